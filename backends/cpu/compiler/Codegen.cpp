@@ -1,0 +1,201 @@
+// LLVM's own O3 mid-level is left out on purpose: the generators emit loops that are already tiled, unrolled and
+// vectorised, on which it costs three times as much as code generation and gains nothing measurable.
+#include "backends/cpu/compiler/Codegen.h"
+
+#include "backends/cpu/compiler/MathFunctions.h"
+
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+
+#include <mutex>
+
+namespace sluice::cpu {
+
+using namespace mlir;
+
+namespace {
+struct ApproximateMath : PassWrapper<ApproximateMath, OperationPass<func::FuncOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ApproximateMath)
+  explicit ApproximateMath(bool avx2) : avx2(avx2) {}
+  StringRef getArgument() const override { return "sluice-cpu-approximate-math"; }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<arith::ArithDialect, math::MathDialect, vector::VectorDialect>();
+  }
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    MathPolynomialApproximationOptions options;
+    options.enableAvx2 = avx2;
+    populateMathFunctionPatterns(patterns);
+    populateMathPolynomialApproximationPatterns(patterns, options);
+    if (failed(applyPatternsAndFoldGreedily(getOperation(), std::move(patterns))))
+      signalPassFailure();
+  }
+  bool avx2;
+};
+} // namespace
+
+static void initializeNativeTarget() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    llvm::InitializeNativeTargetAsmParser();
+  });
+}
+
+static LogicalResult lowerToLLVMDialect(ModuleOp module, const CodegenOptions &options) {
+  PassManager pm(module.getContext());
+  pm.enableVerifier(false);
+  if (options.polynomialMath)
+    pm.addNestedPass<func::FuncOp>(std::make_unique<ApproximateMath>(/*avx2=*/false));
+  pm.addPass(createConvertSCFToCFPass());
+  pm.addPass(createConvertVectorToLLVMPass());
+  pm.addPass(arith::createArithExpandOpsPass());
+  pm.addPass(createConvertMathToLLVMPass());
+  pm.addPass(createConvertMathToLibmPass());
+  pm.addPass(createConvertVectorToLLVMPass()); // libm's calls are made lane by lane
+  pm.addPass(createArithToLLVMConversionPass());
+  pm.addPass(createConvertFuncToLLVMPass());
+  pm.addPass(createConvertControlFlowToLLVMPass());
+  pm.addPass(createReconcileUnrealizedCastsPass());
+  return pm.run(module);
+}
+
+static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createTargetMachine(const Target &target) {
+  initializeNativeTarget();
+  std::string triple = llvm::sys::getDefaultTargetTriple();
+  std::string error;
+  const llvm::Target *found = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!found)
+    return llvm::createStringError(error);
+  llvm::TargetOptions options;
+  // vector.fma becomes llvm.fmuladd, which this fuses; a separate multiplication and addition stay separate.
+  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
+  std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(triple, target.cpu, target.features, options,
+                                                                          llvm::Reloc::PIC_, std::nullopt,
+                                                                          llvm::CodeGenOptLevel::Aggressive));
+  if (!machine)
+    return llvm::createStringError("LLVM has no code generator for " + triple + " " + target.cpu);
+  return std::move(machine);
+}
+
+// Folds address arithmetic and repeated subexpressions, which the generators leave to this step.
+static void cleanUp(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager callGraph;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(callGraph);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, callGraph, modules);
+  llvm::ModulePassManager passes;
+  llvm::cantFail(
+      builder.parsePassPipeline(passes, "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse,loop-"
+                                        "mssa(licm<allowspeculation>),instcombine<no-verify-fixpoint>,dce)"));
+  passes.run(module, modules);
+}
+
+static void setFunctionAttributes(llvm::Module &module, const Target &target) {
+  for (llvm::Function &function : module) {
+    if (function.isDeclaration())
+      continue;
+    function.addFnAttr(llvm::Attribute::NoUnwind);
+    function.addFnAttr("prefer-vector-width", std::to_string(target.vectorBits));
+  }
+}
+
+static llvm::Expected<llvm::SmallVector<char, 0>> emit(llvm::Module &module, llvm::TargetMachine &machine,
+                                                       llvm::CodeGenFileType type) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, type, /*DisableVerify=*/true))
+    return llvm::createStringError("LLVM cannot write this kind of file for the target");
+  passes.run(module);
+  return bytes;
+}
+
+llvm::Expected<llvm::SmallVector<char, 0>> compileToObject(ModuleOp module, const Target &target,
+                                                           const CodegenOptions &options) {
+  registerBuiltinDialectTranslation(*module.getContext());
+  registerLLVMDialectTranslation(*module.getContext());
+  if (failed(lowerToLLVMDialect(module, options)))
+    return llvm::createStringError("lowering to the LLVM dialect failed");
+
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> translated = translateModuleToLLVMIR(module, context);
+  if (!translated)
+    return llvm::createStringError("translation to LLVM IR failed");
+  auto machine = createTargetMachine(target);
+  if (!machine)
+    return machine.takeError();
+  translated->setTargetTriple((*machine)->getTargetTriple().str());
+  translated->setDataLayout((*machine)->createDataLayout());
+  setFunctionAttributes(*translated, target);
+  cleanUp(*translated, **machine);
+  if (options.llvmIR)
+    llvm::raw_string_ostream(*options.llvmIR) << *translated;
+  if (options.assembly) {
+    auto text = emit(*llvm::CloneModule(*translated), **machine, llvm::CodeGenFileType::AssemblyFile);
+    if (!text)
+      return text.takeError();
+    options.assembly->assign(text->begin(), text->end());
+  }
+  return emit(*translated, **machine, llvm::CodeGenFileType::ObjectFile);
+}
+
+LoadedObject::LoadedObject(std::unique_ptr<llvm::orc::LLJIT> jit) : jit(std::move(jit)) {}
+LoadedObject::LoadedObject(LoadedObject &&) noexcept = default;
+LoadedObject::~LoadedObject() = default;
+
+llvm::Expected<void *> LoadedObject::lookup(llvm::StringRef symbol) {
+  auto address = jit->lookup(symbol);
+  if (!address)
+    return address.takeError();
+  return address->toPtr<void *>();
+}
+
+llvm::Expected<LoadedObject> loadObject(llvm::ArrayRef<char> object) {
+  initializeNativeTarget();
+  auto jit = llvm::orc::LLJITBuilder().create();
+  if (!jit)
+    return jit.takeError();
+  auto process =
+      llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess((*jit)->getDataLayout().getGlobalPrefix());
+  if (!process)
+    return process.takeError();
+  (*jit)->getMainJITDylib().addGenerator(std::move(*process));
+  auto buffer = llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(object.data(), object.size()));
+  if (auto error = (*jit)->addObjectFile(std::move(buffer)))
+    return error;
+  return LoadedObject(std::move(*jit));
+}
+
+} // namespace sluice::cpu

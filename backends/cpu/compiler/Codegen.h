@@ -1,0 +1,53 @@
+// From a module of stage functions to machine code: lowering to LLVM IR, light clean-up, object file.
+//
+// The module may use func, scf, cf, arith, math, vector, LLVM and the other dialects that convert to LLVM one to one.
+// Nothing reassociates or contracts: a multiply-add exists only where the generator wrote vector.fma or math.fma.
+#ifndef SLUICE_BACKENDS_CPU_COMPILER_CODEGEN_H
+#define SLUICE_BACKENDS_CPU_COMPILER_CODEGEN_H
+
+#include "backends/cpu/compiler/Target.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <memory>
+
+namespace llvm::orc {
+class LLJIT;
+}
+
+namespace sluice::cpu {
+
+struct CodegenOptions {
+  // Expand math functions of f32 vectors into polynomials; those without one call libm lane by lane.
+  bool polynomialMath = true;
+  // Receives, if set, the LLVM IR and the assembly that the object is made from.
+  std::string *llvmIR = nullptr;
+  std::string *assembly = nullptr;
+};
+
+// A position-independent ELF object. The module is lowered in place.
+llvm::Expected<llvm::SmallVector<char, 0>> compileToObject(mlir::ModuleOp module, const Target &target,
+                                                           const CodegenOptions &options = {});
+
+// Code in this process, for tests and benchmarks; it lives as long as the object.
+class LoadedObject {
+public:
+  LoadedObject(LoadedObject &&) noexcept;
+  ~LoadedObject();
+
+  llvm::Expected<void *> lookup(llvm::StringRef symbol);
+
+private:
+  friend llvm::Expected<LoadedObject> loadObject(llvm::ArrayRef<char> object);
+  explicit LoadedObject(std::unique_ptr<llvm::orc::LLJIT> jit);
+  std::unique_ptr<llvm::orc::LLJIT> jit;
+};
+
+llvm::Expected<LoadedObject> loadObject(llvm::ArrayRef<char> object);
+
+} // namespace sluice::cpu
+
+#endif

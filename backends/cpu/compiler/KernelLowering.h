@@ -1,0 +1,30 @@
+// From one `sluice.kernel` to the stage functions that run it.
+//
+// A kernel with a product or convolution is made by the contraction generator, with its elementwise consumers as
+// epilogue; every other kernel by the loop generator. Buffers are the kernel's operands, its results, then its
+// workspace.
+#pragma once
+
+#include "backends/cpu/compiler/StageFunction.h"
+#include "backends/cpu/compiler/Target.h"
+#include "ir/Dialect.h"
+
+namespace sluice::cpu {
+
+struct LoweredKernel {
+  llvm::SmallVector<Stage> stages; // run in this order
+  int64_t workspaceBytes = 0;
+  int64_t flops = 0, flopsPerRow = 0;
+  int64_t bytes = 0, bytesPerRow = 0; // operands and results, each once
+  double lanes = 1;                   // share of the vector lanes that the shapes can fill
+};
+
+/// Adds the kernel's stage functions to `into`; their names begin with the kernel's. Fails with a diagnostic on the op
+/// that cannot be lowered.
+///
+/// A result may lie where an operand of the same type lies if the operand is only read elementwise, by ops whose
+/// results are yielded or elementwise operands of such ops.
+mlir::FailureOr<LoweredKernel> lowerKernel(ir::KernelOp kernel, mlir::ModuleOp into, const Target &target,
+                                           int64_t capacity);
+
+} // namespace sluice::cpu

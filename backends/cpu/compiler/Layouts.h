@@ -1,0 +1,23 @@
+// The layouts that the CPU's generators want: activations of convolutions and pools NHWC, weights in panels along the
+// output channels, `[O/P][kh][kw][C][P]` and `[N/P][K][P]`; all else row-major.
+#pragma once
+
+#include "backends/cpu/compiler/Target.h"
+#include "mlir/IR/AffineMap.h"
+#include "mlir/IR/Operation.h"
+
+namespace sluice::cpu {
+
+struct LayoutPreference {
+  mlir::AffineMap layout; // null: none; the identity: row-major
+  bool required = false;  // the op cannot be lowered in another one
+};
+
+LayoutPreference preferredLayout(mlir::Operation *op, bool isResult, unsigned number, const Target &target);
+
+/// Panels of width `panel` along the first of the dimensions: of a matrix [N, K], and of convolution weights [O, C, kh,
+/// kw].
+mlir::AffineMap getMatrixPanels(mlir::MLIRContext *context, int64_t panel);
+mlir::AffineMap getFilterPanels(mlir::MLIRContext *context, int64_t panel);
+
+} // namespace sluice::cpu

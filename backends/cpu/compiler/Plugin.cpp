@@ -1,0 +1,112 @@
+// The CPU backend's compile half: kernels become stage functions in one module per session, and the module an object file.
+#include "backends/cpu/compiler/Plugin.h"
+#include "backends/cpu/compiler/Codegen.h"
+#include "backends/cpu/compiler/KernelLowering.h"
+#include "backends/cpu/compiler/Layouts.h"
+#include "backends/cpu/compiler/Target.h"
+#include "ir/Dialect.h"
+#include "mlir/IR/Diagnostics.h"
+#include <deque>
+
+using namespace mlir;
+using namespace sluice;
+
+struct sluice_session {
+  cpu::Target target;
+  int64_t capacity = 0;
+  OwningOpRef<ModuleOp> module; // of all stages so far
+  std::string error;
+  std::deque<std::string> texts; // what earlier answers point to
+  std::deque<std::vector<sluice_stage_info>> stages;
+  SmallVector<char, 0> object;
+
+  const char *keep(std::string text) { return texts.emplace_back(std::move(text)).c_str(); }
+
+  /// Runs `body`; diagnostics that it emits become the session's error.
+  sluice_status guarded(MLIRContext *context, sluice_status failureStatus, llvm::function_ref<LogicalResult()> body) {
+    error.clear();
+    ScopedDiagnosticHandler handler(context, [&](Diagnostic &diagnostic) { error += (error.empty() ? "" : "; ") + diagnostic.str(); });
+    return succeeded(body()) ? SLUICE_OK : failureStatus;
+  }
+};
+
+static Operation *operationOf(const sluice_kernel_view *view) { return static_cast<Operation *>(view->operation); }
+
+static sluice_status begin(const sluice_target_options *options, sluice_session **session) {
+  *session = new sluice_session;
+  (*session)->capacity = options->capacity;
+  (*session)->target = cpu::Target::host();
+  if (llvm::StringRef(options->cpu) == "native" || (*session)->target.cpu == options->cpu)
+    return SLUICE_OK;
+  (*session)->error = "this build makes code for the CPU that it runs on, '" + (*session)->target.cpu + "'";
+  return SLUICE_UNSUPPORTED;
+}
+
+static void end(sluice_session *session) { delete session; }
+
+static const char *lastError(sluice_session *session) { return session->error.c_str(); }
+
+static sluice_status describe(sluice_session *session, sluice_target_info *info) {
+  info->device_type = "cpu";
+  info->cpu = session->target.cpu.c_str();
+  info->vector_bits = uint32_t(session->target.vectorBits);
+  return SLUICE_OK;
+}
+
+static sluice_status supports(sluice_session *session, const sluice_kernel_view *kernel) {
+  if (isa<ir::ElementwiseOp, ir::ElementOp, ir::ContractionOp>(operationOf(kernel)))
+    return SLUICE_OK;
+  session->error = ("the CPU has no code for " + operationOf(kernel)->getName().getStringRef()).str();
+  return SLUICE_UNSUPPORTED;
+}
+
+static sluice_status proposeLayout(sluice_session *session, const sluice_kernel_view *op, int isResult, unsigned number, const char **layout, int *required) {
+  cpu::LayoutPreference preference = cpu::preferredLayout(operationOf(op), isResult != 0, number, session->target);
+  *layout = nullptr;
+  *required = preference.required;
+  if (!preference.layout)
+    return SLUICE_OK;
+  std::string text;
+  if (!preference.layout.isIdentity())
+    llvm::raw_string_ostream(text) << preference.layout;
+  *layout = session->keep(std::move(text));
+  return SLUICE_OK;
+}
+
+static sluice_status prepare(sluice_session *session, const sluice_kernel_view *view, sluice_launch_info *launch) {
+  auto kernel = cast<ir::KernelOp>(operationOf(view));
+  if (!session->module)
+    session->module = ModuleOp::create(UnknownLoc::get(kernel.getContext()));
+  return session->guarded(kernel.getContext(), SLUICE_UNSUPPORTED, [&]() -> LogicalResult {
+    FailureOr<cpu::LoweredKernel> lowered = cpu::lowerKernel(kernel, *session->module, session->target, session->capacity);
+    if (failed(lowered))
+      return failure();
+    std::vector<sluice_stage_info> &stages = session->stages.emplace_back();
+    for (const cpu::Stage &stage : lowered->stages)
+      stages.push_back({session->keep(stage.function), stage.tasks, stage.rowsPerTask});
+    launch->stages = stages.data();
+    launch->num_stages = stages.size();
+    launch->workspace_bytes = lowered->workspaceBytes;
+    launch->cost = {lowered->flops, lowered->flopsPerRow, lowered->bytes, lowered->bytesPerRow, lowered->lanes};
+    return success();
+  });
+}
+
+static sluice_status lower(sluice_session *session, const char **blob, size_t *size) {
+  llvm::Expected<SmallVector<char, 0>> object = cpu::compileToObject(*session->module, session->target);
+  if (!object) {
+    session->error = llvm::toString(object.takeError());
+    return SLUICE_INTERNAL;
+  }
+  session->object = std::move(*object);
+  *blob = session->object.data();
+  *size = session->object.size();
+  return SLUICE_OK;
+}
+
+extern "C" const sluice_backend_compile *sluice_cpu_backend_compile(void) {
+  static const sluice_backend_compile table = {
+      sizeof(table), SLUICE_BACKEND_MAJOR, SLUICE_BACKEND_MINOR, "cpu", LLVM_VERSION_STRING, /*wants_bytecode=*/0,
+      begin, end, lastError, describe, supports, proposeLayout, prepare, lower};
+  return &table;
+}

@@ -1,0 +1,50 @@
+// The function that runs a range of one parallel stage's tasks: what every generator of CPU code writes into.
+//
+//   func.func @name(%buffers: !llvm.ptr, %rows: i64, %begin: i64, %end: i64)      sluice_stage_fn of artifact.h
+//
+// All values are i64 and !llvm.ptr, so that no index casts are needed; memory is reached by VectorAccess.h.
+#ifndef SLUICE_BACKENDS_CPU_COMPILER_STAGEFUNCTION_H
+#define SLUICE_BACKENDS_CPU_COMPILER_STAGEFUNCTION_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+#include <cstdint>
+#include <string>
+
+namespace sluice::cpu {
+
+// How the runtime cuts a stage: it has `tasks * ceil(rows / rowsPerTask)` tasks, or `tasks` where rowsPerTask is 0.
+struct Stage {
+  std::string function;
+  int64_t tasks = 1;
+  int64_t rowsPerTask = 0;
+};
+
+class StageFunction {
+public:
+  // Adds an empty, public function (it only returns) to the end of the module. Loads the dialects that it uses.
+  static StageFunction create(mlir::ModuleOp module, llvm::StringRef name, mlir::Location loc);
+
+  mlir::func::FuncOp func;
+  mlir::Value rows, begin, end;
+
+  // The address of the kernel's i-th buffer; loaded once, at the function's entry.
+  mlir::Value buffer(int64_t i);
+
+  // A builder in front of the function's return.
+  mlir::OpBuilder bodyBuilder();
+
+  // Emits the loop over the tasks [begin, end); `body` fills in one task.
+  void forEachTask(llvm::function_ref<void(mlir::OpBuilder &, mlir::Value task)> body);
+
+private:
+  llvm::DenseMap<int64_t, mlir::Value> loaded;
+};
+
+} // namespace sluice::cpu
+
+#endif

@@ -1,0 +1,42 @@
+// Loads and stores of scalars and one-dimensional vectors at an address plus an offset counted in elements.
+//
+// Nothing is assumed about alignment beyond the element's own. Offsets are i64.
+#ifndef SLUICE_BACKENDS_CPU_COMPILER_VECTORACCESS_H
+#define SLUICE_BACKENDS_CPU_COMPILER_VECTORACCESS_H
+
+#include "mlir/IR/Builders.h"
+
+#include <cstdint>
+
+namespace sluice::cpu {
+
+mlir::Value constantI64(mlir::OpBuilder &b, mlir::Location loc, int64_t value);
+
+// base + offset elements of `element`.
+mlir::Value elementAddress(mlir::OpBuilder &b, mlir::Location loc, mlir::Type element, mlir::Value base,
+                           mlir::Value offset);
+mlir::Value elementAddress(mlir::OpBuilder &b, mlir::Location loc, mlir::Type element, mlir::Value base,
+                           int64_t offset);
+
+mlir::Value loadScalar(mlir::OpBuilder &b, mlir::Location loc, mlir::Type element, mlir::Value address);
+
+// All lanes of the result hold the element at `address`.
+mlir::Value loadBroadcast(mlir::OpBuilder &b, mlir::Location loc, mlir::VectorType type, mlir::Value address);
+
+mlir::Value loadVector(mlir::OpBuilder &b, mlir::Location loc, mlir::VectorType type, mlir::Value address);
+
+// Reads the first `lanes` elements only; the other lanes are zero.
+mlir::Value loadFirstLanes(mlir::OpBuilder &b, mlir::Location loc, mlir::VectorType type, mlir::Value address,
+                           int64_t lanes);
+
+void storeVector(mlir::OpBuilder &b, mlir::Location loc, mlir::Value vector, mlir::Value address);
+
+// The first `lanes` lanes as a narrower vector; the vector itself when that is all of it.
+mlir::Value firstLanes(mlir::OpBuilder &b, mlir::Location loc, mlir::Value vector, int64_t lanes);
+
+// locality: 3 into the first-level cache, 2 into the second.
+void prefetch(mlir::OpBuilder &b, mlir::Location loc, mlir::Value address, bool forWrite = false, int locality = 3);
+
+} // namespace sluice::cpu
+
+#endif

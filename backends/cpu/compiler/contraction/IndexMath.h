@@ -1,0 +1,37 @@
+// i64 arithmetic that folds constants as it is built.
+#ifndef SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_INDEXMATH_H
+#define SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_INDEXMATH_H
+
+#include "mlir/IR/Builders.h"
+
+#include <cstdint>
+
+namespace sluice::cpu {
+
+struct IndexMath {
+  mlir::OpBuilder &b;
+  mlir::Location loc;
+
+  mlir::Value constant(int64_t value) const;
+  mlir::Value add(mlir::Value x, mlir::Value y) const;
+  mlir::Value add(mlir::Value x, int64_t y) const;
+  mlir::Value sub(mlir::Value x, mlir::Value y) const;
+  mlir::Value mul(mlir::Value x, int64_t y) const;
+  mlir::Value min(mlir::Value x, mlir::Value y) const;
+  mlir::Value max(mlir::Value x, mlir::Value y) const;
+  mlir::Value less(mlir::Value x, mlir::Value y) const;
+  // Of values that are not negative.
+  mlir::Value div(mlir::Value x, int64_t y) const;
+  mlir::Value rem(mlir::Value x, int64_t y) const;
+  mlir::Value ceilDiv(mlir::Value x, int64_t y) const;
+  // The coordinates of place `x` in row-major order.
+  llvm::SmallVector<mlir::Value> delinearize(mlir::Value x, llvm::ArrayRef<int64_t> sizes) const;
+  // The sum of those coordinates times strides.
+  mlir::Value dot(mlir::Value x, llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int64_t> strides) const;
+  // x / y * y
+  mlir::Value roundDown(mlir::Value x, int64_t y) const;
+};
+
+} // namespace sluice::cpu
+
+#endif

@@ -1,0 +1,399 @@
+// Matrix products. A task is a block of C's rows times one group of columns; B's group stays in the second-level cache
+// while tiles of A pass over it. Weights come in panels; B that is transposed, or whose long rows would evict each
+// other while they are used often, is packed into panels by a stage in front. Where C is small and k is the batch, k is
+// cut into a number of chunks given by the shape, summed by a stage behind.
+#include "backends/cpu/compiler/VectorAccess.h"
+#include "backends/cpu/compiler/contraction/Contraction.h"
+#include "backends/cpu/compiler/contraction/IndexMath.h"
+#include "backends/cpu/compiler/contraction/PackPanels.h"
+#include "backends/cpu/compiler/contraction/SumPartials.h"
+#include "backends/cpu/compiler/contraction/Tile.h"
+#include "backends/cpu/compiler/contraction/TileChoice.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <numeric>
+
+namespace sluice::cpu {
+
+using namespace mlir;
+
+int64_t panelWidth(int64_t columns, int64_t lanes) { return std::min<int64_t>(64, llvm::alignTo(columns, lanes)); }
+
+namespace {
+
+class MatmulEmitter {
+public:
+  MatmulEmitter(ModuleOp module, llvm::StringRef name, Location loc, const Matmul &matmul, const Target &target)
+      : module(module), name(name), loc(loc), op(matmul), target(target),
+        lanes(target.lanes(matmul.element.getIntOrFloatBitWidth())), vector(VectorType::get({lanes}, matmul.element)) {}
+
+  Contraction emit() {
+    plan();
+    if (packed)
+      result.stages.push_back(emitPackPanels(module, name + "_pack", loc, packStage(), target));
+    emitProducts();
+    if (splitK)
+      result.stages.push_back(emitSumPartials(module, name + "_sum", loc, partials, target,
+                                              [&](StageFunction &stage, OpBuilder &b, Location, Value row, Value column,
+                                                  Value sums) { finish(stage, b, {}, row, column, sums); }));
+    describe();
+    return result;
+  }
+
+private:
+  enum { Full, Tail };
+
+  int64_t elementBytes() const { return op.element.getIntOrFloatBitWidth() / 8; }
+  int64_t batchCount() const {
+    return std::accumulate(op.batch.begin(), op.batch.end(), int64_t(1), std::multiplies<>());
+  }
+  int64_t flops() const { return 2 * batchCount() * op.m * op.n * op.k; }
+
+  // ---- Planning ----
+
+  void plan() {
+    planPacking();
+    TileProblem problem;
+    problem.elementBits = op.element.getIntOrFloatBitWidth();
+    problem.rows = op.m;
+    problem.columns = op.n;
+    problem.panel = panelOfB;
+    problem.depth = op.k;
+    problem.rowBytes = op.a.strideI * elementBytes();
+    groups = chooseTiles(problem, target);
+    planTasks();
+  }
+
+  void planPacking() {
+    panelOfB = op.b.layout == Matmul::Layout::Panels ? op.b.panel : 0;
+    bool transposed =
+        op.b.layout == Matmul::Layout::PanelsT || (op.b.layout == Matmul::Layout::Strided && op.b.strideJ != 1);
+    bool evictsItself = op.b.layout == Matmul::Layout::Strided && op.m >= 192 && op.rows != Matmul::Rows::K &&
+                        op.b.strideI * elementBytes() >= 1024 && op.k * op.n * elementBytes() > target.l1;
+    packed = transposed || evictsItself;
+    if (!packed)
+      return;
+    panelOfB = panelWidth(op.n, lanes);
+    result.workspaceBytes = packStage().elements() * elementBytes();
+  }
+
+  PackPanels packStage() const {
+    PackPanels pack;
+    pack.element = op.element;
+    pack.counts = op.batch;
+    pack.stridesT = op.b.batchStrides;
+    pack.k = op.k;
+    pack.n = op.n;
+    pack.from = op.b.place;
+    pack.to = op.workspace;
+    pack.panel = panelOfB;
+    pack.strideK = op.b.strideI;
+    pack.strideN = op.b.strideJ;
+    if (op.b.layout == Matmul::Layout::PanelsT) {
+      pack.panelK = op.b.panel;
+      pack.stridePanelK = op.n * op.b.panel;
+      pack.strideK = 1;
+      pack.strideN = op.b.panel;
+    }
+    return pack;
+  }
+
+  // Tasks of a million multiply-adds or more: enough tasks for 16 threads, and rows enough in each to use B's panel
+  // well.
+  void planTasks() {
+    int64_t wanted = std::clamp<int64_t>(flops() / (2 << 20), 1, 128);
+    if (flops() > (1 << 18))
+      wanted = std::max<int64_t>(wanted, 16);
+    int64_t tile = groups.full ? groups.rows : groups.tailRows;
+    int64_t columnTasks = groups.count() * batchCount();
+    int64_t blocks = std::clamp<int64_t>(llvm::divideCeil(wanted, columnTasks), 1, llvm::divideCeil(op.m, tile));
+    rowsOfBlock = llvm::alignTo(llvm::divideCeil(op.m, blocks), tile);
+    // The block of A stays in a quarter of the second-level cache.
+    int64_t fitting = target.l2 / 4 / std::max<int64_t>(op.k * elementBytes(), 1) / tile * tile;
+    rowsOfBlock = std::max(tile, std::min(rowsOfBlock, fitting));
+    int64_t staticBlocks = llvm::divideCeil(op.m, rowsOfBlock);
+    Stage stage{name + "_product", columnTasks, 0};
+    switch (op.rows) {
+    case Matmul::Rows::None:
+      stage.tasks *= staticBlocks;
+      break;
+    case Matmul::Rows::M: {
+      int64_t whole = std::lcm(tile, op.rowsFactor) / op.rowsFactor; // rows that are whole tiles
+      stage.rowsPerTask = std::max<int64_t>(1, rowsOfBlock / op.rowsFactor);
+      if (stage.rowsPerTask > whole)
+        stage.rowsPerTask = stage.rowsPerTask / whole * whole;
+      rowsOfBlock = stage.rowsPerTask * op.rowsFactor;
+      break;
+    }
+    case Matmul::Rows::Batch:
+      stage.tasks = columnTasks / op.batch.front() * staticBlocks;
+      stage.rowsPerTask = std::clamp<int64_t>(op.batch.front() / op.rowsFactor * stage.tasks / wanted, 1,
+                                              std::max<int64_t>(1, op.batch.front() / op.rowsFactor / 32));
+      break;
+    case Matmul::Rows::K:
+      stage.tasks *= staticBlocks;
+      planSplit(stage, wanted);
+      break;
+    }
+    staticBlocksOfM = op.rows == Matmul::Rows::M ? 1 : staticBlocks;
+    product = stage;
+  }
+
+  void planSplit(Stage &stage, int64_t wanted) {
+    int64_t rowsOfCall = op.k / op.rowsFactor;
+    int64_t missing = std::min<int64_t>(llvm::divideCeil(wanted, stage.tasks), 16);
+    splitK = stage.tasks < 16 && missing > 1 && op.k >= 64 * missing && batchCount() == 1;
+    if (!splitK)
+      return;
+    stage.rowsPerTask = llvm::divideCeil(rowsOfCall, missing);
+    partials.element = op.element;
+    partials.rows = op.m;
+    partials.columns = op.n;
+    partials.width = llvm::alignTo(op.n, lanes);
+    partials.rowsPerChunk = stage.rowsPerTask;
+    partials.place = {op.workspace.buffer,
+                      op.workspace.offset +
+                          static_cast<int64_t>(llvm::alignTo(result.workspaceBytes, 64)) / elementBytes()};
+    int64_t chunks = llvm::divideCeil(rowsOfCall, stage.rowsPerTask);
+    result.workspaceBytes =
+        llvm::alignTo(result.workspaceBytes, 64) + chunks * partials.elementsPerChunk() * elementBytes();
+  }
+
+  void describe() {
+    int64_t outer = op.rows == Matmul::Rows::None ? 1
+                    : op.rows == Matmul::Rows::M  ? op.m
+                    : op.rows == Matmul::Rows::K  ? op.k
+                                                  : op.batch.front();
+    int64_t rowsOfCall = std::max<int64_t>(1, outer / op.rowsFactor);
+    int64_t a = batchCount() * op.m * op.k, b = batchCount() * op.k * op.n, c = batchCount() * op.m * op.n;
+    int64_t perRow = 0;
+    switch (op.rows) {
+    case Matmul::Rows::None:
+      break;
+    case Matmul::Rows::M:
+      perRow = a + c;
+      break;
+    case Matmul::Rows::K:
+      perRow = a + b;
+      break;
+    case Matmul::Rows::Batch:
+      perRow = a + b + c;
+      break;
+    }
+    result.bytes = (a + b + c - perRow) * elementBytes();
+    result.bytesPerRow = perRow * elementBytes() / rowsOfCall;
+    (op.rows == Matmul::Rows::None ? result.flops : result.flopsPerRow) = flops() / rowsOfCall;
+    result.lanes = filledLanes(op.n, lanes);
+  }
+
+  // ---- The product stage ----
+
+  void emitProducts() {
+    StageFunction stage = StageFunction::create(module, product.function, loc);
+    stage.forEachTask([&](OpBuilder &b, Value task) { emitTask(stage, b, task); });
+    result.stages.push_back(product);
+  }
+
+  void emitTask(StageFunction &stage, OpBuilder &b, Value task) {
+    IndexMath math{b, loc};
+    bool cut = product.rowsPerTask != 0;
+    Value rowBlock = cut ? math.div(task, product.tasks) : math.constant(0);
+    Value rest = cut ? math.rem(task, product.tasks) : task;
+    Value group = math.rem(rest, groups.count());
+    rest = math.div(rest, groups.count());
+    Value block = math.rem(rest, staticBlocksOfM);
+    rest = math.div(rest, staticBlocksOfM);
+
+    Value first = math.mul(rowBlock, product.rowsPerTask * op.rowsFactor);
+    Value rowsOfCall = math.mul(stage.rows, op.rowsFactor);
+    Value last = math.min(math.add(first, product.rowsPerTask * op.rowsFactor), rowsOfCall);
+    if (op.rows == Matmul::Rows::M) {
+      m0 = first, m1 = last;
+    } else {
+      m0 = math.mul(block, rowsOfBlock);
+      m1 = math.min(math.add(m0, rowsOfBlock), math.constant(op.m));
+    }
+    if (op.rows == Matmul::Rows::K) {
+      k0 = splitK ? first : math.constant(0);
+      k1 = splitK ? last : rowsOfCall;
+      chunk = rowBlock;
+    }
+    if (op.rows != Matmul::Rows::Batch)
+      return emitGroup(stage, b, math.delinearize(rest, op.batch), group);
+    SmallVector<Value> inner = math.delinearize(rest, ArrayRef<int64_t>(op.batch).drop_front());
+    loopOver(b, loc, first, last, 1, [&](OpBuilder &body, Value outermost) {
+      SmallVector<Value> batch = {outermost};
+      batch.append(inner);
+      emitGroup(stage, body, batch, group);
+    });
+  }
+
+  void emitGroup(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, Value group) {
+    if (!groups.tail)
+      return emitBlock(stage, b, batch, group, groups.width, groups.rows);
+    if (!groups.full)
+      return emitBlock(stage, b, batch, group, groups.tail, groups.tailRows);
+    IndexMath math{b, loc};
+    Value full = math.less(group, math.constant(groups.full));
+    ifThenElse(
+        b, loc, full, [&](OpBuilder &then) { emitBlock(stage, then, batch, group, groups.width, groups.rows); },
+        [&](OpBuilder &otherwise) { emitBlock(stage, otherwise, batch, group, groups.tail, groups.tailRows); });
+  }
+
+  // The rows [m0, m1) of one group of columns.
+  void emitBlock(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, Value group, int64_t columns,
+                 int64_t tileRows) {
+    IndexMath math{b, loc};
+    Value column = math.mul(group, groups.width);
+    Value aBase = corner(stage, b, op.a, batch);
+    Value bBase = columnsOfB(stage, b, batch, column);
+    Value whole = math.add(m0, math.roundDown(math.sub(m1, m0), tileRows));
+    bool dynamic = op.rows == Matmul::Rows::M && op.rowsFactor % tileRows != 0;
+    int64_t rest = op.rows == Matmul::Rows::M ? op.rowsFactor % tileRows : op.m % tileRows;
+    bool blocksAreWhole = rowsOfBlock % tileRows == 0;
+    loopOver(b, loc, m0, whole, tileRows, [&](OpBuilder &body, Value row) {
+      emitTile(stage, body, batch, aBase, bBase, row, column, tileRows, columns, Value());
+    });
+    if (!dynamic && blocksAreWhole && rest == 0)
+      return;
+    // Only blocks in the middle of a static C may end in a tile that is not the last one.
+    dynamic |= !blocksAreWhole;
+    ifThen(b, loc, math.less(whole, m1), [&](OpBuilder &body) {
+      emitTile(stage, body, batch, aBase, bBase, whole, column, dynamic ? tileRows : rest, columns,
+               dynamic ? m1 : Value());
+    });
+  }
+
+  // One register tile. With `limit`, rows from there on are computed from the last row's operands and dropped.
+  void emitTile(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, Value aBase, Value bBase, Value row,
+                Value column, int64_t rows, int64_t columns, Value limit) {
+    Tile tile(loc, vector, rows, columns, panelOfB != 0);
+    IndexMath math{b, loc};
+    SmallVector<Value> aRows;
+    for (int64_t r = 0; r < rows; ++r) {
+      Value at = math.add(row, r);
+      if (limit)
+        at = math.min(at, math.add(limit, -1));
+      aRows.push_back(limit || r == 0 ? address(b, aBase, math.mul(at, op.a.strideI))
+                                      : elementAddress(b, loc, op.element, aRows[0], r * op.a.strideI));
+    }
+    int64_t strideB = panelOfB ? panelOfB : op.b.strideI;
+    if (op.k * columns * elementBytes() > target.l1 / 2)
+      tile.prefetchB(prefetchSteps * strideB);
+    auto step = [&](OpBuilder &body, Value k, int64_t plus, Sums &sums) {
+      IndexMath inner{body, loc};
+      Value aOffset = inner.mul(k, op.a.strideJ);
+      SmallVector<Value> aAddresses;
+      for (Value aRow : aRows)
+        aAddresses.push_back(elementAddress(body, loc, op.element, address(body, aRow, aOffset), plus * op.a.strideJ));
+      Value bAddress =
+          elementAddress(body, loc, op.element, address(body, bBase, inner.mul(k, strideB)), plus * strideB);
+      tile.multiplyAdd(body, sums, aAddresses, bAddress);
+    };
+    Sums sums = tile.zeros(b);
+    if (op.rows == Matmul::Rows::K)
+      sums = accumulateOver(b, loc, k0, k1, 1, sums,
+                            [&](OpBuilder &body, Value k, Sums &carried) { step(body, k, 0, carried); });
+    else
+      sums = accumulateOver(b, loc, op.k, unrollOf(tile), sums, step);
+    for (int64_t r = 0; r < rows; ++r) {
+      Value at = math.add(row, r);
+      auto finishRow = [&](OpBuilder &body) {
+        for (int64_t v = 0; v < tile.vectors(); ++v) {
+          Value place = IndexMath{body, loc}.add(column, v * lanes);
+          Value vectorOfSums = sums[r * tile.vectors() + v];
+          if (splitK)
+            storePartial(stage, body, at, place, vectorOfSums);
+          else
+            finish(stage, body, batch, at, place, firstLanes(body, loc, vectorOfSums, tile.lanesOf(v)));
+        }
+      };
+      if (limit)
+        ifThen(b, loc, math.less(at, limit), finishRow);
+      else
+        finishRow(b);
+    }
+  }
+
+  // Small tiles are unrolled so that the loop's own instructions do not weigh.
+  static int64_t unrollOf(const Tile &tile) { return tile.rows() * tile.vectors() >= 16 ? 2 : 4; }
+
+  void storePartial(StageFunction &stage, OpBuilder &b, Value m, Value n, Value sums) {
+    IndexMath math{b, loc};
+    Value at = math.add(math.add(math.mul(m, partials.width), n), math.mul(chunk, partials.elementsPerChunk()));
+    storeVector(b, loc, sums, address(b, stage.buffer(partials.place.buffer), math.add(at, partials.place.offset)));
+  }
+
+  void finish(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, Value m, Value n, Value sums) {
+    if (op.epilogue) {
+      SmallVector<Value> index(batch);
+      index.push_back(m);
+      index.push_back(n);
+      return op.epilogue(stage, b, loc, index, sums);
+    }
+    IndexMath math{b, loc};
+    Value base = corner(stage, b, op.c, batch);
+    Value at;
+    if (op.c.layout == Matmul::Layout::Panels)
+      at = math.add(math.add(math.mul(math.div(n, op.c.panel), op.m * op.c.panel), math.mul(m, op.c.panel)),
+                    math.rem(n, op.c.panel));
+    else
+      at = math.add(math.mul(m, op.c.strideI), math.mul(n, op.c.strideJ));
+    storeVector(b, loc, sums, address(b, base, at));
+  }
+
+  // ---- Addresses ----
+
+  Value address(OpBuilder &b, Value base, Value offset) { return elementAddress(b, loc, op.element, base, offset); }
+
+  Value corner(StageFunction &stage, OpBuilder &b, const Matmul::Matrix &matrix, ArrayRef<Value> batch) {
+    IndexMath math{b, loc};
+    Value offset = math.constant(matrix.place.offset);
+    for (auto [index, stride] : llvm::zip(batch, matrix.batchStrides))
+      offset = math.add(offset, math.mul(index, stride));
+    return address(b, stage.buffer(matrix.place.buffer), offset);
+  }
+
+  Value columnsOfB(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, Value column) {
+    IndexMath math{b, loc};
+    if (!panelOfB)
+      return address(b, corner(stage, b, op.b, batch), math.mul(column, op.b.strideJ));
+    Value panel = math.div(column, panelOfB), within = math.rem(column, panelOfB);
+    if (!packed)
+      return address(b, corner(stage, b, op.b, batch), math.add(math.mul(panel, op.k * panelOfB), within));
+    Value matrix = math.mul(panel, batchCount());
+    Value place = math.constant(0);
+    for (auto [index, size] : llvm::zip(batch, op.batch))
+      place = math.add(math.mul(place, size), index);
+    Value offset = math.add(math.mul(math.add(matrix, place), op.k * panelOfB), within);
+    return address(b, stage.buffer(op.workspace.buffer), math.add(offset, op.workspace.offset));
+  }
+
+  ModuleOp module;
+  std::string name;
+  Location loc;
+  const Matmul &op;
+  const Target &target;
+  int64_t lanes;
+  VectorType vector;
+  Contraction result;
+
+  ColumnGroups groups;
+  int64_t panelOfB = 0; // of what the product stage reads; 0: B's rows as they are
+  bool packed = false;
+  bool splitK = false;
+  int64_t rowsOfBlock = 1, staticBlocksOfM = 1;
+  Stage product;
+  Partials partials;
+  Value m0, m1, k0, k1, chunk; // of the task being emitted
+};
+
+} // namespace
+
+Contraction emitMatmul(ModuleOp module, llvm::StringRef name, Location loc, const Matmul &matmul,
+                       const Target &target) {
+  return MatmulEmitter(module, name, loc, matmul, target).emit();
+}
+
+} // namespace sluice::cpu

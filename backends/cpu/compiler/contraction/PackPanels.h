@@ -1,0 +1,32 @@
+// A stage that copies a matrix into panels along its columns, transposing it in registers where it must.
+#ifndef SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_PACKPANELS_H
+#define SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_PACKPANELS_H
+
+#include "backends/cpu/compiler/contraction/Contraction.h"
+
+namespace sluice::cpu {
+
+// to[n / panel][t][k][n mod panel] = from(t, k, n) for the matrices t, which are counted in several dimensions, the
+// last one fastest. Columns up to the next whole vector are zero.
+struct PackPanels {
+  mlir::Type element;
+  llvm::SmallVector<int64_t> counts, stridesT;
+  int64_t k = 1, n = 1;
+  // from(t, k, n) = t * stridesT + (k / panelK) * stridePanelK + (k mod panelK) * strideK + n * strideN
+  Place from;
+  int64_t strideK = 1, strideN = 1;
+  int64_t panelK = 0, stridePanelK = 0; // 0: k is not cut
+  Place to;
+  int64_t panel = 0;
+  bool reversed = false; // matrix t goes to place count() - 1 - t
+
+  int64_t count() const;
+  int64_t elements() const; // of the result
+};
+
+Stage emitPackPanels(mlir::ModuleOp module, llvm::StringRef name, mlir::Location loc, const PackPanels &pack,
+                     const Target &target);
+
+} // namespace sluice::cpu
+
+#endif

@@ -1,0 +1,64 @@
+// Index arithmetic with known ranges: what makes an access contiguous, uniform or a gather, and a bound certain.
+//
+// Expressions are put into one form, a sum of multiples of variables and of floordivs; mod is written with floordiv.
+// With ranges of the variables known, indices that were flattened and taken apart again cancel: f = 16 t + l in [0, 64
+// * 9) gives (f floordiv 64) * 64 + f mod 64 = 16 t + l, and f floordiv 64 = t floordiv 4, the same for all lanes l
+// < 16.
+#pragma once
+
+#include "mlir/IR/AffineExpr.h"
+#include "llvm/ADT/SmallVector.h"
+#include <cstdint>
+
+namespace sluice::cpu {
+
+struct Interval {
+  int64_t low = 0, high = 0; // both included
+  bool within(int64_t from, int64_t to) const { return low >= from && high <= to; }
+};
+
+/// constant + sum of coefficient * atom. An atom is a dimension or a floordiv by a constant; atoms are distinct.
+struct LinearIndex {
+  struct Term {
+    mlir::AffineExpr atom;
+    int64_t coefficient;
+  };
+  llvm::SmallVector<Term, 4> terms;
+  int64_t constant = 0;
+
+  void add(mlir::AffineExpr atom, int64_t coefficient);
+  void add(const LinearIndex &other, int64_t factor);
+  int64_t coefficientOf(mlir::AffineExpr atom) const;
+};
+
+/// The variables of a function being generated, numbered as dimensions, with their ranges.
+class IndexSpace {
+public:
+  explicit IndexSpace(mlir::MLIRContext *context) : context(context) {}
+
+  /// A variable of one value is replaced by it, unless it is kept: a lane's number stays, even where one lane exists.
+  mlir::AffineExpr addVariable(Interval range, bool keep = false);
+
+  LinearIndex analyze(mlir::AffineExpr expr) const;
+  mlir::AffineExpr toExpr(const LinearIndex &index) const;
+  /// The one expression that stands for all that `analyze` finds equal.
+  mlir::AffineExpr normalize(mlir::AffineExpr expr) const { return toExpr(analyze(expr)); }
+
+  Interval range(const LinearIndex &index) const;
+  Interval range(mlir::AffineExpr expr) const { return range(analyze(expr)); }
+
+private:
+  LinearIndex floorDiv(const LinearIndex &index, int64_t divisor) const;
+  Interval rangeOfAtom(mlir::AffineExpr atom) const;
+  Interval rangeOfRemainders(const LinearIndex &index) const;
+  Interval plainRange(const LinearIndex &index) const;
+
+  mlir::MLIRContext *context;
+  llvm::SmallVector<Interval> ranges;
+  llvm::SmallVector<bool> kept;
+};
+
+/// Calls `found` with the number of every dimension in `expr`.
+void forEachVariable(mlir::AffineExpr expr, llvm::function_ref<void(unsigned)> found);
+
+} // namespace sluice::cpu

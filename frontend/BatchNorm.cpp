@@ -1,0 +1,48 @@
+// Batch normalisation and the running statistics it moves.
+#include "Call.h"
+
+using namespace mlir;
+
+namespace sluice {
+
+using detail::Call;
+
+/// Records that training moves a running statistic.
+static void update(Call &call, const Tensor &statistic, const Tensor &value) {
+  ir::StateOp state = call.graph.stateOf(detail::Access::value(statistic));
+  if (!state || state.getKind() != "statistic")
+    call.fail("running statistics are buffers of a module");
+  for (auto set : call.graph.graph.getBody().getOps<ir::SetOp>())
+    if (set.getState() == state.getSymName())
+      call.fail("'" + state.getSymName().str() + "' is updated twice; one batch norm serves one place");
+  auto place = detail::Access::value(value).getLoc();
+  call.graph.builder.create<ir::SetOp>(place, state.getSymName(), detail::Access::value(value));
+}
+
+Tensor batch_norm(Arg x, const Tensor &running_mean, const Tensor &running_var, const Tensor &weight,
+                  const Tensor &bias, BatchNormOptions options) {
+  Call call("batch_norm", Call::present({x.tensor, running_mean, running_var, weight, bias}), x.where);
+  call.requireFloat(x.tensor);
+  if (Call::rank(x.tensor) < 2)
+    call.fail("the input has " + std::to_string(Call::rank(x.tensor)) + " dimensions, not at least 2");
+  if (!running_mean || !running_var)
+    call.fail("needs running_mean and running_var");
+  if (!(options.eps > 0) || !(options.momentum >= 0 && options.momentum <= 1))
+    call.fail("eps is positive and momentum within [0, 1]");
+  for (const Tensor &vector : Call::present({running_mean, running_var, weight, bias})) {
+    call.requireSameDType(x.tensor, vector);
+    if (Call::rank(vector) != 1 || Call::shape(vector)[0] != Call::shape(x.tensor)[1])
+      call.fail("statistics, weight and bias are [" + call.print(Call::shape(x.tensor)[1]) + "], not " +
+                call.print(vector));
+  }
+  Tensor scale = weight ? weight : call.full(1.0, Call::type(running_mean));
+  Tensor shift = bias ? bias : call.full(0.0, Call::type(running_mean));
+  SmallVector<Tensor> results =
+      call.emitAll(ir::BatchNormOp::getOperationName(), {x.tensor, scale, shift, running_mean, running_var},
+                   {call.real("eps", options.eps), call.real("momentum", options.momentum)});
+  update(call, running_mean, results[1]);
+  update(call, running_var, results[2]);
+  return results[0];
+}
+
+} // namespace sluice

@@ -1,0 +1,214 @@
+// Building ops at a user's line, and what is wrong with them in the user's words.
+#include "Call.h"
+
+#include "llvm/Support/Format.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+
+namespace sluice::detail {
+
+static GraphImpl &graphOf(const char *function, ArrayRef<Tensor> operands, const Place &place) {
+  GraphImpl *graph = nullptr;
+  for (const Tensor &operand : operands) {
+    if (!operand)
+      throw Error(std::string(function) + ": an operand is an empty tensor", place);
+    if (graph && Access::graph(operand) != graph)
+      throw Error(std::string(function) + ": operands of two graphs: '" + graph->name + "' and '" +
+                      Access::graph(operand)->name + "'",
+                  place);
+    graph = Access::graph(operand);
+  }
+  if (!graph)
+    throw Error(std::string(function) + ": needs at least one tensor", place);
+  return *graph;
+}
+
+Call::Call(const char *function, ArrayRef<Tensor> operands, std::source_location where)
+    : graph(graphOf(function, operands, where)), function(function), operands(operands), place(where) {}
+
+static bool isSameLine(const Place &a, const Place &b) { return a.file == b.file && a.line == b.line; }
+
+void Call::fail(const std::string &message) const {
+  std::string shapes;
+  std::vector<Error::Note> notes;
+  for (const Tensor &operand : operands) {
+    shapes += (shapes.empty() ? "" : " x ") + print(operand);
+    Place created = placeOf(Access::value(operand).getLoc());
+    if (!created.file.empty())
+      notes.push_back({graph.nameOf(Access::value(operand)) + print(operand) + " created here", created});
+  }
+  Place inner = place;
+  for (Place caller : llvm::reverse(graph.callers)) {
+    if (!isSameLine(caller, inner))
+      notes.push_back({"called from here", caller});
+    inner = caller;
+  }
+  throw Error(std::string(function) + ": " + message + " (" + shapes + ")", place, std::move(notes));
+}
+
+std::string Call::print(int64_t size) const {
+  return graph.shapeOf(RankedTensorType::get({size}, graph.builder.getI1Type()))[0].str();
+}
+
+//===- requirements
+//--------------------------------------------------------------------------------------------------===//
+
+void Call::requireFloat(const Tensor &x) const {
+  if (!is_float(x.dtype()))
+    fail(std::string("works on f32 and f64, not ") + to_string(x.dtype()) + "; convert with .to(f32)");
+}
+
+void Call::requireSameDType(const Tensor &a, const Tensor &b) const {
+  if (a.dtype() != b.dtype())
+    fail(std::string("dtypes differ: ") + to_string(a.dtype()) + " and " + to_string(b.dtype()) +
+         "; convert one with .to(...)");
+}
+
+void Call::requireRank(const char *operand, const Tensor &x, int64_t expected) const {
+  if (rank(x) != expected)
+    fail(std::string(operand) + " has " + std::to_string(rank(x)) + " dimensions, not " + std::to_string(expected));
+}
+
+int64_t Call::axisOf(int64_t rank, int64_t dim) const {
+  if (dim < -rank || dim >= rank)
+    fail("dimension " + std::to_string(dim) + " is out of range for " + std::to_string(rank) + " dimensions");
+  return dim < 0 ? dim + rank : dim;
+}
+
+SmallVector<int64_t> Call::axes(const Tensor &x, const Axes &dims) const {
+  SmallVector<int64_t> result;
+  if (dims.values().empty())
+    return llvm::to_vector(llvm::seq<int64_t>(0, rank(x)));
+  for (int64_t dim : dims.values())
+    result.push_back(axis(x, dim));
+  llvm::sort(result);
+  if (auto twice = std::adjacent_find(result.begin(), result.end()); twice != result.end())
+    fail("dimension " + std::to_string(*twice) + " is given twice");
+  return result;
+}
+
+//===- ops
+//-----------------------------------------------------------------------------------------------------------===//
+
+SmallVector<Tensor> Call::emitAll(StringRef op, ArrayRef<Tensor> tensors, ArrayRef<NamedAttribute> attributes) {
+  SmallVector<Value> values;
+  for (const Tensor &tensor : tensors)
+    values.push_back(Access::value(tensor));
+  std::string failure;
+  Operation *built = graph.build(op, values, attributes, place, failure);
+  if (!built)
+    fail(graph.withNames(failure));
+  SmallVector<Tensor> results;
+  for (Value result : built->getResults())
+    results.push_back(Access::tensor(graph, result));
+  return results;
+}
+
+NamedAttribute Call::attribute(StringRef name, Attribute value) { return graph.builder.getNamedAttr(name, value); }
+NamedAttribute Call::list(StringRef name, ArrayRef<int64_t> values) {
+  return attribute(name, graph.builder.getDenseI64ArrayAttr(values));
+}
+NamedAttribute Call::integer(StringRef name, int64_t value) {
+  return attribute(name, graph.builder.getI64IntegerAttr(value));
+}
+NamedAttribute Call::real(StringRef name, double value) {
+  return attribute(name, graph.builder.getF64FloatAttr(value));
+}
+NamedAttribute Call::unit(StringRef name) { return attribute(name, graph.builder.getUnitAttr()); }
+
+/// Whether a number is a value of the dtype, apart from rounding of floats.
+static bool holds(DType dtype, double value) {
+  switch (dtype) {
+  case DType::f32:
+  case DType::f64:
+    return true;
+  case DType::i32:
+    return value == std::trunc(value) && std::fabs(value) < 0x1p31;
+  case DType::i64:
+    return value == std::trunc(value) && std::fabs(value) <= 0x1p53;
+  case DType::u8:
+    return value == std::trunc(value) && value >= 0 && value <= 255;
+  case DType::boolean:
+    return value == 0 || value == 1;
+  }
+  llvm_unreachable("a DType beyond the enumeration");
+}
+
+static std::string shortest(double value) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%.6g", value);
+  return text;
+}
+
+Tensor Call::literal(double value, const Tensor &x) {
+  if (!holds(x.dtype(), value))
+    fail("the number " + shortest(value) + " is not a value of " + to_string(x.dtype()) + "; convert with .to(f32)");
+  return full(value, type(x));
+}
+
+Tensor Call::full(double value, RankedTensorType type) {
+  return emit<ir::FullOp>({}, {real("value", value), attribute("type", TypeAttr::get(type))});
+}
+
+Tensor Call::cast(const Tensor &x, DType dtype) {
+  if (x.dtype() == dtype)
+    return x;
+  return emit<ir::CastOp>({x}, attribute("to", TypeAttr::get(graph.elementType(dtype))));
+}
+
+Tensor Call::reshape(const Tensor &x, ArrayRef<int64_t> newShape) {
+  if (newShape == shape(x))
+    return x;
+  return emit<ir::ReshapeOp>({x}, list("shape", newShape));
+}
+
+Tensor Call::expand(const Tensor &x, ArrayRef<int64_t> dims, ArrayRef<int64_t> newShape) {
+  return emit<ir::ExpandOp>({x}, {list("dims", dims), list("shape", newShape)});
+}
+
+Tensor Call::broadcast(const Tensor &x, ArrayRef<int64_t> newShape) {
+  if (newShape == shape(x))
+    return x;
+  int64_t missing = int64_t(newShape.size()) - rank(x);
+  return expand(x, llvm::to_vector(llvm::seq<int64_t>(missing, newShape.size())), newShape);
+}
+
+SmallVector<int64_t> Call::commonShape(ArrayRef<int64_t> a, ArrayRef<int64_t> b) const {
+  SmallVector<int64_t> common(std::max(a.size(), b.size()));
+  for (size_t fromEnd = 1; fromEnd <= common.size(); ++fromEnd) {
+    int64_t left = fromEnd <= a.size() ? a[a.size() - fromEnd] : 1;
+    int64_t right = fromEnd <= b.size() ? b[b.size() - fromEnd] : 1;
+    if (left != right && left != 1 && right != 1)
+      fail("sizes do not broadcast: " + print(left) + " and " + print(right) + " in dimension -" +
+           std::to_string(fromEnd));
+    common[common.size() - fromEnd] = left == 1 ? right : left;
+  }
+  return common;
+}
+
+Tensor Call::plusBias(const Tensor &y, const Tensor &bias, int64_t axis) {
+  if (!bias)
+    return y;
+  requireSameDType(y, bias);
+  requireRank("bias", bias, 1);
+  if (shape(bias)[0] != shape(y)[axis])
+    fail("bias has " + print(shape(bias)[0]) + " elements for " + print(shape(y)[axis]) + " outputs");
+  return emit<ir::AddOp>({y, expand(bias, {axis}, shape(y))});
+}
+
+SmallVector<Tensor> Call::present(std::initializer_list<Tensor> tensors) {
+  return llvm::to_vector(llvm::make_filter_range(tensors, [](const Tensor &tensor) { return bool(tensor); }));
+}
+
+int64_t product(ArrayRef<int64_t> sizes) {
+  int64_t result = 1;
+  for (int64_t size : sizes)
+    if (!ShapedType::isDynamic(size) && __builtin_mul_overflow(result, size, &result))
+      return std::numeric_limits<int64_t>::max();
+  return result;
+}
+
+} // namespace sluice::detail

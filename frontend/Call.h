@@ -1,0 +1,79 @@
+// Call: one function of the API at work. It knows the function's name, its operands and the user's line; it builds ops
+// there and throws errors that show them.
+#pragma once
+
+#include "GraphImpl.h"
+#include "sluice/ops.h"
+
+namespace sluice::detail {
+
+class Call {
+public:
+  /// Throws unless all operands exist and belong to one graph. Absent optional operands are simply not listed.
+  Call(const char *function, llvm::ArrayRef<Tensor> operands, std::source_location where);
+  Call(const char *function, const Arg &x) : Call(function, {x.tensor}, x.where) {}
+  Call(const char *function, const Arg &a, const Arg &b) : Call(function, {a.tensor, b.tensor}, a.where) {}
+
+  /// "model.cpp:13:18: error: matmul: <message> ([batch, 784] x [512, 10])", with notes at the operands' lines.
+  [[noreturn]] void fail(const std::string &message) const;
+
+  // Questions about operands.
+  static mlir::RankedTensorType type(const Tensor &x) {
+    return llvm::cast<mlir::RankedTensorType>(Access::value(x).getType());
+  }
+  static llvm::ArrayRef<int64_t> shape(const Tensor &x) { return type(x).getShape(); }
+  static int64_t rank(const Tensor &x) { return type(x).getRank(); }
+  std::string print(const Tensor &x) const { return graph.printShape(type(x)); }
+  /// A size, or the name of the batch dimension.
+  std::string print(int64_t size) const;
+
+  // Requirements; each fails with a message.
+  void requireFloat(const Tensor &x) const;
+  void requireSameDType(const Tensor &a, const Tensor &b) const;
+  void requireRank(const char *operand, const Tensor &x, int64_t rank) const;
+  /// `dim` counted from the front.
+  int64_t axis(const Tensor &x, int64_t dim) const { return axisOf(rank(x), dim); }
+  int64_t axisOf(int64_t rank, int64_t dim) const;
+  /// Sorted and counted from the front; all if none are given.
+  llvm::SmallVector<int64_t> axes(const Tensor &x, const Axes &dims) const;
+
+  // Ops.
+  template <class Op>
+  Tensor emit(llvm::ArrayRef<Tensor> operands, llvm::ArrayRef<mlir::NamedAttribute> attributes = {}) {
+    return emitAll(Op::getOperationName(), operands, attributes).front();
+  }
+  llvm::SmallVector<Tensor> emitAll(llvm::StringRef op, llvm::ArrayRef<Tensor> operands,
+                                    llvm::ArrayRef<mlir::NamedAttribute> attributes = {});
+  mlir::NamedAttribute attribute(llvm::StringRef name, mlir::Attribute value);
+  mlir::NamedAttribute list(llvm::StringRef name, llvm::ArrayRef<int64_t> values);
+  mlir::NamedAttribute integer(llvm::StringRef name, int64_t value);
+  mlir::NamedAttribute real(llvm::StringRef name, double value);
+  mlir::NamedAttribute unit(llvm::StringRef name);
+
+  /// A number as a tensor of x's dtype and shape.
+  Tensor literal(double value, const Tensor &x);
+  Tensor full(double value, mlir::RankedTensorType type);
+  Tensor cast(const Tensor &x, DType dtype);
+  Tensor reshape(const Tensor &x, llvm::ArrayRef<int64_t> shape);
+  /// Broadcasts by NumPy's rules; nothing to do gives x itself.
+  Tensor broadcast(const Tensor &x, llvm::ArrayRef<int64_t> shape);
+  Tensor expand(const Tensor &x, llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<int64_t> shape);
+  /// y plus a vector along one dimension of it, if there is one.
+  Tensor plusBias(const Tensor &y, const Tensor &bias, int64_t axis);
+  /// The operands that exist.
+  static llvm::SmallVector<Tensor> present(std::initializer_list<Tensor> tensors);
+  /// The shape that both broadcast to.
+  llvm::SmallVector<int64_t> commonShape(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b) const;
+
+  GraphImpl &graph;
+
+private:
+  const char *function;
+  llvm::SmallVector<Tensor, 3> operands;
+  Place place;
+};
+
+/// The product of the static sizes; too large a one is the largest number.
+int64_t product(llvm::ArrayRef<int64_t> sizes);
+
+} // namespace sluice::detail

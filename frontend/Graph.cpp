@@ -1,0 +1,166 @@
+// Graph: names, inputs, results and training.
+#include "sluice/graph.h"
+#include "Call.h"
+#include "GraphImpl.h"
+#include "WriteFile.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace sluice {
+
+using detail::Access;
+using detail::Call;
+using detail::GraphImpl;
+
+//===- names
+//---------------------------------------------------------------------------------------------------------===//
+
+static bool isName(StringRef text) {
+  auto isPart = [](char c) { return llvm::isAlnum(c) || c == '_' || c == '-' || c == '.'; };
+  return !text.empty() && (llvm::isAlpha(text.front()) || text.front() == '_') && llvm::all_of(text, isPart);
+}
+
+static void requireName(const char *what, const std::string &text, const Place &place) {
+  if (!isName(text))
+    throw Error("'" + text + "' cannot name " + what + ": a letter comes first, then letters, digits, '_', '-' and '.'",
+                place);
+}
+
+static std::string checked(std::string name, const Place &place) {
+  requireName("a graph", name, place);
+  return name;
+}
+
+Graph::Graph(std::string name, Where where)
+    : graph(std::make_shared<GraphImpl>(checked(std::move(name), where), where)) {}
+
+const std::string &Graph::name() const { return graph->name; }
+
+//===- settings
+//------------------------------------------------------------------------------------------------------===//
+
+void Graph::set_capacity(std::int64_t rows, Where where) {
+  if (rows < 1 || rows > (std::int64_t(1) << 31))
+    throw Error("the capacity is between 1 and 2^31 rows, not " + std::to_string(rows), where);
+  (*graph->module)->setAttr(ir::kCapacityAttr, graph->builder.getI64IntegerAttr(rows));
+}
+
+void Graph::set_dtype(DType dtype, Where where) {
+  if (!is_float(dtype))
+    throw Error(std::string("parameters are f32 or f64, not ") + to_string(dtype), where);
+  graph->dtype = dtype;
+}
+
+//===- inputs and results
+//--------------------------------------------------------------------------------------------===//
+
+Tensor Graph::input(std::string name, DType dtype, Shape shape, Where where) {
+  requireName("an input", name, where);
+  RankedTensorType type = graph->typeOf("input '" + name + "'", dtype, shape, where);
+  return Access::tensor(*graph, graph->addInput(name, type, where));
+}
+
+/// Throws unless `value` is a tensor of this graph.
+static Call resultOf(GraphImpl &graph, const char *function, const Arg &value) {
+  Call call(function, value);
+  if (Access::graph(value.tensor) != &graph)
+    call.fail("the tensor belongs to another graph, '" + Access::graph(value.tensor)->name + "'");
+  return call;
+}
+
+void Graph::output(std::string name, Arg value) {
+  requireName("an output", name, value.where);
+  resultOf(*graph, "output", value);
+  graph->claimResult(name, value.where);
+  graph->builder.create<ir::OutputOp>(graph->location(value.where), name, Access::value(value.tensor));
+}
+
+static void requireScalar(const Call &call, const Tensor &x) {
+  call.requireFloat(x);
+  if (Call::rank(x) != 0)
+    call.fail("needs a scalar; reduce it with mean or sum");
+}
+
+void Graph::metric(std::string name, Arg value) {
+  requireName("a metric", name, value.where);
+  requireScalar(resultOf(*graph, "metric", value), value.tensor);
+  if (name == "loss")
+    throw Error("the metric 'loss' is reported by minimize", value.where);
+  graph->claimResult(name, value.where);
+  graph->builder.create<ir::MetricOp>(graph->location(value.where), name, Access::value(value.tensor));
+}
+
+//===- training
+//------------------------------------------------------------------------------------------------------===//
+
+static void checkSgd(const Call &call, const optim::SGD &sgd) {
+  auto require = [&](bool isRight, const char *what, double value) {
+    if (!isRight)
+      call.fail(std::string("SGD: ") + what + " cannot be " + std::to_string(value));
+  };
+  require(sgd.lr >= 0 && std::isfinite(sgd.lr), "lr", sgd.lr);
+  require(sgd.momentum >= 0 && std::isfinite(sgd.momentum), "momentum", sgd.momentum);
+  require(std::isfinite(sgd.dampening), "dampening", sgd.dampening);
+  require(sgd.weight_decay >= 0 && std::isfinite(sgd.weight_decay), "weight_decay", sgd.weight_decay);
+  if (sgd.nesterov && (sgd.momentum == 0 || sgd.dampening != 0))
+    call.fail("SGD: Nesterov's momentum needs a momentum and no dampening");
+}
+
+void Graph::minimize(Arg loss, const optim::SGD &optimizer) {
+  Call call = resultOf(*graph, "minimize", loss);
+  requireScalar(call, loss.tensor);
+  checkSgd(call, optimizer);
+  for (auto known : graph->graph.getBody().getOps<ir::MinimizeOp>())
+    throw Error("minimize: the graph has a loss already", loss.where, {{"here", detail::placeOf(known.getLoc())}});
+  std::vector<std::string> names = graph->parametersBehind(Access::value(loss.tensor));
+  if (names.empty())
+    call.fail("the loss depends on no parameter");
+  OpBuilder &builder = graph->builder;
+  auto real = [&](double value) { return builder.getF64FloatAttr(value); };
+  auto sgd = ir::SgdAttr::get(&graph->context, real(optimizer.momentum), real(optimizer.dampening),
+                              real(optimizer.weight_decay), optimizer.nesterov);
+  auto scalar = RankedTensorType::get({}, graph->elementType(graph->dtype));
+  graph->addState("hyper", "lr", scalar, init::constant(optimizer.lr), loss.where);
+  SmallVector<Attribute> parameters;
+  for (const std::string &name : names)
+    parameters.push_back(FlatSymbolRefAttr::get(&graph->context, name));
+  builder.create<ir::MinimizeOp>(graph->location(loss.where), Access::value(loss.tensor), sgd, "lr",
+                                 builder.getArrayAttr(parameters));
+}
+
+std::vector<Graph::State> Graph::states() const {
+  std::vector<State> list;
+  for (auto state : graph->module->getOps<ir::StateOp>())
+    list.push_back({state.getSymName().str(), state.getKind().str(), detail::dtypeOf(state.getType()),
+                    graph->shapeOf(state.getType()), state.getTensorType().getNumElements()});
+  return list;
+}
+
+//===- files
+//---------------------------------------------------------------------------------------------------------===//
+
+ModuleOp moduleOf(const Graph &handle, std::source_location where) {
+  GraphImpl &graph = *Access::graph(handle);
+  Block &body = graph.graph.getBody().front();
+  auto isResult = [](Operation &op) { return isa<ir::OutputOp, ir::MinimizeOp>(op); };
+  if (llvm::none_of(body, isResult))
+    throw Error("the graph '" + graph.name + "' has neither an output nor a loss", where);
+  if (std::string failure = graph.verify(); !failure.empty())
+    throw Error("the graph '" + graph.name + "' does not verify: " + failure, where);
+  return *graph.module;
+}
+
+std::string Graph::str(Where where) const {
+  moduleOf(*this, where);
+  return graph->print();
+}
+
+void Graph::save(const std::string &path, Where where) const {
+  if (std::string failure = detail::writeFile(path, str(where)); !failure.empty())
+    throw Error("cannot write '" + path + "': " + failure, where);
+}
+
+} // namespace sluice

@@ -1,0 +1,248 @@
+// The module under construction: its ops, inputs and states.
+#include "GraphImpl.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "mlir/IR/Verifier.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cmath>
+#include <cstddef>
+
+using namespace mlir;
+
+namespace sluice::detail {
+
+GraphImpl::GraphImpl(std::string graphName, Place place)
+    : name(std::move(graphName)), context(MLIRContext::Threading::DISABLED), builder(&context) {
+  context.loadDialect<ir::SluiceDialect>();
+  Location loc = location(place);
+  module = ModuleOp::create(loc, StringRef(name));
+  (*module)->setAttr(ir::kModelAttr, builder.getStringAttr(name));
+  (*module)->setAttr(ir::kCapacityAttr, builder.getI64IntegerAttr(256));
+  (*module)->setAttr(ir::kPhaseAttr, builder.getStringAttr("model"));
+  builder.setInsertionPointToEnd(module->getBody());
+  graph = builder.create<ir::GraphOp>(loc, builder.getArrayAttr({}));
+  builder.setInsertionPointToEnd(builder.createBlock(&graph.getBody()));
+}
+
+Location GraphImpl::location(const Place &place) {
+  return FileLineColLoc::get(&context, place.file, place.line, place.column);
+}
+
+Place placeOf(Location location) {
+  Place place;
+  if (auto at = dyn_cast<FileLineColLoc>(location)) {
+    place.file = at.getFilename().str();
+    place.line = at.getLine();
+    place.column = at.getColumn();
+  }
+  return place;
+}
+
+Type GraphImpl::elementType(DType dtype) {
+  switch (dtype) {
+  case DType::f32:
+    return builder.getF32Type();
+  case DType::f64:
+    return builder.getF64Type();
+  case DType::i32:
+    return builder.getI32Type();
+  case DType::i64:
+    return builder.getI64Type();
+  case DType::u8:
+    return builder.getIntegerType(8, /*isSigned=*/false);
+  case DType::boolean:
+    return builder.getI1Type();
+  }
+  llvm_unreachable("a DType beyond the enumeration");
+}
+
+DType dtypeOf(Type type) {
+  Type element = getElementTypeOrSelf(type);
+  if (isa<FloatType>(element))
+    return element.isF32() ? DType::f32 : DType::f64;
+  switch (element.getIntOrFloatBitWidth()) {
+  case 1:
+    return DType::boolean;
+  case 8:
+    return DType::u8;
+  case 32:
+    return DType::i32;
+  default:
+    return DType::i64;
+  }
+}
+
+Tensor Access::tensor(GraphImpl &graph, Value value) {
+  Tensor tensor;
+  tensor.graph = graph.shared_from_this();
+  tensor.value = value.getAsOpaquePointer();
+  return tensor;
+}
+
+//===- ops
+//-----------------------------------------------------------------------------------------------------------===//
+
+namespace {
+
+/// Keeps what MLIR reports while it lives.
+class Diagnostics {
+public:
+  explicit Diagnostics(MLIRContext *context)
+      : handler(context, [this](Diagnostic &diagnostic) {
+          text += (text.empty() ? "" : "; ") + diagnostic.str();
+          return success();
+        }) {}
+  std::string text;
+
+private:
+  ScopedDiagnosticHandler handler;
+};
+
+/// The properties of an op that does not exist yet: what inference reads attributes from.
+class PropertiesOf {
+public:
+  explicit PropertiesOf(OperationName name)
+      : name(name), storage(name.getOpPropertyByteSize() / sizeof(std::max_align_t) + 1) {
+    name.initOpProperties(get(), nullptr);
+  }
+  PropertiesOf(const PropertiesOf &) = delete;
+  ~PropertiesOf() { name.destroyOpProperties(get()); }
+  OpaqueProperties get() { return storage.data(); }
+
+private:
+  OperationName name;
+  std::vector<std::max_align_t> storage;
+};
+
+} // namespace
+
+static LogicalResult inferTypes(OperationState &state, DictionaryAttr attributes, SmallVectorImpl<Type> &types) {
+  PropertiesOf properties(state.name);
+  auto emit = [&] { return emitError(state.location); };
+  if (state.name.getOpPropertyByteSize() > 0 &&
+      failed(state.name.setOpPropertiesFromAttribute(state.name, properties.get(), attributes, emit)))
+    return failure();
+  return state.name.getInterface<InferTypeOpInterface>()->inferReturnTypes(
+      state.getContext(), state.location, state.operands, attributes, properties.get(), {}, types);
+}
+
+/// Diagnostics of verifiers begin with the op's name in the IR, which means nothing to users.
+static std::string withoutOpName(StringRef text) {
+  if (text.consume_front("'sluice."))
+    text = text.substr(text.find("' op ") + 5);
+  return text.str();
+}
+
+Operation *GraphImpl::build(StringRef op, ValueRange operands, ArrayRef<NamedAttribute> attributes, const Place &place,
+                            std::string &failure) {
+  Diagnostics diagnostics(&context);
+  OperationState state(location(place), op);
+  state.addOperands(operands);
+  state.addAttributes(attributes);
+  SmallVector<Type> types;
+  if (succeeded(inferTypes(state, builder.getDictionaryAttr(attributes), types))) {
+    state.addTypes(types);
+    Operation *built = builder.create(state);
+    if (succeeded(mlir::verify(built)))
+      return built;
+    built->erase();
+  }
+  failure = withoutOpName(diagnostics.text);
+  return nullptr;
+}
+
+//===- structure
+//-----------------------------------------------------------------------------------------------------===//
+
+Value GraphImpl::addInput(const std::string &input, RankedTensorType type, const Place &place) {
+  auto [known, isNew] = inputs.try_emplace(input, place);
+  if (!isNew)
+    throw Error("there is already an input '" + input + "'", place, {{"created here", known->second}});
+  SmallVector<Attribute> names(graph.getInputs().begin(), graph.getInputs().end());
+  names.push_back(builder.getStringAttr(input));
+  graph.setInputsAttr(builder.getArrayAttr(names));
+  return graph.getBody().front().addArgument(type, location(place));
+}
+
+void GraphImpl::claimResult(const std::string &result, const Place &place) {
+  auto [known, isNew] = results.try_emplace(result, place);
+  if (!isNew)
+    throw Error("there is already an output or metric '" + result + "'", place, {{"created here", known->second}});
+}
+
+ir::StateOp GraphImpl::findState(StringRef state) { return module->lookupSymbol<ir::StateOp>(state); }
+
+ir::InitAttr GraphImpl::initAttr(const init::Init &init, const std::string &state, const Place &place) {
+  using Kind = init::Init::Kind;
+  bool isFinite = std::isfinite(init.a) && std::isfinite(init.b);
+  if (!isFinite || (init.kind == Kind::uniform && init.a > init.b) || (init.kind == Kind::normal && init.b < 0))
+    throw Error("'" + state + "' cannot begin with " + std::to_string(init.a) + ", " + std::to_string(init.b), place);
+  static constexpr const char *kinds[] = {"constant", "uniform", "normal"};
+  bool two = init.kind != Kind::constant;
+  return ir::InitAttr::get(&context, kinds[int(init.kind)], builder.getF64FloatAttr(init.a),
+                           two ? builder.getF64FloatAttr(init.b) : FloatAttr());
+}
+
+ir::StateOp GraphImpl::addState(const char *kind, const std::string &state, RankedTensorType type,
+                                const init::Init &init, const Place &place) {
+  if (ir::StateOp known = findState(state))
+    throw Error("there is already a " + known.getKind().str() + " '" + state + "'", place,
+                {{"created here", placeOf(known.getLoc())}});
+  ir::InitAttr begin = initAttr(init.resolved(shapeOf(type)), state, place);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(graph);
+  return builder.create<ir::StateOp>(location(place), state, kind, type, begin, FlatSymbolRefAttr(), TypeAttr());
+}
+
+Value GraphImpl::read(ir::StateOp state, const Place &place) {
+  return builder.create<ir::GetOp>(location(place), state.getTensorType(), state.getSymName());
+}
+
+ir::StateOp GraphImpl::stateOf(Value value) {
+  auto get = value.getDefiningOp<ir::GetOp>();
+  return get ? findState(get.getState()) : ir::StateOp();
+}
+
+std::string GraphImpl::nameOf(Value value) {
+  if (auto input = dyn_cast<BlockArgument>(value))
+    return "'" + cast<StringAttr>(graph.getInputs()[input.getArgNumber()]).str() + "' ";
+  ir::StateOp state = stateOf(value);
+  return state ? "'" + state.getSymName().str() + "' " : std::string();
+}
+
+std::vector<std::string> GraphImpl::parametersBehind(Value value) {
+  llvm::SetVector<Operation *> behind;
+  if (Operation *op = value.getDefiningOp())
+    behind.insert(op);
+  for (size_t i = 0; i < behind.size(); ++i)
+    for (Value operand : behind[i]->getOperands())
+      if (Operation *op = operand.getDefiningOp())
+        behind.insert(op);
+  std::vector<std::string> names;
+  for (auto state : module->getOps<ir::StateOp>()) {
+    auto reads = [&](Operation *op) {
+      auto get = dyn_cast<ir::GetOp>(op);
+      return get && get.getState() == state.getSymName();
+    };
+    if (state.getKind() == "parameter" && llvm::any_of(behind, reads))
+      names.push_back(state.getSymName().str());
+  }
+  return names;
+}
+
+std::string GraphImpl::verify() {
+  Diagnostics diagnostics(&context);
+  return succeeded(mlir::verify(*module)) ? std::string() : diagnostics.text;
+}
+
+std::string GraphImpl::print() {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  module->print(os, OpPrintingFlags().enableDebugInfo());
+  os << "\n";
+  return text;
+}
+
+} // namespace sluice::detail

@@ -1,0 +1,248 @@
+// Reshaping, broadcasting, slicing, padding and joining.
+#include "Call.h"
+
+#include <limits>
+
+using namespace mlir;
+
+namespace sluice {
+
+using detail::Call;
+
+//===- reshape
+//-------------------------------------------------------------------------------------------------------===//
+
+static bool hasBatch(ArrayRef<int64_t> shape) { return llvm::any_of(shape, ShapedType::isDynamic); }
+
+/// The sizes that the user asks for: names resolved, -1 worked out.
+static SmallVector<int64_t> targetSizes(const Call &call, const Tensor &x, const Shape &asked) {
+  ArrayRef<int64_t> from = Call::shape(x);
+  std::string cannot = "cannot turn " + call.print(x) + " into " + asked.str();
+  SmallVector<int64_t> sizes;
+  int64_t open = -1;
+  for (const Dim &dim : asked) {
+    std::optional<int64_t> size = call.graph.sizeOf(dim);
+    if (!size)
+      call.fail("no dimension is called '" + dim.name + "'");
+    if (!dim.symbolic() && *size == -1) {
+      if (open >= 0)
+        call.fail("only one size can be -1: " + asked.str());
+      open = int64_t(sizes.size());
+      size = 1;
+    } else if (!dim.symbolic() && *size <= 0) {
+      call.fail("sizes are positive or -1, not " + std::to_string(*size));
+    }
+    sizes.push_back(*size);
+  }
+  bool batchIsMissing = hasBatch(from) && !hasBatch(sizes);
+  int64_t had = detail::product(from), has = detail::product(sizes);
+  if (open >= 0 && batchIsMissing && had == has)
+    sizes[open] = ShapedType::kDynamic;
+  else if (open >= 0 && !batchIsMissing && had % has == 0)
+    sizes[open] = had / has;
+  else if (open >= 0 || had != has || hasBatch(from) != hasBatch(sizes))
+    call.fail(cannot);
+  return sizes;
+}
+
+Tensor reshape(Arg x, Shape shape) {
+  Call call("reshape", x);
+  return call.reshape(x.tensor, targetSizes(call, x.tensor, shape));
+}
+
+Tensor flatten(Arg x, std::int64_t start_dim, std::int64_t end_dim) {
+  Call call("flatten", x);
+  ArrayRef<int64_t> from = Call::shape(x.tensor);
+  if (from.empty())
+    return call.reshape(x.tensor, {1});
+  int64_t start = call.axis(x.tensor, start_dim), end = call.axis(x.tensor, end_dim);
+  if (start > end)
+    call.fail("start_dim " + std::to_string(start_dim) + " comes after end_dim " + std::to_string(end_dim));
+  ArrayRef<int64_t> merged = from.slice(start, end - start + 1);
+  if (hasBatch(merged) && detail::product(merged) != 1)
+    call.fail("would merge the batch dimension with others; start at 1");
+  SmallVector<int64_t> sizes(from.take_front(start));
+  sizes.push_back(hasBatch(merged) ? ShapedType::kDynamic : detail::product(merged));
+  sizes.append(from.begin() + end + 1, from.end());
+  return call.reshape(x.tensor, sizes);
+}
+
+Tensor squeeze(Arg x, Axes dim) {
+  Call call("squeeze", x);
+  ArrayRef<int64_t> from = Call::shape(x.tensor);
+  SmallVector<int64_t> sizes;
+  SmallVector<int64_t> removed = call.axes(x.tensor, dim);
+  for (int64_t i = 0; i < int64_t(from.size()); ++i)
+    if (!llvm::is_contained(removed, i) || from[i] != 1)
+      sizes.push_back(from[i]);
+  return call.reshape(x.tensor, sizes);
+}
+
+Tensor unsqueeze(Arg x, std::int64_t dim) {
+  Call call("unsqueeze", x);
+  int64_t place = call.axisOf(Call::rank(x.tensor) + 1, dim);
+  SmallVector<int64_t> sizes(Call::shape(x.tensor));
+  sizes.insert(sizes.begin() + place, 1);
+  // A reshape keeps the batch outermost; broadcasting may put a dimension before it.
+  if (!hasBatch(sizes) || ShapedType::isDynamic(sizes.front()))
+    return call.reshape(x.tensor, sizes);
+  SmallVector<int64_t> dims;
+  for (int64_t i = 0; i < Call::rank(x.tensor); ++i)
+    dims.push_back(i < place ? i : i + 1);
+  return call.expand(x.tensor, dims, sizes);
+}
+
+Tensor expand(Arg x, Shape shape) {
+  Call call("expand", x);
+  ArrayRef<int64_t> from = Call::shape(x.tensor);
+  if (shape.size() < from.size())
+    call.fail("has more dimensions than " + shape.str());
+  SmallVector<int64_t> sizes;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    std::optional<int64_t> size = call.graph.sizeOf(shape[i]);
+    if (!size)
+      call.fail("no dimension is called '" + shape[i].name + "'");
+    size_t missing = shape.size() - from.size();
+    bool keeps = !shape[i].symbolic() && *size == -1 && i >= missing;
+    int64_t to = keeps ? from[i - missing] : *size;
+    if (!keeps && !shape[i].symbolic() && to <= 0)
+      call.fail("sizes are positive or -1, not " + std::to_string(to));
+    if (i >= missing && from[i - missing] != to && from[i - missing] != 1)
+      call.fail("size " + call.print(from[i - missing]) + " cannot become " + call.print(to));
+    sizes.push_back(to);
+  }
+  return call.broadcast(x.tensor, sizes);
+}
+
+//===- order
+//---------------------------------------------------------------------------------------------------------===//
+
+static Tensor permuted(Call &call, const Tensor &x, ArrayRef<int64_t> order) {
+  return call.emit<ir::TransposeOp>({x}, call.list("permutation", order));
+}
+
+Tensor permute(Arg x, Axes dims) {
+  Call call("permute", x);
+  if (int64_t(dims.values().size()) != Call::rank(x.tensor))
+    call.fail("names " + std::to_string(dims.values().size()) + " dimensions of " +
+              std::to_string(Call::rank(x.tensor)));
+  call.axes(x.tensor, dims); // each once
+  SmallVector<int64_t> order;
+  for (int64_t dim : dims.values())
+    order.push_back(call.axis(x.tensor, dim));
+  return permuted(call, x.tensor, order);
+}
+
+static Tensor swapped(Call &call, const Tensor &x, int64_t dim0, int64_t dim1) {
+  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, Call::rank(x)));
+  std::swap(order[call.axis(x, dim0)], order[call.axis(x, dim1)]);
+  return permuted(call, x, order);
+}
+
+Tensor transpose(Arg x, std::int64_t dim0, std::int64_t dim1) {
+  Call call("transpose", x);
+  return swapped(call, x.tensor, dim0, dim1);
+}
+
+Tensor Tensor::t(Where where) const {
+  Call call("t", Arg(*this, where));
+  call.requireRank("the operand", *this, 2);
+  return swapped(call, *this, 0, 1);
+}
+
+//===- parts
+//---------------------------------------------------------------------------------------------------------===//
+
+static Tensor sliced(Call &call, const Tensor &x, int64_t axis, int64_t start, int64_t end, int64_t step) {
+  ArrayRef<int64_t> from = Call::shape(x);
+  SmallVector<int64_t> starts(from.size(), 0), ends(from), steps(from.size(), 1);
+  starts[axis] = start;
+  ends[axis] = end;
+  steps[axis] = step;
+  return call.emit<ir::SliceOp>({x}, {call.list("start", starts), call.list("end", ends), call.list("step", steps)});
+}
+
+static int64_t sliceable(const Call &call, const Tensor &x, int64_t dim) {
+  int64_t axis = call.axis(x, dim);
+  if (ShapedType::isDynamic(Call::shape(x)[axis]))
+    call.fail("the batch dimension cannot be sliced");
+  return axis;
+}
+
+Tensor slice(Arg x, std::int64_t dim, std::int64_t start, std::int64_t end, std::int64_t step) {
+  Call call("slice", x);
+  int64_t axis = sliceable(call, x.tensor, dim), size = Call::shape(x.tensor)[axis];
+  if (step <= 0)
+    call.fail("the step is positive, not " + std::to_string(step));
+  auto clamped = [&](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + size : i, 0, size); };
+  if (clamped(start) >= clamped(end))
+    call.fail("takes nothing: from " + std::to_string(start) + " to " + std::to_string(end) + " of " +
+              std::to_string(size));
+  return sliced(call, x.tensor, axis, clamped(start), clamped(end), step);
+}
+
+Tensor select(Arg x, std::int64_t dim, std::int64_t index) {
+  Call call("select", x);
+  int64_t axis = sliceable(call, x.tensor, dim), size = Call::shape(x.tensor)[axis];
+  if (index < -size || index >= size)
+    call.fail("index " + std::to_string(index) + " is out of range for " + std::to_string(size));
+  int64_t at = index < 0 ? index + size : index;
+  Tensor one = sliced(call, x.tensor, axis, at, at + 1, 1);
+  SmallVector<int64_t> sizes(Call::shape(one));
+  sizes.erase(sizes.begin() + axis);
+  return call.reshape(one, sizes);
+}
+
+Tensor pad(Arg x, std::vector<std::int64_t> pad, double value) {
+  Call call("pad", x);
+  int64_t rank = Call::rank(x.tensor), pairs = int64_t(pad.size()) / 2;
+  if (pad.size() % 2 != 0 || pairs > rank)
+    call.fail("takes a pair (before, after) for each dimension from the last; got " + std::to_string(pad.size()) +
+              " numbers for " + std::to_string(rank) + " dimensions");
+  SmallVector<int64_t> low(rank, 0), high(rank, 0), interior(rank, 0);
+  for (int64_t i = 0; i < pairs; ++i) {
+    low[rank - 1 - i] = pad[2 * i];
+    high[rank - 1 - i] = pad[2 * i + 1];
+  }
+  for (int64_t i = 0; i < rank; ++i) {
+    if (low[i] < 0 || high[i] < 0)
+      call.fail("padding is not negative; use slice to crop");
+    if (std::max(low[i], high[i]) > std::numeric_limits<int32_t>::max())
+      call.fail("padding is at most 2147483647");
+    if (ShapedType::isDynamic(Call::shape(x.tensor)[i]) && low[i] + high[i] != 0)
+      call.fail("the batch dimension cannot be padded");
+  }
+  return call.emit<ir::PadOp>({x.tensor}, {call.list("low", low), call.list("high", high),
+                                           call.list("interior", interior), call.real("value", value)});
+}
+
+/// That a tensor agrees with the first in all dimensions but the axis.
+static void requireJoinable(const Call &call, const Tensor &first, const Tensor &tensor, int64_t axis) {
+  call.requireSameDType(first, tensor);
+  call.requireRank("a tensor", tensor, Call::rank(first));
+  ArrayRef<int64_t> a = Call::shape(first), b = Call::shape(tensor);
+  if (ShapedType::isDynamic(b[axis]))
+    call.fail("the batch dimension cannot be joined along");
+  for (int64_t i = 0; i < Call::rank(first); ++i)
+    if (i != axis && a[i] != b[i])
+      call.fail("sizes differ in dimension " + std::to_string(i) + ": " + call.print(a[i]) + " and " +
+                call.print(b[i]));
+}
+
+static Tensor joined(const char *name, ArrayRef<Tensor> tensors, int64_t dim, std::source_location where) {
+  Call call(name, tensors, where);
+  const Tensor &first = tensors.front();
+  int64_t axis = call.axis(first, dim);
+  for (const Tensor &tensor : tensors)
+    requireJoinable(call, first, tensor, axis);
+  return call.emit<ir::ConcatOp>(tensors, call.integer("axis", axis));
+}
+
+Tensor cat(std::vector<Tensor> tensors, std::int64_t dim, std::source_location where) {
+  return joined("cat", tensors, dim, where);
+}
+Tensor concat(std::vector<Tensor> tensors, std::int64_t dim, std::source_location where) {
+  return joined("concat", tensors, dim, where);
+}
+
+} // namespace sluice

@@ -1,0 +1,48 @@
+// The one exception of the graph API.
+#pragma once
+
+#include <exception>
+#include <source_location>
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+/// A place in the user's program.
+struct Place {
+  std::string file; ///< without its folder
+  unsigned line = 0;
+  unsigned column = 0;
+
+  Place() = default;
+  Place(std::source_location where);
+  /// "model.cpp:13:18"
+  std::string str() const;
+};
+
+/// A wrong use of the API, or a file that could not be written. `what()` reads as a compiler's diagnostic:
+///
+///     model.cpp:13:18: error: matmul: contracting dimensions differ: 784 and 512 ([batch, 784] x [512, 10])
+///     model.cpp:9:12: note: [batch, 784] created here
+class Error : public std::exception {
+public:
+  struct Note {
+    std::string message;
+    Place place;
+  };
+
+  Error(std::string message, Place place, std::vector<Note> notes = {});
+
+  const char *what() const noexcept override { return text.c_str(); }
+  const std::string &message() const { return said; }
+  const Place &place() const { return at; }
+  const std::vector<Note> &notes() const { return more; }
+
+private:
+  std::string said;
+  Place at;
+  std::vector<Note> more;
+  std::string text;
+};
+
+} // namespace sluice

@@ -1,0 +1,54 @@
+// Graph: a model being built, and the file it becomes.
+#pragma once
+
+#include "sluice/optim.h"
+#include "sluice/tensor.h"
+
+#include <memory>
+#include <source_location>
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+class Graph {
+public:
+  using Where = std::source_location;
+
+  /// The name is a letter followed by letters, digits, '_', '-' and '.'.
+  explicit Graph(std::string name, Where where = Where::current());
+
+  /// The most rows that the batch dimension can have in one call; 256 unless set.
+  void set_capacity(std::int64_t rows, Where where = Where::current());
+  /// The dtype of parameters: f32 unless set.
+  void set_dtype(DType dtype, Where where = Where::current());
+
+  Tensor input(std::string name, DType dtype, Shape shape, Where where = Where::current());
+  /// A result of `predict`.
+  void output(std::string name, Arg value);
+  /// A scalar that training and evaluation report beside the loss: a mean over the rows.
+  void metric(std::string name, Arg value);
+  /// Trains every parameter that the scalar loss depends on.
+  void minimize(Arg loss, const optim::SGD &optimizer);
+
+  /// Everything that outlives a step, in order of creation.
+  struct State {
+    std::string name, kind; ///< kind: parameter, statistic or hyper
+    DType dtype;
+    Shape shape;
+    std::int64_t elements;
+  };
+  std::vector<State> states() const;
+  const std::string &name() const;
+
+  /// The graph in text form: what `sluice compile` reads.
+  std::string str(Where where = Where::current()) const;
+  /// Writes `str()`; the file is whole or is not there ("-": the standard output).
+  void save(const std::string &path, Where where = Where::current()) const;
+
+private:
+  std::shared_ptr<detail::GraphImpl> graph;
+  friend struct detail::Access;
+};
+
+} // namespace sluice

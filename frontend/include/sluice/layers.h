@@ -1,0 +1,153 @@
+// The layers of torch.nn, with its argument names, defaults and initial values.
+#pragma once
+
+#include "sluice/module.h"
+#include "sluice/ops.h"
+
+#include <memory>
+
+namespace sluice::nn {
+
+struct LinearOptions {
+  bool bias = true;
+};
+class Linear : public Module {
+public:
+  Linear(Module *parent, std::string name, std::int64_t in_features, std::int64_t out_features,
+         LinearOptions options = {}, Where where = Where::current());
+  Tensor forward(Tensor x) override;
+
+  Tensor weight, bias;
+};
+
+struct Conv2dOptions {
+  Size2 stride = 1, padding = 0, dilation = 1;
+  std::int64_t groups = 1;
+  bool bias = true;
+};
+class Conv2d : public Module {
+public:
+  Conv2d(Module *parent, std::string name, std::int64_t in_channels, std::int64_t out_channels, Size2 kernel_size,
+         Conv2dOptions options = {}, Where where = Where::current());
+  Tensor forward(Tensor x) override;
+
+  Tensor weight, bias;
+
+private:
+  ConvOptions options;
+};
+
+struct BatchNorm2dOptions {
+  double eps = 1e-5, momentum = 0.1;
+  bool affine = true;
+};
+class BatchNorm2d : public Module {
+public:
+  BatchNorm2d(Module *parent, std::string name, std::int64_t num_features, BatchNorm2dOptions options = {},
+              Where where = Where::current());
+  Tensor forward(Tensor x) override;
+
+  Tensor weight, bias, running_mean, running_var;
+
+private:
+  BatchNormOptions options;
+};
+
+class MaxPool2d : public Module {
+public:
+  MaxPool2d(Module *parent, std::string name, Size2 kernel_size, MaxPoolOptions options = {},
+            Where where = Where::current());
+  Tensor forward(Tensor x) override;
+
+private:
+  Size2 kernel;
+  MaxPoolOptions options;
+};
+
+class AvgPool2d : public Module {
+public:
+  AvgPool2d(Module *parent, std::string name, Size2 kernel_size, AvgPoolOptions options = {},
+            Where where = Where::current());
+  Tensor forward(Tensor x) override;
+
+private:
+  Size2 kernel;
+  AvgPoolOptions options;
+};
+
+class Flatten : public Module {
+public:
+  Flatten(Module *parent, std::string name, std::int64_t start_dim = 1, std::int64_t end_dim = -1,
+          Where where = Where::current());
+  Tensor forward(Tensor x) override;
+
+private:
+  std::int64_t start, end;
+};
+
+/// Layers without parameters that apply one function.
+#define SLUICE_ACTIVATIONS(X)                                                                                          \
+  X(Identity, identity)                                                                                                \
+  X(ReLU, relu)                                                                                                        \
+  X(ReLU6, relu6)                                                                                                      \
+  X(SiLU, silu)                                                                                                        \
+  X(Sigmoid, sigmoid)                                                                                                  \
+  X(Softplus, softplus)                                                                                                \
+  X(Tanh, tanh)                                                                                                        \
+  X(Hardsigmoid, hardsigmoid)                                                                                          \
+  X(Hardswish, hardswish)
+#define SLUICE_ACTIVATION(Name, function)                                                                              \
+  class Name : public Module {                                                                                         \
+  public:                                                                                                              \
+    Name(Module *parent, std::string name, Where where = Where::current()) : Module(parent, std::move(name), where) {} \
+    Tensor forward(Tensor x) override { return sluice::function(at(x)); }                                              \
+  };
+SLUICE_ACTIVATIONS(SLUICE_ACTIVATION)
+#undef SLUICE_ACTIVATION
+
+class GELU : public Module {
+public:
+  GELU(Module *parent, std::string name, Gelu approximate = Gelu::none, Where where = Where::current());
+  Tensor forward(Tensor x) override;
+
+private:
+  Gelu approximate;
+};
+
+class LeakyReLU : public Module {
+public:
+  LeakyReLU(Module *parent, std::string name, double negative_slope = 0.01, Where where = Where::current());
+  Tensor forward(Tensor x) override;
+
+private:
+  double slope;
+};
+
+class ELU : public Module {
+public:
+  ELU(Module *parent, std::string name, double alpha = 1.0, Where where = Where::current());
+  Tensor forward(Tensor x) override;
+
+private:
+  double alpha;
+};
+
+/// Modules one after another, named "0", "1", ...:
+///
+///     nn::Sequential features{this, "features"};          // in the constructor:
+///     features.add<nn::Conv2d>(1, 20, 3).add<nn::ReLU>().add<nn::MaxPool2d>(2);
+class Sequential : public Module {
+public:
+  using Module::Module;
+  Tensor forward(Tensor x) override;
+
+  template <class Layer, class... Args> Sequential &add(Args... args) {
+    layers.push_back(std::make_unique<Layer>(this, std::to_string(layers.size()), std::move(args)...));
+    return *this;
+  }
+
+private:
+  std::vector<std::unique_ptr<Module>> layers;
+};
+
+} // namespace sluice::nn

@@ -1,0 +1,76 @@
+// nn::Module: parameters and sub-modules under PyTorch's state_dict names.
+#pragma once
+
+#include "sluice/graph.h"
+#include "sluice/init.h"
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace sluice::nn {
+
+/// A part of a model with parameters. Sub-modules are members, named at construction:
+///
+///     struct Net : nn::Module {
+///       using Module::Module;
+///       nn::Linear fc1{this, "fc1", 784, 128}, fc2{this, "fc2", 128, 10};
+///       Tensor forward(Tensor x) override { return fc2(relu(fc1(x))); }
+///     };
+///     Net net{graph};             // fc1.weight, fc1.bias, fc2.weight, fc2.bias
+class Module {
+public:
+  using Where = std::source_location;
+  using Named = std::vector<std::pair<std::string, Tensor>>;
+
+  /// The whole model; its parameters' names have no prefix.
+  explicit Module(Graph &graph, Where where = Where::current());
+  /// A part of `parent`.
+  Module(Module *parent, std::string name, Where where = Where::current());
+  Module(const Module &) = delete;
+  Module &operator=(const Module &) = delete;
+  virtual ~Module();
+
+  virtual Tensor forward(Tensor x);
+  /// Calls forward; errors inside it name this line too.
+  Tensor operator()(Arg x);
+
+  /// A trained tensor. Its shape is static.
+  Tensor parameter(const std::string &name, const Shape &shape, init::Init init, Where where = Where::current());
+  /// A statistic: saved with the parameters, but not trained.
+  Tensor buffer(const std::string &name, const Shape &shape, init::Init init, Where where = Where::current());
+
+  /// Of this module and those within, as ("conv1.weight", tensor).
+  Named named_parameters() const;
+  Named named_buffers() const;
+
+  /// Replaces how every parameter begins whose name within this module matches, as in `initialize("*.bias",
+  /// init::zeros())`:
+  /// '*' stands for any characters. No match is an error.
+  void initialize(std::string_view pattern, init::Init init, Where where = Where::current());
+
+protected:
+  /// The operand of a layer's op: errors name the line that calls the layer.
+  Arg at(const Tensor &x) const;
+  /// The dtype of the graph's parameters.
+  DType dtype() const;
+  Where declared() const { return where; }
+
+private:
+  Tensor state(const char *kind, const std::string &name, const Shape &shape, init::Init init, Where where);
+  void collect(const char *kind, Named &into) const;
+
+  std::shared_ptr<detail::GraphImpl> graph;
+  std::string path;
+  Where where;
+  std::vector<const Module *> children;
+  struct Member {
+    const char *kind;
+    std::string path;
+    Tensor tensor;
+  };
+  std::vector<Member> members;
+};
+
+} // namespace sluice::nn

@@ -1,0 +1,214 @@
+// The functions on tensors, under PyTorch's names and rules. Tensors broadcast as in NumPy; two tensors of different
+// dtypes are an error (convert with `x.to(dtype)`); a number takes the dtype of the tensor beside it.
+#pragma once
+
+#include "sluice/tensor.h"
+
+#include <vector>
+
+namespace sluice {
+
+// --- elementwise
+// ------------------------------------------------------------------------------------------------------
+
+#define SLUICE_UNARY(name, op) Tensor name(Arg x);
+SLUICE_UNARY_FUNCTIONS(SLUICE_UNARY)
+#undef SLUICE_UNARY
+
+Tensor leaky_relu(Arg x, double negative_slope = 0.01);
+Tensor elu(Arg x, double alpha = 1.0);
+Tensor relu6(Arg x);
+enum class Gelu { none, tanh };
+/// Gaussian error linear unit, exact (by erf) or by PyTorch's tanh approximation.
+Tensor gelu(Arg x, Gelu approximate = Gelu::none);
+Tensor clip(Arg x, double min, double max);
+/// Changes the dtype: floats to integers round towards zero and saturate; anything but 0 is true.
+Tensor cast(Arg x, DType dtype);
+Tensor identity(Arg x);
+Tensor stop_gradient(Arg x);
+Tensor logical_not(Arg x);
+
+#define SLUICE_BINARY(name, op)                                                                                        \
+  Tensor name(Arg a, Arg b);                                                                                           \
+  Tensor name(Arg a, double b);                                                                                        \
+  Tensor name(double a, Arg b);
+SLUICE_BINARY_FUNCTIONS(SLUICE_BINARY)
+#define SLUICE_COMPARISON(name) SLUICE_BINARY(name, )
+SLUICE_COMPARISONS(SLUICE_COMPARISON)
+#undef SLUICE_COMPARISON
+#undef SLUICE_BINARY
+
+#define SLUICE_LOGICAL(name, op) Tensor name(Arg a, Arg b);
+SLUICE_LOGICAL_FUNCTIONS(SLUICE_LOGICAL)
+#undef SLUICE_LOGICAL
+
+Tensor operator-(Arg x);
+#define SLUICE_OPERATOR(symbol)                                                                                        \
+  Tensor operator symbol(Arg a, Arg b);                                                                                \
+  Tensor operator symbol(Arg a, double b);                                                                             \
+  Tensor operator symbol(double a, Arg b);
+SLUICE_OPERATOR(+)
+SLUICE_OPERATOR(-)
+SLUICE_OPERATOR(*)
+SLUICE_OPERATOR(/)
+#undef SLUICE_OPERATOR
+
+/// a where the condition holds, b elsewhere.
+Tensor where(Arg condition, Arg a, Arg b);
+Tensor where(Arg condition, Arg a, double b);
+Tensor where(Arg condition, double a, Arg b);
+
+// --- reductions
+// -------------------------------------------------------------------------------------------------------
+
+Tensor sum(Arg x, Axes dim = {}, bool keepdim = false);
+/// Divides by the elements there are: for the batch, its rows.
+Tensor mean(Arg x, Axes dim = {}, bool keepdim = false);
+/// Elements that tie share the gradient equally (PyTorch's amax and amin).
+Tensor max(Arg x, Axes dim = {}, bool keepdim = false);
+Tensor min(Arg x, Axes dim = {}, bool keepdim = false);
+/// i32 index of the first maximum.
+Tensor argmax(Arg x, std::int64_t dim, bool keepdim = false);
+Tensor softmax(Arg x, std::int64_t dim);
+Tensor log_softmax(Arg x, std::int64_t dim);
+
+// --- shape
+// ------------------------------------------------------------------------------------------------------------
+
+/// One size may be -1. The batch dimension stays the outermost.
+Tensor reshape(Arg x, Shape shape);
+Tensor flatten(Arg x, std::int64_t start_dim = 0, std::int64_t end_dim = -1);
+Tensor permute(Arg x, Axes dims);
+Tensor transpose(Arg x, std::int64_t dim0, std::int64_t dim1);
+/// Removes dimensions of size 1: the given ones, or all.
+Tensor squeeze(Arg x, Axes dim = {});
+Tensor unsqueeze(Arg x, std::int64_t dim);
+/// Broadcasts; -1 keeps a size.
+Tensor expand(Arg x, Shape shape);
+/// Elements start, start + step, ... below end; negative ones count from the end, and both are clamped.
+Tensor slice(Arg x, std::int64_t dim, std::int64_t start, std::int64_t end = Tensor::toEnd, std::int64_t step = 1);
+/// One index of a dimension, which is removed.
+Tensor select(Arg x, std::int64_t dim, std::int64_t index);
+/// Pads with a constant; pairs (before, after), the last dimension first, as in torch.nn.functional.pad.
+Tensor pad(Arg x, std::vector<std::int64_t> pad, double value = 0.0);
+Tensor cat(std::vector<Tensor> tensors, std::int64_t dim = 0,
+           std::source_location where = std::source_location::current());
+Tensor concat(std::vector<Tensor> tensors, std::int64_t dim = 0,
+              std::source_location where = std::source_location::current());
+Tensor one_hot(Arg label, std::int64_t classes, DType dtype = f32);
+
+// --- products, convolutions, pools
+// ------------------------------------------------------------------------------------
+
+/// NumPy's matmul: leading dimensions broadcast, a vector is a matrix of one row (on the left) or column.
+Tensor matmul(Arg a, Arg b);
+/// x weight^T + bias; weight is [out, in].
+Tensor linear(Arg x, const Tensor &weight, const Tensor &bias = {});
+
+struct ConvOptions {
+  Size2 stride = 1, padding = 0, dilation = 1;
+  std::int64_t groups = 1;
+};
+/// Cross-correlation of x [N, C, H, W] with weight [O, C / groups, kH, kW].
+Tensor conv2d(Arg x, const Tensor &weight, const Tensor &bias = {}, ConvOptions options = {});
+
+struct MaxPoolOptions {
+  Size2 stride = 0; ///< 0: the kernel's size
+  Size2 padding = 0, dilation = 1;
+  bool ceil_mode = false;
+};
+Tensor max_pool2d(Arg x, Size2 kernel_size, MaxPoolOptions options = {});
+
+struct AvgPoolOptions {
+  Size2 stride = 0; ///< 0: the kernel's size
+  Size2 padding = 0;
+  bool ceil_mode = false, count_include_pad = true;
+};
+Tensor avg_pool2d(Arg x, Size2 kernel_size, AvgPoolOptions options = {});
+
+struct BatchNormOptions {
+  double eps = 1e-5, momentum = 0.1;
+};
+/// Normalises x [N, C, ...] by the batch in training and by the running statistics elsewhere. The running statistics
+/// are states (buffers of a module), which training moves towards those of each batch.
+Tensor batch_norm(Arg x, const Tensor &running_mean, const Tensor &running_var, const Tensor &weight = {},
+                  const Tensor &bias = {}, BatchNormOptions options = {});
+
+// --- losses and metrics
+// -----------------------------------------------------------------------------------------------
+
+enum class Reduction { mean, sum, none };
+
+/// Of logits [N, C] against integer labels [N].
+Tensor cross_entropy(Arg logits, const Tensor &label, Reduction reduction = Reduction::mean);
+/// Of log-probabilities [N, C] against integer labels [N].
+Tensor nll_loss(Arg log_probabilities, const Tensor &label, Reduction reduction = Reduction::mean);
+Tensor mse_loss(Arg x, const Tensor &target, Reduction reduction = Reduction::mean);
+/// The share of rows whose largest logit is the label's.
+Tensor accuracy(Arg logits, const Tensor &label);
+
+// --- methods
+// ----------------------------------------------------------------------------------------------------------
+
+#define SLUICE_METHOD(name, op)                                                                                        \
+  inline Tensor Tensor::name(Where where) const { return sluice::name(Arg(*this, where)); }
+SLUICE_UNARY_FUNCTIONS(SLUICE_METHOD)
+#undef SLUICE_METHOD
+
+inline Tensor Tensor::to(DType dtype, Where where) const { return cast(Arg(*this, where), dtype); }
+inline Tensor Tensor::clip(double min, double max, Where where) const {
+  return sluice::clip(Arg(*this, where), min, max);
+}
+inline Tensor Tensor::detach(Where where) const { return stop_gradient(Arg(*this, where)); }
+inline Tensor Tensor::sum(Axes dim, bool keepdim, Where where) const {
+  return sluice::sum(Arg(*this, where), std::move(dim), keepdim);
+}
+inline Tensor Tensor::mean(Axes dim, bool keepdim, Where where) const {
+  return sluice::mean(Arg(*this, where), std::move(dim), keepdim);
+}
+inline Tensor Tensor::max(Axes dim, bool keepdim, Where where) const {
+  return sluice::max(Arg(*this, where), std::move(dim), keepdim);
+}
+inline Tensor Tensor::min(Axes dim, bool keepdim, Where where) const {
+  return sluice::min(Arg(*this, where), std::move(dim), keepdim);
+}
+inline Tensor Tensor::argmax(std::int64_t dim, bool keepdim, Where where) const {
+  return sluice::argmax(Arg(*this, where), dim, keepdim);
+}
+inline Tensor Tensor::softmax(std::int64_t dim, Where where) const { return sluice::softmax(Arg(*this, where), dim); }
+inline Tensor Tensor::log_softmax(std::int64_t dim, Where where) const {
+  return sluice::log_softmax(Arg(*this, where), dim);
+}
+inline Tensor Tensor::reshape(Shape shape, Where where) const {
+  return sluice::reshape(Arg(*this, where), std::move(shape));
+}
+inline Tensor Tensor::flatten(std::int64_t start_dim, std::int64_t end_dim, Where where) const {
+  return sluice::flatten(Arg(*this, where), start_dim, end_dim);
+}
+inline Tensor Tensor::permute(Axes dims, Where where) const {
+  return sluice::permute(Arg(*this, where), std::move(dims));
+}
+inline Tensor Tensor::transpose(std::int64_t dim0, std::int64_t dim1, Where where) const {
+  return sluice::transpose(Arg(*this, where), dim0, dim1);
+}
+inline Tensor Tensor::squeeze(Axes dim, Where where) const {
+  return sluice::squeeze(Arg(*this, where), std::move(dim));
+}
+inline Tensor Tensor::unsqueeze(std::int64_t dim, Where where) const {
+  return sluice::unsqueeze(Arg(*this, where), dim);
+}
+inline Tensor Tensor::expand(Shape shape, Where where) const {
+  return sluice::expand(Arg(*this, where), std::move(shape));
+}
+inline Tensor Tensor::slice(std::int64_t dim, std::int64_t start, std::int64_t end, std::int64_t step,
+                            Where where) const {
+  return sluice::slice(Arg(*this, where), dim, start, end, step);
+}
+inline Tensor Tensor::select(std::int64_t dim, std::int64_t index, Where where) const {
+  return sluice::select(Arg(*this, where), dim, index);
+}
+inline Tensor Tensor::matmul(const Tensor &other, Where where) const {
+  return sluice::matmul(Arg(*this, where), Arg(other, where));
+}
+
+} // namespace sluice

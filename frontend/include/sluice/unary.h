@@ -1,0 +1,46 @@
+// The elementwise functions of one tensor and no further argument, as a list that declarations and definitions share.
+#pragma once
+
+/// On f32 and f64: X(name, op of the IR)
+#define SLUICE_UNARY_FUNCTIONS(X)                                                                                      \
+  X(neg, NegOp)                                                                                                        \
+  X(abs, AbsOp)                                                                                                        \
+  X(sign, SignOp)                                                                                                      \
+  X(exp, ExpOp)                                                                                                        \
+  X(log, LogOp)                                                                                                        \
+  X(log1p, Log1pOp)                                                                                                    \
+  X(sqrt, SqrtOp)                                                                                                      \
+  X(rsqrt, RsqrtOp)                                                                                                    \
+  X(reciprocal, ReciprocalOp)                                                                                          \
+  X(square, SquareOp)                                                                                                  \
+  X(sin, SinOp)                                                                                                        \
+  X(cos, CosOp)                                                                                                        \
+  X(tanh, TanhOp)                                                                                                      \
+  X(sigmoid, SigmoidOp)                                                                                                \
+  X(erf, ErfOp)                                                                                                        \
+  X(relu, ReluOp)                                                                                                      \
+  X(silu, SiluOp)                                                                                                      \
+  X(softplus, SoftplusOp)                                                                                              \
+  X(hardsigmoid, HardsigmoidOp)                                                                                        \
+  X(hardswish, HardswishOp)                                                                                            \
+  X(floor, FloorOp)                                                                                                    \
+  X(ceil, CeilOp)                                                                                                      \
+  X(round, RoundOp)                                                                                                    \
+  X(isnan, IsNanOp)                                                                                                    \
+  X(isinf, IsInfOp)
+
+/// On two tensors of one dtype that broadcast: X(name, op of the IR). Each also takes a number on either side.
+#define SLUICE_BINARY_FUNCTIONS(X)                                                                                     \
+  X(add, AddOp)                                                                                                        \
+  X(sub, SubOp)                                                                                                        \
+  X(mul, MulOp)                                                                                                        \
+  X(div, DivOp)                                                                                                        \
+  X(pow, PowOp)                                                                                                        \
+  X(maximum, MaxOp)                                                                                                    \
+  X(minimum, MinOp)
+
+/// Likewise, with a result of bool: X(name).
+#define SLUICE_COMPARISONS(X) X(eq) X(ne) X(lt) X(le) X(gt) X(ge)
+
+/// On two tensors of bool: X(name, op of the IR).
+#define SLUICE_LOGICAL_FUNCTIONS(X) X(logical_and, AndOp) X(logical_or, OrOp) X(logical_xor, XorOp)

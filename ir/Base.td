@@ -1,0 +1,78 @@
+// The dialect, its attributes, and the base class of every op.
+#ifndef SLUICE_IR_BASE
+#define SLUICE_IR_BASE
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "ir/Interfaces.td"
+
+def Sluice_Dialect : Dialect {
+  let name = "sluice";
+  let cppNamespace = "::sluice::ir";
+  let summary = "Computation graphs: values, state, entry points and kernels";
+  let description = [{
+    Values are ranked tensors of f32, f64, i32, i64, ui8 or i1. A dimension `?` is the batch dimension: its capacity is the
+    module's `sluice.capacity`, and every call of an entry point has a run-time number of rows up to it. At most one
+    dimension of a type is `?`. Where a value lives and how it is laid out is the type's encoding, `#sluice.at`.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+}
+
+class Sluice_Attr<string cppName, string attrMnemonic, list<Trait> traits = []> : AttrDef<Sluice_Dialect, cppName, traits> {
+  let mnemonic = attrMnemonic;
+}
+
+def Sluice_AtAttr : Sluice_Attr<"At", "at"> {
+  let summary = "where a value lives and how it is laid out: the one encoding of a tensor type";
+  let description = [{
+    `device` is a logical device of the module's table; absent: not placed yet. `layout` maps logical indices to physical
+    ones, outermost first, by `floordiv` and `mod` of a dimension by a tile or the dimension itself; absent: row-major.
+    `#sluice.at<device = "cpu", layout = affine_map<(d0, d1, d2, d3) -> (d0, d2, d3, d1)>>` is NHWC on the host.
+  }];
+  let parameters = (ins OptionalParameter<"::mlir::StringAttr">:$device, OptionalParameter<"::mlir::AffineMapAttr">:$layout);
+  let assemblyFormat = "(`<` struct($device, $layout)^ `>`)?";
+}
+
+def Sluice_InitAttr : Sluice_Attr<"Init", "init"> {
+  let summary = "how a state begins: constant (a), uniform in [a, b), or normal with mean a and deviation b";
+  let parameters = (ins StringRefParameter<"constant, uniform or normal">:$kind, "::mlir::FloatAttr":$a, OptionalParameter<"::mlir::FloatAttr">:$b);
+  let assemblyFormat = "`<` $kind `,` $a (`,` $b^)? `>`";
+}
+
+def Sluice_SgdAttr : Sluice_Attr<"Sgd", "sgd", [DeclareAttrInterfaceMethods<OptimizerAttr>]> {
+  let summary = "stochastic gradient descent with PyTorch's momentum, dampening, Nesterov and weight decay";
+  let parameters = (ins "::mlir::FloatAttr":$momentum, "::mlir::FloatAttr":$dampening, "::mlir::FloatAttr":$weight_decay, "bool":$nesterov);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Sluice_Tensor : RankedTensorOf<[F32, F64, I32, I64, UI8, I1]>;
+def Sluice_NumberTensor : RankedTensorOf<[F32, F64, I32, I64, UI8]>;
+def Sluice_FloatTensor : RankedTensorOf<[F32, F64]>;
+def Sluice_IntTensor : RankedTensorOf<[I32, I64]>;
+def Sluice_BoolTensor : RankedTensorOf<[I1]>;
+
+/// Every op runs where its results live, and its operands live there too.
+def SameDevice : NativeOpTrait<"SameDevice"> { let cppNamespace = "::sluice::ir"; }
+
+/// No gradient flows through the op: its derivative is zero or is not wanted.
+def NoGradient : NativeOpTrait<"NoGradient"> { let cppNamespace = "::sluice::ir"; }
+
+class Sluice_Op<string mnemonic, list<Trait> traits = []> : Op<Sluice_Dialect, mnemonic, traits>;
+
+/// An op on values: pure, with inferred result types that ignore encodings, a meaning and an element-wise definition.
+class Sluice_ValueOp<string mnemonic, list<Trait> traits = []>
+    : Sluice_Op<mnemonic, !listconcat([Pure, SameDevice, DeclareOpInterfaceMethods<InferTypeOpInterface>, DeclareOpInterfaceMethods<ReferenceOp>], traits)> {
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  code typeCompatibility = [{
+    static bool isCompatibleReturnTypes(::mlir::TypeRange inferred, ::mlir::TypeRange actual) {
+      return ::sluice::ir::sameShapesAndElements(inferred, actual);
+    }
+  }];
+  let extraClassDeclaration = typeCompatibility;
+}
+
+#endif

@@ -1,0 +1,126 @@
+// Constants, and what is known from a shape or a label alone.
+#include "ir/Dialect.h"
+#include "ir/Inference.h"
+#include "ir/Lane.h"
+
+using namespace mlir;
+
+namespace sluice::ir {
+
+//===- full ------------------------------------------------------------------------------------------------------===//
+
+LogicalResult FullOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands, DictionaryAttr attributes,
+                                       OpaqueProperties properties, RegionRange, SmallVectorImpl<Type> &types) {
+  auto type = cast<RankedTensorType>(Adaptor(operands, attributes, properties).getType());
+  return addResult(loc, type.getShape(), type.getElementType(), types);
+}
+
+SmallVector<HostTensor> FullOp::evaluate(ArrayRef<HostTensor>, int64_t rows) {
+  return {HostTensor(runtimeShape(getY().getType(), rows), getValue().convertToDouble())};
+}
+
+Value FullOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr>) {
+  return builder.constant(getValue().convertToDouble(), getLaneElement(elementOf(getY())));
+}
+
+//===- constant --------------------------------------------------------------------------------------------------===//
+
+LogicalResult ConstantOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,
+                                           DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
+                                           SmallVectorImpl<Type> &types) {
+  auto value = dyn_cast<DenseElementsAttr>(Adaptor(operands, attributes, properties).getValue());
+  auto type = value ? dyn_cast<RankedTensorType>(value.getType()) : RankedTensorType();
+  if (!type)
+    return inferenceFailure(loc, "a constant needs dense elements of a tensor");
+  return addResult(loc, type.getShape(), type.getElementType(), types);
+}
+
+static SmallVector<double> readElements(DenseElementsAttr value, size_t count) {
+  SmallVector<double> numbers;
+  auto type = dyn_cast<IntegerType>(value.getElementType());
+  for (size_t i = 0; i < count; ++i) {
+    if (!type)
+      numbers.push_back(value.getElementType().isF32() ? double(value.getValues<float>()[i])
+                                                       : value.getValues<double>()[i]);
+    else
+      numbers.push_back(
+          value.getValues<APInt>()[i].roundToDouble(/*isSigned=*/!type.isUnsigned() && type.getWidth() > 1));
+  }
+  return numbers;
+}
+
+SmallVector<HostTensor> ConstantOp::evaluate(ArrayRef<HostTensor>, int64_t rows) {
+  auto value = cast<DenseElementsAttr>(getValue());
+  HostTensor y(runtimeShape(getY().getType(), rows));
+  if (value.isSplat())
+    y.data.assign(y.data.size(), readElements(value, 1)[0]);
+  else
+    llvm::copy(readElements(value, y.data.size()), y.data.begin());
+  return {y};
+}
+
+/// Only a splat is a formula; the elements of others are data.
+Value ConstantOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr>) {
+  auto value = cast<DenseElementsAttr>(getValue());
+  if (!value.isSplat())
+    return Value();
+  return builder.constant(readElements(value, 1)[0], getLaneElement(elementOf(getY())));
+}
+
+//===- count -----------------------------------------------------------------------------------------------------===//
+
+LogicalResult CountOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,
+                                        DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
+                                        SmallVectorImpl<Type> &types) {
+  Adaptor op(operands, attributes, properties);
+  if (failed(checkAxes(loc, op.getAxes(), shapeOf(op.getX()))))
+    return failure();
+  return addResult(loc, {}, op.getTo(), types);
+}
+
+SmallVector<HostTensor> CountOp::evaluate(ArrayRef<HostTensor> operands, int64_t) {
+  double count = 1;
+  for (int64_t axis : getAxes())
+    count *= double(operands[0].shape[axis]);
+  return {HostTensor({}, count)};
+}
+
+Value CountOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr>) {
+  Type element = getLaneElement(getTo());
+  ElementCount count = countElements(shapeOf(getX()), getAxes());
+  if (!count.rows)
+    return builder.constant(double(count.known), element);
+  Lane rows(builder.builder(), builder.loc(), builder.rows(element));
+  return count.known == 1 ? rows : rows * double(count.known);
+}
+
+//===- one_hot ---------------------------------------------------------------------------------------------------===//
+
+LogicalResult OneHotOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,
+                                         DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
+                                         SmallVectorImpl<Type> &types) {
+  Adaptor op(operands, attributes, properties);
+  if (failed(checkNumbers(loc, "classes", int64_t(op.getClasses()), 1, 1)))
+    return failure();
+  SmallVector<int64_t> shape(shapeOf(op.getLabel()));
+  shape.push_back(op.getClasses());
+  return addResult(loc, shape, op.getTo(), types);
+}
+
+SmallVector<HostTensor> OneHotOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
+  HostTensor y(runtimeShape(getY().getType(), rows));
+  int64_t classes = getClasses();
+  for (auto [row, label] : llvm::enumerate(operands[0].data))
+    if (label >= 0 && label < double(classes))
+      y.data[row * classes + int64_t(label)] = 1;
+  return {y};
+}
+
+Value OneHotOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
+  Lane label(builder.builder(), builder.loc(), builder.operand(0, index.drop_back()));
+  Lane place(builder.builder(), builder.loc(), builder.materialize(index.back(), elementOf(getLabel())));
+  Lane one(builder.builder(), builder.loc(), builder.constant(1, getLaneElement(elementOf(getY()))));
+  return where(label == place, one, 0.0);
+}
+
+} // namespace sluice::ir

@@ -1,0 +1,45 @@
+// The sluice dialect: include this for all its ops, attributes and interfaces.
+#pragma once
+
+#include "ir/ElementBuilder.h"
+#include "ir/HostTensor.h"
+#include "ir/Types.h"
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "ir/Dialect.h.inc"
+#include "ir/Enums.h.inc"
+#include "ir/Interfaces.h.inc"
+#include "ir/AttrInterfaces.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "ir/Attributes.h.inc"
+
+namespace sluice::ir {
+
+/// Operands and results live on one device; the diagnostic names both. Values without a device are not placed yet.
+template <typename Op> class SameDevice : public mlir::OpTrait::TraitBase<Op, SameDevice> {
+public:
+  static mlir::LogicalResult verifyTrait(mlir::Operation *op) { return verifySameDevice(op); }
+};
+
+/// No gradient flows through the op.
+template <typename Op> class NoGradient : public mlir::OpTrait::TraitBase<Op, NoGradient> {};
+
+/// Names of the module's attributes.
+inline constexpr llvm::StringLiteral kCapacityAttr = "sluice.capacity"; // rows that `?` may have (i64)
+inline constexpr llvm::StringLiteral kDataAttr = "sluice.data";         // the folder of the data to train on by default
+inline constexpr llvm::StringLiteral kModelAttr = "sluice.model";       // the model's name
+inline constexpr llvm::StringLiteral kPhaseAttr = "sluice.phase";       // the last phase that ran
+
+} // namespace sluice::ir
+
+#define GET_OP_CLASSES
+#include "ir/Ops.h.inc"

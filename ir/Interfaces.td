@@ -1,0 +1,68 @@
+// What passes ask of ops. Passes never list op names.
+#ifndef SLUICE_IR_INTERFACES
+#define SLUICE_IR_INTERFACES
+
+include "mlir/IR/OpBase.td"
+
+def ReferenceOp : OpInterface<"ReferenceOp"> {
+  let cppNamespace = "::sluice::ir";
+  let description = "The op's meaning as a plain function in double precision; tests and `sluice verify` interpret it.";
+  let methods = [InterfaceMethod<
+      "Results for these operands. `rows` is the run-time size of `?`. Result shapes are given by `resultShape`.",
+      "::llvm::SmallVector<::sluice::ir::HostTensor>", "evaluate", (ins "::llvm::ArrayRef<::sluice::ir::HostTensor>":$operands, "int64_t":$rows)>];
+}
+
+def DifferentiableOp : OpInterface<"DifferentiableOp"> {
+  let cppNamespace = "::sluice::ir";
+  let description = "An op with a gradient. `dX` is the gradient of the loss with respect to `X`.";
+  let methods = [
+    InterfaceMethod<
+      "Builds the gradients of the operands from those of the results (null where nothing reaches the loss); null for an operand that has none.",
+      "::llvm::SmallVector<::mlir::Value>", "buildGradient", (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$dResults)>,
+    StaticInterfaceMethod<
+      "Instances for tests: one op each in the generic text form, with the ranges that its inputs are drawn from.",
+      "::llvm::SmallVector<::sluice::ir::Sample>", "samples", (ins)>];
+}
+
+def ElementwiseOp : OpInterface<"ElementwiseOp"> {
+  let cppNamespace = "::sluice::ir";
+  let description = "Operands and result have one shape, and each result element depends on the operands' elements in its place.";
+  let methods = [
+    InterfaceMethod<"One element in double precision; integers and booleans are exact.",
+      "double", "evaluateElement", (ins "::llvm::ArrayRef<double>":$operands)>,
+    InterfaceMethod<
+      "The body on scalars or equally long vectors of the operands' element types (ui8 as i8), in arith and math ops.",
+      "::mlir::Value", "buildBody", (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::ValueRange":$operands)>];
+}
+
+def ElementOp : OpInterface<"ElementOp"> {
+  let cppNamespace = "::sluice::ir";
+  let description = [{
+    Each result element is a formula in the operands' elements at affine functions of its index: all ops that a loop nest can
+    hold (data movement, reductions, pools, softmax, random numbers). Backends implement `ElementBuilder`.
+  }];
+  let methods = [
+    InterfaceMethod<"The value of result number `result` at `index` (one expression per logical dimension).",
+      "::mlir::Value", "buildElement", (ins "::sluice::ir::ElementBuilder &":$builder, "unsigned":$result, "::llvm::ArrayRef<::mlir::AffineExpr>":$index)>,
+    StaticInterfaceMethod<"How fusion may treat the op.", "::sluice::ir::FusionKind", "getFusionKind", (ins), "", "return ::sluice::ir::FusionKind::Reduction;">];
+}
+
+def ContractionOp : OpInterface<"ContractionOp"> {
+  let cppNamespace = "::sluice::ir";
+  let description = "A product or convolution: its backend kernel is the root of a launch, and elementwise consumers become its epilogue.";
+  let methods = [InterfaceMethod<"Multiply-adds times two, as (constant part, part per row).", "std::pair<int64_t, int64_t>", "getFlops", (ins)>];
+}
+
+def OptimizerAttr : AttrInterface<"OptimizerAttr"> {
+  let cppNamespace = "::sluice::ir";
+  let description = "An optimizer's update of one parameter.";
+  let methods = [
+    InterfaceMethod<"Names of the slots that it keeps for each parameter; they begin at zero.", "::llvm::SmallVector<::llvm::StringRef>", "getSlots", (ins)>,
+    InterfaceMethod<"Whether the update needs the number of steps taken before (i32 scalar).", "bool", "needsStep", (ins)>,
+    InterfaceMethod<
+      "Builds the update: the new parameter, then the new slots. `lr` is a scalar; `step` is null unless needed.",
+      "::llvm::SmallVector<::mlir::Value>", "buildUpdate",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Value":$parameter, "::mlir::Value":$gradient, "::mlir::Value":$lr, "::mlir::Value":$step, "::mlir::ValueRange":$slots)>];
+}
+
+#endif

@@ -1,0 +1,24 @@
+// Runs entry points with the reference functions, in double precision: the oracle of tests and of `sluice verify`.
+#pragma once
+
+#include "ir/Dialect.h"
+#include <map>
+#include <string>
+
+namespace sluice::ir {
+
+/// States by name.
+using StateMap = std::map<std::string, HostTensor>;
+
+struct InterpreterOptions {
+  /// Rounds every op's results to its element type; off: everything in double.
+  bool roundToType = false;
+  /// Called after each op with its results.
+  std::function<void(mlir::Operation *, llvm::ArrayRef<HostTensor>)> observer;
+};
+
+/// Runs `entry` on `inputs` with `rows` rows; updates `states` as its `set`s say. Fails with a diagnostic on an op without a
+/// reference function. Works on any phase up to `planned`: kernel regions are entered.
+mlir::FailureOr<llvm::SmallVector<HostTensor>> interpret(EntryOp entry, llvm::ArrayRef<HostTensor> inputs, StateMap &states, int64_t rows, const InterpreterOptions &options = {});
+
+} // namespace sluice::ir

@@ -1,0 +1,85 @@
+// Scalars or vectors in an op's body, with operators: `1.0 / (1.0 + exp(-a))` builds arith and math ops.
+// i8 lanes are unsigned and i1 lanes boolean; i32 and i64 are signed. A scalar beside a vector is spread over its lanes.
+#pragma once
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Value.h"
+
+namespace sluice::ir {
+
+class Lane {
+public:
+  Lane(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value) : builder(&builder), loc(loc), value(value) {}
+  operator mlir::Value() const { return value; }
+
+  /// A constant of this lane's type.
+  Lane like(double constant) const;
+  mlir::Type elementType() const;
+  bool isFloat() const;
+
+  mlir::OpBuilder *builder;
+  mlir::Location loc;
+  mlir::Value value;
+};
+
+Lane operator-(Lane a);
+Lane operator!(Lane a);
+Lane operator+(Lane a, Lane b);
+Lane operator-(Lane a, Lane b);
+Lane operator*(Lane a, Lane b);
+Lane operator/(Lane a, Lane b); // integers: towards zero; by zero: zero
+Lane operator&(Lane a, Lane b);
+Lane operator|(Lane a, Lane b);
+Lane operator^(Lane a, Lane b);
+Lane operator>(Lane a, Lane b); // comparisons give i1 lanes; ordered, but for !=
+Lane operator>=(Lane a, Lane b);
+Lane operator<(Lane a, Lane b);
+Lane operator<=(Lane a, Lane b);
+Lane operator==(Lane a, Lane b);
+Lane operator!=(Lane a, Lane b);
+Lane max(Lane a, Lane b); // NaN if either is
+Lane min(Lane a, Lane b);
+Lane pow(Lane a, Lane b);
+Lane where(Lane condition, Lane a, Lane b);
+Lane abs(Lane a);
+Lane exp(Lane a);
+Lane log(Lane a);
+Lane log1p(Lane a);
+Lane sqrt(Lane a);
+Lane sin(Lane a);
+Lane cos(Lane a);
+Lane tanh(Lane a);
+Lane erf(Lane a);
+Lane floor(Lane a);
+Lane ceil(Lane a);
+Lane roundeven(Lane a);
+Lane shiftLeft(Lane a, int64_t bits);
+Lane shiftRightUnsigned(Lane a, int64_t bits);
+
+// A double beside a lane is a constant of the lane's type.
+#define SLUICE_MIXED(op)                                                                                              \
+  inline Lane operator op(Lane a, double b) { return a op a.like(b); }                                                \
+  inline Lane operator op(double a, Lane b) { return b.like(a) op b; }
+SLUICE_MIXED(+)
+SLUICE_MIXED(-)
+SLUICE_MIXED(*)
+SLUICE_MIXED(/)
+SLUICE_MIXED(>)
+SLUICE_MIXED(>=)
+SLUICE_MIXED(<)
+SLUICE_MIXED(<=)
+SLUICE_MIXED(==)
+SLUICE_MIXED(!=)
+#undef SLUICE_MIXED
+inline Lane max(Lane a, double b) { return max(a, a.like(b)); }
+inline Lane min(Lane a, double b) { return min(a, a.like(b)); }
+inline Lane where(Lane condition, Lane a, double b) { return where(condition, a, a.like(b)); }
+inline Lane where(Lane condition, double a, Lane b) { return where(condition, b.like(a), b); }
+
+/// The element type that lanes of a tensor's element type have: ui8 is i8.
+mlir::Type getLaneElement(mlir::Type element);
+
+/// Converts between element types by the rules of sluice.cast.
+Lane castTo(Lane a, mlir::Type element, bool fromUnsigned, bool toUnsigned);
+
+} // namespace sluice::ir

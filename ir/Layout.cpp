@@ -1,0 +1,77 @@
+#include "ir/Layout.h"
+
+using namespace mlir;
+
+namespace sluice::ir {
+
+static FailureOr<PhysicalDim> asPhysicalDim(AffineExpr expr) {
+  if (auto dim = dyn_cast<AffineDimExpr>(expr))
+    return PhysicalDim{PhysicalDim::Whole, dim.getPosition(), 0};
+  auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
+  if (!binary)
+    return failure();
+  auto dim = dyn_cast<AffineDimExpr>(binary.getLHS());
+  auto tile = dyn_cast<AffineConstantExpr>(binary.getRHS());
+  if (!dim || !tile || tile.getValue() <= 0)
+    return failure();
+  if (binary.getKind() == AffineExprKind::FloorDiv)
+    return PhysicalDim{PhysicalDim::Div, dim.getPosition(), tile.getValue()};
+  if (binary.getKind() == AffineExprKind::Mod)
+    return PhysicalDim{PhysicalDim::Mod, dim.getPosition(), tile.getValue()};
+  return failure();
+}
+
+FailureOr<SmallVector<PhysicalDim>> getPhysicalDims(RankedTensorType type) {
+  SmallVector<PhysicalDim> dims;
+  AtAttr at = getAt(type);
+  if (!at || !at.getLayout()) {
+    for (int64_t i = 0; i < type.getRank(); ++i)
+      dims.push_back({PhysicalDim::Whole, unsigned(i), 0});
+    return dims;
+  }
+  AffineMap map = at.getLayout().getValue();
+  if (map.getNumDims() != type.getRank() || map.getNumSymbols() != 0)
+    return failure();
+  for (AffineExpr expr : map.getResults()) {
+    FailureOr<PhysicalDim> dim = asPhysicalDim(expr);
+    if (failed(dim))
+      return failure();
+    dims.push_back(*dim);
+  }
+  return dims;
+}
+
+SmallVector<int64_t> getPhysicalShape(RankedTensorType type, int64_t capacity) {
+  SmallVector<int64_t> shape;
+  SmallVector<PhysicalDim> dims = *getPhysicalDims(type);
+  for (PhysicalDim dim : dims) {
+    int64_t size = type.isDynamicDim(dim.logical) ? capacity : type.getDimSize(dim.logical);
+    if (dim.kind == PhysicalDim::Div)
+      size = (size + dim.tile - 1) / dim.tile;
+    else if (dim.kind == PhysicalDim::Mod)
+      size = dim.tile;
+    shape.push_back(size);
+  }
+  return shape;
+}
+
+int64_t getElementBytes(Type element) { return std::max(1u, element.getIntOrFloatBitWidth() / 8); }
+
+int64_t getBufferBytes(RankedTensorType type, int64_t capacity) {
+  int64_t bytes = getElementBytes(type.getElementType());
+  for (int64_t size : getPhysicalShape(type, capacity))
+    bytes *= size;
+  return bytes;
+}
+
+RankedTensorType withLayout(RankedTensorType type, AffineMap layout) {
+  MLIRContext *context = type.getContext();
+  StringAttr device = getDevice(type);
+  AffineMapAttr map = layout && !layout.isIdentity() ? AffineMapAttr::get(layout) : AffineMapAttr();
+  Attribute encoding = device || map ? AtAttr::get(context, device, map) : Attribute();
+  return RankedTensorType::get(type.getShape(), type.getElementType(), encoding);
+}
+
+AffineMap getNhwc(MLIRContext *context) { return AffineMap::getPermutationMap(ArrayRef<int64_t>{0, 2, 3, 1}, context); }
+
+} // namespace sluice::ir

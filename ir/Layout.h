@@ -1,0 +1,34 @@
+// Physical layouts: an affine map from logical indices to physical ones, by floordiv and mod of single dimensions.
+#pragma once
+
+#include "ir/Dialect.h"
+#include "mlir/IR/AffineMap.h"
+
+namespace sluice::ir {
+
+/// One physical dimension: a logical dimension whole, its tile number, or its place in the tile.
+struct PhysicalDim {
+  enum Kind { Whole, Div, Mod } kind;
+  unsigned logical;
+  int64_t tile; // of Div and Mod
+};
+
+/// The layout's dimensions, outermost first (row-major if the type has no layout); fails on maps of another form.
+mlir::FailureOr<llvm::SmallVector<PhysicalDim>> getPhysicalDims(mlir::RankedTensorType type);
+
+/// Sizes of the physical dimensions with `?` = capacity; tiles are rounded up.
+llvm::SmallVector<int64_t> getPhysicalShape(mlir::RankedTensorType type, int64_t capacity);
+
+/// Bytes of the buffer that holds a value of this type.
+int64_t getBufferBytes(mlir::RankedTensorType type, int64_t capacity);
+
+/// Bytes of one element in memory (i1 and ui8 take one).
+int64_t getElementBytes(mlir::Type element);
+
+/// `type` with this layout (identity: none).
+mlir::RankedTensorType withLayout(mlir::RankedTensorType type, mlir::AffineMap layout);
+
+/// Channels last: (n, c, h, w) -> (n, h, w, c).
+mlir::AffineMap getNhwc(mlir::MLIRContext *context);
+
+} // namespace sluice::ir

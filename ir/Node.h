@@ -1,0 +1,72 @@
+// Tensor values with operators, for gradients: `dY * (1.0 - y * y)` builds sluice ops.
+#pragma once
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Value.h"
+
+namespace sluice::ir {
+
+class Node {
+public:
+  Node(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value) : builder(&builder), loc(loc), value(value) {}
+  operator mlir::Value() const { return value; }
+  mlir::RankedTensorType type() const { return llvm::cast<mlir::RankedTensorType>(value.getType()); }
+
+  /// A constant of this node's type.
+  Node like(double constant) const;
+
+  mlir::OpBuilder *builder;
+  mlir::Location loc;
+  mlir::Value value;
+};
+
+Node operator-(Node a);
+Node operator+(Node a, Node b);
+Node operator-(Node a, Node b);
+Node operator*(Node a, Node b);
+Node operator/(Node a, Node b);
+Node operator>(Node a, Node b);
+Node operator<(Node a, Node b);
+Node operator>=(Node a, Node b);
+Node operator<=(Node a, Node b);
+Node operator==(Node a, Node b);
+Node where(Node condition, Node a, Node b);
+Node pow(Node a, Node b);
+Node sign(Node a);
+Node exp(Node a);
+Node log(Node a);
+Node sin(Node a);
+Node cos(Node a);
+Node tanh(Node a);
+Node sigmoid(Node a);
+Node rsqrt(Node a);
+
+/// Sum over `axes`, keeping them with size 1 if asked.
+Node sum(Node a, llvm::ArrayRef<int64_t> axes, bool keepdims = false);
+Node reshape(Node a, llvm::ArrayRef<int64_t> shape);
+/// Broadcasts `a` to `type`'s shape: dimension i of a is dimension dims[i].
+Node expand(Node a, llvm::ArrayRef<int64_t> dims, mlir::RankedTensorType type);
+/// Inverse of a reduction over `axes` without keepdims: repeats `a` along them to `type`'s shape.
+Node expandOver(Node a, llvm::ArrayRef<int64_t> axes, mlir::RankedTensorType type);
+/// The run-time number of elements of `x` along `axes`, as a scalar of x's element type, expanded to `like`'s shape.
+Node count(Node x, llvm::ArrayRef<int64_t> axes, Node like);
+/// d gelu(a) / da * dY.
+Node geluGradient(Node a, Node dY, bool tanhForm);
+
+#define SLUICE_MIXED(op)                                                                                              \
+  inline Node operator op(Node a, double b) { return a op a.like(b); }                                                \
+  inline Node operator op(double a, Node b) { return b.like(a) op b; }
+SLUICE_MIXED(+)
+SLUICE_MIXED(-)
+SLUICE_MIXED(*)
+SLUICE_MIXED(/)
+SLUICE_MIXED(>)
+SLUICE_MIXED(>=)
+SLUICE_MIXED(<)
+SLUICE_MIXED(<=)
+#undef SLUICE_MIXED
+inline Node where(Node condition, Node a, double b) { return where(condition, a, a.like(b)); }
+inline Node where(Node condition, double a, Node b) { return where(condition, b.like(a), b); }
+
+} // namespace sluice::ir

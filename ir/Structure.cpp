@@ -1,0 +1,179 @@
+// State, graphs, entry points and kernels: their text forms and what holds them together.
+#include "ir/Dialect.h"
+#include "ir/Layout.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+
+namespace sluice::ir {
+
+//===- state ---------------------------------------------------------------------------------------------------------===//
+
+LogicalResult StateOp::verify() {
+  static const llvm::StringSet<> kinds = {"parameter", "slot", "statistic", "hyper", "step"};
+  if (!kinds.contains(getKind()))
+    return emitOpError("kind is '") << getKind() << "'; one of parameter, slot, statistic, hyper, step is expected";
+  if (!getTensorType().hasStaticShape())
+    return emitOpError("has a symbolic shape: ") << printShape(getTensorType().getShape());
+  if (getTensorType().getEncoding())
+    return emitOpError("the logical type has an encoding; it belongs to 'physical'");
+  if (getPhysical() && !sameShapesAndElements({getType()}, {*getPhysical()}))
+    return emitOpError("the physical type differs in more than its encoding: ") << getType() << " and " << *getPhysical();
+  return success();
+}
+
+/// The state that `op` names, if its type is the one given.
+static LogicalResult verifyStateUse(Operation *op, FlatSymbolRefAttr name, Type type) {
+  auto module = op->getParentOfType<ModuleOp>();
+  auto state = module ? module.lookupSymbol<StateOp>(name.getAttr()) : StateOp();
+  if (!state)
+    return op->emitOpError("names no state: ") << name;
+  if (!sameShapesAndElements({state.getType()}, {type}))
+    return op->emitOpError("has type ") << type << ", the state has " << state.getType();
+  return success();
+}
+
+//===- bodies --------------------------------------------------------------------------------------------------------===//
+
+static ParseResult parseBody(OpAsmParser &parser, OperationState &result) {
+  SmallVector<OpAsmParser::Argument> arguments;
+  return failure(parser.parseArgumentList(arguments, OpAsmParser::Delimiter::Paren, /*allowType=*/true) ||
+                 parser.parseOptionalAttrDictWithKeyword(result.attributes) || parser.parseRegion(*result.addRegion(), arguments));
+}
+
+static void printBody(OpAsmPrinter &printer, Operation *op, Region &body, ArrayRef<StringRef> printedAttributes) {
+  printer << " (";
+  llvm::interleaveComma(body.getArguments(), printer, [&](BlockArgument argument) { printer.printRegionArgument(argument); });
+  printer << ")";
+  printer.printOptionalAttrDictWithKeyword(op->getAttrs(), printedAttributes);
+  printer << " ";
+  printer.printRegion(body, /*printEntryBlockArgs=*/false);
+}
+
+template <typename Op> static ParseResult parseAttributeAs(OpAsmParser &parser, OperationState &result, StringRef name) {
+  Op attribute;
+  return parser.parseAttribute(attribute, name, result.attributes);
+}
+
+static LogicalResult verifyStateUses(Block &body) {
+  llvm::StringSet<> set;
+  for (Operation &inner : body) {
+    if (auto get = dyn_cast<GetOp>(inner); get && failed(verifyStateUse(get, get.getStateAttr(), get.getValue().getType())))
+      return failure();
+    auto write = dyn_cast<SetOp>(inner);
+    if (!write)
+      continue;
+    if (failed(verifyStateUse(write, write.getStateAttr(), write.getValue().getType())))
+      return failure();
+    if (!set.insert(write.getState()).second)
+      return write.emitOpError("is the second one of this state in one entry point: @") << write.getState();
+  }
+  return success();
+}
+
+static LogicalResult verifyInputs(Operation *op, ArrayAttr names, Block &body) {
+  if (names.size() != body.getNumArguments())
+    return op->emitOpError("names ") << names.size() << " inputs and has " << body.getNumArguments();
+  return success();
+}
+
+ParseResult GraphOp::parse(OpAsmParser &parser, OperationState &result) {
+  return failure(parseAttributeAs<ArrayAttr>(parser, result, "inputs") || parseBody(parser, result));
+}
+
+void GraphOp::print(OpAsmPrinter &printer) {
+  printer << " " << getInputs();
+  printBody(printer, *this, getBody(), {"inputs"});
+}
+
+LogicalResult GraphOp::verify() {
+  Block &body = getBody().front();
+  return failure(failed(verifyInputs(*this, getInputs(), body)) || failed(verifyStateUses(body)));
+}
+
+ParseResult EntryOp::parse(OpAsmParser &parser, OperationState &result) {
+  StringAttr name;
+  ArrayAttr inputs, outputs;
+  if (parser.parseSymbolName(name, "sym_name", result.attributes) || parser.parseAttribute(inputs, "inputs", result.attributes) || parser.parseArrow() ||
+      parser.parseAttribute(outputs, "outputs", result.attributes))
+    return failure();
+  return parseBody(parser, result);
+}
+
+void EntryOp::print(OpAsmPrinter &printer) {
+  printer << " ";
+  printer.printSymbolName(getSymName());
+  printer << " " << getInputs() << " -> " << getOutputs();
+  printBody(printer, *this, getBody(), {"sym_name", "inputs", "outputs"});
+}
+
+LogicalResult EntryOp::verify() {
+  Block &body = getBody().front();
+  auto results = body.empty() ? ReturnOp() : dyn_cast<ReturnOp>(body.back());
+  if (!results)
+    return emitOpError("does not end in sluice.return");
+  if (results.getNumOperands() != getOutputs().size())
+    return emitOpError("names ") << getOutputs().size() << " outputs and returns " << results.getNumOperands();
+  return failure(failed(verifyInputs(*this, getInputs(), body)) || failed(verifyStateUses(body)));
+}
+
+//===- kernel --------------------------------------------------------------------------------------------------------===//
+
+ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
+  StringAttr name;
+  SmallVector<OpAsmParser::Argument> arguments;
+  SmallVector<OpAsmParser::UnresolvedOperand> operands;
+  SmallVector<Type> operandTypes, resultTypes;
+  SMLoc loc;
+  auto parseOperand = [&]() -> ParseResult {
+    return failure(parser.parseArgument(arguments.emplace_back()) || parser.parseEqual() || parser.parseOperand(operands.emplace_back()) ||
+                   parser.parseColonType(operandTypes.emplace_back()));
+  };
+  if (parser.parseAttribute(name, "name", result.attributes) || parser.getCurrentLocation(&loc) ||
+      parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, parseOperand) || parser.parseArrowTypeList(resultTypes) ||
+      parser.parseOptionalAttrDictWithKeyword(result.attributes) || parser.resolveOperands(operands, operandTypes, loc, result.operands))
+    return failure();
+  for (auto [argument, type] : llvm::zip_equal(arguments, operandTypes))
+    argument.type = type;
+  result.addTypes(resultTypes);
+  return parser.parseRegion(*result.addRegion(), arguments);
+}
+
+void KernelOp::print(OpAsmPrinter &printer) {
+  printer << " " << getNameAttr() << " (";
+  llvm::interleaveComma(llvm::zip_equal(getBody().getArguments(), getOperands()), printer, [&](auto pair) {
+    auto [argument, operand] = pair;
+    printer << argument << " = " << operand << " : " << operand.getType();
+  });
+  printer << ")";
+  printer.printArrowTypeList(getResultTypes());
+  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {"name"});
+  printer << " ";
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+LogicalResult KernelOp::verify() {
+  Block &body = getBody().front();
+  auto yield = body.empty() ? YieldOp() : dyn_cast<YieldOp>(body.back());
+  if (!yield)
+    return emitOpError("does not end in sluice.yield");
+  if (TypeRange(body.getArgumentTypes()) != TypeRange(getOperandTypes()))
+    return emitOpError("block arguments and operands differ in type");
+  if (TypeRange(yield.getOperandTypes()) != TypeRange(getResultTypes()))
+    return emitOpError("yielded values and results differ in type");
+  return success();
+}
+
+//===- relayout ------------------------------------------------------------------------------------------------------===//
+
+LogicalResult RelayoutOp::inferReturnTypes(MLIRContext *, std::optional<Location>, ValueRange operands, DictionaryAttr, OpaqueProperties, RegionRange,
+                                           SmallVectorImpl<Type> &types) {
+  types.push_back(operands[0].getType());
+  return success();
+}
+
+SmallVector<HostTensor> RelayoutOp::evaluate(ArrayRef<HostTensor> operands, int64_t) { return {operands[0]}; }
+
+Value RelayoutOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) { return builder.operand(0, index); }
+
+} // namespace sluice::ir

@@ -1,0 +1,82 @@
+#include "ir/Types.h"
+#include "ir/Dialect.h"
+
+using namespace mlir;
+
+namespace sluice::ir {
+
+static bool sameShapeAndElement(Type a, Type b) {
+  auto ta = dyn_cast<RankedTensorType>(a), tb = dyn_cast<RankedTensorType>(b);
+  return ta && tb && ta.getShape() == tb.getShape() && ta.getElementType() == tb.getElementType();
+}
+
+bool sameShapesAndElements(TypeRange a, TypeRange b) { return a.size() == b.size() && llvm::all_of_zip(a, b, sameShapeAndElement); }
+
+RankedTensorType withElement(Type type, Type element) {
+  auto tensor = cast<RankedTensorType>(type);
+  return RankedTensorType::get(tensor.getShape(), element, tensor.getEncoding());
+}
+
+RankedTensorType withShape(Type type, ArrayRef<int64_t> shape) {
+  auto tensor = cast<RankedTensorType>(type);
+  Attribute encoding;
+  if (StringAttr device = getDevice(type))
+    encoding = AtAttr::get(type.getContext(), device, AffineMapAttr());
+  return RankedTensorType::get(shape, tensor.getElementType(), encoding);
+}
+
+AtAttr getAt(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor ? dyn_cast_or_null<AtAttr>(tensor.getEncoding()) : AtAttr();
+}
+
+StringAttr getDevice(Type type) {
+  AtAttr at = getAt(type);
+  return at ? at.getDevice() : StringAttr();
+}
+
+std::string printShape(ArrayRef<int64_t> shape) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "[";
+  llvm::interleaveComma(shape, os, [&](int64_t size) {
+    if (ShapedType::isDynamic(size))
+      os << "?";
+    else
+      os << size;
+  });
+  os << "]";
+  return text;
+}
+
+LogicalResult inferenceError(std::optional<Location> loc, const std::string &message) { return emitOptionalError(loc, message); }
+
+static std::string printType(Type type) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << printShape(cast<RankedTensorType>(type).getShape()) << " " << cast<RankedTensorType>(type).getElementType();
+  return text;
+}
+
+LogicalResult inferBinary(std::optional<Location> loc, ValueRange operands, SmallVectorImpl<Type> &types) {
+  Type a = operands[0].getType(), b = operands[1].getType();
+  if (!sameShapeAndElement(a, b))
+    return inferenceError(loc, "operand types differ: " + printType(a) + " and " + printType(b));
+  types.push_back(withShape(a, cast<RankedTensorType>(a).getShape()));
+  return success();
+}
+
+LogicalResult verifySameDevice(Operation *op) {
+  StringAttr device;
+  for (Type type : llvm::concat<const Type>(llvm::to_vector(op->getResultTypes()), llvm::to_vector(op->getOperandTypes()))) {
+    StringAttr here = getDevice(type);
+    if (!here)
+      continue;
+    if (device && here != device)
+      return op->emitOpError("uses values on two devices: ") << device.getValue() << " and " << here.getValue();
+    device = here;
+  }
+  return success();
+}
+
+} // namespace sluice::ir

@@ -1,0 +1,38 @@
+// Questions about types that ops and passes share.
+#pragma once
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Location.h"
+#include "mlir/IR/Operation.h"
+#include "mlir/IR/TypeRange.h"
+#include "mlir/IR/ValueRange.h"
+#include <optional>
+#include <string>
+
+namespace sluice::ir {
+
+class AtAttr;
+
+/// Whether both lists agree in shapes and element types; encodings may differ.
+bool sameShapesAndElements(mlir::TypeRange a, mlir::TypeRange b);
+
+/// `type` with another element type, shape or encoding; the rest is kept (a new shape drops the layout).
+mlir::RankedTensorType withElement(mlir::Type type, mlir::Type element);
+mlir::RankedTensorType withShape(mlir::Type type, llvm::ArrayRef<int64_t> shape);
+
+/// Where a type says its values live; null before placement.
+AtAttr getAt(mlir::Type type);
+mlir::StringAttr getDevice(mlir::Type type);
+
+/// "[?, 20, 26, 26]"
+std::string printShape(llvm::ArrayRef<int64_t> shape);
+
+/// Reports at `loc` if there is one, and fails.
+mlir::LogicalResult inferenceError(std::optional<mlir::Location> loc, const std::string &message);
+
+/// Result of a binary elementwise op: both operands have one type.
+mlir::LogicalResult inferBinary(std::optional<mlir::Location> loc, mlir::ValueRange operands, llvm::SmallVectorImpl<mlir::Type> &types);
+
+mlir::LogicalResult verifySameDevice(mlir::Operation *op);
+
+} // namespace sluice::ir

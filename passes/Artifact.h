@@ -1,0 +1,12 @@
+// The object that makes kernels an artifact: `sluice_artifact_query`, the plan and the table of stages.
+#pragma once
+
+#include "llvm/Support/Error.h"
+#include "passes/Plan.h"
+
+namespace sluice::passes {
+
+/// An object file for the host with the artifact's query function; it refers to the plan's stages by symbol.
+llvm::Expected<std::string> emitArtifact(const Plan &plan);
+
+} // namespace sluice::passes

@@ -1,0 +1,29 @@
+// IR dumps: one numbered file a phase, and a manifest, in a folder.
+#pragma once
+
+#include "mlir/IR/BuiltinOps.h"
+#include <string>
+#include <vector>
+
+namespace sluice::passes {
+
+class Dump {
+public:
+  /// An empty folder name writes nothing.
+  explicit Dump(std::string folder) : folder(std::move(folder)) {}
+
+  /// Writes `<number>-<phase>.mlir`.
+  mlir::LogicalResult write(mlir::ModuleOp module, unsigned number, llvm::StringRef phase);
+  /// Writes manifest.json: the files in order with their phases and op counts.
+  mlir::LogicalResult finish(mlir::ModuleOp module);
+
+private:
+  struct File {
+    std::string name, phase;
+    int64_t ops;
+  };
+  std::string folder;
+  std::vector<File> files;
+};
+
+} // namespace sluice::passes

@@ -1,0 +1,37 @@
+// The compiler, from a model to object code, as a sequence of named phases.
+#pragma once
+
+#include "mlir/IR/BuiltinOps.h"
+#include "passes/Plan.h"
+#include "sluice/backend/compile.h"
+#include <functional>
+#include <string>
+
+namespace sluice::passes {
+
+struct PipelineOptions {
+  const sluice_backend_compile *backend = nullptr; // required from `fused` on
+  std::string compileFrom = "model";               // the phase that the module is in
+  std::string compileTo = "lowered";               // the phase to stop after
+  std::string dumpIrDir;                           // numbered files and a manifest, one file a phase; empty: none
+  std::string cpu = "native";                      // whose instructions to use
+  int64_t capacity = 0;                            // rows of `?`; 0: what the module says
+  bool fuse = true;
+  bool reuseMemory = true;                         // off: every value keeps its own bytes, for looking at them afterwards
+  bool promoteF64 = false;
+  std::function<void(llvm::StringRef phase, double seconds)> progress; // after each phase
+};
+
+/// What `lowered` gives: the object files that an artifact is linked from, and the plan that they hold.
+struct Lowered {
+  std::vector<std::string> objects;
+  Plan plan;
+};
+
+/// The phases' names in order.
+llvm::ArrayRef<llvm::StringRef> phaseNames();
+
+/// Runs the phases after `compileFrom` up to and with `compileTo`. Fails with diagnostics.
+mlir::FailureOr<Lowered> runPipeline(mlir::ModuleOp module, const PipelineOptions &options);
+
+} // namespace sluice::passes

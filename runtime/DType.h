@@ -1,0 +1,48 @@
+// Element types and shapes, as plans and files name them.
+#ifndef SLUICE_RUNTIME_DTYPE_H
+#define SLUICE_RUNTIME_DTYPE_H
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sluice::runtime {
+
+enum class DType { f32, f64, i32, i64, u8, boolean };
+
+/// Bytes of one element.
+size_t sizeOf(DType type);
+bool isFloat(DType type);
+/// "f32", ..., "bool".
+std::string_view nameOf(DType type);
+std::optional<DType> dtypeFromName(std::string_view name);
+
+using Shape = std::vector<int64_t>;
+
+/// "[64, 1, 28, 28]".
+std::string shapeText(const Shape &shape);
+/// "f32[64, 10]".
+std::string typeText(DType type, const Shape &shape);
+
+/// The product of the sizes; nothing where one is negative or the bytes of such a tensor would not fit in an int64.
+std::optional<int64_t> checkedElements(const Shape &shape, size_t elementSize);
+
+/// The product of sizes known to be sound.
+int64_t elementsOf(const Shape &shape);
+
+/// A tensor in memory, row-major.
+struct HostTensor {
+  DType dtype = DType::f32;
+  Shape shape;
+  std::vector<std::byte> data;
+};
+
+/// Element `index` as a double.
+double elementAsDouble(DType type, const std::byte *data, int64_t index);
+
+} // namespace sluice::runtime
+
+#endif

@@ -1,0 +1,164 @@
+#include "runtime/Instance.h"
+
+#include "runtime/Status.h"
+#include "runtime/Text.h"
+
+#include <chrono>
+#include <cstring>
+
+namespace sluice::runtime {
+
+static constexpr int mostThreads = 1024;
+
+static int checkedThreads(int threads) {
+  if (threads < 0 || threads > mostThreads)
+    failUsage(concat("threads is ", threads, ", outside [1, ", mostThreads, "]"));
+  return threads == 0 ? availableThreads() : threads;
+}
+
+static std::string deviceText(const Device &device) { return concat(device.backend, ":", device.ordinal); }
+
+/// This runtime brings the CPU only; a plan for anything else, or a wish for it, is an error and never a fallback.
+static void checkDevices(const Plan &plan, const std::string &wanted) {
+  std::vector<std::string> names;
+  bool found = wanted.empty();
+  for (const Device &device : plan.devices) {
+    names.push_back(device.name);
+    found |= wanted == device.name || wanted == device.backend || wanted == deviceText(device);
+    if (device.backend != "cpu")
+      failUnsupported(concat("the model was compiled for device ", quote(device.name), " of backend ",
+                             quote(device.backend), ", which this executable does not contain"));
+  }
+  if (!found)
+    failUnsupported(concat("device ", quote(wanted), " is not there; the model was compiled for: ", listed(names)));
+}
+
+Instance::Instance(const sluice_artifact &artifact, const InstanceOptions &options)
+    : plan_(parsePlan(artifact)), artifact_(artifact), team_(checkedThreads(options.threads)) {
+  checkDevices(plan_, options.device);
+  for (const Arena &arena : plan_.arenas) {
+    if (arena.isConstant()) {
+      // Generated code only reads its constants; buffers are not const because operands and results share a table.
+      arenas_.push_back(static_cast<std::byte *>(const_cast<void *>(artifact.constants)));
+      continue;
+    }
+    memory_.emplace_back(static_cast<size_t>(arena.bytes), concat("the ", arena.name, " arena"));
+    arenas_.push_back(memory_.back().data());
+  }
+}
+
+const Entry &Instance::entry(std::string_view name) const {
+  if (const Entry *entry = plan_.findEntry(name))
+    return *entry;
+  failUsage(concat("the model has no entry point ", quote(name), "; it has: ", listed(plan_.entryNames())));
+}
+
+const State &Instance::state(std::string_view name) const {
+  if (const State *state = plan_.findState(name))
+    return *state;
+  std::vector<std::string> names;
+  for (const State &state : plan_.states)
+    names.push_back(state.name);
+  failUsage(concat("the model has no state ", quote(name), "; it has: ", listed(names)));
+}
+
+static void checkSize(std::string_view name, size_t given, int64_t wanted) {
+  if (given != static_cast<size_t>(wanted))
+    failInvalid(concat(quote(name), " has ", wanted, " bytes, but ", given, " were given"));
+}
+
+void Instance::setState(const State &state, std::span<const std::byte> logical) {
+  checkSize(state.name, logical.size(), state.logicalBytes());
+  pack(state.shape, state.layout, sizeOf(state.dtype), logical.data(), address(state.slot));
+}
+
+void Instance::getState(const State &state, std::span<std::byte> logical) const {
+  checkSize(state.name, logical.size(), state.logicalBytes());
+  unpack(state.shape, state.layout, sizeOf(state.dtype), address(state.slot), logical.data());
+}
+
+namespace {
+
+/// A value seen as `outer` blocks: `used` bytes of each block of `stride` bytes belong to the rows of a call.
+struct RowBlocks {
+  int64_t outer = 1, used = 0, stride = 0;
+
+  RowBlocks(const Value &value, const Shape &shape) {
+    used = stride = static_cast<int64_t>(sizeOf(value.dtype));
+    for (size_t i = shape.size(); i-- > 0;) {
+      if (static_cast<int>(i) < value.rowsDim) {
+        outer *= shape[i];
+        continue;
+      }
+      used *= shape[i];
+      stride *= value.shape[i];
+    }
+  }
+};
+
+} // namespace
+
+int64_t Instance::bytesFor(const Value &value, int64_t rows) const {
+  return elementsOf(value.shapeFor(rows, plan_.capacity)) * static_cast<int64_t>(sizeOf(value.dtype));
+}
+
+void Instance::setInput(const Value &input, std::span<const std::byte> data, int64_t rows) {
+  checkSize(input.name, data.size(), bytesFor(input, rows));
+  RowBlocks blocks(input, input.shapeFor(rows, plan_.capacity));
+  for (int64_t i = 0; i < blocks.outer && blocks.used > 0; ++i)
+    std::memcpy(address(input) + i * blocks.stride, data.data() + i * blocks.used, static_cast<size_t>(blocks.used));
+}
+
+void Instance::getOutput(const Value &output, std::span<std::byte> data, int64_t rows) const {
+  checkSize(output.name, data.size(), bytesFor(output, rows));
+  RowBlocks blocks(output, output.shapeFor(rows, plan_.capacity));
+  for (int64_t i = 0; i < blocks.outer && blocks.used > 0; ++i)
+    std::memcpy(data.data() + i * blocks.used, address(output) + i * blocks.stride, static_cast<size_t>(blocks.used));
+}
+
+namespace {
+struct StageCall {
+  sluice_stage_fn function;
+  void *const *buffers;
+  int64_t rows;
+};
+} // namespace
+
+static void runTasks(void *context, int64_t begin, int64_t end) {
+  const StageCall &call = *static_cast<StageCall *>(context);
+  call.function(call.buffers, call.rows, begin, end);
+}
+
+void Instance::launch(const Launch &launch, int64_t rows) {
+  buffers_.clear();
+  for (const Slot &slot : launch.buffers)
+    buffers_.push_back(address(slot));
+  for (const Stage &stage : plan_.kernels[launch.kernel].stages) {
+    StageCall call{artifact_.stages[stage.function], buffers_.data(), rows};
+    team_.forEach(stage.tasksFor(rows), runTasks, &call);
+  }
+}
+
+void Instance::checkRows(const Entry &entry, int64_t rows) const {
+  if (entry.hasRows() && (rows < 1 || rows > plan_.capacity))
+    failUsage(concat("a call of ", quote(entry.name), " has ", rows, " rows, outside [1, ", plan_.capacity, "]"));
+}
+
+void Instance::run(const Entry &entry, int64_t rows, std::span<double> times) {
+  using Clock = std::chrono::steady_clock;
+  checkRows(entry, rows);
+  bool timed = times.size() == entry.launches.size();
+  team_.enter([&] {
+    Clock::time_point start = Clock::now();
+    for (size_t i = 0; i < entry.launches.size(); ++i) {
+      launch(entry.launches[i], rows);
+      if (!timed)
+        continue;
+      Clock::time_point now = Clock::now();
+      times[i] += std::chrono::duration<double>(now - start).count();
+      start = now;
+    }
+  });
+}
+
+} // namespace sluice::runtime

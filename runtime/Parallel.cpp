@@ -1,0 +1,217 @@
+#include "runtime/Parallel.h"
+
+#include <tbb/global_control.h>
+#include <tbb/task_arena.h>
+#include <tbb/task_group.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <sched.h>
+#include <thread>
+
+namespace sluice::runtime {
+
+using Clock = std::chrono::steady_clock;
+
+static constexpr auto spinLimit = std::chrono::microseconds(100);
+static constexpr int chunksPerThread = 8;
+
+int availableThreads() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    return std::max(1, CPU_COUNT(&set));
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+static void pauseBriefly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+namespace {
+
+/// Where the next chunk of the current stage begins. The epoch counts stages.
+struct Ticket {
+  uint32_t epoch, next;
+
+  static Ticket unpack(uint64_t bits) { return {static_cast<uint32_t>(bits >> 32), static_cast<uint32_t>(bits)}; }
+  uint64_t pack() const { return static_cast<uint64_t>(epoch) << 32 | next; }
+};
+
+/// One stage. Written by the leader only before its epoch begins; see the note [Two jobs].
+struct alignas(64) Job {
+  std::atomic<uint32_t> tasks{0}, chunk{1};
+  std::atomic<RangeFunction> function{nullptr};
+  std::atomic<void *> context{nullptr};
+  alignas(64) std::atomic<uint32_t> done{0};
+};
+
+/// Waits politely: pauses at first, then gives the processor away.
+class Backoff {
+public:
+  /// `eager` is false where threads outnumber processors: then pausing would only keep others from working.
+  explicit Backoff(bool eager) : eager_(eager) {}
+
+  /// Returns false once the limit has passed.
+  bool wait() {
+    if (!eager_)
+      std::this_thread::yield();
+    for (int i = 0; eager_ && i < 32; ++i)
+      pauseBriefly();
+    Clock::time_point now = Clock::now();
+    if (start_ == Clock::time_point())
+      start_ = now;
+    return now - start_ < spinLimit;
+  }
+
+  void reset() { start_ = {}; }
+
+private:
+  bool eager_;
+  Clock::time_point start_;
+};
+
+} // namespace
+
+struct Team::Impl {
+  explicit Impl(int threads)
+      : eager(threads <= availableThreads()), arena(threads, 1),
+        limit(tbb::global_control::max_allowed_parallelism,
+              static_cast<size_t>(std::max(threads, availableThreads()))) {}
+
+  bool runChunk();
+  void serve();
+  void park(uint32_t epoch);
+  void release();
+
+  const bool eager;
+  tbb::task_arena arena;
+  tbb::global_control limit;
+  alignas(64) std::atomic<uint64_t> ticket{0};
+  Job jobs[2];
+  alignas(64) std::atomic<bool> stop{true};
+  std::atomic<int> parked{0};
+  std::mutex mutex;
+  std::condition_variable wake;
+};
+
+/// Claims and runs one chunk of the current stage; false if none is left.
+bool Team::Impl::runChunk() {
+  uint64_t bits = ticket.load(std::memory_order_acquire);
+  while (true) {
+    Ticket current = Ticket::unpack(bits);
+    Job &job = jobs[current.epoch & 1];
+    uint32_t tasks = job.tasks.load(std::memory_order_relaxed);
+    if (current.next >= tasks)
+      return false;
+    uint32_t chunk = job.chunk.load(std::memory_order_relaxed);
+    RangeFunction function = job.function.load(std::memory_order_relaxed);
+    void *context = job.context.load(std::memory_order_relaxed);
+    uint32_t end = current.next + std::min(chunk, tasks - current.next);
+    if (!ticket.compare_exchange_weak(bits, Ticket{current.epoch, end}.pack(), std::memory_order_acq_rel,
+                                      std::memory_order_acquire))
+      continue;
+    function(context, current.next, end);
+    job.done.fetch_add(end - current.next, std::memory_order_acq_rel);
+    return true;
+  }
+}
+
+/// What every thread but the leader does during a step.
+void Team::Impl::serve() {
+  Backoff backoff(eager);
+  while (!stop.load(std::memory_order_acquire)) {
+    uint32_t epoch = Ticket::unpack(ticket.load(std::memory_order_acquire)).epoch;
+    if (runChunk()) {
+      backoff.reset();
+      continue;
+    }
+    if (backoff.wait())
+      continue;
+    park(epoch);
+    backoff.reset();
+  }
+}
+
+/// Sleeps until a stage after `epoch` begins or the step ends.
+void Team::Impl::park(uint32_t epoch) {
+  std::unique_lock lock(mutex);
+  parked.fetch_add(1); // sequentially consistent, as the leader's store of the ticket: one of the two sees the other
+  wake.wait(lock, [&] { return stop.load() || Ticket::unpack(ticket.load()).epoch != epoch; });
+  parked.fetch_sub(1);
+}
+
+void Team::Impl::release() {
+  if (parked.load() == 0)
+    return;
+  std::lock_guard lock(mutex);
+  wake.notify_all();
+}
+
+Team::Team(int threads) : threads_(std::max(threads, 1)) {
+  if (threads_ > 1)
+    impl_ = std::make_unique<Impl>(threads_);
+}
+
+Team::~Team() = default;
+
+void Team::enter(const std::function<void()> &body) {
+  if (!impl_ || !impl_->stop.load(std::memory_order_relaxed))
+    return body();
+  impl_->arena.execute([&] {
+    impl_->stop.store(false);
+    tbb::task_group group;
+    for (int i = 1; i < threads_; ++i)
+      group.run([this] { impl_->serve(); });
+    auto letGo = [&] {
+      impl_->stop.store(true);
+      impl_->release();
+      group.wait();
+    };
+    try {
+      body();
+    } catch (...) {
+      letGo();
+      throw;
+    }
+    letGo();
+  });
+}
+
+void Team::forEach(int64_t tasks, RangeFunction function, void *context) {
+  if (tasks <= 0)
+    return;
+  if (tasks == 1 || !impl_ || impl_->stop.load(std::memory_order_relaxed))
+    return function(context, 0, tasks);
+  Ticket next{Ticket::unpack(impl_->ticket.load(std::memory_order_relaxed)).epoch + 1, 0};
+  Job &job = impl_->jobs[next.epoch & 1];
+  int64_t chunk = std::max<int64_t>(1, tasks / (static_cast<int64_t>(threads_) * chunksPerThread));
+  job.done.store(0, std::memory_order_relaxed);
+  job.tasks.store(static_cast<uint32_t>(tasks), std::memory_order_relaxed);
+  job.chunk.store(static_cast<uint32_t>(chunk), std::memory_order_relaxed);
+  job.function.store(function, std::memory_order_relaxed);
+  job.context.store(context, std::memory_order_relaxed);
+  impl_->ticket.store(next.pack());
+  impl_->release();
+  while (impl_->runChunk()) {
+  }
+  Backoff backoff(impl_->eager);
+  while (job.done.load(std::memory_order_acquire) != static_cast<uint32_t>(tasks))
+    if (!backoff.wait())
+      std::this_thread::yield();
+}
+
+// [Two jobs]
+// A thread reads a job, then claims a chunk of it by moving the ticket on. The claim succeeds only if the ticket, and
+// so the epoch, is still what it was before the job was read. The leader writes the job of epoch e + 1 into the other
+// slot, and that of e + 2 only after every chunk of e is done and the ticket has moved to e + 1; so a job that is being
+// overwritten can no longer be claimed. With a single slot, a thread could claim a chunk of the next stage under the
+// ticket of this one.
+
+} // namespace sluice::runtime

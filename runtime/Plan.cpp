@@ -1,0 +1,71 @@
+#include "runtime/Plan.h"
+
+#include <algorithm>
+
+namespace sluice::runtime {
+
+template <typename Named> static const Named *find(const std::vector<Named> &list, std::string_view name) {
+  for (const Named &item : list)
+    if (item.name == name)
+      return &item;
+  return nullptr;
+}
+
+Shape Value::shapeFor(int64_t rows, int64_t capacity) const {
+  Shape used = shape;
+  if (rowsDim >= 0 && capacity > 0) {
+    int64_t &size = used[static_cast<size_t>(rowsDim)];
+    size = size / capacity * rows;
+  }
+  return used;
+}
+
+bool Entry::hasRows() const {
+  auto isBatched = [](const Value &value) { return value.rowsDim >= 0; };
+  return std::any_of(inputs.begin(), inputs.end(), isBatched) || std::any_of(outputs.begin(), outputs.end(), isBatched);
+}
+
+const Value *Entry::findInput(std::string_view wanted) const { return find(inputs, wanted); }
+const Value *Entry::findOutput(std::string_view wanted) const { return find(outputs, wanted); }
+
+const Entry *Plan::findEntry(std::string_view name) const { return find(entries, name); }
+const State *Plan::findState(std::string_view name) const { return find(states, name); }
+
+std::vector<std::string> Plan::entryNames() const {
+  std::vector<std::string> names;
+  for (const Entry &entry : entries)
+    names.push_back(entry.name);
+  return names;
+}
+
+int64_t Plan::parameterCount() const {
+  int64_t count = 0;
+  for (const State &state : states)
+    if (state.kind == "parameter")
+      count += state.elements();
+  return count;
+}
+
+int64_t Plan::peakBytes() const {
+  int64_t peak = 0;
+  for (const Entry &entry : entries)
+    peak = std::max(peak, entry.peakBytes);
+  return peak;
+}
+
+uint64_t Plan::stateHash() const {
+  uint64_t hash = 0xcbf29ce484222325u; // FNV-1a
+  auto add = [&](std::string_view text) {
+    for (char c : text)
+      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+    hash = (hash ^ 0xffu) * 0x100000001b3u;
+  };
+  for (const State &state : states) {
+    add(state.name);
+    add(state.kind);
+    add(typeText(state.dtype, state.shape));
+  }
+  return hash;
+}
+
+} // namespace sluice::runtime

@@ -1,0 +1,20 @@
+// The order of the training images: a permutation that depends on the seed and the epoch only, the same on every
+// machine.
+#ifndef SLUICE_RUNTIME_SHUFFLE_H
+#define SLUICE_RUNTIME_SHUFFLE_H
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace sluice::runtime {
+
+/// Threefry-2x32 with 20 rounds: two random words for a key and a counter.
+std::array<uint32_t, 2> threefry2x32(std::array<uint32_t, 2> key, std::array<uint32_t, 2> counter);
+
+/// A permutation of [0, count), count < 2^32.
+std::vector<uint32_t> shuffledOrder(uint64_t seed, uint64_t epoch, int64_t count);
+
+} // namespace sluice::runtime
+
+#endif

@@ -1,0 +1,43 @@
+// Text for people: concatenation, lists of names, byte counts, and the nearest name to a misspelt one.
+#ifndef SLUICE_RUNTIME_TEXT_H
+#define SLUICE_RUNTIME_TEXT_H
+
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sluice::runtime {
+
+template <std::integral Int> void appendText(std::string &text, Int value) { text += std::to_string(value); }
+inline void appendText(std::string &text, std::string_view value) { text += value; }
+
+/// The arguments one after another; integers in decimal.
+template <typename... Parts> std::string concat(const Parts &...parts) {
+  std::string text;
+  (appendText(text, parts), ...);
+  return text;
+}
+
+/// `'name'`, with control characters shown as `\xNN` and cut after 100 characters, because names come from files.
+std::string quote(std::string_view name);
+
+/// "a, b, c"; "none" for an empty list.
+std::string listed(const std::vector<std::string> &names);
+
+/// "1.5 MB" (powers of 1000).
+std::string bytesText(uint64_t bytes);
+
+/// `value` with `digits` digits after the point.
+std::string fixedText(double value, int digits);
+
+/// The member of `names` nearest to `name` by edit distance; empty if none is near.
+std::string nearest(std::string_view name, const std::vector<std::string> &names);
+
+/// "; did you mean 'x'?" or nothing.
+std::string didYouMean(std::string_view name, const std::vector<std::string> &names);
+
+} // namespace sluice::runtime
+
+#endif

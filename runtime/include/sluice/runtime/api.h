@@ -1,0 +1,72 @@
+/* Running a compiled model from a program that brings its own loop.
+ *
+ *     const sluice_artifact *artifact;
+ *     sluice_instance *model;
+ *     sluice_artifact_load("./lenet.so", &artifact);            or sluice_artifact_query(), if linked in
+ *     sluice_instance_create(artifact, NULL, &model);
+ *     sluice_instance_set_input(model, "predict", "image", pixels, 64 * 784, 64);
+ *     sluice_instance_run(model, "predict", 64);
+ *     sluice_instance_get_output(model, "predict", "logits", logits, sizeof logits, 64);
+ *     sluice_instance_destroy(model);
+ *
+ * Tensors are row-major in their logical shape, whatever their layout inside. Every function that returns int returns
+ * 0, or the exit code of the error, whose text sluice_last_error() then gives. Nothing is thrown. An instance may be
+ * used by one thread at a time; several instances are independent. */
+#ifndef SLUICE_RUNTIME_API_H
+#define SLUICE_RUNTIME_API_H
+
+#include "sluice/runtime/artifact.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct sluice_instance sluice_instance;
+
+enum {
+  SLUICE_OK = 0,
+  SLUICE_USAGE = 2,       /* an unknown name, an absurd value */
+  SLUICE_INVALID = 3,     /* data or a plan that is invalid or missing */
+  SLUICE_UNSUPPORTED = 4, /* a device that is not there */
+  SLUICE_EXHAUSTED = 5,   /* out of memory */
+  SLUICE_INTERNAL = 70    /* our own error */
+};
+
+typedef struct sluice_instance_options {
+  uint32_t struct_size; /* sizeof(sluice_instance_options) */
+  int32_t threads;      /* 0: every processor */
+} sluice_instance_options;
+
+/* The text of the calling thread's last error; valid until its next call. */
+const char *sluice_last_error(void);
+
+/* Loads a library written by `sluice compile --emit=so`. It stays loaded. */
+int sluice_artifact_load(const char *path, const sluice_artifact **artifact);
+
+/* `options` may be NULL. The artifact must outlive the instance. Every state is zero until the entry `init` has run or
+ * it has been set. */
+int sluice_instance_create(const sluice_artifact *artifact, const sluice_instance_options *options,
+                           sluice_instance **instance);
+void sluice_instance_destroy(sluice_instance *instance);
+
+/* `bytes` must be the tensor's size. */
+int sluice_instance_set_state(sluice_instance *instance, const char *name, const void *data, uint64_t bytes);
+int sluice_instance_get_state(sluice_instance *instance, const char *name, void *data, uint64_t bytes);
+
+/* `bytes` must be the size of `rows` rows. A run may reuse the memory of its inputs: set all of them before each. */
+int sluice_instance_set_input(sluice_instance *instance, const char *entry, const char *name, const void *data,
+                              uint64_t bytes, int64_t rows);
+
+/* Runs an entry point on `rows` rows, at most the plan's capacity; `rows` is ignored by an entry without a batch
+ * dimension. */
+int sluice_instance_run(sluice_instance *instance, const char *entry, int64_t rows);
+
+/* Valid until the next run. */
+int sluice_instance_get_output(sluice_instance *instance, const char *entry, const char *name, void *data,
+                               uint64_t bytes, int64_t rows);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

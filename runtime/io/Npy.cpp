@@ -1,0 +1,239 @@
+#include "runtime/io/Npy.h"
+
+#include "runtime/Status.h"
+#include "runtime/Text.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace sluice::runtime {
+
+static constexpr std::string_view magic("\x93NUMPY", 6);
+static constexpr size_t mostDims = 32;
+
+namespace {
+struct DescrName {
+  std::string_view descr;
+  DType type;
+};
+} // namespace
+
+// The first name of a type is the one that is written.
+static constexpr std::array<DescrName, 9> descrNames = {{{"<f4", DType::f32},
+                                                         {"<f8", DType::f64},
+                                                         {"<i4", DType::i32},
+                                                         {"<i8", DType::i64},
+                                                         {"|u1", DType::u8},
+                                                         {"|b1", DType::boolean},
+                                                         {"<u1", DType::u8},
+                                                         {"=u1", DType::u8},
+                                                         {"<b1", DType::boolean}}};
+
+namespace {
+
+/// The header: a Python dictionary with the keys descr, fortran_order and shape.
+class HeaderParser {
+public:
+  HeaderParser(std::string_view text, const std::string &name) : text_(text), name_(name) {}
+
+  HostTensor parse() {
+    expect('{');
+    while (!accept('}')) {
+      std::string key = string();
+      expect(':');
+      field(key);
+      if (!accept(',') && !peek('}'))
+        fail("expected ',' or '}'");
+    }
+    skipBlanks();
+    if (position_ != text_.size())
+      fail("text after the closing '}'");
+    if (!haveDescr_ || !haveOrder_ || !haveShape_)
+      fail("it needs 'descr', 'fortran_order' and 'shape'");
+    return std::move(tensor_);
+  }
+
+private:
+  void field(const std::string &key) {
+    if (key == "descr" && !haveDescr_) {
+      haveDescr_ = true;
+      tensor_.dtype = descr();
+    } else if (key == "fortran_order" && !haveOrder_) {
+      haveOrder_ = true;
+      order();
+    } else if (key == "shape" && !haveShape_) {
+      haveShape_ = true;
+      shape();
+    } else {
+      fail(concat("unexpected or repeated key ", quote(key)));
+    }
+  }
+
+  DType descr() {
+    skipBlanks();
+    if (position_ < text_.size() && text_[position_] == '[')
+      fail("structured types are not supported");
+    std::string descr = string();
+    for (const DescrName &known : descrNames)
+      if (known.descr == descr)
+        return known.type;
+    if (descr.starts_with(">"))
+      failInvalid(
+          concat(name_, ": big-endian data ", quote(descr), "; save it with .astype('<", descr.substr(1), "')"));
+    failInvalid(concat(name_, ": element type ", quote(descr), " is not supported; supported: f4, f8, i4, i8, u1, b1"));
+  }
+
+  void order() {
+    if (acceptWord("False"))
+      return;
+    if (acceptWord("True"))
+      failInvalid(concat(name_, ": is in Fortran order; save it with numpy.ascontiguousarray(x)"));
+    fail("'fortran_order' must be True or False");
+  }
+
+  void shape() {
+    expect('(');
+    while (!accept(')')) {
+      if (tensor_.shape.size() == mostDims)
+        fail(concat("more than ", mostDims, " dimensions"));
+      tensor_.shape.push_back(integer());
+      if (!accept(',') && !peek(')'))
+        fail("expected ',' or ')' in the shape");
+    }
+  }
+
+  int64_t integer() {
+    skipBlanks();
+    int64_t value = 0;
+    size_t start = position_;
+    while (position_ < text_.size() && text_[position_] >= '0' && text_[position_] <= '9') {
+      if (__builtin_mul_overflow(value, int64_t(10), &value) ||
+          __builtin_add_overflow(value, int64_t(text_[position_] - '0'), &value))
+        fail("a size in the shape is too large");
+      ++position_;
+    }
+    if (position_ == start)
+      fail("a size in the shape is not a whole number");
+    return value;
+  }
+
+  std::string string() {
+    skipBlanks();
+    if (position_ == text_.size() || (text_[position_] != '\'' && text_[position_] != '"'))
+      fail("expected a string");
+    size_t end = text_.find(text_[position_], position_ + 1);
+    if (end == std::string_view::npos)
+      fail("a string is not closed");
+    std::string value(text_.substr(position_ + 1, end - position_ - 1));
+    position_ = end + 1;
+    return value;
+  }
+
+  void skipBlanks() {
+    while (position_ < text_.size() &&
+           (text_[position_] == ' ' || text_[position_] == '\n' || text_[position_] == '\t'))
+      ++position_;
+  }
+  bool peek(char c) {
+    skipBlanks();
+    return position_ < text_.size() && text_[position_] == c;
+  }
+  bool accept(char c) {
+    bool found = peek(c);
+    position_ += found;
+    return found;
+  }
+  bool acceptWord(std::string_view word) {
+    skipBlanks();
+    bool found = text_.substr(position_).starts_with(word);
+    position_ += found ? word.size() : 0;
+    return found;
+  }
+  void expect(char c) {
+    if (!accept(c))
+      fail(concat("expected '", std::string(1, c), "'"));
+  }
+  [[noreturn]] void fail(const std::string &message) {
+    failInvalid(concat(name_, ": damaged npy header at character ", position_, ": ", message));
+  }
+
+  std::string_view text_;
+  const std::string &name_;
+  size_t position_ = 0;
+  HostTensor tensor_;
+  bool haveDescr_ = false, haveOrder_ = false, haveShape_ = false;
+};
+
+/// Where the header's text lies in the file.
+struct HeaderPlace {
+  size_t begin, bytes;
+};
+
+} // namespace
+
+static HeaderPlace findHeader(std::span<const std::byte> content, const std::string &name) {
+  if (content.size() < 10 || std::memcmp(content.data(), magic.data(), magic.size()) != 0)
+    failInvalid(concat(name, ": not an npy file"));
+  int version = std::to_integer<int>(content[6]);
+  if (version < 1 || version > 3)
+    failInvalid(concat(name, ": npy version ", version, " is not supported; versions 1 to 3 are"));
+  size_t lengthBytes = version == 1 ? 2 : 4;
+  size_t begin = 8 + lengthBytes;
+  size_t bytes = 0;
+  for (size_t i = 0; i < lengthBytes && 8 + i < content.size(); ++i)
+    bytes |= std::to_integer<size_t>(content[8 + i]) << 8 * i;
+  if (content.size() < begin || bytes > content.size() - begin)
+    failInvalid(concat(name, ": truncated: the header claims ", bytes, " bytes, the file has ", content.size()));
+  return {begin, bytes};
+}
+
+HostTensor parseNpy(std::span<const std::byte> content, const std::string &name) {
+  HeaderPlace header = findHeader(content, name);
+  std::string_view text(reinterpret_cast<const char *>(content.data()) + header.begin, header.bytes);
+  HostTensor tensor = HeaderParser(text, name).parse();
+  std::optional<int64_t> elements = checkedElements(tensor.shape, sizeOf(tensor.dtype));
+  if (!elements)
+    failInvalid(concat(name, ": the shape ", shapeText(tensor.shape), " is too large"));
+  size_t wanted = static_cast<size_t>(*elements) * sizeOf(tensor.dtype);
+  size_t have = content.size() - header.begin - header.bytes;
+  if (have != wanted)
+    failInvalid(concat(name, ": ", typeText(tensor.dtype, tensor.shape), " needs ", wanted, " bytes, but ", have,
+                       " follow the header"));
+  auto data = content.subspan(header.begin + header.bytes);
+  tensor.data.assign(data.begin(), data.end());
+  bool damagedBool = tensor.dtype == DType::boolean && std::any_of(data.begin(), data.end(), [](std::byte byte) {
+                       return std::to_integer<int>(byte) > 1;
+                     });
+  if (damagedBool)
+    failInvalid(concat(name, ": a boolean is neither 0 nor 1"));
+  return tensor;
+}
+
+HostTensor readNpy(const std::string &path) { return parseNpy(readFile(path), path); }
+
+void writeNpy(const std::string &path, const HostTensor &tensor) {
+  std::string_view descr;
+  for (const DescrName &known : descrNames)
+    if (descr.empty() && known.type == tensor.dtype)
+      descr = known.descr;
+  std::string shape;
+  for (int64_t size : tensor.shape)
+    shape += concat(size, ", ");
+  if (tensor.shape.size() > 1)
+    shape.resize(shape.size() - 2);
+  if (tensor.shape.size() == 1)
+    shape.pop_back();
+  std::string header = concat("{'descr': '", descr, "', 'fortran_order': False, 'shape': (", shape, "), }");
+  header.append(63 - (10 + header.size()) % 64, ' ');
+  header += '\n';
+  AtomicFile file(path);
+  file.write(magic);
+  const char version[] = {1, 0, static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
+  file.write(version, sizeof version);
+  file.write(header);
+  file.write(tensor.data.data(), tensor.data.size());
+  file.commit();
+}
+
+} // namespace sluice::runtime

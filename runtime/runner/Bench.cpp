@@ -1,0 +1,123 @@
+// `bench`: the time of an entry point, step by step.
+#include "runtime/Status.h"
+#include "runtime/Text.h"
+#include "runtime/runner/BenchState.h"
+#include "runtime/runner/Verbs.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <sys/resource.h>
+
+namespace sluice::runtime {
+
+using Clock = std::chrono::steady_clock;
+
+static constexpr int warmUpSteps = 3, leastSteps = 20, mostSteps = 1'000'000;
+
+static double flopsOf(const Plan &plan, const Entry &entry, int64_t rows) {
+  double flops = 0;
+  for (const Launch &launch : entry.launches)
+    flops += plan.kernels[launch.kernel].cost.flopsFor(rows);
+  return flops;
+}
+
+/// Seconds of each step; inputs are set outside the measured time. At least 20 steps and `seconds`.
+static std::vector<double> timeSteps(Instance &instance, const Entry &entry, int64_t rows, double seconds) {
+  BenchState state(instance, entry);
+  std::vector<double> times;
+  Clock::time_point begin = Clock::now();
+  for (int i = 0; i < mostSteps; ++i) {
+    state.prepare(i);
+    Clock::time_point start = Clock::now();
+    instance.run(entry, rows);
+    Clock::time_point end = Clock::now();
+    if (i == warmUpSteps)
+      begin = start;
+    if (i >= warmUpSteps)
+      times.push_back(std::chrono::duration<double>(end - start).count());
+    bool enough = std::chrono::duration<double>(end - begin).count() >= seconds;
+    if (times.size() >= leastSteps && enough)
+      break;
+  }
+  return times;
+}
+
+static double quantile(std::vector<double> values, double share) {
+  std::sort(values.begin(), values.end());
+  return values[std::min(values.size() - 1, static_cast<size_t>(share * static_cast<double>(values.size())))];
+}
+
+static int64_t residentBytes() {
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<int64_t>(usage.ru_maxrss) * 1024;
+}
+
+static const Entry &entryToMeasure(const Instance &instance, const Options &options) {
+  if (!options.entry.empty())
+    return instance.entry(options.entry);
+  for (const char *name : {"train_step", "predict"})
+    if (const Entry *entry = instance.plan().findEntry(name))
+      return *entry;
+  if (instance.plan().entries.empty())
+    failInvalid("the model has no entry point");
+  return instance.plan().entries.front();
+}
+
+static void printKernels(const Json &result) {
+  printLine(concat("machine: ", fixedText(result["machine"]["peak_gflops"].get<double>(), 0), " GFLOP/s (",
+                   result["machine"]["vector"].get<std::string>(), "), ",
+                   fixedText(result["machine"]["read_gbps"].get<double>(), 1), " GB/s read"));
+  char line[256];
+  std::snprintf(line, sizeof line, "%-36s %9s %9s %8s %9s %-7s %6s", "kernel", "ms", "GFLOP/s", "GB/s", "bound ms",
+                "by", "share");
+  printLine(line);
+  for (const Json &kernel : result["kernels"]) {
+    std::snprintf(line, sizeof line, "%-36s %9.4f %9.2f %8.2f %9.4f %-7s %5.0f%%",
+                  kernel["name"].get<std::string>().c_str(), kernel["ms"].get<double>(), kernel["gflops"].get<double>(),
+                  kernel["gbps"].get<double>(), kernel["bound"].get<double>(),
+                  kernel["bound_by"].get<std::string>().c_str(), 100 * kernel["share"].get<double>());
+    printLine(line);
+  }
+}
+
+int runBench(const Options &options) {
+  Instance instance = startInstance(options);
+  const Entry &entry = entryToMeasure(instance, options);
+  int64_t rows = batchRows(options, instance.plan());
+  initialise(instance, options.seed.value_or(0));
+  std::vector<double> times;
+  instance.team().enter([&] { times = timeSteps(instance, entry, rows, options.seconds); });
+  double median = quantile(times, 0.5);
+  Json result;
+  result["entry"] = entry.name;
+  result["rows"] = rows;
+  result["threads"] = instance.threads();
+  result["steps"] = times.size();
+  result["median_ms"] = median * 1e3;
+  result["p90_ms"] = quantile(times, 0.9) * 1e3;
+  result["steps_per_s"] = 1 / median;
+  result["images_per_s"] = static_cast<double>(rows) / median;
+  result["gflops"] = flopsOf(instance.plan(), entry, rows) / median * 1e-9;
+  result["peak_bytes"] = entry.peakBytes;
+  result["rss_bytes"] = residentBytes();
+  if (options.kernels)
+    result.update(benchKernels(instance, entry, rows, options.seconds));
+  if (options.json) {
+    printLine(result.dump());
+    return 0;
+  }
+  printLine(concat(entry.name, ", ", rows, " rows, ", instance.threads(), " threads, ", times.size(), " steps"));
+  printLine(concat("median ", fixedText(median * 1e3, 3), " ms, p90 ", fixedText(result["p90_ms"].get<double>(), 3),
+                   " ms, ", rateText(1 / median), " steps/s, ", rateText(static_cast<double>(rows) / median),
+                   " images/s"));
+  printLine(concat(fixedText(result["gflops"].get<double>(), 2), " GFLOP/s, planned peak ",
+                   bytesText(static_cast<uint64_t>(entry.peakBytes)), ", resident ",
+                   bytesText(result["rss_bytes"].get<uint64_t>())));
+  if (options.kernels)
+    printKernels(result);
+  return 0;
+}
+
+} // namespace sluice::runtime

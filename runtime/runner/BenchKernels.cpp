@@ -1,0 +1,94 @@
+// `bench --kernels`: each kernel's time beside the least time that this machine could need for its work.
+#include "runtime/Text.h"
+#include "runtime/runner/BenchState.h"
+#include "runtime/runner/Machine.h"
+#include "runtime/runner/Verbs.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace sluice::runtime {
+
+using Clock = std::chrono::steady_clock;
+
+static constexpr int leastSteps = 20, mostSteps = 2000;
+
+/// For every launch of the entry, its seconds in each step.
+static std::vector<std::vector<double>> timeLaunches(Instance &instance, const Entry &entry, int64_t rows,
+                                                     double seconds) {
+  BenchState state(instance, entry);
+  std::vector<std::vector<double>> steps;
+  Clock::time_point begin = Clock::now();
+  while (steps.size() < mostSteps) {
+    state.prepare(static_cast<int64_t>(steps.size()));
+    std::vector<double> &times = steps.emplace_back(entry.launches.size());
+    instance.run(entry, rows, times);
+    double spent = std::chrono::duration<double>(Clock::now() - begin).count();
+    if (steps.size() >= leastSteps && spent >= seconds)
+      break;
+  }
+  return steps;
+}
+
+static double medianOf(std::vector<double> values) {
+  auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// Kernels do not say their element type; a model's parameters do.
+static double peakShare(const Plan &plan) {
+  auto isParameter = [](const State &state) { return state.kind == "parameter"; };
+  auto parameter = std::find_if(plan.states.begin(), plan.states.end(), isParameter);
+  return parameter != plan.states.end() && parameter->dtype == DType::f64 ? 0.5 : 1;
+}
+
+/// One line of the table. The bound is what the shape allows: its lanes of the peak, or its bytes over the bandwidth.
+static Json describe(const Kernel &kernel, int64_t launches, double seconds, int64_t rows, const MachinePeak &peak) {
+  double flops = kernel.cost.flopsFor(rows) * static_cast<double>(launches);
+  double bytes = kernel.cost.bytesFor(rows) * static_cast<double>(launches);
+  double reachable = peak.flopsPerSecond * (kernel.lanes > 0 ? kernel.lanes : 1);
+  double compute = flops / reachable, memory = bytes / peak.bytesPerSecond;
+  double bound = std::max(compute, memory);
+  Json line;
+  line["name"] = kernel.name;
+  line["launches"] = launches;
+  line["source"] = kernel.source;
+  line["ms"] = seconds * 1e3;
+  line["gflops"] = flops / seconds * 1e-9;
+  line["gbps"] = bytes / seconds * 1e-9;
+  line["bound"] = bound * 1e3;
+  line["bound_by"] = compute >= memory ? "compute" : "memory";
+  line["share"] = bound / seconds;
+  return line;
+}
+
+Json benchKernels(Instance &instance, const Entry &entry, int64_t rows, double seconds) {
+  const Plan &plan = instance.plan();
+  MachinePeak peak = measureMachine(instance.team());
+  peak.flopsPerSecond *= peakShare(plan);
+  std::vector<std::vector<double>> steps;
+  instance.team().enter([&] { steps = timeLaunches(instance, entry, rows, seconds); });
+  Json result;
+  result["machine"]["peak_gflops"] = peak.flopsPerSecond * 1e-9;
+  result["machine"]["read_gbps"] = peak.bytesPerSecond * 1e-9;
+  result["machine"]["vector"] = peak.vector;
+  result["kernels"] = Json::array();
+  for (size_t kernel = 0; kernel < plan.kernels.size(); ++kernel) {
+    std::vector<double> times(steps.size());
+    int64_t launches = 0;
+    for (size_t i = 0; i < entry.launches.size(); ++i) {
+      if (entry.launches[i].kernel != kernel)
+        continue;
+      ++launches;
+      for (size_t step = 0; step < steps.size(); ++step)
+        times[step] += steps[step][i];
+    }
+    if (launches > 0)
+      result["kernels"].push_back(
+          describe(plan.kernels[kernel], launches, std::max(medianOf(times), 1e-9), rows, peak));
+  }
+  return result;
+}
+
+} // namespace sluice::runtime

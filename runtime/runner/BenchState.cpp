@@ -1,0 +1,71 @@
+#include "runtime/runner/BenchState.h"
+
+#include "runtime/Shuffle.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace sluice::runtime {
+
+static constexpr int64_t stepsBetweenResets = 16;
+
+static uint32_t randomWord(int64_t index) { return threefry2x32({0, 0}, {0, static_cast<uint32_t>(index)})[0]; }
+
+template <typename T, typename Make> static void fill(std::byte *data, int64_t count, Make make) {
+  for (int64_t i = 0; i < count; ++i) {
+    T value = make(randomWord(i));
+    std::memcpy(data + i * static_cast<int64_t>(sizeof value), &value, sizeof value);
+  }
+}
+
+/// The classes that labels may name: the width of what `predict` gives, or 1 if that does not tell.
+static uint32_t classesOf(const Plan &plan) {
+  const Entry *predict = plan.findEntry("predict");
+  if (!predict)
+    return 1;
+  for (const Value &output : predict->outputs)
+    if (output.shape.size() == 2 && output.rowsDim == 0)
+      return static_cast<uint32_t>(std::max<int64_t>(output.shape[1], 1));
+  return 1;
+}
+
+static void fillSample(std::byte *data, const Value &input, uint32_t classes) {
+  int64_t count = elementsOf(input.shape);
+  bool label = input.rowsDim == 0 && input.shape.size() == 1;
+  uint32_t range = label ? classes : 1;
+  switch (input.dtype) {
+  case DType::f32:
+    return fill<float>(data, count, [](uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; });
+  case DType::f64:
+    return fill<double>(data, count, [](uint32_t word) { return word * 0x1p-32; });
+  case DType::i32:
+    return fill<int32_t>(data, count, [&](uint32_t word) { return static_cast<int32_t>(word % range); });
+  case DType::i64:
+    return fill<int64_t>(data, count, [&](uint32_t word) { return static_cast<int64_t>(word % range); });
+  case DType::u8:
+    return fill<uint8_t>(data, count, [](uint32_t word) { return static_cast<uint8_t>(word); });
+  case DType::boolean:
+    return fill<uint8_t>(data, count, [](uint32_t word) { return static_cast<uint8_t>(word & 1); });
+  }
+}
+
+BenchState::BenchState(Instance &instance, const Entry &entry) : instance_(instance), entry_(entry) {
+  uint32_t classes = classesOf(instance.plan());
+  for (const Value &input : entry.inputs) {
+    Bytes &sample = inputs_.emplace_back(static_cast<size_t>(input.bytes));
+    fillSample(sample.data(), input, classes);
+  }
+  for (const State &state : instance.plan().states)
+    states_.emplace_back(instance.address(state), instance.address(state) + state.bytes);
+}
+
+void BenchState::prepare(int64_t step) {
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    std::memcpy(instance_.address(entry_.inputs[i]), inputs_[i].data(), inputs_[i].size());
+  if (step % stepsBetweenResets != 0)
+    return;
+  for (size_t i = 0; i < states_.size(); ++i)
+    std::memcpy(instance_.address(instance_.plan().states[i]), states_[i].data(), states_[i].size());
+}
+
+} // namespace sluice::runtime

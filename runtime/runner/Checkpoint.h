@@ -1,0 +1,49 @@
+// Checkpoints of training: one safetensors file each, holding every state and where in the data the run stands.
+#ifndef SLUICE_RUNTIME_RUNNER_CHECKPOINT_H
+#define SLUICE_RUNTIME_RUNNER_CHECKPOINT_H
+
+#include "runtime/Instance.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sluice::runtime {
+
+/// Where a run stands. Together with the states it decides every bit of what follows.
+struct TrainPosition {
+  uint64_t seed = 0;
+  int64_t batch = 0;        ///< rows per step
+  int64_t images = 0;       ///< size of the training set
+  int64_t epoch = 0;        ///< epochs finished
+  int64_t step = 0;         ///< steps since the start
+  int64_t imagesDone = 0;   ///< images of the epoch at hand
+  std::vector<double> sums; ///< over those images: each scalar output of train_step times its rows
+};
+
+/// The checkpoints of one folder, named by their step.
+class CheckpointFolder {
+public:
+  /// Creates the folder if it is missing and removes what a killed process left half-written.
+  explicit CheckpointFolder(const std::string &path);
+
+  bool empty() const { return files().empty(); }
+
+  /// Writes a checkpoint and removes all but the newest three.
+  void save(const Instance &instance, const TrainPosition &position) const;
+
+  /// Loads the newest valid checkpoint into `instance`; damaged ones are skipped with a warning. One of another model
+  /// is an error.
+  std::optional<TrainPosition> load(Instance &instance) const;
+
+private:
+  /// Names of the checkpoints, newest first.
+  std::vector<std::string> files() const;
+
+  std::string path_;
+};
+
+} // namespace sluice::runtime
+
+#endif

@@ -1,0 +1,216 @@
+// The command line: flags by CLI11, numbers and suggestions by us, so that every message names the flag and the value.
+#include "runtime/Status.h"
+#include "runtime/Text.h"
+#include "runtime/runner/Options.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cmath>
+#include <cstdlib>
+#include <iostream>
+
+namespace sluice::runtime {
+
+static int64_t parseInteger(const std::string &flag, const std::string &text, int64_t low, int64_t high) {
+  char *end = nullptr;
+  errno = 0;
+  long long value = std::strtoll(text.c_str(), &end, 10);
+  if (text.empty() || *end != '\0')
+    failUsage(concat(flag, ": ", quote(text), " is not a whole number"));
+  if (errno == ERANGE || value < low || value > high)
+    failUsage(concat(flag, ": ", text, " is outside [", low, ", ", high, "]"));
+  return value;
+}
+
+static uint64_t parseSeed(const std::string &text) {
+  char *end = nullptr;
+  errno = 0;
+  unsigned long long value = std::strtoull(text.c_str(), &end, 10);
+  if (text.empty() || *end != '\0' || text[0] == '-' || text[0] == '+' || errno == ERANGE)
+    failUsage(concat("--seed: ", quote(text), " is not a whole number from 0 to ", UINT64_MAX));
+  return value;
+}
+
+static double parseSeconds(const std::string &text) {
+  char *end = nullptr;
+  double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0' || !(value >= 0 && value <= 86400))
+    failUsage(concat("--seconds: ", quote(text), " is not a number from 0 to 86400"));
+  return value;
+}
+
+static NamedText parseNamed(const std::string &flag, const std::string &text) {
+  size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0)
+    failUsage(concat(flag, ": expected name=", flag == "--set" ? "value" : "@file.npy", ", found ", quote(text)));
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+static NamedText parseNamedFile(const std::string &flag, const std::string &text) {
+  NamedText named = parseNamed(flag, text);
+  if (named.text.size() < 2 || named.text[0] != '@')
+    failUsage(concat(flag, ": expected ", named.name, "=@file.npy, found ", quote(text)));
+  named.text.erase(0, 1);
+  return named;
+}
+
+namespace {
+
+/// The verbs and flags, bound to an Options.
+class CommandLine {
+public:
+  CommandLine() : app_("A model compiled by Sluice.") {
+    app_.require_subcommand(1);
+    app_.get_formatter()->column_width(38);
+    addTrain();
+    addEval();
+    addPredict();
+    addBench();
+    addVerb(Verb::info, "info", "Print entry points, shapes, parameters, devices, memory plan and build");
+  }
+
+  std::optional<Options> parse(int argc, const char *const *argv) {
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::Success &success) {
+      app_.exit(success, std::cout, std::cerr);
+      return std::nullopt;
+    } catch (const CLI::ParseError &error) {
+      failUsage(concat(error.what(), suggestion(argc, argv), " (--help lists what there is)"));
+    }
+    return std::move(options_);
+  }
+
+private:
+  CLI::App *addVerb(Verb verb, const char *name, const char *help) {
+    CLI::App *command = app_.add_subcommand(name, help);
+    command->callback([this, verb] { options_.verb = verb; });
+    command->add_flag("--json", options_.json, "Print JSON");
+    command->add_flag("-q,--quiet", options_.quiet, "No progress on the terminal");
+    addInteger(command, "--threads", options_.threads, 1, 1024, "Threads to use (default: all cores)");
+    command->add_option("--device", options_.device, "Device that must be used; an error if it is absent");
+    return command;
+  }
+
+  void addTrain() {
+    CLI::App *train = addVerb(Verb::train, "train", "Train on a folder of images");
+    addData(train);
+    addBatch(train);
+    addInteger(train, "--epochs", options_.epochs, 0, 1'000'000, "Epochs (default: 10)");
+    addSettings(train);
+    addSeed(train);
+    train->add_option("--weights", options_.weights, "Start from these weights (.safetensors)");
+    train->add_option("--checkpoint", options_.checkpointFolder, "Folder for checkpoints; the newest 3 are kept");
+    addInteger(train, "--checkpoint-every", options_.checkpointEvery, 1, INT64_C(1) << 40,
+               "Steps between checkpoints (default: 100)");
+    train->add_flag("--resume", options_.resume, "Go on from the newest valid checkpoint, if there is one");
+    train->add_option("--save", options_.save, "Write the weights here at the end (.safetensors)");
+    train->add_option("--log", options_.log, "Write one JSON object per epoch here");
+    train->footer("Examples:\n  train --epochs 20 --set lr=0.1 --save weights.safetensors\n"
+                  "  train --data FashionMNIST/raw --checkpoint run1 --resume");
+  }
+
+  void addEval() {
+    CLI::App *eval = addVerb(Verb::eval, "eval", "Loss and accuracy on the test images");
+    addData(eval);
+    addBatch(eval);
+    eval->add_option("--weights", options_.weights, "Weights (.safetensors)");
+  }
+
+  void addPredict() {
+    CLI::App *predict = addVerb(Verb::predict, "predict", "Run the model on any number of rows");
+    predict->add_option("--weights", options_.weights, "Weights (.safetensors)");
+    addNamed(predict, "--input", options_.inputs, parseNamedFile, "name=@x.npy, once for each input");
+    addNamed(predict, "--output", options_.outputs, parseNamedFile, "name=@y.npy; without it outputs are printed");
+    predict->add_option("--entry", options_.entry, "Entry point (default: predict)");
+    addSeed(predict);
+    predict->footer("Example:\n  predict --weights w.safetensors --input image=@x.npy --output logits=@y.npy");
+  }
+
+  void addBench() {
+    CLI::App *bench = addVerb(Verb::bench, "bench", "Measure an entry point");
+    bench->add_option("--entry", options_.entry, "Entry point (default: train_step)");
+    bench->add_flag("--kernels", options_.kernels, "Measure each kernel beside the machine's peak");
+    bench
+        ->add_option_function<std::string>(
+            "--seconds", [this](const std::string &text) { options_.seconds = parseSeconds(text); },
+            "Least time to measure (default: 3)")
+        ->type_name("SECONDS");
+    addBatch(bench);
+    addSeed(bench);
+  }
+
+  void addData(CLI::App *command) {
+    command->add_option("--data", options_.data, "Folder of MNIST-style IDX files (default: the images shipped)");
+  }
+  void addBatch(CLI::App *command) {
+    addInteger(command, "--batch", options_.batch, 1, INT32_MAX, "Rows per step (default: the model's capacity)");
+  }
+  void addSettings(CLI::App *command) {
+    addNamed(command, "--set", options_.settings, parseNamed, "name=value: set a hyperparameter, such as lr=0.1");
+  }
+  void addSeed(CLI::App *command) {
+    command
+        ->add_option_function<std::string>(
+            "--seed", [this](const std::string &text) { options_.seed = parseSeed(text); },
+            "Seed of initial weights and shuffling (default: 0)")
+        ->type_name("SEED");
+  }
+
+  template <typename Int>
+  static void addInteger(CLI::App *command, const std::string &flag, Int &value, int64_t low, int64_t high,
+                         const char *help) {
+    auto set = [&value, flag, low, high](const std::string &text) {
+      value = static_cast<Int>(parseInteger(flag, text, low, high));
+    };
+    command->add_option_function<std::string>(flag, set, help)->type_name("N");
+  }
+
+  static void addNamed(CLI::App *command, const std::string &flag, std::vector<NamedText> &list,
+                       NamedText (*parse)(const std::string &, const std::string &), const char *help) {
+    auto add = [&list, flag, parse](const std::string &text) { list.push_back(parse(flag, text)); };
+    command->add_option_function<std::string>(flag, add, help)
+        ->type_name("NAME=...")
+        ->multi_option_policy(CLI::MultiOptionPolicy::Throw)
+        ->trigger_on_parse()
+        ->take_all();
+  }
+
+  const CLI::App *verbNamed(const std::string &name) const {
+    for (const CLI::App *verb : app_.get_subcommands({}))
+      if (verb->get_name() == name)
+        return verb;
+    return nullptr;
+  }
+
+  /// "; did you mean ...?" for the first word that is no verb or no flag of its verb.
+  std::string suggestion(int argc, const char *const *argv) const {
+    const CLI::App *command = &app_;
+    for (int i = 1; i < argc; ++i) {
+      std::string word = argv[i];
+      if (command == &app_ && !word.starts_with("-")) {
+        command = verbNamed(word);
+        if (!command)
+          return concat(": there is no ", quote(word), didYouMean(word, {"train", "eval", "predict", "bench", "info"}));
+        continue;
+      }
+      word = word.substr(0, word.find('='));
+      if (!word.starts_with("--") || command->get_option_no_throw(word))
+        continue;
+      std::vector<std::string> flags;
+      for (const CLI::Option *option : command->get_options())
+        flags.push_back(option->get_name());
+      return didYouMean(word, flags);
+    }
+    return {};
+  }
+
+  CLI::App app_;
+  Options options_;
+};
+
+} // namespace
+
+std::optional<Options> parseCommandLine(int argc, const char *const *argv) { return CommandLine().parse(argc, argv); }
+
+} // namespace sluice::runtime

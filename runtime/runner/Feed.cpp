@@ -1,0 +1,103 @@
+#include "runtime/runner/Feed.h"
+
+#include "runtime/Status.h"
+#include "runtime/Text.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+namespace sluice::runtime {
+
+std::vector<uint32_t> inOrder(int64_t count) {
+  std::vector<uint32_t> numbers(static_cast<size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), 0u);
+  return numbers;
+}
+
+static bool isInteger(const Value &value) { return value.dtype == DType::i32 || value.dtype == DType::i64; }
+
+static bool isLabel(const Value &value, int64_t capacity) {
+  return isInteger(value) && value.rowsDim == 0 && elementsOf(value.shape) == capacity;
+}
+
+Feed::Feed(Instance &instance, const Entry &entry, const ImageSet &images) : instance_(instance), images_(images) {
+  if (instance.plan().capacity == 0)
+    failUnsupported(concat("entry point ", quote(entry.name), " has no batch dimension to feed images to"));
+  bind(entry);
+  if (label_)
+    checkLabels();
+}
+
+void Feed::bind(const Entry &entry) {
+  int64_t capacity = instance_.plan().capacity;
+  for (const Value &input : entry.inputs) {
+    if (!label_ && isLabel(input, capacity)) {
+      label_ = &input;
+      continue;
+    }
+    bool image = input.rowsDim == 0 && (isFloat(input.dtype) || input.dtype == DType::u8);
+    if (image_ || !image)
+      failInvalid(concat("entry point ", quote(entry.name), " has an input ", quote(input.name), " of type ",
+                         typeText(input.dtype, input.shape), ", which images and labels do not provide"));
+    if (elementsOf(input.shape) != capacity * images_.imageBytes())
+      failInvalid(concat("the data's images are ", images_.height, "x", images_.width, ", but input ",
+                         quote(input.name), " is ", typeText(input.dtype, input.shape), ", ",
+                         elementsOf(input.shape) / capacity, " per row"));
+    image_ = &input;
+  }
+  if (!image_)
+    failInvalid(concat("entry point ", quote(entry.name), " has no input for images"));
+}
+
+/// Generated code uses labels as indices; a label from a file must not lead it astray.
+void Feed::checkLabels() const {
+  const Entry *predict = instance_.plan().findEntry("predict");
+  if (!predict)
+    return;
+  for (const Value &output : predict->outputs) {
+    if (output.shape.size() != 2 || output.rowsDim != 0)
+      continue;
+    int highest = std::to_integer<int>(*std::max_element(images_.labels.begin(), images_.labels.end()));
+    if (highest >= output.shape[1])
+      failInvalid(
+          concat("the data has a label ", highest, ", but the model tells ", output.shape[1], " classes apart"));
+  }
+}
+
+template <typename T> void Feed::fillImages(std::span<const uint32_t> numbers) {
+  size_t size = static_cast<size_t>(images_.imageBytes());
+  T *to = reinterpret_cast<T *>(instance_.address(*image_));
+  for (uint32_t number : numbers) {
+    const std::byte *from = images_.pixels.data() + number * size;
+    if constexpr (sizeof(T) == 1)
+      std::memcpy(to, from, size);
+    else
+      std::transform(from, from + size, to,
+                     [](std::byte pixel) { return static_cast<T>(std::to_integer<int>(pixel)) / static_cast<T>(255); });
+    to += size;
+  }
+}
+
+template <typename T> void Feed::fillLabels(std::span<const uint32_t> numbers) {
+  T *to = reinterpret_cast<T *>(instance_.address(*label_));
+  for (uint32_t number : numbers)
+    *to++ = std::to_integer<T>(images_.labels[number]);
+}
+
+void Feed::fill(std::span<const uint32_t> numbers) {
+  if (image_->dtype == DType::u8)
+    fillImages<uint8_t>(numbers);
+  else if (image_->dtype == DType::f32)
+    fillImages<float>(numbers);
+  else
+    fillImages<double>(numbers);
+  if (!label_)
+    return;
+  if (label_->dtype == DType::i32)
+    fillLabels<int32_t>(numbers);
+  else
+    fillLabels<int64_t>(numbers);
+}
+
+} // namespace sluice::runtime

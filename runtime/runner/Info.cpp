@@ -1,0 +1,101 @@
+// `info`: what the executable contains.
+#include "runtime/Text.h"
+#include "runtime/runner/Verbs.h"
+
+#include <algorithm>
+
+namespace sluice::runtime {
+
+static Json valueJson(const Value &value) {
+  Json json;
+  json["name"] = value.name;
+  json["dtype"] = nameOf(value.dtype);
+  json["shape"] = value.shape;
+  json["rows_dim"] = value.rowsDim;
+  return json;
+}
+
+static Json entryJson(const Entry &entry) {
+  Json json;
+  json["name"] = entry.name;
+  json["inputs"] = json["outputs"] = Json::array();
+  for (const Value &input : entry.inputs)
+    json["inputs"].push_back(valueJson(input));
+  for (const Value &output : entry.outputs)
+    json["outputs"].push_back(valueJson(output));
+  json["launches"] = entry.launches.size();
+  json["peak_bytes"] = entry.peakBytes;
+  return json;
+}
+
+static Json planJson(const Plan &plan) {
+  Json json;
+  json["model"] = plan.model;
+  json["capacity"] = plan.capacity;
+  json["parameters"] = plan.parameterCount();
+  json["peak_bytes"] = plan.peakBytes();
+  json["entries"] = json["states"] = json["devices"] = json["arenas"] = Json::array();
+  for (const Entry &entry : plan.entries)
+    json["entries"].push_back(entryJson(entry));
+  for (const State &state : plan.states)
+    json["states"].push_back({{"name", state.name},
+                              {"kind", state.kind},
+                              {"dtype", nameOf(state.dtype)},
+                              {"shape", state.shape},
+                              {"bytes", state.bytes}});
+  for (const Device &device : plan.devices)
+    json["devices"].push_back({{"name", device.name}, {"backend", device.backend}, {"ordinal", device.ordinal}});
+  for (const Arena &arena : plan.arenas)
+    json["arenas"].push_back(
+        {{"name", arena.name}, {"device", plan.devices[arena.device].name}, {"bytes", arena.bytes}});
+  json["build"] = {{"compiler", plan.build.compiler},
+                   {"cpu", plan.build.cpu},
+                   {"vector_bits", plan.build.vectorBits},
+                   {"fp", plan.build.fp}};
+  return json;
+}
+
+static std::string valuesText(const Plan &plan, const std::vector<Value> &values) {
+  std::string text;
+  for (const Value &value : values) {
+    Shape shape = value.shape;
+    text += concat(text.empty() ? "" : ", ", value.name, ": ", typeText(value.dtype, shape));
+    if (value.rowsDim >= 0)
+      text += concat(" (rows: dimension ", value.rowsDim, ", up to ", plan.capacity, ")");
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+static void printText(const Plan &plan, int threads) {
+  printLine(concat("model    ", plan.model));
+  printLine(concat("build    ", plan.build.compiler, ", cpu ", plan.build.cpu, ", ", plan.build.vectorBits,
+                   "-bit vectors, fp ", plan.build.fp));
+  for (const Device &device : plan.devices)
+    printLine(concat("device   ", device.name, " (", device.backend, ":", device.ordinal, "), ", threads, " threads"));
+  printLine("entries");
+  for (const Entry &entry : plan.entries) {
+    printLine(concat("  ", entry.name, "  ", entry.launches.size(), " launches, peak ",
+                     bytesText(static_cast<uint64_t>(entry.peakBytes))));
+    printLine(concat("    takes ", valuesText(plan, entry.inputs)));
+    printLine(concat("    gives ", valuesText(plan, entry.outputs)));
+  }
+  printLine("memory");
+  for (const Arena &arena : plan.arenas)
+    printLine(concat("  ", arena.name, "  ", bytesText(static_cast<uint64_t>(arena.bytes)), " on ",
+                     plan.devices[arena.device].name));
+  printLine("states");
+  for (const State &state : plan.states)
+    printLine(concat("  ", state.name, "  ", typeText(state.dtype, state.shape), "  ", state.kind));
+  printLine(concat("parameters ", plan.parameterCount()));
+}
+
+int runInfo(const Options &options) {
+  Instance instance = startInstance(options);
+  if (options.json)
+    printLine(planJson(instance.plan()).dump());
+  else
+    printText(instance.plan(), instance.threads());
+  return 0;
+}
+
+} // namespace sluice::runtime

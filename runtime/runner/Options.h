@@ -1,0 +1,50 @@
+// What the command line of an executable asks for.
+#ifndef SLUICE_RUNTIME_RUNNER_OPTIONS_H
+#define SLUICE_RUNTIME_RUNNER_OPTIONS_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sluice::runtime {
+
+enum class Verb { train, eval, predict, bench, info };
+
+/// `name=value`, as `--set`, `--input` and `--output` take it.
+struct NamedText {
+  std::string name, text;
+};
+
+struct Options {
+  Verb verb = Verb::info;
+  bool json = false;
+  bool quiet = false; ///< no progress
+  int threads = 0;    ///< 0: every processor
+  std::string device;
+
+  std::string data, weights;
+  int64_t batch = 0; ///< 0: the model's capacity
+
+  // train
+  int64_t epochs = 10;
+  std::optional<uint64_t> seed;
+  std::vector<NamedText> settings;
+  std::string checkpointFolder;
+  int64_t checkpointEvery = 100;
+  bool resume = false;
+  std::string save, log;
+
+  // predict and bench
+  std::string entry;
+  std::vector<NamedText> inputs, outputs; ///< the text is a path
+  bool kernels = false;
+  double seconds = 3;
+};
+
+/// Parses the command line. Help goes to standard output, and then nothing is returned; a usage error is thrown.
+std::optional<Options> parseCommandLine(int argc, const char *const *argv);
+
+} // namespace sluice::runtime
+
+#endif

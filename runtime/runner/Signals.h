@@ -1,0 +1,15 @@
+// SIGINT and SIGTERM end a run between two steps, so that the step is finished and checkpointed.
+#ifndef SLUICE_RUNTIME_RUNNER_SIGNALS_H
+#define SLUICE_RUNTIME_RUNNER_SIGNALS_H
+
+namespace sluice::runtime {
+
+/// From now on the first signal is only remembered; a second one ends the process at once.
+void catchSignals();
+
+/// The signal that came, or 0.
+int caughtSignal();
+
+} // namespace sluice::runtime
+
+#endif

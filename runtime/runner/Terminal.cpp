@@ -1,0 +1,63 @@
+#include "runtime/runner/Terminal.h"
+
+#include "runtime/Status.h"
+#include "runtime/Text.h"
+
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <unistd.h>
+
+namespace sluice::runtime {
+
+void printLine(const std::string &line) {
+  bool written = std::fputs(line.c_str(), stdout) >= 0 && std::fputc('\n', stdout) != EOF && std::fflush(stdout) == 0;
+  if (!written)
+    failInvalid(concat("standard output: cannot write: ", std::strerror(errno)));
+}
+
+void talk(const std::string &line) { std::fprintf(stderr, "%s\n", line.c_str()); }
+
+std::string rateText(double value) {
+  return fixedText(value, std::abs(value) < 10 ? 2 : std::abs(value) < 100 ? 1 : 0);
+}
+
+static bool environmentHas(const char *name) {
+  const char *value = std::getenv(name);
+  return value && *value;
+}
+
+static bool isTerminal() {
+  const char *kind = std::getenv("TERM");
+  return isatty(STDERR_FILENO) && (!kind || std::string_view(kind) != "dumb");
+}
+
+Progress::Progress(bool wanted) : enabled_(wanted && isTerminal()), colour_(!environmentHas("NO_COLOR")) {}
+
+void Progress::update(const std::string &label, int64_t done, int64_t total, const std::string &text) {
+  auto now = std::chrono::steady_clock::now();
+  if (!enabled_ || (drawn_ && now - last_ < std::chrono::milliseconds(100)))
+    return;
+  constexpr int64_t width = 24;
+  int64_t filled = total > 0 ? done * width / total : 0;
+  std::string bar =
+      std::string(static_cast<size_t>(filled), '#') + std::string(static_cast<size_t>(width - filled), '.');
+  const char *on = colour_ ? "\033[36m" : "", *off = colour_ ? "\033[0m" : "";
+  std::fprintf(stderr, "\r%s [%s%s%s] %s\033[K", label.c_str(), on, bar.c_str(), off, text.c_str());
+  std::fflush(stderr);
+  drawn_ = true;
+  last_ = now;
+}
+
+void Progress::clear() {
+  if (!drawn_)
+    return;
+  std::fputs("\r\033[K", stderr);
+  std::fflush(stderr);
+  drawn_ = false;
+}
+
+} // namespace sluice::runtime

@@ -1,0 +1,41 @@
+// Results on standard output, progress on a terminal's standard error.
+#ifndef SLUICE_RUNTIME_RUNNER_TERMINAL_H
+#define SLUICE_RUNTIME_RUNNER_TERMINAL_H
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace sluice::runtime {
+
+/// Prints a line of results and flushes it, so that a reader in a pipe sees it at once. A full disk is an error.
+void printLine(const std::string &line);
+
+/// Prints a line of talk on standard error.
+void talk(const std::string &line);
+
+/// Three digits or so: 12345.6 becomes "12346", 1.234 becomes "1.23".
+std::string rateText(double value);
+
+/// A bar that is redrawn in place, at most ten times a second. Nothing is drawn unless standard error is a terminal.
+class Progress {
+public:
+  /// `wanted` false: draws nothing.
+  explicit Progress(bool wanted);
+  Progress(const Progress &) = delete;
+  Progress &operator=(const Progress &) = delete;
+  ~Progress() { clear(); }
+
+  void update(const std::string &label, int64_t done, int64_t total, const std::string &text);
+  void clear();
+
+private:
+  bool enabled_;
+  bool colour_;
+  bool drawn_ = false;
+  std::chrono::steady_clock::time_point last_;
+};
+
+} // namespace sluice::runtime
+
+#endif

@@ -1,0 +1,202 @@
+// `train`: epochs over shuffled images, with checkpoints from which a run goes on to the same bits.
+#include "runtime/Shuffle.h"
+#include "runtime/Status.h"
+#include "runtime/Text.h"
+#include "runtime/io/File.h"
+#include "runtime/runner/Checkpoint.h"
+#include "runtime/runner/EpochLog.h"
+#include "runtime/runner/Feed.h"
+#include "runtime/runner/Signals.h"
+#include "runtime/runner/Verbs.h"
+#include "runtime/runner/Weights.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace sluice::runtime {
+
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+class Trainer {
+public:
+  explicit Trainer(const Options &options)
+      : options_(options), instance_(startInstance(options)), step_(instance_.entry("train_step")),
+        settings_(checkSettings(instance_.plan(), options.settings)), means_(step_),
+        progress_(!options.quiet && !options.json) {
+    checkFlags();
+    std::string folder = dataFolder(options, instance_.plan());
+    train_ = readImages(folder, "train");
+    test_ = readImages(folder, "t10k");
+    feed_.emplace(instance_, step_, train_);
+  }
+
+  int run() {
+    start();
+    EpochLog log(options_.log, position_.epoch);
+    while (position_.epoch < options_.epochs) {
+      if (!trainEpoch())
+        return endBySignal();
+      std::optional<Means> tested = evaluate(instance_, test_, position_.batch, progress_);
+      if (!tested)
+        return endBySignal();
+      report(*tested, log);
+      ++position_.epoch;
+      position_.imagesDone = 0;
+      means_.reset();
+    }
+    checkpoint();
+    if (!options_.save.empty())
+      saveWeights(instance_, options_.save);
+    return 0;
+  }
+
+private:
+  void checkFlags() {
+    if (options_.resume && options_.checkpointFolder.empty())
+      failUsage("--resume needs --checkpoint DIR");
+    position_.batch = batchRows(options_, instance_.plan());
+    if (!options_.save.empty())
+      AtomicFile probe(options_.save); // better to learn now that nothing can be written there
+  }
+
+  /// Fresh weights, or the newest checkpoint.
+  void start() {
+    position_.seed = options_.seed.value_or(0);
+    position_.images = train_.count;
+    if (!options_.checkpointFolder.empty())
+      folder_.emplace(options_.checkpointFolder);
+    if (folder_ && !options_.resume && !folder_->empty())
+      failUsage(concat(options_.checkpointFolder,
+                       ": has checkpoints of an earlier run; add --resume to go on from them, or name "
+                       "another folder"));
+    catchSignals();
+    bool resumed = options_.resume && resume();
+    if (!resumed) {
+      initialise(instance_, position_.seed);
+      if (!options_.weights.empty())
+        loadWeights(instance_, options_.weights);
+    }
+    applySettings(instance_, settings_);
+  }
+
+  bool resume() {
+    std::optional<TrainPosition> found = folder_->load(instance_);
+    if (!found)
+      return false;
+    agree("--seed", options_.seed.value_or(found->seed), found->seed);
+    agree("--batch", static_cast<uint64_t>(position_.batch), static_cast<uint64_t>(found->batch));
+    agree("the number of images", static_cast<uint64_t>(train_.count), static_cast<uint64_t>(found->images));
+    if (found->sums.size() != means_.sums().size() || found->imagesDone > train_.count)
+      failInvalid(concat(options_.checkpointFolder, ": the newest checkpoint does not fit this model's train_step"));
+    position_ = *found;
+    means_.restore(position_.sums, position_.imagesDone);
+    talk(concat("resumed at step ", position_.step, ", epoch ", position_.epoch + 1));
+    return true;
+  }
+
+  void agree(const char *what, uint64_t here, uint64_t there) const {
+    if (here != there)
+      failUsage(concat("--resume: ", what, " is ", here, ", but the checkpoint in ", options_.checkpointFolder,
+                       " was made with ", there));
+  }
+
+  /// Trains on what is left of the epoch; false if a signal came.
+  bool trainEpoch() {
+    std::vector<uint32_t> order = shuffledOrder(position_.seed, static_cast<uint64_t>(position_.epoch), train_.count);
+    Clock::time_point start = Clock::now();
+    int64_t before = position_.imagesDone;
+    instance_.team().enter([&] {
+      while (position_.imagesDone < train_.count && !caughtSignal())
+        trainStep(order);
+    });
+    seconds_ = std::chrono::duration<double>(Clock::now() - start).count();
+    imagesTimed_ = position_.imagesDone - before;
+    return position_.imagesDone == train_.count;
+  }
+
+  void trainStep(std::span<const uint32_t> order) {
+    int64_t rows = std::min(position_.batch, train_.count - position_.imagesDone);
+    feed_->fill(order.subspan(static_cast<size_t>(position_.imagesDone), static_cast<size_t>(rows)));
+    instance_.run(step_, rows);
+    means_.add(instance_, rows);
+    position_.imagesDone += rows;
+    ++position_.step;
+    if (position_.step % options_.checkpointEvery == 0)
+      checkpoint();
+    showProgress();
+  }
+
+  void showProgress() {
+    std::string text = concat(position_.imagesDone * 100 / train_.count, "%");
+    if (std::optional<double> loss = means_.mean("loss"))
+      text += "  loss " + fixedText(*loss, 4);
+    progress_.update(concat("epoch ", position_.epoch + 1, "/", options_.epochs), position_.imagesDone, train_.count,
+                     text);
+  }
+
+  void checkpoint() {
+    if (!folder_ || saved_ == position_.step)
+      return;
+    position_.sums = means_.sums();
+    folder_->save(instance_, position_);
+    saved_ = position_.imagesDone == train_.count ? -1 : position_.step;
+  }
+
+  int endBySignal() {
+    progress_.clear();
+    checkpoint();
+    talk(concat("ended by signal ", caughtSignal(), " after step ", position_.step,
+                folder_ ? "; go on with --resume" : "; nothing was saved, for want of --checkpoint"));
+    return 128 + caughtSignal();
+  }
+
+  void report(const Means &tested, EpochLog &log) {
+    progress_.clear();
+    double rate = seconds_ > 0 ? static_cast<double>(imagesTimed_) / seconds_ : 0;
+    Json line;
+    line["epoch"] = position_.epoch + 1;
+    for (size_t i = 0; i < means_.outputs().size(); ++i) {
+      const std::string &name = means_.outputs()[i]->name;
+      line[name == "loss" ? name : "train_" + name] = means_.mean(i);
+    }
+    for (size_t i = 0; i < tested.outputs().size(); ++i) {
+      const std::string &name = tested.outputs()[i]->name;
+      line[name == "loss" ? "test_loss" : name] = tested.mean(i);
+    }
+    line["step"] = position_.step;
+    line["images_per_s"] = rate;
+    log.append(line);
+    printLine(options_.json ? line.dump() : textOf(line, rate));
+  }
+
+  std::string textOf(const Json &line, double rate) const {
+    std::string text = concat("epoch ", position_.epoch + 1, "/", options_.epochs);
+    if (line.contains("loss"))
+      text += "  loss " + fixedText(line["loss"].get<double>(), 4);
+    if (line.contains("accuracy"))
+      text += "  test accuracy " + fixedText(100 * line["accuracy"].get<double>(), 2) + " %";
+    return text + "  " + rateText(rate) + " images/s";
+  }
+
+  const Options &options_;
+  Instance instance_;
+  const Entry &step_;
+  std::vector<Setting> settings_;
+  Means means_;
+  Progress progress_;
+  ImageSet train_, test_;
+  std::optional<Feed> feed_;
+  std::optional<CheckpointFolder> folder_;
+  TrainPosition position_;
+  int64_t saved_ = -1; ///< the step of the last checkpoint
+  double seconds_ = 0; ///< that this process spent on the epoch, for `imagesTimed_` images
+  int64_t imagesTimed_ = 0;
+};
+
+} // namespace
+
+int runTrain(const Options &options) { return Trainer(options).run(); }
+
+} // namespace sluice::runtime

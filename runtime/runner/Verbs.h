@@ -1,0 +1,28 @@
+// One function a verb. Each returns the exit code of a run that went well, or was ended by a signal.
+#ifndef SLUICE_RUNTIME_RUNNER_VERBS_H
+#define SLUICE_RUNTIME_RUNNER_VERBS_H
+
+#include "runtime/Instance.h"
+#include "runtime/Json.h"
+#include "runtime/io/Idx.h"
+#include "runtime/runner/Options.h"
+#include "runtime/runner/Session.h"
+#include "runtime/runner/Terminal.h"
+
+namespace sluice::runtime {
+
+int runTrain(const Options &options);
+int runEval(const Options &options);
+int runPredict(const Options &options);
+int runBench(const Options &options);
+int runInfo(const Options &options);
+
+/// The means of eval_step over `images`, or nothing if a signal came.
+std::optional<Means> evaluate(Instance &instance, const ImageSet &images, int64_t batch, Progress &progress);
+
+/// What `bench --kernels` adds to the result.
+Json benchKernels(Instance &instance, const Entry &entry, int64_t rows, double seconds);
+
+} // namespace sluice::runtime
+
+#endif

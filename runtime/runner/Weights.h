@@ -1,0 +1,27 @@
+// States in files: weights as PyTorch's state_dict names and lays them out, and every state for a checkpoint.
+#ifndef SLUICE_RUNTIME_RUNNER_WEIGHTS_H
+#define SLUICE_RUNTIME_RUNNER_WEIGHTS_H
+
+#include "runtime/Instance.h"
+#include "runtime/io/Safetensors.h"
+
+#include <string>
+
+namespace sluice::runtime {
+
+/// Sets every parameter and statistic from `path`. A missing, misshapen or unknown tensor is an error; other states of
+/// the model (a checkpoint holds them) are passed over. f32 values may fill an f64 state.
+void loadWeights(Instance &instance, const std::string &path);
+
+/// Writes every parameter and statistic to `path`.
+void saveWeights(const Instance &instance, const std::string &path);
+
+/// Sets every state from a checkpoint, after its checksum was found right.
+void loadStates(Instance &instance, const Safetensors &file, const std::string &name);
+
+/// Writes every state to `path`, with a checksum.
+void saveStates(const Instance &instance, const std::string &path, Metadata metadata);
+
+} // namespace sluice::runtime
+
+#endif

@@ -1,0 +1,176 @@
+// All three passes of convolutions against plain loops in double precision.
+#include "contraction_runner.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <string>
+
+namespace sluice::cpu::testing {
+namespace {
+
+struct Case {
+  const char *name;
+  int64_t rows, call; // capacity, and images in the call
+  int64_t c, o;
+  Convolution::Axis h, w;
+};
+
+void PrintTo(const Case &c, std::ostream *os) { *os << c.name; }
+
+Convolution::Axis axis(int64_t input, int64_t kernel, int64_t stride = 1, int64_t pad = 0, int64_t dilation = 1) {
+  return {input, kernel, stride, dilation, pad, pad};
+}
+
+Case square(const char *name, int64_t rows, int64_t call, int64_t c, int64_t o, Convolution::Axis both) {
+  return {name, rows, call, c, o, both, both};
+}
+
+class ConvolutionTest : public ::testing::TestWithParam<Case> {};
+
+enum class Pass { Forward, InputGradient, WeightGradient };
+
+// One pass of one case for one element type and target.
+template <typename T> struct Check {
+  const Case &c;
+  const Target &target;
+  int64_t panel = panelWidth(c.o, target.lanes(sizeof(T) * 8));
+  int64_t oh = c.h.output(), ow = c.w.output();
+  int64_t xCount = c.rows * c.h.input * c.w.input * c.c;
+  int64_t yCount = c.rows * oh * ow * c.o;
+  int64_t wCount = (c.o + panel - 1) / panel * panel * c.h.kernel * c.w.kernel * c.c;
+
+  int64_t x(int64_t n, int64_t i, int64_t j, int64_t ch) const {
+    return ((n * c.h.input + i) * c.w.input + j) * c.c + ch;
+  }
+  int64_t y(int64_t n, int64_t i, int64_t j, int64_t ch) const { return ((n * oh + i) * ow + j) * c.o + ch; }
+  int64_t w(int64_t o, int64_t i, int64_t j, int64_t ch) const {
+    return (((o / panel * c.h.kernel + i) * c.w.kernel + j) * c.c + ch) * panel + o % panel;
+  }
+
+  // Calls f(place in x, in w, in y) for every product of the convolution.
+  template <typename F> void everyProduct(F f) const {
+    for (int64_t n = 0; n < c.call; ++n)
+      for (int64_t i = 0; i < oh; ++i)
+        for (int64_t j = 0; j < ow; ++j)
+          for (int64_t ki = 0; ki < c.h.kernel; ++ki)
+            for (int64_t kj = 0; kj < c.w.kernel; ++kj) {
+              int64_t row = i * c.h.stride + ki * c.h.dilation - c.h.padBefore;
+              int64_t column = j * c.w.stride + kj * c.w.dilation - c.w.padBefore;
+              if (row < 0 || row >= c.h.input || column < 0 || column >= c.w.input)
+                continue;
+              for (int64_t ch = 0; ch < c.c; ++ch)
+                for (int64_t o = 0; o < c.o; ++o)
+                  f(x(n, row, column, ch), w(o, ki, kj, ch), y(n, i, j, o));
+            }
+  }
+
+  Array<T> weights() const {
+    Array<T> random = randomArray<T>(wCount, 3), array(wCount, T(0));
+    for (int64_t o = 0; o < c.o; ++o)
+      for (int64_t ki = 0; ki < c.h.kernel; ++ki)
+        for (int64_t kj = 0; kj < c.w.kernel; ++kj)
+          for (int64_t ch = 0; ch < c.c; ++ch)
+            array[w(o, ki, kj, ch)] = random[w(o, ki, kj, ch)];
+    return array;
+  }
+
+  void run(Pass pass) const {
+    Program program(
+        [&](mlir::ModuleOp module, mlir::Location loc, mlir::Type f32, mlir::Type f64) {
+          Convolution op;
+          op.element = sizeof(T) == 4 ? f32 : f64;
+          op.rows = c.rows;
+          op.inputChannels = c.c, op.outputChannels = c.o, op.panel = panel;
+          op.height = c.h, op.width = c.w;
+          op.input = {0, 0}, op.weights = {1, 0}, op.output = {2, 0}, op.workspace = {3, 0};
+          EXPECT_EQ(unsupported(op), "");
+          auto emit = pass == Pass::Forward         ? emitConvolution
+                      : pass == Pass::InputGradient ? emitConvolutionInputGradient
+                                                    : emitConvolutionWeightGradient;
+          return emit(module, "convolution", loc, op, target);
+        },
+        target);
+
+    Array<T> xs = randomArray<T>(xCount, 1), ws = weights(), ys = randomArray<T>(yCount, 2);
+    int64_t size = pass == Pass::Forward ? yCount : pass == Pass::InputGradient ? xCount : wCount;
+    std::vector<double> expected(size, 0.0), terms(size, 0.0);
+    everyProduct([&](int64_t xi, int64_t wi, int64_t yi) {
+      double a = pass == Pass::InputGradient ? ys[yi] : xs[xi];
+      double b = pass == Pass::WeightGradient ? ys[yi] : ws[wi];
+      int64_t to = pass == Pass::Forward ? yi : pass == Pass::InputGradient ? xi : wi;
+      expected[to] += a * b;
+      terms[to] += 1;
+    });
+
+    std::vector<T> first;
+    for (Order order : {Order::AllAtOnce, Order::OneByOne, Order::Backwards}) {
+      Array<T> out(size, T(777));
+      Array<T> workspace(program.contraction.workspaceBytes / sizeof(T), T(std::nan("")));
+      T *x = pass == Pass::InputGradient ? out.data() : xs.data();
+      T *w = pass == Pass::WeightGradient ? out.data() : ws.data();
+      T *y = pass == Pass::Forward ? out.data() : ys.data();
+      program.run({x, w, y, workspace.data()}, c.call, order);
+      std::vector<T> all(out.data(), out.data() + size);
+      if (first.empty())
+        first = all;
+      ASSERT_EQ(std::memcmp(first.data(), all.data(), size * sizeof(T)), 0) << "the order of tasks changed the bits";
+    }
+    int64_t used = pass == Pass::Forward         ? c.call * oh * ow * c.o
+                   : pass == Pass::InputGradient ? c.call * c.h.input * c.w.input * c.c
+                                                 : size;
+    for (int64_t i = 0; i < size; ++i) {
+      bool exists = i < used && (pass != Pass::WeightGradient ||
+                                 i % panel + i / (wCount / ((c.o + panel - 1) / panel)) * panel < c.o);
+      if (!exists) {
+        ASSERT_EQ(first[i], T(777)) << "place " << i << " is not part of the result";
+        continue;
+      }
+      double tolerance = (sizeof(T) == 4 ? 1e-6 : 1e-14) * std::sqrt(terms[i] + 1) * 4;
+      ASSERT_NEAR(first[i], expected[i], tolerance) << "at " << i << " with vectors of " << target.vectorBits;
+    }
+  }
+};
+
+static void checkAll(const Case &c, Pass pass) {
+  for (const Target &target : testTargets()) {
+    Check<float>{c, target}.run(pass);
+    if (!::testing::Test::HasFatalFailure())
+      Check<double>{c, target}.run(pass);
+  }
+}
+
+TEST_P(ConvolutionTest, Forward) { checkAll(GetParam(), Pass::Forward); }
+TEST_P(ConvolutionTest, InputGradient) { checkAll(GetParam(), Pass::InputGradient); }
+TEST_P(ConvolutionTest, WeightGradient) { checkAll(GetParam(), Pass::WeightGradient); }
+
+const Case cases[] = {
+    square("lenet_conv1", 6, 6, 1, 20, axis(28, 3)),
+    square("lenet_conv2", 3, 3, 20, 50, axis(13, 5)),
+    square("lenet_short_batch", 40, 3, 20, 50, axis(13, 5)),
+    square("no_rows", 4, 0, 3, 5, axis(8, 3)),
+    square("padded", 3, 2, 16, 64, axis(14, 3, 1, 1)),
+    square("padded_one_channel", 3, 3, 1, 6, axis(28, 5, 1, 2)),
+    square("padded_three_channels", 2, 2, 3, 17, axis(11, 3, 1, 1)),
+    square("strided", 2, 2, 8, 24, axis(13, 3, 2, 1)),
+    square("strided_even", 2, 2, 8, 24, axis(12, 2, 2)),
+    square("stem", 1, 1, 3, 64, axis(30, 7, 2, 3)),
+    square("stride_larger_than_kernel", 2, 2, 4, 20, axis(11, 2, 3)),
+    square("pointwise", 3, 2, 24, 70, axis(5, 1)),
+    square("pointwise_strided", 2, 2, 24, 40, axis(9, 1, 2)),
+    square("pointwise_padded", 2, 2, 5, 8, axis(4, 1, 1, 1)),
+    square("dilated", 2, 2, 6, 20, axis(15, 3, 1, 2, 2)),
+    square("dilated_strided", 2, 2, 6, 20, axis(15, 3, 2, 2, 3)),
+    square("seven_by_seven", 2, 2, 40, 130, axis(7, 3, 1, 1)),
+    square("whole_image", 9, 8, 5, 30, axis(4, 4)),
+    square("kernel_in_padding", 2, 2, 3, 9, axis(2, 3, 1, 3)),
+    {"oblong", 2, 2, 7, 33, {9, 3, 2, 1, 0, 1}, {17, 5, 1, 1, 2, 1}},
+    {"one_dimensional", 2, 2, 12, 20, {1, 1, 1, 1, 0, 0}, {40, 9, 1, 1, 4, 4}},
+};
+
+INSTANTIATE_TEST_SUITE_P(Shapes, ConvolutionTest, ::testing::ValuesIn(cases),
+                         [](const auto &info) { return std::string(info.param.name); });
+
+} // namespace
+} // namespace sluice::cpu::testing

@@ -1,0 +1,163 @@
+// Kernels around a product or convolution: operands, layouts and epilogues, against the reference functions.
+#include "tests/backends/cpu/KernelRun.h"
+
+#include <gtest/gtest.h>
+
+namespace sluice::cpu::testing {
+namespace {
+
+// Types and layouts for one element type: panels are as wide as the target's lanes demand, for up to 64 channels.
+struct Types {
+  std::string element;
+  int64_t lanes = Target::host().lanes(element == "f64" ? 64 : 32);
+
+  std::string aliases(int64_t channels) const {
+    std::string panel = std::to_string(std::min<int64_t>(64, (channels + lanes - 1) / lanes * lanes));
+    return "#nhwc = #sluice.at<layout = affine_map<(d0, d1, d2, d3) -> (d0, d2, d3, d1)>>\n"
+           "#filter = #sluice.at<layout = affine_map<(d0, d1, d2, d3) -> (d0 floordiv " +
+           panel + ", d2, d3, d1, d0 mod " + panel +
+           ")>>\n#panels = #sluice.at<layout = affine_map<(d0, d1) -> (d0 floordiv " + panel + ", d1, d0 mod " + panel +
+           ")>>\n";
+  }
+  std::string tensor(const std::string &shape, const std::string &layout = "") const {
+    return "tensor<" + shape + (shape.empty() ? "" : "x") + element + (layout.empty() ? "" : ", #" + layout) + ">";
+  }
+};
+
+void expectRuns(KernelRun &kernel, double tolerance) {
+  ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
+  kernel.randomize(-1, 1);
+  for (int64_t rows : {7, 2, 1}) {
+    kernel.run(rows);
+    EXPECT_LE(kernel.error(), tolerance) << "with " << rows << " rows";
+    auto inOrder = kernel.bytes(0);
+    kernel.run(rows, /*seed=*/3);
+    EXPECT_TRUE(kernel.bytes(0) == inOrder) << "other bits in another order";
+  }
+}
+
+class ContractionKernels : public ::testing::TestWithParam<const char *> {
+protected:
+  Types t{GetParam()};
+  double tolerance = t.element == "f64" ? 1e-13 : 2e-5;
+  const std::string window =
+      "stride = array<i64: 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64, padding = array<i64: 1, 1, 1, 1>";
+
+  std::string expandChannels(const std::string &name, const std::string &from, const std::string &shape,
+                             const std::string &sizes, const std::string &layout) {
+    return "%" + name + " = sluice.expand %" + from +
+           " {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, " + sizes + ">} : (" + t.tensor("20") +
+           ") -> " + t.tensor(shape, layout) + "\n";
+  }
+};
+
+TEST_P(ContractionKernels, ConvolvesWithBiasAndRelu) {
+  std::string x = t.tensor("?x3x6x5", "nhwc"), w = t.tensor("20x3x3x3", "filter"), y = t.tensor("?x20x6x5", "nhwc");
+  KernelRun kernel({x, w, t.tensor("20")},
+                   "%a = sluice.conv2d %0, %1 {" + window + "} : (" + x + ", " + w + ") -> " + y + "\n" +
+                       expandChannels("b", "2", "?x20x6x5", "20, 6, 5", "nhwc") + "%c = sluice.add %a, %b : (" + y +
+                       ", " + y + ") -> " + y + "\n%d = sluice.relu %c : (" + y + ") -> " + y,
+                   "%d, %a : " + y + ", " + y, 7, t.aliases(20));
+  expectRuns(kernel, tolerance);
+}
+
+TEST_P(ContractionKernels, ConvolvesWithoutEpilogue) {
+  std::string x = t.tensor("?x1x6x5"), w = t.tensor("20x1x3x3", "filter"), y = t.tensor("?x20x6x5", "nhwc");
+  KernelRun kernel({x, w}, "%a = sluice.conv2d %0, %1 {" + window + "} : (" + x + ", " + w + ") -> " + y, "%a : " + y,
+                   7, t.aliases(20));
+  expectRuns(kernel, tolerance);
+}
+
+TEST_P(ContractionKernels, MakesInputGradients) {
+  std::string dy = t.tensor("?x20x6x5", "nhwc"), w = t.tensor("20x3x3x3", "filter"), x = t.tensor("?x3x6x5", "nhwc");
+  KernelRun kernel({dy, w, x},
+                   "%a = sluice.conv2d_input_grad %0, %1 {size = array<i64: 6, 5>, " + window + "} : (" + dy + ", " +
+                       w + ") -> " + x + "\n%b = sluice.mul %a, %2 : (" + x + ", " + x + ") -> " + x,
+                   "%b : " + x, 7, t.aliases(20));
+  expectRuns(kernel, tolerance);
+}
+
+TEST_P(ContractionKernels, UpdatesFiltersInTheEpilogue) {
+  std::string x = t.tensor("?x3x6x5", "nhwc"), dy = t.tensor("?x20x6x5", "nhwc"), w = t.tensor("20x3x3x3", "filter");
+  KernelRun kernel({x, dy, w, t.tensor("")},
+                   "%a = sluice.conv2d_weight_grad %0, %1 {size = array<i64: 3, 3>, " + window + "} : (" + x + ", " +
+                       dy + ") -> " + w +
+                       "\n%lr = sluice.expand %3 {dims = array<i64>, shape = array<i64: 20, 3, 3, 3>} : (" +
+                       t.tensor("") + ") -> " + w + "\n%s = sluice.mul %a, %lr : (" + w + ", " + w + ") -> " + w +
+                       "\n%n = sluice.sub %2, %s : (" + w + ", " + w + ") -> " + w,
+                   "%n, %a : " + w + ", " + w, 7, t.aliases(20));
+  expectRuns(kernel, tolerance);
+}
+
+TEST_P(ContractionKernels, MultipliesByPanels) {
+  for (std::string n : {"10", "100"}) {
+    std::string x = t.tensor("?x33"), w = t.tensor(n + "x33", "panels"), y = t.tensor("?x" + n), bias = t.tensor(n);
+    KernelRun kernel({x, w, bias},
+                     "%a = sluice.matmul %0, %1 {transpose_b} : (" + x + ", " + w + ") -> " + y +
+                         "\n%b = sluice.expand %2 {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, " +
+                         n + ">} : (" + bias + ") -> " + y + "\n%c = sluice.add %a, %b : (" + y + ", " + y + ") -> " +
+                         y,
+                     "%c : " + y, 7, t.aliases(std::stoi(n)));
+    expectRuns(kernel, tolerance);
+    KernelRun gradient({y, w}, "%a = sluice.matmul %0, %1 : (" + y + ", " + w + ") -> " + x, "%a : " + x, 7,
+                       t.aliases(std::stoi(n)));
+    expectRuns(gradient, tolerance);
+  }
+}
+
+TEST_P(ContractionKernels, MakesWeightGradientsInPanels) {
+  for (std::string n : {"10", "70", "64"}) {
+    std::string x = t.tensor("?x33"), dy = t.tensor("?x" + n), w = t.tensor(n + "x33", "panels");
+    KernelRun kernel({dy, x, w},
+                     "%a = sluice.matmul %0, %1 {transpose_a} : (" + dy + ", " + x + ") -> " + w +
+                         "\n%b = sluice.sub %2, %a : (" + w + ", " + w + ") -> " + w,
+                     "%b, %a : " + w + ", " + w, 7, t.aliases(std::stoi(n)));
+    expectRuns(kernel, tolerance);
+    KernelRun plain({dy, x}, "%a = sluice.matmul %0, %1 {transpose_a} : (" + dy + ", " + x + ") -> " + w, "%a : " + w,
+                    7, t.aliases(std::stoi(n)));
+    expectRuns(plain, tolerance);
+  }
+}
+
+TEST_P(ContractionKernels, MultipliesRowMajorInAllTranspositions) {
+  for (bool ta : {false, true})
+    for (bool tb : {false, true}) {
+      std::string a = ta ? t.tensor("9x5") : t.tensor("5x9"), b = tb ? t.tensor("21x9") : t.tensor("9x21"),
+                  y = t.tensor("5x21");
+      std::string attributes =
+          std::string("{") + (ta ? "transpose_a" : "") + (ta && tb ? ", " : "") + (tb ? "transpose_b" : "") + "}";
+      KernelRun kernel({a, b}, "%a = sluice.matmul %0, %1 " + attributes + " : (" + a + ", " + b + ") -> " + y,
+                       "%a : " + y, 7);
+      expectRuns(kernel, tolerance);
+    }
+  std::string a = t.tensor("?x2x5x9"), b = t.tensor("?x2x9x21"), y = t.tensor("?x2x5x21");
+  KernelRun batched({a, b},
+                    "%a = sluice.matmul %0, %1 : (" + a + ", " + b + ") -> " + y + "\n%b = sluice.exp %a : (" + y +
+                        ") -> " + y,
+                    "%b : " + y, 7);
+  expectRuns(batched, tolerance * 100);
+}
+
+INSTANTIATE_TEST_SUITE_P(Elements, ContractionKernels, ::testing::Values("f32", "f64"));
+
+TEST(ContractionKernelErrors, NamesWhatItCannotDo) {
+  KernelRun computed({"tensor<?x8xf32>", "tensor<8x8xf32>"},
+                     "%a = sluice.exp %0 : (tensor<?x8xf32>) -> tensor<?x8xf32>\n%b = sluice.matmul %a, %1 : "
+                     "(tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>",
+                     "%b : tensor<?x8xf32>", 7);
+  EXPECT_FALSE(computed.lowered());
+  EXPECT_NE(computed.diagnostics().find("operand 0 is computed in the same kernel"), std::string::npos)
+      << computed.diagnostics();
+
+  std::string nchw = "tensor<?x3x6x5xf32>", w = "tensor<8x3x3x3xf32>", y = "tensor<?x8x4x3xf32>";
+  KernelRun layout({nchw, w},
+                   "%a = sluice.conv2d %0, %1 {stride = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = "
+                   "array<i64: 1, 1>, groups = 1 : i64} : (" +
+                       nchw + ", " + w + ") -> " + y,
+                   "%a : " + y, 7);
+  EXPECT_FALSE(layout.lowered());
+  EXPECT_NE(layout.diagnostics().find("not NHWC"), std::string::npos) << layout.diagnostics();
+}
+
+} // namespace
+} // namespace sluice::cpu::testing

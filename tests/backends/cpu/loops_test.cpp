@@ -1,0 +1,234 @@
+// Kernels without products: generated code against the reference functions.
+#include "tests/backends/cpu/KernelRun.h"
+
+#include <gtest/gtest.h>
+
+namespace sluice::cpu::testing {
+namespace {
+
+constexpr const char *kNhwc =
+    "#nhwc = #sluice.at<layout = affine_map<(d0, d1, d2, d3) -> (d0, d2, d3, d1)>>\n"
+    "#panels = #sluice.at<layout = affine_map<(d0, d1) -> (d0 floordiv 32, d1, d0 mod 32)>>\n";
+
+// Lowers, runs the tasks in order and in random order with all and with few rows, and compares.
+void expectRuns(KernelRun &kernel, double low, double high, double tolerance) {
+  ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
+  kernel.randomize(low, high);
+  for (int64_t rows : {7, 3, 1, 0}) {
+    kernel.run(rows);
+    EXPECT_LE(kernel.error(), tolerance) << "with " << rows << " rows\n"
+                                         << (getenv("SLUICE_SHOW") ? kernel.llvmIR : "");
+    auto inOrder = kernel.bytes(0);
+    kernel.run(rows, /*seed=*/5);
+    EXPECT_LE(kernel.error(), tolerance) << "with " << rows << " rows, in random order";
+    EXPECT_TRUE(kernel.bytes(0) == inOrder) << "other bits in another order";
+  }
+}
+
+void expectRuns(const std::vector<std::string> &operands, const std::string &body, const std::string &yields,
+                double tolerance = 1e-5, double low = -2, double high = 2) {
+  KernelRun kernel(operands, body, yields, 7, kNhwc);
+  expectRuns(kernel, low, high, tolerance);
+}
+
+// Tests that elementwise ops run over row-major values of any inner size.
+TEST(Loops, RunsElementwiseChains) {
+  expectRuns({"tensor<?x10xf32>", "tensor<?x10xf32>"},
+             "%a = sluice.add %0, %1 : (tensor<?x10xf32>, tensor<?x10xf32>) -> tensor<?x10xf32>\n"
+             "%b = sluice.relu %a : (tensor<?x10xf32>) -> tensor<?x10xf32>",
+             "%b : tensor<?x10xf32>", 1e-6);
+}
+
+TEST(Loops, RunsOneDimensionalRows) {
+  expectRuns({"tensor<?xf32>"}, "%a = sluice.square %0 : (tensor<?xf32>) -> tensor<?xf32>", "%a : tensor<?xf32>", 1e-6);
+}
+
+TEST(Loops, RunsScalars) {
+  expectRuns({"tensor<f32>"}, "%a = sluice.square %0 : (tensor<f32>) -> tensor<f32>", "%a : tensor<f32>", 1e-6);
+}
+
+TEST(Loops, RunsLargeStaticValuesInBlocks) {
+  expectRuns({"tensor<300x1001xf32>"}, "%a = sluice.neg %0 : (tensor<300x1001xf32>) -> tensor<300x1001xf32>",
+             "%a : tensor<300x1001xf32>", 0);
+}
+
+TEST(Loops, RunsOnDoubles) {
+  expectRuns({"tensor<?x33xf64>"}, "%a = sluice.exp %0 : (tensor<?x33xf64>) -> tensor<?x33xf64>",
+             "%a : tensor<?x33xf64>", 1e-14);
+}
+
+TEST(Loops, ScalesBytes) {
+  expectRuns(
+      {"tensor<?x1x5x9xui8>"},
+      "%a = sluice.cast %0 {to = f32} : (tensor<?x1x5x9xui8>) -> tensor<?x1x5x9xf32>\n"
+      "%c = sluice.full {value = 0.00392156862745098 : f64, type = tensor<?x1x5x9xf32>} : () -> tensor<?x1x5x9xf32>\n"
+      "%b = sluice.mul %a, %c : (tensor<?x1x5x9xf32>, tensor<?x1x5x9xf32>) -> tensor<?x1x5x9xf32>",
+      "%b : tensor<?x1x5x9xf32>", 1e-6, 0, 256);
+}
+
+TEST(Loops, ComparesAndSelects) {
+  expectRuns({"tensor<?x21xf32>", "tensor<?x21xf32>"},
+             "%a = sluice.compare %0, %1 {predicate = #sluice<predicate lt>} : (tensor<?x21xf32>, tensor<?x21xf32>) -> "
+             "tensor<?x21xi1>\n"
+             "%b = sluice.not %a : (tensor<?x21xi1>) -> tensor<?x21xi1>\n"
+             "%c = sluice.where %b, %0, %1 : (tensor<?x21xi1>, tensor<?x21xf32>, tensor<?x21xf32>) -> tensor<?x21xf32>",
+             "%a, %c, %b : tensor<?x21xi1>, tensor<?x21xf32>, tensor<?x21xi1>", 0);
+}
+
+TEST(Loops, AddsIntegers) {
+  expectRuns({"tensor<?x21xi64>", "tensor<?x21xi64>"},
+             "%a = sluice.div %0, %1 : (tensor<?x21xi64>, tensor<?x21xi64>) -> tensor<?x21xi64>",
+             "%a : tensor<?x21xi64>", 0, -50, 50);
+}
+
+// Tests that the same values in NHWC and NCHW meet in one kernel.
+TEST(Loops, ConvertsLayouts) {
+  expectRuns({"tensor<?x3x5x6xf32>"},
+             "%a = sluice.relayout %0 : (tensor<?x3x5x6xf32>) -> tensor<?x3x5x6xf32, #nhwc>\n"
+             "%b = sluice.neg %a : (tensor<?x3x5x6xf32, #nhwc>) -> tensor<?x3x5x6xf32, #nhwc>",
+             "%b : tensor<?x3x5x6xf32, #nhwc>", 0);
+  expectRuns({"tensor<?x20x5x6xf32, #nhwc>"},
+             "%a = sluice.relayout %0 : (tensor<?x20x5x6xf32, #nhwc>) -> tensor<?x20x5x6xf32>",
+             "%a : tensor<?x20x5x6xf32>", 0);
+}
+
+// Tests that padding of panels is written as zero.
+TEST(Loops, PadsPanels) {
+  expectRuns({"tensor<70x9xf32>"},
+             "%a = sluice.exp %0 : (tensor<70x9xf32>) -> tensor<70x9xf32>\n"
+             "%b = sluice.relayout %a : (tensor<70x9xf32>) -> tensor<70x9xf32, #panels>",
+             "%b : tensor<70x9xf32, #panels>", 1e-6);
+  expectRuns(
+      {"tensor<70x9xf32, #panels>", "tensor<70x9xf32, #panels>"},
+      "%a = sluice.add %0, %1 : (tensor<70x9xf32, #panels>, tensor<70x9xf32, #panels>) -> tensor<70x9xf32, #panels>\n"
+      "%b = sluice.exp %a : (tensor<70x9xf32, #panels>) -> tensor<70x9xf32, #panels>",
+      "%b : tensor<70x9xf32, #panels>", 1e-6);
+}
+
+TEST(Loops, BroadcastsBias) {
+  expectRuns({"tensor<?x20x3x3xf32, #nhwc>", "tensor<20xf32>"},
+             "%a = sluice.expand %1 {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 20, 3, 3>} : "
+             "(tensor<20xf32>) -> tensor<?x20x3x3xf32, #nhwc>\n"
+             "%b = sluice.add %0, %a : (tensor<?x20x3x3xf32, #nhwc>, tensor<?x20x3x3xf32, #nhwc>) -> "
+             "tensor<?x20x3x3xf32, #nhwc>",
+             "%b : tensor<?x20x3x3xf32, #nhwc>", 1e-6);
+}
+
+TEST(Loops, MovesElements) {
+  expectRuns({"tensor<?x4x6xf32>"},
+             "%a = sluice.transpose %0 {permutation = array<i64: 0, 2, 1>} : (tensor<?x4x6xf32>) -> tensor<?x6x4xf32>\n"
+             "%b = sluice.reshape %a {shape = array<i64: -9223372036854775808, 24>} : (tensor<?x6x4xf32>) -> "
+             "tensor<?x24xf32>\n"
+             "%c = sluice.slice %b {start = array<i64: 0, 1>, end = array<i64: 0, 24>, step = array<i64: 1, 3>} : "
+             "(tensor<?x24xf32>) -> tensor<?x8xf32>\n"
+             "%d = sluice.pad %c {low = array<i64: 0, 2>, high = array<i64: 0, 1>, interior = array<i64: 0, 1>, value "
+             "= 7.0 : f64} : (tensor<?x8xf32>) -> tensor<?x18xf32>\n"
+             "%e = sluice.concat %d, %b {axis = 1 : i64} : (tensor<?x18xf32>, tensor<?x24xf32>) -> tensor<?x42xf32>",
+             "%e : tensor<?x42xf32>", 0);
+}
+
+TEST(Loops, ReadsConstants) {
+  expectRuns({"tensor<?x5xf32>"},
+             "%a = sluice.constant {value = dense<[1.0, 2.0, 3.0, 4.0, 5.0]> : tensor<5xf32>} : () -> tensor<5xf32>\n"
+             "%e = sluice.expand %a {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 5>} : "
+             "(tensor<5xf32>) -> tensor<?x5xf32>\n"
+             "%b = sluice.mul %0, %e : (tensor<?x5xf32>, tensor<?x5xf32>) -> tensor<?x5xf32>",
+             "%b : tensor<?x5xf32>", 1e-6);
+}
+
+// Tests sums over each set of axes of a four-dimensional value, in both layouts.
+class Sums : public ::testing::TestWithParam<std::tuple<const char *, const char *, const char *>> {};
+TEST_P(Sums, OverAxes) {
+  auto [axes, result, encoding] = GetParam();
+  std::string type = std::string("tensor<?x5x6x19xf32") + encoding + ">";
+  for (std::string op : {"sum", "mean", "reduce_max"})
+    expectRuns({type}, "%a = sluice." + op + " %0 {axes = array<i64: " + axes + ">} : (" + type + ") -> " + result,
+               std::string("%a : ") + result, op == "sum" ? 1e-4 : 1e-5);
+}
+INSTANTIATE_TEST_SUITE_P(Axes, Sums,
+                         ::testing::Combine(::testing::Values("0"), ::testing::Values("tensor<5x6x19xf32>"),
+                                            ::testing::Values("", ", #nhwc")));
+INSTANTIATE_TEST_SUITE_P(Axes1, Sums,
+                         ::testing::Combine(::testing::Values("1"), ::testing::Values("tensor<?x6x19xf32>"),
+                                            ::testing::Values("", ", #nhwc")));
+INSTANTIATE_TEST_SUITE_P(Axes3, Sums,
+                         ::testing::Combine(::testing::Values("3"), ::testing::Values("tensor<?x5x6xf32>"),
+                                            ::testing::Values("", ", #nhwc")));
+INSTANTIATE_TEST_SUITE_P(Axes023, Sums,
+                         ::testing::Combine(::testing::Values("0, 2, 3"), ::testing::Values("tensor<5xf32>"),
+                                            ::testing::Values("", ", #nhwc")));
+INSTANTIATE_TEST_SUITE_P(Axes123, Sums,
+                         ::testing::Combine(::testing::Values("1, 2, 3"), ::testing::Values("tensor<?xf32>"),
+                                            ::testing::Values("", ", #nhwc")));
+INSTANTIATE_TEST_SUITE_P(All, Sums,
+                         ::testing::Combine(::testing::Values("0, 1, 2, 3"), ::testing::Values("tensor<f32>"),
+                                            ::testing::Values("", ", #nhwc")));
+
+TEST(Loops, ComputesSoftmaxAndItsGradient) {
+  expectRuns({"tensor<?x37xf32>", "tensor<?x37xf32>"},
+             "%a = sluice.softmax %0 {axis = 1 : i64} : (tensor<?x37xf32>) -> tensor<?x37xf32>\n"
+             "%b = sluice.mul %a, %1 : (tensor<?x37xf32>, tensor<?x37xf32>) -> tensor<?x37xf32>\n"
+             "%c = sluice.sum %b {axes = array<i64: 1>} : (tensor<?x37xf32>) -> tensor<?xf32>\n"
+             "%d = sluice.expand %c {dims = array<i64: 0>, shape = array<i64: -9223372036854775808, 37>} : "
+             "(tensor<?xf32>) -> tensor<?x37xf32>\n"
+             "%e = sluice.sub %1, %d : (tensor<?x37xf32>, tensor<?x37xf32>) -> tensor<?x37xf32>\n"
+             "%f = sluice.mul %e, %a : (tensor<?x37xf32>, tensor<?x37xf32>) -> tensor<?x37xf32>",
+             "%f, %c, %a : tensor<?x37xf32>, tensor<?xf32>, tensor<?x37xf32>");
+}
+
+TEST(Loops, ComputesCrossEntropy) {
+  expectRuns({"tensor<?x10xf32>", "tensor<?xi32>"},
+             "%a = sluice.softmax_cross_entropy %0, %1 : (tensor<?x10xf32>, tensor<?xi32>) -> tensor<?xf32>\n"
+             "%b = sluice.mean %a {axes = array<i64: 0>} : (tensor<?xf32>) -> tensor<f32>",
+             "%b, %a : tensor<f32>, tensor<?xf32>", 1e-5, 0, 9.99);
+}
+
+TEST(Loops, FindsTheFirstMaximum) {
+  expectRuns({"tensor<?x40xi32>"}, "%a = sluice.argmax %0 {axis = 1 : i64} : (tensor<?x40xi32>) -> tensor<?xi32>",
+             "%a : tensor<?xi32>", 0, 0, 10);
+}
+
+std::string poolTypes(const std::string &encoding, int64_t h, int64_t w, const std::string &element = "f32") {
+  return "tensor<?x9x" + std::to_string(h) + "x" + std::to_string(w) + "x" + element + encoding + ">";
+}
+
+TEST(Loops, Pools) {
+  for (std::string encoding : {"", ", #nhwc"}) {
+    std::string x = poolTypes(encoding, 7, 8), y = poolTypes(encoding, 3, 4), place = poolTypes(encoding, 3, 4, "ui8");
+    std::string attributes = "kernel = array<i64: 2, 2>, stride = array<i64: 2, 2>, padding = array<i64: 0, 0, 0, 0>";
+    expectRuns({x},
+               "%a, %p = sluice.max_pool2d %0 {" + attributes + ", dilation = array<i64: 1, 1>} : (" + x + ") -> (" +
+                   y + ", " + place + ")",
+               "%a, %p : " + y + ", " + place, 0);
+    expectRuns({x}, "%a = sluice.avg_pool2d %0 {" + attributes + "} : (" + x + ") -> " + y, "%a : " + y, 1e-6);
+    expectRuns({y, place},
+               "%a = sluice.max_pool2d_grad %0, %1 {size = array<i64: 7, 8>, " + attributes +
+                   ", dilation = array<i64: 1, 1>} : (" + y + ", " + place + ") -> " + x,
+               "%a : " + x, 1e-6, 0, 4);
+    expectRuns({y},
+               "%a = sluice.avg_pool2d_grad %0 {size = array<i64: 7, 8>, " + attributes + "} : (" + y + ") -> " + x,
+               "%a : " + x, 1e-6);
+  }
+}
+
+TEST(Loops, PoolsOverlappingWindowsWithPadding) {
+  for (std::string encoding : {"", ", #nhwc"}) {
+    std::string x = poolTypes(encoding, 8, 9), y = poolTypes(encoding, 4, 5), place = poolTypes(encoding, 4, 5, "ui8");
+    std::string attributes = "kernel = array<i64: 3, 3>, stride = array<i64: 2, 2>, padding = array<i64: 1, 1, 1, 1>";
+    expectRuns({x},
+               "%a, %p = sluice.max_pool2d %0 {" + attributes + ", dilation = array<i64: 1, 1>} : (" + x + ") -> (" +
+                   y + ", " + place + ")",
+               "%a, %p : " + y + ", " + place, 0);
+    expectRuns({x}, "%a = sluice.avg_pool2d %0 {" + attributes + "} : (" + x + ") -> " + y, "%a : " + y, 1e-6);
+    expectRuns({y, place},
+               "%a = sluice.max_pool2d_grad %0, %1 {size = array<i64: 8, 9>, " + attributes +
+                   ", dilation = array<i64: 1, 1>} : (" + y + ", " + place + ") -> " + x,
+               "%a : " + x, 1e-6, 0, 9);
+    expectRuns({y},
+               "%a = sluice.avg_pool2d_grad %0 {size = array<i64: 8, 9>, " + attributes + "} : (" + y + ") -> " + x,
+               "%a : " + x, 1e-6);
+  }
+}
+
+} // namespace
+} // namespace sluice::cpu::testing

@@ -1,0 +1,184 @@
+#include "tests/e2e/Harness.h"
+#include "backends/cpu/compiler/Plugin.h"
+#include "ir/ParseGuard.h"
+#include "tools/compiler/Linker.h"
+#include <cstring>
+#include <dlfcn.h>
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <sstream>
+
+using namespace mlir;
+
+namespace sluice::test {
+
+static std::string temporaryFolder() {
+  std::string path = (std::filesystem::temp_directory_path() / "sluice-test-XXXXXX").string();
+  if (!mkdtemp(path.data()))
+    throw std::runtime_error("cannot make a temporary folder");
+  return path;
+}
+
+std::string modelText(const std::string &program, const std::string &arguments) {
+  std::string folder = temporaryFolder(), file = folder + "/model.mlir";
+  std::string command = std::string(SLUICE_BINARY_DIR) + "/bin/models/" + program + " " + arguments + " -o " + file;
+  if (std::system(command.c_str()) != 0)
+    throw std::runtime_error("failed: " + command);
+  std::stringstream text;
+  text << std::ifstream(file).rdbuf();
+  std::filesystem::remove_all(folder);
+  return text.str();
+}
+
+std::string replaced(std::string text, const std::string &from, const std::string &to) {
+  size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << "no '" << from << "' in the model";
+  for (; at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+static OwningOpRef<ModuleOp> parse(const std::string &text, MLIRContext &context) {
+  context.loadDialect<ir::SluiceDialect>();
+  llvm::Expected<OwningOpRef<ModuleOp>> module = ir::parseModuleText(text, "model.mlir", context);
+  if (!module)
+    throw std::runtime_error(llvm::toString(module.takeError()));
+  return std::move(*module);
+}
+
+static passes::Lowered runPhases(ModuleOp module, passes::PipelineOptions options) {
+  options.backend = sluice_cpu_backend_compile();
+  FailureOr<passes::Lowered> lowered = passes::runPipeline(module, options);
+  if (failed(lowered))
+    throw std::runtime_error("the model does not compile");
+  return std::move(*lowered);
+}
+
+Compiled::Compiled(const std::string &text, passes::PipelineOptions options, int threads) : folder(temporaryFolder()) {
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module = parse(text, context);
+  passes::Lowered lowered = runPhases(*module, options);
+  std::string path = folder + "/model.so";
+  if (llvm::Error error = compiler::linkArtifact(lowered.objects, path, compiler::LinkOutput::SharedLibrary))
+    throw std::runtime_error(llvm::toString(std::move(error)));
+  library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    throw std::runtime_error(dlerror());
+  auto *query = reinterpret_cast<const sluice_artifact *(*)()>(dlsym(library, "sluice_artifact_query"));
+  runtime::InstanceOptions instanceOptions;
+  instanceOptions.threads = threads;
+  instance = std::make_unique<runtime::Instance>(*query(), instanceOptions);
+}
+
+Compiled::~Compiled() {
+  instance.reset();
+  if (library)
+    dlclose(library);
+  std::filesystem::remove_all(folder);
+}
+
+template <typename T> static void packAs(const std::vector<double> &values, std::vector<std::byte> &bytes) {
+  bytes.resize(values.size() * sizeof(T));
+  for (size_t i = 0; i < values.size(); ++i) {
+    T value = T(values[i]);
+    std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
+  }
+}
+
+template <typename T> static void unpackAs(const std::vector<std::byte> &bytes, std::vector<double> &values) {
+  values.resize(bytes.size() / sizeof(T));
+  for (size_t i = 0; i < values.size(); ++i) {
+    T value;
+    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+    values[i] = double(value);
+  }
+}
+
+static std::vector<std::byte> pack(runtime::DType type, const std::vector<double> &values) {
+  std::vector<std::byte> bytes;
+  switch (type) {
+  case runtime::DType::f32: packAs<float>(values, bytes); break;
+  case runtime::DType::f64: packAs<double>(values, bytes); break;
+  case runtime::DType::i32: packAs<int32_t>(values, bytes); break;
+  case runtime::DType::i64: packAs<int64_t>(values, bytes); break;
+  default: packAs<uint8_t>(values, bytes); break;
+  }
+  return bytes;
+}
+
+static std::vector<double> unpack(runtime::DType type, const std::vector<std::byte> &bytes) {
+  std::vector<double> values;
+  switch (type) {
+  case runtime::DType::f32: unpackAs<float>(bytes, values); break;
+  case runtime::DType::f64: unpackAs<double>(bytes, values); break;
+  case runtime::DType::i32: unpackAs<int32_t>(bytes, values); break;
+  case runtime::DType::i64: unpackAs<int64_t>(bytes, values); break;
+  default: unpackAs<uint8_t>(bytes, values); break;
+  }
+  return values;
+}
+
+void Compiled::setState(const std::string &name, const std::vector<double> &values) {
+  const runtime::State &state = instance->state(name);
+  instance->setState(state, pack(state.dtype, values));
+}
+
+std::vector<double> Compiled::state(const std::string &name) const {
+  const runtime::State &state = instance->state(name);
+  std::vector<std::byte> bytes(state.logicalBytes());
+  instance->getState(state, bytes);
+  return unpack(state.dtype, bytes);
+}
+
+std::vector<std::byte> Compiled::stateBytes() const {
+  std::vector<std::byte> all;
+  for (const runtime::State &state : instance->plan().states) {
+    std::vector<std::byte> bytes(state.logicalBytes());
+    instance->getState(state, bytes);
+    all.insert(all.end(), bytes.begin(), bytes.end());
+  }
+  return all;
+}
+
+void Compiled::init(uint64_t seed) { run("init", {{"key", {double(int32_t(seed >> 32)), double(int32_t(seed))}}}, 1); }
+
+Values Compiled::run(const std::string &name, const Values &inputs, int64_t rows) {
+  const runtime::Entry &entry = instance->entry(name);
+  for (const runtime::Value &input : entry.inputs)
+    instance->setInput(input, pack(input.dtype, inputs.at(input.name)), rows);
+  instance->run(entry, rows);
+  Values outputs;
+  for (const runtime::Value &output : entry.outputs) {
+    std::vector<std::byte> bytes(instance->bytesFor(output, rows));
+    instance->getOutput(output, bytes, rows);
+    outputs[output.name] = unpack(output.dtype, bytes);
+  }
+  return outputs;
+}
+
+Interpreted::Interpreted(const std::string &text, const std::string &phase, passes::PipelineOptions options) : op(parse(text, context)) {
+  options.compileTo = phase;
+  runPhases(*op, options);
+  for (auto state : op->getOps<ir::StateOp>())
+    states[state.getSymName().str()] = ir::HostTensor(state.getTensorType().getShape());
+}
+
+Values Interpreted::run(const std::string &name, const Values &inputs, int64_t rows) {
+  auto entry = op->lookupSymbol<ir::EntryOp>(name);
+  SmallVector<ir::HostTensor> arguments;
+  for (auto [input, argument] : llvm::zip_equal(entry.getInputs().getAsValueRange<StringAttr>(), entry.getBody().getArguments())) {
+    ir::HostTensor tensor(ir::runtimeShape(argument.getType(), rows));
+    tensor.data = inputs.at(input.str());
+    arguments.push_back(std::move(tensor));
+  }
+  FailureOr<SmallVector<ir::HostTensor>> results = ir::interpret(entry, arguments, states, rows);
+  if (failed(results))
+    throw std::runtime_error("the interpreter failed");
+  Values outputs;
+  for (auto [output, value] : llvm::zip_equal(entry.getOutputs().getAsValueRange<StringAttr>(), *results))
+    outputs[output.str()] = value.data;
+  return outputs;
+}
+
+} // namespace sluice::test

@@ -1,0 +1,117 @@
+// Named dimensions, states, and files.
+#include <sluice/sluice.h>
+
+#include <dirent.h>
+#include <fstream>
+#include <functional>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sstream>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace sluice;
+using testing::HasSubstr;
+
+namespace {
+
+struct Affine : nn::Module {
+  using Module::Module;
+  nn::Linear fc{this, "fc", 4, 2};
+  Tensor forward(Tensor x) override { return fc(x); }
+};
+
+Graph small() {
+  Graph g{"small"};
+  Tensor x = g.input("x", f32, {Dim{"batch"}, 4});
+  Affine net{g};
+  g.output("y", net(x));
+  return g;
+}
+
+std::string temporaryFolder() {
+  std::string path = testing::TempDir() + "frontend.XXXXXX";
+  return mkdtemp(path.data());
+}
+
+int entriesOf(const std::string &folder) {
+  int count = 0;
+  DIR *listing = opendir(folder.c_str());
+  while (readdir(listing))
+    ++count;
+  closedir(listing);
+  return count - 2; // . and ..
+}
+
+std::string contentOf(const std::string &path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+std::string messageOf(const std::function<void()> &use) {
+  try {
+    use();
+  } catch (const Error &error) {
+    return error.message();
+  }
+  return "no error";
+}
+
+} // namespace
+
+TEST(NamedDims, OneNameIsOneDimension) {
+  Graph g{"test"};
+  Tensor a = g.input("a", f32, {Dim{"batch"}, Dim{"classes", 10}});
+  Tensor b = g.input("b", f32, {Dim{"batch"}, Dim{"classes"}});
+  EXPECT_EQ((a + b).shape().str(), "[batch, 10]");
+  EXPECT_TRUE(b.size(0).symbolic());
+  EXPECT_EQ(b.size(-1).size, 10);
+}
+
+TEST(States, AreListedInOrder) {
+  Graph g{"test"};
+  Tensor x = g.input("x", f32, {Dim{"batch"}, 4});
+  Affine net{g};
+  g.minimize(net(x).square().mean(), optim::SGD{.lr = 0.5});
+  std::vector<Graph::State> states = g.states();
+  ASSERT_EQ(states.size(), 3u);
+  EXPECT_EQ(states[0].name, "fc.weight");
+  EXPECT_EQ(states[0].shape.str(), "[2, 4]");
+  EXPECT_EQ(states[1].elements, 2);
+  EXPECT_EQ(states[2].name, "lr");
+  EXPECT_EQ(states[2].kind, "hyper");
+}
+
+TEST(Save, WritesWhatStrGives) {
+  Graph g = small();
+  std::string path = temporaryFolder() + "/small.mlir";
+  g.save(path);
+  EXPECT_EQ(contentOf(path), g.str());
+}
+
+TEST(Save, LeavesNothingBehindWhenItFails) {
+  Graph g = small();
+  std::string folder = temporaryFolder();
+  std::string taken = folder + "/taken";
+  ASSERT_EQ(mkdir(taken.c_str(), 0700), 0);
+  EXPECT_THAT(messageOf([&] { g.save(taken); }), HasSubstr("cannot write '" + taken + "'"));
+  EXPECT_EQ(entriesOf(folder), 1);
+}
+
+TEST(Save, NamesAMissingFolder) {
+  Graph g = small();
+  EXPECT_EQ(messageOf([&] { g.save("/no/such/folder/x.mlir"); }),
+            "cannot write '/no/such/folder/x.mlir': No such file or directory");
+}
+
+TEST(Save, ReportsAFullDisk) {
+  Graph g = small();
+  EXPECT_EQ(messageOf([&] { g.save("/dev/full"); }), "cannot write '/dev/full': No space left on device");
+}
+
+TEST(Save, RefusesAGraphWithoutResults) {
+  Graph g{"test"};
+  g.input("x", f32, {4});
+  EXPECT_EQ(messageOf([&] { g.str(); }), "the graph 'test' has neither an output nor a loss");
+}

@@ -1,0 +1,89 @@
+// The model programs: what they write, and their exit codes.
+#include <cstdio>
+#include <cstdlib>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using testing::HasSubstr;
+
+namespace {
+
+struct Outcome {
+  int code;
+  std::string text; ///< standard output and error
+};
+
+Outcome run(const std::string &arguments) {
+  std::string command = SLUICE_BINARY_DIR "/bin/models/" + arguments + " 2>&1";
+  FILE *pipe = popen(command.c_str(), "r");
+  std::string text;
+  char buffer[4096];
+  while (size_t n = fread(buffer, 1, sizeof buffer, pipe))
+    text.append(buffer, n);
+  return {WEXITSTATUS(pclose(pipe)), text};
+}
+
+std::string temporaryFolder() {
+  std::string path = testing::TempDir() + "models.XXXXXX";
+  return mkdtemp(path.data());
+}
+
+} // namespace
+
+TEST(LeNet, HasPyTorchsParameters) {
+  Outcome lenet = run("lenet -o -");
+  EXPECT_EQ(lenet.code, 0);
+  EXPECT_THAT(lenet.text, HasSubstr("lenet: 129068 parameters"));
+  EXPECT_THAT(lenet.text, HasSubstr("[@conv1.weight, @conv1.bias, @conv2.weight, @conv2.bias, @fc1.weight, @fc1.bias, "
+                                    "@fc2.weight, @fc2.bias]"));
+}
+
+TEST(LeNet, ScalesBytesInTheGraph) {
+  EXPECT_THAT(run("lenet -o -").text, HasSubstr("tensor<?x1x28x28xui8>"));
+  EXPECT_THAT(run("lenet --input f32 -o -").text, testing::Not(HasSubstr("ui8")));
+}
+
+TEST(LeNet, TakesTheNotebooksInitialValues) {
+  std::string text = run("lenet --init notebook -o -").text;
+  EXPECT_THAT(text, HasSubstr("@fc1.weight : tensor<128x800xf32> = <\"normal\", 0.0"));
+  EXPECT_THAT(text, HasSubstr("@fc1.bias : tensor<128xf32> = <\"constant\", 0.0"));
+}
+
+TEST(LeNet, TakesItsSettings) {
+  std::string text = run("lenet --batch 64 --lr 0.25 -o -").text;
+  EXPECT_THAT(text, HasSubstr("sluice.capacity = 64"));
+  EXPECT_THAT(text, HasSubstr("@lr : tensor<f32> = <\"constant\", 2.5"));
+}
+
+TEST(Mlp, HasMomentumAndWeightDecay) {
+  std::string text = run("mlp -o -").text;
+  EXPECT_THAT(text, HasSubstr("mlp: 235146 parameters"));
+  EXPECT_THAT(text, HasSubstr("momentum = 9.0"));
+  EXPECT_THAT(text, HasSubstr("weight_decay = 1.000000e-03"));
+}
+
+TEST(ModelPrograms, WriteAFile) {
+  std::string path = temporaryFolder() + "/x.mlir";
+  EXPECT_EQ(run("mlp -o " + path).code, 0);
+  EXPECT_EQ(access(path.c_str(), R_OK), 0);
+}
+
+TEST(ModelPrograms, RefuseWrongUsageWithCode2) {
+  EXPECT_EQ(run("lenet --batch 0").code, 2);
+  EXPECT_EQ(run("lenet --batch 99999999999999999999").code, 2);
+  EXPECT_EQ(run("lenet --input f16").code, 2);
+  EXPECT_EQ(run("lenet --init xavier").code, 2);
+  EXPECT_EQ(run("lenet --lr nan").code, 2);
+  EXPECT_EQ(run("lenet --no-such-flag").code, 2);
+  EXPECT_EQ(run("lenet --help").code, 0);
+}
+
+TEST(ModelPrograms, ReportUnwritableFilesWithCode3) {
+  Outcome full = run("lenet -o /dev/full");
+  EXPECT_EQ(full.code, 3);
+  EXPECT_THAT(full.text, HasSubstr("error: cannot write '/dev/full': No space left on device"));
+  EXPECT_EQ(run("lenet -o /no/such/folder/x.mlir").code, 3);
+}

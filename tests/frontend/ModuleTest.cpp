@@ -1,0 +1,113 @@
+// Modules: names, initial values, layers.
+#include <sluice/sluice.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace sluice;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+namespace {
+
+struct Block : nn::Module {
+  nn::Conv2d conv;
+  nn::BatchNorm2d bn;
+  Block(nn::Module *parent, std::string name, int in, int out)
+      : Module(parent, std::move(name)), conv{this, "conv", in, out, 3, {.padding = 1, .bias = false}},
+        bn{this, "bn", out} {}
+  Tensor forward(Tensor x) override { return relu(bn(conv(x))); }
+};
+
+struct Net : nn::Module {
+  using Module::Module;
+  Block block{this, "block", 3, 8};
+  nn::MaxPool2d pool{this, "pool", 2};
+  nn::Flatten flat{this, "flat"};
+  nn::Linear fc{this, "fc", 128, 10};
+  Tensor forward(Tensor x) override { return fc(flat(pool(block(x)))); }
+};
+
+struct Classifier : nn::Module {
+  nn::Sequential layers{this, "layers"};
+  explicit Classifier(Graph &g) : Module(g) {
+    layers.add<nn::Linear>(4, 8).add<nn::GELU>(Gelu::tanh).add<nn::Linear>(8, 2, nn::LinearOptions{.bias = false});
+  }
+  Tensor forward(Tensor x) override { return layers(x); }
+};
+
+std::vector<std::string> names(const nn::Module::Named &list) {
+  std::vector<std::string> result;
+  for (const auto &[name, tensor] : list)
+    result.push_back(name);
+  return result;
+}
+
+struct Modules : testing::Test {
+  Graph g{"test"};
+  Tensor image = g.input("image", f32, {Dim{"batch"}, 3, 8, 8});
+  Tensor vector = g.input("vector", f32, {Dim{"batch"}, 4});
+};
+
+} // namespace
+
+TEST_F(Modules, NamesFollowTheStateDict) {
+  Net net{g};
+  EXPECT_THAT(names(net.named_parameters()),
+              ElementsAre("block.conv.weight", "block.bn.weight", "block.bn.bias", "fc.weight", "fc.bias"));
+  EXPECT_THAT(names(net.named_buffers()), ElementsAre("block.bn.running_mean", "block.bn.running_var"));
+}
+
+TEST_F(Modules, ForwardInfersShapes) {
+  Net net{g};
+  EXPECT_EQ(net(image).shape().str(), "[batch, 10]");
+}
+
+TEST_F(Modules, SequentialNumbersItsLayers) {
+  Classifier net{g};
+  EXPECT_EQ(net(vector).shape().str(), "[batch, 2]");
+  EXPECT_THAT(names(net.named_parameters()), ElementsAre("layers.0.weight", "layers.0.bias", "layers.2.weight"));
+}
+
+TEST_F(Modules, LayersBeginAsInPyTorch) {
+  Net net{g};
+  g.output("y", net(image));
+  std::string text = g.str();
+  EXPECT_THAT(text,
+              HasSubstr("@block.conv.weight : tensor<8x3x3x3xf32> = <\"uniform\", -0.19245008972987")); // 1 / sqrt(27)
+  EXPECT_THAT(text, HasSubstr("@fc.bias : tensor<10xf32> = <\"uniform\", -0.08838834764831"));          // 1 / sqrt(128)
+  EXPECT_THAT(text, HasSubstr("@block.bn.running_var : tensor<8xf32> = <\"constant\", 1.0"));
+}
+
+TEST_F(Modules, InitializeReplacesWhatMatches) {
+  Net net{g};
+  net.initialize("*.bias", init::zeros());
+  net.fc.initialize("weight", init::normal(0.0, 0.25));
+  g.output("y", net(image));
+  std::string text = g.str();
+  EXPECT_THAT(text, HasSubstr("@fc.bias : tensor<10xf32> = <\"constant\", 0.0"));
+  EXPECT_THAT(text, HasSubstr("@fc.weight : tensor<10x128xf32> = <\"normal\", 0.0"));
+  EXPECT_THAT(text, HasSubstr("@block.conv.weight : tensor<8x3x3x3xf32> = <\"uniform\""));
+}
+
+TEST_F(Modules, BatchNormSetsItsRunningStatistics) {
+  Net net{g};
+  g.output("y", net(image));
+  std::string text = g.str();
+  EXPECT_THAT(text, HasSubstr("sluice.set @block.bn.running_mean, %"));
+  EXPECT_THAT(text, HasSubstr("sluice.set @block.bn.running_var, %"));
+}
+
+TEST_F(Modules, TrainingListsWhatTheLossDependsOn) {
+  Net used{g};
+  nn::Linear unused{&used, "unused", 4, 4};
+  g.minimize(used(image).square().mean(), optim::SGD{.lr = 0.1, .momentum = 0.9, .nesterov = true});
+  std::string text = g.str();
+  EXPECT_THAT(text, HasSubstr("lr @lr [@block.conv.weight, @block.bn.weight, @block.bn.bias, @fc.weight, @fc.bias]"));
+}
+
+TEST_F(Modules, ParametersTakeTheGraphsDType) {
+  g.set_dtype(f64);
+  nn::Module root{g};
+  EXPECT_EQ(root.parameter("p", {3}, init::ones()).dtype(), f64);
+}

@@ -1,0 +1,79 @@
+// The file form: what the parser reads back is what was built.
+#include "frontend/GraphImpl.h"
+#include <sluice/sluice.h>
+
+#include "mlir/Parser/Parser.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace sluice;
+using testing::HasSubstr;
+
+static std::string print(mlir::Operation *op) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  op->print(os, mlir::OpPrintingFlags().enableDebugInfo());
+  return text + "\n";
+}
+
+static std::string reparsed(const std::string &text) {
+  mlir::MLIRContext context;
+  context.loadDialect<ir::SluiceDialect>();
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+  return module ? print(*module) : "does not parse";
+}
+
+namespace {
+
+struct Every : nn::Module {
+  using Module::Module;
+  nn::Conv2d conv{this, "conv", 3, 6, 3, {.stride = 2, .padding = 1, .groups = 3}};
+  nn::BatchNorm2d bn{this, "bn", 6};
+  nn::Linear fc{this, "fc", 24, 5};
+  Tensor forward(Tensor x) override {
+    x = max_pool2d(bn(conv(x)), 2, {.ceil_mode = true});
+    x = leaky_relu(x, 0.2) + clip(x, -1, 1) + elu(x) + gelu(x, Gelu::tanh);
+    x = cat({x.slice(1, 0, 3), pad(x.slice(1, 3), {0, 0, 0, 0, 0, 0})}, 1);
+    return fc(x.permute({0, 2, 3, 1}).flatten(1));
+  }
+};
+
+Graph every() {
+  Graph g{"every"};
+  g.set_capacity(32);
+  Tensor image = g.input("image", u8, {Dim{"batch"}, 3, 8, 8}), label = g.input("label", i32, {Dim{"batch"}});
+  Every net{g};
+  Tensor y = net(image.to(f32) / 255);
+  g.output("probabilities", softmax(y, -1));
+  g.metric("accuracy", accuracy(y, label));
+  g.minimize(cross_entropy(y, label), optim::SGD{.lr = 0.1, .momentum = 0.9, .weight_decay = 1e-4});
+  return g;
+}
+
+} // namespace
+
+TEST(Text, RoundTrips) {
+  std::string text = every().str();
+  EXPECT_EQ(reparsed(text), text);
+}
+
+TEST(Text, HeadsTheModule) {
+  std::string text = every().str();
+  EXPECT_THAT(text, HasSubstr("module @every attributes {sluice.capacity = 32 : i64, sluice.model = \"every\", "
+                              "sluice.phase = \"model\"}"));
+  EXPECT_THAT(text, HasSubstr("sluice.graph [\"image\", \"label\"] ("));
+}
+
+TEST(Text, KeepsTheUsersLines) {
+  Graph g{"test"};
+  Tensor x = g.input("x", f32, {4});
+  int line = __LINE__ + 1;
+  g.output("y", x + x);
+  EXPECT_THAT(g.str(), HasSubstr("loc(\"TextTest.cpp\":" + std::to_string(line) + ":"));
+}
+
+TEST(Text, ModuleOfGivesTheVerifiedModule) {
+  Graph g = every();
+  mlir::ModuleOp module = moduleOf(g);
+  EXPECT_EQ(module.getName(), "every");
+}

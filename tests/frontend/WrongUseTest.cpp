@@ -1,0 +1,422 @@
+// Wrong uses of the graph API: each is refused at the user's own line, in the user's words.
+#include <sluice/sluice.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace sluice;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// Runs `use`, expects an error at this line, and keeps it.
+#define WRONG(use)                                                                                                     \
+  do {                                                                                                                 \
+    error = Error("no error", Place());                                                                                \
+    try {                                                                                                              \
+      use;                                                                                                             \
+    } catch (const Error &caught) {                                                                                    \
+      error = caught;                                                                                                  \
+    }                                                                                                                  \
+    EXPECT_EQ(error.place().line, unsigned(__LINE__));                                                                 \
+  } while (false)
+
+#define SAYS(text) EXPECT_EQ(error.message(), text)
+
+namespace {
+
+struct WrongUse : testing::Test {
+  Graph g{"test"};
+  Tensor x = g.input("x", f32, {Dim{"batch"}, 784});
+  Tensor image = g.input("image", f32, {Dim{"batch"}, 4, 9, 9});
+  Tensor logits = g.input("logits", f32, {Dim{"batch"}, 10});
+  Tensor label = g.input("label", i32, {Dim{"batch"}});
+  Tensor bytes = g.input("bytes", u8, {Dim{"batch"}, 784});
+  Tensor matrix = g.input("matrix", f32, {512, 10});
+  Tensor flag = g.input("flag", boolean, {Dim{"batch"}, 784});
+  nn::Module root{g};
+  Error error{"", Place()};
+
+  Tensor parameter(const char *name, Shape shape) { return root.parameter(name, shape, init::zeros()); }
+};
+
+struct Inner : nn::Module {
+  using Module::Module;
+  nn::Linear fc{this, "fc", 100, 10};
+  static constexpr unsigned line = __LINE__ + 1;
+  Tensor forward(Tensor x) override { return fc(x); }
+};
+
+struct NoForward : nn::Module {
+  using Module::Module;
+};
+
+} // namespace
+
+// --- the form of a message
+
+TEST_F(WrongUse, ReadsAsACompilersDiagnostic) {
+  WRONG(matmul(x, matrix));
+  SAYS("matmul: contracting dimensions differ: 784 and 512 ([batch, 784] x [512, 10])");
+  EXPECT_THAT(error.what(), StartsWith("WrongUseTest.cpp:" + std::to_string(error.place().line) + ":"));
+  EXPECT_THAT(error.what(), HasSubstr(": error: matmul: "));
+  EXPECT_THAT(error.what(), HasSubstr(": note: 'matrix' [512, 10] created here"));
+}
+
+TEST_F(WrongUse, NotesNameTheLinesOfOperands) {
+  Tensor y = x * 2;
+  unsigned line = __LINE__ - 1;
+  WRONG(matmul(y, matrix));
+  ASSERT_EQ(error.notes().size(), 2u);
+  EXPECT_EQ(error.notes()[0].message, "[batch, 784] created here");
+  EXPECT_EQ(error.notes()[0].place.line, line);
+}
+
+TEST_F(WrongUse, LayersFailAtTheLineThatCallsThem) {
+  Inner net{g};
+  unsigned line = __LINE__ + 2;
+  try {
+    net(x);
+    FAIL() << "no error";
+  } catch (const Error &caught) {
+    EXPECT_EQ(caught.message(), "linear: contracting dimensions differ: 784 and 100 ([batch, 784] x [10, 100] x [10])");
+    EXPECT_EQ(caught.place().line, Inner::line);
+    EXPECT_EQ(caught.notes().back().message, "called from here");
+    EXPECT_EQ(caught.notes().back().place.line, line);
+  }
+}
+
+TEST_F(WrongUse, OperatorsKnowTheirLine) {
+  WRONG(x + matrix);
+  SAYS("+: sizes do not broadcast: 784 and 10 in dimension -1 ([batch, 784] x [512, 10])");
+  WRONG(2 * label / logits);
+  SAYS("/: dtypes differ: i32 and f32; convert one with .to(...) ([batch] x [batch, 10])");
+}
+
+TEST_F(WrongUse, MethodsKnowTheirLine) {
+  WRONG(x.sum(2));
+  SAYS("sum: dimension 2 is out of range for 2 dimensions ([batch, 784])");
+}
+
+// --- operands
+
+TEST_F(WrongUse, EmptyTensor) {
+  WRONG(relu(Tensor()));
+  SAYS("relu: an operand is an empty tensor");
+}
+
+TEST_F(WrongUse, TensorsOfTwoGraphs) {
+  Graph other{"other"};
+  Tensor y = other.input("y", f32, {3});
+  WRONG(x + y);
+  SAYS("+: operands of two graphs: 'test' and 'other'");
+  WRONG(g.output("y", y));
+  SAYS("output: the tensor belongs to another graph, 'other' ([3])");
+}
+
+TEST_F(WrongUse, IntegersWhereFloatsBelong) {
+  WRONG(exp(bytes));
+  SAYS("exp: works on f32 and f64, not u8; convert with .to(f32) ([batch, 784])");
+  WRONG(bytes.mean());
+  SAYS("mean: works on f32 and f64, not u8; convert with .to(f32) ([batch, 784])");
+  WRONG(conv2d(label, image));
+  SAYS("conv2d: works on f32 and f64, not i32; convert with .to(f32) ([batch] x [batch, 4, 9, 9])");
+}
+
+TEST_F(WrongUse, MixedDTypes) {
+  WRONG(maximum(x, bytes));
+  SAYS("maximum: dtypes differ: f32 and u8; convert one with .to(...) ([batch, 784] x [batch, 784])");
+}
+
+TEST_F(WrongUse, BoolsWhereNumbersBelong) {
+  WRONG(flag + flag);
+  SAYS("+: works on numbers, not bool; convert with .to(f32) ([batch, 784] x [batch, 784])");
+  WRONG(sum(flag));
+  SAYS("sum: works on numbers, not bool; convert with .to(f32) ([batch, 784])");
+}
+
+TEST_F(WrongUse, NumbersWhereBoolsBelong) {
+  WRONG(where(x, x, x));
+  SAYS("where: the condition is f32, not bool ([batch, 784] x [batch, 784] x [batch, 784])");
+  WRONG(logical_not(x));
+  SAYS("logical_not: the operand is f32, not bool ([batch, 784])");
+}
+
+TEST_F(WrongUse, NumbersThatTheDTypeCannotHold) {
+  WRONG(label * 0.5);
+  SAYS("*: the number 0.5 is not a value of i32; convert with .to(f32) ([batch])");
+  WRONG(256 - bytes);
+  SAYS("-: the number 256 is not a value of u8; convert with .to(f32) ([batch, 784])");
+}
+
+TEST_F(WrongUse, BatchAgainstAFixedSize) {
+  Tensor five = parameter("five", {5, 784});
+  WRONG(x - five);
+  SAYS("-: sizes do not broadcast: batch and 5 in dimension -2 ([batch, 784] x [5, 784])");
+}
+
+TEST_F(WrongUse, ClipsBoundsTheWrongWayRound) {
+  WRONG(clip(x, 1.0, 0.5));
+  EXPECT_THAT(error.message(), HasSubstr("clip: the minimum 1"));
+}
+
+// --- shapes
+
+TEST_F(WrongUse, DimensionsGivenTwice) {
+  WRONG(x.mean({1, -1}));
+  SAYS("mean: dimension 1 is given twice ([batch, 784])");
+}
+
+TEST_F(WrongUse, ReshapesThatChangeTheCount) {
+  WRONG(x.reshape({Dim{"batch"}, 28, 29}));
+  SAYS("reshape: cannot turn [batch, 784] into [batch, 28, 29] ([batch, 784])");
+  WRONG(x.reshape({-1, 100}));
+  SAYS("reshape: cannot turn [batch, 784] into [-1, 100] ([batch, 784])");
+  WRONG(matrix.reshape({Dim{"batch"}, 10}));
+  SAYS("reshape: cannot turn [512, 10] into [batch, 10] ([512, 10])");
+}
+
+TEST_F(WrongUse, ReshapesWithSizesThatAreNone) {
+  WRONG(matrix.reshape({-1, -1}));
+  SAYS("reshape: only one size can be -1: [-1, -1] ([512, 10])");
+  WRONG(matrix.reshape({0, 10}));
+  SAYS("reshape: sizes are positive or -1, not 0 ([512, 10])");
+  WRONG(matrix.reshape({Dim{"time"}, 10}));
+  SAYS("reshape: no dimension is called 'time' ([512, 10])");
+  WRONG(matrix.reshape({std::int64_t(1) << 62, 16}));
+  SAYS("reshape: cannot turn [512, 10] into [4611686018427387904, 16] ([512, 10])");
+}
+
+TEST_F(WrongUse, FlatteningTheBatch) {
+  WRONG(flatten(image));
+  SAYS("flatten: would merge the batch dimension with others; start at 1 ([batch, 4, 9, 9])");
+  WRONG(flatten(image, 3, 1));
+  SAYS("flatten: start_dim 3 comes after end_dim 1 ([batch, 4, 9, 9])");
+}
+
+TEST_F(WrongUse, PermutationsThatAreNone) {
+  WRONG(image.permute({0, 1, 2}));
+  SAYS("permute: names 3 dimensions of 4 ([batch, 4, 9, 9])");
+  WRONG(image.permute({0, 1, 2, 2}));
+  SAYS("permute: dimension 2 is given twice ([batch, 4, 9, 9])");
+  WRONG(image.t());
+  SAYS("t: the operand has 4 dimensions, not 2 ([batch, 4, 9, 9])");
+}
+
+TEST_F(WrongUse, ExpandingASize) {
+  WRONG(matrix.expand({512, 20}));
+  SAYS("expand: size 10 cannot become 20 ([512, 10])");
+}
+
+TEST_F(WrongUse, SlicesOfNothing) {
+  WRONG(x.slice(1, 800));
+  EXPECT_THAT(error.message(), StartsWith("slice: takes nothing: from 800 to "));
+  WRONG(x.slice(1, 0, 10, 0));
+  SAYS("slice: the step is positive, not 0 ([batch, 784])");
+  WRONG(x.select(1, 784));
+  SAYS("select: index 784 is out of range for 784 ([batch, 784])");
+}
+
+TEST_F(WrongUse, TheBatchIsTakenWhole) {
+  WRONG(x.slice(0, 1));
+  SAYS("slice: the batch dimension cannot be sliced ([batch, 784])");
+  WRONG(cat({x, x}));
+  SAYS("cat: the batch dimension cannot be joined along ([batch, 784] x [batch, 784])");
+  WRONG(pad(x, {0, 0, 1, 1}));
+  SAYS("pad: the batch dimension cannot be padded ([batch, 784])");
+}
+
+TEST_F(WrongUse, PaddingThatFitsNoDimension) {
+  WRONG(pad(x, {1}));
+  SAYS("pad: takes a pair (before, after) for each dimension from the last; got 1 numbers for 2 dimensions ([batch, "
+       "784])");
+  WRONG(pad(x, {-1, 0}));
+  SAYS("pad: padding is not negative; use slice to crop ([batch, 784])");
+}
+
+TEST_F(WrongUse, JoiningWhatDoesNotFit) {
+  WRONG(cat({}));
+  SAYS("cat: needs at least one tensor");
+  WRONG(cat({x, logits, image}, 1));
+  SAYS("cat: a tensor has 4 dimensions, not 2 ([batch, 784] x [batch, 10] x [batch, 4, 9, 9])");
+  WRONG(cat({x, matrix}, 1));
+  SAYS("cat: sizes differ in dimension 0: batch and 512 ([batch, 784] x [512, 10])");
+}
+
+// --- products, windows, losses
+
+TEST_F(WrongUse, ProductsOfScalars) {
+  WRONG(matmul(x.sum(), x));
+  SAYS("matmul: a scalar has no matrix product; use * ([] x [batch, 784])");
+}
+
+TEST_F(WrongUse, BiasOfAnotherSize) {
+  Tensor weight = parameter("weight", {10, 784}), bias = parameter("bias", {784});
+  WRONG(linear(x, weight, bias));
+  SAYS("linear: bias has 784 elements for 10 outputs ([batch, 784] x [10, 784] x [784])");
+}
+
+TEST_F(WrongUse, ConvolutionsThatDoNotFit) {
+  Tensor weight = parameter("weight", {8, 3, 3, 3}), large = parameter("large", {8, 4, 11, 3});
+  WRONG(conv2d(image, weight));
+  SAYS("conv2d: input channels differ: 4 and 3 ([batch, 4, 9, 9] x [8, 3, 3, 3])");
+  WRONG(conv2d(image, large));
+  SAYS("conv2d: the window of 11 is larger than the padded input of 9 ([batch, 4, 9, 9] x [8, 4, 11, 3])");
+  WRONG(conv2d(x, weight));
+  SAYS("conv2d: the input has 2 dimensions, not 4 ([batch, 784] x [8, 3, 3, 3])");
+  WRONG(conv2d(image, weight, {}, {.groups = 3}));
+  SAYS("conv2d: 3 groups do not divide 4 input and 8 output channels ([batch, 4, 9, 9] x [8, 3, 3, 3])");
+  WRONG(conv2d(image, weight, {}, {.stride = 0}));
+  SAYS("conv2d: stride is positive, not 0 ([batch, 4, 9, 9] x [8, 3, 3, 3])");
+  WRONG(conv2d(image, weight, {}, {.padding = -1}));
+  SAYS("conv2d: padding is at least 0, not -1 ([batch, 4, 9, 9] x [8, 3, 3, 3])");
+}
+
+TEST_F(WrongUse, PoolsThatDoNotFit) {
+  WRONG(max_pool2d(image, 10));
+  SAYS("max_pool2d: the window of 10 is larger than the padded input of 9 ([batch, 4, 9, 9])");
+  WRONG(avg_pool2d(image, 2, {.padding = 2}));
+  SAYS("avg_pool2d: padding is at most half the kernel's size ([batch, 4, 9, 9])");
+  WRONG(max_pool2d(image, 0));
+  SAYS("max_pool2d: kernel_size is positive, not 0 ([batch, 4, 9, 9])");
+}
+
+TEST_F(WrongUse, AbsurdNumbers) {
+  std::int64_t huge = std::int64_t(1) << 62;
+  Tensor weight = parameter("weight", {8, 4, 3, 3});
+  WRONG(max_pool2d(image, 3, {.dilation = huge}));
+  SAYS("max_pool2d: dilation is at most 2147483647, not 4611686018427387904 ([batch, 4, 9, 9])");
+  WRONG(conv2d(image, weight, {}, {.padding = huge}));
+  SAYS("conv2d: padding is at most 2147483647, not 4611686018427387904 ([batch, 4, 9, 9] x [8, 4, 3, 3])");
+  WRONG(pad(x, {huge, huge}));
+  EXPECT_THAT(error.message(), StartsWith("pad: "));
+  WRONG(one_hot(label, huge));
+  EXPECT_THAT(error.message(), StartsWith("one_hot: "));
+  WRONG(x.expand({huge, -1, -1}));
+  EXPECT_THAT(error.message(), StartsWith("expand: "));
+}
+
+TEST_F(WrongUse, LabelsThatAreNone) {
+  WRONG(cross_entropy(logits, logits));
+  SAYS("cross_entropy: labels are i32 or i64, not f32 ([batch, 10] x [batch, 10])");
+  WRONG(cross_entropy(image, label));
+  SAYS("cross_entropy: logits has 4 dimensions, not 2 ([batch, 4, 9, 9] x [batch])");
+  WRONG(accuracy(matrix, label));
+  SAYS("accuracy: logits and label differ in rows: 512 and batch ([512, 10] x [batch])");
+}
+
+TEST_F(WrongUse, TargetsOfAnotherShape) {
+  WRONG(mse_loss(x, logits));
+  SAYS("mse_loss: shapes differ: [batch, 784] and [batch, 10] ([batch, 784] x [batch, 10])");
+}
+
+TEST_F(WrongUse, BatchNormTwice) {
+  nn::BatchNorm2d bn{&root, "bn", 4};
+  Tensor y = bn(image);
+  WRONG(bn(y));
+  EXPECT_THAT(error.message(),
+              StartsWith("batch_norm: 'bn.running_mean' is updated twice; one batch norm serves one place"));
+}
+
+TEST_F(WrongUse, BatchNormWithoutStates) {
+  Tensor four = g.input("four", f32, {4});
+  WRONG(batch_norm(image, four, four));
+  EXPECT_THAT(error.message(), StartsWith("batch_norm: running statistics are buffers of a module"));
+}
+
+// --- graphs
+
+TEST_F(WrongUse, NamesThatAreNone) {
+  WRONG(Graph("two words"));
+  SAYS("'two words' cannot name a graph: a letter comes first, then letters, digits, '_', '-' and '.'");
+  WRONG(g.input("", f32, {3}));
+  SAYS("'' cannot name an input: a letter comes first, then letters, digits, '_', '-' and '.'");
+}
+
+TEST_F(WrongUse, NamesThatAreTaken) {
+  WRONG(g.input("x", f32, {3}));
+  SAYS("there is already an input 'x'");
+  g.output("y", x);
+  WRONG(g.metric("y", x.mean()));
+  SAYS("there is already an output or metric 'y'");
+  parameter("p", {3});
+  WRONG(root.parameter("p", {4}, init::zeros()));
+  SAYS("there is already a parameter 'p'");
+  WRONG(root.parameter("lr", {}, init::zeros()));
+  SAYS("'lr' is a state of the optimizer; name the parameter otherwise");
+  WRONG(g.metric("loss", x.mean()));
+  SAYS("the metric 'loss' is reported by minimize");
+}
+
+TEST_F(WrongUse, NamedDimensionsThatDisagree) {
+  g.input("a", f32, {Dim{"classes", 10}});
+  WRONG(g.input("b", f32, {Dim{"classes", 12}}));
+  SAYS("input 'b': dimension 'classes' has two sizes: 10 and 12");
+  WRONG(g.input("c", f32, {Dim{"batch"}, Dim{"time"}}));
+  SAYS("input 'c': a second dimension without a size: 'time' beside 'batch'; give it one: Dim{\"time\", 32}");
+  WRONG(g.input("d", f32, {Dim{"batch", 64}}));
+  SAYS("input 'd': dimension 'batch' has no size elsewhere and 64 here");
+  WRONG(g.input("e", f32, {Dim{"batch"}, Dim{"batch"}}));
+  SAYS("input 'e': dimension 'batch' occurs twice in [batch, batch]");
+}
+
+TEST_F(WrongUse, SizesThatAreNone) {
+  WRONG(g.input("a", f32, {Dim{"batch"}, 0}));
+  SAYS("input 'a': sizes are positive, not 0 in [batch, 0]");
+  WRONG(g.input("a", f32, {Dim{"classes", -5}}));
+  SAYS("input 'a': sizes are positive, not -5 in [-5]");
+  WRONG(g.input("a", f32, {1 << 30, 1 << 30, 1 << 30}));
+  SAYS("input 'a': the shape [1073741824, 1073741824, 1073741824] has more than 2^40 elements");
+}
+
+TEST_F(WrongUse, ParametersWithTheBatch) {
+  WRONG(root.parameter("p", {Dim{"batch"}, 3}, init::zeros()));
+  SAYS("parameter 'p': the shape [batch, 3] has a dimension without a size");
+  WRONG(nn::Linear(&root, "fc", 0, 10));
+  SAYS("parameter 'fc.weight': sizes are positive, not 0 in [10, 0]");
+}
+
+TEST_F(WrongUse, InitialValuesThatAreNone) {
+  WRONG(root.parameter("p", {3}, init::normal(0, -1)));
+  SAYS("'p' cannot begin with 0.000000, -1.000000");
+  WRONG(root.initialize("*.gamma", init::ones()));
+  SAYS("no parameter of 'test' matches '*.gamma'");
+}
+
+TEST_F(WrongUse, ModulesThatAreNone) {
+  WRONG(nn::Linear(nullptr, "fc", 3, 4));
+  SAYS("the module 'fc' has no parent; pass `this`");
+  WRONG(nn::Linear(&root, "a.b", 3, 4));
+  SAYS("'a.b' cannot name a module");
+  WRONG(nn::Conv2d(&root, "conv", 4, 6, 3, {.groups = 4}));
+  SAYS("Conv2d: 4 groups do not divide 4 input and 6 output channels");
+  NoForward part{&root, "part"};
+  WRONG(part(x));
+  SAYS("the module 'part' has no forward(Tensor)");
+}
+
+TEST_F(WrongUse, Settings) {
+  WRONG(g.set_capacity(0));
+  SAYS("the capacity is between 1 and 2^31 rows, not 0");
+  WRONG(g.set_dtype(i32));
+  SAYS("parameters are f32 or f64, not i32");
+}
+
+TEST_F(WrongUse, LossesThatAreNone) {
+  WRONG(g.minimize(x, optim::SGD{}));
+  SAYS("minimize: needs a scalar; reduce it with mean or sum ([batch, 784])");
+  WRONG(g.minimize(x.mean(), optim::SGD{}));
+  SAYS("minimize: the loss depends on no parameter ([])");
+  Tensor p = parameter("p", {784});
+  WRONG(g.minimize((x * p).mean(), optim::SGD{.lr = -1}));
+  SAYS("minimize: SGD: lr cannot be -1.000000 ([])");
+  WRONG(g.minimize((x * p).mean(), optim::SGD{.lr = 0.1, .nesterov = true}));
+  SAYS("minimize: SGD: Nesterov's momentum needs a momentum and no dampening ([])");
+  g.minimize((x * p).mean(), optim::SGD{.lr = 0.1});
+  WRONG(g.minimize((x * p).sum(), optim::SGD{.lr = 0.1}));
+  SAYS("minimize: the graph has a loss already");
+}
+
+TEST_F(WrongUse, MetricsThatAreNotScalars) {
+  WRONG(g.metric("m", x));
+  SAYS("metric: needs a scalar; reduce it with mean or sum ([batch, 784])");
+}

@@ -1,0 +1,341 @@
+// Reference functions against numbers that were worked out by hand or by NumPy and JAX (x64), never by themselves.
+#include "ir/Expansions.h"
+#include "op_instance.h"
+#include <cmath>
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace sluice::ir;
+using namespace sluice::test;
+
+namespace {
+
+struct Case {
+  std::string op;
+  std::vector<std::vector<double>> operands;
+  std::vector<std::vector<double>> results;
+};
+
+} // namespace
+
+static void expectResults(const Case &test, double tolerance) {
+  OpInstance instance(test.op);
+  ASSERT_TRUE(instance.op) << test.op << "\n" << instance.error;
+  std::vector<HostTensor> operands;
+  for (auto [value, data] : llvm::zip_equal(instance.op->getOperands(), test.operands))
+    operands.push_back(makeTensor(value, data));
+  std::vector<HostTensor> results = instance.run(operands);
+  ASSERT_EQ(results.size(), test.results.size()) << test.op;
+  for (auto [number, result] : llvm::enumerate(results)) {
+    const std::vector<double> &expected = test.results[number];
+    ASSERT_EQ(result.data.size(), expected.size()) << test.op;
+    EXPECT_EQ(result.shape, runtimeShape(instance.op->getResult(number).getType(), kRows));
+    for (size_t i = 0; i < expected.size(); ++i) {
+      bool same = result.data[i] == expected[i] || (std::isnan(result.data[i]) && std::isnan(expected[i]));
+      EXPECT_TRUE(same || std::fabs(result.data[i] - expected[i]) <= tolerance)
+          << test.op << "\n[" << i << "]: " << result.data[i] << " != " << expected[i];
+    }
+  }
+}
+
+static std::vector<double>
+count(size_t size, const std::function<double(int64_t)> &element = [](int64_t i) { return double(i); }) {
+  std::vector<double> data;
+  for (size_t i = 1; i <= size; ++i)
+    data.push_back(element(int64_t(i)));
+  return data;
+}
+
+static std::string unary(const std::string &name, size_t size, const std::string &attributes = "") {
+  std::string type = "tensor<" + std::to_string(size) + "xf64>";
+  return "\"sluice." + name + "\"(%0) " + attributes + " : (" + type + ") -> " + type;
+}
+
+TEST(Evaluate, Elementwise) {
+  const double nan = NAN, inf = INFINITY;
+  const Case cases[] = {
+      {unary("gelu", 2), {{1, -0.5}}, {{0.8413447460685429, -0.15426876936299344}}},
+      {unary("gelu", 2, "{tanh}"), {{1, -0.5}}, {{0.8411919906082768, -0.15428599017485609}}},
+      {unary("softplus", 3), {{1, -800, 800}}, {{1.3132616875182228, 0, 800}}},
+      {unary("silu", 1), {{1}}, {{0.7310585786300049}}},
+      {unary("sigmoid", 2), {{0, -1000}}, {{0.5, 0}}},
+      {unary("hardswish", 4), {{-4, 1, 4, nan}}, {{0, 2.0 / 3, 4, nan}}},
+      {unary("hardsigmoid", 3), {{-4, 1, 4}}, {{0, 2.0 / 3, 1}}},
+      {unary("elu", 2, "{alpha = 2.0 : f64}"), {{-1, 3}}, {{-1.2642411176571153, 3}}},
+      {unary("leaky_relu", 2), {{-1, 3}}, {{-0.01, 3}}},
+      {unary("relu", 3), {{-1, 3, nan}}, {{0, 3, nan}}},
+      {unary("clip", 4, "{min = -1.0 : f64, max = 2.0 : f64}"), {{-3, 0.5, 7, nan}}, {{-1, 0.5, 2, nan}}},
+      {unary("round", 5), {{0.5, 1.5, -0.5, -1.5, 2.4}}, {{0, 2, 0, -2, 2}}},
+      {unary("sign", 4), {{-3, 0, 2, nan}}, {{-1, 0, 1, 0}}},
+      {unary("erf", 1), {{0.5}}, {{0.5204998778130465}}},
+      {"\"sluice.isnan\"(%0) : (tensor<3xf64>) -> tensor<3xi1>", {{1, nan, inf}}, {{0, 1, 0}}},
+      {"\"sluice.isinf\"(%0) : (tensor<3xf64>) -> tensor<3xi1>", {{1, nan, -inf}}, {{0, 0, 1}}},
+      {"\"sluice.max\"(%0, %1) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>",
+       {{1, nan, 5}, {2, 0, nan}},
+       {{2, nan, nan}}},
+      {"\"sluice.min\"(%0, %1) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>",
+       {{1, nan, 5}, {2, 0, nan}},
+       {{1, nan, nan}}},
+      {"\"sluice.div\"(%0, %1) : (tensor<5xi32>, tensor<5xi32>) -> tensor<5xi32>",
+       {{7, -7, 5, -2147483648.0, 0}, {2, 2, 0, -1, 0}},
+       {{3, -3, 0, -2147483648.0, 0}}},
+      {"\"sluice.add\"(%0, %1) : (tensor<1xi32>, tensor<1xi32>) -> tensor<1xi32>",
+       {{2147483647}, {1}},
+       {{-2147483648.0}}},
+      {"\"sluice.add\"(%0, %1) : (tensor<1xui8>, tensor<1xui8>) -> tensor<1xui8>", {{200}, {100}}, {{44}}},
+      {"\"sluice.cast\"(%0) {to = i32} : (tensor<6xf64>) -> tensor<6xi32>",
+       {{1.9, -1.9, nan, 1e30, -1e30, -inf}},
+       {{1, -1, 0, 2147483647, -2147483648.0, -2147483648.0}}},
+      {"\"sluice.cast\"(%0) {to = ui8} : (tensor<4xf64>) -> tensor<4xui8>",
+       {{-3, 255.9, 300, 7.5}},
+       {{0, 255, 255, 7}}},
+      {"\"sluice.cast\"(%0) {to = ui8} : (tensor<2xi32>) -> tensor<2xui8>", {{-1, 257}}, {{255, 1}}},
+      {"\"sluice.cast\"(%0) {to = i1} : (tensor<3xf64>) -> tensor<3xi1>", {{0, 0.25, -4}}, {{0, 1, 1}}},
+      {"\"sluice.where\"(%0, %1, %2) : (tensor<2xi1>, tensor<2xi32>, tensor<2xi32>) -> tensor<2xi32>",
+       {{1, 0}, {1, 2}, {3, 4}},
+       {{1, 4}}},
+      {"\"sluice.compare\"(%0, %1) {predicate = #sluice<predicate ne>} : (tensor<2xf64>, tensor<2xf64>) -> "
+       "tensor<2xi1>",
+       {{nan, 2}, {nan, 2}},
+       {{1, 0}}},
+      {"\"sluice.compare\"(%0, %1) {predicate = #sluice<predicate le>} : (tensor<2xf64>, tensor<2xf64>) -> "
+       "tensor<2xi1>",
+       {{nan, 2}, {nan, 2}},
+       {{0, 1}}},
+  };
+  for (const Case &test : cases)
+    expectResults(test, 1e-15);
+}
+
+TEST(Evaluate, Movement) {
+  const Case cases[] = {
+      {"\"sluice.constant\"() {value = dense<[[1, 2], [3, -4]]> : tensor<2x2xi32>} : () -> tensor<2x2xi32>",
+       {},
+       {{1, 2, 3, -4}}},
+      {"\"sluice.constant\"() {value = dense<[true, false]> : tensor<2xi1>} : () -> tensor<2xi1>", {}, {{1, 0}}},
+      {"\"sluice.constant\"() {value = dense<[200, 3]> : tensor<2xui8>} : () -> tensor<2xui8>", {}, {{200, 3}}},
+      {"\"sluice.constant\"() {value = dense<0.5> : tensor<3xf32>} : () -> tensor<3xf32>", {}, {{0.5, 0.5, 0.5}}},
+      {"\"sluice.full\"() {value = 7.0 : f64, type = tensor<?xi32>} : () -> tensor<?xi32>", {}, {{7, 7, 7}}},
+      {"\"sluice.count\"(%0) {axes = array<i64: 0, 1>, to = i32} : (tensor<?x2xf64>) -> tensor<i32>",
+       {count(6)},
+       {{6}}},
+      {"\"sluice.transpose\"(%0) {permutation = array<i64: 1, 0>} : (tensor<2x3xf64>) -> tensor<3x2xf64>",
+       {count(6)},
+       {{1, 4, 2, 5, 3, 6}}},
+      {"\"sluice.expand\"(%0) {dims = array<i64: 0>, shape = array<i64: 2, 3>} : (tensor<2xf64>) -> tensor<2x3xf64>",
+       {{1, 2}},
+       {{1, 1, 1, 2, 2, 2}}},
+      {"\"sluice.expand\"(%0) {dims = array<i64: 0, 1>, shape = array<i64: -1, 2>} : (tensor<1x2xf64>) -> "
+       "tensor<?x2xf64>",
+       {{1, 2}},
+       {{1, 2, 1, 2, 1, 2}}},
+      {"\"sluice.slice\"(%0) {start = array<i64: 1, 0>, end = array<i64: 3, 4>, step = array<i64: 1, 3>} : "
+       "(tensor<3x4xf64>) -> tensor<2x2xf64>",
+       {count(12)},
+       {{5, 8, 9, 12}}},
+      {"\"sluice.pad\"(%0) {low = array<i64: 1>, high = array<i64: 2>, interior = array<i64: 1>, value = 9.0 : f64} : "
+       "(tensor<3xf64>) -> tensor<8xf64>",
+       {count(3)},
+       {{9, 1, 9, 2, 9, 3, 9, 9}}},
+      {"\"sluice.concat\"(%0, %1) {axis = 1 : i64} : (tensor<2x2xf64>, tensor<2x1xf64>) -> tensor<2x3xf64>",
+       {count(4), {8, 9}},
+       {{1, 2, 8, 3, 4, 9}}},
+      {"\"sluice.one_hot\"(%0) {classes = 3 : i64, to = f32} : (tensor<3xi32>) -> tensor<3x3xf32>",
+       {{2, -1, 3}},
+       {{0, 0, 1, 0, 0, 0, 0, 0, 0}}},
+  };
+  for (const Case &test : cases)
+    expectResults(test, 0);
+}
+
+TEST(Evaluate, Reductions) {
+  const Case cases[] = {
+      {"\"sluice.sum\"(%0) {axes = array<i64: 0, 2>} : (tensor<2x2x2xf64>) -> tensor<2xf64>", {count(8)}, {{14, 22}}},
+      {"\"sluice.mean\"(%0) {axes = array<i64: 0>, keepdims} : (tensor<?x2xf64>) -> tensor<1x2xf64>",
+       {count(6)},
+       {{3, 4}}},
+      {"\"sluice.reduce_max\"(%0) {axes = array<i64: 1>} : (tensor<2x3xf64>) -> tensor<2xf64>",
+       {{1, 3, 2, -4, -6, -5}},
+       {{3, -4}}},
+      {"\"sluice.reduce_min\"(%0) {axes = array<i64: 1>} : (tensor<2x3xi32>) -> tensor<2xi32>",
+       {{1, 3, 2, -4, -6, -5}},
+       {{1, -6}}},
+      {"\"sluice.argmax\"(%0) {axis = 1 : i64} : (tensor<2x4xf64>) -> tensor<2xi32>",
+       {{1, 5, 5, 2, -3, -4, -1, -1}},
+       {{1, 2}}},
+      {"\"sluice.softmax\"(%0) {axis = 0 : i64} : (tensor<3xf64>) -> tensor<3xf64>",
+       {{1, 2, 3}},
+       {{0.09003057317038046, 0.24472847105479764, 0.6652409557748219}}},
+      {"\"sluice.log_softmax\"(%0) {axis = 1 : i64} : (tensor<1x3xf64>) -> tensor<1x3xf64>",
+       {{1001, 1002, 1003}},
+       {{-2.4076059644443806, -1.4076059644443804, -0.4076059644443804}}},
+      {"\"sluice.softmax_cross_entropy\"(%0, %1) : (tensor<2x3xf64>, tensor<2xi32>) -> tensor<2xf64>",
+       {{1, 2, 3, 3, 2, 1}, {2, 2}},
+       {{0.4076059644443804, 2.4076059644443806}}},
+      {"\"sluice.batch_norm\"(%0, %1, %2, %3, %4) {eps = 0.75 : f64, momentum = 0.25 : f64, training} : "
+       "(tensor<4x1xf64>, tensor<1xf64>, tensor<1xf64>, tensor<1xf64>, "
+       "tensor<1xf64>) -> (tensor<4x1xf64>, tensor<1xf64>, tensor<1xf64>)",
+       {{1, 2, 3, 4}, {std::sqrt(2.0)}, {10}, {0}, {1}},
+       {{8.5, 9.5, 10.5, 11.5}, {0.625}, {0.75 + 0.25 * 5 / 3}}},
+      {"\"sluice.batch_norm\"(%0, %1, %2, %3, %4) {eps = 1.0 : f64} : (tensor<1x2x1xf64>, tensor<2xf64>, "
+       "tensor<2xf64>, tensor<2xf64>, tensor<2xf64>) -> "
+       "(tensor<1x2x1xf64>, tensor<2xf64>, tensor<2xf64>)",
+       {{5, 6}, {1, 2}, {0, 1}, {1, 2}, {3, 0}},
+       {{2, 9}, {1, 2}, {3, 0}}},
+  };
+  for (const Case &test : cases)
+    expectResults(test, 1e-12);
+}
+
+TEST(Evaluate, BatchNormIsItsExpansion) {
+  for (const Sample &sample : BatchNormOp::samples()) {
+    OpInstance instance(sample.op);
+    ASSERT_TRUE(instance.op) << instance.error;
+    std::vector<HostTensor> operands = drawOperands(instance, sample), expected = instance.run(operands);
+    OpBuilder builder(instance.op);
+    instance.op->replaceAllUsesWith(expandBatchNorm(builder, cast<BatchNormOp>(instance.op)));
+    instance.op->erase();
+    std::vector<HostTensor> actual = instance.run(operands);
+    for (size_t number = 0; number < expected.size(); ++number)
+      for (size_t i = 0; i < expected[number].data.size(); ++i)
+        EXPECT_NEAR(actual[number].data[i], expected[number].data[i], 1e-14) << sample.op;
+  }
+}
+
+TEST(Evaluate, Pools) {
+  const std::string rest = ", padding = array<i64: 0, 0, 0, 0>";
+  const Case cases[] = {
+      {"\"sluice.max_pool2d\"(%0) {kernel = array<i64: 2, 2>, stride = array<i64: 2, 2>, dilation = array<i64: 1, 1>, "
+       "ceil_mode" +
+           rest + "} : (tensor<1x1x5x5xf64>) -> (tensor<1x1x3x3xf64>, tensor<1x1x3x3xui8>)",
+       {count(25)},
+       {{7, 9, 10, 17, 19, 20, 22, 24, 25}, {3, 3, 2, 3, 3, 2, 1, 1, 0}}},
+      {"\"sluice.max_pool2d\"(%0) {kernel = array<i64: 2, 2>, stride = array<i64: 1, 1>, dilation = array<i64: 2, 1>, "
+       "padding = array<i64: 1, 0, 1, 0>} : "
+       "(tensor<1x1x3x2xf64>) -> (tensor<1x1x3x1xf64>, tensor<1x1x3x1xui8>)",
+       {{-1, -2, -3, -4, -5, -6}},
+       {{-3, -1, -3}, {2, 0, 0}}},
+      {"\"sluice.avg_pool2d\"(%0) {kernel = array<i64: 2, 2>, stride = array<i64: 2, 2>, ceil_mode" + rest +
+           "} : (tensor<1x1x3x3xf64>) -> tensor<1x1x2x2xf64>",
+       {count(9)},
+       {{3, 4.5, 7.5, 9}}},
+      {"\"sluice.avg_pool2d\"(%0) {kernel = array<i64: 3, 3>, stride = array<i64: 2, 2>, padding = array<i64: 1, 1, 1, "
+       "1>, count_include_pad} : "
+       "(tensor<1x1x3x3xf64>) -> tensor<1x1x2x2xf64>",
+       {count(9)},
+       {{12.0 / 9, 16.0 / 9, 24.0 / 9, 28.0 / 9}}},
+      {"\"sluice.avg_pool2d\"(%0) {kernel = array<i64: 3, 3>, stride = array<i64: 2, 2>, padding = array<i64: 1, 1, 1, "
+       "1>} : (tensor<1x1x3x3xf64>) -> tensor<1x1x2x2xf64>",
+       {count(9)},
+       {{3, 4, 6, 7}}},
+  };
+  for (const Case &test : cases)
+    expectResults(test, 1e-15);
+}
+
+// JAX: conv_general_dilated with strides (2, 1), padding ((1, 0), (0, 2)), dilation (1, 2) and 2 groups, and its vjp.
+TEST(Evaluate, Contractions) {
+  std::vector<double> x = count(80, [](int64_t i) { return double(i % 7); }),
+                      weight = count(24, [](int64_t i) { return double(i % 5 - 2); });
+  std::vector<double> dY = count(48, [](int64_t i) { return double(i % 4 - 1); });
+  const std::string how =
+      "stride = array<i64: 2, 1>, padding = array<i64: 1, 0, 0, 2>, dilation = array<i64: 1, 2>, groups = 2 : i64} : ";
+  const std::string tx = "tensor<2x2x4x5xf64>", tw = "tensor<4x1x2x3xf64>", ty = "tensor<2x4x2x3xf64>";
+  const Case cases[] = {
+      {"\"sluice.matmul\"(%0, %1) : (tensor<2x3xf64>, tensor<3x2xf64>) -> tensor<2x2xf64>",
+       {count(6), {7, 8, 9, 10, 11, 12}},
+       {{58, 64, 139, 154}}},
+      {"\"sluice.matmul\"(%0, %1) {transpose_a, transpose_b} : (tensor<3x2xf64>, tensor<2x3xf64>) -> tensor<2x2xf64>",
+       {{1, 4, 2, 5, 3, 6}, {7, 9, 11, 8, 10, 12}},
+       {{58, 64, 139, 154}}},
+      {"\"sluice.matmul\"(%0, %1) {transpose_a} : (tensor<?x2xf64>, tensor<?x2xf64>) -> tensor<2x2xf64>",
+       {{1, 4, 2, 5, 3, 6}, {7, 8, 9, 10, 11, 12}},
+       {{58, 64, 139, 154}}},
+      {"\"sluice.matmul\"(%0, %1) : (tensor<2x1x2xf64>, tensor<2x2x1xf64>) -> tensor<2x1x1xf64>",
+       {count(4), {1, 1, 1, 2}},
+       {{3, 11}}},
+      {"\"sluice.conv2d\"(%0, %1) {" + how + "(" + tx + ", " + tw + ") -> " + ty,
+       {x, weight},
+       {{-9, -4, -4, -8,  10, 9,   -5,  -8, -11, -7, -8,  -10, 4,  -1, -2, -2, 4,  -1, 10, 3, 4, 13, 16, -4,
+         7,  -4, -4, -13, -9, -10, -13, -2, -5,  0,  -11, -13, -3, -6, 0,  17, 14, 2,  4,  1, 2, 9,  0,  15}}},
+      {"\"sluice.conv2d_input_grad\"(%0, %1) {size = array<i64: 4, 5>, " + how + "(" + ty + ", " + tw + ") -> " + tx,
+       {dY, weight},
+       {{-4, 4,  2, -1, -4, 1, 0, 0,  2, 0,  -4, -4, 5, -2, 0,  0, 0,  0,  0, 0, 0, -1, 0, -1, 4,  1, 4,
+         -5, -4, 5, 1,  0,  0, 2, 0,  0, 0,  0,  0,  0, -4, 4,  2, -1, -4, 1, 0, 0, 2,  0, -4, -4, 5, -2,
+         0,  0,  0, 0,  0,  0, 0, -1, 0, -1, 4,  1,  4, -5, -4, 5, 1,  0,  0, 2, 0, 0,  0, 0,  0,  0}}},
+      {"\"sluice.conv2d_weight_grad\"(%0, %1) {size = array<i64: 2, 3>, " + how + "(" + tx + ", " + ty + ") -> " + tw,
+       {x, dY},
+       {{-3, -3, -4, 14, 19, -7, 13, 7, 4, 24, 15, 23, -3, -3, -2, 15, 13, -5, 23, 17, 2, 11, 23, 17}}},
+  };
+  for (const Case &test : cases)
+    expectResults(test, 0);
+}
+
+TEST(Evaluate, FlopsAreCountedPerRow) {
+  OpInstance product("\"sluice.matmul\"(%0, %1) : (tensor<?x784xf32>, tensor<784x10xf32>) -> tensor<?x10xf32>");
+  OpInstance convolution("\"sluice.conv2d\"(%0, %1) {stride = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, "
+                         "dilation = array<i64: 1, 1>, groups = 1 : i64} : "
+                         "(tensor<2x3x5x5xf32>, tensor<4x3x3x3xf32>) -> tensor<2x4x3x3xf32>");
+  EXPECT_EQ(cast<ContractionOp>(product.op).getFlops(), std::make_pair(int64_t(0), int64_t(2 * 784 * 10)));
+  EXPECT_EQ(cast<ContractionOp>(convolution.op).getFlops(), std::make_pair(int64_t(2 * 2 * 4 * 9 * 27), int64_t(0)));
+}
+
+static std::string draw(const std::string &name, double a, double b, const std::string &type, int64_t stream = 0) {
+  return "\"sluice." + name + "\"(%0) {stream = " + std::to_string(stream) + " : i64, a = " + std::to_string(a) +
+         " : f64, b = " + std::to_string(b) + " : f64, type = " + type + "} : (tensor<2xi32>) -> " + type;
+}
+
+// What jax.random prints for PRNGKey(0) and PRNGKey(42) in f32: with jax_threefry_partitionable off for static shapes,
+// and on where a dimension is `?`.
+TEST(Evaluate, RandomNumbersAreThoseOfJax) {
+  const Case cases[] = {
+      {draw("uniform", 0, 1, "tensor<2x3xf32>"),
+       {{0, 0}},
+       {{0.574500442, 0.099686027, 0.741965890, 0.894178271, 0.596566558, 0.453251839}}},
+      {draw("uniform", -2, 3, "tensor<5xf64>"),
+       {{0, 42}},
+       {{1.649094105, 2.345968962, -1.017810225, -0.959071636, -1.066879153}}},
+      {draw("uniform", 0, 1, "tensor<?x2xf32>"),
+       {{0, 0}},
+       {{0.947667003, 0.978579879, 0.332291484, 0.468668461, 0.569888711, 0.165503025}}},
+  };
+  for (const Case &test : cases)
+    expectResults(test, 5e-7); // rounding of u * (b - a) + a in f32
+  const Case normal[] = {
+      {draw("normal", 0, 1, "tensor<2x3xf64>"),
+       {{0, 0}},
+       {{0.187843844, -1.283342600, 0.649418116, 1.249059439, 0.244470030, -0.117449649}}},
+      {draw("normal", 0, 1, "tensor<5xf64>"),
+       {{0, 42}},
+       {{0.612265229, 1.122588277, -0.854413390, -0.812732518, -0.890404999}}},
+      {draw("normal", 0, 1, "tensor<?x2xf64>"),
+       {{0, 0}},
+       {{1.622642159, 2.025264740, -0.433594435, -0.078617349, 0.176090896, -0.972089231}}},
+  };
+  for (const Case &test : normal)
+    expectResults(test, 2e-6); // erfinv in f32
+}
+
+// Random123's test vector of Threefry-2x32-20: the block (0, 0) under the key (0, 0) is 6b200159 99ba4efe.
+TEST(Evaluate, FirstWordIsThreefrys) {
+  expectResults({draw("uniform", 0, 1, "tensor<1xf64>"), {{0, 0}}, {{double(0x6b200159 >> 9) / (1 << 23)}}}, 0);
+}
+
+TEST(Evaluate, StreamsDiffer) {
+  OpInstance first(draw("uniform", 0, 1, "tensor<64xf64>", 1)), second(draw("uniform", 0, 1, "tensor<64xf64>", 2));
+  HostTensor key = makeTensor(first.op->getOperand(0), {0, 0});
+  EXPECT_NE(first.run({key})[0].data, second.run({key})[0].data);
+  EXPECT_EQ(first.run({key})[0].data, first.run({key})[0].data);
+}
+
+TEST(Evaluate, NormalNumbersHaveTheirMoments) {
+  OpInstance instance(draw("normal", 3, 2, "tensor<100000xf64>", 5));
+  std::vector<double> drawn = instance.run({makeTensor(instance.op->getOperand(0), {-1, 123456789})})[0].data;
+  double mean = 0, variance = 0;
+  for (double value : drawn)
+    mean += value / double(drawn.size());
+  for (double value : drawn)
+    variance += (value - mean) * (value - mean) / double(drawn.size());
+  EXPECT_NEAR(mean, 3, 0.03);
+  EXPECT_NEAR(variance, 4, 0.08);
+}

@@ -1,0 +1,241 @@
+// What is said about ops that make no sense: every row is a module that somebody might write.
+#include "op_instance.h"
+#include <gtest/gtest.h>
+#include <regex>
+
+using namespace sluice::test;
+
+namespace {
+
+struct Case {
+  std::string op, message;
+};
+
+} // namespace
+
+static std::string conv(const std::string &attributes, const std::string &types) {
+  return "\"sluice.conv2d\"(%0, %1) {" + attributes + "} : (" + types + ") -> tensor<1xf32>";
+}
+
+static std::string convAttributes(const std::string &stride, const std::string &padding, const std::string &dilation,
+                                  const std::string &groups) {
+  return "stride = array<i64: " + stride + ">, padding = array<i64: " + padding +
+         ">, dilation = array<i64: " + dilation + ">, groups = " + groups + " : i64";
+}
+
+static std::string pool(const std::string &attributes, const std::string &x) {
+  return "\"sluice.max_pool2d\"(%0) {" + attributes + "} : (" + x + ") -> (tensor<1xf32>, tensor<1xui8>)";
+}
+
+TEST(Inference, SaysWhatIsWrong) {
+  const std::string x = "tensor<?x3x8x8xf32>", w = "tensor<4x3x3x3xf32>";
+  const std::string unpadded = ", padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>";
+  const Case cases[] = {
+      {"\"sluice.add\"(%0, %1) : (tensor<2xf32>, tensor<3xf32>) -> tensor<2xf32>", "[2] f32 and [3] f32"},
+      {"\"sluice.add\"(%0, %1) : (tensor<2xf32>, tensor<2xi32>) -> tensor<2xf32>", "[2] f32 and [2] i32"},
+      {"\"sluice.add\"(%0, %1) : (tensor<*xf32>, tensor<*xf32>) -> tensor<*xf32>", "ranked tensor"},
+      {"\"sluice.add\"(%0, %1) : (tensor<2xi1>, tensor<2xi1>) -> tensor<2xi1>", "must be ranked tensor"},
+      {"\"sluice.where\"(%0, %1, %2) : (tensor<3xi1>, tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>",
+       "the condition's shape differs: [3] and [2]"},
+      {"\"sluice.cast\"(%0) {to = f16} : (tensor<2xf32>) -> tensor<2xf16>", "f16"},
+      {"\"sluice.cast\"(%0) {to = ui8} : (tensor<2xf32>) -> tensor<3xui8>", "are incompatible with return type"},
+      {"\"sluice.matmul\"(%0, %1) : (tensor<?x784xf32>, tensor<512x10xf32>) -> tensor<?x10xf32>",
+       "contracting dimensions differ: 784 and 512 in [?, 784] x [512, 10]"},
+      {"\"sluice.matmul\"(%0, %1) {transpose_a} : (tensor<?x4xf32>, tensor<3x5xf32>) -> tensor<4x5xf32>",
+       "contracting dimensions differ: ? and 3 in [?, 4] transposed x [3, 5]"},
+      {"\"sluice.matmul\"(%0, %1) : (tensor<4xf32>, tensor<4x5xf32>) -> tensor<5xf32>",
+       "operands of one rank, at least 2: [4] x [4, 5]"},
+      {"\"sluice.matmul\"(%0, %1) : (tensor<2x3x4xf32>, tensor<3x4x5xf32>) -> tensor<2x3x5xf32>",
+       "leading dimensions differ in [2, 3, 4] x [3, 4, 5]"},
+      {"\"sluice.matmul\"(%0, %1) : (tensor<2x4xf32>, tensor<4x5xf64>) -> tensor<2x5xf32>",
+       "element types differ: f32 and f64"},
+      {"\"sluice.matmul\"(%0, %1) {transpose_b} : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x?xf32>",
+       "more than one ?: [?, ?]"},
+      {"\"sluice.matmul\"(%0, %1) : (tensor<1048577x1xf32>, tensor<1x1048577xf32>) -> tensor<1048577x1048577xf32>",
+       "more than 2^40 elements: [1048577, 1048577]"},
+      {conv(convAttributes("1, 1", "0, 0, 0, 0", "1, 1", "1"), x + ", tensor<4x2x3x3xf32>"),
+       "input channels differ: 3 and 2 in [?, 3, 8, 8] * [4, 2, 3, 3]"},
+      {conv(convAttributes("1, 1", "0, 0, 0, 0", "1, 1", "2"), x + ", " + w),
+       "groups do not divide the channels: 2 groups in [?, 3, 8, 8] * [4, 3, 3, 3]"},
+      {conv(convAttributes("1, 1", "0, 0, 0, 0", "1, 1", "0"), x + ", " + w), "0 groups"},
+      {conv(convAttributes("1, 1", "0, 0, 0, 0", "1, 1", "-1"), x + ", " + w), "-1 groups"},
+      {conv(convAttributes("0, 1", "0, 0, 0, 0", "1, 1", "1"), x + ", " + w),
+       "stride needs numbers from 1 to 2^31 - 1; got 0"},
+      {conv(convAttributes("1", "0, 0, 0, 0", "1, 1", "1"), x + ", " + w), "stride needs 2 numbers; got 1"},
+      {conv(convAttributes("1, 1", "0, -1, 0, 0", "1, 1", "1"), x + ", " + w),
+       "padding needs numbers from 0 to 2^31 - 1; got -1"},
+      {conv(convAttributes("1, 1", "0, 0, 0, 0", "1, 4", "1"), x + ", " + w),
+       "the kernel is larger than the padded input: 9 and 8"},
+      {conv(convAttributes("1, 1", "0, 0, 0, 0", "1, 9223372036854775807", "1"), x + ", " + w),
+       "dilation needs numbers"},
+      {conv(convAttributes("1, 1", "0, 0, 0, 0", "1, 1", "1"), "tensor<3x?x8x8xf32>, " + w),
+       "only the first dimension of a convolution's input may be ?"},
+      {conv(convAttributes("1, 1", "0, 0, 0, 0", "1, 1", "1"), "tensor<3x8x8xf32>, " + w),
+       "x needs 4 dimensions; got [3, 8, 8]"},
+      {"\"sluice.conv2d_input_grad\"(%0, %1) {size = array<i64: 9, 8>, " +
+           convAttributes("1, 1", "0, 0, 0, 0", "1, 1", "1") +
+           "} : (tensor<?x4x6x6xf32>, tensor<4x3x3x3xf32>) -> tensor<?x3x8x8xf32>",
+       "dY differs in shape from the convolution's result: [?, 4, 6, 6] and [?, 4, 7, 6]"},
+      {"\"sluice.conv2d_weight_grad\"(%0, %1) {size = array<i64: 3, 0>, " +
+           convAttributes("1, 1", "0, 0, 0, 0", "1, 1", "1") +
+           "} : (tensor<?x3x8x8xf32>, tensor<?x4x6x6xf32>) -> tensor<4x3x3x3xf32>",
+       "size needs numbers from 1"},
+      {pool("kernel = array<i64: 9, 9>, stride = array<i64: 1, 1>" + unpadded, x),
+       "the kernel is larger than the padded input: 9 and 8"},
+      {pool("kernel = array<i64: 2, 0>, stride = array<i64: 1, 1>" + unpadded, x),
+       "kernel needs numbers from 1 to 2^31 - 1; got 0"},
+      {pool("kernel = array<i64: 2, 2>, stride = array<i64: 1, 0>" + unpadded, x),
+       "stride needs numbers from 1 to 2^31 - 1; got 0"},
+      {pool("kernel = array<i64: 17, 16>, stride = array<i64: 1, 1>" + unpadded, "tensor<1x1x64x64xf32>"),
+       "the kernel [17, 16] is too large"},
+      {pool("kernel = array<i64: 2, 2>, stride = array<i64: 1, 1>, padding = array<i64: 2, 0, 0, 0>, dilation = "
+            "array<i64: 1, 1>",
+            x),
+       "a window would hold only padding: padding 2 and kernel 2"},
+      {pool("kernel = array<i64: 2, 2>, stride = array<i64: 1, 1>" + unpadded, "tensor<8x8xf32>"),
+       "needs 4 dimensions; got [8, 8]"},
+      {"\"sluice.max_pool2d_grad\"(%0, %1) {size = array<i64: 8, 8>, kernel = array<i64: 2, 2>, stride = array<i64: 2, "
+       "2>" +
+           unpadded + "} : (tensor<1x1x3x4xf32>, tensor<1x1x3x4xui8>) -> tensor<1x1x8x8xf32>",
+       "dY differs in shape from the pool's result: [1, 1, 3, 4] and [1, 1, 4, 4]"},
+      {"\"sluice.sum\"(%0) {axes = array<i64: 2>} : (tensor<2x3xf32>) -> tensor<2xf32>",
+       "axis 2 is not a dimension of [2, 3]"},
+      {"\"sluice.sum\"(%0) {axes = array<i64: -1>} : (tensor<2x3xf32>) -> tensor<2xf32>",
+       "axis -1 is not a dimension of [2, 3]"},
+      {"\"sluice.sum\"(%0) {axes = array<i64: 0, 0>} : (tensor<2x3xf32>) -> tensor<3xf32>", "axis 0 is given twice"},
+      {"\"sluice.mean\"(%0) {axes = array<i64: 0>} : (tensor<2x3xi32>) -> tensor<3xi32>",
+       "needs floating-point operands; got i32"},
+      {"\"sluice.softmax\"(%0) {axis = 2 : i64} : (tensor<2x3xf32>) -> tensor<2x3xf32>",
+       "axis 2 is not a dimension of [2, 3]"},
+      {"\"sluice.argmax\"(%0) {axis = -5 : i64} : (tensor<2x3xf32>) -> tensor<2xi32>",
+       "axis -5 is not a dimension of [2, 3]"},
+      {"\"sluice.softmax_cross_entropy\"(%0, %1) : (tensor<2x3xf32>, tensor<3xi32>) -> tensor<2xf32>",
+       "logits and labels differ in rows: [2, 3] and [3]"},
+      {"\"sluice.softmax_cross_entropy\"(%0, %1) : (tensor<2x3x4xf32>, tensor<2xi32>) -> tensor<2xf32>",
+       "logits needs 2 dimensions; got [2, 3, 4]"},
+      {"\"sluice.batch_norm\"(%0, %1, %1, %1, %1) : (tensor<2x3xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, "
+       "tensor<4xf32>) -> (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>)",
+       "weight differs from the channels: [4] and [2, 3]"},
+      {"\"sluice.reshape\"(%0) {shape = array<i64: 5>} : (tensor<2x3xf32>) -> tensor<5xf32>",
+       "a reshape keeps the number of elements: [2, 3] and [5]"},
+      {"\"sluice.reshape\"(%0) {shape = array<i64: 0, 6>} : (tensor<2x3xf32>) -> tensor<0x6xf32>",
+       "empty dimension: [0, 6]"},
+      {"\"sluice.reshape\"(%0) {shape = array<i64: -2, -3>} : (tensor<2x3xf32>) -> tensor<6xf32>",
+       "empty dimension: [-2, -3]"},
+      {"\"sluice.reshape\"(%0) {shape = array<i64: 2, -1>} : (tensor<?x2xf32>) -> tensor<2x?xf32>",
+       "a reshape needs ? outermost: [?, 2] to [2, ?]"},
+      {"\"sluice.transpose\"(%0) {permutation = array<i64: 0, 0>} : (tensor<2x3xf32>) -> tensor<2x3xf32>",
+       "axis 0 is given twice"},
+      {"\"sluice.transpose\"(%0) {permutation = array<i64: 0>} : (tensor<2x3xf32>) -> tensor<2x3xf32>",
+       "a permutation of 2 dimensions has 1 numbers"},
+      {"\"sluice.expand\"(%0) {dims = array<i64: 0>, shape = array<i64: 3, 4>} : (tensor<2xf32>) -> tensor<3x4xf32>",
+       "cannot broadcast [2] to [3, 4]: sizes 2 and 3"},
+      {"\"sluice.expand\"(%0) {dims = array<i64: 1, 0>, shape = array<i64: 3, 2>} : (tensor<2x3xf32>) -> "
+       "tensor<3x2xf32>",
+       "the dims of expand do not ascend"},
+      {"\"sluice.expand\"(%0) {dims = array<i64>, shape = array<i64: 2>} : (tensor<2xf32>) -> tensor<2xf32>",
+       "one of `dims` for each dimension of [2]; got 0"},
+      {"\"sluice.slice\"(%0) {start = array<i64: 1>, end = array<i64: 5>, step = array<i64: 1>} : (tensor<4xf32>) -> "
+       "tensor<4xf32>",
+       "slice [1, 5) with step 1 is empty or outside of dimension 0 of [4]"},
+      {"\"sluice.slice\"(%0) {start = array<i64: 1>, end = array<i64: 3>, step = array<i64: 0>} : (tensor<4xf32>) -> "
+       "tensor<4xf32>",
+       "with step 0"},
+      {"\"sluice.slice\"(%0) {start = array<i64: 1>, end = array<i64: 3>, step = array<i64: 1>} : (tensor<?xf32>) -> "
+       "tensor<?xf32>",
+       "? can only be taken whole: start 1 and step 1"},
+      {"\"sluice.slice\"(%0) {start = array<i64>, end = array<i64>, step = array<i64>} : (tensor<4xf32>) -> "
+       "tensor<4xf32>",
+       "needs 1 starts, ends and steps; got 0, 0 and 0"},
+      {"\"sluice.pad\"(%0) {low = array<i64: 1>, high = array<i64: 0>, interior = array<i64: 0>} : (tensor<?xf32>) -> "
+       "tensor<?xf32>",
+       "? cannot be padded: dimension 0 of [?]"},
+      {"\"sluice.pad\"(%0) {low = array<i64: -1>, high = array<i64: 0>, interior = array<i64: 0>} : (tensor<4xf32>) -> "
+       "tensor<3xf32>",
+       "low needs numbers from 0"},
+      {"\"sluice.concat\"(%0, %1) {axis = 0 : i64} : (tensor<2x3xf32>, tensor<2x4xf32>) -> tensor<4x3xf32>",
+       "cannot join [2, 3] f32 and [2, 4] f32 along dimension 0"},
+      {"\"sluice.concat\"(%0, %1) {axis = 0 : i64} : (tensor<?x3xf32>, tensor<2x3xf32>) -> tensor<?x3xf32>",
+       "cannot join [?, 3] f32"},
+      {"\"sluice.concat\"() {axis = 0 : i64} : () -> tensor<2xf32>", "concat needs an operand"},
+      {"\"sluice.one_hot\"(%0) {classes = -4 : i64, to = f32} : (tensor<2xi32>) -> tensor<2x4xf32>",
+       "classes needs numbers from 1 to 2^31 - 1; got -4"},
+      {"\"sluice.full\"() {value = 1.0 : f64, type = tensor<2x!sluice.none>} : () -> tensor<2xf32>", "sluice"},
+      {"\"sluice.full\"() {value = 1.0 : f64, type = tensor<2xi7>} : () -> tensor<2xf32>",
+       "element type i7 is none of"},
+      {"\"sluice.full\"() {value = 1.0 : f64, type = tensor<?x?xf32>} : () -> tensor<?x?xf32>", "more than one ?"},
+      {"\"sluice.uniform\"(%0) {stream = 0 : i64, a = 0.0 : f64, b = 1.0 : f64, type = tensor<2xf32>} : "
+       "(tensor<3xi32>) -> tensor<2xf32>",
+       "a key is [2] i32; got [3] i32"},
+      {"\"sluice.uniform\"(%0) {stream = 0 : i64, a = 0.0 : f64, b = 0x7FF0000000000000 : f64, type = tensor<2xf32>} : "
+       "(tensor<2xi32>) -> tensor<2xf32>",
+       "needs finite numbers"},
+      {"\"sluice.normal\"(%0) {stream = 0 : i64, a = 0.0 : f64, b = 1.0 : f64, type = tensor<2xi32>} : (tensor<2xi32>) "
+       "-> tensor<2xf32>",
+       "random numbers are f32 or f64; got i32"},
+      {"\"sluice.normal\"(%0) {stream = 0 : i64, a = 0.0 : f64, b = 1.0 : f64, type = tensor<1073741825xf32>} : "
+       "(tensor<2xi32>) -> tensor<1073741825xf32>",
+       "at most 2^30 random numbers"},
+  };
+  for (const Case &test : cases) {
+    OpInstance instance(test.op);
+    EXPECT_FALSE(instance.op) << test.op;
+    EXPECT_NE(instance.error.find(test.message), std::string::npos)
+        << test.op << "\nsays: " << instance.error << "\nnot:  " << test.message;
+  }
+}
+
+/// `text` with the result types that an error says were inferred; empty if it says no such thing.
+static std::string withInferredTypes(const std::string &text, const std::string &error) {
+  std::smatch types;
+  if (!std::regex_search(error, types, std::regex("inferred type\\(s\\) (.*) are incompatible")))
+    return "";
+  return text.substr(0, text.rfind(") -> ") + 5) + "(" + std::regex_replace(types[1].str(), std::regex("'"), "") + ")";
+}
+
+static bool isSmall(mlir::Value value) {
+  return cast<mlir::RankedTensorType>(value.getType()).clone(mlir::Float64Type::get(&getContext())).getNumElements() <
+         100000;
+}
+
+/// Everything that passes ask of an op that was accepted.
+static void use(OpInstance &instance, const sluice::ir::Sample &sample) {
+  mlir::OpBuilder builder(instance.op->getBlock()->getTerminator());
+  if (auto differentiable = mlir::dyn_cast<sluice::ir::DifferentiableOp>(instance.op)) {
+    llvm::SmallVector<mlir::Value> dResults(instance.op->getNumResults());
+    dResults[0] = instance.op->getResult(0);
+    differentiable.buildGradient(builder, dResults);
+  }
+  bool isStatic = llvm::all_of(instance.op->getResults(), [](mlir::Value value) {
+    return cast<mlir::ShapedType>(value.getType()).hasStaticShape();
+  });
+  if (isStatic && llvm::all_of(instance.op->getResults(), isSmall))
+    instance.run(drawOperands(instance, sample));
+}
+
+// Every number in every sample's attributes replaced by one that a file may hold: an error or a result, never a crash.
+TEST(Inference, SurvivesHostileNumbers) {
+  const char *hostile[] = {
+      "-1", "0", "1", "3", "257", "2147483647", "-9223372036854775808", "9223372036854775807", "1099511627776"};
+  const std::regex number("(i64: |, |= )(-?[0-9]+)(?=[,>]| : i64)");
+  size_t tried = 0, accepted = 0;
+  for (const std::string &name : getOpsWith<sluice::ir::ReferenceOp>())
+    for (const sluice::ir::Sample &sample : getSamples(name))
+      for (auto match = std::sregex_iterator(sample.op.begin(), sample.op.end(), number);
+           match != std::sregex_iterator(); ++match)
+        for (const char *replacement : hostile)
+          // The result's type is wrong too once the op is accepted; what inference expects instead is in the message.
+          for (std::string text =
+                   std::string(sample.op).replace(size_t(match->position(2)), size_t(match->length(2)), replacement);
+               !text.empty();) {
+            OpInstance instance(text);
+            ++tried;
+            text = withInferredTypes(text, instance.error);
+            if (!instance.op)
+              continue;
+            ++accepted;
+            use(instance, sample);
+          }
+  printf("tried %zu ops, of which %zu are valid\n", tried, accepted);
+  EXPECT_GT(accepted, 200u);
+}

@@ -1,0 +1,210 @@
+#include "op_instance.h"
+#include "ir/ParseGuard.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/StringExtras.h"
+#include <cmath>
+#include <map>
+#include <random>
+
+using namespace mlir;
+using namespace sluice::ir;
+
+namespace sluice::test {
+
+MLIRContext &getContext() {
+  static MLIRContext *context = [] {
+    auto *created = new MLIRContext;
+    created->loadDialect<SluiceDialect, arith::ArithDialect, math::MathDialect, vector::VectorDialect>();
+    return created;
+  }();
+  return *context;
+}
+
+/// The types in `(a, b)` or `a`.
+static std::vector<std::string> splitTypes(StringRef list) {
+  list = list.trim();
+  if (list.consume_front("("))
+    list = list.drop_back();
+  SmallVector<StringRef> parts;
+  list.split(parts, ", ", -1, /*KeepEmpty=*/false);
+  return std::vector<std::string>(parts.begin(), parts.end());
+}
+
+static std::string repeat(size_t count, const std::function<std::string(size_t)> &part) {
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < count; ++i)
+    parts.push_back(part(i));
+  return llvm::join(parts, ", ");
+}
+
+OpInstance::OpInstance(const std::string &text) {
+  auto [before, types] = StringRef(text).rsplit(" : (");
+  auto [operandList, resultList] = types.split(") -> ");
+  std::vector<std::string> operands = splitTypes(operandList), results = splitTypes(resultList);
+  std::string entryText =
+      "sluice.entry @test [" + repeat(operands.size(), [](size_t i) { return "\"i" + std::to_string(i) + "\""; }) +
+      "] -> [" + repeat(results.size(), [](size_t i) { return "\"o" + std::to_string(i) + "\""; }) + "] (" +
+      repeat(operands.size(), [&](size_t i) { return "%" + std::to_string(i) + ": " + operands[i]; }) +
+      ") {\n%r:" + std::to_string(results.size()) + " = " + text + "\nsluice.return " +
+      repeat(results.size(), [](size_t i) { return "%r#" + std::to_string(i); }) + " : " + llvm::join(results, ", ") +
+      "\n}";
+  llvm::Expected<OwningOpRef<ModuleOp>> parsed = parseModuleText(entryText, "test", getContext());
+  if (!parsed) {
+    error = llvm::toString(parsed.takeError());
+    return;
+  }
+  module = std::move(*parsed);
+  entry = *module->getBody()->getOps<EntryOp>().begin();
+  op = &entry.getBody().front().front();
+}
+
+std::vector<HostTensor> OpInstance::run(const std::vector<HostTensor> &operands) {
+  StateMap states;
+  SmallVector<HostTensor> results = *interpret(entry, operands, states, kRows);
+  return std::vector<HostTensor>(results.begin(), results.end());
+}
+
+HostTensor makeTensor(Value value, std::vector<double> data) {
+  HostTensor tensor(runtimeShape(value.getType(), kRows));
+  assert(tensor.data.size() == data.size() && "a test's operand has the wrong number of elements");
+  tensor.data = std::move(data);
+  return tensor;
+}
+
+std::vector<HostTensor> drawOperands(OpInstance &instance, const Sample &sample) {
+  std::mt19937_64 random(7);
+  std::vector<HostTensor> operands;
+  for (auto [operand, range] : llvm::zip_equal(instance.op->getOperands(), sample.ranges)) {
+    HostTensor tensor(runtimeShape(operand.getType(), kRows));
+    bool isInteger = isa<IntegerType>(cast<RankedTensorType>(operand.getType()).getElementType());
+    for (double &element : tensor.data) {
+      element = std::uniform_real_distribution<double>(range.first, range.second)(random);
+      element = isInteger ? std::floor(element) : element;
+    }
+    operands.push_back(tensor);
+  }
+  return operands;
+}
+
+static const std::map<std::string, std::vector<Sample>> &getOtherSamples() {
+  auto unary = [](const char *name) {
+    return Sample{std::string("\"sluice.") + name + "\"(%0) : (tensor<3x5xf64>) -> tensor<3x5xf64>", {{-2, 2}}};
+  };
+  auto logical = [](const char *name) {
+    return Sample{std::string("\"sluice.") + name + "\"(%0, %1) : (tensor<9xi1>, tensor<9xi1>) -> tensor<9xi1>",
+                  {{0, 2}, {0, 2}}};
+  };
+  auto compare = [](const char *predicate, const char *element) {
+    std::string type = std::string("tensor<20x") + element + ">";
+    return Sample{std::string("\"sluice.compare\"(%0, %1) {predicate = #sluice<predicate ") + predicate + ">} : (" +
+                      type + ", " + type + ") -> tensor<20xi1>",
+                  {{0, 4}, {0, 4}}};
+  };
+  auto maxPoolGrad = [](const std::string &attributes, const std::string &y, const std::string &x, double taps) {
+    return Sample{"\"sluice.max_pool2d_grad\"(%0, %1) {" + attributes + "} : (tensor<" + y + "xf64>, tensor<" + y +
+                      "xui8>) -> tensor<" + x + "xf64>",
+                  {{-2, 2}, {0, taps}}};
+  };
+  auto avgPoolGrad = [](const std::string &attributes, const std::string &y, const std::string &x) {
+    return Sample{"\"sluice.avg_pool2d_grad\"(%0) {" + attributes + "} : (tensor<" + y + "xf64>) -> tensor<" + x +
+                      "xf64>",
+                  {{-2, 2}}};
+  };
+  static const std::map<std::string, std::vector<Sample>> samples = {
+      {"sluice.sign", {unary("sign")}},
+      {"sluice.floor", {unary("floor")}},
+      {"sluice.ceil", {unary("ceil")}},
+      {"sluice.round", {unary("round")}},
+      {"sluice.stop_gradient", {unary("stop_gradient")}},
+      {"sluice.not", {{"\"sluice.not\"(%0) : (tensor<9xi1>) -> tensor<9xi1>", {{0, 2}}}}},
+      {"sluice.and", {logical("and")}},
+      {"sluice.or", {logical("or")}},
+      {"sluice.xor", {logical("xor")}},
+      {"sluice.isnan", {{"\"sluice.isnan\"(%0) : (tensor<3xf64>) -> tensor<3xi1>", {{-2, 2}}}}},
+      {"sluice.isinf", {{"\"sluice.isinf\"(%0) : (tensor<3xf64>) -> tensor<3xi1>", {{-2, 2}}}}},
+      {"sluice.compare",
+       {compare("eq", "i32"), compare("ne", "i64"), compare("lt", "ui8"), compare("le", "i32"), compare("gt", "f64"),
+        compare("ge", "i32")}},
+      {"sluice.div",
+       {{"\"sluice.div\"(%0, %1) : (tensor<40xi32>, tensor<40xi32>) -> tensor<40xi32>", {{-20, 20}, {-3, 3}}}}},
+      {"sluice.max",
+       {{"\"sluice.max\"(%0, %1) : (tensor<20xui8>, tensor<20xui8>) -> tensor<20xui8>", {{0, 256}, {0, 256}}}}},
+      {"sluice.cast",
+       {{"\"sluice.cast\"(%0) {to = i32} : (tensor<20xf64>) -> tensor<20xi32>", {{-4e9, 4e9}}},
+        {"\"sluice.cast\"(%0) {to = ui8} : (tensor<20xf64>) -> tensor<20xui8>", {{-100, 400}}},
+        {"\"sluice.cast\"(%0) {to = f64} : (tensor<20xui8>) -> tensor<20xf64>", {{0, 256}}},
+        {"\"sluice.cast\"(%0) {to = i64} : (tensor<20xi32>) -> tensor<20xi64>", {{-9, 9}}},
+        {"\"sluice.cast\"(%0) {to = ui8} : (tensor<20xi32>) -> tensor<20xui8>", {{-900, 900}}},
+        {"\"sluice.cast\"(%0) {to = i1} : (tensor<20xf64>) -> tensor<20xi1>", {{-1, 1}}},
+        {"\"sluice.cast\"(%0) {to = i32} : (tensor<20xi1>) -> tensor<20xi32>", {{0, 2}}}}},
+      {"sluice.full", {{"\"sluice.full\"() {value = 2.5 : f64, type = tensor<?x2xf64>} : () -> tensor<?x2xf64>", {}}}},
+      {"sluice.constant", {{"\"sluice.constant\"() {value = dense<-3> : tensor<4xi32>} : () -> tensor<4xi32>", {}}}},
+      {"sluice.count",
+       {{"\"sluice.count\"(%0) {axes = array<i64: 0, 2>, to = f64} : (tensor<?x4x5xf64>) -> tensor<f64>", {{0, 1}}}}},
+      {"sluice.one_hot",
+       {{"\"sluice.one_hot\"(%0) {classes = 4 : i64, to = f64} : (tensor<?xi32>) -> tensor<?x4xf64>", {{-1, 6}}}}},
+      {"sluice.argmax",
+       {{"\"sluice.argmax\"(%0) {axis = 1 : i64} : (tensor<?x9xi32>) -> tensor<?xi32>", {{0, 4}}},
+        {"\"sluice.argmax\"(%0) {axis = 0 : i64} : (tensor<?x9xf64>) -> tensor<9xi32>", {{-3, 0}}}}},
+      {"sluice.max_pool2d_grad",
+       {maxPoolGrad("size = array<i64: 4, 4>, kernel = array<i64: 2, 2>, stride = array<i64: 2, 2>, padding = "
+                    "array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>",
+                    "?x2x2x2", "?x2x4x4", 4),
+        maxPoolGrad("size = array<i64: 5, 5>, kernel = array<i64: 3, 3>, stride = array<i64: 2, 1>, padding = "
+                    "array<i64: 1, 1, 1, 0>, dilation = array<i64: 1, 1>",
+                    "2x1x3x4", "2x1x5x5", 9),
+        maxPoolGrad("size = array<i64: 4, 5>, kernel = array<i64: 2, 3>, stride = array<i64: 1, 2>, padding = "
+                    "array<i64: 1, 0, 1, 0>, dilation = array<i64: 2, 1>",
+                    "1x2x4x2", "1x2x4x5", 6),
+        maxPoolGrad("size = array<i64: 5, 5>, kernel = array<i64: 2, 2>, stride = array<i64: 3, 2>, padding = "
+                    "array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>",
+                    "1x1x2x3", "1x1x5x5", 4)}},
+      {"sluice.avg_pool2d_grad",
+       {avgPoolGrad("size = array<i64: 4, 4>, kernel = array<i64: 2, 2>, stride = array<i64: 2, 2>, padding = "
+                    "array<i64: 0, 0, 0, 0>",
+                    "?x2x2x2", "?x2x4x4"),
+        avgPoolGrad("size = array<i64: 5, 4>, kernel = array<i64: 3, 2>, stride = array<i64: 2, 1>, padding = "
+                    "array<i64: 1, 1, 1, 0>",
+                    "2x1x3x4", "2x1x5x4"),
+        avgPoolGrad("size = array<i64: 6, 5>, kernel = array<i64: 3, 3>, stride = array<i64: 2, 2>, padding = "
+                    "array<i64: 1, 0, 1, 1>, ceil_mode, count_include_pad",
+                    "1x2x4x3", "1x2x6x5")}},
+      {"sluice.uniform",
+       {{"\"sluice.uniform\"(%0) {stream = 0 : i64, a = -1.0 : f64, b = 2.0 : f64, type = tensor<3x5xf64>} : "
+         "(tensor<2xi32>) -> tensor<3x5xf64>",
+         {{-1e9, 1e9}}},
+        {"\"sluice.uniform\"(%0) {stream = 7 : i64, a = 0.0 : f64, b = 1.0 : f64, type = tensor<?x5xf64>} : "
+         "(tensor<2xi32>) -> tensor<?x5xf64>",
+         {{-1e9, 1e9}}}}},
+      {"sluice.normal",
+       {{"\"sluice.normal\"(%0) {stream = -3 : i64, a = 1.0 : f64, b = 2.0 : f64, type = tensor<20xf64>} : "
+         "(tensor<2xi32>) -> tensor<20xf64>",
+         {{-1e9, 1e9}}}}},
+      {"sluice.reduce_max",
+       {{"\"sluice.reduce_max\"(%0) {axes = array<i64: 0>} : (tensor<4x3xi32>) -> tensor<3xi32>", {{-9, 9}}}}},
+      {"sluice.reduce_min",
+       {{"\"sluice.reduce_min\"(%0) {axes = array<i64: 0>} : (tensor<4x3xui8>) -> tensor<3xui8>", {{0, 256}}}}},
+      {"sluice.relayout", {{"\"sluice.relayout\"(%0) : (tensor<2x3xf64>) -> tensor<2x3xf64>", {{-2, 2}}}}},
+      {"sluice.reshape",
+       {{"\"sluice.reshape\"(%0) {shape = array<i64: 6, 4, 1, 2>} : (tensor<2x1x3x8xf64>) -> tensor<6x4x1x2xf64>",
+         {{-2, 2}}},
+        {"\"sluice.reshape\"(%0) {shape = array<i64>} : (tensor<1x1xf64>) -> tensor<f64>", {{-2, 2}}},
+        {"\"sluice.reshape\"(%0) {shape = array<i64: -1, 4, 2>} : (tensor<?x8xf64>) -> tensor<?x4x2xf64>", {{-2, 2}}}}},
+  };
+  return samples;
+}
+
+std::vector<Sample> getSamples(const std::string &name) {
+  std::vector<Sample> samples;
+  if (auto *differentiable = OperationName(name, &getContext()).getInterface<DifferentiableOp>())
+    for (Sample &sample : differentiable->samples())
+      samples.push_back(sample);
+  auto others = getOtherSamples().find(name);
+  if (others != getOtherSamples().end())
+    samples.insert(samples.end(), others->second.begin(), others->second.end());
+  return samples;
+}
+
+} // namespace sluice::test

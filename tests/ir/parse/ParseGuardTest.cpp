@@ -1,0 +1,165 @@
+// Module files that are wrong in every way we know: each is refused with its place, and nothing crashes or hangs.
+#include "ir/ParseGuard.h"
+
+#include "ir/Dialect.h"
+#include <cstdio>
+#include <fstream>
+#include <gtest/gtest.h>
+
+using namespace sluice::ir;
+
+namespace {
+
+std::string repeat(const std::string &text, size_t times) {
+  std::string result;
+  result.reserve(text.size() * times);
+  for (size_t i = 0; i < times; ++i)
+    result += text;
+  return result;
+}
+
+/// What is wrong with `text`; empty if nothing is.
+std::string problem(const std::string &text) {
+  mlir::MLIRContext context;
+  auto module = parseModuleText(text, "m.mlir", context);
+  return module ? "" : llvm::toString(module.takeError());
+}
+
+/// The same from the scan alone, which alone keeps the parser's stack whole.
+std::string scanProblem(const std::string &text) { return llvm::toString(checkModuleText(text, "m.mlir")); }
+
+struct BadModule {
+  const char *name;
+  std::string text;
+  std::string message; // how the error begins
+};
+
+/// How GoogleTest names a case.
+void PrintTo(const BadModule &module, std::ostream *out) { *out << module.name; }
+
+class BadModuleTest : public testing::TestWithParam<BadModule> {};
+
+} // namespace
+
+TEST_P(BadModuleTest, IsRefusedWithItsPlace) {
+  std::string message = problem(GetParam().text);
+  EXPECT_EQ(message.substr(0, GetParam().message.size()), GetParam().message);
+}
+
+static const BadModule kBadModules[] = {
+    {"empty_brackets", "}", "m.mlir:1:1: error: "},
+    {"not_mlir",
+     "\x7f"
+     "ELF and more",
+     "m.mlir:1:1: error: "},
+    {"nul_byte", std::string("module {\n  \0}", 13), "m.mlir:2:3: error: a NUL byte: not a text file"},
+    {"bytecode", "ML\xefR\x06", "m.mlir:1:1: error: is MLIR bytecode"},
+    {"open_string", "module attributes {a = \"x", "m.mlir:1:24: error: this string has no end"},
+    {"open_region", "module {\n", "m.mlir:1:9: error: "},
+    {"deep_regions", repeat("module {\n", 3000) + repeat("}", 3000), "m.mlir:257:8: error: nested more than 256 deep"},
+    {"deep_arrays", "module attributes {a = " + repeat("[", 100000) + repeat("]", 100000) + "} {}",
+     "m.mlir:1:279: error: nested more than 256 deep"},
+    {"deep_types", "module attributes {a = " + repeat("tuple<", 100000) + repeat(">", 100000) + "} {}",
+     "m.mlir:1:1559: error: nested more than 256 deep"},
+    {"deep_after_arrow", "module attributes {a = " + repeat("() -> (", 5000) + "}", "m.mlir:1:"},
+    {"brackets_hidden_by_comparison",
+     "module attributes {a = affine_set<(d0) : (" + repeat("(", 9000) + "d0 >= 0)>} {}", "m.mlir:1:"},
+    {"long_negation", "module attributes {a = affine_map<(d0) -> (" + repeat("-", 100000) + "d0)>} {}",
+     "m.mlir:1:1068: error: an expression of more than 1024 operators"},
+    {"long_sum", "module attributes {a = affine_map<(d0) -> (d0" + repeat(" + d0", 100000) + ")>} {}",
+     "m.mlir:1:5167: error: an expression of more than 1024 operators"},
+    {"long_modulo", "module attributes {a = affine_map<(d0) -> (d0" + repeat(" mod 2", 100000) + ")>} {}",
+     "m.mlir:1:6194: error: an expression of more than 1024 operators"},
+    {"long_number", "module attributes {a = " + repeat("9", 1000000) + "} {}",
+     "m.mlir:1:24: error: a number of 1000000 characters"},
+    {"huge_dimension", "module attributes {a = tensor<9223372036854775808xf32>} {}",
+     "m.mlir:1:31: error: a dimension of 9223372036854775808 elements does not fit in 63 bits"},
+    {"huge_product", "module attributes {a = tensor<4294967296 x 4294967296x?xf32>} {}",
+     "m.mlir:1:31: error: a type of too many elements to address"},
+    {"huge_beside_zero", "module attributes {a = tensor<0x4294967296x4294967296xf32>} {}",
+     "m.mlir:1:31: error: a type of too many elements to address"},
+    {"huge_vector", "module attributes {a = vector<[4294967296]x4294967296xf32>} {}",
+     "m.mlir:1:31: error: a type of too many elements to address"},
+    {"huge_rank", "module attributes {a = tensor<" + repeat("1x", 100) + "f32>} {}",
+     "m.mlir:1:31: error: a type of more than 64 dimensions"},
+    {"huge_with_capacity",
+     "module attributes {sluice.capacity = 1048576 : i64} {\n"
+     "  sluice.graph [\"x\"] {\n  ^bb0(%x: tensor<?x1099511627776xf32>):\n  }\n}",
+     "m.mlir:"},
+    {"capacity_not_a_number", "module attributes {sluice.capacity = \"many\"} {}", "m.mlir:1:1: error: "},
+    {"capacity_negative", "module attributes {sluice.capacity = -1 : i64} {}", "m.mlir:1:1: error: "},
+    {"capacity_too_wide", "module attributes {sluice.capacity = 99999999999999999999 : i128} {}",
+     "m.mlir:1:1: error: "},
+    {"unknown_dialect", "module {\n  \"torch.conv\"() : () -> ()\n}", "m.mlir:2:15: error: "},
+    {"unknown_op", "module {\n  sluice.no_such_op\n}", "m.mlir:2:3: error: "},
+    {"self_reference", "module {\n  %0 = \"sluice.neg\"(%0) : (tensor<2xf32>) -> tensor<2xf32>\n}",
+     "m.mlir:2:8: error: 'sluice.neg' op uses a value before it is defined"},
+    {"reference_cycle",
+     "module {\n  %0 = \"sluice.neg\"(%1) : (tensor<2xf32>) -> tensor<2xf32>\n"
+     "  %1 = \"sluice.neg\"(%0) : (tensor<2xf32>) -> tensor<2xf32>\n}",
+     "m.mlir:2:8: error: 'sluice.neg' op uses a value before it is defined"},
+    {"cut_short", "module {\n  sluice.state parameter @w : tensor<2x", "m.mlir:2:"},
+};
+
+INSTANTIATE_TEST_SUITE_P(ParseGuard, BadModuleTest, testing::ValuesIn(kBadModules),
+                         [](const auto &info) { return std::string(info.param.name); });
+
+TEST(ParseGuard, DepthIsCountedThroughAliases) {
+  std::string text = "#a0 = [1]\n";
+  for (int i = 1; i < 100000; ++i)
+    text += "#a" + std::to_string(i) + " = [#a" + std::to_string(i - 1) + "]\n";
+
+  EXPECT_EQ(scanProblem(text), "m.mlir:129:10: error: nested more than 256 deep through the alias '#a127'");
+}
+
+TEST(ParseGuard, DepthOfAModuleIsNotTakenForItsAliases) {
+  std::string body = repeat("  \"x\"() {a = [[#dev]]} : () -> ()\n", 1000);
+
+  EXPECT_EQ(scanProblem("#dev = 1 : i32\nmodule {\n" + body + "}"), "");
+}
+
+TEST(ParseGuard, TextInStringsAndCommentsIsNotCounted) {
+  std::string many = repeat("[({<", 1000);
+
+  EXPECT_EQ(problem("// " + many + "\nmodule attributes {builtin.a = \"" + many +
+                    " \\\" tensor<99999999999999999999x>\"} {}"),
+            "");
+}
+
+TEST(ParseGuard, ComparisonsAndArrowsAreNotBrackets) {
+  std::string maps;
+  for (int i = 0; i < 400; ++i)
+    maps += "#s" + std::to_string(i) + " = affine_set<(d0) : (d0 >= 0, 8 - d0 >= 0)>\n#m" + std::to_string(i) +
+            " = affine_map<(d0) -> (d0 floordiv 8)>\n";
+
+  EXPECT_EQ(problem(maps + "module attributes {builtin.a = #s399, builtin.b = #m399} {}"), "");
+}
+
+TEST(ParseGuard, NestingUpToTheLimitParses) { EXPECT_EQ(problem(repeat("module {", 256) + repeat("}", 256)), ""); }
+
+TEST(ParseGuard, AFileThatIsNotThereIsNamed) {
+  mlir::MLIRContext context;
+  auto module = parseModuleFile("no/such.mlir", context);
+
+  ASSERT_FALSE(static_cast<bool>(module));
+  EXPECT_EQ(llvm::toString(module.takeError()), "no/such.mlir: No such file or directory");
+}
+
+TEST(ParseGuard, AFolderIsNotAModel) {
+  mlir::MLIRContext context;
+  auto module = parseModuleFile("/", context);
+
+  ASSERT_FALSE(static_cast<bool>(module));
+  EXPECT_EQ(llvm::toString(module.takeError()), "/: is a directory, not a model");
+}
+
+TEST(ParseGuard, AFileTooLargeIsNotRead) {
+  std::string path = testing::TempDir() + "large.mlir";
+  std::ofstream(path).seekp(static_cast<std::streamoff>(kMaxModelBytes)).write("}}", 2); // sparse
+  mlir::MLIRContext context;
+  auto module = parseModuleFile(path, context);
+  std::remove(path.c_str());
+
+  ASSERT_FALSE(static_cast<bool>(module));
+  EXPECT_EQ(llvm::toString(module.takeError()), path + ": has 1073741826 bytes; a model has at most 1073741824");
+}

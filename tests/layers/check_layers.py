@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Checks who includes whom: check_layers.py SOURCE_ROOT. Prints every include that crosses a layer; fails if there is one."""
+
+import os
+import re
+import sys
+
+# What each #include belongs to: the first pattern that matches. A quoted include that exists beside its file belongs
+# to that file's own layer.
+OWNERS = [
+    (r"(mlir|mlir-c|llvm|llvm-c|lld|clang)/", "llvm"),
+    (r"(oneapi/tbb|tbb)[/.]", "tbb"),
+    (r"zlib\.h$", "zlib"),
+    (r"CLI/", "cli11"),
+    (r"nlohmann/", "json"),
+    (r"fmt/", "fmt"),
+    (r"(gtest|gmock)/", "gtest"),
+    (r"sluice/runtime/", "runtime api"),
+    (r"sluice/backend/", "backend abi"),
+    (r"sluice/", "frontend api"),
+    (r"backends/(\w+)/(compiler|runtime)/", r"backend \1 \2"),
+    (r"(frontend|ir|passes|runtime|models|tests|tools)/", r"\1"),
+    (r"(sys|linux|arpa|netinet|bits|asm)/|[\w.]+$", "system"),
+]
+
+LIBRARIES = {"system", "tbb", "zlib", "cli11", "json", "fmt"}
+CONTRACTS = {"runtime api", "backend abi"}
+
+# Folder -> what its files may include beside their own layer; the first that matches.
+LAYERS = [
+    (r"runtime/include/", "runtime api", {"system"}),
+    (r"runtime/", "runtime", CONTRACTS | LIBRARIES - {"fmt"}),
+    (r"ir/", "ir", {"system", "llvm"}),
+    (r"passes/", "passes", {"system", "llvm", "ir", "json"} | CONTRACTS),
+    (r"backends/include/", "backend abi", {"system", "runtime api"}),
+    (r"backends/(\w+)/compiler/", r"backend \1 compiler", {"system", "llvm", "ir", "fmt", "json"} | CONTRACTS),
+    (r"backends/(\w+)/runtime/", r"backend \1 runtime", {"system", "tbb"} | CONTRACTS),
+    (r"frontend/include/", "frontend api", {"system"}),
+    (r"frontend/", "frontend", {"system", "llvm", "ir", "fmt", "json", "frontend api"}),
+    (r"models/", "models", {"system", "frontend api", "cli11"}),
+]
+UNCHECKED = re.compile(r"(tools|tests)/")  # where everything meets
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
+
+
+def layer_of(path):
+    for pattern, layer, allowed in LAYERS:
+        if match := re.match(pattern, path):
+            return match.expand(layer), allowed
+    return None, set()
+
+
+def owner_of(include, quoted, path, root):
+    if quoted and os.path.exists(os.path.join(root, os.path.dirname(path), include)):
+        return layer_of(os.path.join(os.path.dirname(path), include))[0]
+    for pattern, owner in OWNERS:
+        if match := re.match(pattern, include):
+            return match.expand(owner)
+    return f"unknown ({include.split('/')[0]})"
+
+
+def sources(root):
+    for folder in sorted({pattern.split("/")[0] for pattern, *_ in LAYERS}):
+        for directory, _, names in sorted(os.walk(os.path.join(root, folder))):
+            for name in sorted(names):
+                if name.endswith((".h", ".hpp", ".c", ".cpp", ".inc", ".td")):
+                    yield os.path.relpath(os.path.join(directory, name), root)
+
+
+def check(root):
+    problems, count = [], 0
+    for path in sources(root):
+        if UNCHECKED.match(path) or path.endswith(".td"):
+            continue
+        count += 1
+        layer, allowed = layer_of(path)
+        with open(os.path.join(root, path), encoding="utf-8") as source:
+            text = source.read()
+        if layer is None:
+            problems.append(f"{path}:1: belongs to no layer; see LAYERS in tests/layers/check_layers.py")
+            continue
+        for match in INCLUDE.finditer(text):
+            owner = owner_of(match[2], match[1] == '"', path, root)
+            if owner != layer and owner not in allowed:
+                line = text.count("\n", 0, match.start()) + 1
+                problems.append(f"{path}:{line}: {layer} may not include {match[2]} ({owner})")
+    return problems, count
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    problems, count = check(sys.argv[1])
+    print("\n".join(problems) if problems else f"{count} files keep their layers")
+    sys.exit(1 if problems else 0)
+
+
+if __name__ == "__main__":
+    main()

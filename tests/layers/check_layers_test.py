@@ -1,0 +1,64 @@
+"""Tests that the layer check finds each kind of crossing, and lets through what is allowed."""
+
+import os
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True  # nothing of a test lands among the sources
+from check_layers import check
+
+
+def problems(files):
+    with tempfile.TemporaryDirectory() as root:
+        for path, text in files.items():
+            os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+            with open(os.path.join(root, path), "w", encoding="utf-8") as out:
+                out.write(text)
+        return check(root)[0]
+
+
+FORBIDDEN = [
+    ("runtime/Plan.cpp", '#include "llvm/ADT/StringRef.h"'),
+    ("runtime/Plan.cpp", '#include "ir/Dialect.h"'),
+    ("runtime/include/sluice/runtime/a.h", "#include <nlohmann/json.hpp>"),
+    ("ir/Pool.cpp", '#include "passes/Passes.h"'),
+    ("passes/Fuse.cpp", '#include "backends/cpu/compiler/Codegen.h"'),
+    ("passes/Fuse.cpp", '#include "runtime/Plan.h"'),
+    ("backends/cpu/runtime/Pool.cpp", '#include "llvm/ADT/StringRef.h"'),
+    ("backends/cpu/compiler/A.cpp", '#include "backends/sim/compiler/B.h"'),
+    ("frontend/include/sluice/tensor.h", '#include "mlir/IR/Value.h"'),
+    ("frontend/Graph.cpp", '#include "passes/Passes.h"'),
+    ("models/lenet.cpp", '#include "ir/Dialect.h"'),
+    ("models/lenet.cpp", '#  include "llvm/Support/raw_ostream.h"'),
+    ("ir/A.cpp", "#include <boost/any.hpp>"),
+    ("backends/loose.cpp", "#include <vector>"),
+]
+ALLOWED = {
+    "runtime/Plan.cpp": '#include "Plan.h"\n#include <nlohmann/json.hpp>\n#include <sluice/runtime/artifact.h>\n',
+    "runtime/Plan.h": "#include <sys/mman.h>\n#include <tbb/task_arena.h>\n",
+    "ir/Pool.cpp": '#include "ir/Dialect.h"\n#include "mlir/IR/Value.h"\n',
+    "passes/Fuse.cpp": '#include "sluice/backend/compile.h"\n#include "ir/Dialect.h"\n',
+    "backends/cpu/compiler/deep/A.cpp": '#include "backends/cpu/compiler/Codegen.h"\n#include "llvm/ADT/StringRef.h"\n',
+    "frontend/Graph.cpp": '#include "ir/Dialect.h"\n#include <sluice/graph.h>\n#include "frontend/Graph.h"\n',
+    "models/lenet.cpp": "#include <sluice/sluice.h>\n#include <string>\n",
+    "tools/sluice.cpp": '#include "runtime/Plan.h"\n#include "llvm/ADT/StringRef.h"\n',
+}
+
+
+class LayerCheckTest(unittest.TestCase):
+    def test_each_crossing_is_found_alone(self):
+        for path, line in FORBIDDEN:
+            with self.subTest(path=path, line=line):
+                self.assertEqual(len(problems({path: f"// first\n{line}\n"})), 1)
+
+    def test_the_place_is_named(self):
+        found = problems({"ir/A.cpp": '#include <vector>\n#include "tools/B.h"\n'})
+        self.assertEqual(found, ["ir/A.cpp:2: ir may not include tools/B.h (tools)"])
+
+    def test_what_is_allowed_passes(self):
+        self.assertEqual(problems(ALLOWED), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,40 @@
+// RUN: sluice-opt %s --split-input-file --sluice-build-entry-points | FileCheck %s
+
+// Tests that a graph that minimizes gives all four entry points, and that training sets what it trains.
+// CHECK-LABEL: module @trained
+module @trained attributes {sluice.capacity = 4 : i64} {
+  sluice.state "parameter" @w : tensor<3x2xf32> = <"constant", 1.0 : f64>
+  sluice.state "hyper" @lr : tensor<f32> = <"constant", 0.1 : f64>
+  // CHECK: sluice.entry @train_step ["x", "label"] -> ["loss"]
+  // CHECK: %[[OLD:.+]] = sluice.get @w
+  // CHECK: %[[LOGITS:.+]] = sluice.matmul %{{.+}}, %[[OLD]]
+  // CHECK: sluice.softmax_cross_entropy %[[LOGITS]]
+  // CHECK: sluice.set @w, %{{.+}} : tensor<3x2xf32>
+  // CHECK: sluice.entry @eval_step ["x", "label"] -> ["loss"]
+  // CHECK-NOT: sluice.set
+  // CHECK: sluice.entry @predict ["x"] -> ["y"]
+  // CHECK-NOT: cross_entropy
+  // CHECK: sluice.entry @init ["key"] -> []
+  sluice.graph ["x", "label"] (%x: tensor<?x3xf32>, %label: tensor<?xi32>) {
+    %w = sluice.get @w : tensor<3x2xf32>
+    %y = sluice.matmul %x, %w : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<?x2xf32>
+    sluice.output "y", %y : tensor<?x2xf32>
+    %losses = sluice.softmax_cross_entropy %y, %label : (tensor<?x2xf32>, tensor<?xi32>) -> tensor<?xf32>
+    %loss = sluice.mean %losses {axes = array<i64: 0>} : (tensor<?xf32>) -> tensor<f32>
+    sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] : tensor<f32>
+  }
+}
+
+// -----
+
+// Tests that a graph without a loss is for prediction alone.
+// CHECK-LABEL: module @plain
+// CHECK-NOT: train_step
+// CHECK-NOT: eval_step
+// CHECK: sluice.entry @predict ["x"] -> ["y"]
+module @plain {
+  sluice.graph ["x"] (%x: tensor<2xf32>) {
+    %y = sluice.relu %x : (tensor<2xf32>) -> tensor<2xf32>
+    sluice.output "y", %y : tensor<2xf32>
+  }
+}

@@ -1,0 +1,19 @@
+// RUN: sluice-opt %s --sluice-build-entry-points --sluice-place-values --sluice-fuse-kernels | FileCheck %s --check-prefixes CHECK,FUSED
+// RUN: sluice-opt %s --sluice-build-entry-points --sluice-place-values --sluice-outline-kernels | FileCheck %s --check-prefixes CHECK,ALONE
+
+// Tests that elementwise consumers join the product that they follow, and that every op is alone when asked.
+// CHECK: sluice.entry @predict
+// FUSED: sluice.kernel
+// FUSED: sluice.matmul
+// FUSED-NEXT: sluice.relu
+// FUSED-NEXT: sluice.yield
+// FUSED-NOT: sluice.kernel
+// ALONE-COUNT-2: sluice.kernel
+// CHECK: sluice.return
+module attributes {sluice.capacity = 4 : i64} {
+  sluice.graph ["x", "w"] (%x: tensor<?x3xf32>, %w: tensor<3x2xf32>) {
+    %p = sluice.matmul %x, %w : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<?x2xf32>
+    %y = sluice.relu %p : (tensor<?x2xf32>) -> tensor<?x2xf32>
+    sluice.output "y", %y : tensor<?x2xf32>
+  }
+}

@@ -1,0 +1,16 @@
+// RUN: sluice-opt %s --sluice-build-entry-points --sluice-place-values | FileCheck %s
+
+// Tests that every value and the stored form of a state get a device, and that the logical type stays without.
+// CHECK: #[[CPU:.+]] = #sluice.at<device = "cpu">
+module attributes {sluice.capacity = 4 : i64} {
+  // CHECK: sluice.state "parameter" @w : tensor<3x2xf32> = {{.*}} physical tensor<3x2xf32, #[[CPU]]>
+  sluice.state "parameter" @w : tensor<3x2xf32> = <"constant", 1.0 : f64>
+  sluice.graph ["x"] (%x: tensor<?x3xf32>) {
+    // CHECK: sluice.entry @predict ["x"] -> ["y"] (%[[X:.+]]: tensor<?x3xf32, #[[CPU]]>)
+    // CHECK: %[[W:.+]] = sluice.get @w : tensor<3x2xf32, #[[CPU]]>
+    // CHECK: sluice.matmul %[[X]], %[[W]] {{.*}} -> tensor<?x2xf32, #[[CPU]]>
+    %w = sluice.get @w : tensor<3x2xf32>
+    %y = sluice.matmul %x, %w : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<?x2xf32>
+    sluice.output "y", %y : tensor<?x2xf32>
+  }
+}

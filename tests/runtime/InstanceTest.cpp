@@ -1,0 +1,191 @@
+#include "runtime/Instance.h"
+#include "LogisticRegression.h"
+#include "runtime/Status.h"
+#include "runtime/io/File.h"
+#include "sluice/runtime/api.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+
+using namespace sluice;
+using namespace sluice::runtime;
+
+namespace {
+
+const std::string &plan() {
+  static const std::string text = test::logisticRegressionPlan();
+  return text;
+}
+
+const sluice_artifact &artifact() {
+  static const sluice_artifact table = test::logisticRegression(plan());
+  return table;
+}
+
+template <typename T> std::span<const std::byte> bytes(const std::vector<T> &values) {
+  return std::as_bytes(std::span(values));
+}
+
+/// Made-up images and labels.
+struct Batch {
+  std::vector<uint8_t> images;
+  std::vector<int32_t> labels;
+
+  Batch(int64_t rows, uint32_t seed)
+      : images(static_cast<size_t>(rows * test::pixels)), labels(static_cast<size_t>(rows)) {
+    for (uint8_t &pixel : images)
+      pixel = static_cast<uint8_t>((seed = seed * 1664525 + 1013904223) >> 24);
+    for (int32_t &label : labels)
+      label = static_cast<int32_t>((seed = seed * 1664525 + 1013904223) >> 24) % test::classes;
+  }
+};
+
+void initialise(Instance &instance) {
+  const Entry &init = instance.entry("init");
+  instance.setInput(init.inputs[0], bytes(std::vector<int32_t>{0, 5}), 1);
+  instance.run(init, 1);
+}
+
+/// Every state after a few steps with changing numbers of rows.
+std::vector<Bytes> statesAfterTraining(int threads) {
+  Instance instance(artifact(), {threads, ""});
+  initialise(instance);
+  const Entry &step = instance.entry("train_step");
+  for (int i = 0; i < 20; ++i) {
+    int64_t rows = 1 + i * 7 % test::capacity;
+    Batch batch(rows, static_cast<uint32_t>(i));
+    instance.setInput(step.inputs[0], bytes(batch.images), rows);
+    instance.setInput(step.inputs[1], bytes(batch.labels), rows);
+    instance.run(step, rows);
+  }
+  std::vector<Bytes> states;
+  for (const State &state : instance.plan().states)
+    instance.getState(state, states.emplace_back(static_cast<size_t>(state.logicalBytes())));
+  return states;
+}
+
+ExitCode codeOf(const std::function<void()> &body) { return guarded(body).code; }
+
+} // namespace
+
+TEST(Instance, SameBitsOnAnyNumberOfThreads) {
+  std::vector<Bytes> one = statesAfterTraining(1);
+  EXPECT_EQ(one, statesAfterTraining(2));
+  EXPECT_EQ(one, statesAfterTraining(4));
+  EXPECT_EQ(one, statesAfterTraining(1));
+}
+
+TEST(Instance, StatesComeBackAsTheyWereSet) {
+  Instance instance(artifact(), {1, ""});
+  const State &weight = instance.state("fc.weight");
+  std::vector<float> values(7840), back(7840);
+  std::iota(values.begin(), values.end(), 1.0f);
+  instance.setState(weight, bytes(values));
+  instance.getState(weight, std::as_writable_bytes(std::span(back)));
+  EXPECT_EQ(back, values);
+  const float *physical = reinterpret_cast<const float *>(instance.address(weight));
+  EXPECT_EQ(physical[1], values[784]);    // class 1, pixel 0
+  EXPECT_EQ(physical[8], values[1]);      // class 0, pixel 1
+  EXPECT_EQ(physical[784 * 8 + 2], 0.0f); // class 10 does not exist
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(physical) % 64, 0u);
+}
+
+TEST(Instance, PaddingStaysZero) {
+  Instance instance(artifact(), {2, ""});
+  initialise(instance);
+  const float *physical = reinterpret_cast<const float *>(instance.address(instance.state("fc.weight")));
+  for (int pixel = 0; pixel < test::pixels; ++pixel)
+    for (int lane = 2; lane < 8; ++lane)
+      EXPECT_EQ(physical[(784 + pixel) * 8 + lane], 0.0f);
+}
+
+TEST(Instance, RowsAreIndependentOfTheirNeighbours) {
+  Instance instance(artifact(), {2, ""});
+  initialise(instance);
+  const Entry &predict = instance.entry("predict");
+  Batch batch(3, 9);
+  std::vector<float> three(30), one(10);
+  instance.setInput(predict.inputs[0], bytes(batch.images), 3);
+  instance.run(predict, 3);
+  instance.getOutput(predict.outputs[0], std::as_writable_bytes(std::span(three)), 3);
+  batch.images.erase(batch.images.begin(), batch.images.begin() + 2 * test::pixels);
+  instance.setInput(predict.inputs[0], bytes(batch.images), 1);
+  instance.run(predict, 1);
+  instance.getOutput(predict.outputs[0], std::as_writable_bytes(std::span(one)), 1);
+  EXPECT_EQ(std::vector<float>(three.begin() + 20, three.end()), one);
+}
+
+TEST(Instance, TimesEachLaunch) {
+  Instance instance(artifact(), {2, ""});
+  initialise(instance);
+  const Entry &step = instance.entry("train_step");
+  std::vector<double> times(3);
+  instance.run(step, 64, times);
+  EXPECT_GT(times[0], 0);
+  EXPECT_GT(times[1], 0);
+  EXPECT_GT(times[2], 0);
+}
+
+TEST(Instance, RefusesAbsurdCalls) {
+  Instance instance(artifact(), {1, ""});
+  const Entry &predict = instance.entry("predict");
+  EXPECT_EQ(codeOf([&] { instance.run(predict, 0); }), ExitCode::usage);
+  EXPECT_EQ(codeOf([&] { instance.run(predict, 65); }), ExitCode::usage);
+  EXPECT_EQ(codeOf([&] { instance.entry("fit"); }), ExitCode::usage);
+  EXPECT_EQ(codeOf([&] { instance.state("fc.wieght"); }), ExitCode::usage);
+  EXPECT_EQ(codeOf([&] { instance.setInput(predict.inputs[0], bytes(std::vector<uint8_t>(5)), 1); }),
+            ExitCode::invalid);
+  EXPECT_EQ(codeOf([&] { Instance(artifact(), {-1, ""}); }), ExitCode::usage);
+  EXPECT_EQ(codeOf([&] { Instance(artifact(), {1, "cuda:0"}); }), ExitCode::unsupported);
+}
+
+TEST(Api, TrainsAndPredicts) {
+  sluice_instance *model = nullptr;
+  sluice_instance_options options = {sizeof options, 2};
+  ASSERT_EQ(sluice_instance_create(&artifact(), &options, &model), 0) << sluice_last_error();
+  const int32_t key[2] = {0, 5};
+  ASSERT_EQ(sluice_instance_set_input(model, "init", "key", key, sizeof key, 1), 0) << sluice_last_error();
+  ASSERT_EQ(sluice_instance_run(model, "init", 1), 0) << sluice_last_error();
+  Batch batch(64, 1);
+  float first = 0, loss = 0;
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_EQ(sluice_instance_set_input(model, "train_step", "image", batch.images.data(), 64 * 784, 64), 0);
+    ASSERT_EQ(sluice_instance_set_input(model, "train_step", "label", batch.labels.data(), 256, 64), 0);
+    ASSERT_EQ(sluice_instance_run(model, "train_step", 64), 0);
+    ASSERT_EQ(sluice_instance_get_output(model, "train_step", "loss", &loss, 4, 64), 0);
+    first = i == 0 ? loss : first;
+  }
+  EXPECT_LT(loss, first);
+  int64_t steps = 0;
+  ASSERT_EQ(sluice_instance_get_state(model, "step", &steps, sizeof steps), 0);
+  EXPECT_EQ(steps, 10);
+  float rate = 0.25f;
+  EXPECT_EQ(sluice_instance_set_state(model, "lr", &rate, sizeof rate), 0);
+  sluice_instance_destroy(model);
+}
+
+TEST(Api, AnswersMisuseWithACode) {
+  sluice_instance *model = nullptr;
+  float value = 0;
+  EXPECT_EQ(sluice_instance_create(nullptr, nullptr, &model), SLUICE_USAGE);
+  EXPECT_EQ(sluice_instance_create(&artifact(), nullptr, nullptr), SLUICE_USAGE);
+  EXPECT_EQ(sluice_instance_run(nullptr, "init", 1), SLUICE_USAGE);
+  ASSERT_EQ(sluice_instance_create(&artifact(), nullptr, &model), SLUICE_OK);
+  EXPECT_EQ(sluice_instance_run(model, "fit", 1), SLUICE_USAGE);
+  EXPECT_NE(std::string(sluice_last_error()).find("train_step"), std::string::npos) << sluice_last_error();
+  EXPECT_EQ(sluice_instance_run(model, nullptr, 1), SLUICE_USAGE);
+  EXPECT_EQ(sluice_instance_set_state(model, "lr", nullptr, 4), SLUICE_USAGE);
+  EXPECT_EQ(sluice_instance_set_state(model, "lr", &value, 5), SLUICE_INVALID);
+  EXPECT_EQ(sluice_instance_get_state(model, "mass", &value, 4), SLUICE_USAGE);
+  EXPECT_EQ(sluice_instance_set_input(model, "predict", "image", &value, 4, -1), SLUICE_USAGE);
+  EXPECT_EQ(sluice_instance_set_input(model, "predict", "image", &value, 4, INT64_MAX), SLUICE_USAGE);
+  EXPECT_EQ(sluice_instance_get_output(model, "predict", "probabilities", &value, 4, 1), SLUICE_USAGE);
+  sluice_instance_destroy(model);
+  sluice_instance_destroy(nullptr);
+  const sluice_artifact *loaded = nullptr;
+  EXPECT_EQ(sluice_artifact_load("/no/such/file.so", &loaded), SLUICE_INVALID);
+  EXPECT_EQ(sluice_artifact_load("libz.so.1", &loaded), SLUICE_INVALID);
+  EXPECT_EQ(loaded, nullptr);
+}

@@ -1,0 +1,8 @@
+// The one symbol through which the runner finds the hand-made artifact.
+#include "LogisticRegression.h"
+
+extern "C" const sluice_artifact *sluice_artifact_query(void) {
+  static const std::string plan = sluice::test::logisticRegressionPlan();
+  static const sluice_artifact artifact = sluice::test::logisticRegression(plan);
+  return &artifact;
+}

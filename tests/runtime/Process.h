@@ -1,0 +1,39 @@
+// A child process: its output, its exit code, and a moment at which to signal it.
+#ifndef SLUICE_TESTS_RUNTIME_PROCESS_H
+#define SLUICE_TESTS_RUNTIME_PROCESS_H
+
+#include <functional>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace sluice::test {
+
+struct ProcessResult {
+  int code = -1; ///< exit code; 1000 + n if signal n ended it
+  std::string out, err;
+};
+
+class Process {
+public:
+  /// Starts a program; `prepare` runs in the child before it.
+  Process(const std::string &program, const std::vector<std::string> &arguments,
+          const std::function<void()> &prepare = {});
+  Process(const Process &) = delete;
+  Process &operator=(const Process &) = delete;
+
+  void signal(int number) const;
+  /// Waits for the end and gives everything that was printed.
+  ProcessResult wait();
+
+private:
+  pid_t child_;
+  int out_, err_;
+};
+
+ProcessResult run(const std::string &program, const std::vector<std::string> &arguments,
+                  const std::function<void()> &prepare = {});
+
+} // namespace sluice::test
+
+#endif

@@ -1,0 +1,119 @@
+"""Wrong command lines and wrong files: a clear message, the exit code that is promised, nothing half-written."""
+
+import os
+import resource
+import signal
+import subprocess
+
+from sluice_cli import BUILD, SMALL_MODEL, CliTest, main
+
+USAGE, INVALID = 2, 3
+
+# Arguments, exit code, part of the message.
+TABLE = [
+    ([], USAGE, "A subcommand is required"),
+    (["complie", "small.mlir"], USAGE, "there is no command 'complie'; did you mean 'compile'?"),
+    (["frobnicate"], USAGE, "there is no command 'frobnicate'"),
+    (["--verison"], USAGE, "there is no flag '--verison'; did you mean '--version'?"),
+    (["compile"], USAGE, "model is required"),
+    (["compile", "small.mlir", "--emitt=so"], USAGE, "there is no flag '--emitt'; did you mean '--emit'?"),
+    (["compile", "small.mlir", "--taget-cpu", "native"], USAGE, "did you mean '--target-cpu'?"),
+    (["compile", "small.mlir", "--frobnicate"], USAGE, "there is no flag '--frobnicate'"),
+    (["compile", "small.mlir", "--emit=elf"], USAGE, "'elf' is none of exe, so, obj, mlir"),
+    (["compile", "small.mlir", "--emit"], USAGE, "--emit"),
+    (["compile", "small.mlir", "extra.mlir"], USAGE, "extra.mlir"),
+    (["compile", "small.mlir", "-o"], USAGE, "--output"),
+    (["compile", "small.mlir", "-q", "-v"], USAGE, "excludes"),
+    (["compile", "small.mlir", "--batch", "0"], USAGE, "--batch"),
+    (["compile", "small.mlir", "--batch=-3"], USAGE, "--batch"),
+    (["compile", "small.mlir", "--batch", "many"], USAGE, "--batch"),
+    (["compile", "small.mlir", "--batch", "99999999999999999999"], USAGE, "--batch"),
+    (["compile", "small.mlir", "--dtype", "f16"], USAGE, "'f16' is not f64"),
+    (["compile", "small.mlir", "--target-cpu", "znver9"], USAGE, "there is no CPU 'znver9'; did you mean 'znver"),
+    (["compile", "small.mlir", "--compile-to", "fuse"], USAGE, "there is no phase 'fuse'; did you mean 'fused'?"),
+    (["compile", "small.mlir", "--compile-from", "lowered"], USAGE, "cannot be resumed from"),
+    (["compile", "small.mlir", "--compile-from", "fused", "--compile-to", "train"], USAGE, "comes before"),
+    (["compile", "small.mlir", "-o", "-"], USAGE, "only IR can be written to the standard output"),
+    (["show", "small.mlir", "--stage", "fusd"], USAGE, "did you mean 'fused'?"),
+    (["verify", "small.mlir", "--rows", "0"], USAGE, "--rows"),
+    (["verify", "small.mlir", "--seed", "x"], USAGE, "--seed"),
+    (["devices", "small.mlir"], USAGE, "small.mlir"),
+    (["compile", "absent.mlir"], INVALID, "absent.mlir: No such file or directory"),
+    (["compile", "."], INVALID, "is a directory"),
+    (["compile", "empty_graph.mlir", "-o", "out/x"], INVALID, "empty_graph.mlir"),
+    (["compile", "deep.mlir"], INVALID, "deep.mlir:1:"),
+    (["compile", "self.mlir"], INVALID, "uses a value before it is defined"),
+    (["compile", "huge.mlir"], INVALID, "too many elements"),
+    (["compile", "bytecode.mlir"], INVALID, "bytecode"),
+    (["compile", "cut.mlir"], INVALID, "cut.mlir:"),
+    (["compile", "shapes.mlir"], INVALID, "shapes.mlir:6:"),
+    (["compile", "planned.mlir"], INVALID, "a dump of phase 'planned' cannot be resumed from"),
+    (["compile", "small.mlir", "-o", "no/such/folder/small"], INVALID, "No such file or directory"),
+    (["compile", "small.mlir", "-o", "."], INVALID, "Is a directory"),
+    (["compile", "small.mlir", "--dump-ir", "small.mlir"], INVALID, "small.mlir"),
+    (["verify", "absent.mlir"], INVALID, "absent.mlir"),
+    (["show", "absent.mlir"], INVALID, "absent.mlir"),
+]
+
+
+class BadUsageTest(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.write("deep.mlir", "module {" * 5000 + "}" * 5000)
+        self.write("self.mlir", 'module { %0 = "sluice.neg"(%0) : (tensor<2xf32>) -> tensor<2xf32> }')
+        self.write("huge.mlir", SMALL_MODEL.replace("3x2x", "4611686018427387904x2x"))
+        self.write("cut.mlir", SMALL_MODEL[: len(SMALL_MODEL) // 2])
+        self.write("shapes.mlir", SMALL_MODEL.replace("(tensor<?x3xf32>, tensor<3x2", "(tensor<?x3xf32>, tensor<4x2"))
+        self.write("planned.mlir", SMALL_MODEL.replace('"small"}', '"small", sluice.phase = "planned"}'))
+        self.write("empty_graph.mlir", "module {")
+        with open(self.path("bytecode.mlir"), "wb") as out:
+            out.write(b"ML\xefR\x06")
+
+    def test_each_is_refused(self):
+        before = self.files()
+        for arguments, code, message in TABLE:
+            with self.subTest(" ".join(arguments)):
+                result = self.sluice(*arguments)
+                self.assertEqual(result.returncode, code, result.stderr)
+                self.assertIn(message, result.stderr)
+                self.assertEqual(result.stdout, "")
+                self.assertEqual(self.files(), before)
+
+    def test_an_error_is_json_too(self):
+        result = self.sluice("compile", "absent.mlir", "--json")
+        self.assertEqual(result.returncode, INVALID)
+        self.assertIn('"code":3', result.stdout)
+        self.assertIn("absent.mlir", result.stdout)
+
+    def test_a_closed_standard_output_is_an_error(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            result = subprocess.run(
+                [os.path.join(BUILD, "bin", "sluice"), "show", "small.mlir"],
+                cwd=self.folder, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+        self.assertEqual(result.returncode, INVALID, result.stderr)
+        self.assertIn("No space left on device", result.stderr)
+
+    def test_a_file_that_may_not_grow_leaves_nothing(self):
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+        before = self.files()
+        result = self.sluice("compile", "small.mlir", "-o", "small", preexec_fn=limit)
+        self.assertEqual(result.returncode, INVALID, result.stderr)
+        self.assertEqual(self.files(), before)
+
+    def test_a_full_disk_leaves_nothing(self):
+        script = f"mount -t tmpfs -o size=200k none {self.folder}/disk && cp small.mlir disk && cd disk && "
+        os.mkdir(self.path("disk"))
+        probe = self.run_program("unshare", "-rm", "sh", "-c", script + "true")
+        if probe.returncode != 0:
+            self.skipTest("no mount here: " + probe.stderr.strip())
+        result = self.run_program(
+            "unshare", "-rm", "sh", "-c", script + f"{BUILD}/bin/sluice compile small.mlir -o small; echo code $?; ls")
+        self.assertIn("No space left on device", result.stderr)
+        self.assertEqual(result.stdout, "code 3\nsmall.mlir\n")
+
+
+if __name__ == "__main__":
+    main()

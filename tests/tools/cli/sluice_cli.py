@@ -1,0 +1,50 @@
+"""Runs Sluice's programs in a folder of their own."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILD = os.path.abspath(sys.argv.pop(1))
+
+# A model that compiles in no time: y = relu(x w).
+SMALL_MODEL = """
+module @small attributes {sluice.capacity = 4 : i64, sluice.model = "small"} {
+  sluice.state "parameter" @w : tensor<3x2xf32> = <"constant", 1.0 : f64>
+  sluice.graph ["x"] (%x: tensor<?x3xf32>) {
+    %w = sluice.get @w : tensor<3x2xf32>
+    %p = sluice.matmul %x, %w : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<?x2xf32>
+    %y = sluice.relu %p : (tensor<?x2xf32>) -> tensor<?x2xf32>
+    sluice.output "y", %y : tensor<?x2xf32>
+  }
+}
+"""
+
+
+class CliTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.write("small.mlir", SMALL_MODEL)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as out:
+            out.write(text)
+
+    def run_program(self, *command, **options):
+        return subprocess.run(command, cwd=self.folder, text=True, capture_output=True, timeout=120, check=False, **options)
+
+    def sluice(self, *arguments, **options):
+        return self.run_program(os.path.join(BUILD, "bin", "sluice"), *arguments, **options)
+
+    def files(self):
+        return sorted(os.listdir(self.folder))
+
+
+def main():
+    unittest.main(verbosity=2)

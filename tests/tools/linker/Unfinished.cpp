@@ -1,0 +1,6 @@
+// Calls what nothing defines.
+extern "C" void sluiceNothingDefinesThis();
+extern "C" const void *sluice_artifact_query() {
+  sluiceNothingDefinesThis();
+  return nullptr;
+}

@@ -1,0 +1,168 @@
+#include "tools/compiler/Compiler.h"
+
+#include "ir/DiagnosticText.h"
+#include "ir/Dialect.h"
+#include "ir/ParseGuard.h"
+#include "passes/Pipeline.h"
+#include "tools/compiler/Backends.h"
+#include "tools/compiler/Diagnostics.h"
+#include "tools/compiler/Installation.h"
+#include "tools/compiler/Linker.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/TargetParser/X86TargetParser.h"
+#include <array>
+#include <chrono>
+
+using namespace mlir;
+
+namespace sluice::compiler {
+
+static constexpr std::array<llvm::StringLiteral, 3> kResumable = {"model", "train", "fused"};
+
+std::vector<llvm::StringRef> phaseNames() {
+  std::vector<llvm::StringRef> names = passes::phaseNames().vec();
+  names.emplace_back("executable");
+  return names;
+}
+
+static llvm::Error checkCpu(llvm::StringRef cpu) {
+  if (cpu == "native" || llvm::X86::parseArchX86(cpu, /*Only64Bit=*/true) != llvm::X86::CK_None)
+    return llvm::Error::success();
+  llvm::SmallVector<llvm::StringRef> known{"native"};
+  llvm::X86::fillValidCPUArchList(known, /*Only64Bit=*/true);
+  return makeError(ExitCode::Usage, "there is no CPU '" + cpu + "'" + didYouMean(cpu, known));
+}
+
+static llvm::Error checkPhase(llvm::StringRef phase) {
+  std::vector<llvm::StringRef> names = phaseNames();
+  if (phase.empty() || llvm::is_contained(names, phase))
+    return llvm::Error::success();
+  return makeError(ExitCode::Usage, "there is no phase '" + phase + "'" + didYouMean(phase, names) +
+                                        "; the phases are " + llvm::join(names, ", "));
+}
+
+/// The phase to resume after: the one asked for, or the one that the module says it is in.
+static llvm::Expected<std::string> startPhase(ModuleOp module, const CompileOptions &options) {
+  auto said = module->getAttrOfType<StringAttr>(ir::kPhaseAttr);
+  std::string phase = !options.compileFrom.empty() ? options.compileFrom : said ? said.str() : "model";
+  if (llvm::Error error = checkPhase(phase))
+    return error;
+  if (!llvm::is_contained(kResumable, phase))
+    return makeError(options.compileFrom.empty() ? ExitCode::Invalid : ExitCode::Usage,
+                     "a dump of phase '" + phase + "' cannot be resumed from; those of " +
+                         llvm::join(kResumable, ", ") + " can");
+  std::vector<llvm::StringRef> names = phaseNames();
+  if (!options.compileTo.empty() && llvm::find(names, phase) > llvm::find(names, options.compileTo))
+    return makeError(ExitCode::Usage,
+                     "phase '" + options.compileTo + "' comes before '" + phase + "', which the model is in");
+  return phase;
+}
+
+llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &options) {
+  if (llvm::Error error = checkCpu(options.cpu))
+    return error;
+  if (llvm::Error error = checkPhase(options.compileTo))
+    return error;
+  auto from = startPhase(module, options);
+  if (!from)
+    return from.takeError();
+  auto backend = findBackend("cpu");
+  if (!backend)
+    return backend.takeError();
+
+  Compiled compiled;
+  passes::PipelineOptions pipeline;
+  pipeline.backend = *backend;
+  pipeline.compileFrom = *from;
+  if (!options.compileTo.empty() && options.compileTo != "executable")
+    pipeline.compileTo = options.compileTo;
+  pipeline.dumpIrDir = options.dumpIrDir;
+  pipeline.cpu = options.cpu;
+  pipeline.capacity = options.capacity;
+  pipeline.fuse = options.fuse;
+  pipeline.reuseMemory = options.reuseMemory;
+  pipeline.promoteF64 = options.promoteF64;
+  pipeline.progress = [&](llvm::StringRef phase, double seconds) { compiled.phases.push_back({phase.str(), seconds}); };
+
+  ir::DiagnosticText diagnostics(module.getContext());
+  FailureOr<passes::Lowered> lowered = passes::runPipeline(module, pipeline);
+  compiled.warnings = diagnostics.warnings();
+  if (failed(lowered)) {
+    if (diagnostics.errors().empty())
+      return makeError(ExitCode::Internal, "the compiler failed without saying why");
+    return makeError(diagnostics.hasUnsupported() ? ExitCode::Unsupported : ExitCode::Invalid,
+                     llvm::StringRef(diagnostics.errors()).rtrim());
+  }
+  compiled.objects = std::move(lowered->objects);
+  compiled.plan = std::move(lowered->plan.json);
+  return compiled;
+}
+
+static std::string printModule(ModuleOp module, bool locations) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  OpPrintingFlags flags;
+  flags.enableDebugInfo(locations);
+  module->print(out, flags);
+  out << '\n';
+  return text;
+}
+
+static std::string defaultOutput(llvm::StringRef input, Emit emit) {
+  if (emit == Emit::Mlir)
+    return "-";
+  llvm::SmallString<128> name(llvm::sys::path::filename(input));
+  llvm::sys::path::replace_extension(name, emit == Emit::SharedLibrary ? "so" : emit == Emit::Object ? "o" : "");
+  if (name == llvm::sys::path::filename(input))
+    name += ".out"; // never over the model itself
+  return name.str().str();
+}
+
+static llvm::Error writeOutput(ModuleOp module, const Compiled &compiled, Emit emit, bool locations) {
+  if (emit != Emit::Mlir)
+    return linkArtifact(compiled.objects, compiled.output,
+                        emit == Emit::Executable      ? LinkOutput::Executable
+                        : emit == Emit::SharedLibrary ? LinkOutput::SharedLibrary
+                                                      : LinkOutput::Object);
+  if (compiled.output != "-")
+    return writeWhole(printModule(module, locations), compiled.output);
+  llvm::outs() << printModule(module, locations);
+  llvm::outs().flush();
+  if (!llvm::outs().has_error())
+    return llvm::Error::success();
+  std::error_code error = llvm::outs().error();
+  llvm::outs().clear_error();
+  return makeError(ExitCode::Invalid, "the standard output: " + error.message());
+}
+
+llvm::Expected<Compiled> compileFile(llvm::StringRef path, const CompileOptions &options) {
+  bool stops = !options.compileTo.empty() && options.compileTo != "executable";
+  Emit emit = stops ? Emit::Mlir : options.emit;
+  std::string output = options.output.empty() ? defaultOutput(path, emit) : options.output;
+  if (output == "-" && emit != Emit::Mlir)
+    return makeError(ExitCode::Usage, "only IR can be written to the standard output");
+
+  MLIRContext context;
+  auto module = ir::parseModuleFile(path, context);
+  if (!module)
+    return withCode(ExitCode::Invalid, module.takeError());
+  if (std::string data = findDataFolder(); emit == Emit::Executable && !data.empty())
+    (*module)->getOperation()->setAttr(ir::kDataAttr, StringAttr::get(&context, data));
+  auto compiled = compileModule(**module, options);
+  if (!compiled)
+    return compiled.takeError();
+
+  auto start = std::chrono::steady_clock::now();
+  compiled->output = output;
+  if (llvm::Error error = writeOutput(**module, *compiled, emit, options.printLocations))
+    return error;
+  std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  if (emit != Emit::Mlir)
+    compiled->phases.push_back({"executable", took.count()});
+  return compiled;
+}
+
+} // namespace sluice::compiler

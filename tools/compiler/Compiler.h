@@ -1,0 +1,50 @@
+// The compiler as a library: from a model to an executable, a library, an object, or the IR of a phase.
+#pragma once
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/Error.h"
+#include <string>
+#include <vector>
+
+namespace sluice::compiler {
+
+enum class Emit { Executable, SharedLibrary, Object, Mlir };
+
+struct CompileOptions {
+  Emit emit = Emit::Executable;
+  std::string output;         // empty: the input's name with the ending of what is emitted; "-": the standard output
+  std::string compileFrom;    // the phase that the input is in; empty: what the input says
+  std::string compileTo;      // the last phase; empty: all of them. Before the last one the output is IR
+  std::string dumpIrDir;      // empty: no dumps
+  std::string cpu = "native"; // whose instructions the code may use
+  int64_t capacity = 0;       // rows of the batch; 0: what the model says
+  bool fuse = true;
+  bool reuseMemory = true;
+  bool promoteF64 = false;
+  bool printLocations = true; // in IR that is written
+};
+
+struct PhaseTime {
+  std::string phase;
+  double seconds;
+};
+
+/// What came out of the pipeline.
+struct Compiled {
+  std::vector<std::string> objects; // empty if it stopped before the last phase
+  std::string plan;                 // JSON, see runtime/PLAN.md
+  std::string warnings;
+  std::vector<PhaseTime> phases; // linking is the last, as `executable`
+  std::string output;            // the file that was written, or empty
+};
+
+/// The phases that can be stopped at, in order; `executable` is the last.
+std::vector<llvm::StringRef> phaseNames();
+
+/// Runs the pipeline on the module in place.
+llvm::Expected<Compiled> compileModule(mlir::ModuleOp module, const CompileOptions &options);
+
+/// Reads a model, compiles it and writes the output: all that `sluice compile` does but talk.
+llvm::Expected<Compiled> compileFile(llvm::StringRef path, const CompileOptions &options);
+
+} // namespace sluice::compiler

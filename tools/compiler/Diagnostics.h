@@ -1,0 +1,54 @@
+// Errors at the tools' edge: what kind of failure it was decides the exit code.
+#pragma once
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <string>
+
+namespace sluice::compiler {
+
+/// Exit codes of every tool and executable.
+enum class ExitCode {
+  Fine = 0,
+  Mismatch = 1,    // a comparison failed
+  Usage = 2,       // an unknown flag or name, an absurd value
+  Invalid = 3,     // input or output that is invalid, missing or full
+  Unsupported = 4, // an op or device that is not there
+  Exhausted = 5,   // out of memory
+  Internal = 70    // our own error
+};
+
+/// An error that knows its exit code.
+class ToolError : public llvm::ErrorInfo<ToolError> {
+public:
+  static char ID;
+  ToolError(ExitCode code, std::string message) : code(code), text(std::move(message)) {}
+  void log(llvm::raw_ostream &out) const override { out << text; }
+  std::error_code convertToErrorCode() const override { return llvm::inconvertibleErrorCode(); }
+  ExitCode exitCode() const { return code; }
+
+private:
+  ExitCode code;
+  std::string text;
+};
+
+llvm::Error makeError(ExitCode code, const llvm::Twine &message);
+
+/// The same error with a code, for errors of libraries that know none.
+llvm::Error withCode(ExitCode code, llvm::Error error);
+
+/// Takes the error apart: its code (Internal if it has none) and text.
+struct Failure {
+  ExitCode code;
+  std::string text;
+};
+Failure takeFailure(llvm::Error error);
+
+/// The known word nearest to a wrong one, by edit distance; empty if none is near.
+llvm::StringRef nearest(llvm::StringRef wrong, llvm::ArrayRef<llvm::StringRef> known);
+
+/// "; did you mean 'x'?", or nothing.
+std::string didYouMean(llvm::StringRef wrong, llvm::ArrayRef<llvm::StringRef> known);
+
+} // namespace sluice::compiler

@@ -1,0 +1,242 @@
+#include "tools/compiler/Linker.h"
+
+#include "lld/Common/Driver.h"
+#include "tools/compiler/Diagnostics.h"
+#include "tools/compiler/Installation.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Signals.h"
+#include "llvm/Support/raw_ostream.h"
+#include <deque>
+#include <fcntl.h>
+#include <mutex>
+#include <sys/mman.h>
+#include <thread>
+#include <unistd.h>
+
+LLD_HAS_DRIVER(elf)
+
+namespace fs = llvm::sys::fs;
+
+namespace sluice::compiler {
+
+namespace {
+/// A file that exists in memory only; its path is good while it lives.
+class MemoryFile {
+public:
+  explicit MemoryFile(llvm::StringRef contents) : descriptor(memfd_create("sluice-object", MFD_CLOEXEC)) {
+    if (descriptor < 0) {
+      error = std::error_code(errno, std::generic_category());
+      return;
+    }
+    llvm::raw_fd_ostream out(descriptor, /*shouldClose=*/false);
+    out << contents;
+    out.flush();
+    if (out.has_error()) {
+      error = out.error();
+      out.clear_error();
+    }
+  }
+  ~MemoryFile() {
+    if (descriptor >= 0)
+      close(descriptor);
+  }
+  MemoryFile(const MemoryFile &) = delete;
+  MemoryFile &operator=(const MemoryFile &) = delete;
+  std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor); }
+
+  std::error_code error; // why there is no such file, if there is none
+
+private:
+  int descriptor;
+};
+
+/// A path that can be written to, with the other end in memory: a full disk cannot fail lld, which maps its output and
+/// would die of SIGBUS.
+class MemoryOutput {
+public:
+  MemoryOutput() {
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+      error = std::error_code(errno, std::generic_category());
+      return;
+    }
+    reader = std::thread([this] {
+      char buffer[65536];
+      ssize_t count;
+      while ((count = read(ends[0], buffer, sizeof buffer)) > 0 || (count < 0 && errno == EINTR))
+        if (count > 0)
+          contents.append(buffer, size_t(count));
+    });
+  }
+  ~MemoryOutput() { finish(); }
+  MemoryOutput(const MemoryOutput &) = delete;
+  MemoryOutput &operator=(const MemoryOutput &) = delete;
+
+  std::string path() const { return "/proc/self/fd/" + std::to_string(ends[1]); }
+  /// What was written. Nothing can be written afterwards.
+  const std::string &finish() {
+    if (reader.joinable()) {
+      close(ends[1]);
+      reader.join();
+      close(ends[0]);
+    }
+    return contents;
+  }
+
+  std::error_code error; // why there is no such output, if there is none
+
+private:
+  int ends[2] = {-1, -1};
+  std::thread reader;
+  std::string contents;
+};
+
+/// A name beside `output`, removed unless it became `output`.
+class PendingFile {
+public:
+  static llvm::Expected<PendingFile> create(llvm::StringRef output, unsigned mode) {
+    PendingFile file;
+    file.output = output.str();
+    int descriptor;
+    std::error_code error = fs::createUniqueFile(output + ".%%%%%%%%", descriptor, file.name, fs::OF_None, mode);
+    if (error)
+      return makeError(ExitCode::Invalid, output + ": " + error.message());
+    close(descriptor);
+    llvm::sys::RemoveFileOnSignal(file.name);
+    return file;
+  }
+  PendingFile(PendingFile &&other) noexcept : output(std::move(other.output)), name(std::move(other.name)) {
+    other.name.clear();
+  }
+  ~PendingFile() {
+    if (name.empty())
+      return;
+    fs::remove(name);
+    llvm::sys::DontRemoveFileOnSignal(name);
+  }
+  llvm::StringRef path() const { return name; }
+  llvm::Error keep() {
+    if (std::error_code error = fs::rename(name, output))
+      return makeError(ExitCode::Invalid, output + ": " + error.message());
+    llvm::sys::DontRemoveFileOnSignal(name);
+    name.clear();
+    return llvm::Error::success();
+  }
+
+private:
+  PendingFile() = default;
+  std::string output;
+  llvm::SmallString<128> name;
+};
+} // namespace
+
+static llvm::Error appendSharedLibraries(std::vector<std::string> &arguments, llvm::ArrayRef<const char *> sonames) {
+  for (const char *soname : sonames) {
+    auto library = findSystemLibrary(soname);
+    if (!library)
+      return library.takeError();
+    arguments.push_back(*library);
+  }
+  return llvm::Error::success();
+}
+
+/// The command line that a compiler's driver would give, with the start-up objects that were copied when Sluice was
+/// built.
+static llvm::Expected<std::vector<std::string>> makeArguments(llvm::ArrayRef<std::string> objects,
+                                                              llvm::StringRef output, LinkOutput kind) {
+  std::vector<std::string> arguments = {"ld.lld", "-o", output.str(), "--build-id=none"};
+  auto add = [&](llvm::ArrayRef<std::string> more) { arguments.insert(arguments.end(), more.begin(), more.end()); };
+  if (kind == LinkOutput::Object) {
+    add({"-r"});
+    add(objects);
+    return arguments;
+  }
+
+  add({"--eh-frame-hdr", "--as-needed", "--hash-style=gnu", "--gc-sections", "--strip-all", "-z", "relro", "-z", "now",
+       "--export-dynamic-symbol=sluice_artifact_query"});
+  if (kind == LinkOutput::SharedLibrary) {
+    add({"-shared", "-z", "defs"});
+    add(objects);
+    if (llvm::Error error = appendSharedLibraries(arguments, {"libm.so.6", "libc.so.6"}))
+      return error;
+    return arguments;
+  }
+
+  auto folder = findLinkFolder();
+  if (!folder)
+    return folder.takeError();
+  auto file = [&](const char *name) { return *folder + "/" + name; };
+  add({"-pie", "-dynamic-linker", "/lib64/ld-linux-x86-64.so.2", file("Scrt1.o"), file("crti.o"), file("crtbeginS.o")});
+  add(objects);
+  add({file("libsluice_runner.a"), file("libsluice_runtime.a")});
+  if (llvm::Error error = appendSharedLibraries(
+          arguments, {"libtbb.so.12", "libz.so.1", "libstdc++.so.6", "libm.so.6", "libgcc_s.so.1", "libc.so.6"}))
+    return error;
+  add({file("libc_nonshared.a"), "/lib64/ld-linux-x86-64.so.2", file("libgcc.a"), file("crtendS.o"), file("crtn.o")});
+  return arguments;
+}
+
+/// Runs lld. It keeps its state in globals, so one call at a time; after a crash inside it none can follow.
+static llvm::Error runLinker(llvm::ArrayRef<std::string> arguments) {
+  static std::mutex mutex;
+  static bool usable = true;
+  std::lock_guard lock(mutex);
+  if (!usable)
+    return makeError(ExitCode::Internal, "the linker crashed before and cannot run again in this process");
+
+  std::vector<const char *> pointers;
+  for (const std::string &argument : arguments)
+    pointers.push_back(argument.c_str());
+  std::string text;
+  llvm::raw_string_ostream log(text);
+  lld::Result result = lld::lldMain(pointers, log, log, {{lld::Gnu, &lld::elf::link}});
+  usable = result.canRunAgain;
+  if (result.retCode == 0)
+    return llvm::Error::success();
+  llvm::StringRef message = llvm::StringRef(log.str()).rtrim();
+  bool environment = message.contains("cannot open") || message.contains("failed to ") || message.contains("No space");
+  return makeError(environment ? ExitCode::Invalid : ExitCode::Internal, "linking failed: " + message);
+}
+
+llvm::Error linkArtifact(llvm::ArrayRef<std::string> objects, llvm::StringRef output, LinkOutput kind) {
+  std::deque<MemoryFile> inputs;
+  std::vector<std::string> inputPaths;
+  for (const std::string &object : objects) {
+    const MemoryFile &input = inputs.emplace_back(object);
+    if (input.error)
+      return makeError(input.error == std::errc::not_enough_memory ? ExitCode::Exhausted : ExitCode::Invalid,
+                       "an object of " + llvm::Twine(object.size()) + " bytes in memory: " + input.error.message());
+    inputPaths.push_back(input.path());
+  }
+  MemoryOutput linked;
+  if (linked.error)
+    return makeError(ExitCode::Exhausted, "a pipe: " + linked.error.message());
+  auto arguments = makeArguments(inputPaths, linked.path(), kind);
+  if (!arguments)
+    return arguments.takeError();
+  if (llvm::Error error = runLinker(*arguments))
+    return error;
+  return writeWhole(linked.finish(), output, kind != LinkOutput::Object);
+}
+
+llvm::Error writeWhole(llvm::StringRef contents, llvm::StringRef output, bool executable) {
+  if (fs::is_directory(output))
+    return makeError(ExitCode::Invalid, output + ": " + std::make_error_code(std::errc::is_a_directory).message());
+  auto pending = PendingFile::create(output, fs::all_read | fs::all_write | (executable ? fs::all_exe : 0));
+  if (!pending)
+    return pending.takeError();
+  std::error_code error;
+  llvm::raw_fd_ostream out(pending->path(), error);
+  if (!error) {
+    out << contents;
+    out.close();
+    error = out.error();
+    out.clear_error();
+  }
+  if (error)
+    return makeError(ExitCode::Invalid, output + ": " + error.message());
+  return pending->keep();
+}
+
+} // namespace sluice::compiler

@@ -1,0 +1,34 @@
+// Compares what a compiled model computes with the reference interpreter, kernel by kernel.
+#pragma once
+
+#include "tools/compiler/Compiler.h"
+#include <optional>
+
+namespace sluice::compiler {
+
+struct VerifyOptions {
+  CompileOptions compile; // its memory plan is replaced by one that keeps every value
+  int64_t rows = 4;       // of the batch, at most the capacity
+  uint64_t seed = 0;      // of the inputs and of `init`
+};
+
+/// A kernel's result that is not what the reference gives.
+struct Difference {
+  std::string entry, kernel, place;
+  std::vector<std::string> ops; // of the kernel
+  unsigned result = 0;          // its number among the kernel's
+  std::vector<int64_t> index;   // of the element that differs most
+  double actual = 0, expected = 0;
+  double error = 0, tolerance = 0; // relative to the result's largest value
+};
+
+struct Verification {
+  std::vector<std::string> entries;
+  int64_t kernels = 0; // that were compared
+  double largestError = 0;
+  std::optional<Difference> first; // in the order of execution
+};
+
+llvm::Expected<Verification> verifyFile(llvm::StringRef path, const VerifyOptions &options);
+
+} // namespace sluice::compiler

@@ -1,0 +1,53 @@
+// sluice compile
+#include "tools/sluice/Commands.h"
+#include "tools/sluice/Flags.h"
+#include "tools/sluice/Summary.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace sluice::compiler;
+
+namespace sluice::tool {
+
+static const char kExamples[] = R"(Examples:
+  sluice compile lenet.mlir -o lenet                    an executable: try ./lenet --help
+  sluice compile lenet.mlir --emit=so                   a library, for sluice/runtime/api.h
+  sluice compile lenet.mlir --dump-ir dump              a file a phase, numbered
+  sluice compile dump/06-fused.mlir --compile-from=fused -o lenet)";
+
+static llvm::Error compile(const std::string &model, const CompileOptions &options, const Talk &talk) {
+  if (talk.verbose)
+    llvm::errs() << "compiling " << model << '\n';
+  auto compiled = compileFile(model, options);
+  if (!compiled)
+    return compiled.takeError();
+  if (!talk.quiet)
+    llvm::errs() << compiled->warnings;
+  if (talk.verbose)
+    printPhases(llvm::errs(), *compiled);
+  if (compiled->objects.empty() || compiled->output == "-")
+    return llvm::Error::success();
+  if (talk.json)
+    printSummaryAsJson(llvm::outs(), *compiled);
+  else if (!talk.quiet)
+    printSummary(llvm::outs(), *compiled);
+  return llvm::Error::success();
+}
+
+Command addCompile(CLI::App &app) {
+  CLI::App *command = app.add_subcommand("compile", "Compile a model to an executable");
+  command->footer(kExamples);
+  auto model = std::make_shared<std::string>();
+  auto options = std::make_shared<CompileOptions>();
+  addModel(*command, *model);
+  command->add_option("-o,--output", options->output, "Where to write; `-` for IR on stdout")->type_name("FILE");
+  addEmit(*command, options->emit);
+  command->add_option("--compile-to", options->compileTo, "Stop after this phase, and write its IR")
+      ->type_name("PHASE");
+  command->add_option("--compile-from", options->compileFrom, "The phase that the input is a dump of")
+      ->type_name("PHASE");
+  command->add_option("--dump-ir", options->dumpIrDir, "Write the IR of each phase into this folder")->type_name("DIR");
+  addCodeFlags(*command, *options);
+  return {command, [=](const Talk &talk) { return compile(*model, *options, talk); }};
+}
+
+} // namespace sluice::tool

@@ -1,0 +1,40 @@
+#include "tools/sluice/Flags.h"
+
+#include <cstdint>
+#include <map>
+
+namespace sluice::tool {
+
+void addModel(CLI::App &command, std::string &model) {
+  command.add_option("model", model, "The model, as a model program writes it")->required()->type_name("MODEL.mlir");
+}
+
+void addEmit(CLI::App &command, compiler::Emit &emit) {
+  static const std::map<std::string, compiler::Emit> kinds = {{"exe", compiler::Emit::Executable},
+                                                              {"so", compiler::Emit::SharedLibrary},
+                                                              {"obj", compiler::Emit::Object},
+                                                              {"mlir", compiler::Emit::Mlir}};
+  command
+      .add_option_function<std::string>(
+          "--emit", [&emit](const std::string &kind) { emit = kinds.at(kind); }, "exe, so, obj or mlir")
+      ->type_name("KIND")
+      ->check([](const std::string &kind) {
+        return kinds.contains(kind) ? "" : "'" + kind + "' is none of exe, so, obj, mlir";
+      });
+}
+
+void addCodeFlags(CLI::App &command, compiler::CompileOptions &options) {
+  command.add_option("--target-cpu", options.cpu, "Whose instructions to use; native: this machine's")
+      ->type_name("CPU");
+  command.add_option("--batch", options.capacity, "The most rows of one call, instead of the model's")
+      ->type_name("ROWS")
+      ->check(CLI::Range(int64_t(1), int64_t(INT32_MAX)));
+  command
+      .add_option_function<std::string>(
+          "--dtype", [&options](const std::string &) { options.promoteF64 = true; }, "f64: compute f32 in double")
+      ->type_name("f64")
+      ->check([](const std::string &dtype) { return dtype == "f64" ? "" : "'" + dtype + "' is not f64"; });
+  command.add_flag("--no-fuse", [&options](int64_t) { options.fuse = false; }, "Give every op a kernel of its own");
+}
+
+} // namespace sluice::tool

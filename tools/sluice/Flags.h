@@ -1,0 +1,17 @@
+// Flags that several commands share.
+#pragma once
+
+#include "tools/compiler/Compiler.h"
+#include <CLI/CLI.hpp>
+
+namespace sluice::tool {
+
+/// The model to read, a required argument.
+void addModel(CLI::App &command, std::string &model);
+
+void addEmit(CLI::App &command, compiler::Emit &emit);
+
+/// --target-cpu, --batch, --dtype, --no-fuse
+void addCodeFlags(CLI::App &command, compiler::CompileOptions &options);
+
+} // namespace sluice::tool

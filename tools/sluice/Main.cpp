@@ -1,0 +1,72 @@
+// `sluice`: compiles models, and shows and checks what it does.
+#include "tools/compiler/Diagnostics.h"
+#include "tools/sluice/CommandLine.h"
+#include "tools/sluice/Reproducer.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+#include <new>
+#include <unistd.h>
+
+using namespace sluice::tool;
+using sluice::compiler::ExitCode;
+using sluice::compiler::Failure;
+
+static const char kExamples[] = R"(Examples:
+  sluice compile lenet.mlir -o lenet         an executable that trains and predicts
+  sluice show lenet.mlir --stage fused       the kernels that it would run
+  sluice verify lenet.mlir                   compare it with the reference interpreter)";
+
+/// `sluice` with all its commands.
+static std::vector<Command> addCommands(CLI::App &app) {
+  app.name("sluice");
+  app.set_version_flag("--version", std::string("sluice ") + SLUICE_VERSION);
+  app.require_subcommand(1);
+  app.footer(kExamples);
+  return {addCompile(app), addVerify(app), addShow(app), addDevices(app)};
+}
+
+static int fail(const Failure &failure, const Talk &talk) {
+  if (talk.json)
+    llvm::outs() << llvm::json::Value(llvm::json::Object{{"error", failure.text}, {"code", int(failure.code)}}) << '\n';
+  llvm::errs() << "sluice: " << failure.text << '\n';
+  return int(failure.code);
+}
+
+static void outOfMemory() {
+  static const char text[] = "sluice: out of memory\n";
+  [[maybe_unused]] ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
+  _exit(int(ExitCode::Exhausted));
+}
+
+static int runCommand(const std::vector<Command> &commands, const Talk &talk,
+                      const std::vector<std::string> &arguments) {
+  for (const Command &command : commands) {
+    if (!command.app->parsed())
+      continue;
+    llvm::Error error = runGuarded([&] { return command.run(talk); }, arguments);
+    return error ? fail(sluice::compiler::takeFailure(std::move(error)), talk) : int(ExitCode::Fine);
+  }
+  return int(ExitCode::Usage);
+}
+
+int main(int argc, char **argv) {
+  std::set_new_handler(outOfMemory);
+  CLI::App app("Compiles deep-learning models to programs that need nothing else", "sluice");
+  std::vector<Command> commands = addCommands(app);
+  Talk talk;
+  for (const Command &command : commands)
+    addTalk(*command.app, talk);
+
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (std::string unknown = unknownName(app, arguments); !unknown.empty())
+    return fail({ExitCode::Usage, unknown}, talk);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success &success) { // --help, --version
+    return app.exit(success);
+  } catch (const CLI::ParseError &error) {
+    return fail({ExitCode::Usage, std::string(error.what()) + "; --help says more"}, talk);
+  }
+  return runCommand(commands, talk, arguments);
+}

@@ -1,0 +1,37 @@
+// sluice show
+#include "tools/sluice/Commands.h"
+#include "tools/sluice/Flags.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace sluice::compiler;
+
+namespace sluice::tool {
+
+static const char kExamples[] = R"(Examples:
+  sluice show lenet.mlir                     the graph as it was written
+  sluice show lenet.mlir --stage train       with gradients and updates
+  sluice show lenet.mlir --stage fused       the kernels
+  sluice show lenet.mlir --stage planned     where every value lies)";
+
+Command addShow(CLI::App &app) {
+  CLI::App *command = app.add_subcommand("show", "Print a model as it is after a phase");
+  command->footer(kExamples);
+  auto model = std::make_shared<std::string>();
+  auto options = std::make_shared<CompileOptions>();
+  options->emit = Emit::Mlir;
+  options->compileTo = "model";
+  options->output = "-";
+  options->printLocations = false;
+  addModel(*command, *model);
+  command->add_option("--stage", options->compileTo, "The phase, `model` unless given")->type_name("PHASE");
+  command->add_flag("--locations", options->printLocations, "Print the source line of every op");
+  addCodeFlags(*command, *options);
+  return {command, [=](const Talk &talk) -> llvm::Error {
+            auto compiled = compileFile(*model, *options);
+            if (compiled && !talk.quiet)
+              llvm::errs() << compiled->warnings;
+            return compiled.takeError();
+          }};
+}
+
+} // namespace sluice::tool

@@ -1,0 +1,17 @@
+// What `sluice compile` says of what it made.
+#pragma once
+
+#include "tools/compiler/Compiler.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace sluice::tool {
+
+void printSummary(llvm::raw_ostream &out, const compiler::Compiled &compiled);
+
+/// {"output", "bytes", "model", "entries", "parameters", "kernels", "capacity", "peak_bytes", "seconds", "phases"}
+void printSummaryAsJson(llvm::raw_ostream &out, const compiler::Compiled &compiled);
+
+/// A line for each phase with its time.
+void printPhases(llvm::raw_ostream &out, const compiler::Compiled &compiled);
+
+} // namespace sluice::tool

@@ -1,0 +1,68 @@
+// sluice verify
+#include "tools/compiler/Verify.h"
+#include "tools/compiler/Diagnostics.h"
+#include "tools/sluice/Commands.h"
+#include "tools/sluice/Flags.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+#include <fmt/format.h>
+
+using namespace sluice::compiler;
+namespace json = llvm::json;
+
+namespace sluice::tool {
+
+static const char kExamples[] = R"(Examples:
+  sluice verify lenet.mlir                   what would run, on random inputs
+  sluice verify lenet.mlir --no-fuse         op by op: a difference has one op to blame
+  sluice verify lenet.mlir --rows 3 --seed 7)";
+
+static std::string describe(const Difference &difference) {
+  return fmt::format(
+      "{}: kernel {} ({}){} differs from the reference: {:g} instead of {:g} at [{}] of result {}, by {:.1g} "
+      "of its largest value; {:.1g} is allowed",
+      difference.entry, difference.kernel, llvm::join(difference.ops, ", "),
+      difference.place.empty() ? "" : " of " + difference.place, difference.actual, difference.expected,
+      fmt::join(difference.index, ", "), difference.result, difference.error, difference.tolerance);
+}
+
+static llvm::Error verify(const std::string &model, const VerifyOptions &options, const Talk &talk) {
+  auto verification = verifyFile(model, options);
+  if (!verification)
+    return verification.takeError();
+  const std::optional<Difference> &first = verification->first;
+  if (talk.json) {
+    json::Object result{
+        {"equal", !first}, {"kernels", verification->kernels}, {"largest_error", verification->largestError}};
+    if (first)
+      result["first"] =
+          json::Object{{"entry", first->entry},  {"kernel", first->kernel}, {"ops", json::Array(first->ops)},
+                       {"source", first->place}, {"error", first->error},   {"tolerance", first->tolerance}};
+    llvm::outs() << json::Value(std::move(result)) << '\n';
+  }
+  if (first)
+    return makeError(ExitCode::Mismatch, describe(*first));
+  if (!talk.json && !talk.quiet)
+    llvm::outs() << fmt::format("{} kernels of {} agree with the reference; the largest error is {:.1e} of a tensor's "
+                                "largest value\n",
+                                verification->kernels, llvm::join(verification->entries, ", "),
+                                verification->largestError);
+  return llvm::Error::success();
+}
+
+Command addVerify(CLI::App &app) {
+  CLI::App *command = app.add_subcommand("verify", "Compare compiled code with the reference interpreter");
+  command->footer(kExamples);
+  auto model = std::make_shared<std::string>();
+  auto options = std::make_shared<VerifyOptions>();
+  addModel(*command, *model);
+  command->add_option("--rows", options->rows, "Rows of the batch; 4 unless given")
+      ->type_name("ROWS")
+      ->check(CLI::Range(int64_t(1), int64_t(INT32_MAX)));
+  command->add_option("--seed", options->seed, "Of the inputs and the initial values; 0 unless given")->type_name("N");
+  addCodeFlags(*command, options->compile);
+  return {command, [=](const Talk &talk) { return verify(*model, *options, talk); }};
+}
+
+} // namespace sluice::tool
