@@ -35,9 +35,16 @@ template <typename Op> class NoGradient : public mlir::OpTrait::TraitBase<Op, No
 
 /// Names of the module's attributes.
 inline constexpr llvm::StringLiteral kCapacityAttr = "sluice.capacity"; // rows that `?` may have (i64)
+inline constexpr llvm::StringLiteral kCopiesAttr = "sluice.copies";     // what becomes of copies that pins need: explicit, warn, insert
 inline constexpr llvm::StringLiteral kDataAttr = "sluice.data";         // the folder of the data to train on by default
+inline constexpr llvm::StringLiteral kDevicesAttr = "sluice.devices";   // the target: dictionaries of name, backend, ordinal; the host first
 inline constexpr llvm::StringLiteral kModelAttr = "sluice.model";       // the model's name
 inline constexpr llvm::StringLiteral kPhaseAttr = "sluice.phase";       // the last phase that ran
+
+/// On an op: the logical device (a string) where its work happens.
+inline constexpr llvm::StringLiteral kPinAttr = "sluice.pin";
+/// The logical device of the host: the first of every target.
+inline constexpr llvm::StringLiteral kHostDevice = "cpu";
 
 } // namespace sluice::ir
 

@@ -164,6 +164,27 @@ LogicalResult KernelOp::verify() {
   return success();
 }
 
+//===- copy ----------------------------------------------------------------------------------------------------------===//
+
+LogicalResult CopyOp::verify() {
+  if (!sameShapesAndElements({getX().getType()}, {getY().getType()}))
+    return emitOpError("changes more than the encoding: ") << getX().getType() << " and " << getY().getType();
+  return success();
+}
+
+SmallVector<HostTensor> CopyOp::evaluate(ArrayRef<HostTensor> operands, int64_t) { return {operands[0]}; }
+
+Value CopyOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) { return builder.operand(0, index); }
+
+/// The gradient travels back.
+SmallVector<Value> CopyOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
+  return {builder.create<CopyOp>(getLoc(), getX().getType(), dResults[0], getReason(), IntegerAttr(), IntegerAttr())};
+}
+
+SmallVector<Sample> CopyOp::samples() {
+  return {{"\"sluice.copy\"(%0) {reason = \"copy_to\"} : (tensor<2x3xf64>) -> tensor<2x3xf64>", {{-2, 2}}}};
+}
+
 //===- relayout ------------------------------------------------------------------------------------------------------===//
 
 LogicalResult RelayoutOp::inferReturnTypes(MLIRContext *, std::optional<Location>, ValueRange operands, DictionaryAttr, OpaqueProperties, RegionRange,

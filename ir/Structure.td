@@ -74,6 +74,18 @@ def RelayoutOp : Sluice_ValueOp<"relayout", [DeclareOpInterfaceMethods<ElementOp
   let arguments = (ins Sluice_Tensor:$x);
   let results = (outs Sluice_Tensor:$y);
 }
+def CopyOp : Sluice_Op<"copy", [DeclareOpInterfaceMethods<ReferenceOp>, DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<ElementOp>]> {
+  let summary = "the same value in a new buffer, on the device of the result's type: the one op that crosses devices";
+  let description = [{
+    `reason` says who wants it: `to` or `copy_to` of the user, `pin`, `placement`, `input`, `output` or `state`. Once copies are
+    settled, `bytes` and `bytes_per_row` say how much moves in a call: the value's logical bytes, without padding. Two
+    copies are never merged as common subexpressions, because each is a buffer of its own.
+  }];
+  let arguments = (ins Sluice_Tensor:$x, StrAttr:$reason, OptionalAttr<I64Attr>:$bytes, OptionalAttr<I64Attr>:$bytes_per_row);
+  let results = (outs Res<Sluice_Tensor, "", [MemAlloc<DefaultResource>]>:$y);
+  let assemblyFormat = "$x $reason attr-dict `:` functional-type($x, $y)";
+  let hasVerifier = 1;
+}
 def KernelOp : Sluice_Op<"kernel", [IsolatedFromAbove, SingleBlock]> {
   let summary = "one launch: a region of ops on one device; its operands are the block arguments";
   let arguments = (ins StrAttr:$name, Variadic<Sluice_Tensor>:$operands);

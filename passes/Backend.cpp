@@ -61,11 +61,11 @@ FailureOr<sluice_launch_info> Backend::prepare(KernelOp kernel) {
 }
 
 FailureOr<StringRef> Backend::lower(Location loc) {
-  const char *blob = nullptr;
-  size_t size = 0;
-  if (table.lower(session, &blob, &size) != SLUICE_OK)
+  sluice_blob blob{};
+  blob.struct_size = sizeof(blob);
+  if (table.lower && table.lower(session, &blob) != SLUICE_OK)
     return emitError(loc, "backend '") << table.name << "': " << table.last_error(session);
-  return StringRef(blob, size);
+  return StringRef(static_cast<const char *>(blob.data), blob.bytes);
 }
 
 sluice_target_info Backend::describe() const {

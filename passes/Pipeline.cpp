@@ -97,7 +97,7 @@ static FailureOr<size_t> findPhase(ModuleOp module, StringRef name) {
 
 static LogicalResult beginBackend(Compilation &c) {
   auto capacity = c.module->getAttrOfType<IntegerAttr>(ir::kCapacityAttr);
-  sluice_target_options target{sizeof(target), c.options.cpu.c_str(), capacity ? capacity.getInt() : 0};
+  sluice_target_options target{sizeof(target), c.options.cpu.c_str(), capacity ? capacity.getInt() : 0, nullptr};
   c.backend = Backend::create(*c.options.backend, target, c.module.getLoc());
   return success(c.backend != nullptr);
 }

@@ -28,11 +28,11 @@ CONTRACTS = {"runtime api", "backend abi"}
 
 # Folder -> what its files may include beside their own layer; the first that matches.
 LAYERS = [
-    (r"runtime/include/", "runtime api", {"system"}),
+    (r"runtime/include/", "runtime api", {"system", "backend abi"}),
     (r"runtime/", "runtime", CONTRACTS | LIBRARIES - {"fmt"}),
     (r"ir/", "ir", {"system", "llvm"}),
     (r"passes/", "passes", {"system", "llvm", "ir", "json"} | CONTRACTS),
-    (r"backends/include/", "backend abi", {"system", "runtime api"}),
+    (r"backends/include/", "backend abi", {"system"}),
     (r"backends/(\w+)/compiler/", r"backend \1 compiler", {"system", "llvm", "ir", "fmt", "json"} | CONTRACTS),
     (r"backends/(\w+)/runtime/", r"backend \1 runtime", {"system", "tbb"} | CONTRACTS),
     (r"frontend/include/", "frontend api", {"system"}),

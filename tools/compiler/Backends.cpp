@@ -24,7 +24,7 @@ llvm::Expected<const sluice_backend_compile *> findBackend(llvm::StringRef name)
 }
 
 llvm::Expected<TargetDescription> describeTarget(const sluice_backend_compile &backend, const std::string &cpu) {
-  sluice_target_options options{sizeof(options), cpu.c_str(), 0};
+  sluice_target_options options{sizeof(options), cpu.c_str(), 0, nullptr};
   sluice_session *session = nullptr;
   sluice_target_info info{};
   info.struct_size = sizeof(info);

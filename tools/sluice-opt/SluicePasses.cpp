@@ -59,7 +59,7 @@ template <typename Body> static PassBody withBackend(Body body) {
     if (failed(table))
       return failure();
     auto capacity = module->getAttrOfType<IntegerAttr>(ir::kCapacityAttr);
-    sluice_target_options target{sizeof(target), "native", capacity ? capacity.getInt() : 0};
+    sluice_target_options target{sizeof(target), "native", capacity ? capacity.getInt() : 0, nullptr};
     auto backend = passes::Backend::create(**table, target, module.getLoc());
     return backend ? body(module, *backend) : failure();
   };

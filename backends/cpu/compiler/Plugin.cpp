@@ -92,21 +92,30 @@ static sluice_status prepare(sluice_session *session, const sluice_kernel_view *
   });
 }
 
-static sluice_status lower(sluice_session *session, const char **blob, size_t *size) {
+static sluice_status lower(sluice_session *session, sluice_blob *blob) {
+  if (!session->module)
+    return SLUICE_OK;
   llvm::Expected<SmallVector<char, 0>> object = cpu::compileToObject(*session->module, session->target);
   if (!object) {
     session->error = llvm::toString(object.takeError());
     return SLUICE_INTERNAL;
   }
   session->object = std::move(*object);
-  *blob = session->object.data();
-  *size = session->object.size();
+  blob->kind = SLUICE_BLOB_HOST_OBJECT;
+  blob->data = session->object.data();
+  blob->bytes = session->object.size();
+  return SLUICE_OK;
+}
+
+/// Any ops may share a kernel: the grouping already asks their interfaces.
+static sluice_status canFuse(sluice_session *, const sluice_kernel_view *, int *fuses) {
+  *fuses = 1;
   return SLUICE_OK;
 }
 
 extern "C" const sluice_backend_compile *sluice_cpu_backend_compile(void) {
   static const sluice_backend_compile table = {
       sizeof(table), SLUICE_BACKEND_MAJOR, SLUICE_BACKEND_MINOR, "cpu", LLVM_VERSION_STRING, /*wants_bytecode=*/0,
-      begin, end, lastError, describe, supports, proposeLayout, prepare, lower};
+      begin, end, lastError, describe, supports, proposeLayout, prepare, lower, /*can_fuse=*/canFuse};
   return &table;
 }

@@ -1,31 +1,26 @@
 /* The compile half of the backend ABI: how the compiler asks a backend what it can do and has kernels made by it.
  *
- * Rules of every table: `struct_size` first; the major version must match; a minor version only appends; what is absent is
- * NULL. No exception and no allocation crosses: strings and arrays that a backend returns live until its session ends. */
+ * The rules of backend.h hold. Strings and arrays that a backend returns live until its session ends. */
 #ifndef SLUICE_BACKEND_COMPILE_H
 #define SLUICE_BACKEND_COMPILE_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "sluice/backend/backend.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define SLUICE_BACKEND_MAJOR 1
-#define SLUICE_BACKEND_MINOR 0
-
-typedef enum sluice_status {
-  SLUICE_OK = 0,
-  SLUICE_INVALID = 3,     /* the input is wrong */
-  SLUICE_UNSUPPORTED = 4, /* the backend cannot do this; last_error says why */
-  SLUICE_INTERNAL = 70
-} sluice_status;
+/* What the compiler offers to backends. */
+typedef struct sluice_compile_services {
+  uint32_t struct_size;
+  const sluice_backend_compile *host; /* compiles kernels for the host's CPU; a backend may pass its views on to a session of it */
+} sluice_compile_services;
 
 typedef struct sluice_target_options {
   uint32_t struct_size;
   const char *cpu;        /* "native" or a CPU's name; other backends: their own spelling */
   int64_t capacity;       /* rows that a dimension `?` may have */
+  const sluice_compile_services *services;
 } sluice_target_options;
 
 typedef struct sluice_target_info {
@@ -35,17 +30,54 @@ typedef struct sluice_target_info {
   uint32_t vector_bits;
 } sluice_target_info;
 
-/* One launch as the compiler sees it: a sluice.kernel, alone in a module. */
+/* A tensor type. */
+typedef struct sluice_type_view {
+  const char *dtype;       /* "f32", "f64", "i32", "i64", "u8" or "bool" */
+  const int64_t *shape;    /* -1 is the batch dimension: the rows of a call */
+  size_t rank;
+  const char *layout;      /* affine map from logical to physical indices; "" is row-major */
+} sluice_type_view;
+
+typedef enum sluice_attribute_kind { SLUICE_ATTRIBUTE_INTEGERS = 0, SLUICE_ATTRIBUTE_REALS = 1, SLUICE_ATTRIBUTE_TEXT = 2 } sluice_attribute_kind;
+
+/* An attribute of an op: a list of integers (booleans are 0 and 1) or reals, one element for a scalar, or text. */
+typedef struct sluice_attribute_view {
+  const char *name;
+  sluice_attribute_kind kind;
+  const int64_t *integers;
+  const double *reals;
+  size_t count;            /* of integers or reals */
+  const char *text;
+} sluice_attribute_view;
+
+/* One op of a kernel. Values are numbered: the kernel's operands first, then the results of its ops in order. */
+typedef struct sluice_op_view {
+  const char *name;        /* "sluice.add" */
+  const size_t *operands;
+  size_t num_operands;
+  size_t num_results;
+  const sluice_attribute_view *attributes;
+  size_t num_attributes;
+} sluice_op_view;
+
+/* One launch as the compiler sees it: a sluice.kernel. When the backend is asked about a single op, a kernel of that op alone. */
 typedef struct sluice_kernel_view {
   uint32_t struct_size;
   const char *name;
   const char *bytecode;    /* MLIR bytecode of the kernel, for backends that set wants_bytecode; NULL otherwise */
   size_t bytecode_size;
-  void *operation;         /* mlir::Operation * of the kernel, for backends whose native_abi equals the compiler's; else NULL */
+  void *operation;         /* mlir::Operation * of the kernel or op, for backends whose native_abi equals the compiler's */
+  const sluice_type_view *values; /* one per value number */
+  size_t num_values;
+  size_t num_operands;     /* of the kernel */
+  const sluice_op_view *ops;
+  size_t num_ops;
+  const size_t *results;   /* value numbers that the kernel yields */
+  size_t num_results;
 } sluice_kernel_view;
 
 typedef struct sluice_stage_info {
-  const char *symbol;      /* of the function in the blob */
+  const char *symbol;      /* of the function in the object that lower gives */
   int64_t tasks;
   int64_t rows_per_task;   /* tasks * ceil(rows / rows_per_task); 0: tasks alone */
 } sluice_stage_info;
@@ -56,18 +88,35 @@ typedef struct sluice_cost {
   double lanes;                 /* share of the vector lanes that the shape can fill */
 } sluice_cost;
 
-/* How a kernel is launched: its stages in order; its buffers are operands, results and, if it asked for one, workspace. */
+/* How a kernel is launched: as host code in stages, or as a function of the blob or of the backend's own run half. Its buffers
+ * are operands, results and, if it asked for one, workspace. */
 typedef struct sluice_launch_info {
   uint32_t struct_size;
   const sluice_stage_info *stages;
   size_t num_stages;
   int64_t workspace_bytes;
   sluice_cost cost;
+  const char *function;    /* NULL for host code */
+  const void *parameters;  /* handed to the run half at each launch; at most 64 KiB */
+  size_t parameters_bytes;
 } sluice_launch_info;
+
+typedef enum sluice_blob_kind {
+  SLUICE_BLOB_NONE = 0,
+  SLUICE_BLOB_HOST_OBJECT = 1, /* an ELF object that defines the stages' symbols; it is linked into the artifact */
+  SLUICE_BLOB_DEVICE = 2       /* device code that the run half loads as a module */
+} sluice_blob_kind;
+
+typedef struct sluice_blob {
+  uint32_t struct_size;
+  sluice_blob_kind kind;
+  const void *data;
+  size_t bytes;
+} sluice_blob;
 
 typedef struct sluice_session sluice_session;
 
-typedef struct sluice_backend_compile {
+struct sluice_backend_compile {
   uint32_t struct_size;
   uint32_t major_version, minor_version;
   const char *name;
@@ -80,18 +129,21 @@ typedef struct sluice_backend_compile {
   sluice_status (*describe)(sluice_session *session, sluice_target_info *info);
 
   /* Whether the backend can run this op at all; last_error gives the reason if not. */
-  sluice_status (*supports)(sluice_session *session, const sluice_kernel_view *kernel);
+  sluice_status (*supports)(sluice_session *session, const sluice_kernel_view *op);
 
   /* The layout in which the op likes operand or result `number` best, as an affine map's text; "" for row-major, NULL if it
-   * does not care. `required` is set if it takes no other. */
+   * does not care. `required` is set if it takes no other. Absent: row-major is required everywhere. */
   sluice_status (*propose_layout)(sluice_session *session, const sluice_kernel_view *op, int is_result, unsigned number, const char **layout, int *required);
 
   /* Makes the kernel and says how to launch it; lowering may not exceed the workspace named here. */
   sluice_status (*prepare)(sluice_session *session, const sluice_kernel_view *kernel, sluice_launch_info *launch);
 
-  /* All prepared kernels as one object file in which the stages' symbols are defined. */
-  sluice_status (*lower)(sluice_session *session, const char **blob, size_t *size);
-} sluice_backend_compile;
+  /* The code of all prepared kernels. Absent: there is none. */
+  sluice_status (*lower)(sluice_session *session, sluice_blob *blob);
+
+  /* Whether ops may share a kernel: every op of the view would be in one launch. Absent: every op is a launch of its own. */
+  sluice_status (*can_fuse)(sluice_session *session, const sluice_kernel_view *kernel, int *fuses);
+};
 
 #ifdef __cplusplus
 }

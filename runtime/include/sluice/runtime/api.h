@@ -15,6 +15,7 @@
 #ifndef SLUICE_RUNTIME_API_H
 #define SLUICE_RUNTIME_API_H
 
+#include "sluice/backend/status.h"
 #include "sluice/runtime/artifact.h"
 
 #ifdef __cplusplus
@@ -22,15 +23,6 @@ extern "C" {
 #endif
 
 typedef struct sluice_instance sluice_instance;
-
-enum {
-  SLUICE_OK = 0,
-  SLUICE_USAGE = 2,       /* an unknown name, an absurd value */
-  SLUICE_INVALID = 3,     /* data or a plan that is invalid or missing */
-  SLUICE_UNSUPPORTED = 4, /* a device that is not there */
-  SLUICE_EXHAUSTED = 5,   /* out of memory */
-  SLUICE_INTERNAL = 70    /* our own error */
-};
 
 typedef struct sluice_instance_options {
   uint32_t struct_size; /* sizeof(sluice_instance_options) */

@@ -1,0 +1,43 @@
+/* What every shared object of a backend exports: one symbol, which gives its tables.
+ *
+ * A backend is two shared objects, so that executables never load a compiler: one with the compile half (compile.h), used by
+ * `sluice`, and one with the run half (run.h), loaded by executables. One object may hold both. Every `*.so` in the folders of
+ * SLUICE_BACKEND_PATH and in the installation's lib/sluice/backends is tried.
+ *
+ * Rules of every table: `struct_size` first, set by whoever fills it in; the major version must match; a minor version only
+ * appends; a member beyond the filler's `struct_size`, or NULL, is absent. No exception crosses. */
+#ifndef SLUICE_BACKEND_BACKEND_H
+#define SLUICE_BACKEND_BACKEND_H
+
+#include "sluice/backend/status.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SLUICE_BACKEND_MAJOR 1
+#define SLUICE_BACKEND_MINOR 0
+
+typedef struct sluice_backend_compile sluice_backend_compile; /* compile.h */
+typedef struct sluice_backend_run sluice_backend_run;         /* run.h */
+
+typedef struct sluice_backend {
+  uint32_t struct_size;
+  uint32_t major_version, minor_version;
+  const char *name;                      /* "sim": what stands before the colon in --devices */
+  const char *description;               /* one line for `sluice devices` */
+  const sluice_backend_compile *compile; /* NULL in an object with the run half alone */
+  const sluice_backend_run *run;         /* NULL in an object with the compile half alone */
+} sluice_backend;
+
+/* The one exported symbol. The tables live as long as the object is loaded. */
+typedef const sluice_backend *(*sluice_backend_query_fn)(void);
+const sluice_backend *sluice_backend_query(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
