@@ -51,6 +51,18 @@ function(sluice_mlir_library name)
   endif()
 endfunction()
 
+# sluice_backend_half(name SOURCES a.cpp ... [LINK lib ...]): one half of a backend as a plugin, without LLVM: a shared object
+# in lib/sluice/backends that exports sluice_backend_query and nothing else.
+function(sluice_backend_half name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_library(${name} MODULE ${ARG_SOURCES})
+  sluice_configure_target(${name})
+  set_target_properties(${name} PROPERTIES PREFIX "" CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
+    LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib/sluice/backends")
+  target_include_directories(${name} PRIVATE "${SLUICE_SOURCE_ROOT}" "${SLUICE_SOURCE_ROOT}/backends/include")
+  target_link_libraries(${name} PRIVATE ${ARG_LINK})
+endfunction()
+
 function(sluice_use_mlir target)
   target_include_directories(${target} SYSTEM PUBLIC "${PROJECT_BINARY_DIR}" ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
   target_compile_definitions(${target} PUBLIC ${LLVM_DEFINITIONS_LIST})

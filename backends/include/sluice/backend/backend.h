@@ -32,9 +32,9 @@ typedef struct sluice_backend {
   const sluice_backend_run *run;         /* NULL in an object with the compile half alone */
 } sluice_backend;
 
-/* The one exported symbol. The tables live as long as the object is loaded. */
+/* The one exported symbol, whatever visibility the object is built with. The tables live as long as the object is loaded. */
 typedef const sluice_backend *(*sluice_backend_query_fn)(void);
-const sluice_backend *sluice_backend_query(void);
+__attribute__((visibility("default"))) const sluice_backend *sluice_backend_query(void);
 
 #ifdef __cplusplus
 }

@@ -66,7 +66,8 @@ typedef struct sluice_kernel_view {
   const char *name;
   const char *bytecode;    /* MLIR bytecode of the kernel, for backends that set wants_bytecode; NULL otherwise */
   size_t bytecode_size;
-  void *operation;         /* mlir::Operation * of the kernel or op, for backends whose native_abi equals the compiler's */
+  void *operation;         /* mlir::Operation * of the kernel or op: only a backend whose native_abi equals the compiler's may
+                            * look into it; others hand the view on as it is, to a session of services->host */
   const sluice_type_view *values; /* one per value number */
   size_t num_values;
   size_t num_operands;     /* of the kernel */

@@ -1,0 +1,200 @@
+#include "backends/sim/runtime/Context.h"
+
+#include "backends/sim/runtime/Error.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace sluice::sim {
+
+static constexpr int kPoison = 0xff; // NaN in every floating-point type, -1 in every signed integer
+
+Context::Context(const sluice_run_services &services, const Settings &settings)
+    : services_(services), settings_(settings), scheduler_(settings.seed, settings.pending), links_(settings) {
+  for (int32_t device = 0; device < settings.devices; ++device)
+    devices_.emplace_back(device, settings.memoryBytes);
+}
+
+DeviceMemory &Context::memory(int32_t device) {
+  if (device < 0 || device >= deviceCount())
+    throw Error(SLUICE_UNSUPPORTED, "there is no device sim:" + std::to_string(device) + "; this context has " +
+                                        std::to_string(deviceCount()));
+  return devices_[static_cast<size_t>(device)];
+}
+
+//===- places
+//--------------------------------------------------------------------------------------------------------===//
+
+std::string Context::bytesText(int32_t device, uintptr_t begin, uintptr_t end) const {
+  if (device == SLUICE_HOST)
+    return std::to_string(end - begin) + " bytes of host memory";
+  DeviceMemory::Place place = devices_[static_cast<size_t>(device)].place(reinterpret_cast<void *>(begin));
+  return "bytes " + std::to_string(place.offset) + " to " + std::to_string(place.offset + (end - begin)) +
+         " of allocation " + std::to_string(place.block) + " of " + deviceText(device);
+}
+
+void Context::checkPlace(const std::string &what, const Access &access) const {
+  const sluice_buffer &buffer = access.buffer;
+  if (access.device != SLUICE_HOST) {
+    if (!devices_[static_cast<size_t>(access.device)].contains(buffer.address, buffer.bytes))
+      throw Error(SLUICE_INVALID, what + ": " + access.what + " (" + std::to_string(buffer.bytes) +
+                                      " bytes) does not lie in one allocation of " + deviceText(access.device));
+    return;
+  }
+  for (size_t device = 0; device < devices_.size(); ++device)
+    if (devices_[device].contains(buffer.address, 0))
+      throw Error(SLUICE_INVALID, what + ": " + access.what + " lies in memory of " +
+                                      deviceText(static_cast<int32_t>(device)) + ", not of the host");
+}
+
+void Context::release(int32_t device, void *address) {
+  uintptr_t begin = reinterpret_cast<uintptr_t>(address);
+  DeviceMemory &memory = this->memory(device);
+  size_t bytes = memory.sizeOf(address);
+  if (std::optional<Conflict> conflict = history_.findUnfinished(begin, begin + bytes, hostOrder_))
+    throw Error(SLUICE_INTERNAL, std::to_string(bytes) + " bytes of " + deviceText(device) +
+                                     " cannot be released: the host has not waited for " + *conflict->earlier.text);
+  memory.release(address);
+  history_.forget(begin, begin + bytes);
+}
+
+//===- order and time
+//------------------------------------------------------------------------------------------------===//
+
+Queue &Context::addQueue(int32_t device, const char *name) {
+  if (device != SLUICE_HOST)
+    memory(device); // checks the number
+  Queue &queue = queues_.emplace_back();
+  queue.number = scheduler_.addQueue();
+  queue.device = device;
+  queue.name = name;
+  return queue;
+}
+
+Recording Context::record(Queue &queue) {
+  queue.order.join(hostOrder_);
+  return {scheduler_.end(queue.number), earliest(queue), queue.last, queue.order};
+}
+
+void Context::wait(Queue &queue, const Recording &recording) {
+  scheduler_.wait(queue.number, recording.place);
+  queue.order.join(recording.order);
+  queue.free = std::max(queue.free, recording.reached);
+}
+
+void Context::synchronize(const Recording &recording) {
+  scheduler_.runUntil(recording.place);
+  hostOrder_.join(recording.order);
+  hostTime_ = std::max(hostTime_, recording.reached);
+}
+
+void Context::noteRaces(const WorkName &work, const std::vector<Access> &accesses, const VectorClock &order) {
+  history_.prune(hostOrder_);
+  for (const Access &access : accesses) {
+    uintptr_t begin = reinterpret_cast<uintptr_t>(access.buffer.address);
+    bool writes = access.buffer.access != SLUICE_READ;
+    std::optional<Conflict> conflict = history_.note(begin, begin + access.buffer.bytes, writes, work, order);
+    if (conflict && settings_.reportRaces)
+      throw Error(SLUICE_INTERNAL, "race: " + *work.text + (writes ? " writes " : " reads ") +
+                                       bytesText(access.device, conflict->begin, conflict->end) + ", which " +
+                                       *conflict->earlier.text + (conflict->earlierWrites ? " writes" : " reads") +
+                                       ", and nothing orders the two");
+  }
+}
+
+void Context::enqueue(Queue &queue, const std::string &what, const std::vector<Access> &accesses, Interval time,
+                      std::function<void()> work) {
+  queue.order.join(hostOrder_);
+  uint64_t sequence = scheduler_.end(queue.number).sequence + 1;
+  queue.order.advance(queue.number, sequence);
+  auto text = std::make_shared<const std::string>(what + " in queue " + queue.name);
+  noteRaces({queue.number, sequence, text}, accesses, queue.order);
+  queue.last = time;
+  queue.free = time.end;
+  scheduler_.enqueue(queue.number, std::move(work));
+}
+
+//===- work
+//----------------------------------------------------------------------------------------------------------===//
+
+void Context::copy(Queue &queue, const sluice_copy &copy) {
+  std::string what = "copy" + (copy.label && *copy.label ? " of " + std::string(copy.label) : std::string());
+  for (int32_t device : {copy.from_device, copy.to_device})
+    if (device != SLUICE_HOST)
+      memory(device); // checks the number
+  sluice_buffer from{const_cast<void *>(copy.from), copy.bytes, SLUICE_READ}, to{copy.to, copy.bytes, SLUICE_WRITE};
+  std::vector<Access> accesses = {{"its source", copy.from_device, from}, {"its destination", copy.to_device, to}};
+  for (const Access &access : accesses)
+    checkPlace(what, access);
+  auto [start, end] = links_.schedule(copy.from_device, copy.to_device, copy.bytes, earliest(queue));
+  std::pair<int32_t, int32_t> ends{copy.from_device, copy.to_device};
+  enqueue(queue, what, accesses, {start, end}, [this, ends, from, to] {
+    std::vector<sluice_buffer> locked;
+    if (ends.first != SLUICE_HOST)
+      locked.push_back(from);
+    if (ends.second != SLUICE_HOST)
+      locked.push_back(to);
+    Unlocked unlocked(std::move(locked));
+    std::memmove(to.address, from.address, from.bytes);
+    auto &[copies, bytes] = counts_[ends];
+    ++copies;
+    bytes += static_cast<int64_t>(from.bytes);
+  });
+}
+
+namespace {
+
+/// What a stage's tasks need, for parallel_for.
+struct StageCall {
+  sluice_host_stage function;
+  void *const *buffers;
+  int64_t rows;
+};
+
+} // namespace
+
+static void runTasks(void *argument, int64_t begin, int64_t end) {
+  const StageCall &call = *static_cast<StageCall *>(argument);
+  call.function(call.buffers, call.rows, begin, end);
+}
+
+void Context::launch(Queue &queue, const sluice_launch &launch) {
+  std::string what = "kernel " + std::string(launch.name);
+  if (launch.function || launch.module)
+    throw Error(SLUICE_UNSUPPORTED, what + ": sim runs kernels that were compiled for the host, and has no function '" +
+                                        (launch.function ? launch.function : "") + "'");
+  bool onHost = queue.device == SLUICE_HOST;
+  std::vector<sluice_buffer> buffers(launch.buffers, launch.buffers + launch.num_buffers);
+  std::vector<Access> accesses;
+  for (const sluice_buffer &buffer : buffers)
+    accesses.push_back({"one of its buffers", queue.device, buffer});
+  for (const Access &access : accesses)
+    checkPlace(what, access);
+  double start = earliest(queue);
+  double end = start + kernelSeconds(onHost ? kHostRates : kAcceleratorRates, launch.name, launch.flops, launch.bytes);
+  std::vector<sluice_launch_stage> stages(launch.stages, launch.stages + launch.num_stages);
+  enqueue(queue, what, accesses, {start, end}, [this, onHost, buffers, stages, rows = launch.rows] {
+    std::vector<void *> addresses;
+    for (const sluice_buffer &buffer : buffers)
+      addresses.push_back(buffer.address);
+    Unlocked unlocked(onHost ? std::vector<sluice_buffer>() : buffers);
+    for (const sluice_launch_stage &stage : stages) {
+      StageCall call{stage.function, addresses.data(), rows};
+      services_.parallel_for(services_.context, stage.tasks, runTasks, &call);
+    }
+  });
+}
+
+void Context::discard(Queue &queue, void *address, size_t bytes) {
+  std::string what = "discarding";
+  Access access{"what is discarded", queue.device, {address, bytes, SLUICE_WRITE}};
+  checkPlace(what, access);
+  double now = earliest(queue);
+  bool onHost = queue.device == SLUICE_HOST;
+  enqueue(queue, what, {access}, {now, now}, [onHost, buffer = access.buffer] {
+    Unlocked unlocked(onHost ? std::vector<sluice_buffer>() : std::vector{buffer});
+    std::memset(buffer.address, kPoison, buffer.bytes);
+  });
+}
+
+} // namespace sluice::sim

@@ -1,0 +1,98 @@
+// All virtual accelerators of one context. Work is checked, timed and looked at for races when it is put into a queue,
+// because none of that depends on the order in which it runs; only what it does to memory waits for the scheduler.
+#ifndef SLUICE_BACKENDS_SIM_RUNTIME_CONTEXT_H
+#define SLUICE_BACKENDS_SIM_RUNTIME_CONTEXT_H
+
+#include "backends/sim/runtime/DeviceMemory.h"
+#include "backends/sim/runtime/Races.h"
+#include "backends/sim/runtime/Scheduler.h"
+#include "backends/sim/runtime/Settings.h"
+#include "backends/sim/runtime/TimeTable.h"
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sluice::sim {
+
+/// On the virtual clock, in seconds since the context was opened.
+struct Interval {
+  double start = 0, end = 0;
+};
+
+struct Queue {
+  size_t number; // the scheduler's
+  int32_t device;
+  std::string name;
+  double free = 0;   // when the next piece of work can start
+  Interval last;     // piece of work
+  VectorClock order; // what happens before the next piece of work
+};
+
+/// A place in a queue as an event holds it.
+struct Recording {
+  QueuePlace place;
+  double reached = 0; // when the place is reached
+  Interval last;      // the piece of work before it
+  VectorClock order;
+};
+
+class Context {
+public:
+  Context(const sluice_run_services &services, const Settings &settings);
+
+  int32_t deviceCount() const { return static_cast<int32_t>(devices_.size()); }
+  /// Of an accelerator; throws if there is none of this number.
+  DeviceMemory &memory(int32_t device);
+
+  void *allocate(int32_t device, size_t bytes) { return memory(device).allocate(bytes); }
+  void release(int32_t device, void *address);
+
+  Queue &addQueue(int32_t device, const char *name);
+  Recording record(Queue &queue);
+  void wait(Queue &queue, const Recording &recording);
+  void synchronize(const Recording &recording);
+
+  void copy(Queue &queue, const sluice_copy &copy);
+  void launch(Queue &queue, const sluice_launch &launch);
+  void discard(Queue &queue, void *address, size_t bytes);
+
+  /// Copies and bytes of each (from, to).
+  using Counts = std::map<std::pair<int32_t, int32_t>, std::pair<int64_t, int64_t>>;
+  const Counts &counts() const { return counts_; }
+
+private:
+  /// Bytes that a piece of work touches.
+  struct Access {
+    const char *what; // "reads" or "writes", with what it is
+    int32_t device;
+    sluice_buffer buffer;
+  };
+
+  /// Orders, checks for races and times the next piece of work of `queue`, then has it done some time.
+  void enqueue(Queue &queue, const std::string &what, const std::vector<Access> &accesses, Interval time,
+               std::function<void()> work);
+  void checkPlace(const std::string &what, const Access &access) const;
+  std::string bytesText(int32_t device, uintptr_t begin, uintptr_t end) const;
+  void noteRaces(const WorkName &work, const std::vector<Access> &accesses, const VectorClock &order);
+  /// When the next piece of work of `queue` can start.
+  double earliest(const Queue &queue) const { return std::max(queue.free, hostTime_); }
+
+  sluice_run_services services_;
+  Settings settings_;
+  std::deque<DeviceMemory> devices_;
+  std::deque<Queue> queues_;
+  Scheduler scheduler_;
+  Links links_;
+  AccessHistory history_;
+  VectorClock hostOrder_; // what the host has waited for
+  double hostTime_ = 0;
+  Counts counts_;
+};
+
+} // namespace sluice::sim
+
+#endif

@@ -1,0 +1,97 @@
+#include "backends/sim/runtime/DeviceMemory.h"
+
+#include "backends/sim/runtime/Error.h"
+
+#include <cerrno>
+#include <cstring>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace sluice::sim {
+
+std::string deviceText(int32_t device) { return device == SLUICE_HOST ? "the host" : "sim:" + std::to_string(device); }
+
+static size_t pageBytes() {
+  static const auto bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+static size_t roundUp(size_t bytes, size_t multiple) { return (bytes + multiple - 1) / multiple * multiple; }
+
+/// At least one page, so that every allocation has an address of its own.
+static size_t mappedBytes(size_t bytes) { return roundUp(bytes == 0 ? 1 : bytes, pageBytes()); }
+
+static void protect(const sluice_buffer &buffer, int protection) {
+  if (buffer.bytes == 0)
+    return;
+  uintptr_t address = reinterpret_cast<uintptr_t>(buffer.address);
+  uintptr_t begin = address / pageBytes() * pageBytes(), end = roundUp(address + buffer.bytes, pageBytes());
+  if (mprotect(reinterpret_cast<void *>(begin), end - begin, protection) != 0)
+    throw Error(SLUICE_INTERNAL, std::string("sim: mprotect failed: ") + std::strerror(errno));
+}
+
+DeviceMemory::~DeviceMemory() {
+  for (const auto &[address, block] : blocks_)
+    munmap(reinterpret_cast<void *>(address), mappedBytes(block.bytes));
+}
+
+void *DeviceMemory::allocate(size_t bytes) {
+  if (bytes > static_cast<size_t>(free_))
+    throw Error(SLUICE_EXHAUSTED, deviceText(device_) + " is out of memory: " + std::to_string(bytes) +
+                                      " bytes were asked for, " + std::to_string(free_) + " of " +
+                                      std::to_string(capacity_) + " are free");
+  // NORESERVE: a virtual device may have more memory than the machine, as long as not all of it is touched.
+  void *address = mmap(nullptr, mappedBytes(bytes), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (address == MAP_FAILED)
+    throw Error(SLUICE_EXHAUSTED, "the machine has no memory for " + deviceText(device_) + ": " +
+                                      std::to_string(bytes) + " bytes were asked for");
+  blocks_[reinterpret_cast<uintptr_t>(address)] = {allocations_++, bytes};
+  free_ -= static_cast<int64_t>(bytes);
+  return address;
+}
+
+size_t DeviceMemory::sizeOf(void *address) const {
+  auto block = blocks_.find(reinterpret_cast<uintptr_t>(address));
+  if (block == blocks_.end())
+    throw Error(SLUICE_USAGE, "what is released is no allocation of " + deviceText(device_));
+  return block->second.bytes;
+}
+
+void DeviceMemory::release(void *address) {
+  size_t bytes = sizeOf(address);
+  munmap(address, mappedBytes(bytes));
+  free_ += static_cast<int64_t>(bytes);
+  blocks_.erase(reinterpret_cast<uintptr_t>(address));
+}
+
+DeviceMemory::Blocks::const_iterator DeviceMemory::find(const void *address, size_t bytes) const {
+  uintptr_t begin = reinterpret_cast<uintptr_t>(address);
+  auto next = blocks_.upper_bound(begin);
+  if (next == blocks_.begin())
+    return blocks_.end();
+  auto block = std::prev(next);
+  size_t offset = begin - block->first;
+  return offset <= block->second.bytes && bytes <= block->second.bytes - offset ? block : blocks_.end();
+}
+
+DeviceMemory::Place DeviceMemory::place(const void *address) const {
+  auto block = find(address, 0);
+  return {block->second.number, reinterpret_cast<uintptr_t>(address) - block->first};
+}
+
+Unlocked::Unlocked(std::vector<sluice_buffer> buffers) : buffers_(std::move(buffers)) {
+  // Writable ones last: buffers may share a page.
+  for (const sluice_buffer &buffer : buffers_)
+    if (buffer.access == SLUICE_READ)
+      protect(buffer, PROT_READ);
+  for (const sluice_buffer &buffer : buffers_)
+    if (buffer.access != SLUICE_READ)
+      protect(buffer, PROT_READ | PROT_WRITE);
+}
+
+Unlocked::~Unlocked() {
+  for (const sluice_buffer &buffer : buffers_)
+    protect(buffer, PROT_NONE);
+}
+
+} // namespace sluice::sim

@@ -1,0 +1,72 @@
+// The memory of one virtual accelerator: pages that nobody can touch but while work that names them runs.
+#ifndef SLUICE_BACKENDS_SIM_RUNTIME_DEVICEMEMORY_H
+#define SLUICE_BACKENDS_SIM_RUNTIME_DEVICEMEMORY_H
+
+#include "sluice/backend/run.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace sluice::sim {
+
+/// "sim:0", or "the host".
+std::string deviceText(int32_t device);
+
+class DeviceMemory {
+public:
+  /// A place in an allocation.
+  struct Place {
+    size_t block, offset; // the allocation's number since the device was opened, and bytes from its start
+  };
+
+  DeviceMemory(int32_t device, int64_t capacity) : device_(device), capacity_(capacity), free_(capacity) {}
+  ~DeviceMemory();
+  DeviceMemory(const DeviceMemory &) = delete;
+  DeviceMemory &operator=(const DeviceMemory &) = delete;
+
+  /// Inaccessible zeroed pages. Throws an error of exhaustion with the device, requested and free bytes.
+  void *allocate(size_t bytes);
+  /// What lay there faults from now on.
+  void release(void *address);
+  /// The size of the allocation that begins at `address`; throws if none does.
+  size_t sizeOf(void *address) const;
+
+  int64_t capacity() const { return capacity_; }
+  int64_t freeBytes() const { return free_; }
+  /// Whether all these bytes lie in one allocation.
+  bool contains(const void *address, size_t bytes) const { return find(address, bytes) != blocks_.end(); }
+  /// Of an address within an allocation.
+  Place place(const void *address) const;
+
+private:
+  struct Block {
+    size_t number, bytes;
+  };
+  using Blocks = std::map<uintptr_t, Block>;
+  Blocks::const_iterator find(const void *address, size_t bytes) const;
+
+  int32_t device_;
+  int64_t capacity_, free_;
+  size_t allocations_ = 0;
+  Blocks blocks_;
+};
+
+/// Makes the pages under device buffers accessible while it lives: for reading, or for writing too where a buffer says
+/// so. A stray access beside them still faults.
+class Unlocked {
+public:
+  explicit Unlocked(std::vector<sluice_buffer> buffers);
+  ~Unlocked();
+  Unlocked(const Unlocked &) = delete;
+  Unlocked &operator=(const Unlocked &) = delete;
+
+private:
+  std::vector<sluice_buffer> buffers_;
+};
+
+} // namespace sluice::sim
+
+#endif

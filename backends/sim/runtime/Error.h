@@ -1,0 +1,23 @@
+// Errors inside the simulator; Plugin.cpp turns them into a status and last_error.
+#ifndef SLUICE_BACKENDS_SIM_RUNTIME_ERROR_H
+#define SLUICE_BACKENDS_SIM_RUNTIME_ERROR_H
+
+#include "sluice/backend/status.h"
+
+#include <stdexcept>
+#include <string>
+
+namespace sluice::sim {
+
+class Error : public std::runtime_error {
+public:
+  Error(sluice_status status, const std::string &message) : std::runtime_error(message), status_(status) {}
+  sluice_status status() const { return status_; }
+
+private:
+  sluice_status status_;
+};
+
+} // namespace sluice::sim
+
+#endif

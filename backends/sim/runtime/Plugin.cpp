@@ -1,0 +1,197 @@
+// The simulator behind the run half of the backend ABI.
+#include "backends/sim/runtime/Context.h"
+#include "backends/sim/runtime/Error.h"
+
+#include <memory>
+#include <new>
+#include <optional>
+
+using namespace sluice::sim;
+
+struct sluice_run {
+  std::unique_ptr<Context> context; // null if it could not be opened
+  std::string error;
+};
+
+struct sluice_queue {
+  sluice_run *run;
+  Queue *queue;
+};
+
+struct sluice_event {
+  sluice_run *run;
+  std::optional<Recording> recording;
+};
+
+/// Runs `body`; an error that it throws becomes the context's last one.
+template <typename Body> static sluice_status guarded(sluice_run *run, Body body) {
+  try {
+    body(*run->context);
+    return SLUICE_OK;
+  } catch (const Error &error) {
+    run->error = error.what();
+    return error.status();
+  } catch (const std::bad_alloc &) {
+    run->error = "sim: the host is out of memory";
+    return SLUICE_EXHAUSTED;
+  }
+}
+
+static sluice_status open(const sluice_run_options *options, sluice_run **run) {
+  *run = new (std::nothrow) sluice_run;
+  if (!*run)
+    return SLUICE_EXHAUSTED;
+  try {
+    Settings settings = parseSettings(options->settings ? options->settings : "");
+    (*run)->context = std::make_unique<Context>(*options->services, settings);
+    return SLUICE_OK;
+  } catch (const Error &error) {
+    (*run)->error = error.what();
+    return error.status();
+  } catch (const std::bad_alloc &) {
+    return SLUICE_EXHAUSTED;
+  }
+}
+
+static void close(sluice_run *run) { delete run; }
+
+static const char *lastError(sluice_run *run) { return run->error.c_str(); }
+
+static sluice_status deviceCount(sluice_run *run, int32_t *count) {
+  *count = run->context->deviceCount();
+  return SLUICE_OK;
+}
+
+static sluice_status deviceInfo(sluice_run *run, int32_t device, sluice_device_info *info) {
+  return guarded(run, [&](Context &context) {
+    info->name = "virtual accelerator";
+    info->memory_bytes = context.memory(device).capacity();
+    info->free_bytes = context.memory(device).freeBytes();
+    info->cores = kAcceleratorRates.cores;
+    info->clock_hz = kAcceleratorRates.clockHz;
+    info->peak_flops = kAcceleratorRates.peakFlops;
+    info->memory_bandwidth = kAcceleratorRates.memoryBandwidth;
+    info->host_accessible = 0;
+  });
+}
+
+static sluice_status allocate(sluice_run *run, int32_t device, size_t bytes, void **address) {
+  return guarded(run, [&](Context &context) { *address = context.allocate(device, bytes); });
+}
+
+static sluice_status release(sluice_run *run, int32_t device, void *address) {
+  return guarded(run, [&](Context &context) { context.release(device, address); });
+}
+
+static sluice_status queueCreate(sluice_run *run, int32_t device, sluice_queue_kind, const char *name,
+                                 sluice_queue **queue) {
+  return guarded(
+      run, [&](Context &context) { *queue = new sluice_queue{run, &context.addQueue(device, name ? name : "")}; });
+}
+
+static void queueDestroy(sluice_queue *queue) {
+  guarded(queue->run, [&](Context &context) { context.synchronize(context.record(*queue->queue)); });
+  delete queue;
+}
+
+static sluice_status eventCreate(sluice_run *run, sluice_event **event) {
+  return guarded(run, [&](Context &) { *event = new sluice_event{run, std::nullopt}; });
+}
+
+static void eventDestroy(sluice_event *event) { delete event; }
+
+static sluice_status record(sluice_queue *queue, sluice_event *event) {
+  return guarded(queue->run, [&](Context &context) { event->recording = context.record(*queue->queue); });
+}
+
+static sluice_status wait(sluice_queue *queue, sluice_event *event) {
+  return guarded(queue->run, [&](Context &context) {
+    if (event->recording)
+      context.wait(*queue->queue, *event->recording);
+  });
+}
+
+static sluice_status synchronize(sluice_event *event) {
+  return guarded(event->run, [&](Context &context) {
+    if (event->recording)
+      context.synchronize(*event->recording);
+  });
+}
+
+static sluice_status synchronizeQueue(sluice_queue *queue) {
+  return guarded(queue->run, [&](Context &context) { context.synchronize(context.record(*queue->queue)); });
+}
+
+static sluice_status copy(sluice_queue *queue, const sluice_copy *copy) {
+  return guarded(queue->run, [&](Context &context) { context.copy(*queue->queue, *copy); });
+}
+
+static sluice_status launch(sluice_queue *queue, const sluice_launch *launch) {
+  return guarded(queue->run, [&](Context &context) { context.launch(*queue->queue, *launch); });
+}
+
+static sluice_status discard(sluice_queue *queue, void *address, size_t bytes) {
+  return guarded(queue->run, [&](Context &context) { context.discard(*queue->queue, address, bytes); });
+}
+
+static sluice_status copyCounts(sluice_run *run, sluice_copy_count *counts, size_t capacity, size_t *count) {
+  *count = 0;
+  for (const auto &[ends, total] : run->context->counts()) {
+    if (*count < capacity)
+      counts[*count] = {ends.first, ends.second, total.first, total.second};
+    ++*count;
+  }
+  return SLUICE_OK;
+}
+
+static sluice_status eventTimes(sluice_event *event, double *start, double *end) {
+  return guarded(event->run, [&](Context &) {
+    if (!event->recording)
+      throw Error(SLUICE_USAGE, "sim: the event was never recorded");
+    *start = event->recording->last.start;
+    *end = event->recording->last.end;
+  });
+}
+
+static const sluice_backend_run *runHalf() {
+  static const sluice_backend_run table = [] {
+    sluice_backend_run half{};
+    half.struct_size = sizeof(half);
+    half.major_version = SLUICE_BACKEND_MAJOR;
+    half.minor_version = SLUICE_BACKEND_MINOR;
+    half.open = open;
+    half.close = close;
+    half.last_error = lastError;
+    half.device_count = deviceCount;
+    half.device_info = deviceInfo;
+    half.allocate = allocate;
+    half.release = release;
+    half.queue_create = queueCreate;
+    half.queue_destroy = queueDestroy;
+    half.event_create = eventCreate;
+    half.event_destroy = eventDestroy;
+    half.record = record;
+    half.wait = wait;
+    half.synchronize = synchronize;
+    half.synchronize_queue = synchronizeQueue;
+    half.copy = copy;
+    half.launch = launch;
+    half.discard = discard;
+    half.copy_counts = copyCounts;
+    half.event_times = eventTimes;
+    half.takes_host_queues = 1;
+    return half;
+  }();
+  return &table;
+}
+
+extern "C" const sluice_backend *sluice_backend_query(void) {
+  static const sluice_backend backend = {sizeof(backend),
+                                         SLUICE_BACKEND_MAJOR,
+                                         SLUICE_BACKEND_MINOR,
+                                         "sim",
+                                         "virtual accelerators with hostile queues, a virtual clock and race detection",
+                                         nullptr,
+                                         runHalf()};
+  return &backend;
+}

@@ -1,0 +1,26 @@
+// What `--sim seed=7,link=12GB/s,latency=5us` sets.
+#ifndef SLUICE_BACKENDS_SIM_RUNTIME_SETTINGS_H
+#define SLUICE_BACKENDS_SIM_RUNTIME_SETTINGS_H
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace sluice::sim {
+
+struct Settings {
+  uint64_t seed = 0;                    // of the order in which queues run
+  int32_t devices = 4;                  // virtual accelerators
+  int64_t memoryBytes = 16'000'000'000; // of each
+  double linkBandwidth = 12e9;          // bytes a second, in each direction between two devices
+  double linkLatency = 5e-6;            // seconds, of each copy over a link
+  size_t pending = 256;                 // pieces of work that may be put off before one must run
+  bool reportRaces = true;
+};
+
+/// Reads "name=value,name=value"; "" leaves every default. Throws a usage error that says what a value must be.
+Settings parseSettings(std::string_view text);
+
+} // namespace sluice::sim
+
+#endif

@@ -1,0 +1,46 @@
+#include "backends/sim/runtime/TimeTable.h"
+
+#include "sluice/backend/run.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace sluice::sim {
+
+/// "conv2d_relu" of "conv2d_relu_3".
+static std::string_view kindOf(std::string_view name) {
+  size_t end = name.find_last_not_of("0123456789");
+  bool numbered = end != std::string_view::npos && end + 1 < name.size() && name[end] == '_';
+  return numbered ? name.substr(0, end) : name;
+}
+
+/// FNV-1a.
+static uint64_t hashOf(std::string_view text) {
+  uint64_t hash = 14695981039346656037u;
+  for (char c : text)
+    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return hash;
+}
+
+/// A share in [0.25, 1) drawn from 16 bits.
+static double shareOf(uint64_t bits) { return 0.25 + 0.75 * static_cast<double>(bits & 0xffff) / 65536; }
+
+double kernelSeconds(const DeviceRates &rates, std::string_view name, double flops, double bytes) {
+  uint64_t hash = hashOf(kindOf(name));
+  double arithmetic = flops / (rates.peakFlops * shareOf(hash));
+  double traffic = bytes / (rates.memoryBandwidth * shareOf(hash >> 16));
+  return rates.launchSeconds + std::max(arithmetic, traffic);
+}
+
+std::pair<double, double> Links::schedule(int from, int to, size_t bytes, double earliest) {
+  if (from == to) {
+    const DeviceRates &rates = from == SLUICE_HOST ? kHostRates : kAcceleratorRates;
+    return {earliest, earliest + rates.launchSeconds + 2 * static_cast<double>(bytes) / rates.memoryBandwidth};
+  }
+  double &free = free_[{from, to}];
+  double start = std::max(earliest, free);
+  free = start + latency_ + static_cast<double>(bytes) / bandwidth_;
+  return {start, free};
+}
+
+} // namespace sluice::sim

@@ -1,0 +1,44 @@
+// How long work takes on the virtual clock. Nothing here looks at real time, so times are the same on every machine.
+#ifndef SLUICE_BACKENDS_SIM_RUNTIME_TIMETABLE_H
+#define SLUICE_BACKENDS_SIM_RUNTIME_TIMETABLE_H
+
+#include "backends/sim/runtime/Settings.h"
+
+#include <cstddef>
+#include <map>
+#include <string_view>
+#include <utility>
+
+namespace sluice::sim {
+
+/// What a device does at best.
+struct DeviceRates {
+  int32_t cores;
+  double clockHz, peakFlops, memoryBandwidth; // f32 operations and bytes a second
+  double launchSeconds;                       // of every launch, beside its work
+};
+
+inline constexpr DeviceRates kAcceleratorRates = {64, 1e9, 4.096e12, 400e9, 3e-6};
+inline constexpr DeviceRates kHostRates = {8, 3e9, 384e9, 40e9, 1e-6};
+
+/// Seconds of a kernel: the slower of its arithmetic and its memory traffic, each at a share of the peak that depends
+/// on the kind of kernel (its name without a number at the end) in a way that nobody can guess from the outside.
+double kernelSeconds(const DeviceRates &rates, std::string_view name, double flops, double bytes);
+
+/// The links between devices: one for each ordered pair, used by one copy at a time. Copies within a device use its
+/// memory and no link.
+class Links {
+public:
+  explicit Links(const Settings &settings) : bandwidth_(settings.linkBandwidth), latency_(settings.linkLatency) {}
+
+  /// A copy that may start at `earliest`: its start and end. The link is taken until then.
+  std::pair<double, double> schedule(int from, int to, size_t bytes, double earliest);
+
+private:
+  double bandwidth_, latency_;
+  std::map<std::pair<int, int>, double> free_; // from when on
+};
+
+} // namespace sluice::sim
+
+#endif
