@@ -77,9 +77,11 @@ def RelayoutOp : Sluice_ValueOp<"relayout", [DeclareOpInterfaceMethods<ElementOp
 def CopyOp : Sluice_Op<"copy", [DeclareOpInterfaceMethods<ReferenceOp>, DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<ElementOp>]> {
   let summary = "the same value in a new buffer, on the device of the result's type: the one op that crosses devices";
   let description = [{
-    `reason` says who wants it: `to` or `copy_to` of the user, `pin`, `placement`, `input`, `output` or `state`. Once copies are
-    settled, `bytes` and `bytes_per_row` say how much moves in a call: the value's logical bytes, without padding. Two
-    copies are never merged as common subexpressions, because each is a buffer of its own.
+    `reason` says who wants it: `to` or `copy_to` of the user, `pin`, `placement`, `input`, `output` or `state`. Before
+    placement either side may have no device yet. A copy that ends on the device that it starts from goes away, unless it
+    is a `copy_to`; one for `pin` or `placement` that does not is subject to `sluice.copies`. Once copies are settled,
+    `bytes` and `bytes_per_row` say how much moves in a call: the value's logical bytes, without padding. Two copies are
+    never merged as common subexpressions, because each is a buffer of its own.
   }];
   let arguments = (ins Sluice_Tensor:$x, StrAttr:$reason, OptionalAttr<I64Attr>:$bytes, OptionalAttr<I64Attr>:$bytes_per_row);
   let results = (outs Res<Sluice_Tensor, "", [MemAlloc<DefaultResource>]>:$y);

@@ -35,6 +35,24 @@ StringAttr getDevice(Type type) {
   return at ? at.getDevice() : StringAttr();
 }
 
+RankedTensorType withDevice(Type type, StringAttr device) {
+  auto tensor = cast<RankedTensorType>(type);
+  AtAttr at = getAt(type);
+  AffineMapAttr layout = at ? at.getLayout() : AffineMapAttr();
+  Attribute encoding = device || layout ? AtAttr::get(type.getContext(), device, layout) : AtAttr();
+  return RankedTensorType::get(tensor.getShape(), tensor.getElementType(), encoding);
+}
+
+void setPlace(Operation *op, StringAttr fixed, StringAttr pin) {
+  if (!op->hasTrait<SameDevice>())
+    return;
+  bool isPinned = pin && pin != fixed && op->getNumOperands() > 0;
+  if (isPinned)
+    op->setAttr(kPinAttr, pin);
+  for (Value result : op->getResults())
+    result.setType(withDevice(result.getType(), isPinned ? StringAttr() : fixed));
+}
+
 std::string printShape(ArrayRef<int64_t> shape) {
   std::string text;
   llvm::raw_string_ostream os(text);

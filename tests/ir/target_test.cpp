@@ -1,0 +1,91 @@
+// Targets: what `--devices` may say, and the module's table.
+#include "ir/Target.h"
+
+#include "ir/DiagnosticText.h"
+#include "ir/Dialect.h"
+#include "mlir/Parser/Parser.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace sluice::ir;
+using testing::HasSubstr;
+
+static std::string parsed(llvm::StringRef list) {
+  llvm::Expected<Target> target = Target::parse(list);
+  if (!target)
+    return llvm::toString(target.takeError());
+  return target->str() + " first " + target->first().name;
+}
+
+/// What a module with these attributes is for, or why its table is refused.
+static std::string tableOf(const std::string &attributes) {
+  mlir::MLIRContext context;
+  context.loadDialect<SluiceDialect>();
+  DiagnosticText diagnostics(&context);
+  auto module = mlir::parseSourceString<mlir::ModuleOp>("module attributes {" + attributes + "} {}", &context);
+  mlir::FailureOr<Target> target = Target::of(*module);
+  return mlir::failed(target) ? diagnostics.errors() : target->str() + " first " + target->first().name;
+}
+
+static std::string row(const std::string &name, const std::string &backend, int ordinal) {
+  return "{name = \"" + name + "\", backend = \"" + backend + "\", ordinal = " + std::to_string(ordinal) + "}";
+}
+
+TEST(Target, NumbersAcceleratorsInTheOrderOfTheList) {
+  llvm::Expected<Target> target = Target::parse("sim:3,cpu,cuda");
+  ASSERT_TRUE(bool(target));
+  EXPECT_EQ(target->accelerators(), 2);
+  EXPECT_EQ(target->find("acc0")->spelling(), "sim:3");
+  EXPECT_EQ(target->find("acc1")->spelling(), "cuda:0");
+  EXPECT_EQ(target->find("acc2"), nullptr);
+}
+
+TEST(Target, HasTheHostFirst) {
+  EXPECT_EQ(parsed("cpu"), "cpu first cpu");
+  EXPECT_EQ(parsed("cpu:0,sim:1"), "cpu,sim:1 first cpu");
+  EXPECT_EQ(parsed("sim:0"), "cpu,sim:0 first acc0");
+  EXPECT_EQ(parsed("sim:0,cpu,sim:1"), "cpu,sim:0,sim:1 first acc0");
+}
+
+TEST(Target, RefusesWhatIsNoDevice) {
+  for (const char *wrong : {"", ",", "cpu,", "sim:", "sim:x", "sim:-1", "sim:0:1", "1sim", "si m", "sim:0x1"})
+    EXPECT_THAT(parsed(wrong), HasSubstr("names no device")) << wrong;
+  EXPECT_THAT(parsed("gpu:0"), HasSubstr("names no backend"));
+}
+
+TEST(Target, RefusesOrdinalsPastTheLast) {
+  EXPECT_EQ(parsed("sim:65535"), "cpu,sim:65535 first acc0");
+  EXPECT_THAT(parsed("sim:65536"), HasSubstr("numbered from 0 to 65535"));
+  EXPECT_THAT(parsed("sim:99999999999999999999"), HasSubstr("numbered from 0 to 65535"));
+}
+
+TEST(Target, RefusesADeviceTwice) {
+  EXPECT_EQ(parsed("sim,sim:0"), "'sim:0' is listed twice in 'sim,sim:0'");
+  EXPECT_EQ(parsed("cpu,cpu:1"), "'cpu:1' is listed twice in 'cpu,cpu:1'");
+}
+
+TEST(Target, IsTheHostAloneWithoutATable) { EXPECT_EQ(tableOf(""), "cpu first cpu"); }
+
+TEST(Target, ReadsWhatItRecords) {
+  mlir::MLIRContext context;
+  context.loadDialect<SluiceDialect>();
+  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
+  llvm::cantFail(Target::parse("sim:0,cpu,sim:7")).record(*module);
+  mlir::FailureOr<Target> target = Target::of(*module);
+  ASSERT_TRUE(mlir::succeeded(target));
+  EXPECT_EQ(target->str(), "cpu,sim:0,sim:7");
+  EXPECT_EQ(target->first().name, "acc0");
+}
+
+TEST(Target, RefusesTablesOfAnotherForm) {
+  std::string host = "sluice.devices = [" + row("cpu", "cpu", 0);
+  EXPECT_THAT(tableOf("sluice.devices = 7 : i64"), HasSubstr("is no list of devices"));
+  EXPECT_THAT(tableOf("sluice.devices = []"), HasSubstr("is no list of devices"));
+  EXPECT_THAT(tableOf("sluice.devices = [" + row("acc0", "sim", 0) + "]"), HasSubstr("row 0"));
+  EXPECT_THAT(tableOf(host + ", " + row("acc1", "sim", 0) + "]"), HasSubstr("row 1"));
+  EXPECT_THAT(tableOf(host + ", " + row("acc0", "cpu", 0) + "]"), HasSubstr("row 1"));
+  EXPECT_THAT(tableOf(host + ", " + row("acc0", "sim", -1) + "]"), HasSubstr("row 1"));
+  EXPECT_THAT(tableOf(host + ", {}]"), HasSubstr("row 1"));
+  EXPECT_THAT(tableOf(host + "], sluice.first_device = \"acc0\""), HasSubstr("names no device of the target"));
+  EXPECT_THAT(tableOf(host + "], sluice.first_device = 1"), HasSubstr("names no device of the target"));
+}
