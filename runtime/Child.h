@@ -1,0 +1,43 @@
+// Running what may crash or hang in a child process, which tells its parent what it found.
+#ifndef SLUICE_RUNTIME_CHILD_H
+#define SLUICE_RUNTIME_CHILD_H
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sluice::runtime {
+
+/// The child's end of the talk. Every line is with the parent at once, and so survives a crash.
+class ChildReport {
+public:
+  explicit ChildReport(int file) : file_(file) {}
+
+  /// What the child does next: "loading", for the parent to say if the child does not survive it.
+  void step(const std::string &text) { say(stepKey, text); }
+  void say(const std::string &key, const std::string &value);
+  void say(const std::string &key, const char *value) { say(key, std::string(value ? value : "")); }
+  void say(const std::string &key, int64_t value) { say(key, std::to_string(value)); }
+  void say(const std::string &key, int value) { say(key, int64_t(value)); }
+  void say(const std::string &key, double value);
+
+  static constexpr const char *stepKey = "step", *endKey = "end";
+
+private:
+  int file_;
+};
+
+struct ChildResult {
+  std::vector<std::pair<std::string, std::string>> said; ///< without the steps
+  std::string failure; ///< "crashed in its first call (Segmentation fault)"; empty if the body returned
+};
+
+/// Runs `body` in a fork of this process, whose standard output goes nowhere, and kills it after `limit`.
+ChildResult runInChild(const std::function<void(ChildReport &)> &body, std::chrono::milliseconds limit);
+
+} // namespace sluice::runtime
+
+#endif

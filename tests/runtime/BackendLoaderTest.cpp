@@ -1,0 +1,122 @@
+// Shared objects of every kind are tried; what is wrong is refused with a reason and harms nobody.
+#include "runtime/BackendLoader.h"
+#include "runtime/Status.h"
+#include "tests/runtime/TemporaryFolder.h"
+
+#include <cstdlib>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace sluice::runtime;
+using sluice::test::contentOf;
+using sluice::test::TemporaryFolder;
+using ::testing::HasSubstr;
+
+static constexpr BackendTrial kQuick{std::chrono::milliseconds(500), nullptr};
+
+static std::string folderOf(const std::string &name) { return SLUICE_BINARY_DIR "/tests/backends/" + name; }
+static std::string pathOf(const std::string &name) { return folderOf(name) + "/" + name + ".so"; }
+
+TEST(BackendLoader, ASoundOneIsAccepted) {
+  BackendFile file = tryBackend(pathOf("Good"));
+  EXPECT_EQ(file.reason, "");
+  EXPECT_EQ(file.name, "testing");
+  EXPECT_EQ(file.description, "for tests");
+  EXPECT_TRUE(file.hasCompile);
+  EXPECT_FALSE(file.hasRun);
+}
+
+TEST(BackendLoader, DevicesAreAskedFor) {
+  BackendFile file = tryBackend(SLUICE_BINARY_DIR "/lib/sluice/backends/sluice_sim_run.so");
+  EXPECT_EQ(file.reason, "");
+  EXPECT_TRUE(file.hasRun);
+  ASSERT_EQ(file.devices.size(), 4u);
+  EXPECT_EQ(file.devices[3].name, "virtual accelerator");
+  EXPECT_EQ(file.devices[3].memoryBytes, 16'000'000'000);
+  EXPECT_EQ(file.devices[3].freeBytes, 16'000'000'000);
+  EXPECT_EQ(file.devices[3].clockHz, 1e9);
+}
+
+struct Fault {
+  const char *name, *reason;
+};
+
+static void PrintTo(const Fault &fault, std::ostream *out) { *out << fault.name; }
+
+class FaultyBackend : public ::testing::TestWithParam<Fault> {};
+
+TEST_P(FaultyBackend, IsRefusedWithAReason) {
+  BackendFile file = tryBackend(pathOf(GetParam().name), kQuick);
+  EXPECT_FALSE(file.accepted());
+  EXPECT_THAT(file.reason, HasSubstr(GetParam().reason));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    BackendLoader, FaultyBackend,
+    ::testing::Values(Fault{"WrongMajor", "sluice_backend has version 2.0, and this Sluice needs 1.x"},
+                      Fault{"ShortTable", "says that it has 40 bytes, but in version 1.0 it has 48"},
+                      Fault{"LongTable", "says that it has 112 bytes, but in version 1.0 it has 48"},
+                      Fault{"LyingHalf", "its compile half says that it has 4096 bytes"},
+                      Fault{"NoPrepare", "its compile half lacks prepare"},
+                      Fault{"NoHalves", "neither a compile half nor a run half"},
+                      Fault{"BadName", "its name must be 1 to 32 lower-case letters"},
+                      Fault{"HostsName", "its name is 'cpu', which is the host's"},
+                      Fault{"BadPointer", "crashed in its tables being read (Segmentation fault)"},
+                      Fault{"Crash", "crashed in its first call, sluice_backend_query (Segmentation fault)"},
+                      Fault{"Exit", "ended the process in its first call, sluice_backend_query"},
+                      Fault{"Hang", "gave no answer within 0.5 s in its first call, sluice_backend_query"},
+                      Fault{"Nothing", "sluice_backend_query returned nothing"},
+                      Fault{"NoSymbol", "it does not export sluice_backend_query"}));
+
+TEST(BackendLoader, FilesThatAreNoSharedObjectsAreRefused) {
+  TemporaryFolder folder;
+  std::string whole = contentOf(pathOf("Good"));
+  folder.write("empty.so", "");
+  folder.write("text.so", "not a shared object");
+  folder.write("truncated.so", whole.substr(0, whole.size() / 2));
+  folder.write("header.so", whole.substr(0, 100));
+  folder.write("readme.txt", "is not looked at");
+  std::vector<BackendFile> files = tryBackends({folder.path()});
+  ASSERT_EQ(files.size(), 4u);
+  for (const BackendFile &file : files)
+    EXPECT_NE(file.reason, "") << file.path;
+}
+
+TEST(BackendLoader, OneNameIsTakenOnce) {
+  TemporaryFolder folder;
+  folder.write("copy.so", contentOf(pathOf("Good")));
+  std::vector<BackendFile> files = tryBackends({folderOf("Good"), folder.path()});
+  ASSERT_EQ(files.size(), 2u);
+  EXPECT_TRUE(files[0].accepted());
+  EXPECT_EQ(files[1].reason, "there is a backend 'testing' in a file before it");
+}
+
+TEST(BackendLoader, AnAbsentFolderIsListed) {
+  std::vector<BackendFile> files = tryBackends({"/nowhere", folderOf("Good")});
+  ASSERT_EQ(files.size(), 2u);
+  EXPECT_EQ(files[0].reason, "there is no such folder");
+  EXPECT_TRUE(files[1].accepted());
+}
+
+TEST(BackendLoader, TheEnvironmentsFoldersComeFirst) {
+  setenv("SLUICE_BACKEND_PATH", "/a::/b", 1);
+  EXPECT_EQ(backendFolders("/installed"), (std::vector<std::string>{"/a", "/b", "/installed"}));
+  unsetenv("SLUICE_BACKEND_PATH");
+  EXPECT_EQ(backendFolders(""), std::vector<std::string>());
+}
+
+TEST(BackendLoader, ARunHalfIsFoundByName) {
+  const sluice_backend_run &half = findRunHalf("sim", {folderOf("Crash"), SLUICE_BINARY_DIR "/lib/sluice/backends"});
+  EXPECT_EQ(half.takes_host_queues, 1);
+}
+
+TEST(BackendLoader, AnAbsentRunHalfIsNamedWithWhatWasRefused) {
+  try {
+    findRunHalf("testing", {folderOf("Good"), folderOf("WrongMajor")});
+    ADD_FAILURE() << "no error";
+  } catch (const Error &error) {
+    EXPECT_EQ(error.code(), ExitCode::unsupported);
+    EXPECT_THAT(error.what(), HasSubstr("there is no backend 'testing' to run on in"));
+    EXPECT_THAT(error.what(), HasSubstr("WrongMajor.so: sluice_backend has version 2.0"));
+  }
+}

@@ -1,0 +1,1 @@
+extern "C" int anything_else() { return 0; }
