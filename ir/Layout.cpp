@@ -72,6 +72,18 @@ RankedTensorType withLayout(RankedTensorType type, AffineMap layout) {
   return RankedTensorType::get(type.getShape(), type.getElementType(), encoding);
 }
 
+// The physical dimensions that hold more than one element.
+static SmallVector<std::tuple<int, unsigned, int64_t>> shapeOfMemory(RankedTensorType type) {
+  SmallVector<std::tuple<int, unsigned, int64_t>> dims;
+  SmallVector<int64_t> sizes = getPhysicalShape(type, /*capacity=*/2);
+  for (auto [dim, size] : llvm::zip_equal(*getPhysicalDims(type), sizes))
+    if (size > 1)
+      dims.push_back({dim.kind, dim.logical, dim.kind == PhysicalDim::Whole ? 0 : dim.tile});
+  return dims;
+}
+
+bool liesAs(RankedTensorType type, AffineMap layout) { return shapeOfMemory(type) == shapeOfMemory(withLayout(type, layout)); }
+
 AffineMap getNhwc(MLIRContext *context) { return AffineMap::getPermutationMap(ArrayRef<int64_t>{0, 2, 3, 1}, context); }
 
 } // namespace sluice::ir

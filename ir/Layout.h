@@ -28,6 +28,10 @@ int64_t getElementBytes(mlir::Type element);
 /// `type` with this layout (identity: none).
 mlir::RankedTensorType withLayout(mlir::RankedTensorType type, mlir::AffineMap layout);
 
+/// Whether the elements of `type` lie in memory as they would in `layout` (null: row-major): dimensions of size 1 may stand
+/// anywhere, so an image of one channel is NCHW and NHWC at once.
+bool liesAs(mlir::RankedTensorType type, mlir::AffineMap layout);
+
 /// Channels last: (n, c, h, w) -> (n, h, w, c).
 mlir::AffineMap getNhwc(mlir::MLIRContext *context);
 

@@ -2,8 +2,8 @@
 //
 // Values that elementwise ops connect, a state with what is read from and written to it, and a slot with its parameter form
 // one class and share a layout: the one that a backend requires somewhere in the class, else the first one proposed, else
-// row-major. Where an op requires another layout than the class has, a `sluice.relayout` is put in between. Inputs and outputs
-// of entry points are row-major.
+// row-major. Where an op requires another layout than the class has, a `sluice.relayout` is put in between, unless the elements
+// lie in memory as required anyway. Inputs and outputs of entry points are row-major.
 #include "ir/Layout.h"
 #include "passes/Backend.h"
 #include "passes/Passes.h"
@@ -124,19 +124,18 @@ private:
     if (auto set = dyn_cast<SetOp>(op))
       set.getValueMutable().set(relayout(builder, set.getValue(), choices.lookup(leader(keyOfState(set.getState()))).layout));
     for (const Requirement &requirement : requirements.lookup(op)) {
+      Value value = requirement.isResult ? Value(op->getResult(requirement.number)) : op->getOperand(requirement.number);
+      auto type = cast<RankedTensorType>(value.getType());
+      if (liesAs(type, requirement.layout))
+        continue;
       if (!requirement.isResult) {
-        op->setOperand(requirement.number, relayout(builder, op->getOperand(requirement.number), requirement.layout));
+        op->setOperand(requirement.number, relayout(builder, value, requirement.layout));
         continue;
       }
-      Value result = op->getResult(requirement.number);
-      auto type = cast<RankedTensorType>(result.getType());
-      RankedTensorType made = withLayout(type, requirement.layout);
-      if (made == type)
-        continue;
-      result.setType(made);
+      value.setType(withLayout(type, requirement.layout));
       builder.setInsertionPointAfter(op);
-      auto back = builder.create<RelayoutOp>(result.getLoc(), type, result);
-      result.replaceAllUsesExcept(back, back);
+      auto back = builder.create<RelayoutOp>(value.getLoc(), type, value);
+      value.replaceAllUsesExcept(back, back);
     }
   }
 

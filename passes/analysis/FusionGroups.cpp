@@ -1,12 +1,13 @@
 // Fusion groups.
 //
-// 1. Ops are visited in block order. Injective ops are not grouped: they are recomputed where they are used, unless a buffer
-//    must hold them (a state, an output, an operand of a contraction).
+// 1. Ops are visited in block order. Injective ops, and scalars made of them, are not grouped: they are recomputed where they
+//    are used, unless a buffer must hold them (a state, an output, an operand of a contraction).
 // 2. An elementwise op joins the group of an operand that has its index space: after a contraction it becomes an epilogue,
 //    after other elementwise ops they share loads and loops.
 // 3. A reduction takes the group of an operand into itself if nothing else reads that group: its operand needs no buffer.
-//    The rows are never reduced inside another kernel, since each of its elements would repeat the sum.
-// 4. A group may be joined only if none of the op's other operands depends on it, so that groups stay convex.
+// 4. A reduction of the rows (a bias gradient) joins the group that computes its operand as one more result: it is summed
+//    while it is stored. Nothing of that group may need the sum, since each element would repeat it.
+// 5. A group may be joined only if none of the op's other operands depends on it, so that groups stay convex.
 #include "passes/analysis/FusionGroups.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -28,7 +29,13 @@ static bool needsBuffer(Operation *op) {
   return llvm::any_of(op->getUsers(), [](Operation *user) { return isa<ContractionOp, SetOp, ReturnOp>(user); });
 }
 
-bool isRecomputed(Operation *op) { return isInjective(op) && !needsBuffer(op); }
+/// A number such as 1 / rows, from constants and counts alone.
+static bool isScalarOfRecomputed(Operation *op) {
+  auto isFoundAgain = [](Value operand) { return operand.getDefiningOp() && isRecomputed(operand.getDefiningOp()); };
+  return isa<ElementwiseOp>(op) && typeOf(op->getResult(0)).getRank() == 0 && llvm::all_of(op->getOperands(), isFoundAgain);
+}
+
+bool isRecomputed(Operation *op) { return (isInjective(op) || isScalarOfRecomputed(op)) && !needsBuffer(op); }
 
 static bool isCompute(Operation *op) { return isa<ElementwiseOp, ElementOp, ContractionOp>(op); }
 
@@ -36,6 +43,8 @@ static bool reducesRows(Operation *op) {
   auto hasRows = [](Type type) { return !cast<RankedTensorType>(type).hasStaticShape(); };
   return llvm::any_of(op->getOperandTypes(), hasRows) && llvm::none_of(op->getResultTypes(), hasRows);
 }
+
+static bool haveOneSpace(RankedTensorType a, RankedTensorType b) { return a.getShape() == b.getShape() && a.getEncoding() == b.getEncoding(); }
 
 static FusionGroup::Kind kindOf(Operation *op) {
   if (isa<ContractionOp>(op))
@@ -89,17 +98,39 @@ private:
     return true;
   }
 
+  /// Whether `group` computes an operand of `op` that has this index space.
+  static bool computesOperand(const FusionGroup &group, Operation *op, RankedTensorType space) {
+    return llvm::any_of(op->getOperands(), [&](Value operand) {
+      return llvm::is_contained(group.ops, operand.getDefiningOp()) && haveOneSpace(typeOf(operand), space);
+    });
+  }
+
+  /// Whether `op` reads a sum over the rows that the group computes, spread by recomputed ops.
+  bool readsSpreadSum(Operation *op, unsigned index) {
+    return llvm::any_of(op->getOperands(), [&](Value operand) {
+      Operation *def = operand.getDefiningOp();
+      if (!def || groupOf.count(def) || !isCompute(def))
+        return false;
+      auto isSum = [&](Value value) {
+        auto it = groupOf.find(value.getDefiningOp());
+        return it != groupOf.end() && it->second == index && kindOf(value.getDefiningOp()) == FusionGroup::RowReduction;
+      };
+      return llvm::any_of(def->getOperands(), isSum) || readsSpreadSum(def, index);
+    });
+  }
+
+  /// Whether `op` sums over the rows what the group's loops pass over anyway.
+  bool isSumOfLoop(Operation *op, const FusionGroup &group) {
+    return group.kind == FusionGroup::Loop && kindOf(op) == FusionGroup::RowReduction && computesOperand(group, op, group.space);
+  }
+
   bool canJoin(Operation *op, unsigned index, const llvm::SetVector<unsigned> &producers) {
     const FusionGroup &group = groups[index];
-    if (!fuse || !isConvexWith(index, producers) || isa<ContractionOp>(op))
+    if (!fuse || !isConvexWith(index, producers) || isa<ContractionOp>(op) || readsSpreadSum(op, index))
       return false;
-    if (isa<ElementwiseOp>(op)) {
-      bool reads = llvm::any_of(op->getOperands(), [&](Value operand) { return operand.getDefiningOp() && llvm::is_contained(group.ops, operand.getDefiningOp()); });
-      return reads && group.kind != FusionGroup::RowReduction && typeOf(op->getResult(0)).getShape() == group.space.getShape() &&
-             typeOf(op->getResult(0)).getEncoding() == group.space.getEncoding();
-    }
-    // A reduction, or a movement that needs a buffer, computes its operand itself.
-    return group.kind == FusionGroup::Loop && isOnlyReader(op, group);
+    if (!isa<ElementwiseOp>(op)) // a reduction, or a movement that needs a buffer
+      return group.kind == FusionGroup::Loop && (isOnlyReader(op, group) || isSumOfLoop(op, group));
+    return group.kind != FusionGroup::RowReduction && haveOneSpace(typeOf(op->getResult(0)), group.space) && computesOperand(group, op, group.space);
   }
 
   void place(Operation *op) {
@@ -113,7 +144,8 @@ private:
     if (target == groups.size())
       groups.push_back({kindOf(op), {}, typeOf(op->getResult(0)), llvm::BitVector()});
     FusionGroup &group = groups[target];
-    if (!isa<ElementwiseOp>(op)) {
+    bool takesOver = !isa<ElementwiseOp>(op) && (!isSumOfLoop(op, group) || isOnlyReader(op, group));
+    if (takesOver) {
       group.kind = kindOf(op);
       group.space = typeOf(op->getResult(0));
     }

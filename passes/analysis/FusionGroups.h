@@ -11,7 +11,7 @@ struct FusionGroup {
   /// What the kernel's loops run over: the results of a contraction, of elementwise ops, or of a reduction over the rows.
   enum Kind { Contraction, Loop, RowReduction } kind;
   llvm::SmallVector<mlir::Operation *> ops;
-  /// The type whose index space the loops have; results of other shapes are computed inside.
+  /// The type whose index space the loops have; other results are computed inside, or summed beside.
   mlir::RankedTensorType space;
   /// Groups that must run before this one, transitively.
   llvm::BitVector dependsOn;

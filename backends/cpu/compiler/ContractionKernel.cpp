@@ -53,20 +53,6 @@ private:
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-// The physical dimensions that hold more than one element, for comparing layouts.
-static SmallVector<std::tuple<int, unsigned, int64_t>> shapeOfMemory(RankedTensorType type) {
-  SmallVector<std::tuple<int, unsigned, int64_t>> dims;
-  SmallVector<int64_t> sizes = ir::getPhysicalShape(type, /*capacity=*/2);
-  for (auto [dim, size] : llvm::zip(*ir::getPhysicalDims(type), sizes))
-    if (size > 1)
-      dims.push_back({dim.kind, dim.logical, dim.kind == ir::PhysicalDim::Whole ? 0 : dim.tile});
-  return dims;
-}
-
-static bool liesAs(RankedTensorType type, AffineMap layout) {
-  return shapeOfMemory(type) == shapeOfMemory(ir::withLayout(type, layout));
-}
-
 static int64_t tileOfFirstDim(RankedTensorType type) {
   SmallVector<ir::PhysicalDim> dims = *ir::getPhysicalDims(type);
   for (const ir::PhysicalDim &dim : dims)
@@ -135,7 +121,7 @@ FailureOr<Matmul::Matrix> ContractionKernel::matrixOf(Value value, bool transpos
   Matmul::Matrix matrix;
   matrix.place = placeOf(value);
   if (int64_t panel = tileOfFirstDim(type);
-      panel && rank == 2 && liesAs(type, getMatrixPanels(type.getContext(), panel))) {
+      panel && rank == 2 && ir::liesAs(type, getMatrixPanels(type.getContext(), panel))) {
     matrix.layout = transposed ? Matmul::Layout::Panels : Matmul::Layout::PanelsT;
     matrix.panel = panel;
     return matrix;
@@ -224,13 +210,13 @@ static void fixImages(Contraction &contraction, ModuleOp into, int64_t images) {
 template <typename Op> FailureOr<Contraction> ContractionKernel::emitWindows(Op op, Value x, Value weight, Value y) {
   RankedTensorType xType = typeOf(x), weightType = typeOf(weight), yType = typeOf(y);
   for (RankedTensorType type : {xType, yType})
-    if (!liesAs(type, ir::getNhwc(op.getContext()))) {
+    if (!ir::liesAs(type, ir::getNhwc(op.getContext()))) {
       refuse("has an activation that is not NHWC: ") << type;
       return failure();
     }
   Convolution convolution;
   convolution.panel = tileOfFirstDim(weightType);
-  if (!convolution.panel || !liesAs(weightType, getFilterPanels(op.getContext(), convolution.panel))) {
+  if (!convolution.panel || !ir::liesAs(weightType, getFilterPanels(op.getContext(), convolution.panel))) {
     refuse("has weights that are not in panels along the output channels: ") << weightType;
     return failure();
   }

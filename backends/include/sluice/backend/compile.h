@@ -133,7 +133,8 @@ struct sluice_backend_compile {
   sluice_status (*supports)(sluice_session *session, const sluice_kernel_view *op);
 
   /* The layout in which the op likes operand or result `number` best, as an affine map's text; "" for row-major, NULL if it
-   * does not care. `required` is set if it takes no other. Absent: row-major is required everywhere. */
+   * does not care. `required` is set if it takes no other; a layout that differs only in where dimensions of size 1 stand is the
+   * same to it. Absent: row-major is required everywhere. */
   sluice_status (*propose_layout)(sluice_session *session, const sluice_kernel_view *op, int is_result, unsigned number, const char **layout, int *required);
 
   /* Makes the kernel and says how to launch it; lowering may not exceed the workspace named here. */

@@ -1,0 +1,54 @@
+// RUN: sluice-opt %s --split-input-file --sluice-build-entry-points --sluice-place-values --sluice-fuse-kernels | FileCheck %s
+
+// Tests that a sum over the rows joins the kernel that computes its operand, though others read that too.
+// CHECK: sluice.entry @predict
+// CHECK: %[[K:.+]]:2 = sluice.kernel "relu_sum"
+// CHECK: sluice.kernel "matmul" ({{.+}} = %[[K]]#0
+// CHECK-NOT: sluice.kernel
+// CHECK: sluice.return %[[K]]#1
+module attributes {sluice.capacity = 4 : i64} {
+  sluice.graph ["x", "w"] (%x: tensor<?x3xf32>, %w: tensor<3x2xf32>) {
+    %r = sluice.relu %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
+    %s = sluice.sum %r {axes = array<i64: 0>} : (tensor<?x3xf32>) -> tensor<3xf32>
+    %p = sluice.matmul %r, %w : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<?x2xf32>
+    sluice.output "s", %s : tensor<3xf32>
+    sluice.output "p", %p : tensor<?x2xf32>
+  }
+}
+
+// -----
+
+// Tests that what reads such a sum for every row stays out of that kernel.
+// CHECK: sluice.entry @predict
+// CHECK: %[[K:.+]]:2 = sluice.kernel "relu_mean"
+// CHECK: sluice.kernel "sub" ({{.+}} = %[[K]]#0{{.*}}, {{.+}} = %[[K]]#1
+// CHECK: sluice.return
+module attributes {sluice.capacity = 4 : i64} {
+  sluice.graph ["x"] (%x: tensor<?x3xf32>) {
+    %r = sluice.relu %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
+    %m = sluice.mean %r {axes = array<i64: 0>} : (tensor<?x3xf32>) -> tensor<3xf32>
+    %e = sluice.expand %m {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 3>} : (tensor<3xf32>) -> tensor<?x3xf32>
+    %d = sluice.sub %r, %e : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
+    sluice.output "d", %d : tensor<?x3xf32>
+  }
+}
+
+// -----
+
+// Tests that a number made of counts and constants has no kernel of its own.
+// CHECK: sluice.entry @predict
+// CHECK: sluice.kernel "mul" ({{.+}} = %arg0 : tensor<?x3xf32, {{[^,]*}}>) ->
+// CHECK: sluice.count
+// CHECK: sluice.div
+// CHECK: sluice.mul
+// CHECK-NOT: sluice.kernel
+module attributes {sluice.capacity = 4 : i64} {
+  sluice.graph ["x"] (%x: tensor<?x3xf32>) {
+    %one = sluice.full {value = 1.0 : f64, type = tensor<f32>} : () -> tensor<f32>
+    %n = sluice.count %x {axes = array<i64: 0>, to = f32} : (tensor<?x3xf32>) -> tensor<f32>
+    %q = sluice.div %one, %n : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    %e = sluice.expand %q {dims = array<i64>, shape = array<i64: -9223372036854775808, 3>} : (tensor<f32>) -> tensor<?x3xf32>
+    %y = sluice.mul %x, %e : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
+    sluice.output "y", %y : tensor<?x3xf32>
+  }
+}
