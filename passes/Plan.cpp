@@ -60,15 +60,17 @@ public:
       entries.push_back(describe(entry));
     auto model = module->getAttrOfType<StringAttr>(kModelAttr), data = module->getAttrOfType<StringAttr>(kDataAttr);
     json::Object plan{
-        {"format", 1},
+        {"format", 2},
         {"model", model ? model.getValue() : "model"},
         {"data", data ? data.getValue() : ""},
         {"build", json::Object{{"compiler", "sluice 0.1.0"}, {"cpu", target.cpu}, {"vector_bits", target.vector_bits}, {"fp", "strict"}}},
         {"capacity", capacity},
         {"devices", json::Array{json::Object{{"name", "cpu"}, {"backend", target.device_type}, {"ordinal", 0}}}},
         {"arenas", json::Array{arena("state", intAttr(module, "sluice.state_bytes")), arena("transient", intAttr(module, "sluice.transient_bytes")), arena("constants", 0)}},
+        {"queues", json::Array{json::Object{{"name", "cpu"}, {"device", 0}, {"kind", "compute"}}}},
         {"states", std::move(states)},
         {"kernels", std::move(kernels)},
+        {"modules", json::Array{}},
         {"entries", std::move(entries)},
     };
     std::string text;
@@ -114,20 +116,35 @@ private:
 
   json::Object describe(EntryOp entry) {
     Block &block = entry.getBody().front();
-    json::Array launches;
+    json::Array actions;
     for (auto kernel : block.getOps<KernelOp>()) {
-      json::Array buffers;
-      for (Attribute place : kernel->getAttrOfType<ArrayAttr>("buffers"))
-        buffers.push_back(json::Array(cast<DenseI64ArrayAttr>(place).asArrayRef()));
-      launches.push_back(json::Object{{"kernel", int64_t(kernels.size())}, {"buffers", std::move(buffers)}});
+      json::Object launch{{"kernel", int64_t(kernels.size())}, {"buffers", buffers(kernel)}};
+      actions.push_back(json::Object{{"launch", std::move(launch)}, {"queue", intAttr(kernel, "queue")}});
       kernels.push_back(describe(kernel));
     }
     int64_t bytes = intAttr(entry, "transient_bytes");
     return json::Object{{"name", entry.getSymName()},
                         {"inputs", values(entry.getInputs(), block.getArguments(), entry->getAttr("inputs_at"))},
                         {"outputs", values(entry.getOutputs(), block.getTerminator()->getOperands(), entry->getAttr("outputs_at"))},
-                        {"launches", std::move(launches)},
-                        {"peak_bytes", bytes + intAttr(module, "sluice.state_bytes")}};
+                        {"actions", std::move(actions)},
+                        {"peak_bytes", json::Array{bytes + intAttr(module, "sluice.state_bytes")}}};
+  }
+
+  /// Operands, results and workspace.
+  json::Array buffers(KernelOp kernel) {
+    SmallVector<int64_t> bytes;
+    for (Type type : llvm::concat<const Type>(llvm::to_vector(kernel.getOperandTypes()), llvm::to_vector(kernel.getResultTypes())))
+      bytes.push_back(getBufferBytes(cast<RankedTensorType>(type), capacity));
+    auto places = kernel->getAttrOfType<ArrayAttr>("buffers");
+    if (places.size() > bytes.size())
+      bytes.push_back(cast<IntegerAttr>(kernel->getAttrOfType<DictionaryAttr>("launch").get("workspace")).getInt());
+    json::Array result;
+    for (auto [place, size] : llvm::zip_equal(places, bytes)) {
+      auto at = cast<DenseI64ArrayAttr>(place).asArrayRef();
+      bool isRead = result.size() < kernel.getNumOperands();
+      result.push_back(json::Object{{"arena", at[0]}, {"offset", at[1]}, {"bytes", size}, {"access", isRead ? "r" : "w"}});
+    }
+    return result;
   }
 
   json::Object describe(KernelOp kernel) {
@@ -142,6 +159,7 @@ private:
       stageList.push_back(json::Object{{"fn", index}, {"tasks", cast<IntegerAttr>(stage.get("tasks")).getInt()}, {"rows_per_task", cast<IntegerAttr>(stage.get("rows_per_task")).getInt()}});
     }
     return json::Object{{"name", kernel.getName()},
+                        {"device", 0},
                         {"ops", std::move(ops)},
                         {"source", sourceOf(kernel.getLoc())},
                         {"stages", std::move(stageList)},

@@ -3,7 +3,6 @@
 #include "runtime/Status.h"
 #include "runtime/Text.h"
 
-#include <chrono>
 #include <cstring>
 
 namespace sluice::runtime {
@@ -34,7 +33,7 @@ static void checkDevices(const Plan &plan, const std::string &wanted) {
 }
 
 Instance::Instance(const sluice_artifact &artifact, const InstanceOptions &options)
-    : plan_(parsePlan(artifact)), artifact_(artifact), team_(checkedThreads(options.threads)) {
+    : plan_(parsePlan(artifact)), team_(checkedThreads(options.threads)), calls_(plan_.entries.size()) {
   checkDevices(plan_, options.device);
   for (const Arena &arena : plan_.arenas) {
     if (arena.isConstant()) {
@@ -45,6 +44,8 @@ Instance::Instance(const sluice_artifact &artifact, const InstanceOptions &optio
     memory_.emplace_back(static_cast<size_t>(arena.bytes), concat("the ", arena.name, " arena"));
     arenas_.push_back(memory_.back().data());
   }
+  for (const Entry &entry : plan_.entries)
+    programs_.emplace_back(entry, plan_, artifact, arenas_);
 }
 
 const Entry &Instance::entry(std::string_view name) const {
@@ -77,6 +78,16 @@ void Instance::getState(const State &state, std::span<std::byte> logical) const 
   unpack(state.shape, state.layout, sizeOf(state.dtype), address(state.slot), logical.data());
 }
 
+void Instance::setPhysicalState(const State &state, std::span<const std::byte> physical) {
+  checkSize(state.name, physical.size(), state.bytes);
+  std::memcpy(address(state.slot), physical.data(), physical.size());
+}
+
+void Instance::getPhysicalState(const State &state, std::span<std::byte> physical) const {
+  checkSize(state.name, physical.size(), state.bytes);
+  std::memcpy(physical.data(), address(state.slot), physical.size());
+}
+
 namespace {
 
 /// A value seen as `outer` blocks: `used` bytes of each block of `stride` bytes belong to the rows of a call.
@@ -102,41 +113,27 @@ int64_t Instance::bytesFor(const Value &value, int64_t rows) const {
   return elementsOf(value.shapeFor(rows, plan_.capacity)) * static_cast<int64_t>(sizeOf(value.dtype));
 }
 
+std::byte *Instance::inputAddress(const Value &input) { return address(input.slot, calls_[input.entry]); }
+
 void Instance::setInput(const Value &input, std::span<const std::byte> data, int64_t rows) {
   checkSize(input.name, data.size(), bytesFor(input, rows));
   RowBlocks blocks(input, input.shapeFor(rows, plan_.capacity));
+  std::byte *to = inputAddress(input);
   for (int64_t i = 0; i < blocks.outer && blocks.used > 0; ++i)
-    std::memcpy(address(input) + i * blocks.stride, data.data() + i * blocks.used, static_cast<size_t>(blocks.used));
+    std::memcpy(to + i * blocks.stride, data.data() + i * blocks.used, static_cast<size_t>(blocks.used));
 }
 
 void Instance::getOutput(const Value &output, std::span<std::byte> data, int64_t rows) const {
   checkSize(output.name, data.size(), bytesFor(output, rows));
   RowBlocks blocks(output, output.shapeFor(rows, plan_.capacity));
+  const std::byte *from = address(output.slot, calls_[output.entry] - 1);
   for (int64_t i = 0; i < blocks.outer && blocks.used > 0; ++i)
-    std::memcpy(data.data() + i * blocks.used, address(output) + i * blocks.stride, static_cast<size_t>(blocks.used));
+    std::memcpy(data.data() + i * blocks.used, from + i * blocks.stride, static_cast<size_t>(blocks.used));
 }
 
-namespace {
-struct StageCall {
-  sluice_stage_fn function;
-  void *const *buffers;
-  int64_t rows;
-};
-} // namespace
-
-static void runTasks(void *context, int64_t begin, int64_t end) {
-  const StageCall &call = *static_cast<StageCall *>(context);
-  call.function(call.buffers, call.rows, begin, end);
-}
-
-void Instance::launch(const Launch &launch, int64_t rows) {
-  buffers_.clear();
-  for (const Slot &slot : launch.buffers)
-    buffers_.push_back(address(slot));
-  for (const Stage &stage : plan_.kernels[launch.kernel].stages) {
-    StageCall call{artifact_.stages[stage.function], buffers_.data(), rows};
-    team_.forEach(stage.tasksFor(rows), runTasks, &call);
-  }
+void Instance::readBuffer(const Entry &entry, const Buffer &buffer, std::span<std::byte> data) const {
+  checkSize("a buffer", data.size(), buffer.bytes);
+  std::memcpy(data.data(), address(buffer.slot, calls_[numberOf(entry)] - 1), data.size());
 }
 
 void Instance::checkRows(const Entry &entry, int64_t rows) const {
@@ -145,20 +142,10 @@ void Instance::checkRows(const Entry &entry, int64_t rows) const {
 }
 
 void Instance::run(const Entry &entry, int64_t rows, std::span<double> times) {
-  using Clock = std::chrono::steady_clock;
   checkRows(entry, rows);
-  bool timed = times.size() == entry.launches.size();
-  team_.enter([&] {
-    Clock::time_point start = Clock::now();
-    for (size_t i = 0; i < entry.launches.size(); ++i) {
-      launch(entry.launches[i], rows);
-      if (!timed)
-        continue;
-      Clock::time_point now = Clock::now();
-      times[i] += std::chrono::duration<double>(now - start).count();
-      start = now;
-    }
-  });
+  size_t number = numberOf(entry);
+  int64_t call = calls_[number]++;
+  team_.enter([&] { programs_[number].run(team_, call, rows, times); });
 }
 
 } // namespace sluice::runtime

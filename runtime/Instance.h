@@ -2,6 +2,7 @@
 #ifndef SLUICE_RUNTIME_INSTANCE_H
 #define SLUICE_RUNTIME_INSTANCE_H
 
+#include "runtime/HostProgram.h"
 #include "runtime/Memory.h"
 #include "runtime/Parallel.h"
 #include "runtime/Plan.h"
@@ -26,23 +27,27 @@ public:
   int threads() const { return team_.threads(); }
   Team &team() { return team_; }
 
-  /// The entry, state, input or output called `name`; a usage error that lists the names if there is none.
+  /// The entry or state called `name`; a usage error that lists the names if there is none.
   const Entry &entry(std::string_view name) const;
   const State &state(std::string_view name) const;
 
   /// Copies a state in and out in its logical, row-major form.
   void setState(const State &state, std::span<const std::byte> logical);
   void getState(const State &state, std::span<std::byte> logical) const;
+  /// The same in its physical form of `state.bytes` bytes.
+  void setPhysicalState(const State &state, std::span<const std::byte> physical);
+  void getPhysicalState(const State &state, std::span<std::byte> physical) const;
 
   /// Copies the first `rows` rows of an input in, row-major. A run may reuse the memory of its inputs: set them before
   /// each.
   void setInput(const Value &input, std::span<const std::byte> data, int64_t rows);
+  /// Where the next call will look for an input, free to be written; row r of one whose rows are dimension 0 is at
+  /// r * bytes / capacity.
+  std::byte *inputAddress(const Value &input);
   /// Copies the first `rows` rows of an output out, row-major; valid until the next run.
   void getOutput(const Value &output, std::span<std::byte> data, int64_t rows) const;
-  /// Where a value lies; row r of an input whose rows are dimension 0 is at r * bytes / capacity.
-  std::byte *address(const Value &value) const { return address(value.slot); }
-  /// Where a state lies, in its physical form of `state.bytes` bytes.
-  std::byte *address(const State &state) const { return address(state.slot); }
+  /// Copies out what the last call of `entry` left in a buffer of one of its launches.
+  void readBuffer(const Entry &entry, const Buffer &buffer, std::span<std::byte> data) const;
 
   /// Bytes of `value` in a call with `rows` rows.
   int64_t bytesFor(const Value &value, int64_t rows) const;
@@ -50,20 +55,21 @@ public:
   /// Fails unless 0 < rows <= capacity, or the entry has no batch dimension.
   void checkRows(const Entry &entry, int64_t rows) const;
 
-  /// Runs an entry on `rows` rows, which must satisfy `checkRows`. If `times` has one element per launch, the seconds
-  /// of each launch are added to it.
+  /// Runs an entry on `rows` rows, which must satisfy `checkRows`. If `times` has one element per action, the seconds
+  /// of each are added to it.
   void run(const Entry &entry, int64_t rows, std::span<double> times = {});
 
 private:
-  std::byte *address(const Slot &slot) const { return arenas_[slot.arena] + slot.offset; }
-  void launch(const Launch &launch, int64_t rows);
+  size_t numberOf(const Entry &entry) const { return static_cast<size_t>(&entry - plan_.entries.data()); }
+  /// A place in call number `call`.
+  std::byte *address(const Slot &slot, int64_t call = 0) const { return arenas_[slot.arena] + slot.offsetFor(call); }
 
   Plan plan_;
-  const sluice_artifact &artifact_;
   std::vector<Memory> memory_;
   std::vector<std::byte *> arenas_;
-  std::vector<void *> buffers_; ///< of the launch at hand
   Team team_;
+  std::vector<HostProgram> programs_; ///< of the entries
+  std::vector<int64_t> calls_;        ///< of each entry, so far
 };
 
 } // namespace sluice::runtime

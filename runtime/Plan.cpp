@@ -25,6 +25,14 @@ bool Entry::hasRows() const {
   return std::any_of(inputs.begin(), inputs.end(), isBatched) || std::any_of(outputs.begin(), outputs.end(), isBatched);
 }
 
+std::vector<const Launch *> Entry::launches() const {
+  std::vector<const Launch *> found;
+  for (const Action &action : actions)
+    if (const Launch *launch = action.launch())
+      found.push_back(launch);
+  return found;
+}
+
 const Value *Entry::findInput(std::string_view wanted) const { return find(inputs, wanted); }
 const Value *Entry::findOutput(std::string_view wanted) const { return find(outputs, wanted); }
 
@@ -46,10 +54,10 @@ int64_t Plan::parameterCount() const {
   return count;
 }
 
-int64_t Plan::peakBytes() const {
+int64_t Plan::peakBytes(size_t device) const {
   int64_t peak = 0;
   for (const Entry &entry : entries)
-    peak = std::max(peak, entry.peakBytes);
+    peak = std::max(peak, entry.peakBytes[device]);
   return peak;
 }
 

@@ -7,15 +7,18 @@
 #include "sluice/runtime/artifact.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 namespace sluice::runtime {
 
+/// The first of a plan's devices is the host.
 struct Device {
   std::string name, backend;
-  int64_t ordinal = 0;
+  int32_t ordinal = 0;
 };
 
 struct Arena {
@@ -26,10 +29,21 @@ struct Arena {
   bool isConstant() const { return name == "constants"; }
 };
 
-/// A place in memory.
+/// A place in memory. Call number n of an entry point uses the place at `offset + n % 2 * stride`.
 struct Slot {
   size_t arena = 0;
-  int64_t offset = 0;
+  int64_t offset = 0, stride = 0;
+
+  int64_t offsetFor(int64_t call) const { return offset + (call & 1) * stride; }
+  bool operator==(const Slot &) const = default;
+};
+
+enum class QueueKind { compute, copy };
+
+struct Queue {
+  std::string name;
+  size_t device = 0;
+  QueueKind kind = QueueKind::compute;
 };
 
 struct State {
@@ -39,7 +53,8 @@ struct State {
   Shape shape;
   Layout layout;
   Slot slot;
-  int64_t bytes = 0; ///< physical, padding included
+  int64_t bytes = 0;         ///< physical, padding included
+  std::vector<Slot> mirrors; ///< what other devices read
 
   int64_t elements() const { return elementsOf(shape); }
   int64_t logicalBytes() const { return elements() * static_cast<int64_t>(sizeOf(dtype)); }
@@ -63,15 +78,32 @@ struct Cost {
   double bytesFor(int64_t rows) const { return bytes + bytesPerRow * static_cast<double>(rows); }
 };
 
+/// Either host code in stages, or a function of the device's backend or of a module.
 struct Kernel {
   std::string name, source;
+  size_t device = 0;
   std::vector<std::string> ops;
   std::vector<Stage> stages;
+  std::string function;              ///< empty for host code
+  std::vector<std::byte> parameters; ///< handed to the function
+  std::optional<size_t> module;      ///< that holds the function; none: the backend itself
   Cost cost;
   double lanes = 1; ///< share of the vector lanes that the shape can fill
 };
 
-/// An input or output of an entry point.
+/// Device code.
+struct Module {
+  size_t device = 0;
+  std::vector<std::byte> blob;
+};
+
+/// The end of action number `action` in the call made `calls` calls earlier.
+struct Wait {
+  size_t action = 0;
+  int64_t calls = 0;
+};
+
+/// An input or output of an entry point. It lies on the host.
 struct Value {
   std::string name;
   DType dtype = DType::f32;
@@ -79,21 +111,65 @@ struct Value {
   int rowsDim = -1; ///< the dimension that counts rows, or -1
   Slot slot;
   int64_t bytes = 0;
+  size_t entry = 0;        ///< whose it is: the entry's number in the plan
+  std::vector<Wait> waits; ///< of an input: what must be done before the host writes it for a call
 
   /// The shape of a call with `rows` rows, where `capacity` is the plan's.
   Shape shapeFor(int64_t rows, int64_t capacity) const;
 };
 
+enum class Access { read, write, readWrite };
+
+struct Buffer {
+  Slot slot;
+  int64_t bytes = 0; ///< of the whole buffer, whatever the rows
+  Access access = Access::read;
+
+  bool isWritten() const { return access != Access::read; }
+};
+
 struct Launch {
   size_t kernel = 0;
-  std::vector<Slot> buffers;
+  std::vector<Buffer> buffers;
 };
+
+/// What moves between two devices, and when.
+struct Copy {
+  enum class When {
+    step,  ///< in every call
+    stale, ///< at the start of a call, if the mirror that it fills is stale
+    asked, ///< when the host reads the output that it fills; no part of the call
+  };
+  std::string value, reason, source;
+  Slot from, to;
+  int64_t bytes = 0, bytesPerRow = 0;
+  int64_t capacityBytes = 0; ///< of the whole buffer
+  When when = When::step;
+
+  int64_t bytesFor(int64_t rows) const { return bytes + bytesPerRow * rows; }
+};
+
+struct Action {
+  std::variant<Launch, Copy> work;
+  size_t queue = 0;
+  std::vector<Wait> waits;
+  std::vector<Buffer> ends; ///< what nobody reads after this action, until it is written again
+
+  const Launch *launch() const { return std::get_if<Launch>(&work); }
+  const Copy *copy() const { return std::get_if<Copy>(&work); }
+};
+
+/// How many calls back a wait may look.
+inline constexpr int64_t mostCallsBack = 2;
 
 struct Entry {
   std::string name;
   std::vector<Value> inputs, outputs;
-  std::vector<Launch> launches;
-  int64_t peakBytes = 0;
+  std::vector<Action> actions;
+  std::vector<int64_t> peakBytes; ///< of each device: its states, and this entry's transient memory
+
+  /// The launches among the actions, in their order.
+  std::vector<const Launch *> launches() const;
 
   /// Whether an input or output has a batch dimension; without one, a call's number of rows means nothing.
   bool hasRows() const;
@@ -113,8 +189,10 @@ struct Plan {
   int64_t capacity = 0; ///< rows that one call may have; 0 if no dimension is symbolic
   std::vector<Device> devices;
   std::vector<Arena> arenas;
+  std::vector<Queue> queues;
   std::vector<State> states;
   std::vector<Kernel> kernels;
+  std::vector<Module> modules;
   std::vector<Entry> entries;
 
   const Entry *findEntry(std::string_view name) const;
@@ -123,8 +201,11 @@ struct Plan {
 
   /// The number of elements of all parameters.
   int64_t parameterCount() const;
-  /// The largest peak of the entry points.
-  int64_t peakBytes() const;
+  /// The largest peak of the entry points on a device.
+  int64_t peakBytes(size_t device) const;
+  /// Whether everything runs on the host.
+  bool isHostOnly() const { return devices.size() == 1; }
+  size_t deviceOf(const Slot &slot) const { return arenas[slot.arena].device; }
   /// A hash of every state's name, kind, type and shape: what a checkpoint must agree with.
   uint64_t stateHash() const;
 };

@@ -1,6 +1,6 @@
 // Parses the JSON of a plan and checks every index, range and alignment in it, so that nothing later needs to.
-#include "runtime/Json.h"
-#include "runtime/Plan.h"
+#include "runtime/Encoding.h"
+#include "runtime/PlanFields.h"
 #include "runtime/Status.h"
 #include "runtime/Text.h"
 
@@ -8,9 +8,8 @@
 
 namespace sluice::runtime {
 
-static constexpr int64_t alignment = 64;
 static constexpr int64_t mostTasks = INT64_C(1) << 31;
-static constexpr int64_t mostBytes = INT64_C(1) << 50;
+static constexpr size_t mostParameterBytes = 64 << 10;
 
 namespace {
 
@@ -19,83 +18,72 @@ public:
   explicit PlanParser(const sluice_artifact &artifact) : artifact_(artifact) {}
 
   Plan parse(const JsonReader &root) {
-    root.at("format").integer(1, 1);
+    root.at("format").integer(2, 2);
     plan_.model = root.at("model").string();
-    if (root.has("data") && !root.at("data").isNull())
-      plan_.data = root.at("data").string();
+    plan_.data = optionalText(root, "data");
     plan_.capacity = root.at("capacity").integer(0, INT32_MAX);
     parseBuild(root.at("build"));
     for (const JsonReader &item : root.at("devices").list())
-      plan_.devices.push_back({item.at("name").string(), item.at("backend").string(), item.at("ordinal").integer()});
+      plan_.devices.push_back(parseDevice(item));
+    if (plan_.devices.empty())
+      root.at("devices").fail("is empty; the first device is the host");
     for (const JsonReader &item : root.at("arenas").list())
       plan_.arenas.push_back(parseArena(item));
+    for (const JsonReader &item : root.at("queues").list())
+      plan_.queues.push_back(parseQueue(item));
     for (const JsonReader &item : root.at("states").list())
       plan_.states.push_back(parseState(item));
+    if (root.has("modules"))
+      for (const JsonReader &item : root.at("modules").list())
+        plan_.modules.push_back(parseModule(item));
     for (const JsonReader &item : root.at("kernels").list())
       plan_.kernels.push_back(parseKernel(item));
     for (const JsonReader &item : root.at("entries").list())
-      plan_.entries.push_back(parseEntry(item));
-    checkUnique(root.at("states"), plan_.states);
-    checkUnique(root.at("entries"), plan_.entries);
+      plan_.entries.push_back(parseEntry(item, plan_));
+    checkUniqueNames(root.at("devices"), plan_.devices);
+    checkUniqueNames(root.at("queues"), plan_.queues);
+    checkUniqueNames(root.at("states"), plan_.states);
+    checkUniqueNames(root.at("entries"), plan_.entries);
     return std::move(plan_);
   }
 
 private:
-  template <typename Named> static void checkUnique(const JsonReader &where, const std::vector<Named> &list) {
-    std::vector<std::string> names;
-    for (const Named &item : list)
-      names.push_back(item.name);
-    std::sort(names.begin(), names.end());
-    auto twice = std::adjacent_find(names.begin(), names.end());
-    if (twice != names.end())
-      where.fail(concat(quote(*twice), " appears twice"));
-  }
-
   void parseBuild(const JsonReader &json) {
-    auto text = [&](const char *key) { return json.has(key) ? json.at(key).string() : std::string(); };
-    plan_.build.compiler = text("compiler");
-    plan_.build.cpu = text("cpu");
-    plan_.build.fp = text("fp");
+    plan_.build.compiler = optionalText(json, "compiler");
+    plan_.build.cpu = optionalText(json, "cpu");
+    plan_.build.fp = optionalText(json, "fp");
     plan_.build.vectorBits = json.has("vector_bits") ? json.at("vector_bits").integer() : 0;
   }
 
-  static size_t index(const JsonReader &json, size_t size) {
-    return static_cast<size_t>(json.integer(0, static_cast<int64_t>(size) - 1));
+  static Device parseDevice(const JsonReader &json) {
+    return {json.at("name").string(), json.at("backend").string(),
+            static_cast<int32_t>(json.at("ordinal").integer(0, INT32_MAX))};
   }
 
-  Arena parseArena(const JsonReader &json) {
-    Arena arena{json.at("name").string(), index(json.at("device"), plan_.devices.size()),
+  size_t parseDeviceNumber(const JsonReader &json) const {
+    return json.has("device") ? parseIndex(json.at("device"), plan_.devices.size()) : 0;
+  }
+
+  Arena parseArena(const JsonReader &json) const {
+    Arena arena{json.at("name").string(), parseIndex(json.at("device"), plan_.devices.size()),
                 json.at("bytes").integer(0, mostBytes)};
     if (arena.isConstant() && static_cast<uint64_t>(arena.bytes) > artifact_.constants_size)
       json.fail(concat("has ", arena.bytes, " bytes, but the artifact brings ", artifact_.constants_size));
+    if (arena.isConstant() && arena.device != 0)
+      json.at("device").fail("the artifact's constants lie on the host");
     return arena;
   }
 
-  Slot parseSlot(const JsonReader &arena, const JsonReader &offset, int64_t bytes) {
-    Slot slot{index(arena, plan_.arenas.size()), offset.integer()};
-    int64_t room = plan_.arenas[slot.arena].bytes;
-    if (slot.offset < 0 || slot.offset % alignment != 0)
-      offset.fail(concat("is ", slot.offset, ", not a multiple of ", alignment));
-    if (slot.offset > room || bytes > room - slot.offset)
-      offset.fail(concat(bytes, " bytes at ", slot.offset, " exceed the arena's ", room));
-    return slot;
-  }
-
-  static DType parseDType(const JsonReader &json) {
-    std::string name = json.string();
-    std::optional<DType> type = dtypeFromName(name);
-    if (!type)
-      json.fail(concat("unknown element type ", quote(name)));
-    return *type;
-  }
-
-  static Shape parseShape(const JsonReader &json, DType type) {
-    Shape shape;
-    for (const JsonReader &item : json.list())
-      shape.push_back(item.integer(0, mostBytes));
-    if (!checkedElements(shape, sizeOf(type)))
-      json.fail(concat(shapeText(shape), " is too large"));
-    return shape;
+  Queue parseQueue(const JsonReader &json) const {
+    Queue queue{json.at("name").string(), parseIndex(json.at("device"), plan_.devices.size()), QueueKind::compute};
+    std::string kind = json.at("kind").string();
+    if (kind != "compute" && kind != "copy")
+      json.at("kind").fail(concat("is ", quote(kind), ", not 'compute' or 'copy'"));
+    if (kind == "copy")
+      queue.kind = QueueKind::copy;
+    if (queue.device == 0 && queue.kind == QueueKind::copy)
+      json.at("kind").fail("the host copies nothing by itself");
+    return queue;
   }
 
   static Layout parseLayout(const JsonReader &json) {
@@ -118,19 +106,11 @@ private:
     return layout;
   }
 
-  static void checkBytes(const JsonReader &json, int64_t bytes, const Shape &shape, DType type) {
-    std::optional<int64_t> elements = checkedElements(shape, sizeOf(type));
-    int64_t needed = elements ? *elements * static_cast<int64_t>(sizeOf(type)) : mostBytes;
-    if (bytes < needed)
-      json.fail(concat("is ", bytes, ", but ", typeText(type, shape), " needs ", needed));
-  }
-
-  State parseState(const JsonReader &json) {
+  State parseState(const JsonReader &json) const {
     State state;
     state.name = json.at("name").string();
     state.kind = json.at("kind").string();
-    if (json.has("of") && !json.at("of").isNull())
-      state.of = json.at("of").string();
+    state.of = optionalText(json, "of");
     state.dtype = parseDType(json.at("dtype"));
     state.shape = parseShape(json.at("shape"), state.dtype);
     if (json.has("layout") && !json.at("layout").isNull()) {
@@ -139,22 +119,44 @@ private:
       if (!error.empty())
         json.at("layout").fail(error);
     }
-    state.bytes = json.at("bytes").integer(0, mostBytes);
-    checkBytes(json.at("bytes"), state.bytes, physicalShape(state.shape, state.layout), state.dtype);
-    state.slot = parseSlot(json.at("arena"), json.at("offset"), state.bytes);
+    state.bytes = parseTensorBytes(json, physicalShape(state.shape, state.layout), state.dtype);
+    state.slot = parseStateSlot(json, state.bytes);
+    if (json.has("mirrors"))
+      for (const JsonReader &item : json.at("mirrors").list())
+        state.mirrors.push_back(parseStateSlot(item, state.bytes));
     return state;
   }
 
-  Kernel parseKernel(const JsonReader &json) {
+  Slot parseStateSlot(const JsonReader &json, int64_t bytes) const {
+    Slot slot = parseSlot(json, plan_, bytes);
+    if (plan_.arenas[slot.arena].isConstant())
+      json.at("arena").fail("a state cannot lie among the constants");
+    if (slot.stride != 0)
+      json.at("stride").fail("a state exists once");
+    return slot;
+  }
+
+  Module parseModule(const JsonReader &json) const {
+    std::optional<std::vector<std::byte>> blob = decodeBase64(json.at("blob").string());
+    if (!blob)
+      json.at("blob").fail("is not base64");
+    return {parseIndex(json.at("device"), plan_.devices.size()), std::move(*blob)};
+  }
+
+  Kernel parseKernel(const JsonReader &json) const {
     Kernel kernel;
     kernel.name = json.at("name").string();
-    if (json.has("source") && !json.at("source").isNull())
-      kernel.source = json.at("source").string();
+    kernel.source = optionalText(json, "source");
+    kernel.device = parseDeviceNumber(json);
     if (json.has("ops"))
       for (const JsonReader &op : json.at("ops").list())
         kernel.ops.push_back(op.string());
-    for (const JsonReader &item : json.at("stages").list())
-      kernel.stages.push_back(parseStage(item));
+    if (json.has("stages"))
+      for (const JsonReader &item : json.at("stages").list())
+        kernel.stages.push_back(parseStage(item));
+    parseFunction(json, kernel);
+    if (kernel.device != 0 && kernel.stages.empty() && kernel.function.empty())
+      json.fail("has neither stages nor a function");
     if (json.has("cost")) {
       JsonReader cost = json.at("cost");
       auto number = [&](const char *key) { return cost.has(key) ? cost.at(key).number() : 0.0; };
@@ -165,8 +167,25 @@ private:
     return kernel;
   }
 
-  Stage parseStage(const JsonReader &json) {
-    Stage stage{index(json.at("fn"), artifact_.num_stages), json.at("tasks").integer(0, mostTasks),
+  void parseFunction(const JsonReader &json, Kernel &kernel) const {
+    kernel.function = optionalText(json, "function");
+    if (!kernel.function.empty() && (!kernel.stages.empty() || kernel.device == 0))
+      json.at("function").fail("is not for a kernel with stages, or of the host");
+    if (json.has("parameters")) {
+      std::optional<std::vector<std::byte>> bytes = decodeHex(json.at("parameters").string());
+      if (!bytes || bytes->size() > mostParameterBytes)
+        json.at("parameters").fail(concat("is not at most ", mostParameterBytes, " bytes in hexadecimal digits"));
+      kernel.parameters = std::move(*bytes);
+    }
+    if (!json.has("module"))
+      return;
+    kernel.module = parseIndex(json.at("module"), plan_.modules.size());
+    if (plan_.modules[*kernel.module].device != kernel.device || kernel.function.empty())
+      json.at("module").fail("is on another device, or without a function");
+  }
+
+  Stage parseStage(const JsonReader &json) const {
+    Stage stage{parseIndex(json.at("fn"), artifact_.num_stages), json.at("tasks").integer(0, mostTasks),
                 json.has("rows_per_task") ? json.at("rows_per_task").integer(0, INT32_MAX) : 0};
     int64_t most = 0;
     if (__builtin_mul_overflow(stage.tasks, stage.tasksFor(plan_.capacity) / std::max<int64_t>(stage.tasks, 1),
@@ -176,60 +195,6 @@ private:
     if (!artifact_.stages[stage.function])
       json.at("fn").fail(concat("function ", stage.function, " is absent"));
     return stage;
-  }
-
-  Value parseValue(const JsonReader &json) {
-    Value value;
-    value.name = json.at("name").string();
-    value.dtype = parseDType(json.at("dtype"));
-    value.shape = parseShape(json.at("shape"), value.dtype);
-    value.rowsDim =
-        json.has("rows_dim")
-            ? static_cast<int>(json.at("rows_dim").integer(-1, static_cast<int64_t>(value.shape.size()) - 1))
-            : -1;
-    if (value.rowsDim >= 0) {
-      int64_t size = value.shape[static_cast<size_t>(value.rowsDim)];
-      if (plan_.capacity == 0 || size % plan_.capacity != 0)
-        json.at("rows_dim").fail(concat("size ", size, " is not a multiple of the capacity ", plan_.capacity));
-    }
-    value.bytes = json.at("bytes").integer(0, mostBytes);
-    checkBytes(json.at("bytes"), value.bytes, value.shape, value.dtype);
-    value.slot = parseSlot(json.at("arena"), json.at("offset"), value.bytes);
-    return value;
-  }
-
-  Entry parseEntry(const JsonReader &json) {
-    Entry entry;
-    entry.name = json.at("name").string();
-    for (const JsonReader &item : json.at("inputs").list())
-      entry.inputs.push_back(parseInput(item));
-    for (const JsonReader &item : json.at("outputs").list())
-      entry.outputs.push_back(parseValue(item));
-    for (const JsonReader &item : json.at("launches").list())
-      entry.launches.push_back(parseLaunch(item));
-    entry.peakBytes = json.has("peak_bytes") ? json.at("peak_bytes").integer(0, mostBytes) : 0;
-    checkUnique(json.at("inputs"), entry.inputs);
-    checkUnique(json.at("outputs"), entry.outputs);
-    return entry;
-  }
-
-  Value parseInput(const JsonReader &json) {
-    Value value = parseValue(json);
-    if (plan_.arenas[value.slot.arena].isConstant())
-      json.at("arena").fail("an input cannot lie among the constants");
-    return value;
-  }
-
-  Launch parseLaunch(const JsonReader &json) {
-    Launch launch;
-    launch.kernel = index(json.at("kernel"), plan_.kernels.size());
-    for (const JsonReader &item : json.at("buffers").list()) {
-      std::vector<JsonReader> fields = item.list();
-      if (fields.size() != 2)
-        item.fail(concat("has ", fields.size(), " fields, not 2"));
-      launch.buffers.push_back(parseSlot(fields[0], fields[1], 0));
-    }
-    return launch;
   }
 
   const sluice_artifact &artifact_;

@@ -17,8 +17,8 @@ static constexpr int warmUpSteps = 3, leastSteps = 20, mostSteps = 1'000'000;
 
 static double flopsOf(const Plan &plan, const Entry &entry, int64_t rows) {
   double flops = 0;
-  for (const Launch &launch : entry.launches)
-    flops += plan.kernels[launch.kernel].cost.flopsFor(rows);
+  for (const Launch *launch : entry.launches())
+    flops += plan.kernels[launch->kernel].cost.flopsFor(rows);
   return flops;
 }
 
@@ -100,7 +100,7 @@ int runBench(const Options &options) {
   result["steps_per_s"] = 1 / median;
   result["images_per_s"] = static_cast<double>(rows) / median;
   result["gflops"] = flopsOf(instance.plan(), entry, rows) / median * 1e-9;
-  result["peak_bytes"] = entry.peakBytes;
+  result["peak_bytes"] = entry.peakBytes.front();
   result["rss_bytes"] = residentBytes();
   if (options.kernels)
     result.update(benchKernels(instance, entry, rows, options.seconds));
@@ -113,7 +113,7 @@ int runBench(const Options &options) {
                    " ms, ", rateText(1 / median), " steps/s, ", rateText(static_cast<double>(rows) / median),
                    " images/s"));
   printLine(concat(fixedText(result["gflops"].get<double>(), 2), " GFLOP/s, planned peak ",
-                   bytesText(static_cast<uint64_t>(entry.peakBytes)), ", resident ",
+                   bytesText(static_cast<uint64_t>(entry.peakBytes.front())), ", resident ",
                    bytesText(result["rss_bytes"].get<uint64_t>())));
   if (options.kernels)
     printKernels(result);

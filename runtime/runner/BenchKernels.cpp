@@ -21,7 +21,7 @@ static std::vector<std::vector<double>> timeLaunches(Instance &instance, const E
   Clock::time_point begin = Clock::now();
   while (steps.size() < mostSteps) {
     state.prepare(static_cast<int64_t>(steps.size()));
-    std::vector<double> &times = steps.emplace_back(entry.launches.size());
+    std::vector<double> &times = steps.emplace_back(entry.actions.size());
     instance.run(entry, rows, times);
     double spent = std::chrono::duration<double>(Clock::now() - begin).count();
     if (steps.size() >= leastSteps && spent >= seconds)
@@ -77,8 +77,9 @@ Json benchKernels(Instance &instance, const Entry &entry, int64_t rows, double s
   for (size_t kernel = 0; kernel < plan.kernels.size(); ++kernel) {
     std::vector<double> times(steps.size());
     int64_t launches = 0;
-    for (size_t i = 0; i < entry.launches.size(); ++i) {
-      if (entry.launches[i].kernel != kernel)
+    for (size_t i = 0; i < entry.actions.size(); ++i) {
+      const Launch *launch = entry.actions[i].launch();
+      if (!launch || launch->kernel != kernel)
         continue;
       ++launches;
       for (size_t step = 0; step < steps.size(); ++step)

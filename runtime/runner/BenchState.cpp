@@ -56,16 +56,16 @@ BenchState::BenchState(Instance &instance, const Entry &entry) : instance_(insta
     fillSample(sample.data(), input, classes);
   }
   for (const State &state : instance.plan().states)
-    states_.emplace_back(instance.address(state), instance.address(state) + state.bytes);
+    instance.getPhysicalState(state, states_.emplace_back(static_cast<size_t>(state.bytes)));
 }
 
 void BenchState::prepare(int64_t step) {
   for (size_t i = 0; i < inputs_.size(); ++i)
-    std::memcpy(instance_.address(entry_.inputs[i]), inputs_[i].data(), inputs_[i].size());
+    std::memcpy(instance_.inputAddress(entry_.inputs[i]), inputs_[i].data(), inputs_[i].size());
   if (step % stepsBetweenResets != 0)
     return;
   for (size_t i = 0; i < states_.size(); ++i)
-    std::memcpy(instance_.address(instance_.plan().states[i]), states_[i].data(), states_[i].size());
+    instance_.setPhysicalState(instance_.plan().states[i], states_[i]);
 }
 
 } // namespace sluice::runtime

@@ -67,7 +67,7 @@ void Feed::checkLabels() const {
 
 template <typename T> void Feed::fillImages(std::span<const uint32_t> numbers) {
   size_t size = static_cast<size_t>(images_.imageBytes());
-  T *to = reinterpret_cast<T *>(instance_.address(*image_));
+  T *to = reinterpret_cast<T *>(instance_.inputAddress(*image_));
   for (uint32_t number : numbers) {
     const std::byte *from = images_.pixels.data() + number * size;
     if constexpr (sizeof(T) == 1)
@@ -80,7 +80,7 @@ template <typename T> void Feed::fillImages(std::span<const uint32_t> numbers) {
 }
 
 template <typename T> void Feed::fillLabels(std::span<const uint32_t> numbers) {
-  T *to = reinterpret_cast<T *>(instance_.address(*label_));
+  T *to = reinterpret_cast<T *>(instance_.inputAddress(*label_));
   for (uint32_t number : numbers)
     *to++ = std::to_integer<T>(images_.labels[number]);
 }

@@ -23,8 +23,8 @@ static Json entryJson(const Entry &entry) {
     json["inputs"].push_back(valueJson(input));
   for (const Value &output : entry.outputs)
     json["outputs"].push_back(valueJson(output));
-  json["launches"] = entry.launches.size();
-  json["peak_bytes"] = entry.peakBytes;
+  json["launches"] = entry.launches().size();
+  json["peak_bytes"] = entry.peakBytes.front();
   return json;
 }
 
@@ -33,7 +33,7 @@ static Json planJson(const Plan &plan) {
   json["model"] = plan.model;
   json["capacity"] = plan.capacity;
   json["parameters"] = plan.parameterCount();
-  json["peak_bytes"] = plan.peakBytes();
+  json["peak_bytes"] = plan.peakBytes(0);
   json["entries"] = json["states"] = json["devices"] = json["arenas"] = Json::array();
   for (const Entry &entry : plan.entries)
     json["entries"].push_back(entryJson(entry));
@@ -74,8 +74,8 @@ static void printText(const Plan &plan, int threads) {
     printLine(concat("device   ", device.name, " (", device.backend, ":", device.ordinal, "), ", threads, " threads"));
   printLine("entries");
   for (const Entry &entry : plan.entries) {
-    printLine(concat("  ", entry.name, "  ", entry.launches.size(), " launches, peak ",
-                     bytesText(static_cast<uint64_t>(entry.peakBytes))));
+    printLine(concat("  ", entry.name, "  ", entry.launches().size(), " launches, peak ",
+                     bytesText(static_cast<uint64_t>(entry.peakBytes.front()))));
     printLine(concat("    takes ", valuesText(plan, entry.inputs)));
     printLine(concat("    gives ", valuesText(plan, entry.outputs)));
   }

@@ -122,8 +122,11 @@ Means::Means(const Entry &entry) {
 }
 
 void Means::add(const Instance &instance, int64_t rows) {
-  for (size_t i = 0; i < outputs_.size(); ++i)
-    sums_[i] += elementAsDouble(outputs_[i]->dtype, instance.address(*outputs_[i]), 0) * static_cast<double>(rows);
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    alignas(double) std::byte value[sizeof(double)];
+    instance.getOutput(*outputs_[i], std::span(value, sizeOf(outputs_[i]->dtype)), rows);
+    sums_[i] += elementAsDouble(outputs_[i]->dtype, value, 0) * static_cast<double>(rows);
+  }
   rows_ += rows;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 namespace sluice::test {
 
@@ -10,8 +11,18 @@ namespace sluice::test {
 static constexpr int imageAt = 0, labelAt = 50176, logitsAt = 50432, deltaAt = 52992, lossesAt = 55552, hitsAt = 55808,
                      lossAt = 56064, accuracyAt = 56128, keyAt = 56192;
 
-static std::string at(int arena, int offset) {
-  return "[" + std::to_string(arena) + ", " + std::to_string(offset) + "]";
+/// A buffer of a launch.
+static std::string buffer(const char *access, int arena, int offset, int bytes) {
+  return "{\"arena\": " + std::to_string(arena) + ", \"offset\": " + std::to_string(offset) +
+         ", \"bytes\": " + std::to_string(bytes) + ", \"access\": \"" + access + "\"}";
+}
+
+static std::string launch(int kernel, const std::vector<std::string> &buffers) {
+  std::string list;
+  for (const std::string &item : buffers)
+    list += (list.empty() ? "" : ", ") + item;
+  return "{\"launch\": {\"kernel\": " + std::to_string(kernel) + ", \"buffers\": [" + list +
+         "]}, \"queue\": 0, \"waits\": []}";
 }
 
 static std::string value(const char *name, const char *type, const char *shape, int rowsDim, int offset, int bytes) {
@@ -21,24 +32,33 @@ static std::string value(const char *name, const char *type, const char *shape, 
 }
 
 std::string logisticRegressionPlan() {
-  const std::string weight = at(0, 0), bias = at(0, 50176), rate = at(0, 50240), velocity = at(0, 50304),
-                    steps = at(0, 100480);
+  auto state = [](int offset, int bytes) {
+    return [=](const char *access) { return buffer(access, 0, offset, bytes); };
+  };
+  auto transient = [](int offset, int bytes) {
+    return [=](const char *access) { return buffer(access, 1, offset, bytes); };
+  };
+  auto weight = state(0, 50176), bias = state(50176, 64), rate = state(50240, 4), velocity = state(50304, 50176),
+       steps = state(100480, 8);
+  auto pixelsIn = transient(imageAt, 50176), labels = transient(labelAt, 256), logits = transient(logitsAt, 2560),
+       delta = transient(deltaAt, 2560), losses = transient(lossesAt, 256), hits = transient(hitsAt, 256),
+       meanLoss = transient(lossAt, 4), meanHits = transient(accuracyAt, 4), key = transient(keyAt, 8);
   const std::string image = value("image", "u8", "[64, 1, 28, 28]", 0, imageAt, 50176);
   const std::string label = value("label", "i32", "[64]", 0, labelAt, 256);
   const std::string results =
       value("loss", "f32", "[]", -1, lossAt, 4) + ", " + value("accuracy", "f32", "[]", -1, accuracyAt, 4);
-  const std::string forward =
-      "{\"kernel\": 1, \"buffers\": [" + at(1, imageAt) + "," + weight + "," + bias + "," + at(1, logitsAt) + "]}";
-  const std::string loss = "{\"kernel\": 2, \"buffers\": [" + at(1, logitsAt) + "," + at(1, labelAt) + "," +
-                           at(1, deltaAt) + "," + at(1, lossesAt) + "," + at(1, hitsAt) + "," + at(1, lossAt) + "," +
-                           at(1, accuracyAt) + "]}";
-  const std::string update = "{\"kernel\": 3, \"buffers\": [" + at(1, imageAt) + "," + at(1, deltaAt) + "," + rate +
-                             "," + weight + "," + velocity + "," + bias + "," + steps + "]}";
-  return R"({"format": 1, "model": "logreg",
+  const std::string init = launch(0, {key("r"), weight("w"), bias("w"), rate("w"), velocity("w"), steps("w")});
+  const std::string forward = launch(1, {pixelsIn("r"), weight("r"), bias("r"), logits("w")});
+  const std::string loss =
+      launch(2, {logits("r"), labels("r"), delta("w"), losses("w"), hits("w"), meanLoss("w"), meanHits("w")});
+  const std::string update =
+      launch(3, {pixelsIn("r"), delta("r"), rate("r"), weight("rw"), velocity("rw"), bias("rw"), steps("rw")});
+  return R"({"format": 2, "model": "logreg",
  "build": {"compiler": "by hand", "cpu": "any", "vector_bits": 128, "fp": "strict"},
  "capacity": 64, "devices": [{"name": "cpu", "backend": "cpu", "ordinal": 0}],
  "arenas": [{"name": "state", "device": 0, "bytes": 100544}, {"name": "transient", "device": 0, "bytes": 56256},
             {"name": "constants", "device": 0, "bytes": 0}],
+ "queues": [{"name": "cpu", "device": 0, "kind": "compute"}],
  "states": [
   {"name": "fc.weight", "kind": "parameter", "dtype": "f32", "shape": [10, 784], "of": null,
    "layout": [[0, "div", 8], [1], [0, "mod", 8]], "arena": 0, "offset": 0, "bytes": 50176},
@@ -59,19 +79,17 @@ std::string logisticRegressionPlan() {
    "cost": {"flops": 31360, "flops_per_row": 15680, "bytes": 150000, "bytes_per_row": 824}, "lanes": 0.625}],
  "entries": [
   {"name": "init", "inputs": [)" +
-         value("key", "i32", "[2]", -1, keyAt, 8) + R"(], "outputs": [], "launches": [{"kernel": 0, "buffers": [)" +
-         at(1, keyAt) + "," + weight + "," + bias + "," + rate + "," + velocity + "," + steps +
-         R"(]}], "peak_bytes": 100608},
+         value("key", "i32", "[2]", -1, keyAt, 8) + R"(], "outputs": [], "actions": [)" + init +
+         R"(], "peak_bytes": [100608]},
   {"name": "train_step", "inputs": [)" +
-         image + ", " + label + "], \"outputs\": [" + results + "], \"launches\": [" + forward + ", " + loss + ", " +
-         update +
-         R"(], "peak_bytes": 156800},
+         image + ", " + label + "], \"outputs\": [" + results + "], \"actions\": [" + forward + ", " + loss + ", " +
+         update + R"(], "peak_bytes": [156800]},
   {"name": "eval_step", "inputs": [)" +
-         image + ", " + label + "], \"outputs\": [" + results + "], \"launches\": [" + forward + ", " + loss +
-         R"(], "peak_bytes": 156800},
+         image + ", " + label + "], \"outputs\": [" + results + "], \"actions\": [" + forward + ", " + loss +
+         R"(], "peak_bytes": [156800]},
   {"name": "predict", "inputs": [)" +
-         image + "], \"outputs\": [" + value("logits", "f32", "[64, 10]", 0, logitsAt, 2560) + "], \"launches\": [" +
-         forward + R"(], "peak_bytes": 156800}]})";
+         image + "], \"outputs\": [" + value("logits", "f32", "[64, 10]", 0, logitsAt, 2560) + "], \"actions\": [" +
+         forward + R"(], "peak_bytes": [156800]}]})";
 }
 
 /// A place in a weight's tiles.

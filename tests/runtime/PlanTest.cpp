@@ -29,7 +29,7 @@ TEST(Plan, ReadsEveryField) {
   EXPECT_EQ(plan.model, "logreg");
   EXPECT_EQ(plan.capacity, 64);
   EXPECT_EQ(plan.parameterCount(), 7850);
-  EXPECT_EQ(plan.peakBytes(), 156800);
+  EXPECT_EQ(plan.peakBytes(0), 156800);
   EXPECT_EQ(plan.findState("fc.weight")->layout.size(), 3u);
   EXPECT_EQ(plan.findState("fc.weight.momentum")->of, "fc.weight");
   EXPECT_EQ(plan.findEntry("predict")->outputs[0].shapeFor(5, 64), (Shape{5, 10}));
@@ -53,8 +53,8 @@ TEST_P(BadPlanTest, IsRefusedWithItsPlace) {
 }
 
 static const BadPlan badPlans[] = {
-    {"Format", "\"format\": 1", "\"format\": 2", "plan.format: is 2"},
-    {"Truncated", "\"peak_bytes\": 156800}]}", "\"peak_bytes\": 15", "not valid JSON"},
+    {"Format", "\"format\": 2", "\"format\": 1", "plan.format: is 1"},
+    {"Truncated", "\"peak_bytes\": [156800]}]}", "\"peak_bytes\": [15", "not valid JSON"},
     {"MissingModel", "\"model\": \"logreg\",", "", "has no 'model'"},
     {"TwiceTheKey", "\"model\": \"logreg\",", "\"model\": \"a\", \"model\": \"b\",", "appears twice"},
     {"ShapeIsText", "\"shape\": [10, 784]", "\"shape\": \"x\"", "expected a list, found string"},

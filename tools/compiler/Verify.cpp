@@ -104,7 +104,7 @@ private:
   HostTensor makeInput(const runtime::Value &input);
   void compareKernel(ir::KernelOp kernel, const runtime::Entry &entry, const runtime::Launch &launch,
                      llvm::ArrayRef<HostTensor> expected);
-  void compareResult(ir::KernelOp kernel, const runtime::Entry &entry, runtime::Slot slot, unsigned number,
+  void compareResult(ir::KernelOp kernel, const runtime::Entry &entry, const runtime::Buffer &buffer, unsigned number,
                      const HostTensor &expected);
 
   ModuleOp module;
@@ -132,13 +132,12 @@ HostTensor Comparison::makeInput(const runtime::Value &input) {
   return tensor;
 }
 
-void Comparison::compareResult(ir::KernelOp kernel, const runtime::Entry &entry, runtime::Slot slot, unsigned number,
-                               const HostTensor &expected) {
+void Comparison::compareResult(ir::KernelOp kernel, const runtime::Entry &entry, const runtime::Buffer &buffer,
+                               unsigned number, const HostTensor &expected) {
   auto type = cast<RankedTensorType>(kernel.getResult(number).getType());
   PhysicalIndex place(type, plan.capacity);
-  runtime::Value value;
-  value.slot = slot;
-  const std::byte *data = instance.address(value);
+  std::vector<std::byte> data(size_t(buffer.bytes));
+  instance.readBuffer(entry, buffer, data);
   bool isFloat = isa<FloatType>(type.getElementType());
   double largest = 0, worst = 0, unequal = 0;
   for (double element : expected.data)
@@ -146,7 +145,7 @@ void Comparison::compareResult(ir::KernelOp kernel, const runtime::Entry &entry,
   Difference difference;
   ir::forEachIndex(expected.shape, [&](llvm::ArrayRef<int64_t> index) {
     double want = isFloat ? expected.at(index) : ir::roundTo(type.getElementType(), expected.at(index));
-    double have = readElement(type.getElementType(), data, place(index));
+    double have = readElement(type.getElementType(), data.data(), place(index));
     double error = std::isnan(want) != std::isnan(have) ? INFINITY : want == have ? 0 : std::abs(want - have);
     unequal += error > 0;
     if (!(error > worst))
@@ -198,11 +197,12 @@ llvm::Error Comparison::compareEntry(ir::EntryOp entry) {
   }
   instance.run(planned, rows);
 
+  std::vector<const runtime::Launch *> launches = planned.launches();
   size_t launched = 0;
   ir::InterpreterOptions options;
   options.observer = [&](Operation *op, llvm::ArrayRef<HostTensor> results) {
     if (auto kernel = dyn_cast<ir::KernelOp>(op))
-      compareKernel(kernel, planned, planned.launches[launched++], results);
+      compareKernel(kernel, planned, *launches[launched++], results);
   };
   ir::DiagnosticText diagnostics(module.getContext());
   if (failed(ir::interpret(entry, inputs, states, rows, options)))

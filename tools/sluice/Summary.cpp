@@ -46,8 +46,11 @@ static Figures readFigures(const Compiled &compiled) {
   for (const json::Value &value : *plan.getArray("entries")) {
     const json::Object &entry = *value.getAsObject();
     figures.entries.push_back(entry.getString("name").value_or("").str());
-    figures.launches.push_back(int64_t(entry.getArray("launches")->size()));
-    figures.peakBytes = std::max(figures.peakBytes, entry.getInteger("peak_bytes").value_or(0));
+    figures.launches.push_back(llvm::count_if(*entry.getArray("actions"), [](const json::Value &action) {
+      return action.getAsObject()->getObject("launch") != nullptr;
+    }));
+    for (const json::Value &peak : *entry.getArray("peak_bytes"))
+      figures.peakBytes = std::max(figures.peakBytes, peak.getAsInteger().value_or(0));
   }
   figures.kernels = int64_t(plan.getArray("kernels")->size());
   for (const PhaseTime &phase : compiled.phases)

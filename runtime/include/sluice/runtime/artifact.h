@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 /* Incremented when this header or the meaning of a plan changes; a runtime refuses any other. */
-#define SLUICE_ARTIFACT_ABI 1
+#define SLUICE_ARTIFACT_ABI 2
 
 /* One parallel stage of a kernel. `buffers` are the kernel's operands, then its results, then its workspace, as the plan
  * lists them; `rows` is the number of rows of the batch dimension in this call; the stage runs its tasks numbered

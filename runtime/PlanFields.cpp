@@ -1,0 +1,73 @@
+#include "runtime/PlanFields.h"
+
+#include "runtime/Text.h"
+
+#include <algorithm>
+
+namespace sluice::runtime {
+
+static constexpr int64_t alignment = 64;
+
+size_t parseIndex(const JsonReader &json, size_t size) {
+  return static_cast<size_t>(json.integer(0, static_cast<int64_t>(size) - 1));
+}
+
+std::string optionalText(const JsonReader &json, const char *key) {
+  return json.has(key) && !json.at(key).isNull() ? json.at(key).string() : std::string();
+}
+
+static int64_t parseAligned(const JsonReader &json) {
+  int64_t value = json.integer();
+  if (value < 0 || value % alignment != 0)
+    json.fail(concat("is ", value, ", not a multiple of ", alignment));
+  return value;
+}
+
+Slot parseSlot(const JsonReader &json, const Plan &plan, int64_t bytes) {
+  JsonReader offset = json.at("offset");
+  Slot slot{parseIndex(json.at("arena"), plan.arenas.size()), parseAligned(offset), 0};
+  if (json.has("stride"))
+    slot.stride = parseAligned(json.at("stride"));
+  if (slot.stride != 0 && slot.stride < bytes)
+    json.at("stride").fail(concat("is ", slot.stride, ", but the buffer has ", bytes, " bytes"));
+  int64_t room = plan.arenas[slot.arena].bytes;
+  if (slot.offset > room || slot.stride > room - slot.offset || bytes > room - slot.offset - slot.stride)
+    offset.fail(concat(bytes, " bytes at ", slot.offset + slot.stride, " exceed the arena's ", room));
+  return slot;
+}
+
+DType parseDType(const JsonReader &json) {
+  std::string name = json.string();
+  std::optional<DType> type = dtypeFromName(name);
+  if (!type)
+    json.fail(concat("unknown element type ", quote(name)));
+  return *type;
+}
+
+Shape parseShape(const JsonReader &json, DType type) {
+  Shape shape;
+  for (const JsonReader &item : json.list())
+    shape.push_back(item.integer(0, mostBytes));
+  if (!checkedElements(shape, sizeOf(type)))
+    json.fail(concat(shapeText(shape), " is too large"));
+  return shape;
+}
+
+int64_t parseTensorBytes(const JsonReader &json, const Shape &shape, DType type) {
+  int64_t bytes = json.at("bytes").integer(0, mostBytes);
+  std::optional<int64_t> elements = checkedElements(shape, sizeOf(type));
+  int64_t needed = elements ? *elements * static_cast<int64_t>(sizeOf(type)) : mostBytes;
+  if (bytes < needed)
+    json.at("bytes").fail(concat("is ", bytes, ", but ", typeText(type, shape), " needs ", needed));
+  return bytes;
+}
+
+void checkUnique(const JsonReader &where, const std::vector<std::string> &names) {
+  std::vector<std::string> sorted = names;
+  std::sort(sorted.begin(), sorted.end());
+  auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice != sorted.end())
+    where.fail(concat(quote(*twice), " appears twice"));
+}
+
+} // namespace sluice::runtime

@@ -1,0 +1,42 @@
+// What the parts of a plan's parser share: fields that are checked as they are read.
+#ifndef SLUICE_RUNTIME_PLANFIELDS_H
+#define SLUICE_RUNTIME_PLANFIELDS_H
+
+#include "runtime/Json.h"
+#include "runtime/Plan.h"
+
+namespace sluice::runtime {
+
+inline constexpr int64_t mostBytes = INT64_C(1) << 50;
+
+/// An index into a list of `size` items.
+size_t parseIndex(const JsonReader &json, size_t size);
+
+/// The string in the field `key`; empty where it is absent or null.
+std::string optionalText(const JsonReader &json, const char *key);
+
+/// The fields `arena`, `offset` and `stride` of an object: a place for `bytes` bytes in an arena of `plan`.
+Slot parseSlot(const JsonReader &json, const Plan &plan, int64_t bytes);
+
+DType parseDType(const JsonReader &json);
+Shape parseShape(const JsonReader &json, DType type);
+
+/// The field `bytes`: at least what a tensor of this type needs.
+int64_t parseTensorBytes(const JsonReader &json, const Shape &shape, DType type);
+
+/// An entry of `plan`, whose other lists have been parsed.
+Entry parseEntry(const JsonReader &json, const Plan &plan);
+
+/// Fails if two of `list` have the same name.
+void checkUnique(const JsonReader &where, const std::vector<std::string> &names);
+
+template <typename Named> void checkUniqueNames(const JsonReader &where, const std::vector<Named> &list) {
+  std::vector<std::string> names;
+  for (const Named &item : list)
+    names.push_back(item.name);
+  checkUnique(where, names);
+}
+
+} // namespace sluice::runtime
+
+#endif
