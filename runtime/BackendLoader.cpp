@@ -204,18 +204,29 @@ const sluice_backend &loadBackend(const std::string &path) {
   return *backend;
 }
 
-const sluice_backend_run &findRunHalf(const std::string &name, const std::vector<std::string> &folders) {
+/// The first backend called `name` with a half that `has` finds.
+static const sluice_backend &findBackend(const std::string &name, const std::vector<std::string> &folders,
+                                         const BackendTrial &trial, bool BackendFile::*has, const char *what) {
   std::string refused;
   for (const std::string &folder : folders) {
     for (const std::string &path : sharedObjectsIn(folder)) {
-      BackendFile file = tryBackend(path);
-      if (file.accepted() && file.hasRun && file.name == name)
-        return *loadBackend(path).run;
+      BackendFile file = tryBackend(path, trial);
+      if (file.accepted() && file.*has && file.name == name)
+        return loadBackend(path);
       if (!file.accepted())
         refused += concat("; refused ", path, ": ", file.reason);
     }
   }
-  failUnsupported(concat("there is no backend ", quote(name), " to run on in ", listed(folders), refused));
+  failUnsupported(concat("there is no backend ", quote(name), " to ", what, " in ", listed(folders), refused));
+}
+
+const sluice_backend_run &findRunHalf(const std::string &name, const std::vector<std::string> &folders) {
+  return *findBackend(name, folders, {}, &BackendFile::hasRun, "run on").run;
+}
+
+const sluice_backend_compile &findCompileHalf(const std::string &name, const std::vector<std::string> &folders,
+                                              const sluice_compile_services &services) {
+  return *findBackend(name, folders, {.services = &services}, &BackendFile::hasCompile, "compile for").compile;
 }
 
 } // namespace sluice::runtime

@@ -59,6 +59,10 @@ const sluice_backend &loadBackend(const std::string &path);
 /// lists what was refused and why.
 const sluice_backend_run &findRunHalf(const std::string &name, const std::vector<std::string> &folders);
 
+/// The same for compile halves.
+const sluice_backend_compile &findCompileHalf(const std::string &name, const std::vector<std::string> &folders,
+                                              const sluice_compile_services &services);
+
 } // namespace sluice::runtime
 
 #endif

@@ -1,30 +1,42 @@
 #include "tools/compiler/Backends.h"
 
 #include "backends/cpu/compiler/Plugin.h"
+#include "runtime/Status.h"
 #include "tools/compiler/Diagnostics.h"
-#include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringExtras.h"
+#include "tools/compiler/Installation.h"
+#include "llvm/ADT/StringMap.h"
+#include <mutex>
 
 namespace sluice::compiler {
 
-llvm::ArrayRef<const sluice_backend_compile *> builtInBackends() {
-  static const std::vector<const sluice_backend_compile *> backends = {sluice_cpu_backend_compile()};
-  return backends;
+const sluice_backend_compile &hostBackend() { return *sluice_cpu_backend_compile(); }
+
+static const sluice_compile_services &services() {
+  static const sluice_compile_services services{sizeof(services), &hostBackend()};
+  return services;
+}
+
+std::vector<runtime::BackendFile> tryBackends() {
+  return runtime::tryBackends(runtime::backendFolders(findBackendFolder()), {.services = &services()});
 }
 
 llvm::Expected<const sluice_backend_compile *> findBackend(llvm::StringRef name) {
-  std::vector<llvm::StringRef> names;
-  for (const sluice_backend_compile *backend : builtInBackends()) {
-    if (backend->name == name)
-      return backend;
-    names.emplace_back(backend->name);
-  }
-  return makeError(ExitCode::Unsupported, "there is no backend '" + name + "'; this compiler has " +
-                                              (names.empty() ? "none" : llvm::join(names, ", ")));
+  static std::mutex mutex;
+  static llvm::StringMap<const sluice_backend_compile *> found = {{hostBackend().name, &hostBackend()}};
+  std::lock_guard lock(mutex);
+  const sluice_backend_compile *&backend = found[name];
+  if (backend)
+    return backend;
+  runtime::Status status = runtime::guarded([&] {
+    backend = &runtime::findCompileHalf(name.str(), runtime::backendFolders(findBackendFolder()), services());
+  });
+  if (status.ok())
+    return backend;
+  return makeError(ExitCode(status.code), status.message);
 }
 
 llvm::Expected<TargetDescription> describeTarget(const sluice_backend_compile &backend, const std::string &cpu) {
-  sluice_target_options options{sizeof(options), cpu.c_str(), 0, nullptr};
+  sluice_target_options options{sizeof(options), cpu.c_str(), 0, &services()};
   sluice_session *session = nullptr;
   sluice_target_info info{};
   info.struct_size = sizeof(info);

@@ -1,15 +1,21 @@
-// The backends that this compiler was built with.
+// The backends that models can be compiled for: the CPU's, which is linked in, and those found in SLUICE_BACKEND_PATH
+// and in the installation.
 #pragma once
 
+#include "runtime/BackendLoader.h"
 #include "sluice/backend/compile.h"
-#include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/Error.h"
+#include <string>
+#include <vector>
 
 namespace sluice::compiler {
 
-llvm::ArrayRef<const sluice_backend_compile *> builtInBackends();
+const sluice_backend_compile &hostBackend();
 
-/// The backend with this name; the error names those there are.
+/// Every shared object that there is, tried.
+std::vector<runtime::BackendFile> tryBackends();
+
+/// The compile half of this name; the error says what was refused and why.
 llvm::Expected<const sluice_backend_compile *> findBackend(llvm::StringRef name);
 
 /// What a backend says of a target; the error is its reason to refuse.

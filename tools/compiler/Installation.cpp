@@ -4,23 +4,28 @@
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include <dlfcn.h>
 
 namespace fs = llvm::sys::fs;
 namespace path = llvm::sys::path;
 
 namespace sluice::compiler {
 
-/// A folder of the installation that the running program is part of, or of the build tree; empty if there is none.
+/// The file that this code was loaded from.
+static std::string ownFile() {
+  Dl_info info{};
+  llvm::SmallString<256> file;
+  if (dladdr(reinterpret_cast<const void *>(&findLinkFolder), &info) && !fs::real_path(info.dli_fname, file))
+    return file.str().str();
+  return fs::getMainExecutable(nullptr, nullptr);
+}
+
+/// A folder of the installation; empty if it does not have it.
 static std::string findFolder(llvm::StringRef name) {
-  std::string program = fs::getMainExecutable(nullptr, nullptr);
-  llvm::StringRef programFolder = path::parent_path(program);
-  for (llvm::StringRef root : {path::parent_path(programFolder), llvm::StringRef(SLUICE_BUILD_ROOT)}) {
-    llvm::SmallString<256> folder(root);
-    path::append(folder, name);
-    if (fs::is_directory(folder))
-      return folder.str().str();
-  }
-  return "";
+  static const std::string file = ownFile();
+  llvm::SmallString<256> folder(path::parent_path(path::parent_path(file)));
+  path::append(folder, name);
+  return fs::is_directory(folder) ? folder.str().str() : "";
 }
 
 llvm::Expected<std::string> findLinkFolder() {
@@ -29,6 +34,8 @@ llvm::Expected<std::string> findLinkFolder() {
     return folder;
   return makeError(ExitCode::Invalid, "this installation of Sluice is not complete: it has no folder lib/sluice/link");
 }
+
+std::string findBackendFolder() { return findFolder("lib/sluice/backends"); }
 
 std::string findDataFolder() { return findFolder("share/sluice/mnist-10k"); }
 

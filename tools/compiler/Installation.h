@@ -1,5 +1,5 @@
-// Where the files lie that compiled programs are linked with: <root>/lib/sluice, beside the running program's bin
-// folder or in the build tree that this library came from.
+// Where the installation's files lie: in <root>, if the program or shared library that this is part of is <root>/bin/x
+// or <root>/lib/x. A build tree is laid out as an installation is.
 #pragma once
 
 #include "llvm/Support/Error.h"
@@ -9,6 +9,9 @@ namespace sluice::compiler {
 
 /// The folder that holds the runtime's archives and the C runtime's start-up objects.
 llvm::Expected<std::string> findLinkFolder();
+
+/// The folder of the backends that came with the installation; empty if it has none.
+std::string findBackendFolder();
 
 /// The folder of the images that models are trained on by default; empty if it is not installed.
 std::string findDataFolder();

@@ -1,47 +1,174 @@
 // sluice devices
 #include "tools/compiler/Backends.h"
 #include "tools/compiler/Diagnostics.h"
+#include "tools/compiler/HostDevice.h"
 #include "tools/sluice/Commands.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
+#include <algorithm>
 #include <fmt/format.h>
 
 using namespace sluice::compiler;
+using sluice::runtime::BackendDevice;
+using sluice::runtime::BackendFile;
 namespace json = llvm::json;
 
 namespace sluice::tool {
 
-/// One backend as a line for people or an object for scripts; `out` is null where the other is wanted.
-static json::Object describe(const sluice_backend_compile &backend, llvm::raw_ostream *out) {
+namespace {
+
+/// One backend, whose halves may lie in two files.
+struct Listed {
+  std::string name, description, version;
+  std::string compileFile, runFile;     // empty: that half is absent; "built in" for the host
+  std::string compileReason, runReason; // why a half that is there cannot be used here
+  std::vector<BackendDevice> devices;
+};
+
+} // namespace
+
+static Listed listHost() {
+  const sluice_backend_compile &backend = hostBackend();
+  Listed host{backend.name,
+              "this machine",
+              fmt::format("{}.{}", backend.major_version, backend.minor_version),
+              "built in",
+              "built in",
+              "",
+              "",
+              {}};
   auto target = describeTarget(backend, "native");
-  if (!target) {
-    std::string reason = takeFailure(target.takeError()).text;
-    if (out)
-      *out << fmt::format("{:<8}absent: {}\n", backend.name, reason);
-    return json::Object{{"backend", backend.name}, {"available", false}, {"reason", reason}};
+  if (target)
+    host.devices.push_back(
+        describeHost(fmt::format("{}, {}-bit vectors", target->cpu, target->vectorBits), target->vectorBits));
+  else
+    host.compileReason = takeFailure(target.takeError()).text;
+  return host;
+}
+
+/// The host, then the plugins in the order in which they were found.
+static std::vector<Listed> listBackends(const std::vector<BackendFile> &files) {
+  std::vector<Listed> backends = {listHost()};
+  for (const BackendFile &file : files) {
+    if (!file.accepted())
+      continue;
+    auto known =
+        std::find_if(backends.begin(), backends.end(), [&](const Listed &other) { return other.name == file.name; });
+    if (known == backends.end()) {
+      Listed added;
+      added.name = file.name;
+      added.description = file.description;
+      added.version = fmt::format("{}.{}", file.majorVersion, file.minorVersion);
+      known = backends.insert(backends.end(), added);
+    }
+    if (file.hasCompile)
+      known->compileFile = file.path, known->compileReason = file.compileReason;
+    if (file.hasRun)
+      known->runFile = file.path, known->runReason = file.runReason, known->devices = file.devices;
   }
-  if (out)
-    *out << fmt::format("{:<8}{}, {}-bit vectors; built in, backend ABI {}.{}\n", backend.name, target->cpu,
-                        target->vectorBits, backend.major_version, backend.minor_version);
-  return json::Object{{"backend", backend.name},
-                      {"available", true},
-                      {"device_type", target->deviceType},
-                      {"name", target->cpu},
-                      {"vector_bits", int64_t(target->vectorBits)}};
+  return backends;
+}
+
+static std::string amount(double value, const char *unit) {
+  static constexpr const char *kPrefixes[] = {"", "k", "M", "G", "T", "P"};
+  size_t prefix = 0;
+  for (; value >= 1000 && prefix + 1 < std::size(kPrefixes); ++prefix)
+    value /= 1000;
+  return fmt::format("{:.3g} {}{}", value, kPrefixes[prefix], unit);
+}
+
+/// What is known of a device: "64 cores at 1 GHz, 4.1 TFLOP/s, 16 GB of memory, 0 B of it used".
+static std::string describe(const BackendDevice &device) {
+  std::string text = device.name;
+  if (device.cores > 0)
+    text += fmt::format(", {} core{}", device.cores, device.cores == 1 ? "" : "s");
+  if (device.clockHz > 0)
+    text += " at " + amount(device.clockHz, "Hz");
+  if (device.peakFlops > 0)
+    text += ", " + amount(device.peakFlops, "FLOP/s");
+  if (device.memoryBytes > 0)
+    text += fmt::format(", {} of memory, {} of it used", amount(double(device.memoryBytes), "B"),
+                        amount(double(device.memoryBytes - device.freeBytes), "B"));
+  return text;
+}
+
+static void print(llvm::raw_ostream &out, const Listed &backend) {
+  for (auto [ordinal, device] : llvm::enumerate(backend.devices))
+    out << fmt::format("{:<10}{}\n", fmt::format("{}:{}", backend.name, ordinal), describe(device));
+  auto half = [](const std::string &file, const std::string &reason) {
+    return file.empty() ? "absent" : reason.empty() ? file : fmt::format("{} ({})", file, reason);
+  };
+  out << fmt::format("{:<10}{}; backend ABI {}\n", backend.devices.empty() ? backend.name : "", backend.description,
+                     backend.version);
+  if (backend.compileFile == backend.runFile && backend.compileReason.empty() && backend.runReason.empty())
+    out << fmt::format("{:<10}{}\n", "", backend.compileFile);
+  else
+    out << fmt::format("{:<10}compile half: {}\n{:<10}run half: {}\n", "",
+                       half(backend.compileFile, backend.compileReason), "", half(backend.runFile, backend.runReason));
+}
+
+static json::Object toJson(const Listed &backend, size_t ordinal) {
+  const BackendDevice &device = backend.devices[ordinal];
+  return json::Object{{"device", fmt::format("{}:{}", backend.name, ordinal)},
+                      {"backend", backend.name},
+                      {"ordinal", int64_t(ordinal)},
+                      {"name", device.name},
+                      {"cores", device.cores},
+                      {"clock_hz", device.clockHz},
+                      {"peak_flops", device.peakFlops},
+                      {"memory_bandwidth", device.memoryBandwidth},
+                      {"memory_bytes", device.memoryBytes},
+                      {"used_bytes", device.memoryBytes - device.freeBytes}};
+}
+
+static json::Value textOrNull(const std::string &text) {
+  return text.empty() ? json::Value(nullptr) : json::Value(text);
+}
+
+static json::Object toJson(const Listed &backend) {
+  return json::Object{{"name", backend.name},
+                      {"description", backend.description},
+                      {"abi", backend.version},
+                      {"compile", textOrNull(backend.compileFile)},
+                      {"run", textOrNull(backend.runFile)},
+                      {"compile_unavailable", textOrNull(backend.compileReason)},
+                      {"run_unavailable", textOrNull(backend.runReason)}};
+}
+
+static void printAsJson(llvm::raw_ostream &out, const std::vector<Listed> &backends,
+                        const std::vector<BackendFile> &files) {
+  json::Array devices, listed, refused;
+  for (const Listed &backend : backends) {
+    listed.push_back(toJson(backend));
+    for (size_t ordinal = 0; ordinal < backend.devices.size(); ++ordinal)
+      devices.push_back(toJson(backend, ordinal));
+  }
+  for (const BackendFile &file : files)
+    if (!file.accepted())
+      refused.push_back(json::Object{{"file", file.path}, {"reason", file.reason}});
+  out << json::Value(json::Object{
+             {"devices", std::move(devices)}, {"backends", std::move(listed)}, {"refused", std::move(refused)}})
+      << '\n';
 }
 
 static llvm::Error listDevices(const Talk &talk) {
-  json::Array devices;
-  for (const sluice_backend_compile *backend : builtInBackends())
-    devices.push_back(describe(*backend, talk.json ? nullptr : &llvm::outs()));
-  if (talk.json)
-    llvm::outs() << json::Value(json::Object{{"devices", std::move(devices)}}) << '\n';
+  std::vector<BackendFile> files = tryBackends();
+  std::vector<Listed> backends = listBackends(files);
+  if (talk.json) {
+    printAsJson(llvm::outs(), backends, files);
+    return llvm::Error::success();
+  }
+  for (const Listed &backend : backends)
+    print(llvm::outs(), backend);
+  for (const BackendFile &file : files)
+    if (!file.accepted())
+      llvm::outs() << fmt::format("refused   {}\n{:<10}{}\n", file.path, "", file.reason);
   return llvm::Error::success();
 }
 
 Command addDevices(CLI::App &app) {
-  CLI::App *command = app.add_subcommand("devices", "List the devices that models can be compiled for");
-  command->footer("Examples:\n  sluice devices\n  sluice devices --json");
+  CLI::App *command = app.add_subcommand("devices", "List backends, their devices, and plugins that were refused");
+  command->footer("Examples:\n  sluice devices\n  SLUICE_BACKEND_PATH=plugins sluice devices --json");
   return {command, listDevices};
 }
 
