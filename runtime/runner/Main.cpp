@@ -3,7 +3,9 @@
 #include "runtime/Text.h"
 #include "runtime/runner/Verbs.h"
 
+#include <algorithm>
 #include <csignal>
+#include <string_view>
 
 using namespace sluice::runtime;
 
@@ -23,6 +25,18 @@ static int runVerb(const Options &options) {
   return static_cast<int>(ExitCode::internal);
 }
 
+/// The error in words on stderr, and with --json as an object on stdout.
+static int fail(const std::string &program, const Status &status, bool json) {
+  std::string message = status.message.empty() ? "out of memory" : status.message;
+  talk(concat(program.substr(program.rfind('/') + 1), ": error: ", message));
+  if (json) // that stdout is what failed, stderr has said
+    (void)guarded([&] {
+      Json object = {{"code", static_cast<int>(status.code)}, {"error", message}};
+      printLine(object.dump(-1, ' ', false, Json::error_handler_t::replace)); // file names need not be UTF-8
+    });
+  return static_cast<int>(status.code);
+}
+
 int main(int argc, char **argv) {
   signal(SIGXFSZ, SIG_IGN); // a file size limit is then an error of write(), with its message
   int code = 0;
@@ -32,8 +46,7 @@ int main(int argc, char **argv) {
   });
   if (status.ok())
     return code;
-  std::string program = argc > 0 ? argv[0] : "sluice";
-  talk(concat(program.substr(program.rfind('/') + 1),
-              ": error: ", status.message.empty() ? "out of memory" : status.message));
-  return static_cast<int>(status.code);
+  // The arguments themselves may be what is wrong, so they are looked at once more.
+  bool json = std::any_of(argv, argv + argc, [](std::string_view argument) { return argument == "--json"; });
+  return fail(argc > 0 ? argv[0] : "sluice", status, json);
 }

@@ -198,6 +198,29 @@ TEST(Help, GoesToStandardOutput) {
   }
 }
 
+TEST(Errors, AreJsonToo) {
+  auto expectError = [](const std::vector<std::string> &arguments, int code, const char *message) {
+    ProcessResult result = logreg(arguments);
+    EXPECT_EQ(result.code, code);
+    ASSERT_EQ(linesOf(result.out).size(), 1u) << result.out;
+    Json error = Json::parse(result.out);
+    EXPECT_EQ(error["code"], code);
+    EXPECT_EQ(result.err, "logreg: error: " + error["error"].get<std::string>() + "\n");
+    EXPECT_NE(result.err.find(message), std::string::npos) << result.err;
+  };
+  expectError({"eval", "--json", "--weights", "none.safetensors"}, 3, "none.safetensors: cannot open");
+  expectError({"train", "--epoch", "3", "--json"}, 2, "did you mean '--epochs'?");
+}
+
+// A name of bytes that are no text is still an error in JSON.
+TEST(Errors, OfNamesThatAreNotText) {
+  ProcessResult result = logreg({"eval", "--json", "--weights",
+                                 "no\xff"
+                                 "ne"});
+  EXPECT_EQ(result.code, 3);
+  EXPECT_NE(Json::parse(result.out)["error"].get<std::string>().find("cannot open"), std::string::npos);
+}
+
 // Bad usage and bad files: a message that says what is wrong, and the exit code of its kind.
 
 namespace {

@@ -2,6 +2,7 @@
 #include "tools/compiler/Diagnostics.h"
 #include "tools/sluice/CommandLine.h"
 #include "tools/sluice/Reproducer.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -26,9 +27,13 @@ static std::vector<Command> addCommands(CLI::App &app) {
   return {addCompile(app), addVerify(app), addShow(app), addDevices(app)};
 }
 
+/// The error in words on stderr, and with --json as an object on stdout. A comparison that failed is a result, which
+/// its command has printed.
 static int fail(const Failure &failure, const Talk &talk) {
-  if (talk.json)
-    llvm::outs() << llvm::json::Value(llvm::json::Object{{"error", failure.text}, {"code", int(failure.code)}}) << '\n';
+  if (talk.json && failure.code != ExitCode::Mismatch)
+    llvm::outs() << llvm::json::Value(
+                        llvm::json::Object{{"error", llvm::json::fixUTF8(failure.text)}, {"code", int(failure.code)}})
+                 << '\n';
   llvm::errs() << "sluice: " << failure.text << '\n';
   return int(failure.code);
 }
@@ -59,6 +64,7 @@ int main(int argc, char **argv) {
     addTalk(*command.app, talk);
 
   std::vector<std::string> arguments(argv + 1, argv + argc);
+  talk.json = llvm::is_contained(arguments, "--json"); // for errors in the arguments, which leave the flags unread
   if (std::string unknown = unknownName(app, arguments); !unknown.empty())
     return fail({ExitCode::Usage, unknown}, talk);
   try {

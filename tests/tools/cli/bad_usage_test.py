@@ -1,5 +1,6 @@
 """Wrong command lines and wrong files: a clear message, the exit code that is promised, nothing half-written."""
 
+import json
 import os
 import resource
 import signal
@@ -80,10 +81,19 @@ class BadUsageTest(CliTest):
                 self.assertEqual(self.files(), before)
 
     def test_an_error_is_json_too(self):
-        result = self.sluice("compile", "absent.mlir", "--json")
-        self.assertEqual(result.returncode, INVALID)
-        self.assertIn('"code":3', result.stdout)
-        self.assertIn("absent.mlir", result.stdout)
+        for arguments, code, message in [
+            (["compile", "absent.mlir", "--json"], INVALID, "absent.mlir"),
+            (["compile", "small.mlir", "--emitt=so", "--json"], USAGE, "there is no flag '--emitt'"),
+            (["compile", "--json"], USAGE, "model is required"),
+            (["compile", b"no\xffne.mlir", "--json"], INVALID, "No such file"),
+        ]:
+            with self.subTest(arguments):
+                result = self.sluice(*arguments, errors="replace")
+                self.assertEqual(result.returncode, code, result.stderr)
+                error = json.loads(result.stdout)
+                self.assertEqual(error["code"], code)
+                self.assertIn(message, error["error"])
+                self.assertIn(message, result.stderr)
 
     def test_a_closed_standard_output_is_an_error(self):
         with open("/dev/full", "w", encoding="utf-8") as full:
