@@ -88,4 +88,4 @@ TEST_P(TeamTest, AnExceptionLetsTheTeamGo) {
   EXPECT_TRUE(counts.eachRan(1));
 }
 
-INSTANTIATE_TEST_SUITE_P(Threads, TeamTest, testing::Values(1, 2, 4, 9));
+INSTANTIATE_TEST_SUITE_P(Threads, TeamTest, testing::Values(1, 2, 4, 9), testing::PrintToStringParamName());

@@ -68,7 +68,8 @@ function(sluice_use_mlir target)
   target_compile_definitions(${target} PUBLIC ${LLVM_DEFINITIONS_LIST})
 endfunction()
 
-# sluice_test(name SOURCES a.cpp ... [LINK lib ...]): one GoogleTest program; every case becomes a ctest entry.
+# sluice_test(name SOURCES a.cpp ... [LINK lib ...]): one GoogleTest program; every case becomes a ctest entry under the name
+# that its suite gives to its parameter.
 function(sluice_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -77,7 +78,7 @@ function(sluice_test name)
   target_compile_definitions(${name} PRIVATE SLUICE_TEST_DATA="${SLUICE_SOURCE_ROOT}/tests/data" SLUICE_BINARY_DIR="${PROJECT_BINARY_DIR}" SLUICE_MNIST="${SLUICE_SOURCE_ROOT}/models/data/mnist-10k")
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+  gtest_discover_tests(${name} NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 endfunction()
 
 # sluice_lit_suite(name folder): one ctest entry that runs lit over the .mlir files of a folder.

@@ -138,7 +138,8 @@ TEST_P(ContractionKernels, MultipliesRowMajorInAllTranspositions) {
   expectRuns(batched, tolerance * 100);
 }
 
-INSTANTIATE_TEST_SUITE_P(Elements, ContractionKernels, ::testing::Values("f32", "f64"));
+INSTANTIATE_TEST_SUITE_P(Elements, ContractionKernels, ::testing::Values("f32", "f64"),
+                         [](const auto &info) { return std::string(info.param); });
 
 TEST(ContractionKernelErrors, NamesWhatItCannotDo) {
   KernelRun computed({"tensor<?x8xf32>", "tensor<8x8xf32>"},

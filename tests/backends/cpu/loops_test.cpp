@@ -127,6 +127,8 @@ TEST(Loops, MovesElements) {
              "%e : tensor<?x42xf32>", 0);
 }
 
+// Tests that the elements of a constant, which lie in the object's memory, are read by their logical index and as their
+// type.
 TEST(Loops, ReadsConstants) {
   expectRuns({"tensor<?x5xf32>"},
              "%a = sluice.constant {value = dense<[1.0, 2.0, 3.0, 4.0, 5.0]> : tensor<5xf32>} : () -> tensor<5xf32>\n"
@@ -136,33 +138,53 @@ TEST(Loops, ReadsConstants) {
              "%b : tensor<?x5xf32>", 1e-6);
 }
 
-// Tests sums over each set of axes of a four-dimensional value, in both layouts.
-class Sums : public ::testing::TestWithParam<std::tuple<const char *, const char *, const char *>> {};
-TEST_P(Sums, OverAxes) {
-  auto [axes, result, encoding] = GetParam();
-  std::string type = std::string("tensor<?x5x6x19xf32") + encoding + ">";
-  for (std::string op : {"sum", "mean", "reduce_max"})
-    expectRuns({type}, "%a = sluice." + op + " %0 {axes = array<i64: " + axes + ">} : (" + type + ") -> " + result,
-               std::string("%a : ") + result, op == "sum" ? 1e-4 : 1e-5);
+TEST(Loops, TransposesConstants) {
+  expectRuns({"tensor<3x2xf64>"},
+             "%a = sluice.constant {value = dense<[[1.0, -2.5, 3.0], [4.0, 5.0, 1.0e-300]]> : tensor<2x3xf64>} : () -> "
+             "tensor<2x3xf64>\n"
+             "%t = sluice.transpose %a {permutation = array<i64: 1, 0>} : (tensor<2x3xf64>) -> tensor<3x2xf64>\n"
+             "%b = sluice.add %0, %t : (tensor<3x2xf64>, tensor<3x2xf64>) -> tensor<3x2xf64>",
+             "%b : tensor<3x2xf64>", 0);
 }
-INSTANTIATE_TEST_SUITE_P(Axes, Sums,
-                         ::testing::Combine(::testing::Values("0"), ::testing::Values("tensor<5x6x19xf32>"),
-                                            ::testing::Values("", ", #nhwc")));
-INSTANTIATE_TEST_SUITE_P(Axes1, Sums,
-                         ::testing::Combine(::testing::Values("1"), ::testing::Values("tensor<?x6x19xf32>"),
-                                            ::testing::Values("", ", #nhwc")));
-INSTANTIATE_TEST_SUITE_P(Axes3, Sums,
-                         ::testing::Combine(::testing::Values("3"), ::testing::Values("tensor<?x5x6xf32>"),
-                                            ::testing::Values("", ", #nhwc")));
-INSTANTIATE_TEST_SUITE_P(Axes023, Sums,
-                         ::testing::Combine(::testing::Values("0, 2, 3"), ::testing::Values("tensor<5xf32>"),
-                                            ::testing::Values("", ", #nhwc")));
-INSTANTIATE_TEST_SUITE_P(Axes123, Sums,
-                         ::testing::Combine(::testing::Values("1, 2, 3"), ::testing::Values("tensor<?xf32>"),
-                                            ::testing::Values("", ", #nhwc")));
-INSTANTIATE_TEST_SUITE_P(All, Sums,
-                         ::testing::Combine(::testing::Values("0, 1, 2, 3"), ::testing::Values("tensor<f32>"),
-                                            ::testing::Values("", ", #nhwc")));
+
+TEST(Loops, SelectsByConstants) {
+  expectRuns({"tensor<9xi32>"},
+             "%m = sluice.constant {value = dense<[true, false, true, true, false, false, true, false, true]> : "
+             "tensor<9xi1>} : () -> tensor<9xi1>\n"
+             "%c = sluice.constant {value = dense<[-1, 2, 2147483647, -2147483648, 0, 6, -7, 8, 9]> : tensor<9xi32>} : "
+             "() -> tensor<9xi32>\n"
+             "%u = sluice.constant {value = dense<[0, 255, 128, 127, 1, 2, 3, 4, 5]> : tensor<9xui8>} : () -> "
+             "tensor<9xui8>\n"
+             "%w = sluice.cast %u {to = i32} : (tensor<9xui8>) -> tensor<9xi32>\n"
+             "%s = sluice.add %0, %w : (tensor<9xi32>, tensor<9xi32>) -> tensor<9xi32>\n"
+             "%b = sluice.where %m, %c, %s : (tensor<9xi1>, tensor<9xi32>, tensor<9xi32>) -> tensor<9xi32>",
+             "%b, %c : tensor<9xi32>, tensor<9xi32>", 0, -50, 50);
+}
+
+// Tests sums over each set of axes of a four-dimensional value, in both layouts.
+struct Axes {
+  const char *name, *axes, *result;
+};
+constexpr Axes kAxes[] = {
+    {"Rows", "0", "tensor<5x6x19xf32>"},        {"Channels", "1", "tensor<?x6x19xf32>"},
+    {"Columns", "3", "tensor<?x5x6xf32>"},      {"AllButChannels", "0, 2, 3", "tensor<5xf32>"},
+    {"AllButRows", "1, 2, 3", "tensor<?xf32>"}, {"All", "0, 1, 2, 3", "tensor<f32>"},
+};
+
+class Sums : public ::testing::TestWithParam<std::tuple<Axes, const char *>> {};
+TEST_P(Sums, OverAxes) {
+  auto [axes, encoding] = GetParam();
+  std::string type = std::string("tensor<?x5x6x19xf32") + encoding + ">", result = axes.result;
+  for (std::string op : {"sum", "mean", "reduce_max"})
+    expectRuns({type}, "%a = sluice." + op + " %0 {axes = array<i64: " + axes.axes + ">} : (" + type + ") -> " + result,
+               "%a : " + result, op == "sum" ? 1e-4 : 1e-5);
+}
+std::string nameOfSum(const ::testing::TestParamInfo<Sums::ParamType> &info) {
+  auto [axes, encoding] = info.param;
+  return std::string(axes.name) + (*encoding ? "Nhwc" : "RowMajor");
+}
+INSTANTIATE_TEST_SUITE_P(Layouts, Sums,
+                         ::testing::Combine(::testing::ValuesIn(kAxes), ::testing::Values("", ", #nhwc")), nameOfSum);
 
 TEST(Loops, ComputesSoftmaxAndItsGradient) {
   expectRuns({"tensor<?x37xf32>", "tensor<?x37xf32>"},
