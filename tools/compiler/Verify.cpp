@@ -224,6 +224,11 @@ llvm::Expected<Verification> Comparison::run() {
   return std::move(result);
 }
 
+llvm::Expected<Verification> compareWithReference(ModuleOp module, runtime::Instance &instance,
+                                                  const VerifyOptions &options) {
+  return Comparison(module, instance, options).run();
+}
+
 llvm::Expected<Verification> verifyFile(llvm::StringRef path, const VerifyOptions &options) {
   MLIRContext context;
   auto module = ir::parseModuleFile(path, context);
@@ -237,7 +242,7 @@ llvm::Expected<Verification> verifyFile(llvm::StringRef path, const VerifyOption
   auto loaded = LoadedModel::load(compiled->objects, /*threads=*/0);
   if (!loaded)
     return loaded.takeError();
-  return Comparison(**module, (*loaded)->instance(), options).run();
+  return compareWithReference(**module, (*loaded)->instance(), options);
 }
 
 } // namespace sluice::compiler

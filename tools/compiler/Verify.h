@@ -1,6 +1,7 @@
 // Compares what a compiled model computes with the reference interpreter, kernel by kernel.
 #pragma once
 
+#include "runtime/Instance.h"
 #include "tools/compiler/Compiler.h"
 #include <optional>
 
@@ -29,6 +30,13 @@ struct Verification {
   std::optional<Difference> first; // in the order of execution
 };
 
+/// Compares what `instance` computes with what the reference interpreter makes of `module`. The module is in phase
+/// `lowered`; the instance has the same entry points, kernels and values, and a plan that keeps every value. Fails when
+/// the interpreter or the runtime does; a difference is a result.
+llvm::Expected<Verification> compareWithReference(mlir::ModuleOp module, runtime::Instance &instance,
+                                                  const VerifyOptions &options);
+
+/// Compiles the model in a file and compares it.
 llvm::Expected<Verification> verifyFile(llvm::StringRef path, const VerifyOptions &options);
 
 } // namespace sluice::compiler
