@@ -1,0 +1,77 @@
+"""`--compile-from`: a dump of `model`, `train` or `fused` compiles to what the model compiles to, and an edited one to what
+the edit says."""
+
+import json
+import os
+import struct
+
+from sluice_cli import BUILD, CliTest, main
+
+RESUMABLE = {"model": "01-model.mlir", "train": "02-train.mlir", "fused": "06-fused.mlir"}
+
+
+class CompileFromTest(CliTest):
+    def succeed(self, *command):
+        result = self.run_program(*command)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def compile(self, *arguments):
+        return self.succeed(os.path.join(BUILD, "bin", "sluice"), "compile", *arguments, "-q")
+
+    def read(self, name, mode="r"):
+        with open(self.path(name), mode) as content:
+            return content.read()
+
+    def edit(self, name, old, new, count):
+        text = self.read(name)
+        self.assertEqual(text.count(old), count, text)
+        self.write(name, text.replace(old, new))
+
+    def predictions(self, program, rows):
+        """y of a program compiled from the small model, for rows of three numbers and a w of ones."""
+        header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({len(rows)}, 3), }}".ljust(117) + "\n"
+        with open(self.path("x.npy"), "wb") as out:
+            out.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
+            out.write(b"".join(struct.pack("<3f", *row) for row in rows))
+        weights = json.dumps({"w": {"dtype": "F32", "shape": [3, 2], "data_offsets": [0, 24]}}).encode()
+        with open(self.path("w.safetensors"), "wb") as out:
+            out.write(struct.pack("<Q", len(weights)) + weights + struct.pack("<6f", *[1] * 6))
+        output = self.succeed(self.path(program), "predict", "--weights", "w.safetensors", "--input", "x=@x.npy", "--json")
+        return json.loads(output)["outputs"]["y"]["values"]
+
+    def test_a_dump_compiles_to_the_same_executable(self):
+        self.succeed(os.path.join(BUILD, "bin", "models", "lenet"), "-o", "lenet.mlir")
+        self.compile("lenet.mlir", "-o", "lenet", "--dump-ir", "dump")
+        for phase, name in RESUMABLE.items():
+            with self.subTest(phase):
+                self.compile(f"dump/{name}", "--compile-from", phase, "-o", phase)
+                self.assertTrue(self.read(phase, "rb") == self.read("lenet", "rb"))
+
+    def test_a_dump_says_what_phase_it_is_of(self):
+        self.compile("small.mlir", "-o", "small", "--dump-ir", "dump")
+        for name in RESUMABLE.values():
+            with self.subTest(name):
+                self.compile(f"dump/{name}", "-o", "resumed")
+                self.assertEqual(self.predictions("resumed", [(1, 2, 3), (-1, 0, 0)]), [6, 6, 0, 0])
+
+    def test_an_edited_dump_takes_effect(self):
+        self.compile("small.mlir", "-o", "small", "--dump-ir", "dump")
+        self.assertEqual(self.predictions("small", [(1, 2, 3), (-1, 0, 0)]), [6, 6, 0, 0])
+        for phase, name in RESUMABLE.items():
+            with self.subTest(phase):
+                self.edit(f"dump/{name}", "sluice.relu", "sluice.neg", 1)
+                self.compile(f"dump/{name}", "--compile-from", phase, "-o", phase)
+                self.assertEqual(self.predictions(phase, [(1, 2, 3), (-1, 0, 0)]), [-6, -6, 1, 1])
+
+    def test_a_wrong_edit_is_refused_at_its_line(self):
+        self.compile("small.mlir", "-o", "small", "--dump-ir", "dump")
+        self.edit("dump/02-train.mlir", "sluice.relu", "sluice.rleu", 1)
+        result = self.sluice("compile", "dump/02-train.mlir", "--compile-from", "train", "-o", "edited")
+        self.assertEqual(result.returncode, 3)
+        self.assertRegex(result.stderr, r"02-train\.mlir:\d+:\d+: .*sluice\.rleu")
+        self.assertFalse(os.path.exists(self.path("edited")))
+
+
+if __name__ == "__main__":
+    main()
