@@ -1,79 +1,32 @@
 // Training that is killed, interrupted or finds damaged checkpoints, and is resumed: the bits of a run that never
 // stopped.
-#include "Process.h"
-#include "TemporaryFolder.h"
+#include "TrainingRun.h"
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include <csignal>
 #include <cstdlib>
-#include <random>
-#include <sstream>
+#include <fstream>
 #include <thread>
 
 using namespace sluice;
+using test::expectSameResults;
+using test::Hits;
 using test::Process;
 using test::ProcessResult;
-using test::TemporaryFolder;
 
 namespace {
 
-/// A training run of four epochs in a folder of its own.
-class Training {
-public:
-  explicit Training(const char *every) : every_(every) { setenv("SLUICE_DATA", SLUICE_MNIST, 1); }
-
-  std::vector<std::string> arguments(bool resume, const std::vector<std::string> &more = {}) const {
-    std::vector<std::string> list = {"train",   "--epochs", "4",      "--json", "--checkpoint",       checkpoints(),
-                                     "--batch", "60",       "--log",  log(),    "--checkpoint-every", every_,
-                                     "--save",  weights(),  "--seed", "3"};
-    if (resume)
-      list.push_back("--resume");
-    list.insert(list.end(), more.begin(), more.end());
-    return list;
+/// Four epochs of 134 steps.
+struct Training : test::TrainingRun {
+  explicit Training(int every) : TrainingRun(LOGREG, {"--epochs", "4", "--batch", "60", "--seed", "3"}, every) {
+    setenv("SLUICE_DATA", SLUICE_MNIST, 1);
   }
-  ProcessResult run(bool resume, const std::vector<std::string> &more = {}) const {
-    return test::run(LOGREG, arguments(resume, more));
-  }
-
-  std::string checkpoints() const { return folder_ / "checkpoints"; }
-  std::string weights() const { return folder_ / "w.safetensors"; }
-  std::string log() const { return folder_ / "log.jsonl"; }
-
-  /// The log without what depends on the clock.
-  std::string timelessLog() const {
-    std::istringstream lines(test::contentOf(log()));
-    std::string text;
-    for (std::string line; std::getline(lines, line);) {
-      nlohmann::json object = nlohmann::json::parse(line);
-      object.erase("images_per_s");
-      text += object.dump() + "\n";
-    }
-    return text;
-  }
-
-  std::vector<std::string> checkpointNames() const {
-    std::vector<std::string> names;
-    for (const auto &entry : std::filesystem::directory_iterator(checkpoints()))
-      names.push_back(entry.path().filename());
-    std::sort(names.begin(), names.end());
-    return names;
-  }
-
-private:
-  TemporaryFolder folder_;
-  const char *every_;
 };
-
-void expectSameResults(const Training &run, const Training &reference) {
-  EXPECT_EQ(test::contentOf(run.weights()), test::contentOf(reference.weights()));
-  EXPECT_EQ(run.timelessLog(), reference.timelessLog());
-}
 
 /// A run that nothing disturbs, and how long it takes on this machine.
 struct Reference {
-  Training run{"50"};
+  Training run{50};
   std::chrono::duration<double> time{};
 
   Reference() {
@@ -90,41 +43,21 @@ const Reference &reference() {
 
 const Training &uninterrupted() { return reference().run; }
 
-/// Starts, sends `signal` after a random while, and resumes, until the run ends by itself. Returns how often it was
-/// hit.
-int runWithInterruptions(const Training &run, int signal, int most, uint32_t seed) {
-  std::mt19937 random(seed);
-  int hits = 0;
-  for (int i = 0; i < most; ++i) {
-    Process process(LOGREG, run.arguments(true));
-    // After up to 15 hundredths of what a whole run takes, start-up included; sooner at first, so that a run which is
-    // faster than the one measured is still hit.
-    double share = static_cast<double>(i + 1) / most;
-    std::this_thread::sleep_for(reference().time * share * (0.03 + 0.0001 * static_cast<double>(random() % 1200)));
-    process.signal(signal);
-    ProcessResult result = process.wait();
-    if (result.code == 0)
-      return hits;
-    // Before training begins a signal still ends the process itself.
-    EXPECT_TRUE(result.code == 1000 + signal || (result.code == 128 + signal && signal != SIGKILL))
-        << result.code << result.err;
-    ++hits;
-  }
-  ProcessResult last = run.run(true);
-  EXPECT_EQ(last.code, 0) << last.err;
-  return hits;
+Hits runWithInterruptions(const Training &run, int signal, int most, uint32_t seed, bool inCheckpoints = false) {
+  return test::runWithInterruptions(
+      run, {.signal = signal, .most = most, .seed = seed, .whole = reference().time, .inCheckpoints = inCheckpoints});
 }
 
 } // namespace
 
 TEST(Checkpoint, DoesNotChangeTheResult) {
-  Training run("7");
+  Training run(7);
   ASSERT_EQ(run.run(false).code, 0);
   expectSameResults(run, uninterrupted());
 }
 
 TEST(Checkpoint, KeepsTheNewestThree) {
-  Training run("100");
+  Training run(100);
   ASSERT_EQ(run.run(false).code, 0);
   EXPECT_EQ(run.checkpointNames(),
             (std::vector<std::string>{"step-000000000400.safetensors", "step-000000000500.safetensors",
@@ -132,50 +65,49 @@ TEST(Checkpoint, KeepsTheNewestThree) {
 }
 
 TEST(Checkpoint, KilledAtRandomMomentsEndsWithTheSameBits) {
-  Training run("7");
-  EXPECT_GT(runWithInterruptions(run, SIGKILL, 20, 1), 5);
+  Training run(7);
+  EXPECT_GT(runWithInterruptions(run, SIGKILL, 20, 1).all, 5);
   expectSameResults(run, uninterrupted());
 }
 
 TEST(Checkpoint, AtMostOneIntervalIsRedone) {
-  Training run("7");
+  Training run(7);
   Process process(LOGREG, run.arguments(false));
-  while (!std::filesystem::exists(run.log()) || test::contentOf(run.log()).empty())
+  while (process.isRunning() && run.epochsLogged() == 0)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   process.signal(SIGKILL); // after the first epoch, so after step 134
   process.wait();
-  EXPECT_GE(run.checkpointNames().back(), "step-000000000127.safetensors");
+  EXPECT_GE(run.newestCheckpoint(), 133);
 }
 
-// A checkpoint after every step: most kills hit while one is being written.
 TEST(Checkpoint, KilledWhileWritingEndsWithTheSameBits) {
-  Training run("1");
-  EXPECT_GT(runWithInterruptions(run, SIGKILL, 20, 2), 5);
+  Training run(1);
+  EXPECT_GT(runWithInterruptions(run, SIGKILL, 20, 2, /*inCheckpoints=*/true).inCheckpoints, 3);
   expectSameResults(run, uninterrupted());
   for (const std::string &name : run.checkpointNames())
     EXPECT_TRUE(name.ends_with(".safetensors")) << name;
 }
 
 TEST(Checkpoint, InterruptedEndsWithTheSameBits) {
-  Training run("1000000");
-  EXPECT_GT(runWithInterruptions(run, SIGINT, 5, 3), 0);
+  Training run(1000000);
+  EXPECT_GT(runWithInterruptions(run, SIGINT, 5, 3).all, 0);
   expectSameResults(run, uninterrupted());
 }
 
 TEST(Checkpoint, TerminatedEndsWithTheSameBits) {
-  Training run("1000000");
-  EXPECT_GT(runWithInterruptions(run, SIGTERM, 5, 4), 0);
+  Training run(1000000);
+  EXPECT_GT(runWithInterruptions(run, SIGTERM, 5, 4).all, 0);
   expectSameResults(run, uninterrupted());
 }
 
 TEST(Checkpoint, ResumeWithoutOneStartsAfresh) {
-  Training run("100");
+  Training run(100);
   ASSERT_EQ(run.run(true).code, 0);
   expectSameResults(run, uninterrupted());
 }
 
 TEST(Checkpoint, ResumeOfAFinishedRunGoesOnWithMoreEpochs) {
-  Training run("100");
+  Training run(100);
   ASSERT_EQ(run.run(false, {"--epochs", "2"}).code, 2); // given twice
   ASSERT_EQ(run.run(false).code, 0);
   std::string weights = test::contentOf(run.weights());
@@ -186,7 +118,7 @@ TEST(Checkpoint, ResumeOfAFinishedRunGoesOnWithMoreEpochs) {
 }
 
 TEST(Checkpoint, ADamagedOneIsSkipped) {
-  Training run("100");
+  Training run(100);
   ASSERT_EQ(run.run(false).code, 0);
   for (const char *name : {"step-000000000536.safetensors", "step-000000000500.safetensors"}) {
     std::string path = run.checkpoints() + "/" + name, content = test::contentOf(path);
@@ -204,7 +136,7 @@ TEST(Checkpoint, ADamagedOneIsSkipped) {
 }
 
 TEST(Checkpoint, OthersFlagsAreRefused) {
-  Training run("100");
+  Training run(100);
   ASSERT_EQ(run.run(false).code, 0);
   std::vector<std::string> base = {"train", "--checkpoint", run.checkpoints(), "--resume"};
   auto resumed = [&](const std::vector<std::string> &more) {
@@ -220,7 +152,7 @@ TEST(Checkpoint, OthersFlagsAreRefused) {
 }
 
 TEST(Checkpoint, AFreshRunDoesNotMixWithAnOldOne) {
-  Training run("100");
+  Training run(100);
   ASSERT_EQ(run.run(false).code, 0);
   ProcessResult again = run.run(false);
   EXPECT_EQ(again.code, 2);
@@ -228,7 +160,7 @@ TEST(Checkpoint, AFreshRunDoesNotMixWithAnOldOne) {
 }
 
 TEST(Checkpoint, AnotherModelsIsRefused) {
-  Training run("100");
+  Training run(100);
   ASSERT_EQ(run.run(false).code, 0);
   for (const std::string &name : run.checkpointNames()) {
     std::string path = run.checkpoints() + "/" + name, content = test::contentOf(path);

@@ -47,6 +47,19 @@ Process::Process(const std::string &program, const std::vector<std::string> &arg
 
 void Process::signal(int number) const { kill(child_, number); }
 
+bool Process::isRunning() const {
+  siginfo_t end = {};
+  waitid(P_PID, static_cast<id_t>(child_), &end, WEXITED | WNOHANG | WNOWAIT);
+  return end.si_pid == 0;
+}
+
+bool Process::stop() const {
+  kill(child_, SIGSTOP);
+  siginfo_t change = {};
+  waitid(P_PID, static_cast<id_t>(child_), &change, WSTOPPED | WEXITED | WNOWAIT);
+  return change.si_code == CLD_STOPPED;
+}
+
 ProcessResult Process::wait() {
   int status = 0;
   waitpid(child_, &status, 0);

@@ -23,6 +23,10 @@ public:
   Process &operator=(const Process &) = delete;
 
   void signal(int number) const;
+  /// Whether it has not ended yet.
+  bool isRunning() const;
+  /// Stops it where it is, as SIGSTOP does; false if it ended before. SIGCONT lets it go on.
+  bool stop() const;
   /// Waits for the end and gives everything that was printed.
   ProcessResult wait();
 

@@ -1,0 +1,86 @@
+// A compiled LeNet that is killed at any moment of its training and resumed ends with the bits of one that never was.
+#include "runtime/io/Idx.h"
+#include "tests/runtime/TrainingRun.h"
+#include <csignal>
+#include <gtest/gtest.h>
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+// Few images, so that twenty processes take seconds; the last batch of an epoch has 22 rows.
+constexpr int64_t kImages = 150, kTestImages = 30, kStepsPerEpoch = 5;
+
+void expectSuccess(const ProcessResult &result) { ASSERT_EQ(result.code, 0) << result.err; }
+
+std::string bigEndian(int64_t value) {
+  std::string bytes;
+  for (int shift : {24, 16, 8, 0})
+    bytes.push_back(static_cast<char>(value >> shift));
+  return bytes;
+}
+
+/// Writes the first images of a part of the shipped data.
+void writeImages(const TemporaryFolder &folder, const std::string &part, int64_t count) {
+  runtime::ImageSet images = runtime::readImages(SLUICE_MNIST, part);
+  auto text = [](const runtime::Bytes &bytes, int64_t size) {
+    return std::string(reinterpret_cast<const char *>(bytes.data()), static_cast<size_t>(size));
+  };
+  folder.write(part + "-images-idx3-ubyte", bigEndian(0x803) + bigEndian(count) + bigEndian(images.height) +
+                                                bigEndian(images.width) +
+                                                text(images.pixels, count * images.imageBytes()));
+  folder.write(part + "-labels-idx1-ubyte", bigEndian(0x801) + bigEndian(count) + text(images.labels, count));
+}
+
+class Resume : public testing::Test {
+protected:
+  static void SetUpTestSuite() {
+    folder = new TemporaryFolder;
+    writeImages(*folder, "train", kImages);
+    writeImages(*folder, "t10k", kTestImages);
+    std::string bin = SLUICE_BINARY_DIR "/bin/", model = *folder / "lenet.mlir";
+    expectSuccess(run(bin + "models/lenet", {"--batch", "32", "-o", model}));
+    expectSuccess(run(bin + "sluice", {"compile", model, "-q", "-o", *folder / "lenet"}));
+  }
+  static void TearDownTestSuite() { delete folder; }
+
+  static TrainingRun training(int epochs, int every) {
+    return {*folder / "lenet", {"--data", folder->path(), "--seed", "5", "--epochs", std::to_string(epochs)}, every};
+  }
+
+  static std::chrono::duration<double> timeOf(const TrainingRun &training) {
+    auto start = std::chrono::steady_clock::now();
+    expectSuccess(training.run(false));
+    return std::chrono::steady_clock::now() - start;
+  }
+
+  static inline TemporaryFolder *folder = nullptr;
+};
+
+} // namespace
+
+TEST_F(Resume, KilledTwentyTimesEndsWithTheSameBits) {
+  constexpr int epochs = 24, every = 3;
+  TrainingRun start = training(0, every), reference = training(epochs, every), killed = training(epochs, every);
+  Interruptions kills{.signal = SIGKILL, .most = 20, .seed = 1, .inCheckpoints = true};
+  kills.start = timeOf(start);
+  kills.whole = timeOf(reference);
+
+  int64_t last = 0;
+  Hits hits = runWithInterruptions(killed, kills, [&] {
+    // What an epoch's line in the log says was done is in a checkpoint, but for less than an interval.
+    int64_t done = killed.epochsLogged() * kStepsPerEpoch, saved = killed.newestCheckpoint();
+    EXPECT_GE(saved, done / every * every);
+    EXPECT_GE(saved, last);
+    last = saved;
+  });
+
+  std::printf("%d kills, %d of them in a checkpoint, up to step %d of %d\n", hits.all, hits.inCheckpoints, int(last),
+              int(epochs * kStepsPerEpoch));
+  EXPECT_GT(hits.all, 5);
+  EXPECT_GT(hits.inCheckpoints, 2);
+  EXPECT_GT(last, 0);
+  expectSameResults(killed, reference);
+  EXPECT_FALSE(killed.isHalfWritten());
+}
