@@ -66,9 +66,13 @@ static const Entry &entryToMeasure(const Instance &instance, const Options &opti
 }
 
 static void printKernels(const Json &result) {
-  printLine(concat("machine: ", fixedText(result["machine"]["peak_gflops"].get<double>(), 0), " GFLOP/s (",
-                   result["machine"]["vector"].get<std::string>(), "), ",
-                   fixedText(result["machine"]["read_gbps"].get<double>(), 1), " GB/s read"));
+  const Json &machine = result["machine"];
+  std::string reads;
+  for (const Json &point : machine["bandwidth"])
+    reads += concat(reads.empty() ? "" : ", ", bytesText(point["bytes"].get<uint64_t>()), " ",
+                    fixedText(point["gbps"].get<double>(), 0));
+  printLine(concat("machine: ", fixedText(machine["peak_gflops"].get<double>(), 0), " GFLOP/s (",
+                   machine["vector"].get<std::string>(), "); GB/s when reading ", reads));
   char line[256];
   std::snprintf(line, sizeof line, "%-36s %9s %9s %8s %9s %-7s %6s", "kernel", "ms", "GFLOP/s", "GB/s", "bound ms",
                 "by", "share");

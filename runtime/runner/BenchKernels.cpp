@@ -43,12 +43,13 @@ static double peakShare(const Plan &plan) {
   return parameter != plan.states.end() && parameter->dtype == DType::f64 ? 0.5 : 1;
 }
 
-/// One line of the table. The bound is what the shape allows: its lanes of the peak, or its bytes over the bandwidth.
+/// One line of the table. The bound is what the shape allows: its lanes of the peak, or its bytes over the bandwidth of
+/// the caches that can hold them.
 static Json describe(const Kernel &kernel, int64_t launches, double seconds, int64_t rows, const MachinePeak &peak) {
   double flops = kernel.cost.flopsFor(rows) * static_cast<double>(launches);
   double bytes = kernel.cost.bytesFor(rows) * static_cast<double>(launches);
   double reachable = peak.flopsPerSecond * (kernel.lanes > 0 ? kernel.lanes : 1);
-  double compute = flops / reachable, memory = bytes / peak.bytesPerSecond;
+  double compute = flops / reachable, memory = bytes / peak.bandwidth.at(bytes / static_cast<double>(launches));
   double bound = std::max(compute, memory);
   Json line;
   line["name"] = kernel.name;
@@ -71,7 +72,9 @@ Json benchKernels(Instance &instance, const Entry &entry, int64_t rows, double s
   instance.team().enter([&] { steps = timeLaunches(instance, entry, rows, seconds); });
   Json result;
   result["machine"]["peak_gflops"] = peak.flopsPerSecond * 1e-9;
-  result["machine"]["read_gbps"] = peak.bytesPerSecond * 1e-9;
+  result["machine"]["read_gbps"] = peak.bandwidth.ofMemory() * 1e-9;
+  for (const Bandwidth::Point &point : peak.bandwidth.points())
+    result["machine"]["bandwidth"].push_back({{"bytes", point.bytes}, {"gbps", point.bytesPerSecond * 1e-9}});
   result["machine"]["vector"] = peak.vector;
   result["kernels"] = Json::array();
   for (size_t kernel = 0; kernel < plan.kernels.size(); ++kernel) {

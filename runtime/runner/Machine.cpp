@@ -1,12 +1,8 @@
 #include "runtime/runner/Machine.h"
 
-#include "runtime/Memory.h"
-
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <cstring>
-#include <unistd.h>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -131,42 +127,9 @@ static double measureFlops(Team &team, const FmaLoop &loop) {
   return best;
 }
 
-static constexpr int64_t blockBytes = INT64_C(1) << 20;
-
-static void readBlocks(void *context, int64_t begin, int64_t end) {
-  using Words [[gnu::vector_size(16)]] = uint64_t;
-  const std::byte *next = static_cast<const std::byte *>(context) + begin * blockBytes;
-  const std::byte *last = static_cast<const std::byte *>(context) + end * blockBytes;
-  Words sums[4] = {};
-  for (; next != last; next += sizeof sums) {
-    Words words[4];
-    std::memcpy(words, next, sizeof words);
-    for (int i = 0; i < 4; ++i)
-      sums[i] += words[i];
-  }
-  Words total = sums[0] + sums[1] + sums[2] + sums[3];
-  keep(total[0] + total[1]);
-}
-
-static double measureBandwidth(Team &team) {
-  int64_t cache = std::max<int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), 0);
-  int64_t blocks = std::clamp<int64_t>(4 * cache, INT64_C(1) << 27, INT64_C(1) << 29) / blockBytes;
-  Memory memory(static_cast<size_t>(blocks * blockBytes), "measuring the memory's bandwidth");
-  std::memset(memory.data(), 1, memory.size());
-  double best = 0;
-  team.enter([&] {
-    for (int i = 0; i < 3; ++i) {
-      Clock::time_point start = Clock::now();
-      team.forEach(blocks, readBlocks, memory.data());
-      best = std::max(best, static_cast<double>(memory.size()) / secondsSince(start));
-    }
-  });
-  return best;
-}
-
 MachinePeak measureMachine(Team &team) {
   FmaLoop loop = bestLoop();
-  return {measureFlops(team, loop), measureBandwidth(team), loop.name};
+  return {measureFlops(team, loop), Bandwidth::measure(team), loop.name};
 }
 
 } // namespace sluice::runtime

@@ -3,16 +3,17 @@
 #define SLUICE_RUNTIME_RUNNER_MACHINE_H
 
 #include "runtime/Parallel.h"
+#include "runtime/runner/Bandwidth.h"
 
 namespace sluice::runtime {
 
 struct MachinePeak {
   double flopsPerSecond = 0; ///< f32 multiply-adds, counted as two; f64 has half
-  double bytesPerSecond = 0; ///< reading memory
-  const char *vector = "";   ///< the instructions measured
+  Bandwidth bandwidth;
+  const char *vector = ""; ///< the instructions measured
 };
 
-/// Takes about a quarter of a second.
+/// Takes about half a second.
 MachinePeak measureMachine(Team &team);
 
 } // namespace sluice::runtime

@@ -163,6 +163,12 @@ TEST(Bench, GivesItsStableKeys) {
   EXPECT_GT(bench["gflops"], 0);
   EXPECT_EQ(bench["peak_bytes"], 156800);
   EXPECT_GT(bench["rss_bytes"], 100'000);
+  Json bandwidth = bench["machine"]["bandwidth"];
+  ASSERT_GE(bandwidth.size(), 2u);
+  for (size_t i = 1; i < bandwidth.size(); ++i) {
+    EXPECT_GT(bandwidth[i]["bytes"], bandwidth[i - 1]["bytes"]);
+    EXPECT_LE(bandwidth[i]["gbps"], bandwidth[i - 1]["gbps"]);
+  }
   ASSERT_EQ(bench["kernels"].size(), 3u);
   Json kernel = bench["kernels"][0];
   EXPECT_EQ(kernel["name"], "linear");

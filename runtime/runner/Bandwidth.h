@@ -1,0 +1,36 @@
+// How fast this machine's threads read data of a given size, from whichever cache holds it: measured, then
+// interpolated.
+#ifndef SLUICE_RUNTIME_RUNNER_BANDWIDTH_H
+#define SLUICE_RUNTIME_RUNNER_BANDWIDTH_H
+
+#include "runtime/Parallel.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace sluice::runtime {
+
+class Bandwidth {
+public:
+  struct Point {
+    int64_t bytes = 0; ///< read again and again by all threads together, each its own share
+    double bytesPerSecond = 0;
+  };
+
+  /// Takes about a fifth of a second.
+  static Bandwidth measure(Team &team);
+
+  /// Bytes per second for a working set of `bytes`, linear in its logarithm between the points measured.
+  double at(double bytes) const;
+  /// From the memory behind all caches.
+  double ofMemory() const { return points_.back().bytesPerSecond; }
+  /// Sizes rise, rates do not.
+  const std::vector<Point> &points() const { return points_; }
+
+private:
+  std::vector<Point> points_;
+};
+
+} // namespace sluice::runtime
+
+#endif
