@@ -11,6 +11,7 @@
 #include <mutex>
 #include <sched.h>
 #include <thread>
+#include <vector>
 
 namespace sluice::runtime {
 
@@ -36,12 +37,18 @@ static void pauseBriefly() {
 
 namespace {
 
-/// Where the next chunk of the current stage begins. The epoch counts stages.
+/// Where the next chunk of a share of the current stage begins. The epoch counts stages.
 struct Ticket {
   uint32_t epoch, next;
 
   static Ticket unpack(uint64_t bits) { return {static_cast<uint32_t>(bits >> 32), static_cast<uint32_t>(bits)}; }
   uint64_t pack() const { return static_cast<uint64_t>(epoch) << 32 | next; }
+};
+
+/// A thread's contiguous part of the tasks: it claims chunks of its own share first, then of the others'. As stages
+/// number their tasks along the rows, a thread mostly reads what it wrote itself in the stage before.
+struct alignas(64) Share {
+  std::atomic<uint64_t> ticket{0};
 };
 
 /// One stage. Written by the leader only before its epoch begins; see the note [Two jobs].
@@ -81,19 +88,23 @@ private:
 
 struct Team::Impl {
   explicit Impl(int threads)
-      : eager(threads <= availableThreads()), arena(threads, 1),
+      : eager(threads <= availableThreads()), shares(static_cast<size_t>(threads)), arena(threads, 1),
         limit(tbb::global_control::max_allowed_parallelism,
               static_cast<size_t>(std::max(threads, availableThreads()))) {}
 
-  bool runChunk();
-  void serve();
-  void park(uint32_t epoch);
+  uint32_t beginOf(size_t share, uint32_t tasks) const {
+    return static_cast<uint32_t>(static_cast<uint64_t>(tasks) * share / shares.size());
+  }
+  bool runChunkOf(size_t share);
+  bool runChunk(size_t own);
+  void serve(size_t own);
+  void park(size_t own, uint32_t epoch);
   void release();
 
   const bool eager;
+  std::vector<Share> shares; // one a thread; the leader's is the first
   tbb::task_arena arena;
   tbb::global_control limit;
-  alignas(64) std::atomic<uint64_t> ticket{0};
   Job jobs[2];
   alignas(64) std::atomic<bool> stop{true};
   std::atomic<int> parked{0};
@@ -101,19 +112,20 @@ struct Team::Impl {
   std::condition_variable wake;
 };
 
-/// Claims and runs one chunk of the current stage; false if none is left.
-bool Team::Impl::runChunk() {
+/// Claims and runs one chunk of a share of the current stage; false if none is left in it.
+bool Team::Impl::runChunkOf(size_t share) {
+  std::atomic<uint64_t> &ticket = shares[share].ticket;
   uint64_t bits = ticket.load(std::memory_order_acquire);
   while (true) {
     Ticket current = Ticket::unpack(bits);
     Job &job = jobs[current.epoch & 1];
-    uint32_t tasks = job.tasks.load(std::memory_order_relaxed);
-    if (current.next >= tasks)
+    uint32_t last = beginOf(share + 1, job.tasks.load(std::memory_order_relaxed));
+    if (current.next >= last)
       return false;
     uint32_t chunk = job.chunk.load(std::memory_order_relaxed);
     RangeFunction function = job.function.load(std::memory_order_relaxed);
     void *context = job.context.load(std::memory_order_relaxed);
-    uint32_t end = current.next + std::min(chunk, tasks - current.next);
+    uint32_t end = current.next + std::min(chunk, last - current.next);
     if (!ticket.compare_exchange_weak(bits, Ticket{current.epoch, end}.pack(), std::memory_order_acq_rel,
                                       std::memory_order_acquire))
       continue;
@@ -123,27 +135,35 @@ bool Team::Impl::runChunk() {
   }
 }
 
+/// Runs one chunk, of the thread's own share as long as there is one; false if no share has any left.
+bool Team::Impl::runChunk(size_t own) {
+  for (size_t i = 0; i < shares.size(); ++i)
+    if (runChunkOf((own + i) % shares.size()))
+      return true;
+  return false;
+}
+
 /// What every thread but the leader does during a step.
-void Team::Impl::serve() {
+void Team::Impl::serve(size_t own) {
   Backoff backoff(eager);
   while (!stop.load(std::memory_order_acquire)) {
-    uint32_t epoch = Ticket::unpack(ticket.load(std::memory_order_acquire)).epoch;
-    if (runChunk()) {
+    uint32_t epoch = Ticket::unpack(shares[own].ticket.load(std::memory_order_acquire)).epoch;
+    if (runChunk(own)) {
       backoff.reset();
       continue;
     }
     if (backoff.wait())
       continue;
-    park(epoch);
+    park(own, epoch);
     backoff.reset();
   }
 }
 
 /// Sleeps until a stage after `epoch` begins or the step ends.
-void Team::Impl::park(uint32_t epoch) {
+void Team::Impl::park(size_t own, uint32_t epoch) {
   std::unique_lock lock(mutex);
   parked.fetch_add(1); // sequentially consistent, as the leader's store of the ticket: one of the two sees the other
-  wake.wait(lock, [&] { return stop.load() || Ticket::unpack(ticket.load()).epoch != epoch; });
+  wake.wait(lock, [&] { return stop.load() || Ticket::unpack(shares[own].ticket.load()).epoch != epoch; });
   parked.fetch_sub(1);
 }
 
@@ -168,7 +188,7 @@ void Team::enter(const std::function<void()> &body) {
     impl_->stop.store(false);
     tbb::task_group group;
     for (int i = 1; i < threads_; ++i)
-      group.run([this] { impl_->serve(); });
+      group.run([this, i] { impl_->serve(static_cast<size_t>(i)); });
     auto letGo = [&] {
       impl_->stop.store(true);
       impl_->release();
@@ -189,17 +209,18 @@ void Team::forEach(int64_t tasks, RangeFunction function, void *context) {
     return;
   if (tasks == 1 || !impl_ || impl_->stop.load(std::memory_order_relaxed))
     return function(context, 0, tasks);
-  Ticket next{Ticket::unpack(impl_->ticket.load(std::memory_order_relaxed)).epoch + 1, 0};
-  Job &job = impl_->jobs[next.epoch & 1];
+  uint32_t epoch = Ticket::unpack(impl_->shares[0].ticket.load(std::memory_order_relaxed)).epoch + 1;
+  Job &job = impl_->jobs[epoch & 1];
   int64_t chunk = std::max<int64_t>(1, tasks / (static_cast<int64_t>(threads_) * chunksPerThread));
   job.done.store(0, std::memory_order_relaxed);
   job.tasks.store(static_cast<uint32_t>(tasks), std::memory_order_relaxed);
   job.chunk.store(static_cast<uint32_t>(chunk), std::memory_order_relaxed);
   job.function.store(function, std::memory_order_relaxed);
   job.context.store(context, std::memory_order_relaxed);
-  impl_->ticket.store(next.pack());
+  for (size_t i = 0; i < impl_->shares.size(); ++i)
+    impl_->shares[i].ticket.store(Ticket{epoch, impl_->beginOf(i, static_cast<uint32_t>(tasks))}.pack());
   impl_->release();
-  while (impl_->runChunk()) {
+  while (impl_->runChunk(0)) {
   }
   Backoff backoff(impl_->eager);
   while (job.done.load(std::memory_order_acquire) != static_cast<uint32_t>(tasks))
@@ -208,10 +229,10 @@ void Team::forEach(int64_t tasks, RangeFunction function, void *context) {
 }
 
 // [Two jobs]
-// A thread reads a job, then claims a chunk of it by moving the ticket on. The claim succeeds only if the ticket, and
-// so the epoch, is still what it was before the job was read. The leader writes the job of epoch e + 1 into the other
-// slot, and that of e + 2 only after every chunk of e is done and the ticket has moved to e + 1; so a job that is being
-// overwritten can no longer be claimed. With a single slot, a thread could claim a chunk of the next stage under the
-// ticket of this one.
+// A thread reads a job, then claims a chunk of it by moving a share's ticket on. The claim succeeds only if that
+// ticket, and so the epoch, is still what it was before the job was read. The leader writes the job of epoch e + 1 into
+// the other slot, and that of e + 2 only after every chunk of e + 1 is done, when all tickets have long moved to e + 1;
+// so a job that is being overwritten can no longer be claimed. With a single slot, a thread could claim a chunk of the
+// next stage under a ticket of this one.
 
 } // namespace sluice::runtime

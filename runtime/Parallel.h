@@ -1,8 +1,9 @@
 // The one parallel entry of generated code: a team of threads that shares out the tasks of a stage.
 //
 // A TBB arena of exactly N threads is entered once per step; inside it the team stays together, so that a stage costs a
-// fraction of a microsecond to start instead of one to fifteen. Which thread runs a task is left to chance; what a task
-// does is not, so results do not depend on N.
+// fraction of a microsecond to start instead of one to fifteen. Each thread begins with its own share of the tasks, the
+// same part of every stage, and helps with the others' when it is done; what a task does depends on neither, so results
+// do not depend on N.
 #ifndef SLUICE_RUNTIME_PARALLEL_H
 #define SLUICE_RUNTIME_PARALLEL_H
 
