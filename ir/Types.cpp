@@ -43,6 +43,8 @@ RankedTensorType withDevice(Type type, StringAttr device) {
   return RankedTensorType::get(tensor.getShape(), tensor.getElementType(), encoding);
 }
 
+StringAttr getPin(Operation *op) { return op->getAttrOfType<StringAttr>(kPinAttr); }
+
 void setPlace(Operation *op, StringAttr fixed, StringAttr pin) {
   if (!op->hasTrait<SameDevice>())
     return;

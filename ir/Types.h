@@ -27,6 +27,9 @@ mlir::StringAttr getDevice(mlir::Type type);
 /// `type` on a device, or on none (null): not placed yet. The layout is kept.
 mlir::RankedTensorType withDevice(mlir::Type type, mlir::StringAttr device);
 
+/// The device that an op is pinned to, or null.
+mlir::StringAttr getPin(mlir::Operation *op);
+
 /// Puts a new op to work. On the device `fixed`, if there is one: its results live there, as the type says. Else on the
 /// device `pin`, if there is one, by `sluice.pin`; ops without operands make constants and need no pin. Else nowhere
 /// yet. A pin on another device than `fixed` wins. Ops that are no value ops (copies, `get`) stay as they are.

@@ -5,8 +5,12 @@
 // 1. An op is active if it depends on one of the `wrt` values through values of floating-point type.
 // 2. From the last op to the first, each active op whose results have gradients adds to its operands' gradients.
 // Gradients of one value are summed in the order in which its users appear from the end, which is fixed by the graph.
+//
+// Gradient ops work where their forward op works. A gradient that is fixed on a device is fixed on that of its value:
+// where a user has it elsewhere, it travels back.
 #include "passes/Differentiate.h"
 #include "ir/Node.h"
+#include "passes/InheritPlace.h"
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -28,6 +32,16 @@ static DenseSet<Value> findActive(Block &block, ValueRange wrt) {
   return active;
 }
 
+/// The device that a value is pinned to: by the op that makes it, or with the state that it reads.
+static StringAttr pinOf(Value value) {
+  Operation *op = value.getDefiningOp();
+  auto get = dyn_cast_or_null<GetOp>(op);
+  auto module = get ? get->getParentOfType<ModuleOp>() : ModuleOp();
+  if (auto state = module ? module.lookupSymbol<StateOp>(get.getStateAttr().getAttr()) : StateOp())
+    return getDevice(state.getStoredType());
+  return op ? getPin(op) : StringAttr();
+}
+
 namespace {
 
 class Gradients {
@@ -37,11 +51,25 @@ public:
   Value lookup(Value value) const { return gradients.lookup(value); }
 
   void add(Value value, Value gradient) {
+    gradient = bringTo(value, gradient);
     Value &sum = gradients[value];
-    sum = sum ? builder.create<AddOp>(value.getLoc(), sum, gradient) : gradient;
+    if (!sum) {
+      sum = gradient;
+      return;
+    }
+    StringAttr shared = pinOf(sum), pin = shared == pinOf(gradient) ? shared : pinOf(value);
+    InheritPlace place(builder, getDevice(value.getType()), pin);
+    sum = builder.create<AddOp>(value.getLoc(), sum, gradient);
   }
 
 private:
+  Value bringTo(Value value, Value gradient) {
+    StringAttr here = getDevice(value.getType()), there = getDevice(gradient.getType());
+    if (!there || there == here)
+      return gradient;
+    return builder.create<CopyOp>(value.getLoc(), withDevice(gradient.getType(), here), gradient, "placement", IntegerAttr(), IntegerAttr());
+  }
+
   OpBuilder &builder;
   DenseMap<Value, Value> gradients;
 };
@@ -57,7 +85,12 @@ static LogicalResult propagate(Operation &op, Gradients &gradients, const DenseS
   auto differentiable = dyn_cast<DifferentiableOp>(op);
   if (!differentiable)
     return op.emitError("'") << op.getName() << "' has no gradient, and the loss depends on it";
-  for (auto [operand, gradient] : llvm::zip_equal(op.getOperands(), differentiable.buildGradient(builder, dResults)))
+  SmallVector<Value> dOperands;
+  {
+    InheritPlace place(builder, &op);
+    dOperands = differentiable.buildGradient(builder, dResults);
+  }
+  for (auto [operand, gradient] : llvm::zip_equal(op.getOperands(), dOperands))
     if (gradient && active.contains(operand))
       gradients.add(operand, gradient);
   return success();

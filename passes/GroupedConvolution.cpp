@@ -3,7 +3,7 @@
 //   conv2d %x, %w {groups = 2}   ==>   concat(conv2d %x[:, 0:C/2], %w[0:O/2], conv2d %x[:, C/2:C], %w[O/2:O])
 //
 // Runs before differentiation, so that the gradients need no groups either.
-#include "ir/Dialect.h"
+#include "passes/InheritPlace.h"
 #include "passes/Passes.h"
 
 using namespace mlir;
@@ -22,6 +22,7 @@ static Value sliceOf(OpBuilder &builder, Location loc, Value x, unsigned dim, in
 
 static void split(Conv2dOp op) {
   OpBuilder builder(op);
+  InheritPlace place(builder, op);
   int64_t groups = op.getGroups();
   int64_t inputs = cast<RankedTensorType>(op.getX().getType()).getDimSize(1) / groups;
   int64_t outputs = cast<RankedTensorType>(op.getWeight().getType()).getDimSize(0) / groups;

@@ -4,6 +4,7 @@
 #include "ir/Inference.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
+#include "passes/InheritPlace.h"
 #include "passes/Passes.h"
 
 using namespace mlir;
@@ -13,6 +14,7 @@ namespace sluice::passes {
 void expandComposites(ModuleOp module) {
   module.walk([](ir::BatchNormOp op) {
     OpBuilder builder(op);
+    InheritPlace place(builder, op);
     op->replaceAllUsesWith(ir::expandBatchNorm(builder, op));
     op->erase();
   });

@@ -6,6 +6,7 @@
 //
 // Ops whose meaning depends on the mode have an attribute `training`, which is set in train_step only.
 #include "passes/Differentiate.h"
+#include "passes/InheritPlace.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/IR/IRMapping.h"
@@ -48,10 +49,10 @@ static void setTraining(Operation *op) {
     op->setAttr("training", UnitAttr::get(op->getContext()));
 }
 
-/// Removes pure ops without users, from the end.
+/// Removes ops that do nothing but give values without users, from the end.
 static void removeDead(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-    if (!op.hasTrait<OpTrait::IsTerminator>() && (isPure(&op) || isa<GetOp>(op)) && op.use_empty())
+    if (isOpTriviallyDead(&op) || (isa<GetOp>(op) && op.use_empty()))
       op.erase();
 }
 
@@ -98,19 +99,19 @@ static SmallVector<std::string> namesOf(ArrayRef<Report> reports) {
   return llvm::map_to_vector(reports, [](const Report &report) { return report.name; });
 }
 
-static StateOp createState(OpBuilder &builder, Location loc, const Twine &name, StringRef kind, RankedTensorType type, FlatSymbolRefAttr of) {
+static StateOp createState(OpBuilder &builder, Location loc, const Twine &name, StringRef kind, RankedTensorType type, FlatSymbolRefAttr of, TypeAttr physical) {
   auto zero = InitAttr::get(builder.getContext(), "constant", builder.getF64FloatAttr(0.0), FloatAttr());
-  return builder.create<StateOp>(loc, builder.getStringAttr(name), builder.getStringAttr(kind), TypeAttr::get(type), zero, of, TypeAttr());
+  return builder.create<StateOp>(loc, builder.getStringAttr(name), builder.getStringAttr(kind), TypeAttr::get(type), zero, of, physical);
 }
 
-/// The value of a state at the beginning of the entry point; one get per state.
-static Value getState(Clone &clone, StateOp state) {
+/// The value of a state at the beginning of the entry point, of this type; one get per state.
+static Value getState(Clone &clone, StateOp state, RankedTensorType type) {
   Block &body = clone.entry.getBody().front();
   for (auto get : body.getOps<GetOp>())
     if (get.getState() == state.getSymName())
       return get.getValue();
   OpBuilder builder = OpBuilder::atBlockBegin(&body);
-  return builder.create<GetOp>(state.getLoc(), state.getTensorType(), FlatSymbolRefAttr::get(state.getSymNameAttr()));
+  return builder.create<GetOp>(state.getLoc(), type, FlatSymbolRefAttr::get(state.getSymNameAttr()));
 }
 
 /// Gradients and updates of the listed parameters, and the states that the optimizer keeps.
@@ -129,26 +130,28 @@ static LogicalResult buildTraining(Clone &clone, MinimizeOp minimize, ModuleOp m
   if (!lr)
     return minimize.emitOpError("names no learning rate: ") << minimize.getLrAttr();
 
-  SmallVector<Value> values = llvm::map_to_vector(parameters, [&](StateOp state) { return getState(clone, state); });
+  SmallVector<Value> values = llvm::map_to_vector(parameters, [&](StateOp state) { return getState(clone, state, state.getTensorType()); });
   FailureOr<SmallVector<Value>> gradients = differentiate(clone.builder, clone.mapping.lookup(minimize.getLoss()), values);
   if (failed(gradients))
     return failure();
 
   OpBuilder states(minimize->getParentOp());
-  Value step, rate = getState(clone, lr);
+  Value step, rate = getState(clone, lr, lr.getTensorType());
   if (optimizer.needsStep()) {
-    StateOp state = createState(states, minimize.getLoc(), "step", "step", RankedTensorType::get({}, states.getI32Type()), FlatSymbolRefAttr());
-    step = getState(clone, state);
+    StateOp state = createState(states, minimize.getLoc(), "step", "step", RankedTensorType::get({}, states.getI32Type()), {}, {});
+    step = getState(clone, state, state.getTensorType());
     Value one = clone.builder.create<FullOp>(state.getLoc(), clone.builder.getF64FloatAttr(1), TypeAttr::get(step.getType()));
     clone.builder.create<SetOp>(state.getLoc(), "step", clone.builder.create<AddOp>(state.getLoc(), step, one));
   }
   for (auto [state, value, gradient] : llvm::zip_equal(parameters, values, *gradients)) {
+    auto type = cast<RankedTensorType>(value.getType());
+    InheritPlace place(clone.builder, getDevice(type), getDevice(state.getStoredType()));
     SmallVector<Value> slots;
     SmallVector<std::string> slotNames;
     for (StringRef slot : optimizer.getSlots()) {
       slotNames.push_back((state.getSymName() + "." + slot).str());
-      StateOp slotState = createState(states, state.getLoc(), slotNames.back(), "slot", state.getTensorType(), FlatSymbolRefAttr::get(state.getSymNameAttr()));
-      slots.push_back(getState(clone, slotState));
+      StateOp slotState = createState(states, state.getLoc(), slotNames.back(), "slot", state.getTensorType(), FlatSymbolRefAttr::get(state.getSymNameAttr()), state.getPhysicalAttr());
+      slots.push_back(getState(clone, slotState, type));
     }
     SmallVector<Value> updated = optimizer.buildUpdate(clone.builder, state.getLoc(), value, gradient, rate, step, slots);
     clone.builder.create<SetOp>(state.getLoc(), state.getSymName(), updated[0]);
@@ -171,6 +174,7 @@ static void buildInit(ModuleOp module, Location loc) {
     TypeAttr type = TypeAttr::get(state.getTensorType());
     FloatAttr a = init.getA(), b = init.getB() ? init.getB() : builder.getF64FloatAttr(0);
     IntegerAttr number = builder.getI64IntegerAttr(++stream);
+    InheritPlace place(builder, /*fixed=*/{}, getDevice(state.getStoredType()));
     Value value;
     if (init.getKind() == "uniform")
       value = builder.create<UniformOp>(state.getLoc(), body.getArgument(0), number, a, b, type);
