@@ -7,18 +7,6 @@ namespace sluice {
 
 using detail::Call;
 
-/// Records that training moves a running statistic.
-static void update(Call &call, const Tensor &statistic, const Tensor &value) {
-  ir::StateOp state = call.graph.stateOf(detail::Access::value(statistic));
-  if (!state || state.getKind() != "statistic")
-    call.fail("running statistics are buffers of a module");
-  for (auto set : call.graph.graph.getBody().getOps<ir::SetOp>())
-    if (set.getState() == state.getSymName())
-      call.fail("'" + state.getSymName().str() + "' is updated twice; one batch norm serves one place");
-  auto place = detail::Access::value(value).getLoc();
-  call.graph.builder.create<ir::SetOp>(place, state.getSymName(), detail::Access::value(value));
-}
-
 Tensor batch_norm(Arg x, const Tensor &running_mean, const Tensor &running_var, const Tensor &weight,
                   const Tensor &bias, BatchNormOptions options) {
   Call call("batch_norm", Call::present({x.tensor, running_mean, running_var, weight, bias}), x.where);
@@ -40,8 +28,8 @@ Tensor batch_norm(Arg x, const Tensor &running_mean, const Tensor &running_var, 
   SmallVector<Tensor> results =
       call.emitAll(ir::BatchNormOp::getOperationName(), {x.tensor, scale, shift, running_mean, running_var},
                    {call.real("eps", options.eps), call.real("momentum", options.momentum)});
-  update(call, running_mean, results[1]);
-  update(call, running_var, results[2]);
+  call.update(running_mean, results[1]);
+  call.update(running_var, results[2]);
   return results[0];
 }
 

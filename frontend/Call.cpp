@@ -27,7 +27,9 @@ static GraphImpl &graphOf(const char *function, ArrayRef<Tensor> operands, const
 }
 
 Call::Call(const char *function, ArrayRef<Tensor> operands, std::source_location where)
-    : graph(graphOf(function, operands, where)), function(function), operands(operands), place(where) {}
+    : graph(graphOf(function, operands, where)), function(function), operands(operands), place(where) {
+  requireOneDevice();
+}
 
 static bool isSameLine(const Place &a, const Place &b) { return a.file == b.file && a.line == b.line; }
 
@@ -55,6 +57,32 @@ std::string Call::print(int64_t size) const {
 
 //===- requirements
 //--------------------------------------------------------------------------------------------------===//
+
+void Call::requireGraph(const GraphImpl &owner) const {
+  if (&owner != &graph)
+    fail("the tensor belongs to another graph, '" + graph.name + "'");
+}
+
+void Call::requireGraph(const Tensor &other) const {
+  if (!other)
+    fail("an operand is an empty tensor");
+  requireGraph(*Access::graph(other));
+}
+
+void Call::requireOneDevice() const {
+  auto deviceOf = [&](size_t i) { return ir::getDevice(type(operands[i])); };
+  auto describe = [&](size_t i) {
+    std::string name = graph.nameOf(Access::value(operands[i]));
+    return (name.empty() ? "operand " + std::to_string(i + 1) + " " : name) + "on " + toDevice(deviceOf(i)).str();
+  };
+  std::optional<size_t> first;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (first && deviceOf(i) && deviceOf(i) != deviceOf(*first))
+      fail("operands are on two devices: " + describe(*first) + " and " + describe(i) + "; move one with .to(...)");
+    if (!first && deviceOf(i))
+      first = i;
+  }
+}
 
 void Call::requireFloat(const Tensor &x) const {
   if (!is_float(x.dtype()))
@@ -119,8 +147,7 @@ NamedAttribute Call::real(StringRef name, double value) {
 }
 NamedAttribute Call::unit(StringRef name) { return attribute(name, graph.builder.getUnitAttr()); }
 
-/// Whether a number is a value of the dtype, apart from rounding of floats.
-static bool holds(DType dtype, double value) {
+bool holds(DType dtype, double value) {
   switch (dtype) {
   case DType::f32:
   case DType::f64:
@@ -150,7 +177,22 @@ Tensor Call::literal(double value, const Tensor &x) {
 }
 
 Tensor Call::full(double value, RankedTensorType type) {
-  return emit<ir::FullOp>({}, {real("value", value), attribute("type", TypeAttr::get(type))});
+  auto unplaced = TypeAttr::get(ir::withDevice(type, {}));
+  return emit<ir::FullOp>({}, {real("value", value), attribute("type", unplaced)});
+}
+
+Tensor Call::copy(const Tensor &x, StringAttr device, StringRef reason) {
+  return Access::tensor(graph, graph.copy(Access::value(x), device, reason, place));
+}
+
+void Call::update(const Tensor &buffer, const Tensor &value) {
+  ir::StateOp state = graph.stateOf(Access::value(buffer));
+  if (!state || state.getKind() != "statistic")
+    fail("only buffers of a module are updated, under the tensors that `buffer` gave");
+  for (auto set : graph.graph.getBody().getOps<ir::SetOp>())
+    if (set.getState() == state.getSymName())
+      fail("'" + state.getSymName().str() + "' is updated twice a step; one batch norm serves one place");
+  graph.builder.create<ir::SetOp>(graph.location(place), state.getSymName(), Access::value(value));
 }
 
 Tensor Call::cast(const Tensor &x, DType dtype) {

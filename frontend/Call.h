@@ -7,9 +7,21 @@
 
 namespace sluice::detail {
 
+/// Numbers the calls of the API; those within another are part of it.
+class CallNumber {
+public:
+  explicit CallNumber(GraphImpl &graph) : graph(graph) { graph.callNumber += graph.callDepth++ == 0; }
+  CallNumber(const CallNumber &) = delete;
+  ~CallNumber() { --graph.callDepth; }
+
+private:
+  GraphImpl &graph;
+};
+
 class Call {
 public:
-  /// Throws unless all operands exist and belong to one graph. Absent optional operands are simply not listed.
+  /// Throws unless all operands exist, belong to one graph and, where they are fixed on devices, on one. Absent
+  /// optional operands are simply not listed.
   Call(const char *function, llvm::ArrayRef<Tensor> operands, std::source_location where);
   Call(const char *function, const Arg &x) : Call(function, {x.tensor}, x.where) {}
   Call(const char *function, const Arg &a, const Arg &b) : Call(function, {a.tensor, b.tensor}, a.where) {}
@@ -28,6 +40,9 @@ public:
   std::string print(int64_t size) const;
 
   // Requirements; each fails with a message.
+  void requireGraph(const GraphImpl &owner) const;
+  /// `other` exists and is of the operands' graph.
+  void requireGraph(const Tensor &other) const;
   void requireFloat(const Tensor &x) const;
   void requireSameDType(const Tensor &a, const Tensor &b) const;
   void requireRank(const char *operand, const Tensor &x, int64_t rank) const;
@@ -50,6 +65,10 @@ public:
   mlir::NamedAttribute real(llvm::StringRef name, double value);
   mlir::NamedAttribute unit(llvm::StringRef name);
 
+  /// x in a buffer of its own on a device; null: placed later.
+  Tensor copy(const Tensor &x, mlir::StringAttr device, llvm::StringRef reason);
+  /// Records that training gives a module's buffer this value.
+  void update(const Tensor &buffer, const Tensor &value);
   /// A number as a tensor of x's dtype and shape.
   Tensor literal(double value, const Tensor &x);
   Tensor full(double value, mlir::RankedTensorType type);
@@ -68,11 +87,16 @@ public:
   GraphImpl &graph;
 
 private:
+  void requireOneDevice() const;
+
+  CallNumber number{graph};
   const char *function;
   llvm::SmallVector<Tensor, 3> operands;
   Place place;
 };
 
+/// Whether a number is a value of the dtype, apart from rounding of floats.
+bool holds(DType dtype, double value);
 /// The product of the static sizes; too large a one is the largest number.
 int64_t product(llvm::ArrayRef<int64_t> sizes);
 

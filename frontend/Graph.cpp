@@ -63,17 +63,23 @@ Tensor Graph::input(std::string name, DType dtype, Shape shape, Where where) {
   return Access::tensor(*graph, graph->addInput(name, type, where));
 }
 
-/// Throws unless `value` is a tensor of this graph.
-static Call resultOf(GraphImpl &graph, const char *function, const Arg &value) {
-  Call call(function, value);
-  if (Access::graph(value.tensor) != &graph)
-    call.fail("the tensor belongs to another graph, '" + Access::graph(value.tensor)->name + "'");
-  return call;
+Tensor Graph::full(Shape shape, double value, DType dtype, Where where) {
+  RankedTensorType type = graph->typeOf("full", dtype, shape, where);
+  if (!detail::holds(dtype, value))
+    throw Error("full: the number " + std::to_string(value) + " is not a value of " + to_string(dtype), where);
+  OpBuilder &builder = graph->builder;
+  auto constant =
+      builder.create<ir::FullOp>(graph->location(where), builder.getF64FloatAttr(value), TypeAttr::get(type));
+  ir::setPlace(constant, graph->scopeDevice(), {});
+  return Access::tensor(*graph, constant);
 }
+
+Tensor Graph::zeros(Shape shape, DType dtype, Where where) { return full(std::move(shape), 0, dtype, where); }
+Tensor Graph::ones(Shape shape, DType dtype, Where where) { return full(std::move(shape), 1, dtype, where); }
 
 void Graph::output(std::string name, Arg value) {
   requireName("an output", name, value.where);
-  resultOf(*graph, "output", value);
+  Call("output", value).requireGraph(*graph);
   graph->claimResult(name, value.where);
   graph->builder.create<ir::OutputOp>(graph->location(value.where), name, Access::value(value.tensor));
 }
@@ -86,7 +92,9 @@ static void requireScalar(const Call &call, const Tensor &x) {
 
 void Graph::metric(std::string name, Arg value) {
   requireName("a metric", name, value.where);
-  requireScalar(resultOf(*graph, "metric", value), value.tensor);
+  Call call("metric", value);
+  call.requireGraph(*graph);
+  requireScalar(call, value.tensor);
   if (name == "loss")
     throw Error("the metric 'loss' is reported by minimize", value.where);
   graph->claimResult(name, value.where);
@@ -110,7 +118,8 @@ static void checkSgd(const Call &call, const optim::SGD &sgd) {
 }
 
 void Graph::minimize(Arg loss, const optim::SGD &optimizer) {
-  Call call = resultOf(*graph, "minimize", loss);
+  Call call("minimize", loss);
+  call.requireGraph(*graph);
   requireScalar(call, loss.tensor);
   checkSgd(call, optimizer);
   for (auto known : graph->graph.getBody().getOps<ir::MinimizeOp>())
@@ -123,7 +132,7 @@ void Graph::minimize(Arg loss, const optim::SGD &optimizer) {
   auto sgd = ir::SgdAttr::get(&graph->context, real(optimizer.momentum), real(optimizer.dampening),
                               real(optimizer.weight_decay), optimizer.nesterov);
   auto scalar = RankedTensorType::get({}, graph->elementType(graph->dtype));
-  graph->addState("hyper", "lr", scalar, init::constant(optimizer.lr), loss.where);
+  graph->addState("hyper", "lr", scalar, init::constant(optimizer.lr), /*device=*/{}, loss.where);
   SmallVector<Attribute> parameters;
   for (const std::string &name : names)
     parameters.push_back(FlatSymbolRefAttr::get(&graph->context, name));

@@ -135,6 +135,14 @@ static std::string withoutOpName(StringRef text) {
   return text.str();
 }
 
+/// The device that the operands with a fixed one share.
+static StringAttr fixedDevice(ValueRange operands) {
+  for (Value operand : operands)
+    if (StringAttr device = ir::getDevice(operand.getType()))
+      return device;
+  return {};
+}
+
 Operation *GraphImpl::build(StringRef op, ValueRange operands, ArrayRef<NamedAttribute> attributes, const Place &place,
                             std::string &failure) {
   Diagnostics diagnostics(&context);
@@ -145,12 +153,37 @@ Operation *GraphImpl::build(StringRef op, ValueRange operands, ArrayRef<NamedAtt
   if (succeeded(inferTypes(state, builder.getDictionaryAttr(attributes), types))) {
     state.addTypes(types);
     Operation *built = builder.create(state);
-    if (succeeded(mlir::verify(built)))
+    ir::setPlace(built, fixedDevice(operands), pin);
+    if (succeeded(mlir::verify(built))) {
+      callOf[built] = callNumber;
       return built;
+    }
     built->erase();
   }
   failure = withoutOpName(diagnostics.text);
   return nullptr;
+}
+
+Value GraphImpl::copy(Value value, StringAttr device, StringRef reason, const Place &place) {
+  return builder.create<ir::CopyOp>(location(place), ir::withDevice(value.getType(), device), value, reason,
+                                    IntegerAttr(), IntegerAttr());
+}
+
+SmallVector<Operation *> GraphImpl::opsOfCall(Operation *op) {
+  SmallVector<Operation *> ops;
+  for (Operation &other : *op->getBlock())
+    if (auto known = callOf.find(&other); known != callOf.end() && known->second == callOf.lookup(op))
+      ops.push_back(&other);
+  return ops;
+}
+
+StringAttr GraphImpl::deviceOf(Value value) {
+  if (StringAttr fixed = ir::getDevice(value.getType()))
+    return fixed;
+  if (ir::StateOp state = stateOf(value))
+    return ir::getDevice(state.getStoredType());
+  Operation *op = value.getDefiningOp();
+  return op ? ir::getPin(op) : StringAttr();
 }
 
 //===- structure
@@ -163,7 +196,12 @@ Value GraphImpl::addInput(const std::string &input, RankedTensorType type, const
   SmallVector<Attribute> names(graph.getInputs().begin(), graph.getInputs().end());
   names.push_back(builder.getStringAttr(input));
   graph.setInputsAttr(builder.getArrayAttr(names));
-  return graph.getBody().front().addArgument(type, location(place));
+  Value value = graph.getBody().front().addArgument(type, location(place));
+  StringAttr device = scopeDevice();
+  if (device && device != ir::kHostDevice)
+    return copy(value, device, "input", place); // inputs arrive on the host
+  value.setType(ir::withDevice(type, device));
+  return value;
 }
 
 void GraphImpl::claimResult(const std::string &result, const Place &place) {
@@ -186,18 +224,20 @@ ir::InitAttr GraphImpl::initAttr(const init::Init &init, const std::string &stat
 }
 
 ir::StateOp GraphImpl::addState(const char *kind, const std::string &state, RankedTensorType type,
-                                const init::Init &init, const Place &place) {
+                                const init::Init &init, StringAttr device, const Place &place) {
   if (ir::StateOp known = findState(state))
     throw Error("there is already a " + known.getKind().str() + " '" + state + "'", place,
                 {{"created here", placeOf(known.getLoc())}});
   ir::InitAttr begin = initAttr(init.resolved(shapeOf(type)), state, place);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(graph);
-  return builder.create<ir::StateOp>(location(place), state, kind, type, begin, FlatSymbolRefAttr(), TypeAttr());
+  TypeAttr physical = device ? TypeAttr::get(ir::withDevice(type, device)) : TypeAttr();
+  return builder.create<ir::StateOp>(location(place), state, kind, type, begin, FlatSymbolRefAttr(), physical);
 }
 
-Value GraphImpl::read(ir::StateOp state, const Place &place) {
-  return builder.create<ir::GetOp>(location(place), state.getTensorType(), state.getSymName());
+Value GraphImpl::read(ir::StateOp state, StringAttr device, const Place &place) {
+  Type type = ir::withDevice(state.getTensorType(), device);
+  return builder.create<ir::GetOp>(location(place), type, state.getSymName());
 }
 
 ir::StateOp GraphImpl::stateOf(Value value) {
@@ -206,6 +246,8 @@ ir::StateOp GraphImpl::stateOf(Value value) {
 }
 
 std::string GraphImpl::nameOf(Value value) {
+  if (auto copy = value.getDefiningOp<ir::CopyOp>(); copy && copy.getReason() == "input")
+    return nameOf(copy.getX());
   if (auto input = dyn_cast<BlockArgument>(value))
     return "'" + cast<StringAttr>(graph.getInputs()[input.getArgNumber()]).str() + "' ";
   ir::StateOp state = stateOf(value);

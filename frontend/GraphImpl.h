@@ -2,6 +2,8 @@
 #pragma once
 
 #include "ir/Dialect.h"
+#include "ir/Target.h"
+#include "sluice/device.h"
 #include "sluice/error.h"
 #include "sluice/graph.h"
 #include "sluice/init.h"
@@ -42,16 +44,35 @@ public:
   /// Builds an op; a failure of its inference or verifier is returned as text in `failure`.
   mlir::Operation *build(llvm::StringRef op, mlir::ValueRange operands, llvm::ArrayRef<mlir::NamedAttribute> attributes,
                          const Place &place, std::string &failure);
+  /// The value in a buffer of its own on a device; null: placed later.
+  mlir::Value copy(mlir::Value value, mlir::StringAttr device, llvm::StringRef reason, const Place &place);
+  /// The ops that one call of the API built, where calls within it count as part of it.
+  llvm::SmallVector<mlir::Operation *> opsOfCall(mlir::Operation *op);
   mlir::Location location(const Place &place);
   mlir::Type elementType(DType dtype);
 
+  // --- devices ---
+
+  const ir::Target &target() const { return targetDevices; }
+  /// Throws when a device that is in use would vanish.
+  void setTarget(ir::Target target, const Place &place);
+  /// The logical name of a device that `function` uses from now on. Throws unless the target has it.
+  mlir::StringAttr use(const char *function, const Device &device, const Place &place);
+  /// Where things are created; null: placed later.
+  mlir::StringAttr scopeDevice();
+  Device defaultGpu() const;
+  /// Where a value lives, fixed or pinned; null: not known yet.
+  mlir::StringAttr deviceOf(mlir::Value value);
+
   // --- structure ---
 
+  /// Lives where things are created.
   mlir::Value addInput(const std::string &name, mlir::RankedTensorType type, const Place &place);
-  /// Throws when the name is taken.
+  /// Throws when the name is taken. The state is kept on `device`; null: placed later.
   ir::StateOp addState(const char *kind, const std::string &name, mlir::RankedTensorType type, const init::Init &init,
-                       const Place &place);
-  mlir::Value read(ir::StateOp state, const Place &place);
+                       mlir::StringAttr device, const Place &place);
+  /// The state's value, fixed on a device unless that is null.
+  mlir::Value read(ir::StateOp state, mlir::StringAttr device, const Place &place);
   /// Throws when the rule makes no sense; `state` names what begins so.
   ir::InitAttr initAttr(const init::Init &init, const std::string &state, const Place &place);
   /// The state that a value reads, or null.
@@ -75,6 +96,9 @@ public:
   mlir::OpBuilder builder; ///< at the end of the graph's body
   DType dtype = DType::f32;
   std::vector<std::source_location> callers; ///< lines whose module calls are in progress, innermost last
+  mlir::StringAttr pin;                      ///< of the module whose call is in progress
+  std::optional<Device> scope;               ///< of the innermost DeviceScope
+  unsigned callDepth = 0, callNumber = 0;    ///< calls of the API in progress, and outermost ones so far
 
 private:
   struct Binding {
@@ -85,6 +109,9 @@ private:
   std::string batch; ///< the name of the symbolic dimension
   Place batchPlace;
   llvm::StringMap<Place> inputs, results;
+  ir::Target targetDevices;
+  int64_t lastUsed = -1; ///< the last accelerator in use
+  llvm::DenseMap<mlir::Operation *, unsigned> callOf;
 };
 
 /// What the public handles hide.
@@ -96,6 +123,8 @@ struct Access {
 };
 
 DType dtypeOf(mlir::Type type);
+/// The device of a logical name of the target.
+Device toDevice(llvm::StringRef name);
 /// Where the user wrote what became a value.
 Place placeOf(mlir::Location location);
 

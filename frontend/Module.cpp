@@ -3,6 +3,7 @@
 #include "GraphImpl.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace sluice::nn {
 
@@ -11,13 +12,24 @@ using detail::GraphImpl;
 
 Module::Module(Graph &graph, Where where) : graph(Access::graph(graph)), where(where) {}
 
-Module::Module(Module *parent, std::string name, Where where) : where(where) {
+Module::Module(Module *parent, std::string name, Where where)
+    : Module(parent, std::move(name), /*isStage=*/false, where) {}
+
+Module::Module(Module *parent, Stage stage, Where where)
+    : Module(parent, std::move(stage.name), /*isStage=*/true, where) {}
+
+static std::string joined(const std::string &path, std::string_view name) {
+  return path.empty() ? std::string(name) : path + "." + std::string(name);
+}
+
+Module::Module(Module *parent, std::string part, bool isStage, Where where) : where(where), parent(parent) {
   if (!parent)
-    throw Error("the module '" + name + "' has no parent; pass `this`", where);
-  if (name.empty() || name.find_first_of(".* \"") != std::string::npos)
-    throw Error("'" + name + "' cannot name a module", where);
+    throw Error("the module '" + part + "' has no parent; pass `this`", where);
+  if (part.empty() || part.find_first_of(".* \"") != std::string::npos)
+    throw Error("'" + part + "' cannot name a module", where);
   graph = parent->graph;
-  path = parent->path.empty() ? name : parent->path + "." + name;
+  path = isStage ? parent->path : joined(parent->path, part);
+  name = joined(parent->path, part);
   parent->children.push_back(this);
 }
 
@@ -28,26 +40,34 @@ Module::~Module() = default;
 
 namespace {
 
-/// Notes a module call in progress while it lives.
+/// Notes a module call in progress while it lives, and where it works: null, as the call around it.
 class CallScope {
 public:
-  CallScope(GraphImpl &graph, std::source_location where) : graph(graph) { graph.callers.push_back(where); }
+  CallScope(GraphImpl &graph, mlir::StringAttr pin, std::source_location where)
+      : graph(graph), before(std::exchange(graph.pin, pin ? pin : graph.pin)) {
+    graph.callers.push_back(where);
+  }
   CallScope(const CallScope &) = delete;
-  ~CallScope() { graph.callers.pop_back(); }
+  ~CallScope() {
+    graph.callers.pop_back();
+    graph.pin = before;
+  }
 
 private:
   GraphImpl &graph;
+  mlir::StringAttr before;
 };
 
 } // namespace
 
 Tensor Module::forward(Tensor) {
-  throw Error("the module '" + path + "' has no forward(Tensor)",
+  throw Error("the module '" + name + "' has no forward(Tensor)",
               graph->callers.empty() ? where : graph->callers.back());
 }
 
 Tensor Module::operator()(Arg x) {
-  CallScope scope(*graph, x.where);
+  const Device *pin = pinnedTo();
+  CallScope scope(*graph, pin ? graph->use("pin", *pin, where) : mlir::StringAttr(), x.where);
   return forward(x.tensor);
 }
 
@@ -56,17 +76,20 @@ Arg Module::at(const Tensor &x) const { return Arg(x, graph->callers.empty() ? w
 //===- state
 //---------------------------------------------------------------------------------------------------------===//
 
-Tensor Module::state(const char *kind, const std::string &name, const Shape &shape, init::Init init, Where at) {
-  if (name.empty() || name.find_first_of(".* \"") != std::string::npos)
-    throw Error("'" + name + "' cannot name a " + kind, at);
-  std::string full = path.empty() ? name : path + "." + name;
+Tensor Module::state(const char *kind, const std::string &own, const Shape &shape, init::Init init, Where at) {
+  if (own.empty() || own.find_first_of(".* \"") != std::string::npos)
+    throw Error("'" + own + "' cannot name a " + kind, at);
+  std::string full = joined(path, own);
   if (full == "lr" || full == "step")
     throw Error("'" + full + "' is a state of the optimizer; name the " + kind + " otherwise", at);
   std::string what = std::string(kind) + " '" + full + "'";
   mlir::RankedTensorType type = graph->typeOf(what, graph->dtype, shape, at);
   if (!type.hasStaticShape())
     throw Error(what + ": the shape " + shape.str() + " has a dimension without a size", at);
-  mlir::Value value = graph->read(graph->addState(kind, full, type, init, at), at);
+  const Device *pin = pinnedTo();
+  mlir::StringAttr created = pin ? mlir::StringAttr() : graph->scopeDevice();
+  mlir::StringAttr device = pin ? graph->use("pin", *pin, at) : created;
+  mlir::Value value = graph->read(graph->addState(kind, full, type, init, device, at), created, at);
   members.push_back({kind, full, Access::tensor(*graph, value)});
   return members.back().tensor;
 }
@@ -116,11 +139,11 @@ static bool matches(std::string_view pattern, std::string_view name) {
 void Module::initialize(std::string_view pattern, init::Init init, Where at) {
   size_t prefix = path.empty() ? 0 : path.size() + 1;
   bool found = false;
-  for (const auto &[name, tensor] : named_parameters()) {
-    if (!matches(pattern, std::string_view(name).substr(prefix)))
+  for (const auto &[full, tensor] : named_parameters()) {
+    if (!matches(pattern, std::string_view(full).substr(prefix)))
       continue;
-    ir::StateOp state = graph->findState(name);
-    state.setInitAttr(graph->initAttr(init.resolved(tensor.shape()), name, at));
+    ir::StateOp state = graph->findState(full);
+    state.setInitAttr(graph->initAttr(init.resolved(tensor.shape()), full, at));
     found = true;
   }
   if (!found)

@@ -314,13 +314,13 @@ TEST_F(WrongUse, BatchNormTwice) {
   Tensor y = bn(image);
   WRONG(bn(y));
   EXPECT_THAT(error.message(),
-              StartsWith("batch_norm: 'bn.running_mean' is updated twice; one batch norm serves one place"));
+              StartsWith("batch_norm: 'bn.running_mean' is updated twice a step; one batch norm serves one place"));
 }
 
 TEST_F(WrongUse, BatchNormWithoutStates) {
   Tensor four = g.input("four", f32, {4});
   WRONG(batch_norm(image, four, four));
-  EXPECT_THAT(error.message(), StartsWith("batch_norm: running statistics are buffers of a module"));
+  EXPECT_THAT(error.message(), StartsWith("batch_norm: only buffers of a module are updated"));
 }
 
 // --- graphs

@@ -1,6 +1,7 @@
 // Graph: a model being built, and the file it becomes.
 #pragma once
 
+#include "sluice/device.h"
 #include "sluice/optim.h"
 #include "sluice/tensor.h"
 
@@ -23,7 +24,27 @@ public:
   /// The dtype of parameters: f32 unless set.
   void set_dtype(DType dtype, Where where = Where::current());
 
+  /// The devices that the program may use, as `--devices` spells them: "cpu,sim:0,sim:1" makes the accelerators gpu(0)
+  /// and gpu(1). The host is always there; what nothing places goes to the first of the list. The host alone unless
+  /// set. Throws on malformed lists, and when a device would vanish that is in use.
+  void set_devices(const std::string &list, Where where = Where::current());
+  /// What becomes of copies that pins need and nobody wrote: "explicit" (an error; the default), "warn" or "insert".
+  void set_copies(const std::string &policy, Where where = Where::current());
+
+  /// A device of the target.
+  struct DeviceInfo {
+    Device device;
+    std::string backend; ///< "cpu", "sim", "cuda"
+    int ordinal;         ///< which of the backend's devices
+  };
+  /// The target's devices: the host, then gpu(0), gpu(1), ...
+  std::vector<DeviceInfo> devices() const;
+
   Tensor input(std::string name, DType dtype, Shape shape, Where where = Where::current());
+  /// Constants.
+  Tensor full(Shape shape, double value, DType dtype = f32, Where where = Where::current());
+  Tensor zeros(Shape shape, DType dtype = f32, Where where = Where::current());
+  Tensor ones(Shape shape, DType dtype = f32, Where where = Where::current());
   /// A result of `predict`.
   void output(std::string name, Arg value);
   /// A scalar that training and evaluation report beside the loss: a mean over the rows.

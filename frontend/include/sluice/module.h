@@ -11,6 +11,11 @@
 
 namespace sluice::nn {
 
+/// The name of a part for `get_submodule` alone: its parameters are named as if they were its parent's.
+struct Stage {
+  std::string name;
+};
+
 /// A part of a model with parameters. Sub-modules are members, named at construction:
 ///
 ///     struct Net : nn::Module {
@@ -28,6 +33,7 @@ public:
   explicit Module(Graph &graph, Where where = Where::current());
   /// A part of `parent`.
   Module(Module *parent, std::string name, Where where = Where::current());
+  Module(Module *parent, Stage stage, Where where = Where::current());
   Module(const Module &) = delete;
   Module &operator=(const Module &) = delete;
   virtual ~Module();
@@ -50,6 +56,20 @@ public:
   /// '*' stands for any characters. No match is an error.
   void initialize(std::string_view pattern, init::Init init, Where where = Where::current());
 
+  /// The part of this name: "features.0", or a stage's name.
+  Module &get_submodule(std::string_view name, Where where = Where::current());
+
+  /// Moves parameters and buffers, those of parts too, in place; gradients and optimizer slots follow. Ops on them run
+  /// there. Not once they are used.
+  Module &to(const Device &device, Where where = Where::current());
+  Module &cpu(Where where = Where::current());
+  /// To the GPU that things are created on (DeviceScope), or to gpu(0).
+  Module &cuda(Where where = Where::current());
+  Module &cuda(int index, Where where = Where::current());
+  /// Makes what `forward` builds from now on work on a device, in parts too; parameters and buffers live there. A
+  /// part's own pin wins over that of the whole. Ops that need values from elsewhere get them by `Graph::set_copies`.
+  Module &pin(const Device &device, Where where = Where::current());
+
 protected:
   /// The operand of a layer's op: errors name the line that calls the layer.
   Arg at(const Tensor &x) const;
@@ -59,12 +79,21 @@ protected:
 
 private:
   Tensor state(const char *kind, const std::string &name, const Shape &shape, init::Init init, Where where);
+  Module(Module *parent, std::string name, bool isStage, Where where);
   void collect(const char *kind, Named &into) const;
+  /// States of this module and of the parts that have no pin of their own.
+  void collectUnpinned(Named &into) const;
+  void collectParts(std::vector<Module *> &into);
+  /// Where it works: its pin, or that of the innermost module around it; null if there is none.
+  const Device *pinnedTo() const;
 
   std::shared_ptr<detail::GraphImpl> graph;
-  std::string path;
+  std::string path; ///< in front of its parameters' names
+  std::string name; ///< for `get_submodule`, from the whole model
   Where where;
-  std::vector<const Module *> children;
+  Module *parent = nullptr;
+  std::optional<Device> pinned;
+  std::vector<Module *> children;
   struct Member {
     const char *kind;
     std::string path;

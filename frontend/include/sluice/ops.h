@@ -147,6 +147,13 @@ Tensor mse_loss(Arg x, const Tensor &target, Reduction reduction = Reduction::me
 /// The share of rows whose largest logit is the label's.
 Tensor accuracy(Arg logits, const Tensor &label);
 
+// --- work
+// -----------------------------------------------------------------------------------------------------------------
+
+/// Makes the call that computed x work on a device; gives x. What crosses for it follows `Graph::set_copies`. Inputs,
+/// states, constants and copies are not computed, and values fixed elsewhere cannot be.
+Tensor pin(Arg x, const Device &device);
+
 // --- methods
 // ----------------------------------------------------------------------------------------------------------
 

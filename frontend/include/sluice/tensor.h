@@ -1,6 +1,7 @@
 // Tensor: a value of the graph being built. Its methods are the functions of <sluice/ops.h> under the same names.
 #pragma once
 
+#include "sluice/device.h"
 #include "sluice/dtype.h"
 #include "sluice/shape.h"
 #include "sluice/unary.h"
@@ -8,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <source_location>
 
 namespace sluice {
@@ -37,6 +39,24 @@ public:
 #define SLUICE_METHOD(name, op) Tensor name(Where where = Where::current()) const;
   SLUICE_UNARY_FUNCTIONS(SLUICE_METHOD)
 #undef SLUICE_METHOD
+
+  /// Where the value lives if it is known: fixed by `to`, `copy_to`, creation under a DeviceScope or operands that are;
+  /// or pinned. Nothing: it is placed when the graph is compiled.
+  std::optional<Device> device() const;
+  /// The value on a device: itself if it lives there, else a copy.
+  Tensor to(const Device &device, Where where = Where::current()) const;
+  /// A copy in a buffer of its own, on any device, this value's too.
+  Tensor copy_to(const Device &device, Where where = Where::current()) const;
+  Tensor cpu(Where where = Where::current()) const;
+  /// To the GPU that things are created on (DeviceScope), or to gpu(0).
+  Tensor cuda(Where where = Where::current()) const;
+  Tensor cuda(int index, Where where = Where::current()) const;
+
+  /// Writes this value into a buffer of a module when a training step ends, from any device; `existing` becomes the new
+  /// value, on its device. Shapes and dtypes agree.
+  void copy_to(Tensor &existing, Where where = Where::current()) const;
+  /// The same from the buffer's side, from any dtype too: `running.copy_(value)` gives `running`.
+  Tensor &copy_(const Tensor &source, Where where = Where::current());
 
   Tensor to(DType dtype, Where where = Where::current()) const;
   Tensor clip(double min, double max, Where where = Where::current()) const;
