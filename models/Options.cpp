@@ -7,10 +7,49 @@
 
 namespace models {
 
+namespace {
+
+/// What a flag says makes no sense for this model: the reason, and the program's exit code.
+struct Refusal {
+  std::string message;
+  int code;
+};
+
+/// NAME=DEVICE
+struct Pin {
+  std::string part;
+  sluice::Device device;
+
+  explicit Pin(const std::string &text)
+      : part(text.substr(0, text.find('='))), device(text.substr(std::min(text.find('='), text.size() - 1) + 1)) {}
+};
+
+} // namespace
+
 /// CLI::Range lets NaN through.
 static std::string checkRate(const std::string &text) {
   double rate = std::strtod(text.c_str(), nullptr);
   return rate >= 0 && rate <= 1e6 ? "" : "a learning rate is between 0 and 1e6, not " + text;
+}
+
+/// The message of the error that `use` throws; nothing if it throws none.
+static std::string messageOf(const std::function<void()> &use) {
+  try {
+    use();
+  } catch (const sluice::Error &error) {
+    return error.message();
+  }
+  return {};
+}
+
+static std::string checkDevices(const std::string &text) {
+  return messageOf([&] { sluice::Graph("check").set_devices(text); });
+}
+
+static std::string checkPin(const std::string &text) {
+  if (text.find('=') == std::string::npos || text.front() == '=')
+    return "'" + text + "' is no NAME=DEVICE";
+  return messageOf([&] { Pin pin(text); });
 }
 
 static void describe(CLI::App &app, Options &options) {
@@ -27,6 +66,17 @@ static void describe(CLI::App &app, Options &options) {
   app.add_option("--lr", options.lr, "learning rate, settable again when the program runs")
       ->check(checkRate)
       ->capture_default_str();
+  app.add_option("--devices", options.devices,
+                 "the devices to run on, as in cpu,sim:0; the first takes what no pin does")
+      ->check(checkDevices)
+      ->capture_default_str();
+  app.add_option("--pin", options.pins, "NAME=DEVICE: a part of the model works there, as in conv=gpu:0")
+      ->check(checkPin)
+      ->take_all()
+      ->allow_extra_args(false);
+  app.add_option("--copies", options.copies,
+                 "what becomes of copies that pins need: explicit (an error), warn or insert")
+      ->check(CLI::IsMember({"explicit", "warn", "insert"}));
   app.add_option("-o,--output", options.output, "file to write (- for the standard output)")->capture_default_str();
 }
 
@@ -36,6 +86,26 @@ static std::int64_t countParameters(const sluice::Graph &graph) {
     if (state.kind == "parameter")
       count += state.elements;
   return count;
+}
+
+sluice::Graph graph(const std::string &name, const Options &options, std::source_location where) {
+  sluice::Graph graph(name, where);
+  graph.set_capacity(options.batch);
+  graph.set_devices(options.devices);
+  if (!options.copies.empty())
+    graph.set_copies(options.copies);
+  return graph;
+}
+
+void pin(sluice::nn::Module &model, const Options &options) {
+  for (const std::string &text : options.pins) {
+    Pin pin(text);
+    sluice::nn::Module *part = nullptr;
+    if (std::string message = messageOf([&] { part = &model.get_submodule(pin.part); }); !message.empty())
+      throw Refusal{"--pin " + text + ": " + message, 2};
+    if (std::string message = messageOf([&] { part->pin(pin.device); }); !message.empty())
+      throw Refusal{"--pin " + text + ": " + message, 4};
+  }
 }
 
 int run(int argc, char **argv, const std::string &name, Options options,
@@ -54,6 +124,9 @@ int run(int argc, char **argv, const std::string &name, Options options,
     std::cerr << name << ": " << countParameters(graph) << " parameters, up to " << options.batch << " rows, in "
               << options.output << "\n";
     return 0;
+  } catch (const Refusal &refusal) {
+    std::cerr << name << ": " << refusal.message << "\n";
+    return refusal.code;
   } catch (const sluice::Error &error) {
     std::cerr << error.what() << "\n";
     return 3;

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <sluice/graph.h>
+#include <sluice/module.h>
 
 #include <cstdint>
 #include <functional>
+#include <source_location>
 #include <string>
+#include <vector>
 
 namespace models {
 
@@ -14,11 +17,21 @@ struct Options {
   std::string input = "u8";   ///< the dtype of images: u8 (scaled by 1/255) or f32
   std::string init = "torch"; ///< how parameters begin: torch or notebook
   double lr = 0.1;
-  std::string output; ///< the file to write; the model's name with .mlir unless given
+  std::string output;            ///< the file to write; the model's name with .mlir unless given
+  std::string devices = "cpu";   ///< the target
+  std::string copies;            ///< what becomes of copies that pins need; the compiler's default unless given
+  std::vector<std::string> pins; ///< NAME=DEVICE: parts of the model, and where they work
 };
 
+/// A graph with the settings that all models share.
+sluice::Graph graph(const std::string &name, const Options &options,
+                    std::source_location where = std::source_location::current());
+
+/// Pins the parts of a model as asked.
+void pin(sluice::nn::Module &model, const Options &options);
+
 /// Parses the command line over `defaults`, builds the model and writes it. Returns the program's exit code: 2 for
-/// wrong usage, 3 for a file that cannot be written.
+/// wrong usage, 3 for a file that cannot be written, 4 for a pin to a device that the target lacks.
 int run(int argc, char **argv, const std::string &name, Options defaults,
         const std::function<sluice::Graph(const Options &)> &build);
 

@@ -4,26 +4,37 @@
 
 using namespace sluice;
 
+struct Hidden : nn::Module {
+  using Module::Module;
+  nn::Linear fc1{this, "fc1", 784, 256}, fc2{this, "fc2", 256, 128};
+
+  Tensor forward(Tensor x) override {
+    if (x.dtype() == u8)
+      x = x.to(f32) / 255;
+    return relu(fc2(tanh(fc1(x))));
+  }
+};
+
 struct Mlp : nn::Module {
   using Module::Module;
-  nn::Linear fc1{this, "fc1", 784, 256}, fc2{this, "fc2", 256, 128}, fc3{this, "fc3", 128, 10};
+  Hidden hidden{this, nn::Stage{"hidden"}};
+  nn::Linear fc3{this, "fc3", 128, 10};
 
-  Tensor forward(Tensor x) override { return fc3(relu(fc2(tanh(fc1(x))))); }
+  Tensor forward(Tensor x) override { return fc3(hidden(x)); }
 };
 
 static Graph build(const models::Options &options) {
-  Graph g{"mlp"};
-  g.set_capacity(options.batch);
-  bool bytes = options.input == "u8";
-  Tensor image = g.input("image", bytes ? u8 : f32, {Dim{"batch"}, 784});
+  Graph g = models::graph("mlp", options);
+  Tensor image = g.input("image", options.input == "u8" ? u8 : f32, {Dim{"batch"}, 784});
   Tensor label = g.input("label", i32, {Dim{"batch"}});
 
   Mlp net{g};
+  models::pin(net, options);
   if (options.init == "notebook") {
     net.initialize("*.weight", init::normal(0.0, 0.01));
     net.initialize("*.bias", init::zeros());
   }
-  Tensor logits = net(bytes ? image.to(f32) / 255 : image);
+  Tensor logits = net(image);
   g.output("logits", logits);
   g.metric("accuracy", accuracy(logits, label));
   g.minimize(cross_entropy(logits, label), optim::SGD{.lr = options.lr, .momentum = 0.9, .weight_decay = 1e-3});
@@ -31,5 +42,6 @@ static Graph build(const models::Options &options) {
 }
 
 int main(int argc, char **argv) {
-  return models::run(argc, argv, "mlp", {.batch = 64, .input = "f32", .lr = 0.05, .output = {}}, build);
+  return models::run(argc, argv, "mlp",
+                     {.batch = 64, .input = "f32", .lr = 0.05, .output = {}, .copies = {}, .pins = {}}, build);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 using testing::HasSubstr;
+using testing::Not;
 
 namespace {
 
@@ -58,6 +59,22 @@ TEST(LeNet, TakesItsSettings) {
   EXPECT_THAT(text, HasSubstr("@lr : tensor<f32> = <\"constant\", 2.5"));
 }
 
+TEST(LeNet, PinsItsStages) {
+  std::string conv = run("lenet --devices cpu,sim:0 --pin conv=gpu:0 --copies insert -o -").text;
+  EXPECT_THAT(conv, HasSubstr("sluice.copies = \"insert\""));
+  EXPECT_THAT(conv, HasSubstr("physical tensor<50x20x5x5xf32, #acc0"));
+  EXPECT_THAT(conv, Not(HasSubstr("physical tensor<128x800xf32")));
+  std::string fc = run("lenet --devices cpu,sim:0 --pin fc=cuda:0 -o -").text;
+  EXPECT_THAT(fc, HasSubstr("physical tensor<128x800xf32, #acc0"));
+  EXPECT_THAT(fc, Not(HasSubstr("physical tensor<50x20x5x5xf32")));
+}
+
+TEST(LeNet, PinsPartsWithinStages) {
+  std::string text = run("lenet --devices cpu,sim:0,sim:1 --pin conv2=gpu:1 --pin conv=gpu:0 -o -").text;
+  EXPECT_THAT(text, HasSubstr("physical tensor<50x20x5x5xf32, #acc1"));
+  EXPECT_THAT(text, HasSubstr("physical tensor<20x1x3x3xf32, #acc0"));
+}
+
 TEST(Mlp, HasMomentumAndWeightDecay) {
   std::string text = run("mlp -o -").text;
   EXPECT_THAT(text, HasSubstr("mlp: 235146 parameters"));
@@ -78,7 +95,28 @@ TEST(ModelPrograms, RefuseWrongUsageWithCode2) {
   EXPECT_EQ(run("lenet --init xavier").code, 2);
   EXPECT_EQ(run("lenet --lr nan").code, 2);
   EXPECT_EQ(run("lenet --no-such-flag").code, 2);
+  EXPECT_EQ(run("lenet --devices sim:0,sim:0").code, 2);
+  EXPECT_EQ(run("lenet --devices gpu:0").code, 2);
+  EXPECT_EQ(run("lenet --devices ''").code, 2);
+  EXPECT_EQ(run("lenet --copies never").code, 2);
+  EXPECT_EQ(run("lenet --pin conv").code, 2);
+  EXPECT_EQ(run("lenet --pin =gpu:0").code, 2);
+  EXPECT_EQ(run("lenet --pin conv=").code, 2);
+  EXPECT_EQ(run("lenet --pin conv=tpu:0").code, 2);
+  EXPECT_EQ(run("lenet --pin conv=gpu:0 conv2=gpu:0").code, 2);
   EXPECT_EQ(run("lenet --help").code, 0);
+}
+
+TEST(ModelPrograms, NameThePartsThatOneCanPin) {
+  Outcome unknown = run("lenet --pin head=cpu -o -");
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.text, HasSubstr("'lenet' has no part 'head'; it has conv, conv1, conv2, fc, fc1, fc2"));
+}
+
+TEST(ModelPrograms, RefusePinsToAbsentDevicesWithCode4) {
+  Outcome absent = run("mlp --devices cpu,sim:0 --pin hidden=gpu:1 -o -");
+  EXPECT_EQ(absent.code, 4);
+  EXPECT_THAT(absent.text, HasSubstr("there is no gpu(1): the graph's target 'cpu,sim:0' has 1 accelerator"));
 }
 
 TEST(ModelPrograms, ReportUnwritableFilesWithCode3) {
