@@ -61,6 +61,8 @@ function(sluice_backend_half name)
     LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib/sluice/backends")
   target_include_directories(${name} PRIVATE "${SLUICE_SOURCE_ROOT}" "${SLUICE_SOURCE_ROOT}/backends/include")
   target_link_libraries(${name} PRIVATE ${ARG_LINK})
+  install(TARGETS ${name} LIBRARY DESTINATION lib/sluice/backends)
+  add_dependencies(sluice_backends ${name})
 endfunction()
 
 function(sluice_use_mlir target)

@@ -1,0 +1,84 @@
+"""Installs Sluice into a folder, moves it, and uses it as a stranger would: package_test.py BUILD_ROOT CXX."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD, CXX = os.path.abspath(sys.argv.pop(1)), sys.argv.pop(1)
+
+
+def run(*command, **options):
+    result = subprocess.run(command, text=True, capture_output=True, check=False, timeout=280, **options)
+    if result.returncode:
+        raise AssertionError(f"{' '.join(command)} ended with {result.returncode}:\n{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+class PackageTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        run("cmake", "--install", BUILD, "--prefix", cls.path("first"))
+        os.rename(cls.path("first"), cls.path("prefix"))
+        cls.sluice = cls.path("prefix", "bin", "sluice")
+
+    @classmethod
+    def path(cls, *names):
+        return os.path.join(cls.folder, *names)
+
+    @classmethod
+    def build_models(cls):
+        if not os.path.exists(cls.path("model")):
+            run("cmake", "-S", os.path.join(HERE, "model"), "-B", cls.path("model"), "-G", "Ninja",
+                f"-DCMAKE_CXX_COMPILER={CXX}", f"-DCMAKE_PREFIX_PATH={cls.path('prefix')}")
+            run("cmake", "--build", cls.path("model"))
+        return cls.path("model")
+
+    def test_what_is_there(self):
+        for name in ["bin/sluice", "bin/sluice-opt", "lib/libsluice.so", "lib/sluice/link/libsluice_runner.a",
+                     "lib/sluice/backends/sluice_sim_run.so", "lib/sluice/backends/sluice_null_compile.so",
+                     "share/sluice/mnist-10k", "include/sluice/sluice.h", "include/sluice/backend/run.h",
+                     "include/sluice/runtime/api.h", "lib/cmake/Sluice/SluiceConfig.cmake", "lib/pkgconfig/sluice.pc"]:
+            self.assertTrue(os.path.exists(self.path("prefix", name)), name)
+
+    def test_backends_are_found_where_they_were_moved_to(self):
+        listed = json.loads(run(self.sluice, "devices", "--json"))
+        sim = next(backend for backend in listed["backends"] if backend["name"] == "sim")
+        self.assertEqual(sim["run"], self.path("prefix/lib/sluice/backends/sluice_sim_run.so"))
+
+    def test_a_model_found_by_cmake_trains(self):
+        models = self.build_models()
+        run(os.path.join(models, "digits"), self.path("digits.mlir"))
+        run(self.sluice, "compile", self.path("digits.mlir"), "-o", self.path("digits"))
+        data = self.path("prefix/share/sluice/mnist-10k")
+        run(self.path("digits"), "train", "--data", data, "--epochs", "2", "--save", self.path("digits.safetensors"))
+        evaluated = json.loads(run(self.path("digits"), "eval", "--data", data, "--weights", self.path("digits.safetensors"), "--json"))
+        self.assertGreater(evaluated["accuracy"], 0.8)
+
+    def test_a_model_found_by_pkg_config_is_the_same(self):
+        environment = dict(os.environ, PKG_CONFIG_PATH=self.path("prefix/lib/pkgconfig"))
+        flags = run("pkg-config", "--cflags", "--libs", "sluice", env=environment).split()
+        run(CXX, os.path.join(HERE, "model", "digits.cpp"), "-o", self.path("by_pkg_config"), *flags)
+        run(self.path("by_pkg_config"), self.path("by_pkg_config.mlir"))
+        run(self.sluice, "compile", self.path("by_pkg_config.mlir"), "-o", self.path("by_pkg_config"))
+        self.assertIn("digits", run(self.path("by_pkg_config"), "info"))
+
+    def test_a_graph_is_compiled_in_process(self):
+        self.assertEqual(run(os.path.join(self.build_models(), "in_process")), "2 4 6 8 ")
+
+    def test_a_program_with_its_own_loop_needs_no_llvm(self):
+        models = self.build_models()
+        run(os.path.join(models, "digits"), self.path("loop.mlir"))
+        run(self.sluice, "compile", self.path("loop.mlir"), "--emit=so", "-o", self.path("loop.so"))
+        self.assertEqual(run(os.path.join(models, "own_loop"), self.path("loop.so")), "10\n")
+        self.assertNotIn("LLVM", run("ldd", os.path.join(models, "own_loop")))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
