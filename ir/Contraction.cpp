@@ -132,26 +132,33 @@ static LogicalResult checkConvolved(MaybeLocation loc, ArrayRef<int64_t> dy, Arr
                           printShape(expected));
 }
 
-/// Calls `body` with the offsets in x, weight and y of every product that a convolution sums.
+/// Products of a convolution that share a weight: it meets x[x + k * stride] for y[y + k], with k < count.
+struct ProductRow {
+  int64_t x, weight, y, stride, count;
+};
+
+/// Calls `body` with every ProductRow, so that all products that a convolution sums appear once.
 template <typename Body>
-static void forEachProduct(ArrayRef<int64_t> x, ArrayRef<int64_t> weight, const Windows &windows, int64_t groups,
-                           Body body) {
-  int64_t height = windows[0].positions(), width = windows[1].positions();
+static void forEachProductRow(ArrayRef<int64_t> x, ArrayRef<int64_t> weight, const Windows &windows, int64_t groups,
+                              Body body) {
+  int64_t height = windows[0].positions(), width = windows[1].positions(), stride = windows[1].stride;
   int64_t outputs = weight[0], channels = weight[1], outputsOfGroup = outputs / groups;
   for (int64_t n = 0; n < x[0]; ++n)
     for (int64_t o = 0; o < outputs; ++o)
-      for (int64_t i = 0; i < height; ++i)
-        for (int64_t j = 0; j < width; ++j)
-          for (int64_t c = 0; c < channels; ++c)
-            for (int64_t u = 0; u < weight[2]; ++u)
-              for (int64_t v = 0; v < weight[3]; ++v) {
-                int64_t h = windows[0].element(i, u), w = windows[1].element(j, v),
-                        channel = o / outputsOfGroup * channels + c;
-                if (windows[0].holds(h) && windows[1].holds(w))
-                  body(((n * x[1] + channel) * x[2] + h) * x[3] + w,
-                       ((o * channels + c) * weight[2] + u) * weight[3] + v,
-                       ((n * outputs + o) * height + i) * width + j);
-              }
+      for (int64_t c = 0; c < channels; ++c)
+        for (int64_t u = 0; u < weight[2]; ++u)
+          for (int64_t v = 0; v < weight[3]; ++v) {
+            // The windows in which tap v is not in the padding.
+            int64_t start = windows[1].element(0, v),
+                    first = std::max<int64_t>(0, llvm::divideCeilSigned(-start, stride)),
+                    end = std::min(width, llvm::divideFloorSigned(x[3] - 1 - start, stride) + 1);
+            int64_t channel = o / outputsOfGroup * channels + c;
+            for (int64_t i = 0; i < height; ++i)
+              if (int64_t h = windows[0].element(i, u); windows[0].holds(h) && first < end)
+                body(ProductRow{((n * x[1] + channel) * x[2] + h) * x[3] + start + first * stride,
+                                ((o * channels + c) * weight[2] + u) * weight[3] + v,
+                                ((n * outputs + o) * height + i) * width + first, stride, end - first});
+          }
 }
 
 LogicalResult Conv2dOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,
@@ -174,8 +181,9 @@ SmallVector<HostTensor> Conv2dOp::evaluate(ArrayRef<HostTensor> operands, int64_
   Windows windows = getWindows(ArrayRef(x.shape).drop_front(2), ArrayRef(weight.shape).drop_front(2), getStride(),
                                getPadding(), getDilation());
   HostTensor y(runtimeShape(getY().getType(), rows));
-  forEachProduct(x.shape, weight.shape, windows, getGroups(), [&](int64_t atX, int64_t atWeight, int64_t atY) {
-    y.data[atY] += x.data[atX] * weight.data[atWeight];
+  forEachProductRow(x.shape, weight.shape, windows, getGroups(), [&](const ProductRow &row) {
+    for (int64_t k = 0; k < row.count; ++k)
+      y.data[row.y + k] += x.data[row.x + k * row.stride] * weight.data[row.weight];
   });
   return {y};
 }
@@ -238,8 +246,9 @@ SmallVector<HostTensor> Conv2dInputGradOp::evaluate(ArrayRef<HostTensor> operand
   Windows windows =
       getWindows(getSize(), ArrayRef(weight.shape).drop_front(2), getStride(), getPadding(), getDilation());
   HostTensor dx(runtimeShape(getDx().getType(), rows));
-  forEachProduct(dx.shape, weight.shape, windows, getGroups(), [&](int64_t atX, int64_t atWeight, int64_t atY) {
-    dx.data[atX] += dy.data[atY] * weight.data[atWeight];
+  forEachProductRow(dx.shape, weight.shape, windows, getGroups(), [&](const ProductRow &row) {
+    for (int64_t k = 0; k < row.count; ++k)
+      dx.data[row.x + k * row.stride] += dy.data[row.y + k] * weight.data[row.weight];
   });
   return {dx};
 }
@@ -273,8 +282,11 @@ SmallVector<HostTensor> Conv2dWeightGradOp::evaluate(ArrayRef<HostTensor> operan
   const HostTensor &x = operands[0], &dy = operands[1];
   Windows windows = getWindows(ArrayRef(x.shape).drop_front(2), getSize(), getStride(), getPadding(), getDilation());
   HostTensor dweight(runtimeShape(getDweight().getType(), rows));
-  forEachProduct(x.shape, dweight.shape, windows, getGroups(), [&](int64_t atX, int64_t atWeight, int64_t atY) {
-    dweight.data[atWeight] += x.data[atX] * dy.data[atY];
+  forEachProductRow(x.shape, dweight.shape, windows, getGroups(), [&](const ProductRow &row) {
+    double sum = 0;
+    for (int64_t k = 0; k < row.count; ++k)
+      sum += x.data[row.x + k * row.stride] * dy.data[row.y + k];
+    dweight.data[row.weight] += sum;
   });
   return {dweight};
 }

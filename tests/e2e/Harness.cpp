@@ -141,7 +141,9 @@ std::vector<std::byte> Compiled::stateBytes() const {
   return all;
 }
 
-void Compiled::init(uint64_t seed) { run("init", {{"key", {double(int32_t(seed >> 32)), double(int32_t(seed))}}}, 1); }
+static Values keyOf(uint64_t seed) { return {{"key", {double(int32_t(seed >> 32)), double(int32_t(seed))}}}; }
+
+void Compiled::init(uint64_t seed) { run("init", keyOf(seed), 1); }
 
 Values Compiled::run(const std::string &name, const Values &inputs, int64_t rows) {
   const runtime::Entry &entry = instance->entry(name);
@@ -163,6 +165,8 @@ Interpreted::Interpreted(const std::string &text, const std::string &phase, pass
   for (auto state : op->getOps<ir::StateOp>())
     states[state.getSymName().str()] = ir::HostTensor(state.getTensorType().getShape());
 }
+
+void Interpreted::init(uint64_t seed) { run("init", keyOf(seed), 1); }
 
 Values Interpreted::run(const std::string &name, const Values &inputs, int64_t rows) {
   auto entry = op->lookupSymbol<ir::EntryOp>(name);

@@ -48,6 +48,9 @@ public:
   explicit Interpreted(const std::string &text, const std::string &phase = "train", passes::PipelineOptions options = {});
 
   ir::StateMap states;
+  void init(uint64_t seed);
+  void setState(const std::string &name, const std::vector<double> &values) { states.at(name).data = values; }
+  std::vector<double> state(const std::string &name) const { return states.at(name).data; }
   Values run(const std::string &entry, const Values &inputs, int64_t rows);
   mlir::ModuleOp module() { return *op; }
 

@@ -1,0 +1,58 @@
+#include "tests/e2e/Kinks.h"
+#include "ir/DiagnosticText.h"
+#include "ir/ParseGuard.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+
+namespace sluice::test {
+
+Kinks::Kinks(const std::string &text) {
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module = llvm::cantFail(ir::parseModuleText(text, "model.mlir", context));
+  SmallVector<Operation *> ops;
+  module->walk([&](Operation *op) {
+    if (isa<ir::ReluOp, ir::MaxOp, ir::MinOp>(op))
+      ops.push_back(op);
+  });
+  for (Operation *op : ops) {
+    OpBuilder builder(op->getContext());
+    builder.setInsertionPointAfter(op);
+    bool isBinary = op->getNumOperands() == 2;
+    Value distance = op->getOperand(0);
+    if (isBinary)
+      distance = builder.create<ir::SubOp>(op->getLoc(), distance.getType(), distance, op->getOperand(1));
+    std::string output = "kink" + std::to_string(kinks.size());
+    builder.create<ir::OutputOp>(op->getLoc(), output, distance);
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(distance.getType()).getShape();
+    kinks.push_back({output, op->getName().stripDialect().str() + " of " + ir::printPlace(op->getLoc()),
+                     shape.drop_front().vec(), isBinary});
+  }
+  llvm::raw_string_ostream out(modified);
+  module->print(out, OpPrintingFlags().enableDebugInfo());
+}
+
+static std::string printIndex(size_t element, const std::vector<int64_t> &row) {
+  SmallVector<std::string> index;
+  for (int64_t size : llvm::reverse(row)) {
+    index.push_back(std::to_string(element % size));
+    element /= size;
+  }
+  index.push_back(std::to_string(element));
+  std::reverse(index.begin(), index.end());
+  return "[" + llvm::join(index, ", ") + "]";
+}
+
+std::vector<Kinks::Flip> Kinks::findFlips(const Values &single, const Values &exact) const {
+  std::vector<Flip> flips;
+  for (const Kink &kink : kinks) {
+    auto side = [&](double distance) { return distance > 0 ? 1 : kink.hasSides && distance < 0 ? -1 : 0; };
+    const std::vector<double> &a = single.at(kink.output), &b = exact.at(kink.output);
+    for (size_t i = 0; i < a.size(); ++i)
+      if (side(a[i]) != side(b[i]))
+        flips.push_back({kink.name + " at " + printIndex(i, kink.row), a[i], b[i]});
+  }
+  return flips;
+}
+
+} // namespace sluice::test
