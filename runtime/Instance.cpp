@@ -4,6 +4,7 @@
 #include "runtime/Text.h"
 
 #include <cstring>
+#include <utility>
 
 namespace sluice::runtime {
 
@@ -15,19 +16,17 @@ static int checkedThreads(int threads) {
   return threads == 0 ? availableThreads() : threads;
 }
 
-static std::string deviceText(const Device &device) { return concat(device.backend, ":", device.ordinal); }
-
-/// This runtime brings the CPU only; a plan for anything else, or a wish for it, is an error and never a fallback.
+/// The runtime itself is the host; a device that the plan lacks, or another host, is an error and never a fallback.
 static void checkDevices(const Plan &plan, const std::string &wanted) {
   std::vector<std::string> names;
   bool found = wanted.empty();
   for (const Device &device : plan.devices) {
     names.push_back(device.name);
-    found |= wanted == device.name || wanted == device.backend || wanted == deviceText(device);
-    if (device.backend != "cpu")
-      failUnsupported(concat("the model was compiled for device ", quote(device.name), " of backend ",
-                             quote(device.backend), ", which this executable does not contain"));
+    found |= wanted == device.name || wanted == device.backend || wanted == concat(device.backend, ":", device.ordinal);
   }
+  if (plan.devices.front().backend != "cpu")
+    failUnsupported(concat("the model was compiled for the host ", quote(plan.devices.front().backend),
+                           ", but this executable's is 'cpu'"));
   if (!found)
     failUnsupported(concat("device ", quote(wanted), " is not there; the model was compiled for: ", listed(names)));
 }
@@ -41,9 +40,15 @@ Instance::Instance(const sluice_artifact &artifact, const InstanceOptions &optio
       arenas_.push_back(static_cast<std::byte *>(const_cast<void *>(artifact.constants)));
       continue;
     }
-    memory_.emplace_back(static_cast<size_t>(arena.bytes), concat("the ", arena.name, " arena"));
+    bool onHost = arena.device == 0;
+    memory_.emplace_back(onHost ? static_cast<size_t>(arena.bytes) : 0, concat("the ", arena.name, " arena"));
     arenas_.push_back(memory_.back().data());
   }
+  if (!plan_.isHostOnly()) {
+    executor_ = std::make_unique<Executor>(plan_, artifact, arenas_, team_, options.devices);
+    return;
+  }
+  kept_.resize(plan_.entries.size());
   for (const Entry &entry : plan_.entries)
     programs_.emplace_back(entry, plan_, artifact, arenas_);
 }
@@ -70,21 +75,33 @@ static void checkSize(std::string_view name, size_t given, int64_t wanted) {
 
 void Instance::setState(const State &state, std::span<const std::byte> logical) {
   checkSize(state.name, logical.size(), state.logicalBytes());
-  pack(state.shape, state.layout, sizeOf(state.dtype), logical.data(), address(state.slot));
+  if (!executor_)
+    return pack(state.shape, state.layout, sizeOf(state.dtype), logical.data(), address(state.slot));
+  std::vector<std::byte> physical(static_cast<size_t>(state.bytes));
+  pack(state.shape, state.layout, sizeOf(state.dtype), logical.data(), physical.data());
+  executor_->writeState(state, physical);
 }
 
 void Instance::getState(const State &state, std::span<std::byte> logical) const {
   checkSize(state.name, logical.size(), state.logicalBytes());
-  unpack(state.shape, state.layout, sizeOf(state.dtype), address(state.slot), logical.data());
+  if (!executor_)
+    return unpack(state.shape, state.layout, sizeOf(state.dtype), address(state.slot), logical.data());
+  std::vector<std::byte> physical(static_cast<size_t>(state.bytes));
+  executor_->readState(state, physical);
+  unpack(state.shape, state.layout, sizeOf(state.dtype), physical.data(), logical.data());
 }
 
 void Instance::setPhysicalState(const State &state, std::span<const std::byte> physical) {
   checkSize(state.name, physical.size(), state.bytes);
+  if (executor_)
+    return executor_->writeState(state, physical);
   std::memcpy(address(state.slot), physical.data(), physical.size());
 }
 
 void Instance::getPhysicalState(const State &state, std::span<std::byte> physical) const {
   checkSize(state.name, physical.size(), state.bytes);
+  if (executor_)
+    return executor_->readState(state, physical);
   std::memcpy(physical.data(), address(state.slot), physical.size());
 }
 
@@ -113,7 +130,11 @@ int64_t Instance::bytesFor(const Value &value, int64_t rows) const {
   return elementsOf(value.shapeFor(rows, plan_.capacity)) * static_cast<int64_t>(sizeOf(value.dtype));
 }
 
-std::byte *Instance::inputAddress(const Value &input) { return address(input.slot, calls_[input.entry]); }
+std::byte *Instance::inputAddress(const Value &input) {
+  if (executor_)
+    executor_->waitForInput(input, calls_[input.entry]);
+  return address(input.slot, calls_[input.entry]);
+}
 
 void Instance::setInput(const Value &input, std::span<const std::byte> data, int64_t rows) {
   checkSize(input.name, data.size(), bytesFor(input, rows));
@@ -126,6 +147,8 @@ void Instance::setInput(const Value &input, std::span<const std::byte> data, int
 void Instance::getOutput(const Value &output, std::span<std::byte> data, int64_t rows) const {
   checkSize(output.name, data.size(), bytesFor(output, rows));
   RowBlocks blocks(output, output.shapeFor(rows, plan_.capacity));
+  if (executor_)
+    executor_->fetchOutput(output, calls_[output.entry] - 1, rows);
   const std::byte *from = address(output.slot, calls_[output.entry] - 1);
   for (int64_t i = 0; i < blocks.outer && blocks.used > 0; ++i)
     std::memcpy(data.data() + i * blocks.used, from + i * blocks.stride, static_cast<size_t>(blocks.used));
@@ -133,7 +156,10 @@ void Instance::getOutput(const Value &output, std::span<std::byte> data, int64_t
 
 void Instance::readBuffer(const Entry &entry, const Buffer &buffer, std::span<std::byte> data) const {
   checkSize("a buffer", data.size(), buffer.bytes);
-  std::memcpy(data.data(), address(buffer.slot, calls_[numberOf(entry)] - 1), data.size());
+  int64_t call = calls_[numberOf(entry)] - 1;
+  if (executor_)
+    return executor_->readBuffer(buffer, call, data);
+  std::memcpy(data.data(), address(buffer.slot, call), data.size());
 }
 
 void Instance::checkRows(const Entry &entry, int64_t rows) const {
@@ -145,7 +171,33 @@ void Instance::run(const Entry &entry, int64_t rows, std::span<double> times) {
   checkRows(entry, rows);
   size_t number = numberOf(entry);
   int64_t call = calls_[number]++;
+  if (executor_)
+    return team_.enter([&] { executor_->run(entry, call, rows); });
   team_.enter([&] { programs_[number].run(team_, call, rows, times); });
+  if (!kept_[number].outputs.empty())
+    keep(kept_[number]);
+}
+
+void Instance::keep(Kept &kept) {
+  for (const Value *output : kept.outputs)
+    kept.values.push_back(elementAsDouble(output->dtype, address(output->slot, calls_[output->entry] - 1), 0));
+}
+
+void Instance::keepOutputs(const Entry &entry, const std::vector<const Value *> &outputs) {
+  if (executor_)
+    return executor_->keepOutputs(entry, outputs);
+  kept_[numberOf(entry)] = {outputs, {}};
+}
+
+std::vector<double> Instance::takeOutputs(const Entry &entry) {
+  if (executor_)
+    return executor_->takeOutputs(entry);
+  return std::exchange(kept_[numberOf(entry)].values, {});
+}
+
+void Instance::synchronize() {
+  if (executor_)
+    executor_->synchronize();
 }
 
 } // namespace sluice::runtime

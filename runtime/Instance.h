@@ -1,12 +1,14 @@
-// A model that runs: the arenas of a plan and the team of threads that works in them.
+// A model that runs: the arenas of a plan, and the team of threads and the devices that work in them.
 #ifndef SLUICE_RUNTIME_INSTANCE_H
 #define SLUICE_RUNTIME_INSTANCE_H
 
+#include "runtime/Executor.h"
 #include "runtime/HostProgram.h"
 #include "runtime/Memory.h"
 #include "runtime/Parallel.h"
 #include "runtime/Plan.h"
 
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -16,6 +18,7 @@ namespace sluice::runtime {
 struct InstanceOptions {
   int threads = 0;    ///< 0: every processor
   std::string device; ///< a device's name or backend that must be among the plan's; empty: whatever the plan says
+  DeviceOptions devices = {};
 };
 
 class Instance {
@@ -55,11 +58,30 @@ public:
   /// Fails unless 0 < rows <= capacity, or the entry has no batch dimension.
   void checkRows(const Entry &entry, int64_t rows) const;
 
-  /// Runs an entry on `rows` rows, which must satisfy `checkRows`. If `times` has one element per action, the seconds
-  /// of each are added to it.
+  /// Runs an entry on `rows` rows, which must satisfy `checkRows`. With accelerators it may return before the work is
+  /// done; whatever looks at results waits for them. Of a model that runs on the host alone, if `times` has one element
+  /// per action, the seconds of each are added to it.
   void run(const Entry &entry, int64_t rows, std::span<double> times = {});
 
+  /// From now on each call of `entry` keeps these outputs, of one element each, until they are taken, so that the host
+  /// need not wait for each call.
+  void keepOutputs(const Entry &entry, const std::vector<const Value *> &outputs);
+  /// The outputs of all calls since they were last taken, call by call.
+  std::vector<double> takeOutputs(const Entry &entry);
+
+  /// Waits for all work.
+  void synchronize();
+  /// What runs a plan with accelerators; null if everything runs on the host.
+  Executor *executor() const { return executor_.get(); }
+
 private:
+  /// Outputs that are kept of a model that runs on the host.
+  struct Kept {
+    std::vector<const Value *> outputs;
+    std::vector<double> values;
+  };
+
+  void keep(Kept &kept);
   size_t numberOf(const Entry &entry) const { return static_cast<size_t>(&entry - plan_.entries.data()); }
   /// A place in call number `call`.
   std::byte *address(const Slot &slot, int64_t call = 0) const { return arenas_[slot.arena] + slot.offsetFor(call); }
@@ -68,8 +90,10 @@ private:
   std::vector<Memory> memory_;
   std::vector<std::byte *> arenas_;
   Team team_;
-  std::vector<HostProgram> programs_; ///< of the entries
-  std::vector<int64_t> calls_;        ///< of each entry, so far
+  std::vector<int64_t> calls_;         ///< of each entry, so far
+  std::vector<HostProgram> programs_;  ///< of the entries, if everything runs on the host
+  std::vector<Kept> kept_;             ///< of the entries, if everything runs on the host
+  std::unique_ptr<Executor> executor_; ///< if not
 };
 
 } // namespace sluice::runtime

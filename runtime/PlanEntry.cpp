@@ -78,7 +78,7 @@ private:
         action.waits.push_back(parseWait(item, number, count));
     if (json.has("ends"))
       for (const JsonReader &item : json.at("ends").list())
-        action.ends.push_back(parseBuffer(item));
+        action.ends.push_back(parseEnd(item, plan_.queues[action.queue]));
     return action;
   }
 
@@ -99,6 +99,15 @@ private:
     Buffer buffer;
     buffer.bytes = json.at("bytes").integer(0, mostBytes);
     buffer.slot = parseSlot(json, plan_, buffer.bytes);
+    return buffer;
+  }
+
+  Buffer parseEnd(const JsonReader &json, const Queue &queue) const {
+    Buffer buffer = parseBuffer(json);
+    if (plan_.deviceOf(buffer.slot) != queue.device)
+      json.at("arena").fail(concat("is not on the device of the queue ", quote(queue.name)));
+    if (plan_.arenas[buffer.slot.arena].isConstant())
+      json.at("arena").fail("constants do not end");
     return buffer;
   }
 

@@ -31,6 +31,7 @@ public:
       plan_.arenas.push_back(parseArena(item));
     for (const JsonReader &item : root.at("queues").list())
       plan_.queues.push_back(parseQueue(item));
+    checkQueues(root.at("queues"));
     for (const JsonReader &item : root.at("states").list())
       plan_.states.push_back(parseState(item));
     if (root.has("modules"))
@@ -84,6 +85,14 @@ private:
     if (queue.device == 0 && queue.kind == QueueKind::copy)
       json.at("kind").fail("the host copies nothing by itself");
     return queue;
+  }
+
+  /// The host asks an accelerator for copies of its own.
+  void checkQueues(const JsonReader &json) const {
+    for (size_t device = 1; device < plan_.devices.size(); ++device)
+      if (std::none_of(plan_.queues.begin(), plan_.queues.end(),
+                       [&](const Queue &queue) { return queue.device == device; }))
+        json.fail(concat(quote(plan_.devices[device].name), " has no queue"));
   }
 
   static Layout parseLayout(const JsonReader &json) {

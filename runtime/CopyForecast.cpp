@@ -1,0 +1,106 @@
+#include "runtime/CopyForecast.h"
+
+#include <algorithm>
+
+namespace sluice::runtime {
+
+CopyForecast::CopyForecast(const Plan &plan) : plan_(plan) {
+  for (const State &state : plan.states)
+    for (const Slot &mirror : state.mirrors)
+      mirrors_.push_back({state.slot, mirror});
+}
+
+void CopyForecast::add(const Copy &copy, int64_t rows) {
+  counts_[{plan_.deviceOf(copy.from), plan_.deviceOf(copy.to), copy.reason}].add(copy.bytesFor(rows));
+}
+
+/// Whether a launch or copy writes the state that lies at `state`: in place, so at its very start.
+static bool writesState(const Action &action, const Slot &state) {
+  if (const Copy *copy = action.copy())
+    return copy->to == state;
+  const std::vector<Buffer> &buffers = action.launch()->buffers;
+  return std::any_of(buffers.begin(), buffers.end(),
+                     [&](const Buffer &buffer) { return buffer.isWritten() && buffer.slot == state; });
+}
+
+static bool writesState(const Entry &entry, const Slot &state) {
+  return std::any_of(entry.actions.begin(), entry.actions.end(),
+                     [&](const Action &action) { return writesState(action, state); });
+}
+
+void CopyForecast::makeStale(const Slot &state) {
+  for (Mirror &mirror : mirrors_)
+    mirror.stale |= mirror.state == state;
+}
+
+void CopyForecast::call(const Entry &entry, int64_t rows) {
+  for (const Action &action : entry.actions) {
+    const Copy *copy = action.copy();
+    if (!copy || copy->when == Copy::When::asked)
+      continue;
+    if (copy->when == Copy::When::stale) {
+      auto mirror =
+          std::find_if(mirrors_.begin(), mirrors_.end(), [&](const Mirror &item) { return item.mirror == copy->to; });
+      if (!mirror->stale)
+        continue;
+      mirror->stale = false;
+      ++mirrorsRefreshed_;
+    }
+    add(*copy, rows);
+  }
+  for (Mirror &mirror : mirrors_)
+    mirror.stale |= writesState(entry, mirror.state);
+  if (auto log = logs_.find(&entry); log != logs_.end())
+    ++log->second.calls;
+}
+
+void CopyForecast::write(const State &state) {
+  if (size_t device = plan_.deviceOf(state.slot))
+    counts_[{0, device, setReason}].add(state.bytes);
+  makeStale(state.slot);
+}
+
+void CopyForecast::read(const State &state) {
+  if (size_t device = plan_.deviceOf(state.slot))
+    counts_[{device, 0, readReason}].add(state.bytes);
+}
+
+static const Copy *askedCopy(const Entry &entry, const Value &output) {
+  for (const Action &action : entry.actions)
+    if (const Copy *copy = action.copy(); copy && copy->when == Copy::When::asked && copy->to == output.slot)
+      return copy;
+  return nullptr;
+}
+
+void CopyForecast::read(const Entry &entry, const Value &output, int64_t rows) {
+  if (const Copy *copy = askedCopy(entry, output))
+    add(*copy, rows);
+}
+
+void CopyForecast::keep(const Entry &entry, const std::vector<const Value *> &outputs) {
+  Log &log = logs_[&entry];
+  log = {};
+  for (const Value *output : outputs)
+    if (const Copy *copy = askedCopy(entry, *output))
+      ++log.outputs[plan_.deviceOf(copy->from)];
+}
+
+void CopyForecast::bring(const Entry &entry) {
+  Log &log = logs_[&entry];
+  for (auto [device, outputs] : log.outputs)
+    if (log.calls > 0)
+      counts_[{device, 0, logReason}].add(log.calls * outputs * static_cast<int64_t>(sizeof(double)));
+  log.calls = 0;
+}
+
+std::vector<const Copy *> copiesPerCall(const Entry &entry) {
+  std::vector<const Copy *> copies;
+  for (const Action &action : entry.actions) {
+    const Copy *copy = action.copy();
+    if (copy && (copy->when == Copy::When::step || (copy->when == Copy::When::stale && writesState(entry, copy->from))))
+      copies.push_back(copy);
+  }
+  return copies;
+}
+
+} // namespace sluice::runtime

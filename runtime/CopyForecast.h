@@ -1,0 +1,59 @@
+// The copies between devices that a plan leads to expect, from what the host asks for. The executor's own count must
+// equal it; nothing of the executor is used here.
+#ifndef SLUICE_RUNTIME_COPYFORECAST_H
+#define SLUICE_RUNTIME_COPYFORECAST_H
+
+#include "runtime/CopyEngine.h"
+
+#include <map>
+#include <vector>
+
+namespace sluice::runtime {
+
+/// Why the host itself has states copied.
+inline const std::string setReason = "set", readReason = "read", logReason = "log";
+
+class CopyForecast {
+public:
+  explicit CopyForecast(const Plan &plan);
+
+  /// The host calls an entry, writes or reads a state, or reads an output of the last call for the first time.
+  void call(const Entry &entry, int64_t rows);
+  void write(const State &state);
+  void read(const State &state);
+  void read(const Entry &entry, const Value &output, int64_t rows);
+  /// The host keeps outputs of the calls to come, or has them brought.
+  void keep(const Entry &entry, const std::vector<const Value *> &outputs);
+  void bring(const Entry &entry);
+
+  const CopyCounts &counts() const { return counts_; }
+  int64_t mirrorsRefreshed() const { return mirrorsRefreshed_; }
+
+private:
+  struct Mirror {
+    Slot state, mirror;
+    bool stale = true;
+  };
+  /// Outputs of an entry that are kept on accelerators.
+  struct Log {
+    std::map<size_t, int64_t> outputs; ///< how many, by device
+    int64_t calls = 0;
+  };
+
+  void add(const Copy &copy, int64_t rows);
+  void makeStale(const Slot &state);
+
+  const Plan &plan_;
+  CopyCounts counts_;
+  std::vector<Mirror> mirrors_;
+  std::map<const Entry *, Log> logs_;
+  int64_t mirrorsRefreshed_ = 0;
+};
+
+/// The copies of each call of an entry, if the host changes no state: each `step` copy, and each `stale`
+/// copy of a state that the entry itself writes.
+std::vector<const Copy *> copiesPerCall(const Entry &entry);
+
+} // namespace sluice::runtime
+
+#endif

@@ -1,0 +1,283 @@
+// Plans for several devices, run on virtual accelerators.
+#include "runtime/Executor.h"
+#include "Scaler.h"
+#include "runtime/BackendLoader.h"
+#include "runtime/Instance.h"
+#include "runtime/Status.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+using namespace sluice;
+using namespace sluice::runtime;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+constexpr const char *backends = SLUICE_BINARY_DIR "/lib/sluice/backends";
+
+/// The scaler on a simulator, and what it must compute.
+class Scaler {
+public:
+  explicit Scaler(const std::string &settings = "", const Json &plan = test::scalerPlan(), DeviceOptions devices = {})
+      : plan_(plan.dump()), artifact_(test::scaler(plan_)) {
+    devices.settings["sim"] = settings;
+    devices.folder = backends;
+    instance_ = std::make_unique<Instance>(artifact_, InstanceOptions{2, "", devices});
+    instance_->run(instance_->entry("init"), 1);
+  }
+
+  Instance &instance() { return *instance_; }
+  const Entry &step() { return instance_->entry("step"); }
+
+  void setFactor(int32_t factor) {
+    factor_ = factor;
+    instance_->setState(instance_->state("factor"), std::as_bytes(std::span(&factor, 1)));
+  }
+
+  /// Runs one step on numbers that depend on the call and `rows`.
+  void run(int64_t rows) {
+    std::vector<int32_t> x(static_cast<size_t>(rows));
+    std::iota(x.begin(), x.end(), static_cast<int32_t>(sums_.size()) * 7 - 5);
+    instance_->setInput(step().inputs[0], std::as_bytes(std::span(x)), rows);
+    instance_->run(step(), rows);
+    sums_.push_back(factor_ * std::accumulate(x.begin(), x.end(), 0));
+    largest_.push_back(factor_ * x.back());
+  }
+
+  int32_t output(size_t number, int64_t rows = 1) {
+    int32_t value = 0;
+    instance_->getOutput(step().outputs[number], std::as_writable_bytes(std::span(&value, 1)), rows);
+    return value;
+  }
+
+  template <typename T> T state(const char *name) {
+    T value = 0;
+    instance_->getState(instance_->state(name), std::as_writable_bytes(std::span(&value, 1)));
+    return value;
+  }
+
+  const std::vector<int32_t> &sums() const { return sums_; }
+  const std::vector<int32_t> &largest() const { return largest_; }
+  int32_t total() const { return std::accumulate(sums_.begin(), sums_.end(), 0); }
+
+private:
+  std::string plan_;
+  sluice_artifact artifact_;
+  std::unique_ptr<Instance> instance_;
+  int32_t factor_ = 3;
+  std::vector<int32_t> sums_, largest_;
+};
+
+/// Copies and bytes from one device to the other, whatever the reason.
+CopyCount between(const CopyCounts &counts, size_t from, size_t to) {
+  CopyCount sum;
+  for (const auto &[kind, count] : counts)
+    if (kind.from == from && kind.to == to) {
+      sum.copies += count.copies;
+      sum.bytes += count.bytes;
+    }
+  return sum;
+}
+
+CopyCount ofReason(const CopyCounts &counts, const std::string &reason) {
+  CopyCount sum;
+  for (const auto &[kind, count] : counts)
+    if (kind.reason == reason) {
+      sum.copies += count.copies;
+      sum.bytes += count.bytes;
+    }
+  return sum;
+}
+
+Status started(const std::string &settings, const Json &plan) {
+  return guarded([&] { Scaler(settings, plan); });
+}
+
+/// Runs a few steps with everything changing; what it computed.
+std::pair<int32_t, int32_t> totalAfterSteps(const std::string &settings, const Json &plan) {
+  Scaler scaler(settings, plan);
+  for (int i = 0; i < 12; ++i) {
+    if (i % 4 == 3)
+      scaler.setFactor(i);
+    scaler.run(1 + i * 11 % test::scalerCapacity);
+  }
+  return {scaler.state<int32_t>("total"), scaler.total()};
+}
+
+} // namespace
+
+class HostileQueues : public testing::TestWithParam<int> {};
+
+TEST_P(HostileQueues, ComputeWhatThePlanSays) {
+  auto [total, expected] = totalAfterSteps("seed=" + std::to_string(GetParam()), test::scalerPlan());
+  EXPECT_EQ(total, expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, HostileQueues, testing::Range(0, 16));
+
+TEST(Executor, ReadsOutputsOfBothDevices) {
+  Scaler scaler("seed=3");
+  for (int i = 0; i < 5; ++i) {
+    scaler.run(10 + i);
+    EXPECT_EQ(scaler.output(0), scaler.sums().back());
+    EXPECT_EQ(scaler.output(1), scaler.largest().back());
+  }
+  EXPECT_EQ(scaler.state<int64_t>("calls"), 5);
+}
+
+TEST(Executor, RefreshesAMirrorOnlyWhenItIsStale) {
+  Scaler scaler;
+  const Executor &executor = *scaler.instance().executor();
+  for (int i = 0; i < 4; ++i)
+    scaler.run(8);
+  EXPECT_EQ(ofReason(executor.executedCopies(), "state"), (CopyCount{1, 4}));
+  scaler.setFactor(5);
+  for (int i = 0; i < 4; ++i)
+    scaler.run(8);
+  EXPECT_EQ(ofReason(executor.executedCopies(), "state"), (CopyCount{2, 8}));
+  EXPECT_EQ(scaler.state<int32_t>("total"), scaler.total());
+}
+
+TEST(Executor, CopiesAnAskedOutputOnceACall) {
+  Scaler scaler;
+  const Executor &executor = *scaler.instance().executor();
+  scaler.run(8);
+  scaler.run(8);
+  EXPECT_EQ(ofReason(executor.executedCopies(), "output"), (CopyCount{}));
+  EXPECT_EQ(scaler.output(0), scaler.sums().back());
+  EXPECT_EQ(scaler.output(0), scaler.sums().back());
+  EXPECT_EQ(ofReason(executor.executedCopies(), "output"), (CopyCount{1, 4}));
+}
+
+TEST(Executor, CountsWhatThePlanPredictsAndTheEngineCounts) {
+  Scaler scaler("seed=5");
+  Executor &executor = *scaler.instance().executor();
+  for (int i = 0; i < 6; ++i)
+    scaler.run(10 * (i + 1));
+  scaler.output(0);
+  scaler.setFactor(2);
+  scaler.run(1);
+  EXPECT_EQ(scaler.state<int32_t>("total"), scaler.total());
+  CopyCounts engine = executor.engineCopies();
+  // Into the accelerator: seven batches of 211 rows together and the factor twice. Out: as many rows, a sum, the total.
+  EXPECT_EQ(between(engine, 0, 1), (CopyCount{9, 211 * 4 + 8}));
+  EXPECT_EQ(between(engine, 1, 0), (CopyCount{9, 211 * 4 + 8}));
+  EXPECT_EQ(executor.executedCopies(), executor.forecast().counts());
+  EXPECT_EQ(between(executor.executedCopies(), 0, 1), between(engine, 0, 1));
+  EXPECT_EQ(between(executor.executedCopies(), 1, 0), between(engine, 1, 0));
+}
+
+TEST(Executor, KeepsOutputsUntilTheyAreAskedFor) {
+  Scaler scaler("seed=9");
+  Executor &executor = *scaler.instance().executor();
+  scaler.instance().keepOutputs(scaler.step(), {&scaler.step().outputs[0], &scaler.step().outputs[1]});
+  std::vector<double> expected;
+  for (int i = 0; i < 20; ++i) {
+    scaler.run(5 + i);
+    expected.push_back(scaler.sums().back());
+    expected.push_back(scaler.largest().back());
+  }
+  EXPECT_EQ(scaler.instance().takeOutputs(scaler.step()), expected);
+  EXPECT_TRUE(scaler.instance().takeOutputs(scaler.step()).empty());
+  EXPECT_EQ(ofReason(executor.executedCopies(), "output"), (CopyCount{}));
+  CopyCounts executed = executor.executedCopies();
+  EXPECT_EQ((executed[{1, 1, "log"}]), (CopyCount{20, 80}));
+  EXPECT_EQ((executed[{1, 0, "log"}]), (CopyCount{1, 160}));
+}
+
+TEST(Executor, KeepsMoreOutputsThanItHasRoomFor) {
+  Scaler scaler;
+  scaler.instance().keepOutputs(scaler.step(), {&scaler.step().outputs[0]});
+  for (int i = 0; i < 1500; ++i)
+    scaler.run(1);
+  EXPECT_EQ(scaler.instance().takeOutputs(scaler.step()),
+            std::vector<double>(scaler.sums().begin(), scaler.sums().end()));
+}
+
+TEST(Executor, AlternatesEntries) {
+  Scaler scaler("seed=11");
+  for (int i = 0; i < 3; ++i) {
+    scaler.run(64);
+    scaler.instance().run(scaler.instance().entry("init"), 1);
+    EXPECT_EQ(scaler.state<int32_t>("total"), 0);
+    scaler.run(3);
+    EXPECT_EQ(scaler.state<int32_t>("total"), scaler.sums().back());
+  }
+}
+
+TEST(Executor, RunsTheHostsPartItselfWhereNoBackendDoes) {
+  static sluice_backend_run withoutHost = findRunHalf("sim", {backends});
+  withoutHost.takes_host_queues = 0;
+  DeviceOptions devices;
+  devices.backends["sim"] = &withoutHost;
+  Scaler scaler("seed=1", test::scalerPlan(), devices);
+  scaler.instance().keepOutputs(scaler.step(), {&scaler.step().outputs[1]});
+  for (int i = 0; i < 8; ++i)
+    scaler.run(20);
+  EXPECT_EQ(scaler.output(1), scaler.largest().back());
+  EXPECT_EQ(scaler.instance().takeOutputs(scaler.step()),
+            std::vector<double>(scaler.largest().begin(), scaler.largest().end()));
+  EXPECT_EQ(scaler.state<int32_t>("total"), scaler.total());
+}
+
+class DeletedWait : public testing::TestWithParam<std::pair<int, int>> {};
+
+TEST_P(DeletedWait, IsReportedAsARace) {
+  Json plan = test::scalerPlan();
+  auto [action, wait] = GetParam();
+  plan["entries"][1]["actions"][action]["waits"].erase(static_cast<size_t>(wait));
+  Status status = guarded([&] { totalAfterSteps("", plan); });
+  EXPECT_EQ(status.code, ExitCode::internal);
+  EXPECT_NE(status.message.find("race"), std::string::npos) << status.message;
+}
+
+INSTANTIATE_TEST_SUITE_P(Waits, DeletedWait,
+                         testing::Values(std::pair(test::bringX, 0), std::pair(test::scale, 0),
+                                         std::pair(test::scale, 1), std::pair(test::returnY, 0),
+                                         std::pair(test::returnY, 1), std::pair(test::count, 0)));
+
+TEST(Executor, NamesADeviceWithoutRoom) {
+  Json plan = test::scalerPlan();
+  plan["arenas"][3]["bytes"] = 1 << 20;
+  Status status = started("memory=64KiB", plan);
+  EXPECT_EQ(status.code, ExitCode::exhausted);
+  EXPECT_NE(status.message.find("acc0 (sim:0)"), std::string::npos) << status.message;
+  EXPECT_NE(status.message.find("needs 1048576 bytes"), std::string::npos) << status.message;
+  EXPECT_NE(status.message.find("are free"), std::string::npos) << status.message;
+}
+
+TEST(Executor, NamesAnAbsentDevice) {
+  Json plan = test::scalerPlan();
+  plan["devices"][1]["ordinal"] = 9;
+  Status status = started("", plan);
+  EXPECT_EQ(status.code, ExitCode::unsupported);
+  EXPECT_NE(status.message.find("acc0 (sim:9) is not there: sim has 4 devices"), std::string::npos) << status.message;
+}
+
+TEST(Executor, NamesAnAbsentBackend) {
+  Json plan = test::scalerPlan();
+  plan["devices"][1]["backend"] = "tpu";
+  Status status = started("", plan);
+  EXPECT_EQ(status.code, ExitCode::unsupported);
+  EXPECT_NE(status.message.find("acc0 (tpu:0) is not there"), std::string::npos) << status.message;
+}
+
+TEST(Executor, RefusesUnknownSettings) { EXPECT_EQ(started("sed=7", test::scalerPlan()).code, ExitCode::usage); }
+
+TEST(Executor, NotesTimesOfTheVirtualClock) {
+  Scaler scaler("link=1MB/s,latency=0s");
+  WorkTimes &times = scaler.instance().executor()->times();
+  scaler.instance().synchronize();
+  times.start(/*oneByOne=*/true);
+  scaler.run(50);
+  std::vector<WorkTime> noted = times.take();
+  ASSERT_EQ(noted.size(), 5u); // the refreshed mirror among them
+  const WorkTime &bringX = noted[test::bringX];
+  EXPECT_FALSE(bringX.isHostClock);
+  EXPECT_EQ(bringX.work.bytes, 200);
+  EXPECT_NEAR(bringX.end - bringX.start, 200e-6, 1e-9);
+  EXPECT_GE(noted[test::scale].start, bringX.end);
+}
