@@ -38,11 +38,15 @@ void Executor::synchronize() {
 //===- a call
 //-------------------------------------------------------------------------------------------------------===//
 
+void Executor::changeTo(size_t entry) {
+  if (current_ && *current_ != entry)
+    synchronize();
+  current_ = entry;
+}
+
 void Executor::run(const Entry &entry, int64_t call, int64_t rows) {
   size_t number = numberOf(entry);
-  if (current_ && *current_ != number)
-    synchronize();
-  current_ = number;
+  changeTo(number);
   OutputLog *log = logs_[number].get();
   if (log && log->isFull()) {
     forecast_.bring(entry);
@@ -99,7 +103,7 @@ void Executor::runHere(const DeviceStep &step, Work work, int64_t rows) {
     return;
   work.name = plan_.kernels[step.action->launch()->kernel].name;
   work.queue = step.action->queue;
-  times_.note(std::move(work), start);
+  times_.note(std::move(work), start, WorkTimes::now());
 }
 
 void Executor::launch(const DeviceStep &step, Work work, int64_t rows) {
@@ -133,6 +137,7 @@ void Executor::copy(const DeviceStep &step, Work work, int64_t rows) {
 //----------------------------------------------------------------------------------------===//
 
 void Executor::waitForInput(const Value &input, int64_t call) {
+  changeTo(input.entry);
   for (const Wait &wait : input.waits) {
     if (wait.calls > call)
       continue;
@@ -218,6 +223,11 @@ std::vector<double> Executor::takeOutputs(const Entry &entry) {
   forecast_.bring(entry);
   team_.enter([&] { log.bring(); });
   return log.take();
+}
+
+bool Executor::countsCopies(size_t device) const {
+  DeviceContext *context = devices_.context(device);
+  return context && context->half().copy_counts;
 }
 
 CopyCounts Executor::engineCopies() {

@@ -42,15 +42,19 @@ public:
   std::vector<double> takeOutputs(const Entry &entry);
 
   WorkTimes &times() { return times_; }
-  const Devices &devices() const { return devices_; }
+  Devices &devices() { return devices_; }
   /// Copies that were put into queues, and those that the plan led to expect.
   const CopyCounts &executedCopies() const { return copies_.counts(); }
   const CopyForecast &forecast() const { return forecast_; }
-  /// What the backends' own copy engines counted.
+  /// What the backends' own copy engines counted, without reasons.
   CopyCounts engineCopies();
+  /// Whether the backend of a device counts its copies; of the host: the backend that takes its queues.
+  bool countsCopies(size_t device) const;
 
 private:
   size_t numberOf(const Entry &entry) const { return static_cast<size_t>(&entry - plan_.entries.data()); }
+  /// Entry points share memory: waits for the work of another one.
+  void changeTo(size_t entry);
   void issue(size_t entry, size_t number, int64_t call, int64_t rows);
   void waitFor(DeviceStep &step, DeviceProgram &program, int64_t call);
   void launch(const DeviceStep &step, Work work, int64_t rows);

@@ -16,8 +16,7 @@ static int checkedThreads(int threads) {
   return threads == 0 ? availableThreads() : threads;
 }
 
-/// The runtime itself is the host; a device that the plan lacks, or another host, is an error and never a fallback.
-static void checkDevices(const Plan &plan, const std::string &wanted) {
+void checkDevices(const Plan &plan, const std::string &wanted) {
   std::vector<std::string> names;
   bool found = wanted.empty();
   for (const Device &device : plan.devices) {
@@ -32,7 +31,8 @@ static void checkDevices(const Plan &plan, const std::string &wanted) {
 }
 
 Instance::Instance(const sluice_artifact &artifact, const InstanceOptions &options)
-    : plan_(parsePlan(artifact)), team_(checkedThreads(options.threads)), calls_(plan_.entries.size()) {
+    : plan_(parsePlan(artifact)), team_(checkedThreads(options.threads)), calls_(plan_.entries.size()),
+      lastRows_(plan_.entries.size()) {
   checkDevices(plan_, options.device);
   for (const Arena &arena : plan_.arenas) {
     if (arena.isConstant()) {
@@ -171,11 +171,24 @@ void Instance::run(const Entry &entry, int64_t rows, std::span<double> times) {
   checkRows(entry, rows);
   size_t number = numberOf(entry);
   int64_t call = calls_[number]++;
+  lastRows_[number] = rows;
   if (executor_)
     return team_.enter([&] { executor_->run(entry, call, rows); });
-  team_.enter([&] { programs_[number].run(team_, call, rows, times); });
+  team_.enter([&] { runHere(number, call, rows, times); });
   if (!kept_[number].outputs.empty())
     keep(kept_[number]);
+}
+
+void Instance::runHere(size_t entry, int64_t call, int64_t rows, std::span<double> times) {
+  if (!times_.wants(call))
+    return programs_[entry].run(team_, call, rows, times);
+  const std::vector<Action> &actions = plan_.entries[entry].actions;
+  std::vector<double> seconds(actions.size());
+  double start = WorkTimes::now();
+  programs_[entry].run(team_, call, rows, seconds);
+  for (size_t i = 0; i < actions.size(); start += seconds[i++])
+    times_.note({plan_.kernels[actions[i].launch()->kernel].name, actions[i].queue, entry, i, call, 0}, start,
+                start + seconds[i]);
 }
 
 void Instance::keep(Kept &kept) {

@@ -21,6 +21,10 @@ struct InstanceOptions {
   DeviceOptions devices = {};
 };
 
+/// Fails unless the plan's host is this runtime, and `wanted`, if it is not empty, names one of its devices. A device
+/// that is not there is never replaced by another.
+void checkDevices(const Plan &plan, const std::string &wanted);
+
 class Instance {
 public:
   /// Allocates the arenas; every state is zero until `init` runs or it is set. `artifact` must outlive the instance.
@@ -71,6 +75,11 @@ public:
 
   /// Waits for all work.
   void synchronize();
+  /// How often an entry was called so far, and with how many rows at last.
+  int64_t calls(const Entry &entry) const { return calls_[numberOf(entry)]; }
+  int64_t lastRows(const Entry &entry) const { return lastRows_[numberOf(entry)]; }
+  /// For noting when each piece of work runs.
+  WorkTimes &times() { return executor_ ? executor_->times() : times_; }
   /// What runs a plan with accelerators; null if everything runs on the host.
   Executor *executor() const { return executor_.get(); }
 
@@ -81,6 +90,7 @@ private:
     std::vector<double> values;
   };
 
+  void runHere(size_t entry, int64_t call, int64_t rows, std::span<double> times);
   void keep(Kept &kept);
   size_t numberOf(const Entry &entry) const { return static_cast<size_t>(&entry - plan_.entries.data()); }
   /// A place in call number `call`.
@@ -90,10 +100,11 @@ private:
   std::vector<Memory> memory_;
   std::vector<std::byte *> arenas_;
   Team team_;
-  std::vector<int64_t> calls_;         ///< of each entry, so far
-  std::vector<HostProgram> programs_;  ///< of the entries, if everything runs on the host
-  std::vector<Kept> kept_;             ///< of the entries, if everything runs on the host
-  std::unique_ptr<Executor> executor_; ///< if not
+  std::vector<int64_t> calls_, lastRows_; ///< of each entry: how often it was called, and with how many rows at last
+  WorkTimes times_;                       ///< if everything runs on the host
+  std::vector<HostProgram> programs_;     ///< of the entries, if everything runs on the host
+  std::vector<Kept> kept_;                ///< of the entries, if everything runs on the host
+  std::unique_ptr<Executor> executor_;    ///< if not
 };
 
 } // namespace sluice::runtime

@@ -30,7 +30,9 @@ std::vector<WorkTime> WorkTimes::take() {
   return times;
 }
 
-void WorkTimes::note(Work work, double start) { noted_.push_back({{std::move(work), start, now(), true}, {}}); }
+void WorkTimes::note(Work work, double start, double end) {
+  noted_.push_back({{std::move(work), start, end, true}, {}});
+}
 
 void WorkTimes::note(Work work, double start, DeviceQueue &queue) {
   bool hasClock = queue.context().half().event_times != nullptr;

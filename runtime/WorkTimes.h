@@ -37,8 +37,8 @@ public:
   bool wants(int64_t call) const { return on_ && call < most_; }
   /// Seconds of the host's clock.
   static double now();
-  /// Notes work that the calling thread began at `start` and has just ended.
-  void note(Work work, double start);
+  /// Notes work of the calling thread.
+  void note(Work work, double start, double end);
   /// Notes the last work put into a queue; `start` is when, for a backend without a clock.
   void note(Work work, double start, DeviceQueue &queue);
 

@@ -1,6 +1,7 @@
 // `bench`: the time of an entry point, step by step.
 #include "runtime/Status.h"
 #include "runtime/Text.h"
+#include "runtime/runner/BenchDevices.h"
 #include "runtime/runner/BenchState.h"
 #include "runtime/runner/Verbs.h"
 
@@ -86,13 +87,52 @@ static void printKernels(const Json &result) {
   }
 }
 
+static Json scheduleJson(const DeviceTimes &times) {
+  return {{"clock", times.isHostClock ? "host" : "devices"},
+          {"measured_ms", times.steadySeconds * 1e3},
+          {"predicted_ms", times.predictedSeconds * 1e3},
+          {"serial_ms", times.serialSeconds * 1e3}};
+}
+
+static void printResult(const Json &result) {
+  auto number = [](const Json &value) { return value.get<double>(); };
+  auto count = [](const Json &value) { return value.get<int64_t>(); };
+  printLine(concat(result["entry"].get<std::string>(), ", ", count(result["rows"]), " rows, ", count(result["threads"]),
+                   " threads, ", count(result["steps"]), " steps"));
+  printLine(concat("median ", fixedText(number(result["median_ms"]), 3), " ms, p90 ",
+                   fixedText(number(result["p90_ms"]), 3), " ms, ", rateText(number(result["steps_per_s"])),
+                   " steps/s, ", rateText(number(result["images_per_s"])), " images/s"));
+  printLine(concat(fixedText(number(result["gflops"]), 2), " GFLOP/s, planned peak ",
+                   bytesText(result["peak_bytes"].get<uint64_t>()), ", resident ",
+                   bytesText(result["rss_bytes"].get<uint64_t>())));
+  if (result.contains("schedule")) {
+    const Json &schedule = result["schedule"];
+    printLine(concat("schedule, by the ", schedule["clock"] == "host" ? "host's" : "devices'",
+                     " clock: ", fixedText(number(schedule["measured_ms"]), 4), " ms a call, predicted ",
+                     fixedText(number(schedule["predicted_ms"]), 4), " ms, one after the other ",
+                     fixedText(number(schedule["serial_ms"]), 4), " ms"));
+  }
+  if (result.contains("kernels"))
+    printKernels(result);
+}
+
 int runBench(const Options &options) {
   Instance instance = startInstance(options);
   const Entry &entry = entryToMeasure(instance, options);
   int64_t rows = batchRows(options, instance.plan());
   initialise(instance, options.seed.value_or(0));
+  if (options.kernels && instance.executor())
+    failUnsupported("--kernels measures kernels of the host alone, and this model has other devices");
+  startTrace(instance, options);
   std::vector<double> times;
-  instance.team().enter([&] { times = timeSteps(instance, entry, rows, options.seconds); });
+  DeviceTimes devices;
+  instance.team().enter([&] {
+    if (instance.executor())
+      devices = benchDevices(instance, entry, rows, options.seconds);
+    times = instance.executor() ? devices.steps : timeSteps(instance, entry, rows, options.seconds);
+  });
+  if (!instance.executor())
+    devices.work = instance.times().take();
   double median = quantile(times, 0.5);
   Json result;
   result["entry"] = entry.name;
@@ -108,19 +148,10 @@ int runBench(const Options &options) {
   result["rss_bytes"] = residentBytes();
   if (options.kernels)
     result.update(benchKernels(instance, entry, rows, options.seconds));
-  if (options.json) {
-    printLine(result.dump());
-    return 0;
-  }
-  printLine(concat(entry.name, ", ", rows, " rows, ", instance.threads(), " threads, ", times.size(), " steps"));
-  printLine(concat("median ", fixedText(median * 1e3, 3), " ms, p90 ", fixedText(result["p90_ms"].get<double>(), 3),
-                   " ms, ", rateText(1 / median), " steps/s, ", rateText(static_cast<double>(rows) / median),
-                   " images/s"));
-  printLine(concat(fixedText(result["gflops"].get<double>(), 2), " GFLOP/s, planned peak ",
-                   bytesText(static_cast<uint64_t>(entry.peakBytes.front())), ", resident ",
-                   bytesText(result["rss_bytes"].get<uint64_t>())));
-  if (options.kernels)
-    printKernels(result);
+  if (instance.executor())
+    result["schedule"] = scheduleJson(devices);
+  options.json ? printLine(result.dump()) : printResult(result);
+  finishRun(instance, options, devices.work);
   return 0;
 }
 

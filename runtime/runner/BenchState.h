@@ -10,7 +10,7 @@
 namespace sluice::runtime {
 
 /// A model that trains on one batch over and over soon knows it by heart, and then spends its time on denormal
-/// gradients, which no real run has. So every 16 steps all states go back to what they were.
+/// gradients, which no real run has. So every 16 steps all states go back to what they were, on the host.
 class BenchState {
 public:
   /// Inputs: pixels and reals in [0, 1) at random, labels at random among the classes, other integers zero.

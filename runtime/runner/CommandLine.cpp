@@ -41,8 +41,9 @@ static double parseSeconds(const std::string &text) {
 
 static NamedText parseNamed(const std::string &flag, const std::string &text) {
   size_t equals = text.find('=');
+  bool isFile = flag == "--input" || flag == "--output";
   if (equals == std::string::npos || equals == 0)
-    failUsage(concat(flag, ": expected name=", flag == "--set" ? "value" : "@file.npy", ", found ", quote(text)));
+    failUsage(concat(flag, ": expected name=", isFile ? "@file.npy" : "value", ", found ", quote(text)));
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
@@ -92,8 +93,25 @@ private:
     return command;
   }
 
+  /// What the verbs that run something have in common.
+  CLI::App *addRunningVerb(Verb verb, const char *name, const char *help) {
+    CLI::App *command = addVerb(verb, name, help);
+    command
+        ->add_option_function<std::string>(
+            "--sim", [this](const std::string &text) { options_.backends.push_back({"sim", text}); },
+            "Settings of virtual accelerators, such as seed=7,link=12GB/s,latency=5us")
+        ->type_name("SETTINGS");
+    addNamed(command, "--backend", options_.backends, parseNamed, "name=settings: the same for any backend");
+    command->add_flag("--report", options_.report, "Print the copies and the memory: predicted beside counted");
+    command
+        ->add_option("--trace", options_.trace,
+                     "Write when each piece of work ran here, for chrome://tracing or Perfetto")
+        ->type_name("FILE.json");
+    return command;
+  }
+
   void addTrain() {
-    CLI::App *train = addVerb(Verb::train, "train", "Train on a folder of images");
+    CLI::App *train = addRunningVerb(Verb::train, "train", "Train on a folder of images");
     addData(train);
     addBatch(train);
     addInteger(train, "--epochs", options_.epochs, 0, 1'000'000, "Epochs (default: 10)");
@@ -111,14 +129,14 @@ private:
   }
 
   void addEval() {
-    CLI::App *eval = addVerb(Verb::eval, "eval", "Loss and accuracy on the test images");
+    CLI::App *eval = addRunningVerb(Verb::eval, "eval", "Loss and accuracy on the test images");
     addData(eval);
     addBatch(eval);
     eval->add_option("--weights", options_.weights, "Weights (.safetensors)");
   }
 
   void addPredict() {
-    CLI::App *predict = addVerb(Verb::predict, "predict", "Run the model on any number of rows");
+    CLI::App *predict = addRunningVerb(Verb::predict, "predict", "Run the model on any number of rows");
     predict->add_option("--weights", options_.weights, "Weights (.safetensors)");
     addNamed(predict, "--input", options_.inputs, parseNamedFile, "name=@x.npy, once for each input");
     addNamed(predict, "--output", options_.outputs, parseNamedFile, "name=@y.npy; without it outputs are printed");
@@ -128,7 +146,7 @@ private:
   }
 
   void addBench() {
-    CLI::App *bench = addVerb(Verb::bench, "bench", "Measure an entry point");
+    CLI::App *bench = addRunningVerb(Verb::bench, "bench", "Measure an entry point");
     bench->add_option("--entry", options_.entry, "Entry point (default: train_step)");
     bench->add_flag("--kernels", options_.kernels, "Measure each kernel beside the machine's peak");
     bench

@@ -13,7 +13,7 @@ namespace sluice::runtime {
 std::optional<Means> evaluate(Instance &instance, const ImageSet &images, int64_t batch, Progress &progress) {
   const Entry &step = instance.entry("eval_step");
   Feed feed(instance, step, images);
-  Means means(step);
+  Means means(instance, step);
   std::vector<uint32_t> order = inOrder(images.count);
   while (means.rows() < images.count) {
     if (caughtSignal())
@@ -21,7 +21,7 @@ std::optional<Means> evaluate(Instance &instance, const ImageSet &images, int64_
     int64_t rows = std::min(batch, images.count - means.rows());
     feed.fill(std::span(order).subspan(static_cast<size_t>(means.rows()), static_cast<size_t>(rows)));
     instance.run(step, rows);
-    means.add(instance, rows);
+    means.add(rows);
     progress.update("test", means.rows(), images.count, concat(means.rows() * 100 / images.count, "%"));
   }
   progress.clear();
@@ -38,6 +38,7 @@ int runEval(const Options &options) {
     loadWeights(instance, options.weights);
   ImageSet images = readImages(dataFolder(options, instance.plan()), "t10k");
   Progress progress(!options.quiet && !options.json);
+  startTrace(instance, options);
   std::optional<Means> means = evaluate(instance, images, batch, progress);
   Json result;
   std::string text;
@@ -50,6 +51,7 @@ int runEval(const Options &options) {
   }
   result["images"] = images.count;
   printLine(options.json ? result.dump() : concat(text, "  (", images.count, " images)"));
+  finishRun(instance, options, instance.times().take());
   return 0;
 }
 

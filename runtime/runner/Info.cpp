@@ -1,5 +1,6 @@
 // `info`: what the executable contains.
 #include "runtime/Text.h"
+#include "runtime/runner/Report.h"
 #include "runtime/runner/Verbs.h"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ static Json valueJson(const Value &value) {
   return json;
 }
 
-static Json entryJson(const Entry &entry) {
+static Json entryJson(const Plan &plan, const Entry &entry) {
   Json json;
   json["name"] = entry.name;
   json["inputs"] = json["outputs"] = Json::array();
@@ -24,7 +25,9 @@ static Json entryJson(const Entry &entry) {
   for (const Value &output : entry.outputs)
     json["outputs"].push_back(valueJson(output));
   json["launches"] = entry.launches().size();
+  json["copies"] = plannedCopies(plan, entry, plan.capacity);
   json["peak_bytes"] = entry.peakBytes.front();
+  json["device_peak_bytes"] = entry.peakBytes;
   return json;
 }
 
@@ -36,7 +39,7 @@ static Json planJson(const Plan &plan) {
   json["peak_bytes"] = plan.peakBytes(0);
   json["entries"] = json["states"] = json["devices"] = json["arenas"] = Json::array();
   for (const Entry &entry : plan.entries)
-    json["entries"].push_back(entryJson(entry));
+    json["entries"].push_back(entryJson(plan, entry));
   for (const State &state : plan.states)
     json["states"].push_back({{"name", state.name},
                               {"kind", state.kind},
@@ -71,13 +74,18 @@ static void printText(const Plan &plan, int threads) {
   printLine(concat("build    ", plan.build.compiler, ", cpu ", plan.build.cpu, ", ", plan.build.vectorBits,
                    "-bit vectors, fp ", plan.build.fp));
   for (const Device &device : plan.devices)
-    printLine(concat("device   ", device.name, " (", device.backend, ":", device.ordinal, "), ", threads, " threads"));
+    printLine(concat("device   ", deviceText(device),
+                     &device == plan.devices.data() ? concat(", ", threads, " threads") : std::string()));
   printLine("entries");
   for (const Entry &entry : plan.entries) {
     printLine(concat("  ", entry.name, "  ", entry.launches().size(), " launches, peak ",
                      bytesText(static_cast<uint64_t>(entry.peakBytes.front()))));
     printLine(concat("    takes ", valuesText(plan, entry.inputs)));
     printLine(concat("    gives ", valuesText(plan, entry.outputs)));
+    for (const Json &copy : plannedCopies(plan, entry, plan.capacity))
+      printLine(concat("    copies ", copy["value"].get<std::string>(), " from ", copy["from"].get<std::string>(),
+                       " to ", copy["to"].get<std::string>(), ": ", bytesText(copy["bytes"].get<uint64_t>()), ", ",
+                       copy["when"].get<std::string>(), ", ", copy["reason"].get<std::string>()));
   }
   printLine("memory");
   for (const Arena &arena : plan.arenas)
@@ -90,11 +98,12 @@ static void printText(const Plan &plan, int threads) {
 }
 
 int runInfo(const Options &options) {
-  Instance instance = startInstance(options);
+  Plan plan = readPlan();
+  checkDevices(plan, options.device); // a device need not be here to be told about
   if (options.json)
-    printLine(planJson(instance.plan()).dump());
+    printLine(planJson(plan).dump());
   else
-    printText(instance.plan(), instance.threads());
+    printText(plan, options.threads > 0 ? options.threads : availableThreads());
   return 0;
 }
 

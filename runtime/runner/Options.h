@@ -22,6 +22,10 @@ struct Options {
   bool quiet = false; ///< no progress
   int threads = 0;    ///< 0: every processor
   std::string device;
+  std::vector<NamedText> backends; ///< settings of backends by name
+
+  bool report = false; ///< of copies and memory
+  std::string trace;   ///< a file for the times of all work; empty: none
 
   std::string data, weights;
   int64_t batch = 0; ///< 0: the model's capacity

@@ -237,8 +237,10 @@ int runPredict(const Options &options) {
   initialise(instance, options.seed.value_or(0));
   if (!options.weights.empty())
     loadWeights(instance, options.weights);
+  startTrace(instance, options);
   prediction.run();
   prediction.deliver();
+  finishRun(instance, options, instance.times().take());
   return 0;
 }
 

@@ -2,7 +2,12 @@
 
 #include "runtime/Status.h"
 #include "runtime/Text.h"
+#include "runtime/io/File.h"
+#include "runtime/runner/Report.h"
+#include "runtime/runner/Terminal.h"
+#include "runtime/runner/TraceFile.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -10,8 +15,47 @@
 
 namespace sluice::runtime {
 
+Plan readPlan() { return parsePlan(*sluice_artifact_query()); }
+
+/// Settings of a backend that the model does not use would be forgotten in silence.
+static void checkBackends(const Plan &plan, const Options &options) {
+  std::vector<std::string> names;
+  for (const Device &device : plan.devices)
+    names.push_back(device.backend);
+  for (const NamedText &setting : options.backends)
+    if (std::find(names.begin(), names.end(), setting.name) == names.end())
+      failUsage(
+          concat("settings for backend ", quote(setting.name), ", but the model was compiled for ", listed(names)));
+}
+
 Instance startInstance(const Options &options) {
-  return Instance(*sluice_artifact_query(), {options.threads, options.device});
+  InstanceOptions wanted{options.threads, options.device};
+  for (const NamedText &setting : options.backends)
+    wanted.devices.settings[setting.name] = setting.text;
+  checkBackends(readPlan(), options);
+  return Instance(*sluice_artifact_query(), wanted);
+}
+
+/// More calls of an entry show nothing new, and a trace of an hour could not be opened.
+static constexpr int64_t mostTracedCalls = 64;
+
+void startTrace(Instance &instance, const Options &options) {
+  if (!options.trace.empty())
+    instance.times().start(/*oneByOne=*/false, mostTracedCalls);
+}
+
+void finishRun(Instance &instance, const Options &options, const std::vector<WorkTime> &times) {
+  if (!options.trace.empty()) {
+    AtomicFile file(options.trace);
+    file.write(traceText(instance.plan(), times));
+    file.commit();
+  }
+  if (!options.report)
+    return;
+  Json report = reportOf(instance);
+  if (options.json)
+    return printLine(Json{{"report", report}}.dump());
+  printReport(report);
 }
 
 void initialise(Instance &instance, uint64_t seed) {
@@ -110,38 +154,6 @@ int64_t batchRows(const Options &options, const Plan &plan) {
   if (options.batch > plan.capacity && plan.capacity > 0)
     failUsage(concat("--batch: ", options.batch, " exceeds the model's capacity of ", plan.capacity, " rows"));
   return options.batch > 0 && plan.capacity > 0 ? options.batch : std::max<int64_t>(plan.capacity, 1);
-}
-
-static bool isScalar(const Value &value) { return value.rowsDim < 0 && elementsOf(value.shape) == 1; }
-
-Means::Means(const Entry &entry) {
-  for (const Value &output : entry.outputs)
-    if (isScalar(output))
-      outputs_.push_back(&output);
-  sums_.resize(outputs_.size());
-}
-
-void Means::add(const Instance &instance, int64_t rows) {
-  for (size_t i = 0; i < outputs_.size(); ++i) {
-    alignas(double) std::byte value[sizeof(double)];
-    instance.getOutput(*outputs_[i], std::span(value, sizeOf(outputs_[i]->dtype)), rows);
-    sums_[i] += elementAsDouble(outputs_[i]->dtype, value, 0) * static_cast<double>(rows);
-  }
-  rows_ += rows;
-}
-
-void Means::reset() { restore(std::vector<double>(sums_.size()), 0); }
-
-std::optional<double> Means::mean(std::string_view name) const {
-  for (size_t i = 0; i < outputs_.size(); ++i)
-    if (outputs_[i]->name == name && rows_ > 0)
-      return mean(i);
-  return std::nullopt;
-}
-
-void Means::restore(const std::vector<double> &sums, int64_t rows) {
-  sums_ = sums;
-  rows_ = rows;
 }
 
 } // namespace sluice::runtime

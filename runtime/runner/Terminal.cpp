@@ -37,9 +37,12 @@ static bool isTerminal() {
 
 Progress::Progress(bool wanted) : enabled_(wanted && isTerminal()), colour_(!environmentHas("NO_COLOR")) {}
 
+bool Progress::isDue() const {
+  return enabled_ && (!drawn_ || std::chrono::steady_clock::now() - last_ >= std::chrono::milliseconds(100));
+}
+
 void Progress::update(const std::string &label, int64_t done, int64_t total, const std::string &text) {
-  auto now = std::chrono::steady_clock::now();
-  if (!enabled_ || (drawn_ && now - last_ < std::chrono::milliseconds(100)))
+  if (!isDue())
     return;
   constexpr int64_t width = 24;
   int64_t filled = total > 0 ? done * width / total : 0;
@@ -49,7 +52,7 @@ void Progress::update(const std::string &label, int64_t done, int64_t total, con
   std::fprintf(stderr, "\r%s [%s%s%s] %s\033[K", label.c_str(), on, bar.c_str(), off, text.c_str());
   std::fflush(stderr);
   drawn_ = true;
-  last_ = now;
+  last_ = std::chrono::steady_clock::now();
 }
 
 void Progress::clear() {

@@ -26,6 +26,8 @@ public:
   Progress &operator=(const Progress &) = delete;
   ~Progress() { clear(); }
 
+  /// Whether `update` would draw.
+  bool isDue() const;
   void update(const std::string &label, int64_t done, int64_t total, const std::string &text);
   void clear();
 

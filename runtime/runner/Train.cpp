@@ -23,7 +23,7 @@ class Trainer {
 public:
   explicit Trainer(const Options &options)
       : options_(options), instance_(startInstance(options)), step_(instance_.entry("train_step")),
-        settings_(checkSettings(instance_.plan(), options.settings)), means_(step_),
+        settings_(checkSettings(instance_.plan(), options.settings)), means_(instance_, step_),
         progress_(!options.quiet && !options.json) {
     checkFlags();
     std::string folder = dataFolder(options, instance_.plan());
@@ -34,6 +34,7 @@ public:
 
   int run() {
     start();
+    startTrace(instance_, options_);
     EpochLog log(options_.log, position_.epoch);
     while (position_.epoch < options_.epochs) {
       if (!trainEpoch())
@@ -49,6 +50,7 @@ public:
     checkpoint();
     if (!options_.save.empty())
       saveWeights(instance_, options_.save);
+    finishRun(instance_, options_, instance_.times().take());
     return 0;
   }
 
@@ -120,7 +122,7 @@ private:
     int64_t rows = std::min(position_.batch, train_.count - position_.imagesDone);
     feed_->fill(order.subspan(static_cast<size_t>(position_.imagesDone), static_cast<size_t>(rows)));
     instance_.run(step_, rows);
-    means_.add(instance_, rows);
+    means_.add(rows);
     position_.imagesDone += rows;
     ++position_.step;
     if (position_.step % options_.checkpointEvery == 0)
@@ -129,8 +131,10 @@ private:
   }
 
   void showProgress() {
+    if (!progress_.isDue())
+      return;
     std::string text = concat(position_.imagesDone * 100 / train_.count, "%");
-    if (std::optional<double> loss = means_.mean("loss"))
+    if (std::optional<double> loss = means_.meanSoFar("loss"))
       text += "  loss " + fixedText(*loss, 4);
     progress_.update(concat("epoch ", position_.epoch + 1, "/", options_.epochs), position_.imagesDone, train_.count,
                      text);
@@ -152,7 +156,7 @@ private:
     return 128 + caughtSignal();
   }
 
-  void report(const Means &tested, EpochLog &log) {
+  void report(Means &tested, EpochLog &log) {
     progress_.clear();
     double rate = seconds_ > 0 ? static_cast<double>(imagesTimed_) / seconds_ : 0;
     Json line;

@@ -5,6 +5,7 @@
 #include "runtime/Instance.h"
 #include "runtime/Json.h"
 #include "runtime/io/Idx.h"
+#include "runtime/runner/Means.h"
 #include "runtime/runner/Options.h"
 #include "runtime/runner/Session.h"
 #include "runtime/runner/Terminal.h"

@@ -97,7 +97,7 @@ Json scalerPlan() {
   plan["arenas"] = {{{"name", "state"}, {"device", 0}, {"bytes", 128}},
                     {{"name", "transient"}, {"device", 0}, {"bytes", 896}},
                     {{"name", "state"}, {"device", 1}, {"bytes", 128}},
-                    {{"name", "transient"}, {"device", 1}, {"bytes", 832}}};
+                    {{"name", "transient"}, {"device", 1}, {"bytes", 8192}}};
   plan["queues"] = {{{"name", "cpu"}, {"device", 0}, {"kind", "compute"}},
                     {{"name", "acc0"}, {"device", 1}, {"kind", "compute"}},
                     {{"name", "acc0.in"}, {"device", 1}, {"kind", "copy"}},
@@ -110,7 +110,7 @@ Json scalerPlan() {
   init["inputs"] = init["outputs"] = none;
   init["actions"] = {launchAction(0, {buffer(total, 4, "w")}, acc, {}),
                      launchAction(1, {buffer(factor, 4, "w"), buffer(calls, 8, "w")}, cpu, {})};
-  init["peak_bytes"] = {1024, 960};
+  init["peak_bytes"] = {1024, 8320};
   step["name"] = "step";
   step["inputs"] = Json::array({input});
   step["outputs"] = {value("sum", "i32", none, -1, sumOnHost, 4), value("largest", "i32", none, -1, largest, 4)};
@@ -122,7 +122,7 @@ Json scalerPlan() {
                      copyAction("sum", sum, sumOnHost, 4, 0, "asked", "output", accOut, {{scale, 0}})};
   step["actions"][scale]["ends"] = Json::array({buffer(x, batchBytes, "r")});
   step["actions"][count]["ends"] = Json::array({buffer(yOnHost, batchBytes, "r")});
-  step["peak_bytes"] = {1024, 960};
+  step["peak_bytes"] = {1024, 8320};
   plan["entries"] = {init, step};
   return plan;
 }

@@ -1,0 +1,68 @@
+#include "runtime/runner/BenchDevices.h"
+
+#include "runtime/runner/BenchState.h"
+#include "runtime/runner/ScheduleModel.h"
+
+#include <algorithm>
+#include <map>
+
+namespace sluice::runtime {
+
+static constexpr int64_t warmUpCalls = 4, leastCalls = 32, mostCalls = 256;
+
+/// Seconds of each action alone: the last of a few calls in which nothing runs together.
+static std::vector<double> timeActions(Instance &instance, const Entry &entry, BenchState &state, int64_t rows) {
+  for (int64_t i = 0; i < warmUpCalls; ++i) {
+    state.prepare(i);
+    instance.run(entry, rows);
+  }
+  instance.synchronize();
+  WorkTimes &times = instance.times();
+  times.start(/*oneByOne=*/true);
+  state.prepare(warmUpCalls);
+  instance.run(entry, rows);
+  std::vector<double> seconds(entry.actions.size());
+  for (const WorkTime &time : times.take())
+    if (time.work.action)
+      seconds[*time.work.action] = time.end - time.start;
+  return seconds;
+}
+
+/// When each call ended, by one clock if all work has the same.
+static std::vector<double> endsOf(const std::vector<WorkTime> &times, bool &isHostClock) {
+  isHostClock = std::any_of(times.begin(), times.end(), [](const WorkTime &time) { return time.isHostClock; });
+  std::map<int64_t, double> ends;
+  for (const WorkTime &time : times)
+    if (time.isHostClock == isHostClock && time.work.action)
+      ends[time.work.call] = std::max(ends[time.work.call], time.end);
+  std::vector<double> list;
+  for (auto [call, end] : ends)
+    list.push_back(end);
+  return list;
+}
+
+DeviceTimes benchDevices(Instance &instance, const Entry &entry, int64_t rows, double seconds) {
+  DeviceTimes result;
+  Devices &devices = instance.executor()->devices();
+  BenchState state(instance, entry);
+  ScheduleModel model(instance.plan(), entry, timeActions(instance, entry, state, rows),
+                      [&](size_t queue) { return devices.queue(queue) == nullptr; });
+  instance.synchronize();
+  instance.times().start(/*oneByOne=*/false);
+  double begin = WorkTimes::now();
+  for (int64_t i = 0; i < mostCalls && (i < leastCalls || WorkTimes::now() - begin < seconds); ++i) {
+    state.prepare(i);
+    instance.run(entry, rows);
+  }
+  instance.synchronize();
+  result.work = instance.times().take();
+  std::vector<double> ends = endsOf(result.work, result.isHostClock);
+  for (size_t i = 1; i < ends.size(); ++i)
+    result.steps.push_back(ends[i] - ends[i - 1]);
+  result.steadySeconds = steadySeconds(ends);
+  result.predictedSeconds = steadySeconds(model.endsOfCalls(static_cast<int64_t>(ends.size())));
+  result.serialSeconds = model.serialSeconds();
+  return result;
+}
+
+} // namespace sluice::runtime

@@ -1,0 +1,25 @@
+// `bench` of a model on several devices: by the clock of their queues, beside what the schedule predicts.
+#ifndef SLUICE_RUNTIME_RUNNER_BENCHDEVICES_H
+#define SLUICE_RUNTIME_RUNNER_BENCHDEVICES_H
+
+#include "runtime/Instance.h"
+
+#include <vector>
+
+namespace sluice::runtime {
+
+struct DeviceTimes {
+  std::vector<double> steps;   ///< seconds from each call's end to the next one's, when calls follow each other
+  double steadySeconds = 0;    ///< of a call, over the later half of them
+  double predictedSeconds = 0; ///< the same, as the plan's queues and waits have it if all work takes its time alone
+  double serialSeconds = 0;    ///< of a call, one piece of work after the other
+  std::vector<WorkTime> work;  ///< of those calls
+  bool isHostClock = false;    ///< else the clock of the devices: a virtual one, of a simulator
+};
+
+/// Calls `entry` at least 32 times, with every input set anew for each call, and for `seconds` or 256 times.
+DeviceTimes benchDevices(Instance &instance, const Entry &entry, int64_t rows, double seconds);
+
+} // namespace sluice::runtime
+
+#endif

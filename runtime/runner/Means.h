@@ -1,0 +1,48 @@
+// Means over rows of an entry's scalar outputs.
+#ifndef SLUICE_RUNTIME_RUNNER_MEANS_H
+#define SLUICE_RUNTIME_RUNNER_MEANS_H
+
+#include "runtime/Instance.h"
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace sluice::runtime {
+
+/// A call's output is itself the mean over its rows, so it counts as often. Outputs stay where they are made until a
+/// mean is asked for.
+class Means {
+public:
+  /// From now on `instance`, which must outlive this, keeps the scalar outputs of `entry`.
+  Means(Instance &instance, const Entry &entry);
+
+  /// Counts the call that was just made.
+  void add(int64_t rows);
+  void reset();
+
+  int64_t rows() const { return rows_; }
+  const std::vector<const Value *> &outputs() const { return outputs_; }
+  double mean(size_t output);
+  /// The mean of the output called `name` over the calls whose outputs are known; nothing if there are none. With
+  /// accelerators those are the calls before the last time that a mean was asked for: progress is not worth a wait.
+  std::optional<double> meanSoFar(std::string_view name);
+
+  /// For checkpoints.
+  const std::vector<double> &sums();
+  void restore(const std::vector<double> &sums, int64_t rows);
+
+private:
+  void collect();
+
+  Instance *instance_;
+  const Entry *entry_;
+  std::vector<const Value *> outputs_;
+  std::vector<double> sums_;
+  std::vector<int64_t> pending_; ///< rows of the calls whose outputs are not in the sums
+  int64_t rows_ = 0, rowsKnown_ = 0;
+};
+
+} // namespace sluice::runtime
+
+#endif

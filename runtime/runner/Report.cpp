@@ -1,0 +1,168 @@
+#include "runtime/runner/Report.h"
+
+#include "runtime/Text.h"
+#include "runtime/runner/Terminal.h"
+
+#include <cinttypes>
+#include <cstdio>
+
+namespace sluice::runtime {
+
+static const char *nameOf(Copy::When when) {
+  switch (when) {
+  case Copy::When::step:
+    return "step";
+  case Copy::When::stale:
+    return "stale";
+  case Copy::When::asked:
+    return "asked";
+  }
+  return "";
+}
+
+Json plannedCopies(const Plan &plan, const Entry &entry, int64_t rows) {
+  Json copies = Json::array();
+  for (const Action &action : entry.actions) {
+    const Copy *copy = action.copy();
+    if (!copy)
+      continue;
+    copies.push_back({{"value", copy->value},
+                      {"from", plan.devices[plan.deviceOf(copy->from)].name},
+                      {"to", plan.devices[plan.deviceOf(copy->to)].name},
+                      {"bytes", copy->bytesFor(rows)},
+                      {"when", nameOf(copy->when)},
+                      {"reason", copy->reason},
+                      {"source", copy->source}});
+  }
+  return copies;
+}
+
+static Json countJson(const CopyCount &count) { return {{"copies", count.copies}, {"bytes", count.bytes}}; }
+
+/// The counts of each pair of devices, whatever the reason.
+static std::map<std::pair<size_t, size_t>, CopyCount> byPair(const CopyCounts &counts) {
+  std::map<std::pair<size_t, size_t>, CopyCount> sums;
+  for (const auto &[kind, count] : counts) {
+    CopyCount &sum = sums[{kind.from, kind.to}];
+    sum.copies += count.copies;
+    sum.bytes += count.bytes;
+  }
+  return sums;
+}
+
+static Json entriesJson(const Instance &instance) {
+  const Plan &plan = instance.plan();
+  Json entries = Json::array();
+  for (const Entry &entry : plan.entries) {
+    int64_t calls = instance.calls(entry), rows = entry.hasRows() ? instance.lastRows(entry) : 1;
+    if (calls == 0)
+      continue;
+    CopyCount perCall;
+    for (const Copy *copy : copiesPerCall(entry))
+      perCall.add(copy->bytesFor(rows));
+    entries.push_back({{"name", entry.name},
+                       {"calls", calls},
+                       {"rows", rows},
+                       {"copies", plannedCopies(plan, entry, rows)},
+                       {"per_call", countJson(perCall)}});
+  }
+  return entries;
+}
+
+/// Copies between devices, and those within one, which no plan predicts.
+static Json copiesJson(const Plan &plan, Executor &executor) {
+  auto predicted = byPair(executor.forecast().counts()), executed = byPair(executor.executedCopies()),
+       engine = byPair(executor.engineCopies());
+  Json copies = Json::array();
+  for (auto &counted : {predicted, engine})
+    for (const auto &[pair, count] : counted)
+      executed[pair];
+  for (const auto &[pair, count] : executed) {
+    auto [from, to] = pair;
+    bool isCounted = executor.countsCopies(from == 0 ? to : from);
+    copies.push_back({{"from", plan.devices[from].name},
+                      {"to", plan.devices[to].name},
+                      {"predicted", from == to ? Json() : countJson(predicted[pair])},
+                      {"executed", countJson(count)},
+                      {"engine", isCounted ? countJson(engine[pair]) : Json()}});
+  }
+  return copies;
+}
+
+static Json memoryJson(const Instance &instance) {
+  const Plan &plan = instance.plan();
+  Json memory = Json::array();
+  for (size_t device = 0; device < plan.devices.size(); ++device) {
+    int64_t allocated = 0;
+    for (const Arena &arena : plan.arenas)
+      if (arena.device == device && !arena.isConstant())
+        allocated += arena.bytes;
+    memory.push_back({{"device", plan.devices[device].name},
+                      {"predicted_bytes", plan.peakBytes(device)},
+                      {"allocated_bytes", allocated},
+                      {"taken_bytes", device == 0 ? Json() : Json(instance.executor()->devices().takenBytes(device))}});
+  }
+  return memory;
+}
+
+Json reportOf(Instance &instance) {
+  instance.synchronize();
+  const Plan &plan = instance.plan();
+  Json report;
+  report["entries"] = entriesJson(instance);
+  report["copies"] = report["reasons"] = Json::array();
+  if (Executor *executor = instance.executor()) {
+    report["copies"] = copiesJson(plan, *executor);
+    for (const auto &[kind, count] : executor->executedCopies())
+      report["reasons"].push_back({{"from", plan.devices[kind.from].name},
+                                   {"to", plan.devices[kind.to].name},
+                                   {"reason", kind.reason},
+                                   {"copies", count.copies},
+                                   {"bytes", count.bytes}});
+    report["mirrors_refreshed"] = executor->forecast().mirrorsRefreshed();
+  }
+  report["memory"] = memoryJson(instance);
+  return report;
+}
+
+static std::string text(const Json &json) { return json.get<std::string>(); }
+
+static std::string countText(const Json &count) {
+  return count.is_null() ? "not counted"
+                         : concat(count["copies"].get<int64_t>(), " / ", count["bytes"].get<int64_t>(), " B");
+}
+
+template <typename... Values> static void printFormatted(const char *format, const Values &...values) {
+  char line[512];
+  std::snprintf(line, sizeof line, format, values...);
+  printLine(line);
+}
+
+static void printCalls(const Json &entry) {
+  printLine(concat(text(entry["name"]), ": ", entry["calls"].get<int64_t>(), " calls; each copies ",
+                   countText(entry["per_call"]), " with ", entry["rows"].get<int64_t>(), " rows"));
+  for (const Json &copy : entry["copies"])
+    printFormatted("  %-6s to %-6s %12" PRId64 " B  %-6s %-10s %s  %s", text(copy["from"]).c_str(),
+                   text(copy["to"]).c_str(), copy["bytes"].get<int64_t>(), text(copy["when"]).c_str(),
+                   text(copy["reason"]).c_str(), text(copy["value"]).c_str(), text(copy["source"]).c_str());
+}
+
+void printReport(const Json &report) {
+  for (const Json &entry : report["entries"])
+    printCalls(entry);
+  printLine("copies / bytes    predicted                  executed                   copy engine");
+  for (const Json &copy : report["copies"])
+    printFormatted("  %-6s to %-6s %-26s %-26s %s", text(copy["from"]).c_str(), text(copy["to"]).c_str(),
+                   copy["predicted"].is_null() ? "" : countText(copy["predicted"]).c_str(),
+                   countText(copy["executed"]).c_str(), countText(copy["engine"]).c_str());
+  if (report.contains("mirrors_refreshed"))
+    printLine(concat("mirrors refreshed ", report["mirrors_refreshed"].get<int64_t>(), " times"));
+  for (const Json &memory : report["memory"])
+    printLine(concat("memory of ", text(memory["device"]), ": planned peak ", memory["predicted_bytes"].get<int64_t>(),
+                     " B, allocated ", memory["allocated_bytes"].get<int64_t>(), " B",
+                     memory["taken_bytes"].is_null()
+                         ? std::string()
+                         : concat(", taken of the device ", memory["taken_bytes"].get<int64_t>(), " B")));
+}
+
+} // namespace sluice::runtime

@@ -1,0 +1,27 @@
+// `--report`: what the plan predicts of copies and memory, beside what was counted.
+#ifndef SLUICE_RUNTIME_RUNNER_REPORT_H
+#define SLUICE_RUNTIME_RUNNER_REPORT_H
+
+#include "runtime/Instance.h"
+#include "runtime/Json.h"
+
+namespace sluice::runtime {
+
+/// The copies of an entry's calls, as the plan has them; `bytes` are those of a call with `rows` rows.
+Json plannedCopies(const Plan &plan, const Entry &entry, int64_t rows);
+
+/// Waits for all work, then:
+///   {"entries": [{"name", "calls", "copies": [...], "per_call": {"copies", "bytes"}}],
+///    "copies": [{"from", "to", "predicted", "executed", "engine": {"copies", "bytes"}}],   one for each pair of
+///    devices "reasons": [{"from", "to", "reason", "copies", "bytes"}], "mirrors_refreshed": 1, "memory": [{"device",
+///    "predicted_bytes", "allocated_bytes", "taken_bytes"}]}
+/// `engine` is what the backend itself counted, null if it does not count; `taken_bytes` is what the device says that
+/// the instance took of it, null for the host.
+Json reportOf(Instance &instance);
+
+/// The same as lines for people.
+void printReport(const Json &report);
+
+} // namespace sluice::runtime
+
+#endif

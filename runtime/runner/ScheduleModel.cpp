@@ -1,0 +1,53 @@
+#include "runtime/runner/ScheduleModel.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+namespace sluice::runtime {
+
+ScheduleModel::ScheduleModel(const Plan &plan, const Entry &entry, std::vector<double> seconds,
+                             std::function<bool(size_t)> runsHere)
+    : plan_(plan), entry_(entry), seconds_(std::move(seconds)), runsHere_(std::move(runsHere)) {}
+
+std::vector<double> ScheduleModel::endsOfCalls(int64_t calls) const {
+  std::vector<double> free(plan_.queues.size()), ends;
+  std::array<std::vector<double>, mostCallsBack + 1> ended; // of the actions of the last calls
+  for (std::vector<double> &call : ended)
+    call.resize(entry_.actions.size());
+  double host = 0;
+  for (int64_t call = 0; call < calls; ++call) {
+    auto endOf = [&](const Wait &wait) {
+      int64_t awaited = call - wait.calls;
+      return awaited < 0 ? 0.0 : ended[static_cast<size_t>(awaited) % ended.size()][wait.action];
+    };
+    for (const Value &input : entry_.inputs)
+      for (const Wait &wait : input.waits)
+        host = std::max(host, endOf(wait));
+    double last = 0;
+    for (size_t i = 0; i < entry_.actions.size(); ++i) {
+      const Action &action = entry_.actions[i];
+      if (action.copy() && action.copy()->when == Copy::When::asked)
+        continue;
+      double start = std::max(host, free[action.queue]);
+      for (const Wait &wait : action.waits)
+        start = std::max(start, endOf(wait));
+      double end = start + seconds_[i];
+      ended[static_cast<size_t>(call) % ended.size()][i] = free[action.queue] = end;
+      if (runsHere_(action.queue))
+        host = end;
+      last = std::max(last, end);
+    }
+    ends.push_back(last);
+  }
+  return ends;
+}
+
+double ScheduleModel::serialSeconds() const { return std::accumulate(seconds_.begin(), seconds_.end(), 0.0); }
+
+double steadySeconds(std::span<const double> ends) {
+  size_t middle = ends.size() / 2;
+  return (ends.back() - ends[middle]) / static_cast<double>(ends.size() - 1 - middle);
+}
+
+} // namespace sluice::runtime

@@ -1,0 +1,38 @@
+// Predicts how long a call takes when calls follow each other, from the time that each piece of work takes alone.
+#ifndef SLUICE_RUNTIME_RUNNER_SCHEDULEMODEL_H
+#define SLUICE_RUNTIME_RUNNER_SCHEDULEMODEL_H
+
+#include "runtime/Plan.h"
+
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace sluice::runtime {
+
+/// Follows the plan's queues and waits: a piece of work starts when its queue is free and what it waits for has ended,
+/// and when the host, which writes the inputs of each call in no time, may do so.
+class ScheduleModel {
+public:
+  /// `seconds` of each action; `runsHere` says of which queues the calling thread does the work.
+  ScheduleModel(const Plan &plan, const Entry &entry, std::vector<double> seconds,
+                std::function<bool(size_t queue)> runsHere);
+
+  /// When each of the first `calls` calls ends, in seconds from the start of the first.
+  std::vector<double> endsOfCalls(int64_t calls) const;
+  /// One piece of work after another.
+  double serialSeconds() const;
+
+private:
+  const Plan &plan_;
+  const Entry &entry_;
+  std::vector<double> seconds_;
+  std::function<bool(size_t)> runsHere_;
+};
+
+/// The time from one call's end to the next when they follow each other: over the second half of `ends`.
+double steadySeconds(std::span<const double> ends);
+
+} // namespace sluice::runtime
+
+#endif

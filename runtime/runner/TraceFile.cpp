@@ -1,0 +1,69 @@
+#include "runtime/runner/TraceFile.h"
+
+#include "runtime/Json.h"
+#include "runtime/Text.h"
+
+#include <algorithm>
+
+namespace sluice::runtime {
+
+// Tracks of work that was timed by another clock than the rest would look as if they ran together with it.
+static constexpr int hostClock = 1, deviceClock = 2;
+
+static int processOf(const WorkTime &time) { return time.isHostClock ? hostClock : deviceClock; }
+
+static Json metadata(const char *kind, int process, size_t track, const std::string &name) {
+  return {{"name", kind}, {"ph", "M"}, {"pid", process}, {"tid", track}, {"args", {{"name", name}}}};
+}
+
+static Json eventOf(const Plan &plan, const WorkTime &time, double begin) {
+  const Work &work = time.work;
+  const Action *action = work.action ? &plan.entries[work.entry].actions[*work.action] : nullptr;
+  const Copy *copy = action ? action->copy() : nullptr;
+  const Launch *launch = action ? action->launch() : nullptr;
+  Json arguments;
+  if (action)
+    arguments = {{"entry", plan.entries[work.entry].name}, {"call", work.call}};
+  if (launch)
+    arguments["source"] = plan.kernels[launch->kernel].source;
+  if (copy)
+    arguments["reason"] = copy->reason;
+  if (!launch)
+    arguments["bytes"] = work.bytes;
+  std::string name = launch ? work.name : concat("copy ", work.name, ", ", work.bytes, " B");
+  return {{"name", name},
+          {"cat", launch ? "kernel" : "copy"},
+          {"ph", "X"},
+          {"pid", processOf(time)},
+          {"tid", work.queue},
+          {"ts", (time.start - begin) * 1e6},
+          {"dur", std::max(time.end - time.start, 0.0) * 1e6},
+          {"args", arguments}};
+}
+
+std::string traceText(const Plan &plan, const std::vector<WorkTime> &times) {
+  Json events = Json::array();
+  for (int process : {hostClock, deviceClock}) {
+    std::vector<const WorkTime *> work;
+    for (const WorkTime &time : times)
+      if (processOf(time) == process)
+        work.push_back(&time);
+    if (work.empty())
+      continue;
+    std::stable_sort(work.begin(), work.end(),
+                     [](const WorkTime *a, const WorkTime *b) { return a->start < b->start; });
+    events.push_back(
+        metadata("process_name", process, 0,
+                 concat(plan.model, process == hostClock ? ", by the host's clock" : ", by the devices' clock")));
+    for (size_t queue = 0; queue < plan.queues.size(); ++queue)
+      events.push_back(metadata("thread_name", process, queue, plan.queues[queue].name));
+    for (const WorkTime *time : work)
+      events.push_back(eventOf(plan, *time, work.front()->start));
+  }
+  Json trace;
+  trace["displayTimeUnit"] = "ns";
+  trace["traceEvents"] = std::move(events);
+  return trace.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+} // namespace sluice::runtime

@@ -1,0 +1,19 @@
+// `--trace`: the times of all work as a file in the trace event format, for chrome://tracing and Perfetto.
+#ifndef SLUICE_RUNTIME_RUNNER_TRACEFILE_H
+#define SLUICE_RUNTIME_RUNNER_TRACEFILE_H
+
+#include "runtime/Plan.h"
+#include "runtime/WorkTimes.h"
+
+#include <string>
+#include <vector>
+
+namespace sluice::runtime {
+
+/// One track for each queue; kernels and copies are named with their source lines, copies with their bytes. Times begin
+/// with the first piece of work. Backends without a clock show when the host put work into their queues.
+std::string traceText(const Plan &plan, const std::vector<WorkTime> &times);
+
+} // namespace sluice::runtime
+
+#endif
