@@ -1,5 +1,6 @@
 #include "passes/Backend.h"
 #include "mlir/AsmParser/AsmParser.h"
+#include "passes/KernelView.h"
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -19,21 +20,37 @@ std::unique_ptr<Backend> Backend::create(const sluice_backend_compile &table, co
 
 Backend::~Backend() { table.end(session); }
 
-static sluice_kernel_view view(Operation *op, StringRef name) {
-  sluice_kernel_view view{};
-  view.struct_size = sizeof(view);
-  view.name = name.data();
-  view.operation = op;
-  return view;
+/// Whether the table has this member: neither cut off nor null.
+template <typename Member> static bool has(const sluice_backend_compile &table, Member sluice_backend_compile::*member) {
+  auto offset = reinterpret_cast<const char *>(&(table.*member)) - reinterpret_cast<const char *>(&table);
+  return size_t(offset) < table.struct_size && table.*member;
+}
+
+std::string Backend::reasonAgainst(Operation *op) {
+  KernelView kernel(op);
+  if (!has(table, &sluice_backend_compile::supports) || table.supports(session, kernel.get()) == SLUICE_OK)
+    return "";
+  StringRef reason = table.last_error(session);
+  return reason.empty() ? "it gives no reason" : reason.str();
+}
+
+bool Backend::canFuse(ArrayRef<Operation *> ops) {
+  int fuses = 0;
+  KernelView kernel(ops);
+  return has(table, &sluice_backend_compile::can_fuse) && table.can_fuse(session, kernel.get(), &fuses) == SLUICE_OK && fuses;
 }
 
 FailureOr<LayoutProposal> Backend::proposeLayout(Operation *op, bool isResult, unsigned number) {
   const char *text = nullptr;
   int required = 0;
-  sluice_kernel_view kernel = view(op, "");
-  if (table.propose_layout(session, &kernel, isResult, number, &text, &required) != SLUICE_OK)
-    return op->emitError() << table.last_error(session);
   LayoutProposal proposal;
+  if (!has(table, &sluice_backend_compile::propose_layout)) {
+    auto type = cast<RankedTensorType>(isResult ? op->getResult(number).getType() : op->getOperand(number).getType());
+    return LayoutProposal{AffineMap::getMultiDimIdentityMap(type.getRank(), op->getContext()), /*required=*/true};
+  }
+  KernelView kernel(op);
+  if (table.propose_layout(session, kernel.get(), isResult, number, &text, &required) != SLUICE_OK)
+    return op->emitError() << table.last_error(session);
   proposal.required = required != 0;
   if (!text)
     return proposal;
@@ -52,20 +69,21 @@ FailureOr<LayoutProposal> Backend::proposeLayout(Operation *op, bool isResult, u
 FailureOr<sluice_launch_info> Backend::prepare(KernelOp kernel) {
   sluice_launch_info launch{};
   launch.struct_size = sizeof(launch);
-  std::string name = kernel.getName().str();
-  sluice_kernel_view kernelView = view(kernel, name);
-  sluice_status status = table.prepare(session, &kernelView, &launch);
+  KernelView kernelView(kernel);
+  if (table.wants_bytecode)
+    kernelView.addBytecode(kernel);
+  sluice_status status = table.prepare(session, kernelView.get(), &launch);
   if (status != SLUICE_OK)
     return kernel.emitError(status == SLUICE_UNSUPPORTED ? "unsupported: " : "") << "backend '" << table.name << "' cannot make this kernel: " << table.last_error(session);
   return launch;
 }
 
-FailureOr<StringRef> Backend::lower(Location loc) {
+FailureOr<sluice_blob> Backend::lower(Location loc) {
   sluice_blob blob{};
   blob.struct_size = sizeof(blob);
-  if (table.lower && table.lower(session, &blob) != SLUICE_OK)
+  if (has(table, &sluice_backend_compile::lower) && table.lower(session, &blob) != SLUICE_OK)
     return emitError(loc, "backend '") << table.name << "': " << table.last_error(session);
-  return StringRef(static_cast<const char *>(blob.data), blob.bytes);
+  return blob;
 }
 
 sluice_target_info Backend::describe() const {

@@ -20,10 +20,15 @@ public:
   static std::unique_ptr<Backend> create(const sluice_backend_compile &table, const sluice_target_options &options, mlir::Location loc);
   ~Backend();
 
+  llvm::StringRef name() const { return table.name; }
+  /// The reason why the backend cannot run the op; empty if it can.
+  std::string reasonAgainst(mlir::Operation *op);
+  /// Whether the ops may share a launch.
+  bool canFuse(llvm::ArrayRef<mlir::Operation *> ops);
   mlir::FailureOr<LayoutProposal> proposeLayout(mlir::Operation *op, bool isResult, unsigned number);
   mlir::FailureOr<sluice_launch_info> prepare(ir::KernelOp kernel);
-  /// The object file with every prepared kernel's stages.
-  mlir::FailureOr<llvm::StringRef> lower(mlir::Location loc);
+  /// The code of all prepared kernels; of kind SLUICE_BLOB_NONE if they need none.
+  mlir::FailureOr<sluice_blob> lower(mlir::Location loc);
   sluice_target_info describe() const;
 
 private:

@@ -69,14 +69,14 @@ static LogicalResult runScheduled(Compilation &c) {
 static LogicalResult runPlanned(Compilation &c) { return planMemory(c.module, c.options.reuseMemory); }
 
 static LogicalResult runLowered(Compilation &c) {
-  FailureOr<StringRef> object = c.backend->lower(c.module.getLoc());
+  FailureOr<sluice_blob> object = c.backend->lower(c.module.getLoc());
   if (failed(object))
     return failure();
   Plan plan = writePlan(c.module, c.backend->describe());
   llvm::Expected<std::string> artifact = emitArtifact(plan);
   if (!artifact)
     return c.module.emitError(llvm::toString(artifact.takeError()));
-  c.result = {{object->str(), std::move(*artifact)}, std::move(plan)};
+  c.result = {{std::string(static_cast<const char *>(object->data), object->bytes), std::move(*artifact)}, std::move(plan)};
   return success();
 }
 

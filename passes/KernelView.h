@@ -1,0 +1,47 @@
+// The plain C view of a kernel that backends read: its values, ops and attributes, without MLIR.
+#pragma once
+
+#include "ir/Dialect.h"
+#include "sluice/backend/compile.h"
+#include <deque>
+#include <string>
+#include <vector>
+
+namespace sluice::passes {
+
+/// Owns what the view points to.
+class KernelView {
+public:
+  /// A `sluice.kernel`, or any other op as a kernel of that op alone.
+  explicit KernelView(mlir::Operation *op);
+  /// Ops that might share a kernel, in block order: what they read from elsewhere are its operands, and its results are what
+  /// anything else reads. There is no operation behind the view.
+  explicit KernelView(llvm::ArrayRef<mlir::Operation *> ops);
+  KernelView(const KernelView &) = delete;
+
+  /// Adds the kernel's bytecode.
+  void addBytecode(mlir::Operation *op);
+
+  const sluice_kernel_view *get() const { return &view; }
+
+private:
+  void addValue(mlir::Value value);
+  void addOp(mlir::Operation *op);
+  void addAttribute(std::vector<sluice_attribute_view> &list, mlir::NamedAttribute attribute);
+  void finish(mlir::ValueRange outputs);
+  const char *keep(std::string text) { return texts.emplace_back(std::move(text)).c_str(); }
+
+  sluice_kernel_view view{};
+  llvm::DenseMap<mlir::Value, size_t> numbers;
+  std::vector<sluice_type_view> values;
+  std::vector<sluice_op_view> ops;
+  std::vector<size_t> results;
+  // Deques, so that what is added later moves nothing.
+  std::deque<std::string> texts;
+  std::deque<std::vector<int64_t>> integers;
+  std::deque<std::vector<double>> reals;
+  std::deque<std::vector<size_t>> operandLists;
+  std::deque<std::vector<sluice_attribute_view>> attributeLists;
+};
+
+} // namespace sluice::passes
