@@ -1,12 +1,15 @@
 #include "ir/HostTensor.h"
 #include <cmath>
+#include <cstring>
 #include <numeric>
 
 using namespace mlir;
 
 namespace sluice::ir {
 
-static int64_t product(ArrayRef<int64_t> shape) { return std::accumulate(shape.begin(), shape.end(), int64_t(1), std::multiplies<>()); }
+static int64_t product(ArrayRef<int64_t> shape) {
+  return std::accumulate(shape.begin(), shape.end(), int64_t(1), std::multiplies<>());
+}
 
 HostTensor::HostTensor(ArrayRef<int64_t> shape, double fill) : shape(shape), data(product(shape), fill) {}
 
@@ -47,6 +50,37 @@ double roundTo(Type element, double value) {
   if (element.isInteger(32))
     return double(int32_t(int64_t(value)));
   return value;
+}
+
+template <typename Number> static double readAs(const void *at) {
+  Number number;
+  std::memcpy(&number, at, sizeof number);
+  return double(number);
+}
+
+template <typename Number> static void writeAs(void *at, double value) {
+  auto number = Number(value);
+  std::memcpy(at, &number, sizeof number);
+}
+
+double readElement(Type element, const void *at) {
+  if (element.isF32())
+    return readAs<float>(at);
+  if (element.isF64())
+    return readAs<double>(at);
+  if (element.isInteger(32))
+    return readAs<int32_t>(at);
+  return element.isInteger(64) ? readAs<int64_t>(at) : readAs<uint8_t>(at);
+}
+
+void writeElement(Type element, void *at, double value) {
+  if (element.isF32())
+    return writeAs<float>(at, value);
+  if (element.isF64())
+    return writeAs<double>(at, value);
+  if (element.isInteger(32))
+    return writeAs<int32_t>(at, value);
+  return element.isInteger(64) ? writeAs<int64_t>(at, value) : writeAs<uint8_t>(at, value);
 }
 
 } // namespace sluice::ir

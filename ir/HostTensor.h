@@ -33,6 +33,10 @@ void forEachIndex(llvm::ArrayRef<int64_t> shape, const std::function<void(llvm::
 /// Rounds a double to what `element` can hold (f32 is rounded, integers wrap to their width, i1 becomes 0 or 1).
 double roundTo(mlir::Type element, double value);
 
+/// An element as it lies in memory (i1 and ui8 take one byte).
+double readElement(mlir::Type element, const void *at);
+void writeElement(mlir::Type element, void *at, double value);
+
 /// An instance of a differentiable op for tests: `op` in generic form over operands %0, %1, ..., and each one's range.
 /// Operands and results that carry no gradient by definition (running statistics) are listed.
 struct Sample {

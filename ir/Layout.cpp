@@ -1,4 +1,5 @@
 #include "ir/Layout.h"
+#include "ir/HostTensor.h"
 
 using namespace mlir;
 
@@ -62,6 +63,20 @@ int64_t getBufferBytes(RankedTensorType type, int64_t capacity) {
   for (int64_t size : getPhysicalShape(type, capacity))
     bytes *= size;
   return bytes;
+}
+
+void forEachElement(RankedTensorType type, int64_t rows, int64_t capacity, llvm::function_ref<void(ArrayRef<int64_t>, int64_t)> visit) {
+  SmallVector<PhysicalDim> dims = *getPhysicalDims(type);
+  SmallVector<int64_t> sizes = getPhysicalShape(type, capacity);
+  forEachIndex(runtimeShape(type, rows), [&](ArrayRef<int64_t> index) {
+    int64_t place = 0;
+    for (auto [dim, size] : llvm::zip_equal(dims, sizes)) {
+      int64_t at = index[dim.logical];
+      at = dim.kind == PhysicalDim::Div ? at / dim.tile : dim.kind == PhysicalDim::Mod ? at % dim.tile : at;
+      place = place * size + at;
+    }
+    visit(index, place);
+  });
 }
 
 RankedTensorType withLayout(RankedTensorType type, AffineMap layout) {

@@ -25,6 +25,10 @@ int64_t getBufferBytes(mlir::RankedTensorType type, int64_t capacity);
 /// Bytes of one element in memory (i1 and ui8 take one).
 int64_t getElementBytes(mlir::Type element);
 
+/// Calls `visit` with the logical index of every element that a value has in a call with `rows` rows, and with the element's
+/// place in the buffer.
+void forEachElement(mlir::RankedTensorType type, int64_t rows, int64_t capacity, llvm::function_ref<void(llvm::ArrayRef<int64_t> index, int64_t place)> visit);
+
 /// `type` with this layout (identity: none).
 mlir::RankedTensorType withLayout(mlir::RankedTensorType type, mlir::AffineMap layout);
 

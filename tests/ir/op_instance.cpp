@@ -15,7 +15,7 @@ namespace sluice::test {
 
 MLIRContext &getContext() {
   static MLIRContext *context = [] {
-    auto *created = new MLIRContext;
+    auto *created = new MLIRContext(MLIRContext::Threading::DISABLED); // so that a test may fork
     created->loadDialect<SluiceDialect, arith::ArithDialect, math::MathDialect, vector::VectorDialect>();
     return created;
   }();

@@ -2,43 +2,19 @@
 
 import json
 import os
-import shutil
-import subprocess
 import sys
-import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-BUILD, CXX = os.path.abspath(sys.argv.pop(1)), sys.argv.pop(1)
+from installation import InstallationTest, run
+
+InstallationTest.build, InstallationTest.cxx = os.path.abspath(sys.argv.pop(1)), sys.argv.pop(1)
 
 
-def run(*command, **options):
-    result = subprocess.run(command, text=True, capture_output=True, check=False, timeout=280, **options)
-    if result.returncode:
-        raise AssertionError(f"{' '.join(command)} ended with {result.returncode}:\n{result.stdout}{result.stderr}")
-    return result.stdout
-
-
-class PackageTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp()
-        cls.addClassCleanup(shutil.rmtree, cls.folder)
-        run("cmake", "--install", BUILD, "--prefix", cls.path("first"))
-        os.rename(cls.path("first"), cls.path("prefix"))
-        cls.sluice = cls.path("prefix", "bin", "sluice")
-
-    @classmethod
-    def path(cls, *names):
-        return os.path.join(cls.folder, *names)
-
+class PackageTest(InstallationTest):
     @classmethod
     def build_models(cls):
-        if not os.path.exists(cls.path("model")):
-            run("cmake", "-S", os.path.join(HERE, "model"), "-B", cls.path("model"), "-G", "Ninja",
-                f"-DCMAKE_CXX_COMPILER={CXX}", f"-DCMAKE_PREFIX_PATH={cls.path('prefix')}")
-            run("cmake", "--build", cls.path("model"))
-        return cls.path("model")
+        return cls.build_project(os.path.join(HERE, "model"), "model")
 
     def test_what_is_there(self):
         for name in ["bin/sluice", "bin/sluice-opt", "lib/libsluice.so", "lib/sluice/link/libsluice_runner.a",
@@ -64,7 +40,7 @@ class PackageTest(unittest.TestCase):
     def test_a_model_found_by_pkg_config_is_the_same(self):
         environment = dict(os.environ, PKG_CONFIG_PATH=self.path("prefix/lib/pkgconfig"))
         flags = run("pkg-config", "--cflags", "--libs", "sluice", env=environment).split()
-        run(CXX, os.path.join(HERE, "model", "digits.cpp"), "-o", self.path("by_pkg_config"), *flags)
+        run(self.cxx, os.path.join(HERE, "model", "digits.cpp"), "-o", self.path("by_pkg_config"), *flags)
         run(self.path("by_pkg_config"), self.path("by_pkg_config.mlir"))
         run(self.sluice, "compile", self.path("by_pkg_config.mlir"), "-o", self.path("by_pkg_config"))
         self.assertIn("digits", run(self.path("by_pkg_config"), "info"))

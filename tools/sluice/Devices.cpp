@@ -1,7 +1,7 @@
 // sluice devices
+#include "backends/cpu/runtime/Plugin.h"
 #include "tools/compiler/Backends.h"
 #include "tools/compiler/Diagnostics.h"
-#include "tools/compiler/HostDevice.h"
 #include "tools/sluice/Commands.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -27,20 +27,31 @@ struct Listed {
 
 } // namespace
 
+/// The host's run half, asked in this process.
+static BackendDevice describeHost() {
+  BackendDevice host;
+  const sluice_backend_run &half = *sluice_cpu_backend_run();
+  sluice_run_options options{sizeof(options), nullptr, ""};
+  sluice_run *run = nullptr;
+  sluice_device_info info{};
+  info.struct_size = sizeof(info);
+  if (half.open(&options, &run) == SLUICE_OK && half.device_info(run, 0, &info) == SLUICE_OK)
+    host = {info.name,     info.memory_bytes, info.free_bytes,      info.cores,
+            info.clock_hz, info.peak_flops,   info.memory_bandwidth};
+  if (run)
+    half.close(run);
+  return host;
+}
+
 static Listed listHost() {
   const sluice_backend_compile &backend = hostBackend();
-  Listed host{backend.name,
-              "this machine",
-              fmt::format("{}.{}", backend.major_version, backend.minor_version),
-              "built in",
-              "built in",
-              "",
-              "",
-              {}};
-  auto target = describeTarget(backend, "native");
-  if (target)
-    host.devices.push_back(
-        describeHost(fmt::format("{}, {}-bit vectors", target->cpu, target->vectorBits), target->vectorBits));
+  Listed host;
+  host.name = backend.name;
+  host.version = fmt::format("{}.{}", backend.major_version, backend.minor_version);
+  host.compileFile = host.runFile = "built in";
+  host.devices.push_back(describeHost());
+  if (auto target = describeTarget(backend, "native"))
+    host.description = fmt::format("code for {}, {}-bit vectors", target->cpu, target->vectorBits);
   else
     host.compileReason = takeFailure(target.takeError()).text;
   return host;

@@ -24,7 +24,7 @@ static std::vector<Command> addCommands(CLI::App &app) {
   app.set_version_flag("--version", std::string("sluice ") + SLUICE_VERSION);
   app.require_subcommand(1);
   app.footer(kExamples);
-  return {addCompile(app), addVerify(app), addShow(app), addDevices(app)};
+  return {addCompile(app), addVerify(app), addShow(app), addDevices(app), addConformance(app)};
 }
 
 /// The error in words on stderr, and with --json as an object on stdout. A comparison that failed is a result, which

@@ -95,61 +95,11 @@ void KernelRun::randomize(double low, double high, unsigned seed) {
   }
 }
 
-// Calls `visit` with the logical index and the place in memory of every element that there is.
-static void forEachElement(RankedTensorType type, int64_t rows, int64_t capacity,
-                           llvm::function_ref<void(ArrayRef<int64_t>, int64_t)> visit) {
-  auto dims = *ir::getPhysicalDims(type);
-  auto shape = ir::getPhysicalShape(type, capacity);
-  ir::forEachIndex(ir::runtimeShape(type, rows), [&](ArrayRef<int64_t> index) {
-    int64_t place = 0;
-    for (auto [dim, size] : llvm::zip(dims, shape)) {
-      int64_t at = index[dim.logical];
-      at = dim.kind == ir::PhysicalDim::Div ? at / dim.tile : dim.kind == ir::PhysicalDim::Mod ? at % dim.tile : at;
-      place = place * size + at;
-    }
-    visit(index, place);
-  });
-}
-
-template <typename T> static void put(char *at, double value) {
-  T number = T(value);
-  std::memcpy(at, &number, sizeof number);
-}
-template <typename T> static double take(const char *at) {
-  T number;
-  std::memcpy(&number, at, sizeof number);
-  return double(number);
-}
-
-static void putElement(Type element, char *at, double value) {
-  if (element.isF32())
-    return put<float>(at, value);
-  if (element.isF64())
-    return put<double>(at, value);
-  if (element.isInteger(32))
-    return put<int32_t>(at, value);
-  if (element.isInteger(64))
-    return put<int64_t>(at, value);
-  put<uint8_t>(at, value);
-}
-
-static double takeElement(Type element, const char *at) {
-  if (element.isF32())
-    return take<float>(at);
-  if (element.isF64())
-    return take<double>(at);
-  if (element.isInteger(32))
-    return take<int32_t>(at);
-  if (element.isInteger(64))
-    return take<int64_t>(at);
-  return take<uint8_t>(at);
-}
-
 std::vector<char> KernelRun::pack(RankedTensorType type, const ir::HostTensor &value) {
   std::vector<char> bytes(ir::getBufferBytes(type, capacity));
   int64_t size = ir::getElementBytes(type.getElementType());
-  forEachElement(type, capacity, capacity, [&](ArrayRef<int64_t> index, int64_t place) {
-    putElement(type.getElementType(), &bytes[place * size], value.at(index));
+  ir::forEachElement(type, capacity, capacity, [&](ArrayRef<int64_t> index, int64_t place) {
+    ir::writeElement(type.getElementType(), &bytes[place * size], value.at(index));
   });
   return bytes;
 }
@@ -157,8 +107,8 @@ std::vector<char> KernelRun::pack(RankedTensorType type, const ir::HostTensor &v
 ir::HostTensor KernelRun::unpack(RankedTensorType type, const std::vector<char> &bytes, int64_t rows) {
   ir::HostTensor value(ir::runtimeShape(type, rows));
   int64_t size = ir::getElementBytes(type.getElementType());
-  forEachElement(type, rows, capacity, [&](ArrayRef<int64_t> index, int64_t place) {
-    value.at(index) = takeElement(type.getElementType(), &bytes[place * size]);
+  ir::forEachElement(type, rows, capacity, [&](ArrayRef<int64_t> index, int64_t place) {
+    value.at(index) = ir::readElement(type.getElementType(), &bytes[place * size]);
   });
   return value;
 }
@@ -239,7 +189,7 @@ double KernelRun::error() {
     RankedTensorType type = typeOf(inputs.size() + i);
     std::vector<bool> used(bytes(i).size(), false);
     int64_t size = ir::getElementBytes(type.getElementType());
-    forEachElement(type, capacity, capacity,
+    ir::forEachElement(type, capacity, capacity,
                    [&](ArrayRef<int64_t>, int64_t place) { std::fill_n(used.begin() + place * size, size, true); });
     for (size_t at = 0; at < bytes(i).size() - kGuardBytes; ++at)
       if (!used[at] && type.hasStaticShape() && bytes(i)[at] != 0)

@@ -1,0 +1,23 @@
+// What the system tells of the machine that this runs on.
+#ifndef SLUICE_BACKENDS_CPU_RUNTIME_HOSTINFO_H
+#define SLUICE_BACKENDS_CPU_RUNTIME_HOSTINFO_H
+
+#include <cstdint>
+#include <string>
+
+namespace sluice::cpu {
+
+/// What the system does not tell is 0.
+struct HostInfo {
+  std::string name; // "AMD EPYC 9R45"
+  int64_t memoryBytes = 0, freeBytes = 0;
+  int32_t cores = 0; // that this process may run on
+  double clockHz = 0;
+  double peakFlops = 0; // f32, two vector multiply-adds a cycle and core
+};
+
+HostInfo readHostInfo();
+
+} // namespace sluice::cpu
+
+#endif

@@ -1,0 +1,80 @@
+// Errors have a status and a reason, and the context goes on.
+#include "tests/conformance/RunHalf.h"
+
+namespace sluice::conformance {
+
+static void expectError(const RunHalf &half, sluice_status status, sluice_status wanted, const std::string &what) {
+  expect(status == wanted, what + " ends with status " + std::to_string(status) + ", not " + std::to_string(wanted));
+  expect(!half.lastError().empty(), what + " gives no reason");
+}
+
+static void absentDevice(const Subject &subject) {
+  RunHalf half(subject);
+  void *address = nullptr;
+  sluice_device_info info{};
+  info.struct_size = sizeof(info);
+  int32_t absent = half.devices();
+  expectError(half, half.table().device_info(half.get(), absent, &info), SLUICE_UNSUPPORTED,
+              "device_info of an absent device");
+  expectError(half, half.table().allocate(half.get(), absent, 64, &address), SLUICE_UNSUPPORTED,
+              "allocate on an absent device");
+  half.allocate(64);
+}
+
+static void unknownFunction(const Subject &subject) {
+  RunHalf half(subject);
+  sluice_queue *queue = half.queue(0, SLUICE_QUEUE_COMPUTE);
+  sluice_launch launch{};
+  launch.struct_size = sizeof(launch);
+  launch.name = "conformance";
+  launch.function = "a function that no backend has";
+  sluice_status status = half.table().launch(queue, &launch);
+  if (status == SLUICE_OK)
+    status = half.table().synchronize_queue(queue);
+  expectError(half, status, SLUICE_UNSUPPORTED, "launching an unknown function");
+  half.finish(queue);
+}
+
+static void foreignMemory(const Subject &subject) {
+  RunHalf half(subject);
+  alignas(64) static unsigned char foreign[64];
+  expect(half.table().release(half.get(), 0, foreign) != SLUICE_OK, "memory was released that was never allocated");
+  half.allocate(64);
+}
+
+static void unknownSetting(const Subject &subject) {
+  RunHalf half(subject); // skips where there is nothing to open
+  static const sluice_run_services services{sizeof(services), nullptr, nullptr};
+  sluice_run_options options{sizeof(options), &services, "nobody_has_this_setting=1"};
+  sluice_run *run = nullptr;
+  sluice_status status = half.table().open(&options, &run);
+  std::string reason = run ? half.table().last_error(run) : "";
+  if (run)
+    half.table().close(run);
+  expect(status == SLUICE_USAGE, "an unknown setting ends with status " + std::to_string(status));
+  expect(reason.find("nobody_has_this_setting") != std::string::npos, "the error does not name the setting: " + reason);
+}
+
+static void describesItself(const Subject &subject) {
+  if (!subject.compile)
+    throw Skipped("there is no compile half");
+  sluice_compile_services services{sizeof(services), subject.host};
+  sluice_target_options options{sizeof(options), "native", 0, &services};
+  sluice_session *session = nullptr;
+  expect(subject.compile->begin(&options, &session) == SLUICE_OK, "begin fails");
+  sluice_target_info info{};
+  info.struct_size = sizeof(info);
+  expect(subject.compile->describe(session, &info) == SLUICE_OK, "describe fails");
+  expect(info.device_type && *info.device_type, "the device has no type");
+  subject.compile->end(session);
+}
+
+std::vector<Test> errorTests() {
+  return {{"error.absent_device", absentDevice},
+          {"error.unknown_function", unknownFunction},
+          {"error.foreign_memory", foreignMemory},
+          {"error.unknown_setting", unknownSetting},
+          {"compile.describes_itself", describesItself}};
+}
+
+} // namespace sluice::conformance

@@ -1,0 +1,141 @@
+// Queues keep their order, and events order queues.
+#include "tests/conformance/RunHalf.h"
+
+namespace sluice::conformance {
+
+static void keepTheirOrder(const Subject &subject) {
+  RunHalf half(subject);
+  void *address = half.allocate(1000);
+  sluice_queue *queue = half.queue();
+  std::vector<Bytes> in, out(20, Bytes(1000));
+  for (unsigned i = 0; i < out.size(); ++i)
+    in.push_back(pattern(1000, i));
+  for (size_t i = 0; i < out.size(); ++i) {
+    half.upload(queue, in[i], address);
+    half.download(queue, address, out[i]);
+  }
+  half.finish(queue);
+  expect(in == out, "work of one queue was not done in order");
+}
+
+static void takeWorkOfEitherKind(const Subject &subject) {
+  RunHalf half(subject);
+  Bytes data = pattern(100), found(100);
+  void *address = half.allocate(100);
+  sluice_queue *compute = half.queue(0, SLUICE_QUEUE_COMPUTE);
+  half.upload(compute, data, address);
+  half.download(compute, address, found);
+  half.finish(compute);
+  expect(found == data, "a compute queue does not copy");
+}
+
+static void eventsOrderThem(const Subject &subject) {
+  RunHalf half(subject);
+  void *address = half.allocate(100000);
+  sluice_queue *in = half.queue(), *out = half.queue();
+  std::vector<Bytes> sent, received(20, Bytes(100000));
+  for (unsigned i = 0; i < received.size(); ++i)
+    sent.push_back(pattern(100000, i));
+  for (size_t i = 0; i < received.size(); ++i) {
+    half.upload(in, sent[i], address);
+    half.wait(out, half.record(in));
+    half.download(out, address, received[i]);
+    half.wait(in, half.record(out));
+  }
+  half.finish(out);
+  expect(sent == received, "work did not wait for an event of another queue");
+}
+
+static void eventsCanBeRecordedAgain(const Subject &subject) {
+  RunHalf half(subject);
+  Bytes first = pattern(1000, 1), second = pattern(1000, 2), found(1000);
+  void *address = half.allocate(1000);
+  sluice_queue *in = half.queue(), *out = half.queue();
+  sluice_event *event = half.event();
+  half.upload(in, first, address);
+  half.check(half.table().record(in, event), "record");
+  half.upload(in, second, address);
+  half.check(half.table().record(in, event), "record");
+  half.wait(out, event);
+  half.download(out, address, found);
+  half.finish(out);
+  expect(found == second, "an event that was recorded again stands for its old place");
+}
+
+static void unrecordedEventsAreDone(const Subject &subject) {
+  RunHalf half(subject);
+  sluice_event *event = half.event();
+  half.wait(half.queue(), event);
+  half.check(half.table().synchronize(event), "synchronize");
+}
+
+static void theHostWaitsForEvents(const Subject &subject) {
+  RunHalf half(subject);
+  Bytes data = pattern(1 << 20), found(1 << 20);
+  void *address = half.allocate(data.size());
+  sluice_queue *queue = half.queue();
+  half.upload(queue, data, address);
+  half.download(queue, address, found);
+  half.check(half.table().synchronize(half.record(queue)), "synchronize");
+  expect(found == data, "the host did not wait");
+}
+
+static void holdMuchWork(const Subject &subject) {
+  RunHalf half(subject);
+  Bytes data = pattern(64), found(64);
+  void *address = half.allocate(64);
+  sluice_queue *queue = half.queue();
+  for (int i = 0; i < 2000; ++i)
+    half.upload(queue, data, address);
+  half.download(queue, address, found);
+  half.finish(queue);
+  expect(found == data, "a long queue lost its work");
+}
+
+static void eventsTellTimes(const Subject &subject) {
+  RunHalf half(subject);
+  if (!half.table().event_times)
+    throw Skipped("it does not tell times");
+  Bytes data = pattern(1 << 20);
+  void *address = half.allocate(data.size());
+  sluice_queue *queue = half.queue();
+  double start = 0, end = 0, nextStart = 0, nextEnd = 0;
+  half.upload(queue, data, address);
+  sluice_event *first = half.record(queue);
+  half.upload(queue, data, address);
+  sluice_event *second = half.record(queue);
+  half.finish(queue);
+  half.check(half.table().event_times(first, &start, &end), "event_times");
+  half.check(half.table().event_times(second, &nextStart, &nextEnd), "event_times");
+  expect(start < end && nextStart < nextEnd, "work takes no time");
+  expect(nextStart >= end, "work of one queue overlaps");
+}
+
+static void discardingHarmsNothingElse(const Subject &subject) {
+  RunHalf half(subject);
+  if (!half.table().discard)
+    throw Skipped("it does not look at what is discarded");
+  Bytes data = pattern(3 * 64);
+  auto *address = static_cast<unsigned char *>(half.allocate(data.size()));
+  sluice_queue *queue = half.queue();
+  half.upload(queue, data, address);
+  half.check(half.table().discard(queue, address + 64, 64), "discard");
+  half.finish(queue);
+  Bytes found = half.read(address, data.size());
+  expect(std::equal(data.begin(), data.begin() + 64, found.begin()), "bytes before what was discarded changed");
+  expect(std::equal(data.end() - 64, data.end(), found.end() - 64), "bytes after what was discarded changed");
+}
+
+std::vector<Test> queueTests() {
+  return {{"queue.order", keepTheirOrder},
+          {"queue.of_either_kind", takeWorkOfEitherKind},
+          {"queue.event_order", eventsOrderThem},
+          {"queue.event_recorded_again", eventsCanBeRecordedAgain},
+          {"queue.event_never_recorded", unrecordedEventsAreDone},
+          {"queue.host_waits_for_event", theHostWaitsForEvents},
+          {"queue.much_work", holdMuchWork},
+          {"queue.event_times", eventsTellTimes},
+          {"queue.discard", discardingHarmsNothingElse}};
+}
+
+} // namespace sluice::conformance

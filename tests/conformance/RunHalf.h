@@ -1,0 +1,57 @@
+// A context of the backend's run half, its devices' memory, queues and events, released at the end of a test.
+#pragma once
+
+#include "tests/conformance/Suite.h"
+
+#include <cstddef>
+#include <vector>
+
+namespace sluice::conformance {
+
+using Bytes = std::vector<unsigned char>;
+
+/// Bytes that differ from place to place and from seed to seed.
+Bytes pattern(size_t bytes, unsigned seed = 1);
+
+class RunHalf {
+public:
+  /// Opens a context; skips the test if the backend has no run half here, or fewer devices than the test needs.
+  explicit RunHalf(const Subject &subject, int32_t devices = 1);
+  ~RunHalf();
+  RunHalf(const RunHalf &) = delete;
+
+  const sluice_backend_run &table() const { return *table_; }
+  sluice_run *get() const { return run_; }
+  int32_t devices() const { return devices_; }
+  std::string lastError() const;
+
+  /// Fails the test unless `status` is SLUICE_OK.
+  void check(sluice_status status, const std::string &what) const;
+
+  void *allocate(size_t bytes, int32_t device = 0);
+  void release(void *address, int32_t device = 0);
+  sluice_queue *queue(int32_t device = 0, sluice_queue_kind kind = SLUICE_QUEUE_COPY);
+  sluice_event *event();
+  /// An event that stands for the end of the queue.
+  sluice_event *record(sluice_queue *queue);
+  void wait(sluice_queue *queue, sluice_event *event);
+  void finish(sluice_queue *queue);
+  sluice_device_info info(int32_t device = 0) const;
+
+  void copy(sluice_queue *queue, const sluice_copy &copy);
+  /// Puts copies between host and device memory into the queue; the host's bytes must live until they are done.
+  void upload(sluice_queue *queue, const Bytes &from, void *to, int32_t device = 0);
+  void download(sluice_queue *queue, const void *from, Bytes &to, int32_t device = 0);
+  /// What lies in device memory now.
+  Bytes read(const void *from, size_t bytes, int32_t device = 0);
+
+private:
+  const sluice_backend_run *table_;
+  sluice_run *run_ = nullptr;
+  int32_t devices_ = 0;
+  std::vector<sluice_queue *> queues_;
+  std::vector<sluice_event *> events_;
+  std::vector<std::pair<int32_t, void *>> memory_;
+};
+
+} // namespace sluice::conformance

@@ -1,0 +1,73 @@
+// The conformance suite: what every backend must do, checked through its C tables alone.
+//
+// A test runs in a child process, so that a backend which crashes or hangs fails that test and no other. What a backend
+// cannot do by design it excludes in a file that it ships, `<backend>.exclusions` beside its shared object: a line
+// `test: reason` for each, where the test may end in `*`.
+#pragma once
+
+#include "sluice/backend/compile.h"
+#include "sluice/backend/run.h"
+
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sluice::conformance {
+
+/// The backend at hand; a half that it does not have is null.
+struct Subject {
+  std::string name;
+  const sluice_backend_compile *compile = nullptr;
+  const sluice_backend_run *run = nullptr;
+  const sluice_backend_compile *host = nullptr; ///< for its services
+};
+
+/// Ends a test: the backend does not do what it must.
+class Failed : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Ends a test without a verdict: the backend has no such device, member or kernel, and need not have it.
+class Skipped : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Throws Failed with `what` unless `holds`.
+void expect(bool holds, const std::string &what);
+
+struct Test {
+  std::string name; ///< "memory.zeroed", "op.matmul.f32"
+  std::function<void(const Subject &)> run;
+};
+
+/// The tests of each part.
+std::vector<Test> memoryTests();
+std::vector<Test> copyTests();
+std::vector<Test> queueTests();
+std::vector<Test> errorTests();
+std::vector<Test> opTests();
+
+enum class Result { Passed, Failed, Skipped, Excluded };
+
+struct Outcome {
+  std::string test;
+  Result result;
+  std::string detail; ///< why it did not pass
+};
+
+/// Patterns of tests and the reasons why the backend does not do them.
+using Exclusions = std::vector<std::pair<std::string, std::string>>;
+
+/// Reads a file of exclusions; there are none if it does not exist. Throws std::runtime_error on a line without a
+/// reason.
+Exclusions readExclusions(const std::string &path);
+
+/// Runs every test whose name begins with `filter`; `report` is called after each.
+void runSuite(const Subject &subject, const Exclusions &exclusions, const std::string &filter,
+              const std::function<void(const Outcome &)> &report);
+
+} // namespace sluice::conformance

@@ -1,0 +1,25 @@
+// Abacus: a backend with one device and three kernels of its own, on f32.
+#pragma once
+
+#include <cstdint>
+#include <sluice/backend/compile.h>
+#include <sluice/backend/run.h>
+
+namespace abacus {
+
+/// What a kernel is told at each launch, beside its buffers: the compile half writes it, the run half reads it.
+struct Parameters {
+  int64_t elements = 0, elementsPerRow = 0; // of add and relu: elements + rows * elementsPerRow
+  int64_t m = 0, k = 0, n = 0;              // of matmul: [m, k] times [k, n]; m is -1 for the rows of the call
+};
+
+/// A kernel: reads and writes the buffers' addresses in the order of the op's operands and results.
+using Kernel = void (*)(const sluice_buffer *buffers, const Parameters &parameters, int64_t rows);
+
+/// The kernel of this name, or null.
+Kernel findKernel(const char *name);
+
+extern const sluice_backend_compile compileHalf;
+extern const sluice_backend_run runHalf;
+
+} // namespace abacus

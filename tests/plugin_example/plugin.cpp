@@ -1,0 +1,13 @@
+// The one exported symbol.
+#include "abacus.h"
+
+extern "C" const sluice_backend *sluice_backend_query(void) {
+  static const sluice_backend backend = {sizeof(backend),
+                                         SLUICE_BACKEND_MAJOR,
+                                         SLUICE_BACKEND_MINOR,
+                                         "abacus",
+                                         "an example: one device that can add, relu and matmul",
+                                         &abacus::compileHalf,
+                                         &abacus::runHalf};
+  return &backend;
+}

@@ -1,0 +1,46 @@
+"""Builds the example plugin against an installation and nothing else, and uses it: plugin_example_test.py BUILD_ROOT CXX."""
+
+import json
+import os
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "package"))
+from installation import InstallationTest, run
+
+InstallationTest.build, InstallationTest.cxx = os.path.abspath(sys.argv.pop(1)), sys.argv.pop(1)
+
+
+class PluginExampleTest(InstallationTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        without_llvm = [f"-DCMAKE_DISABLE_FIND_PACKAGE_{package}=ON" for package in ("LLVM", "MLIR", "LLD")]
+        cls.plugin = cls.build_project(HERE, "plugin", *without_llvm)
+        cls.environment = dict(os.environ, SLUICE_BACKEND_PATH=cls.plugin)
+
+    def test_it_needs_no_llvm(self):
+        libraries = run("ldd", os.path.join(self.plugin, "abacus.so"))
+        self.assertNotRegex(libraries, "LLVM|MLIR|sluice")
+
+    def test_it_is_listed(self):
+        listed = json.loads(run(self.sluice, "devices", "--json", env=self.environment))
+        devices = {device["device"]: device for device in listed["devices"]}
+        self.assertEqual(devices["abacus:0"]["name"], "Abacus")
+        self.assertEqual(listed["refused"], [])
+
+    def test_it_conforms_with_a_written_exclusion(self):
+        report = json.loads(run(self.sluice, "conformance", "--backend", "abacus", "--json", env=self.environment))
+        results = {test["test"]: test for test in report["tests"]}
+        self.assertEqual(report["failed"], 0)
+        for op in ("op.add.f32", "op.relu.f32", "op.matmul.f32"):
+            self.assertEqual(results[op]["result"], "passed", results[op]["detail"])
+        self.assertEqual(results["op.exp.f32"]["result"], "skipped")
+        self.assertIn("not sluice.exp", results["op.exp.f32"]["detail"])
+        self.assertEqual(results["memory.counted"]["result"], "excluded")
+        self.assertIn("does not know", results["memory.counted"]["detail"])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

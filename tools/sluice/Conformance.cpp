@@ -1,0 +1,115 @@
+// sluice conformance
+#include "backends/cpu/runtime/Plugin.h"
+#include "tests/conformance/Suite.h"
+#include "tools/compiler/Backends.h"
+#include "tools/compiler/Diagnostics.h"
+#include "tools/sluice/Commands.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+#include <fmt/format.h>
+
+using namespace sluice::compiler;
+using namespace sluice::conformance;
+namespace json = llvm::json;
+
+namespace sluice::tool {
+
+static const char kExamples[] = R"(Examples:
+  sluice conformance --backend sim
+  SLUICE_BACKEND_PATH=build sluice conformance --backend mine --only op.add
+A test that the backend cannot pass by design is named in mine.exclusions beside its shared object: `test: reason`.)";
+
+namespace {
+
+/// What the suite runs on, and what it leaves out.
+struct Found {
+  Subject subject;
+  Exclusions exclusions;
+};
+
+} // namespace
+
+static void addPlugin(const runtime::BackendFile &file, Found &found) {
+  const sluice_backend &backend = runtime::loadBackend(file.path);
+  if (file.hasCompile)
+    found.subject.compile = backend.compile;
+  if (file.hasRun)
+    found.subject.run = backend.run;
+  llvm::SmallString<256> path(llvm::sys::path::parent_path(file.path));
+  llvm::sys::path::append(path, file.name + ".exclusions");
+  if (found.exclusions.empty())
+    found.exclusions = readExclusions(path.str().str());
+}
+
+static llvm::Expected<Found> findSubject(const std::string &name) {
+  Found found{{name, nullptr, nullptr, &hostBackend()}, {}};
+  if (name == hostBackend().name) {
+    found.subject.compile = &hostBackend();
+    found.subject.run = sluice_cpu_backend_run();
+    return found;
+  }
+  std::string refused;
+  try {
+    for (const runtime::BackendFile &file : tryBackends()) {
+      if (!file.accepted())
+        refused += fmt::format("; refused {}: {}", file.path, file.reason);
+      else if (file.name == name)
+        addPlugin(file, found);
+    }
+  } catch (const std::exception &error) {
+    return makeError(ExitCode::Invalid, error.what());
+  }
+  if (!found.subject.compile && !found.subject.run)
+    return makeError(ExitCode::Unsupported, "there is no backend '" + name + "'" + refused);
+  return found;
+}
+
+static const char *nameOf(Result result) {
+  static constexpr const char *kNames[] = {"passed", "failed", "skipped", "excluded"};
+  return kNames[size_t(result)];
+}
+
+static llvm::Error checkBackend(const std::string &name, const std::string &only, const Talk &talk) {
+  auto found = findSubject(name);
+  if (!found)
+    return found.takeError();
+  json::Array tests;
+  size_t counts[4] = {};
+  runSuite(found->subject, found->exclusions, only, [&](const Outcome &outcome) {
+    ++counts[size_t(outcome.result)];
+    tests.push_back(
+        json::Object{{"test", outcome.test}, {"result", nameOf(outcome.result)}, {"detail", outcome.detail}});
+    bool shown = outcome.result == Result::Failed ? true : talk.verbose || outcome.result == Result::Excluded;
+    if (!talk.json && shown && !talk.quiet)
+      llvm::outs() << fmt::format("{:<9} {}{}{}\n", nameOf(outcome.result), outcome.test,
+                                  outcome.detail.empty() ? "" : ": ", outcome.detail);
+  });
+  auto [passed, failed, skipped, excluded] = counts;
+  if (talk.json)
+    llvm::outs() << json::Value(json::Object{{"backend", name},
+                                             {"passed", int64_t(passed)},
+                                             {"failed", int64_t(failed)},
+                                             {"skipped", int64_t(skipped)},
+                                             {"excluded", int64_t(excluded)},
+                                             {"tests", std::move(tests)}})
+                 << '\n';
+  else
+    llvm::outs() << fmt::format("{}: {} passed, {} failed, {} skipped, {} excluded\n", name, passed, failed, skipped,
+                                excluded);
+  if (failed > 0)
+    return makeError(ExitCode::Mismatch,
+                     fmt::format("backend '{}' fails {} of {} tests", name, failed, passed + failed));
+  return llvm::Error::success();
+}
+
+Command addConformance(CLI::App &app) {
+  CLI::App *command = app.add_subcommand("conformance", "Check that a backend does what every backend must");
+  command->footer(kExamples);
+  auto name = std::make_shared<std::string>(), only = std::make_shared<std::string>();
+  command->add_option("--backend", *name, "The backend, as `sluice devices` lists it")->required()->type_name("NAME");
+  command->add_option("--only", *only, "Only tests whose names begin with this")->type_name("PREFIX");
+  return {command, [=](const Talk &talk) { return checkBackend(*name, *only, talk); }};
+}
+
+} // namespace sluice::tool
