@@ -169,6 +169,25 @@ const Case cases[] = {
     {"one_dimensional", 2, 2, 12, 20, {1, 1, 1, 1, 0, 0}, {40, 9, 1, 1, 4, 4}},
 };
 
+// Tests that 50 and 20 channels, three vectors and one and a bit, leave no lanes idle in any pass.
+TEST(ConvolutionLanes, FewLastChannelsWasteNone) {
+  Target target;
+  for (auto emit : {emitConvolution, emitConvolutionInputGradient, emitConvolutionWeightGradient}) {
+    Program program(
+        [&](mlir::ModuleOp module, mlir::Location loc, mlir::Type f32, mlir::Type) {
+          Convolution op;
+          op.element = f32;
+          op.rows = 4;
+          op.inputChannels = 20, op.outputChannels = 50, op.panel = panelWidth(50, target.lanes(32));
+          op.height = op.width = axis(13, 5);
+          op.input = {0, 0}, op.weights = {1, 0}, op.output = {2, 0}, op.workspace = {3, 0};
+          return emit(module, "convolution", loc, op, target);
+        },
+        target);
+    EXPECT_GT(program.contraction.lanes, 0.97);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, ConvolutionTest, ::testing::ValuesIn(cases),
                          [](const auto &info) { return std::string(info.param.name); });
 

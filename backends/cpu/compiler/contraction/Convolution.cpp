@@ -2,6 +2,7 @@
 #include "backends/cpu/compiler/VectorAccess.h"
 #include "backends/cpu/compiler/contraction/ConvolutionShape.h"
 #include "backends/cpu/compiler/contraction/IndexMath.h"
+#include "backends/cpu/compiler/contraction/NarrowWindow.h"
 #include "backends/cpu/compiler/contraction/PackPanels.h"
 #include "backends/cpu/compiler/contraction/TileChoice.h"
 #include "backends/cpu/compiler/contraction/WindowSum.h"
@@ -91,6 +92,32 @@ static Matmul::Matrix imageMatrix(Place place, int64_t channels) {
   return matrix;
 }
 
+// The share of lanes that do work.
+static double filledLanesOf(const WindowSum &sum, int64_t lanes) {
+  double useful = 0, issued = 0;
+  for (const WindowSum::Phase &phase : sum.phases) {
+    int64_t outputs = phase.height.outputs * phase.width.outputs * phase.height.taps;
+    int64_t length = phase.width.taps * sum.inputChannels;
+    int64_t vectors = llvm::divideCeil(sum.outputChannels - sum.narrow, lanes) * length;
+    useful += outputs * length * sum.outputChannels;
+    issued += outputs * (vectors + sum.narrow * llvm::divideCeil(length, lanes)) * lanes;
+  }
+  return issued == 0 ? 1 : useful / issued;
+}
+
+// A stage that makes the second copy of the narrow channels' weights, behind what the workspace holds already.
+// `weights` says where the weight of (tap, input channel, first narrow channel) lies.
+static void packNarrowWeights(ModuleOp module, llvm::StringRef name, Location loc, PackPanels weights, Place workspace,
+                              const Target &target, WindowSum &sum, Contraction &result) {
+  int64_t bytes = sum.element.getIntOrFloatBitWidth() / 8;
+  int64_t begin = llvm::alignTo(result.workspaceBytes, 64);
+  weights.n = sum.narrow;
+  weights.panel = 1;
+  weights.to = sum.narrowWeights = {workspace.buffer, workspace.offset + begin / bytes};
+  result.workspaceBytes = begin + weights.elements() * bytes;
+  result.stages.push_back(emitPackPanels(module, (name + "_pack_narrow").str(), loc, weights, target));
+}
+
 static WindowAxis forwardAxis(const Convolution::Axis &axis) {
   WindowAxis window;
   window.outputs = axis.output();
@@ -105,6 +132,7 @@ static WindowAxis forwardAxis(const Convolution::Axis &axis) {
 Contraction emitConvolution(ModuleOp module, llvm::StringRef name, Location loc, const Convolution &op,
                             const Target &target) {
   int64_t outHeight = op.height.output(), outWidth = op.width.output();
+  int64_t bits = op.element.getIntOrFloatBitWidth();
   Contraction result;
   if (isPointwise(op)) {
     Matmul matmul = pointwiseProduct(op);
@@ -115,18 +143,32 @@ Contraction emitConvolution(ModuleOp module, llvm::StringRef name, Location loc,
     if (op.epilogue)
       matmul.epilogue = overPixels(op.epilogue, outHeight, outWidth);
     result = emitMatmul(module, name, loc, matmul, target);
-  } else {
-    WindowSum sum;
-    sum.element = op.element;
-    sum.rows = op.rows;
-    sum.inputChannels = op.inputChannels, sum.outputChannels = op.outputChannels, sum.panel = op.panel;
-    sum.phases.push_back({forwardAxis(op.height), forwardAxis(op.width)});
-    sum.input = op.input, sum.weights = op.weights;
-    sum.epilogue =
-        op.epilogue ? op.epilogue : storeToImage(op.element, op.output, outHeight, outWidth, op.outputChannels);
-    result.stages.push_back(emitWindowSum(module, (name + "_windows").str(), loc, sum, target));
+    describeConvolution(op, op.outputChannels, target, result);
+    return result;
   }
+  WindowSum sum;
+  sum.element = op.element;
+  sum.rows = op.rows;
+  sum.inputChannels = op.inputChannels, sum.outputChannels = op.outputChannels, sum.panel = op.panel;
+  sum.phases.push_back({forwardAxis(op.height), forwardAxis(op.width)});
+  sum.input = op.input, sum.weights = op.weights;
+  sum.epilogue =
+      op.epilogue ? op.epilogue : storeToImage(op.element, op.output, outHeight, outWidth, op.outputChannels);
+  sum.narrow = chooseNarrowChannels(sum, target);
+  if (sum.narrow) {
+    int64_t taps = op.height.kernel * op.width.kernel, first = op.outputChannels - sum.narrow;
+    PackPanels pack;
+    pack.element = op.element;
+    pack.counts = {taps};
+    pack.stridesT = {op.inputChannels * op.panel};
+    pack.k = op.inputChannels, pack.strideK = op.panel;
+    pack.from = op.weights;
+    pack.from.offset += first / op.panel * taps * op.inputChannels * op.panel + first % op.panel;
+    packNarrowWeights(module, name, loc, pack, op.workspace, target, sum, result);
+  }
+  result.stages.push_back(emitWindowSum(module, (name + "_windows").str(), loc, sum, target));
   describeConvolution(op, op.outputChannels, target, result);
+  result.lanes = filledLanesOf(sum, target.lanes(bits));
   return result;
 }
 
@@ -176,31 +218,37 @@ Contraction emitConvolutionInputGradient(ModuleOp module, llvm::StringRef name, 
     return result;
   }
 
-  PackPanels pack;
-  pack.element = op.element;
-  int64_t taps = op.height.kernel * op.width.kernel;
-  pack.counts = {taps};
-  pack.stridesT = {op.inputChannels * op.panel};
-  pack.k = op.outputChannels, pack.n = op.inputChannels;
-  pack.from = op.weights, pack.to = op.workspace;
-  pack.panelK = op.panel, pack.stridePanelK = taps * op.inputChannels * op.panel;
-  pack.strideN = op.panel;
-  pack.panel = panelWidth(op.inputChannels, target.lanes(bits));
-  pack.reversed = true;
-  result.workspaceBytes = pack.elements() * bits / 8;
-  result.stages.push_back(emitPackPanels(module, (name + "_pack").str(), loc, pack, target));
-
   WindowSum sum;
   sum.element = op.element;
   sum.rows = op.rows;
-  sum.inputChannels = op.outputChannels, sum.outputChannels = op.inputChannels, sum.panel = pack.panel;
+  sum.inputChannels = op.outputChannels, sum.outputChannels = op.inputChannels;
   for (int64_t h = 0; h < std::min(op.height.stride, op.height.input); ++h)
     for (int64_t w = 0; w < std::min(op.width.stride, op.width.input); ++w)
       sum.phases.push_back({gradientAxis(op.height, h), gradientAxis(op.width, w)});
   sum.input = op.output, sum.weights = op.workspace;
   sum.epilogue = epilogue;
+  sum.narrow = chooseNarrowChannels(sum, target);
+
+  PackPanels pack;
+  pack.element = op.element;
+  int64_t taps = op.height.kernel * op.width.kernel, wide = op.inputChannels - sum.narrow;
+  pack.counts = {taps};
+  pack.stridesT = {op.inputChannels * op.panel};
+  pack.k = op.outputChannels, pack.n = wide;
+  pack.from = op.weights, pack.to = op.workspace;
+  pack.panelK = op.panel, pack.stridePanelK = taps * op.inputChannels * op.panel;
+  pack.strideN = op.panel;
+  pack.panel = sum.panel = panelWidth(wide, target.lanes(bits));
+  pack.reversed = true;
+  result.workspaceBytes = pack.elements() * bits / 8;
+  result.stages.push_back(emitPackPanels(module, (name + "_pack").str(), loc, pack, target));
+  if (sum.narrow) {
+    pack.from.offset += wide * op.panel;
+    packNarrowWeights(module, name, loc, pack, op.workspace, target, sum, result);
+  }
   result.stages.push_back(emitWindowSum(module, (name + "_windows").str(), loc, sum, target));
   describeConvolution(op, op.inputChannels, target, result);
+  result.lanes = filledLanesOf(sum, target.lanes(bits));
   return result;
 }
 

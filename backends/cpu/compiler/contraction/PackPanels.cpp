@@ -48,6 +48,11 @@ public:
   // One panel of one matrix: `source` and `target` are its corners, `columns` the number that it has.
   void panel(OpBuilder &b, Value source, Value target, Value columns) {
     IndexMath math{b, loc};
+    if (pack.panel == 1)
+      return loopOver(b, loc, math.constant(0), math.constant(pack.k), 1, [&](OpBuilder &inner, Value k) {
+        Value scalar = loadScalar(inner, loc, pack.element, address(inner, source, sourceK(inner, k)));
+        storeVector(inner, loc, scalar, address(inner, target, k));
+      });
     Value whole = math.roundDown(columns, lanes);
     loopOver(b, loc, math.constant(0), whole, lanes,
              [&](OpBuilder &inner, Value n) { column(inner, source, target, n, lanes); });

@@ -7,7 +7,7 @@
 namespace sluice::cpu {
 
 // to[n / panel][t][k][n mod panel] = from(t, k, n) for the matrices t, which are counted in several dimensions, the
-// last one fastest. Columns up to the next whole vector are zero.
+// last one fastest. Columns up to the next whole vector are zero, except in panels of a single column.
 struct PackPanels {
   mlir::Type element;
   llvm::SmallVector<int64_t> counts, stridesT;

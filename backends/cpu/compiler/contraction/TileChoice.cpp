@@ -17,7 +17,7 @@ static constexpr int64_t maxRows = 14; // each row is an address to keep
 
 int64_t maxTileRows(int64_t vectors, const Target &target) {
   // The sums, a vector of B for each column, and one broadcast of A.
-  int64_t rows = (target.numVectorRegisters - vectors - 1) / vectors;
+  int64_t rows = (target.numVectorRegisters - vectors - (target.numVectorRegisters > 16 ? 3 : 1)) / vectors;
   return std::clamp<int64_t>(rows, 1, maxRows);
 }
 
@@ -66,7 +66,8 @@ ColumnGroups chooseTiles(const TileProblem &problem, const Target &target) {
   for (int64_t vectors = widest; vectors >= 1; --vectors) {
     ColumnGroups groups;
     groups.width = vectors * lanes;
-    if (problem.panel && problem.panel % groups.width != 0)
+    bool crossesPanels = problem.panel && problem.columns > problem.panel && problem.panel % groups.width != 0;
+    if (crossesPanels)
       continue;
     groups.full = problem.columns / groups.width;
     groups.tail = problem.columns % groups.width;

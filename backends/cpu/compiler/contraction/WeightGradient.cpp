@@ -8,14 +8,17 @@
 // Where c is long, loops run over the taps and tiles are cut from the contiguous run of x that a tap (or, without
 // padding along the width, a row of taps) reads. Where c is short and the window leaves the image, or the whole window
 // fits one tile, the rows of every tile are known when the code is generated, and so are the pixels that each may read.
+//
+// The last output channels, where they would fill a small part of a vector, are a group of tasks of their own: there
+// the lanes go along the runs of x.
 #include "backends/cpu/compiler/VectorAccess.h"
 #include "backends/cpu/compiler/contraction/ConvolutionShape.h"
 #include "backends/cpu/compiler/contraction/IndexMath.h"
-#include "backends/cpu/compiler/contraction/SumPartials.h"
 #include "backends/cpu/compiler/contraction/Tile.h"
-#include "backends/cpu/compiler/contraction/TileChoice.h"
+#include "backends/cpu/compiler/contraction/WeightGradientPlan.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace sluice::cpu {
@@ -46,30 +49,26 @@ SmallVector<Segment> segments(const Convolution::Axis &axis, ArrayRef<int64_t> t
   return result;
 }
 
-bool leavesImage(const Convolution::Axis &axis) {
-  int64_t last = (axis.output() - 1) * axis.stride + (axis.kernel - 1) * axis.dilation - axis.padBefore;
-  return axis.padBefore > 0 || last >= axis.input;
-}
-
 class WeightGradientEmitter {
 public:
   WeightGradientEmitter(ModuleOp module, llvm::StringRef name, Location loc, const Convolution &op,
                         const Target &target)
       : module(module), name(name), loc(loc), op(op), h(op.height), w(op.width), target(target),
-        lanes(target.lanes(op.element.getIntOrFloatBitWidth())), vector(VectorType::get({lanes}, op.element)) {}
+        lanes(target.lanes(op.element.getIntOrFloatBitWidth())), vector(VectorType::get({lanes}, op.element)),
+        plan(op, target), partials(plan.partials), groups(plan.groups) {}
 
   Contraction emit() {
-    plan();
     StageFunction stage = StageFunction::create(module, name + "_chunks", loc);
     stage.forEachTask([&](OpBuilder &b, Value task) { emitTask(stage, b, task); });
     Contraction result;
-    result.stages.push_back({name + "_chunks", parts * groups.count(), partials.rowsPerChunk});
+    result.stages.push_back({name + "_chunks", tasksPerChunk(), partials.rowsPerChunk});
     result.stages.push_back(emitSumPartials(module, name + "_sum", loc, partials, target,
                                             [&](StageFunction &sumStage, OpBuilder &b, Location, Value row,
                                                 Value column, Value sums) { finish(sumStage, b, row, column, sums); }));
     int64_t chunks = llvm::divideCeil(op.rows, partials.rowsPerChunk);
     result.workspaceBytes = chunks * partials.elementsPerChunk() * elementBytes();
     describeConvolution(op, op.outputChannels, target, result);
+    result.lanes = plan.lanes;
     return result;
   }
 
@@ -78,65 +77,8 @@ private:
   int64_t channels() const { return op.inputChannels; }
   int64_t windowRows() const { return h.kernel * w.kernel * channels(); }
 
-  // ---- Planning ----
-
-  void plan() {
-    acrossTaps = !leavesImage(w) && w.dilation == 1;
-    runLength = acrossTaps ? w.kernel * channels() : channels();
-    runsPerTapRow = acrossTaps ? 1 : w.kernel;
-    int64_t onePass = maxTileRows(std::min<int64_t>(4, llvm::divideCeil(op.outputChannels, lanes)), target);
-    staticTiles = windowRows() <= onePass || (channels() < 5 && (leavesImage(w) || leavesImage(h) || runLength < 5));
-
-    TileProblem problem;
-    problem.elementBits = op.element.getIntOrFloatBitWidth();
-    problem.rows = staticTiles ? windowRows() : runLength;
-    problem.evenRows = staticTiles;
-    problem.columns = op.outputChannels;
-    problem.depth = h.output() * w.output();
-    groups = chooseTiles(problem, target);
-    planImages();
-    planChunks();
-  }
-
-  // Enough images at a time for a tile to be worth loading, few enough to stay in the cache.
-  void planImages() {
-    int64_t pixels = h.output() * w.output();
-    int64_t bytes = (h.input * w.input * channels() + pixels * op.outputChannels) * elementBytes();
-    prefetchOutput = bytes > target.l1;
-    int64_t fitting = std::max<int64_t>(1, target.l1 / 2 / bytes);
-    int64_t worthwhile = std::min<int64_t>(llvm::divideCeil(64, pixels), std::max<int64_t>(1, target.l2 / 2 / bytes));
-    imagesAtOnce = std::max(fitting, worthwhile);
-    pixelRowsAtOnce = h.output();
-    if (bytes > target.l2 / 4) {
-      int64_t rowBytes = (h.stride * w.input * channels() + w.output() * op.outputChannels) * elementBytes();
-      int64_t worthwhileRows = llvm::divideCeil(160, w.output());
-      pixelRowsAtOnce = std::min(pixelRowsAtOnce, std::max(worthwhileRows, target.l2 / 16 / rowBytes));
-    }
-    if (staticTiles && windowRows() <= tileRowsOfGroups()) { // the only tile keeps its sums
-      imagesAtOnce = op.rows;
-      pixelRowsAtOnce = h.output();
-    }
-  }
-
-  int64_t tileRowsOfGroups() const { return groups.full ? groups.rows : groups.tailRows; }
-
-  void planChunks() {
-    partials.element = op.element;
-    partials.place = op.workspace;
-    partials.rows = windowRows();
-    partials.columns = op.outputChannels;
-    partials.width = llvm::alignTo(op.outputChannels, lanes);
-    constexpr int64_t mostWorkspace = 16 << 20;
-    int64_t fitting = std::max<int64_t>(1, mostWorkspace / (partials.elementsPerChunk() * elementBytes()));
-    int64_t chunks = std::min<int64_t>({16, fitting, op.rows});
-    partials.rowsPerChunk = llvm::divideCeil(op.rows, chunks);
-    // Each part of the rows reads all images again; where that is cheap, its part of dW stays closer.
-    parts = 1;
-    int64_t work = 2 * multiplyAddsPerImage(op) * partials.rowsPerChunk / groups.count();
-    if (!staticTiles && (chunks * groups.count() < 32 || work / h.kernel > (4 << 20)))
-      parts = h.kernel;
-    imagesAtOnce = std::min(imagesAtOnce, partials.rowsPerChunk);
-  }
+  // The narrow channels are one more group.
+  int64_t tasksPerChunk() const { return plan.parts * (groups.count() + (plan.narrow != 0)); }
 
   // ---- Emission ----
 
@@ -151,15 +93,24 @@ private:
 
   void emitTask(StageFunction &stage, OpBuilder &b, Value task) {
     IndexMath math{b, loc};
-    int64_t perChunk = parts * groups.count();
     Work work;
-    work.chunk = math.div(task, perChunk);
-    Value rest = math.rem(task, perChunk);
-    Value group = math.div(rest, parts);
-    work.part = math.rem(rest, parts);
+    work.chunk = math.div(task, tasksPerChunk());
+    Value rest = math.rem(task, tasksPerChunk());
+    Value group = math.div(rest, plan.parts);
+    work.part = math.rem(rest, plan.parts);
     work.image0 = math.mul(work.chunk, partials.rowsPerChunk);
     work.image1 = math.min(math.add(work.image0, partials.rowsPerChunk), stage.rows);
     work.column = math.mul(group, groups.width);
+    if (!plan.narrow)
+      return emitWide(stage, b, work, group);
+    ifThenElse(
+        b, loc, math.less(group, math.constant(groups.count())),
+        [&](OpBuilder &wide) { emitWide(stage, wide, work, group); },
+        [&](OpBuilder &narrow) { emitNarrow(stage, narrow, work); });
+  }
+
+  void emitWide(StageFunction &stage, OpBuilder &b, const Work &work, Value group) {
+    IndexMath math{b, loc};
     auto emitFor = [&](OpBuilder &body, int64_t columns, int64_t tileRows) {
       Work mine = work;
       mine.columns = columns, mine.tileRows = tileRows;
@@ -176,15 +127,15 @@ private:
   }
 
   void emitChunk(StageFunction &stage, OpBuilder &b, const Work &work) {
-    loopOver(b, loc, work.image0, work.image1, imagesAtOnce, [&](OpBuilder &body, Value first) {
+    loopOver(b, loc, work.image0, work.image1, plan.imagesAtOnce, [&](OpBuilder &body, Value first) {
       IndexMath math{body, loc};
-      Block block{first, math.min(math.add(first, imagesAtOnce), work.image1), {}, {}};
-      if (pixelRowsAtOnce == h.output())
+      Block block{first, math.min(math.add(first, plan.imagesAtOnce), work.image1), {}, {}};
+      if (plan.pixelRowsAtOnce == h.output())
         return emitBlock(stage, body, work, block);
-      loopOver(body, loc, math.constant(0), math.constant(h.output()), pixelRowsAtOnce,
+      loopOver(body, loc, math.constant(0), math.constant(h.output()), plan.pixelRowsAtOnce,
                [&](OpBuilder &inner, Value oh) {
                  block.row0 = oh;
-                 block.row1 = IndexMath{inner, loc}.add(oh, pixelRowsAtOnce);
+                 block.row1 = IndexMath{inner, loc}.add(oh, plan.pixelRowsAtOnce);
                  emitBlock(stage, inner, work, block);
                });
     });
@@ -196,22 +147,33 @@ private:
     Value row0, row1; // null: all
   };
 
+  // The pixels [oh0, oh1) x [ow0, ow1).
+  struct Pixels {
+    Value oh0, oh1, ow0, ow1;
+  };
+
   void emitBlock(StageFunction &stage, OpBuilder &b, const Work &work, const Block &block) {
-    if (staticTiles)
+    if (plan.staticTiles)
       emitStaticTiles(stage, b, work, block);
     else
       emitRuns(stage, b, work, block);
+  }
+
+  // The address of one element of the task's partial result.
+  Value partialAt(StageFunction &stage, OpBuilder &b, const Work &work, Value row, Value column) {
+    IndexMath math{b, loc};
+    Value at = math.add(math.mul(row, partials.width), column);
+    at = math.add(math.add(at, math.mul(work.chunk, partials.elementsPerChunk())), partials.place.offset);
+    return address(b, stage.buffer(partials.place.buffer), at);
   }
 
   // Loads a tile's sums, or starts them at the chunk's first image; then `add`s to them and stores them.
   void updateTile(StageFunction &stage, OpBuilder &b, const Work &work, const Tile &tile, Value row, const Block &block,
                   llvm::function_ref<Sums(OpBuilder &, Sums)> add) {
     IndexMath math{b, loc};
-    Value at = math.add(math.mul(row, partials.width), work.column);
-    at = math.add(math.add(at, math.mul(work.chunk, partials.elementsPerChunk())), partials.place.offset);
-    Value place = address(b, stage.buffer(partials.place.buffer), at);
+    Value place = partialAt(stage, b, work, row, work.column);
     Sums sums;
-    if (imagesAtOnce >= partials.rowsPerChunk && !block.row0) {
+    if (plan.imagesAtOnce >= partials.rowsPerChunk && !block.row0) {
       sums = tile.zeros(b);
     } else {
       SmallVector<Type> types(tile.rows() * tile.vectors(), vector);
@@ -229,18 +191,24 @@ private:
 
   // ---- Tiles cut from contiguous runs, in loops over the taps ----
 
-  void emitRuns(StageFunction &stage, OpBuilder &b, const Work &work, const Block &block) {
+  void forEachRun(OpBuilder &b, const Work &work, llvm::function_ref<void(OpBuilder &, Value kh, Value kw)> body) {
     IndexMath math{b, loc};
-    Value kh0 = parts == 1 ? math.constant(0) : work.part;
-    Value kh1 = parts == 1 ? math.constant(h.kernel) : math.add(work.part, 1);
+    Value kh0 = plan.parts == 1 ? math.constant(0) : work.part;
+    Value kh1 = plan.parts == 1 ? math.constant(h.kernel) : math.add(work.part, 1);
     loopOver(b, loc, kh0, kh1, 1, [&](OpBuilder &overHeight, Value kh) {
-      loopOver(overHeight, loc, math.constant(0), math.constant(runsPerTapRow), 1, [&](OpBuilder &body, Value kw) {
-        int64_t whole = runLength / work.tileRows * work.tileRows;
-        loopOver(body, loc, math.constant(0), math.constant(whole), work.tileRows,
-                 [&](OpBuilder &tiles, Value c) { emitRunTile(stage, tiles, work, block, kh, kw, c, work.tileRows); });
-        if (whole != runLength)
-          emitRunTile(stage, body, work, block, kh, kw, IndexMath{body, loc}.constant(whole), runLength - whole);
-      });
+      loopOver(overHeight, loc, math.constant(0), math.constant(plan.runsPerTapRow), 1,
+               [&](OpBuilder &inner, Value kw) { body(inner, kh, kw); });
+    });
+  }
+
+  void emitRuns(StageFunction &stage, OpBuilder &b, const Work &work, const Block &block) {
+    int64_t whole = plan.runLength / work.tileRows * work.tileRows;
+    forEachRun(b, work, [&](OpBuilder &body, Value kh, Value kw) {
+      IndexMath math{body, loc};
+      loopOver(body, loc, math.constant(0), math.constant(whole), work.tileRows,
+               [&](OpBuilder &tiles, Value c) { emitRunTile(stage, tiles, work, block, kh, kw, c, work.tileRows); });
+      if (whole != plan.runLength)
+        emitRunTile(stage, body, work, block, kh, kw, math.constant(whole), plan.runLength - whole);
     });
   }
 
@@ -259,23 +227,38 @@ private:
 
   void emitRunTile(StageFunction &stage, OpBuilder &b, const Work &work, const Block &block, Value kh, Value kw,
                    Value c, int64_t rows) {
-    IndexMath math{b, loc};
     Tile tile(loc, vector, rows, work.columns, /*wholeVectors=*/false);
-    if (prefetchOutput)
+    if (plan.prefetchOutput)
       tile.prefetchB(prefetchSteps * op.outputChannels);
-    auto [oh0, oh1] = validPixels(b, h, kh);
-    std::pair<Value, Value> across = {math.constant(0), math.constant(w.output())};
-    if (!acrossTaps)
-      across = validPixels(b, w, kw);
-    Value row = math.add(math.mul(math.add(math.mul(kh, runsPerTapRow), kw), runLength), c);
-    // x under the tap at pixel (0, 0)
-    Value corner = math.mul(math.add(math.mul(kh, h.dilation), -h.padBefore), w.input);
-    Value across0 = !acrossTaps ? math.mul(kw, w.dilation) : math.constant(0);
-    corner = math.add(math.mul(math.add(math.add(corner, across0), -w.padBefore), channels()), c);
     SmallVector<int64_t> offsets(llvm::to_vector(llvm::seq<int64_t>(0, rows)));
-    updateTile(stage, b, work, tile, row, block, [&](OpBuilder &at, Sums sums) {
-      return addPixels(stage, at, tile, work, block, corner, offsets, oh0, oh1, across.first, across.second, sums);
+    Pixels pixels = pixelsOf(b, kh, kw);
+    Value corner = cornerOf(b, kh, kw, c);
+    updateTile(stage, b, work, tile, rowOf(b, kh, kw, c), block, [&](OpBuilder &at, Sums sums) {
+      return addPixels(stage, at, tile, work, block, corner, offsets, pixels, sums);
     });
+  }
+
+  // The row of dW for place `c` of a run.
+  Value rowOf(OpBuilder &b, Value kh, Value kw, Value c) {
+    IndexMath math{b, loc};
+    return math.add(math.mul(math.add(math.mul(kh, plan.runsPerTapRow), kw), plan.runLength), c);
+  }
+
+  // Where x lies under that row at pixel (0, 0).
+  Value cornerOf(OpBuilder &b, Value kh, Value kw, Value c) {
+    IndexMath math{b, loc};
+    Value down = math.mul(math.add(math.mul(kh, h.dilation), -h.padBefore), w.input);
+    Value across = plan.acrossTaps ? math.constant(0) : math.mul(kw, w.dilation);
+    return math.add(math.mul(math.add(math.add(down, across), -w.padBefore), channels()), c);
+  }
+
+  // The pixels for which a run lies inside the image.
+  Pixels pixelsOf(OpBuilder &b, Value kh, Value kw) {
+    auto [oh0, oh1] = validPixels(b, h, kh);
+    if (plan.acrossTaps)
+      return {oh0, oh1, constantI64(b, loc, 0), constantI64(b, loc, w.output())};
+    auto [ow0, ow1] = validPixels(b, w, kw);
+    return {oh0, oh1, ow0, ow1};
   }
 
   // ---- Tiles whose rows are known here ----
@@ -292,7 +275,7 @@ private:
   void emitStaticTile(StageFunction &stage, OpBuilder &b, const Work &work, const Block &block, int64_t start,
                       int64_t size) {
     Tile tile(loc, vector, size, work.columns, /*wholeVectors=*/false);
-    if (prefetchOutput)
+    if (plan.prefetchOutput)
       tile.prefetchB(prefetchSteps * op.outputChannels);
     SmallVector<int64_t> tapsHeight, tapsWidth, offsets;
     for (int64_t row = start; row < start + size; ++row) {
@@ -311,8 +294,10 @@ private:
             if (down.validTaps[tapsHeight[r]] && across.validTaps[tapsWidth[r]])
               valid[r] = offsets[r];
           if (llvm::any_of(valid, [](int64_t offset) { return offset != notRead; }))
-            sums = addPixels(stage, at, tile, work, block, math.constant(0), valid, math.constant(down.begin),
-                             math.constant(down.end), math.constant(across.begin), math.constant(across.end), sums);
+            sums = addPixels(stage, at, tile, work, block, math.constant(0), valid,
+                             {math.constant(down.begin), math.constant(down.end), math.constant(across.begin),
+                              math.constant(across.end)},
+                             sums);
         }
       return sums;
     });
@@ -322,36 +307,91 @@ private:
 
   static constexpr int64_t notRead = INT64_MIN;
 
-  // Adds the pixels [oh0, oh1) x [ow0, ow1) of the images [first, last). Row r of the tile reads x at `corner` +
-  // offsets[r] plus the pixel's place.
-  Sums addPixels(StageFunction &stage, OpBuilder &b, const Tile &tile, const Work &work, const Block &block,
-                 Value corner, ArrayRef<int64_t> offsets, Value oh0, Value oh1, Value ow0, Value ow1, Sums sums) {
+  // Passes over the pixels of the block's images: `step` gets the addresses of dY at the pixel, and of x where it
+  // begins under the window's first tap plus `corner`.
+  using PixelStep = llvm::function_ref<void(OpBuilder &, Value xPixel, Value dYPixel, Sums &)>;
+  Sums forEachPixel(StageFunction &stage, OpBuilder &b, const Block &block, Pixels pixels, Value corner, Value column,
+                    Sums sums, PixelStep step) {
     IndexMath math{b, loc};
     if (block.row0) {
-      oh0 = math.max(oh0, block.row0);
-      oh1 = math.min(oh1, block.row1);
+      pixels.oh0 = math.max(pixels.oh0, block.row0);
+      pixels.oh1 = math.min(pixels.oh1, block.row1);
     }
     Value x = address(b, stage.buffer(op.input.buffer), math.add(corner, op.input.offset));
-    Value dY = address(b, stage.buffer(op.output.buffer), math.add(work.column, op.output.offset));
+    Value dY = address(b, stage.buffer(op.output.buffer), math.add(column, op.output.offset));
     return accumulateOver(
         b, loc, block.image0, block.image1, 1, sums, [&](OpBuilder &images, Value image, Sums &ofImage) {
           IndexMath perImage{images, loc};
           Value xImage = address(images, x, perImage.mul(image, h.input * w.input * channels()));
           Value dYImage = address(images, dY, perImage.mul(image, h.output() * w.output() * op.outputChannels));
-          ofImage = accumulateOver(images, loc, oh0, oh1, 1, ofImage, [&](OpBuilder &down, Value oh, Sums &ofRow) {
-            IndexMath perRow{down, loc};
-            Value xRow = address(down, xImage, perRow.mul(oh, h.stride * w.input * channels()));
-            Value dYRow = address(down, dYImage, perRow.mul(oh, w.output() * op.outputChannels));
-            ofRow = accumulateOver(down, loc, ow0, ow1, 1, ofRow, [&](OpBuilder &across, Value ow, Sums &ofPixel) {
-              IndexMath perPixel{across, loc};
-              Value xPixel = address(across, xRow, perPixel.mul(ow, w.stride * channels()));
-              SmallVector<Value> rows;
-              for (int64_t offset : offsets)
-                rows.push_back(offset == notRead ? Value() : elementAddress(across, loc, op.element, xPixel, offset));
-              tile.multiplyAdd(across, ofPixel, rows, address(across, dYRow, perPixel.mul(ow, op.outputChannels)));
-            });
-          });
+          ofImage = accumulateOver(
+              images, loc, pixels.oh0, pixels.oh1, 1, ofImage, [&](OpBuilder &down, Value oh, Sums &ofRow) {
+                IndexMath perRow{down, loc};
+                Value xRow = address(down, xImage, perRow.mul(oh, h.stride * w.input * channels()));
+                Value dYRow = address(down, dYImage, perRow.mul(oh, w.output() * op.outputChannels));
+                ofRow = accumulateOver(down, loc, pixels.ow0, pixels.ow1, 1, ofRow,
+                                       [&](OpBuilder &across, Value ow, Sums &ofPixel) {
+                                         IndexMath perPixel{across, loc};
+                                         step(across, address(across, xRow, perPixel.mul(ow, w.stride * channels())),
+                                              address(across, dYRow, perPixel.mul(ow, op.outputChannels)), ofPixel);
+                                       });
+              });
         });
+  }
+
+  // Row r of the tile reads x at the pixel plus `corner` + offsets[r].
+  Sums addPixels(StageFunction &stage, OpBuilder &b, const Tile &tile, const Work &work, const Block &block,
+                 Value corner, ArrayRef<int64_t> offsets, const Pixels &pixels, Sums sums) {
+    return forEachPixel(stage, b, block, pixels, corner, work.column, sums,
+                        [&](OpBuilder &body, Value xPixel, Value dYPixel, Sums &ofPixel) {
+                          SmallVector<Value> rows;
+                          for (int64_t offset : offsets)
+                            rows.push_back(offset == notRead ? Value()
+                                                             : elementAddress(body, loc, op.element, xPixel, offset));
+                          tile.multiplyAdd(body, ofPixel, rows, dYPixel);
+                        });
+  }
+
+  // ---- The narrow channels ----
+
+  // Lanes along the runs of x, rows along the channels; a tile keeps its sums over the whole chunk.
+  void emitNarrow(StageFunction &stage, OpBuilder &b, const Work &work) {
+    int64_t vectors = llvm::divideCeil(plan.runLength, lanes);
+    int64_t mostVectors = std::max<int64_t>(1, (target.numVectorRegisters - 3) / (plan.narrow + 1));
+    int64_t lanesOfTile = llvm::divideCeil(vectors, llvm::divideCeil(vectors, mostVectors)) * lanes;
+    Block block{work.image0, work.image1, {}, {}};
+    forEachRun(b, work, [&](OpBuilder &body, Value kh, Value kw) {
+      for (int64_t c = 0; c < plan.runLength; c += lanesOfTile)
+        emitNarrowTile(stage, body, work, block, kh, kw, c, std::min(lanesOfTile, plan.runLength - c));
+    });
+  }
+
+  void emitNarrowTile(StageFunction &stage, OpBuilder &b, const Work &work, const Block &block, Value kh, Value kw,
+                      int64_t c, int64_t columns) {
+    IndexMath math{b, loc};
+    int64_t firstChannel = op.outputChannels - plan.narrow;
+    Tile tile(loc, vector, plan.narrow, columns, /*wholeVectors=*/false);
+    Sums sums = forEachPixel(stage, b, block, pixelsOf(b, kh, kw), cornerOf(b, kh, kw, math.constant(c)),
+                             math.constant(firstChannel), tile.zeros(b),
+                             [&](OpBuilder &body, Value xPixel, Value dYPixel, Sums &ofPixel) {
+                               SmallVector<Value> rows;
+                               for (int64_t r = 0; r < plan.narrow; ++r)
+                                 rows.push_back(elementAddress(body, loc, op.element, dYPixel, r));
+                               tile.multiplyAdd(body, ofPixel, rows, xPixel);
+                             });
+    Value row = rowOf(b, kh, kw, math.constant(c));
+    for (int64_t r = 0; r < plan.narrow; ++r)
+      for (int64_t v = 0; v < tile.vectors(); ++v)
+        scatter(b, sums[r * tile.vectors() + v],
+                partialAt(stage, b, work, math.add(row, v * lanes), math.constant(firstChannel + r)), partials.width,
+                tile.lanesOf(v));
+  }
+
+  // Lane i goes to place + i * stride.
+  void scatter(OpBuilder &b, Value sums, Value place, int64_t stride, int64_t count) {
+    for (int64_t lane = 0; lane < count; ++lane)
+      storeVector(b, loc, b.create<vector::ExtractOp>(loc, sums, ArrayRef<int64_t>{lane}),
+                  elementAddress(b, loc, op.element, place, lane * stride));
   }
 
   void finish(StageFunction &stage, OpBuilder &b, Value row, Value column, Value sums) {
@@ -377,13 +417,9 @@ private:
   int64_t lanes;
   VectorType vector;
 
-  bool staticTiles = false;
-  bool acrossTaps = false;                  // a row of taps reads one contiguous run of x
-  int64_t runLength = 1, runsPerTapRow = 1; // contiguous rows of dW under one address; how many make a row of taps
-  int64_t imagesAtOnce = 1, pixelRowsAtOnce = 1, parts = 1;
-  bool prefetchOutput = false; // dY does not stay in the first-level cache
-  ColumnGroups groups;
-  Partials partials;
+  WeightGradientPlan plan;
+  const Partials &partials;
+  const ColumnGroups &groups;
 };
 
 } // namespace

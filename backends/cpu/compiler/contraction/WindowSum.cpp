@@ -6,6 +6,7 @@
 
 #include "backends/cpu/compiler/VectorAccess.h"
 #include "backends/cpu/compiler/contraction/IndexMath.h"
+#include "backends/cpu/compiler/contraction/NarrowWindow.h"
 #include "backends/cpu/compiler/contraction/Tile.h"
 #include "backends/cpu/compiler/contraction/TileChoice.h"
 
@@ -45,6 +46,7 @@ public:
   }
 
 private:
+  int64_t wideChannels() const { return op.outputChannels - op.narrow; }
   int64_t elementBytes() const { return op.element.getIntOrFloatBitWidth() / 8; }
 
   // ---- Planning ----
@@ -61,7 +63,7 @@ private:
       problem.rowBytes = phase.width.inputStep * op.inputChannels * elementBytes();
     }
     problem.elementBits = op.element.getIntOrFloatBitWidth();
-    problem.columns = op.outputChannels;
+    problem.columns = wideChannels();
     problem.panel = op.panel;
     problem.depth = terms;
     problem.evenRows = true;
@@ -73,7 +75,7 @@ private:
     blocks = llvm::divideCeil(height, rowsOfBlock);
     imagesPerTask = std::clamp<int64_t>(wanted / perGroup, 1, std::max<int64_t>(1, op.rows / 32));
     // Weights that fill the second-level cache are worth several images.
-    int64_t weightBytes = terms * std::min(groups.width, op.outputChannels) * elementBytes();
+    int64_t weightBytes = terms * std::min(groups.width, wideChannels()) * elementBytes();
     if (weightBytes > target.l2 / 4)
       imagesPerTask = std::max(imagesPerTask, op.rows * groups.count() * blocks / 32);
   }
@@ -114,8 +116,25 @@ private:
     Value lastImage = math.min(math.add(firstImage, imagesPerTask), stage.rows);
     Value j0 = math.mul(block, rowsOfBlock);
     Value j1 = math.add(j0, rowsOfBlock);
-    loopOver(b, loc, firstImage, lastImage, 1,
-             [&](OpBuilder &body, Value image) { emitGroup(stage, body, image, j0, j1, group); });
+    loopOver(b, loc, firstImage, lastImage, 1, [&](OpBuilder &body, Value image) {
+      emitGroup(stage, body, image, j0, j1, group);
+      if (op.narrow)
+        emitNarrow(stage, body, image, j0, j1, group);
+    });
+  }
+
+  // The channels that fill no vector go with the last group.
+  void emitNarrow(StageFunction &stage, OpBuilder &b, Value image, Value j0, Value j1, Value group) {
+    IndexMath math{b, loc};
+    auto emitAll = [&](OpBuilder &body) {
+      for (const WindowSum::Phase &phase : op.phases)
+        forEachRow(stage, body, phase, image, j0, j1, group, op.narrow, [&](OpBuilder &inner, const Row &row) {
+          emitNarrowRow(stage, inner, loc, op, {phase, row.image, row.j, row.tap0, row.tap1, row.input}, target);
+        });
+    };
+    if (groups.count() == 1)
+      return emitAll(b);
+    ifThen(b, loc, math.less(math.constant(groups.count() - 2), group), emitAll);
   }
 
   void emitGroup(StageFunction &stage, OpBuilder &b, Value image, Value j0, Value j1, Value group) {
@@ -144,12 +163,17 @@ private:
     Value weights;    // address of the group's weights
   };
 
-  void emitRows(StageFunction &stage, OpBuilder &b, const WindowSum::Phase &phase, Value image, Value j0, Value j1,
-                Value group, int64_t columns, int64_t tileRows) {
+  void forEachRow(StageFunction &stage, OpBuilder &b, const WindowSum::Phase &phase, Value image, Value j0, Value j1,
+                  Value group, int64_t columns, llvm::function_ref<void(OpBuilder &, const Row &)> emitRow) {
     IndexMath math{b, loc};
     Value end = math.min(j1, math.constant(phase.height.outputs));
-    loopOver(b, loc, j0, end, 1, [&](OpBuilder &body, Value j) {
-      Row row = rowAt(stage, body, phase, image, j, group, columns);
+    loopOver(b, loc, j0, end, 1,
+             [&](OpBuilder &body, Value j) { emitRow(body, rowAt(stage, body, phase, image, j, group, columns)); });
+  }
+
+  void emitRows(StageFunction &stage, OpBuilder &b, const WindowSum::Phase &phase, Value image, Value j0, Value j1,
+                Value group, int64_t columns, int64_t tileRows) {
+    forEachRow(stage, b, phase, image, j0, j1, group, columns, [&](OpBuilder &body, const Row &row) {
       for (const TileRun &run : tileRuns(phase.width, tileRows))
         emitRun(stage, body, row, run);
     });

@@ -34,6 +34,10 @@ struct WindowSum {
   int64_t inputChannels = 1, outputChannels = 1, panel = 0;
   llvm::SmallVector<Phase> phases;
   Place input, weights;
+  // The last `narrow` output channels are summed along the terms (NarrowWindow.h), from a second copy of their weights,
+  // `[narrow][kernel height][kernel width][input channels]`.
+  int64_t narrow = 0;
+  Place narrowWeights;
   Epilogue epilogue; // [n, o, output place along height, along width]
 };
 
