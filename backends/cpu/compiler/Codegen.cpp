@@ -70,15 +70,18 @@ static void initializeNativeTarget() {
 static LogicalResult lowerToLLVMDialect(ModuleOp module, const CodegenOptions &options) {
   PassManager pm(module.getContext());
   pm.enableVerifier(false);
+  // Function by function, on all cores.
+  OpPassManager &function = pm.nest<func::FuncOp>();
   if (options.polynomialMath)
-    pm.addNestedPass<func::FuncOp>(std::make_unique<ApproximateMath>(/*avx2=*/false));
-  pm.addPass(createConvertSCFToCFPass());
-  pm.addPass(createConvertVectorToLLVMPass());
-  pm.addPass(arith::createArithExpandOpsPass());
-  pm.addPass(createConvertMathToLLVMPass());
+    function.addPass(std::make_unique<ApproximateMath>(/*avx2=*/false));
+  function.addPass(createConvertSCFToCFPass());
+  function.addPass(createConvertVectorToLLVMPass());
+  function.addPass(arith::createArithExpandOpsPass());
+  function.addPass(createConvertMathToLLVMPass());
   pm.addPass(createConvertMathToLibmPass());
-  pm.addPass(createConvertVectorToLLVMPass()); // libm's calls are made lane by lane
-  pm.addPass(createArithToLLVMConversionPass());
+  OpPassManager &afterMath = pm.nest<func::FuncOp>();
+  afterMath.addPass(createConvertVectorToLLVMPass()); // libm's calls are made lane by lane
+  afterMath.addPass(createArithToLLVMConversionPass());
   pm.addPass(createConvertFuncToLLVMPass());
   pm.addPass(createConvertControlFlowToLLVMPass());
   pm.addPass(createReconcileUnrealizedCastsPass());
