@@ -163,6 +163,8 @@ const Case cases[] = {
     square("dilated", 2, 2, 6, 20, axis(15, 3, 1, 2, 2)),
     square("dilated_strided", 2, 2, 6, 20, axis(15, 3, 2, 2, 3)),
     square("seven_by_seven", 2, 2, 40, 130, axis(7, 3, 1, 1)),
+    square("long_sums", 1, 1, 200, 200, axis(9, 3, 1, 1)),
+    square("alexnet_stem", 1, 1, 3, 96, axis(35, 11, 4, 2)),
     square("whole_image", 9, 8, 5, 30, axis(4, 4)),
     square("kernel_in_padding", 2, 2, 3, 9, axis(2, 3, 1, 3)),
     {"oblong", 2, 2, 7, 33, {9, 3, 2, 1, 0, 1}, {17, 5, 1, 1, 2, 1}},

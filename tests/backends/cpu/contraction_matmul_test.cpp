@@ -156,6 +156,7 @@ const Case cases[] = {
     {.name = "panels_transposed", .m = 50, .n = 150, .k = 70, .b = Layout::PanelsT},
     {.name = "panels_transposed_10", .m = 50, .n = 128, .k = 10, .b = Layout::PanelsT},
     {.name = "packed_rows", .m = 200, .n = 260, .k = 100},
+    {.name = "long_sums", .m = 20, .n = 50, .k = 1500, .b = Layout::Panels},
     {.name = "rows_m", .m = 64, .n = 50, .k = 40, .rows = Rows::M, .call = 64, .b = Layout::Panels},
     {.name = "rows_m_short", .m = 64, .n = 50, .k = 40, .rows = Rows::M, .call = 17, .b = Layout::Panels},
     {.name = "rows_m_one", .m = 64, .n = 130, .k = 40, .rows = Rows::M, .call = 1, .b = Layout::Panels},
@@ -227,6 +228,28 @@ TEST(MatmulEpilogue, AddsABias) {
 
   EXPECT_EQ(c[0], 14.0f);
   EXPECT_EQ(c[m * n - 1], 14.0f + n - 1);
+}
+
+// Tests that rounding errors do not grow with the length of a sum: in a running sum of so many, 0.1 would be added to
+// thousands and lose most of its digits.
+TEST(MatmulAccuracy, LongSumsLoseLittle) {
+  constexpr int64_t n = 16, k = 1 << 16;
+  Program program(
+      [&](mlir::ModuleOp module, mlir::Location loc, mlir::Type f32, mlir::Type) {
+        Matmul matmul;
+        matmul.element = f32;
+        matmul.n = n, matmul.k = k;
+        matmul.a = Storage::strided(0, 1, k, false).matrix;
+        matmul.b = Storage::strided(1, k, n, false).matrix;
+        matmul.c = Storage::strided(2, 1, n, false).matrix;
+        return emitMatmul(module, "long", loc, matmul, Target::host());
+      },
+      Target::host());
+  Array<float> a(k, 1.0f), b(k * n, 0.1f), c(n);
+
+  program.run({a.data(), b.data(), c.data()}, 0, Order::AllAtOnce);
+
+  EXPECT_NEAR(c[0], k * double(0.1f), 1e-5 * k * 0.1);
 }
 
 } // namespace

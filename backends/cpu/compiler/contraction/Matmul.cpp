@@ -292,11 +292,14 @@ private:
       tile.multiplyAdd(body, sums, aAddresses, bAddress);
     };
     Sums sums = tile.zeros(b);
+    auto oneStep = [&](OpBuilder &body, Value k, Sums &carried) { step(body, k, 0, carried); };
+    bool isLong = op.k > termsPerSum;
     if (op.rows == Matmul::Rows::K)
-      sums = accumulateOver(b, loc, k0, k1, 1, sums,
-                            [&](OpBuilder &body, Value k, Sums &carried) { step(body, k, 0, carried); });
+      sums = isLong ? accumulateInParts(b, loc, tile, k0, k1, sums, oneStep)
+                    : accumulateOver(b, loc, k0, k1, 1, sums, oneStep);
     else
-      sums = accumulateOver(b, loc, op.k, unrollOf(tile), sums, step);
+      sums = isLong ? accumulateInParts(b, loc, tile, op.k, unrollOf(tile), sums, step)
+                    : accumulateOver(b, loc, op.k, unrollOf(tile), sums, step);
     for (int64_t r = 0; r < rows; ++r) {
       Value at = math.add(row, r);
       auto finishRow = [&](OpBuilder &body) {

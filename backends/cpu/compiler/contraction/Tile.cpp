@@ -1,6 +1,7 @@
 #include "backends/cpu/compiler/contraction/Tile.h"
 
 #include "backends/cpu/compiler/VectorAccess.h"
+#include "backends/cpu/compiler/contraction/IndexMath.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -88,6 +89,43 @@ Sums accumulateOver(OpBuilder &b, Location loc, int64_t count, int64_t unroll, S
     looped = 0;
   for (int64_t i = looped; i < count; ++i)
     body(b, constantI64(b, loc, 0), i, sums);
+  return sums;
+}
+
+Sums addApart(OpBuilder &b, Location loc, const Tile &tile, Sums sums,
+              llvm::function_ref<Sums(OpBuilder &, Sums)> terms) {
+  Sums part = terms(b, tile.zeros(b));
+  for (auto [sum, more] : llvm::zip_equal(sums, part))
+    sum = b.create<arith::AddFOp>(loc, sum, more);
+  return sums;
+}
+
+Sums accumulateInParts(OpBuilder &b, Location loc, const Tile &tile, Value lower, Value upper, Sums sums,
+                       llvm::function_ref<void(OpBuilder &, Value, Sums &)> body) {
+  return accumulateOver(b, loc, lower, upper, termsPerSum, sums, [&](OpBuilder &outer, Value first, Sums &carried) {
+    IndexMath math{outer, loc};
+    Value last = math.min(math.add(first, termsPerSum), upper);
+    carried = addApart(outer, loc, tile, carried, [&](OpBuilder &inner, Sums zeros) {
+      return accumulateOver(inner, loc, first, last, 1, zeros, body);
+    });
+  });
+}
+
+Sums accumulateInParts(OpBuilder &b, Location loc, const Tile &tile, int64_t count, int64_t unroll, Sums sums,
+                       llvm::function_ref<void(OpBuilder &, Value, int64_t, Sums &)> body) {
+  int64_t parts = llvm::divideCeil(count, termsPerSum);
+  int64_t size = llvm::alignTo(llvm::divideCeil(count, parts), unroll), whole = count / size;
+  auto addPart = [&](OpBuilder &outer, Value first, int64_t terms, Sums &carried) {
+    carried = addApart(outer, loc, tile, carried, [&](OpBuilder &inner, Sums zeros) {
+      return accumulateOver(inner, loc, terms, unroll, zeros, [&](OpBuilder &step, Value i, int64_t plus, Sums &sum) {
+        body(step, IndexMath{step, loc}.add(first, i), plus, sum);
+      });
+    });
+  };
+  sums = accumulateOver(b, loc, constantI64(b, loc, 0), constantI64(b, loc, whole * size), size, sums,
+                        [&](OpBuilder &outer, Value first, Sums &carried) { addPart(outer, first, size, carried); });
+  if (whole * size < count)
+    addPart(b, constantI64(b, loc, whole * size), count - whole * size, sums);
   return sums;
 }
 

@@ -55,6 +55,20 @@ Sums accumulateOver(mlir::OpBuilder &b, mlir::Location loc, mlir::Value lower, m
 Sums accumulateOver(mlir::OpBuilder &b, mlir::Location loc, int64_t count, int64_t unroll, Sums sums,
                     llvm::function_ref<void(mlir::OpBuilder &, mlir::Value i, int64_t plus, Sums &)> body);
 
+// Sums of more terms than this are added up from sums of so many: a running sum's rounding errors grow with its length.
+constexpr int64_t termsPerSum = 512;
+
+// Adds what `terms` makes of zeros.
+Sums addApart(mlir::OpBuilder &b, mlir::Location loc, const Tile &tile, Sums sums,
+              llvm::function_ref<Sums(mlir::OpBuilder &, Sums zeros)> terms);
+
+// accumulateOver, each `termsPerSum` steps apart.
+Sums accumulateInParts(mlir::OpBuilder &b, mlir::Location loc, const Tile &tile, mlir::Value lower, mlir::Value upper,
+                       Sums sums, llvm::function_ref<void(mlir::OpBuilder &, mlir::Value i, Sums &)> body);
+Sums accumulateInParts(mlir::OpBuilder &b, mlir::Location loc, const Tile &tile, int64_t count, int64_t unroll,
+                       Sums sums,
+                       llvm::function_ref<void(mlir::OpBuilder &, mlir::Value i, int64_t plus, Sums &)> body);
+
 // A loop without sums.
 void loopOver(mlir::OpBuilder &b, mlir::Location loc, mlir::Value lower, mlir::Value upper, int64_t step,
               llvm::function_ref<void(mlir::OpBuilder &, mlir::Value i)> body);

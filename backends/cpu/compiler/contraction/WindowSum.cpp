@@ -18,6 +18,8 @@ using namespace mlir;
 
 // Runs shorter than this are unrolled whole.
 static constexpr int64_t shortRun = 12;
+// Runs shorter than this are not worth a sum of their own.
+static constexpr int64_t worthwhileSum = 128;
 
 namespace {
 
@@ -249,25 +251,27 @@ private:
     const WindowAxis &w = row.phase.width;
     bool contiguous = w.tapStep == 1 && w.kernelStep == 1;
     if (contiguous && run.all(w.taps))
-      return addRun(b, tile, w, SmallVector<bool>(run.size, true), input, weights, w.taps * op.inputChannels, sums);
+      return addRun(b, tile, row.phase, SmallVector<bool>(run.size, true), input, weights, w.taps * op.inputChannels,
+                    sums);
     for (int64_t tap = 0; tap < w.taps; ++tap) {
       SmallVector<bool> valid;
       for (int64_t r = 0; r < run.size; ++r)
         valid.push_back(run.first[r] <= tap && tap < run.last[r]);
       if (llvm::is_contained(valid, true))
-        addRun(b, tile, w, valid, address(b, input, tap * w.tapStep * op.inputChannels),
+        addRun(b, tile, row.phase, valid, address(b, input, tap * w.tapStep * op.inputChannels),
                address(b, weights, tap * w.kernelStep * op.inputChannels * op.panel), op.inputChannels, sums);
     }
   }
 
   // `length` values that are contiguous in the input of each pixel, and rows of the panel.
-  void addRun(OpBuilder &b, const Tile &tile, const WindowAxis &w, ArrayRef<bool> valid, Value input, Value weights,
-              int64_t length, Sums &sums) {
+  void addRun(OpBuilder &b, const Tile &tile, const WindowSum::Phase &phase, ArrayRef<bool> valid, Value input,
+              Value weights, int64_t length, Sums &sums) {
+    const WindowAxis &w = phase.width;
     int64_t pixelStride = w.inputStep * op.inputChannels;
     int64_t unroll =
         length <= shortRun ? length : std::min<int64_t>(pixelStride, tile.rows() * tile.vectors() >= 16 ? 2 : 4);
     bool overlapping = w.taps > 1 && length <= shortRun;
-    sums = accumulateOver(b, loc, length, unroll, sums, [&](OpBuilder &body, Value k, int64_t plus, Sums &carried) {
+    auto step = [&](OpBuilder &body, Value k, int64_t plus, Sums &carried) {
       IndexMath inner{body, loc};
       Value a = address(body, address(body, input, k), plus);
       if (overlapping)
@@ -277,7 +281,10 @@ private:
         aAddresses.push_back(valid[r] ? address(body, a, r * pixelStride) : Value());
       Value bAddress = address(body, address(body, weights, inner.mul(k, op.panel)), plus * op.panel);
       tile.multiplyAdd(body, carried, aAddresses, bAddress);
-    });
+    };
+    bool inParts = phase.height.taps * w.taps * op.inputChannels > termsPerSum && length >= worthwhileSum;
+    sums = inParts ? accumulateInParts(b, loc, tile, length, unroll, sums, step)
+                   : accumulateOver(b, loc, length, unroll, sums, step);
   }
 
   Value address(OpBuilder &b, Value base, Value offset) { return elementAddress(b, loc, op.element, base, offset); }
