@@ -3,15 +3,21 @@
 
 #include "sluice/shape.h"
 
+#include <optional>
+
 namespace sluice::init {
 
-/// One rule: a constant (a), uniform in [a, b), or normal with mean a and deviation b. With `byFan`, a and b are
-/// divided by the square root of fan-in: the product of all dimensions but the first.
+/// What a deviation is scaled by: the number of inputs of one output (the product of all dimensions but the first), or
+/// of outputs of one input (of all but the second).
+enum class Fan { in, out };
+
+/// One rule: a constant (a), uniform in [a, b), or normal with mean a and deviation b. With a fan, a and b are divided
+/// by its square root.
 struct Init {
   enum class Kind { constant, uniform, normal };
   Kind kind = Kind::constant;
   double a = 0, b = 0;
-  bool byFan = false;
+  std::optional<Fan> fan = {};
 
   /// The rule for one parameter, free of fans.
   Init resolved(const Shape &shape) const;
@@ -22,9 +28,9 @@ Init zeros();
 Init ones();
 Init uniform(double low, double high);
 Init normal(double mean = 0.0, double std = 1.0);
-/// Uniform within +-gain * sqrt(3 / fan_in), gain = sqrt(2 / (1 + a^2)); PyTorch's layers use a = sqrt(5).
-Init kaiming_uniform(double a = 0.0);
-/// Normal with deviation gain / sqrt(fan_in).
-Init kaiming_normal(double a = 0.0);
+/// Uniform within +-gain * sqrt(3 / fan), gain = sqrt(2 / (1 + a^2)); PyTorch's layers use a = sqrt(5).
+Init kaiming_uniform(double a = 0.0, Fan mode = Fan::in);
+/// Normal with deviation gain / sqrt(fan).
+Init kaiming_normal(double a = 0.0, Fan mode = Fan::in);
 
 } // namespace sluice::init
