@@ -60,8 +60,9 @@ static void describe(CLI::App &app, Options &options) {
       ->check(CLI::IsMember({"u8", "f32"}))
       ->capture_default_str();
   app.add_option("--init", options.init,
-                 "how parameters begin: torch (PyTorch's defaults) or notebook (weights N(0, 0.01^2), zero biases)")
-      ->check(CLI::IsMember({"torch", "notebook"}))
+                 "how parameters begin: torch (PyTorch's defaults), notebook (weights N(0, 0.01^2), zero biases) or he "
+                 "(convolutions N(0, 2 / fan_out))")
+      ->check(CLI::IsMember(options.inits))
       ->capture_default_str();
   app.add_option("--lr", options.lr, "learning rate, settable again when the program runs")
       ->check(checkRate)

@@ -13,14 +13,15 @@
 namespace models {
 
 struct Options {
-  std::int64_t batch = 256;   ///< the most rows of one call
-  std::string input = "u8";   ///< the dtype of images: u8 (scaled by 1/255) or f32
-  std::string init = "torch"; ///< how parameters begin: torch or notebook
+  std::int64_t batch = 256;                               ///< the most rows of one call
+  std::string input = "u8";                               ///< the dtype of images: u8 (scaled by 1/255) or f32
+  std::string init = "torch";                             ///< how parameters begin: torch, notebook or he
+  std::vector<std::string> inits = {"torch", "notebook"}; ///< what the program knows
   double lr = 0.1;
-  std::string output;            ///< the file to write; the model's name with .mlir unless given
-  std::string devices = "cpu";   ///< the target
-  std::string copies;            ///< what becomes of copies that pins need; the compiler's default unless given
-  std::vector<std::string> pins; ///< NAME=DEVICE: parts of the model, and where they work
+  std::string output = {};            ///< the file to write; the model's name with .mlir unless given
+  std::string devices = "cpu";        ///< the target
+  std::string copies = {};            ///< what becomes of copies that pins need; the compiler's default unless given
+  std::vector<std::string> pins = {}; ///< NAME=DEVICE: parts of the model, and where they work
 };
 
 /// A graph with the settings that all models share.

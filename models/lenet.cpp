@@ -1,6 +1,5 @@
 // LeNet for 28 x 28 images of ten classes, trained by SGD.
-#include "Options.h"
-#include <sluice/sluice.h>
+#include "Classification.h"
 
 using namespace sluice;
 
@@ -9,9 +8,7 @@ struct Convolutions : nn::Module {
   nn::Conv2d conv1{this, "conv1", 1, 20, 3}, conv2{this, "conv2", 20, 50, 5};
 
   Tensor forward(Tensor x) override {
-    if (x.dtype() == u8)
-      x = x.to(f32) / 255;
-    x = avg_pool2d(relu(conv1(x)), 2);
+    x = avg_pool2d(relu(conv1(models::scaled(x))), 2);
     return avg_pool2d(relu(conv2(x)), 2);
   }
 };
@@ -32,23 +29,12 @@ struct LeNet : nn::Module {
 };
 
 static Graph build(const models::Options &options) {
-  Graph g = models::graph("lenet", options);
-  Tensor image = g.input("image", options.input == "u8" ? u8 : f32, {Dim{"batch"}, 1, 28, 28});
-  Tensor label = g.input("label", i32, {Dim{"batch"}});
-
-  LeNet net{g};
+  models::Classification task{"lenet", options, {1, 28, 28}};
+  LeNet net{task.graph};
   models::pin(net, options);
-  if (options.init == "notebook") {
-    net.initialize("*.weight", init::normal(0.0, 0.01));
-    net.initialize("*.bias", init::zeros());
-  }
-  Tensor logits = net(image);
-  g.output("logits", logits);
-  g.metric("accuracy", accuracy(logits, label));
-  g.minimize(cross_entropy(logits, label), optim::SGD{.lr = options.lr});
-  return g;
+  if (options.init == "notebook")
+    models::initializeNormally(net);
+  return task.minimize(net, optim::SGD{.lr = options.lr});
 }
 
-int main(int argc, char **argv) {
-  return models::run(argc, argv, "lenet", {.lr = 0.1, .output = {}, .copies = {}, .pins = {}}, build);
-}
+int main(int argc, char **argv) { return models::run(argc, argv, "lenet", {.lr = 0.1}, build); }

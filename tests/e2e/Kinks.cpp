@@ -7,27 +7,40 @@ using namespace mlir;
 
 namespace sluice::test {
 
+/// The parameters that `op` reads.
+static std::vector<std::string> readParameters(Operation *op, ModuleOp module) {
+  std::vector<std::string> names;
+  for (Value operand : op->getOperands())
+    if (auto get = operand.getDefiningOp<ir::GetOp>();
+        get && module.lookupSymbol<ir::StateOp>(get.getState()).getKind() == "parameter")
+      names.push_back(get.getState().str());
+  return names;
+}
+
 Kinks::Kinks(const std::string &text) {
   MLIRContext context;
   OwningOpRef<ModuleOp> module = llvm::cantFail(ir::parseModuleText(text, "model.mlir", context));
-  SmallVector<Operation *> ops;
+  Kink next;
+  std::string after;
   module->walk([&](Operation *op) {
-    if (isa<ir::ReluOp, ir::MaxOp, ir::MinOp>(op))
-      ops.push_back(op);
-  });
-  for (Operation *op : ops) {
+    for (const std::string &parameter : readParameters(op, *module)) {
+      next.upstream.insert(parameter);
+      after = " after " + parameter;
+    }
+    if (!isa<ir::ReluOp, ir::MaxOp, ir::MinOp>(op))
+      return;
     OpBuilder builder(op->getContext());
     builder.setInsertionPointAfter(op);
-    bool isBinary = op->getNumOperands() == 2;
+    next.hasSides = op->getNumOperands() == 2;
     Value distance = op->getOperand(0);
-    if (isBinary)
+    if (next.hasSides)
       distance = builder.create<ir::SubOp>(op->getLoc(), distance.getType(), distance, op->getOperand(1));
-    std::string output = "kink" + std::to_string(kinks.size());
-    builder.create<ir::OutputOp>(op->getLoc(), output, distance);
-    ArrayRef<int64_t> shape = cast<RankedTensorType>(distance.getType()).getShape();
-    kinks.push_back({output, op->getName().stripDialect().str() + " of " + ir::printPlace(op->getLoc()),
-                     shape.drop_front().vec(), isBinary});
-  }
+    next.output = "kink" + std::to_string(kinks.size());
+    builder.create<ir::MetricOp>(op->getLoc(), next.output, distance);
+    next.name = op->getName().stripDialect().str() + " of " + ir::printPlace(op->getLoc()) + after;
+    next.row = cast<RankedTensorType>(distance.getType()).getShape().drop_front().vec();
+    kinks.push_back(next);
+  });
   llvm::raw_string_ostream out(modified);
   module->print(out, OpPrintingFlags().enableDebugInfo());
 }
@@ -50,7 +63,7 @@ std::vector<Kinks::Flip> Kinks::findFlips(const Values &single, const Values &ex
     const std::vector<double> &a = single.at(kink.output), &b = exact.at(kink.output);
     for (size_t i = 0; i < a.size(); ++i)
       if (side(a[i]) != side(b[i]))
-        flips.push_back({kink.name + " at " + printIndex(i, kink.row), a[i], b[i]});
+        flips.push_back({kink.name + " at " + printIndex(i, kink.row), a[i], b[i], kink.upstream});
   }
   return flips;
 }

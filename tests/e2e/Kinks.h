@@ -3,10 +3,11 @@
 #pragma once
 
 #include "tests/e2e/Harness.h"
+#include <set>
 
 namespace sluice::test {
 
-/// A model in which `predict` also gives the distance of every value from its kink.
+/// A model in which `train_step` and `eval_step` also give the distance of every value from its kink.
 class Kinks {
 public:
   explicit Kinks(const std::string &text);
@@ -14,11 +15,13 @@ public:
   /// The model's text with these outputs.
   const std::string &text() const { return modified; }
 
-  /// A value that is on one side in one run of `predict` and on the other in the other.
+  /// A value that is on one side in one run and on the other in the other.
   struct Flip {
-    std::string place; // "relu of lenet.cpp:14:20 at [3, 0, 5, 7]"
+    std::string place; // "relu of lenet.cpp:14:20 after conv1.bias at [3, 0, 5, 7]"
     double single, exact;
+    std::set<std::string> upstream; // parameters that are read before it, whose gradients it changes
   };
+  /// From the outputs of two runs.
   std::vector<Flip> findFlips(const Values &single, const Values &exact) const;
 
 private:
@@ -26,6 +29,7 @@ private:
     std::string output, name;
     std::vector<int64_t> row; // shape of one row
     bool hasSides;            // a tie is neither side; of a ReLU it is the lower one
+    std::set<std::string> upstream;
   };
 
   std::string modified;

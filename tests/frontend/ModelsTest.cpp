@@ -82,6 +82,45 @@ TEST(Mlp, HasMomentumAndWeightDecay) {
   EXPECT_THAT(text, HasSubstr("weight_decay = 1.000000e-03"));
 }
 
+TEST(AlexNetS, HasItsParameters) {
+  std::string text = run("alexnet_s -o -").text;
+  EXPECT_THAT(text, HasSubstr("alexnet_s: 62378344 parameters, up to 16 rows"));
+  EXPECT_THAT(text, HasSubstr("@fc6.weight : tensor<4096x9216xf32> = <\"normal\", 0.0"));
+}
+
+TEST(ResNet56, HasItsParametersAndOptimizer) {
+  std::string text = run("resnet56 -o -").text;
+  EXPECT_THAT(text, HasSubstr("resnet56: 853018 parameters, up to 128 rows"));
+  EXPECT_THAT(text, HasSubstr("@layer3.8.bn2.running_var"));
+  EXPECT_THAT(text, HasSubstr("momentum = 9.0"));
+  EXPECT_THAT(text, HasSubstr("weight_decay = 1.000000e-04"));
+}
+
+TEST(ResNet50, HasItsParametersAndOptimizer) {
+  std::string text = run("resnet50 -o -").text;
+  EXPECT_THAT(text, HasSubstr("resnet50: 25557032 parameters, up to 16 rows"));
+  EXPECT_THAT(text, HasSubstr("@layer4.0.downsample.1.running_mean"));
+  EXPECT_THAT(text, HasSubstr("nesterov = true"));
+}
+
+TEST(ResNet50, BeginsWithHesDeviations) {
+  std::string text = run("resnet50 -o -").text;
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "@conv1.weight : tensor<64x3x7x7xf32> = <\"normal\", 0.000000e+00 : f64, 0.0252538")); // sqrt(2 / (49 * 64))
+  EXPECT_THAT(text, HasSubstr("@layer1.0.downsample.0.weight : tensor<256x64x1x1xf32> = <\"normal\", 0.000000e+00 : "
+                              "f64, 0.0883883")); // sqrt(2 / 256)
+  EXPECT_THAT(run("resnet50 --init torch -o -").text, HasSubstr("@conv1.weight : tensor<64x3x7x7xf32> = <\"uniform\""));
+  EXPECT_EQ(run("resnet50 --init notebook -o -").code, 2);
+}
+
+TEST(ResNet50, HasPartsToPin) {
+  std::string text = run("resnet50 --devices cpu,sim:0 --pin layer4=gpu:0 --copies insert -o -").text;
+  EXPECT_THAT(text, HasSubstr("physical tensor<2048x512x1x1xf32, #acc0"));
+  EXPECT_THAT(text, Not(HasSubstr("physical tensor<64x3x7x7xf32")));
+}
+
 TEST(ModelPrograms, WriteAFile) {
   std::string path = temporaryFolder() + "/x.mlir";
   EXPECT_EQ(run("mlp -o " + path).code, 0);

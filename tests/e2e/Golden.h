@@ -1,0 +1,53 @@
+// What PyTorch computes in float64 for a model program, and what it computes it from: initial values and batches that
+// any program can reproduce (Portable.h).
+#pragma once
+
+#include "tests/e2e/Harness.h"
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace sluice::test {
+
+struct Network {
+  std::string name;           ///< of the program, and of the figures
+  std::vector<int64_t> input; ///< shape of one image
+  int64_t classes;
+  int quickSteps;                  ///< how many steps are run unless everything is
+  std::string lastNorm = "(none)"; ///< the norms that end a residual branch, whose weights begin small
+};
+
+class Golden {
+public:
+  explicit Golden(Network net);
+
+  /// The model that the figures are of.
+  std::string model() const;
+  /// Whether it keeps momentum.
+  bool hasMomentum() const { return figures["optimizer"]["momentum"] != 0; }
+  double weightDecay() const { return figures["optimizer"]["weight_decay"]; }
+
+  int64_t rows() const { return figures["batch"]; }
+  Values batch(int step) const;
+  const std::vector<std::string> &parameters() const { return names; }
+  std::vector<double> initial(const std::string &parameter) const;
+
+  /// How many steps were recorded, and how many of them to run here: all with SLUICE_TEST_FULL=1.
+  int steps() const { return int(figures["loss_f64"].size()); }
+  int stepsToRun() const;
+
+  double loss(int step) const { return figures["loss_f64"][step]; }
+  double lossError() const { return figures["loss_f32_max_rel_error"]; } ///< of PyTorch's f32
+  /// By tensor: norm, samples, and the error of PyTorch's f32.
+  const nlohmann::json &firstGradients() const { return figures["first_gradient"]; }
+  const nlohmann::json &finalValues() const { return figures["final"]; }
+
+private:
+  void addPatches(std::vector<float> &x, const std::vector<float> &patches) const;
+
+  Network net;
+  nlohmann::json figures;
+  std::vector<std::string> names;
+};
+
+} // namespace sluice::test
