@@ -39,8 +39,6 @@ struct Fault {
   const char *name, *reason;
 };
 
-static void PrintTo(const Fault &fault, std::ostream *out) { *out << fault.name; }
-
 class FaultyBackend : public ::testing::TestWithParam<Fault> {};
 
 TEST_P(FaultyBackend, IsRefusedWithAReason) {
@@ -67,7 +65,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Fault{"Exit", "ended the process in its first call, sluice_backend_query"},
                       Fault{"Hang", "gave no answer within 0.5 s in its first call, sluice_backend_query"},
                       Fault{"Nothing", "sluice_backend_query returned nothing"},
-                      Fault{"NoSymbol", "it does not export sluice_backend_query"}));
+                      Fault{"NoSymbol", "it does not export sluice_backend_query"}),
+    [](const auto &info) { return std::string(info.param.name); });
 
 TEST(BackendLoader, FilesThatAreNoSharedObjectsAreRefused) {
   TemporaryFolder folder;

@@ -237,7 +237,11 @@ TEST_P(DeletedWait, IsReportedAsARace) {
 INSTANTIATE_TEST_SUITE_P(Waits, DeletedWait,
                          testing::Values(std::pair(test::bringX, 0), std::pair(test::scale, 0),
                                          std::pair(test::scale, 1), std::pair(test::returnY, 0),
-                                         std::pair(test::returnY, 1), std::pair(test::count, 0)));
+                                         std::pair(test::returnY, 1), std::pair(test::count, 0)),
+                         [](const auto &info) {
+                           return "Action" + std::to_string(info.param.first) + "Wait" +
+                                  std::to_string(info.param.second);
+                         });
 
 TEST(Executor, NamesADeviceWithoutRoom) {
   Json plan = test::scalerPlan();

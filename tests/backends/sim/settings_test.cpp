@@ -1,6 +1,8 @@
 // What `--sim` accepts, and what it says of what it does not.
 #include "tests/backends/sim/SimTest.h"
 
+#include <algorithm>
+#include <cctype>
 #include <gmock/gmock.h>
 
 using namespace sluice::test;
@@ -31,7 +33,12 @@ struct Refusal {
   const char *settings, *reason;
 };
 
-static void PrintTo(const Refusal &refusal, std::ostream *out) { *out << refusal.settings; }
+/// The settings as a name of letters, digits and underscores.
+static std::string nameOf(const ::testing::TestParamInfo<Refusal> &info) {
+  std::string name = info.param.settings;
+  std::replace_if(name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
+  return name;
+}
 
 class RefusedSettings : public ::testing::TestWithParam<Refusal> {};
 
@@ -51,7 +58,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Refusal{"seed=-1", "a whole number"}, Refusal{"seed", "seed is ''"},
                       Refusal{"races=maybe", "report or off"}, Refusal{"pending=0", "from 1 to 1000000"},
                       Refusal{"sed=7", "no setting 'sed'; there are: seed, devices, memory"},
-                      Refusal{"seed=7,,devices=2", "no setting ''"}));
+                      Refusal{"seed=7,,devices=2", "no setting ''"}),
+    nameOf);
 
 TEST(SimDevices, AnAbsentDeviceIsNamedWithTheCount) {
   Simulation simulation("devices=2");
