@@ -34,8 +34,6 @@ RunHalf::RunHalf(const Subject &subject, int32_t devices) : table_(subject.run) 
 
 RunHalf::~RunHalf() {
   for (sluice_queue *queue : queues_)
-    table_->synchronize_queue(queue);
-  for (sluice_queue *queue : queues_)
     table_->queue_destroy(queue);
   for (sluice_event *event : events_)
     table_->event_destroy(event);

@@ -71,6 +71,11 @@ Queue &Context::addQueue(int32_t device, const char *name) {
   return queue;
 }
 
+void Context::drop(Queue &queue) {
+  scheduler_.drop(queue.number);
+  hostOrder_.join(queue.order);
+}
+
 Recording Context::record(Queue &queue) {
   queue.order.join(hostOrder_);
   return {scheduler_.end(queue.number), earliest(queue), queue.last, queue.order};

@@ -52,6 +52,8 @@ public:
   void release(int32_t device, void *address);
 
   Queue &addQueue(int32_t device, const char *name);
+  /// Forgets the work that is in the queue: nobody can wait for it any more.
+  void drop(Queue &queue);
   Recording record(Queue &queue);
   void wait(Queue &queue, const Recording &recording);
   void synchronize(const Recording &recording);

@@ -90,7 +90,7 @@ static sluice_status queueCreate(sluice_run *run, int32_t device, sluice_queue_k
 }
 
 static void queueDestroy(sluice_queue *queue) {
-  guarded(queue->run, [&](Context &context) { context.synchronize(context.record(*queue->queue)); });
+  queue->run->context->drop(*queue->queue);
   delete queue;
 }
 

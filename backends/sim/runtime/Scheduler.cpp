@@ -30,6 +30,12 @@ void Scheduler::wait(size_t queue, QueuePlace place) {
     push(queue, {nullptr, place});
 }
 
+void Scheduler::drop(size_t queue) {
+  pending_ -= queues_[queue].items.size();
+  queues_[queue].items.clear();
+  queues_[queue].done = queues_[queue].issued;
+}
+
 bool Scheduler::isReady(const Queue &queue) const {
   return !queue.items.empty() && (!queue.items.front().waits || isDone(*queue.items.front().waits));
 }

@@ -35,6 +35,9 @@ public:
   /// The end of a queue as it is now.
   QueuePlace end(size_t queue) const { return {queue, queues_[queue].issued}; }
 
+  /// Takes what is in `queue` for done, without doing it.
+  void drop(size_t queue);
+
   bool isDone(QueuePlace place) const { return queues_[place.queue].done >= place.sequence; }
   /// Does work until `place` is done.
   void runUntil(QueuePlace place);

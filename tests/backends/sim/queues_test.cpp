@@ -31,6 +31,18 @@ TEST(SimQueues, TooMuchPendingWorkRuns) {
   EXPECT_EQ(value, 3);
 }
 
+TEST(SimQueues, ADestroyedQueueDropsItsWork) {
+  Simulation simulation;
+  int32_t value = 0;
+  sluice_queue *queue = nullptr, *other = simulation.queue(SLUICE_HOST, "other");
+  simulator().queue_create(simulation.run, SLUICE_HOST, SLUICE_QUEUE_COMPUTE, "cpu", &queue);
+  simulation.launch(queue, "add", increment, {{&value, 4, SLUICE_READ_WRITE}});
+  simulation.wait(other, simulation.record(queue));
+  simulator().queue_destroy(queue);
+  simulation.finish(other);
+  EXPECT_EQ(value, 0);
+}
+
 TEST(SimQueues, AQueueKeepsItsOrder) {
   for (int seed = 0; seed < 16; ++seed) {
     Simulation simulation(withSeed(seed));

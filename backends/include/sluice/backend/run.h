@@ -111,6 +111,7 @@ struct sluice_backend_run {
   sluice_status (*release)(sluice_run *context, int32_t device, void *address);
 
   sluice_status (*queue_create)(sluice_run *context, int32_t device, sluice_queue_kind kind, const char *name, sluice_queue **queue);
+  /* Wait for the queue's work before: what has not been done yet may be dropped. */
   void (*queue_destroy)(sluice_queue *queue);
   sluice_status (*event_create)(sluice_run *context, sluice_event **event);
   void (*event_destroy)(sluice_event *event);
