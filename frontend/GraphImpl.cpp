@@ -165,8 +165,7 @@ Operation *GraphImpl::build(StringRef op, ValueRange operands, ArrayRef<NamedAtt
 }
 
 Value GraphImpl::copy(Value value, StringAttr device, StringRef reason, const Place &place) {
-  return builder.create<ir::CopyOp>(location(place), ir::withDevice(value.getType(), device), value, reason,
-                                    IntegerAttr(), IntegerAttr());
+  return builder.create<ir::CopyOp>(location(place), ir::withDevice(value.getType(), device), value, reason);
 }
 
 SmallVector<Operation *> GraphImpl::opsOfCall(Operation *op) {

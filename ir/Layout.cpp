@@ -79,6 +79,13 @@ void forEachElement(RankedTensorType type, int64_t rows, int64_t capacity, llvm:
   });
 }
 
+LogicalBytes getLogicalBytes(RankedTensorType type) {
+  int64_t bytes = getElementBytes(type.getElementType());
+  for (int64_t size : type.getShape())
+    bytes *= ShapedType::isDynamic(size) ? 1 : size;
+  return type.hasStaticShape() ? LogicalBytes{bytes, 0} : LogicalBytes{0, bytes};
+}
+
 RankedTensorType withLayout(RankedTensorType type, AffineMap layout) {
   MLIRContext *context = type.getContext();
   StringAttr device = getDevice(type);

@@ -29,6 +29,12 @@ int64_t getElementBytes(mlir::Type element);
 /// place in the buffer.
 void forEachElement(mlir::RankedTensorType type, int64_t rows, int64_t capacity, llvm::function_ref<void(llvm::ArrayRef<int64_t> index, int64_t place)> visit);
 
+/// Bytes of the elements alone, without padding: those that are always there, and those of each row.
+struct LogicalBytes {
+  int64_t fixed = 0, perRow = 0;
+};
+LogicalBytes getLogicalBytes(mlir::RankedTensorType type);
+
 /// `type` with this layout (identity: none).
 mlir::RankedTensorType withLayout(mlir::RankedTensorType type, mlir::AffineMap layout);
 

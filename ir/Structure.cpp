@@ -71,6 +71,23 @@ static LogicalResult verifyStateUses(Block &body) {
   return success();
 }
 
+/// Every event is recorded once, and one of this call before it is waited for.
+static LogicalResult verifyEvents(Block &body) {
+  DenseSet<uint64_t> recorded;
+  for (auto record : body.getOps<RecordOp>())
+    if (!recorded.insert(record.getEvent()).second)
+      return record.emitOpError("records event ") << record.getEvent() << " a second time";
+  DenseSet<uint64_t> sofar;
+  for (Operation &inner : body) {
+    if (auto record = dyn_cast<RecordOp>(inner))
+      sofar.insert(record.getEvent());
+    auto wait = dyn_cast<WaitOp>(inner);
+    if (wait && !(wait.getCalls() == 0 ? sofar : recorded).contains(wait.getEvent()))
+      return wait.emitOpError("waits for event ") << wait.getEvent() << ", which is not recorded" << (wait.getCalls() == 0 ? " before it" : "");
+  }
+  return success();
+}
+
 static LogicalResult verifyInputs(Operation *op, ArrayAttr names, Block &body) {
   if (names.size() != body.getNumArguments())
     return op->emitOpError("names ") << names.size() << " inputs and has " << body.getNumArguments();
@@ -114,7 +131,7 @@ LogicalResult EntryOp::verify() {
     return emitOpError("does not end in sluice.return");
   if (results.getNumOperands() != getOutputs().size())
     return emitOpError("names ") << getOutputs().size() << " outputs and returns " << results.getNumOperands();
-  return failure(failed(verifyInputs(*this, getInputs(), body)) || failed(verifyStateUses(body)));
+  return failure(failed(verifyInputs(*this, getInputs(), body)) || failed(verifyStateUses(body)) || failed(verifyEvents(body)));
 }
 
 //===- kernel --------------------------------------------------------------------------------------------------------===//
@@ -169,7 +186,15 @@ LogicalResult KernelOp::verify() {
 LogicalResult CopyOp::verify() {
   if (!sameShapesAndElements({getX().getType()}, {getY().getType()}))
     return emitOpError("changes more than the encoding: ") << getX().getType() << " and " << getY().getType();
+  static const llvm::StringSet<> times = {"step", "stale", "asked"};
+  if (getWhen() && !times.contains(*getWhen()))
+    return emitOpError("happens '") << *getWhen() << "'; one of step, stale, asked is expected";
   return success();
+}
+
+bool CopyOp::isCrossing() {
+  StringAttr from = getDevice(getX().getType()), to = getDevice(getY().getType());
+  return from && to && from != to;
 }
 
 SmallVector<HostTensor> CopyOp::evaluate(ArrayRef<HostTensor> operands, int64_t) { return {operands[0]}; }
@@ -178,7 +203,7 @@ Value CopyOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExp
 
 /// The gradient travels back.
 SmallVector<Value> CopyOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
-  return {builder.create<CopyOp>(getLoc(), getX().getType(), dResults[0], getReason(), IntegerAttr(), IntegerAttr())};
+  return {builder.create<CopyOp>(getLoc(), getX().getType(), dResults[0], getReason())};
 }
 
 SmallVector<Sample> CopyOp::samples() {

@@ -79,13 +79,23 @@ def CopyOp : Sluice_Op<"copy", [DeclareOpInterfaceMethods<ReferenceOp>, DeclareO
   let description = [{
     `reason` says who wants it: `to` or `copy_to` of the user, `pin`, `placement`, `input`, `output` or `state`. Before
     placement either side may have no device yet. A copy that ends on the device that it starts from goes away, unless it
-    is a `copy_to`; one for `pin` or `placement` that does not is subject to `sluice.copies`. Once copies are settled,
-    `bytes` and `bytes_per_row` say how much moves in a call: the value's logical bytes, without padding. Two copies are
-    never merged as common subexpressions, because each is a buffer of its own.
+    is a `copy_to`; one for `pin` or `placement` that does not is subject to `sluice.copies`. Once copies are settled, `bytes`
+    and `bytes_per_row` say how much moves in a call: the value's logical bytes, without padding; and `when` says when: `step`
+    (in every call), `stale` (into a state's mirror, at the start of a call and only if the state has been written since) or
+    `asked` (when the host reads this output). Two copies are never merged as common subexpressions, because each is a buffer
+    of its own.
   }];
-  let arguments = (ins Sluice_Tensor:$x, StrAttr:$reason, OptionalAttr<I64Attr>:$bytes, OptionalAttr<I64Attr>:$bytes_per_row);
+  let arguments = (ins Sluice_Tensor:$x, StrAttr:$reason, OptionalAttr<I64Attr>:$bytes, OptionalAttr<I64Attr>:$bytes_per_row,
+                       OptionalAttr<StrAttr>:$when);
   let results = (outs Res<Sluice_Tensor, "", [MemAlloc<DefaultResource>]>:$y);
   let assemblyFormat = "$x $reason attr-dict `:` functional-type($x, $y)";
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$x, "::llvm::StringRef":$reason), [{
+    build($_builder, $_state, type, x, reason, /*bytes=*/::mlir::IntegerAttr(), /*bytes_per_row=*/::mlir::IntegerAttr(), /*when=*/::mlir::StringAttr());
+  }]>];
+  let extraClassDeclaration = [{
+    /// Whether both sides have a device, and not the same one.
+    bool isCrossing();
+  }];
   let hasVerifier = 1;
 }
 def KernelOp : Sluice_Op<"kernel", [IsolatedFromAbove, SingleBlock]> {
@@ -95,6 +105,16 @@ def KernelOp : Sluice_Op<"kernel", [IsolatedFromAbove, SingleBlock]> {
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
+}
+def RecordOp : Sluice_Op<"record"> {
+  let summary = "event number `event` of this entry point: whatever is in the queue so far is done";
+  let arguments = (ins StrAttr:$queue, I64Attr:$event);
+  let assemblyFormat = "$queue $event attr-dict";
+}
+def WaitOp : Sluice_Op<"wait"> {
+  let summary = "what follows in the queue starts after the event; `calls`: of the call made so many calls earlier";
+  let arguments = (ins StrAttr:$queue, I64Attr:$event, DefaultValuedAttr<I64Attr, "0">:$calls);
+  let assemblyFormat = "$queue $event attr-dict";
 }
 def YieldOp : Sluice_Op<"yield", [Terminator, Pure, HasParent<"KernelOp">]> {
   let summary = "the results of a kernel";

@@ -7,12 +7,15 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
-std::unique_ptr<Backend> Backend::create(const sluice_backend_compile &table, const sluice_target_options &options, Location loc) {
+std::unique_ptr<Backend> Backend::create(const sluice_backend_compile &table, const sluice_target_options &options,
+                                         Location loc) {
   sluice_session *session = nullptr;
   sluice_status status = table.begin(&options, &session);
   if (status == SLUICE_OK)
     return std::unique_ptr<Backend>(new Backend(table, session));
-  emitError(loc, status == SLUICE_UNSUPPORTED ? "unsupported: " : "") << "backend '" << table.name << "' refuses the target '" << options.cpu << "'" << (session ? ": " : "") << (session ? table.last_error(session) : "");
+  emitError(loc, status == SLUICE_UNSUPPORTED ? "unsupported: " : "")
+      << "backend '" << table.name << "' refuses the target '" << options.cpu << "'" << (session ? ": " : "")
+      << (session ? table.last_error(session) : "");
   if (session)
     table.end(session);
   return nullptr;
@@ -21,7 +24,8 @@ std::unique_ptr<Backend> Backend::create(const sluice_backend_compile &table, co
 Backend::~Backend() { table.end(session); }
 
 /// Whether the table has this member: neither cut off nor null.
-template <typename Member> static bool has(const sluice_backend_compile &table, Member sluice_backend_compile::*member) {
+template <typename Member>
+static bool has(const sluice_backend_compile &table, Member sluice_backend_compile::*member) {
   auto offset = reinterpret_cast<const char *>(&(table.*member)) - reinterpret_cast<const char *>(&table);
   return size_t(offset) < table.struct_size && table.*member;
 }
@@ -37,7 +41,8 @@ std::string Backend::reasonAgainst(Operation *op) {
 bool Backend::canFuse(ArrayRef<Operation *> ops) {
   int fuses = 0;
   KernelView kernel(ops);
-  return has(table, &sluice_backend_compile::can_fuse) && table.can_fuse(session, kernel.get(), &fuses) == SLUICE_OK && fuses;
+  return has(table, &sluice_backend_compile::can_fuse) && table.can_fuse(session, kernel.get(), &fuses) == SLUICE_OK &&
+         fuses;
 }
 
 FailureOr<LayoutProposal> Backend::proposeLayout(Operation *op, bool isResult, unsigned number) {
@@ -59,7 +64,8 @@ FailureOr<LayoutProposal> Backend::proposeLayout(Operation *op, bool isResult, u
     proposal.layout = AffineMap::getMultiDimIdentityMap(type.getRank(), op->getContext());
     return proposal;
   }
-  auto map = dyn_cast_or_null<AffineMapAttr>(parseAttribute((Twine("affine_map<") + text + ">").str(), op->getContext()));
+  auto map =
+      dyn_cast_or_null<AffineMapAttr>(parseAttribute((Twine("affine_map<") + text + ">").str(), op->getContext()));
   if (!map || map.getValue().getNumDims() != type.getRank())
     return op->emitError("backend '") << table.name << "' proposes no valid layout: " << text;
   proposal.layout = map.getValue();
@@ -74,7 +80,8 @@ FailureOr<sluice_launch_info> Backend::prepare(KernelOp kernel) {
     kernelView.addBytecode(kernel);
   sluice_status status = table.prepare(session, kernelView.get(), &launch);
   if (status != SLUICE_OK)
-    return kernel.emitError(status == SLUICE_UNSUPPORTED ? "unsupported: " : "") << "backend '" << table.name << "' cannot make this kernel: " << table.last_error(session);
+    return kernel.emitError(status == SLUICE_UNSUPPORTED ? "unsupported: " : "")
+           << "backend '" << table.name << "' cannot make this kernel: " << table.last_error(session);
   return launch;
 }
 

@@ -17,7 +17,8 @@ struct LayoutProposal {
 class Backend {
 public:
   /// Begins a session; null with a diagnostic at `loc` if the backend refuses the target.
-  static std::unique_ptr<Backend> create(const sluice_backend_compile &table, const sluice_target_options &options, mlir::Location loc);
+  static std::unique_ptr<Backend> create(const sluice_backend_compile &table, const sluice_target_options &options,
+                                         mlir::Location loc);
   ~Backend();
 
   llvm::StringRef name() const { return table.name; }

@@ -67,7 +67,7 @@ private:
     StringAttr here = getDevice(value.getType()), there = getDevice(gradient.getType());
     if (!there || there == here)
       return gradient;
-    return builder.create<CopyOp>(value.getLoc(), withDevice(gradient.getType(), here), gradient, "placement", IntegerAttr(), IntegerAttr());
+    return builder.create<CopyOp>(value.getLoc(), withDevice(gradient.getType(), here), gradient, "placement");
   }
 
   OpBuilder &builder;

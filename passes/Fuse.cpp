@@ -2,9 +2,10 @@
 //
 //   %0 = sluice.add %x, %y; %1 = sluice.relu %0   ==>   %1 = sluice.kernel "add_relu" (%a = %x, %b = %y) {add; relu; yield}
 //
-// Afterwards an entry point holds only get, kernels, set and return; every set or returned value is a kernel's result that can
-// be computed where it is wanted (a copying kernel is added where it cannot).
+// Afterwards an entry point holds only get, kernels, copies between devices, set and return; every set or returned value is a
+// kernel's result that can be computed where it is wanted (a copying kernel is added where it cannot), or a copy of one.
 #include "ir/Layout.h"
+#include "passes/DeviceBackends.h"
 #include "passes/Passes.h"
 #include "passes/analysis/FusionGroups.h"
 #include "mlir/IR/IRMapping.h"
@@ -20,7 +21,8 @@ namespace {
 /// Builds one kernel: collects what it reads, clones its ops and the recomputed ones, yields what others read.
 class KernelBuilding {
 public:
-  KernelBuilding(const FusionGroup &group, OpBuilder &builder, const DenseMap<Value, Value> &produced, bool fuse) : group(group), builder(builder), produced(produced), fuse(fuse) {}
+  KernelBuilding(const FusionGroup &group, OpBuilder &builder, const DenseMap<Value, Value> &produced, FusionRules &rules)
+      : group(group), builder(builder), produced(produced), rules(rules) {}
 
   KernelOp build(StringRef name) {
     llvm::SetVector<Operation *> body;
@@ -46,7 +48,7 @@ public:
     auto kernel = cast<KernelOp>(builder.create(state));
     OpBuilder inner = OpBuilder::atBlockEnd(block);
     for (Operation *op : body)
-      inner.clone(*op, mapping);
+      inner.clone(*op, mapping)->removeAttr(kPinAttr);
     inner.create<YieldOp>(kernel.getLoc(), llvm::map_to_vector(outputs, [&](Value output) { return mapping.lookup(output); }));
     results.assign(outputs.begin(), outputs.end());
     return kernel;
@@ -56,9 +58,7 @@ public:
   SmallVector<Value> results;
 
 private:
-  bool isMember(Operation *op) {
-    return llvm::is_contained(group.ops, op) || (fuse ? isRecomputed(op) : op->getNumOperands() == 0 && isRecomputed(op));
-  }
+  bool isMember(Operation *op) { return llvm::is_contained(group.ops, op) || rules.isRecomputed(op); }
 
   void collect(Operation *op, llvm::SetVector<Operation *> &body) {
     for (Value operand : op->getOperands()) {
@@ -74,11 +74,17 @@ private:
   const FusionGroup &group;
   OpBuilder &builder;
   const DenseMap<Value, Value> &produced;
-  bool fuse;
+  FusionRules &rules;
   llvm::SetVector<Value> inputs;
 };
 
 } // namespace
+
+/// "acc0_": kernels of one name on two devices are two symbols when they are linked into one artifact.
+static std::string prefixOf(Type type) {
+  StringAttr device = getDevice(type);
+  return !device || device == kHostDevice ? "" : device.str() + "_";
+}
 
 /// "conv2d_add_relu": what is computed, without what is only moved; long chains are cut.
 static std::string nameOf(const FusionGroup &group) {
@@ -137,7 +143,7 @@ static bool canUpdateInPlace(SetOp set, EntryOp entry) {
 static Value copyInKernel(Value value, Operation *op, StringRef name) {
   OpBuilder builder(op);
   OperationState state(op->getLoc(), KernelOp::getOperationName());
-  state.addAttribute("name", builder.getStringAttr(name));
+  state.addAttribute("name", builder.getStringAttr(prefixOf(value.getType()) + name));
   state.addOperands(value);
   state.addTypes(value.getType());
   Block *block = new Block;
@@ -149,13 +155,33 @@ static Value copyInKernel(Value value, Operation *op, StringRef name) {
   return builder.create(state)->getResult(0);
 }
 
+/// Whether an output of the host may be the value's own buffer: that of a kernel, or one that is copied from another device.
+static bool isOwnBuffer(Value value) {
+  auto copy = value.getDefiningOp<CopyOp>();
+  return value.getDefiningOp<KernelOp>() || (copy && copy.getWhen() != "stale");
+}
+
+/// Gives each output a buffer that nothing overwrites until it is read; on its own device, if it is read back from there.
+static void addOutputCopies(Operation *results) {
+  for (OpOperand &operand : results->getOpOperands()) {
+    auto asked = operand.get().getDefiningOp<CopyOp>();
+    bool isRepeated = llvm::count(results->getOperands(), operand.get()) > 1;
+    if (!asked || asked.getWhen() != "asked") {
+      if (isRepeated || !isOwnBuffer(operand.get()))
+        operand.set(copyInKernel(operand.get(), results, "copy_output"));
+      continue;
+    }
+    if (isRepeated)
+      operand.set(cast<CopyOp>(OpBuilder(results).clone(*asked)));
+    asked = operand.get().getDefiningOp<CopyOp>();
+    if (!asked.getX().getDefiningOp<KernelOp>())
+      asked.getXMutable().set(copyInKernel(asked.getX(), asked, "copy_output"));
+  }
+}
+
 static void addCopies(EntryOp entry) {
   Block &block = entry.getBody().front();
-  for (OpOperand &operand : block.getTerminator()->getOpOperands()) {
-    bool repeated = llvm::count(block.getTerminator()->getOperands(), operand.get()) > 1;
-    if (!operand.get().getDefiningOp<KernelOp>() || repeated)
-      operand.set(copyInKernel(operand.get(), block.getTerminator(), "copy_output"));
-  }
+  addOutputCopies(block.getTerminator());
   // Copies come last: whatever reads the old value has run.
   for (SetOp set : llvm::to_vector(block.getOps<SetOp>())) {
     if (canUpdateInPlace(set, entry))
@@ -167,9 +193,16 @@ static void addCopies(EntryOp entry) {
 
 //===- the pass ------------------------------------------------------------------------------------------------------===//
 
-static void fuseEntry(EntryOp entry, bool fuse, llvm::StringMap<unsigned> &names) {
+/// Ops without readers would become kernels without results.
+static void removeDead(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+}
+
+static void fuseEntry(EntryOp entry, FusionRules &rules, llvm::StringMap<unsigned> &names) {
   Block &block = entry.getBody().front();
-  SmallVector<FusionGroup> groups = formFusionGroups(entry, fuse);
+  SmallVector<FusionGroup> groups = formFusionGroups(entry, rules);
   SmallVector<Operation *> old;
   for (Operation &op : block)
     if (isa<ElementwiseOp, ElementOp, ContractionOp>(op))
@@ -181,9 +214,16 @@ static void fuseEntry(EntryOp entry, bool fuse, llvm::StringMap<unsigned> &names
   OpBuilder builder(sets.empty() ? block.getTerminator() : sets.front().getOperation());
   DenseMap<Value, Value> produced;
   for (const FusionGroup &group : groups) {
-    std::string name = nameOf(group);
+    if (group.kind == FusionGroup::Copy) {
+      auto copy = cast<CopyOp>(builder.clone(*group.ops.front()));
+      if (Value source = produced.lookup(copy.getX()))
+        copy.getXMutable().set(source);
+      produced[group.ops.front()->getResult(0)] = copy;
+      continue;
+    }
+    std::string name = prefixOf(group.ops.front()->getResult(0).getType()) + nameOf(group);
     unsigned number = names[name]++;
-    KernelBuilding building(group, builder, produced, fuse);
+    KernelBuilding building(group, builder, produced, rules);
     KernelOp kernel = building.build(number ? name + "_" + std::to_string(number) : name);
     for (auto [value, result] : llvm::zip_equal(building.results, kernel.getResults()))
       produced[value] = result;
@@ -198,11 +238,13 @@ static void fuseEntry(EntryOp entry, bool fuse, llvm::StringMap<unsigned> &names
   addCopies(entry);
 }
 
-LogicalResult fuseKernels(ModuleOp module, bool fuse) {
+void fuseKernels(ModuleOp module, const DeviceBackends &backends, bool fuse) {
   llvm::StringMap<unsigned> names;
-  for (auto entry : module.getOps<EntryOp>())
-    fuseEntry(entry, fuse, names);
-  return success();
+  for (auto entry : module.getOps<EntryOp>()) {
+    removeDead(entry.getBody().front());
+    FusionRules rules(fuse, [&](ArrayRef<Operation *> ops) { return backends.of(ops.front()).canFuse(ops); });
+    fuseEntry(entry, rules, names);
+  }
 }
 
 } // namespace sluice::passes

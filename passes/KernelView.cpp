@@ -92,7 +92,8 @@ void KernelView::addOp(Operation *op) {
       addAttribute(attributes, attribute);
   for (Value result : op->getResults())
     addValue(result);
-  ops.push_back({op->getName().getStringRef().data(), operands.data(), operands.size(), op->getNumResults(), attributes.data(), attributes.size()});
+  ops.push_back({op->getName().getStringRef().data(), operands.data(), operands.size(), op->getNumResults(),
+                 attributes.data(), attributes.size()});
 }
 
 void KernelView::finish(ValueRange outputs) {

@@ -14,8 +14,8 @@ class KernelView {
 public:
   /// A `sluice.kernel`, or any other op as a kernel of that op alone.
   explicit KernelView(mlir::Operation *op);
-  /// Ops that might share a kernel, in block order: what they read from elsewhere are its operands, and its results are what
-  /// anything else reads. There is no operation behind the view.
+  /// Ops that might share a kernel, in block order: what they read from elsewhere are its operands, and its results are
+  /// what anything else reads. There is no operation behind the view.
   explicit KernelView(llvm::ArrayRef<mlir::Operation *> ops);
   KernelView(const KernelView &) = delete;
 

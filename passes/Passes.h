@@ -4,9 +4,13 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Support/LogicalResult.h"
 
+namespace sluice::ir {
+class Target;
+}
+
 namespace sluice::passes {
 
-class Backend;
+class DeviceBackends;
 
 /// Replaces f32 by f64 everywhere: states, values, attributes. For tests and for `--dtype f64`.
 void promoteToF64(mlir::ModuleOp module);
@@ -23,26 +27,42 @@ void expandComposites(mlir::ModuleOp module);
 /// Merges equal ops and removes dead ones.
 mlir::LogicalResult simplify(mlir::ModuleOp module);
 
-/// train -> placed. Gives every value a device of the target.
-void placeValues(mlir::ModuleOp module, llvm::StringRef device);
+/// train -> placed, first half. Gives every value a device of the target: as pinned, as fixed by the model, else the first.
+mlir::LogicalResult placeValues(mlir::ModuleOp module);
 
-/// placed -> copied. Verifies that nothing crosses devices without a copy.
+/// train -> placed, second half. Puts a `sluice.copy` where an op reads a value of another device. Fails with a diagnostic per
+/// source line on those that the policy `sluice.copies` does not allow.
+mlir::LogicalResult insertCopies(mlir::ModuleOp module);
+
+/// placed -> copied. One copy per value and destination, as early as possible, with its size and time.
+void settleCopies(mlir::ModuleOp module);
+
+/// Verifies that nothing crosses devices without a copy; what `copied` and every later phase must leave.
 mlir::LogicalResult verifyPlaced(mlir::ModuleOp module);
 
-/// copied -> fused, first half. Chooses layouts from what the backend proposes; states keep theirs in `physical`.
-mlir::LogicalResult assignLayouts(mlir::ModuleOp module, Backend &backend);
+/// copied -> fused, first third. Fails on ops that the backend of their device cannot run.
+mlir::LogicalResult checkSupport(mlir::ModuleOp module, const DeviceBackends &backends);
 
-/// copied -> fused, second half. Puts every op into a `sluice.kernel`, one per launch; alone if not `fuse`.
-mlir::LogicalResult fuseKernels(mlir::ModuleOp module, bool fuse);
+/// copied -> fused, second third. Chooses layouts from what the backends propose; states keep theirs in `physical`.
+mlir::LogicalResult assignLayouts(mlir::ModuleOp module, const DeviceBackends &backends);
 
-/// fused -> scheduled. Gives every kernel its queue and its place in it.
-void scheduleKernels(mlir::ModuleOp module);
+/// copied -> fused, last third. Puts every op into a `sluice.kernel`, one per launch; alone if not `fuse`.
+void fuseKernels(mlir::ModuleOp module, const DeviceBackends &backends, bool fuse);
 
-/// Asks the backend to make each kernel; its launch is recorded on it.
-mlir::LogicalResult prepareKernels(mlir::ModuleOp module, Backend &backend);
+/// Asks the backends to make each kernel; its launch is recorded on it.
+mlir::LogicalResult prepareKernels(mlir::ModuleOp module, const DeviceBackends &backends);
 
-/// scheduled -> planned. Gives every buffer an arena and an offset, states in place.
-mlir::LogicalResult planMemory(mlir::ModuleOp module, bool reuse);
+/// fused -> scheduled. Gives every kernel and copy its queue, its place in the order of issue, and its waits.
+void scheduleActions(mlir::ModuleOp module, const ir::Target &target);
+
+/// scheduled -> planned, first half. Gives every buffer an arena and an offset, states in place.
+void planMemory(mlir::ModuleOp module, const ir::Target &target, bool reuse);
+
+/// scheduled -> planned, second half. Replaces the waits by those that the memory needs, across calls too.
+void planWaits(mlir::ModuleOp module, const ir::Target &target);
+
+/// Verifies that a planned module's waits keep every buffer until all have read it.
+mlir::LogicalResult verifyPlan(mlir::ModuleOp module, const ir::Target &target);
 
 /// The passes above for sluice-opt, by name.
 void registerSluicePasses();

@@ -3,7 +3,7 @@
 #include "ir/Dialect.h"
 #include "mlir/IR/Verifier.h"
 #include "passes/Artifact.h"
-#include "passes/Backend.h"
+#include "passes/DeviceBackends.h"
 #include "passes/Dump.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/StringExtras.h"
@@ -19,7 +19,7 @@ namespace {
 struct Compilation {
   ModuleOp module;
   const PipelineOptions &options;
-  std::unique_ptr<Backend> backend;
+  std::unique_ptr<DeviceBackends> backends;
   Lowered result;
 };
 
@@ -48,35 +48,58 @@ static LogicalResult runTrain(Compilation &c) {
 
 static LogicalResult runParallel(Compilation &) { return success(); }
 
-static LogicalResult runPlaced(Compilation &c) {
-  placeValues(c.module, "cpu");
-  return success();
+static LogicalResult runPlaced(Compilation &c) { return failure(failed(placeValues(c.module)) || failed(insertCopies(c.module))); }
+
+static LogicalResult runCopied(Compilation &c) {
+  settleCopies(c.module);
+  return verifyPlaced(c.module);
 }
 
-static LogicalResult runCopied(Compilation &c) { return verifyPlaced(c.module); }
-
 static LogicalResult runFused(Compilation &c) {
-  if (failed(assignLayouts(c.module, *c.backend)) || failed(fuseKernels(c.module, c.options.fuse)))
+  if (failed(checkSupport(c.module, *c.backends)) || failed(assignLayouts(c.module, *c.backends)))
     return failure();
-  return success();
+  fuseKernels(c.module, *c.backends, c.options.fuse);
+  return verifyPlaced(c.module);
 }
 
 static LogicalResult runScheduled(Compilation &c) {
-  scheduleKernels(c.module);
-  return prepareKernels(c.module, *c.backend);
+  if (failed(prepareKernels(c.module, *c.backends)))
+    return failure();
+  scheduleActions(c.module, c.backends->target());
+  return success();
 }
 
-static LogicalResult runPlanned(Compilation &c) { return planMemory(c.module, c.options.reuseMemory); }
+static LogicalResult runPlanned(Compilation &c) {
+  planMemory(c.module, c.backends->target(), c.options.reuseMemory);
+  planWaits(c.module, c.backends->target());
+  return verifyPlan(c.module, c.backends->target());
+}
+
+/// Adds a backend's code: host objects to what is linked, device code for each device whose kernels are in it.
+static LogicalResult addCode(Compilation &c, Backend &backend, std::vector<DeviceCode> &code) {
+  FailureOr<sluice_blob> blob = backend.lower(c.module.getLoc());
+  if (failed(blob))
+    return failure();
+  std::string bytes(static_cast<const char *>(blob->data), blob->bytes);
+  if (blob->kind == SLUICE_BLOB_HOST_OBJECT)
+    c.result.objects.push_back(std::move(bytes));
+  else if (blob->kind == SLUICE_BLOB_DEVICE)
+    for (const ir::TargetDevice &device : c.backends->target().devices())
+      if (&c.backends->of(device.name) == &backend)
+        code.push_back({device.name, bytes});
+  return success();
+}
 
 static LogicalResult runLowered(Compilation &c) {
-  FailureOr<sluice_blob> object = c.backend->lower(c.module.getLoc());
-  if (failed(object))
-    return failure();
-  Plan plan = writePlan(c.module, c.backend->describe());
-  llvm::Expected<std::string> artifact = emitArtifact(plan);
+  std::vector<DeviceCode> code;
+  for (const std::unique_ptr<Backend> &backend : c.backends->sessions())
+    if (failed(addCode(c, *backend, code)))
+      return failure();
+  c.result.plan = writePlan(c.module, c.backends->target(), c.backends->of(ir::kHostDevice).describe(), code);
+  llvm::Expected<std::string> artifact = emitArtifact(c.result.plan);
   if (!artifact)
     return c.module.emitError(llvm::toString(artifact.takeError()));
-  c.result = {{std::string(static_cast<const char *>(object->data), object->bytes), std::move(*artifact)}, std::move(plan)};
+  c.result.objects.push_back(std::move(*artifact));
   return success();
 }
 
@@ -95,12 +118,8 @@ static FailureOr<size_t> findPhase(ModuleOp module, StringRef name) {
   return it - phaseNames().begin();
 }
 
-static LogicalResult beginBackend(Compilation &c) {
-  auto capacity = c.module->getAttrOfType<IntegerAttr>(ir::kCapacityAttr);
-  sluice_target_options target{sizeof(target), c.options.cpu.c_str(), capacity ? capacity.getInt() : 0, nullptr};
-  c.backend = Backend::create(*c.options.backend, target, c.module.getLoc());
-  return success(c.backend != nullptr);
-}
+/// The first phase that asks backends, and the one behind it for a module that is resumed there.
+static bool needsBackends(const Phase &phase) { return phase.name == "fused" || phase.name == "scheduled"; }
 
 static LogicalResult runPhase(const Phase &phase, Compilation &c) {
   auto start = std::chrono::steady_clock::now();
@@ -120,9 +139,8 @@ FailureOr<Lowered> runPipeline(ModuleOp module, const PipelineOptions &options) 
   Dump dump(options.dumpIrDir);
   // `model` runs even when resumed from: it applies the options; the other phases begin after the one given.
   for (size_t i = *from == 0 ? 0 : *from + 1; i <= *to; ++i) {
-    if (kPhases[i].name == "fused" || (!c.backend && i > *from && StringRef(kPhases[i].name) == "scheduled"))
-      if (failed(beginBackend(c)))
-        return failure();
+    if (needsBackends(kPhases[i]) && !c.backends && !(c.backends = DeviceBackends::create(module, options.backends, options.cpu)))
+      return failure();
     if (failed(runPhase(kPhases[i], c)) || failed(dump.write(module, i + 1, kPhases[i].name)))
       return failure();
   }

@@ -10,7 +10,7 @@
 namespace sluice::passes {
 
 struct PipelineOptions {
-  const sluice_backend_compile *backend = nullptr; // required from `fused` on
+  std::vector<const sluice_backend_compile *> backends; // by name, those of the module's target; required from `fused` on
   std::string compileFrom = "model";               // the phase that the module is in
   std::string compileTo = "lowered";               // the phase to stop after
   std::string dumpIrDir;                           // numbered files and a manifest, one file a phase; empty: none

@@ -1,6 +1,8 @@
 #include "passes/Plan.h"
 #include "ir/Layout.h"
+#include "passes/Events.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/Support/Base64.h"
 #include "llvm/Support/JSON.h"
 #include <map>
 
@@ -38,7 +40,8 @@ static std::string sourceOf(Location loc) {
   if (auto named = dyn_cast<NameLoc>(loc))
     return sourceOf(named.getChildLoc());
   auto file = dyn_cast<FileLineColLoc>(loc);
-  return file ? (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" + Twine(file.getColumn())).str() : "";
+  return file ? (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" + Twine(file.getColumn())).str()
+              : "";
 }
 
 static int64_t intAttr(Operation *op, StringRef name) {
@@ -46,11 +49,20 @@ static int64_t intAttr(Operation *op, StringRef name) {
   return attribute ? attribute.getInt() : 0;
 }
 
+static json::Object placeOf(const BufferPlace &place) {
+  json::Object result{{"arena", place.arena}, {"offset", place.offset}};
+  if (place.stride)
+    result["stride"] = place.stride;
+  return result;
+}
+
 namespace {
 
 class PlanWriter {
 public:
-  PlanWriter(ModuleOp module, const sluice_target_info &target) : module(module), target(target), capacity(intAttr(module, kCapacityAttr)) {}
+  PlanWriter(ModuleOp module, const Target &target, const sluice_target_info &host, ArrayRef<DeviceCode> code)
+      : module(module), target(target), queues(target), host(host), code(code),
+        capacity(intAttr(module, kCapacityAttr)) {}
 
   Plan write() {
     json::Array states, entries;
@@ -63,14 +75,16 @@ public:
         {"format", 2},
         {"model", model ? model.getValue() : "model"},
         {"data", data ? data.getValue() : ""},
-        {"build", json::Object{{"compiler", "sluice 0.1.0"}, {"cpu", target.cpu}, {"vector_bits", target.vector_bits}, {"fp", "strict"}}},
+        {"build",
+         json::Object{
+             {"compiler", "sluice 0.1.0"}, {"cpu", host.cpu}, {"vector_bits", host.vector_bits}, {"fp", "strict"}}},
         {"capacity", capacity},
-        {"devices", json::Array{json::Object{{"name", "cpu"}, {"backend", target.device_type}, {"ordinal", 0}}}},
-        {"arenas", json::Array{arena("state", intAttr(module, "sluice.state_bytes")), arena("transient", intAttr(module, "sluice.transient_bytes")), arena("constants", 0)}},
-        {"queues", json::Array{json::Object{{"name", "cpu"}, {"device", 0}, {"kind", "compute"}}}},
+        {"devices", listDevices()},
+        {"arenas", listArenas()},
+        {"queues", listQueues()},
         {"states", std::move(states)},
         {"kernels", std::move(kernels)},
-        {"modules", json::Array{}},
+        {"modules", listModules()},
         {"entries", std::move(entries)},
     };
     std::string text;
@@ -82,7 +96,38 @@ public:
   }
 
 private:
-  static json::Object arena(StringRef name, int64_t bytes) { return json::Object{{"name", name}, {"device", 0}, {"bytes", bytes}}; }
+  int64_t indexOf(StringRef device) const { return int64_t(deviceIndex(target, device)); }
+
+  json::Array listDevices() {
+    json::Array list;
+    for (const TargetDevice &device : target.devices())
+      list.push_back(json::Object{{"name", device.name}, {"backend", device.backend}, {"ordinal", device.ordinal}});
+    return list;
+  }
+
+  json::Array listArenas() {
+    json::Array list;
+    for (auto arena : module->getAttrOfType<ArrayAttr>(kArenasAttr).getAsRange<DictionaryAttr>())
+      list.push_back(json::Object{{"name", arena.getAs<StringAttr>("name").getValue()},
+                                  {"device", indexOf(arena.getAs<StringAttr>("device"))},
+                                  {"bytes", arena.getAs<IntegerAttr>("bytes").getInt()}});
+    return list;
+  }
+
+  json::Array listQueues() {
+    json::Array list;
+    for (const Queues::Queue &queue : queues.list())
+      list.push_back(json::Object{
+          {"name", queue.name}, {"device", int64_t(queue.device)}, {"kind", queue.copies ? "copy" : "compute"}});
+    return list;
+  }
+
+  json::Array listModules() {
+    json::Array list;
+    for (const DeviceCode &item : code)
+      list.push_back(json::Object{{"device", indexOf(item.device)}, {"blob", llvm::encodeBase64(item.blob)}});
+    return list;
+  }
 
   json::Object describe(StateOp state) {
     RankedTensorType type = state.getStoredType();
@@ -91,58 +136,133 @@ private:
                         {"dtype", dtypeName(type.getElementType())},
                         {"shape", json::Array(type.getShape())},
                         {"of", state.getOf() ? json::Value(*state.getOf()) : json::Value(nullptr)},
-                        {"arena", 0},
+                        {"arena", stateArena(indexOf(getDevice(type)))},
                         {"offset", intAttr(state, "offset")},
                         {"bytes", getBufferBytes(type, capacity)}};
-    if (getAt(type) && getAt(type).getLayout())
+    if (getAt(type).getLayout())
       result["layout"] = layoutOf(type);
-    return result;
-  }
-
-  json::Array values(ArrayAttr names, ValueRange values, Attribute places) {
-    json::Array result;
-    for (auto [name, value, place] : llvm::zip_equal(names.getAsValueRange<StringAttr>(), values, cast<ArrayAttr>(places))) {
-      auto type = cast<RankedTensorType>(value.getType());
-      SmallVector<int64_t> shape(type.getShape());
-      auto rows = llvm::find(shape, ShapedType::kDynamic);
-      int64_t rowsDim = rows == shape.end() ? -1 : rows - shape.begin();
-      std::replace(shape.begin(), shape.end(), ShapedType::kDynamic, capacity);
-      auto at = cast<DenseI64ArrayAttr>(place).asArrayRef();
-      result.push_back(json::Object{{"name", name}, {"dtype", dtypeName(type.getElementType())}, {"shape", json::Array(shape)}, {"rows_dim", rowsDim},
-                                    {"arena", at[0]}, {"offset", at[1]}, {"bytes", getBufferBytes(type, capacity)}});
+    if (auto mirrors = state->getAttrOfType<ArrayAttr>(kMirrorsAttr)) {
+      json::Array list;
+      for (Attribute mirror : mirrors)
+        list.push_back(placeOf(BufferPlace::of(mirror)));
+      result["mirrors"] = std::move(list);
     }
     return result;
   }
 
   json::Object describe(EntryOp entry) {
     Block &block = entry.getBody().front();
+    EventReader events(entry);
+    DenseMap<Operation *, int64_t> numbers;
     json::Array actions;
-    for (auto kernel : block.getOps<KernelOp>()) {
-      json::Object launch{{"kernel", int64_t(kernels.size())}, {"buffers", buffers(kernel)}};
-      actions.push_back(json::Object{{"launch", std::move(launch)}, {"queue", intAttr(kernel, "queue")}});
+    for (Operation *op : actionsOf(entry)) {
+      numbers[op] = int64_t(numbers.size());
+      actions.push_back(describe(op));
+    }
+    auto listWaits = [&](ArrayRef<EventWait> waits, json::Object &of) {
+      json::Array list;
+      for (const EventWait &wait : waits)
+        list.push_back(json::Array{numbers.lookup(wait.action), wait.calls});
+      if (!list.empty())
+        of["waits"] = std::move(list);
+    };
+    for (auto &[op, number] : numbers)
+      listWaits(events.waitsOf(op), *actions[number].getAsObject());
+    json::Array inputs = values(entry.getInputs(), block.getArguments(), entry->getAttr(kInputsAtAttr));
+    if (auto waits = entry->getAttrOfType<ArrayAttr>(kInputWaitsAttr))
+      for (auto [input, pairs] : llvm::zip_equal(inputs, waits.getAsRange<DenseI64ArrayAttr>()))
+        listWaits(events.decode(pairs), *input.getAsObject());
+    json::Array peaks;
+    for (auto [i, bytes] : llvm::enumerate(entry->getAttrOfType<DenseI64ArrayAttr>(kTransientBytesAttr).asArrayRef()))
+      peaks.push_back(bytes + cast<DictionaryAttr>(module->getAttrOfType<ArrayAttr>(kArenasAttr)[stateArena(i)])
+                                  .getAs<IntegerAttr>("bytes")
+                                  .getInt());
+    return json::Object{
+        {"name", entry.getSymName()},
+        {"inputs", std::move(inputs)},
+        {"outputs", values(entry.getOutputs(), block.getTerminator()->getOperands(), entry->getAttr(kOutputsAtAttr))},
+        {"actions", std::move(actions)},
+        {"peak_bytes", std::move(peaks)}};
+  }
+
+  json::Array values(ArrayAttr names, ValueRange values, Attribute places) {
+    json::Array result;
+    for (auto [name, value, place] :
+         llvm::zip_equal(names.getAsValueRange<StringAttr>(), values, cast<ArrayAttr>(places))) {
+      auto type = cast<RankedTensorType>(value.getType());
+      SmallVector<int64_t> shape(type.getShape());
+      auto rows = llvm::find(shape, ShapedType::kDynamic);
+      int64_t rowsDim = rows == shape.end() ? -1 : rows - shape.begin();
+      std::replace(shape.begin(), shape.end(), ShapedType::kDynamic, capacity);
+      json::Object item = placeOf(BufferPlace::of(place));
+      item["name"] = name;
+      item["dtype"] = dtypeName(type.getElementType());
+      item["shape"] = json::Array(shape);
+      item["rows_dim"] = rowsDim;
+      item["bytes"] = getBufferBytes(type, capacity);
+      result.push_back(std::move(item));
+    }
+    return result;
+  }
+
+  json::Object describe(Operation *action) {
+    auto copy = dyn_cast<CopyOp>(action);
+    json::Object result;
+    if (copy) {
+      result["copy"] = describe(copy);
+    } else {
+      auto kernel = cast<KernelOp>(action);
+      result["launch"] = json::Object{{"kernel", int64_t(kernels.size())}, {"buffers", buffers(kernel)}};
       kernels.push_back(describe(kernel));
     }
-    int64_t bytes = intAttr(entry, "transient_bytes");
-    return json::Object{{"name", entry.getSymName()},
-                        {"inputs", values(entry.getInputs(), block.getArguments(), entry->getAttr("inputs_at"))},
-                        {"outputs", values(entry.getOutputs(), block.getTerminator()->getOperands(), entry->getAttr("outputs_at"))},
-                        {"actions", std::move(actions)},
-                        {"peak_bytes", json::Array{bytes + intAttr(module, "sluice.state_bytes")}}};
+    result["queue"] = int64_t(queues.of(action));
+    if (auto ends = action->getAttrOfType<ArrayAttr>(kEndsAttr)) {
+      json::Array list;
+      for (auto end : ends.getAsRange<DenseI64ArrayAttr>()) {
+        json::Object buffer = placeOf({end[0], end[1], end[3]});
+        buffer["bytes"] = end[2];
+        list.push_back(std::move(buffer));
+      }
+      result["ends"] = std::move(list);
+    }
+    return result;
+  }
+
+  /// What is copied, by the name that users know it by: an input, a state, or what a kernel makes.
+  static std::string valueName(CopyOp copy) {
+    if (auto argument = dyn_cast<BlockArgument>(copy.getX())) {
+      auto entry = cast<EntryOp>(argument.getOwner()->getParentOp());
+      return cast<StringAttr>(entry.getInputs()[argument.getArgNumber()]).str();
+    }
+    Operation *def = copy.getX().getDefiningOp();
+    if (auto get = dyn_cast<GetOp>(def))
+      return get.getState().str();
+    if (auto kernel = dyn_cast<KernelOp>(def))
+      return kernel.getName().str();
+    return valueName(cast<CopyOp>(def));
+  }
+
+  json::Object describe(CopyOp copy) {
+    SmallVector<BufferAccess> ends = accessesOf(copy, capacity);
+    return json::Object{{"value", valueName(copy)},
+                        {"from", placeOf(ends[0].place)},
+                        {"to", placeOf(ends[1].place)},
+                        {"bytes", int64_t(copy.getBytes().value_or(0))},
+                        {"bytes_per_row", int64_t(copy.getBytesPerRow().value_or(0))},
+                        {"capacity_bytes", ends[0].bytes},
+                        {"when", copy.getWhen().value_or("step")},
+                        {"reason", copy.getReason()},
+                        {"source", sourceOf(copy.getLoc())}};
   }
 
   /// Operands, results and workspace.
   json::Array buffers(KernelOp kernel) {
-    SmallVector<int64_t> bytes;
-    for (Type type : llvm::concat<const Type>(llvm::to_vector(kernel.getOperandTypes()), llvm::to_vector(kernel.getResultTypes())))
-      bytes.push_back(getBufferBytes(cast<RankedTensorType>(type), capacity));
-    auto places = kernel->getAttrOfType<ArrayAttr>("buffers");
-    if (places.size() > bytes.size())
-      bytes.push_back(cast<IntegerAttr>(kernel->getAttrOfType<DictionaryAttr>("launch").get("workspace")).getInt());
     json::Array result;
-    for (auto [place, size] : llvm::zip_equal(places, bytes)) {
-      auto at = cast<DenseI64ArrayAttr>(place).asArrayRef();
-      bool isRead = result.size() < kernel.getNumOperands();
-      result.push_back(json::Object{{"arena", at[0]}, {"offset", at[1]}, {"bytes", size}, {"access", isRead ? "r" : "w"}});
+    for (const BufferAccess &access : accessesOf(kernel, capacity)) {
+      json::Object buffer = placeOf(access.place);
+      buffer["bytes"] = access.bytes;
+      buffer["access"] = access.isWrite ? "w" : "r";
+      result.push_back(std::move(buffer));
     }
     return result;
   }
@@ -150,25 +270,49 @@ private:
   json::Object describe(KernelOp kernel) {
     auto launch = kernel->getAttrOfType<DictionaryAttr>("launch");
     auto number = [&](StringRef name) { return cast<IntegerAttr>(launch.get(name)).getInt(); };
-    json::Array ops, stageList;
+    StringAttr device = getDevice(kernel->getResult(0).getType());
+    json::Array ops;
     for (Operation &op : kernel.getBody().front().without_terminator())
       ops.push_back(op.getName().getStringRef());
-    for (auto stage : cast<ArrayAttr>(launch.get("stages")).getAsRange<DictionaryAttr>()) {
-      std::string symbol = cast<StringAttr>(stage.get("symbol")).str();
-      int64_t index = stages.insert({symbol, int64_t(stages.size())}).first->second;
-      stageList.push_back(json::Object{{"fn", index}, {"tasks", cast<IntegerAttr>(stage.get("tasks")).getInt()}, {"rows_per_task", cast<IntegerAttr>(stage.get("rows_per_task")).getInt()}});
-    }
-    return json::Object{{"name", kernel.getName()},
-                        {"device", 0},
+    json::Object result{{"name", kernel.getName()},
+                        {"device", indexOf(device)},
                         {"ops", std::move(ops)},
                         {"source", sourceOf(kernel.getLoc())},
-                        {"stages", std::move(stageList)},
-                        {"cost", json::Object{{"flops", number("flops")}, {"flops_per_row", number("flops_per_row")}, {"bytes", number("bytes")}, {"bytes_per_row", number("bytes_per_row")}}},
+                        {"cost", json::Object{{"flops", number("flops")},
+                                              {"flops_per_row", number("flops_per_row")},
+                                              {"bytes", number("bytes")},
+                                              {"bytes_per_row", number("bytes_per_row")}}},
                         {"lanes", cast<FloatAttr>(launch.get("lanes")).getValueAsDouble()}};
+    auto function = launch.getAs<StringAttr>("function");
+    if (!function) {
+      result["stages"] = stagesOf(launch);
+      return result;
+    }
+    result["function"] = function.getValue();
+    result["parameters"] = launch.getAs<StringAttr>("parameters").getValue();
+    auto loaded = llvm::find_if(code, [&](const DeviceCode &item) { return item.device == device; });
+    if (loaded != code.end())
+      result["module"] = int64_t(loaded - code.begin());
+    return result;
+  }
+
+  json::Array stagesOf(DictionaryAttr launch) {
+    json::Array list;
+    for (auto stage : launch.getAs<ArrayAttr>("stages").getAsRange<DictionaryAttr>()) {
+      std::string symbol = stage.getAs<StringAttr>("symbol").str();
+      int64_t index = stages.insert({symbol, int64_t(stages.size())}).first->second;
+      list.push_back(json::Object{{"fn", index},
+                                  {"tasks", stage.getAs<IntegerAttr>("tasks").getInt()},
+                                  {"rows_per_task", stage.getAs<IntegerAttr>("rows_per_task").getInt()}});
+    }
+    return list;
   }
 
   ModuleOp module;
-  const sluice_target_info &target;
+  const Target &target;
+  Queues queues;
+  const sluice_target_info &host;
+  ArrayRef<DeviceCode> code;
   int64_t capacity;
   json::Array kernels;
   llvm::MapVector<std::string, int64_t, std::map<std::string, unsigned>> stages;
@@ -176,6 +320,8 @@ private:
 
 } // namespace
 
-Plan writePlan(ModuleOp module, const sluice_target_info &target) { return PlanWriter(module, target).write(); }
+Plan writePlan(ModuleOp module, const Target &target, const sluice_target_info &host, ArrayRef<DeviceCode> code) {
+  return PlanWriter(module, target, host, code).write();
+}
 
 } // namespace sluice::passes

@@ -1,7 +1,7 @@
 // The plan that a planned module becomes: see runtime/PLAN.md.
 #pragma once
 
-#include "mlir/IR/BuiltinOps.h"
+#include "ir/Target.h"
 #include "sluice/backend/compile.h"
 #include <string>
 #include <vector>
@@ -14,6 +14,13 @@ struct Plan {
   std::vector<std::string> stages;
 };
 
-Plan writePlan(mlir::ModuleOp module, const sluice_target_info &target);
+/// A device's code, which its kernels' functions are in.
+struct DeviceCode {
+  std::string device, blob;
+};
+
+/// The plan of a module after `planned`; `host` is the CPU that host code was made for.
+Plan writePlan(mlir::ModuleOp module, const ir::Target &target, const sluice_target_info &host,
+               llvm::ArrayRef<DeviceCode> code);
 
 } // namespace sluice::passes

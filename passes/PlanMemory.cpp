@@ -1,160 +1,293 @@
-// Gives every buffer an arena and an offset.
+// scheduled -> planned, first half. Gives every buffer an arena and an offset.
 //
-// States lie one after another in the arena `state`. In the arena `transient`, each entry point's values lie so that values
-// alive at the same time do not overlap: largest first, each at the lowest offset that is free over its whole life (greedy by
-// size). A state's new value is computed in its own place. Offsets are attributes: `offset` on states, `inputs_at` and
-// `outputs_at` on entry points, `buffers` (pairs of arena and offset: operands, results, workspace) on kernels.
+// States lie one after another in the arena `state` of their device, then the mirrors of other devices' states. In the
+// arena `transient`, buffers may share bytes only if all that touch the one are done before the other is written, as
+// the queues' order and the waits of the schedule prove: largest first, each at the lowest offset that is free (greedy
+// by size). A state's new value is computed in its own place.
+//
+// Where an entry point uses accelerators, its inputs and their copies exist twice, so that the next call's inputs can
+// travel during this one; nothing else lies in their bytes, nor in those of outputs that are read back later.
+//
+// Places are attributes: `offset` and `mirrors` on states, `inputs_at` and `outputs_at` on entry points, `buffers` on
+// kernels and copies; bytes of the arenas: `transient_bytes` of each device on entry points, `sluice.arenas` on the
+// module.
 #include "ir/Layout.h"
+#include "passes/Events.h"
 #include "passes/Passes.h"
+#include "passes/analysis/HappensBefore.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace sluice::ir;
 
 namespace sluice::passes {
 
-static constexpr int64_t kStateArena = 0, kTransientArena = 1;
 static constexpr int64_t kAlignment = 64;
 
-static int64_t alignUp(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+static int64_t alignUp(int64_t bytes) {
+  return (std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+/// A state's mirrors: device and offset.
+using Mirrors = llvm::MapVector<std::pair<StringAttr, size_t>, int64_t>;
 
 namespace {
 
-/// A value's bytes over its life: from the kernel numbered `begin` to the one numbered `end`, both included.
-struct Interval {
-  int64_t bytes, begin, end;
+/// Some bytes of a transient arena over a call.
+struct Buffer {
+  static constexpr unsigned kBeforeCall = ~0u;
+
+  size_t device = 0;
+  int64_t bytes = 0;             // of both, if it exists twice
+  int64_t stride = 0;            // of a buffer that exists twice
+  unsigned begin = kBeforeCall;  // the action that writes it first
+  SmallVector<unsigned, 4> uses; // all actions that touch it
+  bool outlivesCall = false;
+  bool sharesBytes = true;
   int64_t offset = 0;
-  bool overlapsInTime(const Interval &other) const { return begin <= other.end && other.begin <= end; }
 };
 
-class EntryPlan {
+class EntryMemory {
 public:
-  EntryPlan(EntryOp entry, int64_t capacity, bool reuse) : entry(entry), capacity(capacity), reuse(reuse) {}
+  EntryMemory(EntryOp entry, const Target &target, const Queues &queues, const Mirrors &mirrors, bool reuse)
+      : entry(entry), module(entry->getParentOfType<ModuleOp>()), target(target), queues(queues), mirrors(mirrors),
+        reuse(reuse), capacity(capacityOf(module)), known(queues.size()) {}
 
-  /// Plans the entry point; gives the bytes of its transient arena.
-  int64_t run() {
-    Block &block = entry.getBody().front();
-    SmallVector<KernelOp> kernels(block.getOps<KernelOp>());
-    for (auto [number, kernel] : llvm::enumerate(kernels))
-      numbers[kernel] = number;
-    last = kernels.size();
-    for (auto get : block.getOps<GetOp>())
-      stateOf[get.getValue()] = get.getState();
-    for (auto set : block.getOps<SetOp>())
-      stateOf[set.getValue()] = set.getState();
-    for (BlockArgument argument : block.getArguments())
-      addValue(argument, -1);
-    for (KernelOp kernel : kernels) {
-      for (Value result : kernel.getResults())
-        addValue(result, numbers[kernel]);
-      if (int64_t bytes = workspaceOf(kernel))
-        addInterval(kernel, {bytes, numbers[kernel], numbers[kernel]});
+  /// Plans the entry point; gives the bytes of each device's transient arena.
+  SmallVector<int64_t> run() {
+    issueActions();
+    nameStates();
+    for (BlockArgument argument : entry.getBody().getArguments())
+      addBuffer(argument, Buffer::kBeforeCall);
+    for (Operation *op : actions) {
+      for (Value result : op->getResults())
+        addBuffer(result, numbers.lookup(op));
+      if (auto kernel = dyn_cast<KernelOp>(op); kernel && workspaceOf(kernel)) {
+        Buffer &workspace = buffers[kernel.getOperation()];
+        workspace.device = deviceOf(kernel.getResult(0));
+        workspace.bytes = alignUp(workspaceOf(kernel));
+        workspace.sharesBytes = reuse;
+        workspace.begin = numbers.lookup(op);
+        workspace.uses = {workspace.begin};
+      }
     }
-    int64_t size = assignOffsets();
-    annotate(kernels);
-    return size;
+    SmallVector<int64_t> bytes = assignOffsets();
+    annotate();
+    return bytes;
   }
 
 private:
-  static int64_t workspaceOf(KernelOp kernel) {
-    auto launch = kernel->getAttrOfType<DictionaryAttr>("launch");
-    return launch ? cast<IntegerAttr>(launch.get("workspace")).getInt() : 0;
+  size_t deviceOf(Value value) const { return deviceIndex(target, getDevice(value.getType())); }
+
+  /// Numbers the actions; copies that are asked for come after all others.
+  void issueActions() {
+    EventReader events(entry);
+    actions = actionsOf(entry);
+    for (Operation *op : actions) {
+      if (isAsked(op))
+        continue;
+      isAsynchronous |= queues.of(op) != 0;
+      SmallVector<unsigned> after;
+      for (EventWait wait : events.waitsOf(op))
+        if (wait.calls == 0)
+          after.push_back(numbers.lookup(wait.action));
+      numbers[op] = known.size();
+      known.issue(queues.of(op), after);
+    }
   }
 
-  void addInterval(void *key, Interval interval) {
-    interval.bytes = alignUp(std::max<int64_t>(interval.bytes, 1));
-    if (!reuse)
-      interval.begin = -1, interval.end = last;
-    index[key] = unsigned(intervals.size());
-    intervals.push_back(interval);
+  void nameStates() {
+    Block &block = entry.getBody().front();
+    for (auto get : block.getOps<GetOp>())
+      stateOf[get.getValue()] = get.getStateAttr().getAttr();
+    for (auto set : block.getOps<SetOp>())
+      stateOf[set.getValue()] = set.getStateAttr().getAttr();
+    for (auto copy : block.getOps<CopyOp>())
+      if (copy.getWhen() == "stale")
+        mirrorOf[copy] = {stateOf.lookup(copy.getX()), deviceOf(copy)};
   }
 
-  void addValue(Value value, int64_t begin) {
-    if (stateOf.count(value))
+  void addBuffer(Value value, unsigned begin) {
+    if (stateOf.count(value) || mirrorOf.count(value))
       return;
-    int64_t end = begin;
-    for (Operation *user : value.getUsers())
-      end = std::max(end, isa<KernelOp>(user) ? numbers[user] : last);
-    addInterval(value.getAsOpaquePointer(), {getBufferBytes(cast<RankedTensorType>(value.getType()), capacity), begin, end});
+    Buffer &buffer = buffers[value.getAsOpaquePointer()];
+    int64_t bytes = alignUp(getBufferBytes(cast<RankedTensorType>(value.getType()), capacity));
+    auto copy = value.getDefiningOp<CopyOp>();
+    bool isInput = isa<BlockArgument>(value) || (copy && isa<BlockArgument>(copy.getX()));
+    bool isTwice = isAsynchronous && isInput;
+    buffer.device = deviceOf(value);
+    buffer.bytes = isTwice ? 2 * bytes : bytes;
+    buffer.stride = isTwice ? bytes : 0;
+    buffer.begin = begin;
+    buffer.sharesBytes = reuse && !isTwice && !(copy && isAsked(copy));
+    if (begin != Buffer::kBeforeCall)
+      buffer.uses.push_back(begin);
+    for (Operation *user : value.getUsers()) {
+      if (auto it = numbers.find(user); it != numbers.end())
+        buffer.uses.push_back(it->second);
+      buffer.outlivesCall |= isa<ReturnOp>(user) || isAsked(user);
+    }
   }
 
-  int64_t assignOffsets() {
-    SmallVector<Interval *> order = llvm::map_to_vector(intervals, [](Interval &interval) { return &interval; });
-    llvm::sort(order, [](Interval *a, Interval *b) { return std::tuple(-a->bytes, a) < std::tuple(-b->bytes, b); });
-    SmallVector<Interval *> placed;
-    int64_t peak = 0;
-    for (Interval *interval : order) {
-      SmallVector<Interval *> neighbours;
-      for (Interval *other : placed)
-        if (other->overlapsInTime(*interval))
-          neighbours.push_back(other);
-      llvm::sort(neighbours, [](Interval *a, Interval *b) { return std::pair(a->offset, a->bytes) < std::pair(b->offset, b->bytes); });
+  /// Whether all that touch `a` are done before anything touches `b`.
+  bool endsBefore(const Buffer &a, const Buffer &b) const {
+    return !a.outlivesCall && b.begin != Buffer::kBeforeCall &&
+           llvm::all_of(a.uses, [&](unsigned use) { return known.isBefore(use, b.begin); });
+  }
+
+  bool canShare(const Buffer &a, const Buffer &b) const {
+    return a.sharesBytes && b.sharesBytes && (endsBefore(a, b) || endsBefore(b, a));
+  }
+
+  SmallVector<int64_t> assignOffsets() {
+    SmallVector<Buffer *> order = llvm::map_to_vector(buffers, [](auto &pair) { return &pair.second; });
+    llvm::stable_sort(order, [](Buffer *a, Buffer *b) { return a->bytes > b->bytes; });
+    SmallVector<SmallVector<Buffer *>> placed(target.devices().size()); // by offset
+    SmallVector<int64_t> peak(target.devices().size(), 0);
+    for (Buffer *buffer : order) {
+      SmallVector<Buffer *> &others = placed[buffer->device];
       int64_t offset = 0;
-      for (Interval *other : neighbours) {
-        if (offset + interval->bytes <= other->offset)
+      for (Buffer *other : others) {
+        if (canShare(*buffer, *other))
+          continue;
+        if (offset + buffer->bytes <= other->offset)
           break;
         offset = std::max(offset, other->offset + other->bytes);
       }
-      interval->offset = offset;
-      placed.push_back(interval);
-      peak = std::max(peak, offset + interval->bytes);
+      buffer->offset = offset;
+      others.insert(llvm::upper_bound(others, buffer, [](Buffer *a, Buffer *b) { return a->offset < b->offset; }),
+                    buffer);
+      peak[buffer->device] = std::max(peak[buffer->device], offset + buffer->bytes);
     }
     return peak;
   }
 
-  Attribute place(OpBuilder &builder, int64_t arena, int64_t offset) { return builder.getDenseI64ArrayAttr({arena, offset}); }
-
-  Attribute placeOf(OpBuilder &builder, Value value) {
-    auto state = stateOf.find(value);
-    if (state != stateOf.end()) {
-      auto op = entry->getParentOfType<ModuleOp>().lookupSymbol<StateOp>(state->second);
-      return place(builder, kStateArena, op->getAttrOfType<IntegerAttr>("offset").getInt());
-    }
-    return place(builder, kTransientArena, intervals[index.at(value.getAsOpaquePointer())].offset);
+  BufferPlace placeOf(const Buffer &buffer) const {
+    return {transientArena(buffer.device), buffer.offset, buffer.stride};
   }
 
-  void annotate(ArrayRef<KernelOp> kernels) {
-    OpBuilder builder(entry.getContext());
-    auto places = [&](ValueRange values) { return llvm::map_to_vector(values, [&](Value value) { return placeOf(builder, value); }); };
-    for (KernelOp kernel : kernels) {
-      SmallVector<Attribute> buffers = places(kernel.getOperands());
-      llvm::append_range(buffers, places(kernel.getResults()));
-      if (auto it = index.find(kernel.getOperation()); it != index.end())
-        buffers.push_back(place(builder, kTransientArena, intervals[it->second].offset));
-      kernel->setAttr("buffers", builder.getArrayAttr(buffers));
+  Attribute placeOf(Value value) {
+    BufferPlace place;
+    if (auto mirror = mirrorOf.find(value); mirror != mirrorOf.end()) {
+      place = {stateArena(mirror->second.second), mirrors.lookup(mirror->second)};
+    } else if (StringAttr name = stateOf.lookup(value)) {
+      auto state = module.lookupSymbol<StateOp>(name);
+      place = {stateArena(deviceOf(value)), state->getAttrOfType<IntegerAttr>("offset").getInt()};
+    } else {
+      place = placeOf(buffers[value.getAsOpaquePointer()]);
     }
-    Block &block = entry.getBody().front();
-    entry->setAttr("inputs_at", builder.getArrayAttr(places(block.getArguments())));
-    entry->setAttr("outputs_at", builder.getArrayAttr(places(block.getTerminator()->getOperands())));
+    return place.asAttribute(entry.getContext());
+  }
+
+  void annotate() {
+    Builder builder(entry.getContext());
+    auto places = [&](ValueRange values) {
+      return llvm::map_to_vector(values, [&](Value value) { return placeOf(value); });
+    };
+    for (Operation *op : actions) {
+      SmallVector<Attribute> list = places(op->getOperands());
+      llvm::append_range(list, places(op->getResults()));
+      if (auto workspace = buffers.find(op); workspace != buffers.end())
+        list.push_back(placeOf(workspace->second).asAttribute(entry.getContext()));
+      op->setAttr(kBuffersAttr, builder.getArrayAttr(list));
+    }
+    entry->setAttr(kInputsAtAttr, builder.getArrayAttr(places(entry.getBody().getArguments())));
+    entry->setAttr(kOutputsAtAttr,
+                   builder.getArrayAttr(places(entry.getBody().front().getTerminator()->getOperands())));
   }
 
   EntryOp entry;
-  int64_t capacity;
+  ModuleOp module;
+  const Target &target;
+  const Queues &queues;
+  const Mirrors &mirrors;
   bool reuse;
-  int64_t last = 0;
-  DenseMap<Operation *, int64_t> numbers;
-  DenseMap<Value, StringRef> stateOf;
-  std::vector<Interval> intervals;
-  DenseMap<void *, unsigned> index;
+  int64_t capacity;
+  bool isAsynchronous = false; // not everything runs in the host's queue
+  SmallVector<Operation *> actions;
+  DenseMap<Operation *, unsigned> numbers;
+  HappensBefore known;
+  DenseMap<Value, StringAttr> stateOf;
+  DenseMap<Value, std::pair<StringAttr, size_t>> mirrorOf;
+  llvm::MapVector<void *, Buffer> buffers; // by value, or by kernel for its workspace
+};
+
+/// The arenas `state`: where every state and mirror lies.
+class StateMemory {
+public:
+  StateMemory(ModuleOp module, const Target &target)
+      : module(module), target(target), bytes(target.devices().size(), 0) {}
+
+  void run() {
+    Builder builder(module.getContext());
+    int64_t capacity = capacityOf(module);
+    for (auto state : module.getOps<StateOp>())
+      state->setAttr("offset", builder.getI64IntegerAttr(take(deviceIndex(target, getDevice(state.getStoredType())),
+                                                              getBufferBytes(state.getStoredType(), capacity))));
+    module.walk([&](CopyOp copy) {
+      if (copy.getWhen() != "stale")
+        return;
+      size_t device = deviceIndex(target, getDevice(copy.getY().getType()));
+      auto [offset, isNew] = mirrors.insert({{copy.getX().getDefiningOp<GetOp>().getStateAttr().getAttr(), device}, 0});
+      if (isNew)
+        offset->second = take(device, getBufferBytes(cast<RankedTensorType>(copy.getY().getType()), capacity));
+    });
+    for (auto state : module.getOps<StateOp>()) {
+      SmallVector<Attribute> places;
+      for (auto [mirror, offset] : mirrors)
+        if (mirror.first == state.getSymNameAttr())
+          places.push_back(BufferPlace{stateArena(mirror.second), offset}.asAttribute(module.getContext()));
+      if (!places.empty())
+        state->setAttr(kMirrorsAttr, builder.getArrayAttr(places));
+    }
+  }
+
+  Mirrors mirrors;
+  SmallVector<int64_t> &sizes() { return bytes; }
+
+private:
+  int64_t take(size_t device, int64_t size) {
+    int64_t offset = bytes[device];
+    bytes[device] += alignUp(size);
+    return offset;
+  }
+
+  ModuleOp module;
+  const Target &target;
+  SmallVector<int64_t> bytes;
 };
 
 } // namespace
 
-LogicalResult planMemory(ModuleOp module, bool reuse) {
-  OpBuilder builder(module.getContext());
-  auto capacityAttr = module->getAttrOfType<IntegerAttr>(kCapacityAttr);
-  int64_t capacity = capacityAttr ? capacityAttr.getInt() : 0, stateBytes = 0, transientBytes = 0;
-  for (auto state : module.getOps<StateOp>()) {
-    state->setAttr("offset", builder.getI64IntegerAttr(stateBytes));
-    stateBytes += alignUp(getBufferBytes(state.getStoredType(), capacity));
+static void recordArenas(ModuleOp module, const Target &target, ArrayRef<int64_t> state, ArrayRef<int64_t> transient) {
+  Builder builder(module.getContext());
+  SmallVector<Attribute> arenas;
+  auto add = [&](StringRef name, StringRef device, int64_t bytes) {
+    arenas.push_back(builder.getDictionaryAttr({builder.getNamedAttr("name", builder.getStringAttr(name)),
+                                                builder.getNamedAttr("device", builder.getStringAttr(device)),
+                                                builder.getNamedAttr("bytes", builder.getI64IntegerAttr(bytes))}));
+  };
+  for (auto [i, device] : llvm::enumerate(target.devices())) {
+    add("state", device.name, state[i]);
+    add("transient", device.name, transient[i]);
+    if (i == 0)
+      add("constants", device.name, 0);
   }
+  module->setAttr(kArenasAttr, builder.getArrayAttr(arenas));
+}
+
+void planMemory(ModuleOp module, const Target &target, bool reuse) {
+  Queues queues(target);
+  StateMemory states(module, target);
+  states.run();
+  SmallVector<int64_t> transient(target.devices().size(), 0);
   for (auto entry : module.getOps<EntryOp>()) {
-    int64_t bytes = EntryPlan(entry, capacity, reuse).run();
-    entry->setAttr("transient_bytes", builder.getI64IntegerAttr(bytes));
-    transientBytes = std::max(transientBytes, bytes);
+    SmallVector<int64_t> bytes = EntryMemory(entry, target, queues, states.mirrors, reuse).run();
+    entry->setAttr(kTransientBytesAttr, DenseI64ArrayAttr::get(module.getContext(), bytes));
+    for (auto [most, here] : llvm::zip_equal(transient, bytes))
+      most = std::max(most, here);
   }
-  module->setAttr("sluice.state_bytes", builder.getI64IntegerAttr(stateBytes));
-  module->setAttr("sluice.transient_bytes", builder.getI64IntegerAttr(transientBytes));
-  return success();
+  recordArenas(module, target, states.sizes(), transient);
 }
 
 } // namespace sluice::passes

@@ -24,18 +24,35 @@ static bool isInjective(Operation *op) {
   return element && element.getFusionKind() == FusionKind::Injective;
 }
 
+static bool isCrossing(Operation *op) { return isa<CopyOp>(op) && cast<CopyOp>(op).isCrossing(); }
+
 /// Whether a buffer must hold the op's result.
 static bool needsBuffer(Operation *op) {
-  return llvm::any_of(op->getUsers(), [](Operation *user) { return isa<ContractionOp, SetOp, ReturnOp>(user); });
+  return llvm::any_of(op->getUsers(), [](Operation *user) { return isa<ContractionOp, SetOp, ReturnOp>(user) || isCrossing(user); });
 }
 
-/// A number such as 1 / rows, from constants and counts alone.
-static bool isScalarOfRecomputed(Operation *op) {
-  auto isFoundAgain = [](Value operand) { return operand.getDefiningOp() && isRecomputed(operand.getDefiningOp()); };
-  return isa<ElementwiseOp>(op) && typeOf(op->getResult(0)).getRank() == 0 && llvm::all_of(op->getOperands(), isFoundAgain);
+bool FusionRules::canFuse(ArrayRef<Operation *> others, Operation *op) {
+  SmallVector<Operation *> all(others);
+  all.push_back(op);
+  return backendCanFuse(all);
 }
 
-bool isRecomputed(Operation *op) { return (isInjective(op) || isScalarOfRecomputed(op)) && !needsBuffer(op); }
+bool FusionRules::isRecomputed(Operation *op) {
+  if (auto found = recomputed.find(op); found != recomputed.end())
+    return found->second;
+  bool result = findWhetherRecomputed(op);
+  recomputed[op] = result;
+  return result;
+}
+
+bool FusionRules::findWhetherRecomputed(Operation *op) {
+  if (!fuse && op->getNumOperands() > 0)
+    return false;
+  auto isFoundAgain = [&](Value operand) { return operand.getDefiningOp() && isRecomputed(operand.getDefiningOp()); };
+  // A number such as 1 / rows, from constants and counts alone.
+  bool isScalar = isa<ElementwiseOp>(op) && typeOf(op->getResult(0)).getRank() == 0 && llvm::all_of(op->getOperands(), isFoundAgain);
+  return (isInjective(op) || isScalar) && !needsBuffer(op) && llvm::all_of(op->getUsers(), [&](Operation *user) { return canFuse(op, user); });
+}
 
 static bool isCompute(Operation *op) { return isa<ElementwiseOp, ElementOp, ContractionOp>(op); }
 
@@ -47,6 +64,8 @@ static bool reducesRows(Operation *op) {
 static bool haveOneSpace(RankedTensorType a, RankedTensorType b) { return a.getShape() == b.getShape() && a.getEncoding() == b.getEncoding(); }
 
 static FusionGroup::Kind kindOf(Operation *op) {
+  if (isCrossing(op))
+    return FusionGroup::Copy;
   if (isa<ContractionOp>(op))
     return FusionGroup::Contraction;
   return isa<ElementOp>(op) && reducesRows(op) ? FusionGroup::RowReduction : FusionGroup::Loop;
@@ -56,11 +75,11 @@ namespace {
 
 class GroupForming {
 public:
-  GroupForming(EntryOp entry, bool fuse) : block(entry.getBody().front()), fuse(fuse) {}
+  GroupForming(EntryOp entry, FusionRules &rules) : block(entry.getBody().front()), rules(rules) {}
 
   SmallVector<FusionGroup> run() {
     for (Operation &op : block)
-      if (isCompute(&op) && !(fuse ? isRecomputed(&op) : op.getNumOperands() == 0 && isRecomputed(&op)))
+      if (isCompute(&op) && !rules.isRecomputed(&op))
         place(&op);
     orderUpdatesLast();
     return sorted();
@@ -126,11 +145,14 @@ private:
 
   bool canJoin(Operation *op, unsigned index, const llvm::SetVector<unsigned> &producers) {
     const FusionGroup &group = groups[index];
-    if (!fuse || !isConvexWith(index, producers) || isa<ContractionOp>(op) || readsSpreadSum(op, index))
+    if (!rules.fuses() || !isConvexWith(index, producers) || isa<ContractionOp>(op) || isCrossing(op) || readsSpreadSum(op, index))
       return false;
+    bool fits;
     if (!isa<ElementwiseOp>(op)) // a reduction, or a movement that needs a buffer
-      return group.kind == FusionGroup::Loop && (isOnlyReader(op, group) || isSumOfLoop(op, group));
-    return group.kind != FusionGroup::RowReduction && haveOneSpace(typeOf(op->getResult(0)), group.space) && computesOperand(group, op, group.space);
+      fits = group.kind == FusionGroup::Loop && (isOnlyReader(op, group) || isSumOfLoop(op, group));
+    else
+      fits = (group.kind == FusionGroup::Contraction || group.kind == FusionGroup::Loop) && haveOneSpace(typeOf(op->getResult(0)), group.space) && computesOperand(group, op, group.space);
+    return fits && rules.canFuse(group.ops, op);
   }
 
   void place(Operation *op) {
@@ -212,13 +234,13 @@ private:
   }
 
   Block &block;
-  bool fuse;
+  FusionRules &rules;
   std::vector<FusionGroup> groups;
   DenseMap<Operation *, unsigned> groupOf;
 };
 
 } // namespace
 
-SmallVector<FusionGroup> formFusionGroups(EntryOp entry, bool fuse) { return GroupForming(entry, fuse).run(); }
+SmallVector<FusionGroup> formFusionGroups(EntryOp entry, FusionRules &rules) { return GroupForming(entry, rules).run(); }
 
 } // namespace sluice::passes

@@ -3,13 +3,14 @@
 
 #include "ir/Dialect.h"
 #include "llvm/ADT/BitVector.h"
+#include <functional>
 
 namespace sluice::passes {
 
-/// Ops that one kernel computes, in block order.
+/// Ops that one kernel computes, in block order; or one copy between devices, which is no kernel.
 struct FusionGroup {
   /// What the kernel's loops run over: the results of a contraction, of elementwise ops, or of a reduction over the rows.
-  enum Kind { Contraction, Loop, RowReduction } kind;
+  enum Kind { Contraction, Loop, RowReduction, Copy } kind;
   llvm::SmallVector<mlir::Operation *> ops;
   /// The type whose index space the loops have; other results are computed inside, or summed beside.
   mlir::RankedTensorType space;
@@ -17,11 +18,28 @@ struct FusionGroup {
   llvm::BitVector dependsOn;
 };
 
-/// An op that costs nothing to find again, and is put into every kernel that uses it rather than into a buffer.
-bool isRecomputed(mlir::Operation *op);
+/// What may share a launch.
+class FusionRules {
+public:
+  /// Without `fuse` every op but constants is alone. `backendCanFuse` is what the ops' device says of them.
+  FusionRules(bool fuse, std::function<bool(llvm::ArrayRef<mlir::Operation *>)> backendCanFuse) : fuse(fuse), backendCanFuse(std::move(backendCanFuse)) {}
+
+  bool fuses() const { return fuse; }
+  /// Whether the op costs nothing to find again, and is put into every kernel that uses it rather than into a buffer.
+  bool isRecomputed(mlir::Operation *op);
+  /// Whether `op` may share a launch with `others`, as far as the backend is concerned.
+  bool canFuse(llvm::ArrayRef<mlir::Operation *> others, mlir::Operation *op);
+
+private:
+  bool findWhetherRecomputed(mlir::Operation *op);
+
+  bool fuse;
+  std::function<bool(llvm::ArrayRef<mlir::Operation *>)> backendCanFuse;
+  llvm::DenseMap<mlir::Operation *, bool> recomputed; // what was found
+};
 
 /// The groups of `entry` in an order in which they can run; readers of a state come before what updates it where possible.
-/// Without `fuse` every op is a group of its own. Every group is convex: no path leaves it and comes back.
-llvm::SmallVector<FusionGroup> formFusionGroups(ir::EntryOp entry, bool fuse);
+/// Every group is convex: no path leaves it and comes back.
+llvm::SmallVector<FusionGroup> formFusionGroups(ir::EntryOp entry, FusionRules &rules);
 
 } // namespace sluice::passes

@@ -1,6 +1,8 @@
 #include "tests/e2e/Harness.h"
-#include "backends/cpu/compiler/Plugin.h"
+#include "ir/DiagnosticText.h"
 #include "ir/ParseGuard.h"
+#include "ir/Target.h"
+#include "tools/compiler/Backends.h"
 #include "tools/compiler/Linker.h"
 #include <cstring>
 #include <dlfcn.h>
@@ -47,15 +49,31 @@ static OwningOpRef<ModuleOp> parse(const std::string &text, MLIRContext &context
   return std::move(*module);
 }
 
+/// The compile half of this name, looked for once.
+static const sluice_backend_compile *backend(const std::string &name) {
+  static std::map<std::string, const sluice_backend_compile *> known;
+  auto [it, isNew] = known.try_emplace(name);
+  if (!isNew)
+    return it->second;
+  llvm::Expected<const sluice_backend_compile *> found = compiler::findBackend(name);
+  if (!found)
+    throw std::runtime_error(llvm::toString(found.takeError()));
+  return it->second = *found;
+}
+
 static passes::Lowered runPhases(ModuleOp module, passes::PipelineOptions options) {
-  options.backend = sluice_cpu_backend_compile();
+  ir::DiagnosticText diagnostics(module.getContext());
+  FailureOr<ir::Target> target = ir::Target::of(module);
+  if (succeeded(target))
+    for (const ir::TargetDevice &device : target->devices())
+      options.backends.push_back(backend(device.backend));
   FailureOr<passes::Lowered> lowered = passes::runPipeline(module, options);
   if (failed(lowered))
-    throw std::runtime_error("the model does not compile");
+    throw std::runtime_error("the model does not compile: " + diagnostics.errors());
   return std::move(*lowered);
 }
 
-Compiled::Compiled(const std::string &text, passes::PipelineOptions options, int threads) : folder(temporaryFolder()) {
+Compiled::Compiled(const std::string &text, passes::PipelineOptions options, const RunOptions &run) : folder(temporaryFolder()) {
   MLIRContext context;
   OwningOpRef<ModuleOp> module = parse(text, context);
   passes::Lowered lowered = runPhases(*module, options);
@@ -65,10 +83,37 @@ Compiled::Compiled(const std::string &text, passes::PipelineOptions options, int
   library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)
     throw std::runtime_error(dlerror());
-  auto *query = reinterpret_cast<const sluice_artifact *(*)()>(dlsym(library, "sluice_artifact_query"));
-  runtime::InstanceOptions instanceOptions;
-  instanceOptions.threads = threads;
-  instance = std::make_unique<runtime::Instance>(*query(), instanceOptions);
+  restart(run);
+}
+
+const sluice_artifact &Compiled::artifact() const {
+  return *reinterpret_cast<const sluice_artifact *(*)()>(dlsym(library, "sluice_artifact_query"))();
+}
+
+std::string Compiled::planText() const { return {artifact().plan, artifact().plan_size}; }
+
+void Compiled::restart(const RunOptions &run) {
+  instance.reset();
+  changed = artifact();
+  otherPlan = run.plan;
+  if (!otherPlan.empty()) {
+    changed.plan = otherPlan.data();
+    changed.plan_size = otherPlan.size();
+  }
+  runtime::InstanceOptions options;
+  options.threads = run.threads;
+  options.devices.settings["sim"] = run.sim;
+  instance = std::make_unique<runtime::Instance>(changed, options);
+}
+
+std::string compileError(const std::string &text) {
+  try {
+    MLIRContext context;
+    runPhases(*parse(text, context), {});
+  } catch (const std::exception &error) {
+    return error.what();
+  }
+  return "";
 }
 
 Compiled::~Compiled() {
@@ -145,11 +190,16 @@ static Values keyOf(uint64_t seed) { return {{"key", {double(int32_t(seed >> 32)
 
 void Compiled::init(uint64_t seed) { run("init", keyOf(seed), 1); }
 
-Values Compiled::run(const std::string &name, const Values &inputs, int64_t rows) {
+void Compiled::submit(const std::string &name, const Values &inputs, int64_t rows) {
   const runtime::Entry &entry = instance->entry(name);
   for (const runtime::Value &input : entry.inputs)
     instance->setInput(input, pack(input.dtype, inputs.at(input.name)), rows);
   instance->run(entry, rows);
+}
+
+Values Compiled::run(const std::string &name, const Values &inputs, int64_t rows) {
+  submit(name, inputs, rows);
+  const runtime::Entry &entry = instance->entry(name);
   Values outputs;
   for (const runtime::Value &output : entry.outputs) {
     std::vector<std::byte> bytes(instance->bytesFor(output, rows));

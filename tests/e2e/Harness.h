@@ -20,26 +20,47 @@ std::string modelText(const std::string &program, const std::string &arguments =
 /// `text` with every `from` replaced; fails the test if there is none.
 std::string replaced(std::string text, const std::string &from, const std::string &to);
 
+/// How a compiled model runs.
+struct RunOptions {
+  int threads = 2;
+  std::string sim = "";    // settings of the virtual accelerators
+  std::string plan = "";   // runs this plan in place of the model's own
+};
+
 /// A compiled model, loaded.
 class Compiled {
 public:
-  Compiled(const std::string &text, passes::PipelineOptions options = {}, int threads = 2);
+  Compiled(const std::string &text, passes::PipelineOptions options = {}, const RunOptions &run = {});
   ~Compiled();
+
+  /// Starts again with other options, from states that are zero.
+  void restart(const RunOptions &run);
 
   void init(uint64_t seed);
   void setState(const std::string &name, const std::vector<double> &values);
   std::vector<double> state(const std::string &name) const;
   std::vector<std::byte> stateBytes() const; // of all states, for comparing bits
   const runtime::Plan &plan() const { return instance->plan(); }
+  std::string planText() const;
+  runtime::Instance &program() { return *instance; }
 
   /// Runs an entry point on `rows` rows and gives its outputs.
   Values run(const std::string &entry, const Values &inputs, int64_t rows);
+  /// The same without a look at the outputs, so that nothing waits for them.
+  void submit(const std::string &entry, const Values &inputs, int64_t rows);
 
 private:
+  const sluice_artifact &artifact() const;
+
   std::string folder;
   void *library = nullptr;
+  std::string otherPlan;
+  sluice_artifact changed{};
   std::unique_ptr<runtime::Instance> instance;
 };
+
+/// What the compiler says about a model that it refuses.
+std::string compileError(const std::string &text);
 
 /// The same model in the reference interpreter, in double precision.
 class Interpreted {

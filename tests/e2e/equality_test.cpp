@@ -14,7 +14,7 @@ Values digits(const std::string &key, int64_t rows) {
 
 /// All states after three steps, the last one short.
 std::vector<std::byte> trained(const std::string &text, const sluice::passes::PipelineOptions &options, int threads) {
-  Compiled model(text, options, threads);
+  Compiled model(text, options, {.threads = threads});
   model.init(7);
   for (int64_t rows : {64, 64, 37})
     model.run("train_step", digits("batch" + std::to_string(rows), rows), rows);

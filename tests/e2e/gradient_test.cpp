@@ -129,7 +129,7 @@ Model buildModel(const Sample &sample) {
 
 /// The largest difference between the computed gradient and central differences, relative to the gradient's scale.
 double gradientError(const Model &model) {
-  Compiled program(model.text, {}, 1);
+  Compiled program(model.text, {}, {.threads = 1});
   program.init(0);
   auto reset = [&](const std::string &name, const std::vector<double> &value) {
     program.setState(name, value);

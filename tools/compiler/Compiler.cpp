@@ -3,6 +3,7 @@
 #include "ir/DiagnosticText.h"
 #include "ir/Dialect.h"
 #include "ir/ParseGuard.h"
+#include "ir/Target.h"
 #include "passes/Pipeline.h"
 #include "tools/compiler/Backends.h"
 #include "tools/compiler/Diagnostics.h"
@@ -61,6 +62,52 @@ static llvm::Expected<std::string> startPhase(ModuleOp module, const CompileOpti
   return phase;
 }
 
+static llvm::Error setCopies(ModuleOp module, llvm::StringRef copies) {
+  static constexpr llvm::StringRef known[] = {"explicit", "warn", "insert"};
+  if (copies.empty())
+    return llvm::Error::success();
+  if (!llvm::is_contained(known, copies))
+    return makeError(ExitCode::Usage,
+                     "copies are 'explicit', 'warn' or 'insert', not '" + copies + "'" + didYouMean(copies, known));
+  module->setAttr(ir::kCopiesAttr, StringAttr::get(module.getContext(), copies));
+  return llvm::Error::success();
+}
+
+/// Puts the model on other devices than it was written for; never on fewer accelerators, which its types may name.
+static llvm::Error setDevices(ModuleOp module, llvm::StringRef devices) {
+  if (devices.empty())
+    return llvm::Error::success();
+  auto target = ir::Target::parse(devices);
+  if (!target)
+    return withCode(ExitCode::Usage, target.takeError());
+  ir::DiagnosticText diagnostics(module.getContext());
+  FailureOr<ir::Target> written = ir::Target::of(module);
+  if (failed(written))
+    return makeError(ExitCode::Invalid, llvm::StringRef(diagnostics.errors()).rtrim());
+  if (target->accelerators() < written->accelerators())
+    return makeError(ExitCode::Unsupported,
+                     "the model is for " + written->str() + "; '" + devices + "' has fewer accelerators");
+  target->record(module);
+  return llvm::Error::success();
+}
+
+/// The compile halves that the module's target needs, the host's first.
+static llvm::Expected<std::vector<const sluice_backend_compile *>> backendsFor(ModuleOp module) {
+  ir::DiagnosticText diagnostics(module.getContext());
+  FailureOr<ir::Target> target = ir::Target::of(module);
+  if (failed(target))
+    return makeError(ExitCode::Invalid, llvm::StringRef(diagnostics.errors()).rtrim());
+  std::vector<const sluice_backend_compile *> backends;
+  for (const ir::TargetDevice &device : target->devices()) {
+    auto backend = findBackend(device.backend);
+    if (!backend)
+      return backend.takeError();
+    if (!llvm::is_contained(backends, *backend))
+      backends.push_back(*backend);
+  }
+  return backends;
+}
+
 llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &options) {
   if (llvm::Error error = checkCpu(options.cpu))
     return error;
@@ -69,13 +116,17 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
   auto from = startPhase(module, options);
   if (!from)
     return from.takeError();
-  auto backend = findBackend("cpu");
-  if (!backend)
-    return backend.takeError();
+  if (llvm::Error error = setDevices(module, options.devices))
+    return error;
+  if (llvm::Error error = setCopies(module, options.copies))
+    return error;
+  auto backends = backendsFor(module);
+  if (!backends)
+    return backends.takeError();
 
   Compiled compiled;
   passes::PipelineOptions pipeline;
-  pipeline.backend = *backend;
+  pipeline.backends = std::move(*backends);
   pipeline.compileFrom = *from;
   if (!options.compileTo.empty() && options.compileTo != "executable")
     pipeline.compileTo = options.compileTo;

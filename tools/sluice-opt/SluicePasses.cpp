@@ -1,9 +1,9 @@
 #include "tools/sluice-opt/SluicePasses.h"
 
-#include "ir/Dialect.h"
+#include "ir/Target.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
-#include "passes/Backend.h"
+#include "passes/DeviceBackends.h"
 #include "passes/Passes.h"
 #include "passes/Pipeline.h"
 #include "tools/compiler/Backends.h"
@@ -45,35 +45,57 @@ template <typename Body> static PassBody always(Body body) {
   };
 }
 
-static FailureOr<const sluice_backend_compile *> cpuBackend(ModuleOp module) {
-  auto backend = compiler::findBackend("cpu");
-  if (backend)
-    return *backend;
-  return module.emitError(llvm::toString(backend.takeError()));
+/// The compile halves that the module's target needs.
+static FailureOr<std::vector<const sluice_backend_compile *>> backendsFor(ModuleOp module) {
+  FailureOr<ir::Target> target = ir::Target::of(module);
+  if (failed(target))
+    return failure();
+  std::vector<const sluice_backend_compile *> tables;
+  for (const ir::TargetDevice &device : target->devices()) {
+    auto backend = compiler::findBackend(device.backend);
+    if (!backend)
+      return module.emitError(llvm::toString(backend.takeError()));
+    tables.push_back(*backend);
+  }
+  return tables;
 }
 
-/// A pass that asks the CPU's backend, in a session of its own.
-template <typename Body> static PassBody withBackend(Body body) {
+/// A pass that asks the backends of the module's target, in sessions of its own.
+template <typename Body> static PassBody withBackends(Body body) {
   return [=](ModuleOp module) -> LogicalResult {
-    auto table = cpuBackend(module);
-    if (failed(table))
+    auto tables = backendsFor(module);
+    if (failed(tables))
       return failure();
-    auto capacity = module->getAttrOfType<IntegerAttr>(ir::kCapacityAttr);
-    sluice_target_options target{sizeof(target), "native", capacity ? capacity.getInt() : 0, nullptr};
-    auto backend = passes::Backend::create(**table, target, module.getLoc());
-    return backend ? body(module, *backend) : failure();
+    auto backends = passes::DeviceBackends::create(module, *tables, "native");
+    return backends ? body(module, *backends) : failure();
+  };
+}
+
+/// A pass that asks for the module's target alone.
+template <typename Body> static PassBody withTarget(Body body) {
+  return [=](ModuleOp module) -> LogicalResult {
+    FailureOr<ir::Target> target = ir::Target::of(module);
+    return succeeded(target) ? body(module, *target) : failure();
   };
 }
 
 static LogicalResult runPhase(ModuleOp module, StringRef before, StringRef phase) {
-  auto table = cpuBackend(module);
-  if (failed(table))
+  auto tables = backendsFor(module);
+  if (failed(tables))
     return failure();
   passes::PipelineOptions options;
-  options.backend = *table;
+  options.backends = std::move(*tables);
   options.compileFrom = before.str();
   options.compileTo = phase.str();
   return success(succeeded(passes::runPipeline(module, options)));
+}
+
+/// Puts ops into kernels, several where they fuse or one each.
+static PassBody fuseKernels(bool fuse) {
+  return withBackends([=](ModuleOp module, const passes::DeviceBackends &backends) {
+    passes::fuseKernels(module, backends, fuse);
+    return success();
+  });
 }
 
 void registerSluicePasses() {
@@ -81,17 +103,35 @@ void registerSluicePasses() {
   add("build-entry-points", "Make entry points, with gradients and updates, of the graph", passes::buildEntryPoints);
   add("expand-composites", "Replace ops that stand for a formula by it", always(passes::expandComposites));
   add("simplify", "Merge equal ops and remove dead ones", passes::simplify);
-  add("place-values", "Give every value a device", always([](ModuleOp module) { passes::placeValues(module, "cpu"); }));
+  // One pass, because ops may not read values of other devices in between.
+  add("place-values", "Give every value a device, and put a copy where an op reads one of another",
+      [](ModuleOp module) {
+        return failure(failed(passes::placeValues(module)) || failed(passes::insertCopies(module)));
+      });
+  add("settle-copies", "Leave one copy per value and destination", always(passes::settleCopies));
   add("verify-placed", "Check that nothing crosses devices without a copy", passes::verifyPlaced);
-  add("assign-layouts", "Choose layouts from what the backend proposes", withBackend(passes::assignLayouts));
-  add("fuse-kernels", "Put ops into kernels, several where they fuse",
-      [](ModuleOp module) { return passes::fuseKernels(module, true); });
-  add("outline-kernels", "Put every op into a kernel of its own",
-      [](ModuleOp module) { return passes::fuseKernels(module, false); });
-  add("schedule-kernels", "Give every kernel its place in a queue", always(passes::scheduleKernels));
-  add("prepare-kernels", "Have the backend make each kernel", withBackend(passes::prepareKernels));
+  add("check-support", "Ask backends whether they can run the ops of their devices",
+      withBackends(passes::checkSupport));
+  add("assign-layouts", "Choose layouts from what the backends propose", withBackends(passes::assignLayouts));
+  add("fuse-kernels", "Put ops into kernels, several where they fuse", fuseKernels(true));
+  add("outline-kernels", "Put every op into a kernel of its own", fuseKernels(false));
+  add("prepare-kernels", "Have the backends make each kernel", withBackends(passes::prepareKernels));
+  add("schedule-actions", "Give every kernel and copy its queue, its place and its waits",
+      withTarget([](ModuleOp module, const ir::Target &target) {
+        passes::scheduleActions(module, target);
+        return success();
+      }));
   add("plan-memory", "Give every buffer an arena and an offset",
-      [](ModuleOp module) { return passes::planMemory(module, true); });
+      withTarget([](ModuleOp module, const ir::Target &target) {
+        passes::planMemory(module, target, /*reuse=*/true);
+        return success();
+      }));
+  add("plan-waits", "Have actions wait for what the memory needs",
+      withTarget([](ModuleOp module, const ir::Target &target) {
+        passes::planWaits(module, target);
+        return success();
+      }));
+  add("verify-plan", "Check that the waits keep every buffer until all have read it", withTarget(passes::verifyPlan));
 
   std::string before = "model";
   for (StringRef phase : passes::phaseNames()) {

@@ -24,6 +24,10 @@ void addEmit(CLI::App &command, compiler::Emit &emit) {
 }
 
 void addCodeFlags(CLI::App &command, compiler::CompileOptions &options) {
+  command.add_option("--devices", options.devices, "What to run on, as cpu,sim:0; at least the model's accelerators")
+      ->type_name("LIST");
+  command.add_option("--copies", options.copies, "Copies that pins need: explicit (an error), warn or insert")
+      ->type_name("POLICY");
   command.add_option("--target-cpu", options.cpu, "Whose instructions to use; native: this machine's")
       ->type_name("CPU");
   command.add_option("--batch", options.capacity, "The most rows of one call, instead of the model's")

@@ -11,7 +11,7 @@ void addModel(CLI::App &command, std::string &model);
 
 void addEmit(CLI::App &command, compiler::Emit &emit);
 
-/// --target-cpu, --batch, --dtype, --no-fuse
+/// --devices, --copies, --target-cpu, --batch, --dtype, --no-fuse
 void addCodeFlags(CLI::App &command, compiler::CompileOptions &options);
 
 } // namespace sluice::tool

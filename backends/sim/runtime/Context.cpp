@@ -42,7 +42,7 @@ void Context::checkPlace(const std::string &what, const Access &access) const {
     return;
   }
   for (size_t device = 0; device < devices_.size(); ++device)
-    if (devices_[device].contains(buffer.address, 0))
+    if (devices_[device].contains(buffer.address, 1))
       throw Error(SLUICE_INVALID, what + ": " + access.what + " lies in memory of " +
                                       deviceText(static_cast<int32_t>(device)) + ", not of the host");
 }

@@ -1,0 +1,227 @@
+// Puts a `sluice.copy` wherever an op reads a value of another device, as `sluice.copies` allows.
+//
+//   %y = sluice.relu %x : (tensor<2xf32, #cpu>) -> tensor<2xf32, #acc0>
+//     ==>  %c = sluice.copy %x "pin" : (tensor<2xf32, #cpu>) -> tensor<2xf32, #acc0>
+//          %y = sluice.relu %c : (tensor<2xf32, #acc0>) -> tensor<2xf32, #acc0>
+//
+// Constants are made on the device of each reader instead. Inputs, outputs, the learning rate and the step cross under
+// every policy: nobody could write those copies. Each reader gets a copy of its own here; `settleCopies` merges them.
+#include "ir/DiagnosticText.h"
+#include "ir/Inference.h"
+#include "ir/Layout.h"
+#include "mlir/IR/IRMapping.h"
+#include "passes/Passes.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace sluice::ir;
+
+namespace sluice::passes {
+
+namespace {
+
+enum class Policy { Explicit, Warn, Insert };
+
+/// Reports crossings that nobody wrote; each source line once for a pair of devices.
+class CrossingReports {
+public:
+  CrossingReports(Policy policy, int64_t capacity) : policy(policy), capacity(capacity) {}
+
+  /// `reader` needs `value` on `device`.
+  LogicalResult report(Operation *reader, Value value, StringRef device) {
+    StringRef from = getDevice(value.getType());
+    if (policy == Policy::Insert ||
+        !seen.insert(printPlace(reader->getLoc()) + " " + from.str() + " " + device.str()).second)
+      return failure(policy == Policy::Explicit);
+    LogicalBytes bytes = getLogicalBytes(cast<RankedTensorType>(value.getType()));
+    InFlightDiagnostic diagnostic = policy == Policy::Explicit ? reader->emitError() : reader->emitWarning();
+    diagnostic << "'" << reader->getName() << "' runs on " << device << " and reads a value on " << from << ": "
+               << bytes.fixed + bytes.perRow * capacity << " bytes ";
+    if (bytes.perRow)
+      diagnostic << "(" << bytes.perRow << " a row) ";
+    diagnostic << (policy == Policy::Explicit
+                       ? "would be copied; write the copy with to(), or compile with --copies=insert"
+                       : "are copied");
+    diagnostic.attachNote(value.getLoc()) << "the value on " << from << " is made here";
+    return failure(policy == Policy::Explicit);
+  }
+
+private:
+  Policy policy;
+  int64_t capacity;
+  llvm::StringSet<> seen;
+};
+
+class EntryCopies {
+public:
+  EntryCopies(EntryOp entry, CrossingReports &reports)
+      : entry(entry), module(entry->getParentOfType<ModuleOp>()), reports(reports) {}
+
+  LogicalResult run() {
+    Block &block = entry.getBody().front();
+    for (BlockArgument argument : block.getArguments())
+      noteRows(argument);
+    bool failing = false;
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      StringAttr device = deviceOf(&op);
+      if (!device) // made where it is read
+        continue;
+      for (OpOperand &operand : op.getOpOperands())
+        failing |= failed(bringTo(operand, device));
+      for (Value result : op.getResults())
+        noteRows(result);
+    }
+    removeUnplaced(block);
+    return failure(failing);
+  }
+
+private:
+  /// Where the op's operands must be; null for what has no place of its own.
+  StringAttr deviceOf(Operation *op) {
+    if (isa<ReturnOp>(op))
+      return StringAttr::get(op->getContext(), kHostDevice);
+    if (auto set = dyn_cast<SetOp>(op))
+      return getDevice(module.lookupSymbol<StateOp>(set.getStateAttr().getAttr()).getStoredType());
+    return op->getNumResults() ? getDevice(op->getResult(0).getType()) : StringAttr();
+  }
+
+  LogicalResult bringTo(OpOperand &operand, StringAttr device) {
+    Operation *reader = operand.getOwner();
+    Value value = operand.get();
+    auto written = dyn_cast<CopyOp>(reader);
+    while (auto open = openCopy(value)) {
+      written = open;
+      value = open.getX();
+    }
+    operand.set(isMadeAnywhere(value) ? make(value, reader, device) : value);
+    value = operand.get();
+    if (getDevice(value.getType()) == device)
+      return success();
+    StringRef reason = written ? written.getReason() : reasonFor(value, reader);
+    if (isSubjectToPolicy(reason, value) && failed(reports.report(reader, value, device)))
+      return failure();
+    if (written == reader)
+      return success();
+    Location loc = written ? written.getLoc() : reason == "input" ? value.getLoc() : reader->getLoc();
+    OpBuilder builder(reader);
+    operand.set(builder.create<CopyOp>(loc, withDevice(value.getType(), device), value, reason));
+    noteRows(operand.get());
+    return success();
+  }
+
+  /// A copy that was written without saying where to: it ends where its readers work.
+  static CopyOp openCopy(Value value) { return getDevice(value.getType()) ? CopyOp() : value.getDefiningOp<CopyOp>(); }
+
+  StateOp stateOf(Value value) {
+    auto get = value.getDefiningOp<GetOp>();
+    return get ? module.lookupSymbol<StateOp>(get.getStateAttr().getAttr()) : StateOp();
+  }
+
+  StringRef reasonFor(Value value, Operation *reader) {
+    if (isa<BlockArgument>(value))
+      return "input";
+    if (isa<ReturnOp>(reader))
+      return "output";
+    return stateOf(value) ? "state" : "pin";
+  }
+
+  bool isSubjectToPolicy(StringRef reason, Value value) {
+    if (reason != "state")
+      return reason == "pin" || reason == "placement";
+    StateOp state = stateOf(value);
+    return state && state.getKind() != "hyper" && state.getKind() != "step";
+  }
+
+  /// Whether `placeValues` left the value to its readers.
+  static bool isMadeAnywhere(Value value) { return !getDevice(value.getType()) && !openCopy(value); }
+
+  /// The value that can be made anywhere, made on `device` with all that it needs; once per device.
+  Value make(Value value, Operation *reader, StringAttr device) {
+    if (Value found = made.lookup({value, device}))
+      return found;
+    Operation *op = value.getDefiningOp();
+    OpBuilder builder(reader);
+    Value result;
+    if (auto count = dyn_cast<CountOp>(op)) {
+      result = makeCount(builder, count, device);
+    } else {
+      IRMapping mapping;
+      for (Value operand : op->getOperands())
+        mapping.map(operand, make(operand, reader, device));
+      builder.setInsertionPoint(reader);
+      result = builder.clone(*op, mapping)->getResult(cast<OpResult>(value).getResultNumber());
+      result.setType(withDevice(result.getType(), device));
+    }
+    made[{value, device}] = result;
+    return result;
+  }
+
+  /// Counts what `count` counts by a value of the device, since all values have the same rows.
+  Value makeCount(OpBuilder &builder, CountOp count, StringAttr device) {
+    Value counted = count.getX();
+    auto type = cast<RankedTensorType>(counted.getType());
+    auto isRows = [&](int64_t axis) { return type.isDynamicDim(axis); };
+    Value rows = rowsOf.lookup(device);
+    if (getDevice(type) == device || !rows || llvm::none_of(count.getAxes(), isRows)) {
+      auto clone = cast<CountOp>(builder.clone(*count));
+      (void)bringTo(clone.getXMutable(), device);
+      clone.getY().setType(withDevice(clone.getType(), device));
+      return clone;
+    }
+    Type scalar = withDevice(count.getY().getType(), device);
+    auto rowsType = cast<RankedTensorType>(rows.getType());
+    int64_t rowsDim = llvm::find(rowsType.getShape(), ShapedType::kDynamic) - rowsType.getShape().begin();
+    auto asCount = [&](Operation *op) {
+      op->getResult(0).setType(scalar);
+      return op->getResult(0);
+    };
+    Value number = asCount(builder.create<CountOp>(count.getLoc(), rows, ArrayRef(rowsDim), count.getTo()));
+    int64_t perRow = 1;
+    for (int64_t axis : count.getAxes())
+      perRow *= isRows(axis) ? 1 : type.getDimSize(axis);
+    if (perRow == 1)
+      return number;
+    Value factor = asCount(builder.create<FullOp>(count.getLoc(), APFloat(double(perRow)), withoutEncoding(scalar)));
+    return asCount(builder.create<MulOp>(count.getLoc(), number, factor));
+  }
+
+  void noteRows(Value value) {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    StringAttr device = getDevice(value.getType());
+    if (device && !type.hasStaticShape())
+      rowsOf.try_emplace(device, value);
+  }
+
+  /// What nobody reads where it stands: originals of what was made elsewhere, copies without a destination.
+  static void removeUnplaced(Block &block) {
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (op.getNumResults() && !getDevice(op.getResult(0).getType()))
+        op.erase();
+  }
+
+  EntryOp entry;
+  ModuleOp module;
+  CrossingReports &reports;
+  DenseMap<std::pair<Value, StringAttr>, Value> made;
+  DenseMap<StringAttr, Value> rowsOf; // the first value with rows on each device
+};
+
+} // namespace
+
+LogicalResult insertCopies(ModuleOp module) {
+  auto said = module->getAttrOfType<StringAttr>(kCopiesAttr);
+  StringRef name = said ? said.getValue() : "explicit";
+  if (name != "explicit" && name != "warn" && name != "insert")
+    return module.emitError() << kCopiesAttr << " is '" << name << "'; one of explicit, warn, insert is expected";
+  auto capacity = module->getAttrOfType<IntegerAttr>(kCapacityAttr);
+  CrossingReports reports(name == "explicit" ? Policy::Explicit
+                          : name == "warn"   ? Policy::Warn
+                                             : Policy::Insert,
+                          capacity ? capacity.getInt() : 1);
+  bool failing = false;
+  for (auto entry : module.getOps<EntryOp>())
+    failing |= failed(EntryCopies(entry, reports).run());
+  return failure(failing);
+}
+
+} // namespace sluice::passes

@@ -1,0 +1,117 @@
+// placed -> copied. Leaves the copies that are needed, where they can start earliest, with their sizes.
+//
+//   %b = sluice.copy %a "pin" (cpu to acc0); %c = sluice.copy %a "to" (cpu to acc0); %d = sluice.copy %b "pin" (acc0 to
+//   cpu)
+//     ==>  %b = sluice.copy %a "to" {bytes = 8}, right behind %a; %b for %c; %a for %d
+//
+// 1. A copy that ends where it starts, or where its value is already, goes away.
+// 2. There is one copy per value and destination, right behind the value.
+// 3. A state is copied into a mirror when that is stale; what the host alone reads, as an output, when it is asked for.
+// A `copy_to` is a buffer of its own that the user wants: it stays as it is.
+#include "ir/Layout.h"
+#include "passes/Passes.h"
+
+using namespace mlir;
+using namespace sluice::ir;
+
+namespace sluice::passes {
+
+static bool isWanted(CopyOp copy) { return copy.getReason() == "copy_to"; }
+
+/// The user's own words win over the compiler's, and a copy in the step over one for reading back.
+static unsigned rankOf(StringRef reason) { return reason == "to" ? 2 : reason == "output" ? 0 : 1; }
+
+namespace {
+
+class EntrySettling {
+public:
+  explicit EntrySettling(EntryOp entry) : block(entry.getBody().front()) {}
+
+  void run() {
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      if (auto get = dyn_cast<GetOp>(op))
+        mergeGet(get);
+      else if (auto copy = dyn_cast<CopyOp>(op); copy && !isWanted(copy))
+        settle(copy);
+    }
+    for (CopyOp copy : llvm::make_early_inc_range(block.getOps<CopyOp>())) {
+      if (copy.use_empty())
+        copy.erase();
+      else
+        describe(copy);
+    }
+  }
+
+private:
+  /// All reads of a state give the value before the call.
+  void mergeGet(GetOp get) {
+    auto [first, isNew] = gets.try_emplace(get.getStateAttr().getAttr(), get);
+    if (isNew)
+      return;
+    get->replaceAllUsesWith(first->second);
+    get.erase();
+  }
+
+  /// What the value was before any copies.
+  Value originOf(Value value) const {
+    auto it = origins.find(value);
+    return it == origins.end() ? value : it->second;
+  }
+
+  void settle(CopyOp copy) {
+    Value origin = originOf(copy.getX());
+    StringAttr device = getDevice(copy.getY().getType());
+    Value there = getDevice(copy.getX().getType()) == device ? copy.getX()
+                  : getDevice(origin.getType()) == device    ? origin
+                                                             : copies.lookup({origin, device});
+    if (!there) {
+      moveBehind(copy, copy.getX());
+      origins[copy] = origin;
+      copies[{origin, device}] = copy;
+      return;
+    }
+    if (auto other = there.getDefiningOp<CopyOp>(); other && rankOf(copy.getReason()) > rankOf(other.getReason())) {
+      other.setReason(copy.getReason());
+      other->setLoc(copy.getLoc());
+    }
+    copy->replaceAllUsesWith(ValueRange(there));
+    copy.erase();
+  }
+
+  void moveBehind(CopyOp copy, Value value) {
+    if (Operation *def = value.getDefiningOp())
+      copy->moveAfter(def);
+    else
+      copy->moveBefore(&block, block.begin());
+  }
+
+  static StringRef timeOf(CopyOp copy) {
+    if (llvm::all_of(copy->getUsers(), llvm::IsaPred<ReturnOp>))
+      return "asked";
+    return !isWanted(copy) && copy.getX().getDefiningOp<GetOp>() ? "stale" : "step";
+  }
+
+  static void describe(CopyOp copy) {
+    if (!copy.isCrossing())
+      return;
+    Builder builder(copy.getContext());
+    LogicalBytes bytes = getLogicalBytes(cast<RankedTensorType>(copy.getX().getType()));
+    copy.setBytesAttr(builder.getI64IntegerAttr(bytes.fixed));
+    copy.setBytesPerRowAttr(builder.getI64IntegerAttr(bytes.perRow));
+    copy.setWhen(timeOf(copy));
+  }
+
+  Block &block;
+  DenseMap<StringAttr, GetOp> gets;
+  DenseMap<Value, Value> origins;                       // of copies
+  DenseMap<std::pair<Value, StringAttr>, Value> copies; // of an origin, by destination
+};
+
+} // namespace
+
+void settleCopies(ModuleOp module) {
+  for (auto entry : module.getOps<EntryOp>())
+    EntrySettling(entry).run();
+}
+
+} // namespace sluice::passes

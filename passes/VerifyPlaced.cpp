@@ -1,0 +1,46 @@
+// Checks that nothing crosses devices without a copy: what every phase after `placed` must leave.
+#include "ir/Dialect.h"
+#include "passes/Passes.h"
+
+using namespace mlir;
+using namespace sluice::ir;
+
+namespace sluice::passes {
+
+static LogicalResult verifyDevice(Operation *op, Type type, StringRef expected, StringRef what) {
+  StringAttr device = getDevice(type);
+  if (device && device == expected)
+    return success();
+  return op->emitOpError() << what << " is on " << (device ? device.getValue() : "no device") << ", not on "
+                           << expected;
+}
+
+static LogicalResult verifyOp(Operation *op, ModuleOp module) {
+  for (Value value : op->getResults())
+    if (isa<RankedTensorType>(value.getType()) && !getDevice(value.getType()))
+      return op->emitOpError("has a result without a device");
+  auto stateDevice = [&](FlatSymbolRefAttr name) {
+    StringAttr device = getDevice(module.lookupSymbol<StateOp>(name.getAttr()).getStoredType());
+    return device ? device.getValue() : StringRef();
+  };
+  if (auto get = dyn_cast<GetOp>(op))
+    return verifyDevice(op, get.getValue().getType(), stateDevice(get.getStateAttr()), "the state's value");
+  if (auto set = dyn_cast<SetOp>(op))
+    return verifyDevice(op, set.getValue().getType(), stateDevice(set.getStateAttr()), "the state's new value");
+  if (auto entry = dyn_cast<EntryOp>(op))
+    for (BlockArgument argument : entry.getBody().getArguments())
+      if (failed(verifyDevice(op, argument.getType(), kHostDevice, "an input")))
+        return failure();
+  if (isa<ReturnOp>(op))
+    for (Value value : op->getOperands())
+      if (failed(verifyDevice(op, value.getType(), kHostDevice, "an output")))
+        return failure();
+  return isa<CopyOp>(op) ? success() : verifySameDevice(op);
+}
+
+LogicalResult verifyPlaced(ModuleOp module) {
+  WalkResult result = module.walk([&](Operation *op) -> WalkResult { return verifyOp(op, module); });
+  return failure(result.wasInterrupted());
+}
+
+} // namespace sluice::passes

@@ -1,0 +1,46 @@
+// What is known to be done before what, for actions that are put into queues in one order of issue.
+//
+// A queue does its actions in order; an action may wait for earlier ones of other queues. Each action keeps a clock:
+// for every queue, how many of its actions are done when it starts. So a question costs O(1), and an action O(queues).
+#pragma once
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
+#include <vector>
+
+namespace sluice::passes {
+
+class HappensBefore {
+public:
+  explicit HappensBefore(unsigned numQueues) : numQueues(numQueues), last(numQueues, kNone) {}
+
+  /// Issues the next action, to start after the earlier actions `after`. Gives the fewest of them that must be waited
+  /// for: what neither the queue's own order nor the other waits imply, in the order of their queues. That is the
+  /// transitive reduction.
+  llvm::SmallVector<unsigned> issue(unsigned queue, llvm::ArrayRef<unsigned> after);
+  /// The fewest of `after` that imply the rest, for something outside of all queues.
+  llvm::SmallVector<unsigned> reduce(llvm::ArrayRef<unsigned> after) const;
+
+  /// Whether action `a` is done when `b` starts.
+  bool isBefore(unsigned a, unsigned b) const { return clock(b)[queueOf[a]] > placeOf[a]; }
+
+  unsigned size() const { return queueOf.size(); }
+  unsigned queue(unsigned action) const { return queueOf[action]; }
+
+private:
+  static constexpr unsigned kNone = ~0u;
+
+  llvm::ArrayRef<unsigned> clock(unsigned action) const {
+    return llvm::ArrayRef(clocks).slice(size_t(action) * numQueues, numQueues);
+  }
+  llvm::SmallVector<unsigned> reduce(llvm::ArrayRef<unsigned> after, llvm::ArrayRef<unsigned> known) const;
+  /// Raises `known` to what is done once `action` is.
+  void join(llvm::MutableArrayRef<unsigned> known, unsigned action) const;
+
+  unsigned numQueues;
+  std::vector<unsigned> queueOf, placeOf; // of each action: its queue, and its number in it
+  std::vector<unsigned> clocks;           // numQueues for each action
+  llvm::SmallVector<unsigned> last;       // action of each queue
+};
+
+} // namespace sluice::passes

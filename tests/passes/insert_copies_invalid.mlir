@@ -1,0 +1,54 @@
+// RUN: sluice-opt %s --split-input-file --sluice-place-values --verify-diagnostics
+
+// Tests that a copy that nobody wrote is an error by default, which names the op, both devices and the bytes, and says where the
+// value is made.
+module attributes {sluice.capacity = 4 : i64,
+    sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
+  sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x3xf32>) {
+    // expected-note @+1 {{the value on acc0 is made here}}
+    %a = sluice.exp %x {sluice.pin = "acc0"} : (tensor<?x3xf32>) -> tensor<?x3xf32>
+    // expected-error @+1 {{'sluice.relu' runs on cpu and reads a value on acc0: 48 bytes (12 a row) would be copied; write the copy with to(), or compile with --copies=insert}}
+    %y = sluice.relu %a : (tensor<?x3xf32>) -> tensor<?x3xf32>
+    sluice.return %y : tensor<?x3xf32>
+  }
+}
+
+// -----
+
+// Tests that the policy can be to warn.
+module attributes {sluice.copies = "warn",
+    sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
+  sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32>) {
+    // expected-note @+1 {{the value on acc0 is made here}}
+    %a = sluice.exp %x {sluice.pin = "acc0"} : (tensor<2xf32>) -> tensor<2xf32>
+    // expected-warning @+1 {{'sluice.relu' runs on cpu and reads a value on acc0: 8 bytes are copied}}
+    %y = sluice.relu %a : (tensor<2xf32>) -> tensor<2xf32>
+    sluice.return %y : tensor<2xf32>
+  }
+}
+
+// -----
+
+// Tests that an op reading a parameter of another device needs permission too.
+module attributes {
+    sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
+  sluice.state "parameter" @w : tensor<2xf32> = <"constant", 1.0 : f64>
+  sluice.entry @predict [] -> ["y"] () {
+    // expected-note @+1 {{the value on cpu is made here}}
+    %w = sluice.get @w : tensor<2xf32>
+    // expected-error @+1 {{'sluice.exp' runs on acc0 and reads a value on cpu: 8 bytes would be copied}}
+    %y = sluice.exp %w {sluice.pin = "acc0"} : (tensor<2xf32>) -> tensor<2xf32>
+    sluice.return %y : tensor<2xf32>
+  }
+}
+
+// -----
+
+// Tests that a pin to a device that the target lacks is refused.
+module {
+  sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32>) {
+    // expected-error @+1 {{unsupported: 'sluice.exp' is to run on acc1, which is no device of the target cpu}}
+    %y = sluice.exp %x {sluice.pin = "acc1"} : (tensor<2xf32>) -> tensor<2xf32>
+    sluice.return %y : tensor<2xf32>
+  }
+}
