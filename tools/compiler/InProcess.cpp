@@ -135,12 +135,35 @@ void Program::get(Kind kind, std::string_view name, void *data, std::size_t coun
   });
 }
 
+std::vector<TransferCount> Program::transfers() const {
+  std::map<std::pair<size_t, size_t>, runtime::CopyCount> pairs;
+  guarded([&] {
+    runtime::Executor *executor = impl->instance().executor();
+    if (!executor)
+      return;
+    executor->synchronize();
+    for (const auto &[kind, count] : executor->executedCopies()) {
+      runtime::CopyCount &pair = pairs[{kind.from, kind.to}];
+      pair.copies += count.copies;
+      pair.bytes += count.bytes;
+    }
+  });
+  std::vector<TransferCount> result;
+  const std::vector<runtime::Device> &devices = impl->instance().plan().devices;
+  for (const auto &[pair, count] : pairs)
+    if (pair.first != pair.second)
+      result.push_back({devices[pair.first].name, devices[pair.second].name, count.copies, count.bytes});
+  return result;
+}
+
 Program compile(const Graph &graph, const CompileOptions &options) {
   mlir::OwningOpRef<mlir::ModuleOp> module = moduleOf(graph).clone();
   compiler::CompileOptions how;
   how.promoteF64 = options.dtype == DType::f64;
   how.capacity = options.capacity.value_or(0);
   how.fuse = options.fuse;
+  how.devices = options.devices;
+  how.copies = options.copies;
   how.dumpIrDir = options.dump_ir;
   if (options.dtype && !is_float(*options.dtype))
     fail(std::string("a graph cannot be computed in ") + to_string(*options.dtype));

@@ -17,7 +17,16 @@ struct CompileOptions {
   bool fuse = true;                          ///< one kernel for several ops
   int threads = 0;                           ///< 0: all cores
   std::optional<std::int64_t> capacity = {}; ///< rows of the batch, instead of the graph's
+  std::string devices = {};                  ///< what to run on, as "cpu,sim:0"; empty: what the graph says
+  std::string copies = {};                   ///< what becomes of copies that pins need: "explicit", "warn" or "insert"; empty: what the graph says
   std::string dump_ir = {};                  ///< a folder for one file a phase
+};
+
+/// Copies from one device to another, counted where they are made.
+struct TransferCount {
+  std::string from, to; ///< names of devices: "cpu", "acc0" for gpu(0)
+  std::int64_t copies = 0, bytes = 0;
+  bool operator==(const TransferCount &) const = default;
 };
 
 /// A compiled graph with its state, ready to run. Sizes and dtypes that do not fit throw Error.
@@ -48,6 +57,9 @@ public:
   template <class T> void set_state(std::string_view name, const std::vector<T> &values) {
     set_state(name, std::span<const T>(values));
   }
+  /// The copies between devices since the program was made, by pair of devices; copies on one device do not count. Waits for
+  /// all work.
+  std::vector<TransferCount> transfers() const;
   /// The key of the random numbers that `init` draws.
   void seed(std::uint64_t seed);
 

@@ -1,0 +1,137 @@
+#include "tests/e2e/devices/RandomGraph.h"
+
+#include "ir/Dialect.h"
+#include "ir/ParseGuard.h"
+#include "ir/Target.h"
+#include "ir/Types.h"
+#include <random>
+#include <sluice/sluice.h>
+#include <stdexcept>
+
+using namespace mlir;
+
+namespace sluice::test {
+
+namespace {
+
+/// Grows a graph op by op from what it has made so far; every tensor is [batch, width].
+class GraphGrower {
+public:
+  GraphGrower(uint32_t seed, int64_t batch) : random(seed) {
+    graph.set_capacity(batch);
+    tensors.push_back(graph.input("image", f32, {Dim{"batch"}, kRandomFeatures}));
+    label = graph.input("label", i32, {Dim{"batch"}});
+  }
+
+  std::string run() {
+    for (uint32_t i = 0, ops = 3 + below(6); i < ops; ++i)
+      tensors.push_back(grow());
+    Tensor logits = dense(joined(), kRandomClasses);
+    graph.output("logits", logits);
+    graph.metric("accuracy", accuracy(logits, label));
+    graph.minimize(cross_entropy(logits, label), optim::SGD{.lr = 0.05, .momentum = below(2) ? 0.9 : 0.0, .weight_decay = below(2) ? 1e-3 : 0.0});
+    return graph.str();
+  }
+
+private:
+  uint32_t below(uint32_t limit) { return uint32_t(random() % limit); }
+  Tensor any() { return tensors[below(uint32_t(tensors.size()))]; }
+  int64_t widthOf(const Tensor &x) { return x.size(1).size; }
+  std::string newName(const char *kind) { return std::string(kind) + std::to_string(names++); }
+
+  Tensor dense(const Tensor &x, int64_t width) {
+    nn::Linear &layer = *layers.emplace_back(std::make_unique<nn::Linear>(&net, newName("fc"), widthOf(x), width));
+    return layer(x);
+  }
+
+  /// A tensor of the given width made from any.
+  Tensor ofWidth(int64_t width) {
+    Tensor x = any();
+    return widthOf(x) == width ? x : dense(x, width);
+  }
+
+  Tensor grow() {
+    Tensor x = any();
+    switch (below(10)) {
+    case 0: return relu(x);
+    case 1: return tanh(x) * 0.5 + x;
+    case 2: return sigmoid(x - x.mean({1}, true));
+    case 3: return dense(x, 8 + 8 * below(4));
+    case 4: return relu(dense(x, 16 + below(20)));
+    case 5: return x + ofWidth(widthOf(x));
+    case 6: return cat({x, any()}, 1).slice(1, 0, 8 + below(uint32_t(widthOf(x))));
+    case 7: return softmax(x, 1) * double(widthOf(x));
+    case 8: return x / (1.0 + abs(ofWidth(widthOf(x))));
+    default: return x * x.sum({0}, true).sigmoid();
+    }
+  }
+
+  /// All that has been made, so that nothing is dead.
+  Tensor joined() {
+    Tensor sum = dense(tensors[0], 16);
+    for (size_t i = 1; i < tensors.size(); ++i)
+      sum = sum + dense(tensors[i], 16);
+    return tanh(sum);
+  }
+
+  std::mt19937 random;
+  Graph graph{"random"};
+  nn::Module net{graph};
+  std::vector<std::unique_ptr<nn::Linear>> layers;
+  std::vector<Tensor> tensors;
+  Tensor label;
+  int names = 0;
+};
+
+/// The text of `model` after `change`.
+std::string changed(const std::string &model, llvm::function_ref<void(ModuleOp)> change) {
+  MLIRContext context;
+  context.loadDialect<ir::SluiceDialect>();
+  auto module = ir::parseModuleText(model, "random.mlir", context);
+  if (!module)
+    throw std::runtime_error(llvm::toString(module.takeError()));
+  change(**module);
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  (*module)->getOperation()->print(out, OpPrintingFlags().enableDebugInfo());
+  return text;
+}
+
+ir::Target parseTarget(const std::string &devices) {
+  llvm::Expected<ir::Target> target = ir::Target::parse(devices);
+  if (!target)
+    throw std::runtime_error(llvm::toString(target.takeError()));
+  return std::move(*target);
+}
+
+} // namespace
+
+std::string randomGraph(uint32_t seed, int64_t batch) { return GraphGrower(seed, batch).run(); }
+
+std::string forDevices(const std::string &model, const std::string &devices) {
+  return changed(model, [&](ModuleOp module) { parseTarget(devices).record(module); });
+}
+
+std::string randomlyPinned(const std::string &model, const std::string &devices, uint32_t seed) {
+  std::mt19937 random(seed);
+  ir::Target target = parseTarget(devices);
+  return changed(model, [&](ModuleOp module) {
+    target.record(module);
+    module->setAttr(ir::kCopiesAttr, StringAttr::get(module.getContext(), "insert"));
+    auto anyDevice = [&] {
+      size_t number = random() % (target.devices().size() + 1); // one more: left to the compiler
+      return number == target.devices().size() ? StringAttr() : StringAttr::get(module.getContext(), target.devices()[number].name);
+    };
+    module.walk([&](Operation *op) {
+      if (auto state = dyn_cast<ir::StateOp>(op)) {
+        if (StringAttr device = anyDevice())
+          state.setPhysicalAttr(TypeAttr::get(ir::withDevice(state.getStoredType(), device)));
+      } else if (op->hasTrait<ir::SameDevice>()) {
+        if (StringAttr device = anyDevice())
+          op->setAttr(ir::kPinAttr, device);
+      }
+    });
+  });
+}
+
+} // namespace sluice::test

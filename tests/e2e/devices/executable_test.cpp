@@ -1,0 +1,109 @@
+// Executables on virtual accelerators: slow links, full devices, and weights that move between devices.
+#include "tests/runtime/Process.h"
+#include "tests/runtime/TemporaryFolder.h"
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+using namespace sluice::test;
+using nlohmann::json;
+
+namespace {
+
+const std::string kBin = SLUICE_BINARY_DIR "/bin/";
+
+std::string succeed(const std::string &program, const std::vector<std::string> &arguments) {
+  ProcessResult result = run(program, arguments);
+  EXPECT_EQ(result.code, 0) << result.err;
+  return result.out;
+}
+
+class Executables : public testing::Test {
+protected:
+  static void SetUpTestSuite() {
+    setenv("SLUICE_BACKEND_PATH", SLUICE_BINARY_DIR "/lib/sluice/backends", 1);
+    folder = new TemporaryFolder;
+    make("host", {});
+    make("one", {"--devices", "sim:0"});
+    make("split", {"--devices", "cpu,sim:0", "--pin", "conv=gpu:0", "--copies", "insert"});
+  }
+  static void TearDownTestSuite() { delete folder; }
+
+  static void make(const std::string &name, std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--input", "f32", "-o", *folder / (name + ".mlir")});
+    succeed(kBin + "models/lenet", arguments);
+    succeed(kBin + "sluice", {"compile", *folder / (name + ".mlir"), "-q", "-o", *folder / name});
+  }
+
+  static inline TemporaryFolder *folder = nullptr;
+};
+
+using checklist_42_save_and_load = Executables;
+
+/// What `bench` says of the schedule at this link speed, in bytes a second.
+json schedule(const std::string &program, double link) {
+  std::ostringstream settings;
+  settings << "link=" << link / 1e6 << "MB/s,latency=5us";
+  return json::parse(succeed(program, {"bench", "--json", "--seconds", "0.05", "--sim", settings.str()}))["schedule"];
+}
+
+/// The schedule where copies take as long as kernels, which move `bytes` in `copies` a step.
+json balancedSchedule(const std::string &program, double bytes, double copies) {
+  constexpr double kFast = 12e9, kLatency = 5e-6;
+  double serial = schedule(program, kFast)["serial_ms"].get<double>() / 1e3;
+  double kernels = serial - copies * kLatency - bytes / kFast;
+  return schedule(program, bytes / (kernels - copies * kLatency));
+}
+
+void expectOverlap(const json &schedule, double share) {
+  double measured = schedule["measured_ms"], predicted = schedule["predicted_ms"], serial = schedule["serial_ms"];
+  std::printf("step %.4f ms, predicted %.4f ms, one after the other %.4f ms: %.3f of it\n", measured, predicted, serial, measured / serial);
+  EXPECT_NEAR(measured, predicted, 0.05 * predicted);
+  EXPECT_LE(measured, share * serial);
+}
+
+} // namespace
+
+TEST_F(Executables, TheNextBatchTravelsDuringTheStep) { expectOverlap(balancedSchedule(*folder / "one", 256 * (784 * 4 + 4), 2), 0.6); }
+
+TEST_F(Executables, ASplitStepHidesTheSlowLink) { expectOverlap(balancedSchedule(*folder / "split", 256 * (784 + 800 + 800) * 4, 3), 0.85); }
+
+TEST_F(Executables, AFullDeviceIsAnErrorThatLeavesTheCheckpoint) {
+  std::vector<std::string> arguments{"train", "--epochs", "1", "--checkpoint", *folder / "checkpoints", "--resume", "--checkpoint-every", "10"};
+  succeed(*folder / "one", arguments);
+  auto newest = [&] {
+    std::string name, content;
+    for (const auto &file : std::filesystem::directory_iterator(*folder / "checkpoints"))
+      name = std::max(name, file.path().string());
+    return std::pair(name, contentOf(name));
+  };
+  auto before = newest();
+  arguments[2] = "2";
+  arguments.insert(arguments.end(), {"--sim", "memory=1MB"});
+  ProcessResult result = run(*folder / "one", arguments);
+  EXPECT_EQ(result.code, 5);
+  for (const char *part : {"acc0", "sim:0", "free"})
+    EXPECT_NE(result.err.find(part), std::string::npos) << part << " is not in: " << result.err;
+  EXPECT_EQ(newest(), before);
+}
+
+TEST_F(Executables, AnAbsentDeviceIsAnErrorAndNeverAFallback) {
+  ProcessResult result = run(*folder / "one", {"train", "--epochs", "1", "--sim", "devices=0"});
+  EXPECT_NE(result.code, 0);
+  ProcessResult without = run(*folder / "one", {"train", "--epochs", "1"}, [] { setenv("SLUICE_BACKEND_PATH", "/nowhere", 1); });
+  EXPECT_EQ(without.code, 4);
+  EXPECT_NE(without.err.find("acc0 (sim:0)"), std::string::npos) << without.err;
+}
+
+// Weights saved from an accelerator are the host's, bit for bit, and the other way round.
+TEST_F(checklist_42_save_and_load, OnAnotherDeviceGivesTheSameBits) {
+  std::string weights = *folder / "weights.safetensors";
+  succeed(*folder / "one", {"train", "--epochs", "1", "--batch", "256", "--save", weights});
+  std::string expected = succeed(*folder / "host", {"eval", "--weights", weights, "--json"});
+  for (const char *program : {"one", "split"}) {
+    EXPECT_EQ(succeed(*folder / program, {"eval", "--weights", weights, "--json"}), expected) << program;
+    succeed(*folder / program, {"train", "--epochs", "1", "--set", "lr=0", "--weights", weights, "--save", *folder / "again.safetensors"});
+    EXPECT_EQ(contentOf(*folder / "again.safetensors"), contentOf(weights)) << program;
+  }
+}

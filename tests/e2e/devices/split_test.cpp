@@ -1,0 +1,90 @@
+// LeNet with its convolutions on an accelerator and its dense layers on the host: the same bits, and not one copy too many.
+#include "tests/e2e/Harness.h"
+#include "tests/e2e/Portable.h"
+#include "tests/e2e/devices/LeNetBatches.h"
+#include <gtest/gtest.h>
+
+using namespace sluice::test;
+using namespace sluice::runtime;
+
+namespace {
+
+constexpr int64_t kBatch = 256;
+
+std::string splitLeNet() { return modelText("lenet", "--input f32 --batch 256 --devices cpu,sim:0 --pin conv=gpu:0 --copies insert"); }
+
+/// Copies between two devices of the plan for any reason.
+CopyCount between(const CopyCounts &counts, size_t from, size_t to) {
+  CopyCount sum;
+  for (const auto &[kind, count] : counts)
+    if (kind.from == from && kind.to == to) {
+      sum.copies += count.copies;
+      sum.bytes += count.bytes;
+    }
+  return sum;
+}
+
+/// By pair of devices alone: the engines do not know reasons.
+std::map<std::pair<size_t, size_t>, CopyCount> byPair(const CopyCounts &counts) {
+  std::map<std::pair<size_t, size_t>, CopyCount> pairs;
+  for (const auto &[kind, count] : counts)
+    pairs[{kind.from, kind.to}] = between(counts, kind.from, kind.to);
+  return pairs;
+}
+
+} // namespace
+
+TEST(Split, TrainsToTheSameBitsAsOnTheHost) {
+  Compiled host(modelText("lenet", "--input f32 --batch 256")), split(splitLeNet());
+  for (Compiled *model : {&host, &split})
+    model->init(3);
+  for (int step = 0; step < 4; ++step) {
+    int64_t rows = step == 2 ? 37 : kBatch;
+    Values batch = lenetBatch(step, rows);
+    EXPECT_EQ(host.run("train_step", batch, rows), split.run("train_step", batch, rows)) << "step " << step;
+  }
+  EXPECT_EQ(host.stateBytes(), split.stateBytes());
+}
+
+// Images in, activations after the last pool out, their gradient back; the learning rate crosses once.
+TEST(Split, CopiesWhatMustCrossAndNothingElse) {
+  Compiled model(splitLeNet());
+  model.init(3);
+  model.run("train_step", lenetBatch(0, kBatch), kBatch);
+  Executor &executor = *model.program().executor();
+  for (int64_t rows : {kBatch, int64_t(37)}) {
+    CopyCounts before = executor.executedCopies();
+    model.run("train_step", lenetBatch(1, rows), rows);
+    CopyCounts after = executor.executedCopies();
+    CopyCount in = between(after, 0, 1), out = between(after, 1, 0), inBefore = between(before, 0, 1), outBefore = between(before, 1, 0);
+    int64_t image = 28 * 28 * 4, activation = 50 * 4 * 4 * 4;
+    EXPECT_EQ(in.copies - inBefore.copies, 2);
+    EXPECT_EQ(in.bytes - inBefore.bytes, rows * (image + activation));
+    EXPECT_EQ(out.copies - outBefore.copies, 1);
+    EXPECT_EQ(out.bytes - outBefore.bytes, rows * activation);
+  }
+  EXPECT_EQ(executor.executedCopies(), executor.forecast().counts());
+  EXPECT_EQ(byPair(executor.engineCopies()), byPair(executor.executedCopies()));
+}
+
+TEST(Split, TheLearningRateCrossesWhenItIsSet) {
+  Compiled model(splitLeNet());
+  model.init(3);
+  auto copies = [&] {
+    CopyCounts before = model.program().executor()->executedCopies();
+    model.run("train_step", lenetBatch(0, kBatch), kBatch);
+    return between(model.program().executor()->executedCopies(), 0, 1).copies - between(before, 0, 1).copies;
+  };
+  EXPECT_EQ(copies(), 3);
+  EXPECT_EQ(copies(), 2);
+  model.setState("lr", {0.01});
+  EXPECT_EQ(copies(), 3);
+  EXPECT_EQ(copies(), 2);
+}
+
+TEST(Split, AnUnwrittenCopyIsAnErrorUnlessAskedFor) {
+  std::string text = modelText("lenet", "--input f32 --batch 256 --devices cpu,sim:0 --pin conv=gpu:0 --copies explicit");
+  std::string message = compileError(text);
+  for (const char *part : {"acc0", "cpu", "reshape", "819200 bytes (3200 a row)", "lenet.cpp:"})
+    EXPECT_NE(message.find(part), std::string::npos) << part << " is not in: " << message;
+}
