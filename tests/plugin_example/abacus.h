@@ -11,6 +11,7 @@ namespace abacus {
 struct Parameters {
   int64_t elements = 0, elementsPerRow = 0; // of add and relu: elements + rows * elementsPerRow
   int64_t m = 0, k = 0, n = 0;              // of matmul: [m, k] times [k, n]; m is -1 for the rows of the call
+  bool transposedB = false;                 // the second factor lies as [n, k]
 };
 
 /// A kernel: reads and writes the buffers' addresses in the order of the op's operands and results.

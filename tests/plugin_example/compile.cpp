@@ -65,13 +65,14 @@ static std::optional<Parameters> match(const sluice_kernel_view &view, std::stri
   Parameters parameters;
   if (name == "matmul") {
     const sluice_type_view &a = view.values[op.operands[0]], &b = view.values[op.operands[1]];
-    if (a.rank != 2 || b.shape[0] < 0 || has(op, "transpose_a") || has(op, "transpose_b")) {
-      reason = "abacus multiplies matrices that are not transposed, and sums over no rows";
+    if (a.rank != 2 || b.shape[0] < 0 || has(op, "transpose_a")) {
+      reason = "abacus multiplies two matrices of which the first is not transposed and the second has no rows";
       return std::nullopt;
     }
+    parameters.transposedB = has(op, "transpose_b");
     parameters.m = a.shape[0];
     parameters.k = a.shape[1];
-    parameters.n = b.shape[1];
+    parameters.n = b.shape[parameters.transposedB ? 0 : 1];
     return parameters;
   }
   const sluice_type_view &result = view.values[view.results[0]];

@@ -25,12 +25,13 @@ static void relu(const sluice_buffer *buffers, const Parameters &parameters, int
 static void matmul(const sluice_buffer *buffers, const Parameters &parameters, int64_t rows) {
   const float *a = input(buffers[0]), *b = input(buffers[1]);
   float *y = output(buffers[2]);
-  for (int64_t i = 0; i < (parameters.m < 0 ? rows : parameters.m); ++i) {
-    for (int64_t j = 0; j < parameters.n; ++j) {
+  auto [elements, elementsPerRow, m, k, n, transposedB] = parameters;
+  for (int64_t i = 0; i < (m < 0 ? rows : m); ++i) {
+    for (int64_t j = 0; j < n; ++j) {
       float sum = 0;
-      for (int64_t l = 0; l < parameters.k; ++l)
-        sum += a[i * parameters.k + l] * b[l * parameters.n + j];
-      y[i * parameters.n + j] = sum;
+      for (int64_t l = 0; l < k; ++l)
+        sum += a[i * k + l] * b[transposedB ? j * k + l : l * n + j];
+      y[i * n + j] = sum;
     }
   }
 }

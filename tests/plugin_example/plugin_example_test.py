@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import unittest
 
@@ -40,6 +41,32 @@ class PluginExampleTest(InstallationTest):
         self.assertIn("not sluice.exp", results["op.exp.f32"]["detail"])
         self.assertEqual(results["memory.counted"]["result"], "excluded")
         self.assertIn("does not know", results["memory.counted"]["detail"])
+
+    def model(self, *arguments):
+        """Builds the model and writes it; returns the file."""
+        built = self.build_project(os.path.join(HERE, "model"), "model")
+        run(os.path.join(built, "mixed"), self.path("mixed.mlir"), *arguments)
+        return self.path("mixed.mlir")
+
+    def test_it_computes_its_ops_and_the_cpu_the_rest(self):
+        model = self.model()
+        run(self.sluice, "compile", model, "--emit=so", "-o", self.path("mixed.so"), env=self.environment)
+        run(os.path.join(self.path("model"), "check"), self.path("mixed.so"), env=self.environment)
+        planned = run(self.sluice, "compile", model, "--compile-to", "fused", "-o", "-", env=self.environment)
+        for op, alias in (("matmul", "acc0"), ("relu", "acc0"), ("exp", "cpu")):
+            self.assertRegex(planned, rf"sluice\.{op} .*, #{alias}_?> loc")
+
+    def test_an_op_that_it_lacks_is_an_error_with_its_reason(self):
+        result = subprocess.run([self.sluice, "compile", self.model("all"), "-o", self.path("all")], env=self.environment,
+                                text=True, capture_output=True, check=False)
+        self.assertEqual(result.returncode, 4)
+        self.assertRegex(result.stderr, "mixed.cpp:.*abacus can add, relu and matmul, but not sluice.exp")
+
+    def test_without_the_plugin_the_model_is_refused(self):
+        result = subprocess.run([self.sluice, "compile", self.model(), "-o", self.path("none")], text=True,
+                                capture_output=True, check=False)
+        self.assertEqual(result.returncode, 4)
+        self.assertIn("there is no backend 'abacus'", result.stderr)
 
 
 if __name__ == "__main__":

@@ -8,10 +8,7 @@
 
 namespace sluice::compiler {
 
-enum class Emit { Executable, SharedLibrary, Object, Mlir, Dot };
-
-/// Whether a text about the module comes out, rather than code.
-inline bool isText(Emit emit) { return emit == Emit::Mlir || emit == Emit::Dot; }
+enum class Emit { Executable, SharedLibrary, Object, Mlir };
 
 struct CompileOptions {
   Emit emit = Emit::Executable;
