@@ -70,11 +70,13 @@ public:
       states.push_back(describe(state));
     for (auto entry : module.getOps<EntryOp>())
       entries.push_back(describe(entry));
-    auto model = module->getAttrOfType<StringAttr>(kModelAttr), data = module->getAttrOfType<StringAttr>(kDataAttr);
+    auto folder = [&](StringRef name) { return module->getAttrOfType<StringAttr>(name); };
+    StringAttr model = folder(kModelAttr), data = folder(kDataAttr), backends = folder(kBackendsAttr);
     json::Object plan{
         {"format", 2},
         {"model", model ? model.getValue() : "model"},
         {"data", data ? data.getValue() : ""},
+        {"backends", backends && target.accelerators() > 0 ? backends.getValue() : ""},
         {"build",
          json::Object{
              {"compiler", "sluice 0.1.0"}, {"cpu", host.cpu}, {"vector_bits", host.vector_bits}, {"fp", "strict"}}},

@@ -8,6 +8,9 @@
 
 namespace sluice::passes {
 
+/// Of the module: the folder where executables look for the backends of their devices.
+inline constexpr llvm::StringLiteral kBackendsAttr = "sluice.backends";
+
 struct Plan {
   std::string json;
   /// Symbols of the stage functions, in the order in which the plan numbers them.

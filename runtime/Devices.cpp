@@ -4,6 +4,7 @@
 #include "runtime/Status.h"
 #include "runtime/Text.h"
 
+#include <algorithm>
 #include <filesystem>
 
 namespace sluice::runtime {
@@ -20,12 +21,13 @@ static std::string installedBackends() {
   return fs::is_directory(folder, error) ? folder.lexically_normal().string() : std::string();
 }
 
-static const sluice_backend_run &findBackend(const Device &device, const DeviceOptions &options) {
+static const sluice_backend_run &findBackend(const Device &device, const Plan &plan, const DeviceOptions &options) {
   if (auto given = options.backends.find(device.backend); given != options.backends.end())
     return *given->second;
   std::vector<std::string> folders = backendFolders(options.folder);
-  if (std::string installed = installedBackends(); !installed.empty() && installed != options.folder)
-    folders.push_back(installed);
+  for (const std::string &folder : {installedBackends(), plan.backends})
+    if (!folder.empty() && std::find(folders.begin(), folders.end(), folder) == folders.end())
+      folders.push_back(folder);
   const sluice_backend_run *half = nullptr;
   Status status = guarded([&] { half = &findRunHalf(device.backend, folders); });
   if (!status.ok())
@@ -39,7 +41,7 @@ DeviceContext &Devices::open(const Device &device, Team &team, const DeviceOptio
       return *context;
   auto settings = options.settings.find(device.backend);
   contexts_.push_back(std::make_unique<DeviceContext>(
-      device.backend, findBackend(device, options), settings == options.settings.end() ? "" : settings->second, team));
+      device.backend, findBackend(device, plan_, options), settings == options.settings.end() ? "" : settings->second, team));
   return *contexts_.back();
 }
 

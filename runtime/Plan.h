@@ -184,7 +184,8 @@ struct Build {
 
 struct Plan {
   std::string model;
-  std::string data; ///< the default data folder; empty if the plan names none
+  std::string data;     ///< the default data folder; empty if the plan names none
+  std::string backends; ///< where the backends of its devices were installed; empty if the plan does not say
   Build build;
   int64_t capacity = 0; ///< rows that one call may have; 0 if no dimension is symbolic
   std::vector<Device> devices;

@@ -21,6 +21,7 @@ public:
     root.at("format").integer(2, 2);
     plan_.model = root.at("model").string();
     plan_.data = optionalText(root, "data");
+    plan_.backends = optionalText(root, "backends");
     plan_.capacity = root.at("capacity").integer(0, INT32_MAX);
     parseBuild(root.at("build"));
     for (const JsonReader &item : root.at("devices").list())

@@ -7,6 +7,7 @@
 #include "passes/Pipeline.h"
 #include "tools/compiler/Backends.h"
 #include "tools/compiler/Diagnostics.h"
+#include "tools/compiler/Dot.h"
 #include "tools/compiler/Installation.h"
 #include "tools/compiler/Linker.h"
 #include "llvm/ADT/SmallString.h"
@@ -163,7 +164,7 @@ static std::string printModule(ModuleOp module, bool locations) {
 }
 
 static std::string defaultOutput(llvm::StringRef input, Emit emit) {
-  if (emit == Emit::Mlir)
+  if (isText(emit))
     return "-";
   llvm::SmallString<128> name(llvm::sys::path::filename(input));
   llvm::sys::path::replace_extension(name, emit == Emit::SharedLibrary ? "so" : emit == Emit::Object ? "o" : "");
@@ -173,14 +174,15 @@ static std::string defaultOutput(llvm::StringRef input, Emit emit) {
 }
 
 static llvm::Error writeOutput(ModuleOp module, const Compiled &compiled, Emit emit, bool locations) {
-  if (emit != Emit::Mlir)
+  if (!isText(emit))
     return linkArtifact(compiled.objects, compiled.output,
                         emit == Emit::Executable      ? LinkOutput::Executable
                         : emit == Emit::SharedLibrary ? LinkOutput::SharedLibrary
                                                       : LinkOutput::Object);
+  std::string text = emit == Emit::Dot ? printDot(module) : printModule(module, locations);
   if (compiled.output != "-")
-    return writeWhole(printModule(module, locations), compiled.output);
-  llvm::outs() << printModule(module, locations);
+    return writeWhole(text, compiled.output);
+  llvm::outs() << text;
   llvm::outs().flush();
   if (!llvm::outs().has_error())
     return llvm::Error::success();
@@ -191,17 +193,22 @@ static llvm::Error writeOutput(ModuleOp module, const Compiled &compiled, Emit e
 
 llvm::Expected<Compiled> compileFile(llvm::StringRef path, const CompileOptions &options) {
   bool stops = !options.compileTo.empty() && options.compileTo != "executable";
-  Emit emit = stops ? Emit::Mlir : options.emit;
+  Emit emit = stops && !isText(options.emit) ? Emit::Mlir : options.emit;
   std::string output = options.output.empty() ? defaultOutput(path, emit) : options.output;
-  if (output == "-" && emit != Emit::Mlir)
+  if (output == "-" && !isText(emit))
     return makeError(ExitCode::Usage, "only IR can be written to the standard output");
 
   MLIRContext context;
   auto module = ir::parseModuleFile(path, context);
   if (!module)
     return withCode(ExitCode::Invalid, module.takeError());
-  if (std::string data = findDataFolder(); emit == Emit::Executable && !data.empty())
-    (*module)->getOperation()->setAttr(ir::kDataAttr, StringAttr::get(&context, data));
+  auto setFolder = [&](llvm::StringRef attribute, const std::string &folder) {
+    if (!folder.empty())
+      (*module)->getOperation()->setAttr(attribute, StringAttr::get(&context, folder));
+  };
+  setFolder(passes::kBackendsAttr, findBackendFolder());
+  if (emit == Emit::Executable)
+    setFolder(ir::kDataAttr, findDataFolder());
   auto compiled = compileModule(**module, options);
   if (!compiled)
     return compiled.takeError();
@@ -211,7 +218,7 @@ llvm::Expected<Compiled> compileFile(llvm::StringRef path, const CompileOptions 
   if (llvm::Error error = writeOutput(**module, *compiled, emit, options.printLocations))
     return error;
   std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  if (emit != Emit::Mlir)
+  if (!isText(emit))
     compiled->phases.push_back({"executable", took.count()});
   return compiled;
 }

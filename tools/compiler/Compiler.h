@@ -8,7 +8,10 @@
 
 namespace sluice::compiler {
 
-enum class Emit { Executable, SharedLibrary, Object, Mlir };
+enum class Emit { Executable, SharedLibrary, Object, Mlir, Dot };
+
+/// Whether a text about the module comes out, rather than code.
+inline bool isText(Emit emit) { return emit == Emit::Mlir || emit == Emit::Dot; }
 
 struct CompileOptions {
   Emit emit = Emit::Executable;

@@ -11,7 +11,8 @@ static const char kExamples[] = R"(Examples:
   sluice show lenet.mlir                     the graph as it was written
   sluice show lenet.mlir --stage train       with gradients and updates
   sluice show lenet.mlir --stage fused       the kernels
-  sluice show lenet.mlir --stage planned     where every value lies)";
+  sluice show lenet.mlir --stage planned     where every value lies
+  sluice show lenet.mlir --stage copied --dot | dot -Tsvg -o lenet.svg)";
 
 Command addShow(CLI::App &app) {
   CLI::App *command = app.add_subcommand("show", "Print a model as it is after a phase");
@@ -25,6 +26,7 @@ Command addShow(CLI::App &app) {
   addModel(*command, *model);
   command->add_option("--stage", options->compileTo, "The phase, `model` unless given")->type_name("PHASE");
   command->add_flag("--locations", options->printLocations, "Print the source line of every op");
+  command->add_flag("--dot", [options](int64_t) { options->emit = Emit::Dot; }, "Print a picture in Graphviz's language");
   addCodeFlags(*command, *options);
   return {command, [=](const Talk &talk) -> llvm::Error {
             auto compiled = compileFile(*model, *options);

@@ -11,48 +11,108 @@ namespace json = llvm::json;
 namespace sluice::tool {
 
 namespace {
+
+struct DeviceFigures {
+  std::string name, spelling; // "acc0", "sim:0"
+  int64_t kernels = 0, ops = 0, stateBytes = 0, peakBytes = 0;
+};
+
+/// The copies between devices in each call of an entry point with all rows; those of changed states not counted.
+struct CopyFigures {
+  std::string entry;
+  int64_t copies = 0, bytes = 0;
+  bool growsWithRows = false;
+};
+
 /// The figures of a plan that users ask for.
 struct Figures {
   std::string model, cpu;
   std::vector<std::string> entries;
   std::vector<int64_t> launches; // of each entry
-  int64_t parameters = 0, parameterTensors = 0, kernels = 0, capacity = 0, vectorBits = 0;
-  int64_t stateBytes = 0, peakBytes = 0, fileBytes = 0;
+  std::vector<DeviceFigures> devices;
+  std::vector<CopyFigures> copies; // of entries that have any
+  int64_t parameters = 0, parameterTensors = 0, kernels = 0, capacity = 0, vectorBits = 0, fileBytes = 0;
   double seconds = 0;
+
+  int64_t peakBytes() const {
+    int64_t peak = 0;
+    for (const DeviceFigures &device : devices)
+      peak = std::max(peak, device.peakBytes);
+    return peak;
+  }
 };
+
 } // namespace
+
+static std::string text(const json::Object &object, llvm::StringRef name) {
+  return object.getString(name).value_or("").str();
+}
+static int64_t number(const json::Object &object, llvm::StringRef name) { return object.getInteger(name).value_or(0); }
+
+static void addDevices(Figures &figures, const json::Object &plan) {
+  for (const json::Value &value : *plan.getArray("devices")) {
+    const json::Object &device = *value.getAsObject();
+    bool isHost = text(device, "backend") == "cpu";
+    figures.devices.push_back(
+        {text(device, "name"), isHost ? fmt::format("{}, {}-bit vectors", figures.cpu, figures.vectorBits)
+                                      : fmt::format("{}:{}", text(device, "backend"), number(device, "ordinal"))});
+  }
+  for (const json::Value &value : *plan.getArray("arenas")) {
+    const json::Object &arena = *value.getAsObject();
+    if (text(arena, "name") == "state")
+      figures.devices[size_t(number(arena, "device"))].stateBytes = number(arena, "bytes");
+  }
+  for (const json::Value &value : *plan.getArray("kernels")) {
+    const json::Object &kernel = *value.getAsObject();
+    DeviceFigures &device = figures.devices[size_t(number(kernel, "device"))];
+    ++device.kernels;
+    device.ops += int64_t(kernel.getArray("ops")->size());
+  }
+}
+
+static void addState(Figures &figures, const json::Object &state) {
+  if (text(state, "kind") != "parameter")
+    return;
+  int64_t elements = 1;
+  for (const json::Value &size : *state.getArray("shape"))
+    elements *= size.getAsInteger().value_or(1);
+  figures.parameters += elements;
+  ++figures.parameterTensors;
+}
+
+static void addEntry(Figures &figures, const json::Object &entry) {
+  figures.entries.push_back(text(entry, "name"));
+  int64_t &launches = figures.launches.emplace_back(0);
+  CopyFigures copies{text(entry, "name")};
+  for (const json::Value &value : *entry.getArray("actions")) {
+    const json::Object *copy = value.getAsObject()->getObject("copy");
+    launches += copy ? 0 : 1;
+    if (!copy || text(*copy, "when") != "step")
+      continue;
+    ++copies.copies;
+    copies.growsWithRows |= number(*copy, "bytes_per_row") > 0;
+    copies.bytes += number(*copy, "bytes") + number(*copy, "bytes_per_row") * figures.capacity;
+  }
+  if (copies.copies > 0)
+    figures.copies.push_back(copies);
+  for (auto [device, peak] : llvm::zip_equal(figures.devices, *entry.getArray("peak_bytes")))
+    device.peakBytes = std::max(device.peakBytes, peak.getAsInteger().value_or(0));
+}
 
 static Figures readFigures(const Compiled &compiled) {
   Figures figures;
   json::Value parsed = llvm::cantFail(json::parse(compiled.plan), "a plan of our own");
   const json::Object &plan = *parsed.getAsObject();
-  figures.model = plan.getString("model").value_or("").str();
-  figures.capacity = plan.getInteger("capacity").value_or(0);
-  if (const json::Object *build = plan.getObject("build")) {
-    figures.cpu = build->getString("cpu").value_or("").str();
-    figures.vectorBits = build->getInteger("vector_bits").value_or(0);
-  }
-  for (const json::Value &value : *plan.getArray("states")) {
-    const json::Object &state = *value.getAsObject();
-    figures.stateBytes += state.getInteger("bytes").value_or(0);
-    if (state.getString("kind") != "parameter")
-      continue;
-    int64_t elements = 1;
-    for (const json::Value &size : *state.getArray("shape"))
-      elements *= size.getAsInteger().value_or(1);
-    figures.parameters += elements;
-    ++figures.parameterTensors;
-  }
-  for (const json::Value &value : *plan.getArray("entries")) {
-    const json::Object &entry = *value.getAsObject();
-    figures.entries.push_back(entry.getString("name").value_or("").str());
-    figures.launches.push_back(llvm::count_if(*entry.getArray("actions"), [](const json::Value &action) {
-      return action.getAsObject()->getObject("launch") != nullptr;
-    }));
-    for (const json::Value &peak : *entry.getArray("peak_bytes"))
-      figures.peakBytes = std::max(figures.peakBytes, peak.getAsInteger().value_or(0));
-  }
+  figures.model = text(plan, "model");
+  figures.capacity = number(plan, "capacity");
+  figures.cpu = text(*plan.getObject("build"), "cpu");
+  figures.vectorBits = number(*plan.getObject("build"), "vector_bits");
   figures.kernels = int64_t(plan.getArray("kernels")->size());
+  addDevices(figures, plan);
+  for (const json::Value &state : *plan.getArray("states"))
+    addState(figures, *state.getAsObject());
+  for (const json::Value &entry : *plan.getArray("entries"))
+    addEntry(figures, *entry.getAsObject());
   for (const PhaseTime &phase : compiled.phases)
     figures.seconds += phase.seconds;
   uint64_t bytes = 0;
@@ -87,9 +147,13 @@ void printSummary(llvm::raw_ostream &out, const Compiled &compiled) {
   out << fmt::format("  parameters    {} in {} tensors\n", printCount(figures.parameters), figures.parameterTensors);
   if (figures.capacity > 0)
     out << fmt::format("  rows          up to {} in one call\n", printCount(figures.capacity));
-  out << fmt::format("  device        cpu: {}, {}-bit vectors\n", figures.cpu, figures.vectorBits);
-  out << fmt::format("  memory        {} at its peak, {} of it state\n", printBytes(figures.peakBytes),
-                     printBytes(figures.stateBytes));
+  for (const DeviceFigures &device : figures.devices)
+    out << fmt::format("  {:<13} {} ops in {} kernels; {} at its peak, {} of it state; {}\n", device.name, device.ops,
+                       device.kernels, printBytes(device.peakBytes), printBytes(device.stateBytes), device.spelling);
+  for (const CopyFigures &copies : figures.copies)
+    out << fmt::format("  copies        {} in each {}: {} bytes{}\n", copies.copies, copies.entry,
+                       printCount(copies.bytes),
+                       copies.growsWithRows ? fmt::format(" with {} rows", figures.capacity) : "");
 }
 
 void printSummaryAsJson(llvm::raw_ostream &out, const Compiled &compiled) {
@@ -97,6 +161,15 @@ void printSummaryAsJson(llvm::raw_ostream &out, const Compiled &compiled) {
   json::Object phases;
   for (const PhaseTime &phase : compiled.phases)
     phases[phase.phase] = phase.seconds;
+  json::Array devices, copies;
+  for (const DeviceFigures &device : figures.devices)
+    devices.push_back(json::Object{{"name", device.name},
+                                   {"ops", device.ops},
+                                   {"kernels", device.kernels},
+                                   {"peak_bytes", device.peakBytes},
+                                   {"state_bytes", device.stateBytes}});
+  for (const CopyFigures &entry : figures.copies)
+    copies.push_back(json::Object{{"entry", entry.entry}, {"copies", entry.copies}, {"bytes", entry.bytes}});
   out << json::Value(json::Object{{"output", compiled.output},
                                   {"bytes", figures.fileBytes},
                                   {"model", figures.model},
@@ -104,7 +177,9 @@ void printSummaryAsJson(llvm::raw_ostream &out, const Compiled &compiled) {
                                   {"parameters", figures.parameters},
                                   {"kernels", figures.kernels},
                                   {"capacity", figures.capacity},
-                                  {"peak_bytes", figures.peakBytes},
+                                  {"peak_bytes", figures.peakBytes()},
+                                  {"devices", std::move(devices)},
+                                  {"copies", std::move(copies)},
                                   {"seconds", figures.seconds},
                                   {"phases", std::move(phases)}})
       << '\n';

@@ -29,7 +29,8 @@ public:
     Tensor logits = dense(joined(), kRandomClasses);
     graph.output("logits", logits);
     graph.metric("accuracy", accuracy(logits, label));
-    graph.minimize(cross_entropy(logits, label), optim::SGD{.lr = 0.05, .momentum = below(2) ? 0.9 : 0.0, .weight_decay = below(2) ? 1e-3 : 0.0});
+    graph.minimize(cross_entropy(logits, label),
+                   optim::SGD{.lr = 0.05, .momentum = below(2) ? 0.9 : 0.0, .weight_decay = below(2) ? 1e-3 : 0.0});
     return graph.str();
   }
 
@@ -53,16 +54,26 @@ private:
   Tensor grow() {
     Tensor x = any();
     switch (below(10)) {
-    case 0: return relu(x);
-    case 1: return tanh(x) * 0.5 + x;
-    case 2: return sigmoid(x - x.mean({1}, true));
-    case 3: return dense(x, 8 + 8 * below(4));
-    case 4: return relu(dense(x, 16 + below(20)));
-    case 5: return x + ofWidth(widthOf(x));
-    case 6: return cat({x, any()}, 1).slice(1, 0, 8 + below(uint32_t(widthOf(x))));
-    case 7: return softmax(x, 1) * double(widthOf(x));
-    case 8: return x / (1.0 + abs(ofWidth(widthOf(x))));
-    default: return x * x.sum({0}, true).sigmoid();
+    case 0:
+      return relu(x);
+    case 1:
+      return tanh(x) * 0.5 + x;
+    case 2:
+      return sigmoid(x - x.mean({1}, true));
+    case 3:
+      return dense(x, 8 + 8 * below(4));
+    case 4:
+      return relu(dense(x, 16 + below(20)));
+    case 5:
+      return x + ofWidth(widthOf(x));
+    case 6:
+      return cat({x, any()}, 1).slice(1, 0, 8 + below(uint32_t(widthOf(x))));
+    case 7:
+      return softmax(x, 1) * double(widthOf(x));
+    case 8:
+      return x / (1.0 + abs(ofWidth(widthOf(x))));
+    default:
+      return x * x.sum({0}, true).sigmoid();
     }
   }
 
@@ -120,7 +131,8 @@ std::string randomlyPinned(const std::string &model, const std::string &devices,
     module->setAttr(ir::kCopiesAttr, StringAttr::get(module.getContext(), "insert"));
     auto anyDevice = [&] {
       size_t number = random() % (target.devices().size() + 1); // one more: left to the compiler
-      return number == target.devices().size() ? StringAttr() : StringAttr::get(module.getContext(), target.devices()[number].name);
+      return number == target.devices().size() ? StringAttr()
+                                               : StringAttr::get(module.getContext(), target.devices()[number].name);
     };
     module.walk([&](Operation *op) {
       if (auto state = dyn_cast<ir::StateOp>(op)) {

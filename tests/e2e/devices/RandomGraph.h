@@ -6,16 +6,16 @@
 
 namespace sluice::test {
 
-/// The text of a model "random" with inputs `image` [batch, features] and `label` [batch], made of random layers, elementwise
-/// chains, residual sums and branches, trained by SGD with momentum. A seed gives one graph.
+/// The text of a model "random" with inputs `image` [batch, features] and `label` [batch], made of random layers,
+/// elementwise chains, residual sums and branches, trained by SGD with momentum. A seed gives one graph.
 std::string randomGraph(uint32_t seed, int64_t batch);
 
 /// The features of that graph's input `image`.
 inline constexpr int64_t kRandomFeatures = 24;
 inline constexpr int64_t kRandomClasses = 5;
 
-/// `model` for these devices with every op and state of the graph at random on one of them, or left to the compiler; copies are
-/// inserted where pins need them.
+/// `model` for these devices with every op and state of the graph at random on one of them, or left to the compiler;
+/// copies are inserted where pins need them.
 std::string randomlyPinned(const std::string &model, const std::string &devices, uint32_t seed);
 
 /// `model` for these devices, with nothing pinned.

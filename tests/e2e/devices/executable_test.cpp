@@ -58,19 +58,25 @@ json balancedSchedule(const std::string &program, double bytes, double copies) {
 
 void expectOverlap(const json &schedule, double share) {
   double measured = schedule["measured_ms"], predicted = schedule["predicted_ms"], serial = schedule["serial_ms"];
-  std::printf("step %.4f ms, predicted %.4f ms, one after the other %.4f ms: %.3f of it\n", measured, predicted, serial, measured / serial);
+  std::printf("step %.4f ms, predicted %.4f ms, one after the other %.4f ms: %.3f of it\n", measured, predicted, serial,
+              measured / serial);
   EXPECT_NEAR(measured, predicted, 0.05 * predicted);
   EXPECT_LE(measured, share * serial);
 }
 
 } // namespace
 
-TEST_F(Executables, TheNextBatchTravelsDuringTheStep) { expectOverlap(balancedSchedule(*folder / "one", 256 * (784 * 4 + 4), 2), 0.6); }
+TEST_F(Executables, TheNextBatchTravelsDuringTheStep) {
+  expectOverlap(balancedSchedule(*folder / "one", 256 * (784 * 4 + 4), 2), 0.6);
+}
 
-TEST_F(Executables, ASplitStepHidesTheSlowLink) { expectOverlap(balancedSchedule(*folder / "split", 256 * (784 + 800 + 800) * 4, 3), 0.85); }
+TEST_F(Executables, ASplitStepHidesTheSlowLink) {
+  expectOverlap(balancedSchedule(*folder / "split", 256 * (784 + 800 + 800) * 4, 3), 0.85);
+}
 
 TEST_F(Executables, AFullDeviceIsAnErrorThatLeavesTheCheckpoint) {
-  std::vector<std::string> arguments{"train", "--epochs", "1", "--checkpoint", *folder / "checkpoints", "--resume", "--checkpoint-every", "10"};
+  std::vector<std::string> arguments{"train",    "--epochs",           "1", "--checkpoint", *folder / "checkpoints",
+                                     "--resume", "--checkpoint-every", "10"};
   succeed(*folder / "one", arguments);
   auto newest = [&] {
     std::string name, content;
@@ -91,7 +97,8 @@ TEST_F(Executables, AFullDeviceIsAnErrorThatLeavesTheCheckpoint) {
 TEST_F(Executables, AnAbsentDeviceIsAnErrorAndNeverAFallback) {
   ProcessResult result = run(*folder / "one", {"train", "--epochs", "1", "--sim", "devices=0"});
   EXPECT_NE(result.code, 0);
-  ProcessResult without = run(*folder / "one", {"train", "--epochs", "1"}, [] { setenv("SLUICE_BACKEND_PATH", "/nowhere", 1); });
+  ProcessResult without =
+      run(*folder / "one", {"train", "--epochs", "1"}, [] { setenv("SLUICE_BACKEND_PATH", "/nowhere", 1); });
   EXPECT_EQ(without.code, 4);
   EXPECT_NE(without.err.find("acc0 (sim:0)"), std::string::npos) << without.err;
 }
@@ -103,7 +110,8 @@ TEST_F(checklist_42_save_and_load, OnAnotherDeviceGivesTheSameBits) {
   std::string expected = succeed(*folder / "host", {"eval", "--weights", weights, "--json"});
   for (const char *program : {"one", "split"}) {
     EXPECT_EQ(succeed(*folder / program, {"eval", "--weights", weights, "--json"}), expected) << program;
-    succeed(*folder / program, {"train", "--epochs", "1", "--set", "lr=0", "--weights", weights, "--save", *folder / "again.safetensors"});
+    succeed(*folder / program,
+            {"train", "--epochs", "1", "--set", "lr=0", "--weights", weights, "--save", *folder / "again.safetensors"});
     EXPECT_EQ(contentOf(*folder / "again.safetensors"), contentOf(weights)) << program;
   }
 }

@@ -76,7 +76,8 @@ TEST_P(RandomGraphs, AnyPinsGiveTheSameBits) {
   Result expected = trained(text, 0);
   expectNearInterpreter(text, expected);
   for (int pins = 0; pins < kPins; ++pins)
-    EXPECT_EQ(trained(randomlyPinned(text, kDevices, seed * kPins + uint32_t(pins)), pins), expected) << "pins " << pins;
+    EXPECT_EQ(trained(randomlyPinned(text, kDevices, seed * kPins + uint32_t(pins)), pins), expected)
+        << "pins " << pins;
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, RandomGraphs, testing::Range(0, kGraphs));

@@ -1,4 +1,5 @@
-// LeNet with its convolutions on an accelerator and its dense layers on the host: the same bits, and not one copy too many.
+// LeNet with its convolutions on an accelerator and its dense layers on the host: the same bits, and not one copy too
+// many.
 #include "tests/e2e/Harness.h"
 #include "tests/e2e/Portable.h"
 #include "tests/e2e/devices/LeNetBatches.h"
@@ -11,7 +12,9 @@ namespace {
 
 constexpr int64_t kBatch = 256;
 
-std::string splitLeNet() { return modelText("lenet", "--input f32 --batch 256 --devices cpu,sim:0 --pin conv=gpu:0 --copies insert"); }
+std::string splitLeNet() {
+  return modelText("lenet", "--input f32 --batch 256 --devices cpu,sim:0 --pin conv=gpu:0 --copies insert");
+}
 
 /// Copies between two devices of the plan for any reason.
 CopyCount between(const CopyCounts &counts, size_t from, size_t to) {
@@ -56,7 +59,8 @@ TEST(Split, CopiesWhatMustCrossAndNothingElse) {
     CopyCounts before = executor.executedCopies();
     model.run("train_step", lenetBatch(1, rows), rows);
     CopyCounts after = executor.executedCopies();
-    CopyCount in = between(after, 0, 1), out = between(after, 1, 0), inBefore = between(before, 0, 1), outBefore = between(before, 1, 0);
+    CopyCount in = between(after, 0, 1), out = between(after, 1, 0), inBefore = between(before, 0, 1),
+              outBefore = between(before, 1, 0);
     int64_t image = 28 * 28 * 4, activation = 50 * 4 * 4 * 4;
     EXPECT_EQ(in.copies - inBefore.copies, 2);
     EXPECT_EQ(in.bytes - inBefore.bytes, rows * (image + activation));
@@ -83,7 +87,8 @@ TEST(Split, TheLearningRateCrossesWhenItIsSet) {
 }
 
 TEST(Split, AnUnwrittenCopyIsAnErrorUnlessAskedFor) {
-  std::string text = modelText("lenet", "--input f32 --batch 256 --devices cpu,sim:0 --pin conv=gpu:0 --copies explicit");
+  std::string text =
+      modelText("lenet", "--input f32 --batch 256 --devices cpu,sim:0 --pin conv=gpu:0 --copies explicit");
   std::string message = compileError(text);
   for (const char *part : {"acc0", "cpu", "reshape", "819200 bytes (3200 a row)", "lenet.cpp:"})
     EXPECT_NE(message.find(part), std::string::npos) << part << " is not in: " << message;

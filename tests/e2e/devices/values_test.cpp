@@ -31,14 +31,18 @@ Graph twoAccelerators(const char *name) {
 TEST(checklist_23_copies_between_all_devices, BitsStayTheSame) {
   Graph g = twoAccelerators("copies");
   Tensor x = g.input("x", f32, {Dim{"batch"}, 4});
-  Tensor up = x.to(gpu(0)), across = up.to(gpu(1)), back = across.to(gpu(0)), again = back.copy_to(gpu(0)), down = again.cpu(), same = down.copy_to(cpu());
-  std::pair<const char *, Tensor> outputs[] = {{"up", up}, {"across", across}, {"back", back}, {"again", again}, {"down", down}, {"same", same}};
+  Tensor up = x.to(gpu(0)), across = up.to(gpu(1)), back = across.to(gpu(0)), again = back.copy_to(gpu(0)),
+         down = again.cpu(), same = down.copy_to(cpu());
+  std::pair<const char *, Tensor> outputs[] = {{"up", up},       {"across", across}, {"back", back},
+                                               {"again", again}, {"down", down},     {"same", same}};
   for (auto &[name, value] : outputs)
     g.output(name, value);
   Program program = compile(g);
 
   using Limits = std::numeric_limits<float>;
-  std::vector<float> odd{0.0F, -0.0F, Limits::denorm_min(), -Limits::max(), Limits::infinity(), std::bit_cast<float>(0x7fc12345u), 1.0F / 3, 1e-30F};
+  std::vector<float> odd{
+      0.0F,     -0.0F, Limits::denorm_min(), -Limits::max(), Limits::infinity(), std::bit_cast<float>(0x7fc12345u),
+      1.0F / 3, 1e-30F};
   program.set_input("x", odd);
   program.run("predict", 2);
   for (auto &[name, value] : outputs)

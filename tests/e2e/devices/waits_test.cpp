@@ -1,5 +1,5 @@
-// Every wait of a plan is needed: without it, queues that run as late and in as hostile an order as events allow give a wrong
-// result, a fault or a reported race.
+// Every wait of a plan is needed: without it, queues that run as late and in as hostile an order as events allow give a
+// wrong result, a fault or a reported race.
 #include "tests/e2e/Harness.h"
 #include "tests/e2e/devices/LeNetBatches.h"
 #include <gtest/gtest.h>
@@ -38,7 +38,8 @@ class Waits : public testing::TestWithParam<int> {};
 } // namespace
 
 TEST_P(Waits, NoneCanBeLeftOut) {
-  Compiled model(modelText("lenet", "--input f32 --batch 8 --copies insert --devices " + std::string(kPlacements[GetParam()].devices)));
+  Compiled model(modelText("lenet", "--input f32 --batch 8 --copies insert --devices " +
+                                        std::string(kPlacements[GetParam()].devices)));
   json plan = json::parse(model.planText());
   std::optional<std::vector<std::byte>> expected = trained(model, plan.dump(), 0);
   ASSERT_TRUE(expected);
@@ -64,4 +65,5 @@ TEST_P(Waits, NoneCanBeLeftOut) {
   EXPECT_GT(removed, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(LeNet, Waits, testing::Values(0, 1, 2), [](const auto &info) { return kPlacements[info.param].name; });
+INSTANTIATE_TEST_SUITE_P(LeNet, Waits, testing::Values(0, 1, 2),
+                         [](const auto &info) { return kPlacements[info.param].name; });

@@ -45,6 +45,23 @@ class CompileTest(CliTest):
         names = [f"{number:02}-{phase}.mlir" for number, phase in enumerate(PHASES, 1)]
         self.assertEqual(sorted(os.listdir(self.path("dump"))), sorted(names + ["manifest.json"]))
 
+    def test_the_summary_tells_what_is_where(self):
+        self.assertEqual(self.sluice("compile", "small.mlir", "--devices", "sim:0", "-o", "small").returncode, 0)
+        text = self.sluice("compile", "small.mlir", "--devices", "sim:0", "-o", "small").stdout
+        self.assertRegex(text, r"acc0 +3 ops in 2 kernels; .* sim:0")
+        self.assertIn("1 in each predict: 48 bytes with 4 rows", text)
+        summary = json.loads(self.sluice("compile", "small.mlir", "--devices", "sim:0", "-o", "small", "--json").stdout)
+        self.assertEqual([device["name"] for device in summary["devices"]], ["cpu", "acc0"])
+        self.assertIn({"entry": "predict", "copies": 1, "bytes": 48}, summary["copies"])
+
+    def test_a_picture_has_a_box_a_device_and_bytes_on_copies(self):
+        picture = self.sluice("show", "small.mlir", "--devices", "cpu,sim:0", "--stage", "copied", "--dot").stdout
+        self.assertTrue(picture.startswith("digraph"))
+        self.assertNotIn("acc0", picture)
+        picture = self.sluice("show", "small.mlir", "--devices", "sim:0", "--stage", "copied", "--dot").stdout
+        self.assertIn('label="acc0"', picture)
+        self.assertIn("copy (input)\\n12 bytes a row", picture)
+
     def test_devices_names_the_cpu(self):
         result = self.sluice("devices", "--json")
         self.assertEqual(json.loads(result.stdout)["devices"][0]["backend"], "cpu")

@@ -1,0 +1,134 @@
+#include "tools/compiler/Dot.h"
+
+#include "ir/Dialect.h"
+#include "llvm/Support/raw_ostream.h"
+#include <map>
+
+using namespace mlir;
+using namespace sluice::ir;
+
+namespace sluice::compiler {
+
+static std::string quoted(llvm::StringRef text) {
+  std::string result = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\')
+      result += '\\';
+    result += c;
+  }
+  return result + "\"";
+}
+
+static std::string typeText(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  out << printShape(tensor.getShape()) << ' ' << tensor.getElementType();
+  return text;
+}
+
+/// What stands in an op's node.
+static std::string labelOf(Operation *op) {
+  if (auto kernel = dyn_cast<KernelOp>(op))
+    return kernel.getName().str();
+  if (auto get = dyn_cast<GetOp>(op))
+    return get.getState().str();
+  if (auto set = dyn_cast<SetOp>(op))
+    return "new " + set.getState().str();
+  std::string name = op->getName().stripDialect().str();
+  auto copy = dyn_cast<CopyOp>(op);
+  if (!copy)
+    return name;
+  name += " (" + copy.getReason().str() + ")";
+  int64_t fixed = copy.getBytes().value_or(0), perRow = copy.getBytesPerRow().value_or(0);
+  if (fixed > 0)
+    name += "\\n" + std::to_string(fixed) + " bytes";
+  if (perRow > 0)
+    name += "\\n" + std::to_string(perRow) + " bytes a row";
+  return name;
+}
+
+/// The device that an op's node is drawn in; empty before placement, and for what crosses devices.
+static std::string deviceOf(Operation *op) {
+  if (isa<CopyOp>(op))
+    return "";
+  Type type = op->getNumResults() > 0 ? op->getResult(0).getType() : op->getOperand(0).getType();
+  StringAttr device = getDevice(type);
+  return device ? device.str() : "";
+}
+
+namespace {
+
+class DotPrinter {
+public:
+  explicit DotPrinter(llvm::raw_ostream &out) : out(out) {}
+
+  void print(Block &block, ArrayAttr inputs, llvm::StringRef entry) {
+    prefix = entry.str();
+    std::map<std::string, std::vector<std::string>> boxes; // nodes of each device
+    for (auto [argument, name] : llvm::zip(block.getArguments(), inputs.getAsValueRange<StringAttr>())) {
+      StringAttr device = getDevice(argument.getType());
+      boxes[device ? device.str() : ""].push_back(addNode(argument.getAsOpaquePointer(), name.str(), "shape=ellipse"));
+    }
+    for (Operation &op : block)
+      if (op.getNumOperands() + op.getNumResults() > 0)
+        boxes[deviceOf(&op)].push_back(
+            addNode(&op, labelOf(&op), isa<CopyOp>(op) ? "shape=cds style=bold" : "shape=box"));
+    out << "  subgraph " << quoted("cluster_" + prefix) << " {\n    label=" << quoted(prefix) << "\n";
+    for (auto &[device, nodes] : boxes)
+      printBox(device, nodes);
+    out << "  }\n";
+    for (Operation &op : block)
+      for (Value operand : op.getOperands())
+        printEdge(operand, &op);
+  }
+
+private:
+  std::string addNode(void *key, const std::string &label, const char *style) {
+    std::string name = quoted(prefix + std::to_string(names.size()));
+    names[key] = name;
+    return name + " [label=" + quotedLabel(label) + " " + style + "]";
+  }
+
+  /// A label may hold line breaks of Graphviz's own.
+  static std::string quotedLabel(const std::string &label) { return "\"" + label + "\""; }
+
+  void printBox(const std::string &device, const std::vector<std::string> &nodes) {
+    if (!device.empty())
+      out << "    subgraph " << quoted("cluster_" + prefix + "_" + device) << " { label=" << quoted(device)
+          << " style=filled color=lightgrey\n";
+    for (const std::string &node : nodes)
+      out << "      " << node << "\n";
+    if (!device.empty())
+      out << "    }\n";
+  }
+
+  void printEdge(Value from, Operation *to) {
+    Operation *def = from.getDefiningOp();
+    void *key = def ? static_cast<void *>(def) : from.getAsOpaquePointer();
+    bool crosses = isa<CopyOp>(to) || isa_and_nonnull<CopyOp>(def);
+    out << "  " << names.lookup(key) << " -> " << names.lookup(to) << " [label=" << quoted(typeText(from.getType()))
+        << (crosses ? " style=bold" : "") << "]\n";
+  }
+
+  llvm::raw_ostream &out;
+  std::string prefix; // of the entry point at hand
+  DenseMap<void *, std::string> names;
+};
+
+} // namespace
+
+std::string printDot(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  out << "digraph sluice {\n  rankdir=TB\n  node [fontname=Helvetica fontsize=10]\n  edge [fontname=Helvetica "
+         "fontsize=8]\n";
+  for (auto graph : module.getOps<GraphOp>())
+    DotPrinter(out).print(graph.getBody().front(), graph.getInputs(), "graph");
+  for (auto entry : module.getOps<EntryOp>())
+    DotPrinter(out).print(entry.getBody().front(), entry.getInputs(), entry.getSymName());
+  out << "}\n";
+  return text;
+}
+
+} // namespace sluice::compiler
