@@ -67,31 +67,17 @@ Value ConstantOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<Affin
   return builder.constant(readElements(value, 1)[0], getLaneElement(elementOf(getY())));
 }
 
-//===- count -----------------------------------------------------------------------------------------------------===//
+//===- rows ------------------------------------------------------------------------------------------------------===//
 
-LogicalResult CountOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,
-                                        DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
-                                        SmallVectorImpl<Type> &types) {
-  Adaptor op(operands, attributes, properties);
-  if (failed(checkAxes(loc, op.getAxes(), shapeOf(op.getX()))))
-    return failure();
-  return addResult(loc, {}, op.getTo(), types);
+LogicalResult RowsOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands, DictionaryAttr attributes,
+                                       OpaqueProperties properties, RegionRange, SmallVectorImpl<Type> &types) {
+  return addResult(loc, {}, Adaptor(operands, attributes, properties).getTo(), types);
 }
 
-SmallVector<HostTensor> CountOp::evaluate(ArrayRef<HostTensor> operands, int64_t) {
-  double count = 1;
-  for (int64_t axis : getAxes())
-    count *= double(operands[0].shape[axis]);
-  return {HostTensor({}, count)};
-}
+SmallVector<HostTensor> RowsOp::evaluate(ArrayRef<HostTensor>, int64_t rows) { return {HostTensor({}, double(rows))}; }
 
-Value CountOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr>) {
-  Type element = getLaneElement(getTo());
-  ElementCount count = countElements(shapeOf(getX()), getAxes());
-  if (!count.rows)
-    return builder.constant(double(count.known), element);
-  Lane rows(builder.builder(), builder.loc(), builder.rows(element));
-  return count.known == 1 ? rows : rows * double(count.known);
+Value RowsOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr>) {
+  return builder.rows(getLaneElement(getTo()));
 }
 
 //===- one_hot ---------------------------------------------------------------------------------------------------===//

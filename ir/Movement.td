@@ -20,9 +20,9 @@ def ConstantOp : Sluice_Movement<"constant"> {
   let arguments = (ins ElementsAttr:$value);
   let results = (outs Sluice_Tensor:$y);
 }
-def CountOp : Sluice_Movement<"count"> {
-  let summary = "the number of elements of x along `axes` at run time, as a scalar of type `to`; what means divide by";
-  let arguments = (ins Sluice_Tensor:$x, DenseI64ArrayAttr:$axes, TypeAttr:$to);
+def RowsOp : Sluice_Movement<"rows"> {
+  let summary = "the number of rows of this call, as a scalar of type `to`; what means over the batch divide by";
+  let arguments = (ins TypeAttr:$to);
   let results = (outs Sluice_Tensor:$y);
 }
 def ReshapeOp : Sluice_DifferentiableMovement<"reshape"> {

@@ -60,7 +60,11 @@ Node expandOver(Node a, ArrayRef<int64_t> axes, RankedTensorType type) {
 }
 
 Node count(Node x, ArrayRef<int64_t> axes, Node like) {
-  return expand(create<CountOp>(x, x.value, axes, x.type().getElementType()), {}, like.type());
+  ElementCount number = countElements(x.type().getShape(), axes);
+  if (!number.rows)
+    return like.like(double(number.known));
+  Node rows = create<RowsOp>(x, x.type().getElementType());
+  return expand(number.known == 1 ? rows : rows * double(number.known), {}, like.type());
 }
 
 Node geluGradient(Node a, Node dY, bool tanhForm) {

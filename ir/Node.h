@@ -49,7 +49,7 @@ Node reshape(Node a, llvm::ArrayRef<int64_t> shape);
 Node expand(Node a, llvm::ArrayRef<int64_t> dims, mlir::RankedTensorType type);
 /// Inverse of a reduction over `axes` without keepdims: repeats `a` along them to `type`'s shape.
 Node expandOver(Node a, llvm::ArrayRef<int64_t> axes, mlir::RankedTensorType type);
-/// The run-time number of elements of `x` along `axes`, as a scalar of x's element type, expanded to `like`'s shape.
+/// The run-time number of elements of `x` along `axes`, in x's element type, expanded to `like`'s shape.
 Node count(Node x, llvm::ArrayRef<int64_t> axes, Node like);
 /// d gelu(a) / da * dY.
 Node geluGradient(Node a, Node dY, bool tanhForm);

@@ -59,8 +59,6 @@ public:
 
   LogicalResult run() {
     Block &block = entry.getBody().front();
-    for (BlockArgument argument : block.getArguments())
-      noteRows(argument);
     bool failing = false;
     for (Operation &op : llvm::make_early_inc_range(block)) {
       StringAttr device = deviceOf(&op);
@@ -68,8 +66,6 @@ public:
         continue;
       for (OpOperand &operand : op.getOpOperands())
         failing |= failed(bringTo(operand, device));
-      for (Value result : op.getResults())
-        noteRows(result);
     }
     removeUnplaced(block);
     return failure(failing);
@@ -105,7 +101,6 @@ private:
     Location loc = written ? written.getLoc() : reason == "input" ? value.getLoc() : reader->getLoc();
     OpBuilder builder(reader);
     operand.set(builder.create<CopyOp>(loc, withDevice(value.getType(), device), value, reason));
-    noteRows(operand.get());
     return success();
   }
 
@@ -141,55 +136,14 @@ private:
       return found;
     Operation *op = value.getDefiningOp();
     OpBuilder builder(reader);
-    Value result;
-    if (auto count = dyn_cast<CountOp>(op)) {
-      result = makeCount(builder, count, device);
-    } else {
-      IRMapping mapping;
-      for (Value operand : op->getOperands())
-        mapping.map(operand, make(operand, reader, device));
-      builder.setInsertionPoint(reader);
-      result = builder.clone(*op, mapping)->getResult(cast<OpResult>(value).getResultNumber());
-      result.setType(withDevice(result.getType(), device));
-    }
+    IRMapping mapping;
+    for (Value operand : op->getOperands())
+      mapping.map(operand, make(operand, reader, device));
+    builder.setInsertionPoint(reader);
+    Value result = builder.clone(*op, mapping)->getResult(cast<OpResult>(value).getResultNumber());
+    result.setType(withDevice(result.getType(), device));
     made[{value, device}] = result;
     return result;
-  }
-
-  /// Counts what `count` counts by a value of the device, since all values have the same rows.
-  Value makeCount(OpBuilder &builder, CountOp count, StringAttr device) {
-    Value counted = count.getX();
-    auto type = cast<RankedTensorType>(counted.getType());
-    auto isRows = [&](int64_t axis) { return type.isDynamicDim(axis); };
-    Value rows = rowsOf.lookup(device);
-    if (getDevice(type) == device || !rows || llvm::none_of(count.getAxes(), isRows)) {
-      auto clone = cast<CountOp>(builder.clone(*count));
-      (void)bringTo(clone.getXMutable(), device);
-      clone.getY().setType(withDevice(clone.getType(), device));
-      return clone;
-    }
-    Type scalar = withDevice(count.getY().getType(), device);
-    auto rowsType = cast<RankedTensorType>(rows.getType());
-    int64_t rowsDim = llvm::find(rowsType.getShape(), ShapedType::kDynamic) - rowsType.getShape().begin();
-    auto asCount = [&](Operation *op) {
-      op->getResult(0).setType(scalar);
-      return op->getResult(0);
-    };
-    Value number = asCount(builder.create<CountOp>(count.getLoc(), rows, ArrayRef(rowsDim), count.getTo()));
-    int64_t perRow = 1;
-    for (int64_t axis : count.getAxes())
-      perRow *= isRows(axis) ? 1 : type.getDimSize(axis);
-    if (perRow == 1)
-      return number;
-    Value factor = asCount(builder.create<FullOp>(count.getLoc(), APFloat(double(perRow)), withoutEncoding(scalar)));
-    return asCount(builder.create<MulOp>(count.getLoc(), number, factor));
-  }
-
-  void noteRows(Value value) {
-    auto type = dyn_cast<RankedTensorType>(value.getType());
-    StringAttr device = getDevice(value.getType());
-    if (device && !type.hasStaticShape())
-      rowsOf.try_emplace(device, value);
   }
 
   /// What nobody reads where it stands: originals of what was made elsewhere, copies without a destination.
@@ -203,7 +157,6 @@ private:
   ModuleOp module;
   CrossingReports &reports;
   DenseMap<std::pair<Value, StringAttr>, Value> made;
-  DenseMap<StringAttr, Value> rowsOf; // the first value with rows on each device
 };
 
 } // namespace

@@ -19,14 +19,13 @@ namespace sluice::passes {
 
 static void setDevice(Value value, StringAttr device) { value.setType(withDevice(value.getType(), device)); }
 
-/// Whether the op needs no data: it has no operands, asks one for its rows alone, or reads nothing but such ops.
+/// Whether the op needs no data: it has no operands, or reads nothing but such ops.
 static bool isMadeAnywhere(Operation *op) {
   if (!op->hasTrait<SameDevice>() || op->hasAttr(kPinAttr) || getDevice(op->getResult(0).getType()))
     return false;
-  return isa<CountOp>(op) || llvm::all_of(op->getOperands(), [](Value operand) {
-           return operand.getDefiningOp() && operand.getDefiningOp()->hasTrait<SameDevice>() &&
-                  !getDevice(operand.getType());
-         });
+  return llvm::all_of(op->getOperands(), [](Value operand) {
+    return operand.getDefiningOp() && operand.getDefiningOp()->hasTrait<SameDevice>() && !getDevice(operand.getType());
+  });
 }
 
 namespace {

@@ -35,17 +35,17 @@ module attributes {sluice.capacity = 4 : i64} {
 
 // -----
 
-// Tests that a number made of counts and constants has no kernel of its own.
+// Tests that a number made of rows and constants has no kernel of its own.
 // CHECK: sluice.entry @predict
 // CHECK: sluice.kernel "mul" ({{.+}} = %arg0 : tensor<?x3xf32, {{[^,]*}}>) ->
-// CHECK: sluice.count
+// CHECK: sluice.rows
 // CHECK: sluice.div
 // CHECK: sluice.mul
 // CHECK-NOT: sluice.kernel
 module attributes {sluice.capacity = 4 : i64} {
   sluice.graph ["x"] (%x: tensor<?x3xf32>) {
     %one = sluice.full {value = 1.0 : f64, type = tensor<f32>} : () -> tensor<f32>
-    %n = sluice.count %x {axes = array<i64: 0>, to = f32} : (tensor<?x3xf32>) -> tensor<f32>
+    %n = sluice.rows {to = f32} : () -> tensor<f32>
     %q = sluice.div %one, %n : (tensor<f32>, tensor<f32>) -> tensor<f32>
     %e = sluice.expand %q {dims = array<i64>, shape = array<i64: -9223372036854775808, 3>} : (tensor<f32>) -> tensor<?x3xf32>
     %y = sluice.mul %x, %e : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>

@@ -38,12 +38,12 @@ module @inserted attributes {sluice.copies = "insert", sluice.first_device = "ac
 
 // -----
 
-// Tests that constants are made on the device of each reader, and that rows are counted by a value that is there.
+// Tests that constants and the number of rows are made on the device of each reader.
 // CHECK-LABEL: module @constants
 // CHECK-NOT: sluice.copy %{{.+}} "pin"
 // CHECK: %[[HALF:[0-9]+]] = sluice.full {{.+}} -> tensor<?x3xf32, #acc0
-// CHECK: sluice.mul %[[IN:[0-9]+]], %[[HALF]]
-// CHECK: sluice.count %[[IN]] {{.*}} -> tensor<f32, #acc0
+// CHECK: sluice.mul %{{[0-9]+}}, %[[HALF]]
+// CHECK: sluice.rows {{.*}} -> tensor<f32, #acc0
 // CHECK: sluice.full {{.+}} -> tensor<?x3xf32, #cpu>
 // CHECK-NOT: sluice.copy %{{.+}} "pin"
 module @constants attributes {sluice.capacity = 4 : i64,
@@ -51,7 +51,7 @@ module @constants attributes {sluice.capacity = 4 : i64,
   sluice.entry @predict ["x", "label"] -> ["y", "z"] (%x: tensor<?x3xf32>, %label: tensor<?xi32>) {
     %half = sluice.full {value = 0.5 : f64, type = tensor<?x3xf32>} : () -> tensor<?x3xf32>
     %scaled = sluice.mul %x, %half {sluice.pin = "acc0"} : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
-    %rows = sluice.count %label {axes = array<i64: 0>, to = f32} : (tensor<?xi32>) -> tensor<f32>
+    %rows = sluice.rows {to = f32} : () -> tensor<f32>
     %spread = sluice.expand %rows {dims = array<i64>, shape = array<i64: -9223372036854775808, 3>} : (tensor<f32>) -> tensor<?x3xf32>
     %mean = sluice.div %scaled, %spread {sluice.pin = "acc0"} : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
     %z = sluice.add %x, %half : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
