@@ -7,17 +7,25 @@ using namespace sluice::test;
 
 namespace {
 
-Values digits(const std::string &key, int64_t rows) {
-  std::vector<int64_t> pixels = portableIntegers(key, rows * 784, 256), labels = portableIntegers(key + "/y", rows, 10);
-  return {{"image", {pixels.begin(), pixels.end()}}, {"label", {labels.begin(), labels.end()}}};
+/// What a model is trained on.
+struct Feed {
+  int64_t rows, pixels;
+};
+constexpr Feed kDigits{64, 784}, kColourImages{16, 3 * 32 * 32};
+
+Values images(const std::string &key, int64_t rows, int64_t pixels) {
+  std::vector<int64_t> image = portableIntegers(key, rows * pixels, 256),
+                       label = portableIntegers(key + "/y", rows, 10);
+  return {{"image", {image.begin(), image.end()}}, {"label", {label.begin(), label.end()}}};
 }
 
 /// All states after three steps, the last one short.
-std::vector<std::byte> trained(const std::string &text, const sluice::passes::PipelineOptions &options, int threads) {
+std::vector<std::byte> trained(const std::string &text, const sluice::passes::PipelineOptions &options, int threads,
+                               Feed feed = kDigits) {
   Compiled model(text, options, {.threads = threads});
   model.init(7);
-  for (int64_t rows : {64, 64, 37})
-    model.run("train_step", digits("batch" + std::to_string(rows), rows), rows);
+  for (int64_t rows : {feed.rows, feed.rows, feed.rows / 2 + 5})
+    model.run("train_step", images("batch" + std::to_string(rows), rows, feed.pixels), rows);
   return model.stateBytes();
 }
 
@@ -38,6 +46,14 @@ TEST(Equality, FusedEqualsUnfused) {
   EXPECT_EQ(trained(text, {}, 2), trained(text, unfused, 2));
 }
 
+// Batch norm sums over rows and pixels, and shortcuts join what was computed apart.
+TEST(Equality, SameBitsForAResidualNetwork) {
+  std::string text = modelText("resnet56", "--batch 16");
+  sluice::passes::PipelineOptions unfused;
+  unfused.fuse = false;
+  EXPECT_EQ(trained(text, {}, 1, kColourImages), trained(text, unfused, 2, kColourImages));
+}
+
 TEST(Equality, ReusedMemoryChangesNothing) {
   std::string text = modelText("lenet", "--batch 64");
   sluice::passes::PipelineOptions spread;
@@ -55,7 +71,7 @@ TEST(Equality, AShortBatchIsWeightedByItsRows) {
   model.init(3);
   for (auto &[name, value] : reference.states)
     value.data = model.state(name);
-  Values batch = digits("short", 5);
+  Values batch = images("short", 5, kDigits.pixels);
   for (const char *entry : {"train_step", "eval_step", "predict"}) {
     Values actual = model.run(entry, batch, 5), expected = reference.run(entry, batch, 5);
     for (auto &[name, value] : expected)
