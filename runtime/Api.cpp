@@ -7,7 +7,9 @@
 
 #include <cstddef>
 #include <dlfcn.h>
+#include <map>
 #include <memory>
+#include <sstream>
 
 using namespace sluice::runtime;
 
@@ -49,6 +51,18 @@ static const Value &named(const Value *found, const Entry &entry, const char *ki
   return *found;
 }
 
+static std::map<std::string, std::string> settingsIn(const char *lines) {
+  std::map<std::string, std::string> settings;
+  std::istringstream stream(lines);
+  for (std::string line; std::getline(stream, line);) {
+    size_t equals = line.find('=');
+    if (equals == std::string::npos)
+      failUsage(concat("settings of backends: ", quote(line), " is not name=settings"));
+    settings[line.substr(0, equals)] = line.substr(equals + 1);
+  }
+  return settings;
+}
+
 extern "C" {
 
 const char *sluice_last_error(void) { return lastError().c_str(); }
@@ -73,6 +87,8 @@ int sluice_instance_create(const sluice_artifact *artifact, const sluice_instanc
     InstanceOptions wanted;
     if (options && options->struct_size >= offsetof(sluice_instance_options, threads) + sizeof options->threads)
       wanted.threads = options->threads;
+    if (options && options->struct_size >= offsetof(sluice_instance_options, backends) + sizeof options->backends)
+      wanted.devices.settings = settingsIn(options->backends ? options->backends : "");
     *instance = new sluice_instance{Instance(required(artifact, "artifact"), wanted)};
   });
 }

@@ -14,11 +14,19 @@ namespace sluice::runtime {
 struct CopyCount {
   int64_t copies = 0, bytes = 0;
 
-  void add(int64_t moved) {
-    ++copies;
-    bytes += moved;
+  void add(int64_t moved) { *this += {1, moved}; }
+  CopyCount &operator+=(const CopyCount &other) {
+    copies += other.copies;
+    bytes += other.bytes;
+    return *this;
   }
   bool operator==(const CopyCount &) const = default;
+};
+
+/// The copies from one device of the plan to another, whatever their reason.
+struct PairCount {
+  size_t from = 0, to = 0;
+  CopyCount count;
 };
 
 /// Between which devices of the plan, and why.
@@ -30,6 +38,9 @@ struct CopyKind {
 };
 
 using CopyCounts = std::map<CopyKind, CopyCount>;
+
+/// The sums over all reasons, by pair of devices.
+std::map<std::pair<size_t, size_t>, CopyCount> byPair(const CopyCounts &counts);
 
 /// One copy of contiguous bytes.
 struct DeviceCopy {
@@ -48,7 +59,6 @@ public:
   void copy(size_t queue, const DeviceCopy &copy, Work work);
 
   const CopyCounts &counts() const { return counts_; }
-  void setCounts(const CopyCounts &counts) { counts_ = counts; }
 
 private:
   void putCopy(DeviceQueue &queue, const DeviceCopy &copy);

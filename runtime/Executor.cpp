@@ -225,6 +225,17 @@ std::vector<double> Executor::takeOutputs(const Entry &entry) {
   return log.take();
 }
 
+std::vector<PairCount> Executor::copies() {
+  auto engine = byPair(engineCopies());
+  std::vector<PairCount> counts;
+  for (const auto &[pair, executed] : byPair(executedCopies())) {
+    auto [from, to] = pair;
+    if (from != to)
+      counts.push_back({from, to, countsCopies(from == 0 ? to : from) ? engine[pair] : executed});
+  }
+  return counts;
+}
+
 bool Executor::countsCopies(size_t device) const {
   DeviceContext *context = devices_.context(device);
   return context && context->half().copy_counts;
@@ -241,9 +252,7 @@ CopyCounts Executor::engineCopies() {
       return size_t(0);
     };
     for (const sluice_copy_count &count : context->copyCounts()) {
-      CopyCount &sum = counts[{deviceWith(count.from_device), deviceWith(count.to_device), ""}];
-      sum.copies += count.copies;
-      sum.bytes += count.bytes;
+      counts[{deviceWith(count.from_device), deviceWith(count.to_device), ""}] += {count.copies, count.bytes};
     }
   }
   return counts;

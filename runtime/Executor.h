@@ -48,6 +48,8 @@ public:
   const CopyForecast &forecast() const { return forecast_; }
   /// What the backends' own copy engines counted, without reasons.
   CopyCounts engineCopies();
+  /// Between devices: what the engines counted where they count, else what was executed.
+  std::vector<PairCount> copies();
   /// Whether the backend of a device counts its copies; of the host: the backend that takes its queues.
   bool countsCopies(size_t device) const;
 

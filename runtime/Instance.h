@@ -16,8 +16,8 @@
 namespace sluice::runtime {
 
 struct InstanceOptions {
-  int threads = 0;    ///< 0: every processor
-  std::string device; ///< a device's name or backend that must be among the plan's; empty: whatever the plan says
+  int threads = 0;         ///< 0: every processor
+  std::string device = {}; ///< a device's name or backend that must be among the plan's; empty: whatever the plan says
   DeviceOptions devices = {};
 };
 
@@ -78,6 +78,8 @@ public:
   /// How often an entry was called so far, and with how many rows at last.
   int64_t calls(const Entry &entry) const { return calls_[numberOf(entry)]; }
   int64_t lastRows(const Entry &entry) const { return lastRows_[numberOf(entry)]; }
+  /// The copies between devices so far; waits for all work.
+  std::vector<PairCount> copies() { return executor_ ? executor_->copies() : std::vector<PairCount>(); }
   /// For noting when each piece of work runs.
   WorkTimes &times() { return executor_ ? executor_->times() : times_; }
   /// What runs a plan with accelerators; null if everything runs on the host.

@@ -39,17 +39,6 @@ Json plannedCopies(const Plan &plan, const Entry &entry, int64_t rows) {
 
 static Json countJson(const CopyCount &count) { return {{"copies", count.copies}, {"bytes", count.bytes}}; }
 
-/// The counts of each pair of devices, whatever the reason.
-static std::map<std::pair<size_t, size_t>, CopyCount> byPair(const CopyCounts &counts) {
-  std::map<std::pair<size_t, size_t>, CopyCount> sums;
-  for (const auto &[kind, count] : counts) {
-    CopyCount &sum = sums[{kind.from, kind.to}];
-    sum.copies += count.copies;
-    sum.bytes += count.bytes;
-  }
-  return sums;
-}
-
 static Json entriesJson(const Instance &instance) {
   const Plan &plan = instance.plan();
   Json entries = Json::array();

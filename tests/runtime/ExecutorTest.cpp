@@ -72,23 +72,13 @@ private:
 };
 
 /// Copies and bytes from one device to the other, whatever the reason.
-CopyCount between(const CopyCounts &counts, size_t from, size_t to) {
-  CopyCount sum;
-  for (const auto &[kind, count] : counts)
-    if (kind.from == from && kind.to == to) {
-      sum.copies += count.copies;
-      sum.bytes += count.bytes;
-    }
-  return sum;
-}
+CopyCount between(const CopyCounts &counts, size_t from, size_t to) { return byPair(counts)[{from, to}]; }
 
 CopyCount ofReason(const CopyCounts &counts, const std::string &reason) {
   CopyCount sum;
   for (const auto &[kind, count] : counts)
-    if (kind.reason == reason) {
-      sum.copies += count.copies;
-      sum.bytes += count.bytes;
-    }
+    if (kind.reason == reason)
+      sum += count;
   return sum;
 }
 

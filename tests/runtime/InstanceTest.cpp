@@ -150,7 +150,7 @@ TEST(Instance, RefusesAbsurdCalls) {
 
 TEST(Api, TrainsAndPredicts) {
   sluice_instance *model = nullptr;
-  sluice_instance_options options = {sizeof options, 2};
+  sluice_instance_options options = {sizeof options, 2, nullptr};
   ASSERT_EQ(sluice_instance_create(&artifact(), &options, &model), 0) << sluice_last_error();
   const int32_t key[2] = {0, 5};
   ASSERT_EQ(sluice_instance_set_input(model, "init", "key", key, sizeof key, 1), 0) << sluice_last_error();

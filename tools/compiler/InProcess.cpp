@@ -136,23 +136,13 @@ void Program::get(Kind kind, std::string_view name, void *data, std::size_t coun
 }
 
 std::vector<TransferCount> Program::transfers() const {
-  std::map<std::pair<size_t, size_t>, runtime::CopyCount> pairs;
-  guarded([&] {
-    runtime::Executor *executor = impl->instance().executor();
-    if (!executor)
-      return;
-    executor->synchronize();
-    for (const auto &[kind, count] : executor->executedCopies()) {
-      runtime::CopyCount &pair = pairs[{kind.from, kind.to}];
-      pair.copies += count.copies;
-      pair.bytes += count.bytes;
-    }
-  });
   std::vector<TransferCount> result;
-  const std::vector<runtime::Device> &devices = impl->instance().plan().devices;
-  for (const auto &[pair, count] : pairs)
-    if (pair.first != pair.second)
-      result.push_back({devices[pair.first].name, devices[pair.second].name, count.copies, count.bytes});
+  guarded([&] {
+    runtime::Instance &instance = impl->instance();
+    const std::vector<runtime::Device> &devices = instance.plan().devices;
+    for (const auto &[from, to, count] : instance.copies())
+      result.push_back({devices[from].name, devices[to].name, count.copies, count.bytes});
+  });
   return result;
 }
 
@@ -174,7 +164,9 @@ Program compile(const Graph &graph, const CompileOptions &options) {
   auto compiled = compiler::compileModule(*module, how);
   if (!compiled)
     succeedOrThrow(compiled.takeError());
-  auto loaded = compiler::LoadedModel::load(compiled->objects, options.threads);
+  runtime::InstanceOptions instance{options.threads};
+  instance.devices.settings = options.backends;
+  auto loaded = compiler::LoadedModel::load(compiled->objects, std::move(instance));
   if (!loaded)
     succeedOrThrow(loaded.takeError());
   impl->model = std::move(*loaded);

@@ -2,6 +2,7 @@
 
 #include "runtime/Status.h"
 #include "tools/compiler/Diagnostics.h"
+#include "tools/compiler/Installation.h"
 #include "tools/compiler/Linker.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallString.h"
@@ -34,7 +35,8 @@ static llvm::Expected<void *> loadLibrary(llvm::ArrayRef<std::string> objects) {
   return makeError(ExitCode::Internal, dlerror());
 }
 
-llvm::Expected<std::unique_ptr<LoadedModel>> LoadedModel::load(llvm::ArrayRef<std::string> objects, int threads) {
+llvm::Expected<std::unique_ptr<LoadedModel>> LoadedModel::load(llvm::ArrayRef<std::string> objects,
+                                                               runtime::InstanceOptions options) {
   auto library = loadLibrary(objects);
   if (!library)
     return library.takeError();
@@ -44,8 +46,7 @@ llvm::Expected<std::unique_ptr<LoadedModel>> LoadedModel::load(llvm::ArrayRef<st
   if (!query)
     return makeError(ExitCode::Internal, "the artifact has no query symbol");
   llvm::Error error = guardRuntime([&] {
-    runtime::InstanceOptions options;
-    options.threads = threads;
+    options.devices.folder = findBackendFolder();
     loaded->model = std::make_unique<runtime::Instance>(*query(), options);
     return llvm::Error::success();
   });

@@ -10,11 +10,12 @@
 
 namespace sluice::compiler {
 
-/// Links the objects into a library, loads it, and makes an instance of it. The library's file is gone when this
-/// returns.
+/// Links the objects into a library, loads it, and makes an instance of it, which finds the installation's backends.
+/// The library's file is gone when this returns.
 class LoadedModel {
 public:
-  static llvm::Expected<std::unique_ptr<LoadedModel>> load(llvm::ArrayRef<std::string> objects, int threads);
+  static llvm::Expected<std::unique_ptr<LoadedModel>> load(llvm::ArrayRef<std::string> objects,
+                                                           runtime::InstanceOptions options);
   ~LoadedModel();
   LoadedModel(const LoadedModel &) = delete;
   LoadedModel &operator=(const LoadedModel &) = delete;

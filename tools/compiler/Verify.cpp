@@ -239,7 +239,7 @@ llvm::Expected<Verification> verifyFile(llvm::StringRef path, const VerifyOption
   auto compiled = compileModule(**module, compile);
   if (!compiled)
     return compiled.takeError();
-  auto loaded = LoadedModel::load(compiled->objects, /*threads=*/0);
+  auto loaded = LoadedModel::load(compiled->objects, {});
   if (!loaded)
     return loaded.takeError();
   return compareWithReference(**module, (*loaded)->instance(), options);

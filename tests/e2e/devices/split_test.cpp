@@ -17,23 +17,7 @@ std::string splitLeNet() {
 }
 
 /// Copies between two devices of the plan for any reason.
-CopyCount between(const CopyCounts &counts, size_t from, size_t to) {
-  CopyCount sum;
-  for (const auto &[kind, count] : counts)
-    if (kind.from == from && kind.to == to) {
-      sum.copies += count.copies;
-      sum.bytes += count.bytes;
-    }
-  return sum;
-}
-
-/// By pair of devices alone: the engines do not know reasons.
-std::map<std::pair<size_t, size_t>, CopyCount> byPair(const CopyCounts &counts) {
-  std::map<std::pair<size_t, size_t>, CopyCount> pairs;
-  for (const auto &[kind, count] : counts)
-    pairs[{kind.from, kind.to}] = between(counts, kind.from, kind.to);
-  return pairs;
-}
+CopyCount between(const CopyCounts &counts, size_t from, size_t to) { return byPair(counts)[{from, to}]; }
 
 } // namespace
 

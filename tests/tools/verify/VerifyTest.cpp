@@ -36,7 +36,7 @@ protected:
     options.compile.fuse = fuse;
     options.compile.reuseMemory = false;
     Compiled compiled = llvm::cantFail(compileModule(*module, options.compile));
-    model = llvm::cantFail(LoadedModel::load(compiled.objects, /*threads=*/1));
+    model = llvm::cantFail(LoadedModel::load(compiled.objects, {.threads = 1}));
   }
 
   /// Makes every relu a negation in the module, but not in the code.

@@ -27,6 +27,7 @@ typedef struct sluice_instance sluice_instance;
 typedef struct sluice_instance_options {
   uint32_t struct_size; /* sizeof(sluice_instance_options) */
   int32_t threads;      /* 0: every processor */
+  const char *backends; /* settings, a line for each backend: "sim=seed=7,link=12GB/s"; NULL for none */
 } sluice_instance_options;
 
 /* The text of the calling thread's last error; valid until its next call. */
