@@ -69,6 +69,7 @@ private:
   const Plan &plan_;
   std::vector<std::byte *> &arenas_;
   Team &team_;
+  bool discards_;
   Devices devices_;
   WorkTimes times_;
   CopyEngine copies_;

@@ -3,6 +3,7 @@
 #include "runtime/Status.h"
 #include "runtime/Text.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -32,7 +33,7 @@ void checkDevices(const Plan &plan, const std::string &wanted) {
 
 Instance::Instance(const sluice_artifact &artifact, const InstanceOptions &options)
     : plan_(parsePlan(artifact)), team_(checkedThreads(options.threads)), calls_(plan_.entries.size()),
-      lastRows_(plan_.entries.size()) {
+      mostRows_(plan_.entries.size()) {
   checkDevices(plan_, options.device);
   for (const Arena &arena : plan_.arenas) {
     if (arena.isConstant()) {
@@ -171,7 +172,7 @@ void Instance::run(const Entry &entry, int64_t rows, std::span<double> times) {
   checkRows(entry, rows);
   size_t number = numberOf(entry);
   int64_t call = calls_[number]++;
-  lastRows_[number] = rows;
+  mostRows_[number] = std::max(mostRows_[number], rows);
   if (executor_)
     return team_.enter([&] { executor_->run(entry, call, rows); });
   team_.enter([&] { runHere(number, call, rows, times); });

@@ -75,9 +75,9 @@ public:
 
   /// Waits for all work.
   void synchronize();
-  /// How often an entry was called so far, and with how many rows at last.
+  /// How often an entry was called so far, and with how many rows at most.
   int64_t calls(const Entry &entry) const { return calls_[numberOf(entry)]; }
-  int64_t lastRows(const Entry &entry) const { return lastRows_[numberOf(entry)]; }
+  int64_t mostRows(const Entry &entry) const { return mostRows_[numberOf(entry)]; }
   /// The copies between devices so far; waits for all work.
   std::vector<PairCount> copies() { return executor_ ? executor_->copies() : std::vector<PairCount>(); }
   /// For noting when each piece of work runs.
@@ -102,7 +102,7 @@ private:
   std::vector<Memory> memory_;
   std::vector<std::byte *> arenas_;
   Team team_;
-  std::vector<int64_t> calls_, lastRows_; ///< of each entry: how often it was called, and with how many rows at last
+  std::vector<int64_t> calls_, mostRows_; ///< of each entry: how often it was called, and with how many rows at most
   WorkTimes times_;                       ///< if everything runs on the host
   std::vector<HostProgram> programs_;     ///< of the entries, if everything runs on the host
   std::vector<Kept> kept_;                ///< of the entries, if everything runs on the host

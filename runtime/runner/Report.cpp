@@ -43,7 +43,7 @@ static Json entriesJson(const Instance &instance) {
   const Plan &plan = instance.plan();
   Json entries = Json::array();
   for (const Entry &entry : plan.entries) {
-    int64_t calls = instance.calls(entry), rows = entry.hasRows() ? instance.lastRows(entry) : 1;
+    int64_t calls = instance.calls(entry), rows = entry.hasRows() ? instance.mostRows(entry) : 1;
     if (calls == 0)
       continue;
     CopyCount perCall;

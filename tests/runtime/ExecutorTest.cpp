@@ -275,3 +275,50 @@ TEST(Executor, NotesTimesOfTheVirtualClock) {
   EXPECT_NEAR(bringX.end - bringX.start, 200e-6, 1e-9);
   EXPECT_GE(noted[test::scale].start, bringX.end);
 }
+
+TEST(Executor, NotesTimesOfTheHostWhereABackendHasNoClock) {
+  static sluice_backend_run withoutClock = findRunHalf("sim", {backends});
+  withoutClock.event_times = nullptr;
+  DeviceOptions devices;
+  devices.backends["sim"] = &withoutClock;
+  Scaler scaler("", test::scalerPlan(), devices);
+  WorkTimes &times = scaler.instance().executor()->times();
+  times.start(/*oneByOne=*/true);
+  scaler.run(50);
+  std::vector<WorkTime> noted = times.take();
+  ASSERT_EQ(noted.size(), 5u);
+  EXPECT_TRUE(std::all_of(noted.begin(), noted.end(), [](const WorkTime &time) { return time.isHostClock; }));
+  EXPECT_LE(noted[0].end, noted[1].start);
+}
+
+// Two backends know nothing of each other's memory.
+TEST(CopyEngine, CopiesBetweenBackendsGoOverTheHost) {
+  const sluice_backend_run &sim = findRunHalf("sim", {backends});
+  Json json = test::scalerPlan();
+  json["devices"].push_back({{"name", "acc1"}, {"backend", "other"}, {"ordinal", 2}});
+  json["arenas"].push_back({{"name", "transient"}, {"device", 2}, {"bytes", 64}});
+  json["queues"].push_back({{"name", "acc1.in"}, {"device", 2}, {"kind", "copy"}});
+  for (Json &entry : json["entries"])
+    entry["peak_bytes"].push_back(64);
+  std::string text = json.dump();
+  Plan plan = parsePlan(test::scaler(text));
+  Team team(1);
+  DeviceOptions options;
+  options.backends = {{"sim", &sim}, {"other", &sim}};
+  Devices devices(plan, team, options);
+  WorkTimes times;
+  CopyEngine copies(plan, devices, times);
+  int32_t there = 42, back = 0;
+  std::string label = "answer";
+  std::byte *first = devices.arena(3), *second = devices.arena(4);
+
+  copies.copy(2, {{0, 1, "use"}, reinterpret_cast<std::byte *>(&there), first, 4, label}, {});
+  devices.synchronize();
+  copies.copy(4, {{1, 2, "use"}, first, second, 4, label}, {});
+  copies.copy(4, {{2, 0, "use"}, second, reinterpret_cast<std::byte *>(&back), 4, label}, {});
+  devices.synchronize();
+
+  EXPECT_EQ(back, 42);
+  EXPECT_EQ((byPair(copies.counts())[{1, 0}]), (CopyCount{1, 4}));
+  EXPECT_EQ((byPair(copies.counts())[{0, 2}]), (CopyCount{1, 4}));
+}

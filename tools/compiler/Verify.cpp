@@ -239,7 +239,9 @@ llvm::Expected<Verification> verifyFile(llvm::StringRef path, const VerifyOption
   auto compiled = compileModule(**module, compile);
   if (!compiled)
     return compiled.takeError();
-  auto loaded = LoadedModel::load(compiled->objects, {});
+  runtime::InstanceOptions instance;
+  instance.devices.discards = false; // every kernel's results are looked at when a call is over
+  auto loaded = LoadedModel::load(compiled->objects, std::move(instance));
   if (!loaded)
     return loaded.takeError();
   return compareWithReference(**module, (*loaded)->instance(), options);

@@ -74,6 +74,11 @@ TEST_F(Executables, ASplitStepHidesTheSlowLink) {
   expectOverlap(balancedSchedule(*folder / "split", 256 * (784 + 800 + 800) * 4, 3), 0.85);
 }
 
+TEST_F(Executables, VerifyLooksAtTheKernelsOfEveryDevice) {
+  std::string result = succeed(kBin + "sluice", {"verify", *folder / "split.mlir"});
+  EXPECT_NE(result.find("agree with the reference"), std::string::npos) << result;
+}
+
 TEST_F(Executables, AFullDeviceIsAnErrorThatLeavesTheCheckpoint) {
   std::vector<std::string> arguments{"train",    "--epochs",           "1", "--checkpoint", *folder / "checkpoints",
                                      "--resume", "--checkpoint-every", "10"};

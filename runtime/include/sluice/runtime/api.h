@@ -51,7 +51,8 @@ int sluice_instance_set_input(sluice_instance *instance, const char *entry, cons
                               uint64_t bytes, int64_t rows);
 
 /* Runs an entry point on `rows` rows, at most the plan's capacity; `rows` is ignored by an entry without a batch
- * dimension. */
+ * dimension. With accelerators it may return before the work is done; what reads results waits for them, and then gives
+ * the errors of the work, too. */
 int sluice_instance_run(sluice_instance *instance, const char *entry, int64_t rows);
 
 /* Valid until the next run. */
