@@ -70,8 +70,8 @@ public:
       states.push_back(describe(state));
     for (auto entry : module.getOps<EntryOp>())
       entries.push_back(describe(entry));
-    auto folder = [&](StringRef name) { return module->getAttrOfType<StringAttr>(name); };
-    StringAttr model = folder(kModelAttr), data = folder(kDataAttr), backends = folder(kBackendsAttr);
+    auto attribute = [&](StringRef name) { return module->getAttrOfType<StringAttr>(name); };
+    StringAttr model = attribute(kModelAttr), data = attribute(kDataAttr), backends = attribute(kBackendsAttr);
     json::Object plan{
         {"format", 2},
         {"model", model ? model.getValue() : "model"},

@@ -40,8 +40,9 @@ DeviceContext &Devices::open(const Device &device, Team &team, const DeviceOptio
     if (context->backend() == device.backend)
       return *context;
   auto settings = options.settings.find(device.backend);
-  contexts_.push_back(std::make_unique<DeviceContext>(
-      device.backend, findBackend(device, plan_, options), settings == options.settings.end() ? "" : settings->second, team));
+  contexts_.push_back(std::make_unique<DeviceContext>(device.backend, findBackend(device, plan_, options),
+                                                      settings == options.settings.end() ? "" : settings->second,
+                                                      team));
   return *contexts_.back();
 }
 
