@@ -15,12 +15,12 @@ inline bool isText(Emit emit) { return emit == Emit::Mlir || emit == Emit::Dot; 
 
 struct CompileOptions {
   Emit emit = Emit::Executable;
-  std::string output;      // empty: the input's name with the ending of what is emitted; "-": the standard output
-  std::string compileFrom; // the phase that the input is in; empty: what the input says
-  std::string compileTo;   // the last phase; empty: all of them. Before the last one the output is IR
-  std::string dumpIrDir;   // empty: no dumps
-  std::string devices;     // as in `cpu,sim:0`; empty: what the model says
-  std::string copies; // explicit, warn or insert: what becomes of copies that pins need; empty: what the model says
+  std::string output;         // empty: the input's name with the ending of what is emitted; "-": the standard output
+  std::string compileFrom;    // the phase that the input is in; empty: what the input says
+  std::string compileTo;      // the last phase; empty: all of them. Before the last one the output is IR
+  std::string dumpIrDir;      // empty: no dumps
+  std::string devices;        // as in `cpu,sim:0`; empty: what the model says
+  std::string copies;         // explicit, warn or insert: what becomes of copies that pins need; empty: what the model says
   std::string cpu = "native"; // whose instructions the code may use
   int64_t capacity = 0;       // rows of the batch; 0: what the model says
   bool fuse = true;

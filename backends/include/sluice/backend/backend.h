@@ -1,11 +1,11 @@
 /* What every shared object of a backend exports: one symbol, which gives its tables.
  *
- * A backend is two shared objects, so that executables never load a compiler: one with the compile half (compile.h),
- * used by `sluice`, and one with the run half (run.h), loaded by executables. One object may hold both. Every `*.so` in
- * the folders of SLUICE_BACKEND_PATH and in the installation's lib/sluice/backends is tried.
+ * A backend is two shared objects, so that executables never load a compiler: one with the compile half (compile.h), used by
+ * `sluice`, and one with the run half (run.h), loaded by executables. One object may hold both. Every `*.so` in the folders of
+ * SLUICE_BACKEND_PATH and in the installation's lib/sluice/backends is tried.
  *
- * Rules of every table: `struct_size` first, set by whoever fills it in; the major version must match; a minor version
- * only appends; a member beyond the filler's `struct_size`, or NULL, is absent. No exception crosses. */
+ * Rules of every table: `struct_size` first, set by whoever fills it in; the major version must match; a minor version only
+ * appends; a member beyond the filler's `struct_size`, or NULL, is absent. No exception crosses. */
 #ifndef SLUICE_BACKEND_BACKEND_H
 #define SLUICE_BACKEND_BACKEND_H
 
@@ -32,8 +32,7 @@ typedef struct sluice_backend {
   const sluice_backend_run *run;         /* NULL in an object with the compile half alone */
 } sluice_backend;
 
-/* The one exported symbol, whatever visibility the object is built with. The tables live as long as the object is
- * loaded. */
+/* The one exported symbol, whatever visibility the object is built with. The tables live as long as the object is loaded. */
 typedef const sluice_backend *(*sluice_backend_query_fn)(void);
 __attribute__((visibility("default"))) const sluice_backend *sluice_backend_query(void);
 

@@ -13,14 +13,13 @@ extern "C" {
 /* What the compiler offers to backends. */
 typedef struct sluice_compile_services {
   uint32_t struct_size;
-  const sluice_backend_compile
-      *host; /* compiles kernels for the host's CPU; a backend may pass its views on to a session of it */
+  const sluice_backend_compile *host; /* compiles kernels for the host's CPU; a backend may pass its views on to a session of it */
 } sluice_compile_services;
 
 typedef struct sluice_target_options {
   uint32_t struct_size;
-  const char *cpu;  /* "native" or a CPU's name; other backends: their own spelling */
-  int64_t capacity; /* rows that a dimension `?` may have */
+  const char *cpu;        /* "native" or a CPU's name; other backends: their own spelling */
+  int64_t capacity;       /* rows that a dimension `?` may have */
   const sluice_compile_services *services;
 } sluice_target_options;
 
@@ -33,17 +32,13 @@ typedef struct sluice_target_info {
 
 /* A tensor type. */
 typedef struct sluice_type_view {
-  const char *dtype;    /* "f32", "f64", "i32", "i64", "u8" or "bool" */
-  const int64_t *shape; /* -1 is the batch dimension: the rows of a call */
+  const char *dtype;       /* "f32", "f64", "i32", "i64", "u8" or "bool" */
+  const int64_t *shape;    /* -1 is the batch dimension: the rows of a call */
   size_t rank;
-  const char *layout; /* affine map from logical to physical indices; "" is row-major */
+  const char *layout;      /* affine map from logical to physical indices; "" is row-major */
 } sluice_type_view;
 
-typedef enum sluice_attribute_kind {
-  SLUICE_ATTRIBUTE_INTEGERS = 0,
-  SLUICE_ATTRIBUTE_REALS = 1,
-  SLUICE_ATTRIBUTE_TEXT = 2
-} sluice_attribute_kind;
+typedef enum sluice_attribute_kind { SLUICE_ATTRIBUTE_INTEGERS = 0, SLUICE_ATTRIBUTE_REALS = 1, SLUICE_ATTRIBUTE_TEXT = 2 } sluice_attribute_kind;
 
 /* An attribute of an op: a list of integers (booleans are 0 and 1) or reals, one element for a scalar, or text. */
 typedef struct sluice_attribute_view {
@@ -51,13 +46,13 @@ typedef struct sluice_attribute_view {
   sluice_attribute_kind kind;
   const int64_t *integers;
   const double *reals;
-  size_t count; /* of integers or reals */
+  size_t count;            /* of integers or reals */
   const char *text;
 } sluice_attribute_view;
 
 /* One op of a kernel. Values are numbered: the kernel's operands first, then the results of its ops in order. */
 typedef struct sluice_op_view {
-  const char *name; /* "sluice.add" */
+  const char *name;        /* "sluice.add" */
   const size_t *operands;
   size_t num_operands;
   size_t num_results;
@@ -65,28 +60,27 @@ typedef struct sluice_op_view {
   size_t num_attributes;
 } sluice_op_view;
 
-/* One launch as the compiler sees it: a sluice.kernel. When the backend is asked about a single op, a kernel of that op
- * alone. */
+/* One launch as the compiler sees it: a sluice.kernel. When the backend is asked about a single op, a kernel of that op alone. */
 typedef struct sluice_kernel_view {
   uint32_t struct_size;
   const char *name;
-  const char *bytecode; /* MLIR bytecode of the kernel, for backends that set wants_bytecode; NULL otherwise */
+  const char *bytecode;    /* MLIR bytecode of the kernel, for backends that set wants_bytecode; NULL otherwise */
   size_t bytecode_size;
-  void *operation; /* mlir::Operation * of the kernel or op: only a backend whose native_abi equals the compiler's may
-                    * look into it; others hand the view on as it is, to a session of services->host */
+  void *operation;         /* mlir::Operation * of the kernel or op: only a backend whose native_abi equals the compiler's may
+                            * look into it; others hand the view on as it is, to a session of services->host */
   const sluice_type_view *values; /* one per value number */
   size_t num_values;
-  size_t num_operands; /* of the kernel */
+  size_t num_operands;     /* of the kernel */
   const sluice_op_view *ops;
   size_t num_ops;
-  const size_t *results; /* value numbers that the kernel yields */
+  const size_t *results;   /* value numbers that the kernel yields */
   size_t num_results;
 } sluice_kernel_view;
 
 typedef struct sluice_stage_info {
-  const char *symbol; /* of the function in the object that lower gives */
+  const char *symbol;      /* of the function in the object that lower gives */
   int64_t tasks;
-  int64_t rows_per_task; /* tasks * ceil(rows / rows_per_task); 0: tasks alone */
+  int64_t rows_per_task;   /* tasks * ceil(rows / rows_per_task); 0: tasks alone */
 } sluice_stage_info;
 
 typedef struct sluice_cost {
@@ -95,16 +89,16 @@ typedef struct sluice_cost {
   double lanes;                 /* share of the vector lanes that the shape can fill */
 } sluice_cost;
 
-/* How a kernel is launched: as host code in stages, or as a function of the blob or of the backend's own run half. Its
- * buffers are operands, results and, if it asked for one, workspace. */
+/* How a kernel is launched: as host code in stages, or as a function of the blob or of the backend's own run half. Its buffers
+ * are operands, results and, if it asked for one, workspace. */
 typedef struct sluice_launch_info {
   uint32_t struct_size;
   const sluice_stage_info *stages;
   size_t num_stages;
   int64_t workspace_bytes;
   sluice_cost cost;
-  const char *function;   /* NULL for host code */
-  const void *parameters; /* handed to the run half at each launch; at most 64 KiB */
+  const char *function;    /* NULL for host code */
+  const void *parameters;  /* handed to the run half at each launch; at most 64 KiB */
   size_t parameters_bytes;
 } sluice_launch_info;
 
@@ -127,7 +121,7 @@ struct sluice_backend_compile {
   uint32_t struct_size;
   uint32_t major_version, minor_version;
   const char *name;
-  const char *native_abi; /* the MLIR that it was built with, or NULL for a backend without MLIR */
+  const char *native_abi;  /* the MLIR that it was built with, or NULL for a backend without MLIR */
   int wants_bytecode;
 
   sluice_status (*begin)(const sluice_target_options *options, sluice_session **session);
@@ -138,11 +132,10 @@ struct sluice_backend_compile {
   /* Whether the backend can run this op at all; last_error gives the reason if not. */
   sluice_status (*supports)(sluice_session *session, const sluice_kernel_view *op);
 
-  /* The layout in which the op likes operand or result `number` best, as an affine map's text; "" for row-major, NULL
-   * if it does not care. `required` is set if it takes no other; a layout that differs only in where dimensions of size
-   * 1 stand is the same to it. Absent: row-major is required everywhere. */
-  sluice_status (*propose_layout)(sluice_session *session, const sluice_kernel_view *op, int is_result, unsigned number,
-                                  const char **layout, int *required);
+  /* The layout in which the op likes operand or result `number` best, as an affine map's text; "" for row-major, NULL if it
+   * does not care. `required` is set if it takes no other; a layout that differs only in where dimensions of size 1 stand is the
+   * same to it. Absent: row-major is required everywhere. */
+  sluice_status (*propose_layout)(sluice_session *session, const sluice_kernel_view *op, int is_result, unsigned number, const char **layout, int *required);
 
   /* Makes the kernel and says how to launch it; lowering may not exceed the workspace named here. */
   sluice_status (*prepare)(sluice_session *session, const sluice_kernel_view *kernel, sluice_launch_info *launch);
@@ -150,8 +143,7 @@ struct sluice_backend_compile {
   /* The code of all prepared kernels. Absent: there is none. */
   sluice_status (*lower)(sluice_session *session, sluice_blob *blob);
 
-  /* Whether ops may share a kernel: every op of the view would be in one launch. Absent: every op is a launch of its
-   * own. */
+  /* Whether ops may share a kernel: every op of the view would be in one launch. Absent: every op is a launch of its own. */
   sluice_status (*can_fuse)(sluice_session *session, const sluice_kernel_view *kernel, int *fuses);
 };
 

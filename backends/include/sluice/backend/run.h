@@ -1,9 +1,8 @@
 /* The run half of the backend ABI: devices, memory, queues, copies and launches, for the runtime in an executable.
  *
- * Work is put into queues. A queue does its work in order; queues are independent but for events: an event is recorded
- * in one queue and waited for in others or by the host. Everything that takes a queue may return before the work is
- * done; an error of work that fails later is returned by the next call that waits for it. A context is used by one
- * thread at a time.
+ * Work is put into queues. A queue does its work in order; queues are independent but for events: an event is recorded in one
+ * queue and waited for in others or by the host. Everything that takes a queue may return before the work is done; an error of
+ * work that fails later is returned by the next call that waits for it. A context is used by one thread at a time.
  *
  * Device memory is a plain address that only the backend's own work may touch, unless its info says host_accessible. */
 #ifndef SLUICE_BACKEND_RUN_H
@@ -15,7 +14,7 @@
 extern "C" {
 #endif
 
-typedef struct sluice_run sluice_run; /* a context: all devices of one backend in one instance */
+typedef struct sluice_run sluice_run;       /* a context: all devices of one backend in one instance */
 typedef struct sluice_queue sluice_queue;
 typedef struct sluice_event sluice_event;
 typedef struct sluice_module sluice_module; /* a blob of device code, loaded */
@@ -28,8 +27,7 @@ typedef struct sluice_run_services {
   uint32_t struct_size;
   void *context;
   /* Runs the tasks [0, tasks) of `function` on the instance's threads and returns when all are done. */
-  void (*parallel_for)(void *context, int64_t tasks, void (*function)(void *argument, int64_t begin, int64_t end),
-                       void *argument);
+  void (*parallel_for)(void *context, int64_t tasks, void (*function)(void *argument, int64_t begin, int64_t end), void *argument);
 } sluice_run_services;
 
 typedef struct sluice_run_options {
@@ -40,11 +38,11 @@ typedef struct sluice_run_options {
 
 typedef struct sluice_device_info {
   uint32_t struct_size;
-  const char *name; /* "Virtual accelerator 0" */
+  const char *name;                     /* "Virtual accelerator 0" */
   int64_t memory_bytes, free_bytes;
-  int32_t cores;                                 /* 0: unknown, as in the rest */
+  int32_t cores;                        /* 0: unknown, as in the rest */
   double clock_hz, peak_flops, memory_bandwidth; /* f32 operations and bytes a second */
-  int host_accessible;                           /* the host may read and write its memory by address */
+  int host_accessible;                  /* the host may read and write its memory by address */
 } sluice_device_info;
 
 #define SLUICE_HOST (-1) /* the ordinal of host memory in copies */
@@ -59,35 +57,34 @@ typedef struct sluice_copy {
   const void *from;
   void *to;
   size_t bytes;
-  const char *label; /* "relu_2, lenet.cpp:12:9" */
+  const char *label;              /* "relu_2, lenet.cpp:12:9" */
 } sluice_copy;
 
 typedef struct sluice_buffer {
   void *address;
-  size_t bytes; /* of the whole buffer, whatever the rows */
+  size_t bytes;         /* of the whole buffer, whatever the rows */
   sluice_access access;
 } sluice_buffer;
 
 typedef struct sluice_launch_stage {
   sluice_host_stage function;
-  int64_t tasks; /* of this call */
+  int64_t tasks;        /* of this call */
 } sluice_launch_stage;
 
-/* One launch of a kernel. It is either host code (num_stages > 0), or `function` of the module or of the backend
- * itself. */
+/* One launch of a kernel. It is either host code (num_stages > 0), or `function` of the module or of the backend itself. */
 typedef struct sluice_launch {
   uint32_t struct_size;
-  const char *name;             /* of the kernel, for traces and messages */
+  const char *name;           /* of the kernel, for traces and messages */
   const sluice_buffer *buffers; /* operands, results, workspace */
   size_t num_buffers;
   int64_t rows;
   const sluice_launch_stage *stages;
   size_t num_stages;
-  sluice_module *module;  /* NULL: the backend's own function */
-  const char *function;   /* NULL for host code */
-  const void *parameters; /* what the compile half gave with the kernel */
+  sluice_module *module;      /* NULL: the backend's own function */
+  const char *function;       /* NULL for host code */
+  const void *parameters;     /* what the compile half gave with the kernel */
   size_t parameters_bytes;
-  double flops, bytes; /* of this call, as the plan's cost says */
+  double flops, bytes;        /* of this call, as the plan's cost says */
 } sluice_launch;
 
 /* What the copy engine counted since the context was opened, for one pair of devices. */
@@ -113,8 +110,7 @@ struct sluice_backend_run {
   sluice_status (*allocate)(sluice_run *context, int32_t device, size_t bytes, void **address);
   sluice_status (*release)(sluice_run *context, int32_t device, void *address);
 
-  sluice_status (*queue_create)(sluice_run *context, int32_t device, sluice_queue_kind kind, const char *name,
-                                sluice_queue **queue);
+  sluice_status (*queue_create)(sluice_run *context, int32_t device, sluice_queue_kind kind, const char *name, sluice_queue **queue);
   /* Wait for the queue's work before: what has not been done yet may be dropped. */
   void (*queue_destroy)(sluice_queue *queue);
   sluice_status (*event_create)(sluice_run *context, sluice_event **event);
@@ -131,8 +127,7 @@ struct sluice_backend_run {
   sluice_status (*launch)(sluice_queue *queue, const sluice_launch *launch);
 
   /* The rest may be NULL. */
-  sluice_status (*module_load)(sluice_run *context, int32_t device, const void *blob, size_t bytes,
-                               sluice_module **module);
+  sluice_status (*module_load)(sluice_run *context, int32_t device, const void *blob, size_t bytes, sluice_module **module);
   void (*module_unload)(sluice_module *module);
   /* From this place in the queue on nobody reads what these bytes hold. A debugging backend overwrites them. */
   sluice_status (*discard)(sluice_queue *queue, void *address, size_t bytes);
@@ -140,8 +135,8 @@ struct sluice_backend_run {
   sluice_status (*copy_counts)(sluice_run *context, sluice_copy_count *counts, size_t capacity, size_t *count);
   /* Start and end, in seconds of the backend's clock, of the last piece of work before `event` was recorded. */
   sluice_status (*event_times)(sluice_event *event, double *start, double *end);
-  /* A backend that can stand in for the host's queues (sim) takes the host's launches and copies too, by its own clock
-   * and in its own order: a queue of device SLUICE_HOST. */
+  /* A backend that can stand in for the host's queues (sim) takes the host's launches and copies too, by its own clock and in
+   * its own order: a queue of device SLUICE_HOST. */
   int takes_host_queues;
   /* Reserved: collectives and graph capture. */
   void *reserved[8];

@@ -14,20 +14,20 @@ extern "C" {
 /* Incremented when this header or the meaning of a plan changes; a runtime refuses any other. */
 #define SLUICE_ARTIFACT_ABI 2
 
-/* One parallel stage of a kernel. `buffers` are the kernel's operands, then its results, then its workspace, as the
- * plan lists them; `rows` is the number of rows of the batch dimension in this call; the stage runs its tasks numbered
+/* One parallel stage of a kernel. `buffers` are the kernel's operands, then its results, then its workspace, as the plan
+ * lists them; `rows` is the number of rows of the batch dimension in this call; the stage runs its tasks numbered
  * [begin, end). Tasks of one stage are independent and may run in any order on any threads; stages run in sequence. */
 typedef void (*sluice_stage_fn)(void *const *buffers, int64_t rows, int64_t begin, int64_t end);
 
 typedef struct sluice_artifact {
-  uint32_t struct_size;          /* sizeof(sluice_artifact) of whoever filled it in */
-  uint32_t abi_version;          /* SLUICE_ARTIFACT_ABI */
-  const char *plan;              /* JSON, UTF-8, not terminated */
-  uint64_t plan_size;            /* bytes */
-  const sluice_stage_fn *stages; /* indexed by "fn" of the plan's stages */
+  uint32_t struct_size;           /* sizeof(sluice_artifact) of whoever filled it in */
+  uint32_t abi_version;           /* SLUICE_ARTIFACT_ABI */
+  const char *plan;               /* JSON, UTF-8, not terminated */
+  uint64_t plan_size;             /* bytes */
+  const sluice_stage_fn *stages;  /* indexed by "fn" of the plan's stages */
   uint64_t num_stages;
-  const void *constants;   /* read-only data, 64-byte aligned: the plan's arena "constants" */
-  uint64_t constants_size; /* bytes */
+  const void *constants;          /* read-only data, 64-byte aligned: the plan's arena "constants" */
+  uint64_t constants_size;        /* bytes */
 } sluice_artifact;
 
 /* The one exported symbol of an artifact. */
