@@ -1,7 +1,7 @@
 #include "passes/analysis/TwoWayPlacement.h"
 #include "passes/analysis/MinCut.h"
 #include <algorithm>
-#include <array>
+#include <cassert>
 #include <cmath>
 #include <queue>
 
@@ -11,6 +11,8 @@ using Side = TwoWayProblem::Side;
 using Sides = std::vector<Side>;
 using Pins = std::vector<std::optional<Side>>;
 using Clock = std::chrono::steady_clock;
+
+static Side otherThan(Side side) { return side == Side::Host ? Side::Accelerator : Side::Host; }
 
 namespace {
 
@@ -37,7 +39,7 @@ public:
       : problem(&problem), incidence(&incidence), sides_(std::move(sides)), readers(problem.values.size()) {
     for (uint32_t group = 0; group < sides_.size(); ++group) {
       for (uint32_t value : incidence.read[group])
-        ++readers[value][int(sides_[group])];
+        ++readers[value][sides_[group]];
       addGroup(group, 1);
     }
     for (uint32_t value = 0; value < problem.values.size(); ++value)
@@ -46,33 +48,34 @@ public:
 
   const Sides &sides() const { return sides_; }
   int64_t cost() const { return cost_; }
-  int64_t memory() const { return memory_; }
+  const std::array<int64_t, 2> &memory() const { return memory_; }
+  bool fits(Side side) const { return memory_[side] <= problem->memoryCaps[side].value_or(INT64_MAX); }
+  bool fits() const { return fits(Side::Host) && fits(Side::Accelerator); }
 
   void move(uint32_t group) {
     addTouched(group, -1);
     for (uint32_t value : incidence->read[group])
-      --readers[value][int(sides_[group])];
-    sides_[group] = sides_[group] == Side::Host ? Side::Accelerator : Side::Host;
+      --readers[value][sides_[group]];
+    sides_[group] = otherThan(sides_[group]);
     for (uint32_t value : incidence->read[group])
-      ++readers[value][int(sides_[group])];
+      ++readers[value][sides_[group]];
     addTouched(group, 1);
   }
 
 private:
   void addGroup(uint32_t group, int sign) {
-    const TwoWayProblem::Group &g = problem->groups[group];
-    bool onHost = sides_[group] == Side::Host;
-    cost_ += sign * (onHost ? g.hostTime : g.acceleratorTime);
-    memory_ += onHost ? 0 : sign * g.memory;
+    Side side = sides_[group];
+    cost_ += sign * problem->groups[group].times[side];
+    memory_[side] += sign * problem->groups[group].memory[side];
   }
 
   void addValue(uint32_t value, int sign) {
     const TwoWayProblem::Value &v = problem->values[value];
-    bool onHost = sides_[v.producer] == Side::Host;
-    if (readers[value][int(onHost ? Side::Accelerator : Side::Host)] == 0)
+    Side to = otherThan(sides_[v.producer]);
+    if (readers[value][to] == 0)
       return;
-    cost_ += sign * (onHost ? v.toAccelerator : v.toHost);
-    memory_ += onHost ? sign * v.copyMemory : 0;
+    cost_ += sign * v.copyTimes[to];
+    memory_[to] += sign * v.copyMemory;
   }
 
   void addTouched(uint32_t group, int sign) {
@@ -87,8 +90,9 @@ private:
   const TwoWayProblem *problem;
   const Incidence *incidence;
   Sides sides_;
-  std::vector<std::array<uint32_t, 2>> readers; // per value, groups on the host and on the accelerator
-  int64_t cost_ = 0, memory_ = 0;
+  std::vector<std::array<uint32_t, 2>> readers; // per value, groups on either side
+  int64_t cost_ = 0;
+  std::array<int64_t, 2> memory_{};
 };
 
 /// The answer of a cut at a price of memory.
@@ -101,17 +105,22 @@ struct Priced {
 struct Branch {
   Pins pins;
   double bound; ///< no assignment in it costs less
-  std::vector<uint32_t>
-      undecided; ///< groups on which the cheapest assignments just within and just beyond the cap differ
+  /// Groups on which the cheapest assignments just within and just beyond a cap differ; none if an assignment reaches
+  /// the bound.
+  std::vector<uint32_t> undecided;
 
   bool operator<(const Branch &other) const { return bound > other.bound; } // the lowest bound comes first
 };
 
 class Search {
 public:
-  Search(const TwoWayProblem &problem, std::chrono::duration<double> timeLimit)
+  Search(const TwoWayProblem &problem, std::chrono::duration<double> timeLimit, const std::optional<Sides> &start)
       : problem(problem), incidence(problem),
-        end(Clock::now() + std::chrono::duration_cast<Clock::duration>(timeLimit)) {}
+        end(Clock::now() + std::chrono::duration_cast<Clock::duration>(timeLimit)) {
+    if (start)
+      best.emplace(problem, incidence, *start);
+    assert(!best || best->fits());
+  }
 
   std::optional<TwoWayPlacement> run() {
     Pins pins;
@@ -126,7 +135,7 @@ public:
       Branch branch = open.top();
       open.pop();
       if (branch.undecided.empty())
-        continue; // an assignment reaches its bound
+        continue;
       uint32_t pivot = choosePivot(branch.undecided);
       for (Side side : {Side::Accelerator, Side::Host}) {
         Pins fixed = branch.pins;
@@ -136,6 +145,8 @@ public:
           open.push(std::move(*child));
       }
     }
+    if (!best)
+      return std::nullopt;
     double bound = open.empty() ? double(best->cost()) : std::min(open.top().bound, double(best->cost()));
     return TwoWayPlacement{best->sides(), best->cost(), int64_t(std::ceil(bound))};
   }
@@ -144,89 +155,92 @@ private:
   static constexpr int kRootSteps = 40, kBranchSteps = 8;
 
   bool isLate() const { return Clock::now() > end; }
-  bool isOpen(const Branch &branch) const { return branch.bound + 0.5 < double(best->cost()); }
-  bool fits(const Assignment &assignment) const {
-    return !problem.memoryCap || assignment.memory() <= *problem.memoryCap;
-  }
+  bool isOpen(const Branch &branch) const { return !best || branch.bound + 0.5 < double(best->cost()); }
 
   void offer(const Assignment &assignment) {
-    if (fits(assignment) && (!best || assignment.cost() < best->cost()))
+    if (assignment.fits() && (!best || assignment.cost() < best->cost()))
       best = assignment;
   }
 
-  Priced solvePriced(const Pins &pins, double price) const { return solve(pins, 1, price); }
-  Sides leastMemory(const Pins &pins) const { return solve(pins, 0, 1).sides; }
-  /// The assignment with the least time x `timeWeight` + bytes x `price`.
-  Priced solve(const Pins &pins, int64_t timeWeight, double price) const;
+  /// The assignment with the least time x `timeWeight` + bytes on `side` x `price`.
+  Priced solve(const Pins &pins, int64_t timeWeight, Side side, double price) const;
 
-  /// The bound of a branch is the largest over prices of (cheapest cost with prices - price x cap). It is concave and
-  /// piecewise linear in the price with slope (memory - cap), so of two assignments, one on either side of the cap, the
-  /// lines meet at the next price to try. Nothing if even the assignment with the least memory exceeds the cap.
+  /// Bounds a branch, and offers the assignments found on the way. Nothing if some cap cannot be kept in it.
   std::optional<Branch> relax(Pins pins, double bound, int steps) {
-    Priced free = solvePriced(pins, 0);
+    Priced free = solve(pins, 1, Side::Accelerator, 0);
     Branch branch{std::move(pins), std::max(bound, double(free.cost)), {}};
-    Assignment beyond(problem, incidence, std::move(free.sides));
-    if (fits(beyond)) {
-      offer(beyond);
-      return branch;
-    }
-    Assignment within(problem, incidence, leastMemory(branch.pins));
-    if (!fits(within))
-      return std::nullopt;
-    offer(within);
-    double cap = double(*problem.memoryCap);
-    for (int i = 0; i < steps && !(i > 0 && isLate()); ++i) {
-      double price = double(within.cost() - beyond.cost()) / double(beyond.memory() - within.memory());
-      if (!(price > 0))
-        break;
-      Priced next = solvePriced(branch.pins, price);
-      branch.bound = std::max(branch.bound, double(next.cost) - price * cap);
-      Assignment assignment(problem, incidence, std::move(next.sides));
-      double met = double(within.cost()) + price * double(within.memory()),
-             found = double(assignment.cost()) + price * double(assignment.memory());
-      if (found >= met - 1e-9 * std::abs(met))
-        break; // no other line lies below the two: the price is the best one
-      (fits(assignment) ? within : beyond) = assignment;
-      offer(within);
-    }
-    for (uint32_t group = 0; group < problem.groups.size(); ++group)
-      if (within.sides()[group] != beyond.sides()[group] && !branch.pins[group])
-        branch.undecided.push_back(group);
-    fill(within, branch);
+    Assignment cheapest(problem, incidence, std::move(free.sides));
+    offer(cheapest);
+    for (Side side : {Side::Host, Side::Accelerator})
+      if (!cheapest.fits(side) && !keepCap(branch, side, cheapest, steps))
+        return std::nullopt;
+    improve(branch.pins);
     return branch;
   }
 
-  /// From an assignment within the cap, moves undecided groups one after another while they fit, along the graph and
-  /// against it, and keeps the best on the way; then single moves that pay.
-  void fill(const Assignment &within, const Branch &branch) {
+  /// Raises the bound of a branch by the cap of one side, to the largest over prices of (cheapest cost with prices -
+  /// price x cap). That is concave and piecewise linear in the price with slope (memory - cap), so of two assignments,
+  /// one on either side of the cap, the lines meet at the next price to try. False if even the assignment with the
+  /// least memory exceeds the cap.
+  bool keepCap(Branch &branch, Side side, Assignment beyond, int steps) {
+    Assignment within(problem, incidence, solve(branch.pins, 0, side, 1).sides);
+    if (!within.fits(side))
+      return false;
+    offer(within);
+    double cap = double(*problem.memoryCaps[side]);
+    for (int i = 0; i < steps && !(i > 0 && isLate()); ++i) {
+      double price = double(within.cost() - beyond.cost()) / double(beyond.memory()[side] - within.memory()[side]);
+      if (!(price > 0))
+        break;
+      Priced next = solve(branch.pins, 1, side, price);
+      branch.bound = std::max(branch.bound, double(next.cost) - price * cap);
+      Assignment assignment(problem, incidence, std::move(next.sides));
+      double met = double(within.cost()) + price * double(within.memory()[side]),
+             found = double(assignment.cost()) + price * double(assignment.memory()[side]);
+      if (found >= met - 1e-9 * std::abs(met))
+        break; // no other line lies below the two: the price is the best one
+      (assignment.fits(side) ? within : beyond) = assignment;
+      offer(within);
+    }
+    branch.undecided.clear();
+    for (uint32_t group = 0; group < problem.groups.size(); ++group)
+      if (within.sides()[group] != beyond.sides()[group])
+        branch.undecided.push_back(group);
+    fill(within, side, branch.undecided);
+    return true;
+  }
+
+  /// From an assignment within the cap of a side, moves undecided groups there one after another while the cap is kept,
+  /// along the graph and against it, and offers what is on the way.
+  void fill(const Assignment &within, Side side, const std::vector<uint32_t> &undecided) {
     for (bool forward : {true, false}) {
       Assignment walk = within;
-      for (size_t i = 0; i < branch.undecided.size(); ++i) {
-        uint32_t group = branch.undecided[forward ? i : branch.undecided.size() - 1 - i];
-        Side before = walk.sides()[group];
-        if (before == Side::Accelerator)
+      for (size_t i = 0; i < undecided.size(); ++i) {
+        uint32_t group = undecided[forward ? i : undecided.size() - 1 - i];
+        if (walk.sides()[group] == side)
           continue;
         walk.move(group);
-        if (fits(walk))
+        if (walk.fits(side))
           offer(walk);
         else
           walk.move(group);
       }
     }
-    improve(branch.pins);
   }
 
   /// Single moves from the best assignment so far, while any pays.
   void improve(const Pins &pins) {
+    if (!best)
+      return;
     Assignment walk = *best;
     for (bool moved = true; moved && !isLate();) {
       moved = false;
       for (uint32_t group = 0; group < problem.groups.size(); ++group) {
-        if (problem.groups[group].pinned || pins[group])
+        if (pins[group])
           continue;
         int64_t before = walk.cost();
         walk.move(group);
-        if (walk.cost() < before && fits(walk))
+        if (walk.cost() < before && walk.fits())
           moved = true;
         else
           walk.move(group);
@@ -238,7 +252,8 @@ private:
   /// The undecided group whose place matters most.
   uint32_t choosePivot(const std::vector<uint32_t> &undecided) const {
     auto weight = [&](uint32_t group) {
-      return std::abs(double(problem.groups[group].hostTime) - double(problem.groups[group].acceleratorTime));
+      const std::array<int64_t, 2> &times = problem.groups[group].times;
+      return std::abs(double(times[Side::Host]) - double(times[Side::Accelerator]));
     };
     return *std::max_element(undecided.begin(), undecided.end(),
                              [&](uint32_t a, uint32_t b) { return weight(a) < weight(b); });
@@ -252,22 +267,27 @@ private:
 
 } // namespace
 
-Priced Search::solve(const Pins &pins, int64_t timeWeight, double price) const {
-  auto priced = [&](int64_t time, int64_t bytes) {
-    return timeWeight * time + int64_t(std::floor(price * double(bytes)));
+Priced Search::solve(const Pins &pins, int64_t timeWeight, Side side, double price) const {
+  // Prices are rounded down, and no price is above what no cut pays: the sum stays a lower bound.
+  auto priced = [&](int64_t time, int64_t bytes, Side where) {
+    double priceOfBytes = where == side ? std::min(price * double(bytes), double(MinCut::kInfinite)) : 0;
+    return timeWeight * time + int64_t(priceOfBytes);
   };
   uint32_t groupCount = uint32_t(problem.groups.size());
   MinCut cut(groupCount); // the sink's side is the accelerator
   for (uint32_t i = 0; i < groupCount; ++i) {
     const TwoWayProblem::Group &group = problem.groups[i];
-    cut.addTerminals(i, pins[i] == Side::Host ? MinCut::kInfinite : priced(group.acceleratorTime, group.memory),
-                     pins[i] == Side::Accelerator ? MinCut::kInfinite : timeWeight * group.hostTime);
+    auto costOn = [&](Side where) {
+      return pins[i] == otherThan(where) ? MinCut::kInfinite : priced(group.times[where], group.memory[where], where);
+    };
+    cut.addTerminals(i, costOn(Side::Accelerator), costOn(Side::Host));
   }
   for (const TwoWayProblem::Value &value : problem.values) {
     MinCut::Node onAccelerator = cut.addNode(),
                  onHost = cut.addNode(); // the sides that a copy of the value is needed on
-    cut.addArc(value.producer, onAccelerator, priced(value.toAccelerator, value.copyMemory));
-    cut.addArc(onHost, value.producer, timeWeight * value.toHost);
+    auto costOn = [&](Side where) { return priced(value.copyTimes[where], value.copyMemory, where); };
+    cut.addArc(value.producer, onAccelerator, costOn(Side::Accelerator));
+    cut.addArc(onHost, value.producer, costOn(Side::Host));
     for (uint32_t consumer : value.consumers)
       if (consumer != value.producer) {
         cut.addArc(onAccelerator, consumer, MinCut::kInfinite);
@@ -284,12 +304,13 @@ Priced Search::solve(const Pins &pins, int64_t timeWeight, double price) const {
 int64_t costOf(const TwoWayProblem &problem, const Sides &sides) {
   return Assignment(problem, Incidence(problem), sides).cost();
 }
-int64_t memoryOf(const TwoWayProblem &problem, const Sides &sides) {
+std::array<int64_t, 2> memoryOf(const TwoWayProblem &problem, const Sides &sides) {
   return Assignment(problem, Incidence(problem), sides).memory();
 }
 
-std::optional<TwoWayPlacement> placeTwoWay(const TwoWayProblem &problem, std::chrono::duration<double> timeLimit) {
-  return Search(problem, timeLimit).run();
+std::optional<TwoWayPlacement> placeTwoWay(const TwoWayProblem &problem, std::chrono::duration<double> timeLimit,
+                                           const std::optional<Sides> &start) {
+  return Search(problem, timeLimit, start).run();
 }
 
 } // namespace sluice::passes

@@ -1,6 +1,7 @@
 // Which groups of ops run on the host and which on an accelerator: the cheapest assignment, with a certificate.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -9,24 +10,24 @@
 namespace sluice::passes {
 
 /// The sum of the groups' times on their devices, and of one copy a value and direction where a value is wanted on the
-/// device where it is not made. Times are in picoseconds, so that sums are exact.
+/// device where it is not made. Times are in picoseconds, so that sums are exact; arrays are indexed by `Side`.
 struct TwoWayProblem {
-  enum class Side : uint8_t { Host, Accelerator };
+  enum Side : uint8_t { Host, Accelerator };
 
   struct Group {
-    int64_t hostTime, acceleratorTime;
-    int64_t memory = 0; ///< bytes that it keeps on the accelerator when it runs there
+    std::array<int64_t, 2> times;
+    std::array<int64_t, 2> memory{}; ///< bytes that it keeps on the side where it runs
     std::optional<Side> pinned;
   };
   struct Value {
     uint32_t producer;
-    std::vector<uint32_t> consumers; ///< groups
-    int64_t toAccelerator, toHost;   ///< time of a copy
-    int64_t copyMemory = 0;          ///< bytes on the accelerator if the value is copied there
+    std::vector<uint32_t> consumers;  ///< groups
+    std::array<int64_t, 2> copyTimes; ///< of a copy to that side
+    int64_t copyMemory = 0;           ///< bytes on the side that the value is copied to
   };
   std::vector<Group> groups;
   std::vector<Value> values;
-  std::optional<int64_t> memoryCap; ///< bytes on the accelerator
+  std::array<std::optional<int64_t>, 2> memoryCaps; ///< bytes
 };
 
 struct TwoWayPlacement {
@@ -37,16 +38,18 @@ struct TwoWayPlacement {
   double gap() const { return cost == 0 ? 0 : double(cost - bound) / double(cost); }
 };
 
-/// The cost of an assignment, and the bytes that it keeps on the accelerator.
+/// The cost of an assignment, and the bytes that it keeps on each side.
 int64_t costOf(const TwoWayProblem &problem, const std::vector<TwoWayProblem::Side> &sides);
-int64_t memoryOf(const TwoWayProblem &problem, const std::vector<TwoWayProblem::Side> &sides);
+std::array<int64_t, 2> memoryOf(const TwoWayProblem &problem, const std::vector<TwoWayProblem::Side> &sides);
 
-/// The best assignment found within the time, and how far from the best it can be. Nothing if the pins alone exceed the
-/// cap.
+/// The best assignment found within the time, and how far from the best it can be; `start`, which keeps pins and caps,
+/// is the first one found. Nothing if no assignment keeps the pins and the caps, or none was found in time, which only
+/// happens where both sides have a cap.
 ///
 /// Without a cap the answer is a minimum cut, exact: one auxiliary node a value and direction makes a value that is
 /// copied once be paid once. A cap is priced into the cut by a Lagrange multiplier on bytes; branch and bound closes
 /// what gap remains.
-std::optional<TwoWayPlacement> placeTwoWay(const TwoWayProblem &problem, std::chrono::duration<double> timeLimit);
+std::optional<TwoWayPlacement> placeTwoWay(const TwoWayProblem &problem, std::chrono::duration<double> timeLimit,
+                                           const std::optional<std::vector<TwoWayProblem::Side>> &start = {});
 
 } // namespace sluice::passes

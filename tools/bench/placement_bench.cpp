@@ -25,11 +25,12 @@ public:
   uint32_t add(double flops, double state, double output, std::vector<uint32_t> inputs) {
     uint32_t number = uint32_t(problem.groups.size());
     double scale = uniform(0.7, 1.4);
+    int64_t bytes = int64_t(state + output);
     TwoWayProblem::Group group{
-        picoseconds(flops * scale / 3e11 + 1e-6), picoseconds(flops / 6e12 + 5e-6), int64_t(state + output), {}};
+        {picoseconds(flops * scale / 3e11 + 1e-6), picoseconds(flops / 6e12 + 5e-6)}, {bytes, bytes}, {}};
     problem.groups.push_back(group);
     problem.values.push_back(
-        {number, {}, picoseconds(5e-6 + output / 12e9), picoseconds(5e-6 + output / 12e9), int64_t(output)});
+        {number, {}, {picoseconds(5e-6 + output / 12e9), picoseconds(5e-6 + output / 12e9)}, int64_t(output)});
     for (uint32_t input : inputs)
       problem.values[input].consumers.push_back(number);
     return number;
@@ -41,7 +42,7 @@ public:
     problem.groups.back().pinned = Side::Host;
     std::vector<Side> all(problem.groups.size(), Side::Accelerator);
     all.front() = all.back() = Side::Host;
-    problem.memoryCap = int64_t(share * double(memoryOf(problem, all)));
+    problem.memoryCaps[Side::Accelerator] = int64_t(share * double(memoryOf(problem, all)[Side::Accelerator]));
     return std::move(problem);
   }
 
