@@ -18,7 +18,7 @@ struct PlacementProblem {
 
   struct Group {
     std::vector<int64_t> times;     ///< per device; `kImpossible` or at least 0
-    std::vector<int64_t> memory;    ///< per device, bytes that the group keeps there when it runs there
+    std::vector<int64_t> memory;    ///< per device, bytes that the group keeps there if it runs there
     std::optional<uint32_t> pinned; ///< the only device that it may run on
   };
   struct Value {
@@ -26,7 +26,7 @@ struct PlacementProblem {
     std::vector<uint32_t> consumers; ///< groups, in any order; duplicates and the producer itself count for nothing
     int64_t bytes;                   ///< what a copy moves
     int64_t copyMemory = 0;          ///< bytes on each device that the value is copied to
-    bool isFree = false;             ///< its copies take memory but no time, as those of a parameter that stays the same
+    bool isFree = false; ///< its copies take memory but no time, as those of a parameter that stays the same
   };
   /// A transfer takes the latency and the time of its bytes.
   struct Link {
@@ -41,6 +41,12 @@ struct PlacementProblem {
   std::vector<std::optional<int64_t>> memoryCaps; ///< per device, bytes
 
   uint32_t deviceCount() const { return uint32_t(links.size()); }
+  bool canRun(uint32_t group, uint32_t device) const {
+    return groups[group].times[device] != kImpossible && groups[group].pinned.value_or(device) == device;
+  }
+  int64_t copyTime(const Value &value, uint32_t from, uint32_t to) const {
+    return value.isFree ? 0 : links[from][to].timeOf(value.bytes);
+  }
 };
 
 struct Placement {
@@ -53,13 +59,16 @@ struct Placement {
 
 /// The cost of an assignment of groups to devices; `kImpossible` if a group is where it cannot run.
 int64_t costOf(const PlacementProblem &problem, const std::vector<uint32_t> &devices);
+/// The devices to which an assignment copies a value, in ascending order.
+std::vector<uint32_t> destinations(const PlacementProblem::Value &value, const std::vector<uint32_t> &devices);
 /// The bytes that an assignment keeps on each device.
 std::vector<int64_t> memoryOf(const PlacementProblem &problem, const std::vector<uint32_t> &devices);
 /// Whether an assignment keeps the pins and the caps, and every group is where it can run.
 bool isFeasible(const PlacementProblem &problem, const std::vector<uint32_t> &devices);
 
 /// The best assignment found within the time, and how far from the best it can be. Nothing if the pins, the caps and
-/// what the backends can run leave none.
+/// what the backends can run leave none; or if none was found, which only happens where every device has a cap that it
+/// is hard to keep.
 ///
 /// Host and one accelerator are a two-way placement, which is exact or has a certificate. More devices are placed by
 /// repeated two-way moves from several starting points: the groups on two of the devices are placed anew on these two

@@ -1,0 +1,14 @@
+// The move of a placement on several devices: two devices divide their groups anew.
+#pragma once
+
+#include "passes/analysis/GroupPlacement.h"
+#include <array>
+
+namespace sluice::passes {
+
+/// A feasible assignment in which the groups on two devices are placed anew on these two while all others stay. It
+/// costs no more than `devices`, which is feasible too.
+std::vector<uint32_t> movePair(const PlacementProblem &problem, const std::vector<uint32_t> &devices,
+                               std::array<uint32_t, 2> pair, std::chrono::duration<double> timeLimit);
+
+} // namespace sluice::passes

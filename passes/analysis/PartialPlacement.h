@@ -1,0 +1,45 @@
+// An assignment of some groups to devices whose cost and memory follow each change.
+#pragma once
+
+#include "passes/analysis/GroupPlacement.h"
+
+namespace sluice::passes {
+
+/// Which values touch a group, each once.
+struct GroupValues {
+  explicit GroupValues(const PlacementProblem &problem);
+
+  std::vector<std::vector<uint32_t>> made, read; ///< per group; what a group makes and reads counts as made
+};
+
+/// Groups on devices, or nowhere. Cost and memory are those of the groups that are somewhere and of the copies between
+/// them, so both only grow as groups are put. A change takes time proportional to devices x values that the group
+/// touches.
+class PartialPlacement {
+public:
+  static constexpr uint32_t kNowhere = ~0u;
+
+  PartialPlacement(const PlacementProblem &problem, const GroupValues &values);
+
+  /// Puts a group that is nowhere on a device that can run it.
+  void put(uint32_t group, uint32_t device) { change(group, device, 1); }
+  void remove(uint32_t group) { change(group, devices_[group], -1); }
+
+  const std::vector<uint32_t> &devices() const { return devices_; } ///< per group; `kNowhere`
+  int64_t cost() const { return cost_; }
+  const std::vector<int64_t> &memory() const { return memory_; } ///< per device
+  bool keepsCaps() const;
+
+private:
+  void change(uint32_t group, uint32_t device, int sign);
+  void addCopy(const PlacementProblem::Value &value, uint32_t from, uint32_t to, int sign);
+
+  const PlacementProblem *problem;
+  const GroupValues *values;
+  std::vector<uint32_t> devices_;
+  std::vector<uint32_t> readers; // per value and device
+  int64_t cost_ = 0;
+  std::vector<int64_t> memory_;
+};
+
+} // namespace sluice::passes
