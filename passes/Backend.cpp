@@ -12,7 +12,7 @@ std::unique_ptr<Backend> Backend::create(const sluice_backend_compile &table, co
   sluice_session *session = nullptr;
   sluice_status status = table.begin(&options, &session);
   if (status == SLUICE_OK)
-    return std::unique_ptr<Backend>(new Backend(table, session));
+    return std::unique_ptr<Backend>(new Backend(table, session, options.capacity));
   emitError(loc, status == SLUICE_UNSUPPORTED ? "unsupported: " : "")
       << "backend '" << table.name << "' refuses the target '" << options.cpu << "'" << (session ? ": " : "")
       << (session ? table.last_error(session) : "");
@@ -70,6 +70,22 @@ FailureOr<LayoutProposal> Backend::proposeLayout(Operation *op, bool isResult, u
     return op->emitError("backend '") << table.name << "' proposes no valid layout: " << text;
   proposal.layout = map.getValue();
   return proposal;
+}
+
+LaunchCost Backend::cost(ArrayRef<Operation *> ops, ValueRange inputs, ValueRange outputs) {
+  Work work = workOf(ops, inputs, outputs, capacity);
+  std::string kind = kindOf(ops).str();
+  sluice_cost_estimate estimate{sizeof(estimate),
+                                {work.flops, work.flopsPerRow, work.bytes, work.bytesPerRow, /*lanes=*/1},
+                                kind.c_str()};
+  if (has(table, &sluice_backend_compile::cost)) {
+    KernelView kernel(ops, outputs);
+    sluice_cost_estimate better = estimate;
+    if (table.cost(session, kernel.get(), &better) == SLUICE_OK && better.kind)
+      estimate = better;
+  }
+  const sluice_cost &known = estimate.work;
+  return {{known.flops, known.flops_per_row, known.bytes, known.bytes_per_row}, estimate.kind};
 }
 
 FailureOr<sluice_launch_info> Backend::prepare(KernelOp kernel) {

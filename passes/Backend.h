@@ -1,7 +1,7 @@
 // A backend's compile half, with its C table turned into values and diagnostics.
 #pragma once
 
-#include "ir/Dialect.h"
+#include "ir/Work.h"
 #include "mlir/IR/AffineMap.h"
 #include "sluice/backend/compile.h"
 #include <memory>
@@ -12,6 +12,12 @@ namespace sluice::passes {
 struct LayoutProposal {
   mlir::AffineMap layout; // null: no preference
   bool required = false;
+};
+
+/// What a launch costs, as far as that is known before it is made.
+struct LaunchCost {
+  ir::Work work;
+  std::string kind; ///< launches of a kind reach a like share of the peak
 };
 
 class Backend {
@@ -27,15 +33,20 @@ public:
   /// Whether the ops may share a launch.
   bool canFuse(llvm::ArrayRef<mlir::Operation *> ops);
   mlir::FailureOr<LayoutProposal> proposeLayout(mlir::Operation *op, bool isResult, unsigned number);
+  /// The cost of ops as one launch, which reads `inputs` and leaves `outputs`: as the ops say, unless the backend knows
+  /// better.
+  LaunchCost cost(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange inputs, mlir::ValueRange outputs);
   mlir::FailureOr<sluice_launch_info> prepare(ir::KernelOp kernel);
   /// The code of all prepared kernels; of kind SLUICE_BLOB_NONE if they need none.
   mlir::FailureOr<sluice_blob> lower(mlir::Location loc);
   sluice_target_info describe() const;
 
 private:
-  Backend(const sluice_backend_compile &table, sluice_session *session) : table(table), session(session) {}
+  Backend(const sluice_backend_compile &table, sluice_session *session, int64_t capacity)
+      : table(table), session(session), capacity(capacity) {}
   const sluice_backend_compile &table;
   sluice_session *session;
+  int64_t capacity;
 };
 
 } // namespace sluice::passes

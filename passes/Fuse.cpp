@@ -9,7 +9,6 @@
 #include "passes/Passes.h"
 #include "passes/analysis/FusionGroups.h"
 #include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -18,87 +17,45 @@ namespace sluice::passes {
 
 namespace {
 
-/// Builds one kernel: collects what it reads, clones its ops and the recomputed ones, yields what others read.
-class KernelBuilding {
-public:
-  KernelBuilding(const FusionGroup &group, OpBuilder &builder, const DenseMap<Value, Value> &produced, FusionRules &rules)
-      : group(group), builder(builder), produced(produced), rules(rules) {}
-
-  KernelOp build(StringRef name) {
-    llvm::SetVector<Operation *> body;
-    for (Operation *op : group.ops)
-      collect(op, body);
-    SmallVector<Value> outputs;
-    for (Operation *op : group.ops)
-      for (Value result : op->getResults())
-        if (llvm::any_of(result.getUsers(), [&](Operation *user) { return !llvm::is_contained(group.ops, user); }))
-          outputs.push_back(result);
-
-    OperationState state(group.ops.back()->getLoc(), KernelOp::getOperationName());
-    state.addAttribute("name", builder.getStringAttr(name));
-    Block *block = new Block;
-    state.addRegion()->push_back(block);
-    IRMapping mapping;
-    for (Value input : inputs) {
-      state.operands.push_back(produced.count(input) ? produced.lookup(input) : input);
-      mapping.map(input, block->addArgument(input.getType(), input.getLoc()));
-    }
-    for (Value output : outputs)
-      state.types.push_back(output.getType());
-    auto kernel = cast<KernelOp>(builder.create(state));
-    OpBuilder inner = OpBuilder::atBlockEnd(block);
-    for (Operation *op : body)
-      inner.clone(*op, mapping)->removeAttr(kPinAttr);
-    inner.create<YieldOp>(kernel.getLoc(), llvm::map_to_vector(outputs, [&](Value output) { return mapping.lookup(output); }));
-    results.assign(outputs.begin(), outputs.end());
-    return kernel;
-  }
-
-  /// The ops' results that the kernel yields, in order.
-  SmallVector<Value> results;
-
-private:
-  bool isMember(Operation *op) { return llvm::is_contained(group.ops, op) || rules.isRecomputed(op); }
-
-  void collect(Operation *op, llvm::SetVector<Operation *> &body) {
-    for (Value operand : op->getOperands()) {
-      Operation *def = operand.getDefiningOp();
-      if (def && isMember(def))
-        collect(def, body);
-      else
-        inputs.insert(operand);
-    }
-    body.insert(op);
-  }
-
-  const FusionGroup &group;
-  OpBuilder &builder;
-  const DenseMap<Value, Value> &produced;
-  FusionRules &rules;
-  llvm::SetVector<Value> inputs;
+/// A kernel, and the ops' results that it yields, in order.
+struct BuiltKernel {
+  KernelOp kernel;
+  SmallVector<Value> outputs;
 };
 
 } // namespace
+
+/// Builds a group's kernel; `produced` has what kernels before it made.
+static BuiltKernel buildKernel(OpBuilder &builder, StringRef name, const FusionGroup &group, FusionRules &rules,
+                               const DenseMap<Value, Value> &produced) {
+  LaunchContents contents = contentsOf(group, rules);
+  OperationState state(group.ops.back()->getLoc(), KernelOp::getOperationName());
+  state.addAttribute("name", builder.getStringAttr(name));
+  Block *block = new Block;
+  state.addRegion()->push_back(block);
+  IRMapping mapping;
+  for (Value input : contents.inputs) {
+    state.operands.push_back(produced.count(input) ? produced.lookup(input) : input);
+    mapping.map(input, block->addArgument(input.getType(), input.getLoc()));
+  }
+  for (Value output : contents.outputs)
+    state.types.push_back(output.getType());
+  auto kernel = cast<KernelOp>(builder.create(state));
+  OpBuilder inner = OpBuilder::atBlockEnd(block);
+  for (Operation *op : contents.ops) {
+    Operation *clone = inner.clone(*op, mapping);
+    clone->removeAttr(kPinAttr);
+    clone->removeAttr(kPlacementAttr);
+  }
+  inner.create<YieldOp>(kernel.getLoc(),
+                        llvm::map_to_vector(contents.outputs, [&](Value output) { return mapping.lookup(output); }));
+  return {kernel, std::move(contents.outputs)};
+}
 
 /// "acc0_": kernels of one name on two devices are two symbols when they are linked into one artifact.
 static std::string prefixOf(Type type) {
   StringAttr device = getDevice(type);
   return !device || device == kHostDevice ? "" : device.str() + "_";
-}
-
-/// "conv2d_add_relu": what is computed, without what is only moved; long chains are cut.
-static std::string nameOf(const FusionGroup &group) {
-  std::string name;
-  unsigned named = 0;
-  for (Operation *op : group.ops) {
-    StringRef mnemonic = op->getName().stripDialect();
-    if (StringRef(name).ends_with(mnemonic))
-      continue;
-    if (++named > 4)
-      return name + "_etc";
-    name += (name.empty() ? "" : "_") + mnemonic.str();
-  }
-  return name;
 }
 
 //===- updates in place ----------------------------------------------------------------------------------------------===//
@@ -223,9 +180,9 @@ static void fuseEntry(EntryOp entry, FusionRules &rules, llvm::StringMap<unsigne
     }
     std::string name = prefixOf(group.ops.front()->getResult(0).getType()) + nameOf(group);
     unsigned number = names[name]++;
-    KernelBuilding building(group, builder, produced, rules);
-    KernelOp kernel = building.build(number ? name + "_" + std::to_string(number) : name);
-    for (auto [value, result] : llvm::zip_equal(building.results, kernel.getResults()))
+    auto [kernel, outputs] =
+        buildKernel(builder, number ? name + "_" + std::to_string(number) : name, group, rules, produced);
+    for (auto [value, result] : llvm::zip_equal(outputs, kernel.getResults()))
       produced[value] = result;
   }
   for (Operation &op : block)

@@ -117,7 +117,10 @@ private:
       return "input";
     if (isa<ReturnOp>(reader))
       return "output";
-    return stateOf(value) ? "state" : "pin";
+    if (stateOf(value))
+      return "state";
+    Operation *def = value.getDefiningOp();
+    return reader->hasAttr(kPlacementAttr) || (def && def->hasAttr(kPlacementAttr)) ? "placement" : "pin";
   }
 
   bool isSubjectToPolicy(StringRef reason, Value value) {

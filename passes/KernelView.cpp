@@ -88,7 +88,7 @@ void KernelView::addOp(Operation *op) {
     operands.push_back(numbers.at(operand));
   std::vector<sluice_attribute_view> &attributes = attributeLists.emplace_back();
   for (NamedAttribute attribute : op->getAttrDictionary())
-    if (attribute.getName() != kPinAttr)
+    if (attribute.getName() != kPinAttr && attribute.getName() != kPlacementAttr)
       addAttribute(attributes, attribute);
   for (Value result : op->getResults())
     addValue(result);
@@ -129,19 +129,27 @@ KernelView::KernelView(Operation *op) {
   finish(body.getTerminator()->getOperands());
 }
 
-KernelView::KernelView(ArrayRef<Operation *> members) {
-  view.name = "";
-  llvm::SetVector<Value> inputs;
-  llvm::SmallPtrSet<Operation *, 16> inside(members.begin(), members.end());
+/// What anything but `ops` reads of their results.
+static SmallVector<Value> outputsOf(ArrayRef<Operation *> ops) {
+  llvm::SmallPtrSet<Operation *, 16> inside(ops.begin(), ops.end());
   SmallVector<Value> outputs;
-  for (Operation *op : members) {
-    for (Value operand : op->getOperands())
-      if (!inside.contains(operand.getDefiningOp()))
-        inputs.insert(operand);
+  for (Operation *op : ops)
     for (Value result : op->getResults())
       if (llvm::any_of(result.getUsers(), [&](Operation *user) { return !inside.contains(user); }))
         outputs.push_back(result);
-  }
+  return outputs;
+}
+
+KernelView::KernelView(ArrayRef<Operation *> members) : KernelView(members, outputsOf(members)) {}
+
+KernelView::KernelView(ArrayRef<Operation *> members, ValueRange outputs) {
+  view.name = "";
+  llvm::SmallPtrSet<Operation *, 16> inside(members.begin(), members.end());
+  llvm::SetVector<Value> inputs;
+  for (Operation *op : members)
+    for (Value operand : op->getOperands())
+      if (!inside.contains(operand.getDefiningOp()))
+        inputs.insert(operand);
   for (Value input : inputs)
     addValue(input);
   view.num_operands = values.size();

@@ -17,6 +17,8 @@ public:
   /// Ops that might share a kernel, in block order: what they read from elsewhere are its operands, and its results are
   /// what anything else reads. There is no operation behind the view.
   explicit KernelView(llvm::ArrayRef<mlir::Operation *> ops);
+  /// The same with results that are known.
+  KernelView(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange results);
   KernelView(const KernelView &) = delete;
 
   /// Adds the kernel's bytecode.

@@ -10,6 +10,7 @@ class Target;
 
 namespace sluice::passes {
 
+class CostModel;
 class DeviceBackends;
 
 /// Replaces f32 by f64 everywhere: states, values, attributes. For tests and for `--dtype f64`.
@@ -27,7 +28,8 @@ void expandComposites(mlir::ModuleOp module);
 /// Merges equal ops and removes dead ones.
 mlir::LogicalResult simplify(mlir::ModuleOp module);
 
-/// train -> placed, first half. Gives every value a device of the target: as pinned, as fixed by the model, else the first.
+/// train -> placed, first half. Gives every value a device of the target: as pinned, as fixed by the model, as chosen (see
+/// analysis/PlacementGraph.h), else the first.
 mlir::LogicalResult placeValues(mlir::ModuleOp module);
 
 /// train -> placed, second half. Puts a `sluice.copy` where an op reads a value of another device. Fails with a diagnostic per
@@ -53,7 +55,7 @@ void fuseKernels(mlir::ModuleOp module, const DeviceBackends &backends, bool fus
 mlir::LogicalResult prepareKernels(mlir::ModuleOp module, const DeviceBackends &backends);
 
 /// fused -> scheduled. Gives every kernel and copy its queue, its place in the order of issue, and its waits.
-void scheduleActions(mlir::ModuleOp module, const ir::Target &target);
+void scheduleActions(mlir::ModuleOp module, const ir::Target &target, const CostModel &costs);
 
 /// scheduled -> planned, first half. Gives every buffer an arena and an offset, states in place.
 void planMemory(mlir::ModuleOp module, const ir::Target &target, bool reuse);

@@ -65,7 +65,7 @@ static LogicalResult runFused(Compilation &c) {
 static LogicalResult runScheduled(Compilation &c) {
   if (failed(prepareKernels(c.module, *c.backends)))
     return failure();
-  scheduleActions(c.module, c.backends->target());
+  scheduleActions(c.module, c.backends->target(), c.options.costs);
   return success();
 }
 
@@ -144,6 +144,8 @@ FailureOr<Lowered> runPipeline(ModuleOp module, const PipelineOptions &options) 
     if (failed(runPhase(kPhases[i], c)) || failed(dump.write(module, i + 1, kPhases[i].name)))
       return failure();
   }
+  if (kPhases[*to].name == "planned")
+    c.result.plan = writePlan(module, c.backends->target(), c.backends->of(ir::kHostDevice).describe(), /*code=*/{});
   if (failed(dump.finish(module)))
     return failure();
   return std::move(c.result);

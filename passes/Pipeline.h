@@ -3,6 +3,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/Plan.h"
+#include "passes/analysis/CostModel.h"
 #include "sluice/backend/compile.h"
 #include <functional>
 #include <string>
@@ -15,6 +16,7 @@ struct PipelineOptions {
   std::string compileTo = "lowered";               // the phase to stop after
   std::string dumpIrDir;                           // numbered files and a manifest, one file a phase; empty: none
   std::string cpu = "native";                      // whose instructions to use
+  CostModel costs;                                 // what the order of work is chosen by
   int64_t capacity = 0;                            // rows of `?`; 0: what the module says
   bool fuse = true;
   bool reuseMemory = true;                         // off: every value keeps its own bytes, for looking at them afterwards
@@ -22,7 +24,8 @@ struct PipelineOptions {
   std::function<void(llvm::StringRef phase, double seconds)> progress; // after each phase
 };
 
-/// What `lowered` gives: the object files that an artifact is linked from, and the plan that they hold.
+/// What `lowered` gives: the object files that an artifact is linked from, and the plan that they hold. `planned` gives
+/// the plan alone, without device code.
 struct Lowered {
   std::vector<std::string> objects;
   Plan plan;

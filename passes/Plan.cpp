@@ -284,6 +284,7 @@ private:
                                               {"flops_per_row", number("flops_per_row")},
                                               {"bytes", number("bytes")},
                                               {"bytes_per_row", number("bytes_per_row")}}},
+                        {"kind", launch.getAs<StringAttr>("kind").getValue()},
                         {"lanes", cast<FloatAttr>(launch.get("lanes")).getValueAsDouble()}};
     auto function = launch.getAs<StringAttr>("function");
     if (!function) {

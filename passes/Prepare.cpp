@@ -1,5 +1,5 @@
 // Has the backend make every kernel, and records on it how it is launched: `stages` (symbol, tasks, rows per task),
-// `workspace` in bytes and `cost`; or `function` and `parameters` of the backend. Kernels with equal bodies are made
+// `workspace` in bytes, its cost and its `kind`; or `function` and `parameters` of the backend. Kernels with equal bodies are made
 // once, also for several devices of one backend.
 #include "mlir/IR/AsmState.h"
 #include "passes/DeviceBackends.h"
@@ -11,7 +11,7 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
-static DictionaryAttr describe(OpBuilder &builder, const sluice_launch_info &launch) {
+static DictionaryAttr describe(OpBuilder &builder, const sluice_launch_info &launch, StringRef kind) {
   SmallVector<Attribute> stages;
   for (const sluice_stage_info &stage : ArrayRef(launch.stages, launch.num_stages))
     stages.push_back(builder.getDictionaryAttr(
@@ -26,7 +26,8 @@ static DictionaryAttr describe(OpBuilder &builder, const sluice_launch_info &lau
       builder.getNamedAttr("flops_per_row", builder.getI64IntegerAttr(cost.flops_per_row)),
       builder.getNamedAttr("bytes", builder.getI64IntegerAttr(cost.bytes)),
       builder.getNamedAttr("bytes_per_row", builder.getI64IntegerAttr(cost.bytes_per_row)),
-      builder.getNamedAttr("lanes", builder.getF64FloatAttr(cost.lanes))};
+      builder.getNamedAttr("lanes", builder.getF64FloatAttr(cost.lanes)),
+      builder.getNamedAttr("kind", builder.getStringAttr(kind))};
   if (launch.function) {
     StringRef parameters(static_cast<const char *>(launch.parameters), launch.parameters_bytes);
     fields.push_back(builder.getNamedAttr("function", builder.getStringAttr(launch.function)));
@@ -34,6 +35,12 @@ static DictionaryAttr describe(OpBuilder &builder, const sluice_launch_info &lau
         builder.getNamedAttr("parameters", builder.getStringAttr(llvm::toHex(parameters, /*LowerCase=*/true))));
   }
   return builder.getDictionaryAttr(fields);
+}
+
+static std::string kindOf(KernelOp kernel, Backend &backend) {
+  Block &body = kernel.getBody().front();
+  SmallVector<Operation *> ops(llvm::make_pointer_range(body.without_terminator()));
+  return backend.cost(ops, body.getArguments(), body.getTerminator()->getOperands()).kind;
 }
 
 /// What a kernel computes, as text that does not say on which of a backend's devices, or under which name.
@@ -68,7 +75,7 @@ LogicalResult prepareKernels(ModuleOp module, const DeviceBackends &backends) {
       FailureOr<sluice_launch_info> launch = backend.prepare(kernel);
       if (failed(launch))
         return WalkResult::interrupt();
-      known = describe(builder, *launch);
+      known = describe(builder, *launch, kindOf(kernel, backend));
     }
     kernel->setAttr("launch", known);
     return WalkResult::advance();

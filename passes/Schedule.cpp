@@ -6,15 +6,15 @@
 //   sluice.wait "acc0" 0
 //   sluice.kernel "acc0_relu" {queue = "acc0"}
 //
-// 1. Actions are put in order by a simulation with nominal costs: a queue takes what can start first, and of several
-// what the
-//    longest chain of work depends on.
+// 1. Actions are put in order by a simulation with the cost model's times: a queue takes what can start first, and of
+//    several what the longest chain of work depends on.
 // 2. The host computes in the thread that issues. So whatever can be issued for other queues comes before the next of
 // its kernels.
 // 3. Waits are the transitive reduction of what values and updates of states need.
 // A program for the host alone keeps its order and waits for nothing.
 #include "passes/Events.h"
 #include "passes/Passes.h"
+#include "passes/analysis/CostModel.h"
 #include "passes/analysis/HappensBefore.h"
 #include "llvm/ADT/BitVector.h"
 #include <deque>
@@ -25,30 +25,28 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
-// What the order is chosen by: proportions matter, not the figures.
-static constexpr double kFlopsPerSecond = 2e11, kBytesPerSecond = 4e10, kLinkBytesPerSecond = 1.2e10,
-                        kStartSeconds = 5e-6;
-
-static double nominalSeconds(Operation *action, int64_t capacity) {
+static double secondsOf(Operation *action, int64_t capacity, const CostModel &costs) {
   if (auto copy = dyn_cast<CopyOp>(action))
-    return kStartSeconds +
-           double(copy.getBytes().value_or(0) + copy.getBytesPerRow().value_or(0) * capacity) / kLinkBytesPerSecond;
+    return costs.copySeconds(getDevice(copy.getX().getType()), getDevice(copy.getY().getType()),
+                             double(copy.getBytes().value_or(0) + copy.getBytesPerRow().value_or(0) * capacity));
+  StringRef device = getDevice(action->getResult(0).getType());
   auto launch = action->getAttrOfType<DictionaryAttr>("launch");
   if (!launch)
-    return kStartSeconds;
+    return costs.kernelSeconds(device, "", 0, 0);
   auto total = [&](StringRef fixed, StringRef perRow) {
     return double(cast<IntegerAttr>(launch.get(fixed)).getInt() +
                   cast<IntegerAttr>(launch.get(perRow)).getInt() * capacity);
   };
-  return kStartSeconds +
-         std::max(total("flops", "flops_per_row") / kFlopsPerSecond, total("bytes", "bytes_per_row") / kBytesPerSecond);
+  return costs.kernelSeconds(device, launch.getAs<StringAttr>("kind").getValue(), total("flops", "flops_per_row"),
+                             total("bytes", "bytes_per_row"));
 }
 
 namespace {
 
 class EntryScheduling {
 public:
-  EntryScheduling(EntryOp entry, const Queues &queues) : entry(entry), block(entry.getBody().front()), queues(queues) {}
+  EntryScheduling(EntryOp entry, const Queues &queues, const CostModel &costs)
+      : entry(entry), block(entry.getBody().front()), queues(queues), costs(costs) {}
 
   void run() {
     OpBuilder builder(entry.getContext());
@@ -60,7 +58,7 @@ public:
       }
       numbers[op] = actions.size();
       actions.push_back(
-          {op, queues.of(op), nominalSeconds(op, capacityOf(entry->getParentOfType<ModuleOp>())), {}, {}, 0});
+          {op, queues.of(op), secondsOf(op, capacityOf(entry->getParentOfType<ModuleOp>()), costs), {}, {}, 0});
     }
     bool hostAlone = llvm::all_of(actions, [](const Action &action) { return action.queue == 0; });
     if (hostAlone && asked.empty())
@@ -216,6 +214,7 @@ private:
   EntryOp entry;
   Block &block;
   const Queues &queues;
+  const CostModel &costs;
   std::vector<Action> actions;
   SmallVector<Operation *> asked;
   DenseMap<Operation *, unsigned> numbers;
@@ -224,10 +223,10 @@ private:
 
 } // namespace
 
-void scheduleActions(ModuleOp module, const Target &target) {
+void scheduleActions(ModuleOp module, const Target &target, const CostModel &costs) {
   Queues queues(target);
   for (auto entry : module.getOps<EntryOp>())
-    EntryScheduling(entry, queues).run();
+    EntryScheduling(entry, queues, costs).run();
 }
 
 } // namespace sluice::passes

@@ -61,6 +61,8 @@ static void reportDevices(const sluice_backend_run &half, sluice_run *run, Child
     report.say("clock", info.clock_hz);
     report.say("peak", info.peak_flops);
     report.say("bandwidth", info.memory_bandwidth);
+    report.say("link bandwidth", info.link_bandwidth);
+    report.say("link latency", info.link_latency);
   }
 }
 
@@ -73,6 +75,8 @@ static void reportRunHalf(const sluice_backend_run &half, ChildReport &report) {
   sluice_run_options options{sizeof(options), &services, ""};
   sluice_run *run = nullptr;
   report.step("opening its run half");
+  if (half.takes_host_queues)
+    report.say("takes host queues", 1);
   if (half.open(&options, &run) == SLUICE_OK)
     reportDevices(half, run, report);
   else
@@ -131,8 +135,13 @@ static void take(const std::string &key, const std::string &value, BackendFile &
                                                    {"free", &device.freeBytes},
                                                    {"cores", &device.cores}};
   std::pair<const char *, double *> numbers[] = {
-      {"clock", &device.clockHz}, {"peak", &device.peakFlops}, {"bandwidth", &device.memoryBandwidth}};
-  std::pair<const char *, bool *> flags[] = {{"compile", &file.hasCompile}, {"run", &file.hasRun}};
+      {"clock", &device.clockHz},
+      {"peak", &device.peakFlops},
+      {"bandwidth", &device.memoryBandwidth},
+      {"link bandwidth", &device.linkBandwidth},
+      {"link latency", &device.linkLatency}};
+  std::pair<const char *, bool *> flags[] = {
+      {"compile", &file.hasCompile}, {"run", &file.hasRun}, {"takes host queues", &file.takesHostQueues}};
   for (auto [name, text] : texts)
     if (key == name)
       *text = value;

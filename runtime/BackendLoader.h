@@ -20,6 +20,7 @@ struct BackendDevice {
   std::string name;
   int64_t memoryBytes = 0, freeBytes = 0, cores = 0;
   double clockHz = 0, peakFlops = 0, memoryBandwidth = 0;
+  double linkBandwidth = 0, linkLatency = 0; ///< from and to the host: bytes a second, seconds
 };
 
 /// A shared object, and what came of trying it.
@@ -33,6 +34,7 @@ struct BackendFile {
   std::string compileReason; ///< why its compile half refuses this machine's target; empty if it takes it
   std::string runReason;     ///< why its run half does not open here; empty if it does
   std::vector<BackendDevice> devices;
+  bool takesHostQueues = false; ///< its clock is that of a program's work on the host, too
 
   bool accepted() const { return reason.empty(); }
 };

@@ -13,14 +13,20 @@ namespace sluice::runtime {
 static constexpr size_t mostTableBytes = 1 << 16;
 static constexpr size_t mostNameBytes = 32;
 
-/// A table of this minor version has exactly our size; one of a later version has more.
-static std::string whyWrongSize(const char *table, uint32_t size, uint32_t major, uint32_t minor, size_t ours) {
+/// The sizes of a table in this minor version and in 1.0.
+struct TableSizes {
+  size_t ours, first;
+};
+
+/// A table of this minor version has exactly our size; one of a later version at least that, one of 1.0 that of 1.0.
+static std::string whyWrongSize(const char *table, uint32_t size, uint32_t major, uint32_t minor, TableSizes sizes) {
   if (major != SLUICE_BACKEND_MAJOR)
     return concat(table, " has version ", major, ".", minor, ", and this Sluice needs ", SLUICE_BACKEND_MAJOR, ".x");
   bool later = minor > SLUICE_BACKEND_MINOR;
-  if (later ? size < ours || size > mostTableBytes : size != ours)
+  size_t expected = minor < SLUICE_BACKEND_MINOR ? sizes.first : sizes.ours;
+  if (later ? size < expected || size > mostTableBytes : size != expected)
     return concat(table, " says that it has ", size, " bytes, but in version ", major, ".", minor, " it has ",
-                  later ? "at least " : "", ours);
+                  later ? "at least " : "", expected);
   return "";
 }
 
@@ -43,7 +49,8 @@ static std::string whyIncomplete(const char *table, std::initializer_list<std::p
 
 static std::string whyUnsoundCompile(const sluice_backend_compile &half, const char *backendName) {
   const char *table = "its compile half";
-  std::string reason = whyWrongSize(table, half.struct_size, half.major_version, half.minor_version, sizeof(half));
+  std::string reason = whyWrongSize(table, half.struct_size, half.major_version, half.minor_version,
+                                    {sizeof(half), offsetof(sluice_backend_compile, cost)});
   if (reason.empty() && (!half.name || strcmp(half.name, backendName) != 0))
     reason = concat(table, " has another name than the backend, ", quote(backendName));
   if (!reason.empty())
@@ -54,7 +61,8 @@ static std::string whyUnsoundCompile(const sluice_backend_compile &half, const c
 
 static std::string whyUnsoundRun(const sluice_backend_run &half) {
   const char *table = "its run half";
-  std::string reason = whyWrongSize(table, half.struct_size, half.major_version, half.minor_version, sizeof(half));
+  std::string reason = whyWrongSize(table, half.struct_size, half.major_version, half.minor_version,
+                                    {sizeof(half), sizeof(half)});
   if (!reason.empty())
     return reason;
   return whyIncomplete(table, {MEMBER(half, open), MEMBER(half, close), MEMBER(half, last_error),
@@ -69,7 +77,7 @@ std::string whyUnsound(const sluice_backend *backend) {
   if (!backend)
     return "sluice_backend_query returned nothing";
   std::string reason = whyWrongSize("sluice_backend", backend->struct_size, backend->major_version,
-                                    backend->minor_version, sizeof(*backend));
+                                    backend->minor_version, {sizeof(*backend), sizeof(*backend)});
   if (reason.empty())
     reason = whyWrongName(backend->name);
   if (reason.empty() && !backend->compile && !backend->run)

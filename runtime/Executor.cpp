@@ -119,7 +119,7 @@ void Executor::launch(const DeviceStep &step, Work work, int64_t rows) {
   step.queue->launch({sizeof(sluice_launch), kernel.name.c_str(), buffers.data(), buffers.size(), rows, stages_.data(),
                       stages_.size(), launch.module, kernel.function.empty() ? nullptr : kernel.function.c_str(),
                       kernel.parameters.data(), kernel.parameters.size(), kernel.cost.flopsFor(rows),
-                      kernel.cost.bytesFor(rows)});
+                      kernel.cost.bytesFor(rows), kernel.kind.c_str()});
   if (!times_.wants(work.call))
     return;
   work.name = kernel.name;

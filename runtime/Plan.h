@@ -89,6 +89,7 @@ struct Kernel {
   std::optional<size_t> module;      ///< that holds the function; none: the backend itself
   Cost cost;
   double lanes = 1; ///< share of the vector lanes that the shape can fill
+  std::string kind; ///< kernels of a kind reach a like share of a device's peak
 };
 
 /// Device code.

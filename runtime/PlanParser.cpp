@@ -172,6 +172,7 @@ private:
       auto number = [&](const char *key) { return cost.has(key) ? cost.at(key).number() : 0.0; };
       kernel.cost = {number("flops"), number("flops_per_row"), number("bytes"), number("bytes_per_row")};
     }
+    kernel.kind = optionalText(json, "kind");
     if (json.has("lanes"))
       kernel.lanes = json.at("lanes").number();
     return kernel;

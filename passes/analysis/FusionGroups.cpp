@@ -241,6 +241,42 @@ private:
 
 } // namespace
 
+std::string nameOf(const FusionGroup &group) {
+  std::string name;
+  unsigned named = 0;
+  for (Operation *op : group.ops) {
+    StringRef mnemonic = op->getName().stripDialect();
+    if (StringRef(name).ends_with(mnemonic))
+      continue;
+    if (++named > 4)
+      return name + "_etc";
+    name += (name.empty() ? "" : "_") + mnemonic.str();
+  }
+  return name;
+}
+
+static void collect(Operation *op, const FusionGroup &group, FusionRules &rules, LaunchContents &contents) {
+  for (Value operand : op->getOperands()) {
+    Operation *def = operand.getDefiningOp();
+    if (def && (llvm::is_contained(group.ops, def) || rules.isRecomputed(def)))
+      collect(def, group, rules, contents);
+    else
+      contents.inputs.insert(operand);
+  }
+  contents.ops.insert(op);
+}
+
+LaunchContents contentsOf(const FusionGroup &group, FusionRules &rules) {
+  LaunchContents contents;
+  for (Operation *op : group.ops)
+    collect(op, group, rules, contents);
+  for (Operation *op : group.ops)
+    for (Value result : op->getResults())
+      if (llvm::any_of(result.getUsers(), [&](Operation *user) { return !llvm::is_contained(group.ops, user); }))
+        contents.outputs.push_back(result);
+  return contents;
+}
+
 SmallVector<FusionGroup> formFusionGroups(EntryOp entry, FusionRules &rules) { return GroupForming(entry, rules).run(); }
 
 } // namespace sluice::passes

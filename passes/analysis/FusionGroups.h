@@ -3,6 +3,7 @@
 
 #include "ir/Dialect.h"
 #include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/SetVector.h"
 #include <functional>
 
 namespace sluice::passes {
@@ -37,6 +38,17 @@ private:
   std::function<bool(llvm::ArrayRef<mlir::Operation *>)> backendCanFuse;
   llvm::DenseMap<mlir::Operation *, bool> recomputed; // what was found
 };
+
+/// "conv2d_add_relu": what is computed, without what is only moved; long chains are cut.
+std::string nameOf(const FusionGroup &group);
+
+/// What the launch of a group holds.
+struct LaunchContents {
+  llvm::SetVector<mlir::Value> inputs;
+  llvm::SetVector<mlir::Operation *> ops; ///< the group's, and those that are recomputed in it
+  llvm::SmallVector<mlir::Value> outputs; ///< results of the group's ops that others read
+};
+LaunchContents contentsOf(const FusionGroup &group, FusionRules &rules);
 
 /// The groups of `entry` in an order in which they can run; readers of a state come before what updates it where possible.
 /// Every group is convex: no path leaves it and comes back.

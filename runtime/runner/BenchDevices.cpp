@@ -1,7 +1,7 @@
 #include "runtime/runner/BenchDevices.h"
 
 #include "runtime/runner/BenchState.h"
-#include "runtime/runner/ScheduleModel.h"
+#include "runtime/ScheduleModel.h"
 
 #include <algorithm>
 #include <map>
@@ -60,7 +60,7 @@ DeviceTimes benchDevices(Instance &instance, const Entry &entry, int64_t rows, d
   for (size_t i = 1; i < ends.size(); ++i)
     result.steps.push_back(ends[i] - ends[i - 1]);
   result.steadySeconds = steadySeconds(ends);
-  result.predictedSeconds = steadySeconds(model.endsOfCalls(static_cast<int64_t>(ends.size())));
+  result.predictedSeconds = steadySeconds(model.predict(static_cast<int64_t>(ends.size())).ends);
   result.serialSeconds = model.serialSeconds();
   return result;
 }

@@ -106,6 +106,7 @@ std::vector<Bytes> LoadedKernel::run(const std::vector<Bytes> &operands, const s
   launch.parameters_bytes = info.parameters_bytes;
   launch.flops = double(info.cost.flops + info.cost.flops_per_row * rows);
   launch.bytes = double(info.cost.bytes + info.cost.bytes_per_row * rows);
+  launch.kind = "conformance";
   half.check(half.table().launch(queue, &launch), "launch");
   half.finish(queue);
 

@@ -24,6 +24,12 @@ TEST(BackendLoader, ASoundOneIsAccepted) {
   EXPECT_FALSE(file.hasRun);
 }
 
+TEST(BackendLoader, OneOfAnEarlierMinorVersionIsAccepted) {
+  BackendFile file = tryBackend(pathOf("Version10"));
+  EXPECT_EQ(file.reason, "");
+  EXPECT_TRUE(file.hasCompile);
+}
+
 TEST(BackendLoader, DevicesAreAskedFor) {
   BackendFile file = tryBackend(SLUICE_BINARY_DIR "/lib/sluice/backends/sluice_sim_run.so");
   EXPECT_EQ(file.reason, "");
@@ -52,10 +58,11 @@ TEST_P(FaultyBackend, IsRefusedWithAReason) {
 
 INSTANTIATE_TEST_SUITE_P(
     BackendLoader, FaultyBackend,
-    ::testing::Values(Fault{"WrongMajor", "sluice_backend has version 2.0, and this Sluice needs 1.x"},
-                      Fault{"ShortTable", "says that it has 40 bytes, but in version 1.0 it has 48"},
-                      Fault{"LongTable", "says that it has 112 bytes, but in version 1.0 it has 48"},
+    ::testing::Values(Fault{"WrongMajor", "sluice_backend has version 2.1, and this Sluice needs 1.x"},
+                      Fault{"ShortTable", "says that it has 40 bytes, but in version 1.1 it has 48"},
+                      Fault{"LongTable", "says that it has 112 bytes, but in version 1.1 it has 48"},
                       Fault{"LyingHalf", "its compile half says that it has 4096 bytes"},
+                      Fault{"Version10TooLarge", "in version 1.0 it has 112"},
                       Fault{"NoPrepare", "its compile half lacks prepare"},
                       Fault{"NoHalves", "neither a compile half nor a run half"},
                       Fault{"BadName", "its name must be 1 to 32 lower-case letters"},
@@ -117,6 +124,6 @@ TEST(BackendLoader, AnAbsentRunHalfIsNamedWithWhatWasRefused) {
   } catch (const Error &error) {
     EXPECT_EQ(error.code(), ExitCode::unsupported);
     EXPECT_THAT(error.what(), HasSubstr("there is no backend 'testing' to run on in"));
-    EXPECT_THAT(error.what(), HasSubstr("WrongMajor.so: sluice_backend has version 2.0"));
+    EXPECT_THAT(error.what(), HasSubstr("WrongMajor.so: sluice_backend has version 2.1"));
   }
 }

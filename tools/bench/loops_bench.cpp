@@ -15,7 +15,7 @@ static void bench(const char *name, const std::vector<std::string> &operands, co
     printf("%s\n%s\n", kernel.llvmIR.c_str(), kernel.assembly.c_str());
   kernel.randomize(low, high);
   double seconds = kernel.time(256);
-  double bytes = kernel.result().bytes + 256.0 * kernel.result().bytesPerRow;
+  double bytes = kernel.result().work.bytes + 256.0 * kernel.result().work.bytesPerRow;
   printf("%-28s %9.1f us %7.1f GB/s  stages %zu tasks/rows", name, seconds * 1e6, bytes / seconds / 1e9,
          kernel.result().stages.size());
   for (auto &stage : kernel.result().stages)

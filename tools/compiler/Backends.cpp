@@ -1,6 +1,7 @@
 #include "tools/compiler/Backends.h"
 
 #include "backends/cpu/compiler/Plugin.h"
+#include "backends/cpu/runtime/Plugin.h"
 #include "runtime/Status.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Installation.h"
@@ -14,6 +15,21 @@ const sluice_backend_compile &hostBackend() { return *sluice_cpu_backend_compile
 static const sluice_compile_services &services() {
   static const sluice_compile_services services{sizeof(services), &hostBackend()};
   return services;
+}
+
+runtime::BackendDevice describeHost() {
+  runtime::BackendDevice host;
+  const sluice_backend_run &half = *sluice_cpu_backend_run();
+  sluice_run_options options{sizeof(options), nullptr, ""};
+  sluice_run *run = nullptr;
+  sluice_device_info info{};
+  info.struct_size = sizeof(info);
+  if (half.open(&options, &run) == SLUICE_OK && half.device_info(run, 0, &info) == SLUICE_OK)
+    host = {info.name,     info.memory_bytes, info.free_bytes,      info.cores,
+            info.clock_hz, info.peak_flops,   info.memory_bandwidth};
+  if (run)
+    half.close(run);
+  return host;
 }
 
 std::vector<runtime::BackendFile> tryBackends() {

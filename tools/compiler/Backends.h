@@ -12,6 +12,9 @@ namespace sluice::compiler {
 
 const sluice_backend_compile &hostBackend();
 
+/// What the host's run half says of it.
+runtime::BackendDevice describeHost();
+
 /// Every shared object that there is, tried.
 std::vector<runtime::BackendFile> tryBackends();
 

@@ -10,6 +10,7 @@
 #include "tools/compiler/Dot.h"
 #include "tools/compiler/Installation.h"
 #include "tools/compiler/Linker.h"
+#include "tools/compiler/placement/Placement.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"
@@ -75,10 +76,13 @@ static llvm::Error setCopies(ModuleOp module, llvm::StringRef copies) {
 }
 
 /// Puts the model on other devices than it was written for; never on fewer accelerators, which its types may name.
-static llvm::Error setDevices(ModuleOp module, llvm::StringRef devices) {
-  if (devices.empty())
+static llvm::Error setDevices(ModuleOp module, llvm::StringRef list, PlacementRequest &placement) {
+  if (list.empty())
     return llvm::Error::success();
-  auto target = ir::Target::parse(devices);
+  auto devices = takeCaps(list, placement);
+  if (!devices)
+    return devices.takeError();
+  auto target = ir::Target::parse(*devices);
   if (!target)
     return withCode(ExitCode::Usage, target.takeError());
   ir::DiagnosticText diagnostics(module.getContext());
@@ -87,7 +91,7 @@ static llvm::Error setDevices(ModuleOp module, llvm::StringRef devices) {
     return makeError(ExitCode::Invalid, llvm::StringRef(diagnostics.errors()).rtrim());
   if (target->accelerators() < written->accelerators())
     return makeError(ExitCode::Unsupported,
-                     "the model is for " + written->str() + "; '" + devices + "' has fewer accelerators");
+                     "the model is for " + written->str() + "; '" + *devices + "' has fewer accelerators");
   target->record(module);
   return llvm::Error::success();
 }
@@ -109,6 +113,52 @@ static llvm::Expected<std::vector<const sluice_backend_compile *>> backendsFor(M
   return backends;
 }
 
+/// What is said of placement must have a placement to be about.
+static llvm::Error checkPlacement(const PlacementRequest &placement, llvm::StringRef from) {
+  if (!placement.chooses && (!placement.links.empty() || !placement.caps.empty() || !placement.entry.empty()))
+    return makeError(ExitCode::Usage, "links, memory caps and the entry point that counts are for choosing devices; say "
+                                      "--placement auto, or a file");
+  if (placement.chooses && from == "fused")
+    return makeError(ExitCode::Usage, "a dump of phase 'fused' has its devices already");
+  return llvm::Error::success();
+}
+
+/// Runs the pipeline; diagnostics become the error.
+static llvm::Expected<passes::Lowered> runPhases(ModuleOp module, const passes::PipelineOptions &pipeline,
+                                                 std::string &warnings) {
+  ir::DiagnosticText diagnostics(module.getContext());
+  FailureOr<passes::Lowered> lowered = passes::runPipeline(module, pipeline);
+  warnings += diagnostics.warnings();
+  if (succeeded(lowered))
+    return std::move(*lowered);
+  if (diagnostics.errors().empty())
+    return makeError(ExitCode::Internal, "the compiler failed without saying why");
+  return makeError(diagnostics.hasUnsupported() ? ExitCode::Unsupported : ExitCode::Invalid,
+                   llvm::StringRef(diagnostics.errors()).rtrim());
+}
+
+/// Runs the phases up to `train` and chooses devices. The pipeline goes on from there, with the costs of the choice.
+static llvm::Error place(ModuleOp module, const PlacementRequest &request, passes::PipelineOptions &pipeline,
+                         Compiled &compiled) {
+  passes::PipelineOptions before = pipeline;
+  before.compileTo = "train";
+  if (pipeline.compileFrom != "train") {
+    auto trained = runPhases(module, before, compiled.warnings);
+    if (!trained)
+      return trained.takeError();
+  }
+  auto start = std::chrono::steady_clock::now();
+  auto report = choosePlacement(module, pipeline, request);
+  if (!report)
+    return report.takeError();
+  std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  compiled.phases.push_back({"choosing", took.count()});
+  compiled.placement = std::move(report->report);
+  pipeline.costs = std::move(report->costs);
+  pipeline.compileFrom = "train";
+  return llvm::Error::success();
+}
+
 llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &options) {
   if (llvm::Error error = checkCpu(options.cpu))
     return error;
@@ -117,9 +167,12 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
   auto from = startPhase(module, options);
   if (!from)
     return from.takeError();
-  if (llvm::Error error = setDevices(module, options.devices))
+  PlacementRequest placement = options.placement;
+  if (llvm::Error error = setDevices(module, options.devices, placement))
     return error;
-  if (llvm::Error error = setCopies(module, options.copies))
+  if (llvm::Error error = checkPlacement(placement, *from))
+    return error;
+  if (llvm::Error error = setCopies(module, options.copies.empty() && placement.chooses ? "insert" : options.copies))
     return error;
   auto backends = backendsFor(module);
   if (!backends)
@@ -139,15 +192,13 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
   pipeline.promoteF64 = options.promoteF64;
   pipeline.progress = [&](llvm::StringRef phase, double seconds) { compiled.phases.push_back({phase.str(), seconds}); };
 
-  ir::DiagnosticText diagnostics(module.getContext());
-  FailureOr<passes::Lowered> lowered = passes::runPipeline(module, pipeline);
-  compiled.warnings = diagnostics.warnings();
-  if (failed(lowered)) {
-    if (diagnostics.errors().empty())
-      return makeError(ExitCode::Internal, "the compiler failed without saying why");
-    return makeError(diagnostics.hasUnsupported() ? ExitCode::Unsupported : ExitCode::Invalid,
-                     llvm::StringRef(diagnostics.errors()).rtrim());
-  }
+  bool goesOn = !llvm::is_contained({"model", "train", "parallel"}, pipeline.compileTo);
+  if (placement.chooses && goesOn)
+    if (llvm::Error error = place(module, placement, pipeline, compiled))
+      return error;
+  auto lowered = runPhases(module, pipeline, compiled.warnings);
+  if (!lowered)
+    return lowered.takeError();
   compiled.objects = std::move(lowered->objects);
   compiled.plan = std::move(lowered->plan.json);
   return compiled;
@@ -174,6 +225,8 @@ static std::string defaultOutput(llvm::StringRef input, Emit emit) {
 }
 
 static llvm::Error writeOutput(ModuleOp module, const Compiled &compiled, Emit emit, bool locations) {
+  if (emit == Emit::None)
+    return llvm::Error::success();
   if (!isText(emit))
     return linkArtifact(compiled.objects, compiled.output,
                         emit == Emit::Executable      ? LinkOutput::Executable

@@ -2,16 +2,18 @@
 #pragma once
 
 #include "mlir/IR/BuiltinOps.h"
+#include "tools/compiler/placement/Report.h"
+#include "tools/compiler/placement/Request.h"
 #include "llvm/Support/Error.h"
 #include <string>
 #include <vector>
 
 namespace sluice::compiler {
 
-enum class Emit { Executable, SharedLibrary, Object, Mlir, Dot };
+enum class Emit { Executable, SharedLibrary, Object, Mlir, Dot, None };
 
-/// Whether a text about the module comes out, rather than code.
-inline bool isText(Emit emit) { return emit == Emit::Mlir || emit == Emit::Dot; }
+/// Whether a text about the module comes out, or nothing, rather than code.
+inline bool isText(Emit emit) { return emit == Emit::Mlir || emit == Emit::Dot || emit == Emit::None; }
 
 struct CompileOptions {
   Emit emit = Emit::Executable;
@@ -19,7 +21,8 @@ struct CompileOptions {
   std::string compileFrom;    // the phase that the input is in; empty: what the input says
   std::string compileTo;      // the last phase; empty: all of them. Before the last one the output is IR
   std::string dumpIrDir;      // empty: no dumps
-  std::string devices;        // as in `cpu,sim:0`; empty: what the model says
+  std::string devices;        // as in `cpu,sim:0` or `cpu,sim:0=16GB`; empty: what the model says
+  PlacementRequest placement; // whether and how to choose devices where the user has not
   std::string copies;         // explicit, warn or insert: what becomes of copies that pins need; empty: what the model says
   std::string cpu = "native"; // whose instructions the code may use
   int64_t capacity = 0;       // rows of the batch; 0: what the model says
@@ -40,6 +43,7 @@ struct Compiled {
   std::string plan;                 // JSON, see runtime/PLAN.md
   std::string warnings;
   std::vector<PhaseTime> phases; // linking is the last, as `executable`
+  std::optional<PlacementReport> placement; // if there was something to choose
   std::string output;            // the file that was written, or empty
 };
 

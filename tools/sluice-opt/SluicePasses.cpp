@@ -118,7 +118,7 @@ void registerSluicePasses() {
   add("prepare-kernels", "Have the backends make each kernel", withBackends(passes::prepareKernels));
   add("schedule-actions", "Give every kernel and copy its queue, its place and its waits",
       withTarget([](ModuleOp module, const ir::Target &target) {
-        passes::scheduleActions(module, target);
+        passes::scheduleActions(module, target, passes::CostModel());
         return success();
       }));
   add("plan-memory", "Give every buffer an arena and an offset",

@@ -1,5 +1,4 @@
 // sluice devices
-#include "backends/cpu/runtime/Plugin.h"
 #include "tools/compiler/Backends.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/sluice/Commands.h"
@@ -26,22 +25,6 @@ struct Listed {
 };
 
 } // namespace
-
-/// The host's run half, asked in this process.
-static BackendDevice describeHost() {
-  BackendDevice host;
-  const sluice_backend_run &half = *sluice_cpu_backend_run();
-  sluice_run_options options{sizeof(options), nullptr, ""};
-  sluice_run *run = nullptr;
-  sluice_device_info info{};
-  info.struct_size = sizeof(info);
-  if (half.open(&options, &run) == SLUICE_OK && half.device_info(run, 0, &info) == SLUICE_OK)
-    host = {info.name,     info.memory_bytes, info.free_bytes,      info.cores,
-            info.clock_hz, info.peak_flops,   info.memory_bandwidth};
-  if (run)
-    half.close(run);
-  return host;
-}
 
 static Listed listHost() {
   const sluice_backend_compile &backend = hostBackend();

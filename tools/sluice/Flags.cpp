@@ -23,8 +23,32 @@ void addEmit(CLI::App &command, compiler::Emit &emit) {
       });
 }
 
+void addPlacementFlags(CLI::App &command, compiler::PlacementRequest &request) {
+  command
+      .add_option_function<std::string>(
+          "--placement", [&request](const std::string &text) { compiler::setPlacement(text, request); },
+          "Choose devices where you have not: auto, or a file of `sluice place --save`")
+      ->type_name("auto|FILE");
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--link",
+          [&request](const std::vector<std::string> &texts) {
+            for (const std::string &text : texts) {
+              auto link = compiler::parseLink(text);
+              if (!link)
+                throw CLI::ValidationError("--link", llvm::toString(link.takeError()));
+              request.links.push_back(*link);
+            }
+          },
+          "A link to assume instead of the measured one, as sim:0=12GB/s,5us")
+      ->type_name("LINK")
+      ->allow_extra_args(false);
+  command.add_option("--place-entry", request.entry, "The entry point whose time counts, instead of train_step")
+      ->type_name("ENTRY");
+}
+
 void addCodeFlags(CLI::App &command, compiler::CompileOptions &options) {
-  command.add_option("--devices", options.devices, "What to run on, as cpu,sim:0; at least the model's accelerators")
+  command.add_option("--devices", options.devices, "What to run on, as cpu,sim:0, or with memory to use: cpu,sim:0=16GB")
       ->type_name("LIST");
   command.add_option("--copies", options.copies, "Copies that pins need: explicit (an error), warn or insert")
       ->type_name("POLICY");

@@ -11,6 +11,9 @@ void addModel(CLI::App &command, std::string &model);
 
 void addEmit(CLI::App &command, compiler::Emit &emit);
 
+/// --placement, --link, --place-entry
+void addPlacementFlags(CLI::App &command, compiler::PlacementRequest &request);
+
 /// --devices, --copies, --target-cpu, --batch, --dtype, --no-fuse
 void addCodeFlags(CLI::App &command, compiler::CompileOptions &options);
 

@@ -43,40 +43,6 @@ static std::string uniqueName(ModuleOp module, StringRef wanted) {
   return name;
 }
 
-// Elements of a type: those that are always there, and those that each row has.
-static std::pair<int64_t, int64_t> countElements(RankedTensorType type) {
-  int64_t count = 1;
-  for (int64_t size : type.getShape())
-    if (!ShapedType::isDynamic(size))
-      count *= size;
-  return type.hasStaticShape() ? std::pair(count, int64_t(0)) : std::pair(int64_t(0), count);
-}
-
-static void addCosts(ir::KernelOp kernel, LoweredKernel &lowered, int64_t capacity) {
-  auto addBytes = [&](RankedTensorType type) {
-    int64_t bytes = ir::getBufferBytes(type, capacity);
-    (type.hasStaticShape() ? lowered.bytes : lowered.bytesPerRow) +=
-        type.hasStaticShape() ? bytes : bytes / std::max<int64_t>(capacity, 1);
-  };
-  for (Type type : kernel->getOperandTypes())
-    addBytes(cast<RankedTensorType>(type));
-  for (Type type : kernel->getResultTypes())
-    addBytes(cast<RankedTensorType>(type));
-  for (Operation &op : kernel.getBody().front()) {
-    std::pair<int64_t, int64_t> flops{0, 0};
-    if (auto contraction = dyn_cast<ir::ContractionOp>(op)) {
-      flops = contraction.getFlops();
-    } else if (isa<ir::ElementwiseOp>(op)) {
-      flops = countElements(cast<RankedTensorType>(op.getResult(0).getType()));
-    } else if (auto element = dyn_cast<ir::ElementOp>(op);
-               element && element.getFusionKind() == ir::FusionKind::Reduction && op.getNumOperands() > 0) {
-      flops = countElements(cast<RankedTensorType>(op.getOperand(0).getType()));
-    }
-    lowered.flops += flops.first;
-    lowered.flopsPerRow += flops.second;
-  }
-}
-
 FailureOr<LoweredKernel> lowerKernel(ir::KernelOp kernel, ModuleOp into, const Target &target, int64_t capacity) {
   into.getContext()->loadDialect<math::MathDialect, LLVM::LLVMDialect>();
   if (failed(checkLayouts(kernel)))
@@ -86,8 +52,10 @@ FailureOr<LoweredKernel> lowerKernel(ir::KernelOp kernel, ModuleOp into, const T
   FailureOr<LoweredKernel> lowered = contractions.empty()
                                          ? lowerLoopKernel(kernel, into, name, target, capacity)
                                          : lowerContractionKernel(kernel, into, name, target, capacity);
-  if (succeeded(lowered))
-    addCosts(kernel, *lowered, capacity);
+  if (succeeded(lowered)) {
+    SmallVector<Operation *> ops(llvm::make_pointer_range(kernel.getBody().front().without_terminator()));
+    lowered->work = ir::workOf(ops, kernel.getOperands(), kernel.getResults(), capacity);
+  }
   return lowered;
 }
 

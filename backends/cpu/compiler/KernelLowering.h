@@ -7,16 +7,15 @@
 
 #include "backends/cpu/compiler/StageFunction.h"
 #include "backends/cpu/compiler/Target.h"
-#include "ir/Dialect.h"
+#include "ir/Work.h"
 
 namespace sluice::cpu {
 
 struct LoweredKernel {
   llvm::SmallVector<Stage> stages; // run in this order
   int64_t workspaceBytes = 0;
-  int64_t flops = 0, flopsPerRow = 0;
-  int64_t bytes = 0, bytesPerRow = 0; // operands and results, each once
-  double lanes = 1;                   // share of the vector lanes that the shapes can fill
+  ir::Work work;
+  double lanes = 1; // share of the vector lanes that the shapes can fill
 };
 
 /// Adds the kernel's stage functions to `into`; their names begin with the kernel's. Fails with a diagnostic on the op

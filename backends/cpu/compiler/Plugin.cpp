@@ -92,7 +92,8 @@ static sluice_status prepare(sluice_session *session, const sluice_kernel_view *
     launch->stages = stages.data();
     launch->num_stages = stages.size();
     launch->workspace_bytes = lowered->workspaceBytes;
-    launch->cost = {lowered->flops, lowered->flopsPerRow, lowered->bytes, lowered->bytesPerRow, lowered->lanes};
+    const ir::Work &work = lowered->work;
+    launch->cost = {work.flops, work.flopsPerRow, work.bytes, work.bytesPerRow, lowered->lanes};
     return success();
   });
 }
@@ -118,9 +119,26 @@ static sluice_status canFuse(sluice_session *, const sluice_kernel_view *, int *
   return SLUICE_OK;
 }
 
+/// Whether a convolution has so few channels on one side that they fill a small part of the vectors.
+static bool isNarrow(const sluice_kernel_view &kernel, const sluice_op_view &op) {
+  constexpr int64_t kFewChannels = 8;
+  return llvm::any_of(llvm::ArrayRef(op.operands, op.num_operands), [&](size_t operand) {
+    const sluice_type_view &type = kernel.values[operand];
+    return type.rank == 4 && type.shape[1] < kFewChannels;
+  });
+}
+
+/// Narrow convolutions have code of their own, which reaches another share of the peak.
+static sluice_status cost(sluice_session *session, const sluice_kernel_view *kernel, sluice_cost_estimate *estimate) {
+  for (const sluice_op_view &op : llvm::ArrayRef(kernel->ops, kernel->num_ops))
+    if (llvm::StringRef(op.name).starts_with("sluice.conv2d") && isNarrow(*kernel, op))
+      estimate->kind = session->keep(std::string(estimate->kind) + "_narrow");
+  return SLUICE_OK;
+}
+
 extern "C" const sluice_backend_compile *sluice_cpu_backend_compile(void) {
   static const sluice_backend_compile table = {
       sizeof(table), SLUICE_BACKEND_MAJOR, SLUICE_BACKEND_MINOR, "cpu", LLVM_VERSION_STRING, /*wants_bytecode=*/0,
-      begin, end, lastError, describe, supports, proposeLayout, prepare, lower, /*can_fuse=*/canFuse};
+      begin, end, lastError, describe, supports, proposeLayout, prepare, lower, canFuse, cost};
   return &table;
 }

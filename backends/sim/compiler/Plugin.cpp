@@ -60,6 +60,10 @@ static sluice_status canFuse(sluice_session *session, const sluice_kernel_view *
   return session->host->can_fuse(session->inner, kernel, fuses);
 }
 
+static sluice_status cost(sluice_session *session, const sluice_kernel_view *kernel, sluice_cost_estimate *estimate) {
+  return session->host->cost(session->inner, kernel, estimate);
+}
+
 extern "C" const sluice_backend *sluice_backend_query(void) {
   static const sluice_backend_compile compile = {sizeof(compile),
                                                  SLUICE_BACKEND_MAJOR,
@@ -75,7 +79,8 @@ extern "C" const sluice_backend *sluice_backend_query(void) {
                                                  proposeLayout,
                                                  prepare,
                                                  lower,
-                                                 canFuse};
+                                                 canFuse,
+                                                 cost};
   static const sluice_backend backend = {sizeof(backend),
                                          SLUICE_BACKEND_MAJOR,
                                          SLUICE_BACKEND_MINOR,

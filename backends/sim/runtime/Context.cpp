@@ -3,6 +3,7 @@
 #include "backends/sim/runtime/Error.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 namespace sluice::sim {
@@ -176,7 +177,9 @@ void Context::launch(Queue &queue, const sluice_launch &launch) {
   for (const Access &access : accesses)
     checkPlace(what, access);
   double start = earliest(queue);
-  double end = start + kernelSeconds(onHost ? kHostRates : kAcceleratorRates, launch.name, launch.flops, launch.bytes);
+  bool saysKind = launch.struct_size > offsetof(sluice_launch, kind) && launch.kind;
+  double end = start + kernelSeconds(onHost ? kHostRates : kAcceleratorRates, saysKind ? launch.kind : "", launch.flops,
+                                     launch.bytes);
   std::vector<sluice_launch_stage> stages(launch.stages, launch.stages + launch.num_stages);
   enqueue(queue, what, accesses, {start, end}, [this, onHost, buffers, stages, rows = launch.rows] {
     std::vector<void *> addresses;

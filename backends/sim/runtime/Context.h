@@ -44,6 +44,7 @@ class Context {
 public:
   Context(const sluice_run_services &services, const Settings &settings);
 
+  const Settings &settings() const { return settings_; }
   int32_t deviceCount() const { return static_cast<int32_t>(devices_.size()); }
   /// Of an accelerator; throws if there is none of this number.
   DeviceMemory &memory(int32_t device);

@@ -72,6 +72,8 @@ static sluice_status deviceInfo(sluice_run *run, int32_t device, sluice_device_i
     info->peak_flops = kAcceleratorRates.peakFlops;
     info->memory_bandwidth = kAcceleratorRates.memoryBandwidth;
     info->host_accessible = 0;
+    info->link_bandwidth = context.settings().linkBandwidth;
+    info->link_latency = context.settings().linkLatency;
   });
 }
 

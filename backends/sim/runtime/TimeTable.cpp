@@ -7,13 +7,6 @@
 
 namespace sluice::sim {
 
-/// "conv2d_relu" of "conv2d_relu_3".
-static std::string_view kindOf(std::string_view name) {
-  size_t end = name.find_last_not_of("0123456789");
-  bool numbered = end != std::string_view::npos && end + 1 < name.size() && name[end] == '_';
-  return numbered ? name.substr(0, end) : name;
-}
-
 /// FNV-1a.
 static uint64_t hashOf(std::string_view text) {
   uint64_t hash = 14695981039346656037u;
@@ -25,8 +18,8 @@ static uint64_t hashOf(std::string_view text) {
 /// A share in [0.25, 1) drawn from 16 bits.
 static double shareOf(uint64_t bits) { return 0.25 + 0.75 * static_cast<double>(bits & 0xffff) / 65536; }
 
-double kernelSeconds(const DeviceRates &rates, std::string_view name, double flops, double bytes) {
-  uint64_t hash = hashOf(kindOf(name));
+double kernelSeconds(const DeviceRates &rates, std::string_view kind, double flops, double bytes) {
+  uint64_t hash = hashOf(kind);
   double arithmetic = flops / (rates.peakFlops * shareOf(hash));
   double traffic = bytes / (rates.memoryBandwidth * shareOf(hash >> 16));
   return rates.launchSeconds + std::max(arithmetic, traffic);

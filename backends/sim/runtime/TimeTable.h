@@ -22,8 +22,8 @@ inline constexpr DeviceRates kAcceleratorRates = {64, 1e9, 4.096e12, 400e9, 3e-6
 inline constexpr DeviceRates kHostRates = {8, 3e9, 384e9, 40e9, 1e-6};
 
 /// Seconds of a kernel: the slower of its arithmetic and its memory traffic, each at a share of the peak that depends
-/// on the kind of kernel (its name without a number at the end) in a way that nobody can guess from the outside.
-double kernelSeconds(const DeviceRates &rates, std::string_view name, double flops, double bytes);
+/// on the kind of kernel ("conv2d") in a way that nobody can guess from the outside.
+double kernelSeconds(const DeviceRates &rates, std::string_view kind, double flops, double bytes);
 
 /// The links between devices: one for each ordered pair, used by one copy at a time. Copies within a device use its
 /// memory and no link.

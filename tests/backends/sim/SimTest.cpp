@@ -89,6 +89,7 @@ sluice_status Simulation::launch(sluice_queue *queue, const char *name, sluice_h
   launch.num_stages = 1;
   launch.flops = flops;
   launch.bytes = bytes;
+  launch.kind = name;
   return simulator().launch(queue, &launch);
 }
 

@@ -63,7 +63,6 @@ static double seconds(int32_t device, const char *name, double flops) {
 
 TEST(SimClock, KernelsTakeTimeByKindWorkAndDevice) {
   EXPECT_GT(seconds(0, "matmul", 2e9), 1.9 * (seconds(0, "matmul", 1e9) - seconds(0, "matmul", 0)));
-  EXPECT_EQ(seconds(0, "matmul_3", 1e9), seconds(0, "matmul", 1e9));
   EXPECT_NE(seconds(0, "conv2d", 1e9), seconds(0, "matmul", 1e9));
   EXPECT_GT(seconds(SLUICE_HOST, "matmul", 1e9), seconds(0, "matmul", 1e9));
   EXPECT_GT(seconds(0, "empty", 0), 0);

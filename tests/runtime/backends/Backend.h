@@ -32,6 +32,7 @@ inline sluice_backend_compile soundCompileHalf() {
           nullptr,
           prepare,
           nullptr,
+          nullptr,
           nullptr};
 }
 

@@ -1,7 +1,8 @@
-// Plugins that are wrong in the one thing that BACKEND_FAULT says.
+// Plugins that differ from a sound one in the one thing that BACKEND_FAULT says.
 #include "tests/runtime/backends/Backend.h"
 
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
 #include <string_view>
 #include <unistd.h>
@@ -18,7 +19,10 @@ static void damage(std::string_view fault, sluice_backend &backend) {
     backend.struct_size += 64;
   else if (fault == "LyingHalf")
     compileHalf.struct_size = 4096;
-  else if (fault == "NoPrepare")
+  else if (fault == "Version10" || fault == "Version10TooLarge") {
+    compileHalf.minor_version = 0;
+    compileHalf.struct_size = offsetof(sluice_backend_compile, cost) + (fault == "Version10" ? 0 : sizeof(void *));
+  } else if (fault == "NoPrepare")
     compileHalf.prepare = nullptr;
   else if (fault == "NoHalves")
     backend.compile = nullptr;

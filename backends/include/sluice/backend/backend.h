@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 #define SLUICE_BACKEND_MAJOR 1
-#define SLUICE_BACKEND_MINOR 0
+#define SLUICE_BACKEND_MINOR 1 /* 1: cost, kinds of kernels, links of devices */
 
 typedef struct sluice_backend_compile sluice_backend_compile; /* compile.h */
 typedef struct sluice_backend_run sluice_backend_run;         /* run.h */

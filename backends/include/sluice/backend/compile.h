@@ -102,6 +102,14 @@ typedef struct sluice_launch_info {
   size_t parameters_bytes;
 } sluice_launch_info;
 
+/* What a launch would cost, before anything is made. The compiler fills in what it knows from the ops' meaning; a backend
+ * overwrites what it knows better. Since 1.1. */
+typedef struct sluice_cost_estimate {
+  uint32_t struct_size;
+  sluice_cost work;        /* lanes is 1 */
+  const char *kind;        /* "conv2d": launches of a kind reach a like share of the peak, and measured rates are kept by kind */
+} sluice_cost_estimate;
+
 typedef enum sluice_blob_kind {
   SLUICE_BLOB_NONE = 0,
   SLUICE_BLOB_HOST_OBJECT = 1, /* an ELF object that defines the stages' symbols; it is linked into the artifact */
@@ -145,6 +153,9 @@ struct sluice_backend_compile {
 
   /* Whether ops may share a kernel: every op of the view would be in one launch. Absent: every op is a launch of its own. */
   sluice_status (*can_fuse)(sluice_session *session, const sluice_kernel_view *kernel, int *fuses);
+
+  /* What the ops of the view would cost as one launch; types have no layouts yet. Absent: the compiler's estimate stands. */
+  sluice_status (*cost)(sluice_session *session, const sluice_kernel_view *kernel, sluice_cost_estimate *estimate);
 };
 
 #ifdef __cplusplus

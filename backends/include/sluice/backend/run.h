@@ -43,6 +43,7 @@ typedef struct sluice_device_info {
   int32_t cores;                        /* 0: unknown, as in the rest */
   double clock_hz, peak_flops, memory_bandwidth; /* f32 operations and bytes a second */
   int host_accessible;                  /* the host may read and write its memory by address */
+  double link_bandwidth, link_latency;  /* of copies from and to the host: bytes a second, seconds; 0: unknown. Since 1.1 */
 } sluice_device_info;
 
 #define SLUICE_HOST (-1) /* the ordinal of host memory in copies */
@@ -85,6 +86,7 @@ typedef struct sluice_launch {
   const void *parameters;     /* what the compile half gave with the kernel */
   size_t parameters_bytes;
   double flops, bytes;        /* of this call, as the plan's cost says */
+  const char *kind;           /* as in sluice_cost_estimate. Since 1.1 */
 } sluice_launch;
 
 /* What the copy engine counted since the context was opened, for one pair of devices. */

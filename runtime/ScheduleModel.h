@@ -1,6 +1,6 @@
 // Predicts how long a call takes when calls follow each other, from the time that each piece of work takes alone.
-#ifndef SLUICE_RUNTIME_RUNNER_SCHEDULEMODEL_H
-#define SLUICE_RUNTIME_RUNNER_SCHEDULEMODEL_H
+#ifndef SLUICE_RUNTIME_SCHEDULEMODEL_H
+#define SLUICE_RUNTIME_SCHEDULEMODEL_H
 
 #include "runtime/Plan.h"
 
@@ -18,8 +18,15 @@ public:
   ScheduleModel(const Plan &plan, const Entry &entry, std::vector<double> seconds,
                 std::function<bool(size_t queue)> runsHere);
 
-  /// When each of the first `calls` calls ends, in seconds from the start of the first.
-  std::vector<double> endsOfCalls(int64_t calls) const;
+  struct Interval {
+    double start = 0, end = 0;
+  };
+  struct Prediction {
+    std::vector<double> ends;       ///< when each call ends, in seconds from the start of the first
+    std::vector<Interval> lastCall; ///< of each action in the last call; empty for copies that are not part of a call
+  };
+  /// What the first `calls` calls do.
+  Prediction predict(int64_t calls) const;
   /// One piece of work after another.
   double serialSeconds() const;
 

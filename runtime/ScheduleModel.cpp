@@ -1,4 +1,4 @@
-#include "runtime/runner/ScheduleModel.h"
+#include "runtime/ScheduleModel.h"
 
 #include <algorithm>
 #include <array>
@@ -10,8 +10,9 @@ ScheduleModel::ScheduleModel(const Plan &plan, const Entry &entry, std::vector<d
                              std::function<bool(size_t)> runsHere)
     : plan_(plan), entry_(entry), seconds_(std::move(seconds)), runsHere_(std::move(runsHere)) {}
 
-std::vector<double> ScheduleModel::endsOfCalls(int64_t calls) const {
-  std::vector<double> free(plan_.queues.size()), ends;
+ScheduleModel::Prediction ScheduleModel::predict(int64_t calls) const {
+  Prediction prediction{{}, std::vector<Interval>(entry_.actions.size())};
+  std::vector<double> free(plan_.queues.size());
   std::array<std::vector<double>, mostCallsBack + 1> ended; // of the actions of the last calls
   for (std::vector<double> &call : ended)
     call.resize(entry_.actions.size());
@@ -33,14 +34,15 @@ std::vector<double> ScheduleModel::endsOfCalls(int64_t calls) const {
       for (const Wait &wait : action.waits)
         start = std::max(start, endOf(wait));
       double end = start + seconds_[i];
+      prediction.lastCall[i] = {start, end};
       ended[static_cast<size_t>(call) % ended.size()][i] = free[action.queue] = end;
       if (runsHere_(action.queue))
         host = end;
       last = std::max(last, end);
     }
-    ends.push_back(last);
+    prediction.ends.push_back(last);
   }
-  return ends;
+  return prediction;
 }
 
 double ScheduleModel::serialSeconds() const { return std::accumulate(seconds_.begin(), seconds_.end(), 0.0); }

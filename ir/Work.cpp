@@ -1,0 +1,64 @@
+#include "ir/Work.h"
+
+#include "ir/Layout.h"
+
+using namespace mlir;
+
+namespace sluice::ir {
+
+/// Elements of a type: those that are always there, and those of each row.
+static std::pair<int64_t, int64_t> countElements(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  int64_t count = 1;
+  for (int64_t size : tensor.getShape())
+    if (!ShapedType::isDynamic(size))
+      count *= size;
+  return tensor.hasStaticShape() ? std::pair(count, int64_t(0)) : std::pair(int64_t(0), count);
+}
+
+static bool isReduction(Operation *op) {
+  auto element = dyn_cast<ElementOp>(op);
+  return element && element.getFusionKind() == FusionKind::Reduction && op->getNumOperands() > 0;
+}
+
+static std::pair<int64_t, int64_t> countFlops(Operation *op) {
+  if (auto contraction = dyn_cast<ContractionOp>(op))
+    return contraction.getFlops();
+  if (isa<ElementwiseOp>(op))
+    return countElements(op->getResult(0).getType());
+  return isReduction(op) ? countElements(op->getOperand(0).getType()) : std::pair<int64_t, int64_t>(0, 0);
+}
+
+Work workOf(ArrayRef<Operation *> ops, ValueRange inputs, ValueRange outputs, int64_t capacity) {
+  Work work;
+  for (ValueRange values : {inputs, outputs})
+    for (Type type : values.getTypes()) {
+      auto tensor = cast<RankedTensorType>(type);
+      int64_t bytes = getBufferBytes(tensor, capacity);
+      if (tensor.hasStaticShape())
+        work.bytes += bytes;
+      else
+        work.bytesPerRow += bytes / std::max<int64_t>(capacity, 1);
+    }
+  for (Operation *op : ops) {
+    auto [flops, perRow] = countFlops(op);
+    work.flops += flops;
+    work.flopsPerRow += perRow;
+  }
+  return work;
+}
+
+StringRef kindOf(ArrayRef<Operation *> ops) {
+  StringRef kind = "movement";
+  for (Operation *op : ops) {
+    if (isa<ContractionOp>(op))
+      return op->getName().stripDialect();
+    if (isReduction(op))
+      kind = op->getName().stripDialect();
+    else if (isa<ElementwiseOp>(op) && kind == "movement")
+      kind = "elementwise";
+  }
+  return kind;
+}
+
+} // namespace sluice::ir

@@ -1,0 +1,21 @@
+// What a launch of ops has to do, from the ops' interfaces: the ground of every cost.
+#pragma once
+
+#include "ir/Dialect.h"
+
+namespace sluice::ir {
+
+/// Constant parts, and parts for each row of the call.
+struct Work {
+  int64_t flops = 0, flopsPerRow = 0; ///< multiply-adds times two of products, one an element of other ops that compute
+  int64_t bytes = 0, bytesPerRow = 0; ///< that must move at least: inputs and outputs, each once
+};
+
+/// The work of ops in one launch, which read `inputs` and leave `outputs`. Padding of layouts counts, as it is moved.
+Work workOf(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange inputs, mlir::ValueRange outputs, int64_t capacity);
+
+/// The name of the op that such a launch is built around: its product, else its last reduction; "elementwise" or
+/// "movement" if it has neither.
+llvm::StringRef kindOf(llvm::ArrayRef<mlir::Operation *> ops);
+
+} // namespace sluice::ir

@@ -1,0 +1,42 @@
+// How long kernels take on the devices of a target, and copies between them.
+#pragma once
+
+#include "passes/analysis/KernelRates.h"
+#include "llvm/ADT/StringMap.h"
+#include <map>
+#include <string>
+
+namespace sluice::passes {
+
+/// Where a figure comes from.
+enum class CostSource { Nominal, Description, Measured, Given };
+llvm::StringRef nameOf(CostSource source);
+
+struct DeviceCosts {
+  KernelRates any; ///< of kinds that were not measured
+  llvm::StringMap<KernelRates> kinds;
+  CostSource source = CostSource::Nominal;
+};
+
+struct LinkCosts {
+  double bytesPerSecond = 12e9, latency = 5e-6;
+  CostSource source = CostSource::Nominal;
+};
+
+/// Costs of logical devices ("cpu", "acc0"). A device or link that nothing was said of has nominal ones.
+class CostModel {
+public:
+  DeviceCosts &device(llvm::StringRef name) { return devices[name]; }
+  LinkCosts &link(llvm::StringRef from, llvm::StringRef to) { return links[{from.str(), to.str()}]; }
+  const DeviceCosts &device(llvm::StringRef name) const;
+  const LinkCosts &link(llvm::StringRef from, llvm::StringRef to) const;
+
+  double kernelSeconds(llvm::StringRef device, llvm::StringRef kind, double flops, double bytes) const;
+  double copySeconds(llvm::StringRef from, llvm::StringRef to, double bytes) const;
+
+private:
+  llvm::StringMap<DeviceCosts> devices;
+  std::map<std::pair<std::string, std::string>, LinkCosts> links;
+};
+
+} // namespace sluice::passes

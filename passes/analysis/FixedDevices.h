@@ -1,0 +1,28 @@
+// What the user has decided of where an entry point works.
+#pragma once
+
+#include "ir/Dialect.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace sluice::passes {
+
+/// Pins say where an op works. `to`, `copy_to` and creation on a device fix where a value lives, and all that is made of
+/// it follows. To be found before devices are given to values.
+class FixedDevices {
+public:
+  explicit FixedDevices(ir::EntryOp entry);
+
+  /// The device where the op must work; null if nobody has said.
+  mlir::StringAttr of(mlir::Operation *op) const { return devices.lookup(op); }
+  /// Whether the op needs no data: constants, and what is made of them alone, are made wherever they are read.
+  bool isMadeAnywhere(mlir::Operation *op) const { return madeAnywhere.contains(op); }
+
+private:
+  void visit(mlir::Operation &op);
+
+  llvm::DenseMap<mlir::Operation *, mlir::StringAttr> devices;
+  llvm::DenseSet<mlir::Operation *> madeAnywhere;
+  llvm::DenseMap<mlir::Value, mlir::StringAttr> fixedValues; // by the model's choice, as opposed to a pin's
+};
+
+} // namespace sluice::passes

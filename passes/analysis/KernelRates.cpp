@@ -1,0 +1,89 @@
+#include "passes/analysis/KernelRates.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace sluice::passes {
+
+double KernelRates::roofline(double flops, double bytes) const {
+  return launchSeconds + std::max(flops / flopsPerSecond, bytes / bytesPerSecond);
+}
+
+/// The square of how far two kernels are from each other in work, in powers of two.
+static double distance(const KernelSample &a, double flops, double bytes) {
+  double byFlops = std::log2((a.flops + 1) / (flops + 1)), byBytes = std::log2((a.bytes + 1) / (bytes + 1));
+  return byFlops * byFlops + byBytes * byBytes;
+}
+
+double KernelRates::seconds(double flops, double bytes) const {
+  constexpr double kPrior = 1;     // the weight of the roofline itself, as much as a sample of twice the work
+  constexpr double kNearest = 0.02; // what counts as the same work
+  double sum = 0, weights = kPrior;
+  for (const KernelSample &sample : samples) {
+    double weight = 1 / (distance(sample, flops, bytes) + kNearest);
+    sum += weight * std::log(sample.seconds / roofline(sample.flops, sample.bytes));
+    weights += weight;
+  }
+  return roofline(flops, bytes) * std::exp(sum / weights);
+}
+
+static double errorOf(const KernelRates &rates, const std::vector<KernelSample> &samples) {
+  double error = 0;
+  for (const KernelSample &sample : samples)
+    error += std::abs(std::log(rates.roofline(sample.flops, sample.bytes) / sample.seconds));
+  return error;
+}
+
+/// Every sample may be the one that is bound by arithmetic, and every one that is bound by memory: all pairs are tried.
+static KernelRates fitRoofline(const std::vector<KernelSample> &samples, double launchSeconds) {
+  constexpr double kUnbounded = 1e30;
+  KernelRates best, tried;
+  best.launchSeconds = tried.launchSeconds = launchSeconds;
+  double least = std::numeric_limits<double>::infinity();
+  std::vector<double> flopRates{kUnbounded}, byteRates{kUnbounded};
+  for (const KernelSample &sample : samples) {
+    double work = std::max(sample.seconds - launchSeconds, 1e-9);
+    if (sample.flops > 0)
+      flopRates.push_back(sample.flops / work);
+    if (sample.bytes > 0)
+      byteRates.push_back(sample.bytes / work);
+  }
+  for (double flopRate : flopRates)
+    for (double byteRate : byteRates) {
+      tried.flopsPerSecond = flopRate;
+      tried.bytesPerSecond = byteRate;
+      double error = errorOf(tried, samples);
+      if (error < least) {
+        least = error;
+        best = tried;
+      }
+    }
+  return best;
+}
+
+KernelRates fitRates(std::vector<KernelSample> samples, double launchSeconds) {
+  KernelRates rates = fitRoofline(samples, launchSeconds);
+  rates.samples = std::move(samples);
+  return rates;
+}
+
+double fitLaunchSeconds(const std::vector<std::vector<KernelSample>> &kinds) {
+  constexpr int kSteps = 40;
+  double shortest = std::numeric_limits<double>::infinity(), best = 0, least = shortest;
+  for (const std::vector<KernelSample> &samples : kinds)
+    for (const KernelSample &sample : samples)
+      shortest = std::min(shortest, sample.seconds);
+  for (int step = 0; step <= kSteps; ++step) {
+    double launch = shortest * step / kSteps, error = 0;
+    for (const std::vector<KernelSample> &samples : kinds)
+      error += errorOf(fitRoofline(samples, launch), samples);
+    if (error < least) {
+      least = error;
+      best = launch;
+    }
+  }
+  return best;
+}
+
+} // namespace sluice::passes

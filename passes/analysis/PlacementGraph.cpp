@@ -1,0 +1,255 @@
+// 1. Fusion groups are formed as they will be on one device; ops that the user has put on different devices never share
+//    one.
+// 2. Inputs are one group on the host, each state is one with its slots, each launch is one.
+// 3. A value is read by the launches that read it, directly or through ops that they find again, and by the state that
+//    it becomes.
+#include "passes/analysis/PlacementGraph.h"
+
+#include "ir/Layout.h"
+#include "passes/Actions.h"
+#include "passes/analysis/FixedDevices.h"
+#include "llvm/ADT/MapVector.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace sluice::ir;
+
+namespace sluice::passes {
+
+static constexpr double kPicosecondsPerSecond = 1e12;
+
+static int64_t picoseconds(double seconds) { return std::llround(seconds * kPicosecondsPerSecond); }
+
+namespace {
+
+class GraphBuilding {
+public:
+  GraphBuilding(EntryOp entry, const DeviceBackends &backends, const CostModel &costs, const PlacementOptions &options)
+      : entry(entry), module(entry->getParentOfType<ModuleOp>()), backends(backends), target(backends.target()),
+        costs(costs), options(options), fixed(entry), capacity(capacityOf(module)),
+        rules(options.fuse, [this](ArrayRef<Operation *> ops) { return mayShare(ops); }) {}
+
+  PlacementGraph build() {
+    graph.entry = entry;
+    addLinks();
+    addInputs();
+    for (auto get : entry.getBody().front().getOps<GetOp>())
+      stateGroup(get.getStateAttr());
+    for (auto set : entry.getBody().front().getOps<SetOp>())
+      stateGroup(set.getStateAttr());
+    SmallVector<FusionGroup> launches = formFusionGroups(entry, rules);
+    for (FusionGroup &group : launches)
+      addLaunch(std::move(group));
+    addValues();
+    return std::move(graph);
+  }
+
+private:
+  size_t deviceCount() const { return target.devices().size(); }
+  uint32_t indexOf(StringRef device) const { return uint32_t(deviceIndex(target, device)); }
+
+  /// Whether every backend would have these ops in one launch, and the user's word allows it.
+  bool mayShare(ArrayRef<Operation *> ops) const {
+    StringAttr device;
+    for (Operation *op : ops) {
+      if (isa<CopyOp>(op))
+        return false;
+      StringAttr wanted = fixed.of(op);
+      if (wanted && device && wanted != device)
+        return false;
+      device = wanted ? wanted : device;
+    }
+    if (device && target.find(device))
+      return backends.of(device.getValue()).canFuse(ops);
+    return llvm::all_of(backends.sessions(), [&](const auto &backend) { return backend->canFuse(ops); });
+  }
+
+  void addLinks() {
+    for (const TargetDevice &from : target.devices()) {
+      auto &row = graph.problem.links.emplace_back();
+      for (const TargetDevice &to : target.devices()) {
+        const LinkCosts &link = costs.link(from.name, to.name);
+        row.push_back({picoseconds(link.latency), kPicosecondsPerSecond / link.bytesPerSecond});
+      }
+    }
+    graph.problem.memoryCaps.resize(deviceCount());
+  }
+
+  /// A group without work.
+  uint32_t addGroup(PlacedGroup::Kind kind, std::string name, int64_t memory, std::optional<uint32_t> pinned) {
+    PlacedGroup &group = graph.groups.emplace_back();
+    group.kind = kind;
+    group.name = std::move(name);
+    group.isFixed = pinned.has_value();
+    graph.problem.groups.push_back({std::vector<int64_t>(deviceCount(), 0), std::vector<int64_t>(deviceCount(), memory), pinned});
+    return uint32_t(graph.groups.size() - 1);
+  }
+
+  void addInputs() {
+    uint32_t group = addGroup(PlacedGroup::Inputs, "inputs", 0, 0);
+    for (BlockArgument argument : entry.getBody().getArguments())
+      producers[argument] = group;
+  }
+
+  /// Where a state is without a choice of ours in this entry point.
+  std::optional<uint32_t> homeOf(StateOp state) const {
+    if (StringAttr device = getDevice(state.getStoredType()))
+      return indexOf(device);
+    if (auto chosen = state->getAttrOfType<StringAttr>(kPlacementAttr))
+      return indexOf(chosen);
+    return state.getKind() == "hyper" ? std::optional<uint32_t>(0) : std::nullopt;
+  }
+
+  /// The group of a state, or of the parameter whose slot it is.
+  uint32_t stateGroup(FlatSymbolRefAttr name) {
+    auto state = module.lookupSymbol<StateOp>(name.getAttr());
+    if (state.getOf())
+      return states[state] = stateGroup(state.getOfAttr());
+    auto known = states.find(state);
+    if (known != states.end())
+      return known->second;
+    int64_t bytes = getBufferBytes(state.getTensorType(), capacity);
+    for (auto slot : module.getOps<StateOp>())
+      if (slot.getOf() == state.getSymName())
+        bytes += getBufferBytes(slot.getTensorType(), capacity);
+    uint32_t group = addGroup(PlacedGroup::State, state.getSymName().str(), bytes, homeOf(state));
+    graph.groups[group].state = state;
+    return states[state] = group;
+  }
+
+  void addLaunch(FusionGroup fusion) {
+    bool isCopy = isa<CopyOp>(fusion.ops.front());
+    std::string name = nameOf(fusion);
+    unsigned number = names[name]++;
+    std::optional<uint32_t> pinned;
+    for (Operation *op : fusion.ops)
+      if (StringAttr device = fixed.of(op); device && target.find(device))
+        pinned = indexOf(device);
+    uint32_t index = addGroup(isCopy ? PlacedGroup::Copy : PlacedGroup::Launch,
+                              number ? name + "_" + std::to_string(number) : name, 0, pinned);
+    LaunchContents contents = contentsOf(fusion, rules);
+    for (Operation *op : fusion.ops)
+      for (Value result : op->getResults())
+        producers[result] = index;
+    for (Value input : contents.inputs)
+      readers[input].push_back(index);
+    graph.groups[index].fusion = std::move(fusion);
+    if (!isCopy)
+      addCosts(index, contents);
+    for (uint32_t device = 0; device < deviceCount(); ++device)
+      for (Value output : contents.outputs)
+        graph.problem.groups[index].memory[device] += transientBytes(output, device);
+  }
+
+  /// Times on every device; the work is the same on all, the kind is as its backend names it.
+  void addCosts(uint32_t index, const LaunchContents &contents) {
+    PlacedGroup &group = graph.groups[index];
+    ArrayRef<Operation *> ops = contents.ops.getArrayRef();
+    for (auto [i, device] : llvm::enumerate(target.devices())) {
+      Backend &backend = backends.of(device.name);
+      int64_t &time = graph.problem.groups[index].times[i];
+      for (Operation *op : ops)
+        if (std::string reason = backend.reasonAgainst(op); !reason.empty()) {
+          group.unsupported += (group.unsupported.empty() ? "" : "; ") + device.name + ": " + reason;
+          time = PlacementProblem::kImpossible;
+          break;
+        }
+      if (time == PlacementProblem::kImpossible)
+        continue;
+      group.cost = backend.cost(ops, contents.inputs.getArrayRef(), contents.outputs);
+      const Work &work = group.cost.work;
+      time = picoseconds(costs.kernelSeconds(device.name, group.cost.kind, double(work.flops + work.flopsPerRow * capacity),
+                                             double(work.bytes + work.bytesPerRow * capacity)));
+    }
+  }
+
+  int64_t bytesOf(Value value) const { return getBufferBytes(cast<RankedTensorType>(value.getType()), capacity); }
+
+  int64_t transientBytes(Value value, uint32_t device) const {
+    double share = options.transientShare.empty() ? 1 : options.transientShare[device];
+    return int64_t(share * double(bytesOf(value)));
+  }
+
+  void addValue(uint32_t producer, Value value, std::vector<uint32_t> consumers, bool isFree, int64_t copyMemory) {
+    if (!consumers.empty())
+      graph.problem.values.push_back({producer, std::move(consumers), bytesOf(value), copyMemory, isFree});
+  }
+
+  void addValues() {
+    Block &block = entry.getBody().front();
+    llvm::DenseSet<StringAttr> written;
+    for (auto set : block.getOps<SetOp>()) {
+      written.insert(set.getStateAttr().getAttr());
+      readers[set.getValue()].push_back(stateGroup(set.getStateAttr()));
+    }
+    for (auto get : block.getOps<GetOp>())
+      if (auto reading = readers.find(get.getValue()); reading != readers.end())
+        addValue(stateGroup(get.getStateAttr()), get.getValue(), reading->second,
+                 /*isFree=*/!written.contains(get.getStateAttr().getAttr()), bytesOf(get.getValue()));
+    for (auto &[value, producer] : producers)
+      if (auto reading = readers.find(value); reading != readers.end())
+        addValue(producer, value, reading->second, /*isFree=*/false, transientBytes(value, deviceCount() - 1));
+  }
+
+  EntryOp entry;
+  ModuleOp module;
+  const DeviceBackends &backends;
+  const Target &target;
+  const CostModel &costs;
+  const PlacementOptions &options;
+  FixedDevices fixed;
+  int64_t capacity;
+  FusionRules rules;
+  PlacementGraph graph;
+  llvm::MapVector<Value, uint32_t> producers;                  // of inputs and results of launches
+  DenseMap<Value, std::vector<uint32_t>> readers;
+  DenseMap<Operation *, uint32_t> states;
+  llvm::StringMap<unsigned> names;
+};
+
+} // namespace
+
+PlacementGraph buildPlacementGraph(EntryOp entry, const DeviceBackends &backends, const CostModel &costs,
+                                   const PlacementOptions &options) {
+  return GraphBuilding(entry, backends, costs, options).build();
+}
+
+//===- the way back --------------------------------------------------------------------------------------------------===//
+
+/// Gives an op that launches find again the device of its readers, a clone on each if they are several.
+static void placeWithReaders(Operation &op) {
+  llvm::MapVector<StringAttr, SmallVector<OpOperand *>> uses;
+  for (OpOperand &use : op.getUses())
+    if (auto device = use.getOwner()->getAttrOfType<StringAttr>(kPlacementAttr))
+      uses[device].push_back(&use);
+  for (auto &[device, operands] : llvm::drop_begin(uses)) {
+    Operation *clone = OpBuilder(&op).clone(op);
+    clone->setAttr(kPlacementAttr, device);
+    for (OpOperand *operand : operands)
+      operand->set(clone->getResult(cast<OpResult>(operand->get()).getResultNumber()));
+  }
+  if (!uses.empty())
+    op.setAttr(kPlacementAttr, uses.front().first);
+}
+
+void applyPlacement(const PlacementGraph &graph, const std::vector<uint32_t> &devices, const Target &target) {
+  EntryOp entry = graph.entry;
+  FixedDevices fixed(entry);
+  auto nameOf = [&](uint32_t device) {
+    return StringAttr::get(entry->getContext(), target.devices()[device].name);
+  };
+  for (auto [group, device] : llvm::zip_equal(graph.groups, devices)) {
+    StateOp state = group.state;
+    if (state && !getDevice(state.getStoredType()) && state.getKind() != "hyper")
+      state->setAttr(kPlacementAttr, nameOf(device));
+    for (Operation *op : group.fusion.ops)
+      if (group.kind == PlacedGroup::Launch)
+        op->setAttr(kPlacementAttr, nameOf(device));
+  }
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(entry.getBody().front())))
+    if (op.hasTrait<SameDevice>() && !op.hasAttr(kPlacementAttr) && !fixed.of(&op) && !fixed.isMadeAnywhere(&op))
+      placeWithReaders(op);
+}
+
+} // namespace sluice::passes

@@ -1,0 +1,214 @@
+#include "tools/compiler/placement/Calibration.h"
+
+#include "ir/Dialect.h"
+#include "tools/compiler/Backends.h"
+#include "tools/compiler/Diagnostics.h"
+#include "tools/compiler/Linker.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+#include <thread>
+
+namespace json = llvm::json;
+
+// The JSON library finds readers by the namespaces of what they read.
+namespace sluice::passes {
+
+static bool fromJSON(const json::Value &value, KernelSample &sample, json::Path path) {
+  json::ObjectMapper map(value, path);
+  if (!map || !map.map("flops", sample.flops) || !map.map("bytes", sample.bytes) || !map.map("seconds", sample.seconds))
+    return false;
+  if (sample.flops >= 0 && sample.bytes >= 0 && sample.seconds > 0)
+    return true;
+  path.report("a kernel's work and time must be positive");
+  return false;
+}
+
+} // namespace sluice::passes
+
+namespace sluice::compiler {
+
+using passes::KernelSample;
+
+static constexpr int64_t kFormat = 1;
+
+passes::DeviceCosts DeviceCalibration::costs() const {
+  passes::DeviceCosts costs;
+  costs.source = passes::CostSource::Measured;
+  std::vector<std::vector<KernelSample>> groups;
+  std::vector<KernelSample> all;
+  for (const auto &[kind, samples] : kinds) {
+    groups.push_back(samples);
+    all.insert(all.end(), samples.begin(), samples.end());
+  }
+  double launch = passes::fitLaunchSeconds(groups);
+  for (const auto &[kind, samples] : kinds)
+    costs.kinds[kind] = passes::fitRates(samples, launch);
+  costs.any = passes::fitRates(std::move(all), launch);
+  return costs;
+}
+
+/// "sim" of "sim:1".
+static llvm::StringRef backendOf(llvm::StringRef spelling) { return spelling.split(':').first; }
+
+const DeviceCalibration *ClockCalibration::findDevice(const ir::TargetDevice &device) const {
+  const DeviceCalibration *alike = nullptr;
+  for (const DeviceCalibration &measured : devices) {
+    if (measured.device == device.spelling())
+      return &measured;
+    if (backendOf(measured.device) == device.backend)
+      alike = &measured;
+  }
+  return alike;
+}
+
+const LinkCalibration *ClockCalibration::findLink(const ir::TargetDevice &from, const ir::TargetDevice &to) const {
+  const LinkCalibration *alike = nullptr;
+  for (const LinkCalibration &link : links) {
+    if (link.from == from.spelling() && link.to == to.spelling())
+      return &link;
+    if (backendOf(link.from) == from.backend && backendOf(link.to) == to.backend)
+      alike = &link;
+  }
+  return alike;
+}
+
+const ClockCalibration *Calibration::find(llvm::StringRef clock) const {
+  for (const ClockCalibration &measured : clocks)
+    if (measured.clock == clock && measured.machine == machineName())
+      return &measured;
+  return nullptr;
+}
+
+std::string clockOf(const ir::Target &target, const std::vector<runtime::BackendFile> &backends) {
+  for (const ir::TargetDevice &device : target.devices())
+    for (const runtime::BackendFile &file : backends)
+      if (file.accepted() && file.hasRun && file.takesHostQueues && file.name == device.backend)
+        return device.backend;
+  return ir::kHostDevice.str();
+}
+
+std::string machineName() {
+  runtime::BackendDevice host = describeHost();
+  return host.name + ", " + std::to_string(host.cores) + " threads";
+}
+
+std::string calibrationPath() {
+  if (auto path = llvm::sys::Process::GetEnv("SLUICE_CALIBRATION"))
+    return *path;
+  llvm::SmallString<128> folder;
+  if (!llvm::sys::path::cache_directory(folder))
+    return "calibration.json";
+  llvm::sys::path::append(folder, "sluice", "calibration.json");
+  return folder.str().str();
+}
+
+//===- the file ------------------------------------------------------------------------------------------------------===//
+
+static json::Value toJson(const KernelSample &sample) {
+  return json::Object{{"flops", sample.flops}, {"bytes", sample.bytes}, {"seconds", sample.seconds}};
+}
+
+static json::Value toJson(const DeviceCalibration &device) {
+  json::Object kinds;
+  for (const auto &[kind, samples] : device.kinds) {
+    json::Array list;
+    for (const KernelSample &sample : samples)
+      list.push_back(toJson(sample));
+    kinds[kind] = std::move(list);
+  }
+  return json::Object{{"device", device.device}, {"kinds", std::move(kinds)}};
+}
+
+static json::Value toJson(const LinkCalibration &link) {
+  return json::Object{
+      {"from", link.from}, {"to", link.to}, {"bytes_per_second", link.bytesPerSecond}, {"latency_s", link.latency}};
+}
+
+static json::Value toJson(const ClockCalibration &clock) {
+  json::Array devices, links;
+  for (const DeviceCalibration &device : clock.devices)
+    devices.push_back(toJson(device));
+  for (const LinkCalibration &link : clock.links)
+    links.push_back(toJson(link));
+  return json::Object{{"clock", clock.clock},
+                      {"machine", clock.machine},
+                      {"devices", std::move(devices)},
+                      {"links", std::move(links)}};
+}
+
+static bool fromJSON(const json::Value &value, DeviceCalibration &device, json::Path path) {
+  json::ObjectMapper map(value, path);
+  return map && map.map("device", device.device) && map.map("kinds", device.kinds);
+}
+
+static bool fromJSON(const json::Value &value, LinkCalibration &link, json::Path path) {
+  json::ObjectMapper map(value, path);
+  if (!map || !map.map("from", link.from) || !map.map("to", link.to) ||
+      !map.map("bytes_per_second", link.bytesPerSecond) || !map.map("latency_s", link.latency))
+    return false;
+  if (link.bytesPerSecond > 0 && link.latency >= 0)
+    return true;
+  path.report("a link's speed must be positive");
+  return false;
+}
+
+static bool fromJSON(const json::Value &value, ClockCalibration &clock, json::Path path) {
+  json::ObjectMapper map(value, path);
+  return map && map.map("clock", clock.clock) && map.map("machine", clock.machine) && map.map("devices", clock.devices) &&
+         map.map("links", clock.links);
+}
+
+static bool fromJSON(const json::Value &value, Calibration &calibration, json::Path path) {
+  json::ObjectMapper map(value, path);
+  int64_t format = 0;
+  if (!map || !map.map("format", format))
+    return false;
+  if (format == kFormat)
+    return map.map("clocks", calibration.clocks);
+  path.field("format").report("the format is one of another version; measure again");
+  return false;
+}
+
+llvm::Expected<Calibration> readCalibration() {
+  std::string path = calibrationPath();
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer)
+    return Calibration();
+  auto invalid = [&](llvm::Error error) {
+    return makeError(ExitCode::Invalid, path + ": " + llvm::toString(std::move(error)) +
+                                            "; `sluice devices --measure` writes this file anew once it is removed");
+  };
+  auto parsed = json::parse((*buffer)->getBuffer());
+  if (!parsed)
+    return invalid(parsed.takeError());
+  Calibration calibration;
+  json::Path::Root root("calibration");
+  if (!fromJSON(*parsed, calibration, root))
+    return invalid(root.getError());
+  return calibration;
+}
+
+llvm::Error writeCalibration(const ClockCalibration &measured) {
+  auto calibration = readCalibration();
+  if (!calibration)
+    return calibration.takeError();
+  llvm::erase_if(calibration->clocks, [&](const ClockCalibration &old) {
+    return old.clock == measured.clock && old.machine == measured.machine;
+  });
+  calibration->clocks.push_back(measured);
+  json::Array clocks;
+  for (const ClockCalibration &clock : calibration->clocks)
+    clocks.push_back(toJson(clock));
+  std::string text, path = calibrationPath();
+  llvm::raw_string_ostream(text) << llvm::formatv(
+      "{0:2}\n", json::Value(json::Object{{"format", kFormat}, {"clocks", std::move(clocks)}}));
+  if (std::error_code error = llvm::sys::fs::create_directories(llvm::sys::path::parent_path(path)))
+    return makeError(ExitCode::Invalid, path + ": " + error.message());
+  return writeWhole(text, path);
+}
+
+} // namespace sluice::compiler

@@ -1,0 +1,94 @@
+#include "tools/compiler/placement/Candidates.h"
+
+#include "tools/compiler/Diagnostics.h"
+#include <fmt/format.h>
+
+using namespace mlir;
+using sluice::passes::PlacedGroup;
+using sluice::passes::PlacementGraph;
+using sluice::passes::PlacementProblem;
+
+namespace sluice::compiler {
+
+PlacementGraph PlacementSetting::graphOf(ModuleOp of, llvm::StringRef name) const {
+  return passes::buildPlacementGraph(of.lookupSymbol<ir::EntryOp>(name), *backends, costs.model, options);
+}
+
+std::vector<std::string> PlacementSetting::entries() const {
+  std::vector<std::string> names{entry};
+  for (auto other : ModuleOp(module).getOps<ir::EntryOp>())
+    if (other.getSymName() != entry)
+      names.push_back(other.getSymName().str());
+  return names;
+}
+
+Assignment everythingOn(const PlacementGraph &graph, uint32_t device, const ir::Target &target) {
+  Assignment result;
+  for (auto [group, problem] : llvm::zip_equal(graph.groups, graph.problem.groups)) {
+    uint32_t wanted = problem.pinned.value_or(device);
+    bool works = group.kind == PlacedGroup::Launch;
+    if (works && wanted != device)
+      result.obstacle = fmt::format("{} is to run on {}", group.name, target.devices()[wanted].name);
+    else if (works && problem.times[device] == PlacementProblem::kImpossible)
+      result.obstacle = fmt::format("{} cannot run there ({})", group.name, group.unsupported);
+    if (!result.obstacle.empty())
+      return result;
+    result.devices.push_back(wanted);
+  }
+  return result;
+}
+
+Assignment asPinned(const PlacementGraph &graph, const ir::Target &target) {
+  auto first = uint32_t(&target.first() - target.devices().data());
+  Assignment result;
+  for (auto [group, problem] : llvm::zip_equal(graph.groups, graph.problem.groups)) {
+    result.devices.push_back(problem.pinned.value_or(first));
+    if (problem.times[result.devices.back()] == PlacementProblem::kImpossible)
+      return {{}, fmt::format("{} cannot run there ({})", group.name, group.unsupported)};
+  }
+  return result;
+}
+
+/// Where an entry point's work goes once its states have their places.
+static Assignment withStates(PlacementGraph &graph) {
+  constexpr std::chrono::duration<double> kSearch(0.2);
+  std::optional<passes::Placement> placement = passes::placeGroups(graph.problem, kSearch);
+  if (!placement)
+    return {{}, fmt::format("no device can run all of {}", graph.entry.getSymName().str())};
+  return {placement->devices, ""};
+}
+
+Candidate tryStrategy(const PlacementSetting &setting, const std::string &name, const Strategy &strategy) {
+  Candidate candidate;
+  candidate.name = name;
+  OwningOpRef<ModuleOp> copy(cast<ModuleOp>(ModuleOp(setting.module)->clone()));
+  for (const std::string &entry : setting.entries()) {
+    PlacementGraph graph = setting.graphOf(*copy, entry);
+    Assignment assignment = entry == setting.entry ? strategy(graph) : withStates(graph);
+    candidate.obstacle = assignment.obstacle;
+    if (!candidate.isPossible())
+      return candidate;
+    passes::applyPlacement(graph, assignment.devices, setting.target());
+    candidate.devices[entry] = std::move(assignment.devices);
+  }
+  auto evaluation = evaluate(*copy, setting.pipeline, setting.entry, setting.costs.hostRunsHere);
+  if (!evaluation) {
+    candidate.obstacle = takeFailure(evaluation.takeError()).text;
+    return candidate;
+  }
+  candidate.evaluation = std::move(*evaluation);
+  for (size_t device = 0; device < setting.costs.memoryCaps.size(); ++device) {
+    std::optional<int64_t> cap = setting.costs.memoryCaps[device];
+    int64_t peak = candidate.evaluation->peakBytes[device];
+    if (cap && peak > *cap)
+      candidate.obstacle = fmt::format("{} would need {} bytes and may have {}", setting.target().devices()[device].name, peak, *cap);
+  }
+  return candidate;
+}
+
+void applyCandidate(const PlacementSetting &setting, const Candidate &candidate, ModuleOp module) {
+  for (const std::string &entry : setting.entries())
+    passes::applyPlacement(setting.graphOf(module, entry), candidate.devices.at(entry), setting.target());
+}
+
+} // namespace sluice::compiler

@@ -1,0 +1,54 @@
+// Ways to place a model, each judged by the plan that it would be compiled to.
+#pragma once
+
+#include "passes/analysis/PlacementGraph.h"
+#include "tools/compiler/placement/Costs.h"
+#include "tools/compiler/placement/Evaluation.h"
+#include <functional>
+
+namespace sluice::compiler {
+
+/// The devices of an entry point's groups, or why there are none.
+struct Assignment {
+  std::vector<uint32_t> devices;
+  std::string obstacle;
+};
+using Strategy = std::function<Assignment(passes::PlacementGraph &graph)>;
+
+struct Candidate {
+  std::string name;
+  std::string obstacle;                              ///< why it cannot be; empty if it can
+  std::map<std::string, std::vector<uint32_t>> devices; ///< of each entry point's groups
+  std::optional<Evaluation> evaluation;              ///< none if it cannot be compiled
+
+  bool isPossible() const { return obstacle.empty(); }
+};
+
+/// What all candidates share.
+struct PlacementSetting {
+  mlir::ModuleOp module; ///< in phase `train`
+  passes::PipelineOptions pipeline;
+  TargetCosts costs;
+  std::unique_ptr<passes::DeviceBackends> backends;
+  std::string entry;
+  passes::PlacementOptions options;
+
+  const ir::Target &target() const { return backends->target(); }
+  /// The graph of the entry point that counts, in any module that is a clone of ours.
+  passes::PlacementGraph graphOf(mlir::ModuleOp module, llvm::StringRef entry) const;
+  /// The entry points, the one that counts first: it decides where states live.
+  std::vector<std::string> entries() const;
+};
+
+/// Everything on one device but what the user has put elsewhere, which is an obstacle.
+Assignment everythingOn(const passes::PlacementGraph &graph, uint32_t device, const ir::Target &target);
+/// What the user has said, and the rest on the target's first device.
+Assignment asPinned(const passes::PlacementGraph &graph, const ir::Target &target);
+
+/// Follows a strategy for the entry point that counts, and puts the others' work where their states are.
+Candidate tryStrategy(const PlacementSetting &setting, const std::string &name, const Strategy &strategy);
+
+/// Writes a candidate's devices on a module.
+void applyCandidate(const PlacementSetting &setting, const Candidate &candidate, mlir::ModuleOp module);
+
+} // namespace sluice::compiler

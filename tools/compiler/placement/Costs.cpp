@@ -1,0 +1,133 @@
+#include "tools/compiler/placement/Costs.h"
+
+#include "ir/Dialect.h"
+#include "tools/compiler/Backends.h"
+#include "tools/compiler/Diagnostics.h"
+#include "tools/compiler/placement/Calibration.h"
+
+using sluice::runtime::BackendDevice;
+using sluice::runtime::BackendFile;
+
+namespace sluice::compiler {
+
+namespace {
+
+class CostAssembly {
+public:
+  CostAssembly(const ir::Target &target, const PlacementRequest &request)
+      : target(target), request(request), files(target.accelerators() > 0 ? tryBackends() : std::vector<BackendFile>()) {}
+
+  llvm::Expected<TargetCosts> run() {
+    if (llvm::Error error = checkNames())
+      return std::move(error);
+    std::string clock = clockOf(target, files);
+    costs.hostRunsHere = clock == ir::kHostDevice;
+    for (const ir::TargetDevice &device : target.devices())
+      describe(device);
+    auto calibration = readCalibration();
+    if (!calibration)
+      return calibration.takeError();
+    if (const ClockCalibration *measured = calibration->find(clock))
+      for (const ir::TargetDevice &device : target.devices())
+        apply(*measured, device);
+    for (const GivenLink &given : request.links)
+      setLinks(*find(given.device), [&](passes::LinkCosts &link) {
+        link.bytesPerSecond = given.bytesPerSecond;
+        link.latency = given.latency.value_or(link.latency);
+        link.source = passes::CostSource::Given;
+      });
+    return std::move(costs);
+  }
+
+private:
+  const ir::TargetDevice *find(llvm::StringRef spelling) const {
+    for (const ir::TargetDevice &device : target.devices())
+      if (device.spelling() == spelling || device.name == spelling)
+        return &device;
+    return nullptr;
+  }
+
+  llvm::Error checkNames() const {
+    auto check = [&](llvm::StringRef name, llvm::StringRef what) -> llvm::Error {
+      if (find(name))
+        return llvm::Error::success();
+      return makeError(ExitCode::Unsupported,
+                       what + " is given for '" + name + "', which is no device of the target " + target.str());
+    };
+    for (const auto &[device, bytes] : request.caps)
+      if (llvm::Error error = check(device, "a memory cap"))
+        return error;
+    for (const GivenLink &link : request.links) {
+      if (llvm::Error error = check(link.device, "a link"))
+        return error;
+      if (find(link.device)->name == ir::kHostDevice)
+        return makeError(ExitCode::Usage, "a link is between the host and an accelerator, not from cpu to cpu");
+    }
+    return llvm::Error::success();
+  }
+
+  /// Both directions between the host and a device, and those between accelerators through it.
+  template <typename Set> void setLinks(const ir::TargetDevice &device, Set set) {
+    for (const ir::TargetDevice &other : target.devices())
+      if (&other != &device) {
+        set(costs.model.link(device.name, other.name));
+        set(costs.model.link(other.name, device.name));
+      }
+  }
+
+  const BackendDevice *descriptionOf(const ir::TargetDevice &device) const {
+    for (const BackendFile &file : files)
+      if (file.accepted() && file.hasRun && file.name == device.backend && size_t(device.ordinal) < file.devices.size())
+        return &file.devices[size_t(device.ordinal)];
+    return nullptr;
+  }
+
+  void describe(const ir::TargetDevice &device) {
+    auto given = request.caps.find(device.spelling());
+    if (given == request.caps.end())
+      given = request.caps.find(device.name);
+    std::optional<int64_t> &cap = costs.memoryCaps.emplace_back();
+    if (given != request.caps.end())
+      cap = given->second;
+    BackendDevice host;
+    const BackendDevice *known = descriptionOf(device);
+    if (device.name == ir::kHostDevice)
+      known = &(host = describeHost());
+    if (!known)
+      return;
+    if (!cap && device.name != ir::kHostDevice && known->memoryBytes > 0)
+      cap = known->memoryBytes;
+    passes::DeviceCosts &described = costs.model.device(device.name);
+    if (known->peakFlops > 0) {
+      described.any.flopsPerSecond = known->peakFlops;
+      described.source = passes::CostSource::Description;
+    }
+    if (known->memoryBandwidth > 0)
+      described.any.bytesPerSecond = known->memoryBandwidth;
+    if (known->linkBandwidth > 0)
+      setLinks(device, [&](passes::LinkCosts &link) {
+        link = {known->linkBandwidth, known->linkLatency, passes::CostSource::Description};
+      });
+  }
+
+  void apply(const ClockCalibration &measured, const ir::TargetDevice &device) {
+    if (const DeviceCalibration *rates = measured.findDevice(device))
+      costs.model.device(device.name) = rates->costs();
+    for (const ir::TargetDevice &other : target.devices())
+      if (const LinkCalibration *link = measured.findLink(device, other))
+        costs.model.link(device.name, other.name) = {link->bytesPerSecond, link->latency, passes::CostSource::Measured};
+  }
+
+  const ir::Target &target;
+  const PlacementRequest &request;
+  std::vector<BackendFile> files;
+  TargetCosts costs;
+};
+
+} // namespace
+
+llvm::Expected<TargetCosts> costsOf(const ir::Target &target, const PlacementRequest &request) {
+  return CostAssembly(target, request).run();
+}
+
+} // namespace sluice::compiler

@@ -1,0 +1,20 @@
+// The cost model of a target: measured rates where this machine has them, else what devices say of themselves.
+#pragma once
+
+#include "ir/Target.h"
+#include "passes/analysis/CostModel.h"
+#include "tools/compiler/placement/Request.h"
+
+namespace sluice::compiler {
+
+struct TargetCosts {
+  passes::CostModel model;
+  /// Whether the thread that issues work does the host's; else a backend with a clock of its own takes it.
+  bool hostRunsHere = true;
+  std::vector<std::optional<int64_t>> memoryCaps; ///< of each device, bytes: as given, else what an accelerator has
+};
+
+/// Fails if the request speaks of devices that the target lacks, or a device is not there.
+llvm::Expected<TargetCosts> costsOf(const ir::Target &target, const PlacementRequest &request);
+
+} // namespace sluice::compiler

@@ -1,0 +1,294 @@
+#include "tools/compiler/placement/Describe.h"
+
+#include "ir/DiagnosticText.h"
+#include "runtime/CopyForecast.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallSet.h"
+#include <deque>
+#include <fmt/format.h>
+
+using namespace mlir;
+using sluice::passes::PlacedGroup;
+using sluice::passes::PlacementGraph;
+using sluice::passes::PlacementProblem;
+
+namespace sluice::compiler {
+
+static constexpr double kSecondsPerPicosecond = 1e-12;
+
+static std::string timeText(double seconds) {
+  double size = std::abs(seconds);
+  if (size >= 1e-3)
+    return fmt::format("{:.3g} ms", seconds * 1e3);
+  return fmt::format("{:.3g} us", seconds * 1e6);
+}
+
+namespace {
+
+/// What moving single groups would do to the objective.
+class Marginals {
+public:
+  Marginals(const PlacementProblem &problem, std::vector<uint32_t> devices)
+      : problem(problem), devices(std::move(devices)), touching(problem.groups.size()) {
+    for (uint32_t i = 0; i < problem.values.size(); ++i) {
+      touching[problem.values[i].producer].insert(i);
+      for (uint32_t consumer : problem.values[i].consumers)
+        touching[consumer].insert(i);
+    }
+  }
+
+  /// The seconds that work and copies take more with this group on `device`.
+  double added(uint32_t group, uint32_t device) {
+    int64_t before = costAround(group);
+    uint32_t home = std::exchange(devices[group], device);
+    int64_t after = costAround(group);
+    devices[group] = home;
+    return double(after - before) * kSecondsPerPicosecond;
+  }
+
+private:
+  int64_t costAround(uint32_t group) const {
+    int64_t cost = problem.groups[group].times[devices[group]];
+    for (uint32_t value : touching[group])
+      cost += copiesOf(problem.values[value]);
+    return cost;
+  }
+
+  int64_t copiesOf(const PlacementProblem::Value &value) const {
+    int64_t cost = 0;
+    llvm::SmallSet<uint32_t, 4> seen;
+    uint32_t from = devices[value.producer];
+    for (uint32_t consumer : value.consumers)
+      if (uint32_t to = devices[consumer]; to != from && seen.insert(to).second && !value.isFree)
+        cost += problem.links[from][to].timeOf(value.bytes);
+    return cost;
+  }
+
+  const PlacementProblem &problem;
+  std::vector<uint32_t> devices;
+  std::vector<llvm::SetVector<uint32_t>> touching; // values, by group
+};
+
+class Description {
+public:
+  Description(const PlacementSetting &setting, const Candidate &chosen)
+      : setting(setting), evaluation(*chosen.evaluation), graph(setting.graphOf(setting.module, setting.entry)),
+        devices(chosen.devices.at(setting.entry)), marginals(graph.problem, devices) {}
+
+  void fill(PlacementReport &report) {
+    report.model = evaluation.plan.model;
+    report.entry = setting.entry;
+    report.rows = evaluation.plan.capacity;
+    report.predictedSeconds = evaluation.seconds;
+    addDevices(report);
+    addGroups(report);
+    addCopies(report);
+  }
+
+private:
+  const std::string &nameOf(uint32_t device) const { return setting.target().devices()[device].name; }
+
+  void addDevices(PlacementReport &report) const {
+    llvm::ArrayRef<ir::TargetDevice> list = setting.target().devices();
+    for (auto [i, device] : llvm::enumerate(list)) {
+      PlacementReport::Device &item = report.devices.emplace_back();
+      item.name = device.name;
+      item.spelling = device.spelling();
+      item.costs = setting.costs.model.device(device.name).source;
+      item.capBytes = setting.costs.memoryCaps[i];
+      item.peakBytes = evaluation.peakBytes[i];
+      for (const runtime::State &state : evaluation.plan.states)
+        if (evaluation.plan.deviceOf(state.slot) == i)
+          item.stateBytes += state.bytes;
+      item.memory = memoryOver(i);
+      for (const ir::TargetDevice &other : list)
+        if (other.name != device.name)
+          report.links.push_back({device.name, other.name, setting.costs.model.link(device.name, other.name)});
+    }
+  }
+
+  /// What is alive beside the states, at each change.
+  std::vector<std::pair<double, int64_t>> memoryOver(size_t device) const {
+    const runtime::Plan &plan = evaluation.plan;
+    std::map<double, int64_t> changes;
+    std::map<std::pair<size_t, int64_t>, int64_t> alive; // place to bytes
+    for (auto [action, interval] : llvm::zip_equal(evaluation.entryPoint().actions, evaluation.timeline)) {
+      auto note = [&](const runtime::Slot &slot, int64_t size) {
+        bool isTransient = plan.deviceOf(slot) == device && plan.arenas[slot.arena].name == "transient";
+        if (isTransient && alive.try_emplace({slot.arena, slot.offset}, size).second)
+          changes[interval.start] += size;
+      };
+      if (const runtime::Copy *copy = action.copy())
+        note(copy->to, copy->capacityBytes);
+      else
+        for (const runtime::Buffer &buffer : action.launch()->buffers)
+          if (buffer.isWritten())
+            note(buffer.slot, buffer.bytes);
+      for (const runtime::Buffer &end : action.ends)
+        if (auto known = alive.find({end.slot.arena, end.slot.offset}); known != alive.end()) {
+          if (plan.deviceOf(end.slot) == device)
+            changes[interval.end] -= known->second;
+          alive.erase(known);
+        }
+    }
+    int64_t bytes = 0;
+    std::vector<std::pair<double, int64_t>> steps{{0, 0}};
+    for (auto [time, change] : changes)
+      steps.emplace_back(time, bytes += change);
+    return steps;
+  }
+
+  void addGroups(PlacementReport &report) {
+    std::vector<std::optional<size_t>> numbers(graph.groups.size());
+    for (PlacedGroup::Kind kind : {PlacedGroup::Launch, PlacedGroup::State})
+      for (uint32_t i = 0; i < graph.groups.size(); ++i)
+        if (graph.groups[i].kind == kind) {
+          numbers[i] = report.groups.size();
+          report.groups.push_back(describe(i));
+        }
+    for (const PlacementProblem::Value &value : graph.problem.values)
+      for (uint32_t consumer : value.consumers)
+        if (numbers[consumer] && numbers[value.producer])
+          report.groups[*numbers[consumer]].reads.push_back(*numbers[value.producer]);
+    schedule(report);
+  }
+
+  PlacementReport::Group describe(uint32_t i) {
+    const PlacedGroup &group = graph.groups[i];
+    const PlacementProblem::Group &problem = graph.problem.groups[i];
+    PlacementReport::Group item;
+    item.name = group.name;
+    item.kind = group.cost.kind;
+    item.device = nameOf(devices[i]);
+    item.isState = group.kind == PlacedGroup::State;
+    if (item.isState) {
+      ir::StateOp state = group.state;
+      item.kind = state.getKind().str();
+      item.stateBytes = problem.memory[devices[i]];
+      item.source = ir::printPlace(state.getLoc());
+    } else {
+      item.source = ir::printPlace(group.fusion.ops.back()->getLoc());
+      for (Operation *op : group.fusion.ops)
+        item.ops.push_back(op->getName().getStringRef().str());
+    }
+    for (uint32_t device = 0; device < problem.times.size(); ++device) {
+      PlacementReport::Elsewhere elsewhere{nameOf(device), std::nullopt, 0};
+      if (problem.times[device] != PlacementProblem::kImpossible) {
+        elsewhere.workSeconds = double(problem.times[device]) * kSecondsPerPicosecond;
+        elsewhere.addedSeconds = device == devices[i] ? 0 : marginals.added(i, device);
+      }
+      item.devices.push_back(elsewhere);
+    }
+    item.reason = reasonFor(group, problem, item);
+    return item;
+  }
+
+  std::string reasonFor(const PlacedGroup &group, const PlacementProblem::Group &problem,
+                        const PlacementReport::Group &item) const {
+    if (group.isFixed)
+      return item.isState && item.kind == "hyper" ? "the host sets it" : "the model says so";
+    std::string reason;
+    for (auto [elsewhere, time] : llvm::zip_equal(item.devices, problem.times)) {
+      if (elsewhere.device == item.device)
+        continue;
+      reason += reason.empty() ? "" : "; ";
+      if (time == PlacementProblem::kImpossible)
+        reason += fmt::format("{} cannot run it ({})", elsewhere.device, group.unsupported);
+      else if (elsewhere.addedSeconds > 0)
+        reason += fmt::format("on {} work and copies would take {} more", elsewhere.device, timeText(elsewhere.addedSeconds));
+      else if (elsewhere.addedSeconds < 0)
+        reason += fmt::format("on {} work and copies would take {} less by themselves, but memory, the groups around it "
+                              "or the schedule's overlap decide",
+                              elsewhere.device, timeText(-elsewhere.addedSeconds));
+      else
+        reason += fmt::format("on {} it would take the same", elsewhere.device);
+    }
+    return reason.empty() ? "there is no other device" : reason;
+  }
+
+  /// When the plan's kernels run: a kernel is the group of the same ops and line on the same device.
+  void schedule(PlacementReport &report) const {
+    auto keyOf = [](const std::string &device, const std::string &source, const std::string &name) {
+      return device + "|" + source + "|" + name;
+    };
+    std::map<std::string, std::deque<size_t>> open;
+    auto baseOf = [](llvm::StringRef name) { return name.rtrim("0123456789").rtrim('_').str(); };
+    for (auto [i, group] : llvm::enumerate(report.groups))
+      if (!group.isState)
+        open[keyOf(group.device, group.source, baseOf(group.name))].push_back(i);
+    const runtime::Plan &plan = evaluation.plan;
+    for (auto [action, interval] : llvm::zip_equal(evaluation.entryPoint().actions, evaluation.timeline)) {
+      if (action.copy())
+        continue;
+      const runtime::Kernel &kernel = plan.kernels[action.launch()->kernel];
+      const std::string &device = plan.devices[kernel.device].name;
+      llvm::StringRef name = kernel.name;
+      if (kernel.device != 0)
+        name.consume_front(device + "_");
+      std::deque<size_t> &groups = open[keyOf(device, kernel.source, baseOf(name))];
+      if (groups.empty())
+        continue;
+      report.groups[groups.front()].start = interval.start;
+      report.groups[groups.front()].end = interval.end;
+      groups.pop_front();
+    }
+  }
+
+  void addCopies(PlacementReport &report) const {
+    static constexpr const char *kWhen[] = {"step", "stale", "asked"};
+    const runtime::Plan &plan = evaluation.plan;
+    const runtime::Entry &entry = evaluation.entryPoint();
+    for (auto [i, action] : llvm::enumerate(entry.actions)) {
+      const runtime::Copy *copy = action.copy();
+      if (!copy)
+        continue;
+      PlacementReport::Copy &item = report.copies.emplace_back();
+      item.value = copy->value;
+      item.from = plan.devices[plan.deviceOf(copy->from)].name;
+      item.to = plan.devices[plan.deviceOf(copy->to)].name;
+      item.reason = copy->reason;
+      item.when = kWhen[size_t(copy->when)];
+      item.source = copy->source;
+      item.bytes = copy->bytesFor(plan.capacity);
+      item.seconds = setting.costs.model.copySeconds(item.from, item.to, double(item.bytes));
+      item.start = evaluation.workSeconds[i] > 0 ? evaluation.timeline[i].start : -1;
+      item.end = evaluation.workSeconds[i] > 0 ? evaluation.timeline[i].end : -1;
+      item.isHidden = item.end >= 0 && overlapsWork(i);
+    }
+  }
+
+  /// Whether some device computes all the while.
+  bool overlapsWork(size_t copy) const {
+    const auto &moved = evaluation.timeline[copy];
+    double covered = 0;
+    for (auto [action, interval] : llvm::zip_equal(evaluation.entryPoint().actions, evaluation.timeline))
+      if (!action.copy())
+        covered += std::max(0.0, std::min(moved.end, interval.end) - std::max(moved.start, interval.start));
+    constexpr double kNearlyAll = 0.95;
+    return covered >= kNearlyAll * (moved.end - moved.start);
+  }
+
+  const PlacementSetting &setting;
+  const Evaluation &evaluation;
+  PlacementGraph graph;
+  std::vector<uint32_t> devices;
+  Marginals marginals;
+};
+
+} // namespace
+
+PlacementReport describePlacement(const PlacementSetting &setting, const Candidate &chosen,
+                                  llvm::ArrayRef<Candidate> candidates, std::pair<int64_t, int64_t> objective) {
+  PlacementReport report;
+  Description(setting, chosen).fill(report);
+  report.chosen = chosen.name;
+  for (const Candidate &candidate : candidates)
+    report.alternatives.push_back(
+        {candidate.name,
+         candidate.isPossible() ? std::optional<double>(candidate.evaluation->seconds) : std::nullopt, candidate.obstacle});
+  report.costSeconds = double(objective.first) * kSecondsPerPicosecond;
+  report.boundSeconds = double(objective.second) * kSecondsPerPicosecond;
+  return report;
+}
+
+} // namespace sluice::compiler

@@ -1,0 +1,83 @@
+#include "tools/compiler/placement/Evaluation.h"
+
+#include "ir/DiagnosticText.h"
+#include "runtime/CopyForecast.h"
+#include "tools/compiler/Diagnostics.h"
+#include "tools/compiler/LoadedModel.h"
+
+using namespace mlir;
+
+namespace sluice::compiler {
+
+static constexpr int64_t kCalls = 24; // of a simulated run, whose second half counts
+
+/// The plan as the runtime reads it; its functions are never called.
+static llvm::Expected<runtime::Plan> readPlan(const passes::Plan &plan) {
+  std::vector<sluice_stage_fn> stages(plan.stages.size(), [](void *const *, int64_t, int64_t, int64_t) {});
+  sluice_artifact artifact{sizeof(artifact), SLUICE_ARTIFACT_ABI, plan.json.data(), plan.json.size(), stages.data(),
+                           stages.size(),    nullptr,             0};
+  runtime::Plan parsed;
+  llvm::Error error = guardRuntime([&] {
+    parsed = runtime::parsePlan(artifact);
+    return llvm::Error::success();
+  });
+  if (error)
+    return std::move(error);
+  return parsed;
+}
+
+static double secondsOf(const runtime::Action &action, const runtime::Plan &plan, const passes::CostModel &costs) {
+  int64_t rows = plan.capacity;
+  auto nameOf = [&](const runtime::Slot &slot) -> const std::string & { return plan.devices[plan.deviceOf(slot)].name; };
+  if (const runtime::Copy *copy = action.copy())
+    return costs.copySeconds(nameOf(copy->from), nameOf(copy->to), double(copy->bytesFor(rows)));
+  const runtime::Kernel &kernel = plan.kernels[action.launch()->kernel];
+  return costs.kernelSeconds(plan.devices[kernel.device].name, kernel.kind, kernel.cost.flopsFor(rows),
+                             kernel.cost.bytesFor(rows));
+}
+
+/// Copies that only refresh the mirror of a state which no call of the entry point changes are made once.
+static bool recurs(const runtime::Action &action, const runtime::Entry &entry) {
+  const runtime::Copy *copy = action.copy();
+  return !copy || copy->when != runtime::Copy::When::stale ||
+         llvm::is_contained(runtime::copiesPerCall(entry), copy);
+}
+
+llvm::Expected<Evaluation> evaluate(ModuleOp module, passes::PipelineOptions pipeline, llvm::StringRef entry,
+                                    bool hostRunsHere) {
+  pipeline.compileFrom = "train";
+  pipeline.compileTo = "planned";
+  pipeline.dumpIrDir.clear();
+  pipeline.progress = nullptr;
+  ir::DiagnosticText diagnostics(module.getContext());
+  FailureOr<passes::Lowered> planned = passes::runPipeline(module, pipeline);
+  if (failed(planned))
+    return makeError(diagnostics.hasUnsupported() ? ExitCode::Unsupported : ExitCode::Invalid,
+                     llvm::StringRef(diagnostics.errors()).rtrim());
+  auto plan = readPlan(planned->plan);
+  if (!plan)
+    return plan.takeError();
+
+  Evaluation result;
+  result.plan = std::move(*plan);
+  const runtime::Entry *found = result.plan.findEntry(entry.str());
+  result.entry = size_t(found - result.plan.entries.data());
+  for (const runtime::Action &action : found->actions)
+    result.workSeconds.push_back(recurs(action, *found) ? secondsOf(action, result.plan, pipeline.costs) : 0);
+  runtime::ScheduleModel model(result.plan, *found, result.workSeconds,
+                               [&](size_t queue) { return hostRunsHere && result.plan.queues[queue].device == 0; });
+  runtime::ScheduleModel::Prediction prediction = model.predict(kCalls);
+  result.seconds = runtime::steadySeconds(prediction.ends);
+  double begin = prediction.ends.back();
+  for (auto [action, interval] : llvm::zip_equal(found->actions, prediction.lastCall))
+    if (interval.end > 0)
+      begin = std::min(begin, interval.start);
+  for (runtime::ScheduleModel::Interval interval : prediction.lastCall)
+    result.timeline.push_back(interval.end > 0 ? runtime::ScheduleModel::Interval{interval.start - begin, interval.end - begin}
+                                               : interval);
+  for (size_t device = 0; device < result.plan.devices.size(); ++device)
+    result.peakBytes.push_back(result.plan.peakBytes(device));
+  return result;
+}
+
+} // namespace sluice::compiler

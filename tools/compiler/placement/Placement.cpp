@@ -1,0 +1,206 @@
+#include "tools/compiler/placement/Placement.h"
+
+#include "ir/DiagnosticText.h"
+#include "tools/compiler/Diagnostics.h"
+#include "tools/compiler/placement/Candidates.h"
+#include "tools/compiler/placement/Describe.h"
+#include "tools/compiler/placement/PlacementFile.h"
+#include "llvm/ADT/StringExtras.h"
+#include <fmt/format.h>
+
+using namespace mlir;
+using sluice::passes::PlacedGroup;
+using sluice::passes::PlacementGraph;
+using sluice::passes::PlacementProblem;
+
+namespace sluice::compiler {
+
+namespace {
+
+class Decision {
+public:
+  Decision(PlacementSetting &setting, const PlacementRequest &request) : setting(setting), request(request) {}
+
+  llvm::Expected<PlacementReport> run() {
+    if (!request.file.empty()) {
+      auto file = readPlacementFile(request.file, setting);
+      if (!file)
+        return file.takeError();
+      written = std::move(*file);
+    }
+    tryKnown();
+    if (llvm::Error error = tryCuts())
+      return std::move(error);
+    const Candidate *best = choose();
+    if (!best)
+      return makeError(ExitCode::Exhausted, "no placement fits: " + obstacles());
+    PlacementReport report = describePlacement(setting, *best, candidates, boundOf(*best));
+    applyCandidate(setting, *best, setting.module);
+    return report;
+  }
+
+private:
+  size_t deviceCount() const { return setting.target().devices().size(); }
+
+  void tryKnown() {
+    for (uint32_t device = 0; device < deviceCount(); ++device) {
+      const Candidate &all = candidates.emplace_back(tryStrategy(
+          setting, "all " + setting.target().devices()[device].name,
+          [&](PlacementGraph &graph) { return everythingOn(graph, device, setting.target()); }));
+      if (all.evaluation)
+        learnMemory(device, *all.evaluation);
+    }
+    candidates.push_back(tryStrategy(setting, "as pinned", [&](PlacementGraph &graph) {
+      return asPinned(graph, setting.target());
+    }));
+  }
+
+  /// How much less transient memory a device needs than its values have bytes, from a plan with everything there.
+  void learnMemory(uint32_t device, const Evaluation &evaluation) {
+    PlacementGraph graph = setting.graphOf(setting.module, setting.entry);
+    int64_t transient = 0, states = 0;
+    for (auto [group, problem] : llvm::zip_equal(graph.groups, graph.problem.groups))
+      (group.kind == PlacedGroup::State ? states : transient) += problem.memory[device];
+    shares.resize(deviceCount(), 1);
+    if (transient > 0)
+      shares[device] = std::clamp(double(evaluation.peakBytes[device] - states) / double(transient), 0.01, 1.0);
+  }
+
+  /// Minimum cuts with copies at full weight, and at less of it: a schedule hides some of them.
+  llvm::Error tryCuts() {
+    setting.options.transientShare = shares;
+    for (double weight : {1.0, 0.4, 0.1}) {
+      constexpr int kTries = 6;
+      for (int tries = 0; tries < kTries; ++tries) {
+        Candidate cut = tryStrategy(setting, weight == 1 ? "minimum cut" : fmt::format("minimum cut, copies at {}", weight),
+                                    [&](PlacementGraph &graph) { return cutAt(graph, weight); });
+        bool isTooLarge = cut.evaluation && !cut.isPossible();
+        bool isNew = cut.evaluation && llvm::none_of(candidates, [&](const Candidate &known) { return known.devices == cut.devices; });
+        if (isTooLarge)
+          tightenMemory(*cut.evaluation);
+        if (isNew || (weight == 1 && tries == 0))
+          candidates.push_back(std::move(cut));
+        if (!isTooLarge)
+          break;
+      }
+    }
+    return llvm::Error::success();
+  }
+
+  Assignment cutAt(PlacementGraph &graph, double weight) {
+    graph.problem.memoryCaps.assign(setting.costs.memoryCaps.begin(), setting.costs.memoryCaps.end());
+    if (llvm::Error error = written.fix(graph, setting.target()))
+      return {{}, llvm::toString(std::move(error))};
+    PlacementProblem weighted = graph.problem;
+    for (auto &row : weighted.links)
+      for (PlacementProblem::Link &link : row) {
+        link.latency = int64_t(double(link.latency) * weight);
+        link.picosecondsPerByte *= weight;
+      }
+    std::optional<passes::Placement> placement =
+        passes::placeGroups(weighted, std::chrono::duration<double>(request.searchSeconds));
+    if (!placement)
+      return {{}, whyNone(graph)};
+    if (weight == 1)
+      bound = std::max(bound, placement->bound);
+    return {placement->devices, ""};
+  }
+
+  /// A group that no device can run, or memory.
+  std::string whyNone(const PlacementGraph &graph) const {
+    for (auto [group, problem] : llvm::zip_equal(graph.groups, graph.problem.groups))
+      if (llvm::all_of(problem.times, [](int64_t time) { return time == PlacementProblem::kImpossible; }) ||
+          (problem.pinned && problem.times[*problem.pinned] == PlacementProblem::kImpossible))
+        return fmt::format("{} has no device that can run it ({})", group.name, group.unsupported);
+    return "the devices' memory does not hold what must be on them";
+  }
+
+  /// The plan needed more than the problem knew of: let it know of more.
+  void tightenMemory(const Evaluation &evaluation) {
+    for (size_t device = 0; device < deviceCount(); ++device)
+      if (std::optional<int64_t> cap = setting.costs.memoryCaps[device]; cap && evaluation.peakBytes[device] > *cap) {
+        setting.options.transientShare.resize(deviceCount(), 1);
+        setting.options.transientShare[device] *= 1.02 * double(evaluation.peakBytes[device]) / double(*cap);
+      }
+  }
+
+  /// The fastest candidate; of several that are about as fast, the one that was thought of first.
+  const Candidate *choose() const {
+    constexpr double kNotable = 0.999;
+    const Candidate *best = nullptr;
+    for (const Candidate &candidate : candidates)
+      if (candidate.isPossible() && agreesWithFile(candidate) &&
+          (!best || candidate.evaluation->seconds < kNotable * best->evaluation->seconds))
+        best = &candidate;
+    return best;
+  }
+
+  bool agreesWithFile(const Candidate &candidate) const {
+    return written.empty() || llvm::StringRef(candidate.name).starts_with("minimum cut");
+  }
+
+  std::string obstacles() const {
+    std::string text;
+    for (const Candidate &candidate : candidates)
+      text += (text.empty() ? "" : "; ") + candidate.name + ": " +
+              (candidate.isPossible() ? "is not what the file says" : candidate.obstacle);
+    return text;
+  }
+
+  /// The objective of a candidate and the least that any can have.
+  std::pair<int64_t, int64_t> boundOf(const Candidate &candidate) const {
+    PlacementGraph graph = setting.graphOf(setting.module, setting.entry);
+    int64_t cost = passes::costOf(graph.problem, candidate.devices.at(setting.entry));
+    return {cost, std::min(cost, bound)};
+  }
+
+  PlacementSetting &setting;
+  const PlacementRequest &request;
+  PlacementFile written;
+  std::vector<Candidate> candidates;
+  std::vector<double> shares; // of transient memory, per device
+  int64_t bound = 0;
+};
+
+} // namespace
+
+static llvm::Expected<std::string> entryToPlace(ModuleOp module, const std::string &asked) {
+  std::vector<llvm::StringRef> names;
+  for (auto entry : module.getOps<ir::EntryOp>())
+    names.push_back(entry.getSymName());
+  if (names.empty())
+    return makeError(ExitCode::Invalid, "the model has no entry point to place");
+  llvm::StringRef wanted = !asked.empty() ? llvm::StringRef(asked) : llvm::is_contained(names, "train_step") ? "train_step" : names.front();
+  if (llvm::is_contained(names, wanted))
+    return wanted.str();
+  return makeError(ExitCode::Usage, "there is no entry point '" + wanted + "'" + didYouMean(wanted, names) +
+                                        "; there are " + llvm::join(names, ", "));
+}
+
+llvm::Expected<PlacementDecision> choosePlacement(ModuleOp module, const passes::PipelineOptions &pipeline,
+                                                const PlacementRequest &request) {
+  PlacementSetting setting;
+  setting.module = module;
+  setting.pipeline = pipeline;
+  setting.options.fuse = pipeline.fuse;
+  auto entry = entryToPlace(module, request.entry);
+  if (!entry)
+    return entry.takeError();
+  setting.entry = *entry;
+  ir::DiagnosticText diagnostics(module.getContext());
+  setting.backends = passes::DeviceBackends::create(module, pipeline.backends, pipeline.cpu);
+  if (!setting.backends)
+    return makeError(diagnostics.hasUnsupported() ? ExitCode::Unsupported : ExitCode::Invalid,
+                     llvm::StringRef(diagnostics.errors()).rtrim());
+  auto costs = costsOf(setting.target(), request);
+  if (!costs)
+    return costs.takeError();
+  setting.costs = std::move(*costs);
+  setting.pipeline.costs = setting.costs.model;
+  auto report = Decision(setting, request).run();
+  if (!report)
+    return report.takeError();
+  return PlacementDecision{std::move(*report), setting.costs.model};
+}
+
+} // namespace sluice::compiler

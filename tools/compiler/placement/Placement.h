@@ -1,0 +1,24 @@
+// Chooses the device of everything that the user has left open.
+#pragma once
+
+#include "passes/Pipeline.h"
+#include "tools/compiler/placement/Report.h"
+#include "tools/compiler/placement/Request.h"
+#include "llvm/Support/Error.h"
+
+namespace sluice::compiler {
+
+struct PlacementDecision {
+  PlacementReport report;
+  passes::CostModel costs; ///< that it was decided by
+};
+
+/// Decides for a module in phase `train` and writes the decision on it (`sluice.placement`).
+///
+/// Candidates are everything on one device, the user's own placement with the rest on the first device, and minimum cuts
+/// (passes/analysis/GroupPlacement.h) at several weights of the copies. Each is compiled up to its plan, and the one whose
+/// schedule takes the least time by the cost model is taken, among those whose planned memory fits.
+llvm::Expected<PlacementDecision> choosePlacement(mlir::ModuleOp module, const passes::PipelineOptions &pipeline,
+                                                const PlacementRequest &request);
+
+} // namespace sluice::compiler

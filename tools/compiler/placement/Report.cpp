@@ -1,0 +1,116 @@
+#include "tools/compiler/placement/Report.h"
+
+namespace json = llvm::json;
+
+namespace sluice::compiler {
+
+static json::Value milliseconds(std::optional<double> seconds) {
+  return seconds && *seconds >= 0 ? json::Value(*seconds * 1e3) : json::Value(nullptr);
+}
+
+std::string objectiveText(const PlacementReport &report) {
+  bool isTwoWay = report.devices.size() <= 2;
+  return std::string("of the sum of all work and copies one after the other, which no placement can have less of than "
+                     "the bound: ") +
+         (isTwoWay ? "a minimum cut, with a price on memory" : "the cut with all accelerators taken as one");
+}
+
+static json::Value toJson(const PlacementReport::Device &device) {
+  return json::Object{{"name", device.name},
+                      {"spelling", device.spelling},
+                      {"costs", passes::nameOf(device.costs)},
+                      {"cap_bytes", device.capBytes ? json::Value(*device.capBytes) : json::Value(nullptr)}};
+}
+
+static json::Value toJson(const PlacementReport::Link &link) {
+  return json::Object{{"from", link.from},
+                      {"to", link.to},
+                      {"bytes_per_second", link.costs.bytesPerSecond},
+                      {"latency_s", link.costs.latency},
+                      {"source", passes::nameOf(link.costs.source)}};
+}
+
+static json::Value toJson(const PlacementReport::Group &group) {
+  json::Object times, added;
+  for (const PlacementReport::Elsewhere &elsewhere : group.devices) {
+    times[elsewhere.device] = milliseconds(elsewhere.workSeconds);
+    added[elsewhere.device] = elsewhere.workSeconds ? json::Value(elsewhere.addedSeconds * 1e3) : json::Value(nullptr);
+  }
+  return json::Object{{"name", group.name},
+                      {"kind", group.kind},
+                      {"device", group.device},
+                      {"reason", group.reason},
+                      {"ops", json::Array(group.ops)},
+                      {"source", group.source},
+                      {"ms", std::move(times)},
+                      {"added_ms", std::move(added)},
+                      {"reads", json::Array(group.reads)},
+                      {"start_ms", milliseconds(group.start)},
+                      {"end_ms", milliseconds(group.end)}};
+}
+
+static json::Value stateToJson(const PlacementReport::Group &state) {
+  return json::Object{{"name", state.name},
+                      {"kind", state.kind},
+                      {"device", state.device},
+                      {"reason", state.reason},
+                      {"bytes", state.stateBytes}};
+}
+
+static json::Value toJson(const PlacementReport::Copy &copy) {
+  return json::Object{{"value", copy.value},
+                      {"from", copy.from},
+                      {"to", copy.to},
+                      {"bytes", copy.bytes},
+                      {"reason", copy.reason},
+                      {"when", copy.when},
+                      {"source", copy.source},
+                      {"predicted_ms", copy.seconds * 1e3},
+                      {"hidden", copy.isHidden},
+                      {"start_ms", milliseconds(copy.start)},
+                      {"end_ms", milliseconds(copy.end)}};
+}
+
+json::Value toJson(const PlacementReport &report) {
+  json::Array devices, links, groups, states, copies;
+  json::Object alternatives, obstacles, peaks, memory;
+  for (const PlacementReport::Device &device : report.devices) {
+    devices.push_back(toJson(device));
+    peaks[device.name] = device.peakBytes;
+    json::Array steps;
+    for (auto [seconds, bytes] : device.memory)
+      steps.push_back(json::Array{seconds * 1e3, bytes});
+    memory[device.name] = json::Object{{"state_bytes", device.stateBytes}, {"steps", std::move(steps)}};
+  }
+  for (const PlacementReport::Link &link : report.links)
+    links.push_back(toJson(link));
+  for (const PlacementReport::Alternative &alternative : report.alternatives) {
+    alternatives[alternative.name] = milliseconds(alternative.seconds);
+    if (!alternative.seconds)
+      obstacles[alternative.name] = alternative.obstacle;
+  }
+  for (const PlacementReport::Group &group : report.groups)
+    (group.isState ? states : groups).push_back(group.isState ? stateToJson(group) : toJson(group));
+  for (const PlacementReport::Copy &copy : report.copies)
+    copies.push_back(toJson(copy));
+  return json::Object{{"model", report.model},
+                      {"entry", report.entry},
+                      {"rows", report.rows},
+                      {"predicted_ms", report.predictedSeconds * 1e3},
+                      {"chosen", report.chosen},
+                      {"alternatives", std::move(alternatives)},
+                      {"obstacles", std::move(obstacles)},
+                      {"gap", report.gap()},
+                      {"objective", objectiveText(report)},
+                      {"cost_ms", report.costSeconds * 1e3},
+                      {"bound_ms", report.boundSeconds * 1e3},
+                      {"peak_bytes", std::move(peaks)},
+                      {"devices", std::move(devices)},
+                      {"links", std::move(links)},
+                      {"groups", std::move(groups)},
+                      {"states", std::move(states)},
+                      {"copies", std::move(copies)},
+                      {"memory", std::move(memory)}};
+}
+
+} // namespace sluice::compiler

@@ -1,0 +1,70 @@
+// What was decided and why, for people and scripts: plain data, in the module's words.
+#pragma once
+
+#include "passes/analysis/CostModel.h"
+#include "llvm/Support/JSON.h"
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sluice::compiler {
+
+struct PlacementReport {
+  struct Device {
+    std::string name, spelling; ///< "acc0", "sim:0"
+    passes::CostSource costs;
+    std::optional<int64_t> capBytes;
+    int64_t peakBytes = 0, stateBytes = 0;
+    std::vector<std::pair<double, int64_t>> memory; ///< beside the states, over the step: seconds, bytes
+  };
+  struct Link {
+    std::string from, to;
+    passes::LinkCosts costs;
+  };
+  struct Alternative {
+    std::string name;
+    std::optional<double> seconds; ///< none if it cannot be
+    std::string obstacle;          ///< why
+  };
+  /// A group elsewhere, all others staying where they are.
+  struct Elsewhere {
+    std::string device;
+    std::optional<double> workSeconds; ///< none where it cannot run
+    double addedSeconds = 0;           ///< work and copies, against the decision; 0 on the chosen device
+  };
+  struct Group {
+    std::string name, kind, device, reason, source;
+    std::vector<std::string> ops;
+    std::vector<Elsewhere> devices;
+    std::vector<size_t> reads;     ///< groups
+    double start = -1, end = -1;   ///< seconds from the start of a step; -1 if it is not in the schedule
+    int64_t stateBytes = 0;        ///< of a state
+    bool isState = false;
+  };
+  struct Copy {
+    std::string value, from, to, reason, when, source;
+    int64_t bytes = 0;
+    double seconds = 0, start = -1, end = -1;
+    bool isHidden = false; ///< it ends before anything waits for it longer than the queues do anyway
+  };
+
+  std::string model, entry;
+  int64_t rows = 0;
+  std::vector<Device> devices;
+  std::vector<Link> links;
+  std::string chosen; ///< the alternative that was taken
+  std::vector<Alternative> alternatives;
+  double predictedSeconds = 0;
+  double costSeconds = 0, boundSeconds = 0; ///< of the objective: the sum of the groups' times and of the copies'
+  std::vector<Group> groups;                ///< launches, then states
+  std::vector<Copy> copies;
+
+  double gap() const { return costSeconds > boundSeconds && costSeconds > 0 ? 1 - boundSeconds / costSeconds : 0; }
+};
+
+/// The objective that `gap` is about, in words.
+std::string objectiveText(const PlacementReport &report);
+
+llvm::json::Value toJson(const PlacementReport &report);
+
+} // namespace sluice::compiler

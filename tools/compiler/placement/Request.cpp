@@ -1,0 +1,53 @@
+#include "tools/compiler/placement/Request.h"
+
+#include "tools/compiler/Diagnostics.h"
+#include "tools/compiler/placement/Quantity.h"
+#include "llvm/ADT/StringExtras.h"
+
+namespace sluice::compiler {
+
+llvm::Expected<std::string> takeCaps(llvm::StringRef devices, PlacementRequest &request) {
+  llvm::SmallVector<llvm::StringRef> parts;
+  devices.split(parts, ',');
+  for (llvm::StringRef &part : parts) {
+    auto [device, cap] = part.split('=');
+    if (!part.contains('='))
+      continue;
+    std::optional<double> bytes = parseBytes(cap);
+    if (!bytes)
+      return makeError(ExitCode::Usage, "'" + part + "': the memory of " + device +
+                                            " is no positive number of bytes with a unit, such as 16GB or 512MiB");
+    request.caps[device.str()] = int64_t(*bytes);
+    part = device;
+  }
+  return llvm::join(parts, ",");
+}
+
+llvm::Expected<GivenLink> parseLink(llvm::StringRef text) {
+  auto [device, figures] = text.split('=');
+  auto [rate, latency] = figures.split(',');
+  GivenLink link;
+  link.device = device.str();
+  auto wrong = [&](const llvm::Twine &what) {
+    return makeError(ExitCode::Usage, "'" + text + "': " + what + "; a link is written as sim:0=12GB/s,5us");
+  };
+  if (device.empty() || figures.empty())
+    return wrong("no device or no speed");
+  std::optional<double> bytesPerSecond = parseBytesPerSecond(rate);
+  if (!bytesPerSecond)
+    return wrong("'" + rate + "' is no positive number of bytes a second");
+  link.bytesPerSecond = *bytesPerSecond;
+  if (!latency.empty() && !(link.latency = parseSeconds(latency)))
+    return wrong("'" + latency + "' is no time");
+  if (latency.empty() && figures.contains(','))
+    return wrong("the latency is missing");
+  return link;
+}
+
+void setPlacement(llvm::StringRef text, PlacementRequest &request) {
+  request.chooses = true;
+  if (text != "auto")
+    request.file = text;
+}
+
+} // namespace sluice::compiler

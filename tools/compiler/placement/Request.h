@@ -1,0 +1,38 @@
+// What the user asks of the placement.
+#pragma once
+
+#include "ir/Target.h"
+#include "llvm/Support/Error.h"
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sluice::compiler {
+
+/// A link between the host and an accelerator, the same in both directions.
+struct GivenLink {
+  std::string device; ///< as in `--devices`: "sim:0"
+  double bytesPerSecond = 0;
+  std::optional<double> latency; ///< seconds
+};
+
+struct PlacementRequest {
+  bool chooses = false;                ///< whether the compiler is to choose where the user has not
+  std::string file;                    ///< decisions to keep, as `--save` writes them; empty: none
+  std::string entry;                   ///< whose step time counts; empty: train_step if there is one, else the first
+  std::map<std::string, int64_t> caps; ///< bytes, by device as in `--devices`
+  std::vector<GivenLink> links;
+  double searchSeconds = 1; ///< for each entry point
+};
+
+/// `--devices cpu,sim:0=16GB`: the target as text, and the caps, which are put into the request.
+llvm::Expected<std::string> takeCaps(llvm::StringRef devices, PlacementRequest &request);
+
+/// `--link sim:0=12GB/s,5us`.
+llvm::Expected<GivenLink> parseLink(llvm::StringRef text);
+
+/// `--placement`: `auto`, or a file.
+void setPlacement(llvm::StringRef text, PlacementRequest &request);
+
+} // namespace sluice::compiler

@@ -1,0 +1,95 @@
+// sluice place
+#include "tools/compiler/Diagnostics.h"
+#include "tools/compiler/Linker.h"
+#include "tools/compiler/placement/PlacementFile.h"
+#include "tools/sluice/Commands.h"
+#include "tools/sluice/Flags.h"
+#include "tools/sluice/place/Page.h"
+#include "tools/sluice/place/Text.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace sluice::compiler;
+namespace json = llvm::json;
+
+namespace sluice::tool {
+
+static const char kExamples[] = R"(Examples:
+  sluice place lenet.mlir --devices cpu,sim:0                   who works where, why, and how long it takes
+  sluice place lenet.mlir --devices cpu,sim:0=16GB --link sim:0=12GB/s,5us
+  sluice place lenet.mlir --devices cpu,sim:0 --explain conv2d  what each device would have cost
+  sluice place lenet.mlir --devices cpu,sim:0 --save place.json --html place.html
+  sluice compile lenet.mlir --devices cpu,sim:0 --placement place.json -o lenet)";
+
+namespace {
+
+struct PlaceOptions {
+  std::string model;
+  CompileOptions compile;
+  std::string save, html, measured, explain;
+};
+
+} // namespace
+
+/// What `./model bench --json` printed; its schedule is what was measured.
+static llvm::Expected<std::optional<json::Value>> readMeasured(const std::string &path) {
+  if (path.empty())
+    return std::nullopt;
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer)
+    return makeError(ExitCode::Invalid, path + ": " + buffer.getError().message());
+  auto parsed = json::parse((*buffer)->getBuffer());
+  if (!parsed)
+    return makeError(ExitCode::Invalid, path + ": " + llvm::toString(parsed.takeError()));
+  const json::Object *root = parsed->getAsObject();
+  const json::Object *schedule = root ? root->getObject("schedule") : nullptr;
+  if (!schedule || !schedule->getArray("work"))
+    return makeError(ExitCode::Invalid, path + ": has no schedule; `./model bench --json` of a model on several devices prints one");
+  return json::Value(json::Object(*schedule));
+}
+
+static llvm::Error place(const PlaceOptions &options, const Talk &talk) {
+  auto measured = readMeasured(options.measured);
+  if (!measured)
+    return measured.takeError();
+  auto compiled = compileFile(options.model, options.compile);
+  if (!compiled)
+    return compiled.takeError();
+  if (!talk.quiet)
+    llvm::errs() << compiled->warnings;
+  const PlacementReport &report = *compiled->placement;
+  if (!options.save.empty())
+    if (llvm::Error error = writeWhole(printPlacementFile(report), options.save))
+      return error;
+  if (!options.html.empty())
+    if (llvm::Error error = writeWhole(place::placementPage(toJson(report), *measured), options.html))
+      return error;
+  if (talk.json)
+    llvm::outs() << toJson(report) << '\n';
+  else if (!options.explain.empty())
+    return explainPlacement(llvm::outs(), report, options.explain);
+  else if (!talk.quiet)
+    printPlacement(llvm::outs(), report);
+  return llvm::Error::success();
+}
+
+Command addPlace(CLI::App &app) {
+  CLI::App *command = app.add_subcommand("place", "Choose the devices of a model, and say why");
+  command->footer(kExamples);
+  auto options = std::make_shared<PlaceOptions>();
+  options->compile.compileTo = "placed";
+  options->compile.emit = Emit::None;
+  options->compile.placement.chooses = true;
+  addModel(*command, options->model);
+  command->add_option("--save", options->save, "Write the decision, to be edited and read by --placement")
+      ->type_name("FILE");
+  command->add_option("--html", options->html, "Write a page with pictures, for a browser")->type_name("FILE");
+  command->add_option("--measured", options->measured, "What `bench --json` of the program printed, for the page")
+      ->type_name("FILE");
+  command->add_option("--explain", options->explain, "Tell what each device would have cost for this op, group or line")
+      ->type_name("OP");
+  addCodeFlags(*command, options->compile);
+  addPlacementFlags(*command, options->compile.placement);
+  return {command, [=](const Talk &talk) { return place(*options, talk); }};
+}
+
+} // namespace sluice::tool

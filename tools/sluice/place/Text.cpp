@@ -1,0 +1,125 @@
+#include "tools/sluice/place/Text.h"
+
+#include "tools/compiler/Diagnostics.h"
+#include <fmt/format.h>
+
+using sluice::compiler::PlacementReport;
+
+namespace sluice::tool {
+
+static std::string timeText(double seconds) {
+  return seconds < 1e-3 ? fmt::format("{:.1f} us", seconds * 1e6) : fmt::format("{:.3f} ms", seconds * 1e3);
+}
+
+static std::string bytesText(int64_t bytes) {
+  if (bytes < 10'000)
+    return fmt::format("{} bytes", bytes);
+  return bytes < 10'000'000 ? fmt::format("{:.0f} kB", double(bytes) / 1e3)
+                            : fmt::format("{:.1f} MB", double(bytes) / 1e6);
+}
+
+/// "costs measured", and so on.
+static std::string costsText(passes::CostSource source) {
+  return source == passes::CostSource::Measured ? "costs measured" : "costs from its description, not measured";
+}
+
+static void printDevices(llvm::raw_ostream &out, const PlacementReport &report) {
+  for (const PlacementReport::Device &device : report.devices) {
+    size_t groups = 0, ops = 0;
+    for (const PlacementReport::Group &group : report.groups)
+      if (group.device == device.name && !group.isState)
+        ++groups, ops += group.ops.size();
+    out << fmt::format("  {:<12} {}: {} ops in {} groups, {} at its peak{}, {} of it state; {}\n", device.name,
+                       device.spelling, ops, groups, bytesText(device.peakBytes),
+                       device.capBytes ? " of " + bytesText(*device.capBytes) : "", bytesText(device.stateBytes),
+                       costsText(device.costs));
+  }
+  for (const PlacementReport::Link &link : report.links)
+    out << fmt::format("  {:<12} {:.3g} GB/s, {} ({})\n", link.from + "->" + link.to, link.costs.bytesPerSecond / 1e9,
+                       timeText(link.costs.latency), std::string(passes::nameOf(link.costs.source)));
+}
+
+static void printGroups(llvm::raw_ostream &out, const PlacementReport &report) {
+  out << "groups\n";
+  for (const PlacementReport::Group &group : report.groups) {
+    if (group.isState)
+      continue;
+    double seconds = 0;
+    for (const PlacementReport::Elsewhere &device : group.devices)
+      if (device.device == group.device)
+        seconds = device.workSeconds.value_or(0);
+    out << fmt::format("  {:<6} {:>11}  {}  {}: {}\n", group.device, timeText(seconds), group.name, group.source,
+                       group.reason);
+  }
+  out << "states\n";
+  for (const PlacementReport::Group &group : report.groups)
+    if (group.isState)
+      out << fmt::format("  {:<6} {:>11}  {}: {}\n", group.device, bytesText(group.stateBytes), group.name, group.reason);
+}
+
+static void printCopies(llvm::raw_ostream &out, const PlacementReport &report) {
+  out << (report.copies.empty() ? "no copies\n" : "copies\n");
+  for (const PlacementReport::Copy &copy : report.copies)
+    out << fmt::format("  {} to {}  {:>12} B  {:>11}{}  {} for {}, {}  {}\n", copy.from, copy.to, copy.bytes,
+                       timeText(copy.seconds), copy.isHidden ? " hidden behind work" : "", copy.value, copy.reason,
+                       copy.when == "step"    ? "in each call"
+                       : copy.when == "stale" ? "when it has changed"
+                                              : "when it is asked for",
+                       copy.source);
+}
+
+void printPlacement(llvm::raw_ostream &out, const PlacementReport &report) {
+  out << fmt::format("{}, {}{}: {} predicted, from one call to the next\n", report.model, report.entry,
+                     report.rows ? fmt::format(" with {} rows", report.rows) : "", timeText(report.predictedSeconds));
+  for (const PlacementReport::Alternative &alternative : report.alternatives)
+    out << fmt::format("  {:<28} {}{}\n", alternative.name,
+                       alternative.seconds ? timeText(*alternative.seconds) : "cannot be: " + alternative.obstacle,
+                       alternative.name == report.chosen ? "  <- chosen" : "");
+  out << fmt::format("  gap {:.2f} % {} ({}, bound {})\n", report.gap() * 100, objectiveText(report),
+                     timeText(report.costSeconds), timeText(report.boundSeconds));
+  printDevices(out, report);
+  printGroups(out, report);
+  printCopies(out, report);
+}
+
+//===- one op --------------------------------------------------------------------------------------------------------===//
+
+static bool isMeant(const PlacementReport::Group &group, llvm::StringRef name) {
+  llvm::StringRef source = group.source;
+  bool isLine = source == name || (source.starts_with(name) && source.drop_front(name.size()).starts_with(":"));
+  return group.name == name || isLine || llvm::any_of(group.ops, [&](llvm::StringRef op) {
+           return op == name || op.split('.').second == name;
+         });
+}
+
+static void explain(llvm::raw_ostream &out, const PlacementReport::Group &group) {
+  out << fmt::format("{} ({}) is on {}: {}\n", group.name, group.source, group.device, group.reason);
+  for (const PlacementReport::Elsewhere &device : group.devices) {
+    if (!device.workSeconds)
+      out << fmt::format("  {:<6} cannot run it\n", device.device);
+    else if (device.device == group.device)
+      out << fmt::format("  {:<6} {:>11} of work\n", device.device, timeText(*device.workSeconds));
+    else
+      out << fmt::format("  {:<6} {:>11} of work; with the copies that it would need or save, {}{} in all\n",
+                         device.device, timeText(*device.workSeconds), device.addedSeconds < 0 ? "-" : "+",
+                         timeText(std::abs(device.addedSeconds)));
+  }
+}
+
+llvm::Error explainPlacement(llvm::raw_ostream &out, const PlacementReport &report, llvm::StringRef name) {
+  bool isFound = false;
+  std::vector<llvm::StringRef> known;
+  for (const PlacementReport::Group &group : report.groups) {
+    known.push_back(group.name);
+    if (!isMeant(group, name))
+      continue;
+    isFound = true;
+    explain(out, group);
+  }
+  if (isFound)
+    return llvm::Error::success();
+  return compiler::makeError(compiler::ExitCode::Usage, "there is no group, op, state or line '" + name + "' in " + report.entry +
+                                                            compiler::didYouMean(name, known));
+}
+
+} // namespace sluice::tool
