@@ -8,8 +8,7 @@ namespace sluice::ir {
 
 std::string printDim(int64_t size) { return ShapedType::isDynamic(size) ? "?" : std::to_string(size); }
 
-/// Whether the product of the static sizes is at most `kMostElements`; sizes are positive.
-static bool isSmallEnough(ArrayRef<int64_t> shape) {
+bool isSmallEnough(ArrayRef<int64_t> shape) {
   int64_t elements = 1;
   for (int64_t size : shape) {
     if (ShapedType::isDynamic(size))

@@ -33,6 +33,9 @@ template <typename... Parts> mlir::LogicalResult inferenceFailure(MaybeLocation 
   return inferenceError(loc, text);
 }
 
+/// Whether the static sizes, which are positive, give at most `kMostElements`.
+bool isSmallEnough(llvm::ArrayRef<int64_t> shape);
+
 /// Appends a result type without encoding, or fails where the dialect has no such type: a size below 1, two `?`, too
 /// large.
 mlir::LogicalResult addResult(MaybeLocation loc, llvm::ArrayRef<int64_t> shape, mlir::Type element,

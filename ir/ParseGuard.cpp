@@ -81,6 +81,17 @@ static LogicalResult verifyCapacity(ModuleOp module) {
   return failure(result.wasInterrupted());
 }
 
+/// Attributes that name a device are read on any op; they must be strings.
+static LogicalResult verifyDeviceNames(ModuleOp module) {
+  WalkResult result = module->walk([&](Operation *op) -> WalkResult {
+    for (StringRef name : {kPinAttr, kPlacementAttr})
+      if (Attribute device = op->getAttr(name); device && !isa<StringAttr>(device))
+        return op->emitOpError() << "attribute '" << name << "' must be the name of a device, but is " << device;
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
 llvm::Expected<OwningOpRef<ModuleOp>> parseModuleText(llvm::StringRef text, llvm::StringRef name,
                                                       MLIRContext &context) {
   if (llvm::Error error = checkModuleText(text, name))
@@ -92,7 +103,8 @@ llvm::Expected<OwningOpRef<ModuleOp>> parseModuleText(llvm::StringRef text, llvm
   DiagnosticText diagnostics(&context);
   ParserConfig config(&context, /*verifyAfterParse=*/false);
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, config, name);
-  if (module && succeeded(verifyOrder(*module)) && succeeded(verify(*module)) && succeeded(verifyCapacity(*module)))
+  if (module && succeeded(verifyOrder(*module)) && succeeded(verify(*module)) && succeeded(verifyCapacity(*module)) &&
+      succeeded(verifyDeviceNames(*module)))
     return module;
   llvm::StringRef errors = llvm::StringRef(diagnostics.errors()).rtrim();
   return errors.empty() ? makeError(name + ": not a valid module") : makeError(errors);

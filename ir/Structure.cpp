@@ -1,5 +1,6 @@
 // State, graphs, entry points and kernels: their text forms and what holds them together.
 #include "ir/Dialect.h"
+#include "ir/Inference.h"
 #include "ir/Layout.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -15,6 +16,10 @@ LogicalResult StateOp::verify() {
     return emitOpError("kind is '") << getKind() << "'; one of parameter, slot, statistic, hyper, step is expected";
   if (!getTensorType().hasStaticShape())
     return emitOpError("has a symbolic shape: ") << printShape(getTensorType().getShape());
+  if (llvm::is_contained(getTensorType().getShape(), 0))
+    return emitOpError("has an empty dimension: ") << printShape(getTensorType().getShape());
+  if (!isSmallEnough(getTensorType().getShape()))
+    return emitOpError("has more than 2^40 elements: ") << printShape(getTensorType().getShape());
   if (getTensorType().getEncoding())
     return emitOpError("the logical type has an encoding; it belongs to 'physical'");
   if (getPhysical() && !sameShapesAndElements({getType()}, {*getPhysical()}))

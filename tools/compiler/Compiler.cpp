@@ -57,6 +57,8 @@ static llvm::Expected<std::string> startPhase(ModuleOp module, const CompileOpti
     return makeError(options.compileFrom.empty() ? ExitCode::Invalid : ExitCode::Usage,
                      "a dump of phase '" + phase + "' cannot be resumed from; those of " +
                          llvm::join(kResumable, ", ") + " can");
+  if (options.placement.chooses && phase == "fused")
+    return makeError(ExitCode::Usage, "a dump of phase 'fused' has its devices already");
   std::vector<llvm::StringRef> names = phaseNames();
   if (!options.compileTo.empty() && llvm::find(names, phase) > llvm::find(names, options.compileTo))
     return makeError(ExitCode::Usage,
@@ -114,12 +116,11 @@ static llvm::Expected<std::vector<const sluice_backend_compile *>> backendsFor(M
 }
 
 /// What is said of placement must have a placement to be about.
-static llvm::Error checkPlacement(const PlacementRequest &placement, llvm::StringRef from) {
+static llvm::Error checkPlacement(const PlacementRequest &placement) {
   if (!placement.chooses && (!placement.links.empty() || !placement.caps.empty() || !placement.entry.empty()))
-    return makeError(ExitCode::Usage, "links, memory caps and the entry point that counts are for choosing devices; say "
-                                      "--placement auto, or a file");
-  if (placement.chooses && from == "fused")
-    return makeError(ExitCode::Usage, "a dump of phase 'fused' has its devices already");
+    return makeError(ExitCode::Usage,
+                     "links, memory caps and the entry point that counts are for choosing devices; say "
+                     "--placement auto, or a file");
   return llvm::Error::success();
 }
 
@@ -170,7 +171,7 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
   PlacementRequest placement = options.placement;
   if (llvm::Error error = setDevices(module, options.devices, placement))
     return error;
-  if (llvm::Error error = checkPlacement(placement, *from))
+  if (llvm::Error error = checkPlacement(placement))
     return error;
   if (llvm::Error error = setCopies(module, options.copies.empty() && placement.chooses ? "insert" : options.copies))
     return error;

@@ -220,7 +220,8 @@ llvm::Error linkArtifact(llvm::ArrayRef<std::string> objects, llvm::StringRef ou
   return writeWhole(linked.finish(), output, kind != LinkOutput::Object);
 }
 
-llvm::Error writeWhole(llvm::StringRef contents, llvm::StringRef output, bool executable) {
+/// Writes the contents beside `output`, to be kept or dropped.
+static llvm::Expected<PendingFile> writePending(llvm::StringRef contents, llvm::StringRef output, bool executable) {
   if (fs::is_directory(output))
     return makeError(ExitCode::Invalid, output + ": " + std::make_error_code(std::errc::is_a_directory).message());
   auto pending = PendingFile::create(output, fs::all_read | fs::all_write | (executable ? fs::all_exe : 0));
@@ -236,7 +237,26 @@ llvm::Error writeWhole(llvm::StringRef contents, llvm::StringRef output, bool ex
   }
   if (error)
     return makeError(ExitCode::Invalid, output + ": " + error.message());
-  return pending->keep();
+  return std::move(*pending);
+}
+
+llvm::Error writeWhole(llvm::StringRef contents, llvm::StringRef output, bool executable) {
+  auto pending = writePending(contents, output, executable);
+  return pending ? pending->keep() : pending.takeError();
+}
+
+llvm::Error writeAll(llvm::ArrayRef<OutputText> files) {
+  std::vector<PendingFile> pending;
+  for (const OutputText &file : files) {
+    auto written = writePending(file.contents, file.path, /*executable=*/false);
+    if (!written)
+      return written.takeError();
+    pending.push_back(std::move(*written));
+  }
+  for (PendingFile &file : pending)
+    if (llvm::Error error = file.keep())
+      return error;
+  return llvm::Error::success();
 }
 
 } // namespace sluice::compiler

@@ -1,5 +1,6 @@
 #include "tools/sluice/Flags.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 
@@ -26,7 +27,12 @@ void addEmit(CLI::App &command, compiler::Emit &emit) {
 void addPlacementFlags(CLI::App &command, compiler::PlacementRequest &request) {
   command
       .add_option_function<std::string>(
-          "--placement", [&request](const std::string &text) { compiler::setPlacement(text, request); },
+          "--placement",
+          [&request](const std::string &text) {
+            if (text.empty())
+              throw CLI::ValidationError("--placement", "auto or a file is expected");
+            compiler::setPlacement(text, request);
+          },
           "Choose devices where you have not: auto, or a file of `sluice place --save`")
       ->type_name("auto|FILE");
   command
@@ -37,6 +43,9 @@ void addPlacementFlags(CLI::App &command, compiler::PlacementRequest &request) {
               auto link = compiler::parseLink(text);
               if (!link)
                 throw CLI::ValidationError("--link", llvm::toString(link.takeError()));
+              auto isSame = [&](const compiler::GivenLink &known) { return known.device == link->device; };
+              if (std::any_of(request.links.begin(), request.links.end(), isSame))
+                throw CLI::ValidationError("--link", "the link of " + link->device + " is given twice");
               request.links.push_back(*link);
             }
           },
@@ -48,7 +57,8 @@ void addPlacementFlags(CLI::App &command, compiler::PlacementRequest &request) {
 }
 
 void addCodeFlags(CLI::App &command, compiler::CompileOptions &options) {
-  command.add_option("--devices", options.devices, "What to run on, as cpu,sim:0, or with memory to use: cpu,sim:0=16GB")
+  command
+      .add_option("--devices", options.devices, "What to run on, as cpu,sim:0, or with memory to use: cpu,sim:0=16GB")
       ->type_name("LIST");
   command.add_option("--copies", options.copies, "Copies that pins need: explicit (an error), warn or insert")
       ->type_name("POLICY");

@@ -43,7 +43,8 @@ static llvm::Expected<std::optional<json::Value>> readMeasured(const std::string
   const json::Object *root = parsed->getAsObject();
   const json::Object *schedule = root ? root->getObject("schedule") : nullptr;
   if (!schedule || !schedule->getArray("work"))
-    return makeError(ExitCode::Invalid, path + ": has no schedule; `./model bench --json` of a model on several devices prints one");
+    return makeError(ExitCode::Invalid,
+                     path + ": has no schedule; `./model bench --json` of a model on several devices prints one");
   return json::Value(json::Object(*schedule));
 }
 
@@ -57,16 +58,24 @@ static llvm::Error place(const PlaceOptions &options, const Talk &talk) {
   if (!talk.quiet)
     llvm::errs() << compiled->warnings;
   const PlacementReport &report = *compiled->placement;
+  std::string explanation;
+  if (!options.explain.empty()) {
+    auto explained = explainPlacement(report, options.explain);
+    if (!explained)
+      return explained.takeError();
+    explanation = std::move(*explained);
+  }
+  std::vector<OutputText> files;
   if (!options.save.empty())
-    if (llvm::Error error = writeWhole(printPlacementFile(report), options.save))
-      return error;
+    files.push_back({options.save, printPlacementFile(report)});
   if (!options.html.empty())
-    if (llvm::Error error = writeWhole(place::placementPage(toJson(report), *measured), options.html))
-      return error;
+    files.push_back({options.html, place::placementPage(toJson(report), *measured)});
+  if (llvm::Error error = writeAll(files))
+    return error;
   if (talk.json)
     llvm::outs() << toJson(report) << '\n';
-  else if (!options.explain.empty())
-    return explainPlacement(llvm::outs(), report, options.explain);
+  else if (!explanation.empty())
+    llvm::outs() << explanation;
   else if (!talk.quiet)
     printPlacement(llvm::outs(), report);
   return llvm::Error::success();

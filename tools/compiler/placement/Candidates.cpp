@@ -1,6 +1,5 @@
 #include "tools/compiler/placement/Candidates.h"
 
-#include "tools/compiler/Diagnostics.h"
 #include <fmt/format.h>
 
 using namespace mlir;
@@ -11,7 +10,11 @@ using sluice::passes::PlacementProblem;
 namespace sluice::compiler {
 
 PlacementGraph PlacementSetting::graphOf(ModuleOp of, llvm::StringRef name) const {
-  return passes::buildPlacementGraph(of.lookupSymbol<ir::EntryOp>(name), *backends, costs.model, options);
+  PlacementGraph graph =
+      passes::buildPlacementGraph(of.lookupSymbol<ir::EntryOp>(name), *backends, costs.model, options);
+  if (name == entry)
+    written.fix(graph);
+  return graph;
 }
 
 std::vector<std::string> PlacementSetting::entries() const {
@@ -22,17 +25,17 @@ std::vector<std::string> PlacementSetting::entries() const {
   return names;
 }
 
+static Assignment cannotBe(std::string why) { return {{}, {ExitCode::Unsupported, std::move(why)}}; }
+
 Assignment everythingOn(const PlacementGraph &graph, uint32_t device, const ir::Target &target) {
   Assignment result;
   for (auto [group, problem] : llvm::zip_equal(graph.groups, graph.problem.groups)) {
     uint32_t wanted = problem.pinned.value_or(device);
     bool works = group.kind == PlacedGroup::Launch;
     if (works && wanted != device)
-      result.obstacle = fmt::format("{} is to run on {}", group.name, target.devices()[wanted].name);
-    else if (works && problem.times[device] == PlacementProblem::kImpossible)
-      result.obstacle = fmt::format("{} cannot run there ({})", group.name, group.unsupported);
-    if (!result.obstacle.empty())
-      return result;
+      return cannotBe(fmt::format("{} is to run on {}", group.name, target.devices()[wanted].name));
+    if (works && problem.times[device] == PlacementProblem::kImpossible)
+      return cannotBe(fmt::format("{} cannot run there ({})", group.name, group.unsupported));
     result.devices.push_back(wanted);
   }
   return result;
@@ -44,7 +47,7 @@ Assignment asPinned(const PlacementGraph &graph, const ir::Target &target) {
   for (auto [group, problem] : llvm::zip_equal(graph.groups, graph.problem.groups)) {
     result.devices.push_back(problem.pinned.value_or(first));
     if (problem.times[result.devices.back()] == PlacementProblem::kImpossible)
-      return {{}, fmt::format("{} cannot run there ({})", group.name, group.unsupported)};
+      return cannotBe(fmt::format("{} cannot run there ({})", group.name, group.unsupported));
   }
   return result;
 }
@@ -54,8 +57,8 @@ static Assignment withStates(PlacementGraph &graph) {
   constexpr std::chrono::duration<double> kSearch(0.2);
   std::optional<passes::Placement> placement = passes::placeGroups(graph.problem, kSearch);
   if (!placement)
-    return {{}, fmt::format("no device can run all of {}", graph.entry.getSymName().str())};
-  return {placement->devices, ""};
+    return cannotBe(fmt::format("no device can run all of {}", graph.entry.getSymName().str()));
+  return {placement->devices};
 }
 
 Candidate tryStrategy(const PlacementSetting &setting, const std::string &name, const Strategy &strategy) {
@@ -73,7 +76,7 @@ Candidate tryStrategy(const PlacementSetting &setting, const std::string &name, 
   }
   auto evaluation = evaluate(*copy, setting.pipeline, setting.entry, setting.costs.hostRunsHere);
   if (!evaluation) {
-    candidate.obstacle = takeFailure(evaluation.takeError()).text;
+    candidate.obstacle = takeFailure(evaluation.takeError());
     return candidate;
   }
   candidate.evaluation = std::move(*evaluation);
@@ -81,7 +84,8 @@ Candidate tryStrategy(const PlacementSetting &setting, const std::string &name, 
     std::optional<int64_t> cap = setting.costs.memoryCaps[device];
     int64_t peak = candidate.evaluation->peakBytes[device];
     if (cap && peak > *cap)
-      candidate.obstacle = fmt::format("{} would need {} bytes and may have {}", setting.target().devices()[device].name, peak, *cap);
+      candidate.obstacle = {ExitCode::Exhausted, fmt::format("{} would need {} bytes and may have {}",
+                                                             setting.target().devices()[device].name, peak, *cap)};
   }
   return candidate;
 }

@@ -2,8 +2,10 @@
 #pragma once
 
 #include "passes/analysis/PlacementGraph.h"
+#include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/placement/Costs.h"
 #include "tools/compiler/placement/Evaluation.h"
+#include "tools/compiler/placement/PlacementFile.h"
 #include <functional>
 
 namespace sluice::compiler {
@@ -11,17 +13,17 @@ namespace sluice::compiler {
 /// The devices of an entry point's groups, or why there are none.
 struct Assignment {
   std::vector<uint32_t> devices;
-  std::string obstacle;
+  Failure obstacle = {ExitCode::Fine, ""};
 };
 using Strategy = std::function<Assignment(passes::PlacementGraph &graph)>;
 
 struct Candidate {
   std::string name;
-  std::string obstacle;                              ///< why it cannot be; empty if it can
+  Failure obstacle = {ExitCode::Fine, ""};              ///< why it cannot be
   std::map<std::string, std::vector<uint32_t>> devices; ///< of each entry point's groups
-  std::optional<Evaluation> evaluation;              ///< none if it cannot be compiled
+  std::optional<Evaluation> evaluation;                 ///< none if it cannot be compiled
 
-  bool isPossible() const { return obstacle.empty(); }
+  bool isPossible() const { return obstacle.code == ExitCode::Fine; }
 };
 
 /// What all candidates share.
@@ -31,6 +33,7 @@ struct PlacementSetting {
   TargetCosts costs;
   std::unique_ptr<passes::DeviceBackends> backends;
   std::string entry;
+  PlacementFile written; ///< decisions to keep, about the entry point that counts
   passes::PlacementOptions options;
 
   const ir::Target &target() const { return backends->target(); }
@@ -40,7 +43,8 @@ struct PlacementSetting {
   std::vector<std::string> entries() const;
 };
 
-/// Everything on one device but what the user has put elsewhere, which is an obstacle.
+/// Everything on one device but states that the user has put elsewhere; work that the user has put elsewhere is an
+/// obstacle.
 Assignment everythingOn(const passes::PlacementGraph &graph, uint32_t device, const ir::Target &target);
 /// What the user has said, and the rest on the target's first device.
 Assignment asPinned(const passes::PlacementGraph &graph, const ir::Target &target);

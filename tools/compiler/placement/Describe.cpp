@@ -185,6 +185,8 @@ private:
 
   std::string reasonFor(const PlacedGroup &group, const PlacementProblem::Group &problem,
                         const PlacementReport::Group &item) const {
+    if (setting.written.names(group))
+      return "the file of decisions says so";
     if (group.isFixed)
       return item.isState && item.kind == "hyper" ? "the host sets it" : "the model says so";
     std::string reason;
@@ -195,11 +197,13 @@ private:
       if (time == PlacementProblem::kImpossible)
         reason += fmt::format("{} cannot run it ({})", elsewhere.device, group.unsupported);
       else if (elsewhere.addedSeconds > 0)
-        reason += fmt::format("on {} work and copies would take {} more", elsewhere.device, timeText(elsewhere.addedSeconds));
+        reason +=
+            fmt::format("on {} work and copies would take {} more", elsewhere.device, timeText(elsewhere.addedSeconds));
       else if (elsewhere.addedSeconds < 0)
-        reason += fmt::format("on {} work and copies would take {} less by themselves, but memory, the groups around it "
-                              "or the schedule's overlap decide",
-                              elsewhere.device, timeText(-elsewhere.addedSeconds));
+        reason +=
+            fmt::format("on {} work and copies would take {} less by themselves, but memory, the groups around it "
+                        "or the schedule's overlap decide",
+                        elsewhere.device, timeText(-elsewhere.addedSeconds));
       else
         reason += fmt::format("on {} it would take the same", elsewhere.device);
     }
@@ -284,8 +288,8 @@ PlacementReport describePlacement(const PlacementSetting &setting, const Candida
   report.chosen = chosen.name;
   for (const Candidate &candidate : candidates)
     report.alternatives.push_back(
-        {candidate.name,
-         candidate.isPossible() ? std::optional<double>(candidate.evaluation->seconds) : std::nullopt, candidate.obstacle});
+        {candidate.name, candidate.isPossible() ? std::optional<double>(candidate.evaluation->seconds) : std::nullopt,
+         candidate.obstacle.text});
   report.costSeconds = double(objective.first) * kSecondsPerPicosecond;
   report.boundSeconds = double(objective.second) * kSecondsPerPicosecond;
   return report;

@@ -1,10 +1,10 @@
 #include "tools/compiler/placement/Placement.h"
 
 #include "ir/DiagnosticText.h"
+#include "passes/Passes.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/placement/Candidates.h"
 #include "tools/compiler/placement/Describe.h"
-#include "tools/compiler/placement/PlacementFile.h"
 #include "llvm/ADT/StringExtras.h"
 #include <fmt/format.h>
 
@@ -15,6 +15,8 @@ using sluice::passes::PlacementProblem;
 
 namespace sluice::compiler {
 
+static constexpr const char *kMinimumCut = "minimum cut";
+
 namespace {
 
 class Decision {
@@ -22,18 +24,11 @@ public:
   Decision(PlacementSetting &setting, const PlacementRequest &request) : setting(setting), request(request) {}
 
   llvm::Expected<PlacementReport> run() {
-    if (!request.file.empty()) {
-      auto file = readPlacementFile(request.file, setting);
-      if (!file)
-        return file.takeError();
-      written = std::move(*file);
-    }
     tryKnown();
-    if (llvm::Error error = tryCuts())
-      return std::move(error);
+    tryCuts();
     const Candidate *best = choose();
     if (!best)
-      return makeError(ExitCode::Exhausted, "no placement fits: " + obstacles());
+      return whyNone();
     PlacementReport report = describePlacement(setting, *best, candidates, boundOf(*best));
     applyCandidate(setting, *best, setting.module);
     return report;
@@ -44,15 +39,14 @@ private:
 
   void tryKnown() {
     for (uint32_t device = 0; device < deviceCount(); ++device) {
-      const Candidate &all = candidates.emplace_back(tryStrategy(
-          setting, "all " + setting.target().devices()[device].name,
-          [&](PlacementGraph &graph) { return everythingOn(graph, device, setting.target()); }));
+      const Candidate &all = candidates.emplace_back(
+          tryStrategy(setting, "all " + setting.target().devices()[device].name,
+                      [&](PlacementGraph &graph) { return everythingOn(graph, device, setting.target()); }));
       if (all.evaluation)
         learnMemory(device, *all.evaluation);
     }
-    candidates.push_back(tryStrategy(setting, "as pinned", [&](PlacementGraph &graph) {
-      return asPinned(graph, setting.target());
-    }));
+    candidates.push_back(
+        tryStrategy(setting, "as pinned", [&](PlacementGraph &graph) { return asPinned(graph, setting.target()); }));
   }
 
   /// How much less transient memory a device needs than its values have bytes, from a plan with everything there.
@@ -67,30 +61,32 @@ private:
   }
 
   /// Minimum cuts with copies at full weight, and at less of it: a schedule hides some of them.
-  llvm::Error tryCuts() {
+  void tryCuts() {
     setting.options.transientShare = shares;
     for (double weight : {1.0, 0.4, 0.1}) {
-      constexpr int kTries = 6;
-      for (int tries = 0; tries < kTries; ++tries) {
-        Candidate cut = tryStrategy(setting, weight == 1 ? "minimum cut" : fmt::format("minimum cut, copies at {}", weight),
-                                    [&](PlacementGraph &graph) { return cutAt(graph, weight); });
-        bool isTooLarge = cut.evaluation && !cut.isPossible();
-        bool isNew = cut.evaluation && llvm::none_of(candidates, [&](const Candidate &known) { return known.devices == cut.devices; });
-        if (isTooLarge)
-          tightenMemory(*cut.evaluation);
-        if (isNew || (weight == 1 && tries == 0))
-          candidates.push_back(std::move(cut));
-        if (!isTooLarge)
-          break;
-      }
+      Candidate cut = tryCut(weight);
+      bool isNew = cut.evaluation &&
+                   llvm::none_of(candidates, [&](const Candidate &known) { return known.devices == cut.devices; });
+      if (isNew || weight == 1)
+        candidates.push_back(std::move(cut));
     }
-    return llvm::Error::success();
+  }
+
+  /// A cut whose plan fits, if one of the first few does.
+  Candidate tryCut(double weight) {
+    constexpr int kTries = 6;
+    std::string name = weight == 1 ? kMinimumCut : fmt::format("{}, copies at {}", kMinimumCut, weight);
+    for (int tries = 1;; ++tries) {
+      Candidate cut = tryStrategy(setting, name, [&](PlacementGraph &graph) { return cutAt(graph, weight); });
+      bool isTooLarge = cut.evaluation && !cut.isPossible();
+      if (!isTooLarge || tries == kTries)
+        return cut;
+      tightenMemory(*cut.evaluation);
+    }
   }
 
   Assignment cutAt(PlacementGraph &graph, double weight) {
     graph.problem.memoryCaps.assign(setting.costs.memoryCaps.begin(), setting.costs.memoryCaps.end());
-    if (llvm::Error error = written.fix(graph, setting.target()))
-      return {{}, llvm::toString(std::move(error))};
     PlacementProblem weighted = graph.problem;
     for (auto &row : weighted.links)
       for (PlacementProblem::Link &link : row) {
@@ -100,19 +96,20 @@ private:
     std::optional<passes::Placement> placement =
         passes::placeGroups(weighted, std::chrono::duration<double>(request.searchSeconds));
     if (!placement)
-      return {{}, whyNone(graph)};
+      return {{}, whyNoCut(graph)};
     if (weight == 1)
       bound = std::max(bound, placement->bound);
-    return {placement->devices, ""};
+    return {placement->devices};
   }
 
   /// A group that no device can run, or memory.
-  std::string whyNone(const PlacementGraph &graph) const {
+  static Failure whyNoCut(const PlacementGraph &graph) {
     for (auto [group, problem] : llvm::zip_equal(graph.groups, graph.problem.groups))
       if (llvm::all_of(problem.times, [](int64_t time) { return time == PlacementProblem::kImpossible; }) ||
           (problem.pinned && problem.times[*problem.pinned] == PlacementProblem::kImpossible))
-        return fmt::format("{} has no device that can run it ({})", group.name, group.unsupported);
-    return "the devices' memory does not hold what must be on them";
+        return {ExitCode::Unsupported,
+                fmt::format("{} has no device that can run it ({})", group.name, group.unsupported)};
+    return {ExitCode::Exhausted, "the devices' memory does not hold what must be on them"};
   }
 
   /// The plan needed more than the problem knew of: let it know of more.
@@ -129,22 +126,22 @@ private:
     constexpr double kNotable = 0.999;
     const Candidate *best = nullptr;
     for (const Candidate &candidate : candidates)
-      if (candidate.isPossible() && agreesWithFile(candidate) &&
-          (!best || candidate.evaluation->seconds < kNotable * best->evaluation->seconds))
+      if (candidate.isPossible() && (!best || candidate.evaluation->seconds < kNotable * best->evaluation->seconds))
         best = &candidate;
     return best;
   }
 
-  bool agreesWithFile(const Candidate &candidate) const {
-    return written.empty() || llvm::StringRef(candidate.name).starts_with("minimum cut");
-  }
-
-  std::string obstacles() const {
+  /// A cut may place everything anywhere: what keeps it from that keeps all. Where that is memory, each candidate tells
+  /// of its own.
+  llvm::Error whyNone() const {
+    const Candidate &cut =
+        *llvm::find_if(candidates, [](const Candidate &candidate) { return candidate.name == kMinimumCut; });
+    if (cut.obstacle.code != ExitCode::Exhausted)
+      return makeError(cut.obstacle.code, "no placement is possible: " + cut.obstacle.text);
     std::string text;
     for (const Candidate &candidate : candidates)
-      text += (text.empty() ? "" : "; ") + candidate.name + ": " +
-              (candidate.isPossible() ? "is not what the file says" : candidate.obstacle);
-    return text;
+      text += (text.empty() ? "" : "; ") + candidate.name + ": " + candidate.obstacle.text;
+    return makeError(ExitCode::Exhausted, "no placement fits: " + text);
   }
 
   /// The objective of a candidate and the least that any can have.
@@ -156,7 +153,6 @@ private:
 
   PlacementSetting &setting;
   const PlacementRequest &request;
-  PlacementFile written;
   std::vector<Candidate> candidates;
   std::vector<double> shares; // of transient memory, per device
   int64_t bound = 0;
@@ -164,13 +160,25 @@ private:
 
 } // namespace
 
+/// Whether the target has all devices that the model names.
+static llvm::Error checkDevices(ModuleOp module) {
+  ir::DiagnosticText diagnostics(module.getContext());
+  OwningOpRef<ModuleOp> copy(module.clone());
+  if (succeeded(passes::placeValues(*copy)))
+    return llvm::Error::success();
+  return makeError(diagnostics.hasUnsupported() ? ExitCode::Unsupported : ExitCode::Invalid,
+                   llvm::StringRef(diagnostics.errors()).rtrim());
+}
+
 static llvm::Expected<std::string> entryToPlace(ModuleOp module, const std::string &asked) {
   std::vector<llvm::StringRef> names;
   for (auto entry : module.getOps<ir::EntryOp>())
     names.push_back(entry.getSymName());
   if (names.empty())
     return makeError(ExitCode::Invalid, "the model has no entry point to place");
-  llvm::StringRef wanted = !asked.empty() ? llvm::StringRef(asked) : llvm::is_contained(names, "train_step") ? "train_step" : names.front();
+  llvm::StringRef wanted = !asked.empty()                            ? llvm::StringRef(asked)
+                           : llvm::is_contained(names, "train_step") ? "train_step"
+                                                                     : names.front();
   if (llvm::is_contained(names, wanted))
     return wanted.str();
   return makeError(ExitCode::Usage, "there is no entry point '" + wanted + "'" + didYouMean(wanted, names) +
@@ -178,7 +186,7 @@ static llvm::Expected<std::string> entryToPlace(ModuleOp module, const std::stri
 }
 
 llvm::Expected<PlacementDecision> choosePlacement(ModuleOp module, const passes::PipelineOptions &pipeline,
-                                                const PlacementRequest &request) {
+                                                  const PlacementRequest &request) {
   PlacementSetting setting;
   setting.module = module;
   setting.pipeline = pipeline;
@@ -187,6 +195,8 @@ llvm::Expected<PlacementDecision> choosePlacement(ModuleOp module, const passes:
   if (!entry)
     return entry.takeError();
   setting.entry = *entry;
+  if (llvm::Error error = checkDevices(module))
+    return std::move(error);
   ir::DiagnosticText diagnostics(module.getContext());
   setting.backends = passes::DeviceBackends::create(module, pipeline.backends, pipeline.cpu);
   if (!setting.backends)
@@ -197,6 +207,12 @@ llvm::Expected<PlacementDecision> choosePlacement(ModuleOp module, const passes:
     return costs.takeError();
   setting.costs = std::move(*costs);
   setting.pipeline.costs = setting.costs.model;
+  if (!request.file.empty()) {
+    auto written = PlacementFile::read(request.file, setting.graphOf(module, setting.entry), setting.target());
+    if (!written)
+      return written.takeError();
+    setting.written = std::move(*written);
+  }
   auto report = Decision(setting, request).run();
   if (!report)
     return report.takeError();

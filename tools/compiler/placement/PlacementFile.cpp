@@ -1,5 +1,6 @@
 #include "tools/compiler/placement/PlacementFile.h"
 
+#include "ir/Dialect.h"
 #include "tools/compiler/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
@@ -8,6 +9,7 @@
 using namespace mlir;
 using sluice::passes::PlacedGroup;
 using sluice::passes::PlacementGraph;
+using sluice::passes::PlacementProblem;
 namespace json = llvm::json;
 
 namespace sluice::compiler {
@@ -15,80 +17,125 @@ namespace sluice::compiler {
 static constexpr int64_t kFormat = 1;
 
 static std::string keyOf(llvm::StringRef name, bool isState) { return (isState ? "state " : "") + name.str(); }
+static std::string keyOf(const PlacedGroup &group) { return keyOf(group.name, group.kind == PlacedGroup::State); }
 
-/// The groups that a file may speak of.
-static std::map<std::string, uint32_t> groupsByKey(const PlacementGraph &graph) {
-  std::map<std::string, uint32_t> groups;
-  for (auto [i, group] : llvm::enumerate(graph.groups))
-    if (group.kind == PlacedGroup::State || group.kind == PlacedGroup::Launch)
-      groups[keyOf(group.name, group.kind == PlacedGroup::State)] = uint32_t(i);
-  return groups;
-}
+namespace {
 
-static std::optional<uint32_t> findDevice(const ir::Target &target, llvm::StringRef name) {
-  for (auto [i, device] : llvm::enumerate(target.devices()))
-    if (device.name == name || device.spelling() == name)
-      return uint32_t(i);
-  return std::nullopt;
-}
+/// Reads a file's text against the graph that it speaks of.
+class Reading {
+public:
+  Reading(const std::string &path, const PlacementGraph &graph, const ir::Target &target)
+      : path(path), graph(graph), target(target), entry(graph.entry) {
+    for (auto [i, group] : llvm::enumerate(graph.groups))
+      if (group.kind == PlacedGroup::State || group.kind == PlacedGroup::Launch)
+        groups[keyOf(group)] = i;
+  }
 
-llvm::Expected<PlacementFile> readPlacementFile(const std::string &path, const PlacementSetting &setting) {
-  auto invalid = [&](const llvm::Twine &what) { return makeError(ExitCode::Invalid, path + ": " + what); };
+  llvm::Expected<std::map<std::string, uint32_t>> run(llvm::StringRef text) {
+    auto parsed = json::parse(text);
+    if (!parsed)
+      return invalid(llvm::toString(parsed.takeError()));
+    const json::Object *root = parsed->getAsObject();
+    if (!root)
+      return isNone();
+    if (llvm::Error error = checkHead(*root))
+      return std::move(error);
+    std::map<std::string, uint32_t> devices;
+    for (const auto &[key, value] : *root->getObject("placement")) {
+      auto device = deviceFor(key, value);
+      if (!device)
+        return device.takeError();
+      devices[key.str()] = *device;
+    }
+    return devices;
+  }
+
+private:
+  llvm::Error invalid(const llvm::Twine &what) const { return makeError(ExitCode::Invalid, path + ": " + what); }
+  llvm::Error unsupported(const llvm::Twine &what) const {
+    return makeError(ExitCode::Unsupported, path + ": " + what);
+  }
+  llvm::Error isNone() const { return invalid("is no placement, as `sluice place --save` writes it"); }
+
+  llvm::Error checkHead(const json::Object &root) {
+    auto model = root.getString("model"), of = root.getString("entry");
+    if (!root.getObject("placement") || !model || !of || root.getInteger("format") != kFormat)
+      return isNone();
+    auto name = entry->getParentOfType<ModuleOp>()->getAttrOfType<StringAttr>(ir::kModelAttr);
+    if (name && *model != name.getValue())
+      return invalid("is for the model '" + *model + "', and this is '" + name.getValue() + "'");
+    if (*of != entry.getSymName())
+      return invalid("is for the entry point '" + *of + "', and " + entry.getSymName() + " is to be placed");
+    return llvm::Error::success();
+  }
+
+  llvm::Expected<uint32_t> deviceFor(llvm::StringRef key, const json::Value &value) {
+    auto group = groups.find(key.str());
+    if (group == groups.end())
+      return invalid("'" + key + "' is no group of " + entry.getSymName() + suggestGroup(key));
+    auto name = value.getAsString();
+    if (!name)
+      return invalid("'" + key + "' must be given a device's name");
+    const ir::TargetDevice *device = llvm::find_if(target.devices(), [&](const ir::TargetDevice &known) {
+      return known.name == *name || known.spelling() == *name;
+    });
+    if (device == target.devices().end())
+      return unsupported("'" + key + "' is to go to '" + *name + "', which is no device of the target " + target.str() +
+                         suggestDevice(*name));
+    auto index = uint32_t(device - target.devices().begin());
+    const PlacementProblem::Group &problem = graph.problem.groups[group->second];
+    if (problem.pinned && *problem.pinned != index)
+      return invalid("'" + key + "' cannot go to " + device->name + ": the model has it on " +
+                     target.devices()[*problem.pinned].name);
+    if (problem.times[index] == PlacementProblem::kImpossible)
+      return unsupported("'" + key + "' cannot go to " + device->name + ": " + graph.groups[group->second].unsupported);
+    return index;
+  }
+
+  std::string suggestGroup(llvm::StringRef wrong) const {
+    if (std::string state = keyOf(wrong, /*isState=*/true); groups.contains(state))
+      return "; did you mean '" + state + "'?";
+    std::vector<llvm::StringRef> keys;
+    for (const auto &[key, group] : groups)
+      keys.push_back(key);
+    return didYouMean(wrong, keys);
+  }
+
+  std::string suggestDevice(llvm::StringRef wrong) const {
+    std::vector<llvm::StringRef> names;
+    for (const ir::TargetDevice &device : target.devices())
+      names.push_back(device.name);
+    return didYouMean(wrong, names);
+  }
+
+  const std::string &path;
+  const PlacementGraph &graph;
+  const ir::Target &target;
+  ir::EntryOp entry;
+  std::map<std::string, size_t> groups; // that a file may speak of, by key
+};
+
+} // namespace
+
+llvm::Expected<PlacementFile> PlacementFile::read(const std::string &path, const PlacementGraph &graph,
+                                                  const ir::Target &target) {
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer)
-    return invalid(buffer.getError().message());
-  auto parsed = json::parse((*buffer)->getBuffer());
-  if (!parsed)
-    return invalid(llvm::toString(parsed.takeError()));
-  const json::Object *root = parsed->getAsObject();
-  const json::Object *placement = root ? root->getObject("placement") : nullptr;
-  if (!placement || root->getInteger("format") != kFormat)
-    return invalid("is no placement, as `sluice place --save` writes it");
-  if (auto entry = root->getString("entry"); entry && *entry != setting.entry)
-    return invalid("is for the entry point '" + *entry + "', and " + setting.entry + " is to be placed");
-
-  PlacementGraph graph = setting.graphOf(setting.module, setting.entry);
-  std::map<std::string, uint32_t> groups = groupsByKey(graph);
-  std::vector<llvm::StringRef> keys, deviceNames;
-  for (const auto &[key, group] : groups)
-    keys.push_back(key);
-  for (const ir::TargetDevice &device : setting.target().devices())
-    deviceNames.push_back(device.name);
+    return makeError(ExitCode::Invalid, path + ": " + buffer.getError().message());
+  auto devices = Reading(path, graph, target).run((*buffer)->getBuffer());
+  if (!devices)
+    return devices.takeError();
   PlacementFile file;
-  file.path = path;
-  for (const auto &[key, value] : *placement) {
-    llvm::StringRef group = key;
-    auto name = value.getAsString();
-    if (!groups.contains(group.str()))
-      return invalid("'" + group + "' is no group of " + setting.entry + didYouMean(group, keys));
-    if (!name)
-      return invalid("'" + group + "' must be given a device's name");
-    std::optional<uint32_t> device = findDevice(setting.target(), *name);
-    if (!device)
-      return makeError(ExitCode::Unsupported, path + ": '" + group + "' is to go to '" + *name +
-                                                  "', which is no device of the target " + setting.target().str() +
-                                                  didYouMean(*name, deviceNames));
-    file.devices[group.str()] = *device;
-  }
-  if (llvm::Error error = file.fix(graph, setting.target()))
-    return std::move(error);
+  file.devices = std::move(*devices);
   return file;
 }
 
-llvm::Error PlacementFile::fix(PlacementGraph &graph, const ir::Target &target) const {
-  std::map<std::string, uint32_t> groups = groupsByKey(graph);
-  for (const auto &[key, device] : devices) {
-    uint32_t index = groups.at(key);
-    const std::string &name = target.devices()[device].name;
-    passes::PlacementProblem::Group &group = graph.problem.groups[index];
-    if (group.pinned && *group.pinned != device)
-      return makeError(ExitCode::Invalid, path + ": '" + key + "' cannot go to " + name + ": the model has it on " +
-                                              target.devices()[*group.pinned].name);
-    if (group.times[device] == passes::PlacementProblem::kImpossible)
-      return makeError(ExitCode::Unsupported, path + ": '" + key + "' cannot go to " + name + ": " + graph.groups[index].unsupported);
-    group.pinned = device;
-  }
-  return llvm::Error::success();
+bool PlacementFile::names(const PlacedGroup &group) const { return devices.contains(keyOf(group)); }
+
+void PlacementFile::fix(PlacementGraph &graph) const {
+  for (auto [group, problem] : llvm::zip_equal(graph.groups, graph.problem.groups))
+    if (auto written = devices.find(keyOf(group)); written != devices.end())
+      problem.pinned = written->second;
 }
 
 std::string printPlacementFile(const PlacementReport &report) {
@@ -96,10 +143,10 @@ std::string printPlacementFile(const PlacementReport &report) {
   for (const PlacementReport::Group &group : report.groups)
     placement[keyOf(group.name, group.isState)] = group.device;
   std::string text;
-  llvm::raw_string_ostream(text) << llvm::formatv("{0:2}\n", json::Value(json::Object{{"format", kFormat},
-                                                                                     {"model", report.model},
-                                                                                     {"entry", report.entry},
-                                                                                     {"placement", std::move(placement)}}));
+  llvm::raw_string_ostream(text) << llvm::formatv(
+      "{0:2}\n",
+      json::Value(json::Object{
+          {"format", kFormat}, {"model", report.model}, {"entry", report.entry}, {"placement", std::move(placement)}}));
   return text;
 }
 

@@ -6,25 +6,29 @@
 // What is left out is chosen anew.
 #pragma once
 
-#include "tools/compiler/placement/Candidates.h"
+#include "ir/Target.h"
+#include "passes/analysis/PlacementGraph.h"
 #include "tools/compiler/placement/Report.h"
+#include <map>
+#include <string>
 
 namespace sluice::compiler {
 
 class PlacementFile {
 public:
-  bool empty() const { return devices.empty(); }
-  /// Pins the graph's groups as the file says; an entry that contradicts the model is an error.
-  llvm::Error fix(passes::PlacementGraph &graph, const ir::Target &target) const;
+  /// Fails on a file of another model or entry point than the graph's, on groups or devices that are not there, with
+  /// the nearest that are, and on what contradicts the model.
+  static llvm::Expected<PlacementFile> read(const std::string &path, const passes::PlacementGraph &graph,
+                                            const ir::Target &target);
+
+  /// Whether the file has the group's device.
+  bool names(const passes::PlacedGroup &group) const;
+  /// Pins the groups of the same entry point, in any module that is a clone of the one that the file was read for.
+  void fix(passes::PlacementGraph &graph) const;
 
 private:
-  friend llvm::Expected<PlacementFile> readPlacementFile(const std::string &path, const PlacementSetting &setting);
-  std::string path;
   std::map<std::string, uint32_t> devices; // by the group's key
 };
-
-/// Fails on a file of another model, and on groups or devices that are not there, with the nearest that are.
-llvm::Expected<PlacementFile> readPlacementFile(const std::string &path, const PlacementSetting &setting);
 
 /// The text of the file that keeps a decision whole.
 std::string printPlacementFile(const PlacementReport &report);

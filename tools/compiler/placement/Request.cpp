@@ -15,8 +15,9 @@ llvm::Expected<std::string> takeCaps(llvm::StringRef devices, PlacementRequest &
       continue;
     std::optional<double> bytes = parseBytes(cap);
     if (!bytes)
-      return makeError(ExitCode::Usage, "'" + part + "': the memory of " + device +
-                                            " is no positive number of bytes with a unit, such as 16GB or 512MiB");
+      return makeError(ExitCode::Usage,
+                       "'" + part + "': the memory of " + device +
+                           " is no positive number of bytes with a unit, such as 16GB or 512MiB, or too large");
     request.caps[device.str()] = int64_t(*bytes);
     part = device;
   }
@@ -35,10 +36,10 @@ llvm::Expected<GivenLink> parseLink(llvm::StringRef text) {
     return wrong("no device or no speed");
   std::optional<double> bytesPerSecond = parseBytesPerSecond(rate);
   if (!bytesPerSecond)
-    return wrong("'" + rate + "' is no positive number of bytes a second");
+    return wrong("'" + rate + "' is no positive number of bytes a second with a unit, or too large");
   link.bytesPerSecond = *bytesPerSecond;
   if (!latency.empty() && !(link.latency = parseSeconds(latency)))
-    return wrong("'" + latency + "' is no time");
+    return wrong("'" + latency + "' is no time with a unit, or too long");
   if (latency.empty() && figures.contains(','))
     return wrong("the latency is missing");
   return link;

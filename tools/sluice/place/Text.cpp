@@ -54,7 +54,8 @@ static void printGroups(llvm::raw_ostream &out, const PlacementReport &report) {
   out << "states\n";
   for (const PlacementReport::Group &group : report.groups)
     if (group.isState)
-      out << fmt::format("  {:<6} {:>11}  {}: {}\n", group.device, bytesText(group.stateBytes), group.name, group.reason);
+      out << fmt::format("  {:<6} {:>11}  {}: {}\n", group.device, bytesText(group.stateBytes), group.name,
+                         group.reason);
 }
 
 static void printCopies(llvm::raw_ostream &out, const PlacementReport &report) {
@@ -82,14 +83,14 @@ void printPlacement(llvm::raw_ostream &out, const PlacementReport &report) {
   printCopies(out, report);
 }
 
-//===- one op --------------------------------------------------------------------------------------------------------===//
+//===- one op
+//--------------------------------------------------------------------------------------------------------===//
 
 static bool isMeant(const PlacementReport::Group &group, llvm::StringRef name) {
   llvm::StringRef source = group.source;
   bool isLine = source == name || (source.starts_with(name) && source.drop_front(name.size()).starts_with(":"));
-  return group.name == name || isLine || llvm::any_of(group.ops, [&](llvm::StringRef op) {
-           return op == name || op.split('.').second == name;
-         });
+  return group.name == name || isLine ||
+         llvm::any_of(group.ops, [&](llvm::StringRef op) { return op == name || op.split('.').second == name; });
 }
 
 static void explain(llvm::raw_ostream &out, const PlacementReport::Group &group) {
@@ -106,20 +107,21 @@ static void explain(llvm::raw_ostream &out, const PlacementReport::Group &group)
   }
 }
 
-llvm::Error explainPlacement(llvm::raw_ostream &out, const PlacementReport &report, llvm::StringRef name) {
-  bool isFound = false;
+llvm::Expected<std::string> explainPlacement(const PlacementReport &report, llvm::StringRef name) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
   std::vector<llvm::StringRef> known;
   for (const PlacementReport::Group &group : report.groups) {
     known.push_back(group.name);
-    if (!isMeant(group, name))
-      continue;
-    isFound = true;
-    explain(out, group);
+    for (llvm::StringRef op : group.ops)
+      known.push_back(op.split('.').second);
+    if (isMeant(group, name))
+      explain(out, group);
   }
-  if (isFound)
-    return llvm::Error::success();
-  return compiler::makeError(compiler::ExitCode::Usage, "there is no group, op, state or line '" + name + "' in " + report.entry +
-                                                            compiler::didYouMean(name, known));
+  if (!text.empty())
+    return text;
+  return compiler::makeError(compiler::ExitCode::Usage, "there is no group, op, state or line '" + name + "' in " +
+                                                            report.entry + compiler::didYouMean(name, known));
 }
 
 } // namespace sluice::tool

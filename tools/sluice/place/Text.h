@@ -11,6 +11,6 @@ void printPlacement(llvm::raw_ostream &out, const compiler::PlacementReport &rep
 
 /// What each device would have cost for the groups that `name` means: a group, an op ("conv2d"), a state or a source
 /// line ("lenet.cpp:20"). The error names what is nearest.
-llvm::Error explainPlacement(llvm::raw_ostream &out, const compiler::PlacementReport &report, llvm::StringRef name);
+llvm::Expected<std::string> explainPlacement(const compiler::PlacementReport &report, llvm::StringRef name);
 
 } // namespace sluice::tool

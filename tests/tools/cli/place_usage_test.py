@@ -1,0 +1,226 @@
+"""Wrong requests to `sluice place` and `sluice compile --placement`: a clear line that names the thing, the exit code that is
+promised, and nothing written."""
+
+import json
+import os
+
+from sluice_cli import BUILD, SMALL_MODEL, CliTest, main
+
+USAGE, INVALID, ABSENT, MEMORY = 2, 3, 4, 5
+TWO = ["small.mlir", "--devices", "cpu,sim:0"]
+
+
+def place(*arguments, model="small.mlir", devices="cpu,sim:0"):
+    return ["place", model, "--devices", devices, *arguments, "--save", "saved.json", "--html", "page.html"]
+
+
+def link(text):
+    return place("--link", text)
+
+
+def capped(devices, model="small.mlir"):
+    return place(model=model, devices=devices)
+
+
+def kept(name):
+    return place("--placement", name)
+
+
+def compiled(*arguments, model="small.mlir"):
+    return ["compile", model, *arguments, "-o", "program"]
+
+
+# What --placement is given, by the file's name.
+FILES = {
+    "empty.json": "",
+    "cut.json": '{"format": 1, "model": "small", "entry": "pre',
+    "list.json": "[]",
+    "format.json": {"format": 2},
+    "text_format.json": {"format": "1"},
+    "nothing.json": {"placement": None},
+    "no_model.json": {"model": None},
+    "model.json": {"model": "lenet"},
+    "entry.json": {"entry": "init"},
+    "group.json": {"placement": {"matmul_rel": "cpu"}},
+    "far_group.json": {"placement": {"frobnicate": "cpu"}},
+    "state.json": {"placement": {"w": "cpu"}},
+    "device.json": {"placement": {"matmul_relu": "acc1"}},
+    "far_device.json": {"placement": {"matmul_relu": "frobnicate"}},
+    "number.json": {"placement": {"matmul_relu": 3}},
+    "pinned.json": {"placement": {"matmul_relu": "cpu"}},
+    "refused.json": {"placement": {"relu": "acc0"}},
+    "state_cap.json": {"placement": {"state w": "acc0"}},
+}
+
+# Arguments, exit code, parts of the message.
+TABLE = [
+    # Devices and caps.
+    (capped("cpu,sim:0,sim:0"), USAGE, ["'sim:0' is listed twice"]),
+    (capped("cpu=1GB,cpu"), USAGE, ["'cpu' is listed twice"]),
+    (capped("cpu,,sim:0"), USAGE, ["'' names no device"]),
+    (capped("cpu,gpu:0"), USAGE, ["'gpu:0' names no backend"]),
+    (capped("cpu,simm:0"), ABSENT, ["there is no backend 'simm'"]),
+    (capped("=1GB"), USAGE, ["'' names no device"]),
+    (capped("cpu,sim:0="), USAGE, ["the memory of sim:0", "16GB"]),
+    (capped("cpu,sim:0=16"), USAGE, ["'sim:0=16'", "with a unit"]),
+    (capped("cpu,sim:0=-1GB"), USAGE, ["'sim:0=-1GB'", "no positive number of bytes"]),
+    (capped("cpu,sim:0=0GB"), USAGE, ["'sim:0=0GB'", "no positive number of bytes"]),
+    (capped("cpu,sim:0=999999999999TB"), USAGE, ["'sim:0=999999999999TB'", "too large"]),
+    (capped("cpu,sim:0=1GB=2GB"), USAGE, ["'sim:0=1GB=2GB'"]),
+    (capped("cpu=10B"), MEMORY, ["no placement fits", "cpu would need 192 bytes and may have 10"]),
+    (capped("cpu=10B,sim:0=10B"), MEMORY, ["no placement fits", "all cpu: cpu would need", "all acc0: acc0 would need"]),
+    (capped("cpu,sim:0=10B", "pinned.mlir"), MEMORY, ["no placement fits", "acc0 would need 256 bytes and may have 10"]),
+    (capped("cpu,sim:0=10B") + ["--placement", "state_cap.json"], MEMORY, ["no placement fits", "acc0", "may have 10"]),
+    # Pins.
+    (place(model="pinned.mlir", devices="cpu"), ABSENT, ["pinned.mlir:7:10", "'sluice.relu' is to run on acc0", "target cpu"]),
+    (place(model="pinned_far.mlir"), ABSENT, ["pinned_far.mlir:7:10", "acc7", "target cpu,sim:0"]),
+    (place(model="pinned_state.mlir"), ABSENT, ["pinned_state.mlir:3", "state 'w' is to live on acc7"]),
+    (place(model="pinned.mlir", devices="cpu,null:0"), ABSENT, ["no placement is possible", "relu", "null has memory but no kernels"]),
+    (place(model="pinned_number.mlir"), INVALID, ["pinned_number.mlir:7:10", "'sluice.pin' must be the name of a device"]),
+    # Links.
+    (link("sim:0"), USAGE, ["'sim:0'", "sim:0=12GB/s,5us"]),
+    (link("sim:0="), USAGE, ["'sim:0='", "no device or no speed"]),
+    (link("=1GB/s"), USAGE, ["'=1GB/s'", "no device or no speed"]),
+    (link("sim:0=-1GB/s"), USAGE, ["'-1GB/s'", "no positive number of bytes a second"]),
+    (link("sim:0=0GB/s"), USAGE, ["'0GB/s'", "no positive number of bytes a second"]),
+    (link("sim:0=12GB"), USAGE, ["'12GB'", "no positive number of bytes a second"]),
+    (link("sim:0=12"), USAGE, ["'12'", "with a unit"]),
+    (link("sim:0=fast"), USAGE, ["'fast'", "no positive number of bytes a second"]),
+    (link("sim:0=nanGB/s"), USAGE, ["'nanGB/s'"]),
+    (link("sim:0=infGB/s"), USAGE, ["'infGB/s'"]),
+    (link("sim:0=1.2.3GB/s"), USAGE, ["'1.2.3GB/s'"]),
+    (link("sim:0=0.1B/s"), USAGE, ["'0.1B/s'"]),
+    (link("sim:0=99999999999999TB/s"), USAGE, ["'99999999999999TB/s'", "too large"]),
+    (link("sim:0=1GB/s,"), USAGE, ["the latency is missing"]),
+    (link("sim:0=1GB/s,5"), USAGE, ["'5' is no time"]),
+    (link("sim:0=1GB/s,-5us"), USAGE, ["'-5us' is no time"]),
+    (link("sim:0=1GB/s,99999999s"), USAGE, ["'99999999s'", "too long"]),
+    (link("sim:0=1GB/s,5us,6us"), USAGE, ["'5us,6us' is no time"]),
+    (link("sim:1=1GB/s"), ABSENT, ["a link is given for 'sim:1'", "target cpu,sim:0"]),
+    (link("cpu=1GB/s"), USAGE, ["a link is between the host and an accelerator"]),
+    (place("--link", "sim:0=1GB/s", "--link", "sim:0=2GB/s"), USAGE, ["link of sim:0 is given twice"]),
+    (place("--link"), USAGE, ["--link"]),
+    # Entry points and ops.
+    (place("--place-entry", "predic"), USAGE, ["no entry point 'predic'", "did you mean 'predict'?", "there are predict, init"]),
+    (place("--explain", "matmull"), USAGE, ["no group, op, state or line 'matmull'", "did you mean 'matmul'?"]),
+    (place("--explain", "frobnicate"), USAGE, ["no group, op, state or line 'frobnicate' in predict"]),
+    # Decisions to keep.
+    (kept(""), USAGE, ["--placement", "auto or a file"]),
+    (kept("absent.json"), INVALID, ["absent.json: No such file or directory"]),
+    (kept("."), INVALID, [".: Is a directory"]),
+    (kept("empty.json"), INVALID, ["empty.json: ", "Unexpected EOF"]),
+    (kept("cut.json"), INVALID, ["cut.json: [1:"]),
+    (kept("list.json"), INVALID, ["list.json: is no placement"]),
+    (kept("format.json"), INVALID, ["format.json: is no placement"]),
+    (kept("text_format.json"), INVALID, ["text_format.json: is no placement"]),
+    (kept("nothing.json"), INVALID, ["nothing.json: is no placement"]),
+    (kept("no_model.json"), INVALID, ["no_model.json: is no placement"]),
+    (kept("model.json"), INVALID, ["model.json: is for the model 'lenet', and this is 'small'"]),
+    (kept("entry.json"), INVALID, ["entry.json: is for the entry point 'init', and predict is to be placed"]),
+    (kept("group.json"), INVALID, ["'matmul_rel' is no group of predict; did you mean 'matmul_relu'?"]),
+    (kept("far_group.json"), INVALID, ["'frobnicate' is no group of predict"]),
+    (kept("state.json"), INVALID, ["'w' is no group of predict; did you mean 'state w'?"]),
+    (kept("device.json"), ABSENT, ["'matmul_relu' is to go to 'acc1'", "target cpu,sim:0", "did you mean 'acc0'?"]),
+    (kept("far_device.json"), ABSENT, ["'matmul_relu' is to go to 'frobnicate'", "target cpu,sim:0"]),
+    (kept("number.json"), INVALID, ["'matmul_relu' must be given a device's name"]),
+    (place("--placement", "pinned.json", model="pinned.mlir"), INVALID, ["'matmul_relu' cannot go to cpu: the model has it on acc0"]),
+    (place("--placement", "refused.json", devices="cpu,null:0"), ABSENT, ["'relu' cannot go to acc0", "no kernels"]),
+    # Other files.
+    (place("--measured", "absent.json"), INVALID, ["absent.json: No such file or directory"]),
+    (place("--measured", "cut.json"), INVALID, ["cut.json: [1:"]),
+    (place("--measured", "format.json"), INVALID, ["format.json: has no schedule", "bench --json"]),
+    (["place", *TWO, "--save", "no/such/s.json", "--html", "page.html"], INVALID, ["no/such/s.json: No such file or directory"]),
+    (["place", *TWO, "--save", "saved.json", "--html", "no/such/p.html"], INVALID, ["no/such/p.html: No such file or directory"]),
+    (["place", *TWO, "--save", ".", "--html", "page.html"], INVALID, [".: Is a directory"]),
+    # Models.
+    (place(model="absent.mlir"), INVALID, ["absent.mlir: No such file or directory"]),
+    (place(model="fused.mlir"), USAGE, ["a dump of phase 'fused' has its devices already"]),
+    (compiled("--placement", "auto", model="fused.mlir"), USAGE, ["a dump of phase 'fused' has its devices already"]),
+    (place(model="placement_number.mlir"), INVALID, ["placement_number.mlir:7:10", "'sluice.placement' must be the name of a device"]),
+    (place(model="placed_state.mlir"), ABSENT, ["placed_state.mlir:3", "state 'w' is to live on acc7"]),
+    (place(model="placed_op.mlir"), ABSENT, ["placed_op.mlir:7:10", "acc7"]),
+    (compiled(model="placed_op.mlir"), ABSENT, ["placed_op.mlir:7:10", "acc7"]),
+    (place(model="huge_state.mlir"), INVALID, ["huge_state.mlir:3", "more than 2^40 elements: [30000000, 2000000]"]),
+    (place(model="empty_state.mlir"), INVALID, ["empty_state.mlir:3", "an empty dimension"]),
+    (place(model="huge_rows.mlir"), INVALID, ["huge_rows.mlir:2", "'sluice.capacity' must be a number of rows"]),
+    # compile.
+    (compiled("--devices", "cpu,sim:0=1GB"), USAGE, ["memory caps", "--placement auto"]),
+    (compiled("--devices", "cpu,sim:0", "--link", "sim:0=1GB/s"), USAGE, ["links", "--placement auto"]),
+    (compiled("--place-entry", "predict"), USAGE, ["--placement auto"]),
+    (compiled("--devices", "cpu=10B", "--placement", "auto"), MEMORY, ["no placement fits"]),
+    (compiled("--devices", "cpu,sim:0", "--placement", "group.json"), INVALID, ["did you mean 'matmul_relu'?"]),
+    (compiled("--devices", "cpu,sim:0", "--placement", "absent.json"), INVALID, ["absent.json: No such file or directory"]),
+    (compiled("--devices", "cpu", "--placement", "device.json"), ABSENT, ["'acc1', which is no device of the target cpu"]),
+]
+
+CALIBRATIONS = {
+    "empty": "",
+    "not JSON": "{",
+    "a list": "[]",
+    "of another format": '{"format": 99, "clocks": []}',
+    "without clocks": '{"format": 1}',
+    "with a rate that is text": '{"format": 1, "clocks": [{"clock": "cpu", "machine": "m", "links": [], '
+    '"devices": [{"device": "cpu", "kinds": {"matmul": [{"flops": "many", "bytes": 1, "seconds": 1}]}}]}]}',
+    "with a kernel of no time": '{"format": 1, "clocks": [{"clock": "cpu", "machine": "m", "links": [], '
+    '"devices": [{"device": "cpu", "kinds": {"matmul": [{"flops": 1, "bytes": 1, "seconds": 0}]}}]}]}',
+    "with a link of negative speed": '{"format": 1, "clocks": [{"clock": "cpu", "machine": "m", "devices": [], '
+    '"links": [{"from": "cpu", "to": "sim:0", "bytes_per_second": -1, "latency_s": 0}]}]}',
+}
+
+
+class PlaceUsageTest(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.environment = dict(
+            os.environ,
+            SLUICE_BACKEND_PATH=os.path.join(BUILD, "lib", "sluice", "backends"),
+            SLUICE_CALIBRATION=self.path("calibration.json"))
+        for name, content in FILES.items():
+            if isinstance(content, dict):
+                content = json.dumps({"format": 1, "model": "small", "entry": "predict", "placement": {}} | content)
+            self.write(name, content)
+        self.write_models()
+
+    def write_models(self):
+        def on_relu(attribute):
+            return SMALL_MODEL.replace("relu %p", "relu %p {" + attribute + "}")
+
+        self.write("pinned.mlir", on_relu('sluice.pin = "acc0"'))
+        self.write("pinned_far.mlir", on_relu('sluice.pin = "acc7"'))
+        self.write("pinned_number.mlir", on_relu("sluice.pin = 7"))
+        self.write("placed_op.mlir", on_relu('sluice.placement = "acc7"'))
+        self.write("placement_number.mlir", on_relu("sluice.placement = 7"))
+        initial = '<"constant", 1.0 : f64>'
+        self.write("placed_state.mlir", SMALL_MODEL.replace(initial, initial + ' {sluice.placement = "acc7"}'))
+        physical = initial + ' {physical = tensor<3x2xf32, #sluice.at<device = "acc7">>}'
+        self.write("pinned_state.mlir", SMALL_MODEL.replace(initial, physical))
+        huge = SMALL_MODEL.replace("3x2x", "30000000x2000000x").replace("?x3x", "?x30000000x").replace("?x2x", "?x2000000x")
+        self.write("huge_state.mlir", huge)
+        self.write("empty_state.mlir", SMALL_MODEL.replace("3x2x", "0x2x").replace("?x3x", "?x0x"))
+        self.write("huge_rows.mlir", SMALL_MODEL.replace("= 4 : i64", "= 4611686018427387904 : i64"))
+        self.write("fused.mlir", SMALL_MODEL.replace('"small"}', '"small", sluice.phase = "fused"}'))
+
+    def expect_refused(self, arguments, code, parts):
+        before = self.files()
+        result = self.sluice(*arguments, env=self.environment)
+        self.assertEqual(result.returncode, code, result.stderr)
+        for part in parts:
+            self.assertIn(part, result.stderr)
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+        self.assertEqual(result.stdout, "")
+        self.assertEqual(self.files(), before)
+
+    def test_each_is_refused(self):
+        for arguments, code, parts in TABLE:
+            with self.subTest(" ".join(arguments)):
+                self.expect_refused(arguments, code, parts)
+
+    def test_a_damaged_calibration_is_named(self):
+        for what, content in CALIBRATIONS.items():
+            with self.subTest(what):
+                self.write("calibration.json", content)
+                self.expect_refused(place(), INVALID, ["calibration.json: ", "sluice devices --measure"])
+
+
+if __name__ == "__main__":
+    main()
