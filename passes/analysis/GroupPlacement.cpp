@@ -146,8 +146,8 @@ static bool hasDeviceForEachGroup(const PlacementProblem &problem) {
 }
 
 std::optional<Placement> placeGroups(const PlacementProblem &problem, Seconds timeLimit) {
-  // Shares of the time: the bound has its own, and no move takes so much that others are left out.
-  constexpr double kBoundShare = 0.2, kMoveShare = 0.05;
+  // Shares of the time. Moves from the starting points are short, those from the best placement then take ever longer.
+  constexpr double kBoundShare = 0.2, kFirstMoveShare = 0.01, kLastMoveShare = 0.2;
   Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(timeLimit);
   if (problem.deviceCount() == 1)
     return placeOnHost(problem);
@@ -163,14 +163,17 @@ std::optional<Placement> placeGroups(const PlacementProblem &problem, Seconds ti
     relaxed = placeTwoWay(merged, kBoundShare * timeLimit);
   }
   std::optional<Placement> best;
-  for (Devices &start : startingPlacements(problem, relaxed->sides)) {
-    if (best && (best->cost == best->bound || Clock::now() > end))
-      break;
-    Devices devices = descend(problem, std::move(start), relaxed->bound, kMoveShare * timeLimit, end);
+  auto descendFrom = [&](Devices start, Seconds moveLimit) {
+    Devices devices = descend(problem, std::move(start), relaxed->bound, moveLimit, end);
     int64_t cost = costOf(problem, devices);
     if (!best || cost < best->cost)
       best = Placement{std::move(devices), cost, relaxed->bound};
-  }
+  };
+  for (Devices &start : startingPlacements(problem, relaxed->sides))
+    if (!best || (best->cost > best->bound && Clock::now() < end))
+      descendFrom(std::move(start), kFirstMoveShare * timeLimit);
+  for (double share = 2 * kFirstMoveShare; best && share <= kLastMoveShare; share *= 2)
+    descendFrom(best->devices, share * timeLimit);
   return best;
 }
 

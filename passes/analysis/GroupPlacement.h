@@ -35,7 +35,7 @@ struct PlacementProblem {
     int64_t timeOf(int64_t bytes) const;
   };
 
-  std::vector<Group> groups; ///< in the order of the program, which places neighbours together when memory is short
+  std::vector<Group> groups; ///< in the order of the program
   std::vector<Value> values;
   std::vector<std::vector<Link>> links;           ///< [from][to]; the diagonal is not read
   std::vector<std::optional<int64_t>> memoryCaps; ///< per device, bytes
@@ -67,8 +67,8 @@ std::vector<int64_t> memoryOf(const PlacementProblem &problem, const std::vector
 bool isFeasible(const PlacementProblem &problem, const std::vector<uint32_t> &devices);
 
 /// The best assignment found within the time, and how far from the best it can be. Nothing if the pins, the caps and
-/// what the backends can run leave none; or if none was found, which only happens where every device has a cap that it
-/// is hard to keep.
+/// what the backends can run leave none; or, of many groups, if they leave so few that none was found: some assignment
+/// is always found where nothing is pinned and the host has no cap and can run all.
 ///
 /// Host and one accelerator are a two-way placement, which is exact or has a certificate. More devices are placed by
 /// repeated two-way moves from several starting points: the groups on two of the devices are placed anew on these two

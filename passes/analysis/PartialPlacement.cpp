@@ -1,18 +1,7 @@
 #include "passes/analysis/PartialPlacement.h"
-#include <algorithm>
 #include <cassert>
 
 namespace sluice::passes {
-
-GroupValues::GroupValues(const PlacementProblem &problem) : made(problem.groups.size()), read(problem.groups.size()) {
-  for (uint32_t number = 0; number < problem.values.size(); ++number) {
-    const PlacementProblem::Value &value = problem.values[number];
-    made[value.producer].push_back(number);
-    for (uint32_t consumer : value.consumers)
-      if (consumer != value.producer && (read[consumer].empty() || read[consumer].back() != number))
-        read[consumer].push_back(number);
-  }
-}
 
 PartialPlacement::PartialPlacement(const PlacementProblem &problem, const GroupValues &values)
     : problem(&problem), values(&values), devices_(problem.groups.size(), kNowhere),
@@ -36,11 +25,11 @@ void PartialPlacement::change(uint32_t group, uint32_t device, int sign) {
   assert(g.times[device] != PlacementProblem::kImpossible);
   cost_ += sign * g.times[device];
   memory_[device] += sign * g.memory[device];
-  for (uint32_t number : values->made[group])
+  for (uint32_t number : values->made(group))
     for (uint32_t to = 0; to < problem->deviceCount(); ++to)
       if (to != device && readers[number * problem->deviceCount() + to] > 0)
         addCopy(problem->values[number], device, to, sign);
-  for (uint32_t number : values->read[group]) {
+  for (uint32_t number : values->read(group)) {
     uint32_t &count = readers[number * problem->deviceCount() + device];
     uint32_t from = devices_[problem->values[number].producer];
     if (count == (sign > 0 ? 0 : 1) && from != kNowhere && from != device)

@@ -2,15 +2,9 @@
 #pragma once
 
 #include "passes/analysis/GroupPlacement.h"
+#include "passes/analysis/GroupValues.h"
 
 namespace sluice::passes {
-
-/// Which values touch a group, each once.
-struct GroupValues {
-  explicit GroupValues(const PlacementProblem &problem);
-
-  std::vector<std::vector<uint32_t>> made, read; ///< per group; what a group makes and reads counts as made
-};
 
 /// Groups on devices, or nowhere. Cost and memory are those of the groups that are somewhere and of the copies between
 /// them, so both only grow as groups are put. A change takes time proportional to devices x values that the group

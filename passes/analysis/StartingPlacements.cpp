@@ -1,14 +1,13 @@
 #include "passes/analysis/StartingPlacements.h"
 #include "passes/analysis/PartialPlacement.h"
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 namespace sluice::passes {
 
 using Devices = std::vector<uint32_t>;
 using Side = TwoWayProblem::Side;
-
-static constexpr uint32_t kHost = 0;
 
 /// Puts a group on a device unless it cannot run there or breaks a cap.
 static bool tryPut(const PlacementProblem &problem, PartialPlacement &placement, uint32_t group, uint32_t device) {
@@ -21,40 +20,17 @@ static bool tryPut(const PlacementProblem &problem, PartialPlacement &placement,
   return false;
 }
 
-namespace {
-
-/// Fills devices one after another with the groups in the order of the program, so that neighbours are together.
-class Filling {
-public:
-  /// `order` has all devices.
-  Filling(const PlacementProblem &problem, const GroupValues &values, Devices order)
-      : problem(problem), placement(problem, values), order(std::move(order)) {}
-
-  /// Nothing if a group is left for which no device has room. Groups `onHost` are tried there first.
-  std::optional<Devices> run(const std::vector<bool> &onHost) {
-    for (uint32_t group = 0; group < problem.groups.size(); ++group)
-      if (!(onHost[group] && tryPut(problem, placement, group, kHost)) && !putInOrder(group))
-        return std::nullopt;
-    return placement.devices();
-  }
-
-private:
-  bool putInOrder(uint32_t group) {
-    // The device at hand is full at the first group that it has no room for.
-    for (; at < order.size() && problem.canRun(group, order[at]); ++at)
-      if (tryPut(problem, placement, group, order[at]))
-        return true;
-    return std::any_of(order.begin(), order.end(),
-                       [&](uint32_t device) { return tryPut(problem, placement, group, device); });
-  }
-
-  const PlacementProblem &problem;
-  PartialPlacement placement;
-  Devices order;
-  size_t at = 0; // in `order`, the device at hand
-};
-
-} // namespace
+/// Each group in turn on the first device of `order` that has room. Nothing if none has: what a group makes may be read
+/// on a device that is full already.
+static std::optional<Devices> fillInTurn(const PlacementProblem &problem, const GroupValues &values,
+                                         const Devices &order) {
+  PartialPlacement placement(problem, values);
+  for (uint32_t group = 0; group < problem.groups.size(); ++group)
+    if (std::none_of(order.begin(), order.end(),
+                     [&](uint32_t device) { return tryPut(problem, placement, group, device); }))
+      return std::nullopt;
+  return placement.devices();
+}
 
 /// Depth first over all assignments, groups that take most first. Memory only grows as groups are put, so that a broken
 /// cap prunes.
@@ -83,38 +59,63 @@ static std::optional<Devices> searchExhaustively(const PlacementProblem &problem
   return depth == groupCount ? std::optional(placement.devices()) : std::nullopt;
 }
 
+/// The devices from `first` on, and after the last one the rest, in the range [begin, end).
+static Devices rotation(uint32_t begin, uint32_t end, uint32_t first) {
+  Devices order(end - begin);
+  std::iota(order.begin(), order.end(), begin);
+  std::rotate(order.begin(), order.begin() + (first - begin), order.end());
+  return order;
+}
+
+/// Any feasible assignment, on the host as far as possible.
+static std::optional<Devices> findFeasible(const PlacementProblem &problem, const GroupValues &values) {
+  for (uint32_t first = 0; first < problem.deviceCount(); ++first)
+    if (std::optional<Devices> devices = fillInTurn(problem, values, rotation(0, problem.deviceCount(), first)))
+      return devices;
+  return searchExhaustively(problem, values);
+}
+
+/// Moves groups to devices as long as the caps are kept: each device in turn takes what it has room for.
+static PartialPlacement spread(const PlacementProblem &problem, const GroupValues &values, const Devices &feasible,
+                               std::vector<uint32_t> groups, const Devices &order) {
+  PartialPlacement placement(problem, values);
+  for (uint32_t group = 0; group < problem.groups.size(); ++group)
+    placement.put(group, feasible[group]);
+  auto tryMove = [&](uint32_t group, uint32_t to) {
+    uint32_t from = placement.devices()[group];
+    placement.remove(group);
+    bool fits = tryPut(problem, placement, group, to);
+    if (!fits)
+      placement.put(group, from);
+    return fits;
+  };
+  for (uint32_t device : order)
+    std::erase_if(groups, [&](uint32_t group) { return tryMove(group, device); });
+  return placement;
+}
+
 std::vector<Devices> startingPlacements(const PlacementProblem &problem, const std::vector<Side> &relaxed) {
   GroupValues values(problem);
-  std::vector<Devices> found;
-  auto fill = [&](Devices order, const std::vector<bool> &onHost) {
-    std::optional<Devices> devices = Filling(problem, values, std::move(order)).run(onHost);
-    if (devices && std::find(found.begin(), found.end(), *devices) == found.end())
-      found.push_back(std::move(*devices));
-  };
-  uint32_t deviceCount = problem.deviceCount();
-  std::vector<bool> anywhere(problem.groups.size(), false), asRelaxed;
-  for (Side side : relaxed)
-    asRelaxed.push_back(side == Side::Host);
-  for (uint32_t first = 1; first < deviceCount; ++first) {
-    Devices order;
-    for (uint32_t i = 0; i + 1 < deviceCount; ++i)
-      order.push_back(1 + (first - 1 + i) % (deviceCount - 1));
-    order.push_back(kHost);
-    fill(order, asRelaxed);
+  std::optional<Devices> feasible = findFeasible(problem, values);
+  if (!feasible)
+    return {};
+  std::vector<uint32_t> alongProgram(problem.groups.size()), alongGraph = values.breadthFirst();
+  std::iota(alongProgram.begin(), alongProgram.end(), 0);
+
+  std::map<int64_t, Devices> starts; // by cost: where accelerators are alike, starts of the same cost mirror each other
+  auto offer = [&](const PartialPlacement &start) { starts.emplace(start.cost(), start.devices()); };
+  for (std::vector<uint32_t> groups : {alongGraph, alongProgram}) {
+    std::erase_if(groups, [&](uint32_t group) { return relaxed[group] == Side::Host; });
+    for (uint32_t first = 1; first < problem.deviceCount(); ++first)
+      offer(spread(problem, values, *feasible, groups, rotation(1, problem.deviceCount(), first)));
   }
-  for (uint32_t first = 0; first < deviceCount; ++first) {
-    Devices order{first, kHost};
-    for (uint32_t device = 1; device < deviceCount; ++device)
-      if (device != first)
-        order.push_back(device);
-    if (first == kHost)
-      order.erase(order.begin());
-    fill(order, anywhere);
-  }
-  if (found.empty())
-    if (std::optional<Devices> devices = searchExhaustively(problem, values))
-      found.push_back(std::move(*devices));
-  return found;
+  for (uint32_t device = 1; device < problem.deviceCount(); ++device)
+    offer(spread(problem, values, *feasible, alongProgram, {device}));
+  offer(spread(problem, values, *feasible, {}, {}));
+  std::vector<Devices> result;
+  for (auto &[cost, devices] : starts)
+    result.push_back(std::move(devices));
+  return result;
 }
 
 } // namespace sluice::passes

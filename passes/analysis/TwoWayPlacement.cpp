@@ -1,4 +1,5 @@
 #include "passes/analysis/TwoWayPlacement.h"
+#include "passes/analysis/GroupValues.h"
 #include "passes/analysis/MinCut.h"
 #include <algorithm>
 #include <cassert>
@@ -16,29 +17,13 @@ static Side otherThan(Side side) { return side == Side::Host ? Side::Accelerator
 
 namespace {
 
-/// What every assignment of a problem shares: which values touch a group.
-struct Incidence {
-  std::vector<std::vector<uint32_t>> made, read; // per group, values; a group reads a value once
-
-  explicit Incidence(const TwoWayProblem &problem) : made(problem.groups.size()), read(problem.groups.size()) {
-    for (uint32_t v = 0; v < problem.values.size(); ++v) {
-      made[problem.values[v].producer].push_back(v);
-      std::vector<uint32_t> consumers = problem.values[v].consumers;
-      std::sort(consumers.begin(), consumers.end());
-      consumers.erase(std::unique(consumers.begin(), consumers.end()), consumers.end());
-      for (uint32_t consumer : consumers)
-        read[consumer].push_back(v);
-    }
-  }
-};
-
 /// An assignment whose cost and memory follow each move in time proportional to the values it touches.
 class Assignment {
 public:
-  Assignment(const TwoWayProblem &problem, const Incidence &incidence, Sides sides)
-      : problem(&problem), incidence(&incidence), sides_(std::move(sides)), readers(problem.values.size()) {
+  Assignment(const TwoWayProblem &problem, const GroupValues &values, Sides sides)
+      : problem(&problem), values(&values), sides_(std::move(sides)), readers(problem.values.size()) {
     for (uint32_t group = 0; group < sides_.size(); ++group) {
-      for (uint32_t value : incidence.read[group])
+      for (uint32_t value : values.read(group))
         ++readers[value][sides_[group]];
       addGroup(group, 1);
     }
@@ -54,10 +39,10 @@ public:
 
   void move(uint32_t group) {
     addTouched(group, -1);
-    for (uint32_t value : incidence->read[group])
+    for (uint32_t value : values->read(group))
       --readers[value][sides_[group]];
     sides_[group] = otherThan(sides_[group]);
-    for (uint32_t value : incidence->read[group])
+    for (uint32_t value : values->read(group))
       ++readers[value][sides_[group]];
     addTouched(group, 1);
   }
@@ -80,15 +65,14 @@ private:
 
   void addTouched(uint32_t group, int sign) {
     addGroup(group, sign);
-    for (uint32_t value : incidence->made[group])
+    for (uint32_t value : values->made(group))
       addValue(value, sign);
-    for (uint32_t value : incidence->read[group])
-      if (problem->values[value].producer != group)
-        addValue(value, sign);
+    for (uint32_t value : values->read(group))
+      addValue(value, sign);
   }
 
   const TwoWayProblem *problem;
-  const Incidence *incidence;
+  const GroupValues *values;
   Sides sides_;
   std::vector<std::array<uint32_t, 2>> readers; // per value, groups on either side
   int64_t cost_ = 0;
@@ -115,10 +99,10 @@ struct Branch {
 class Search {
 public:
   Search(const TwoWayProblem &problem, std::chrono::duration<double> timeLimit, const std::optional<Sides> &start)
-      : problem(problem), incidence(problem),
+      : problem(problem), values(problem), breadthFirst(values.breadthFirst()),
         end(Clock::now() + std::chrono::duration_cast<Clock::duration>(timeLimit)) {
     if (start)
-      best.emplace(problem, incidence, *start);
+      best.emplace(problem, values, *start);
     assert(!best || best->fits());
   }
 
@@ -147,15 +131,17 @@ public:
     }
     if (!best)
       return std::nullopt;
-    double bound = open.empty() ? double(best->cost()) : std::min(open.top().bound, double(best->cost()));
-    return TwoWayPlacement{best->sides(), best->cost(), int64_t(std::ceil(bound))};
+    bool isExact = open.empty() || !isOpen(open.top());
+    return TwoWayPlacement{best->sides(), best->cost(), isExact ? best->cost() : roundUp(open.top().bound)};
   }
 
 private:
   static constexpr int kRootSteps = 40, kBranchSteps = 8;
 
   bool isLate() const { return Clock::now() > end; }
+  // Costs are whole numbers. Half of one allows for the rounding of bounds, which are not.
   bool isOpen(const Branch &branch) const { return !best || branch.bound + 0.5 < double(best->cost()); }
+  static int64_t roundUp(double bound) { return int64_t(std::ceil(bound - 0.5)); }
 
   void offer(const Assignment &assignment) {
     if (assignment.fits() && (!best || assignment.cost() < best->cost()))
@@ -169,7 +155,7 @@ private:
   std::optional<Branch> relax(Pins pins, double bound, int steps) {
     Priced free = solve(pins, 1, Side::Accelerator, 0);
     Branch branch{std::move(pins), std::max(bound, double(free.cost)), {}};
-    Assignment cheapest(problem, incidence, std::move(free.sides));
+    Assignment cheapest(problem, values, std::move(free.sides));
     offer(cheapest);
     for (Side side : {Side::Host, Side::Accelerator})
       if (!cheapest.fits(side) && !keepCap(branch, side, cheapest, steps))
@@ -183,7 +169,7 @@ private:
   /// one on either side of the cap, the lines meet at the next price to try. False if even the assignment with the
   /// least memory exceeds the cap.
   bool keepCap(Branch &branch, Side side, Assignment beyond, int steps) {
-    Assignment within(problem, incidence, solve(branch.pins, 0, side, 1).sides);
+    Assignment within(problem, values, solve(branch.pins, 0, side, 1).sides);
     if (!within.fits(side))
       return false;
     offer(within);
@@ -194,7 +180,7 @@ private:
         break;
       Priced next = solve(branch.pins, 1, side, price);
       branch.bound = std::max(branch.bound, double(next.cost) - price * cap);
-      Assignment assignment(problem, incidence, std::move(next.sides));
+      Assignment assignment(problem, values, std::move(next.sides));
       double met = double(within.cost()) + price * double(within.memory()[side]),
              found = double(assignment.cost()) + price * double(assignment.memory()[side]);
       if (found >= met - 1e-9 * std::abs(met))
@@ -211,20 +197,30 @@ private:
   }
 
   /// From an assignment within the cap of a side, moves undecided groups there one after another while the cap is kept,
-  /// along the graph and against it, and offers what is on the way.
+  /// and offers what is on the way: in the order of the program, in that of the graph, and against them.
   void fill(const Assignment &within, Side side, const std::vector<uint32_t> &undecided) {
-    for (bool forward : {true, false}) {
-      Assignment walk = within;
-      for (size_t i = 0; i < undecided.size(); ++i) {
-        uint32_t group = undecided[forward ? i : undecided.size() - 1 - i];
-        if (walk.sides()[group] == side)
-          continue;
-        walk.move(group);
-        if (walk.fits(side))
-          offer(walk);
-        else
-          walk.move(group);
-      }
+    std::vector<bool> isUndecided(problem.groups.size());
+    for (uint32_t group : undecided)
+      isUndecided[group] = true;
+    std::vector<uint32_t> alongGraph;
+    for (uint32_t group : breadthFirst)
+      if (isUndecided[group])
+        alongGraph.push_back(group);
+    for (const std::vector<uint32_t> &order : {undecided, alongGraph}) {
+      fill(within, side, order.begin(), order.end());
+      fill(within, side, order.rbegin(), order.rend());
+    }
+  }
+
+  template <typename Iterator> void fill(Assignment walk, Side side, Iterator begin, Iterator end) {
+    for (Iterator group = begin; group != end; ++group) {
+      if (walk.sides()[*group] == side)
+        continue;
+      walk.move(*group);
+      if (walk.fits(side))
+        offer(walk);
+      else
+        walk.move(*group);
     }
   }
 
@@ -260,7 +256,8 @@ private:
   }
 
   const TwoWayProblem &problem;
-  Incidence incidence;
+  GroupValues values;
+  std::vector<uint32_t> breadthFirst; // groups
   Clock::time_point end;
   std::optional<Assignment> best;
 };
@@ -302,10 +299,10 @@ Priced Search::solve(const Pins &pins, int64_t timeWeight, Side side, double pri
 }
 
 int64_t costOf(const TwoWayProblem &problem, const Sides &sides) {
-  return Assignment(problem, Incidence(problem), sides).cost();
+  return Assignment(problem, GroupValues(problem), sides).cost();
 }
 std::array<int64_t, 2> memoryOf(const TwoWayProblem &problem, const Sides &sides) {
-  return Assignment(problem, Incidence(problem), sides).memory();
+  return Assignment(problem, GroupValues(problem), sides).memory();
 }
 
 std::optional<TwoWayPlacement> placeTwoWay(const TwoWayProblem &problem, std::chrono::duration<double> timeLimit,
