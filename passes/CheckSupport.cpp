@@ -1,6 +1,7 @@
 // copied -> fused, first of all. Asks each device's backend whether it can run the ops that are placed there.
 #include "passes/DeviceBackends.h"
 #include "passes/Passes.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -8,7 +9,7 @@ using namespace sluice::ir;
 namespace sluice::passes {
 
 LogicalResult checkSupport(ModuleOp module, const DeviceBackends &backends) {
-  bool failing = false;
+  llvm::StringSet<> reported; // an error for each op, device and reason; a model has many of some
   module.walk([&](Operation *op) {
     bool crosses = isa<CopyOp>(op) && cast<CopyOp>(op).isCrossing();
     if (!isa<ElementwiseOp, ElementOp, ContractionOp>(op) || crosses)
@@ -17,12 +18,13 @@ LogicalResult checkSupport(ModuleOp module, const DeviceBackends &backends) {
     std::string reason = backend.reasonAgainst(op);
     if (reason.empty())
       return;
-    failing = true;
-    op->emitError("unsupported: ") << "'" << op->getName() << "' cannot run on "
-                                   << getDevice(op->getResult(0).getType()).getValue() << " (backend '"
-                                   << backend.name() << "'): " << reason;
+    std::string text = ("'" + op->getName().getStringRef() + "' cannot run on " +
+                        getDevice(op->getResult(0).getType()).getValue() + " (backend '" + backend.name() + "'): " + reason)
+                           .str();
+    if (reported.insert(text).second)
+      op->emitError("unsupported: ") << text;
   });
-  return failure(failing);
+  return success(reported.empty());
 }
 
 } // namespace sluice::passes

@@ -29,26 +29,45 @@ double KernelRates::seconds(double flops, double bytes) const {
 }
 
 static double errorOf(const KernelRates &rates, const std::vector<KernelSample> &samples) {
-  double error = 0;
+  double error = 0; // long kernels count more: they make up the time of a step
   for (const KernelSample &sample : samples)
-    error += std::abs(std::log(rates.roofline(sample.flops, sample.bytes) / sample.seconds));
+    error += std::sqrt(sample.seconds) *
+             std::abs(std::log(rates.roofline(sample.flops, sample.bytes) / sample.seconds));
   return error;
 }
 
-/// Every sample may be the one that is bound by arithmetic, and every one that is bound by memory: all pairs are tried.
+/// At most `kMostRates` of them, spread over all.
+static std::vector<double> spread(std::vector<double> rates) {
+  constexpr size_t kMostRates = 16;
+  std::sort(rates.begin(), rates.end());
+  rates.erase(std::unique(rates.begin(), rates.end()), rates.end());
+  if (rates.size() <= kMostRates)
+    return rates;
+  std::vector<double> chosen;
+  for (size_t i = 0; i < kMostRates; ++i)
+    chosen.push_back(rates[i * (rates.size() - 1) / (kMostRates - 1)]);
+  return chosen;
+}
+
+/// Any sample may be one that is bound by arithmetic, and any one that is bound by memory: all pairs are tried.
 static KernelRates fitRoofline(const std::vector<KernelSample> &samples, double launchSeconds) {
   constexpr double kUnbounded = 1e30;
-  KernelRates best, tried;
+  KernelRates best, tried, reached;
   best.launchSeconds = tried.launchSeconds = launchSeconds;
   double least = std::numeric_limits<double>::infinity();
   std::vector<double> flopRates{kUnbounded}, byteRates{kUnbounded};
+  reached.flopsPerSecond = reached.bytesPerSecond = 0;
   for (const KernelSample &sample : samples) {
     double work = std::max(sample.seconds - launchSeconds, 1e-9);
     if (sample.flops > 0)
       flopRates.push_back(sample.flops / work);
     if (sample.bytes > 0)
       byteRates.push_back(sample.bytes / work);
+    reached.flopsPerSecond = std::max(reached.flopsPerSecond, sample.flops / work);
+    reached.bytesPerSecond = std::max(reached.bytesPerSecond, sample.bytes / work);
   }
+  flopRates = spread(std::move(flopRates));
+  byteRates = spread(std::move(byteRates));
   for (double flopRate : flopRates)
     for (double byteRate : byteRates) {
       tried.flopsPerSecond = flopRate;
@@ -59,6 +78,11 @@ static KernelRates fitRoofline(const std::vector<KernelSample> &samples, double 
         best = tried;
       }
     }
+  // Where no sample was bound by one of the two, the most that was reached is what is known.
+  if (best.flopsPerSecond == kUnbounded && reached.flopsPerSecond > 0)
+    best.flopsPerSecond = reached.flopsPerSecond;
+  if (best.bytesPerSecond == kUnbounded && reached.bytesPerSecond > 0)
+    best.bytesPerSecond = reached.bytesPerSecond;
   return best;
 }
 
@@ -69,7 +93,7 @@ KernelRates fitRates(std::vector<KernelSample> samples, double launchSeconds) {
 }
 
 double fitLaunchSeconds(const std::vector<std::vector<KernelSample>> &kinds) {
-  constexpr int kSteps = 40;
+  constexpr int kSteps = 10;
   double shortest = std::numeric_limits<double>::infinity(), best = 0, least = shortest;
   for (const std::vector<KernelSample> &samples : kinds)
     for (const KernelSample &sample : samples)

@@ -1,8 +1,9 @@
 // `bench`: the time of an entry point, step by step.
+#include "runtime/BenchState.h"
+#include "runtime/Initialise.h"
 #include "runtime/Status.h"
 #include "runtime/Text.h"
 #include "runtime/runner/BenchDevices.h"
-#include "runtime/runner/BenchState.h"
 #include "runtime/runner/Verbs.h"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 #include "runtime/runner/BenchDevices.h"
 
-#include "runtime/runner/BenchState.h"
+#include "runtime/ActionTimes.h"
+#include "runtime/BenchState.h"
 #include "runtime/ScheduleModel.h"
 
 #include <algorithm>
@@ -8,25 +9,7 @@
 
 namespace sluice::runtime {
 
-static constexpr int64_t warmUpCalls = 4, leastCalls = 32, mostCalls = 256;
-
-/// Seconds of each action alone: the last of a few calls in which nothing runs together.
-static std::vector<double> timeActions(Instance &instance, const Entry &entry, BenchState &state, int64_t rows) {
-  for (int64_t i = 0; i < warmUpCalls; ++i) {
-    state.prepare(i);
-    instance.run(entry, rows);
-  }
-  instance.synchronize();
-  WorkTimes &times = instance.times();
-  times.start(/*oneByOne=*/true);
-  state.prepare(warmUpCalls);
-  instance.run(entry, rows);
-  std::vector<double> seconds(entry.actions.size());
-  for (const WorkTime &time : times.take())
-    if (time.work.action)
-      seconds[*time.work.action] = time.end - time.start;
-  return seconds;
-}
+static constexpr int64_t leastCalls = 32, mostCalls = 256;
 
 /// When each call ended, by one clock if all work has the same.
 static std::vector<double> endsOf(const std::vector<WorkTime> &times, bool &isHostClock) {
@@ -44,8 +27,9 @@ static std::vector<double> endsOf(const std::vector<WorkTime> &times, bool &isHo
 DeviceTimes benchDevices(Instance &instance, const Entry &entry, int64_t rows, double seconds) {
   DeviceTimes result;
   Devices &devices = instance.executor()->devices();
+  std::vector<double> alone = medianOfCalls(timeActions(instance, entry, rows, {}));
   BenchState state(instance, entry);
-  ScheduleModel model(instance.plan(), entry, timeActions(instance, entry, state, rows),
+  ScheduleModel model(instance.plan(), entry, std::move(alone),
                       [&](size_t queue) { return devices.queue(queue) == nullptr; });
   instance.synchronize();
   instance.times().start(/*oneByOne=*/false);

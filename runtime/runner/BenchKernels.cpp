@@ -1,40 +1,12 @@
 // `bench --kernels`: each kernel's time beside the least time that this machine could need for its work.
+#include "runtime/ActionTimes.h"
 #include "runtime/Text.h"
-#include "runtime/runner/BenchState.h"
 #include "runtime/runner/Machine.h"
 #include "runtime/runner/Verbs.h"
 
 #include <algorithm>
-#include <chrono>
 
 namespace sluice::runtime {
-
-using Clock = std::chrono::steady_clock;
-
-static constexpr int leastSteps = 20, mostSteps = 2000;
-
-/// For every launch of the entry, its seconds in each step.
-static std::vector<std::vector<double>> timeLaunches(Instance &instance, const Entry &entry, int64_t rows,
-                                                     double seconds) {
-  BenchState state(instance, entry);
-  std::vector<std::vector<double>> steps;
-  Clock::time_point begin = Clock::now();
-  while (steps.size() < mostSteps) {
-    state.prepare(static_cast<int64_t>(steps.size()));
-    std::vector<double> &times = steps.emplace_back(entry.actions.size());
-    instance.run(entry, rows, times);
-    double spent = std::chrono::duration<double>(Clock::now() - begin).count();
-    if (steps.size() >= leastSteps && spent >= seconds)
-      break;
-  }
-  return steps;
-}
-
-static double medianOf(std::vector<double> values) {
-  auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 /// Kernels do not say their element type; a model's parameters do.
 static double peakShare(const Plan &plan) {
@@ -69,7 +41,7 @@ Json benchKernels(Instance &instance, const Entry &entry, int64_t rows, double s
   MachinePeak peak = measureMachine(instance.team());
   peak.flopsPerSecond *= peakShare(plan);
   std::vector<std::vector<double>> steps;
-  instance.team().enter([&] { steps = timeLaunches(instance, entry, rows, seconds); });
+  instance.team().enter([&] { steps = timeActions(instance, entry, rows, {20, 2000, seconds}); });
   Json result;
   result["machine"]["peak_gflops"] = peak.flopsPerSecond * 1e-9;
   result["machine"]["read_gbps"] = peak.bandwidth.ofMemory() * 1e-9;

@@ -2,6 +2,7 @@
 #include "runtime/Status.h"
 #include "runtime/Text.h"
 #include "runtime/runner/Feed.h"
+#include "runtime/Initialise.h"
 #include "runtime/runner/Signals.h"
 #include "runtime/runner/Verbs.h"
 #include "runtime/runner/Weights.h"

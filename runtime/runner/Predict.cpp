@@ -2,6 +2,7 @@
 #include "runtime/Status.h"
 #include "runtime/Text.h"
 #include "runtime/io/Npy.h"
+#include "runtime/Initialise.h"
 #include "runtime/runner/Verbs.h"
 #include "runtime/runner/Weights.h"
 

@@ -21,9 +21,6 @@ void startTrace(Instance &instance, const Options &options);
 /// What `--trace` and `--report` ask for, at the end of a verb.
 void finishRun(Instance &instance, const Options &options, const std::vector<WorkTime> &times);
 
-/// Runs the entry `init`, if there is one, with the key that the seed gives.
-void initialise(Instance &instance, uint64_t seed);
-
 /// A hyperparameter and its new value.
 struct Setting {
   const State *state = nullptr;

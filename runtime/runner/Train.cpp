@@ -6,6 +6,7 @@
 #include "runtime/runner/Checkpoint.h"
 #include "runtime/runner/EpochLog.h"
 #include "runtime/runner/Feed.h"
+#include "runtime/Initialise.h"
 #include "runtime/runner/Signals.h"
 #include "runtime/runner/Verbs.h"
 #include "runtime/runner/Weights.h"

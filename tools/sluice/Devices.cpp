@@ -2,6 +2,7 @@
 #include "tools/compiler/Backends.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/sluice/Commands.h"
+#include "tools/sluice/MeasureDevices.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 #include <algorithm>
@@ -160,10 +161,20 @@ static llvm::Error listDevices(const Talk &talk) {
   return llvm::Error::success();
 }
 
+static const char kExamples[] = R"(Examples:
+  sluice devices
+  sluice devices --measure                   times kernels and links, so that placement knows them
+  sluice devices --measure --model lenet.mlir --devices cpu,sim:0
+  SLUICE_BACKEND_PATH=plugins sluice devices --json)";
+
 Command addDevices(CLI::App &app) {
   CLI::App *command = app.add_subcommand("devices", "List backends, their devices, and plugins that were refused");
-  command->footer("Examples:\n  sluice devices\n  SLUICE_BACKEND_PATH=plugins sluice devices --json");
-  return {command, listDevices};
+  command->footer(kExamples);
+  auto measures = std::make_shared<bool>(false);
+  auto request = std::make_shared<MeasureRequest>();
+  command->add_flag("--measure", *measures, "Measure what devices and links reach, and keep it for placement");
+  addMeasureFlags(*command, *request);
+  return {command, [=](const Talk &talk) { return *measures ? measureAndKeep(*request, talk) : listDevices(talk); }};
 }
 
 } // namespace sluice::tool

@@ -128,7 +128,7 @@ static json::Value toJson(const LinkCalibration &link) {
       {"from", link.from}, {"to", link.to}, {"bytes_per_second", link.bytesPerSecond}, {"latency_s", link.latency}};
 }
 
-static json::Value toJson(const ClockCalibration &clock) {
+json::Value toJson(const ClockCalibration &clock) {
   json::Array devices, links;
   for (const DeviceCalibration &device : clock.devices)
     devices.push_back(toJson(device));

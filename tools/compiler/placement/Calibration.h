@@ -6,6 +6,7 @@
 #include "passes/analysis/CostModel.h"
 #include "runtime/BackendLoader.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
 #include <map>
 #include <string>
 #include <vector>
@@ -54,6 +55,7 @@ std::string machineName();
 std::string calibrationPath();
 /// Empty if there is no file; a file that is damaged is an error that names it.
 llvm::Expected<Calibration> readCalibration();
+llvm::json::Value toJson(const ClockCalibration &clock);
 /// Replaces what the file has of the same clock and machine.
 llvm::Error writeCalibration(const ClockCalibration &measured);
 

@@ -41,6 +41,21 @@ Assignment everythingOn(const PlacementGraph &graph, uint32_t device, const ir::
   return result;
 }
 
+Assignment preferring(const PlacementGraph &graph, uint32_t device) {
+  auto canRun = [&](const PlacementProblem::Group &group) { return group.times[device] != PlacementProblem::kImpossible; };
+  bool runsAll = llvm::all_of(graph.problem.groups, canRun), runsAny = false;
+  Assignment result;
+  for (auto [group, problem] : llvm::zip_equal(graph.groups, graph.problem.groups)) {
+    bool works = group.kind == PlacedGroup::Launch;
+    runsAny |= works && canRun(problem);
+    bool goes = works ? canRun(problem) : runsAll;
+    result.devices.push_back(problem.pinned.value_or(goes ? device : 0));
+  }
+  if (!runsAny)
+    result.obstacle = {ExitCode::Unsupported, "it runs nothing of this model"};
+  return result;
+}
+
 Assignment asPinned(const PlacementGraph &graph, const ir::Target &target) {
   auto first = uint32_t(&target.first() - target.devices().data());
   Assignment result;

@@ -46,6 +46,9 @@ struct PlacementSetting {
 /// Everything on one device but states that the user has put elsewhere; work that the user has put elsewhere is an
 /// obstacle.
 Assignment everythingOn(const passes::PlacementGraph &graph, uint32_t device, const ir::Target &target);
+/// All work on one device that it can run and that the user has not put elsewhere; the rest on the host, and the states
+/// too unless the device runs everything.
+Assignment preferring(const passes::PlacementGraph &graph, uint32_t device);
 /// What the user has said, and the rest on the target's first device.
 Assignment asPinned(const passes::PlacementGraph &graph, const ir::Target &target);
 

@@ -24,6 +24,8 @@ public:
   Decision(PlacementSetting &setting, const PlacementRequest &request) : setting(setting), request(request) {}
 
   llvm::Expected<PlacementReport> run() {
+    if (!request.prefer.empty())
+      return prefer();
     tryKnown();
     tryCuts();
     const Candidate *best = choose();
@@ -35,6 +37,17 @@ public:
   }
 
 private:
+  llvm::Expected<PlacementReport> prefer() {
+    const ir::TargetDevice *device = setting.target().find(request.prefer);
+    Candidate preferred = tryStrategy(setting, "all it can", [&](PlacementGraph &graph) {
+      return preferring(graph, uint32_t(device - setting.target().devices().data()));
+    });
+    if (!preferred.isPossible())
+      return makeError(preferred.obstacle.code, preferred.obstacle.text);
+    applyCandidate(setting, preferred, setting.module);
+    return describePlacement(setting, preferred, preferred, {0, 0});
+  }
+
   size_t deviceCount() const { return setting.target().devices().size(); }
 
   void tryKnown() {

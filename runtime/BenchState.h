@@ -1,6 +1,6 @@
 // What a benchmark runs on: made-up inputs, and states that are put back now and then.
-#ifndef SLUICE_RUNTIME_RUNNER_BENCHSTATE_H
-#define SLUICE_RUNTIME_RUNNER_BENCHSTATE_H
+#ifndef SLUICE_RUNTIME_BENCHSTATE_H
+#define SLUICE_RUNTIME_BENCHSTATE_H
 
 #include "runtime/Instance.h"
 #include "runtime/io/File.h"

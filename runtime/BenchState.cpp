@@ -1,4 +1,4 @@
-#include "runtime/runner/BenchState.h"
+#include "runtime/BenchState.h"
 
 #include "runtime/Shuffle.h"
 

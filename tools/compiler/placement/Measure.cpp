@@ -1,0 +1,199 @@
+// Every model is put on every device as a whole, and each of its kernels is timed alone.
+#include "tools/compiler/placement/Measure.h"
+
+#include "frontend/GraphImpl.h"
+#include "ir/DiagnosticText.h"
+#include "ir/ParseGuard.h"
+#include "runtime/ActionTimes.h"
+#include "runtime/Initialise.h"
+#include "tools/compiler/Backends.h"
+#include "tools/compiler/Compiler.h"
+#include "tools/compiler/Diagnostics.h"
+#include "tools/compiler/LoadedModel.h"
+#include "tools/compiler/placement/CalibrationModels.h"
+#include "tools/compiler/placement/MeasureLinks.h"
+#include <cmath>
+#include <fmt/format.h>
+
+using namespace mlir;
+using sluice::passes::KernelSample;
+using sluice::runtime::BackendFile;
+
+namespace sluice::compiler {
+
+namespace {
+
+/// The devices of one clock.
+struct Clock {
+  std::string name;
+  std::vector<ir::TargetDevice> devices;
+};
+
+class Measuring {
+public:
+  explicit Measuring(const MeasureRequest &request) : request(request), files(tryBackends()) {}
+
+  llvm::Expected<std::vector<ClockCalibration>> run() {
+    auto devices = listDevices();
+    if (!devices)
+      return devices.takeError();
+    if (llvm::Error error = loadModels())
+      return std::move(error);
+    std::vector<ClockCalibration> result;
+    for (const Clock &clock : clocksOf(*devices)) {
+      auto measured = measure(clock);
+      if (!measured)
+        return measured.takeError();
+      result.push_back(std::move(*measured));
+    }
+    return result;
+  }
+
+private:
+  void say(const std::string &what) const {
+    if (request.progress)
+      request.progress(what);
+  }
+
+  llvm::Expected<ir::Target> listDevices() const {
+    std::string list = request.devices.empty() ? "cpu" : request.devices;
+    if (request.devices.empty())
+      for (const BackendFile &file : files)
+        if (file.accepted() && file.hasRun && !file.devices.empty())
+          list += "," + file.name + ":0";
+    auto target = ir::Target::parse(list);
+    if (!target)
+      return withCode(ExitCode::Usage, target.takeError());
+    return std::move(*target);
+  }
+
+  llvm::Error loadModels() {
+    for (const Graph &graph : graphs)
+      models.push_back(moduleOf(graph).clone());
+    for (const std::string &path : request.models) {
+      auto module = ir::parseModuleFile(path, context);
+      if (!module)
+        return withCode(ExitCode::Invalid, module.takeError());
+      models.push_back(std::move(*module));
+    }
+    return llvm::Error::success();
+  }
+
+  /// A backend that takes the host's work has a clock of its own, and the host by it; the rest goes by the wall clock.
+  std::vector<Clock> clocksOf(const ir::Target &target) const {
+    std::vector<Clock> clocks{{ir::kHostDevice.str(), {}}};
+    for (const ir::TargetDevice &device : target.devices()) {
+      ir::Target alone = llvm::cantFail(ir::Target::parse(device.spelling()));
+      std::string name = clockOf(alone, files);
+      auto known = llvm::find_if(clocks, [&](const Clock &clock) { return clock.name == name; });
+      if (known == clocks.end())
+        known = clocks.insert(clocks.end(), {name, {target.devices().front()}});
+      known->devices.push_back(device);
+    }
+    return clocks;
+  }
+
+  llvm::Expected<ClockCalibration> measure(const Clock &clock) {
+    ClockCalibration result;
+    result.clock = clock.name;
+    result.machine = machineName();
+    for (const ir::TargetDevice &device : clock.devices) {
+      DeviceCalibration &measured = result.devices.emplace_back();
+      measured.device = device.spelling();
+      for (OwningOpRef<ModuleOp> &model : models)
+        if (llvm::Error error = timeModel(*model, clock, device, measured))
+          return std::move(error);
+      if (measured.kinds.empty()) // it has memory, but runs nothing
+        result.devices.pop_back();
+    }
+    for (const ir::TargetDevice &from : clock.devices)
+      for (const ir::TargetDevice &to : clock.devices)
+        if (from.spelling() != to.spelling()) {
+          say(fmt::format("link {} to {}", from.spelling(), to.spelling()));
+          auto link = measureLink(from, to, files, request.settings);
+          if (!link)
+            return link.takeError();
+          result.links.push_back(*link);
+        }
+    return result;
+  }
+
+  /// The target in which the device's work goes by this clock.
+  std::string targetFor(const Clock &clock, const ir::TargetDevice &device) const {
+    if (device.name != ir::kHostDevice)
+      return "cpu," + device.spelling();
+    return clock.name == ir::kHostDevice ? "cpu" : "cpu," + clock.devices[1].spelling();
+  }
+
+  llvm::Error timeModel(ModuleOp model, const Clock &clock, const ir::TargetDevice &device, DeviceCalibration &measured) {
+    auto name = model->getAttrOfType<StringAttr>(ir::kModelAttr);
+    say(fmt::format("{} by {} clock: {}", device.spelling(), clock.name == ir::kHostDevice ? "the wall" : clock.name + "'s",
+                    name ? name.str() : "model"));
+    OwningOpRef<ModuleOp> module(model.clone());
+    CompileOptions options;
+    options.devices = targetFor(clock, device);
+    options.copies = "insert";
+    options.placement.chooses = true;
+    options.placement.prefer = device.name == ir::kHostDevice ? ir::kHostDevice.str() : ir::acceleratorName(0);
+    auto compiled = compileModule(*module, options);
+    if (!compiled) { // a device need not run every model
+      Failure failure = takeFailure(compiled.takeError());
+      return failure.code == ExitCode::Unsupported ? llvm::Error::success() : makeError(failure.code, failure.text);
+    }
+    runtime::InstanceOptions instance{request.threads};
+    instance.devices.settings = request.settings;
+    auto loaded = LoadedModel::load(compiled->objects, std::move(instance));
+    if (!loaded)
+      return loaded.takeError();
+    return guardRuntime([&] {
+      timeKernels((*loaded)->instance(), device, measured);
+      return llvm::Error::success();
+    });
+  }
+
+  /// Kernels of the same work are one sample, the mean of their times as ratios.
+  static void add(std::vector<KernelSample> &samples, const KernelSample &sample) {
+    auto alike = llvm::find_if(samples, [&](const KernelSample &known) {
+      return known.flops == sample.flops && known.bytes == sample.bytes;
+    });
+    if (alike == samples.end())
+      samples.push_back(sample);
+    else
+      alike->seconds = std::sqrt(alike->seconds * sample.seconds);
+  }
+
+  void timeKernels(runtime::Instance &instance, const ir::TargetDevice &device, DeviceCalibration &measured) const {
+    const runtime::Plan &plan = instance.plan();
+    bool isHost = device.name == ir::kHostDevice;
+    initialise(instance, /*seed=*/0);
+    instance.team().enter([&] {
+      for (const runtime::Entry &entry : plan.entries) {
+        constexpr size_t kLeastCalls = 5, kMostCalls = 200;
+        int64_t rows = entry.hasRows() ? plan.capacity : 1;
+        std::vector<double> seconds = runtime::medianOfCalls(runtime::timeActions(
+            instance, entry, rows, {kLeastCalls, kMostCalls, request.seconds / double(plan.entries.size())}));
+        for (auto [action, time] : llvm::zip_equal(entry.actions, seconds)) {
+          if (action.copy() || time <= 0)
+            continue;
+          const runtime::Kernel &kernel = plan.kernels[action.launch()->kernel];
+          if ((kernel.device == 0) == isHost)
+            add(measured.kinds[kernel.kind], {kernel.cost.flopsFor(rows), kernel.cost.bytesFor(rows), time});
+        }
+      }
+    });
+  }
+
+  const MeasureRequest &request;
+  std::vector<BackendFile> files;
+  std::vector<Graph> graphs = calibrationModels(); // own their modules' context
+  MLIRContext context;
+  std::vector<OwningOpRef<ModuleOp>> models;
+};
+
+} // namespace
+
+llvm::Expected<std::vector<ClockCalibration>> measureDevices(const MeasureRequest &request) {
+  return Measuring(request).run();
+}
+
+} // namespace sluice::compiler

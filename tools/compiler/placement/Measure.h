@@ -1,0 +1,21 @@
+// Measures what devices reach, kernel by kernel, and their links.
+#pragma once
+
+#include "tools/compiler/placement/Calibration.h"
+#include <functional>
+
+namespace sluice::compiler {
+
+struct MeasureRequest {
+  std::string devices;             ///< as in `--devices`; empty: the host, and the first device of every backend
+  std::vector<std::string> models; ///< files whose kernels are timed, too
+  std::map<std::string, std::string> settings; ///< of backends: "link=1GB/s" for "sim"
+  int threads = 0;                 ///< of the host; 0: all
+  double seconds = 1;              ///< for each model on each device
+  std::function<void(const std::string &what)> progress;
+};
+
+/// One calibration for each clock that the devices have.
+llvm::Expected<std::vector<ClockCalibration>> measureDevices(const MeasureRequest &request);
+
+} // namespace sluice::compiler

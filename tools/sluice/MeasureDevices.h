@@ -1,0 +1,14 @@
+// `sluice devices --measure`
+#pragma once
+
+#include "tools/compiler/placement/Measure.h"
+#include "tools/sluice/Commands.h"
+
+namespace sluice::tool {
+
+void addMeasureFlags(CLI::App &command, compiler::MeasureRequest &request);
+
+/// Measures, keeps what was measured for this machine, and prints the rates.
+llvm::Error measureAndKeep(compiler::MeasureRequest request, const Talk &talk);
+
+} // namespace sluice::tool
