@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <sys/resource.h>
 
 namespace sluice::runtime {
@@ -88,11 +89,35 @@ static void printKernels(const Json &result) {
   }
 }
 
-static Json scheduleJson(const DeviceTimes &times) {
+/// What was done for the last call, in milliseconds from the start of its first piece of work.
+static Json lastCallJson(const DeviceTimes &times, const Plan &plan, const Entry &entry) {
+  int64_t last = 0;
+  for (const WorkTime &time : times.work)
+    last = std::max(last, time.work.call);
+  std::vector<const WorkTime *> call;
+  double begin = std::numeric_limits<double>::infinity();
+  for (const WorkTime &time : times.work)
+    if (time.work.action && time.work.call == last && time.isHostClock == times.isHostClock) {
+      call.push_back(&time);
+      begin = std::min(begin, time.start);
+    }
+  Json work = Json::array();
+  for (const WorkTime *time : call) {
+    const Copy *copy = entry.actions[*time->work.action].copy();
+    work.push_back({{"name", copy ? copy->value : time->work.name},
+                    {"queue", plan.queues[time->work.queue].name},
+                    {"start_ms", (time->start - begin) * 1e3},
+                    {"end_ms", (time->end - begin) * 1e3}});
+  }
+  return work;
+}
+
+static Json scheduleJson(const DeviceTimes &times, const Plan &plan, const Entry &entry) {
   return {{"clock", times.isHostClock ? "host" : "devices"},
           {"measured_ms", times.steadySeconds * 1e3},
           {"predicted_ms", times.predictedSeconds * 1e3},
-          {"serial_ms", times.serialSeconds * 1e3}};
+          {"serial_ms", times.serialSeconds * 1e3},
+          {"work", lastCallJson(times, plan, entry)}};
 }
 
 static void printResult(const Json &result) {
@@ -150,7 +175,7 @@ int runBench(const Options &options) {
   if (options.kernels)
     result.update(benchKernels(instance, entry, rows, options.seconds));
   if (instance.executor())
-    result["schedule"] = scheduleJson(devices);
+    result["schedule"] = scheduleJson(devices, instance.plan(), entry);
   options.json ? printLine(result.dump()) : printResult(result);
   finishRun(instance, options, devices.work);
   return 0;

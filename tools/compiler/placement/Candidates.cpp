@@ -67,8 +67,34 @@ Assignment asPinned(const PlacementGraph &graph, const ir::Target &target) {
   return result;
 }
 
-/// Where an entry point's work goes once its states have their places.
-static Assignment withStates(PlacementGraph &graph) {
+namespace {
+
+/// Where ops of the entry point that counts went, so that the same ops of others go there too: those of one line.
+class Places {
+public:
+  void note(const PlacementGraph &graph, llvm::ArrayRef<uint32_t> devices) {
+    for (auto [group, device] : llvm::zip_equal(graph.groups, devices))
+      for (Operation *op : group.fusion.ops)
+        places.try_emplace({op->getLoc().getAsOpaquePointer(), op->getName().getAsOpaquePointer()}, device);
+  }
+
+  /// Pins what has a place.
+  void follow(PlacementGraph &graph) const {
+    for (auto [group, problem] : llvm::zip_equal(graph.groups, graph.problem.groups))
+      for (Operation *op : group.fusion.ops)
+        if (auto known = places.find({op->getLoc().getAsOpaquePointer(), op->getName().getAsOpaquePointer()});
+            known != places.end() && !problem.pinned && problem.times[known->second] != PlacementProblem::kImpossible)
+          problem.pinned = known->second;
+  }
+
+private:
+  llvm::DenseMap<std::pair<const void *, const void *>, uint32_t> places;
+};
+
+} // namespace
+
+/// What no strategy places, such as the random numbers of a device that has none, goes where it can.
+static Assignment whereItCan(PlacementGraph &graph) {
   constexpr std::chrono::duration<double> kSearch(0.2);
   std::optional<passes::Placement> placement = passes::placeGroups(graph.problem, kSearch);
   if (!placement)
@@ -80,12 +106,19 @@ Candidate tryStrategy(const PlacementSetting &setting, const std::string &name, 
   Candidate candidate;
   candidate.name = name;
   OwningOpRef<ModuleOp> copy(cast<ModuleOp>(ModuleOp(setting.module)->clone()));
+  Places places;
   for (const std::string &entry : setting.entries()) {
+    bool counts = entry == setting.entry;
     PlacementGraph graph = setting.graphOf(*copy, entry);
-    Assignment assignment = entry == setting.entry ? strategy(graph) : withStates(graph);
+    places.follow(graph);
+    Assignment assignment = strategy(graph);
+    if (!counts && assignment.obstacle.code != ExitCode::Fine)
+      assignment = whereItCan(graph);
     candidate.obstacle = assignment.obstacle;
     if (!candidate.isPossible())
       return candidate;
+    if (counts)
+      places.note(graph, assignment.devices);
     passes::applyPlacement(graph, assignment.devices, setting.target());
     candidate.devices[entry] = std::move(assignment.devices);
   }

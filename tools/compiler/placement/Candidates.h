@@ -52,7 +52,8 @@ Assignment preferring(const passes::PlacementGraph &graph, uint32_t device);
 /// What the user has said, and the rest on the target's first device.
 Assignment asPinned(const passes::PlacementGraph &graph, const ir::Target &target);
 
-/// Follows a strategy for the entry point that counts, and puts the others' work where their states are.
+/// Follows a strategy, first for the entry point that counts. Others have the states where it has them, and the same ops
+/// too, as those of the forward pass.
 Candidate tryStrategy(const PlacementSetting &setting, const std::string &name, const Strategy &strategy);
 
 /// Writes a candidate's devices on a module.

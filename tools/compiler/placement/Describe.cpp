@@ -232,8 +232,10 @@ private:
       std::deque<size_t> &groups = open[keyOf(device, kernel.source, baseOf(name))];
       if (groups.empty())
         continue;
-      report.groups[groups.front()].start = interval.start;
-      report.groups[groups.front()].end = interval.end;
+      PlacementReport::Group &group = report.groups[groups.front()];
+      group.kernel = kernel.name;
+      group.start = interval.start;
+      group.end = interval.end;
       groups.pop_front();
     }
   }
@@ -242,6 +244,10 @@ private:
     static constexpr const char *kWhen[] = {"step", "stale", "asked"};
     const runtime::Plan &plan = evaluation.plan;
     const runtime::Entry &entry = evaluation.entryPoint();
+    std::map<std::string, size_t> groups; // by their kernels
+    for (auto [i, group] : llvm::enumerate(report.groups))
+      if (!group.kernel.empty())
+        groups[group.kernel] = i;
     for (auto [i, action] : llvm::enumerate(entry.actions)) {
       const runtime::Copy *copy = action.copy();
       if (!copy)
@@ -251,6 +257,12 @@ private:
       item.from = plan.devices[plan.deviceOf(copy->from)].name;
       item.to = plan.devices[plan.deviceOf(copy->to)].name;
       item.reason = copy->reason;
+      item.queue = plan.queues[action.queue].name;
+      if (auto producer = groups.find(copy->value); producer != groups.end())
+        item.producer = producer->second;
+      for (const runtime::Launch *launch : entry.launches())
+        if (auto reader = groups.find(plan.kernels[launch->kernel].name); reader != groups.end() && reads(*launch, copy->to))
+          item.consumers.push_back(reader->second);
       item.when = kWhen[size_t(copy->when)];
       item.source = copy->source;
       item.bytes = copy->bytesFor(plan.capacity);
@@ -259,6 +271,10 @@ private:
       item.end = evaluation.workSeconds[i] > 0 ? evaluation.timeline[i].end : -1;
       item.isHidden = item.end >= 0 && overlapsWork(i);
     }
+  }
+
+  static bool reads(const runtime::Launch &launch, const runtime::Slot &slot) {
+    return llvm::any_of(launch.buffers, [&](const runtime::Buffer &buffer) { return !buffer.isWritten() && buffer.slot == slot; });
   }
 
   /// Whether some device computes all the while.

@@ -110,7 +110,7 @@ private:
         passes::placeGroups(weighted, std::chrono::duration<double>(request.searchSeconds));
     if (!placement)
       return {{}, whyNoCut(graph)};
-    if (weight == 1)
+    if (weight == 1 && ir::EntryOp(graph.entry).getSymName() == setting.entry)
       bound = std::max(bound, placement->bound);
     return {placement->devices};
   }

@@ -10,9 +10,8 @@ static json::Value milliseconds(std::optional<double> seconds) {
 
 std::string objectiveText(const PlacementReport &report) {
   bool isTwoWay = report.devices.size() <= 2;
-  return std::string("of the sum of all work and copies one after the other, which no placement can have less of than "
-                     "the bound: ") +
-         (isTwoWay ? "a minimum cut, with a price on memory" : "the cut with all accelerators taken as one");
+  return std::string("the sum of all work and copies, one after the other; its bound is a minimum cut") +
+         (isTwoWay ? " with a price on memory" : " in which all accelerators are one");
 }
 
 static json::Value toJson(const PlacementReport::Device &device) {
@@ -37,6 +36,7 @@ static json::Value toJson(const PlacementReport::Group &group) {
     added[elsewhere.device] = elsewhere.workSeconds ? json::Value(elsewhere.addedSeconds * 1e3) : json::Value(nullptr);
   }
   return json::Object{{"name", group.name},
+                      {"kernel", group.kernel.empty() ? json::Value(nullptr) : json::Value(group.kernel)},
                       {"kind", group.kind},
                       {"device", group.device},
                       {"reason", group.reason},
@@ -59,6 +59,9 @@ static json::Value stateToJson(const PlacementReport::Group &state) {
 
 static json::Value toJson(const PlacementReport::Copy &copy) {
   return json::Object{{"value", copy.value},
+                      {"queue", copy.queue},
+                      {"producer", copy.producer ? json::Value(*copy.producer) : json::Value(nullptr)},
+                      {"consumers", json::Array(copy.consumers)},
                       {"from", copy.from},
                       {"to", copy.to},
                       {"bytes", copy.bytes},

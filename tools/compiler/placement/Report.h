@@ -36,13 +36,16 @@ struct PlacementReport {
     std::string name, kind, device, reason, source;
     std::vector<std::string> ops;
     std::vector<Elsewhere> devices;
+    std::string kernel;            ///< its name in the plan; empty if it is not in the schedule
     std::vector<size_t> reads;     ///< groups
     double start = -1, end = -1;   ///< seconds from the start of a step; -1 if it is not in the schedule
     int64_t stateBytes = 0;        ///< of a state
     bool isState = false;
   };
   struct Copy {
-    std::string value, from, to, reason, when, source;
+    std::string value, from, to, reason, when, source, queue;
+    std::optional<size_t> producer; ///< the group that makes the value
+    std::vector<size_t> consumers;  ///< groups that read the copy
     int64_t bytes = 0;
     double seconds = 0, start = -1, end = -1;
     bool isHidden = false; ///< it ends before anything waits for it longer than the queues do anyway

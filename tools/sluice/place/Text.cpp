@@ -76,8 +76,8 @@ void printPlacement(llvm::raw_ostream &out, const PlacementReport &report) {
     out << fmt::format("  {:<28} {}{}\n", alternative.name,
                        alternative.seconds ? timeText(*alternative.seconds) : "cannot be: " + alternative.obstacle,
                        alternative.name == report.chosen ? "  <- chosen" : "");
-  out << fmt::format("  gap {:.2f} % {} ({}, bound {})\n", report.gap() * 100, objectiveText(report),
-                     timeText(report.costSeconds), timeText(report.boundSeconds));
+  out << fmt::format("  gap {:.2f} %: {} against at least {}, in {}\n", report.gap() * 100,
+                     timeText(report.costSeconds), timeText(report.boundSeconds), objectiveText(report));
   printDevices(out, report);
   printGroups(out, report);
   printCopies(out, report);

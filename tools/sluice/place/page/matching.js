@@ -23,7 +23,7 @@ class Matching {
     const named = new Map();
     const startOf = (item) => (isTimed(item) ? item.start : Number.MAX_VALUE);
     for (const item of [...items].sort((a, b) => startOf(a) - startOf(b) || a.index - b.index))
-      entryOf(named, item.name, () => []).push(item);
+      entryOf(named, item.json.kernel ?? item.name, () => []).push(item);
     return named;
   }
 }
