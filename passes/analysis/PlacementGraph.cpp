@@ -1,5 +1,5 @@
 // 1. Fusion groups are formed as they will be on one device; ops that the user has put on different devices never share
-//    one.
+//    one, nor does an op that the user has put somewhere with one that may go elsewhere.
 // 2. Inputs are one group on the host, each state is one with its slots, each launch is one.
 // 3. A value is read by the launches that read it, directly or through ops that they find again, and by the state that
 //    it becomes.
@@ -51,15 +51,9 @@ private:
 
   /// Whether every backend would have these ops in one launch, and the user's word allows it.
   bool mayShare(ArrayRef<Operation *> ops) const {
-    StringAttr device;
-    for (Operation *op : ops) {
-      if (isa<CopyOp>(op))
-        return false;
-      StringAttr wanted = fixed.of(op);
-      if (wanted && device && wanted != device)
-        return false;
-      device = wanted ? wanted : device;
-    }
+    StringAttr device = fixed.of(ops.front());
+    if (llvm::any_of(ops, [&](Operation *op) { return isa<CopyOp>(op) || fixed.of(op) != device; }))
+      return false;
     if (device && target.find(device))
       return backends.of(device.getValue()).canFuse(ops);
     return llvm::all_of(backends.sessions(), [&](const auto &backend) { return backend->canFuse(ops); });

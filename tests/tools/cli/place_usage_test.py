@@ -47,7 +47,7 @@ FILES = {
     "device.json": {"placement": {"matmul_relu": "acc1"}},
     "far_device.json": {"placement": {"matmul_relu": "frobnicate"}},
     "number.json": {"placement": {"matmul_relu": 3}},
-    "pinned.json": {"placement": {"matmul_relu": "cpu"}},
+    "pinned.json": {"placement": {"relu": "cpu"}},
     "refused.json": {"placement": {"relu": "acc0"}},
     "state_cap.json": {"placement": {"state w": "acc0"}},
 }
@@ -123,7 +123,7 @@ TABLE = [
     (kept("device.json"), ABSENT, ["'matmul_relu' is to go to 'acc1'", "target cpu,sim:0", "did you mean 'acc0'?"]),
     (kept("far_device.json"), ABSENT, ["'matmul_relu' is to go to 'frobnicate'", "target cpu,sim:0"]),
     (kept("number.json"), INVALID, ["'matmul_relu' must be given a device's name"]),
-    (place("--placement", "pinned.json", model="pinned.mlir"), INVALID, ["'matmul_relu' cannot go to cpu: the model has it on acc0"]),
+    (place("--placement", "pinned.json", model="pinned.mlir"), INVALID, ["'relu' cannot go to cpu: the model has it on acc0"]),
     (place("--placement", "refused.json", devices="cpu,null:0"), ABSENT, ["'relu' cannot go to acc0", "no kernels"]),
     # Other files.
     (place("--measured", "absent.json"), INVALID, ["absent.json: No such file or directory"]),

@@ -75,6 +75,7 @@ private:
 
   /// Minimum cuts with copies at full weight, and at less of it: a schedule hides some of them.
   void tryCuts() {
+    shares.resize(deviceCount(), 1);
     setting.options.transientShare = shares;
     for (double weight : {1.0, 0.4, 0.1}) {
       Candidate cut = tryCut(weight);
@@ -85,16 +86,18 @@ private:
     }
   }
 
-  /// A cut whose plan fits, if one of the first few does.
+  /// A cut whose plan fits, if one of the first few does. What is known of memory before there is a plan is a guess:
+  /// where no cut keeps the caps by it, it was too much, and where the plan does not, too little.
   Candidate tryCut(double weight) {
     constexpr int kTries = 6;
+    bool knowsMore = false;
     std::string name = weight == 1 ? kMinimumCut : fmt::format("{}, copies at {}", kMinimumCut, weight);
     for (int tries = 1;; ++tries) {
       Candidate cut = tryStrategy(setting, name, [&](PlacementGraph &graph) { return cutAt(graph, weight); });
-      bool isTooLarge = cut.evaluation && !cut.isPossible();
-      if (!isTooLarge || tries == kTries)
+      if (cut.obstacle.code != ExitCode::Exhausted || tries == kTries || (knowsMore && !cut.evaluation))
         return cut;
-      tightenMemory(*cut.evaluation);
+      knowsMore |= cut.evaluation.has_value();
+      cut.evaluation ? tightenMemory(*cut.evaluation) : loosenMemory();
     }
   }
 
@@ -111,7 +114,7 @@ private:
     if (!placement)
       return {{}, whyNoCut(graph)};
     if (weight == 1 && ir::EntryOp(graph.entry).getSymName() == setting.entry)
-      bound = std::max(bound, placement->bound);
+      bound = std::min(bound.value_or(placement->bound), placement->bound); // of the problem that allows most
     return {placement->devices};
   }
 
@@ -129,17 +132,20 @@ private:
   void tightenMemory(const Evaluation &evaluation) {
     for (size_t device = 0; device < deviceCount(); ++device)
       if (std::optional<int64_t> cap = setting.costs.memoryCaps[device]; cap && evaluation.peakBytes[device] > *cap) {
-        setting.options.transientShare.resize(deviceCount(), 1);
         setting.options.transientShare[device] *= 1.02 * double(evaluation.peakBytes[device]) / double(*cap);
       }
   }
 
-  /// The fastest candidate; of several that are about as fast, the one that was thought of first.
+  void loosenMemory() {
+    for (double &share : setting.options.transientShare)
+      share /= 2;
+  }
+
+  /// The fastest candidate; of several that are as fast, the one that was thought of first.
   const Candidate *choose() const {
-    constexpr double kNotable = 0.999;
     const Candidate *best = nullptr;
     for (const Candidate &candidate : candidates)
-      if (candidate.isPossible() && (!best || candidate.evaluation->seconds < kNotable * best->evaluation->seconds))
+      if (candidate.isPossible() && (!best || candidate.evaluation->seconds < best->evaluation->seconds))
         best = &candidate;
     return best;
   }
@@ -161,14 +167,14 @@ private:
   std::pair<int64_t, int64_t> boundOf(const Candidate &candidate) const {
     PlacementGraph graph = setting.graphOf(setting.module, setting.entry);
     int64_t cost = passes::costOf(graph.problem, candidate.devices.at(setting.entry));
-    return {cost, std::min(cost, bound)};
+    return {cost, std::min(cost, bound.value_or(0))};
   }
 
   PlacementSetting &setting;
   const PlacementRequest &request;
   std::vector<Candidate> candidates;
   std::vector<double> shares; // of transient memory, per device
-  int64_t bound = 0;
+  std::optional<int64_t> bound;
 };
 
 } // namespace
