@@ -1,6 +1,7 @@
 #include "tools/compiler/placement/Placement.h"
 
 #include "ir/DiagnosticText.h"
+#include "passes/Actions.h"
 #include "passes/Passes.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/placement/Candidates.h"
@@ -89,20 +90,22 @@ private:
   /// A cut whose plan fits, if one of the first few does. What is known of memory before there is a plan is a guess:
   /// where no cut keeps the caps by it, it was too much, and where the plan does not, too little.
   Candidate tryCut(double weight) {
-    constexpr int kTries = 6;
+    constexpr int kTries = 10;
     bool knowsMore = false;
+    caps.assign(setting.costs.memoryCaps.begin(), setting.costs.memoryCaps.end());
     std::string name = weight == 1 ? kMinimumCut : fmt::format("{}, copies at {}", kMinimumCut, weight);
     for (int tries = 1;; ++tries) {
       Candidate cut = tryStrategy(setting, name, [&](PlacementGraph &graph) { return cutAt(graph, weight); });
       if (cut.obstacle.code != ExitCode::Exhausted || tries == kTries || (knowsMore && !cut.evaluation))
         return cut;
       knowsMore |= cut.evaluation.has_value();
-      cut.evaluation ? tightenMemory(*cut.evaluation) : loosenMemory();
+      cut.evaluation ? tightenMemory(*cut.evaluation, tries) : loosenMemory();
     }
   }
 
   Assignment cutAt(PlacementGraph &graph, double weight) {
-    graph.problem.memoryCaps.assign(setting.costs.memoryCaps.begin(), setting.costs.memoryCaps.end());
+    graph.problem.memoryCaps = caps;
+    forbidTooLarge(graph);
     PlacementProblem weighted = graph.problem;
     for (auto &row : weighted.links)
       for (PlacementProblem::Link &link : row) {
@@ -120,20 +123,35 @@ private:
 
   /// A group that no device can run, or memory.
   static Failure whyNoCut(const PlacementGraph &graph) {
-    for (auto [group, problem] : llvm::zip_equal(graph.groups, graph.problem.groups))
-      if (llvm::all_of(problem.times, [](int64_t time) { return time == PlacementProblem::kImpossible; }) ||
-          (problem.pinned && problem.times[*problem.pinned] == PlacementProblem::kImpossible))
-        return {ExitCode::Unsupported,
-                fmt::format("{} has no device that can run it ({})", group.name, group.unsupported)};
+    for (auto [group, problem] : llvm::zip_equal(graph.groups, graph.problem.groups)) {
+      auto isImpossible = [](int64_t time) { return time == PlacementProblem::kImpossible; };
+      if (!llvm::all_of(problem.times, isImpossible) && !(problem.pinned && isImpossible(problem.times[*problem.pinned])))
+        continue;
+      if (group.unsupported.empty())
+        return {ExitCode::Exhausted, fmt::format("what {} reads and makes is larger than the memory of its device", group.name)};
+      return {ExitCode::Unsupported,
+              fmt::format("{} has no device that can run it ({})", group.name, group.unsupported)};
+    }
     return {ExitCode::Exhausted, "the devices' memory does not hold what must be on them"};
   }
 
-  /// The plan needed more than the problem knew of: let it know of more.
-  void tightenMemory(const Evaluation &evaluation) {
+  /// The plan needed more than the problem knew of, such as workspaces: the problem has to do with less, and with much
+  /// less if a little has not helped.
+  void tightenMemory(const Evaluation &evaluation, int tries) {
+    constexpr double kAtLeast = 0.005; // of the cap
     for (size_t device = 0; device < deviceCount(); ++device)
-      if (std::optional<int64_t> cap = setting.costs.memoryCaps[device]; cap && evaluation.peakBytes[device] > *cap) {
-        setting.options.transientShare[device] *= 1.02 * double(evaluation.peakBytes[device]) / double(*cap);
-      }
+      if (std::optional<int64_t> cap = setting.costs.memoryCaps[device]; cap && evaluation.peakBytes[device] > *cap)
+        *caps[device] -= std::max(evaluation.peakBytes[device] - *cap, int64_t(kAtLeast * double(*cap))) << (tries - 1);
+  }
+
+  /// What a launch reads and leaves is on its device all at once, however well buffers are used again.
+  void forbidTooLarge(PlacementGraph &graph) const {
+    int64_t rows = passes::capacityOf(setting.module);
+    for (auto [group, problem] : llvm::zip_equal(graph.groups, graph.problem.groups))
+      for (size_t device = 0; device < deviceCount(); ++device)
+        if (std::optional<int64_t> cap = setting.costs.memoryCaps[device];
+            cap && group.cost.work.bytes + group.cost.work.bytesPerRow * rows > *cap)
+          problem.times[device] = PlacementProblem::kImpossible;
   }
 
   void loosenMemory() {
@@ -173,8 +191,9 @@ private:
   PlacementSetting &setting;
   const PlacementRequest &request;
   std::vector<Candidate> candidates;
-  std::vector<double> shares; // of transient memory, per device
-  std::optional<int64_t> bound;
+  std::vector<double> shares;               // of transient memory, per device
+  std::vector<std::optional<int64_t>> caps; // that the problem is given, so that plans keep the real ones
+  std::optional<int64_t> bound;             // of the cut that allows most: copies at full weight, the caps as they are
 };
 
 } // namespace
