@@ -144,6 +144,16 @@ static void checkRows(OpKernel &kernel, LoadedKernel &loaded, int64_t rows) {
   }
 }
 
+/// What the backend says that the op costs: nothing negative, and a kind.
+static void checkCost(passes::Backend &backend, Operation *op) {
+  passes::LaunchCost cost = backend.cost(op, op->getOperands(), op->getResults());
+  constexpr size_t kMostLetters = 64;
+  expect(!cost.kind.empty() && cost.kind.size() <= kMostLetters,
+         "cost gives '" + cost.kind + "', which is no kind of at most 64 letters");
+  const ir::Work &work = cost.work;
+  expect(std::min({work.flops, work.flopsPerRow, work.bytes, work.bytesPerRow}) >= 0, "cost gives a negative figure");
+}
+
 /// Compiles and runs one sample; returns the reason if the backend does not support it.
 static std::string checkSample(const Subject &subject, const ir::Sample &sample, bool preferredLayouts) {
   ir::DiagnosticText diagnostics(&test::getContext());
@@ -154,6 +164,7 @@ static std::string checkSample(const Subject &subject, const ir::Sample &sample,
   OpKernel kernel(sample);
   if (std::string reason = backend->reasonAgainst(kernel.op()); !reason.empty())
     return reason;
+  checkCost(*backend, kernel.op());
   kernel.takeLayouts(*backend, preferredLayouts);
   RunHalf half(subject);
   LoadedKernel loaded(half, *backend, kernel.outline(), diagnostics);
