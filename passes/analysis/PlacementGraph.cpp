@@ -51,11 +51,15 @@ private:
 
   /// Whether every backend would have these ops in one launch, and the user's word allows it.
   bool mayShare(ArrayRef<Operation *> ops) const {
-    StringAttr device = fixed.of(ops.front());
-    if (llvm::any_of(ops, [&](Operation *op) { return isa<CopyOp>(op) || fixed.of(op) != device; }))
-      return false;
-    if (device && target.find(device))
-      return backends.of(device.getValue()).canFuse(ops);
+    std::optional<StringAttr> device; // null: none that the user has said; constants go with either
+    for (Operation *op : ops) {
+      if (isa<CopyOp>(op) || (device && !fixed.isMadeAnywhere(op) && fixed.of(op) != *device))
+        return false;
+      if (!fixed.isMadeAnywhere(op))
+        device = fixed.of(op);
+    }
+    if (device && *device && target.find(*device))
+      return backends.of(device->getValue()).canFuse(ops);
     return llvm::all_of(backends.sessions(), [&](const auto &backend) { return backend->canFuse(ops); });
   }
 
