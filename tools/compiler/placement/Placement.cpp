@@ -78,6 +78,7 @@ private:
   void tryCuts() {
     shares.resize(deviceCount(), 1);
     setting.options.transientShare = shares;
+    caps.assign(setting.costs.memoryCaps.begin(), setting.costs.memoryCaps.end());
     for (double weight : {1.0, 0.4, 0.1}) {
       Candidate cut = tryCut(weight);
       bool isNew = cut.evaluation &&
@@ -92,10 +93,11 @@ private:
   Candidate tryCut(double weight) {
     constexpr int kTries = 10;
     bool knowsMore = false;
-    caps.assign(setting.costs.memoryCaps.begin(), setting.costs.memoryCaps.end());
     std::string name = weight == 1 ? kMinimumCut : fmt::format("{}, copies at {}", kMinimumCut, weight);
     for (int tries = 1;; ++tries) {
-      Candidate cut = tryStrategy(setting, name, [&](PlacementGraph &graph) { return cutAt(graph, weight); });
+      Candidate cut = tryStrategy(setting, name, [&](PlacementGraph &graph) {
+        return cutAt(graph, weight, request.searchSeconds / (tries == 1 ? 1 : kTries));
+      });
       if (cut.obstacle.code != ExitCode::Exhausted || tries == kTries || (knowsMore && !cut.evaluation))
         return cut;
       knowsMore |= cut.evaluation.has_value();
@@ -103,7 +105,7 @@ private:
     }
   }
 
-  Assignment cutAt(PlacementGraph &graph, double weight) {
+  Assignment cutAt(PlacementGraph &graph, double weight, double seconds) {
     graph.problem.memoryCaps = caps;
     forbidTooLarge(graph);
     PlacementProblem weighted = graph.problem;
@@ -113,7 +115,7 @@ private:
         link.picosecondsPerByte *= weight;
       }
     std::optional<passes::Placement> placement =
-        passes::placeGroups(weighted, std::chrono::duration<double>(request.searchSeconds));
+        passes::placeGroups(weighted, std::chrono::duration<double>(seconds));
     if (!placement)
       return {{}, whyNoCut(graph)};
     if (weight == 1 && ir::EntryOp(graph.entry).getSymName() == setting.entry)
