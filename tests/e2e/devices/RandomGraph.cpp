@@ -123,15 +123,16 @@ std::string forDevices(const std::string &model, const std::string &devices) {
   return changed(model, [&](ModuleOp module) { parseTarget(devices).record(module); });
 }
 
-std::string randomlyPinned(const std::string &model, const std::string &devices, uint32_t seed) {
-  std::mt19937 random(seed);
+/// `choose` gives the number of a device for each op and state; more than there are: left to the compiler.
+static std::string pinned(const std::string &model, const std::string &devices,
+                          llvm::function_ref<size_t(size_t devices)> choose) {
   ir::Target target = parseTarget(devices);
   return changed(model, [&](ModuleOp module) {
     target.record(module);
     module->setAttr(ir::kCopiesAttr, StringAttr::get(module.getContext(), "insert"));
     auto anyDevice = [&] {
-      size_t number = random() % (target.devices().size() + 1); // one more: left to the compiler
-      return number == target.devices().size() ? StringAttr()
+      size_t number = choose(target.devices().size());
+      return number >= target.devices().size() ? StringAttr()
                                                : StringAttr::get(module.getContext(), target.devices()[number].name);
     };
     module.walk([&](Operation *op) {
@@ -144,6 +145,16 @@ std::string randomlyPinned(const std::string &model, const std::string &devices,
       }
     });
   });
+}
+
+std::string randomlyPinned(const std::string &model, const std::string &devices, uint32_t seed) {
+  std::mt19937 random(seed);
+  return pinned(model, devices, [&](size_t count) { return random() % (count + 1); });
+}
+
+std::string sparselyPinned(const std::string &model, const std::string &devices, uint32_t seed, uint32_t oneIn) {
+  std::mt19937 random(seed);
+  return pinned(model, devices, [&](size_t count) { return random() % (count * oneIn); });
 }
 
 } // namespace sluice::test

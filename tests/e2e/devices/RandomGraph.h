@@ -18,6 +18,9 @@ inline constexpr int64_t kRandomClasses = 5;
 /// copies are inserted where pins need them.
 std::string randomlyPinned(const std::string &model, const std::string &devices, uint32_t seed);
 
+/// The same with one op or state in `oneIn` pinned, and all others left to the compiler.
+std::string sparselyPinned(const std::string &model, const std::string &devices, uint32_t seed, uint32_t oneIn);
+
 /// `model` for these devices, with nothing pinned.
 std::string forDevices(const std::string &model, const std::string &devices);
 

@@ -4,6 +4,7 @@
 #include "runtime/CopyForecast.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/LoadedModel.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
 
@@ -36,11 +37,16 @@ static double secondsOf(const runtime::Action &action, const runtime::Plan &plan
                              kernel.cost.bytesFor(rows));
 }
 
-/// Copies that only refresh the mirror of a state which no call of the entry point changes are made once.
-static bool recurs(const runtime::Action &action, const runtime::Entry &entry) {
-  const runtime::Copy *copy = action.copy();
-  return !copy || copy->when != runtime::Copy::When::stale ||
-         llvm::is_contained(runtime::copiesPerCall(entry), copy);
+/// The seconds of each action alone. Copies that are no part of every call take none: those of outputs that the host may
+/// ask for, and those that refresh the mirror of a state which no call of the entry point changes.
+static std::vector<double> workSeconds(const runtime::Entry &entry, const runtime::Plan &plan,
+                                       const passes::CostModel &costs) {
+  std::vector<const runtime::Copy *> recurring = runtime::copiesPerCall(entry);
+  llvm::SmallPtrSet<const runtime::Copy *, 32> recurs(recurring.begin(), recurring.end());
+  std::vector<double> seconds;
+  for (const runtime::Action &action : entry.actions)
+    seconds.push_back(!action.copy() || recurs.contains(action.copy()) ? secondsOf(action, plan, costs) : 0);
+  return seconds;
 }
 
 llvm::Expected<Evaluation> evaluate(ModuleOp module, passes::PipelineOptions pipeline, llvm::StringRef entry,
@@ -62,8 +68,7 @@ llvm::Expected<Evaluation> evaluate(ModuleOp module, passes::PipelineOptions pip
   result.plan = std::move(*plan);
   const runtime::Entry *found = result.plan.findEntry(entry.str());
   result.entry = size_t(found - result.plan.entries.data());
-  for (const runtime::Action &action : found->actions)
-    result.workSeconds.push_back(recurs(action, *found) ? secondsOf(action, result.plan, pipeline.costs) : 0);
+  result.workSeconds = workSeconds(*found, result.plan, pipeline.costs);
   runtime::ScheduleModel model(result.plan, *found, result.workSeconds,
                                [&](size_t queue) { return hostRunsHere && result.plan.queues[queue].device == 0; });
   runtime::ScheduleModel::Prediction prediction = model.predict(kCalls);

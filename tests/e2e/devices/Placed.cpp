@@ -1,0 +1,196 @@
+#include "tests/e2e/devices/Placed.h"
+
+#include "ir/DiagnosticText.h"
+#include "ir/Dialect.h"
+#include "ir/ParseGuard.h"
+#include "ir/Target.h"
+#include "runtime/ScheduleModel.h"
+#include "tests/e2e/devices/RandomGraph.h"
+#include "tools/compiler/Backends.h"
+#include "tools/compiler/placement/Placement.h"
+#include <algorithm>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <stdexcept>
+
+using namespace mlir;
+using sluice::compiler::PlacementReport;
+using sluice::runtime::CopyCount;
+
+namespace sluice::test {
+
+template <typename T> static T valueOf(llvm::Expected<T> value) {
+  if (!value)
+    throw std::runtime_error(llvm::toString(value.takeError()));
+  return std::move(*value);
+}
+
+std::string PlacementCase::devices() const {
+  std::string list = "cpu";
+  for (int i = 0; i < accelerators; ++i)
+    list += fmt::format(",sim:{}", i);
+  return list;
+}
+
+compiler::PlacementRequest PlacementCase::request() const {
+  compiler::PlacementRequest request;
+  request.chooses = true;
+  for (int i = 0; i < accelerators; ++i)
+    request.links.push_back({fmt::format("sim:{}", i), bytesPerSecond, latency});
+  for (size_t i = 0; i < caps.size(); ++i)
+    request.caps[fmt::format("sim:{}", i)] = caps[i];
+  return request;
+}
+
+std::string PlacementCase::sim(int seed) const {
+  return fmt::format("seed={},link={:.0f}B/s,latency={:.3f}ns", seed, bytesPerSecond, latency * 1e9);
+}
+
+namespace {
+
+/// A model up to phase `train`, for its target.
+class Trained {
+public:
+  explicit Trained(const std::string &model) {
+    context.loadDialect<ir::SluiceDialect>();
+    module = valueOf(ir::parseModuleText(model, "model.mlir", context));
+    ir::DiagnosticText diagnostics(&context);
+    FailureOr<ir::Target> target = ir::Target::of(*module);
+    if (succeeded(target))
+      for (const ir::TargetDevice &device : target->devices())
+        pipeline.backends.push_back(valueOf(compiler::findBackend(device.backend)));
+    pipeline.compileTo = "train";
+    if (failed(passes::runPipeline(*module, pipeline)))
+      throw std::runtime_error(diagnostics.errors());
+    pipeline.compileFrom = "train";
+    pipeline.compileTo = "lowered";
+  }
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+  passes::PipelineOptions pipeline;
+};
+
+} // namespace
+
+static std::string textOf(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  module->print(out, OpPrintingFlags().enableDebugInfo());
+  return text;
+}
+
+std::string everythingOn(const PlacementCase &asked, const std::string &first) {
+  MLIRContext context;
+  context.loadDialect<ir::SluiceDialect>();
+  auto module = valueOf(ir::parseModuleText(forDevices(asked.model, asked.devices()), "model.mlir", context));
+  (*module)->setAttr(ir::kFirstDeviceAttr, StringAttr::get(&context, first));
+  (*module)->setAttr(ir::kCopiesAttr, StringAttr::get(&context, "insert"));
+  return textOf(*module);
+}
+
+Placed place(const PlacementCase &asked) {
+  setenv("SLUICE_CALIBRATION", asked.calibration.c_str(), /*replace=*/1);
+  Trained trained(everythingOn(asked, "cpu"));
+  compiler::PlacementDecision decision =
+      valueOf(compiler::choosePlacement(*trained.module, trained.pipeline, asked.request()));
+  return {textOf(*trained.module), std::move(decision.report), std::move(decision.costs)};
+}
+
+std::unique_ptr<Compiled> Placed::compile(const RunOptions &run) const {
+  passes::PipelineOptions options;
+  options.compileFrom = "train";
+  options.costs = costs;
+  return std::make_unique<Compiled>(text, options, run);
+}
+
+compiler::Evaluation evaluated(const std::string &model, const passes::CostModel &costs) {
+  Trained trained(model);
+  trained.pipeline.costs = costs;
+  return valueOf(compiler::evaluate(*trained.module, trained.pipeline, "train_step", /*hostRunsHere=*/false));
+}
+
+std::map<std::string, std::string> knownAlternatives(const PlacementReport &report) {
+  std::map<std::string, std::string> known;
+  for (const PlacementReport::Alternative &alternative : report.alternatives) {
+    llvm::StringRef name = alternative.name;
+    if (!alternative.seconds)
+      continue;
+    if (name.consume_front("all "))
+      known[alternative.name] = name.str();
+    else if (name == "as pinned")
+      known[alternative.name] = "cpu";
+  }
+  return known;
+}
+
+void expectFastest(const PlacementCase &asked, const Placed &placed) {
+  const PlacementReport &report = placed.report;
+  for (const PlacementReport::Alternative &alternative : report.alternatives)
+    if (alternative.seconds) {
+      EXPECT_LE(report.predictedSeconds, *alternative.seconds) << alternative.name;
+    }
+  constexpr double kRounding = 1 + 1e-9;
+  for (const auto &[name, first] : knownAlternatives(report))
+    EXPECT_LE(report.predictedSeconds, kRounding * evaluated(everythingOn(asked, first), placed.costs).seconds) << name;
+}
+
+void expectWithinCaps(const PlacementCase &asked, const Placed &placed, const Compiled &model) {
+  for (size_t device = 0; device < placed.report.devices.size(); ++device)
+    EXPECT_EQ(model.plan().peakBytes(device), placed.report.devices[device].peakBytes) << device;
+  for (size_t i = 0; i < asked.caps.size(); ++i)
+    EXPECT_LE(model.plan().peakBytes(i + 1), asked.caps[i]) << "acc" << i;
+}
+
+/// By device, those that each call makes.
+static std::map<std::pair<size_t, size_t>, CopyCount> predictedCopies(const PlacementReport &report) {
+  auto number = [&](const std::string &name) {
+    return size_t(llvm::find_if(report.devices, [&](const auto &device) { return device.name == name; }) -
+                  report.devices.begin());
+  };
+  std::map<std::pair<size_t, size_t>, CopyCount> copies;
+  for (const PlacementReport::Copy &copy : report.copies)
+    if (copy.start >= 0)
+      copies[{number(copy.from), number(copy.to)}].add(copy.bytes);
+  return copies;
+}
+
+void expectCopies(const Placed &placed, Compiled &model, const Values &inputs, int64_t rows) {
+  constexpr int64_t kCalls = 3;
+  runtime::Executor &executor = *model.program().executor();
+  model.submit("train_step", inputs, rows); // what is copied once has been
+  auto before = byPair(executor.executedCopies());
+  for (int64_t call = 0; call < kCalls; ++call)
+    model.submit("train_step", inputs, rows);
+  auto after = byPair(executor.executedCopies()), predicted = predictedCopies(placed.report);
+  EXPECT_EQ(byPair(executor.engineCopies()), after);
+  for (const auto &[pair, count] : after)
+    predicted.try_emplace(pair);
+  for (const auto &[pair, count] : predicted) {
+    EXPECT_EQ(after[pair].copies - before[pair].copies, kCalls * count.copies) << pair.first << " to " << pair.second;
+    EXPECT_EQ(after[pair].bytes - before[pair].bytes, kCalls * count.bytes) << pair.first << " to " << pair.second;
+  }
+}
+
+double clockSeconds(Compiled &model, const Values &inputs, int64_t rows) {
+  constexpr int kCalls = 32;
+  runtime::Instance &program = model.program();
+  program.synchronize();
+  program.times().start(/*oneByOne=*/false);
+  for (int call = 0; call < kCalls; ++call)
+    model.submit("train_step", inputs, rows);
+  program.synchronize();
+  std::map<int64_t, double> ends;
+  for (const runtime::WorkTime &time : program.times().take())
+    if (!time.isHostClock && time.work.action)
+      ends[time.work.call] = std::max(ends[time.work.call], time.end);
+  std::vector<double> list;
+  for (auto [call, end] : ends)
+    list.push_back(end);
+  return runtime::steadySeconds(list);
+}
+
+bool runsAll() { return std::getenv("SLUICE_TEST_FULL") != nullptr; }
+
+} // namespace sluice::test
