@@ -1,5 +1,5 @@
-// Chosen placements of random graphs: never predicted slower than everything on one device or the user's own, within the
-// memory caps, with the copies that were predicted, and the bits of the host alone.
+// Chosen placements of random graphs: never predicted slower than everything on one device or the user's own, within
+// the memory caps, with the copies that were predicted, and the bits of the host alone.
 #include "tests/e2e/devices/RandomGraph.h"
 #include "tests/e2e/devices/RandomPlacement.h"
 #include <gtest/gtest.h>

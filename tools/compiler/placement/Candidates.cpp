@@ -42,7 +42,9 @@ Assignment everythingOn(const PlacementGraph &graph, uint32_t device, const ir::
 }
 
 Assignment preferring(const PlacementGraph &graph, uint32_t device) {
-  auto canRun = [&](const PlacementProblem::Group &group) { return group.times[device] != PlacementProblem::kImpossible; };
+  auto canRun = [&](const PlacementProblem::Group &group) {
+    return group.times[device] != PlacementProblem::kImpossible;
+  };
   bool runsAll = llvm::all_of(graph.problem.groups, canRun), runsAny = false;
   Assignment result;
   for (auto [group, problem] : llvm::zip_equal(graph.groups, graph.problem.groups)) {
@@ -102,6 +104,23 @@ static Assignment whereItCan(PlacementGraph &graph) {
   return {placement->devices};
 }
 
+/// Compiles the module, which is used up, to its plan.
+static void judge(const PlacementSetting &setting, ModuleOp module, Candidate &candidate) {
+  auto evaluation = evaluate(module, setting.pipeline, setting.entry, setting.costs.hostRunsHere);
+  if (!evaluation) {
+    candidate.obstacle = takeFailure(evaluation.takeError());
+    return;
+  }
+  candidate.evaluation = std::move(*evaluation);
+  for (size_t device = 0; device < setting.costs.memoryCaps.size(); ++device) {
+    std::optional<int64_t> cap = setting.costs.memoryCaps[device];
+    int64_t peak = candidate.evaluation->peakBytes[device];
+    if (cap && peak > *cap)
+      candidate.obstacle = {ExitCode::Exhausted, fmt::format("{} would need {} bytes and may have {}",
+                                                             setting.target().devices()[device].name, peak, *cap)};
+  }
+}
+
 Candidate tryStrategy(const PlacementSetting &setting, const std::string &name, const Strategy &strategy) {
   Candidate candidate;
   candidate.name = name;
@@ -112,8 +131,11 @@ Candidate tryStrategy(const PlacementSetting &setting, const std::string &name, 
     PlacementGraph graph = setting.graphOf(*copy, entry);
     places.follow(graph);
     Assignment assignment = strategy(graph);
-    if (!counts && assignment.obstacle.code != ExitCode::Fine)
+    if (!counts && assignment.obstacle.code != ExitCode::Fine) {
+      graph = setting.graphOf(*copy, entry); // without what the strategy asked of it
+      places.follow(graph);
       assignment = whereItCan(graph);
+    }
     candidate.obstacle = assignment.obstacle;
     if (!candidate.isPossible())
       return candidate;
@@ -122,23 +144,32 @@ Candidate tryStrategy(const PlacementSetting &setting, const std::string &name, 
     passes::applyPlacement(graph, assignment.devices, setting.target());
     candidate.devices[entry] = std::move(assignment.devices);
   }
-  auto evaluation = evaluate(*copy, setting.pipeline, setting.entry, setting.costs.hostRunsHere);
-  if (!evaluation) {
-    candidate.obstacle = takeFailure(evaluation.takeError());
-    return candidate;
+  judge(setting, *copy, candidate);
+  return candidate;
+}
+
+Candidate tryPinned(const PlacementSetting &setting) {
+  const char *name = "as pinned";
+  if (!setting.written.empty())
+    return tryStrategy(setting, name, [&](PlacementGraph &graph) { return asPinned(graph, setting.target()); });
+  Candidate candidate;
+  candidate.name = name;
+  candidate.isWritten = false;
+  OwningOpRef<ModuleOp> copy(cast<ModuleOp>(ModuleOp(setting.module)->clone()));
+  for (const std::string &entry : setting.entries()) {
+    Assignment assignment = asPinned(setting.graphOf(*copy, entry), setting.target());
+    candidate.obstacle = assignment.obstacle;
+    if (!candidate.isPossible())
+      return candidate;
+    candidate.devices[entry] = std::move(assignment.devices);
   }
-  candidate.evaluation = std::move(*evaluation);
-  for (size_t device = 0; device < setting.costs.memoryCaps.size(); ++device) {
-    std::optional<int64_t> cap = setting.costs.memoryCaps[device];
-    int64_t peak = candidate.evaluation->peakBytes[device];
-    if (cap && peak > *cap)
-      candidate.obstacle = {ExitCode::Exhausted, fmt::format("{} would need {} bytes and may have {}",
-                                                             setting.target().devices()[device].name, peak, *cap)};
-  }
+  judge(setting, *copy, candidate);
   return candidate;
 }
 
 void applyCandidate(const PlacementSetting &setting, const Candidate &candidate, ModuleOp module) {
+  if (!candidate.isWritten)
+    return;
   for (const std::string &entry : setting.entries())
     passes::applyPlacement(setting.graphOf(module, entry), candidate.devices.at(entry), setting.target());
 }

@@ -22,6 +22,7 @@ struct Candidate {
   Failure obstacle = {ExitCode::Fine, ""};              ///< why it cannot be
   std::map<std::string, std::vector<uint32_t>> devices; ///< of each entry point's groups
   std::optional<Evaluation> evaluation;                 ///< none if it cannot be compiled
+  bool isWritten = true;                                ///< else the model is compiled as it is
 
   bool isPossible() const { return obstacle.code == ExitCode::Fine; }
 };
@@ -52,9 +53,12 @@ Assignment preferring(const passes::PlacementGraph &graph, uint32_t device);
 /// What the user has said, and the rest on the target's first device.
 Assignment asPinned(const passes::PlacementGraph &graph, const ir::Target &target);
 
-/// Follows a strategy, first for the entry point that counts. Others have the states where it has them, and the same ops
-/// too, as those of the forward pass.
+/// Follows a strategy, first for the entry point that counts. Others have the states where it has them, and the same
+/// ops too, as those of the forward pass.
 Candidate tryStrategy(const PlacementSetting &setting, const std::string &name, const Strategy &strategy);
+
+/// The user's own placement, which is compiled as if nobody chose, unless a file has decisions to keep.
+Candidate tryPinned(const PlacementSetting &setting);
 
 /// Writes a candidate's devices on a module.
 void applyCandidate(const PlacementSetting &setting, const Candidate &candidate, mlir::ModuleOp module);

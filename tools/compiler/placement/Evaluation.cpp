@@ -15,8 +15,8 @@ static constexpr int64_t kCalls = 24; // of a simulated run, whose second half c
 /// The plan as the runtime reads it; its functions are never called.
 static llvm::Expected<runtime::Plan> readPlan(const passes::Plan &plan) {
   std::vector<sluice_stage_fn> stages(plan.stages.size(), [](void *const *, int64_t, int64_t, int64_t) {});
-  sluice_artifact artifact{sizeof(artifact), SLUICE_ARTIFACT_ABI, plan.json.data(), plan.json.size(), stages.data(),
-                           stages.size(),    nullptr,             0};
+  sluice_artifact artifact{sizeof(artifact), SLUICE_ARTIFACT_ABI, plan.json.data(), plan.json.size(),
+                           stages.data(),    stages.size(),       nullptr,          0};
   runtime::Plan parsed;
   llvm::Error error = guardRuntime([&] {
     parsed = runtime::parsePlan(artifact);
@@ -29,7 +29,9 @@ static llvm::Expected<runtime::Plan> readPlan(const passes::Plan &plan) {
 
 static double secondsOf(const runtime::Action &action, const runtime::Plan &plan, const passes::CostModel &costs) {
   int64_t rows = plan.capacity;
-  auto nameOf = [&](const runtime::Slot &slot) -> const std::string & { return plan.devices[plan.deviceOf(slot)].name; };
+  auto nameOf = [&](const runtime::Slot &slot) -> const std::string & {
+    return plan.devices[plan.deviceOf(slot)].name;
+  };
   if (const runtime::Copy *copy = action.copy())
     return costs.copySeconds(nameOf(copy->from), nameOf(copy->to), double(copy->bytesFor(rows)));
   const runtime::Kernel &kernel = plan.kernels[action.launch()->kernel];
@@ -37,8 +39,8 @@ static double secondsOf(const runtime::Action &action, const runtime::Plan &plan
                              kernel.cost.bytesFor(rows));
 }
 
-/// The seconds of each action alone. Copies that are no part of every call take none: those of outputs that the host may
-/// ask for, and those that refresh the mirror of a state which no call of the entry point changes.
+/// The seconds of each action alone. Copies that are no part of every call take none: those of outputs that the host
+/// may ask for, and those that refresh the mirror of a state which no call of the entry point changes.
 static std::vector<double> workSeconds(const runtime::Entry &entry, const runtime::Plan &plan,
                                        const passes::CostModel &costs) {
   std::vector<const runtime::Copy *> recurring = runtime::copiesPerCall(entry);
@@ -78,8 +80,8 @@ llvm::Expected<Evaluation> evaluate(ModuleOp module, passes::PipelineOptions pip
     if (interval.end > 0)
       begin = std::min(begin, interval.start);
   for (runtime::ScheduleModel::Interval interval : prediction.lastCall)
-    result.timeline.push_back(interval.end > 0 ? runtime::ScheduleModel::Interval{interval.start - begin, interval.end - begin}
-                                               : interval);
+    result.timeline.push_back(
+        interval.end > 0 ? runtime::ScheduleModel::Interval{interval.start - begin, interval.end - begin} : interval);
   for (size_t device = 0; device < result.plan.devices.size(); ++device)
     result.peakBytes.push_back(result.plan.peakBytes(device));
   return result;

@@ -59,8 +59,7 @@ private:
       if (all.evaluation)
         learnMemory(device, *all.evaluation);
     }
-    candidates.push_back(
-        tryStrategy(setting, "as pinned", [&](PlacementGraph &graph) { return asPinned(graph, setting.target()); }));
+    candidates.push_back(tryPinned(setting));
   }
 
   /// How much less transient memory a device needs than its values have bytes, from a plan with everything there.

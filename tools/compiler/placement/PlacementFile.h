@@ -21,6 +21,7 @@ public:
   static llvm::Expected<PlacementFile> read(const std::string &path, const passes::PlacementGraph &graph,
                                             const ir::Target &target);
 
+  bool empty() const { return devices.empty(); }
   /// Whether the file has the group's device.
   bool names(const passes::PlacedGroup &group) const;
   /// Pins the groups of the same entry point, in any module that is a clone of the one that the file was read for.
