@@ -2,9 +2,32 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <numeric>
 
 namespace sluice::runtime {
+
+namespace {
+
+/// When a link carries copies.
+class Link {
+public:
+  /// The start of a copy that takes `seconds`, at `earliest` or when the link next has the time.
+  double take(double earliest, double seconds) {
+    for (auto [begin, end] : taken_) {
+      if (earliest + seconds <= begin)
+        break;
+      earliest = std::max(earliest, end);
+    }
+    taken_[earliest] = earliest + seconds;
+    return earliest;
+  }
+
+private:
+  std::map<double, double> taken_; // starts and ends, in order
+};
+
+} // namespace
 
 ScheduleModel::ScheduleModel(const Plan &plan, const Entry &entry, std::vector<double> seconds,
                              std::function<bool(size_t)> runsHere)
@@ -16,6 +39,7 @@ ScheduleModel::Prediction ScheduleModel::predict(int64_t calls) const {
   std::array<std::vector<double>, mostCallsBack + 1> ended; // of the actions of the last calls
   for (std::vector<double> &call : ended)
     call.resize(entry_.actions.size());
+  std::map<std::pair<size_t, size_t>, Link> links;
   double host = 0;
   for (int64_t call = 0; call < calls; ++call) {
     auto endOf = [&](const Wait &wait) {
@@ -33,6 +57,8 @@ ScheduleModel::Prediction ScheduleModel::predict(int64_t calls) const {
       double start = std::max(host, free[action.queue]);
       for (const Wait &wait : action.waits)
         start = std::max(start, endOf(wait));
+      if (const Copy *copy = action.copy(); copy && seconds_[i] > 0)
+        start = links[{plan_.deviceOf(copy->from), plan_.deviceOf(copy->to)}].take(start, seconds_[i]);
       double end = start + seconds_[i];
       prediction.lastCall[i] = {start, end};
       ended[static_cast<size_t>(call) % ended.size()][i] = free[action.queue] = end;

@@ -30,10 +30,19 @@ std::pair<double, double> Links::schedule(int from, int to, size_t bytes, double
     const DeviceRates &rates = from == SLUICE_HOST ? kHostRates : kAcceleratorRates;
     return {earliest, earliest + rates.launchSeconds + 2 * static_cast<double>(bytes) / rates.memoryBandwidth};
   }
-  double &free = free_[{from, to}];
-  double start = std::max(earliest, free);
-  free = start + latency_ + static_cast<double>(bytes) / bandwidth_;
-  return {start, free};
+  constexpr size_t kKept = 256; // older ones count as all the time up to them
+  std::map<double, double> &taken = taken_[{from, to}];
+  double seconds = latency_ + static_cast<double>(bytes) / bandwidth_;
+  double start = taken.size() < kKept ? earliest : std::max(earliest, taken.begin()->first);
+  for (auto [begin, end] : taken) {
+    if (start + seconds <= begin)
+      break;
+    start = std::max(start, end);
+  }
+  taken[start] = start + seconds;
+  if (taken.size() > kKept)
+    taken.erase(taken.begin());
+  return {start, start + seconds};
 }
 
 } // namespace sluice::sim

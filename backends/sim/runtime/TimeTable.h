@@ -25,18 +25,19 @@ inline constexpr DeviceRates kHostRates = {8, 3e9, 384e9, 40e9, 1e-6};
 /// on the kind of kernel ("conv2d") in a way that nobody can guess from the outside.
 double kernelSeconds(const DeviceRates &rates, std::string_view kind, double flops, double bytes);
 
-/// The links between devices: one for each ordered pair, used by one copy at a time. Copies within a device use its
-/// memory and no link.
+/// The links between devices: one for each ordered pair, used by one copy at a time. A copy goes as soon as it may and
+/// the link has the time for it, before copies that were put into queues earlier and must wait for something. Copies
+/// within a device use its memory and no link.
 class Links {
 public:
   explicit Links(const Settings &settings) : bandwidth_(settings.linkBandwidth), latency_(settings.linkLatency) {}
 
-  /// A copy that may start at `earliest`: its start and end. The link is taken until then.
+  /// A copy that may start at `earliest`: its start and end. The link is taken in between.
   std::pair<double, double> schedule(int from, int to, size_t bytes, double earliest);
 
 private:
   double bandwidth_, latency_;
-  std::map<std::pair<int, int>, double> free_; // from when on
+  std::map<std::pair<int, int>, std::map<double, double>> taken_; // starts and ends, in order
 };
 
 } // namespace sluice::sim

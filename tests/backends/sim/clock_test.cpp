@@ -29,6 +29,20 @@ TEST(SimClock, ALinkCarriesOneCopyInEachDirection) {
   EXPECT_NEAR(simulation.times(out).second, 1e-6, kTiny);
 }
 
+TEST(SimClock, ACopyThatMayGoPassesOneThatMustWait) {
+  Simulation simulation("link=1GB/s,latency=0s");
+  std::vector<char> host(2000);
+  auto *address = static_cast<char *>(simulation.allocate(0, 2000));
+  auto *result = static_cast<char *>(simulation.allocate(0, 1000));
+  sluice_queue *out = simulation.queue(0, "out"), *late = simulation.queue(0, "late"), *soon = simulation.queue(0, "soon");
+  simulation.copy(out, 0, result, SLUICE_HOST, host.data() + 1000, 1000);
+  simulation.wait(late, simulation.record(out));
+  simulation.copy(late, SLUICE_HOST, host.data(), 0, address, 1000);
+  simulation.copy(soon, SLUICE_HOST, host.data(), 0, address + 1000, 1000);
+  EXPECT_NEAR(simulation.times(soon).second, 1e-6, kTiny);
+  EXPECT_NEAR(simulation.times(late).second, 2e-6, kTiny);
+}
+
 TEST(SimClock, QueuesOverlapAndEventsMakeThemWait) {
   Simulation simulation("link=1GB/s,latency=0s");
   std::vector<char> host(1000);
