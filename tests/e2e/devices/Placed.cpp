@@ -98,6 +98,10 @@ Placed place(const PlacementCase &asked) {
   return {textOf(*trained.module), std::move(decision.report), std::move(decision.costs)};
 }
 
+double Placed::alternative(const std::string &name) const {
+  return *llvm::find_if(report.alternatives, [&](const auto &known) { return known.name == name; })->seconds;
+}
+
 std::unique_ptr<Compiled> Placed::compile(const RunOptions &run) const {
   passes::PipelineOptions options;
   options.compileFrom = "train";
@@ -174,7 +178,7 @@ void expectCopies(const Placed &placed, Compiled &model, const Values &inputs, i
 }
 
 double clockSeconds(Compiled &model, const Values &inputs, int64_t rows) {
-  constexpr int kCalls = 32;
+  constexpr int kCalls = 12;
   runtime::Instance &program = model.program();
   program.synchronize();
   program.times().start(/*oneByOne=*/false);

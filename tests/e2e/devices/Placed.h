@@ -32,6 +32,8 @@ struct Placed {
   compiler::PlacementReport report;
   passes::CostModel costs; ///< that it was decided by
 
+  /// Its seconds; it must be possible.
+  double alternative(const std::string &name) const;
   std::unique_ptr<Compiled> compile(const RunOptions &run) const;
 };
 

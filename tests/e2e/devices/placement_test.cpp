@@ -1,7 +1,6 @@
-// Chosen placements of random graphs: never predicted slower than everything on one device or the user's own, within
-// the memory caps, with the copies that were predicted, and the bits of the host alone.
-#include "tests/e2e/devices/RandomGraph.h"
-#include "tests/e2e/devices/RandomPlacement.h"
+// Chosen placements, of random graphs and of networks: never predicted slower than everything on one device or the
+// user's own, within the memory caps, with the copies that were predicted, and the bits of the host alone.
+#include "tests/e2e/devices/PlacedNetworks.h"
 #include <gtest/gtest.h>
 #include <stdexcept>
 
@@ -17,13 +16,21 @@ struct Result {
   bool operator==(const Result &) const = default;
 };
 
-Result train(Compiled &model) {
+Result train(Compiled &model, const PlacedNetwork &network) {
   Result result;
   model.init(5);
   for (int step = 0; step < 3; ++step)
-    result.steps.push_back(model.run("train_step", randomPlacementBatch(step), kRandomPlacementRows));
+    result.steps.push_back(model.run("train_step", network.batch(step), network.rows));
   result.states = model.stateBytes();
   return result;
+}
+
+void expectGood(const PlacementCase &asked, const Placed &placed, const Result &host, const PlacedNetwork &network) {
+  expectFastest(asked, placed);
+  std::unique_ptr<Compiled> model = placed.compile({.sim = asked.sim(/*seed=*/3)});
+  expectWithinCaps(asked, placed, *model);
+  EXPECT_TRUE(train(*model, network) == host) << "other bits than on the host alone";
+  expectCopies(placed, *model, network.batch(3), network.rows);
 }
 
 /// Caps may leave no placement; then the user's own does not keep them either.
@@ -37,6 +44,7 @@ void expectNoneFits(const PlacementCase &asked, const std::string &message) {
 }
 
 class RandomPlacements : public testing::TestWithParam<int> {};
+class NetworkPlacements : public testing::TestWithParam<int> {};
 
 } // namespace
 
@@ -50,12 +58,24 @@ TEST_P(RandomPlacements, AreTheFastestThatFit) {
   } catch (const std::runtime_error &error) {
     return expectNoneFits(asked, error.what());
   }
-  expectFastest(asked, placed);
-  std::unique_ptr<Compiled> model = placed.compile({.sim = asked.sim(GetParam())});
-  expectWithinCaps(asked, placed, *model);
-  Compiled host(randomGraph(uint32_t(GetParam()), kRandomPlacementRows));
-  EXPECT_EQ(train(*model), train(host));
-  expectCopies(placed, *model, randomPlacementBatch(3), kRandomPlacementRows);
+  Compiled host(randomPlacedGraph(uint32_t(GetParam())));
+  expectGood(asked, placed, train(host, kRandomNetwork), kRandomNetwork);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, RandomPlacements, testing::Range(0, kGraphs));
+
+TEST_P(NetworkPlacements, AreTheFastestThatFit) {
+  if (GetParam() > 0 && !runsAll())
+    GTEST_SKIP() << "only LeNet runs unless SLUICE_TEST_FULL is set";
+  const PlacedNetwork &network = kPlacedNetworks[GetParam()];
+  Compiled host(network.model());
+  Result expected = train(host, network);
+  for (const PlacementCase &asked : network.cases()) {
+    Placed placed = place(asked);
+    std::printf("%s on %s, %.3g GB/s: %s, %.4f ms\n", network.name.c_str(), asked.devices().c_str(),
+                asked.bytesPerSecond / 1e9, placed.report.chosen.c_str(), placed.report.predictedSeconds * 1e3);
+    expectGood(asked, placed, expected, network);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, NetworkPlacements, testing::Range(0, kPlacedNetworkCount));

@@ -101,7 +101,7 @@ TABLE = [
     (place("--link", "sim:0=1GB/s", "--link", "sim:0=2GB/s"), USAGE, ["link of sim:0 is given twice"]),
     (place("--link"), USAGE, ["--link"]),
     # Entry points and ops.
-    (place("--place-entry", "predic"), USAGE, ["no entry point 'predic'", "did you mean 'predict'?", "there are predict, init"]),
+    (place("--entry", "predic"), USAGE, ["no entry point 'predic'", "did you mean 'predict'?", "there are predict, init"]),
     (place("--explain", "matmull"), USAGE, ["no group, op, state or line 'matmull'", "did you mean 'matmul'?"]),
     (place("--explain", "frobnicate"), USAGE, ["no group, op, state or line 'frobnicate' in predict"]),
     # Decisions to keep.
@@ -146,7 +146,7 @@ TABLE = [
     # compile.
     (compiled("--devices", "cpu,sim:0=1GB"), USAGE, ["memory caps", "--placement auto"]),
     (compiled("--devices", "cpu,sim:0", "--link", "sim:0=1GB/s"), USAGE, ["links", "--placement auto"]),
-    (compiled("--place-entry", "predict"), USAGE, ["--placement auto"]),
+    (compiled("--entry", "predict"), USAGE, ["--placement auto"]),
     (compiled("--devices", "cpu=10B", "--placement", "auto"), MEMORY, ["no placement fits"]),
     (compiled("--devices", "cpu,sim:0", "--placement", "group.json"), INVALID, ["did you mean 'matmul_relu'?"]),
     (compiled("--devices", "cpu,sim:0", "--placement", "absent.json"), INVALID, ["absent.json: No such file or directory"]),

@@ -41,6 +41,8 @@ public:
       return std::move(error);
     std::vector<ClockCalibration> result;
     for (const Clock &clock : clocksOf(*devices)) {
+      if (!request.clock.empty() && clock.name != request.clock)
+        continue;
       auto measured = measure(clock);
       if (!measured)
         return measured.takeError();
