@@ -141,7 +141,8 @@ private:
 
   SmallVector<int64_t> assignOffsets() {
     SmallVector<Buffer *> order = llvm::map_to_vector(buffers, [](auto &pair) { return &pair.second; });
-    llvm::stable_sort(order, [](Buffer *a, Buffer *b) { return a->bytes > b->bytes; });
+    // Of equal sizes the one that was added first; all lie in one vector.
+    llvm::sort(order, [](Buffer *a, Buffer *b) { return std::pair(-a->bytes, a) < std::pair(-b->bytes, b); });
     SmallVector<SmallVector<Buffer *>> placed(target.devices().size()); // by offset
     SmallVector<int64_t> peak(target.devices().size(), 0);
     for (Buffer *buffer : order) {

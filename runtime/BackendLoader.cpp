@@ -192,9 +192,9 @@ std::vector<BackendFile> tryBackends(const std::vector<std::string> &folders, co
       if (!seen.insert(fs::weakly_canonical(path, error).string()).second)
         continue;
       BackendFile &file = files.emplace_back(tryBackend(path, trial));
-      bool repeated = (file.hasCompile && !halves.insert(file.name + " compile").second) |
-                      (file.hasRun && !halves.insert(file.name + " run").second);
-      if (file.accepted() && repeated)
+      bool compileRepeated = file.hasCompile && !halves.insert(file.name + " compile").second;
+      bool runRepeated = file.hasRun && !halves.insert(file.name + " run").second;
+      if (file.accepted() && (compileRepeated || runRepeated))
         file.reason = concat("there is a backend ", quote(file.name), " in a file before it");
     }
   }

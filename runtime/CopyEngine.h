@@ -53,7 +53,7 @@ struct DeviceCopy {
 
 class CopyEngine {
 public:
-  CopyEngine(const Plan &plan, Devices &devices, WorkTimes &times) : plan_(plan), devices_(devices), times_(times) {}
+  CopyEngine(Devices &devices, WorkTimes &times) : devices_(devices), times_(times) {}
 
   /// Puts a copy into the plan's queue number `queue`; `work` is what it is noted as, without name, queue and bytes.
   void copy(size_t queue, const DeviceCopy &copy, Work work);
@@ -64,7 +64,6 @@ private:
   void putCopy(DeviceQueue &queue, const DeviceCopy &copy);
   void putCopyOverHost(DeviceQueue &queue, const DeviceCopy &copy);
 
-  const Plan &plan_;
   Devices &devices_;
   WorkTimes &times_;
   CopyCounts counts_;

@@ -50,8 +50,10 @@ std::string traceText(const Plan &plan, const std::vector<WorkTime> &times) {
         work.push_back(&time);
     if (work.empty())
       continue;
-    std::stable_sort(work.begin(), work.end(),
-                     [](const WorkTime *a, const WorkTime *b) { return a->start < b->start; });
+    // Of equal starts the one that was noted first; both lie in one list.
+    std::sort(work.begin(), work.end(), [](const WorkTime *a, const WorkTime *b) {
+      return std::pair(a->start, a) < std::pair(b->start, b);
+    });
     events.push_back(
         metadata("process_name", process, 0,
                  concat(plan.model, process == hostClock ? ", by the host's clock" : ", by the devices' clock")));

@@ -307,7 +307,7 @@ TEST(CopyEngine, CopiesBetweenBackendsGoOverTheHost) {
   options.backends = {{"sim", &sim}, {"other", &sim}};
   Devices devices(plan, team, options);
   WorkTimes times;
-  CopyEngine copies(plan, devices, times);
+  CopyEngine copies(devices, times);
   int32_t there = 42, back = 0;
   std::string label = "answer";
   std::byte *first = devices.arena(3), *second = devices.arena(4);
