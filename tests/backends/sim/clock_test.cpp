@@ -34,7 +34,8 @@ TEST(SimClock, ACopyThatMayGoPassesOneThatMustWait) {
   std::vector<char> host(2000);
   auto *address = static_cast<char *>(simulation.allocate(0, 2000));
   auto *result = static_cast<char *>(simulation.allocate(0, 1000));
-  sluice_queue *out = simulation.queue(0, "out"), *late = simulation.queue(0, "late"), *soon = simulation.queue(0, "soon");
+  sluice_queue *out = simulation.queue(0, "out"), *late = simulation.queue(0, "late"),
+               *soon = simulation.queue(0, "soon");
   simulation.copy(out, 0, result, SLUICE_HOST, host.data() + 1000, 1000);
   simulation.wait(late, simulation.record(out));
   simulation.copy(late, SLUICE_HOST, host.data(), 0, address, 1000);

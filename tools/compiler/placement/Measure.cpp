@@ -71,7 +71,8 @@ private:
 
   llvm::Error loadModels() {
     for (const Graph &graph : graphs)
-      models.push_back(moduleOf(graph).clone());
+      if (!request.knowsOnlyThem)
+        models.push_back(moduleOf(graph).clone());
     for (const std::string &path : request.models) {
       auto module = ir::parseModuleFile(path, context);
       if (!module)

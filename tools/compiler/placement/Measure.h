@@ -9,6 +9,7 @@ namespace sluice::compiler {
 struct MeasureRequest {
   std::string devices;             ///< as in `--devices`; empty: the host, and the first device of every backend
   std::vector<std::string> models; ///< files whose kernels are timed, too
+  bool knowsOnlyThem = false;      ///< no kernels but those of `models`
   std::map<std::string, std::string> settings; ///< of backends: "link=1GB/s" for "sim"
   std::string clock;               ///< the only one to measure by, as "sim"; empty: all that the devices have
   int threads = 0;                 ///< of the host; 0: all
