@@ -1,0 +1,190 @@
+// An entry point as a placement problem, and the way back: with backends that run and fuse everything.
+#include "ir/ParseGuard.h"
+#include "mlir/IR/Verifier.h"
+#include "passes/analysis/PlacementGraph.h"
+#include "gtest/gtest.h"
+#include <algorithm>
+
+using namespace mlir;
+using namespace sluice::ir;
+using namespace sluice::passes;
+
+namespace {
+
+/// A compile half that takes whatever it is asked.
+sluice_backend_compile willing(const char *name) {
+  sluice_backend_compile half{};
+  half.struct_size = sizeof(half);
+  half.name = name;
+  half.begin = [](const sluice_target_options *, sluice_session **) { return SLUICE_OK; };
+  half.end = [](sluice_session *) {};
+  half.last_error = [](sluice_session *) { return ""; };
+  half.can_fuse = [](sluice_session *, const sluice_kernel_view *, int *fuses) {
+    *fuses = 1;
+    return SLUICE_OK;
+  };
+  return half;
+}
+
+/// A module's body for a host and two accelerators.
+class PlacementGraphs : public testing::Test {
+protected:
+  void parse(const std::string &body) {
+    std::string text = R"(module @m attributes {sluice.capacity = 4 : i64, sluice.devices = [
+      {name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "fake", ordinal = 0},
+      {name = "acc1", backend = "fake", ordinal = 1}]} {)" +
+                       body + "}";
+    auto parsed = parseModuleText(text, "model.mlir", context);
+    ASSERT_TRUE(bool(parsed)) << llvm::toString(parsed.takeError());
+    module = std::move(*parsed);
+    backends = DeviceBackends::create(*module, {&host, &accelerator}, "native");
+  }
+
+  PlacementGraph graph(llvm::StringRef entry) {
+    return buildPlacementGraph(module->lookupSymbol<EntryOp>(entry), *backends, costs, {});
+  }
+
+  static uint32_t find(const PlacementGraph &graph, const std::string &name) {
+    auto found = llvm::find_if(graph.groups, [&](const PlacedGroup &group) { return group.name == name; });
+    EXPECT_NE(found, graph.groups.end()) << "no group " << name;
+    return uint32_t(found - graph.groups.begin());
+  }
+
+  /// The value that goes from one group to another.
+  static const PlacementProblem::Value &between(const PlacementGraph &graph, const std::string &from,
+                                                const std::string &to) {
+    uint32_t producer = find(graph, from), consumer = find(graph, to);
+    auto found = llvm::find_if(graph.problem.values, [&](const PlacementProblem::Value &value) {
+      return value.producer == producer && llvm::is_contained(value.consumers, consumer);
+    });
+    EXPECT_NE(found, graph.problem.values.end()) << from << " to " << to;
+    return *found;
+  }
+
+  /// Where ops of a name are, in the order of the program.
+  std::vector<std::string> placesOf(llvm::StringRef op) {
+    std::vector<std::string> places;
+    module->walk([&](Operation *found) {
+      if (found->getName().getStringRef() == op)
+        places.push_back(found->getAttrOfType<StringAttr>(kPlacementAttr).str());
+    });
+    return places;
+  }
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+  sluice_backend_compile host = willing("cpu"), accelerator = willing("fake");
+  std::unique_ptr<DeviceBackends> backends;
+  CostModel costs;
+};
+
+constexpr const char *kTraining = R"(
+  sluice.state "parameter" @w : tensor<3x2xf32> = <"constant", 1.0 : f64>
+  sluice.state "slot" @w.momentum : tensor<3x2xf32> = <"constant", 0.0 : f64> of @w
+  sluice.state "hyper" @lr : tensor<f32> = <"constant", 1.0 : f64>
+  sluice.entry @step ["x"] -> [] (%x: tensor<3x2xf32>) {
+    %w = sluice.get @w : tensor<3x2xf32>
+    %m = sluice.get @w.momentum : tensor<3x2xf32>
+    %next = sluice.add %m, %x : (tensor<3x2xf32>, tensor<3x2xf32>) -> tensor<3x2xf32>
+    sluice.set @w.momentum, %next : tensor<3x2xf32>
+    %lr = sluice.get @lr : tensor<f32>
+    %rate = sluice.expand %lr {dims = array<i64>, shape = array<i64: 3, 2>} : (tensor<f32>) -> tensor<3x2xf32>
+    %part = sluice.mul %next, %rate : (tensor<3x2xf32>, tensor<3x2xf32>) -> tensor<3x2xf32>
+    %new = sluice.sub %w, %part : (tensor<3x2xf32>, tensor<3x2xf32>) -> tensor<3x2xf32>
+    sluice.set @w, %new : tensor<3x2xf32>
+    sluice.return
+  }
+  sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x3xf32>) {
+    %w = sluice.get @w : tensor<3x2xf32>
+    %y = sluice.matmul %x, %w : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<?x2xf32>
+    sluice.return %y : tensor<?x2xf32>
+  })";
+
+} // namespace
+
+TEST_F(PlacementGraphs, AStateIsOneGroupWithItsSlots) {
+  parse(kTraining);
+  PlacementGraph step = graph("step");
+  EXPECT_EQ(llvm::count_if(step.groups, [](const PlacedGroup &group) { return group.kind == PlacedGroup::State; }), 2);
+  constexpr int64_t kParameterAndSlot = 2 * 3 * 2 * sizeof(float);
+  const PlacementProblem::Group &w = step.problem.groups[find(step, "w")];
+  EXPECT_EQ(w.memory, std::vector<int64_t>(3, kParameterAndSlot));
+  EXPECT_FALSE(w.pinned);
+  EXPECT_EQ(step.problem.groups[find(step, "lr")].pinned, 0u);
+}
+
+TEST_F(PlacementGraphs, ASlotFollowsItsParameter) {
+  parse(kTraining);
+  PlacementGraph step = graph("step");
+  std::vector<uint32_t> devices(step.groups.size(), 0);
+  devices[find(step, "w")] = 2;
+  applyPlacement(step, devices, backends->target());
+  EXPECT_EQ(graph("predict").problem.groups[find(graph("predict"), "w")].pinned, 2u);
+  EXPECT_EQ(module->lookupSymbol<StateOp>("w")->getAttrOfType<StringAttr>(kPlacementAttr), "acc1");
+  EXPECT_FALSE(module->lookupSymbol<StateOp>("lr")->hasAttr(kPlacementAttr));
+}
+
+TEST_F(PlacementGraphs, WhatACallLeavesAloneIsCopiedForFree) {
+  parse(kTraining);
+  EXPECT_TRUE(between(graph("predict"), "w", "matmul").isFree);
+  PlacementGraph step = graph("step");
+  std::string update = step.groups.back().name;
+  EXPECT_FALSE(between(step, "w", update).isFree);
+  EXPECT_TRUE(between(step, "lr", update).isFree);
+  EXPECT_FALSE(between(step, "inputs", update).isFree);
+}
+
+TEST_F(PlacementGraphs, ANewValueGoesToItsState) {
+  parse(kTraining);
+  PlacementGraph step = graph("step");
+  EXPECT_FALSE(between(step, step.groups.back().name, "w").isFree);
+}
+
+TEST_F(PlacementGraphs, WhatIsFoundAgainIsClonedForEachDevice) {
+  parse(R"(
+  sluice.entry @predict ["x", "b"] -> ["y", "z"] (%x: tensor<?x2xf32>, %b: tensor<2xf32>) {
+    %e = sluice.expand %b {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 2>} : (tensor<2xf32>) -> tensor<?x2xf32>
+    %t = sluice.transpose %e {permutation = array<i64: 1, 0>} : (tensor<?x2xf32>) -> tensor<2x?xf32>
+    %y = sluice.add %x, %e : (tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x2xf32>
+    %z = sluice.exp %t : (tensor<2x?xf32>) -> tensor<2x?xf32>
+    sluice.return %y, %z : tensor<?x2xf32>, tensor<2x?xf32>
+  })");
+  PlacementGraph predict = graph("predict");
+  uint32_t add = find(predict, "add"), exp = find(predict, "exp");
+  EXPECT_EQ(between(predict, "inputs", "exp").consumers, (std::vector<uint32_t>{add, exp}))
+      << "the small input crosses";
+  std::vector<uint32_t> devices(predict.groups.size(), 0);
+  devices[add] = 1;
+  devices[exp] = 2;
+  applyPlacement(predict, devices, backends->target());
+  EXPECT_EQ(placesOf("sluice.add"), std::vector<std::string>{"acc0"});
+  EXPECT_EQ(placesOf("sluice.exp"), std::vector<std::string>{"acc1"});
+  std::vector<std::string> expands = placesOf("sluice.expand");
+  llvm::sort(expands);
+  EXPECT_EQ(expands, (std::vector<std::string>{"acc0", "acc1"}));
+  EXPECT_TRUE(succeeded(verify(*module)));
+}
+
+TEST_F(PlacementGraphs, PinsKeepOpsApart) {
+  const std::string text = R"(
+  sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x2xf32>) {
+    %a = sluice.exp %x {FIRST} : (tensor<?x2xf32>) -> tensor<?x2xf32>
+    %b = sluice.tanh %a {SECOND} : (tensor<?x2xf32>) -> tensor<?x2xf32>
+    sluice.return %b : tensor<?x2xf32>
+  })";
+  auto groups = [&](const std::string &first, const std::string &second) {
+    std::string pinned = text;
+    pinned.replace(pinned.find("FIRST"), 5, first).replace(pinned.find("SECOND"), 6, second);
+    parse(pinned);
+    std::vector<std::string> names;
+    for (const PlacedGroup &group : graph("predict").groups)
+      if (group.kind == PlacedGroup::Launch)
+        names.push_back(group.name + (group.isFixed ? "!" : ""));
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(groups("", ""), Names{"exp_tanh"});
+  EXPECT_EQ(groups("sluice.pin = \"acc0\"", "sluice.pin = \"acc0\""), Names{"exp_tanh!"});
+  EXPECT_EQ(groups("sluice.pin = \"acc0\"", "sluice.pin = \"acc1\""), (Names{"exp!", "tanh!"}));
+  EXPECT_EQ(groups("sluice.pin = \"acc0\"", ""), (Names{"exp!", "tanh"}));
+}
