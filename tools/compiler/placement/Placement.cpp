@@ -6,6 +6,7 @@
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/placement/Candidates.h"
 #include "tools/compiler/placement/Describe.h"
+#include "tools/compiler/placement/MemorySearch.h"
 #include "llvm/ADT/StringExtras.h"
 #include <fmt/format.h>
 
@@ -22,7 +23,8 @@ namespace {
 
 class Decision {
 public:
-  Decision(PlacementSetting &setting, const PlacementRequest &request) : setting(setting), request(request) {}
+  Decision(PlacementSetting &setting, const PlacementRequest &request)
+      : setting(setting), request(request), memory(setting.costs.memoryCaps) {}
 
   llvm::Expected<PlacementReport> run() {
     if (!request.prefer.empty())
@@ -77,7 +79,6 @@ private:
   void tryCuts() {
     shares.resize(deviceCount(), 1);
     setting.options.transientShare = shares;
-    caps.assign(setting.costs.memoryCaps.begin(), setting.costs.memoryCaps.end());
     for (double weight : {1.0, 0.4, 0.1}) {
       Candidate cut = tryCut(weight);
       bool isNew = cut.evaluation &&
@@ -87,25 +88,32 @@ private:
     }
   }
 
-  /// A cut whose plan fits, if one of the first few does. What is known of memory before there is a plan is a guess:
-  /// where no cut keeps the caps by it, it was too much, and where the plan does not, too little.
+  /// The fastest of a few cuts, with more and less memory for the problem.
   Candidate tryCut(double weight) {
-    constexpr int kTries = 10;
-    bool knowsMore = false;
+    constexpr int kTries = 8;
     std::string name = weight == 1 ? kMinimumCut : fmt::format("{}, copies at {}", kMinimumCut, weight);
-    for (int tries = 1;; ++tries) {
+    std::optional<Candidate> best;
+    memory.restart();
+    for (int tries = 1; tries <= kTries && (tries == 1 || memory.goesOn()); ++tries) {
       Candidate cut = tryStrategy(setting, name, [&](PlacementGraph &graph) {
         return cutAt(graph, weight, request.searchSeconds / (tries == 1 ? 1 : kTries));
       });
-      if (cut.obstacle.code != ExitCode::Exhausted || tries == kTries || (knowsMore && !cut.evaluation))
+      if (cut.evaluation)
+        memory.notePlan(cut.evaluation->peakBytes);
+      else if (cut.obstacle.code == ExitCode::Exhausted)
+        memory.noteNone();
+      else
         return cut;
-      knowsMore |= cut.evaluation.has_value();
-      cut.evaluation ? tightenMemory(*cut.evaluation, tries) : loosenMemory();
+      bool isBetter =
+          best && cut.isPossible() && (!best->isPossible() || cut.evaluation->seconds < best->evaluation->seconds);
+      if (!best || isBetter)
+        best = std::move(cut);
     }
+    return std::move(*best);
   }
 
   Assignment cutAt(PlacementGraph &graph, double weight, double seconds) {
-    graph.problem.memoryCaps = caps;
+    graph.problem.memoryCaps = memory.given();
     forbidTooLarge(graph);
     PlacementProblem weighted = graph.problem;
     for (auto &row : weighted.links)
@@ -113,8 +121,7 @@ private:
         link.latency = int64_t(double(link.latency) * weight);
         link.picosecondsPerByte *= weight;
       }
-    std::optional<passes::Placement> placement =
-        passes::placeGroups(weighted, std::chrono::duration<double>(seconds));
+    std::optional<passes::Placement> placement = passes::placeGroups(weighted, std::chrono::duration<double>(seconds));
     if (!placement)
       return {{}, whyNoCut(graph)};
     if (weight == 1 && ir::EntryOp(graph.entry).getSymName() == setting.entry)
@@ -126,23 +133,16 @@ private:
   static Failure whyNoCut(const PlacementGraph &graph) {
     for (auto [group, problem] : llvm::zip_equal(graph.groups, graph.problem.groups)) {
       auto isImpossible = [](int64_t time) { return time == PlacementProblem::kImpossible; };
-      if (!llvm::all_of(problem.times, isImpossible) && !(problem.pinned && isImpossible(problem.times[*problem.pinned])))
+      if (!llvm::all_of(problem.times, isImpossible) &&
+          !(problem.pinned && isImpossible(problem.times[*problem.pinned])))
         continue;
       if (group.unsupported.empty())
-        return {ExitCode::Exhausted, fmt::format("what {} reads and makes is larger than the memory of its device", group.name)};
+        return {ExitCode::Exhausted,
+                fmt::format("what {} reads and makes is larger than the memory of its device", group.name)};
       return {ExitCode::Unsupported,
               fmt::format("{} has no device that can run it ({})", group.name, group.unsupported)};
     }
     return {ExitCode::Exhausted, "the devices' memory does not hold what must be on them"};
-  }
-
-  /// The plan needed more than the problem knew of, such as workspaces: the problem has to do with less, and with much
-  /// less if a little has not helped.
-  void tightenMemory(const Evaluation &evaluation, int tries) {
-    constexpr double kAtLeast = 0.005; // of the cap
-    for (size_t device = 0; device < deviceCount(); ++device)
-      if (std::optional<int64_t> cap = setting.costs.memoryCaps[device]; cap && evaluation.peakBytes[device] > *cap)
-        *caps[device] -= std::max(evaluation.peakBytes[device] - *cap, int64_t(kAtLeast * double(*cap))) << (tries - 1);
   }
 
   /// What a launch reads and leaves is on its device all at once, however well buffers are used again.
@@ -153,11 +153,6 @@ private:
         if (std::optional<int64_t> cap = setting.costs.memoryCaps[device];
             cap && group.cost.work.bytes + group.cost.work.bytesPerRow * rows > *cap)
           problem.times[device] = PlacementProblem::kImpossible;
-  }
-
-  void loosenMemory() {
-    for (double &share : setting.options.transientShare)
-      share /= 2;
   }
 
   /// The fastest candidate; of several that are as fast, the one that was thought of first.
@@ -191,10 +186,10 @@ private:
 
   PlacementSetting &setting;
   const PlacementRequest &request;
+  MemorySearch memory;
   std::vector<Candidate> candidates;
-  std::vector<double> shares;               // of transient memory, per device
-  std::vector<std::optional<int64_t>> caps; // that the problem is given, so that plans keep the real ones
-  std::optional<int64_t> bound;             // of the cut that allows most: copies at full weight, the caps as they are
+  std::vector<double> shares;   // of transient memory, per device
+  std::optional<int64_t> bound; // of the cut that allows most: copies at full weight, the caps as they are
 };
 
 } // namespace
