@@ -14,7 +14,7 @@ struct TargetCosts {
   std::vector<std::optional<int64_t>> memoryCaps; ///< of each device, bytes: as given, else what an accelerator has
 };
 
-/// Fails if the request speaks of devices that the target lacks, or a device is not there.
+/// Fails if the request speaks of devices that the target lacks. A device that this machine lacks has nominal costs.
 llvm::Expected<TargetCosts> costsOf(const ir::Target &target, const PlacementRequest &request);
 
 } // namespace sluice::compiler
