@@ -5,9 +5,9 @@
 
 using namespace mlir;
 
+#include "ir/AttrInterfaces.cpp.inc"
 #include "ir/Dialect.cpp.inc"
 #include "ir/Enums.cpp.inc"
-#include "ir/AttrInterfaces.cpp.inc"
 #include "ir/Interfaces.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "ir/Attributes.cpp.inc"

@@ -15,10 +15,10 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+#include "ir/AttrInterfaces.h.inc"
 #include "ir/Dialect.h.inc"
 #include "ir/Enums.h.inc"
 #include "ir/Interfaces.h.inc"
-#include "ir/AttrInterfaces.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "ir/Attributes.h.inc"
 
@@ -35,12 +35,15 @@ template <typename Op> class NoGradient : public mlir::OpTrait::TraitBase<Op, No
 
 /// Names of the module's attributes.
 inline constexpr llvm::StringLiteral kCapacityAttr = "sluice.capacity"; // rows that `?` may have (i64)
-inline constexpr llvm::StringLiteral kCopiesAttr = "sluice.copies";     // what becomes of copies that pins need: explicit, warn, insert
-inline constexpr llvm::StringLiteral kDataAttr = "sluice.data";         // the folder of the data to train on by default
-inline constexpr llvm::StringLiteral kDevicesAttr = "sluice.devices";   // the target: dictionaries of name, backend, ordinal; the host first
-inline constexpr llvm::StringLiteral kFirstDeviceAttr = "sluice.first_device"; // the logical device that unplaced values go to
-inline constexpr llvm::StringLiteral kModelAttr = "sluice.model";       // the model's name
-inline constexpr llvm::StringLiteral kPhaseAttr = "sluice.phase";       // the last phase that ran
+inline constexpr llvm::StringLiteral kCopiesAttr =
+    "sluice.copies"; // what becomes of copies that pins need: explicit, warn, insert
+inline constexpr llvm::StringLiteral kDataAttr = "sluice.data"; // the folder of the data to train on by default
+inline constexpr llvm::StringLiteral kDevicesAttr =
+    "sluice.devices"; // the target: dictionaries of name, backend, ordinal; the host first
+inline constexpr llvm::StringLiteral kFirstDeviceAttr =
+    "sluice.first_device";                                        // the logical device that unplaced values go to
+inline constexpr llvm::StringLiteral kModelAttr = "sluice.model"; // the model's name
+inline constexpr llvm::StringLiteral kPhaseAttr = "sluice.phase"; // the last phase that ran
 
 /// What `sluice.copies` may be; the first is the default.
 inline constexpr llvm::StringLiteral kCopyPolicies[] = {"explicit", "warn", "insert"};

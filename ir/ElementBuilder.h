@@ -13,8 +13,9 @@ namespace sluice::ir {
 /// (Injective), or needs several or much work (Reduction).
 enum class FusionKind { Injective, Reduction };
 
-/// Elements are SSA values: scalars, or vectors of one length where the nest runs lanes of its innermost dimension together
-/// (ui8 is i8). Indices are affine expressions in the nest's loop variables; lanes differ in one of these variables.
+/// Elements are SSA values: scalars, or vectors of one length where the nest runs lanes of its innermost dimension
+/// together (ui8 is i8). Indices are affine expressions in the nest's loop variables; lanes differ in one of these
+/// variables.
 class ElementBuilder {
 public:
   virtual ~ElementBuilder() = default;
@@ -32,17 +33,21 @@ public:
   /// An index expression as a value of integer type `element` (per lane where lanes differ).
   virtual mlir::Value materialize(mlir::AffineExpr index, mlir::Type element) = 0;
 
-  /// `then` where every expression of `nonNegative` is >= 0, `otherwise` elsewhere. `then` is only asked for elements whose
-  /// condition may hold, and loads in it are guarded: it may index out of range where the condition fails.
-  virtual mlir::Value guarded(llvm::ArrayRef<mlir::AffineExpr> nonNegative, const std::function<mlir::Value()> &then, mlir::Value otherwise) = 0;
+  /// `then` where every expression of `nonNegative` is >= 0, `otherwise` elsewhere. `then` is only asked for elements
+  /// whose condition may hold, and loads in it are guarded: it may index out of range where the condition fails.
+  virtual mlir::Value guarded(llvm::ArrayRef<mlir::AffineExpr> nonNegative, const std::function<mlir::Value()> &then,
+                              mlir::Value otherwise) = 0;
 
-  /// Folds `step` over the index space `extents` (the sizes of the operand dimensions reduced; `kRows` is the run-time rows),
-  /// beginning with `initial`. The order of the fold is fixed by extents and target alone; `step` must be associative, and
-  /// `initial` its identity. Where a nest vectorises the fold, it combines partial results with `combine`.
+  /// Folds `step` over the index space `extents` (the sizes of the operand dimensions reduced; `kRows` is the run-time
+  /// rows), beginning with `initial`. The order of the fold is fixed by extents and target alone; `step` must be
+  /// associative, and `initial` its identity. Where a nest vectorises the fold, it combines partial results with
+  /// `combine`.
   static constexpr int64_t kRows = INT64_MIN;
-  virtual llvm::SmallVector<mlir::Value> reduce(llvm::ArrayRef<int64_t> extents, mlir::ValueRange initial,
-                                                const std::function<llvm::SmallVector<mlir::Value>(llvm::ArrayRef<mlir::AffineExpr> index, mlir::ValueRange)> &step,
-                                                const std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange, mlir::ValueRange)> &combine) = 0;
+  virtual llvm::SmallVector<mlir::Value>
+  reduce(llvm::ArrayRef<int64_t> extents, mlir::ValueRange initial,
+         const std::function<llvm::SmallVector<mlir::Value>(llvm::ArrayRef<mlir::AffineExpr> index, mlir::ValueRange)>
+             &step,
+         const std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange, mlir::ValueRange)> &combine) = 0;
 
   /// The run-time number of rows as a value of `element` (float or integer), the same in all lanes.
   virtual mlir::Value rows(mlir::Type element) = 0;

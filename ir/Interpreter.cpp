@@ -8,7 +8,8 @@ namespace {
 
 class Interpreter {
 public:
-  Interpreter(StateMap &states, int64_t rows, const InterpreterOptions &options) : states(states), rows(rows), options(options) {}
+  Interpreter(StateMap &states, int64_t rows, const InterpreterOptions &options)
+      : states(states), rows(rows), options(options) {}
 
   /// Runs a body whose arguments have these values; gives the operands of its terminator.
   FailureOr<SmallVector<HostTensor>> run(Block &body, ArrayRef<HostTensor> arguments) {
@@ -25,7 +26,8 @@ public:
 
 private:
   SmallVector<HostTensor> operandsOf(Operation &op) {
-    return llvm::map_to_vector(op.getOperands(), [&](Value operand) { return values.at(operand.getAsOpaquePointer()); });
+    return llvm::map_to_vector(op.getOperands(),
+                               [&](Value operand) { return values.at(operand.getAsOpaquePointer()); });
   }
 
   LogicalResult runOp(Operation &op, SmallVector<HostTensor> &results) {
@@ -78,7 +80,8 @@ private:
 
 } // namespace
 
-FailureOr<SmallVector<HostTensor>> interpret(EntryOp entry, ArrayRef<HostTensor> inputs, StateMap &states, int64_t rows, const InterpreterOptions &options) {
+FailureOr<SmallVector<HostTensor>> interpret(EntryOp entry, ArrayRef<HostTensor> inputs, StateMap &states, int64_t rows,
+                                             const InterpreterOptions &options) {
   Block &body = entry.getBody().front();
   if (inputs.size() != body.getNumArguments())
     return entry.emitError("takes ") << body.getNumArguments() << " inputs; " << inputs.size() << " were given";

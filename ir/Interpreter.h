@@ -17,8 +17,10 @@ struct InterpreterOptions {
   std::function<void(mlir::Operation *, llvm::ArrayRef<HostTensor>)> observer;
 };
 
-/// Runs `entry` on `inputs` with `rows` rows; updates `states` as its `set`s say. Fails with a diagnostic on an op without a
-/// reference function. Works on any phase up to `planned`: kernel regions are entered.
-mlir::FailureOr<llvm::SmallVector<HostTensor>> interpret(EntryOp entry, llvm::ArrayRef<HostTensor> inputs, StateMap &states, int64_t rows, const InterpreterOptions &options = {});
+/// Runs `entry` on `inputs` with `rows` rows; updates `states` as its `set`s say. Fails with a diagnostic on an op
+/// without a reference function. Works on any phase up to `planned`: kernel regions are entered.
+mlir::FailureOr<llvm::SmallVector<HostTensor>> interpret(EntryOp entry, llvm::ArrayRef<HostTensor> inputs,
+                                                         StateMap &states, int64_t rows,
+                                                         const InterpreterOptions &options = {});
 
 } // namespace sluice::ir

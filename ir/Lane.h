@@ -1,5 +1,6 @@
 // Scalars or vectors in an op's body, with operators: `1.0 / (1.0 + exp(-a))` builds arith and math ops.
-// i8 lanes are unsigned and i1 lanes boolean; i32 and i64 are signed. A scalar beside a vector is spread over its lanes.
+// i8 lanes are unsigned and i1 lanes boolean; i32 and i64 are signed. A scalar beside a vector is spread over its
+// lanes.
 #pragma once
 
 #include "mlir/IR/Builders.h"
@@ -57,8 +58,8 @@ Lane shiftLeft(Lane a, int64_t bits);
 Lane shiftRightUnsigned(Lane a, int64_t bits);
 
 // A double beside a lane is a constant of the lane's type.
-#define SLUICE_MIXED(op)                                                                                              \
-  inline Lane operator op(Lane a, double b) { return a op a.like(b); }                                                \
+#define SLUICE_MIXED(op)                                                                                               \
+  inline Lane operator op(Lane a, double b) { return a op a.like(b); }                                                 \
   inline Lane operator op(double a, Lane b) { return b.like(a) op b; }
 SLUICE_MIXED(+)
 SLUICE_MIXED(-)

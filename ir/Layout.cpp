@@ -65,7 +65,8 @@ int64_t getBufferBytes(RankedTensorType type, int64_t capacity) {
   return bytes;
 }
 
-void forEachElement(RankedTensorType type, int64_t rows, int64_t capacity, llvm::function_ref<void(ArrayRef<int64_t>, int64_t)> visit) {
+void forEachElement(RankedTensorType type, int64_t rows, int64_t capacity,
+                    llvm::function_ref<void(ArrayRef<int64_t>, int64_t)> visit) {
   SmallVector<PhysicalDim> dims = *getPhysicalDims(type);
   SmallVector<int64_t> sizes = getPhysicalShape(type, capacity);
   forEachIndex(runtimeShape(type, rows), [&](ArrayRef<int64_t> index) {
@@ -104,7 +105,9 @@ static SmallVector<std::tuple<int, unsigned, int64_t>> shapeOfMemory(RankedTenso
   return dims;
 }
 
-bool liesAs(RankedTensorType type, AffineMap layout) { return shapeOfMemory(type) == shapeOfMemory(withLayout(type, layout)); }
+bool liesAs(RankedTensorType type, AffineMap layout) {
+  return shapeOfMemory(type) == shapeOfMemory(withLayout(type, layout));
+}
 
 AffineMap getNhwc(MLIRContext *context) { return AffineMap::getPermutationMap(ArrayRef<int64_t>{0, 2, 3, 1}, context); }
 

@@ -25,9 +25,10 @@ int64_t getBufferBytes(mlir::RankedTensorType type, int64_t capacity);
 /// Bytes of one element in memory (i1 and ui8 take one).
 int64_t getElementBytes(mlir::Type element);
 
-/// Calls `visit` with the logical index of every element that a value has in a call with `rows` rows, and with the element's
-/// place in the buffer.
-void forEachElement(mlir::RankedTensorType type, int64_t rows, int64_t capacity, llvm::function_ref<void(llvm::ArrayRef<int64_t> index, int64_t place)> visit);
+/// Calls `visit` with the logical index of every element that a value has in a call with `rows` rows, and with the
+/// element's place in the buffer.
+void forEachElement(mlir::RankedTensorType type, int64_t rows, int64_t capacity,
+                    llvm::function_ref<void(llvm::ArrayRef<int64_t> index, int64_t place)> visit);
 
 /// Bytes of the elements alone, without padding: those that are always there, and those of each row.
 struct LogicalBytes {
@@ -38,8 +39,8 @@ LogicalBytes getLogicalBytes(mlir::RankedTensorType type);
 /// `type` with this layout (identity: none).
 mlir::RankedTensorType withLayout(mlir::RankedTensorType type, mlir::AffineMap layout);
 
-/// Whether the elements of `type` lie in memory as they would in `layout` (null: row-major): dimensions of size 1 may stand
-/// anywhere, so an image of one channel is NCHW and NHWC at once.
+/// Whether the elements of `type` lie in memory as they would in `layout` (null: row-major): dimensions of size 1 may
+/// stand anywhere, so an image of one channel is NCHW and NHWC at once.
 bool liesAs(mlir::RankedTensorType type, mlir::AffineMap layout);
 
 /// Channels last: (n, c, h, w) -> (n, h, w, c).

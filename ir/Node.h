@@ -54,8 +54,8 @@ Node count(Node x, llvm::ArrayRef<int64_t> axes, Node like);
 /// d gelu(a) / da * dY.
 Node geluGradient(Node a, Node dY, bool tanhForm);
 
-#define SLUICE_MIXED(op)                                                                                              \
-  inline Node operator op(Node a, double b) { return a op a.like(b); }                                                \
+#define SLUICE_MIXED(op)                                                                                               \
+  inline Node operator op(Node a, double b) { return a op a.like(b); }                                                 \
   inline Node operator op(double a, Node b) { return b.like(a) op b; }
 SLUICE_MIXED(+)
 SLUICE_MIXED(-)

@@ -8,7 +8,8 @@ using namespace mlir;
 
 namespace sluice::ir {
 
-//===- state ---------------------------------------------------------------------------------------------------------===//
+//===- state
+//---------------------------------------------------------------------------------------------------------===//
 
 LogicalResult StateOp::verify() {
   static const llvm::StringSet<> kinds = {"parameter", "slot", "statistic", "hyper", "step"};
@@ -23,7 +24,8 @@ LogicalResult StateOp::verify() {
   if (getTensorType().getEncoding())
     return emitOpError("the logical type has an encoding; it belongs to 'physical'");
   if (getPhysical() && !sameShapesAndElements({getType()}, {*getPhysical()}))
-    return emitOpError("the physical type differs in more than its encoding: ") << getType() << " and " << *getPhysical();
+    return emitOpError("the physical type differs in more than its encoding: ")
+           << getType() << " and " << *getPhysical();
   return success();
 }
 
@@ -38,24 +40,28 @@ static LogicalResult verifyStateUse(Operation *op, FlatSymbolRefAttr name, Type 
   return success();
 }
 
-//===- bodies --------------------------------------------------------------------------------------------------------===//
+//===- bodies
+//--------------------------------------------------------------------------------------------------------===//
 
 static ParseResult parseBody(OpAsmParser &parser, OperationState &result) {
   SmallVector<OpAsmParser::Argument> arguments;
   return failure(parser.parseArgumentList(arguments, OpAsmParser::Delimiter::Paren, /*allowType=*/true) ||
-                 parser.parseOptionalAttrDictWithKeyword(result.attributes) || parser.parseRegion(*result.addRegion(), arguments));
+                 parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
+                 parser.parseRegion(*result.addRegion(), arguments));
 }
 
 static void printBody(OpAsmPrinter &printer, Operation *op, Region &body, ArrayRef<StringRef> printedAttributes) {
   printer << " (";
-  llvm::interleaveComma(body.getArguments(), printer, [&](BlockArgument argument) { printer.printRegionArgument(argument); });
+  llvm::interleaveComma(body.getArguments(), printer,
+                        [&](BlockArgument argument) { printer.printRegionArgument(argument); });
   printer << ")";
   printer.printOptionalAttrDictWithKeyword(op->getAttrs(), printedAttributes);
   printer << " ";
   printer.printRegion(body, /*printEntryBlockArgs=*/false);
 }
 
-template <typename Op> static ParseResult parseAttributeAs(OpAsmParser &parser, OperationState &result, StringRef name) {
+template <typename Op>
+static ParseResult parseAttributeAs(OpAsmParser &parser, OperationState &result, StringRef name) {
   Op attribute;
   return parser.parseAttribute(attribute, name, result.attributes);
 }
@@ -63,7 +69,8 @@ template <typename Op> static ParseResult parseAttributeAs(OpAsmParser &parser, 
 static LogicalResult verifyStateUses(Block &body) {
   llvm::StringSet<> set;
   for (Operation &inner : body) {
-    if (auto get = dyn_cast<GetOp>(inner); get && failed(verifyStateUse(get, get.getStateAttr(), get.getValue().getType())))
+    if (auto get = dyn_cast<GetOp>(inner);
+        get && failed(verifyStateUse(get, get.getStateAttr(), get.getValue().getType())))
       return failure();
     auto write = dyn_cast<SetOp>(inner);
     if (!write)
@@ -88,7 +95,8 @@ static LogicalResult verifyEvents(Block &body) {
       sofar.insert(record.getEvent());
     auto wait = dyn_cast<WaitOp>(inner);
     if (wait && !(wait.getCalls() == 0 ? sofar : recorded).contains(wait.getEvent()))
-      return wait.emitOpError("waits for event ") << wait.getEvent() << ", which is not recorded" << (wait.getCalls() == 0 ? " before it" : "");
+      return wait.emitOpError("waits for event ")
+             << wait.getEvent() << ", which is not recorded" << (wait.getCalls() == 0 ? " before it" : "");
   }
   return success();
 }
@@ -116,7 +124,8 @@ LogicalResult GraphOp::verify() {
 ParseResult EntryOp::parse(OpAsmParser &parser, OperationState &result) {
   StringAttr name;
   ArrayAttr inputs, outputs;
-  if (parser.parseSymbolName(name, "sym_name", result.attributes) || parser.parseAttribute(inputs, "inputs", result.attributes) || parser.parseArrow() ||
+  if (parser.parseSymbolName(name, "sym_name", result.attributes) ||
+      parser.parseAttribute(inputs, "inputs", result.attributes) || parser.parseArrow() ||
       parser.parseAttribute(outputs, "outputs", result.attributes))
     return failure();
   return parseBody(parser, result);
@@ -136,10 +145,12 @@ LogicalResult EntryOp::verify() {
     return emitOpError("does not end in sluice.return");
   if (results.getNumOperands() != getOutputs().size())
     return emitOpError("names ") << getOutputs().size() << " outputs and returns " << results.getNumOperands();
-  return failure(failed(verifyInputs(*this, getInputs(), body)) || failed(verifyStateUses(body)) || failed(verifyEvents(body)));
+  return failure(failed(verifyInputs(*this, getInputs(), body)) || failed(verifyStateUses(body)) ||
+                 failed(verifyEvents(body)));
 }
 
-//===- kernel --------------------------------------------------------------------------------------------------------===//
+//===- kernel
+//--------------------------------------------------------------------------------------------------------===//
 
 ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   StringAttr name;
@@ -148,12 +159,13 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   SmallVector<Type> operandTypes, resultTypes;
   SMLoc loc;
   auto parseOperand = [&]() -> ParseResult {
-    return failure(parser.parseArgument(arguments.emplace_back()) || parser.parseEqual() || parser.parseOperand(operands.emplace_back()) ||
-                   parser.parseColonType(operandTypes.emplace_back()));
+    return failure(parser.parseArgument(arguments.emplace_back()) || parser.parseEqual() ||
+                   parser.parseOperand(operands.emplace_back()) || parser.parseColonType(operandTypes.emplace_back()));
   };
   if (parser.parseAttribute(name, "name", result.attributes) || parser.getCurrentLocation(&loc) ||
-      parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, parseOperand) || parser.parseArrowTypeList(resultTypes) ||
-      parser.parseOptionalAttrDictWithKeyword(result.attributes) || parser.resolveOperands(operands, operandTypes, loc, result.operands))
+      parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, parseOperand) ||
+      parser.parseArrowTypeList(resultTypes) || parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
+      parser.resolveOperands(operands, operandTypes, loc, result.operands))
     return failure();
   for (auto [argument, type] : llvm::zip_equal(arguments, operandTypes))
     argument.type = type;
@@ -186,7 +198,8 @@ LogicalResult KernelOp::verify() {
   return success();
 }
 
-//===- copy ----------------------------------------------------------------------------------------------------------===//
+//===- copy
+//----------------------------------------------------------------------------------------------------------===//
 
 LogicalResult CopyOp::verify() {
   if (!sameShapesAndElements({getX().getType()}, {getY().getType()}))
@@ -204,7 +217,9 @@ bool CopyOp::isCrossing() {
 
 SmallVector<HostTensor> CopyOp::evaluate(ArrayRef<HostTensor> operands, int64_t) { return {operands[0]}; }
 
-Value CopyOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) { return builder.operand(0, index); }
+Value CopyOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
+  return builder.operand(0, index);
+}
 
 /// The gradient travels back.
 SmallVector<Value> CopyOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
@@ -215,16 +230,19 @@ SmallVector<Sample> CopyOp::samples() {
   return {{"\"sluice.copy\"(%0) {reason = \"copy_to\"} : (tensor<2x3xf64>) -> tensor<2x3xf64>", {{-2, 2}}}};
 }
 
-//===- relayout ------------------------------------------------------------------------------------------------------===//
+//===- relayout
+//------------------------------------------------------------------------------------------------------===//
 
-LogicalResult RelayoutOp::inferReturnTypes(MLIRContext *, std::optional<Location>, ValueRange operands, DictionaryAttr, OpaqueProperties, RegionRange,
-                                           SmallVectorImpl<Type> &types) {
+LogicalResult RelayoutOp::inferReturnTypes(MLIRContext *, std::optional<Location>, ValueRange operands, DictionaryAttr,
+                                           OpaqueProperties, RegionRange, SmallVectorImpl<Type> &types) {
   types.push_back(operands[0].getType());
   return success();
 }
 
 SmallVector<HostTensor> RelayoutOp::evaluate(ArrayRef<HostTensor> operands, int64_t) { return {operands[0]}; }
 
-Value RelayoutOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) { return builder.operand(0, index); }
+Value RelayoutOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
+  return builder.operand(0, index);
+}
 
 } // namespace sluice::ir

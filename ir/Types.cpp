@@ -10,7 +10,9 @@ static bool sameShapeAndElement(Type a, Type b) {
   return ta && tb && ta.getShape() == tb.getShape() && ta.getElementType() == tb.getElementType();
 }
 
-bool sameShapesAndElements(TypeRange a, TypeRange b) { return a.size() == b.size() && llvm::all_of_zip(a, b, sameShapeAndElement); }
+bool sameShapesAndElements(TypeRange a, TypeRange b) {
+  return a.size() == b.size() && llvm::all_of_zip(a, b, sameShapeAndElement);
+}
 
 RankedTensorType withElement(Type type, Type element) {
   auto tensor = cast<RankedTensorType>(type);
@@ -69,7 +71,9 @@ std::string printShape(ArrayRef<int64_t> shape) {
   return text;
 }
 
-LogicalResult inferenceError(std::optional<Location> loc, const std::string &message) { return emitOptionalError(loc, message); }
+LogicalResult inferenceError(std::optional<Location> loc, const std::string &message) {
+  return emitOptionalError(loc, message);
+}
 
 static std::string printType(Type type) {
   std::string text;
@@ -88,7 +92,8 @@ LogicalResult inferBinary(std::optional<Location> loc, ValueRange operands, Smal
 
 LogicalResult verifySameDevice(Operation *op) {
   StringAttr device;
-  for (Type type : llvm::concat<const Type>(llvm::to_vector(op->getResultTypes()), llvm::to_vector(op->getOperandTypes()))) {
+  for (Type type :
+       llvm::concat<const Type>(llvm::to_vector(op->getResultTypes()), llvm::to_vector(op->getOperandTypes()))) {
     StringAttr here = getDevice(type);
     if (!here)
       continue;

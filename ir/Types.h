@@ -42,7 +42,8 @@ std::string printShape(llvm::ArrayRef<int64_t> shape);
 mlir::LogicalResult inferenceError(std::optional<mlir::Location> loc, const std::string &message);
 
 /// Result of a binary elementwise op: both operands have one type.
-mlir::LogicalResult inferBinary(std::optional<mlir::Location> loc, mlir::ValueRange operands, llvm::SmallVectorImpl<mlir::Type> &types);
+mlir::LogicalResult inferBinary(std::optional<mlir::Location> loc, mlir::ValueRange operands,
+                                llvm::SmallVectorImpl<mlir::Type> &types);
 
 mlir::LogicalResult verifySameDevice(mlir::Operation *op);
 

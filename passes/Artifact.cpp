@@ -14,7 +14,8 @@ using namespace llvm;
 namespace sluice::passes {
 
 static GlobalVariable *addConstant(Module &module, Constant *value, StringRef name) {
-  auto *global = new GlobalVariable(module, value->getType(), /*isConstant=*/true, GlobalValue::InternalLinkage, value, name);
+  auto *global =
+      new GlobalVariable(module, value->getType(), /*isConstant=*/true, GlobalValue::InternalLinkage, value, name);
   global->setAlignment(Align(64));
   return global;
 }
@@ -30,12 +31,15 @@ static void buildQuery(Module &module, const Plan &plan) {
   Constant *table = addConstant(module, ConstantArray::get(ArrayType::get(pointer, stages.size()), stages), "stages");
   Constant *text = addConstant(module, ConstantDataArray::getString(context, plan.json, /*AddNull=*/false), "plan");
   auto *type = StructType::create(context, {i32, i32, pointer, i64, pointer, i64, pointer, i64}, "sluice_artifact");
-  Constant *artifact = addConstant(module,
-                                   ConstantStruct::get(type, {ConstantInt::get(i32, sizeof(sluice_artifact)), ConstantInt::get(i32, SLUICE_ARTIFACT_ABI), text,
-                                                              ConstantInt::get(i64, plan.json.size()), table, ConstantInt::get(i64, stages.size()),
-                                                              ConstantPointerNull::get(cast<PointerType>(pointer)), ConstantInt::get(i64, 0)}),
-                                   "artifact");
-  auto *query = Function::Create(FunctionType::get(pointer, false), GlobalValue::ExternalLinkage, "sluice_artifact_query", module);
+  Constant *artifact =
+      addConstant(module,
+                  ConstantStruct::get(
+                      type, {ConstantInt::get(i32, sizeof(sluice_artifact)), ConstantInt::get(i32, SLUICE_ARTIFACT_ABI),
+                             text, ConstantInt::get(i64, plan.json.size()), table, ConstantInt::get(i64, stages.size()),
+                             ConstantPointerNull::get(cast<PointerType>(pointer)), ConstantInt::get(i64, 0)}),
+                  "artifact");
+  auto *query = Function::Create(FunctionType::get(pointer, false), GlobalValue::ExternalLinkage,
+                                 "sluice_artifact_query", module);
   IRBuilder<>(BasicBlock::Create(context, "entry", query)).CreateRet(artifact);
 }
 

@@ -1,8 +1,8 @@
 // The object that makes kernels an artifact: `sluice_artifact_query`, the plan and the table of stages.
 #pragma once
 
-#include "llvm/Support/Error.h"
 #include "passes/Plan.h"
+#include "llvm/Support/Error.h"
 
 namespace sluice::passes {
 

@@ -75,9 +75,8 @@ FailureOr<LayoutProposal> Backend::proposeLayout(Operation *op, bool isResult, u
 LaunchCost Backend::cost(ArrayRef<Operation *> ops, ValueRange inputs, ValueRange outputs) {
   Work work = workOf(ops, inputs, outputs, capacity);
   std::string kind = kindOf(ops).str();
-  sluice_cost_estimate estimate{sizeof(estimate),
-                                {work.flops, work.flopsPerRow, work.bytes, work.bytesPerRow, /*lanes=*/1},
-                                kind.c_str()};
+  sluice_cost_estimate estimate{
+      sizeof(estimate), {work.flops, work.flopsPerRow, work.bytes, work.bytesPerRow, /*lanes=*/1}, kind.c_str()};
   if (has(table, &sluice_backend_compile::cost)) {
     KernelView kernel(ops, outputs);
     sluice_cost_estimate better = estimate;

@@ -18,9 +18,10 @@ LogicalResult checkSupport(ModuleOp module, const DeviceBackends &backends) {
     std::string reason = backend.reasonAgainst(op);
     if (reason.empty())
       return;
-    std::string text = ("'" + op->getName().getStringRef() + "' cannot run on " +
-                        getDevice(op->getResult(0).getType()).getValue() + " (backend '" + backend.name() + "'): " + reason)
-                           .str();
+    std::string text =
+        ("'" + op->getName().getStringRef() + "' cannot run on " + getDevice(op->getResult(0).getType()).getValue() +
+         " (backend '" + backend.name() + "'): " + reason)
+            .str();
     if (reported.insert(text).second)
       op->emitError("unsupported: ") << text;
   });

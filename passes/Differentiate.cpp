@@ -23,7 +23,8 @@ static bool isFloat(Value value) { return isa<FloatType>(cast<RankedTensorType>(
 static DenseSet<Value> findActive(Block &block, ValueRange wrt) {
   DenseSet<Value> active(wrt.begin(), wrt.end());
   for (Operation &op : block) {
-    if (op.hasTrait<NoGradient>() || llvm::none_of(op.getOperands(), [&](Value operand) { return active.contains(operand); }))
+    if (op.hasTrait<NoGradient>() ||
+        llvm::none_of(op.getOperands(), [&](Value operand) { return active.contains(operand); }))
       continue;
     for (Value result : op.getResults())
       if (isFloat(result))
@@ -77,7 +78,8 @@ private:
 } // namespace
 
 static LogicalResult propagate(Operation &op, Gradients &gradients, const DenseSet<Value> &active, OpBuilder &builder) {
-  SmallVector<Value> dResults = llvm::map_to_vector(op.getResults(), [&](Value result) { return gradients.lookup(result); });
+  SmallVector<Value> dResults =
+      llvm::map_to_vector(op.getResults(), [&](Value result) { return gradients.lookup(result); });
   bool reached = llvm::any_of(dResults, [](Value gradient) { return bool(gradient); });
   bool wanted = llvm::any_of(op.getOperands(), [&](Value operand) { return active.contains(operand); });
   if (!reached || !wanted)

@@ -42,7 +42,8 @@ LogicalResult Dump::finish(ModuleOp module) {
   for (const File &file : files)
     list.push_back(llvm::json::Object{{"file", file.name}, {"phase", file.phase}, {"ops", file.ops}});
   llvm::json::Value manifest = llvm::json::Object{{"format", 1}, {"phases", std::move(list)}};
-  return writeFile(module, folder + "/manifest.json", [&](raw_ostream &os) { os << llvm::formatv("{0:2}\n", manifest); });
+  return writeFile(module, folder + "/manifest.json",
+                   [&](raw_ostream &os) { os << llvm::formatv("{0:2}\n", manifest); });
 }
 
 } // namespace sluice::passes

@@ -1,14 +1,16 @@
 // Puts every op into a `sluice.kernel`, one per launch.
 //
-//   %0 = sluice.add %x, %y; %1 = sluice.relu %0   ==>   %1 = sluice.kernel "add_relu" (%a = %x, %b = %y) {add; relu; yield}
+//   %0 = sluice.add %x, %y; %1 = sluice.relu %0   ==>   %1 = sluice.kernel "add_relu" (%a = %x, %b = %y) {add; relu;
+//   yield}
 //
-// Afterwards an entry point holds only get, kernels, copies between devices, set and return; every set or returned value is a
-// kernel's result that can be computed where it is wanted (a copying kernel is added where it cannot), or a copy of one.
+// Afterwards an entry point holds only get, kernels, copies between devices, set and return; every set or returned
+// value is a kernel's result that can be computed where it is wanted (a copying kernel is added where it cannot), or a
+// copy of one.
 #include "ir/Layout.h"
+#include "mlir/IR/IRMapping.h"
 #include "passes/DeviceBackends.h"
 #include "passes/Passes.h"
 #include "passes/analysis/FusionGroups.h"
-#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -58,7 +60,8 @@ static std::string prefixOf(Type type) {
   return !device || device == kHostDevice ? "" : device.str() + "_";
 }
 
-//===- updates in place ----------------------------------------------------------------------------------------------===//
+//===- updates in place
+//----------------------------------------------------------------------------------------------===//
 
 /// Whether every element of block argument `argument` is read only for the result element in its own place, so that the
 /// result may overwrite it.
@@ -81,7 +84,8 @@ static bool isReadInPlace(BlockArgument argument) {
 
 static bool canUpdateInPlace(SetOp set, EntryOp entry) {
   auto kernel = set.getValue().getDefiningOp<KernelOp>();
-  if (!kernel || llvm::count_if(set.getValue().getUsers(), [](Operation *user) { return isa<SetOp, ReturnOp>(user); }) != 1)
+  if (!kernel ||
+      llvm::count_if(set.getValue().getUsers(), [](Operation *user) { return isa<SetOp, ReturnOp>(user); }) != 1)
     return false;
   for (auto get : entry.getBody().front().getOps<GetOp>()) {
     if (get.getState() != set.getState())
@@ -108,17 +112,20 @@ static Value copyInKernel(Value value, Operation *op, StringRef name) {
   OpBuilder inner(op->getContext());
   inner.setInsertionPointToEnd(block);
   Value argument = block->addArgument(value.getType(), op->getLoc());
-  inner.create<YieldOp>(op->getLoc(), ValueRange(Value(inner.create<RelayoutOp>(op->getLoc(), value.getType(), argument))));
+  inner.create<YieldOp>(op->getLoc(),
+                        ValueRange(Value(inner.create<RelayoutOp>(op->getLoc(), value.getType(), argument))));
   return builder.create(state)->getResult(0);
 }
 
-/// Whether an output of the host may be the value's own buffer: that of a kernel, or one that is copied from another device.
+/// Whether an output of the host may be the value's own buffer: that of a kernel, or one that is copied from another
+/// device.
 static bool isOwnBuffer(Value value) {
   auto copy = value.getDefiningOp<CopyOp>();
   return value.getDefiningOp<KernelOp>() || (copy && copy.getWhen() != "stale");
 }
 
-/// Gives each output a buffer that nothing overwrites until it is read; on its own device, if it is read back from there.
+/// Gives each output a buffer that nothing overwrites until it is read; on its own device, if it is read back from
+/// there.
 static void addOutputCopies(Operation *results) {
   for (OpOperand &operand : results->getOpOperands()) {
     auto asked = operand.get().getDefiningOp<CopyOp>();
@@ -148,7 +155,8 @@ static void addCopies(EntryOp entry) {
   }
 }
 
-//===- the pass ------------------------------------------------------------------------------------------------------===//
+//===- the pass
+//------------------------------------------------------------------------------------------------------===//
 
 /// Ops without readers would become kernels without results.
 static void removeDead(Block &block) {

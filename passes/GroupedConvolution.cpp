@@ -30,7 +30,8 @@ static void split(Conv2dOp op) {
   for (int64_t group = 0; group < groups; ++group) {
     Value x = sliceOf(builder, op.getLoc(), op.getX(), 1, group * inputs, inputs);
     Value weight = sliceOf(builder, op.getLoc(), op.getWeight(), 0, group * outputs, outputs);
-    parts.push_back(builder.create<Conv2dOp>(op.getLoc(), x, weight, op.getStride(), op.getPadding(), op.getDilation(), /*groups=*/1));
+    parts.push_back(builder.create<Conv2dOp>(op.getLoc(), x, weight, op.getStride(), op.getPadding(), op.getDilation(),
+                                             /*groups=*/1));
   }
   op->replaceAllUsesWith(builder.create<ConcatOp>(op.getLoc(), parts, /*axis=*/1));
   op.erase();

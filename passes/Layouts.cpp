@@ -1,12 +1,12 @@
 // Chooses layouts.
 //
-// Values that elementwise ops connect, a state with what is read from and written to it, and a slot with its parameter form
-// one class and share a layout: the one that a backend requires somewhere in the class, else the first one proposed, else
-// row-major. Where an op requires another layout than the class has, a `sluice.relayout` is put in between, unless the elements
-// lie in memory as required anyway. Inputs and outputs of entry points are row-major.
+// Values that elementwise ops connect, a state with what is read from and written to it, and a slot with its parameter
+// form one class and share a layout: the one that a backend requires somewhere in the class, else the first one
+// proposed, else row-major. Where an op requires another layout than the class has, a `sluice.relayout` is put in
+// between, unless the elements lie in memory as required anyway. Inputs and outputs of entry points are row-major.
 //
-// A copy between devices moves a buffer as it is: both sides are of one class, and that class takes only layouts without padding
-// whose outermost dimension is the rows.
+// A copy between devices moves a buffer as it is: both sides are of one class, and that class takes only layouts
+// without padding whose outermost dimension is the rows.
 #include "ir/Layout.h"
 #include "passes/DeviceBackends.h"
 #include "passes/Passes.h"
@@ -124,7 +124,8 @@ private:
   static bool canBeCopied(RankedTensorType type, AffineMap layout) {
     RankedTensorType laidOut = withLayout(type, layout);
     SmallVector<PhysicalDim> dims = *getPhysicalDims(laidOut);
-    bool rowsOutermost = type.hasStaticShape() || (dims.front().kind == PhysicalDim::Whole && type.isDynamicDim(dims.front().logical));
+    bool rowsOutermost =
+        type.hasStaticShape() || (dims.front().kind == PhysicalDim::Whole && type.isDynamicDim(dims.front().logical));
     LogicalBytes bytes = getLogicalBytes(type);
     return rowsOutermost && getBufferBytes(laidOut, /*capacity=*/1) == bytes.fixed + bytes.perRow;
   }
@@ -175,11 +176,13 @@ private:
       for (OpOperand &operand : op->getOpOperands())
         operand.set(relayout(builder, operand.get(), AffineMap()));
     if (auto set = dyn_cast<SetOp>(op))
-      set.getValueMutable().set(relayout(builder, set.getValue(), choices.lookup(leader(keyOfState(set.getState()))).layout));
+      set.getValueMutable().set(
+          relayout(builder, set.getValue(), choices.lookup(leader(keyOfState(set.getState()))).layout));
     if (auto copy = dyn_cast<CopyOp>(op); copy && copy.isCrossing())
       convertCopy(builder, copy);
     for (const Requirement &requirement : requirements.lookup(op)) {
-      Value value = requirement.isResult ? Value(op->getResult(requirement.number)) : op->getOperand(requirement.number);
+      Value value =
+          requirement.isResult ? Value(op->getResult(requirement.number)) : op->getOperand(requirement.number);
       auto type = cast<RankedTensorType>(value.getType());
       if (liesAs(type, requirement.layout))
         continue;
@@ -194,7 +197,8 @@ private:
     }
   }
 
-  /// Lays the source out as the destination; an input or output whose rows are not outermost in memory is turned before and after.
+  /// Lays the source out as the destination; an input or output whose rows are not outermost in memory is turned before
+  /// and after.
   void convertCopy(OpBuilder &builder, CopyOp copy) {
     auto type = cast<RankedTensorType>(copy.getY().getType());
     if (!canBeCopied(type, getLayoutMap(type))) {
@@ -211,12 +215,14 @@ private:
     copy.getXMutable().set(relayout(builder, copy.getX(), getLayoutMap(type)));
   }
 
-  static AffineMap getLayoutMap(RankedTensorType type) { return getAt(type).getLayout() ? getAt(type).getLayout().getValue() : AffineMap(); }
+  static AffineMap getLayoutMap(RankedTensorType type) {
+    return getAt(type).getLayout() ? getAt(type).getLayout().getValue() : AffineMap();
+  }
 
   ModuleOp module;
   const DeviceBackends &backends;
-  llvm::DenseSet<Value> fixedCopies;          // results of copies of inputs, and of those that give outputs
-  SmallVector<void *> copied;                 // both sides of all other copies
+  llvm::DenseSet<Value> fixedCopies; // results of copies of inputs, and of those that give outputs
+  SmallVector<void *> copied;        // both sides of all other copies
   llvm::SmallPtrSet<void *, 16> copiedClasses;
   llvm::EquivalenceClasses<void *> classes;
   DenseMap<void *, Choice> choices;
@@ -225,6 +231,8 @@ private:
 
 } // namespace
 
-LogicalResult assignLayouts(ModuleOp module, const DeviceBackends &backends) { return LayoutClasses(module, backends).run(); }
+LogicalResult assignLayouts(ModuleOp module, const DeviceBackends &backends) {
+  return LayoutClasses(module, backends).run();
+}
 
 } // namespace sluice::passes

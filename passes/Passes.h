@@ -28,12 +28,12 @@ void expandComposites(mlir::ModuleOp module);
 /// Merges equal ops and removes dead ones.
 mlir::LogicalResult simplify(mlir::ModuleOp module);
 
-/// train -> placed, first half. Gives every value a device of the target: as pinned, as fixed by the model, as chosen (see
-/// analysis/PlacementGraph.h), else the first.
+/// train -> placed, first half. Gives every value a device of the target: as pinned, as fixed by the model, as chosen
+/// (see analysis/PlacementGraph.h), else the first.
 mlir::LogicalResult placeValues(mlir::ModuleOp module);
 
-/// train -> placed, second half. Puts a `sluice.copy` where an op reads a value of another device. Fails with a diagnostic per
-/// source line on those that the policy `sluice.copies` does not allow.
+/// train -> placed, second half. Puts a `sluice.copy` where an op reads a value of another device. Fails with a
+/// diagnostic per source line on those that the policy `sluice.copies` does not allow.
 mlir::LogicalResult insertCopies(mlir::ModuleOp module);
 
 /// placed -> copied. One copy per value and destination, as early as possible, with its size and time.

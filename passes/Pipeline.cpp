@@ -34,7 +34,8 @@ static LogicalResult runModel(Compilation &c) {
   if (c.options.promoteF64)
     promoteToF64(c.module);
   if (c.options.capacity)
-    c.module->setAttr(ir::kCapacityAttr, IntegerAttr::get(IntegerType::get(c.module.getContext(), 64), c.options.capacity));
+    c.module->setAttr(ir::kCapacityAttr,
+                      IntegerAttr::get(IntegerType::get(c.module.getContext(), 64), c.options.capacity));
   return success();
 }
 
@@ -48,7 +49,9 @@ static LogicalResult runTrain(Compilation &c) {
 
 static LogicalResult runParallel(Compilation &) { return success(); }
 
-static LogicalResult runPlaced(Compilation &c) { return failure(failed(placeValues(c.module)) || failed(insertCopies(c.module))); }
+static LogicalResult runPlaced(Compilation &c) {
+  return failure(failed(placeValues(c.module)) || failed(insertCopies(c.module)));
+}
 
 static LogicalResult runCopied(Compilation &c) {
   settleCopies(c.module);
@@ -103,11 +106,13 @@ static LogicalResult runLowered(Compilation &c) {
   return success();
 }
 
-static constexpr Phase kPhases[] = {{"model", runModel}, {"train", runTrain}, {"parallel", runParallel}, {"placed", runPlaced}, {"copied", runCopied},
-                                    {"fused", runFused}, {"scheduled", runScheduled}, {"planned", runPlanned}, {"lowered", runLowered}};
+static constexpr Phase kPhases[] = {{"model", runModel},         {"train", runTrain},     {"parallel", runParallel},
+                                    {"placed", runPlaced},       {"copied", runCopied},   {"fused", runFused},
+                                    {"scheduled", runScheduled}, {"planned", runPlanned}, {"lowered", runLowered}};
 
 ArrayRef<StringRef> phaseNames() {
-  static const SmallVector<StringRef> names = llvm::map_to_vector(kPhases, [](const Phase &phase) { return phase.name; });
+  static const SmallVector<StringRef> names =
+      llvm::map_to_vector(kPhases, [](const Phase &phase) { return phase.name; });
   return names;
 }
 
@@ -139,7 +144,8 @@ FailureOr<Lowered> runPipeline(ModuleOp module, const PipelineOptions &options) 
   Dump dump(options.dumpIrDir);
   // `model` runs even when resumed from: it applies the options; the other phases begin after the one given.
   for (size_t i = *from == 0 ? 0 : *from + 1; i <= *to; ++i) {
-    if (needsBackends(kPhases[i]) && !c.backends && !(c.backends = DeviceBackends::create(module, options.backends, options.cpu)))
+    if (needsBackends(kPhases[i]) && !c.backends &&
+        !(c.backends = DeviceBackends::create(module, options.backends, options.cpu)))
       return failure();
     if (failed(runPhase(kPhases[i], c)) || failed(dump.write(module, i + 1, kPhases[i].name)))
       return failure();

@@ -11,15 +11,16 @@
 namespace sluice::passes {
 
 struct PipelineOptions {
-  std::vector<const sluice_backend_compile *> backends; // by name, those of the module's target; required from `fused` on
-  std::string compileFrom = "model";               // the phase that the module is in
-  std::string compileTo = "lowered";               // the phase to stop after
-  std::string dumpIrDir;                           // numbered files and a manifest, one file a phase; empty: none
-  std::string cpu = "native";                      // whose instructions to use
-  CostModel costs;                                 // what the order of work is chosen by
-  int64_t capacity = 0;                            // rows of `?`; 0: what the module says
+  std::vector<const sluice_backend_compile *>
+      backends;                      // by name, those of the module's target; required from `fused` on
+  std::string compileFrom = "model"; // the phase that the module is in
+  std::string compileTo = "lowered"; // the phase to stop after
+  std::string dumpIrDir;             // numbered files and a manifest, one file a phase; empty: none
+  std::string cpu = "native";        // whose instructions to use
+  CostModel costs;                   // what the order of work is chosen by
+  int64_t capacity = 0;              // rows of `?`; 0: what the module says
   bool fuse = true;
-  bool reuseMemory = true;                         // off: every value keeps its own bytes, for looking at them afterwards
+  bool reuseMemory = true; // off: every value keeps its own bytes, for looking at them afterwards
   bool promoteF64 = false;
   std::function<void(llvm::StringRef phase, double seconds)> progress; // after each phase
 };

@@ -1,6 +1,6 @@
 // Has the backend make every kernel, and records on it how it is launched: `stages` (symbol, tasks, rows per task),
-// `workspace` in bytes, its cost and its `kind`; or `function` and `parameters` of the backend. Kernels with equal bodies are made
-// once, also for several devices of one backend.
+// `workspace` in bytes, its cost and its `kind`; or `function` and `parameters` of the backend. Kernels with equal
+// bodies are made once, also for several devices of one backend.
 #include "mlir/IR/AsmState.h"
 #include "passes/DeviceBackends.h"
 #include "passes/Passes.h"

@@ -5,11 +5,11 @@
 //          @train_step(x, label) -> loss, metrics with gradients, the optimizer's update and its slots' states.
 //
 // Ops whose meaning depends on the mode have an attribute `training`, which is set in train_step only.
+#include "mlir/IR/IRMapping.h"
 #include "passes/Differentiate.h"
 #include "passes/InheritPlace.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/SetVector.h"
-#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -32,7 +32,8 @@ struct Clone {
 
 } // namespace
 
-static EntryOp createEntry(OpBuilder &builder, Location loc, StringRef name, ArrayRef<StringRef> inputs, TypeRange inputTypes, ArrayRef<StringRef> outputs) {
+static EntryOp createEntry(OpBuilder &builder, Location loc, StringRef name, ArrayRef<StringRef> inputs,
+                           TypeRange inputTypes, ArrayRef<StringRef> outputs) {
   OperationState state(loc, EntryOp::getOperationName());
   state.addAttribute("sym_name", builder.getStringAttr(name));
   state.addAttribute("inputs", builder.getStrArrayAttr(inputs));
@@ -45,7 +46,9 @@ static EntryOp createEntry(OpBuilder &builder, Location loc, StringRef name, Arr
 
 static void setTraining(Operation *op) {
   std::optional<RegisteredOperationName> info = op->getRegisteredInfo();
-  if (info && llvm::is_contained(llvm::map_range(info->getAttributeNames(), [](StringAttr name) { return name.getValue(); }), "training"))
+  if (info &&
+      llvm::is_contained(llvm::map_range(info->getAttributeNames(), [](StringAttr name) { return name.getValue(); }),
+                         "training"))
     op->setAttr("training", UnitAttr::get(op->getContext()));
 }
 
@@ -71,7 +74,8 @@ static void removeDeadInputs(EntryOp entry) {
 static Clone cloneGraph(GraphOp graph, StringRef name, ArrayRef<std::string> outputs, bool training) {
   OpBuilder builder(graph);
   Block &source = graph.getBody().front();
-  SmallVector<StringRef> inputs = llvm::map_to_vector(graph.getInputs().getAsValueRange<StringAttr>(), [](StringRef input) { return input; });
+  SmallVector<StringRef> inputs =
+      llvm::map_to_vector(graph.getInputs().getAsValueRange<StringAttr>(), [](StringRef input) { return input; });
   SmallVector<StringRef> names(outputs.begin(), outputs.end());
   Clone clone{createEntry(builder, graph.getLoc(), name, inputs, source.getArgumentTypes(), names), {}, builder};
   Block &body = clone.entry.getBody().front();
@@ -88,7 +92,8 @@ static Clone cloneGraph(GraphOp graph, StringRef name, ArrayRef<std::string> out
 }
 
 static void finish(Clone &clone, ArrayRef<Report> reports, bool dropInputs) {
-  SmallVector<Value> values = llvm::map_to_vector(reports, [&](const Report &report) { return clone.mapping.lookupOrDefault(report.value); });
+  SmallVector<Value> values =
+      llvm::map_to_vector(reports, [&](const Report &report) { return clone.mapping.lookupOrDefault(report.value); });
   clone.builder.create<ReturnOp>(clone.entry.getLoc(), values);
   removeDead(clone.entry.getBody().front());
   if (dropInputs)
@@ -99,9 +104,11 @@ static SmallVector<std::string> namesOf(ArrayRef<Report> reports) {
   return llvm::map_to_vector(reports, [](const Report &report) { return report.name; });
 }
 
-static StateOp createState(OpBuilder &builder, Location loc, const Twine &name, StringRef kind, RankedTensorType type, FlatSymbolRefAttr of, TypeAttr physical) {
+static StateOp createState(OpBuilder &builder, Location loc, const Twine &name, StringRef kind, RankedTensorType type,
+                           FlatSymbolRefAttr of, TypeAttr physical) {
   auto zero = InitAttr::get(builder.getContext(), "constant", builder.getF64FloatAttr(0.0), FloatAttr());
-  return builder.create<StateOp>(loc, builder.getStringAttr(name), builder.getStringAttr(kind), TypeAttr::get(type), zero, of, physical);
+  return builder.create<StateOp>(loc, builder.getStringAttr(name), builder.getStringAttr(kind), TypeAttr::get(type),
+                                 zero, of, physical);
 }
 
 /// The value of a state at the beginning of the entry point, of this type; one get per state.
@@ -121,7 +128,8 @@ static LogicalResult buildTraining(Clone &clone, MinimizeOp minimize, ModuleOp m
     return minimize.emitOpError("names no optimizer: ") << minimize.getOptimizer();
   SmallVector<StateOp> parameters;
   for (Attribute name : minimize.getParameters()) {
-    auto state = isa<FlatSymbolRefAttr>(name) ? module.lookupSymbol<StateOp>(cast<FlatSymbolRefAttr>(name).getAttr()) : StateOp();
+    auto state = isa<FlatSymbolRefAttr>(name) ? module.lookupSymbol<StateOp>(cast<FlatSymbolRefAttr>(name).getAttr())
+                                              : StateOp();
     if (!state || state.getKind() != "parameter")
       return minimize.emitOpError("trains what is no parameter: ") << name;
     parameters.push_back(state);
@@ -130,17 +138,21 @@ static LogicalResult buildTraining(Clone &clone, MinimizeOp minimize, ModuleOp m
   if (!lr)
     return minimize.emitOpError("names no learning rate: ") << minimize.getLrAttr();
 
-  SmallVector<Value> values = llvm::map_to_vector(parameters, [&](StateOp state) { return getState(clone, state, state.getTensorType()); });
-  FailureOr<SmallVector<Value>> gradients = differentiate(clone.builder, clone.mapping.lookup(minimize.getLoss()), values);
+  SmallVector<Value> values =
+      llvm::map_to_vector(parameters, [&](StateOp state) { return getState(clone, state, state.getTensorType()); });
+  FailureOr<SmallVector<Value>> gradients =
+      differentiate(clone.builder, clone.mapping.lookup(minimize.getLoss()), values);
   if (failed(gradients))
     return failure();
 
   OpBuilder states(minimize->getParentOp());
   Value step, rate = getState(clone, lr, lr.getTensorType());
   if (optimizer.needsStep()) {
-    StateOp state = createState(states, minimize.getLoc(), "step", "step", RankedTensorType::get({}, states.getI32Type()), {}, {});
+    StateOp state =
+        createState(states, minimize.getLoc(), "step", "step", RankedTensorType::get({}, states.getI32Type()), {}, {});
     step = getState(clone, state, state.getTensorType());
-    Value one = clone.builder.create<FullOp>(state.getLoc(), clone.builder.getF64FloatAttr(1), TypeAttr::get(step.getType()));
+    Value one =
+        clone.builder.create<FullOp>(state.getLoc(), clone.builder.getF64FloatAttr(1), TypeAttr::get(step.getType()));
     clone.builder.create<SetOp>(state.getLoc(), "step", clone.builder.create<AddOp>(state.getLoc(), step, one));
   }
   for (auto [state, value, gradient] : llvm::zip_equal(parameters, values, *gradients)) {
@@ -150,10 +162,12 @@ static LogicalResult buildTraining(Clone &clone, MinimizeOp minimize, ModuleOp m
     SmallVector<std::string> slotNames;
     for (StringRef slot : optimizer.getSlots()) {
       slotNames.push_back((state.getSymName() + "." + slot).str());
-      StateOp slotState = createState(states, state.getLoc(), slotNames.back(), "slot", state.getTensorType(), FlatSymbolRefAttr::get(state.getSymNameAttr()), state.getPhysicalAttr());
+      StateOp slotState = createState(states, state.getLoc(), slotNames.back(), "slot", state.getTensorType(),
+                                      FlatSymbolRefAttr::get(state.getSymNameAttr()), state.getPhysicalAttr());
       slots.push_back(getState(clone, slotState, type));
     }
-    SmallVector<Value> updated = optimizer.buildUpdate(clone.builder, state.getLoc(), value, gradient, rate, step, slots);
+    SmallVector<Value> updated =
+        optimizer.buildUpdate(clone.builder, state.getLoc(), value, gradient, rate, step, slots);
     clone.builder.create<SetOp>(state.getLoc(), state.getSymName(), updated[0]);
     for (auto [name, slot] : llvm::zip_equal(slotNames, ArrayRef(updated).drop_front()))
       clone.builder.create<SetOp>(state.getLoc(), name, slot);

@@ -134,12 +134,11 @@ static void take(const std::string &key, const std::string &value, BackendFile &
                                                    {"memory", &device.memoryBytes},
                                                    {"free", &device.freeBytes},
                                                    {"cores", &device.cores}};
-  std::pair<const char *, double *> numbers[] = {
-      {"clock", &device.clockHz},
-      {"peak", &device.peakFlops},
-      {"bandwidth", &device.memoryBandwidth},
-      {"link bandwidth", &device.linkBandwidth},
-      {"link latency", &device.linkLatency}};
+  std::pair<const char *, double *> numbers[] = {{"clock", &device.clockHz},
+                                                 {"peak", &device.peakFlops},
+                                                 {"bandwidth", &device.memoryBandwidth},
+                                                 {"link bandwidth", &device.linkBandwidth},
+                                                 {"link latency", &device.linkLatency}};
   std::pair<const char *, bool *> flags[] = {
       {"compile", &file.hasCompile}, {"run", &file.hasRun}, {"takes host queues", &file.takesHostQueues}};
   for (auto [name, text] : texts)

@@ -61,8 +61,8 @@ static std::string whyUnsoundCompile(const sluice_backend_compile &half, const c
 
 static std::string whyUnsoundRun(const sluice_backend_run &half) {
   const char *table = "its run half";
-  std::string reason = whyWrongSize(table, half.struct_size, half.major_version, half.minor_version,
-                                    {sizeof(half), sizeof(half)});
+  std::string reason =
+      whyWrongSize(table, half.struct_size, half.major_version, half.minor_version, {sizeof(half), sizeof(half)});
   if (!reason.empty())
     return reason;
   return whyIncomplete(table, {MEMBER(half, open), MEMBER(half, close), MEMBER(half, last_error),

@@ -11,8 +11,8 @@
 namespace sluice::runtime {
 
 /// Follows the plan's queues and waits: a piece of work starts when its queue is free and what it waits for has ended,
-/// and when the host, which writes the inputs of each call in no time, may do so. One copy at a time goes from one device
-/// to another, whichever queues they are in.
+/// and when the host, which writes the inputs of each call in no time, may do so. One copy at a time goes from one
+/// device to another, whichever queues they are in.
 class ScheduleModel {
 public:
   /// `seconds` of each action; `runsHere` says of which queues the calling thread does the work.

@@ -6,8 +6,8 @@
 
 namespace sluice::passes {
 
-/// Pins say where an op works. `to`, `copy_to` and creation on a device fix where a value lives, and all that is made of
-/// it follows. To be found before devices are given to values.
+/// Pins say where an op works. `to`, `copy_to` and creation on a device fix where a value lives, and all that is made
+/// of it follows. To be found before devices are given to values.
 class FixedDevices {
 public:
   explicit FixedDevices(ir::EntryOp entry);

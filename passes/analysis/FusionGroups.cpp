@@ -1,11 +1,15 @@
 // Fusion groups.
 //
-// 1. Ops are visited in block order. Injective ops, and scalars made of them, are not grouped: they are recomputed where they
+// 1. Ops are visited in block order. Injective ops, and scalars made of them, are not grouped: they are recomputed
+// where they
 //    are used, unless a buffer must hold them (a state, an output, an operand of a contraction).
-// 2. An elementwise op joins the group of an operand that has its index space: after a contraction it becomes an epilogue,
+// 2. An elementwise op joins the group of an operand that has its index space: after a contraction it becomes an
+// epilogue,
 //    after other elementwise ops they share loads and loops.
-// 3. A reduction takes the group of an operand into itself if nothing else reads that group: its operand needs no buffer.
-// 4. A reduction of the rows (a bias gradient) joins the group that computes its operand as one more result: it is summed
+// 3. A reduction takes the group of an operand into itself if nothing else reads that group: its operand needs no
+// buffer.
+// 4. A reduction of the rows (a bias gradient) joins the group that computes its operand as one more result: it is
+// summed
 //    while it is stored. Nothing of that group may need the sum, since each element would repeat it.
 // 5. A group may be joined only if none of the op's other operands depends on it, so that groups stay convex.
 #include "passes/analysis/FusionGroups.h"
@@ -28,7 +32,8 @@ static bool isCrossing(Operation *op) { return isa<CopyOp>(op) && cast<CopyOp>(o
 
 /// Whether a buffer must hold the op's result.
 static bool needsBuffer(Operation *op) {
-  return llvm::any_of(op->getUsers(), [](Operation *user) { return isa<ContractionOp, SetOp, ReturnOp>(user) || isCrossing(user); });
+  return llvm::any_of(op->getUsers(),
+                      [](Operation *user) { return isa<ContractionOp, SetOp, ReturnOp>(user) || isCrossing(user); });
 }
 
 bool FusionRules::canFuse(ArrayRef<Operation *> others, Operation *op) {
@@ -50,8 +55,10 @@ bool FusionRules::findWhetherRecomputed(Operation *op) {
     return false;
   auto isFoundAgain = [&](Value operand) { return operand.getDefiningOp() && isRecomputed(operand.getDefiningOp()); };
   // A number such as 1 / rows, from constants and counts alone.
-  bool isScalar = isa<ElementwiseOp>(op) && typeOf(op->getResult(0)).getRank() == 0 && llvm::all_of(op->getOperands(), isFoundAgain);
-  return (isInjective(op) || isScalar) && !needsBuffer(op) && llvm::all_of(op->getUsers(), [&](Operation *user) { return canFuse(op, user); });
+  bool isScalar = isa<ElementwiseOp>(op) && typeOf(op->getResult(0)).getRank() == 0 &&
+                  llvm::all_of(op->getOperands(), isFoundAgain);
+  return (isInjective(op) || isScalar) && !needsBuffer(op) &&
+         llvm::all_of(op->getUsers(), [&](Operation *user) { return canFuse(op, user); });
 }
 
 static bool isCompute(Operation *op) { return isa<ElementwiseOp, ElementOp, ContractionOp>(op); }
@@ -61,7 +68,9 @@ static bool reducesRows(Operation *op) {
   return llvm::any_of(op->getOperandTypes(), hasRows) && llvm::none_of(op->getResultTypes(), hasRows);
 }
 
-static bool haveOneSpace(RankedTensorType a, RankedTensorType b) { return a.getShape() == b.getShape() && a.getEncoding() == b.getEncoding(); }
+static bool haveOneSpace(RankedTensorType a, RankedTensorType b) {
+  return a.getShape() == b.getShape() && a.getEncoding() == b.getEncoding();
+}
 
 static FusionGroup::Kind kindOf(Operation *op) {
   if (isCrossing(op))
@@ -102,7 +111,9 @@ private:
     return result;
   }
 
-  bool dependsOn(unsigned group, unsigned other) { return groups[group].dependsOn.size() > other && groups[group].dependsOn.test(other); }
+  bool dependsOn(unsigned group, unsigned other) {
+    return groups[group].dependsOn.size() > other && groups[group].dependsOn.test(other);
+  }
 
   bool isConvexWith(unsigned group, const llvm::SetVector<unsigned> &producers) {
     return llvm::none_of(producers, [&](unsigned producer) { return producer != group && dependsOn(producer, group); });
@@ -140,18 +151,21 @@ private:
 
   /// Whether `op` sums over the rows what the group's loops pass over anyway.
   bool isSumOfLoop(Operation *op, const FusionGroup &group) {
-    return group.kind == FusionGroup::Loop && kindOf(op) == FusionGroup::RowReduction && computesOperand(group, op, group.space);
+    return group.kind == FusionGroup::Loop && kindOf(op) == FusionGroup::RowReduction &&
+           computesOperand(group, op, group.space);
   }
 
   bool canJoin(Operation *op, unsigned index, const llvm::SetVector<unsigned> &producers) {
     const FusionGroup &group = groups[index];
-    if (!rules.fuses() || !isConvexWith(index, producers) || isa<ContractionOp>(op) || isCrossing(op) || readsSpreadSum(op, index))
+    if (!rules.fuses() || !isConvexWith(index, producers) || isa<ContractionOp>(op) || isCrossing(op) ||
+        readsSpreadSum(op, index))
       return false;
     bool fits;
     if (!isa<ElementwiseOp>(op)) // a reduction, or a movement that needs a buffer
       fits = group.kind == FusionGroup::Loop && (isOnlyReader(op, group) || isSumOfLoop(op, group));
     else
-      fits = (group.kind == FusionGroup::Contraction || group.kind == FusionGroup::Loop) && haveOneSpace(typeOf(op->getResult(0)), group.space) && computesOperand(group, op, group.space);
+      fits = (group.kind == FusionGroup::Contraction || group.kind == FusionGroup::Loop) &&
+             haveOneSpace(typeOf(op->getResult(0)), group.space) && computesOperand(group, op, group.space);
     return fits && rules.canFuse(group.ops, op);
   }
 
@@ -277,6 +291,8 @@ LaunchContents contentsOf(const FusionGroup &group, FusionRules &rules) {
   return contents;
 }
 
-SmallVector<FusionGroup> formFusionGroups(EntryOp entry, FusionRules &rules) { return GroupForming(entry, rules).run(); }
+SmallVector<FusionGroup> formFusionGroups(EntryOp entry, FusionRules &rules) {
+  return GroupForming(entry, rules).run();
+}
 
 } // namespace sluice::passes

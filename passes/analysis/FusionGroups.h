@@ -10,7 +10,8 @@ namespace sluice::passes {
 
 /// Ops that one kernel computes, in block order; or one copy between devices, which is no kernel.
 struct FusionGroup {
-  /// What the kernel's loops run over: the results of a contraction, of elementwise ops, or of a reduction over the rows.
+  /// What the kernel's loops run over: the results of a contraction, of elementwise ops, or of a reduction over the
+  /// rows.
   enum Kind { Contraction, Loop, RowReduction, Copy } kind;
   llvm::SmallVector<mlir::Operation *> ops;
   /// The type whose index space the loops have; other results are computed inside, or summed beside.
@@ -23,7 +24,8 @@ struct FusionGroup {
 class FusionRules {
 public:
   /// Without `fuse` every op but constants is alone. `backendCanFuse` is what the ops' device says of them.
-  FusionRules(bool fuse, std::function<bool(llvm::ArrayRef<mlir::Operation *>)> backendCanFuse) : fuse(fuse), backendCanFuse(std::move(backendCanFuse)) {}
+  FusionRules(bool fuse, std::function<bool(llvm::ArrayRef<mlir::Operation *>)> backendCanFuse)
+      : fuse(fuse), backendCanFuse(std::move(backendCanFuse)) {}
 
   bool fuses() const { return fuse; }
   /// Whether the op costs nothing to find again, and is put into every kernel that uses it rather than into a buffer.
@@ -50,8 +52,8 @@ struct LaunchContents {
 };
 LaunchContents contentsOf(const FusionGroup &group, FusionRules &rules);
 
-/// The groups of `entry` in an order in which they can run; readers of a state come before what updates it where possible.
-/// Every group is convex: no path leaves it and comes back.
+/// The groups of `entry` in an order in which they can run; readers of a state come before what updates it where
+/// possible. Every group is convex: no path leaves it and comes back.
 llvm::SmallVector<FusionGroup> formFusionGroups(ir::EntryOp entry, FusionRules &rules);
 
 } // namespace sluice::passes

@@ -17,7 +17,7 @@ static double distance(const KernelSample &a, double flops, double bytes) {
 }
 
 double KernelRates::seconds(double flops, double bytes) const {
-  constexpr double kPrior = 1;     // the weight of the roofline itself, as much as a sample of twice the work
+  constexpr double kPrior = 1;      // the weight of the roofline itself, as much as a sample of twice the work
   constexpr double kNearest = 0.02; // what counts as the same work
   double sum = 0, weights = kPrior;
   for (const KernelSample &sample : samples) {
@@ -31,8 +31,8 @@ double KernelRates::seconds(double flops, double bytes) const {
 static double errorOf(const KernelRates &rates, const std::vector<KernelSample> &samples) {
   double error = 0; // long kernels count more: they make up the time of a step
   for (const KernelSample &sample : samples)
-    error += std::sqrt(sample.seconds) *
-             std::abs(std::log(rates.roofline(sample.flops, sample.bytes) / sample.seconds));
+    error +=
+        std::sqrt(sample.seconds) * std::abs(std::log(rates.roofline(sample.flops, sample.bytes) / sample.seconds));
   return error;
 }
 

@@ -80,7 +80,8 @@ private:
     group.kind = kind;
     group.name = std::move(name);
     group.isFixed = pinned.has_value();
-    graph.problem.groups.push_back({std::vector<int64_t>(deviceCount(), 0), std::vector<int64_t>(deviceCount(), memory), pinned});
+    graph.problem.groups.push_back(
+        {std::vector<int64_t>(deviceCount(), 0), std::vector<int64_t>(deviceCount(), memory), pinned});
     return uint32_t(graph.groups.size() - 1);
   }
 
@@ -157,7 +158,8 @@ private:
         continue;
       group.cost = backend.cost(ops, contents.inputs.getArrayRef(), contents.outputs);
       const Work &work = group.cost.work;
-      time = picoseconds(costs.kernelSeconds(device.name, group.cost.kind, double(work.flops + work.flopsPerRow * capacity),
+      time = picoseconds(costs.kernelSeconds(device.name, group.cost.kind,
+                                             double(work.flops + work.flopsPerRow * capacity),
                                              double(work.bytes + work.bytesPerRow * capacity)));
     }
   }
@@ -200,7 +202,7 @@ private:
   int64_t capacity;
   FusionRules rules;
   PlacementGraph graph;
-  llvm::MapVector<Value, uint32_t> producers;                  // of inputs and results of launches
+  llvm::MapVector<Value, uint32_t> producers; // of inputs and results of launches
   DenseMap<Value, std::vector<uint32_t>> readers;
   DenseMap<Operation *, uint32_t> states;
   llvm::StringMap<unsigned> names;
@@ -213,7 +215,8 @@ PlacementGraph buildPlacementGraph(EntryOp entry, const DeviceBackends &backends
   return GraphBuilding(entry, backends, costs, options).build();
 }
 
-//===- the way back --------------------------------------------------------------------------------------------------===//
+//===- the way back
+//--------------------------------------------------------------------------------------------------===//
 
 /// Gives an op that launches find again the device of its readers, a clone on each if they are several.
 static void placeWithReaders(Operation &op) {
@@ -234,9 +237,7 @@ static void placeWithReaders(Operation &op) {
 void applyPlacement(const PlacementGraph &graph, const std::vector<uint32_t> &devices, const Target &target) {
   EntryOp entry = graph.entry;
   FixedDevices fixed(entry);
-  auto nameOf = [&](uint32_t device) {
-    return StringAttr::get(entry->getContext(), target.devices()[device].name);
-  };
+  auto nameOf = [&](uint32_t device) { return StringAttr::get(entry->getContext(), target.devices()[device].name); };
   for (auto [group, device] : llvm::zip_equal(graph.groups, devices)) {
     StateOp state = group.state;
     if (state && !getDevice(state.getStoredType()) && state.getKind() != "hyper")

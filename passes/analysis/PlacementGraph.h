@@ -16,12 +16,12 @@ struct PlacedGroup {
     Copy,   ///< a copy that the user wrote
     Launch, ///< ops that share a kernel
   } kind;
-  std::string name;    ///< unique in the entry point: "conv2d_relu", "conv2d_relu_1"; a state's name
-  FusionGroup fusion;  ///< of a launch or copy
-  ir::StateOp state;   ///< of a state
-  LaunchCost cost;     ///< of a launch
+  std::string name;        ///< unique in the entry point: "conv2d_relu", "conv2d_relu_1"; a state's name
+  FusionGroup fusion;      ///< of a launch or copy
+  ir::StateOp state;       ///< of a state
+  LaunchCost cost;         ///< of a launch
   std::string unsupported; ///< why a device cannot run it: "acc0: ..."
-  bool isFixed = false; ///< by a pin or by the model
+  bool isFixed = false;    ///< by a pin or by the model
 };
 
 /// Groups and problem in the same order. States that are written in the entry point cost a copy in each call where they

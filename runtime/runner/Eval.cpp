@@ -1,8 +1,8 @@
 // `eval`: loss and accuracy on the test images.
+#include "runtime/Initialise.h"
 #include "runtime/Status.h"
 #include "runtime/Text.h"
 #include "runtime/runner/Feed.h"
-#include "runtime/Initialise.h"
 #include "runtime/runner/Signals.h"
 #include "runtime/runner/Verbs.h"
 #include "runtime/runner/Weights.h"

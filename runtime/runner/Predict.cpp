@@ -1,8 +1,8 @@
 // `predict`: an entry point on npy files with any number of rows, a capacity at a time.
+#include "runtime/Initialise.h"
 #include "runtime/Status.h"
 #include "runtime/Text.h"
 #include "runtime/io/Npy.h"
-#include "runtime/Initialise.h"
 #include "runtime/runner/Verbs.h"
 #include "runtime/runner/Weights.h"
 

@@ -51,9 +51,8 @@ std::string traceText(const Plan &plan, const std::vector<WorkTime> &times) {
     if (work.empty())
       continue;
     // Of equal starts the one that was noted first; both lie in one list.
-    std::sort(work.begin(), work.end(), [](const WorkTime *a, const WorkTime *b) {
-      return std::pair(a->start, a) < std::pair(b->start, b);
-    });
+    std::sort(work.begin(), work.end(),
+              [](const WorkTime *a, const WorkTime *b) { return std::pair(a->start, a) < std::pair(b->start, b); });
     events.push_back(
         metadata("process_name", process, 0,
                  concat(plan.model, process == hostClock ? ", by the host's clock" : ", by the devices' clock")));

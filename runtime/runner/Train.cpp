@@ -1,4 +1,5 @@
 // `train`: epochs over shuffled images, with checkpoints from which a run goes on to the same bits.
+#include "runtime/Initialise.h"
 #include "runtime/Shuffle.h"
 #include "runtime/Status.h"
 #include "runtime/Text.h"
@@ -6,7 +7,6 @@
 #include "runtime/runner/Checkpoint.h"
 #include "runtime/runner/EpochLog.h"
 #include "runtime/runner/Feed.h"
-#include "runtime/Initialise.h"
 #include "runtime/runner/Signals.h"
 #include "runtime/runner/Verbs.h"
 #include "runtime/runner/Weights.h"

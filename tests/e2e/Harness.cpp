@@ -73,7 +73,8 @@ static passes::Lowered runPhases(ModuleOp module, passes::PipelineOptions option
   return std::move(*lowered);
 }
 
-Compiled::Compiled(const std::string &text, passes::PipelineOptions options, const RunOptions &run) : folder(temporaryFolder()) {
+Compiled::Compiled(const std::string &text, passes::PipelineOptions options, const RunOptions &run)
+    : folder(temporaryFolder()) {
   MLIRContext context;
   OwningOpRef<ModuleOp> module = parse(text, context);
   passes::Lowered lowered = runPhases(*module, options);
@@ -143,11 +144,21 @@ template <typename T> static void unpackAs(const std::vector<std::byte> &bytes, 
 static std::vector<std::byte> pack(runtime::DType type, const std::vector<double> &values) {
   std::vector<std::byte> bytes;
   switch (type) {
-  case runtime::DType::f32: packAs<float>(values, bytes); break;
-  case runtime::DType::f64: packAs<double>(values, bytes); break;
-  case runtime::DType::i32: packAs<int32_t>(values, bytes); break;
-  case runtime::DType::i64: packAs<int64_t>(values, bytes); break;
-  default: packAs<uint8_t>(values, bytes); break;
+  case runtime::DType::f32:
+    packAs<float>(values, bytes);
+    break;
+  case runtime::DType::f64:
+    packAs<double>(values, bytes);
+    break;
+  case runtime::DType::i32:
+    packAs<int32_t>(values, bytes);
+    break;
+  case runtime::DType::i64:
+    packAs<int64_t>(values, bytes);
+    break;
+  default:
+    packAs<uint8_t>(values, bytes);
+    break;
   }
   return bytes;
 }
@@ -155,11 +166,21 @@ static std::vector<std::byte> pack(runtime::DType type, const std::vector<double
 static std::vector<double> unpack(runtime::DType type, const std::vector<std::byte> &bytes) {
   std::vector<double> values;
   switch (type) {
-  case runtime::DType::f32: unpackAs<float>(bytes, values); break;
-  case runtime::DType::f64: unpackAs<double>(bytes, values); break;
-  case runtime::DType::i32: unpackAs<int32_t>(bytes, values); break;
-  case runtime::DType::i64: unpackAs<int64_t>(bytes, values); break;
-  default: unpackAs<uint8_t>(bytes, values); break;
+  case runtime::DType::f32:
+    unpackAs<float>(bytes, values);
+    break;
+  case runtime::DType::f64:
+    unpackAs<double>(bytes, values);
+    break;
+  case runtime::DType::i32:
+    unpackAs<int32_t>(bytes, values);
+    break;
+  case runtime::DType::i64:
+    unpackAs<int64_t>(bytes, values);
+    break;
+  default:
+    unpackAs<uint8_t>(bytes, values);
+    break;
   }
   return values;
 }
@@ -209,7 +230,8 @@ Values Compiled::run(const std::string &name, const Values &inputs, int64_t rows
   return outputs;
 }
 
-Interpreted::Interpreted(const std::string &text, const std::string &phase, passes::PipelineOptions options) : op(parse(text, context)) {
+Interpreted::Interpreted(const std::string &text, const std::string &phase, passes::PipelineOptions options)
+    : op(parse(text, context)) {
   options.compileTo = phase;
   runPhases(*op, options);
   for (auto state : op->getOps<ir::StateOp>())
@@ -221,7 +243,8 @@ void Interpreted::init(uint64_t seed) { run("init", keyOf(seed), 1); }
 Values Interpreted::run(const std::string &name, const Values &inputs, int64_t rows) {
   auto entry = op->lookupSymbol<ir::EntryOp>(name);
   SmallVector<ir::HostTensor> arguments;
-  for (auto [input, argument] : llvm::zip_equal(entry.getInputs().getAsValueRange<StringAttr>(), entry.getBody().getArguments())) {
+  for (auto [input, argument] :
+       llvm::zip_equal(entry.getInputs().getAsValueRange<StringAttr>(), entry.getBody().getArguments())) {
     ir::HostTensor tensor(ir::runtimeShape(argument.getType(), rows));
     tensor.data = inputs.at(input.str());
     arguments.push_back(std::move(tensor));

@@ -23,8 +23,8 @@ std::string replaced(std::string text, const std::string &from, const std::strin
 /// How a compiled model runs.
 struct RunOptions {
   int threads = 2;
-  std::string sim = "";    // settings of the virtual accelerators
-  std::string plan = "";   // runs this plan in place of the model's own
+  std::string sim = "";  // settings of the virtual accelerators
+  std::string plan = ""; // runs this plan in place of the model's own
 };
 
 /// A compiled model, loaded.
@@ -66,7 +66,8 @@ std::string compileError(const std::string &text);
 class Interpreted {
 public:
   /// Runs the phases up to `phase`.
-  explicit Interpreted(const std::string &text, const std::string &phase = "train", passes::PipelineOptions options = {});
+  explicit Interpreted(const std::string &text, const std::string &phase = "train",
+                       passes::PipelineOptions options = {});
 
   ir::StateMap states;
   void init(uint64_t seed);

@@ -1,8 +1,8 @@
 // Every op with a gradient, checked by central differences on generated f64 code.
 //
-// The ops and their sample inputs come from the dialect: an op that is added is covered without a line here. Each sample
-// becomes a model whose loss is the sum of the op's results times fixed weights; parameters stand for static operands, and
-// an operand with rows is an input moved along a fixed direction by a scalar parameter.
+// The ops and their sample inputs come from the dialect: an op that is added is covered without a line here. Each
+// sample becomes a model whose loss is the sum of the op's results times fixed weights; parameters stand for static
+// operands, and an operand with rows is an input moved along a fixed direction by a scalar parameter.
 #include "tests/e2e/Harness.h"
 #include "tests/e2e/Portable.h"
 #include <algorithm>
@@ -88,9 +88,12 @@ Model buildModel(const Sample &sample) {
       for (char c : type.substr(7, type.rfind('x') - 7))
         shape += c == '?' ? std::to_string(INT64_MIN) : c == 'x' ? ", " : std::string(1, c);
       body += "    %s" + name + " = sluice.get @p" + name + " : tensor<f64>\n";
-      body += "    %e" + name + " = sluice.expand %s" + name + " {dims = array<i64>, shape = array<i64: " + shape + ">} : (tensor<f64>) -> " + type + "\n";
-      body += "    %m" + name + " = sluice.mul %e" + name + ", %d" + name + " : (" + type + ", " + type + ") -> " + type + "\n";
-      body += "    %" + name + " = sluice.add %x" + name + ", %m" + name + " : (" + type + ", " + type + ") -> " + type + "\n";
+      body += "    %e" + name + " = sluice.expand %s" + name + " {dims = array<i64>, shape = array<i64: " + shape +
+              ">} : (tensor<f64>) -> " + type + "\n";
+      body += "    %m" + name + " = sluice.mul %e" + name + ", %d" + name + " : (" + type + ", " + type + ") -> " +
+              type + "\n";
+      body += "    %" + name + " = sluice.add %x" + name + ", %m" + name + " : (" + type + ", " + type + ") -> " +
+              type + "\n";
       model.inputs["x" + name] = value;
       model.inputs["d" + name] = draw("direction" + name, type, {-1, 1});
       model.parameters["p" + name] = {0.0};
@@ -112,18 +115,25 @@ Model buildModel(const Sample &sample) {
     size_t rank = std::count(type.begin(), type.end(), 'x');
     for (size_t axis = 0; axis < rank; ++axis)
       axes += (axis ? ", " : ": ") + std::to_string(axis);
-    body += "    %v" + name + " = sluice.mul %y#" + std::to_string(i) + ", %" + name + " : (" + type + ", " + type + ") -> " + type + "\n";
-    body += "    %l" + name + " = sluice.sum %v" + name + " {axes = array<i64" + axes + ">} : (" + type + ") -> tensor<f64>\n";
+    body += "    %v" + name + " = sluice.mul %y#" + std::to_string(i) + ", %" + name + " : (" + type + ", " + type +
+            ") -> " + type + "\n";
+    body += "    %l" + name + " = sluice.sum %v" + name + " {axes = array<i64" + axes + ">} : (" + type +
+            ") -> tensor<f64>\n";
     if (loss.empty()) {
       loss = "%l" + name;
       continue;
     }
-    body += "    %t" + name + " = sluice.add " + loss + ", %l" + name + " : (tensor<f64>, tensor<f64>) -> tensor<f64>\n";
+    body +=
+        "    %t" + name + " = sluice.add " + loss + ", %l" + name + " : (tensor<f64>, tensor<f64>) -> tensor<f64>\n";
     loss = "%t" + name;
   }
-  body += "    sluice.minimize " + loss + ", #sluice.sgd<momentum = 9.0e-01 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [" + list + "] : tensor<f64>\n";
-  model.text = "module attributes {sluice.model = \"sample\", sluice.capacity = " + std::to_string(kRows) + " : i64, sluice.phase = \"model\"} {\n" + states +
-               "  sluice.graph [" + names + "] (" + arguments + ") {\n" + body + "  }\n}\n";
+  body += "    sluice.minimize " + loss +
+          ", #sluice.sgd<momentum = 9.0e-01 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> "
+          "lr @lr [" +
+          list + "] : tensor<f64>\n";
+  model.text = "module attributes {sluice.model = \"sample\", sluice.capacity = " + std::to_string(kRows) +
+               " : i64, sluice.phase = \"model\"} {\n" + states + "  sluice.graph [" + names + "] (" + arguments +
+               ") {\n" + body + "  }\n}\n";
   return model;
 }
 
@@ -204,11 +214,15 @@ TEST(Gradient, EveryDifferentiableOpAgreesWithFiniteDifferences) {
   EXPECT_GE(checked, 40u);
 }
 
-// The check itself: a loss whose gradient is wrong must be noticed. The gradient of a stopped branch is missing on purpose.
+// The check itself: a loss whose gradient is wrong must be noticed. The gradient of a stopped branch is missing on
+// purpose.
 TEST(Gradient, AWrongGradientIsNoticed) {
   Sample sample{"\"sluice.exp\"(%0) : (tensor<2x3xf64>) -> tensor<2x3xf64>", {{-1, 1}}};
   Model model = buildModel(sample);
   EXPECT_LT(gradientError(model), kTolerance);
-  model.text = replaced(model.text, "    %y:1 = \"sluice.exp\"(%0)", "    %z = sluice.stop_gradient %0 : (tensor<2x3xf64>) -> tensor<2x3xf64>\n    %q = sluice.mul %z, %0 : (tensor<2x3xf64>, tensor<2x3xf64>) -> tensor<2x3xf64>\n    %y:1 = \"sluice.exp\"(%q)");
+  model.text =
+      replaced(model.text, "    %y:1 = \"sluice.exp\"(%0)",
+               "    %z = sluice.stop_gradient %0 : (tensor<2x3xf64>) -> tensor<2x3xf64>\n    %q = sluice.mul %z, %0 : "
+               "(tensor<2x3xf64>, tensor<2x3xf64>) -> tensor<2x3xf64>\n    %y:1 = \"sluice.exp\"(%q)");
   EXPECT_GT(gradientError(model), 1e-2);
 }

@@ -23,7 +23,7 @@ struct CompileOptions {
   std::string dumpIrDir;      // empty: no dumps
   std::string devices;        // as in `cpu,sim:0` or `cpu,sim:0=16GB`; empty: what the model says
   PlacementRequest placement; // whether and how to choose devices where the user has not
-  std::string copies;         // explicit, warn or insert: what becomes of copies that pins need; empty: what the model says
+  std::string copies; // explicit, warn or insert: what becomes of copies that pins need; empty: what the model says
   std::string cpu = "native"; // whose instructions the code may use
   int64_t capacity = 0;       // rows of the batch; 0: what the model says
   bool fuse = true;
@@ -42,9 +42,9 @@ struct Compiled {
   std::vector<std::string> objects; // empty if it stopped before the last phase
   std::string plan;                 // JSON, see runtime/PLAN.md
   std::string warnings;
-  std::vector<PhaseTime> phases; // linking is the last, as `executable`
+  std::vector<PhaseTime> phases;            // linking is the last, as `executable`
   std::optional<PlacementReport> placement; // if there was something to choose
-  std::string output;            // the file that was written, or empty
+  std::string output;                       // the file that was written, or empty
 };
 
 /// The phases that can be stopped at, in order; `executable` is the last.

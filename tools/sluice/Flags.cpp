@@ -52,7 +52,8 @@ void addPlacementFlags(CLI::App &command, compiler::PlacementRequest &request) {
           "A link to assume instead of the measured one, as sim:0=12GB/s,5us")
       ->type_name("LINK")
       ->allow_extra_args(false);
-  command.add_option("--entry,--place-entry", request.entry, "The entry point whose time counts, instead of train_step")
+  command
+      .add_option("--entry,--place-entry", request.entry, "The entry point whose time counts, instead of train_step")
       ->type_name("ENTRY");
 }
 

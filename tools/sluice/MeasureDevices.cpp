@@ -13,7 +13,9 @@ namespace json = llvm::json;
 namespace sluice::tool {
 
 void addMeasureFlags(CLI::App &command, MeasureRequest &request) {
-  command.add_option("--devices", request.devices, "What to measure, as cpu,sim:0; the first of every backend unless given")
+  command
+      .add_option("--devices", request.devices,
+                  "What to measure, as cpu,sim:0; the first of every backend unless given")
       ->type_name("LIST");
   command.add_option("--model", request.models, "Time this model's kernels, too; may be repeated")
       ->type_name("MODEL.mlir")
@@ -50,7 +52,8 @@ static void print(llvm::raw_ostream &out, const ClockCalibration &clock) {
     }
   }
   for (const LinkCalibration &link : clock.links)
-    out << fmt::format("{} to {}: {:.2f} GB/s, {:.2f} us\n", link.from, link.to, link.bytesPerSecond / 1e9, link.latency * 1e6);
+    out << fmt::format("{} to {}: {:.2f} GB/s, {:.2f} us\n", link.from, link.to, link.bytesPerSecond / 1e9,
+                       link.latency * 1e6);
 }
 
 llvm::Error measureAndKeep(MeasureRequest request, const Talk &talk) {

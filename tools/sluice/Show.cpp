@@ -26,7 +26,8 @@ Command addShow(CLI::App &app) {
   addModel(*command, *model);
   command->add_option("--stage", options->compileTo, "The phase, `model` unless given")->type_name("PHASE");
   command->add_flag("--locations", options->printLocations, "Print the source line of every op");
-  command->add_flag("--dot", [options](int64_t) { options->emit = Emit::Dot; }, "Print a picture in Graphviz's language");
+  command->add_flag(
+      "--dot", [options](int64_t) { options->emit = Emit::Dot; }, "Print a picture in Graphviz's language");
   addCodeFlags(*command, *options);
   return {command, [=](const Talk &talk) -> llvm::Error {
             auto compiled = compileFile(*model, *options);

@@ -247,7 +247,9 @@ template <typename Op> FailureOr<Contraction> ContractionKernel::emitWindows(Op 
     refuse(why);
     return failure();
   }
-  auto *emit = isa<ir::Conv2dOp>(op) ? emitConvolution : isa<ir::Conv2dInputGradOp>(op) ? emitConvolutionInputGradient : emitConvolutionWeightGradient;
+  auto *emit = isa<ir::Conv2dOp>(op)            ? emitConvolution
+               : isa<ir::Conv2dInputGradOp>(op) ? emitConvolutionInputGradient
+                                                : emitConvolutionWeightGradient;
   Contraction contraction = emit(into, name, op.getLoc(), convolution, target);
   if (!xType.isDynamicDim(0))
     fixImages(contraction, into, convolution.rows);

@@ -1,4 +1,5 @@
-// The CPU backend's compile half: kernels become stage functions in one module per session, and the module an object file.
+// The CPU backend's compile half: kernels become stage functions in one module per session, and the module an object
+// file.
 #include "backends/cpu/compiler/Plugin.h"
 #include "backends/cpu/compiler/Codegen.h"
 #include "backends/cpu/compiler/KernelLowering.h"
@@ -25,7 +26,8 @@ struct sluice_session {
   /// Runs `body`; diagnostics that it emits become the session's error.
   sluice_status guarded(MLIRContext *context, sluice_status failureStatus, llvm::function_ref<LogicalResult()> body) {
     error.clear();
-    ScopedDiagnosticHandler handler(context, [&](Diagnostic &diagnostic) { error += (error.empty() ? "" : "; ") + diagnostic.str(); });
+    ScopedDiagnosticHandler handler(
+        context, [&](Diagnostic &diagnostic) { error += (error.empty() ? "" : "; ") + diagnostic.str(); });
     return succeeded(body()) ? SLUICE_OK : failureStatus;
   }
 };
@@ -65,7 +67,8 @@ static sluice_status supports(sluice_session *session, const sluice_kernel_view 
   return SLUICE_UNSUPPORTED;
 }
 
-static sluice_status proposeLayout(sluice_session *session, const sluice_kernel_view *op, int isResult, unsigned number, const char **layout, int *required) {
+static sluice_status proposeLayout(sluice_session *session, const sluice_kernel_view *op, int isResult, unsigned number,
+                                   const char **layout, int *required) {
   cpu::LayoutPreference preference = cpu::preferredLayout(operationOf(op), isResult != 0, number, session->target);
   *layout = nullptr;
   *required = preference.required;
@@ -83,7 +86,8 @@ static sluice_status prepare(sluice_session *session, const sluice_kernel_view *
   if (!session->module)
     session->module = ModuleOp::create(UnknownLoc::get(kernel.getContext()));
   return session->guarded(kernel.getContext(), SLUICE_UNSUPPORTED, [&]() -> LogicalResult {
-    FailureOr<cpu::LoweredKernel> lowered = cpu::lowerKernel(kernel, *session->module, session->target, session->capacity);
+    FailureOr<cpu::LoweredKernel> lowered =
+        cpu::lowerKernel(kernel, *session->module, session->target, session->capacity);
     if (failed(lowered))
       return failure();
     std::vector<sluice_stage_info> &stages = session->stages.emplace_back();
@@ -137,8 +141,21 @@ static sluice_status cost(sluice_session *session, const sluice_kernel_view *ker
 }
 
 extern "C" const sluice_backend_compile *sluice_cpu_backend_compile(void) {
-  static const sluice_backend_compile table = {
-      sizeof(table), SLUICE_BACKEND_MAJOR, SLUICE_BACKEND_MINOR, "cpu", LLVM_VERSION_STRING, /*wants_bytecode=*/0,
-      begin, end, lastError, describe, supports, proposeLayout, prepare, lower, canFuse, cost};
+  static const sluice_backend_compile table = {sizeof(table),
+                                               SLUICE_BACKEND_MAJOR,
+                                               SLUICE_BACKEND_MINOR,
+                                               "cpu",
+                                               LLVM_VERSION_STRING,
+                                               /*wants_bytecode=*/0,
+                                               begin,
+                                               end,
+                                               lastError,
+                                               describe,
+                                               supports,
+                                               proposeLayout,
+                                               prepare,
+                                               lower,
+                                               canFuse,
+                                               cost};
   return &table;
 }

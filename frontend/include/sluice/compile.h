@@ -14,13 +14,13 @@
 namespace sluice {
 
 struct CompileOptions {
-  std::optional<DType> dtype = {};                  ///< f64: computes everything that is f32 in double precision
-  bool fuse = true;                                 ///< one kernel for several ops
-  int threads = 0;                                  ///< 0: all cores
-  std::optional<std::int64_t> capacity = {};        ///< rows of the batch, instead of the graph's
-  std::string devices = {};                         ///< what to run on, as "cpu,sim:0"; empty: what the graph says
-  std::string copies = {};                          ///< that pins need: "explicit", "warn" or "insert"; empty: what the graph says
-  std::string dump_ir = {};                         ///< a folder for one file a phase
+  std::optional<DType> dtype = {};           ///< f64: computes everything that is f32 in double precision
+  bool fuse = true;                          ///< one kernel for several ops
+  int threads = 0;                           ///< 0: all cores
+  std::optional<std::int64_t> capacity = {}; ///< rows of the batch, instead of the graph's
+  std::string devices = {};                  ///< what to run on, as "cpu,sim:0"; empty: what the graph says
+  std::string copies = {};  ///< that pins need: "explicit", "warn" or "insert"; empty: what the graph says
+  std::string dump_ir = {}; ///< a folder for one file a phase
   std::map<std::string, std::string> backends = {}; ///< settings by backend: {"sim", "seed=7,link=12GB/s,latency=5us"}
 };
 
@@ -59,8 +59,8 @@ public:
   template <class T> void set_state(std::string_view name, const std::vector<T> &values) {
     set_state(name, std::span<const T>(values));
   }
-  /// The copies between devices since the program was made, by pair of devices, as the backends count them, else as they
-  /// were asked for; copies on one device do not count. Waits for all work.
+  /// The copies between devices since the program was made, by pair of devices, as the backends count them, else as
+  /// they were asked for; copies on one device do not count. Waits for all work.
   std::vector<TransferCount> transfers() const;
   /// The key of the random numbers that `init` draws.
   void seed(std::uint64_t seed);

@@ -190,7 +190,7 @@ double KernelRun::error() {
     std::vector<bool> used(bytes(i).size(), false);
     int64_t size = ir::getElementBytes(type.getElementType());
     ir::forEachElement(type, capacity, capacity,
-                   [&](ArrayRef<int64_t>, int64_t place) { std::fill_n(used.begin() + place * size, size, true); });
+                       [&](ArrayRef<int64_t>, int64_t place) { std::fill_n(used.begin() + place * size, size, true); });
     for (size_t at = 0; at < bytes(i).size() - kGuardBytes; ++at)
       if (!used[at] && type.hasStaticShape() && bytes(i)[at] != 0)
         return INFINITY;

@@ -1,4 +1,5 @@
-/* Loads a model compiled with --emit=so and predicts on one blank image; prints the number of logits that are finite. */
+/* Loads a model compiled with --emit=so and predicts on one blank image; prints the number of logits that are finite.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -106,7 +106,8 @@ std::string calibrationPath() {
   return folder.str().str();
 }
 
-//===- the file ------------------------------------------------------------------------------------------------------===//
+//===- the file
+//------------------------------------------------------------------------------------------------------===//
 
 static json::Value toJson(const KernelSample &sample) {
   return json::Object{{"flops", sample.flops}, {"bytes", sample.bytes}, {"seconds", sample.seconds}};
@@ -134,10 +135,8 @@ json::Value toJson(const ClockCalibration &clock) {
     devices.push_back(toJson(device));
   for (const LinkCalibration &link : clock.links)
     links.push_back(toJson(link));
-  return json::Object{{"clock", clock.clock},
-                      {"machine", clock.machine},
-                      {"devices", std::move(devices)},
-                      {"links", std::move(links)}};
+  return json::Object{
+      {"clock", clock.clock}, {"machine", clock.machine}, {"devices", std::move(devices)}, {"links", std::move(links)}};
 }
 
 static bool fromJSON(const json::Value &value, DeviceCalibration &device, json::Path path) {
@@ -158,8 +157,8 @@ static bool fromJSON(const json::Value &value, LinkCalibration &link, json::Path
 
 static bool fromJSON(const json::Value &value, ClockCalibration &clock, json::Path path) {
   json::ObjectMapper map(value, path);
-  return map && map.map("clock", clock.clock) && map.map("machine", clock.machine) && map.map("devices", clock.devices) &&
-         map.map("links", clock.links);
+  return map && map.map("clock", clock.clock) && map.map("machine", clock.machine) &&
+         map.map("devices", clock.devices) && map.map("links", clock.links);
 }
 
 static bool fromJSON(const json::Value &value, Calibration &calibration, json::Path path) {

@@ -1,5 +1,5 @@
-// Rates that were measured on this machine, and the file that keeps them: `sluice devices --measure` writes it, placement
-// reads it.
+// Rates that were measured on this machine, and the file that keeps them: `sluice devices --measure` writes it,
+// placement reads it.
 #pragma once
 
 #include "ir/Target.h"

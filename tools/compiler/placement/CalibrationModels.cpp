@@ -57,7 +57,8 @@ struct Residual : nn::Module {
   Residual(nn::Module *parent, std::string name, std::int64_t in, std::int64_t out)
       : Module(parent, std::move(name)),
         conv1{this, "conv1", in, out, 3, {.stride = in == out ? 1 : 2, .padding = 1, .bias = false}},
-        conv2{this, "conv2", out, out, 3, {.padding = 1, .bias = false}}, bn1{this, "bn1", out}, bn2{this, "bn2", out} {}
+        conv2{this, "conv2", out, out, 3, {.padding = 1, .bias = false}}, bn1{this, "bn1", out}, bn2{this, "bn2", out} {
+  }
 
   Tensor forward(Tensor x) override {
     Tensor y = bn2(conv2(relu(bn1(conv1(x)))));
@@ -80,7 +81,8 @@ struct ResidualNet : nn::Module {
 
 struct DenseNet : nn::Module {
   using Module::Module;
-  nn::Linear fc1{this, "fc1", 784, 1024}, fc2{this, "fc2", 1024, 512}, fc3{this, "fc3", 512, 128}, fc4{this, "fc4", 128, 10};
+  nn::Linear fc1{this, "fc1", 784, 1024}, fc2{this, "fc2", 1024, 512}, fc3{this, "fc3", 512, 128},
+      fc4{this, "fc4", 128, 10};
 
   Tensor forward(Tensor x) override { return fc4(relu(fc3(sigmoid(fc2(tanh(fc1(x.flatten(1)))))))); }
 };
@@ -88,7 +90,8 @@ struct DenseNet : nn::Module {
 } // namespace
 
 template <typename Net>
-static Graph trainingOf(const char *name, std::int64_t rows, const Shape &image, DType dtype, const optim::SGD &optimizer) {
+static Graph trainingOf(const char *name, std::int64_t rows, const Shape &image, DType dtype,
+                        const optim::SGD &optimizer) {
   Graph graph(name);
   graph.set_capacity(rows);
   std::vector<Dim> dims{Dim{"batch"}};

@@ -15,7 +15,8 @@ namespace {
 class CostAssembly {
 public:
   CostAssembly(const ir::Target &target, const PlacementRequest &request)
-      : target(target), request(request), files(target.accelerators() > 0 ? tryBackends() : std::vector<BackendFile>()) {}
+      : target(target), request(request),
+        files(target.accelerators() > 0 ? tryBackends() : std::vector<BackendFile>()) {}
 
   llvm::Expected<TargetCosts> run() {
     if (llvm::Error error = checkNames())

@@ -261,7 +261,8 @@ private:
       if (auto producer = groups.find(copy->value); producer != groups.end())
         item.producer = producer->second;
       for (const runtime::Launch *launch : entry.launches())
-        if (auto reader = groups.find(plan.kernels[launch->kernel].name); reader != groups.end() && reads(*launch, copy->to))
+        if (auto reader = groups.find(plan.kernels[launch->kernel].name);
+            reader != groups.end() && reads(*launch, copy->to))
           item.consumers.push_back(reader->second);
       item.when = kWhen[size_t(copy->when)];
       item.source = copy->source;
@@ -274,7 +275,8 @@ private:
   }
 
   static bool reads(const runtime::Launch &launch, const runtime::Slot &slot) {
-    return llvm::any_of(launch.buffers, [&](const runtime::Buffer &buffer) { return !buffer.isWritten() && buffer.slot == slot; });
+    return llvm::any_of(launch.buffers,
+                        [&](const runtime::Buffer &buffer) { return !buffer.isWritten() && buffer.slot == slot; });
   }
 
   /// Whether some device computes all the while.

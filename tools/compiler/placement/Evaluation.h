@@ -10,17 +10,17 @@ namespace sluice::compiler {
 
 struct Evaluation {
   runtime::Plan plan;
-  size_t entry = 0;                 ///< the plan's number of the entry point that counts
-  std::vector<double> workSeconds;  ///< of each of its actions alone
+  size_t entry = 0;                                       ///< the plan's number of the entry point that counts
+  std::vector<double> workSeconds;                        ///< of each of its actions alone
   std::vector<runtime::ScheduleModel::Interval> timeline; ///< of each action, in seconds from the start of a step
-  double seconds = 0;               ///< from one call's end to the next one's
-  std::vector<int64_t> peakBytes;   ///< of each device
+  double seconds = 0;                                     ///< from one call's end to the next one's
+  std::vector<int64_t> peakBytes;                         ///< of each device
 
   const runtime::Entry &entryPoint() const { return plan.entries[entry]; }
 };
 
-/// Runs the phases from `train` to `planned` on the module, which is used up, and the entry point's schedule on the cost
-/// model's clock. `hostRunsHere`: the thread that issues work also does the host's.
+/// Runs the phases from `train` to `planned` on the module, which is used up, and the entry point's schedule on the
+/// cost model's clock. `hostRunsHere`: the thread that issues work also does the host's.
 llvm::Expected<Evaluation> evaluate(mlir::ModuleOp module, passes::PipelineOptions pipeline, llvm::StringRef entry,
                                     bool hostRunsHere);
 

@@ -128,10 +128,11 @@ private:
     return clock.name == ir::kHostDevice ? "cpu" : "cpu," + clock.devices[1].spelling();
   }
 
-  llvm::Error timeModel(ModuleOp model, const Clock &clock, const ir::TargetDevice &device, DeviceCalibration &measured) {
+  llvm::Error timeModel(ModuleOp model, const Clock &clock, const ir::TargetDevice &device,
+                        DeviceCalibration &measured) {
     auto name = model->getAttrOfType<StringAttr>(ir::kModelAttr);
-    say(fmt::format("{} by {} clock: {}", device.spelling(), clock.name == ir::kHostDevice ? "the wall" : clock.name + "'s",
-                    name ? name.str() : "model"));
+    say(fmt::format("{} by {} clock: {}", device.spelling(),
+                    clock.name == ir::kHostDevice ? "the wall" : clock.name + "'s", name ? name.str() : "model"));
     OwningOpRef<ModuleOp> module(model.clone());
     CompileOptions options;
     options.devices = targetFor(clock, device);
@@ -156,9 +157,8 @@ private:
 
   /// Kernels of the same work are one sample, the mean of their times as ratios.
   static void add(std::vector<KernelSample> &samples, const KernelSample &sample) {
-    auto alike = llvm::find_if(samples, [&](const KernelSample &known) {
-      return known.flops == sample.flops && known.bytes == sample.bytes;
-    });
+    auto alike = llvm::find_if(
+        samples, [&](const KernelSample &known) { return known.flops == sample.flops && known.bytes == sample.bytes; });
     if (alike == samples.end())
       samples.push_back(sample);
     else

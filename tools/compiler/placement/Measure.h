@@ -11,9 +11,9 @@ struct MeasureRequest {
   std::vector<std::string> models; ///< files whose kernels are timed, too
   bool knowsOnlyThem = false;      ///< no kernels but those of `models`
   std::map<std::string, std::string> settings; ///< of backends: "link=1GB/s" for "sim"
-  std::string clock;               ///< the only one to measure by, as "sim"; empty: all that the devices have
-  int threads = 0;                 ///< of the host; 0: all
-  double seconds = 1;              ///< for each model on each device
+  std::string clock;  ///< the only one to measure by, as "sim"; empty: all that the devices have
+  int threads = 0;    ///< of the host; 0: all
+  double seconds = 1; ///< for each model on each device
   std::function<void(const std::string &what)> progress;
 };
 

@@ -1,9 +1,9 @@
 #include "tools/compiler/placement/MeasureLinks.h"
 
 #include "ir/Dialect.h"
+#include "runtime/ActionTimes.h"
 #include "runtime/DeviceContext.h"
 #include "runtime/WorkTimes.h"
-#include "runtime/ActionTimes.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/LoadedModel.h"
 #include <array>
@@ -82,7 +82,8 @@ llvm::Expected<LinkCalibration> measureLink(const ir::TargetDevice &from, const 
     return known.accepted() && known.hasRun && known.name == backend;
   });
   if (file == backends.end())
-    return makeError(ExitCode::Unsupported, "there is no run half of the backend '" + backend + "' to measure links with");
+    return makeError(ExitCode::Unsupported,
+                     "there is no run half of the backend '" + backend + "' to measure links with");
   auto setting = settings.find(backend);
   llvm::Error error = guardRuntime([&] {
     runtime::Team team(1);

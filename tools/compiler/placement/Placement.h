@@ -15,10 +15,10 @@ struct PlacementDecision {
 
 /// Decides for a module in phase `train` and writes the decision on it (`sluice.placement`).
 ///
-/// Candidates are everything on one device, the user's own placement with the rest on the first device, and minimum cuts
-/// (passes/analysis/GroupPlacement.h) at several weights of the copies. Each is compiled up to its plan, and the one whose
-/// schedule takes the least time by the cost model is taken, among those whose planned memory fits.
+/// Candidates are everything on one device, the user's own placement with the rest on the first device, and minimum
+/// cuts (passes/analysis/GroupPlacement.h) at several weights of the copies. Each is compiled up to its plan, and the
+/// one whose schedule takes the least time by the cost model is taken, among those whose planned memory fits.
 llvm::Expected<PlacementDecision> choosePlacement(mlir::ModuleOp module, const passes::PipelineOptions &pipeline,
-                                                const PlacementRequest &request);
+                                                  const PlacementRequest &request);
 
 } // namespace sluice::compiler

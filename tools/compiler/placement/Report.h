@@ -36,10 +36,10 @@ struct PlacementReport {
     std::string name, kind, device, reason, source;
     std::vector<std::string> ops;
     std::vector<Elsewhere> devices;
-    std::string kernel;            ///< its name in the plan; empty if it is not in the schedule
-    std::vector<size_t> reads;     ///< groups
-    double start = -1, end = -1;   ///< seconds from the start of a step; -1 if it is not in the schedule
-    int64_t stateBytes = 0;        ///< of a state
+    std::string kernel;          ///< its name in the plan; empty if it is not in the schedule
+    std::vector<size_t> reads;   ///< groups
+    double start = -1, end = -1; ///< seconds from the start of a step; -1 if it is not in the schedule
+    int64_t stateBytes = 0;      ///< of a state
     bool isState = false;
   };
   struct Copy {

@@ -8,7 +8,8 @@
 //     links       [{from, to, bytes_per_second, latency_s, source}]
 //     alternatives {name: ms}
 //     peak_bytes  {device: bytes}
-//     groups      [{name, kernel (its name where it ran), kind, device, reason, ops, source, ms: {device: ms}, reads: [indices of groups], start_ms,
+//     groups      [{name, kernel (its name where it ran), kind, device, reason, ops, source, ms: {device: ms}, reads:
+//     [indices of groups], start_ms,
 //                   end_ms}]
 //     copies      [{value, from, to, bytes, reason, when, source, predicted_ms, hidden, start_ms, end_ms}], and if
 //     known
