@@ -18,8 +18,9 @@ struct PlacedNetwork {
 
 inline const PlacedNetwork kPlacedNetworks[] = {{"lenet", "--batch 64", 784, 10, 64},
                                                 {"resnet56", "--batch 4", 3 * 32 * 32, 10, 4},
-                                                {"alexnet_s", "--batch 2", 3 * 224 * 224, 1000, 2}};
-inline constexpr int kPlacedNetworkCount = 3, kNetworkCases = 5;
+                                                {"alexnet_s", "--batch 2", 3 * 224 * 224, 1000, 2},
+                                                {"resnet50", "--batch 2", 3 * 224 * 224, 1000, 2}};
+inline constexpr int kPlacedNetworkCount = 4, kNetworkCases = 5;
 
 /// What `randomPlacement` makes, as a network.
 extern const PlacedNetwork kRandomNetwork;
