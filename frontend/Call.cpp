@@ -55,8 +55,7 @@ std::string Call::print(int64_t size) const {
   return graph.shapeOf(RankedTensorType::get({size}, graph.builder.getI1Type()))[0].str();
 }
 
-//===- requirements
-//--------------------------------------------------------------------------------------------------===//
+//===- requirements -----------------------------------------------------------------------------------------------===//
 
 void Call::requireGraph(const GraphImpl &owner) const {
   if (&owner != &graph)
@@ -118,8 +117,7 @@ SmallVector<int64_t> Call::axes(const Tensor &x, const Axes &dims) const {
   return result;
 }
 
-//===- ops
-//-----------------------------------------------------------------------------------------------------------===//
+//===- ops --------------------------------------------------------------------------------------------------------===//
 
 SmallVector<Tensor> Call::emitAll(StringRef op, ArrayRef<Tensor> tensors, ArrayRef<NamedAttribute> attributes) {
   SmallVector<Value> values;

@@ -7,8 +7,7 @@ namespace sluice {
 
 using detail::Call;
 
-//===- one tensor
-//----------------------------------------------------------------------------------------------------===//
+//===- one tensor -------------------------------------------------------------------------------------------------===//
 
 template <class Op> static Tensor unary(const char *name, const Arg &x, ArrayRef<NamedAttribute> attributes = {}) {
   Call call(name, x);
@@ -70,8 +69,7 @@ Tensor logical_not(Arg x) {
   return call.emit<ir::NotOp>({x.tensor});
 }
 
-//===- two tensors
-//---------------------------------------------------------------------------------------------------===//
+//===- two tensors ------------------------------------------------------------------------------------------------===//
 
 /// Both operands in their common shape.
 static std::pair<Tensor, Tensor> matched(Call &call, const Tensor &a, const Tensor &b) {
@@ -138,8 +136,7 @@ SLUICE_COMPARISONS(SLUICE_COMPARISON)
   Tensor name(Arg a, Arg b) { return binary(#name, a, b, Logical<ir::op>{}); }
 SLUICE_LOGICAL_FUNCTIONS(SLUICE_LOGICAL)
 
-//===- where
-//---------------------------------------------------------------------------------------------------------===//
+//===- where ------------------------------------------------------------------------------------------------------===//
 
 static Tensor select(Call &call, const Tensor &condition, const Tensor &a, const Tensor &b) {
   requireBool(call, "the condition", condition);

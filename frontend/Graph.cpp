@@ -15,8 +15,7 @@ using detail::Access;
 using detail::Call;
 using detail::GraphImpl;
 
-//===- names
-//---------------------------------------------------------------------------------------------------------===//
+//===- names ------------------------------------------------------------------------------------------------------===//
 
 static bool isName(StringRef text) {
   auto isPart = [](char c) { return llvm::isAlnum(c) || c == '_' || c == '-' || c == '.'; };
@@ -39,8 +38,7 @@ Graph::Graph(std::string name, Where where)
 
 const std::string &Graph::name() const { return graph->name; }
 
-//===- settings
-//------------------------------------------------------------------------------------------------------===//
+//===- settings ---------------------------------------------------------------------------------------------------===//
 
 void Graph::set_capacity(std::int64_t rows, Where where) {
   if (rows < 1 || rows > (std::int64_t(1) << 31))
@@ -54,8 +52,7 @@ void Graph::set_dtype(DType dtype, Where where) {
   graph->dtype = dtype;
 }
 
-//===- inputs and results
-//--------------------------------------------------------------------------------------------===//
+//===- inputs and results -----------------------------------------------------------------------------------------===//
 
 Tensor Graph::input(std::string name, DType dtype, Shape shape, Where where) {
   requireName("an input", name, where);
@@ -101,8 +98,7 @@ void Graph::metric(std::string name, Arg value) {
   graph->builder.create<ir::MetricOp>(graph->location(value.where), name, Access::value(value.tensor));
 }
 
-//===- training
-//------------------------------------------------------------------------------------------------------===//
+//===- training ---------------------------------------------------------------------------------------------------===//
 
 static void checkSgd(const Call &call, const optim::SGD &sgd) {
   auto require = [&](bool isRight, const char *what, double value) {
@@ -148,8 +144,7 @@ std::vector<Graph::State> Graph::states() const {
   return list;
 }
 
-//===- files
-//---------------------------------------------------------------------------------------------------------===//
+//===- files ------------------------------------------------------------------------------------------------------===//
 
 ModuleOp moduleOf(const Graph &handle, std::source_location where) {
   GraphImpl &graph = *Access::graph(handle);

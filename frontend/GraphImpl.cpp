@@ -81,8 +81,7 @@ Tensor Access::tensor(GraphImpl &graph, Value value) {
   return tensor;
 }
 
-//===- ops
-//-----------------------------------------------------------------------------------------------------------===//
+//===- ops --------------------------------------------------------------------------------------------------------===//
 
 namespace {
 
@@ -185,8 +184,7 @@ StringAttr GraphImpl::deviceOf(Value value) {
   return op ? ir::getPin(op) : StringAttr();
 }
 
-//===- structure
-//-----------------------------------------------------------------------------------------------------===//
+//===- structure --------------------------------------------------------------------------------------------------===//
 
 Value GraphImpl::addInput(const std::string &input, RankedTensorType type, const Place &place) {
   auto [known, isNew] = inputs.try_emplace(input, place);

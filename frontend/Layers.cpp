@@ -15,8 +15,7 @@ static init::Init defaultBias(std::int64_t fanIn) {
   return init::uniform(-bound, bound);
 }
 
-//===- linear
-//--------------------------------------------------------------------------------------------------------===//
+//===- linear -----------------------------------------------------------------------------------------------------===//
 
 Linear::Linear(Module *parent, std::string name, std::int64_t in_features, std::int64_t out_features,
                LinearOptions options, Where where)
@@ -28,8 +27,7 @@ Linear::Linear(Module *parent, std::string name, std::int64_t in_features, std::
 
 Tensor Linear::forward(Tensor x) { return linear(at(x), weight, bias); }
 
-//===- conv2d
-//--------------------------------------------------------------------------------------------------------===//
+//===- conv2d -----------------------------------------------------------------------------------------------------===//
 
 Conv2d::Conv2d(Module *parent, std::string name, std::int64_t in_channels, std::int64_t out_channels, Size2 kernel_size,
                Conv2dOptions options, Where where)
@@ -48,8 +46,7 @@ Conv2d::Conv2d(Module *parent, std::string name, std::int64_t in_channels, std::
 
 Tensor Conv2d::forward(Tensor x) { return conv2d(at(x), weight, bias, options); }
 
-//===- batch norm
-//----------------------------------------------------------------------------------------------------===//
+//===- batch norm -------------------------------------------------------------------------------------------------===//
 
 BatchNorm2d::BatchNorm2d(Module *parent, std::string name, std::int64_t num_features, BatchNorm2dOptions options,
                          Where where)
@@ -64,8 +61,7 @@ BatchNorm2d::BatchNorm2d(Module *parent, std::string name, std::int64_t num_feat
 
 Tensor BatchNorm2d::forward(Tensor x) { return batch_norm(at(x), running_mean, running_var, weight, bias, options); }
 
-//===- pools
-//---------------------------------------------------------------------------------------------------------===//
+//===- pools ------------------------------------------------------------------------------------------------------===//
 
 MaxPool2d::MaxPool2d(Module *parent, std::string name, Size2 kernel_size, MaxPoolOptions options, Where where)
     : Module(parent, std::move(name), where), kernel(kernel_size), options(options) {}
@@ -77,8 +73,7 @@ AvgPool2d::AvgPool2d(Module *parent, std::string name, Size2 kernel_size, AvgPoo
 
 Tensor AvgPool2d::forward(Tensor x) { return avg_pool2d(at(x), kernel, options); }
 
-//===- the rest
-//------------------------------------------------------------------------------------------------------===//
+//===- the rest ---------------------------------------------------------------------------------------------------===//
 
 Flatten::Flatten(Module *parent, std::string name, std::int64_t start_dim, std::int64_t end_dim, Where where)
     : Module(parent, std::move(name), where), start(start_dim), end(end_dim) {}

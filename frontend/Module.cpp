@@ -35,8 +35,7 @@ Module::Module(Module *parent, std::string part, bool isStage, Where where) : wh
 
 Module::~Module() = default;
 
-//===- forward
-//-------------------------------------------------------------------------------------------------------===//
+//===- forward ----------------------------------------------------------------------------------------------------===//
 
 namespace {
 
@@ -73,8 +72,7 @@ Tensor Module::operator()(Arg x) {
 
 Arg Module::at(const Tensor &x) const { return Arg(x, graph->callers.empty() ? where : graph->callers.back()); }
 
-//===- state
-//---------------------------------------------------------------------------------------------------------===//
+//===- state ------------------------------------------------------------------------------------------------------===//
 
 Tensor Module::state(const char *kind, const std::string &own, const Shape &shape, init::Init init, Where at) {
   if (own.empty() || own.find_first_of(".* \"") != std::string::npos)

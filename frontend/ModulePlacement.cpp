@@ -7,8 +7,7 @@ namespace sluice::nn {
 using detail::Access;
 using detail::GraphImpl;
 
-//===- parts
-//---------------------------------------------------------------------------------------------------------===//
+//===- parts ------------------------------------------------------------------------------------------------------===//
 
 void Module::collectParts(std::vector<Module *> &into) {
   for (Module *child : children) {
@@ -32,8 +31,7 @@ Module &Module::get_submodule(std::string_view part, Where at) {
               at);
 }
 
-//===- states
-//--------------------------------------------------------------------------------------------------------===//
+//===- states -----------------------------------------------------------------------------------------------------===//
 
 /// Throws unless the state can go to another device: nothing uses it yet, and nobody put it where it is otherwise.
 static void requireMovable(GraphImpl &graph, const char *function, const std::string &state, mlir::Value value,
@@ -80,8 +78,7 @@ Module &Module::cpu(Where at) { return to(sluice::cpu(), at); }
 Module &Module::cuda(Where at) { return to(graph->defaultGpu(), at); }
 Module &Module::cuda(int index, Where at) { return to(gpu(index, at), at); }
 
-//===- pins
-//----------------------------------------------------------------------------------------------------------===//
+//===- pins -------------------------------------------------------------------------------------------------------===//
 
 void Module::collectUnpinned(Named &into) const {
   for (const Member &member : members)

@@ -9,8 +9,7 @@ namespace sluice {
 
 using detail::Call;
 
-//===- reshape
-//-------------------------------------------------------------------------------------------------------===//
+//===- reshape ----------------------------------------------------------------------------------------------------===//
 
 static bool hasBatch(ArrayRef<int64_t> shape) { return llvm::any_of(shape, ShapedType::isDynamic); }
 
@@ -114,8 +113,7 @@ Tensor expand(Arg x, Shape shape) {
   return call.broadcast(x.tensor, sizes);
 }
 
-//===- order
-//---------------------------------------------------------------------------------------------------------===//
+//===- order ------------------------------------------------------------------------------------------------------===//
 
 static Tensor permuted(Call &call, const Tensor &x, ArrayRef<int64_t> order) {
   return call.emit<ir::TransposeOp>({x}, call.list("permutation", order));
@@ -150,8 +148,7 @@ Tensor Tensor::t(Where where) const {
   return swapped(call, *this, 0, 1);
 }
 
-//===- parts
-//---------------------------------------------------------------------------------------------------------===//
+//===- parts ------------------------------------------------------------------------------------------------------===//
 
 static Tensor sliced(Call &call, const Tensor &x, int64_t axis, int64_t start, int64_t end, int64_t step) {
   ArrayRef<int64_t> from = Call::shape(x);

@@ -8,8 +8,7 @@ namespace sluice {
 using detail::Access;
 using detail::Call;
 
-//===- values
-//--------------------------------------------------------------------------------------------------------===//
+//===- values -----------------------------------------------------------------------------------------------------===//
 
 std::optional<Device> Tensor::device() const {
   StringAttr name = graph->deviceOf(Access::value(*this));
@@ -54,8 +53,7 @@ Tensor &Tensor::copy_(const Tensor &source, Where where) {
   return *this = write(call, *this, call.cast(source, dtype()));
 }
 
-//===- work
-//----------------------------------------------------------------------------------------------------------===//
+//===- work -------------------------------------------------------------------------------------------------------===//
 
 /// Why there is no work to pin behind a value; nothing if there is.
 static std::string reasonAgainstPin(const Call &call, Value value, StringAttr device) {

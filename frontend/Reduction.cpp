@@ -7,8 +7,7 @@ namespace sluice {
 
 using detail::Call;
 
-//===- reductions
-//----------------------------------------------------------------------------------------------------===//
+//===- reductions -------------------------------------------------------------------------------------------------===//
 
 template <class Op> static Tensor reduce(Call &call, const Tensor &x, const Axes &dims, bool keepdim) {
   if (x.dtype() == DType::boolean)
@@ -61,8 +60,7 @@ template <class Op> static Tensor alongAxis(const char *name, const Arg &x, int6
 Tensor softmax(Arg x, std::int64_t dim) { return alongAxis<ir::SoftmaxOp>("softmax", x, dim); }
 Tensor log_softmax(Arg x, std::int64_t dim) { return alongAxis<ir::LogSoftmaxOp>("log_softmax", x, dim); }
 
-//===- losses
-//--------------------------------------------------------------------------------------------------------===//
+//===- losses -----------------------------------------------------------------------------------------------------===//
 
 static Tensor reduced(Call &call, const Tensor &losses, Reduction reduction) {
   switch (reduction) {

@@ -10,8 +10,7 @@ namespace sluice {
 using detail::Access;
 using detail::GraphImpl;
 
-//===- what the target has
-//-------------------------------------------------------------------------------------------===//
+//===- what the target has ----------------------------------------------------------------------------------------===//
 
 int gpu_count(const Graph &graph) { return int(Access::graph(graph)->target().accelerators()); }
 
@@ -33,8 +32,7 @@ std::vector<Graph::DeviceInfo> Graph::devices() const {
   return list;
 }
 
-//===- setting it
-//----------------------------------------------------------------------------------------------------===//
+//===- setting it -------------------------------------------------------------------------------------------------===//
 
 void Graph::set_devices(const std::string &list, Where where) {
   llvm::Expected<ir::Target> target = ir::Target::parse(list);
@@ -57,8 +55,7 @@ DeviceScope::DeviceScope(Graph &handle, const Device &device, Device::Where wher
 
 DeviceScope::~DeviceScope() { graph->scope = before; }
 
-//===- devices and their logical names
-//-------------------------------------------------------------------------------===//
+//===- devices and their logical names ----------------------------------------------------------------------------===//
 
 namespace detail {
 

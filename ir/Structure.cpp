@@ -8,8 +8,7 @@ using namespace mlir;
 
 namespace sluice::ir {
 
-//===- state
-//---------------------------------------------------------------------------------------------------------===//
+//===- state ------------------------------------------------------------------------------------------------------===//
 
 LogicalResult StateOp::verify() {
   static const llvm::StringSet<> kinds = {"parameter", "slot", "statistic", "hyper", "step"};
@@ -40,8 +39,7 @@ static LogicalResult verifyStateUse(Operation *op, FlatSymbolRefAttr name, Type 
   return success();
 }
 
-//===- bodies
-//--------------------------------------------------------------------------------------------------------===//
+//===- bodies -----------------------------------------------------------------------------------------------------===//
 
 static ParseResult parseBody(OpAsmParser &parser, OperationState &result) {
   SmallVector<OpAsmParser::Argument> arguments;
@@ -149,8 +147,7 @@ LogicalResult EntryOp::verify() {
                  failed(verifyEvents(body)));
 }
 
-//===- kernel
-//--------------------------------------------------------------------------------------------------------===//
+//===- kernel -----------------------------------------------------------------------------------------------------===//
 
 ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   StringAttr name;
@@ -198,8 +195,7 @@ LogicalResult KernelOp::verify() {
   return success();
 }
 
-//===- copy
-//----------------------------------------------------------------------------------------------------------===//
+//===- copy -------------------------------------------------------------------------------------------------------===//
 
 LogicalResult CopyOp::verify() {
   if (!sameShapesAndElements({getX().getType()}, {getY().getType()}))
@@ -230,8 +226,7 @@ SmallVector<Sample> CopyOp::samples() {
   return {{"\"sluice.copy\"(%0) {reason = \"copy_to\"} : (tensor<2x3xf64>) -> tensor<2x3xf64>", {{-2, 2}}}};
 }
 
-//===- relayout
-//------------------------------------------------------------------------------------------------------===//
+//===- relayout ---------------------------------------------------------------------------------------------------===//
 
 LogicalResult RelayoutOp::inferReturnTypes(MLIRContext *, std::optional<Location>, ValueRange operands, DictionaryAttr,
                                            OpaqueProperties, RegionRange, SmallVectorImpl<Type> &types) {

@@ -27,8 +27,7 @@ std::string Target::str() const {
   return llvm::join(llvm::map_range(list, [](const TargetDevice &device) { return device.spelling(); }), ",");
 }
 
-//===- text
-//----------------------------------------------------------------------------------------------------------===//
+//===- text -------------------------------------------------------------------------------------------------------===//
 
 static llvm::Error malformed(const Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
@@ -78,8 +77,7 @@ llvm::Expected<Target> Target::parse(StringRef text) {
   return target;
 }
 
-//===- the module's table
-//--------------------------------------------------------------------------------------------===//
+//===- the module's table -----------------------------------------------------------------------------------------===//
 
 void Target::record(ModuleOp module) const {
   Builder builder(module.getContext());

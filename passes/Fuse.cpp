@@ -1,7 +1,7 @@
 // Puts every op into a `sluice.kernel`, one per launch.
 //
-//   %0 = sluice.add %x, %y; %1 = sluice.relu %0   ==>   %1 = sluice.kernel "add_relu" (%a = %x, %b = %y) {add; relu;
-//   yield}
+//   %0 = sluice.add %x, %y; %1 = sluice.relu %0
+//     ==>  %1 = sluice.kernel "add_relu" (%a = %x, %b = %y) {add; relu; yield}
 //
 // Afterwards an entry point holds only get, kernels, copies between devices, set and return; every set or returned
 // value is a kernel's result that can be computed where it is wanted (a copying kernel is added where it cannot), or a
@@ -60,8 +60,7 @@ static std::string prefixOf(Type type) {
   return !device || device == kHostDevice ? "" : device.str() + "_";
 }
 
-//===- updates in place
-//----------------------------------------------------------------------------------------------===//
+//===- updates in place -------------------------------------------------------------------------------------------===//
 
 /// Whether every element of block argument `argument` is read only for the result element in its own place, so that the
 /// result may overwrite it.
@@ -155,8 +154,7 @@ static void addCopies(EntryOp entry) {
   }
 }
 
-//===- the pass
-//------------------------------------------------------------------------------------------------------===//
+//===- the pass ---------------------------------------------------------------------------------------------------===//
 
 /// Ops without readers would become kernels without results.
 static void removeDead(Block &block) {

@@ -28,8 +28,7 @@ std::vector<std::string> backendFolders(const std::string &installed) {
   return folders;
 }
 
-//===- in the child
-//--------------------------------------------------------------------------------------------------===//
+//===- in the child -----------------------------------------------------------------------------------------------===//
 
 static void reportCompileHalf(const sluice_backend_compile &half, const sluice_compile_services &services,
                               ChildReport &report) {
@@ -113,8 +112,7 @@ static void reportBackend(const std::string &path, const BackendTrial &trial, Ch
   }
 }
 
-//===- in this process
-//-----------------------------------------------------------------------------------------------===//
+//===- in this process --------------------------------------------------------------------------------------------===//
 
 static double numberIn(const std::string &text) { return std::strtod(text.c_str(), nullptr); }
 static int64_t integerIn(const std::string &text) { return std::strtoll(text.c_str(), nullptr, 10); }

@@ -36,8 +36,7 @@ void Executor::synchronize() {
   team_.enter([&] { devices_.synchronize(); });
 }
 
-//===- a call
-//-------------------------------------------------------------------------------------------------------===//
+//===- a call -----------------------------------------------------------------------------------------------------===//
 
 void Executor::changeTo(size_t entry) {
   if (current_ && *current_ != entry)
@@ -135,8 +134,7 @@ void Executor::copy(const DeviceStep &step, Work work, int64_t rows) {
                std::move(work));
 }
 
-//===- what the host touches
-//----------------------------------------------------------------------------------------===//
+//===- what the host touches --------------------------------------------------------------------------------------===//
 
 void Executor::waitForInput(const Value &input, int64_t call) {
   changeTo(input.entry);

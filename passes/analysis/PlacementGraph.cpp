@@ -215,8 +215,7 @@ PlacementGraph buildPlacementGraph(EntryOp entry, const DeviceBackends &backends
   return GraphBuilding(entry, backends, costs, options).build();
 }
 
-//===- the way back
-//--------------------------------------------------------------------------------------------------===//
+//===- the way back -----------------------------------------------------------------------------------------------===//
 
 /// Gives an op that launches find again the device of its readers, a clone on each if they are several.
 static void placeWithReaders(Operation &op) {

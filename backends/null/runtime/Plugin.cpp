@@ -40,8 +40,7 @@ struct sluice_queue {
 
 struct sluice_event {};
 
-//===- devices and memory
-//--------------------------------------------------------------------------------------------===//
+//===- devices and memory -----------------------------------------------------------------------------------------===//
 
 static sluice_status open(const sluice_run_options *options, sluice_run **run) {
   *run = new (std::nothrow) sluice_run;
@@ -97,8 +96,7 @@ static sluice_status release(sluice_run *run, int32_t, void *address) {
   return SLUICE_OK;
 }
 
-//===- work: done before the call returns, so events and waiting have nothing to do
-//----------------------------------===//
+//===- work: done before the call returns, so events and waiting have nothing to do -------------------------------===//
 
 static sluice_status queueCreate(sluice_run *run, int32_t device, sluice_queue_kind, const char *,
                                  sluice_queue **queue) {

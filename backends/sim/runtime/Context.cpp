@@ -23,8 +23,7 @@ DeviceMemory &Context::memory(int32_t device) {
   return devices_[static_cast<size_t>(device)];
 }
 
-//===- places
-//--------------------------------------------------------------------------------------------------------===//
+//===- places -----------------------------------------------------------------------------------------------------===//
 
 std::string Context::bytesText(int32_t device, uintptr_t begin, uintptr_t end) const {
   if (device == SLUICE_HOST)
@@ -59,8 +58,7 @@ void Context::release(int32_t device, void *address) {
   history_.forget(begin, begin + bytes);
 }
 
-//===- order and time
-//------------------------------------------------------------------------------------------------===//
+//===- order and time ---------------------------------------------------------------------------------------------===//
 
 Queue &Context::addQueue(int32_t device, const char *name) {
   if (device != SLUICE_HOST)
@@ -120,8 +118,7 @@ void Context::enqueue(Queue &queue, const std::string &what, const std::vector<A
   scheduler_.enqueue(queue.number, std::move(work));
 }
 
-//===- work
-//----------------------------------------------------------------------------------------------------------===//
+//===- work -------------------------------------------------------------------------------------------------------===//
 
 void Context::copy(Queue &queue, const sluice_copy &copy) {
   std::string what = "copy" + (copy.label && *copy.label ? " of " + std::string(copy.label) : std::string());

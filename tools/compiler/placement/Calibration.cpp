@@ -106,8 +106,7 @@ std::string calibrationPath() {
   return folder.str().str();
 }
 
-//===- the file
-//------------------------------------------------------------------------------------------------------===//
+//===- the file ---------------------------------------------------------------------------------------------------===//
 
 static json::Value toJson(const KernelSample &sample) {
   return json::Object{{"flops", sample.flops}, {"bytes", sample.bytes}, {"seconds", sample.seconds}};

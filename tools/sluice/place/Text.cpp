@@ -83,8 +83,7 @@ void printPlacement(llvm::raw_ostream &out, const PlacementReport &report) {
   printCopies(out, report);
 }
 
-//===- one op
-//--------------------------------------------------------------------------------------------------------===//
+//===- one op -----------------------------------------------------------------------------------------------------===//
 
 static bool isMeant(const PlacementReport::Group &group, llvm::StringRef name) {
   llvm::StringRef source = group.source;
