@@ -1,15 +1,14 @@
 #include "tools/compiler/Compiler.h"
 
-#include "ir/DiagnosticText.h"
 #include "ir/Dialect.h"
 #include "ir/ParseGuard.h"
 #include "ir/Target.h"
-#include "passes/Pipeline.h"
 #include "tools/compiler/Backends.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Dot.h"
 #include "tools/compiler/Installation.h"
 #include "tools/compiler/Linker.h"
+#include "tools/compiler/Phases.h"
 #include "tools/compiler/placement/Placement.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
@@ -90,7 +89,7 @@ static llvm::Error setDevices(ModuleOp module, llvm::StringRef list, PlacementRe
   ir::DiagnosticText diagnostics(module.getContext());
   FailureOr<ir::Target> written = ir::Target::of(module);
   if (failed(written))
-    return makeError(ExitCode::Invalid, llvm::StringRef(diagnostics.errors()).rtrim());
+    return errorOf(diagnostics);
   if (target->accelerators() < written->accelerators())
     return makeError(ExitCode::Unsupported,
                      "the model is for " + written->str() + "; '" + *devices + "' has fewer accelerators");
@@ -103,7 +102,7 @@ static llvm::Expected<std::vector<const sluice_backend_compile *>> backendsFor(M
   ir::DiagnosticText diagnostics(module.getContext());
   FailureOr<ir::Target> target = ir::Target::of(module);
   if (failed(target))
-    return makeError(ExitCode::Invalid, llvm::StringRef(diagnostics.errors()).rtrim());
+    return errorOf(diagnostics);
   std::vector<const sluice_backend_compile *> backends;
   for (const ir::TargetDevice &device : target->devices()) {
     auto backend = findBackend(device.backend);
@@ -122,20 +121,6 @@ static llvm::Error checkPlacement(const PlacementRequest &placement) {
                      "links, memory caps and the entry point that counts are for choosing devices; say "
                      "--placement auto, or a file");
   return llvm::Error::success();
-}
-
-/// Runs the pipeline; diagnostics become the error.
-static llvm::Expected<passes::Lowered> runPhases(ModuleOp module, const passes::PipelineOptions &pipeline,
-                                                 std::string &warnings) {
-  ir::DiagnosticText diagnostics(module.getContext());
-  FailureOr<passes::Lowered> lowered = passes::runPipeline(module, pipeline);
-  warnings += diagnostics.warnings();
-  if (succeeded(lowered))
-    return std::move(*lowered);
-  if (diagnostics.errors().empty())
-    return makeError(ExitCode::Internal, "the compiler failed without saying why");
-  return makeError(diagnostics.hasUnsupported() ? ExitCode::Unsupported : ExitCode::Invalid,
-                   llvm::StringRef(diagnostics.errors()).rtrim());
 }
 
 /// Runs the phases up to `train` and chooses devices. The pipeline goes on from there, with the costs of the choice.

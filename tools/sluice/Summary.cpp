@@ -1,5 +1,6 @@
 #include "tools/sluice/Summary.h"
 
+#include "tools/sluice/Amounts.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
@@ -119,13 +120,6 @@ static Figures readFigures(const Compiled &compiled) {
   if (!compiled.output.empty() && !llvm::sys::fs::file_size(compiled.output, bytes))
     figures.fileBytes = int64_t(bytes);
   return figures;
-}
-
-static std::string printBytes(int64_t bytes) {
-  if (bytes < 10'000)
-    return fmt::format("{} bytes", bytes);
-  return bytes < 10'000'000 ? fmt::format("{:.0f} kB", double(bytes) / 1e3)
-                            : fmt::format("{:.1f} MB", double(bytes) / 1e6);
 }
 
 /// 128790 as "128,790".

@@ -1,9 +1,8 @@
 #include "tools/compiler/placement/Evaluation.h"
 
-#include "ir/DiagnosticText.h"
 #include "runtime/CopyForecast.h"
-#include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/LoadedModel.h"
+#include "tools/compiler/Phases.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
@@ -57,11 +56,10 @@ llvm::Expected<Evaluation> evaluate(ModuleOp module, passes::PipelineOptions pip
   pipeline.compileTo = "planned";
   pipeline.dumpIrDir.clear();
   pipeline.progress = nullptr;
-  ir::DiagnosticText diagnostics(module.getContext());
-  FailureOr<passes::Lowered> planned = passes::runPipeline(module, pipeline);
-  if (failed(planned))
-    return makeError(diagnostics.hasUnsupported() ? ExitCode::Unsupported : ExitCode::Invalid,
-                     llvm::StringRef(diagnostics.errors()).rtrim());
+  std::string warnings; // said when the chosen placement is compiled
+  auto planned = runPhases(module, pipeline, warnings);
+  if (!planned)
+    return planned.takeError();
   auto plan = readPlan(planned->plan);
   if (!plan)
     return plan.takeError();

@@ -1,9 +1,9 @@
 #include "tools/compiler/placement/Placement.h"
 
-#include "ir/DiagnosticText.h"
 #include "passes/Actions.h"
 #include "passes/Passes.h"
 #include "tools/compiler/Diagnostics.h"
+#include "tools/compiler/Phases.h"
 #include "tools/compiler/placement/Candidates.h"
 #include "tools/compiler/placement/Describe.h"
 #include "tools/compiler/placement/MemorySearch.h"
@@ -200,8 +200,7 @@ static llvm::Error checkDevices(ModuleOp module) {
   OwningOpRef<ModuleOp> copy(module.clone());
   if (succeeded(passes::placeValues(*copy)))
     return llvm::Error::success();
-  return makeError(diagnostics.hasUnsupported() ? ExitCode::Unsupported : ExitCode::Invalid,
-                   llvm::StringRef(diagnostics.errors()).rtrim());
+  return errorOf(diagnostics);
 }
 
 static llvm::Expected<std::string> entryToPlace(ModuleOp module, const std::string &asked) {
@@ -234,8 +233,7 @@ llvm::Expected<PlacementDecision> choosePlacement(ModuleOp module, const passes:
   ir::DiagnosticText diagnostics(module.getContext());
   setting.backends = passes::DeviceBackends::create(module, pipeline.backends, pipeline.cpu);
   if (!setting.backends)
-    return makeError(diagnostics.hasUnsupported() ? ExitCode::Unsupported : ExitCode::Invalid,
-                     llvm::StringRef(diagnostics.errors()).rtrim());
+    return errorOf(diagnostics);
   auto costs = costsOf(setting.target(), request);
   if (!costs)
     return costs.takeError();

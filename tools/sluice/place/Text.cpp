@@ -1,6 +1,7 @@
 #include "tools/sluice/place/Text.h"
 
 #include "tools/compiler/Diagnostics.h"
+#include "tools/sluice/Amounts.h"
 #include <fmt/format.h>
 
 using sluice::compiler::PlacementReport;
@@ -9,13 +10,6 @@ namespace sluice::tool {
 
 static std::string timeText(double seconds) {
   return seconds < 1e-3 ? fmt::format("{:.1f} us", seconds * 1e6) : fmt::format("{:.3f} ms", seconds * 1e3);
-}
-
-static std::string bytesText(int64_t bytes) {
-  if (bytes < 10'000)
-    return fmt::format("{} bytes", bytes);
-  return bytes < 10'000'000 ? fmt::format("{:.0f} kB", double(bytes) / 1e3)
-                            : fmt::format("{:.1f} MB", double(bytes) / 1e6);
 }
 
 /// "costs measured", and so on.
@@ -30,8 +24,8 @@ static void printDevices(llvm::raw_ostream &out, const PlacementReport &report) 
       if (group.device == device.name && !group.isState)
         ++groups, ops += group.ops.size();
     out << fmt::format("  {:<12} {}: {} ops in {} groups, {} at its peak{}, {} of it state; {}\n", device.name,
-                       device.spelling, ops, groups, bytesText(device.peakBytes),
-                       device.capBytes ? " of " + bytesText(*device.capBytes) : "", bytesText(device.stateBytes),
+                       device.spelling, ops, groups, printBytes(device.peakBytes),
+                       device.capBytes ? " of " + printBytes(*device.capBytes) : "", printBytes(device.stateBytes),
                        costsText(device.costs));
   }
   for (const PlacementReport::Link &link : report.links)
@@ -54,7 +48,7 @@ static void printGroups(llvm::raw_ostream &out, const PlacementReport &report) {
   out << "states\n";
   for (const PlacementReport::Group &group : report.groups)
     if (group.isState)
-      out << fmt::format("  {:<6} {:>11}  {}: {}\n", group.device, bytesText(group.stateBytes), group.name,
+      out << fmt::format("  {:<6} {:>11}  {}: {}\n", group.device, printBytes(group.stateBytes), group.name,
                          group.reason);
 }
 
