@@ -12,10 +12,7 @@ LINK = ["--link", "sim:0=500MB/s,5us"]
 class PlaceTest(CliTest):
     def setUp(self):
         super().setUp()
-        self.environment = dict(
-            os.environ,
-            SLUICE_BACKEND_PATH=os.path.join(BUILD, "lib", "sluice", "backends"),
-            SLUICE_CALIBRATION=self.path("calibration.json"))
+        self.environment = self.placement_environment()
         program = os.path.join(BUILD, "bin", "models", "lenet")
         self.succeed(program, "--input", "f32", "--batch", "32", "-o", "lenet.mlir")
 

@@ -2,9 +2,8 @@
 promised, and nothing written."""
 
 import json
-import os
 
-from sluice_cli import BUILD, SMALL_MODEL, CliTest, main
+from sluice_cli import SMALL_MODEL, CliTest, main
 
 USAGE, INVALID, ABSENT, MEMORY = 2, 3, 4, 5
 TWO = ["small.mlir", "--devices", "cpu,sim:0"]
@@ -171,10 +170,7 @@ CALIBRATIONS = {
 class PlaceUsageTest(CliTest):
     def setUp(self):
         super().setUp()
-        self.environment = dict(
-            os.environ,
-            SLUICE_BACKEND_PATH=os.path.join(BUILD, "lib", "sluice", "backends"),
-            SLUICE_CALIBRATION=self.path("calibration.json"))
+        self.environment = self.placement_environment()
         for name, content in FILES.items():
             if isinstance(content, dict):
                 content = json.dumps({"format": 1, "model": "small", "entry": "predict", "placement": {}} | content)

@@ -42,6 +42,13 @@ class CliTest(unittest.TestCase):
     def sluice(self, *arguments, **options):
         return self.run_program(os.path.join(BUILD, "bin", "sluice"), *arguments, **options)
 
+    def placement_environment(self):
+        """With the plugins of the build, and without what was measured on this machine."""
+        return dict(
+            os.environ,
+            SLUICE_BACKEND_PATH=os.path.join(BUILD, "lib", "sluice", "backends"),
+            SLUICE_CALIBRATION=self.path("calibration.json"))
+
     def files(self):
         return sorted(os.listdir(self.folder))
 
