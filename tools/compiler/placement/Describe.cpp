@@ -1,9 +1,7 @@
 #include "tools/compiler/placement/Describe.h"
 
 #include "ir/DiagnosticText.h"
-#include "runtime/CopyForecast.h"
-#include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/SmallSet.h"
+#include "passes/analysis/GroupValues.h"
 #include <deque>
 #include <fmt/format.h>
 
@@ -29,13 +27,7 @@ namespace {
 class Marginals {
 public:
   Marginals(const PlacementProblem &problem, std::vector<uint32_t> devices)
-      : problem(problem), devices(std::move(devices)), touching(problem.groups.size()) {
-    for (uint32_t i = 0; i < problem.values.size(); ++i) {
-      touching[problem.values[i].producer].insert(i);
-      for (uint32_t consumer : problem.values[i].consumers)
-        touching[consumer].insert(i);
-    }
-  }
+      : problem(problem), devices(std::move(devices)), values(problem) {}
 
   /// The seconds that work and copies take more with this group on `device`.
   double added(uint32_t group, uint32_t device) {
@@ -49,24 +41,18 @@ public:
 private:
   int64_t costAround(uint32_t group) const {
     int64_t cost = problem.groups[group].times[devices[group]];
-    for (uint32_t value : touching[group])
-      cost += copiesOf(problem.values[value]);
-    return cost;
-  }
-
-  int64_t copiesOf(const PlacementProblem::Value &value) const {
-    int64_t cost = 0;
-    llvm::SmallSet<uint32_t, 4> seen;
-    uint32_t from = devices[value.producer];
-    for (uint32_t consumer : value.consumers)
-      if (uint32_t to = devices[consumer]; to != from && seen.insert(to).second && !value.isFree)
-        cost += problem.links[from][to].timeOf(value.bytes);
+    for (const std::vector<uint32_t> *touching : {&values.made(group), &values.read(group)})
+      for (uint32_t number : *touching) {
+        const PlacementProblem::Value &value = problem.values[number];
+        for (uint32_t to : passes::destinations(value, devices))
+          cost += problem.copyTime(value, devices[value.producer], to);
+      }
     return cost;
   }
 
   const PlacementProblem &problem;
   std::vector<uint32_t> devices;
-  std::vector<llvm::SetVector<uint32_t>> touching; // values, by group
+  passes::GroupValues values;
 };
 
 class Description {
@@ -126,8 +112,7 @@ private:
             note(buffer.slot, buffer.bytes);
       for (const runtime::Buffer &end : action.ends)
         if (auto known = alive.find({end.slot.arena, end.slot.offset}); known != alive.end()) {
-          if (plan.deviceOf(end.slot) == device)
-            changes[interval.end] -= known->second;
+          changes[interval.end] -= known->second;
           alive.erase(known);
         }
     }

@@ -155,7 +155,7 @@ private:
     });
   }
 
-  /// Kernels of the same work are one sample, the mean of their times as ratios.
+  /// Kernels of the same work are one sample; a further one moves its time halfway, as a ratio.
   static void add(std::vector<KernelSample> &samples, const KernelSample &sample) {
     auto alike = llvm::find_if(
         samples, [&](const KernelSample &known) { return known.flops == sample.flops && known.bytes == sample.bytes; });
