@@ -10,13 +10,16 @@ set(SLUICE_SANITIZE "" CACHE STRING "Sanitizers to build with, as in -fsanitize=
 
 find_program(SLUICE_CCACHE ccache)
 if(SLUICE_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${SLUICE_CCACHE}")
+  # Without this, ccache passes on whatever uses a precompiled header.
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "${SLUICE_CCACHE}")
 endif()
 
 # Settings that every target of ours shares.
 function(sluice_configure_target target)
   target_compile_features(${target} PUBLIC cxx_std_20)
-  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+  # Executables too, so that they can share precompiled headers with libraries.
+  target_compile_options(${target} PRIVATE -fPIC)
   target_compile_options(${target} PRIVATE -Wall -Wextra $<$<BOOL:${SLUICE_WERROR}>:-Werror>)
   # Returning an llvm::Error as an Expected is a conversion that LLVM writes as a move; GCC calls the move redundant.
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-redundant-move>)
@@ -26,6 +29,33 @@ function(sluice_configure_target target)
     target_compile_options(${target} PRIVATE -fsanitize=${SLUICE_SANITIZE} -fno-omit-frame-pointer)
     target_link_options(${target} PRIVATE -fsanitize=${SLUICE_SANITIZE})
   endif()
+endfunction()
+
+# sluice_precompiled_headers(name HEADERS <a.h> ... [DEPENDS tablegen-target ...]): headers that many files read, parsed once for
+# all targets that name this one in sluice_use_precompiled. Sources still include all that they use.
+function(sluice_precompiled_headers name)
+  cmake_parse_arguments(ARG "" "" "HEADERS;DEPENDS" ${ARGN})
+  set(source "${PROJECT_BINARY_DIR}/${name}.cpp")
+  file(CONFIGURE OUTPUT "${source}" CONTENT "")
+  add_library(${name} OBJECT "${source}")
+  sluice_configure_target(${name})
+  sluice_precompile_options(${name})
+  target_include_directories(${name} PRIVATE "${SLUICE_SOURCE_ROOT}" "${SLUICE_SOURCE_ROOT}/runtime/include" "${SLUICE_SOURCE_ROOT}/backends/include")
+  target_precompile_headers(${name} PRIVATE ${ARG_HEADERS})
+  if(ARG_DEPENDS)
+    add_dependencies(${name} ${ARG_DEPENDS})
+  endif()
+endfunction()
+
+# What makes precompiled headers known to ccache: GCC names the header in what it preprocesses, clang keeps no times.
+function(sluice_precompile_options target)
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>
+    "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>" $<$<CXX_COMPILER_ID:Clang>:-fpch-instantiate-templates>)
+endfunction()
+
+function(sluice_use_precompiled target headers)
+  sluice_precompile_options(${target})
+  target_precompile_headers(${target} REUSE_FROM ${headers})
 endfunction()
 
 # sluice_library(name SOURCES a.cpp ... [LINK lib ...]): a static library free of LLVM.
@@ -44,6 +74,8 @@ function(sluice_mlir_library name)
   add_library(${name} STATIC ${ARG_SOURCES})
   sluice_configure_target(${name})
   sluice_use_mlir(${name})
+  sluice_use_precompiled(${name} sluice_mlir_headers)
+  set_target_properties(${name} PROPERTIES SLUICE_USES_MLIR ON)
   target_include_directories(${name} PUBLIC "${SLUICE_SOURCE_ROOT}" "${SLUICE_SOURCE_ROOT}/runtime/include" "${SLUICE_SOURCE_ROOT}/backends/include")
   target_link_libraries(${name} PUBLIC ${ARG_LINK} MLIR LLVM)
   if(ARG_DEPENDS)
@@ -79,6 +111,16 @@ function(sluice_test name)
   target_include_directories(${name} PRIVATE "${SLUICE_SOURCE_ROOT}" "${PROJECT_BINARY_DIR}")
   target_compile_definitions(${name} PRIVATE SLUICE_TEST_DATA="${SLUICE_SOURCE_ROOT}/tests/data" SLUICE_BINARY_DIR="${PROJECT_BINARY_DIR}" SLUICE_MNIST="${SLUICE_SOURCE_ROOT}/models/data/mnist-10k")
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest_main)
+  set(headers sluice_test_headers)
+  foreach(library IN LISTS ARG_LINK)
+    if(TARGET ${library})
+      get_target_property(uses_mlir ${library} SLUICE_USES_MLIR)
+      if(uses_mlir)
+        set(headers sluice_mlir_headers)
+      endif()
+    endif()
+  endforeach()
+  sluice_use_precompiled(${name} ${headers})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
   gtest_discover_tests(${name} NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 endfunction()
