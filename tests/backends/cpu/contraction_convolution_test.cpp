@@ -167,6 +167,14 @@ const Case cases[] = {
     square("alexnet_stem", 1, 1, 3, 96, axis(35, 11, 4, 2)),
     square("whole_image", 9, 8, 5, 30, axis(4, 4)),
     square("kernel_in_padding", 2, 2, 3, 9, axis(2, 3, 1, 3)),
+    // Stride and dilation share a factor: outputs of the input gradient between the taps have none.
+    square("stride_meets_dilation", 2, 2, 3, 9, axis(9, 3, 2, 1, 2)),
+    square("stride_meets_dilation_pointwise", 2, 2, 3, 4, axis(8, 1, 2, 0, 2)),
+    square("stride_meets_dilation_wide", 2, 2, 40, 130, axis(11, 2, 4, 3, 2)),
+    square("stride_meets_dilation_narrow", 2, 2, 50, 20, axis(9, 3, 2, 0, 2)),
+    square("all_taps_in_padding", 2, 2, 20, 9, axis(1, 1, 2, 1)),
+    {"stride_meets_dilation_in_height", 2, 2, 20, 18, {9, 2, 2, 2, 1, 0}, {9, 3, 1, 1, 1, 1}},
+    {"stride_meets_dilation_in_width", 2, 2, 20, 18, {9, 3, 1, 1, 1, 1}, {9, 2, 2, 2, 1, 0}},
     {"oblong", 2, 2, 7, 33, {9, 3, 2, 1, 0, 1}, {17, 5, 1, 1, 2, 1}},
     {"one_dimensional", 2, 2, 12, 20, {1, 1, 1, 1, 0, 0}, {40, 9, 1, 1, 4, 4}},
 };

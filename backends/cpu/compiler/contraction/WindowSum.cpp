@@ -57,7 +57,7 @@ private:
     int64_t flops = 0, terms = 0;
     TileProblem problem;
     for (const WindowSum::Phase &phase : op.phases) {
-      int64_t depth = phase.height.taps * phase.width.taps * op.inputChannels;
+      int64_t depth = phase.taps() * op.inputChannels;
       flops += 2 * phase.height.outputs * phase.width.outputs * depth * op.outputChannels;
       height = std::max(height, phase.height.outputs);
       problem.rows = std::max(problem.rows, phase.width.outputs);
@@ -214,28 +214,9 @@ private:
     const WindowAxis &h = row.phase.height, &w = row.phase.width;
     IndexMath math{b, loc};
     Tile tile(loc, vector, run.size, row.columns, /*wholeVectors=*/true);
-    Value corner =
-        address(b, row.input, math.mul(math.add(math.mul(pixel, w.inputStep), w.inputStart), op.inputChannels));
-    if (h.taps * w.taps * op.inputChannels * row.columns * elementBytes() > target.l1 / 2)
+    if (row.phase.taps() * op.inputChannels * row.columns * elementBytes() > target.l1 / 2)
       tile.prefetchB(prefetchSteps * op.panel);
-    int64_t rowStride = h.tapStep * w.inputSize * op.inputChannels;
-    int64_t kernelStride = h.kernelStep * w.kernel * op.inputChannels * op.panel;
-
-    Sums sums = tile.zeros(b);
-    auto overHeight = [&](OpBuilder &body, Value tap, int64_t plus, Sums &carried) {
-      IndexMath inner{body, loc};
-      Value input = address(body, address(body, corner, inner.mul(tap, rowStride)), plus * rowStride);
-      Value weights = address(body, address(body, row.weights, inner.mul(tap, kernelStride)), plus * kernelStride);
-      addWindowRow(body, tile, row, run, input, weights, carried);
-    };
-    if (row.tap0)
-      sums = accumulateOver(b, loc, row.tap0, row.tap1, 1, sums,
-                            [&](OpBuilder &body, Value tap, Sums &carried) { overHeight(body, tap, 0, carried); });
-    else
-      sums = accumulateOver(b, loc, h.taps,
-                            h.taps * w.taps * op.inputChannels <= 3 * shortRun ? std::max<int64_t>(1, h.taps) : 1, sums,
-                            overHeight);
-
+    Sums sums = row.phase.taps() == 0 ? tile.zeros(b) : sumOverWindow(b, tile, row, run, pixel);
     Value oh = math.add(math.mul(row.j, h.outputStep), h.outputStart);
     for (int64_t r = 0; r < run.size; ++r) {
       Value ow = math.add(math.mul(math.add(pixel, r), w.outputStep), w.outputStart);
@@ -243,6 +224,27 @@ private:
         op.epilogue(stage, b, loc, {row.image, math.add(row.column, v * lanes), oh, ow},
                     firstLanes(b, loc, sums[r * tile.vectors() + v], tile.lanesOf(v)));
     }
+  }
+
+  Sums sumOverWindow(OpBuilder &b, const Tile &tile, const Row &row, const TileRun &run, Value pixel) {
+    const WindowAxis &h = row.phase.height, &w = row.phase.width;
+    IndexMath math{b, loc};
+    Value corner =
+        address(b, row.input, math.mul(math.add(math.mul(pixel, w.inputStep), w.inputStart), op.inputChannels));
+    int64_t rowStride = h.tapStep * w.inputSize * op.inputChannels;
+    int64_t kernelStride = h.kernelStep * w.kernel * op.inputChannels * op.panel;
+
+    auto overHeight = [&](OpBuilder &body, Value tap, int64_t plus, Sums &carried) {
+      IndexMath inner{body, loc};
+      Value input = address(body, address(body, corner, inner.mul(tap, rowStride)), plus * rowStride);
+      Value weights = address(body, address(body, row.weights, inner.mul(tap, kernelStride)), plus * kernelStride);
+      addWindowRow(body, tile, row, run, input, weights, carried);
+    };
+    if (row.tap0)
+      return accumulateOver(b, loc, row.tap0, row.tap1, 1, tile.zeros(b),
+                            [&](OpBuilder &body, Value tap, Sums &carried) { overHeight(body, tap, 0, carried); });
+    bool isShort = row.phase.taps() * op.inputChannels <= 3 * shortRun;
+    return accumulateOver(b, loc, h.taps, isShort ? h.taps : 1, tile.zeros(b), overHeight);
   }
 
   // All taps along the width and all channels, for one tap along the height.
@@ -282,7 +284,7 @@ private:
       Value bAddress = address(body, address(body, weights, inner.mul(k, op.panel)), plus * op.panel);
       tile.multiplyAdd(body, carried, aAddresses, bAddress);
     };
-    bool inParts = phase.height.taps * w.taps * op.inputChannels > termsPerSum && length >= worthwhileSum;
+    bool inParts = phase.taps() * op.inputChannels > termsPerSum && length >= worthwhileSum;
     sums = inParts ? accumulateInParts(b, loc, tile, length, unroll, sums, step)
                    : accumulateOver(b, loc, length, unroll, sums, step);
   }

@@ -3,7 +3,8 @@
 //   out[n, jh, jw, o] = sum over taps (th, tw) and channels c of  in[n, ih(jh, th), iw(jw, tw), c] * w[kh(th), kw(tw),
 //   c, o]
 //
-// where every map is affine. A strided input gradient is several such sums, one for each phase of its outputs.
+// where every map is affine. A strided input gradient is several such sums, one for each phase of its outputs. A phase
+// may have no taps, as where stride and dilation share a factor: its sums are zero.
 #ifndef SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_WINDOWSUM_H
 #define SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_WINDOWSUM_H
 
@@ -27,6 +28,7 @@ struct WindowAxis {
 struct WindowSum {
   struct Phase {
     WindowAxis height, width;
+    int64_t taps() const { return height.taps * width.taps; }
   };
 
   mlir::Type element;
