@@ -61,7 +61,24 @@ def SameDevice : NativeOpTrait<"SameDevice"> { let cppNamespace = "::sluice::ir"
 /// No gradient flows through the op: its derivative is zero or is not wanted.
 def NoGradient : NativeOpTrait<"NoGradient"> { let cppNamespace = "::sluice::ir"; }
 
-class Sluice_Op<string mnemonic, list<Trait> traits = []> : Op<Sluice_Dialect, mnemonic, traits>;
+/// The reference of ops is made from summaries, descriptions, the text of each `Arg`, and two fields: how an op on values treats
+/// the rows of a call, and how its results are rounded.
+class Sluice_Op<string mnemonic, list<Trait> traits = []> : Op<Sluice_Dialect, mnemonic, traits> {
+  string rows = "";
+  string rounding = "";
+}
+
+// Attributes that ops share.
+def Sluice_KernelSize : Arg<DenseI64ArrayAttr, "[kH, kW]: taps of a window, vertically and horizontally; at least 1">;
+def Sluice_Stride : Arg<DenseI64ArrayAttr, "[vertical, horizontal]: elements from one window to the next; at least 1">;
+def Sluice_Padding : Arg<DenseI64ArrayAttr, "[top, left, bottom, right]: elements beyond each edge of the image; at least 0">;
+def Sluice_Dilation : Arg<DenseI64ArrayAttr, "[vertical, horizontal]: elements from one tap of a window to the next; at least 1">;
+def Sluice_Groups : Arg<I64Attr, "so many equal parts of the channels of x and of y; part i of y is made of part i of x alone; divides both">;
+def Sluice_ImageSize : Arg<DenseI64ArrayAttr, "[H, W] of the result, in elements; needed because several sizes give one size of dY">;
+def Sluice_CeilMode : Arg<UnitAttr, "the number of windows is rounded up, but the last may not start beyond the image and its padding before">;
+def Sluice_Axis : Arg<I64Attr, "a dimension of x, from 0">;
+def Sluice_ElementType : Arg<TypeAttr, "the result's element type: f32, f64, i32, i64, ui8 (u8 in a view's dtype) or i1 (bool)">;
+def Sluice_ResultType : Arg<TypeAttrOf<AnyRankedTensor>, "the result's type, as in tensor<?x5xf32>">;
 
 /// An op on values: pure, with inferred result types that ignore encodings, a meaning and an element-wise definition.
 class Sluice_ValueOp<string mnemonic, list<Trait> traits = []>

@@ -8,7 +8,14 @@
 include "ir/Base.td"
 
 class Sluice_Elementwise<string mnemonic, list<Trait> traits = []>
-    : Sluice_ValueOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<ElementwiseOp>], traits)>;
+    : Sluice_ValueOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<ElementwiseOp>], traits)> {
+  let description = "Operands and result have one shape; each element of the result depends on the operands' in its place.";
+  let rows = "Any dimension may be `?`.";
+  let rounding = [{
+    In the element type, to nearest, halves to even: sums, differences, products, quotients and square roots are IEEE's, each
+    rounded by itself; other functions within a few units in the last place. Integers wrap around.
+  }];
+}
 
 class UnaryMeaning<string ref, string lanes> {
   code text = [{
@@ -74,22 +81,22 @@ def GeluOp : Sluice_Unary<"gelu", "Gaussian error linear unit: a * Phi(a), with 
     [{getTanh() ? 0.5 * a * (1.0 + std::tanh(0.7978845608028654 * (a + 0.044715 * a * a * a))) : 0.5 * a * (1.0 + std::erf(a * 0.7071067811865476))}],
     [{getTanh() ? 0.5 * a * (1.0 + tanh(0.7978845608028654 * (a + 0.044715 * a * a * a))) : 0.5 * a * (1.0 + erf(a * 0.7071067811865476))}],
     "geluGradient(a, dY, getTanh())"> {
-  let arguments = (ins Sluice_FloatTensor:$a, UnitAttr:$tanh);
+  let arguments = (ins Sluice_FloatTensor:$a, Arg<UnitAttr, "the approximation by tanh, with 0.7978845608 (a + 0.044715 a^3) as its argument">:$tanh);
 }
 def LeakyReluOp : Sluice_Unary<"leaky_relu", "a where a > 0, alpha * a elsewhere",
     "a > 0 ? a : a * getAlpha().convertToDouble()", "where(a > 0.0, a, a * getAlpha().convertToDouble())", "where(a > 0.0, dY, dY * getAlpha().convertToDouble())"> {
-  let arguments = (ins Sluice_FloatTensor:$a, DefaultValuedAttr<F64Attr, "0.01">:$alpha);
+  let arguments = (ins Sluice_FloatTensor:$a, Arg<DefaultValuedAttr<F64Attr, "0.01">, "the slope below 0">:$alpha);
 }
 def EluOp : Sluice_Unary<"elu", "a where a > 0, alpha * (e^a - 1) elsewhere",
     "a > 0 ? a : getAlpha().convertToDouble() * std::expm1(a)", "where(a > 0.0, a, (exp(a) - 1.0) * getAlpha().convertToDouble())",
     "where(a > 0.0, dY, dY * exp(a) * getAlpha().convertToDouble())"> {
-  let arguments = (ins Sluice_FloatTensor:$a, DefaultValuedAttr<F64Attr, "1.0">:$alpha);
+  let arguments = (ins Sluice_FloatTensor:$a, Arg<DefaultValuedAttr<F64Attr, "1.0">, "minus the limit far below 0">:$alpha);
 }
 def ClipOp : Sluice_Unary<"clip", "min(max(a, min), max); gradient 0 outside",
     "smaller(larger(a, getMin().convertToDouble()), getMax().convertToDouble())",
     "min(max(a, getMin().convertToDouble()), getMax().convertToDouble())",
     "where(a < getMin().convertToDouble(), 0.0, where(a > getMax().convertToDouble(), 0.0, dY))"> {
-  let arguments = (ins Sluice_FloatTensor:$a, F64Attr:$min, F64Attr:$max);
+  let arguments = (ins Sluice_FloatTensor:$a, Arg<F64Attr, "the least result">:$min, Arg<F64Attr, "the greatest result">:$max);
   let attributesOfSample = "{min = -0.7 : f64, max = 0.9 : f64}";
 }
 
@@ -164,7 +171,7 @@ def Sluice_PredicateAttr : EnumAttr<Sluice_Dialect, Sluice_Predicates, "predicat
 
 def CompareOp : Sluice_Elementwise<"compare"> {
   let summary = "compares elements; false with a NaN, but for ne";
-  let arguments = (ins Sluice_Tensor:$a, Sluice_Tensor:$b, Sluice_PredicateAttr:$predicate);
+  let arguments = (ins Sluice_Tensor:$a, Sluice_Tensor:$b, Arg<Sluice_PredicateAttr, "eq, ne, lt, le, gt or ge: how a compares to b; #sluice<predicate lt> in a view">:$predicate);
   let results = (outs Sluice_BoolTensor:$y);
 }
 def WhereOp : Sluice_Elementwise<"where", [DeclareOpInterfaceMethods<DifferentiableOp>]> {
@@ -174,7 +181,7 @@ def WhereOp : Sluice_Elementwise<"where", [DeclareOpInterfaceMethods<Differentia
 }
 def CastOp : Sluice_Elementwise<"cast", [DeclareOpInterfaceMethods<DifferentiableOp>]> {
   let summary = "changes the element type; floats to integers round towards zero and saturate, NaN gives 0; anything but 0 is true";
-  let arguments = (ins Sluice_Tensor:$a, TypeAttr:$to);
+  let arguments = (ins Sluice_Tensor:$a, Sluice_ElementType:$to);
   let results = (outs Sluice_Tensor:$y);
 }
 

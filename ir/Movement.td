@@ -6,58 +6,86 @@ include "ir/Base.td"
 
 class Sluice_Movement<string mnemonic, list<Trait> traits = []>
     : Sluice_ValueOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<ElementOp>], traits)> {
+  let rounding = "None: elements are moved as they are.";
   let extraClassDeclaration = typeCompatibility # "static ::sluice::ir::FusionKind getFusionKind() { return ::sluice::ir::FusionKind::Injective; }";
 }
 class Sluice_DifferentiableMovement<string mnemonic> : Sluice_Movement<mnemonic, [DeclareOpInterfaceMethods<DifferentiableOp>]>;
 
 def FullOp : Sluice_Movement<"full"> {
   let summary = "every element is `value`";
-  let arguments = (ins F64Attr:$value, TypeAttrOf<AnyRankedTensor>:$type);
+  let description = "y has the type of the attribute. `value` is rounded to its element type; of integer types it is a whole number in range.";
+  let rows = "Any dimension may be `?`.";
+  let rounding = "The value is rounded to the element type, to nearest.";
+  let arguments = (ins Arg<F64Attr, "of every element">:$value, Sluice_ResultType:$type);
   let results = (outs Sluice_Tensor:$y);
 }
 def ConstantOp : Sluice_Movement<"constant"> {
   let summary = "a constant with given elements";
-  let arguments = (ins ElementsAttr:$value);
+  let description = "y has the shape and the element type of the attribute.";
+  let rows = "No dimension is `?`.";
+  let arguments = (ins Arg<ElementsAttr, "the elements in row-major order: integers or, of floating-point types, reals; booleans are 0 and 1">:$value);
   let results = (outs Sluice_Tensor:$y);
 }
 def RowsOp : Sluice_Movement<"rows"> {
   let summary = "the number of rows of this call, as a scalar of type `to`; what means over the batch divide by";
-  let arguments = (ins TypeAttr:$to);
+  let description = "y has rank 0. It is the same for all elements of a call, and at least 1.";
+  let rows = "The number itself.";
+  let rounding = "Exact up to 2^24 in f32.";
+  let arguments = (ins Sluice_ElementType:$to);
   let results = (outs Sluice_Tensor:$y);
 }
 def ReshapeOp : Sluice_DifferentiableMovement<"reshape"> {
   let summary = "the same elements in row-major order under another shape; `?` stays the outermost dimension";
-  let arguments = (ins Sluice_Tensor:$x, DenseI64ArrayAttr:$shape);
+  let description = "y's element number i, in row-major order of logical indices, is x's element number i, whatever the layouts of both are.";
+  let rows = "`?` is dimension 0 of both x and y, or of neither.";
+  let arguments = (ins Sluice_Tensor:$x, Arg<DenseI64ArrayAttr, "y's sizes, outermost first; `?` is -1 or -2^63">:$shape);
   let results = (outs Sluice_Tensor:$y);
 }
 def TransposeOp : Sluice_DifferentiableMovement<"transpose"> {
   let summary = "dimension i of the result is dimension permutation[i] of x";
-  let arguments = (ins Sluice_Tensor:$x, DenseI64ArrayAttr:$permutation);
+  let description = "y[i0, i1, ...] = x[j0, j1, ...] where j[permutation[d]] = i[d]; y's shape is x's, permuted alike.";
+  let rows = "Any dimension may be `?`, and it moves with its dimension: y may have it inside.";
+  let arguments = (ins Sluice_Tensor:$x, Arg<DenseI64ArrayAttr, "for each dimension of y, outermost first, the dimension of x; each once">:$permutation);
   let results = (outs Sluice_Tensor:$y);
 }
 def ExpandOp : Sluice_DifferentiableMovement<"expand"> {
   let summary = "broadcasts: dimension i of x becomes dimension dims[i] of `shape`, where sizes are equal or 1; others repeat";
-  let arguments = (ins Sluice_Tensor:$x, DenseI64ArrayAttr:$dims, DenseI64ArrayAttr:$shape);
+  let description = "y[i0, i1, ...] = x[j0, j1, ...] where j[d] is 0 if x has size 1 there, and i[dims[d]] otherwise.";
+  let rows = "Any dimension of y may be `?`: x has the rows there too, or repeats.";
+  let arguments = (ins Sluice_Tensor:$x, Arg<DenseI64ArrayAttr, "for each dimension of x the dimension of y that it becomes; ascending">:$dims, Arg<DenseI64ArrayAttr, "y's sizes, outermost first; `?` is -1 or -2^63">:$shape);
   let results = (outs Sluice_Tensor:$y);
 }
 def SliceOp : Sluice_DifferentiableMovement<"slice"> {
   let summary = "elements start, start + step, ... below end along each dimension; `?` must be taken whole (end is ignored there)";
-  let arguments = (ins Sluice_Tensor:$x, DenseI64ArrayAttr:$start, DenseI64ArrayAttr:$end, DenseI64ArrayAttr:$step);
+  let description = "y[i0, i1, ...] = x[start[0] + i0 * step[0], ...]; y has (end - start - 1) / step + 1 elements along a dimension, rounded down.";
+  let rows = "`?` is taken whole: start 0 and step 1, and end means nothing there.";
+  let arguments = (ins Sluice_Tensor:$x, Arg<DenseI64ArrayAttr, "for each dimension the first index taken">:$start, Arg<DenseI64ArrayAttr, "for each dimension the index before which to stop">:$end, Arg<DenseI64ArrayAttr, "for each dimension the distance of what is taken; at least 1">:$step);
   let results = (outs Sluice_Tensor:$y);
 }
 def PadOp : Sluice_DifferentiableMovement<"pad"> {
   let summary = "`low` elements before and `high` after each dimension, and `interior` between neighbours, all of `value`";
-  let arguments = (ins Sluice_Tensor:$x, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high, DenseI64ArrayAttr:$interior, DefaultValuedAttr<F64Attr, "0.0">:$value);
+  let description = [{
+    y[low[0] + i0 * (interior[0] + 1), ...] = x[i0, ...], and `value` everywhere else; y has
+    low + size + (size - 1) * interior + high elements along a dimension.
+  }];
+  let rows = "`?` has no padding: low, high and interior are 0 there.";
+  let arguments = (ins Sluice_Tensor:$x, Arg<DenseI64ArrayAttr, "for each dimension the elements before x; at least 0">:$low, Arg<DenseI64ArrayAttr, "for each dimension the elements after x; at least 0">:$high,
+                       Arg<DenseI64ArrayAttr, "for each dimension the elements between two neighbours; at least 0">:$interior, Arg<DefaultValuedAttr<F64Attr, "0.0">, "of all that is not x's">:$value);
   let results = (outs Sluice_Tensor:$y);
 }
 def ConcatOp : Sluice_DifferentiableMovement<"concat"> {
   let summary = "joins along `axis`, which is not `?`";
-  let arguments = (ins Variadic<Sluice_Tensor>:$xs, I64Attr:$axis);
+  let description = "The operands one after the other, in their order; their shapes are equal but for `axis`. There is at least one.";
+  let rows = "Any dimension but `axis` may be `?`.";
+  let arguments = (ins Variadic<Sluice_Tensor>:$xs, Arg<I64Attr, "the dimension along which they follow one another, from 0">:$axis);
   let results = (outs Sluice_Tensor:$y);
 }
 def OneHotOp : Sluice_Movement<"one_hot"> {
   let summary = "a last dimension of `classes` elements, 1 at the label and 0 elsewhere; a label out of range gives zeros";
-  let arguments = (ins Sluice_IntTensor:$label, I64Attr:$classes, TypeAttr:$to);
+  let description = "y[..., c] is 1 if label[...] is c, and 0 otherwise.";
+  let rows = "Any dimension of the labels may be `?`.";
+  let rounding = "None: 0 and 1 are exact.";
+  let arguments = (ins Sluice_IntTensor:$label, Arg<I64Attr, "the size of the last dimension; at least 1">:$classes, Sluice_ElementType:$to);
   let results = (outs Sluice_Tensor:$y);
 }
 

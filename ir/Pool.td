@@ -1,30 +1,51 @@
 // Pooling over windows of the last two dimensions of [N, C, H, W].
-// padding is [top, left, bottom, right]. With ceil_mode the last window may hang over the end, but must start inside.
 #ifndef SLUICE_IR_POOL
 #define SLUICE_IR_POOL
 
 include "ir/Base.td"
 
-class Sluice_Pool<string mnemonic, list<Trait> traits = []> : Sluice_ValueOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<ElementOp>], traits)>;
+def Sluice_CountIncludePad : Arg<UnitAttr, "what lies in the padding counts as an element, 0; what lies beyond the padding does not">;
+
+class Sluice_Pool<string mnemonic, list<Trait> traits = []> : Sluice_ValueOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<ElementOp>], traits)> {
+  let rows = "N may be `?`, nothing else.";
+}
 
 def MaxPool2dOp : Sluice_Pool<"max_pool2d", [DeclareOpInterfaceMethods<DifferentiableOp>]> {
   let summary = "maximum of each window, and its place in the window (row-major, the first at a tie; kH * kW <= 256)";
-  let arguments = (ins Sluice_FloatTensor:$x, DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$stride, DenseI64ArrayAttr:$padding, DenseI64ArrayAttr:$dilation, UnitAttr:$ceil_mode);
+  let description = [{
+    y[n, c, i, j] is the largest x[n, c, i * stride[0] - padding[0] + u * dilation[0], j * stride[1] - padding[1] + v *
+    dilation[1]] over u < kH and v < kW; padding is no element, and a window with a NaN gives NaN.
+    place[n, c, i, j] is u * kW + v of the element taken (any tap of a window with a NaN). Both results are
+    [N, C, H', W'], with H' = (H + top + bottom - dilation[0] * (kH - 1) - 1) / stride[0] + 1, rounded down, or up with
+    `ceil_mode`; W' alike.
+  }];
+  let rounding = "None: elements are compared and moved.";
+  let arguments = (ins Sluice_FloatTensor:$x, Sluice_KernelSize:$kernel, Sluice_Stride:$stride, Sluice_Padding:$padding, Sluice_Dilation:$dilation, Sluice_CeilMode:$ceil_mode);
   let results = (outs Sluice_FloatTensor:$y, RankedTensorOf<[UI8]>:$place);
 }
 def MaxPool2dGradOp : Sluice_Pool<"max_pool2d_grad"> {
   let summary = "dX of max_pool2d from dY and the places of the maxima; `size` is [H, W]";
-  let arguments = (ins Sluice_FloatTensor:$dy, RankedTensorOf<[UI8]>:$place, DenseI64ArrayAttr:$size, DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$stride, DenseI64ArrayAttr:$padding, DenseI64ArrayAttr:$dilation);
+  let description = "dx [N, C, H, W]: each element is the sum of dy[n, c, i, j] over the windows whose place names it; 0 where there are none.";
+  let rounding = "Windows are summed in the element type, in an order that depends on the shape and the target alone.";
+  let arguments = (ins Sluice_FloatTensor:$dy, RankedTensorOf<[UI8]>:$place, Sluice_ImageSize:$size, Sluice_KernelSize:$kernel, Sluice_Stride:$stride, Sluice_Padding:$padding, Sluice_Dilation:$dilation);
   let results = (outs Sluice_FloatTensor:$dx);
 }
 def AvgPool2dOp : Sluice_Pool<"avg_pool2d", [DeclareOpInterfaceMethods<DifferentiableOp>]> {
   let summary = "mean of each window; padding counts as elements where count_include_pad is given (PyTorch's rule)";
-  let arguments = (ins Sluice_FloatTensor:$x, DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$stride, DenseI64ArrayAttr:$padding, UnitAttr:$ceil_mode, UnitAttr:$count_include_pad);
+  let description = [{
+    y[n, c, i, j] is the sum of x[n, c, i * stride[0] - padding[0] + u, j * stride[1] - padding[1] + v] over u < kH and v < kW,
+    divided by the number of elements of the image among them or, with `count_include_pad`, of the padded image. y is
+    [N, C, H', W'], with H' = (H + top + bottom - kH) / stride[0] + 1, rounded down, or up with `ceil_mode`; W' alike.
+  }];
+  let rounding = "Summed in the element type, in an order that depends on the shape and the target alone, then divided.";
+  let arguments = (ins Sluice_FloatTensor:$x, Sluice_KernelSize:$kernel, Sluice_Stride:$stride, Sluice_Padding:$padding, Sluice_CeilMode:$ceil_mode, Sluice_CountIncludePad:$count_include_pad);
   let results = (outs Sluice_FloatTensor:$y);
 }
 def AvgPool2dGradOp : Sluice_Pool<"avg_pool2d_grad"> {
   let summary = "dX of avg_pool2d; `size` is [H, W]";
-  let arguments = (ins Sluice_FloatTensor:$dy, DenseI64ArrayAttr:$size, DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$stride, DenseI64ArrayAttr:$padding, UnitAttr:$ceil_mode, UnitAttr:$count_include_pad);
+  let description = "dx [N, C, H, W]: each element is the sum of dy[n, c, i, j] over the windows that hold it, each divided as avg_pool2d does.";
+  let rounding = "Windows are summed in the element type, in an order that depends on the shape and the target alone.";
+  let arguments = (ins Sluice_FloatTensor:$dy, Sluice_ImageSize:$size, Sluice_KernelSize:$kernel, Sluice_Stride:$stride, Sluice_Padding:$padding, Sluice_CeilMode:$ceil_mode, Sluice_CountIncludePad:$count_include_pad);
   let results = (outs Sluice_FloatTensor:$dx);
 }
 

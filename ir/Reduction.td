@@ -6,7 +6,13 @@ include "ir/Base.td"
 
 class Sluice_Reduction<string mnemonic, list<Trait> traits = []>
     : Sluice_ValueOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<ElementOp>], traits)> {
-  let arguments = (ins Sluice_NumberTensor:$x, DenseI64ArrayAttr:$axes, UnitAttr:$keepdims);
+  let description = [{
+    An element of y is the reduction of all elements of x with its indices in the dimensions that are not in `axes`; y has x's
+    shape without them. Without axes y is x.
+  }];
+  let rows = "Any dimension may be `?`. Where it is one of the axes, the rows of the call are reduced, and no others.";
+  let rounding = "In the element type, in an order that depends on the op, its shape and the target alone. Integers wrap around.";
+  let arguments = (ins Sluice_NumberTensor:$x, Arg<DenseI64ArrayAttr, "dimensions of x, from 0, each once, in any order">:$axes, Arg<UnitAttr, "the axes stay, with size 1">:$keepdims);
   let results = (outs Sluice_NumberTensor:$y);
 }
 class Sluice_DifferentiableReduction<string mnemonic> : Sluice_Reduction<mnemonic, [DeclareOpInterfaceMethods<DifferentiableOp>]>;
@@ -17,21 +23,33 @@ def ReduceMaxOp : Sluice_DifferentiableReduction<"reduce_max"> { let summary = "
 def ReduceMinOp : Sluice_DifferentiableReduction<"reduce_min"> { let summary = "minimum over the axes; elements that tie share the gradient equally (PyTorch's amin)"; }
 def ArgMaxOp : Sluice_ValueOp<"argmax", [DeclareOpInterfaceMethods<ElementOp>]> {
   let summary = "i32 index of the first maximum along `axis`, which is removed";
-  let arguments = (ins Sluice_NumberTensor:$x, I64Attr:$axis);
+  let description = "y has x's shape without the axis. An element that is not a number is never larger; where all are smallest, the index is 0.";
+  let rows = "Any dimension may be `?`; where it is the axis, only the rows of the call are looked at.";
+  let rounding = "None: elements are compared.";
+  let arguments = (ins Sluice_NumberTensor:$x, Sluice_Axis:$axis);
   let results = (outs Sluice_IntTensor:$y);
 }
 def SoftmaxOp : Sluice_ValueOp<"softmax", [DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<DifferentiableOp>]> {
   let summary = "exp(x - max) / sum(exp(x - max)) along `axis`";
-  let arguments = (ins Sluice_FloatTensor:$x, I64Attr:$axis);
+  let description = "max and sum are those of the line of x along the axis that the element lies in; y has x's shape.";
+  let rows = "Any dimension may be `?`; where it is the axis, a line has the rows of the call.";
+  let rounding = "In the element type; sums in an order that depends on the shape and the target alone.";
+  let arguments = (ins Sluice_FloatTensor:$x, Sluice_Axis:$axis);
   let results = (outs Sluice_FloatTensor:$y);
 }
 def LogSoftmaxOp : Sluice_ValueOp<"log_softmax", [DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<DifferentiableOp>]> {
   let summary = "x - max - log(sum(exp(x - max))) along `axis`";
-  let arguments = (ins Sluice_FloatTensor:$x, I64Attr:$axis);
+  let description = "max and sum are those of the line of x along the axis that the element lies in; y has x's shape.";
+  let rows = "Any dimension may be `?`; where it is the axis, a line has the rows of the call.";
+  let rounding = "In the element type; sums in an order that depends on the shape and the target alone.";
+  let arguments = (ins Sluice_FloatTensor:$x, Sluice_Axis:$axis);
   let results = (outs Sluice_FloatTensor:$y);
 }
 def SoftmaxCrossEntropyOp : Sluice_ValueOp<"softmax_cross_entropy", [DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<DifferentiableOp>]> {
   let summary = "-log_softmax(logits)[label] for each row: logits [N, C], label [N] -> [N]";
+  let description = "A label outside of [0, C) picks 0 instead of a logit: the result is max + log(sum(exp(x - max))) of its row.";
+  let rows = "N may be `?`, nothing else.";
+  let rounding = "In the element type; sums in an order that depends on the shape and the target alone.";
   let arguments = (ins Sluice_FloatTensor:$logits, Sluice_IntTensor:$label);
   let results = (outs Sluice_FloatTensor:$y);
 }
@@ -42,8 +60,11 @@ def BatchNormOp : Sluice_ValueOp<"batch_norm", [DeclareOpInterfaceMethods<Differ
     ones move towards them: new = (1 - momentum) * running + momentum * batch, the variance unbiased (PyTorch's rule).
     `train` expands the op into sums before fusion; no gradient reaches the running statistics.
   }];
+  let rows = "Any dimension but 1 may be `?`; the statistics of a batch are those of the rows of the call.";
+  let rounding = "As the ops that it is expanded into; backends never see it.";
   let arguments = (ins Sluice_FloatTensor:$x, Sluice_FloatTensor:$weight, Sluice_FloatTensor:$bias, Sluice_FloatTensor:$running_mean, Sluice_FloatTensor:$running_var,
-                       DefaultValuedAttr<F64Attr, "1e-5">:$eps, DefaultValuedAttr<F64Attr, "0.1">:$momentum, UnitAttr:$training);
+                       Arg<DefaultValuedAttr<F64Attr, "1e-5">, "added to the variance">:$eps, Arg<DefaultValuedAttr<F64Attr, "0.1">, "the batch's share in the new running statistics">:$momentum,
+                       Arg<UnitAttr, "the statistics are the batch's">:$training);
   let results = (outs Sluice_FloatTensor:$y, Sluice_FloatTensor:$new_mean, Sluice_FloatTensor:$new_var);
 }
 

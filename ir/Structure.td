@@ -11,8 +11,9 @@ def StateOp : Sluice_Op<"state", [Symbol]> {
     time) or step. `type` is the logical type: what users see and checkpoints hold. `physical`, once layouts are chosen,
     carries the layout that the backend keeps it in. `init` says how it begins.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$kind, TypeAttrOf<AnyRankedTensor>:$type, Sluice_InitAttr:$init,
-                       OptionalAttr<FlatSymbolRefAttr>:$of, OptionalAttr<TypeAttrOf<AnyRankedTensor>>:$physical);
+  let arguments = (ins Arg<SymbolNameAttr, "its name, as in checkpoints">:$sym_name, Arg<StrAttr, "what it is for">:$kind, Arg<TypeAttrOf<AnyRankedTensor>, "its logical type">:$type,
+                       Arg<Sluice_InitAttr, "its first value">:$init, Arg<OptionalAttr<FlatSymbolRefAttr>, "a slot's parameter">:$of,
+                       Arg<OptionalAttr<TypeAttrOf<AnyRankedTensor>>, "its type with the layout in which it is kept">:$physical);
   let assemblyFormat = "$kind $sym_name `:` $type `=` $init (`of` $of^)? (`physical` $physical^)? attr-dict";
   let extraClassDeclaration = [{
     ::mlir::RankedTensorType getTensorType() { return ::llvm::cast<::mlir::RankedTensorType>(getType()); }
@@ -26,51 +27,65 @@ class Sluice_Body<string mnemonic> : Sluice_Op<mnemonic, [IsolatedFromAbove, NoT
 
 def GraphOp : Sluice_Body<"graph"> {
   let summary = "the model as the user wrote it: inputs are block arguments named by `inputs`, ops, then output, metric and minimize";
-  let arguments = (ins StrArrayAttr:$inputs);
+  let description = "Phase `train` turns it into entry points.";
+  let arguments = (ins Arg<StrArrayAttr, "names of the inputs, in their order">:$inputs);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
 }
 def OutputOp : Sluice_Op<"output"> {
   let summary = "a result of `predict` under a name";
-  let arguments = (ins StrAttr:$name, Sluice_Tensor:$value);
+  let description = "It stands in a graph; `predict` returns the value.";
+  let arguments = (ins Arg<StrAttr, "of the output">:$name, Sluice_Tensor:$value);
   let assemblyFormat = "$name `,` $value attr-dict `:` type($value)";
 }
 def MetricOp : Sluice_Op<"metric"> {
   let summary = "a scalar that train_step and eval_step report under a name: a mean over the rows";
-  let arguments = (ins StrAttr:$name, Sluice_FloatTensor:$value);
+  let description = "It stands in a graph; an epoch's figure weighs each call by its rows.";
+  let arguments = (ins Arg<StrAttr, "of the metric">:$name, Sluice_FloatTensor:$value);
   let assemblyFormat = "$name `,` $value attr-dict `:` type($value)";
 }
 def MinimizeOp : Sluice_Op<"minimize"> {
   let summary = "trains the listed parameters on a scalar loss; `lr` names the learning rate's state";
-  let arguments = (ins Sluice_FloatTensor:$loss, AnyAttr:$optimizer, FlatSymbolRefAttr:$lr, ArrayAttr:$parameters);
+  let description = "It stands in a graph, at most once; phase `train` differentiates the loss and adds the optimizer's updates.";
+  let arguments = (ins Sluice_FloatTensor:$loss, Arg<AnyAttr, "its rule and numbers, such as #sluice.sgd">:$optimizer, Arg<FlatSymbolRefAttr, "the state of the learning rate">:$lr, Arg<ArrayAttr, "the states to train">:$parameters);
   let assemblyFormat = "$loss `,` $optimizer `lr` $lr $parameters attr-dict `:` type($loss)";
 }
 def EntryOp : Sluice_Op<"entry", [IsolatedFromAbove, Symbol, SingleBlock]> {
   let summary = "an entry point: a pure function of its inputs and the state; `get` reads the state before the call, `set` gives it after";
-  let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$inputs, StrArrayAttr:$outputs);
+  let description = "Inputs are block arguments; `return` gives the outputs. `init`, `train_step`, `eval_step` and `predict` are what the runner calls.";
+  let arguments = (ins Arg<SymbolNameAttr, "its name">:$sym_name, Arg<StrArrayAttr, "names of the inputs, in their order">:$inputs, Arg<StrArrayAttr, "names of the outputs, in their order">:$outputs);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
 }
 def ReturnOp : Sluice_Op<"return", [Terminator, Pure, HasParent<"EntryOp">]> {
   let summary = "the outputs of an entry point";
+  let description = "Its operands are named by the entry's `outputs`.";
   let arguments = (ins Variadic<Sluice_Tensor>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
 def GetOp : Sluice_Op<"get"> {
   let summary = "the value that a state has when the entry point is called";
-  let arguments = (ins FlatSymbolRefAttr:$state);
+  let description = "A state may be read several times in an entry point.";
+  let arguments = (ins Arg<FlatSymbolRefAttr, "which">:$state);
   let results = (outs Sluice_Tensor:$value);
   let assemblyFormat = "$state attr-dict `:` type($value)";
 }
 def SetOp : Sluice_Op<"set"> {
   let summary = "the value that a state has when the entry point returns; at most one per state";
-  let arguments = (ins FlatSymbolRefAttr:$state, Sluice_Tensor:$value);
+  let description = "The memory plan makes the update in place where every reader allows it.";
+  let arguments = (ins Arg<FlatSymbolRefAttr, "which">:$state, Sluice_Tensor:$value);
   let assemblyFormat = "$state `,` $value attr-dict `:` type($value)";
 }
 def RelayoutOp : Sluice_ValueOp<"relayout", [DeclareOpInterfaceMethods<ElementOp>]> {
   let summary = "the same value in the layout of the result's type";
+  let description = [{
+    y[i0, i1, ...] = x[i0, i1, ...] of logical indices; the elements lie as the two types' layouts say. The compiler puts it where an op needs another layout than a value has, and copies a value with it where both
+    layouts are one.
+  }];
+  let rows = "Any dimension may be `?`.";
+  let rounding = "None: elements are moved as they are.";
   let arguments = (ins Sluice_Tensor:$x);
   let results = (outs Sluice_Tensor:$y);
 }
@@ -85,8 +100,10 @@ def CopyOp : Sluice_Op<"copy", [DeclareOpInterfaceMethods<ReferenceOp>, DeclareO
     `asked` (when the host reads this output). Two copies are never merged as common subexpressions, because each is a buffer
     of its own.
   }];
-  let arguments = (ins Sluice_Tensor:$x, StrAttr:$reason, OptionalAttr<I64Attr>:$bytes, OptionalAttr<I64Attr>:$bytes_per_row,
-                       OptionalAttr<StrAttr>:$when);
+  let rows = "Any dimension may be `?`; the rows of the call are copied.";
+  let rounding = "None: elements are copied as they are.";
+  let arguments = (ins Sluice_Tensor:$x, Arg<StrAttr, "who wants it">:$reason, Arg<OptionalAttr<I64Attr>, "what moves in each call">:$bytes, Arg<OptionalAttr<I64Attr>, "what moves for each row">:$bytes_per_row,
+                       Arg<OptionalAttr<StrAttr>, "step, stale or asked">:$when);
   let results = (outs Res<Sluice_Tensor, "", [MemAlloc<DefaultResource>]>:$y);
   let assemblyFormat = "$x $reason attr-dict `:` functional-type($x, $y)";
   let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$x, "::llvm::StringRef":$reason), [{
@@ -100,7 +117,8 @@ def CopyOp : Sluice_Op<"copy", [DeclareOpInterfaceMethods<ReferenceOp>, DeclareO
 }
 def KernelOp : Sluice_Op<"kernel", [IsolatedFromAbove, SingleBlock]> {
   let summary = "one launch: a region of ops on one device; its operands are the block arguments";
-  let arguments = (ins StrAttr:$name, Variadic<Sluice_Tensor>:$operands);
+  let description = "Phase `fused` makes it of ops that a backend puts into one launch; `yield` gives its results. Backends see it as a sluice_kernel_view.";
+  let arguments = (ins Arg<StrAttr, "for messages and traces; unique in a module">:$name, Variadic<Sluice_Tensor>:$operands);
   let results = (outs Variadic<Sluice_Tensor>:$outputs);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
@@ -108,16 +126,19 @@ def KernelOp : Sluice_Op<"kernel", [IsolatedFromAbove, SingleBlock]> {
 }
 def RecordOp : Sluice_Op<"record"> {
   let summary = "event number `event` of this entry point: whatever is in the queue so far is done";
-  let arguments = (ins StrAttr:$queue, I64Attr:$event);
+  let description = "Phase `scheduled` adds it where another queue, or a later call, waits for what is before it.";
+  let arguments = (ins Arg<StrAttr, "its name, as in acc0.in">:$queue, Arg<I64Attr, "its number">:$event);
   let assemblyFormat = "$queue $event attr-dict";
 }
 def WaitOp : Sluice_Op<"wait"> {
   let summary = "what follows in the queue starts after the event; `calls`: of the call made so many calls earlier";
-  let arguments = (ins StrAttr:$queue, I64Attr:$event, DefaultValuedAttr<I64Attr, "0">:$calls);
+  let description = "Nothing else orders queues. An event of an earlier call is done if there was no such call.";
+  let arguments = (ins Arg<StrAttr, "the queue that waits">:$queue, Arg<I64Attr, "its number">:$event, Arg<DefaultValuedAttr<I64Attr, "0">, "how many calls earlier it was recorded; 0: in this one">:$calls);
   let assemblyFormat = "$queue $event attr-dict";
 }
 def YieldOp : Sluice_Op<"yield", [Terminator, Pure, HasParent<"KernelOp">]> {
   let summary = "the results of a kernel";
+  let description = "Each is a result of an op in the kernel.";
   let arguments = (ins Variadic<Sluice_Tensor>:$values);
   let assemblyFormat = "$values attr-dict `:` type($values)";
 }
