@@ -5,8 +5,11 @@
 //   #a = ..., !a =   an alias nests what it stands for, without brackets where it is used: its depth counts there too
 //   - + * mod        the affine parser recurses on each operator: at most kMaxOperators between brackets and commas
 //   tensor<4x5xf32>  element counts are computed in 64 bits without checks: the product must stay below kMaxElements
+//   %a               a use before its definition may outlive it in the parser (ValueNames.h says how): none may be
+//   %a#7             the parser makes room for as many results: fewer than kMaxResults
 #include "ir/ParseGuard.h"
 
+#include "ir/ValueNames.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/MathExtras.h"
@@ -22,7 +25,12 @@ public:
 private:
   struct Bracket {
     char open;
+    bool ofBlock = false; // the arguments after a block's name
     unsigned operators = 0;
+  };
+  struct Name {
+    llvm::StringRef name;
+    size_t at;
   };
 
   void fail(size_t at, const llvm::Twine &message) {
@@ -31,6 +39,7 @@ private:
   }
   char peek(size_t ahead = 0) const { return position + ahead < text.size() ? text[position + ahead] : '\0'; }
   llvm::StringRef takeWord();
+  llvm::StringRef takeSuffix();
   void skipSpace();
   void skipString();
   void open(char bracket);
@@ -40,9 +49,17 @@ private:
   void alias();
   void word();
   void dimensions();
+  Name takeValue();
+  llvm::SmallVector<Name> takeValues();
+  bool isInside(char bracket) const { return !brackets.empty() && brackets.back().open == bracket; }
+  void values();
+  void defineValue(const Name &value, bool ofRegion);
+  void token();
 
   llvm::StringRef text, name;
   size_t position = 0;
+  llvm::StringRef before; // the token before the one that is read
+  ValueNames names;
   llvm::SmallVector<Bracket> brackets;
   llvm::StringMap<unsigned> aliasDepth;
   llvm::StringRef defining; // the alias whose definition is being read, empty outside of one
@@ -60,6 +77,15 @@ static char closing(char open) { return open == '(' ? ')' : open == '[' ? ']' : 
 llvm::StringRef TextScan::takeWord() {
   size_t start = position;
   while (isWordCharacter(peek()))
+    ++position;
+  return text.slice(start, position);
+}
+
+/// What follows the sigil of `%name`, `^name`, `#name` and `!name`.
+llvm::StringRef TextScan::takeSuffix() {
+  size_t start = position;
+  bool isNumber = llvm::isDigit(peek());
+  while (isNumber ? llvm::isDigit(peek()) : isWordCharacter(peek()) || peek() == '-')
     ++position;
   return text.slice(start, position);
 }
@@ -87,7 +113,9 @@ void TextScan::skipString() {
 }
 
 void TextScan::open(char bracket) {
-  brackets.push_back({bracket});
+  brackets.push_back({bracket, before.starts_with("^")});
+  if (bracket == '{')
+    names.enter(/*takesArguments=*/before != "attributes");
   definingDepth = std::max(definingDepth, unsigned(brackets.size()));
   if (brackets.size() > kMaxNesting)
     fail(position, "nested more than " + llvm::Twine(kMaxNesting) + " deep");
@@ -95,8 +123,11 @@ void TextScan::open(char bracket) {
 }
 
 void TextScan::close(char bracket) {
-  if (!brackets.empty() && closing(brackets.back().open) == bracket)
+  if (!brackets.empty() && closing(brackets.back().open) == bracket) {
     brackets.pop_back();
+    if (bracket == '}')
+      names.leave();
+  }
   ++position;
 }
 
@@ -115,7 +146,7 @@ void TextScan::number() {
 /// `#name` or `!name`: a definition when `=` follows at the top level, a use otherwise.
 void TextScan::alias() {
   size_t start = position++;
-  takeWord();
+  takeSuffix();
   llvm::StringRef spelling = text.slice(start, position);
   size_t after = position;
   if (brackets.empty()) {
@@ -184,6 +215,112 @@ void TextScan::dimensions() {
   }
 }
 
+/// `%name`, `%name#3` (one of its results) or `%name:2` (so many results).
+TextScan::Name TextScan::takeValue() {
+  size_t start = position++;
+  takeSuffix();
+  Name value{text.slice(start, position), start};
+  size_t after = position;
+  skipSpace();
+  char mark = peek();
+  position += mark == '#' || mark == ':';
+  skipSpace();
+  size_t digits = position;
+  while (llvm::isDigit(peek()))
+    ++position;
+  unsigned number = 0;
+  if ((mark != '#' && mark != ':') || position == digits)
+    position = after;
+  else if (text.slice(digits, position).getAsInteger(10, number) || number >= kMaxResults)
+    fail(start, "result number " + text.slice(digits, std::min(position, digits + 24)) + "; an op has fewer than " +
+                    llvm::Twine(kMaxResults));
+  return value;
+}
+
+llvm::SmallVector<TextScan::Name> TextScan::takeValues() {
+  llvm::SmallVector<Name> list{takeValue()};
+  while (true) {
+    size_t after = position;
+    skipSpace();
+    if (peek() != ',') {
+      position = after;
+      return list;
+    }
+    ++position;
+    skipSpace();
+    if (peek() != '%') {
+      position = after;
+      return list;
+    }
+    list.push_back(takeValue());
+  }
+}
+
+void TextScan::defineValue(const Name &value, bool ofRegion) {
+  if (names.isUsed(value.name))
+    fail(value.at, "'" + value.name + "' is used before it is defined here");
+  if (ofRegion)
+    names.announceArgument(value.name);
+  else
+    names.define(value.name);
+}
+
+/// The results of an op are `%a, %b:2 = ...`; arguments of a region or block are `(%a: type, ...)`, of a kernel
+/// `(%a = %b : type, ...)`. All others are uses.
+void TextScan::values() {
+  bool beginsArgument = isInside('(') && (before == "(" || before == ",");
+  llvm::SmallVector<Name> list = takeValues();
+  size_t after = position;
+  skipSpace();
+  char next = peek();
+  position = after;
+  bool isArgument = beginsArgument && list.size() == 1 && (next == '=' || next == ':');
+  bool isResult = next == '=' && (brackets.empty() || isInside('{'));
+  for (const Name &value : list)
+    if (isArgument || isResult)
+      defineValue(value, isArgument && !brackets.back().ofBlock);
+    else if (!names.use(value.name))
+      fail(value.at, "'" + value.name + "' is used before it is defined");
+}
+
+void TextScan::token() {
+  char c = peek();
+  if (c == '"') {
+    skipString();
+  } else if (c == '-' && peek(1) == '>') {
+    position += 2; // an arrow, not a bracket
+  } else if ((c == '<' || c == '>') && peek(1) == '=' && !isInside('<')) {
+    position += 2; // a comparison of an affine set
+  } else if (c == '(' || c == '[' || c == '{' || c == '<') {
+    open(c);
+  } else if (c == ')' || c == ']' || c == '}' || c == '>') {
+    close(c);
+  } else if ((c == '#' || c == '!') && (isWordCharacter(peek(1)) || peek(1) == '-')) {
+    alias();
+  } else if (c == '-' || c == '+' || c == '*') {
+    countOperator();
+    ++position;
+  } else if (c == ',') {
+    if (!brackets.empty())
+      brackets.back().operators = 0;
+    ++position;
+  } else if (c == '%') {
+    values();
+  } else if (c == '^') {
+    ++position;
+    takeSuffix();
+  } else if (c == '@') {
+    ++position;
+    takeWord(); // a name, not a keyword or number
+  } else if (llvm::isDigit(c)) {
+    number();
+  } else if (isWordCharacter(c)) {
+    word();
+  } else {
+    ++position;
+  }
+}
+
 llvm::Error TextScan::run() {
   if (text.starts_with("ML\xefR"))
     fail(0, "is MLIR bytecode; Sluice reads the text form (mlir-opt converts)");
@@ -198,42 +335,16 @@ llvm::Error TextScan::run() {
     if (brackets.empty() && complete && opensOp)
       defining = {};
     complete = opensOp || c == '@' || c == '#' || c == '!' || c == ')' || c == ']' || c == '}' || c == '>';
-    if (c == '"') {
-      skipString();
-    } else if (c == '-' && peek(1) == '>') {
-      position += 2; // an arrow, not a bracket
-    } else if ((c == '<' || c == '>') && peek(1) == '=' && (brackets.empty() || brackets.back().open != '<')) {
-      position += 2; // a comparison of an affine set
-    } else if (c == '(' || c == '[' || c == '{' || c == '<') {
-      open(c);
-    } else if (c == ')' || c == ']' || c == '}' || c == '>') {
-      close(c);
-    } else if ((c == '#' || c == '!') && (llvm::isAlpha(peek(1)) || peek(1) == '_')) {
-      alias();
-    } else if (c == '-' || c == '+' || c == '*') {
-      countOperator();
-      ++position;
-    } else if (c == ',') {
-      if (!brackets.empty())
-        brackets.back().operators = 0;
-      ++position;
-    } else if (c == '%' || c == '^' || c == '@') {
-      ++position;
-      takeWord(); // a name, not a keyword or number
-    } else if (llvm::isDigit(c)) {
-      number();
-    } else if (isWordCharacter(c)) {
-      word();
-    } else {
-      ++position;
-    }
+    size_t start = position;
+    token();
+    before = text.slice(start, position);
     if (!defining.empty())
       aliasDepth[defining] = definingDepth;
   }
   if (problem.empty())
     return llvm::Error::success();
-  llvm::StringRef before = text.take_front(problemAt);
-  size_t line = before.count('\n') + 1, column = problemAt - (before.rfind('\n') + 1) + 1;
+  llvm::StringRef above = text.take_front(problemAt);
+  size_t line = above.count('\n') + 1, column = problemAt - (above.rfind('\n') + 1) + 1;
   return llvm::createStringError(llvm::inconvertibleErrorCode(),
                                  name + ":" + llvm::Twine(line) + ":" + llvm::Twine(column) + ": error: " + problem);
 }

@@ -1,5 +1,6 @@
-// Reads modules from untrusted text. MLIR's parser overflows its stack on deep nesting, and passes hang on values that
-// refer to themselves; both are refused here, with a message, before anything else sees the module.
+// Reads modules from untrusted text. MLIR's parser overflows its stack on deep nesting and reads freed memory after
+// values that are used before they are defined, and passes hang on values that refer to themselves; all are refused
+// here, with a message, before anything else sees the module.
 #pragma once
 
 #include "mlir/IR/BuiltinOps.h"
@@ -15,6 +16,7 @@ inline constexpr unsigned kMaxNesting = 256;      // of ( [ { <, aliases counted
 inline constexpr unsigned kMaxOperators = 1024;   // in one affine expression
 inline constexpr unsigned kMaxNumberLength = 256; // characters of one literal
 inline constexpr unsigned kMaxRank = 64;
+inline constexpr unsigned kMaxResults = 1 << 16; // of one op
 /// A tensor's bytes must fit in 63 bits; elements have at most 8.
 inline constexpr int64_t kMaxElements = int64_t(1) << 60;
 

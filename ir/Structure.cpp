@@ -161,13 +161,14 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   };
   if (parser.parseAttribute(name, "name", result.attributes) || parser.getCurrentLocation(&loc) ||
       parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, parseOperand) ||
-      parser.parseArrowTypeList(resultTypes) || parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
-      parser.resolveOperands(operands, operandTypes, loc, result.operands))
+      parser.parseArrowTypeList(resultTypes) || parser.parseOptionalAttrDictWithKeyword(result.attributes))
     return failure();
   for (auto [argument, type] : llvm::zip_equal(arguments, operandTypes))
     argument.type = type;
   result.addTypes(resultTypes);
-  return parser.parseRegion(*result.addRegion(), arguments);
+  // Operands after the region: what it defines would take the place of a name that was resolved before, and free that.
+  return failure(parser.parseRegion(*result.addRegion(), arguments) ||
+                 parser.resolveOperands(operands, operandTypes, loc, result.operands));
 }
 
 void KernelOp::print(OpAsmPrinter &printer) {

@@ -4,6 +4,7 @@
 #include "ir/Dialect.h"
 #include <cstdio>
 #include <fstream>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 using namespace sluice::ir;
@@ -45,6 +46,9 @@ TEST_P(BadModuleTest, IsRefusedWithItsPlace) {
   std::string message = problem(GetParam().text);
   EXPECT_EQ(message.substr(0, GetParam().message.size()), GetParam().message);
 }
+
+static const std::string kUse = "sluice.relu %a : (tensor<3xf32>) -> tensor<3xf32>\n";
+static const std::string kGraph = "sluice.graph [\"x\"] (%x: tensor<3xf32>) {\n";
 
 static const BadModule kBadModules[] = {
     {"empty_brackets", "}", "m.mlir:1:1: error: "},
@@ -97,7 +101,28 @@ static const BadModule kBadModules[] = {
     {"reference_cycle",
      "module {\n  %0 = \"sluice.neg\"(%1) : (tensor<2xf32>) -> tensor<2xf32>\n"
      "  %1 = \"sluice.neg\"(%0) : (tensor<2xf32>) -> tensor<2xf32>\n}",
-     "m.mlir:2:8: error: 'sluice.neg' op uses a value before it is defined"},
+     "m.mlir:2:21: error: '%1' is used before it is defined"},
+    {"use_above_a_region_cut_short", kUse + kGraph + "  %a = sluice.relu %x : (tensor<3xf32>) -> tensor<3xf32>\n",
+     "m.mlir:1:13: error: '%a' is used before it is defined"},
+    {"use_beside_a_region_cut_short", "\"sluice.graph\"() ({ " + kUse + "}, { %a = sluice.relu %b : (tensor<3xf32>)",
+     "m.mlir:1:33: error: '%a' is used"},
+    {"use_above_the_arguments_of_a_block", kUse + "\"sluice.graph\"() ({ ^bb0(%a: tensor<3xf32>):\n",
+     "m.mlir:1:13: error: '%a'"},
+    {"use_after_the_region_of_its_definition",
+     kGraph + "  %a = sluice.relu %x : (tensor<3xf32>) -> tensor<3xf32>\n}\n" + kUse + kGraph +
+         "  %a = sluice.relu %x :",
+     "m.mlir:4:13: error: '%a' is used before it is defined"},
+    {"result_defined_again_in_its_region",
+     "%a = sluice.kernel \"k\" () -> tensor<3xf32> {\n" + kUse + "sluice.kernel \"j\" () {\n  %a = sluice.relu",
+     "m.mlir:4:3: error: '%a' is used before it is defined here"},
+    {"operand_defined_in_the_kernel",
+     "sluice.kernel \"k\" (%b = %a : tensor<3xf32>) -> tensor<3xf32> {\n"
+     "  %a = sluice.relu %b : (tensor<3xf32>) -> tensor<3xf32>\n  sluice.yield %a : tensor<3xf32>\n}\n",
+     "m.mlir:1:25: error: '%a' is used before it is defined"},
+    {"arguments_of_no_region", "sluice.graph [] (%a: tensor<3xf32>) attributes {a} {\n}\n" + kUse,
+     "m.mlir:3:13: error: '%a'"},
+    {"result_without_number", "%a = sluice.relu %a#4294967295 : (tensor<3xf32>) -> tensor<3xf32>",
+     "m.mlir:1:18: error: result number 4294967295; an op has fewer than 65536"},
     {"cut_short", "module {\n  sluice.state parameter @w : tensor<2x", "m.mlir:2:"},
 };
 
@@ -110,6 +135,27 @@ TEST(ParseGuard, DepthIsCountedThroughAliases) {
     text += "#a" + std::to_string(i) + " = [#a" + std::to_string(i - 1) + "]\n";
 
   EXPECT_EQ(scanProblem(text), "m.mlir:129:10: error: nested more than 256 deep through the alias '#a127'");
+}
+
+TEST(ParseGuard, AliasesAreReadAsTheParserDoes) {
+  for (std::string sigil : {"#a-", "#", "#$", "!a-"}) {
+    std::string text = sigil + "0 = [1]\n";
+    for (int i = 1; i < 200; ++i)
+      text += sigil + std::to_string(i) + " = [" + sigil + std::to_string(i - 1) + "]\n";
+
+    EXPECT_THAT(scanProblem(text), testing::HasSubstr("deep through the alias '" + sigil + "127'"));
+  }
+}
+
+TEST(ParseGuard, NamesAreKnownInTheirRegion) {
+  std::string relu = " = sluice.relu %x : (tensor<3xf32>) -> tensor<3xf32>\n";
+  std::string kernel = "%k, %k2 = sluice.kernel \"k\" (%x2 = %x : tensor<3xf32>, %b = %x : tensor<3xf32>) -> "
+                       "(tensor<3xf32>, tensor<3xf32>) attributes {sluice.pin = \"cpu\"} {\n"
+                       "  sluice.yield %x2, %b : tensor<3xf32>, tensor<3xf32>\n}\n";
+  std::string uses = "%sum = sluice.add %k, %k2 : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>\n";
+
+  EXPECT_EQ(scanProblem(kGraph + "%a" + relu + kUse + kernel + uses + "}\n" + kGraph + "%a" + relu + "}"), "");
+  EXPECT_EQ(scanProblem("\"op\"() ({\n^bb0(%x: tensor<3xf32>, %y: i1):\n%a:2" + relu + "\"op\"(%a#1, %y, %x)\n})"), "");
 }
 
 TEST(ParseGuard, DepthOfAModuleIsNotTakenForItsAliases) {

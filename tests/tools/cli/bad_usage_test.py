@@ -44,6 +44,7 @@ TABLE = [
     (["compile", "empty_graph.mlir", "-o", "out/x"], INVALID, "empty_graph.mlir"),
     (["compile", "deep.mlir"], INVALID, "deep.mlir:1:"),
     (["compile", "self.mlir"], INVALID, "uses a value before it is defined"),
+    (["compile", "dangling.mlir"], INVALID, "dangling.mlir:1:13: error: '%a' is used before it is defined"),
     (["compile", "huge.mlir"], INVALID, "too many elements"),
     (["compile", "bytecode.mlir"], INVALID, "bytecode"),
     (["compile", "cut.mlir"], INVALID, "cut.mlir:"),
@@ -62,6 +63,8 @@ class BadUsageTest(CliTest):
         super().setUp()
         self.write("deep.mlir", "module {" * 5000 + "}" * 5000)
         self.write("self.mlir", 'module { %0 = "sluice.neg"(%0) : (tensor<2xf32>) -> tensor<2xf32> }')
+        relu = "sluice.relu %s : (tensor<3xf32>) -> tensor<3xf32>\n"
+        self.write("dangling.mlir", relu % "%a" + 'sluice.graph ["x"] (%x: tensor<3xf32>) {\n%a = ' + relu % "%x")
         self.write("huge.mlir", SMALL_MODEL.replace("3x2x", "4611686018427387904x2x"))
         self.write("cut.mlir", SMALL_MODEL[: len(SMALL_MODEL) // 2])
         self.write("shapes.mlir", SMALL_MODEL.replace("(tensor<?x3xf32>, tensor<3x2", "(tensor<?x3xf32>, tensor<4x2"))
