@@ -11,17 +11,13 @@ namespace sluice::passes {
 LogicalResult checkSupport(ModuleOp module, const DeviceBackends &backends) {
   llvm::StringSet<> reported; // an error for each op, device and reason; a model has many of some
   module.walk([&](Operation *op) {
-    bool crosses = isa<CopyOp>(op) && cast<CopyOp>(op).isCrossing();
-    if (!isa<ElementwiseOp, ElementOp, ContractionOp>(op) || crosses)
-      return;
-    Backend &backend = backends.of(op);
-    std::string reason = backend.reasonAgainst(op);
+    StringAttr device = op->getNumResults() ? getDevice(op->getResult(0).getType()) : StringAttr();
+    std::string reason = device ? backends.reasonAgainst(op, device) : "";
     if (reason.empty())
       return;
-    std::string text =
-        ("'" + op->getName().getStringRef() + "' cannot run on " + getDevice(op->getResult(0).getType()).getValue() +
-         " (backend '" + backend.name() + "'): " + reason)
-            .str();
+    std::string text = ("'" + op->getName().getStringRef() + "' cannot run on " + device.getValue() + " (backend '" +
+                        backends.of(device).name() + "'): " + reason)
+                           .str();
     if (reported.insert(text).second)
       op->emitError("unsupported: ") << text;
   });

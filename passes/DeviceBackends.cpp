@@ -40,6 +40,12 @@ std::unique_ptr<DeviceBackends> DeviceBackends::create(ModuleOp module, ArrayRef
   return result;
 }
 
+std::string DeviceBackends::reasonAgainst(Operation *op, StringRef device) const {
+  bool crosses = isa<CopyOp>(op) && cast<CopyOp>(op).isCrossing();
+  bool computes = isa<ElementwiseOp, ElementOp, ContractionOp>(op) && !crosses;
+  return computes ? of(device).reasonAgainst(op) : "";
+}
+
 Backend &DeviceBackends::of(Operation *op) const {
   Type type = op->getNumResults() ? op->getResult(0).getType() : op->getOperand(0).getType();
   return of(getDevice(type).getValue());

@@ -19,6 +19,9 @@ public:
   /// The backend of the device that the op's results, or operands if it has none, live on.
   Backend &of(mlir::Operation *op) const;
   Backend &of(llvm::StringRef device) const { return *byDevice.lookup(device); }
+  /// Why `device` cannot run the op, wherever the op is now; empty if it can. The one rule for every phase: crossings
+  /// and what computes nothing need no kernel.
+  std::string reasonAgainst(mlir::Operation *op, llvm::StringRef device) const;
   /// Every session once, in the order of the devices.
   llvm::ArrayRef<std::unique_ptr<Backend>> sessions() const { return backends; }
 

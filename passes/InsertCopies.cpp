@@ -4,12 +4,14 @@
 //     ==>  %c = sluice.copy %x "pin" : (tensor<2xf32, #cpu>) -> tensor<2xf32, #acc0>
 //          %y = sluice.relu %c : (tensor<2xf32, #acc0>) -> tensor<2xf32, #acc0>
 //
-// Constants are made on the device of each reader instead. Inputs, outputs, the learning rate and the step cross under
-// every policy: nobody could write those copies. Each reader gets a copy of its own here; `settleCopies` merges them.
+// Constants are made on the device of each reader instead, or on the host where that device has no kernel for them.
+// Inputs, outputs, constants, initial values, the learning rate and the step cross under every policy: nobody could
+// write those copies. Each reader gets a copy of its own here; `settleCopies` merges them.
 #include "ir/DiagnosticText.h"
 #include "ir/Inference.h"
 #include "ir/Layout.h"
 #include "mlir/IR/IRMapping.h"
+#include "passes/DeviceBackends.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -54,8 +56,8 @@ private:
 
 class EntryCopies {
 public:
-  EntryCopies(EntryOp entry, CrossingReports &reports)
-      : entry(entry), module(entry->getParentOfType<ModuleOp>()), reports(reports) {}
+  EntryCopies(EntryOp entry, CrossingReports &reports, const DeviceBackends *backends)
+      : entry(entry), module(entry->getParentOfType<ModuleOp>()), reports(reports), backends(backends) {}
 
   LogicalResult run() {
     Block &block = entry.getBody().front();
@@ -117,6 +119,8 @@ private:
       return "input";
     if (isa<ReturnOp>(reader))
       return "output";
+    if (isa<SetOp>(reader) && entry.getSymName() == "init")
+      return "initial value";
     if (stateOf(value))
       return "state";
     Operation *def = value.getDefiningOp();
@@ -139,6 +143,11 @@ private:
       return found;
     Operation *op = value.getDefiningOp();
     OpBuilder builder(reader);
+    if (backends && device != kHostDevice && !backends->reasonAgainst(op, device).empty()) {
+      Value here = make(value, reader, builder.getStringAttr(kHostDevice));
+      Type there = withDevice(value.getType(), device);
+      return made[{value, device}] = builder.create<CopyOp>(op->getLoc(), there, here, "constant");
+    }
     IRMapping mapping;
     for (Value operand : op->getOperands())
       mapping.map(operand, make(operand, reader, device));
@@ -159,12 +168,13 @@ private:
   EntryOp entry;
   ModuleOp module;
   CrossingReports &reports;
+  const DeviceBackends *backends;
   DenseMap<std::pair<Value, StringAttr>, Value> made;
 };
 
 } // namespace
 
-LogicalResult insertCopies(ModuleOp module) {
+LogicalResult insertCopies(ModuleOp module, const DeviceBackends *backends) {
   auto said = module->getAttrOfType<StringAttr>(kCopiesAttr);
   StringRef name = said ? said.getValue() : "explicit";
   if (name != "explicit" && name != "warn" && name != "insert")
@@ -176,7 +186,7 @@ LogicalResult insertCopies(ModuleOp module) {
                           capacity ? capacity.getInt() : 1);
   bool failing = false;
   for (auto entry : module.getOps<EntryOp>())
-    failing |= failed(EntryCopies(entry, reports).run());
+    failing |= failed(EntryCopies(entry, reports, backends).run());
   return failure(failing);
 }
 

@@ -29,12 +29,12 @@ void expandComposites(mlir::ModuleOp module);
 mlir::LogicalResult simplify(mlir::ModuleOp module);
 
 /// train -> placed, first half. Gives every value a device of the target: as pinned, as fixed by the model, as chosen
-/// (see analysis/PlacementGraph.h), else the first.
-mlir::LogicalResult placeValues(mlir::ModuleOp module);
+/// (see analysis/PlacementGraph.h), else the first. `backends` know what can be made where; null: everything.
+mlir::LogicalResult placeValues(mlir::ModuleOp module, const DeviceBackends *backends = nullptr);
 
 /// train -> placed, second half. Puts a `sluice.copy` where an op reads a value of another device. Fails with a
-/// diagnostic per source line on those that the policy `sluice.copies` does not allow.
-mlir::LogicalResult insertCopies(mlir::ModuleOp module);
+/// diagnostic per source line on those that the policy `sluice.copies` does not allow. `backends` as above.
+mlir::LogicalResult insertCopies(mlir::ModuleOp module, const DeviceBackends *backends = nullptr);
 
 /// placed -> copied. One copy per value and destination, as early as possible, with its size and time.
 void settleCopies(mlir::ModuleOp module);

@@ -50,7 +50,7 @@ static LogicalResult runTrain(Compilation &c) {
 static LogicalResult runParallel(Compilation &) { return success(); }
 
 static LogicalResult runPlaced(Compilation &c) {
-  return failure(failed(placeValues(c.module)) || failed(insertCopies(c.module)));
+  return failure(failed(placeValues(c.module, c.backends.get())) || failed(insertCopies(c.module, c.backends.get())));
 }
 
 static LogicalResult runCopied(Compilation &c) {
@@ -123,8 +123,8 @@ static FailureOr<size_t> findPhase(ModuleOp module, StringRef name) {
   return it - phaseNames().begin();
 }
 
-/// The first phase that asks backends, and the one behind it for a module that is resumed there.
-static bool needsBackends(const Phase &phase) { return phase.name == "fused" || phase.name == "scheduled"; }
+/// The first phase that asks backends, and the one behind `fused` for a module that is resumed there.
+static bool needsBackends(const Phase &phase) { return phase.name == "placed" || phase.name == "scheduled"; }
 
 static LogicalResult runPhase(const Phase &phase, Compilation &c) {
   auto start = std::chrono::steady_clock::now();

@@ -12,7 +12,7 @@ namespace sluice::passes {
 
 struct PipelineOptions {
   std::vector<const sluice_backend_compile *>
-      backends;                      // by name, those of the module's target; required from `fused` on
+      backends;                      // by name, those of the module's target; required from `placed` on
   std::string compileFrom = "model"; // the phase that the module is in
   std::string compileTo = "lowered"; // the phase to stop after
   std::string dumpIrDir;             // numbered files and a manifest, one file a phase; empty: none

@@ -2,7 +2,8 @@
 //
 // 1. A state lives where the model says, a slot where its parameter lives, a hyperparameter on the host, which sets it.
 //    An entry point's inputs are on the host.
-// 2. An op works where it is pinned; else where its results or operands are fixed by the model.
+// 2. An op works where it is pinned; else where its results or operands are fixed by the model. A state's initial value
+//    is made where the state lives, or on the host if it cannot be made there.
 // 3. Else an op or state goes where `sluice.placement` chose, or to the target's first device.
 // 4. Constants, and what is made of them alone, stay without a device: whoever reads them has them made where it works.
 //
@@ -23,7 +24,8 @@ namespace {
 
 class EntryPlacing {
 public:
-  EntryPlacing(EntryOp entry, const Target &target) : entry(entry), target(target), fixed(entry) {}
+  EntryPlacing(EntryOp entry, const Target &target, const DeviceBackends *backends)
+      : entry(entry), target(target), fixed(entry, backends) {}
 
   LogicalResult run() {
     placeInputs();
@@ -92,7 +94,7 @@ static LogicalResult placeState(StateOp state, const Target &target) {
   return success();
 }
 
-LogicalResult placeValues(ModuleOp module) {
+LogicalResult placeValues(ModuleOp module, const DeviceBackends *backends) {
   FailureOr<Target> target = Target::of(module);
   if (failed(target))
     return failure();
@@ -102,7 +104,7 @@ LogicalResult placeValues(ModuleOp module) {
       if (bool(state.getOf()) == slots && failed(placeState(state, *target)))
         return failure();
   for (auto entry : module.getOps<EntryOp>())
-    if (failed(EntryPlacing(entry, *target).run()))
+    if (failed(EntryPlacing(entry, *target, backends).run()))
       return failure();
   return success();
 }

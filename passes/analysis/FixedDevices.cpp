@@ -5,12 +5,19 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
-FixedDevices::FixedDevices(EntryOp entry) {
+FixedDevices::FixedDevices(EntryOp entry, const DeviceBackends *backends)
+    : backends(backends), isInit(entry.getSymName() == "init") {
   for (BlockArgument argument : entry.getBody().getArguments())
     if (StringAttr device = getDevice(argument.getType()))
       fixedValues[argument] = device;
   for (Operation &op : entry.getBody().front())
     visit(op);
+}
+
+/// The pin, or the host for an initial value that the pin's device cannot make.
+StringAttr FixedDevices::whereItCan(Operation *op, StringAttr pin) const {
+  bool isKnown = isInit && pin && backends && backends->target().find(pin);
+  return isKnown && !backends->reasonAgainst(op, pin).empty() ? StringAttr::get(op->getContext(), kHostDevice) : pin;
 }
 
 void FixedDevices::visit(Operation &op) {
@@ -24,7 +31,7 @@ void FixedDevices::visit(Operation &op) {
   }
   if (!op.hasTrait<SameDevice>())
     return;
-  StringAttr pin = getPin(&op);
+  StringAttr pin = whereItCan(&op, getPin(&op));
   auto isAnywhere = [&](Value operand) { return operand.getDefiningOp() && isMadeAnywhere(operand.getDefiningOp()); };
   if (!pin && !device && llvm::all_of(op.getOperands(), isAnywhere)) {
     madeAnywhere.insert(&op);

@@ -27,7 +27,7 @@ class GraphBuilding {
 public:
   GraphBuilding(EntryOp entry, const DeviceBackends &backends, const CostModel &costs, const PlacementOptions &options)
       : entry(entry), module(entry->getParentOfType<ModuleOp>()), backends(backends), target(backends.target()),
-        costs(costs), options(options), fixed(entry), capacity(capacityOf(module)),
+        costs(costs), options(options), fixed(entry, &backends), capacity(capacityOf(module)),
         rules(options.fuse, [this](ArrayRef<Operation *> ops) { return mayShare(ops); }) {}
 
   PlacementGraph build() {
@@ -39,8 +39,10 @@ public:
     for (auto set : entry.getBody().front().getOps<SetOp>())
       stateGroup(set.getStateAttr());
     SmallVector<FusionGroup> launches = formFusionGroups(entry, rules);
+    auto isMadeAnywhere = [&](Operation *op) { return fixed.isMadeAnywhere(op); };
     for (FusionGroup &group : launches)
-      addLaunch(std::move(group));
+      if (!llvm::all_of(group.ops, isMadeAnywhere)) // else it goes with its readers, wherever they are
+        addLaunch(std::move(group));
     addValues();
     return std::move(graph);
   }
@@ -141,6 +143,11 @@ private:
         graph.problem.groups[index].memory[device] += transientBytes(output, device);
   }
 
+  /// What can be made anywhere is made on the host where its reader's device cannot.
+  std::string reasonAgainst(Operation *op, StringRef device) const {
+    return fixed.isMadeAnywhere(op) ? "" : backends.reasonAgainst(op, device);
+  }
+
   /// Times on every device; the work is the same on all, the kind is as its backend names it.
   void addCosts(uint32_t index, const LaunchContents &contents) {
     PlacedGroup &group = graph.groups[index];
@@ -149,7 +156,7 @@ private:
       Backend &backend = backends.of(device.name);
       int64_t &time = graph.problem.groups[index].times[i];
       for (Operation *op : ops)
-        if (std::string reason = backend.reasonAgainst(op); !reason.empty()) {
+        if (std::string reason = reasonAgainst(op, device.name); !reason.empty()) {
           group.unsupported += (group.unsupported.empty() ? "" : "; ") + device.name + ": " + reason;
           time = PlacementProblem::kImpossible;
           break;

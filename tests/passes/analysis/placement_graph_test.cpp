@@ -1,9 +1,12 @@
 // An entry point as a placement problem, and the way back: with backends that run and fuse everything.
+#include "ir/DiagnosticText.h"
 #include "ir/ParseGuard.h"
 #include "mlir/IR/Verifier.h"
+#include "passes/Pipeline.h"
 #include "passes/analysis/PlacementGraph.h"
 #include "gtest/gtest.h"
 #include <algorithm>
+#include <set>
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -22,6 +25,18 @@ sluice_backend_compile willing(const char *name) {
   half.can_fuse = [](sluice_session *, const sluice_kernel_view *, int *fuses) {
     *fuses = 1;
     return SLUICE_OK;
+  };
+  return half;
+}
+
+/// A backend that has products and additions alone, and never fuses.
+sluice_backend_compile lacking(const char *name) {
+  sluice_backend_compile half = willing(name);
+  half.can_fuse = nullptr;
+  half.last_error = [](sluice_session *) { return "it adds and multiplies alone"; };
+  half.supports = [](sluice_session *, const sluice_kernel_view *op) {
+    llvm::StringRef named = op->ops[0].name;
+    return named == "sluice.matmul" || named == "sluice.add" ? SLUICE_OK : SLUICE_UNSUPPORTED;
   };
   return half;
 }
@@ -59,6 +74,35 @@ protected:
     });
     EXPECT_NE(found, graph.problem.values.end()) << from << " to " << to;
     return *found;
+  }
+
+  /// Puts all that the graph lets it put on acc0 there, and goes on as the compiler would.
+  LogicalResult compileOnAccelerator(llvm::StringRef entry) {
+    PlacementGraph all = graph(entry);
+    std::vector<uint32_t> devices;
+    for (const PlacementProblem::Group &group : all.problem.groups)
+      devices.push_back(group.pinned.value_or(group.times[1] == PlacementProblem::kImpossible ? 0 : 1));
+    applyPlacement(all, devices, backends->target());
+    return compile("train");
+  }
+
+  LogicalResult compile(const std::string &from) {
+    (*module)->setAttr(kCopiesAttr, StringAttr::get(&context, "insert"));
+    PipelineOptions options;
+    options.backends = {&host, &accelerator};
+    options.compileFrom = from;
+    options.compileTo = "fused";
+    return LogicalResult(runPipeline(*module, options));
+  }
+
+  /// The devices of the results of all ops of a name.
+  std::set<std::string> devicesOf(llvm::StringRef op) {
+    std::set<std::string> devices;
+    module->walk([&](Operation *found) {
+      if (found->getName().getStringRef() == op)
+        devices.insert(getDevice(found->getResult(0).getType()).str());
+    });
+    return devices;
   }
 
   /// Where ops of a name are, in the order of the program.
@@ -187,4 +231,58 @@ TEST_F(PlacementGraphs, PinsKeepOpsApart) {
   EXPECT_EQ(groups("sluice.pin = \"acc0\"", "sluice.pin = \"acc0\""), Names{"exp_tanh!"});
   EXPECT_EQ(groups("sluice.pin = \"acc0\"", "sluice.pin = \"acc1\""), (Names{"exp!", "tanh!"}));
   EXPECT_EQ(groups("sluice.pin = \"acc0\"", ""), (Names{"exp!", "tanh"}));
+}
+
+// What may run where is one rule: what the graph offers, the compiler takes.
+TEST_F(PlacementGraphs, NumbersThatADeviceCannotMakeAreCopiedThere) {
+  accelerator = lacking("fake");
+  parse(R"(
+  sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x2xf32>) {
+    %rows = sluice.rows {to = f32} : () -> tensor<f32>
+    %e = sluice.expand %rows {dims = array<i64>, shape = array<i64: -9223372036854775808, 2>} : (tensor<f32>) -> tensor<?x2xf32>
+    %y = sluice.add %x, %e : (tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x2xf32>
+    sluice.return %y : tensor<?x2xf32>
+  })");
+  std::vector<std::string> launches;
+  for (const PlacedGroup &group : graph("predict").groups)
+    if (group.kind == PlacedGroup::Launch)
+      launches.push_back(group.name);
+  EXPECT_EQ(launches, std::vector<std::string>{"add"}) << "what is made where it is read has no place of its own";
+  ASSERT_TRUE(succeeded(compileOnAccelerator("predict")));
+  EXPECT_EQ(devicesOf("sluice.add"), std::set<std::string>{"acc0"});
+  EXPECT_EQ(devicesOf("sluice.rows"), std::set<std::string>{"cpu"});
+}
+
+TEST_F(PlacementGraphs, APinnedParameterBeginsWhereItsValueCanBeMade) {
+  const std::string model = R"(
+  sluice.state "parameter" @w : tensor<3x2xf32> = <"uniform", 0.0 : f64, 1.0 : f64> physical tensor<3x2xf32, #sluice.at<device = "acc0">>
+  sluice.graph ["x"] (%x: tensor<?x3xf32>) {
+    %w = sluice.get @w : tensor<3x2xf32, #sluice.at<device = "acc0">>
+    %y = sluice.matmul %x, %w {sluice.pin = "acc0"} : (tensor<?x3xf32>, tensor<3x2xf32, #sluice.at<device = "acc0">>) -> tensor<?x2xf32>
+    sluice.output "y", %y : tensor<?x2xf32>
+  })";
+  for (bool lacks : {false, true}) {
+    accelerator = lacks ? lacking("fake") : willing("fake");
+    parse(model);
+    ASSERT_TRUE(succeeded(compile("model"))) << lacks;
+    EXPECT_EQ(devicesOf("sluice.matmul"), std::set<std::string>{"acc0"});
+    EXPECT_EQ(devicesOf("sluice.uniform"), std::set<std::string>{lacks ? "cpu" : "acc0"});
+  }
+}
+
+TEST_F(PlacementGraphs, WorkThatADeviceLacksIsRefusedByBothAlike) {
+  accelerator = lacking("fake");
+  const std::string model = R"(
+  sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32>) {
+    %y = sluice.exp %x {sluice.pin = "acc0"} : (tensor<2xf32>) -> tensor<2xf32>
+    sluice.return %y : tensor<2xf32>
+  })";
+  parse(model);
+  PlacementGraph predict = graph("predict");
+  uint32_t exp = find(predict, "exp");
+  EXPECT_EQ(predict.problem.groups[exp].times[1], PlacementProblem::kImpossible);
+  EXPECT_NE(predict.groups[exp].unsupported.find("acc0: it adds and multiplies alone"), std::string::npos);
+  DiagnosticText diagnostics(&context);
+  EXPECT_TRUE(failed(compile("train")));
+  EXPECT_NE(diagnostics.errors().find("it adds and multiplies alone"), std::string::npos);
 }
