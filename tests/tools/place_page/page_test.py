@@ -127,6 +127,12 @@ class PageTest(unittest.TestCase):
         )
         self.assertEqual(self.texts("#memory-labels .lane"), ["acc0 peak 23.5 MB state 3.5 MB cap 40.0 MB (59 %)"])
 
+    def test_the_line_at_the_end_says_what_it_is(self):
+        self.open(reports.small())
+        self.assertEqual(self.evaluate("page.lanes.ends().map(end => end.text)"), ["predicted end 1.23 ms"])
+        self.assertIn("predicted end", self.text("#legend"))
+        self.assertNotIn("measured end", self.text("#legend"))
+
     def test_a_click_on_a_bar_shows_all_that_is_known(self):
         self.open(reports.small())
         self.click_bar("groups[1]")

@@ -98,11 +98,9 @@ class Swimlanes {
     const {axis, palette} = this;
     const context = prepareCanvas(this.canvas, axis.width, this.height);
     drawTicks(context, axis, palette, this.height, true);
-    const step = this.report.json.predicted_ms;
-    if (isNumber(step))
-      this.drawEnd(context, axis.x(step), palette.accent);
-    if (isNumber(this.report.measured?.measured_ms))
-      this.drawEnd(context, axis.x(this.report.measured.measured_ms), palette.over);
+    const ends = this.ends();
+    for (const {ms, colour} of ends)
+      this.drawEnd(context, axis.x(ms), colour);
     context.font = kLabelFont;
     for (const shown of this.shown) {
       if (this.matches)
@@ -113,9 +111,32 @@ class Swimlanes {
     for (const item of [this.hovered, this.selected])
       if (item)
         this.outline(context, item, item === this.selected ? 2 : 1);
+    for (const end of ends)
+      this.drawEndLabel(context, end);
     const now = performance.now();
     this.drawMs = now - began;
     this.firstDrawn ??= now;
+  }
+
+  /// The ends of the step that have a line: their times and what the lines say. The measured one says it at the bottom, as
+  /// the two are close.
+  ends() {
+    const {json, measured} = this.report;
+    const all = [
+      {ms: json.predicted_ms, name: "predicted end", colour: this.palette.accent, y: kRulerHeight / 2 - 2},
+      {ms: measured?.measured_ms, name: "measured end", colour: this.palette.over, y: this.height - 6}
+    ];
+    return all.filter(({ms}) => isNumber(ms)).map((end) => ({...end, text: `${end.name} ${timeText(end.ms)}`}));
+  }
+
+  drawEndLabel(context, {ms, text, colour, y}) {
+    context.font = "11px " + kTextFont;
+    context.textBaseline = "middle";
+    const width = context.measureText(text).width, left = this.axis.x(ms) - 4 - width;
+    context.fillStyle = this.palette.surface; // over the ruler's numbers
+    context.fillRect(left - 3, y - 7, width + 5, 14);
+    context.fillStyle = colour;
+    context.fillText(text, left, y);
   }
 
   drawEnd(context, x, colour) {

@@ -8,8 +8,8 @@ class Page {
     this.axis = new TimeAxis(report.span);
     const select = (item) => this.select(item);
     drawHeadline(report, at("title"), at("headline"));
-    this.drawLegend(at("legend"));
     this.lanes = new Swimlanes(at("lanes"), at("lane-labels"), report, this.axis, this.palette);
+    this.drawLegend(at("legend"));
     this.memory = new MemoryCharts(at("memory"), at("memory-labels"), report, this.axis, this.palette);
     this.measured = report.matching ? new MeasuredView(at("measured"), report, this.palette, select) : null;
     this.tables = [...makeTables(report, select), ...(this.measured?.tables ?? [])];
@@ -33,8 +33,8 @@ class Page {
     if (this.report.copies.length > 0)
       legend.append(entry(this.palette.copy, "copy"), entry(this.palette.exposed, "copy that the step waits for"));
     if (this.report.matching)
-      legend.append(el("span.entry", "below, paler: measured"), entry(this.palette.accent, "predicted end"),
-                    entry(this.palette.over, "measured end"));
+      legend.append(el("span.entry", "below, paler: measured"));
+    legend.append(...this.lanes.ends().map(({colour, name}) => entry(colour, name)));
   }
 
   resize() {
