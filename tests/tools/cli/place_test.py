@@ -54,6 +54,15 @@ class PlaceTest(CliTest):
                 self.assertTrue(isinstance(group[key], str) and group[key], key)
         self.assertEqual(len({group["name"] for group in report["groups"]}), len(report["groups"]))
 
+    def test_a_reason_names_the_cap_where_that_is_the_reason(self):
+        for cap in (600_000, 1_000_000, 1_500_000):
+            with self.subTest(cap):
+                report = self.place(devices=f"cpu,sim:0={cap}B")
+                reasons = [item["reason"] for kind in ("groups", "states") for item in report[kind] if item["device"] == "cpu"]
+                self.assertTrue([reason for reason in reasons if f"acc0 may have {cap} bytes" in reason], reasons)
+        free = self.place()
+        self.assertFalse([item for kind in ("groups", "states") for item in free[kind] if "may have" in item["reason"]])
+
     def test_copies_are_told(self):
         copies = self.place()["copies"]
         self.assertTrue(copies)

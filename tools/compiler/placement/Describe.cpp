@@ -57,9 +57,10 @@ private:
 
 class Description {
 public:
-  Description(const PlacementSetting &setting, const Candidate &chosen)
+  Description(const PlacementSetting &setting, const Candidate &chosen, llvm::ArrayRef<Candidate> candidates)
       : setting(setting), evaluation(*chosen.evaluation), graph(setting.graphOf(setting.module, setting.entry)),
-        devices(chosen.devices.at(setting.entry)), marginals(graph.problem, devices) {}
+        devices(chosen.devices.at(setting.entry)), marginals(graph.problem, devices),
+        unhindered(fastestWithoutCaps(chosen, candidates)) {}
 
   void fill(PlacementReport &report) {
     report.model = evaluation.plan.model;
@@ -72,6 +73,15 @@ public:
   }
 
 private:
+  /// What would be chosen if memory had no caps.
+  static const Candidate &fastestWithoutCaps(const Candidate &chosen, llvm::ArrayRef<Candidate> candidates) {
+    const Candidate *best = &chosen;
+    for (const Candidate &candidate : candidates)
+      if (candidate.evaluation && candidate.evaluation->seconds < best->evaluation->seconds)
+        best = &candidate;
+    return *best;
+  }
+
   const std::string &nameOf(uint32_t device) const { return setting.target().devices()[device].name; }
 
   void addDevices(PlacementReport &report) const {
@@ -165,6 +175,8 @@ private:
       item.devices.push_back(elsewhere);
     }
     item.reason = reasonFor(group, problem, item);
+    if (!group.isFixed && !setting.written.names(group))
+      item.reason += capAgainst(i);
     return item;
   }
 
@@ -185,14 +197,25 @@ private:
         reason +=
             fmt::format("on {} work and copies would take {} more", elsewhere.device, timeText(elsewhere.addedSeconds));
       else if (elsewhere.addedSeconds < 0)
-        reason +=
-            fmt::format("on {} work and copies would take {} less by themselves, but memory, the groups around it "
-                        "or the schedule's overlap decide",
-                        elsewhere.device, timeText(-elsewhere.addedSeconds));
+        reason += fmt::format("on {} work and copies would take {} less by themselves, but the groups around it or the "
+                              "schedule's overlap decide",
+                              elsewhere.device, timeText(-elsewhere.addedSeconds));
       else
         reason += fmt::format("on {} it would take the same", elsewhere.device);
     }
     return reason.empty() ? "there is no other device" : reason;
+  }
+
+  /// Names the cap if, but for it, the group would be elsewhere.
+  std::string capAgainst(uint32_t i) const {
+    uint32_t wanted = unhindered.devices.at(setting.entry)[i];
+    std::string text;
+    for (size_t device = 0; device < setting.costs.memoryCaps.size() && wanted != devices[i]; ++device)
+      if (std::optional<int64_t> cap = setting.costs.memoryCaps[device];
+          cap && unhindered.evaluation->peakBytes[device] > *cap)
+        text += fmt::format("; {} may have {} bytes, and '{}', which has it on {}, needs {}", nameOf(uint32_t(device)),
+                            *cap, unhindered.name, nameOf(wanted), unhindered.evaluation->peakBytes[device]);
+    return text;
   }
 
   /// When the plan's kernels run: a kernel is the group of the same ops and line on the same device.
@@ -280,6 +303,7 @@ private:
   PlacementGraph graph;
   std::vector<uint32_t> devices;
   Marginals marginals;
+  const Candidate &unhindered;
 };
 
 } // namespace
@@ -287,7 +311,7 @@ private:
 PlacementReport describePlacement(const PlacementSetting &setting, const Candidate &chosen,
                                   llvm::ArrayRef<Candidate> candidates, std::pair<int64_t, int64_t> objective) {
   PlacementReport report;
-  Description(setting, chosen).fill(report);
+  Description(setting, chosen, candidates).fill(report);
   report.chosen = chosen.name;
   for (const Candidate &candidate : candidates)
     report.alternatives.push_back(

@@ -137,8 +137,8 @@ private:
           !(problem.pinned && isImpossible(problem.times[*problem.pinned])))
         continue;
       if (group.unsupported.empty())
-        return {ExitCode::Exhausted,
-                fmt::format("what {} reads and makes is larger than the memory of its device", group.name)};
+        return {ExitCode::Exhausted, fmt::format("what {} reads and makes is larger than the memory that {} may have",
+                                                 group.name, problem.pinned ? "its device" : "any device")};
       return {ExitCode::Unsupported,
               fmt::format("{} has no device that can run it ({})", group.name, group.unsupported)};
     }
