@@ -28,9 +28,9 @@ struct BuiltKernel {
 } // namespace
 
 /// Builds a group's kernel; `produced` has what kernels before it made.
-static BuiltKernel buildKernel(OpBuilder &builder, StringRef name, const FusionGroup &group, FusionRules &rules,
+static BuiltKernel buildKernel(OpBuilder &builder, StringRef name, const FusionGroup &group,
                                const DenseMap<Value, Value> &produced) {
-  LaunchContents contents = contentsOf(group, rules);
+  LaunchContents contents = contentsOf(group);
   OperationState state(group.ops.back()->getLoc(), KernelOp::getOperationName());
   state.addAttribute("name", builder.getStringAttr(name));
   Block *block = new Block;
@@ -186,8 +186,7 @@ static void fuseEntry(EntryOp entry, FusionRules &rules, llvm::StringMap<unsigne
     }
     std::string name = prefixOf(group.ops.front()->getResult(0).getType()) + nameOf(group);
     unsigned number = names[name]++;
-    auto [kernel, outputs] =
-        buildKernel(builder, number ? name + "_" + std::to_string(number) : name, group, rules, produced);
+    auto [kernel, outputs] = buildKernel(builder, number ? name + "_" + std::to_string(number) : name, group, produced);
     for (auto [value, result] : llvm::zip_equal(outputs, kernel.getResults()))
       produced[value] = result;
   }

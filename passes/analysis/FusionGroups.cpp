@@ -58,7 +58,26 @@ bool FusionRules::findWhetherRecomputed(Operation *op) {
   bool isScalar = isa<ElementwiseOp>(op) && typeOf(op->getResult(0)).getRank() == 0 &&
                   llvm::all_of(op->getOperands(), isFoundAgain);
   return (isInjective(op) || isScalar) && !needsBuffer(op) &&
-         llvm::all_of(op->getUsers(), [&](Operation *user) { return canFuse(op, user); });
+         llvm::all_of(op->getUsers(), [&](Operation *user) { return isSmallIn(op, user) && canFuse(op, user); });
+}
+
+static void addRecomputed(Operation *op, FusionRules &rules, llvm::SetVector<Operation *> &found) {
+  for (Value operand : op->getOperands())
+    if (Operation *def = operand.getDefiningOp(); def && !found.contains(def) && rules.isRecomputed(def)) {
+      addRecomputed(def, rules, found);
+      found.insert(def);
+    }
+}
+
+llvm::SetVector<Operation *> FusionRules::recomputedFor(Operation *op) {
+  llvm::SetVector<Operation *> found;
+  addRecomputed(op, *this, found);
+  return found;
+}
+
+/// Whether `user` stays within the bound if all its operands are as large as what is found again for `op`.
+bool FusionRules::isSmallIn(Operation *op, Operation *user) {
+  return (recomputedFor(op).size() + 1) * user->getNumOperands() < kMaxOpsInKernel;
 }
 
 static bool isCompute(Operation *op) { return isa<ElementwiseOp, ElementOp, ContractionOp>(op); }
@@ -98,17 +117,21 @@ private:
   /// Groups that compute what `op` reads, looking through recomputed ops.
   llvm::SetVector<unsigned> producers(Operation *op) {
     llvm::SetVector<unsigned> result;
+    DenseSet<Operation *> seen;
+    addProducers(op, seen, result);
+    return result;
+  }
+
+  void addProducers(Operation *op, DenseSet<Operation *> &seen, llvm::SetVector<unsigned> &result) {
     for (Value operand : op->getOperands()) {
       Operation *def = operand.getDefiningOp();
       if (!def)
         continue;
       if (auto it = groupOf.find(def); it != groupOf.end())
         result.insert(it->second);
-      else if (isCompute(def))
-        for (unsigned inner : producers(def))
-          result.insert(inner);
+      else if (isCompute(def) && seen.insert(def).second)
+        addProducers(def, seen, result);
     }
-    return result;
   }
 
   bool dependsOn(unsigned group, unsigned other) {
@@ -137,16 +160,21 @@ private:
 
   /// Whether `op` reads a sum over the rows that the group computes, spread by recomputed ops.
   bool readsSpreadSum(Operation *op, unsigned index) {
-    return llvm::any_of(op->getOperands(), [&](Value operand) {
-      Operation *def = operand.getDefiningOp();
-      if (!def || groupOf.count(def) || !isCompute(def))
-        return false;
-      auto isSum = [&](Value value) {
-        auto it = groupOf.find(value.getDefiningOp());
-        return it != groupOf.end() && it->second == index && kindOf(value.getDefiningOp()) == FusionGroup::RowReduction;
-      };
-      return llvm::any_of(def->getOperands(), isSum) || readsSpreadSum(def, index);
-    });
+    auto isSum = [&](Value value) {
+      auto it = groupOf.find(value.getDefiningOp());
+      return it != groupOf.end() && it->second == index && kindOf(value.getDefiningOp()) == FusionGroup::RowReduction;
+    };
+    return llvm::any_of(rules.recomputedFor(op),
+                        [&](Operation *spread) { return llvm::any_of(spread->getOperands(), isSum); });
+  }
+
+  /// Whether the group's launch stays within the bound with `op`, too.
+  bool hasRoomFor(Operation *op, const FusionGroup &group) {
+    auto added = rules.recomputedFor(op);
+    added.insert(op);
+    size_t size =
+        group.contents.size() + llvm::count_if(added, [&](Operation *one) { return !group.contents.contains(one); });
+    return size <= kMaxOpsInKernel;
   }
 
   /// Whether `op` sums over the rows what the group's loops pass over anyway.
@@ -166,7 +194,7 @@ private:
     else
       fits = (group.kind == FusionGroup::Contraction || group.kind == FusionGroup::Loop) &&
              haveOneSpace(typeOf(op->getResult(0)), group.space) && computesOperand(group, op, group.space);
-    return fits && rules.canFuse(group.ops, op);
+    return fits && hasRoomFor(op, group) && rules.canFuse(group.ops, op);
   }
 
   void place(Operation *op) {
@@ -178,7 +206,7 @@ private:
         break;
       }
     if (target == groups.size())
-      groups.push_back({kindOf(op), {}, typeOf(op->getResult(0)), llvm::BitVector()});
+      groups.push_back({kindOf(op), {}, {}, typeOf(op->getResult(0)), llvm::BitVector()});
     FusionGroup &group = groups[target];
     bool takesOver = !isa<ElementwiseOp>(op) && (!isSumOfLoop(op, group) || isOnlyReader(op, group));
     if (takesOver) {
@@ -186,6 +214,9 @@ private:
       group.space = typeOf(op->getResult(0));
     }
     group.ops.push_back(op);
+    group.contents.insert(op);
+    for (Operation *found : rules.recomputedFor(op))
+      group.contents.insert(found);
     groupOf[op] = target;
     for (unsigned producer : before)
       if (producer != target)
@@ -205,15 +236,18 @@ private:
   }
 
   /// The groups in which the value of `get` is read.
-  llvm::SetVector<unsigned> readers(Value value) {
+  llvm::SetVector<unsigned> readers(Value get) {
     llvm::SetVector<unsigned> result;
-    for (Operation *user : value.getUsers()) {
+    SmallVector<Operation *> work(get.getUsers());
+    DenseSet<Operation *> seen;
+    while (!work.empty()) {
+      Operation *user = work.pop_back_val();
+      if (!seen.insert(user).second)
+        continue;
       if (auto it = groupOf.find(user); it != groupOf.end())
         result.insert(it->second);
       else if (isCompute(user))
-        for (Value next : user->getResults())
-          for (unsigned inner : readers(next))
-            result.insert(inner);
+        work.append(user->user_begin(), user->user_end());
     }
     return result;
   }
@@ -232,15 +266,15 @@ private:
     }
   }
 
+  /// Of the groups that can run, the first comes next.
   SmallVector<FusionGroup> sorted() {
     SmallVector<FusionGroup> result;
-    llvm::BitVector done(groups.size());
-    while (result.size() < groups.size())
-      for (unsigned i = 0; i < groups.size(); ++i) {
-        llvm::BitVector open = groups[i].dependsOn;
-        if (done.test(i) || open.reset(done).any())
+    llvm::BitVector waiting(groups.size(), true);
+    while (waiting.any())
+      for (unsigned i : waiting.set_bits()) {
+        if (groups[i].dependsOn.anyCommon(waiting))
           continue;
-        done.set(i);
+        waiting.reset(i);
         result.push_back(groups[i]);
         break;
       }
@@ -269,21 +303,23 @@ std::string nameOf(const FusionGroup &group) {
   return name;
 }
 
-static void collect(Operation *op, const FusionGroup &group, FusionRules &rules, LaunchContents &contents) {
+static void collect(Operation *op, const FusionGroup &group, LaunchContents &contents) {
+  if (contents.ops.contains(op))
+    return;
   for (Value operand : op->getOperands()) {
     Operation *def = operand.getDefiningOp();
-    if (def && (llvm::is_contained(group.ops, def) || rules.isRecomputed(def)))
-      collect(def, group, rules, contents);
+    if (group.contents.contains(def))
+      collect(def, group, contents);
     else
       contents.inputs.insert(operand);
   }
   contents.ops.insert(op);
 }
 
-LaunchContents contentsOf(const FusionGroup &group, FusionRules &rules) {
+LaunchContents contentsOf(const FusionGroup &group) {
   LaunchContents contents;
   for (Operation *op : group.ops)
-    collect(op, group, rules, contents);
+    collect(op, group, contents);
   for (Operation *op : group.ops)
     for (Value result : op->getResults())
       if (llvm::any_of(result.getUsers(), [&](Operation *user) { return !llvm::is_contained(group.ops, user); }))

@@ -3,6 +3,7 @@
 
 #include "ir/Dialect.h"
 #include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
 #include <functional>
 
@@ -14,11 +15,17 @@ struct FusionGroup {
   /// rows.
   enum Kind { Contraction, Loop, RowReduction, Copy } kind;
   llvm::SmallVector<mlir::Operation *> ops;
+  /// The ops, and those that are found again for them.
+  llvm::DenseSet<mlir::Operation *> contents;
   /// The type whose index space the loops have; other results are computed inside, or summed beside.
   mlir::RankedTensorType space;
   /// Groups that must run before this one, transitively.
   llvm::BitVector dependsOn;
 };
+
+/// The most ops in one launch, those that are found again in it included: code and the time to compile it grow with the
+/// ops of a model, and no faster. Optimizer steps and losses of real networks have up to 86.
+inline constexpr size_t kMaxOpsInKernel = 128;
 
 /// What may share a launch.
 class FusionRules {
@@ -30,11 +37,14 @@ public:
   bool fuses() const { return fuse; }
   /// Whether the op costs nothing to find again, and is put into every kernel that uses it rather than into a buffer.
   bool isRecomputed(mlir::Operation *op);
+  /// What is found again for `op`, in an order in which it can be computed.
+  llvm::SetVector<mlir::Operation *> recomputedFor(mlir::Operation *op);
   /// Whether `op` may share a launch with `others`, as far as the backend is concerned.
   bool canFuse(llvm::ArrayRef<mlir::Operation *> others, mlir::Operation *op);
 
 private:
   bool findWhetherRecomputed(mlir::Operation *op);
+  bool isSmallIn(mlir::Operation *op, mlir::Operation *user);
 
   bool fuse;
   std::function<bool(llvm::ArrayRef<mlir::Operation *>)> backendCanFuse;
@@ -50,7 +60,7 @@ struct LaunchContents {
   llvm::SetVector<mlir::Operation *> ops; ///< the group's, and those that are recomputed in it
   llvm::SmallVector<mlir::Value> outputs; ///< results of the group's ops that others read
 };
-LaunchContents contentsOf(const FusionGroup &group, FusionRules &rules);
+LaunchContents contentsOf(const FusionGroup &group);
 
 /// The groups of `entry` in an order in which they can run; readers of a state come before what updates it where
 /// possible. Every group is convex: no path leaves it and comes back.

@@ -129,7 +129,7 @@ private:
         pinned = indexOf(device);
     uint32_t index = addGroup(isCopy ? PlacedGroup::Copy : PlacedGroup::Launch,
                               number ? name + "_" + std::to_string(number) : name, 0, pinned);
-    LaunchContents contents = contentsOf(fusion, rules);
+    LaunchContents contents = contentsOf(fusion);
     for (Operation *op : fusion.ops)
       for (Value result : op->getResults())
         producers[result] = index;

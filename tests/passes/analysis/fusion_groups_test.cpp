@@ -1,0 +1,118 @@
+// How large the launches of an entry point may become: chains, diamonds and wide ops, of any length.
+#include "ir/ParseGuard.h"
+#include "passes/analysis/FusionGroups.h"
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace sluice::ir;
+using namespace sluice::passes;
+
+namespace {
+
+constexpr const char *kRow = "tensor<?x8xf32>";
+
+/// The body of an entry point, written op by op; every op reads the last one unless told otherwise.
+class Body {
+public:
+  void add(const std::string &op, const std::string &attributes, const std::string &operands, const std::string &type) {
+    std::string next = "%v" + std::to_string(count++);
+    text += next + " = \"sluice." + op + "\"(" + operands + ") " + attributes + " : " + type + "\n";
+    last = next;
+  }
+
+  std::string text, last = "%x";
+  unsigned count = 0;
+};
+
+class FusionGroupsTest : public testing::Test {
+protected:
+  /// The ops of each launch of an entry point from `x` to the body's last value, of type `result`.
+  std::vector<size_t> launchSizes(const Body &body, const std::string &result = kRow, bool fuse = true) {
+    std::string text = "module attributes {sluice.capacity = 4 : i64} {\nsluice.entry @e [\"x\"] -> [\"y\"] (%x: " +
+                       std::string(kRow) + ") {\n" + body.text + "sluice.return " + body.last + " : " + result +
+                       "\n}\n}";
+    auto parsed = parseModuleText(text, "model.mlir", context);
+    if (!parsed) {
+      ADD_FAILURE() << llvm::toString(parsed.takeError());
+      return {};
+    }
+    module = std::move(*parsed);
+    FusionRules rules(fuse, [](ArrayRef<Operation *>) { return true; });
+    std::vector<size_t> sizes;
+    for (const FusionGroup &group : formFusionGroups(module->lookupSymbol<EntryOp>("e"), rules))
+      sizes.push_back(contentsOf(group).ops.size());
+    return sizes;
+  }
+
+  static size_t largest(const std::vector<size_t> &sizes) {
+    return sizes.empty() ? SIZE_MAX : *std::max_element(sizes.begin(), sizes.end());
+  }
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+};
+
+Body chain(unsigned length) {
+  Body body;
+  for (unsigned i = 0; i < length; ++i)
+    body.add("add", "", body.last + ", %x", "(tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>");
+  return body;
+}
+
+} // namespace
+
+TEST_F(FusionGroupsTest, AChainIsCutIntoLaunchesOfTheLargestSize) {
+  EXPECT_EQ(launchSizes(chain(kMaxOpsInKernel)), std::vector<size_t>{kMaxOpsInKernel});
+  std::vector<size_t> sizes = launchSizes(chain(10 * kMaxOpsInKernel));
+  EXPECT_EQ(sizes, std::vector<size_t>(10, kMaxOpsInKernel));
+}
+
+// Each op reads the one before twice: as many paths as two to the power of the length.
+TEST_F(FusionGroupsTest, DiamondsAreWalkedOnce) {
+  Body elements;
+  for (unsigned i = 0; i < 100; ++i)
+    elements.add("mul", "", elements.last + ", " + elements.last,
+                 "(tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>");
+  EXPECT_EQ(launchSizes(elements), std::vector<size_t>{100});
+
+  Body numbers; // found again wherever they are used
+  numbers.add("rows", "{to = f32}", "", "() -> tensor<f32>");
+  for (unsigned i = 0; i < 200; ++i)
+    numbers.add("mul", "", numbers.last + ", " + numbers.last, "(tensor<f32>, tensor<f32>) -> tensor<f32>");
+  EXPECT_LE(largest(launchSizes(numbers, "tensor<f32>")), kMaxOpsInKernel);
+}
+
+TEST_F(FusionGroupsTest, WhatIsFoundAgainIsCountedWhereItIsUsed) {
+  Body movements;
+  for (unsigned i = 0; i < 4 * kMaxOpsInKernel; ++i)
+    movements.add("slice",
+                  "{start = array<i64: 0, 0>, end = array<i64: -9223372036854775808, 8>, "
+                  "step = array<i64: 1, 1>}",
+                  movements.last, "(tensor<?x8xf32>) -> tensor<?x8xf32>");
+  movements.add("relu", "", movements.last, "(tensor<?x8xf32>) -> tensor<?x8xf32>");
+  EXPECT_LE(largest(launchSizes(movements)), kMaxOpsInKernel);
+}
+
+// The pieces of a wide concatenation are made before it; one may be made in its launch.
+TEST_F(FusionGroupsTest, PiecesOfWideOpsAreLaunchesOfTheirOwn) {
+  constexpr unsigned kPieces = 2 * kMaxOpsInKernel;
+  Body body;
+  std::string operands, types;
+  for (unsigned i = 0; i < kPieces; ++i) {
+    body.add("slice",
+             "{start = array<i64: 0, 3>, end = array<i64: -9223372036854775808, 4>, "
+             "step = array<i64: 1, 1>}",
+             "%x", "(tensor<?x8xf32>) -> tensor<?x1xf32>");
+    operands += (i ? ", " : "") + body.last;
+    types += std::string(i ? ", " : "") + "tensor<?x1xf32>";
+  }
+  std::string wide = "tensor<?x" + std::to_string(kPieces) + "xf32>";
+  body.add("concat", "{axis = 1 : i64}", operands, "(" + types + ") -> " + wide);
+  std::vector<size_t> sizes = launchSizes(body, wide);
+  EXPECT_EQ(sizes.size(), kPieces);
+  EXPECT_EQ(largest(sizes), 2u);
+}
+
+TEST_F(FusionGroupsTest, WithoutFusionEachOpIsALaunch) {
+  EXPECT_EQ(launchSizes(chain(1000), kRow, /*fuse=*/false), std::vector<size_t>(1000, 1));
+}
