@@ -3,6 +3,7 @@
 // The ops and their sample inputs come from the dialect: an op that is added is covered without a line here. Each
 // sample becomes a model whose loss is the sum of the op's results times fixed weights; parameters stand for static
 // operands, and an operand with rows is an input moved along a fixed direction by a scalar parameter.
+#include "tests/Worse.h"
 #include "tests/e2e/Harness.h"
 #include "tests/e2e/Portable.h"
 #include <algorithm>
@@ -167,7 +168,7 @@ double gradientError(const Model &model) {
       program.setState(name, moved);
       double below = lossAt();
       program.setState(name, value);
-      worst = std::max(worst, std::fabs((above - below) / (2 * step) - gradients[name][i]) / scale);
+      worst = worse(worst, std::fabs((above - below) / (2 * step) - gradients[name][i]) / scale);
     }
   return worst;
 }
@@ -225,4 +226,14 @@ TEST(Gradient, AWrongGradientIsNoticed) {
                "    %z = sluice.stop_gradient %0 : (tensor<2x3xf64>) -> tensor<2x3xf64>\n    %q = sluice.mul %z, %0 : "
                "(tensor<2x3xf64>, tensor<2x3xf64>) -> tensor<2x3xf64>\n    %y:1 = \"sluice.exp\"(%q)");
   EXPECT_GT(gradientError(model), 1e-2);
+}
+
+// sqrt(0 * x) is 0 wherever x is, and its gradient by the chain rule is infinity times 0.
+TEST(Gradient, OneThatIsNoNumberIsNoticed) {
+  Model model = buildModel({"\"sluice.sqrt\"(%0) : (tensor<2x3xf64>) -> tensor<2x3xf64>", {{1, 2}}});
+  model.text = replaced(model.text, "    %y:1 = \"sluice.sqrt\"(%0)",
+                        "    %s = sluice.stop_gradient %0 : (tensor<2x3xf64>) -> tensor<2x3xf64>\n    %n = sluice.sub "
+                        "%s, %s : (tensor<2x3xf64>, tensor<2x3xf64>) -> tensor<2x3xf64>\n    %z = sluice.mul %n, %0 : "
+                        "(tensor<2x3xf64>, tensor<2x3xf64>) -> tensor<2x3xf64>\n    %y:1 = \"sluice.sqrt\"(%z)");
+  EXPECT_EQ(gradientError(model), INFINITY);
 }

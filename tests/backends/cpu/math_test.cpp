@@ -1,4 +1,5 @@
 // Functions of one f32: accuracy in ulp over many magnitudes, and infinities, NaN and signed zeros.
+#include "tests/Worse.h"
 #include "tests/backends/cpu/KernelRun.h"
 
 #include <cmath>
@@ -46,7 +47,7 @@ TEST_P(Math, IsAccurate) {
   for (int64_t i = 0; i < kCount; ++i) {
     double error = ulpsBetween(got.data[i], f.reference(kernel.inputs[0].data[i]));
     if (!(error <= worst))
-      worst = error, at = kernel.inputs[0].data[i];
+      worst = test::worse(worst, error), at = kernel.inputs[0].data[i];
   }
   RecordProperty("ulps", std::to_string(worst));
   printf("%s: %.2f ulp at %.9g\n", f.op, worst, at);
