@@ -2,7 +2,8 @@
 //
 // Two actions that touch the same bytes, one of them writing, must happen in their order: in one call, and in calls
 // that follow each other. So three calls of the entry point are issued one after the other, and what the last of them
-// must wait for, beyond what the queues' own order and its other waits imply, are the waits of every call. Three are
+// must wait for, beyond what the queues' own order, its other waits and the host's waits imply, are the waits of every
+// call; the host writes all inputs of a call, in any order, before it issues anything. Three calls are
 // enough: a buffer is the same one again after two calls, and whatever conflicts with older calls does so with an
 // action of these that comes later in the same queue.
 //
@@ -40,8 +41,7 @@ public:
     AccessHistory history(allRanges());
     EventWriter events(entry);
     for (unsigned call = 0; call < kCalls; ++call) {
-      if (call == kCalls - 1)
-        findInputWaits(history, events);
+      findInputWaits(history, events, call);
       for (auto [i, action] : llvm::enumerate(actions)) {
         SmallVector<unsigned> waits = known.issue(action.queue, conflictsOf(history, action.accesses, call));
         note(history, action, call, call * actions.size() + i);
@@ -50,7 +50,7 @@ public:
       }
     }
     for (const Action &action : asked)
-      wait(events, action.op, known.reduce(conflictsOf(history, action.accesses, kCalls - 1)));
+      wait(events, action.op, known.reduce(action.queue, conflictsOf(history, action.accesses, kCalls - 1)));
     findEnds();
   }
 
@@ -104,12 +104,20 @@ private:
 
   int64_t callsBack(unsigned number) const { return kCalls - 1 - number / actions.size(); }
 
-  void findInputWaits(const AccessHistory &history, EventWriter &events) {
+  /// Each input has all its waits, whichever the host writes first.
+  void findInputWaits(const AccessHistory &history, EventWriter &events, unsigned call) {
+    SmallVector<SmallVector<unsigned>> waits;
+    for (BlockArgument input : entry.getBody().getArguments())
+      waits.push_back(known.reduce(conflictsOf(history, accessOf(input), call)));
+    for (ArrayRef<unsigned> awaited : waits)
+      known.await(awaited);
+    if (call != kCalls - 1)
+      return;
     Builder builder(entry.getContext());
     SmallVector<Attribute> list;
-    for (BlockArgument input : entry.getBody().getArguments()) {
+    for (ArrayRef<unsigned> awaited : waits) {
       SmallVector<int64_t> pairs;
-      for (unsigned number : known.reduce(conflictsOf(history, accessOf(input), kCalls - 1)))
+      for (unsigned number : awaited)
         pairs.append({events.eventOf(actions[number % actions.size()].op), callsBack(number)});
       list.push_back(builder.getDenseI64ArrayAttr(pairs));
     }

@@ -37,7 +37,7 @@ class EntryVerifier {
 public:
   EntryVerifier(EntryOp entry, const Queues &queues)
       : entry(entry), queues(queues), events(entry), capacity(capacityOf(entry->getParentOfType<ModuleOp>())),
-        clocks(queues.size(), Clock(queues.size(), 0)) {}
+        clocks(queues.size(), Clock(queues.size(), 0)), issuer(queues.size(), 0) {}
 
   LogicalResult run() {
     for (call = 0; call < 3; ++call) {
@@ -72,6 +72,7 @@ private:
   LogicalResult act(Operation *op) {
     unsigned queue = queues.of(op);
     Clock &clock = clocks[queue];
+    join(clock, issuer);
     for (const EventWait &wait : events.waitsOf(op))
       join(clock, wait);
     Moment moment{op, call, queue, clock[queue]};
@@ -83,7 +84,8 @@ private:
   }
 
   LogicalResult readBack(Operation *op) {
-    Clock clock(queues.size(), 0);
+    Clock clock = clocks[queues.of(op)];
+    join(clock, issuer);
     for (const EventWait &wait : events.waitsOf(op))
       join(clock, wait);
     BufferAccess source = accessesOf(op, capacity)[0];
@@ -104,16 +106,17 @@ private:
     return success();
   }
 
-  /// The host writes the inputs of this call.
+  /// The host writes the inputs of this call, in any order.
   LogicalResult writeInputs() {
+    Clock written = issuer;
     auto places = entry->getAttrOfType<ArrayAttr>(kInputsAtAttr);
     auto waits = entry->getAttrOfType<ArrayAttr>(kInputWaitsAttr);
     for (BlockArgument input : entry.getBody().getArguments()) {
-      Clock clock =
-          waits ? Clock(queues.size(), 0) : clocks[0]; // without accelerators the host has finished the last call
+      Clock clock = waits ? issuer : clocks[0]; // without accelerators the host has finished the last call
       if (waits)
         for (EventWait wait : events.decode(cast<DenseI64ArrayAttr>(waits[input.getArgNumber()])))
           join(clock, wait);
+      join(written, clock);
       BufferAccess access{BufferPlace::of(places[input.getArgNumber()]),
                           getBufferBytes(cast<RankedTensorType>(input.getType()), capacity), /*isWrite=*/true};
       Moment host{entry, call, 0, 0};
@@ -121,6 +124,7 @@ private:
         return failure();
       forEach(access, [&](Bytes &bytes) { bytes = {std::nullopt, input.getAsOpaquePointer(), call, {}}; });
     }
+    issuer = written;
     return success();
   }
 
@@ -243,6 +247,7 @@ private:
   int64_t capacity;
   unsigned call = 0;
   SmallVector<Clock> clocks; // of each queue
+  Clock issuer;              // of the host, which issues all actions
   std::map<std::pair<Operation *, unsigned>, Clock> endings;
   std::map<int64_t, std::map<int64_t, Bytes>> arenas;
 };

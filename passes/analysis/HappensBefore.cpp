@@ -30,14 +30,28 @@ llvm::SmallVector<unsigned> HappensBefore::reduce(llvm::ArrayRef<unsigned> after
   return result;
 }
 
+llvm::SmallVector<unsigned> HappensBefore::knownIn(unsigned queue) const {
+  llvm::SmallVector<unsigned> known = issuer;
+  if (last[queue] != kNone)
+    join(known, last[queue]);
+  return known;
+}
+
 llvm::SmallVector<unsigned> HappensBefore::reduce(llvm::ArrayRef<unsigned> after) const {
-  return reduce(after, llvm::SmallVector<unsigned>(numQueues, 0));
+  return reduce(after, issuer);
+}
+
+llvm::SmallVector<unsigned> HappensBefore::reduce(unsigned queue, llvm::ArrayRef<unsigned> after) const {
+  return reduce(after, knownIn(queue));
+}
+
+void HappensBefore::await(llvm::ArrayRef<unsigned> actions) {
+  for (unsigned action : actions)
+    join(issuer, action);
 }
 
 llvm::SmallVector<unsigned> HappensBefore::issue(unsigned queue, llvm::ArrayRef<unsigned> after) {
-  llvm::SmallVector<unsigned> known(numQueues, 0);
-  if (last[queue] != kNone)
-    join(known, last[queue]);
+  llvm::SmallVector<unsigned> known = knownIn(queue);
   llvm::SmallVector<unsigned> waits = reduce(after, known);
   for (unsigned wait : waits)
     join(known, wait);

@@ -211,21 +211,33 @@ static Values keyOf(uint64_t seed) { return {{"key", {double(int32_t(seed >> 32)
 
 void Compiled::init(uint64_t seed) { run("init", keyOf(seed), 1); }
 
-void Compiled::submit(const std::string &name, const Values &inputs, int64_t rows) {
+/// The values in their order, beginning with number `first`.
+static std::vector<const runtime::Value *> beginningWith(size_t first, const std::vector<runtime::Value> &values) {
+  std::vector<const runtime::Value *> order;
+  for (size_t i = 0; i < values.size(); ++i)
+    order.push_back(&values[(first + i) % values.size()]);
+  return order;
+}
+
+void Compiled::submit(const std::string &name, const Values &inputs, int64_t rows, size_t first) {
   const runtime::Entry &entry = instance->entry(name);
-  for (const runtime::Value &input : entry.inputs)
-    instance->setInput(input, pack(input.dtype, inputs.at(input.name)), rows);
+  for (const runtime::Value *input : beginningWith(first, entry.inputs))
+    instance->setInput(*input, pack(input->dtype, inputs.at(input->name)), rows);
   instance->run(entry, rows);
 }
 
 Values Compiled::run(const std::string &name, const Values &inputs, int64_t rows) {
   submit(name, inputs, rows);
+  return outputs(name, rows);
+}
+
+Values Compiled::outputs(const std::string &name, int64_t rows, size_t first) {
   const runtime::Entry &entry = instance->entry(name);
   Values outputs;
-  for (const runtime::Value &output : entry.outputs) {
-    std::vector<std::byte> bytes(instance->bytesFor(output, rows));
-    instance->getOutput(output, bytes, rows);
-    outputs[output.name] = unpack(output.dtype, bytes);
+  for (const runtime::Value *output : beginningWith(first, entry.outputs)) {
+    std::vector<std::byte> bytes(instance->bytesFor(*output, rows));
+    instance->getOutput(*output, bytes, rows);
+    outputs[output->name] = unpack(output->dtype, bytes);
   }
   return outputs;
 }

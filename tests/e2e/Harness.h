@@ -46,8 +46,11 @@ public:
 
   /// Runs an entry point on `rows` rows and gives its outputs.
   Values run(const std::string &entry, const Values &inputs, int64_t rows);
-  /// The same without a look at the outputs, so that nothing waits for them.
-  void submit(const std::string &entry, const Values &inputs, int64_t rows);
+  /// The same without a look at the outputs, so that nothing waits for them. The host writes the inputs in their order,
+  /// but begins with number `first`.
+  void submit(const std::string &entry, const Values &inputs, int64_t rows, size_t first = 0);
+  /// The outputs of the last call, read in their order, but beginning with number `first`.
+  Values outputs(const std::string &entry, int64_t rows, size_t first = 0);
 
 private:
   const sluice_artifact &artifact() const;
