@@ -122,7 +122,11 @@ function(sluice_test name)
   endforeach()
   sluice_use_precompiled(${name} ${headers})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
-  gtest_discover_tests(${name} NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+  set(seconds 300)
+  if(SLUICE_SANITIZE)
+    set(seconds 3000)
+  endif()
+  gtest_discover_tests(${name} NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${seconds})
 endfunction()
 
 # sluice_lit_suite(name folder): one ctest entry that runs lit over the .mlir files of a folder.

@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""What tools/scripts/skips tells of a run of ctest: skips_test.py SOURCE_ROOT"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SCRIPT = os.path.join(os.path.abspath(sys.argv.pop()), "tools", "scripts", "skips")
+PASSED = '<testcase name="Runs" status="run"><system-out>[       OK ] Runs</system-out></testcase>'
+
+
+def skipped_by_gtest(name):
+    return f"""<testcase name="{name}" status="notrun"><skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/><system-out>
+[ RUN      ] {name}
+/here/long_test.cpp:53: Skipped
+only LeNet runs
+
+[  SKIPPED ] {name} (0 ms)</system-out></testcase>"""
+
+
+SKIPPED_BY_CODE = """<testcase name="page" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/><system-out>
+no browser here
+</system-out></testcase>"""
+SKIPS_A_CASE = """<testcase name="cli.usage" status="run"><system-out>
+test_flags (__main__.Usage.test_flags) ... ok
+test_disk (__main__.Usage.test_disk)
+A full disk. ... skipped "no mount (it isn't allowed)"
+
+Ran 2 tests in 0.1s
+
+OK (skipped=1)</system-out></testcase>"""
+
+
+class SkipsTest(unittest.TestCase):
+    def skips(self, *tests):
+        with tempfile.NamedTemporaryFile("w", suffix=".xml") as file:
+            file.write("<testsuite>" + "".join(tests) + "</testsuite>")
+            file.flush()
+            return subprocess.run([SCRIPT, file.name], text=True, capture_output=True, check=True).stdout.splitlines()
+
+    def test_nothing_is_skipped(self):
+        self.assertEqual(self.skips(PASSED), ["nothing skipped, of 1 tests"])
+
+    def test_reasons_are_counted(self):
+        lines = self.skips(PASSED, skipped_by_gtest("A.x"), skipped_by_gtest("A.y"), SKIPPED_BY_CODE)
+        self.assertEqual(lines, ["skipped 3, of 4 tests:", "     2  only LeNet runs  (A.x and 1 more)", "     1  no browser here  (page)"])
+
+    def test_a_script_that_passes_may_skip_cases(self):
+        lines = self.skips(SKIPS_A_CASE)
+        self.assertEqual(lines, ["skipped 1, of 1 tests:", "     1  no mount (it isn't allowed)  (cli.usage.test_disk)"])
+
+    def test_a_case_without_a_reason_counts(self):
+        lines = self.skips(SKIPS_A_CASE.replace("... skipped", "... s"))
+        self.assertEqual(lines, ["skipped 1, of 1 tests:", "     1  no reason given  (cli.usage)"])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
