@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""The scripts that developers run: scripts_test.py SOURCE_ROOT BUILD_ROOT TEST
+
+They are tried on copies of their own, where a fault can be planted. What an archive without git holds is not checked."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TEST = sys.argv.pop()
+SOURCE, BUILD = map(os.path.abspath, (sys.argv[-2], sys.argv[-1]))
+del sys.argv[-2:]
+
+UNTIDY = "int answer(bool yes) {\n  if (yes)\n    return 42;\n  else\n    return 0;\n}\n"
+
+
+def run(*command, cwd=SOURCE, **options):
+    return subprocess.run(command, cwd=cwd, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, **options)
+
+
+class Copy:
+    """A repository with a script, the settings it reads, and one file."""
+
+    def __init__(self, script, name, text):
+        self.folder = tempfile.mkdtemp()
+        for path in (f"tools/{script}", ".clang-format", ".clang-format-ignore", ".clang-tidy", "tests/layers/check_layers.py"):
+            os.makedirs(os.path.dirname(os.path.join(self.folder, path)), exist_ok=True)
+            shutil.copy(os.path.join(SOURCE, path), os.path.join(self.folder, path))
+        with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
+            file.write(text)
+        run("git", "init", "-q", cwd=self.folder)
+        run("git", "add", ".", cwd=self.folder)
+
+    def __enter__(self):
+        return self.folder
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.folder)
+
+
+class FormatTest(unittest.TestCase):
+    def test_the_tree_is_formatted(self):
+        if run("git", "rev-parse", "HEAD").returncode != 0:
+            self.skipTest("no git repository here")
+        result = run("tools/format", "--check")
+        self.assertEqual(result.returncode, 0, result.stdout)
+
+    def test_a_file_that_is_not_is_named(self):
+        with Copy("format", "bad.cpp", "int  x ;\n") as folder:
+            result = run("tools/format", "--check", cwd=folder)
+            self.assertNotEqual(result.returncode, 0)
+            self.assertIn("bad.cpp:1", result.stdout)
+            self.assertEqual(run("tools/format", cwd=folder).returncode, 0)
+            self.assertEqual(run("tools/format", "--check", cwd=folder).returncode, 0)
+
+
+class LintTest(unittest.TestCase):
+    def test_some_files_are_clean(self):
+        if os.path.realpath(BUILD) not in (os.path.realpath(os.path.join(SOURCE, "build", name)) for name in ("dev", "release")):
+            self.skipTest("lint knows the builds of dev and release")
+        result = run("tools/lint", "--strict", "runtime/Text.cpp", "runtime/Status.cpp")
+        self.assertEqual(result.returncode, 0, result.stdout)
+
+    def test_a_finding_is_an_error(self):
+        with Copy("lint", "bad.cpp", UNTIDY) as folder:
+            os.makedirs(os.path.join(folder, "build", "dev"))
+            with open(os.path.join(folder, "build", "dev", "compile_commands.json"), "w", encoding="utf-8") as file:
+                file.write(f'[{{"directory": "{folder}", "file": "bad.cpp", "command": "c++ -Wno-restrict -c bad.cpp"}}]')
+            result = run("tools/lint", "--strict", "bad.cpp", cwd=folder)
+            self.assertNotEqual(result.returncode, 0, result.stdout)
+            self.assertIn("else-after-return", result.stdout)
+
+
+class QuickstartTest(unittest.TestCase):
+    """With what is already built: a quickstart of an empty clone builds for minutes before it does the same."""
+
+    def test_it_trains_lenet(self):
+        if os.path.realpath(BUILD) != os.path.realpath(os.path.join(SOURCE, "build", "release")):
+            self.skipTest("the quickstart builds release, and this is another build")
+        result = run("tools/quickstart", timeout=280)
+        self.assertEqual(result.returncode, 0, result.stdout)
+        accuracy = float(result.stdout.rpartition("accuracy ")[2].split()[0])
+        self.assertGreaterEqual(accuracy, 97, result.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], TEST], verbosity=2)
