@@ -1,5 +1,6 @@
 #include "runtime/BenchState.h"
 
+#include "runtime/Initialise.h"
 #include "runtime/Shuffle.h"
 
 #include <algorithm>
@@ -49,25 +50,34 @@ static void fillSample(std::byte *data, const Value &input, uint32_t classes) {
   }
 }
 
-BenchState::BenchState(Instance &instance, const Entry &entry) : instance_(instance), entry_(entry) {
+/// Whether a call leaves other states behind.
+static bool changesStates(const Plan &plan, const Entry &entry) {
+  auto isState = [&](const Buffer &buffer) {
+    return buffer.isWritten() && std::any_of(plan.states.begin(), plan.states.end(),
+                                             [&](const State &state) { return state.slot.arena == buffer.slot.arena; });
+  };
+  std::vector<const Launch *> launches = entry.launches();
+  return std::any_of(launches.begin(), launches.end(), [&](const Launch *launch) {
+    return std::any_of(launch->buffers.begin(), launch->buffers.end(), isState);
+  });
+}
+
+BenchState::BenchState(Instance &instance, const Entry &entry, uint64_t seed)
+    : instance_(instance), entry_(entry), seed_(seed) {
   uint32_t classes = classesOf(instance.plan());
   for (const Value &input : entry.inputs) {
     Bytes &sample = inputs_.emplace_back(static_cast<size_t>(input.bytes));
     fillSample(sample.data(), input, classes);
   }
-  if (instance.executor())
-    return; // putting states back would wait for all devices
-  for (const State &state : instance.plan().states)
-    instance.getPhysicalState(state, states_.emplace_back(static_cast<size_t>(state.bytes)));
+  // With other devices, beginning again would wait for all of them.
+  beginsAgain_ = !instance.executor() && changesStates(instance.plan(), entry);
 }
 
 void BenchState::prepare(int64_t step) {
   for (size_t i = 0; i < inputs_.size(); ++i)
     std::memcpy(instance_.inputAddress(entry_.inputs[i]), inputs_[i].data(), inputs_[i].size());
-  if (step % stepsBetweenResets != 0)
-    return;
-  for (size_t i = 0; i < states_.size(); ++i)
-    instance_.setPhysicalState(instance_.plan().states[i], states_[i]);
+  if (beginsAgain_ && step > 0 && step % stepsBetweenResets == 0)
+    initialise(instance_, seed_);
 }
 
 } // namespace sluice::runtime

@@ -26,8 +26,9 @@ static double flopsOf(const Plan &plan, const Entry &entry, int64_t rows) {
 }
 
 /// Seconds of each step; inputs are set outside the measured time. At least 20 steps and `seconds`.
-static std::vector<double> timeSteps(Instance &instance, const Entry &entry, int64_t rows, double seconds) {
-  BenchState state(instance, entry);
+static std::vector<double> timeSteps(Instance &instance, const Entry &entry, int64_t rows, double seconds,
+                                     uint64_t seed) {
+  BenchState state(instance, entry, seed);
   std::vector<double> times;
   Clock::time_point begin = Clock::now();
   for (int i = 0; i < mostSteps; ++i) {
@@ -155,7 +156,8 @@ int runBench(const Options &options) {
   instance.team().enter([&] {
     if (instance.executor())
       devices = benchDevices(instance, entry, rows, options.seconds);
-    times = instance.executor() ? devices.steps : timeSteps(instance, entry, rows, options.seconds);
+    times = instance.executor() ? devices.steps
+                                : timeSteps(instance, entry, rows, options.seconds, options.seed.value_or(0));
   });
   if (!instance.executor())
     devices.work = instance.times().take();
