@@ -267,7 +267,7 @@ LogicalResult LoopKernel::emitResults(unsigned first) {
   Type type = yield.getOperand(first).getType();
   bool early = llvm::any_of(splitOps, [&](Operation *op) { return !splits.count(op); });
   LoopNest nest = nestOver(cast<RankedTensorType>(type), yield.getOperand(first).getLoc(),
-                           "_" + std::to_string(result.stages.size()));
+                           ("_" + Twine(result.stages.size())).str());
   SmallVector<unsigned> numbers;
   for (unsigned number = first; number < stored.size(); ++number) {
     Value value = yield.getOperand(number);
