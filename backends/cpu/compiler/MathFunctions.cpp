@@ -2,7 +2,10 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
+
+#include <cmath>
 
 namespace sluice::cpu {
 
@@ -37,6 +40,11 @@ struct Formula {
   Value withSign(Value x, Value sign) const { return b.create<math::CopySignOp>(loc, x, sign); }
   Value less(Value x, double y) const {
     return b.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OLT, x, constant(y));
+  }
+  // x in [-bound, bound]; NaN stays.
+  Value clamp(Value x, double bound) const {
+    Value below = b.create<arith::MinimumFOp>(loc, x, constant(bound));
+    return b.create<arith::MaximumFOp>(loc, below, constant(-bound));
   }
   Value select(Value condition, Value x, Value y) const { return b.create<arith::SelectOp>(loc, condition, x, y); }
   // c[0] x^(n-1) + ... + c[n-1]
@@ -128,12 +136,124 @@ static Value sin(const Formula &f, Value x) {
 
 static Value cos(const Formula &f, Value x) { return sinOfQuadrant(f, x, 1); }
 
+//===- pow --------------------------------------------------------------------------------------------------------===//
+
+namespace {
+
+/// Bits of doubles, as i64.
+struct DoubleBits {
+  const Formula &f;
+  Type type = f.like(f.b.getI64Type());
+
+  Value of(Value x) const { return f.b.create<arith::BitcastOp>(f.loc, type, x); }
+  Value asDouble(Value bits) const { return f.b.create<arith::BitcastOp>(f.loc, f.type, bits); }
+  Value constant(uint64_t value) const {
+    TypedAttr number = f.b.getI64IntegerAttr(int64_t(value));
+    if (auto vector = dyn_cast<VectorType>(type))
+      number = DenseElementsAttr::get(vector, Attribute(number));
+    return f.b.create<arith::ConstantOp>(f.loc, number);
+  }
+  Value add(Value x, Value y) const { return f.b.create<arith::AddIOp>(f.loc, x, y); }
+  Value sub(Value x, Value y) const { return f.b.create<arith::SubIOp>(f.loc, x, y); }
+  Value toExponent(Value x) const { return f.b.create<arith::ShLIOp>(f.loc, x, constant(52)); }
+  Value fromExponent(Value x) const { return f.b.create<arith::ShRSIOp>(f.loc, x, constant(52)); }
+};
+
+} // namespace
+
+// Added to a double of less than 2^51, it leaves the nearest whole number in the last bits.
+static constexpr double kToInteger = 0x1.8p52;
+
+// log2 of a positive, finite, normal double, to 2^-44 of itself: x = 2^k m with m in [sqrt(1/2), sqrt(2)), and log m =
+// 2 atanh((m - 1) / (m + 1)), of which the series is short.
+static Value log2(const Formula &f, Value x) {
+  constexpr double kTwoOverLn2 = 2.8853900817779268;
+  DoubleBits bits{f};
+  Value k = bits.fromExponent(bits.sub(bits.of(x), bits.constant(0x3fe6a09e667f3bcd)));
+  Value m = bits.asDouble(bits.sub(bits.of(x), bits.toExponent(k)));
+  Value exponent = f.sub(bits.asDouble(bits.add(k, bits.of(f.constant(kToInteger)))), f.constant(kToInteger));
+  Value s = f.div(f.sub(m, f.constant(1)), f.add(m, f.constant(1)));
+  SmallVector<double> series;
+  for (int n = 15; n >= 1; n -= 2)
+    series.push_back(kTwoOverLn2 / n);
+  return f.fma(f.polynomial(f.mul(s, s), series), s, exponent);
+}
+
+// 2^x for x in [-1000, 1000], to 2^-32 of itself.
+static Value exp2(const Formula &f, Value x) {
+  constexpr double kLn2 = 0.6931471805599453;
+  DoubleBits bits{f};
+  Value shifted = f.add(x, f.constant(kToInteger));
+  Value rest = f.sub(x, f.sub(shifted, f.constant(kToInteger)));
+  SmallVector<double> series;
+  double coefficient = 1;
+  for (int n = 0; n <= 8; ++n, coefficient *= kLn2 / n)
+    series.insert(series.begin(), coefficient);
+  Value scale = bits.asDouble(bits.add(bits.toExponent(bits.of(shifted)), bits.of(f.constant(1))));
+  return f.mul(f.polynomial(rest, series), scale);
+}
+
+// |x|^y as 2^(y log2 |x|) in double precision, which leaves one rounding to f32; then C's special cases.
+static Value powOfMagnitude(const Formula &f, Value x, Value y) {
+  Formula wide{f.b, f.loc, f.like(f.b.getF64Type())};
+  constexpr double kHuge = 0x1p200; // times any logarithm but 0 it is beyond all floats; times 0 it is 0
+  auto widened = [&](Value value) -> Value { return f.b.create<arith::ExtFOp>(f.loc, wide.type, value); };
+  auto is = [&](Value value, double number) {
+    return f.b.create<arith::CmpFOp>(f.loc, arith::CmpFPredicate::OEQ, value, wide.constant(number));
+  };
+  Value size = widened(f.abs(x)), exponent = widened(y);
+  Value logarithm = wide.select(is(size, 0), wide.constant(-INFINITY), log2(wide, size));
+  logarithm = wide.select(is(size, INFINITY), wide.constant(INFINITY), logarithm);
+  Value power = wide.clamp(wide.mul(wide.clamp(exponent, kHuge), logarithm), 200);
+  return f.b.create<arith::TruncFOp>(f.loc, f.type, exp2(wide, power));
+}
+
+static Value pow(const Formula &f, Value x, Value y) {
+  auto compare = [&](arith::CmpFPredicate predicate, Value a, Value b) -> Value {
+    return f.b.create<arith::CmpFOp>(f.loc, predicate, a, b);
+  };
+  auto both = [&](Value a, Value b) -> Value { return f.b.create<arith::AndIOp>(f.loc, a, b); };
+  auto floor = [&](Value value) -> Value { return f.b.create<math::FloorOp>(f.loc, value); };
+  Value half = f.mul(y, f.constant(0.5)), nan = f.constant(NAN);
+  Value isFraction = compare(arith::CmpFPredicate::ONE, floor(y), y);
+  Value isOdd =
+      both(compare(arith::CmpFPredicate::OEQ, floor(y), y), compare(arith::CmpFPredicate::ONE, floor(half), half));
+  Value isNegative = f.less(x, 0);
+  Value isFinite = f.less(f.abs(x), INFINITY);
+
+  Value result = powOfMagnitude(f, x, y);
+  result = f.select(isOdd, f.withSign(result, x), result);
+  result = f.select(both(both(isNegative, isFinite), isFraction), nan, result);
+  result = f.select(compare(arith::CmpFPredicate::UNO, x, y), nan, result);
+  Value isOne = f.b.create<arith::OrIOp>(f.loc, compare(arith::CmpFPredicate::OEQ, x, f.constant(1)),
+                                         compare(arith::CmpFPredicate::OEQ, y, f.constant(0)));
+  return f.select(isOne, f.constant(1), result);
+}
+
+namespace {
+
+struct PowExpansion : OpRewritePattern<math::PowFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(math::PowFOp op, PatternRewriter &rewriter) const override {
+    if (!getElementTypeOrSelf(op.getType()).isF32())
+      return failure();
+    Formula f{rewriter, op.getLoc(), op.getType()};
+    APFloat exponent(0.0f);
+    bool isSquare = matchPattern(op.getRhs(), m_ConstantFloat(&exponent)) && exponent.convertToDouble() == 2;
+    rewriter.replaceOp(op, isSquare ? f.mul(op.getLhs(), op.getLhs()) : pow(f, op.getLhs(), op.getRhs()));
+    return success();
+  }
+};
+
+} // namespace
+
 void populateMathFunctionPatterns(RewritePatternSet &patterns) {
   MLIRContext *context = patterns.getContext();
   patterns.add<Expansion<math::TanhOp>>(context, tanh);
   patterns.add<Expansion<math::ErfOp>>(context, erf);
   patterns.add<Expansion<math::SinOp>>(context, sin);
   patterns.add<Expansion<math::CosOp>>(context, cos);
+  patterns.add<PowExpansion>(context, /*benefit=*/10);
 }
 
 } // namespace sluice::cpu

@@ -84,5 +84,68 @@ INSTANTIATE_TEST_SUITE_P(
                       Function{"reciprocal", [](double x) { return 1 / x; }, 1e-30, 1e30, 0.5}),
     [](const auto &info) { return std::string(info.param.op); });
 
+// Values and exponents of every magnitude; whole ones for negative bases.
+TEST(Pow, IsAccurate) {
+  const std::string x = "tensor<65536xf32>";
+  KernelRun kernel({x, x}, "%a = sluice.pow %0, %1 : (" + x + ", " + x + ") -> " + x, "%a : " + x, 1);
+  ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
+  kernel.randomize(-1, 1);
+  std::vector<double> &base = kernel.inputs[0].data, &exponent = kernel.inputs[1].data;
+  for (int64_t i = 0; i < kCount; ++i) {
+    base[i] = float(std::exp(base[i] * (i % 3 ? 4 : 100)));
+    exponent[i] = float(exponent[i] * (i % 5 ? 20 : 0.01));
+    if (i % 2)
+      base[i] = -base[i], exponent[i] = std::floor(exponent[i]);
+  }
+  kernel.run(1);
+  ir::HostTensor got = kernel.output(0);
+  double worst = 0;
+  for (int64_t i = 0; i < kCount; ++i) {
+    double error = ulpsBetween(got.data[i], std::pow(base[i], exponent[i]));
+    EXPECT_TRUE(error <= 0.51) << base[i] << " ^ " << exponent[i] << " is " << got.data[i] << ", off by " << error;
+    worst = std::fmax(worst, error);
+  }
+  printf("pow: %.4f ulp\n", worst);
+}
+
+// Tests all pairs of special values against C's pow: signs, infinities, NaN, subnormals, odd and even exponents.
+TEST(Pow, HasTheSpecialCasesOfC) {
+  const float special[] = {0.0f,        -0.0f,        1,           -1,          2,        -2,        3,     -3,
+                           0.5f,        -0.5f,        1.5f,        -2.5f,       1e-40f,   -1e-40f,   3e38f, -3e38f,
+                           16777215.0f, -16777215.0f, 16777216.0f, 33554432.0f, INFINITY, -INFINITY, NAN};
+  constexpr int kValues = std::size(special);
+  const std::string x = "tensor<" + std::to_string(kValues * kValues) + "xf32>";
+  KernelRun kernel({x, x}, "%a = sluice.pow %0, %1 : (" + x + ", " + x + ") -> " + x, "%a : " + x, 1);
+  ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
+  kernel.randomize(0, 1);
+  for (int i = 0; i < kValues * kValues; ++i) {
+    kernel.inputs[0].data[i] = special[i / kValues];
+    kernel.inputs[1].data[i] = special[i % kValues];
+  }
+  kernel.run(1);
+  ir::HostTensor got = kernel.output(0);
+  for (int i = 0; i < kValues * kValues; ++i) {
+    float wanted = float(std::pow(double(special[i / kValues]), double(special[i % kValues]))), value = got.data[i];
+    bool equal = std::isnan(wanted) ? std::isnan(value)
+                                    : ulpsBetween(value, wanted) <= 1 && std::signbit(value) == std::signbit(wanted);
+    EXPECT_TRUE(equal) << special[i / kValues] << " ^ " << special[i % kValues] << " is " << value << ", not "
+                       << wanted;
+  }
+}
+
+// Tests that no lane is handed to the C library, and that squares are products.
+TEST(Pow, IsVectorised) {
+  const std::string x = "tensor<64xf32>";
+  KernelRun general({x, x}, "%a = sluice.pow %0, %1 : (" + x + ", " + x + ") -> " + x, "%a : " + x, 1);
+  ASSERT_TRUE(general.lowered()) << general.diagnostics();
+  EXPECT_EQ(general.assembly.find("powf"), std::string::npos);
+  KernelRun square({x},
+                   "%two = sluice.full {value = 2.0 : f64, type = " + x + "} : () -> " + x +
+                       "\n%a = sluice.pow %0, %two : (" + x + ", " + x + ") -> " + x,
+                   "%a : " + x, 1);
+  ASSERT_TRUE(square.lowered()) << square.diagnostics();
+  EXPECT_LT(square.assembly.size(), general.assembly.size() / 2);
+}
+
 } // namespace
 } // namespace sluice::cpu::testing
