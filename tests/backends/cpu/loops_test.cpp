@@ -1,9 +1,20 @@
 // Kernels without products: generated code against the reference functions.
 #include "tests/backends/cpu/KernelRun.h"
 
+#include "backends/cpu/compiler/loops/LoopNest.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Parser/Parser.h"
+
 #include <gtest/gtest.h>
 
 namespace sluice::cpu::testing {
+
+using namespace mlir;
+
 namespace {
 
 constexpr const char *kNhwc =
@@ -185,6 +196,50 @@ std::string nameOfSum(const ::testing::TestParamInfo<Sums::ParamType> &info) {
 }
 INSTANTIATE_TEST_SUITE_P(Layouts, Sums,
                          ::testing::Combine(::testing::ValuesIn(kAxes), ::testing::Values("", ", #nhwc")), nameOfSum);
+
+// Tests that softmax down columns of any shape is right: whole vectors of columns, some left over, and few.
+TEST(Loops, ComputesSoftmaxDownColumns) {
+  for (std::string op : {"softmax", "log_softmax"}) {
+    for (std::string x :
+         {"tensor<?x10x35xf32>", "tensor<?x37x4xf32>", "tensor<?x5x3x16xf32>", "tensor<?x9x6x6xf32, #nhwc>"})
+      expectRuns({x}, "%a = sluice." + op + " %0 {axis = 1 : i64} : (" + x + ") -> " + x, "%a : " + x, 1e-5, -9, 9);
+    std::string x = "tensor<?x4x70x33xf32>", y = "tensor<300x129xf32>";
+    expectRuns({x}, "%a = sluice." + op + " %0 {axis = 2 : i64} : (" + x + ") -> " + x, "%a : " + x, 1e-5, -9, 9);
+    expectRuns({y}, "%a = sluice." + op + " %0 {axis = 0 : i64} : (" + y + ") -> " + y, "%a : " + y, 1e-5, -9, 9);
+  }
+}
+
+// How often an op of the generated code runs in one task, by the trips of the loops around it.
+double countRuns(const KernelRun &kernel, const std::string &op) {
+  MLIRContext context;
+  context.allowUnregisteredDialects();
+  context.loadDialect<arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect, scf::SCFDialect,
+                      vector::VectorDialect>();
+  OwningOpRef<ModuleOp> code = parseSourceString<ModuleOp>(kernel.llvmIR, &context);
+  double count = 0;
+  code->walk([&](Operation *found) {
+    if (found->getName().getStringRef() != op)
+      return;
+    double runs = 1;
+    for (Operation *around = found->getParentOp(); around; around = around->getParentOp())
+      if (auto trips = around->getAttrOfType<IntegerAttr>(kTripsAttr))
+        runs *= double(trips.getInt());
+    count += runs;
+  });
+  return count;
+}
+
+// Tests that the work of a softmax grows with the elements: each is exponentiated for its sum, and for its result.
+TEST(Loops, FoldsColumnsOnce) {
+  for (int64_t size : {40, 400}) {
+    std::string x = "tensor<" + std::to_string(size) + "x16xf32>";
+    KernelRun kernel({x}, "%a = sluice.softmax %0 {axis = 0 : i64} : (" + x + ") -> " + x, "%a : " + x, 1);
+    ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
+    ASSERT_EQ(kernel.result().stages.size(), 1u);
+    double tasks = double(kernel.result().stages[0].tasks), vectors = size * 16.0 / lanesOf(Target::host());
+    EXPECT_EQ(countRuns(kernel, "math.exp") * tasks, 2 * vectors);
+  }
+}
 
 TEST(Loops, ComputesSoftmaxAndItsGradient) {
   expectRuns({"tensor<?x37xf32>", "tensor<?x37xf32>"},

@@ -119,6 +119,8 @@ public:
   int64_t capacityOf(int64_t extent) const { return extent == kRows ? capacity : extent; }
 
   bool hasFailed() const { return failed; }
+  /// Whether some fold stands in a loop that it does not depend on.
+  bool foldsAgain() const { return foldedAgain; }
   IndexSpace &indexSpace() { return space; }
   mlir::OpBuilder &b() { return *builder_; }
 
@@ -174,6 +176,7 @@ private:
   LoopScope *push(mlir::Operation *anchor, mlir::Block *block);
   /// Runs `emit` with the insertion point in `target`, in front of what leads to the current scope.
   template <typename F> auto inScope(LoopScope *target, F emit);
+  void noteFold(LoopScope *in, llvm::ArrayRef<mlir::AffineExpr> used);
   const LoopScope::Entry *lookup(LoopScope *in, mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> index);
   bool isActive(unsigned guard) const;
 
@@ -220,7 +223,7 @@ private:
   ChunkRequest *request = nullptr;
   llvm::SmallVector<mlir::AffineExpr> stepIndex; // of the partial fold's step being emitted: kept and folded dimensions
   unsigned steps = 0;                            // of partial folds
-  bool failed = false;
+  bool failed = false, foldedAgain = false;
 };
 
 template <typename F> auto Evaluator::inScope(LoopScope *target, F emit) {

@@ -12,6 +12,7 @@
 #include "backends/cpu/compiler/VectorAccess.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 namespace sluice::cpu {
@@ -53,6 +54,17 @@ SmallVector<Value> Fold::emit() {
   return results;
 }
 
+void Evaluator::noteFold(LoopScope *in, ArrayRef<AffineExpr> used) {
+  llvm::DenseSet<unsigned> needed;
+  for (AffineExpr expr : used)
+    forEachVariable(expr, [&](unsigned number) { needed.insert(number); });
+  for (auto [number, variable] : llvm::enumerate(variables)) {
+    bool isLoop = variable.value && variable.scope->anchor && isa<scf::ForOp>(variable.scope->anchor);
+    for (LoopScope *around = in; isLoop && around; around = around->parent)
+      foldedAgain |= around == variable.scope && !needed.contains(number);
+  }
+}
+
 // Constants may be used anywhere once they stand at the function's beginning.
 static bool moveToEntry(Value value, Block *entry) {
   Operation *op = value.getDefiningOp();
@@ -84,6 +96,7 @@ LoopScope *Fold::tryOut(SmallVectorImpl<AffineExpr> &identity) {
   if (LoopScope *needed = scopeOfCaptured(region); needed->depth > deepest->depth)
     deepest = needed;
   llvm::append_range(identity, trial.identity);
+  e.noteFold(deepest, trial.used);
   return deepest;
 }
 

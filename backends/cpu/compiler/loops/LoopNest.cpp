@@ -22,6 +22,11 @@ struct LoopDim {
   int64_t block = 0, blocks = 1; // how tasks cut it: `block` units each (vectors, in the lanes' dimension)
 };
 
+/// Lanes are over dims [from, end), in a loop inside of dims [0, at) and around dims [at, from).
+struct Way {
+  size_t from, at;
+};
+
 class NestEmitter {
 public:
   NestEmitter(const LoopNest &nest, ModuleOp module, const Target &target, int64_t capacity)
@@ -37,34 +42,54 @@ public:
     }
   }
 
-  /// The dimension from which on lanes may be taken together, for each way; dims.size(): no lanes.
-  SmallVector<size_t> ways() const {
-    size_t n = dims.size();
+  /// With loops in the order of memory; without lanes, too, where there is something to fold.
+  SmallVector<Way> ways() const {
+    size_t n = dims.size(), first = firstStatic();
     if (n == 0)
-      return {0};
-    size_t firstStatic = n;
-    while (firstStatic > 0 && !dims[firstStatic - 1].rows && dims[firstStatic - 1].physical >= 0)
-      --firstStatic;
-    SmallVector<size_t> found;
+      return {{0, 0}};
+    SmallVector<Way> found;
     int64_t inner = 1;
-    for (size_t i = firstStatic; i < n; ++i)
+    for (size_t i = first; i < n; ++i)
       inner *= dims[i].extent;
-    if (firstStatic == 1 && dims[0].rows && dims[0].physical >= 0 && inner < 4 * lanes)
-      found.push_back(0);
-    for (size_t from : {firstStatic, n - 1})
-      if (from >= firstStatic && from < n && !llvm::is_contained(found, from))
-        found.push_back(from);
+    auto add = [&](size_t from) {
+      if (llvm::none_of(found, [&](Way way) { return way.from == from; }))
+        found.push_back({from, from});
+    };
+    if (first == 1 && dims[0].rows && dims[0].physical >= 0 && inner < 4 * lanes)
+      add(0);
+    for (size_t from : {first, n - 1})
+      if (from >= first && from < n)
+        add(from);
     if (nest.folds || found.empty())
-      found.push_back(n);
+      add(n);
     return found;
   }
 
-  FailureOr<EmittedNest> emit(size_t lanesFrom, StringRef name, double *cost, bool keep);
+  /// With the loop over lanes further out. Where an outer dimension is folded (the softmax of columns), each lane then
+  /// folds its own column once, and the loop inside walks down the columns with what was folded at hand.
+  SmallVector<Way> waysDownColumns() const {
+    SmallVector<Way> found;
+    for (size_t from = firstStatic() + 1; from < dims.size(); ++from)
+      for (size_t at = firstStatic(); at < from; ++at)
+        found.push_back({from, at});
+    return found;
+  }
+
+  FailureOr<EmittedNest> emit(Way way, StringRef name, double *cost, bool keep);
+  /// Whether a nest so far folded the same again in each trip of a loop.
+  bool foldsAgain = false;
 
 private:
   void cutIntoTasks();
   void emitTask(OpBuilder &b, Value task, StageFunction &stage, double *cost, bool keep);
-  void emitDim(Evaluator &e, size_t dim);
+  size_t firstStatic() const {
+    size_t first = dims.size();
+    while (first > 0 && !dims[first - 1].rows && dims[first - 1].physical >= 0)
+      --first;
+    return first;
+  }
+  void emitDims(Evaluator &e, size_t dim, size_t last, llvm::function_ref<void()> inside);
+  void emitColumns(Evaluator &e);
   void emitLanes(Evaluator &e);
   void emitRowLanes(Evaluator &e);
   void emitBody(Evaluator &e);
@@ -79,7 +104,7 @@ private:
   SmallVector<int64_t> shape;
   SmallVector<LoopDim> dims;
 
-  size_t lanesFrom = 0;
+  size_t lanesFrom = 0, lanesAt = 0;
   int64_t laneExtent = 1;
   int64_t tasks = 1, rowsPerTask = 0;
   Value rowTask;
@@ -113,20 +138,25 @@ void NestEmitter::cutIntoTasks() {
     if (dim.rows)
       inside *= dim.extent;
   double pieces = std::ceil(inside / wanted);
-  for (size_t i = rowsFirst ? 1 : 0; i < dims.size() && pieces > 1; ++i) {
-    if (dims[i].rows || (i > lanesFrom))
-      continue;
+  auto cut = [&](size_t i) {
+    if (dims[i].rows || pieces <= 1)
+      return;
     int64_t units = i == lanesFrom ? (laneExtent + lanes - 1) / lanes : dims[i].extent;
     int64_t blocks = std::min<int64_t>(units, pieces);
     dims[i].block = (units + blocks - 1) / blocks;
     dims[i].blocks = (units + dims[i].block - 1) / dims[i].block;
     tasks *= dims[i].blocks;
     pieces = std::ceil(pieces / dims[i].blocks);
-  }
+  };
+  for (size_t i = rowsFirst ? 1 : 0; i < lanesAt; ++i)
+    cut(i);
+  if (lanesFrom < dims.size() && !(rowsFirst && lanesFrom == 0))
+    cut(lanesFrom);
 }
 
-FailureOr<EmittedNest> NestEmitter::emit(size_t from, StringRef name, double *cost, bool keep) {
-  lanesFrom = from;
+FailureOr<EmittedNest> NestEmitter::emit(Way way, StringRef name, double *cost, bool keep) {
+  lanesFrom = way.from;
+  lanesAt = way.at;
   laneExtent = 1;
   for (const LoopDim &dim : ArrayRef(dims).drop_front(lanesFrom))
     laneExtent *= dim.extent;
@@ -166,27 +196,32 @@ void NestEmitter::emitTask(OpBuilder &b, Value task, StageFunction &stage, doubl
     block = b.create<arith::DivUIOp>(nest.loc, sub, e.constantIndex64(below));
     sub = b.create<arith::RemUIOp>(nest.loc, sub, e.constantIndex64(below));
   }
-  emitDim(e, 0);
+  emitDims(e, 0, lanesAt, [&] {
+    if (lanesFrom == dims.size())
+      emitBody(e);
+    else
+      lanesOverRows() ? emitRowLanes(e) : emitLanes(e);
+  });
   failed = e.hasFailed();
+  foldsAgain |= e.foldsAgain();
   if (nest.penalty)
     *cost += nest.penalty(e);
   if (keep && nest.chosen)
     nest.chosen(e);
 }
 
-void NestEmitter::emitDim(Evaluator &e, size_t i) {
+// The loops over dims [i, end), in the order of memory.
+void NestEmitter::emitDims(Evaluator &e, size_t i, size_t last, llvm::function_ref<void()> inside) {
   OpBuilder &b = e.b();
-  if (i == dims.size())
-    return emitBody(e);
-  if (i == lanesFrom)
-    return lanesOverRows() ? emitRowLanes(e) : emitLanes(e);
+  if (i == last)
+    return inside();
   const LoopDim &dim = dims[i];
   Interval range{0, dim.extent - 1};
   Value begin = e.constantIndex64(0), end;
   int64_t trips = dim.block;
   if (i == 0 && dim.rows && (nest.chunks || rowsPerTask == 1)) {
     place(i, e.variable(rowTask, range));
-    return emitDim(e, i + 1);
+    return emitDims(e, i + 1, last, inside);
   }
   if (i == 0 && dim.rows) {
     Value perTask = e.constantIndex64(rowsPerTask);
@@ -197,7 +232,7 @@ void NestEmitter::emitDim(Evaluator &e, size_t i) {
     end = e.rowsValue();
   } else if (dim.blocks > 1 && dim.block == 1) {
     place(i, e.variable(blockOf[i], range));
-    return emitDim(e, i + 1);
+    return emitDims(e, i + 1, last, inside);
   } else if (dim.blocks > 1) {
     Value block = e.constantIndex64(dim.block);
     begin = b.create<arith::MulIOp>(nest.loc, blockOf[i], block);
@@ -208,7 +243,7 @@ void NestEmitter::emitDim(Evaluator &e, size_t i) {
   }
   e.loop(begin, end, 1, trips, {}, [&](Value iv, ValueRange) {
     place(i, e.variable(iv, range));
-    emitDim(e, i + 1);
+    emitDims(e, i + 1, last, inside);
     return Evaluator::Carried();
   });
 }
@@ -220,6 +255,11 @@ void NestEmitter::placeLanes(AffineExpr flat) {
     place(i, i == lanesFrom ? position : position % dims[i].extent);
     stride *= dims[i].extent;
   }
+}
+
+// What is inside of the loop over lanes.
+void NestEmitter::emitColumns(Evaluator &e) {
+  emitDims(e, lanesAt, lanesFrom, [&] { emitBody(e); });
 }
 
 // Whole vectors in a loop, then the lanes that are left.
@@ -241,13 +281,13 @@ void NestEmitter::emitLanes(Evaluator &e) {
     e.loop(begin, end, 1, trips, {}, [&](Value iv, ValueRange) {
       AffineExpr first = e.variable(iv, {0, full - 1}) * lanes;
       placeLanes(first + e.laneVariable());
-      emitBody(e);
+      emitColumns(e);
       return Evaluator::Carried();
     });
   if (rest > 0)
     e.block(isLast, {}, [&] {
       placeLanes(e.laneVariable(rest) + full * lanes);
-      emitBody(e);
+      emitColumns(e);
       return Evaluator::Carried();
     });
 }
@@ -305,11 +345,11 @@ void NestEmitter::emitBody(Evaluator &e) {
 
 FailureOr<EmittedNest> emitLoopNest(const LoopNest &nest, ModuleOp module, const Target &target, int64_t capacity) {
   NestEmitter emitter(nest, module, target, capacity);
-  SmallVector<size_t> ways = emitter.ways();
-  size_t best = ways[0];
-  if (ways.size() > 1) {
-    double least = INFINITY;
-    for (size_t way : ways) {
+  SmallVector<Way> ways = emitter.ways();
+  Way best = ways[0];
+  double least = INFINITY;
+  auto choose = [&](ArrayRef<Way> among) {
+    for (Way way : among) {
       double cost = 0;
       FailureOr<EmittedNest> emitted = emitter.emit(way, nest.name, &cost, /*keep=*/false);
       module.lookupSymbol(nest.name)->erase();
@@ -318,7 +358,12 @@ FailureOr<EmittedNest> emitLoopNest(const LoopNest &nest, ModuleOp module, const
       if (cost < least)
         least = cost, best = way;
     }
-  }
+    return success();
+  };
+  if (ways.size() > 1 && failed(choose(ways)))
+    return failure();
+  if (emitter.foldsAgain && failed(choose(emitter.waysDownColumns())))
+    return failure();
   double cost = 0;
   return emitter.emit(best, nest.name, &cost, /*keep=*/true);
 }
