@@ -83,7 +83,16 @@ class QuickstartTest(unittest.TestCase):
         result = run("tools/quickstart", timeout=280)
         self.assertEqual(result.returncode, 0, result.stdout)
         accuracy = float(result.stdout.rpartition("accuracy ")[2].split()[0])
-        self.assertGreaterEqual(accuracy, 97, result.stdout)
+        self.assertGreaterEqual(accuracy, 96, result.stdout)  # 97.5 on the machine that it was first trained on
+
+
+class CompileTimeTest(unittest.TestCase):
+    def test_it_prints_a_line_for_each(self):
+        result = run("tools/bench/compile_time", "--build", BUILD, "--models", "mlp", "--chains", "20", "--depthwise", "2",
+                     "--rounds", "1")
+        self.assertEqual(result.returncode, 0, result.stdout)
+        for name in ("mlp", "chain 20", "depthwise 2"):
+            self.assertRegex(result.stdout, rf"(?m)^{name} +\d+\.\d\d s +\d+ MB +\d+ kB$")
 
 
 if __name__ == "__main__":
