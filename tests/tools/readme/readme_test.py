@@ -4,7 +4,12 @@
 In a block ```console, a line that begins with `$ ` is a command, and the lines up to the next are what it prints: the same
 but for numbers, where `...` stands for any lines. A block ```cpp is a part of the file that its first line names.
 Commands run in a folder that looks like the repository after a build, one after another, with a calibration file of
-their own."""
+their own.
+
+Comments just before a console block say more of its figures, which `#` stands for:
+    <!-- within 1.1: "loss #", "# kB in" -->      at most this factor from what the document says; 1: the same
+    <!-- agree 1.05: "# ms a call", "predicted # ms" -->     with each other, in each line that has them
+A mark must fit something that the block says."""
 
 import os
 import re
@@ -13,9 +18,12 @@ import subprocess
 import sys
 import tempfile
 
+NUMBER = r"\d[\d,]*(?:\.\d+)?(?:e[-+]\d+)?"
+
 
 def blocks(text, language):
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)
+    """Pairs of the comments just before a block and what it holds."""
+    return re.findall(rf"((?:^<!-- [^\n]* -->\n)*)^```{language}\n(.*?)^```$", text, re.M | re.S)
 
 
 def commands(block):
@@ -29,22 +37,61 @@ def commands(block):
     return pairs
 
 
+class Mark:
+    """Figures that stay within a factor: of what the document says, or of each other."""
+
+    def __init__(self, kind, factor, patterns):
+        self.kind, self.factor, self.patterns = kind, float(factor), patterns
+        self.used = set()  # patterns that fit a line of the document
+
+    def figures(self, line):
+        """By pattern, the figures in a line; a pattern of `#` alone is the whole line."""
+        found = {}
+        for pattern in self.patterns:
+            expression = re.escape(pattern).replace(r"\#", f"({NUMBER})")
+            whole = re.fullmatch(expression, line.strip()) if pattern == "#" else None
+            matches = [whole] if whole else re.finditer(expression, line) if pattern != "#" else []
+            for match in matches:
+                found.setdefault(pattern, []).append([float(figure.replace(",", "")) for figure in match.groups()])
+        return found
+
+    def near(self, a, b):
+        return a == b or a > 0 and b > 0 and a <= self.factor * b and b <= self.factor * a
+
+    def allows(self, expected, actual):
+        said, printed = self.figures(expected), self.figures(actual)
+        self.used |= said.keys()
+        if self.kind == "agree":
+            rows = [row for rows in printed.values() for row in rows]
+            return printed.keys() == said.keys() and all(self.near(a, b) for row in rows[1:] for a, b in zip(rows[0], row))
+        flat = [[figure for rows in side.values() for row in rows for figure in row] for side in (said, printed)]
+        return len(flat[0]) == len(flat[1]) and all(self.near(a, b) for a, b in zip(*flat))
+
+
+def marks_in(comments):
+    found = re.findall(r"^<!-- (within|agree) ([\d.]+): (.*) -->$", comments, re.M)
+    if len(found) != len(comments.splitlines()):
+        raise ValueError(f"no mark: {comments}")
+    return [Mark(kind, factor, re.findall(r'"([^"]+)"', patterns)) for kind, factor, patterns in found]
+
+
 def without_numbers(line):
-    line = re.sub(r"\d[\d,]*(\.\d+)?(e[-+]\d+)?", "#", line)
-    return re.sub(r"\s+", " ", line).strip()
+    return re.sub(r"\s+", " ", re.sub(NUMBER, "#", line)).strip()
 
 
-def matches(expected, actual):
-    """Whether the lines agree but for numbers; `...` matches any number of lines."""
+def matches(expected, actual, marks):
+    """Whether the lines agree but for numbers that marks allow; `...` matches any number of lines."""
     if not expected:
         return not actual
     if expected[0].strip() == "...":
-        return any(matches(expected[1:], actual[skipped:]) for skipped in range(len(actual) + 1))
-    return bool(actual) and without_numbers(expected[0]) == without_numbers(actual[0]) and matches(expected[1:], actual[1:])
+        return any(matches(expected[1:], actual[skipped:], marks) for skipped in range(len(actual) + 1))
+    return (bool(actual) and without_numbers(expected[0]) == without_numbers(actual[0])
+            and all([mark.allows(expected[0], actual[0]) for mark in marks])
+            and matches(expected[1:], actual[1:], marks))
 
 
-def run_block(block, folder, document):
-    problems = []
+def run_block(comments, block, folder, document):
+    problems, marks = [], marks_in(comments)
     environment = os.environ | {"SLUICE_CALIBRATION": os.path.join(folder, "calibration.json")}
     for command, expected in commands(block):
         result = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -52,9 +99,11 @@ def run_block(block, folder, document):
         actual = result.stdout.splitlines()
         if result.returncode != 0:
             problems.append(f"$ {command}\nexit code {result.returncode}:\n{result.stdout}")
-        elif not matches(expected, actual):
-            problems.append(f"$ {command}\n{document} says:\n" + "\n".join(expected) + "\nit prints:\n" + "\n".join(actual))
-    return problems
+        elif not matches(expected, actual, marks):
+            problems.append(f"$ {command}\n{document} says:\n" + "\n".join(expected) + "\nit prints:\n" + "\n".join(actual)
+                            + "".join(f"\n{mark.kind} {mark.factor}: {mark.patterns}" for mark in marks))
+    unused = [pattern for mark in marks for pattern in mark.patterns if pattern not in mark.used]
+    return problems + [f"{document}: no line has the marked '{pattern}':\n{block}" for pattern in unused if not problems]
 
 
 def check_code(block, root):
@@ -67,8 +116,8 @@ def check_code(block, root):
 def check_document(document, root, folder):
     with open(os.path.join(root, document), encoding="utf-8") as file:
         text = file.read()
-    problems = [problem for block in blocks(text, "cpp") for problem in check_code(block, root)]
-    return problems + [problem for block in blocks(text, "console") for problem in run_block(block, folder, document)]
+    problems = [problem for _, block in blocks(text, "cpp") for problem in check_code(block, root)]
+    return problems + [problem for block in blocks(text, "console") for problem in run_block(*block, folder, document)]
 
 
 def main():

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""What readme_test.py finds wrong in a document."""
+
+import tempfile
+import unittest
+
+import readme_test
+
+
+class MarksTest(unittest.TestCase):
+    def problems(self, comments, block):
+        with tempfile.TemporaryDirectory() as folder:
+            (found,) = readme_test.blocks(f"text\n\n{comments}```console\n{block}```\n", "console")
+            return readme_test.run_block(*found, folder, "DOC.md")
+
+    def test_numbers_are_free_unless_marked(self):
+        self.assertEqual(self.problems("", "$ echo loss 2.5\nloss 1.5\n"), [])
+        self.assertEqual(len(self.problems("", "$ echo loss 2.5\nlost 1.5\n")), 1)
+
+    def test_a_marked_figure_stays_within_its_factor(self):
+        mark = '<!-- within 1.1: "loss #" -->\n'
+        self.assertEqual(self.problems(mark, "$ echo loss 1.6 of 9\nloss 1.5 of 1\n"), [])
+        self.assertEqual(len(self.problems(mark, "$ echo loss 1.7 of 9\nloss 1.5 of 1\n")), 1)
+        self.assertEqual(len(self.problems(mark, "$ echo loss 1.3 of 9\nloss 1.5 of 1\n")), 1)
+        self.assertEqual(len(self.problems(mark, "$ echo loss nan\nloss 1.5\n")), 1)
+
+    def test_a_factor_of_one_is_the_same_figure(self):
+        mark = '<!-- within 1: "#" -->\n'
+        self.assertEqual(self.problems(mark, "$ echo 1,234\n1,234\n"), [])
+        self.assertEqual(len(self.problems(mark, "$ echo 1,235\n1,234\n")), 1)
+
+    def test_columns_agree(self):
+        mark = '<!-- agree 1: "# / # B" -->\n'
+        self.assertEqual(self.problems(mark, "$ echo 3 / 40 B 3 / 40 B\n1 / 2 B 1 / 2 B\n"), [])
+        self.assertEqual(len(self.problems(mark, "$ echo 3 / 40 B 3 / 41 B\n1 / 2 B 1 / 2 B\n")), 1)
+
+    def test_different_figures_of_a_line_agree_within_a_factor(self):
+        mark = '<!-- agree 1.05: "# ms a call", "predicted # ms" -->\n'
+        self.assertEqual(self.problems(mark, "$ echo 1 ms a call, predicted 1.04 ms\n2 ms a call, predicted 2 ms\n"), [])
+        self.assertEqual(len(self.problems(mark, "$ echo 1 ms a call, predicted 1.06 ms\n2 ms a call, predicted 2 ms\n")), 1)
+
+    def test_every_mark_counts(self):
+        marks = '<!-- within 2: "loss #" -->\n<!-- within 1: "rate #" -->\n'
+        self.assertEqual(self.problems(marks, "$ echo loss 1 rate 3\nloss 2 rate 3\n"), [])
+        self.assertEqual(len(self.problems(marks, "$ echo loss 1 rate 4\nloss 2 rate 3\n")), 1)
+
+    def test_a_mark_of_nothing_is_a_problem(self):
+        self.assertEqual(len(self.problems('<!-- within 2: "speed #" -->\n', "$ echo loss 1\nloss 1\n")), 1)
+
+    def test_a_comment_that_is_no_mark_is_refused(self):
+        with self.assertRaises(ValueError):
+            self.problems('<!-- withing 2: "loss #" -->\n', "$ echo loss 1\nloss 1\n")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
