@@ -145,23 +145,6 @@ NamedAttribute Call::real(StringRef name, double value) {
 }
 NamedAttribute Call::unit(StringRef name) { return attribute(name, graph.builder.getUnitAttr()); }
 
-bool holds(DType dtype, double value) {
-  switch (dtype) {
-  case DType::f32:
-  case DType::f64:
-    return true;
-  case DType::i32:
-    return value == std::trunc(value) && std::fabs(value) < 0x1p31;
-  case DType::i64:
-    return value == std::trunc(value) && std::fabs(value) <= 0x1p53;
-  case DType::u8:
-    return value == std::trunc(value) && value >= 0 && value <= 255;
-  case DType::boolean:
-    return value == 0 || value == 1;
-  }
-  llvm_unreachable("a DType beyond the enumeration");
-}
-
 static std::string shortest(double value) {
   std::string text;
   llvm::raw_string_ostream(text) << llvm::format("%.6g", value);
@@ -169,7 +152,7 @@ static std::string shortest(double value) {
 }
 
 Tensor Call::literal(double value, const Tensor &x) {
-  if (!holds(x.dtype(), value))
+  if (!ir::holds(type(x).getElementType(), value))
     fail("the number " + shortest(value) + " is not a value of " + to_string(x.dtype()) + "; convert with .to(f32)");
   return full(value, type(x));
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "GraphImpl.h"
+#include "ir/Init.h"
 #include "sluice/ops.h"
 
 namespace sluice::detail {
@@ -95,8 +96,6 @@ private:
   Place place;
 };
 
-/// Whether a number is a value of the dtype, apart from rounding of floats.
-bool holds(DType dtype, double value);
 /// The product of the static sizes; too large a one is the largest number.
 int64_t product(llvm::ArrayRef<int64_t> sizes);
 

@@ -41,8 +41,8 @@ const std::string &Graph::name() const { return graph->name; }
 //===- settings ---------------------------------------------------------------------------------------------------===//
 
 void Graph::set_capacity(std::int64_t rows, Where where) {
-  if (rows < 1 || rows > (std::int64_t(1) << 31))
-    throw Error("the capacity is between 1 and 2^31 rows, not " + std::to_string(rows), where);
+  if (rows < 1 || rows > INT32_MAX)
+    throw Error("the capacity is between 1 and 2^31 - 1 rows, not " + std::to_string(rows), where);
   (*graph->module)->setAttr(ir::kCapacityAttr, graph->builder.getI64IntegerAttr(rows));
 }
 
@@ -62,7 +62,7 @@ Tensor Graph::input(std::string name, DType dtype, Shape shape, Where where) {
 
 Tensor Graph::full(Shape shape, double value, DType dtype, Where where) {
   RankedTensorType type = graph->typeOf("full", dtype, shape, where);
-  if (!detail::holds(dtype, value))
+  if (!ir::holds(type.getElementType(), value))
     throw Error("full: the number " + std::to_string(value) + " is not a value of " + to_string(dtype), where);
   OpBuilder &builder = graph->builder;
   auto constant =

@@ -1,12 +1,12 @@
 // The module under construction: its ops, inputs and states.
 #include "GraphImpl.h"
+#include "ir/Init.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/raw_ostream.h"
 
-#include <cmath>
 #include <cstddef>
 
 using namespace mlir;
@@ -209,13 +209,12 @@ void GraphImpl::claimResult(const std::string &result, const Place &place) {
 
 ir::StateOp GraphImpl::findState(StringRef state) { return module->lookupSymbol<ir::StateOp>(state); }
 
-ir::InitAttr GraphImpl::initAttr(const init::Init &init, const std::string &state, const Place &place) {
-  using Kind = init::Init::Kind;
-  bool isFinite = std::isfinite(init.a) && std::isfinite(init.b);
-  if (!isFinite || (init.kind == Kind::uniform && init.a > init.b) || (init.kind == Kind::normal && init.b < 0))
-    throw Error("'" + state + "' cannot begin with " + std::to_string(init.a) + ", " + std::to_string(init.b), place);
+ir::InitAttr GraphImpl::initAttr(const init::Init &init, const std::string &state, RankedTensorType type,
+                                 const Place &place) {
   static constexpr const char *kinds[] = {"constant", "uniform", "normal"};
-  bool two = init.kind != Kind::constant;
+  if (std::string problem = ir::problemOfInit(kinds[int(init.kind)], init.a, init.b, type); !problem.empty())
+    throw Error("'" + state + "' cannot begin so: " + problem, place);
+  bool two = init.kind != init::Init::Kind::constant;
   return ir::InitAttr::get(&context, kinds[int(init.kind)], builder.getF64FloatAttr(init.a),
                            two ? builder.getF64FloatAttr(init.b) : FloatAttr());
 }
@@ -225,7 +224,7 @@ ir::StateOp GraphImpl::addState(const char *kind, const std::string &state, Rank
   if (ir::StateOp known = findState(state))
     throw Error("there is already a " + known.getKind().str() + " '" + state + "'", place,
                 {{"created here", placeOf(known.getLoc())}});
-  ir::InitAttr begin = initAttr(init.resolved(shapeOf(type)), state, place);
+  ir::InitAttr begin = initAttr(init.resolved(shapeOf(type)), state, type, place);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(graph);
   TypeAttr physical = device ? TypeAttr::get(ir::withDevice(type, device)) : TypeAttr();

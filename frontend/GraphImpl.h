@@ -74,7 +74,8 @@ public:
   /// The state's value, fixed on a device unless that is null.
   mlir::Value read(ir::StateOp state, mlir::StringAttr device, const Place &place);
   /// Throws when the rule makes no sense; `state` names what begins so.
-  ir::InitAttr initAttr(const init::Init &init, const std::string &state, const Place &place);
+  ir::InitAttr initAttr(const init::Init &init, const std::string &state, mlir::RankedTensorType type,
+                        const Place &place);
   /// The state that a value reads, or null.
   ir::StateOp stateOf(mlir::Value value);
   ir::StateOp findState(llvm::StringRef name);

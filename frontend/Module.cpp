@@ -141,7 +141,7 @@ void Module::initialize(std::string_view pattern, init::Init init, Where at) {
     if (!matches(pattern, std::string_view(full).substr(prefix)))
       continue;
     ir::StateOp state = graph->findState(full);
-    state.setInitAttr(graph->initAttr(init.resolved(tensor.shape()), full, at));
+    state.setInitAttr(graph->initAttr(init.resolved(tensor.shape()), full, state.getTensorType(), at));
     found = true;
   }
   if (!found)

@@ -1,6 +1,7 @@
 // Constants, and what is known from a shape or a label alone.
 #include "ir/Dialect.h"
 #include "ir/Inference.h"
+#include "ir/Init.h"
 #include "ir/Lane.h"
 
 using namespace mlir;
@@ -11,8 +12,13 @@ namespace sluice::ir {
 
 LogicalResult FullOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands, DictionaryAttr attributes,
                                        OpaqueProperties properties, RegionRange, SmallVectorImpl<Type> &types) {
-  auto type = cast<RankedTensorType>(Adaptor(operands, attributes, properties).getType());
-  return addResult(loc, type.getShape(), type.getElementType(), types);
+  Adaptor op(operands, attributes, properties);
+  auto type = cast<RankedTensorType>(op.getType());
+  if (failed(addResult(loc, type.getShape(), type.getElementType(), types)))
+    return failure();
+  if (double value = op.getValue().convertToDouble(); !holds(type.getElementType(), value))
+    return inferenceFailure(loc, value, " is not a value of ", type.getElementType());
+  return success();
 }
 
 SmallVector<HostTensor> FullOp::evaluate(ArrayRef<HostTensor>, int64_t rows) {

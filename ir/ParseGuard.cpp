@@ -4,6 +4,7 @@
 
 #include "ir/DiagnosticText.h"
 #include "ir/Dialect.h"
+#include "ir/ValueType.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -44,7 +45,7 @@ static LogicalResult verifyOrder(Operation *root) {
   return failure(result.wasInterrupted());
 }
 
-static LogicalResult verifyShape(Operation *op, Type type, int64_t capacity) {
+static LogicalResult verifySize(Operation *op, Type type, int64_t capacity) {
   auto shaped = dyn_cast<ShapedType>(type);
   if (!shaped || !shaped.hasRank())
     return success();
@@ -57,6 +58,29 @@ static LogicalResult verifyShape(Operation *op, Type type, int64_t capacity) {
   return success();
 }
 
+static LogicalResult verifyValues(ModuleOp module, llvm::function_ref<LogicalResult(Operation *, Type)> verifyValue) {
+  WalkResult result = module->walk([&](Operation *op) -> WalkResult {
+    for (Type type : op->getResultTypes())
+      if (failed(verifyValue(op, type)))
+        return WalkResult::interrupt();
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        for (Type type : block.getArgumentTypes())
+          if (failed(verifyValue(op, type)))
+            return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+/// Ops whose operands are constrained say so themselves; results and block arguments that nobody uses do not.
+static LogicalResult verifyTypes(ModuleOp module) {
+  for (auto state : module.getOps<StateOp>())
+    if (failed(verifyValueType(state, state.getStoredType())))
+      return failure();
+  return verifyValues(module, verifyValueType);
+}
+
 /// Shapes again, now with the capacity of the batch dimension in them.
 static LogicalResult verifyCapacity(ModuleOp module) {
   int64_t capacity = 1;
@@ -67,18 +91,7 @@ static LogicalResult verifyCapacity(ModuleOp module) {
                                   << INT32_MAX << ", but is " << attr;
     capacity = std::max<int64_t>(integer.getValue().getSExtValue(), 1);
   }
-  WalkResult result = module->walk([&](Operation *op) -> WalkResult {
-    for (Type type : op->getResultTypes())
-      if (failed(verifyShape(op, type, capacity)))
-        return WalkResult::interrupt();
-    for (Region &region : op->getRegions())
-      for (Block &block : region)
-        for (Type type : block.getArgumentTypes())
-          if (failed(verifyShape(op, type, capacity)))
-            return WalkResult::interrupt();
-    return WalkResult::advance();
-  });
-  return failure(result.wasInterrupted());
+  return verifyValues(module, [&](Operation *op, Type type) { return verifySize(op, type, capacity); });
 }
 
 /// Attributes that name a device are read on any op; they must be strings.
@@ -103,8 +116,8 @@ llvm::Expected<OwningOpRef<ModuleOp>> parseModuleText(llvm::StringRef text, llvm
   DiagnosticText diagnostics(&context);
   ParserConfig config(&context, /*verifyAfterParse=*/false);
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, config, name);
-  if (module && succeeded(verifyOrder(*module)) && succeeded(verify(*module)) && succeeded(verifyCapacity(*module)) &&
-      succeeded(verifyDeviceNames(*module)))
+  if (module && succeeded(verifyOrder(*module)) && succeeded(verify(*module)) && succeeded(verifyTypes(*module)) &&
+      succeeded(verifyCapacity(*module)) && succeeded(verifyDeviceNames(*module)))
     return module;
   llvm::StringRef errors = llvm::StringRef(diagnostics.errors()).rtrim();
   return errors.empty() ? makeError(name + ": not a valid module") : makeError(errors);

@@ -11,6 +11,7 @@
 // polynomial.
 #include "ir/Dialect.h"
 #include "ir/Inference.h"
+#include "ir/Init.h"
 #include "ir/Lane.h"
 #include <array>
 #include <cmath>
@@ -158,25 +159,17 @@ static Lane erfinv(Lane x) {
 
 //===- uniform, normal -------------------------------------------------------------------------------------------===//
 
-/// Counters are positive 32-bit integers, so this many elements can be drawn at once.
-constexpr int64_t kMostDrawn = int64_t(1) << 30;
-
-static LogicalResult inferRandom(MaybeLocation loc, Value key, const APFloat &a, const APFloat &b,
+static LogicalResult inferRandom(MaybeLocation loc, StringRef kind, Value key, const APFloat &a, const APFloat &b,
                                  RankedTensorType type, SmallVectorImpl<Type> &types) {
   if (shapeOf(key) != ArrayRef<int64_t>{2} || !elementOf(key).isSignlessInteger(32))
     return inferenceFailure(loc, "a key is [2] i32; got ", printShape(shapeOf(key)), " ", elementOf(key));
-  if (!a.isFinite() || !b.isFinite())
-    return inferenceFailure(loc, "a random distribution needs finite numbers; got ", a.convertToDouble(), " and ",
-                            b.convertToDouble());
-  if (!isa<FloatType>(type.getElementType()))
-    return inferenceFailure(loc, "random numbers are f32 or f64; got ", type.getElementType());
+  if (std::string problem = problemOfInit(kind, a.convertToDouble(), b.convertToDouble(), type); !problem.empty())
+    return inferenceError(loc, problem);
   if (failed(addResult(loc, type.getShape(), type.getElementType(), types)))
     return failure();
   ArrayRef<int64_t> shape = type.getShape();
   if (llvm::is_contained(shape.drop_front(std::min<size_t>(1, shape.size())), ShapedType::kDynamic))
     return inferenceFailure(loc, "random numbers need ? outermost: ", printShape(shape));
-  if (countElements(shape).known > kMostDrawn)
-    return inferenceFailure(loc, "at most 2^30 random numbers can be drawn at once: ", printShape(shape));
   return success();
 }
 
@@ -184,7 +177,7 @@ LogicalResult UniformOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Valu
                                           DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
                                           SmallVectorImpl<Type> &types) {
   Adaptor op(operands, attributes, properties);
-  return inferRandom(loc, op.getKey(), op.getA(), op.getB(), cast<RankedTensorType>(op.getType()), types);
+  return inferRandom(loc, "uniform", op.getKey(), op.getA(), op.getB(), cast<RankedTensorType>(op.getType()), types);
 }
 
 SmallVector<HostTensor> UniformOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
@@ -202,7 +195,7 @@ LogicalResult NormalOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Value
                                          DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
                                          SmallVectorImpl<Type> &types) {
   Adaptor op(operands, attributes, properties);
-  return inferRandom(loc, op.getKey(), op.getA(), op.getB(), cast<RankedTensorType>(op.getType()), types);
+  return inferRandom(loc, "normal", op.getKey(), op.getA(), op.getB(), cast<RankedTensorType>(op.getType()), types);
 }
 
 SmallVector<HostTensor> NormalOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {

@@ -1,6 +1,7 @@
 // State, graphs, entry points and kernels: their text forms and what holds them together.
 #include "ir/Dialect.h"
 #include "ir/Inference.h"
+#include "ir/Init.h"
 #include "ir/Layout.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -9,6 +10,35 @@ using namespace mlir;
 namespace sluice::ir {
 
 //===- state ------------------------------------------------------------------------------------------------------===//
+
+static LogicalResult verifyInit(StateOp state) {
+  InitAttr init = state.getInit();
+  StringRef kind = init.getKind();
+  if (!init.getA().getType().isF64() || (init.getB() && !init.getB().getType().isF64()))
+    return state.emitOpError("begins with numbers that are not f64: ") << init;
+  bool takesOne = kind == "constant", takesTwo = kind == "uniform" || kind == "normal";
+  if (init.getB() ? takesOne : takesTwo)
+    return state.emitOpError("cannot begin so: ") << kind << " takes " << (takesTwo ? "two numbers" : "one number");
+  double a = init.getA().getValueAsDouble(), b = init.getB() ? init.getB().getValueAsDouble() : 0;
+  if (std::string problem = problemOfInit(kind, a, b, state.getTensorType()); !problem.empty())
+    return state.emitOpError("cannot begin so: ") << problem;
+  return success();
+}
+
+/// A slot lies as its parameter does, so it has the same shape.
+static LogicalResult verifyOwner(StateOp state) {
+  auto module = dyn_cast_or_null<ModuleOp>(state->getParentOp());
+  if (!state.getOf() || !module)
+    return success();
+  auto owner = module.lookupSymbol<StateOp>(*state.getOf());
+  if (!owner || owner == state || owner.getOf())
+    return state.emitOpError("belongs to no parameter: @") << *state.getOf();
+  if (owner.getTensorType().getShape() != state.getTensorType().getShape())
+    return state.emitOpError("has the shape ")
+           << printShape(state.getTensorType().getShape()) << ", what it belongs to "
+           << printShape(owner.getTensorType().getShape());
+  return success();
+}
 
 LogicalResult StateOp::verify() {
   static const llvm::StringSet<> kinds = {"parameter", "slot", "statistic", "hyper", "step"};
@@ -20,12 +50,14 @@ LogicalResult StateOp::verify() {
     return emitOpError("has an empty dimension: ") << printShape(getTensorType().getShape());
   if (!isSmallEnough(getTensorType().getShape()))
     return emitOpError("has more than 2^40 elements: ") << printShape(getTensorType().getShape());
+  if (failed(checkElement(getLoc(), getTensorType().getElementType())))
+    return failure();
   if (getTensorType().getEncoding())
     return emitOpError("the logical type has an encoding; it belongs to 'physical'");
   if (getPhysical() && !sameShapesAndElements({getType()}, {*getPhysical()}))
     return emitOpError("the physical type differs in more than its encoding: ")
            << getType() << " and " << *getPhysical();
-  return success();
+  return failure(failed(verifyInit(*this)) || failed(verifyOwner(*this)));
 }
 
 /// The state that `op` names, if its type is the one given.

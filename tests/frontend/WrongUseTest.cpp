@@ -377,7 +377,13 @@ TEST_F(WrongUse, ParametersWithTheBatch) {
 
 TEST_F(WrongUse, InitialValuesThatAreNone) {
   WRONG(root.parameter("p", {3}, init::normal(0, -1)));
-  SAYS("'p' cannot begin with 0.000000, -1.000000");
+  SAYS("'p' cannot begin so: a deviation cannot be negative: -1");
+  WRONG(root.parameter("p", {3}, init::uniform(-3e38, 3e38)));
+  SAYS("'p' cannot begin so: numbers out of the range of f32: -3e+38 and 3e+38");
+  WRONG(root.parameter("p", {3}, init::constant(1e308)));
+  SAYS("'p' cannot begin so: 1e+308 is not a value of f32");
+  WRONG(nn::Linear(&root, "fc", 65536, 32768));
+  SAYS("'fc.weight' cannot begin so: at most 2^30 random numbers can be drawn at once: [32768, 65536]");
   WRONG(root.initialize("*.gamma", init::ones()));
   SAYS("no parameter of 'test' matches '*.gamma'");
 }
@@ -396,7 +402,9 @@ TEST_F(WrongUse, ModulesThatAreNone) {
 
 TEST_F(WrongUse, Settings) {
   WRONG(g.set_capacity(0));
-  SAYS("the capacity is between 1 and 2^31 rows, not 0");
+  SAYS("the capacity is between 1 and 2^31 - 1 rows, not 0");
+  WRONG(g.set_capacity(INT64_C(1) << 31));
+  SAYS("the capacity is between 1 and 2^31 - 1 rows, not 2147483648");
   WRONG(g.set_dtype(i32));
   SAYS("parameters are f32 or f64, not i32");
 }

@@ -3,6 +3,7 @@
 #include "ir/Dialect.h"
 #include "ir/ParseGuard.h"
 #include "ir/Target.h"
+#include "passes/VerifyInput.h"
 #include "tools/compiler/Backends.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Dot.h"
@@ -114,6 +115,13 @@ static llvm::Expected<std::vector<const sluice_backend_compile *>> backendsFor(M
   return backends;
 }
 
+static llvm::Error checkInput(ModuleOp module, llvm::StringRef phase, int64_t capacity) {
+  ir::DiagnosticText diagnostics(module.getContext());
+  if (failed(passes::verifyInput(module, phase, capacity)))
+    return errorOf(diagnostics);
+  return llvm::Error::success();
+}
+
 /// What is said of placement must have a placement to be about.
 static llvm::Error checkPlacement(const PlacementRequest &placement) {
   if (!placement.chooses && (!placement.links.empty() || !placement.caps.empty() || !placement.entry.empty()))
@@ -159,6 +167,8 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
   if (llvm::Error error = checkPlacement(placement))
     return error;
   if (llvm::Error error = setCopies(module, options.copies.empty() && placement.chooses ? "insert" : options.copies))
+    return error;
+  if (llvm::Error error = checkInput(module, *from, options.capacity))
     return error;
   auto backends = backendsFor(module);
   if (!backends)

@@ -1,0 +1,137 @@
+"""Models whose text is fine and whose meaning is not: a message and code 3, whichever command reads them."""
+
+from sluice_cli import SMALL_MODEL, CliTest, main
+
+INVALID, ABSENT = 3, 4
+
+# The type of a state, how it begins, what the message says of it.
+STATES = [
+    ("2x3xf32", '"uniform", 0.0 : f64, 0x7FF0000000000000 : f64', "needs finite numbers"),
+    ("2x3xf32", '"uniform", 0xFFF8000000000000 : f64, 1.0 : f64', "needs finite numbers"),
+    ("2x3xf32", '"uniform", 1.0 : f64, -1.0 : f64', "are reversed: 1 and -1"),
+    ("2x3xf32", '"uniform", -3.0e38 : f64, 3.0e38 : f64', "out of the range of f32"),
+    ("2x3xf64", '"uniform", -1.0e308 : f64, 1.0e308 : f64', "out of the range of f64"),
+    ("2x3xf32", '"uniform", 1.0 : f64', "uniform takes two numbers"),
+    ("2x3xf32", '"uniform", 0.0 : f32, 1.0 : f32', "numbers that are not f64"),
+    ("2x3xi32", '"uniform", 0.0 : f64, 1.0 : f64', "random numbers are f32 or f64; got i32"),
+    ("2147483647x3xf32", '"uniform", -1.0 : f64, 1.0 : f64', "at most 2^30 random numbers"),
+    ("32768x65536xf32", '"normal", 0.0 : f64, 1.0 : f64', "at most 2^30 random numbers"),
+    ("2x3xf32", '"normal", 0.0 : f64, -1.0 : f64', "a deviation cannot be negative: -1"),
+    ("2x3xf32", '"normal", 0.0 : f64, 1.0e39 : f64', "out of the range of f32"),
+    ("2x3xf32", '"foo", 7.0 : f64, 8.0 : f64', "'foo' is none of constant, uniform and normal"),
+    ("2x3xf32", '"foo", 7.0 : f64', "'foo' is none of constant, uniform and normal"),
+    ("2x3xf32", '"constant", 1.0e308 : f64', "1e+308 is not a value of f32"),
+    ("2x3xf32", '"constant", 0x7FF0000000000000 : f64', "cannot begin with inf"),
+    ("2x3xf32", '"constant", 1.0 : f64, 2.0 : f64', "constant takes one number"),
+    ("2x3xui8", '"constant", 256.0 : f64', "256 is not a value of ui8"),
+    ("2x3xui8", '"constant", -1.0 : f64', "-1 is not a value of ui8"),
+    ("2x3xi32", '"constant", 2147483648.0 : f64', "is not a value of i32"),
+    ("2x3xi64", '"constant", 0.5 : f64', "0.5 is not a value of i64"),
+    ("2x3xi1", '"constant", 2.0 : f64', "2 is not a value of i1"),
+    ("2x3xbf16", '"constant", 1.0 : f64', "bf16"),
+    ("2x3xf16", '"constant", 1.0 : f64', "f16"),
+    ("2x3xi8", '"constant", 1.0 : f64', "i8"),
+    ("2x3xcomplex<f32>", '"constant", 1.0 : f64', "complex<f32>"),
+    ("2x0xf32", '"constant", 1.0 : f64', "empty dimension"),
+    ("1048576x1048577xf32", '"constant", 1.0 : f64', "more than 2^40 elements"),
+]
+
+# What takes the place of a piece of the small model, and what the message says.
+INPUT = '["x"] (%x: tensor<?x3xf32>)'
+WITH = '["x", "z"] (%x: tensor<?x3xf32>, %z: '
+EDITS = [
+    ("sluice.capacity = 4 : i64, ", "", "has a value with rows, [?, 3], but the model has no 'sluice.capacity'"),
+    ("sluice.capacity = 4 : i64", "sluice.capacity = 0 : i64", "has a value with rows"),
+    ("sluice.capacity = 4 : i64", "sluice.capacity = 4294967296 : i64", "must be a number of rows"),
+    ("sluice.capacity = 4 : i64", "sluice.capacity = 2147483647 : i64", None),
+    ("tensor<?x3xf32>", "tensor<?x3xbf16>", "bf16"),
+    ("tensor<?x3xf32>", "tensor<?x3xf8E5M2>", "f8E5M2"),
+    ("(%x: tensor<?x3xf32>)", "(%x: tensor<?x3xf32>, %z: tensor<?xbf16>)", "names 1 inputs and has 2"),
+    (INPUT, WITH + 'tensor<?xbf16>)', "element type bf16"),
+    (INPUT, WITH + 'tensor<*xf32>)', "no ranked tensor"),
+    (INPUT, WITH + 'f32)', "no ranked tensor"),
+    (INPUT, WITH + 'tensor<?x?xf32>)', "more than one ?"),
+    (INPUT, WITH + 'tensor<0xf32>)', "empty dimension"),
+    (INPUT, WITH + "tensor<?x3xf32, 5>)", "whose encoding names neither a device nor a layout"),
+    (INPUT, WITH + "tensor<?x3xf32, #sluice.at<>>)", "whose encoding names neither a device nor a layout"),
+    (INPUT, WITH + "tensor<?x3xf32, #sluice.at>)", "whose encoding names neither a device nor a layout"),
+    (INPUT, WITH + 'tensor<?x3xf32, #sluice.at<device = "acc0">>)', "no device of the target cpu"),
+    (INPUT,
+     WITH + "tensor<?x3xf32, #sluice.at<layout = affine_map<(d0, d1, d2) -> (d2, d0, d1)>>>)",
+     "a layout of 3 dimensions for the shape [?, 3]"),
+    (INPUT, WITH + "tensor<?x3xf32, #sluice.at<layout = affine_map<(d0, d1) -> (d0)>>>)", "whole or in tiles of at most 65536: d1"),
+    (INPUT,
+     WITH + "tensor<?x3xf32, #sluice.at<layout = affine_map<(d0, d1) -> (d0, d1 floordiv 2, d1 mod 4)>>>)", "whole or in tiles of at most 65536: d1"),
+    (INPUT, WITH + "tensor<?x3xf32, #sluice.at<layout = affine_map<(d0, d1) -> (d0 + d1, d1)>>>)",
+     "a layout of more than dimensions, floordiv and mod"),
+    (INPUT,
+     WITH + "tensor<?x3xf32, #sluice.at<layout = affine_map<(d0, d1) -> (d0, d1 floordiv 99999999, d1 mod 99999999)>>>)",
+     "in tiles of at most 65536: d1"),
+    ("= <\"constant\", 1.0 : f64>", "= <\"constant\", 1.0 : f64> of @v", "belongs to no parameter: @v"),
+    ("= <\"constant\", 1.0 : f64>", "= <\"constant\", 1.0 : f64> of @w", "belongs to no parameter: @w"),
+]
+
+# A dump of `fused`, and edits of it.
+FUSED = """#cpu = #sluice.at<device = "cpu">
+module attributes {sluice.capacity = 4 : i64, sluice.model = "m", sluice.phase = "fused"} {
+  sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x3xf32, #cpu>) {
+    %k = sluice.kernel "relu" (%a = %x : tensor<?x3xf32, #cpu>) -> tensor<?x3xf32, #cpu> {
+      %b = sluice.relu %a : (tensor<?x3xf32, #cpu>) -> tensor<?x3xf32, #cpu>
+      sluice.yield %b : tensor<?x3xf32, #cpu>
+    }
+    sluice.return %k : tensor<?x3xf32, #cpu>
+  }
+}
+"""
+FUSED_EDITS = [
+    ("", "", None),
+    (', #cpu>', '>', "without a device"),
+    ('"cpu">', '"acc0">', "no device of the target cpu"),
+    ('#sluice.at<device = "cpu">', "#sluice.at<>", "whose encoding names neither a device nor a layout"),
+    ('#sluice.at<device = "cpu">', "#sluice.at", "whose encoding names neither a device nor a layout"),
+    ('device = "cpu">', 'device = "cpu", layout = affine_map<(d0) -> (d0)>>', "a layout of 1 dimensions"),
+    ("    sluice.return %k", "    %n = sluice.neg %k : (tensor<?x3xf32, #cpu>) -> tensor<?x3xf32, #cpu>\n    sluice.return %n",
+     "works outside of a kernel"),
+    ("sluice.capacity = 4 : i64, ", "", "has a value with rows"),
+]
+
+
+class BadModelTest(CliTest):
+    def expect(self, text, message, *arguments):
+        """Refused with the message, or compiled if there is none."""
+        self.write("bad.mlir", text)
+        before = self.files()
+        result = self.sluice("compile", "bad.mlir", "-o", "bad.o", "--emit", "obj", *arguments)
+        if message is None:
+            self.assertEqual(result.returncode, 0, result.stderr)
+            return
+        self.assertEqual(result.returncode, ABSENT if "no device" in message else INVALID, result.stderr)
+        self.assertRegex(result.stderr, r"bad\.mlir:\d+:\d+: error: ")
+        self.assertIn(message, result.stderr)
+        self.assertEqual(self.files(), before)
+
+    def test_states_that_cannot_be(self):
+        state = '  sluice.state "statistic" @s : tensor<%s> = <%s>\n  sluice.graph'
+        self.expect(SMALL_MODEL.replace("  sluice.graph", state % ("2x3xf32", '"normal", 0.0 : f64, 1.0 : f64')), None)
+        for kind, init, message in STATES:
+            with self.subTest(f"{kind} {init}"):
+                self.expect(SMALL_MODEL.replace("  sluice.graph", state % (kind, init)), message)
+
+    def test_models_that_cannot_be(self):
+        for old, new, message in EDITS:
+            with self.subTest(new):
+                self.assertIn(old, SMALL_MODEL)
+                self.expect(SMALL_MODEL.replace(old, new), message)
+
+    def test_a_capacity_may_come_with_the_command(self):
+        self.expect(SMALL_MODEL.replace("sluice.capacity = 4 : i64, ", ""), None, "--batch", "4")
+
+    def test_dumps_that_cannot_be(self):
+        for old, new, message in FUSED_EDITS:
+            with self.subTest(new):
+                self.assertIn(old, FUSED)
+                self.expect(FUSED.replace(old, new), message)
+
+
+if __name__ == "__main__":
+    main()
