@@ -1,12 +1,12 @@
 // sluice place
 #include "tools/compiler/Diagnostics.h"
+#include "tools/compiler/JsonFile.h"
 #include "tools/compiler/Linker.h"
 #include "tools/compiler/placement/PlacementFile.h"
 #include "tools/sluice/Commands.h"
 #include "tools/sluice/Flags.h"
 #include "tools/sluice/place/Page.h"
 #include "tools/sluice/place/Text.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 using namespace sluice::compiler;
 namespace json = llvm::json;
@@ -34,12 +34,9 @@ struct PlaceOptions {
 static llvm::Expected<std::optional<json::Value>> readMeasured(const std::string &path) {
   if (path.empty())
     return std::nullopt;
-  auto buffer = llvm::MemoryBuffer::getFile(path);
-  if (!buffer)
-    return makeError(ExitCode::Invalid, path + ": " + buffer.getError().message());
-  auto parsed = json::parse((*buffer)->getBuffer());
+  auto parsed = readJsonFile(path);
   if (!parsed)
-    return makeError(ExitCode::Invalid, path + ": " + llvm::toString(parsed.takeError()));
+    return parsed.takeError();
   const json::Object *root = parsed->getAsObject();
   const json::Object *schedule = root ? root->getObject("schedule") : nullptr;
   if (!schedule || !schedule->getArray("work"))

@@ -31,6 +31,7 @@ def compiled(*arguments, model="small.mlir"):
 
 # What --placement is given, by the file's name.
 FILES = {
+    "deep.json": "[" * 1_000_000,
     "empty.json": "",
     "cut.json": '{"format": 1, "model": "small", "entry": "pre',
     "list.json": "[]",
@@ -109,6 +110,7 @@ TABLE = [
     (kept("."), INVALID, [".: Is a directory"]),
     (kept("empty.json"), INVALID, ["empty.json: ", "Unexpected EOF"]),
     (kept("cut.json"), INVALID, ["cut.json: [1:"]),
+    (kept("deep.json"), INVALID, ["deep.json: nested more than 64 deep"]),
     (kept("list.json"), INVALID, ["list.json: is no placement"]),
     (kept("format.json"), INVALID, ["format.json: is no placement"]),
     (kept("text_format.json"), INVALID, ["text_format.json: is no placement"]),
@@ -127,6 +129,7 @@ TABLE = [
     # Other files.
     (place("--measured", "absent.json"), INVALID, ["absent.json: No such file or directory"]),
     (place("--measured", "cut.json"), INVALID, ["cut.json: [1:"]),
+    (place("--measured", "deep.json"), INVALID, ["deep.json: nested more than 64 deep"]),
     (place("--measured", "format.json"), INVALID, ["format.json: has no schedule", "bench --json"]),
     (["place", *TWO, "--save", "no/such/s.json", "--html", "page.html"], INVALID, ["no/such/s.json: No such file or directory"]),
     (["place", *TWO, "--save", "saved.json", "--html", "no/such/p.html"], INVALID, ["no/such/p.html: No such file or directory"]),
@@ -162,6 +165,15 @@ CALIBRATIONS = {
     '"devices": [{"device": "cpu", "kinds": {"matmul": [{"flops": "many", "bytes": 1, "seconds": 1}]}}]}]}',
     "with a kernel of no time": '{"format": 1, "clocks": [{"clock": "cpu", "machine": "m", "links": [], '
     '"devices": [{"device": "cpu", "kinds": {"matmul": [{"flops": 1, "bytes": 1, "seconds": 0}]}}]}]}',
+    "with a kernel of endless time": '{"format": 1, "clocks": [{"clock": "cpu", "machine": "m", "links": [], '
+    '"devices": [{"device": "cpu", "kinds": {"matmul": [{"flops": 1, "bytes": 1, "seconds": 1e308}]}}]}]}',
+    "with a kernel of endless work": '{"format": 1, "clocks": [{"clock": "cpu", "machine": "m", "links": [], '
+    '"devices": [{"device": "cpu", "kinds": {"matmul": [{"flops": 1e308, "bytes": 1, "seconds": 1}]}}]}]}',
+    "with a kernel of next to no time": '{"format": 1, "clocks": [{"clock": "cpu", "machine": "m", "links": [], '
+    '"devices": [{"device": "cpu", "kinds": {"matmul": [{"flops": 1, "bytes": 1, "seconds": 5e-324}]}}]}]}',
+    "with a link of endless latency": '{"format": 1, "clocks": [{"clock": "cpu", "machine": "m", "devices": [], '
+    '"links": [{"from": "cpu", "to": "sim:0", "bytes_per_second": 1, "latency_s": 1e308}]}]}',
+    "nested without end": "[" * 1_000_000,
     "with a link of negative speed": '{"format": 1, "clocks": [{"clock": "cpu", "machine": "m", "devices": [], '
     '"links": [{"from": "cpu", "to": "sim:0", "bytes_per_second": -1, "latency_s": 0}]}]}',
 }

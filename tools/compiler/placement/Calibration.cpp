@@ -3,11 +3,11 @@
 #include "ir/Dialect.h"
 #include "tools/compiler/Backends.h"
 #include "tools/compiler/Diagnostics.h"
+#include "tools/compiler/JsonFile.h"
 #include "tools/compiler/Linker.h"
+#include "tools/compiler/placement/Quantity.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/JSON.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 #include <thread>
@@ -21,9 +21,11 @@ static bool fromJSON(const json::Value &value, KernelSample &sample, json::Path 
   json::ObjectMapper map(value, path);
   if (!map || !map.map("flops", sample.flops) || !map.map("bytes", sample.bytes) || !map.map("seconds", sample.seconds))
     return false;
-  if (sample.flops >= 0 && sample.bytes >= 0 && sample.seconds > 0)
+  using sluice::compiler::isAmount;
+  if (isAmount(sample.flops, 0) && isAmount(sample.bytes, 0) && sluice::compiler::isTime(sample.seconds) &&
+      sample.seconds > 0)
     return true;
-  path.report("a kernel's work and time must be positive");
+  path.report("a kernel's work and time must be positive, and what a machine can do");
   return false;
 }
 
@@ -148,9 +150,9 @@ static bool fromJSON(const json::Value &value, LinkCalibration &link, json::Path
   if (!map || !map.map("from", link.from) || !map.map("to", link.to) ||
       !map.map("bytes_per_second", link.bytesPerSecond) || !map.map("latency_s", link.latency))
     return false;
-  if (link.bytesPerSecond > 0 && link.latency >= 0)
+  if (isAmount(link.bytesPerSecond) && isTime(link.latency))
     return true;
-  path.report("a link's speed must be positive");
+  path.report("a link's speed must be positive, and what a machine can do");
   return false;
 }
 
@@ -173,20 +175,19 @@ static bool fromJSON(const json::Value &value, Calibration &calibration, json::P
 
 llvm::Expected<Calibration> readCalibration() {
   std::string path = calibrationPath();
-  auto buffer = llvm::MemoryBuffer::getFile(path);
-  if (!buffer)
+  if (!llvm::sys::fs::exists(path))
     return Calibration();
   auto invalid = [&](llvm::Error error) {
-    return makeError(ExitCode::Invalid, path + ": " + llvm::toString(std::move(error)) +
+    return makeError(ExitCode::Invalid, llvm::toString(std::move(error)) +
                                             "; `sluice devices --measure` writes this file anew once it is removed");
   };
-  auto parsed = json::parse((*buffer)->getBuffer());
+  auto parsed = readJsonFile(path);
   if (!parsed)
     return invalid(parsed.takeError());
   Calibration calibration;
   json::Path::Root root("calibration");
   if (!fromJSON(*parsed, calibration, root))
-    return invalid(root.getError());
+    return invalid(makeError(ExitCode::Invalid, path + ": " + llvm::toString(root.getError())));
   return calibration;
 }
 

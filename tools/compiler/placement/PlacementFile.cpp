@@ -2,9 +2,8 @@
 
 #include "ir/Dialect.h"
 #include "tools/compiler/Diagnostics.h"
+#include "tools/compiler/JsonFile.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/JSON.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 using namespace mlir;
 using sluice::passes::PlacedGroup;
@@ -21,7 +20,7 @@ static std::string keyOf(const PlacedGroup &group) { return keyOf(group.name, gr
 
 namespace {
 
-/// Reads a file's text against the graph that it speaks of.
+/// Reads a file's content against the graph that it speaks of.
 class Reading {
 public:
   Reading(const std::string &path, const PlacementGraph &graph, const ir::Target &target)
@@ -31,11 +30,8 @@ public:
         groups[keyOf(group)] = i;
   }
 
-  llvm::Expected<std::map<std::string, uint32_t>> run(llvm::StringRef text) {
-    auto parsed = json::parse(text);
-    if (!parsed)
-      return invalid(llvm::toString(parsed.takeError()));
-    const json::Object *root = parsed->getAsObject();
+  llvm::Expected<std::map<std::string, uint32_t>> run(const json::Value &content) {
+    const json::Object *root = content.getAsObject();
     if (!root)
       return isNone();
     if (llvm::Error error = checkHead(*root))
@@ -119,10 +115,10 @@ private:
 
 llvm::Expected<PlacementFile> PlacementFile::read(const std::string &path, const PlacementGraph &graph,
                                                   const ir::Target &target) {
-  auto buffer = llvm::MemoryBuffer::getFile(path);
-  if (!buffer)
-    return makeError(ExitCode::Invalid, path + ": " + buffer.getError().message());
-  auto devices = Reading(path, graph, target).run((*buffer)->getBuffer());
+  auto content = readJsonFile(path);
+  if (!content)
+    return content.takeError();
+  auto devices = Reading(path, graph, target).run(*content);
   if (!devices)
     return devices.takeError();
   PlacementFile file;

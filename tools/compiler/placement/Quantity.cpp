@@ -30,10 +30,13 @@ static std::optional<double> parse(llvm::StringRef text, llvm::ArrayRef<Unit> un
   return std::nullopt;
 }
 
+bool isAmount(double number, double least) { return number >= least && number <= 1e18; }
+
+bool isTime(double seconds) { return seconds == 0 || (seconds >= 1e-12 && seconds <= 1e4); }
+
 std::optional<double> parseBytes(llvm::StringRef text) {
   std::optional<double> bytes = parse(text, kBytes);
-  constexpr double kMostBytes = 1e18;
-  return bytes && *bytes >= 1 && *bytes <= kMostBytes ? bytes : std::nullopt;
+  return bytes && isAmount(*bytes) ? bytes : std::nullopt;
 }
 
 std::optional<double> parseBytesPerSecond(llvm::StringRef text) {
@@ -41,9 +44,8 @@ std::optional<double> parseBytesPerSecond(llvm::StringRef text) {
 }
 
 std::optional<double> parseSeconds(llvm::StringRef text) {
-  constexpr double kMostSeconds = 1e4;
   std::optional<double> seconds = parse(text, kSeconds);
-  return seconds && *seconds <= kMostSeconds ? seconds : std::nullopt;
+  return seconds && isTime(*seconds) ? seconds : std::nullopt;
 }
 
 } // namespace sluice::compiler
