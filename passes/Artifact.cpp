@@ -1,10 +1,13 @@
 #include "passes/Artifact.h"
 #include "sluice/runtime/artifact.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/CRC.h"
+#include "llvm/Support/Endian.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
@@ -20,6 +23,13 @@ static GlobalVariable *addConstant(Module &module, Constant *value, StringRef na
   return global;
 }
 
+/// As artifact.h says; there are no constants.
+static uint64_t checksumOf(const Plan &plan) {
+  char stages[8];
+  support::endian::write64le(stages, plan.stages.size());
+  return crc32(crc32(arrayRefFromStringRef(plan.json)), arrayRefFromStringRef({stages, sizeof stages}));
+}
+
 /// The constant that artifact.h describes, and the function that gives its address.
 static void buildQuery(Module &module, const Plan &plan) {
   LLVMContext &context = module.getContext();
@@ -30,13 +40,15 @@ static void buildQuery(Module &module, const Plan &plan) {
     stages.push_back(cast<Constant>(module.getOrInsertFunction(symbol, stageType).getCallee()));
   Constant *table = addConstant(module, ConstantArray::get(ArrayType::get(pointer, stages.size()), stages), "stages");
   Constant *text = addConstant(module, ConstantDataArray::getString(context, plan.json, /*AddNull=*/false), "plan");
-  auto *type = StructType::create(context, {i32, i32, pointer, i64, pointer, i64, pointer, i64}, "sluice_artifact");
+  auto *type =
+      StructType::create(context, {i32, i32, pointer, i64, pointer, i64, pointer, i64, i64}, "sluice_artifact");
   Constant *artifact =
       addConstant(module,
                   ConstantStruct::get(
                       type, {ConstantInt::get(i32, sizeof(sluice_artifact)), ConstantInt::get(i32, SLUICE_ARTIFACT_ABI),
                              text, ConstantInt::get(i64, plan.json.size()), table, ConstantInt::get(i64, stages.size()),
-                             ConstantPointerNull::get(cast<PointerType>(pointer)), ConstantInt::get(i64, 0)}),
+                             ConstantPointerNull::get(cast<PointerType>(pointer)), ConstantInt::get(i64, 0),
+                             ConstantInt::get(i64, checksumOf(plan))}),
                   "artifact");
   auto *query = Function::Create(FunctionType::get(pointer, false), GlobalValue::ExternalLinkage,
                                  "sluice_artifact_query", module);

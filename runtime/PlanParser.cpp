@@ -1,4 +1,5 @@
 // Parses the JSON of a plan and checks every index, range and alignment in it, so that nothing later needs to.
+#include "runtime/ArtifactChecksum.h"
 #include "runtime/Encoding.h"
 #include "runtime/PlanFields.h"
 #include "runtime/Status.h"
@@ -222,6 +223,8 @@ Plan parsePlan(const sluice_artifact &artifact) {
   if (artifact.struct_size < sizeof(sluice_artifact))
     failInvalid(concat("the artifact's table has ", artifact.struct_size, " bytes, this runtime needs ",
                        sizeof(sluice_artifact)));
+  if (artifact.checksum != checksumOf(artifact))
+    failInvalid("the artifact's checksum does not fit its plan: the file is damaged, or was edited");
   Json json = parseJson(std::string_view(artifact.plan, artifact.plan_size), "plan");
   return PlanParser(artifact).parse(JsonReader(json, "plan"));
 }

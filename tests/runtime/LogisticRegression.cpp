@@ -1,5 +1,7 @@
 #include "LogisticRegression.h"
 
+#include "runtime/ArtifactChecksum.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -196,8 +198,10 @@ static const sluice_stage_fn stages[] = {initStage, forwardStage, lossStage, mea
 
 sluice_artifact logisticRegression(const std::string &plan) {
   alignas(64) static const char nothing[64] = {};
-  return {
-      sizeof(sluice_artifact), SLUICE_ARTIFACT_ABI, plan.data(), plan.size(), stages, std::size(stages), nothing, 0};
+  sluice_artifact artifact{
+      sizeof(sluice_artifact), SLUICE_ARTIFACT_ABI, plan.data(), plan.size(), stages, std::size(stages), nothing, 0, 0};
+  artifact.checksum = runtime::checksumOf(artifact);
+  return artifact;
 }
 
 } // namespace sluice::test

@@ -2,6 +2,7 @@
 #include "LogisticRegression.h"
 #include "runtime/Status.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 
 using namespace sluice;
@@ -42,6 +43,29 @@ TEST(Plan, AnotherAbiIsRefused) {
   std::string text = test::logisticRegressionPlan();
   sluice_artifact artifact = test::logisticRegression(text);
   artifact.abi_version = 99;
+  EXPECT_EQ(guarded([&] { parsePlan(artifact); }).code, ExitCode::invalid);
+}
+
+/// The plan and the code are made for each other: a plan that would do is refused if it is another one.
+TEST(Plan, AnEditedOneIsRefused) {
+  std::string text = test::logisticRegressionPlan();
+  sluice_artifact artifact = test::logisticRegression(text);
+  ASSERT_TRUE(guarded([&] { parsePlan(artifact); }).ok());
+  for (size_t at : {text.find("\"capacity\": 64"), text.find("logreg"), text.find("\"fn\": 1"), text.size() - 1}) {
+    ASSERT_LT(at, text.size());
+    std::string whole = text;
+    text[at] = text[at] == ' ' ? '\t' : ' '; // where the artifact points
+    Status status = guarded([&] { parsePlan(artifact); });
+    EXPECT_EQ(status.code, ExitCode::invalid);
+    EXPECT_EQ(status.message, "the artifact's checksum does not fit its plan: the file is damaged, or was edited");
+    std::copy(whole.begin(), whole.end(), text.begin());
+  }
+}
+
+TEST(Plan, MoreOrFewerStagesThanItWasMadeForAreRefused) {
+  std::string text = test::logisticRegressionPlan();
+  sluice_artifact artifact = test::logisticRegression(text);
+  ++artifact.num_stages;
   EXPECT_EQ(guarded([&] { parsePlan(artifact); }).code, ExitCode::invalid);
 }
 

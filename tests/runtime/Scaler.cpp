@@ -1,5 +1,7 @@
 #include "Scaler.h"
 
+#include "runtime/ArtifactChecksum.h"
+
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -155,8 +157,10 @@ static const sluice_stage_fn stages[] = {zeroTotal, zeroCalls, scaleStage, count
 
 sluice_artifact scaler(const std::string &plan) {
   alignas(64) static const char nothing[64] = {};
-  return {
-      sizeof(sluice_artifact), SLUICE_ARTIFACT_ABI, plan.data(), plan.size(), stages, std::size(stages), nothing, 0};
+  sluice_artifact artifact{
+      sizeof(sluice_artifact), SLUICE_ARTIFACT_ABI, plan.data(), plan.size(), stages, std::size(stages), nothing, 0, 0};
+  artifact.checksum = runtime::checksumOf(artifact);
+  return artifact;
 }
 
 } // namespace sluice::test

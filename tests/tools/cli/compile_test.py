@@ -32,6 +32,22 @@ class CompileTest(CliTest):
         with open(self.path("a"), "rb") as a, open(self.path("b"), "rb") as b:
             self.assertTrue(a.read() == b.read())
 
+    def test_an_edited_plan_is_refused(self):
+        """Whatever the edit: the code was made for the plan as it was."""
+        self.assertEqual(self.sluice("compile", "small.mlir", "-o", "small").returncode, 0)
+        with open(self.path("small"), "rb") as program:
+            content = program.read()
+        for old, new in [(b'"offset":', b'"offset": '), (b'"bytes":24', b'"bytes":25'), (b'"small"', b'"smell"'), (b'"fn":0', b'"fn":1')]:
+            with self.subTest(old):
+                at = content.index(old, content.index(b'{"arenas":'))
+                with open(self.path("edited"), "wb") as program:
+                    program.write(content[:at] + new + content[at + len(new):])
+                os.chmod(self.path("edited"), 0o755)
+                for verb in ("info", "predict", "bench"):
+                    result = self.run_program(self.path("edited"), verb)
+                    self.assertEqual(result.returncode, 3, result.stderr)
+                    self.assertIn("checksum does not fit its plan", result.stderr)
+
     def test_every_phase_can_be_stopped_at(self):
         for phase in PHASES:
             with self.subTest(phase):

@@ -1,5 +1,6 @@
 #include "tools/compiler/placement/Evaluation.h"
 
+#include "runtime/ArtifactChecksum.h"
 #include "runtime/CopyForecast.h"
 #include "tools/compiler/LoadedModel.h"
 #include "tools/compiler/Phases.h"
@@ -14,8 +15,16 @@ static constexpr int64_t kCalls = 24; // of a simulated run, whose second half c
 /// The plan as the runtime reads it; its functions are never called.
 static llvm::Expected<runtime::Plan> readPlan(const passes::Plan &plan) {
   std::vector<sluice_stage_fn> stages(plan.stages.size(), [](void *const *, int64_t, int64_t, int64_t) {});
-  sluice_artifact artifact{sizeof(artifact), SLUICE_ARTIFACT_ABI, plan.json.data(), plan.json.size(),
-                           stages.data(),    stages.size(),       nullptr,          0};
+  sluice_artifact artifact{sizeof(artifact),
+                           SLUICE_ARTIFACT_ABI,
+                           plan.json.data(),
+                           plan.json.size(),
+                           stages.data(),
+                           stages.size(),
+                           nullptr,
+                           0,
+                           0};
+  artifact.checksum = runtime::checksumOf(artifact);
   runtime::Plan parsed;
   llvm::Error error = guardRuntime([&] {
     parsed = runtime::parsePlan(artifact);

@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 /* Incremented when this header or the meaning of a plan changes; a runtime refuses any other. */
-#define SLUICE_ARTIFACT_ABI 2
+#define SLUICE_ARTIFACT_ABI 3
 
 /* One parallel stage of a kernel. `buffers` are the kernel's operands, then its results, then its workspace, as the plan
  * lists them; `rows` is the number of rows of the batch dimension in this call; the stage runs its tasks numbered
@@ -28,6 +28,8 @@ typedef struct sluice_artifact {
   uint64_t num_stages;
   const void *constants;          /* read-only data, 64-byte aligned: the plan's arena "constants" */
   uint64_t constants_size;        /* bytes */
+  uint64_t checksum;              /* CRC-32 (zlib's) of the plan's text, then of num_stages as 8 bytes, lowest first, then
+                                     of the constants: a plan that was edited does not fit the code that was made for it */
 } sluice_artifact;
 
 /* The one exported symbol of an artifact. */

@@ -1,0 +1,14 @@
+// The checksum that makes plan and code of an artifact one; artifact.h says of what.
+#ifndef SLUICE_RUNTIME_ARTIFACT_CHECKSUM_H
+#define SLUICE_RUNTIME_ARTIFACT_CHECKSUM_H
+
+#include "sluice/runtime/artifact.h"
+
+namespace sluice::runtime {
+
+/// What `artifact.checksum` should be; the other fields are filled in.
+uint64_t checksumOf(const sluice_artifact &artifact);
+
+} // namespace sluice::runtime
+
+#endif
