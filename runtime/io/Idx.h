@@ -5,6 +5,7 @@
 #include "runtime/DType.h"
 #include "runtime/io/File.h"
 
+#include <functional>
 #include <string>
 
 namespace sluice::runtime {
@@ -28,8 +29,11 @@ struct ImageSet {
   int64_t imageBytes() const { return height * width; }
 };
 
-/// The part "train" or "t10k" of an MNIST-style folder.
-ImageSet readImages(const std::string &folder, const std::string &part);
+/// Fails if images of this count and size are not wanted; they have no data yet.
+using ImageCheck = std::function<void(const ImageSet &)>;
+
+/// The part "train" or "t10k" of an MNIST-style folder. Headers are compared and checked before any data is unpacked.
+ImageSet readImages(const std::string &folder, const std::string &part, const ImageCheck &check = {});
 
 } // namespace sluice::runtime
 

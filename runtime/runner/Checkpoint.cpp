@@ -7,11 +7,17 @@
 #include "runtime/runner/Weights.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
+#include <fstream>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace sluice::runtime {
 
@@ -20,13 +26,49 @@ namespace fs = std::filesystem;
 static constexpr size_t kept = 3;
 static constexpr std::string_view prefix = "step-", suffix = ".safetensors";
 
-CheckpointFolder::CheckpointFolder(const std::string &path) : path_(path) {
+/// The process that holds a lock on this file, from the kernel's list of locks; nothing if it is not to be seen from
+/// here.
+static std::optional<long> lockHolder(ino_t file) {
+  std::ifstream locks("/proc/locks");
+  for (std::string line; std::getline(locks, line);) {
+    char kind[16];
+    long process = 0;
+    unsigned long long inode = 0;
+    // "1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF"
+    int fields = std::sscanf(line.c_str(), "%*s %15s %*s %*s %ld %*x:%*x:%llu", kind, &process, &inode);
+    if (fields == 3 && std::string_view(kind) == "FLOCK" && inode == file && process > 0)
+      return process;
+  }
+  return std::nullopt;
+}
+
+FolderLock::FolderLock(const std::string &path) : descriptor_(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (descriptor_ < 0)
+    failSystem(path, "open the checkpoint folder");
+  // A file system without locks goes without.
+  if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+    return;
+  struct stat facts;
+  std::optional<long> holder = fstat(descriptor_, &facts) == 0 ? lockHolder(facts.st_ino) : std::nullopt;
+  close(descriptor_);
+  failInvalid(concat(path, ": another process", holder ? concat(", ", *holder, ",") : "",
+                     " trains with this checkpoint folder"));
+}
+
+FolderLock::~FolderLock() { close(descriptor_); }
+
+static std::string createFolder(const std::string &path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (!error)
     error = fs::is_directory(path) ? std::error_code() : std::make_error_code(std::errc::not_a_directory);
   if (error)
     failInvalid(concat(path, ": cannot create the checkpoint folder: ", error.message()));
+  return path;
+}
+
+CheckpointFolder::CheckpointFolder(const std::string &path) : path_(createFolder(path)), lock_(path) {
+  std::error_code error;
   for (const fs::directory_entry &entry : fs::directory_iterator(path, error)) {
     std::string name = entry.path().filename();
     std::error_code ignored;
@@ -60,7 +102,7 @@ void CheckpointFolder::save(const Instance &instance, const TrainPosition &posit
   for (double sum : position.sums)
     sums += (sums.empty() ? "" : " ") + doubleText(sum);
   Metadata metadata = {{"format", "pt"},
-                       {"sluice.checkpoint", "1"},
+                       {"sluice.checkpoint", "2"},
                        {"sluice.model", instance.plan().model},
                        {"sluice.states", std::to_string(instance.plan().stateHash())},
                        {"sluice.seed", std::to_string(position.seed)},
@@ -144,6 +186,7 @@ std::optional<TrainPosition> CheckpointFolder::load(Instance &instance) const {
       Safetensors file = readSafetensors(path);
       MetadataReader metadata(file.metadata(), path);
       metadata.text("sluice.checkpoint");
+      checkWhole(file, path);
       if (metadata.integer<uint64_t>("sluice.states") != instance.plan().stateHash()) {
         otherModel = metadata.text("sluice.model");
         return;

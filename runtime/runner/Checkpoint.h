@@ -22,10 +22,23 @@ struct TrainPosition {
   std::vector<double> sums; ///< over those images: each scalar output of train_step times its rows
 };
 
-/// The checkpoints of one folder, named by their step.
+/// Keeps a folder to this process as long as it lives, however it ends.
+class FolderLock {
+public:
+  /// Fails, naming the folder and the process, if another one has it.
+  explicit FolderLock(const std::string &path);
+  FolderLock(const FolderLock &) = delete;
+  FolderLock &operator=(const FolderLock &) = delete;
+  ~FolderLock();
+
+private:
+  int descriptor_;
+};
+
+/// The checkpoints of one folder, named by their step. The folder has one trainer at a time.
 class CheckpointFolder {
 public:
-  /// Creates the folder if it is missing and removes what a killed process left half-written.
+  /// Creates the folder if it is missing, locks it, and removes what a killed process left half-written.
   explicit CheckpointFolder(const std::string &path);
 
   bool empty() const { return files().empty(); }
@@ -42,6 +55,7 @@ private:
   std::vector<std::string> files() const;
 
   std::string path_;
+  FolderLock lock_;
 };
 
 } // namespace sluice::runtime

@@ -37,7 +37,8 @@ int runEval(const Options &options) {
   initialise(instance, 0);
   if (!options.weights.empty())
     loadWeights(instance, options.weights);
-  ImageSet images = readImages(dataFolder(options, instance.plan()), "t10k");
+  ImageSet images =
+      readImages(dataFolder(options, instance.plan()), "t10k", fitting(instance.plan(), instance.entry("eval_step")));
   Progress progress(!options.quiet && !options.json);
   startTrace(instance, options);
   std::optional<Means> means = evaluate(instance, images, batch, progress);

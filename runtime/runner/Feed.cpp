@@ -21,33 +21,38 @@ static bool isLabel(const Value &value, int64_t capacity) {
   return isInteger(value) && value.rowsDim == 0 && elementsOf(value.shape) == capacity;
 }
 
-Feed::Feed(Instance &instance, const Entry &entry, const ImageSet &images) : instance_(instance), images_(images) {
-  if (instance.plan().capacity == 0)
+FeedInputs findInputs(const Plan &plan, const Entry &entry, const ImageSet &images) {
+  FeedInputs found;
+  if (plan.capacity == 0)
     failUnsupported(concat("entry point ", quote(entry.name), " has no batch dimension to feed images to"));
-  bind(entry);
-  if (label_)
-    checkLabels();
-}
-
-void Feed::bind(const Entry &entry) {
-  int64_t capacity = instance_.plan().capacity;
   for (const Value &input : entry.inputs) {
-    if (!label_ && isLabel(input, capacity)) {
-      label_ = &input;
+    if (!found.label && isLabel(input, plan.capacity)) {
+      found.label = &input;
       continue;
     }
     bool image = input.rowsDim == 0 && (isFloat(input.dtype) || input.dtype == DType::u8);
-    if (image_ || !image)
+    if (found.image || !image)
       failInvalid(concat("entry point ", quote(entry.name), " has an input ", quote(input.name), " of type ",
                          typeText(input.dtype, input.shape), ", which images and labels do not provide"));
-    if (elementsOf(input.shape) != capacity * images_.imageBytes())
-      failInvalid(concat("the data's images are ", images_.height, "x", images_.width, ", but input ",
-                         quote(input.name), " is ", typeText(input.dtype, input.shape), ", ",
-                         elementsOf(input.shape) / capacity, " per row"));
-    image_ = &input;
+    if (elementsOf(input.shape) / plan.capacity != images.imageBytes())
+      failInvalid(concat("the data's images are ", images.height, "x", images.width, ", but input ", quote(input.name),
+                         " is ", typeText(input.dtype, input.shape), ", ", elementsOf(input.shape) / plan.capacity,
+                         " per row"));
+    found.image = &input;
   }
-  if (!image_)
+  if (!found.image)
     failInvalid(concat("entry point ", quote(entry.name), " has no input for images"));
+  return found;
+}
+
+ImageCheck fitting(const Plan &plan, const Entry &entry) {
+  return [&](const ImageSet &images) { findInputs(plan, entry, images); };
+}
+
+Feed::Feed(Instance &instance, const Entry &entry, const ImageSet &images)
+    : instance_(instance), images_(images), inputs_(findInputs(instance.plan(), entry, images)) {
+  if (inputs_.label)
+    checkLabels();
 }
 
 /// Generated code uses labels as indices; a label from a file must not lead it astray.
@@ -67,7 +72,7 @@ void Feed::checkLabels() const {
 
 template <typename T> void Feed::fillImages(std::span<const uint32_t> numbers) {
   size_t size = static_cast<size_t>(images_.imageBytes());
-  T *to = reinterpret_cast<T *>(instance_.inputAddress(*image_));
+  T *to = reinterpret_cast<T *>(instance_.inputAddress(*inputs_.image));
   for (uint32_t number : numbers) {
     const std::byte *from = images_.pixels.data() + number * size;
     if constexpr (sizeof(T) == 1)
@@ -80,21 +85,21 @@ template <typename T> void Feed::fillImages(std::span<const uint32_t> numbers) {
 }
 
 template <typename T> void Feed::fillLabels(std::span<const uint32_t> numbers) {
-  T *to = reinterpret_cast<T *>(instance_.inputAddress(*label_));
+  T *to = reinterpret_cast<T *>(instance_.inputAddress(*inputs_.label));
   for (uint32_t number : numbers)
     *to++ = std::to_integer<T>(images_.labels[number]);
 }
 
 void Feed::fill(std::span<const uint32_t> numbers) {
-  if (image_->dtype == DType::u8)
+  if (inputs_.image->dtype == DType::u8)
     fillImages<uint8_t>(numbers);
-  else if (image_->dtype == DType::f32)
+  else if (inputs_.image->dtype == DType::f32)
     fillImages<float>(numbers);
   else
     fillImages<double>(numbers);
-  if (!label_)
+  if (!inputs_.label)
     return;
-  if (label_->dtype == DType::i32)
+  if (inputs_.label->dtype == DType::i32)
     fillLabels<int32_t>(numbers);
   else
     fillLabels<int64_t>(numbers);

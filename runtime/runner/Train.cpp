@@ -28,8 +28,8 @@ public:
         progress_(!options.quiet && !options.json) {
     checkFlags();
     std::string folder = dataFolder(options, instance_.plan());
-    train_ = readImages(folder, "train");
-    test_ = readImages(folder, "t10k");
+    train_ = readImages(folder, "train", fitting(instance_.plan(), step_));
+    test_ = readImages(folder, "t10k", fitting(instance_.plan(), step_));
     feed_.emplace(instance_, step_, train_);
   }
 
@@ -59,6 +59,8 @@ private:
   void checkFlags() {
     if (options_.resume && options_.checkpointFolder.empty())
       failUsage("--resume needs --checkpoint DIR");
+    if (options_.resume && !options_.weights.empty())
+      failUsage("--weights is for the start of a run; --resume goes on from the weights of a checkpoint");
     position_.batch = batchRows(options_, instance_.plan());
     if (!options_.save.empty())
       AtomicFile probe(options_.save); // better to learn now that nothing can be written there

@@ -3,6 +3,7 @@
 #include "runtime/Status.h"
 #include "runtime/Text.h"
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <zlib.h>
@@ -58,27 +59,50 @@ void loadWeights(Instance &instance, const std::string &path) {
 
 static constexpr const char *checksumKey = "sluice.crc32";
 
-/// Over the tensors' bytes, in the order given.
-static std::string checksumOf(const std::vector<Tensor> &tensors) {
-  uLong sum = crc32_z(0, nullptr, 0);
-  for (const Tensor &tensor : tensors)
-    sum = crc32_z(sum, reinterpret_cast<const Bytef *>(tensor.data.data()), tensor.data.size());
-  return std::to_string(sum);
+namespace {
+
+/// A CRC-32 of texts, numbers and bytes, each with its length before it.
+class Checksum {
+public:
+  void add(std::span<const std::byte> bytes) {
+    uint64_t size = bytes.size();
+    sum_ = crc32_z(sum_, reinterpret_cast<const Bytef *>(&size), sizeof size);
+    if (!bytes.empty()) // zlib takes no address for a beginning
+      sum_ = crc32_z(sum_, reinterpret_cast<const Bytef *>(bytes.data()), bytes.size());
+  }
+  void add(const std::string &text) { add(std::as_bytes(std::span(text))); }
+  std::string text() const { return std::to_string(sum_); }
+
+private:
+  uLong sum_ = 0;
+};
+
+} // namespace
+
+/// Over all that a file says but the sum itself: metadata, then tensors by name.
+static std::string checksumOf(const Metadata &metadata, std::vector<Tensor> tensors) {
+  Checksum sum;
+  for (const auto &[key, value] : metadata)
+    if (key != checksumKey) {
+      sum.add(key);
+      sum.add(value);
+    }
+  std::sort(tensors.begin(), tensors.end(), [](const Tensor &a, const Tensor &b) { return a.name < b.name; });
+  for (const Tensor &tensor : tensors) {
+    sum.add(tensor.name);
+    sum.add(typeText(tensor.dtype, tensor.shape));
+    sum.add(tensor.data);
+  }
+  return sum.text();
 }
 
-/// The tensors of a file in the order of the plan's states.
-static std::vector<Tensor> tensorsOf(const Plan &plan, const Safetensors &file) {
-  std::vector<Tensor> tensors;
-  for (const State &state : plan.states)
-    if (const Tensor *tensor = file.find(state.name))
-      tensors.push_back(*tensor);
-  return tensors;
+void checkWhole(const Safetensors &file, const std::string &name) {
+  auto recorded = file.metadata().find(checksumKey);
+  if (recorded == file.metadata().end() || recorded->second != checksumOf(file.metadata(), file.tensors()))
+    failInvalid(concat(name, ": its checksum does not fit its content"));
 }
 
 void loadStates(Instance &instance, const Safetensors &file, const std::string &name) {
-  auto recorded = file.metadata().find(checksumKey);
-  if (recorded == file.metadata().end() || recorded->second != checksumOf(tensorsOf(instance.plan(), file)))
-    failInvalid(concat(name, ": its checksum does not fit its data"));
   for (const State &state : instance.plan().states)
     loadOneOf(instance, state, file, name);
 }
@@ -96,7 +120,7 @@ static void writeStates(const Instance &instance, const std::string &path, Metad
     tensors.push_back({state.name, state.dtype, state.shape, logical.back()});
   }
   if (metadata.count(checksumKey))
-    metadata[checksumKey] = checksumOf(tensors);
+    metadata[checksumKey] = checksumOf(metadata, tensors);
   writeSafetensors(path, std::move(tensors), metadata);
 }
 

@@ -16,10 +16,13 @@ void loadWeights(Instance &instance, const std::string &path);
 /// Writes every parameter and statistic to `path`.
 void saveWeights(const Instance &instance, const std::string &path);
 
-/// Sets every state from a checkpoint, after its checksum was found right.
+/// Fails if a checkpoint is not what was written, whether in its tensors or in what it says beside them.
+void checkWhole(const Safetensors &file, const std::string &name);
+
+/// Sets every state from a checkpoint.
 void loadStates(Instance &instance, const Safetensors &file, const std::string &name);
 
-/// Writes every state to `path`, with a checksum.
+/// Writes every state to `path`, with a checksum of everything that is written.
 void saveStates(const Instance &instance, const std::string &path, Metadata metadata);
 
 } // namespace sluice::runtime

@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <thread>
 
@@ -135,6 +136,49 @@ TEST(Checkpoint, ADamagedOneIsSkipped) {
   expectSameResults(run, uninterrupted());
 }
 
+/// Whatever a checkpoint says is covered by its checksum, not only its tensors.
+TEST(Checkpoint, AnEditedOneIsSkipped) {
+  Training run(100);
+  ASSERT_EQ(run.run(false).code, 0);
+  std::string path = run.checkpoints() + "/step-000000000536.safetensors", whole = test::contentOf(path);
+  for (const char *key : {"model", "states", "seed", "batch", "images", "epoch", "step", "images_done"}) {
+    std::string content = whole, start = std::string("\"sluice.") + key + "\":\"";
+    ASSERT_NE(content.find(start), std::string::npos) << key;
+    content[content.find(start) + start.size()] ^= 1; // another digit, or another letter
+    std::ofstream(path, std::ios::binary) << content;
+    ProcessResult result = run.run(true);
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_NE(result.err.find("536.safetensors: its checksum does not fit its content"), std::string::npos)
+        << result.err;
+    EXPECT_NE(result.err.find("resumed at step 500"), std::string::npos) << result.err;
+  }
+  expectSameResults(run, uninterrupted());
+}
+
+TEST(Checkpoint, AFolderHasOneTrainer) {
+  Training run(1);
+  Process first(LOGREG, run.arguments(false));
+  while (first.isRunning() && run.checkpointNames().empty())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ASSERT_TRUE(first.stop());
+  ProcessResult second = test::run(LOGREG, {"train", "--checkpoint", run.checkpoints(), "--resume", "--batch", "60"});
+  first.signal(SIGCONT);
+  EXPECT_EQ(first.wait().code, 0);
+
+  EXPECT_EQ(second.code, 3) << second.err;
+  EXPECT_NE(second.err.find(run.checkpoints() + ": another process, " + std::to_string(first.id()) + ", trains with"),
+            std::string::npos)
+      << second.err;
+  expectSameResults(run, uninterrupted());
+}
+
+TEST(Checkpoint, WeightsBesideResumeAreRefused) {
+  Training run(100);
+  ProcessResult result = run.run(true, {"--weights", "no/such.safetensors"});
+  EXPECT_EQ(result.code, 2);
+  EXPECT_NE(result.err.find("--weights is for the start of a run"), std::string::npos) << result.err;
+}
+
 TEST(Checkpoint, OthersFlagsAreRefused) {
   Training run(100);
   ASSERT_EQ(run.run(false).code, 0);
@@ -162,14 +206,8 @@ TEST(Checkpoint, AFreshRunDoesNotMixWithAnOldOne) {
 TEST(Checkpoint, AnotherModelsIsRefused) {
   Training run(100);
   ASSERT_EQ(run.run(false).code, 0);
-  for (const std::string &name : run.checkpointNames()) {
-    std::string path = run.checkpoints() + "/" + name, content = test::contentOf(path);
-    size_t at = content.find("\"sluice.states\":\"") + 17;
-    at = content.find('"', at) - 1; // the last digit
-    content[at] = content[at] == '1' ? '2' : '1';
-    std::ofstream(path, std::ios::binary) << content;
-  }
-  ProcessResult result = run.run(true);
+  ProcessResult result =
+      test::run(OTHER_LOGREG, {"train", "--checkpoint", run.checkpoints(), "--resume", "--batch", "60"});
   EXPECT_EQ(result.code, 3);
   EXPECT_NE(result.err.find("checkpoint of another model"), std::string::npos) << result.err;
 }

@@ -22,6 +22,7 @@ public:
   Process(const Process &) = delete;
   Process &operator=(const Process &) = delete;
 
+  pid_t id() const { return child_; }
   void signal(int number) const;
   /// Whether it has not ended yet.
   bool isRunning() const;

@@ -1,6 +1,7 @@
 // npy, safetensors and IDX files: what is written reads back, and every lie in a header is an error that names it.
 #include "TemporaryFolder.h"
 #include "runtime/Status.h"
+#include "runtime/Text.h"
 #include "runtime/io/Idx.h"
 #include "runtime/io/Npy.h"
 #include "runtime/io/Safetensors.h"
@@ -283,6 +284,28 @@ TEST(Idx, CountsThatDiffer) {
   folder.write("train-images-idx3-ubyte", bigEndian({0x803, 2, 1, 2}) + "abcd");
   folder.write("train-labels-idx1-ubyte", bigEndian({0x801, 3}) + "abc");
   expectInvalid(guarded([&] { readImages(folder.path(), "train"); }), "has 2 images");
+}
+
+/// Two megabytes may unpack to two gigabytes; nothing is unpacked before the headers agree and are wanted.
+TEST(Idx, NothingIsUnpackedThatIsNotWanted) {
+  test::TemporaryFolder folder;
+  std::string pixels = gzipped(bigEndian({0x803, 20, 28, 28}) + std::string(100, 'x')); // fewer than it says
+  folder.write("train-images-idx3-ubyte.gz", pixels);
+  folder.write("train-labels-idx1-ubyte", bigEndian({0x801, 3}) + "abc");
+  folder.write("t10k-images-idx3-ubyte.gz", pixels);
+  folder.write("t10k-labels-idx1-ubyte", bigEndian({0x801, 20}));
+  auto refuse = [](const ImageSet &images) {
+    failInvalid(concat("not wanted: ", images.count, " of ", images.height, "x", images.width));
+  };
+
+  expectInvalid(guarded([&] { readImages(folder.path(), "train"); }), "has 20 images, but");
+  expectInvalid(guarded([&] { readImages(folder.path(), "t10k", refuse); }), "not wanted: 20 of 28x28");
+}
+
+TEST(Idx, MoreThanGzipCouldHold) {
+  test::TemporaryFolder folder;
+  std::string path = folder.write("x.gz", gzipped(bigEndian({0x803, 60000, 28, 28})));
+  expectInvalid(guarded([&] { readIdx(path, 3); }), "47040000 bytes, but at most");
 }
 
 TEST(Idx, NoImagesAtAll) {

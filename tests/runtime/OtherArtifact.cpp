@@ -1,0 +1,15 @@
+// A model like the hand-made one, whose states have other names: what a checkpoint may wrongly be resumed with.
+#include "LogisticRegression.h"
+
+static std::string otherPlan() {
+  std::string plan = sluice::test::logisticRegressionPlan();
+  for (size_t at = 0; (at = plan.find("fc.", at)) != std::string::npos;)
+    plan.replace(at, 3, "gc.");
+  return plan;
+}
+
+extern "C" const sluice_artifact *sluice_artifact_query(void) {
+  static const std::string plan = otherPlan();
+  static const sluice_artifact artifact = sluice::test::logisticRegression(plan);
+  return &artifact;
+}
