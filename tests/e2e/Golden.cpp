@@ -1,7 +1,6 @@
 #include "tests/e2e/Golden.h"
 #include "tests/e2e/Portable.h"
 #include <cmath>
-#include <cstdlib>
 #include <fstream>
 #include <numeric>
 
@@ -17,7 +16,7 @@ static std::vector<double> widen(const std::vector<float> &values) { return {val
 
 Golden::Golden(Network network)
     : net(std::move(network)),
-      figures(json::parse(std::ifstream(std::string(SLUICE_TEST_DATA) + "/golden/" + net.name + ".json"))) {
+      figures(json::parse(std::ifstream(std::string(SLUICE_TEST_DATA) + "/golden/" + net.figures + ".json"))) {
   for (auto &[name, digest] : figures["first_gradient"].items())
     names.push_back(name);
 }
@@ -27,7 +26,14 @@ std::string Golden::model() const {
                    "--input f32 --batch " + figures["batch"].dump() + " --lr " + figures["optimizer"]["lr"].dump());
 }
 
-int Golden::stepsToRun() const { return std::getenv("SLUICE_TEST_FULL") ? steps() : net.quickSteps; }
+std::string Golden::modelWithOptimizer() const {
+  std::string text = model(), attribute = "#sluice.sgd<";
+  size_t begin = text.find(attribute), end = text.find('>', begin);
+  for (const char *setting : {"momentum", "dampening", "weight_decay"})
+    attribute += setting + (" = " + json(double(figures["optimizer"][setting])).dump()) + " : f64, ";
+  attribute += "nesterov = " + figures["optimizer"]["nesterov"].dump();
+  return text.replace(begin, end - begin, attribute);
+}
 
 // Noise, and for images a value for each quarter of each channel.
 Values Golden::batch(int step) const {

@@ -9,11 +9,12 @@
 
 namespace sluice::test {
 
+/// What tests/data/golden/make_golden.py ran.
 struct Network {
-  std::string name;           ///< of the program, and of the figures
-  std::vector<int64_t> input; ///< shape of one image
-  int64_t classes;
-  int quickSteps;                  ///< how many steps are run unless everything is
+  std::string name;                ///< of the program
+  std::string figures;             ///< of the file: the program's name, and a variant behind a dot
+  std::vector<int64_t> input;      ///< shape of one image
+  int64_t classes;                 ///< of the labels
   std::string lastNorm = "(none)"; ///< the norms that end a residual branch, whose weights begin small
 };
 
@@ -21,8 +22,10 @@ class Golden {
 public:
   explicit Golden(Network net);
 
-  /// The model that the figures are of.
+  /// The model that the figures are of, with the program's own optimizer.
   std::string model() const;
+  /// The same with the optimizer of the figures.
+  std::string modelWithOptimizer() const;
   /// Whether it keeps momentum.
   bool hasMomentum() const { return figures["optimizer"]["momentum"] != 0; }
   double weightDecay() const { return figures["optimizer"]["weight_decay"]; }
@@ -32,9 +35,8 @@ public:
   const std::vector<std::string> &parameters() const { return names; }
   std::vector<double> initial(const std::string &parameter) const;
 
-  /// How many steps were recorded, and how many of them to run here: all with SLUICE_TEST_FULL=1.
+  /// How many steps were recorded.
   int steps() const { return int(figures["loss_f64"].size()); }
-  int stepsToRun() const;
 
   double loss(int step) const { return figures["loss_f64"][step]; }
   double lossError() const { return figures["loss_f32_max_rel_error"]; } ///< of PyTorch's f32

@@ -2,47 +2,68 @@
 #include "ir/DiagnosticText.h"
 #include "ir/ParseGuard.h"
 #include "llvm/ADT/StringExtras.h"
+#include <cmath>
+#include <numeric>
 
 using namespace mlir;
 
 namespace sluice::test {
 
-/// The parameters that `op` reads.
-static std::vector<std::string> readParameters(Operation *op, ModuleOp module) {
-  std::vector<std::string> names;
+/// The last parameter that `op` reads.
+static std::optional<std::string> readParameter(Operation *op, ModuleOp module) {
+  std::optional<std::string> name;
   for (Value operand : op->getOperands())
     if (auto get = operand.getDefiningOp<ir::GetOp>();
         get && module.lookupSymbol<ir::StateOp>(get.getState()).getKind() == "parameter")
-      names.push_back(get.getState().str());
-  return names;
+      name = get.getState().str();
+  return name;
+}
+
+/// Adds an input that is added to the first operand of `op`.
+static void addNudge(Operation *op, const std::string &name) {
+  auto graph = op->getParentOfType<ir::GraphOp>();
+  SmallVector<Attribute> names(graph.getInputs().getValue());
+  OpBuilder builder(op);
+  names.push_back(builder.getStringAttr(name));
+  graph.setInputsAttr(builder.getArrayAttr(names));
+  Value x = op->getOperand(0), nudge = graph.getBody().addArgument(x.getType(), op->getLoc());
+  op->setOperand(0, builder.create<ir::AddOp>(op->getLoc(), x.getType(), x, nudge));
 }
 
 Kinks::Kinks(const std::string &text) {
   MLIRContext context;
   OwningOpRef<ModuleOp> module = llvm::cantFail(ir::parseModuleText(text, "model.mlir", context));
-  Kink next;
   std::string after;
-  module->walk([&](Operation *op) {
-    for (const std::string &parameter : readParameters(op, *module)) {
-      next.upstream.insert(parameter);
-      after = " after " + parameter;
-    }
+  SmallVector<Operation *> ops;
+  module->walk([&](Operation *op) { ops.push_back(op); });
+  for (Operation *op : ops) {
+    if (std::optional<std::string> parameter = readParameter(op, *module))
+      after = " after " + *parameter;
     if (!isa<ir::ReluOp, ir::MaxOp, ir::MinOp>(op))
-      return;
+      continue;
+    std::string number = std::to_string(kinks.size());
+    Kink kink{"kink" + number, "nudge" + number, op->getName().stripDialect().str(), {}, op->getNumOperands() == 2};
+    addNudge(op, kink.nudge);
     OpBuilder builder(op->getContext());
     builder.setInsertionPointAfter(op);
-    next.hasSides = op->getNumOperands() == 2;
     Value distance = op->getOperand(0);
-    if (next.hasSides)
+    if (kink.hasSides)
       distance = builder.create<ir::SubOp>(op->getLoc(), distance.getType(), distance, op->getOperand(1));
-    next.output = "kink" + std::to_string(kinks.size());
-    builder.create<ir::MetricOp>(op->getLoc(), next.output, distance);
-    next.name = op->getName().stripDialect().str() + " of " + ir::printPlace(op->getLoc()) + after;
-    next.row = cast<RankedTensorType>(distance.getType()).getShape().drop_front().vec();
-    kinks.push_back(next);
-  });
+    builder.create<ir::MetricOp>(op->getLoc(), kink.output, distance);
+    kink.name += " of " + ir::printPlace(op->getLoc()) + after;
+    kink.row = cast<RankedTensorType>(distance.getType()).getShape().drop_front().vec();
+    kinks.push_back(kink);
+  }
   llvm::raw_string_ostream out(modified);
   module->print(out, OpPrintingFlags().enableDebugInfo());
+}
+
+Values Kinks::stillness(int64_t rows) const {
+  Values nudges;
+  for (const Kink &kink : kinks)
+    nudges[kink.nudge].resize(
+        size_t(std::accumulate(kink.row.begin(), kink.row.end(), rows, std::multiplies<int64_t>())));
+  return nudges;
 }
 
 static std::string printIndex(size_t element, const std::vector<int64_t> &row) {
@@ -56,16 +77,26 @@ static std::string printIndex(size_t element, const std::vector<int64_t> &row) {
   return "[" + llvm::join(index, ", ") + "]";
 }
 
+int Kinks::Kink::side(double distance) const {
+  if (std::isnan(distance))
+    return 2;
+  return distance > 0 ? 1 : hasSides && distance < 0 ? -1 : 0;
+}
+
 std::vector<Kinks::Flip> Kinks::findFlips(const Values &single, const Values &exact) const {
   std::vector<Flip> flips;
   for (const Kink &kink : kinks) {
-    auto side = [&](double distance) { return distance > 0 ? 1 : kink.hasSides && distance < 0 ? -1 : 0; };
     const std::vector<double> &a = single.at(kink.output), &b = exact.at(kink.output);
     for (size_t i = 0; i < a.size(); ++i)
-      if (side(a[i]) != side(b[i]))
-        flips.push_back({kink.name + " at " + printIndex(i, kink.row), a[i], b[i], kink.upstream});
+      if (kink.side(a[i]) != kink.side(b[i]))
+        flips.push_back({kink.name + " at " + printIndex(i, kink.row), a[i], b[i], kink.nudge, i});
   }
   return flips;
+}
+
+void Kinks::nudge(Values &nudges, const std::vector<Flip> &flips) {
+  for (const Flip &flip : flips)
+    nudges.at(flip.nudge)[flip.element] += flip.single - flip.exact;
 }
 
 } // namespace sluice::test

@@ -1,0 +1,278 @@
+"""Writes <name>.json: what PyTorch computes for a model program from portable initial values and batches.
+
+    python make_golden.py NAME...        needs PyTorch (2.15 made the files here) and numpy, and safetensors
+                                         for `lenet` and `mlp`
+
+A name is a network's, or one with a variant: fewer rows and steps (`resnet50.batch2`), or another optimizer
+(`mlp.nesterov`); RUNS lists them. A file holds the optimizer's settings, the loss before every update in float64 (the
+truth) and in float32 (PyTorch's own rounding, the yardstick); for every parameter its first gradient, and for every
+parameter and running statistic its value after the last step, each as L2 norm, sum and eight samples (float64) with the
+relative L2 error of PyTorch's float32. `lenet` and `mlp` also write their float32 weights before and after, as
+safetensors. tests/e2e/Portable.h makes the same numbers in C++.
+"""
+
+import json
+import os
+import sys
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+
+# Numbers that any program can reproduce: uniform values from splitmix64, keyed by a name.
+
+
+def fnv1a64(text):
+    h = 0xCBF29CE484222325
+    for byte in text.encode():
+        h = ((h ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return h
+
+
+def bits(name, count):
+    with np.errstate(over="ignore"):
+        s = np.uint64(fnv1a64(name)) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        z = (s ^ (s >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return z ^ (z >> np.uint64(31))
+
+
+def uniform(name, shape, lo=0.0, hi=1.0):
+    u = (bits(name, int(np.prod(shape))) >> np.uint64(40)).astype(np.float32) / np.float32(2**24)
+    return torch.from_numpy((np.float32(lo) + np.float32(hi - lo) * u).reshape(shape))
+
+
+def integers(name, shape, n):
+    z = bits(name, int(np.prod(shape))) >> np.uint64(32)
+    return torch.from_numpy(((z * np.uint64(n)) >> np.uint64(32)).astype(np.int64).reshape(shape))
+
+
+def batch(net, step, rows, shape, classes):
+    """Noise in [0, 1), and for images a value in [-1, 1) for each quarter of each channel, so that they differ by more."""
+    key = f"{net}/batch{step}"
+    x = uniform(f"{key}/x", (rows, *shape))
+    if len(shape) == 3:
+        half = shape[1] // 2
+        patch = uniform(f"{key}/patch", (rows, shape[0], 2, 2), -1, 1)
+        x = x + patch.repeat_interleave(half, 2).repeat_interleave(half, 3)
+    return x, integers(f"{key}/y", (rows,), classes)
+
+
+@torch.no_grad()
+def set_initial(module, net):
+    """Weights +-sqrt(3 / fan_in); those of norms 1 +- 0.1, of a residual branch's last norm 0.2 +- 0.1; the rest +-0.1."""
+    for name, p in module.named_parameters():
+        centre, spread = 0.0, 0.1
+        if p.dim() >= 2:
+            spread = (3.0 / p[0].numel()) ** 0.5
+        elif name.endswith("weight"):
+            last = net == "resnet50" and ".bn3." in name or net == "resnet56" and ".bn2." in name
+            centre = 0.2 if last else 1.0
+        p.copy_(uniform(f"{net}/{name}", p.shape, centre - spread, centre + spread))
+
+
+# The networks of models/, under the same names.
+
+
+class LeNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(1, 20, 3), nn.Conv2d(20, 50, 5)
+        self.fc1, self.fc2 = nn.Linear(800, 128), nn.Linear(128, 10)
+
+    def forward(self, x):
+        x = F.avg_pool2d(F.relu(self.conv1(x)), 2)
+        x = F.avg_pool2d(F.relu(self.conv2(x)), 2)
+        return self.fc2(F.relu(self.fc1(x.flatten(1))))
+
+
+class MLP(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc1, self.fc2, self.fc3 = nn.Linear(784, 256), nn.Linear(256, 128), nn.Linear(128, 10)
+
+    def forward(self, x):
+        return self.fc3(F.relu(self.fc2(torch.tanh(self.fc1(x)))))
+
+
+class AlexNetS(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(3, 96, 11, 4, 2), nn.Conv2d(96, 256, 5, 1, 2)
+        self.conv3, self.conv4 = nn.Conv2d(256, 384, 3, 1, 1), nn.Conv2d(384, 384, 3, 1, 1)
+        self.conv5 = nn.Conv2d(384, 256, 3, 1, 1)
+        self.fc6, self.fc7, self.fc8 = nn.Linear(9216, 4096), nn.Linear(4096, 4096), nn.Linear(4096, 1000)
+
+    def forward(self, x):
+        x = F.max_pool2d(F.relu(self.conv1(x)), 3, 2)
+        x = F.max_pool2d(F.relu(self.conv2(x)), 3, 2)
+        x = F.relu(self.conv4(F.relu(self.conv3(x))))
+        x = F.max_pool2d(F.relu(self.conv5(x)), 3, 2)
+        return self.fc8(F.relu(self.fc7(F.relu(self.fc6(x.flatten(1))))))
+
+
+class Bottleneck(nn.Module):
+    def __init__(self, cin, width, stride, project):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(cin, width, 1, bias=False), nn.BatchNorm2d(width)
+        self.conv2, self.bn2 = nn.Conv2d(width, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width)
+        self.conv3, self.bn3 = nn.Conv2d(width, 4 * width, 1, bias=False), nn.BatchNorm2d(4 * width)
+        self.downsample = None
+        if project:
+            conv = nn.Conv2d(cin, 4 * width, 1, stride, bias=False)
+            self.downsample = nn.Sequential(conv, nn.BatchNorm2d(4 * width))
+
+    def forward(self, x):
+        y = F.relu(self.bn1(self.conv1(x)))
+        y = F.relu(self.bn2(self.conv2(y)))
+        return F.relu(self.bn3(self.conv3(y)) + (self.downsample(x) if self.downsample else x))
+
+
+class ResNet50(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64)
+        cin = 64
+        for stage, (blocks, width) in enumerate(zip((3, 4, 6, 3), (64, 128, 256, 512))):
+            layers = []
+            for block in range(blocks):
+                layers.append(Bottleneck(cin, width, 2 if stage and block == 0 else 1, block == 0))
+                cin = 4 * width
+            setattr(self, f"layer{stage + 1}", nn.Sequential(*layers))
+        self.fc = nn.Linear(2048, 1000)
+
+    def forward(self, x):
+        x = F.max_pool2d(F.relu(self.bn1(self.conv1(x))), 3, 2, 1)
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+        return self.fc(x.mean((2, 3)))
+
+
+class Basic(nn.Module):
+    def __init__(self, cin, cout):
+        super().__init__()
+        self.extra = cout - cin
+        self.conv1 = nn.Conv2d(cin, cout, 3, 2 if self.extra else 1, 1, bias=False)
+        self.conv2 = nn.Conv2d(cout, cout, 3, 1, 1, bias=False)
+        self.bn1, self.bn2 = nn.BatchNorm2d(cout), nn.BatchNorm2d(cout)
+
+    def forward(self, x):
+        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
+        if self.extra:  # subsample, then zero channels on both sides
+            x = F.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, self.extra // 2, self.extra - self.extra // 2))
+        return F.relu(y + x)
+
+
+class ResNet56(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16)
+        for stage, (cin, cout) in enumerate(((16, 16), (16, 32), (32, 64))):
+            setattr(self, f"layer{stage + 1}", nn.Sequential(*(Basic(cin if b == 0 else cout, cout) for b in range(9))))
+        self.fc = nn.Linear(64, 10)
+
+    def forward(self, x):
+        x = F.relu(self.bn1(self.conv1(x)))
+        return self.fc(self.layer3(self.layer2(self.layer1(x))).mean((2, 3)))
+
+
+NETWORKS = {  # module, shape of a row, classes
+    "lenet": (LeNet, (1, 28, 28), 10),
+    "mlp": (MLP, (784,), 10),
+    "alexnet_s": (AlexNetS, (3, 224, 224), 1000),
+    "resnet56": (ResNet56, (3, 32, 32), 10),
+    "resnet50": (ResNet50, (3, 224, 224), 1000),
+}
+RESNET50 = {"lr": 0.002, "momentum": 0.9, "nesterov": True, "weight_decay": 1e-4}
+RESNET56 = {"lr": 0.001, "momentum": 0.9, "weight_decay": 1e-4}
+RUNS = {  # rows, steps, arguments of torch.optim.SGD
+    "lenet": (256, 20, {"lr": 0.02}),
+    "mlp": (64, 20, {"lr": 0.05, "momentum": 0.9, "weight_decay": 1e-3}),
+    "alexnet_s": (16, 10, {"lr": 0.002}),
+    "resnet56": (128, 10, RESNET56),
+    "resnet50": (16, 10, RESNET50),
+    "alexnet_s.batch2": (2, 3, {"lr": 0.002}),
+    "resnet56.batch4": (4, 3, RESNET56),
+    "resnet50.batch2": (2, 3, RESNET50),
+    "mlp.momentum": (16, 5, {"lr": 0.05, "momentum": 0.8}),
+    "mlp.nesterov": (16, 5, {"lr": 0.05, "momentum": 0.8, "nesterov": True}),
+    "mlp.dampening": (16, 5, {"lr": 0.05, "momentum": 0.8, "dampening": 0.3}),
+    "mlp.decay": (16, 5, {"lr": 0.05, "weight_decay": 0.04}),
+    "mlp.dampening_decay": (16, 5, {"lr": 0.05, "momentum": 0.8, "dampening": 0.3, "weight_decay": 0.04}),
+    "mlp.nesterov_decay": (16, 5, {"lr": 0.05, "momentum": 0.8, "nesterov": True, "weight_decay": 0.04}),
+}
+SETTINGS = ("lr", "momentum", "dampening", "weight_decay", "nesterov")
+
+
+def save_weights(module, name, when):
+    if name in ("lenet", "mlp") and next(module.parameters()).dtype == torch.float32:
+        from safetensors.torch import save_file  # nothing else needs it
+
+        save_file(module.state_dict(), os.path.join(FOLDER, f"{name}.{when}.safetensors"))
+
+
+def run(name, dtype):
+    """Losses, first gradients and final values of all steps, and the optimizer's settings."""
+    net, (rows, steps, settings) = name.partition(".")[0], RUNS[name]
+    build, shape, classes = NETWORKS[net]
+    module = build()
+    set_initial(module, net)
+    module = module.to(dtype).train()
+    save_weights(module, name, "init")
+    optimizer = torch.optim.SGD(module.parameters(), **settings)
+    losses, gradients = [], {}
+    for step in range(steps):
+        x, y = batch(net, step, rows, shape, classes)
+        optimizer.zero_grad()
+        loss = F.cross_entropy(module(x.to(dtype)), y)
+        loss.backward()
+        gradients = gradients or {k: p.grad.detach().double() for k, p in module.named_parameters()}
+        optimizer.step()
+        losses.append(loss.item())
+    save_weights(module, name, "final")
+    final = {k: v.detach().double() for k, v in module.state_dict().items() if v.is_floating_point()}
+    return losses, gradients, final, {key: optimizer.param_groups[0][key] for key in SETTINGS}
+
+
+def samples(value):
+    flat = value.flatten()
+    index = [flat.numel() * i // 8 for i in range(8)] if flat.numel() >= 8 else list(range(flat.numel()))
+    return {"index": index, "value": flat[index].tolist()}
+
+
+def digest(truth, single):
+    def error(k, v):
+        return ((single[k] - v).norm() / v.norm().clamp_min(1e-300)).item()
+
+    return {k: {"shape": list(v.shape), "norm": v.norm().item(), "sum": v.sum().item(), "samples": samples(v),
+                "f32_rel_error": error(k, v)} for k, v in truth.items()}
+
+
+def write(name):
+    losses, gradients, final, settings = run(name, torch.float64)
+    losses32, gradients32, final32, _ = run(name, torch.float32)
+    figures = {
+        "net": name.partition(".")[0],
+        "pytorch": torch.__version__,
+        "batch": RUNS[name][0],
+        "optimizer": {"kind": "SGD", **settings},
+        "loss_f64": losses,
+        "loss_f32": losses32,
+        "loss_f32_max_rel_error": max(abs(a - b) / abs(a) for a, b in zip(losses, losses32)),
+        "first_gradient": digest(gradients, gradients32),
+        "final": digest(final, final32),
+    }
+    with open(os.path.join(FOLDER, f"{name}.json"), "w", encoding="utf-8") as file:
+        json.dump(figures, file, separators=(",", ":"))
+    worst = [max(v["f32_rel_error"] for v in figures[k].values()) for k in ("first_gradient", "final")]
+    print(f"{name}: float32 errs by {figures['loss_f32_max_rel_error']:.1e} in losses, {worst[0]:.1e} in first gradients, "
+          f"{worst[1]:.1e} in final values")
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(2)
+    for wanted in sys.argv[1:]:
+        write(wanted)
