@@ -2,6 +2,7 @@
 #include "ir/DiagnosticText.h"
 #include "ir/ParseGuard.h"
 #include "ir/Target.h"
+#include "runtime/ArtifactChecksum.h"
 #include "tools/compiler/Backends.h"
 #include "tools/compiler/Linker.h"
 #include <cstring>
@@ -100,6 +101,7 @@ void Compiled::restart(const RunOptions &run) {
   if (!otherPlan.empty()) {
     changed.plan = otherPlan.data();
     changed.plan_size = otherPlan.size();
+    changed.checksum = runtime::checksumOf(changed);
   }
   runtime::InstanceOptions options;
   options.threads = run.threads;
