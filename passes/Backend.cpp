@@ -45,11 +45,13 @@ bool Backend::canFuse(ArrayRef<Operation *> ops) {
          fuses;
 }
 
+bool Backend::proposesLayouts() const { return has(table, &sluice_backend_compile::propose_layout); }
+
 FailureOr<LayoutProposal> Backend::proposeLayout(Operation *op, bool isResult, unsigned number) {
   const char *text = nullptr;
   int required = 0;
   LayoutProposal proposal;
-  if (!has(table, &sluice_backend_compile::propose_layout)) {
+  if (!proposesLayouts()) {
     auto type = cast<RankedTensorType>(isResult ? op->getResult(number).getType() : op->getOperand(number).getType());
     return LayoutProposal{AffineMap::getMultiDimIdentityMap(type.getRank(), op->getContext()), /*required=*/true};
   }

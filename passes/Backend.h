@@ -32,6 +32,8 @@ public:
   std::string reasonAgainst(mlir::Operation *op);
   /// Whether the ops may share a launch.
   bool canFuse(llvm::ArrayRef<mlir::Operation *> ops);
+  /// Whether it has a say in layouts; one that has not takes row-major only.
+  bool proposesLayouts() const;
   mlir::FailureOr<LayoutProposal> proposeLayout(mlir::Operation *op, bool isResult, unsigned number);
   /// The cost of ops as one launch, which reads `inputs` and leaves `outputs`: as the ops say, unless the backend knows
   /// better.

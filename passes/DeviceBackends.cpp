@@ -51,4 +51,10 @@ Backend &DeviceBackends::of(Operation *op) const {
   return of(getDevice(type).getValue());
 }
 
+std::string DeviceBackends::reasonAgainstRelayout(Value value, Type type) const {
+  OpBuilder builder(value.getContext());
+  OwningOpRef<RelayoutOp> asked = builder.create<RelayoutOp>(value.getLoc(), type, value);
+  return of(*asked).reasonAgainst(*asked);
+}
+
 } // namespace sluice::passes

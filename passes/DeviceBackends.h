@@ -22,6 +22,8 @@ public:
   /// Why `device` cannot run the op, wherever the op is now; empty if it can. The one rule for every phase: crossings
   /// and what computes nothing need no kernel.
   std::string reasonAgainst(mlir::Operation *op, llvm::StringRef device) const;
+  /// Why the device of `value` cannot lay it out, or copy it, as `type`; empty if it can.
+  std::string reasonAgainstRelayout(mlir::Value value, mlir::Type type) const;
   /// Every session once, in the order of the devices.
   llvm::ArrayRef<std::unique_ptr<Backend>> sessions() const { return backends; }
 

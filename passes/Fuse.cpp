@@ -124,8 +124,8 @@ static bool isOwnBuffer(Value value) {
 }
 
 /// Gives each output a buffer that nothing overwrites until it is read; on its own device, if it is read back from
-/// there.
-static void addOutputCopies(Operation *results) {
+/// there and can be copied there.
+static void addOutputCopies(Operation *results, const DeviceBackends &backends) {
   for (OpOperand &operand : results->getOpOperands()) {
     auto asked = operand.get().getDefiningOp<CopyOp>();
     bool isRepeated = llvm::count(results->getOperands(), operand.get()) > 1;
@@ -137,14 +137,18 @@ static void addOutputCopies(Operation *results) {
     if (isRepeated)
       operand.set(cast<CopyOp>(OpBuilder(results).clone(*asked)));
     asked = operand.get().getDefiningOp<CopyOp>();
-    if (!asked.getX().getDefiningOp<KernelOp>())
+    if (asked.getX().getDefiningOp<KernelOp>())
+      continue;
+    if (backends.reasonAgainstRelayout(asked.getX(), asked.getX().getType()).empty())
       asked.getXMutable().set(copyInKernel(asked.getX(), asked, "copy_output"));
+    else
+      asked.setWhen("step");
   }
 }
 
-static void addCopies(EntryOp entry) {
+static void addCopies(EntryOp entry, const DeviceBackends &backends) {
   Block &block = entry.getBody().front();
-  addOutputCopies(block.getTerminator());
+  addOutputCopies(block.getTerminator(), backends);
   // Copies come last: whatever reads the old value has run.
   for (SetOp set : llvm::to_vector(block.getOps<SetOp>())) {
     if (canUpdateInPlace(set, entry))
@@ -163,7 +167,8 @@ static void removeDead(Block &block) {
       op.erase();
 }
 
-static void fuseEntry(EntryOp entry, FusionRules &rules, llvm::StringMap<unsigned> &names) {
+static void fuseEntry(EntryOp entry, const DeviceBackends &backends, FusionRules &rules,
+                      llvm::StringMap<unsigned> &names) {
   Block &block = entry.getBody().front();
   SmallVector<FusionGroup> groups = formFusionGroups(entry, rules);
   SmallVector<Operation *> old;
@@ -197,7 +202,7 @@ static void fuseEntry(EntryOp entry, FusionRules &rules, llvm::StringMap<unsigne
           operand.set(result);
   for (Operation *op : llvm::reverse(old))
     op->erase();
-  addCopies(entry);
+  addCopies(entry, backends);
 }
 
 void fuseKernels(ModuleOp module, const DeviceBackends &backends, bool fuse) {
@@ -205,7 +210,7 @@ void fuseKernels(ModuleOp module, const DeviceBackends &backends, bool fuse) {
   for (auto entry : module.getOps<EntryOp>()) {
     removeDead(entry.getBody().front());
     FusionRules rules(fuse, [&](ArrayRef<Operation *> ops) { return backends.of(ops.front()).canFuse(ops); });
-    fuseEntry(entry, rules, names);
+    fuseEntry(entry, backends, rules, names);
   }
 }
 

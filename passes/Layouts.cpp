@@ -1,12 +1,15 @@
 // Chooses layouts.
 //
-// Values that elementwise ops connect, a state with what is read from and written to it, and a slot with its parameter
-// form one class and share a layout: the one that a backend requires somewhere in the class, else the first one
-// proposed, else row-major. Where an op requires another layout than the class has, a `sluice.relayout` is put in
-// between, unless the elements lie in memory as required anyway. Inputs and outputs of entry points are row-major.
+// 1. Values that elementwise ops connect, a state with what is read from and written to it, and a slot with its
+//    parameter form one class and share a layout: the one that a backend requires somewhere in the class, else the
+//    first one proposed, else row-major. Inputs and outputs of entry points are row-major, and so is all that lives on
+//    a device whose backend proposes nothing.
+// 2. Each op is asked again about the layouts that its values have then. Where it takes another one only, a
+//    `sluice.relayout` is put in between, unless the elements lie in memory as required anyway.
 //
 // A copy between devices moves a buffer as it is: both sides are of one class, and that class takes only layouts
-// without padding whose outermost dimension is the rows.
+// without padding whose outermost dimension is the rows. A relayout runs on the device of its value, or on the other
+// side of a copy where only that one can.
 #include "ir/Layout.h"
 #include "passes/DeviceBackends.h"
 #include "passes/Passes.h"
@@ -30,11 +33,10 @@ public:
     module.walk([&](Operation *op) { connect(op); });
     for (void *member : copied)
       copiedClasses.insert(leader(member));
-    if (module.walk([&](Operation *op) { return collectProposals(op); }).wasInterrupted())
+    if (module.walk([&](Operation *op) { return WalkResult(collectProposals(op)); }).wasInterrupted())
       return failure();
     module.walk([&](Operation *op) { setTypes(op); });
-    module.walk([&](Operation *op) { convertOperands(op); });
-    return success();
+    return failure(module.walk([&](Operation *op) { return WalkResult(convert(op)); }).wasInterrupted());
   }
 
 private:
@@ -42,23 +44,24 @@ private:
     AffineMap layout;
     bool required = false;
   };
-  struct Requirement {
-    bool isResult;
-    unsigned number;
-    AffineMap layout;
-  };
 
   static void *key(Value value) { return value.getAsOpaquePointer(); }
+  /// A backend that proposes no layouts was promised row-major for whatever is on its devices.
+  bool isRowMajor(Type type) { return !backends.of(getDevice(type).getValue()).proposesLayouts(); }
   /// Inputs and outputs of entry points keep the layout that callers use, on both sides of a copy.
-  bool isFixed(Value value) { return isa<BlockArgument>(value) || fixedCopies.contains(value); }
-  void *keyOfState(StringRef name) { return module.lookupSymbol(name); }
+  bool isFixed(Value value) {
+    return isa<BlockArgument>(value) || fixedCopies.contains(value) || isRowMajor(value.getType());
+  }
+  StateOp stateOf(StringRef name) { return module.lookupSymbol<StateOp>(name); }
+  void *keyOfState(StringRef name) { return stateOf(name); }
 
   void join(void *a, void *b) { classes.unionSets(a, b); }
 
   void noteCopy(CopyOp copy) {
     if (!copy.isCrossing())
       return;
-    if (isa<BlockArgument>(copy.getX()) || copy.getWhen() == "asked") {
+    if (isa<BlockArgument>(copy.getX()) || copy.getWhen() == "asked" || isRowMajor(copy.getX().getType()) ||
+        isRowMajor(copy.getY().getType())) {
       fixedCopies.insert(copy);
       return;
     }
@@ -67,19 +70,32 @@ private:
   }
 
   void connect(Operation *op) {
-    if (auto copy = dyn_cast<CopyOp>(op); copy && copy.isCrossing()) {
-      if (!isFixed(copy))
-        join(key(copy.getX()), key(copy.getY()));
-    } else if (auto get = dyn_cast<GetOp>(op))
-      join(key(get.getValue()), keyOfState(get.getState()));
-    else if (auto set = dyn_cast<SetOp>(op); set && !isFixed(set.getValue()))
-      join(key(set.getValue()), keyOfState(set.getState()));
+    if (auto copy = dyn_cast<CopyOp>(op); copy && copy.isCrossing())
+      joinUnlessFixed(copy.getY(), {copy.getX()});
+    else if (auto get = dyn_cast<GetOp>(op))
+      joinState(get.getValue(), get.getState());
+    else if (auto set = dyn_cast<SetOp>(op))
+      joinState(set.getValue(), set.getState());
     else if (auto state = dyn_cast<StateOp>(op); state && state.getOf())
-      join(op, keyOfState(*state.getOf()));
+      joinSlot(state, stateOf(*state.getOf()));
     else if (isa<ElementwiseOp>(op))
-      for (Value operand : op->getOperands())
-        if (!isFixed(operand))
-          join(key(operand), key(op->getResult(0)));
+      joinUnlessFixed(op->getResult(0), op->getOperands());
+  }
+
+  void joinUnlessFixed(Value result, ValueRange operands) {
+    for (Value operand : operands)
+      if (!isFixed(operand) && !isFixed(result))
+        join(key(operand), key(result));
+  }
+
+  void joinState(Value value, StringRef state) {
+    if (!isFixed(value))
+      join(key(value), keyOfState(state));
+  }
+
+  void joinSlot(StateOp slot, StateOp parameter) {
+    if (!isRowMajor(slot.getStoredType()) && !isRowMajor(parameter.getStoredType()))
+      join(slot, parameter);
   }
 
   void *leader(void *member) {
@@ -89,30 +105,32 @@ private:
 
   static bool isCrossing(Operation *op) { return isa<CopyOp>(op) && cast<CopyOp>(op).isCrossing(); }
 
-  WalkResult collectProposals(Operation *op) {
-    if (!isa<ElementOp, ContractionOp>(op) || isCrossing(op))
-      return WalkResult::advance();
+  /// Whether a backend has a say in the layouts of the op's values.
+  bool isAsked(Operation *op) {
+    return isa<ElementwiseOp, ElementOp, ContractionOp>(op) && !isCrossing(op) && backends.of(op).proposesLayouts();
+  }
+
+  LogicalResult collectProposals(Operation *op) {
+    if (!isAsked(op))
+      return success();
     for (unsigned i = 0; i < op->getNumOperands(); ++i)
       if (failed(collect(op, /*isResult=*/false, i, op->getOperand(i))))
-        return WalkResult::interrupt();
+        return failure();
     for (OpResult result : op->getResults())
       if (failed(collect(op, /*isResult=*/true, result.getResultNumber(), result)))
-        return WalkResult::interrupt();
-    return WalkResult::advance();
+        return failure();
+    return success();
   }
 
   LogicalResult collect(Operation *op, bool isResult, unsigned number, Value value) {
+    if (isFixed(value))
+      return success();
     FailureOr<LayoutProposal> proposal = backends.of(op).proposeLayout(op, isResult, number);
     if (failed(proposal))
       return failure();
-    if (!proposal->layout)
-      return success();
-    if (proposal->required)
-      requirements[op].push_back({isResult, number, proposal->layout});
-    if (isFixed(value))
-      return success();
     void *set = leader(key(value));
-    if (copiedClasses.contains(set) && !canBeCopied(cast<RankedTensorType>(value.getType()), proposal->layout))
+    auto type = cast<RankedTensorType>(value.getType());
+    if (!proposal->layout || (copiedClasses.contains(set) && !canBeCopied(type, proposal->layout)))
       return success();
     Choice &choice = choices[set];
     if (!choice.layout || (proposal->required && !choice.required))
@@ -163,56 +181,114 @@ private:
         result.setType(chosenType(key(result), result.getType()));
   }
 
+  /// Why the device of `value` cannot lay it out so; empty if it can.
+  std::string reasonAgainstRelayout(Value value, AffineMap layout) {
+    RankedTensorType wanted = withLayout(cast<RankedTensorType>(value.getType()), layout);
+    return wanted == value.getType() ? "" : backends.reasonAgainstRelayout(value, wanted);
+  }
+
   /// A relayout of `value` to `layout`, or `value` itself.
-  static Value relayout(OpBuilder &builder, Value value, AffineMap layout) {
+  FailureOr<Value> relayout(OpBuilder &builder, Value value, AffineMap layout) {
     auto type = cast<RankedTensorType>(value.getType());
     RankedTensorType wanted = withLayout(type, layout);
-    return wanted == type ? value : builder.create<RelayoutOp>(value.getLoc(), wanted, value);
+    if (wanted == type)
+      return value;
+    std::string reason = reasonAgainstRelayout(value, layout);
+    if (reason.empty())
+      return Value(builder.create<RelayoutOp>(value.getLoc(), wanted, value));
+    if (auto copy = value.getDefiningOp<CopyOp>(); copy && copy.isCrossing() && canBeCopied(type, layout))
+      return relayoutBeforeCopy(copy, layout);
+    Backend &backend = backends.of(getDevice(type).getValue());
+    return emitError(value.getLoc(), "unsupported: 'sluice.relayout' cannot run on ")
+           << getDevice(type).getValue() << " (backend '" << backend.name() << "'): " << reason;
   }
 
-  void convertOperands(Operation *op) {
-    OpBuilder builder(op);
+  /// A second copy, of what is laid out on the device that it comes from.
+  FailureOr<Value> relayoutBeforeCopy(CopyOp copy, AffineMap layout) {
+    OpBuilder builder(copy);
+    FailureOr<Value> source = relayout(builder, copy.getX(), layout);
+    if (failed(source))
+      return failure();
+    auto again = cast<CopyOp>(builder.clone(*copy));
+    again.getXMutable().set(*source);
+    again.getY().setType(withLayout(cast<RankedTensorType>(copy.getY().getType()), layout));
+    again.setWhen("step");
+    return Value(again.getY());
+  }
+
+  LogicalResult convertOperand(OpOperand &operand, AffineMap layout) {
+    OpBuilder builder(operand.getOwner());
+    FailureOr<Value> value = relayout(builder, operand.get(), layout);
+    if (succeeded(value))
+      operand.set(*value);
+    return value;
+  }
+
+  /// Gives a result another layout; whatever reads it still reads it in the one that it had.
+  LogicalResult convertResult(OpResult result, AffineMap layout) {
+    auto type = cast<RankedTensorType>(result.getType());
+    if (withLayout(type, layout) == type)
+      return success();
+    SmallVector<OpOperand *> uses(llvm::make_pointer_range(result.getUses()));
+    result.setType(withLayout(type, layout));
+    OpBuilder builder(result.getContext());
+    builder.setInsertionPointAfterValue(result);
+    FailureOr<Value> back = relayout(builder, result, getLayoutMap(type));
+    if (failed(back))
+      return failure();
+    for (OpOperand *use : uses)
+      use->set(*back);
+    return success();
+  }
+
+  LogicalResult convert(Operation *op) {
+    if (auto set = dyn_cast<SetOp>(op))
+      return convertOperand(set.getValueMutable(), choices.lookup(leader(keyOfState(set.getState()))).layout);
+    if (auto copy = dyn_cast<CopyOp>(op); copy && copy.isCrossing())
+      return convertCopy(copy);
     if (isa<ReturnOp>(op))
       for (OpOperand &operand : op->getOpOperands())
-        operand.set(relayout(builder, operand.get(), AffineMap()));
-    if (auto set = dyn_cast<SetOp>(op))
-      set.getValueMutable().set(
-          relayout(builder, set.getValue(), choices.lookup(leader(keyOfState(set.getState()))).layout));
-    if (auto copy = dyn_cast<CopyOp>(op); copy && copy.isCrossing())
-      convertCopy(builder, copy);
-    for (const Requirement &requirement : requirements.lookup(op)) {
-      Value value =
-          requirement.isResult ? Value(op->getResult(requirement.number)) : op->getOperand(requirement.number);
-      auto type = cast<RankedTensorType>(value.getType());
-      if (liesAs(type, requirement.layout))
-        continue;
-      if (!requirement.isResult) {
-        op->setOperand(requirement.number, relayout(builder, value, requirement.layout));
-        continue;
-      }
-      value.setType(withLayout(type, requirement.layout));
-      builder.setInsertionPointAfter(op);
-      auto back = builder.create<RelayoutOp>(value.getLoc(), type, value);
-      value.replaceAllUsesExcept(back, back);
-    }
+        if (failed(convertOperand(operand, AffineMap())))
+          return failure();
+    return isAsked(op) ? convertRequired(op) : success();
   }
 
-  /// Lays the source out as the destination; an input or output whose rows are not outermost in memory is turned before
-  /// and after.
-  void convertCopy(OpBuilder &builder, CopyOp copy) {
-    auto type = cast<RankedTensorType>(copy.getY().getType());
-    if (!canBeCopied(type, getLayoutMap(type))) {
-      RankedTensorType moved = withLayout(type, rowsOutermost(type));
-      copy.getY().setType(moved);
-      OpBuilder after(copy->getContext());
-      after.setInsertionPointAfter(copy);
-      auto back = after.create<RelayoutOp>(copy.getLoc(), type, copy.getY());
-      copy.getY().replaceAllUsesExcept(back, back);
-      if (copy.getWhen() == "asked")
-        copy.setWhen("step"); // the host lays it out in the call
-      type = moved;
+  /// The layout that the op takes only, in place of the one that the value has; null if it takes this one.
+  FailureOr<AffineMap> requiredInstead(Operation *op, bool isResult, unsigned number, Value value) {
+    FailureOr<LayoutProposal> proposal = backends.of(op).proposeLayout(op, isResult, number);
+    if (failed(proposal))
+      return failure();
+    bool suits =
+        !proposal->layout || !proposal->required || liesAs(cast<RankedTensorType>(value.getType()), proposal->layout);
+    return suits ? AffineMap() : proposal->layout;
+  }
+
+  /// Results first: what operands an op can read may hang on how it writes.
+  LogicalResult convertRequired(Operation *op) {
+    for (OpResult result : op->getResults()) {
+      FailureOr<AffineMap> layout = requiredInstead(op, /*isResult=*/true, result.getResultNumber(), result);
+      if (failed(layout) || (*layout && failed(convertResult(result, *layout))))
+        return failure();
     }
-    copy.getXMutable().set(relayout(builder, copy.getX(), getLayoutMap(type)));
+    for (OpOperand &operand : op->getOpOperands()) {
+      FailureOr<AffineMap> layout = requiredInstead(op, /*isResult=*/false, operand.getOperandNumber(), operand.get());
+      if (failed(layout) || (*layout && failed(convertOperand(operand, *layout))))
+        return failure();
+    }
+    return success();
+  }
+
+  /// Lays the source out as the destination. What is moved is turned again behind the copy where rows are not outermost
+  /// in memory, or where the source's device cannot turn it.
+  LogicalResult convertCopy(CopyOp copy) {
+    auto to = cast<RankedTensorType>(copy.getY().getType()), from = cast<RankedTensorType>(copy.getX().getType());
+    AffineMap moved = canBeCopied(to, getLayoutMap(to)) ? getLayoutMap(to) : rowsOutermost(to);
+    if (!reasonAgainstRelayout(copy.getX(), moved).empty() && canBeCopied(from, getLayoutMap(from)))
+      moved = getLayoutMap(from);
+    if (withLayout(to, moved) != to && copy.getWhen() == "asked")
+      copy.setWhen("step"); // the host lays it out in the call
+    return failure(failed(convertResult(cast<OpResult>(copy.getY()), moved)) ||
+                   failed(convertOperand(copy.getXMutable(), moved)));
   }
 
   static AffineMap getLayoutMap(RankedTensorType type) {
@@ -226,7 +302,6 @@ private:
   llvm::SmallPtrSet<void *, 16> copiedClasses;
   llvm::EquivalenceClasses<void *> classes;
   DenseMap<void *, Choice> choices;
-  DenseMap<Operation *, SmallVector<Requirement>> requirements;
 };
 
 } // namespace

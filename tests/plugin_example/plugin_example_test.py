@@ -56,6 +56,13 @@ class PluginExampleTest(InstallationTest):
         for op, alias in (("matmul", "acc0"), ("relu", "acc0"), ("exp", "cpu")):
             self.assertRegex(planned, rf"sluice\.{op} .*, #{alias}_?> loc")
 
+    def test_it_gets_row_major_tensors_between_convolutions(self):
+        model = os.path.join(HERE, "model", "between_convolutions.mlir")
+        run(self.sluice, "compile", model, "--emit=so", "-o", self.path("between.so"), env=self.environment)
+        fused = run(self.sluice, "compile", model, "--compile-to", "fused", "-o", "-", env=self.environment)
+        self.assertNotRegex(fused, "acc0[^>]*layout")
+        self.assertRegex(fused, r"sluice\.relayout .*#cpu")
+
     def test_an_op_that_it_lacks_is_an_error_with_its_reason(self):
         result = subprocess.run([self.sluice, "compile", self.model("all"), "-o", self.path("all")], env=self.environment,
                                 text=True, capture_output=True, check=False)

@@ -53,14 +53,6 @@ private:
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-static int64_t tileOfFirstDim(RankedTensorType type) {
-  SmallVector<ir::PhysicalDim> dims = *ir::getPhysicalDims(type);
-  for (const ir::PhysicalDim &dim : dims)
-    if (dim.kind == ir::PhysicalDim::Mod && dim.logical == 0)
-      return dim.tile;
-  return 0;
-}
-
 FailureOr<LoweredKernel> ContractionKernel::lower() {
   if (failed(check()))
     return failure();
@@ -117,10 +109,12 @@ Place ContractionKernel::placeOf(Value value) {
 
 FailureOr<Matmul::Matrix> ContractionKernel::matrixOf(Value value, bool transposed, StringRef role) {
   RankedTensorType type = typeOf(value);
+  if (ir::liesAs(type, AffineMap())) // dimensions of size 1 may stand anywhere
+    type = ir::withLayout(type, AffineMap());
   int64_t rank = type.getRank();
   Matmul::Matrix matrix;
   matrix.place = placeOf(value);
-  if (int64_t panel = tileOfFirstDim(type);
+  if (int64_t panel = panelOfFirstDim(type);
       panel && rank == 2 && ir::liesAs(type, getMatrixPanels(type.getContext(), panel))) {
     matrix.layout = transposed ? Matmul::Layout::Panels : Matmul::Layout::PanelsT;
     matrix.panel = panel;
@@ -161,8 +155,7 @@ FailureOr<Contraction> ContractionKernel::emitProduct(ir::MatmulOp op) {
   else if (ShapedType::isDynamic(sizeM))
     product.rows = Matmul::Rows::M;
 
-  // Yᵀ = Bᵀ Aᵀ, where the result is kept in panels along its first dimension (the gradient of a weight).
-  swapped = rank == 2 && tileOfFirstDim(y) != 0 && product.rows != Matmul::Rows::M;
+  swapped = isMadeTransposed(op);
   FailureOr<Matmul::Matrix> left = matrixOf(swapped ? op.getB() : op.getA(),
                                             swapped ? !op.getTransposeB() : op.getTransposeA(), swapped ? "b" : "a");
   FailureOr<Matmul::Matrix> right = matrixOf(swapped ? op.getA() : op.getB(),
@@ -215,7 +208,7 @@ template <typename Op> FailureOr<Contraction> ContractionKernel::emitWindows(Op 
       return failure();
     }
   Convolution convolution;
-  convolution.panel = tileOfFirstDim(weightType);
+  convolution.panel = panelOfFirstDim(weightType);
   if (!convolution.panel || !ir::liesAs(weightType, getFilterPanels(op.getContext(), convolution.panel))) {
     refuse("has weights that are not in panels along the output channels: ") << weightType;
     return failure();

@@ -28,16 +28,64 @@ static LayoutPreference filter(RankedTensorType type, const Target &target) {
   return {getFilterPanels(type.getContext(), panelOf(type, target)), true};
 }
 
+static LayoutPreference rowMajor(RankedTensorType type) {
+  return {AffineMap::getMultiDimIdentityMap(type.getRank(), type.getContext()), true};
+}
+
+int64_t panelOfFirstDim(RankedTensorType type) {
+  SmallVector<ir::PhysicalDim> dims = *ir::getPhysicalDims(type);
+  for (const ir::PhysicalDim &dim : dims)
+    if (dim.kind == ir::PhysicalDim::Mod && dim.logical == 0)
+      return dim.tile;
+  return 0;
+}
+
+bool isMadeTransposed(ir::MatmulOp op) {
+  RankedTensorType y = op.getY().getType(), a = op.getA().getType();
+  bool cutAlongM = y.getRank() == 2 && y.isDynamicDim(0) && !a.isDynamicDim(op.getTransposeA() ? 0 : 1);
+  return y.getRank() == 2 && panelOfFirstDim(y) != 0 && !cutAlongM;
+}
+
+static bool isInPanels(RankedTensorType type) {
+  int64_t panel = panelOfFirstDim(type);
+  return panel != 0 && type.getRank() == 2 && ir::liesAs(type, getMatrixPanels(type.getContext(), panel));
+}
+
+/// Whether whole vectors of this type's elements fill its panels.
+static bool vectorsFillPanels(RankedTensorType type, const Target &target) {
+  return panelOfFirstDim(type) % target.lanes(type.getElementTypeBitWidth()) == 0;
+}
+
+static bool isCut(RankedTensorType type) {
+  return llvm::any_of(*ir::getPhysicalDims(type),
+                      [](const ir::PhysicalDim &dim) { return dim.kind != ir::PhysicalDim::Whole; });
+}
+
+/// Lanes go along a row of the result, or of the transposed one in panels.
+static bool canStore(ir::MatmulOp op, const Target &target) {
+  RankedTensorType y = op.getY().getType();
+  if (isInPanels(y))
+    return isMadeTransposed(op) && vectorsFillPanels(y, target);
+  return !isCut(y) && (*ir::getPhysicalDims(y)).back().logical == y.getRank() - 1;
+}
+
+static bool canReadB(ir::MatmulOp op, const Target &target) {
+  RankedTensorType b = op.getB().getType();
+  if (isInPanels(b))
+    return !isMadeTransposed(op) && (!op.getTransposeB() || vectorsFillPanels(b, target));
+  return !isCut(b);
+}
+
 static LayoutPreference ofMatmul(ir::MatmulOp op, bool isResult, unsigned number, const Target &target) {
+  RankedTensorType a = op.getA().getType(), b = op.getB().getType(), y = op.getY().getType();
   if (isResult)
-    return {};
-  auto type = cast<RankedTensorType>(op->getOperand(number).getType());
+    return y.getRank() > 2 || !canStore(op, target) ? rowMajor(y) : LayoutPreference();
   if (number == 0)
-    return {AffineMap::getMultiDimIdentityMap(type.getRank(), op.getContext()), true};
-  bool isWeight = op.getTransposeB() && type.getRank() == 2 && type.hasStaticShape();
-  if (isWeight)
-    return {getMatrixPanels(op.getContext(), panelOf(type, target)), false};
-  return {};
+    return rowMajor(a);
+  if (!canReadB(op, target))
+    return rowMajor(b);
+  bool isWeight = op.getTransposeB() && b.getRank() == 2 && b.hasStaticShape();
+  return isWeight ? LayoutPreference{getMatrixPanels(op.getContext(), panelOf(b, target)), false} : LayoutPreference();
 }
 
 LayoutPreference preferredLayout(Operation *op, bool isResult, unsigned number, const Target &target) {

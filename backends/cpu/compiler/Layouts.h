@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backends/cpu/compiler/Target.h"
+#include "ir/Dialect.h"
 #include "mlir/IR/AffineMap.h"
 #include "mlir/IR/Operation.h"
 
@@ -13,7 +14,15 @@ struct LayoutPreference {
   bool required = false;  // the op cannot be lowered in another one
 };
 
+/// For the layouts that the op's values have so far.
 LayoutPreference preferredLayout(mlir::Operation *op, bool isResult, unsigned number, const Target &target);
+
+/// Whether the product is made as Yᵀ = Bᵀ Aᵀ: its result, the gradient of a weight, lies in panels along its first
+/// dimension, and is not cut along it.
+bool isMadeTransposed(ir::MatmulOp op);
+
+/// The width of the panels that cut the first dimension; 0 if nothing does.
+int64_t panelOfFirstDim(mlir::RankedTensorType type);
 
 /// Panels of width `panel` along the first of the dimensions: of a matrix [N, K], and of convolution weights [O, C, kh,
 /// kw].

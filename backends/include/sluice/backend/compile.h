@@ -142,7 +142,10 @@ struct sluice_backend_compile {
 
   /* The layout in which the op likes operand or result `number` best, as an affine map's text; "" for row-major, NULL if it
    * does not care. `required` is set if it takes no other; a layout that differs only in where dimensions of size 1 stand is the
-   * same to it. Absent: row-major is required everywhere. */
+   * same to it. Ops of all kinds are asked twice: while types have no layouts yet, and again with those that were agreed on,
+   * where `required` is set if the op cannot be made as its types say; the compiler then lays the value out anew, with a
+   * `sluice.relayout` where supports takes one, so that prepare only sees what was agreed on. Absent: row-major is required
+   * everywhere, and nothing on the backend's devices has another layout. */
   sluice_status (*propose_layout)(sluice_session *session, const sluice_kernel_view *op, int is_result, unsigned number, const char **layout, int *required);
 
   /* Makes the kernel and says how to launch it; lowering may not exceed the workspace named here. */

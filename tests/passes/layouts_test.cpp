@@ -1,0 +1,171 @@
+// Layouts that disagree are settled by relayouts, never by an error: also between backends of which one knows row-major
+// alone and one cannot lay values out anew. Both are the CPU's compile half with a part left out.
+#include "backends/cpu/compiler/Plugin.h"
+#include "ir/DiagnosticText.h"
+#include "ir/Layout.h"
+#include "ir/ParseGuard.h"
+#include "passes/Pipeline.h"
+#include "sluice/sluice.h"
+#include <cstring>
+#include <gmock/gmock.h>
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::ir;
+using testing::HasSubstr;
+
+namespace {
+
+const sluice_backend_compile &cpu() { return *sluice_cpu_backend_compile(); }
+
+bool isRelayout(const sluice_kernel_view *op) { return std::strcmp(op->ops[0].name, "sluice.relayout") == 0; }
+bool isConvolution(const sluice_kernel_view *op) { return std::strstr(op->ops[0].name, "conv2d") != nullptr; }
+
+bool isRowMajor(const sluice_kernel_view *kernel) {
+  return std::all_of(kernel->values, kernel->values + kernel->num_values,
+                     [](const sluice_type_view &type) { return *type.layout == 0; });
+}
+
+const char *refusal(sluice_session *) { return "row-major tensors, and relayouts of none"; }
+
+/// Reads and writes row-major tensors, has no convolutions, and proposes nothing.
+sluice_backend_compile plain() {
+  sluice_backend_compile half = cpu();
+  half.name = "plain";
+  half.propose_layout = nullptr;
+  half.last_error = refusal;
+  half.supports = [](sluice_session *, const sluice_kernel_view *op) {
+    return isRelayout(op) || isConvolution(op) || !isRowMajor(op) ? SLUICE_UNSUPPORTED : SLUICE_OK;
+  };
+  half.prepare = [](sluice_session *session, const sluice_kernel_view *kernel, sluice_launch_info *launch) {
+    return isRowMajor(kernel) ? cpu().prepare(session, kernel, launch) : SLUICE_UNSUPPORTED;
+  };
+  return half;
+}
+
+/// Proposes what the CPU does, and has no relayouts.
+sluice_backend_compile stiff() {
+  sluice_backend_compile half = cpu();
+  half.name = "stiff";
+  half.last_error = refusal;
+  half.supports = [](sluice_session *session, const sluice_kernel_view *op) {
+    return isRelayout(op) ? SLUICE_UNSUPPORTED : cpu().supports(session, op);
+  };
+  return half;
+}
+
+class Layouts : public testing::Test {
+protected:
+  /// Compiles up to `phase`, for these devices; the errors if it fails.
+  std::string compile(const Graph &graph, const std::string &phase = "scheduled") {
+    module = llvm::cantFail(parseModuleText(graph.str(), "model.mlir", context));
+    passes::PipelineOptions options;
+    options.backends = {&cpu(), &plainHalf, &stiffHalf};
+    options.compileTo = phase;
+    DiagnosticText diagnostics(&context);
+    return failed(passes::runPipeline(*module, options)) ? diagnostics.errors() : "";
+  }
+
+  /// Relayouts on a device, inside kernels or not.
+  int relayoutsOn(llvm::StringRef device) {
+    int count = 0;
+    module->walk([&](RelayoutOp op) { count += getDevice(op.getType()).getValue() == device; });
+    return count;
+  }
+
+  Graph graphFor(const std::string &devices) {
+    Graph graph("layouts");
+    graph.set_capacity(4);
+    graph.set_devices(devices);
+    graph.set_copies("insert");
+    return graph;
+  }
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+  sluice_backend_compile plainHalf = plain(), stiffHalf = stiff();
+  Dim batch{"batch"};
+};
+
+} // namespace
+
+TEST_F(Layouts, AProductOfRankFourBeforeAPool) {
+  Graph graph = graphFor("cpu");
+  nn::Module net(graph);
+  nn::Linear linear(&net, "linear", 8, 8);
+  graph.output("y", max_pool2d(linear(graph.input("x", f32, {batch, 3, 6, 8})), 2));
+  EXPECT_EQ(compile(graph), "");
+}
+
+TEST_F(Layouts, AProductOfRankFourBehindAConvolutionInTraining) {
+  Graph graph = graphFor("cpu");
+  nn::Module net(graph);
+  nn::Conv2d conv(&net, "conv", 3, 5, 3);
+  nn::Linear linear(&net, "linear", 8, 4);
+  graph.minimize(linear(conv(graph.input("x", f32, {batch, 3, 8, 10}))).mean(), optim::SGD{});
+  EXPECT_EQ(compile(graph), "");
+}
+
+// Tests that weights of a convolution, in panels, can be factors of products of rank 4.
+TEST_F(Layouts, FiltersAsFactors) {
+  Graph graph = graphFor("cpu");
+  nn::Module net(graph);
+  Tensor filters = net.parameter("filters", {8, 4, 3, 3}, init::uniform(-1, 1));
+  Tensor turn = net.parameter("turn", {8, 4, 3, 3}, init::uniform(-1, 1));
+  Tensor x = graph.input("x", f32, {batch, 4, 9, 9});
+  Tensor turned = conv2d(x, matmul(filters * 2.0, turn + filters));
+  graph.minimize((turned + conv2d(x, filters)).mean(), optim::SGD{});
+  EXPECT_EQ(compile(graph), "");
+}
+
+// Tests that a weight in panels is updated by a product of weights in panels, of two widths of vectors too.
+TEST_F(Layouts, WeightsInPanelsAsFactorsOfEachOther) {
+  Graph graph = graphFor("cpu");
+  nn::Module net(graph);
+  Tensor a = net.parameter("a", {24, 24}, init::uniform(-1, 1)), b = net.parameter("b", {24, 24}, init::uniform(-1, 1));
+  Tensor x = graph.input("x", f32, {batch, 24});
+  Tensor both = linear(x, a + matmul(a, b)) + linear(x, b);
+  Tensor wide = linear(x.to(f64), (a * 2.0).to(f64) + matmul(a.to(f64), b.to(f64)));
+  graph.minimize(both.mean() + wide.mean().to(f32), optim::SGD{});
+  EXPECT_EQ(compile(graph), "");
+}
+
+// Tests that nothing but row-major tensors is where a backend proposes nothing, neither activations nor states.
+TEST_F(Layouts, ABackendThatProposesNothingGetsRowMajor) {
+  Graph graph = graphFor("cpu,plain:0");
+  nn::Module net(graph);
+  nn::Conv2d first(&net, "first", 3, 32, 3), second(&net, "second", 32, 32, 3);
+  Tensor scale = net.parameter("scale", {32, 32, 3, 3}, init::uniform(-1, 1));
+  scale = scale.to(gpu(0));
+  Tensor x = pin(relu(first(graph.input("x", f32, {batch, 3, 16, 16}))), gpu(0));
+  graph.output("hidden", x);
+  graph.output("scale", scale); // no kernel there could copy it into a buffer of its own
+  graph.minimize((second(x) + conv2d(x, (scale * 2.0).cpu())).mean(), optim::SGD{});
+  EXPECT_EQ(compile(graph), "");
+  EXPECT_EQ(relayoutsOn("acc0"), 0);
+  EXPECT_GT(relayoutsOn("cpu"), 0);
+}
+
+// Tests that images are laid out before they are copied to a device that cannot do it, and results behind the copy from
+// it.
+TEST_F(Layouts, RelayoutsRunWhereTheyAreSupported) {
+  Graph graph = graphFor("cpu,stiff:0");
+  nn::Module net(graph);
+  nn::Conv2d conv(&net, "conv", 3, 8, 3);
+  conv.pin(gpu(0));
+  graph.output("y", conv(graph.input("x", f32, {batch, 3, 16, 16})));
+  EXPECT_EQ(compile(graph), "");
+  EXPECT_EQ(relayoutsOn("acc0"), 0);
+  EXPECT_EQ(relayoutsOn("cpu"), 2);
+}
+
+// Tests that where nobody can lay a value out anew, the error says who was asked and why not.
+TEST_F(Layouts, ARelayoutThatNobodyCanMakeIsAnErrorWithItsReason) {
+  Graph graph = graphFor("cpu,stiff:0");
+  nn::Module net(graph);
+  nn::Conv2d conv(&net, "conv", 3, 8, 3);
+  nn::Linear linear(&net, "linear", 14, 6);
+  net.pin(gpu(0));
+  graph.output("y", linear(conv(graph.input("x", f32, {batch, 3, 16, 16}))));
+  EXPECT_THAT(compile(graph), HasSubstr("'sluice.relayout' cannot run on acc0 (backend 'stiff'): row-major tensors"));
+}
