@@ -1,0 +1,41 @@
+"""Runs of a program as forked copies of one that has started (ForkServer.cpp)."""
+
+import os
+import struct
+import subprocess
+
+REQUESTS, ANSWERS = 198, 199
+
+
+class ForkServer:
+    def __init__(self, build, program, environment):
+        self.program = program
+        ours, theirs = [os.pipe() for _ in range(2)]  # requests, answers
+
+        def connect():
+            os.dup2(ours[0], REQUESTS)
+            os.dup2(theirs[1], ANSWERS)
+
+        preload = os.path.join(build, "tests", "mutants_fork_server.so")
+        self.process = subprocess.Popen(
+            [program], preexec_fn=connect, close_fds=False, stdin=subprocess.DEVNULL,
+            env=dict(environment, LD_PRELOAD=preload))
+        os.close(ours[0])
+        os.close(theirs[1])
+        self.requests, self.answers = ours[1], theirs[0]
+
+    def run(self, output, folder, arguments):
+        """The status of waitpid. What the run printed is in the file `output`."""
+        texts = [os.fsencode(text) for text in [output, folder, self.program, *arguments]]
+        request = struct.pack("=I", len(texts)) + b"".join(struct.pack("=I", len(text)) + text for text in texts)
+        while request:
+            request = request[os.write(self.requests, request):]
+        answer = os.read(self.answers, 4)
+        if len(answer) != 4:
+            raise RuntimeError(f"{self.program}: the fork server ended with {self.process.wait()}")
+        return struct.unpack("=i", answer)[0]
+
+    def close(self):
+        os.close(self.requests)
+        os.close(self.answers)
+        self.process.wait()

@@ -1,0 +1,186 @@
+"""Everything that reads what others wrote, with something valid for each to begin with.
+
+A reader has seeds, a way to damage them, and a run: it puts a damaged seed where its program reads it and names the program
+and its arguments. What it leaves beside the seed, unless it ends with 0, is a failure.
+"""
+
+import dataclasses
+import gzip
+import json
+import os
+import shutil
+import struct
+import typing
+
+from mutate import damage_bytes, damage_gzip, damage_text
+
+MODEL = b"""module @small attributes {sluice.capacity = 4 : i64, sluice.model = "small"} {
+  sluice.state "parameter" @w : tensor<3x2xf32> = <"uniform", -0.5 : f64, 0.5 : f64>
+  sluice.graph ["x", "label"] (%x: tensor<?x3xf32>, %label: tensor<?xi64>) {
+    %w = sluice.get @w : tensor<3x2xf32>
+    %p = sluice.matmul %x, %w : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<?x2xf32>
+    %y = sluice.relu %p : (tensor<?x2xf32>) -> tensor<?x2xf32>
+    sluice.output "y", %y : tensor<?x2xf32>
+  }
+}
+"""
+EXCLUSIONS = b"# of the simulator\nop.add: it cannot add\nmemory.*: it forgets\n"
+DEVICES = ["cpu", "cpu,sim:0", "cpu,sim:0=16GB,sim:1", "cpu,sim:0=512MiB"]
+LINKS = ["sim:0=12GB/s,5us", "sim:0=3GB/s,100ns", "sim:0=1.5TB/s"]
+
+
+@dataclasses.dataclass
+class Reader:
+    name: str
+    seeds: typing.List[bytes]
+    damage: typing.Callable  # (seed, random) -> bytes
+    run: typing.Callable     # (bench, damaged) -> (program, arguments)
+    weight: int = 1          # of this reader among all
+    keep: typing.Tuple[str, ...] = ()  # files that it may leave, beside those that were there
+
+
+def npy(shape, data):
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data
+
+
+def safetensors(**tensors):
+    header, data = {}, b""
+    for name, (shape, values) in tensors.items():
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + 4 * len(values)]}
+        data += struct.pack(f"<{len(values)}f", *values)
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def idx(*sizes):
+    count = 1
+    for size in sizes:
+        count *= size
+    return struct.pack(f">{len(sizes) + 1}I", 0x800 + len(sizes), *sizes) + bytes(i % 10 for i in range(count))
+
+
+def write_images(folder):
+    """An MNIST-style folder of eight images for training and testing each."""
+    os.makedirs(folder)
+    for part in ("train", "t10k"):
+        for name, data in (("images-idx3-ubyte", idx(8, 28, 28)), ("labels-idx1-ubyte", idx(8))):
+            with open(os.path.join(folder, f"{part}-{name}"), "wb") as out:
+                out.write(data)
+
+
+def compile_text(bench, damaged):
+    bench.write("bad.mlir", damaged)
+    return "sluice", ["compile", "bad.mlir", "-o", "bad.out", "--compile-to", bench.random.choice(["train", "fused", "planned"])]
+
+
+def compile_whole(bench, damaged):
+    bench.write("bad.mlir", damaged)
+    return "sluice", ["compile", "bad.mlir", "-o", "bad.o", "--emit", "obj", "-q"]
+
+
+def place_with(name, flag=None):
+    def run(bench, damaged):
+        bench.write(name, damaged)
+        chosen = [flag, name] if flag else []
+        return "sluice", ["place", "good.mlir", "--devices", "cpu,sim:0", "--entry", "predict", "-q", *chosen]
+    return run
+
+
+def compile_for(flag):
+    def run(_, damaged):
+        text = damaged.replace(b"\x00", b"")
+        arguments = ["compile", "good.mlir", "-o", "good.out", "--compile-to", "planned", "--placement", "auto", "--entry", "predict"]
+        more = [] if flag == "--devices" else ["--devices", "cpu,sim:0"]
+        return "sluice", arguments + more + [os.fsencode(flag) + b"=" + text]
+    return run
+
+
+def check_exclusions(bench, damaged):
+    bench.write("plugins/sim.exclusions", damaged)
+    return "sluice", ["conformance", "--backend", "sim", "--only", "none.such"]
+
+
+def train_on(name):
+    def run(bench, damaged):
+        for part in ("train", "t10k"):
+            for kind in ("images-idx3-ubyte", "labels-idx1-ubyte"):
+                for ending in ("", ".gz"):
+                    bench.remove(f"images/{part}-{kind}{ending}")
+        write_all = {f"{part}-{kind}": data for part in ("train", "t10k")
+                     for kind, data in (("images-idx3-ubyte", idx(8, 28, 28)), ("labels-idx1-ubyte", idx(8)))}
+        del write_all[name.removesuffix(".gz")]
+        for other, data in write_all.items():
+            bench.write(f"images/{other}", data)
+        bench.write(f"images/{name}", damaged)
+        return "logreg", ["train", "--data", "images", "--epochs", "1", "--batch", "4", "--save", "w.out", "-q"]
+    return run
+
+
+def resume(bench, damaged):
+    shutil.rmtree(bench.path("checkpoints"), ignore_errors=True)
+    bench.write("checkpoints/step-000000000002.safetensors", damaged)
+    return "logreg", ["train", "--data", "data", "--epochs", "1", "--batch", "4", "--checkpoint", "checkpoints", "--resume", "-q"]
+
+
+def predict_with(name):
+    def run(bench, damaged):
+        files = {"w.safetensors": bench.weights, "x.npy": bench.rows, name: damaged}
+        for file, data in files.items():
+            bench.write(file, data)
+        return "small", ["predict", "--weights", "w.safetensors", "--input", "x=@x.npy", "--output", "y=@y.npy"]
+    return run
+
+
+def run_plan(bench, damaged):
+    """The executable with another plan of the same length."""
+    size = len(bench.plan)
+    bench.write("edited", bench.program.replace(bench.plan, damaged[:size].ljust(size)), mode=0o755)
+    return "./edited", ["predict", "--weights", "good.safetensors", "--input", "x=@good.npy"]
+
+
+def read_plan(bench, damaged):
+    """The same with a checksum that fits: read, and not run, for such a plan may do anything."""
+    plan = damaged[:len(bench.plan)].ljust(len(bench.plan))
+    program = bench.program.replace(bench.plan, plan)
+    bench.write("edited", program.replace(bench.checksum(bench.plan), bench.checksum(plan)), mode=0o755)
+    return "./edited", ["info"]
+
+
+def set_flags(_, damaged):
+    words = damaged.replace(b"\x00", b"").split(b"\n")
+    return "logreg", ["train", "--data", "data", "--epochs", "1", *words]
+
+
+def set_backend(_, damaged):
+    text = damaged.replace(b"\x00", b"")
+    return "on_sim", ["predict", "--weights", "good.safetensors", "--input", "x=@good.npy", b"--sim=" + text]
+
+
+def all_readers(bench):
+    images, labels = idx(8, 28, 28), idx(8)
+    flags = [b"--batch\n4\n--set\nlr=0.1", b"--seed\n7\n--threads\n2", b"--batch\n4\n--checkpoint\ncheckpoints\n--checkpoint-every\n1\n--resume\n--json"]
+    settings = [b"seed=7,link=12GB/s,latency=5us", b"seed=1"]
+    return [
+        Reader("model text", [MODEL, *bench.dumps.values()], damage_text, compile_text, weight=6),
+        Reader("model text, bytes", [MODEL, *bench.dumps.values()], damage_bytes, compile_text, weight=2),
+        Reader("model text to code", [MODEL], damage_text, compile_whole),
+        Reader("images", [images], damage_bytes, train_on("train-images-idx3-ubyte")),
+        Reader("labels", [labels], damage_bytes, train_on("t10k-labels-idx1-ubyte")),
+        Reader("images, gzip", [gzip.compress(images, mtime=0)], damage_gzip, train_on("t10k-images-idx3-ubyte.gz")),
+        Reader("labels, gzip", [gzip.compress(labels, mtime=0)], damage_gzip, train_on("train-labels-idx1-ubyte.gz")),
+        Reader("npy", [bench.rows], damage_bytes, predict_with("x.npy")),
+        Reader("safetensors", [bench.weights], damage_bytes, predict_with("w.safetensors")),
+        Reader("checkpoint", [bench.checkpoint], damage_bytes, resume, keep=("checkpoints",)),
+        Reader("plan", [bench.plan], damage_text, run_plan),
+        Reader("plan with its checksum", [bench.plan], damage_text, read_plan, weight=2),
+        Reader("placement", [bench.placement], damage_text, place_with("bad.json", "--placement")),
+        Reader("placement, bytes", [bench.placement], damage_bytes, place_with("bad.json", "--placement")),
+        Reader("calibration", [bench.calibration], damage_text, place_with("calibration.json")),
+        Reader("measured schedule", [bench.measured], damage_text, place_with("bad.json", "--measured")),
+        Reader("devices", [text.encode() for text in DEVICES], damage_bytes, compile_for("--devices")),
+        Reader("links", [text.encode() for text in LINKS], damage_text, compile_for("--link")),
+        Reader("exclusions", [EXCLUSIONS], damage_text, check_exclusions),
+        Reader("flags of an executable", flags, damage_text, set_flags, keep=("checkpoints",)),
+        Reader("settings of a backend", settings, damage_text, set_backend),
+    ]
