@@ -1,6 +1,7 @@
 #include "passes/Plan.h"
 #include "ir/Layout.h"
 #include "passes/Events.h"
+#include "sluice/runtime/output_log.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/Base64.h"
 #include "llvm/Support/JSON.h"
@@ -176,15 +177,32 @@ private:
         listWaits(events.decode(pairs), *input.getAsObject());
     json::Array peaks;
     for (auto [i, bytes] : llvm::enumerate(entry->getAttrOfType<DenseI64ArrayAttr>(kTransientBytesAttr).asArrayRef()))
-      peaks.push_back(bytes + cast<DictionaryAttr>(module->getAttrOfType<ArrayAttr>(kArenasAttr)[stateArena(i)])
-                                  .getAs<IntegerAttr>("bytes")
-                                  .getInt());
+      peaks.push_back(bytes + logBytes(i) +
+                      cast<DictionaryAttr>(module->getAttrOfType<ArrayAttr>(kArenasAttr)[stateArena(i)])
+                          .getAs<IntegerAttr>("bytes")
+                          .getInt());
     return json::Object{
         {"name", entry.getSymName()},
         {"inputs", std::move(inputs)},
         {"outputs", values(entry.getOutputs(), block.getTerminator()->getOperands(), entry->getAttr(kOutputsAtAttr))},
         {"actions", std::move(actions)},
         {"peak_bytes", std::move(peaks)}};
+  }
+
+  /// What the logs of outputs take while the program trains: where an output is made, and on the host, which all are
+  /// brought to. Those of all entry points count, as each is kept beside the others. The host alone keeps no log.
+  int64_t logBytes(size_t device) {
+    int64_t outputs = 0;
+    for (auto entry : module.getOps<EntryOp>())
+      for (Value output : entry.getBody().front().getTerminator()->getOperands()) {
+        auto type = cast<RankedTensorType>(output.getType());
+        auto copy = output.getDefiningOp<CopyOp>();
+        bool isLogged = type.hasStaticShape() && type.getNumElements() == 1 && target.accelerators() > 0;
+        bool isHere =
+            device == 0 || (copy && isAsked(copy) && indexOf(getDevice(copy.getX().getType())) == int64_t(device));
+        outputs += isLogged && isHere;
+      }
+    return outputs * SLUICE_LOG_CALLS * SLUICE_LOG_PLACE_BYTES;
   }
 
   json::Array values(ArrayAttr names, ValueRange values, Attribute places) {

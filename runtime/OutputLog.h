@@ -5,6 +5,7 @@
 
 #include "runtime/CopyForecast.h"
 #include "runtime/DeviceProgram.h"
+#include "sluice/runtime/output_log.h"
 
 #include <map>
 #include <span>
@@ -48,8 +49,8 @@ private:
 
     size_t bytesOfCall() const { return outputs.size() * placeBytes; }
   };
-  static constexpr size_t placeBytes = 8;
-  static constexpr int64_t most = 1024;
+  static constexpr size_t placeBytes = SLUICE_LOG_PLACE_BYTES;
+  static constexpr int64_t most = SLUICE_LOG_CALLS;
   static constexpr size_t atEnd = SIZE_MAX, callingThread = SIZE_MAX;
 
   void keep(size_t output, const DeviceProgram &program, const Plan &plan, std::span<std::byte *const> arenas);

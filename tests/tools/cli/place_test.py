@@ -130,6 +130,20 @@ class PlaceTest(CliTest):
                 for memory in report["memory"]:
                     self.assertEqual(memory["predicted_bytes"], predicted["peak_bytes"][memory["device"]])
 
+    def test_a_cap_holds_while_it_trains(self):
+        sluice = os.path.join(BUILD, "bin", "sluice")
+        needed = self.place("--save", "kept.json")["peak_bytes"]["acc0"]
+        devices = ["--devices", f"cpu,sim:0={needed}B", *LINK]
+        self.succeed(sluice, "compile", "lenet.mlir", *devices, "--placement", "kept.json", "-o", "program")
+        run = ["train", "--epochs", "1", "--report", "--json", "--sim"]
+        memory = json.loads(self.succeed(self.path("program"), *run, f"memory={needed}B").splitlines()[-1])["report"]["memory"]
+        self.assertLessEqual(memory[1]["taken_bytes"], needed)
+        self.assertEqual(memory[1]["predicted_bytes"], needed)
+        self.assertGreater(memory[1]["taken_bytes"], 0.9 * needed)
+        tight = self.run_program(sluice, "place", "lenet.mlir", "--devices", f"cpu,sim:0={needed - 1}B", *LINK,
+                                 "--placement", "kept.json", env=self.environment)
+        self.assertEqual(tight.returncode, 5, "one byte less does not fit: " + tight.stdout)
+
     def test_one_op_is_explained(self):
         sluice = os.path.join(BUILD, "bin", "sluice")
         text = self.succeed(sluice, "place", "lenet.mlir", "--devices", "cpu,sim:0", *LINK, "--explain", "conv2d")
