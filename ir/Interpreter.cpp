@@ -39,7 +39,7 @@ private:
       auto state = states.find(get.getState().str());
       if (state == states.end())
         return op.emitError("the state has no value: @") << get.getState();
-      return define(op, {state->second});
+      return define(op, {}, {state->second});
     }
     if (auto set = dyn_cast<SetOp>(op)) {
       written[set.getState().str()] = operandsOf(op)[0];
@@ -47,25 +47,27 @@ private:
     }
     if (isa<RecordOp, WaitOp>(op)) // everything is done in order here
       return success();
+    SmallVector<HostTensor> operands = operandsOf(op);
     if (auto kernel = dyn_cast<KernelOp>(op)) {
-      FailureOr<SmallVector<HostTensor>> outputs = run(kernel.getBody().front(), operandsOf(op));
-      return failed(outputs) ? failure() : define(op, *outputs);
+      FailureOr<SmallVector<HostTensor>> outputs = run(kernel.getBody().front(), operands);
+      return failed(outputs) ? failure() : define(op, operands, *outputs);
     }
     if (auto reference = dyn_cast<ReferenceOp>(op))
-      return define(op, reference.evaluate(operandsOf(op), rows));
+      return define(op, operands, reference.evaluate(operands, rows));
     return op.emitError("has no reference function");
   }
 
-  LogicalResult define(Operation &op, SmallVector<HostTensor> results) {
+  LogicalResult define(Operation &op, ArrayRef<HostTensor> operands, SmallVector<HostTensor> results) {
     for (auto [result, value] : llvm::zip_equal(op.getResults(), results)) {
       Type element = cast<RankedTensorType>(result.getType()).getElementType();
       if (options.roundToType || isa<IntegerType>(element))
         for (double &number : value.data)
           number = roundTo(element, number);
-      values[result.getAsOpaquePointer()] = value;
     }
     if (options.observer)
-      options.observer(&op, results);
+      options.observer(&op, operands, results);
+    for (auto [result, value] : llvm::zip_equal(op.getResults(), results))
+      values[result.getAsOpaquePointer()] = std::move(value);
     return success();
   }
 

@@ -13,8 +13,9 @@ using StateMap = std::map<std::string, HostTensor>;
 struct InterpreterOptions {
   /// Rounds every op's results to its element type; off: everything in double.
   bool roundToType = false;
-  /// Called after each op with its results.
-  std::function<void(mlir::Operation *, llvm::ArrayRef<HostTensor>)> observer;
+  /// Called after each op with its operands and its results; what it leaves in the results is what others read.
+  std::function<void(mlir::Operation *, llvm::ArrayRef<HostTensor> operands, llvm::MutableArrayRef<HostTensor> results)>
+      observer;
 };
 
 /// Runs `entry` on `inputs` with `rows` rows; updates `states` as its `set`s say. Fails with a diagnostic on an op

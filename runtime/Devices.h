@@ -17,7 +17,6 @@ struct DeviceOptions {
   std::map<std::string, std::string> settings; ///< of backends, by name: "seed=7" for "sim"
   std::string folder;                          ///< where backends lie, after those of SLUICE_BACKEND_PATH
   std::map<std::string, const sluice_backend_run *> backends; ///< by name: used rather than what the folders have
-  bool discards = true; ///< backends learn what nobody reads any more; without, buffers can be looked at after a call
 };
 
 /// "acc0 (sim:1)".

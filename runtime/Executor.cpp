@@ -18,9 +18,8 @@ static std::vector<std::byte *> &withDevices(std::vector<std::byte *> &arenas, c
 
 Executor::Executor(const Plan &plan, const sluice_artifact &artifact, std::vector<std::byte *> &arenas, Team &team,
                    const DeviceOptions &options)
-    : plan_(plan), arenas_(arenas), team_(team), discards_(options.discards), devices_(plan, team, options),
-      copies_(devices_, times_), forecast_(plan), mirrors_(plan), stale_(mirrors_.count(), true),
-      logs_(plan.entries.size()) {
+    : plan_(plan), arenas_(arenas), team_(team), devices_(plan, team, options), copies_(devices_, times_),
+      forecast_(plan), mirrors_(plan), stale_(mirrors_.count(), true), logs_(plan.entries.size()) {
   withDevices(arenas_, plan, devices_);
   for (const Entry &entry : plan.entries) {
     programs_.emplace_back(entry, plan, artifact, devices_, arenas_);
@@ -78,9 +77,12 @@ void Executor::issue(size_t entry, size_t number, int64_t call, int64_t rows) {
     stale_[*step.copy->mirror] = false;
   if (logs_[entry] && !step.isAsked())
     logs_[entry]->afterStep(number, call);
-  if (discards_)
-    for (const sluice_buffer &buffer : step.ends[static_cast<size_t>(call & 1)])
-      step.queue->discard(buffer.address, buffer.bytes);
+  if (watcher_) {
+    devices_.synchronize();
+    watcher_(plan_.entries[entry], number);
+  }
+  for (const sluice_buffer &buffer : step.ends[static_cast<size_t>(call & 1)])
+    step.queue->discard(buffer.address, buffer.bytes);
   if (DeviceEvent &event = step.event(call))
     step.queue->record(event);
 }

@@ -36,6 +36,7 @@ public:
   /// Reads any place, for tests and `sluice verify`.
   void readBuffer(const Buffer &buffer, int64_t call, std::span<std::byte> data);
 
+  void watch(Watcher watcher) { watcher_ = std::move(watcher); }
   /// From now on each call of `entry` keeps these outputs, of one element each.
   void keepOutputs(const Entry &entry, const std::vector<const Value *> &outputs);
   /// What was kept since this was last asked, call by call.
@@ -69,7 +70,6 @@ private:
   const Plan &plan_;
   std::vector<std::byte *> &arenas_;
   Team &team_;
-  bool discards_;
   Devices devices_;
   WorkTimes times_;
   CopyEngine copies_;
@@ -77,6 +77,7 @@ private:
   MirrorNumbers mirrors_;
   std::vector<bool> stale_; ///< of the mirrors
   std::vector<DeviceProgram> programs_;
+  Watcher watcher_;
   std::vector<std::unique_ptr<OutputLog>> logs_; ///< of the entries; null where nothing is kept
   std::vector<std::vector<int64_t>> fetched_;    ///< of each entry's outputs: the call whose value the host has
   std::optional<size_t> current_;                ///< the entry that ran last

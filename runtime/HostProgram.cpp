@@ -35,17 +35,20 @@ void HostLaunch::run(Team &team, int64_t call, int64_t rows) const {
 }
 
 HostProgram::HostProgram(const Entry &entry, const Plan &plan, const sluice_artifact &artifact,
-                         std::span<std::byte *const> arenas) {
+                         std::span<std::byte *const> arenas)
+    : entry_(&entry) {
   for (const Launch *launch : entry.launches())
     launches_.emplace_back(*launch, plan, artifact, arenas);
 }
 
-void HostProgram::run(Team &team, int64_t call, int64_t rows, std::span<double> times) const {
+void HostProgram::run(Team &team, int64_t call, int64_t rows, std::span<double> times, const Watcher &watcher) const {
   using Clock = std::chrono::steady_clock;
   bool timed = !launches_.empty() && times.size() == launches_.size();
   Clock::time_point start = timed ? Clock::now() : Clock::time_point();
   for (size_t i = 0; i < launches_.size(); ++i) {
     launches_[i].run(team, call, rows);
+    if (watcher)
+      watcher(*entry_, i);
     if (!timed)
       continue;
     Clock::time_point now = Clock::now();

@@ -6,6 +6,7 @@
 #include "runtime/Plan.h"
 
 #include <array>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -34,6 +35,10 @@ private:
   std::array<std::vector<void *>, 2> buffers_; ///< of even and of odd calls
 };
 
+/// Called after each action of a call, when its work is done and before anything else runs: with the entry point and
+/// the action's number.
+using Watcher = std::function<void(const Entry &entry, size_t action)>;
+
 /// An entry point whose actions are launches on the host. They run one after another, in the order of the list, so that
 /// nothing needs to wait.
 class HostProgram {
@@ -42,9 +47,10 @@ public:
               std::span<std::byte *const> arenas);
 
   /// Runs call number `call`. If `times` has one element per launch, the seconds of each are added to it.
-  void run(Team &team, int64_t call, int64_t rows, std::span<double> times) const;
+  void run(Team &team, int64_t call, int64_t rows, std::span<double> times, const Watcher &watcher = {}) const;
 
 private:
+  const Entry *entry_;
   std::vector<HostLaunch> launches_;
 };
 

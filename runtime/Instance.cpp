@@ -182,7 +182,7 @@ void Instance::run(const Entry &entry, int64_t rows, std::span<double> times) {
 
 void Instance::runHere(size_t entry, int64_t call, int64_t rows, std::span<double> times) {
   if (!times_.wants(call))
-    return programs_[entry].run(team_, call, rows, times);
+    return programs_[entry].run(team_, call, rows, times, watcher_);
   const std::vector<Action> &actions = plan_.entries[entry].actions;
   std::vector<double> seconds(actions.size());
   double start = WorkTimes::now();
@@ -190,6 +190,12 @@ void Instance::runHere(size_t entry, int64_t call, int64_t rows, std::span<doubl
   for (size_t i = 0; i < actions.size(); start += seconds[i++])
     times_.note({plan_.kernels[actions[i].launch()->kernel].name, actions[i].queue, entry, i, call, 0}, start,
                 start + seconds[i]);
+}
+
+void Instance::watch(Watcher watcher) {
+  if (executor_)
+    return executor_->watch(std::move(watcher));
+  watcher_ = std::move(watcher);
 }
 
 void Instance::keep(Kept &kept) {

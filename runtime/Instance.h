@@ -67,6 +67,9 @@ public:
   /// per action, the seconds of each are added to it.
   void run(const Entry &entry, int64_t rows, std::span<double> times = {});
 
+  /// From now on calls the watcher after each launch, copy or other action, one at a time; an empty one is none.
+  void watch(Watcher watcher);
+
   /// From now on each call of `entry` keeps these outputs, of one element each, until they are taken, so that the host
   /// need not wait for each call.
   void keepOutputs(const Entry &entry, const std::vector<const Value *> &outputs);
@@ -103,6 +106,7 @@ private:
   std::vector<std::byte *> arenas_;
   Team team_;
   std::vector<int64_t> calls_, mostRows_; ///< of each entry: how often it was called, and with how many rows at most
+  Watcher watcher_;                       ///< if everything runs on the host
   WorkTimes times_;                       ///< if everything runs on the host
   std::vector<HostProgram> programs_;     ///< of the entries, if everything runs on the host
   std::vector<Kept> kept_;                ///< of the entries, if everything runs on the host

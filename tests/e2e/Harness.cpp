@@ -106,6 +106,8 @@ void Compiled::restart(const RunOptions &run) {
   runtime::InstanceOptions options;
   options.threads = run.threads;
   options.devices.settings["sim"] = run.sim;
+  if (run.simulator)
+    options.devices.backends["sim"] = run.simulator;
   instance = std::make_unique<runtime::Instance>(changed, options);
 }
 

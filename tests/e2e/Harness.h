@@ -23,8 +23,9 @@ std::string replaced(std::string text, const std::string &from, const std::strin
 /// How a compiled model runs.
 struct RunOptions {
   int threads = 2;
-  std::string sim = "";  // settings of the virtual accelerators
-  std::string plan = ""; // runs this plan in place of the model's own
+  std::string sim = "";                          // settings of the virtual accelerators
+  std::string plan = "";                         // runs this plan in place of the model's own
+  const sluice_backend_run *simulator = nullptr; // in place of the plugin's
 };
 
 /// A compiled model, loaded.

@@ -1,6 +1,8 @@
-// Every entry point runs twice on the same inputs and states: compiled, with a memory plan in which no value is
-// overwritten, and in the reference interpreter. After each kernel that the interpreter leaves, what it computed is
-// compared with what lies in the kernel's buffers.
+// Every entry point runs twice on the same inputs and states: compiled, launch by launch, keeping what each left in its
+// buffers before anything is written over it, and in the reference interpreter. A kernel of the interpreter reads what
+// the compiled kernels before it left, and its results are compared with what the compiled one left; so errors do not
+// add up over the depth of a network, and a value that was overwritten too early is seen where it is read. What lies in
+// outputs and states at the end must be what was left in them.
 #include "tools/compiler/Verify.h"
 
 #include "ir/DiagnosticText.h"
@@ -9,6 +11,7 @@
 #include "ir/ParseGuard.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/LoadedModel.h"
+#include "tools/compiler/Magnitudes.h"
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -18,13 +21,19 @@ using sluice::ir::HostTensor;
 
 namespace sluice::compiler {
 
-/// What single and double precision may differ from exact results, relative to a tensor's largest value: a few hundred
-/// roundings that add up over the depth of a network. Integers follow from comparisons of floats, of which a few tie.
+/// What one kernel in single or double precision may differ from exact results, relative to what an element is made of:
+/// a few hundred roundings. Integers follow from comparisons of floats, of which a few tie.
 static double toleranceOf(Type element) {
   if (element.isF64())
-    return 1e-10;
-  return element.isF32() ? 2e-4 : 1e-2;
+    return 1e-13;
+  return element.isF32() ? 2e-5 : 1e-2;
 }
+
+/// The element that is furthest off, and by how much.
+struct Deviation {
+  double error = 0;
+  size_t element = 0;
+};
 
 static double readElement(Type element, const std::byte *data, int64_t index) {
   using runtime::DType;
@@ -66,6 +75,14 @@ static void append(std::vector<std::byte> &bytes, runtime::DType dtype, double v
   }
 }
 
+/// The index of an element of a row-major tensor.
+static std::vector<int64_t> indexOf(size_t element, llvm::ArrayRef<int64_t> shape) {
+  std::vector<int64_t> index(shape.size());
+  for (size_t dim = shape.size(); dim-- > 0; element /= size_t(shape[dim]))
+    index[dim] = int64_t(element % size_t(shape[dim]));
+  return index;
+}
+
 /// The place in memory of an element of a type with a layout.
 class PhysicalIndex {
 public:
@@ -100,12 +117,27 @@ public:
   llvm::Expected<Verification> run();
 
 private:
+  using Bytes = std::vector<std::byte>;
+
+  /// A kernel as the reference runs it.
+  struct KernelCall {
+    const std::string &entry;
+    ir::KernelOp kernel;
+    llvm::ArrayRef<HostTensor> operands;
+  };
+
   llvm::Error compareEntry(ir::EntryOp entry);
   HostTensor makeInput(const runtime::Value &input);
-  void compareKernel(ir::KernelOp kernel, const runtime::Entry &entry, const runtime::Launch &launch,
-                     llvm::ArrayRef<HostTensor> expected);
-  void compareResult(ir::KernelOp kernel, const runtime::Entry &entry, const runtime::Buffer &buffer, unsigned number,
-                     const HostTensor &expected);
+  SmallVector<HostTensor> setInputs(const runtime::Entry &entry);
+  ir::StateMap readStates();
+  HostTensor readResult(RankedTensorType type, llvm::ArrayRef<std::byte> data) const;
+  std::vector<std::vector<Bytes>> runKeeping(const runtime::Entry &entry, llvm::ArrayRef<ir::KernelOp> kernels);
+  void compareKernel(const KernelCall &call, llvm::ArrayRef<Bytes> left, llvm::MutableArrayRef<HostTensor> results);
+  void compareResult(const KernelCall &call, unsigned number, const HostTensor &actual, const HostTensor &expected);
+  void compareEnds(const runtime::Entry &entry, llvm::ArrayRef<HostTensor> outputs, const ir::StateMap &states);
+  void compareValue(const std::string &entry, const std::string &name, const HostTensor &actual,
+                    const HostTensor &expected);
+  void note(Difference difference, const Deviation &worst, const HostTensor &actual, const HostTensor &expected);
 
   ModuleOp module;
   runtime::Instance &instance;
@@ -132,81 +164,191 @@ HostTensor Comparison::makeInput(const runtime::Value &input) {
   return tensor;
 }
 
-void Comparison::compareResult(ir::KernelOp kernel, const runtime::Entry &entry, const runtime::Buffer &buffer,
-                               unsigned number, const HostTensor &expected) {
-  auto type = cast<RankedTensorType>(kernel.getResult(number).getType());
+HostTensor Comparison::readResult(RankedTensorType type, llvm::ArrayRef<std::byte> data) const {
+  HostTensor tensor(ir::runtimeShape(type, rows));
   PhysicalIndex place(type, plan.capacity);
-  std::vector<std::byte> data(size_t(buffer.bytes));
-  instance.readBuffer(entry, buffer, data);
-  bool isFloat = isa<FloatType>(type.getElementType());
-  double largest = 0, worst = 0, unequal = 0;
-  for (double element : expected.data)
-    largest = std::max(largest, std::abs(element));
-  Difference difference;
-  ir::forEachIndex(expected.shape, [&](llvm::ArrayRef<int64_t> index) {
-    double want = isFloat ? expected.at(index) : ir::roundTo(type.getElementType(), expected.at(index));
-    double have = readElement(type.getElementType(), data.data(), place(index));
-    double error = std::isnan(want) != std::isnan(have) ? INFINITY : want == have ? 0 : std::abs(want - have);
-    unequal += error > 0;
-    if (!(error > worst))
-      return;
-    worst = error;
-    difference.index.assign(index.begin(), index.end());
-    difference.actual = have;
-    difference.expected = want;
+  int64_t at = 0;
+  ir::forEachIndex(tensor.shape, [&](llvm::ArrayRef<int64_t> index) {
+    tensor.data[size_t(at++)] = readElement(type.getElementType(), data.data(), place(index));
   });
-  double error = isFloat ? worst / std::max(largest, 1e-30) : unequal / std::max<double>(1, double(expected.size()));
-  double tolerance = toleranceOf(type.getElementType());
+  return tensor;
+}
+
+static double errorOf(double have, double want) {
+  return std::isnan(want) != std::isnan(have) ? INFINITY : want == have ? 0 : std::abs(want - have);
+}
+
+static double largestOf(const HostTensor &tensor) {
+  double largest = 1e-30;
+  for (double element : tensor.data)
+    largest = std::max(largest, std::abs(element));
+  return largest;
+}
+
+/// The share of the elements that differ.
+static Deviation compareIntegers(const HostTensor &actual, const HostTensor &expected) {
+  Deviation worst;
+  double unequal = 0;
+  for (auto [i, have, want] : llvm::enumerate(actual.data, expected.data))
+    if (errorOf(have, want) > 0) {
+      ++unequal;
+      worst.element = i;
+    }
+  worst.error = unequal / std::max<double>(1, double(expected.size()));
+  return worst;
+}
+
+/// The largest error beside what its element is made of. `magnitudes` is asked only where an error is not small beside
+/// the largest element, since sums whose terms cancel are rare.
+static Deviation compareFloats(const HostTensor &actual, const HostTensor &expected, double tolerance,
+                               llvm::function_ref<const HostTensor &()> magnitudes) {
+  Deviation worst;
+  double largest = largestOf(expected);
+  for (auto [i, have, want] : llvm::enumerate(actual.data, expected.data)) {
+    double error = errorOf(have, want) / largest;
+    if (!(error <= tolerance))
+      error = errorOf(have, want) / std::max(largest, magnitudes().data[i]);
+    if (!(error <= worst.error))
+      worst = {error, i};
+  }
+  return worst;
+}
+
+void Comparison::compareResult(const KernelCall &call, unsigned number, const HostTensor &actual,
+                               const HostTensor &expected) {
+  ir::KernelOp kernel = call.kernel;
+  Type element = cast<RankedTensorType>(kernel.getResult(number).getType()).getElementType();
+  double tolerance = toleranceOf(element);
+  SmallVector<HostTensor> magnitudes;
+  auto magnitude = [&]() -> const HostTensor & {
+    if (magnitudes.empty())
+      magnitudes = magnitudesOf(kernel, call.operands, rows);
+    return magnitudes[number];
+  };
+  bool isFloat = isa<FloatType>(element);
+  Deviation worst = isFloat ? compareFloats(actual, expected, tolerance, magnitude) : compareIntegers(actual, expected);
   if (isFloat)
-    result.largestError = std::max(result.largestError, error);
-  if (error <= tolerance || result.first)
+    result.largestError = std::max(result.largestError, worst.error);
+  if (worst.error <= tolerance || result.first)
     return;
-  difference.entry = entry.name;
+  Difference difference;
+  difference.entry = call.entry;
   difference.kernel = kernel.getName().str();
   difference.place = ir::printPlace(kernel.getLoc());
   for (Operation &op : kernel.getBody().front().without_terminator())
     difference.ops.push_back(op.getName().getStringRef().str());
   difference.result = number;
-  difference.error = error;
   difference.tolerance = tolerance;
+  note(difference, worst, actual, expected);
+}
+
+void Comparison::note(Difference difference, const Deviation &worst, const HostTensor &actual,
+                      const HostTensor &expected) {
+  difference.index = indexOf(worst.element, expected.shape);
+  difference.error = worst.error;
+  difference.actual = actual.data[worst.element];
+  difference.expected = expected.data[worst.element];
   result.first = std::move(difference);
 }
 
-void Comparison::compareKernel(ir::KernelOp kernel, const runtime::Entry &entry, const runtime::Launch &launch,
-                               llvm::ArrayRef<HostTensor> expected) {
+/// Compares a kernel's results with the reference's for the same operands. Others then read what the kernel left, so
+/// that no kernel is blamed for what one before it did.
+void Comparison::compareKernel(const KernelCall &call, llvm::ArrayRef<Bytes> left,
+                               llvm::MutableArrayRef<HostTensor> results) {
   ++result.kernels;
-  for (auto [number, tensor] : llvm::enumerate(expected))
-    compareResult(kernel, entry, launch.buffers[kernel.getOperands().size() + number], unsigned(number), tensor);
+  for (auto [number, tensor] : llvm::enumerate(results)) {
+    HostTensor actual =
+        readResult(cast<RankedTensorType>(call.kernel->getResult(unsigned(number)).getType()), left[number]);
+    compareResult(call, unsigned(number), actual, tensor);
+    tensor = std::move(actual);
+  }
 }
 
-llvm::Error Comparison::compareEntry(ir::EntryOp entry) {
-  const runtime::Entry &planned = instance.entry(entry.getSymName());
+/// Outputs and states must have the very bits that their kernels left: else something else was written over them.
+void Comparison::compareValue(const std::string &entry, const std::string &name, const HostTensor &actual,
+                              const HostTensor &expected) {
+  Deviation worst = compareIntegers(actual, expected);
+  if (worst.error == 0 || result.first)
+    return;
+  Difference difference;
+  difference.entry = entry;
+  difference.value = name;
+  note(difference, worst, actual, expected);
+}
+
+ir::StateMap Comparison::readStates() {
   ir::StateMap states;
   for (const runtime::State &state : plan.states) {
-    std::vector<std::byte> bytes(size_t(state.logicalBytes()));
+    Bytes bytes(size_t(state.logicalBytes()));
     instance.getState(state, bytes);
     states[state.name] = toReference(state.dtype, state.shape, bytes);
   }
-  std::vector<HostTensor> inputs;
-  for (const runtime::Value &input : planned.inputs) {
+  return states;
+}
+
+SmallVector<HostTensor> Comparison::setInputs(const runtime::Entry &entry) {
+  SmallVector<HostTensor> inputs;
+  for (const runtime::Value &input : entry.inputs) {
     const HostTensor &tensor = inputs.emplace_back(makeInput(input));
-    std::vector<std::byte> bytes;
+    Bytes bytes;
     for (double value : tensor.data)
       append(bytes, input.dtype, value);
     instance.setInput(input, bytes, rows);
   }
-  instance.run(planned, rows);
+  return inputs;
+}
 
-  std::vector<const runtime::Launch *> launches = planned.launches();
+/// Runs a call and keeps what each launch left in the buffers of its results, before anything can be written over it.
+std::vector<std::vector<Comparison::Bytes>> Comparison::runKeeping(const runtime::Entry &entry,
+                                                                   llvm::ArrayRef<ir::KernelOp> kernels) {
+  std::vector<std::vector<Bytes>> left;
+  instance.watch([&](const runtime::Entry &watched, size_t action) {
+    const runtime::Launch *launch = watched.actions[action].launch();
+    if (!launch)
+      return;
+    ir::KernelOp kernel = kernels[left.size()];
+    auto first = launch->buffers.begin() + kernel->getNumOperands();
+    std::vector<Bytes> &results = left.emplace_back();
+    for (const runtime::Buffer &buffer : llvm::make_range(first, first + kernel->getNumResults()))
+      instance.readBuffer(watched, buffer, results.emplace_back(size_t(buffer.bytes)));
+  });
+  instance.run(entry, rows);
+  instance.synchronize();
+  instance.watch({});
+  return left;
+}
+
+void Comparison::compareEnds(const runtime::Entry &entry, llvm::ArrayRef<HostTensor> outputs,
+                             const ir::StateMap &states) {
+  for (auto [output, expected] : llvm::zip_equal(entry.outputs, outputs)) {
+    Bytes bytes(size_t(instance.bytesFor(output, rows)));
+    instance.getOutput(output, bytes, rows);
+    compareValue(entry.name, output.name, toReference(output.dtype, output.shapeFor(rows, plan.capacity), bytes),
+                 expected);
+  }
+  for (const auto &[name, actual] : readStates())
+    compareValue(entry.name, name, actual, states.at(name));
+}
+
+llvm::Error Comparison::compareEntry(ir::EntryOp entry) {
+  const runtime::Entry &planned = instance.entry(entry.getSymName());
+  ir::StateMap states = readStates();
+  SmallVector<HostTensor> inputs = setInputs(planned);
+  auto kernels = llvm::to_vector(entry.getBody().front().getOps<ir::KernelOp>());
+  std::vector<std::vector<Bytes>> left = runKeeping(planned, kernels);
+
   size_t launched = 0;
   ir::InterpreterOptions options;
-  options.observer = [&](Operation *op, llvm::ArrayRef<HostTensor> results) {
+  options.observer = [&](Operation *op, llvm::ArrayRef<HostTensor> operands,
+                         llvm::MutableArrayRef<HostTensor> results) {
     if (auto kernel = dyn_cast<ir::KernelOp>(op))
-      compareKernel(kernel, planned, *launches[launched++], results);
+      compareKernel({planned.name, kernel, operands}, left[launched++], results);
   };
   ir::DiagnosticText diagnostics(module.getContext());
-  if (failed(ir::interpret(entry, inputs, states, rows, options)))
+  FailureOr<SmallVector<HostTensor>> outputs = ir::interpret(entry, inputs, states, rows, options);
+  if (failed(outputs))
     return makeError(ExitCode::Internal, "the reference interpreter failed: " + diagnostics.errors());
+  compareEnds(planned, *outputs, states);
   result.entries.push_back(planned.name);
   return llvm::Error::success();
 }
@@ -234,14 +376,10 @@ llvm::Expected<Verification> verifyFile(llvm::StringRef path, const VerifyOption
   auto module = ir::parseModuleFile(path, context);
   if (!module)
     return withCode(ExitCode::Invalid, module.takeError());
-  CompileOptions compile = options.compile;
-  compile.reuseMemory = false;
-  auto compiled = compileModule(**module, compile);
+  auto compiled = compileModule(**module, options.compile);
   if (!compiled)
     return compiled.takeError();
-  runtime::InstanceOptions instance;
-  instance.devices.discards = false; // every kernel's results are looked at when a call is over
-  auto loaded = LoadedModel::load(compiled->objects, std::move(instance));
+  auto loaded = LoadedModel::load(compiled->objects, {});
   if (!loaded)
     return loaded.takeError();
   return compareWithReference(**module, (*loaded)->instance(), options);

@@ -1,4 +1,5 @@
-// Compares what a compiled model computes with the reference interpreter, kernel by kernel.
+// Compares what a compiled model computes with the reference interpreter, kernel by kernel: the very plan that is
+// shipped, in which values share memory.
 #pragma once
 
 #include "runtime/Instance.h"
@@ -8,19 +9,21 @@
 namespace sluice::compiler {
 
 struct VerifyOptions {
-  CompileOptions compile; // its memory plan is replaced by one that keeps every value
-  int64_t rows = 4;       // of the batch, at most the capacity
-  uint64_t seed = 0;      // of the inputs and of `init`
+  CompileOptions compile;
+  int64_t rows = 4;  // of the batch, at most the capacity
+  uint64_t seed = 0; // of the inputs and of `init`
 };
 
-/// A kernel's result that is not what the reference gives.
+/// A kernel's result that is not what the reference gives for what the kernel had to read; or an output or state that
+/// is not what the kernel that makes it left.
 struct Difference {
-  std::string entry, kernel, place;
-  std::vector<std::string> ops; // of the kernel
-  unsigned result = 0;          // its number among the kernel's
-  std::vector<int64_t> index;   // of the element that differs most
+  std::string entry, kernel, place; // no kernel: of an output or a state
+  std::string value;                // the output's or state's name
+  std::vector<std::string> ops;     // of the kernel
+  unsigned result = 0;              // its number among the kernel's
+  std::vector<int64_t> index;       // of the element that differs most
   double actual = 0, expected = 0;
-  double error = 0, tolerance = 0; // relative to the result's largest value
+  double error = 0, tolerance = 0; // relative to what the element is made of, at least the result's largest value
 };
 
 struct Verification {
@@ -31,8 +34,8 @@ struct Verification {
 };
 
 /// Compares what `instance` computes with what the reference interpreter makes of `module`. The module is in phase
-/// `lowered`; the instance has the same entry points, kernels and values, and a plan that keeps every value. Fails when
-/// the interpreter or the runtime does; a difference is a result.
+/// `lowered`; the instance has the same entry points, kernels and values. Fails when the interpreter or the runtime
+/// does; a difference is a result.
 llvm::Expected<Verification> compareWithReference(mlir::ModuleOp module, runtime::Instance &instance,
                                                   const VerifyOptions &options);
 

@@ -16,12 +16,17 @@ namespace sluice::tool {
 static const char kExamples[] = R"(Examples:
   sluice verify lenet.mlir                   what would run, on random inputs
   sluice verify lenet.mlir --no-fuse         op by op: a difference has one op to blame
-  sluice verify lenet.mlir --rows 3 --seed 7)";
+  sluice verify lenet.mlir --rows 3 --seed 7
+  sluice verify lenet.mlir --devices cpu,sim:0 --placement auto   the program that this would compile)";
 
 static std::string describe(const Difference &difference) {
+  if (difference.kernel.empty())
+    return fmt::format(
+        "{}: '{}' is not what its kernel left: {:g} instead of {:g} at [{}]; its memory was written over",
+        difference.entry, difference.value, difference.actual, difference.expected, fmt::join(difference.index, ", "));
   return fmt::format(
       "{}: kernel {} ({}){} differs from the reference: {:g} instead of {:g} at [{}] of result {}, by {:.1g} "
-      "of its largest value; {:.1g} is allowed",
+      "of what it is made of; {:.1g} is allowed",
       difference.entry, difference.kernel, llvm::join(difference.ops, ", "),
       difference.place.empty() ? "" : " of " + difference.place, difference.actual, difference.expected,
       fmt::join(difference.index, ", "), difference.result, difference.error, difference.tolerance);
@@ -44,8 +49,8 @@ static llvm::Error verify(const std::string &model, const VerifyOptions &options
   if (first)
     return makeError(ExitCode::Mismatch, describe(*first));
   if (!talk.json && !talk.quiet)
-    llvm::outs() << fmt::format("{} kernels of {} agree with the reference; the largest error is {:.1e} of a tensor's "
-                                "largest value\n",
+    llvm::outs() << fmt::format("{} kernels of {} agree with the reference; the largest error is {:.1e} of what "
+                                "an element is made of\n",
                                 verification->kernels, llvm::join(verification->entries, ", "),
                                 verification->largestError);
   return llvm::Error::success();
@@ -62,6 +67,7 @@ Command addVerify(CLI::App &app) {
       ->check(CLI::Range(int64_t(1), int64_t(INT32_MAX)));
   command->add_option("--seed", options->seed, "Of the inputs and the initial values; 0 unless given")->type_name("N");
   addCodeFlags(*command, options->compile);
+  addPlacementFlags(*command, options->compile.placement);
   return {command, [=](const Talk &talk) { return verify(*model, *options, talk); }};
 }
 

@@ -24,6 +24,18 @@ class VerifyTest(CliTest):
                 one_by_one = self.verify(model, "--no-fuse", "--rows", "3", "--seed", "7")
                 self.assertGreater(one_by_one["kernels"], fused["kernels"])
 
+    def test_a_placement_is_verified_as_it_is_compiled(self):
+        environment = self.placement_environment()
+        program = self.run_program(os.path.join(BUILD, "bin", "models", "lenet"), "-o", "model.mlir")
+        self.assertEqual(program.returncode, 0, program.stderr)
+        for cap in ("", "=1MB"): # all on the accelerator, and a split
+            with self.subTest(cap):
+                devices = ["--devices", "cpu,sim:0" + cap, "--link", "sim:0=500MB/s,5us"]
+                result = self.sluice("verify", "model.mlir", *devices, "--placement", "auto", "--json", env=environment)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertTrue(json.loads(result.stdout)["equal"])
+        self.assertEqual(self.sluice("verify", "model.mlir", "--placement", "none.json", env=environment).returncode, 3)
+
     def test_double_precision_agrees_closely(self):
         self.assertLess(self.verify("lenet", "--dtype", "f64")["largest_error"], 1e-10)
 

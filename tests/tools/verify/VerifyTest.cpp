@@ -3,6 +3,7 @@
 #include "tools/compiler/Verify.h"
 #include "ir/Dialect.h"
 #include "ir/ParseGuard.h"
+#include "tests/e2e/Harness.h"
 #include "tools/compiler/LoadedModel.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,12 +30,38 @@ module @small attributes {sluice.capacity = 4 : i64, sluice.model = "small"} {
 }
 )";
 
+// y = the sum of x and -x: nothing but rounding, of terms that are not small.
+constexpr const char *kCancelling = R"(
+module @small attributes {sluice.capacity = 4 : i64, sluice.model = "small"} {
+  sluice.graph ["x"] (%x: tensor<?x1000xf32>) {
+    %e = sluice.exp %x : (tensor<?x1000xf32>) -> tensor<?x1000xf32>
+    %n = sluice.neg %e : (tensor<?x1000xf32>) -> tensor<?x1000xf32>
+    %all = sluice.concat %e, %x, %n {axis = 1 : i64} : (tensor<?x1000xf32>, tensor<?x1000xf32>, tensor<?x1000xf32>) -> tensor<?x3000xf32>
+    %less = sluice.neg %x : (tensor<?x1000xf32>) -> tensor<?x1000xf32>
+    %whole = sluice.concat %all, %less {axis = 1 : i64} : (tensor<?x3000xf32>, tensor<?x1000xf32>) -> tensor<?x4000xf32>
+    %y = sluice.sum %whole {axes = array<i64: 1>} : (tensor<?x4000xf32>) -> tensor<?xf32>
+    sluice.output "y", %y : tensor<?xf32>
+  }
+}
+)";
+
+// y = relu(p) + p, where p must stay until it has been read twice.
+constexpr const char *kReadTwice = R"(
+module @small attributes {sluice.capacity = 4 : i64, sluice.model = "small"} {
+  sluice.graph ["x"] (%x: tensor<?x16xf32>) {
+    %p = sluice.exp %x : (tensor<?x16xf32>) -> tensor<?x16xf32>
+    %r = sluice.tanh %p : (tensor<?x16xf32>) -> tensor<?x16xf32>
+    %y = sluice.add %r, %p : (tensor<?x16xf32>, tensor<?x16xf32>) -> tensor<?x16xf32>
+    sluice.output "y", %y : tensor<?x16xf32>
+  }
+}
+)";
+
 class VerifyTest : public testing::Test {
 protected:
-  void compile(bool fuse) {
-    module = llvm::cantFail(ir::parseModuleText(kModel, "small.mlir", context));
+  void compile(bool fuse, const char *text = kModel) {
+    module = llvm::cantFail(ir::parseModuleText(text, "small.mlir", context));
     options.compile.fuse = fuse;
-    options.compile.reuseMemory = false;
     Compiled compiled = llvm::cantFail(compileModule(*module, options.compile));
     model = llvm::cantFail(LoadedModel::load(compiled.objects, {.threads = 1}));
   }
@@ -48,6 +75,20 @@ protected:
       auto neg = builder.create<ir::NegOp>(relu.getLoc(), relu.getY().getType(), relu.getA());
       relu.getY().replaceAllUsesWith(neg.getY());
       relu.erase();
+    }
+  }
+
+  /// Makes every negation of the module one and a thousandth of it, but not in the code.
+  void exaggerateNegations() {
+    SmallVector<ir::NegOp> negations;
+    module->walk([&](ir::NegOp neg) { negations.push_back(neg); });
+    for (ir::NegOp neg : negations) {
+      OpBuilder builder(neg);
+      builder.setInsertionPointAfter(neg);
+      auto factor =
+          builder.create<ir::FullOp>(neg.getLoc(), builder.getF64FloatAttr(1.001), TypeAttr::get(neg.getY().getType()));
+      auto more = builder.create<ir::MulOp>(neg.getLoc(), neg.getY(), factor);
+      neg.getY().replaceAllUsesExcept(more.getResult(), more);
     }
   }
 
@@ -92,4 +133,50 @@ TEST_F(VerifyTest, AFusedKernelIsNamedWithItsOps) {
   ASSERT_TRUE(result.first);
   EXPECT_THAT(result.first->ops, testing::Contains("sluice.neg"));
   EXPECT_FALSE(result.first->kernel.empty());
+}
+
+TEST_F(VerifyTest, ASumWhoseTermsCancelAgrees) {
+  for (bool fuse : {false, true}) {
+    compile(fuse, kCancelling);
+    Verification result = verify();
+    EXPECT_FALSE(result.first) << "by " << result.first->error << ": " << result.first->actual << " instead of "
+                               << result.first->expected;
+    EXPECT_LT(result.largestError, 1e-6);
+  }
+}
+
+TEST_F(VerifyTest, ASumWhoseTermsCancelCanStillBeWrong) {
+  for (bool fuse : {false, true}) {
+    compile(fuse, kCancelling);
+    exaggerateNegations();
+    Verification result = verify();
+    ASSERT_TRUE(result.first);
+    EXPECT_GT(result.first->error, 10 * result.first->tolerance);
+  }
+}
+
+// The shipped plan is what runs: values share memory in it, and one that is written over too early is seen.
+TEST_F(VerifyTest, APlanThatWritesOverAValueIsSeen) {
+  options.compile.fuse = false;
+  std::string text = kReadTwice;
+  module = llvm::cantFail(ir::parseModuleText(text, "small.mlir", context));
+  llvm::cantFail(compileModule(*module, options.compile));
+  passes::PipelineOptions pipeline;
+  pipeline.fuse = false;
+  test::Compiled planned(text, pipeline);
+  EXPECT_FALSE(llvm::cantFail(compareWithReference(*module, planned.program(), options)).first);
+
+  std::string plan = planned.planText();
+  const runtime::Entry &predict = planned.program().entry("predict");
+  auto placeOf = [&](size_t launch) {
+    return "\"offset\":" + std::to_string(predict.launches()[launch]->buffers.back().slot.offset);
+  };
+  ASSERT_NE(placeOf(0), placeOf(1));
+  size_t at = 0; // where tanh writes is where add still reads exp
+  while ((at = plan.find(placeOf(1), at)) != std::string::npos)
+    plan.replace(at, placeOf(1).size(), placeOf(0));
+  test::Compiled spoilt(text, pipeline, {.plan = plan});
+  Verification result = llvm::cantFail(compareWithReference(*module, spoilt.program(), options));
+  ASSERT_TRUE(result.first);
+  EXPECT_THAT(result.first->ops, ElementsAre("sluice.add"));
 }
