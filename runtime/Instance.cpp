@@ -92,6 +92,36 @@ void Instance::getState(const State &state, std::span<std::byte> logical) const 
   unpack(state.shape, state.layout, sizeOf(state.dtype), physical.data(), logical.data());
 }
 
+void Instance::setState(const State &state, const std::function<void(size_t, std::span<std::byte>)> &read) {
+  std::vector<std::byte> logical;
+  if (executor_) {
+    logical.resize(static_cast<size_t>(state.logicalBytes()));
+    read(0, logical);
+    return setState(state, std::span<const std::byte>(logical));
+  }
+  size_t size = sizeOf(state.dtype);
+  forEachPiece(state.shape, state.layout, size, [&](const Shape &piece, size_t at, size_t physical) {
+    logical.resize(static_cast<size_t>(elementsOf(piece)) * size);
+    read(at, logical);
+    pack(piece, state.layout, size, logical.data(), address(state.slot) + physical);
+  });
+}
+
+void Instance::getState(const State &state, const std::function<void(std::span<const std::byte>)> &write) const {
+  std::vector<std::byte> logical;
+  if (executor_) {
+    logical.resize(static_cast<size_t>(state.logicalBytes()));
+    getState(state, std::span(logical));
+    return write(logical);
+  }
+  size_t size = sizeOf(state.dtype);
+  forEachPiece(state.shape, state.layout, size, [&](const Shape &piece, size_t, size_t physical) {
+    logical.resize(static_cast<size_t>(elementsOf(piece)) * size);
+    unpack(piece, state.layout, size, address(state.slot) + physical, logical.data());
+    write(logical);
+  });
+}
+
 void Instance::setPhysicalState(const State &state, std::span<const std::byte> physical) {
   checkSize(state.name, physical.size(), state.bytes);
   if (executor_)

@@ -8,6 +8,7 @@
 #include "runtime/Parallel.h"
 #include "runtime/Plan.h"
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -41,6 +42,10 @@ public:
   /// Copies a state in and out in its logical, row-major form.
   void setState(const State &state, std::span<const std::byte> logical);
   void getState(const State &state, std::span<std::byte> logical) const;
+  /// The same piece by piece, so that no second copy is in memory: `read` gives the bytes from `at` on, `write` takes
+  /// all bytes in order.
+  void setState(const State &state, const std::function<void(size_t at, std::span<std::byte> to)> &read);
+  void getState(const State &state, const std::function<void(std::span<const std::byte>)> &write) const;
   /// The same in its physical form of `state.bytes` bytes.
   void setPhysicalState(const State &state, std::span<const std::byte> physical);
   void getPhysicalState(const State &state, std::span<std::byte> physical) const;

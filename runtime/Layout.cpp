@@ -2,6 +2,7 @@
 
 #include "runtime/Text.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace sluice::runtime {
@@ -178,6 +179,35 @@ void unpack(const Shape &shape, const Layout &layout, size_t elementSize, const 
     return copyRowMajor(shape, elementSize, physical, logical);
   withElementOfSize(elementSize,
                     [&](auto element) { Walk(shape, layout, UnpackCopy<decltype(element)>{physical, logical}).run(); });
+}
+
+/// How many of the first dimension lie together in memory; 0 if none do.
+static int64_t rowsTogether(const Layout &layout) {
+  if (layout.empty())
+    return 1;
+  const PhysicalDim &outermost = layout.front();
+  if (outermost.dim != 0 || outermost.part == Part::placeInTile)
+    return 0;
+  return outermost.part == Part::tileNumber ? outermost.tile : 1;
+}
+
+void forEachPiece(const Shape &shape, const Layout &layout, size_t elementSize,
+                  const std::function<void(const Shape &piece, size_t logical, size_t physical)> &visit) {
+  constexpr size_t wanted = size_t(4) << 20;
+  int64_t together = rowsTogether(layout);
+  if (shape.empty() || together == 0 || elementsOf(shape) == 0)
+    return visit(shape, 0, 0);
+  Shape piece = shape;
+  piece[0] = together;
+  size_t logical = static_cast<size_t>(elementsOf(piece)) * elementSize;
+  size_t physical = static_cast<size_t>(elementsOf(physicalShape(piece, layout))) * elementSize;
+  size_t step = std::max<size_t>(1, wanted / logical);
+  int64_t rows = static_cast<int64_t>(step) * together;
+  size_t done = 0;
+  for (int64_t row = 0; row < shape[0]; row += rows, done += step) {
+    piece[0] = std::min(rows, shape[0] - row);
+    visit(piece, done * logical, done * physical);
+  }
 }
 
 } // namespace sluice::runtime

@@ -8,6 +8,7 @@
 #include "runtime/DType.h"
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,12 @@ void pack(const Shape &shape, const Layout &layout, size_t elementSize, const st
 /// Writes the row-major form of `physical`; padding is not read.
 void unpack(const Shape &shape, const Layout &layout, size_t elementSize, const std::byte *physical,
             std::byte *logical);
+
+/// Cuts a state along its first dimension into pieces of a few megabytes whose physical form is contiguous, so that it
+/// can be packed and unpacked without a second copy of it. `visit` gets each piece's shape, and the bytes before it in
+/// the row-major and in the physical form. A layout whose outermost dimension is another gives one piece.
+void forEachPiece(const Shape &shape, const Layout &layout, size_t elementSize,
+                  const std::function<void(const Shape &piece, size_t logical, size_t physical)> &visit);
 
 } // namespace sluice::runtime
 

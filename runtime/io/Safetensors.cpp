@@ -7,8 +7,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
+#include <cerrno>
 #include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <tuple>
+#include <unistd.h>
 
 namespace sluice::runtime {
 
@@ -184,20 +189,18 @@ private:
 
 } // namespace
 
-static std::string_view headerText(const Bytes &content, const std::string &name) {
-  if (content.size() < 8)
-    failInvalid(concat(name, ": not a safetensors file: it has ", content.size(), " bytes"));
+/// The length of the header, from the first 8 of the file's `size` bytes.
+static uint64_t headerBytes(std::span<const std::byte> start, uint64_t size, const std::string &name) {
+  if (size < 8)
+    failInvalid(concat(name, ": not a safetensors file: it has ", size, " bytes"));
   uint64_t bytes = 0;
   for (size_t i = 0; i < 8; ++i)
-    bytes |= std::to_integer<uint64_t>(content[i]) << 8 * i;
+    bytes |= std::to_integer<uint64_t>(start[i]) << 8 * i;
   if (bytes > longestHeader)
     failInvalid(concat(name, ": the header claims ", bytes, " bytes, more than the limit of ", longestHeader));
-  if (bytes > content.size() - 8)
-    failInvalid(concat(name, ": truncated: the header claims ", bytes, " bytes, the file has ", content.size()));
-  std::string_view text(reinterpret_cast<const char *>(content.data()) + 8, bytes);
-  if (!text.starts_with("{"))
-    failInvalid(concat(name, ": not a safetensors file: the header does not begin with '{'"));
-  return text;
+  if (bytes > size - 8)
+    failInvalid(concat(name, ": truncated: the header claims ", bytes, " bytes, the file has ", size));
+  return bytes;
 }
 
 static DType typeOf(const HeaderTensor &tensor, const std::string &file) {
@@ -238,49 +241,105 @@ static void checkCover(std::vector<HeaderTensor> &tensors, int64_t payload, cons
     failInvalid(concat(file, ": the tensors end at ", covered, ", but the file has ", payload, " bytes of data"));
 }
 
-Safetensors::Safetensors(Bytes content, const std::string &name) : content_(std::move(content)) {
-  std::string_view text = headerText(content_, name);
+/// The tensors that a header describes, by name, in a file with `payload` bytes of data.
+static std::vector<TensorPlace> placesIn(std::string_view text, int64_t payload, const std::string &name,
+                                         Metadata &metadata) {
+  if (!text.starts_with("{"))
+    failInvalid(concat(name, ": not a safetensors file: the header does not begin with '{'"));
   HeaderReader header(name);
   nlohmann::json::sax_parse(text.begin(), text.end(), &header);
-  size_t begin = 8 + text.size();
-  int64_t payload = static_cast<int64_t>(content_.size() - begin);
   for (const HeaderTensor &tensor : header.tensors)
     checkRange(tensor, typeOf(tensor, name), payload, name);
   checkCover(header.tensors, payload, name);
-  for (HeaderTensor &tensor : header.tensors) {
-    std::span<const std::byte> data(content_.data() + begin + tensor.offsets[0],
-                                    static_cast<size_t>(tensor.offsets[1] - tensor.offsets[0]));
-    tensors_.push_back({std::move(tensor.name), typeOf(tensor, name), std::move(tensor.shape), data});
-  }
-  std::sort(tensors_.begin(), tensors_.end(), [](const Tensor &a, const Tensor &b) { return a.name < b.name; });
-  for (size_t i = 1; i < tensors_.size(); ++i)
-    if (tensors_[i].name == tensors_[i - 1].name)
-      failInvalid(concat(name, ": tensor ", quote(tensors_[i].name), " appears twice"));
-  metadata_ = std::move(header.metadata);
+  std::vector<TensorPlace> places;
+  for (HeaderTensor &tensor : header.tensors)
+    places.push_back({std::move(tensor.name), typeOf(tensor, name), std::move(tensor.shape),
+                      static_cast<uint64_t>(tensor.offsets[0]),
+                      static_cast<uint64_t>(tensor.offsets[1] - tensor.offsets[0])});
+  std::sort(places.begin(), places.end(), [](const TensorPlace &a, const TensorPlace &b) { return a.name < b.name; });
+  for (size_t i = 1; i < places.size(); ++i)
+    if (places[i].name == places[i - 1].name)
+      failInvalid(concat(name, ": tensor ", quote(places[i].name), " appears twice"));
+  metadata = std::move(header.metadata);
+  return places;
 }
 
-const Safetensors::Tensor *Safetensors::find(std::string_view name) const {
-  auto found = std::lower_bound(tensors_.begin(), tensors_.end(), name,
+Safetensors::Safetensors(Bytes content, const std::string &name) : content_(std::move(content)) {
+  uint64_t length = headerBytes(content_, content_.size(), name);
+  std::string_view text(reinterpret_cast<const char *>(content_.data()) + 8, length);
+  std::span<const std::byte> data = std::span<const std::byte>(content_).subspan(8 + length);
+  for (TensorPlace &place : placesIn(text, static_cast<int64_t>(data.size()), name, metadata_))
+    tensors_.push_back(
+        {std::move(place.name), place.dtype, std::move(place.shape), data.subspan(place.begin, place.bytes)});
+}
+
+template <typename Tensor> static const Tensor *findByName(const std::vector<Tensor> &tensors, std::string_view name) {
+  auto found = std::lower_bound(tensors.begin(), tensors.end(), name,
                                 [](const Tensor &tensor, std::string_view wanted) { return tensor.name < wanted; });
-  return found != tensors_.end() && found->name == name ? &*found : nullptr;
+  return found != tensors.end() && found->name == name ? &*found : nullptr;
+}
+
+const Safetensors::Tensor *Safetensors::find(std::string_view name) const { return findByName(tensors_, name); }
+
+SafetensorsFile::SafetensorsFile(const std::string &path)
+    : path_(path), file_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  if (file_.number < 0)
+    failSystem(path, "open");
+  struct stat facts;
+  if (fstat(file_.number, &facts) != 0 || !S_ISREG(facts.st_mode))
+    failInvalid(concat(path, ": not a regular file"));
+  uint64_t size = static_cast<uint64_t>(facts.st_size);
+  Bytes start(std::min<uint64_t>(size, 8));
+  readAt(0, start);
+  std::string text(headerBytes(start, size, path), ' ');
+  readAt(8, std::as_writable_bytes(std::span(text)));
+  begin_ = 8 + text.size();
+  tensors_ = placesIn(text, static_cast<int64_t>(size - begin_), path, metadata_);
+}
+
+SafetensorsFile::Descriptor::~Descriptor() {
+  if (number >= 0)
+    close(number);
+}
+
+const TensorPlace *SafetensorsFile::find(std::string_view name) const { return findByName(tensors_, name); }
+
+void SafetensorsFile::read(const TensorPlace &tensor, uint64_t from, std::span<std::byte> to) const {
+  assert(from + to.size() <= tensor.bytes && "reads are inside of the tensor");
+  readAt(begin_ + tensor.begin + from, to);
+}
+
+void SafetensorsFile::readAt(uint64_t at, std::span<std::byte> to) const {
+  while (!to.empty()) {
+    ssize_t count = pread(file_.number, to.data(), to.size(), static_cast<off_t>(at));
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0)
+      failSystem(path_, "read");
+    if (count == 0)
+      failInvalid(concat(path_, ": shrank to ", at, " bytes while it was read"));
+    at += static_cast<uint64_t>(count);
+    to = to.subspan(static_cast<size_t>(count));
+  }
 }
 
 Safetensors readSafetensors(const std::string &path) { return Safetensors(readFile(path), path); }
 
-void writeSafetensors(const std::string &path, std::vector<Safetensors::Tensor> tensors, const Metadata &metadata) {
-  std::sort(tensors.begin(), tensors.end(), [](const Safetensors::Tensor &a, const Safetensors::Tensor &b) {
+void writeSafetensors(const std::string &path, std::vector<TensorPlace> tensors, const Metadata &metadata,
+                      const std::function<void(const TensorPlace &, const WriteBytes &)> &give) {
+  std::sort(tensors.begin(), tensors.end(), [](const TensorPlace &a, const TensorPlace &b) {
     size_t sizeA = sizeOf(a.dtype), sizeB = sizeOf(b.dtype);
     return sizeA != sizeB ? sizeA > sizeB : a.name < b.name;
   });
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!metadata.empty())
     header["__metadata__"] = metadata;
-  size_t offset = 0;
-  for (const Safetensors::Tensor &tensor : tensors) {
+  uint64_t offset = 0;
+  for (const TensorPlace &tensor : tensors) {
     std::string_view type = fileTypes[static_cast<size_t>(tensor.dtype)].name;
-    header[tensor.name] = {
-        {"dtype", type}, {"shape", tensor.shape}, {"data_offsets", {offset, offset + tensor.data.size()}}};
-    offset += tensor.data.size();
+    uint64_t bytes = static_cast<uint64_t>(elementsOf(tensor.shape)) * sizeOf(tensor.dtype);
+    header[tensor.name] = {{"dtype", type}, {"shape", tensor.shape}, {"data_offsets", {offset, offset + bytes}}};
+    offset += bytes;
   }
   std::string text = header.dump();
   text.append((8 - text.size() % 8) % 8, ' ');
@@ -290,9 +349,20 @@ void writeSafetensors(const std::string &path, std::vector<Safetensors::Tensor> 
   AtomicFile file(path);
   file.write(length, sizeof length);
   file.write(text);
-  for (const Safetensors::Tensor &tensor : tensors)
-    file.write(tensor.data.data(), tensor.data.size());
+  for (const TensorPlace &tensor : tensors)
+    give(tensor, [&](std::span<const std::byte> bytes) { file.write(bytes.data(), bytes.size()); });
   file.commit();
+}
+
+void writeSafetensors(const std::string &path, std::vector<Safetensors::Tensor> tensors, const Metadata &metadata) {
+  std::vector<TensorPlace> places;
+  for (const Safetensors::Tensor &tensor : tensors)
+    places.push_back({tensor.name, tensor.dtype, tensor.shape, 0, tensor.data.size()});
+  writeSafetensors(path, std::move(places), metadata, [&](const TensorPlace &place, const WriteBytes &write) {
+    auto found = std::find_if(tensors.begin(), tensors.end(),
+                              [&](const Safetensors::Tensor &tensor) { return tensor.name == place.name; });
+    write(found->data);
+  });
 }
 
 } // namespace sluice::runtime

@@ -5,6 +5,7 @@
 #include "runtime/DType.h"
 #include "runtime/io/File.h"
 
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -42,9 +43,51 @@ private:
 
 Safetensors readSafetensors(const std::string &path);
 
+/// Where a tensor lies in the data of a file.
+struct TensorPlace {
+  std::string name;
+  DType dtype = DType::f32;
+  Shape shape;
+  uint64_t begin = 0, bytes = 0;
+};
+
+/// A file whose tensors stay on disk until they are asked for.
+class SafetensorsFile {
+public:
+  /// Reads the header, with the checks of Safetensors.
+  explicit SafetensorsFile(const std::string &path);
+  const std::vector<TensorPlace> &tensors() const { return tensors_; } ///< by name
+  const TensorPlace *find(std::string_view name) const;
+  const Metadata &metadata() const { return metadata_; }
+  /// The tensor's bytes from `from` on.
+  void read(const TensorPlace &tensor, uint64_t from, std::span<std::byte> to) const;
+
+private:
+  struct Descriptor {
+    explicit Descriptor(int number) : number(number) {}
+    Descriptor(const Descriptor &) = delete;
+    Descriptor &operator=(const Descriptor &) = delete;
+    ~Descriptor();
+    const int number; ///< negative: not open
+  };
+  void readAt(uint64_t at, std::span<std::byte> to) const;
+
+  std::string path_;
+  Descriptor file_;
+  uint64_t begin_ = 0; ///< of the data
+  std::vector<TensorPlace> tensors_;
+  Metadata metadata_;
+};
+
 /// Writes the file atomically, tensors in the reference implementation's order: largest element type first, then by
 /// name.
 void writeSafetensors(const std::string &path, std::vector<Safetensors::Tensor> tensors, const Metadata &metadata);
+
+/// The same with data that is made when it is written: `give` hands a tensor's bytes to `write`, in order. Of the
+/// places only the types and shapes count.
+using WriteBytes = std::function<void(std::span<const std::byte>)>;
+void writeSafetensors(const std::string &path, std::vector<TensorPlace> tensors, const Metadata &metadata,
+                      const std::function<void(const TensorPlace &tensor, const WriteBytes &write)> &give);
 
 } // namespace sluice::runtime
 

@@ -183,7 +183,7 @@ std::optional<TrainPosition> CheckpointFolder::load(Instance &instance) const {
     std::string otherModel;
     std::optional<TrainPosition> position;
     Status status = guarded([&] {
-      Safetensors file = readSafetensors(path);
+      SafetensorsFile file(path);
       MetadataReader metadata(file.metadata(), path);
       metadata.text("sluice.checkpoint");
       checkWhole(file, path);

@@ -17,10 +17,10 @@ void loadWeights(Instance &instance, const std::string &path);
 void saveWeights(const Instance &instance, const std::string &path);
 
 /// Fails if a checkpoint is not what was written, whether in its tensors or in what it says beside them.
-void checkWhole(const Safetensors &file, const std::string &name);
+void checkWhole(const SafetensorsFile &file, const std::string &name);
 
 /// Sets every state from a checkpoint.
-void loadStates(Instance &instance, const Safetensors &file, const std::string &name);
+void loadStates(Instance &instance, const SafetensorsFile &file, const std::string &name);
 
 /// Writes every state to `path`, with a checksum of everything that is written.
 void saveStates(const Instance &instance, const std::string &path, Metadata metadata);

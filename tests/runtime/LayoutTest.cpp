@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <numeric>
 #include <random>
 
 using namespace sluice::runtime;
@@ -114,4 +115,30 @@ TEST(Layout, RefusesWhatDoesNotCoverTheTensorOnce) {
   EXPECT_NE(layoutError({4}, {{1, Part::whole, 0}}), "");
   EXPECT_NE(layoutError({4}, {{0, Part::tileNumber, 2}}), "");
   EXPECT_NE(layoutError({4}, {{0, Part::tileNumber, 2}, {0, Part::placeInTile, 4}}), "");
+}
+
+TEST(Layout, PiecesArePackedAsTheWholeIs) {
+  const Layout rowMajor, panels = {{0, Part::tileNumber, 64}, {1, Part::whole, 0}, {0, Part::placeInTile, 64}},
+                         columns = {{1, Part::whole, 0}, {0, Part::whole, 0}};
+  for (const Layout *chosen : {&rowMajor, &panels, &columns}) {
+    const Layout &layout = *chosen;
+    const Shape shape = {1000, 3001}; // 12 MB, and no whole number of tiles
+    std::vector<float> logical(static_cast<size_t>(elementsOf(shape)));
+    std::iota(logical.begin(), logical.end(), 1.0f);
+    std::vector<float> whole(static_cast<size_t>(elementsOf(physicalShape(shape, layout))), -1), inPieces = whole;
+    auto at = [](std::vector<float> &values, size_t bytes) {
+      return reinterpret_cast<std::byte *>(values.data()) + bytes;
+    };
+    pack(shape, layout, sizeof(float), at(logical, 0), at(whole, 0));
+    size_t pieces = 0, next = 0;
+    forEachPiece(shape, layout, sizeof(float), [&](const Shape &piece, size_t from, size_t to) {
+      EXPECT_EQ(from, next);
+      next += static_cast<size_t>(elementsOf(piece)) * sizeof(float);
+      ++pieces;
+      pack(piece, layout, sizeof(float), at(logical, from), at(inPieces, to));
+    });
+    EXPECT_EQ(next, logical.size() * sizeof(float));
+    EXPECT_EQ(inPieces, whole);
+    EXPECT_EQ(pieces > 1, chosen != &columns);
+  }
 }
