@@ -10,8 +10,17 @@ CopyForecast::CopyForecast(const Plan &plan) : plan_(plan) {
       mirrors_.push_back({state.slot, mirror});
 }
 
+/// Accelerators of two backends cannot reach each other: what goes from one to the other goes over the host.
 void CopyForecast::add(const Copy &copy, int64_t rows) {
-  counts_[{plan_.deviceOf(copy.from), plan_.deviceOf(copy.to), copy.reason}].add(copy.bytesFor(rows));
+  size_t from = plan_.deviceOf(copy.from), to = plan_.deviceOf(copy.to);
+  int64_t bytes = copy.bytesFor(rows);
+  bool isDirect = from == 0 || to == 0 || plan_.devices[from].backend == plan_.devices[to].backend;
+  if (isDirect) {
+    counts_[{from, to, copy.reason}].add(bytes);
+    return;
+  }
+  counts_[{from, 0, copy.reason}].add(bytes);
+  counts_[{0, to, copy.reason}].add(bytes);
 }
 
 /// Whether a launch or copy writes the state that lies at `state`: in place, so at its very start.
