@@ -1,5 +1,7 @@
 #include "passes/KernelView.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
@@ -158,11 +160,39 @@ KernelView::KernelView(ArrayRef<Operation *> members, ValueRange outputs) {
   finish(outputs);
 }
 
-void KernelView::addBytecode(Operation *op) {
+/// A module with the attributes of the kernel's own, in which an entry point of the kernel's name runs a copy of it:
+/// bytecode of the kernel alone could not say what its operands are.
+static OwningOpRef<ModuleOp> isolate(KernelOp kernel) {
+  Location loc = kernel.getLoc();
+  OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
+  (*module)->setAttrs(kernel->getParentOfType<ModuleOp>()->getAttrs());
+  OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
+  auto numbered = [&](const char *prefix, size_t count) {
+    SmallVector<Attribute> names;
+    for (size_t i = 0; i < count; ++i)
+      names.push_back(builder.getStringAttr(prefix + std::to_string(i)));
+    return builder.getArrayAttr(names);
+  };
+  OperationState state(loc, EntryOp::getOperationName());
+  state.addAttribute("sym_name", kernel.getNameAttr());
+  state.addAttribute("inputs", numbered("operand", kernel->getNumOperands()));
+  state.addAttribute("outputs", numbered("result", kernel->getNumResults()));
+  Block *body = new Block;
+  state.addRegion()->push_back(body);
+  builder.create(state);
+  builder.setInsertionPointToEnd(body);
+  Operation *copy = builder.clone(*kernel);
+  for (OpOperand &operand : copy->getOpOperands())
+    operand.set(body->addArgument(operand.get().getType(), loc));
+  builder.create<ReturnOp>(loc, copy->getResults());
+  return module;
+}
+
+void KernelView::addBytecode(KernelOp kernel) {
   std::string &bytes = texts.emplace_back();
   llvm::raw_string_ostream os(bytes);
   // Writing to memory cannot fail.
-  (void)writeBytecodeToFile(op, os);
+  (void)writeBytecodeToFile(*isolate(kernel), os);
   os.flush();
   view.bytecode = bytes.data();
   view.bytecode_size = bytes.size();

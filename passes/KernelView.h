@@ -21,8 +21,8 @@ public:
   KernelView(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange results);
   KernelView(const KernelView &) = delete;
 
-  /// Adds the kernel's bytecode.
-  void addBytecode(mlir::Operation *op);
+  /// Adds bytecode: a module with one entry point, which runs the kernel on its inputs.
+  void addBytecode(ir::KernelOp kernel);
 
   const sluice_kernel_view *get() const { return &view; }
 

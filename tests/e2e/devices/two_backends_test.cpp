@@ -1,0 +1,119 @@
+// One program on accelerators of two backends: sim, whose kernels are the host's, and scroll (tests/backends/scroll),
+// which asks for bytecode and has its kernels loaded as a module of device code.
+#include "ir/ParseGuard.h"
+#include "mlir/Parser/Parser.h"
+#include "tests/e2e/Harness.h"
+#include <cstdlib>
+#include <fstream>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <random>
+#include <sluice/sluice.h>
+#include <unistd.h>
+
+using namespace sluice;
+using namespace sluice::test;
+using namespace sluice::runtime;
+using testing::HasSubstr;
+
+namespace {
+
+constexpr int64_t kCapacity = 8, kIn = 6, kOut = 5;
+
+/// Before any backend is looked for.
+const int kSearched = setenv("SLUICE_BACKEND_PATH", SLUICE_BINARY_DIR "/tests/backends/scroll", /*overwrite=*/1);
+
+/// exp(s) - s of s = relu(p z + p), p = x w: s on one accelerator, p and exp on the other, the difference on the host.
+std::string model(const std::string &devices) {
+  Graph g{"two_backends"};
+  g.set_capacity(kCapacity);
+  g.set_devices(devices);
+  g.set_copies("insert");
+  bool isSplit = devices != "cpu";
+  auto on = [&](Tensor value, int64_t accelerator) { return isSplit ? pin(value, gpu(accelerator)) : value; };
+  Tensor x = g.input("x", f32, {Dim{"batch"}, kIn}), w = g.input("w", f32, {kIn, kOut}),
+         z = g.input("z", f32, {Dim{"batch"}, kOut});
+  Tensor p = on(matmul(x, w), 0);
+  Tensor scaled = on(p * z, 1);
+  Tensor s = on(relu(on(scaled + p, 1)), 1);
+  Tensor y = on(exp(s), 0);
+  g.output("y", y - s);
+  std::string path = testing::TempDir() + "two_backends_" + std::to_string(getpid()) + ".mlir";
+  g.save(path);
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+Values inputs(int64_t rows) {
+  std::mt19937_64 random(5);
+  Values values;
+  for (auto [name, elements] :
+       {std::pair<const char *, int64_t>{"x", rows * kIn}, {"w", kIn * kOut}, {"z", rows * kOut}})
+    for (int64_t i = 0; i < elements; ++i)
+      values[name].push_back(double(float(double(random() >> 40) * 0x1p-23 - 1)));
+  return values;
+}
+
+/// The bytecode that follows a kernel's text in scroll's module.
+std::string bytecodeIn(const std::vector<std::byte> &blob) {
+  std::string text(reinterpret_cast<const char *>(blob.data()), blob.size());
+  size_t size = std::stoul(text.substr(text.find(" bytecode ") + 10));
+  return text.substr(text.find("\nend\n") + 5, size);
+}
+
+} // namespace
+
+TEST(TwoBackends, GiveTheBitsOfTheHost) {
+  Compiled host(model("cpu")), split(model("cpu,sim:0,scroll:0"));
+  for (int64_t rows : {kCapacity, int64_t(3), int64_t(1)})
+    EXPECT_EQ(host.run("predict", inputs(rows), rows), split.run("predict", inputs(rows), rows)) << rows << " rows";
+}
+
+TEST(TwoBackends, CountTheirCopiesAsForecast) {
+  Compiled model(::model("cpu,sim:0,scroll:0"));
+  for (int64_t rows : {kCapacity, int64_t(3)})
+    model.run("predict", inputs(rows), rows);
+  Executor &executor = *model.program().executor();
+  EXPECT_EQ(executor.executedCopies(), executor.forecast().counts());
+  EXPECT_EQ(byPair(executor.engineCopies()), byPair(executor.executedCopies()));
+  int64_t rows = kCapacity + 3, activation = kOut * 4;
+  std::map<std::pair<size_t, size_t>, CopyCount> counts = byPair(executor.executedCopies());
+  EXPECT_EQ((counts[{1, 0}].bytes), rows * activation * 2) << "p to the other accelerator, and y";
+  EXPECT_EQ((counts[{2, 0}].bytes), rows * activation * 2) << "s to the other accelerator, and to the host";
+}
+
+TEST(TwoBackends, DeviceCodeIsAModuleOfTheArtifact) {
+  Compiled model(::model("cpu,sim:0,scroll:0"));
+  ASSERT_EQ(model.plan().modules.size(), 1u);
+  EXPECT_EQ(model.plan().modules[0].device, 2u);
+  std::string text(reinterpret_cast<const char *>(model.plan().modules[0].blob.data()), 60);
+  EXPECT_THAT(text, HasSubstr("scroll\nkernel acc1_mul_add_relu 2 elements 0 5 results 4"));
+}
+
+TEST(TwoBackends, BytecodeIsTheKernel) {
+  Compiled compiled(model("cpu,sim:0,scroll:0"));
+  mlir::MLIRContext context;
+  context.loadDialect<ir::SluiceDialect>();
+  std::string bytecode = bytecodeIn(compiled.plan().modules.at(0).blob);
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(bytecode, &context);
+  ASSERT_TRUE(module);
+  auto entry = module->lookupSymbol<ir::EntryOp>("acc1_mul_add_relu");
+  ASSERT_TRUE(entry);
+  auto kernel = *entry.getBody().front().getOps<ir::KernelOp>().begin();
+  std::vector<std::string> ops;
+  for (mlir::Operation &op : kernel.getBody().front().without_terminator())
+    ops.push_back(op.getName().getStringRef().str());
+  EXPECT_EQ(ops, (std::vector<std::string>{"sluice.mul", "sluice.add", "sluice.relu"}));
+}
+
+TEST(TwoBackends, AModuleThatIsNoneIsRefused) {
+  Compiled compiled(model("cpu,sim:0,scroll:0"));
+  std::string plan = compiled.planText();
+  size_t blob = plan.find("\"blob\"");
+  ASSERT_NE(blob, std::string::npos);
+  size_t begin = plan.find('"', plan.find(':', blob)) + 1;
+  plan.replace(begin, 8, "AAAAAAAA");
+  EXPECT_THAT([&] { compiled.restart({.plan = plan}); },
+              testing::Throws<std::exception>(
+                  testing::Property(&std::exception::what, HasSubstr("scroll should load is no scroll"))));
+}
