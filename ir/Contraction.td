@@ -20,7 +20,11 @@ def MatmulOp : Sluice_Contraction<"matmul", [DeclareOpInterfaceMethods<Different
   let arguments = (ins Sluice_FloatTensor:$a, Sluice_FloatTensor:$b, Arg<UnitAttr, "a lies as [..., k, m]">:$transpose_a, Arg<UnitAttr, "b lies as [..., n, k]">:$transpose_b);
   let results = (outs Sluice_FloatTensor:$y);
 }
-def Conv2dOp : Sluice_Contraction<"conv2d", [DeclareOpInterfaceMethods<DifferentiableOp>]> {
+// With a formula for an element, too: backends may run convolutions in groups as loop nests.
+class Sluice_Convolution<string mnemonic, list<Trait> traits = []>
+    : Sluice_Contraction<mnemonic, !listconcat([DeclareOpInterfaceMethods<ElementOp>], traits)>;
+
+def Conv2dOp : Sluice_Convolution<"conv2d", [DeclareOpInterfaceMethods<DifferentiableOp>]> {
   let summary = "cross-correlation of x [N, C, H, W] with weight [O, C / groups, kH, kW]";
   let description = [{
     y[n, o, i, j] is the sum over c, u, v of x[n, g * C / groups + c, i * stride[0] - padding[0] + u * dilation[0],
@@ -32,7 +36,7 @@ def Conv2dOp : Sluice_Contraction<"conv2d", [DeclareOpInterfaceMethods<Different
   let arguments = (ins Sluice_FloatTensor:$x, Sluice_FloatTensor:$weight, Sluice_Stride:$stride, Sluice_Padding:$padding, Sluice_Dilation:$dilation, Sluice_Groups:$groups);
   let results = (outs Sluice_FloatTensor:$y);
 }
-def Conv2dInputGradOp : Sluice_Contraction<"conv2d_input_grad"> {
+def Conv2dInputGradOp : Sluice_Convolution<"conv2d_input_grad"> {
   let summary = "dX of conv2d from dY [N, O, H', W'] and weight; `size` is [H, W]";
   let description = [{
     dx [N, C, H, W]: each element is the sum of dy[n, o, i, j] * weight[o, c, u, v] over all o, i, j, u, v for which conv2d with
@@ -42,7 +46,7 @@ def Conv2dInputGradOp : Sluice_Contraction<"conv2d_input_grad"> {
   let arguments = (ins Sluice_FloatTensor:$dy, Sluice_FloatTensor:$weight, Sluice_ImageSize:$size, Sluice_Stride:$stride, Sluice_Padding:$padding, Sluice_Dilation:$dilation, Sluice_Groups:$groups);
   let results = (outs Sluice_FloatTensor:$dx);
 }
-def Conv2dWeightGradOp : Sluice_Contraction<"conv2d_weight_grad"> {
+def Conv2dWeightGradOp : Sluice_Convolution<"conv2d_weight_grad"> {
   let summary = "dWeight of conv2d from x and dY; `size` is [kH, kW]";
   let description = [{
     dweight [O, C / groups, kH, kW]: the sum of x * dy[n, o, i, j] over n, i and j, where x is the element, 0 outside of the

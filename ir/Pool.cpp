@@ -1,10 +1,9 @@
-// Pooling over windows, and its gradients. Element formulas of gradients visit, for each input element, the windows
-// that may contain it: ceil(kernel / stride) of them along each dimension.
+// Pooling over windows, and its gradients.
 #include "ir/Dialect.h"
 #include "ir/Fold.h"
 #include "ir/Inference.h"
 #include "ir/Lane.h"
-#include "ir/Window.h"
+#include "ir/WindowFormula.h"
 #include <cmath>
 #include <limits>
 
@@ -56,70 +55,6 @@ static LogicalResult checkPool(MaybeLocation loc, Value value, ArrayRef<int64_t>
       return inferenceFailure(loc, "a window would hold only padding: padding ", std::max(window.before, window.after),
                               " and kernel ", window.extent());
   return success();
-}
-
-namespace {
-
-/// Conditions of an element formula; those that hold everywhere are left out.
-struct Guard {
-  SmallVector<AffineExpr> nonNegative;
-
-  /// `expr` is at least `least` everywhere; where that is negative it has to be checked.
-  void require(AffineExpr expr, int64_t least) {
-    if (least < 0)
-      nonNegative.push_back(expr);
-  }
-  Value load(ElementBuilder &builder, const std::function<Value()> &then, Value otherwise) const {
-    return nonNegative.empty() ? then() : builder.guarded(nonNegative, then, otherwise);
-  }
-};
-
-} // namespace
-
-/// The element at a tap of window `position` of `count`, with the conditions under which it is one.
-static AffineExpr placeTap(const Window &window, int64_t count, AffineExpr position, AffineExpr tap, Guard &guard) {
-  AffineExpr element = position * window.stride + tap * window.dilation - window.before;
-  guard.require(element, -window.before);
-  guard.require(window.size - 1 - element, window.size - 1 - window.element(count - 1, window.kernel - 1));
-  return element;
-}
-
-/// How many windows along one dimension may contain an element.
-static int64_t countCandidates(const Window &window) {
-  return window.dilation > 1 ? window.kernel : (window.kernel + window.stride - 1) / window.stride;
-}
-
-namespace {
-
-/// Window `position` has the element at its tap `tap`.
-struct Candidate {
-  AffineExpr position, tap;
-};
-
-} // namespace
-
-/// The windows that contain `element`, numbered by `candidate`. With p = element + before, undilated: window p / stride
-/// - candidate, at the tap p mod stride + candidate * stride. Dilated: tap `candidate`, where p - tap * dilation is a
-/// multiple of the stride.
-static Candidate placeCandidate(const Window &window, int64_t count, AffineExpr element, AffineExpr candidate,
-                                Guard &guard) {
-  AffineExpr padded = element + window.before;
-  int64_t last = window.size - 1 + window.before;
-  Candidate result;
-  if (window.dilation > 1) {
-    AffineExpr start = padded - candidate * window.dilation;
-    result = {start.floorDiv(window.stride), candidate};
-    guard.require(start, -(window.kernel - 1) * window.dilation);
-    guard.require(-(start % window.stride), 1 - window.stride);
-  } else {
-    int64_t others = countCandidates(window) - 1;
-    result = {padded.floorDiv(window.stride) - candidate, padded % window.stride + candidate * window.stride};
-    guard.require(result.position, window.before / window.stride - others);
-    guard.require(window.kernel - 1 - result.tap,
-                  window.kernel - 1 - std::min(last, window.stride - 1) - others * window.stride);
-  }
-  guard.require(count - 1 - result.position, count - 1 - last / window.stride);
-  return result;
 }
 
 /// Sums `term(candidates of height and width, conditions)` over the windows that contain the element at `index`.

@@ -1,4 +1,5 @@
-// Replaces a convolution in groups by one convolution a group.
+// Replaces a convolution in a few large groups by one convolution a group: a product each. Convolutions in many small
+// groups, such as depthwise ones, stay one op, so that no kernel grows with the number of groups.
 //
 //   conv2d %x, %w {groups = 2}   ==>   concat(conv2d %x[:, 0:C/2], %w[0:O/2], conv2d %x[:, C/2:C], %w[O/2:O])
 //
@@ -11,6 +12,9 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
+// Channels on both sides from which on a group is worth a product of its own.
+static constexpr int64_t kChannelsOfProduct = 32;
+
 /// Elements [start, start + size) of `x` along `dim`.
 static Value sliceOf(OpBuilder &builder, Location loc, Value x, unsigned dim, int64_t start, int64_t size) {
   auto shape = cast<RankedTensorType>(x.getType()).getShape();
@@ -18,6 +22,12 @@ static Value sliceOf(OpBuilder &builder, Location loc, Value x, unsigned dim, in
   starts[dim] = start;
   ends[dim] = start + size;
   return builder.create<SliceOp>(loc, x, starts, ends, steps);
+}
+
+static bool hasLargeGroups(Conv2dOp op) {
+  ArrayRef<int64_t> weight = cast<RankedTensorType>(op.getWeight().getType()).getShape();
+  int64_t groups = op.getGroups();
+  return groups > 1 && std::min(weight[0] / groups, weight[1]) >= kChannelsOfProduct;
 }
 
 static void split(Conv2dOp op) {
@@ -39,7 +49,7 @@ static void split(Conv2dOp op) {
 
 void splitGroupedConvolutions(ModuleOp module) {
   module.walk([](Conv2dOp op) {
-    if (op.getGroups() > 1)
+    if (hasLargeGroups(op))
       split(op);
   });
 }

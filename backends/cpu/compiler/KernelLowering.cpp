@@ -43,15 +43,20 @@ static std::string uniqueName(ModuleOp module, StringRef wanted) {
   return name;
 }
 
+/// Whether the kernel's product has a generator of its own: those in groups are loop nests.
+static bool isProduct(ir::ContractionOp op) {
+  auto groups = op->getAttrOfType<IntegerAttr>("groups");
+  return !groups || groups.getInt() == 1;
+}
+
 FailureOr<LoweredKernel> lowerKernel(ir::KernelOp kernel, ModuleOp into, const Target &target, int64_t capacity) {
   into.getContext()->loadDialect<math::MathDialect, LLVM::LLVMDialect>();
   if (failed(checkLayouts(kernel)))
     return failure();
   std::string name = uniqueName(into, kernel.getName());
-  auto contractions = kernel.getBody().front().getOps<ir::ContractionOp>();
-  FailureOr<LoweredKernel> lowered = contractions.empty()
-                                         ? lowerLoopKernel(kernel, into, name, target, capacity)
-                                         : lowerContractionKernel(kernel, into, name, target, capacity);
+  bool hasProduct = llvm::any_of(kernel.getBody().front().getOps<ir::ContractionOp>(), isProduct);
+  FailureOr<LoweredKernel> lowered = hasProduct ? lowerContractionKernel(kernel, into, name, target, capacity)
+                                                : lowerLoopKernel(kernel, into, name, target, capacity);
   if (succeeded(lowered)) {
     SmallVector<Operation *> ops(llvm::make_pointer_range(kernel.getBody().front().without_terminator()));
     lowered->work = ir::workOf(ops, kernel.getOperands(), kernel.getResults(), capacity);

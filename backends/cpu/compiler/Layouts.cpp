@@ -76,6 +76,12 @@ static bool canReadB(ir::MatmulOp op, const Target &target) {
   return !isCut(b);
 }
 
+// Convolutions in groups: lanes run along the channels.
+static LayoutPreference ofGroups(MLIRContext *context, bool isWeight) {
+  return {isWeight ? AffineMap::getPermutationMap(ArrayRef<unsigned>{2, 3, 1, 0}, context) : ir::getNhwc(context),
+          false};
+}
+
 static LayoutPreference ofMatmul(ir::MatmulOp op, bool isResult, unsigned number, const Target &target) {
   RankedTensorType a = op.getA().getType(), b = op.getB().getType(), y = op.getY().getType();
   if (isResult)
@@ -94,6 +100,8 @@ LayoutPreference preferredLayout(Operation *op, bool isResult, unsigned number, 
   auto type = cast<RankedTensorType>(value.getType());
   if (auto matmul = dyn_cast<ir::MatmulOp>(op))
     return ofMatmul(matmul, isResult, number, target);
+  if (auto groups = op->getAttrOfType<IntegerAttr>("groups"); groups && groups.getInt() > 1)
+    return ofGroups(context, isa<ir::Conv2dWeightGradOp>(op) ? isResult : !isResult && number == 1);
   if (isa<ir::Conv2dOp, ir::Conv2dInputGradOp>(op))
     return !isResult && number == 1 ? filter(type, target) : nhwc(context, true);
   if (isa<ir::Conv2dWeightGradOp>(op))

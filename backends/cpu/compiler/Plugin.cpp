@@ -56,11 +56,6 @@ static sluice_status describe(sluice_session *session, sluice_target_info *info)
 }
 
 static sluice_status supports(sluice_session *session, const sluice_kernel_view *kernel) {
-  auto groups = operationOf(kernel)->getAttrOfType<IntegerAttr>("groups");
-  if (groups && groups.getInt() != 1) {
-    session->error = "the CPU has no code for convolutions in groups";
-    return SLUICE_UNSUPPORTED;
-  }
   if (isa<ir::ElementwiseOp, ir::ElementOp, ir::ContractionOp>(operationOf(kernel)))
     return SLUICE_OK;
   session->error = ("the CPU has no code for " + operationOf(kernel)->getName().getStringRef()).str();

@@ -1,0 +1,84 @@
+// Convolutions in groups and both their gradients, as loop nests: generated code against the reference functions.
+#include "tests/backends/cpu/KernelRun.h"
+
+#include <algorithm>
+#include <array>
+#include <gtest/gtest.h>
+
+namespace sluice::cpu::testing {
+namespace {
+
+// A convolution of `channels` in groups, and its gradients, NHWC and row-major.
+struct Grouped {
+  int64_t channels, outputs, groups, kernel = 3, stride = 1, padding = 1, dilation = 1;
+  std::string layout = ", #nhwc";
+
+  int64_t size() const { return (8 + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1; }
+  static std::string type(std::initializer_list<int64_t> sizes, const std::string &layout) {
+    std::string text = "tensor<";
+    for (int64_t size : sizes)
+      text += (size < 0 ? "?" : std::to_string(size)) + "x";
+    return text + "f32" + layout + ">";
+  }
+  std::string x() const { return type({-1, channels, 8, 8}, layout); }
+  std::string w() const {
+    return type({outputs, channels / groups, kernel, kernel}, layout.empty() ? "" : ", #columns");
+  }
+  std::string y() const { return type({-1, outputs, size(), size()}, layout); }
+  std::string attributes(const std::string &more = "") const {
+    auto pair = [](int64_t n) { return "array<i64: " + std::to_string(n) + ", " + std::to_string(n) + ">"; };
+    std::string pads = std::to_string(padding);
+    return " {" + more + "stride = " + pair(stride) + ", dilation = " + pair(dilation) +
+           ", padding = array<i64: " + pads + ", " + pads + ", " + pads + ", " + pads +
+           ">, groups = " + std::to_string(groups) + " : i64} : (";
+  }
+  std::string sized(int64_t n) const {
+    return "size = array<i64: " + std::to_string(n) + ", " + std::to_string(n) + ">, ";
+  }
+  std::string forward() const { return "%a = sluice.conv2d %0, %1" + attributes() + x() + ", " + w() + ") -> " + y(); }
+  std::string inputGradient() const {
+    return "%a = sluice.conv2d_input_grad %0, %1" + attributes(sized(8)) + y() + ", " + w() + ") -> " + x();
+  }
+  std::string weightGradient() const {
+    return "%a = sluice.conv2d_weight_grad %0, %1" + attributes(sized(kernel)) + x() + ", " + y() + ") -> " + w();
+  }
+  // Operands, body and result of each pass.
+  std::vector<std::array<std::string, 4>> passes() const {
+    return {{x(), w(), forward(), y()}, {y(), w(), inputGradient(), x()}, {x(), y(), weightGradient(), w()}};
+  }
+};
+
+constexpr const char *kColumns = "#nhwc = #sluice.at<layout = affine_map<(d0, d1, d2, d3) -> (d0, d2, d3, d1)>>\n"
+                                 "#columns = #sluice.at<layout = affine_map<(d0, d1, d2, d3) -> (d2, d3, d1, d0)>>\n";
+
+TEST(GroupedConvolution, AgreesWithTheReference) {
+  for (Grouped shape : {Grouped{32, 32, 32}, Grouped{20, 20, 20, 3, 2, 1, 1}, Grouped{6, 12, 6, 2, 1, 0, 2},
+                        Grouped{8, 24, 2, 3, 2, 2, 2}, Grouped{12, 12, 3, 1, 1, 0, 1},
+                        Grouped{6, 12, 3, 3, 1, 1, 1, ""}, Grouped{4, 4, 4, 3, 3, 1, 1, ""}})
+    for (auto &[first, second, body, result] : shape.passes()) {
+      KernelRun kernel({first, second}, body, "%a : " + result, 7, kColumns);
+      ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
+      kernel.randomize(-1, 1);
+      for (int64_t rows : {7, 3, 1, 0}) {
+        kernel.run(rows);
+        EXPECT_LE(kernel.error(), 2e-5) << body << " with " << rows << " rows";
+      }
+    }
+}
+
+// Tests that a kernel's code does not grow with its groups, in any pass.
+TEST(GroupedConvolution, CodeDoesNotGrowWithGroups) {
+  for (size_t pass : {0, 1, 2}) {
+    size_t lines[2];
+    for (int64_t channels : {32, 256}) {
+      auto [first, second, body, result] = Grouped{channels, channels, channels}.passes()[pass];
+      KernelRun kernel({first, second}, body, "%a : " + result, 7, kColumns);
+      ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
+      lines[channels == 256] = std::count(kernel.assembly.begin(), kernel.assembly.end(), '\n');
+    }
+    EXPECT_LE(lines[1], 1.25 * lines[0]) << "in pass " << pass;
+  }
+}
+
+} // namespace
+} // namespace sluice::cpu::testing
