@@ -69,6 +69,15 @@ int main() {
         "%n : " + w);
   std::string r = "tensor<?x1024xf32>", r10 = "tensor<?x10xf32>";
   bench("softmax 1024", {r}, "%a = sluice.softmax %0 {axis = 1 : i64} : (" + r + ") -> " + r, "%a : " + r);
+  std::string columns = "tensor<?x100x196xf32>", planes = "tensor<?x21x32x32xf32, #nhwc>", power = "tensor<?x4096xf32>";
+  for (std::string op : {"softmax", "log_softmax"}) {
+    bench((op + " columns").c_str(), {columns},
+          "%a = sluice." + op + " %0 {axis = 1 : i64} : (" + columns + ") -> " + columns, "%a : " + columns);
+    bench((op + " nhwc").c_str(), {planes},
+          "%a = sluice." + op + " %0 {axis = 1 : i64} : (" + planes + ") -> " + planes, "%a : " + planes);
+  }
+  bench("pow", {power, power}, "%a = sluice.pow %0, %1 : (" + power + ", " + power + ") -> " + power, "%a : " + power,
+        0.5, 3);
   bench("cross entropy 10", {r10, "tensor<?xi32>"},
         "%a = sluice.softmax_cross_entropy %0, %1 : (" + r10 +
             ", tensor<?xi32>) -> tensor<?xf32>\n%b = sluice.mean %a {axes = array<i64: 0>} : (tensor<?xf32>) -> "
