@@ -18,6 +18,9 @@ struct TimingLimits {
 std::vector<std::vector<double>> timeActions(Instance &instance, const Entry &entry, int64_t rows,
                                              const TimingLimits &limits);
 
+/// How long a piece of work took: by the clock of its backend where that agrees with the host's, else by the host's.
+double secondsOf(const WorkTime &time);
+
 double medianOf(std::vector<double> values);
 /// The median over the calls, for each action.
 std::vector<double> medianOfCalls(const std::vector<std::vector<double>> &calls);

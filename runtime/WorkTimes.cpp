@@ -30,9 +30,7 @@ std::vector<WorkTime> WorkTimes::take() {
   return times;
 }
 
-void WorkTimes::note(Work work, double start, double end) {
-  noted_.push_back({{std::move(work), start, end, true}, {}});
-}
+void WorkTimes::note(Work work, double start, double end) { noted_.push_back({{std::move(work), start, end}, {}}); }
 
 void WorkTimes::note(Work work, double start, DeviceQueue &queue) {
   bool hasClock = queue.context().half().event_times != nullptr;
@@ -43,7 +41,11 @@ void WorkTimes::note(Work work, double start, DeviceQueue &queue) {
   }
   if (oneByOne_)
     queue.synchronize();
-  noted_.push_back({{std::move(work), start, now(), true}, std::move(event)});
+  double end = now();
+  std::optional<double> hostSeconds;
+  if (oneByOne_ && !queue.context().takesHostQueues())
+    hostSeconds = end - start;
+  noted_.push_back({{std::move(work), start, end, true, hostSeconds}, std::move(event)});
 }
 
 } // namespace sluice::runtime

@@ -24,6 +24,9 @@ struct WorkTime {
   Work work;
   double start = 0, end = 0; ///< seconds
   bool isHostClock = true;   ///< else the clock of the queue's backend
+  /// By the host's clock: from before it was put into its queue until the host knew that it was done. None unless work
+  /// was one by one, and for a backend that takes the host's work too, whose clock is the only one.
+  std::optional<double> hostSeconds = {};
 };
 
 class WorkTimes {

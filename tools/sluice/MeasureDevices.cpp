@@ -69,6 +69,8 @@ llvm::Error measureAndKeep(MeasureRequest request, const Talk &talk) {
     return measured.takeError();
   json::Array clocks;
   for (const ClockCalibration &clock : *measured) {
+    for (const UnmeasuredKind &kind : clock.unmeasured)
+      llvm::errs() << fmt::format("sluice: {}: {} could not be measured: {}\n", kind.device, kind.kind, kind.reason);
     if (llvm::Error error = writeCalibration(clock))
       return error;
     clocks.push_back(toJson(clock));

@@ -136,8 +136,14 @@ json::Value toJson(const ClockCalibration &clock) {
     devices.push_back(toJson(device));
   for (const LinkCalibration &link : clock.links)
     links.push_back(toJson(link));
-  return json::Object{
-      {"clock", clock.clock}, {"machine", clock.machine}, {"devices", std::move(devices)}, {"links", std::move(links)}};
+  json::Array unmeasured;
+  for (const UnmeasuredKind &kind : clock.unmeasured)
+    unmeasured.push_back(json::Object{{"device", kind.device}, {"kind", kind.kind}, {"reason", kind.reason}});
+  return json::Object{{"clock", clock.clock},
+                      {"machine", clock.machine},
+                      {"devices", std::move(devices)},
+                      {"links", std::move(links)},
+                      {"unmeasured", std::move(unmeasured)}};
 }
 
 static bool fromJSON(const json::Value &value, DeviceCalibration &device, json::Path path) {
@@ -156,10 +162,16 @@ static bool fromJSON(const json::Value &value, LinkCalibration &link, json::Path
   return false;
 }
 
+static bool fromJSON(const json::Value &value, UnmeasuredKind &kind, json::Path path) {
+  json::ObjectMapper map(value, path);
+  return map && map.map("device", kind.device) && map.map("kind", kind.kind) && map.map("reason", kind.reason);
+}
+
 static bool fromJSON(const json::Value &value, ClockCalibration &clock, json::Path path) {
   json::ObjectMapper map(value, path);
   return map && map.map("clock", clock.clock) && map.map("machine", clock.machine) &&
-         map.map("devices", clock.devices) && map.map("links", clock.links);
+         map.map("devices", clock.devices) && map.map("links", clock.links) &&
+         map.mapOptional("unmeasured", clock.unmeasured); // absent from files of earlier versions
 }
 
 static bool fromJSON(const json::Value &value, Calibration &calibration, json::Path path) {

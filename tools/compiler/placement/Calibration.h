@@ -26,6 +26,12 @@ struct LinkCalibration {
   double bytesPerSecond = 0, latency = 0;
 };
 
+/// A kind of kernel that a device could not be timed with; placement then goes by its other kinds, or by what the
+/// device tells of itself.
+struct UnmeasuredKind {
+  std::string device, kind, reason;
+};
+
 /// What was measured by one clock. A simulator that takes the host's work too has a clock of its own, by which the same
 /// host is another one.
 struct ClockCalibration {
@@ -33,6 +39,7 @@ struct ClockCalibration {
   std::string machine; ///< the CPU and its number of threads
   std::vector<DeviceCalibration> devices;
   std::vector<LinkCalibration> links;
+  std::vector<UnmeasuredKind> unmeasured;
 
   /// Of the device, or of another one of its backend; null if there is none.
   const DeviceCalibration *findDevice(const ir::TargetDevice &device) const;

@@ -106,19 +106,38 @@ private:
       for (OwningOpRef<ModuleOp> &model : models)
         if (llvm::Error error = timeModel(*model, clock, device, measured))
           return std::move(error);
-      if (measured.kinds.empty()) // it has memory, but runs nothing
-        result.devices.pop_back();
     }
+    noteUnmeasured(result);
+    llvm::erase_if(result.devices, [](const DeviceCalibration &device) { return device.kinds.empty(); });
     for (const ir::TargetDevice &from : clock.devices)
       for (const ir::TargetDevice &to : clock.devices)
         if (from.spelling() != to.spelling()) {
           say(fmt::format("link {} to {}", from.spelling(), to.spelling()));
-          auto link = measureLink(from, to, files, request.settings);
+          auto link = measureLink(from, to, files, request);
           if (!link)
             return link.takeError();
           result.links.push_back(*link);
         }
     return result;
+  }
+
+  /// What some device was timed with, or ran without a time, and another was not timed with.
+  void noteUnmeasured(ClockCalibration &clock) {
+    std::map<std::string, std::string> kinds = timedKinds;
+    for (const auto &[which, reason] : refusals)
+      if (!which.second.empty())
+        kinds.emplace(which.second, which.first);
+    for (const DeviceCalibration &device : clock.devices)
+      for (const auto &[kind, samples] : device.kinds)
+        timedKinds[kind] = kinds[kind] = device.device;
+    for (const DeviceCalibration &device : clock.devices)
+      for (const auto &[kind, timedOn] : kinds)
+        if (!device.kinds.contains(kind)) {
+          auto told = refusals.find({device.device, kind});
+          std::string why = told != refusals.end() ? told->second : refusals[{device.device, ""}];
+          clock.unmeasured.push_back(
+              {device.device, kind, why.empty() ? "it ran no such kernel, as " + timedOn + " did" : why});
+        }
   }
 
   /// The target in which the device's work goes by this clock.
@@ -142,10 +161,14 @@ private:
     auto compiled = compileModule(*module, options);
     if (!compiled) { // a device need not run every model
       Failure failure = takeFailure(compiled.takeError());
-      return failure.code == ExitCode::Unsupported ? llvm::Error::success() : makeError(failure.code, failure.text);
+      if (failure.code != ExitCode::Unsupported)
+        return makeError(failure.code, failure.text);
+      refusals[{measured.device, ""}] = failure.text;
+      return llvm::Error::success();
     }
     runtime::InstanceOptions instance{request.threads};
     instance.devices.settings = request.settings;
+    instance.devices.backends = request.runHalves;
     auto loaded = LoadedModel::load(compiled->objects, std::move(instance));
     if (!loaded)
       return loaded.takeError();
@@ -165,7 +188,7 @@ private:
       alike->seconds = std::sqrt(alike->seconds * sample.seconds);
   }
 
-  void timeKernels(runtime::Instance &instance, const ir::TargetDevice &device, DeviceCalibration &measured) const {
+  void timeKernels(runtime::Instance &instance, const ir::TargetDevice &device, DeviceCalibration &measured) {
     const runtime::Plan &plan = instance.plan();
     bool isHost = device.name == ir::kHostDevice;
     initialise(instance, /*seed=*/0);
@@ -176,10 +199,14 @@ private:
         std::vector<double> seconds = runtime::medianOfCalls(runtime::timeActions(
             instance, entry, rows, {kLeastCalls, kMostCalls, request.seconds / double(plan.entries.size())}));
         for (auto [action, time] : llvm::zip_equal(entry.actions, seconds)) {
-          if (action.copy() || time <= 0)
+          if (action.copy())
             continue;
           const runtime::Kernel &kernel = plan.kernels[action.launch()->kernel];
-          if ((kernel.device == 0) == isHost)
+          if ((kernel.device == 0) != isHost)
+            continue;
+          if (!(time > 0))
+            refusals[{measured.device, kernel.kind}] = "its clock showed no time for " + kernel.name;
+          else
             add(measured.kinds[kernel.kind], {kernel.cost.flopsFor(rows), kernel.cost.bytesFor(rows), time});
         }
       }
@@ -187,6 +214,8 @@ private:
   }
 
   const MeasureRequest &request;
+  std::map<std::string, std::string> timedKinds;                       // on some device, and on which
+  std::map<std::pair<std::string, std::string>, std::string> refusals; // by device and kind, or of whole models
   std::vector<BackendFile> files;
   std::vector<Graph> graphs = calibrationModels(); // own their modules' context
   MLIRContext context;

@@ -15,6 +15,7 @@ struct MeasureRequest {
   int threads = 0;    ///< of the host; 0: all
   double seconds = 1; ///< for each model on each device
   std::function<void(const std::string &what)> progress;
+  std::map<std::string, const sluice_backend_run *> runHalves; ///< used rather than what the plugins have, by name
 };
 
 /// One calibration for each clock that the devices have.

@@ -13,7 +13,7 @@ using sluice::runtime::DeviceContext;
 
 namespace sluice::compiler {
 
-static constexpr std::array<size_t, 3> kSizes = {4096, size_t(1) << 22, size_t(1) << 25};
+static constexpr std::array<size_t, 3> kSizes = {64, size_t(1) << 22, size_t(1) << 25};
 
 namespace {
 
@@ -56,7 +56,7 @@ private:
     runtime::DeviceEvent event(context);
     queue.record(event);
     event.synchronize();
-    if (!context.half().event_times)
+    if (!context.takesHostQueues() || !context.half().event_times)
       return runtime::WorkTimes::now() - start;
     auto [begin, end] = event.times();
     return end - begin;
@@ -71,12 +71,21 @@ private:
 
 } // namespace
 
-llvm::Expected<LinkCalibration> measureLink(const ir::TargetDevice &from, const ir::TargetDevice &to,
-                                            const std::vector<runtime::BackendFile> &backends,
-                                            const std::map<std::string, std::string> &settings) {
+LinkCalibration timeLink(const ir::TargetDevice &from, const ir::TargetDevice &to, DeviceContext &context) {
   LinkCalibration link;
   link.from = from.spelling();
   link.to = to.spelling();
+  LinkTiming timing(from, to, context);
+  double small = timing.seconds(kSizes[0]), middle = timing.seconds(kSizes[1]), large = timing.seconds(kSizes[2]);
+  link.bytesPerSecond = double(kSizes[2] - kSizes[1]) / std::max(large - middle, 1e-9);
+  link.latency = std::max(small - double(kSizes[0]) / link.bytesPerSecond, 0.0);
+  return link;
+}
+
+llvm::Expected<LinkCalibration> measureLink(const ir::TargetDevice &from, const ir::TargetDevice &to,
+                                            const std::vector<runtime::BackendFile> &backends,
+                                            const MeasureRequest &request) {
+  LinkCalibration link;
   const std::string &backend = to.name == ir::kHostDevice ? from.backend : to.backend;
   auto file = llvm::find_if(backends, [&](const runtime::BackendFile &known) {
     return known.accepted() && known.hasRun && known.name == backend;
@@ -84,15 +93,14 @@ llvm::Expected<LinkCalibration> measureLink(const ir::TargetDevice &from, const 
   if (file == backends.end())
     return makeError(ExitCode::Unsupported,
                      "there is no run half of the backend '" + backend + "' to measure links with");
-  auto setting = settings.find(backend);
+  auto setting = request.settings.find(backend);
+  auto given = request.runHalves.find(backend);
   llvm::Error error = guardRuntime([&] {
     runtime::Team team(1);
-    DeviceContext context(backend, *runtime::loadBackend(file->path).run,
-                          setting == settings.end() ? "" : setting->second, team);
-    LinkTiming timing(from, to, context);
-    double small = timing.seconds(kSizes[0]), middle = timing.seconds(kSizes[1]), large = timing.seconds(kSizes[2]);
-    link.bytesPerSecond = double(kSizes[2] - kSizes[1]) / std::max(large - middle, 1e-9);
-    link.latency = std::max(small - double(kSizes[0]) / link.bytesPerSecond, 0.0);
+    const sluice_backend_run &half =
+        given == request.runHalves.end() ? *runtime::loadBackend(file->path).run : *given->second;
+    DeviceContext context(backend, half, setting == request.settings.end() ? "" : setting->second, team);
+    link = timeLink(from, to, context);
     return llvm::Error::success();
   });
   if (error)

@@ -1,0 +1,99 @@
+// What is measured of a device is what a program has of it: copies end to end, and kernels by a backend's clock where
+// the host's agrees.
+#include "tools/compiler/placement/Measure.h"
+#include "runtime/ActionTimes.h"
+#include "runtime/BackendLoader.h"
+#include "tools/compiler/Installation.h"
+#include "tools/compiler/placement/MeasureLinks.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace sluice;
+using namespace sluice::compiler;
+using testing::Contains;
+using testing::Field;
+using testing::HasSubstr;
+
+namespace {
+
+const sluice_backend_run &simulator() { return runtime::findRunHalf("sim", {findBackendFolder()}); }
+
+sluice_status tellNothing(sluice_event *, double *start, double *end) {
+  *start = *end = 1;
+  return SLUICE_OK;
+}
+
+/// An accelerator that copies in the host's time, of which its own clock knows nothing.
+sluice_backend_run withBlindClock() {
+  sluice_backend_run half = simulator();
+  half.takes_host_queues = 0;
+  half.event_times = tellNothing;
+  return half;
+}
+
+LinkCalibration linkOf(const sluice_backend_run &half, const char *settings) {
+  ir::Target target = llvm::cantFail(ir::Target::parse("cpu,sim:0"));
+  runtime::Team team(1);
+  runtime::DeviceContext context("sim", half, settings, team);
+  return timeLink(target.devices()[0], target.devices()[1], context);
+}
+
+runtime::WorkTime work(double told, std::optional<double> host) {
+  runtime::WorkTime time;
+  time.end = told;
+  time.isHostClock = false;
+  time.hostSeconds = host;
+  return time;
+}
+
+} // namespace
+
+TEST(MeasuredLinks, CountWhatTheHostWaitsFor) {
+  LinkCalibration link = linkOf(withBlindClock(), "");
+  EXPECT_GT(link.latency, 0);
+  EXPECT_LT(link.bytesPerSecond, 1e13) << "as fast as no memory is";
+}
+
+TEST(MeasuredLinks, GoByTheClockThatTheHostGoesByToo) {
+  LinkCalibration link = linkOf(simulator(), "link=2GB/s,latency=7us");
+  EXPECT_NEAR(link.bytesPerSecond, 2e9, 1e3);
+  EXPECT_NEAR(link.latency, 7e-6, 1e-9);
+}
+
+TEST(MeasuredKernels, AClockIsBelievedWhereTheHostsAgrees) {
+  EXPECT_EQ(runtime::secondsOf(work(90e-6, 100e-6)), 90e-6);
+  EXPECT_EQ(runtime::secondsOf(work(2e-6, 20e-6)), 2e-6) << "a launch takes the host longer than a small kernel runs";
+  EXPECT_EQ(runtime::secondsOf(work(0, 100e-6)), 100e-6) << "it tells nothing";
+  EXPECT_EQ(runtime::secondsOf(work(1e-6, 100e-6)), 100e-6) << "it sees a part of the work";
+  EXPECT_EQ(runtime::secondsOf(work(200e-6, 100e-6)), 100e-6) << "it counts in other seconds";
+  EXPECT_EQ(runtime::secondsOf(work(5, std::nullopt)), 5) << "of a simulator that takes the host's work, too";
+}
+
+// Kernels that could not be timed are told of, in the calibration, too, and are read back.
+TEST(MeasuredKernels, WhatCouldNotBeMeasuredIsKept) {
+  ClockCalibration clock{"cpu", machineName(), {}, {}, {{"acc:0", "conv2d", "its clock showed no time for conv2d_1"}}};
+  std::string path = testing::TempDir() + "calibration.json";
+  setenv("SLUICE_CALIBRATION", path.c_str(), /*replace=*/1);
+  llvm::cantFail(writeCalibration(clock));
+  Calibration read = llvm::cantFail(readCalibration());
+  EXPECT_THAT(read.clocks.front().unmeasured, Contains(Field(&UnmeasuredKind::reason, HasSubstr("conv2d_1"))));
+}
+
+TEST(MeasuredKernels, AKindWithoutATimeIsSaidSo) {
+  static const sluice_backend_run timeless = [] {
+    sluice_backend_run half = simulator();
+    half.event_times = tellNothing;
+    return half;
+  }();
+  MeasureRequest request;
+  request.devices = "cpu,sim:0";
+  request.clock = "sim";
+  request.seconds = 0;
+  request.knowsOnlyThem = true;
+  request.models = {SLUICE_SMALL_MODEL};
+  request.runHalves["sim"] = &timeless;
+  auto measured = llvm::cantFail(measureDevices(request));
+  ASSERT_EQ(measured.size(), 1u);
+  EXPECT_THAT(measured[0].unmeasured, Contains(Field(&UnmeasuredKind::device, "sim:0")));
+  EXPECT_THAT(measured[0].unmeasured, Contains(Field(&UnmeasuredKind::reason, HasSubstr("its clock showed no time"))));
+}
