@@ -22,6 +22,7 @@ struct Candidate {
   Failure obstacle = {ExitCode::Fine, ""};              ///< why it cannot be
   std::map<std::string, std::vector<uint32_t>> devices; ///< of each entry point's groups
   std::optional<Evaluation> evaluation;                 ///< none if it cannot be compiled
+  bool isSimple = false;                                ///< everything on one device
   bool isWritten = true;                                ///< else the model is compiled as it is
 
   bool isPossible() const { return obstacle.code == ExitCode::Fine; }

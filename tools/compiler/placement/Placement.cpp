@@ -35,6 +35,7 @@ public:
     if (!best)
       return whyNone();
     PlacementReport report = describePlacement(setting, *best, candidates, boundOf(*best));
+    report.remark = remarkOn(*best);
     applyCandidate(setting, *best, setting.module);
     return report;
   }
@@ -55,9 +56,10 @@ private:
 
   void tryKnown() {
     for (uint32_t device = 0; device < deviceCount(); ++device) {
-      const Candidate &all = candidates.emplace_back(
+      Candidate &all = candidates.emplace_back(
           tryStrategy(setting, "all " + setting.target().devices()[device].name,
                       [&](PlacementGraph &graph) { return everythingOn(graph, device, setting.target()); }));
+      all.isSimple = true;
       if (all.evaluation)
         learnMemory(device, *all.evaluation);
     }
@@ -156,12 +158,30 @@ private:
   }
 
   /// The fastest candidate; of several that are as fast, the one that was thought of first.
-  const Candidate *choose() const {
+  const Candidate *fastest(bool amongSimple) const {
     const Candidate *best = nullptr;
     for (const Candidate &candidate : candidates)
-      if (candidate.isPossible() && (!best || candidate.evaluation->seconds < best->evaluation->seconds))
+      if (candidate.isPossible() && (candidate.isSimple || !amongSimple) &&
+          (!best || candidate.evaluation->seconds < best->evaluation->seconds))
         best = &candidate;
     return best;
+  }
+
+  /// The fastest, unless everything on one device is as fast as far as predictions can tell.
+  const Candidate *choose() const {
+    const Candidate *best = fastest(/*amongSimple=*/false), *simple = fastest(/*amongSimple=*/true);
+    bool isSure = !simple || best->evaluation->seconds < (1 - kPlacementUncertainty) * simple->evaluation->seconds;
+    return isSure ? best : simple;
+  }
+
+  std::string remarkOn(const Candidate &chosen) const {
+    const Candidate &best = *fastest(/*amongSimple=*/false);
+    double gain = 1 - best.evaluation->seconds / chosen.evaluation->seconds;
+    return gain > 0
+               ? fmt::format("'{}' is predicted {:.2f} % faster than '{}', which is less than predictions are sure "
+                             "to ({:.0f} %): the simpler is taken",
+                             best.name, 100 * gain, chosen.name, 100 * kPlacementUncertainty)
+               : "";
   }
 
   /// A cut may place everything anywhere: what keeps it from that keeps all. Where that is memory, each candidate tells

@@ -8,6 +8,9 @@
 
 namespace sluice::compiler {
 
+/// What predictions of schedules are sure to, as a share of them.
+inline constexpr double kPlacementUncertainty = 0.02;
+
 struct PlacementDecision {
   PlacementReport report;
   passes::CostModel costs; ///< that it was decided by
@@ -17,7 +20,8 @@ struct PlacementDecision {
 ///
 /// Candidates are everything on one device, the user's own placement with the rest on the first device, and minimum
 /// cuts (passes/analysis/GroupPlacement.h) at several weights of the copies. Each is compiled up to its plan, and the
-/// one whose schedule takes the least time by the cost model is taken, among those whose planned memory fits.
+/// one whose schedule takes the least time by the cost model is taken, among those whose planned memory fits. It must
+/// beat everything on one device by more than `kPlacementUncertainty`, else that is taken.
 llvm::Expected<PlacementDecision> choosePlacement(mlir::ModuleOp module, const passes::PipelineOptions &pipeline,
                                                   const PlacementRequest &request);
 

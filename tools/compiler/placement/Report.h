@@ -57,6 +57,7 @@ struct PlacementReport {
   std::vector<Link> links;
   std::string chosen; ///< the alternative that was taken
   std::vector<Alternative> alternatives;
+  std::string remark; ///< what was passed over for being no surer than the choice; empty if nothing was
   double predictedSeconds = 0;
   double costSeconds = 0, boundSeconds = 0; ///< of the objective: the sum of the groups' times and of the copies'
   std::vector<Group> groups;                ///< launches, then states

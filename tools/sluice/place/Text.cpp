@@ -70,6 +70,8 @@ void printPlacement(llvm::raw_ostream &out, const PlacementReport &report) {
     out << fmt::format("  {:<28} {}{}\n", alternative.name,
                        alternative.seconds ? timeText(*alternative.seconds) : "cannot be: " + alternative.obstacle,
                        alternative.name == report.chosen ? "  <- chosen" : "");
+  if (!report.remark.empty())
+    out << "  " << report.remark << '\n';
   out << fmt::format("  gap {:.2f} %: {} against at least {}, in {}\n", report.gap() * 100,
                      timeText(report.costSeconds), timeText(report.boundSeconds), objectiveText(report));
   printDevices(out, report);
