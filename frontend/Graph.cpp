@@ -2,10 +2,11 @@
 #include "sluice/graph.h"
 #include "Call.h"
 #include "GraphImpl.h"
-#include "WriteFile.h"
+#include "runtime/files/OutputFile.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <cmath>
+#include <unistd.h>
 
 using namespace mlir;
 
@@ -163,8 +164,10 @@ std::string Graph::str(Where where) const {
 }
 
 void Graph::save(const std::string &path, Where where) const {
-  if (std::string failure = detail::writeFile(path, str(where)); !failure.empty())
-    throw Error("cannot write '" + path + "': " + failure, where);
+  std::string text = str(where);
+  files::Failure failure = path == "-" ? files::writeTo(STDOUT_FILENO, text) : files::writeFile(path, text);
+  if (!failure.empty())
+    throw Error(path + ": " + failure, where);
 }
 
 } // namespace sluice

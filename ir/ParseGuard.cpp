@@ -7,9 +7,8 @@
 #include "ir/ValueType.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
+#include "runtime/files/InputFile.h"
 #include "llvm/ADT/SmallPtrSet.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 using namespace mlir;
 
@@ -124,18 +123,11 @@ llvm::Expected<OwningOpRef<ModuleOp>> parseModuleText(llvm::StringRef text, llvm
 }
 
 llvm::Expected<OwningOpRef<ModuleOp>> parseModuleFile(llvm::StringRef path, MLIRContext &context) {
-  llvm::sys::fs::file_status status;
-  if (std::error_code error = llvm::sys::fs::status(path, status))
-    return makeError(path + ": " + error.message());
-  if (status.type() == llvm::sys::fs::file_type::directory_file)
-    return makeError(path + ": is a directory, not a model");
-  if (status.getSize() > kMaxModelBytes)
-    return makeError(path + ": has " + llvm::Twine(status.getSize()) + " bytes; a model has at most " +
-                     llvm::Twine(kMaxModelBytes));
-  auto buffer = llvm::MemoryBuffer::getFile(path);
-  if (!buffer)
-    return makeError(path + ": " + buffer.getError().message());
-  return parseModuleText((*buffer)->getBuffer(), path, context);
+  std::string text;
+  files::Failure failure = files::readFile(path.str(), files::Source::regularOrPipe, kMaxModelBytes, text);
+  if (!failure.empty())
+    return makeError(path + ": " + failure);
+  return parseModuleText(text, path, context);
 }
 
 } // namespace sluice::ir

@@ -1,8 +1,11 @@
 #include "Options.h"
 #include <sluice/error.h>
+#include <sluice/process.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
 
 namespace models {
@@ -109,15 +112,25 @@ void pin(sluice::nn::Module &model, const Options &options) {
   }
 }
 
+/// Prints what ends the program before its work: help, or what is wrong with the arguments.
+static int end(const CLI::App &app, const CLI::ParseError &error) {
+  int code = app.exit(error) == 0 ? 0 : 2;
+  if (std::cout.flush())
+    return code;
+  std::cerr << "standard output: cannot write: " << std::strerror(errno) << "\n";
+  return 3;
+}
+
 int run(int argc, char **argv, const std::string &name, Options options,
         const std::function<sluice::Graph(const Options &)> &build) {
+  sluice::prepare_process();
   options.output = name + ".mlir";
   CLI::App app{"Writes " + name + " as a graph for `sluice compile`."};
   describe(app, options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    return end(app, error);
   }
   try {
     sluice::Graph graph = build(options);

@@ -1,4 +1,5 @@
 #include "passes/Dump.h"
+#include "runtime/files/OutputFile.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
@@ -9,15 +10,11 @@ using namespace mlir;
 namespace sluice::passes {
 
 static LogicalResult writeFile(ModuleOp module, const std::string &path, llvm::function_ref<void(raw_ostream &)> body) {
-  std::error_code error;
-  llvm::raw_fd_ostream os(path, error);
-  if (!error) {
-    body(os);
-    os.close();
-    error = os.error();
-    os.clear_error();
-  }
-  return error ? module.emitError("cannot write ") << path << ": " << error.message() : success();
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  body(os);
+  files::Failure failure = files::writeFile(path, text);
+  return failure.empty() ? success() : module.emitError() << path << ": " << failure;
 }
 
 LogicalResult Dump::write(ModuleOp module, unsigned number, StringRef phase) {

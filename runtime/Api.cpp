@@ -4,6 +4,8 @@
 #include "runtime/Instance.h"
 #include "runtime/Status.h"
 #include "runtime/Text.h"
+#include "runtime/files/InputFile.h"
+#include "runtime/io/File.h"
 
 #include <cstddef>
 #include <dlfcn.h>
@@ -70,7 +72,10 @@ const char *sluice_last_error(void) { return lastError().c_str(); }
 int sluice_artifact_load(const char *path, const sluice_artifact **artifact) {
   return answered([&] {
     required(artifact, "artifact") = nullptr;
-    void *library = dlopen(&required(path, "path"), RTLD_NOW | RTLD_LOCAL);
+    // A name with a folder is that file, and the loader would wait for who writes to a pipe.
+    if (std::string file = &required(path, "path"); file.find('/') != std::string::npos)
+      check(file, sluice::files::checkReadable(file, sluice::files::Source::regular));
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library)
       failInvalid(dlerror());
     auto query = reinterpret_cast<const sluice_artifact *(*)()>(dlsym(library, "sluice_artifact_query"));

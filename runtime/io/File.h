@@ -1,9 +1,10 @@
-// Files: read whole, written atomically. Every error names the file and the system's reason.
+// Files of the runtime: runtime/files/, with errors thrown that name the file.
 #ifndef SLUICE_RUNTIME_IO_FILE_H
 #define SLUICE_RUNTIME_IO_FILE_H
 
+#include "runtime/files/OutputFile.h"
+
 #include <cstddef>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,30 +16,25 @@ using Bytes = std::vector<std::byte>;
 /// A message such as "x.npy: cannot open: No such file or directory", from errno.
 [[noreturn]] void failSystem(const std::string &path, const char *action);
 
+/// Throws "x.npy: " and the failure, if there is one.
+void check(const std::string &path, const files::Failure &failure);
+
 /// The content of a regular file.
 Bytes readFile(const std::string &path);
 
-/// A file that appears under its name complete or not at all: it is written beside it, synced, and renamed. Without
-/// `commit` the destructor removes what was written. A destination that is no regular file, such as a pipe, is written
-/// directly.
+/// A file that appears under its name complete or not at all; see files::OutputFile.
 class AtomicFile {
 public:
-  explicit AtomicFile(const std::string &path);
-  AtomicFile(const AtomicFile &) = delete;
-  AtomicFile &operator=(const AtomicFile &) = delete;
-  ~AtomicFile();
+  explicit AtomicFile(const std::string &path) : path_(path) { check(path_, file_.open(path)); }
 
-  void write(const void *data, size_t bytes);
-  void write(std::string_view text) { write(text.data(), text.size()); }
-  void commit();
+  void write(const void *data, size_t bytes) { write({static_cast<const char *>(data), bytes}); }
+  void write(std::string_view text) { check(path_, file_.write(text)); }
+  void commit() { check(path_, file_.commit()); }
 
 private:
-  std::string path_, temporary_; ///< `temporary_` is empty when writing directly
-  int descriptor_ = -1;
+  std::string path_;
+  files::OutputFile file_;
 };
-
-/// What marks the name of an AtomicFile that is not complete; a process that was killed may leave one behind.
-inline constexpr std::string_view temporaryMark = ".sluice-tmp-";
 
 } // namespace sluice::runtime
 

@@ -72,7 +72,7 @@ CheckpointFolder::CheckpointFolder(const std::string &path) : path_(createFolder
   for (const fs::directory_entry &entry : fs::directory_iterator(path, error)) {
     std::string name = entry.path().filename();
     std::error_code ignored;
-    if (name.starts_with(prefix) && name.find(temporaryMark) != std::string::npos)
+    if (name.starts_with(prefix) && name.find(files::temporaryMark) != std::string::npos)
       fs::remove(entry.path(), ignored);
   }
   if (error)

@@ -2,12 +2,13 @@
 #include "runtime/Status.h"
 #include "runtime/Text.h"
 #include "runtime/runner/Options.h"
+#include "runtime/runner/Terminal.h"
 
 #include <CLI/CLI.hpp>
 
 #include <cmath>
 #include <cstdlib>
-#include <iostream>
+#include <sstream>
 
 namespace sluice::runtime {
 
@@ -74,7 +75,9 @@ public:
     try {
       app_.parse(argc, argv);
     } catch (const CLI::Success &success) {
-      app_.exit(success, std::cout, std::cerr);
+      std::ostringstream text;
+      app_.exit(success, text, text);
+      printText(text.str());
       return std::nullopt;
     } catch (const CLI::ParseError &error) {
       failUsage(concat(error.what(), suggestion(argc, argv), " (--help lists what there is)"));

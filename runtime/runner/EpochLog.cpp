@@ -2,8 +2,6 @@
 
 #include "runtime/io/File.h"
 
-#include <cerrno>
-#include <fcntl.h>
 #include <sstream>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,12 +29,7 @@ static std::string keptLines(const std::string &path, int64_t epochsDone) {
 EpochLog::EpochLog(const std::string &path, int64_t epochsDone) : path_(path) {
   if (path.empty())
     return;
-  AtomicFile file(path);
-  file.write(keptLines(path, epochsDone));
-  file.commit();
-  descriptor_ = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-  if (descriptor_ < 0)
-    failSystem(path, "open for writing");
+  check(path, files::openForAppending(path, keptLines(path, epochsDone), descriptor_));
 }
 
 EpochLog::~EpochLog() {
@@ -47,13 +40,7 @@ EpochLog::~EpochLog() {
 void EpochLog::append(const Json &line) {
   if (descriptor_ < 0)
     return;
-  std::string text = line.dump() + "\n";
-  ssize_t written = write(descriptor_, text.data(), text.size());
-  if (written != static_cast<ssize_t>(text.size())) {
-    if (written >= 0)
-      errno = ENOSPC;
-    failSystem(path_, "write");
-  }
+  check(path_, files::writeTo(descriptor_, line.dump() + "\n"));
 }
 
 } // namespace sluice::runtime

@@ -1,10 +1,10 @@
 // The start of every executable: parse, run the verb, turn errors into exit codes.
 #include "runtime/Status.h"
 #include "runtime/Text.h"
+#include "runtime/files/Process.h"
 #include "runtime/runner/Verbs.h"
 
 #include <algorithm>
-#include <csignal>
 #include <string_view>
 
 using namespace sluice::runtime;
@@ -38,7 +38,7 @@ static int fail(const std::string &program, const Status &status, bool json) {
 }
 
 int main(int argc, char **argv) {
-  signal(SIGXFSZ, SIG_IGN); // a file size limit is then an error of write(), with its message
+  sluice::files::prepareProcess();
   int code = 0;
   Status status = guarded([&] {
     if (std::optional<Options> options = parseCommandLine(argc, argv))

@@ -1,23 +1,19 @@
 #include "runtime/runner/Terminal.h"
 
-#include "runtime/Status.h"
 #include "runtime/Text.h"
+#include "runtime/io/File.h"
 
-#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <string_view>
 #include <unistd.h>
 
 namespace sluice::runtime {
 
-void printLine(const std::string &line) {
-  bool written = std::fputs(line.c_str(), stdout) >= 0 && std::fputc('\n', stdout) != EOF && std::fflush(stdout) == 0;
-  if (!written)
-    failInvalid(concat("standard output: cannot write: ", std::strerror(errno)));
-}
+void printText(const std::string &text) { check("standard output", files::writeTo(STDOUT_FILENO, text)); }
+
+void printLine(const std::string &line) { printText(line + "\n"); }
 
 void talk(const std::string &line) { std::fprintf(stderr, "%s\n", line.c_str()); }
 

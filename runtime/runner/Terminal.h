@@ -8,7 +8,8 @@
 
 namespace sluice::runtime {
 
-/// Prints a line of results and flushes it, so that a reader in a pipe sees it at once. A full disk is an error.
+/// Prints results, which a reader in a pipe sees at once. A full disk or a closed output is an error.
+void printText(const std::string &text);
 void printLine(const std::string &line);
 
 /// Prints a line of talk on standard error.

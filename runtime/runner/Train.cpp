@@ -62,8 +62,9 @@ private:
     if (options_.resume && !options_.weights.empty())
       failUsage("--weights is for the start of a run; --resume goes on from the weights of a checkpoint");
     position_.batch = batchRows(options_, instance_.plan());
-    if (!options_.save.empty())
-      AtomicFile probe(options_.save); // better to learn now that nothing can be written there
+    for (const std::string *output : {&options_.save, &options_.trace})
+      if (!output->empty())
+        check(*output, files::checkWritable(*output));
   }
 
   /// Fresh weights, or the newest checkpoint.

@@ -161,6 +161,6 @@ TEST(ModelPrograms, RefusePinsToAbsentDevicesWithCode4) {
 TEST(ModelPrograms, ReportUnwritableFilesWithCode3) {
   Outcome full = run("lenet -o /dev/full");
   EXPECT_EQ(full.code, 3);
-  EXPECT_THAT(full.text, HasSubstr("error: cannot write '/dev/full': No space left on device"));
+  EXPECT_THAT(full.text, HasSubstr("error: /dev/full: cannot write: No space left on device"));
   EXPECT_EQ(run("lenet -o /no/such/folder/x.mlir").code, 3);
 }

@@ -19,6 +19,7 @@ OWNERS = [
     (r"sluice/backend/", "backend abi"),
     (r"sluice/", "frontend api"),
     (r"backends/(\w+)/(compiler|runtime)/", r"backend \1 \2"),
+    (r"runtime/files/", "files"),
     (r"(frontend|ir|passes|runtime|models|tests|tools)/", r"\1"),
     (r"(sys|linux|arpa|netinet|bits|asm)/|[\w.]+$", "system"),
 ]
@@ -29,14 +30,15 @@ CONTRACTS = {"runtime api", "backend abi"}
 # Folder -> what its files may include beside their own layer; the first that matches.
 LAYERS = [
     (r"runtime/include/", "runtime api", {"system", "backend abi"}),
-    (r"runtime/", "runtime", CONTRACTS | LIBRARIES - {"fmt"}),
-    (r"ir/", "ir", {"system", "llvm"}),
-    (r"passes/", "passes", {"system", "llvm", "ir", "json"} | CONTRACTS),
+    (r"runtime/files/", "files", {"system"}),
+    (r"runtime/", "runtime", {"files"} | CONTRACTS | LIBRARIES - {"fmt"}),
+    (r"ir/", "ir", {"system", "llvm", "files"}),
+    (r"passes/", "passes", {"system", "llvm", "ir", "json", "files"} | CONTRACTS),
     (r"backends/include/", "backend abi", {"system"}),
     (r"backends/(\w+)/compiler/", r"backend \1 compiler", {"system", "llvm", "ir", "fmt", "json"} | CONTRACTS),
     (r"backends/(\w+)/runtime/", r"backend \1 runtime", {"system", "tbb"} | CONTRACTS),
     (r"frontend/include/", "frontend api", {"system"}),
-    (r"frontend/", "frontend", {"system", "llvm", "ir", "fmt", "json", "frontend api"}),
+    (r"frontend/", "frontend", {"system", "llvm", "ir", "fmt", "json", "files", "frontend api"}),
     (r"models/", "models", {"system", "frontend api", "cli11"}),
 ]
 UNCHECKED = re.compile(r"(tools|tests)/")  # where everything meets

@@ -375,7 +375,7 @@ TEST(AtomicFile, KeepsASymbolicLink) {
 TEST(AtomicFile, FailuresNameTheFile) {
   test::TemporaryFolder folder;
   expectInvalid(guarded([&] { AtomicFile(folder / "none/x"); }), "none/x: cannot create: No such file");
-  expectInvalid(guarded([&] { AtomicFile(folder.path()); }), "it is a folder");
+  expectInvalid(guarded([&] { AtomicFile(folder.path()); }), "cannot write: Is a directory");
   expectInvalid(guarded([&] { AtomicFile("/dev/full").write("x"); }), "/dev/full: cannot write: No space left");
   expectInvalid(guarded([&] { readFile(folder.path()); }), "not a regular file");
   expectInvalid(guarded([&] { readFile("/dev/zero"); }), "not a regular file");

@@ -61,7 +61,7 @@ int64_t TrainingRun::newestCheckpoint() const {
 
 bool TrainingRun::isHalfWritten() const {
   for (const std::string &name : checkpointNames())
-    if (name.find(runtime::temporaryMark) != std::string::npos)
+    if (name.find(files::temporaryMark) != std::string::npos)
       return true;
   return false;
 }

@@ -344,7 +344,7 @@ static const BadCall badCalls[] = {
      3,
      {"train", "--epochs", "0", "--save", "%none/w.safetensors"},
      "none/w.safetensors: cannot create"},
-    {"SaveIntoAFolder", 3, {"train", "--epochs", "0", "--save", "%empty"}, "it is a folder"},
+    {"SaveIntoAFolder", 3, {"train", "--epochs", "0", "--save", "%empty"}, "cannot write: Is a directory"},
     {"SaveToAFullDisk", 3, {"train", "--epochs", "0", "--save", "/dev/full"}, "/dev/full: cannot write: No space left"},
     {"LogToAFullDisk", 3, {"train", "--epochs", "1", "--log", "/dev/full"}, "/dev/full: cannot write: No space left"},
     {"CheckpointIntoAFile", 3, {"train", "--checkpoint", "%x.npy"}, "x.npy: cannot create the checkpoint folder"},

@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/MLIRContext.h"
+#include "runtime/files/OutputFile.h"
 
 #include <atomic>
 #include <chrono>
@@ -105,10 +106,8 @@ static Kernel compile(const Emit &emit, const Target &target, const Options &opt
     llvm::report_fatal_error(object.takeError());
   kernel.codeBytes = object->size();
   if (options.assembly)
-    if (FILE *file = std::fopen(options.assembly, "w")) {
-      std::fputs(assembly.c_str(), file);
-      std::fclose(file);
-    }
+    if (sluice::files::Failure failure = sluice::files::writeFile(options.assembly, assembly); !failure.empty())
+      llvm::report_fatal_error(llvm::Twine(options.assembly) + ": " + failure);
   kernel.code.push_back(llvm::cantFail(loadObject(*object)));
   for (const Stage &stage : kernel.contraction.stages)
     kernel.functions.push_back(reinterpret_cast<StageFn>(llvm::cantFail(kernel.code[0].lookup(stage.function))));

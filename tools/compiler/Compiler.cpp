@@ -7,6 +7,7 @@
 #include "tools/compiler/Backends.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Dot.h"
+#include "tools/compiler/Files.h"
 #include "tools/compiler/Installation.h"
 #include "tools/compiler/Linker.h"
 #include "tools/compiler/Phases.h"
@@ -231,13 +232,7 @@ static llvm::Error writeOutput(ModuleOp module, const Compiled &compiled, Emit e
   std::string text = emit == Emit::Dot ? printDot(module) : printModule(module, locations);
   if (compiled.output != "-")
     return writeWhole(text, compiled.output);
-  llvm::outs() << text;
-  llvm::outs().flush();
-  if (!llvm::outs().has_error())
-    return llvm::Error::success();
-  std::error_code error = llvm::outs().error();
-  llvm::outs().clear_error();
-  return makeError(ExitCode::Invalid, "the standard output: " + error.message());
+  return writeStandardOutput(text);
 }
 
 llvm::Expected<Compiled> compileFile(llvm::StringRef path, const CompileOptions &options) {

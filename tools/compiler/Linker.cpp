@@ -2,11 +2,10 @@
 
 #include "lld/Common/Driver.h"
 #include "tools/compiler/Diagnostics.h"
+#include "tools/compiler/Files.h"
 #include "tools/compiler/Installation.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallString.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 #include <deque>
 #include <fcntl.h>
@@ -16,8 +15,6 @@
 #include <unistd.h>
 
 LLD_HAS_DRIVER(elf)
-
-namespace fs = llvm::sys::fs;
 
 namespace sluice::compiler {
 
@@ -92,43 +89,6 @@ private:
   std::string contents;
 };
 
-/// A name beside `output`, removed unless it became `output`.
-class PendingFile {
-public:
-  static llvm::Expected<PendingFile> create(llvm::StringRef output, unsigned mode) {
-    PendingFile file;
-    file.output = output.str();
-    int descriptor;
-    std::error_code error = fs::createUniqueFile(output + ".%%%%%%%%", descriptor, file.name, fs::OF_None, mode);
-    if (error)
-      return makeError(ExitCode::Invalid, output + ": " + error.message());
-    close(descriptor);
-    llvm::sys::RemoveFileOnSignal(file.name);
-    return file;
-  }
-  PendingFile(PendingFile &&other) noexcept : output(std::move(other.output)), name(std::move(other.name)) {
-    other.name.clear();
-  }
-  ~PendingFile() {
-    if (name.empty())
-      return;
-    fs::remove(name);
-    llvm::sys::DontRemoveFileOnSignal(name);
-  }
-  llvm::StringRef path() const { return name; }
-  llvm::Error keep() {
-    if (std::error_code error = fs::rename(name, output))
-      return makeError(ExitCode::Invalid, output + ": " + error.message());
-    llvm::sys::DontRemoveFileOnSignal(name);
-    name.clear();
-    return llvm::Error::success();
-  }
-
-private:
-  PendingFile() = default;
-  std::string output;
-  llvm::SmallString<128> name;
-};
 } // namespace
 
 static llvm::Error appendSharedLibraries(std::vector<std::string> &arguments, llvm::ArrayRef<const char *> sonames) {
@@ -218,45 +178,6 @@ llvm::Error linkArtifact(llvm::ArrayRef<std::string> objects, llvm::StringRef ou
   if (llvm::Error error = runLinker(*arguments))
     return error;
   return writeWhole(linked.finish(), output, kind != LinkOutput::Object);
-}
-
-/// Writes the contents beside `output`, to be kept or dropped.
-static llvm::Expected<PendingFile> writePending(llvm::StringRef contents, llvm::StringRef output, bool executable) {
-  if (fs::is_directory(output))
-    return makeError(ExitCode::Invalid, output + ": " + std::make_error_code(std::errc::is_a_directory).message());
-  auto pending = PendingFile::create(output, fs::all_read | fs::all_write | (executable ? fs::all_exe : 0));
-  if (!pending)
-    return pending.takeError();
-  std::error_code error;
-  llvm::raw_fd_ostream out(pending->path(), error);
-  if (!error) {
-    out << contents;
-    out.close();
-    error = out.error();
-    out.clear_error();
-  }
-  if (error)
-    return makeError(ExitCode::Invalid, output + ": " + error.message());
-  return std::move(*pending);
-}
-
-llvm::Error writeWhole(llvm::StringRef contents, llvm::StringRef output, bool executable) {
-  auto pending = writePending(contents, output, executable);
-  return pending ? pending->keep() : pending.takeError();
-}
-
-llvm::Error writeAll(llvm::ArrayRef<OutputText> files) {
-  std::vector<PendingFile> pending;
-  for (const OutputText &file : files) {
-    auto written = writePending(file.contents, file.path, /*executable=*/false);
-    if (!written)
-      return written.takeError();
-    pending.push_back(std::move(*written));
-  }
-  for (PendingFile &file : pending)
-    if (llvm::Error error = file.keep())
-      return error;
-  return llvm::Error::success();
 }
 
 } // namespace sluice::compiler

@@ -16,13 +16,4 @@ enum class LinkOutput {
 /// Links object files held in memory. `output` appears whole or not at all, and is the same for the same objects.
 llvm::Error linkArtifact(llvm::ArrayRef<std::string> objects, llvm::StringRef output, LinkOutput kind);
 
-/// Writes `contents` to `output` by way of a temporary name beside it, so that it appears whole or not at all.
-llvm::Error writeWhole(llvm::StringRef contents, llvm::StringRef output, bool executable = false);
-
-struct OutputText {
-  std::string path, contents;
-};
-/// Writes several files, all of them or none.
-llvm::Error writeAll(llvm::ArrayRef<OutputText> files);
-
 } // namespace sluice::compiler

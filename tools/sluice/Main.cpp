@@ -1,12 +1,14 @@
 // `sluice`: compiles models, and shows and checks what it does.
+#include "runtime/files/Process.h"
 #include "tools/compiler/Diagnostics.h"
+#include "tools/compiler/Files.h"
 #include "tools/sluice/CommandLine.h"
 #include "tools/sluice/Reproducer.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 #include <new>
+#include <sstream>
 #include <unistd.h>
 
 using namespace sluice::tool;
@@ -39,6 +41,19 @@ static int fail(const Failure &failure, const Talk &talk) {
   return int(failure.code);
 }
 
+/// Ends with `code`, or with what became of the results: they are buffered until here.
+static int finish(int code, const Talk &talk) {
+  llvm::Error error = sluice::compiler::writeStandardOutput();
+  if (error && code == int(ExitCode::Fine))
+    code = fail(sluice::compiler::takeFailure(std::move(error)), talk);
+  llvm::consumeError(std::move(error));
+  // What still fails has nobody to hear of it; LLVM's streams would end the process with words and a code of theirs.
+  llvm::outs().flush();
+  llvm::outs().clear_error();
+  llvm::errs().clear_error();
+  return code;
+}
+
 static void outOfMemory() {
   static const char text[] = "sluice: out of memory\n";
   [[maybe_unused]] ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
@@ -56,11 +71,10 @@ static int runCommand(const std::vector<Command> &commands, const Talk &talk,
   return int(ExitCode::Usage);
 }
 
-int main(int argc, char **argv) {
-  std::set_new_handler(outOfMemory);
+/// Parses the arguments and runs what they ask for.
+static int run(int argc, char **argv, Talk &talk) {
   CLI::App app("Compiles deep-learning models to programs that need nothing else", "sluice");
   std::vector<Command> commands = addCommands(app);
-  Talk talk;
   for (const Command &command : commands)
     addTalk(*command.app, talk);
 
@@ -71,9 +85,19 @@ int main(int argc, char **argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success &success) { // --help, --version
-    return app.exit(success);
+    std::ostringstream text;
+    int code = app.exit(success, text, text);
+    llvm::outs() << text.str();
+    return code;
   } catch (const CLI::ParseError &error) {
     return fail({ExitCode::Usage, std::string(error.what()) + "; --help says more"}, talk);
   }
   return runCommand(commands, talk, arguments);
+}
+
+int main(int argc, char **argv) {
+  sluice::files::prepareProcess();
+  std::set_new_handler(outOfMemory);
+  Talk talk;
+  return finish(run(argc, argv, talk), talk);
 }

@@ -57,6 +57,8 @@ static void print(llvm::raw_ostream &out, const ClockCalibration &clock) {
 }
 
 llvm::Error measureAndKeep(MeasureRequest request, const Talk &talk) {
+  if (llvm::Error error = checkCalibrationPath())
+    return error;
   bool isTerminal = isatty(STDERR_FILENO) != 0;
   if (!talk.quiet)
     request.progress = [&](const std::string &what) {

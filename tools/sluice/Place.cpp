@@ -1,12 +1,13 @@
 // sluice place
 #include "tools/compiler/Diagnostics.h"
+#include "tools/compiler/Files.h"
 #include "tools/compiler/JsonFile.h"
-#include "tools/compiler/Linker.h"
 #include "tools/compiler/placement/PlacementFile.h"
 #include "tools/sluice/Commands.h"
 #include "tools/sluice/Flags.h"
 #include "tools/sluice/place/Page.h"
 #include "tools/sluice/place/Text.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace sluice::compiler;
 namespace json = llvm::json;

@@ -1,7 +1,7 @@
 #include "tools/sluice/Reproducer.h"
 
 #include "tools/compiler/Diagnostics.h"
-#include "tools/compiler/Linker.h"
+#include "tools/compiler/Files.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/FileSystem.h"

@@ -10,5 +10,6 @@
 #include "sluice/module.h"
 #include "sluice/ops.h"
 #include "sluice/optim.h"
+#include "sluice/process.h"
 #include "sluice/shape.h"
 #include "sluice/tensor.h"

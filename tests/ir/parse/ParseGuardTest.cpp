@@ -196,7 +196,7 @@ TEST(ParseGuard, AFolderIsNotAModel) {
   auto module = parseModuleFile("/", context);
 
   ASSERT_FALSE(static_cast<bool>(module));
-  EXPECT_EQ(llvm::toString(module.takeError()), "/: is a directory, not a model");
+  EXPECT_EQ(llvm::toString(module.takeError()), "/: cannot read: Is a directory");
 }
 
 TEST(ParseGuard, AFileTooLargeIsNotRead) {

@@ -8,6 +8,7 @@ import tempfile
 import unittest
 
 BUILD = os.path.abspath(sys.argv.pop(1))
+MNIST = os.path.join(BUILD, "share", "sluice", "mnist-10k")
 
 # A model that compiles in no time: y = relu(x w).
 SMALL_MODEL = """
@@ -37,7 +38,8 @@ class CliTest(unittest.TestCase):
             out.write(text)
 
     def run_program(self, *command, **options):
-        return subprocess.run(command, cwd=self.folder, text=True, capture_output=True, timeout=120, check=False, **options)
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+        return subprocess.run(command, cwd=self.folder, text=True, timeout=60, check=False, **streams)
 
     def sluice(self, *arguments, **options):
         return self.run_program(os.path.join(BUILD, "bin", "sluice"), *arguments, **options)
@@ -48,6 +50,14 @@ class CliTest(unittest.TestCase):
             os.environ,
             SLUICE_BACKEND_PATH=os.path.join(BUILD, "lib", "sluice", "backends"),
             SLUICE_CALIBRATION=self.path("calibration.json"))
+
+    def model_program(self, *arguments, **options):
+        return self.run_program(os.path.join(BUILD, "bin", "models", "mlp"), *arguments, **options)
+
+    def executable(self, *arguments, **options):
+        """A compiled model: logistic regression on 28 x 28 images."""
+        return self.run_program(
+            os.path.join(BUILD, "tests", "logreg"), *arguments, env=dict(os.environ, SLUICE_DATA=MNIST), **options)
 
     def files(self):
         return sorted(os.listdir(self.folder))

@@ -3,6 +3,7 @@
 
 #include "sluice/runtime/artifact.h"
 #include "tools/compiler/Diagnostics.h"
+#include "tools/compiler/Files.h"
 #include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"

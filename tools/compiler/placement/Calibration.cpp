@@ -3,8 +3,8 @@
 #include "ir/Dialect.h"
 #include "tools/compiler/Backends.h"
 #include "tools/compiler/Diagnostics.h"
+#include "tools/compiler/Files.h"
 #include "tools/compiler/JsonFile.h"
-#include "tools/compiler/Linker.h"
 #include "tools/compiler/placement/Quantity.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
@@ -98,14 +98,31 @@ std::string machineName() {
   return host.name + ", " + std::to_string(host.cores) + " threads";
 }
 
-std::string calibrationPath() {
-  if (auto path = llvm::sys::Process::GetEnv("SLUICE_CALIBRATION"))
-    return *path;
+/// Where caches go, by the XDG specification: what is empty or relative does not count. Empty if there is no such
+/// place.
+static std::string cacheFolder() {
+  if (auto folder = llvm::sys::Process::GetEnv("XDG_CACHE_HOME"); folder && llvm::sys::path::is_absolute(*folder))
+    return *folder;
   llvm::SmallString<128> folder;
-  if (!llvm::sys::path::cache_directory(folder))
-    return "calibration.json";
-  llvm::sys::path::append(folder, "sluice", "calibration.json");
+  if (!llvm::sys::path::home_directory(folder) || !llvm::sys::path::is_absolute(folder))
+    return "";
+  llvm::sys::path::append(folder, ".cache");
   return folder.str().str();
+}
+
+std::string calibrationPath() {
+  if (auto path = llvm::sys::Process::GetEnv("SLUICE_CALIBRATION"); path && !path->empty())
+    return *path;
+  std::string folder = cacheFolder();
+  return folder.empty() ? "" : folder + "/sluice/calibration.json";
+}
+
+llvm::Error checkCalibrationPath() {
+  if (!calibrationPath().empty())
+    return llvm::Error::success();
+  return makeError(ExitCode::Invalid,
+                   "there is no folder to keep what was measured in: XDG_CACHE_HOME and HOME name none; "
+                   "SLUICE_CALIBRATION can name a file");
 }
 
 //===- the file ---------------------------------------------------------------------------------------------------===//
@@ -187,7 +204,7 @@ static bool fromJSON(const json::Value &value, Calibration &calibration, json::P
 
 llvm::Expected<Calibration> readCalibration() {
   std::string path = calibrationPath();
-  if (!llvm::sys::fs::exists(path))
+  if (path.empty() || !llvm::sys::fs::exists(path))
     return Calibration();
   auto invalid = [&](llvm::Error error) {
     return makeError(ExitCode::Invalid, llvm::toString(std::move(error)) +
@@ -204,6 +221,8 @@ llvm::Expected<Calibration> readCalibration() {
 }
 
 llvm::Error writeCalibration(const ClockCalibration &measured) {
+  if (llvm::Error error = checkCalibrationPath())
+    return error;
   auto calibration = readCalibration();
   if (!calibration)
     return calibration.takeError();

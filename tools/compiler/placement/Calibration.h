@@ -58,8 +58,11 @@ std::string clockOf(const ir::Target &target, const std::vector<runtime::Backend
 /// "AMD EPYC 9R45, 2 threads"
 std::string machineName();
 
-/// SLUICE_CALIBRATION, else sluice/calibration.json in the user's cache folder.
+/// SLUICE_CALIBRATION, else sluice/calibration.json in the user's cache folder; empty if there is none.
 std::string calibrationPath();
+
+/// Why nothing that is measured could be kept, better learnt before measuring.
+llvm::Error checkCalibrationPath();
 /// Empty if there is no file; a file that is damaged is an error that names it.
 llvm::Expected<Calibration> readCalibration();
 llvm::json::Value toJson(const ClockCalibration &clock);

@@ -1,0 +1,10 @@
+// For programs that write models.
+#pragma once
+
+namespace sluice {
+
+/// For the start of main(): takes the descriptors 0 to 2 where they are closed, so that no file is opened in their
+/// place, and makes a limit to the size of files (SIGXFSZ) an error of writing.
+void prepare_process();
+
+} // namespace sluice

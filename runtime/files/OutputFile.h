@@ -1,0 +1,57 @@
+// How every file of Sluice is written: by programs, by the compiler and by compiled models alike.
+//
+// A regular file is written beside itself, synced and renamed, so that readers and crashes see the old one or the new;
+// symbolic links are followed, and stay. What is no regular file, such as a device or a pipe, cannot be replaced and is
+// written directly. Needs neither LLVM nor exceptions: every call returns nothing, or why it failed.
+#ifndef SLUICE_RUNTIME_FILES_OUTPUTFILE_H
+#define SLUICE_RUNTIME_FILES_OUTPUTFILE_H
+
+#include <string>
+#include <string_view>
+
+namespace sluice::files {
+
+/// What a call that may fail returns: nothing, or a reason such as "cannot write: No space left on device".
+using Failure = std::string;
+
+/// Read and write for all, less the process's mask.
+inline constexpr unsigned dataPermissions = 0666, programPermissions = 0777;
+
+/// What marks the name of a file that is not complete; a process that was killed may leave one behind.
+inline constexpr std::string_view temporaryMark = ".sluice-tmp-";
+
+/// One file being written. Without `commit` nothing stays of it, unless it is written directly.
+class OutputFile {
+public:
+  OutputFile() = default;
+  OutputFile(OutputFile &&other) noexcept;
+  OutputFile &operator=(OutputFile &&other) noexcept;
+  ~OutputFile();
+
+  Failure open(const std::string &path, unsigned permissions = dataPermissions);
+  Failure write(std::string_view bytes);
+  Failure commit();
+
+  /// The name that the file has until `commit`; empty if it is written directly.
+  const std::string &temporary() const { return temporary_; }
+
+private:
+  std::string target_, temporary_;
+  int descriptor_ = -1;
+};
+
+/// A whole file at once.
+Failure writeFile(const std::string &path, std::string_view contents, unsigned permissions = dataPermissions);
+
+/// Whether `writeFile` could begin: better to learn it before hours of work. Nothing is left, and no pipe is opened.
+Failure checkWritable(const std::string &path);
+
+/// Makes `path` a file that holds `contents` and opens it for more, each write at its end.
+Failure openForAppending(const std::string &path, std::string_view contents, int &descriptor);
+
+/// Writes all of `bytes` to an open file.
+Failure writeTo(int descriptor, std::string_view bytes);
+
+} // namespace sluice::files
+
+#endif

@@ -1,0 +1,86 @@
+"""Inputs that are no files: pipes that nobody writes to and devices without an end are read to an end, or refused."""
+
+import os
+import subprocess
+
+from sluice_cli import BUILD, CliTest, main
+
+INVALID = 3
+
+
+class InputsTest(CliTest):
+    def setUp(self):
+        super().setUp()
+        os.mkfifo(self.path("pipe"))
+        trained = self.executable("train", "--epochs", "0", "--save", self.path("w.safetensors"))
+        self.assertEqual(trained.returncode, 0, trained.stderr)
+
+    def readers(self, path):
+        """Each way to name an input, with `path` for it."""
+        environment = self.placement_environment()
+        devices = ("--devices", "cpu,sim:0", "--link", "sim:0=1GB/s,1us")
+        yield "compile", lambda: self.sluice("compile", path, "-o", "out")
+        yield "show", lambda: self.sluice("show", path)
+        yield "verify", lambda: self.sluice("verify", path)
+        yield "place", lambda: self.sluice("place", path, *devices, env=environment)
+        yield "--placement", lambda: self.sluice("compile", "small.mlir", *devices, "--placement", path, env=environment)
+        yield "--measured", lambda: self.sluice("place", "small.mlir", *devices, "--measured", path, env=environment)
+        yield "SLUICE_CALIBRATION", lambda: self.sluice(
+            "place", "small.mlir", *devices, env=dict(environment, SLUICE_CALIBRATION=path))
+        yield "--weights", lambda: self.executable("eval", "--weights", path)
+        yield "--input", lambda: self.executable("predict", "--weights", "w.safetensors", "--input", "image=@" + path)
+        yield "--data", lambda: self.executable("train", "--epochs", "1", "--data", self.data(path))
+        yield "--resume", lambda: self.executable("train", "--epochs", "0", "--resume", "--checkpoint", self.checkpoints(path))
+
+    def data(self, path):
+        folder = self.path("data_" + os.path.basename(path))
+        os.mkdir(folder)
+        for name in ["train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"]:
+            os.symlink(path, os.path.join(folder, name))
+        return folder
+
+    def checkpoints(self, path):
+        folder = self.path("checkpoints_" + os.path.basename(path))
+        os.mkdir(folder)
+        os.symlink(path, os.path.join(folder, "step-000000000001.safetensors"))
+        return folder
+
+    def test_what_has_no_end_or_no_writer_is_refused(self):
+        for path in [self.path("pipe"), "/dev/zero", "/dev/full", "/dev/null"]:
+            for name, read in self.readers(path):
+                with self.subTest(f"{name} {path}"):
+                    try:
+                        result = read()
+                    except subprocess.TimeoutExpired as hang:
+                        self.fail(str(hang))
+                    if name == "--resume":  # a damaged checkpoint is passed over, with a warning
+                        self.assertIn("skipped a damaged checkpoint", result.stderr)
+                        continue
+                    self.assertEqual(result.returncode, INVALID, result.stderr)
+                    self.assertIn(os.path.basename(path), result.stderr)
+                    self.assertEqual(result.stdout, "")
+
+    def test_a_model_can_come_through_a_pipe(self):
+        command = f"{BUILD}/bin/models/mlp -o - | {BUILD}/bin/sluice show /dev/stdin --stage train"
+        result = self.run_program("sh", "-c", command)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("sluice.matmul", result.stdout)
+
+    def test_a_pipe_without_an_end_is_read_to_a_limit(self):
+        result = self.run_program(
+            "sh", "-c", f"cat /dev/zero | {BUILD}/bin/sluice place small.mlir --devices cpu,sim:0 --measured /dev/stdin",
+            env=self.placement_environment())
+        self.assertEqual(result.returncode, INVALID, result.stderr)
+        self.assertIn("has more than 67108864 bytes", result.stderr)
+
+    def test_nowhere_to_keep_what_is_measured_is_an_error_at_once(self):
+        environment = dict(os.environ, XDG_CACHE_HOME="", HOME="", SLUICE_CALIBRATION="")
+        before = self.files()
+        result = self.sluice("devices", "--measure", "--devices", "cpu", env=environment)
+        self.assertEqual(result.returncode, INVALID, result.stderr)
+        self.assertIn("SLUICE_CALIBRATION can name a file", result.stderr)
+        self.assertEqual(self.files(), before)
+
+
+if __name__ == "__main__":
+    main()
