@@ -1,5 +1,9 @@
 #include "runtime/Parallel.h"
 
+#include "runtime/Status.h"
+#include "runtime/Text.h"
+#include "runtime/files/Process.h"
+
 #include <tbb/global_control.h>
 #include <tbb/task_arena.h>
 #include <tbb/task_group.h>
@@ -8,6 +12,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <future>
 #include <mutex>
 #include <sched.h>
 #include <thread>
@@ -19,6 +24,7 @@ using Clock = std::chrono::steady_clock;
 
 static constexpr auto spinLimit = std::chrono::microseconds(100);
 static constexpr int chunksPerThread = 8;
+static constexpr size_t threadBytes = size_t(10) << 20; ///< of a thread: its stack, and what TBB allocates for it
 
 int availableThreads() {
   cpu_set_t set;
@@ -174,9 +180,31 @@ void Team::Impl::release() {
   wake.notify_all();
 }
 
+/// TBB ends the process where it cannot have a thread, so it is asked only for threads that can be had: as many are
+/// started here and wait for each other. Their stacks stay with the C library, which gives them to the next threads.
+static void checkThreads(int count) {
+  if (!files::memoryIsLeft(static_cast<size_t>(count) * threadBytes))
+    failExhausted(concat("out of memory: ", count, " threads cannot be started"));
+  std::promise<void> allThere;
+  std::shared_future<void> wait = allThere.get_future().share();
+  std::vector<std::thread> started;
+  Status status = guarded([&] {
+    for (int i = 0; i < count; ++i)
+      started.emplace_back([wait] { wait.wait(); });
+  });
+  allThere.set_value();
+  for (std::thread &thread : started)
+    thread.join();
+  if (!status.ok())
+    failExhausted(concat("out of memory: ", started.size() + 1, " of ", count + 1,
+                         " threads can be started; --threads asks for fewer"));
+}
+
 Team::Team(int threads) : threads_(std::max(threads, 1)) {
-  if (threads_ > 1)
-    impl_ = std::make_unique<Impl>(threads_);
+  if (threads_ == 1)
+    return;
+  checkThreads(threads_ - 1);
+  impl_ = std::make_unique<Impl>(threads_);
 }
 
 Team::~Team() = default;
@@ -187,14 +215,14 @@ void Team::enter(const std::function<void()> &body) {
   impl_->arena.execute([&] {
     impl_->stop.store(false);
     tbb::task_group group;
-    for (int i = 1; i < threads_; ++i)
-      group.run([this, i] { impl_->serve(static_cast<size_t>(i)); });
     auto letGo = [&] {
       impl_->stop.store(true);
       impl_->release();
       group.wait();
     };
-    try {
+    try { // from the first task on: who serves must be let go
+      for (int i = 1; i < threads_; ++i)
+        group.run([this, i] { impl_->serve(static_cast<size_t>(i)); });
       body();
     } catch (...) {
       letGo();

@@ -1,6 +1,6 @@
 #include "runtime/Status.h"
 
-#include <new>
+#include "runtime/files/Process.h"
 
 namespace sluice::runtime {
 
@@ -12,9 +12,9 @@ Status guarded(const std::function<void()> &body) noexcept {
       return {};
     } catch (const Error &error) {
       return {error.code(), error.what()};
-    } catch (const std::bad_alloc &) {
-      return {ExitCode::exhausted, "out of memory"};
     } catch (const std::exception &error) {
+      if (const char *shortage = files::shortageIn(error))
+        return {ExitCode::exhausted, shortage};
       return {ExitCode::internal, std::string("internal error: ") + error.what()};
     } catch (...) {
       return {ExitCode::internal, "internal error"};

@@ -1,21 +1,63 @@
 #include "runtime/files/Process.h"
 
 #include <csignal>
+#include <cstdlib>
+#include <cstring>
 #include <fcntl.h>
+#include <new>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <system_error>
 #include <unistd.h>
 
 namespace sluice::files {
 
-void prepareProcess() {
-  // Each is opened for what it is not used for, but talk may go nowhere.
-  static constexpr int modes[] = {O_WRONLY, O_RDONLY, O_WRONLY};
-  for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor)
-    if (fcntl(descriptor, F_GETFD) < 0) {
-      int opened = open("/dev/null", modes[descriptor]); // the lowest that is free
-      if (opened < 0)
-        open("/", O_PATH);
+static constexpr int exhaustedCode = 5;
+
+void endExhausted(const char *message) {
+  const char *parts[] = {"error: ", message, "\n"};
+  iovec text[3];
+  for (int i = 0; i < 3; ++i)
+    text[i] = {const_cast<char *>(parts[i]), std::strlen(parts[i])};
+  [[maybe_unused]] ssize_t written = writev(STDERR_FILENO, text, 3);
+  _exit(exhaustedCode);
+}
+
+bool memoryIsLeft(size_t bytes) {
+  void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return memory != MAP_FAILED && munmap(memory, bytes) == 0;
+}
+
+const char *shortageIn(const std::exception &error) {
+  if (dynamic_cast<const std::bad_alloc *>(&error))
+    return "out of memory";
+  const auto *system = dynamic_cast<const std::system_error *>(&error);
+  bool isShortage = system && (system->code() == std::errc::resource_unavailable_try_again ||
+                               system->code() == std::errc::not_enough_memory);
+  isShortage |= std::strstr(error.what(), "pthread_create") != nullptr; // TBB's words
+  return isShortage ? "out of memory: a thread cannot be started" : nullptr;
+}
+
+[[noreturn]] static void endUncaught() {
+  if (std::exception_ptr thrown = std::current_exception()) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::exception &error) {
+      if (const char *shortage = shortageIn(error))
+        endExhausted(shortage);
+    } catch (...) { // ours to look into
     }
+  }
+  std::abort();
+}
+
+void prepareProcess() {
+  // A place that can be neither read nor written takes the lowest descriptor that is free; talk may go nowhere.
+  for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor)
+    if (fcntl(descriptor, F_GETFD) < 0 && (descriptor != STDERR_FILENO || open("/dev/null", O_WRONLY) < 0))
+      open("/", O_PATH);
   std::signal(SIGXFSZ, SIG_IGN);
+  std::set_terminate(endUncaught);
 }
 
 } // namespace sluice::files

@@ -4,6 +4,7 @@
 #include "ir/ParseGuard.h"
 #include "ir/Target.h"
 #include "passes/VerifyInput.h"
+#include "runtime/files/Process.h"
 #include "tools/compiler/Backends.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Dot.h"
@@ -19,10 +20,14 @@
 #include "llvm/TargetParser/X86TargetParser.h"
 #include <array>
 #include <chrono>
+#include <new>
 
 using namespace mlir;
 
 namespace sluice::compiler {
+
+/// MLIR takes memory without looking whether it was given any, so a phase begins only where there is some.
+static constexpr size_t kMemoryOfAPhase = size_t(32) << 20;
 
 static constexpr std::array<llvm::StringLiteral, 3> kResumable = {"model", "train", "fused"};
 
@@ -187,7 +192,11 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
   pipeline.fuse = options.fuse;
   pipeline.reuseMemory = options.reuseMemory;
   pipeline.promoteF64 = options.promoteF64;
-  pipeline.progress = [&](llvm::StringRef phase, double seconds) { compiled.phases.push_back({phase.str(), seconds}); };
+  pipeline.progress = [&](llvm::StringRef phase, double seconds) {
+    compiled.phases.push_back({phase.str(), seconds});
+    if (!files::memoryIsLeft(kMemoryOfAPhase))
+      throw std::bad_alloc();
+  };
 
   bool goesOn = !llvm::is_contained({"model", "train", "parallel"}, pipeline.compileTo);
   if (placement.chooses && goesOn)
@@ -242,7 +251,7 @@ llvm::Expected<Compiled> compileFile(llvm::StringRef path, const CompileOptions 
   if (output == "-" && !isText(emit))
     return makeError(ExitCode::Usage, "only IR can be written to the standard output");
 
-  MLIRContext context;
+  MLIRContext context(MLIRContext::Threading::DISABLED); // a thread that cannot be had would end the process
   auto module = ir::parseModuleFile(path, context);
   if (!module)
     return withCode(ExitCode::Invalid, module.takeError());

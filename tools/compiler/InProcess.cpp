@@ -5,8 +5,11 @@
 #include "tools/compiler/Compiler.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/LoadedModel.h"
+#include "llvm/Support/ErrorHandling.h"
 #include <cstring>
 #include <map>
+#include <mutex>
+#include <new>
 
 namespace sluice {
 
@@ -146,8 +149,15 @@ std::vector<TransferCount> Program::transfers() const {
   return result;
 }
 
+/// LLVM ends the process where it gets no memory, unless it is told to throw.
+static void throwWhenExhausted() {
+  static std::once_flag once;
+  std::call_once(
+      once, [] { llvm::install_bad_alloc_error_handler([](void *, const char *, bool) { throw std::bad_alloc(); }); });
+}
+
 Program compile(const Graph &graph, const CompileOptions &options) {
-  mlir::OwningOpRef<mlir::ModuleOp> module = moduleOf(graph).clone();
+  mlir::ModuleOp written = moduleOf(graph);
   compiler::CompileOptions how;
   how.promoteF64 = options.dtype == DType::f64;
   how.capacity = options.capacity.value_or(0);
@@ -161,15 +171,20 @@ Program compile(const Graph &graph, const CompileOptions &options) {
     fail("a capacity of " + std::to_string(how.capacity) + " rows");
 
   auto impl = std::make_unique<Program::Impl>();
-  auto compiled = compiler::compileModule(*module, how);
-  if (!compiled)
-    succeedOrThrow(compiled.takeError());
-  runtime::InstanceOptions instance{options.threads};
-  instance.devices.settings = options.backends;
-  auto loaded = compiler::LoadedModel::load(compiled->objects, std::move(instance));
-  if (!loaded)
-    succeedOrThrow(loaded.takeError());
-  impl->model = std::move(*loaded);
+  throwWhenExhausted();
+  succeedOrThrow(compiler::guardRuntime([&]() -> llvm::Error {
+    mlir::OwningOpRef<mlir::ModuleOp> module = written.clone();
+    auto compiled = compiler::compileModule(*module, how);
+    if (!compiled)
+      return compiled.takeError();
+    runtime::InstanceOptions instance{options.threads};
+    instance.devices.settings = options.backends;
+    auto loaded = compiler::LoadedModel::load(compiled->objects, std::move(instance));
+    if (!loaded)
+      return loaded.takeError();
+    impl->model = std::move(*loaded);
+    return llvm::Error::success();
+  }));
   return Program(std::move(impl));
 }
 

@@ -58,13 +58,13 @@ public:
       error = std::error_code(errno, std::generic_category());
       return;
     }
-    reader = std::thread([this] {
-      char buffer[65536];
-      ssize_t count;
-      while ((count = read(ends[0], buffer, sizeof buffer)) > 0 || (count < 0 && errno == EINTR))
-        if (count > 0)
-          contents.append(buffer, size_t(count));
-    });
+    try {
+      reader = std::thread([this] { drain(); });
+    } catch (const std::system_error &refused) {
+      error = refused.code();
+      close(ends[0]);
+      close(ends[1]);
+    }
   }
   ~MemoryOutput() { finish(); }
   MemoryOutput(const MemoryOutput &) = delete;
@@ -81,9 +81,22 @@ public:
     return contents;
   }
 
-  std::error_code error; // why there is no such output, if there is none
+  std::error_code error; // why there is no such output, or not all of it
 
 private:
+  /// Reads to the end, even what there is no memory for: who writes must not wait for ever.
+  void drain() {
+    char buffer[65536];
+    ssize_t count;
+    while ((count = read(ends[0], buffer, sizeof buffer)) > 0 || (count < 0 && errno == EINTR))
+      try {
+        if (count > 0 && !error)
+          contents.append(buffer, size_t(count));
+      } catch (const std::bad_alloc &) {
+        error = std::make_error_code(std::errc::not_enough_memory);
+      }
+  }
+
   int ends[2] = {-1, -1};
   std::thread reader;
   std::string contents;
@@ -105,7 +118,7 @@ static llvm::Error appendSharedLibraries(std::vector<std::string> &arguments, ll
 /// built.
 static llvm::Expected<std::vector<std::string>> makeArguments(llvm::ArrayRef<std::string> objects,
                                                               llvm::StringRef output, LinkOutput kind) {
-  std::vector<std::string> arguments = {"ld.lld", "-o", output.str(), "--build-id=none"};
+  std::vector<std::string> arguments = {"ld.lld", "-o", output.str(), "--build-id=none", "--threads=1"};
   auto add = [&](llvm::ArrayRef<std::string> more) { arguments.insert(arguments.end(), more.begin(), more.end()); };
   if (kind == LinkOutput::Object) {
     add({"-r"});
@@ -150,6 +163,7 @@ static llvm::Error runLinker(llvm::ArrayRef<std::string> arguments) {
     pointers.push_back(argument.c_str());
   std::string text;
   llvm::raw_string_ostream log(text);
+  usable = false; // unless it returns
   lld::Result result = lld::lldMain(pointers, log, log, {{lld::Gnu, &lld::elf::link}});
   usable = result.canRunAgain;
   if (result.retCode == 0)
@@ -171,13 +185,16 @@ llvm::Error linkArtifact(llvm::ArrayRef<std::string> objects, llvm::StringRef ou
   }
   MemoryOutput linked;
   if (linked.error)
-    return makeError(ExitCode::Exhausted, "a pipe: " + linked.error.message());
+    return makeError(ExitCode::Exhausted, "linking: " + linked.error.message());
   auto arguments = makeArguments(inputPaths, linked.path(), kind);
   if (!arguments)
     return arguments.takeError();
   if (llvm::Error error = runLinker(*arguments))
     return error;
-  return writeWhole(linked.finish(), output, kind != LinkOutput::Object);
+  const std::string &contents = linked.finish();
+  if (linked.error)
+    return makeError(ExitCode::Exhausted, "linking: " + linked.error.message());
+  return writeWhole(contents, output, kind != LinkOutput::Object);
 }
 
 } // namespace sluice::compiler

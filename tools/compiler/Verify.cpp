@@ -372,7 +372,7 @@ llvm::Expected<Verification> compareWithReference(ModuleOp module, runtime::Inst
 }
 
 llvm::Expected<Verification> verifyFile(llvm::StringRef path, const VerifyOptions &options) {
-  MLIRContext context;
+  MLIRContext context(MLIRContext::Threading::DISABLED); // a thread that cannot be had would end the process
   auto module = ir::parseModuleFile(path, context);
   if (!module)
     return withCode(ExitCode::Invalid, module.takeError());

@@ -5,11 +5,11 @@
 #include "tools/sluice/CommandLine.h"
 #include "tools/sluice/Reproducer.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 #include <new>
 #include <sstream>
-#include <unistd.h>
 
 using namespace sluice::tool;
 using sluice::compiler::ExitCode;
@@ -54,10 +54,20 @@ static int finish(int code, const Talk &talk) {
   return code;
 }
 
-static void outOfMemory() {
-  static const char text[] = "sluice: out of memory\n";
-  [[maybe_unused]] ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
-  _exit(int(ExitCode::Exhausted));
+static void outOfMemory() { sluice::files::endExhausted("out of memory"); }
+
+/// LLVM's last words. That no thread can be had is no error of ours.
+static void endByFatalError(void *, const char *reason, bool) {
+  if (llvm::StringRef(reason).starts_with("pthread_create"))
+    sluice::files::endExhausted("out of memory: a thread cannot be started");
+  llvm::errs() << "LLVM ERROR: " << reason << '\n';
+}
+
+/// What cannot be had ends the tool, wherever in LLVM that is.
+static void installHandlers() {
+  std::set_new_handler(outOfMemory);
+  llvm::install_bad_alloc_error_handler([](void *, const char *, bool) { outOfMemory(); });
+  llvm::install_fatal_error_handler(endByFatalError);
 }
 
 static int runCommand(const std::vector<Command> &commands, const Talk &talk,
@@ -97,7 +107,7 @@ static int run(int argc, char **argv, Talk &talk) {
 
 int main(int argc, char **argv) {
   sluice::files::prepareProcess();
-  std::set_new_handler(outOfMemory);
+  installHandlers();
   Talk talk;
   return finish(run(argc, argv, talk), talk);
 }

@@ -1,5 +1,6 @@
 #include "tools/sluice/Reproducer.h"
 
+#include "runtime/files/Process.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Files.h"
 #include "llvm/ADT/SmallString.h"
@@ -15,6 +16,7 @@ using sluice::compiler::ExitCode;
 namespace sluice::tool {
 
 static constexpr unsigned kStackBytes = 64u << 20;
+static constexpr size_t kLeastMemoryLeft = size_t(8) << 20;
 
 /// Copies the models among the arguments, and writes the command that names the copies. Gives the folder, or nothing.
 static std::string writeReproducer(const std::vector<std::string> &arguments) {
@@ -54,6 +56,9 @@ llvm::Error runGuarded(llvm::function_ref<llvm::Error()> action, const std::vect
     return llvm::Error::success();
   if (returned && failure.code != ExitCode::Internal)
     return compiler::makeError(failure.code, failure.text);
+  // MLIR does not look at what malloc gives it; what it has crashed with is still taken.
+  if (!returned && !files::memoryIsLeft(kLeastMemoryLeft))
+    return compiler::makeError(compiler::ExitCode::Exhausted, "out of memory");
   std::string folder = writeReproducer(arguments);
   return compiler::makeError(ExitCode::Internal, (returned ? failure.text : "crashed, which is an error of ours") +
                                                      (folder.empty() ? "" : "; what reproduces it is in " + folder));

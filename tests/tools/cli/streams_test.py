@@ -20,7 +20,7 @@ class StreamsTest(CliTest):
             [sluice, "compile", "small.mlir", "--compile-to", "fused"], [sluice, "show", "small.mlir"],
             [sluice, "show", "small.mlir", "--dot"], [sluice, "verify", "small.mlir"], [sluice, "devices"],
             [sluice, "devices", "--json"], [sluice, "place", "small.mlir", "--devices", "cpu,sim:0"],
-            [mlp, "--help"], [mlp, "-o", "-"], [mlp, "-o", "/dev/stdout"],
+            [mlp, "--help"], [mlp, "-o", "-"],
             [logreg, "--help"], [logreg, "info"], [logreg, "info", "--json"], [logreg, "train", "--help"],
             [logreg, "train", "--epochs", "1"], [logreg, "bench", "--seconds", "0"],
         ]
@@ -42,6 +42,12 @@ class StreamsTest(CliTest):
 
     def test_a_closed_standard_output_is_an_error(self):
         self.check(">&-", "Bad file descriptor")
+
+    def test_its_name_is_no_way_around_it(self):
+        for redirection in [">/dev/full", ">&-"]:
+            with self.subTest(redirection):
+                result = self.run_with(redirection, [os.path.join(BUILD, "bin", "models", "mlp"), "-o", "/dev/stdout"])
+                self.assertEqual(result.returncode, INVALID, result.stderr)
 
     def test_nothing_printed_lands_in_a_file(self):
         result = self.run_with("<&- >&- 2>&-", [os.path.join(BUILD, "tests", "logreg"), "train", "--epochs", "2", "--log", "log"])

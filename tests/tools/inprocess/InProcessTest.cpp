@@ -1,8 +1,14 @@
 // sluice::compile: a graph built and run in one program.
+#include <cstdlib>
+#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <set>
 #include <sluice/compile.h>
 #include <sluice/sluice.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 using namespace sluice;
 using testing::ElementsAre;
@@ -132,4 +138,36 @@ TEST(InProcess, WrongUseIsAnError) {
 TEST(InProcess, AGraphThatCannotBeCompiledIsAnError) {
   EXPECT_THAT(messageOf([] { compile(lineGraph(), {.dtype = i32}); }), HasSubstr("cannot be computed in i32"));
   EXPECT_THAT(messageOf([] { compile(lineGraph(), {.capacity = -1}); }), HasSubstr("-1 rows"));
+}
+
+/// How a child ends that compiles and runs with `extra` bytes more of address space than this process has: 0, 5 if an
+/// Error said that memory ran out, 1 if it said something else; a signal is 1000 and more.
+static int endWithMemory(uint64_t extra) {
+  pid_t child = fork();
+  if (child == 0) {
+    uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    uint64_t bytes = pages * uint64_t(sysconf(_SC_PAGESIZE)) + extra;
+    rlimit limit{bytes, bytes};
+    setrlimit(RLIMIT_AS, &limit);
+    std::string message = messageOf([] { compile(lineGraph()).run("init", 1); });
+    _exit(message == "no error" ? 0 : message.find("out of memory") != std::string::npos ? 5 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+TEST(InProcess, LittleMemoryIsAnError) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "a sanitizer's shadow memory exceeds any such limit";
+#endif
+  bool isFull = std::getenv("SLUICE_TEST_FULL") != nullptr;
+  std::set<int> ends;
+  for (uint64_t mb = 8; mb <= 400; mb += isFull ? 4 : 56) {
+    int end = endWithMemory(mb << 20);
+    EXPECT_TRUE(end == 0 || end == 5) << end << " with " << mb << " MB more";
+    ends.insert(end);
+  }
+  EXPECT_THAT(ends, testing::Contains(5));
 }

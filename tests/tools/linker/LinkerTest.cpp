@@ -158,7 +158,7 @@ TEST_F(LinkerTest, AnOutputFolderThatIsNotThereIsNamed) {
   Failure failure = failureOf(linkArtifact({read(SLUICE_OBJECT_Artifact)}, output, LinkOutput::SharedLibrary));
 
   EXPECT_EQ(failure.code, ExitCode::Invalid);
-  EXPECT_EQ(failure.text, output + ": No such file or directory");
+  EXPECT_EQ(failure.text, output + ": cannot create: No such file or directory");
 }
 
 TEST_F(LinkerTest, AnOutputThatIsAFolderIsNamed) {
@@ -166,7 +166,7 @@ TEST_F(LinkerTest, AnOutputThatIsAFolderIsNamed) {
   Failure failure = failureOf(linkArtifact({read(SLUICE_OBJECT_Artifact)}, at("m"), LinkOutput::SharedLibrary));
 
   EXPECT_EQ(failure.code, ExitCode::Invalid);
-  EXPECT_EQ(failure.text, at("m") + ": Is a directory");
+  EXPECT_EQ(failure.text, at("m") + ": cannot write: Is a directory");
   EXPECT_THAT(files(), ElementsAre("m"));
 }
 
