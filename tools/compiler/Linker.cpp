@@ -189,6 +189,12 @@ llvm::Error linkArtifact(llvm::ArrayRef<std::string> objects, llvm::StringRef ou
   auto arguments = makeArguments(inputPaths, linked.path(), kind);
   if (!arguments)
     return arguments.takeError();
+  // Kernels have the names of their ops: in a library others could take their place, and they that of others.
+  MemoryFile symbols("{ global: sluice_artifact_query; local: *; };");
+  if (symbols.error)
+    return makeError(ExitCode::Exhausted, "linking: " + symbols.error.message());
+  if (kind == LinkOutput::SharedLibrary)
+    arguments->push_back("--version-script=" + symbols.path());
   if (llvm::Error error = runLinker(*arguments))
     return error;
   const std::string &contents = linked.finish();

@@ -16,7 +16,7 @@ using sluice::compiler::ExitCode;
 namespace sluice::tool {
 
 static constexpr unsigned kStackBytes = 64u << 20;
-static constexpr size_t kLeastMemoryLeft = size_t(8) << 20;
+static constexpr size_t kLeastMemoryLeft = size_t(128) << 20; // what malloc maps at once in a thread
 
 /// Copies the models among the arguments, and writes the command that names the copies. Gives the folder, or nothing.
 static std::string writeReproducer(const std::vector<std::string> &arguments) {

@@ -218,7 +218,7 @@ private:
   std::map<std::pair<std::string, std::string>, std::string> refusals; // by device and kind, or of whole models
   std::vector<BackendFile> files;
   std::vector<Graph> graphs = calibrationModels();       // own their modules' context
-  MLIRContext context(MLIRContext::Threading::DISABLED); // a thread that cannot be had would end the process
+  MLIRContext context{MLIRContext::Threading::DISABLED}; // a thread that cannot be had would end the process
   std::vector<OwningOpRef<ModuleOp>> models;
 };
 
