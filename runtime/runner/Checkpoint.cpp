@@ -2,9 +2,9 @@
 
 #include "runtime/Status.h"
 #include "runtime/Text.h"
+#include "runtime/Weights.h"
 #include "runtime/io/File.h"
 #include "runtime/runner/Terminal.h"
-#include "runtime/runner/Weights.h"
 
 #include <algorithm>
 #include <cerrno>

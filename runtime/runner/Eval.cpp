@@ -2,10 +2,10 @@
 #include "runtime/Initialise.h"
 #include "runtime/Status.h"
 #include "runtime/Text.h"
+#include "runtime/Weights.h"
 #include "runtime/runner/Feed.h"
 #include "runtime/runner/Signals.h"
 #include "runtime/runner/Verbs.h"
-#include "runtime/runner/Weights.h"
 
 #include <algorithm>
 

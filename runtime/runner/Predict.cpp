@@ -2,9 +2,9 @@
 #include "runtime/Initialise.h"
 #include "runtime/Status.h"
 #include "runtime/Text.h"
+#include "runtime/Weights.h"
 #include "runtime/io/Npy.h"
 #include "runtime/runner/Verbs.h"
-#include "runtime/runner/Weights.h"
 
 #include <algorithm>
 #include <cstring>

@@ -3,13 +3,13 @@
 #include "runtime/Shuffle.h"
 #include "runtime/Status.h"
 #include "runtime/Text.h"
+#include "runtime/Weights.h"
 #include "runtime/io/File.h"
 #include "runtime/runner/Checkpoint.h"
 #include "runtime/runner/EpochLog.h"
 #include "runtime/runner/Feed.h"
 #include "runtime/runner/Signals.h"
 #include "runtime/runner/Verbs.h"
-#include "runtime/runner/Weights.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "runtime/runner/Weights.h"
+#include "runtime/Weights.h"
 
 #include "runtime/Status.h"
 #include "runtime/Text.h"

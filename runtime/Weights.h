@@ -1,6 +1,6 @@
 // States in files: weights as PyTorch's state_dict names and lays them out, and every state for a checkpoint.
-#ifndef SLUICE_RUNTIME_RUNNER_WEIGHTS_H
-#define SLUICE_RUNTIME_RUNNER_WEIGHTS_H
+#ifndef SLUICE_RUNTIME_WEIGHTS_H
+#define SLUICE_RUNTIME_WEIGHTS_H
 
 #include "runtime/Instance.h"
 #include "runtime/io/Safetensors.h"
