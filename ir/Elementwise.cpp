@@ -33,6 +33,37 @@ static SmallVector<HostTensor> evaluateElementwise(Op op, ArrayRef<HostTensor> o
   return {result};
 }
 
+//===- clip ------------------------------------------------------------------------------------------------------===//
+
+using Bound = std::optional<APFloat>;
+
+static double clip(double a, const Bound &low, const Bound &high) {
+  double raised = low ? larger(a, low->convertToDouble()) : a;
+  return high ? smaller(raised, high->convertToDouble()) : raised;
+}
+
+static Lane clip(Lane a, const Bound &low, const Bound &high) {
+  Lane raised = low ? max(a, low->convertToDouble()) : a;
+  return high ? min(raised, high->convertToDouble()) : raised;
+}
+
+static Node clipGradient(Node a, Node dY, const Bound &low, const Bound &high) {
+  Node above = low ? where(a > low->convertToDouble(), dY, 0.0) : dY;
+  return high ? where(a < high->convertToDouble(), above, 0.0) : above;
+}
+
+/// Bounds of integers are values of their type.
+LogicalResult ClipOp::verify() {
+  Type element = elementOf(getA());
+  for (const Bound &bound : {getMin(), getMax()}) {
+    double number = bound ? bound->convertToDouble() : 0;
+    if (isa<IntegerType>(element) &&
+        !(std::fabs(number) <= 0x1p53 && roundTo(element, number) == number && std::trunc(number) == number))
+      return emitOpError("the bound ") << number << " is no value of " << element;
+  }
+  return success();
+}
+
 static bool isUnsigned(Value value) { return elementOf(value).isUnsignedInteger(); }
 
 //===- compare ---------------------------------------------------------------------------------------------------===//

@@ -37,11 +37,11 @@ class Sluice_UnaryPlain<string mnemonic, string about, TypeConstraint type, stri
   }];
 }
 
-class Sluice_Unary<string mnemonic, string about, string ref, string lanes, string grad, string range = "{-2.0, 2.0}">
+class Sluice_Unary<string mnemonic, string about, string ref, string lanes, string grad, string range = "{-2.0, 2.0}", TypeConstraint type = Sluice_FloatTensor>
     : Sluice_Elementwise<mnemonic, [DeclareOpInterfaceMethods<DifferentiableOp>]> {
   let summary = about;
-  let arguments = (ins Sluice_FloatTensor:$a);
-  let results = (outs Sluice_FloatTensor:$y);
+  let arguments = (ins type:$a);
+  let results = (outs type:$y);
   code attributesOfSample = "";
   let extraClassDefinition = UnaryMeaning<ref, lanes>.text # [{
     ::mlir::LogicalResult $cppClass::inferReturnTypes(::mlir::MLIRContext *, std::optional<::mlir::Location>, ::mlir::ValueRange operands, ::mlir::DictionaryAttr, ::mlir::OpaqueProperties, ::mlir::RegionRange, ::llvm::SmallVectorImpl<::mlir::Type> &types) { types.push_back(withoutEncoding(operands[0].getType())); return ::mlir::success(); }
@@ -51,8 +51,8 @@ class Sluice_Unary<string mnemonic, string about, string ref, string lanes, stri
   }];
 }
 
-def NegOp : Sluice_Unary<"neg", "-a", "-a", "-a", "-dY">;
-def AbsOp : Sluice_Unary<"abs", "|a|; gradient 0 at 0", "std::fabs(a)", "abs(a)", "dY * sign(a)">;
+def NegOp : Sluice_Unary<"neg", "-a", "-a", "-a", "-dY", "{-2.0, 2.0}", Sluice_NumberTensor>;
+def AbsOp : Sluice_Unary<"abs", "|a|; gradient 0 at 0; of the least integer, itself", "std::fabs(a)", "abs(a)", "dY * sign(a)", "{-2.0, 2.0}", Sluice_NumberTensor>;
 def ExpOp : Sluice_Unary<"exp", "e^a", "std::exp(a)", "exp(a)", "dY * y">;
 def LogOp : Sluice_Unary<"log", "natural logarithm", "std::log(a)", "log(a)", "dY / a", "{0.2, 3.0}">;
 def Log1pOp : Sluice_Unary<"log1p", "log(1 + a)", "std::log1p(a)", "log1p(a)", "dY / (a + 1.0)", "{-0.5, 3.0}">;
@@ -92,12 +92,23 @@ def EluOp : Sluice_Unary<"elu", "a where a > 0, alpha * (e^a - 1) elsewhere",
     "where(a > 0.0, dY, dY * exp(a) * getAlpha().convertToDouble())"> {
   let arguments = (ins Sluice_FloatTensor:$a, Arg<DefaultValuedAttr<F64Attr, "1.0">, "minus the limit far below 0">:$alpha);
 }
-def ClipOp : Sluice_Unary<"clip", "min(max(a, min), max); gradient 0 outside",
-    "smaller(larger(a, getMin().convertToDouble()), getMax().convertToDouble())",
-    "min(max(a, getMin().convertToDouble()), getMax().convertToDouble())",
-    "where(a < getMin().convertToDouble(), 0.0, where(a > getMax().convertToDouble(), 0.0, dY))"> {
-  let arguments = (ins Sluice_FloatTensor:$a, Arg<F64Attr, "the least result">:$min, Arg<F64Attr, "the greatest result">:$max);
+def ClipOp : Sluice_Unary<"clip", "min(max(a, min), max); gradient 0 at the bounds and outside, and of NaN",
+    "clip(a, getMin(), getMax())", "clip(a, getMin(), getMax())", "clipGradient(a, dY, getMin(), getMax())"> {
+  let description = [{
+    Operand and result have one shape; each element of the result depends on the operand's in its place. An absent bound bounds
+    nothing; those of integers are values of their type. The gradient is that of PyTorch 2.15's `clamp` with numbers as bounds.
+  }];
+  let arguments = (ins Sluice_NumberTensor:$a, Arg<OptionalAttr<F64Attr>, "the least result">:$min, Arg<OptionalAttr<F64Attr>, "the greatest result">:$max);
+  let results = (outs Sluice_NumberTensor:$y);
   let attributesOfSample = "{min = -0.7 : f64, max = 0.9 : f64}";
+  let hasVerifier = 1;
+}
+def Relu6Op : Sluice_Unary<"relu6", "min(max(a, 0), 6); gradient 0 at 0 and 6, and outside",
+    "smaller(larger(a, 0.0), 6.0)", "min(max(a, 0.0), 6.0)", "where(a <= 0.0, 0.0, where(a >= 6.0, 0.0, dY))", "{-3.0, 9.0}"> {
+  let description = [{
+    Operand and result have one shape; each element of the result depends on the operand's in its place. The gradient is that of
+    PyTorch 2.15's `relu6`, which unlike that of `clip` passes where a is NaN.
+  }];
 }
 
 def SignOp : Sluice_UnaryPlain<"sign", "-1, 0 or 1", Sluice_FloatTensor, "(a > 0) - (a < 0)", "where(a > 0.0, 1.0, where(a < 0.0, -1.0, a.like(0.0)))", [NoGradient]>;

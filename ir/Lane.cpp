@@ -134,7 +134,11 @@ Lane where(Lane condition, Lane a, Lane b) {
   return create<arith::SelectOp>(a, spread(condition, widest).value, spread(a, widest).value, spread(b, widest).value);
 }
 
-Lane abs(Lane a) { return a.isFloat() ? unary<math::AbsFOp>(a) : unary<math::AbsIOp>(a); }
+Lane abs(Lane a) {
+  if (a.isFloat())
+    return unary<math::AbsFOp>(a);
+  return isSigned(a) ? unary<math::AbsIOp>(a) : a;
+}
 Lane exp(Lane a) { return unary<math::ExpOp>(a); }
 Lane log(Lane a) { return unary<math::LogOp>(a); }
 Lane log1p(Lane a) { return unary<math::Log1pOp>(a); }

@@ -43,12 +43,13 @@ static LogicalResult checkPooled(MaybeLocation loc, ArrayRef<int64_t> dy, const 
 }
 
 static LogicalResult checkPool(MaybeLocation loc, Value value, ArrayRef<int64_t> size, ArrayRef<int64_t> kernel,
-                               ArrayRef<int64_t> stride, ArrayRef<int64_t> padding, ArrayRef<int64_t> dilation) {
+                               ArrayRef<int64_t> stride, ArrayRef<int64_t> padding, ArrayRef<int64_t> dilation,
+                               bool ceil) {
   if (failed(checkFloats(loc, value)) || failed(checkRank(loc, "a pool's operand", value, 4)))
     return failure();
   if (llvm::is_contained(shapeOf(value).drop_front(), ShapedType::kDynamic))
     return inferenceFailure(loc, "only the first dimension of a pool may be ?: ", printShape(shapeOf(value)));
-  if (failed(checkWindows(loc, size, kernel, stride, padding, dilation)))
+  if (failed(checkWindows(loc, size, kernel, stride, padding, dilation, ceil)))
     return failure();
   for (const Window &window : getWindows(size, kernel, stride, padding, dilation))
     if (std::max(window.before, window.after) >= window.extent())
@@ -88,7 +89,7 @@ LogicalResult MaxPool2dOp::inferReturnTypes(MLIRContext *context, MaybeLocation 
   Adaptor op(operands, attributes, properties);
   if (failed(checkRank(loc, "a pool's operand", op.getX(), 4)) ||
       failed(checkPool(loc, op.getX(), spatial(op.getX()), op.getKernel(), op.getStride(), op.getPadding(),
-                       op.getDilation())) ||
+                       op.getDilation(), op.getCeilMode())) ||
       failed(checkPlaces(loc, op.getKernel())))
     return failure();
   Windows windows = getWindows(spatial(op.getX()), op.getKernel(), op.getStride(), op.getPadding(), op.getDilation());
@@ -163,7 +164,10 @@ SmallVector<Sample> MaxPool2dOp::samples() {
                  "2x1x5x4", "2x1x3x4"),
           sample("kernel = array<i64: 2, 3>, stride = array<i64: 1, 2>, padding = array<i64: 1, 0, 1, 0>, dilation = "
                  "array<i64: 2, 1>",
-                 "1x2x4x5", "1x2x4x2")};
+                 "1x2x4x5", "1x2x4x2"),
+          sample("kernel = array<i64: 3, 4>, stride = array<i64: 2, 3>, padding = array<i64: 0, 0, 0, 0>, dilation = "
+                 "array<i64: 1, 1>, ceil_mode",
+                 "?x1x2x2", "?x1x1x1")};
 }
 
 //===- max_pool2d_grad -------------------------------------------------------------------------------------------===//
@@ -172,8 +176,8 @@ LogicalResult MaxPool2dGradOp::inferReturnTypes(MLIRContext *, MaybeLocation loc
                                                 DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
                                                 SmallVectorImpl<Type> &types) {
   Adaptor op(operands, attributes, properties);
-  if (failed(checkPool(loc, op.getDy(), op.getSize(), op.getKernel(), op.getStride(), op.getPadding(),
-                       op.getDilation())) ||
+  if (failed(checkPool(loc, op.getDy(), op.getSize(), op.getKernel(), op.getStride(), op.getPadding(), op.getDilation(),
+                       /*ceil=*/true)) ||
       failed(checkPlaces(loc, op.getKernel())))
     return failure();
   ArrayRef<int64_t> dy = shapeOf(op.getDy());
@@ -243,8 +247,8 @@ LogicalResult AvgPool2dOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Va
                                             SmallVectorImpl<Type> &types) {
   Adaptor op(operands, attributes, properties);
   if (failed(checkRank(loc, "a pool's operand", op.getX(), 4)) ||
-      failed(
-          checkPool(loc, op.getX(), spatial(op.getX()), op.getKernel(), op.getStride(), op.getPadding(), kNoDilation)))
+      failed(checkPool(loc, op.getX(), spatial(op.getX()), op.getKernel(), op.getStride(), op.getPadding(), kNoDilation,
+                       op.getCeilMode())))
     return failure();
   Windows windows = getWindows(spatial(op.getX()), op.getKernel(), op.getStride(), op.getPadding(), kNoDilation);
   return addResult(loc, getPooledShape(shapeOf(op.getX()), windows, op.getCeilMode()), elementOf(op.getX()), types);
@@ -298,7 +302,10 @@ SmallVector<Sample> AvgPool2dOp::samples() {
                  "count_include_pad",
                  "1x2x6x5", "1x2x4x3"),
           sample("kernel = array<i64: 3, 3>, stride = array<i64: 2, 2>, padding = array<i64: 0, 1, 0, 1>, ceil_mode",
-                 "1x2x6x5", "1x2x3x3")};
+                 "1x2x6x5", "1x2x3x3"),
+          sample("kernel = array<i64: 3, 4>, stride = array<i64: 2, 3>, padding = array<i64: 0, 0, 0, 0>, ceil_mode, "
+                 "count_include_pad",
+                 "?x1x2x2", "?x1x1x1")};
 }
 
 //===- avg_pool2d_grad -------------------------------------------------------------------------------------------===//
@@ -307,7 +314,8 @@ LogicalResult AvgPool2dGradOp::inferReturnTypes(MLIRContext *, MaybeLocation loc
                                                 DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
                                                 SmallVectorImpl<Type> &types) {
   Adaptor op(operands, attributes, properties);
-  if (failed(checkPool(loc, op.getDy(), op.getSize(), op.getKernel(), op.getStride(), op.getPadding(), kNoDilation)))
+  if (failed(checkPool(loc, op.getDy(), op.getSize(), op.getKernel(), op.getStride(), op.getPadding(), kNoDilation,
+                       op.getCeilMode())))
     return failure();
   ArrayRef<int64_t> dy = shapeOf(op.getDy());
   if (failed(checkPooled(loc, dy,

@@ -17,7 +17,8 @@ def MaxPool2dOp : Sluice_Pool<"max_pool2d", [DeclareOpInterfaceMethods<Different
     dilation[1]] over u < kH and v < kW; padding is no element, and a window with a NaN gives NaN.
     place[n, c, i, j] is u * kW + v of the element taken (any tap of a window with a NaN). Both results are
     [N, C, H', W'], with H' = (H + top + bottom - dilation[0] * (kH - 1) - 1) / stride[0] + 1, rounded down, or up with
-    `ceil_mode`; W' alike.
+    `ceil_mode`; W' alike. There is a window at least: with `ceil_mode` the only one may be larger than the padded input, by less
+    than the stride.
   }];
   let rounding = "None: elements are compared and moved.";
   let arguments = (ins Sluice_FloatTensor:$x, Sluice_KernelSize:$kernel, Sluice_Stride:$stride, Sluice_Padding:$padding, Sluice_Dilation:$dilation, Sluice_CeilMode:$ceil_mode);

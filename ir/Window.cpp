@@ -1,4 +1,5 @@
 #include "ir/Window.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -7,8 +8,8 @@ namespace sluice::ir {
 int64_t Window::positions(bool ceil) const {
   int64_t room = size + before + after - extent();
   if (!ceil)
-    return room / stride + 1;
-  int64_t count = (room + stride - 1) / stride + 1;
+    return llvm::divideFloorSigned(room, stride) + 1;
+  int64_t count = llvm::divideFloorSigned(room + stride - 1, stride) + 1;
   return (count - 1) * stride >= size + before ? count - 1 : count;
 }
 
@@ -21,14 +22,14 @@ Windows getWindows(ArrayRef<int64_t> size, ArrayRef<int64_t> kernel, ArrayRef<in
 }
 
 LogicalResult checkWindows(MaybeLocation loc, ArrayRef<int64_t> size, ArrayRef<int64_t> kernel,
-                           ArrayRef<int64_t> stride, ArrayRef<int64_t> padding, ArrayRef<int64_t> dilation) {
+                           ArrayRef<int64_t> stride, ArrayRef<int64_t> padding, ArrayRef<int64_t> dilation, bool ceil) {
   if (failed(checkNumbers(loc, "size", size, 2, 1)) || failed(checkNumbers(loc, "kernel", kernel, 2, 1)) ||
       failed(checkNumbers(loc, "stride", stride, 2, 1)) || failed(checkNumbers(loc, "padding", padding, 4, 0)) ||
       failed(checkNumbers(loc, "dilation", dilation, 2, 1)))
     return failure();
   for (const Window &window : getWindows(size, kernel, stride, padding, dilation)) {
     int64_t padded = window.size + window.before + window.after;
-    if (window.extent() > padded)
+    if (window.positions(ceil) < 1)
       return inferenceFailure(loc, "the kernel is larger than the padded input: ", window.extent(), " and ", padded);
   }
   return success();

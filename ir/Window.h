@@ -12,7 +12,8 @@ struct Window {
 
   /// The elements from a window's first tap to its last.
   int64_t extent() const { return (kernel - 1) * dilation + 1; }
-  /// How many windows there are. With `ceil` the last may hang over the end, but not start beyond the input.
+  /// How many windows there are, none if it is not positive. With `ceil` the last may hang over the end, but not start
+  /// beyond the input; so may the only one, if it is larger than the padded input by less than the stride.
   int64_t positions(bool ceil = false) const;
   /// The element at a tap of a window; it may lie in the padding.
   int64_t element(int64_t position, int64_t tap) const { return position * stride - before + tap * dilation; }
@@ -25,9 +26,9 @@ using Windows = std::array<Window, 2>;
 Windows getWindows(llvm::ArrayRef<int64_t> size, llvm::ArrayRef<int64_t> kernel, llvm::ArrayRef<int64_t> stride,
                    llvm::ArrayRef<int64_t> padding, llvm::ArrayRef<int64_t> dilation);
 
-/// Checks attributes that may hold anything, and that every kernel fits in its padded input.
+/// Checks attributes that may hold anything, and that there is a window.
 mlir::LogicalResult checkWindows(MaybeLocation loc, llvm::ArrayRef<int64_t> size, llvm::ArrayRef<int64_t> kernel,
                                  llvm::ArrayRef<int64_t> stride, llvm::ArrayRef<int64_t> padding,
-                                 llvm::ArrayRef<int64_t> dilation);
+                                 llvm::ArrayRef<int64_t> dilation, bool ceil = false);
 
 } // namespace sluice::ir

@@ -147,3 +147,34 @@ TEST(Gradient, IsSharedAtTies) {
     EXPECT_EQ(instance.run({makeTensor(instance.op->getOperand(0), test.x), ones}).back().data, test.dX) << test.op;
   }
 }
+
+// Kinks, where differences say nothing either: what PyTorch 2.15 gives in float64, of NaN too where it says something.
+TEST(Gradient, AtKinksIsPyTorchs) {
+  struct Case {
+    const char *op;
+    std::vector<double> x, dX;
+  };
+  const Case cases[] = {
+      {"\"sluice.clip\"(%0) {min = -0.5 : f64, max = 1.5 : f64} : (tensor<6xf64>) -> tensor<6xf64>",
+       {-1, -0.5, 0, 1.5, 2, NAN},
+       {0, 0, 1, 0, 0, 0}},
+      {"\"sluice.clip\"(%0) {min = -0.5 : f64} : (tensor<5xf64>) -> tensor<5xf64>",
+       {-1, -0.5, 0, INFINITY, NAN},
+       {0, 0, 1, 1, 0}},
+      {"\"sluice.clip\"(%0) {max = 1.5 : f64} : (tensor<4xf64>) -> tensor<4xf64>", {-1, 1.5, 2, NAN}, {1, 0, 0, 0}},
+      {"\"sluice.relu6\"(%0) : (tensor<6xf64>) -> tensor<6xf64>", {-1, 0, 3, 6, 7, NAN}, {0, 0, 1, 0, 0, 1}},
+      {"\"sluice.hardswish\"(%0) : (tensor<4xf64>) -> tensor<4xf64>", {-4, -3, 3, 4}, {0, 0, 1, 1}},
+      {"\"sluice.hardsigmoid\"(%0) : (tensor<4xf64>) -> tensor<4xf64>", {-4, -3, 3, 4}, {0, 0, 0, 0}},
+      {"\"sluice.leaky_relu\"(%0) {alpha = 0.125 : f64} : (tensor<3xf64>) -> tensor<3xf64>",
+       {-1, 0, 3},
+       {0.125, 0.125, 1}},
+      {"\"sluice.elu\"(%0) {alpha = 0.5 : f64} : (tensor<2xf64>) -> tensor<2xf64>", {0, 3}, {0.5, 1}},
+  };
+  for (const Case &test : cases) {
+    Differentiated differentiated({test.op, {}});
+    OpInstance &instance = differentiated.instance;
+    ASSERT_TRUE(instance.op) << instance.error;
+    HostTensor ones(runtimeShape(instance.op->getResult(0).getType(), kRows), 1);
+    EXPECT_EQ(instance.run({makeTensor(instance.op->getOperand(0), test.x), ones}).back().data, test.dX) << test.op;
+  }
+}
