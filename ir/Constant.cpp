@@ -108,6 +108,8 @@ SmallVector<HostTensor> OneHotOp::evaluate(ArrayRef<HostTensor> operands, int64_
   return {y};
 }
 
+SmallVector<int64_t> OneHotOp::getIndexBounds() { return {int64_t(getClasses())}; }
+
 Value OneHotOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
   Lane label(builder.builder(), builder.loc(), builder.operand(0, index.drop_back()));
   Lane place(builder.builder(), builder.loc(), builder.materialize(index.back(), elementOf(getLabel())));

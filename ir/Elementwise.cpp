@@ -191,6 +191,11 @@ SmallVector<Value> CastOp::buildGradient(OpBuilder &builder, ValueRange dResults
   return {builder.create<CastOp>(getLoc(), dResults[0], elementOf(getA()))};
 }
 
+/// An index stays the same in another integer type, or was none.
+Value CastOp::getElementsSource() {
+  return isa<IntegerType>(elementOf(getA())) && isa<IntegerType>(getTo()) ? getA() : Value();
+}
+
 SmallVector<Sample> CastOp::samples() {
   return {{"\"sluice.cast\"(%0) {to = f64} : (tensor<3x5xf64>) -> tensor<3x5xf64>", {{-2, 2}}}};
 }

@@ -115,7 +115,7 @@ def SignOp : Sluice_UnaryPlain<"sign", "-1, 0 or 1", Sluice_FloatTensor, "(a > 0
 def FloorOp : Sluice_UnaryPlain<"floor", "the largest integer not above a", Sluice_FloatTensor, "std::floor(a)", "floor(a)", [NoGradient]>;
 def CeilOp : Sluice_UnaryPlain<"ceil", "the smallest integer not below a", Sluice_FloatTensor, "std::ceil(a)", "ceil(a)", [NoGradient]>;
 def RoundOp : Sluice_UnaryPlain<"round", "the nearest integer, halves to even", Sluice_FloatTensor, "std::nearbyint(a)", "roundeven(a)", [NoGradient]>;
-def StopGradientOp : Sluice_UnaryPlain<"stop_gradient", "a, through which no gradient flows", Sluice_Tensor, "a", "a", [NoGradient]>;
+def StopGradientOp : Sluice_UnaryPlain<"stop_gradient", "a, through which no gradient flows", Sluice_Tensor, "a", "a", [NoGradient, SameElementsOp]>;
 def NotOp : Sluice_UnaryPlain<"not", "logical not", Sluice_BoolTensor, "a == 0", "!a">;
 
 class Sluice_Predicate<string mnemonic, string about, string ref, string lanes> : Sluice_Elementwise<mnemonic> {
@@ -190,7 +190,7 @@ def WhereOp : Sluice_Elementwise<"where", [DeclareOpInterfaceMethods<Differentia
   let arguments = (ins Sluice_BoolTensor:$condition, Sluice_Tensor:$a, Sluice_Tensor:$b);
   let results = (outs Sluice_Tensor:$y);
 }
-def CastOp : Sluice_Elementwise<"cast", [DeclareOpInterfaceMethods<DifferentiableOp>]> {
+def CastOp : Sluice_Elementwise<"cast", [DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<SameElementsOp, ["getElementsSource"]>]> {
   let summary = "changes the element type; floats to integers round towards zero and saturate, NaN gives 0; anything but 0 is true";
   let arguments = (ins Sluice_Tensor:$a, Sluice_ElementType:$to);
   let results = (outs Sluice_Tensor:$y);

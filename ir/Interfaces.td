@@ -53,6 +53,23 @@ def ContractionOp : OpInterface<"ContractionOp"> {
   let methods = [InterfaceMethod<"Multiply-adds times two, as (constant part, part per row).", "std::pair<int64_t, int64_t>", "getFlops", (ins)>];
 }
 
+def IndexOp : OpInterface<"IndexOp"> {
+  let cppNamespace = "::sluice::ir";
+  let description = [{
+    An op that takes the elements of operands as indices. One that is out of range reads nothing, but means nothing either:
+    a call whose inputs hold such elements is refused before it starts.
+  }];
+  let methods = [InterfaceMethod<"Of each operand, the number that its elements are below; 0 where they are no indices.",
+      "::llvm::SmallVector<int64_t>", "getIndexBounds", (ins)>];
+}
+
+def SameElementsOp : OpInterface<"SameElementsOp"> {
+  let cppNamespace = "::sluice::ir";
+  let description = "An op whose result holds every element of an operand, once or more, and nothing else.";
+  let methods = [InterfaceMethod<"That operand; null where this instance changes elements.",
+      "::mlir::Value", "getElementsSource", (ins), "", "return $_op->getOperand(0);">];
+}
+
 def OptimizerAttr : AttrInterface<"OptimizerAttr"> {
   let cppNamespace = "::sluice::ir";
   let description = "An optimizer's update of one parameter.";

@@ -9,7 +9,8 @@ class Sluice_Movement<string mnemonic, list<Trait> traits = []>
   let rounding = "None: elements are moved as they are.";
   let extraClassDeclaration = typeCompatibility # "static ::sluice::ir::FusionKind getFusionKind() { return ::sluice::ir::FusionKind::Injective; }";
 }
-class Sluice_DifferentiableMovement<string mnemonic> : Sluice_Movement<mnemonic, [DeclareOpInterfaceMethods<DifferentiableOp>]>;
+class Sluice_DifferentiableMovement<string mnemonic, list<Trait> traits = []>
+    : Sluice_Movement<mnemonic, !listconcat([DeclareOpInterfaceMethods<DifferentiableOp>], traits)>;
 
 def FullOp : Sluice_Movement<"full"> {
   let summary = "every element is `value`";
@@ -34,21 +35,21 @@ def RowsOp : Sluice_Movement<"rows"> {
   let arguments = (ins Sluice_ElementType:$to);
   let results = (outs Sluice_Tensor:$y);
 }
-def ReshapeOp : Sluice_DifferentiableMovement<"reshape"> {
+def ReshapeOp : Sluice_DifferentiableMovement<"reshape", [SameElementsOp]> {
   let summary = "the same elements in row-major order under another shape; `?` stays the outermost dimension";
   let description = "y's element number i, in row-major order of logical indices, is x's element number i, whatever the layouts of both are.";
   let rows = "`?` is dimension 0 of both x and y, or of neither.";
   let arguments = (ins Sluice_Tensor:$x, Arg<DenseI64ArrayAttr, "y's sizes, outermost first; `?` is -1 or -2^63">:$shape);
   let results = (outs Sluice_Tensor:$y);
 }
-def TransposeOp : Sluice_DifferentiableMovement<"transpose"> {
+def TransposeOp : Sluice_DifferentiableMovement<"transpose", [SameElementsOp]> {
   let summary = "dimension i of the result is dimension permutation[i] of x";
   let description = "y[i0, i1, ...] = x[j0, j1, ...] where j[permutation[d]] = i[d]; y's shape is x's, permuted alike.";
   let rows = "Any dimension may be `?`, and it moves with its dimension: y may have it inside.";
   let arguments = (ins Sluice_Tensor:$x, Arg<DenseI64ArrayAttr, "for each dimension of y, outermost first, the dimension of x; each once">:$permutation);
   let results = (outs Sluice_Tensor:$y);
 }
-def ExpandOp : Sluice_DifferentiableMovement<"expand"> {
+def ExpandOp : Sluice_DifferentiableMovement<"expand", [SameElementsOp]> {
   let summary = "broadcasts: dimension i of x becomes dimension dims[i] of `shape`, where sizes are equal or 1; others repeat";
   let description = "y[i0, i1, ...] = x[j0, j1, ...] where j[d] is 0 if x has size 1 there, and i[dims[d]] otherwise.";
   let rows = "Any dimension of y may be `?`: x has the rows there too, or repeats.";
@@ -80,7 +81,7 @@ def ConcatOp : Sluice_DifferentiableMovement<"concat"> {
   let arguments = (ins Variadic<Sluice_Tensor>:$xs, Arg<I64Attr, "the dimension along which they follow one another, from 0">:$axis);
   let results = (outs Sluice_Tensor:$y);
 }
-def OneHotOp : Sluice_Movement<"one_hot"> {
+def OneHotOp : Sluice_Movement<"one_hot", [DeclareOpInterfaceMethods<IndexOp>]> {
   let summary = "a last dimension of `classes` elements, 1 at the label and 0 elsewhere; a label out of range gives zeros";
   let description = "y[..., c] is 1 if label[...] is c, and 0 otherwise.";
   let rows = "Any dimension of the labels may be `?`.";

@@ -45,7 +45,7 @@ def LogSoftmaxOp : Sluice_ValueOp<"log_softmax", [DeclareOpInterfaceMethods<Elem
   let arguments = (ins Sluice_FloatTensor:$x, Sluice_Axis:$axis);
   let results = (outs Sluice_FloatTensor:$y);
 }
-def SoftmaxCrossEntropyOp : Sluice_ValueOp<"softmax_cross_entropy", [DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<DifferentiableOp>]> {
+def SoftmaxCrossEntropyOp : Sluice_ValueOp<"softmax_cross_entropy", [DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<IndexOp>]> {
   let summary = "-log_softmax(logits)[label] for each row: logits [N, C], label [N] -> [N]";
   let description = "A label outside of [0, C) picks 0 instead of a logit: the result is max + log(sum(exp(x - max))) of its row.";
   let rows = "N may be `?`, nothing else.";

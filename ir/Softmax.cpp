@@ -185,6 +185,8 @@ SmallVector<Value> SoftmaxCrossEntropyOp::buildGradient(OpBuilder &builder, Valu
   return {(softmax - picked) * expandOver(dY, 1, logits.type()), Value()};
 }
 
+SmallVector<int64_t> SoftmaxCrossEntropyOp::getIndexBounds() { return {0, shapeOf(getLogits())[1]}; }
+
 SmallVector<Sample> SoftmaxCrossEntropyOp::samples() {
   return {{"\"sluice.softmax_cross_entropy\"(%0, %1) : (tensor<?x5xf64>, tensor<?xi32>) -> tensor<?xf64>",
            {{-2, 2}, {0, 5}}},

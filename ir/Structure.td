@@ -78,7 +78,7 @@ def SetOp : Sluice_Op<"set"> {
   let arguments = (ins Arg<FlatSymbolRefAttr, "which">:$state, Sluice_Tensor:$value);
   let assemblyFormat = "$state `,` $value attr-dict `:` type($value)";
 }
-def RelayoutOp : Sluice_ValueOp<"relayout", [DeclareOpInterfaceMethods<ElementOp>]> {
+def RelayoutOp : Sluice_ValueOp<"relayout", [DeclareOpInterfaceMethods<ElementOp>, SameElementsOp]> {
   let summary = "the same value in the layout of the result's type";
   let description = [{
     y[i0, i1, ...] = x[i0, i1, ...] of logical indices; the elements lie as the two types' layouts say. The compiler puts it where an op needs another layout than a value has, and copies a value with it where both
@@ -89,7 +89,7 @@ def RelayoutOp : Sluice_ValueOp<"relayout", [DeclareOpInterfaceMethods<ElementOp
   let arguments = (ins Sluice_Tensor:$x);
   let results = (outs Sluice_Tensor:$y);
 }
-def CopyOp : Sluice_Op<"copy", [DeclareOpInterfaceMethods<ReferenceOp>, DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<ElementOp>]> {
+def CopyOp : Sluice_Op<"copy", [SameElementsOp, DeclareOpInterfaceMethods<ReferenceOp>, DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<ElementOp>]> {
   let summary = "the same value in a new buffer, on the device of the result's type: the one op that crosses devices";
   let description = [{
     `reason` says who wants it: `to` or `copy_to` of the user, `pin`, `placement`, `input`, `output` or `state`. Before

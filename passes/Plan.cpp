@@ -1,6 +1,7 @@
 #include "passes/Plan.h"
 #include "ir/Layout.h"
 #include "passes/Events.h"
+#include "passes/analysis/IndexBounds.h"
 #include "sluice/runtime/output_log.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/Base64.h"
@@ -175,6 +176,9 @@ private:
     if (auto waits = entry->getAttrOfType<ArrayAttr>(kInputWaitsAttr))
       for (auto [input, pairs] : llvm::zip_equal(inputs, waits.getAsRange<DenseI64ArrayAttr>()))
         listWaits(events.decode(pairs), *input.getAsObject());
+    for (auto [input, bound] : llvm::zip_equal(inputs, findIndexBounds(entry)))
+      if (bound > 0)
+        (*input.getAsObject())["below"] = bound;
     json::Array peaks;
     for (auto [i, bytes] : llvm::enumerate(entry->getAttrOfType<DenseI64ArrayAttr>(kTransientBytesAttr).asArrayRef()))
       peaks.push_back(bytes + logBytes(i) +

@@ -19,21 +19,9 @@ template <typename T, typename Make> static void fill(std::byte *data, int64_t c
   }
 }
 
-/// The classes that labels may name: the width of what `predict` gives, or 1 if that does not tell.
-static uint32_t classesOf(const Plan &plan) {
-  const Entry *predict = plan.findEntry("predict");
-  if (!predict)
-    return 1;
-  for (const Value &output : predict->outputs)
-    if (output.shape.size() == 2 && output.rowsDim == 0)
-      return static_cast<uint32_t>(std::max<int64_t>(output.shape[1], 1));
-  return 1;
-}
-
-static void fillSample(std::byte *data, const Value &input, uint32_t classes) {
+static void fillSample(std::byte *data, const Value &input) {
   int64_t count = elementsOf(input.shape);
-  bool label = input.rowsDim == 0 && input.shape.size() == 1;
-  uint32_t range = label ? classes : 1;
+  auto range = static_cast<uint32_t>(std::clamp<int64_t>(input.below, 1, UINT32_MAX));
   switch (input.dtype) {
   case DType::f32:
     return fill<float>(data, count, [](uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; });
@@ -44,7 +32,8 @@ static void fillSample(std::byte *data, const Value &input, uint32_t classes) {
   case DType::i64:
     return fill<int64_t>(data, count, [&](uint32_t word) { return static_cast<int64_t>(word % range); });
   case DType::u8:
-    return fill<uint8_t>(data, count, [](uint32_t word) { return static_cast<uint8_t>(word); });
+    return fill<uint8_t>(data, count,
+                         [&](uint32_t word) { return static_cast<uint8_t>(input.below > 0 ? word % range : word); });
   case DType::boolean:
     return fill<uint8_t>(data, count, [](uint32_t word) { return static_cast<uint8_t>(word & 1); });
   }
@@ -64,10 +53,9 @@ static bool changesStates(const Plan &plan, const Entry &entry) {
 
 BenchState::BenchState(Instance &instance, const Entry &entry, uint64_t seed)
     : instance_(instance), entry_(entry), seed_(seed) {
-  uint32_t classes = classesOf(instance.plan());
   for (const Value &input : entry.inputs) {
     Bytes &sample = inputs_.emplace_back(static_cast<size_t>(input.bytes));
-    fillSample(sample.data(), input, classes);
+    fillSample(sample.data(), input);
   }
   // With other devices, beginning again would wait for all of them.
   beginsAgain_ = !instance.executor() && changesStates(instance.plan(), entry);

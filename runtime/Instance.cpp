@@ -1,5 +1,6 @@
 #include "runtime/Instance.h"
 
+#include "runtime/Indices.h"
 #include "runtime/Status.h"
 #include "runtime/Text.h"
 
@@ -32,8 +33,8 @@ void checkDevices(const Plan &plan, const std::string &wanted) {
 }
 
 Instance::Instance(const sluice_artifact &artifact, const InstanceOptions &options)
-    : plan_(parsePlan(artifact)), team_(checkedThreads(options.threads)), calls_(plan_.entries.size()),
-      mostRows_(plan_.entries.size()) {
+    : plan_(parsePlan(artifact)), team_(checkedThreads(options.threads)), stateValues_(plan_),
+      calls_(plan_.entries.size()), mostRows_(plan_.entries.size()) {
   checkDevices(plan_, options.device);
   for (const Arena &arena : plan_.arenas) {
     if (arena.isConstant()) {
@@ -76,6 +77,7 @@ static void checkSize(std::string_view name, size_t given, int64_t wanted) {
 
 void Instance::setState(const State &state, std::span<const std::byte> logical) {
   checkSize(state.name, logical.size(), state.logicalBytes());
+  stateValues_.set(plan_, state);
   if (!executor_)
     return pack(state.shape, state.layout, sizeOf(state.dtype), logical.data(), address(state.slot));
   std::vector<std::byte> physical(static_cast<size_t>(state.bytes));
@@ -124,6 +126,7 @@ void Instance::getState(const State &state, const std::function<void(std::span<c
 
 void Instance::setPhysicalState(const State &state, std::span<const std::byte> physical) {
   checkSize(state.name, physical.size(), state.bytes);
+  stateValues_.set(plan_, state);
   if (executor_)
     return executor_->writeState(state, physical);
   std::memcpy(address(state.slot), physical.data(), physical.size());
@@ -198,9 +201,16 @@ void Instance::checkRows(const Entry &entry, int64_t rows) const {
     failUsage(concat("a call of ", quote(entry.name), " has ", rows, " rows, outside [1, ", plan_.capacity, "]"));
 }
 
+void Instance::checkInputs(const Entry &entry, int64_t rows) const {
+  for (const Value &input : entry.inputs)
+    checkIndices(plan_, input, address(input.slot, calls_[input.entry]), rows, plan_.capacity);
+}
+
 void Instance::run(const Entry &entry, int64_t rows, std::span<double> times) {
   checkRows(entry, rows);
+  checkInputs(entry, rows);
   size_t number = numberOf(entry);
+  stateValues_.beforeRun(plan_, number);
   int64_t call = calls_[number]++;
   mostRows_[number] = std::max(mostRows_[number], rows);
   if (executor_)

@@ -7,6 +7,7 @@
 #include "runtime/Memory.h"
 #include "runtime/Parallel.h"
 #include "runtime/Plan.h"
+#include "runtime/StateValues.h"
 
 #include <functional>
 #include <memory>
@@ -28,7 +29,8 @@ void checkDevices(const Plan &plan, const std::string &wanted);
 
 class Instance {
 public:
-  /// Allocates the arenas; every state is zero until `init` runs or it is set. `artifact` must outlive the instance.
+  /// Allocates the arenas; every state is zero, and weights are of no use, until `init` runs or they are set.
+  /// `artifact` must outlive the instance.
   Instance(const sluice_artifact &artifact, const InstanceOptions &options);
 
   const Plan &plan() const { return plan_; }
@@ -67,9 +69,10 @@ public:
   /// Fails unless 0 < rows <= capacity, or the entry has no batch dimension.
   void checkRows(const Entry &entry, int64_t rows) const;
 
-  /// Runs an entry on `rows` rows, which must satisfy `checkRows`. With accelerators it may return before the work is
-  /// done; whatever looks at results waits for them. Of a model that runs on the host alone, if `times` has one element
-  /// per action, the seconds of each are added to it.
+  /// Runs an entry on `rows` rows, which must satisfy `checkRows`. Fails before anything has happened if an input of
+  /// indices has one that names no class, or if the entry reads weights or settings that nothing has set. With
+  /// accelerators it may return before the work is done; whatever looks at results waits for them. Of a model that runs
+  /// on the host alone, if `times` has one element per action, the seconds of each are added to it.
   void run(const Entry &entry, int64_t rows, std::span<double> times = {});
 
   /// From now on calls the watcher after each launch, copy or other action, one at a time; an empty one is none.
@@ -100,6 +103,7 @@ private:
     std::vector<double> values;
   };
 
+  void checkInputs(const Entry &entry, int64_t rows) const;
   void runHere(size_t entry, int64_t call, int64_t rows, std::span<double> times);
   void keep(Kept &kept);
   size_t numberOf(const Entry &entry) const { return static_cast<size_t>(&entry - plan_.entries.data()); }
@@ -110,6 +114,7 @@ private:
   std::vector<Memory> memory_;
   std::vector<std::byte *> arenas_;
   Team team_;
+  StateValues stateValues_;
   std::vector<int64_t> calls_, mostRows_; ///< of each entry: how often it was called, and with how many rows at most
   Watcher watcher_;                       ///< if everything runs on the host
   WorkTimes times_;                       ///< if everything runs on the host

@@ -113,6 +113,7 @@ struct Value {
   Slot slot;
   int64_t bytes = 0;
   size_t entry = 0;        ///< whose it is: the entry's number in the plan
+  int64_t below = 0;       ///< of an input of indices, such as labels: each is from 0 to below this; 0 of others
   std::vector<Wait> waits; ///< of an input: what must be done before the host writes it for a call
 
   /// The shape of a call with `rows` rows, where `capacity` is the plan's.

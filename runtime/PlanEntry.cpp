@@ -58,6 +58,10 @@ private:
     Value value = parseValue(json);
     if (plan_.arenas[value.slot.arena].isConstant())
       json.at("arena").fail("an input cannot lie among the constants");
+    if (json.has("below"))
+      value.below = json.at("below").integer(1, mostBytes);
+    if (value.below > 0 && isFloat(value.dtype))
+      json.at("below").fail(concat("counts classes, but the input is ", nameOf(value.dtype)));
     if (json.has("waits"))
       for (const JsonReader &item : json.at("waits").list())
         value.waits.push_back(parseWait(item, 0, actions));

@@ -55,19 +55,12 @@ Feed::Feed(Instance &instance, const Entry &entry, const ImageSet &images)
     checkLabels();
 }
 
-/// Generated code uses labels as indices; a label from a file must not lead it astray.
+/// Before the first batch, so that no epoch is lost to a label that the last one would find.
 void Feed::checkLabels() const {
-  const Entry *predict = instance_.plan().findEntry("predict");
-  if (!predict)
-    return;
-  for (const Value &output : predict->outputs) {
-    if (output.shape.size() != 2 || output.rowsDim != 0)
-      continue;
-    int highest = std::to_integer<int>(*std::max_element(images_.labels.begin(), images_.labels.end()));
-    if (highest >= output.shape[1])
-      failInvalid(
-          concat("the data has a label ", highest, ", but the model tells ", output.shape[1], " classes apart"));
-  }
+  int highest = std::to_integer<int>(*std::max_element(images_.labels.begin(), images_.labels.end()));
+  if (inputs_.label->below > 0 && highest >= inputs_.label->below)
+    failInvalid(
+        concat("the data has a label ", highest, ", but the model tells ", inputs_.label->below, " classes apart"));
 }
 
 template <typename T> void Feed::fillImages(std::span<const uint32_t> numbers) {

@@ -1,4 +1,5 @@
 // `predict`: an entry point on npy files with any number of rows, a capacity at a time.
+#include "runtime/Indices.h"
 #include "runtime/Initialise.h"
 #include "runtime/Status.h"
 #include "runtime/Text.h"
@@ -114,6 +115,8 @@ private:
       rows_ = rows;
       counted = &input;
     }
+    for (const Binding &input : inputs_) // here, where rows are those of the files
+      checkIndices(instance_.plan(), *input.value, input.tensor.data.data(), rows_, rows_);
   }
 
   void checkInput(const Binding &input) const {

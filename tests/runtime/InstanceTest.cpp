@@ -75,6 +75,19 @@ std::vector<float> physicalState(const Instance &instance, const char *name) {
 }
 
 ExitCode codeOf(const std::function<void()> &body) { return guarded(body).code; }
+std::string messageOf(const std::function<void()> &body) { return guarded(body).message; }
+
+/// Sets the inputs of train_step and runs it.
+void train(Instance &instance, const Batch &batch, int64_t rows) {
+  const Entry &step = instance.entry("train_step");
+  instance.setInput(step.inputs[0], bytes(batch.images), rows);
+  instance.setInput(step.inputs[1], bytes(batch.labels), rows);
+  instance.run(step, rows);
+}
+
+template <typename T> void setState(Instance &instance, const char *name, const std::vector<T> &values) {
+  instance.setState(instance.state(name), bytes(values));
+}
 
 } // namespace
 
@@ -135,6 +148,45 @@ TEST(Instance, TimesEachLaunch) {
   EXPECT_GT(times[2], 0);
 }
 
+TEST(Instance, RefusesLabelsThatNameNoClass) {
+  Instance instance(artifact(), {1, ""});
+  initialise(instance);
+  std::vector<float> before = physicalState(instance, "fc.weight");
+  for (int32_t wrong : {-1, 10, INT32_MAX, INT32_MIN}) {
+    Batch batch(5, 1);
+    batch.labels[3] = wrong;
+    EXPECT_EQ(messageOf([&] { train(instance, batch, 5); }),
+              "input 'label', row 3: " + std::to_string(wrong) + " is none of the 10 classes 0 to 9");
+    EXPECT_EQ(codeOf([&] { train(instance, batch, 5); }), ExitCode::invalid);
+  }
+  EXPECT_EQ(physicalState(instance, "fc.weight"), before);
+  EXPECT_EQ(instance.calls(instance.entry("train_step")), 0);
+
+  Batch right(5, 1); // what lies behind the rows of a call does not count
+  right.labels = {0, 9, 3, 2, 1};
+  EXPECT_EQ(codeOf([&] { train(instance, right, 5); }), ExitCode::ok);
+  EXPECT_NE(physicalState(instance, "fc.weight"), before);
+}
+
+TEST(Instance, RefusesStatesThatNothingHasSet) {
+  Instance instance(artifact(), {1, ""});
+  const Entry &predict = instance.entry("predict");
+  Batch batch(2, 1);
+  EXPECT_EQ(
+      messageOf([&] { train(instance, batch, 2); }),
+      "'train_step' reads 'fc.weight' and 2 more, which nothing has set: run 'init' first, or set states and load "
+      "weights");
+  EXPECT_EQ(codeOf([&] { train(instance, batch, 2); }), ExitCode::usage);
+  EXPECT_EQ(codeOf([&] { instance.run(predict, 1); }), ExitCode::usage);
+
+  setState(instance, "fc.weight", std::vector<float>(7840, 0.01F));
+  setState(instance, "fc.bias", std::vector<float>(10));
+  EXPECT_EQ(codeOf([&] { instance.run(predict, 1); }), ExitCode::ok);
+  EXPECT_NE(messageOf([&] { train(instance, batch, 2); }).find("reads 'lr', which"), std::string::npos);
+  setState(instance, "lr", std::vector<float>{0.1F});
+  EXPECT_EQ(codeOf([&] { train(instance, batch, 2); }), ExitCode::ok);
+}
+
 TEST(Instance, RefusesAbsurdCalls) {
   Instance instance(artifact(), {1, ""});
   const Entry &predict = instance.entry("predict");
@@ -170,6 +222,28 @@ TEST(Api, TrainsAndPredicts) {
   EXPECT_EQ(steps, 10);
   float rate = 0.25f;
   EXPECT_EQ(sluice_instance_set_state(model, "lr", &rate, sizeof rate), 0);
+  sluice_instance_destroy(model);
+}
+
+TEST(Api, RefusesToTrainOnNothing) {
+  sluice_instance *model = nullptr;
+  ASSERT_EQ(sluice_instance_create(&artifact(), nullptr, &model), 0) << sluice_last_error();
+  Batch batch(2, 1);
+  batch.labels[1] = 10;
+  const int32_t key[2] = {0, 5};
+  auto train = [&] {
+    EXPECT_EQ(sluice_instance_set_input(model, "train_step", "image", batch.images.data(), 2 * 784, 2), 0);
+    EXPECT_EQ(sluice_instance_set_input(model, "train_step", "label", batch.labels.data(), 8, 2), 0);
+    return sluice_instance_run(model, "train_step", 2);
+  };
+  EXPECT_EQ(train(), SLUICE_INVALID);
+  EXPECT_NE(std::string(sluice_last_error()).find("row 1: 10 is none of the 10 classes"), std::string::npos);
+  batch.labels[1] = 9;
+  EXPECT_EQ(train(), SLUICE_USAGE);
+  EXPECT_NE(std::string(sluice_last_error()).find("which nothing has set"), std::string::npos);
+  ASSERT_EQ(sluice_instance_set_input(model, "init", "key", key, sizeof key, 1), 0) << sluice_last_error();
+  ASSERT_EQ(sluice_instance_run(model, "init", 1), 0) << sluice_last_error();
+  EXPECT_EQ(train(), SLUICE_OK) << sluice_last_error();
   sluice_instance_destroy(model);
 }
 

@@ -46,7 +46,8 @@ std::string logisticRegressionPlan() {
        delta = transient(deltaAt, 2560), losses = transient(lossesAt, 256), hits = transient(hitsAt, 256),
        meanLoss = transient(lossAt, 4), meanHits = transient(accuracyAt, 4), key = transient(keyAt, 8);
   const std::string image = value("image", "u8", "[64, 1, 28, 28]", 0, imageAt, 50176);
-  const std::string label = value("label", "i32", "[64]", 0, labelAt, 256);
+  std::string label = value("label", "i32", "[64]", 0, labelAt, 256);
+  label.insert(label.size() - 1, ", \"below\": 10");
   const std::string results =
       value("loss", "f32", "[]", -1, lossAt, 4) + ", " + value("accuracy", "f32", "[]", -1, accuracyAt, 4);
   const std::string init = launch(0, {key("r"), weight("w"), bias("w"), rate("w"), velocity("w"), steps("w")});

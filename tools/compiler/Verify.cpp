@@ -157,9 +157,11 @@ HostTensor Comparison::makeInput(const runtime::Value &input) {
     tensor.data[1] = static_cast<double>(static_cast<int32_t>(seed));
     return tensor;
   }
+  int64_t whole = input.dtype == runtime::DType::u8 ? 256 : 2,
+          range = std::min(whole, input.below > 0 ? input.below : whole);
   for (double &value : tensor.data) {
     double unit = static_cast<double>(random() >> 40) * 0x1p-24; // exact in f32
-    value = runtime::isFloat(input.dtype) ? unit : std::floor(unit * (input.dtype == runtime::DType::u8 ? 256 : 2));
+    value = runtime::isFloat(input.dtype) ? unit : std::floor(unit * static_cast<double>(range));
   }
   return tensor;
 }

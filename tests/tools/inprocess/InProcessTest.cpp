@@ -35,6 +35,11 @@ Graph lineGraph(int64_t capacity = 4) {
   return g;
 }
 
+void initialise(Program &program) {
+  program.seed(1);
+  program.run("init", 1);
+}
+
 void setWeights(Program &program) {
   program.set_state("fc.weight", std::vector<float>{1, 2, 3, -1, 0, 1});
   program.set_state("fc.bias", std::vector<float>{0.5F, -0.5F});
@@ -103,6 +108,7 @@ TEST(InProcess, ProgramsAreIndependent) {
 TEST(InProcess, ComputesInDoubleWhenAsked) {
   Program program = compile(lineGraph(), {.dtype = f64});
   program.set_state("fc.weight", std::vector<double>{0.1, 0, 0, 0, 0, 0});
+  program.set_state("fc.bias", std::vector<double>{0, 0});
   program.set_input("x", std::vector<double>{0.1, 0, 0});
   program.run("predict", 1);
 
@@ -111,6 +117,7 @@ TEST(InProcess, ComputesInDoubleWhenAsked) {
 
 TEST(InProcess, TheCapacityCanBeReplaced) {
   Program program = compile(lineGraph(4), {.capacity = 8});
+  initialise(program);
   program.set_input("x", std::vector<float>(24, 1));
   program.run("predict", 8);
 

@@ -4,6 +4,8 @@
  *     sluice_instance *model;
  *     sluice_artifact_load("./lenet.so", &artifact);            or sluice_artifact_query(), if linked in
  *     sluice_instance_create(artifact, NULL, &model);
+ *     sluice_instance_set_input(model, "init", "key", seed, 2 * sizeof(int32_t), 1);
+ *     sluice_instance_run(model, "init", 1);                    or set_state for every weight
  *     sluice_instance_set_input(model, "predict", "image", pixels, 64 * 784, 64);
  *     sluice_instance_run(model, "predict", 64);
  *     sluice_instance_get_output(model, "predict", "logits", logits, sizeof logits, 64);
@@ -37,7 +39,7 @@ const char *sluice_last_error(void);
 int sluice_artifact_load(const char *path, const sluice_artifact **artifact);
 
 /* `options` may be NULL. The artifact must outlive the instance. Every state is zero until the entry `init` has run or
- * it has been set. */
+ * it has been set; until then, entry points that read it refuse to run. Optimizer slots and counts begin at zero. */
 int sluice_instance_create(const sluice_artifact *artifact, const sluice_instance_options *options,
                            sluice_instance **instance);
 void sluice_instance_destroy(sluice_instance *instance);
@@ -51,7 +53,8 @@ int sluice_instance_set_input(sluice_instance *instance, const char *entry, cons
                               uint64_t bytes, int64_t rows);
 
 /* Runs an entry point on `rows` rows, at most the plan's capacity; `rows` is ignored by an entry without a batch
- * dimension. With accelerators it may return before the work is done; what reads results waits for them, and then gives
+ * dimension. Code 2 if it reads states that nothing has set, 3 if a label is none of the model's classes; nothing has
+ * run then. With accelerators it may return before the work is done; what reads results waits for them, and then gives
  * the errors of the work, too. */
 int sluice_instance_run(sluice_instance *instance, const char *entry, int64_t rows);
 

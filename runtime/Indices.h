@@ -1,0 +1,19 @@
+// Inputs whose elements are indices, labels above all. Generated code takes them as they come, so one that names
+// nothing is found before a call.
+#ifndef SLUICE_RUNTIME_INDICES_H
+#define SLUICE_RUNTIME_INDICES_H
+
+#include "runtime/Plan.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sluice::runtime {
+
+/// Fails if one of the first `rows` rows of `data`, which has room for `room` rows, holds none of the classes 0 to
+/// `input.below` - 1; the error names input, row, element and classes. Inputs of other things are always right.
+void checkIndices(const Plan &plan, const Value &input, const std::byte *data, int64_t rows, int64_t room);
+
+} // namespace sluice::runtime
+
+#endif
