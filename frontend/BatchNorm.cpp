@@ -13,7 +13,7 @@ Tensor batch_norm(Arg x, const Tensor &running_mean, const Tensor &running_var, 
   call.requireFloat(x.tensor);
   if (Call::rank(x.tensor) < 2)
     call.fail("the input has " + std::to_string(Call::rank(x.tensor)) + " dimensions, not at least 2");
-  if (!running_mean || !running_var)
+  if (!(running_mean && running_var))
     call.fail("needs running_mean and running_var");
   if (!(options.eps > 0) || !(options.momentum >= 0 && options.momentum <= 1))
     call.fail("eps is positive and momentum within [0, 1]");

@@ -13,7 +13,7 @@ namespace sluice::detail {
 static GraphImpl &graphOf(const char *function, ArrayRef<Tensor> operands, const Place &place) {
   GraphImpl *graph = nullptr;
   for (const Tensor &operand : operands) {
-    if (!operand)
+    if (!Access::value(operand))
       throw Error(std::string(function) + ": an operand is an empty tensor", place);
     if (graph && Access::graph(operand) != graph)
       throw Error(std::string(function) + ": operands of two graphs: '" + graph->name + "' and '" +
@@ -26,8 +26,8 @@ static GraphImpl &graphOf(const char *function, ArrayRef<Tensor> operands, const
   return *graph;
 }
 
-Call::Call(const char *function, ArrayRef<Tensor> operands, std::source_location where)
-    : graph(graphOf(function, operands, where)), function(function), operands(operands), place(where) {
+Call::Call(const char *function, ArrayRef<Tensor> operands, Place where)
+    : graph(graphOf(function, operands, where)), function(function), operands(operands), place(std::move(where)) {
   requireOneDevice();
 }
 
@@ -63,7 +63,7 @@ void Call::requireGraph(const GraphImpl &owner) const {
 }
 
 void Call::requireGraph(const Tensor &other) const {
-  if (!other)
+  if (!Access::value(other))
     fail("an operand is an empty tensor");
   requireGraph(*Access::graph(other));
 }
@@ -145,6 +145,24 @@ NamedAttribute Call::real(StringRef name, double value) {
 }
 NamedAttribute Call::unit(StringRef name) { return attribute(name, graph.builder.getUnitAttr()); }
 
+std::pair<double, double> rangeOf(DType dtype) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  switch (dtype) {
+  case DType::f32:
+  case DType::f64:
+    return {-infinity, infinity};
+  case DType::i32:
+    return {-0x1p31, 0x1p31 - 1};
+  case DType::i64:
+    return {-0x1p63, 0x1p63};
+  case DType::u8:
+    return {0, 255};
+  case DType::boolean:
+    return {0, 1};
+  }
+  llvm_unreachable("a DType beyond the enumeration");
+}
+
 static std::string shortest(double value) {
   std::string text;
   llvm::raw_string_ostream(text) << llvm::format("%.6g", value);
@@ -182,10 +200,45 @@ Tensor Call::cast(const Tensor &x, DType dtype) {
   return emit<ir::CastOp>({x}, attribute("to", TypeAttr::get(graph.elementType(dtype))));
 }
 
+Tensor Call::permute(const Tensor &x, ArrayRef<int64_t> order) {
+  if (llvm::is_sorted(order))
+    return x;
+  return emit<ir::TransposeOp>({x}, list("permutation", order));
+}
+
+/// Where the batch dimension is; the outermost place if there is none.
+static int64_t batchOf(ArrayRef<int64_t> shape) {
+  auto found = llvm::find_if(shape, ShapedType::isDynamic);
+  return found == shape.end() ? 0 : found - shape.begin();
+}
+
+/// An order of dimensions with that at `from` moved to `to`.
+static SmallVector<int64_t> moved(size_t rank, int64_t from, int64_t to) {
+  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  if (rank == 0)
+    return order;
+  order.erase(order.begin() + from);
+  order.insert(order.begin() + to, from);
+  return order;
+}
+
+// The op wants the batch outermost. Row-major order does not care where it is, as long as the dimensions before it make
+// as many elements in both shapes: those before and behind are reshaped as if the batch were not there.
 Tensor Call::reshape(const Tensor &x, ArrayRef<int64_t> newShape) {
   if (newShape == shape(x))
     return x;
-  return emit<ir::ReshapeOp>({x}, list("shape", newShape));
+  int64_t from = batchOf(shape(x)), to = batchOf(newShape);
+  if (product(shape(x).take_front(from)) != product(newShape.take_front(to)))
+    fail("would mix rows: " + std::to_string(product(shape(x).take_front(from))) +
+         " elements lie before the batch dimension, and in the result " +
+         std::to_string(product(newShape.take_front(to))));
+  SmallVector<int64_t> outermost;
+  for (int64_t dim : moved(newShape.size(), to, 0))
+    outermost.push_back(newShape[dim]);
+  Tensor front = permute(x, moved(shape(x).size(), from, 0));
+  if (ArrayRef(outermost) != shape(front))
+    front = emit<ir::ReshapeOp>({front}, list("shape", outermost));
+  return permute(front, moved(newShape.size(), 0, to));
 }
 
 Tensor Call::expand(const Tensor &x, ArrayRef<int64_t> dims, ArrayRef<int64_t> newShape) {
@@ -213,7 +266,7 @@ SmallVector<int64_t> Call::commonShape(ArrayRef<int64_t> a, ArrayRef<int64_t> b)
 }
 
 Tensor Call::plusBias(const Tensor &y, const Tensor &bias, int64_t axis) {
-  if (!bias)
+  if (!Access::value(bias))
     return y;
   requireSameDType(y, bias);
   requireRank("bias", bias, 1);

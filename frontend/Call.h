@@ -23,7 +23,7 @@ class Call {
 public:
   /// Throws unless all operands exist, belong to one graph and, where they are fixed on devices, on one. Absent
   /// optional operands are simply not listed.
-  Call(const char *function, llvm::ArrayRef<Tensor> operands, std::source_location where);
+  Call(const char *function, llvm::ArrayRef<Tensor> operands, Place place);
   Call(const char *function, const Arg &x) : Call(function, {x.tensor}, x.where) {}
   Call(const char *function, const Arg &a, const Arg &b) : Call(function, {a.tensor, b.tensor}, a.where) {}
 
@@ -74,7 +74,10 @@ public:
   Tensor literal(double value, const Tensor &x);
   Tensor full(double value, mlir::RankedTensorType type);
   Tensor cast(const Tensor &x, DType dtype);
+  /// Fails where rows would mix: as many elements lie before the batch dimension in both shapes.
   Tensor reshape(const Tensor &x, llvm::ArrayRef<int64_t> shape);
+  /// Dimension i of the result is dimension order[i] of x; nothing to do gives x itself.
+  Tensor permute(const Tensor &x, llvm::ArrayRef<int64_t> order);
   /// Broadcasts by NumPy's rules; nothing to do gives x itself.
   Tensor broadcast(const Tensor &x, llvm::ArrayRef<int64_t> shape);
   Tensor expand(const Tensor &x, llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<int64_t> shape);
@@ -96,6 +99,8 @@ private:
   Place place;
 };
 
+/// The least and the greatest value of a dtype, floats' infinities among them; of i64, the doubles next to them.
+std::pair<double, double> rangeOf(DType dtype);
 /// The product of the static sizes; too large a one is the largest number.
 int64_t product(llvm::ArrayRef<int64_t> sizes);
 

@@ -10,7 +10,7 @@ namespace sluice::nn {
 using detail::Access;
 using detail::GraphImpl;
 
-Module::Module(Graph &graph, Where where) : graph(Access::graph(graph)), where(where) {}
+Module::Module(Graph &graph, Where where) : graph(Access::graph(graph)), created(where) {}
 
 Module::Module(Module *parent, std::string name, Where where)
     : Module(parent, std::move(name), /*isStage=*/false, where) {}
@@ -22,7 +22,7 @@ static std::string joined(const std::string &path, std::string_view name) {
   return path.empty() ? std::string(name) : path + "." + std::string(name);
 }
 
-Module::Module(Module *parent, std::string part, bool isStage, Where where) : where(where), parent(parent) {
+Module::Module(Module *parent, std::string part, bool isStage, Where where) : created(where), parent(parent) {
   if (!parent)
     throw Error("the module '" + part + "' has no parent; pass `this`", where);
   if (part.empty() || part.find_first_of(".* \"") != std::string::npos)
@@ -59,18 +59,36 @@ private:
 
 } // namespace
 
-Tensor Module::forward(Tensor) {
-  throw Error("the module '" + name + "' has no forward(Tensor)",
-              graph->callers.empty() ? where : graph->callers.back());
+void Module::failForward(const char *parameters) const {
+  throw Error("the module '" + name + "' has no forward(" + parameters + ")",
+              graph->callers.empty() ? created : graph->callers.back());
+}
+
+Tensor Module::forward(Tensor) { failForward("Tensor"); }
+Tensor Module::forward(Tensor, Tensor) { failForward("Tensor, Tensor"); }
+Tensor Module::forward(Tensor, Tensor, Tensor) { failForward("Tensor, Tensor, Tensor"); }
+Tensor Module::forward(Tensor, Tensor, Tensor, Tensor) { failForward("Tensor, Tensor, Tensor, Tensor"); }
+
+template <class Forward> Tensor Module::call(Where line, Forward forward) {
+  const Device *pin = pinnedTo();
+  CallScope scope(*graph, pin ? graph->use("pin", *pin, created) : mlir::StringAttr(), line);
+  return forward();
 }
 
 Tensor Module::operator()(Arg x) {
-  const Device *pin = pinnedTo();
-  CallScope scope(*graph, pin ? graph->use("pin", *pin, where) : mlir::StringAttr(), x.where);
-  return forward(x.tensor);
+  return call(x.where, [&] { return forward(x.tensor); });
+}
+Tensor Module::operator()(Arg a, Arg b) {
+  return call(a.where, [&] { return forward(a.tensor, b.tensor); });
+}
+Tensor Module::operator()(Arg a, Arg b, Arg c) {
+  return call(a.where, [&] { return forward(a.tensor, b.tensor, c.tensor); });
+}
+Tensor Module::operator()(Arg a, Arg b, Arg c, Arg d) {
+  return call(a.where, [&] { return forward(a.tensor, b.tensor, c.tensor, d.tensor); });
 }
 
-Arg Module::at(const Tensor &x) const { return Arg(x, graph->callers.empty() ? where : graph->callers.back()); }
+Arg Module::at(const Tensor &x) const { return Arg(x, graph->callers.empty() ? created : graph->callers.back()); }
 
 //===- state ------------------------------------------------------------------------------------------------------===//
 

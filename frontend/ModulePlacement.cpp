@@ -1,6 +1,7 @@
 // Where modules work and their states live: to, cpu, cuda, pin, and the names to reach parts by.
 #include "GraphImpl.h"
 #include "sluice/module.h"
+#include "sluice/ops.h"
 
 namespace sluice::nn {
 
@@ -102,5 +103,7 @@ Module &Module::pin(const Device &device, Where at) {
   pinned = device;
   return *this;
 }
+
+Tensor Module::pin(Arg x, const Device &device) { return sluice::pin(std::move(x), device); }
 
 } // namespace sluice::nn

@@ -44,10 +44,13 @@ static SmallVector<int64_t> targetSizes(const Call &call, const Tensor &x, const
   return sizes;
 }
 
-Tensor reshape(Arg x, Shape shape) {
-  Call call("reshape", x);
+static Tensor reshapeAs(const char *name, const Arg &x, const Shape &shape) {
+  Call call(name, x);
   return call.reshape(x.tensor, targetSizes(call, x.tensor, shape));
 }
+
+Tensor reshape(Arg x, Shape shape) { return reshapeAs("reshape", x, shape); }
+Tensor view(Arg x, Shape shape) { return reshapeAs("view", x, shape); }
 
 Tensor flatten(Arg x, std::int64_t start_dim, std::int64_t end_dim) {
   Call call("flatten", x);
@@ -82,7 +85,7 @@ Tensor unsqueeze(Arg x, std::int64_t dim) {
   int64_t place = call.axisOf(Call::rank(x.tensor) + 1, dim);
   SmallVector<int64_t> sizes(Call::shape(x.tensor));
   sizes.insert(sizes.begin() + place, 1);
-  // A reshape keeps the batch outermost; broadcasting may put a dimension before it.
+  // The op reshape keeps the batch outermost; broadcasting may put a dimension before it.
   if (!hasBatch(sizes) || ShapedType::isDynamic(sizes.front()))
     return call.reshape(x.tensor, sizes);
   SmallVector<int64_t> dims;
@@ -115,10 +118,6 @@ Tensor expand(Arg x, Shape shape) {
 
 //===- order ------------------------------------------------------------------------------------------------------===//
 
-static Tensor permuted(Call &call, const Tensor &x, ArrayRef<int64_t> order) {
-  return call.emit<ir::TransposeOp>({x}, call.list("permutation", order));
-}
-
 Tensor permute(Arg x, Axes dims) {
   Call call("permute", x);
   if (int64_t(dims.values().size()) != Call::rank(x.tensor))
@@ -128,13 +127,13 @@ Tensor permute(Arg x, Axes dims) {
   SmallVector<int64_t> order;
   for (int64_t dim : dims.values())
     order.push_back(call.axis(x.tensor, dim));
-  return permuted(call, x.tensor, order);
+  return call.permute(x.tensor, order);
 }
 
 static Tensor swapped(Call &call, const Tensor &x, int64_t dim0, int64_t dim1) {
   SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, Call::rank(x)));
   std::swap(order[call.axis(x, dim0)], order[call.axis(x, dim1)]);
-  return permuted(call, x, order);
+  return call.permute(x, order);
 }
 
 Tensor transpose(Arg x, std::int64_t dim0, std::int64_t dim1) {
@@ -159,18 +158,22 @@ static Tensor sliced(Call &call, const Tensor &x, int64_t axis, int64_t start, i
   return call.emit<ir::SliceOp>({x}, {call.list("start", starts), call.list("end", ends), call.list("step", steps)});
 }
 
-static int64_t sliceable(const Call &call, const Tensor &x, int64_t dim) {
-  int64_t axis = call.axis(x, dim);
-  if (ShapedType::isDynamic(Call::shape(x)[axis]))
-    call.fail("the batch dimension cannot be sliced");
-  return axis;
+/// A dimension of a known size.
+static int64_t sliceable(const Call &call, const Tensor &x, int64_t axis, const char *would) {
+  int64_t size = Call::shape(x)[axis];
+  if (ShapedType::isDynamic(size))
+    call.fail(std::string(would) + "; a result has all rows of a call, or a size that is known before");
+  return size;
 }
 
 Tensor slice(Arg x, std::int64_t dim, std::int64_t start, std::int64_t end, std::int64_t step) {
   Call call("slice", x);
-  int64_t axis = sliceable(call, x.tensor, dim), size = Call::shape(x.tensor)[axis];
+  int64_t axis = call.axis(x.tensor, dim);
   if (step <= 0)
     call.fail("the step is positive, not " + std::to_string(step));
+  if (start == 0 && end == Tensor::toEnd && step == 1)
+    return x.tensor;
+  int64_t size = sliceable(call, x.tensor, axis, "would take a part of the batch");
   auto clamped = [&](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + size : i, 0, size); };
   if (clamped(start) >= clamped(end))
     call.fail("takes nothing: from " + std::to_string(start) + " to " + std::to_string(end) + " of " +
@@ -180,7 +183,8 @@ Tensor slice(Arg x, std::int64_t dim, std::int64_t start, std::int64_t end, std:
 
 Tensor select(Arg x, std::int64_t dim, std::int64_t index) {
   Call call("select", x);
-  int64_t axis = sliceable(call, x.tensor, dim), size = Call::shape(x.tensor)[axis];
+  int64_t axis = call.axis(x.tensor, dim);
+  int64_t size = sliceable(call, x.tensor, axis, "would take one row of the batch");
   if (index < -size || index >= size)
     call.fail("index " + std::to_string(index) + " is out of range for " + std::to_string(size));
   int64_t at = index < 0 ? index + size : index;
@@ -188,6 +192,25 @@ Tensor select(Arg x, std::int64_t dim, std::int64_t index) {
   SmallVector<int64_t> sizes(Call::shape(one));
   sizes.erase(sizes.begin() + axis);
   return call.reshape(one, sizes);
+}
+
+/// x without what negative padding crops; the padding that is left has none.
+static Tensor cropped(Call &call, Tensor x, MutableArrayRef<int64_t> low, MutableArrayRef<int64_t> high) {
+  for (int64_t axis = 0; axis < Call::rank(x); ++axis) {
+    int64_t size = Call::shape(x)[axis], start = std::max<int64_t>(0, -low[axis]);
+    int64_t end = size - std::max<int64_t>(0, -high[axis]);
+    if (ShapedType::isDynamic(size) || (start == 0 && end == size))
+      continue;
+    if (start >= end)
+      call.fail("leaves nothing of dimension " + std::to_string(axis) + ": " + std::to_string(low[axis]) + " and " +
+                std::to_string(high[axis]) + " of " + std::to_string(size));
+    x = sliced(call, x, axis, start, end, 1);
+  }
+  for (int64_t &padding : low)
+    padding = std::max<int64_t>(0, padding);
+  for (int64_t &padding : high)
+    padding = std::max<int64_t>(0, padding);
+  return x;
 }
 
 Tensor pad(Arg x, std::vector<std::int64_t> pad, double value) {
@@ -201,16 +224,18 @@ Tensor pad(Arg x, std::vector<std::int64_t> pad, double value) {
     low[rank - 1 - i] = pad[2 * i];
     high[rank - 1 - i] = pad[2 * i + 1];
   }
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();
   for (int64_t i = 0; i < rank; ++i) {
-    if (low[i] < 0 || high[i] < 0)
-      call.fail("padding is not negative; use slice to crop");
-    if (std::max(low[i], high[i]) > std::numeric_limits<int32_t>::max())
+    if (std::max(low[i], high[i]) > most || std::min(low[i], high[i]) < -most)
       call.fail("padding is at most 2147483647");
-    if (ShapedType::isDynamic(Call::shape(x.tensor)[i]) && low[i] + high[i] != 0)
-      call.fail("the batch dimension cannot be padded");
+    if (low[i] != 0 || high[i] != 0)
+      sliceable(call, x.tensor, i, "would pad or crop the batch");
   }
-  return call.emit<ir::PadOp>({x.tensor}, {call.list("low", low), call.list("high", high),
-                                           call.list("interior", interior), call.real("value", value)});
+  Tensor inner = cropped(call, x.tensor, low, high);
+  if (llvm::all_of(low, [](int64_t n) { return n == 0; }) && llvm::all_of(high, [](int64_t n) { return n == 0; }))
+    return inner;
+  return call.emit<ir::PadOp>({inner}, {call.list("low", low), call.list("high", high), call.list("interior", interior),
+                                        call.real("value", value)});
 }
 
 /// That a tensor agrees with the first in all dimensions but the axis.
@@ -218,8 +243,7 @@ static void requireJoinable(const Call &call, const Tensor &first, const Tensor 
   call.requireSameDType(first, tensor);
   call.requireRank("a tensor", tensor, Call::rank(first));
   ArrayRef<int64_t> a = Call::shape(first), b = Call::shape(tensor);
-  if (ShapedType::isDynamic(b[axis]))
-    call.fail("the batch dimension cannot be joined along");
+  sliceable(call, tensor, axis, "would join along the batch");
   for (int64_t i = 0; i < Call::rank(first); ++i)
     if (i != axis && a[i] != b[i])
       call.fail("sizes differ in dimension " + std::to_string(i) + ": " + call.print(a[i]) + " and " +
@@ -230,6 +254,8 @@ static Tensor joined(const char *name, ArrayRef<Tensor> tensors, int64_t dim, st
   Call call(name, tensors, where);
   const Tensor &first = tensors.front();
   int64_t axis = call.axis(first, dim);
+  if (tensors.size() == 1)
+    return first;
   for (const Tensor &tensor : tensors)
     requireJoinable(call, first, tensor, axis);
   return call.emit<ir::ConcatOp>(tensors, call.integer("axis", axis));

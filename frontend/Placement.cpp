@@ -10,7 +10,8 @@ using detail::Call;
 
 //===- values -----------------------------------------------------------------------------------------------------===//
 
-std::optional<Device> Tensor::device() const {
+std::optional<Device> Tensor::device(Where where) const {
+  Call call("device", Arg(*this, where));
   StringAttr name = graph->deviceOf(Access::value(*this));
   return name ? std::optional(detail::toDevice(name)) : std::nullopt;
 }

@@ -25,7 +25,8 @@ static Tensor meanOver(Call &call, const Tensor &x, const Axes &dims, bool keepd
 
 Tensor sum(Arg x, Axes dim, bool keepdim) {
   Call call("sum", x);
-  return reduce<ir::SumOp>(call, x.tensor, dim, keepdim);
+  Tensor summed = is_float(x.tensor.dtype()) ? x.tensor : call.cast(x.tensor, DType::i64);
+  return reduce<ir::SumOp>(call, summed, dim, keepdim);
 }
 Tensor mean(Arg x, Axes dim, bool keepdim) {
   Call call("mean", x);

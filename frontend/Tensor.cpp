@@ -6,11 +6,20 @@ namespace sluice {
 
 using detail::Access;
 
-DType Tensor::dtype() const { return detail::dtypeOf(Access::value(*this).getType()); }
+/// The value of a tensor that there is.
+static mlir::Value valueOf(const char *method, const Tensor &tensor, std::source_location where) {
+  if (mlir::Value value = Access::value(tensor))
+    return value;
+  throw Error(std::string(method) + ": the tensor is empty", where);
+}
 
-Shape Tensor::shape() const { return graph->shapeOf(Access::value(*this).getType()); }
+DType Tensor::dtype(Where where) const { return detail::dtypeOf(valueOf("dtype", *this, where).getType()); }
 
-std::int64_t Tensor::dim() const { return detail::Call::rank(*this); }
+Shape Tensor::shape(Where where) const { return graph->shapeOf(valueOf("shape", *this, where).getType()); }
+
+std::int64_t Tensor::dim(Where where) const {
+  return llvm::cast<mlir::RankedTensorType>(valueOf("dim", *this, where).getType()).getRank();
+}
 
 Dim Tensor::size(std::int64_t dim, Where where) const {
   detail::Call call("size", Arg(*this, where));

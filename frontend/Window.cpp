@@ -20,15 +20,17 @@ static void requireRange(const Call &call, const char *what, Size2 size, int64_t
   }
 }
 
-/// That a window, dilated, fits into the padded image.
-static void requireFit(const Call &call, const Tensor &x, Size2 kernel, Size2 padding, Size2 dilation) {
-  auto check = [&](int64_t size, int64_t window, int64_t pad, int64_t gap) {
-    if (size + 2 * pad < gap * (window - 1) + 1)
-      call.fail("the window of " + std::to_string(gap * (window - 1) + 1) + " is larger than the padded input of " +
-                std::to_string(size + 2 * pad));
+/// That a window, dilated, fits into the padded image, or hangs over its end by no more than `over`.
+static void requireFit(const Call &call, const Tensor &x, Size2 kernel, Size2 padding, Size2 dilation, Size2 over = 0) {
+  auto check = [&](int64_t size, int64_t window, int64_t pad, int64_t gap, int64_t more) {
+    int64_t extent = gap * (window - 1) + 1;
+    if (size + 2 * pad + more < extent)
+      call.fail("the window of " + std::to_string(extent) + " is larger than the padded input of " +
+                std::to_string(size + 2 * pad) +
+                (more > 0 ? " and hangs over it by more than " + std::to_string(more) : ""));
   };
-  check(Call::shape(x)[2], kernel.h, padding.h, dilation.h);
-  check(Call::shape(x)[3], kernel.w, padding.w, dilation.w);
+  check(Call::shape(x)[2], kernel.h, padding.h, dilation.h, over.h);
+  check(Call::shape(x)[3], kernel.w, padding.w, dilation.w, over.w);
 }
 
 static NamedAttribute pair(Call &call, StringRef name, Size2 size) { return call.list(name, {size.h, size.w}); }
@@ -73,19 +75,21 @@ static Size2 strideOf(const Call &call, Size2 stride, Size2 kernel) {
   return {stride.h == 0 ? kernel.h : stride.h, stride.w == 0 ? kernel.w : stride.w};
 }
 
-static void requirePool(const Call &call, const Tensor &x, Size2 kernel, Size2 padding, Size2 dilation) {
+/// Of windows at distances of `stride`, which with `ceil` may hang over the end by less than that.
+static void requirePool(const Call &call, const Tensor &x, Size2 kernel, Size2 stride, Size2 padding, Size2 dilation,
+                        bool ceil) {
   requireRange(call, "padding", padding, 0);
   requireRange(call, "dilation", dilation, 1);
   if (2 * padding.h > kernel.h || 2 * padding.w > kernel.w)
     call.fail("padding is at most half the kernel's size");
-  requireFit(call, x, kernel, padding, dilation);
+  requireFit(call, x, kernel, padding, dilation, ceil ? Size2(stride.h - 1, stride.w - 1) : Size2(0));
 }
 
 Tensor max_pool2d(Arg x, Size2 kernel_size, MaxPoolOptions options) {
   Call call("max_pool2d", x);
   requireImages(call, x.tensor);
   Size2 stride = strideOf(call, options.stride, kernel_size);
-  requirePool(call, x.tensor, kernel_size, options.padding, options.dilation);
+  requirePool(call, x.tensor, kernel_size, stride, options.padding, options.dilation, options.ceil_mode);
   SmallVector<NamedAttribute> attributes{pair(call, "kernel", kernel_size), pair(call, "stride", stride),
                                          sides(call, options.padding), pair(call, "dilation", options.dilation)};
   if (options.ceil_mode)
@@ -97,7 +101,7 @@ Tensor avg_pool2d(Arg x, Size2 kernel_size, AvgPoolOptions options) {
   Call call("avg_pool2d", x);
   requireImages(call, x.tensor);
   Size2 stride = strideOf(call, options.stride, kernel_size);
-  requirePool(call, x.tensor, kernel_size, options.padding, 1);
+  requirePool(call, x.tensor, kernel_size, stride, options.padding, 1, options.ceil_mode);
   SmallVector<NamedAttribute> attributes{pair(call, "kernel", kernel_size), pair(call, "stride", stride),
                                          sides(call, options.padding)};
   if (options.ceil_mode)

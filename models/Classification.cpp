@@ -22,11 +22,7 @@ Graph Classification::minimize(nn::Module &net, const optim::SGD &optimizer) {
   return graph;
 }
 
-Tensor scaled(Arg image) {
-  if (image.tensor.dtype() != u8)
-    return image.tensor;
-  return Arg(image.tensor.to(f32, image.where), image.where) / 255;
-}
+Tensor scaled(Arg image) { return image.tensor.dtype() == u8 ? image / 255 : image.tensor; }
 
 void initializeNormally(nn::Module &net) {
   net.initialize("*.weight", init::normal(0.0, 0.01));

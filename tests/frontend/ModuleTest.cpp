@@ -36,6 +36,13 @@ struct Classifier : nn::Module {
   Tensor forward(Tensor x) override { return layers(x); }
 };
 
+/// A forward of three tensors, in which members must not hide functions.
+struct Gate : nn::Module {
+  using Module::Module;
+  nn::Linear query{this, "query", 4, 4};
+  Tensor forward(Tensor x, Tensor memory, Tensor open) override { return pin(where(open, query(x), memory), gpu(0)); }
+};
+
 std::vector<std::string> names(const nn::Module::Named &list) {
   std::vector<std::string> result;
   for (const auto &[name, tensor] : list)
@@ -110,4 +117,25 @@ TEST_F(Modules, ParametersTakeTheGraphsDType) {
   g.set_dtype(f64);
   nn::Module root{g};
   EXPECT_EQ(root.parameter("p", {3}, init::ones()).dtype(), f64);
+}
+
+TEST_F(Modules, ForwardTakesSeveralTensors) {
+  g.set_devices("cpu,sim:0");
+  Gate gate{g};
+  Tensor x = g.input("rows", f32, {Dim{"batch"}, 4}), memory = g.input("memory", f32, {4});
+  Tensor y = gate(x, memory, x > 0);
+  EXPECT_EQ(y.shape().str(), "[batch, 4]");
+  EXPECT_EQ(y.device(), gpu(0));
+}
+
+TEST_F(Modules, NamesTheForwardThatIsMissing) {
+  Gate gate{g};
+  Tensor x = g.input("rows", f32, {Dim{"batch"}, 4});
+  try {
+    gate(x, x);
+    FAIL() << "no error";
+  } catch (const Error &error) {
+    EXPECT_THAT(error.what(), HasSubstr("has no forward(Tensor, Tensor)"));
+    EXPECT_EQ(error.place().file, "ModuleTest.cpp");
+  }
 }

@@ -94,6 +94,82 @@ TEST_F(Values, BytesScale) {
   EXPECT_THAT(valuesOf(x.to(f32) / 255), ElementsAre(0, 1));
 }
 
+// PyTorch's rules for integers.
+TEST_F(Values, DivisionIsTrue) {
+  Tensor x = batch("x", {51, 102}, u8), y = batch("y", {4, -5}, i32), flag = batch("flag", {1, 0}, boolean);
+  EXPECT_THAT(valuesOf(x / 255), near({0.2, 0.4}));
+  EXPECT_THAT(valuesOf(div(y, 8)), ElementsAre(0.5, -0.625));
+  EXPECT_THAT(valuesOf(10 / y), ElementsAre(2.5, -2));
+  EXPECT_THAT(valuesOf(y / y), ElementsAre(1, 1));
+  EXPECT_THAT(valuesOf(flag / 0.5), ElementsAre(2, 0));
+  EXPECT_EQ((x / 255).dtype(), f32);
+  g.set_dtype(f64);
+  EXPECT_EQ((x / x).dtype(), f64);
+}
+
+TEST_F(Values, SumsOfIntegersAreWide) {
+  Tensor x = batch("x", {200, 100, 250, 5}, u8), flag = batch("flag", {1, 0, 1, 1}, boolean);
+  EXPECT_THAT(valuesOf(x.sum(1)), ElementsAre(300, 255));
+  EXPECT_THAT(valuesOf(flag.sum()), ElementsAre(3));
+  EXPECT_EQ(x.sum().dtype(), i64);
+  EXPECT_EQ(batch("n", {1, 2}, i32).sum().dtype(), i64);
+  EXPECT_EQ(flag.sum().dtype(), i64);
+  EXPECT_EQ(batch("real", {1, 2}).sum().dtype(), f32);
+}
+
+TEST_F(Values, IntegersHaveSignsAndBounds) {
+  Tensor x = batch("x", {-7, 3}, i32), bytes = batch("bytes", {0, 200}, u8);
+  EXPECT_THAT(valuesOf(abs(x)), ElementsAre(7, 3));
+  EXPECT_THAT(valuesOf(-x), ElementsAre(7, -3));
+  EXPECT_THAT(valuesOf(clip(x, -2, 2)), ElementsAre(-2, 2));
+  EXPECT_THAT(valuesOf(x.clamp(0)), ElementsAre(0, 3));
+  EXPECT_THAT(valuesOf(x.clamp({}, 0)), ElementsAre(-7, 0));
+  EXPECT_THAT(valuesOf(clamp(bytes, -1, 300)), ElementsAre(0, 200));
+  EXPECT_THAT(valuesOf(abs(bytes)), ElementsAre(0, 200));
+  EXPECT_EQ(clip(bytes, 3, 100).dtype(), u8);
+}
+
+TEST_F(Values, OperatorsCompareAndCombine) {
+  Tensor x = batch("x", {1, 2}), y = batch("y", {2, 2});
+  EXPECT_THAT(valuesOf(x < y), ElementsAre(1, 0));
+  EXPECT_THAT(valuesOf(x == y), ElementsAre(0, 1));
+  EXPECT_THAT(valuesOf(x != 2), ElementsAre(1, 0));
+  EXPECT_THAT(valuesOf(2 <= x), ElementsAre(0, 1));
+  EXPECT_THAT(valuesOf(x > 0.5), ElementsAre(1, 1));
+  EXPECT_THAT(valuesOf(x >= y), ElementsAre(0, 1));
+  EXPECT_THAT(valuesOf(!(x < y)), ElementsAre(0, 1));
+  EXPECT_THAT(valuesOf((x < y) & (x == 1)), ElementsAre(1, 0));
+  EXPECT_THAT(valuesOf((x > y) | (y == 2)), ElementsAre(1, 1));
+  EXPECT_THAT(valuesOf((x < y) ^ (y == 2)), ElementsAre(0, 1));
+}
+
+TEST_F(Values, AssignmentsMakeTheHandleTheResult) {
+  Tensor x = batch("x", {1, 2}), before = x;
+  x += 3;
+  EXPECT_THAT(valuesOf(x), ElementsAre(4, 5));
+  (x *= before) -= 1;
+  EXPECT_THAT(valuesOf(x), ElementsAre(3, 9));
+  x /= 2;
+  EXPECT_THAT(valuesOf(x), ElementsAre(1.5, 4.5));
+  EXPECT_THAT(valuesOf(before), ElementsAre(1, 2));
+}
+
+TEST_F(Values, ChoosesBetweenNumbers) {
+  Tensor x = batch("x", {1, 2}, i32);
+  Tensor chosen = where(x > 1, 0.5, -1.0);
+  EXPECT_THAT(valuesOf(chosen), ElementsAre(-1, 0.5));
+  EXPECT_EQ(chosen.dtype(), f32);
+}
+
+TEST_F(Values, ConstantsHaveTheBatch) {
+  Tensor x = batch("x", {1, 2, 3, 4}, i32), full = g.full({Dim{"batch"}, 2}, 0.5);
+  EXPECT_THAT(valuesOf(full), ElementsAre(0.5, 0.5, 0.5, 0.5));
+  EXPECT_THAT(valuesOf(g.zeros(x.shape(), i32) + x), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(valuesOf(full_like(x, 7)), ElementsAre(7, 7, 7, 7));
+  EXPECT_EQ(ones_like(x).dtype(), i32);
+  EXPECT_EQ(zeros_like(x).shape(), x.shape());
+}
+
 TEST_F(Values, OperandsBroadcast) {
   Tensor x = batch("x", {1, 2, 3, 4, 5, 6}), row = state("row", {10, 20, 30});
   EXPECT_THAT(valuesOf(x + row), ElementsAre(11, 22, 33, 14, 25, 36));
@@ -130,12 +206,29 @@ TEST_F(Values, SlicesAndSelects) {
   EXPECT_THAT(valuesOf(x.slice(1, 1, 4, 2)), ElementsAre(1, 3, 5, 7));
   EXPECT_THAT(valuesOf(x.slice(1, -1)), ElementsAre(3, 7));
   EXPECT_THAT(valuesOf(x.select(1, -2)), ElementsAre(2, 6));
+  EXPECT_THAT(valuesOf(x.slice(0, 0)), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7)); // the whole batch
+}
+
+// Dimensions before the batch come and go like others, as long as rows stay rows.
+TEST_F(Values, TheBatchNeedNotBeOutermost) {
+  Tensor x = batch("x", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}).view({-1, 3, 2}), first = x.permute({1, 0, 2});
+  EXPECT_THAT(valuesOf(first.select(0, 1)), ElementsAre(2, 3, 8, 9));
+  EXPECT_EQ(first.select(0, 1).shape().str(), "[batch, 2]");
+  EXPECT_THAT(valuesOf(first.slice(0, 2).squeeze(0)), ElementsAre(4, 5, 10, 11));
+  Tensor split = first.reshape({1, 3, Dim{"batch"}, 2, 1});
+  EXPECT_THAT(valuesOf(split), ElementsAre(0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11));
+  EXPECT_EQ(x.permute({1, 2, 0}).view({6, -1}).shape().str(), "[6, batch]");
+  EXPECT_THAT(valuesOf(x.permute({1, 2, 0}).view({6, -1})), ElementsAre(0, 6, 1, 7, 2, 8, 3, 9, 4, 10, 5, 11));
 }
 
 TEST_F(Values, PadsAndJoins) {
   Tensor x = batch("x", {1, 2});
   EXPECT_THAT(valuesOf(pad(x, {1, 0}, 9)), ElementsAre(9, 1, 9, 2));
   EXPECT_THAT(valuesOf(cat({x, -x}, 1)), ElementsAre(1, -1, 2, -2));
+  EXPECT_THAT(valuesOf(cat({x})), ElementsAre(1, 2)); // one batch stays one
+  Tensor wide = batch("wide", {1, 2, 3, 4, 5, 6});
+  EXPECT_THAT(valuesOf(pad(wide, {-1, 2, 0, 0}, 9)), ElementsAre(2, 3, 9, 9, 5, 6, 9, 9));
+  EXPECT_THAT(valuesOf(pad(wide, {-1, -1})), ElementsAre(2, 5));
 }
 
 TEST_F(Values, ReorderedDimensions) {
@@ -181,4 +274,13 @@ TEST_F(Values, ActivationsWithNumbers) {
   EXPECT_THAT(valuesOf(leaky_relu(x, 0.5)), ElementsAre(-1, 8));
   EXPECT_THAT(valuesOf(clip(x, -1, 1)), ElementsAre(-1, 1));
   EXPECT_THAT(valuesOf(elu(x, 2)), near({-1.7293294335267746, 8}));
+}
+
+// What PyTorch 2.15 gives: with ceil_mode the only window may hang over the end, and what hangs over does not count.
+TEST_F(Values, PoolsWhoseWindowExceedsTheInput) {
+  Tensor x = input("x", {Dim{"batch"}, 1, 2, 2});
+  EXPECT_THAT(valuesOf(avg_pool2d(x, 3, {.stride = 2, .ceil_mode = true})), ElementsAre(1.5, 5.5));
+  EXPECT_THAT(valuesOf(max_pool2d(x, 4, {.stride = 3, .ceil_mode = true})), ElementsAre(3, 7));
+  Tensor padded = avg_pool2d(x, 5, {.stride = 2, .padding = 1, .ceil_mode = true});
+  EXPECT_THAT(valuesOf(padded), ElementsAre(6.0 / 16, 22.0 / 16));
 }

@@ -102,6 +102,25 @@ TEST_F(WrongUse, MethodsKnowTheirLine) {
 TEST_F(WrongUse, EmptyTensor) {
   WRONG(relu(Tensor()));
   SAYS("relu: an operand is an empty tensor");
+  EXPECT_THROW(!Tensor(), Error); // at no line
+}
+
+TEST_F(WrongUse, MethodsOfAnEmptyTensor) {
+  Tensor none;
+  WRONG(none.dim());
+  SAYS("dim: the tensor is empty");
+  WRONG(none.shape());
+  SAYS("shape: the tensor is empty");
+  WRONG(none.dtype());
+  SAYS("dtype: the tensor is empty");
+  WRONG(none.size(0));
+  SAYS("size: an operand is an empty tensor");
+  WRONG(none.device());
+  SAYS("device: an operand is an empty tensor");
+  WRONG(none.exp());
+  SAYS("exp: an operand is an empty tensor");
+  WRONG(none.copy_(x));
+  SAYS("copy_: an operand is an empty tensor ([batch, 784])");
 }
 
 TEST_F(WrongUse, TensorsOfTwoGraphs) {
@@ -130,8 +149,10 @@ TEST_F(WrongUse, MixedDTypes) {
 TEST_F(WrongUse, BoolsWhereNumbersBelong) {
   WRONG(flag + flag);
   SAYS("+: works on numbers, not bool; convert with .to(f32) ([batch, 784] x [batch, 784])");
-  WRONG(sum(flag));
-  SAYS("sum: works on numbers, not bool; convert with .to(f32) ([batch, 784])");
+  WRONG(max(flag));
+  SAYS("max: works on numbers, not bool; convert with .to(f32) ([batch, 784])");
+  WRONG(abs(flag));
+  SAYS("abs: works on numbers, not bool; convert with .to(f32) ([batch, 784])");
 }
 
 TEST_F(WrongUse, NumbersWhereBoolsBelong) {
@@ -139,6 +160,12 @@ TEST_F(WrongUse, NumbersWhereBoolsBelong) {
   SAYS("where: the condition is f32, not bool ([batch, 784] x [batch, 784] x [batch, 784])");
   WRONG(logical_not(x));
   SAYS("logical_not: the operand is f32, not bool ([batch, 784])");
+  WRONG(flag & x);
+  SAYS("&: dtypes differ: bool and f32; convert one with .to(...) ([batch, 784] x [batch, 784])");
+  WRONG(x | x);
+  SAYS("|: an operand is f32, not bool ([batch, 784] x [batch, 784])");
+  WRONG(where(x, 1.0, 0.0));
+  SAYS("where: the condition is f32, not bool ([batch, 784])");
 }
 
 TEST_F(WrongUse, NumbersThatTheDTypeCannotHold) {
@@ -146,6 +173,20 @@ TEST_F(WrongUse, NumbersThatTheDTypeCannotHold) {
   SAYS("*: the number 0.5 is not a value of i32; convert with .to(f32) ([batch])");
   WRONG(256 - bytes);
   SAYS("-: the number 256 is not a value of u8; convert with .to(f32) ([batch, 784])");
+  WRONG(clip(label, 0.5, 3));
+  SAYS("clip: the bound 0.500000 is not a value of i32; convert with .to(f32) ([batch])");
+  WRONG(clamp(bytes, 256));
+  EXPECT_THAT(error.message(), StartsWith("clamp: the minimum 256.000000 is above the maximum 255"));
+}
+
+TEST_F(WrongUse, AssignmentsThatChangeWhatTheyAssignTo) {
+  WRONG(bytes /= 2);
+  SAYS("/=: the result is f32 [batch, 784], which cannot take the place of u8; give it a name of its own ([batch, "
+       "784])");
+  WRONG(matrix += g.zeros({2, 512, 10}));
+  SAYS("+=: the result is f32 [2, 512, 10], which cannot take the place of f32; give it a name of its own ([512, 10])");
+  WRONG(x *= bytes);
+  SAYS("*=: dtypes differ: f32 and u8; convert one with .to(...) ([batch, 784] x [batch, 784])");
 }
 
 TEST_F(WrongUse, BatchAgainstAFixedSize) {
@@ -193,6 +234,11 @@ TEST_F(WrongUse, FlatteningTheBatch) {
   SAYS("flatten: start_dim 3 comes after end_dim 1 ([batch, 4, 9, 9])");
 }
 
+TEST_F(WrongUse, ReshapesThatMixRows) {
+  WRONG(image.permute({1, 0, 2, 3}).reshape({Dim{"batch"}, 4, 81}));
+  SAYS("reshape: would mix rows: 4 elements lie before the batch dimension, and in the result 1 ([4, batch, 9, 9])");
+}
+
 TEST_F(WrongUse, PermutationsThatAreNone) {
   WRONG(image.permute({0, 1, 2}));
   SAYS("permute: names 3 dimensions of 4 ([batch, 4, 9, 9])");
@@ -218,19 +264,28 @@ TEST_F(WrongUse, SlicesOfNothing) {
 
 TEST_F(WrongUse, TheBatchIsTakenWhole) {
   WRONG(x.slice(0, 1));
-  SAYS("slice: the batch dimension cannot be sliced ([batch, 784])");
+  SAYS(
+      "slice: would take a part of the batch; a result has all rows of a call, or a size that is known before ([batch, "
+      "784])");
+  WRONG(x.select(0, 1));
+  SAYS("select: would take one row of the batch; a result has all rows of a call, or a size that is known before "
+       "([batch, "
+       "784])");
   WRONG(cat({x, x}));
-  SAYS("cat: the batch dimension cannot be joined along ([batch, 784] x [batch, 784])");
+  SAYS("cat: would join along the batch; a result has all rows of a call, or a size that is known before ([batch, 784] "
+       "x "
+       "[batch, 784])");
   WRONG(pad(x, {0, 0, 1, 1}));
-  SAYS("pad: the batch dimension cannot be padded ([batch, 784])");
+  SAYS("pad: would pad or crop the batch; a result has all rows of a call, or a size that is known before ([batch, "
+       "784])");
 }
 
 TEST_F(WrongUse, PaddingThatFitsNoDimension) {
   WRONG(pad(x, {1}));
   SAYS("pad: takes a pair (before, after) for each dimension from the last; got 1 numbers for 2 dimensions ([batch, "
        "784])");
-  WRONG(pad(x, {-1, 0}));
-  SAYS("pad: padding is not negative; use slice to crop ([batch, 784])");
+  WRONG(pad(x, {-700, -84}));
+  SAYS("pad: leaves nothing of dimension 1: -700 and -84 of 784 ([batch, 784])");
 }
 
 TEST_F(WrongUse, JoiningWhatDoesNotFit) {
@@ -276,6 +331,10 @@ TEST_F(WrongUse, PoolsThatDoNotFit) {
   SAYS("max_pool2d: the window of 10 is larger than the padded input of 9 ([batch, 4, 9, 9])");
   WRONG(avg_pool2d(image, 2, {.padding = 2}));
   SAYS("avg_pool2d: padding is at most half the kernel's size ([batch, 4, 9, 9])");
+  WRONG(avg_pool2d(image, 12, {.stride = 3, .ceil_mode = true}));
+  SAYS("avg_pool2d: the window of 12 is larger than the padded input of 9 and hangs over it by more than 2 ([batch, 4, "
+       "9, "
+       "9])");
   WRONG(max_pool2d(image, 0));
   SAYS("max_pool2d: kernel_size is positive, not 0 ([batch, 4, 9, 9])");
 }

@@ -38,9 +38,16 @@ public:
   Module &operator=(const Module &) = delete;
   virtual ~Module();
 
+  /// What the module computes; it overrides the one that takes as many tensors as it does.
   virtual Tensor forward(Tensor x);
+  virtual Tensor forward(Tensor a, Tensor b);
+  virtual Tensor forward(Tensor a, Tensor b, Tensor c);
+  virtual Tensor forward(Tensor a, Tensor b, Tensor c, Tensor d);
   /// Calls forward; errors inside it name this line too.
   Tensor operator()(Arg x);
+  Tensor operator()(Arg a, Arg b);
+  Tensor operator()(Arg a, Arg b, Arg c);
+  Tensor operator()(Arg a, Arg b, Arg c, Arg d);
 
   /// A trained tensor. Its shape is static.
   Tensor parameter(const std::string &name, const Shape &shape, init::Init init, Where where = Where::current());
@@ -69,28 +76,33 @@ public:
   /// Makes what `forward` builds from now on work on a device, in parts too; parameters and buffers live there. A
   /// part's own pin wins over that of the whole. Ops that need values from elsewhere get them by `Graph::set_copies`.
   Module &pin(const Device &device, Where where = Where::current());
+  /// The function of <sluice/ops.h>, which the method would hide from `forward`.
+  static Tensor pin(Arg x, const Device &device);
 
 protected:
   /// The operand of a layer's op: errors name the line that calls the layer.
   Arg at(const Tensor &x) const;
   /// The dtype of the graph's parameters.
   DType dtype() const;
-  Where declared() const { return where; }
+  Where declared() const { return created; }
 
 private:
+  // No name here may be that of a function of <sluice/ops.h>: `forward` would find the member instead.
   Tensor state(const char *kind, const std::string &name, const Shape &shape, init::Init init, Where where);
   Module(Module *parent, std::string name, bool isStage, Where where);
   void collect(const char *kind, Named &into) const;
   /// States of this module and of the parts that have no pin of their own.
   void collectUnpinned(Named &into) const;
   void collectParts(std::vector<Module *> &into);
+  template <class Forward> Tensor call(Where line, Forward forward);
+  [[noreturn]] void failForward(const char *parameters) const;
   /// Where it works: its pin, or that of the innermost module around it; null if there is none.
   const Device *pinnedTo() const;
 
   std::shared_ptr<detail::GraphImpl> graph;
   std::string path; ///< in front of its parameters' names
   std::string name; ///< for `get_submodule`, from the whole model
-  Where where;
+  Where created;
   Module *parent = nullptr;
   std::optional<Device> pinned;
   std::vector<Module *> children;

@@ -1,5 +1,6 @@
 // The functions on tensors, under PyTorch's names and rules. Tensors broadcast as in NumPy; two tensors of different
-// dtypes are an error (convert with `x.to(dtype)`); a number takes the dtype of the tensor beside it.
+// dtypes are an error (convert with `x.to(dtype)`); a number takes the dtype of the tensor beside it. `/` and `div`
+// divide truly: integers and bool become the dtype of the graph's parameters (f32 unless set) first.
 #pragma once
 
 #include "sluice/tensor.h"
@@ -17,11 +18,13 @@ SLUICE_UNARY_FUNCTIONS(SLUICE_UNARY)
 
 Tensor leaky_relu(Arg x, double negative_slope = 0.01);
 Tensor elu(Arg x, double alpha = 1.0);
-Tensor relu6(Arg x);
 enum class Gelu { none, tanh };
 /// Gaussian error linear unit, exact (by erf) or by PyTorch's tanh approximation.
 Tensor gelu(Arg x, Gelu approximate = Gelu::none);
-Tensor clip(Arg x, double min, double max);
+/// min(max(x, min), max); an absent bound bounds nothing. Bounds of integers are whole numbers. No gradient flows where
+/// x is at a bound or beyond.
+Tensor clip(Arg x, std::optional<double> min = {}, std::optional<double> max = {});
+Tensor clamp(Arg x, std::optional<double> min = {}, std::optional<double> max = {});
 /// Changes the dtype: floats to integers round towards zero and saturate; anything but 0 is true.
 Tensor cast(Arg x, DType dtype);
 Tensor identity(Arg x);
@@ -33,7 +36,8 @@ Tensor logical_not(Arg x);
   Tensor name(Arg a, double b);                                                                                        \
   Tensor name(double a, Arg b);
 SLUICE_BINARY_FUNCTIONS(SLUICE_BINARY)
-#define SLUICE_COMPARISON(name) SLUICE_BINARY(name, )
+SLUICE_BINARY(div, )
+#define SLUICE_COMPARISON(name, symbol) SLUICE_BINARY(name, )
 SLUICE_COMPARISONS(SLUICE_COMPARISON)
 #undef SLUICE_COMPARISON
 #undef SLUICE_BINARY
@@ -51,18 +55,47 @@ SLUICE_OPERATOR(+)
 SLUICE_OPERATOR(-)
 SLUICE_OPERATOR(*)
 SLUICE_OPERATOR(/)
+#define SLUICE_COMPARISON(name, symbol) SLUICE_OPERATOR(symbol)
+SLUICE_COMPARISONS(SLUICE_COMPARISON)
+#undef SLUICE_COMPARISON
 #undef SLUICE_OPERATOR
+
+/// Makes the handle x stand for the result, whose shape and dtype must be those of x; other handles keep the value that
+/// they had, and so does a state (Tensor::copy_ changes one). Gives x.
+#define SLUICE_ASSIGNMENT(symbol)                                                                                      \
+  Tensor &operator symbol(AssignedArg x, Arg y);                                                                       \
+  Tensor &operator symbol(AssignedArg x, double y);
+SLUICE_ASSIGNMENT(+=)
+SLUICE_ASSIGNMENT(-=)
+SLUICE_ASSIGNMENT(*=)
+SLUICE_ASSIGNMENT(/=)
+#undef SLUICE_ASSIGNMENT
+
+/// logical_not, logical_and, logical_or and logical_xor, of bool. `!x` is told as of the line of x. (`&&` and `||` are
+/// C++'s own, and ask whether there are tensors.)
+Tensor operator!(const Tensor &x);
+Tensor operator&(Arg a, Arg b);
+Tensor operator|(Arg a, Arg b);
+Tensor operator^(Arg a, Arg b);
 
 /// a where the condition holds, b elsewhere.
 Tensor where(Arg condition, Arg a, Arg b);
 Tensor where(Arg condition, Arg a, double b);
 Tensor where(Arg condition, double a, Arg b);
+/// Of the dtype of the graph's parameters.
+Tensor where(Arg condition, double a, double b);
+
+/// A constant of x's shape, its batch too, and of its dtype.
+Tensor full_like(Arg x, double value);
+Tensor zeros_like(Arg x);
+Tensor ones_like(Arg x);
 
 // --- reductions
 // -------------------------------------------------------------------------------------------------------
 
+/// Of integers and bool, i64.
 Tensor sum(Arg x, Axes dim = {}, bool keepdim = false);
-/// Divides by the elements there are: for the batch, its rows.
+/// Divides by the elements there are: for the batch, its rows. Of floats only.
 Tensor mean(Arg x, Axes dim = {}, bool keepdim = false);
 /// Elements that tie share the gradient equally (PyTorch's amax and amin).
 Tensor max(Arg x, Axes dim = {}, bool keepdim = false);
@@ -75,8 +108,10 @@ Tensor log_softmax(Arg x, std::int64_t dim);
 // --- shape
 // ------------------------------------------------------------------------------------------------------------
 
-/// One size may be -1. The batch dimension stays the outermost.
+/// One size may be -1. As many elements lie before the batch dimension as did, and behind it, so that a row stays a
+/// row.
 Tensor reshape(Arg x, Shape shape);
+Tensor view(Arg x, Shape shape);
 Tensor flatten(Arg x, std::int64_t start_dim = 0, std::int64_t end_dim = -1);
 Tensor permute(Arg x, Axes dims);
 Tensor transpose(Arg x, std::int64_t dim0, std::int64_t dim1);
@@ -85,16 +120,21 @@ Tensor squeeze(Arg x, Axes dim = {});
 Tensor unsqueeze(Arg x, std::int64_t dim);
 /// Broadcasts; -1 keeps a size.
 Tensor expand(Arg x, Shape shape);
-/// Elements start, start + step, ... below end; negative ones count from the end, and both are clamped.
+/// Elements start, start + step, ... below end; negative ones count from the end, and both are clamped. The batch can
+/// only be taken whole: how many rows a part of it has, no shape can say.
 Tensor slice(Arg x, std::int64_t dim, std::int64_t start, std::int64_t end = Tensor::toEnd, std::int64_t step = 1);
 /// One index of a dimension, which is removed.
 Tensor select(Arg x, std::int64_t dim, std::int64_t index);
-/// Pads with a constant; pairs (before, after), the last dimension first, as in torch.nn.functional.pad.
+/// Pads with a constant; pairs (before, after), the last dimension first, as in torch.nn.functional.pad. Negative
+/// numbers crop. Not the batch.
 Tensor pad(Arg x, std::vector<std::int64_t> pad, double value = 0.0);
+/// Along any dimension but the batch.
 Tensor cat(std::vector<Tensor> tensors, std::int64_t dim = 0,
            std::source_location where = std::source_location::current());
 Tensor concat(std::vector<Tensor> tensors, std::int64_t dim = 0,
               std::source_location where = std::source_location::current());
+/// A last dimension of `classes` elements: 1 at the label, 0 elsewhere. A call whose input has other labels than 0 to
+/// classes - 1 is refused; a label that is computed and names no class gives zeros.
 Tensor one_hot(Arg label, std::int64_t classes, DType dtype = f32);
 
 // --- products, convolutions, pools
@@ -115,7 +155,7 @@ Tensor conv2d(Arg x, const Tensor &weight, const Tensor &bias = {}, ConvOptions 
 struct MaxPoolOptions {
   Size2 stride = 0; ///< 0: the kernel's size
   Size2 padding = 0, dilation = 1;
-  bool ceil_mode = false;
+  bool ceil_mode = false; ///< the last window may hang over the end; so may the only one, by less than a stride
 };
 Tensor max_pool2d(Arg x, Size2 kernel_size, MaxPoolOptions options = {});
 
@@ -139,9 +179,9 @@ Tensor batch_norm(Arg x, const Tensor &running_mean, const Tensor &running_var, 
 
 enum class Reduction { mean, sum, none };
 
-/// Of logits [N, C] against integer labels [N].
+/// Of logits [N, C] against integer labels [N], each from 0 to C - 1: a call whose input has others is refused.
 Tensor cross_entropy(Arg logits, const Tensor &label, Reduction reduction = Reduction::mean);
-/// Of log-probabilities [N, C] against integer labels [N].
+/// Of log-probabilities [N, C] against integer labels [N], likewise.
 Tensor nll_loss(Arg log_probabilities, const Tensor &label, Reduction reduction = Reduction::mean);
 Tensor mse_loss(Arg x, const Tensor &target, Reduction reduction = Reduction::mean);
 /// The share of rows whose largest logit is the label's.
@@ -163,8 +203,11 @@ SLUICE_UNARY_FUNCTIONS(SLUICE_METHOD)
 #undef SLUICE_METHOD
 
 inline Tensor Tensor::to(DType dtype, Where where) const { return cast(Arg(*this, where), dtype); }
-inline Tensor Tensor::clip(double min, double max, Where where) const {
+inline Tensor Tensor::clip(std::optional<double> min, std::optional<double> max, Where where) const {
   return sluice::clip(Arg(*this, where), min, max);
+}
+inline Tensor Tensor::clamp(std::optional<double> min, std::optional<double> max, Where where) const {
+  return sluice::clamp(Arg(*this, where), min, max);
 }
 inline Tensor Tensor::detach(Where where) const { return stop_gradient(Arg(*this, where)); }
 inline Tensor Tensor::sum(Axes dim, bool keepdim, Where where) const {
@@ -189,6 +232,7 @@ inline Tensor Tensor::log_softmax(std::int64_t dim, Where where) const {
 inline Tensor Tensor::reshape(Shape shape, Where where) const {
   return sluice::reshape(Arg(*this, where), std::move(shape));
 }
+inline Tensor Tensor::view(Shape shape, Where where) const { return sluice::view(Arg(*this, where), std::move(shape)); }
 inline Tensor Tensor::flatten(std::int64_t start_dim, std::int64_t end_dim, Where where) const {
   return sluice::flatten(Arg(*this, where), start_dim, end_dim);
 }

@@ -19,7 +19,8 @@ class GraphImpl;
 struct Access;
 } // namespace detail
 
-/// A handle, cheap to copy; it keeps its graph alive. Named dimensions show in `shape()`.
+/// A handle, cheap to copy; it keeps its graph alive. Named dimensions show in `shape()`. Every method but `operator
+/// bool` throws when there is no tensor.
 class Tensor {
 public:
   using Where = std::source_location;
@@ -27,12 +28,15 @@ public:
 
   /// No tensor: what an absent bias is.
   Tensor() = default;
-  explicit operator bool() const { return value != nullptr; }
+  /// Whether there is a tensor; its elements are known only when the program runs. Not of a result that has no name:
+  /// `!x` and `x == y` are tensors, and an `if` on one would ask something else than it says.
+  explicit operator bool() const & { return value != nullptr; }
+  explicit operator bool() const && = delete;
 
-  DType dtype() const;
-  Shape shape() const;
+  DType dtype(Where where = Where::current()) const;
+  Shape shape(Where where = Where::current()) const;
   /// The number of dimensions.
-  std::int64_t dim() const;
+  std::int64_t dim(Where where = Where::current()) const;
   /// One dimension; negative counts from the end.
   Dim size(std::int64_t dim, Where where = Where::current()) const;
 
@@ -42,7 +46,7 @@ public:
 
   /// Where the value lives if it is known: fixed by `to`, `copy_to`, creation under a DeviceScope or operands that are;
   /// or pinned. Nothing: it is placed when the graph is compiled.
-  std::optional<Device> device() const;
+  std::optional<Device> device(Where where = Where::current()) const;
   /// The value on a device: itself if it lives there, else a copy.
   Tensor to(const Device &device, Where where = Where::current()) const;
   /// A copy in a buffer of its own, on any device, this value's too.
@@ -59,7 +63,8 @@ public:
   Tensor &copy_(const Tensor &source, Where where = Where::current());
 
   Tensor to(DType dtype, Where where = Where::current()) const;
-  Tensor clip(double min, double max, Where where = Where::current()) const;
+  Tensor clip(std::optional<double> min = {}, std::optional<double> max = {}, Where where = Where::current()) const;
+  Tensor clamp(std::optional<double> min = {}, std::optional<double> max = {}, Where where = Where::current()) const;
   /// The same value, through which no gradient flows.
   Tensor detach(Where where = Where::current()) const;
 
@@ -72,6 +77,7 @@ public:
   Tensor log_softmax(std::int64_t dim, Where where = Where::current()) const;
 
   Tensor reshape(Shape shape, Where where = Where::current()) const;
+  Tensor view(Shape shape, Where where = Where::current()) const;
   Tensor flatten(std::int64_t start_dim = 0, std::int64_t end_dim = -1, Where where = Where::current()) const;
   Tensor permute(Axes dims, Where where = Where::current()) const;
   Tensor transpose(std::int64_t dim0, std::int64_t dim1, Where where = Where::current()) const;
@@ -97,6 +103,15 @@ struct Arg {
   std::source_location where;
 
   Arg(const Tensor &tensor, std::source_location where = std::source_location::current())
+      : tensor(tensor), where(where) {}
+};
+
+/// The left side of `x += y`, together with its line.
+struct AssignedArg {
+  Tensor &tensor;
+  std::source_location where;
+
+  AssignedArg(Tensor &tensor, std::source_location where = std::source_location::current())
       : tensor(tensor), where(where) {}
 };
 

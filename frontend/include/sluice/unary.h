@@ -1,10 +1,11 @@
 // The elementwise functions of one tensor and no further argument, as a list that declarations and definitions share.
 #pragma once
 
+/// On numbers; integers wrap as two's complement does: X(name, op of the IR)
+#define SLUICE_NUMBER_FUNCTIONS(X) X(neg, NegOp) X(abs, AbsOp)
+
 /// On f32 and f64: X(name, op of the IR)
-#define SLUICE_UNARY_FUNCTIONS(X)                                                                                      \
-  X(neg, NegOp)                                                                                                        \
-  X(abs, AbsOp)                                                                                                        \
+#define SLUICE_FLOAT_FUNCTIONS(X)                                                                                      \
   X(sign, SignOp)                                                                                                      \
   X(exp, ExpOp)                                                                                                        \
   X(log, LogOp)                                                                                                        \
@@ -19,6 +20,7 @@
   X(sigmoid, SigmoidOp)                                                                                                \
   X(erf, ErfOp)                                                                                                        \
   X(relu, ReluOp)                                                                                                      \
+  X(relu6, Relu6Op)                                                                                                    \
   X(silu, SiluOp)                                                                                                      \
   X(softplus, SoftplusOp)                                                                                              \
   X(hardsigmoid, HardsigmoidOp)                                                                                        \
@@ -29,18 +31,20 @@
   X(isnan, IsNanOp)                                                                                                    \
   X(isinf, IsInfOp)
 
+/// All of them.
+#define SLUICE_UNARY_FUNCTIONS(X) SLUICE_NUMBER_FUNCTIONS(X) SLUICE_FLOAT_FUNCTIONS(X)
+
 /// On two tensors of one dtype that broadcast: X(name, op of the IR). Each also takes a number on either side.
 #define SLUICE_BINARY_FUNCTIONS(X)                                                                                     \
   X(add, AddOp)                                                                                                        \
   X(sub, SubOp)                                                                                                        \
   X(mul, MulOp)                                                                                                        \
-  X(div, DivOp)                                                                                                        \
   X(pow, PowOp)                                                                                                        \
   X(maximum, MaxOp)                                                                                                    \
   X(minimum, MinOp)
 
-/// Likewise, with a result of bool: X(name).
-#define SLUICE_COMPARISONS(X) X(eq) X(ne) X(lt) X(le) X(gt) X(ge)
+/// Likewise, with a result of bool: X(name, operator).
+#define SLUICE_COMPARISONS(X) X(eq, ==) X(ne, !=) X(lt, <) X(le, <=) X(gt, >) X(ge, >=)
 
 /// On two tensors of bool: X(name, op of the IR).
 #define SLUICE_LOGICAL_FUNCTIONS(X) X(logical_and, AndOp) X(logical_or, OrOp) X(logical_xor, XorOp)
