@@ -1,12 +1,14 @@
 // sluice::compile: what `sluice compile --emit=so` writes, loaded into the program that built the graph.
 #include "frontend/GraphImpl.h"
 #include "runtime/Status.h"
+#include "runtime/Text.h"
+#include "runtime/Weights.h"
 #include "sluice/compile.h"
 #include "tools/compiler/Compiler.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/LoadedModel.h"
 #include "llvm/Support/ErrorHandling.h"
-#include <cstring>
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <new>
@@ -29,34 +31,26 @@ struct Program::Impl {
   runtime::Instance &instance() const { return model->instance(); }
 };
 
-[[noreturn]] static void fail(const std::string &message) { throw Error(message, Place()); }
-
-static void succeedOrThrow(llvm::Error error) {
-  if (error)
-    fail(compiler::takeFailure(std::move(error)).text);
-}
-
-/// Runs a call into the runtime, with its errors as the graph API's.
-template <typename Body> static void guarded(Body body) {
-  succeedOrThrow(compiler::guardRuntime([&] {
+/// Runs a call into the runtime, with its errors as the graph API's: at the user's line, beginning with the method.
+template <typename Body> static void guarded(const char *method, std::source_location where, Body body) {
+  llvm::Error error = compiler::guardRuntime([&] {
     body();
     return llvm::Error::success();
-  }));
+  });
+  if (error)
+    throw Error(std::string(method) + ": " + compiler::takeFailure(std::move(error)).text, where);
 }
 
 /// The element types of the graph API and of the runtime have the same names.
 static runtime::DType toRuntime(DType dtype) { return *runtime::dtypeFromName(to_string(dtype)); }
 
-static void checkDType(std::string_view name, runtime::DType expected, DType given) {
-  if (toRuntime(given) != expected)
-    runtime::failUsage("'" + std::string(name) + "' is " + std::string(runtime::nameOf(expected)) + ", not " +
-                       to_string(given));
+static void checkDType(const std::string &name, runtime::DType has, DType given) {
+  if (toRuntime(given) != has)
+    runtime::failUsage(name + " is " + std::string(runtime::nameOf(has)) + ", and was called with " + to_string(given));
 }
 
-static void checkCount(std::string_view name, int64_t expected, size_t given) {
-  if (expected != int64_t(given))
-    runtime::failUsage("'" + std::string(name) + "' has " + std::to_string(expected) + " elements, not " +
-                       std::to_string(given));
+static std::string nameOf(const char *kind, std::string_view name) {
+  return std::string(kind) + " '" + std::string(name) + "'";
 }
 
 Program::Program(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
@@ -64,38 +58,66 @@ Program::Program(Program &&) noexcept = default;
 Program &Program::operator=(Program &&) noexcept = default;
 Program::~Program() = default;
 
-void Program::set(Kind kind, std::string_view name, const void *data, std::size_t count, DType dtype) {
+/// That some entry point has such an input.
+static void checkInput(const runtime::Plan &plan, std::string_view name, DType dtype) {
+  const runtime::Value *found = nullptr;
+  std::vector<std::string> names;
+  for (const runtime::Entry &entry : plan.entries)
+    for (const runtime::Value &input : entry.inputs) {
+      found = input.name == name ? &input : found;
+      if (std::find(names.begin(), names.end(), input.name) == names.end())
+        names.push_back(input.name);
+    }
+  if (!found)
+    runtime::failUsage("no entry point has an input '" + std::string(name) + "'; they have: " + runtime::listed(names));
+  checkDType(nameOf("input", name), found->dtype, dtype);
+}
+
+static void setState(runtime::Instance &instance, std::string_view name, std::span<const std::byte> bytes, size_t count,
+                     DType dtype) {
+  const runtime::State &state = instance.state(name);
+  checkDType(nameOf("state", name), state.dtype, dtype);
+  if (state.elements() != int64_t(count))
+    runtime::failUsage(nameOf("state", name) + " has " + std::to_string(state.elements()) + " elements, and " +
+                       std::to_string(count) + " were given");
+  instance.setState(state, bytes);
+}
+
+void Program::set(Kind kind, std::string_view name, const void *data, std::size_t count, DType dtype, Where where) {
   const auto *bytes = static_cast<const std::byte *>(data);
   size_t size = count * runtime::sizeOf(toRuntime(dtype));
-  if (kind == Kind::input) {
-    impl->inputs.insert_or_assign(std::string(name), Impl::Pending{dtype, {bytes, bytes + size}, count});
-    return;
-  }
-  guarded([&] {
-    const runtime::State &state = impl->instance().state(name);
-    checkDType(name, state.dtype, dtype);
-    checkCount(name, state.elements(), count);
-    impl->instance().setState(state, {bytes, size});
-  });
+  if (kind == Kind::state)
+    return guarded("set_state", where, [&] { setState(impl->instance(), name, {bytes, size}, count, dtype); });
+  guarded("set_input", where, [&] { checkInput(impl->instance().plan(), name, dtype); });
+  impl->inputs.insert_or_assign(std::string(name), Impl::Pending{dtype, {bytes, bytes + size}, count});
 }
 
-void Program::seed(std::uint64_t seed) {
-  set_input("key", std::vector<std::int32_t>{std::int32_t(seed >> 32), std::int32_t(seed)});
+void Program::seed(std::uint64_t seed, Where where) {
+  set_input("key", std::vector<std::int32_t>{std::int32_t(seed >> 32), std::int32_t(seed)}, where);
 }
 
-void Program::run(std::string_view name, std::int64_t rows) {
-  guarded([&] {
+/// Hands an input over to the run that takes it.
+static void takeInput(runtime::Instance &instance, const runtime::Entry &entry, const runtime::Value &input,
+                      const Program::Impl &program, int64_t rows) {
+  auto pending = program.inputs.find(input.name);
+  if (pending == program.inputs.end())
+    runtime::failUsage("'" + entry.name + "' needs the input '" + input.name + "'; set it first");
+  checkDType(nameOf("input", input.name), input.dtype, pending->second.dtype);
+  int64_t wanted = runtime::elementsOf(input.shapeFor(rows, instance.plan().capacity));
+  if (wanted != int64_t(pending->second.count))
+    runtime::failUsage(nameOf("input", input.name) + " has " + std::to_string(wanted) + " elements in " +
+                       std::to_string(rows) + " rows of '" + entry.name + "', and set_input gave " +
+                       std::to_string(pending->second.count));
+  instance.setInput(input, pending->second.bytes, rows);
+}
+
+void Program::run(std::string_view name, std::int64_t rows, Where where) {
+  guarded("run", where, [&] {
     runtime::Instance &instance = impl->instance();
     const runtime::Entry &entry = instance.entry(name);
-    for (const runtime::Value &input : entry.inputs) {
-      auto pending = impl->inputs.find(input.name);
-      if (pending == impl->inputs.end())
-        runtime::failUsage("'" + entry.name + "' needs the input '" + input.name + "'; set it first");
-      checkDType(input.name, input.dtype, pending->second.dtype);
-      checkCount(input.name, runtime::elementsOf(input.shapeFor(rows, instance.plan().capacity)),
-                 pending->second.count);
-      instance.setInput(input, pending->second.bytes, rows);
-    }
+    instance.checkRows(entry, rows);
+    for (const runtime::Value &input : entry.inputs)
+      takeInput(instance, entry, input, *impl, rows);
     instance.run(entry, rows);
     impl->lastEntry = &entry;
     impl->lastRows = rows;
@@ -112,9 +134,9 @@ static const runtime::Value &outputOf(const Program::Impl &program, std::string_
   return *output;
 }
 
-std::size_t Program::count(Kind kind, std::string_view name) const {
+std::size_t Program::count(Kind kind, std::string_view name, Where where) const {
   int64_t count = 0;
-  guarded([&] {
+  guarded(kind == Kind::state ? "state" : "output", where, [&] {
     if (kind == Kind::state)
       count = impl->instance().state(name).elements();
     else
@@ -123,24 +145,32 @@ std::size_t Program::count(Kind kind, std::string_view name) const {
   return size_t(count);
 }
 
-void Program::get(Kind kind, std::string_view name, void *data, std::size_t count, DType dtype) const {
+void Program::get(Kind kind, std::string_view name, void *data, std::size_t count, DType dtype, Where where) const {
   std::span<std::byte> bytes(static_cast<std::byte *>(data), count * runtime::sizeOf(toRuntime(dtype)));
-  guarded([&] {
-    if (kind == Kind::state) {
+  if (kind == Kind::state)
+    return guarded("state", where, [&] {
       const runtime::State &state = impl->instance().state(name);
-      checkDType(name, state.dtype, dtype);
+      checkDType(nameOf("state", name), state.dtype, dtype);
       impl->instance().getState(state, bytes);
-      return;
-    }
+    });
+  guarded("output", where, [&] {
     const runtime::Value &output = outputOf(*impl, name);
-    checkDType(name, output.dtype, dtype);
+    checkDType(nameOf("output", name), output.dtype, dtype);
     impl->instance().getOutput(output, bytes, impl->lastRows);
   });
 }
 
-std::vector<TransferCount> Program::transfers() const {
+void Program::load_weights(const std::string &path, Where where) {
+  guarded("load_weights", where, [&] { runtime::loadWeights(impl->instance(), path); });
+}
+
+void Program::save_weights(const std::string &path, Where where) const {
+  guarded("save_weights", where, [&] { runtime::saveWeights(impl->instance(), path); });
+}
+
+std::vector<TransferCount> Program::transfers(Where where) const {
   std::vector<TransferCount> result;
-  guarded([&] {
+  guarded("transfers", where, [&] {
     runtime::Instance &instance = impl->instance();
     const std::vector<runtime::Device> &devices = instance.plan().devices;
     for (const auto &[from, to, count] : instance.copies())
@@ -156,8 +186,9 @@ static void throwWhenExhausted() {
       once, [] { llvm::install_bad_alloc_error_handler([](void *, const char *, bool) { throw std::bad_alloc(); }); });
 }
 
-Program compile(const Graph &graph, const CompileOptions &options) {
-  mlir::ModuleOp written = moduleOf(graph);
+Program compile(const Graph &graph, const CompileOptions &options, std::source_location where) {
+  auto fail = [&](const std::string &message) { throw Error("compile: " + message, where); };
+  mlir::ModuleOp written = moduleOf(graph, where);
   compiler::CompileOptions how;
   how.promoteF64 = options.dtype == DType::f64;
   how.capacity = options.capacity.value_or(0);
@@ -172,7 +203,7 @@ Program compile(const Graph &graph, const CompileOptions &options) {
 
   auto impl = std::make_unique<Program::Impl>();
   throwWhenExhausted();
-  succeedOrThrow(compiler::guardRuntime([&]() -> llvm::Error {
+  llvm::Error error = compiler::guardRuntime([&]() -> llvm::Error {
     mlir::OwningOpRef<mlir::ModuleOp> module = written.clone();
     auto compiled = compiler::compileModule(*module, how);
     if (!compiled)
@@ -184,7 +215,9 @@ Program compile(const Graph &graph, const CompileOptions &options) {
       return loaded.takeError();
     impl->model = std::move(*loaded);
     return llvm::Error::success();
-  }));
+  });
+  if (error) // at the lines of the graph, which its text names
+    throw Error(compiler::takeFailure(std::move(error)).text, Place());
   return Program(std::move(impl));
 }
 

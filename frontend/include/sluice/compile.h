@@ -3,9 +3,11 @@
 
 #include "sluice/graph.h"
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,55 +33,95 @@ struct TransferCount {
   bool operator==(const TransferCount &) const = default;
 };
 
-/// A compiled graph with its state, ready to run. Sizes and dtypes that do not fit throw Error.
+/// A compiled graph with its state, ready to run. What does not fit (a name, a size, a dtype, a label beyond the
+/// classes, a file) throws Error, which names the method and the line that called it.
 class Program {
 public:
+  using Where = std::source_location;
+
   struct Impl;
   explicit Program(std::unique_ptr<Impl> impl);
   Program(Program &&) noexcept;
   Program &operator=(Program &&) noexcept;
   ~Program();
 
-  /// The rows of an input for the next run, row-major.
-  template <class T> void set_input(std::string_view name, std::span<const T> values) {
-    set(Kind::input, name, values.data(), values.size(), DTypeOf<T>::value);
+  /// The rows of an input for the next runs, row-major; T is the element type of its dtype (`bool` of boolean). How
+  /// many rows there are shows when a run takes them.
+  template <class T> void set_input(std::string_view name, std::span<const T> values, Where where = Where::current()) {
+    set(Kind::input, name, values.data(), values.size(), DTypeOf<T>::value, where);
   }
-  template <class T> void set_input(std::string_view name, const std::vector<T> &values) {
-    set_input(name, std::span<const T>(values));
+  template <class T>
+  void set_input(std::string_view name, const std::vector<T> &values, Where where = Where::current()) {
+    set(Kind::input, name, Flat(values).data(), values.size(), DTypeOf<T>::value, where);
   }
-  /// Runs an entry point ("init", "train_step", "eval_step", "predict") on this many rows.
-  void run(std::string_view entry, std::int64_t rows);
-  /// What the last run gave under this name.
-  template <class T> std::vector<T> output(std::string_view name) const { return values<T>(Kind::output, name); }
+  /// Runs an entry point ("init", "train_step", "eval_step", "predict") on this many rows, from 1 to the capacity.
+  /// States have no value before "init" has run, weights are loaded or they are set: what reads one before throws.
+  void run(std::string_view entry, std::int64_t rows, Where where = Where::current());
+  /// What the last run gave under this name, row-major.
+  template <class T> std::vector<T> output(std::string_view name, Where where = Where::current()) const {
+    return values<T>(Kind::output, name, where);
+  }
 
-  template <class T> std::vector<T> state(std::string_view name) const { return values<T>(Kind::state, name); }
-  template <class T> void set_state(std::string_view name, std::span<const T> values) {
-    set(Kind::state, name, values.data(), values.size(), DTypeOf<T>::value);
+  /// A parameter, statistic, optimizer slot or setting, row-major in its shape (Graph::states).
+  template <class T> std::vector<T> state(std::string_view name, Where where = Where::current()) const {
+    return values<T>(Kind::state, name, where);
   }
-  template <class T> void set_state(std::string_view name, const std::vector<T> &values) {
-    set_state(name, std::span<const T>(values));
+  template <class T> void set_state(std::string_view name, std::span<const T> values, Where where = Where::current()) {
+    set(Kind::state, name, values.data(), values.size(), DTypeOf<T>::value, where);
   }
+  template <class T>
+  void set_state(std::string_view name, const std::vector<T> &values, Where where = Where::current()) {
+    set(Kind::state, name, Flat(values).data(), values.size(), DTypeOf<T>::value, where);
+  }
+  /// Every parameter and statistic from a safetensors file with PyTorch's names and shapes, as the executable's
+  /// `--weights`. A missing, misshapen or unknown tensor is an error; f32 values may fill f64 states. The learning rate
+  /// is no weight: to train on, run "init" before, or set it.
+  void load_weights(const std::string &path, Where where = Where::current());
+  /// Every parameter and statistic to such a file, as the executable's `--save`; the file is whole or is not there.
+  void save_weights(const std::string &path, Where where = Where::current()) const;
+
   /// The copies between devices since the program was made, by pair of devices, as the backends count them, else as
   /// they were asked for; copies on one device do not count. Waits for all work.
-  std::vector<TransferCount> transfers() const;
+  std::vector<TransferCount> transfers(Where where = Where::current()) const;
   /// The key of the random numbers that `init` draws.
-  void seed(std::uint64_t seed);
+  void seed(std::uint64_t seed, Where where = Where::current());
 
 private:
+  /// Elements that lie one after the other: those of std::vector<bool> do not.
+  template <class T> class Flat {
+  public:
+    explicit Flat(const std::vector<T> &values) : values(values) {}
+    const void *data() const { return values.data(); }
+
+  private:
+    const std::vector<T> &values;
+  };
+
   enum class Kind { input, output, state };
-  void set(Kind kind, std::string_view name, const void *data, std::size_t count, DType dtype);
-  std::size_t count(Kind kind, std::string_view name) const;
-  void get(Kind kind, std::string_view name, void *data, std::size_t count, DType dtype) const;
-  template <class T> std::vector<T> values(Kind kind, std::string_view name) const {
-    std::vector<T> result(count(kind, name));
-    get(kind, name, result.data(), result.size(), DTypeOf<T>::value);
-    return result;
+  void set(Kind kind, std::string_view name, const void *data, std::size_t count, DType dtype, Where where);
+  std::size_t count(Kind kind, std::string_view name, Where where) const;
+  void get(Kind kind, std::string_view name, void *data, std::size_t count, DType dtype, Where where) const;
+  template <class T> std::vector<T> values(Kind kind, std::string_view name, Where where) const {
+    std::size_t size = count(kind, name, where);
+    auto elements = std::make_unique<T[]>(size); // of bool, too, one after the other
+    get(kind, name, elements.get(), size, DTypeOf<T>::value, where);
+    return std::vector<T>(elements.get(), elements.get() + size);
   }
 
   std::unique_ptr<Impl> impl;
 };
 
+template <> class Program::Flat<bool> {
+public:
+  explicit Flat(const std::vector<bool> &values) : bytes(values.begin(), values.end()) {}
+  const void *data() const { return bytes.data(); }
+
+private:
+  std::vector<std::uint8_t> bytes;
+};
+
 /// Throws Error when the graph cannot be compiled.
-Program compile(const Graph &graph, const CompileOptions &options = {});
+Program compile(const Graph &graph, const CompileOptions &options = {},
+                std::source_location where = std::source_location::current());
 
 } // namespace sluice

@@ -10,9 +10,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdint>
+#include <cstdio>
+
 using namespace sluice;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 namespace {
 
@@ -32,6 +37,19 @@ Graph lineGraph(int64_t capacity = 4) {
   Tensor y = line(x);
   g.output("y", y);
   g.minimize(mean((y - target) * (y - target)), optim::SGD{.lr = 0.1});
+  return g;
+}
+
+/// logits = x w + b against labels of four classes.
+Graph classifierGraph() {
+  Graph g{"classifier"};
+  g.set_capacity(4);
+  Tensor x = g.input("x", f32, {Dim{"batch"}, 3}), label = g.input("label", i32, {Dim{"batch"}});
+  nn::Module root{g};
+  nn::Linear fc{&root, "fc", 3, 4};
+  Tensor logits = fc(x);
+  g.output("logits", logits);
+  g.minimize(cross_entropy(logits, label.to(i64)), optim::SGD{.lr = 0.1});
   return g;
 }
 
@@ -127,19 +145,135 @@ TEST(InProcess, TheCapacityCanBeReplaced) {
 TEST(InProcess, WrongUseIsAnError) {
   Program program = compile(lineGraph());
 
-  EXPECT_THAT(messageOf([&] { program.run("predict", 1); }), HasSubstr("needs the input 'x'"));
-  EXPECT_THAT(messageOf([&] { program.run("no_such_entry", 1); }), HasSubstr("no_such_entry"));
-  EXPECT_THAT(messageOf([&] { program.output<float>("y"); }), HasSubstr("nothing has run yet"));
-  EXPECT_THAT(messageOf([&] { program.state<float>("no_such_state"); }), HasSubstr("no_such_state"));
-  EXPECT_THAT(messageOf([&] { program.state<double>("fc.bias"); }), HasSubstr("'fc.bias' is f32, not f64"));
-  EXPECT_THAT(messageOf([&] { program.set_state("fc.bias", std::vector<float>{1}); }),
-              HasSubstr("'fc.bias' has 2 elements, not 1"));
-  program.set_input("x", std::vector<double>{1, 2, 3});
-  EXPECT_THAT(messageOf([&] { program.run("predict", 1); }), HasSubstr("'x' is f32, not f64"));
-  program.set_input("x", std::vector<float>{1, 2});
-  EXPECT_THAT(messageOf([&] { program.run("predict", 1); }), HasSubstr("'x' has 3 elements, not 2"));
+  // Each names the method and this file's line.
+  auto says = [](const std::string &text) {
+    return AllOf(StartsWith("InProcessTest.cpp:"), HasSubstr("error: " + text));
+  };
+
+  EXPECT_THAT(messageOf([&] { program.run("predict", 1); }), says("run: 'predict' needs the input 'x'; set it first"));
+  EXPECT_THAT(messageOf([&] { program.run("fit", 1); }), says("run: the model has no entry point 'fit'"));
+  EXPECT_THAT(messageOf([&] { program.output<float>("y"); }), says("output: nothing has run yet"));
+  EXPECT_THAT(messageOf([&] { program.state<float>("mass"); }), says("state: the model has no state 'mass'"));
+  EXPECT_THAT(messageOf([&] { program.state<double>("fc.bias"); }),
+              says("state: state 'fc.bias' is f32, and was called with f64"));
+  EXPECT_THAT(messageOf([&] { program.set_state("fc.bias", std::vector<float>{}); }),
+              says("set_state: state 'fc.bias' has 2 elements, and 0 were given"));
+  EXPECT_THAT(messageOf([&] { program.set_input("z", std::vector<float>{1}); }),
+              says("set_input: no entry point has an input 'z'; they have: x, target, key"));
+  EXPECT_THAT(messageOf([&] { program.set_input("x", std::vector<double>{1, 2, 3}); }),
+              says("set_input: input 'x' is f32, and was called with f64"));
+  program.set_input("x", std::vector<float>{});
+  EXPECT_THAT(messageOf([&] { program.run("predict", 1); }),
+              says("run: input 'x' has 3 elements in 1 rows of 'predict', and set_input gave 0"));
   program.set_input("x", std::vector<float>(15));
-  EXPECT_THAT(messageOf([&] { program.run("predict", 5); }), HasSubstr("5"));
+  EXPECT_THAT(messageOf([&] { program.run("predict", 5); }),
+              says("run: a call of 'predict' has 5 rows, outside [1, 4]"));
+  EXPECT_THAT(messageOf([&] { program.load_weights("/no/such/file"); }), says("load_weights: /no/such/file"));
+  EXPECT_THAT(messageOf([&] { program.save_weights("/no/such/folder/w"); }), says("save_weights: /no/such/folder"));
+}
+
+TEST(InProcess, WithoutWeightsNothingRuns) {
+  Program program = compile(lineGraph());
+  program.set_input("x", std::vector<float>{1, 2, 3});
+  program.set_input("target", std::vector<float>{1, 2});
+  for (const char *entry : {"train_step", "eval_step", "predict"})
+    EXPECT_THAT(messageOf([&] { program.run(entry, 1); }), HasSubstr("which nothing has set: run 'init' first"));
+  setWeights(program);
+  EXPECT_EQ(messageOf([&] { program.run("predict", 1); }), "no error");
+  EXPECT_EQ(messageOf([&] { program.run("eval_step", 1); }), "no error");
+  EXPECT_THAT(messageOf([&] { program.run("train_step", 1); }), HasSubstr("reads 'lr', which nothing has set"));
+  program.set_state("lr", std::vector<float>{0.1F});
+  EXPECT_EQ(messageOf([&] { program.run("train_step", 1); }), "no error");
+}
+
+TEST(InProcess, LabelsNameClasses) {
+  Program program = compile(classifierGraph());
+  initialise(program);
+  program.set_input("x", std::vector<float>{1, 2, 3, 4, 5, 6});
+  for (int wrong : {4, -1, 1 << 30}) {
+    program.set_input("label", std::vector<std::int32_t>{3, wrong});
+    for (const char *entry : {"train_step", "eval_step"})
+      EXPECT_THAT(
+          messageOf([&] { program.run(entry, 2); }),
+          HasSubstr("run: input 'label', row 1: " + std::to_string(wrong) + " is none of the 4 classes 0 to 3"));
+  }
+  EXPECT_EQ(messageOf([&] { program.run("predict", 2); }), "no error"); // reads no labels
+  program.set_input("label", std::vector<std::int32_t>{3, 0});
+  EXPECT_EQ(messageOf([&] { program.run("train_step", 2); }), "no error");
+}
+
+TEST(InProcess, BytesOfImagesAreDividedTruly) {
+  Graph g{"scale"};
+  g.set_capacity(4);
+  Tensor image = g.input("image", u8, {Dim{"batch"}, 2});
+  g.output("y", image / 255);
+  g.output("sum", image.sum(1));
+  Program program = compile(g);
+  program.set_input("image", std::vector<std::uint8_t>{255, 51, 0, 102});
+  program.run("predict", 2);
+  EXPECT_THAT(program.output<float>("y"), ElementsAre(1.0F, 0.2F, 0.0F, 0.4F));
+  EXPECT_THAT(program.output<std::int64_t>("sum"), ElementsAre(306, 102));
+}
+
+TEST(InProcess, IntegersAreClippedAndNegated) {
+  Graph g{"integers"};
+  g.set_capacity(4);
+  Tensor x = g.input("x", i32, {Dim{"batch"}, 3}), bytes = g.input("bytes", u8, {Dim{"batch"}, 3});
+  g.output("abs", abs(x));
+  g.output("neg", -bytes);
+  g.output("clip", clip(x, -2, 2));
+  g.output("absBytes", abs(bytes));
+  Program program = compile(g);
+  program.set_input("x", std::vector<std::int32_t>{-5, INT32_MIN, 1});
+  program.set_input("bytes", std::vector<std::uint8_t>{0, 200, 1});
+  program.run("predict", 1);
+  EXPECT_THAT(program.output<std::int32_t>("abs"), ElementsAre(5, INT32_MIN, 1));
+  EXPECT_THAT(program.output<std::uint8_t>("neg"), ElementsAre(0, 56, 255));
+  EXPECT_THAT(program.output<std::int32_t>("clip"), ElementsAre(-2, -2, 1));
+  EXPECT_THAT(program.output<std::uint8_t>("absBytes"), ElementsAre(0, 200, 1));
+}
+
+TEST(InProcess, BoolsComeInAndGoOut) {
+  Graph g{"flags"};
+  g.set_capacity(4);
+  Tensor flag = g.input("flag", boolean, {Dim{"batch"}});
+  g.output("not", !flag);
+  g.output("number", where(flag, 1.0, 0.5));
+  Program program = compile(g);
+  program.set_input("flag", std::vector<bool>{true, false, true});
+  program.run("predict", 3);
+  EXPECT_THAT(program.output<bool>("not"), ElementsAre(false, true, false));
+  EXPECT_THAT(program.output<float>("number"), ElementsAre(1.0F, 0.5F, 1.0F));
+}
+
+TEST(InProcess, PoolsHangOverTheirInput) {
+  Graph g{"pools"};
+  g.set_capacity(2);
+  Tensor x = g.input("x", f32, {Dim{"batch"}, 1, 2, 2});
+  g.output("mean", avg_pool2d(x, 3, {.stride = 2, .ceil_mode = true}));
+  g.output("max", max_pool2d(x, 4, {.stride = 3, .ceil_mode = true}));
+  g.output("row", x.permute({1, 2, 0, 3}).select(0, 0).select(0, 1));
+  Program program = compile(g);
+  program.set_input("x", std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8});
+  program.run("predict", 2);
+  EXPECT_THAT(program.output<float>("mean"), ElementsAre(2.5F, 6.5F));
+  EXPECT_THAT(program.output<float>("max"), ElementsAre(4.0F, 8.0F));
+  EXPECT_THAT(program.output<float>("row"), ElementsAre(3.0F, 4.0F, 7.0F, 8.0F));
+}
+
+TEST(InProcess, WeightsGoToAFileAndComeBack) {
+  std::string path = testing::TempDir() + "inprocess-weights.safetensors";
+  Program a = compile(lineGraph()), b = compile(lineGraph());
+  setWeights(a);
+  a.save_weights(path);
+  b.load_weights(path);
+  EXPECT_EQ(b.state<float>("fc.weight"), a.state<float>("fc.weight"));
+  b.set_input("x", std::vector<float>{1, 0, 0});
+  b.run("predict", 1);
+  EXPECT_THAT(b.output<float>("y"), ElementsAre(1.5F, 0.0F));
+  Program other = compile(classifierGraph());
+  EXPECT_THAT(messageOf([&] { other.load_weights(path); }), HasSubstr("'fc.weight' is f32[2, 3], but the model has"));
+  std::remove(path.c_str());
 }
 
 TEST(InProcess, AGraphThatCannotBeCompiledIsAnError) {
