@@ -21,18 +21,44 @@ static void absentDevice(const Subject &subject) {
   half.allocate(64);
 }
 
-static void unknownFunction(const Subject &subject) {
-  RunHalf half(subject);
-  sluice_queue *queue = half.queue(0, SLUICE_QUEUE_COMPUTE);
+/// Launches what must fail, at once or when it is waited for.
+static sluice_status launchUnknown(RunHalf &half, sluice_queue *queue) {
   sluice_launch launch{};
   launch.struct_size = sizeof(launch);
   launch.name = "conformance";
   launch.function = "a function that no backend has";
-  sluice_status status = half.table().launch(queue, &launch);
+  return half.table().launch(queue, &launch);
+}
+
+static void unknownFunction(const Subject &subject) {
+  RunHalf half(subject);
+  sluice_queue *queue = half.queue(0, SLUICE_QUEUE_COMPUTE);
+  sluice_status status = launchUnknown(half, queue);
   if (status == SLUICE_OK)
     status = half.table().synchronize_queue(queue);
   expectError(half, status, SLUICE_UNSUPPORTED, "launching an unknown function");
   half.finish(queue);
+}
+
+static void lateErrorAtAnEvent(const Subject &subject) {
+  RunHalf half(subject);
+  sluice_queue *queue = half.queue(0, SLUICE_QUEUE_COMPUTE);
+  if (launchUnknown(half, queue) != SLUICE_OK)
+    throw Skipped("launches that fail do so at once");
+  sluice_event *event = half.record(queue);
+  expectError(half, half.table().synchronize(event), SLUICE_UNSUPPORTED, "waiting for an event after work that failed");
+}
+
+static void lateErrorInAnotherQueue(const Subject &subject) {
+  RunHalf half(subject);
+  sluice_queue *failing = half.queue(0, SLUICE_QUEUE_COMPUTE), *reader = half.queue();
+  if (launchUnknown(half, failing) != SLUICE_OK)
+    throw Skipped("launches that fail do so at once");
+  half.wait(reader, half.record(failing));
+  Bytes found(64);
+  half.download(reader, half.allocate(64), found);
+  expectError(half, half.table().synchronize_queue(reader), SLUICE_UNSUPPORTED,
+              "waiting for a queue that waited for work that failed");
 }
 
 static void foreignMemory(const Subject &subject) {
@@ -70,10 +96,9 @@ static void describesItself(const Subject &subject) {
 }
 
 std::vector<Test> errorTests() {
-  return {{"error.absent_device", absentDevice},
-          {"error.unknown_function", unknownFunction},
-          {"error.foreign_memory", foreignMemory},
-          {"error.unknown_setting", unknownSetting},
+  return {{"error.absent_device", absentDevice},          {"error.unknown_function", unknownFunction},
+          {"error.late_at_an_event", lateErrorAtAnEvent}, {"error.late_in_another_queue", lateErrorInAnotherQueue},
+          {"error.foreign_memory", foreignMemory},        {"error.unknown_setting", unknownSetting},
           {"compile.describes_itself", describesItself}};
 }
 

@@ -2,7 +2,8 @@
 
 #include "ir/Layout.h"
 #include "mlir/IR/IRMapping.h"
-#include <cmath>
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/raw_ostream.h"
 #include <random>
 #include <regex>
 
@@ -16,24 +17,81 @@ ir::Sample withElement(ir::Sample sample, const std::string &element) {
   return sample;
 }
 
+std::optional<ir::Sample> withRows(const ir::Sample &sample) {
+  std::smatch outermost;
+  if (sample.op.find('?') != std::string::npos ||
+      !std::regex_search(sample.op, outermost, std::regex(": \\(tensor<([0-9]+)x")))
+    return std::nullopt;
+  ir::Sample rows = sample;
+  rows.op = std::regex_replace(sample.op, std::regex("tensor<" + outermost[1].str() + "x"), "tensor<?x");
+  return test::OpInstance(rows.op).op ? std::optional(rows) : std::nullopt;
+}
+
 OpKernel::OpKernel(const ir::Sample &sample) : sample_(sample), instance_(sample.op) {
   expect(instance_.op, "the sample is no op: " + sample.op + ": " + instance_.error);
   Builder builder(&test::getContext());
   (*instance_.module)->setAttr(ir::kCapacityAttr, builder.getI64IntegerAttr(kCapacity));
 }
 
-void OpKernel::takeLayouts(passes::Backend &backend, bool preferred) {
-  std::vector<std::pair<Value, passes::LayoutProposal>> proposals;
+/// Dimensions in reversed order, or the last of a known size in tiles of two; null if there is no such layout.
+static AffineMap layoutAs(Layouts choice, RankedTensorType type) {
+  MLIRContext *context = type.getContext();
+  SmallVector<AffineExpr> dims;
+  for (int64_t dim = type.getRank(); dim-- > 0;)
+    dims.push_back(getAffineDimExpr(unsigned(dim), context));
+  if (choice == Layouts::Reversed)
+    return AffineMap::get(unsigned(type.getRank()), 0, dims, context);
+  std::reverse(dims.begin(), dims.end());
+  if (type.getRank() == 0 || type.isDynamicDim(type.getRank() - 1))
+    return AffineMap();
+  AffineExpr last = dims.pop_back_val();
+  dims.append({last.floorDiv(2), last % 2});
+  return AffineMap::get(unsigned(type.getRank()), 0, dims, context);
+}
+
+const char *nameOf(Layouts layouts) {
+  static constexpr const char *kNames[] = {"row-major", "in the layouts it likes", "with dimensions reversed",
+                                           "in tiles of two"};
+  return kNames[size_t(layouts)];
+}
+
+/// What the backend says of the op's operands, then its results, as their types are now.
+SmallVector<std::pair<Value, passes::LayoutProposal>> OpKernel::ask(passes::Backend &backend) {
+  SmallVector<std::pair<Value, passes::LayoutProposal>> proposals;
+  auto add = [&](Value value, bool isResult, unsigned number) {
+    FailureOr<passes::LayoutProposal> proposal = backend.proposeLayout(op(), isResult, number);
+    expect(succeeded(proposal), "propose_layout fails");
+    proposals.emplace_back(value, *proposal);
+  };
   for (OpOperand &operand : op()->getOpOperands())
-    if (auto proposal = backend.proposeLayout(op(), /*isResult=*/false, operand.getOperandNumber());
-        succeeded(proposal))
-      proposals.emplace_back(operand.get(), *proposal);
+    add(operand.get(), /*isResult=*/false, operand.getOperandNumber());
   for (OpResult result : op()->getResults())
-    if (auto proposal = backend.proposeLayout(op(), /*isResult=*/true, result.getResultNumber()); succeeded(proposal))
-      proposals.emplace_back(result, *proposal);
-  for (auto &[value, proposal] : proposals)
-    if (proposal.layout && (preferred || proposal.required))
+    add(result, /*isResult=*/true, result.getResultNumber());
+  return proposals;
+}
+
+// Asks twice, as the compiler does: what is required once the layouts are known is what the compiler relays values to.
+void OpKernel::takeLayouts(passes::Backend &backend, Layouts choice) {
+  for (auto &[value, proposal] : ask(backend)) {
+    bool proposed = proposal.required || choice == Layouts::Preferred;
+    AffineMap layout = proposed                      ? proposal.layout
+                       : choice == Layouts::RowMajor ? AffineMap()
+                                                     : layoutAs(choice, type(value));
+    if (layout)
+      value.setType(ir::withLayout(type(value), layout));
+  }
+  for (auto &[value, proposal] : ask(backend))
+    if (proposal.required && !ir::liesAs(type(value), proposal.layout))
       value.setType(ir::withLayout(type(value), proposal.layout));
+}
+
+std::string OpKernel::printTypes() {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  llvm::interleaveComma(op()->getOperandTypes(), out);
+  out << " -> ";
+  llvm::interleaveComma(op()->getResultTypes(), out);
+  return text;
 }
 
 ir::KernelOp OpKernel::outline() {
@@ -84,43 +142,6 @@ std::vector<ir::HostTensor> OpKernel::evaluate(const std::vector<ir::HostTensor>
   auto results = ir::interpret(instance_.entry, operands, states, rows);
   expect(succeeded(results), "the reference function fails");
   return std::vector<ir::HostTensor>(results->begin(), results->end());
-}
-
-Bytes pack(RankedTensorType type, const ir::HostTensor &value, int64_t rows) {
-  Type element = type.getElementType();
-  size_t size = size_t(ir::getElementBytes(element));
-  Bytes bytes(size_t(ir::getBufferBytes(type, kCapacity)), 0);
-  ir::forEachElement(type, kCapacity, kCapacity, [&](ArrayRef<int64_t>, int64_t place) {
-    std::fill_n(bytes.begin() + place * int64_t(size), size, 0xff);
-  });
-  ir::forEachElement(type, rows, kCapacity, [&](ArrayRef<int64_t> index, int64_t place) {
-    ir::writeElement(element, &bytes[size_t(place) * size], value.at(index));
-  });
-  return bytes;
-}
-
-ir::HostTensor unpack(RankedTensorType type, const Bytes &bytes, int64_t rows) {
-  ir::HostTensor value(ir::runtimeShape(type, rows));
-  size_t size = size_t(ir::getElementBytes(type.getElementType()));
-  ir::forEachElement(type, rows, kCapacity, [&](ArrayRef<int64_t> index, int64_t place) {
-    value.at(index) = ir::readElement(type.getElementType(), &bytes[size_t(place) * size]);
-  });
-  return value;
-}
-
-void expectEqual(RankedTensorType type, const ir::HostTensor &found, const ir::HostTensor &expected,
-                 const std::string &what) {
-  Type element = type.getElementType();
-  double tolerance = element.isF64() ? 1e-10 : element.isF32() ? 2e-4 : 0;
-  double largest = 1;
-  for (double value : expected.data)
-    largest = std::isfinite(value) ? std::max(largest, std::fabs(value)) : largest;
-  for (size_t i = 0; i < expected.data.size(); ++i) {
-    double want = ir::roundTo(element, expected.data[i]), have = found.data[i];
-    bool same = have == want || (std::isnan(have) && std::isnan(want)) || std::fabs(have - want) <= tolerance * largest;
-    expect(same, what + ": element " + std::to_string(i) + " is " + std::to_string(have) + " instead of " +
-                     std::to_string(want));
-  }
 }
 
 } // namespace sluice::conformance

@@ -1,18 +1,22 @@
-// A kernel of one op as a backend sees it, with buffers as the op's layouts say.
+// A kernel of one op as a backend sees it.
 #pragma once
 
 #include "ir/HostTensor.h"
 #include "passes/Backend.h"
-#include "tests/conformance/RunHalf.h"
+#include "tests/conformance/LoadedKernels.h"
 #include "tests/ir/op_instance.h"
+#include <optional>
 
 namespace sluice::conformance {
 
-/// The rows that `?` may have in these kernels.
-inline constexpr int64_t kCapacity = 5;
-
 /// The op of a sample, with f64 replaced by `element` ("f32" or "f64").
 ir::Sample withElement(ir::Sample sample, const std::string &element);
+/// The sample with `?` as its outermost dimension, if it has none and the op can have it there.
+std::optional<ir::Sample> withRows(const ir::Sample &sample);
+
+/// Which layouts operands and results have, where the backend requires none.
+enum class Layouts { RowMajor, Preferred, Reversed, Tiled };
+const char *nameOf(Layouts layouts);
 
 class OpKernel {
 public:
@@ -20,8 +24,10 @@ public:
   explicit OpKernel(const ir::Sample &sample);
 
   mlir::Operation *op() { return instance_.op; }
-  /// Gives operands and results the layouts that the backend needs, or those that it likes best.
-  void takeLayouts(passes::Backend &backend, bool preferred);
+  /// Gives operands and results the layouts that the backend requires, and others as `choice` says.
+  void takeLayouts(passes::Backend &backend, Layouts choice);
+  /// The types of operands and results.
+  std::string printTypes();
   /// Puts the op into a kernel; `op` is gone.
   ir::KernelOp outline();
 
@@ -35,19 +41,12 @@ public:
   std::vector<ir::HostTensor> evaluate(const std::vector<ir::HostTensor> &operands, int64_t rows);
 
 private:
+  llvm::SmallVector<std::pair<mlir::Value, passes::LayoutProposal>> ask(passes::Backend &backend);
   static mlir::RankedTensorType type(mlir::Value value) { return llvm::cast<mlir::RankedTensorType>(value.getType()); }
 
   ir::Sample sample_;
   test::OpInstance instance_;
   ir::KernelOp kernel_;
 };
-
-/// A value as it lies in a buffer: rows beyond `rows` are not-a-number, padding is zero.
-Bytes pack(mlir::RankedTensorType type, const ir::HostTensor &value, int64_t rows);
-ir::HostTensor unpack(mlir::RankedTensorType type, const Bytes &bytes, int64_t rows);
-
-/// Fails the test where `found` is not `expected`, within the rounding of the element type.
-void expectEqual(mlir::RankedTensorType type, const ir::HostTensor &found, const ir::HostTensor &expected,
-                 const std::string &what);
 
 } // namespace sluice::conformance

@@ -1,148 +1,33 @@
 // Every op that the backend says it supports, compiled and compared with its reference function in double precision: in
-// f32 and f64, row-major where the backend allows it and as the backend likes it best, with all rows and with fewer.
-#include "backends/cpu/compiler/Codegen.h"
+// f32 and f64, in every layout that the backend must accept, with all rows and with fewer.
 #include "ir/DiagnosticText.h"
 #include "tests/conformance/OpKernel.h"
 #include "llvm/ADT/StringRef.h"
 #include <algorithm>
-#include <optional>
+#include <set>
 
 using namespace mlir;
 
 namespace sluice::conformance {
 
-static constexpr size_t kGuardBytes = 256; // behind every buffer, to see stray writes
-static constexpr unsigned char kGuardByte = 0x5a;
-
 namespace {
 
-/// A kernel of the backend, made and loaded, with the buffers of one launch.
-class LoadedKernel {
-public:
-  LoadedKernel(RunHalf &half, passes::Backend &backend, ir::KernelOp kernel, const ir::DiagnosticText &diagnostics);
-  ~LoadedKernel();
+/// What a test's samples came to.
+struct Tally {
+  size_t tried = 0, refused = 0;
+  std::string reason;          // why the backend refused one
+  std::set<std::string> types; // of the kernels of one sample: layouts may come to the same
 
-  /// Runs it on `operands` and gives the results' bytes.
-  std::vector<Bytes> run(const std::vector<Bytes> &operands, const std::vector<size_t> &resultBytes, int64_t rows);
-
-private:
-  void addBuffer(Bytes contents, sluice_access access);
-
-  RunHalf &half;
-  sluice_launch_info info;
-  std::optional<cpu::LoadedObject> object;
-  sluice_module *module = nullptr;
-  std::vector<sluice_host_stage> functions;
-  std::vector<Bytes> contents; // of the buffers, with their guards; must live until work is done
-  std::vector<sluice_buffer> buffers;
-  sluice_queue *queue;
+  void refuse(const std::string &why) {
+    ++refused;
+    reason = why;
+  }
+  std::string note() const {
+    return refused == 0 ? "" : std::to_string(refused) + " cases refused, such as: " + reason;
+  }
 };
 
 } // namespace
-
-LoadedKernel::LoadedKernel(RunHalf &half, passes::Backend &backend, ir::KernelOp kernel,
-                           const ir::DiagnosticText &diagnostics)
-    : half(half) {
-  FailureOr<sluice_launch_info> prepared = backend.prepare(kernel);
-  expect(succeeded(prepared), "the op is supported, but prepare fails: " + diagnostics.errors());
-  info = *prepared;
-  FailureOr<sluice_blob> blob = backend.lower(kernel.getLoc());
-  expect(succeeded(blob), "the op is supported, but lower fails: " + diagnostics.errors());
-  queue = half.queue(0, SLUICE_QUEUE_COMPUTE);
-  if (blob->kind == SLUICE_BLOB_DEVICE)
-    half.check(half.table().module_load(half.get(), 0, blob->data, blob->bytes, &module), "module_load");
-  if (blob->kind != SLUICE_BLOB_HOST_OBJECT)
-    return;
-  auto loaded = cpu::loadObject({static_cast<const char *>(blob->data), blob->bytes});
-  expect(bool(loaded), "the object cannot be loaded: " + llvm::toString(loaded.takeError()));
-  object.emplace(std::move(*loaded));
-  for (size_t i = 0; i < info.num_stages; ++i) {
-    auto function = object->lookup(info.stages[i].symbol);
-    expect(bool(function), "the object has no function " + std::string(info.stages[i].symbol));
-    functions.push_back(reinterpret_cast<sluice_host_stage>(*function));
-  }
-}
-
-LoadedKernel::~LoadedKernel() {
-  if (module && half.table().module_unload)
-    half.table().module_unload(module);
-}
-
-void LoadedKernel::addBuffer(Bytes bytes, sluice_access access) {
-  size_t size = bytes.size();
-  bytes.resize(size + kGuardBytes, kGuardByte);
-  contents.push_back(std::move(bytes));
-  buffers.push_back({half.allocate(size + kGuardBytes), size, access});
-}
-
-std::vector<Bytes> LoadedKernel::run(const std::vector<Bytes> &operands, const std::vector<size_t> &resultBytes,
-                                     int64_t rows) {
-  contents.clear();
-  buffers.clear();
-  for (const Bytes &operand : operands)
-    addBuffer(operand, SLUICE_READ);
-  for (size_t bytes : resultBytes)
-    addBuffer(Bytes(bytes, 0xff), SLUICE_WRITE);
-  if (info.workspace_bytes > 0)
-    addBuffer(Bytes(size_t(info.workspace_bytes), 0xff), SLUICE_READ_WRITE);
-  for (auto [buffer, bytes] : llvm::zip_equal(buffers, contents))
-    half.upload(queue, bytes, buffer.address);
-
-  std::vector<sluice_launch_stage> stages;
-  for (auto [stage, function] : llvm::zip(llvm::ArrayRef(info.stages, info.num_stages), functions))
-    stages.push_back(
-        {function, stage.tasks * (stage.rows_per_task ? (rows + stage.rows_per_task - 1) / stage.rows_per_task : 1)});
-  sluice_launch launch{};
-  launch.struct_size = sizeof(launch);
-  launch.name = "conformance";
-  launch.buffers = buffers.data();
-  launch.num_buffers = buffers.size();
-  launch.rows = rows;
-  launch.stages = stages.data();
-  launch.num_stages = stages.size();
-  launch.module = module;
-  launch.function = info.function;
-  launch.parameters = info.parameters;
-  launch.parameters_bytes = info.parameters_bytes;
-  launch.flops = double(info.cost.flops + info.cost.flops_per_row * rows);
-  launch.bytes = double(info.cost.bytes + info.cost.bytes_per_row * rows);
-  launch.kind = "conformance";
-  half.check(half.table().launch(queue, &launch), "launch");
-  half.finish(queue);
-
-  std::vector<Bytes> results;
-  for (auto [number, buffer] : llvm::enumerate(buffers)) {
-    Bytes bytes = half.read(buffer.address, buffer.bytes + kGuardBytes);
-    auto isGuard = [](unsigned char byte) { return byte == kGuardByte; };
-    expect(std::all_of(bytes.begin() + int64_t(buffer.bytes), bytes.end(), isGuard),
-           "bytes beyond buffer " + std::to_string(number) + " were written");
-    bytes.resize(buffer.bytes);
-    if (number < operands.size())
-      expect(bytes == operands[number], "operand " + std::to_string(number) + " was written");
-    else if (results.size() < resultBytes.size())
-      results.push_back(std::move(bytes));
-  }
-  for (const sluice_buffer &buffer : buffers)
-    half.release(buffer.address);
-  return results;
-}
-
-static void checkRows(OpKernel &kernel, LoadedKernel &loaded, int64_t rows) {
-  std::vector<ir::HostTensor> values = kernel.drawOperands(rows, unsigned(rows));
-  std::vector<ir::HostTensor> expected = kernel.evaluate(values, rows);
-  std::vector<Bytes> operands;
-  std::vector<size_t> resultBytes;
-  for (auto [number, value] : llvm::enumerate(values))
-    operands.push_back(pack(kernel.operandType(unsigned(number)), value, rows));
-  for (size_t number = 0; number < expected.size(); ++number)
-    resultBytes.push_back(pack(kernel.resultType(unsigned(number)), expected[number], rows).size());
-  std::vector<Bytes> results = loaded.run(operands, resultBytes, rows);
-  for (size_t number = 0; number < expected.size(); ++number) {
-    mlir::RankedTensorType type = kernel.resultType(unsigned(number));
-    expectEqual(type, unpack(type, results[number], rows), expected[number],
-                "result " + std::to_string(number) + " of " + std::to_string(rows) + " rows");
-  }
-}
 
 /// What the backend says that the op costs: nothing negative, and a kind.
 static void checkCost(passes::Backend &backend, Operation *op) {
@@ -154,69 +39,120 @@ static void checkCost(passes::Backend &backend, Operation *op) {
   expect(std::min({work.flops, work.flopsPerRow, work.bytes, work.bytesPerRow}) >= 0, "cost gives a negative figure");
 }
 
-/// Compiles and runs one sample; returns the reason if the backend does not support it.
-static std::string checkSample(const Subject &subject, const ir::Sample &sample, bool preferredLayouts) {
-  ir::DiagnosticText diagnostics(&test::getContext());
+static std::unique_ptr<passes::Backend> begin(const Subject &subject) {
   sluice_compile_services services{sizeof(services), subject.host};
   sluice_target_options options{sizeof(options), "native", kCapacity, &services};
   auto backend = passes::Backend::create(*subject.compile, options, UnknownLoc::get(&test::getContext()));
   expect(backend != nullptr, "begin fails");
-  OpKernel kernel(sample);
-  if (std::string reason = backend->reasonAgainst(kernel.op()); !reason.empty())
-    return reason;
-  checkCost(*backend, kernel.op());
-  kernel.takeLayouts(*backend, preferredLayouts);
-  RunHalf half(subject);
-  LoadedKernel loaded(half, *backend, kernel.outline(), diagnostics);
-  for (int64_t rows : kernel.hasRows() ? std::vector<int64_t>{kCapacity, 3, 1} : std::vector<int64_t>{kCapacity})
-    checkRows(kernel, loaded, rows);
-  return "";
+  return backend;
 }
 
-static void checkOp(const Subject &subject, const std::vector<ir::Sample> &samples) {
+/// Compiles and runs one sample in one choice of layouts.
+static void checkSample(const Subject &subject, const ir::Sample &sample, Layouts layouts, Tally &tally) {
+  ir::DiagnosticText diagnostics(&test::getContext());
+  auto backend = begin(subject);
+  OpKernel kernel(sample);
+  if (std::string reason = backend->reasonAgainst(kernel.op()); !reason.empty())
+    return tally.refuse(reason);
+  checkCost(*backend, kernel.op());
+  kernel.takeLayouts(*backend, layouts);
+  if (!tally.types.insert(kernel.printTypes()).second)
+    return;
+  if (std::string reason = backend->reasonAgainst(kernel.op()); !reason.empty())
+    return tally.refuse(reason);
+  ++tally.tried;
+  RunHalf half(subject);
+  LoadedKernels loaded(half, *backend, kernel.outline(), diagnostics);
+  for (int64_t rows : kRowsTried) {
+    std::vector<ir::HostTensor> operands = kernel.drawOperands(rows, unsigned(rows));
+    loaded.check(0, operands, kernel.evaluate(operands, rows), rows);
+    if (!kernel.hasRows())
+      return;
+  }
+}
+
+/// The layouts that a backend must accept: without propose_layout row-major ones alone.
+static std::vector<Layouts> layoutsOf(const Subject &subject) {
+  const sluice_backend_compile &table = *subject.compile;
+  bool proposes = table.struct_size > offsetof(sluice_backend_compile, propose_layout) && table.propose_layout;
+  return proposes ? std::vector{Layouts::RowMajor, Layouts::Preferred, Layouts::Reversed, Layouts::Tiled}
+                  : std::vector{Layouts::RowMajor};
+}
+
+static std::string checkOp(const Subject &subject, const std::vector<ir::Sample> &samples) {
   if (!subject.compile)
     throw Skipped("there is no compile half");
-  std::string reason;
-  bool supported = false;
+  Tally tally;
   for (const ir::Sample &sample : samples) {
-    for (bool preferredLayouts : {false, true}) {
+    tally.types.clear();
+    for (Layouts layouts : layoutsOf(subject)) {
       try {
-        std::string against = checkSample(subject, sample, preferredLayouts);
-        supported |= against.empty();
-        reason = against.empty() ? reason : against;
+        checkSample(subject, sample, layouts, tally);
       } catch (const Failed &failed) {
-        throw Failed(sample.op + (preferredLayouts ? " in the layouts it likes: " : ": ") + failed.what());
+        throw Failed(sample.op + ", " + nameOf(layouts) + ": " + failed.what());
       }
     }
   }
-  if (!supported)
-    throw Skipped("unsupported: " + reason);
+  if (tally.tried == 0)
+    throw Skipped("unsupported: " + tally.reason);
+  return tally.note();
 }
 
 static void addTest(std::vector<Test> &tests, const std::string &op, const std::string &element,
                     const std::vector<ir::Sample> &samples) {
-  std::string name = "op." + llvm::StringRef(op).split('.').second.str() + "." + element;
   if (!samples.empty())
-    tests.push_back({name, [samples](const Subject &subject) { checkOp(subject, samples); }});
+    tests.emplace_back(op + "." + element, [samples](const Subject &subject) { return checkOp(subject, samples); });
+}
+
+/// The tests of one op: its samples as they are, and with rows.
+static void addTests(std::vector<Test> &tests, const std::string &op, const std::vector<ir::Sample> &given) {
+  std::vector<ir::Sample> samples, real, single, whole;
+  for (const ir::Sample &sample : given) {
+    samples.push_back(sample);
+    if (std::optional<ir::Sample> rows = withRows(sample))
+      samples.push_back(*rows);
+  }
+  for (const ir::Sample &sample : samples) {
+    ir::Sample narrow = withElement(sample, "f32");
+    if (narrow.op == sample.op) {
+      whole.push_back(sample);
+      continue;
+    }
+    real.push_back(sample);
+    single.push_back(narrow);
+  }
+  std::string name = "op." + StringRef(op).split('.').second.str();
+  addTest(tests, name, "f32", single);
+  addTest(tests, name, "f64", real);
+  addTest(tests, name, "integer", whole);
+  if (samples.empty())
+    tests.emplace_back(name,
+                       [](const Subject &) -> std::string { throw Failed("the suite has no sample of this op"); });
+}
+
+/// A backend whose compile half supports nothing has been told nothing by this suite.
+static void supportsAnOp(const Subject &subject) {
+  if (!subject.compile)
+    throw Skipped("there is no compile half");
+  std::string reason;
+  auto backend = begin(subject);
+  for (const std::string &op : test::getOpsWith<ir::ReferenceOp>()) {
+    for (const ir::Sample &sample : test::getSamples(op)) {
+      for (const char *element : {"f32", "f64"}) {
+        OpKernel kernel(withElement(sample, element));
+        reason = backend->reasonAgainst(kernel.op());
+        if (reason.empty())
+          return;
+      }
+    }
+  }
+  throw Failed("it supports none of the ops, so none was tried; of the last it says: " + reason);
 }
 
 std::vector<Test> opTests() {
-  std::vector<Test> tests;
-  for (const std::string &op : test::getOpsWith<ir::ReferenceOp>()) {
-    std::vector<ir::Sample> real, single, whole;
-    for (const ir::Sample &sample : test::getSamples(op)) {
-      ir::Sample narrow = withElement(sample, "f32");
-      if (narrow.op == sample.op) {
-        whole.push_back(sample);
-        continue;
-      }
-      real.push_back(sample);
-      single.push_back(narrow);
-    }
-    addTest(tests, op, "f32", single);
-    addTest(tests, op, "f64", real);
-    addTest(tests, op, "integer", whole);
-  }
+  std::vector<Test> tests{{"compile.supports_an_op", supportsAnOp}};
+  for (const std::string &op : test::getOpsWith<ir::ReferenceOp>())
+    addTests(tests, op, test::getSamples(op));
   return tests;
 }
 

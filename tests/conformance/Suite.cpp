@@ -41,7 +41,9 @@ static Outcome runTest(const Test &test, const Subject &subject) {
   auto body = [&](runtime::ChildReport &report) {
     report.step("the test");
     try {
-      test.run(subject);
+      std::string note = test.run(subject);
+      if (!note.empty())
+        report.say("passed", note);
     } catch (const Skipped &why) {
       report.say("skipped", why.what());
     } catch (const std::exception &why) {
@@ -54,12 +56,16 @@ static Outcome runTest(const Test &test, const Subject &subject) {
   if (result.said.empty())
     return {test.name, Result::Passed, ""};
   const auto &[verdict, why] = result.said.front();
-  return {test.name, verdict == "skipped" ? Result::Skipped : Result::Failed, why};
+  return {test.name,
+          verdict == "passed"    ? Result::Passed
+          : verdict == "skipped" ? Result::Skipped
+                                 : Result::Failed,
+          why};
 }
 
 void runSuite(const Subject &subject, const Exclusions &exclusions, const std::string &filter,
               const std::function<void(const Outcome &)> &report) {
-  for (const auto &part : {memoryTests, copyTests, queueTests, errorTests, opTests}) {
+  for (const auto &part : {memoryTests, copyTests, queueTests, errorTests, opTests, graphTests}) {
     for (const Test &test : part()) {
       if (!test.name.starts_with(filter))
         continue;

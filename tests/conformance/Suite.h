@@ -3,6 +3,10 @@
 // A test runs in a child process, so that a backend which crashes or hangs fails that test and no other. What a backend
 // cannot do by design it excludes in a file that it ships, `<backend>.exclusions` beside its shared object: a line
 // `test: reason` for each, where the test may end in `*`.
+//
+// Kernels run with all rows and with fewer, on results that hold rubbish before, in every layout that the backend must
+// accept, alone and several to a launch. A test that finds nothing to try is skipped, and says why; a suite in which
+// no test passed is failed.
 #pragma once
 
 #include "sluice/backend/compile.h"
@@ -40,8 +44,16 @@ public:
 void expect(bool holds, const std::string &what);
 
 struct Test {
-  std::string name; ///< "memory.zeroed", "op.matmul.f32"
-  std::function<void(const Subject &)> run;
+  Test(std::string name, void (*body)(const Subject &))
+      : name(std::move(name)), run([body](const Subject &subject) {
+          body(subject);
+          return std::string();
+        }) {}
+  Test(std::string name, std::function<std::string(const Subject &)> run)
+      : name(std::move(name)), run(std::move(run)) {}
+
+  std::string name;                                ///< "memory.zeroed", "op.matmul.f32"
+  std::function<std::string(const Subject &)> run; ///< gives what a passed test has to say: what the backend refused
 };
 
 /// The tests of each part.
@@ -50,13 +62,14 @@ std::vector<Test> copyTests();
 std::vector<Test> queueTests();
 std::vector<Test> errorTests();
 std::vector<Test> opTests();
+std::vector<Test> graphTests();
 
 enum class Result { Passed, Failed, Skipped, Excluded };
 
 struct Outcome {
   std::string test;
   Result result;
-  std::string detail; ///< why it did not pass
+  std::string detail; ///< why it did not pass, or what was left out
 };
 
 /// Patterns of tests and the reasons why the backend does not do them.

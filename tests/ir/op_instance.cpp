@@ -112,23 +112,41 @@ static const std::map<std::string, std::vector<Sample>> &getOtherSamples() {
                       "xf64>",
                   {{-2, 2}}};
   };
-  auto convGrad = [](const std::string &op, const std::string &attributes, const std::string &types) {
-    return Sample{"\"sluice.conv2d_" + op + "_grad\"(%0, %1) {" + attributes + "} : " + types, {{-1, 1}, {-1, 1}}};
+  // What the samples of conv2d are, turned round: `attributes` without the size of what is computed.
+  auto convolutionGrad = [](const char *name, const char *size, const std::string &attributes,
+                            const std::string &types) {
+    return Sample{std::string("\"sluice.") + name + "\"(%0, %1) {size = array<i64: " + size + ">, " + attributes +
+                      "} : " + types,
+                  {{-1, 1}, {-1, 1}}};
   };
-  const std::string strided =
-                        "stride = array<i64: 2, 3>, padding = array<i64: 1, 0, 2, 1>, dilation = array<i64: 1, 1>, "
-                        "groups = 1 : i64, ",
-                    dilated =
-                        "stride = array<i64: 1, 2>, padding = array<i64: 2, 1, 1, 1>, dilation = array<i64: 2, 3>, "
-                        "groups = 2 : i64, ",
-                    image = "size = array<i64: 5, 6>", kernel = "size = array<i64: 3, 2>";
+  const std::string
+      plain =
+          "stride = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64",
+      strided =
+          "stride = array<i64: 2, 3>, padding = array<i64: 1, 0, 2, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64",
+      dilated =
+          "stride = array<i64: 1, 2>, padding = array<i64: 2, 1, 1, 1>, dilation = array<i64: 2, 1>, groups = 1 : i64",
+      grouped =
+          "stride = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 2 : i64";
   static const std::map<std::string, std::vector<Sample>> samples = {
       {"sluice.conv2d_input_grad",
-       {convGrad("input", strided + image, "(tensor<?x3x3x2xf64>, tensor<3x2x3x2xf64>) -> tensor<?x2x5x6xf64>"),
-        convGrad("input", dilated + image, "(tensor<2x6x4x3xf64>, tensor<6x2x3x2xf64>) -> tensor<2x4x5x6xf64>")}},
+       {convolutionGrad("conv2d_input_grad", "5, 6", plain,
+                        "(tensor<?x3x3x5xf64>, tensor<3x2x3x2xf64>) -> tensor<?x2x5x6xf64>"),
+        convolutionGrad("conv2d_input_grad", "5, 6", strided,
+                        "(tensor<2x3x3x2xf64>, tensor<3x2x3x3xf64>) -> tensor<2x2x5x6xf64>"),
+        convolutionGrad("conv2d_input_grad", "5, 6", dilated,
+                        "(tensor<1x2x4x3xf64>, tensor<2x2x3x3xf64>) -> tensor<1x2x5x6xf64>"),
+        convolutionGrad("conv2d_input_grad", "3, 3", grouped,
+                        "(tensor<2x6x3x3xf64>, tensor<6x2x3x3xf64>) -> tensor<2x4x3x3xf64>")}},
       {"sluice.conv2d_weight_grad",
-       {convGrad("weight", strided + kernel, "(tensor<?x2x5x6xf64>, tensor<?x3x3x2xf64>) -> tensor<3x2x3x2xf64>"),
-        convGrad("weight", dilated + kernel, "(tensor<2x4x5x6xf64>, tensor<2x6x4x3xf64>) -> tensor<6x2x3x2xf64>")}},
+       {convolutionGrad("conv2d_weight_grad", "3, 2", plain,
+                        "(tensor<?x2x5x6xf64>, tensor<?x3x3x5xf64>) -> tensor<3x2x3x2xf64>"),
+        convolutionGrad("conv2d_weight_grad", "3, 3", strided,
+                        "(tensor<2x2x5x6xf64>, tensor<2x3x3x2xf64>) -> tensor<3x2x3x3xf64>"),
+        convolutionGrad("conv2d_weight_grad", "3, 3", dilated,
+                        "(tensor<1x2x5x6xf64>, tensor<1x2x4x3xf64>) -> tensor<2x2x3x3xf64>"),
+        convolutionGrad("conv2d_weight_grad", "3, 3", grouped,
+                        "(tensor<2x4x3x3xf64>, tensor<2x6x3x3xf64>) -> tensor<6x2x3x3xf64>")}},
       {"sluice.sign", {unary("sign")}},
       {"sluice.floor", {unary("floor")}},
       {"sluice.ceil", {unary("ceil")}},

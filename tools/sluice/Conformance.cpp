@@ -80,7 +80,7 @@ static llvm::Error checkBackend(const std::string &name, const std::string &only
     ++counts[size_t(outcome.result)];
     tests.push_back(
         json::Object{{"test", outcome.test}, {"result", nameOf(outcome.result)}, {"detail", outcome.detail}});
-    bool shown = outcome.result == Result::Failed ? true : talk.verbose || outcome.result == Result::Excluded;
+    bool shown = talk.verbose || (outcome.result != Result::Skipped && !outcome.detail.empty());
     if (!talk.json && shown && !talk.quiet)
       llvm::outs() << fmt::format("{:<9} {}{}{}\n", nameOf(outcome.result), outcome.test,
                                   outcome.detail.empty() ? "" : ": ", outcome.detail);
@@ -100,6 +100,8 @@ static llvm::Error checkBackend(const std::string &name, const std::string &only
   if (failed > 0)
     return makeError(ExitCode::Mismatch,
                      fmt::format("backend '{}' fails {} of {} tests", name, failed, passed + failed));
+  if (passed == 0)
+    return makeError(ExitCode::Mismatch, fmt::format("nothing of backend '{}' was tested", name));
   return llvm::Error::success();
 }
 

@@ -1,0 +1,194 @@
+#include "tests/conformance/LoadedKernels.h"
+
+#include "ir/Layout.h"
+#include "llvm/ADT/STLExtras.h"
+#include <cmath>
+
+using namespace mlir;
+
+namespace sluice::conformance {
+
+static constexpr size_t kGuardBytes = 256; // behind every buffer, to see stray writes
+static constexpr unsigned char kGuardByte = 0x5a;
+/// What results hold before a launch: not-a-number and -1, then numbers and booleans that no result has throughout.
+static constexpr unsigned char kPoisons[] = {0xff, 0x2d};
+
+static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+//===- values in buffers ------------------------------------------------------------------------------------------===//
+
+/// A value as it lies in a buffer: rows beyond `rows` are not-a-number, padding is zero.
+static Bytes pack(RankedTensorType type, const ir::HostTensor &value, int64_t rows) {
+  Type element = type.getElementType();
+  size_t size = size_t(ir::getElementBytes(element));
+  Bytes bytes(size_t(ir::getBufferBytes(type, kCapacity)), 0);
+  ir::forEachElement(type, kCapacity, kCapacity, [&](ArrayRef<int64_t>, int64_t place) {
+    std::fill_n(bytes.begin() + place * int64_t(size), size, 0xff);
+  });
+  ir::forEachElement(type, rows, kCapacity, [&](ArrayRef<int64_t> index, int64_t place) {
+    ir::writeElement(element, &bytes[size_t(place) * size], value.at(index));
+  });
+  return bytes;
+}
+
+static ir::HostTensor unpack(RankedTensorType type, const Bytes &bytes, int64_t rows) {
+  ir::HostTensor value(ir::runtimeShape(type, rows));
+  size_t size = size_t(ir::getElementBytes(type.getElementType()));
+  ir::forEachElement(type, rows, kCapacity, [&](ArrayRef<int64_t> index, int64_t place) {
+    value.at(index) = ir::readElement(type.getElementType(), &bytes[size_t(place) * size]);
+  });
+  return value;
+}
+
+/// Fails the test where `found` is not `expected`, within the rounding of the element type.
+static void expectEqual(RankedTensorType type, const ir::HostTensor &found, const ir::HostTensor &expected,
+                        const std::string &what) {
+  Type element = type.getElementType();
+  double tolerance = element.isF64() ? 1e-10 : element.isF32() ? 2e-4 : 0;
+  double largest = 1;
+  for (double value : expected.data)
+    largest = std::isfinite(value) ? std::max(largest, std::fabs(value)) : largest;
+  for (size_t i = 0; i < expected.data.size(); ++i) {
+    double want = ir::roundTo(element, expected.data[i]), have = found.data[i];
+    bool same = have == want || (std::isnan(have) && std::isnan(want)) || std::fabs(have - want) <= tolerance * largest;
+    expect(same, what + ": element " + std::to_string(i) + " is " + std::to_string(have) + " instead of " +
+                     std::to_string(want));
+  }
+}
+
+/// Fails the test unless what pads the tiles of a result, all of whose rows there are, is zero.
+static void expectZeroPadding(RankedTensorType type, const Bytes &bytes, const std::string &what) {
+  auto size = size_t(ir::getElementBytes(type.getElementType()));
+  Bytes padding = bytes;
+  ir::forEachElement(type, kCapacity, kCapacity, [&](ArrayRef<int64_t>, int64_t place) {
+    std::fill_n(padding.begin() + place * int64_t(size), size, 0);
+  });
+  expect(llvm::all_of(padding, [](unsigned char byte) { return byte == 0; }), what + ": its padding is not zero");
+}
+
+//===- loading ----------------------------------------------------------------------------------------------------===//
+
+LoadedKernels::LoadedKernels(RunHalf &half, passes::Backend &backend, ArrayRef<ir::KernelOp> ops,
+                             const ir::DiagnosticText &diagnostics)
+    : half(half) {
+  for (ir::KernelOp op : ops) {
+    FailureOr<sluice_launch_info> prepared = backend.prepare(op);
+    expect(succeeded(prepared), "every op is supported, but prepare fails: " + diagnostics.errors());
+    kernels.push_back({op, *prepared, {}});
+  }
+  FailureOr<sluice_blob> blob = backend.lower(kernels.front().op->getLoc());
+  expect(succeeded(blob), "every op is supported, but lower fails: " + diagnostics.errors());
+  load(*blob);
+  queue = half.queue(0, SLUICE_QUEUE_COMPUTE);
+}
+
+void LoadedKernels::load(const sluice_blob &blob) {
+  if (blob.kind == SLUICE_BLOB_DEVICE) {
+    expect(half.table().module_load, "it makes device code, but its run half has no module_load");
+    half.check(half.table().module_load(half.get(), 0, blob.data, blob.bytes, &module), "module_load");
+  }
+  if (blob.kind != SLUICE_BLOB_HOST_OBJECT)
+    return;
+  auto loaded = cpu::loadObject({static_cast<const char *>(blob.data), blob.bytes});
+  expect(bool(loaded), "the object cannot be loaded: " + llvm::toString(loaded.takeError()));
+  object.emplace(std::move(*loaded));
+  for (Kernel &kernel : kernels) {
+    for (const sluice_stage_info &stage : ArrayRef(kernel.info.stages, kernel.info.num_stages)) {
+      auto function = object->lookup(stage.symbol);
+      expect(bool(function), "the object has no function " + std::string(stage.symbol));
+      kernel.functions.push_back(reinterpret_cast<sluice_host_stage>(*function));
+    }
+  }
+}
+
+LoadedKernels::~LoadedKernels() {
+  if (module && half.table().module_unload)
+    half.table().module_unload(module);
+}
+
+//===- running ----------------------------------------------------------------------------------------------------===//
+
+void LoadedKernels::addBuffer(Bytes bytes, sluice_access access) {
+  size_t size = bytes.size();
+  bytes.resize(size + kGuardBytes, kGuardByte);
+  contents.push_back(std::move(bytes));
+  buffers.push_back({half.allocate(size + kGuardBytes), size, access});
+}
+
+void LoadedKernels::launch(Kernel &kernel, int64_t rows) {
+  const sluice_launch_info &info = kernel.info;
+  std::vector<sluice_launch_stage> stages;
+  for (auto [stage, function] : llvm::zip(ArrayRef(info.stages, info.num_stages), kernel.functions))
+    stages.push_back(
+        {function, stage.tasks * (stage.rows_per_task ? (rows + stage.rows_per_task - 1) / stage.rows_per_task : 1)});
+  std::string name = kernel.op.getName().str();
+  sluice_launch launch{};
+  launch.struct_size = sizeof(launch);
+  launch.name = name.c_str();
+  launch.buffers = buffers.data();
+  launch.num_buffers = buffers.size();
+  launch.rows = rows;
+  launch.stages = stages.data();
+  launch.num_stages = stages.size();
+  launch.module = info.function ? module : nullptr;
+  launch.function = info.function;
+  launch.parameters = info.parameters;
+  launch.parameters_bytes = info.parameters_bytes;
+  launch.flops = double(info.cost.flops + info.cost.flops_per_row * rows);
+  launch.bytes = double(info.cost.bytes + info.cost.bytes_per_row * rows);
+  launch.kind = "conformance";
+  half.check(half.table().launch(queue, &launch), "launch");
+  half.finish(queue);
+}
+
+/// Runs a kernel on `operands`, with `poison` in its results and its workspace; gives the results' bytes.
+std::vector<Bytes> LoadedKernels::run(Kernel &kernel, const std::vector<Bytes> &operands, int64_t rows,
+                                      unsigned char poison) {
+  contents.clear();
+  buffers.clear();
+  for (const Bytes &operand : operands)
+    addBuffer(operand, SLUICE_READ);
+  for (Value result : kernel.op->getResults())
+    addBuffer(Bytes(size_t(ir::getBufferBytes(typeOf(result), kCapacity)), poison), SLUICE_WRITE);
+  if (kernel.info.workspace_bytes > 0)
+    addBuffer(Bytes(size_t(kernel.info.workspace_bytes), poison), SLUICE_READ_WRITE);
+  for (auto [buffer, bytes] : llvm::zip_equal(buffers, contents))
+    half.upload(queue, bytes, buffer.address);
+  launch(kernel, rows);
+
+  std::vector<Bytes> found;
+  for (auto [number, buffer] : llvm::enumerate(buffers)) {
+    Bytes bytes = half.read(buffer.address, buffer.bytes + kGuardBytes);
+    auto isGuard = [](unsigned char byte) { return byte == kGuardByte; };
+    expect(std::all_of(bytes.begin() + int64_t(buffer.bytes), bytes.end(), isGuard),
+           "bytes beyond buffer " + std::to_string(number) + " were written");
+    bytes.resize(buffer.bytes);
+    expect(number >= operands.size() || bytes == operands[number],
+           "operand " + std::to_string(number) + " was written");
+    found.push_back(std::move(bytes));
+  }
+  for (const sluice_buffer &buffer : buffers)
+    half.release(buffer.address);
+  size_t results = kernel.op->getNumResults();
+  return {found.begin() + int64_t(operands.size()), found.begin() + int64_t(operands.size() + results)};
+}
+
+void LoadedKernels::check(size_t number, ArrayRef<ir::HostTensor> operands, ArrayRef<ir::HostTensor> expected,
+                          int64_t rows) {
+  Kernel &kernel = kernels[number];
+  std::vector<Bytes> packed;
+  for (auto [operand, value] : llvm::zip_equal(kernel.op->getOperands(), operands))
+    packed.push_back(pack(typeOf(operand), value, rows));
+  for (unsigned char poison : kPoisons) {
+    std::vector<Bytes> results = run(kernel, packed, rows, poison);
+    for (auto [index, result] : llvm::enumerate(kernel.op->getResults())) {
+      std::string what = "result " + std::to_string(index) + " of " + kernel.op.getName().str() + " with " +
+                         std::to_string(rows) + " rows";
+      expectEqual(typeOf(result), unpack(typeOf(result), results[index], rows), expected[index], what);
+      if (rows == kCapacity) // rows beyond those of a call hold anything
+        expectZeroPadding(typeOf(result), results[index], what);
+    }
+  }
+}
+
+} // namespace sluice::conformance

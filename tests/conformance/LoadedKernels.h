@@ -1,0 +1,51 @@
+// Kernels that a backend has made, loaded by its run half: run on values, and compared with what the reference says.
+#pragma once
+
+#include "backends/cpu/compiler/Codegen.h"
+#include "ir/DiagnosticText.h"
+#include "ir/HostTensor.h"
+#include "passes/Backend.h"
+#include "tests/conformance/RunHalf.h"
+#include <optional>
+
+namespace sluice::conformance {
+
+/// The rows that `?` may have in these kernels, and those of the calls that are tried.
+inline constexpr int64_t kCapacity = 5;
+inline constexpr int64_t kRowsTried[] = {kCapacity, 3, 1};
+
+class LoadedKernels {
+public:
+  /// Has the backend prepare all kernels and lower them at once; fails the test if it refuses.
+  LoadedKernels(RunHalf &half, passes::Backend &backend, llvm::ArrayRef<ir::KernelOp> kernels,
+                const ir::DiagnosticText &diagnostics);
+  ~LoadedKernels();
+
+  /// Runs kernel `number` on `operands` and fails the test where its results are not `expected`, where it writes
+  /// anything else, and where what its buffers held before shows in what it leaves.
+  void check(size_t number, llvm::ArrayRef<ir::HostTensor> operands, llvm::ArrayRef<ir::HostTensor> expected,
+             int64_t rows);
+
+private:
+  struct Kernel {
+    ir::KernelOp op;
+    sluice_launch_info info;
+    std::vector<sluice_host_stage> functions;
+  };
+
+  void load(const sluice_blob &blob);
+  std::vector<Bytes> run(Kernel &kernel, const std::vector<Bytes> &operands, int64_t rows, unsigned char poison);
+  void addBuffer(Bytes contents, sluice_access access);
+  void launch(Kernel &kernel, int64_t rows);
+
+  RunHalf &half;
+  std::vector<Kernel> kernels;
+  std::optional<cpu::LoadedObject> object;
+  sluice_module *module = nullptr;
+  sluice_queue *queue = nullptr;
+  // Of one run: what is in the buffers with their guards, which must live until work is done.
+  std::vector<Bytes> contents;
+  std::vector<sluice_buffer> buffers;
+};
+
+} // namespace sluice::conformance

@@ -1,0 +1,110 @@
+// Faults of kernels, which otherwise are the host's: some write nothing, or take more rows than there are; or the
+// backend supports no op.
+#include "tests/conformance/faulty/Faulty.h"
+
+#include <deque>
+#include <string>
+#include <vector>
+
+struct sluice_session {
+  const sluice_backend_compile *host;
+  sluice_session *inner = nullptr; // of the host
+  std::deque<std::vector<sluice_stage_info>> stages;
+};
+
+namespace sluice::faulty {
+
+static int64_t capacity;
+
+static sluice_status begin(const sluice_target_options *options, sluice_session **session) {
+  capacity = options->capacity;
+  *session = new sluice_session{options->services->host, nullptr, {}};
+  return (*session)->host->begin(options, &(*session)->inner);
+}
+
+static void end(sluice_session *session) {
+  session->host->end(session->inner);
+  delete session;
+}
+
+static const char *lastError(sluice_session *session) {
+  return kFault == "supports_nothing" ? "there is no op for it" : session->host->last_error(session->inner);
+}
+
+static sluice_status describe(sluice_session *session, sluice_target_info *info) {
+  return session->host->describe(session->inner, info);
+}
+
+static sluice_status supports(sluice_session *session, const sluice_kernel_view *op) {
+  return kFault == "supports_nothing" ? SLUICE_UNSUPPORTED : session->host->supports(session->inner, op);
+}
+
+static sluice_status proposeLayout(sluice_session *session, const sluice_kernel_view *op, int isResult, unsigned number,
+                                   const char **layout, int *required) {
+  return session->host->propose_layout(session->inner, op, isResult, number, layout, required);
+}
+
+static sluice_status canFuse(sluice_session *session, const sluice_kernel_view *kernel, int *fuses) {
+  return session->host->can_fuse(session->inner, kernel, fuses);
+}
+
+static bool holds(const sluice_kernel_view &kernel, std::string_view op) {
+  for (size_t i = 0; i < kernel.num_ops; ++i)
+    if (kernel.ops[i].name == op)
+      return true;
+  return false;
+}
+
+static bool writesNothing(const sluice_kernel_view &kernel) {
+  return (kFault == "empty_fused_kernels" && kernel.num_ops > 1) ||
+         (kFault == "empty_input_gradients" && holds(kernel, "sluice.conv2d_input_grad")) ||
+         (kFault == "empty_weight_gradients" && holds(kernel, "sluice.conv2d_weight_grad")) ||
+         (kFault == "empty_comparisons" && holds(kernel, "sluice.compare"));
+}
+
+static sluice_status prepare(sluice_session *session, const sluice_kernel_view *kernel, sluice_launch_info *launch) {
+  sluice_status status = session->host->prepare(session->inner, kernel, launch);
+  if (status != SLUICE_OK || !writesNothing(*kernel))
+    return status;
+  std::vector<sluice_stage_info> &stages =
+      session->stages.emplace_back(launch->stages, launch->stages + launch->num_stages);
+  for (sluice_stage_info &stage : stages)
+    stage.tasks = 0;
+  launch->stages = stages.data();
+  return status;
+}
+
+static sluice_status lower(sluice_session *session, sluice_blob *blob) {
+  return session->host->lower(session->inner, blob);
+}
+
+static sluice_backend_run sound; // with the rows of the call
+
+static sluice_status launchAllRows(sluice_queue *queue, const sluice_launch *launch) {
+  sluice_launch more = *launch;
+  more.rows = capacity;
+  return sound.launch(queue, &more);
+}
+
+const sluice_backend_compile *addFault(sluice_backend_run &run) {
+  run = sound = loadRunHalf(SIM_RUN_HALF);
+  if (kFault == "ignored_rows")
+    run.launch = launchAllRows;
+  static sluice_backend_compile half{};
+  half.struct_size = sizeof(half);
+  half.major_version = SLUICE_BACKEND_MAJOR;
+  half.minor_version = SLUICE_BACKEND_MINOR;
+  half.name = CONFORMANCE_FAULT;
+  half.begin = begin;
+  half.end = end;
+  half.last_error = lastError;
+  half.describe = describe;
+  half.supports = supports;
+  half.propose_layout = proposeLayout;
+  half.prepare = prepare;
+  half.lower = lower;
+  half.can_fuse = canFuse;
+  return &half;
+}
+
+} // namespace sluice::faulty

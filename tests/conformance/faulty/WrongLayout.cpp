@@ -1,0 +1,104 @@
+// A product that asks for its second factor transposed in memory and reads it so ("right_layout", which is sound), or
+// as if it were row-major.
+#include "tests/conformance/faulty/Faulty.h"
+
+#include <cstring>
+#include <deque>
+
+namespace sluice::faulty {
+
+namespace {
+
+struct Sizes {
+  int64_t m, k, n; // m is -1 for the rows of the call
+};
+
+} // namespace
+
+} // namespace sluice::faulty
+
+struct sluice_session {
+  std::deque<sluice::faulty::Sizes> sizes;
+};
+
+namespace sluice::faulty {
+
+static sluice_status begin(const sluice_target_options *, sluice_session **session) {
+  *session = new sluice_session;
+  return SLUICE_OK;
+}
+
+static void end(sluice_session *session) { delete session; }
+static const char *lastError(sluice_session *) {
+  return "there is a plain product of two f32 matrices, and nothing else";
+}
+static sluice_status describe(sluice_session *, sluice_target_info *info) {
+  info->device_type = info->cpu = CONFORMANCE_FAULT;
+  return SLUICE_OK;
+}
+
+static sluice_status supports(sluice_session *, const sluice_kernel_view *view) {
+  const sluice_op_view &op = view->ops[0];
+  if (std::strcmp(op.name, "sluice.matmul") != 0 || op.num_attributes > 0)
+    return SLUICE_UNSUPPORTED;
+  const sluice_type_view &a = view->values[op.operands[0]], &b = view->values[op.operands[1]];
+  bool isPlain = std::strcmp(a.dtype, "f32") == 0 && a.rank == 2 && b.shape[0] > 0;
+  return isPlain ? SLUICE_OK : SLUICE_UNSUPPORTED;
+}
+
+static sluice_status proposeLayout(sluice_session *, const sluice_kernel_view *, int isResult, unsigned number,
+                                   const char **layout, int *required) {
+  *layout = !isResult && number == 1 ? "(d0, d1) -> (d1, d0)" : "";
+  *required = 1;
+  return SLUICE_OK;
+}
+
+static sluice_status prepare(sluice_session *session, const sluice_kernel_view *view, sluice_launch_info *launch) {
+  if (supports(session, view) != SLUICE_OK)
+    return SLUICE_UNSUPPORTED;
+  const sluice_type_view &a = view->values[view->ops[0].operands[0]], &b = view->values[view->ops[0].operands[1]];
+  launch->function = "matmul";
+  launch->parameters = &session->sizes.emplace_back(Sizes{a.shape[0], a.shape[1], b.shape[1]});
+  launch->parameters_bytes = sizeof(Sizes);
+  return SLUICE_OK;
+}
+
+static sluice_backend_run sound; // has no kernels
+
+static sluice_status launch(sluice_queue *queue, const sluice_launch *launch) {
+  if (std::strcmp(launch->function, "matmul") != 0)
+    return sound.launch(queue, launch);
+  Sizes sizes;
+  std::memcpy(&sizes, launch->parameters, sizeof sizes);
+  const auto *a = static_cast<const float *>(launch->buffers[0].address),
+             *b = static_cast<const float *>(launch->buffers[1].address);
+  auto *y = static_cast<float *>(launch->buffers[2].address);
+  for (int64_t i = 0; i < (sizes.m < 0 ? launch->rows : sizes.m); ++i)
+    for (int64_t j = 0; j < sizes.n; ++j) {
+      float sum = 0;
+      for (int64_t l = 0; l < sizes.k; ++l)
+        sum += a[i * sizes.k + l] * (kFault == "right_layout" ? b[j * sizes.k + l] : b[l * sizes.n + j]);
+      y[i * sizes.n + j] = sum;
+    }
+  return SLUICE_OK;
+}
+
+const sluice_backend_compile *addFault(sluice_backend_run &run) {
+  sound = run;
+  run.launch = launch;
+  static sluice_backend_compile half{};
+  half.struct_size = sizeof(half);
+  half.major_version = SLUICE_BACKEND_MAJOR;
+  half.minor_version = SLUICE_BACKEND_MINOR;
+  half.name = CONFORMANCE_FAULT;
+  half.begin = begin;
+  half.end = end;
+  half.last_error = lastError;
+  half.describe = describe;
+  half.supports = supports;
+  half.propose_layout = proposeLayout;
+  half.prepare = prepare;
+  return &half;
+}
+
+} // namespace sluice::faulty
