@@ -59,7 +59,7 @@ std::string problemOfInit(StringRef kind, double a, double b, RankedTensorType t
   if (kind == "uniform" || kind == "normal")
     return problemOfRandom(kind, a, b, type);
   if (kind != "constant")
-    return "'" + kind.str() + "' is none of constant, uniform and normal";
+    return ("'" + kind + "' is none of constant, uniform and normal").str();
   if (!std::isfinite(a))
     return "a state cannot begin with " + printNumber(a);
   return holds(element, a) ? "" : printNumber(a) + " is not a value of " + printType(element);
