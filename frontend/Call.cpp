@@ -190,7 +190,7 @@ void Call::update(const Tensor &buffer, const Tensor &value) {
     fail("only buffers of a module are updated, under the tensors that `buffer` gave");
   for (auto set : graph.graph.getBody().getOps<ir::SetOp>())
     if (set.getState() == state.getSymName())
-      fail("'" + state.getSymName().str() + "' is updated twice a step; one batch norm serves one place");
+      fail(("'" + state.getSymName() + "' is updated twice a step; one batch norm serves one place").str());
   graph.builder.create<ir::SetOp>(graph.location(place), state.getSymName(), Access::value(value));
 }
 

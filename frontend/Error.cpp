@@ -16,7 +16,7 @@ Error::Error(std::string message, Place place, std::vector<Note> notes)
     : said(std::move(message)), at(std::move(place)), more(std::move(notes)) {
   text = (at.file.empty() ? "" : at.str() + ": ") + "error: " + said; // in-process compilation has no place of its own
   for (const Note &note : more)
-    text += "\n" + note.place.str() + ": note: " + note.message;
+    text.append("\n").append(note.place.str()).append(": note: ").append(note.message);
 }
 
 } // namespace sluice

@@ -245,9 +245,9 @@ std::string GraphImpl::nameOf(Value value) {
   if (auto copy = value.getDefiningOp<ir::CopyOp>(); copy && copy.getReason() == "input")
     return nameOf(copy.getX());
   if (auto input = dyn_cast<BlockArgument>(value))
-    return "'" + cast<StringAttr>(graph.getInputs()[input.getArgNumber()]).str() + "' ";
+    return ("'" + cast<StringAttr>(graph.getInputs()[input.getArgNumber()]).getValue() + "' ").str();
   ir::StateOp state = stateOf(value);
-  return state ? "'" + state.getSymName().str() + "' " : std::string();
+  return state ? ("'" + state.getSymName() + "' ").str() : std::string();
 }
 
 std::vector<std::string> GraphImpl::parametersBehind(Value value) {

@@ -21,7 +21,7 @@ static std::string dtypeName(Type element) {
     return "f64";
   if (element.isInteger(1))
     return "bool";
-  return element.isUnsignedInteger() ? "u8" : "i" + std::to_string(element.getIntOrFloatBitWidth());
+  return element.isUnsignedInteger() ? "u8" : ("i" + Twine(element.getIntOrFloatBitWidth())).str();
 }
 
 static json::Array layoutOf(RankedTensorType type) {

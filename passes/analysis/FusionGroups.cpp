@@ -298,7 +298,7 @@ std::string nameOf(const FusionGroup &group) {
       continue;
     if (++named > 4)
       return name + "_etc";
-    name += (name.empty() ? "" : "_") + mnemonic.str();
+    name.append(name.empty() ? "" : "_").append(mnemonic);
   }
   return name;
 }
