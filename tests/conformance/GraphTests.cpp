@@ -89,24 +89,18 @@ static ir::HostTensor draw(Type type, int64_t rows, std::mt19937_64 &random) {
 /// Runs the reference on random inputs and states, every value rounded to its type.
 static llvm::DenseMap<Operation *, KernelValues> evaluate(ir::EntryOp entry, int64_t rows) {
   std::mt19937_64 random{uint64_t(rows)};
-  std::map<void *, ir::HostTensor> values;
   SmallVector<ir::HostTensor> inputs;
   for (BlockArgument argument : entry.getBody().getArguments())
-    values[argument.getAsOpaquePointer()] = inputs.emplace_back(draw(argument.getType(), rows, random));
+    inputs.push_back(draw(argument.getType(), rows, random));
   ir::StateMap states;
   for (auto state : entry->getParentOfType<ModuleOp>().getOps<ir::StateOp>())
     states[state.getSymName().str()] = draw(state.getType(), rows, random);
   llvm::DenseMap<Operation *, KernelValues> kernels;
-  ir::InterpreterOptions options{/*roundToType=*/true, [&](Operation *op, ArrayRef<ir::HostTensor> results) {
-                                   if (isa<ir::KernelOp>(op)) {
-                                     KernelValues &kernel = kernels[op];
-                                     for (Value operand : op->getOperands())
-                                       kernel.operands.push_back(values.at(operand.getAsOpaquePointer()));
-                                     kernel.results.assign(results.begin(), results.end());
-                                   }
-                                   for (auto [value, tensor] : llvm::zip_equal(op->getResults(), results))
-                                     values[Value(value).getAsOpaquePointer()] = tensor;
-                                 }};
+  auto note = [&](Operation *op, ArrayRef<ir::HostTensor> operands, ArrayRef<ir::HostTensor> results) {
+    if (isa<ir::KernelOp>(op))
+      kernels[op] = {operands.vec(), results.vec()};
+  };
+  ir::InterpreterOptions options{/*roundToType=*/true, note};
   expect(succeeded(ir::interpret(entry, inputs, states, rows, options)), "the reference fails");
   return kernels;
 }

@@ -51,7 +51,7 @@ struct Differentiated {
     Builder builder(&getContext());
     SmallVector<Attribute> names;
     for (size_t i = 0; i < std::max(inputs, outputs); ++i)
-      names.push_back(builder.getStringAttr("n" + std::to_string(i)));
+      names.push_back(builder.getStringAttr("n" + Twine(i)));
     instance.entry.setInputsAttr(builder.getArrayAttr(ArrayRef(names).take_front(inputs)));
     instance.entry.setOutputsAttr(builder.getArrayAttr(ArrayRef(names).take_front(outputs)));
   }

@@ -44,12 +44,12 @@ OpInstance::OpInstance(const std::string &text) {
   auto [operandList, resultList] = types.split(") -> ");
   std::vector<std::string> operands = splitTypes(operandList), results = splitTypes(resultList);
   std::string entryText =
-      "sluice.entry @test [" + repeat(operands.size(), [](size_t i) { return "\"i" + std::to_string(i) + "\""; }) +
-      "] -> [" + repeat(results.size(), [](size_t i) { return "\"o" + std::to_string(i) + "\""; }) + "] (" +
-      repeat(operands.size(), [&](size_t i) { return "%" + std::to_string(i) + ": " + operands[i]; }) +
+      "sluice.entry @test [" + repeat(operands.size(), [](size_t i) { return ("\"i" + llvm::Twine(i) + "\"").str(); }) +
+      "] -> [" + repeat(results.size(), [](size_t i) { return ("\"o" + llvm::Twine(i) + "\"").str(); }) + "] (" +
+      repeat(operands.size(), [&](size_t i) { return ("%" + llvm::Twine(i) + ": " + operands[i]).str(); }) +
       ") {\n%r:" + std::to_string(results.size()) + " = " + text + "\nsluice.return " +
-      repeat(results.size(), [](size_t i) { return "%r#" + std::to_string(i); }) + " : " + llvm::join(results, ", ") +
-      "\n}";
+      repeat(results.size(), [](size_t i) { return ("%r#" + llvm::Twine(i)).str(); }) + " : " +
+      llvm::join(results, ", ") + "\n}";
   llvm::Expected<OwningOpRef<ModuleOp>> parsed = parseModuleText(entryText, "test", getContext());
   if (!parsed) {
     error = llvm::toString(parsed.takeError());
