@@ -140,7 +140,7 @@ static std::string checkGraph(const Subject &subject, const std::string &text) {
   for (const char *name : {"train_step", "predict"}) {
     CompiledGraph graph(subject, text); // a session each: what is prepared is lowered at once
     if (auto entry = graph.module().lookupSymbol<ir::EntryOp>(name))
-      launches += (launches.empty() ? "" : " ") + checkEntry(subject, graph, entry);
+      launches.append(launches.empty() ? "" : " ").append(checkEntry(subject, graph, entry));
   }
   expect(!launches.empty(), "the graph has no kernel on the device");
   return "launches: " + launches;

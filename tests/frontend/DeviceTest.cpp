@@ -106,7 +106,7 @@ TEST(checklist_04_device_parsing, RefusesOthers) {
                             "/job:a/task:/device:GPU:0",
                             "/job:a/task:0/GPU:0x"})
     EXPECT_EQ(messageOf([&] { Device{wrong}; }),
-              "'" + std::string(wrong) +
+              std::string("'").append(wrong) +
                   "' names no device; cpu, gpu, gpu:1, cuda:1, /GPU:1 and /job:worker/task:0/device:GPU:1 do");
   EXPECT_EQ(messageOf([] { gpu(-1); }), "gpu(-1): devices are numbered from 0");
 }
