@@ -107,6 +107,7 @@ void Instance::setState(const State &state, const std::function<void(size_t, std
     read(at, logical);
     pack(piece, state.layout, size, logical.data(), address(state.slot) + physical);
   });
+  stateValues_.set(plan_, state);
 }
 
 void Instance::getState(const State &state, const std::function<void(std::span<const std::byte>)> &write) const {

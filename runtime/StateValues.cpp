@@ -40,9 +40,11 @@ StateValues::StateValues(const Plan &plan) {
     for (size_t i = 0; i < plan.states.size(); ++i) {
       auto reads = [&](const Action &action) { return isRead(action, plan.states[i]); };
       auto writes = [&](const Action &action) { return isWritten(action, plan.states[i]); };
-      if (std::any_of(entry.actions.begin(), entry.actions.end(), reads))
+      auto firstRead = std::find_if(entry.actions.begin(), entry.actions.end(), reads);
+      auto firstWrite = std::find_if(entry.actions.begin(), entry.actions.end(), writes);
+      if (firstRead != entry.actions.end() && firstRead <= firstWrite) // an update in place reads and writes at once
         use.reads.push_back(i);
-      if (std::any_of(entry.actions.begin(), entry.actions.end(), writes))
+      if (firstWrite != entry.actions.end())
         use.writes.push_back(i);
     }
   }
