@@ -377,7 +377,7 @@ TEST(AtomicFile, FailuresNameTheFile) {
   expectInvalid(guarded([&] { AtomicFile(folder / "none/x"); }), "none/x: cannot create: No such file");
   expectInvalid(guarded([&] { AtomicFile(folder.path()); }), "cannot write: Is a directory");
   expectInvalid(guarded([&] { AtomicFile("/dev/full").write("x"); }), "/dev/full: cannot write: No space left");
-  expectInvalid(guarded([&] { readFile(folder.path()); }), "not a regular file");
+  expectInvalid(guarded([&] { readFile(folder.path()); }), "cannot read: Is a directory");
   expectInvalid(guarded([&] { readFile("/dev/zero"); }), "not a regular file");
   expectInvalid(guarded([&] { readFile(folder / "none"); }), "No such file or directory");
 }
