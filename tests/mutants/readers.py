@@ -81,7 +81,8 @@ def compile_whole(bench, damaged):
 
 def place_with(name, flag=None):
     def run(bench, damaged):
-        bench.write(name, damaged)
+        for file, data in {"calibration.json": bench.calibration, name: damaged}.items():
+            bench.write(file, data)
         chosen = [flag, name] if flag else []
         return "sluice", ["place", "good.mlir", "--devices", "cpu,sim:0", "--entry", "predict", "-q", *chosen]
     return run

@@ -188,7 +188,7 @@ TEST(ParseGuard, AFileThatIsNotThereIsNamed) {
   auto module = parseModuleFile("no/such.mlir", context);
 
   ASSERT_FALSE(static_cast<bool>(module));
-  EXPECT_EQ(llvm::toString(module.takeError()), "no/such.mlir: No such file or directory");
+  EXPECT_EQ(llvm::toString(module.takeError()), "no/such.mlir: cannot open: No such file or directory");
 }
 
 TEST(ParseGuard, AFolderIsNotAModel) {
@@ -207,5 +207,5 @@ TEST(ParseGuard, AFileTooLargeIsNotRead) {
   std::remove(path.c_str());
 
   ASSERT_FALSE(static_cast<bool>(module));
-  EXPECT_EQ(llvm::toString(module.takeError()), path + ": has 1073741826 bytes; a model has at most 1073741824");
+  EXPECT_EQ(llvm::toString(module.takeError()), path + ": has 1073741826 bytes; at most 1073741824 are read");
 }

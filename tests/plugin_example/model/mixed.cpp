@@ -16,8 +16,8 @@ int main(int argc, char **argv) {
   g.set_copies("insert");
   g.set_capacity(5);
   Product product{g};
-  product.pin(gpu(0)); // its weight lives there, too, but the host draws it: the abacus has no random numbers
-  Tensor scores = product(g.input("x", f32, {Dim{"batch"}, 3}));
+  // The ops are pinned and not the module: its weight stays on the host, where `init` draws it.
+  Tensor scores = pin(product(g.input("x", f32, {Dim{"batch"}, 3})), gpu(0));
   Tensor y = exp(pin(relu(scores), gpu(0)));
   g.output("y", argc > 2 ? pin(y, gpu(0)) : y);
   g.save(argv[1]);

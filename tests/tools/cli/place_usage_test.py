@@ -106,8 +106,8 @@ TABLE = [
     (place("--explain", "frobnicate"), USAGE, ["no group, op, state or line 'frobnicate' in predict"]),
     # Decisions to keep.
     (kept(""), USAGE, ["--placement", "auto or a file"]),
-    (kept("absent.json"), INVALID, ["absent.json: No such file or directory"]),
-    (kept("."), INVALID, [".: Is a directory"]),
+    (kept("absent.json"), INVALID, ["absent.json: cannot open: No such file or directory"]),
+    (kept("."), INVALID, [".: cannot read: Is a directory"]),
     (kept("empty.json"), INVALID, ["empty.json: ", "Unexpected EOF"]),
     (kept("cut.json"), INVALID, ["cut.json: [1:"]),
     (kept("deep.json"), INVALID, ["deep.json: nested more than 64 deep"]),
@@ -127,15 +127,15 @@ TABLE = [
     (place("--placement", "pinned.json", model="pinned.mlir"), INVALID, ["'relu' cannot go to cpu: the model has it on acc0"]),
     (place("--placement", "refused.json", devices="cpu,null:0"), ABSENT, ["'relu' cannot go to acc0", "no kernels"]),
     # Other files.
-    (place("--measured", "absent.json"), INVALID, ["absent.json: No such file or directory"]),
+    (place("--measured", "absent.json"), INVALID, ["absent.json: cannot open: No such file or directory"]),
     (place("--measured", "cut.json"), INVALID, ["cut.json: [1:"]),
     (place("--measured", "deep.json"), INVALID, ["deep.json: nested more than 64 deep"]),
     (place("--measured", "format.json"), INVALID, ["format.json: has no schedule", "bench --json"]),
-    (["place", *TWO, "--save", "no/such/s.json", "--html", "page.html"], INVALID, ["no/such/s.json: No such file or directory"]),
-    (["place", *TWO, "--save", "saved.json", "--html", "no/such/p.html"], INVALID, ["no/such/p.html: No such file or directory"]),
-    (["place", *TWO, "--save", ".", "--html", "page.html"], INVALID, [".: Is a directory"]),
+    (["place", *TWO, "--save", "no/such/s.json", "--html", "page.html"], INVALID, ["no/such/s.json: cannot create: No such file or directory"]),
+    (["place", *TWO, "--save", "saved.json", "--html", "no/such/p.html"], INVALID, ["no/such/p.html: cannot create: No such file or directory"]),
+    (["place", *TWO, "--save", ".", "--html", "page.html"], INVALID, [".: cannot write: Is a directory"]),
     # Models.
-    (place(model="absent.mlir"), INVALID, ["absent.mlir: No such file or directory"]),
+    (place(model="absent.mlir"), INVALID, ["absent.mlir: cannot open: No such file or directory"]),
     (place(model="fused.mlir"), USAGE, ["a dump of phase 'fused' has its devices already"]),
     (compiled("--placement", "auto", model="fused.mlir"), USAGE, ["a dump of phase 'fused' has its devices already"]),
     (place(model="placement_number.mlir"), INVALID, ["placement_number.mlir:7:10", "'sluice.placement' must be the name of a device"]),
@@ -151,7 +151,7 @@ TABLE = [
     (compiled("--entry", "predict"), USAGE, ["--placement auto"]),
     (compiled("--devices", "cpu=10B", "--placement", "auto"), MEMORY, ["no placement fits"]),
     (compiled("--devices", "cpu,sim:0", "--placement", "group.json"), INVALID, ["did you mean 'matmul_relu'?"]),
-    (compiled("--devices", "cpu,sim:0", "--placement", "absent.json"), INVALID, ["absent.json: No such file or directory"]),
+    (compiled("--devices", "cpu,sim:0", "--placement", "absent.json"), INVALID, ["absent.json: cannot open: No such file or directory"]),
     (compiled("--devices", "cpu", "--placement", "device.json"), ABSENT, ["'acc1', which is no device of the target cpu"]),
 ]
 

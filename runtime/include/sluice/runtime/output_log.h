@@ -1,5 +1,5 @@
-/* The memory that the runtime takes beside a plan's arenas, which the plan counts in its peaks: each entry point has a log
- * of its outputs of one element (the loss, metrics), so that the host need not wait for them in each call. */
+/* The memory that the runtime takes beside a plan's arenas, which the plan counts in its peaks: each entry point has a
+ * log of its outputs of one element (the loss, metrics), so that the host need not wait for them in each call. */
 #ifndef SLUICE_RUNTIME_OUTPUT_LOG_H
 #define SLUICE_RUNTIME_OUTPUT_LOG_H
 

@@ -118,8 +118,8 @@ class Swimlanes {
     this.firstDrawn ??= now;
   }
 
-  /// The ends of the step that have a line: their times and what the lines say. The measured one says it at the bottom, as
-  /// the two are close.
+  /// The ends of the step that have a line: their times and what the lines say. The measured one says it at the bottom,
+  /// as the two are close.
   ends() {
     const {json, measured} = this.report;
     const all = [
