@@ -291,7 +291,11 @@ static int endWithMemory(uint64_t extra) {
     uint64_t bytes = pages * uint64_t(sysconf(_SC_PAGESIZE)) + extra;
     rlimit limit{bytes, bytes};
     setrlimit(RLIMIT_AS, &limit);
-    std::string message = messageOf([] { compile(lineGraph()).run("init", 1); });
+    std::string message = messageOf([] {
+      Program program = compile(lineGraph());
+      program.set_input("key", std::vector<int32_t>{0, 0});
+      program.run("init", 1);
+    });
     _exit(message == "no error" ? 0 : message.find("out of memory") != std::string::npos ? 5 : 1);
   }
   int status = 0;
