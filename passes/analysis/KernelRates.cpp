@@ -6,8 +6,13 @@
 
 namespace sluice::passes {
 
+/// The bytes of memory that take as long.
+static double bytesInMemory(const CacheEdge &cache, double bytes) {
+  return bytes <= cache.bytes ? bytes / cache.speed : bytes;
+}
+
 double KernelRates::roofline(double flops, double bytes) const {
-  return launchSeconds + std::max(flops / flopsPerSecond, bytes / bytesPerSecond);
+  return launchSeconds + std::max(flops / flopsPerSecond, bytesInMemory(cache, bytes) / bytesPerSecond);
 }
 
 /// The square of how far two kernels are from each other in work, in powers of two.
@@ -36,24 +41,24 @@ static double errorOf(const KernelRates &rates, const std::vector<KernelSample> 
   return error;
 }
 
-/// At most `kMostRates` of them, spread over all.
-static std::vector<double> spread(std::vector<double> rates) {
-  constexpr size_t kMostRates = 16;
+/// At most `most` of them, spread over all.
+static std::vector<double> spread(std::vector<double> rates, size_t most) {
   std::sort(rates.begin(), rates.end());
   rates.erase(std::unique(rates.begin(), rates.end()), rates.end());
-  if (rates.size() <= kMostRates)
+  if (rates.size() <= most)
     return rates;
   std::vector<double> chosen;
-  for (size_t i = 0; i < kMostRates; ++i)
-    chosen.push_back(rates[i * (rates.size() - 1) / (kMostRates - 1)]);
+  for (size_t i = 0; i < most; ++i)
+    chosen.push_back(rates[i * (rates.size() - 1) / (most - 1)]);
   return chosen;
 }
 
 /// Any sample may be one that is bound by arithmetic, and any one that is bound by memory: all pairs are tried.
-static KernelRates fitRoofline(const std::vector<KernelSample> &samples, double launchSeconds) {
+static KernelRates fitRoofline(const std::vector<KernelSample> &samples, double launchSeconds, CacheEdge cache) {
   constexpr double kUnbounded = 1e30;
   KernelRates best, tried, reached;
   best.launchSeconds = tried.launchSeconds = launchSeconds;
+  best.cache = tried.cache = cache;
   double least = std::numeric_limits<double>::infinity();
   std::vector<double> flopRates{kUnbounded}, byteRates{kUnbounded};
   reached.flopsPerSecond = reached.bytesPerSecond = 0;
@@ -61,13 +66,15 @@ static KernelRates fitRoofline(const std::vector<KernelSample> &samples, double 
     double work = std::max(sample.seconds - launchSeconds, 1e-9);
     if (sample.flops > 0)
       flopRates.push_back(sample.flops / work);
-    if (sample.bytes > 0)
-      byteRates.push_back(sample.bytes / work);
+    double bytes = bytesInMemory(cache, sample.bytes);
+    if (bytes > 0)
+      byteRates.push_back(bytes / work);
     reached.flopsPerSecond = std::max(reached.flopsPerSecond, sample.flops / work);
-    reached.bytesPerSecond = std::max(reached.bytesPerSecond, sample.bytes / work);
+    reached.bytesPerSecond = std::max(reached.bytesPerSecond, bytes / work);
   }
-  flopRates = spread(std::move(flopRates));
-  byteRates = spread(std::move(byteRates));
+  constexpr size_t kMostRates = 16;
+  flopRates = spread(std::move(flopRates), kMostRates);
+  byteRates = spread(std::move(byteRates), kMostRates);
   for (double flopRate : flopRates)
     for (double byteRate : byteRates) {
       tried.flopsPerSecond = flopRate;
@@ -86,10 +93,38 @@ static KernelRates fitRoofline(const std::vector<KernelSample> &samples, double 
   return best;
 }
 
-KernelRates fitRates(std::vector<KernelSample> samples, double launchSeconds) {
-  KernelRates rates = fitRoofline(samples, launchSeconds);
+KernelRates fitRates(std::vector<KernelSample> samples, double launchSeconds, CacheEdge cache) {
+  KernelRates rates = fitRoofline(samples, launchSeconds, cache);
   rates.samples = std::move(samples);
   return rates;
+}
+
+/// The error that the rooflines of all kinds leave.
+static double errorOf(const std::vector<std::vector<KernelSample>> &kinds, double launchSeconds, CacheEdge cache) {
+  double error = 0;
+  for (const std::vector<KernelSample> &samples : kinds)
+    error += errorOf(fitRoofline(samples, launchSeconds, cache), samples);
+  return error;
+}
+
+/// An edge lies at the size of some kernel, and must explain a good part of what a device without a cache leaves open.
+CacheEdge fitCache(const std::vector<std::vector<KernelSample>> &kinds, double launchSeconds) {
+  constexpr size_t kMostEdges = 40;
+  constexpr double kLeast = 1e5, kMost = 1e8, kExplains = 0.9;
+  std::vector<double> edges;
+  for (const std::vector<KernelSample> &samples : kinds)
+    for (const KernelSample &sample : samples)
+      if (sample.bytes >= kLeast && sample.bytes <= kMost)
+        edges.push_back(sample.bytes);
+  CacheEdge best;
+  double least = kExplains * errorOf(kinds, launchSeconds, best);
+  for (double bytes : spread(std::move(edges), kMostEdges))
+    for (double speed : {2.0, 4.0, 8.0})
+      if (double error = errorOf(kinds, launchSeconds, {bytes, speed}); error < least) {
+        least = error;
+        best = {bytes, speed};
+      }
+  return best;
 }
 
 double fitLaunchSeconds(const std::vector<std::vector<KernelSample>> &kinds) {
@@ -99,9 +134,7 @@ double fitLaunchSeconds(const std::vector<std::vector<KernelSample>> &kinds) {
     for (const KernelSample &sample : samples)
       shortest = std::min(shortest, sample.seconds);
   for (int step = 0; step <= kSteps; ++step) {
-    double launch = shortest * step / kSteps, error = 0;
-    for (const std::vector<KernelSample> &samples : kinds)
-      error += errorOf(fitRoofline(samples, launch), samples);
+    double launch = shortest * step / kSteps, error = errorOf(kinds, launch, {});
     if (error < least) {
       least = error;
       best = launch;

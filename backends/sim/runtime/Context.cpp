@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <span>
 
 namespace sluice::sim {
 
@@ -161,6 +162,19 @@ static void runTasks(void *argument, int64_t begin, int64_t end) {
   call.function(call.buffers, call.rows, begin, end);
 }
 
+double Context::launchSeconds(const DeviceRates &rates, const sluice_launch &launch) const {
+  bool saysKind = launch.struct_size > offsetof(sluice_launch, kind) && launch.kind;
+  const char *kind = saysKind ? launch.kind : "";
+  if (!settings_.unevenTable)
+    return kernelSeconds(rates, kind, launch.flops, launch.bytes);
+  LaunchWork work{kind, launch.flops};
+  for (const sluice_buffer &buffer : std::span(launch.buffers, launch.num_buffers)) {
+    work.bufferBytes += static_cast<double>(buffer.bytes);
+    work.writtenBytes += buffer.access == SLUICE_READ ? 0 : static_cast<double>(buffer.bytes);
+  }
+  return unevenSeconds(rates, work);
+}
+
 void Context::launch(Queue &queue, const sluice_launch &launch) {
   std::string what = "kernel " + std::string(launch.name);
   if (launch.function || launch.module)
@@ -174,9 +188,7 @@ void Context::launch(Queue &queue, const sluice_launch &launch) {
   for (const Access &access : accesses)
     checkPlace(what, access);
   double start = earliest(queue);
-  bool saysKind = launch.struct_size > offsetof(sluice_launch, kind) && launch.kind;
-  double end = start + kernelSeconds(onHost ? kHostRates : kAcceleratorRates, saysKind ? launch.kind : "", launch.flops,
-                                     launch.bytes);
+  double end = start + launchSeconds(onHost ? kHostRates : kAcceleratorRates, launch);
   std::vector<sluice_launch_stage> stages(launch.stages, launch.stages + launch.num_stages);
   enqueue(queue, what, accesses, {start, end}, [this, onHost, buffers, stages, rows = launch.rows] {
     std::vector<void *> addresses;

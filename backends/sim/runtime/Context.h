@@ -81,6 +81,7 @@ private:
   void checkPlace(const std::string &what, const Access &access) const;
   std::string bytesText(int32_t device, uintptr_t begin, uintptr_t end) const;
   void noteRaces(const WorkName &work, const std::vector<Access> &accesses, const VectorClock &order);
+  double launchSeconds(const DeviceRates &rates, const sluice_launch &launch) const;
   /// When the next piece of work of `queue` can start.
   double earliest(const Queue &queue) const { return std::max(queue.free, hostTime_); }
 

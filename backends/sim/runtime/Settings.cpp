@@ -68,6 +68,11 @@ static constexpr Setting kSettings[] = {
      [](Settings &s, std::string_view v) { return readQuantity(v, kSeconds, 0, 10, s.linkLatency); }},
     {"pending", "a whole number from 1 to 1000000",
      [](Settings &s, std::string_view v) { return readInteger<size_t>(v, 1, 1'000'000, s.pending); }},
+    {"table", "roofline or uneven",
+     [](Settings &s, std::string_view v) {
+       s.unevenTable = v == "uneven";
+       return v == "roofline" || v == "uneven";
+     }},
     {"races", "report or off",
      [](Settings &s, std::string_view v) {
        s.reportRaces = v == "report";

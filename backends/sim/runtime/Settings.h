@@ -16,6 +16,7 @@ struct Settings {
   double linkLatency = 5e-6;            // seconds, of each copy over a link
   size_t pending = 256;                 // pieces of work that may be put off before one must run
   bool reportRaces = true;
+  bool unevenTable = false; // kernels take what `unevenSeconds` says
 };
 
 /// Reads "name=value,name=value"; "" leaves every default. Throws a usage error that says what a value must be.

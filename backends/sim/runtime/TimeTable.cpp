@@ -3,6 +3,7 @@
 #include "sluice/backend/run.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 namespace sluice::sim {
@@ -23,6 +24,16 @@ double kernelSeconds(const DeviceRates &rates, std::string_view kind, double flo
   double arithmetic = flops / (rates.peakFlops * shareOf(hash));
   double traffic = bytes / (rates.memoryBandwidth * shareOf(hash >> 16));
   return rates.launchSeconds + std::max(arithmetic, traffic);
+}
+
+double unevenSeconds(const DeviceRates &rates, const LaunchWork &work) {
+  constexpr double kElementBytes = 4, kFlopsOfElement = 3, kCached = 4;
+  uint64_t hash = hashOf(work.kind);
+  double flops = work.flops + kFlopsOfElement * work.writtenBytes / kElementBytes;
+  double efficiency = flops > 0 ? 1 / (1 + std::sqrt(rates.halfEfficientFlops / flops)) : 1;
+  double bandwidth = rates.memoryBandwidth * shareOf(hash >> 16) * (work.bufferBytes <= rates.cacheBytes ? kCached : 1);
+  double arithmetic = flops / (rates.peakFlops * shareOf(hash) * efficiency), traffic = work.bufferBytes / bandwidth;
+  return rates.launchSeconds + std::hypot(arithmetic, traffic);
 }
 
 std::pair<double, double> Links::schedule(int from, int to, size_t bytes, double earliest) {

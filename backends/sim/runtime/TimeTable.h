@@ -16,14 +16,27 @@ struct DeviceRates {
   int32_t cores;
   double clockHz, peakFlops, memoryBandwidth; // f32 operations and bytes a second
   double launchSeconds;                       // of every launch, beside its work
+  double cacheBytes, halfEfficientFlops;      // for the uneven table: where it is at half its efficiency
 };
 
-inline constexpr DeviceRates kAcceleratorRates = {64, 1e9, 4.096e12, 400e9, 3e-6};
-inline constexpr DeviceRates kHostRates = {8, 3e9, 384e9, 40e9, 1e-6};
+inline constexpr DeviceRates kAcceleratorRates = {64, 1e9, 4.096e12, 400e9, 3e-6, 6e6, 4e6};
+inline constexpr DeviceRates kHostRates = {8, 3e9, 384e9, 40e9, 1e-6, 2e6, 2e5};
 
 /// Seconds of a kernel: the slower of its arithmetic and its memory traffic, each at a share of the peak that depends
 /// on the kind of kernel ("conv2d") in a way that nobody can guess from the outside.
 double kernelSeconds(const DeviceRates &rates, std::string_view kind, double flops, double bytes);
+
+/// What a launch has to do, as the table below counts it: arithmetic as the plan does, and the bytes of its buffers as
+/// they lie in memory, workspace, padding and repeated operands among them.
+struct LaunchWork {
+  std::string_view kind;
+  double flops = 0, bufferBytes = 0, writtenBytes = 0;
+};
+
+/// A table of another form, which is not tuned to how the compiler predicts: arithmetic and traffic overlap in part,
+/// arithmetic is the less efficient the less there is of it and counts three operations for each element written, and
+/// traffic is four times as fast while it fits into a cache.
+double unevenSeconds(const DeviceRates &rates, const LaunchWork &work);
 
 /// The links between devices: one for each ordered pair, used by one copy at a time. A copy goes as soon as it may and
 /// the link has the time for it, before copies that were put into queues earlier and must wait for something. Copies

@@ -71,3 +71,27 @@ TEST(KernelRates, OneKernelIsEnough) {
   EXPECT_TRUE(std::isfinite(rates.seconds(1e12, 0)));
   EXPECT_TRUE(std::isfinite(rates.seconds(0, 1e12)));
 }
+
+// What fits into a cache moves faster: the edge is found from all kinds of a device, and tells kernels on either side.
+TEST(KernelRates, TheEdgeOfACacheIsFound) {
+  constexpr double kEdge = 2e6, kSpeed = 4;
+  auto cached = [](std::vector<KernelSample> samples) {
+    for (KernelSample &sample : samples)
+      if (sample.bytes <= kEdge)
+        sample.seconds = kLaunch + std::max(sample.flops / kFlops, sample.bytes / (kSpeed * kBytes));
+    return samples;
+  };
+  std::vector<std::vector<KernelSample>> kinds{cached(kernels(8, 1, 40)), cached(kernels(9, 1, 40))};
+  CacheEdge edge = fitCache(kinds, kLaunch);
+  EXPECT_EQ(edge.speed, kSpeed);
+  EXPECT_LE(edge.bytes, kEdge);
+  EXPECT_GE(edge.bytes, kEdge / 2);
+  KernelRates rates = fitRates(kinds[0], kLaunch, edge);
+  for (double bytes : {0.4 * kEdge, 4 * kEdge})
+    for (const KernelSample &other : cached({{0, bytes, kLaunch + bytes / kBytes}}))
+      EXPECT_NEAR(rates.seconds(0, bytes) / other.seconds, 1, 0.02) << bytes;
+}
+
+TEST(KernelRates, ADeviceWithoutAnEdgeHasNone) {
+  EXPECT_EQ(fitCache({kernels(10, 1.1, 40), kernels(11, 1.1, 40)}, kLaunch).bytes, 0);
+}

@@ -47,9 +47,10 @@ passes::DeviceCosts DeviceCalibration::costs() const {
     all.insert(all.end(), samples.begin(), samples.end());
   }
   double launch = passes::fitLaunchSeconds(groups);
+  passes::CacheEdge cache = passes::fitCache(groups, launch);
   for (const auto &[kind, samples] : kinds)
-    costs.kinds[kind] = passes::fitRates(samples, launch);
-  costs.any = passes::fitRates(std::move(all), launch);
+    costs.kinds[kind] = passes::fitRates(samples, launch, cache);
+  costs.any = passes::fitRates(std::move(all), launch, cache);
   return costs;
 }
 
