@@ -78,7 +78,7 @@ static LogicalResult runPlanned(Compilation &c) {
   return verifyPlan(c.module, c.backends->target());
 }
 
-/// Adds a backend's code: host objects to what is linked, device code for each device whose kernels are in it.
+/// Adds a backend's code: host objects to what is linked, device code to the artifact's sections.
 static LogicalResult addCode(Compilation &c, Backend &backend, std::vector<DeviceCode> &code) {
   FailureOr<sluice_blob> blob = backend.lower(c.module.getLoc());
   if (failed(blob))
@@ -87,9 +87,7 @@ static LogicalResult addCode(Compilation &c, Backend &backend, std::vector<Devic
   if (blob->kind == SLUICE_BLOB_HOST_OBJECT)
     c.result.objects.push_back(std::move(bytes));
   else if (blob->kind == SLUICE_BLOB_DEVICE)
-    for (const ir::TargetDevice &device : c.backends->target().devices())
-      if (&c.backends->of(device.name) == &backend)
-        code.push_back({device.name, bytes});
+    code.push_back({backend.name().str(), std::move(bytes)});
   return success();
 }
 
@@ -98,11 +96,12 @@ static LogicalResult runLowered(Compilation &c) {
   for (const std::unique_ptr<Backend> &backend : c.backends->sessions())
     if (failed(addCode(c, *backend, code)))
       return failure();
-  c.result.plan = writePlan(c.module, c.backends->target(), c.backends->of(ir::kHostDevice).describe(), code);
-  llvm::Expected<std::string> artifact = emitArtifact(c.result.plan);
+  BuiltPlan built = buildPlan(c.module, c.backends->target(), c.backends->of(ir::kHostDevice).describe(), code);
+  llvm::Expected<std::string> artifact = emitArtifact(built, code);
   if (!artifact)
     return c.module.emitError(llvm::toString(artifact.takeError()));
   c.result.objects.push_back(std::move(*artifact));
+  c.result.plan = std::move(built.plan);
   return success();
 }
 
@@ -151,7 +150,8 @@ FailureOr<Lowered> runPipeline(ModuleOp module, const PipelineOptions &options) 
       return failure();
   }
   if (kPhases[*to].name == "planned")
-    c.result.plan = writePlan(module, c.backends->target(), c.backends->of(ir::kHostDevice).describe(), /*code=*/{});
+    c.result.plan =
+        buildPlan(module, c.backends->target(), c.backends->of(ir::kHostDevice).describe(), /*code=*/{}).plan;
   if (failed(dump.finish(module)))
     return failure();
   return std::move(c.result);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "mlir/IR/BuiltinOps.h"
-#include "passes/Plan.h"
+#include "passes/BuildPlan.h"
 #include "passes/analysis/CostModel.h"
 #include "sluice/backend/compile.h"
 #include <functional>
@@ -29,7 +29,7 @@ struct PipelineOptions {
 /// the plan alone, without device code.
 struct Lowered {
   std::vector<std::string> objects;
-  Plan plan;
+  runtime::Plan plan;
 };
 
 /// The phases' names in order.

@@ -2,13 +2,6 @@
 
 namespace sluice::runtime {
 
-std::map<std::pair<size_t, size_t>, CopyCount> byPair(const CopyCounts &counts) {
-  std::map<std::pair<size_t, size_t>, CopyCount> sums;
-  for (const auto &[kind, count] : counts)
-    sums[{kind.from, kind.to}] += count;
-  return sums;
-}
-
 void CopyEngine::copy(size_t queue, const DeviceCopy &copy, Work work) {
   DeviceQueue &there = *devices_.queue(queue);
   double start = WorkTimes::now();

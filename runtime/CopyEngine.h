@@ -4,43 +4,17 @@
 
 #include "runtime/Devices.h"
 #include "runtime/WorkTimes.h"
+#include "runtime/plan/CopyCounts.h"
 
-#include <compare>
-#include <map>
 #include <string>
 
 namespace sluice::runtime {
-
-struct CopyCount {
-  int64_t copies = 0, bytes = 0;
-
-  void add(int64_t moved) { *this += {1, moved}; }
-  CopyCount &operator+=(const CopyCount &other) {
-    copies += other.copies;
-    bytes += other.bytes;
-    return *this;
-  }
-  bool operator==(const CopyCount &) const = default;
-};
 
 /// The copies from one device of the plan to another, whatever their reason.
 struct PairCount {
   size_t from = 0, to = 0;
   CopyCount count;
 };
-
-/// Between which devices of the plan, and why.
-struct CopyKind {
-  size_t from = 0, to = 0;
-  std::string reason;
-
-  auto operator<=>(const CopyKind &) const = default;
-};
-
-using CopyCounts = std::map<CopyKind, CopyCount>;
-
-/// The sums over all reasons, by pair of devices.
-std::map<std::pair<size_t, size_t>, CopyCount> byPair(const CopyCounts &counts);
 
 /// One copy of contiguous bytes.
 struct DeviceCopy {

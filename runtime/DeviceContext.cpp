@@ -144,12 +144,12 @@ DeviceMemory::~DeviceMemory() {
     context_->half().release(context_->get(), device_, address_);
 }
 
-DeviceModule::DeviceModule(DeviceContext &context, int32_t device, const std::vector<std::byte> &blob)
+DeviceModule::DeviceModule(DeviceContext &context, int32_t device, const sluice_code_section &code)
     : module_(nullptr, context.half().module_unload) {
   if (!context.half().module_load || !context.half().module_unload)
     failUnsupported(concat("backend ", quote(context.backend()), " loads no modules"));
   sluice_module *module = nullptr;
-  context.check(context.half().module_load(context.get(), device, blob.data(), blob.size(), &module),
+  context.check(context.half().module_load(context.get(), device, code.data, code.bytes, &module),
                 concat("a module for ", context.backend(), ":", device));
   module_.reset(module);
 }

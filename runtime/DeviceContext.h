@@ -5,6 +5,7 @@
 
 #include "runtime/Parallel.h"
 #include "sluice/backend/run.h"
+#include "sluice/runtime/artifact.h"
 
 #include <memory>
 #include <string>
@@ -110,7 +111,7 @@ private:
 /// Device code.
 class DeviceModule {
 public:
-  DeviceModule(DeviceContext &context, int32_t device, const std::vector<std::byte> &blob);
+  DeviceModule(DeviceContext &context, int32_t device, const sluice_code_section &code);
   sluice_module *get() const { return module_.get(); }
 
 private:

@@ -86,7 +86,8 @@ private:
 
   DeviceStep::LaunchWork buildLaunch(const Launch &launch) const {
     const Kernel &kernel = plan_.kernels[launch.kernel];
-    DeviceStep::LaunchWork made{&kernel, {}, {}, kernel.module ? devices_.module(*kernel.module) : nullptr};
+    DeviceStep::LaunchWork made{
+        &kernel, {}, {}, kernel.module ? devices_.module(kernel.device, *kernel.module) : nullptr};
     for (const Buffer &buffer : launch.buffers)
       addBuffer(made.buffers, buffer);
     for (const Stage &stage : kernel.stages)

@@ -46,7 +46,7 @@ DeviceContext &Devices::open(const Device &device, Team &team, const DeviceOptio
   return *contexts_.back();
 }
 
-Devices::Devices(const Plan &plan, Team &team, const DeviceOptions &options)
+Devices::Devices(const Plan &plan, const sluice_artifact &artifact, Team &team, const DeviceOptions &options)
     : plan_(plan), contextOf_(plan.devices.size()), freeAtFirst_(plan.devices.size()) {
   for (size_t i = 1; i < plan.devices.size(); ++i) {
     const Device &device = plan.devices[i];
@@ -65,14 +65,21 @@ Devices::Devices(const Plan &plan, Team &team, const DeviceOptions &options)
       arenas_.back() = DeviceMemory(*contextOf_[arena.device], ordinal(arena.device), static_cast<size_t>(arena.bytes),
                                     concat(deviceText(plan.devices[arena.device]), ": the ", arena.name, " arena"));
   }
-  for (const Module &module : plan.modules)
-    modules_.emplace_back(*contextOf_[module.device], ordinal(module.device), module.blob);
+  for (const Kernel &kernel : plan.kernels)
+    if (kernel.module)
+      load(kernel.device, *kernel.module, artifact.sections[plan.modules[*kernel.module].section]);
   for (const Queue &queue : plan.queues) {
     queues_.emplace_back();
     sluice_queue_kind kind = queue.kind == QueueKind::compute ? SLUICE_QUEUE_COMPUTE : SLUICE_QUEUE_COPY;
     if (DeviceContext *context = contextOf_[queue.device])
       queues_.back().emplace(*context, ordinal(queue.device), kind, queue.name);
   }
+}
+
+/// Once for all kernels of a device that are in it.
+void Devices::load(size_t device, size_t module, const sluice_code_section &code) {
+  if (!modules_.contains({device, module}))
+    modules_.try_emplace({device, module}, *contextOf_[device], ordinal(device), code);
 }
 
 void Devices::synchronize() {

@@ -3,7 +3,7 @@
 #define SLUICE_RUNTIME_DEVICES_H
 
 #include "runtime/DeviceContext.h"
-#include "runtime/Plan.h"
+#include "runtime/plan/Plan.h"
 
 #include <map>
 #include <memory>
@@ -26,7 +26,7 @@ class Devices {
 public:
   /// Opens the backends and makes everything; a device that is not there is an unsupported error, one without room an
   /// exhausted error, both with its name. `plan` and `team` must outlive this.
-  Devices(const Plan &plan, Team &team, const DeviceOptions &options);
+  Devices(const Plan &plan, const sluice_artifact &artifact, Team &team, const DeviceOptions &options);
 
   const std::vector<std::unique_ptr<DeviceContext>> &contexts() const { return contexts_; }
   /// Of an accelerator; of the host only if a backend takes its queues, and null if none does.
@@ -44,7 +44,8 @@ public:
 
   /// Of an arena on an accelerator.
   std::byte *arena(size_t number) const { return arenas_[number].data(); }
-  sluice_module *module(size_t number) const { return modules_[number].get(); }
+  /// The plan's module on a device that has kernels in it.
+  sluice_module *module(size_t device, size_t number) const { return modules_.at({device, number}).get(); }
 
   /// Bytes allocated on an accelerator for arenas.
   int64_t arenaBytes(size_t device) const;
@@ -53,14 +54,15 @@ public:
 
 private:
   DeviceContext &open(const Device &device, Team &team, const DeviceOptions &options);
+  void load(size_t device, size_t module, const sluice_code_section &code);
   size_t queueBetween(size_t device, bool last) const;
 
   const Plan &plan_;
   std::vector<std::unique_ptr<DeviceContext>> contexts_;
-  std::vector<DeviceContext *> contextOf_; ///< of each device
-  std::vector<int64_t> freeAtFirst_;       ///< bytes of each device when it was opened
-  std::vector<DeviceMemory> arenas_;       ///< of the plan's arenas; empty for those on the host
-  std::vector<DeviceModule> modules_;
+  std::vector<DeviceContext *> contextOf_;                    ///< of each device
+  std::vector<int64_t> freeAtFirst_;                          ///< bytes of each device when it was opened
+  std::vector<DeviceMemory> arenas_;                          ///< of the plan's arenas; empty for those on the host
+  std::map<std::pair<size_t, size_t>, DeviceModule> modules_; ///< by device and number in the plan
   std::vector<std::optional<DeviceQueue>> queues_;
 };
 

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,8 +14,7 @@ namespace sluice::runtime {
 /// Two digits a byte; nothing where `text` is something else.
 std::optional<std::vector<std::byte>> decodeHex(std::string_view text);
 
-/// RFC 4648 with padding; nothing where `text` is something else.
-std::optional<std::vector<std::byte>> decodeBase64(std::string_view text);
+std::string encodeHex(std::span<const std::byte> bytes);
 
 } // namespace sluice::runtime
 

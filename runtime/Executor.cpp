@@ -18,7 +18,7 @@ static std::vector<std::byte *> &withDevices(std::vector<std::byte *> &arenas, c
 
 Executor::Executor(const Plan &plan, const sluice_artifact &artifact, std::vector<std::byte *> &arenas, Team &team,
                    const DeviceOptions &options)
-    : plan_(plan), arenas_(arenas), team_(team), devices_(plan, team, options), copies_(devices_, times_),
+    : plan_(plan), arenas_(arenas), team_(team), devices_(plan, artifact, team, options), copies_(devices_, times_),
       forecast_(plan), mirrors_(plan), stale_(mirrors_.count(), true), logs_(plan.entries.size()) {
   withDevices(arenas_, plan, devices_);
   for (const Entry &entry : plan.entries) {

@@ -3,8 +3,8 @@
 #ifndef SLUICE_RUNTIME_EXECUTOR_H
 #define SLUICE_RUNTIME_EXECUTOR_H
 
-#include "runtime/CopyForecast.h"
 #include "runtime/OutputLog.h"
+#include "runtime/plan/CopyForecast.h"
 
 #include <memory>
 #include <optional>

@@ -3,7 +3,7 @@
 #define SLUICE_RUNTIME_HOSTPROGRAM_H
 
 #include "runtime/Parallel.h"
-#include "runtime/Plan.h"
+#include "runtime/plan/Plan.h"
 
 #include <array>
 #include <functional>

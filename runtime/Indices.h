@@ -3,7 +3,7 @@
 #ifndef SLUICE_RUNTIME_INDICES_H
 #define SLUICE_RUNTIME_INDICES_H
 
-#include "runtime/Plan.h"
+#include "runtime/plan/Plan.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -33,7 +33,7 @@ void checkDevices(const Plan &plan, const std::string &wanted) {
 }
 
 Instance::Instance(const sluice_artifact &artifact, const InstanceOptions &options)
-    : plan_(parsePlan(artifact)), team_(checkedThreads(options.threads)), stateValues_(plan_),
+    : plan_(readPlan(artifact)), team_(checkedThreads(options.threads)), stateValues_(plan_),
       calls_(plan_.entries.size()), mostRows_(plan_.entries.size()) {
   checkDevices(plan_, options.device);
   for (const Arena &arena : plan_.arenas) {

@@ -6,8 +6,8 @@
 #include "runtime/HostProgram.h"
 #include "runtime/Memory.h"
 #include "runtime/Parallel.h"
-#include "runtime/Plan.h"
 #include "runtime/StateValues.h"
+#include "runtime/plan/Plan.h"
 
 #include <functional>
 #include <memory>

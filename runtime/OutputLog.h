@@ -3,8 +3,8 @@
 #ifndef SLUICE_RUNTIME_OUTPUTLOG_H
 #define SLUICE_RUNTIME_OUTPUTLOG_H
 
-#include "runtime/CopyForecast.h"
 #include "runtime/DeviceProgram.h"
+#include "runtime/plan/CopyForecast.h"
 #include "sluice/runtime/output_log.h"
 
 #include <map>

@@ -3,7 +3,7 @@
 #ifndef SLUICE_RUNTIME_STATE_VALUES_H
 #define SLUICE_RUNTIME_STATE_VALUES_H
 
-#include "runtime/Plan.h"
+#include "runtime/plan/Plan.h"
 
 #include <vector>
 

@@ -2,7 +2,7 @@
 #ifndef SLUICE_RUNTIME_IO_IDX_H
 #define SLUICE_RUNTIME_IO_IDX_H
 
-#include "runtime/DType.h"
+#include "runtime/plan/DType.h"
 #include "runtime/io/File.h"
 
 #include <functional>

@@ -2,7 +2,7 @@
 #ifndef SLUICE_RUNTIME_IO_NPY_H
 #define SLUICE_RUNTIME_IO_NPY_H
 
-#include "runtime/DType.h"
+#include "runtime/plan/DType.h"
 #include "runtime/io/File.h"
 
 #include <span>

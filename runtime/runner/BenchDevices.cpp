@@ -2,7 +2,7 @@
 
 #include "runtime/ActionTimes.h"
 #include "runtime/BenchState.h"
-#include "runtime/ScheduleModel.h"
+#include "runtime/plan/ScheduleModel.h"
 
 #include <algorithm>
 #include <map>

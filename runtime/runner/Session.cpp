@@ -15,7 +15,7 @@
 
 namespace sluice::runtime {
 
-Plan readPlan() { return parsePlan(*sluice_artifact_query()); }
+Plan readPlan() { return readPlan(*sluice_artifact_query()); }
 
 /// Settings of a backend that the model does not use would be forgotten in silence.
 static void checkBackends(const Plan &plan, const Options &options) {

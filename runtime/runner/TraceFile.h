@@ -2,7 +2,7 @@
 #ifndef SLUICE_RUNTIME_RUNNER_TRACEFILE_H
 #define SLUICE_RUNTIME_RUNNER_TRACEFILE_H
 
-#include "runtime/Plan.h"
+#include "runtime/plan/Plan.h"
 #include "runtime/WorkTimes.h"
 
 #include <string>

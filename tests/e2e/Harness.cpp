@@ -2,7 +2,7 @@
 #include "ir/DiagnosticText.h"
 #include "ir/ParseGuard.h"
 #include "ir/Target.h"
-#include "runtime/ArtifactChecksum.h"
+#include "runtime/plan/ArtifactChecksum.h"
 #include "tools/compiler/Backends.h"
 #include "tools/compiler/Linker.h"
 #include <cstring>

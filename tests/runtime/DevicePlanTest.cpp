@@ -1,7 +1,8 @@
 // The checks of a plan for several devices: a change that makes it unsound is refused with its place.
 #include "Scaler.h"
-#include "runtime/Plan.h"
 #include "runtime/Status.h"
+#include "runtime/plan/Plan.h"
+#include "runtime/plan/WritePlan.h"
 
 #include <gtest/gtest.h>
 
@@ -20,25 +21,36 @@ class BadDevicePlan : public testing::TestWithParam<BadPlan> {};
 
 Plan parsed(const Json &plan) {
   std::string text = plan.dump();
-  return parsePlan(test::scaler(text));
+  return readPlan(test::scaler(text));
+}
+
+/// A kernel of "acc0", which is a device of "sim", is a function of a module of `backend`.
+Json planWithModuleOf(const char *backend) {
+  Json json = test::scalerPlan();
+  json["modules"] = Json::array({{{"backend", backend}, {"section", 0}}});
+  Json &kernel = json["kernels"][2];
+  kernel.erase("stages");
+  kernel.update({{"function", "scale_i32"}, {"parameters", "0aff"}, {"module", 0}});
+  return json;
 }
 
 } // namespace
 
+TEST(DevicePlan, AModuleOfAnotherBackendIsRefused) {
+  Status status = guarded([] { parsed(planWithModuleOf("null")); });
+  EXPECT_EQ(status.code, ExitCode::invalid);
+  EXPECT_NE(status.message.find("kernels[2].module: is of another backend"), std::string::npos) << status.message;
+}
+
 TEST(DevicePlan, ReadsEveryField) {
-  Json json = test::scalerPlan();
-  json["modules"] = Json::array({{{"device", 1}, {"blob", "AAECAw=="}}});
-  Json &kernel = json["kernels"][2];
-  kernel.erase("stages");
-  kernel.update({{"function", "scale_i32"}, {"parameters", "0aff"}, {"module", 0}});
-  Plan plan = parsed(json);
+  Plan plan = parsed(planWithModuleOf("sim"));
+  EXPECT_EQ(readPlan(test::scaler(writePlan(plan))), plan);
   EXPECT_FALSE(plan.isHostOnly());
   EXPECT_EQ(plan.queues[2].name, "acc0.in");
   EXPECT_EQ(plan.queues[2].kind, QueueKind::copy);
   EXPECT_EQ(plan.findState("factor")->mirrors, (std::vector<Slot>{{2, 64, 0}}));
   EXPECT_EQ(plan.peakBytes(1), 8320);
-  EXPECT_EQ(plan.modules[0].blob.size(), 4u);
-  EXPECT_EQ(plan.modules[0].blob[3], std::byte(3));
+  EXPECT_EQ(plan.modules[0].backend, "sim");
   EXPECT_EQ(plan.kernels[2].function, "scale_i32");
   EXPECT_EQ(plan.kernels[2].parameters, (std::vector<std::byte>{std::byte(0x0a), std::byte(0xff)}));
   EXPECT_EQ(plan.kernels[2].module, 0u);
@@ -79,7 +91,7 @@ static const BadPlan badPlans[] = {
     {"KernelWithBoth", "/kernels/2/function", "\"f\"", "is not for a kernel with stages"},
     {"Parameters", "/kernels/2/parameters", "\"0g\"", "hexadecimal"},
     {"NoModule", "/kernels/2/module", "0", "outside [0, -1]"},
-    {"Blob", "/modules", R"([{"device": 1, "blob": "x"}])", "is not base64"},
+    {"ModuleOfNoSection", "/modules", R"([{"backend": "sim", "section": 1}])", "outside [0, 0]"},
     {"InputOnADevice", "/entries/1/inputs/0/arena", "3", "is not on the host"},
     {"InputStride", "/entries/1/inputs/0/stride", "192", "but the buffer has 256 bytes"},
     {"SecondInputBeyondItsArena", "/entries/1/inputs/0/stride", "832", "exceed the arena's 896"},

@@ -301,11 +301,12 @@ TEST(CopyEngine, CopiesBetweenBackendsGoOverTheHost) {
   for (Json &entry : json["entries"])
     entry["peak_bytes"].push_back(64);
   std::string text = json.dump();
-  Plan plan = parsePlan(test::scaler(text));
+  sluice_artifact artifact = test::scaler(text);
+  Plan plan = readPlan(artifact);
   Team team(1);
   DeviceOptions options;
   options.backends = {{"sim", &sim}, {"other", &sim}};
-  Devices devices(plan, team, options);
+  Devices devices(plan, artifact, team, options);
   WorkTimes times;
   CopyEngine copies(devices, times);
   int32_t there = 42, back = 0;

@@ -1,4 +1,4 @@
-#include "runtime/Layout.h"
+#include "runtime/plan/Layout.h"
 
 #include <gtest/gtest.h>
 

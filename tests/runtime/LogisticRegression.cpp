@@ -1,6 +1,6 @@
 #include "LogisticRegression.h"
 
-#include "runtime/ArtifactChecksum.h"
+#include "runtime/plan/ArtifactChecksum.h"
 
 #include <algorithm>
 #include <cmath>
@@ -56,7 +56,7 @@ std::string logisticRegressionPlan() {
       launch(2, {logits("r"), labels("r"), delta("w"), losses("w"), hits("w"), meanLoss("w"), meanHits("w")});
   const std::string update =
       launch(3, {pixelsIn("r"), delta("r"), rate("r"), weight("rw"), velocity("rw"), bias("rw"), steps("rw")});
-  return R"({"format": 2, "model": "logreg",
+  return R"({"format": 3, "model": "logreg",
  "build": {"compiler": "by hand", "cpu": "any", "vector_bits": 128, "fp": "strict"},
  "capacity": 64, "devices": [{"name": "cpu", "backend": "cpu", "ordinal": 0}],
  "arenas": [{"name": "state", "device": 0, "bytes": 100544}, {"name": "transient", "device": 0, "bytes": 56256},
@@ -199,8 +199,17 @@ static const sluice_stage_fn stages[] = {initStage, forwardStage, lossStage, mea
 
 sluice_artifact logisticRegression(const std::string &plan) {
   alignas(64) static const char nothing[64] = {};
-  sluice_artifact artifact{
-      sizeof(sluice_artifact), SLUICE_ARTIFACT_ABI, plan.data(), plan.size(), stages, std::size(stages), nothing, 0, 0};
+  sluice_artifact artifact{sizeof(sluice_artifact),
+                           SLUICE_ARTIFACT_ABI,
+                           plan.data(),
+                           plan.size(),
+                           stages,
+                           std::size(stages),
+                           nothing,
+                           0,
+                           nullptr,
+                           0,
+                           0};
   artifact.checksum = runtime::checksumOf(artifact);
   return artifact;
 }

@@ -1,6 +1,7 @@
-#include "runtime/Plan.h"
+#include "runtime/plan/Plan.h"
 #include "LogisticRegression.h"
 #include "runtime/Status.h"
+#include "runtime/plan/WritePlan.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>
@@ -26,7 +27,7 @@ std::string replaced(std::string text, const std::string &from, const std::strin
 
 TEST(Plan, ReadsEveryField) {
   std::string text = test::logisticRegressionPlan();
-  Plan plan = parsePlan(test::logisticRegression(text));
+  Plan plan = readPlan(test::logisticRegression(text));
   EXPECT_EQ(plan.model, "logreg");
   EXPECT_EQ(plan.capacity, 64);
   EXPECT_EQ(plan.parameterCount(), 7850);
@@ -39,23 +40,30 @@ TEST(Plan, ReadsEveryField) {
   EXPECT_EQ(plan.kernels[1].cost.flopsFor(2), 31360);
 }
 
+TEST(Plan, WhatIsWrittenIsReadBack) {
+  std::string text = test::logisticRegressionPlan();
+  Plan plan = readPlan(test::logisticRegression(text));
+  std::string written = writePlan(plan);
+  EXPECT_EQ(readPlan(test::logisticRegression(written)), plan);
+}
+
 TEST(Plan, AnotherAbiIsRefused) {
   std::string text = test::logisticRegressionPlan();
   sluice_artifact artifact = test::logisticRegression(text);
   artifact.abi_version = 99;
-  EXPECT_EQ(guarded([&] { parsePlan(artifact); }).code, ExitCode::invalid);
+  EXPECT_EQ(guarded([&] { readPlan(artifact); }).code, ExitCode::invalid);
 }
 
 /// The plan and the code are made for each other: a plan that would do is refused if it is another one.
 TEST(Plan, AnEditedOneIsRefused) {
   std::string text = test::logisticRegressionPlan();
   sluice_artifact artifact = test::logisticRegression(text);
-  ASSERT_TRUE(guarded([&] { parsePlan(artifact); }).ok());
+  ASSERT_TRUE(guarded([&] { readPlan(artifact); }).ok());
   for (size_t at : {text.find("\"capacity\": 64"), text.find("logreg"), text.find("\"fn\": 1"), text.size() - 1}) {
     ASSERT_LT(at, text.size());
     std::string whole = text;
     text[at] = text[at] == ' ' ? '\t' : ' '; // where the artifact points
-    Status status = guarded([&] { parsePlan(artifact); });
+    Status status = guarded([&] { readPlan(artifact); });
     EXPECT_EQ(status.code, ExitCode::invalid);
     EXPECT_EQ(status.message, "the artifact's checksum does not fit its plan: the file is damaged, or was edited");
     std::copy(whole.begin(), whole.end(), text.begin());
@@ -66,18 +74,18 @@ TEST(Plan, MoreOrFewerStagesThanItWasMadeForAreRefused) {
   std::string text = test::logisticRegressionPlan();
   sluice_artifact artifact = test::logisticRegression(text);
   ++artifact.num_stages;
-  EXPECT_EQ(guarded([&] { parsePlan(artifact); }).code, ExitCode::invalid);
+  EXPECT_EQ(guarded([&] { readPlan(artifact); }).code, ExitCode::invalid);
 }
 
 TEST_P(BadPlanTest, IsRefusedWithItsPlace) {
   std::string text = replaced(test::logisticRegressionPlan(), GetParam().from, GetParam().to);
-  Status status = guarded([&] { parsePlan(test::logisticRegression(text)); });
+  Status status = guarded([&] { readPlan(test::logisticRegression(text)); });
   EXPECT_EQ(status.code, ExitCode::invalid);
   EXPECT_NE(status.message.find(GetParam().message), std::string::npos) << status.message;
 }
 
 static const BadPlan badPlans[] = {
-    {"Format", "\"format\": 2", "\"format\": 1", "plan.format: is 1"},
+    {"Format", "\"format\": 3", "\"format\": 1", "plan.format: is 1"},
     {"Truncated", "\"peak_bytes\": [156800]}]}", "\"peak_bytes\": [15", "not valid JSON"},
     {"MissingModel", "\"model\": \"logreg\",", "", "has no 'model'"},
     {"TwiceTheKey", "\"model\": \"logreg\",", "\"model\": \"a\", \"model\": \"b\",", "appears twice"},

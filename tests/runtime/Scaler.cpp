@@ -1,6 +1,6 @@
 #include "Scaler.h"
 
-#include "runtime/ArtifactChecksum.h"
+#include "runtime/plan/ArtifactChecksum.h"
 
 #include <algorithm>
 #include <cstring>
@@ -90,7 +90,7 @@ Json scalerPlan() {
   Json none = Json::array();
 
   Json plan;
-  plan["format"] = 2;
+  plan["format"] = 3;
   plan["model"] = "scaler";
   plan["build"] = Json::object();
   plan["capacity"] = scalerCapacity;
@@ -157,8 +157,18 @@ static const sluice_stage_fn stages[] = {zeroTotal, zeroCalls, scaleStage, count
 
 sluice_artifact scaler(const std::string &plan) {
   alignas(64) static const char nothing[64] = {};
-  sluice_artifact artifact{
-      sizeof(sluice_artifact), SLUICE_ARTIFACT_ABI, plan.data(), plan.size(), stages, std::size(stages), nothing, 0, 0};
+  static const sluice_code_section section{nothing, 4};
+  sluice_artifact artifact{sizeof(sluice_artifact),
+                           SLUICE_ARTIFACT_ABI,
+                           plan.data(),
+                           plan.size(),
+                           stages,
+                           std::size(stages),
+                           nothing,
+                           0,
+                           &section,
+                           1,
+                           0};
   artifact.checksum = runtime::checksumOf(artifact);
   return artifact;
 }

@@ -206,7 +206,7 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
   if (!lowered)
     return lowered.takeError();
   compiled.objects = std::move(lowered->objects);
-  compiled.plan = std::move(lowered->plan.json);
+  compiled.plan = std::move(lowered->plan);
   return compiled;
 }
 

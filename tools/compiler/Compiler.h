@@ -2,6 +2,7 @@
 #pragma once
 
 #include "mlir/IR/BuiltinOps.h"
+#include "runtime/plan/Plan.h"
 #include "tools/compiler/placement/Report.h"
 #include "tools/compiler/placement/Request.h"
 #include "llvm/Support/Error.h"
@@ -40,7 +41,7 @@ struct PhaseTime {
 /// What came out of the pipeline.
 struct Compiled {
   std::vector<std::string> objects; // empty if it stopped before the last phase
-  std::string plan;                 // JSON, see runtime/PLAN.md
+  runtime::Plan plan;               // of no entry points if it stopped before `planned`
   std::string warnings;
   std::vector<PhaseTime> phases;            // linking is the last, as `executable`
   std::optional<PlacementReport> placement; // if there was something to choose

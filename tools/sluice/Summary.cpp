@@ -27,12 +27,12 @@ struct CopyFigures {
 
 /// The figures of a plan that users ask for.
 struct Figures {
-  std::string model, cpu;
+  std::string model;
   std::vector<std::string> entries;
   std::vector<int64_t> launches; // of each entry
   std::vector<DeviceFigures> devices;
   std::vector<CopyFigures> copies; // of entries that have any
-  int64_t parameters = 0, parameterTensors = 0, kernels = 0, capacity = 0, vectorBits = 0, fileBytes = 0;
+  int64_t parameters = 0, parameterTensors = 0, kernels = 0, capacity = 0, fileBytes = 0;
   double seconds = 0;
 
   int64_t peakBytes() const {
@@ -45,75 +45,50 @@ struct Figures {
 
 } // namespace
 
-static std::string text(const json::Object &object, llvm::StringRef name) {
-  return object.getString(name).value_or("").str();
-}
-static int64_t number(const json::Object &object, llvm::StringRef name) { return object.getInteger(name).value_or(0); }
-
-static void addDevices(Figures &figures, const json::Object &plan) {
-  for (const json::Value &value : *plan.getArray("devices")) {
-    const json::Object &device = *value.getAsObject();
-    bool isHost = text(device, "backend") == "cpu";
+static void addDevices(Figures &figures, const runtime::Plan &plan) {
+  for (const runtime::Device &device : plan.devices)
     figures.devices.push_back(
-        {text(device, "name"), isHost ? fmt::format("{}, {}-bit vectors", figures.cpu, figures.vectorBits)
-                                      : fmt::format("{}:{}", text(device, "backend"), number(device, "ordinal"))});
+        {device.name, device.backend == "cpu" ? fmt::format("{}, {}-bit vectors", plan.build.cpu, plan.build.vectorBits)
+                                              : fmt::format("{}:{}", device.backend, device.ordinal)});
+  for (const runtime::Arena &arena : plan.arenas)
+    if (arena.name == "state")
+      figures.devices[arena.device].stateBytes = arena.bytes;
+  for (const runtime::Kernel &kernel : plan.kernels) {
+    ++figures.devices[kernel.device].kernels;
+    figures.devices[kernel.device].ops += int64_t(kernel.ops.size());
   }
-  for (const json::Value &value : *plan.getArray("arenas")) {
-    const json::Object &arena = *value.getAsObject();
-    if (text(arena, "name") == "state")
-      figures.devices[size_t(number(arena, "device"))].stateBytes = number(arena, "bytes");
-  }
-  for (const json::Value &value : *plan.getArray("kernels")) {
-    const json::Object &kernel = *value.getAsObject();
-    DeviceFigures &device = figures.devices[size_t(number(kernel, "device"))];
-    ++device.kernels;
-    device.ops += int64_t(kernel.getArray("ops")->size());
-  }
+  for (auto [i, device] : llvm::enumerate(figures.devices))
+    device.peakBytes = plan.peakBytes(i);
 }
 
-static void addState(Figures &figures, const json::Object &state) {
-  if (text(state, "kind") != "parameter")
-    return;
-  int64_t elements = 1;
-  for (const json::Value &size : *state.getArray("shape"))
-    elements *= size.getAsInteger().value_or(1);
-  figures.parameters += elements;
-  ++figures.parameterTensors;
-}
-
-static void addEntry(Figures &figures, const json::Object &entry) {
-  figures.entries.push_back(text(entry, "name"));
-  int64_t &launches = figures.launches.emplace_back(0);
-  CopyFigures copies{text(entry, "name")};
-  for (const json::Value &value : *entry.getArray("actions")) {
-    const json::Object *copy = value.getAsObject()->getObject("copy");
-    launches += copy ? 0 : 1;
-    if (!copy || text(*copy, "when") != "step")
+static void addEntry(Figures &figures, const runtime::Entry &entry, int64_t capacity) {
+  figures.entries.push_back(entry.name);
+  figures.launches.push_back(int64_t(entry.launches().size()));
+  CopyFigures copies{entry.name};
+  for (const runtime::Action &action : entry.actions) {
+    const runtime::Copy *copy = action.copy();
+    if (!copy || copy->when != runtime::Copy::When::step)
       continue;
     ++copies.copies;
-    copies.growsWithRows |= number(*copy, "bytes_per_row") > 0;
-    copies.bytes += number(*copy, "bytes") + number(*copy, "bytes_per_row") * figures.capacity;
+    copies.growsWithRows |= copy->bytesPerRow > 0;
+    copies.bytes += copy->bytesFor(capacity);
   }
   if (copies.copies > 0)
     figures.copies.push_back(copies);
-  for (auto [device, peak] : llvm::zip_equal(figures.devices, *entry.getArray("peak_bytes")))
-    device.peakBytes = std::max(device.peakBytes, peak.getAsInteger().value_or(0));
 }
 
-static Figures readFigures(const Compiled &compiled) {
+static Figures figuresOf(const Compiled &compiled) {
+  const runtime::Plan &plan = compiled.plan;
   Figures figures;
-  json::Value parsed = llvm::cantFail(json::parse(compiled.plan), "a plan of our own");
-  const json::Object &plan = *parsed.getAsObject();
-  figures.model = text(plan, "model");
-  figures.capacity = number(plan, "capacity");
-  figures.cpu = text(*plan.getObject("build"), "cpu");
-  figures.vectorBits = number(*plan.getObject("build"), "vector_bits");
-  figures.kernels = int64_t(plan.getArray("kernels")->size());
+  figures.model = plan.model;
+  figures.capacity = plan.capacity;
+  figures.kernels = int64_t(plan.kernels.size());
+  figures.parameters = plan.parameterCount();
+  figures.parameterTensors =
+      llvm::count_if(plan.states, [](const runtime::State &state) { return state.kind == "parameter"; });
   addDevices(figures, plan);
-  for (const json::Value &state : *plan.getArray("states"))
-    addState(figures, *state.getAsObject());
-  for (const json::Value &entry : *plan.getArray("entries"))
-    addEntry(figures, *entry.getAsObject());
+  for (const runtime::Entry &entry : plan.entries)
+    addEntry(figures, entry, plan.capacity);
   for (const PhaseTime &phase : compiled.phases)
     figures.seconds += phase.seconds;
   uint64_t bytes = 0;
@@ -131,7 +106,7 @@ static std::string printCount(int64_t count) {
 }
 
 void printSummary(llvm::raw_ostream &out, const Compiled &compiled) {
-  Figures figures = readFigures(compiled);
+  Figures figures = figuresOf(compiled);
   std::vector<std::string> entries;
   for (auto [name, launches] : llvm::zip_equal(figures.entries, figures.launches))
     entries.push_back(fmt::format("{} ({} kernels)", name, launches));
@@ -151,7 +126,7 @@ void printSummary(llvm::raw_ostream &out, const Compiled &compiled) {
 }
 
 void printSummaryAsJson(llvm::raw_ostream &out, const Compiled &compiled) {
-  Figures figures = readFigures(compiled);
+  Figures figures = figuresOf(compiled);
   json::Object phases;
   for (const PhaseTime &phase : compiled.phases)
     phases[phase.phase] = phase.seconds;

@@ -4,7 +4,7 @@
 #include "ir/Dialect.h"
 #include "ir/ParseGuard.h"
 #include "ir/Target.h"
-#include "runtime/ScheduleModel.h"
+#include "runtime/plan/ScheduleModel.h"
 #include "tests/e2e/devices/RandomGraph.h"
 #include "tools/compiler/Backends.h"
 #include "tools/compiler/placement/Placement.h"

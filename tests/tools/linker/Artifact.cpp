@@ -14,6 +14,6 @@ static const sluice_stage_fn kStages[] = {stage};
 
 extern "C" const sluice_artifact *sluice_artifact_query() {
   static const sluice_artifact artifact{
-      sizeof(sluice_artifact), SLUICE_ARTIFACT_ABI, kPlan, sizeof kPlan - 1, kStages, 1, nullptr, 0, 0};
+      sizeof(sluice_artifact), SLUICE_ARTIFACT_ABI, kPlan, sizeof kPlan - 1, kStages, 1, nullptr, 0, nullptr, 0, 0};
   return &artifact;
 }

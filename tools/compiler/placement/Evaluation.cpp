@@ -1,8 +1,6 @@
 #include "tools/compiler/placement/Evaluation.h"
 
-#include "runtime/ArtifactChecksum.h"
-#include "runtime/CopyForecast.h"
-#include "tools/compiler/LoadedModel.h"
+#include "runtime/plan/CopyForecast.h"
 #include "tools/compiler/Phases.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
@@ -11,29 +9,6 @@ using namespace mlir;
 namespace sluice::compiler {
 
 static constexpr int64_t kCalls = 24; // of a simulated run, whose second half counts
-
-/// The plan as the runtime reads it; its functions are never called.
-static llvm::Expected<runtime::Plan> readPlan(const passes::Plan &plan) {
-  std::vector<sluice_stage_fn> stages(plan.stages.size(), [](void *const *, int64_t, int64_t, int64_t) {});
-  sluice_artifact artifact{sizeof(artifact),
-                           SLUICE_ARTIFACT_ABI,
-                           plan.json.data(),
-                           plan.json.size(),
-                           stages.data(),
-                           stages.size(),
-                           nullptr,
-                           0,
-                           0};
-  artifact.checksum = runtime::checksumOf(artifact);
-  runtime::Plan parsed;
-  llvm::Error error = guardRuntime([&] {
-    parsed = runtime::parsePlan(artifact);
-    return llvm::Error::success();
-  });
-  if (error)
-    return std::move(error);
-  return parsed;
-}
 
 static double secondsOf(const runtime::Action &action, const runtime::Plan &plan, const passes::CostModel &costs) {
   int64_t rows = plan.capacity;
@@ -69,12 +44,9 @@ llvm::Expected<Evaluation> evaluate(ModuleOp module, passes::PipelineOptions pip
   auto planned = runPhases(module, pipeline, warnings);
   if (!planned)
     return planned.takeError();
-  auto plan = readPlan(planned->plan);
-  if (!plan)
-    return plan.takeError();
 
   Evaluation result;
-  result.plan = std::move(*plan);
+  result.plan = std::move(planned->plan);
   const runtime::Entry *found = result.plan.findEntry(entry.str());
   result.entry = size_t(found - result.plan.entries.data());
   result.workSeconds = workSeconds(*found, result.plan, pipeline.costs);

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "passes/Pipeline.h"
-#include "runtime/Plan.h"
-#include "runtime/ScheduleModel.h"
+#include "runtime/plan/Plan.h"
+#include "runtime/plan/ScheduleModel.h"
 #include "llvm/Support/Error.h"
 
 namespace sluice::compiler {

@@ -3,7 +3,8 @@
 #ifndef SLUICE_RUNTIME_COPYFORECAST_H
 #define SLUICE_RUNTIME_COPYFORECAST_H
 
-#include "runtime/CopyEngine.h"
+#include "runtime/plan/CopyCounts.h"
+#include "runtime/plan/Plan.h"
 
 #include <map>
 #include <vector>

@@ -3,7 +3,7 @@
 #define SLUICE_RUNTIME_PLANFIELDS_H
 
 #include "runtime/Json.h"
-#include "runtime/Plan.h"
+#include "runtime/plan/Plan.h"
 
 namespace sluice::runtime {
 
@@ -19,6 +19,13 @@ std::string optionalText(const JsonReader &json, const char *key);
 Slot parseSlot(const JsonReader &json, const Plan &plan, int64_t bytes);
 
 DType parseDType(const JsonReader &json);
+
+/// The number of the word in `words` that the field is.
+size_t parseWord(const JsonReader &json, std::span<const std::string_view> words);
+
+template <typename Enum> Enum parseEnum(const JsonReader &json, std::span<const std::string_view> words) {
+  return static_cast<Enum>(parseWord(json, words));
+}
 Shape parseShape(const JsonReader &json, DType type);
 
 /// The field `bytes`: at least what a tensor of this type needs.

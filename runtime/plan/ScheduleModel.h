@@ -2,7 +2,7 @@
 #ifndef SLUICE_RUNTIME_SCHEDULEMODEL_H
 #define SLUICE_RUNTIME_SCHEDULEMODEL_H
 
-#include "runtime/Plan.h"
+#include "runtime/plan/Plan.h"
 
 #include <functional>
 #include <span>

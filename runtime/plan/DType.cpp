@@ -1,4 +1,4 @@
-#include "runtime/DType.h"
+#include "runtime/plan/DType.h"
 
 #include "runtime/Text.h"
 

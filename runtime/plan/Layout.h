@@ -5,7 +5,7 @@
 #ifndef SLUICE_RUNTIME_LAYOUT_H
 #define SLUICE_RUNTIME_LAYOUT_H
 
-#include "runtime/DType.h"
+#include "runtime/plan/DType.h"
 
 #include <cstddef>
 #include <functional>
@@ -20,6 +20,8 @@ struct PhysicalDim {
   int dim = 0;
   Part part = Part::whole;
   int64_t tile = 0; ///< size of a tile, where `part` is not whole
+
+  bool operator==(const PhysicalDim &) const = default;
 };
 
 /// Outermost dimension first; an empty layout is row-major.

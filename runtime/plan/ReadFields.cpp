@@ -1,4 +1,4 @@
-#include "runtime/PlanFields.h"
+#include "runtime/plan/ReadFields.h"
 
 #include "runtime/Text.h"
 
@@ -42,6 +42,22 @@ DType parseDType(const JsonReader &json) {
   if (!type)
     json.fail(concat("unknown element type ", quote(name)));
   return *type;
+}
+
+/// "'a', 'b' or 'c'".
+static std::string alternatives(std::span<const std::string_view> words) {
+  std::string text;
+  for (size_t i = 0; i < words.size(); ++i)
+    text += concat(i == 0 ? "" : i + 1 == words.size() ? " or " : ", ", quote(words[i]));
+  return text;
+}
+
+size_t parseWord(const JsonReader &json, std::span<const std::string_view> words) {
+  std::string text = json.string();
+  auto found = std::find(words.begin(), words.end(), text);
+  if (found == words.end())
+    json.fail(concat("is ", quote(text), ", not ", alternatives(words)));
+  return static_cast<size_t>(found - words.begin());
 }
 
 Shape parseShape(const JsonReader &json, DType type) {

@@ -1,9 +1,9 @@
-// Parses the JSON of a plan and checks every index, range and alignment in it, so that nothing later needs to.
-#include "runtime/ArtifactChecksum.h"
+// Reads the JSON of a plan and checks every index, range and alignment in it, so that nothing later needs to.
 #include "runtime/Encoding.h"
-#include "runtime/PlanFields.h"
 #include "runtime/Status.h"
 #include "runtime/Text.h"
+#include "runtime/plan/ArtifactChecksum.h"
+#include "runtime/plan/ReadFields.h"
 
 #include <algorithm>
 
@@ -14,12 +14,12 @@ static constexpr size_t mostParameterBytes = 64 << 10;
 
 namespace {
 
-class PlanParser {
+class PlanReader {
 public:
-  explicit PlanParser(const sluice_artifact &artifact) : artifact_(artifact) {}
+  explicit PlanReader(const sluice_artifact &artifact) : artifact_(artifact) {}
 
   Plan parse(const JsonReader &root) {
-    root.at("format").integer(2, 2);
+    root.at("format").integer(planFormat, planFormat);
     plan_.model = root.at("model").string();
     plan_.data = optionalText(root, "data");
     plan_.backends = optionalText(root, "backends");
@@ -78,12 +78,8 @@ private:
   }
 
   Queue parseQueue(const JsonReader &json) const {
-    Queue queue{json.at("name").string(), parseIndex(json.at("device"), plan_.devices.size()), QueueKind::compute};
-    std::string kind = json.at("kind").string();
-    if (kind != "compute" && kind != "copy")
-      json.at("kind").fail(concat("is ", quote(kind), ", not 'compute' or 'copy'"));
-    if (kind == "copy")
-      queue.kind = QueueKind::copy;
+    Queue queue{json.at("name").string(), parseIndex(json.at("device"), plan_.devices.size()),
+                parseEnum<QueueKind>(json.at("kind"), queueKindNames)};
     if (queue.device == 0 && queue.kind == QueueKind::copy)
       json.at("kind").fail("the host copies nothing by itself");
     return queue;
@@ -148,10 +144,7 @@ private:
   }
 
   Module parseModule(const JsonReader &json) const {
-    std::optional<std::vector<std::byte>> blob = decodeBase64(json.at("blob").string());
-    if (!blob)
-      json.at("blob").fail("is not base64");
-    return {parseIndex(json.at("device"), plan_.devices.size()), std::move(*blob)};
+    return {json.at("backend").string(), parseIndex(json.at("section"), artifact_.num_sections)};
   }
 
   Kernel parseKernel(const JsonReader &json) const {
@@ -192,8 +185,8 @@ private:
     if (!json.has("module"))
       return;
     kernel.module = parseIndex(json.at("module"), plan_.modules.size());
-    if (plan_.modules[*kernel.module].device != kernel.device || kernel.function.empty())
-      json.at("module").fail("is on another device, or without a function");
+    if (plan_.modules[*kernel.module].backend != plan_.devices[kernel.device].backend || kernel.function.empty())
+      json.at("module").fail("is of another backend, or without a function");
   }
 
   Stage parseStage(const JsonReader &json) const {
@@ -215,7 +208,7 @@ private:
 
 } // namespace
 
-Plan parsePlan(const sluice_artifact &artifact) {
+Plan readPlan(const sluice_artifact &artifact) {
   // Only the first two fields may be read before the version is known.
   if (artifact.abi_version != SLUICE_ARTIFACT_ABI)
     failInvalid(
@@ -226,7 +219,7 @@ Plan parsePlan(const sluice_artifact &artifact) {
   if (artifact.checksum != checksumOf(artifact))
     failInvalid("the artifact's checksum does not fit its plan: the file is damaged, or was edited");
   Json json = parseJson(std::string_view(artifact.plan, artifact.plan_size), "plan");
-  return PlanParser(artifact).parse(JsonReader(json, "plan"));
+  return PlanReader(artifact).parse(JsonReader(json, "plan"));
 }
 
 } // namespace sluice::runtime

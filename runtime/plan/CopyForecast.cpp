@@ -1,4 +1,4 @@
-#include "runtime/CopyForecast.h"
+#include "runtime/plan/CopyForecast.h"
 
 #include <algorithm>
 

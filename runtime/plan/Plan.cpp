@@ -1,4 +1,4 @@
-#include "runtime/Plan.h"
+#include "runtime/plan/Plan.h"
 
 #include <algorithm>
 

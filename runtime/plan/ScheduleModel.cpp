@@ -1,4 +1,4 @@
-#include "runtime/ScheduleModel.h"
+#include "runtime/plan/ScheduleModel.h"
 
 #include <algorithm>
 #include <array>

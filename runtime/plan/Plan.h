@@ -2,12 +2,13 @@
 #ifndef SLUICE_RUNTIME_PLAN_H
 #define SLUICE_RUNTIME_PLAN_H
 
-#include "runtime/DType.h"
-#include "runtime/Layout.h"
+#include "runtime/plan/DType.h"
+#include "runtime/plan/Layout.h"
 #include "sluice/runtime/artifact.h"
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -15,10 +16,15 @@
 
 namespace sluice::runtime {
 
+/// Of the text of a plan; incremented when its meaning changes.
+inline constexpr int64_t planFormat = 3;
+
 /// The first of a plan's devices is the host.
 struct Device {
   std::string name, backend;
   int32_t ordinal = 0;
+
+  bool operator==(const Device &) const = default;
 };
 
 struct Arena {
@@ -27,6 +33,7 @@ struct Arena {
   int64_t bytes = 0;
 
   bool isConstant() const { return name == "constants"; }
+  bool operator==(const Arena &) const = default;
 };
 
 /// A place in memory. Call number n of an entry point uses the place at `offset + n % 2 * stride`.
@@ -39,11 +46,14 @@ struct Slot {
 };
 
 enum class QueueKind { compute, copy };
+inline constexpr std::string_view queueKindNames[] = {"compute", "copy"};
 
 struct Queue {
   std::string name;
   size_t device = 0;
   QueueKind kind = QueueKind::compute;
+
+  bool operator==(const Queue &) const = default;
 };
 
 struct State {
@@ -59,6 +69,7 @@ struct State {
   int64_t elements() const { return elementsOf(shape); }
   int64_t logicalBytes() const { return elements() * static_cast<int64_t>(sizeOf(dtype)); }
   bool isWeight() const { return kind == "parameter" || kind == "statistic"; }
+  bool operator==(const State &) const = default;
 };
 
 struct Stage {
@@ -69,6 +80,7 @@ struct Stage {
   int64_t tasksFor(int64_t rows) const {
     return rowsPerTask == 0 ? tasks : tasks * ((rows + rowsPerTask - 1) / rowsPerTask);
   }
+  bool operator==(const Stage &) const = default;
 };
 
 struct Cost {
@@ -76,6 +88,7 @@ struct Cost {
 
   double flopsFor(int64_t rows) const { return flops + flopsPerRow * static_cast<double>(rows); }
   double bytesFor(int64_t rows) const { return bytes + bytesPerRow * static_cast<double>(rows); }
+  bool operator==(const Cost &) const = default;
 };
 
 /// Either host code in stages, or a function of the device's backend or of a module.
@@ -90,18 +103,24 @@ struct Kernel {
   Cost cost;
   double lanes = 1; ///< share of the vector lanes that the shape can fill
   std::string kind; ///< kernels of a kind reach a like share of a device's peak
+
+  bool operator==(const Kernel &) const = default;
 };
 
-/// Device code.
+/// A backend's device code: a section of the artifact, loaded on each device that has kernels in it.
 struct Module {
-  size_t device = 0;
-  std::vector<std::byte> blob;
+  std::string backend;
+  size_t section = 0;
+
+  bool operator==(const Module &) const = default;
 };
 
 /// The end of action number `action` in the call made `calls` calls earlier.
 struct Wait {
   size_t action = 0;
   int64_t calls = 0;
+
+  bool operator==(const Wait &) const = default;
 };
 
 /// An input or output of an entry point. It lies on the host.
@@ -118,9 +137,11 @@ struct Value {
 
   /// The shape of a call with `rows` rows, where `capacity` is the plan's.
   Shape shapeFor(int64_t rows, int64_t capacity) const;
+  bool operator==(const Value &) const = default;
 };
 
 enum class Access { read, write, readWrite };
+inline constexpr std::string_view accessNames[] = {"r", "w", "rw"};
 
 struct Buffer {
   Slot slot;
@@ -128,11 +149,14 @@ struct Buffer {
   Access access = Access::read;
 
   bool isWritten() const { return access != Access::read; }
+  bool operator==(const Buffer &) const = default;
 };
 
 struct Launch {
   size_t kernel = 0;
   std::vector<Buffer> buffers;
+
+  bool operator==(const Launch &) const = default;
 };
 
 /// What moves between two devices, and when.
@@ -142,6 +166,8 @@ struct Copy {
     stale, ///< at the start of a call, if the mirror that it fills is stale
     asked, ///< when the host reads the output that it fills; no part of the call
   };
+  static constexpr std::string_view whenNames[] = {"step", "stale", "asked"};
+
   std::string value, reason, source;
   Slot from, to;
   int64_t bytes = 0, bytesPerRow = 0;
@@ -149,6 +175,7 @@ struct Copy {
   When when = When::step;
 
   int64_t bytesFor(int64_t rows) const { return bytes + bytesPerRow * rows; }
+  bool operator==(const Copy &) const = default;
 };
 
 struct Action {
@@ -159,6 +186,7 @@ struct Action {
 
   const Launch *launch() const { return std::get_if<Launch>(&work); }
   const Copy *copy() const { return std::get_if<Copy>(&work); }
+  bool operator==(const Action &) const = default;
 };
 
 /// How many calls back a wait may look.
@@ -177,11 +205,14 @@ struct Entry {
   bool hasRows() const;
   const Value *findInput(std::string_view name) const;
   const Value *findOutput(std::string_view name) const;
+  bool operator==(const Entry &) const = default;
 };
 
 struct Build {
   std::string compiler, cpu, fp;
   int64_t vectorBits = 0;
+
+  bool operator==(const Build &) const = default;
 };
 
 struct Plan {
@@ -211,10 +242,11 @@ struct Plan {
   size_t deviceOf(const Slot &slot) const { return arenas[slot.arena].device; }
   /// A hash of every state's name, kind, type and shape: what a checkpoint must agree with.
   uint64_t stateHash() const;
+  bool operator==(const Plan &) const = default;
 };
 
-/// Parses and checks the plan of `artifact`: afterwards every index and every range in it is sound.
-Plan parsePlan(const sluice_artifact &artifact);
+/// Reads and checks the plan of `artifact`: afterwards every index and every range in it is sound.
+Plan readPlan(const sluice_artifact &artifact);
 
 } // namespace sluice::runtime
 

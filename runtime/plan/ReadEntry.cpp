@@ -1,6 +1,6 @@
 // Parses and checks one entry point of a plan: its inputs, outputs and actions.
-#include "runtime/PlanFields.h"
 #include "runtime/Text.h"
+#include "runtime/plan/ReadFields.h"
 
 #include <algorithm>
 
@@ -8,9 +8,9 @@ namespace sluice::runtime {
 
 namespace {
 
-class EntryParser {
+class EntryReader {
 public:
-  EntryParser(const JsonReader &json, const Plan &plan) : json_(json), plan_(plan) {}
+  EntryReader(const JsonReader &json, const Plan &plan) : json_(json), plan_(plan) {}
 
   Entry parse() {
     entry_.name = json_.at("name").string();
@@ -115,17 +115,6 @@ private:
     return buffer;
   }
 
-  static Access parseAccess(const JsonReader &json) {
-    std::string text = json.string();
-    if (text == "r")
-      return Access::read;
-    if (text == "w")
-      return Access::write;
-    if (text != "rw")
-      json.fail(concat("is ", quote(text), ", not 'r', 'w' or 'rw'"));
-    return Access::readWrite;
-  }
-
   Launch parseLaunch(const JsonReader &json, const Queue &queue) const {
     Launch launch;
     launch.kernel = parseIndex(json.at("kernel"), plan_.kernels.size());
@@ -135,7 +124,7 @@ private:
           concat("runs on ", quote(plan_.devices[device].name), ", but its queue is ", quote(queue.name)));
     for (const JsonReader &item : json.at("buffers").list()) {
       Buffer &buffer = launch.buffers.emplace_back(parseBuffer(item));
-      buffer.access = parseAccess(item.at("access"));
+      buffer.access = parseEnum<Access>(item.at("access"), accessNames);
       if (plan_.deviceOf(buffer.slot) != device)
         item.at("arena").fail(concat("is not on ", quote(plan_.devices[device].name), ", where the kernel runs"));
       if (buffer.isWritten() && plan_.arenas[buffer.slot.arena].isConstant())
@@ -144,23 +133,12 @@ private:
     return launch;
   }
 
-  static Copy::When parseWhen(const JsonReader &json) {
-    std::string text = json.string();
-    if (text == "step")
-      return Copy::When::step;
-    if (text == "stale")
-      return Copy::When::stale;
-    if (text != "asked")
-      json.fail(concat("is ", quote(text), ", not 'step', 'stale' or 'asked'"));
-    return Copy::When::asked;
-  }
-
   Copy parseCopy(const JsonReader &json, const Queue &queue) const {
     Copy copy;
     copy.value = json.at("value").string();
     copy.reason = json.at("reason").string();
     copy.source = optionalText(json, "source");
-    copy.when = parseWhen(json.at("when"));
+    copy.when = parseEnum<Copy::When>(json.at("when"), Copy::whenNames);
     copy.bytes = json.at("bytes").integer(0, mostBytes);
     copy.bytesPerRow = json.at("bytes_per_row").integer(0, mostBytes);
     copy.capacityBytes = json.at("capacity_bytes").integer(0, mostBytes);
@@ -201,6 +179,6 @@ private:
 
 } // namespace
 
-Entry parseEntry(const JsonReader &json, const Plan &plan) { return EntryParser(json, plan).parse(); }
+Entry parseEntry(const JsonReader &json, const Plan &plan) { return EntryReader(json, plan).parse(); }
 
 } // namespace sluice::runtime

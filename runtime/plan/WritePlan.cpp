@@ -1,0 +1,171 @@
+#include "runtime/plan/WritePlan.h"
+
+#include "runtime/Encoding.h"
+#include "runtime/Json.h"
+
+namespace sluice::runtime {
+
+template <typename Item> static Json listOf(const std::vector<Item> &items) {
+  Json list = Json::array();
+  for (const Item &item : items)
+    list.push_back(write(item));
+  return list;
+}
+
+template <typename Enum, size_t Count>
+static std::string_view wordOf(Enum value, const std::string_view (&words)[Count]) {
+  return words[static_cast<size_t>(value)];
+}
+
+/// Adds a list, unless it is empty.
+template <typename Item> static void addList(Json &json, const char *key, const std::vector<Item> &items) {
+  if (!items.empty())
+    json[key] = listOf(items);
+}
+
+static Json write(const Slot &slot) {
+  Json json{{"arena", slot.arena}, {"offset", slot.offset}};
+  if (slot.stride != 0)
+    json["stride"] = slot.stride;
+  return json;
+}
+
+static Json write(const Device &device) {
+  return {{"name", device.name}, {"backend", device.backend}, {"ordinal", device.ordinal}};
+}
+
+static Json write(const Arena &arena) {
+  return {{"name", arena.name}, {"device", arena.device}, {"bytes", arena.bytes}};
+}
+
+static Json write(const Queue &queue) {
+  return {{"name", queue.name}, {"device", queue.device}, {"kind", wordOf(queue.kind, queueKindNames)}};
+}
+
+static Json write(const PhysicalDim &dim) {
+  if (dim.part == PhysicalDim::Part::whole)
+    return Json::array({dim.dim});
+  return Json::array({dim.dim, dim.part == PhysicalDim::Part::tileNumber ? "div" : "mod", dim.tile});
+}
+
+static Json write(const State &state) {
+  Json json{{"name", state.name}, {"kind", state.kind}, {"dtype", nameOf(state.dtype)}, {"shape", state.shape}};
+  if (!state.of.empty())
+    json["of"] = state.of;
+  addList(json, "layout", state.layout);
+  json.update(write(state.slot));
+  json["bytes"] = state.bytes;
+  addList(json, "mirrors", state.mirrors);
+  return json;
+}
+
+static Json write(const Stage &stage) {
+  return {{"fn", stage.function}, {"tasks", stage.tasks}, {"rows_per_task", stage.rowsPerTask}};
+}
+
+static Json write(const Cost &cost) {
+  return {{"flops", cost.flops},
+          {"flops_per_row", cost.flopsPerRow},
+          {"bytes", cost.bytes},
+          {"bytes_per_row", cost.bytesPerRow}};
+}
+
+static Json write(const Kernel &kernel) {
+  Json json{{"name", kernel.name}, {"device", kernel.device}, {"ops", kernel.ops}, {"source", kernel.source}};
+  addList(json, "stages", kernel.stages);
+  if (!kernel.function.empty()) {
+    json["function"] = kernel.function;
+    json["parameters"] = encodeHex(kernel.parameters);
+  }
+  if (kernel.module)
+    json["module"] = *kernel.module;
+  json["cost"] = write(kernel.cost);
+  json["kind"] = kernel.kind;
+  json["lanes"] = kernel.lanes;
+  return json;
+}
+
+static Json write(const Module &module) { return {{"backend", module.backend}, {"section", module.section}}; }
+
+static Json write(const Wait &wait) { return Json::array({wait.action, wait.calls}); }
+
+static Json write(const Value &value) {
+  Json json{{"name", value.name}, {"dtype", nameOf(value.dtype)}, {"shape", value.shape}, {"rows_dim", value.rowsDim}};
+  json.update(write(value.slot));
+  json["bytes"] = value.bytes;
+  if (value.below > 0)
+    json["below"] = value.below;
+  addList(json, "waits", value.waits);
+  return json;
+}
+
+/// Without its access.
+static Json write(const Buffer &buffer) {
+  Json json = write(buffer.slot);
+  json["bytes"] = buffer.bytes;
+  return json;
+}
+
+static Json write(const Launch &launch) {
+  Json buffers = Json::array();
+  for (const Buffer &buffer : launch.buffers) {
+    buffers.push_back(write(buffer));
+    buffers.back()["access"] = wordOf(buffer.access, accessNames);
+  }
+  return {{"kernel", launch.kernel}, {"buffers", std::move(buffers)}};
+}
+
+static Json write(const Copy &copy) {
+  return {{"value", copy.value},
+          {"from", write(copy.from)},
+          {"to", write(copy.to)},
+          {"bytes", copy.bytes},
+          {"bytes_per_row", copy.bytesPerRow},
+          {"capacity_bytes", copy.capacityBytes},
+          {"when", wordOf(copy.when, Copy::whenNames)},
+          {"reason", copy.reason},
+          {"source", copy.source}};
+}
+
+static Json write(const Action &action) {
+  Json json;
+  if (const Launch *launch = action.launch())
+    json["launch"] = write(*launch);
+  if (const Copy *copy = action.copy())
+    json["copy"] = write(*copy);
+  json["queue"] = action.queue;
+  addList(json, "waits", action.waits);
+  addList(json, "ends", action.ends);
+  return json;
+}
+
+static Json write(const Entry &entry) {
+  return {{"name", entry.name},
+          {"inputs", listOf(entry.inputs)},
+          {"outputs", listOf(entry.outputs)},
+          {"actions", listOf(entry.actions)},
+          {"peak_bytes", entry.peakBytes}};
+}
+
+static Json write(const Build &build) {
+  return {{"compiler", build.compiler}, {"cpu", build.cpu}, {"vector_bits", build.vectorBits}, {"fp", build.fp}};
+}
+
+std::string writePlan(const Plan &plan) {
+  Json json{{"format", planFormat},
+            {"model", plan.model},
+            {"data", plan.data},
+            {"backends", plan.backends},
+            {"build", write(plan.build)},
+            {"capacity", plan.capacity},
+            {"devices", listOf(plan.devices)},
+            {"arenas", listOf(plan.arenas)},
+            {"queues", listOf(plan.queues)},
+            {"states", listOf(plan.states)},
+            {"kernels", listOf(plan.kernels)}};
+  addList(json, "modules", plan.modules);
+  json["entries"] = listOf(plan.entries);
+  return json.dump();
+}
+
+} // namespace sluice::runtime
