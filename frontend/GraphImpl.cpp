@@ -1,6 +1,6 @@
 // The module under construction: its ops, inputs and states.
 #include "GraphImpl.h"
-#include "ir/Init.h"
+#include "ir/ops/Init.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/IR/Verifier.h"

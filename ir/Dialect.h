@@ -1,9 +1,9 @@
 // The sluice dialect: include this for all its ops, attributes and interfaces.
 #pragma once
 
-#include "ir/ElementBuilder.h"
-#include "ir/HostTensor.h"
 #include "ir/Types.h"
+#include "ir/build/ElementBuilder.h"
+#include "ir/reference/HostTensor.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"

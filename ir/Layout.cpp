@@ -1,5 +1,5 @@
 #include "ir/Layout.h"
-#include "ir/HostTensor.h"
+#include "ir/reference/HostTensor.h"
 
 using namespace mlir;
 

@@ -1,7 +1,7 @@
 #include "ir/ValueType.h"
 
-#include "ir/Inference.h"
 #include "ir/Layout.h"
+#include "ir/ops/Inference.h"
 
 using namespace mlir;
 

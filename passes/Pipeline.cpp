@@ -2,10 +2,10 @@
 #include "passes/Pipeline.h"
 #include "ir/Dialect.h"
 #include "mlir/IR/Verifier.h"
-#include "passes/Artifact.h"
-#include "passes/DeviceBackends.h"
 #include "passes/Dump.h"
 #include "passes/Passes.h"
+#include "passes/artifact/Artifact.h"
+#include "passes/backend/DeviceBackends.h"
 #include "llvm/ADT/StringExtras.h"
 #include <chrono>
 

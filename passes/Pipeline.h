@@ -2,8 +2,8 @@
 #pragma once
 
 #include "mlir/IR/BuiltinOps.h"
-#include "passes/BuildPlan.h"
 #include "passes/analysis/CostModel.h"
+#include "passes/artifact/BuildPlan.h"
 #include "sluice/backend/compile.h"
 #include <functional>
 #include <string>

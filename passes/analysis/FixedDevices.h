@@ -1,7 +1,7 @@
 // What the user has decided of where an entry point works.
 #pragma once
 
-#include "passes/DeviceBackends.h"
+#include "passes/backend/DeviceBackends.h"
 #include "llvm/ADT/DenseSet.h"
 
 namespace sluice::passes {

@@ -6,8 +6,8 @@
 #include "passes/analysis/PlacementGraph.h"
 
 #include "ir/Layout.h"
-#include "passes/Actions.h"
 #include "passes/analysis/FixedDevices.h"
+#include "passes/schedule/Actions.h"
 #include "llvm/ADT/MapVector.h"
 
 #include <cmath>

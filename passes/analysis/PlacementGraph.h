@@ -1,10 +1,10 @@
 // An entry point as a placement problem: what will be fused is placed together.
 #pragma once
 
-#include "passes/DeviceBackends.h"
 #include "passes/analysis/CostModel.h"
 #include "passes/analysis/FusionGroups.h"
 #include "passes/analysis/GroupPlacement.h"
+#include "passes/backend/DeviceBackends.h"
 
 namespace sluice::passes {
 

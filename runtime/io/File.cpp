@@ -1,7 +1,7 @@
 #include "runtime/io/File.h"
 
-#include "runtime/Status.h"
-#include "runtime/Text.h"
+#include "runtime/base/Status.h"
+#include "runtime/base/Text.h"
 #include "runtime/files/InputFile.h"
 
 #include <cerrno>

@@ -1,7 +1,7 @@
 #include "runtime/io/Safetensors.h"
 
-#include "runtime/Status.h"
-#include "runtime/Text.h"
+#include "runtime/base/Status.h"
+#include "runtime/base/Text.h"
 
 #include <nlohmann/json.hpp>
 

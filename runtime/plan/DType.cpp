@@ -1,6 +1,6 @@
 #include "runtime/plan/DType.h"
 
-#include "runtime/Text.h"
+#include "runtime/base/Text.h"
 
 #include <array>
 #include <cstring>

@@ -1,6 +1,6 @@
 #include "runtime/plan/Layout.h"
 
-#include "runtime/Text.h"
+#include "runtime/base/Text.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,5 +1,5 @@
 // Parses and checks one entry point of a plan: its inputs, outputs and actions.
-#include "runtime/Text.h"
+#include "runtime/base/Text.h"
 #include "runtime/plan/ReadFields.h"
 
 #include <algorithm>

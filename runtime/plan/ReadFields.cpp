@@ -1,6 +1,6 @@
 #include "runtime/plan/ReadFields.h"
 
-#include "runtime/Text.h"
+#include "runtime/base/Text.h"
 
 #include <algorithm>
 

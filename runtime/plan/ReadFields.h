@@ -2,7 +2,7 @@
 #ifndef SLUICE_RUNTIME_PLANFIELDS_H
 #define SLUICE_RUNTIME_PLANFIELDS_H
 
-#include "runtime/Json.h"
+#include "runtime/base/Json.h"
 #include "runtime/plan/Plan.h"
 
 namespace sluice::runtime {

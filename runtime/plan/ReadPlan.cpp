@@ -1,7 +1,7 @@
 // Reads the JSON of a plan and checks every index, range and alignment in it, so that nothing later needs to.
-#include "runtime/Encoding.h"
-#include "runtime/Status.h"
-#include "runtime/Text.h"
+#include "runtime/base/Encoding.h"
+#include "runtime/base/Status.h"
+#include "runtime/base/Text.h"
 #include "runtime/plan/ArtifactChecksum.h"
 #include "runtime/plan/ReadFields.h"
 

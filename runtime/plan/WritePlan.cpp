@@ -1,7 +1,7 @@
 #include "runtime/plan/WritePlan.h"
 
-#include "runtime/Encoding.h"
-#include "runtime/Json.h"
+#include "runtime/base/Encoding.h"
+#include "runtime/base/Json.h"
 
 namespace sluice::runtime {
 

@@ -1,6 +1,6 @@
 #include "runtime/runner/Bandwidth.h"
 
-#include "runtime/Memory.h"
+#include "runtime/device/Memory.h"
 
 #include <algorithm>
 #include <chrono>

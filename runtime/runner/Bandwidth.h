@@ -3,7 +3,7 @@
 #ifndef SLUICE_RUNTIME_RUNNER_BANDWIDTH_H
 #define SLUICE_RUNTIME_RUNNER_BANDWIDTH_H
 
-#include "runtime/Parallel.h"
+#include "runtime/device/Parallel.h"
 
 #include <cstdint>
 #include <vector>

@@ -1,8 +1,8 @@
 // `bench`: the time of an entry point, step by step.
-#include "runtime/BenchState.h"
-#include "runtime/Initialise.h"
-#include "runtime/Status.h"
-#include "runtime/Text.h"
+#include "runtime/base/Status.h"
+#include "runtime/base/Text.h"
+#include "runtime/exec/BenchState.h"
+#include "runtime/exec/Initialise.h"
 #include "runtime/runner/BenchDevices.h"
 #include "runtime/runner/Verbs.h"
 

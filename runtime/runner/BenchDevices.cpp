@@ -1,7 +1,7 @@
 #include "runtime/runner/BenchDevices.h"
 
-#include "runtime/ActionTimes.h"
-#include "runtime/BenchState.h"
+#include "runtime/exec/ActionTimes.h"
+#include "runtime/exec/BenchState.h"
 #include "runtime/plan/ScheduleModel.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // `bench --kernels`: each kernel's time beside the least time that this machine could need for its work.
-#include "runtime/ActionTimes.h"
-#include "runtime/Text.h"
+#include "runtime/base/Text.h"
+#include "runtime/exec/ActionTimes.h"
 #include "runtime/runner/Machine.h"
 #include "runtime/runner/Verbs.h"
 

@@ -1,9 +1,9 @@
 #include "runtime/runner/Checkpoint.h"
 
-#include "runtime/Status.h"
-#include "runtime/Text.h"
-#include "runtime/Weights.h"
+#include "runtime/base/Status.h"
+#include "runtime/base/Text.h"
 #include "runtime/io/File.h"
+#include "runtime/io/Weights.h"
 #include "runtime/runner/Terminal.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // The command line: flags by CLI11, numbers and suggestions by us, so that every message names the flag and the value.
-#include "runtime/Status.h"
-#include "runtime/Text.h"
+#include "runtime/base/Status.h"
+#include "runtime/base/Text.h"
 #include "runtime/runner/Options.h"
 #include "runtime/runner/Terminal.h"
 

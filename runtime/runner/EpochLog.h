@@ -2,7 +2,7 @@
 #ifndef SLUICE_RUNTIME_RUNNER_EPOCHLOG_H
 #define SLUICE_RUNTIME_RUNNER_EPOCHLOG_H
 
-#include "runtime/Json.h"
+#include "runtime/base/Json.h"
 
 #include <string>
 

@@ -1,8 +1,8 @@
 // `eval`: loss and accuracy on the test images.
-#include "runtime/Initialise.h"
-#include "runtime/Status.h"
-#include "runtime/Text.h"
-#include "runtime/Weights.h"
+#include "runtime/base/Status.h"
+#include "runtime/base/Text.h"
+#include "runtime/exec/Initialise.h"
+#include "runtime/io/Weights.h"
 #include "runtime/runner/Feed.h"
 #include "runtime/runner/Signals.h"
 #include "runtime/runner/Verbs.h"

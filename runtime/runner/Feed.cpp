@@ -1,7 +1,7 @@
 #include "runtime/runner/Feed.h"
 
-#include "runtime/Status.h"
-#include "runtime/Text.h"
+#include "runtime/base/Status.h"
+#include "runtime/base/Text.h"
 
 #include <algorithm>
 #include <cstring>

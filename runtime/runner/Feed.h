@@ -2,7 +2,7 @@
 #ifndef SLUICE_RUNTIME_RUNNER_FEED_H
 #define SLUICE_RUNTIME_RUNNER_FEED_H
 
-#include "runtime/Instance.h"
+#include "runtime/exec/Instance.h"
 #include "runtime/io/Idx.h"
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // `info`: what the executable contains.
-#include "runtime/Text.h"
+#include "runtime/base/Text.h"
 #include "runtime/runner/Report.h"
 #include "runtime/runner/Verbs.h"
 

@@ -2,7 +2,7 @@
 #ifndef SLUICE_RUNTIME_RUNNER_MACHINE_H
 #define SLUICE_RUNTIME_RUNNER_MACHINE_H
 
-#include "runtime/Parallel.h"
+#include "runtime/device/Parallel.h"
 #include "runtime/runner/Bandwidth.h"
 
 namespace sluice::runtime {

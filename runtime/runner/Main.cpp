@@ -1,6 +1,6 @@
 // The start of every executable: parse, run the verb, turn errors into exit codes.
-#include "runtime/Status.h"
-#include "runtime/Text.h"
+#include "runtime/base/Status.h"
+#include "runtime/base/Text.h"
 #include "runtime/files/Process.h"
 #include "runtime/runner/Verbs.h"
 

@@ -1,10 +1,10 @@
 // `predict`: an entry point on npy files with any number of rows, a capacity at a time.
-#include "runtime/Indices.h"
-#include "runtime/Initialise.h"
-#include "runtime/Status.h"
-#include "runtime/Text.h"
-#include "runtime/Weights.h"
+#include "runtime/base/Status.h"
+#include "runtime/base/Text.h"
+#include "runtime/exec/Indices.h"
+#include "runtime/exec/Initialise.h"
 #include "runtime/io/Npy.h"
+#include "runtime/io/Weights.h"
 #include "runtime/runner/Verbs.h"
 
 #include <algorithm>

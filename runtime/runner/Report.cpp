@@ -1,6 +1,6 @@
 #include "runtime/runner/Report.h"
 
-#include "runtime/Text.h"
+#include "runtime/base/Text.h"
 #include "runtime/runner/Terminal.h"
 
 #include <cinttypes>

@@ -2,8 +2,8 @@
 #ifndef SLUICE_RUNTIME_RUNNER_REPORT_H
 #define SLUICE_RUNTIME_RUNNER_REPORT_H
 
-#include "runtime/Instance.h"
-#include "runtime/Json.h"
+#include "runtime/base/Json.h"
+#include "runtime/exec/Instance.h"
 
 namespace sluice::runtime {
 

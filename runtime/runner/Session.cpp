@@ -1,7 +1,7 @@
 #include "runtime/runner/Session.h"
 
-#include "runtime/Status.h"
-#include "runtime/Text.h"
+#include "runtime/base/Status.h"
+#include "runtime/base/Text.h"
 #include "runtime/io/File.h"
 #include "runtime/runner/Report.h"
 #include "runtime/runner/Terminal.h"

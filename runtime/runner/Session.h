@@ -2,7 +2,7 @@
 #ifndef SLUICE_RUNTIME_RUNNER_SESSION_H
 #define SLUICE_RUNTIME_RUNNER_SESSION_H
 
-#include "runtime/Instance.h"
+#include "runtime/exec/Instance.h"
 #include "runtime/runner/Options.h"
 
 #include <string>

@@ -1,6 +1,6 @@
 #include "runtime/runner/Terminal.h"
 
-#include "runtime/Text.h"
+#include "runtime/base/Text.h"
 #include "runtime/io/File.h"
 
 #include <cmath>

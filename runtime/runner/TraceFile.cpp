@@ -1,7 +1,7 @@
 #include "runtime/runner/TraceFile.h"
 
-#include "runtime/Json.h"
-#include "runtime/Text.h"
+#include "runtime/base/Json.h"
+#include "runtime/base/Text.h"
 
 #include <algorithm>
 

@@ -2,8 +2,8 @@
 #ifndef SLUICE_RUNTIME_RUNNER_TRACEFILE_H
 #define SLUICE_RUNTIME_RUNNER_TRACEFILE_H
 
+#include "runtime/exec/WorkTimes.h"
 #include "runtime/plan/Plan.h"
-#include "runtime/WorkTimes.h"
 
 #include <string>
 #include <vector>

@@ -2,8 +2,8 @@
 #ifndef SLUICE_RUNTIME_RUNNER_VERBS_H
 #define SLUICE_RUNTIME_RUNNER_VERBS_H
 
-#include "runtime/Instance.h"
-#include "runtime/Json.h"
+#include "runtime/base/Json.h"
+#include "runtime/exec/Instance.h"
 #include "runtime/io/Idx.h"
 #include "runtime/runner/Means.h"
 #include "runtime/runner/Options.h"

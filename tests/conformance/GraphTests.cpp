@@ -1,12 +1,12 @@
 // Small models, compiled as models are: several ops to a launch where the backend fuses them, in the layouts that the
 // compiler settles on, gradients and updates among them. Each kernel runs on the values that the reference gives its
 // operands.
-#include "ir/Expansions.h"
-#include "ir/Interpreter.h"
-#include "ir/ParseGuard.h"
 #include "ir/Target.h"
-#include "passes/DeviceBackends.h"
+#include "ir/ops/Expansions.h"
+#include "ir/reference/Interpreter.h"
+#include "ir/text/ParseGuard.h"
 #include "passes/Passes.h"
+#include "passes/backend/DeviceBackends.h"
 #include "tests/conformance/LoadedKernels.h"
 #include "tests/ir/op_instance.h"
 #include "llvm/ADT/StringExtras.h"

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "backends/cpu/compiler/Codegen.h"
-#include "ir/DiagnosticText.h"
-#include "ir/HostTensor.h"
-#include "passes/Backend.h"
+#include "ir/reference/HostTensor.h"
+#include "ir/text/DiagnosticText.h"
+#include "passes/backend/Backend.h"
 #include "tests/conformance/RunHalf.h"
 #include <optional>
 

@@ -1,8 +1,8 @@
 // A kernel of one op as a backend sees it.
 #pragma once
 
-#include "ir/HostTensor.h"
-#include "passes/Backend.h"
+#include "ir/reference/HostTensor.h"
+#include "passes/backend/Backend.h"
 #include "tests/conformance/LoadedKernels.h"
 #include "tests/ir/op_instance.h"
 #include <optional>

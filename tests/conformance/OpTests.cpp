@@ -1,6 +1,6 @@
 // Every op that the backend says it supports, compiled and compared with its reference function in double precision: in
 // f32 and f64, in every layout that the backend must accept, with all rows and with fewer.
-#include "ir/DiagnosticText.h"
+#include "ir/text/DiagnosticText.h"
 #include "tests/conformance/OpKernel.h"
 #include "llvm/ADT/StringRef.h"
 #include <algorithm>

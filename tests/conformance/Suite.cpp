@@ -1,6 +1,6 @@
 #include "tests/conformance/Suite.h"
 
-#include "runtime/Child.h"
+#include "runtime/base/Child.h"
 
 #include <fstream>
 

@@ -1,9 +1,9 @@
 // Compiles model programs' files in process and runs them, for end-to-end tests.
 #pragma once
 
-#include "ir/Interpreter.h"
+#include "ir/reference/Interpreter.h"
 #include "passes/Pipeline.h"
-#include "runtime/Instance.h"
+#include "runtime/exec/Instance.h"
 #include <map>
 #include <memory>
 #include <string>

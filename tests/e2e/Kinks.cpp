@@ -1,6 +1,6 @@
 #include "tests/e2e/Kinks.h"
-#include "ir/DiagnosticText.h"
-#include "ir/ParseGuard.h"
+#include "ir/text/DiagnosticText.h"
+#include "ir/text/ParseGuard.h"
 #include "llvm/ADT/StringExtras.h"
 #include <cmath>
 #include <numeric>

@@ -1,5 +1,5 @@
 // Reference functions against numbers that were worked out by hand or by NumPy and JAX (x64), never by themselves.
-#include "ir/Expansions.h"
+#include "ir/ops/Expansions.h"
 #include "op_instance.h"
 #include <cmath>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // The formulas that code is generated from, against the reference functions: element formulas of ElementOps and bodies
 // of ElementwiseOps are built for one concrete index at a time, and what they build is folded to a number.
-#include "ir/Lane.h"
+#include "ir/build/Lane.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "op_instance.h"
 #include <cmath>

@@ -1,5 +1,5 @@
 // Every gradient against central differences of the interpreter, in double precision.
-#include "ir/Node.h"
+#include "ir/build/Node.h"
 #include "mlir/IR/Verifier.h"
 #include "op_instance.h"
 #include "tests/Worse.h"

@@ -1,5 +1,5 @@
 #include "op_instance.h"
-#include "ir/ParseGuard.h"
+#include "ir/text/ParseGuard.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

@@ -1,7 +1,7 @@
 // One op from its generic text, ready to run: `"sluice.exp"(%0) : (tensor<3xf64>) -> tensor<3xf64>`.
 #pragma once
 
-#include "ir/Interpreter.h"
+#include "ir/reference/Interpreter.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include <string>

@@ -1,8 +1,8 @@
 // Targets: what `--devices` may say, and the module's table.
 #include "ir/Target.h"
 
-#include "ir/DiagnosticText.h"
 #include "ir/Dialect.h"
+#include "ir/text/DiagnosticText.h"
 #include "mlir/Parser/Parser.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

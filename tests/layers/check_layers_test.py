@@ -19,14 +19,14 @@ def problems(files):
 
 
 FORBIDDEN = [
-    ("runtime/Plan.cpp", '#include "llvm/ADT/StringRef.h"'),
-    ("runtime/Plan.cpp", '#include "ir/Dialect.h"'),
-    ("runtime/files/OutputFile.cpp", '#include "runtime/Text.h"'),
-    ("frontend/Graph.cpp", '#include "runtime/Text.h"'),
+    ("runtime/plan/Plan.cpp", '#include "llvm/ADT/StringRef.h"'),
+    ("runtime/plan/Plan.cpp", '#include "ir/Dialect.h"'),
+    ("runtime/files/OutputFile.cpp", '#include "runtime/base/Text.h"'),
+    ("frontend/Graph.cpp", '#include "runtime/base/Text.h"'),
     ("runtime/include/sluice/runtime/a.h", "#include <nlohmann/json.hpp>"),
-    ("ir/Pool.cpp", '#include "passes/Passes.h"'),
-    ("passes/Fuse.cpp", '#include "backends/cpu/compiler/Codegen.h"'),
-    ("passes/Fuse.cpp", '#include "runtime/Executor.h"'),
+    ("ir/ops/Pool.cpp", '#include "passes/Passes.h"'),
+    ("passes/kernel/FuseKernels.cpp", '#include "backends/cpu/compiler/Codegen.h"'),
+    ("passes/kernel/FuseKernels.cpp", '#include "runtime/exec/Executor.h"'),
     ("runtime/plan/Plan.cpp", '#include "sluice/backend/run.h"'),
     ("backends/cpu/runtime/Pool.cpp", '#include "llvm/ADT/StringRef.h"'),
     ("backends/cpu/compiler/A.cpp", '#include "backends/sim/compiler/B.h"'),
@@ -39,14 +39,14 @@ FORBIDDEN = [
 ]
 ALLOWED = {
     "frontend/Call.cpp": '#include "runtime/files/OutputFile.h"\n',
-    "runtime/Plan.cpp": '#include "Plan.h"\n#include <nlohmann/json.hpp>\n#include <sluice/runtime/artifact.h>\n',
-    "runtime/Plan.h": "#include <sys/mman.h>\n#include <tbb/task_arena.h>\n",
-    "ir/Pool.cpp": '#include "ir/Dialect.h"\n#include "mlir/IR/Value.h"\n',
-    "passes/Fuse.cpp": '#include "sluice/backend/compile.h"\n#include "ir/Dialect.h"\n#include "runtime/plan/Plan.h"\n',
+    "runtime/plan/Plan.cpp": '#include "Plan.h"\n#include <nlohmann/json.hpp>\n#include <sluice/runtime/artifact.h>\n',
+    "runtime/exec/Instance.h": "#include <sys/mman.h>\n#include <tbb/task_arena.h>\n",
+    "ir/ops/Pool.cpp": '#include "ir/Dialect.h"\n#include "mlir/IR/Value.h"\n',
+    "passes/kernel/FuseKernels.cpp": '#include "sluice/backend/compile.h"\n#include "ir/Dialect.h"\n#include "runtime/plan/Plan.h"\n',
     "backends/cpu/compiler/deep/A.cpp": '#include "backends/cpu/compiler/Codegen.h"\n#include "llvm/ADT/StringRef.h"\n',
     "frontend/Graph.cpp": '#include "ir/Dialect.h"\n#include <sluice/graph.h>\n#include "frontend/Graph.h"\n',
     "models/lenet.cpp": "#include <sluice/sluice.h>\n#include <string>\n",
-    "tools/sluice.cpp": '#include "runtime/Plan.h"\n#include "llvm/ADT/StringRef.h"\n',
+    "tools/sluice.cpp": '#include "runtime/exec/Instance.h"\n#include "llvm/ADT/StringRef.h"\n',
 }
 
 

@@ -1,9 +1,9 @@
 // Layouts that disagree are settled by relayouts, never by an error: also between backends of which one knows row-major
 // alone and one cannot lay values out anew. Both are the CPU's compile half with a part left out.
 #include "backends/cpu/compiler/Plugin.h"
-#include "ir/DiagnosticText.h"
 #include "ir/Layout.h"
-#include "ir/ParseGuard.h"
+#include "ir/text/DiagnosticText.h"
+#include "ir/text/ParseGuard.h"
 #include "passes/Pipeline.h"
 #include "sluice/sluice.h"
 #include <cstring>

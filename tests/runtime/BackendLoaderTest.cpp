@@ -1,6 +1,6 @@
 // Shared objects of every kind are tried; what is wrong is refused with a reason and harms nobody.
-#include "runtime/BackendLoader.h"
-#include "runtime/Status.h"
+#include "runtime/device/BackendLoader.h"
+#include "runtime/base/Status.h"
 #include "tests/runtime/TemporaryFolder.h"
 
 #include <cstdlib>

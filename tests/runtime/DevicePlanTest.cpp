@@ -1,6 +1,6 @@
 // The checks of a plan for several devices: a change that makes it unsound is refused with its place.
 #include "Scaler.h"
-#include "runtime/Status.h"
+#include "runtime/base/Status.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/plan/WritePlan.h"
 

@@ -1,9 +1,9 @@
 // Plans for several devices, run on virtual accelerators.
-#include "runtime/Executor.h"
+#include "runtime/exec/Executor.h"
 #include "Scaler.h"
-#include "runtime/BackendLoader.h"
-#include "runtime/Instance.h"
-#include "runtime/Status.h"
+#include "runtime/base/Status.h"
+#include "runtime/device/BackendLoader.h"
+#include "runtime/exec/Instance.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-#include "runtime/Instance.h"
+#include "runtime/exec/Instance.h"
 #include "LogisticRegression.h"
-#include "runtime/Status.h"
+#include "runtime/base/Status.h"
 #include "runtime/io/File.h"
 #include "sluice/runtime/api.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/Parallel.h"
+#include "runtime/device/Parallel.h"
 
 #include <gtest/gtest.h>
 

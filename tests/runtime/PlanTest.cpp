@@ -1,6 +1,6 @@
 #include "runtime/plan/Plan.h"
 #include "LogisticRegression.h"
-#include "runtime/Status.h"
+#include "runtime/base/Status.h"
 #include "runtime/plan/WritePlan.h"
 
 #include <algorithm>

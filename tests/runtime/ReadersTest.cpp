@@ -1,7 +1,7 @@
 // npy, safetensors and IDX files: what is written reads back, and every lie in a header is an error that names it.
 #include "TemporaryFolder.h"
-#include "runtime/Status.h"
-#include "runtime/Text.h"
+#include "runtime/base/Status.h"
+#include "runtime/base/Text.h"
 #include "runtime/io/Idx.h"
 #include "runtime/io/Npy.h"
 #include "runtime/io/Safetensors.h"

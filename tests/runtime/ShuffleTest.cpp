@@ -1,4 +1,4 @@
-#include "runtime/Shuffle.h"
+#include "runtime/io/Shuffle.h"
 
 #include <gtest/gtest.h>
 

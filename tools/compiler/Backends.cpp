@@ -2,7 +2,7 @@
 
 #include "backends/cpu/compiler/Plugin.h"
 #include "backends/cpu/runtime/Plugin.h"
-#include "runtime/Status.h"
+#include "runtime/base/Status.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Installation.h"
 #include "llvm/ADT/StringMap.h"

@@ -2,7 +2,7 @@
 // and in the installation.
 #pragma once
 
-#include "runtime/BackendLoader.h"
+#include "runtime/device/BackendLoader.h"
 #include "sluice/backend/compile.h"
 #include "llvm/Support/Error.h"
 #include <string>

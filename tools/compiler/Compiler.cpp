@@ -1,9 +1,9 @@
 #include "tools/compiler/Compiler.h"
 
 #include "ir/Dialect.h"
-#include "ir/ParseGuard.h"
 #include "ir/Target.h"
-#include "passes/VerifyInput.h"
+#include "ir/text/ParseGuard.h"
+#include "passes/train/VerifyInput.h"
 #include "runtime/files/Process.h"
 #include "tools/compiler/Backends.h"
 #include "tools/compiler/Diagnostics.h"

@@ -1,8 +1,8 @@
 // sluice::compile: what `sluice compile --emit=so` writes, loaded into the program that built the graph.
 #include "frontend/GraphImpl.h"
-#include "runtime/Status.h"
-#include "runtime/Text.h"
-#include "runtime/Weights.h"
+#include "runtime/base/Status.h"
+#include "runtime/base/Text.h"
+#include "runtime/io/Weights.h"
 #include "sluice/compile.h"
 #include "tools/compiler/Compiler.h"
 #include "tools/compiler/Diagnostics.h"

@@ -1,6 +1,6 @@
 #include "tools/compiler/LoadedModel.h"
 
-#include "runtime/Status.h"
+#include "runtime/base/Status.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Installation.h"
 #include "tools/compiler/Linker.h"

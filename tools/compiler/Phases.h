@@ -1,7 +1,7 @@
 // Running the compiler's phases, with what they say as errors of the tools.
 #pragma once
 
-#include "ir/DiagnosticText.h"
+#include "ir/text/DiagnosticText.h"
 #include "passes/Pipeline.h"
 #include "llvm/Support/Error.h"
 #include <string>

@@ -5,10 +5,10 @@
 // outputs and states at the end must be what was left in them.
 #include "tools/compiler/Verify.h"
 
-#include "ir/DiagnosticText.h"
-#include "ir/Interpreter.h"
 #include "ir/Layout.h"
-#include "ir/ParseGuard.h"
+#include "ir/reference/Interpreter.h"
+#include "ir/text/DiagnosticText.h"
+#include "ir/text/ParseGuard.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/LoadedModel.h"
 #include "tools/compiler/Magnitudes.h"

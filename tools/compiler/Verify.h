@@ -2,7 +2,7 @@
 // shipped, in which values share memory.
 #pragma once
 
-#include "runtime/Instance.h"
+#include "runtime/exec/Instance.h"
 #include "tools/compiler/Compiler.h"
 #include <optional>
 

@@ -1,6 +1,6 @@
 // `sluice-opt`: runs passes of Sluice and MLIR on a file, for tests and for looking at one pass alone.
 #include "ir/Dialect.h"
-#include "ir/ParseGuard.h"
+#include "ir/text/ParseGuard.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllPasses.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"

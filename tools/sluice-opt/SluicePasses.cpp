@@ -3,9 +3,9 @@
 #include "ir/Target.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
-#include "passes/DeviceBackends.h"
 #include "passes/Passes.h"
 #include "passes/Pipeline.h"
+#include "passes/backend/DeviceBackends.h"
 #include "tools/compiler/Backends.h"
 
 using namespace mlir;

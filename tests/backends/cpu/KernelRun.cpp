@@ -1,7 +1,7 @@
 #include "tests/backends/cpu/KernelRun.h"
 
-#include "ir/Interpreter.h"
 #include "ir/Layout.h"
+#include "ir/reference/Interpreter.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"

@@ -4,7 +4,7 @@
 #include "backends/cpu/compiler/Codegen.h"
 #include "backends/cpu/compiler/KernelLowering.h"
 #include "ir/Dialect.h"
-#include "ir/HostTensor.h"
+#include "ir/reference/HostTensor.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 #include <optional>

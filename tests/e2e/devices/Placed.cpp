@@ -1,9 +1,9 @@
 #include "tests/e2e/devices/Placed.h"
 
-#include "ir/DiagnosticText.h"
 #include "ir/Dialect.h"
-#include "ir/ParseGuard.h"
 #include "ir/Target.h"
+#include "ir/text/DiagnosticText.h"
+#include "ir/text/ParseGuard.h"
 #include "runtime/plan/ScheduleModel.h"
 #include "tests/e2e/devices/RandomGraph.h"
 #include "tools/compiler/Backends.h"

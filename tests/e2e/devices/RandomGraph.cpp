@@ -1,9 +1,9 @@
 #include "tests/e2e/devices/RandomGraph.h"
 
 #include "ir/Dialect.h"
-#include "ir/ParseGuard.h"
 #include "ir/Target.h"
 #include "ir/Types.h"
+#include "ir/text/ParseGuard.h"
 #include <random>
 #include <sluice/sluice.h>
 #include <stdexcept>

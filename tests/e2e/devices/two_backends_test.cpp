@@ -1,6 +1,6 @@
 // One program on accelerators of two backends: sim, whose kernels are the host's, and scroll (tests/backends/scroll),
 // which asks for bytecode and has its kernels loaded as a module of device code.
-#include "ir/ParseGuard.h"
+#include "ir/text/ParseGuard.h"
 #include "mlir/Parser/Parser.h"
 #include "tests/e2e/Harness.h"
 #include <cstdlib>

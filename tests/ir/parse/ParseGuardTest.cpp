@@ -1,5 +1,5 @@
 // Module files that are wrong in every way we know: each is refused with its place, and nothing crashes or hangs.
-#include "ir/ParseGuard.h"
+#include "ir/text/ParseGuard.h"
 
 #include "ir/Dialect.h"
 #include <cstdio>

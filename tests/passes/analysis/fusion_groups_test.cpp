@@ -1,5 +1,5 @@
 // How large the launches of an entry point may become: chains, diamonds and wide ops, of any length.
-#include "ir/ParseGuard.h"
+#include "ir/text/ParseGuard.h"
 #include "passes/analysis/FusionGroups.h"
 #include "gtest/gtest.h"
 

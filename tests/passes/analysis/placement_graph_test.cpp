@@ -1,6 +1,6 @@
 // An entry point as a placement problem, and the way back: with backends that run and fuse everything.
-#include "ir/DiagnosticText.h"
-#include "ir/ParseGuard.h"
+#include "ir/text/DiagnosticText.h"
+#include "ir/text/ParseGuard.h"
 #include "mlir/IR/Verifier.h"
 #include "passes/Pipeline.h"
 #include "passes/analysis/PlacementGraph.h"

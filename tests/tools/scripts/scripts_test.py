@@ -61,7 +61,7 @@ class LintTest(unittest.TestCase):
     def test_some_files_are_clean(self):
         if os.path.realpath(BUILD) not in (os.path.realpath(os.path.join(SOURCE, "build", name)) for name in ("dev", "release")):
             self.skipTest("lint knows the builds of dev and release")
-        result = run("tools/lint", "--strict", "runtime/Text.cpp", "runtime/Status.cpp")
+        result = run("tools/lint", "--strict", "runtime/base/Text.cpp", "runtime/base/Status.cpp")
         self.assertEqual(result.returncode, 0, result.stdout)
 
     def test_a_finding_is_an_error(self):

@@ -2,7 +2,7 @@
 // named. A wrong kernel is made by editing the reference's side: the code then is not what the module says.
 #include "tools/compiler/Verify.h"
 #include "ir/Dialect.h"
-#include "ir/ParseGuard.h"
+#include "ir/text/ParseGuard.h"
 #include "tests/e2e/Harness.h"
 #include "tools/compiler/LoadedModel.h"
 #include <gmock/gmock.h>

@@ -1,6 +1,6 @@
 #include "tools/compiler/placement/Describe.h"
 
-#include "ir/DiagnosticText.h"
+#include "ir/text/DiagnosticText.h"
 #include "passes/analysis/GroupValues.h"
 #include <deque>
 #include <fmt/format.h>

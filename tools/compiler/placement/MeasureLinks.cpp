@@ -1,9 +1,9 @@
 #include "tools/compiler/placement/MeasureLinks.h"
 
 #include "ir/Dialect.h"
-#include "runtime/ActionTimes.h"
-#include "runtime/DeviceContext.h"
-#include "runtime/WorkTimes.h"
+#include "runtime/device/DeviceContext.h"
+#include "runtime/exec/ActionTimes.h"
+#include "runtime/exec/WorkTimes.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/LoadedModel.h"
 #include <array>

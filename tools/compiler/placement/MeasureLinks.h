@@ -1,7 +1,7 @@
 // Measures copies between two devices.
 #pragma once
 
-#include "runtime/DeviceContext.h"
+#include "runtime/device/DeviceContext.h"
 #include "tools/compiler/placement/Measure.h"
 
 namespace sluice::compiler {

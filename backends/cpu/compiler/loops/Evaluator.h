@@ -11,7 +11,7 @@
 #include "backends/cpu/compiler/StageFunction.h"
 #include "backends/cpu/compiler/loops/LinearIndex.h"
 #include "ir/Dialect.h"
-#include "ir/Lane.h"
+#include "ir/build/Lane.h"
 #include <deque>
 #include <map>
 

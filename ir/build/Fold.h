@@ -1,0 +1,17 @@
+// Reductions to one value, on top of ElementBuilder::reduce.
+#pragma once
+
+#include "ir/build/ElementBuilder.h"
+#include "ir/build/Lane.h"
+
+namespace sluice::ir {
+
+using Combine = Lane (*)(Lane, Lane);
+
+inline Lane addLanes(Lane a, Lane b) { return a + b; }
+
+/// Combines `term` at every index of `extents`, beginning with `identity`.
+mlir::Value fold(ElementBuilder &builder, llvm::ArrayRef<int64_t> extents, mlir::Type element, double identity,
+                 Combine combine, llvm::function_ref<mlir::Value(llvm::ArrayRef<mlir::AffineExpr>)> term);
+
+} // namespace sluice::ir

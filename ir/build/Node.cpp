@@ -1,0 +1,77 @@
+#include "ir/build/Node.h"
+#include "ir/Dialect.h"
+#include "ir/ops/Inference.h"
+
+using namespace mlir;
+
+namespace sluice::ir {
+
+template <typename Op, typename... Args> static Node create(Node a, Args &&...args) {
+  return Node(*a.builder, a.loc, a.builder->create<Op>(a.loc, std::forward<Args>(args)...)->getResult(0));
+}
+
+template <typename Op> static Node unary(Node a) { return create<Op>(a, a.value); }
+template <typename Op> static Node binary(Node a, Node b) { return create<Op>(a, a.value, b.value); }
+static Node compare(Node a, Node b, Predicate predicate) { return create<CompareOp>(a, a.value, b.value, predicate); }
+
+Node Node::like(double constant) const { return create<FullOp>(*this, APFloat(constant), withoutEncoding(type())); }
+
+Node operator-(Node a) { return unary<NegOp>(a); }
+Node operator+(Node a, Node b) { return binary<AddOp>(a, b); }
+Node operator-(Node a, Node b) { return binary<SubOp>(a, b); }
+Node operator*(Node a, Node b) { return binary<MulOp>(a, b); }
+Node operator/(Node a, Node b) { return binary<DivOp>(a, b); }
+Node operator>(Node a, Node b) { return compare(a, b, Predicate::gt); }
+Node operator<(Node a, Node b) { return compare(a, b, Predicate::lt); }
+Node operator>=(Node a, Node b) { return compare(a, b, Predicate::ge); }
+Node operator<=(Node a, Node b) { return compare(a, b, Predicate::le); }
+Node operator==(Node a, Node b) { return compare(a, b, Predicate::eq); }
+Node where(Node condition, Node a, Node b) { return create<WhereOp>(a, condition.value, a.value, b.value); }
+Node pow(Node a, Node b) { return binary<PowOp>(a, b); }
+Node sign(Node a) { return unary<SignOp>(a); }
+Node exp(Node a) { return unary<ExpOp>(a); }
+Node log(Node a) { return unary<LogOp>(a); }
+Node sin(Node a) { return unary<SinOp>(a); }
+Node cos(Node a) { return unary<CosOp>(a); }
+Node tanh(Node a) { return unary<TanhOp>(a); }
+Node sigmoid(Node a) { return unary<SigmoidOp>(a); }
+Node rsqrt(Node a) { return unary<RsqrtOp>(a); }
+
+Node sum(Node a, ArrayRef<int64_t> axes, bool keepdims) {
+  return axes.empty() ? a : create<SumOp>(a, a.value, axes, keepdims);
+}
+
+Node reshape(Node a, ArrayRef<int64_t> shape) {
+  return a.type().getShape() == shape ? a : create<ReshapeOp>(a, a.value, shape);
+}
+
+Node expand(Node a, ArrayRef<int64_t> dims, RankedTensorType type) {
+  if (a.type().getShape() == type.getShape())
+    return a;
+  return create<ExpandOp>(a, a.value, dims, type.getShape());
+}
+
+Node expandOver(Node a, ArrayRef<int64_t> axes, RankedTensorType type) {
+  SmallVector<int64_t> dims;
+  for (int64_t dim = 0; dim < type.getRank(); ++dim)
+    if (!llvm::is_contained(axes, dim))
+      dims.push_back(dim);
+  return expand(a, dims, type);
+}
+
+Node count(Node x, ArrayRef<int64_t> axes, Node like) {
+  ElementCount number = countElements(x.type().getShape(), axes);
+  if (!number.rows)
+    return like.like(double(number.known));
+  Node rows = create<RowsOp>(x, x.type().getElementType());
+  return expand(number.known == 1 ? rows : rows * double(number.known), {}, like.type());
+}
+
+Node geluGradient(Node a, Node dY, bool tanhForm) {
+  if (!tanhForm)
+    return dY * (0.5 * (1.0 + unary<ErfOp>(a * 0.7071067811865476)) + a * exp(-0.5 * a * a) * 0.3989422804014327);
+  Node t = tanh(0.7978845608028654 * (a + 0.044715 * a * a * a));
+  return dY * (0.5 * (1.0 + t) + 0.5 * a * (1.0 - t * t) * 0.7978845608028654 * (1.0 + 0.134145 * a * a));
+}
+
+} // namespace sluice::ir

@@ -1,0 +1,40 @@
+// Formulas over windows: which element a tap of a window is, and which windows contain an element. A formula of a
+// gradient visits, for each input element, the windows that may contain it: ceil(kernel / stride) along each dimension.
+#pragma once
+
+#include "ir/build/ElementBuilder.h"
+#include "ir/ops/Window.h"
+
+namespace sluice::ir {
+
+/// Conditions of an element formula; those that hold everywhere are left out.
+struct Guard {
+  llvm::SmallVector<mlir::AffineExpr> nonNegative;
+
+  /// `expr` is at least `least` everywhere; where that is negative it has to be checked.
+  void require(mlir::AffineExpr expr, int64_t least) {
+    if (least < 0)
+      nonNegative.push_back(expr);
+  }
+  mlir::Value load(ElementBuilder &builder, const std::function<mlir::Value()> &then, mlir::Value otherwise) const {
+    return nonNegative.empty() ? then() : builder.guarded(nonNegative, then, otherwise);
+  }
+};
+
+/// The element at a tap of window `position` of `count`, with the conditions under which it is one.
+mlir::AffineExpr placeTap(const Window &window, int64_t count, mlir::AffineExpr position, mlir::AffineExpr tap,
+                          Guard &guard);
+
+/// How many windows along one dimension may contain an element.
+int64_t countCandidates(const Window &window);
+
+/// Window `position` has the element at its tap `tap`.
+struct Candidate {
+  mlir::AffineExpr position, tap;
+};
+
+/// The windows that contain `element`, numbered by `candidate` below `countCandidates`.
+Candidate placeCandidate(const Window &window, int64_t count, mlir::AffineExpr element, mlir::AffineExpr candidate,
+                         Guard &guard);
+
+} // namespace sluice::ir

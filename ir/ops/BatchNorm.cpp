@@ -1,0 +1,137 @@
+// Batch normalisation: PyTorch's semantics, its gradient in closed form, and its expansion into sums.
+#include "ir/build/Node.h"
+#include "ir/ops/Expansions.h"
+#include "ir/ops/Inference.h"
+#include <cmath>
+
+using namespace mlir;
+
+namespace sluice::ir {
+
+LogicalResult BatchNormOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands, DictionaryAttr,
+                                            OpaqueProperties, RegionRange, SmallVectorImpl<Type> &types) {
+  if (failed(checkFloats(loc, operands)))
+    return failure();
+  ArrayRef<int64_t> x = shapeOf(operands[0]);
+  if (x.size() < 2 || ShapedType::isDynamic(x[1]))
+    return inferenceFailure(loc, "batch normalisation needs [N, C, ...] with a known number of channels; got ",
+                            printShape(x));
+  const char *names[] = {"weight", "bias", "running_mean", "running_var"};
+  for (auto [name, operand] : llvm::zip_equal(names, operands.drop_front()))
+    if (shapeOf(operand) != x.slice(1, 1))
+      return inferenceFailure(loc, name, " differs from the channels: ", printShape(shapeOf(operand)), " and ",
+                              printShape(x));
+  Type element = elementOf(operands[0]);
+  return failure(failed(addResult(loc, x, element, types)) || failed(addResult(loc, x[1], element, types)) ||
+                 failed(addResult(loc, x[1], element, types)));
+}
+
+/// Calls `body` with every offset in x and its channel.
+static void forEachElement(const HostTensor &x, llvm::function_ref<void(size_t, size_t)> body) {
+  size_t inner = 1, channels = size_t(x.shape[1]);
+  for (int64_t size : ArrayRef(x.shape).drop_front(2))
+    inner *= size_t(size);
+  for (size_t at = 0; at < x.data.size(); ++at)
+    body(at, at / inner % channels);
+}
+
+SmallVector<HostTensor> BatchNormOp::evaluate(ArrayRef<HostTensor> operands, int64_t) {
+  const HostTensor &x = operands[0], &weight = operands[1], &bias = operands[2];
+  HostTensor mean = operands[3], var = operands[4], y(x.shape), newMean = mean, newVar = var;
+  double momentum = getMomentum().convertToDouble(), eps = getEps().convertToDouble();
+  if (getTraining()) {
+    double count = double(x.data.size()) / double(x.shape[1]);
+    mean = var = HostTensor(weight.shape);
+    forEachElement(x, [&](size_t at, size_t c) { mean.data[c] += x.data[at] / count; });
+    forEachElement(x, [&](size_t at, size_t c) {
+      var.data[c] += (x.data[at] - mean.data[c]) * (x.data[at] - mean.data[c]) / count;
+    });
+    for (size_t c = 0; c < mean.data.size(); ++c) {
+      newMean.data[c] += momentum * (mean.data[c] - newMean.data[c]);
+      newVar.data[c] += momentum * (var.data[c] * (count / std::fmax(count - 1, 1)) - newVar.data[c]);
+    }
+  }
+  forEachElement(x, [&](size_t at, size_t c) {
+    y.data[at] = (x.data[at] - mean.data[c]) / std::sqrt(var.data[c] + eps) * weight.data[c] + bias.data[c];
+  });
+  return {y, newMean, newVar};
+}
+
+namespace {
+
+/// The parts that forward and backward share; one is the other's common subexpression.
+struct Normalised {
+  SmallVector<int64_t> axes;
+  Node x, mean, centred, var, inverseDeviation, xHat;
+
+  Normalised(OpBuilder &builder, BatchNormOp op)
+      : axes(getAxes(op)), x(builder, op.getLoc(), op.getX()), mean(getMean(builder, op)),
+        centred(x - overChannels(mean)), var(getVar(builder, op)),
+        inverseDeviation(rsqrt(var + op.getEps().convertToDouble())), xHat(centred * overChannels(inverseDeviation)) {}
+
+  /// A value per channel, repeated to x's shape.
+  Node overChannels(Node value) const { return expand(value, 1, x.type()); }
+  Node batchMean(Node value) const {
+    Node total = sum(value, axes);
+    return total / count(x, axes, total);
+  }
+
+private:
+  static SmallVector<int64_t> getAxes(BatchNormOp op) {
+    auto axes = llvm::to_vector(llvm::seq<int64_t>(0, tensorOf(op.getX()).getRank()));
+    axes.erase(axes.begin() + 1);
+    return axes;
+  }
+  Node getMean(OpBuilder &builder, BatchNormOp op) const {
+    return op.getTraining() ? batchMean(x) : Node(builder, op.getLoc(), op.getRunningMean());
+  }
+  Node getVar(OpBuilder &builder, BatchNormOp op) const {
+    return op.getTraining() ? batchMean(centred * centred) : Node(builder, op.getLoc(), op.getRunningVar());
+  }
+};
+
+} // namespace
+
+// With x^ = (x - mean) / deviation: dWeight = sum(dY x^), dBias = sum(dY) and, where mean and variance are the batch's,
+// dX = weight / deviation (dY - dBias / n - x^ dWeight / n).
+SmallVector<Value> BatchNormOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
+  if (!dResults[0])
+    return SmallVector<Value>(5);
+  Normalised norm(builder, *this);
+  Node dY(builder, getLoc(), dResults[0]), weight(builder, getLoc(), getWeight());
+  Node dBias = sum(dY, norm.axes), dWeight = sum(dY * norm.xHat, norm.axes), dXHat = dY;
+  if (getTraining()) {
+    Node n = count(norm.x, norm.axes, dBias);
+    dXHat = dY - norm.overChannels(dBias / n) - norm.xHat * norm.overChannels(dWeight / n);
+  }
+  return {dXHat * norm.overChannels(weight * norm.inverseDeviation), dWeight, dBias, Value(), Value()};
+}
+
+SmallVector<Sample> BatchNormOp::samples() {
+  auto sample = [](const char *attributes, const std::string &x) {
+    std::string channels = "tensor<3xf64>";
+    return Sample{std::string("\"sluice.batch_norm\"(%0, %1, %2, %3, %4) {") + attributes + "} : (" + x + ", " +
+                      channels + ", " + channels + ", " + channels + ", " + channels + ") -> (" + x + ", " + channels +
+                      ", " + channels + ")",
+                  {{-2, 2}, {0.5, 1.5}, {-1, 1}, {-1, 1}, {0.5, 2}},
+                  {3, 4},
+                  {1, 2}};
+  };
+  return {sample("eps = 1.0e-3 : f64, training", "tensor<?x3x2x2xf64>"), sample("training", "tensor<?x3xf64>"),
+          sample("", "tensor<2x3x2xf64>")};
+}
+
+SmallVector<Value> expandBatchNorm(OpBuilder &builder, BatchNormOp op) {
+  Normalised norm(builder, op);
+  Node weight(builder, op.getLoc(), op.getWeight()), bias(builder, op.getLoc(), op.getBias());
+  Node y = norm.xHat * norm.overChannels(weight) + norm.overChannels(bias);
+  if (!op.getTraining())
+    return {y, op.getRunningMean(), op.getRunningVar()};
+  Node runningMean(builder, op.getLoc(), op.getRunningMean()), runningVar(builder, op.getLoc(), op.getRunningVar());
+  Node n = count(norm.x, norm.axes, norm.var), others = n - 1.0;
+  Node unbiased = norm.var * (n / where(others > 1.0, others, 1.0));
+  double momentum = op.getMomentum().convertToDouble();
+  return {y, runningMean + momentum * (norm.mean - runningMean), runningVar + momentum * (unbiased - runningVar)};
+}
+
+} // namespace sluice::ir

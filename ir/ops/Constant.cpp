@@ -1,0 +1,120 @@
+// Constants, and what is known from a shape or a label alone.
+#include "ir/Dialect.h"
+#include "ir/build/Lane.h"
+#include "ir/ops/Inference.h"
+#include "ir/ops/Init.h"
+
+using namespace mlir;
+
+namespace sluice::ir {
+
+//===- full ------------------------------------------------------------------------------------------------------===//
+
+LogicalResult FullOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands, DictionaryAttr attributes,
+                                       OpaqueProperties properties, RegionRange, SmallVectorImpl<Type> &types) {
+  Adaptor op(operands, attributes, properties);
+  auto type = cast<RankedTensorType>(op.getType());
+  if (failed(addResult(loc, type.getShape(), type.getElementType(), types)))
+    return failure();
+  if (double value = op.getValue().convertToDouble(); !holds(type.getElementType(), value))
+    return inferenceFailure(loc, value, " is not a value of ", type.getElementType());
+  return success();
+}
+
+SmallVector<HostTensor> FullOp::evaluate(ArrayRef<HostTensor>, int64_t rows) {
+  return {HostTensor(runtimeShape(getY().getType(), rows), getValue().convertToDouble())};
+}
+
+Value FullOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr>) {
+  return builder.constant(getValue().convertToDouble(), getLaneElement(elementOf(getY())));
+}
+
+//===- constant --------------------------------------------------------------------------------------------------===//
+
+LogicalResult ConstantOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,
+                                           DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
+                                           SmallVectorImpl<Type> &types) {
+  auto value = dyn_cast<DenseElementsAttr>(Adaptor(operands, attributes, properties).getValue());
+  auto type = value ? dyn_cast<RankedTensorType>(value.getType()) : RankedTensorType();
+  if (!type)
+    return inferenceFailure(loc, "a constant needs dense elements of a tensor");
+  return addResult(loc, type.getShape(), type.getElementType(), types);
+}
+
+static SmallVector<double> readElements(DenseElementsAttr value, size_t count) {
+  SmallVector<double> numbers;
+  auto type = dyn_cast<IntegerType>(value.getElementType());
+  for (size_t i = 0; i < count; ++i) {
+    if (!type)
+      numbers.push_back(value.getElementType().isF32() ? double(value.getValues<float>()[i])
+                                                       : value.getValues<double>()[i]);
+    else
+      numbers.push_back(
+          value.getValues<APInt>()[i].roundToDouble(/*isSigned=*/!type.isUnsigned() && type.getWidth() > 1));
+  }
+  return numbers;
+}
+
+SmallVector<HostTensor> ConstantOp::evaluate(ArrayRef<HostTensor>, int64_t rows) {
+  auto value = cast<DenseElementsAttr>(getValue());
+  HostTensor y(runtimeShape(getY().getType(), rows));
+  if (value.isSplat())
+    y.data.assign(y.data.size(), readElements(value, 1)[0]);
+  else
+    llvm::copy(readElements(value, y.data.size()), y.data.begin());
+  return {y};
+}
+
+/// Only a splat is a formula; the elements of others are data.
+Value ConstantOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr>) {
+  auto value = cast<DenseElementsAttr>(getValue());
+  if (!value.isSplat())
+    return Value();
+  return builder.constant(readElements(value, 1)[0], getLaneElement(elementOf(getY())));
+}
+
+//===- rows ------------------------------------------------------------------------------------------------------===//
+
+LogicalResult RowsOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands, DictionaryAttr attributes,
+                                       OpaqueProperties properties, RegionRange, SmallVectorImpl<Type> &types) {
+  return addResult(loc, {}, Adaptor(operands, attributes, properties).getTo(), types);
+}
+
+SmallVector<HostTensor> RowsOp::evaluate(ArrayRef<HostTensor>, int64_t rows) { return {HostTensor({}, double(rows))}; }
+
+Value RowsOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr>) {
+  return builder.rows(getLaneElement(getTo()));
+}
+
+//===- one_hot ---------------------------------------------------------------------------------------------------===//
+
+LogicalResult OneHotOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,
+                                         DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
+                                         SmallVectorImpl<Type> &types) {
+  Adaptor op(operands, attributes, properties);
+  if (failed(checkNumbers(loc, "classes", int64_t(op.getClasses()), 1, 1)))
+    return failure();
+  SmallVector<int64_t> shape(shapeOf(op.getLabel()));
+  shape.push_back(op.getClasses());
+  return addResult(loc, shape, op.getTo(), types);
+}
+
+SmallVector<HostTensor> OneHotOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
+  HostTensor y(runtimeShape(getY().getType(), rows));
+  int64_t classes = getClasses();
+  for (auto [row, label] : llvm::enumerate(operands[0].data))
+    if (label >= 0 && label < double(classes))
+      y.data[row * classes + int64_t(label)] = 1;
+  return {y};
+}
+
+SmallVector<int64_t> OneHotOp::getIndexBounds() { return {int64_t(getClasses())}; }
+
+Value OneHotOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
+  Lane label(builder.builder(), builder.loc(), builder.operand(0, index.drop_back()));
+  Lane place(builder.builder(), builder.loc(), builder.materialize(index.back(), elementOf(getLabel())));
+  Lane one(builder.builder(), builder.loc(), builder.constant(1, getLaneElement(elementOf(getY()))));
+  return where(label == place, one, 0.0);
+}
+
+} // namespace sluice::ir

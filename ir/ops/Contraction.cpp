@@ -1,0 +1,298 @@
+// Products and convolutions. Their gradients are products and convolutions again.
+#include "ir/Dialect.h"
+#include "ir/ops/Inference.h"
+#include "ir/ops/Window.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace sluice::ir {
+
+/// Two operations for each element of each list of sizes: constant, or for each row where one of the sizes is `?`.
+static std::pair<int64_t, int64_t> countFlops(std::initializer_list<ArrayRef<int64_t>> shapes) {
+  uint64_t flops = 2;
+  bool perRow = false;
+  for (ArrayRef<int64_t> shape : shapes) {
+    ElementCount count = countElements(shape);
+    flops = llvm::SaturatingMultiply(flops, uint64_t(count.known));
+    perRow |= count.rows;
+  }
+  int64_t clamped = int64_t(std::min<uint64_t>(flops, INT64_MAX));
+  return perRow ? std::pair<int64_t, int64_t>{0, clamped} : std::pair<int64_t, int64_t>{clamped, 0};
+}
+
+//===- matmul ----------------------------------------------------------------------------------------------------===//
+
+namespace {
+
+/// The sizes of a product: [batch..., m, k] x [batch..., k, n].
+struct Product {
+  ArrayRef<int64_t> batch;
+  int64_t m, kOfA, kOfB, n;
+
+  Product(ArrayRef<int64_t> a, ArrayRef<int64_t> b, bool transposeA, bool transposeB)
+      : batch(a.drop_back(2)), m(a[a.size() - (transposeA ? 1 : 2)]), kOfA(a[a.size() - (transposeA ? 2 : 1)]),
+        kOfB(b[b.size() - (transposeB ? 1 : 2)]), n(b[b.size() - (transposeB ? 2 : 1)]) {}
+};
+
+} // namespace
+
+LogicalResult MatmulOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,
+                                         DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
+                                         SmallVectorImpl<Type> &types) {
+  Adaptor op(operands, attributes, properties);
+  if (failed(checkFloats(loc, operands)))
+    return failure();
+  ArrayRef<int64_t> a = shapeOf(op.getA()), b = shapeOf(op.getB());
+  if (a.size() < 2 || a.size() != b.size())
+    return inferenceFailure(loc, "a product needs operands of one rank, at least 2: ", printShape(a), " x ",
+                            printShape(b));
+  if (a.drop_back(2) != b.drop_back(2))
+    return inferenceFailure(loc, "leading dimensions differ in ", printShape(a), " x ", printShape(b));
+  Product product(a, b, op.getTransposeA(), op.getTransposeB());
+  if (product.kOfA != product.kOfB)
+    return inferenceFailure(loc, "contracting dimensions differ: ", printDim(product.kOfA), " and ",
+                            printDim(product.kOfB), " in ", printShape(a), op.getTransposeA() ? " transposed" : "",
+                            " x ", printShape(b), op.getTransposeB() ? " transposed" : "");
+  SmallVector<int64_t> shape(product.batch);
+  shape.append({product.m, product.n});
+  return addResult(loc, shape, elementOf(op.getA()), types);
+}
+
+SmallVector<HostTensor> MatmulOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
+  const HostTensor &a = operands[0], &b = operands[1];
+  Product size(a.shape, b.shape, getTransposeA(), getTransposeB());
+  HostTensor y(runtimeShape(getY().getType(), rows));
+  int64_t m = size.m, k = size.kOfA, n = size.n, batches = 1;
+  for (int64_t batch : size.batch)
+    batches *= batch;
+  for (int64_t batch = 0; batch < batches; ++batch)
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t l = 0; l < k; ++l) {
+        double left = a.data[batch * m * k + (getTransposeA() ? l * m + i : i * k + l)];
+        for (int64_t j = 0; j < n; ++j)
+          y.data[(batch * m + i) * n + j] += left * b.data[batch * k * n + (getTransposeB() ? j * k + l : l * n + j)];
+      }
+  return {y};
+}
+
+// With A = op(a) and B = op(b): dA = dY Bᵀ and dB = Aᵀ dY, each transposed again where its operand is.
+SmallVector<Value> MatmulOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
+  bool ta = getTransposeA(), tb = getTransposeB();
+  Value a = getA(), b = getB(), dY = dResults[0];
+  auto multiply = [&](Value left, bool transposeLeft, Value right, bool transposeRight) -> Value {
+    return builder.create<MatmulOp>(getLoc(), left, right, transposeLeft, transposeRight);
+  };
+  return {ta ? multiply(b, tb, dY, true) : multiply(dY, false, b, !tb),
+          tb ? multiply(dY, true, a, ta) : multiply(a, !ta, dY, false)};
+}
+
+SmallVector<Sample> MatmulOp::samples() {
+  std::pair<double, double> range{-1, 1};
+  auto sample = [&](const char *attributes, const char *type) {
+    return Sample{std::string("\"sluice.matmul\"(%0, %1) ") + attributes + " : " + type, {range, range}};
+  };
+  return {sample("", "(tensor<?x4xf64>, tensor<4x5xf64>) -> tensor<?x5xf64>"),
+          sample("{transpose_b}", "(tensor<?x4xf64>, tensor<5x4xf64>) -> tensor<?x5xf64>"),
+          sample("{transpose_a}", "(tensor<?x4xf64>, tensor<?x5xf64>) -> tensor<4x5xf64>"),
+          sample("{transpose_a, transpose_b}", "(tensor<2x4x3xf64>, tensor<2x5x4xf64>) -> tensor<2x3x5xf64>"),
+          sample("", "(tensor<2x3x4xf64>, tensor<2x4x2xf64>) -> tensor<2x3x2xf64>")};
+}
+
+std::pair<int64_t, int64_t> MatmulOp::getFlops() {
+  Product size(shapeOf(getA()), shapeOf(getB()), getTransposeA(), getTransposeB());
+  return countFlops({shapeOf(getY()), size.kOfA});
+}
+
+//===- conv2d ----------------------------------------------------------------------------------------------------===//
+
+/// Checks what convolution and its gradients share: x [N, C, H, W], weight [O, C / groups, kH, kW], y [N, O, H', W'].
+static LogicalResult checkConvolution(MaybeLocation loc, ArrayRef<int64_t> x, ArrayRef<int64_t> weight, int64_t groups,
+                                      ArrayRef<int64_t> stride, ArrayRef<int64_t> padding, ArrayRef<int64_t> dilation) {
+  if (llvm::is_contained(x.drop_front(), ShapedType::kDynamic) || llvm::is_contained(weight, ShapedType::kDynamic))
+    return inferenceFailure(loc, "only the first dimension of a convolution's input may be ?: ", printShape(x), " * ",
+                            printShape(weight));
+  if (groups < 1 || x[1] % groups != 0 || weight[0] % groups != 0)
+    return inferenceFailure(loc, "groups do not divide the channels: ", groups, " groups in ", printShape(x), " * ",
+                            printShape(weight));
+  if (x[1] / groups != weight[1])
+    return inferenceFailure(loc, "input channels differ: ", x[1] / groups, " and ", weight[1], " in ", printShape(x),
+                            " * ", printShape(weight));
+  return checkWindows(loc, x.drop_front(2), weight.drop_front(2), stride, padding, dilation);
+}
+
+static SmallVector<int64_t> getConvolvedShape(ArrayRef<int64_t> x, ArrayRef<int64_t> weight, const Windows &windows) {
+  return {x[0], weight[0], windows[0].positions(), windows[1].positions()};
+}
+
+static LogicalResult checkConvolved(MaybeLocation loc, ArrayRef<int64_t> dy, ArrayRef<int64_t> expected) {
+  if (dy == expected)
+    return success();
+  return inferenceFailure(loc, "dY differs in shape from the convolution's result: ", printShape(dy), " and ",
+                          printShape(expected));
+}
+
+/// Products of a convolution that share a weight: it meets x[x + k * stride] for y[y + k], with k < count.
+struct ProductRow {
+  int64_t x, weight, y, stride, count;
+};
+
+/// Calls `body` with every ProductRow, so that all products that a convolution sums appear once.
+template <typename Body>
+static void forEachProductRow(ArrayRef<int64_t> x, ArrayRef<int64_t> weight, const Windows &windows, int64_t groups,
+                              Body body) {
+  int64_t height = windows[0].positions(), width = windows[1].positions(), stride = windows[1].stride;
+  int64_t outputs = weight[0], channels = weight[1], outputsOfGroup = outputs / groups;
+  for (int64_t n = 0; n < x[0]; ++n)
+    for (int64_t o = 0; o < outputs; ++o)
+      for (int64_t c = 0; c < channels; ++c)
+        for (int64_t u = 0; u < weight[2]; ++u)
+          for (int64_t v = 0; v < weight[3]; ++v) {
+            // The windows in which tap v is not in the padding.
+            int64_t start = windows[1].element(0, v),
+                    first = std::max<int64_t>(0, llvm::divideCeilSigned(-start, stride)),
+                    end = std::min(width, llvm::divideFloorSigned(x[3] - 1 - start, stride) + 1);
+            int64_t channel = o / outputsOfGroup * channels + c;
+            for (int64_t i = 0; i < height; ++i)
+              if (int64_t h = windows[0].element(i, u); windows[0].holds(h) && first < end)
+                body(ProductRow{((n * x[1] + channel) * x[2] + h) * x[3] + start + first * stride,
+                                ((o * channels + c) * weight[2] + u) * weight[3] + v,
+                                ((n * outputs + o) * height + i) * width + first, stride, end - first});
+          }
+}
+
+LogicalResult Conv2dOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,
+                                         DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
+                                         SmallVectorImpl<Type> &types) {
+  Adaptor op(operands, attributes, properties);
+  if (failed(checkFloats(loc, operands)) || failed(checkRank(loc, "x", op.getX(), 4)) ||
+      failed(checkRank(loc, "weight", op.getWeight(), 4)))
+    return failure();
+  ArrayRef<int64_t> x = shapeOf(op.getX()), weight = shapeOf(op.getWeight());
+  if (failed(checkConvolution(loc, x, weight, op.getGroups(), op.getStride(), op.getPadding(), op.getDilation())))
+    return failure();
+  Windows windows =
+      getWindows(x.drop_front(2), weight.drop_front(2), op.getStride(), op.getPadding(), op.getDilation());
+  return addResult(loc, getConvolvedShape(x, weight, windows), elementOf(op.getX()), types);
+}
+
+SmallVector<HostTensor> Conv2dOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
+  const HostTensor &x = operands[0], &weight = operands[1];
+  Windows windows = getWindows(ArrayRef(x.shape).drop_front(2), ArrayRef(weight.shape).drop_front(2), getStride(),
+                               getPadding(), getDilation());
+  HostTensor y(runtimeShape(getY().getType(), rows));
+  forEachProductRow(x.shape, weight.shape, windows, getGroups(), [&](const ProductRow &row) {
+    for (int64_t k = 0; k < row.count; ++k)
+      y.data[row.y + k] += x.data[row.x + k * row.stride] * weight.data[row.weight];
+  });
+  return {y};
+}
+
+SmallVector<Value> Conv2dOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
+  ArrayRef<int64_t> size = shapeOf(getX()).drop_front(2), kernel = shapeOf(getWeight()).drop_front(2);
+  Value dX = builder.create<Conv2dInputGradOp>(getLoc(), dResults[0], getWeight(), size, getStride(), getPadding(),
+                                               getDilation(), getGroups());
+  Value dWeight = builder.create<Conv2dWeightGradOp>(getLoc(), getX(), dResults[0], kernel, getStride(), getPadding(),
+                                                     getDilation(), getGroups());
+  return {dX, dWeight};
+}
+
+SmallVector<Sample> Conv2dOp::samples() {
+  std::pair<double, double> range{-1, 1};
+  auto sample = [&](const std::string &stride, const std::string &padding, const std::string &dilation,
+                    const std::string &groups, const char *type) {
+    return Sample{"\"sluice.conv2d\"(%0, %1) {stride = array<i64: " + stride + ">, padding = array<i64: " + padding +
+                      ">, dilation = array<i64: " + dilation + ">, groups = " + groups + " : i64} : " + type,
+                  {range, range}};
+  };
+  return {
+      sample("1, 1", "0, 0, 0, 0", "1, 1", "1", "(tensor<?x2x5x6xf64>, tensor<3x2x3x2xf64>) -> tensor<?x3x3x5xf64>"),
+      sample("2, 3", "1, 0, 2, 1", "1, 1", "1", "(tensor<2x2x5x6xf64>, tensor<3x2x3x3xf64>) -> tensor<2x3x3x2xf64>"),
+      sample("1, 2", "2, 1, 1, 1", "2, 1", "1", "(tensor<1x2x5x6xf64>, tensor<2x2x3x3xf64>) -> tensor<1x2x4x3xf64>"),
+      sample("1, 1", "1, 1, 1, 1", "1, 1", "2", "(tensor<2x4x3x3xf64>, tensor<6x2x3x3xf64>) -> tensor<2x6x3x3xf64>"),
+      sample("2, 2", "0, 0, 0, 0", "1, 1", "3", "(tensor<2x3x4x5xf64>, tensor<3x1x2x2xf64>) -> tensor<2x3x2x2xf64>")};
+}
+
+std::pair<int64_t, int64_t> Conv2dOp::getFlops() {
+  return countFlops({shapeOf(getY()), shapeOf(getWeight()).drop_front()});
+}
+
+//===- conv2d_input_grad -----------------------------------------------------------------------------------------===//
+
+LogicalResult Conv2dInputGradOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,
+                                                  DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
+                                                  SmallVectorImpl<Type> &types) {
+  Adaptor op(operands, attributes, properties);
+  int64_t groups = op.getGroups();
+  if (failed(checkFloats(loc, operands)) || failed(checkRank(loc, "dY", op.getDy(), 4)) ||
+      failed(checkRank(loc, "weight", op.getWeight(), 4)) || failed(checkNumbers(loc, "size", op.getSize(), 2, 1)) ||
+      failed(checkNumbers(loc, "groups", groups, 1, 1)))
+    return failure();
+  ArrayRef<int64_t> dy = shapeOf(op.getDy()), weight = shapeOf(op.getWeight());
+  int64_t channels;
+  if (llvm::MulOverflow(weight[1], groups, channels))
+    return inferenceFailure(loc, "too many channels: ", weight[1], " x ", groups);
+  SmallVector<int64_t> x{dy[0], channels, op.getSize()[0], op.getSize()[1]};
+  if (failed(checkConvolution(loc, x, weight, groups, op.getStride(), op.getPadding(), op.getDilation())))
+    return failure();
+  Windows windows = getWindows(op.getSize(), weight.drop_front(2), op.getStride(), op.getPadding(), op.getDilation());
+  if (failed(checkConvolved(loc, dy, getConvolvedShape(x, weight, windows))))
+    return failure();
+  return addResult(loc, x, elementOf(op.getDy()), types);
+}
+
+SmallVector<HostTensor> Conv2dInputGradOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
+  const HostTensor &dy = operands[0], &weight = operands[1];
+  Windows windows =
+      getWindows(getSize(), ArrayRef(weight.shape).drop_front(2), getStride(), getPadding(), getDilation());
+  HostTensor dx(runtimeShape(getDx().getType(), rows));
+  forEachProductRow(dx.shape, weight.shape, windows, getGroups(), [&](const ProductRow &row) {
+    for (int64_t k = 0; k < row.count; ++k)
+      dx.data[row.x + k * row.stride] += dy.data[row.y + k] * weight.data[row.weight];
+  });
+  return {dx};
+}
+
+std::pair<int64_t, int64_t> Conv2dInputGradOp::getFlops() {
+  return countFlops({shapeOf(getDy()), shapeOf(getWeight()).drop_front()});
+}
+
+//===- conv2d_weight_grad ----------------------------------------------------------------------------------------===//
+
+LogicalResult Conv2dWeightGradOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,
+                                                   DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
+                                                   SmallVectorImpl<Type> &types) {
+  Adaptor op(operands, attributes, properties);
+  int64_t groups = op.getGroups();
+  if (failed(checkFloats(loc, operands)) || failed(checkRank(loc, "x", op.getX(), 4)) ||
+      failed(checkRank(loc, "dY", op.getDy(), 4)) || failed(checkNumbers(loc, "size", op.getSize(), 2, 1)) ||
+      failed(checkNumbers(loc, "groups", groups, 1, 1)))
+    return failure();
+  ArrayRef<int64_t> x = shapeOf(op.getX()), dy = shapeOf(op.getDy());
+  SmallVector<int64_t> weight{dy[1], x[1] / groups, op.getSize()[0], op.getSize()[1]};
+  if (failed(checkConvolution(loc, x, weight, groups, op.getStride(), op.getPadding(), op.getDilation())))
+    return failure();
+  Windows windows = getWindows(x.drop_front(2), op.getSize(), op.getStride(), op.getPadding(), op.getDilation());
+  if (failed(checkConvolved(loc, dy, getConvolvedShape(x, weight, windows))))
+    return failure();
+  return addResult(loc, weight, elementOf(op.getX()), types);
+}
+
+SmallVector<HostTensor> Conv2dWeightGradOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
+  const HostTensor &x = operands[0], &dy = operands[1];
+  Windows windows = getWindows(ArrayRef(x.shape).drop_front(2), getSize(), getStride(), getPadding(), getDilation());
+  HostTensor dweight(runtimeShape(getDweight().getType(), rows));
+  forEachProductRow(x.shape, dweight.shape, windows, getGroups(), [&](const ProductRow &row) {
+    double sum = 0;
+    for (int64_t k = 0; k < row.count; ++k)
+      sum += x.data[row.x + k * row.stride] * dy.data[row.y + k];
+    dweight.data[row.weight] += sum;
+  });
+  return {dweight};
+}
+
+std::pair<int64_t, int64_t> Conv2dWeightGradOp::getFlops() {
+  return countFlops({shapeOf(getDy()), shapeOf(getDweight()).drop_front()});
+}
+
+} // namespace sluice::ir

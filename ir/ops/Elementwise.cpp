@@ -1,0 +1,206 @@
+// Elementwise ops, whose meanings Elementwise.td holds, and with them the definitions that are generated for all ops:
+// the snippets in the table use Lane, Node and the functions here.
+#include "ir/Dialect.h"
+#include "ir/build/Lane.h"
+#include "ir/build/Node.h"
+#include "ir/ops/Inference.h"
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+
+namespace sluice::ir {
+
+// Unlike std::fmax and std::fmin these are NaN where an operand is, as the bodies are.
+static double larger(double a, double b) { return std::isnan(a) || a > b ? a : b; }
+static double smaller(double a, double b) { return std::isnan(a) || a < b ? a : b; }
+
+static double divide(double a, double b, Value y) {
+  if (isa<FloatType>(elementOf(y)))
+    return a / b;
+  return b == 0 ? 0 : std::trunc(a / b);
+}
+
+template <typename Op>
+static SmallVector<HostTensor> evaluateElementwise(Op op, ArrayRef<HostTensor> operands, int64_t rows) {
+  HostTensor result(runtimeShape(op->getResult(0).getType(), rows));
+  SmallVector<double> elements(operands.size());
+  for (size_t i = 0; i < result.data.size(); ++i) {
+    for (auto [element, operand] : llvm::zip_equal(elements, operands))
+      element = operand.data[i];
+    result.data[i] = op.evaluateElement(elements);
+  }
+  return {result};
+}
+
+//===- clip ------------------------------------------------------------------------------------------------------===//
+
+using Bound = std::optional<APFloat>;
+
+static double clip(double a, const Bound &low, const Bound &high) {
+  double raised = low ? larger(a, low->convertToDouble()) : a;
+  return high ? smaller(raised, high->convertToDouble()) : raised;
+}
+
+static Lane clip(Lane a, const Bound &low, const Bound &high) {
+  Lane raised = low ? max(a, low->convertToDouble()) : a;
+  return high ? min(raised, high->convertToDouble()) : raised;
+}
+
+static Node clipGradient(Node a, Node dY, const Bound &low, const Bound &high) {
+  Node above = low ? where(a > low->convertToDouble(), dY, 0.0) : dY;
+  return high ? where(a < high->convertToDouble(), above, 0.0) : above;
+}
+
+/// Bounds of integers are values of their type.
+LogicalResult ClipOp::verify() {
+  Type element = elementOf(getA());
+  for (const Bound &bound : {getMin(), getMax()}) {
+    double number = bound ? bound->convertToDouble() : 0;
+    if (isa<IntegerType>(element) &&
+        !(std::fabs(number) <= 0x1p53 && roundTo(element, number) == number && std::trunc(number) == number))
+      return emitOpError("the bound ") << number << " is no value of " << element;
+  }
+  return success();
+}
+
+static bool isUnsigned(Value value) { return elementOf(value).isUnsignedInteger(); }
+
+//===- compare ---------------------------------------------------------------------------------------------------===//
+
+LogicalResult CompareOp::inferReturnTypes(MLIRContext *context, MaybeLocation loc, ValueRange operands, DictionaryAttr,
+                                          OpaqueProperties, RegionRange, SmallVectorImpl<Type> &types) {
+  if (failed(inferBinary(loc, operands, types)))
+    return failure();
+  types[0] = withElement(withoutEncoding(types[0]), IntegerType::get(context, 1));
+  return success();
+}
+
+double CompareOp::evaluateElement(ArrayRef<double> in) {
+  double a = in[0], b = in[1];
+  switch (getPredicate()) {
+  case Predicate::eq:
+    return a == b;
+  case Predicate::ne:
+    return a != b;
+  case Predicate::lt:
+    return a < b;
+  case Predicate::le:
+    return a <= b;
+  case Predicate::gt:
+    return a > b;
+  case Predicate::ge:
+    return a >= b;
+  }
+  llvm_unreachable("a predicate that the enumeration does not have");
+}
+
+Value CompareOp::buildBody(OpBuilder &builder, Location loc, ValueRange in) {
+  Lane a(builder, loc, in[0]), b(builder, loc, in[1]);
+  switch (getPredicate()) {
+  case Predicate::eq:
+    return a == b;
+  case Predicate::ne:
+    return a != b;
+  case Predicate::lt:
+    return a < b;
+  case Predicate::le:
+    return a <= b;
+  case Predicate::gt:
+    return a > b;
+  case Predicate::ge:
+    return a >= b;
+  }
+  llvm_unreachable("a predicate that the enumeration does not have");
+}
+
+SmallVector<HostTensor> CompareOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
+  return evaluateElementwise(*this, operands, rows);
+}
+
+//===- where -----------------------------------------------------------------------------------------------------===//
+
+LogicalResult WhereOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands, DictionaryAttr,
+                                        OpaqueProperties, RegionRange, SmallVectorImpl<Type> &types) {
+  if (shapeOf(operands[0]) != shapeOf(operands[1]))
+    return inferenceFailure(loc, "the condition's shape differs: ", printShape(shapeOf(operands[0])), " and ",
+                            printShape(shapeOf(operands[1])));
+  return inferBinary(loc, operands.drop_front(), types);
+}
+
+double WhereOp::evaluateElement(ArrayRef<double> in) { return in[0] != 0 ? in[1] : in[2]; }
+
+Value WhereOp::buildBody(OpBuilder &builder, Location loc, ValueRange in) {
+  return where(Lane(builder, loc, in[0]), Lane(builder, loc, in[1]), Lane(builder, loc, in[2]));
+}
+
+SmallVector<HostTensor> WhereOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
+  return evaluateElementwise(*this, operands, rows);
+}
+
+SmallVector<Value> WhereOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
+  Node condition(builder, getLoc(), getCondition()), dY(builder, getLoc(), dResults[0]);
+  return {Value(), where(condition, dY, 0.0), where(condition, 0.0, dY)};
+}
+
+SmallVector<Sample> WhereOp::samples() {
+  return {{"\"sluice.where\"(%0, %1, %2) : (tensor<3x5xi1>, tensor<3x5xf64>, tensor<3x5xf64>) -> tensor<3x5xf64>",
+           {{0, 2}, {-2, 2}, {-2, 2}}}};
+}
+
+//===- cast ------------------------------------------------------------------------------------------------------===//
+
+LogicalResult CastOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands, DictionaryAttr attributes,
+                                       OpaqueProperties properties, RegionRange, SmallVectorImpl<Type> &types) {
+  Type to = Adaptor(operands, attributes, properties).getTo();
+  if (failed(checkElement(loc, to)))
+    return failure();
+  types.push_back(withElement(withoutEncoding(operands[0].getType()), to));
+  return success();
+}
+
+/// `value` as the nearest number of an integer type, towards zero.
+static double saturateTo(IntegerType type, double value) {
+  if (std::isnan(value))
+    return 0;
+  int bits = int(type.getWidth()) - (type.isUnsigned() ? 0 : 1);
+  double least = type.isUnsigned() ? 0 : -std::ldexp(1.0, bits), most = std::ldexp(1.0, bits) - 1;
+  return std::trunc(std::clamp(value, least, most));
+}
+
+double CastOp::evaluateElement(ArrayRef<double> in) {
+  auto to = dyn_cast<IntegerType>(getTo());
+  if (to && to.getWidth() == 1)
+    return in[0] != 0;
+  if (to && isa<FloatType>(elementOf(getA())))
+    return saturateTo(to, in[0]);
+  return roundTo(getTo().isF32() ? Float64Type::get(getContext()) : getTo(), in[0]);
+}
+
+Value CastOp::buildBody(OpBuilder &builder, Location loc, ValueRange in) {
+  return castTo(Lane(builder, loc, in[0]), getTo(), isUnsigned(getA()), getTo().isUnsignedInteger());
+}
+
+SmallVector<HostTensor> CastOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
+  return evaluateElementwise(*this, operands, rows);
+}
+
+SmallVector<Value> CastOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
+  if (!isa<FloatType>(elementOf(getA())) || !isa<FloatType>(getTo()))
+    return {Value()};
+  return {builder.create<CastOp>(getLoc(), dResults[0], elementOf(getA()))};
+}
+
+/// An index stays the same in another integer type, or was none.
+Value CastOp::getElementsSource() {
+  return isa<IntegerType>(elementOf(getA())) && isa<IntegerType>(getTo()) ? getA() : Value();
+}
+
+SmallVector<Sample> CastOp::samples() {
+  return {{"\"sluice.cast\"(%0) {to = f64} : (tensor<3x5xf64>) -> tensor<3x5xf64>", {{-2, 2}}}};
+}
+
+} // namespace sluice::ir
+
+#define GET_OP_CLASSES
+#include "ir/Ops.cpp.inc"

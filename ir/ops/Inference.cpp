@@ -1,0 +1,94 @@
+#include "ir/ops/Inference.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallSet.h"
+
+using namespace mlir;
+
+namespace sluice::ir {
+
+std::string printDim(int64_t size) { return ShapedType::isDynamic(size) ? "?" : std::to_string(size); }
+
+bool isSmallEnough(ArrayRef<int64_t> shape) {
+  int64_t elements = 1;
+  for (int64_t size : shape) {
+    if (ShapedType::isDynamic(size))
+      continue;
+    if (size > kMostElements / elements)
+      return false;
+    elements *= size;
+  }
+  return true;
+}
+
+LogicalResult addResult(MaybeLocation loc, ArrayRef<int64_t> shape, Type element, SmallVectorImpl<Type> &types) {
+  if (llvm::any_of(shape, [](int64_t size) { return size < 1 && !ShapedType::isDynamic(size); }))
+    return inferenceFailure(loc, "the result would have an empty dimension: ", printShape(shape));
+  if (llvm::count(shape, ShapedType::kDynamic) > 1)
+    return inferenceFailure(loc, "the result would have more than one ?: ", printShape(shape));
+  if (!isSmallEnough(shape))
+    return inferenceFailure(loc, "the result would have more than 2^40 elements: ", printShape(shape));
+  if (failed(checkElement(loc, element)))
+    return failure();
+  types.push_back(RankedTensorType::get(shape, element));
+  return success();
+}
+
+LogicalResult checkAxes(MaybeLocation loc, ArrayRef<int64_t> axes, ArrayRef<int64_t> shape) {
+  llvm::SmallSet<int64_t, 8> seen;
+  for (int64_t axis : axes) {
+    if (axis < 0 || axis >= int64_t(shape.size()))
+      return inferenceFailure(loc, "axis ", axis, " is not a dimension of ", printShape(shape));
+    if (!seen.insert(axis).second)
+      return inferenceFailure(loc, "axis ", axis, " is given twice");
+  }
+  return success();
+}
+
+LogicalResult checkNumbers(MaybeLocation loc, StringRef name, ArrayRef<int64_t> numbers, size_t count, int64_t least) {
+  if (numbers.size() != count)
+    return inferenceFailure(loc, name, " needs ", count, " numbers; got ", numbers.size());
+  for (int64_t number : numbers)
+    if (number < least || number > INT32_MAX)
+      return inferenceFailure(loc, name, " needs numbers from ", least, " to 2^31 - 1; got ", number);
+  return success();
+}
+
+LogicalResult checkRank(MaybeLocation loc, StringRef name, Value value, int64_t rank) {
+  if (tensorOf(value).getRank() == rank)
+    return success();
+  return inferenceFailure(loc, name, " needs ", rank, " dimensions; got ", printShape(shapeOf(value)));
+}
+
+LogicalResult checkFloats(MaybeLocation loc, ValueRange operands) {
+  for (Value operand : operands) {
+    if (!isa<FloatType>(elementOf(operand)))
+      return inferenceFailure(loc, "needs floating-point operands; got ", elementOf(operand));
+    if (elementOf(operand) != elementOf(operands[0]))
+      return inferenceFailure(loc, "element types differ: ", elementOf(operands[0]), " and ", elementOf(operand));
+  }
+  return success();
+}
+
+LogicalResult checkElement(MaybeLocation loc, Type element) {
+  if (element.isF32() || element.isF64() || element.isSignlessInteger(1) || element.isSignlessInteger(32) ||
+      element.isSignlessInteger(64) || element.isUnsignedInteger(8))
+    return success();
+  return inferenceFailure(loc, "element type ", element, " is none of f32, f64, i32, i64, ui8 and i1");
+}
+
+ElementCount countElements(ArrayRef<int64_t> shape, ArrayRef<int64_t> axes) {
+  ElementCount count;
+  for (int64_t axis : axes) {
+    if (ShapedType::isDynamic(shape[axis]))
+      count.rows = true;
+    else
+      count.known *= shape[axis];
+  }
+  return count;
+}
+
+ElementCount countElements(ArrayRef<int64_t> shape) {
+  return countElements(shape, llvm::to_vector(llvm::seq<int64_t>(0, shape.size())));
+}
+
+} // namespace sluice::ir

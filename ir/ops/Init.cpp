@@ -1,0 +1,68 @@
+#include "ir/ops/Init.h"
+
+#include "ir/ops/Inference.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+#include <cfloat>
+#include <cmath>
+
+using namespace mlir;
+
+namespace sluice::ir {
+
+/// Counters are positive 32-bit integers, so this many elements can be drawn at once.
+static constexpr int64_t kMostDrawn = int64_t(1) << 30;
+
+bool holds(Type element, double value) {
+  if (isa<FloatType>(element))
+    return !element.isF32() || !std::isfinite(value) || std::fabs(value) <= FLT_MAX;
+  bool isWhole = value == std::trunc(value);
+  if (element.isInteger(1))
+    return value == 0 || value == 1;
+  if (element.isInteger(8))
+    return isWhole && value >= 0 && value <= 255;
+  return isWhole && (element.isInteger(32) ? value >= -0x1p31 && value < 0x1p31 : std::fabs(value) <= 0x1p53);
+}
+
+static std::string printNumber(double value) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%.6g", value);
+  return text;
+}
+
+static std::string printType(Type type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  return text;
+}
+
+static std::string problemOfRandom(StringRef kind, double a, double b, RankedTensorType type) {
+  std::string both = printNumber(a) + " and " + printNumber(b);
+  if (!isa<FloatType>(type.getElementType()))
+    return "random numbers are f32 or f64; got " + printType(type.getElementType());
+  if (!std::isfinite(a) || !std::isfinite(b))
+    return "a random distribution needs finite numbers; got " + both;
+  if (kind == "uniform" && a > b)
+    return "the bounds of uniform numbers are reversed: " + both;
+  if (kind == "normal" && b < 0)
+    return "a deviation cannot be negative: " + printNumber(b);
+  for (double number : {a, b, kind == "uniform" ? b - a : b}) // b - a is what a uniform fraction is multiplied with
+    if (!std::isfinite(number) || !holds(type.getElementType(), number))
+      return "numbers out of the range of " + printType(type.getElementType()) + ": " + both;
+  if (countElements(type.getShape()).known > kMostDrawn)
+    return "at most 2^30 random numbers can be drawn at once: " + printShape(type.getShape());
+  return "";
+}
+
+std::string problemOfInit(StringRef kind, double a, double b, RankedTensorType type) {
+  Type element = type.getElementType();
+  if (kind == "uniform" || kind == "normal")
+    return problemOfRandom(kind, a, b, type);
+  if (kind != "constant")
+    return ("'" + kind + "' is none of constant, uniform and normal").str();
+  if (!std::isfinite(a))
+    return "a state cannot begin with " + printNumber(a);
+  return holds(element, a) ? "" : printNumber(a) + " is not a value of " + printType(element);
+}
+
+} // namespace sluice::ir

@@ -1,0 +1,212 @@
+// Random numbers from Threefry-2x32 with 20 rounds (Salmon et al., 2011), as JAX uses it.
+//
+// bits      The 32 bits of element i of n. A shape without `?` has JAX's original scheme: the counters 0 .. n-1, with a
+// 0 after
+//           them if n is odd, are cut in halves; block j encrypts counters (j, h + j) with h = ceil(n / 2) into the
+//           bits of elements j and h + j. A shape with `?` has JAX's partitionable scheme, in which element i does not
+//           depend on how many there are: the two halves of the block (0, i), exclusive-ored.
+// stream    A stream s other than 0 has the key that the block s, as (high, low), encrypts to.
+// uniform   The upper 23 bits as a fraction u; max(a, u (b - a) + a). The same fraction serves f64.
+// normal    sqrt(2) erfinv(2 u + l) deviation + mean, where l is the float after -1; Giles' single-precision
+// polynomial.
+#include "ir/Dialect.h"
+#include "ir/build/Lane.h"
+#include "ir/ops/Inference.h"
+#include "ir/ops/Init.h"
+#include <array>
+#include <cmath>
+
+using namespace mlir;
+
+namespace sluice::ir {
+
+constexpr uint32_t kParity = 0x1BD11BDA;
+constexpr int kRotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
+constexpr double kFraction = 1.0 / (1 << 23);             // one unit of the fraction
+constexpr double kAboveMinusOne = -1.0 + 1.0 / (1 << 24); // the float after -1
+constexpr double kSqrt2 = 1.4142135623730951;
+
+// Giles, "Approximating the erfinv function" (2010), single precision: highest power first, for w < 5 and the rest.
+constexpr double kCentral[] = {2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
+                               -0.00125372503, -0.00417768164, 0.246640727,    1.50140941};
+constexpr double kTail[] = {-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
+                            -0.0076224613,   0.00943887047,  1.00167406,    2.83297682};
+
+//===- The reference ---------------------------------------------------------------------------------------------===//
+
+using Block = std::array<uint32_t, 2>;
+
+static uint32_t rotate(uint32_t value, int by) { return value << by | value >> (32 - by); }
+
+static Block encrypt(Block key, Block block) {
+  uint32_t keys[] = {key[0], key[1], key[0] ^ key[1] ^ kParity};
+  block = {block[0] + keys[0], block[1] + keys[1]};
+  for (uint32_t group = 0; group < 5; ++group) {
+    for (int rotation : kRotations[group % 2]) {
+      block[0] += block[1];
+      block[1] = rotate(block[1], rotation) ^ block[0];
+    }
+    block[0] += keys[(group + 1) % 3];
+    block[1] += keys[(group + 2) % 3] + group + 1;
+  }
+  return block;
+}
+
+static Block getStreamKey(const HostTensor &key, uint64_t stream) {
+  Block words = {uint32_t(int64_t(key.data[0])), uint32_t(int64_t(key.data[1]))};
+  return stream == 0 ? words : encrypt(words, {uint32_t(stream >> 32), uint32_t(stream)});
+}
+
+static uint32_t drawBits(Block key, uint64_t element, uint64_t count, bool partitionable) {
+  if (partitionable) {
+    Block block = encrypt(key, {uint32_t(element >> 32), uint32_t(element)});
+    return block[0] ^ block[1];
+  }
+  uint64_t half = (count + 1) / 2, first = element % half, second = half + first;
+  return encrypt(key, {uint32_t(first), uint32_t(second < count ? second : 0)})[element / half];
+}
+
+/// Fills a tensor with `convert(fraction)` of each element's bits.
+static HostTensor draw(const HostTensor &key, uint64_t stream, RankedTensorType type, int64_t rows,
+                       llvm::function_ref<double(double)> convert) {
+  HostTensor y(runtimeShape(type, rows));
+  Block words = getStreamKey(key, stream);
+  for (size_t i = 0; i < y.data.size(); ++i)
+    y.data[i] = convert(double(drawBits(words, i, y.data.size(), !type.hasStaticShape()) >> 9) * kFraction);
+  return y;
+}
+
+static double erfinv(double x) {
+  double w = -std::log((1 - x) * (1 + x)), result = 0;
+  bool central = w < 5;
+  w = central ? w - 2.5 : std::sqrt(w) - 3;
+  for (double coefficient : central ? kCentral : kTail)
+    result = result * w + coefficient;
+  return result * x;
+}
+
+//===- The body --------------------------------------------------------------------------------------------------===//
+
+namespace {
+
+struct LaneBlock {
+  Lane first, second;
+};
+
+/// A key in lanes: its two words and their parity.
+struct LaneKey {
+  Lane words[3];
+  LaneKey(Lane first, Lane second) : words{first, second, first ^ second ^ first.like(kParity)} {}
+};
+
+} // namespace
+
+static Lane rotate(Lane value, int by) { return shiftLeft(value, by) | shiftRightUnsigned(value, 32 - by); }
+
+static LaneBlock encrypt(const LaneKey &key, LaneBlock block) {
+  Lane x = block.first + key.words[0], y = block.second + key.words[1];
+  for (int group = 0; group < 5; ++group) {
+    for (int rotation : kRotations[group % 2]) {
+      x = x + y;
+      y = rotate(y, rotation) ^ x;
+    }
+    x = x + key.words[(group + 1) % 3];
+    y = y + (key.words[(group + 2) % 3] + double(group + 1));
+  }
+  return {x, y};
+}
+
+/// The fraction of the element at `index`, as a value of the op's element type.
+template <typename Op> static Lane buildFraction(Op op, ElementBuilder &builder, ArrayRef<AffineExpr> index) {
+  Type i32 = builder.builder().getI32Type();
+  auto lane = [&](Value value) { return Lane(builder.builder(), builder.loc(), value); };
+  auto loadKey = [&](int64_t word) { return lane(builder.operand(0, builder.constantIndex(word))); };
+  auto type = tensorOf(op.getY());
+  LaneKey key(loadKey(0), loadKey(1));
+  if (uint64_t stream = op.getStream()) {
+    LaneBlock words =
+        encrypt(key, {key.words[0].like(double(int32_t(stream >> 32))), key.words[0].like(double(int32_t(stream)))});
+    key = LaneKey(words.first, words.second);
+  }
+  AffineExpr linear = builder.constantIndex(0);
+  for (auto [dim, i] : llvm::enumerate(index))
+    linear = type.isDynamicDim(dim) || dim == 0 ? i : linear * type.getDimSize(dim) + i;
+  Lane element = lane(builder.materialize(linear, i32)), bits = element;
+  if (type.hasStaticShape()) {
+    int64_t count = type.getNumElements(), half = (count + 1) / 2;
+    Lane isSecond = element >= double(half);
+    Lane first = where(isSecond, element - double(half), element), second = first + double(half);
+    LaneBlock block = encrypt(key, {first, where(second < double(count), second, 0.0)});
+    bits = where(isSecond, block.second, block.first);
+  } else {
+    LaneBlock block = encrypt(key, {element.like(0), element});
+    bits = block.first ^ block.second;
+  }
+  return castTo(shiftRightUnsigned(bits, 9), elementOf(op.getY()), false, false) * kFraction;
+}
+
+static Lane evaluatePolynomial(ArrayRef<double> coefficients, Lane w) {
+  Lane result = w.like(coefficients.front());
+  for (double coefficient : coefficients.drop_front())
+    result = result * w + coefficient;
+  return result;
+}
+
+static Lane erfinv(Lane x) {
+  Lane w = -log((1.0 - x) * (1.0 + x));
+  return where(w < 5.0, evaluatePolynomial(kCentral, w - 2.5), evaluatePolynomial(kTail, sqrt(w) - 3.0)) * x;
+}
+
+//===- uniform, normal -------------------------------------------------------------------------------------------===//
+
+static LogicalResult inferRandom(MaybeLocation loc, StringRef kind, Value key, const APFloat &a, const APFloat &b,
+                                 RankedTensorType type, SmallVectorImpl<Type> &types) {
+  if (shapeOf(key) != ArrayRef<int64_t>{2} || !elementOf(key).isSignlessInteger(32))
+    return inferenceFailure(loc, "a key is [2] i32; got ", printShape(shapeOf(key)), " ", elementOf(key));
+  if (std::string problem = problemOfInit(kind, a.convertToDouble(), b.convertToDouble(), type); !problem.empty())
+    return inferenceError(loc, problem);
+  if (failed(addResult(loc, type.getShape(), type.getElementType(), types)))
+    return failure();
+  ArrayRef<int64_t> shape = type.getShape();
+  if (llvm::is_contained(shape.drop_front(std::min<size_t>(1, shape.size())), ShapedType::kDynamic))
+    return inferenceFailure(loc, "random numbers need ? outermost: ", printShape(shape));
+  return success();
+}
+
+LogicalResult UniformOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,
+                                          DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
+                                          SmallVectorImpl<Type> &types) {
+  Adaptor op(operands, attributes, properties);
+  return inferRandom(loc, "uniform", op.getKey(), op.getA(), op.getB(), cast<RankedTensorType>(op.getType()), types);
+}
+
+SmallVector<HostTensor> UniformOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
+  double a = getA().convertToDouble(), b = getB().convertToDouble();
+  return {draw(operands[0], getStream(), tensorOf(getY()), rows,
+               [&](double fraction) { return std::fmax(a, fraction * (b - a) + a); })};
+}
+
+Value UniformOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
+  double a = getA().convertToDouble(), b = getB().convertToDouble();
+  return max(buildFraction(*this, builder, index) * (b - a) + a, a);
+}
+
+LogicalResult NormalOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,
+                                         DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
+                                         SmallVectorImpl<Type> &types) {
+  Adaptor op(operands, attributes, properties);
+  return inferRandom(loc, "normal", op.getKey(), op.getA(), op.getB(), cast<RankedTensorType>(op.getType()), types);
+}
+
+SmallVector<HostTensor> NormalOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
+  double mean = getA().convertToDouble(), deviation = getB().convertToDouble();
+  return {draw(operands[0], getStream(), tensorOf(getY()), rows,
+               [&](double fraction) { return kSqrt2 * erfinv(fraction * 2 + kAboveMinusOne) * deviation + mean; })};
+}
+
+Value NormalOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
+  Lane standard = kSqrt2 * erfinv(buildFraction(*this, builder, index) * 2.0 + kAboveMinusOne);
+  return standard * getB().convertToDouble() + getA().convertToDouble();
+}
+
+} // namespace sluice::ir

@@ -1,0 +1,40 @@
+// Random numbers: Threefry-2x32 on (key, index of the element in the whole tensor); see ir/ops/Random.cpp for the formulas.
+#ifndef SLUICE_IR_RANDOM
+#define SLUICE_IR_RANDOM
+
+include "ir/Base.td"
+
+class Sluice_Random<string mnemonic, string a, string b> : Sluice_ValueOp<mnemonic, [DeclareOpInterfaceMethods<ElementOp>]> {
+  string threefry = [{
+    Threefry-2x32 with 20 rounds encrypts a block (x, y) of 32-bit words by a key (k0, k1): with k2 = k0 ^ k1 ^ 0x1BD11BDA,
+    x += k0 and y += k1; then, for g = 0 to 4, four rounds `x += y; y = rotl(y, r) ^ x`, r being 13, 15, 26, 6 in turn where g
+    is even and 17, 29, 16, 24 where it is odd, followed by x += k[(g + 1) mod 3] and y += k[(g + 2) mod 3] + g + 1.
+
+    The key is the operand [2] or, for a stream s that is not 0, what it encrypts (upper half of s, lower half of s) to. The bits
+    of element i, in row-major order of logical indices, of a result of n elements without `?`: with h = n / 2, rounded up, and
+    j = i mod h, the block (j, h + j) is encrypted, or (j, 0) if h + j is n; the bits are x if i < h, and y otherwise. Of a
+    result with `?`: (upper half of i, lower half of i) is encrypted, and the bits are x ^ y. The fraction is
+    u = (bits >> 9) / 2^23.
+  }];
+  let description = threefry;
+  let rows = "Dimension 0 of the result may be `?`. The scheme differs (see there), so that an element does not depend on how many rows there are.";
+  let rounding = "The same bits everywhere but for the last step, which is rounded in the element type; f64 has no more random bits than f32.";
+  let arguments = (ins RankedTensorOf<[I32]>:$key, Arg<I64Attr, "0, or the number of another, independent sequence of the same key">:$stream, Arg<F64Attr, a>:$a, Arg<F64Attr, b>:$b, Sluice_ResultType:$type);
+  let results = (outs Sluice_FloatTensor:$y);
+}
+def UniformOp : Sluice_Random<"uniform", "the least result", "above every result"> {
+  let summary = "uniform in [a, b) from a key [2]: max(a, u * (b - a) + a); the same bits as JAX's default for stream 0; other streams are independent";
+}
+def NormalOp : Sluice_Random<"normal", "the mean", "the standard deviation"> {
+  let summary = "normal with mean a and standard deviation b from a key [2]: sqrt(2) * erfinv(v) * b + a with v = 2 * u - 1 + 2^-24";
+  string erfinv = [{
+
+    erfinv(v) is Giles' polynomial p(w) * v of w = -log((1 - v) * (1 + v)): where w < 5, in w - 2.5 with the coefficients, highest
+    power first, 2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164,
+    0.246640727, 1.50140941; elsewhere, in sqrt(w) - 3 with -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844,
+    0.00573950773, -0.0076224613, 0.00943887047, 1.00167406, 2.83297682.
+  }];
+  let description = threefry # erfinv;
+}
+
+#endif

@@ -1,0 +1,288 @@
+// Reductions over axes. Softmax is in Softmax.cpp, batch normalisation is in BatchNorm.cpp.
+#include "ir/Dialect.h"
+#include "ir/build/Fold.h"
+#include "ir/build/Lane.h"
+#include "ir/build/Node.h"
+#include "ir/ops/Inference.h"
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+
+namespace sluice::ir {
+
+static_assert(ElementBuilder::kRows == ShapedType::kDynamic, "extents are sizes of dimensions");
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+//===- sum, mean, reduce_max, reduce_min -------------------------------------------------------------------------===//
+
+static LogicalResult inferReduction(MaybeLocation loc, Value x, ArrayRef<int64_t> axes, bool keepdims,
+                                    SmallVectorImpl<Type> &types) {
+  if (failed(checkAxes(loc, axes, shapeOf(x))))
+    return failure();
+  SmallVector<int64_t> shape;
+  for (auto [dim, size] : llvm::enumerate(shapeOf(x))) {
+    if (!llvm::is_contained(axes, int64_t(dim)))
+      shape.push_back(size);
+    else if (keepdims)
+      shape.push_back(1);
+  }
+  return addResult(loc, shape, elementOf(x), types);
+}
+
+/// Folds x over `axes`; with keepdims or not, the result's elements lie in the same order.
+static HostTensor reduceHost(const HostTensor &x, ArrayRef<int64_t> axes, ArrayRef<int64_t> shape, double initial,
+                             double (*combine)(double, double)) {
+  HostTensor kept(x.shape, 0), y(shape, initial);
+  for (int64_t axis : axes)
+    kept.shape[axis] = 1;
+  forEachIndex(x.shape, [&](ArrayRef<int64_t> index) {
+    SmallVector<int64_t> target(index);
+    for (int64_t axis : axes)
+      target[axis] = 0;
+    double &sofar = y.data[kept.offset(target)];
+    sofar = combine(sofar, x.at(index));
+  });
+  return y;
+}
+
+template <typename Op>
+static HostTensor reduceHost(Op op, const HostTensor &x, int64_t rows, double initial,
+                             double (*combine)(double, double)) {
+  return reduceHost(x, op.getAxes(), runtimeShape(op.getY().getType(), rows), initial, combine);
+}
+
+/// x's index where the result's is `index` and the reduced dimensions' is `inner`.
+static SmallVector<AffineExpr> joinIndex(ArrayRef<int64_t> axes, bool keepdims, int64_t rank,
+                                         ArrayRef<AffineExpr> index, ArrayRef<AffineExpr> inner) {
+  SmallVector<AffineExpr> source;
+  size_t outerAt = 0, innerAt = 0;
+  for (int64_t dim = 0; dim < rank; ++dim) {
+    bool reduced = llvm::is_contained(axes, dim);
+    source.push_back(reduced ? inner[innerAt++] : index[outerAt]);
+    outerAt += !reduced || keepdims;
+  }
+  return source;
+}
+
+template <typename Op>
+static Value buildReduction(Op op, ElementBuilder &builder, ArrayRef<AffineExpr> index, double identity,
+                            Combine combine) {
+  ArrayRef<int64_t> x = shapeOf(op.getX());
+  SmallVector<int64_t> extents;
+  for (auto [dim, size] : llvm::enumerate(x))
+    if (llvm::is_contained(op.getAxes(), int64_t(dim)))
+      extents.push_back(size);
+  if (extents.empty())
+    return builder.operand(0, index);
+  return fold(builder, extents, elementOf(op.getX()), identity, combine, [&](ArrayRef<AffineExpr> inner) {
+    return builder.operand(0, joinIndex(op.getAxes(), op.getKeepdims(), x.size(), index, inner));
+  });
+}
+
+/// A reduction's result or its gradient, repeated along the axes.
+template <typename Op> static Node spread(Op op, Node value) {
+  auto type = tensorOf(op.getX());
+  if (op.getKeepdims())
+    return expand(value, llvm::to_vector(llvm::seq<int64_t>(0, type.getRank())), type);
+  return expandOver(value, op.getAxes(), type);
+}
+
+static std::vector<Sample> reductionSamples(const std::string &mnemonic) {
+  auto sample = [&](const char *axes, const char *attributes, const char *type) {
+    return Sample{"\"sluice." + mnemonic + "\"(%0) {axes = array<i64: " + axes + ">" + attributes + "} : " + type,
+                  {{-2, 2}}};
+  };
+  return {sample("0", "", "(tensor<?x4xf64>) -> tensor<4xf64>"),
+          sample("1", ", keepdims", "(tensor<?x4x3xf64>) -> tensor<?x1x3xf64>"),
+          sample("2, 0", "", "(tensor<3x2x4xf64>) -> tensor<2xf64>"),
+          sample("0, 1", "", "(tensor<?x4xf64>) -> tensor<f64>")};
+}
+
+LogicalResult SumOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands, DictionaryAttr attributes,
+                                      OpaqueProperties properties, RegionRange, SmallVectorImpl<Type> &types) {
+  Adaptor op(operands, attributes, properties);
+  return inferReduction(loc, op.getX(), op.getAxes(), op.getKeepdims(), types);
+}
+
+SmallVector<HostTensor> SumOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
+  return {reduceHost(*this, operands[0], rows, 0, [](double a, double b) { return a + b; })};
+}
+
+Value SumOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
+  return buildReduction(*this, builder, index, 0, addLanes);
+}
+
+SmallVector<Value> SumOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
+  return {spread(*this, Node(builder, getLoc(), dResults[0]))};
+}
+
+SmallVector<Sample> SumOp::samples() {
+  auto samples = reductionSamples("sum");
+  return SmallVector<Sample>(samples.begin(), samples.end());
+}
+
+LogicalResult MeanOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands, DictionaryAttr attributes,
+                                       OpaqueProperties properties, RegionRange, SmallVectorImpl<Type> &types) {
+  Adaptor op(operands, attributes, properties);
+  if (failed(checkFloats(loc, operands)))
+    return failure();
+  return inferReduction(loc, op.getX(), op.getAxes(), op.getKeepdims(), types);
+}
+
+SmallVector<HostTensor> MeanOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
+  HostTensor y = reduceHost(*this, operands[0], rows, 0, [](double a, double b) { return a + b; });
+  double count = 1;
+  for (int64_t axis : getAxes())
+    count *= double(operands[0].shape[axis]);
+  for (double &element : y.data)
+    element /= count;
+  return {y};
+}
+
+Value MeanOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
+  Lane total(builder.builder(), builder.loc(), buildReduction(*this, builder, index, 0, addLanes));
+  ElementCount count = countElements(shapeOf(getX()), getAxes());
+  if (!count.rows)
+    return total / double(count.known);
+  return total / (Lane(builder.builder(), builder.loc(), builder.rows(elementOf(getX()))) * double(count.known));
+}
+
+SmallVector<Value> MeanOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
+  Node dY(builder, getLoc(), dResults[0]);
+  return {spread(*this, dY / count(Node(builder, getLoc(), getX()), getAxes(), dY))};
+}
+
+SmallVector<Sample> MeanOp::samples() {
+  auto samples = reductionSamples("mean");
+  return SmallVector<Sample>(samples.begin(), samples.end());
+}
+
+/// The gradient of a maximum or minimum: elements equal to it share dY.
+template <typename Op> static SmallVector<Value> buildExtremumGradient(Op op, OpBuilder &builder, Value dResult) {
+  Node x(builder, op.getLoc(), op.getX()), y(builder, op.getLoc(), op.getY()), dY(builder, op.getLoc(), dResult);
+  Node chosen = where(x == spread(op, y), x.like(1.0), 0.0);
+  return {chosen * spread(op, dY / sum(chosen, op.getAxes(), op.getKeepdims()))};
+}
+
+LogicalResult ReduceMaxOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,
+                                            DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
+                                            SmallVectorImpl<Type> &types) {
+  Adaptor op(operands, attributes, properties);
+  return inferReduction(loc, op.getX(), op.getAxes(), op.getKeepdims(), types);
+}
+
+/// The least value of an element type, which is the identity of max.
+static double leastOf(Type element) {
+  if (isa<FloatType>(element))
+    return -kInfinity;
+  return element.isUnsignedInteger() ? 0 : -std::ldexp(1.0, int(element.getIntOrFloatBitWidth()) - 1);
+}
+
+// Of i64 the greatest is no double; the nearest below it serves, as the reference holds integers only up to 2^53.
+static double greatestOf(Type element) {
+  if (isa<FloatType>(element))
+    return kInfinity;
+  if (element.isInteger(64))
+    return 9223372036854774784.0;
+  return std::ldexp(1.0, int(element.getIntOrFloatBitWidth()) - (element.isUnsignedInteger() ? 0 : 1)) - 1;
+}
+
+SmallVector<HostTensor> ReduceMaxOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
+  return {reduceHost(*this, operands[0], rows, leastOf(elementOf(getX())),
+                     [](double a, double b) { return std::isnan(a) || a > b ? a : b; })};
+}
+
+Value ReduceMaxOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
+  return buildReduction(*this, builder, index, leastOf(elementOf(getX())), max);
+}
+
+SmallVector<Value> ReduceMaxOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
+  return buildExtremumGradient(*this, builder, dResults[0]);
+}
+
+SmallVector<Sample> ReduceMaxOp::samples() {
+  auto samples = reductionSamples("reduce_max");
+  return SmallVector<Sample>(samples.begin(), samples.end());
+}
+
+LogicalResult ReduceMinOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,
+                                            DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
+                                            SmallVectorImpl<Type> &types) {
+  Adaptor op(operands, attributes, properties);
+  return inferReduction(loc, op.getX(), op.getAxes(), op.getKeepdims(), types);
+}
+
+SmallVector<HostTensor> ReduceMinOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
+  return {reduceHost(*this, operands[0], rows, greatestOf(elementOf(getX())),
+                     [](double a, double b) { return std::isnan(a) || a < b ? a : b; })};
+}
+
+Value ReduceMinOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
+  return buildReduction(*this, builder, index, greatestOf(elementOf(getX())), min);
+}
+
+SmallVector<Value> ReduceMinOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
+  return buildExtremumGradient(*this, builder, dResults[0]);
+}
+
+SmallVector<Sample> ReduceMinOp::samples() {
+  auto samples = reductionSamples("reduce_min");
+  return SmallVector<Sample>(samples.begin(), samples.end());
+}
+
+//===- argmax ----------------------------------------------------------------------------------------------------===//
+
+LogicalResult ArgMaxOp::inferReturnTypes(MLIRContext *context, MaybeLocation loc, ValueRange operands,
+                                         DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
+                                         SmallVectorImpl<Type> &types) {
+  Adaptor op(operands, attributes, properties);
+  int64_t axis = op.getAxis();
+  if (failed(checkAxes(loc, axis, shapeOf(op.getX()))))
+    return failure();
+  SmallVector<int64_t> shape(shapeOf(op.getX()));
+  shape.erase(shape.begin() + axis);
+  return addResult(loc, shape, IntegerType::get(context, 32), types);
+}
+
+SmallVector<HostTensor> ArgMaxOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
+  HostTensor y(runtimeShape(getY().getType(), rows));
+  forEachIndex(y.shape, [&](ArrayRef<int64_t> index) {
+    SmallVector<int64_t> source(index);
+    source.insert(source.begin() + getAxis(), 0);
+    double best = leastOf(elementOf(getX()));
+    for (int64_t i = 0; i < operands[0].shape[getAxis()]; ++i) {
+      source[getAxis()] = i;
+      if (operands[0].at(source) > best) {
+        best = operands[0].at(source);
+        y.at(index) = double(i);
+      }
+    }
+  });
+  return {y};
+}
+
+// Two values are folded together: the maximum and its index. Of equal maxima the lower index wins in whatever order
+// partial results are combined.
+Value ArgMaxOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
+  Type element = getLaneElement(elementOf(getX())), i32 = builder.builder().getI32Type();
+  auto lane = [&](Value value) { return Lane(builder.builder(), builder.loc(), value); };
+  auto combine = [&](ValueRange a, ValueRange b) -> SmallVector<Value> {
+    Lane maximum = lane(a[0]), place = lane(a[1]), other = lane(b[0]), otherPlace = lane(b[1]);
+    Lane taken = (other > maximum) | ((other == maximum) & (otherPlace < place));
+    return {where(taken, other, maximum), where(taken, otherPlace, place)};
+  };
+  auto step = [&](ArrayRef<AffineExpr> inner, ValueRange sofar) -> SmallVector<Value> {
+    Lane maximum = lane(sofar[0]), place = lane(sofar[1]);
+    SmallVector<AffineExpr> source(index);
+    source.insert(source.begin() + getAxis(), inner[0]);
+    Lane value = lane(builder.operand(0, source));
+    Lane taken = value > maximum;
+    return {where(taken, value, maximum), where(taken, lane(builder.materialize(inner[0], i32)), place)};
+  };
+  Value initial[] = {builder.constant(leastOf(elementOf(getX())), element), builder.constant(0, i32)};
+  return builder.reduce(shapeOf(getX())[getAxis()], initial, step, combine)[1];
+}
+
+} // namespace sluice::ir

@@ -1,0 +1,276 @@
+// State, graphs, entry points and kernels: their text forms and what holds them together.
+#include "ir/Dialect.h"
+#include "ir/Layout.h"
+#include "ir/ops/Inference.h"
+#include "ir/ops/Init.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+
+namespace sluice::ir {
+
+//===- state ------------------------------------------------------------------------------------------------------===//
+
+static LogicalResult verifyInit(StateOp state) {
+  InitAttr init = state.getInit();
+  StringRef kind = init.getKind();
+  if (!init.getA().getType().isF64() || (init.getB() && !init.getB().getType().isF64()))
+    return state.emitOpError("begins with numbers that are not f64: ") << init;
+  bool takesOne = kind == "constant", takesTwo = kind == "uniform" || kind == "normal";
+  if (init.getB() ? takesOne : takesTwo)
+    return state.emitOpError("cannot begin so: ") << kind << " takes " << (takesTwo ? "two numbers" : "one number");
+  double a = init.getA().getValueAsDouble(), b = init.getB() ? init.getB().getValueAsDouble() : 0;
+  if (std::string problem = problemOfInit(kind, a, b, state.getTensorType()); !problem.empty())
+    return state.emitOpError("cannot begin so: ") << problem;
+  return success();
+}
+
+/// A slot lies as its parameter does, so it has the same shape.
+static LogicalResult verifyOwner(StateOp state) {
+  auto module = dyn_cast_or_null<ModuleOp>(state->getParentOp());
+  if (!state.getOf() || !module)
+    return success();
+  auto owner = module.lookupSymbol<StateOp>(*state.getOf());
+  if (!owner || owner == state || owner.getOf())
+    return state.emitOpError("belongs to no parameter: @") << *state.getOf();
+  if (owner.getTensorType().getShape() != state.getTensorType().getShape())
+    return state.emitOpError("has the shape ")
+           << printShape(state.getTensorType().getShape()) << ", what it belongs to "
+           << printShape(owner.getTensorType().getShape());
+  return success();
+}
+
+LogicalResult StateOp::verify() {
+  static const llvm::StringSet<> kinds = {"parameter", "slot", "statistic", "hyper", "step"};
+  if (!kinds.contains(getKind()))
+    return emitOpError("kind is '") << getKind() << "'; one of parameter, slot, statistic, hyper, step is expected";
+  if (!getTensorType().hasStaticShape())
+    return emitOpError("has a symbolic shape: ") << printShape(getTensorType().getShape());
+  if (llvm::is_contained(getTensorType().getShape(), 0))
+    return emitOpError("has an empty dimension: ") << printShape(getTensorType().getShape());
+  if (!isSmallEnough(getTensorType().getShape()))
+    return emitOpError("has more than 2^40 elements: ") << printShape(getTensorType().getShape());
+  if (failed(checkElement(getLoc(), getTensorType().getElementType())))
+    return failure();
+  if (getTensorType().getEncoding())
+    return emitOpError("the logical type has an encoding; it belongs to 'physical'");
+  if (getPhysical() && !sameShapesAndElements({getType()}, {*getPhysical()}))
+    return emitOpError("the physical type differs in more than its encoding: ")
+           << getType() << " and " << *getPhysical();
+  return failure(failed(verifyInit(*this)) || failed(verifyOwner(*this)));
+}
+
+/// The state that `op` names, if its type is the one given.
+static LogicalResult verifyStateUse(Operation *op, FlatSymbolRefAttr name, Type type) {
+  auto module = op->getParentOfType<ModuleOp>();
+  auto state = module ? module.lookupSymbol<StateOp>(name.getAttr()) : StateOp();
+  if (!state)
+    return op->emitOpError("names no state: ") << name;
+  if (!sameShapesAndElements({state.getType()}, {type}))
+    return op->emitOpError("has type ") << type << ", the state has " << state.getType();
+  return success();
+}
+
+//===- bodies -----------------------------------------------------------------------------------------------------===//
+
+static ParseResult parseBody(OpAsmParser &parser, OperationState &result) {
+  SmallVector<OpAsmParser::Argument> arguments;
+  return failure(parser.parseArgumentList(arguments, OpAsmParser::Delimiter::Paren, /*allowType=*/true) ||
+                 parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
+                 parser.parseRegion(*result.addRegion(), arguments));
+}
+
+static void printBody(OpAsmPrinter &printer, Operation *op, Region &body, ArrayRef<StringRef> printedAttributes) {
+  printer << " (";
+  llvm::interleaveComma(body.getArguments(), printer,
+                        [&](BlockArgument argument) { printer.printRegionArgument(argument); });
+  printer << ")";
+  printer.printOptionalAttrDictWithKeyword(op->getAttrs(), printedAttributes);
+  printer << " ";
+  printer.printRegion(body, /*printEntryBlockArgs=*/false);
+}
+
+template <typename Op>
+static ParseResult parseAttributeAs(OpAsmParser &parser, OperationState &result, StringRef name) {
+  Op attribute;
+  return parser.parseAttribute(attribute, name, result.attributes);
+}
+
+static LogicalResult verifyStateUses(Block &body) {
+  llvm::StringSet<> set;
+  for (Operation &inner : body) {
+    if (auto get = dyn_cast<GetOp>(inner);
+        get && failed(verifyStateUse(get, get.getStateAttr(), get.getValue().getType())))
+      return failure();
+    auto write = dyn_cast<SetOp>(inner);
+    if (!write)
+      continue;
+    if (failed(verifyStateUse(write, write.getStateAttr(), write.getValue().getType())))
+      return failure();
+    if (!set.insert(write.getState()).second)
+      return write.emitOpError("is the second one of this state in one entry point: @") << write.getState();
+  }
+  return success();
+}
+
+/// Every event is recorded once, and one of this call before it is waited for.
+static LogicalResult verifyEvents(Block &body) {
+  DenseSet<uint64_t> recorded;
+  for (auto record : body.getOps<RecordOp>())
+    if (!recorded.insert(record.getEvent()).second)
+      return record.emitOpError("records event ") << record.getEvent() << " a second time";
+  DenseSet<uint64_t> sofar;
+  for (Operation &inner : body) {
+    if (auto record = dyn_cast<RecordOp>(inner))
+      sofar.insert(record.getEvent());
+    auto wait = dyn_cast<WaitOp>(inner);
+    if (wait && !(wait.getCalls() == 0 ? sofar : recorded).contains(wait.getEvent()))
+      return wait.emitOpError("waits for event ")
+             << wait.getEvent() << ", which is not recorded" << (wait.getCalls() == 0 ? " before it" : "");
+  }
+  return success();
+}
+
+static LogicalResult verifyInputs(Operation *op, ArrayAttr names, Block &body) {
+  if (names.size() != body.getNumArguments())
+    return op->emitOpError("names ") << names.size() << " inputs and has " << body.getNumArguments();
+  return success();
+}
+
+ParseResult GraphOp::parse(OpAsmParser &parser, OperationState &result) {
+  return failure(parseAttributeAs<ArrayAttr>(parser, result, "inputs") || parseBody(parser, result));
+}
+
+void GraphOp::print(OpAsmPrinter &printer) {
+  printer << " " << getInputs();
+  printBody(printer, *this, getBody(), {"inputs"});
+}
+
+LogicalResult GraphOp::verify() {
+  Block &body = getBody().front();
+  return failure(failed(verifyInputs(*this, getInputs(), body)) || failed(verifyStateUses(body)));
+}
+
+ParseResult EntryOp::parse(OpAsmParser &parser, OperationState &result) {
+  StringAttr name;
+  ArrayAttr inputs, outputs;
+  if (parser.parseSymbolName(name, "sym_name", result.attributes) ||
+      parser.parseAttribute(inputs, "inputs", result.attributes) || parser.parseArrow() ||
+      parser.parseAttribute(outputs, "outputs", result.attributes))
+    return failure();
+  return parseBody(parser, result);
+}
+
+void EntryOp::print(OpAsmPrinter &printer) {
+  printer << " ";
+  printer.printSymbolName(getSymName());
+  printer << " " << getInputs() << " -> " << getOutputs();
+  printBody(printer, *this, getBody(), {"sym_name", "inputs", "outputs"});
+}
+
+LogicalResult EntryOp::verify() {
+  Block &body = getBody().front();
+  auto results = body.empty() ? ReturnOp() : dyn_cast<ReturnOp>(body.back());
+  if (!results)
+    return emitOpError("does not end in sluice.return");
+  if (results.getNumOperands() != getOutputs().size())
+    return emitOpError("names ") << getOutputs().size() << " outputs and returns " << results.getNumOperands();
+  return failure(failed(verifyInputs(*this, getInputs(), body)) || failed(verifyStateUses(body)) ||
+                 failed(verifyEvents(body)));
+}
+
+//===- kernel -----------------------------------------------------------------------------------------------------===//
+
+ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
+  StringAttr name;
+  SmallVector<OpAsmParser::Argument> arguments;
+  SmallVector<OpAsmParser::UnresolvedOperand> operands;
+  SmallVector<Type> operandTypes, resultTypes;
+  SMLoc loc;
+  auto parseOperand = [&]() -> ParseResult {
+    return failure(parser.parseArgument(arguments.emplace_back()) || parser.parseEqual() ||
+                   parser.parseOperand(operands.emplace_back()) || parser.parseColonType(operandTypes.emplace_back()));
+  };
+  if (parser.parseAttribute(name, "name", result.attributes) || parser.getCurrentLocation(&loc) ||
+      parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, parseOperand) ||
+      parser.parseArrowTypeList(resultTypes) || parser.parseOptionalAttrDictWithKeyword(result.attributes))
+    return failure();
+  for (auto [argument, type] : llvm::zip_equal(arguments, operandTypes))
+    argument.type = type;
+  result.addTypes(resultTypes);
+  // Operands after the region: what it defines would take the place of a name that was resolved before, and free that.
+  return failure(parser.parseRegion(*result.addRegion(), arguments) ||
+                 parser.resolveOperands(operands, operandTypes, loc, result.operands));
+}
+
+void KernelOp::print(OpAsmPrinter &printer) {
+  printer << " " << getNameAttr() << " (";
+  llvm::interleaveComma(llvm::zip_equal(getBody().getArguments(), getOperands()), printer, [&](auto pair) {
+    auto [argument, operand] = pair;
+    printer << argument << " = " << operand << " : " << operand.getType();
+  });
+  printer << ")";
+  printer.printArrowTypeList(getResultTypes());
+  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {"name"});
+  printer << " ";
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+LogicalResult KernelOp::verify() {
+  Block &body = getBody().front();
+  auto yield = body.empty() ? YieldOp() : dyn_cast<YieldOp>(body.back());
+  if (!yield)
+    return emitOpError("does not end in sluice.yield");
+  if (TypeRange(body.getArgumentTypes()) != TypeRange(getOperandTypes()))
+    return emitOpError("block arguments and operands differ in type");
+  if (TypeRange(yield.getOperandTypes()) != TypeRange(getResultTypes()))
+    return emitOpError("yielded values and results differ in type");
+  return success();
+}
+
+//===- copy -------------------------------------------------------------------------------------------------------===//
+
+LogicalResult CopyOp::verify() {
+  if (!sameShapesAndElements({getX().getType()}, {getY().getType()}))
+    return emitOpError("changes more than the encoding: ") << getX().getType() << " and " << getY().getType();
+  static const llvm::StringSet<> times = {"step", "stale", "asked"};
+  if (getWhen() && !times.contains(*getWhen()))
+    return emitOpError("happens '") << *getWhen() << "'; one of step, stale, asked is expected";
+  return success();
+}
+
+bool CopyOp::isCrossing() {
+  StringAttr from = getDevice(getX().getType()), to = getDevice(getY().getType());
+  return from && to && from != to;
+}
+
+SmallVector<HostTensor> CopyOp::evaluate(ArrayRef<HostTensor> operands, int64_t) { return {operands[0]}; }
+
+Value CopyOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
+  return builder.operand(0, index);
+}
+
+/// The gradient travels back.
+SmallVector<Value> CopyOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
+  return {builder.create<CopyOp>(getLoc(), getX().getType(), dResults[0], getReason())};
+}
+
+SmallVector<Sample> CopyOp::samples() {
+  return {{"\"sluice.copy\"(%0) {reason = \"copy_to\"} : (tensor<2x3xf64>) -> tensor<2x3xf64>", {{-2, 2}}}};
+}
+
+//===- relayout ---------------------------------------------------------------------------------------------------===//
+
+LogicalResult RelayoutOp::inferReturnTypes(MLIRContext *, std::optional<Location>, ValueRange operands, DictionaryAttr,
+                                           OpaqueProperties, RegionRange, SmallVectorImpl<Type> &types) {
+  types.push_back(operands[0].getType());
+  return success();
+}
+
+SmallVector<HostTensor> RelayoutOp::evaluate(ArrayRef<HostTensor> operands, int64_t) { return {operands[0]}; }
+
+Value RelayoutOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
+  return builder.operand(0, index);
+}
+
+} // namespace sluice::ir

@@ -1,0 +1,98 @@
+#include "ir/reference/Interpreter.h"
+
+using namespace mlir;
+
+namespace sluice::ir {
+
+namespace {
+
+class Interpreter {
+public:
+  Interpreter(StateMap &states, int64_t rows, const InterpreterOptions &options)
+      : states(states), rows(rows), options(options) {}
+
+  /// Runs a body whose arguments have these values; gives the operands of its terminator.
+  FailureOr<SmallVector<HostTensor>> run(Block &body, ArrayRef<HostTensor> arguments) {
+    for (auto [argument, value] : llvm::zip_equal(body.getArguments(), arguments))
+      values[argument] = value;
+    SmallVector<HostTensor> results;
+    for (Operation &op : body)
+      if (failed(runOp(op, results)))
+        return failure();
+    return results;
+  }
+
+  StateMap written;
+
+private:
+  SmallVector<HostTensor> operandsOf(Operation &op) {
+    return llvm::map_to_vector(op.getOperands(),
+                               [&](Value operand) { return values.at(operand.getAsOpaquePointer()); });
+  }
+
+  LogicalResult runOp(Operation &op, SmallVector<HostTensor> &results) {
+    if (op.hasTrait<OpTrait::IsTerminator>()) {
+      results = operandsOf(op);
+      return success();
+    }
+    if (auto get = dyn_cast<GetOp>(op)) {
+      auto state = states.find(get.getState().str());
+      if (state == states.end())
+        return op.emitError("the state has no value: @") << get.getState();
+      return define(op, {}, {state->second});
+    }
+    if (auto set = dyn_cast<SetOp>(op)) {
+      written[set.getState().str()] = operandsOf(op)[0];
+      return success();
+    }
+    if (isa<RecordOp, WaitOp>(op)) // everything is done in order here
+      return success();
+    SmallVector<HostTensor> operands = operandsOf(op);
+    if (auto kernel = dyn_cast<KernelOp>(op)) {
+      FailureOr<SmallVector<HostTensor>> outputs = run(kernel.getBody().front(), operands);
+      return failed(outputs) ? failure() : define(op, operands, *outputs);
+    }
+    if (auto reference = dyn_cast<ReferenceOp>(op))
+      return define(op, operands, reference.evaluate(operands, rows));
+    return op.emitError("has no reference function");
+  }
+
+  LogicalResult define(Operation &op, ArrayRef<HostTensor> operands, SmallVector<HostTensor> results) {
+    for (auto [result, value] : llvm::zip_equal(op.getResults(), results)) {
+      Type element = cast<RankedTensorType>(result.getType()).getElementType();
+      if (options.roundToType || isa<IntegerType>(element))
+        for (double &number : value.data)
+          number = roundTo(element, number);
+    }
+    if (options.observer)
+      options.observer(&op, operands, results);
+    for (auto [result, value] : llvm::zip_equal(op.getResults(), results))
+      values[result.getAsOpaquePointer()] = std::move(value);
+    return success();
+  }
+
+  struct Values : std::map<void *, HostTensor> {
+    HostTensor &operator[](Value value) { return std::map<void *, HostTensor>::operator[](value.getAsOpaquePointer()); }
+    HostTensor &operator[](void *value) { return std::map<void *, HostTensor>::operator[](value); }
+  } values;
+  StateMap &states;
+  int64_t rows;
+  const InterpreterOptions &options;
+};
+
+} // namespace
+
+FailureOr<SmallVector<HostTensor>> interpret(EntryOp entry, ArrayRef<HostTensor> inputs, StateMap &states, int64_t rows,
+                                             const InterpreterOptions &options) {
+  Block &body = entry.getBody().front();
+  if (inputs.size() != body.getNumArguments())
+    return entry.emitError("takes ") << body.getNumArguments() << " inputs; " << inputs.size() << " were given";
+  Interpreter interpreter(states, rows, options);
+  FailureOr<SmallVector<HostTensor>> results = interpreter.run(body, inputs);
+  if (succeeded(results))
+    for (auto &[name, value] : interpreter.written)
+      states[name] = value;
+  return results;
+}
+
+} // namespace sluice::ir

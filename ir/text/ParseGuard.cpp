@@ -1,0 +1,133 @@
+// Modules from untrusted text: what may be parsed is decided by ModuleTextCheck.cpp before MLIR's parser runs, and what
+// SSA dominance does not cover afterwards here.
+#include "ir/text/ParseGuard.h"
+
+#include "ir/Dialect.h"
+#include "ir/ValueType.h"
+#include "ir/text/DiagnosticText.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "runtime/files/InputFile.h"
+#include "llvm/ADT/SmallPtrSet.h"
+
+using namespace mlir;
+
+namespace sluice::ir {
+
+static llvm::Error makeError(const llvm::Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+/// Dominance is not enforced in graph regions (a module's body is one) nor in unreachable blocks. There a value may
+/// depend on itself, and folding such a value does not end.
+static LogicalResult verifyOrder(Operation *root) {
+  WalkResult result = root->walk([](Operation *op) -> WalkResult {
+    for (Value operand : op->getOperands()) {
+      Operation *producer = operand.getDefiningOp();
+      if (producer && producer->getBlock() == op->getBlock() && !producer->isBeforeInBlock(op))
+        return op->emitOpError("uses a value before it is defined");
+    }
+    for (Region &region : op->getRegions()) {
+      if (region.empty())
+        continue;
+      llvm::SmallPtrSet<Block *, 8> reached{&region.front()};
+      SmallVector<Block *> work{&region.front()};
+      while (!work.empty())
+        for (Block *next : work.pop_back_val()->getSuccessors())
+          if (reached.insert(next).second)
+            work.push_back(next);
+      if (reached.size() != region.getBlocks().size())
+        return op->emitOpError("holds a block that nothing reaches");
+    }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+static LogicalResult verifySize(Operation *op, Type type, int64_t capacity) {
+  auto shaped = dyn_cast<ShapedType>(type);
+  if (!shaped || !shaped.hasRank())
+    return success();
+  int64_t elements = 1;
+  for (int64_t size : shaped.getShape())
+    if (llvm::MulOverflow(elements, ShapedType::isDynamic(size) ? capacity : std::max<int64_t>(size, 1), elements) ||
+        elements >= kMaxElements)
+      return op->emitOpError() << "has a value of type " << type << ", too large to address with a capacity of "
+                               << capacity << " rows";
+  return success();
+}
+
+static LogicalResult verifyValues(ModuleOp module, llvm::function_ref<LogicalResult(Operation *, Type)> verifyValue) {
+  WalkResult result = module->walk([&](Operation *op) -> WalkResult {
+    for (Type type : op->getResultTypes())
+      if (failed(verifyValue(op, type)))
+        return WalkResult::interrupt();
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        for (Type type : block.getArgumentTypes())
+          if (failed(verifyValue(op, type)))
+            return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+/// Ops whose operands are constrained say so themselves; results and block arguments that nobody uses do not.
+static LogicalResult verifyTypes(ModuleOp module) {
+  for (auto state : module.getOps<StateOp>())
+    if (failed(verifyValueType(state, state.getStoredType())))
+      return failure();
+  return verifyValues(module, verifyValueType);
+}
+
+/// Shapes again, now with the capacity of the batch dimension in them.
+static LogicalResult verifyCapacity(ModuleOp module) {
+  int64_t capacity = 1;
+  if (Attribute attr = module->getAttr(kCapacityAttr)) {
+    auto integer = dyn_cast<IntegerAttr>(attr);
+    if (!integer || integer.getValue().getSignificantBits() > 32 || integer.getValue().isNegative())
+      return module.emitOpError() << "attribute '" << kCapacityAttr << "' must be a number of rows from 0 to "
+                                  << INT32_MAX << ", but is " << attr;
+    capacity = std::max<int64_t>(integer.getValue().getSExtValue(), 1);
+  }
+  return verifyValues(module, [&](Operation *op, Type type) { return verifySize(op, type, capacity); });
+}
+
+/// Attributes that name a device are read on any op; they must be strings.
+static LogicalResult verifyDeviceNames(ModuleOp module) {
+  WalkResult result = module->walk([&](Operation *op) -> WalkResult {
+    for (StringRef name : {kPinAttr, kPlacementAttr})
+      if (Attribute device = op->getAttr(name); device && !isa<StringAttr>(device))
+        return op->emitOpError() << "attribute '" << name << "' must be the name of a device, but is " << device;
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+llvm::Expected<OwningOpRef<ModuleOp>> parseModuleText(llvm::StringRef text, llvm::StringRef name,
+                                                      MLIRContext &context) {
+  if (llvm::Error error = checkModuleText(text, name))
+    return error;
+  context.loadDialect<SluiceDialect>();
+  context.allowUnregisteredDialects(false);
+  context.printOpOnDiagnostic(false); // a place says it in a line; the op of an error may be the whole module
+
+  DiagnosticText diagnostics(&context);
+  ParserConfig config(&context, /*verifyAfterParse=*/false);
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, config, name);
+  if (module && succeeded(verifyOrder(*module)) && succeeded(verify(*module)) && succeeded(verifyTypes(*module)) &&
+      succeeded(verifyCapacity(*module)) && succeeded(verifyDeviceNames(*module)))
+    return module;
+  llvm::StringRef errors = llvm::StringRef(diagnostics.errors()).rtrim();
+  return errors.empty() ? makeError(name + ": not a valid module") : makeError(errors);
+}
+
+llvm::Expected<OwningOpRef<ModuleOp>> parseModuleFile(llvm::StringRef path, MLIRContext &context) {
+  std::string text;
+  files::Failure failure = files::readFile(path.str(), files::Source::regularOrPipe, kMaxModelBytes, text);
+  if (!failure.empty())
+    return makeError(path + ": " + failure);
+  return parseModuleText(text, path, context);
+}
+
+} // namespace sluice::ir

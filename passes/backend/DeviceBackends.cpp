@@ -1,0 +1,60 @@
+#include "passes/backend/DeviceBackends.h"
+
+using namespace mlir;
+using namespace sluice::ir;
+
+namespace sluice::passes {
+
+static const sluice_backend_compile *findTable(ArrayRef<const sluice_backend_compile *> tables, StringRef name) {
+  auto it = llvm::find_if(tables, [&](const sluice_backend_compile *table) { return table->name == name; });
+  return it == tables.end() ? nullptr : *it;
+}
+
+std::unique_ptr<DeviceBackends> DeviceBackends::create(ModuleOp module, ArrayRef<const sluice_backend_compile *> tables,
+                                                       const std::string &cpu) {
+  FailureOr<Target> target = Target::of(module);
+  if (failed(target))
+    return nullptr;
+  auto capacity = module->getAttrOfType<IntegerAttr>(kCapacityAttr);
+  std::unique_ptr<DeviceBackends> result(new DeviceBackends);
+  result->devices = *target;
+  result->services = {sizeof(sluice_compile_services), findTable(tables, kHostDevice)};
+  sluice_target_options options{sizeof(options), cpu.c_str(), capacity ? capacity.getInt() : 0, &result->services};
+  llvm::StringMap<Backend *> byName;
+  for (const TargetDevice &device : target->devices()) {
+    Backend *&backend = byName[device.backend];
+    if (!backend) {
+      const sluice_backend_compile *table = findTable(tables, device.backend);
+      if (!table)
+        return emitError(module.getLoc(), "unsupported: there is no backend '")
+                   << device.backend << "' for the device " << device.name,
+               nullptr;
+      std::unique_ptr<Backend> begun = Backend::create(*table, options, module.getLoc());
+      if (!begun)
+        return nullptr;
+      backend = begun.get();
+      result->backends.push_back(std::move(begun));
+    }
+    result->byDevice[device.name] = backend;
+  }
+  return result;
+}
+
+std::string DeviceBackends::reasonAgainst(Operation *op, StringRef device) const {
+  bool crosses = isa<CopyOp>(op) && cast<CopyOp>(op).isCrossing();
+  bool computes = isa<ElementwiseOp, ElementOp, ContractionOp>(op) && !crosses;
+  return computes ? of(device).reasonAgainst(op) : "";
+}
+
+Backend &DeviceBackends::of(Operation *op) const {
+  Type type = op->getNumResults() ? op->getResult(0).getType() : op->getOperand(0).getType();
+  return of(getDevice(type).getValue());
+}
+
+std::string DeviceBackends::reasonAgainstRelayout(Value value, Type type) const {
+  OpBuilder builder(value.getContext());
+  OwningOpRef<RelayoutOp> asked = builder.create<RelayoutOp>(value.getLoc(), type, value);
+  return of(*asked).reasonAgainst(*asked);
+}
+
+} // namespace sluice::passes

@@ -1,0 +1,39 @@
+// The backends of a target's devices: one session per backend, shared by its devices.
+#pragma once
+
+#include "ir/Target.h"
+#include "passes/backend/Backend.h"
+#include "llvm/ADT/StringMap.h"
+#include <vector>
+
+namespace sluice::passes {
+
+class DeviceBackends {
+public:
+  /// Begins the sessions that the module's target needs, each for `cpu` as it understands that; `tables` has them by
+  /// name. Null with a diagnostic if one is missing or refuses.
+  static std::unique_ptr<DeviceBackends>
+  create(mlir::ModuleOp module, llvm::ArrayRef<const sluice_backend_compile *> tables, const std::string &cpu);
+
+  const ir::Target &target() const { return devices; }
+  /// The backend of the device that the op's results, or operands if it has none, live on.
+  Backend &of(mlir::Operation *op) const;
+  Backend &of(llvm::StringRef device) const { return *byDevice.lookup(device); }
+  /// Why `device` cannot run the op, wherever the op is now; empty if it can. The one rule for every phase: crossings
+  /// and what computes nothing need no kernel.
+  std::string reasonAgainst(mlir::Operation *op, llvm::StringRef device) const;
+  /// Why the device of `value` cannot lay it out, or copy it, as `type`; empty if it can.
+  std::string reasonAgainstRelayout(mlir::Value value, mlir::Type type) const;
+  /// Every session once, in the order of the devices.
+  llvm::ArrayRef<std::unique_ptr<Backend>> sessions() const { return backends; }
+
+private:
+  DeviceBackends() = default;
+
+  ir::Target devices;
+  sluice_compile_services services{};
+  std::vector<std::unique_ptr<Backend>> backends;
+  llvm::StringMap<Backend *> byDevice;
+};
+
+} // namespace sluice::passes

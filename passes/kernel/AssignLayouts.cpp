@@ -1,0 +1,313 @@
+// Chooses layouts.
+//
+// 1. Values that elementwise ops connect, a state with what is read from and written to it, and a slot with its
+//    parameter form one class and share a layout: the one that a backend requires somewhere in the class, else the
+//    first one proposed, else row-major. Inputs and outputs of entry points are row-major, and so is all that lives on
+//    a device whose backend proposes nothing.
+// 2. Each op is asked again about the layouts that its values have then. Where it takes another one only, a
+//    `sluice.relayout` is put in between, unless the elements lie in memory as required anyway.
+//
+// A copy between devices moves a buffer as it is: both sides are of one class, and that class takes only layouts
+// without padding whose outermost dimension is the rows. A relayout runs on the device of its value, or on the other
+// side of a copy where only that one can.
+#include "ir/Layout.h"
+#include "passes/Passes.h"
+#include "passes/backend/DeviceBackends.h"
+#include "llvm/ADT/EquivalenceClasses.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
+
+using namespace mlir;
+using namespace sluice::ir;
+
+namespace sluice::passes {
+
+namespace {
+
+class LayoutClasses {
+public:
+  LayoutClasses(ModuleOp module, const DeviceBackends &backends) : module(module), backends(backends) {}
+
+  LogicalResult run() {
+    module.walk([&](CopyOp copy) { noteCopy(copy); });
+    module.walk([&](Operation *op) { connect(op); });
+    for (void *member : copied)
+      copiedClasses.insert(leader(member));
+    if (module.walk([&](Operation *op) { return WalkResult(collectProposals(op)); }).wasInterrupted())
+      return failure();
+    module.walk([&](Operation *op) { setTypes(op); });
+    return failure(module.walk([&](Operation *op) { return WalkResult(convert(op)); }).wasInterrupted());
+  }
+
+private:
+  struct Choice {
+    AffineMap layout;
+    bool required = false;
+  };
+
+  static void *key(Value value) { return value.getAsOpaquePointer(); }
+  /// A backend that proposes no layouts was promised row-major for whatever is on its devices.
+  bool isRowMajor(Type type) { return !backends.of(getDevice(type).getValue()).proposesLayouts(); }
+  /// Inputs and outputs of entry points keep the layout that callers use, on both sides of a copy.
+  bool isFixed(Value value) {
+    return isa<BlockArgument>(value) || fixedCopies.contains(value) || isRowMajor(value.getType());
+  }
+  StateOp stateOf(StringRef name) { return module.lookupSymbol<StateOp>(name); }
+  void *keyOfState(StringRef name) { return stateOf(name); }
+
+  void join(void *a, void *b) { classes.unionSets(a, b); }
+
+  void noteCopy(CopyOp copy) {
+    if (!copy.isCrossing())
+      return;
+    if (isa<BlockArgument>(copy.getX()) || copy.getWhen() == "asked" || isRowMajor(copy.getX().getType()) ||
+        isRowMajor(copy.getY().getType())) {
+      fixedCopies.insert(copy);
+      return;
+    }
+    copied.push_back(key(copy.getX()));
+    copied.push_back(key(copy.getY()));
+  }
+
+  void connect(Operation *op) {
+    if (auto copy = dyn_cast<CopyOp>(op); copy && copy.isCrossing())
+      joinUnlessFixed(copy.getY(), {copy.getX()});
+    else if (auto get = dyn_cast<GetOp>(op))
+      joinState(get.getValue(), get.getState());
+    else if (auto set = dyn_cast<SetOp>(op))
+      joinState(set.getValue(), set.getState());
+    else if (auto state = dyn_cast<StateOp>(op); state && state.getOf())
+      joinSlot(state, stateOf(*state.getOf()));
+    else if (isa<ElementwiseOp>(op))
+      joinUnlessFixed(op->getResult(0), op->getOperands());
+  }
+
+  void joinUnlessFixed(Value result, ValueRange operands) {
+    for (Value operand : operands)
+      if (!isFixed(operand) && !isFixed(result))
+        join(key(operand), key(result));
+  }
+
+  void joinState(Value value, StringRef state) {
+    if (!isFixed(value))
+      join(key(value), keyOfState(state));
+  }
+
+  void joinSlot(StateOp slot, StateOp parameter) {
+    if (!isRowMajor(slot.getStoredType()) && !isRowMajor(parameter.getStoredType()))
+      join(slot, parameter);
+  }
+
+  void *leader(void *member) {
+    auto it = classes.findLeader(member);
+    return it == classes.member_end() ? member : *it;
+  }
+
+  static bool isCrossing(Operation *op) { return isa<CopyOp>(op) && cast<CopyOp>(op).isCrossing(); }
+
+  /// Whether a backend has a say in the layouts of the op's values.
+  bool isAsked(Operation *op) {
+    return isa<ElementwiseOp, ElementOp, ContractionOp>(op) && !isCrossing(op) && backends.of(op).proposesLayouts();
+  }
+
+  LogicalResult collectProposals(Operation *op) {
+    if (!isAsked(op))
+      return success();
+    for (unsigned i = 0; i < op->getNumOperands(); ++i)
+      if (failed(collect(op, /*isResult=*/false, i, op->getOperand(i))))
+        return failure();
+    for (OpResult result : op->getResults())
+      if (failed(collect(op, /*isResult=*/true, result.getResultNumber(), result)))
+        return failure();
+    return success();
+  }
+
+  LogicalResult collect(Operation *op, bool isResult, unsigned number, Value value) {
+    if (isFixed(value))
+      return success();
+    FailureOr<LayoutProposal> proposal = backends.of(op).proposeLayout(op, isResult, number);
+    if (failed(proposal))
+      return failure();
+    void *set = leader(key(value));
+    auto type = cast<RankedTensorType>(value.getType());
+    if (!proposal->layout || (copiedClasses.contains(set) && !canBeCopied(type, proposal->layout)))
+      return success();
+    Choice &choice = choices[set];
+    if (!choice.layout || (proposal->required && !choice.required))
+      choice = {proposal->layout, proposal->required};
+    return success();
+  }
+
+  /// Whether a value in this layout moves as contiguous bytes, row by row.
+  static bool canBeCopied(RankedTensorType type, AffineMap layout) {
+    RankedTensorType laidOut = withLayout(type, layout);
+    SmallVector<PhysicalDim> dims = *getPhysicalDims(laidOut);
+    bool rowsOutermost =
+        type.hasStaticShape() || (dims.front().kind == PhysicalDim::Whole && type.isDynamicDim(dims.front().logical));
+    LogicalBytes bytes = getLogicalBytes(type);
+    return rowsOutermost && getBufferBytes(laidOut, /*capacity=*/1) == bytes.fixed + bytes.perRow;
+  }
+
+  /// What a class without a choice has: row-major, but with the rows outermost if it is copied.
+  AffineMap layoutOf(void *member, RankedTensorType type) {
+    void *set = leader(member);
+    AffineMap chosen = choices.lookup(set).layout;
+    if (chosen || !copiedClasses.contains(set) || type.hasStaticShape())
+      return chosen;
+    return rowsOutermost(type);
+  }
+
+  static AffineMap rowsOutermost(RankedTensorType type) {
+    SmallVector<int64_t> order;
+    for (int64_t dim = 0; dim < type.getRank(); ++dim)
+      order.insert(type.isDynamicDim(dim) ? order.begin() : order.end(), dim);
+    return AffineMap::getPermutationMap(order, type.getContext());
+  }
+
+  RankedTensorType chosenType(void *member, Type type) {
+    auto tensor = cast<RankedTensorType>(type);
+    return withLayout(tensor, layoutOf(member, tensor));
+  }
+
+  void setTypes(Operation *op) {
+    if (auto state = dyn_cast<StateOp>(op)) {
+      RankedTensorType stored = chosenType(op, state.getStoredType());
+      if (stored.getEncoding())
+        state.setPhysicalAttr(TypeAttr::get(stored));
+      return;
+    }
+    for (Value result : op->getResults())
+      if (!isFixed(result))
+        result.setType(chosenType(key(result), result.getType()));
+  }
+
+  /// Why the device of `value` cannot lay it out so; empty if it can.
+  std::string reasonAgainstRelayout(Value value, AffineMap layout) {
+    RankedTensorType wanted = withLayout(cast<RankedTensorType>(value.getType()), layout);
+    return wanted == value.getType() ? "" : backends.reasonAgainstRelayout(value, wanted);
+  }
+
+  /// A relayout of `value` to `layout`, or `value` itself.
+  FailureOr<Value> relayout(OpBuilder &builder, Value value, AffineMap layout) {
+    auto type = cast<RankedTensorType>(value.getType());
+    RankedTensorType wanted = withLayout(type, layout);
+    if (wanted == type)
+      return value;
+    std::string reason = reasonAgainstRelayout(value, layout);
+    if (reason.empty())
+      return Value(builder.create<RelayoutOp>(value.getLoc(), wanted, value));
+    if (auto copy = value.getDefiningOp<CopyOp>(); copy && copy.isCrossing() && canBeCopied(type, layout))
+      return relayoutBeforeCopy(copy, layout);
+    Backend &backend = backends.of(getDevice(type).getValue());
+    return emitError(value.getLoc(), "unsupported: 'sluice.relayout' cannot run on ")
+           << getDevice(type).getValue() << " (backend '" << backend.name() << "'): " << reason;
+  }
+
+  /// A second copy, of what is laid out on the device that it comes from.
+  FailureOr<Value> relayoutBeforeCopy(CopyOp copy, AffineMap layout) {
+    OpBuilder builder(copy);
+    FailureOr<Value> source = relayout(builder, copy.getX(), layout);
+    if (failed(source))
+      return failure();
+    auto again = cast<CopyOp>(builder.clone(*copy));
+    again.getXMutable().set(*source);
+    again.getY().setType(withLayout(cast<RankedTensorType>(copy.getY().getType()), layout));
+    again.setWhen("step");
+    return Value(again.getY());
+  }
+
+  LogicalResult convertOperand(OpOperand &operand, AffineMap layout) {
+    OpBuilder builder(operand.getOwner());
+    FailureOr<Value> value = relayout(builder, operand.get(), layout);
+    if (succeeded(value))
+      operand.set(*value);
+    return value;
+  }
+
+  /// Gives a result another layout; whatever reads it still reads it in the one that it had.
+  LogicalResult convertResult(OpResult result, AffineMap layout) {
+    auto type = cast<RankedTensorType>(result.getType());
+    if (withLayout(type, layout) == type)
+      return success();
+    SmallVector<OpOperand *> uses(llvm::make_pointer_range(result.getUses()));
+    result.setType(withLayout(type, layout));
+    OpBuilder builder(result.getContext());
+    builder.setInsertionPointAfterValue(result);
+    FailureOr<Value> back = relayout(builder, result, getLayoutMap(type));
+    if (failed(back))
+      return failure();
+    for (OpOperand *use : uses)
+      use->set(*back);
+    return success();
+  }
+
+  LogicalResult convert(Operation *op) {
+    if (auto set = dyn_cast<SetOp>(op))
+      return convertOperand(set.getValueMutable(), choices.lookup(leader(keyOfState(set.getState()))).layout);
+    if (auto copy = dyn_cast<CopyOp>(op); copy && copy.isCrossing())
+      return convertCopy(copy);
+    if (isa<ReturnOp>(op))
+      for (OpOperand &operand : op->getOpOperands())
+        if (failed(convertOperand(operand, AffineMap())))
+          return failure();
+    return isAsked(op) ? convertRequired(op) : success();
+  }
+
+  /// The layout that the op takes only, in place of the one that the value has; null if it takes this one.
+  FailureOr<AffineMap> requiredInstead(Operation *op, bool isResult, unsigned number, Value value) {
+    FailureOr<LayoutProposal> proposal = backends.of(op).proposeLayout(op, isResult, number);
+    if (failed(proposal))
+      return failure();
+    bool suits =
+        !proposal->layout || !proposal->required || liesAs(cast<RankedTensorType>(value.getType()), proposal->layout);
+    return suits ? AffineMap() : proposal->layout;
+  }
+
+  /// Results first: what operands an op can read may hang on how it writes.
+  LogicalResult convertRequired(Operation *op) {
+    for (OpResult result : op->getResults()) {
+      FailureOr<AffineMap> layout = requiredInstead(op, /*isResult=*/true, result.getResultNumber(), result);
+      if (failed(layout) || (*layout && failed(convertResult(result, *layout))))
+        return failure();
+    }
+    for (OpOperand &operand : op->getOpOperands()) {
+      FailureOr<AffineMap> layout = requiredInstead(op, /*isResult=*/false, operand.getOperandNumber(), operand.get());
+      if (failed(layout) || (*layout && failed(convertOperand(operand, *layout))))
+        return failure();
+    }
+    return success();
+  }
+
+  /// Lays the source out as the destination. What is moved is turned again behind the copy where rows are not outermost
+  /// in memory, or where the source's device cannot turn it.
+  LogicalResult convertCopy(CopyOp copy) {
+    auto to = cast<RankedTensorType>(copy.getY().getType()), from = cast<RankedTensorType>(copy.getX().getType());
+    AffineMap moved = canBeCopied(to, getLayoutMap(to)) ? getLayoutMap(to) : rowsOutermost(to);
+    if (!reasonAgainstRelayout(copy.getX(), moved).empty() && canBeCopied(from, getLayoutMap(from)))
+      moved = getLayoutMap(from);
+    if (withLayout(to, moved) != to && copy.getWhen() == "asked")
+      copy.setWhen("step"); // the host lays it out in the call
+    return failure(failed(convertResult(cast<OpResult>(copy.getY()), moved)) ||
+                   failed(convertOperand(copy.getXMutable(), moved)));
+  }
+
+  static AffineMap getLayoutMap(RankedTensorType type) {
+    return getAt(type).getLayout() ? getAt(type).getLayout().getValue() : AffineMap();
+  }
+
+  ModuleOp module;
+  const DeviceBackends &backends;
+  llvm::DenseSet<Value> fixedCopies; // results of copies of inputs, and of those that give outputs
+  SmallVector<void *> copied;        // both sides of all other copies
+  llvm::SmallPtrSet<void *, 16> copiedClasses;
+  llvm::EquivalenceClasses<void *> classes;
+  DenseMap<void *, Choice> choices;
+};
+
+} // namespace
+
+LogicalResult assignLayouts(ModuleOp module, const DeviceBackends &backends) {
+  return LayoutClasses(module, backends).run();
+}
+
+} // namespace sluice::passes

@@ -1,0 +1,217 @@
+// Puts every op into a `sluice.kernel`, one per launch.
+//
+//   %0 = sluice.add %x, %y; %1 = sluice.relu %0
+//     ==>  %1 = sluice.kernel "add_relu" (%a = %x, %b = %y) {add; relu; yield}
+//
+// Afterwards an entry point holds only get, kernels, copies between devices, set and return; every set or returned
+// value is a kernel's result that can be computed where it is wanted (a copying kernel is added where it cannot), or a
+// copy of one.
+#include "ir/Layout.h"
+#include "mlir/IR/IRMapping.h"
+#include "passes/Passes.h"
+#include "passes/analysis/FusionGroups.h"
+#include "passes/backend/DeviceBackends.h"
+
+using namespace mlir;
+using namespace sluice::ir;
+
+namespace sluice::passes {
+
+namespace {
+
+/// A kernel, and the ops' results that it yields, in order.
+struct BuiltKernel {
+  KernelOp kernel;
+  SmallVector<Value> outputs;
+};
+
+} // namespace
+
+/// Builds a group's kernel; `produced` has what kernels before it made.
+static BuiltKernel buildKernel(OpBuilder &builder, StringRef name, const FusionGroup &group,
+                               const DenseMap<Value, Value> &produced) {
+  LaunchContents contents = contentsOf(group);
+  OperationState state(group.ops.back()->getLoc(), KernelOp::getOperationName());
+  state.addAttribute("name", builder.getStringAttr(name));
+  Block *block = new Block;
+  state.addRegion()->push_back(block);
+  IRMapping mapping;
+  for (Value input : contents.inputs) {
+    state.operands.push_back(produced.count(input) ? produced.lookup(input) : input);
+    mapping.map(input, block->addArgument(input.getType(), input.getLoc()));
+  }
+  for (Value output : contents.outputs)
+    state.types.push_back(output.getType());
+  auto kernel = cast<KernelOp>(builder.create(state));
+  OpBuilder inner = OpBuilder::atBlockEnd(block);
+  for (Operation *op : contents.ops) {
+    Operation *clone = inner.clone(*op, mapping);
+    clone->removeAttr(kPinAttr);
+    clone->removeAttr(kPlacementAttr);
+  }
+  inner.create<YieldOp>(kernel.getLoc(),
+                        llvm::map_to_vector(contents.outputs, [&](Value output) { return mapping.lookup(output); }));
+  return {kernel, std::move(contents.outputs)};
+}
+
+/// "acc0_": kernels of one name on two devices are two symbols when they are linked into one artifact.
+static std::string prefixOf(Type type) {
+  StringAttr device = getDevice(type);
+  return !device || device == kHostDevice ? "" : device.str() + "_";
+}
+
+//===- updates in place -------------------------------------------------------------------------------------------===//
+
+/// Whether every element of block argument `argument` is read only for the result element in its own place, so that the
+/// result may overwrite it.
+static bool isReadInPlace(BlockArgument argument) {
+  SmallVector<Value> work{argument};
+  DenseSet<Value> seen;
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    for (Operation *user : value.getUsers()) {
+      if (isa<YieldOp>(user))
+        continue;
+      if (!isa<ElementwiseOp>(user) || user->getResult(0).getType() != argument.getType())
+        return false;
+      if (seen.insert(user->getResult(0)).second)
+        work.push_back(user->getResult(0));
+    }
+  }
+  return true;
+}
+
+static bool canUpdateInPlace(SetOp set, EntryOp entry) {
+  auto kernel = set.getValue().getDefiningOp<KernelOp>();
+  if (!kernel ||
+      llvm::count_if(set.getValue().getUsers(), [](Operation *user) { return isa<SetOp, ReturnOp>(user); }) != 1)
+    return false;
+  for (auto get : entry.getBody().front().getOps<GetOp>()) {
+    if (get.getState() != set.getState())
+      continue;
+    for (OpOperand &use : get.getValue().getUses()) {
+      if (use.getOwner() == kernel && !isReadInPlace(kernel.getBody().getArgument(use.getOperandNumber())))
+        return false;
+      if (use.getOwner() != kernel && !use.getOwner()->isBeforeInBlock(kernel))
+        return false;
+    }
+  }
+  return true;
+}
+
+/// A kernel that copies `value`, before `op`.
+static Value copyInKernel(Value value, Operation *op, StringRef name) {
+  OpBuilder builder(op);
+  OperationState state(op->getLoc(), KernelOp::getOperationName());
+  state.addAttribute("name", builder.getStringAttr(prefixOf(value.getType()) + name));
+  state.addOperands(value);
+  state.addTypes(value.getType());
+  Block *block = new Block;
+  state.addRegion()->push_back(block);
+  OpBuilder inner(op->getContext());
+  inner.setInsertionPointToEnd(block);
+  Value argument = block->addArgument(value.getType(), op->getLoc());
+  inner.create<YieldOp>(op->getLoc(),
+                        ValueRange(Value(inner.create<RelayoutOp>(op->getLoc(), value.getType(), argument))));
+  return builder.create(state)->getResult(0);
+}
+
+/// Whether an output of the host may be the value's own buffer: that of a kernel, or one that is copied from another
+/// device.
+static bool isOwnBuffer(Value value) {
+  auto copy = value.getDefiningOp<CopyOp>();
+  return value.getDefiningOp<KernelOp>() || (copy && copy.getWhen() != "stale");
+}
+
+/// Gives each output a buffer that nothing overwrites until it is read; on its own device, if it is read back from
+/// there and can be copied there.
+static void addOutputCopies(Operation *results, const DeviceBackends &backends) {
+  for (OpOperand &operand : results->getOpOperands()) {
+    auto asked = operand.get().getDefiningOp<CopyOp>();
+    bool isRepeated = llvm::count(results->getOperands(), operand.get()) > 1;
+    if (!asked || asked.getWhen() != "asked") {
+      if (isRepeated || !isOwnBuffer(operand.get()))
+        operand.set(copyInKernel(operand.get(), results, "copy_output"));
+      continue;
+    }
+    if (isRepeated)
+      operand.set(cast<CopyOp>(OpBuilder(results).clone(*asked)));
+    asked = operand.get().getDefiningOp<CopyOp>();
+    if (asked.getX().getDefiningOp<KernelOp>())
+      continue;
+    if (backends.reasonAgainstRelayout(asked.getX(), asked.getX().getType()).empty())
+      asked.getXMutable().set(copyInKernel(asked.getX(), asked, "copy_output"));
+    else
+      asked.setWhen("step");
+  }
+}
+
+static void addCopies(EntryOp entry, const DeviceBackends &backends) {
+  Block &block = entry.getBody().front();
+  addOutputCopies(block.getTerminator(), backends);
+  // Copies come last: whatever reads the old value has run.
+  for (SetOp set : llvm::to_vector(block.getOps<SetOp>())) {
+    if (canUpdateInPlace(set, entry))
+      continue;
+    set->moveBefore(block.getTerminator());
+    set.getValueMutable().set(copyInKernel(set.getValue(), set, "copy_state"));
+  }
+}
+
+//===- the pass ---------------------------------------------------------------------------------------------------===//
+
+/// Ops without readers would become kernels without results.
+static void removeDead(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+}
+
+static void fuseEntry(EntryOp entry, const DeviceBackends &backends, FusionRules &rules,
+                      llvm::StringMap<unsigned> &names) {
+  Block &block = entry.getBody().front();
+  SmallVector<FusionGroup> groups = formFusionGroups(entry, rules);
+  SmallVector<Operation *> old;
+  for (Operation &op : block)
+    if (isa<ElementwiseOp, ElementOp, ContractionOp>(op))
+      old.push_back(&op);
+  // Sets and the terminator go behind the kernels.
+  SmallVector<SetOp> sets(block.getOps<SetOp>());
+  for (SetOp set : sets)
+    set->moveBefore(block.getTerminator());
+  OpBuilder builder(sets.empty() ? block.getTerminator() : sets.front().getOperation());
+  DenseMap<Value, Value> produced;
+  for (const FusionGroup &group : groups) {
+    if (group.kind == FusionGroup::Copy) {
+      auto copy = cast<CopyOp>(builder.clone(*group.ops.front()));
+      if (Value source = produced.lookup(copy.getX()))
+        copy.getXMutable().set(source);
+      produced[group.ops.front()->getResult(0)] = copy;
+      continue;
+    }
+    std::string name = prefixOf(group.ops.front()->getResult(0).getType()) + nameOf(group);
+    unsigned number = names[name]++;
+    auto [kernel, outputs] = buildKernel(builder, number ? name + "_" + std::to_string(number) : name, group, produced);
+    for (auto [value, result] : llvm::zip_equal(outputs, kernel.getResults()))
+      produced[value] = result;
+  }
+  for (Operation &op : block)
+    if (isa<SetOp, ReturnOp>(op))
+      for (OpOperand &operand : op.getOpOperands())
+        if (Value result = produced.lookup(operand.get()))
+          operand.set(result);
+  for (Operation *op : llvm::reverse(old))
+    op->erase();
+  addCopies(entry, backends);
+}
+
+void fuseKernels(ModuleOp module, const DeviceBackends &backends, bool fuse) {
+  llvm::StringMap<unsigned> names;
+  for (auto entry : module.getOps<EntryOp>()) {
+    removeDead(entry.getBody().front());
+    FusionRules rules(fuse, [&](ArrayRef<Operation *> ops) { return backends.of(ops.front()).canFuse(ops); });
+    fuseEntry(entry, backends, rules, names);
+  }
+}
+
+} // namespace sluice::passes

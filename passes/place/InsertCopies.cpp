@@ -1,0 +1,193 @@
+// Puts a `sluice.copy` wherever an op reads a value of another device, as `sluice.copies` allows.
+//
+//   %y = sluice.relu %x : (tensor<2xf32, #cpu>) -> tensor<2xf32, #acc0>
+//     ==>  %c = sluice.copy %x "pin" : (tensor<2xf32, #cpu>) -> tensor<2xf32, #acc0>
+//          %y = sluice.relu %c : (tensor<2xf32, #acc0>) -> tensor<2xf32, #acc0>
+//
+// Constants are made on the device of each reader instead, or on the host where that device has no kernel for them.
+// Inputs, outputs, constants, initial values, the learning rate and the step cross under every policy: nobody could
+// write those copies. Each reader gets a copy of its own here; `settleCopies` merges them.
+#include "ir/Layout.h"
+#include "ir/ops/Inference.h"
+#include "ir/text/DiagnosticText.h"
+#include "mlir/IR/IRMapping.h"
+#include "passes/Passes.h"
+#include "passes/backend/DeviceBackends.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace sluice::ir;
+
+namespace sluice::passes {
+
+namespace {
+
+enum class Policy { Explicit, Warn, Insert };
+
+/// Reports crossings that nobody wrote; each source line once for a pair of devices.
+class CrossingReports {
+public:
+  CrossingReports(Policy policy, int64_t capacity) : policy(policy), capacity(capacity) {}
+
+  /// `reader` needs `value` on `device`.
+  LogicalResult report(Operation *reader, Value value, StringRef device) {
+    StringRef from = getDevice(value.getType());
+    if (policy == Policy::Insert ||
+        !seen.insert(printPlace(reader->getLoc()) + " " + from.str() + " " + device.str()).second)
+      return failure(policy == Policy::Explicit);
+    LogicalBytes bytes = getLogicalBytes(cast<RankedTensorType>(value.getType()));
+    InFlightDiagnostic diagnostic = policy == Policy::Explicit ? reader->emitError() : reader->emitWarning();
+    diagnostic << "'" << reader->getName() << "' runs on " << device << " and reads a value on " << from << ": "
+               << bytes.fixed + bytes.perRow * capacity << " bytes ";
+    if (bytes.perRow)
+      diagnostic << "(" << bytes.perRow << " a row) ";
+    diagnostic << (policy == Policy::Explicit
+                       ? "would be copied; write the copy with to(), or compile with --copies=insert"
+                       : "are copied");
+    diagnostic.attachNote(value.getLoc()) << "the value on " << from << " is made here";
+    return failure(policy == Policy::Explicit);
+  }
+
+private:
+  Policy policy;
+  int64_t capacity;
+  llvm::StringSet<> seen;
+};
+
+class EntryCopies {
+public:
+  EntryCopies(EntryOp entry, CrossingReports &reports, const DeviceBackends *backends)
+      : entry(entry), module(entry->getParentOfType<ModuleOp>()), reports(reports), backends(backends) {}
+
+  LogicalResult run() {
+    Block &block = entry.getBody().front();
+    bool failing = false;
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      StringAttr device = deviceOf(&op);
+      if (!device) // made where it is read
+        continue;
+      for (OpOperand &operand : op.getOpOperands())
+        failing |= failed(bringTo(operand, device));
+    }
+    removeUnplaced(block);
+    return failure(failing);
+  }
+
+private:
+  /// Where the op's operands must be; null for what has no place of its own.
+  StringAttr deviceOf(Operation *op) {
+    if (isa<ReturnOp>(op))
+      return StringAttr::get(op->getContext(), kHostDevice);
+    if (auto set = dyn_cast<SetOp>(op))
+      return getDevice(module.lookupSymbol<StateOp>(set.getStateAttr().getAttr()).getStoredType());
+    return op->getNumResults() ? getDevice(op->getResult(0).getType()) : StringAttr();
+  }
+
+  LogicalResult bringTo(OpOperand &operand, StringAttr device) {
+    Operation *reader = operand.getOwner();
+    Value value = operand.get();
+    auto written = dyn_cast<CopyOp>(reader);
+    while (auto open = openCopy(value)) {
+      written = open;
+      value = open.getX();
+    }
+    operand.set(isMadeAnywhere(value) ? make(value, reader, device) : value);
+    value = operand.get();
+    if (getDevice(value.getType()) == device)
+      return success();
+    StringRef reason = written ? written.getReason() : reasonFor(value, reader);
+    if (isSubjectToPolicy(reason, value) && failed(reports.report(reader, value, device)))
+      return failure();
+    if (written == reader)
+      return success();
+    Location loc = written ? written.getLoc() : reason == "input" ? value.getLoc() : reader->getLoc();
+    OpBuilder builder(reader);
+    operand.set(builder.create<CopyOp>(loc, withDevice(value.getType(), device), value, reason));
+    return success();
+  }
+
+  /// A copy that was written without saying where to: it ends where its readers work.
+  static CopyOp openCopy(Value value) { return getDevice(value.getType()) ? CopyOp() : value.getDefiningOp<CopyOp>(); }
+
+  StateOp stateOf(Value value) {
+    auto get = value.getDefiningOp<GetOp>();
+    return get ? module.lookupSymbol<StateOp>(get.getStateAttr().getAttr()) : StateOp();
+  }
+
+  StringRef reasonFor(Value value, Operation *reader) {
+    if (isa<BlockArgument>(value))
+      return "input";
+    if (isa<ReturnOp>(reader))
+      return "output";
+    if (isa<SetOp>(reader) && entry.getSymName() == "init")
+      return "initial value";
+    if (stateOf(value))
+      return "state";
+    Operation *def = value.getDefiningOp();
+    return reader->hasAttr(kPlacementAttr) || (def && def->hasAttr(kPlacementAttr)) ? "placement" : "pin";
+  }
+
+  bool isSubjectToPolicy(StringRef reason, Value value) {
+    if (reason != "state")
+      return reason == "pin" || reason == "placement";
+    StateOp state = stateOf(value);
+    return state && state.getKind() != "hyper" && state.getKind() != "step";
+  }
+
+  /// Whether `placeValues` left the value to its readers.
+  static bool isMadeAnywhere(Value value) { return !getDevice(value.getType()) && !openCopy(value); }
+
+  /// The value that can be made anywhere, made on `device` with all that it needs; once per device.
+  Value make(Value value, Operation *reader, StringAttr device) {
+    if (Value found = made.lookup({value, device}))
+      return found;
+    Operation *op = value.getDefiningOp();
+    OpBuilder builder(reader);
+    if (backends && device != kHostDevice && !backends->reasonAgainst(op, device).empty()) {
+      Value here = make(value, reader, builder.getStringAttr(kHostDevice));
+      Type there = withDevice(value.getType(), device);
+      return made[{value, device}] = builder.create<CopyOp>(op->getLoc(), there, here, "constant");
+    }
+    IRMapping mapping;
+    for (Value operand : op->getOperands())
+      mapping.map(operand, make(operand, reader, device));
+    builder.setInsertionPoint(reader);
+    Value result = builder.clone(*op, mapping)->getResult(cast<OpResult>(value).getResultNumber());
+    result.setType(withDevice(result.getType(), device));
+    made[{value, device}] = result;
+    return result;
+  }
+
+  /// What nobody reads where it stands: originals of what was made elsewhere, copies without a destination.
+  static void removeUnplaced(Block &block) {
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (op.getNumResults() && !getDevice(op.getResult(0).getType()))
+        op.erase();
+  }
+
+  EntryOp entry;
+  ModuleOp module;
+  CrossingReports &reports;
+  const DeviceBackends *backends;
+  DenseMap<std::pair<Value, StringAttr>, Value> made;
+};
+
+} // namespace
+
+LogicalResult insertCopies(ModuleOp module, const DeviceBackends *backends) {
+  auto said = module->getAttrOfType<StringAttr>(kCopiesAttr);
+  StringRef name = said ? said.getValue() : "explicit";
+  if (name != "explicit" && name != "warn" && name != "insert")
+    return module.emitError() << kCopiesAttr << " is '" << name << "'; one of explicit, warn, insert is expected";
+  auto capacity = module->getAttrOfType<IntegerAttr>(kCapacityAttr);
+  CrossingReports reports(name == "explicit" ? Policy::Explicit
+                          : name == "warn"   ? Policy::Warn
+                                             : Policy::Insert,
+                          capacity ? capacity.getInt() : 1);
+  bool failing = false;
+  for (auto entry : module.getOps<EntryOp>())
+    failing |= failed(EntryCopies(entry, reports, backends).run());
+  return failure(failing);
+}
+
+} // namespace sluice::passes

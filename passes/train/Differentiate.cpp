@@ -1,0 +1,120 @@
+// Reverse-mode differentiation.
+//
+//   %y = sluice.exp %x          ==>   %dX = sluice.mul %dY, %y
+//
+// 1. An op is active if it depends on one of the `wrt` values through values of floating-point type.
+// 2. From the last op to the first, each active op whose results have gradients adds to its operands' gradients.
+// Gradients of one value are summed in the order in which its users appear from the end, which is fixed by the graph.
+//
+// Gradient ops work where their forward op works. A gradient that is fixed on a device is fixed on that of its value:
+// where a user has it elsewhere, it travels back.
+#include "passes/train/Differentiate.h"
+#include "ir/build/Node.h"
+#include "passes/place/InheritPlace.h"
+
+using namespace mlir;
+using namespace sluice::ir;
+
+namespace sluice::passes {
+
+static bool isFloat(Value value) { return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType()); }
+
+/// Values of the block that depend on `wrt`, and are floats.
+static DenseSet<Value> findActive(Block &block, ValueRange wrt) {
+  DenseSet<Value> active(wrt.begin(), wrt.end());
+  for (Operation &op : block) {
+    if (op.hasTrait<NoGradient>() ||
+        llvm::none_of(op.getOperands(), [&](Value operand) { return active.contains(operand); }))
+      continue;
+    for (Value result : op.getResults())
+      if (isFloat(result))
+        active.insert(result);
+  }
+  return active;
+}
+
+/// The device that a value is pinned to: by the op that makes it, or with the state that it reads.
+static StringAttr pinOf(Value value) {
+  Operation *op = value.getDefiningOp();
+  auto get = dyn_cast_or_null<GetOp>(op);
+  auto module = get ? get->getParentOfType<ModuleOp>() : ModuleOp();
+  if (auto state = module ? module.lookupSymbol<StateOp>(get.getStateAttr().getAttr()) : StateOp())
+    return getDevice(state.getStoredType());
+  return op ? getPin(op) : StringAttr();
+}
+
+namespace {
+
+class Gradients {
+public:
+  explicit Gradients(OpBuilder &builder) : builder(builder) {}
+
+  Value lookup(Value value) const { return gradients.lookup(value); }
+
+  void add(Value value, Value gradient) {
+    gradient = bringTo(value, gradient);
+    Value &sum = gradients[value];
+    if (!sum) {
+      sum = gradient;
+      return;
+    }
+    StringAttr shared = pinOf(sum), pin = shared == pinOf(gradient) ? shared : pinOf(value);
+    InheritPlace place(builder, getDevice(value.getType()), pin);
+    sum = builder.create<AddOp>(value.getLoc(), sum, gradient);
+  }
+
+private:
+  Value bringTo(Value value, Value gradient) {
+    StringAttr here = getDevice(value.getType()), there = getDevice(gradient.getType());
+    if (!there || there == here)
+      return gradient;
+    return builder.create<CopyOp>(value.getLoc(), withDevice(gradient.getType(), here), gradient, "placement");
+  }
+
+  OpBuilder &builder;
+  DenseMap<Value, Value> gradients;
+};
+
+} // namespace
+
+static LogicalResult propagate(Operation &op, Gradients &gradients, const DenseSet<Value> &active, OpBuilder &builder) {
+  SmallVector<Value> dResults =
+      llvm::map_to_vector(op.getResults(), [&](Value result) { return gradients.lookup(result); });
+  bool reached = llvm::any_of(dResults, [](Value gradient) { return bool(gradient); });
+  bool wanted = llvm::any_of(op.getOperands(), [&](Value operand) { return active.contains(operand); });
+  if (!reached || !wanted)
+    return success();
+  auto differentiable = dyn_cast<DifferentiableOp>(op);
+  if (!differentiable)
+    return op.emitError("'") << op.getName() << "' has no gradient, and the loss depends on it";
+  SmallVector<Value> dOperands;
+  {
+    InheritPlace place(builder, &op);
+    dOperands = differentiable.buildGradient(builder, dResults);
+  }
+  for (auto [operand, gradient] : llvm::zip_equal(op.getOperands(), dOperands))
+    if (gradient && active.contains(operand))
+      gradients.add(operand, gradient);
+  return success();
+}
+
+FailureOr<SmallVector<Value>> differentiate(OpBuilder &builder, Value loss, ValueRange wrt) {
+  auto type = cast<RankedTensorType>(loss.getType());
+  if (type.getRank() != 0)
+    return emitError(loss.getLoc(), "the loss is not a scalar: ") << printShape(type.getShape());
+  Block &block = *builder.getInsertionBlock();
+  DenseSet<Value> active = findActive(block, wrt);
+  SmallVector<Operation *> forward = llvm::map_to_vector(block, [](Operation &op) { return &op; });
+
+  Gradients gradients(builder);
+  gradients.add(loss, Node(builder, loss.getLoc(), loss).like(1.0));
+  for (Operation *op : llvm::reverse(forward))
+    if (failed(propagate(*op, gradients, active, builder)))
+      return failure();
+  return llvm::map_to_vector(wrt, [&](Value value) -> Value {
+    Value gradient = gradients.lookup(value);
+    return gradient ? gradient : Value(Node(builder, value.getLoc(), value).like(0.0));
+  });
+}
+
+} // namespace sluice::passes

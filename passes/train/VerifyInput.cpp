@@ -1,0 +1,78 @@
+#include "passes/train/VerifyInput.h"
+
+#include "ir/Dialect.h"
+#include "ir/Target.h"
+#include "passes/Passes.h"
+
+using namespace mlir;
+using namespace sluice::ir;
+
+namespace sluice::passes {
+
+namespace {
+
+class InputVerifier {
+public:
+  InputVerifier(const Target &target, bool hasCapacity) : target(target), hasCapacity(hasCapacity) {}
+
+  LogicalResult verifyTypes(Operation *op) const {
+    if (auto state = dyn_cast<StateOp>(op); state && failed(verifyType(op, state.getStoredType())))
+      return failure();
+    for (Type type : op->getResultTypes())
+      if (failed(verifyType(op, type)))
+        return failure();
+    for (Region &region : op->getRegions())
+      for (Type type : region.front().getArgumentTypes())
+        if (failed(verifyType(op, type)))
+          return failure();
+    return success();
+  }
+
+private:
+  LogicalResult verifyType(Operation *op, Type type) const {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!hasCapacity && tensor && !tensor.hasStaticShape())
+      return op->emitOpError("has a value with rows, ") << printShape(tensor.getShape()) << ", but the model has no '"
+                                                        << kCapacityAttr << "'; set it, or say --batch";
+    StringAttr device = getDevice(type);
+    if (!device || target.find(device))
+      return success();
+    InFlightDiagnostic error = op->emitError("unsupported: ");
+    if (auto state = dyn_cast<StateOp>(op))
+      error << "state '" << state.getSymName() << "' is to live on ";
+    else
+      error << "'" << op->getName() << "' has a value on ";
+    return error << device.getValue() << ", which is no device of the target " << target.str();
+  }
+
+  const Target &target;
+  bool hasCapacity;
+};
+
+} // namespace
+
+/// A dump of `fused` is resumed behind the passes that place, copy and fuse.
+static LogicalResult verifyFused(ModuleOp module) {
+  if (!module.getOps<GraphOp>().empty())
+    return (*module.getOps<GraphOp>().begin()).emitOpError("is none of a dump of phase 'fused'");
+  for (auto entry : module.getOps<EntryOp>())
+    for (Operation &op : entry.getBody().front())
+      if (!isa<KernelOp, CopyOp, GetOp, SetOp, ReturnOp>(op))
+        return op.emitOpError("works outside of a kernel, in a dump of phase 'fused'");
+  return verifyPlaced(module);
+}
+
+LogicalResult verifyInput(ModuleOp module, StringRef phase, int64_t capacity) {
+  FailureOr<Target> target = Target::of(module);
+  if (failed(target))
+    return failure();
+  auto written = module->getAttrOfType<IntegerAttr>(kCapacityAttr);
+  InputVerifier verifier(*target, capacity > 0 || (written && written.getInt() > 0));
+  WalkResult result =
+      module.walk<WalkOrder::PreOrder>([&](Operation *op) -> WalkResult { return verifier.verifyTypes(op); });
+  if (result.wasInterrupted())
+    return failure();
+  return phase == "fused" ? verifyFused(module) : success();
+}
+
+} // namespace sluice::passes

@@ -1,0 +1,85 @@
+#include "runtime/base/Json.h"
+
+#include "runtime/base/Status.h"
+#include "runtime/base/Text.h"
+
+#include <set>
+
+namespace sluice::runtime {
+
+static constexpr int deepest = 32;
+
+Json parseJson(std::string_view text, const std::string &what) {
+  std::vector<std::set<std::string>> keys;
+  auto check = [&](int depth, Json::parse_event_t event, Json &parsed) {
+    if (depth > deepest)
+      failInvalid(concat(what, ": nested deeper than ", deepest));
+    if (event == Json::parse_event_t::object_start)
+      keys.emplace_back();
+    if (event == Json::parse_event_t::object_end)
+      keys.pop_back();
+    if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second)
+      failInvalid(concat(what, ": the key ", quote(parsed.get<std::string>()), " appears twice in one object"));
+    return true;
+  };
+  try {
+    return Json::parse(text.begin(), text.end(), check);
+  } catch (const nlohmann::json::exception &error) {
+    failInvalid(concat(what, ": not valid JSON: ", error.what()));
+  }
+}
+
+bool JsonReader::has(const char *key) const { return value_.is_object() && value_.contains(key); }
+
+JsonReader JsonReader::at(const char *key) const {
+  if (!value_.is_object())
+    failType("an object");
+  auto found = value_.find(key);
+  if (found == value_.end())
+    fail(concat("has no ", quote(key)));
+  return {*found, concat(path_, ".", key)};
+}
+
+std::vector<JsonReader> JsonReader::list() const {
+  if (!value_.is_array())
+    failType("a list");
+  std::vector<JsonReader> items;
+  for (size_t i = 0; i < value_.size(); ++i)
+    items.emplace_back(value_[i], concat(path_, "[", i, "]"));
+  return items;
+}
+
+int64_t JsonReader::integer() const {
+  if (!value_.is_number_integer())
+    failType("an integer");
+  if (value_.is_number_unsigned() && value_.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX))
+    fail("is too large");
+  return value_.get<int64_t>();
+}
+
+int64_t JsonReader::integer(int64_t low, int64_t high) const {
+  int64_t value = integer();
+  if (value < low || value > high)
+    fail(concat("is ", value, ", outside [", low, ", ", high, "]"));
+  return value;
+}
+
+double JsonReader::number() const {
+  if (!value_.is_number())
+    failType("a number");
+  return value_.get<double>();
+}
+
+std::string JsonReader::string() const {
+  if (!value_.is_string())
+    failType("a string");
+  return value_.get<std::string>();
+}
+
+void JsonReader::fail(const std::string &message) const { failInvalid(concat(path_, ": ", message)); }
+
+void JsonReader::failType(const char *expected) const {
+  fail(concat("expected ", expected, ", found ", value_.is_null() ? "null" : value_.type_name()));
+}
+
+} // namespace sluice::runtime

@@ -1,0 +1,92 @@
+#include "runtime/base/Text.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace sluice::runtime {
+
+static constexpr size_t longestName = 100;
+
+std::string quote(std::string_view name) {
+  std::string text = "'";
+  for (char c : name.substr(0, longestName)) {
+    unsigned char byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f) {
+      text += c;
+      continue;
+    }
+    char escape[8];
+    std::snprintf(escape, sizeof escape, "\\x%02x", byte);
+    text += escape;
+  }
+  if (name.size() > longestName)
+    text += "...";
+  return text += "'";
+}
+
+std::string listed(const std::vector<std::string> &names) {
+  if (names.empty())
+    return "none";
+  std::string text;
+  for (const std::string &name : names) {
+    if (!text.empty())
+      text += ", ";
+    text += name;
+  }
+  return text;
+}
+
+std::string fixedText(double value, int digits) {
+  char text[400];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+std::string bytesText(uint64_t bytes) {
+  static constexpr const char *units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1000 && unit + 1 < std::size(units)) {
+    value /= 1000;
+    ++unit;
+  }
+  return fixedText(value, unit == 0 ? 0 : value < 100 ? 1 : 0) + " " + units[unit];
+}
+
+static size_t editDistance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j)
+    row[j] = j;
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (size_t j = 0; j < b.size(); ++j) {
+      size_t replaced = diagonal + (a[i] != b[j]);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+std::string nearest(std::string_view name, const std::vector<std::string> &names) {
+  name = name.substr(0, longestName);
+  size_t best = (name.size() < 4 ? 1 : std::max<size_t>(2, name.size() / 3)) + 1; // one more than is near
+  std::string found;
+  for (const std::string &candidate : names) {
+    bool prefix = name.size() >= 3 && candidate.starts_with(name);
+    size_t distance = prefix ? 1 : editDistance(name, candidate);
+    if (distance >= best)
+      continue;
+    best = distance;
+    found = candidate;
+  }
+  return found;
+}
+
+std::string didYouMean(std::string_view name, const std::vector<std::string> &names) {
+  std::string found = nearest(name, names);
+  return found.empty() ? found : concat("; did you mean ", quote(found), "?");
+}
+
+} // namespace sluice::runtime

@@ -1,0 +1,49 @@
+// Every copy between memories that the runtime makes goes through here, and is counted here.
+#ifndef SLUICE_RUNTIME_COPYENGINE_H
+#define SLUICE_RUNTIME_COPYENGINE_H
+
+#include "runtime/device/Devices.h"
+#include "runtime/exec/WorkTimes.h"
+#include "runtime/plan/CopyCounts.h"
+
+#include <string>
+
+namespace sluice::runtime {
+
+/// The copies from one device of the plan to another, whatever their reason.
+struct PairCount {
+  size_t from = 0, to = 0;
+  CopyCount count;
+};
+
+/// One copy of contiguous bytes.
+struct DeviceCopy {
+  const CopyKind &kind;
+  const std::byte *from;
+  std::byte *to;
+  int64_t bytes;
+  const std::string &label; ///< "relu_2, lenet.cpp:12:9"
+};
+
+class CopyEngine {
+public:
+  CopyEngine(Devices &devices, WorkTimes &times) : devices_(devices), times_(times) {}
+
+  /// Puts a copy into the plan's queue number `queue`; `work` is what it is noted as, without name, queue and bytes.
+  void copy(size_t queue, const DeviceCopy &copy, Work work);
+
+  const CopyCounts &counts() const { return counts_; }
+
+private:
+  void putCopy(DeviceQueue &queue, const DeviceCopy &copy);
+  void putCopyOverHost(DeviceQueue &queue, const DeviceCopy &copy);
+
+  Devices &devices_;
+  WorkTimes &times_;
+  CopyCounts counts_;
+  std::vector<std::byte> staging_; ///< between two backends that do not know each other
+};
+
+} // namespace sluice::runtime
+
+#endif

@@ -1,0 +1,123 @@
+// One backend's devices in one instance, and what lives on them: memory, queues, events and modules. All of it is the
+// run half of the backend ABI (sluice/backend/run.h) with its errors as exceptions and its handles as owners.
+#ifndef SLUICE_RUNTIME_DEVICECONTEXT_H
+#define SLUICE_RUNTIME_DEVICECONTEXT_H
+
+#include "runtime/device/Parallel.h"
+#include "sluice/backend/run.h"
+#include "sluice/runtime/artifact.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sluice::runtime {
+
+class DeviceContext {
+public:
+  /// Opens the backend called `backend`. `half`, `team` and this must outlive whatever is made from it.
+  DeviceContext(std::string backend, const sluice_backend_run &half, const std::string &settings, Team &team);
+  ~DeviceContext();
+  DeviceContext(const DeviceContext &) = delete;
+  DeviceContext &operator=(const DeviceContext &) = delete;
+
+  const std::string &backend() const { return backend_; }
+  /// Members that the backend lacks are null.
+  const sluice_backend_run &half() const { return half_; }
+  sluice_run *get() const { return run_; }
+  bool takesHostQueues() const { return half_.takes_host_queues != 0; }
+
+  int32_t deviceCount() const;
+  sluice_device_info deviceInfo(int32_t device) const;
+  /// What the copy engine counted; empty if it does not count.
+  std::vector<sluice_copy_count> copyCounts() const;
+
+  /// Throws the context's last error, with `what` before it, unless `status` is SLUICE_OK.
+  void check(sluice_status status, const std::string &what) const;
+
+private:
+  std::string backend_;
+  sluice_backend_run half_{};
+  sluice_run_services services_;
+  sluice_run *run_ = nullptr;
+};
+
+/// Owns a handle of the ABI.
+template <typename T> using Handle = std::unique_ptr<T, void (*)(T *)>;
+
+/// A place in a queue, once recorded.
+class DeviceEvent {
+public:
+  /// No event: nothing to wait for.
+  DeviceEvent() : event_(nullptr, nullptr) {}
+  explicit DeviceEvent(DeviceContext &context);
+
+  explicit operator bool() const { return event_ != nullptr; }
+  DeviceContext &context() const { return *context_; }
+  sluice_event *get() const { return event_.get(); }
+
+  void synchronize() const;
+  /// Start and end of the last work before it, in seconds of the backend's clock; the event must be done.
+  std::pair<double, double> times() const;
+
+private:
+  DeviceContext *context_ = nullptr;
+  Handle<sluice_event> event_;
+};
+
+class DeviceQueue {
+public:
+  DeviceQueue(DeviceContext &context, int32_t device, sluice_queue_kind kind, const std::string &name);
+
+  DeviceContext &context() const { return *context_; }
+  /// Its device's ordinal, or SLUICE_HOST.
+  int32_t device() const { return device_; }
+
+  void record(DeviceEvent &event);
+  /// Waits in the queue for an event of the same context; the host waits for one of another.
+  void wait(const DeviceEvent &event);
+  void synchronize();
+  void copy(const sluice_copy &copy);
+  void launch(const sluice_launch &launch);
+  /// Tells that nobody reads these bytes from here on, if the backend wants to know.
+  void discard(void *address, size_t bytes);
+
+private:
+  DeviceContext *context_;
+  int32_t device_;
+  Handle<sluice_queue> queue_;
+};
+
+class DeviceMemory {
+public:
+  DeviceMemory() = default;
+  /// `what` names the block and its device in the error of a device that has no room.
+  DeviceMemory(DeviceContext &context, int32_t device, size_t bytes, const std::string &what);
+  DeviceMemory(DeviceMemory &&other) noexcept { *this = std::move(other); }
+  DeviceMemory &operator=(DeviceMemory &&other) noexcept;
+  ~DeviceMemory();
+
+  std::byte *data() const { return static_cast<std::byte *>(address_); }
+  size_t size() const { return bytes_; }
+
+private:
+  DeviceContext *context_ = nullptr;
+  int32_t device_ = 0;
+  void *address_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+/// Device code.
+class DeviceModule {
+public:
+  DeviceModule(DeviceContext &context, int32_t device, const sluice_code_section &code);
+  sluice_module *get() const { return module_.get(); }
+
+private:
+  Handle<sluice_module> module_;
+};
+
+} // namespace sluice::runtime
+
+#endif

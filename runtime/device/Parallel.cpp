@@ -1,0 +1,266 @@
+#include "runtime/device/Parallel.h"
+
+#include "runtime/base/Status.h"
+#include "runtime/base/Text.h"
+#include "runtime/files/Process.h"
+
+#include <tbb/global_control.h>
+#include <tbb/task_arena.h>
+#include <tbb/task_group.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <future>
+#include <mutex>
+#include <sched.h>
+#include <thread>
+#include <vector>
+
+namespace sluice::runtime {
+
+using Clock = std::chrono::steady_clock;
+
+static constexpr auto spinLimit = std::chrono::microseconds(100);
+static constexpr int chunksPerThread = 8;
+static constexpr size_t threadBytes = size_t(10) << 20; ///< of a thread: its stack, and what TBB allocates for it
+
+int availableThreads() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    return std::max(1, CPU_COUNT(&set));
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+static void pauseBriefly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+namespace {
+
+/// Where the next chunk of a share of the current stage begins. The epoch counts stages.
+struct Ticket {
+  uint32_t epoch, next;
+
+  static Ticket unpack(uint64_t bits) { return {static_cast<uint32_t>(bits >> 32), static_cast<uint32_t>(bits)}; }
+  uint64_t pack() const { return static_cast<uint64_t>(epoch) << 32 | next; }
+};
+
+/// A thread's contiguous part of the tasks: it claims chunks of its own share first, then of the others'. As stages
+/// number their tasks along the rows, a thread mostly reads what it wrote itself in the stage before.
+struct alignas(64) Share {
+  std::atomic<uint64_t> ticket{0};
+};
+
+/// One stage. Written by the leader only before its epoch begins; see the note [Two jobs].
+struct alignas(64) Job {
+  std::atomic<uint32_t> tasks{0}, chunk{1};
+  std::atomic<RangeFunction> function{nullptr};
+  std::atomic<void *> context{nullptr};
+  alignas(64) std::atomic<uint32_t> done{0};
+};
+
+/// Waits politely: pauses at first, then gives the processor away.
+class Backoff {
+public:
+  /// `eager` is false where threads outnumber processors: then pausing would only keep others from working.
+  explicit Backoff(bool eager) : eager_(eager) {}
+
+  /// Returns false once the limit has passed.
+  bool wait() {
+    if (!eager_)
+      std::this_thread::yield();
+    for (int i = 0; eager_ && i < 32; ++i)
+      pauseBriefly();
+    Clock::time_point now = Clock::now();
+    if (start_ == Clock::time_point())
+      start_ = now;
+    return now - start_ < spinLimit;
+  }
+
+  void reset() { start_ = {}; }
+
+private:
+  bool eager_;
+  Clock::time_point start_;
+};
+
+} // namespace
+
+struct Team::Impl {
+  explicit Impl(int threads)
+      : eager(threads <= availableThreads()), shares(static_cast<size_t>(threads)), arena(threads, 1),
+        limit(tbb::global_control::max_allowed_parallelism,
+              static_cast<size_t>(std::max(threads, availableThreads()))) {}
+
+  uint32_t beginOf(size_t share, uint32_t tasks) const {
+    return static_cast<uint32_t>(static_cast<uint64_t>(tasks) * share / shares.size());
+  }
+  bool runChunkOf(size_t share);
+  bool runChunk(size_t own);
+  void serve(size_t own);
+  void park(size_t own, uint32_t epoch);
+  void release();
+
+  const bool eager;
+  std::vector<Share> shares; // one a thread; the leader's is the first
+  tbb::task_arena arena;
+  tbb::global_control limit;
+  Job jobs[2];
+  alignas(64) std::atomic<bool> stop{true};
+  std::atomic<int> parked{0};
+  std::mutex mutex;
+  std::condition_variable wake;
+};
+
+/// Claims and runs one chunk of a share of the current stage; false if none is left in it.
+bool Team::Impl::runChunkOf(size_t share) {
+  std::atomic<uint64_t> &ticket = shares[share].ticket;
+  uint64_t bits = ticket.load(std::memory_order_acquire);
+  while (true) {
+    Ticket current = Ticket::unpack(bits);
+    Job &job = jobs[current.epoch & 1];
+    uint32_t last = beginOf(share + 1, job.tasks.load(std::memory_order_relaxed));
+    if (current.next >= last)
+      return false;
+    uint32_t chunk = job.chunk.load(std::memory_order_relaxed);
+    RangeFunction function = job.function.load(std::memory_order_relaxed);
+    void *context = job.context.load(std::memory_order_relaxed);
+    uint32_t end = current.next + std::min(chunk, last - current.next);
+    if (!ticket.compare_exchange_weak(bits, Ticket{current.epoch, end}.pack(), std::memory_order_acq_rel,
+                                      std::memory_order_acquire))
+      continue;
+    function(context, current.next, end);
+    job.done.fetch_add(end - current.next, std::memory_order_acq_rel);
+    return true;
+  }
+}
+
+/// Runs one chunk, of the thread's own share as long as there is one; false if no share has any left.
+bool Team::Impl::runChunk(size_t own) {
+  for (size_t i = 0; i < shares.size(); ++i)
+    if (runChunkOf((own + i) % shares.size()))
+      return true;
+  return false;
+}
+
+/// What every thread but the leader does during a step.
+void Team::Impl::serve(size_t own) {
+  Backoff backoff(eager);
+  while (!stop.load(std::memory_order_acquire)) {
+    uint32_t epoch = Ticket::unpack(shares[own].ticket.load(std::memory_order_acquire)).epoch;
+    if (runChunk(own)) {
+      backoff.reset();
+      continue;
+    }
+    if (backoff.wait())
+      continue;
+    park(own, epoch);
+    backoff.reset();
+  }
+}
+
+/// Sleeps until a stage after `epoch` begins or the step ends.
+void Team::Impl::park(size_t own, uint32_t epoch) {
+  std::unique_lock lock(mutex);
+  parked.fetch_add(1); // sequentially consistent, as the leader's store of the ticket: one of the two sees the other
+  wake.wait(lock, [&] { return stop.load() || Ticket::unpack(shares[own].ticket.load()).epoch != epoch; });
+  parked.fetch_sub(1);
+}
+
+void Team::Impl::release() {
+  if (parked.load() == 0)
+    return;
+  std::lock_guard lock(mutex);
+  wake.notify_all();
+}
+
+/// TBB ends the process where it cannot have a thread, so it is asked only for threads that can be had: as many are
+/// started here and wait for each other. Their stacks stay with the C library, which gives them to the next threads.
+static void checkThreads(int count) {
+  if (!files::memoryIsLeft(static_cast<size_t>(count) * threadBytes))
+    failExhausted(concat("out of memory: ", count, " threads cannot be started"));
+  std::promise<void> allThere;
+  std::shared_future<void> wait = allThere.get_future().share();
+  std::vector<std::thread> started;
+  Status status = guarded([&] {
+    for (int i = 0; i < count; ++i)
+      started.emplace_back([wait] { wait.wait(); });
+  });
+  allThere.set_value();
+  for (std::thread &thread : started)
+    thread.join();
+  if (!status.ok())
+    failExhausted(concat("out of memory: ", started.size() + 1, " of ", count + 1,
+                         " threads can be started; --threads asks for fewer"));
+}
+
+Team::Team(int threads) : threads_(std::max(threads, 1)) {
+  if (threads_ == 1)
+    return;
+  checkThreads(threads_ - 1);
+  impl_ = std::make_unique<Impl>(threads_);
+}
+
+Team::~Team() = default;
+
+void Team::enter(const std::function<void()> &body) {
+  if (!impl_ || !impl_->stop.load(std::memory_order_relaxed))
+    return body();
+  impl_->arena.execute([&] {
+    impl_->stop.store(false);
+    tbb::task_group group;
+    auto letGo = [&] {
+      impl_->stop.store(true);
+      impl_->release();
+      group.wait();
+    };
+    try { // from the first task on: who serves must be let go
+      for (int i = 1; i < threads_; ++i)
+        group.run([this, i] { impl_->serve(static_cast<size_t>(i)); });
+      body();
+    } catch (...) {
+      letGo();
+      throw;
+    }
+    letGo();
+  });
+}
+
+void Team::forEach(int64_t tasks, RangeFunction function, void *context) {
+  if (tasks <= 0)
+    return;
+  if (tasks == 1 || !impl_ || impl_->stop.load(std::memory_order_relaxed))
+    return function(context, 0, tasks);
+  uint32_t epoch = Ticket::unpack(impl_->shares[0].ticket.load(std::memory_order_relaxed)).epoch + 1;
+  Job &job = impl_->jobs[epoch & 1];
+  int64_t chunk = std::max<int64_t>(1, tasks / (static_cast<int64_t>(threads_) * chunksPerThread));
+  job.done.store(0, std::memory_order_relaxed);
+  job.tasks.store(static_cast<uint32_t>(tasks), std::memory_order_relaxed);
+  job.chunk.store(static_cast<uint32_t>(chunk), std::memory_order_relaxed);
+  job.function.store(function, std::memory_order_relaxed);
+  job.context.store(context, std::memory_order_relaxed);
+  for (size_t i = 0; i < impl_->shares.size(); ++i)
+    impl_->shares[i].ticket.store(Ticket{epoch, impl_->beginOf(i, static_cast<uint32_t>(tasks))}.pack());
+  impl_->release();
+  while (impl_->runChunk(0)) {
+  }
+  Backoff backoff(impl_->eager);
+  while (job.done.load(std::memory_order_acquire) != static_cast<uint32_t>(tasks))
+    if (!backoff.wait())
+      std::this_thread::yield();
+}
+
+// [Two jobs]
+// A thread reads a job, then claims a chunk of it by moving a share's ticket on. The claim succeeds only if that
+// ticket, and so the epoch, is still what it was before the job was read. The leader writes the job of epoch e + 1 into
+// the other slot, and that of e + 2 only after every chunk of e + 1 is done, when all tickets have long moved to e + 1;
+// so a job that is being overwritten can no longer be claimed. With a single slot, a thread could claim a chunk of the
+// next stage under a ticket of this one.
+
+} // namespace sluice::runtime

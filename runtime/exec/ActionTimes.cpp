@@ -1,0 +1,65 @@
+#include "runtime/exec/ActionTimes.h"
+
+#include "runtime/exec/BenchState.h"
+
+#include <algorithm>
+
+namespace sluice::runtime {
+
+double secondsOf(const WorkTime &time) {
+  constexpr double kOverhead = 20e-6, kShare = 0.5,
+                   kRounding = 1.05; // putting it into a queue and waiting is the host's
+  double told = time.end - time.start;
+  if (time.isHostClock || !time.hostSeconds)
+    return told;
+  bool agrees = told > 0 && told <= kRounding * *time.hostSeconds && told >= kShare * (*time.hostSeconds - kOverhead);
+  return agrees ? told : *time.hostSeconds;
+}
+
+static std::vector<double> timeCall(Instance &instance, const Entry &entry, int64_t rows) {
+  std::vector<double> seconds(entry.actions.size());
+  if (!instance.executor()) {
+    instance.run(entry, rows, seconds);
+    return seconds;
+  }
+  instance.synchronize();
+  instance.times().start(/*oneByOne=*/true);
+  instance.run(entry, rows);
+  instance.synchronize();
+  for (const WorkTime &time : instance.times().take())
+    if (time.work.action)
+      seconds[*time.work.action] = secondsOf(time);
+  return seconds;
+}
+
+std::vector<std::vector<double>> timeActions(Instance &instance, const Entry &entry, int64_t rows,
+                                             const TimingLimits &limits) {
+  BenchState state(instance, entry);
+  std::vector<std::vector<double>> calls;
+  double begin = WorkTimes::now();
+  while (calls.size() < limits.mostCalls &&
+         (calls.size() < limits.leastCalls || WorkTimes::now() - begin < limits.seconds)) {
+    state.prepare(static_cast<int64_t>(calls.size()));
+    calls.push_back(timeCall(instance, entry, rows));
+  }
+  return calls;
+}
+
+double medianOf(std::vector<double> values) {
+  auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+std::vector<double> medianOfCalls(const std::vector<std::vector<double>> &calls) {
+  std::vector<double> medians;
+  for (size_t action = 0; action < calls.front().size(); ++action) {
+    std::vector<double> values;
+    for (const std::vector<double> &call : calls)
+      values.push_back(call[action]);
+    medians.push_back(medianOf(std::move(values)));
+  }
+  return medians;
+}
+
+} // namespace sluice::runtime

@@ -1,0 +1,71 @@
+#include "runtime/exec/BenchState.h"
+
+#include "runtime/exec/Initialise.h"
+#include "runtime/io/Shuffle.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace sluice::runtime {
+
+static constexpr int64_t stepsBetweenResets = 16;
+
+static uint32_t randomWord(int64_t index) { return threefry2x32({0, 0}, {0, static_cast<uint32_t>(index)})[0]; }
+
+template <typename T, typename Make> static void fill(std::byte *data, int64_t count, Make make) {
+  for (int64_t i = 0; i < count; ++i) {
+    T value = make(randomWord(i));
+    std::memcpy(data + i * static_cast<int64_t>(sizeof value), &value, sizeof value);
+  }
+}
+
+static void fillSample(std::byte *data, const Value &input) {
+  int64_t count = elementsOf(input.shape);
+  auto range = static_cast<uint32_t>(std::clamp<int64_t>(input.below, 1, UINT32_MAX));
+  switch (input.dtype) {
+  case DType::f32:
+    return fill<float>(data, count, [](uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; });
+  case DType::f64:
+    return fill<double>(data, count, [](uint32_t word) { return word * 0x1p-32; });
+  case DType::i32:
+    return fill<int32_t>(data, count, [&](uint32_t word) { return static_cast<int32_t>(word % range); });
+  case DType::i64:
+    return fill<int64_t>(data, count, [&](uint32_t word) { return static_cast<int64_t>(word % range); });
+  case DType::u8:
+    return fill<uint8_t>(data, count,
+                         [&](uint32_t word) { return static_cast<uint8_t>(input.below > 0 ? word % range : word); });
+  case DType::boolean:
+    return fill<uint8_t>(data, count, [](uint32_t word) { return static_cast<uint8_t>(word & 1); });
+  }
+}
+
+/// Whether a call leaves other states behind.
+static bool changesStates(const Plan &plan, const Entry &entry) {
+  auto isState = [&](const Buffer &buffer) {
+    return buffer.isWritten() && std::any_of(plan.states.begin(), plan.states.end(),
+                                             [&](const State &state) { return state.slot.arena == buffer.slot.arena; });
+  };
+  std::vector<const Launch *> launches = entry.launches();
+  return std::any_of(launches.begin(), launches.end(), [&](const Launch *launch) {
+    return std::any_of(launch->buffers.begin(), launch->buffers.end(), isState);
+  });
+}
+
+BenchState::BenchState(Instance &instance, const Entry &entry, uint64_t seed)
+    : instance_(instance), entry_(entry), seed_(seed) {
+  for (const Value &input : entry.inputs) {
+    Bytes &sample = inputs_.emplace_back(static_cast<size_t>(input.bytes));
+    fillSample(sample.data(), input);
+  }
+  // With other devices, beginning again would wait for all of them.
+  beginsAgain_ = !instance.executor() && changesStates(instance.plan(), entry);
+}
+
+void BenchState::prepare(int64_t step) {
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    std::memcpy(instance_.inputAddress(entry_.inputs[i]), inputs_[i].data(), inputs_[i].size());
+  if (beginsAgain_ && step > 0 && step % stepsBetweenResets == 0)
+    initialise(instance_, seed_);
+}
+
+} // namespace sluice::runtime

@@ -1,0 +1,35 @@
+// What a benchmark runs on: made-up inputs, and states that begin again now and then.
+#ifndef SLUICE_RUNTIME_BENCHSTATE_H
+#define SLUICE_RUNTIME_BENCHSTATE_H
+
+#include "runtime/exec/Instance.h"
+#include "runtime/io/File.h"
+
+#include <vector>
+
+namespace sluice::runtime {
+
+/// A model that trains on one batch over and over soon knows it by heart, and then spends its time on denormal
+/// gradients, which no real run has. So every 16 steps all states are made anew, on the host. (A copy to put back would
+/// double their memory.)
+class BenchState {
+public:
+  /// Inputs: pixels and reals in [0, 1) at random, labels at random among the classes, other integers zero. States
+  /// begin as `seed` says.
+  BenchState(Instance &instance, const Entry &entry, uint64_t seed = 0);
+
+  /// Sets the inputs, which a run may have overwritten, and makes the states anew when it is time. Call before each
+  /// step.
+  void prepare(int64_t step);
+
+private:
+  Instance &instance_;
+  const Entry &entry_;
+  uint64_t seed_;
+  bool beginsAgain_ = false;
+  std::vector<Bytes> inputs_;
+};
+
+} // namespace sluice::runtime
+
+#endif

@@ -1,0 +1,76 @@
+// The actions of an entry point of a plan for several devices, with queues, addresses and events worked out.
+#ifndef SLUICE_RUNTIME_DEVICEPROGRAM_H
+#define SLUICE_RUNTIME_DEVICEPROGRAM_H
+
+#include "runtime/device/CopyEngine.h"
+#include "runtime/exec/HostProgram.h"
+
+#include <array>
+#include <optional>
+#include <span>
+
+namespace sluice::runtime {
+
+/// The mirrors of a plan in one list: those of the first state, those of the second, and so on.
+class MirrorNumbers {
+public:
+  explicit MirrorNumbers(const Plan &plan);
+
+  size_t count() const { return first_.back(); }
+  /// The numbers [first, second) of a state's mirrors.
+  std::pair<size_t, size_t> of(size_t state) const { return {first_[state], first_[state + 1]}; }
+  /// The mirror that a stale copy fills.
+  size_t filledBy(const Copy &copy) const;
+
+private:
+  const Plan &plan_;
+  std::vector<size_t> first_;
+};
+
+/// One action. What depends on the parity of the call is kept for even and for odd ones.
+struct DeviceStep {
+  const Action *action = nullptr;
+  DeviceQueue *queue = nullptr;         ///< null: the calling thread does the work
+  std::optional<HostLaunch> hostLaunch; ///< the work of the calling thread
+
+  struct LaunchWork {
+    const Kernel *kernel;
+    std::array<std::vector<sluice_buffer>, 2> buffers;
+    std::vector<HostStage> stages;
+    sluice_module *module;
+  };
+  std::optional<LaunchWork> launch;
+
+  struct CopyWork {
+    CopyKind kind;
+    std::array<std::byte *, 2> from, to;
+    std::string label;
+    std::optional<size_t> mirror; ///< that it fills, if it is stale
+  };
+  std::optional<CopyWork> copy;
+
+  std::array<std::vector<sluice_buffer>, 2> ends;
+  /// Of the last calls, by their number modulo three; none if nobody waits for this.
+  std::array<DeviceEvent, mostCallsBack + 1> events;
+
+  DeviceEvent &event(int64_t call) { return events[static_cast<size_t>(call) % events.size()]; }
+  bool isAsked() const { return action->copy() && action->copy()->when == Copy::When::asked; }
+};
+
+struct DeviceProgram {
+  const Entry *entry;
+  std::vector<DeviceStep> steps;
+  std::vector<size_t> mirrorsMadeStale; ///< because the entry writes their states
+
+  DeviceProgram(const Entry &entry, const Plan &plan, const sluice_artifact &artifact, Devices &devices,
+                std::span<std::byte *const> arenas);
+
+  /// The last step of a call that writes these bytes; nothing if none does.
+  std::optional<size_t> writerOf(const Slot &slot, int64_t bytes) const;
+  /// The step that brings an output to the host when it is asked for.
+  std::optional<size_t> askedFor(const Value &output) const;
+};
+
+} // namespace sluice::runtime
+
+#endif

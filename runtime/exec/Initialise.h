@@ -1,0 +1,14 @@
+// A model's first states.
+#ifndef SLUICE_RUNTIME_INITIALISE_H
+#define SLUICE_RUNTIME_INITIALISE_H
+
+#include "runtime/exec/Instance.h"
+
+namespace sluice::runtime {
+
+/// Runs the entry `init`, if there is one, with the key that the seed gives.
+void initialise(Instance &instance, uint64_t seed);
+
+} // namespace sluice::runtime
+
+#endif

@@ -1,0 +1,128 @@
+// A model that runs: the arenas of a plan, and the team of threads and the devices that work in them.
+#ifndef SLUICE_RUNTIME_INSTANCE_H
+#define SLUICE_RUNTIME_INSTANCE_H
+
+#include "runtime/device/Memory.h"
+#include "runtime/device/Parallel.h"
+#include "runtime/exec/Executor.h"
+#include "runtime/exec/HostProgram.h"
+#include "runtime/exec/StateValues.h"
+#include "runtime/plan/Plan.h"
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace sluice::runtime {
+
+struct InstanceOptions {
+  int threads = 0;         ///< 0: every processor
+  std::string device = {}; ///< a device's name or backend that must be among the plan's; empty: whatever the plan says
+  DeviceOptions devices = {};
+};
+
+/// Fails unless the plan's host is this runtime, and `wanted`, if it is not empty, names one of its devices. A device
+/// that is not there is never replaced by another.
+void checkDevices(const Plan &plan, const std::string &wanted);
+
+class Instance {
+public:
+  /// Allocates the arenas; every state is zero, and weights are of no use, until `init` runs or they are set.
+  /// `artifact` must outlive the instance.
+  Instance(const sluice_artifact &artifact, const InstanceOptions &options);
+
+  const Plan &plan() const { return plan_; }
+  int threads() const { return team_.threads(); }
+  Team &team() { return team_; }
+
+  /// The entry or state called `name`; a usage error that lists the names if there is none.
+  const Entry &entry(std::string_view name) const;
+  const State &state(std::string_view name) const;
+
+  /// Copies a state in and out in its logical, row-major form.
+  void setState(const State &state, std::span<const std::byte> logical);
+  void getState(const State &state, std::span<std::byte> logical) const;
+  /// The same piece by piece, so that no second copy is in memory: `read` gives the bytes from `at` on, `write` takes
+  /// all bytes in order.
+  void setState(const State &state, const std::function<void(size_t at, std::span<std::byte> to)> &read);
+  void getState(const State &state, const std::function<void(std::span<const std::byte>)> &write) const;
+  /// The same in its physical form of `state.bytes` bytes.
+  void setPhysicalState(const State &state, std::span<const std::byte> physical);
+  void getPhysicalState(const State &state, std::span<std::byte> physical) const;
+
+  /// Copies the first `rows` rows of an input in, row-major. A run may reuse the memory of its inputs: set them before
+  /// each.
+  void setInput(const Value &input, std::span<const std::byte> data, int64_t rows);
+  /// Where the next call will look for an input, free to be written; row r of one whose rows are dimension 0 is at
+  /// r * bytes / capacity.
+  std::byte *inputAddress(const Value &input);
+  /// Copies the first `rows` rows of an output out, row-major; valid until the next run.
+  void getOutput(const Value &output, std::span<std::byte> data, int64_t rows) const;
+  /// Copies out what the last call of `entry` left in a buffer of one of its launches.
+  void readBuffer(const Entry &entry, const Buffer &buffer, std::span<std::byte> data) const;
+
+  /// Bytes of `value` in a call with `rows` rows.
+  int64_t bytesFor(const Value &value, int64_t rows) const;
+
+  /// Fails unless 0 < rows <= capacity, or the entry has no batch dimension.
+  void checkRows(const Entry &entry, int64_t rows) const;
+
+  /// Runs an entry on `rows` rows, which must satisfy `checkRows`. Fails before anything has happened if an input of
+  /// indices has one that names no class, or if the entry reads weights or settings that nothing has set. With
+  /// accelerators it may return before the work is done; whatever looks at results waits for them. Of a model that runs
+  /// on the host alone, if `times` has one element per action, the seconds of each are added to it.
+  void run(const Entry &entry, int64_t rows, std::span<double> times = {});
+
+  /// From now on calls the watcher after each launch, copy or other action, one at a time; an empty one is none.
+  void watch(Watcher watcher);
+
+  /// From now on each call of `entry` keeps these outputs, of one element each, until they are taken, so that the host
+  /// need not wait for each call.
+  void keepOutputs(const Entry &entry, const std::vector<const Value *> &outputs);
+  /// The outputs of all calls since they were last taken, call by call.
+  std::vector<double> takeOutputs(const Entry &entry);
+
+  /// Waits for all work.
+  void synchronize();
+  /// How often an entry was called so far, and with how many rows at most.
+  int64_t calls(const Entry &entry) const { return calls_[numberOf(entry)]; }
+  int64_t mostRows(const Entry &entry) const { return mostRows_[numberOf(entry)]; }
+  /// The copies between devices so far; waits for all work.
+  std::vector<PairCount> copies() { return executor_ ? executor_->copies() : std::vector<PairCount>(); }
+  /// For noting when each piece of work runs.
+  WorkTimes &times() { return executor_ ? executor_->times() : times_; }
+  /// What runs a plan with accelerators; null if everything runs on the host.
+  Executor *executor() const { return executor_.get(); }
+
+private:
+  /// Outputs that are kept of a model that runs on the host.
+  struct Kept {
+    std::vector<const Value *> outputs;
+    std::vector<double> values;
+  };
+
+  void checkInputs(const Entry &entry, int64_t rows) const;
+  void runHere(size_t entry, int64_t call, int64_t rows, std::span<double> times);
+  void keep(Kept &kept);
+  size_t numberOf(const Entry &entry) const { return static_cast<size_t>(&entry - plan_.entries.data()); }
+  /// A place in call number `call`.
+  std::byte *address(const Slot &slot, int64_t call = 0) const { return arenas_[slot.arena] + slot.offsetFor(call); }
+
+  Plan plan_;
+  std::vector<Memory> memory_;
+  std::vector<std::byte *> arenas_;
+  Team team_;
+  StateValues stateValues_;
+  std::vector<int64_t> calls_, mostRows_; ///< of each entry: how often it was called, and with how many rows at most
+  Watcher watcher_;                       ///< if everything runs on the host
+  WorkTimes times_;                       ///< if everything runs on the host
+  std::vector<HostProgram> programs_;     ///< of the entries, if everything runs on the host
+  std::vector<Kept> kept_;                ///< of the entries, if everything runs on the host
+  std::unique_ptr<Executor> executor_;    ///< if not
+};
+
+} // namespace sluice::runtime
+
+#endif

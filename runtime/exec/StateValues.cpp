@@ -1,0 +1,66 @@
+#include "runtime/exec/StateValues.h"
+
+#include "runtime/base/Status.h"
+#include "runtime/base/Text.h"
+
+#include <algorithm>
+
+namespace sluice::runtime {
+
+static bool begins(const State &state) { return state.isWeight() || state.kind == "hyper"; }
+
+static bool overlaps(const State &state, const Slot &slot, int64_t bytes) {
+  return slot.arena == state.slot.arena && slot.offset < state.slot.offset + state.bytes &&
+         state.slot.offset < slot.offset + bytes;
+}
+
+static bool isRead(const Action &action, const State &state) {
+  if (const Copy *copy = action.copy())
+    return overlaps(state, copy->from, copy->capacityBytes);
+  const std::vector<Buffer> &buffers = action.launch()->buffers;
+  return std::any_of(buffers.begin(), buffers.end(), [&](const Buffer &buffer) {
+    return buffer.access != Access::write && overlaps(state, buffer.slot, buffer.bytes);
+  });
+}
+
+static bool isWritten(const Action &action, const State &state) {
+  if (const Copy *copy = action.copy())
+    return overlaps(state, copy->to, copy->capacityBytes);
+  const std::vector<Buffer> &buffers = action.launch()->buffers;
+  return std::any_of(buffers.begin(), buffers.end(), [&](const Buffer &buffer) {
+    return buffer.isWritten() && overlaps(state, buffer.slot, buffer.bytes);
+  });
+}
+
+StateValues::StateValues(const Plan &plan) {
+  for (const State &state : plan.states)
+    known_.push_back(!begins(state));
+  for (const Entry &entry : plan.entries) {
+    Use &use = uses_.emplace_back();
+    for (size_t i = 0; i < plan.states.size(); ++i) {
+      auto reads = [&](const Action &action) { return isRead(action, plan.states[i]); };
+      auto writes = [&](const Action &action) { return isWritten(action, plan.states[i]); };
+      auto firstRead = std::find_if(entry.actions.begin(), entry.actions.end(), reads);
+      auto firstWrite = std::find_if(entry.actions.begin(), entry.actions.end(), writes);
+      if (firstRead != entry.actions.end() && firstRead <= firstWrite) // an update in place reads and writes at once
+        use.reads.push_back(i);
+      if (firstWrite != entry.actions.end())
+        use.writes.push_back(i);
+    }
+  }
+}
+
+void StateValues::beforeRun(const Plan &plan, size_t entry) {
+  std::vector<std::string> missing;
+  for (size_t state : uses_[entry].reads)
+    if (!known_[state])
+      missing.push_back(quote(plan.states[state].name));
+  if (!missing.empty())
+    failUsage(concat(quote(plan.entries[entry].name), " reads ", missing.front(),
+                     missing.size() > 1 ? concat(" and ", missing.size() - 1, " more") : "",
+                     ", which nothing has set: run 'init' first, or set states and load weights"));
+  for (size_t state : uses_[entry].writes)
+    known_[state] = true;
+}
+
+} // namespace sluice::runtime

@@ -1,0 +1,147 @@
+#include "runtime/io/Weights.h"
+
+#include "runtime/base/Status.h"
+#include "runtime/base/Text.h"
+
+#include <algorithm>
+#include <cstring>
+#include <zlib.h>
+
+namespace sluice::runtime {
+
+/// Fills doubles from floats, of which `read` gives the bytes from a place on.
+template <typename Read> static void widen(std::span<std::byte> doubles, size_t at, Read read) {
+  Bytes floats(doubles.size() / 2);
+  read(at / 2, std::span(floats));
+  for (size_t i = 0; i < floats.size() / sizeof(float); ++i) {
+    float narrow;
+    std::memcpy(&narrow, floats.data() + i * sizeof narrow, sizeof narrow);
+    double wide = narrow;
+    std::memcpy(doubles.data() + i * sizeof wide, &wide, sizeof wide);
+  }
+}
+
+static void loadState(Instance &instance, const State &state, const SafetensorsFile &file, const TensorPlace &tensor,
+                      const std::string &name) {
+  bool widens = state.dtype == DType::f64 && tensor.dtype == DType::f32;
+  if (tensor.shape != state.shape || (tensor.dtype != state.dtype && !widens))
+    failInvalid(concat(name, ": ", quote(state.name), " is ", typeText(tensor.dtype, tensor.shape),
+                       ", but the model has ", typeText(state.dtype, state.shape)));
+  auto read = [&](size_t at, std::span<std::byte> to) { file.read(tensor, at, to); };
+  instance.setState(state, [&](size_t at, std::span<std::byte> to) { widens ? widen(to, at, read) : read(at, to); });
+}
+
+static void loadOneOf(Instance &instance, const State &state, const SafetensorsFile &file, const std::string &name) {
+  const TensorPlace *tensor = file.find(state.name);
+  if (!tensor)
+    failInvalid(concat(name, ": has no ", quote(state.name), ", which the model needs"));
+  loadState(instance, state, file, *tensor, name);
+}
+
+void loadWeights(Instance &instance, const std::string &path) {
+  SafetensorsFile file(path);
+  std::vector<std::string> names;
+  for (const State &state : instance.plan().states)
+    names.push_back(state.name);
+  for (const TensorPlace &tensor : file.tensors()) {
+    // PyTorch counts batches in every batch norm; nothing that is computed depends on it.
+    bool known = instance.plan().findState(tensor.name) || tensor.name.ends_with("num_batches_tracked");
+    if (!known)
+      failInvalid(concat(path, ": has a tensor ", quote(tensor.name), ", which the model does not have",
+                         didYouMean(tensor.name, names)));
+  }
+  for (const State &state : instance.plan().states)
+    if (state.isWeight())
+      loadOneOf(instance, state, file, path);
+}
+
+static constexpr const char *checksumKey = "sluice.crc32";
+
+namespace {
+
+/// A CRC-32 of texts and bytes, each with its length before it.
+class Checksum {
+public:
+  void begin(uint64_t size) { more(std::as_bytes(std::span(&size, 1))); }
+  void more(std::span<const std::byte> bytes) {
+    if (!bytes.empty()) // zlib takes no address for a beginning
+      sum_ = crc32_z(sum_, reinterpret_cast<const Bytef *>(bytes.data()), bytes.size());
+  }
+  void add(const std::string &text) {
+    begin(text.size());
+    more(std::as_bytes(std::span(text)));
+  }
+  std::string text() const { return std::to_string(sum_); }
+
+private:
+  uLong sum_ = 0;
+};
+
+} // namespace
+
+/// Over all that a file says but the sum itself: metadata, then tensors by name. `give` hands a tensor's bytes on.
+template <typename Give>
+static std::string checksumOf(const Metadata &metadata, std::vector<TensorPlace> tensors, Give give) {
+  Checksum sum;
+  for (const auto &[key, value] : metadata)
+    if (key != checksumKey) {
+      sum.add(key);
+      sum.add(value);
+    }
+  std::sort(tensors.begin(), tensors.end(), [](const TensorPlace &a, const TensorPlace &b) { return a.name < b.name; });
+  for (const TensorPlace &tensor : tensors) {
+    sum.add(tensor.name);
+    sum.add(typeText(tensor.dtype, tensor.shape));
+    sum.begin(tensor.bytes);
+    give(tensor, [&](std::span<const std::byte> bytes) { sum.more(bytes); });
+  }
+  return sum.text();
+}
+
+static void giveFromFile(const SafetensorsFile &file, const TensorPlace &tensor, const WriteBytes &write) {
+  constexpr uint64_t pieceBytes = 1 << 20;
+  Bytes piece;
+  for (uint64_t at = 0; at < tensor.bytes; at += pieceBytes) {
+    piece.resize(std::min(pieceBytes, tensor.bytes - at));
+    file.read(tensor, at, piece);
+    write(piece);
+  }
+}
+
+void checkWhole(const SafetensorsFile &file, const std::string &name) {
+  auto recorded = file.metadata().find(checksumKey);
+  auto give = [&](const TensorPlace &tensor, const WriteBytes &write) { giveFromFile(file, tensor, write); };
+  if (recorded == file.metadata().end() || recorded->second != checksumOf(file.metadata(), file.tensors(), give))
+    failInvalid(concat(name, ": its checksum does not fit its content"));
+}
+
+void loadStates(Instance &instance, const SafetensorsFile &file, const std::string &name) {
+  for (const State &state : instance.plan().states)
+    loadOneOf(instance, state, file, name);
+}
+
+/// Writes the states that `chosen` picks, and a checksum if the metadata asks for one.
+template <typename Chosen>
+static void writeStates(const Instance &instance, const std::string &path, Metadata metadata, Chosen chosen) {
+  std::vector<TensorPlace> tensors;
+  for (const State &state : instance.plan().states)
+    if (chosen(state))
+      tensors.push_back({state.name, state.dtype, state.shape, 0, static_cast<uint64_t>(state.logicalBytes())});
+  auto give = [&](const TensorPlace &tensor, const WriteBytes &write) {
+    instance.getState(instance.state(tensor.name), write);
+  };
+  if (metadata.count(checksumKey))
+    metadata[checksumKey] = checksumOf(metadata, tensors, give);
+  writeSafetensors(path, std::move(tensors), metadata, give);
+}
+
+void saveWeights(const Instance &instance, const std::string &path) {
+  writeStates(instance, path, {{"format", "pt"}}, [](const State &state) { return state.isWeight(); });
+}
+
+void saveStates(const Instance &instance, const std::string &path, Metadata metadata) {
+  metadata[checksumKey]; // filled in when the states are written
+  writeStates(instance, path, std::move(metadata), [](const State &) { return true; });
+}
+
+} // namespace sluice::runtime

@@ -1,0 +1,30 @@
+// States in files: weights as PyTorch's state_dict names and lays them out, and every state for a checkpoint.
+#ifndef SLUICE_RUNTIME_WEIGHTS_H
+#define SLUICE_RUNTIME_WEIGHTS_H
+
+#include "runtime/exec/Instance.h"
+#include "runtime/io/Safetensors.h"
+
+#include <string>
+
+namespace sluice::runtime {
+
+/// Sets every parameter and statistic from `path`. A missing, misshapen or unknown tensor is an error; other states of
+/// the model (a checkpoint holds them) are passed over. f32 values may fill an f64 state.
+void loadWeights(Instance &instance, const std::string &path);
+
+/// Writes every parameter and statistic to `path`.
+void saveWeights(const Instance &instance, const std::string &path);
+
+/// Fails if a checkpoint is not what was written, whether in its tensors or in what it says beside them.
+void checkWhole(const SafetensorsFile &file, const std::string &name);
+
+/// Sets every state from a checkpoint.
+void loadStates(Instance &instance, const SafetensorsFile &file, const std::string &name);
+
+/// Writes every state to `path`, with a checksum of everything that is written.
+void saveStates(const Instance &instance, const std::string &path, Metadata metadata);
+
+} // namespace sluice::runtime
+
+#endif
