@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <span>
 #include <sstream>
 
 using namespace mlir;
@@ -98,17 +99,30 @@ void Compiled::restart(const RunOptions &run) {
   instance.reset();
   changed = artifact();
   otherPlan = run.plan;
+  otherCode = run.code;
+  sections.assign(changed.sections, changed.sections + changed.num_sections);
   if (!otherPlan.empty()) {
     changed.plan = otherPlan.data();
     changed.plan_size = otherPlan.size();
-    changed.checksum = runtime::checksumOf(changed);
   }
+  if (!otherCode.empty()) {
+    sections.at(0) = {otherCode.data(), otherCode.size()};
+    changed.sections = sections.data();
+  }
+  changed.checksum = runtime::checksumOf(changed);
   runtime::InstanceOptions options;
   options.threads = run.threads;
   options.devices.settings["sim"] = run.sim;
   if (run.simulator)
     options.devices.backends["sim"] = run.simulator;
   instance = std::make_unique<runtime::Instance>(changed, options);
+}
+
+std::vector<std::string> Compiled::code() const {
+  std::vector<std::string> code;
+  for (const sluice_code_section &section : std::span(artifact().sections, artifact().num_sections))
+    code.emplace_back(static_cast<const char *>(section.data), section.bytes);
+  return code;
 }
 
 std::string compileError(const std::string &text) {

@@ -25,6 +25,7 @@ struct RunOptions {
   int threads = 2;
   std::string sim = "";                          // settings of the virtual accelerators
   std::string plan = "";                         // runs this plan in place of the model's own
+  std::string code = "";                         // the device code of the first backend, in place of the model's own
   const sluice_backend_run *simulator = nullptr; // in place of the plugin's
 };
 
@@ -43,6 +44,8 @@ public:
   std::vector<std::byte> stateBytes() const; // of all states, for comparing bits
   const runtime::Plan &plan() const { return instance->plan(); }
   std::string planText() const;
+  /// The artifact's sections of device code.
+  std::vector<std::string> code() const;
   runtime::Instance &program() { return *instance; }
 
   /// Runs an entry point on `rows` rows and gives its outputs.
@@ -58,7 +61,8 @@ private:
 
   std::string folder;
   void *library = nullptr;
-  std::string otherPlan;
+  std::string otherPlan, otherCode;
+  std::vector<sluice_code_section> sections;
   sluice_artifact changed{};
   std::unique_ptr<runtime::Instance> instance;
 };

@@ -55,8 +55,7 @@ Values inputs(int64_t rows) {
 }
 
 /// The bytecode that follows a kernel's text in scroll's module.
-std::string bytecodeIn(const std::vector<std::byte> &blob) {
-  std::string text(reinterpret_cast<const char *>(blob.data()), blob.size());
+std::string bytecodeIn(const std::string &text) {
   size_t size = std::stoul(text.substr(text.find(" bytecode ") + 10));
   return text.substr(text.find("\nend\n") + 5, size);
 }
@@ -85,16 +84,16 @@ TEST(TwoBackends, CountTheirCopiesAsForecast) {
 TEST(TwoBackends, DeviceCodeIsAModuleOfTheArtifact) {
   Compiled model(::model("cpu,sim:0,scroll:0"));
   ASSERT_EQ(model.plan().modules.size(), 1u);
-  EXPECT_EQ(model.plan().modules[0].device, 2u);
-  std::string text(reinterpret_cast<const char *>(model.plan().modules[0].blob.data()), 60);
-  EXPECT_THAT(text, HasSubstr("scroll\nkernel acc1_mul_add_relu 2 elements 0 5 results 4"));
+  EXPECT_EQ(model.plan().modules[0], (runtime::Module{"scroll", 0}));
+  ASSERT_EQ(model.code().size(), 1u);
+  EXPECT_THAT(model.code()[0], HasSubstr("scroll\nkernel acc1_mul_add_relu 2 elements 0 5 results 4"));
 }
 
 TEST(TwoBackends, BytecodeIsTheKernel) {
   Compiled compiled(model("cpu,sim:0,scroll:0"));
   mlir::MLIRContext context;
   context.loadDialect<ir::SluiceDialect>();
-  std::string bytecode = bytecodeIn(compiled.plan().modules.at(0).blob);
+  std::string bytecode = bytecodeIn(compiled.code().at(0));
   auto module = mlir::parseSourceString<mlir::ModuleOp>(bytecode, &context);
   ASSERT_TRUE(module);
   auto entry = module->lookupSymbol<ir::EntryOp>("acc1_mul_add_relu");
@@ -108,12 +107,9 @@ TEST(TwoBackends, BytecodeIsTheKernel) {
 
 TEST(TwoBackends, AModuleThatIsNoneIsRefused) {
   Compiled compiled(model("cpu,sim:0,scroll:0"));
-  std::string plan = compiled.planText();
-  size_t blob = plan.find("\"blob\"");
-  ASSERT_NE(blob, std::string::npos);
-  size_t begin = plan.find('"', plan.find(':', blob)) + 1;
-  plan.replace(begin, 8, "AAAAAAAA");
-  EXPECT_THAT([&] { compiled.restart({.plan = plan}); },
+  std::string code = compiled.code().at(0);
+  code.replace(0, 6, "crolls");
+  EXPECT_THAT([&] { compiled.restart({.code = code}); },
               testing::Throws<std::exception>(
                   testing::Property(&std::exception::what, HasSubstr("scroll should load is no scroll"))));
 }
