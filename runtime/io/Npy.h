@@ -2,8 +2,8 @@
 #ifndef SLUICE_RUNTIME_IO_NPY_H
 #define SLUICE_RUNTIME_IO_NPY_H
 
-#include "runtime/plan/DType.h"
 #include "runtime/io/File.h"
+#include "runtime/plan/DType.h"
 
 #include <span>
 #include <string>

@@ -2,8 +2,8 @@
 #ifndef SLUICE_RUNTIME_IO_SAFETENSORS_H
 #define SLUICE_RUNTIME_IO_SAFETENSORS_H
 
-#include "runtime/plan/DType.h"
 #include "runtime/io/File.h"
+#include "runtime/plan/DType.h"
 
 #include <functional>
 #include <map>

@@ -84,7 +84,7 @@ class Bench:
         self.call(self.tool, "compile", "good.mlir", "-o", "on_sim", "--devices", "sim:0", "-q")
         self.dumps = {name: self.read(f"dump/{name}") for name in ("02-train.mlir", "06-fused.mlir")}
         self.program = self.read("small")
-        text = self.program[self.program.index(b'{"arenas":'):].decode("latin-1")
+        text = self.program[self.program.index(b'{"format":'):].decode("latin-1")
         self.plan = text[:json.JSONDecoder().raw_decode(text)[1]].encode("latin-1")
         self.stages = next(n for n in range(1000) if struct.pack("<Q", zlib.crc32(self.plan + struct.pack("<Q", n))) in self.program)
         self.weights = safetensors(w=([3, 2], [1, 2, 3, 4, 5, 6]))

@@ -39,7 +39,7 @@ class CompileTest(CliTest):
             content = program.read()
         for old, new in [(b'"offset":', b'"offset": '), (b'"bytes":24', b'"bytes":25'), (b'"small"', b'"smell"'), (b'"fn":0', b'"fn":1')]:
             with self.subTest(old):
-                at = content.index(old, content.index(b'{"arenas":'))
+                at = content.index(old, content.index(b'{"format":'))
                 with open(self.path("edited"), "wb") as program:
                     program.write(content[:at] + new + content[at + len(new):])
                 os.chmod(self.path("edited"), 0o755)
