@@ -180,13 +180,13 @@ Tensor Call::full(double value, RankedTensorType type) {
   return emit<ir::FullOp>({}, {real("value", value), attribute("type", unplaced)});
 }
 
-Tensor Call::copy(const Tensor &x, StringAttr device, StringRef reason) {
+Tensor Call::copy(const Tensor &x, StringAttr device, ir::CopyReason reason) {
   return Access::tensor(graph, graph.copy(Access::value(x), device, reason, place));
 }
 
 void Call::update(const Tensor &buffer, const Tensor &value) {
   ir::StateOp state = graph.stateOf(Access::value(buffer));
-  if (!state || state.getKind() != "statistic")
+  if (!state || state.getKind() != ir::StateKind::Statistic)
     fail("only buffers of a module are updated, under the tensors that `buffer` gave");
   for (auto set : graph.graph.getBody().getOps<ir::SetOp>())
     if (set.getState() == state.getSymName())

@@ -67,7 +67,7 @@ public:
   mlir::NamedAttribute unit(llvm::StringRef name);
 
   /// x in a buffer of its own on a device; null: placed later.
-  Tensor copy(const Tensor &x, mlir::StringAttr device, llvm::StringRef reason);
+  Tensor copy(const Tensor &x, mlir::StringAttr device, ir::CopyReason reason);
   /// Records that training gives a module's buffer this value.
   void update(const Tensor &buffer, const Tensor &value);
   /// A number as a tensor of x's dtype and shape.

@@ -129,7 +129,7 @@ void Graph::minimize(Arg loss, const optim::SGD &optimizer) {
   auto sgd = ir::SgdAttr::get(&graph->context, real(optimizer.momentum), real(optimizer.dampening),
                               real(optimizer.weight_decay), optimizer.nesterov);
   auto scalar = RankedTensorType::get({}, graph->elementType(graph->dtype));
-  graph->addState("hyper", "lr", scalar, init::constant(optimizer.lr), /*device=*/{}, loss.where);
+  graph->addState(ir::StateKind::Hyper, "lr", scalar, init::constant(optimizer.lr), /*device=*/{}, loss.where);
   SmallVector<Attribute> parameters;
   for (const std::string &name : names)
     parameters.push_back(FlatSymbolRefAttr::get(&graph->context, name));
@@ -140,8 +140,9 @@ void Graph::minimize(Arg loss, const optim::SGD &optimizer) {
 std::vector<Graph::State> Graph::states() const {
   std::vector<State> list;
   for (auto state : graph->module->getOps<ir::StateOp>())
-    list.push_back({state.getSymName().str(), state.getKind().str(), detail::dtypeOf(state.getType()),
-                    graph->shapeOf(state.getType()), state.getTensorType().getNumElements()});
+    list.push_back({state.getSymName().str(), ir::stringifyStateKind(state.getKind()).str(),
+                    detail::dtypeOf(state.getType()), graph->shapeOf(state.getType()),
+                    state.getTensorType().getNumElements()});
   return list;
 }
 

@@ -163,7 +163,7 @@ Operation *GraphImpl::build(StringRef op, ValueRange operands, ArrayRef<NamedAtt
   return nullptr;
 }
 
-Value GraphImpl::copy(Value value, StringAttr device, StringRef reason, const Place &place) {
+Value GraphImpl::copy(Value value, StringAttr device, ir::CopyReason reason, const Place &place) {
   return builder.create<ir::CopyOp>(location(place), ir::withDevice(value.getType(), device), value, reason);
 }
 
@@ -196,7 +196,7 @@ Value GraphImpl::addInput(const std::string &input, RankedTensorType type, const
   Value value = graph.getBody().front().addArgument(type, location(place));
   StringAttr device = scopeDevice();
   if (device && device != ir::kHostDevice)
-    return copy(value, device, "input", place); // inputs arrive on the host
+    return copy(value, device, ir::CopyReason::Input, place); // inputs arrive on the host
   value.setType(ir::withDevice(type, device));
   return value;
 }
@@ -219,16 +219,17 @@ ir::InitAttr GraphImpl::initAttr(const init::Init &init, const std::string &stat
                            two ? builder.getF64FloatAttr(init.b) : FloatAttr());
 }
 
-ir::StateOp GraphImpl::addState(const char *kind, const std::string &state, RankedTensorType type,
+ir::StateOp GraphImpl::addState(ir::StateKind kind, const std::string &state, RankedTensorType type,
                                 const init::Init &init, StringAttr device, const Place &place) {
   if (ir::StateOp known = findState(state))
-    throw Error("there is already a " + known.getKind().str() + " '" + state + "'", place,
+    throw Error("there is already a " + ir::stringifyStateKind(known.getKind()).str() + " '" + state + "'", place,
                 {{"created here", placeOf(known.getLoc())}});
   ir::InitAttr begin = initAttr(init.resolved(shapeOf(type)), state, type, place);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(graph);
   TypeAttr physical = device ? TypeAttr::get(ir::withDevice(type, device)) : TypeAttr();
-  return builder.create<ir::StateOp>(location(place), state, kind, type, begin, FlatSymbolRefAttr(), physical);
+  return builder.create<ir::StateOp>(location(place), builder.getStringAttr(state), kind, type, begin,
+                                     FlatSymbolRefAttr(), physical);
 }
 
 Value GraphImpl::read(ir::StateOp state, StringAttr device, const Place &place) {
@@ -242,7 +243,7 @@ ir::StateOp GraphImpl::stateOf(Value value) {
 }
 
 std::string GraphImpl::nameOf(Value value) {
-  if (auto copy = value.getDefiningOp<ir::CopyOp>(); copy && copy.getReason() == "input")
+  if (auto copy = value.getDefiningOp<ir::CopyOp>(); copy && copy.getReason() == ir::CopyReason::Input)
     return nameOf(copy.getX());
   if (auto input = dyn_cast<BlockArgument>(value))
     return ("'" + cast<StringAttr>(graph.getInputs()[input.getArgNumber()]).getValue() + "' ").str();
@@ -264,7 +265,7 @@ std::vector<std::string> GraphImpl::parametersBehind(Value value) {
       auto get = dyn_cast<ir::GetOp>(op);
       return get && get.getState() == state.getSymName();
     };
-    if (state.getKind() == "parameter" && llvm::any_of(behind, reads))
+    if (state.getKind() == ir::StateKind::Parameter && llvm::any_of(behind, reads))
       names.push_back(state.getSymName().str());
   }
   return names;

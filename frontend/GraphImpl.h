@@ -45,7 +45,7 @@ public:
   mlir::Operation *build(llvm::StringRef op, mlir::ValueRange operands, llvm::ArrayRef<mlir::NamedAttribute> attributes,
                          const Place &place, std::string &failure);
   /// The value in a buffer of its own on a device; null: placed later.
-  mlir::Value copy(mlir::Value value, mlir::StringAttr device, llvm::StringRef reason, const Place &place);
+  mlir::Value copy(mlir::Value value, mlir::StringAttr device, ir::CopyReason reason, const Place &place);
   /// The ops that one call of the API built, where calls within it count as part of it.
   llvm::SmallVector<mlir::Operation *> opsOfCall(mlir::Operation *op);
   mlir::Location location(const Place &place);
@@ -69,7 +69,7 @@ public:
   /// Lives where things are created.
   mlir::Value addInput(const std::string &name, mlir::RankedTensorType type, const Place &place);
   /// Throws when the name is taken. The state is kept on `device`; null: placed later.
-  ir::StateOp addState(const char *kind, const std::string &name, mlir::RankedTensorType type, const init::Init &init,
+  ir::StateOp addState(ir::StateKind kind, const std::string &name, mlir::RankedTensorType type, const init::Init &init,
                        mlir::StringAttr device, const Place &place);
   /// The state's value, fixed on a device unless that is null.
   mlir::Value read(ir::StateOp state, mlir::StringAttr device, const Place &place);

@@ -105,7 +105,8 @@ Tensor Module::state(const char *kind, const std::string &own, const Shape &shap
   const Device *pin = pinnedTo();
   mlir::StringAttr created = pin ? mlir::StringAttr() : graph->scopeDevice();
   mlir::StringAttr device = pin ? graph->use("pin", *pin, at) : created;
-  mlir::Value value = graph->read(graph->addState(kind, full, type, init, device, at), created, at);
+  mlir::Value value =
+      graph->read(graph->addState(*ir::symbolizeStateKind(kind), full, type, init, device, at), created, at);
   members.push_back({kind, full, Access::tensor(*graph, value)});
   return members.back().tensor;
 }

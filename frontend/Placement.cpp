@@ -19,12 +19,12 @@ std::optional<Device> Tensor::device(Where where) const {
 Tensor Tensor::to(const Device &device, Where where) const {
   Call call("to", Arg(*this, where));
   StringAttr name = call.graph.use("to", device, where);
-  return call.graph.deviceOf(Access::value(*this)) == name ? *this : call.copy(*this, name, "to");
+  return call.graph.deviceOf(Access::value(*this)) == name ? *this : call.copy(*this, name, ir::CopyReason::To);
 }
 
 Tensor Tensor::copy_to(const Device &device, Where where) const {
   Call call("copy_to", Arg(*this, where));
-  return call.copy(*this, call.graph.use("copy_to", device, where), "copy_to");
+  return call.copy(*this, call.graph.use("copy_to", device, where), ir::CopyReason::CopyTo);
 }
 
 Tensor Tensor::cpu(Where where) const { return to(sluice::cpu(), where); }
@@ -36,7 +36,8 @@ static Tensor write(Call &call, const Tensor &existing, const Tensor &source) {
   if (Call::shape(source) != Call::shape(existing))
     call.fail("sizes differ: " + call.print(source) + " and " + call.print(existing));
   StringAttr from = ir::getDevice(Call::type(source)), to = ir::getDevice(Call::type(existing));
-  Tensor value = from == to ? source : call.copy(source, to, "to"); // needless if both are placed on one device
+  Tensor value =
+      from == to ? source : call.copy(source, to, ir::CopyReason::To); // needless if both are placed on one device
   call.update(existing, value);
   return value;
 }

@@ -4,6 +4,7 @@
 
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
@@ -20,6 +21,7 @@ def Sluice_Dialect : Dialect {
     dimension of a type is `?`. Where a value lives and how it is laid out is the type's encoding, `#sluice.at`.
   }];
   let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
 }
 
 class Sluice_Attr<string cppName, string attrMnemonic, list<Trait> traits = []> : AttrDef<Sluice_Dialect, cppName, traits> {
@@ -48,6 +50,23 @@ def Sluice_SgdAttr : Sluice_Attr<"Sgd", "sgd", [DeclareAttrInterfaceMethods<Opti
   let parameters = (ins "::mlir::FloatAttr":$momentum, "::mlir::FloatAttr":$dampening, "::mlir::FloatAttr":$weight_decay, "bool":$nesterov);
   let assemblyFormat = "`<` struct(params) `>`";
 }
+
+class Sluice_Words<string name, string summary, list<I32EnumAttrCase> words> : I32EnumAttr<name, summary, words> {
+  let cppNamespace = "::sluice::ir";
+  let genSpecializedAttr = 0;
+}
+def Sluice_StateKinds : Sluice_Words<"StateKind", "what a state is for", [
+    I32EnumAttrCase<"Parameter", 0, "parameter">, I32EnumAttrCase<"Slot", 1, "slot">, I32EnumAttrCase<"Statistic", 2, "statistic">,
+    I32EnumAttrCase<"Hyper", 3, "hyper">, I32EnumAttrCase<"Step", 4, "step">]>;
+def Sluice_StateKindAttr : EnumAttr<Sluice_Dialect, Sluice_StateKinds, "state_kind">;
+def Sluice_CopyReasons : Sluice_Words<"CopyReason", "who wants a copy", [
+    I32EnumAttrCase<"To", 0, "to">, I32EnumAttrCase<"CopyTo", 1, "copy_to">, I32EnumAttrCase<"Pin", 2, "pin">, I32EnumAttrCase<"Placement", 3, "placement">,
+    I32EnumAttrCase<"Input", 4, "input">, I32EnumAttrCase<"Output", 5, "output">, I32EnumAttrCase<"State", 6, "state">, I32EnumAttrCase<"Constant", 7, "constant">,
+    I32EnumAttrCase<"InitialValue", 8, "initial_value">]>;
+def Sluice_CopyReasonAttr : EnumAttr<Sluice_Dialect, Sluice_CopyReasons, "copy_reason">;
+def Sluice_CopyTimes : Sluice_Words<"CopyTime", "when a copy happens: in every call, at the start of a call if its mirror is stale, or when the host asks for it", [
+    I32EnumAttrCase<"Step", 0, "step">, I32EnumAttrCase<"Stale", 1, "stale">, I32EnumAttrCase<"Asked", 2, "asked">]>;
+def Sluice_CopyTimeAttr : EnumAttr<Sluice_Dialect, Sluice_CopyTimes, "copy_time">;
 
 def Sluice_Tensor : RankedTensorOf<[F32, F64, I32, I64, UI8, I1]>;
 def Sluice_NumberTensor : RankedTensorOf<[F32, F64, I32, I64, UI8]>;

@@ -1,6 +1,7 @@
 // The sluice dialect: include this for all its ops, attributes and interfaces.
 #pragma once
 
+#include "ir/ActionClock.h"
 #include "ir/Types.h"
 #include "ir/build/ElementBuilder.h"
 #include "ir/reference/HostTensor.h"
@@ -19,6 +20,8 @@
 #include "ir/Dialect.h.inc"
 #include "ir/Enums.h.inc"
 #include "ir/Interfaces.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "ir/Types.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "ir/Attributes.h.inc"
 

@@ -70,6 +70,30 @@ def SameElementsOp : OpInterface<"SameElementsOp"> {
       "::mlir::Value", "getElementsSource", (ins), "", "return $_op->getOperand(0);">];
 }
 
+def ActionOp : OpInterface<"ActionOp"> {
+  let cppNamespace = "::sluice::ir";
+  let description = [{
+    Work that the schedule orders: a launch, a transfer, whatever keeps a queue busy. It starts when what is before it in its queues is
+    done, and the events `after`. Scheduling, memory planning, verification and the writing of plans ask nothing else.
+  }];
+  let methods = [
+    InterfaceMethod<"The queues that it keeps busy until it is done.", "::llvm::SmallVector<::mlir::StringAttr>", "getQueues", (ins)>,
+    InterfaceMethod<"The values that it reads.", "::mlir::OperandRange", "getRead", (ins)>,
+    InterfaceMethod<"The values that it writes.", "::mlir::ResultRange", "getWritten", (ins)>,
+    InterfaceMethod<"Bytes that it uses besides.", "int64_t", "getWorkspaceBytes", (ins), "", "return 0;">,
+    InterfaceMethod<"In which calls it happens.", "::sluice::ir::CopyTime", "getTime", (ins), "", "return ::sluice::ir::CopyTime::Step;">,
+    InterfaceMethod<"The events that it starts after.", "::mlir::OperandRange", "getAfter", (ins)>,
+    InterfaceMethod<"The same, to be changed.", "::mlir::MutableOperandRange", "getAfterMutable", (ins)>,
+    InterfaceMethod<"The event that it is done.", "::mlir::Value", "getDone", (ins)>,
+    InterfaceMethod<"Slots of what it reads, of what it writes, and of its workspace if it has one; null before memory is planned.",
+      "::mlir::ArrayAttr", "getSlotsAttr", (ins)>,
+    InterfaceMethod<"Sets them.", "void", "setSlotsAttr", (ins "::mlir::ArrayAttr":$slots)>,
+    InterfaceMethod<"Buffers that nobody reads behind it until they are written again; null if there are none.", "::mlir::ArrayAttr", "getEndsAttr", (ins)>,
+    InterfaceMethod<"Sets them.", "void", "setEndsAttr", (ins "::mlir::ArrayAttr":$ends)>,
+    InterfaceMethod<"How long it takes with `rows` rows, alone.", "double", "getSeconds", (ins "const ::sluice::ir::ActionClock &":$clock, "int64_t":$rows)>,
+    InterfaceMethod<"What messages call it: kernel 'exp', the copy in acc0.in.", "::std::string", "describe", (ins)>];
+}
+
 def OptimizerAttr : AttrInterface<"OptimizerAttr"> {
   let cppNamespace = "::sluice::ir";
   let description = "An optimizer's update of one parameter.";

@@ -91,12 +91,17 @@ static LogicalResult addCode(Compilation &c, Backend &backend, std::vector<Devic
   return success();
 }
 
+static BuiltPlan planOf(Compilation &c, ArrayRef<DeviceCode> code) {
+  return buildPlan(c.module,
+                   {c.backends->target(), c.backends->of(ir::kHostDevice).describe(), c.options.backendFolder, code});
+}
+
 static LogicalResult runLowered(Compilation &c) {
   std::vector<DeviceCode> code;
   for (const std::unique_ptr<Backend> &backend : c.backends->sessions())
     if (failed(addCode(c, *backend, code)))
       return failure();
-  BuiltPlan built = buildPlan(c.module, c.backends->target(), c.backends->of(ir::kHostDevice).describe(), code);
+  BuiltPlan built = planOf(c, code);
   llvm::Expected<std::string> artifact = emitArtifact(built, code);
   if (!artifact)
     return c.module.emitError(llvm::toString(artifact.takeError()));
@@ -150,8 +155,7 @@ FailureOr<Lowered> runPipeline(ModuleOp module, const PipelineOptions &options) 
       return failure();
   }
   if (kPhases[*to].name == "planned")
-    c.result.plan =
-        buildPlan(module, c.backends->target(), c.backends->of(ir::kHostDevice).describe(), /*code=*/{}).plan;
+    c.result.plan = planOf(c, /*code=*/{}).plan;
   if (failed(dump.finish(module)))
     return failure();
   return std::move(c.result);

@@ -1,4 +1,4 @@
-// State, graphs, entry points and kernels: their text forms and what holds them together.
+// State, graphs, entry points, kernels and copies: their text forms and what holds them together.
 #include "ir/Dialect.h"
 #include "ir/Layout.h"
 #include "ir/ops/Inference.h"
@@ -41,9 +41,6 @@ static LogicalResult verifyOwner(StateOp state) {
 }
 
 LogicalResult StateOp::verify() {
-  static const llvm::StringSet<> kinds = {"parameter", "slot", "statistic", "hyper", "step"};
-  if (!kinds.contains(getKind()))
-    return emitOpError("kind is '") << getKind() << "'; one of parameter, slot, statistic, hyper, step is expected";
   if (!getTensorType().hasStaticShape())
     return emitOpError("has a symbolic shape: ") << printShape(getTensorType().getShape());
   if (llvm::is_contained(getTensorType().getShape(), 0))
@@ -113,29 +110,40 @@ static LogicalResult verifyStateUses(Block &body) {
   return success();
 }
 
-/// Every event is recorded once, and one of this call before it is waited for.
-static LogicalResult verifyEvents(Block &body) {
-  DenseSet<uint64_t> recorded;
-  for (auto record : body.getOps<RecordOp>())
-    if (!recorded.insert(record.getEvent()).second)
-      return record.emitOpError("records event ") << record.getEvent() << " a second time";
-  DenseSet<uint64_t> sofar;
-  for (Operation &inner : body) {
-    if (auto record = dyn_cast<RecordOp>(inner))
-      sofar.insert(record.getEvent());
-    auto wait = dyn_cast<WaitOp>(inner);
-    if (wait && !(wait.getCalls() == 0 ? sofar : recorded).contains(wait.getEvent()))
-      return wait.emitOpError("waits for event ")
-             << wait.getEvent() << ", which is not recorded" << (wait.getCalls() == 0 ? " before it" : "");
-  }
+static LogicalResult verifyInputs(Operation *op, ArrayAttr names, Block &body) {
+  size_t inputs = llvm::count_if(body.getArgumentTypes(), [](Type type) { return !isa<EventType>(type); });
+  if (names.size() != inputs)
+    return op->emitOpError("names ") << names.size() << " inputs and has " << inputs;
   return success();
 }
 
-static LogicalResult verifyInputs(Operation *op, ArrayAttr names, Block &body) {
-  if (names.size() != body.getNumArguments())
-    return op->emitOpError("names ") << names.size() << " inputs and has " << body.getNumArguments();
+/// Behind the inputs there are events, as many as are carried.
+static LogicalResult verifyCarried(EntryOp entry) {
+  for (BlockArgument argument : entry.getCarriedArguments())
+    if (!isa<EventType>(argument.getType()))
+      return entry.emitOpError("has an input behind an event: ") << argument.getType();
+  size_t wanted = entry.getCarriedArguments().size(), carried = entry.getReturn().getCarried().size();
+  if (wanted != carried)
+    return entry.emitOpError("takes ") << wanted << " events and carries " << carried;
   return success();
 }
+
+static void nameInputs(ArrayAttr names, Region &body, OpAsmSetValueNameFn setName) {
+  for (auto [argument, name] : llvm::zip(body.getArguments(), names.getAsValueRange<StringAttr>()))
+    setName(argument, name);
+}
+
+void GraphOp::getAsmBlockArgumentNames(Region &body, OpAsmSetValueNameFn setName) {
+  nameInputs(getInputs(), body, setName);
+}
+
+void EntryOp::getAsmBlockArgumentNames(Region &body, OpAsmSetValueNameFn setName) {
+  nameInputs(getInputs(), body, setName);
+  for (BlockArgument event : getCarriedArguments())
+    setName(event, "before");
+}
+
+void GetOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getValue(), getState()); }
 
 ParseResult GraphOp::parse(OpAsmParser &parser, OperationState &result) {
   return failure(parseAttributeAs<ArrayAttr>(parser, result, "inputs") || parseBody(parser, result));
@@ -173,11 +181,13 @@ LogicalResult EntryOp::verify() {
   auto results = body.empty() ? ReturnOp() : dyn_cast<ReturnOp>(body.back());
   if (!results)
     return emitOpError("does not end in sluice.return");
-  if (results.getNumOperands() != getOutputs().size())
-    return emitOpError("names ") << getOutputs().size() << " outputs and returns " << results.getNumOperands();
-  return failure(failed(verifyInputs(*this, getInputs(), body)) || failed(verifyStateUses(body)) ||
-                 failed(verifyEvents(body)));
+  if (results.getValues().size() != getOutputs().size())
+    return emitOpError("names ") << getOutputs().size() << " outputs and returns " << results.getValues().size();
+  return failure(failed(verifyInputs(*this, getInputs(), body)) || failed(verifyCarried(*this)) ||
+                 failed(verifyStateUses(body)));
 }
+
+ReturnOp EntryOp::getReturn() { return cast<ReturnOp>(getBody().front().getTerminator()); }
 
 //===- kernel -----------------------------------------------------------------------------------------------------===//
 
@@ -233,9 +243,6 @@ LogicalResult KernelOp::verify() {
 LogicalResult CopyOp::verify() {
   if (!sameShapesAndElements({getX().getType()}, {getY().getType()}))
     return emitOpError("changes more than the encoding: ") << getX().getType() << " and " << getY().getType();
-  static const llvm::StringSet<> times = {"step", "stale", "asked"};
-  if (getWhen() && !times.contains(*getWhen()))
-    return emitOpError("happens '") << *getWhen() << "'; one of step, stale, asked is expected";
   return success();
 }
 
@@ -256,7 +263,8 @@ SmallVector<Value> CopyOp::buildGradient(OpBuilder &builder, ValueRange dResults
 }
 
 SmallVector<Sample> CopyOp::samples() {
-  return {{"\"sluice.copy\"(%0) {reason = \"copy_to\"} : (tensor<2x3xf64>) -> tensor<2x3xf64>", {{-2, 2}}}};
+  return {{"\"sluice.copy\"(%0) {reason = #sluice<copy_reason copy_to>} : (tensor<2x3xf64>) -> tensor<2x3xf64>",
+           {{-2, 2}}}};
 }
 
 //===- relayout ---------------------------------------------------------------------------------------------------===//

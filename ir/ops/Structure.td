@@ -2,7 +2,7 @@
 #ifndef SLUICE_IR_STRUCTURE
 #define SLUICE_IR_STRUCTURE
 
-include "ir/Base.td"
+include "ir/ops/Schedule.td"
 
 def StateOp : Sluice_Op<"state", [Symbol]> {
   let summary = "a named value that outlives calls";
@@ -11,10 +11,16 @@ def StateOp : Sluice_Op<"state", [Symbol]> {
     time) or step. `type` is the logical type: what users see and checkpoints hold. `physical`, once layouts are chosen,
     carries the layout that the backend keeps it in. `init` says how it begins.
   }];
-  let arguments = (ins Arg<SymbolNameAttr, "its name, as in checkpoints">:$sym_name, Arg<StrAttr, "what it is for">:$kind, Arg<TypeAttrOf<AnyRankedTensor>, "its logical type">:$type,
+  let arguments = (ins Arg<SymbolNameAttr, "its name, as in checkpoints">:$sym_name, Arg<Sluice_StateKindAttr, "what it is for">:$kind, Arg<TypeAttrOf<AnyRankedTensor>, "its logical type">:$type,
                        Arg<Sluice_InitAttr, "its first value">:$init, Arg<OptionalAttr<FlatSymbolRefAttr>, "a slot's parameter">:$of,
-                       Arg<OptionalAttr<TypeAttrOf<AnyRankedTensor>>, "its type with the layout in which it is kept">:$physical);
-  let assemblyFormat = "$kind $sym_name `:` $type `=` $init (`of` $of^)? (`physical` $physical^)? attr-dict";
+                       Arg<OptionalAttr<TypeAttrOf<AnyRankedTensor>>, "its type with the layout in which it is kept">:$physical,
+                       Arg<OptionalAttr<Sluice_SlotAttr>, "where it lies">:$slot, Arg<OptionalAttr<Sluice_Slots>, "where other devices read it">:$mirrors);
+  let builders = [OpBuilder<(ins "::mlir::StringAttr":$name, "StateKind":$kind, "::mlir::RankedTensorType":$type, "InitAttr":$init, "::mlir::FlatSymbolRefAttr":$of, "::mlir::TypeAttr":$physical), [{
+    build($_builder, $_state, name, StateKindAttr::get($_builder.getContext(), kind), ::mlir::TypeAttr::get(type), init, of, physical, /*slot=*/SlotAttr(), /*mirrors=*/::mlir::ArrayAttr());
+  }]>];
+  let assemblyFormat = [{
+    custom<Word>($kind) $sym_name `:` $type `=` $init (`of` $of^)? (`physical` $physical^)? (`slot` $slot^)? (`mirrors` $mirrors^)? attr-dict
+  }];
   let extraClassDeclaration = [{
     ::mlir::RankedTensorType getTensorType() { return ::llvm::cast<::mlir::RankedTensorType>(getType()); }
     /// The type that entry points read and write: physical where chosen, logical before.
@@ -23,9 +29,10 @@ def StateOp : Sluice_Op<"state", [Symbol]> {
   let hasVerifier = 1;
 }
 
-class Sluice_Body<string mnemonic> : Sluice_Op<mnemonic, [IsolatedFromAbove, NoTerminator, SingleBlock]>;
+/// Dumps name block arguments after the inputs that they are.
+def Sluice_NamesInputs : DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>;
 
-def GraphOp : Sluice_Body<"graph"> {
+def GraphOp : Sluice_Op<"graph", [IsolatedFromAbove, NoTerminator, SingleBlock, Sluice_NamesInputs]> {
   let summary = "the model as the user wrote it: inputs are block arguments named by `inputs`, ops, then output, metric and minimize";
   let description = "Phase `train` turns it into entry points.";
   let arguments = (ins Arg<StrArrayAttr, "names of the inputs, in their order">:$inputs);
@@ -51,21 +58,34 @@ def MinimizeOp : Sluice_Op<"minimize"> {
   let arguments = (ins Sluice_FloatTensor:$loss, Arg<AnyAttr, "its rule and numbers, such as #sluice.sgd">:$optimizer, Arg<FlatSymbolRefAttr, "the state of the learning rate">:$lr, Arg<ArrayAttr, "the states to train">:$parameters);
   let assemblyFormat = "$loss `,` $optimizer `lr` $lr $parameters attr-dict `:` type($loss)";
 }
-def EntryOp : Sluice_Op<"entry", [IsolatedFromAbove, Symbol, SingleBlock]> {
+def EntryOp : Sluice_Op<"entry", [IsolatedFromAbove, Symbol, SingleBlock, Sluice_NamesInputs]> {
   let summary = "an entry point: a pure function of its inputs and the state; `get` reads the state before the call, `set` gives it after";
-  let description = "Inputs are block arguments; `return` gives the outputs. `init`, `train_step`, `eval_step` and `predict` are what the runner calls.";
-  let arguments = (ins Arg<SymbolNameAttr, "its name">:$sym_name, Arg<StrArrayAttr, "names of the inputs, in their order">:$inputs, Arg<StrArrayAttr, "names of the outputs, in their order">:$outputs);
+  let description = [{
+    Inputs are block arguments; `return` gives the outputs. `init`, `train_step`, `eval_step` and `predict` are what the runner calls. Behind
+    the inputs, once actions are scheduled, there may be events that the call before has carried to this one.
+  }];
+  let arguments = (ins Arg<SymbolNameAttr, "its name">:$sym_name, Arg<StrArrayAttr, "names of the inputs, in their order">:$inputs, Arg<StrArrayAttr, "names of the outputs, in their order">:$outputs,
+                       Arg<OptionalAttr<DenseI64ArrayAttr>, "bytes of each device's transient arena that it uses">:$transient_bytes);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::llvm::ArrayRef<::mlir::BlockArgument> getInputArguments() { return getBody().getArguments().take_front(getInputs().size()); }
+    /// Events of the call before.
+    ::llvm::ArrayRef<::mlir::BlockArgument> getCarriedArguments() { return getBody().getArguments().drop_front(getInputs().size()); }
+    ReturnOp getReturn();
+  }];
 }
-def ReturnOp : Sluice_Op<"return", [Terminator, Pure, HasParent<"EntryOp">]> {
-  let summary = "the outputs of an entry point";
-  let description = "Its operands are named by the entry's `outputs`.";
-  let arguments = (ins Variadic<Sluice_Tensor>:$values);
-  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+def ReturnOp : Sluice_Op<"return", [Terminator, Pure, HasParent<"EntryOp">, AttrSizedOperandSegments]> {
+  let summary = "the outputs of an entry point, and the events that it hands to the next call";
+  let description = "Its values are named by the entry's `outputs`; `slots` are those of the values. `carry` gives the entry's arguments behind the inputs.";
+  let arguments = (ins Variadic<Sluice_Tensor>:$values, Variadic<Sluice_EventType>:$carried, Arg<OptionalAttr<Sluice_Slots>, "where the values lie">:$slots);
+  let builders = [OpBuilder<(ins CArg<"::mlir::ValueRange", "{}">:$values), [{
+    build($_builder, $_state, values, /*carried=*/::mlir::ValueRange(), /*slots=*/::mlir::ArrayAttr());
+  }]>];
+  let assemblyFormat = "($values^ `:` type($values))? (`slots` $slots^)? (`carry` $carried^)? attr-dict";
 }
-def GetOp : Sluice_Op<"get"> {
+def GetOp : Sluice_Op<"get", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "the value that a state has when the entry point is called";
   let description = "A state may be read several times in an entry point.";
   let arguments = (ins Arg<FlatSymbolRefAttr, "which">:$state);
@@ -92,22 +112,22 @@ def RelayoutOp : Sluice_ValueOp<"relayout", [DeclareOpInterfaceMethods<ElementOp
 def CopyOp : Sluice_Op<"copy", [SameElementsOp, DeclareOpInterfaceMethods<ReferenceOp>, DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<ElementOp>]> {
   let summary = "the same value in a new buffer, on the device of the result's type: the one op that crosses devices";
   let description = [{
-    `reason` says who wants it: `to` or `copy_to` of the user, `pin`, `placement`, `input`, `output` or `state`. Before
+    `reason` says who wants it: `to` or `copy_to` of the user, `pin`, `placement`, `input`, `output`, `state`, `constant` or `initial_value`. Before
     placement either side may have no device yet. A copy that ends on the device that it starts from goes away, unless it
     is a `copy_to`; one for `pin` or `placement` that does not is subject to `sluice.copies`. Once copies are settled, `bytes`
     and `bytes_per_row` say how much moves in a call: the value's logical bytes, without padding; and `when` says when: `step`
     (in every call), `stale` (into a state's mirror, at the start of a call and only if the state has been written since) or
     `asked` (when the host reads this output). Two copies are never merged as common subexpressions, because each is a buffer
-    of its own.
+    of its own. Phase `scheduled` makes a `transfer` of one that crosses devices.
   }];
   let rows = "Any dimension may be `?`; the rows of the call are copied.";
   let rounding = "None: elements are copied as they are.";
-  let arguments = (ins Sluice_Tensor:$x, Arg<StrAttr, "who wants it">:$reason, Arg<OptionalAttr<I64Attr>, "what moves in each call">:$bytes, Arg<OptionalAttr<I64Attr>, "what moves for each row">:$bytes_per_row,
-                       Arg<OptionalAttr<StrAttr>, "step, stale or asked">:$when);
+  let arguments = (ins Sluice_Tensor:$x, Arg<Sluice_CopyReasonAttr, "who wants it">:$reason, Arg<OptionalAttr<I64Attr>, "what moves in each call">:$bytes, Arg<OptionalAttr<I64Attr>, "what moves for each row">:$bytes_per_row,
+                       Arg<OptionalAttr<Sluice_CopyTimeAttr>, "in which calls">:$when);
   let results = (outs Res<Sluice_Tensor, "", [MemAlloc<DefaultResource>]>:$y);
-  let assemblyFormat = "$x $reason attr-dict `:` functional-type($x, $y)";
-  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$x, "::llvm::StringRef":$reason), [{
-    build($_builder, $_state, type, x, reason, /*bytes=*/::mlir::IntegerAttr(), /*bytes_per_row=*/::mlir::IntegerAttr(), /*when=*/::mlir::StringAttr());
+  let assemblyFormat = "$x custom<Word>($reason) (`when` custom<Word>($when)^)? attr-dict `:` functional-type($x, $y)";
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$x, "CopyReason":$reason), [{
+    build($_builder, $_state, type, x, reason, /*bytes=*/::mlir::IntegerAttr(), /*bytes_per_row=*/::mlir::IntegerAttr(), /*when=*/CopyTimeAttr());
   }]>];
   let extraClassDeclaration = [{
     /// Whether both sides have a device, and not the same one.
@@ -117,28 +137,16 @@ def CopyOp : Sluice_Op<"copy", [SameElementsOp, DeclareOpInterfaceMethods<Refere
 }
 def KernelOp : Sluice_Op<"kernel", [IsolatedFromAbove, SingleBlock]> {
   let summary = "one launch: a region of ops on one device; its operands are the block arguments";
-  let description = "Phase `fused` makes it of ops that a backend puts into one launch; `yield` gives its results. Backends see it as a sluice_kernel_view.";
+  let description = "Phase `fused` makes it of ops that a backend puts into one launch; `yield` gives its results. Backends see it as a sluice_kernel_view. Phase `scheduled` makes a `function` and a `launch` of it.";
   let arguments = (ins Arg<StrAttr, "for messages and traces; unique in a module">:$name, Variadic<Sluice_Tensor>:$operands);
   let results = (outs Variadic<Sluice_Tensor>:$outputs);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
 }
-def RecordOp : Sluice_Op<"record"> {
-  let summary = "event number `event` of this entry point: whatever is in the queue so far is done";
-  let description = "Phase `scheduled` adds it where another queue, or a later call, waits for what is before it.";
-  let arguments = (ins Arg<StrAttr, "its name, as in acc0.in">:$queue, Arg<I64Attr, "its number">:$event);
-  let assemblyFormat = "$queue $event attr-dict";
-}
-def WaitOp : Sluice_Op<"wait"> {
-  let summary = "what follows in the queue starts after the event; `calls`: of the call made so many calls earlier";
-  let description = "Nothing else orders queues. An event of an earlier call is done if there was no such call.";
-  let arguments = (ins Arg<StrAttr, "the queue that waits">:$queue, Arg<I64Attr, "its number">:$event, Arg<DefaultValuedAttr<I64Attr, "0">, "how many calls earlier it was recorded; 0: in this one">:$calls);
-  let assemblyFormat = "$queue $event attr-dict";
-}
-def YieldOp : Sluice_Op<"yield", [Terminator, Pure, HasParent<"KernelOp">]> {
-  let summary = "the results of a kernel";
-  let description = "Each is a result of an op in the kernel.";
+def YieldOp : Sluice_Op<"yield", [Terminator, Pure, ParentOneOf<["KernelOp", "FunctionOp"]>]> {
+  let summary = "the results of a kernel or function";
+  let description = "Each is a result of an op in it.";
   let arguments = (ins Variadic<Sluice_Tensor>:$values);
   let assemblyFormat = "$values attr-dict `:` type($values)";
 }

@@ -13,7 +13,7 @@ public:
 
   /// Runs a body whose arguments have these values; gives the operands of its terminator.
   FailureOr<SmallVector<HostTensor>> run(Block &body, ArrayRef<HostTensor> arguments) {
-    for (auto [argument, value] : llvm::zip_equal(body.getArguments(), arguments))
+    for (auto [argument, value] : llvm::zip_equal(body.getArguments().take_front(arguments.size()), arguments))
       values[argument] = value;
     SmallVector<HostTensor> results;
     for (Operation &op : body)
@@ -25,9 +25,13 @@ public:
   StateMap written;
 
 private:
+  /// Values alone: everything is done in order here, so that events tell nothing.
   SmallVector<HostTensor> operandsOf(Operation &op) {
-    return llvm::map_to_vector(op.getOperands(),
-                               [&](Value operand) { return values.at(operand.getAsOpaquePointer()); });
+    SmallVector<HostTensor> operands;
+    for (Value operand : op.getOperands())
+      if (isa<RankedTensorType>(operand.getType()))
+        operands.push_back(values.at(operand.getAsOpaquePointer()));
+    return operands;
   }
 
   LogicalResult runOp(Operation &op, SmallVector<HostTensor> &results) {
@@ -45,20 +49,27 @@ private:
       written[set.getState().str()] = operandsOf(op)[0];
       return success();
     }
-    if (isa<RecordOp, WaitOp>(op)) // everything is done in order here
+    if (isa<ReceiveOp>(op))
       return success();
     SmallVector<HostTensor> operands = operandsOf(op);
     if (auto kernel = dyn_cast<KernelOp>(op)) {
       FailureOr<SmallVector<HostTensor>> outputs = run(kernel.getBody().front(), operands);
       return failed(outputs) ? failure() : define(op, operands, *outputs);
     }
+    if (auto launch = dyn_cast<LaunchOp>(op)) {
+      FailureOr<SmallVector<HostTensor>> outputs = run(launch.getCallee().getBody().front(), operands);
+      return failed(outputs) ? failure() : define(op, operands, *outputs);
+    }
+    if (isa<TransferOp>(op))
+      return define(op, operands, operands);
     if (auto reference = dyn_cast<ReferenceOp>(op))
       return define(op, operands, reference.evaluate(operands, rows));
     return op.emitError("has no reference function");
   }
 
   LogicalResult define(Operation &op, ArrayRef<HostTensor> operands, SmallVector<HostTensor> results) {
-    for (auto [result, value] : llvm::zip_equal(op.getResults(), results)) {
+    ResultRange defined = op.getResults().take_front(results.size());
+    for (auto [result, value] : llvm::zip_equal(defined, results)) {
       Type element = cast<RankedTensorType>(result.getType()).getElementType();
       if (options.roundToType || isa<IntegerType>(element))
         for (double &number : value.data)
@@ -66,7 +77,7 @@ private:
     }
     if (options.observer)
       options.observer(&op, operands, results);
-    for (auto [result, value] : llvm::zip_equal(op.getResults(), results))
+    for (auto [result, value] : llvm::zip_equal(defined, results))
       values[result.getAsOpaquePointer()] = std::move(value);
     return success();
   }
@@ -85,8 +96,8 @@ private:
 FailureOr<SmallVector<HostTensor>> interpret(EntryOp entry, ArrayRef<HostTensor> inputs, StateMap &states, int64_t rows,
                                              const InterpreterOptions &options) {
   Block &body = entry.getBody().front();
-  if (inputs.size() != body.getNumArguments())
-    return entry.emitError("takes ") << body.getNumArguments() << " inputs; " << inputs.size() << " were given";
+  if (inputs.size() != entry.getInputs().size())
+    return entry.emitError("takes ") << entry.getInputs().size() << " inputs; " << inputs.size() << " were given";
   Interpreter interpreter(states, rows, options);
   FailureOr<SmallVector<HostTensor>> results = interpreter.run(body, inputs);
   if (succeeded(results))

@@ -99,7 +99,7 @@ private:
       return indexOf(device);
     if (auto chosen = state->getAttrOfType<StringAttr>(kPlacementAttr))
       return indexOf(chosen);
-    return state.getKind() == "hyper" ? std::optional<uint32_t>(0) : std::nullopt;
+    return state.getKind() == StateKind::Hyper ? std::optional<uint32_t>(0) : std::nullopt;
   }
 
   /// The group of a state, or of the parameter whose slot it is.
@@ -246,7 +246,7 @@ void applyPlacement(const PlacementGraph &graph, const std::vector<uint32_t> &de
   auto nameOf = [&](uint32_t device) { return StringAttr::get(entry->getContext(), target.devices()[device].name); };
   for (auto [group, device] : llvm::zip_equal(graph.groups, devices)) {
     StateOp state = group.state;
-    if (state && !getDevice(state.getStoredType()) && state.getKind() != "hyper")
+    if (state && !getDevice(state.getStoredType()) && state.getKind() != StateKind::Hyper)
       state->setAttr(kPlacementAttr, nameOf(device));
     for (Operation *op : group.fusion.ops)
       if (group.kind == PlacedGroup::Launch)

@@ -5,6 +5,7 @@
 #include "sluice/runtime/output_log.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include <map>
 
 using namespace mlir;
@@ -50,7 +51,12 @@ static std::string sourceOf(Location loc) {
               : "";
 }
 
-static runtime::Slot slotOf(const BufferPlace &place) { return {size_t(place.arena), place.offset, place.stride}; }
+/// What the plan calls a word of the IR.
+template <typename Enum, size_t Count> static Enum enumOf(StringRef word, const std::string_view (&names)[Count]) {
+  auto it = llvm::find(names, std::string_view(word));
+  assert(it != std::end(names) && "the plan has every word of the IR");
+  return Enum(it - std::begin(names));
+}
 
 static std::string textAttr(Operation *op, StringRef name, StringRef otherwise) {
   auto attribute = op->getAttrOfType<StringAttr>(name);
@@ -67,15 +73,16 @@ namespace {
 
 class PlanBuilder {
 public:
-  PlanBuilder(ModuleOp module, const Target &target, const sluice_target_info &host, ArrayRef<DeviceCode> code)
-      : module(module), target(target), queues(target), host(host), code(code), capacity(capacityOf(module)) {}
+  PlanBuilder(ModuleOp module, const PlanSetting &setting)
+      : module(module), setting(setting), target(setting.target), queues(target), arenas(target), symbols(module),
+        capacity(capacityOf(module)) {}
 
   BuiltPlan build() {
     plan.model = textAttr(module, kModelAttr, "model");
     plan.data = textAttr(module, kDataAttr, "");
     if (target.accelerators() > 0)
-      plan.backends = textAttr(module, kBackendsAttr, "");
-    plan.build = {"sluice 0.1.0", host.cpu, "strict", host.vector_bits};
+      plan.backends = setting.backendFolder;
+    plan.build = {"sluice 0.1.0", setting.host.cpu, "strict", setting.host.vector_bits};
     plan.capacity = capacity;
     for (const TargetDevice &device : target.devices())
       plan.devices.push_back({device.name, device.backend, int32_t(device.ordinal)});
@@ -83,7 +90,7 @@ public:
     for (const Queues::Queue &queue : queues.list())
       plan.queues.push_back(
           {queue.name, queue.device, queue.copies ? runtime::QueueKind::copy : runtime::QueueKind::compute});
-    for (auto [i, item] : llvm::enumerate(code))
+    for (auto [i, item] : llvm::enumerate(setting.code))
       plan.modules.push_back({item.backend, i});
     for (auto state : module.getOps<StateOp>())
       plan.states.push_back(buildState(state));
@@ -99,57 +106,63 @@ private:
   size_t indexOf(StringRef device) const { return deviceIndex(target, device); }
 
   void addArenas() {
-    for (auto arena : module->getAttrOfType<ArrayAttr>(kArenasAttr).getAsRange<DictionaryAttr>())
-      plan.arenas.push_back({arena.getAs<StringAttr>("name").str(), indexOf(arena.getAs<StringAttr>("device")),
-                             arena.getAs<IntegerAttr>("bytes").getInt()});
+    for (auto [arena, op] : llvm::zip_equal(arenas.list(), module.getOps<ArenaOp>()))
+      plan.arenas.push_back({Arenas::wordFor(arena.kind).str(), arena.device, int64_t(op.getBytes())});
+  }
+
+  runtime::Slot slotOf(SlotAttr slot) const {
+    return {arenas.find(slot.getArena()), slot.getOffset(), slot.getStride()};
   }
 
   runtime::State buildState(StateOp state) const {
     RankedTensorType type = state.getStoredType();
     runtime::State result;
     result.name = state.getSymName();
-    result.kind = state.getKind();
+    result.kind = enumOf<runtime::StateKind>(stringifyStateKind(state.getKind()), runtime::stateKindNames);
     result.of = state.getOf().value_or("");
     result.dtype = dtypeOf(type.getElementType());
     result.shape = type.getShape();
     result.layout = layoutOf(type);
-    result.slot = {size_t(stateArena(indexOf(getDevice(type)))), state->getAttrOfType<IntegerAttr>("offset").getInt(),
-                   0};
+    result.slot = slotOf(state.getSlotAttr());
     result.bytes = getBufferBytes(type, capacity);
-    if (auto mirrors = state->getAttrOfType<ArrayAttr>(kMirrorsAttr))
-      for (Attribute mirror : mirrors)
-        result.mirrors.push_back(slotOf(BufferPlace::of(mirror)));
+    if (state.getMirrors())
+      for (auto mirror : state.getMirrors()->getAsRange<SlotAttr>())
+        result.mirrors.push_back(slotOf(mirror));
     return result;
   }
 
   runtime::Entry buildEntry(EntryOp entry) {
-    Block &block = entry.getBody().front();
-    EventReader events(entry);
-    DenseMap<Operation *, size_t> numbers;
     runtime::Entry result;
     result.name = entry.getSymName();
-    for (Operation *op : actionsOf(entry)) {
-      numbers[op] = numbers.size();
+    for (ActionOp op : actionsOf(entry)) {
+      numbers[op] = result.actions.size();
       result.actions.push_back(buildAction(op));
     }
-    auto waitsOf = [&](ArrayRef<EventWait> waits) {
-      std::vector<runtime::Wait> list;
-      for (const EventWait &wait : waits)
-        list.push_back({numbers.lookup(wait.action), wait.calls});
-      return list;
-    };
-    for (auto &[op, number] : numbers)
-      result.actions[number].waits = waitsOf(events.waitsOf(op));
-    result.inputs = values(entry.getInputs(), block.getArguments(), entry->getAttr(kInputsAtAttr));
-    if (auto waits = entry->getAttrOfType<ArrayAttr>(kInputWaitsAttr))
-      for (auto [input, pairs] : llvm::zip_equal(result.inputs, waits.getAsRange<DenseI64ArrayAttr>()))
-        input.waits = waitsOf(events.decode(pairs));
-    for (auto [input, bound] : llvm::zip_equal(result.inputs, findIndexBounds(entry)))
+    for (ActionOp op : actionsOf(entry)) // an event of an earlier call may be of a later action
+      result.actions[numbers[op]].waits = waitsFor(op.getAfter());
+    auto receives = entry.getBody().front().getOps<ReceiveOp>();
+    for (auto [name, receive, bound] :
+         llvm::zip_equal(entry.getInputs().getAsValueRange<StringAttr>(), receives, findIndexBounds(entry))) {
+      runtime::Value &input = result.inputs.emplace_back(buildValue(name, receive.getInput(), receive.getSlotAttr()));
+      input.waits = waitsFor(receive.getAfter());
       input.below = bound;
-    result.outputs = values(entry.getOutputs(), block.getTerminator()->getOperands(), entry->getAttr(kOutputsAtAttr));
-    for (auto [i, bytes] : llvm::enumerate(entry->getAttrOfType<DenseI64ArrayAttr>(kTransientBytesAttr).asArrayRef()))
-      result.peakBytes.push_back(bytes + logBytes(i) + plan.arenas[size_t(stateArena(i))].bytes);
+    }
+    ReturnOp results = entry.getReturn();
+    for (auto [name, value, slot] : llvm::zip_equal(entry.getOutputs().getAsValueRange<StringAttr>(),
+                                                    results.getValues(), results.getSlotsAttr().getAsRange<SlotAttr>()))
+      result.outputs.push_back(buildValue(name, value, slot));
+    for (auto [i, bytes] : llvm::enumerate(*entry.getTransientBytes()))
+      result.peakBytes.push_back(bytes + logBytes(i) + plan.arenas[arenas.find(Arenas::Kind::State, i)].bytes);
     return result;
+  }
+
+  std::vector<runtime::Wait> waitsFor(OperandRange events) const {
+    std::vector<runtime::Wait> waits;
+    for (Value event : events) {
+      EventSource source = sourceOf(event);
+      waits.push_back({numbers.lookup(source.action), source.calls});
+    }
+    return waits;
   }
 
   /// What the logs of outputs take while the program trains: where an output is made, and on the host, which all are
@@ -157,138 +170,134 @@ private:
   int64_t logBytes(size_t device) {
     int64_t outputs = 0;
     for (auto entry : module.getOps<EntryOp>())
-      for (Value output : entry.getBody().front().getTerminator()->getOperands()) {
+      for (Value output : entry.getReturn().getValues()) {
         auto type = cast<RankedTensorType>(output.getType());
-        auto copy = output.getDefiningOp<CopyOp>();
+        auto action = output.getDefiningOp<ActionOp>();
         bool isLogged = type.hasStaticShape() && type.getNumElements() == 1 && target.accelerators() > 0;
-        bool isHere = device == 0 || (copy && isAsked(copy) && indexOf(getDevice(copy.getX().getType())) == device);
+        bool isHere = device == 0 ||
+                      (action && isAsked(action) && indexOf(getDevice(action.getRead().front().getType())) == device);
         outputs += isLogged && isHere;
       }
     return outputs * SLUICE_LOG_CALLS * SLUICE_LOG_PLACE_BYTES;
   }
 
-  std::vector<runtime::Value> values(ArrayAttr names, ValueRange values, Attribute places) const {
-    std::vector<runtime::Value> result;
-    for (auto [name, value, place] :
-         llvm::zip_equal(names.getAsValueRange<StringAttr>(), values, cast<ArrayAttr>(places))) {
-      auto type = cast<RankedTensorType>(value.getType());
-      runtime::Value &item = result.emplace_back();
-      item.name = name;
-      item.dtype = dtypeOf(type.getElementType());
-      for (auto [dim, size] : llvm::enumerate(type.getShape())) {
-        item.shape.push_back(ShapedType::isDynamic(size) ? capacity : size);
-        if (ShapedType::isDynamic(size))
-          item.rowsDim = int(dim);
-      }
-      item.slot = slotOf(BufferPlace::of(place));
-      item.bytes = getBufferBytes(type, capacity);
-      item.entry = plan.entries.size();
+  runtime::Value buildValue(StringRef name, Value value, SlotAttr slot) const {
+    auto type = cast<RankedTensorType>(value.getType());
+    runtime::Value item;
+    item.name = name;
+    item.dtype = dtypeOf(type.getElementType());
+    for (auto [dim, size] : llvm::enumerate(type.getShape())) {
+      item.shape.push_back(ShapedType::isDynamic(size) ? capacity : size);
+      if (ShapedType::isDynamic(size))
+        item.rowsDim = int(dim);
     }
-    return result;
+    item.slot = slotOf(slot);
+    item.bytes = getBufferBytes(type, capacity);
+    item.entry = plan.entries.size();
+    return item;
   }
 
-  runtime::Action buildAction(Operation *op) {
+  runtime::Action buildAction(ActionOp op) {
     runtime::Action action;
-    if (auto copy = dyn_cast<CopyOp>(op)) {
-      action.work = buildCopy(copy);
-    } else {
-      action.work = runtime::Launch{plan.kernels.size(), buffers(cast<KernelOp>(op))};
-      plan.kernels.push_back(buildKernel(cast<KernelOp>(op)));
-    }
+    action.work = llvm::TypeSwitch<Operation *, runtime::ActionWork>(op)
+                      .Case([&](LaunchOp launch) { return buildLaunch(launch); })
+                      .Case([&](TransferOp transfer) { return buildCopy(transfer); });
     action.queue = queues.of(op);
-    if (auto ends = op->getAttrOfType<ArrayAttr>(kEndsAttr))
-      for (auto end : ends.getAsRange<DenseI64ArrayAttr>())
-        action.ends.push_back({{size_t(end[0]), end[1], end[3]}, end[2], runtime::Access::read});
+    if (ArrayAttr ends = op.getEndsAttr())
+      for (auto end : ends.getAsRange<BufferAttr>())
+        action.ends.push_back({slotOf(end.getSlot()), end.getBytes(), runtime::Access::read});
     return action;
   }
 
   /// What is copied, by the name that users know it by: an input, a state, or what a kernel makes.
-  static std::string valueName(CopyOp copy) {
-    if (auto argument = dyn_cast<BlockArgument>(copy.getX())) {
+  static std::string nameOf(Value value) {
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
       auto entry = cast<EntryOp>(argument.getOwner()->getParentOp());
       return cast<StringAttr>(entry.getInputs()[argument.getArgNumber()]).str();
     }
-    Operation *def = copy.getX().getDefiningOp();
+    Operation *def = value.getDefiningOp();
     if (auto get = dyn_cast<GetOp>(def))
       return get.getState().str();
-    if (auto kernel = dyn_cast<KernelOp>(def))
-      return kernel.getName().str();
-    return valueName(cast<CopyOp>(def));
+    if (auto launch = dyn_cast<LaunchOp>(def))
+      return launch.getName().str();
+    return nameOf(cast<ActionOp>(def).getRead().front());
   }
 
-  runtime::Copy buildCopy(CopyOp copy) const {
-    SmallVector<BufferAccess> ends = accessesOf(copy, capacity);
-    StringRef when = copy.getWhen().value_or("step");
-    auto word = llvm::find(runtime::Copy::whenNames, std::string_view(when));
-    assert(word != std::end(runtime::Copy::whenNames) && "the op's verifier knows the words");
-    return {valueName(copy),
-            copy.getReason().str(),
-            sourceOf(copy.getLoc()),
-            slotOf(ends[0].place),
-            slotOf(ends[1].place),
-            int64_t(copy.getBytes().value_or(0)),
-            int64_t(copy.getBytesPerRow().value_or(0)),
+  runtime::Copy buildCopy(TransferOp transfer) const {
+    SmallVector<BufferAccess> ends = accessesOf(transfer, capacity);
+    return {nameOf(transfer.getX()),
+            stringifyCopyReason(transfer.getReason()).str(),
+            sourceOf(transfer.getLoc()),
+            slotOf(ends[0].slot),
+            slotOf(ends[1].slot),
+            int64_t(transfer.getBytes()),
+            int64_t(transfer.getBytesPerRow()),
             ends[0].bytes,
-            runtime::Copy::When(word - std::begin(runtime::Copy::whenNames))};
+            enumOf<runtime::Copy::When>(stringifyCopyTime(transfer.getWhen()), runtime::Copy::whenNames)};
   }
 
-  /// Operands, results and workspace.
-  std::vector<runtime::Buffer> buffers(KernelOp kernel) const {
-    std::vector<runtime::Buffer> result;
-    for (const BufferAccess &access : accessesOf(kernel, capacity))
-      result.push_back(
-          {slotOf(access.place), access.bytes, access.isWrite ? runtime::Access::write : runtime::Access::read});
+  runtime::Launch buildLaunch(LaunchOp launch) {
+    size_t device = indexOf(getDevice(launch.getOutputs().getTypes().front()));
+    runtime::Launch result{launch.getName().str(), sourceOf(launch.getLoc()), kernelFor(launch, device), {}};
+    for (const BufferAccess &access : accessesOf(launch, capacity))
+      result.buffers.push_back(
+          {slotOf(access.slot), access.bytes, access.isWrite ? runtime::Access::write : runtime::Access::read});
     return result;
   }
 
-  runtime::Kernel buildKernel(KernelOp kernel) {
-    auto launch = kernel->getAttrOfType<DictionaryAttr>("launch");
-    auto number = [&](StringRef name) { return double(cast<IntegerAttr>(launch.get(name)).getInt()); };
+  /// The kernel of a function on a device; made if there is none yet.
+  size_t kernelFor(LaunchOp launch, size_t device) {
+    auto [known, isNew] = kernels.insert({{launch.getFunctionAttr().getAttr(), device}, plan.kernels.size()});
+    if (isNew)
+      plan.kernels.push_back(buildKernel(symbols.lookup<FunctionOp>(launch.getFunctionAttr().getAttr()), device));
+    return known->second;
+  }
+
+  runtime::Kernel buildKernel(FunctionOp function, size_t device) {
+    CostAttr cost = function.getCost();
     runtime::Kernel result;
-    result.name = kernel.getName();
-    result.source = sourceOf(kernel.getLoc());
-    result.device = indexOf(getDevice(kernel->getResult(0).getType()));
-    for (Operation &op : kernel.getBody().front().without_terminator())
+    result.name = function.getSymName();
+    result.device = device;
+    for (Operation &op : function.getBody().front().without_terminator())
       result.ops.push_back(op.getName().getStringRef().str());
-    result.cost = {number("flops"), number("flops_per_row"), number("bytes"), number("bytes_per_row")};
-    result.kind = launch.getAs<StringAttr>("kind").str();
-    result.lanes = launch.getAs<FloatAttr>("lanes").getValueAsDouble();
-    auto function = launch.getAs<StringAttr>("function");
-    if (!function) {
-      addStages(result, launch);
+    result.cost = {double(cost.getFlops()), double(cost.getFlopsPerRow()), double(cost.getBytes()),
+                   double(cost.getBytesPerRow())};
+    result.kind = cost.getKind().str();
+    result.lanes = cost.getLanes().getValueAsDouble();
+    if (function.getStages()) {
+      addStages(result, *function.getStages());
       return result;
     }
-    result.function = function.str();
-    result.parameters = decodeHex(launch.getAs<StringAttr>("parameters"));
-    const std::string &backend = plan.devices[result.device].backend;
-    auto loaded = llvm::find_if(code, [&](const DeviceCode &item) { return item.backend == backend; });
-    if (loaded != code.end())
-      result.module = size_t(loaded - code.begin());
+    result.function = function.getCode()->str();
+    result.parameters = decodeHex(function.getParameters().value_or(""));
+    auto isIts = [&](const DeviceCode &item) { return item.backend == function.getBackend(); };
+    if (auto loaded = llvm::find_if(setting.code, isIts); loaded != setting.code.end())
+      result.module = size_t(loaded - setting.code.begin());
     return result;
   }
 
-  void addStages(runtime::Kernel &kernel, DictionaryAttr launch) {
-    for (auto stage : launch.getAs<ArrayAttr>("stages").getAsRange<DictionaryAttr>()) {
-      size_t index = stages.insert({stage.getAs<StringAttr>("symbol").str(), stages.size()}).first->second;
-      kernel.stages.push_back(
-          {index, stage.getAs<IntegerAttr>("tasks").getInt(), stage.getAs<IntegerAttr>("rows_per_task").getInt()});
+  void addStages(runtime::Kernel &kernel, ArrayAttr list) {
+    for (auto stage : list.getAsRange<StageAttr>()) {
+      size_t index = stages.insert({stage.getSymbol().str(), stages.size()}).first->second;
+      kernel.stages.push_back({index, stage.getTasks(), stage.getRowsPerTask()});
     }
   }
 
   ModuleOp module;
+  const PlanSetting &setting;
   const Target &target;
   Queues queues;
-  const sluice_target_info &host;
-  ArrayRef<DeviceCode> code;
+  Arenas arenas;
+  SymbolTable symbols;
   int64_t capacity;
   runtime::Plan plan;
+  DenseMap<Operation *, size_t> numbers;                   // of actions in their entry point
+  DenseMap<std::pair<StringAttr, size_t>, size_t> kernels; // of functions and devices
   llvm::MapVector<std::string, size_t, std::map<std::string, unsigned>> stages;
 };
 
 } // namespace
 
-BuiltPlan buildPlan(ModuleOp module, const Target &target, const sluice_target_info &host, ArrayRef<DeviceCode> code) {
-  return PlanBuilder(module, target, host, code).build();
-}
+BuiltPlan buildPlan(ModuleOp module, const PlanSetting &setting) { return PlanBuilder(module, setting).build(); }
 
 } // namespace sluice::passes

@@ -9,9 +9,6 @@
 
 namespace sluice::passes {
 
-/// Of the module: the folder where executables look for the backends of their devices.
-inline constexpr llvm::StringLiteral kBackendsAttr = "sluice.backends";
-
 /// A plan, and the symbols of the stage functions that it numbers.
 struct BuiltPlan {
   runtime::Plan plan;
@@ -23,8 +20,15 @@ struct DeviceCode {
   std::string backend, blob;
 };
 
-/// The plan of a module after `planned`; `host` is the CPU that host code was made for.
-BuiltPlan buildPlan(mlir::ModuleOp module, const ir::Target &target, const sluice_target_info &host,
-                    llvm::ArrayRef<DeviceCode> code);
+/// What a plan says beside the module.
+struct PlanSetting {
+  const ir::Target &target;
+  const sluice_target_info &host; ///< the CPU that host code was made for
+  llvm::StringRef backendFolder;  ///< where executables look for the backends of their accelerators
+  llvm::ArrayRef<DeviceCode> code;
+};
+
+/// The plan of a module after `planned`.
+BuiltPlan buildPlan(mlir::ModuleOp module, const PlanSetting &setting);
 
 } // namespace sluice::passes

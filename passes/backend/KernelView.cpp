@@ -70,6 +70,8 @@ void KernelView::addAttribute(std::vector<sluice_attribute_view> &list, NamedAtt
     readElements(elements, whole, real);
   else if (auto text = dyn_cast<StringAttr>(value))
     item.text = keep(text.str());
+  else if (auto reason = dyn_cast<CopyReasonAttr>(value))
+    item.text = keep(stringifyCopyReason(reason.getValue()).str());
   else
     item.text = keep(print(value));
   if (!real.empty()) {

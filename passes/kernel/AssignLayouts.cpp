@@ -60,7 +60,7 @@ private:
   void noteCopy(CopyOp copy) {
     if (!copy.isCrossing())
       return;
-    if (isa<BlockArgument>(copy.getX()) || copy.getWhen() == "asked" || isRowMajor(copy.getX().getType()) ||
+    if (isa<BlockArgument>(copy.getX()) || copy.getWhen() == CopyTime::Asked || isRowMajor(copy.getX().getType()) ||
         isRowMajor(copy.getY().getType())) {
       fixedCopies.insert(copy);
       return;
@@ -212,7 +212,7 @@ private:
     auto again = cast<CopyOp>(builder.clone(*copy));
     again.getXMutable().set(*source);
     again.getY().setType(withLayout(cast<RankedTensorType>(copy.getY().getType()), layout));
-    again.setWhen("step");
+    again.setWhen(CopyTime::Step);
     return Value(again.getY());
   }
 
@@ -285,8 +285,8 @@ private:
     AffineMap moved = canBeCopied(to, getLayoutMap(to)) ? getLayoutMap(to) : rowsOutermost(to);
     if (!reasonAgainstRelayout(copy.getX(), moved).empty() && canBeCopied(from, getLayoutMap(from)))
       moved = getLayoutMap(from);
-    if (withLayout(to, moved) != to && copy.getWhen() == "asked")
-      copy.setWhen("step"); // the host lays it out in the call
+    if (withLayout(to, moved) != to && copy.getWhen() == CopyTime::Asked)
+      copy.setWhen(CopyTime::Step); // the host lays it out in the call
     return failure(failed(convertResult(cast<OpResult>(copy.getY()), moved)) ||
                    failed(convertOperand(copy.getXMutable(), moved)));
   }

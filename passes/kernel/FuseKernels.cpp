@@ -120,7 +120,7 @@ static Value copyInKernel(Value value, Operation *op, StringRef name) {
 /// device.
 static bool isOwnBuffer(Value value) {
   auto copy = value.getDefiningOp<CopyOp>();
-  return value.getDefiningOp<KernelOp>() || (copy && copy.getWhen() != "stale");
+  return value.getDefiningOp<KernelOp>() || (copy && copy.getWhen() != CopyTime::Stale);
 }
 
 /// Gives each output a buffer that nothing overwrites until it is read; on its own device, if it is read back from
@@ -129,7 +129,7 @@ static void addOutputCopies(Operation *results, const DeviceBackends &backends) 
   for (OpOperand &operand : results->getOpOperands()) {
     auto asked = operand.get().getDefiningOp<CopyOp>();
     bool isRepeated = llvm::count(results->getOperands(), operand.get()) > 1;
-    if (!asked || asked.getWhen() != "asked") {
+    if (!asked || asked.getWhen() != CopyTime::Asked) {
       if (isRepeated || !isOwnBuffer(operand.get()))
         operand.set(copyInKernel(operand.get(), results, "copy_output"));
       continue;
@@ -142,7 +142,7 @@ static void addOutputCopies(Operation *results, const DeviceBackends &backends) 
     if (backends.reasonAgainstRelayout(asked.getX(), asked.getX().getType()).empty())
       asked.getXMutable().set(copyInKernel(asked.getX(), asked, "copy_output"));
     else
-      asked.setWhen("step");
+      asked.setWhen(CopyTime::Step);
   }
 }
 

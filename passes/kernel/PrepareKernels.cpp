@@ -1,7 +1,11 @@
-// Has the backend make every kernel, and records on it how it is launched: `stages` (symbol, tasks, rows per task),
-// `workspace` in bytes, its cost and its `kind`; or `function` and `parameters` of the backend. Kernels with equal
-// bodies are made once, also for several devices of one backend.
+// Has the backend make every kernel, and takes what it made out of the entry points: kernels with equal bodies, on
+// whichever of a backend's devices, become launches of one function.
+//
+//   %y = sluice.kernel "acc0_relu" (%a = %x) {...}
+//     ==>  sluice.function @acc0_relu of "sim" cost <...> stages [...] (%a) {...}
+//          %y, %done = sluice.launch "acc0_relu" @acc0_relu on "acc0" in %x
 #include "mlir/IR/AsmState.h"
+#include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
 #include "passes/backend/DeviceBackends.h"
 #include "llvm/ADT/StringExtras.h"
@@ -11,31 +15,7 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
-static DictionaryAttr describe(OpBuilder &builder, const sluice_launch_info &launch, StringRef kind) {
-  SmallVector<Attribute> stages;
-  for (const sluice_stage_info &stage : ArrayRef(launch.stages, launch.num_stages))
-    stages.push_back(builder.getDictionaryAttr(
-        {builder.getNamedAttr("symbol", builder.getStringAttr(stage.symbol)),
-         builder.getNamedAttr("tasks", builder.getI64IntegerAttr(stage.tasks)),
-         builder.getNamedAttr("rows_per_task", builder.getI64IntegerAttr(stage.rows_per_task))}));
-  const sluice_cost &cost = launch.cost;
-  SmallVector<NamedAttribute> fields{
-      builder.getNamedAttr("stages", builder.getArrayAttr(stages)),
-      builder.getNamedAttr("workspace", builder.getI64IntegerAttr(launch.workspace_bytes)),
-      builder.getNamedAttr("flops", builder.getI64IntegerAttr(cost.flops)),
-      builder.getNamedAttr("flops_per_row", builder.getI64IntegerAttr(cost.flops_per_row)),
-      builder.getNamedAttr("bytes", builder.getI64IntegerAttr(cost.bytes)),
-      builder.getNamedAttr("bytes_per_row", builder.getI64IntegerAttr(cost.bytes_per_row)),
-      builder.getNamedAttr("lanes", builder.getF64FloatAttr(cost.lanes)),
-      builder.getNamedAttr("kind", builder.getStringAttr(kind))};
-  if (launch.function) {
-    StringRef parameters(static_cast<const char *>(launch.parameters), launch.parameters_bytes);
-    fields.push_back(builder.getNamedAttr("function", builder.getStringAttr(launch.function)));
-    fields.push_back(
-        builder.getNamedAttr("parameters", builder.getStringAttr(llvm::toHex(parameters, /*LowerCase=*/true))));
-  }
-  return builder.getDictionaryAttr(fields);
-}
+static StringRef deviceOf(KernelOp kernel) { return getDevice(kernel->getResult(0).getType()); }
 
 static std::string kindOf(KernelOp kernel, Backend &backend) {
   Block &body = kernel.getBody().front();
@@ -43,44 +23,116 @@ static std::string kindOf(KernelOp kernel, Backend &backend) {
   return backend.cost(ops, body.getArguments(), body.getTerminator()->getOperands()).kind;
 }
 
-/// What a kernel computes, as text that does not say on which of a backend's devices, or under which name.
-static std::string keyOf(KernelOp kernel, StringRef device, StringRef backend) {
-  std::string body, key = backend.str() + " ";
-  llvm::raw_string_ostream os(body);
+/// The kernel's ops, on no device.
+static void cloneBody(KernelOp kernel, Region &into) {
+  IRMapping mapping;
+  kernel.getBody().cloneInto(&into, mapping);
+  auto unplace = [](Value value) { value.setType(withDevice(value.getType(), StringAttr())); };
+  Block &body = into.front();
+  llvm::for_each(body.getArguments(), unplace);
+  for (Operation &op : body)
+    llvm::for_each(op.getResults(), unplace);
+}
+
+/// What a function computes, as text without its name and locations.
+static std::string keyOf(Region &body, StringRef backend) {
+  std::string key = backend.str() + " ";
+  llvm::raw_string_ostream os(key);
+  for (BlockArgument argument : body.getArguments())
+    os << argument.getType() << " ";
   OpPrintingFlags flags;
   flags.useLocalScope().printGenericOpForm();
-  for (Type type : kernel.getOperandTypes())
-    os << type << " ";
-  AsmState state(kernel, flags); // numbers values from the kernel's first argument on
-  for (Operation &op : kernel.getBody().front()) {
+  AsmState state(body.getParentOp(), flags); // numbers values from the first argument on
+  for (Operation &op : body.front()) {
     op.print(os, state);
     os << "\n";
-  }
-  std::string quoted = ("\"" + device + "\"").str();
-  for (StringRef rest = os.str(); !rest.empty();) {
-    auto [before, after] = rest.split(quoted);
-    key += before;
-    rest = after;
   }
   return key;
 }
 
-LogicalResult prepareKernels(ModuleOp module, const DeviceBackends &backends) {
-  OpBuilder builder(module.getContext());
-  llvm::StringMap<DictionaryAttr> made;
-  WalkResult result = module.walk([&](KernelOp kernel) -> WalkResult {
-    Backend &backend = backends.of(kernel);
-    DictionaryAttr &known = made[keyOf(kernel, getDevice(kernel->getResult(0).getType()), backend.name())];
-    if (!known) {
-      FailureOr<sluice_launch_info> launch = backend.prepare(kernel);
-      if (failed(launch))
-        return WalkResult::interrupt();
-      known = describe(builder, *launch, kindOf(kernel, backend));
+namespace {
+
+class Outlining {
+public:
+  Outlining(ModuleOp module, const DeviceBackends &backends) : module(module), backends(backends), symbols(module) {}
+
+  LogicalResult run() {
+    SmallVector<KernelOp> kernels;
+    module.walk([&](KernelOp kernel) { kernels.push_back(kernel); });
+    for (KernelOp kernel : kernels) {
+      FailureOr<FunctionOp> function = functionFor(kernel);
+      if (failed(function))
+        return failure();
+      launch(kernel, *function);
     }
-    kernel->setAttr("launch", known);
-    return WalkResult::advance();
-  });
-  return failure(result.wasInterrupted());
+    return success();
+  }
+
+private:
+  /// The function of kernels like this one; made if there is none yet.
+  FailureOr<FunctionOp> functionFor(KernelOp kernel) {
+    Backend &backend = backends.of(kernel);
+    OpBuilder builder(module.getContext());
+    OperationState state(kernel.getLoc(), FunctionOp::getOperationName());
+    cloneBody(kernel, *state.addRegion());
+    OwningOpRef<FunctionOp> function = cast<FunctionOp>(builder.create(state));
+    FunctionOp &known = functions[keyOf(function->getBody(), backend.name())];
+    if (known)
+      return known;
+    FailureOr<sluice_launch_info> info = backend.prepare(kernel);
+    if (failed(info))
+      return failure();
+    function->setSymName(kernel.getName());
+    function->setBackend(backend.name());
+    describe(*function, *info, kindOf(kernel, backend));
+    known = function.release();
+    symbols.insert(known, firstEntry());
+    return known;
+  }
+
+  Block::iterator firstEntry() { return Block::iterator(*module.getOps<EntryOp>().begin()); }
+
+  static void describe(FunctionOp function, const sluice_launch_info &launch, StringRef kind) {
+    Builder builder(function.getContext());
+    const sluice_cost &cost = launch.cost;
+    function.setCostAttr(CostAttr::get(builder.getContext(), kind, cost.flops, cost.flops_per_row, cost.bytes,
+                                       cost.bytes_per_row, builder.getF64FloatAttr(cost.lanes)));
+    function.setWorkspace(launch.workspace_bytes);
+    if (launch.function) {
+      StringRef parameters(static_cast<const char *>(launch.parameters), launch.parameters_bytes);
+      function.setCode(StringRef(launch.function));
+      function.setParameters(StringRef(llvm::toHex(parameters, /*LowerCase=*/true)));
+      return;
+    }
+    SmallVector<Attribute> stages;
+    for (const sluice_stage_info &stage : ArrayRef(launch.stages, launch.num_stages))
+      stages.push_back(
+          StageAttr::get(builder.getContext(), builder.getStringAttr(stage.symbol), stage.tasks, stage.rows_per_task));
+    function.setStagesAttr(builder.getArrayAttr(stages));
+  }
+
+  /// Replaces a kernel. The queue in which a device computes has its name.
+  static void launch(KernelOp kernel, FunctionOp function) {
+    OpBuilder builder(kernel);
+    auto launch = builder.create<LaunchOp>(
+        kernel.getLoc(), kernel.getResultTypes(), builder.getType<EventType>(), kernel.getNameAttr(),
+        FlatSymbolRefAttr::get(function.getSymNameAttr()), builder.getStringAttr(deviceOf(kernel)),
+        builder.getI64IntegerAttr(function.getWorkspace()), kernel.getOperands(), /*after=*/ValueRange(),
+        /*slots=*/ArrayAttr(), /*ends=*/ArrayAttr());
+    kernel.replaceAllUsesWith(launch.getOutputs());
+    kernel.erase();
+  }
+
+  ModuleOp module;
+  const DeviceBackends &backends;
+  SymbolTable symbols;
+  llvm::StringMap<FunctionOp> functions;
+};
+
+} // namespace
+
+LogicalResult prepareKernels(ModuleOp module, const DeviceBackends &backends) {
+  return Outlining(module, backends).run();
 }
 
 } // namespace sluice::passes

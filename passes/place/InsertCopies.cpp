@@ -1,7 +1,7 @@
 // Puts a `sluice.copy` wherever an op reads a value of another device, as `sluice.copies` allows.
 //
 //   %y = sluice.relu %x : (tensor<2xf32, #cpu>) -> tensor<2xf32, #acc0>
-//     ==>  %c = sluice.copy %x "pin" : (tensor<2xf32, #cpu>) -> tensor<2xf32, #acc0>
+//     ==>  %c = sluice.copy %x pin : (tensor<2xf32, #cpu>) -> tensor<2xf32, #acc0>
 //          %y = sluice.relu %c : (tensor<2xf32, #acc0>) -> tensor<2xf32, #acc0>
 //
 // Constants are made on the device of each reader instead, or on the host where that device has no kernel for them.
@@ -95,12 +95,12 @@ private:
     value = operand.get();
     if (getDevice(value.getType()) == device)
       return success();
-    StringRef reason = written ? written.getReason() : reasonFor(value, reader);
+    CopyReason reason = written ? written.getReason() : reasonFor(value, reader);
     if (isSubjectToPolicy(reason, value) && failed(reports.report(reader, value, device)))
       return failure();
     if (written == reader)
       return success();
-    Location loc = written ? written.getLoc() : reason == "input" ? value.getLoc() : reader->getLoc();
+    Location loc = written ? written.getLoc() : reason == CopyReason::Input ? value.getLoc() : reader->getLoc();
     OpBuilder builder(reader);
     operand.set(builder.create<CopyOp>(loc, withDevice(value.getType(), device), value, reason));
     return success();
@@ -114,24 +114,25 @@ private:
     return get ? module.lookupSymbol<StateOp>(get.getStateAttr().getAttr()) : StateOp();
   }
 
-  StringRef reasonFor(Value value, Operation *reader) {
+  CopyReason reasonFor(Value value, Operation *reader) {
     if (isa<BlockArgument>(value))
-      return "input";
+      return CopyReason::Input;
     if (isa<ReturnOp>(reader))
-      return "output";
+      return CopyReason::Output;
     if (isa<SetOp>(reader) && entry.getSymName() == "init")
-      return "initial value";
+      return CopyReason::InitialValue;
     if (stateOf(value))
-      return "state";
+      return CopyReason::State;
     Operation *def = value.getDefiningOp();
-    return reader->hasAttr(kPlacementAttr) || (def && def->hasAttr(kPlacementAttr)) ? "placement" : "pin";
+    bool isChosen = reader->hasAttr(kPlacementAttr) || (def && def->hasAttr(kPlacementAttr));
+    return isChosen ? CopyReason::Placement : CopyReason::Pin;
   }
 
-  bool isSubjectToPolicy(StringRef reason, Value value) {
-    if (reason != "state")
-      return reason == "pin" || reason == "placement";
+  bool isSubjectToPolicy(CopyReason reason, Value value) {
+    if (reason != CopyReason::State)
+      return reason == CopyReason::Pin || reason == CopyReason::Placement;
     StateOp state = stateOf(value);
-    return state && state.getKind() != "hyper" && state.getKind() != "step";
+    return state && state.getKind() != StateKind::Hyper && state.getKind() != StateKind::Step;
   }
 
   /// Whether `placeValues` left the value to its readers.
@@ -146,7 +147,7 @@ private:
     if (backends && device != kHostDevice && !backends->reasonAgainst(op, device).empty()) {
       Value here = make(value, reader, builder.getStringAttr(kHostDevice));
       Type there = withDevice(value.getType(), device);
-      return made[{value, device}] = builder.create<CopyOp>(op->getLoc(), there, here, "constant");
+      return made[{value, device}] = builder.create<CopyOp>(op->getLoc(), there, here, CopyReason::Constant);
     }
     IRMapping mapping;
     for (Value operand : op->getOperands())

@@ -47,7 +47,7 @@ private:
       setDevice(argument, name(kHostDevice));
       if (!device || device == kHostDevice)
         continue;
-      auto copy = builder.create<CopyOp>(argument.getLoc(), wanted, argument, "input");
+      auto copy = builder.create<CopyOp>(argument.getLoc(), wanted, argument, CopyReason::Input);
       argument.replaceAllUsesExcept(copy, copy);
     }
   }
@@ -86,7 +86,8 @@ static LogicalResult placeState(StateOp state, const Target &target) {
   if (!device)
     device = state->getAttrOfType<StringAttr>(kPlacementAttr);
   if (!device)
-    device = StringAttr::get(state.getContext(), state.getKind() == "hyper" ? kHostDevice.str() : target.first().name);
+    device = StringAttr::get(state.getContext(),
+                             state.getKind() == StateKind::Hyper ? kHostDevice.str() : target.first().name);
   if (!target.find(device))
     return state.emitError("unsupported: state '") << state.getSymName() << "' is to live on " << device.getValue()
                                                    << ", which is no device of the target " << target.str();

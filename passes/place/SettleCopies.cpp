@@ -1,8 +1,8 @@
 // placed -> copied. Leaves the copies that are needed, where they can start earliest, with their sizes.
 //
-//   %b = sluice.copy %a "pin" (cpu to acc0); %c = sluice.copy %a "to" (cpu to acc0); %d = sluice.copy %b "pin" (acc0 to
+//   %b = sluice.copy %a pin (cpu to acc0); %c = sluice.copy %a to (cpu to acc0); %d = sluice.copy %b pin (acc0 to
 //   cpu)
-//     ==>  %b = sluice.copy %a "to" {bytes = 8}, right behind %a; %b for %c; %a for %d
+//     ==>  %b = sluice.copy %a to {bytes = 8}, right behind %a; %b for %c; %a for %d
 //
 // 1. A copy that ends where it starts, or where its value is already, goes away.
 // 2. There is one copy per value and destination, right behind the value.
@@ -16,10 +16,12 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
-static bool isWanted(CopyOp copy) { return copy.getReason() == "copy_to"; }
+static bool isWanted(CopyOp copy) { return copy.getReason() == CopyReason::CopyTo; }
 
 /// The user's own words win over the compiler's, and a copy in the step over one for reading back.
-static unsigned rankOf(StringRef reason) { return reason == "to" ? 2 : reason == "output" ? 0 : 1; }
+static unsigned rankOf(CopyReason reason) {
+  return reason == CopyReason::To ? 2 : reason == CopyReason::Output ? 0 : 1;
+}
 
 namespace {
 
@@ -85,10 +87,10 @@ private:
       copy->moveBefore(&block, block.begin());
   }
 
-  static StringRef timeOf(CopyOp copy) {
+  static CopyTime timeOf(CopyOp copy) {
     if (llvm::all_of(copy->getUsers(), llvm::IsaPred<ReturnOp>))
-      return "asked";
-    return !isWanted(copy) && copy.getX().getDefiningOp<GetOp>() ? "stale" : "step";
+      return CopyTime::Asked;
+    return !isWanted(copy) && copy.getX().getDefiningOp<GetOp>() ? CopyTime::Stale : CopyTime::Step;
   }
 
   static void describe(CopyOp copy) {

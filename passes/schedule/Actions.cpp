@@ -22,67 +22,62 @@ unsigned Queues::find(StringRef name) const {
   return it - queues.begin();
 }
 
-unsigned Queues::of(Operation *op) const {
-  auto name = op->getAttrOfType<StringAttr>(kQueueAttr);
-  return name ? find(name) : 0;
+StringRef Queues::forCopy(CopyOp copy) const {
+  StringRef to = getDevice(copy.getY().getType());
+  bool enters = to != kHostDevice;
+  StringRef accelerator = enters ? to : getDevice(copy.getX().getType()).getValue();
+  // A stale copy is not to hold back the next call's inputs.
+  StringRef direction = copy.getWhen() == CopyTime::Stale ? "" : enters ? ".in" : ".out";
+  return queues[find((accelerator + direction).str())].name;
 }
 
-StringRef Queues::choose(Operation *action) const {
-  StringRef device = getDevice(action->getResult(0).getType());
-  if (isa<KernelOp>(action))
-    return queues[find(device)].name;
-  bool enters = device != kHostDevice;
-  StringRef accelerator = enters ? device : getDevice(action->getOperand(0).getType()).getValue();
-  bool fillsMirror = cast<CopyOp>(action).getWhen() == "stale";
-  return queues[find((accelerator + (fillsMirror ? "" : enters ? ".in" : ".out")).str())].name;
+StringRef Arenas::wordFor(Kind kind) {
+  static constexpr StringLiteral words[] = {"state", "transient", "constants"};
+  return words[size_t(kind)];
 }
 
-BufferPlace BufferPlace::of(Attribute attribute) {
-  ArrayRef<int64_t> numbers = cast<DenseI64ArrayAttr>(attribute).asArrayRef();
-  return {numbers[0], numbers[1], numbers.size() > 2 ? numbers[2] : 0};
+Arenas::Arenas(const Target &target) {
+  for (auto [i, device] : llvm::enumerate(target.devices()))
+    for (Kind kind : {Kind::State, Kind::Transient, Kind::Constants})
+      if (kind != Kind::Constants || i == 0)
+        arenas.push_back({(device.name + "." + wordFor(kind)).str(), kind, i});
 }
 
-Attribute BufferPlace::asAttribute(MLIRContext *context) const {
-  SmallVector<int64_t> numbers{arena, offset};
-  if (stride)
-    numbers.push_back(stride);
-  return DenseI64ArrayAttr::get(context, numbers);
+unsigned Arenas::find(StringRef name) const {
+  auto it = llvm::find_if(arenas, [&](const Arena &arena) { return arena.name == name; });
+  assert(it != arenas.end() && "no such arena");
+  return it - arenas.begin();
 }
 
-bool isAction(Operation *op) { return isa<KernelOp>(op) || (isa<CopyOp>(op) && cast<CopyOp>(op).isCrossing()); }
-
-bool isAsked(Operation *op) {
-  auto copy = dyn_cast<CopyOp>(op);
-  return copy && copy.getWhen() == "asked";
+unsigned Arenas::find(Kind kind, size_t device) const {
+  auto it = llvm::find_if(arenas, [&](const Arena &arena) { return arena.kind == kind && arena.device == device; });
+  assert(it != arenas.end() && "no such arena");
+  return it - arenas.begin();
 }
 
-SmallVector<Operation *> actionsOf(EntryOp entry) {
-  SmallVector<Operation *> actions;
-  for (Operation &op : entry.getBody().front())
-    if (isAction(&op))
-      actions.push_back(&op);
-  return actions;
-}
-
-int64_t workspaceOf(KernelOp kernel) {
-  auto launch = kernel->getAttrOfType<DictionaryAttr>("launch");
-  return launch ? cast<IntegerAttr>(launch.get("workspace")).getInt() : 0;
-}
-
-SmallVector<BufferAccess> accessesOf(Operation *action, int64_t capacity) {
+SmallVector<BufferAccess> accessesOf(ActionOp action, int64_t capacity) {
   SmallVector<BufferAccess> accesses;
-  auto places = action->getAttrOfType<ArrayAttr>(kBuffersAttr);
-  auto add = [&](int64_t bytes, bool isWrite) {
-    accesses.push_back({BufferPlace::of(places[accesses.size()]), bytes, isWrite});
+  ArrayAttr slots = action.getSlotsAttr();
+  auto add = [&](Value value, int64_t bytes, bool isWrite) {
+    accesses.push_back({cast<SlotAttr>(slots[accesses.size()]), bytes, isWrite, value});
   };
-  for (Type type : action->getOperandTypes())
-    add(getBufferBytes(cast<RankedTensorType>(type), capacity), /*isWrite=*/false);
-  for (Type type : action->getResultTypes())
-    add(getBufferBytes(cast<RankedTensorType>(type), capacity), /*isWrite=*/true);
-  if (accesses.size() < places.size())
-    add(workspaceOf(cast<KernelOp>(action)), /*isWrite=*/true);
+  auto bytesOf = [&](Value value) { return getBufferBytes(cast<RankedTensorType>(value.getType()), capacity); };
+  for (Value value : action.getRead())
+    add(value, bytesOf(value), /*isWrite=*/false);
+  for (Value value : action.getWritten())
+    add(value, bytesOf(value), /*isWrite=*/true);
+  if (int64_t workspace = action.getWorkspaceBytes())
+    add(Value(), workspace, /*isWrite=*/true);
   return accesses;
 }
+
+BufferAccess accessOf(ReceiveOp receive, int64_t capacity) {
+  Value input = receive.getInput();
+  return {receive.getSlotAttr(), getBufferBytes(cast<RankedTensorType>(input.getType()), capacity), /*isWrite=*/true,
+          input};
+}
+
+SmallVector<ActionOp> actionsOf(EntryOp entry) { return llvm::to_vector(entry.getBody().front().getOps<ActionOp>()); }
 
 int64_t capacityOf(ModuleOp module) {
   auto capacity = module->getAttrOfType<IntegerAttr>(kCapacityAttr);

@@ -5,58 +5,36 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
-static StringAttr queueOf(Operation *action) { return action->getAttrOfType<StringAttr>(kQueueAttr); }
-
-EventWriter::EventWriter(EntryOp entry) : builder(entry.getContext()) {
-  for (Operation &op : llvm::make_early_inc_range(entry.getBody().front()))
-    if (isa<RecordOp, WaitOp>(op))
-      op.erase();
-}
-
-int64_t EventWriter::eventOf(Operation *action) {
-  auto [event, isNew] = events.try_emplace(action, int64_t(events.size()));
-  if (isNew) {
-    builder.setInsertionPointAfter(action);
-    builder.create<RecordOp>(action->getLoc(), queueOf(action), builder.getI64IntegerAttr(event->second));
+EventSource sourceOf(Value event) {
+  int64_t calls = 0;
+  for (; auto argument = dyn_cast<BlockArgument>(event); ++calls) {
+    auto entry = cast<EntryOp>(argument.getOwner()->getParentOp());
+    event = entry.getReturn().getCarried()[argument.getArgNumber() - entry.getInputs().size()];
   }
-  return event->second;
+  return {cast<ActionOp>(event.getDefiningOp()), calls};
 }
 
-void EventWriter::wait(Operation *waiter, Operation *action, int64_t calls) {
-  int64_t event = eventOf(action);
-  builder.setInsertionPoint(waiter);
-  builder.create<WaitOp>(waiter->getLoc(), queueOf(waiter), builder.getI64IntegerAttr(event),
-                         builder.getI64IntegerAttr(calls));
+EventWriter::EventWriter(EntryOp entry) : entry(entry) {
+  Block &block = entry.getBody().front();
+  for (auto action : block.getOps<ActionOp>())
+    action.getAfterMutable().clear();
+  for (auto receive : block.getOps<ReceiveOp>())
+    receive.getAfterMutable().clear();
+  entry.getReturn().getCarriedMutable().clear();
+  block.eraseArguments(entry.getInputs().size(), entry.getCarriedArguments().size());
 }
 
-EventReader::EventReader(EntryOp entry) {
-  DenseMap<StringAttr, Operation *> last; // action of each queue so far
-  for (Operation &op : entry.getBody().front()) {
-    if (isAction(&op))
-      last[queueOf(&op)] = &op;
-    if (auto record = dyn_cast<RecordOp>(op))
-      actions[record.getEvent()] = last.lookup(record.getQueueAttr());
+Value EventWriter::eventOf(ActionOp action, int64_t calls) {
+  if (calls == 0)
+    return action.getDone();
+  Value &event = carried[{action, calls}];
+  if (!event) {
+    Value before = eventOf(action, calls - 1); // may move what `event` refers to
+    Value argument = entry.getBody().addArgument(before.getType(), action.getLoc());
+    entry.getReturn().getCarriedMutable().append(before);
+    return carried[{action, calls}] = argument;
   }
-  DenseMap<StringAttr, SmallVector<EventWait, 2>> pending; // of each queue, for its next action
-  for (Operation &op : entry.getBody().front()) {
-    if (auto wait = dyn_cast<WaitOp>(op))
-      if (Operation *action = actionOf(wait.getEvent()))
-        pending[wait.getQueueAttr()].push_back({action, int64_t(wait.getCalls())});
-    if (isAction(&op) && queueOf(&op))
-      waits[&op] = std::move(pending[queueOf(&op)]), pending[queueOf(&op)].clear();
-  }
-}
-
-SmallVector<EventWait> EventReader::decode(ArrayRef<int64_t> pairs) const {
-  SmallVector<EventWait> result;
-  for (; !pairs.empty(); pairs = pairs.drop_front(2))
-    result.push_back({actionOf(pairs[0]), pairs[1]});
-  return result;
-}
-
-ArrayRef<EventWait> EventReader::waitsOf(Operation *action) const {
-  auto it = waits.find(action);
-  return it == waits.end() ? ArrayRef<EventWait>() : ArrayRef<EventWait>(it->second);
+  return event;
 }
 
 } // namespace sluice::passes

@@ -8,9 +8,8 @@
 // Where an entry point uses accelerators, its inputs and their copies exist twice, so that the next call's inputs can
 // travel during this one; nothing else lies in their bytes, nor in those of outputs that are read back later.
 //
-// Places are attributes: `offset` and `mirrors` on states, `inputs_at` and `outputs_at` on entry points, `buffers` on
-// kernels and copies; bytes of the arenas: `transient_bytes` of each device on entry points, `sluice.arenas` on the
-// module.
+// Slots say where: of states and their mirrors, of what the host receives and returns, of all that actions touch.
+// Arenas are ops at the top of the module; entry points say what they use of the transient ones.
 #include "ir/Layout.h"
 #include "passes/Passes.h"
 #include "passes/analysis/HappensBefore.h"
@@ -31,6 +30,12 @@ static int64_t alignUp(int64_t bytes) {
 /// A state's mirrors: device and offset.
 using Mirrors = llvm::MapVector<std::pair<StringAttr, size_t>, int64_t>;
 
+static SlotAttr slotIn(ModuleOp module, const Arenas &arenas, Arenas::Kind kind, size_t device, int64_t offset,
+                       int64_t stride = 0) {
+  auto arena = StringAttr::get(module.getContext(), arenas.list()[arenas.find(kind, device)].name);
+  return SlotAttr::get(module.getContext(), arena, offset, stride);
+}
+
 namespace {
 
 /// Some bytes of a transient arena over a call.
@@ -49,27 +54,21 @@ struct Buffer {
 
 class EntryMemory {
 public:
-  EntryMemory(EntryOp entry, const Target &target, const Queues &queues, const Mirrors &mirrors, bool reuse)
-      : entry(entry), module(entry->getParentOfType<ModuleOp>()), target(target), queues(queues), mirrors(mirrors),
-        reuse(reuse), capacity(capacityOf(module)), known(queues.size()) {}
+  EntryMemory(EntryOp entry, const Target &target, const Mirrors &mirrors, bool reuse)
+      : entry(entry), module(entry->getParentOfType<ModuleOp>()), target(target), queues(target), arenas(target),
+        mirrors(mirrors), reuse(reuse), capacity(capacityOf(module)), known(queues.size()) {}
 
   /// Plans the entry point; gives the bytes of each device's transient arena.
   SmallVector<int64_t> run() {
     issueActions();
     nameStates();
-    for (BlockArgument argument : entry.getBody().getArguments())
+    for (BlockArgument argument : entry.getInputArguments())
       addBuffer(argument, Buffer::kBeforeCall);
-    for (Operation *op : actions) {
-      for (Value result : op->getResults())
+    for (ActionOp op : actions) {
+      for (Value result : op.getWritten())
         addBuffer(result, numbers.lookup(op));
-      if (auto kernel = dyn_cast<KernelOp>(op); kernel && workspaceOf(kernel)) {
-        Buffer &workspace = buffers[kernel.getOperation()];
-        workspace.device = deviceOf(kernel.getResult(0));
-        workspace.bytes = alignUp(workspaceOf(kernel));
-        workspace.sharesBytes = reuse;
-        workspace.begin = numbers.lookup(op);
-        workspace.uses = {workspace.begin};
-      }
+      if (op.getWorkspaceBytes())
+        addWorkspace(op);
     }
     SmallVector<int64_t> bytes = assignOffsets();
     annotate();
@@ -81,16 +80,15 @@ private:
 
   /// Numbers the actions; copies that are asked for come after all others.
   void issueActions() {
-    EventReader events(entry);
     actions = actionsOf(entry);
-    for (Operation *op : actions) {
+    for (ActionOp op : actions) {
       if (isAsked(op))
         continue;
       isAsynchronous |= queues.of(op) != 0;
       SmallVector<unsigned> after;
-      for (EventWait wait : events.waitsOf(op))
-        if (wait.calls == 0)
-          after.push_back(numbers.lookup(wait.action));
+      for (Value event : op.getAfter())
+        if (EventSource source = sourceOf(event); source.calls == 0)
+          after.push_back(numbers.lookup(source.action));
       numbers[op] = known.size();
       known.issue(queues.of(op), after);
     }
@@ -102,9 +100,18 @@ private:
       stateOf[get.getValue()] = get.getStateAttr().getAttr();
     for (auto set : block.getOps<SetOp>())
       stateOf[set.getValue()] = set.getStateAttr().getAttr();
-    for (auto copy : block.getOps<CopyOp>())
-      if (copy.getWhen() == "stale")
-        mirrorOf[copy] = {stateOf.lookup(copy.getX()), deviceOf(copy)};
+    for (ActionOp op : actions)
+      if (fillsMirror(op))
+        for (auto [state, mirror] : llvm::zip_equal(op.getRead(), op.getWritten()))
+          mirrorOf[mirror] = {stateOf.lookup(state), deviceOf(mirror)};
+  }
+
+  /// Whether the value is an input, or what a queue for copies brings of one.
+  bool isInput(Value value) const {
+    auto action = value.getDefiningOp<ActionOp>();
+    return action
+               ? queues.list()[queues.of(action)].copies && llvm::all_of(action.getRead(), llvm::IsaPred<BlockArgument>)
+               : isa<BlockArgument>(value);
   }
 
   void addBuffer(Value value, unsigned begin) {
@@ -112,21 +119,30 @@ private:
       return;
     Buffer &buffer = buffers[value.getAsOpaquePointer()];
     int64_t bytes = alignUp(getBufferBytes(cast<RankedTensorType>(value.getType()), capacity));
-    auto copy = value.getDefiningOp<CopyOp>();
-    bool isInput = isa<BlockArgument>(value) || (copy && isa<BlockArgument>(copy.getX()));
-    bool isTwice = isAsynchronous && isInput;
+    bool isTwice = isAsynchronous && isInput(value);
+    auto action = value.getDefiningOp<ActionOp>();
     buffer.device = deviceOf(value);
     buffer.bytes = isTwice ? 2 * bytes : bytes;
     buffer.stride = isTwice ? bytes : 0;
     buffer.begin = begin;
-    buffer.sharesBytes = reuse && !isTwice && !(copy && isAsked(copy));
+    buffer.sharesBytes = reuse && !isTwice && !(action && isAsked(action));
     if (begin != Buffer::kBeforeCall)
       buffer.uses.push_back(begin);
     for (Operation *user : value.getUsers()) {
+      auto reader = dyn_cast<ActionOp>(user);
       if (auto it = numbers.find(user); it != numbers.end())
         buffer.uses.push_back(it->second);
-      buffer.outlivesCall |= isa<ReturnOp>(user) || isAsked(user);
+      buffer.outlivesCall |= isa<ReturnOp>(user) || (reader && isAsked(reader));
     }
+  }
+
+  void addWorkspace(ActionOp op) {
+    Buffer &workspace = buffers[op.getOperation()];
+    workspace.device = deviceOf(op.getWritten().front());
+    workspace.bytes = alignUp(op.getWorkspaceBytes());
+    workspace.sharesBytes = reuse;
+    workspace.begin = numbers.lookup(op);
+    workspace.uses = {workspace.begin};
   }
 
   /// Whether all that touch `a` are done before anything touches `b`.
@@ -163,132 +179,133 @@ private:
     return peak;
   }
 
-  BufferPlace placeOf(const Buffer &buffer) const {
-    return {transientArena(buffer.device), buffer.offset, buffer.stride};
+  SlotAttr slotOf(const Buffer &buffer) const {
+    return slotIn(module, arenas, Arenas::Kind::Transient, buffer.device, buffer.offset, buffer.stride);
   }
 
-  Attribute placeOf(Value value) {
-    BufferPlace place;
-    if (auto mirror = mirrorOf.find(value); mirror != mirrorOf.end()) {
-      place = {stateArena(mirror->second.second), mirrors.lookup(mirror->second)};
-    } else if (StringAttr name = stateOf.lookup(value)) {
-      auto state = module.lookupSymbol<StateOp>(name);
-      place = {stateArena(deviceOf(value)), state->getAttrOfType<IntegerAttr>("offset").getInt()};
-    } else {
-      place = placeOf(buffers[value.getAsOpaquePointer()]);
-    }
-    return place.asAttribute(entry.getContext());
+  SlotAttr slotOf(Value value) const {
+    if (auto mirror = mirrorOf.find(value); mirror != mirrorOf.end())
+      return slotIn(module, arenas, Arenas::Kind::State, mirror->second.second, mirrors.lookup(mirror->second));
+    if (StringAttr name = stateOf.lookup(value))
+      return ModuleOp(module).lookupSymbol<StateOp>(name).getSlotAttr();
+    return slotOf(buffers.lookup(value.getAsOpaquePointer()));
   }
 
   void annotate() {
     Builder builder(entry.getContext());
-    auto places = [&](ValueRange values) {
-      return llvm::map_to_vector(values, [&](Value value) { return placeOf(value); });
+    SmallVector<Attribute> slots;
+    auto add = [&](ValueRange values) {
+      llvm::transform(values, std::back_inserter(slots), [&](Value value) { return slotOf(value); });
     };
-    for (Operation *op : actions) {
-      SmallVector<Attribute> list = places(op->getOperands());
-      llvm::append_range(list, places(op->getResults()));
-      if (auto workspace = buffers.find(op); workspace != buffers.end())
-        list.push_back(placeOf(workspace->second).asAttribute(entry.getContext()));
-      op->setAttr(kBuffersAttr, builder.getArrayAttr(list));
+    auto take = [&] { return builder.getArrayAttr(std::exchange(slots, {})); };
+    for (ActionOp op : actions) {
+      add(op.getRead());
+      add(op.getWritten());
+      if (op.getWorkspaceBytes())
+        slots.push_back(slotOf(buffers.lookup(op.getOperation())));
+      op.setSlotsAttr(take());
     }
-    entry->setAttr(kInputsAtAttr, builder.getArrayAttr(places(entry.getBody().getArguments())));
-    entry->setAttr(kOutputsAtAttr,
-                   builder.getArrayAttr(places(entry.getBody().front().getTerminator()->getOperands())));
+    for (auto receive : entry.getBody().front().getOps<ReceiveOp>())
+      receive.setSlotAttr(slotOf(receive.getInput()));
+    add(entry.getReturn().getValues());
+    entry.getReturn().setSlotsAttr(take());
   }
 
   EntryOp entry;
   ModuleOp module;
   const Target &target;
-  const Queues &queues;
+  Queues queues;
+  Arenas arenas;
   const Mirrors &mirrors;
   bool reuse;
   int64_t capacity;
   bool isAsynchronous = false; // not everything runs in the host's queue
-  SmallVector<Operation *> actions;
+  SmallVector<ActionOp> actions;
   DenseMap<Operation *, unsigned> numbers;
   HappensBefore known;
   DenseMap<Value, StringAttr> stateOf;
   DenseMap<Value, std::pair<StringAttr, size_t>> mirrorOf;
-  llvm::MapVector<void *, Buffer> buffers; // by value, or by kernel for its workspace
+  llvm::MapVector<void *, Buffer> buffers; // by value, or by action for its workspace
 };
 
 /// The arenas `state`: where every state and mirror lies.
 class StateMemory {
 public:
   StateMemory(ModuleOp module, const Target &target)
-      : module(module), target(target), bytes(target.devices().size(), 0) {}
+      : module(module), target(target), arenas(target), capacity(capacityOf(module)),
+        bytes(target.devices().size(), 0) {}
 
   void run() {
-    Builder builder(module.getContext());
-    int64_t capacity = capacityOf(module);
-    for (auto state : module.getOps<StateOp>())
-      state->setAttr("offset", builder.getI64IntegerAttr(take(deviceIndex(target, getDevice(state.getStoredType())),
-                                                              getBufferBytes(state.getStoredType(), capacity))));
-    module.walk([&](CopyOp copy) {
-      if (copy.getWhen() != "stale")
-        return;
-      size_t device = deviceIndex(target, getDevice(copy.getY().getType()));
-      auto [offset, isNew] = mirrors.insert({{copy.getX().getDefiningOp<GetOp>().getStateAttr().getAttr(), device}, 0});
-      if (isNew)
-        offset->second = take(device, getBufferBytes(cast<RankedTensorType>(copy.getY().getType()), capacity));
-    });
     for (auto state : module.getOps<StateOp>()) {
-      SmallVector<Attribute> places;
-      for (auto [mirror, offset] : mirrors)
-        if (mirror.first == state.getSymNameAttr())
-          places.push_back(BufferPlace{stateArena(mirror.second), offset}.asAttribute(module.getContext()));
-      if (!places.empty())
-        state->setAttr(kMirrorsAttr, builder.getArrayAttr(places));
+      size_t device = deviceIndex(target, getDevice(state.getStoredType()));
+      state.setSlotAttr(slotIn(module, arenas, Arenas::Kind::State, device, take(device, state.getStoredType())));
     }
+    module.walk([&](ActionOp action) {
+      if (fillsMirror(action))
+        for (auto [state, mirror] : llvm::zip_equal(action.getRead(), action.getWritten()))
+          addMirror(state.getDefiningOp<GetOp>().getStateAttr().getAttr(), cast<RankedTensorType>(mirror.getType()));
+    });
+    for (auto state : module.getOps<StateOp>())
+      nameMirrors(state);
   }
 
   Mirrors mirrors;
   SmallVector<int64_t> &sizes() { return bytes; }
 
 private:
-  int64_t take(size_t device, int64_t size) {
+  void addMirror(StringAttr state, RankedTensorType type) {
+    size_t device = deviceIndex(target, getDevice(type));
+    auto [offset, isNew] = mirrors.insert({{state, device}, 0});
+    if (isNew)
+      offset->second = take(device, type);
+  }
+
+  void nameMirrors(StateOp state) {
+    SmallVector<Attribute> slots;
+    for (auto [mirror, offset] : mirrors)
+      if (mirror.first == state.getSymNameAttr())
+        slots.push_back(slotIn(module, arenas, Arenas::Kind::State, mirror.second, offset));
+    if (!slots.empty())
+      state.setMirrorsAttr(ArrayAttr::get(module.getContext(), slots));
+  }
+
+  int64_t take(size_t device, RankedTensorType type) {
     int64_t offset = bytes[device];
-    bytes[device] += alignUp(size);
+    bytes[device] += alignUp(getBufferBytes(type, capacity));
     return offset;
   }
 
   ModuleOp module;
   const Target &target;
+  Arenas arenas;
+  int64_t capacity;
   SmallVector<int64_t> bytes;
 };
 
 } // namespace
 
-static void recordArenas(ModuleOp module, const Target &target, ArrayRef<int64_t> state, ArrayRef<int64_t> transient) {
-  Builder builder(module.getContext());
-  SmallVector<Attribute> arenas;
-  auto add = [&](StringRef name, StringRef device, int64_t bytes) {
-    arenas.push_back(builder.getDictionaryAttr({builder.getNamedAttr("name", builder.getStringAttr(name)),
-                                                builder.getNamedAttr("device", builder.getStringAttr(device)),
-                                                builder.getNamedAttr("bytes", builder.getI64IntegerAttr(bytes))}));
-  };
-  for (auto [i, device] : llvm::enumerate(target.devices())) {
-    add("state", device.name, state[i]);
-    add("transient", device.name, transient[i]);
-    if (i == 0)
-      add("constants", device.name, 0);
+static void addArenas(ModuleOp module, const Target &target, ArrayRef<int64_t> state, ArrayRef<int64_t> transient) {
+  auto builder = OpBuilder::atBlockBegin(module.getBody());
+  Arenas arenas(target);
+  for (const Arenas::Arena &arena : arenas.list()) {
+    int64_t bytes = arena.kind == Arenas::Kind::State       ? state[arena.device]
+                    : arena.kind == Arenas::Kind::Transient ? transient[arena.device]
+                                                            : 0;
+    builder.create<ArenaOp>(module.getLoc(), arena.name, target.devices()[arena.device].name, bytes);
   }
-  module->setAttr(kArenasAttr, builder.getArrayAttr(arenas));
 }
 
 void planMemory(ModuleOp module, const Target &target, bool reuse) {
-  Queues queues(target);
   StateMemory states(module, target);
   states.run();
   SmallVector<int64_t> transient(target.devices().size(), 0);
   for (auto entry : module.getOps<EntryOp>()) {
-    SmallVector<int64_t> bytes = EntryMemory(entry, target, queues, states.mirrors, reuse).run();
-    entry->setAttr(kTransientBytesAttr, DenseI64ArrayAttr::get(module.getContext(), bytes));
+    SmallVector<int64_t> bytes = EntryMemory(entry, target, states.mirrors, reuse).run();
+    entry.setTransientBytes(bytes);
     for (auto [most, here] : llvm::zip_equal(transient, bytes))
       most = std::max(most, here);
   }
-  recordArenas(module, target, states.sizes(), transient);
+  addArenas(module, target, states.sizes(), transient);
 }
 
 } // namespace sluice::passes

@@ -7,8 +7,8 @@
 // enough: a buffer is the same one again after two calls, and whatever conflicts with older calls does so with an
 // action of these that comes later in the same queue.
 //
-// It also finds what the host must wait for before it writes an input (`input_waits`), and behind which action nobody
-// reads a buffer any more (`ends`).
+// It also finds what the host must wait for before it receives an input, and behind which action nobody reads a buffer
+// any more (`ends`).
 #include "ir/Layout.h"
 #include "passes/Passes.h"
 #include "passes/analysis/AccessHistory.h"
@@ -22,20 +22,18 @@ namespace sluice::passes {
 
 static constexpr unsigned kCalls = 3;
 
-static MemoryRange rangeOf(const BufferPlace &place, int64_t bytes, unsigned call) {
-  return {unsigned(place.arena), place.offsetFor(call), place.offsetFor(call) + bytes};
-}
-
 namespace {
 
 class EntryWaits {
 public:
-  EntryWaits(EntryOp entry, const Queues &queues)
-      : entry(entry), queues(queues), capacity(capacityOf(entry->getParentOfType<ModuleOp>())), known(queues.size()) {}
+  EntryWaits(EntryOp entry, const Queues &queues, const Arenas &arenas)
+      : entry(entry), queues(queues), arenas(arenas), capacity(capacityOf(entry->getParentOfType<ModuleOp>())),
+        known(queues.size()) {}
 
   void run() {
-    for (Operation *op : actionsOf(entry))
+    for (ActionOp op : actionsOf(entry))
       (isAsked(op) ? asked : actions).push_back({op, queues.of(op), accessesOf(op, capacity)});
+    receives = llvm::to_vector(entry.getBody().front().getOps<ReceiveOp>());
     if (queues.size() == 1) // the host alone does its work when it is told to; beside others a backend may do it later
       return;
     AccessHistory history(allRanges());
@@ -55,49 +53,51 @@ public:
   }
 
 private:
+  using Numbers = DenseMap<Operation *, unsigned>; // of actions in the last call, over all calls
+
   struct Action {
-    Operation *op;
+    ActionOp op;
     unsigned queue;
     SmallVector<BufferAccess> accesses;
   };
 
-  BufferAccess accessOf(BlockArgument input) {
-    auto place = BufferPlace::of(entry->getAttrOfType<ArrayAttr>(kInputsAtAttr)[input.getArgNumber()]);
-    return {place, getBufferBytes(cast<RankedTensorType>(input.getType()), capacity), /*isWrite=*/true};
+  MemoryRange rangeOf(const BufferAccess &access, unsigned call) const {
+    int64_t begin = access.slot.offsetFor(call);
+    return {arenas.find(access.slot.getArena()), begin, begin + access.bytes};
   }
 
   std::vector<MemoryRange> allRanges() {
     std::vector<MemoryRange> ranges;
     auto add = [&](const BufferAccess &access) {
       for (unsigned call : {0, 1})
-        ranges.push_back(rangeOf(access.place, access.bytes, call));
+        ranges.push_back(rangeOf(access, call));
     };
     for (const std::vector<Action> *list : {&actions, &asked})
       for (const Action &action : *list)
         llvm::for_each(action.accesses, add);
-    for (BlockArgument input : entry.getBody().getArguments())
-      add(accessOf(input));
+    for (ReceiveOp receive : receives)
+      add(accessOf(receive, capacity));
     return ranges;
   }
 
-  static SmallVector<unsigned> conflictsOf(const AccessHistory &history, ArrayRef<BufferAccess> accesses,
-                                           unsigned call) {
+  SmallVector<unsigned> conflictsOf(const AccessHistory &history, ArrayRef<BufferAccess> accesses,
+                                    unsigned call) const {
     SmallVector<unsigned> after;
     for (const BufferAccess &access : accesses)
-      history.conflicts(rangeOf(access.place, access.bytes, call), access.isWrite, after);
+      history.conflicts(rangeOf(access, call), access.isWrite, after);
     return after;
   }
 
-  static void note(AccessHistory &history, const Action &action, unsigned call, unsigned number) {
+  void note(AccessHistory &history, const Action &action, unsigned call, unsigned number) const {
     // Reads first: what an action writes in place it has read.
     for (bool isWrite : {false, true})
       for (const BufferAccess &access : action.accesses)
         if (access.isWrite == isWrite)
-          history.note(rangeOf(access.place, access.bytes, call), isWrite, number, action.queue);
+          history.note(rangeOf(access, call), isWrite, number, action.queue);
   }
 
-  /// An action of the last call waits for actions by their number over all calls.
-  void wait(EventWriter &events, Operation *op, ArrayRef<unsigned> waits) {
+  /// An action or receive of the last call waits for actions by their number over all calls.
+  template <typename Op> void wait(EventWriter &events, Op op, ArrayRef<unsigned> waits) {
     for (unsigned number : waits)
       events.wait(op, actions[number % actions.size()].op, callsBack(number));
   }
@@ -107,55 +107,47 @@ private:
   /// Each input has all its waits, whichever the host writes first.
   void findInputWaits(const AccessHistory &history, EventWriter &events, unsigned call) {
     SmallVector<SmallVector<unsigned>> waits;
-    for (BlockArgument input : entry.getBody().getArguments())
-      waits.push_back(known.reduce(conflictsOf(history, accessOf(input), call)));
+    for (ReceiveOp receive : receives)
+      waits.push_back(known.reduce(conflictsOf(history, accessOf(receive, capacity), call)));
     for (ArrayRef<unsigned> awaited : waits)
       known.await(awaited);
-    if (call != kCalls - 1)
-      return;
-    Builder builder(entry.getContext());
-    SmallVector<Attribute> list;
-    for (ArrayRef<unsigned> awaited : waits) {
-      SmallVector<int64_t> pairs;
-      for (unsigned number : awaited)
-        pairs.append({events.eventOf(actions[number % actions.size()].op), callsBack(number)});
-      list.push_back(builder.getDenseI64ArrayAttr(pairs));
-    }
-    entry->setAttr(kInputWaitsAttr, builder.getArrayAttr(list));
+    if (call == kCalls - 1)
+      for (auto [receive, awaited] : llvm::zip_equal(receives, waits))
+        wait(events, receive, awaited);
   }
 
   /// A buffer ends behind the action of its device that comes after all others that touch it; if none does, its end is
   /// not told.
   void findEnds() {
-    DenseMap<Operation *, unsigned> numbers;
+    Numbers numbers;
     for (auto [i, action] : llvm::enumerate(actions))
       numbers[action.op] = (kCalls - 1) * actions.size() + i;
     std::vector<SmallVector<Attribute>> ends(actions.size());
-    auto end = [&](unsigned last, const BufferAccess &buffer, StringRef device) {
-      if (queues.deviceOf(actions[last % actions.size()].queue) != device)
-        return; // the queue of one device cannot speak of another's memory
-      const BufferPlace &place = buffer.place;
-      ends[last % actions.size()].push_back(
-          DenseI64ArrayAttr::get(entry.getContext(), {place.arena, place.offset, buffer.bytes, place.stride}));
-    };
-    for (const Action &action : actions) {
-      unsigned number = numbers.lookup(action.op);
-      for (auto [result, buffer] :
-           llvm::zip(action.op->getResults(), ArrayRef(action.accesses).drop_front(action.op->getNumOperands())))
-        if (std::optional<unsigned> last = lastUse(result, number, numbers); last && !isMirror(action.op))
-          end(*last, buffer, getDevice(result.getType()));
-      if (action.accesses.size() > action.op->getNumOperands() + action.op->getNumResults())
-        end(number, action.accesses.back(), getDevice(action.op->getResult(0).getType()));
-    }
+    for (const Action &action : actions)
+      for (const BufferAccess &access : action.accesses)
+        if (std::optional<unsigned> last = access.isWrite ? endOf(action, access.value, numbers) : std::nullopt)
+          ends[*last].push_back(BufferAttr::get(entry.getContext(), access.slot, access.bytes));
     for (auto [action, list] : llvm::zip_equal(actions, ends))
       if (!list.empty())
-        action.op->setAttr(kEndsAttr, ArrayAttr::get(entry.getContext(), list));
+        action.op.setEndsAttr(ArrayAttr::get(entry.getContext(), list));
   }
 
-  static bool isMirror(Operation *op) { return isa<CopyOp>(op) && cast<CopyOp>(op).getWhen() == "stale"; }
+  /// The action behind which nobody reads what `action` has written, a result or (null) its workspace; none if that
+  /// is no action of the same device, because the queue of one cannot speak of another's memory.
+  std::optional<unsigned> endOf(const Action &action, Value written, const Numbers &numbers) const {
+    unsigned number = numbers.lookup(action.op);
+    std::optional<unsigned> last = !written                 ? std::optional(number)
+                                   : fillsMirror(action.op) ? std::nullopt
+                                                            : lastUse(written, number, numbers);
+    if (!last)
+      return std::nullopt;
+    unsigned index = *last % actions.size();
+    Value where = written ? written : Value(ActionOp(action.op).getWritten().front());
+    return queues.deviceOf(actions[index].queue) == getDevice(where.getType()) ? std::optional(index) : std::nullopt;
+  }
 
   /// The action after all others that touch `value`; none if there is no such action, or the value outlives the call.
-  std::optional<unsigned> lastUse(Value value, unsigned writer, const DenseMap<Operation *, unsigned> &numbers) const {
+  std::optional<unsigned> lastUse(Value value, unsigned writer, const Numbers &numbers) const {
     SmallVector<unsigned> uses{writer};
     for (Operation *user : value.getUsers()) {
       auto it = numbers.find(user);
@@ -170,8 +162,10 @@ private:
 
   EntryOp entry;
   const Queues &queues;
+  const Arenas &arenas;
   int64_t capacity;
   std::vector<Action> actions, asked;
+  SmallVector<ReceiveOp> receives;
   HappensBefore known;
 };
 
@@ -179,8 +173,9 @@ private:
 
 void planWaits(ModuleOp module, const Target &target) {
   Queues queues(target);
+  Arenas arenas(target);
   for (auto entry : module.getOps<EntryOp>())
-    EntryWaits(entry, queues).run();
+    EntryWaits(entry, queues, arenas).run();
 }
 
 } // namespace sluice::passes

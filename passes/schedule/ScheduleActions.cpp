@@ -1,16 +1,16 @@
-// fused -> scheduled. Gives every kernel and copy its queue and its place in the order of issue, and says who waits for
+// fused -> scheduled. Gives every launch and copy its queue and its place in the order of issue, and says who waits for
 // whom.
 //
-//   sluice.copy %x "input" {queue = "acc0.in"}
-//   sluice.record "acc0.in" 0
-//   sluice.wait "acc0" 0
-//   sluice.kernel "acc0_relu" {queue = "acc0"}
+//   %y = sluice.copy %x input            ==>  sluice.receive %x
+//   %z = sluice.launch @acc0_relu (%y)        %y, %e = sluice.transfer %x input on "acc0.in"
+//                                             %z, %f = sluice.launch @acc0_relu (%y) on "acc0" after %e
 //
-// 1. Actions are put in order by a simulation with the cost model's times: a queue takes what can start first, and of
+// 1. Copies between devices become transfers, in a queue of an accelerator.
+// 2. Actions are put in order by a simulation with the cost model's times: a queue takes what can start first, and of
 //    several what the longest chain of work depends on.
-// 2. The host computes in the thread that issues. So whatever can be issued for other queues comes before the next of
-// its kernels.
-// 3. Waits are the transitive reduction of what values and updates of states need.
+// 3. The host computes in the thread that issues. So whatever can be issued for other queues comes before the next of
+//    its launches.
+// 4. Waits are the transitive reduction of what values and updates of states need.
 // A program for the host alone keeps its order and waits for nothing.
 #include "passes/Passes.h"
 #include "passes/analysis/CostModel.h"
@@ -25,40 +25,64 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
-static double secondsOf(Operation *action, int64_t capacity, const CostModel &costs) {
-  if (auto copy = dyn_cast<CopyOp>(action))
-    return costs.copySeconds(getDevice(copy.getX().getType()), getDevice(copy.getY().getType()),
-                             double(copy.getBytes().value_or(0) + copy.getBytesPerRow().value_or(0) * capacity));
-  StringRef device = getDevice(action->getResult(0).getType());
-  auto launch = action->getAttrOfType<DictionaryAttr>("launch");
-  if (!launch)
-    return costs.kernelSeconds(device, "", 0, 0);
-  auto total = [&](StringRef fixed, StringRef perRow) {
-    return double(cast<IntegerAttr>(launch.get(fixed)).getInt() +
-                  cast<IntegerAttr>(launch.get(perRow)).getInt() * capacity);
-  };
-  return costs.kernelSeconds(device, launch.getAs<StringAttr>("kind").getValue(), total("flops", "flops_per_row"),
-                             total("bytes", "bytes_per_row"));
+namespace {
+
+/// What the cost model says of the functions of a module.
+class ModuleClock : public ActionClock {
+public:
+  ModuleClock(ModuleOp module, const CostModel &costs) : symbols(module), costs(costs) {}
+
+  double launchSeconds(StringRef device, StringAttr function, int64_t rows) const final {
+    CostAttr cost = symbols.lookup<FunctionOp>(function).getCost();
+    return costs.kernelSeconds(device, cost.getKind(), double(cost.getFlops() + cost.getFlopsPerRow() * rows),
+                               double(cost.getBytes() + cost.getBytesPerRow() * rows));
+  }
+  double copySeconds(StringRef from, StringRef to, double bytes) const final {
+    return costs.copySeconds(from, to, bytes);
+  }
+
+private:
+  SymbolTable symbols;
+  const CostModel &costs;
+};
+
+} // namespace
+
+static void startTransfers(EntryOp entry, const Queues &queues) {
+  OpBuilder builder(entry.getContext());
+  for (auto copy : llvm::make_early_inc_range(entry.getBody().front().getOps<CopyOp>())) {
+    builder.setInsertionPoint(copy);
+    auto transfer = builder.create<TransferOp>(
+        copy.getLoc(), copy.getY().getType(), builder.getType<EventType>(), copy.getX(), copy.getReason(),
+        copy.getWhen().value_or(CopyTime::Step), queues.forCopy(copy), copy.getBytes().value_or(0),
+        copy.getBytesPerRow().value_or(0), /*after=*/ValueRange(), /*slots=*/ArrayAttr(), /*ends=*/ArrayAttr());
+    copy->replaceAllUsesWith(ValueRange(transfer.getY()));
+    copy.erase();
+  }
+}
+
+static void addReceives(EntryOp entry) {
+  auto builder = OpBuilder::atBlockBegin(&entry.getBody().front());
+  for (BlockArgument input : entry.getInputArguments())
+    builder.create<ReceiveOp>(input.getLoc(), input, /*after=*/ValueRange(), /*slot=*/SlotAttr());
 }
 
 namespace {
 
 class EntryScheduling {
 public:
-  EntryScheduling(EntryOp entry, const Queues &queues, const CostModel &costs)
-      : entry(entry), block(entry.getBody().front()), queues(queues), costs(costs) {}
+  EntryScheduling(EntryOp entry, const Queues &queues, const ActionClock &clock)
+      : entry(entry), block(entry.getBody().front()), queues(queues), clock(clock) {}
 
   void run() {
-    OpBuilder builder(entry.getContext());
-    for (Operation *op : actionsOf(entry)) {
-      op->setAttr(kQueueAttr, builder.getStringAttr(queues.choose(op)));
+    int64_t capacity = capacityOf(entry->getParentOfType<ModuleOp>());
+    for (ActionOp op : actionsOf(entry)) {
       if (isAsked(op)) {
         asked.push_back(op);
         continue;
       }
       numbers[op] = actions.size();
-      actions.push_back(
-          {op, queues.of(op), secondsOf(op, capacityOf(entry->getParentOfType<ModuleOp>()), costs), {}, {}, 0});
+      actions.push_back({op, queues.of(op), op.getSeconds(clock, capacity), {}, {}, 0});
     }
     bool hostAlone = llvm::all_of(actions, [](const Action &action) { return action.queue == 0; });
     if (hostAlone && asked.empty())
@@ -70,7 +94,7 @@ public:
 
 private:
   struct Action {
-    Operation *op;
+    ActionOp op;
     unsigned queue;
     double seconds;
     SmallVector<unsigned> before, after; // actions that it depends on, and that depend on it
@@ -87,7 +111,7 @@ private:
 
   void findDependences() {
     for (auto [i, action] : llvm::enumerate(actions))
-      for (Value operand : action.op->getOperands())
+      for (Value operand : action.op.getRead())
         if (Operation *def = operand.getDefiningOp())
           depend(i, def);
     // A state is updated in place when everybody has read it.
@@ -188,7 +212,7 @@ private:
       get->moveBefore(&block, block.begin());
     for (unsigned action : order)
       actions[action].op->moveBefore(block.getTerminator());
-    for (Operation *op : asked)
+    for (ActionOp op : asked)
       op->moveBefore(block.getTerminator());
     for (SetOp set : llvm::to_vector(block.getOps<SetOp>()))
       set->moveBefore(block.getTerminator());
@@ -207,16 +231,17 @@ private:
       for (unsigned wait : known.issue(actions[action].queue, after))
         events.wait(actions[action].op, actions[issued[wait]].op, /*calls=*/0);
     }
-    for (Operation *op : asked)
-      events.wait(op, op->getOperand(0).getDefiningOp(), /*calls=*/0);
+    for (ActionOp op : asked)
+      for (Value value : op.getRead())
+        events.wait(op, value.getDefiningOp<ActionOp>(), /*calls=*/0);
   }
 
   EntryOp entry;
   Block &block;
   const Queues &queues;
-  const CostModel &costs;
+  const ActionClock &clock;
   std::vector<Action> actions;
-  SmallVector<Operation *> asked;
+  SmallVector<ActionOp> asked;
   DenseMap<Operation *, unsigned> numbers;
   SmallVector<unsigned> issueNumbers, issued; // of an action its place in the order of issue, and back
 };
@@ -225,8 +250,12 @@ private:
 
 void scheduleActions(ModuleOp module, const Target &target, const CostModel &costs) {
   Queues queues(target);
-  for (auto entry : module.getOps<EntryOp>())
-    EntryScheduling(entry, queues, costs).run();
+  ModuleClock clock(module, costs);
+  for (auto entry : module.getOps<EntryOp>()) {
+    addReceives(entry);
+    startTransfers(entry, queues);
+    EntryScheduling(entry, queues, clock).run();
+  }
 }
 
 } // namespace sluice::passes

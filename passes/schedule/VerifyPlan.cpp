@@ -1,4 +1,4 @@
-// Checks a planned module from its places, queues and waits alone: whatever an action reads is what the IR says, still
+// Checks a planned module from its slots, queues and waits alone: whatever an action reads is what the IR says, still
 // there.
 //
 // A race detector over three calls. Each queue has a clock of what it knows to be done; actions move it on, waits join
@@ -36,14 +36,14 @@ struct Bytes {
 class EntryVerifier {
 public:
   EntryVerifier(EntryOp entry, const Queues &queues)
-      : entry(entry), queues(queues), events(entry), capacity(capacityOf(entry->getParentOfType<ModuleOp>())),
+      : entry(entry), queues(queues), capacity(capacityOf(entry->getParentOfType<ModuleOp>())),
         clocks(queues.size(), Clock(queues.size(), 0)), issuer(queues.size(), 0) {}
 
   LogicalResult run() {
     for (call = 0; call < 3; ++call) {
       if (failed(writeInputs()))
         return failure();
-      for (Operation *op : actionsOf(entry))
+      for (ActionOp op : actionsOf(entry))
         if (failed(isAsked(op) ? readBack(op) : act(op)))
           return failure();
       if (failed(checkOutputs()))
@@ -60,21 +60,21 @@ private:
       mine = std::max(mine, theirs);
   }
 
-  /// Adds what waiting for `wait` tells.
-  void join(Clock &clock, const EventWait &wait) {
-    if (wait.calls > int64_t(call))
-      return;
-    auto ended = endings.find({wait.action, call - unsigned(wait.calls)});
-    if (ended != endings.end())
-      join(clock, ended->second);
+  /// Adds what waiting for these events tells.
+  void join(Clock &clock, OperandRange events) {
+    for (Value event : events) {
+      EventSource source = sourceOf(event);
+      auto ended = endings.find({source.action, call - source.calls}); // before the first call everything is done
+      if (ended != endings.end())
+        join(clock, ended->second);
+    }
   }
 
-  LogicalResult act(Operation *op) {
+  LogicalResult act(ActionOp op) {
     unsigned queue = queues.of(op);
     Clock &clock = clocks[queue];
     join(clock, issuer);
-    for (const EventWait &wait : events.waitsOf(op))
-      join(clock, wait);
+    join(clock, op.getAfter());
     Moment moment{op, call, queue, clock[queue]};
     if (failed(touch(moment, clock)))
       return failure();
@@ -83,24 +83,26 @@ private:
     return success();
   }
 
-  LogicalResult readBack(Operation *op) {
+  LogicalResult readBack(ActionOp op) {
     Clock clock = clocks[queues.of(op)];
     join(clock, issuer);
-    for (const EventWait &wait : events.waitsOf(op))
-      join(clock, wait);
-    BufferAccess source = accessesOf(op, capacity)[0];
-    return check({op, call, queues.of(op), 0}, source, clock, op->getOperand(0));
+    join(clock, op.getAfter());
+    for (const BufferAccess &access : accessesOf(op, capacity))
+      if (!access.isWrite && failed(check({op, call, queues.of(op), 0}, access, clock, access.value)))
+        return failure();
+    return success();
   }
 
   /// What the call returns is there when all is done.
   LogicalResult checkOutputs() {
     Clock everything(queues.size(), ~0u);
-    auto places = entry->getAttrOfType<ArrayAttr>(kOutputsAtAttr);
-    for (auto [place, value] : llvm::zip_equal(places, entry.getBody().front().getTerminator()->getOperands())) {
-      BufferAccess access{BufferPlace::of(place), getBufferBytes(cast<RankedTensorType>(value.getType()), capacity),
-                          /*isWrite=*/false};
-      bool isThere = value.getDefiningOp() && isAsked(value.getDefiningOp());
-      if (!isThere && failed(check({entry, call, 0, 0}, access, everything, value)))
+    ReturnOp results = entry.getReturn();
+    for (auto [slot, value] : llvm::zip_equal(results.getSlotsAttr().getAsRange<SlotAttr>(), results.getValues())) {
+      auto action = value.getDefiningOp<ActionOp>();
+      if (action && isAsked(action))
+        continue;
+      int64_t bytes = getBufferBytes(cast<RankedTensorType>(value.getType()), capacity);
+      if (failed(check({entry, call, 0, 0}, {slot, bytes, /*isWrite=*/false, value}, everything, value)))
         return failure();
     }
     return success();
@@ -109,56 +111,44 @@ private:
   /// The host writes the inputs of this call, in any order.
   LogicalResult writeInputs() {
     Clock written = issuer;
-    auto places = entry->getAttrOfType<ArrayAttr>(kInputsAtAttr);
-    auto waits = entry->getAttrOfType<ArrayAttr>(kInputWaitsAttr);
-    for (BlockArgument input : entry.getBody().getArguments()) {
-      Clock clock = waits ? issuer : clocks[0]; // without accelerators the host has finished the last call
-      if (waits)
-        for (EventWait wait : events.decode(cast<DenseI64ArrayAttr>(waits[input.getArgNumber()])))
-          join(clock, wait);
+    for (auto receive : entry.getBody().front().getOps<ReceiveOp>()) {
+      Clock clock = queues.size() > 1 ? issuer : clocks[0]; // without accelerators the host has finished the last call
+      join(clock, receive.getAfter());
       join(written, clock);
-      BufferAccess access{BufferPlace::of(places[input.getArgNumber()]),
-                          getBufferBytes(cast<RankedTensorType>(input.getType()), capacity), /*isWrite=*/true};
-      Moment host{entry, call, 0, 0};
-      if (failed(check(host, access, clock, Value())))
+      BufferAccess access = accessOf(receive, capacity);
+      if (failed(check({receive, call, 0, 0}, access, clock, Value())))
         return failure();
-      forEach(access, [&](Bytes &bytes) { bytes = {std::nullopt, input.getAsOpaquePointer(), call, {}}; });
+      forEach(access, [&](Bytes &bytes) { bytes = {std::nullopt, access.value.getAsOpaquePointer(), call, {}}; });
     }
     issuer = written;
     return success();
   }
 
   LogicalResult touch(const Moment &moment, const Clock &clock) {
-    SmallVector<BufferAccess> accesses = accessesOf(moment.op, capacity);
-    unsigned operands = moment.op->getNumOperands(), results = moment.op->getNumResults();
-    for (auto [i, access] : llvm::enumerate(accesses)) {
-      if (failed(check(moment, access, clock, i < operands ? moment.op->getOperand(i) : Value())) ||
-          failed(checkOverlap(moment, accesses, i)))
+    auto action = cast<ActionOp>(moment.op);
+    SmallVector<BufferAccess> accesses = accessesOf(action, capacity);
+    for (const BufferAccess &access : accesses)
+      if (failed(check(moment, access, clock, access.isWrite ? Value() : access.value)) ||
+          failed(checkOverlap(moment, accesses, access)))
         return failure();
-    }
-    for (auto [i, access] : llvm::enumerate(accesses)) {
-      const void *value =
-          i >= operands && i < operands + results ? moment.op->getResult(i - operands).getAsOpaquePointer() : nullptr;
-      bool isWrite = access.isWrite;
+    for (const BufferAccess &access : accesses)
       forEach(access, [&](Bytes &bytes) {
-        if (isWrite)
-          bytes = {moment, value, call, {}};
+        if (access.isWrite)
+          bytes = {moment, access.value.getAsOpaquePointer(), call, {}};
         else
           bytes.readers.push_back(moment);
       });
-    }
     return endBuffers(moment, clock);
   }
 
   /// Behind an action the buffers that it ends hold nothing.
   LogicalResult endBuffers(const Moment &moment, Clock clock) {
-    auto ends = moment.op->getAttrOfType<ArrayAttr>(kEndsAttr);
+    ArrayAttr ends = cast<ActionOp>(moment.op).getEndsAttr();
     if (!ends)
       return success();
     ++clock[moment.queue];
-    for (Attribute end : ends) {
-      ArrayRef<int64_t> numbers = cast<DenseI64ArrayAttr>(end).asArrayRef();
-      BufferAccess access{{numbers[0], numbers[1], numbers[3]}, numbers[2], /*isWrite=*/true};
+    for (auto end : ends.getAsRange<BufferAttr>()) {
+      BufferAccess access{end.getSlot(), end.getBytes(), /*isWrite=*/true, Value()};
       if (failed(check(moment, access, clock, Value())))
         return failure();
       forEach(access, [&](Bytes &bytes) { bytes = {moment, nullptr, call, {}}; });
@@ -167,16 +157,14 @@ private:
   }
 
   /// What an action writes may lie where it reads only if it updates a state in place.
-  LogicalResult checkOverlap(const Moment &moment, ArrayRef<BufferAccess> accesses, unsigned written) {
-    const BufferAccess &write = accesses[written];
+  LogicalResult checkOverlap(const Moment &moment, ArrayRef<BufferAccess> accesses, const BufferAccess &write) {
     if (!write.isWrite)
       return success();
-    for (auto [i, other] : llvm::enumerate(accesses)) {
-      int64_t begin = other.place.offsetFor(call), writeBegin = write.place.offsetFor(call);
-      bool overlaps = i != written && other.place.arena == write.place.arena && begin < writeBegin + write.bytes &&
-                      writeBegin < begin + other.bytes;
-      bool isUpdate =
-          i < moment.op->getNumOperands() && moment.op->getOperand(i).getDefiningOp<GetOp>() && begin == writeBegin;
+    for (const BufferAccess &other : accesses) {
+      int64_t begin = other.slot.offsetFor(call), writeBegin = write.slot.offsetFor(call);
+      bool overlaps = &other != &write && other.slot.getArena() == write.slot.getArena() &&
+                      begin < writeBegin + write.bytes && writeBegin < begin + other.bytes;
+      bool isUpdate = !other.isWrite && other.value.getDefiningOp<GetOp>() && begin == writeBegin;
       if (overlaps && !isUpdate)
         return moment.op->emitOpError("(") << nameOf(moment.op) << ") writes over another of its own buffers";
     }
@@ -208,18 +196,15 @@ private:
   }
 
   static std::string nameOf(Operation *op) {
-    if (auto kernel = dyn_cast<KernelOp>(op))
-      return "kernel '" + kernel.getName().str() + "'";
-    if (isa<CopyOp>(op))
-      return "the copy in " + op->getAttrOfType<StringAttr>(kQueueAttr).str();
-    return "the host";
+    auto action = dyn_cast<ActionOp>(op);
+    return action ? action.describe() : "the host";
   }
 
   bool report(const Moment &moment, const BufferAccess &access, const Moment &other, StringRef what) {
     InFlightDiagnostic diagnostic = moment.op->emitOpError("(")
-                                    << nameOf(moment.op) << ") " << (access.isWrite ? "writes" : "reads") << " arena "
-                                    << access.place.arena << " from byte " << access.place.offsetFor(call) << ", and "
-                                    << nameOf(other.op);
+                                    << nameOf(moment.op) << ") " << (access.isWrite ? "writes" : "reads") << " "
+                                    << access.slot.getArena().getValue() << " from byte " << access.slot.offsetFor(call)
+                                    << ", and " << nameOf(other.op);
     if (other.call != call)
       diagnostic << " of " << (call - other.call) << " calls before";
     diagnostic << " " << what;
@@ -228,14 +213,14 @@ private:
 
   /// Calls `body` for the pieces that make up the access, cutting them at its ends.
   void forEach(const BufferAccess &access, llvm::function_ref<void(Bytes &)> body) {
-    std::map<int64_t, Bytes> &arena = arenas[access.place.arena];
+    std::map<int64_t, Bytes> &arena = arenas[access.slot.getArena()];
     arena.try_emplace(INT64_MIN);
     auto cut = [&](int64_t offset) {
       auto next = arena.upper_bound(offset);
       auto piece = std::prev(next);
       return piece->first == offset ? piece : arena.emplace_hint(next, offset, piece->second);
     };
-    int64_t begin = access.place.offsetFor(call);
+    int64_t begin = access.slot.offsetFor(call);
     auto first = cut(begin), last = cut(begin + access.bytes);
     for (auto piece = first; piece != last; ++piece)
       body(piece->second);
@@ -243,13 +228,12 @@ private:
 
   EntryOp entry;
   const Queues &queues;
-  EventReader events;
   int64_t capacity;
   unsigned call = 0;
   SmallVector<Clock> clocks; // of each queue
   Clock issuer;              // of the host, which issues all actions
-  std::map<std::pair<Operation *, unsigned>, Clock> endings;
-  std::map<int64_t, std::map<int64_t, Bytes>> arenas;
+  std::map<std::pair<Operation *, int64_t>, Clock> endings;
+  DenseMap<StringAttr, std::map<int64_t, Bytes>> arenas;
 };
 
 } // namespace

@@ -104,11 +104,10 @@ static SmallVector<std::string> namesOf(ArrayRef<Report> reports) {
   return llvm::map_to_vector(reports, [](const Report &report) { return report.name; });
 }
 
-static StateOp createState(OpBuilder &builder, Location loc, const Twine &name, StringRef kind, RankedTensorType type,
+static StateOp createState(OpBuilder &builder, Location loc, const Twine &name, StateKind kind, RankedTensorType type,
                            FlatSymbolRefAttr of, TypeAttr physical) {
   auto zero = InitAttr::get(builder.getContext(), "constant", builder.getF64FloatAttr(0.0), FloatAttr());
-  return builder.create<StateOp>(loc, builder.getStringAttr(name), builder.getStringAttr(kind), TypeAttr::get(type),
-                                 zero, of, physical);
+  return builder.create<StateOp>(loc, builder.getStringAttr(name), kind, type, zero, of, physical);
 }
 
 /// The value of a state at the beginning of the entry point, of this type; one get per state.
@@ -130,7 +129,7 @@ static LogicalResult buildTraining(Clone &clone, MinimizeOp minimize, ModuleOp m
   for (Attribute name : minimize.getParameters()) {
     auto state = isa<FlatSymbolRefAttr>(name) ? module.lookupSymbol<StateOp>(cast<FlatSymbolRefAttr>(name).getAttr())
                                               : StateOp();
-    if (!state || state.getKind() != "parameter")
+    if (!state || state.getKind() != StateKind::Parameter)
       return minimize.emitOpError("trains what is no parameter: ") << name;
     parameters.push_back(state);
   }
@@ -148,8 +147,8 @@ static LogicalResult buildTraining(Clone &clone, MinimizeOp minimize, ModuleOp m
   OpBuilder states(minimize->getParentOp());
   Value step, rate = getState(clone, lr, lr.getTensorType());
   if (optimizer.needsStep()) {
-    StateOp state =
-        createState(states, minimize.getLoc(), "step", "step", RankedTensorType::get({}, states.getI32Type()), {}, {});
+    StateOp state = createState(states, minimize.getLoc(), "step", StateKind::Step,
+                                RankedTensorType::get({}, states.getI32Type()), {}, {});
     step = getState(clone, state, state.getTensorType());
     Value one =
         clone.builder.create<FullOp>(state.getLoc(), clone.builder.getF64FloatAttr(1), TypeAttr::get(step.getType()));
@@ -162,7 +161,7 @@ static LogicalResult buildTraining(Clone &clone, MinimizeOp minimize, ModuleOp m
     SmallVector<std::string> slotNames;
     for (StringRef slot : optimizer.getSlots()) {
       slotNames.push_back((state.getSymName() + "." + slot).str());
-      StateOp slotState = createState(states, state.getLoc(), slotNames.back(), "slot", state.getTensorType(),
+      StateOp slotState = createState(states, state.getLoc(), slotNames.back(), StateKind::Slot, state.getTensorType(),
                                       FlatSymbolRefAttr::get(state.getSymNameAttr()), state.getPhysicalAttr());
       slots.push_back(getState(clone, slotState, type));
     }

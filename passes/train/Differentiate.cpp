@@ -68,7 +68,8 @@ private:
     StringAttr here = getDevice(value.getType()), there = getDevice(gradient.getType());
     if (!there || there == here)
       return gradient;
-    return builder.create<CopyOp>(value.getLoc(), withDevice(gradient.getType(), here), gradient, "placement");
+    return builder.create<CopyOp>(value.getLoc(), withDevice(gradient.getType(), here), gradient,
+                                  CopyReason::Placement);
   }
 
   OpBuilder &builder;

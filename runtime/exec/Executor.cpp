@@ -104,7 +104,7 @@ void Executor::runHere(const DeviceStep &step, Work work, int64_t rows) {
   step.hostLaunch->run(team_, work.call, rows);
   if (!times_.wants(work.call))
     return;
-  work.name = plan_.kernels[step.action->launch()->kernel].name;
+  work.name = step.action->launch()->name;
   work.queue = step.action->queue;
   times_.note(std::move(work), start, WorkTimes::now());
 }
@@ -117,13 +117,14 @@ void Executor::launch(const DeviceStep &step, Work work, int64_t rows) {
   for (const HostStage &stage : launch.stages)
     stages_.push_back({stage.function, stage.stage->tasksFor(rows)});
   double start = times_.wants(work.call) ? WorkTimes::now() : 0;
-  step.queue->launch({sizeof(sluice_launch), kernel.name.c_str(), buffers.data(), buffers.size(), rows, stages_.data(),
+  const std::string &name = step.action->launch()->name;
+  step.queue->launch({sizeof(sluice_launch), name.c_str(), buffers.data(), buffers.size(), rows, stages_.data(),
                       stages_.size(), launch.module, kernel.function.empty() ? nullptr : kernel.function.c_str(),
                       kernel.parameters.data(), kernel.parameters.size(), kernel.cost.flopsFor(rows),
                       kernel.cost.bytesFor(rows), kernel.kind.c_str()});
   if (!times_.wants(work.call))
     return;
-  work.name = kernel.name;
+  work.name = name;
   work.queue = step.action->queue;
   times_.note(std::move(work), start, *step.queue);
 }

@@ -229,8 +229,7 @@ void Instance::runHere(size_t entry, int64_t call, int64_t rows, std::span<doubl
   double start = WorkTimes::now();
   programs_[entry].run(team_, call, rows, seconds);
   for (size_t i = 0; i < actions.size(); start += seconds[i++])
-    times_.note({plan_.kernels[actions[i].launch()->kernel].name, actions[i].queue, entry, i, call, 0}, start,
-                start + seconds[i]);
+    times_.note({actions[i].launch()->name, actions[i].queue, entry, i, call, 0}, start, start + seconds[i]);
 }
 
 void Instance::watch(Watcher watcher) {

@@ -7,7 +7,7 @@
 
 namespace sluice::runtime {
 
-static bool begins(const State &state) { return state.isWeight() || state.kind == "hyper"; }
+static bool begins(const State &state) { return state.isWeight() || state.kind == StateKind::hyper; }
 
 static bool overlaps(const State &state, const Slot &slot, int64_t bytes) {
   return slot.arena == state.slot.arena && slot.offset < state.slot.offset + state.bytes &&

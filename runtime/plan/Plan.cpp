@@ -49,7 +49,7 @@ std::vector<std::string> Plan::entryNames() const {
 int64_t Plan::parameterCount() const {
   int64_t count = 0;
   for (const State &state : states)
-    if (state.kind == "parameter")
+    if (state.kind == StateKind::parameter)
       count += state.elements();
   return count;
 }
@@ -70,7 +70,7 @@ uint64_t Plan::stateHash() const {
   };
   for (const State &state : states) {
     add(state.name);
-    add(state.kind);
+    add(nameOf(state.kind));
     add(typeText(state.dtype, state.shape));
   }
   return hash;

@@ -56,8 +56,13 @@ struct Queue {
   bool operator==(const Queue &) const = default;
 };
 
+enum class StateKind { parameter, slot, statistic, hyper, step };
+inline constexpr std::string_view stateKindNames[] = {"parameter", "slot", "statistic", "hyper", "step"};
+inline std::string_view nameOf(StateKind kind) { return stateKindNames[static_cast<size_t>(kind)]; }
+
 struct State {
-  std::string name, kind;
+  std::string name;
+  StateKind kind = StateKind::parameter;
   std::string of; ///< the parameter of a slot; empty otherwise
   DType dtype = DType::f32;
   Shape shape;
@@ -68,7 +73,7 @@ struct State {
 
   int64_t elements() const { return elementsOf(shape); }
   int64_t logicalBytes() const { return elements() * static_cast<int64_t>(sizeOf(dtype)); }
-  bool isWeight() const { return kind == "parameter" || kind == "statistic"; }
+  bool isWeight() const { return kind == StateKind::parameter || kind == StateKind::statistic; }
   bool operator==(const State &) const = default;
 };
 
@@ -93,7 +98,7 @@ struct Cost {
 
 /// Either host code in stages, or a function of the device's backend or of a module.
 struct Kernel {
-  std::string name, source;
+  std::string name;
   size_t device = 0;
   std::vector<std::string> ops;
   std::vector<Stage> stages;
@@ -153,6 +158,7 @@ struct Buffer {
 };
 
 struct Launch {
+  std::string name, source; ///< the name is for messages and traces
   size_t kernel = 0;
   std::vector<Buffer> buffers;
 
@@ -178,8 +184,10 @@ struct Copy {
   bool operator==(const Copy &) const = default;
 };
 
+using ActionWork = std::variant<Launch, Copy>;
+
 struct Action {
-  std::variant<Launch, Copy> work;
+  ActionWork work;
   size_t queue = 0;
   std::vector<Wait> waits;
   std::vector<Buffer> ends; ///< what nobody reads after this action, until it is written again

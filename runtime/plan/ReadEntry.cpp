@@ -118,6 +118,8 @@ private:
   Launch parseLaunch(const JsonReader &json, const Queue &queue) const {
     Launch launch;
     launch.kernel = parseIndex(json.at("kernel"), plan_.kernels.size());
+    launch.name = json.has("name") ? json.at("name").string() : plan_.kernels[launch.kernel].name;
+    launch.source = optionalText(json, "source");
     size_t device = plan_.kernels[launch.kernel].device;
     if (queue.device != device || queue.kind != QueueKind::compute)
       json.at("kernel").fail(

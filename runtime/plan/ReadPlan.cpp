@@ -116,7 +116,7 @@ private:
   State parseState(const JsonReader &json) const {
     State state;
     state.name = json.at("name").string();
-    state.kind = json.at("kind").string();
+    state.kind = parseEnum<StateKind>(json.at("kind"), stateKindNames);
     state.of = optionalText(json, "of");
     state.dtype = parseDType(json.at("dtype"));
     state.shape = parseShape(json.at("shape"), state.dtype);
@@ -150,7 +150,6 @@ private:
   Kernel parseKernel(const JsonReader &json) const {
     Kernel kernel;
     kernel.name = json.at("name").string();
-    kernel.source = optionalText(json, "source");
     kernel.device = parseDeviceNumber(json);
     if (json.has("ops"))
       for (const JsonReader &op : json.at("ops").list())

@@ -49,7 +49,7 @@ static Json write(const PhysicalDim &dim) {
 }
 
 static Json write(const State &state) {
-  Json json{{"name", state.name}, {"kind", state.kind}, {"dtype", nameOf(state.dtype)}, {"shape", state.shape}};
+  Json json{{"name", state.name}, {"kind", nameOf(state.kind)}, {"dtype", nameOf(state.dtype)}, {"shape", state.shape}};
   if (!state.of.empty())
     json["of"] = state.of;
   addList(json, "layout", state.layout);
@@ -71,7 +71,7 @@ static Json write(const Cost &cost) {
 }
 
 static Json write(const Kernel &kernel) {
-  Json json{{"name", kernel.name}, {"device", kernel.device}, {"ops", kernel.ops}, {"source", kernel.source}};
+  Json json{{"name", kernel.name}, {"device", kernel.device}, {"ops", kernel.ops}};
   addList(json, "stages", kernel.stages);
   if (!kernel.function.empty()) {
     json["function"] = kernel.function;
@@ -112,7 +112,7 @@ static Json write(const Launch &launch) {
     buffers.push_back(write(buffer));
     buffers.back()["access"] = wordOf(buffer.access, accessNames);
   }
-  return {{"kernel", launch.kernel}, {"buffers", std::move(buffers)}};
+  return {{"name", launch.name}, {"source", launch.source}, {"kernel", launch.kernel}, {"buffers", std::move(buffers)}};
 }
 
 static Json write(const Copy &copy) {

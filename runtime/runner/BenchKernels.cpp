@@ -10,23 +10,26 @@ namespace sluice::runtime {
 
 /// Kernels do not say their element type; a model's parameters do.
 static double peakShare(const Plan &plan) {
-  auto isParameter = [](const State &state) { return state.kind == "parameter"; };
+  auto isParameter = [](const State &state) { return state.kind == StateKind::parameter; };
   auto parameter = std::find_if(plan.states.begin(), plan.states.end(), isParameter);
   return parameter != plan.states.end() && parameter->dtype == DType::f64 ? 0.5 : 1;
 }
 
 /// One line of the table. The bound is what the shape allows: its lanes of the peak, or its bytes over the bandwidth of
 /// the caches that can hold them.
-static Json describe(const Kernel &kernel, int64_t launches, double seconds, int64_t rows, const MachinePeak &peak) {
-  double flops = kernel.cost.flopsFor(rows) * static_cast<double>(launches);
-  double bytes = kernel.cost.bytesFor(rows) * static_cast<double>(launches);
+static Json describe(const Plan &plan, const std::vector<const Launch *> &launched, double seconds, int64_t rows,
+                     const MachinePeak &peak) {
+  const Kernel &kernel = plan.kernels[launched.front()->kernel];
+  auto launches = static_cast<double>(launched.size());
+  double flops = kernel.cost.flopsFor(rows) * launches;
+  double bytes = kernel.cost.bytesFor(rows) * launches;
   double reachable = peak.flopsPerSecond * (kernel.lanes > 0 ? kernel.lanes : 1);
-  double compute = flops / reachable, memory = bytes / peak.bandwidth.at(bytes / static_cast<double>(launches));
+  double compute = flops / reachable, memory = bytes / peak.bandwidth.at(bytes / launches);
   double bound = std::max(compute, memory);
   Json line;
   line["name"] = kernel.name;
-  line["launches"] = launches;
-  line["source"] = kernel.source;
+  line["launches"] = launched.size();
+  line["source"] = launched.front()->source;
   line["ms"] = seconds * 1e3;
   line["gflops"] = flops / seconds * 1e-9;
   line["gbps"] = bytes / seconds * 1e-9;
@@ -51,18 +54,17 @@ Json benchKernels(Instance &instance, const Entry &entry, int64_t rows, double s
   result["kernels"] = Json::array();
   for (size_t kernel = 0; kernel < plan.kernels.size(); ++kernel) {
     std::vector<double> times(steps.size());
-    int64_t launches = 0;
+    std::vector<const Launch *> launches;
     for (size_t i = 0; i < entry.actions.size(); ++i) {
       const Launch *launch = entry.actions[i].launch();
       if (!launch || launch->kernel != kernel)
         continue;
-      ++launches;
+      launches.push_back(launch);
       for (size_t step = 0; step < steps.size(); ++step)
         times[step] += steps[step][i];
     }
-    if (launches > 0)
-      result["kernels"].push_back(
-          describe(plan.kernels[kernel], launches, std::max(medianOf(times), 1e-9), rows, peak));
+    if (!launches.empty())
+      result["kernels"].push_back(describe(plan, launches, std::max(medianOf(times), 1e-9), rows, peak));
   }
   return result;
 }

@@ -42,7 +42,7 @@ static Json planJson(const Plan &plan) {
     json["entries"].push_back(entryJson(plan, entry));
   for (const State &state : plan.states)
     json["states"].push_back({{"name", state.name},
-                              {"kind", state.kind},
+                              {"kind", nameOf(state.kind)},
                               {"dtype", nameOf(state.dtype)},
                               {"shape", state.shape},
                               {"bytes", state.bytes}});
@@ -93,7 +93,7 @@ static void printText(const Plan &plan, int threads) {
                      plan.devices[arena.device].name));
   printLine("states");
   for (const State &state : plan.states)
-    printLine(concat("  ", state.name, "  ", typeText(state.dtype, state.shape), "  ", state.kind));
+    printLine(concat("  ", state.name, "  ", typeText(state.dtype, state.shape), "  ", nameOf(state.kind)));
   printLine(concat("parameters ", plan.parameterCount()));
 }
 

@@ -61,10 +61,10 @@ void finishRun(Instance &instance, const Options &options, const std::vector<Wor
 static Setting checkSetting(const Plan &plan, const NamedText &setting) {
   std::vector<std::string> names;
   for (const State &state : plan.states)
-    if (state.kind == "hyper")
+    if (state.kind == StateKind::hyper)
       names.push_back(state.name);
   const State *state = plan.findState(setting.name);
-  if (!state || state->kind != "hyper")
+  if (!state || state->kind != StateKind::hyper)
     failUsage(concat("--set: the model has no setting ", quote(setting.name), didYouMean(setting.name, names),
                      " (settings: ", listed(names), ")"));
   char *end = nullptr;

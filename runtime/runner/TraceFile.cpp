@@ -25,7 +25,7 @@ static Json eventOf(const Plan &plan, const WorkTime &time, double begin) {
   if (action)
     arguments = {{"entry", plan.entries[work.entry].name}, {"call", work.call}};
   if (launch)
-    arguments["source"] = plan.kernels[launch->kernel].source;
+    arguments["source"] = launch->source;
   if (copy)
     arguments["reason"] = copy->reason;
   if (!launch)

@@ -179,10 +179,10 @@ sluice.graph ["x"] (%x: tensor<?x3x4xf32>) {
   sluice.output "l", %l : tensor<3x4xf32>
 })"},
                                     {"graph.training_products", R"(
-sluice.state "parameter" @w1 : tensor<6x7xf32> = <"uniform", -1.0 : f64, 1.0 : f64>
-sluice.state "parameter" @b1 : tensor<6xf32> = <"constant", 0.0 : f64>
-sluice.state "parameter" @w2 : tensor<3x6xf32> = <"uniform", -1.0 : f64, 1.0 : f64>
-sluice.state "hyper" @lr : tensor<f32> = <"constant", 1.0e-01 : f64>
+sluice.state parameter @w1 : tensor<6x7xf32> = <"uniform", -1.0 : f64, 1.0 : f64>
+sluice.state parameter @b1 : tensor<6xf32> = <"constant", 0.0 : f64>
+sluice.state parameter @w2 : tensor<3x6xf32> = <"uniform", -1.0 : f64, 1.0 : f64>
+sluice.state hyper @lr : tensor<f32> = <"constant", 1.0e-01 : f64>
 sluice.graph ["x", "label"] (%x: tensor<?x7xf32>, %label: tensor<?xi32>) {
   %w1 = sluice.get @w1 : tensor<6x7xf32>
   %b1 = sluice.get @b1 : tensor<6xf32>
@@ -198,10 +198,10 @@ sluice.graph ["x", "label"] (%x: tensor<?x7xf32>, %label: tensor<?xi32>) {
   sluice.minimize %l, #sluice.sgd<momentum = 0.9 : f64, dampening = 0.0 : f64, weight_decay = 0.01 : f64, nesterov = false> lr @lr [@w1, @b1, @w2] : tensor<f32>
 })"},
                                     {"graph.training_convolutions", R"(
-sluice.state "parameter" @w1 : tensor<4x2x3x3xf32> = <"uniform", -1.0 : f64, 1.0 : f64>
-sluice.state "parameter" @b1 : tensor<4xf32> = <"constant", 0.0 : f64>
-sluice.state "parameter" @w2 : tensor<3x4x2x2xf32> = <"uniform", -1.0 : f64, 1.0 : f64>
-sluice.state "hyper" @lr : tensor<f32> = <"constant", 1.0e-01 : f64>
+sluice.state parameter @w1 : tensor<4x2x3x3xf32> = <"uniform", -1.0 : f64, 1.0 : f64>
+sluice.state parameter @b1 : tensor<4xf32> = <"constant", 0.0 : f64>
+sluice.state parameter @w2 : tensor<3x4x2x2xf32> = <"uniform", -1.0 : f64, 1.0 : f64>
+sluice.state hyper @lr : tensor<f32> = <"constant", 1.0e-01 : f64>
 sluice.graph ["x", "z"] (%x: tensor<?x2x6x5xf32>, %z: tensor<?x3x2x2xf32>) {
   %w1 = sluice.get @w1 : tensor<4x2x3x3xf32>
   %b1 = sluice.get @b1 : tensor<4xf32>

@@ -274,7 +274,7 @@ Values Interpreted::run(const std::string &name, const Values &inputs, int64_t r
   auto entry = op->lookupSymbol<ir::EntryOp>(name);
   SmallVector<ir::HostTensor> arguments;
   for (auto [input, argument] :
-       llvm::zip_equal(entry.getInputs().getAsValueRange<StringAttr>(), entry.getBody().getArguments())) {
+       llvm::zip_equal(entry.getInputs().getAsValueRange<StringAttr>(), entry.getInputArguments())) {
     ir::HostTensor tensor(ir::runtimeShape(argument.getType(), rows));
     tensor.data = inputs.at(input.str());
     arguments.push_back(std::move(tensor));

@@ -14,7 +14,7 @@ static std::optional<std::string> readParameter(Operation *op, ModuleOp module) 
   std::optional<std::string> name;
   for (Value operand : op->getOperands())
     if (auto get = operand.getDefiningOp<ir::GetOp>();
-        get && module.lookupSymbol<ir::StateOp>(get.getState()).getKind() == "parameter")
+        get && module.lookupSymbol<ir::StateOp>(get.getState()).getKind() == ir::StateKind::Parameter)
       name = get.getState().str();
   return name;
 }

@@ -64,7 +64,7 @@ Model buildModel(const Sample &sample) {
   std::string states, arguments, names, body, list;
   Model model;
   auto addState = [&](const std::string &kind, const std::string &name, const std::string &type) {
-    states += "  sluice.state \"" + kind + "\" @" + name + " : " + type + " = <\"constant\", 0.0 : f64>\n";
+    states += "  sluice.state " + kind + " @" + name + " : " + type + " = <\"constant\", 0.0 : f64>\n";
   };
   auto addInput = [&](const std::string &name, const std::string &type) {
     arguments += (arguments.empty() ? "" : ", ") + ("%" + name + " : " + type);

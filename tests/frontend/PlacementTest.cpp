@@ -111,8 +111,8 @@ TEST_F(checklist_21_to_and_copy_to, TheSourceStaysWhereItIs) {
 
 TEST_F(checklist_21_to_and_copy_to, CopiesSayWhoWantsThem) {
   g.output("y", x.to(gpu(0)).copy_to("cuda:1"));
-  EXPECT_THAT(g.str(), HasSubstr("sluice.copy %arg0 \"to\" : (tensor<?x4xf32>) -> tensor<?x4xf32, #acc0"));
-  EXPECT_THAT(g.str(), testing::ContainsRegex("\"copy_to\" : .tensor<.x4xf32, #acc0_?>. -> tensor<.x4xf32, #acc1"));
+  EXPECT_THAT(g.str(), HasSubstr("sluice.copy %x to : (tensor<?x4xf32>) -> tensor<?x4xf32, #acc0"));
+  EXPECT_THAT(g.str(), testing::ContainsRegex("copy_to : .tensor<.x4xf32, #acc0_?>. -> tensor<.x4xf32, #acc1"));
 }
 
 TEST_F(checklist_21_to_and_copy_to, PinnedValuesLiveWhereTheyArePinned) {

@@ -41,7 +41,7 @@ struct Differentiated {
       operands.push_back(number);
       outputs.push_back(gradient);
     }
-    end->setOperands(outputs);
+    cast<ReturnOp>(end).getValuesMutable().assign(outputs);
     rename(body.getNumArguments(), outputs.size());
     EXPECT_TRUE(succeeded(verify(instance.entry))) << sample.op;
   }

@@ -15,7 +15,7 @@ import typing
 from mutate import damage_bytes, damage_gzip, damage_text
 
 MODEL = b"""module @small attributes {sluice.capacity = 4 : i64, sluice.model = "small"} {
-  sluice.state "parameter" @w : tensor<3x2xf32> = <"uniform", -0.5 : f64, 0.5 : f64>
+  sluice.state parameter @w : tensor<3x2xf32> = <"uniform", -0.5 : f64, 0.5 : f64>
   sluice.graph ["x", "label"] (%x: tensor<?x3xf32>, %label: tensor<?xi64>) {
     %w = sluice.get @w : tensor<3x2xf32>
     %p = sluice.matmul %x, %w : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<?x2xf32>

@@ -2,13 +2,13 @@
 
 // Tests that a copy between devices keeps the layout that both sides like, and that what enters and leaves an entry point is
 // row-major on both sides of its copy: it is laid out on the accelerator. Dumps name encodings after the device.
-// CHECK-DAG: #cpu_layout = #sluice.at<device = "cpu", layout = #map>
-// CHECK-DAG: #acc0_layout = #sluice.at<device = "acc0", layout = #map>
-// CHECK: sluice.copy %{{.+}} "input" {{.*}} : (tensor<?x3x8x8xf32, #cpu>) -> tensor<?x3x8x8xf32, #acc0_>
-// CHECK: sluice.copy %{{.+}} "pin" {{.*}} : (tensor<?x3x4x4xf32, #acc0_layout>) -> tensor<?x3x4x4xf32, #cpu_layout>
-// CHECK: sluice.copy %{{.+}} "pin" {{.*}} : (tensor<?x3x2x2xf32, #cpu_layout>) -> tensor<?x3x2x2xf32, #acc0_layout>
+// CHECK-DAG: #cpu_acdb = #sluice.at<device = "cpu", layout = #map>
+// CHECK-DAG: #acc0_acdb = #sluice.at<device = "acc0", layout = #map>
+// CHECK: sluice.copy %{{.+}} input {{.*}} : (tensor<?x3x8x8xf32, #cpu>) -> tensor<?x3x8x8xf32, #acc0_>
+// CHECK: sluice.copy %{{.+}} pin {{.*}} : (tensor<?x3x4x4xf32, #acc0_acdb>) -> tensor<?x3x4x4xf32, #cpu_acdb>
+// CHECK: sluice.copy %{{.+}} pin {{.*}} : (tensor<?x3x2x2xf32, #cpu_acdb>) -> tensor<?x3x2x2xf32, #acc0_acdb>
 // CHECK: %[[OUT:.+]] = sluice.relayout %{{.+}} -> tensor<?x3x1x1xf32, #acc0_>
-// CHECK: sluice.copy %[[OUT]] "output" {{.*}} : (tensor<?x3x1x1xf32, #acc0_>) -> tensor<?x3x1x1xf32, #cpu>
+// CHECK: sluice.copy %[[OUT]] output {{.*}} : (tensor<?x3x1x1xf32, #acc0_>) -> tensor<?x3x1x1xf32, #cpu>
 module attributes {sluice.capacity = 4 : i64, sluice.copies = "insert",
     sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x3x8x8xf32>) {

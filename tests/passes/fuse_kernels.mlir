@@ -1,5 +1,5 @@
 // RUN: sluice-opt %s --sluice-build-entry-points --sluice-place-values --sluice-fuse-kernels | FileCheck %s --check-prefixes CHECK,FUSED
-// RUN: sluice-opt %s --sluice-build-entry-points --sluice-place-values --sluice-outline-kernels | FileCheck %s --check-prefixes CHECK,ALONE
+// RUN: sluice-opt %s --sluice-build-entry-points --sluice-place-values --sluice-isolate-ops | FileCheck %s --check-prefixes CHECK,ALONE
 
 // Tests that elementwise consumers join the product that they follow, and that every op is alone when asked.
 // CHECK: sluice.entry @predict

@@ -37,7 +37,7 @@ module attributes {sluice.capacity = 4 : i64} {
 
 // Tests that a number made of rows and constants has no kernel of its own.
 // CHECK: sluice.entry @predict
-// CHECK: sluice.kernel "mul" ({{.+}} = %arg0 : tensor<?x3xf32, {{[^,]*}}>) ->
+// CHECK: sluice.kernel "mul" ({{.+}} = %x : tensor<?x3xf32, {{[^,]*}}>) ->
 // CHECK: sluice.rows
 // CHECK: sluice.div
 // CHECK: sluice.mul

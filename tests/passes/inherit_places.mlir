@@ -4,10 +4,10 @@
 // what begins a state works where the state is kept.
 // CHECK-LABEL: module @pinned
 module @pinned {
-  // CHECK: sluice.state "parameter" @w {{.*}} physical tensor<3x2xf32, [[ACC:#acc0_?]]>
-  sluice.state "parameter" @w : tensor<3x2xf32> = <"normal", 0.0 : f64, 1.0 : f64> physical tensor<3x2xf32, #sluice.at<device = "acc0">>
-  sluice.state "parameter" @b : tensor<4x2xf32> = <"constant", 0.0 : f64>
-  sluice.state "hyper" @lr : tensor<f32> = <"constant", 0.1 : f64>
+  // CHECK: sluice.state parameter @w {{.*}} physical tensor<3x2xf32, [[ACC:#acc0_?]]>
+  sluice.state parameter @w : tensor<3x2xf32> = <"normal", 0.0 : f64, 1.0 : f64> physical tensor<3x2xf32, #sluice.at<device = "acc0">>
+  sluice.state parameter @b : tensor<4x2xf32> = <"constant", 0.0 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
   // CHECK: sluice.entry @train_step
   // CHECK: sluice.matmul {{.*}}sluice.pin = "acc0"
   // CHECK: sluice.add %{{.*}} : (
@@ -17,8 +17,8 @@ module @pinned {
   // CHECK: sluice.set @w
   // CHECK-NOT: sluice.pin
   // CHECK: sluice.set @b,
-  // CHECK: sluice.state "slot" @w.momentum_buffer {{.*}} physical tensor<3x2xf32, [[ACC]]>
-  // CHECK: sluice.state "slot" @b.momentum_buffer : tensor<4x2xf32> = <"constant", 0.000000e+00 : f64> of @b{{$}}
+  // CHECK: sluice.state slot @w.momentum_buffer {{.*}} physical tensor<3x2xf32, [[ACC]]>
+  // CHECK: sluice.state slot @b.momentum_buffer : tensor<4x2xf32> = <"constant", 0.000000e+00 : f64> of @b{{$}}
   // CHECK: sluice.entry @init
   // CHECK: sluice.normal {{.*}}sluice.pin = "acc0"
   sluice.graph ["x"] (%x: tensor<4x3xf32>) {
@@ -37,16 +37,16 @@ module @pinned {
 // gradients of a value that is fixed are.
 // CHECK-LABEL: module @fixed
 module @fixed {
-  sluice.state "parameter" @w : tensor<2xf32> = <"constant", 1.0 : f64>
-  sluice.state "parameter" @v : tensor<2xf32> = <"constant", 1.0 : f64> physical tensor<2xf32, #sluice.at<device = "acc0">>
-  sluice.state "hyper" @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state parameter @w : tensor<2xf32> = <"constant", 1.0 : f64>
+  sluice.state parameter @v : tensor<2xf32> = <"constant", 1.0 : f64> physical tensor<2xf32, #sluice.at<device = "acc0">>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
   // CHECK: sluice.entry @train_step
   // CHECK: %[[W:.+]] = sluice.get @w : tensor<2xf32>
   // CHECK: %[[V:.+]] = sluice.get @v : tensor<2xf32, [[ACC:#acc0_?]]>
   // CHECK: %[[E:.+]] = sluice.exp %[[W]] : (tensor<2xf32>) -> tensor<2xf32>
   // CHECK: sluice.mean
   // CHECK: %[[DE:.+]] = sluice.mul %{{.+}}, %[[V]] : {{.*}} -> tensor<2xf32, [[ACC]]>
-  // CHECK: %[[BACK:.+]] = sluice.copy %[[DE]] "placement" : (tensor<2xf32, [[ACC]]>) -> tensor<2xf32>
+  // CHECK: %[[BACK:.+]] = sluice.copy %[[DE]] placement : (tensor<2xf32, [[ACC]]>) -> tensor<2xf32>
   // CHECK: sluice.mul %[[BACK]], %[[E]] : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
   // CHECK: sluice.set @v, %{{.+}} : tensor<2xf32, [[ACC]]>
   sluice.graph ["x"] (%x: tensor<2xf32>) {
@@ -64,19 +64,19 @@ module @fixed {
 // Tests that the gradients of a value that is used on two devices are added, and that a copy's gradient travels back.
 // CHECK-LABEL: module @two
 module @two {
-  sluice.state "parameter" @w : tensor<2xf32> = <"constant", 1.0 : f64>
-  sluice.state "hyper" @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state parameter @w : tensor<2xf32> = <"constant", 1.0 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
   // CHECK: sluice.entry @train_step
-  // CHECK-DAG: %[[A:.+]] = sluice.copy %{{.+}} "to" : (tensor<2xf32, #acc0{{_?}}>) -> tensor<2xf32>
-  // CHECK-DAG: %[[B:.+]] = sluice.copy %{{.+}} "to" : (tensor<2xf32, #acc1{{_?}}>) -> tensor<2xf32>
+  // CHECK-DAG: %[[A:.+]] = sluice.copy %{{.+}} to : (tensor<2xf32, #acc0{{_?}}>) -> tensor<2xf32>
+  // CHECK-DAG: %[[B:.+]] = sluice.copy %{{.+}} to : (tensor<2xf32, #acc1{{_?}}>) -> tensor<2xf32>
   // CHECK: sluice.add %{{.+}}, %{{.+}} : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
   sluice.graph ["x"] (%x: tensor<2xf32>) {
     %w = sluice.get @w : tensor<2xf32>
-    %w0 = sluice.copy %w "to" : (tensor<2xf32>) -> tensor<2xf32, #sluice.at<device = "acc0">>
-    %w1 = sluice.copy %w "to" : (tensor<2xf32>) -> tensor<2xf32, #sluice.at<device = "acc1">>
+    %w0 = sluice.copy %w to : (tensor<2xf32>) -> tensor<2xf32, #sluice.at<device = "acc0">>
+    %w1 = sluice.copy %w to : (tensor<2xf32>) -> tensor<2xf32, #sluice.at<device = "acc1">>
     %e0 = sluice.exp %w0 : (tensor<2xf32, #sluice.at<device = "acc0">>) -> tensor<2xf32, #sluice.at<device = "acc0">>
     %e1 = sluice.sin %w1 : (tensor<2xf32, #sluice.at<device = "acc1">>) -> tensor<2xf32, #sluice.at<device = "acc1">>
-    %back = sluice.copy %e1 "to" : (tensor<2xf32, #sluice.at<device = "acc1">>) -> tensor<2xf32, #sluice.at<device = "acc0">>
+    %back = sluice.copy %e1 to : (tensor<2xf32, #sluice.at<device = "acc1">>) -> tensor<2xf32, #sluice.at<device = "acc0">>
     %y = sluice.add %e0, %back : (tensor<2xf32, #sluice.at<device = "acc0">>, tensor<2xf32, #sluice.at<device = "acc0">>) -> tensor<2xf32, #sluice.at<device = "acc0">>
     %loss = sluice.mean %y {axes = array<i64: 0>} : (tensor<2xf32, #sluice.at<device = "acc0">>) -> tensor<f32, #sluice.at<device = "acc0">>
     sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] : tensor<f32, #sluice.at<device = "acc0">>

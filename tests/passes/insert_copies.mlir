@@ -3,9 +3,9 @@
 // Tests that a pinned op gets its input from the host and its output goes back there, under every policy.
 // CHECK-LABEL: module @pinned
 // CHECK: sluice.entry @predict ["x"] -> ["y"] (%[[X:.+]]: tensor<?x3xf32, #cpu>)
-// CHECK-NEXT: %[[IN:.+]] = sluice.copy %[[X]] "input" : (tensor<?x3xf32, #cpu>) -> tensor<?x3xf32, #acc0
+// CHECK-NEXT: %[[IN:.+]] = sluice.copy %[[X]] input : (tensor<?x3xf32, #cpu>) -> tensor<?x3xf32, #acc0
 // CHECK-NEXT: %[[Y:.+]] = sluice.relu %[[IN]]
-// CHECK-NEXT: %[[OUT:.+]] = sluice.copy %[[Y]] "output" : (tensor<?x3xf32, #acc0{{.*}}>) -> tensor<?x3xf32, #cpu>
+// CHECK-NEXT: %[[OUT:.+]] = sluice.copy %[[Y]] output : (tensor<?x3xf32, #acc0{{.*}}>) -> tensor<?x3xf32, #cpu>
 // CHECK-NEXT: sluice.return %[[OUT]]
 module @pinned attributes {sluice.capacity = 4 : i64,
     sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
@@ -22,7 +22,7 @@ module @pinned attributes {sluice.capacity = 4 : i64,
 // CHECK-LABEL: module @inserted
 // CHECK: %[[A:.+]] = sluice.exp %{{.+}} -> tensor<2xf32, #acc1
 // CHECK: %[[B:.+]] = sluice.sin %[[A]] : (tensor<2xf32, #acc1{{.*}}>) -> tensor<2xf32, #acc1
-// CHECK: %[[C:.+]] = sluice.copy %[[B]] "pin" : (tensor<2xf32, #acc1{{.*}}>) -> tensor<2xf32, #cpu>
+// CHECK: %[[C:.+]] = sluice.copy %[[B]] pin : (tensor<2xf32, #acc1{{.*}}>) -> tensor<2xf32, #cpu>
 // CHECK: sluice.cos %[[C]] {sluice.pin = "cpu"} : (tensor<2xf32, #cpu>) -> tensor<2xf32, #cpu>
 // CHECK: sluice.tanh %{{.+}} : (tensor<2xf32, #acc0{{.*}}>) -> tensor<2xf32, #acc0
 module @inserted attributes {sluice.copies = "insert", sluice.first_device = "acc0",
@@ -40,12 +40,12 @@ module @inserted attributes {sluice.copies = "insert", sluice.first_device = "ac
 
 // Tests that constants and the number of rows are made on the device of each reader.
 // CHECK-LABEL: module @constants
-// CHECK-NOT: sluice.copy %{{.+}} "pin"
+// CHECK-NOT: sluice.copy %{{.+}} pin
 // CHECK: %[[HALF:[0-9]+]] = sluice.full {{.+}} -> tensor<?x3xf32, #acc0
 // CHECK: sluice.mul %{{[0-9]+}}, %[[HALF]]
 // CHECK: sluice.rows {{.*}} -> tensor<f32, #acc0
 // CHECK: sluice.full {{.+}} -> tensor<?x3xf32, #cpu>
-// CHECK-NOT: sluice.copy %{{.+}} "pin"
+// CHECK-NOT: sluice.copy %{{.+}} pin
 module @constants attributes {sluice.capacity = 4 : i64,
     sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
   sluice.entry @predict ["x", "label"] -> ["y", "z"] (%x: tensor<?x3xf32>, %label: tensor<?xi32>) {
@@ -64,16 +64,16 @@ module @constants attributes {sluice.capacity = 4 : i64,
 // Tests that a state lives where it is said to, a slot where its parameter does, a hyperparameter on the host; and that reading the
 // last elsewhere needs no permission.
 // CHECK-LABEL: module @states
-// CHECK: sluice.state "slot" @w.momentum {{.*}} physical tensor<2xf32, #acc0
-// CHECK: sluice.state "parameter" @w {{.*}} physical tensor<2xf32, #acc0
-// CHECK: sluice.state "hyper" @lr {{.*}} physical tensor<f32, #cpu>
+// CHECK: sluice.state slot @w.momentum {{.*}} physical tensor<2xf32, #acc0
+// CHECK: sluice.state parameter @w {{.*}} physical tensor<2xf32, #acc0
+// CHECK: sluice.state hyper @lr {{.*}} physical tensor<f32, #cpu>
 // CHECK: %[[LR:.+]] = sluice.get @lr
-// CHECK: sluice.copy %[[LR]] "state" : (tensor<f32, #cpu>) -> tensor<f32, #acc0
+// CHECK: sluice.copy %[[LR]] state : (tensor<f32, #cpu>) -> tensor<f32, #acc0
 module @states attributes {
     sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
-  sluice.state "slot" @w.momentum : tensor<2xf32> = <"constant", 0.0 : f64> of @w
-  sluice.state "parameter" @w : tensor<2xf32> = <"constant", 1.0 : f64> physical tensor<2xf32, #sluice.at<device = "acc0">>
-  sluice.state "hyper" @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state slot @w.momentum : tensor<2xf32> = <"constant", 0.0 : f64> of @w
+  sluice.state parameter @w : tensor<2xf32> = <"constant", 1.0 : f64> physical tensor<2xf32, #sluice.at<device = "acc0">>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.entry @train_step [] -> [] () {
     %w = sluice.get @w : tensor<2xf32>
     %lr = sluice.get @lr : tensor<f32>
@@ -88,13 +88,13 @@ module @states attributes {
 
 // Tests that a copy that was written without saying where to ends where its reader works, with its own reason.
 // CHECK-LABEL: module @open
-// CHECK: sluice.copy %{{.+}} "to" : (tensor<2xf32, #acc0{{.*}}>) -> tensor<2xf32, #cpu>
+// CHECK: sluice.copy %{{.+}} to : (tensor<2xf32, #acc0{{.*}}>) -> tensor<2xf32, #cpu>
 // CHECK-NOT: "pin"
 module @open attributes {
     sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32>) {
     %a = sluice.exp %x {sluice.pin = "acc0"} : (tensor<2xf32>) -> tensor<2xf32>
-    %b = sluice.copy %a "to" : (tensor<2xf32>) -> tensor<2xf32>
+    %b = sluice.copy %a to : (tensor<2xf32>) -> tensor<2xf32>
     %c = sluice.sin %b : (tensor<2xf32>) -> tensor<2xf32>
     sluice.return %c : tensor<2xf32>
   }

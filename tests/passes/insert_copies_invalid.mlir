@@ -32,7 +32,7 @@ module attributes {sluice.copies = "warn",
 // Tests that an op reading a parameter of another device needs permission too.
 module attributes {
     sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
-  sluice.state "parameter" @w : tensor<2xf32> = <"constant", 1.0 : f64>
+  sluice.state parameter @w : tensor<2xf32> = <"constant", 1.0 : f64>
   sluice.entry @predict [] -> ["y"] () {
     // expected-note @+1 {{the value on cpu is made here}}
     %w = sluice.get @w : tensor<2xf32>

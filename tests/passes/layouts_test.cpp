@@ -66,10 +66,13 @@ protected:
     return failed(passes::runPipeline(*module, options)) ? diagnostics.errors() : "";
   }
 
-  /// Relayouts on a device, inside kernels or not.
+  /// Relayouts in the launches on a device.
   int relayoutsOn(llvm::StringRef device) {
     int count = 0;
-    module->walk([&](RelayoutOp op) { count += getDevice(op.getType()).getValue() == device; });
+    module->walk([&](LaunchOp launch) {
+      if (launch.getQueue() == device)
+        launch.getCallee().walk([&](RelayoutOp) { ++count; });
+    });
     return count;
   }
 

@@ -1,10 +1,17 @@
-// RUN: sluice-opt %s --sluice-build-entry-points --sluice-place-values --sluice-outline-kernels --sluice-plan-memory | FileCheck %s
+// RUN: sluice-opt %s --sluice-build-entry-points --sluice-place-values --sluice-isolate-ops --sluice-prepare-kernels --sluice-schedule-actions --sluice-plan-memory | FileCheck %s
 
-// Tests that a value takes the place of one that is dead: a chain of four needs two places (of 64 bytes).
-// CHECK: transient_bytes = array<i64: 128>
-// CHECK: sluice.kernel "exp" {{.*}}buffers = [array<i64: 1, [[A:[0-9]+]]>, array<i64: 1, [[B:[0-9]+]]>]
-// CHECK: sluice.kernel "sin" {{.*}}buffers = [array<i64: 1, [[B]]>, array<i64: 1, [[A]]>]
-// CHECK: sluice.kernel "exp{{.*}}" {{.*}}buffers = [array<i64: 1, [[A]]>, array<i64: 1, [[B]]>]
+// Tests that a value takes the place of one that is dead: a chain of four needs two places (of 64 bytes). Launches of equal kernels
+// are of one function.
+// CHECK: sluice.arena "cpu.transient" on "cpu" : 128 bytes
+// CHECK: sluice.launch "exp" @exp on "cpu"
+// CHECK-NEXT: in %{{.+}} : tensor<2xf32, #cpu> at cpu.transient[[[A:[0-9]+]]]
+// CHECK-NEXT: out tensor<2xf32, #cpu> at cpu.transient[[[B:[0-9]+]]]
+// CHECK: sluice.launch "sin" @sin on "cpu"
+// CHECK-NEXT: in %{{.+}} : tensor<2xf32, #cpu> at cpu.transient[[[B]]]
+// CHECK-NEXT: out tensor<2xf32, #cpu> at cpu.transient[[[A]]]
+// CHECK: sluice.launch "exp_1" @exp on "cpu"
+// CHECK-NEXT: in %{{.+}} : tensor<2xf32, #cpu> at cpu.transient[[[A]]]
+// CHECK-NEXT: out tensor<2xf32, #cpu> at cpu.transient[[[B]]]
 module {
   sluice.graph ["x"] (%x: tensor<2xf32>) {
     %a = sluice.exp %x : (tensor<2xf32>) -> tensor<2xf32>

@@ -1,22 +1,18 @@
-// RUN: sluice-opt %s --sluice-place-values --sluice-settle-copies --sluice-outline-kernels --sluice-schedule-actions --sluice-plan-memory --sluice-plan-waits --sluice-verify-plan | FileCheck %s
+// RUN: sluice-opt %s --sluice-place-values --sluice-settle-copies --sluice-isolate-ops --sluice-prepare-kernels --sluice-schedule-actions --sluice-plan-memory --sluice-plan-waits --sluice-verify-plan | FileCheck %s
 
 // Tests that an input and its copy exist twice, so that the copy waits only for what read the same buffer two calls ago, and the host
 // writes an input when the copy of two calls ago is done. What the accelerator makes exists once: it waits for the last call's reader.
-// CHECK: sluice.entry @predict {{.*}}input_waits = [array<i64: [[IN:[0-9]+]], 2>]
-// CHECK: sluice.wait "acc0.in" [[EXP:[0-9]+]] {calls = 2 : i64}
-// CHECK-NEXT: sluice.copy %{{.+}} "input" {buffers = [array<i64: 1, 0, 64>, array<i64: 4, 0, 64>]
-// CHECK-NEXT: sluice.record "acc0.in" [[IN]]
-// CHECK-DAG: sluice.wait "acc0" [[IN]]
-// CHECK-DAG: sluice.wait "acc0" [[OUT:[0-9]+]] {calls = 1 : i64}
-// CHECK: sluice.kernel "acc0_exp"
-// CHECK: sluice.record "acc0" [[EXP]]
-// CHECK-NEXT: sluice.wait "acc0.out" [[SIN:[0-9]+]] {calls = 1 : i64}
-// CHECK-NEXT: sluice.wait "acc0.out" [[EXP]]
-// CHECK-NEXT: sluice.copy %{{.+}} "pin" {{.*}}ends = [array<i64: 4, 128, 8, 0>]
-// CHECK-NEXT: sluice.record "acc0.out" [[OUT]]
-// CHECK-NEXT: sluice.wait "cpu" [[OUT]]
-// CHECK-NEXT: sluice.kernel "sin"
-// CHECK: sluice.record "cpu" [[SIN]]
+// Events of earlier calls are arguments: one of two calls ago is handed on once more.
+// CHECK: sluice.entry @predict {{.*}}(%x: tensor<2xf32, #cpu>, [[IN1:%.+]]: !sluice.event, [[IN2:%.+]]: !sluice.event, [[EXP1:%.+]]: !sluice.event, [[EXP2:%.+]]: !sluice.event, [[OUT1:%.+]]: !sluice.event, [[SIN1:%.+]]: !sluice.event)
+// CHECK: sluice.receive %x : tensor<2xf32, #cpu> at cpu.transient[0, 64] after [[IN2]]
+// CHECK: [[IN:%done.*]] = sluice.transfer input step on "acc0.in" bytes 8 per_row 0 after [[EXP2]]
+// CHECK-NEXT: in %x : tensor<2xf32, #cpu> at cpu.transient[0, 64]
+// CHECK-NEXT: out tensor<2xf32, #acc0_> at acc0.transient[0, 64]
+// CHECK: [[EXP:%done.*]] = sluice.launch "acc0_exp" @acc0_exp on "acc0" after [[IN]], [[OUT1]]
+// CHECK: [[OUT:%done.*]] = sluice.transfer pin step on "acc0.out" bytes 8 per_row 0 after [[SIN1]], [[EXP]]
+// CHECK: end acc0.transient[128] : 8
+// CHECK: [[SIN:%done.*]] = sluice.launch "sin" @sin on "cpu" after [[OUT]]
+// CHECK: sluice.return {{.*}}carry [[IN]], [[IN1]], [[EXP]], [[EXP1]], [[OUT]], [[SIN]]
 module attributes {sluice.copies = "insert",
     sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32>) {

@@ -4,11 +4,11 @@
 // name of the one that the user wrote; and that the copy back is not made.
 // CHECK-LABEL: module @merged
 // CHECK: %[[A:.+]] = sluice.exp
-// CHECK-NEXT: %[[B:.+]] = sluice.copy %[[A]] "to" {bytes = 0 : i64, bytes_per_row = 12 : i64, when = "step"}
+// CHECK-NEXT: %[[B:.+]] = sluice.copy %[[A]] to when step {bytes = 0 : i64, bytes_per_row = 12 : i64}
 // CHECK-NEXT: %[[C:.+]] = sluice.sin %[[B]]
 // CHECK-NEXT: %[[D:.+]] = sluice.cos %[[B]]
 // CHECK-NEXT: sluice.add %[[C]], %[[D]]
-// CHECK-NEXT: sluice.copy %{{.+}} "output"
+// CHECK-NEXT: sluice.copy %{{.+}} output
 // CHECK-NEXT: sluice.relu %[[A]]
 module @merged attributes {sluice.capacity = 4 : i64, sluice.copies = "insert",
     sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
@@ -17,8 +17,8 @@ module @merged attributes {sluice.capacity = 4 : i64, sluice.copies = "insert",
     %c = sluice.sin %a {sluice.pin = "acc0"} : (tensor<?x3xf32>) -> tensor<?x3xf32>
     %d = sluice.cos %a {sluice.pin = "acc0"} : (tensor<?x3xf32>) -> tensor<?x3xf32>
     %y = sluice.add %c, %d {sluice.pin = "acc0"} : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
-    %there = sluice.copy %a "to" : (tensor<?x3xf32>) -> tensor<?x3xf32, #sluice.at<device = "acc0">>
-    %back = sluice.copy %there "to" : (tensor<?x3xf32, #sluice.at<device = "acc0">>) -> tensor<?x3xf32, #sluice.at<device = "cpu">>
+    %there = sluice.copy %a to : (tensor<?x3xf32>) -> tensor<?x3xf32, #sluice.at<device = "acc0">>
+    %back = sluice.copy %there to : (tensor<?x3xf32, #sluice.at<device = "acc0">>) -> tensor<?x3xf32, #sluice.at<device = "cpu">>
     %z = sluice.relu %back : (tensor<?x3xf32, #sluice.at<device = "cpu">>) -> tensor<?x3xf32>
     sluice.return %y, %z : tensor<?x3xf32>, tensor<?x3xf32>
   }
@@ -29,11 +29,11 @@ module @merged attributes {sluice.capacity = 4 : i64, sluice.copies = "insert",
 // Tests that a state is copied when its mirror is stale, and an output when it is asked for.
 // CHECK-LABEL: module @times
 // CHECK: %[[W:.+]] = sluice.get @w
-// CHECK-NEXT: sluice.copy %[[W]] "state" {bytes = 8 : i64, bytes_per_row = 0 : i64, when = "stale"}
-// CHECK: sluice.copy %{{.+}} "output" {bytes = 8 : i64, bytes_per_row = 0 : i64, when = "asked"}
+// CHECK-NEXT: sluice.copy %[[W]] state when stale {bytes = 8 : i64, bytes_per_row = 0 : i64}
+// CHECK: sluice.copy %{{.+}} output when asked {bytes = 8 : i64, bytes_per_row = 0 : i64}
 module @times attributes {sluice.copies = "insert",
     sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
-  sluice.state "parameter" @w : tensor<2xf32> = <"constant", 1.0 : f64>
+  sluice.state parameter @w : tensor<2xf32> = <"constant", 1.0 : f64>
   sluice.entry @predict [] -> ["y"] () {
     %w = sluice.get @w : tensor<2xf32>
     %a = sluice.exp %w {sluice.pin = "acc0"} : (tensor<2xf32>) -> tensor<2xf32>
@@ -47,14 +47,14 @@ module @times attributes {sluice.copies = "insert",
 
 // Tests that a copy_to is never merged and never removed, also where it ends on the device that it starts from.
 // CHECK-LABEL: module @wanted
-// CHECK-COUNT-2: sluice.copy %{{.+}} "copy_to" {bytes = 8
-// CHECK: sluice.copy %{{.+}} "copy_to" : (tensor<2xf32, #acc0{{.*}}>) -> tensor<2xf32, #acc0
+// CHECK-COUNT-2: sluice.copy %{{.+}} copy_to when step {bytes = 8
+// CHECK: sluice.copy %{{.+}} copy_to : (tensor<2xf32, #acc0{{.*}}>) -> tensor<2xf32, #acc0
 module @wanted attributes {
     sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32>) {
-    %a = sluice.copy %x "copy_to" : (tensor<2xf32>) -> tensor<2xf32, #sluice.at<device = "acc0">>
-    %b = sluice.copy %x "copy_to" : (tensor<2xf32>) -> tensor<2xf32, #sluice.at<device = "acc0">>
-    %c = sluice.copy %b "copy_to" : (tensor<2xf32, #sluice.at<device = "acc0">>) -> tensor<2xf32, #sluice.at<device = "acc0">>
+    %a = sluice.copy %x copy_to : (tensor<2xf32>) -> tensor<2xf32, #sluice.at<device = "acc0">>
+    %b = sluice.copy %x copy_to : (tensor<2xf32>) -> tensor<2xf32, #sluice.at<device = "acc0">>
+    %c = sluice.copy %b copy_to : (tensor<2xf32, #sluice.at<device = "acc0">>) -> tensor<2xf32, #sluice.at<device = "acc0">>
     %y = sluice.add %a, %c : (tensor<2xf32, #sluice.at<device = "acc0">>, tensor<2xf32, #sluice.at<device = "acc0">>) -> tensor<2xf32>
     sluice.return %y : tensor<2xf32>
   }

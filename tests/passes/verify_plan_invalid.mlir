@@ -4,15 +4,20 @@
 #acc0 = #sluice.at<device = "acc0">
 #cpu = #sluice.at<device = "cpu">
 module attributes {sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
-  sluice.entry @predict ["x"] -> [] (%x: tensor<2xf32, #cpu>) attributes {inputs_at = [array<i64: 1, 0, 64>], input_waits = [array<i64: 0, 2>], outputs_at = []} {
-    %a = sluice.copy %x "input" {buffers = [array<i64: 1, 0, 64>, array<i64: 4, 0, 64>], queue = "acc0.in"} : (tensor<2xf32, #cpu>) -> tensor<2xf32, #acc0>
-    sluice.record "acc0.in" 0
-    // expected-error @+1 {{(kernel 'exp') reads arena 4 from byte 0, and the copy in acc0.in may still write them}}
-    %b = sluice.kernel "exp" (%c = %a : tensor<2xf32, #acc0>) -> tensor<2xf32, #acc0> attributes {buffers = [array<i64: 4, 0, 64>, array<i64: 4, 128>], queue = "acc0"} {
-      %d = sluice.exp %c : (tensor<2xf32, #acc0>) -> tensor<2xf32, #acc0>
-      sluice.yield %d : tensor<2xf32, #acc0>
-    }
-    sluice.return
+  sluice.function @exp of "sim" cost <"elementwise", flops = 2, flops_per_row = 0, bytes = 16, bytes_per_row = 0, lanes = 1.0 : f64> stages [] (%c: tensor<2xf32>) {
+    %d = sluice.exp %c : (tensor<2xf32>) -> tensor<2xf32>
+    sluice.yield %d : tensor<2xf32>
+  }
+  sluice.entry @predict ["x"] -> [] (%x: tensor<2xf32, #cpu>, %before: !sluice.event, %twice: !sluice.event) {
+    sluice.receive %x : tensor<2xf32, #cpu> at cpu.transient[0, 64] after %twice
+    %a, %in = sluice.transfer input step on "acc0.in" bytes 8 per_row 0
+        in %x : tensor<2xf32, #cpu> at cpu.transient[0, 64]
+        out tensor<2xf32, #acc0> at acc0.transient[0, 64]
+    // expected-error @+1 {{(kernel 'exp') reads acc0.transient from byte 0, and the copy in acc0.in may still write them}}
+    %b, %done = sluice.launch "exp" @exp on "acc0"
+        in %a : tensor<2xf32, #acc0> at acc0.transient[0, 64]
+        out tensor<2xf32, #acc0> at acc0.transient[128]
+    sluice.return slots [] carry %in, %before
   }
 }
 
@@ -22,16 +27,20 @@ module attributes {sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0
 #acc0 = #sluice.at<device = "acc0">
 #cpu = #sluice.at<device = "cpu">
 module attributes {sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
-  sluice.entry @predict ["x"] -> [] (%x: tensor<2xf32, #cpu>) attributes {inputs_at = [array<i64: 1, 0, 64>], input_waits = [array<i64: 0, 2>], outputs_at = []} {
-    // expected-error @+1 {{(the copy in acc0.in) writes arena 4 from byte 0, and kernel 'exp' of 2 calls before may still read them}}
-    %a = sluice.copy %x "input" {buffers = [array<i64: 1, 0, 64>, array<i64: 4, 0, 64>], queue = "acc0.in"} : (tensor<2xf32, #cpu>) -> tensor<2xf32, #acc0>
-    sluice.record "acc0.in" 0
-    sluice.wait "acc0" 0
-    %b = sluice.kernel "exp" (%c = %a : tensor<2xf32, #acc0>) -> tensor<2xf32, #acc0> attributes {buffers = [array<i64: 4, 0, 64>, array<i64: 4, 128>], queue = "acc0"} {
-      %d = sluice.exp %c : (tensor<2xf32, #acc0>) -> tensor<2xf32, #acc0>
-      sluice.yield %d : tensor<2xf32, #acc0>
-    }
-    sluice.return
+  sluice.function @exp of "sim" cost <"elementwise", flops = 2, flops_per_row = 0, bytes = 16, bytes_per_row = 0, lanes = 1.0 : f64> stages [] (%c: tensor<2xf32>) {
+    %d = sluice.exp %c : (tensor<2xf32>) -> tensor<2xf32>
+    sluice.yield %d : tensor<2xf32>
+  }
+  sluice.entry @predict ["x"] -> [] (%x: tensor<2xf32, #cpu>, %before: !sluice.event, %twice: !sluice.event) {
+    sluice.receive %x : tensor<2xf32, #cpu> at cpu.transient[0, 64] after %twice
+    // expected-error @+1 {{(the copy in acc0.in) writes acc0.transient from byte 0, and kernel 'exp' of 2 calls before may still read them}}
+    %a, %in = sluice.transfer input step on "acc0.in" bytes 8 per_row 0
+        in %x : tensor<2xf32, #cpu> at cpu.transient[0, 64]
+        out tensor<2xf32, #acc0> at acc0.transient[0, 64]
+    %b, %done = sluice.launch "exp" @exp on "acc0" after %in
+        in %a : tensor<2xf32, #acc0> at acc0.transient[0, 64]
+        out tensor<2xf32, #acc0> at acc0.transient[128]
+    sluice.return slots [] carry %in, %before
   }
 }
 
@@ -41,10 +50,13 @@ module attributes {sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0
 #acc0 = #sluice.at<device = "acc0">
 #cpu = #sluice.at<device = "cpu">
 module attributes {sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
-  // expected-error @+1 {{(the host) writes arena 1 from byte 0, and the copy in acc0.in of 1 calls before may still read them}}
-  sluice.entry @predict ["x"] -> [] (%x: tensor<2xf32, #cpu>) attributes {inputs_at = [array<i64: 1, 0>], input_waits = [array<i64>], outputs_at = []} {
-    %a = sluice.copy %x "input" {buffers = [array<i64: 1, 0>, array<i64: 4, 0>], queue = "acc0.in"} : (tensor<2xf32, #cpu>) -> tensor<2xf32, #acc0>
-    sluice.return
+  sluice.entry @predict ["x"] -> [] (%x: tensor<2xf32, #cpu>) {
+    // expected-error @+1 {{(the host) writes cpu.transient from byte 0, and the copy in acc0.in of 1 calls before may still read them}}
+    sluice.receive %x : tensor<2xf32, #cpu> at cpu.transient[0]
+    %a, %in = sluice.transfer input step on "acc0.in" bytes 8 per_row 0
+        in %x : tensor<2xf32, #cpu> at cpu.transient[0]
+        out tensor<2xf32, #acc0> at acc0.transient[0]
+    sluice.return slots []
   }
 }
 
@@ -53,20 +65,31 @@ module attributes {sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0
 // Tests that a buffer which is given away while its value is still to be read is found.
 #cpu = #sluice.at<device = "cpu">
 module {
-  sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32, #cpu>) attributes {inputs_at = [array<i64: 1, 0>], outputs_at = [array<i64: 1, 128>]} {
-    %a = sluice.kernel "exp" (%e = %x : tensor<2xf32, #cpu>) -> tensor<2xf32, #cpu> attributes {buffers = [array<i64: 1, 0>, array<i64: 1, 64>], queue = "cpu"} {
-      %f = sluice.exp %e : (tensor<2xf32, #cpu>) -> tensor<2xf32, #cpu>
-      sluice.yield %f : tensor<2xf32, #cpu>
-    }
-    %b = sluice.kernel "sin" (%e = %x : tensor<2xf32, #cpu>) -> tensor<2xf32, #cpu> attributes {buffers = [array<i64: 1, 0>, array<i64: 1, 64>], queue = "cpu"} {
-      %f = sluice.sin %e : (tensor<2xf32, #cpu>) -> tensor<2xf32, #cpu>
-      sluice.yield %f : tensor<2xf32, #cpu>
-    }
-    // expected-error @+1 {{(kernel 'add') reads arena 1 from byte 64, and kernel 'sin' has left another value there}}
-    %c = sluice.kernel "add" (%e = %a : tensor<2xf32, #cpu>, %g = %b : tensor<2xf32, #cpu>) -> tensor<2xf32, #cpu> attributes {buffers = [array<i64: 1, 64>, array<i64: 1, 64>, array<i64: 1, 128>], queue = "cpu"} {
-      %f = sluice.add %e, %g : (tensor<2xf32, #cpu>, tensor<2xf32, #cpu>) -> tensor<2xf32, #cpu>
-      sluice.yield %f : tensor<2xf32, #cpu>
-    }
-    sluice.return %c : tensor<2xf32, #cpu>
+  sluice.function @exp of "cpu" cost <"elementwise", flops = 2, flops_per_row = 0, bytes = 16, bytes_per_row = 0, lanes = 1.0 : f64> stages [] (%c: tensor<2xf32>) {
+    %d = sluice.exp %c : (tensor<2xf32>) -> tensor<2xf32>
+    sluice.yield %d : tensor<2xf32>
+  }
+  sluice.function @sin of "cpu" cost <"elementwise", flops = 2, flops_per_row = 0, bytes = 16, bytes_per_row = 0, lanes = 1.0 : f64> stages [] (%c: tensor<2xf32>) {
+    %d = sluice.sin %c : (tensor<2xf32>) -> tensor<2xf32>
+    sluice.yield %d : tensor<2xf32>
+  }
+  sluice.function @add of "cpu" cost <"elementwise", flops = 2, flops_per_row = 0, bytes = 24, bytes_per_row = 0, lanes = 1.0 : f64> stages [] (%c: tensor<2xf32>, %e: tensor<2xf32>) {
+    %d = sluice.add %c, %e : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    sluice.yield %d : tensor<2xf32>
+  }
+  sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32, #cpu>) {
+    sluice.receive %x : tensor<2xf32, #cpu> at cpu.transient[0]
+    %a, %first = sluice.launch "exp" @exp on "cpu"
+        in %x : tensor<2xf32, #cpu> at cpu.transient[0]
+        out tensor<2xf32, #cpu> at cpu.transient[64]
+    %b, %second = sluice.launch "sin" @sin on "cpu"
+        in %x : tensor<2xf32, #cpu> at cpu.transient[0]
+        out tensor<2xf32, #cpu> at cpu.transient[64]
+    // expected-error @+1 {{(kernel 'add') reads cpu.transient from byte 64, and kernel 'sin' has left another value there}}
+    %c, %third = sluice.launch "add" @add on "cpu"
+        in %a : tensor<2xf32, #cpu> at cpu.transient[64]
+        in %b : tensor<2xf32, #cpu> at cpu.transient[64]
+        out tensor<2xf32, #cpu> at cpu.transient[128]
+    sluice.return %c : tensor<2xf32, #cpu> slots [#sluice.slot<cpu.transient[128]>]
   }
 }

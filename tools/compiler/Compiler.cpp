@@ -188,6 +188,7 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
     pipeline.compileTo = options.compileTo;
   pipeline.dumpIrDir = options.dumpIrDir;
   pipeline.cpu = options.cpu;
+  pipeline.backendFolder = findBackendFolder();
   pipeline.capacity = options.capacity;
   pipeline.fuse = options.fuse;
   pipeline.reuseMemory = options.reuseMemory;
@@ -255,13 +256,8 @@ llvm::Expected<Compiled> compileFile(llvm::StringRef path, const CompileOptions 
   auto module = ir::parseModuleFile(path, context);
   if (!module)
     return withCode(ExitCode::Invalid, module.takeError());
-  auto setFolder = [&](llvm::StringRef attribute, const std::string &folder) {
-    if (!folder.empty())
-      (*module)->getOperation()->setAttr(attribute, StringAttr::get(&context, folder));
-  };
-  setFolder(passes::kBackendsAttr, findBackendFolder());
-  if (emit == Emit::Executable)
-    setFolder(ir::kDataAttr, findDataFolder());
+  if (std::string data = findDataFolder(); emit == Emit::Executable && !data.empty())
+    (*module)->getOperation()->setAttr(ir::kDataAttr, StringAttr::get(&context, data));
   auto compiled = compileModule(**module, options);
   if (!compiled)
     return compiled.takeError();

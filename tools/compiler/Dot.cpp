@@ -27,30 +27,38 @@ static std::string typeText(Type type) {
   return text;
 }
 
+static bool crossesDevices(Operation *op) { return isa_and_nonnull<CopyOp, TransferOp>(op); }
+
+/// A copy's reason, and the bytes that it moves if they are known.
+static std::string copyLabel(CopyReason reason, int64_t fixed, int64_t perRow) {
+  std::string label = ("copy (" + stringifyCopyReason(reason) + ")").str();
+  if (fixed > 0)
+    label += "\\n" + std::to_string(fixed) + " bytes";
+  if (perRow > 0)
+    label += "\\n" + std::to_string(perRow) + " bytes a row";
+  return label;
+}
+
 /// What stands in an op's node.
 static std::string labelOf(Operation *op) {
   if (auto kernel = dyn_cast<KernelOp>(op))
     return kernel.getName().str();
+  if (auto launch = dyn_cast<LaunchOp>(op))
+    return launch.getName().str();
   if (auto get = dyn_cast<GetOp>(op))
     return get.getState().str();
   if (auto set = dyn_cast<SetOp>(op))
     return "new " + set.getState().str();
-  std::string name = op->getName().stripDialect().str();
-  auto copy = dyn_cast<CopyOp>(op);
-  if (!copy)
-    return name;
-  name += " (" + copy.getReason().str() + ")";
-  int64_t fixed = copy.getBytes().value_or(0), perRow = copy.getBytesPerRow().value_or(0);
-  if (fixed > 0)
-    name += "\\n" + std::to_string(fixed) + " bytes";
-  if (perRow > 0)
-    name += "\\n" + std::to_string(perRow) + " bytes a row";
-  return name;
+  if (auto copy = dyn_cast<CopyOp>(op))
+    return copyLabel(copy.getReason(), copy.getBytes().value_or(0), copy.getBytesPerRow().value_or(0));
+  if (auto transfer = dyn_cast<TransferOp>(op))
+    return copyLabel(transfer.getReason(), transfer.getBytes(), transfer.getBytesPerRow());
+  return op->getName().stripDialect().str();
 }
 
 /// The device that an op's node is drawn in; empty before placement, and for what crosses devices.
 static std::string deviceOf(Operation *op) {
-  if (isa<CopyOp>(op))
+  if (crossesDevices(op))
     return "";
   Type type = op->getNumResults() > 0 ? op->getResult(0).getType() : op->getOperand(0).getType();
   StringAttr device = getDevice(type);
@@ -71,19 +79,23 @@ public:
       boxes[device ? device.str() : ""].push_back(addNode(argument.getAsOpaquePointer(), name.str(), "shape=ellipse"));
     }
     for (Operation &op : block)
-      if (op.getNumOperands() + op.getNumResults() > 0)
+      if (isDrawn(op))
         boxes[deviceOf(&op)].push_back(
-            addNode(&op, labelOf(&op), isa<CopyOp>(op) ? "shape=cds style=bold" : "shape=box"));
+            addNode(&op, labelOf(&op), crossesDevices(&op) ? "shape=cds style=bold" : "shape=box"));
     out << "  subgraph " << quoted("cluster_" + prefix) << " {\n    label=" << quoted(prefix) << "\n";
     for (auto &[device, nodes] : boxes)
       printBox(device, nodes);
     out << "  }\n";
     for (Operation &op : block)
       for (Value operand : op.getOperands())
-        printEdge(operand, &op);
+        if (isDrawn(op) && isa<RankedTensorType>(operand.getType()))
+          printEdge(operand, &op);
   }
 
 private:
+  /// Values and what makes them; the host's part and events are not drawn.
+  static bool isDrawn(Operation &op) { return !isa<ReceiveOp>(op) && op.getNumOperands() + op.getNumResults() > 0; }
+
   std::string addNode(void *key, const std::string &label, const char *style) {
     std::string name = quoted(prefix + std::to_string(names.size()));
     names[key] = name;
@@ -106,7 +118,7 @@ private:
   void printEdge(Value from, Operation *to) {
     Operation *def = from.getDefiningOp();
     void *key = def ? static_cast<void *>(def) : from.getAsOpaquePointer();
-    bool crosses = isa<CopyOp>(to) || isa_and_nonnull<CopyOp>(def);
+    bool crosses = crossesDevices(to) || crossesDevices(def);
     out << "  " << names.lookup(key) << " -> " << names.lookup(to) << " [label=" << quoted(typeText(from.getType()))
         << (crosses ? " style=bold" : "") << "]\n";
   }

@@ -19,8 +19,7 @@ class MagnitudeWalk {
 public:
   explicit MagnitudeWalk(int64_t rows) : rows(rows) {}
 
-  SmallVector<HostTensor> run(ir::KernelOp kernel, ArrayRef<HostTensor> operands) {
-    Block &body = kernel.getBody().front();
+  SmallVector<HostTensor> run(Block &body, ArrayRef<HostTensor> operands) {
     for (auto [argument, value] : llvm::zip_equal(body.getArguments(), operands))
       known[argument] = {value, absoluteOf(value)};
     for (Operation &op : body.without_terminator())
@@ -95,8 +94,8 @@ private:
 
 } // namespace
 
-SmallVector<HostTensor> magnitudesOf(ir::KernelOp kernel, ArrayRef<HostTensor> operands, int64_t rows) {
-  return MagnitudeWalk(rows).run(kernel, operands);
+SmallVector<HostTensor> magnitudesOf(Block &body, ArrayRef<HostTensor> operands, int64_t rows) {
+  return MagnitudeWalk(rows).run(body, operands);
 }
 
 } // namespace sluice::compiler

@@ -122,8 +122,10 @@ private:
   /// A kernel as the reference runs it.
   struct KernelCall {
     const std::string &entry;
-    ir::KernelOp kernel;
+    ir::LaunchOp launch;
     llvm::ArrayRef<HostTensor> operands;
+
+    Block &body() const { return ir::LaunchOp(launch).getCallee().getBody().front(); }
   };
 
   llvm::Error compareEntry(ir::EntryOp entry);
@@ -131,7 +133,7 @@ private:
   SmallVector<HostTensor> setInputs(const runtime::Entry &entry);
   ir::StateMap readStates();
   HostTensor readResult(RankedTensorType type, llvm::ArrayRef<std::byte> data) const;
-  std::vector<std::vector<Bytes>> runKeeping(const runtime::Entry &entry, llvm::ArrayRef<ir::KernelOp> kernels);
+  std::vector<std::vector<Bytes>> runKeeping(const runtime::Entry &entry, llvm::ArrayRef<ir::LaunchOp> launches);
   void compareKernel(const KernelCall &call, llvm::ArrayRef<Bytes> left, llvm::MutableArrayRef<HostTensor> results);
   void compareResult(const KernelCall &call, unsigned number, const HostTensor &actual, const HostTensor &expected);
   void compareEnds(const runtime::Entry &entry, llvm::ArrayRef<HostTensor> outputs, const ir::StateMap &states);
@@ -218,13 +220,13 @@ static Deviation compareFloats(const HostTensor &actual, const HostTensor &expec
 
 void Comparison::compareResult(const KernelCall &call, unsigned number, const HostTensor &actual,
                                const HostTensor &expected) {
-  ir::KernelOp kernel = call.kernel;
-  Type element = cast<RankedTensorType>(kernel.getResult(number).getType()).getElementType();
+  ir::LaunchOp launch = call.launch;
+  Type element = cast<RankedTensorType>(launch.getOutputs()[number].getType()).getElementType();
   double tolerance = toleranceOf(element);
   SmallVector<HostTensor> magnitudes;
   auto magnitude = [&]() -> const HostTensor & {
     if (magnitudes.empty())
-      magnitudes = magnitudesOf(kernel, call.operands, rows);
+      magnitudes = magnitudesOf(call.body(), call.operands, rows);
     return magnitudes[number];
   };
   bool isFloat = isa<FloatType>(element);
@@ -235,9 +237,9 @@ void Comparison::compareResult(const KernelCall &call, unsigned number, const Ho
     return;
   Difference difference;
   difference.entry = call.entry;
-  difference.kernel = kernel.getName().str();
-  difference.place = ir::printPlace(kernel.getLoc());
-  for (Operation &op : kernel.getBody().front().without_terminator())
+  difference.kernel = launch.getName().str();
+  difference.place = ir::printPlace(launch.getLoc());
+  for (Operation &op : call.body().without_terminator())
     difference.ops.push_back(op.getName().getStringRef().str());
   difference.result = number;
   difference.tolerance = tolerance;
@@ -260,7 +262,7 @@ void Comparison::compareKernel(const KernelCall &call, llvm::ArrayRef<Bytes> lef
   ++result.kernels;
   for (auto [number, tensor] : llvm::enumerate(results)) {
     HostTensor actual =
-        readResult(cast<RankedTensorType>(call.kernel->getResult(unsigned(number)).getType()), left[number]);
+        readResult(cast<RankedTensorType>(call.launch->getResult(unsigned(number)).getType()), left[number]);
     compareResult(call, unsigned(number), actual, tensor);
     tensor = std::move(actual);
   }
@@ -302,16 +304,16 @@ SmallVector<HostTensor> Comparison::setInputs(const runtime::Entry &entry) {
 
 /// Runs a call and keeps what each launch left in the buffers of its results, before anything can be written over it.
 std::vector<std::vector<Comparison::Bytes>> Comparison::runKeeping(const runtime::Entry &entry,
-                                                                   llvm::ArrayRef<ir::KernelOp> kernels) {
+                                                                   llvm::ArrayRef<ir::LaunchOp> launches) {
   std::vector<std::vector<Bytes>> left;
   instance.watch([&](const runtime::Entry &watched, size_t action) {
     const runtime::Launch *launch = watched.actions[action].launch();
     if (!launch)
       return;
-    ir::KernelOp kernel = kernels[left.size()];
-    auto first = launch->buffers.begin() + kernel->getNumOperands();
+    ir::LaunchOp op = launches[left.size()];
+    auto first = launch->buffers.begin() + op.getArguments().size();
     std::vector<Bytes> &results = left.emplace_back();
-    for (const runtime::Buffer &buffer : llvm::make_range(first, first + kernel->getNumResults()))
+    for (const runtime::Buffer &buffer : llvm::make_range(first, first + op.getOutputs().size()))
       instance.readBuffer(watched, buffer, results.emplace_back(size_t(buffer.bytes)));
   });
   instance.run(entry, rows);
@@ -336,15 +338,15 @@ llvm::Error Comparison::compareEntry(ir::EntryOp entry) {
   const runtime::Entry &planned = instance.entry(entry.getSymName());
   ir::StateMap states = readStates();
   SmallVector<HostTensor> inputs = setInputs(planned);
-  auto kernels = llvm::to_vector(entry.getBody().front().getOps<ir::KernelOp>());
-  std::vector<std::vector<Bytes>> left = runKeeping(planned, kernels);
+  auto launches = llvm::to_vector(entry.getBody().front().getOps<ir::LaunchOp>());
+  std::vector<std::vector<Bytes>> left = runKeeping(planned, launches);
 
   size_t launched = 0;
   ir::InterpreterOptions options;
   options.observer = [&](Operation *op, llvm::ArrayRef<HostTensor> operands,
                          llvm::MutableArrayRef<HostTensor> results) {
-    if (auto kernel = dyn_cast<ir::KernelOp>(op))
-      compareKernel({planned.name, kernel, operands}, left[launched++], results);
+    if (auto launch = dyn_cast<ir::LaunchOp>(op))
+      compareKernel({planned.name, launch, operands}, left[launched++], results);
   };
   ir::DiagnosticText diagnostics(module.getContext());
   FailureOr<SmallVector<HostTensor>> outputs = ir::interpret(entry, inputs, states, rows, options);

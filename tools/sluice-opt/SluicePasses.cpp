@@ -114,8 +114,9 @@ void registerSluicePasses() {
       withBackends(passes::checkSupport));
   add("assign-layouts", "Choose layouts from what the backends propose", withBackends(passes::assignLayouts));
   add("fuse-kernels", "Put ops into kernels, several where they fuse", fuseKernels(true));
-  add("outline-kernels", "Put every op into a kernel of its own", fuseKernels(false));
-  add("prepare-kernels", "Have the backends make each kernel", withBackends(passes::prepareKernels));
+  add("isolate-ops", "Put every op into a kernel of its own", fuseKernels(false));
+  add("prepare-kernels", "Have the backends make each kernel, and launch it as a function",
+      withBackends(passes::prepareKernels));
   add("schedule-actions", "Give every kernel and copy its queue, its place and its waits",
       withTarget([](ModuleOp module, const ir::Target &target) {
         passes::scheduleActions(module, target, passes::CostModel());

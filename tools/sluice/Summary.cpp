@@ -53,10 +53,12 @@ static void addDevices(Figures &figures, const runtime::Plan &plan) {
   for (const runtime::Arena &arena : plan.arenas)
     if (arena.name == "state")
       figures.devices[arena.device].stateBytes = arena.bytes;
-  for (const runtime::Kernel &kernel : plan.kernels) {
-    ++figures.devices[kernel.device].kernels;
-    figures.devices[kernel.device].ops += int64_t(kernel.ops.size());
-  }
+  for (const runtime::Entry &entry : plan.entries)
+    for (const runtime::Launch *launch : entry.launches()) {
+      const runtime::Kernel &kernel = plan.kernels[launch->kernel];
+      ++figures.devices[kernel.device].kernels;
+      figures.devices[kernel.device].ops += int64_t(kernel.ops.size());
+    }
   for (auto [i, device] : llvm::enumerate(figures.devices))
     device.peakBytes = plan.peakBytes(i);
 }
@@ -84,8 +86,8 @@ static Figures figuresOf(const Compiled &compiled) {
   figures.capacity = plan.capacity;
   figures.kernels = int64_t(plan.kernels.size());
   figures.parameters = plan.parameterCount();
-  figures.parameterTensors =
-      llvm::count_if(plan.states, [](const runtime::State &state) { return state.kind == "parameter"; });
+  figures.parameterTensors = llvm::count_if(
+      plan.states, [](const runtime::State &state) { return state.kind == runtime::StateKind::parameter; });
   addDevices(figures, plan);
   for (const runtime::Entry &entry : plan.entries)
     addEntry(figures, entry, plan.capacity);

@@ -123,9 +123,9 @@ protected:
 };
 
 constexpr const char *kTraining = R"(
-  sluice.state "parameter" @w : tensor<3x2xf32> = <"constant", 1.0 : f64>
-  sluice.state "slot" @w.momentum : tensor<3x2xf32> = <"constant", 0.0 : f64> of @w
-  sluice.state "hyper" @lr : tensor<f32> = <"constant", 1.0 : f64>
+  sluice.state parameter @w : tensor<3x2xf32> = <"constant", 1.0 : f64>
+  sluice.state slot @w.momentum : tensor<3x2xf32> = <"constant", 0.0 : f64> of @w
+  sluice.state hyper @lr : tensor<f32> = <"constant", 1.0 : f64>
   sluice.entry @step ["x"] -> [] (%x: tensor<3x2xf32>) {
     %w = sluice.get @w : tensor<3x2xf32>
     %m = sluice.get @w.momentum : tensor<3x2xf32>
@@ -255,7 +255,7 @@ TEST_F(PlacementGraphs, NumbersThatADeviceCannotMakeAreCopiedThere) {
 
 TEST_F(PlacementGraphs, APinnedParameterBeginsWhereItsValueCanBeMade) {
   const std::string model = R"(
-  sluice.state "parameter" @w : tensor<3x2xf32> = <"uniform", 0.0 : f64, 1.0 : f64> physical tensor<3x2xf32, #sluice.at<device = "acc0">>
+  sluice.state parameter @w : tensor<3x2xf32> = <"uniform", 0.0 : f64, 1.0 : f64> physical tensor<3x2xf32, #sluice.at<device = "acc0">>
   sluice.graph ["x"] (%x: tensor<?x3xf32>) {
     %w = sluice.get @w : tensor<3x2xf32, #sluice.at<device = "acc0">>
     %y = sluice.matmul %x, %w {sluice.pin = "acc0"} : (tensor<?x3xf32>, tensor<3x2xf32, #sluice.at<device = "acc0">>) -> tensor<?x2xf32>

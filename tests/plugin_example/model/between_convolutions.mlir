@@ -1,8 +1,8 @@
 module @between attributes {sluice.capacity = 8 : i64, sluice.copies = "insert", sluice.devices = [{backend = "cpu", name = "cpu", ordinal = 0 : i64}, {backend = "abacus", name = "acc0", ordinal = 0 : i64}], sluice.first_device = "cpu", sluice.model = "between", sluice.phase = "model"} {
-  sluice.state "parameter" @a.weight : tensor<32x3x3x3xf32> = <"uniform", -0.19245008972987523 : f64, 0.19245008972987523 : f64>
-  sluice.state "parameter" @a.bias : tensor<32xf32> = <"uniform", -0.19245008972987526 : f64, 0.19245008972987526 : f64>
-  sluice.state "parameter" @b.weight : tensor<32x32x3x3xf32> = <"uniform", -0.05892556509887896 : f64, 0.05892556509887896 : f64>
-  sluice.state "parameter" @b.bias : tensor<32xf32> = <"uniform", -0.058925565098878967 : f64, 0.058925565098878967 : f64>
+  sluice.state parameter @a.weight : tensor<32x3x3x3xf32> = <"uniform", -0.19245008972987523 : f64, 0.19245008972987523 : f64>
+  sluice.state parameter @a.bias : tensor<32xf32> = <"uniform", -0.19245008972987526 : f64, 0.19245008972987526 : f64>
+  sluice.state parameter @b.weight : tensor<32x32x3x3xf32> = <"uniform", -0.05892556509887896 : f64, 0.05892556509887896 : f64>
+  sluice.state parameter @b.bias : tensor<32xf32> = <"uniform", -0.058925565098878967 : f64, 0.058925565098878967 : f64>
   sluice.graph ["x"] (%arg0: tensor<?x3x16x16xf32>) {
     %0 = sluice.get @a.weight : tensor<32x3x3x3xf32>
     %1 = sluice.get @a.bias : tensor<32xf32>

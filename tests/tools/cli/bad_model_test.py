@@ -111,7 +111,7 @@ class BadModelTest(CliTest):
         self.assertEqual(self.files(), before)
 
     def test_states_that_cannot_be(self):
-        state = '  sluice.state "statistic" @s : tensor<%s> = <%s>\n  sluice.graph'
+        state = '  sluice.state statistic @s : tensor<%s> = <%s>\n  sluice.graph'
         self.expect(SMALL_MODEL.replace("  sluice.graph", state % ("2x3xf32", '"normal", 0.0 : f64, 1.0 : f64')), None)
         for kind, init, message in STATES:
             with self.subTest(f"{kind} {init}"):

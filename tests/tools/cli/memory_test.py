@@ -18,7 +18,7 @@ def model():
     for i, (inputs, outputs) in enumerate(zip(WIDTHS, WIDTHS[1:])):
         weight = f"tensor<{outputs}x{inputs}xf32>"
         y = f"tensor<?x{outputs}xf32>"
-        states.append(f'  sluice.state "parameter" @w{i} : {weight} = <"uniform", -0.02 : f64, 0.02 : f64>')
+        states.append(f'  sluice.state parameter @w{i} : {weight} = <"uniform", -0.02 : f64, 0.02 : f64>')
         parameters.append(f"@w{i}")
         body.append(f"    %w{i} = sluice.get @w{i} : {weight}")
         body.append(f"    %y{i} = sluice.matmul %{'x' if i == 0 else f'y{i - 1}'}, %w{i} {{transpose_b}} : (tensor<?x{inputs}xf32>, {weight}) -> {y}")
@@ -26,7 +26,7 @@ def model():
     return f"""
 module @wide attributes {{sluice.capacity = 16 : i64, sluice.model = "wide"}} {{
 {os.linesep.join(states)}
-  sluice.state "hyper" @lr : tensor<f32> = <"constant", 1.0e-4 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 1.0e-4 : f64>
   sluice.graph ["image", "label"] (%x: tensor<?x784xf32>, %label: tensor<?xi32>) {{
 {os.linesep.join(body)}
     sluice.output "logits", {last} : tensor<?x10xf32>

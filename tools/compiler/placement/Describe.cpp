@@ -158,7 +158,7 @@ private:
     item.isState = group.kind == PlacedGroup::State;
     if (item.isState) {
       ir::StateOp state = group.state;
-      item.kind = state.getKind().str();
+      item.kind = ir::stringifyStateKind(state.getKind()).str();
       item.stateBytes = problem.memory[devices[i]];
       item.source = ir::printPlace(state.getLoc());
     } else {
@@ -232,16 +232,17 @@ private:
     for (auto [action, interval] : llvm::zip_equal(evaluation.entryPoint().actions, evaluation.timeline)) {
       if (action.copy())
         continue;
-      const runtime::Kernel &kernel = plan.kernels[action.launch()->kernel];
-      const std::string &device = plan.devices[kernel.device].name;
-      llvm::StringRef name = kernel.name;
-      if (kernel.device != 0)
+      const runtime::Launch &launch = *action.launch();
+      size_t number = plan.kernels[launch.kernel].device;
+      const std::string &device = plan.devices[number].name;
+      llvm::StringRef name = launch.name;
+      if (number != 0)
         name.consume_front(device + "_");
-      std::deque<size_t> &groups = open[keyOf(device, kernel.source, baseOf(name))];
+      std::deque<size_t> &groups = open[keyOf(device, launch.source, baseOf(name))];
       if (groups.empty())
         continue;
       PlacementReport::Group &group = report.groups[groups.front()];
-      group.kernel = kernel.name;
+      group.kernel = launch.name;
       group.start = interval.start;
       group.end = interval.end;
       groups.pop_front();
@@ -269,8 +270,7 @@ private:
       if (auto producer = groups.find(copy->value); producer != groups.end())
         item.producer = producer->second;
       for (const runtime::Launch *launch : entry.launches())
-        if (auto reader = groups.find(plan.kernels[launch->kernel].name);
-            reader != groups.end() && reads(*launch, copy->to))
+        if (auto reader = groups.find(launch->name); reader != groups.end() && reads(*launch, copy->to))
           item.consumers.push_back(reader->second);
       item.when = kWhen[size_t(copy->when)];
       item.source = copy->source;

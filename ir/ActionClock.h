@@ -1,0 +1,18 @@
+// How long actions take, as whoever schedules them knows it.
+#pragma once
+
+#include "mlir/IR/BuiltinAttributes.h"
+
+namespace sluice::ir {
+
+class ActionClock {
+public:
+  virtual ~ActionClock() = default;
+
+  /// Of a launch of a function, by its symbol, with `rows` rows on a logical device.
+  virtual double launchSeconds(llvm::StringRef device, mlir::StringAttr function, int64_t rows) const = 0;
+  /// Of `bytes` that go from one logical device to another.
+  virtual double copySeconds(llvm::StringRef from, llvm::StringRef to, double bytes) const = 0;
+};
+
+} // namespace sluice::ir

@@ -1,0 +1,379 @@
+// Actions, the functions that they launch, and slots: their text forms and what holds them together.
+#include "ir/Dialect.h"
+#include "ir/text/Words.h"
+#include "mlir/IR/OpImplementation.h"
+
+using namespace mlir;
+
+namespace sluice::ir {
+
+//===- slots ------------------------------------------------------------------------------------------------------===//
+
+void SlotAttr::printBare(AsmPrinter &printer) const {
+  printer << getArena().getValue() << "[" << getOffset();
+  if (getStride())
+    printer << ", " << getOffset() + getStride();
+  printer << "]";
+}
+
+FailureOr<SlotAttr> SlotAttr::parseBare(AsmParser &parser) {
+  StringRef arena;
+  int64_t even = 0, odd = 0;
+  if (parser.parseKeyword(&arena) || parser.parseLSquare() || parser.parseInteger(even))
+    return failure();
+  bool isTwice = succeeded(parser.parseOptionalComma());
+  if ((isTwice && parser.parseInteger(odd)) || parser.parseRSquare())
+    return failure();
+  return SlotAttr::get(parser.getContext(), parser.getBuilder().getStringAttr(arena), even, isTwice ? odd - even : 0);
+}
+
+void SlotAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  printBare(printer);
+  printer << ">";
+}
+
+Attribute SlotAttr::parse(AsmParser &parser, Type) {
+  if (parser.parseLess())
+    return {};
+  FailureOr<SlotAttr> slot = parseBare(parser);
+  return failed(slot) || parser.parseGreater() ? SlotAttr() : *slot;
+}
+
+//===- text of actions --------------------------------------------------------------------------------------------===//
+
+// Every buffer of an action stands on a line of its own, with its place once memory is planned:
+//   in %x : tensor<2xf32, #acc0> at acc0.transient[0]
+//   out tensor<2xf32, #acc0> at acc0.transient[128]
+//   end acc0.transient[0] : 8
+
+namespace {
+
+/// Prints the lines behind an action's own words.
+class ActionPrinter {
+public:
+  ActionPrinter(OpAsmPrinter &printer, ActionOp action)
+      : printer(printer), action(action),
+        slots(action.getSlotsAttr() ? action.getSlotsAttr().getValue() : ArrayRef<Attribute>()) {}
+
+  void print() {
+    if (!action.getAfter().empty())
+      printer << " after " << action.getAfter();
+    for (Value value : action.getRead()) {
+      beginLine("in ");
+      printer << value << " : " << value.getType();
+      printSlot();
+    }
+    for (Value value : action.getWritten()) {
+      beginLine("out ");
+      printer << value.getType();
+      printSlot();
+    }
+    if (action.getWorkspaceBytes()) {
+      beginLine("workspace ");
+      printer << action.getWorkspaceBytes();
+      printSlot();
+    }
+    if (ArrayAttr ends = action.getEndsAttr())
+      for (auto end : ends.getAsRange<BufferAttr>()) {
+        beginLine("end ");
+        end.getSlot().printBare(printer);
+        printer << " : " << end.getBytes();
+      }
+  }
+
+private:
+  void beginLine(StringRef word) {
+    printer.printNewline();
+    printer << "    " << word;
+  }
+
+  void printSlot() {
+    if (slots.empty())
+      return;
+    printer << " at ";
+    cast<SlotAttr>(slots.front()).printBare(printer);
+    slots = slots.drop_front();
+  }
+
+  OpAsmPrinter &printer;
+  ActionOp action;
+  ArrayRef<Attribute> slots;
+};
+
+/// What those lines say.
+class ActionParser {
+public:
+  ActionParser(OpAsmParser &parser, OperationState &result) : parser(parser), result(result) {}
+
+  ParseResult parse() {
+    if (succeeded(parser.parseOptionalKeyword("after")) && parser.parseOperandList(after))
+      return failure();
+    while (succeeded(parser.parseOptionalKeyword("in")))
+      if (parser.parseOperand(operands.emplace_back()) || parser.parseColonType(operandTypes.emplace_back()) ||
+          parseSlot())
+        return failure();
+    while (succeeded(parser.parseOptionalKeyword("out")))
+      if (parser.parseType(outputTypes.emplace_back()) || parseSlot())
+        return failure();
+    if (succeeded(parser.parseOptionalKeyword("workspace")) && (parser.parseInteger(workspace) || parseSlot()))
+      return failure();
+    while (succeeded(parser.parseOptionalKeyword("end")))
+      if (parseEnd())
+        return failure();
+    return parser.parseOptionalAttrDict(result.attributes);
+  }
+
+  /// Values and events, in this order.
+  ParseResult resolve() {
+    Builder &builder = parser.getBuilder();
+    SmallVector<Type> events(after.size(), EventType::get(builder.getContext()));
+    if (!slots.empty())
+      result.addAttribute("slots", builder.getArrayAttr(slots));
+    if (!ends.empty())
+      result.addAttribute("ends", builder.getArrayAttr(ends));
+    result.addTypes(outputTypes);
+    result.addTypes(EventType::get(builder.getContext()));
+    SMLoc loc = parser.getNameLoc();
+    return failure(parser.resolveOperands(operands, operandTypes, loc, result.operands) ||
+                   parser.resolveOperands(after, events, loc, result.operands));
+  }
+
+  SmallVector<OpAsmParser::UnresolvedOperand> operands, after;
+  SmallVector<Type> operandTypes, outputTypes;
+  int64_t workspace = 0;
+
+private:
+  ParseResult parseSlot() {
+    if (failed(parser.parseOptionalKeyword("at")))
+      return success();
+    FailureOr<SlotAttr> slot = SlotAttr::parseBare(parser);
+    if (succeeded(slot))
+      slots.push_back(*slot);
+    return failure(failed(slot));
+  }
+
+  ParseResult parseEnd() {
+    FailureOr<SlotAttr> slot = SlotAttr::parseBare(parser);
+    int64_t bytes = 0;
+    if (failed(slot) || parser.parseColon() || parser.parseInteger(bytes))
+      return failure();
+    ends.push_back(BufferAttr::get(parser.getContext(), *slot, bytes));
+    return success();
+  }
+
+  OpAsmParser &parser;
+  OperationState &result;
+  SmallVector<Attribute> slots, ends;
+};
+
+} // namespace
+
+/// Slots there are none, or one for each buffer.
+static LogicalResult verifySlots(ActionOp action) {
+  ArrayAttr slots = action.getSlotsAttr();
+  size_t buffers = action.getRead().size() + action.getWritten().size() + (action.getWorkspaceBytes() ? 1 : 0);
+  if (slots && slots.size() != buffers)
+    return action.emitOpError("has ") << slots.size() << " slots for " << buffers << " buffers";
+  return success();
+}
+
+//===- functions and launches -------------------------------------------------------------------------------------===//
+
+ParseResult FunctionOp::parse(OpAsmParser &parser, OperationState &result) {
+  StringAttr name, backend, text;
+  CostAttr cost;
+  ArrayAttr stages;
+  int64_t workspace = 0;
+  SmallVector<OpAsmParser::Argument> arguments;
+  if (parser.parseSymbolName(name, "sym_name", result.attributes) || parser.parseKeyword("of") ||
+      parser.parseAttribute(backend, "backend", result.attributes) || parser.parseKeyword("cost") ||
+      parser.parseCustomAttributeWithFallback(cost, Type(), "cost", result.attributes))
+    return failure();
+  if (succeeded(parser.parseOptionalKeyword("workspace")) && parser.parseInteger(workspace))
+    return failure();
+  result.addAttribute("workspace", parser.getBuilder().getI64IntegerAttr(workspace));
+  if (succeeded(parser.parseOptionalKeyword("stages")) && parser.parseAttribute(stages, "stages", result.attributes))
+    return failure();
+  if (succeeded(parser.parseOptionalKeyword("code")) && parser.parseAttribute(text, "code", result.attributes))
+    return failure();
+  if (succeeded(parser.parseOptionalKeyword("parameters")) &&
+      parser.parseAttribute(text, "parameters", result.attributes))
+    return failure();
+  return failure(parser.parseArgumentList(arguments, OpAsmParser::Delimiter::Paren, /*allowType=*/true) ||
+                 parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
+                 parser.parseRegion(*result.addRegion(), arguments));
+}
+
+void FunctionOp::print(OpAsmPrinter &printer) {
+  auto beginLine = [&](StringRef word) {
+    printer.printNewline();
+    printer << "    " << word;
+  };
+  printer << " ";
+  printer.printSymbolName(getSymName());
+  printer << " of " << getBackendAttr();
+  beginLine("cost ");
+  printer.printStrippedAttrOrType(getCost());
+  if (getWorkspace())
+    printer << " workspace " << getWorkspace();
+  if (getStages()) {
+    beginLine("stages ");
+    printer << *getStages();
+  }
+  if (getCode())
+    beginLine("code "), printer << getCodeAttr();
+  if (getParameters())
+    printer << " parameters " << getParametersAttr();
+  beginLine("(");
+  llvm::interleave(
+      getBody().getArguments(), [&](BlockArgument argument) { printer.printRegionArgument(argument); },
+      [&] {
+        printer << ",";
+        beginLine(" ");
+      });
+  printer << ") ";
+  printer.printOptionalAttrDictWithKeyword(
+      (*this)->getAttrs(), {"sym_name", "backend", "cost", "workspace", "stages", "code", "parameters"});
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+LogicalResult FunctionOp::verify() {
+  Block &body = getBody().front();
+  if (body.empty() || !isa<YieldOp>(body.back()))
+    return emitOpError("does not end in sluice.yield");
+  if (getStages().has_value() == getCode().has_value())
+    return emitOpError("has neither stages nor code, or both");
+  return success();
+}
+
+FunctionOp LaunchOp::getCallee() { return SymbolTable::lookupNearestSymbolFrom<FunctionOp>(*this, getFunctionAttr()); }
+
+ParseResult LaunchOp::parse(OpAsmParser &parser, OperationState &result) {
+  StringAttr name, queue;
+  FlatSymbolRefAttr function;
+  ActionParser action(parser, result);
+  if (parser.parseAttribute(name, "name", result.attributes) ||
+      parser.parseAttribute(function, "function", result.attributes) || parser.parseKeyword("on") ||
+      parser.parseAttribute(queue, "queue", result.attributes) || action.parse())
+    return failure();
+  result.addAttribute("workspace", parser.getBuilder().getI64IntegerAttr(action.workspace));
+  result.addAttribute("operandSegmentSizes", parser.getBuilder().getDenseI32ArrayAttr(
+                                                 {int32_t(action.operands.size()), int32_t(action.after.size())}));
+  return action.resolve();
+}
+
+void LaunchOp::print(OpAsmPrinter &printer) {
+  printer << " " << getNameAttr() << " " << getFunctionAttr() << " on " << getQueueAttr();
+  ActionPrinter(printer, *this).print();
+  printer.printOptionalAttrDict((*this)->getAttrs(),
+                                {"name", "function", "queue", "workspace", "operandSegmentSizes", "slots", "ends"});
+}
+
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto callee = symbols.lookupNearestSymbolFrom<FunctionOp>(*this, getFunctionAttr());
+  if (!callee)
+    return emitOpError("names no function: ") << getFunctionAttr();
+  auto agree = [](TypeRange here, TypeRange there) {
+    return here.size() == there.size() && llvm::all_of_zip(here, there, [](Type mine, Type its) {
+             return withDevice(mine, StringAttr()) == withDevice(its, StringAttr());
+           });
+  };
+  if (!agree(getArguments().getTypes(), callee.getBody().getArgumentTypes()))
+    return emitOpError("has other operands than ") << getFunctionAttr();
+  if (!agree(getOutputs().getTypes(), callee.getBody().front().getTerminator()->getOperandTypes()))
+    return emitOpError("has other results than ") << getFunctionAttr();
+  return verifySlots(*this);
+}
+
+void LaunchOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getDone(), "done"); }
+
+double LaunchOp::getSeconds(const ActionClock &clock, int64_t rows) {
+  StringRef device = getDevice(getOutputs().getTypes().front());
+  return clock.launchSeconds(device, getFunctionAttr().getAttr(), rows);
+}
+
+std::string LaunchOp::describe() { return ("kernel '" + getName() + "'").str(); }
+
+//===- transfers --------------------------------------------------------------------------------------------------===//
+
+ParseResult TransferOp::parse(OpAsmParser &parser, OperationState &result) {
+  Builder &builder = parser.getBuilder();
+  CopyReasonAttr reason;
+  CopyTimeAttr time;
+  StringAttr queue;
+  int64_t bytes = 0, perRow = 0;
+  ActionParser action(parser, result);
+  if (parseWord(parser, reason) || parseWord(parser, time) || parser.parseKeyword("on") ||
+      parser.parseAttribute(queue, "queue", result.attributes) || parser.parseKeyword("bytes") ||
+      parser.parseInteger(bytes) || parser.parseKeyword("per_row") || parser.parseInteger(perRow) || action.parse())
+    return failure();
+  result.addAttribute("reason", reason);
+  result.addAttribute("when", time);
+  result.addAttribute("bytes", builder.getI64IntegerAttr(bytes));
+  result.addAttribute("bytes_per_row", builder.getI64IntegerAttr(perRow));
+  if (action.operands.size() != 1 || action.outputTypes.size() != 1)
+    return parser.emitError(parser.getNameLoc()) << "a transfer has one 'in' and one 'out'";
+  return action.resolve();
+}
+
+void TransferOp::print(OpAsmPrinter &printer) {
+  printer << " " << stringifyCopyReason(getReason()) << " " << stringifyCopyTime(getWhen()) << " on " << getQueueAttr()
+          << " bytes " << getBytes() << " per_row " << getBytesPerRow();
+  ActionPrinter(printer, *this).print();
+  printer.printOptionalAttrDict((*this)->getAttrs(),
+                                {"reason", "when", "queue", "bytes", "bytes_per_row", "slots", "ends"});
+}
+
+LogicalResult TransferOp::verify() {
+  if (!sameShapesAndElements({getX().getType()}, {getY().getType()}))
+    return emitOpError("changes more than the encoding: ") << getX().getType() << " and " << getY().getType();
+  StringAttr from = getDevice(getX().getType()), to = getDevice(getY().getType());
+  if (!from || !to || from == to)
+    return emitOpError("does not go from one device to another: ") << getX().getType() << " and " << getY().getType();
+  return verifySlots(*this);
+}
+
+void TransferOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getDone(), "done"); }
+
+double TransferOp::getSeconds(const ActionClock &clock, int64_t rows) {
+  return clock.copySeconds(getDevice(getX().getType()), getDevice(getY().getType()),
+                           double(getBytes() + getBytesPerRow() * rows));
+}
+
+std::string TransferOp::describe() { return ("the copy in " + getQueue()).str(); }
+
+//===- receive ----------------------------------------------------------------------------------------------------===//
+
+ParseResult ReceiveOp::parse(OpAsmParser &parser, OperationState &result) {
+  OpAsmParser::UnresolvedOperand input;
+  SmallVector<OpAsmParser::UnresolvedOperand> after;
+  Type type;
+  if (parser.parseOperand(input) || parser.parseColonType(type))
+    return failure();
+  if (succeeded(parser.parseOptionalKeyword("at"))) {
+    FailureOr<SlotAttr> slot = SlotAttr::parseBare(parser);
+    if (failed(slot))
+      return failure();
+    result.addAttribute("slot", *slot);
+  }
+  if (succeeded(parser.parseOptionalKeyword("after")) && parser.parseOperandList(after))
+    return failure();
+  SmallVector<Type> events(after.size(), EventType::get(parser.getContext()));
+  return failure(parser.parseOptionalAttrDict(result.attributes) ||
+                 parser.resolveOperand(input, type, result.operands) ||
+                 parser.resolveOperands(after, events, parser.getNameLoc(), result.operands));
+}
+
+void ReceiveOp::print(OpAsmPrinter &printer) {
+  printer << " " << getInput() << " : " << getInput().getType();
+  if (getSlotAttr()) {
+    printer << " at ";
+    getSlotAttr().printBare(printer);
+  }
+  if (!getAfter().empty())
+    printer << " after " << getAfter();
+  printer.printOptionalAttrDict((*this)->getAttrs(), {"slot"});
+}
+
+} // namespace sluice::ir
