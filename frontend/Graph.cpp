@@ -2,6 +2,7 @@
 #include "sluice/graph.h"
 #include "Call.h"
 #include "GraphImpl.h"
+#include "ir/Module.h"
 #include "runtime/files/OutputFile.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -44,7 +45,7 @@ const std::string &Graph::name() const { return graph->name; }
 void Graph::set_capacity(std::int64_t rows, Where where) {
   if (rows < 1 || rows > INT32_MAX)
     throw Error("the capacity is between 1 and 2^31 - 1 rows, not " + std::to_string(rows), where);
-  (*graph->module)->setAttr(ir::kCapacityAttr, graph->builder.getI64IntegerAttr(rows));
+  ir::getModel(*graph->module).setCapacity(uint64_t(rows));
 }
 
 void Graph::set_dtype(DType dtype, Where where) {

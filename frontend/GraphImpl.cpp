@@ -1,5 +1,6 @@
 // The module under construction: its ops, inputs and states.
 #include "GraphImpl.h"
+#include "ir/Module.h"
 #include "ir/ops/Init.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -18,9 +19,9 @@ GraphImpl::GraphImpl(std::string graphName, Place place)
   context.loadDialect<ir::SluiceDialect>();
   Location loc = location(place);
   module = ModuleOp::create(loc, StringRef(name));
-  (*module)->setAttr(ir::kModelAttr, builder.getStringAttr(name));
-  (*module)->setAttr(ir::kCapacityAttr, builder.getI64IntegerAttr(256));
-  (*module)->setAttr(ir::kPhaseAttr, builder.getStringAttr("model"));
+  ir::ModelOp model = ir::getModel(*module);
+  model.setName(name);
+  model.setCapacity(256);
   builder.setInsertionPointToEnd(module->getBody());
   graph = builder.create<ir::GraphOp>(loc, builder.getArrayAttr({}));
   builder.setInsertionPointToEnd(builder.createBlock(&graph.getBody()));

@@ -1,5 +1,6 @@
 // The devices that a graph may use, and which of them things are created on.
 #include "GraphImpl.h"
+#include "ir/Module.h"
 #include "sluice/device.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -42,9 +43,10 @@ void Graph::set_devices(const std::string &list, Where where) {
 }
 
 void Graph::set_copies(const std::string &policy, Where where) {
-  if (!llvm::is_contained(ir::kCopyPolicies, policy))
-    throw Error("set_copies: '" + policy + "' is none of " + llvm::join(ArrayRef(ir::kCopyPolicies), ", "), where);
-  (*graph->module)->setAttr(ir::kCopiesAttr, graph->builder.getStringAttr(policy));
+  std::optional<ir::CopyPolicy> known = ir::symbolizeCopyPolicy(policy);
+  if (!known)
+    throw Error("set_copies: '" + policy + "' is none of explicit, warn, insert", where);
+  ir::getModel(*graph->module).setCopies(*known);
 }
 
 DeviceScope::DeviceScope(Graph &handle, const Device &device, Device::Where where)

@@ -17,7 +17,7 @@ def Sluice_Dialect : Dialect {
   let summary = "Computation graphs: values, state, entry points and kernels";
   let description = [{
     Values are ranked tensors of f32, f64, i32, i64, ui8 or i1. A dimension `?` is the batch dimension: its capacity is the
-    module's `sluice.capacity`, and every call of an entry point has a run-time number of rows up to it. At most one
+    module's (see `model`), and every call of an entry point has a run-time number of rows up to it. At most one
     dimension of a type is `?`. Where a value lives and how it is laid out is the type's encoding, `#sluice.at`.
   }];
   let useDefaultAttributePrinterParser = 1;
@@ -67,6 +67,10 @@ def Sluice_CopyReasonAttr : EnumAttr<Sluice_Dialect, Sluice_CopyReasons, "copy_r
 def Sluice_CopyTimes : Sluice_Words<"CopyTime", "when a copy happens: in every call, at the start of a call if its mirror is stale, or when the host asks for it", [
     I32EnumAttrCase<"Step", 0, "step">, I32EnumAttrCase<"Stale", 1, "stale">, I32EnumAttrCase<"Asked", 2, "asked">]>;
 def Sluice_CopyTimeAttr : EnumAttr<Sluice_Dialect, Sluice_CopyTimes, "copy_time">;
+
+def Sluice_CopyPolicies : Sluice_Words<"CopyPolicy", "what becomes of copies that pins need and nobody wrote: errors, warnings, or nothing", [
+    I32EnumAttrCase<"Explicit", 0, "explicit">, I32EnumAttrCase<"Warn", 1, "warn">, I32EnumAttrCase<"Insert", 2, "insert">]>;
+def Sluice_CopyPolicyAttr : EnumAttr<Sluice_Dialect, Sluice_CopyPolicies, "copy_policy">;
 
 def Sluice_Tensor : RankedTensorOf<[F32, F64, I32, I64, UI8, I1]>;
 def Sluice_NumberTensor : RankedTensorOf<[F32, F64, I32, I64, UI8]>;

@@ -36,21 +36,6 @@ public:
 /// No gradient flows through the op.
 template <typename Op> class NoGradient : public mlir::OpTrait::TraitBase<Op, NoGradient> {};
 
-/// Names of the module's attributes.
-inline constexpr llvm::StringLiteral kCapacityAttr = "sluice.capacity"; // rows that `?` may have (i64)
-inline constexpr llvm::StringLiteral kCopiesAttr =
-    "sluice.copies"; // what becomes of copies that pins need: explicit, warn, insert
-inline constexpr llvm::StringLiteral kDataAttr = "sluice.data"; // the folder of the data to train on by default
-inline constexpr llvm::StringLiteral kDevicesAttr =
-    "sluice.devices"; // the target: dictionaries of name, backend, ordinal; the host first
-inline constexpr llvm::StringLiteral kFirstDeviceAttr =
-    "sluice.first_device";                                        // the logical device that unplaced values go to
-inline constexpr llvm::StringLiteral kModelAttr = "sluice.model"; // the model's name
-inline constexpr llvm::StringLiteral kPhaseAttr = "sluice.phase"; // the last phase that ran
-
-/// What `sluice.copies` may be; the first is the default.
-inline constexpr llvm::StringLiteral kCopyPolicies[] = {"explicit", "warn", "insert"};
-
 /// On an op: the logical device (a string) where its work happens.
 inline constexpr llvm::StringLiteral kPinAttr = "sluice.pin";
 /// On an op or a state: the logical device that the compiler chose for it, where the user has not.

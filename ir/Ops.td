@@ -1,6 +1,7 @@
 // All op families, for one set of generated files.
 include "ir/ops/Contraction.td"
 include "ir/ops/Elementwise.td"
+include "ir/ops/Module.td"
 include "ir/ops/Movement.td"
 include "ir/ops/Pool.td"
 include "ir/ops/Random.td"

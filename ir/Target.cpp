@@ -1,6 +1,6 @@
-// Targets as text and as a table of the module.
+// Targets as text and as ops at the top of a module.
 #include "ir/Target.h"
-#include "ir/Dialect.h"
+#include "ir/Module.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -77,57 +77,48 @@ llvm::Expected<Target> Target::parse(StringRef text) {
   return target;
 }
 
-//===- the module's table -----------------------------------------------------------------------------------------===//
+//===- the module's devices ---------------------------------------------------------------------------------------===//
 
 void Target::record(ModuleOp module) const {
-  Builder builder(module.getContext());
-  SmallVector<Attribute> table;
+  for (auto old : llvm::make_early_inc_range(module.getOps<DeviceOp>()))
+    old.erase();
+  auto builder = OpBuilder::atBlockBegin(module.getBody());
+  if (ModelOp model = findModel(module))
+    builder.setInsertionPointAfter(model);
   for (const TargetDevice &device : list)
-    table.push_back(builder.getDictionaryAttr({
-        builder.getNamedAttr("name", builder.getStringAttr(device.name)),
-        builder.getNamedAttr("backend", builder.getStringAttr(device.backend)),
-        builder.getNamedAttr("ordinal", builder.getI64IntegerAttr(device.ordinal)),
-    }));
-  module->setAttr(kDevicesAttr, builder.getArrayAttr(table));
-  module->setAttr(kFirstDeviceAttr, builder.getStringAttr(first().name));
+    builder.create<DeviceOp>(module.getLoc(), device.name, device.backend, device.ordinal,
+                             &device == &first() && firstIndex != 0);
 }
 
-/// The device in row `index` of a table, or nothing if it is malformed.
-static std::optional<TargetDevice> readRow(Attribute row, int64_t index) {
-  auto fields = dyn_cast<DictionaryAttr>(row);
-  auto name = fields ? fields.getAs<StringAttr>("name") : StringAttr();
-  auto backend = fields ? fields.getAs<StringAttr>("backend") : StringAttr();
-  auto ordinal = fields ? fields.getAs<IntegerAttr>("ordinal") : IntegerAttr();
-  if (!name || !backend || !ordinal || !ordinal.getType().isInteger(64) || !isBackendName(backend))
-    return std::nullopt;
-  if (ordinal.getInt() < 0 || ordinal.getInt() > kMostOrdinal || (backend == kHostDevice) != (index == 0))
-    return std::nullopt;
-  if (name.getValue() != (index == 0 ? kHostDevice.str() : acceleratorName(index - 1)))
-    return std::nullopt;
-  return TargetDevice{name.str(), backend.str(), ordinal.getInt()};
+/// What is wrong with the device in row `index` of a table; empty if nothing is.
+static std::string problemOfRow(DeviceOp row, int64_t index) {
+  int64_t ordinal = int64_t(row.getOrdinal());
+  std::string name = index == 0 ? kHostDevice.str() : acceleratorName(index - 1);
+  if (row.getName() != name)
+    return "is called '" + row.getName().str() + "'; the " + (index == 0 ? "host" : "next") + " is '" + name + "'";
+  if (!isBackendName(row.getBackend()) || (row.getBackend() == kHostDevice) != (index == 0))
+    return "cannot be of the backend '" + row.getBackend().str() + "'";
+  if (ordinal < 0 || ordinal > kMostOrdinal)
+    return "has the number " + std::to_string(ordinal) + "; devices are numbered from 0 to " +
+           std::to_string(kMostOrdinal);
+  return "";
 }
 
 FailureOr<Target> Target::of(ModuleOp module) {
   Target target;
-  Attribute written = module->getAttr(kDevicesAttr);
-  if (!written)
+  auto rows = module.getOps<DeviceOp>();
+  if (rows.empty())
     return target;
-  auto table = dyn_cast<ArrayAttr>(written);
   target.list.clear();
-  for (auto [i, row] : llvm::enumerate(table ? table.getValue() : ArrayRef<Attribute>())) {
-    std::optional<TargetDevice> device = readRow(row, int64_t(i));
-    if (!device)
-      return module.emitError("row ") << i << " of " << kDevicesAttr << " is malformed: " << row;
-    target.list.push_back(*device);
+  for (DeviceOp row : rows) {
+    if (std::string problem = problemOfRow(row, int64_t(target.list.size())); !problem.empty())
+      return row.emitOpError(problem);
+    if (row.getFirst() && target.firstIndex != 0)
+      return row.emitOpError("is the second device that comes first");
+    if (row.getFirst())
+      target.firstIndex = target.list.size();
+    target.list.push_back({row.getName().str(), row.getBackend().str(), int64_t(row.getOrdinal())});
   }
-  if (target.list.empty())
-    return module.emitError() << kDevicesAttr << " is no list of devices: " << written;
-  Attribute first = module->getAttr(kFirstDeviceAttr);
-  auto name = dyn_cast_or_null<StringAttr>(first);
-  const TargetDevice *device = name ? target.find(name) : first ? nullptr : &target.list.front();
-  if (!device)
-    return module.emitError() << kFirstDeviceAttr << " names no device of the target: " << first;
-  target.firstIndex = device - target.list.begin();
   return target;
 }
 

@@ -1,4 +1,4 @@
-// The target: the devices that a program is for. `--devices` spells it, the module's table (`sluice.devices`) keeps it.
+// The target: the devices that a program is for. `--devices` spells it, the module's ops `device` keep it.
 //
 //   cpu,sim:0,sim:1  ->  cpu = cpu:0, acc0 = sim:0, acc1 = sim:1; unplaced values go to cpu
 //   sim:0            ->  cpu = cpu:0, acc0 = sim:0;               unplaced values go to acc0
@@ -28,9 +28,9 @@ public:
   Target();
   /// From `--devices`: names of backends with or without an ordinal. Fails on what is malformed or listed twice.
   static llvm::Expected<Target> parse(llvm::StringRef list);
-  /// From a module's table; a table that `record` could not have written is a diagnostic.
+  /// From a module's devices; what `record` could not have written is a diagnostic.
   static mlir::FailureOr<Target> of(mlir::ModuleOp module);
-  /// Writes the module's table.
+  /// Writes the module's devices.
   void record(mlir::ModuleOp module) const;
 
   /// The host first.

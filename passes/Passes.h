@@ -33,7 +33,7 @@ mlir::LogicalResult simplify(mlir::ModuleOp module);
 mlir::LogicalResult placeValues(mlir::ModuleOp module, const DeviceBackends *backends = nullptr);
 
 /// train -> placed, second half. Puts a `sluice.copy` where an op reads a value of another device. Fails with a
-/// diagnostic per source line on those that the policy `sluice.copies` does not allow. `backends` as above.
+/// diagnostic per source line on those that the model's `copies` do not allow. `backends` as above.
 mlir::LogicalResult insertCopies(mlir::ModuleOp module, const DeviceBackends *backends = nullptr);
 
 /// placed -> copied. One copy per value and destination, as early as possible, with its size and time.

@@ -1,6 +1,6 @@
 // The compiler read top to bottom.
 #include "passes/Pipeline.h"
-#include "ir/Dialect.h"
+#include "ir/Module.h"
 #include "mlir/IR/Verifier.h"
 #include "passes/Dump.h"
 #include "passes/Passes.h"
@@ -34,8 +34,7 @@ static LogicalResult runModel(Compilation &c) {
   if (c.options.promoteF64)
     promoteToF64(c.module);
   if (c.options.capacity)
-    c.module->setAttr(ir::kCapacityAttr,
-                      IntegerAttr::get(IntegerType::get(c.module.getContext(), 64), c.options.capacity));
+    ir::getModel(c.module).setCapacity(uint64_t(c.options.capacity));
   return success();
 }
 
@@ -134,7 +133,7 @@ static LogicalResult runPhase(const Phase &phase, Compilation &c) {
   auto start = std::chrono::steady_clock::now();
   if (failed(phase.run(c)) || failed(verify(c.module)))
     return failure();
-  c.module->setAttr(ir::kPhaseAttr, StringAttr::get(c.module.getContext(), phase.name));
+  ir::getModel(c.module).setPhase(phase.name);
   if (c.options.progress)
     c.options.progress(phase.name, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   return success();

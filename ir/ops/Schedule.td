@@ -114,11 +114,4 @@ def ReceiveOp : Sluice_Op<"receive"> {
   let hasCustomAssemblyFormat = 1;
 }
 
-def ArenaOp : Sluice_Op<"arena"> {
-  let summary = "memory of a device: `state` lives as long as the instance, `transient` is one call's, `constants` are the artifact's own";
-  let description = "Phase `planned` adds it. Its name is the device, a dot, and what it is for.";
-  let arguments = (ins Arg<StrAttr, "as slots say it">:$name, Arg<StrAttr, "whose memory">:$device, Arg<I64Attr, "its size">:$bytes);
-  let assemblyFormat = "$name `on` $device `:` $bytes `bytes` attr-dict";
-}
-
 #endif

@@ -114,7 +114,7 @@ def CopyOp : Sluice_Op<"copy", [SameElementsOp, DeclareOpInterfaceMethods<Refere
   let description = [{
     `reason` says who wants it: `to` or `copy_to` of the user, `pin`, `placement`, `input`, `output`, `state`, `constant` or `initial_value`. Before
     placement either side may have no device yet. A copy that ends on the device that it starts from goes away, unless it
-    is a `copy_to`; one for `pin` or `placement` that does not is subject to `sluice.copies`. Once copies are settled, `bytes`
+    is a `copy_to`; one for `pin` or `placement` that does not is subject to the model's `copies`. Once copies are settled, `bytes`
     and `bytes_per_row` say how much moves in a call: the value's logical bytes, without padding; and `when` says when: `step`
     (in every call), `stale` (into a state's mirror, at the start of a call and only if the state has been written since) or
     `asked` (when the host reads this output). Two copies are never merged as common subexpressions, because each is a buffer

@@ -2,7 +2,7 @@
 // SSA dominance does not cover afterwards here.
 #include "ir/text/ParseGuard.h"
 
-#include "ir/Dialect.h"
+#include "ir/Module.h"
 #include "ir/ValueType.h"
 #include "ir/text/DiagnosticText.h"
 #include "mlir/IR/Verifier.h"
@@ -77,19 +77,13 @@ static LogicalResult verifyTypes(ModuleOp module) {
   for (auto state : module.getOps<StateOp>())
     if (failed(verifyValueType(state, state.getStoredType())))
       return failure();
-  return verifyValues(module, verifyValueType);
+  return verifyValues(
+      module, [](Operation *op, Type type) { return isa<EventType>(type) ? success() : verifyValueType(op, type); });
 }
 
 /// Shapes again, now with the capacity of the batch dimension in them.
 static LogicalResult verifyCapacity(ModuleOp module) {
-  int64_t capacity = 1;
-  if (Attribute attr = module->getAttr(kCapacityAttr)) {
-    auto integer = dyn_cast<IntegerAttr>(attr);
-    if (!integer || integer.getValue().getSignificantBits() > 32 || integer.getValue().isNegative())
-      return module.emitOpError() << "attribute '" << kCapacityAttr << "' must be a number of rows from 0 to "
-                                  << INT32_MAX << ", but is " << attr;
-    capacity = std::max<int64_t>(integer.getValue().getSExtValue(), 1);
-  }
+  int64_t capacity = std::max<int64_t>(getCapacity(module), 1);
   return verifyValues(module, [&](Operation *op, Type type) { return verifySize(op, type, capacity); });
 }
 
@@ -106,6 +100,8 @@ static LogicalResult verifyDeviceNames(ModuleOp module) {
 
 llvm::Expected<OwningOpRef<ModuleOp>> parseModuleText(llvm::StringRef text, llvm::StringRef name,
                                                       MLIRContext &context) {
+  if (std::string problem = problemOfFormat(text); !problem.empty())
+    return makeError(name + ":" + problem);
   if (llvm::Error error = checkModuleText(text, name))
     return error;
   context.loadDialect<SluiceDialect>();

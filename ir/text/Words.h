@@ -28,6 +28,10 @@ inline mlir::ParseResult parseWord(mlir::OpAsmParser &parser, CopyReasonAttr &re
   return parseWordAs(parser, reason, &symbolizeCopyReason);
 }
 
+inline mlir::ParseResult parseWord(mlir::OpAsmParser &parser, CopyPolicyAttr &policy) {
+  return parseWordAs(parser, policy, &symbolizeCopyPolicy);
+}
+
 inline mlir::ParseResult parseWord(mlir::OpAsmParser &parser, CopyTimeAttr &time) {
   return parseWordAs(parser, time, &symbolizeCopyTime);
 }
@@ -38,6 +42,10 @@ inline void printWord(mlir::OpAsmPrinter &printer, mlir::Operation *, StateKindA
 
 inline void printWord(mlir::OpAsmPrinter &printer, mlir::Operation *, CopyReasonAttr reason) {
   printer << stringifyCopyReason(reason.getValue());
+}
+
+inline void printWord(mlir::OpAsmPrinter &printer, mlir::Operation *, CopyPolicyAttr policy) {
+  printer << stringifyCopyPolicy(policy.getValue());
 }
 
 inline void printWord(mlir::OpAsmPrinter &printer, mlir::Operation *, CopyTimeAttr time) {

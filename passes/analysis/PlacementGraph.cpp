@@ -27,7 +27,7 @@ class GraphBuilding {
 public:
   GraphBuilding(EntryOp entry, const DeviceBackends &backends, const CostModel &costs, const PlacementOptions &options)
       : entry(entry), module(entry->getParentOfType<ModuleOp>()), backends(backends), target(backends.target()),
-        costs(costs), options(options), fixed(entry, &backends), capacity(capacityOf(module)),
+        costs(costs), options(options), fixed(entry, &backends), capacity(getCapacity(module)),
         rules(options.fuse, [this](ArrayRef<Operation *> ops) { return mayShare(ops); }) {}
 
   PlacementGraph build() {

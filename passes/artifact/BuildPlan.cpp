@@ -1,5 +1,6 @@
 #include "passes/artifact/BuildPlan.h"
 #include "ir/Layout.h"
+#include "ir/Module.h"
 #include "passes/analysis/IndexBounds.h"
 #include "passes/schedule/Events.h"
 #include "sluice/runtime/output_log.h"
@@ -58,11 +59,6 @@ template <typename Enum, size_t Count> static Enum enumOf(StringRef word, const 
   return Enum(it - std::begin(names));
 }
 
-static std::string textAttr(Operation *op, StringRef name, StringRef otherwise) {
-  auto attribute = op->getAttrOfType<StringAttr>(name);
-  return (attribute ? attribute.getValue() : otherwise).str();
-}
-
 static std::vector<std::byte> decodeHex(StringRef text) {
   std::string bytes = llvm::fromHex(text);
   auto *first = reinterpret_cast<const std::byte *>(bytes.data());
@@ -75,11 +71,12 @@ class PlanBuilder {
 public:
   PlanBuilder(ModuleOp module, const PlanSetting &setting)
       : module(module), setting(setting), target(setting.target), queues(target), arenas(target), symbols(module),
-        capacity(capacityOf(module)) {}
+        capacity(getCapacity(module)) {}
 
   BuiltPlan build() {
-    plan.model = textAttr(module, kModelAttr, "model");
-    plan.data = textAttr(module, kDataAttr, "");
+    plan.model = getModelName(module);
+    if (ModelOp model = findModel(module))
+      plan.data = model.getData().value_or("");
     if (target.accelerators() > 0)
       plan.backends = setting.backendFolder;
     plan.build = {"sluice 0.1.0", setting.host.cpu, "strict", setting.host.vector_bits};

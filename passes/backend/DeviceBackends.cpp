@@ -1,4 +1,5 @@
 #include "passes/backend/DeviceBackends.h"
+#include "ir/Module.h"
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -15,11 +16,10 @@ std::unique_ptr<DeviceBackends> DeviceBackends::create(ModuleOp module, ArrayRef
   FailureOr<Target> target = Target::of(module);
   if (failed(target))
     return nullptr;
-  auto capacity = module->getAttrOfType<IntegerAttr>(kCapacityAttr);
   std::unique_ptr<DeviceBackends> result(new DeviceBackends);
   result->devices = *target;
   result->services = {sizeof(sluice_compile_services), findTable(tables, kHostDevice)};
-  sluice_target_options options{sizeof(options), cpu.c_str(), capacity ? capacity.getInt() : 0, &result->services};
+  sluice_target_options options{sizeof(options), cpu.c_str(), getCapacity(module), &result->services};
   llvm::StringMap<Backend *> byName;
   for (const TargetDevice &device : target->devices()) {
     Backend *&backend = byName[device.backend];

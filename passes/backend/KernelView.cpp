@@ -162,13 +162,15 @@ KernelView::KernelView(ArrayRef<Operation *> members, ValueRange outputs) {
   finish(outputs);
 }
 
-/// A module with the attributes of the kernel's own, in which an entry point of the kernel's name runs a copy of it:
+/// A module with the head of the kernel's own, in which an entry point of the kernel's name runs a copy of it:
 /// bytecode of the kernel alone could not say what its operands are.
 static OwningOpRef<ModuleOp> isolate(KernelOp kernel) {
   Location loc = kernel.getLoc();
   OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
-  (*module)->setAttrs(kernel->getParentOfType<ModuleOp>()->getAttrs());
   OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
+  for (Operation &op : *kernel->getParentOfType<ModuleOp>().getBody())
+    if (isa<ModelOp, DeviceOp>(op))
+      builder.clone(op);
   auto numbered = [&](const char *prefix, size_t count) {
     SmallVector<Attribute> names;
     for (size_t i = 0; i < count; ++i)

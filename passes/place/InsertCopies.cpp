@@ -1,4 +1,4 @@
-// Puts a `sluice.copy` wherever an op reads a value of another device, as `sluice.copies` allows.
+// Puts a `sluice.copy` wherever an op reads a value of another device, as the model's `copies` allow.
 //
 //   %y = sluice.relu %x : (tensor<2xf32, #cpu>) -> tensor<2xf32, #acc0>
 //     ==>  %c = sluice.copy %x pin : (tensor<2xf32, #cpu>) -> tensor<2xf32, #acc0>
@@ -8,6 +8,7 @@
 // Inputs, outputs, constants, initial values, the learning rate and the step cross under every policy: nobody could
 // write those copies. Each reader gets a copy of its own here; `settleCopies` merges them.
 #include "ir/Layout.h"
+#include "ir/Module.h"
 #include "ir/ops/Inference.h"
 #include "ir/text/DiagnosticText.h"
 #include "mlir/IR/IRMapping.h"
@@ -22,34 +23,32 @@ namespace sluice::passes {
 
 namespace {
 
-enum class Policy { Explicit, Warn, Insert };
-
 /// Reports crossings that nobody wrote; each source line once for a pair of devices.
 class CrossingReports {
 public:
-  CrossingReports(Policy policy, int64_t capacity) : policy(policy), capacity(capacity) {}
+  CrossingReports(CopyPolicy policy, int64_t capacity) : policy(policy), capacity(capacity) {}
 
   /// `reader` needs `value` on `device`.
   LogicalResult report(Operation *reader, Value value, StringRef device) {
     StringRef from = getDevice(value.getType());
-    if (policy == Policy::Insert ||
+    if (policy == CopyPolicy::Insert ||
         !seen.insert(printPlace(reader->getLoc()) + " " + from.str() + " " + device.str()).second)
-      return failure(policy == Policy::Explicit);
+      return failure(policy == CopyPolicy::Explicit);
     LogicalBytes bytes = getLogicalBytes(cast<RankedTensorType>(value.getType()));
-    InFlightDiagnostic diagnostic = policy == Policy::Explicit ? reader->emitError() : reader->emitWarning();
+    InFlightDiagnostic diagnostic = policy == CopyPolicy::Explicit ? reader->emitError() : reader->emitWarning();
     diagnostic << "'" << reader->getName() << "' runs on " << device << " and reads a value on " << from << ": "
                << bytes.fixed + bytes.perRow * capacity << " bytes ";
     if (bytes.perRow)
       diagnostic << "(" << bytes.perRow << " a row) ";
-    diagnostic << (policy == Policy::Explicit
+    diagnostic << (policy == CopyPolicy::Explicit
                        ? "would be copied; write the copy with to(), or compile with --copies=insert"
                        : "are copied");
     diagnostic.attachNote(value.getLoc()) << "the value on " << from << " is made here";
-    return failure(policy == Policy::Explicit);
+    return failure(policy == CopyPolicy::Explicit);
   }
 
 private:
-  Policy policy;
+  CopyPolicy policy;
   int64_t capacity;
   llvm::StringSet<> seen;
 };
@@ -176,15 +175,9 @@ private:
 } // namespace
 
 LogicalResult insertCopies(ModuleOp module, const DeviceBackends *backends) {
-  auto said = module->getAttrOfType<StringAttr>(kCopiesAttr);
-  StringRef name = said ? said.getValue() : "explicit";
-  if (name != "explicit" && name != "warn" && name != "insert")
-    return module.emitError() << kCopiesAttr << " is '" << name << "'; one of explicit, warn, insert is expected";
-  auto capacity = module->getAttrOfType<IntegerAttr>(kCapacityAttr);
-  CrossingReports reports(name == "explicit" ? Policy::Explicit
-                          : name == "warn"   ? Policy::Warn
-                                             : Policy::Insert,
-                          capacity ? capacity.getInt() : 1);
+  ModelOp model = findModel(module);
+  CopyPolicy policy = model ? model.getCopies().value_or(CopyPolicy::Explicit) : CopyPolicy::Explicit;
+  CrossingReports reports(policy, std::max<int64_t>(getCapacity(module), 1));
   bool failing = false;
   for (auto entry : module.getOps<EntryOp>())
     failing |= failed(EntryCopies(entry, reports, backends).run());

@@ -79,11 +79,6 @@ BufferAccess accessOf(ReceiveOp receive, int64_t capacity) {
 
 SmallVector<ActionOp> actionsOf(EntryOp entry) { return llvm::to_vector(entry.getBody().front().getOps<ActionOp>()); }
 
-int64_t capacityOf(ModuleOp module) {
-  auto capacity = module->getAttrOfType<IntegerAttr>(kCapacityAttr);
-  return capacity ? capacity.getInt() : 0;
-}
-
 size_t deviceIndex(const Target &target, StringRef name) {
   const TargetDevice *device = target.find(name);
   assert(device && "placement checked the names of devices");

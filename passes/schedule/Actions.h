@@ -1,7 +1,7 @@
 // Actions as the plan sees them: a target's queues and arenas, and the bytes that each action touches.
 #pragma once
 
-#include "ir/Dialect.h"
+#include "ir/Module.h"
 #include "ir/Target.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
@@ -74,7 +74,6 @@ inline bool isAsked(ir::ActionOp action) { return action.getTime() == ir::CopyTi
 /// A copy into a state's mirror.
 inline bool fillsMirror(ir::ActionOp action) { return action.getTime() == ir::CopyTime::Stale; }
 
-int64_t capacityOf(mlir::ModuleOp module);
 size_t deviceIndex(const ir::Target &target, llvm::StringRef name);
 
 } // namespace sluice::passes

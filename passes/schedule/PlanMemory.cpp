@@ -56,7 +56,7 @@ class EntryMemory {
 public:
   EntryMemory(EntryOp entry, const Target &target, const Mirrors &mirrors, bool reuse)
       : entry(entry), module(entry->getParentOfType<ModuleOp>()), target(target), queues(target), arenas(target),
-        mirrors(mirrors), reuse(reuse), capacity(capacityOf(module)), known(queues.size()) {}
+        mirrors(mirrors), reuse(reuse), capacity(getCapacity(module)), known(queues.size()) {}
 
   /// Plans the entry point; gives the bytes of each device's transient arena.
   SmallVector<int64_t> run() {
@@ -232,7 +232,7 @@ private:
 class StateMemory {
 public:
   StateMemory(ModuleOp module, const Target &target)
-      : module(module), target(target), arenas(target), capacity(capacityOf(module)),
+      : module(module), target(target), arenas(target), capacity(getCapacity(module)),
         bytes(target.devices().size(), 0) {}
 
   void run() {
@@ -286,6 +286,9 @@ private:
 
 static void addArenas(ModuleOp module, const Target &target, ArrayRef<int64_t> state, ArrayRef<int64_t> transient) {
   auto builder = OpBuilder::atBlockBegin(module.getBody());
+  for (Operation &op : *module.getBody())
+    if (isa<ModelOp, DeviceOp, QueueOp>(op))
+      builder.setInsertionPointAfter(&op);
   Arenas arenas(target);
   for (const Arenas::Arena &arena : arenas.list()) {
     int64_t bytes = arena.kind == Arenas::Kind::State       ? state[arena.device]

@@ -27,7 +27,7 @@ namespace {
 class EntryWaits {
 public:
   EntryWaits(EntryOp entry, const Queues &queues, const Arenas &arenas)
-      : entry(entry), queues(queues), arenas(arenas), capacity(capacityOf(entry->getParentOfType<ModuleOp>())),
+      : entry(entry), queues(queues), arenas(arenas), capacity(getCapacity(entry->getParentOfType<ModuleOp>())),
         known(queues.size()) {}
 
   void run() {

@@ -75,7 +75,7 @@ public:
       : entry(entry), block(entry.getBody().front()), queues(queues), clock(clock) {}
 
   void run() {
-    int64_t capacity = capacityOf(entry->getParentOfType<ModuleOp>());
+    int64_t capacity = getCapacity(entry->getParentOfType<ModuleOp>());
     for (ActionOp op : actionsOf(entry)) {
       if (isAsked(op)) {
         asked.push_back(op);
@@ -248,9 +248,19 @@ private:
 
 } // namespace
 
+static void addQueues(ModuleOp module, const Queues &queues) {
+  auto builder = OpBuilder::atBlockBegin(module.getBody());
+  for (Operation &op : *module.getBody())
+    if (isa<ModelOp, DeviceOp>(op))
+      builder.setInsertionPointAfter(&op);
+  for (auto [i, queue] : llvm::enumerate(queues.list()))
+    builder.create<QueueOp>(module.getLoc(), queue.name, queues.deviceOf(i), queue.copies);
+}
+
 void scheduleActions(ModuleOp module, const Target &target, const CostModel &costs) {
   Queues queues(target);
   ModuleClock clock(module, costs);
+  addQueues(module, queues);
   for (auto entry : module.getOps<EntryOp>()) {
     addReceives(entry);
     startTransfers(entry, queues);

@@ -36,7 +36,7 @@ struct Bytes {
 class EntryVerifier {
 public:
   EntryVerifier(EntryOp entry, const Queues &queues)
-      : entry(entry), queues(queues), capacity(capacityOf(entry->getParentOfType<ModuleOp>())),
+      : entry(entry), queues(queues), capacity(getCapacity(entry->getParentOfType<ModuleOp>())),
         clocks(queues.size(), Clock(queues.size(), 0)), issuer(queues.size(), 0) {}
 
   LogicalResult run() {

@@ -1,6 +1,6 @@
 #include "passes/train/VerifyInput.h"
-
 #include "ir/Dialect.h"
+#include "ir/Module.h"
 #include "ir/Target.h"
 #include "passes/Passes.h"
 
@@ -32,8 +32,8 @@ private:
   LogicalResult verifyType(Operation *op, Type type) const {
     auto tensor = dyn_cast<RankedTensorType>(type);
     if (!hasCapacity && tensor && !tensor.hasStaticShape())
-      return op->emitOpError("has a value with rows, ") << printShape(tensor.getShape()) << ", but the model has no '"
-                                                        << kCapacityAttr << "'; set it, or say --batch";
+      return op->emitOpError("has a value with rows, ")
+             << printShape(tensor.getShape()) << ", but the model has no capacity; set it, or say --batch";
     StringAttr device = getDevice(type);
     if (!device || target.find(device))
       return success();
@@ -62,14 +62,22 @@ static LogicalResult verifyFused(ModuleOp module) {
   return verifyPlaced(module);
 }
 
+/// What `scheduled` and `planned` leave, from which nothing can be resumed.
+static bool isOfLaterPhase(Operation *op) {
+  auto entry = dyn_cast<EntryOp>(op);
+  return isa<ActionOp, FunctionOp, ReceiveOp, QueueOp, ArenaOp>(op) || (entry && !entry.getCarriedArguments().empty());
+}
+
 LogicalResult verifyInput(ModuleOp module, StringRef phase, int64_t capacity) {
   FailureOr<Target> target = Target::of(module);
   if (failed(target))
     return failure();
-  auto written = module->getAttrOfType<IntegerAttr>(kCapacityAttr);
-  InputVerifier verifier(*target, capacity > 0 || (written && written.getInt() > 0));
-  WalkResult result =
-      module.walk<WalkOrder::PreOrder>([&](Operation *op) -> WalkResult { return verifier.verifyTypes(op); });
+  InputVerifier verifier(*target, capacity > 0 || getCapacity(module) > 0);
+  WalkResult result = module.walk<WalkOrder::PreOrder>([&](Operation *op) -> WalkResult {
+    if (isOfLaterPhase(op))
+      return op->emitOpError("is of a later phase than '") << phase << "', which the model is in";
+    return verifier.verifyTypes(op);
+  });
   if (result.wasInterrupted())
     return failure();
   return phase == "fused" ? verifyFused(module) : success();

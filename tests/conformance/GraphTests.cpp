@@ -1,6 +1,7 @@
 // Small models, compiled as models are: several ops to a launch where the backend fuses them, in the layouts that the
 // compiler settles on, gradients and updates among them. Each kernel runs on the values that the reference gives its
 // operands.
+#include "ir/Module.h"
 #include "ir/Target.h"
 #include "ir/ops/Expansions.h"
 #include "ir/reference/Interpreter.h"
@@ -51,8 +52,8 @@ CompiledGraph::CompiledGraph(const Subject &subject, const std::string &text) : 
   expect(bool(target), "no target: " + (target ? "" : llvm::toString(target.takeError())));
   target->record(*owned);
   device = target->first().name;
-  (*owned)->setAttr(ir::kCapacityAttr, Builder(&test::getContext()).getI64IntegerAttr(kCapacity));
-  (*owned)->setAttr(ir::kCopiesAttr, StringAttr::get(&test::getContext(), "insert"));
+  ir::getModel(*owned).setCapacity(uint64_t(kCapacity));
+  ir::getModel(*owned).setCopies(ir::CopyPolicy::Insert);
   bool built = succeeded(passes::buildEntryPoints(*owned));
   passes::expandComposites(*owned);
   expect(built && succeeded(passes::simplify(*owned)) && succeeded(passes::placeValues(*owned)) &&

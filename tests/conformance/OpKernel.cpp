@@ -1,6 +1,7 @@
 #include "tests/conformance/OpKernel.h"
 
 #include "ir/Layout.h"
+#include "ir/Module.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -30,7 +31,7 @@ std::optional<ir::Sample> withRows(const ir::Sample &sample) {
 OpKernel::OpKernel(const ir::Sample &sample) : sample_(sample), instance_(sample.op) {
   expect(instance_.op, "the sample is no op: " + sample.op + ": " + instance_.error);
   Builder builder(&test::getContext());
-  (*instance_.module)->setAttr(ir::kCapacityAttr, builder.getI64IntegerAttr(kCapacity));
+  ir::getModel(*instance_.module).setCapacity(uint64_t(kCapacity));
 }
 
 /// Dimensions in reversed order, or the last of a known size in tiles of two; null if there is no such layout.

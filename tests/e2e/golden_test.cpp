@@ -324,7 +324,8 @@ TEST(Golden, WhatIsNoNumberIsNoticed) {
 // 1 + 1e-9 is 1 in f32: it ties with 1, and is above it in f64, unless it is nudged.
 TEST(Golden, AFlipIsNamed) {
   Kinks kinks(R"(
-module @flips attributes {sluice.capacity = 2 : i64, sluice.model = "flips"} {
+module @flips {
+  sluice.model "flips" format 1 phase "model" capacity 2
   sluice.graph ["a", "b"] (%a: tensor<?x3xf32>, %b: tensor<?x3xf32>) {
     %d = sluice.sub %a, %b : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
     %r = sluice.relu %d : (tensor<?x3xf32>) -> tensor<?x3xf32>

@@ -132,9 +132,8 @@ Model buildModel(const Sample &sample) {
           ", #sluice.sgd<momentum = 9.0e-01 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> "
           "lr @lr [" +
           list + "] : tensor<f64>\n";
-  model.text = "module attributes {sluice.model = \"sample\", sluice.capacity = " + std::to_string(kRows) +
-               " : i64, sluice.phase = \"model\"} {\n" + states + "  sluice.graph [" + names + "] (" + arguments +
-               ") {\n" + body + "  }\n}\n";
+  model.text = "module {\n  sluice.model \"sample\" format 1 phase \"model\" capacity " + std::to_string(kRows) + "\n" +
+               states + "  sluice.graph [" + names + "] (" + arguments + ") {\n" + body + "  }\n}\n";
   return model;
 }
 

@@ -59,8 +59,7 @@ TEST(Text, RoundTrips) {
 
 TEST(Text, HeadsTheModule) {
   std::string text = every().str();
-  EXPECT_THAT(text, HasSubstr("module @every attributes {sluice.capacity = 32 : i64, sluice.model = \"every\", "
-                              "sluice.phase = \"model\"}"));
+  EXPECT_THAT(text, HasSubstr("module @every {\n  sluice.model \"every\" format 1 phase \"model\" capacity 32 loc"));
   EXPECT_THAT(text, HasSubstr("sluice.graph [\"image\", \"label\"] ("));
 }
 

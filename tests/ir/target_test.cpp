@@ -17,18 +17,18 @@ static std::string parsed(llvm::StringRef list) {
   return target->str() + " first " + target->first().name;
 }
 
-/// What a module with these attributes is for, or why its table is refused.
-static std::string tableOf(const std::string &attributes) {
+/// What a module with these devices is for, or why they are refused.
+static std::string tableOf(const std::string &devices) {
   mlir::MLIRContext context;
   context.loadDialect<SluiceDialect>();
   DiagnosticText diagnostics(&context);
-  auto module = mlir::parseSourceString<mlir::ModuleOp>("module attributes {" + attributes + "} {}", &context);
+  auto module = mlir::parseSourceString<mlir::ModuleOp>("module {\n" + devices + "}", &context);
   mlir::FailureOr<Target> target = Target::of(*module);
   return mlir::failed(target) ? diagnostics.errors() : target->str() + " first " + target->first().name;
 }
 
-static std::string row(const std::string &name, const std::string &backend, int ordinal) {
-  return "{name = \"" + name + "\", backend = \"" + backend + "\", ordinal = " + std::to_string(ordinal) + "}";
+static std::string row(const std::string &name, const std::string &backend, const std::string &rest) {
+  return "sluice.device \"" + name + "\" = \"" + backend + "\" " + rest + "\n";
 }
 
 TEST(Target, NumbersAcceleratorsInTheOrderOfTheList) {
@@ -78,14 +78,15 @@ TEST(Target, ReadsWhatItRecords) {
 }
 
 TEST(Target, RefusesTablesOfAnotherForm) {
-  std::string host = "sluice.devices = [" + row("cpu", "cpu", 0);
-  EXPECT_THAT(tableOf("sluice.devices = 7 : i64"), HasSubstr("is no list of devices"));
-  EXPECT_THAT(tableOf("sluice.devices = []"), HasSubstr("is no list of devices"));
-  EXPECT_THAT(tableOf("sluice.devices = [" + row("acc0", "sim", 0) + "]"), HasSubstr("row 0"));
-  EXPECT_THAT(tableOf(host + ", " + row("acc1", "sim", 0) + "]"), HasSubstr("row 1"));
-  EXPECT_THAT(tableOf(host + ", " + row("acc0", "cpu", 0) + "]"), HasSubstr("row 1"));
-  EXPECT_THAT(tableOf(host + ", " + row("acc0", "sim", -1) + "]"), HasSubstr("row 1"));
-  EXPECT_THAT(tableOf(host + ", {}]"), HasSubstr("row 1"));
-  EXPECT_THAT(tableOf(host + "], sluice.first_device = \"acc0\""), HasSubstr("names no device of the target"));
-  EXPECT_THAT(tableOf(host + "], sluice.first_device = 1"), HasSubstr("names no device of the target"));
+  std::string host = row("cpu", "cpu", "0");
+  EXPECT_EQ(tableOf(host + row("acc0", "sim", "1 first")), "cpu,sim:1 first acc0");
+  EXPECT_THAT(tableOf(row("acc0", "sim", "0")), HasSubstr("is called 'acc0'; the host is 'cpu'"));
+  EXPECT_THAT(tableOf(host + row("acc1", "sim", "0")), HasSubstr("is called 'acc1'; the next is 'acc0'"));
+  EXPECT_THAT(tableOf(host + row("acc0", "cpu", "0")), HasSubstr("cannot be of the backend 'cpu'"));
+  EXPECT_THAT(tableOf(row("cpu", "sim", "0")), HasSubstr("cannot be of the backend 'sim'"));
+  EXPECT_THAT(tableOf(host + row("acc0", "s m", "0")), HasSubstr("cannot be of the backend 's m'"));
+  EXPECT_THAT(tableOf(host + row("acc0", "sim", "-1")), HasSubstr("numbered from 0 to 65535"));
+  EXPECT_THAT(tableOf(host + row("acc0", "sim", "65536")), HasSubstr("numbered from 0 to 65535"));
+  EXPECT_THAT(tableOf(host + row("acc0", "sim", "0 first") + row("acc1", "sim", "1 first")),
+              HasSubstr("the second device that comes first"));
 }

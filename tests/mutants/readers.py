@@ -14,7 +14,8 @@ import typing
 
 from mutate import damage_bytes, damage_gzip, damage_text
 
-MODEL = b"""module @small attributes {sluice.capacity = 4 : i64, sluice.model = "small"} {
+MODEL = b"""module @small {
+  sluice.model "small" format 1 phase "model" capacity 4
   sluice.state parameter @w : tensor<3x2xf32> = <"uniform", -0.5 : f64, 0.5 : f64>
   sluice.graph ["x", "label"] (%x: tensor<?x3xf32>, %label: tensor<?xi64>) {
     %w = sluice.get @w : tensor<3x2xf32>

@@ -9,8 +9,10 @@
 // CHECK: sluice.copy %{{.+}} pin {{.*}} : (tensor<?x3x2x2xf32, #cpu_acdb>) -> tensor<?x3x2x2xf32, #acc0_acdb>
 // CHECK: %[[OUT:.+]] = sluice.relayout %{{.+}} -> tensor<?x3x1x1xf32, #acc0_>
 // CHECK: sluice.copy %[[OUT]] output {{.*}} : (tensor<?x3x1x1xf32, #acc0_>) -> tensor<?x3x1x1xf32, #cpu>
-module attributes {sluice.capacity = 4 : i64, sluice.copies = "insert",
-    sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
+module {
+  sluice.model "model" format 1 phase "model" capacity 4 copies insert
+  sluice.device "cpu" = "cpu" 0
+  sluice.device "acc0" = "sim" 0
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x3x8x8xf32>) {
     %a = sluice.avg_pool2d %x {kernel = array<i64: 2, 2>, stride = array<i64: 2, 2>, padding = array<i64: 0, 0, 0, 0>, sluice.pin = "acc0"} : (tensor<?x3x8x8xf32>) -> tensor<?x3x4x4xf32>
     %b = sluice.avg_pool2d %a {kernel = array<i64: 2, 2>, stride = array<i64: 2, 2>, padding = array<i64: 0, 0, 0, 0>} : (tensor<?x3x4x4xf32>) -> tensor<?x3x2x2xf32>

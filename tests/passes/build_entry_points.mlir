@@ -2,7 +2,8 @@
 
 // Tests that a graph that minimizes gives all four entry points, and that training sets what it trains.
 // CHECK-LABEL: module @trained
-module @trained attributes {sluice.capacity = 4 : i64} {
+module @trained {
+  sluice.model "model" format 1 phase "model" capacity 4
   sluice.state parameter @w : tensor<3x2xf32> = <"constant", 1.0 : f64>
   sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
   // CHECK: sluice.entry @train_step ["x", "label"] -> ["loss"]

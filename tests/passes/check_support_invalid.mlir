@@ -2,7 +2,9 @@
 
 // Tests that an op which the backend of its device cannot run is an error that names the op, the device and the reason.
 #acc0 = #sluice.at<device = "acc0">
-module attributes {sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "null", ordinal = 0}]} {
+module {
+  sluice.device "cpu" = "cpu" 0
+  sluice.device "acc0" = "null" 0
   sluice.entry @predict [] -> [] () {
     // expected-error @+1 {{unsupported: 'sluice.full' cannot run on acc0 (backend 'null'): null has memory but no kernels}}
     %w = sluice.full {value = 0.5 : f64, type = tensor<2xf32>} : () -> tensor<2xf32, #acc0>

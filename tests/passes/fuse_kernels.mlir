@@ -10,7 +10,8 @@
 // FUSED-NOT: sluice.kernel
 // ALONE-COUNT-2: sluice.kernel
 // CHECK: sluice.return
-module attributes {sluice.capacity = 4 : i64} {
+module {
+  sluice.model "model" format 1 phase "model" capacity 4
   sluice.graph ["x", "w"] (%x: tensor<?x3xf32>, %w: tensor<3x2xf32>) {
     %p = sluice.matmul %x, %w : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<?x2xf32>
     %y = sluice.relu %p : (tensor<?x2xf32>) -> tensor<?x2xf32>

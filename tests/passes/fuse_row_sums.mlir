@@ -6,7 +6,8 @@
 // CHECK: sluice.kernel "matmul" ({{.+}} = %[[K]]#0
 // CHECK-NOT: sluice.kernel
 // CHECK: sluice.return %[[K]]#1
-module attributes {sluice.capacity = 4 : i64} {
+module {
+  sluice.model "model" format 1 phase "model" capacity 4
   sluice.graph ["x", "w"] (%x: tensor<?x3xf32>, %w: tensor<3x2xf32>) {
     %r = sluice.relu %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
     %s = sluice.sum %r {axes = array<i64: 0>} : (tensor<?x3xf32>) -> tensor<3xf32>
@@ -23,7 +24,8 @@ module attributes {sluice.capacity = 4 : i64} {
 // CHECK: %[[K:.+]]:2 = sluice.kernel "relu_mean"
 // CHECK: sluice.kernel "sub" ({{.+}} = %[[K]]#0{{.*}}, {{.+}} = %[[K]]#1
 // CHECK: sluice.return
-module attributes {sluice.capacity = 4 : i64} {
+module {
+  sluice.model "model" format 1 phase "model" capacity 4
   sluice.graph ["x"] (%x: tensor<?x3xf32>) {
     %r = sluice.relu %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
     %m = sluice.mean %r {axes = array<i64: 0>} : (tensor<?x3xf32>) -> tensor<3xf32>
@@ -42,7 +44,8 @@ module attributes {sluice.capacity = 4 : i64} {
 // CHECK: sluice.div
 // CHECK: sluice.mul
 // CHECK-NOT: sluice.kernel
-module attributes {sluice.capacity = 4 : i64} {
+module {
+  sluice.model "model" format 1 phase "model" capacity 4
   sluice.graph ["x"] (%x: tensor<?x3xf32>) {
     %one = sluice.full {value = 1.0 : f64, type = tensor<f32>} : () -> tensor<f32>
     %n = sluice.rows {to = f32} : () -> tensor<f32>

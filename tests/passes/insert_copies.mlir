@@ -7,8 +7,10 @@
 // CHECK-NEXT: %[[Y:.+]] = sluice.relu %[[IN]]
 // CHECK-NEXT: %[[OUT:.+]] = sluice.copy %[[Y]] output : (tensor<?x3xf32, #acc0{{.*}}>) -> tensor<?x3xf32, #cpu>
 // CHECK-NEXT: sluice.return %[[OUT]]
-module @pinned attributes {sluice.capacity = 4 : i64,
-    sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
+module @pinned {
+  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.device "cpu" = "cpu" 0
+  sluice.device "acc0" = "sim" 0
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x3xf32>) {
     %y = sluice.relu %x {sluice.pin = "acc0"} : (tensor<?x3xf32>) -> tensor<?x3xf32>
     sluice.return %y : tensor<?x3xf32>
@@ -25,8 +27,11 @@ module @pinned attributes {sluice.capacity = 4 : i64,
 // CHECK: %[[C:.+]] = sluice.copy %[[B]] pin : (tensor<2xf32, #acc1{{.*}}>) -> tensor<2xf32, #cpu>
 // CHECK: sluice.cos %[[C]] {sluice.pin = "cpu"} : (tensor<2xf32, #cpu>) -> tensor<2xf32, #cpu>
 // CHECK: sluice.tanh %{{.+}} : (tensor<2xf32, #acc0{{.*}}>) -> tensor<2xf32, #acc0
-module @inserted attributes {sluice.copies = "insert", sluice.first_device = "acc0",
-    sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}, {name = "acc1", backend = "sim", ordinal = 1}]} {
+module @inserted {
+  sluice.model "model" format 1 phase "model" copies insert
+  sluice.device "cpu" = "cpu" 0
+  sluice.device "acc0" = "sim" 0 first
+  sluice.device "acc1" = "sim" 1
   sluice.entry @predict ["x"] -> ["y", "z"] (%x: tensor<2xf32>) {
     %a = sluice.exp %x : (tensor<2xf32>) -> tensor<2xf32, #sluice.at<device = "acc1">>
     %b = sluice.sin %a : (tensor<2xf32, #sluice.at<device = "acc1">>) -> tensor<2xf32>
@@ -46,8 +51,10 @@ module @inserted attributes {sluice.copies = "insert", sluice.first_device = "ac
 // CHECK: sluice.rows {{.*}} -> tensor<f32, #acc0
 // CHECK: sluice.full {{.+}} -> tensor<?x3xf32, #cpu>
 // CHECK-NOT: sluice.copy %{{.+}} pin
-module @constants attributes {sluice.capacity = 4 : i64,
-    sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
+module @constants {
+  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.device "cpu" = "cpu" 0
+  sluice.device "acc0" = "sim" 0
   sluice.entry @predict ["x", "label"] -> ["y", "z"] (%x: tensor<?x3xf32>, %label: tensor<?xi32>) {
     %half = sluice.full {value = 0.5 : f64, type = tensor<?x3xf32>} : () -> tensor<?x3xf32>
     %scaled = sluice.mul %x, %half {sluice.pin = "acc0"} : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
@@ -69,8 +76,9 @@ module @constants attributes {sluice.capacity = 4 : i64,
 // CHECK: sluice.state hyper @lr {{.*}} physical tensor<f32, #cpu>
 // CHECK: %[[LR:.+]] = sluice.get @lr
 // CHECK: sluice.copy %[[LR]] state : (tensor<f32, #cpu>) -> tensor<f32, #acc0
-module @states attributes {
-    sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
+module @states {
+  sluice.device "cpu" = "cpu" 0
+  sluice.device "acc0" = "sim" 0
   sluice.state slot @w.momentum : tensor<2xf32> = <"constant", 0.0 : f64> of @w
   sluice.state parameter @w : tensor<2xf32> = <"constant", 1.0 : f64> physical tensor<2xf32, #sluice.at<device = "acc0">>
   sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
@@ -90,8 +98,9 @@ module @states attributes {
 // CHECK-LABEL: module @open
 // CHECK: sluice.copy %{{.+}} to : (tensor<2xf32, #acc0{{.*}}>) -> tensor<2xf32, #cpu>
 // CHECK-NOT: "pin"
-module @open attributes {
-    sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
+module @open {
+  sluice.device "cpu" = "cpu" 0
+  sluice.device "acc0" = "sim" 0
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32>) {
     %a = sluice.exp %x {sluice.pin = "acc0"} : (tensor<2xf32>) -> tensor<2xf32>
     %b = sluice.copy %a to : (tensor<2xf32>) -> tensor<2xf32>

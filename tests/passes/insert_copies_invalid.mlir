@@ -2,8 +2,10 @@
 
 // Tests that a copy that nobody wrote is an error by default, which names the op, both devices and the bytes, and says where the
 // value is made.
-module attributes {sluice.capacity = 4 : i64,
-    sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
+module {
+  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.device "cpu" = "cpu" 0
+  sluice.device "acc0" = "sim" 0
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x3xf32>) {
     // expected-note @+1 {{the value on acc0 is made here}}
     %a = sluice.exp %x {sluice.pin = "acc0"} : (tensor<?x3xf32>) -> tensor<?x3xf32>
@@ -16,8 +18,10 @@ module attributes {sluice.capacity = 4 : i64,
 // -----
 
 // Tests that the policy can be to warn.
-module attributes {sluice.copies = "warn",
-    sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
+module {
+  sluice.model "model" format 1 phase "model" copies warn
+  sluice.device "cpu" = "cpu" 0
+  sluice.device "acc0" = "sim" 0
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32>) {
     // expected-note @+1 {{the value on acc0 is made here}}
     %a = sluice.exp %x {sluice.pin = "acc0"} : (tensor<2xf32>) -> tensor<2xf32>
@@ -30,8 +34,9 @@ module attributes {sluice.copies = "warn",
 // -----
 
 // Tests that an op reading a parameter of another device needs permission too.
-module attributes {
-    sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
+module {
+  sluice.device "cpu" = "cpu" 0
+  sluice.device "acc0" = "sim" 0
   sluice.state parameter @w : tensor<2xf32> = <"constant", 1.0 : f64>
   sluice.entry @predict [] -> ["y"] () {
     // expected-note @+1 {{the value on cpu is made here}}

@@ -2,7 +2,8 @@
 
 // Tests that every value and the stored form of a state get a device, and that the logical type stays without.
 // CHECK: #[[CPU:.+]] = #sluice.at<device = "cpu">
-module attributes {sluice.capacity = 4 : i64} {
+module {
+  sluice.model "model" format 1 phase "model" capacity 4
   // CHECK: sluice.state parameter @w : tensor<3x2xf32> = {{.*}} physical tensor<3x2xf32, #[[CPU]]>
   sluice.state parameter @w : tensor<3x2xf32> = <"constant", 1.0 : f64>
   sluice.graph ["x"] (%x: tensor<?x3xf32>) {

@@ -13,8 +13,10 @@
 // CHECK: end acc0.transient[128] : 8
 // CHECK: [[SIN:%done.*]] = sluice.launch "sin" @sin on "cpu" after [[OUT]]
 // CHECK: sluice.return {{.*}}carry [[IN]], [[IN1]], [[EXP]], [[EXP1]], [[OUT]], [[SIN]]
-module attributes {sluice.copies = "insert",
-    sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
+module {
+  sluice.model "model" format 1 phase "model" copies insert
+  sluice.device "cpu" = "cpu" 0
+  sluice.device "acc0" = "sim" 0
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32>) {
     %a = sluice.exp %x {sluice.pin = "acc0"} : (tensor<2xf32>) -> tensor<2xf32>
     %y = sluice.sin %a : (tensor<2xf32>) -> tensor<2xf32>

@@ -9,8 +9,9 @@
 // CHECK: sluice.transfer output asked on "acc0.out" {{.*}} after [[SUM]]{{$}}
 // CHECK-NOT: after
 // CHECK: sluice.return
-module @waits attributes {
-    sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
+module @waits {
+  sluice.device "cpu" = "cpu" 0
+  sluice.device "acc0" = "sim" 0
   sluice.entry @predict ["x", "z"] -> ["y"] (%x: tensor<2xf32>, %z: tensor<2xf32>) {
     %y = sluice.add %x, %z {sluice.pin = "acc0"} : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
     sluice.return %y : tensor<2xf32>
@@ -23,8 +24,9 @@ module @waits attributes {
 // CHECK-LABEL: module @host_last
 // CHECK: sluice.launch "acc0_sin"
 // CHECK: sluice.launch "exp"
-module @host_last attributes {
-    sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
+module @host_last {
+  sluice.device "cpu" = "cpu" 0
+  sluice.device "acc0" = "sim" 0
   sluice.entry @predict ["x"] -> ["y", "z"] (%x: tensor<2xf32>) {
     %y = sluice.exp %x : (tensor<2xf32>) -> tensor<2xf32>
     %z = sluice.sin %x {sluice.pin = "acc0"} : (tensor<2xf32>) -> tensor<2xf32>
@@ -40,8 +42,10 @@ module @host_last attributes {
 // CHECK: [[READ:%done.*]] = sluice.transfer state stale on "acc0"
 // CHECK-NEXT: in %[[W]]
 // CHECK: sluice.launch "exp" @exp on "cpu" after [[READ]]
-module @update attributes {sluice.copies = "insert",
-    sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
+module @update {
+  sluice.model "model" format 1 phase "model" copies insert
+  sluice.device "cpu" = "cpu" 0
+  sluice.device "acc0" = "sim" 0
   sluice.state parameter @w : tensor<2xf32> = <"constant", 1.0 : f64>
   sluice.entry @train_step [] -> ["y"] () {
     %w = sluice.get @w : tensor<2xf32>

@@ -10,8 +10,10 @@
 // CHECK-NEXT: sluice.add %[[C]], %[[D]]
 // CHECK-NEXT: sluice.copy %{{.+}} output
 // CHECK-NEXT: sluice.relu %[[A]]
-module @merged attributes {sluice.capacity = 4 : i64, sluice.copies = "insert",
-    sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
+module @merged {
+  sluice.model "model" format 1 phase "model" capacity 4 copies insert
+  sluice.device "cpu" = "cpu" 0
+  sluice.device "acc0" = "sim" 0
   sluice.entry @predict ["x"] -> ["y", "z"] (%x: tensor<?x3xf32>) {
     %a = sluice.exp %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
     %c = sluice.sin %a {sluice.pin = "acc0"} : (tensor<?x3xf32>) -> tensor<?x3xf32>
@@ -31,8 +33,10 @@ module @merged attributes {sluice.capacity = 4 : i64, sluice.copies = "insert",
 // CHECK: %[[W:.+]] = sluice.get @w
 // CHECK-NEXT: sluice.copy %[[W]] state when stale {bytes = 8 : i64, bytes_per_row = 0 : i64}
 // CHECK: sluice.copy %{{.+}} output when asked {bytes = 8 : i64, bytes_per_row = 0 : i64}
-module @times attributes {sluice.copies = "insert",
-    sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
+module @times {
+  sluice.model "model" format 1 phase "model" copies insert
+  sluice.device "cpu" = "cpu" 0
+  sluice.device "acc0" = "sim" 0
   sluice.state parameter @w : tensor<2xf32> = <"constant", 1.0 : f64>
   sluice.entry @predict [] -> ["y"] () {
     %w = sluice.get @w : tensor<2xf32>
@@ -49,8 +53,9 @@ module @times attributes {sluice.copies = "insert",
 // CHECK-LABEL: module @wanted
 // CHECK-COUNT-2: sluice.copy %{{.+}} copy_to when step {bytes = 8
 // CHECK: sluice.copy %{{.+}} copy_to : (tensor<2xf32, #acc0{{.*}}>) -> tensor<2xf32, #acc0
-module @wanted attributes {
-    sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
+module @wanted {
+  sluice.device "cpu" = "cpu" 0
+  sluice.device "acc0" = "sim" 0
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32>) {
     %a = sluice.copy %x copy_to : (tensor<2xf32>) -> tensor<2xf32, #sluice.at<device = "acc0">>
     %b = sluice.copy %x copy_to : (tensor<2xf32>) -> tensor<2xf32, #sluice.at<device = "acc0">>

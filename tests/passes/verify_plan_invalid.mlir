@@ -3,7 +3,9 @@
 // Tests that a kernel which does not wait for the copy that brings its operand is found.
 #acc0 = #sluice.at<device = "acc0">
 #cpu = #sluice.at<device = "cpu">
-module attributes {sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
+module {
+  sluice.device "cpu" = "cpu" 0
+  sluice.device "acc0" = "sim" 0
   sluice.function @exp of "sim" cost <"elementwise", flops = 2, flops_per_row = 0, bytes = 16, bytes_per_row = 0, lanes = 1.0 : f64> stages [] (%c: tensor<2xf32>) {
     %d = sluice.exp %c : (tensor<2xf32>) -> tensor<2xf32>
     sluice.yield %d : tensor<2xf32>
@@ -26,7 +28,9 @@ module attributes {sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0
 // Tests that a copy into a buffer which the call of two calls before may still read is found.
 #acc0 = #sluice.at<device = "acc0">
 #cpu = #sluice.at<device = "cpu">
-module attributes {sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
+module {
+  sluice.device "cpu" = "cpu" 0
+  sluice.device "acc0" = "sim" 0
   sluice.function @exp of "sim" cost <"elementwise", flops = 2, flops_per_row = 0, bytes = 16, bytes_per_row = 0, lanes = 1.0 : f64> stages [] (%c: tensor<2xf32>) {
     %d = sluice.exp %c : (tensor<2xf32>) -> tensor<2xf32>
     sluice.yield %d : tensor<2xf32>
@@ -49,7 +53,9 @@ module attributes {sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0
 // Tests that an input which is written while its copy may still read it is found.
 #acc0 = #sluice.at<device = "acc0">
 #cpu = #sluice.at<device = "cpu">
-module attributes {sluice.devices = [{name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "sim", ordinal = 0}]} {
+module {
+  sluice.device "cpu" = "cpu" 0
+  sluice.device "acc0" = "sim" 0
   sluice.entry @predict ["x"] -> [] (%x: tensor<2xf32, #cpu>) {
     // expected-error @+1 {{(the host) writes cpu.transient from byte 0, and the copy in acc0.in of 1 calls before may still read them}}
     sluice.receive %x : tensor<2xf32, #cpu> at cpu.transient[0]

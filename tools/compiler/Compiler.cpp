@@ -1,6 +1,7 @@
 #include "tools/compiler/Compiler.h"
 
 #include "ir/Dialect.h"
+#include "ir/Module.h"
 #include "ir/Target.h"
 #include "ir/text/ParseGuard.h"
 #include "passes/train/VerifyInput.h"
@@ -55,8 +56,8 @@ static llvm::Error checkPhase(llvm::StringRef phase) {
 
 /// The phase to resume after: the one asked for, or the one that the module says it is in.
 static llvm::Expected<std::string> startPhase(ModuleOp module, const CompileOptions &options) {
-  auto said = module->getAttrOfType<StringAttr>(ir::kPhaseAttr);
-  std::string phase = !options.compileFrom.empty() ? options.compileFrom : said ? said.str() : "model";
+  ir::ModelOp model = ir::findModel(module);
+  std::string phase = !options.compileFrom.empty() ? options.compileFrom : model ? model.getPhase().str() : "model";
   if (llvm::Error error = checkPhase(phase))
     return error;
   if (!llvm::is_contained(kResumable, phase))
@@ -76,10 +77,11 @@ static llvm::Error setCopies(ModuleOp module, llvm::StringRef copies) {
   static constexpr llvm::StringRef known[] = {"explicit", "warn", "insert"};
   if (copies.empty())
     return llvm::Error::success();
-  if (!llvm::is_contained(known, copies))
+  std::optional<ir::CopyPolicy> policy = ir::symbolizeCopyPolicy(copies);
+  if (!policy)
     return makeError(ExitCode::Usage,
                      "copies are 'explicit', 'warn' or 'insert', not '" + copies + "'" + didYouMean(copies, known));
-  module->setAttr(ir::kCopiesAttr, StringAttr::get(module.getContext(), copies));
+  ir::getModel(module).setCopies(*policy);
   return llvm::Error::success();
 }
 
@@ -257,7 +259,7 @@ llvm::Expected<Compiled> compileFile(llvm::StringRef path, const CompileOptions 
   if (!module)
     return withCode(ExitCode::Invalid, module.takeError());
   if (std::string data = findDataFolder(); emit == Emit::Executable && !data.empty())
-    (*module)->getOperation()->setAttr(ir::kDataAttr, StringAttr::get(&context, data));
+    ir::getModel(**module).setData(llvm::StringRef(data));
   auto compiled = compileModule(**module, options);
   if (!compiled)
     return compiled.takeError();

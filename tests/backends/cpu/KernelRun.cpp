@@ -1,6 +1,7 @@
 #include "tests/backends/cpu/KernelRun.h"
 
 #include "ir/Layout.h"
+#include "ir/Module.h"
 #include "ir/reference/Interpreter.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
@@ -49,7 +50,7 @@ KernelRun::KernelRun(const std::vector<std::string> &operands, const std::string
   module = parseSourceString<ModuleOp>(aliases + textOf(operands, body, yields), &context);
   if (!module)
     return;
-  (*module)->setAttr(ir::kCapacityAttr, IntegerAttr::get(IntegerType::get(&context, 64), capacity));
+  ir::getModel(*module).setCapacity(uint64_t(capacity));
   entry = *module->getOps<ir::EntryOp>().begin();
   op = *entry.getBody().getOps<ir::KernelOp>().begin();
   code = ModuleOp::create(UnknownLoc::get(&context));

@@ -1,6 +1,7 @@
 #include "tests/e2e/devices/Placed.h"
 
 #include "ir/Dialect.h"
+#include "ir/Module.h"
 #include "ir/Target.h"
 #include "ir/text/DiagnosticText.h"
 #include "ir/text/ParseGuard.h"
@@ -85,8 +86,9 @@ std::string everythingOn(const PlacementCase &asked, const std::string &first) {
   MLIRContext context;
   context.loadDialect<ir::SluiceDialect>();
   auto module = valueOf(ir::parseModuleText(forDevices(asked.model, asked.devices()), "model.mlir", context));
-  (*module)->setAttr(ir::kFirstDeviceAttr, StringAttr::get(&context, first));
-  (*module)->setAttr(ir::kCopiesAttr, StringAttr::get(&context, "insert"));
+  for (auto device : module->getOps<ir::DeviceOp>())
+    device.setFirst(device.getName() == first);
+  ir::getModel(*module).setCopies(ir::CopyPolicy::Insert);
   return textOf(*module);
 }
 

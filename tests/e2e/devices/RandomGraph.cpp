@@ -1,6 +1,7 @@
 #include "tests/e2e/devices/RandomGraph.h"
 
 #include "ir/Dialect.h"
+#include "ir/Module.h"
 #include "ir/Target.h"
 #include "ir/Types.h"
 #include "ir/text/ParseGuard.h"
@@ -129,7 +130,7 @@ static std::string pinned(const std::string &model, const std::string &devices,
   ir::Target target = parseTarget(devices);
   return changed(model, [&](ModuleOp module) {
     target.record(module);
-    module->setAttr(ir::kCopiesAttr, StringAttr::get(module.getContext(), "insert"));
+    ir::getModel(module).setCopies(ir::CopyPolicy::Insert);
     auto anyDevice = [&] {
       size_t number = choose(target.devices().size());
       return number >= target.devices().size() ? StringAttr()

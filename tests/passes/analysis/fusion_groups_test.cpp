@@ -28,9 +28,9 @@ class FusionGroupsTest : public testing::Test {
 protected:
   /// The ops of each launch of an entry point from `x` to the body's last value, of type `result`.
   std::vector<size_t> launchSizes(const Body &body, const std::string &result = kRow, bool fuse = true) {
-    std::string text = "module attributes {sluice.capacity = 4 : i64} {\nsluice.entry @e [\"x\"] -> [\"y\"] (%x: " +
-                       std::string(kRow) + ") {\n" + body.text + "sluice.return " + body.last + " : " + result +
-                       "\n}\n}";
+    std::string text =
+        "module {\n  sluice.model \"m\" format 1 phase \"train\" capacity 4\nsluice.entry @e [\"x\"] -> [\"y\"] (%x: " +
+        std::string(kRow) + ") {\n" + body.text + "sluice.return " + body.last + " : " + result + "\n}\n}";
     auto parsed = parseModuleText(text, "model.mlir", context);
     if (!parsed) {
       ADD_FAILURE() << llvm::toString(parsed.takeError());

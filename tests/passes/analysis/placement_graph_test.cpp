@@ -1,4 +1,5 @@
 // An entry point as a placement problem, and the way back: with backends that run and fuse everything.
+#include "ir/Module.h"
 #include "ir/text/DiagnosticText.h"
 #include "ir/text/ParseGuard.h"
 #include "mlir/IR/Verifier.h"
@@ -45,9 +46,11 @@ sluice_backend_compile lacking(const char *name) {
 class PlacementGraphs : public testing::Test {
 protected:
   void parse(const std::string &body) {
-    std::string text = R"(module @m attributes {sluice.capacity = 4 : i64, sluice.devices = [
-      {name = "cpu", backend = "cpu", ordinal = 0}, {name = "acc0", backend = "fake", ordinal = 0},
-      {name = "acc1", backend = "fake", ordinal = 1}]} {)" +
+    std::string text = R"(module @m {
+  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.device "cpu" = "cpu" 0
+  sluice.device "acc0" = "fake" 0
+  sluice.device "acc1" = "fake" 1)" +
                        body + "}";
     auto parsed = parseModuleText(text, "model.mlir", context);
     ASSERT_TRUE(bool(parsed)) << llvm::toString(parsed.takeError());
@@ -87,7 +90,7 @@ protected:
   }
 
   LogicalResult compile(const std::string &from) {
-    (*module)->setAttr(kCopiesAttr, StringAttr::get(&context, "insert"));
+    getModel(*module).setCopies(CopyPolicy::Insert);
     PipelineOptions options;
     options.backends = {&host, &accelerator};
     options.compileFrom = from;

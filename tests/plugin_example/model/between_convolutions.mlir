@@ -1,4 +1,7 @@
-module @between attributes {sluice.capacity = 8 : i64, sluice.copies = "insert", sluice.devices = [{backend = "cpu", name = "cpu", ordinal = 0 : i64}, {backend = "abacus", name = "acc0", ordinal = 0 : i64}], sluice.first_device = "cpu", sluice.model = "between", sluice.phase = "model"} {
+module @between {
+  sluice.model "between" format 1 phase "model" capacity 8 copies insert
+  sluice.device "cpu" = "cpu" 0
+  sluice.device "acc0" = "abacus" 0
   sluice.state parameter @a.weight : tensor<32x3x3x3xf32> = <"uniform", -0.19245008972987523 : f64, 0.19245008972987523 : f64>
   sluice.state parameter @a.bias : tensor<32xf32> = <"uniform", -0.19245008972987526 : f64, 0.19245008972987526 : f64>
   sluice.state parameter @b.weight : tensor<32x32x3x3xf32> = <"uniform", -0.05892556509887896 : f64, 0.05892556509887896 : f64>

@@ -40,10 +40,10 @@ STATES = [
 INPUT = '["x"] (%x: tensor<?x3xf32>)'
 WITH = '["x", "z"] (%x: tensor<?x3xf32>, %z: '
 EDITS = [
-    ("sluice.capacity = 4 : i64, ", "", "has a value with rows, [?, 3], but the model has no 'sluice.capacity'"),
-    ("sluice.capacity = 4 : i64", "sluice.capacity = 0 : i64", "has a value with rows"),
-    ("sluice.capacity = 4 : i64", "sluice.capacity = 4294967296 : i64", "must be a number of rows"),
-    ("sluice.capacity = 4 : i64", "sluice.capacity = 2147483647 : i64", None),
+    (" capacity 4", "", "has a value with rows, [?, 3], but the model has no capacity"),
+    (" capacity 4", " capacity 0", "has a value with rows"),
+    (" capacity 4", " capacity 4294967296", "must be a number of rows"),
+    (" capacity 4", " capacity 2147483647", None),
     ("tensor<?x3xf32>", "tensor<?x3xbf16>", "bf16"),
     ("tensor<?x3xf32>", "tensor<?x3xf8E5M2>", "f8E5M2"),
     ("(%x: tensor<?x3xf32>)", "(%x: tensor<?x3xf32>, %z: tensor<?xbf16>)", "names 1 inputs and has 2"),
@@ -73,7 +73,8 @@ EDITS = [
 
 # A dump of `fused`, and edits of it.
 FUSED = """#cpu = #sluice.at<device = "cpu">
-module attributes {sluice.capacity = 4 : i64, sluice.model = "m", sluice.phase = "fused"} {
+module {
+  sluice.model "m" format 1 phase "fused" capacity 4
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x3xf32, #cpu>) {
     %k = sluice.kernel "relu" (%a = %x : tensor<?x3xf32, #cpu>) -> tensor<?x3xf32, #cpu> {
       %b = sluice.relu %a : (tensor<?x3xf32, #cpu>) -> tensor<?x3xf32, #cpu>
@@ -92,7 +93,11 @@ FUSED_EDITS = [
     ('device = "cpu">', 'device = "cpu", layout = affine_map<(d0) -> (d0)>>', "a layout of 1 dimensions"),
     ("    sluice.return %k", "    %n = sluice.neg %k : (tensor<?x3xf32, #cpu>) -> tensor<?x3xf32, #cpu>\n    sluice.return %n",
      "works outside of a kernel"),
-    ("sluice.capacity = 4 : i64, ", "", "has a value with rows"),
+    (" capacity 4", "", "has a value with rows"),
+    ("(%x: tensor<?x3xf32, #cpu>) {", "(%x: tensor<?x3xf32, #cpu>) {\n    sluice.receive %x : tensor<?x3xf32, #cpu>",
+     "is of a later phase than 'fused'"),
+    ("(%x: tensor<?x3xf32, #cpu>) {", "(%x: tensor<?x3xf32, #cpu>, %e: !sluice.event) {", "takes 1 events and carries 0"),
+    ("  sluice.entry", '  sluice.arena "cpu.state" on "cpu" : 0 bytes\n  sluice.entry', "is of a later phase than 'fused'"),
 ]
 
 
@@ -124,7 +129,7 @@ class BadModelTest(CliTest):
                 self.expect(SMALL_MODEL.replace(old, new), message)
 
     def test_a_capacity_may_come_with_the_command(self):
-        self.expect(SMALL_MODEL.replace("sluice.capacity = 4 : i64, ", ""), None, "--batch", "4")
+        self.expect(SMALL_MODEL.replace(" capacity 4", ""), None, "--batch", "4")
 
     def test_dumps_that_cannot_be(self):
         for old, new, message in FUSED_EDITS:

@@ -48,7 +48,7 @@ TABLE = [
     (["compile", "huge.mlir"], INVALID, "too many elements"),
     (["compile", "bytecode.mlir"], INVALID, "bytecode"),
     (["compile", "cut.mlir"], INVALID, "cut.mlir:"),
-    (["compile", "shapes.mlir"], INVALID, "shapes.mlir:6:"),
+    (["compile", "shapes.mlir"], INVALID, "shapes.mlir:7:"),
     (["compile", "planned.mlir"], INVALID, "a dump of phase 'planned' cannot be resumed from"),
     (["compile", "small.mlir", "-o", "no/such/folder/small"], INVALID, "No such file or directory"),
     (["compile", "small.mlir", "-o", "."], INVALID, "Is a directory"),
@@ -68,7 +68,7 @@ class BadUsageTest(CliTest):
         self.write("huge.mlir", SMALL_MODEL.replace("3x2x", "4611686018427387904x2x"))
         self.write("cut.mlir", SMALL_MODEL[: len(SMALL_MODEL) // 2])
         self.write("shapes.mlir", SMALL_MODEL.replace("(tensor<?x3xf32>, tensor<3x2", "(tensor<?x3xf32>, tensor<4x2"))
-        self.write("planned.mlir", SMALL_MODEL.replace('"small"}', '"small", sluice.phase = "planned"}'))
+        self.write("planned.mlir", SMALL_MODEL.replace('phase "model"', 'phase "planned"'))
         self.write("empty_graph.mlir", "module {")
         with open(self.path("bytecode.mlir"), "wb") as out:
             out.write(b"ML\xefR\x06")

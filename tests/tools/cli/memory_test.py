@@ -24,7 +24,8 @@ def model():
         body.append(f"    %y{i} = sluice.matmul %{'x' if i == 0 else f'y{i - 1}'}, %w{i} {{transpose_b}} : (tensor<?x{inputs}xf32>, {weight}) -> {y}")
         last = f"%y{i}"
     return f"""
-module @wide attributes {{sluice.capacity = 16 : i64, sluice.model = "wide"}} {{
+module @wide {{
+  sluice.model "wide" format 1 phase "model" capacity 16
 {os.linesep.join(states)}
   sluice.state hyper @lr : tensor<f32> = <"constant", 1.0e-4 : f64>
   sluice.graph ["image", "label"] (%x: tensor<?x784xf32>, %label: tensor<?xi32>) {{

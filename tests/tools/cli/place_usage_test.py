@@ -72,11 +72,11 @@ TABLE = [
     (capped("cpu,sim:0=10B", "pinned.mlir"), MEMORY, ["no placement fits", "acc0 would need 256 bytes and may have 10"]),
     (capped("cpu,sim:0=10B") + ["--placement", "state_cap.json"], MEMORY, ["no placement fits", "acc0", "may have 10"]),
     # Pins.
-    (place(model="pinned.mlir", devices="cpu"), ABSENT, ["pinned.mlir:7:10", "'sluice.relu' is to run on acc0", "target cpu"]),
-    (place(model="pinned_far.mlir"), ABSENT, ["pinned_far.mlir:7:10", "acc7", "target cpu,sim:0"]),
-    (place(model="pinned_state.mlir"), ABSENT, ["pinned_state.mlir:3", "state 'w' is to live on acc7"]),
+    (place(model="pinned.mlir", devices="cpu"), ABSENT, ["pinned.mlir:8:10", "'sluice.relu' is to run on acc0", "target cpu"]),
+    (place(model="pinned_far.mlir"), ABSENT, ["pinned_far.mlir:8:10", "acc7", "target cpu,sim:0"]),
+    (place(model="pinned_state.mlir"), ABSENT, ["pinned_state.mlir:4", "state 'w' is to live on acc7"]),
     (place(model="pinned.mlir", devices="cpu,null:0"), ABSENT, ["no placement is possible", "relu", "null has memory but no kernels"]),
-    (place(model="pinned_number.mlir"), INVALID, ["pinned_number.mlir:7:10", "'sluice.pin' must be the name of a device"]),
+    (place(model="pinned_number.mlir"), INVALID, ["pinned_number.mlir:8:10", "'sluice.pin' must be the name of a device"]),
     # Links.
     (link("sim:0"), USAGE, ["'sim:0'", "sim:0=12GB/s,5us"]),
     (link("sim:0="), USAGE, ["'sim:0='", "no device or no speed"]),
@@ -138,13 +138,13 @@ TABLE = [
     (place(model="absent.mlir"), INVALID, ["absent.mlir: cannot open: No such file or directory"]),
     (place(model="fused.mlir"), USAGE, ["a dump of phase 'fused' has its devices already"]),
     (compiled("--placement", "auto", model="fused.mlir"), USAGE, ["a dump of phase 'fused' has its devices already"]),
-    (place(model="placement_number.mlir"), INVALID, ["placement_number.mlir:7:10", "'sluice.placement' must be the name of a device"]),
-    (place(model="placed_state.mlir"), ABSENT, ["placed_state.mlir:3", "state 'w' is to live on acc7"]),
-    (place(model="placed_op.mlir"), ABSENT, ["placed_op.mlir:7:10", "acc7"]),
-    (compiled(model="placed_op.mlir"), ABSENT, ["placed_op.mlir:7:10", "acc7"]),
-    (place(model="huge_state.mlir"), INVALID, ["huge_state.mlir:3", "more than 2^40 elements: [30000000, 2000000]"]),
-    (place(model="empty_state.mlir"), INVALID, ["empty_state.mlir:3", "an empty dimension"]),
-    (place(model="huge_rows.mlir"), INVALID, ["huge_rows.mlir:2", "'sluice.capacity' must be a number of rows"]),
+    (place(model="placement_number.mlir"), INVALID, ["placement_number.mlir:8:10", "'sluice.placement' must be the name of a device"]),
+    (place(model="placed_state.mlir"), ABSENT, ["placed_state.mlir:4", "state 'w' is to live on acc7"]),
+    (place(model="placed_op.mlir"), ABSENT, ["placed_op.mlir:8:10", "acc7"]),
+    (compiled(model="placed_op.mlir"), ABSENT, ["placed_op.mlir:8:10", "acc7"]),
+    (place(model="huge_state.mlir"), INVALID, ["huge_state.mlir:4", "more than 2^40 elements: [30000000, 2000000]"]),
+    (place(model="empty_state.mlir"), INVALID, ["empty_state.mlir:4", "an empty dimension"]),
+    (place(model="huge_rows.mlir"), INVALID, ["huge_rows.mlir:3", "capacity must be a number of rows"]),
     # compile.
     (compiled("--devices", "cpu,sim:0=1GB"), USAGE, ["memory caps", "--placement auto"]),
     (compiled("--devices", "cpu,sim:0", "--link", "sim:0=1GB/s"), USAGE, ["links", "--placement auto"]),
@@ -205,8 +205,8 @@ class PlaceUsageTest(CliTest):
         huge = SMALL_MODEL.replace("3x2x", "30000000x2000000x").replace("?x3x", "?x30000000x").replace("?x2x", "?x2000000x")
         self.write("huge_state.mlir", huge)
         self.write("empty_state.mlir", SMALL_MODEL.replace("3x2x", "0x2x").replace("?x3x", "?x0x"))
-        self.write("huge_rows.mlir", SMALL_MODEL.replace("= 4 : i64", "= 4611686018427387904 : i64"))
-        self.write("fused.mlir", SMALL_MODEL.replace('"small"}', '"small", sluice.phase = "fused"}'))
+        self.write("huge_rows.mlir", SMALL_MODEL.replace("capacity 4", "capacity 4611686018427387904"))
+        self.write("fused.mlir", SMALL_MODEL.replace('phase "model"', 'phase "fused"'))
 
     def expect_refused(self, arguments, code, parts):
         before = self.files()

@@ -18,7 +18,8 @@ namespace {
 
 // y = tanh(relu(x w)), where x w > 0.
 constexpr const char *kModel = R"(
-module @small attributes {sluice.capacity = 4 : i64, sluice.model = "small"} {
+module @small {
+  sluice.model "small" format 1 phase "model" capacity 4
   sluice.state parameter @w : tensor<3x2xf32> = <"constant", 1.0 : f64>
   sluice.graph ["x"] (%x: tensor<?x3xf32>) {
     %w = sluice.get @w : tensor<3x2xf32>
@@ -32,7 +33,8 @@ module @small attributes {sluice.capacity = 4 : i64, sluice.model = "small"} {
 
 // y = the sum of x and -x: nothing but rounding, of terms that are not small.
 constexpr const char *kCancelling = R"(
-module @small attributes {sluice.capacity = 4 : i64, sluice.model = "small"} {
+module @small {
+  sluice.model "small" format 1 phase "model" capacity 4
   sluice.graph ["x"] (%x: tensor<?x1000xf32>) {
     %e = sluice.exp %x : (tensor<?x1000xf32>) -> tensor<?x1000xf32>
     %n = sluice.neg %e : (tensor<?x1000xf32>) -> tensor<?x1000xf32>
@@ -47,7 +49,8 @@ module @small attributes {sluice.capacity = 4 : i64, sluice.model = "small"} {
 
 // y = relu(p) + p, where p must stay until it has been read twice.
 constexpr const char *kReadTwice = R"(
-module @small attributes {sluice.capacity = 4 : i64, sluice.model = "small"} {
+module @small {
+  sluice.model "small" format 1 phase "model" capacity 4
   sluice.graph ["x"] (%x: tensor<?x16xf32>) {
     %p = sluice.exp %x : (tensor<?x16xf32>) -> tensor<?x16xf32>
     %r = sluice.tanh %p : (tensor<?x16xf32>) -> tensor<?x16xf32>
@@ -120,7 +123,7 @@ TEST_F(VerifyTest, TheFirstOpThatDiffersIsNamed) {
   ASSERT_TRUE(result.first); // tanh differs too, later
   EXPECT_EQ(result.first->entry, "predict");
   EXPECT_THAT(result.first->ops, ElementsAre("sluice.neg"));
-  EXPECT_THAT(result.first->place, HasSubstr("small.mlir:7:"));
+  EXPECT_THAT(result.first->place, HasSubstr("small.mlir:8:"));
   EXPECT_EQ(result.first->actual, -result.first->expected);
   EXPECT_GT(result.first->error, result.first->tolerance);
 }

@@ -2,6 +2,7 @@
 #include "tools/compiler/placement/Measure.h"
 
 #include "frontend/GraphImpl.h"
+#include "ir/Module.h"
 #include "ir/text/DiagnosticText.h"
 #include "ir/text/ParseGuard.h"
 #include "runtime/exec/ActionTimes.h"
@@ -149,9 +150,8 @@ private:
 
   llvm::Error timeModel(ModuleOp model, const Clock &clock, const ir::TargetDevice &device,
                         DeviceCalibration &measured) {
-    auto name = model->getAttrOfType<StringAttr>(ir::kModelAttr);
     say(fmt::format("{} by {} clock: {}", device.spelling(),
-                    clock.name == ir::kHostDevice ? "the wall" : clock.name + "'s", name ? name.str() : "model"));
+                    clock.name == ir::kHostDevice ? "the wall" : clock.name + "'s", ir::getModelName(model).str()));
     OwningOpRef<ModuleOp> module(model.clone());
     CompileOptions options;
     options.devices = targetFor(clock, device);

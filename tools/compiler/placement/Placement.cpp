@@ -149,7 +149,7 @@ private:
 
   /// What a launch reads and leaves is on its device all at once, however well buffers are used again.
   void forbidTooLarge(PlacementGraph &graph) const {
-    int64_t rows = passes::capacityOf(setting.module);
+    int64_t rows = ir::getCapacity(setting.module);
     for (auto [group, problem] : llvm::zip_equal(graph.groups, graph.problem.groups))
       for (size_t device = 0; device < deviceCount(); ++device)
         if (std::optional<int64_t> cap = setting.costs.memoryCaps[device];

@@ -1,6 +1,7 @@
 #include "tools/compiler/placement/PlacementFile.h"
 
 #include "ir/Dialect.h"
+#include "ir/Module.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/JsonFile.h"
 #include "llvm/ADT/StringExtras.h"
@@ -57,9 +58,9 @@ private:
     auto model = root.getString("model"), of = root.getString("entry");
     if (!root.getObject("placement") || !model || !of || root.getInteger("format") != kFormat)
       return isNone();
-    auto name = entry->getParentOfType<ModuleOp>()->getAttrOfType<StringAttr>(ir::kModelAttr);
-    if (name && *model != name.getValue())
-      return invalid("is for the model '" + *model + "', and this is '" + name.getValue() + "'");
+    llvm::StringRef name = ir::getModelName(entry->getParentOfType<ModuleOp>());
+    if (*model != name)
+      return invalid("is for the model '" + *model + "', and this is '" + name + "'");
     if (*of != entry.getSymName())
       return invalid("is for the entry point '" + *of + "', and " + entry.getSymName() + " is to be placed");
     return llvm::Error::success();

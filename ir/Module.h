@@ -1,0 +1,26 @@
+// What holds for a whole module: see ir/ops/Module.td.
+#pragma once
+
+#include "ir/Dialect.h"
+
+namespace sluice::ir {
+
+/// Of the text that `model` heads; incremented when its meaning changes. Dumps of other formats are refused by name.
+inline constexpr int64_t kTextFormat = 1;
+
+/// The module's `model`; one of phase `model` without a name is added where there is none.
+ModelOp getModel(mlir::ModuleOp module);
+
+/// The module's `model`, or null.
+ModelOp findModel(mlir::ModuleOp module);
+
+/// How many rows `?` may have; 0 if the module does not say.
+int64_t getCapacity(mlir::ModuleOp module);
+
+/// "model" if the module does not say.
+llvm::StringRef getModelName(mlir::ModuleOp module);
+
+/// Nothing, or what is wrong with a text because it is of another format, as "line:column: error: ...".
+std::string problemOfFormat(llvm::StringRef text);
+
+} // namespace sluice::ir

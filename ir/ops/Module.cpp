@@ -1,0 +1,72 @@
+// The top of a module.
+#include "ir/Module.h"
+
+using namespace mlir;
+
+namespace sluice::ir {
+
+LogicalResult ModelOp::verify() {
+  if (int64_t(getFormat()) != kTextFormat)
+    return emitOpError("is of format ") << getFormat() << ", not " << kTextFormat;
+  int64_t rows = int64_t(getCapacity());
+  if (rows < 0 || rows > INT32_MAX)
+    return emitOpError("capacity must be a number of rows from 0 to ") << INT32_MAX << ", but is " << rows;
+  for (Operation &other : *(*this)->getBlock())
+    if (isa<ModelOp>(other) && &other != getOperation())
+      return emitOpError("is one of two in a module");
+  return success();
+}
+
+ModelOp findModel(ModuleOp module) {
+  auto models = module.getOps<ModelOp>();
+  return models.empty() ? ModelOp() : *models.begin();
+}
+
+ModelOp getModel(ModuleOp module) {
+  if (ModelOp model = findModel(module))
+    return model;
+  auto builder = OpBuilder::atBlockBegin(module.getBody());
+  return builder.create<ModelOp>(module.getLoc(), "model", kTextFormat, "model", /*capacity=*/0, CopyPolicyAttr(),
+                                 /*data=*/StringAttr());
+}
+
+int64_t getCapacity(ModuleOp module) {
+  ModelOp model = findModel(module);
+  return model ? int64_t(model.getCapacity()) : 0;
+}
+
+StringRef getModelName(ModuleOp module) {
+  ModelOp model = findModel(module);
+  return model ? model.getName() : "model";
+}
+
+/// The number behind `format` in the text of a model, in either of MLIR's forms.
+static std::optional<int64_t> formatIn(StringRef line) {
+  StringRef rest = line.substr(line.find("format")).drop_front(StringRef("format").size()).ltrim(" =");
+  int64_t format = 0;
+  return rest.consumeInteger(10, format) ? std::nullopt : std::optional(format);
+}
+
+/// "2:3: error: the text is of `what`".
+static std::string wrongFormat(StringRef text, size_t at, const Twine &what) {
+  StringRef before = text.take_front(at);
+  size_t line = before.count('\n') + 1, column = at - (before.rfind('\n') + 1) + 1;
+  return (Twine(line) + ":" + Twine(column) + ": error: the text is of " + what +
+          "; this Sluice reads and writes format " + Twine(kTextFormat) + ", so write the model anew")
+      .str();
+}
+
+std::string problemOfFormat(StringRef text) {
+  size_t model = text.find("sluice.model");
+  StringRef line = model == StringRef::npos ? StringRef() : text.substr(model).split('\n').first;
+  if (line.contains("format"))
+    if (std::optional<int64_t> format = formatIn(line); format && *format != kTextFormat)
+      return wrongFormat(text, model, "format " + Twine(*format));
+  // Before the first format all of this stood in attributes of the module.
+  for (StringRef old : {"sluice.capacity = ", "sluice.phase = ", "sluice.devices = ", "sluice.model = "})
+    if (size_t at = text.find(old); at != StringRef::npos)
+      return wrongFormat(text, at, "a time before format 1, by its '" + old.rtrim(" =") + "'");
+  return "";
+}
+
+} // namespace sluice::ir

@@ -1,0 +1,41 @@
+// What stands at the top of a module: the model, its devices, their queues and arenas.
+#ifndef SLUICE_IR_OPS_MODULE
+#define SLUICE_IR_OPS_MODULE
+
+include "ir/Base.td"
+
+def ModelOp : Sluice_Op<"model"> {
+  let summary = "the model's name, the format of this text, the last phase that ran, and what holds for the whole module";
+  let description = [{
+    `capacity` is how many rows the dimension `?` may have, 0 if there is none; `copies` what becomes of copies that pins need; `data` the folder
+    to train on by default. A module has at most one; without it there are no rows, and everything else is as nobody said.
+  }];
+  let arguments = (ins Arg<StrAttr, "as programs and files say it">:$name, Arg<I64Attr, "of this text; incremented when its meaning changes">:$format,
+                       Arg<StrAttr, "the last phase that ran">:$phase, Arg<DefaultValuedAttr<I64Attr, "0">, "rows">:$capacity,
+                       Arg<OptionalAttr<Sluice_CopyPolicyAttr>, "explicit unless it says otherwise">:$copies, Arg<OptionalAttr<StrAttr>, "a folder">:$data);
+  let assemblyFormat = [{
+    $name `format` $format `phase` $phase (`capacity` $capacity^)? (`copies` custom<Word>($copies)^)? (`data` $data^)? attr-dict
+  }];
+  let hasVerifier = 1;
+}
+def DeviceOp : Sluice_Op<"device"> {
+  let summary = "a logical device, and the backend's that it is";
+  let description = "The host is first and called cpu; accelerators are acc0, acc1, and so on. A module without any is for the host alone.";
+  let arguments = (ins Arg<StrAttr, "as types and pins say it">:$name, Arg<StrAttr, "whose device it is">:$backend, Arg<I64Attr, "which of the backend's">:$ordinal,
+                       Arg<UnitAttr, "unplaced values go to it; to the host if no device says so">:$first);
+  let assemblyFormat = "$name `=` $backend $ordinal (`first` $first^)? attr-dict";
+}
+def QueueOp : Sluice_Op<"queue"> {
+  let summary = "a queue of a device: it does its actions one after another";
+  let description = "Phase `scheduled` adds it.";
+  let arguments = (ins Arg<StrAttr, "as actions say it">:$name, Arg<StrAttr, "whose">:$device, Arg<UnitAttr, "it copies, and computes nothing">:$copies);
+  let assemblyFormat = "$name `on` $device (`copies` $copies^)? attr-dict";
+}
+def ArenaOp : Sluice_Op<"arena"> {
+  let summary = "memory of a device: `state` lives as long as the instance, `transient` is one call's, `constants` are the artifact's own";
+  let description = "Phase `planned` adds it. Its name is the device, a dot, and what it is for.";
+  let arguments = (ins Arg<StrAttr, "as slots say it">:$name, Arg<StrAttr, "whose memory">:$device, Arg<I64Attr, "its size">:$bytes);
+  let assemblyFormat = "$name `on` $device `:` $bytes `bytes` attr-dict";
+}
+
+#endif
