@@ -180,10 +180,25 @@ static LogicalResult verifySlots(ActionOp action) {
 
 //===- functions and launches -------------------------------------------------------------------------------------===//
 
+/// Lines such as `stage "exp_0" tasks 1 per 8 rows`.
+static ParseResult parseStages(OpAsmParser &parser, OperationState &result) {
+  SmallVector<Attribute> stages;
+  while (succeeded(parser.parseOptionalKeyword("stage"))) {
+    StringAttr symbol;
+    int64_t tasks = 0, rows = 0;
+    if (parser.parseAttribute(symbol) || parser.parseKeyword("tasks") || parser.parseInteger(tasks))
+      return failure();
+    if (succeeded(parser.parseOptionalKeyword("per")) && (parser.parseInteger(rows) || parser.parseKeyword("rows")))
+      return failure();
+    stages.push_back(StageAttr::get(parser.getContext(), symbol, tasks, rows));
+  }
+  result.addAttribute("stages", parser.getBuilder().getArrayAttr(stages));
+  return success();
+}
+
 ParseResult FunctionOp::parse(OpAsmParser &parser, OperationState &result) {
   StringAttr name, backend, text;
   CostAttr cost;
-  ArrayAttr stages;
   int64_t workspace = 0;
   SmallVector<OpAsmParser::Argument> arguments;
   if (parser.parseSymbolName(name, "sym_name", result.attributes) || parser.parseKeyword("of") ||
@@ -193,9 +208,8 @@ ParseResult FunctionOp::parse(OpAsmParser &parser, OperationState &result) {
   if (succeeded(parser.parseOptionalKeyword("workspace")) && parser.parseInteger(workspace))
     return failure();
   result.addAttribute("workspace", parser.getBuilder().getI64IntegerAttr(workspace));
-  if (succeeded(parser.parseOptionalKeyword("stages")) && parser.parseAttribute(stages, "stages", result.attributes))
-    return failure();
-  if (succeeded(parser.parseOptionalKeyword("code")) && parser.parseAttribute(text, "code", result.attributes))
+  bool hasCode = succeeded(parser.parseOptionalKeyword("code"));
+  if (hasCode ? parser.parseAttribute(text, "code", result.attributes) : parseStages(parser, result))
     return failure();
   if (succeeded(parser.parseOptionalKeyword("parameters")) &&
       parser.parseAttribute(text, "parameters", result.attributes))
@@ -215,11 +229,15 @@ void FunctionOp::print(OpAsmPrinter &printer) {
   printer << " of " << getBackendAttr();
   beginLine("cost ");
   printer.printStrippedAttrOrType(getCost());
-  if (getWorkspace())
-    printer << " workspace " << getWorkspace();
-  if (getStages()) {
-    beginLine("stages ");
-    printer << *getStages();
+  if (getWorkspace()) {
+    beginLine("workspace ");
+    printer << getWorkspace();
+  }
+  for (auto stage : getStages().value_or(ArrayAttr::get(getContext(), {})).getAsRange<StageAttr>()) {
+    beginLine("stage ");
+    printer << stage.getSymbol() << " tasks " << stage.getTasks();
+    if (stage.getRowsPerTask())
+      printer << " per " << stage.getRowsPerTask() << " rows";
   }
   if (getCode())
     beginLine("code "), printer << getCodeAttr();

@@ -34,10 +34,10 @@ def Sluice_Buffers : TypedArrayAttrBase<Sluice_BufferAttr, "buffers">;
 
 def Sluice_CostAttr : Sluice_Attr<"Cost", "cost"> {
   let summary = "what a launch has to do: floating-point operations and bytes, those that are always there and those of each row";
-  let description = "Launches of one `kind` reach a like share of a device's peak; `lanes` is the share of the vector lanes that the shapes can fill.";
+  let description = "Of each sum the second is for every row. Launches of one `kind` reach a like share of a device's peak; `lanes` is the share of the vector lanes that the shapes can fill.";
   let parameters = (ins StringRefParameter<"what it is like">:$kind, "int64_t":$flops, "int64_t":$flops_per_row, "int64_t":$bytes,
                         "int64_t":$bytes_per_row, "::mlir::FloatAttr":$lanes);
-  let assemblyFormat = "`<` $kind `,` struct($flops, $flops_per_row, $bytes, $bytes_per_row, $lanes) `>`";
+  let assemblyFormat = "`<` $kind `,` $flops `+` $flops_per_row `flops` `,` $bytes `+` $bytes_per_row `bytes` `,` $lanes `lanes` `>`";
 }
 
 def Sluice_StageAttr : Sluice_Attr<"Stage", "stage"> {
@@ -51,7 +51,7 @@ def FunctionOp : Sluice_Op<"function", [IsolatedFromAbove, Symbol, SingleBlock]>
   let summary = "what launches run: the ops of kernels that are equal but for device, name and source";
   let description = [{
     Phase `scheduled` takes it out of the first such kernel, once the backend has made it. Its types say no device. It is either host
-    code in `stages`, or `code`, a function of the backend's own with `parameters` in hexadecimal digits.
+    code in stages, each a symbol with its number of tasks, or `code`, a function of the backend's own with `parameters` in hexadecimal digits.
   }];
   let arguments = (ins Arg<SymbolNameAttr, "its name">:$sym_name, Arg<StrAttr, "who made it">:$backend, Arg<Sluice_CostAttr, "of a launch">:$cost,
                        Arg<I64Attr, "bytes of a launch's workspace">:$workspace, Arg<OptionalAttr<Sluice_Stages>, "its host code">:$stages,

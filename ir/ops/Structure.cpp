@@ -213,13 +213,26 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
                  parser.resolveOperands(operands, operandTypes, loc, result.operands));
 }
 
+/// Every operand, and what comes out, stands on a line of its own.
 void KernelOp::print(OpAsmPrinter &printer) {
-  printer << " " << getNameAttr() << " (";
-  llvm::interleaveComma(llvm::zip_equal(getBody().getArguments(), getOperands()), printer, [&](auto pair) {
-    auto [argument, operand] = pair;
-    printer << argument << " = " << operand << " : " << operand.getType();
-  });
+  auto beginLine = [&](StringRef text) {
+    printer.printNewline();
+    printer << text;
+  };
+  printer << " " << getNameAttr();
+  beginLine("    (");
+  llvm::interleave(
+      llvm::zip_equal(getBody().getArguments(), getOperands()),
+      [&](auto pair) {
+        auto [argument, operand] = pair;
+        printer << argument << " = " << operand << " : " << operand.getType();
+      },
+      [&] {
+        printer << ",";
+        beginLine("     ");
+      });
   printer << ")";
+  beginLine("   ");
   printer.printArrowTypeList(getResultTypes());
   printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {"name"});
   printer << " ";

@@ -2,7 +2,7 @@
 // whichever of a backend's devices, become launches of one function.
 //
 //   %y = sluice.kernel "acc0_relu" (%a = %x) {...}
-//     ==>  sluice.function @acc0_relu of "sim" cost <...> stages [...] (%a) {...}
+//     ==>  sluice.function @acc0_relu of "sim" cost <...> stage "acc0_relu_0" tasks 1 (%a) {...}
 //          %y, %done = sluice.launch "acc0_relu" @acc0_relu on "acc0" in %x
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/IRMapping.h"

@@ -3,7 +3,8 @@
 // Tests that a sum over the rows joins the kernel that computes its operand, though others read that too.
 // CHECK: sluice.entry @predict
 // CHECK: %[[K:.+]]:2 = sluice.kernel "relu_sum"
-// CHECK: sluice.kernel "matmul" ({{.+}} = %[[K]]#0
+// CHECK: sluice.kernel "matmul"
+// CHECK-NEXT: ({{.+}} = %[[K]]#0 :
 // CHECK-NOT: sluice.kernel
 // CHECK: sluice.return %[[K]]#1
 module {
@@ -22,7 +23,9 @@ module {
 // Tests that what reads such a sum for every row stays out of that kernel.
 // CHECK: sluice.entry @predict
 // CHECK: %[[K:.+]]:2 = sluice.kernel "relu_mean"
-// CHECK: sluice.kernel "sub" ({{.+}} = %[[K]]#0{{.*}}, {{.+}} = %[[K]]#1
+// CHECK: sluice.kernel "sub"
+// CHECK-NEXT: ({{.+}} = %[[K]]#0 :
+// CHECK-NEXT: {{.+}} = %[[K]]#1 :
 // CHECK: sluice.return
 module {
   sluice.model "model" format 1 phase "model" capacity 4
@@ -39,7 +42,9 @@ module {
 
 // Tests that a number made of rows and constants has no kernel of its own.
 // CHECK: sluice.entry @predict
-// CHECK: sluice.kernel "mul" ({{.+}} = %x : tensor<?x3xf32, {{[^,]*}}>) ->
+// CHECK: sluice.kernel "mul"
+// CHECK-NEXT: ({{.+}} = %x : tensor<?x3xf32, {{[^,]*}}>)
+// CHECK-NEXT: ->
 // CHECK: sluice.rows
 // CHECK: sluice.div
 // CHECK: sluice.mul

@@ -6,7 +6,7 @@
 module {
   sluice.device "cpu" = "cpu" 0
   sluice.device "acc0" = "sim" 0
-  sluice.function @exp of "sim" cost <"elementwise", flops = 2, flops_per_row = 0, bytes = 16, bytes_per_row = 0, lanes = 1.0 : f64> stages [] (%c: tensor<2xf32>) {
+  sluice.function @exp of "sim" cost <"elementwise", 2 + 0 flops, 16 + 0 bytes, 1.0 : f64 lanes> (%c: tensor<2xf32>) {
     %d = sluice.exp %c : (tensor<2xf32>) -> tensor<2xf32>
     sluice.yield %d : tensor<2xf32>
   }
@@ -31,7 +31,7 @@ module {
 module {
   sluice.device "cpu" = "cpu" 0
   sluice.device "acc0" = "sim" 0
-  sluice.function @exp of "sim" cost <"elementwise", flops = 2, flops_per_row = 0, bytes = 16, bytes_per_row = 0, lanes = 1.0 : f64> stages [] (%c: tensor<2xf32>) {
+  sluice.function @exp of "sim" cost <"elementwise", 2 + 0 flops, 16 + 0 bytes, 1.0 : f64 lanes> (%c: tensor<2xf32>) {
     %d = sluice.exp %c : (tensor<2xf32>) -> tensor<2xf32>
     sluice.yield %d : tensor<2xf32>
   }
@@ -71,15 +71,15 @@ module {
 // Tests that a buffer which is given away while its value is still to be read is found.
 #cpu = #sluice.at<device = "cpu">
 module {
-  sluice.function @exp of "cpu" cost <"elementwise", flops = 2, flops_per_row = 0, bytes = 16, bytes_per_row = 0, lanes = 1.0 : f64> stages [] (%c: tensor<2xf32>) {
+  sluice.function @exp of "cpu" cost <"elementwise", 2 + 0 flops, 16 + 0 bytes, 1.0 : f64 lanes> (%c: tensor<2xf32>) {
     %d = sluice.exp %c : (tensor<2xf32>) -> tensor<2xf32>
     sluice.yield %d : tensor<2xf32>
   }
-  sluice.function @sin of "cpu" cost <"elementwise", flops = 2, flops_per_row = 0, bytes = 16, bytes_per_row = 0, lanes = 1.0 : f64> stages [] (%c: tensor<2xf32>) {
+  sluice.function @sin of "cpu" cost <"elementwise", 2 + 0 flops, 16 + 0 bytes, 1.0 : f64 lanes> (%c: tensor<2xf32>) {
     %d = sluice.sin %c : (tensor<2xf32>) -> tensor<2xf32>
     sluice.yield %d : tensor<2xf32>
   }
-  sluice.function @add of "cpu" cost <"elementwise", flops = 2, flops_per_row = 0, bytes = 24, bytes_per_row = 0, lanes = 1.0 : f64> stages [] (%c: tensor<2xf32>, %e: tensor<2xf32>) {
+  sluice.function @add of "cpu" cost <"elementwise", 2 + 0 flops, 24 + 0 bytes, 1.0 : f64 lanes> (%c: tensor<2xf32>, %e: tensor<2xf32>) {
     %d = sluice.add %c, %e : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
     sluice.yield %d : tensor<2xf32>
   }

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""Checks that dumps print as passes/PHASES.md shows them: phases_test.py SOURCE_ROOT BUILD_FOLDER FILECHECK.
+
+A comment `<!-- dump: NAME PHASE -->` stands before each block; NAME is one of the models below. The lines of a block follow
+each other in the dump of that phase; `...` stands for any lines, at the end of a line for the rest of it."""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+MODELS = {
+    "lenet": ["--batch", "256"],
+    "split": ["--batch", "256", "--devices", "cpu,sim:0", "--pin", "conv=gpu:0", "--copies", "insert"],
+}
+BLOCK = re.compile(r"<!-- dump: (\w+) (\w+) -->\n```mlir\n(.*?)```", re.S)
+
+
+def checks(block):
+    """The block as what FileCheck reads."""
+    lines, follows = [], False
+    for line in block.splitlines():
+        if line.strip() == "...":
+            follows = False
+            continue
+        text = line.strip()
+        rest = text.endswith(" ...")
+        literal = "".join("{{\\" + c + "}}" if c in "[{" else c for c in (text[:-4] if rest else text))
+        lines.append(f"CHECK{'-NEXT' if follows else ''}: {literal}" + ("" if rest else "{{$}}"))
+        follows = True
+    return "\n".join(lines) + "\n"
+
+
+def dump(build, folder, name, phase):
+    model, tool = os.path.join(folder, f"{name}.mlir"), os.path.join(build, "bin", "sluice")
+    if not os.path.exists(model):
+        program = os.path.join(build, "bin", "models", "lenet")
+        subprocess.run([program, *MODELS[name], "-o", model], check=True, stderr=subprocess.DEVNULL)
+    return subprocess.run([tool, "show", model, "--stage", phase], check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def main():
+    root, build, filecheck = sys.argv[1:]
+    with open(os.path.join(root, "passes", "PHASES.md"), encoding="utf-8") as document:
+        blocks = BLOCK.findall(document.read())
+    failed = len(blocks) < 10
+    with tempfile.TemporaryDirectory() as folder:
+        for name, phase, block in blocks:
+            expected = os.path.join(folder, "expected")
+            with open(expected, "w", encoding="utf-8") as out:
+                out.write(checks(block))
+            text = dump(build, folder, name, phase)
+            result = subprocess.run([filecheck, expected], input=text, text=True)
+            if result.returncode != 0:
+                print(f"PHASES.md does not show {phase} of {name} as it is")
+                failed = True
+    print(f"{len(blocks)} blocks")
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
