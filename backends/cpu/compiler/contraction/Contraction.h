@@ -8,7 +8,8 @@
 // Physical layouts: activations are NHWC; weights, and what is written in their layout, are panels along the output
 // channels, `[O/P][kh][kw][C][P]` or `[N/P][K][P]`, with zeros where the last panel is not full.
 //
-// The order of each sum follows from the shapes and the target's vectors alone.
+// The order of each sum follows from the shapes and the target's vectors alone, not from tiles and blocks: what is cut
+// by caches and ports is independent work. Tests hold other caches and ports against it.
 #ifndef SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_CONTRACTION_H
 #define SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_CONTRACTION_H
 

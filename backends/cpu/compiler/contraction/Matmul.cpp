@@ -140,10 +140,12 @@ private:
     product = stage;
   }
 
+  // The chunks of k are an order of sums, so the shape decides alone: the tiles counted here are not those chosen.
   void planSplit(Stage &stage, int64_t wanted) {
     int64_t rowsOfCall = op.k / op.rowsFactor;
-    int64_t missing = std::min<int64_t>(llvm::divideCeil(wanted, stage.tasks), 16);
-    splitK = stage.tasks < 16 && missing > 1 && op.k >= 64 * missing && batchCount() == 1;
+    int64_t tiles = llvm::divideCeil(op.m, 8) * llvm::divideCeil(op.n, 4 * lanes);
+    int64_t missing = std::min<int64_t>(llvm::divideCeil(wanted, tiles), 16);
+    splitK = tiles < 16 && missing > 1 && op.k >= 64 * missing && batchCount() == 1;
     if (!splitK)
       return;
     stage.rowsPerTask = llvm::divideCeil(rowsOfCall, missing);

@@ -62,7 +62,8 @@ constexpr int64_t termsPerSum = 512;
 Sums addApart(mlir::OpBuilder &b, mlir::Location loc, const Tile &tile, Sums sums,
               llvm::function_ref<Sums(mlir::OpBuilder &, Sums zeros)> terms);
 
-// accumulateOver, each `termsPerSum` steps apart.
+// accumulateOver, each `termsPerSum` steps apart. Where the parts end follows from the bounds alone, never from
+// `unroll`: tiles of any size make the same sums.
 Sums accumulateInParts(mlir::OpBuilder &b, mlir::Location loc, const Tile &tile, mlir::Value lower, mlir::Value upper,
                        Sums sums, llvm::function_ref<void(mlir::OpBuilder &, mlir::Value i, Sums &)> body);
 Sums accumulateInParts(mlir::OpBuilder &b, mlir::Location loc, const Tile &tile, int64_t count, int64_t unroll,

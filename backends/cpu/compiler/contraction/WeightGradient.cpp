@@ -3,7 +3,8 @@
 //
 // A register tile is a few rows (kh, kw, c) of dW times a group of output channels; its steps are pixels. The batch is
 // cut into chunks, a number given by the shape, each with its own partial dW in the workspace; a stage behind adds them
-// in order. Within a chunk a few images at a time stay in the cache while all tiles of dW pass over them.
+// in order. Within a chunk a few images at a time stay in the cache while all tiles of dW pass over them; every sum
+// goes through the chunk's images, their rows and their pixels in order, however tiles and blocks are cut.
 //
 // Where c is long, loops run over the taps and tiles are cut from the contiguous run of x that a tap (or, without
 // padding along the width, a row of taps) reads. Where c is short and the window leaves the image, or the whole window
@@ -14,6 +15,7 @@
 #include "backends/cpu/compiler/VectorAccess.h"
 #include "backends/cpu/compiler/contraction/ConvolutionShape.h"
 #include "backends/cpu/compiler/contraction/IndexMath.h"
+#include "backends/cpu/compiler/contraction/PixelWalk.h"
 #include "backends/cpu/compiler/contraction/Tile.h"
 #include "backends/cpu/compiler/contraction/WeightGradientPlan.h"
 
@@ -26,28 +28,6 @@ namespace sluice::cpu {
 using namespace mlir;
 
 namespace {
-
-// Pixels [begin, end) along one axis for which the same taps are inside the image.
-struct Segment {
-  int64_t begin, end;
-  SmallVector<bool> validTaps;
-};
-
-SmallVector<Segment> segments(const Convolution::Axis &axis, ArrayRef<int64_t> taps) {
-  SmallVector<Segment> result;
-  for (int64_t out = 0; out < axis.output(); ++out) {
-    SmallVector<bool> valid(axis.kernel, false);
-    for (int64_t tap : taps) {
-      int64_t in = out * axis.stride + tap * axis.dilation - axis.padBefore;
-      valid[tap] = in >= 0 && in < axis.input;
-    }
-    if (!result.empty() && result.back().validTaps == valid)
-      ++result.back().end;
-    else
-      result.push_back({out, out + 1, valid});
-  }
-  return result;
-}
 
 class WeightGradientEmitter {
 public:
@@ -129,7 +109,7 @@ private:
   void emitChunk(StageFunction &stage, OpBuilder &b, const Work &work) {
     loopOver(b, loc, work.image0, work.image1, plan.imagesAtOnce, [&](OpBuilder &body, Value first) {
       IndexMath math{body, loc};
-      Block block{first, math.min(math.add(first, plan.imagesAtOnce), work.image1), {}, {}};
+      PixelBlock block{first, math.min(math.add(first, plan.imagesAtOnce), work.image1), {}, {}};
       if (plan.pixelRowsAtOnce == h.output())
         return emitBlock(stage, body, work, block);
       loopOver(body, loc, math.constant(0), math.constant(h.output()), plan.pixelRowsAtOnce,
@@ -141,18 +121,7 @@ private:
     });
   }
 
-  // What all tiles pass over before the next is touched: some images, or some rows of pixels of one.
-  struct Block {
-    Value image0, image1;
-    Value row0, row1; // null: all
-  };
-
-  // The pixels [oh0, oh1) x [ow0, ow1).
-  struct Pixels {
-    Value oh0, oh1, ow0, ow1;
-  };
-
-  void emitBlock(StageFunction &stage, OpBuilder &b, const Work &work, const Block &block) {
+  void emitBlock(StageFunction &stage, OpBuilder &b, const Work &work, const PixelBlock &block) {
     if (plan.staticTiles)
       emitStaticTiles(stage, b, work, block);
     else
@@ -168,8 +137,8 @@ private:
   }
 
   // Loads a tile's sums, or starts them at the chunk's first image; then `add`s to them and stores them.
-  void updateTile(StageFunction &stage, OpBuilder &b, const Work &work, const Tile &tile, Value row, const Block &block,
-                  llvm::function_ref<Sums(OpBuilder &, Sums)> add) {
+  void updateTile(StageFunction &stage, OpBuilder &b, const Work &work, const Tile &tile, Value row,
+                  const PixelBlock &block, llvm::function_ref<Sums(OpBuilder &, Sums)> add) {
     IndexMath math{b, loc};
     Value place = partialAt(stage, b, work, row, work.column);
     Sums sums;
@@ -201,7 +170,7 @@ private:
     });
   }
 
-  void emitRuns(StageFunction &stage, OpBuilder &b, const Work &work, const Block &block) {
+  void emitRuns(StageFunction &stage, OpBuilder &b, const Work &work, const PixelBlock &block) {
     int64_t whole = plan.runLength / work.tileRows * work.tileRows;
     forEachRun(b, work, [&](OpBuilder &body, Value kh, Value kw) {
       IndexMath math{body, loc};
@@ -225,17 +194,16 @@ private:
     return {begin, end};
   }
 
-  void emitRunTile(StageFunction &stage, OpBuilder &b, const Work &work, const Block &block, Value kh, Value kw,
+  void emitRunTile(StageFunction &stage, OpBuilder &b, const Work &work, const PixelBlock &block, Value kh, Value kw,
                    Value c, int64_t rows) {
     Tile tile(loc, vector, rows, work.columns, /*wholeVectors=*/false);
     if (plan.prefetchOutput)
       tile.prefetchB(prefetchSteps * op.outputChannels);
     SmallVector<int64_t> offsets(llvm::to_vector(llvm::seq<int64_t>(0, rows)));
-    Pixels pixels = pixelsOf(b, kh, kw);
+    PixelBand band = bandOf(b, kh, kw, addRows(tile, offsets));
     Value corner = cornerOf(b, kh, kw, c);
-    updateTile(stage, b, work, tile, rowOf(b, kh, kw, c), block, [&](OpBuilder &at, Sums sums) {
-      return addPixels(stage, at, tile, work, block, corner, offsets, pixels, sums);
-    });
+    updateTile(stage, b, work, tile, rowOf(b, kh, kw, c), block,
+               [&](OpBuilder &at, Sums sums) { return addPixels(stage, at, block, band, corner, work.column, sums); });
   }
 
   // The row of dW for place `c` of a run.
@@ -252,18 +220,18 @@ private:
     return math.add(math.mul(math.add(math.add(down, across), -w.padBefore), channels()), c);
   }
 
-  // The pixels for which a run lies inside the image.
-  Pixels pixelsOf(OpBuilder &b, Value kh, Value kw) {
+  // The pixels for which a run of x lies inside the image.
+  PixelBand bandOf(OpBuilder &b, Value kh, Value kw, PixelStep step) {
     auto [oh0, oh1] = validPixels(b, h, kh);
     if (plan.acrossTaps)
-      return {oh0, oh1, constantI64(b, loc, 0), constantI64(b, loc, w.output())};
+      return {oh0, oh1, {{constantI64(b, loc, 0), constantI64(b, loc, w.output()), std::move(step)}}};
     auto [ow0, ow1] = validPixels(b, w, kw);
-    return {oh0, oh1, ow0, ow1};
+    return {oh0, oh1, {{ow0, ow1, std::move(step)}}};
   }
 
   // ---- Tiles whose rows are known here ----
 
-  void emitStaticTiles(StageFunction &stage, OpBuilder &b, const Work &work, const Block &block) {
+  void emitStaticTiles(StageFunction &stage, OpBuilder &b, const Work &work, const PixelBlock &block) {
     int64_t tiles = llvm::divideCeil(windowRows(), work.tileRows);
     for (int64_t t = 0, start = 0; t < tiles; ++t) {
       int64_t size = windowRows() / tiles + (t < windowRows() % tiles);
@@ -272,7 +240,7 @@ private:
     }
   }
 
-  void emitStaticTile(StageFunction &stage, OpBuilder &b, const Work &work, const Block &block, int64_t start,
+  void emitStaticTile(StageFunction &stage, OpBuilder &b, const Work &work, const PixelBlock &block, int64_t start,
                       int64_t size) {
     Tile tile(loc, vector, size, work.columns, /*wholeVectors=*/false);
     if (plan.prefetchOutput)
@@ -286,20 +254,22 @@ private:
                         row % channels());
     }
     IndexMath math{b, loc};
+    SmallVector<PixelBand> bands;
+    for (const PixelSegment &down : pixelSegments(h, tapsHeight)) {
+      PixelBand band{math.constant(down.begin), math.constant(down.end), {}};
+      for (const PixelSegment &across : pixelSegments(w, tapsWidth)) {
+        SmallVector<int64_t> valid(size, notRead);
+        for (int64_t r = 0; r < size; ++r)
+          if (down.validTaps[tapsHeight[r]] && across.validTaps[tapsWidth[r]])
+            valid[r] = offsets[r];
+        if (llvm::any_of(valid, [](int64_t offset) { return offset != notRead; }))
+          band.runs.push_back({math.constant(across.begin), math.constant(across.end), addRows(tile, valid)});
+      }
+      if (!band.runs.empty())
+        bands.push_back(std::move(band));
+    }
     updateTile(stage, b, work, tile, math.constant(start), block, [&](OpBuilder &at, Sums sums) {
-      for (const Segment &down : segments(h, tapsHeight))
-        for (const Segment &across : segments(w, tapsWidth)) {
-          SmallVector<int64_t> valid(size, notRead);
-          for (int64_t r = 0; r < size; ++r)
-            if (down.validTaps[tapsHeight[r]] && across.validTaps[tapsWidth[r]])
-              valid[r] = offsets[r];
-          if (llvm::any_of(valid, [](int64_t offset) { return offset != notRead; }))
-            sums = addPixels(stage, at, tile, work, block, math.constant(0), valid,
-                             {math.constant(down.begin), math.constant(down.end), math.constant(across.begin),
-                              math.constant(across.end)},
-                             sums);
-        }
-      return sums;
+      return addPixels(stage, at, block, bands, math.constant(0), work.column, sums);
     });
   }
 
@@ -307,49 +277,19 @@ private:
 
   static constexpr int64_t notRead = INT64_MIN;
 
-  // Passes over the pixels of the block's images: `step` gets the addresses of dY at the pixel, and of x where it
-  // begins under the window's first tap plus `corner`.
-  using PixelStep = llvm::function_ref<void(OpBuilder &, Value xPixel, Value dYPixel, Sums &)>;
-  Sums forEachPixel(StageFunction &stage, OpBuilder &b, const Block &block, Pixels pixels, Value corner, Value column,
-                    Sums sums, PixelStep step) {
-    IndexMath math{b, loc};
-    if (block.row0) {
-      pixels.oh0 = math.max(pixels.oh0, block.row0);
-      pixels.oh1 = math.min(pixels.oh1, block.row1);
-    }
-    Value x = address(b, stage.buffer(op.input.buffer), math.add(corner, op.input.offset));
-    Value dY = address(b, stage.buffer(op.output.buffer), math.add(column, op.output.offset));
-    return accumulateOver(
-        b, loc, block.image0, block.image1, 1, sums, [&](OpBuilder &images, Value image, Sums &ofImage) {
-          IndexMath perImage{images, loc};
-          Value xImage = address(images, x, perImage.mul(image, h.input * w.input * channels()));
-          Value dYImage = address(images, dY, perImage.mul(image, h.output() * w.output() * op.outputChannels));
-          ofImage = accumulateOver(
-              images, loc, pixels.oh0, pixels.oh1, 1, ofImage, [&](OpBuilder &down, Value oh, Sums &ofRow) {
-                IndexMath perRow{down, loc};
-                Value xRow = address(down, xImage, perRow.mul(oh, h.stride * w.input * channels()));
-                Value dYRow = address(down, dYImage, perRow.mul(oh, w.output() * op.outputChannels));
-                ofRow = accumulateOver(down, loc, pixels.ow0, pixels.ow1, 1, ofRow,
-                                       [&](OpBuilder &across, Value ow, Sums &ofPixel) {
-                                         IndexMath perPixel{across, loc};
-                                         step(across, address(across, xRow, perPixel.mul(ow, w.stride * channels())),
-                                              address(across, dYRow, perPixel.mul(ow, op.outputChannels)), ofPixel);
-                                       });
-              });
-        });
+  Sums addPixels(StageFunction &stage, OpBuilder &b, const PixelBlock &block, ArrayRef<PixelBand> bands, Value corner,
+                 Value column, Sums sums) {
+    return overPixels(stage, b, loc, op, block, bands, corner, column, sums);
   }
 
-  // Row r of the tile reads x at the pixel plus `corner` + offsets[r].
-  Sums addPixels(StageFunction &stage, OpBuilder &b, const Tile &tile, const Work &work, const Block &block,
-                 Value corner, ArrayRef<int64_t> offsets, const Pixels &pixels, Sums sums) {
-    return forEachPixel(stage, b, block, pixels, corner, work.column, sums,
-                        [&](OpBuilder &body, Value xPixel, Value dYPixel, Sums &ofPixel) {
-                          SmallVector<Value> rows;
-                          for (int64_t offset : offsets)
-                            rows.push_back(offset == notRead ? Value()
-                                                             : elementAddress(body, loc, op.element, xPixel, offset));
-                          tile.multiplyAdd(body, ofPixel, rows, dYPixel);
-                        });
+  // Row r of the tile reads x at the pixel plus the corner plus offsets[r].
+  PixelStep addRows(const Tile &tile, ArrayRef<int64_t> offsets) {
+    return [this, tile, offsets = llvm::to_vector(offsets)](OpBuilder &b, Value xPixel, Value dYPixel, Sums &ofPixel) {
+      SmallVector<Value> rows;
+      for (int64_t offset : offsets)
+        rows.push_back(offset == notRead ? Value() : elementAddress(b, loc, op.element, xPixel, offset));
+      tile.multiplyAdd(b, ofPixel, rows, dYPixel);
+    };
   }
 
   // ---- The narrow channels ----
@@ -359,26 +299,26 @@ private:
     int64_t vectors = llvm::divideCeil(plan.runLength, lanes);
     int64_t mostVectors = std::max<int64_t>(1, (target.numVectorRegisters - 3) / (plan.narrow + 1));
     int64_t lanesOfTile = llvm::divideCeil(vectors, llvm::divideCeil(vectors, mostVectors)) * lanes;
-    Block block{work.image0, work.image1, {}, {}};
+    PixelBlock block{work.image0, work.image1, {}, {}};
     forEachRun(b, work, [&](OpBuilder &body, Value kh, Value kw) {
       for (int64_t c = 0; c < plan.runLength; c += lanesOfTile)
         emitNarrowTile(stage, body, work, block, kh, kw, c, std::min(lanesOfTile, plan.runLength - c));
     });
   }
 
-  void emitNarrowTile(StageFunction &stage, OpBuilder &b, const Work &work, const Block &block, Value kh, Value kw,
+  void emitNarrowTile(StageFunction &stage, OpBuilder &b, const Work &work, const PixelBlock &block, Value kh, Value kw,
                       int64_t c, int64_t columns) {
     IndexMath math{b, loc};
     int64_t firstChannel = op.outputChannels - plan.narrow;
     Tile tile(loc, vector, plan.narrow, columns, /*wholeVectors=*/false);
-    Sums sums = forEachPixel(stage, b, block, pixelsOf(b, kh, kw), cornerOf(b, kh, kw, math.constant(c)),
-                             math.constant(firstChannel), tile.zeros(b),
-                             [&](OpBuilder &body, Value xPixel, Value dYPixel, Sums &ofPixel) {
-                               SmallVector<Value> rows;
-                               for (int64_t r = 0; r < plan.narrow; ++r)
-                                 rows.push_back(elementAddress(body, loc, op.element, dYPixel, r));
-                               tile.multiplyAdd(body, ofPixel, rows, xPixel);
-                             });
+    PixelBand band = bandOf(b, kh, kw, [&](OpBuilder &body, Value xPixel, Value dYPixel, Sums &ofPixel) {
+      SmallVector<Value> rows;
+      for (int64_t r = 0; r < plan.narrow; ++r)
+        rows.push_back(elementAddress(body, loc, op.element, dYPixel, r));
+      tile.multiplyAdd(body, ofPixel, rows, xPixel);
+    });
+    Sums sums = addPixels(stage, b, block, band, cornerOf(b, kh, kw, math.constant(c)), math.constant(firstChannel),
+                          tile.zeros(b));
     Value row = rowOf(b, kh, kw, math.constant(c));
     for (int64_t r = 0; r < plan.narrow; ++r)
       for (int64_t v = 0; v < tile.vectors(); ++v)

@@ -61,6 +61,8 @@ void WeightGradientPlan::planImages(const Convolution &op, const Target &target)
     int64_t worthwhileRows = llvm::divideCeil(160, w.output());
     pixelRowsAtOnce = std::min(pixelRowsAtOnce, std::max(worthwhileRows, target.l2 / 16 / rowBytes));
   }
+  if (pixelRowsAtOnce < h.output())
+    imagesAtOnce = 1; // else the next image's first rows would be summed before this one's last
   int64_t tileRows = groups.full ? groups.rows : groups.tailRows;
   if (staticTiles && windowRows(op) <= tileRows) { // the only tile keeps its sums
     imagesAtOnce = op.rows;

@@ -18,7 +18,7 @@ using namespace mlir;
 
 // Runs shorter than this are unrolled whole.
 static constexpr int64_t shortRun = 12;
-// Runs shorter than this are not worth a sum of their own.
+// Rows of the window with fewer terms than this are not worth sums of their own.
 static constexpr int64_t worthwhileSum = 128;
 
 namespace {
@@ -247,21 +247,68 @@ private:
     return accumulateOver(b, loc, h.taps, isShort ? h.taps : 1, tile.zeros(b), overHeight);
   }
 
-  // All taps along the width and all channels, for one tap along the height.
+  // All taps along the width and all channels, for one tap along the height. Where sums are long, groups of taps are
+  // added up apart; a pixel's groups follow from the window and its place in the image, not from its tile.
   void addWindowRow(OpBuilder &b, const Tile &tile, const Row &row, const TileRun &run, Value input, Value weights,
                     Sums &sums) {
     const WindowAxis &w = row.phase.width;
-    bool contiguous = w.tapStep == 1 && w.kernelStep == 1;
-    if (contiguous && run.all(w.taps))
-      return addRun(b, tile, row.phase, SmallVector<bool>(run.size, true), input, weights, w.taps * op.inputChannels,
-                    sums);
-    for (int64_t tap = 0; tap < w.taps; ++tap) {
+    int64_t channels = op.inputChannels;
+    bool inParts = row.phase.taps() * channels > termsPerSum && w.taps * channels >= worthwhileSum;
+    if (!inParts)
+      return addTaps(b, tile, row, run, 0, w.taps, input, weights, sums);
+    int64_t size = std::clamp<int64_t>(termsPerSum / channels, 1, w.taps), whole = w.taps / size;
+    if (isOneRun(row, run)) {
+      sums = accumulateOver(b, loc, whole, 1, sums, [&](OpBuilder &body, Value group, int64_t plus, Sums &carried) {
+        IndexMath math{body, loc};
+        Value terms = math.mul(math.add(group, plus), size * channels);
+        addGroup(body, tile, row, run, 0, size, address(body, input, terms),
+                 address(body, weights, math.mul(terms, op.panel)), carried);
+      });
+      if (w.taps % size)
+        addGroup(b, tile, row, run, whole * size, w.taps % size, input, weights, sums);
+      return;
+    }
+    for (int64_t first = 0; first < w.taps; first += size)
+      addGroup(b, tile, row, run, first, std::min(size, w.taps - first), input, weights, sums);
+  }
+
+  // Whether all pixels of the tiles read (tap, channel) as one contiguous run.
+  bool isOneRun(const Row &row, const TileRun &run) const {
+    const WindowAxis &w = row.phase.width;
+    return w.tapStep == 1 && w.kernelStep == 1 && run.all(w.taps);
+  }
+
+  // The sum over the taps [first, first + taps), added to the pixels that have any of them.
+  void addGroup(OpBuilder &b, const Tile &tile, const Row &row, const TileRun &run, int64_t first, int64_t taps,
+                Value input, Value weights, Sums &sums) {
+    Sums before = sums;
+    if (op.inputChannels > termsPerSum)
+      addTaps(b, tile, row, run, first, taps, input, weights, sums); // a tap is in parts itself
+    else
+      sums = addApart(b, loc, tile, sums, [&](OpBuilder &body, Sums part) {
+        addTaps(body, tile, row, run, first, taps, input, weights, part);
+        return part;
+      });
+    for (int64_t r = 0; r < tile.rows(); ++r)
+      if (run.last[r] <= first || first + taps <= run.first[r])
+        std::copy_n(before.begin() + r * tile.vectors(), tile.vectors(), sums.begin() + r * tile.vectors());
+  }
+
+  void addTaps(OpBuilder &b, const Tile &tile, const Row &row, const TileRun &run, int64_t first, int64_t taps,
+               Value input, Value weights, Sums &sums) {
+    const WindowAxis &w = row.phase.width;
+    auto addRunAt = [&](int64_t tap, int64_t length, ArrayRef<bool> valid) {
+      addRun(b, tile, row.phase, valid, address(b, input, tap * w.tapStep * op.inputChannels),
+             address(b, weights, tap * w.kernelStep * op.inputChannels * op.panel), length, sums);
+    };
+    if (isOneRun(row, run))
+      return addRunAt(first, taps * op.inputChannels, SmallVector<bool>(run.size, true));
+    for (int64_t tap = first; tap < first + taps; ++tap) {
       SmallVector<bool> valid;
       for (int64_t r = 0; r < run.size; ++r)
         valid.push_back(run.first[r] <= tap && tap < run.last[r]);
       if (llvm::is_contained(valid, true))
-        addRun(b, tile, row.phase, valid, address(b, input, tap * w.tapStep * op.inputChannels),
-               address(b, weights, tap * w.kernelStep * op.inputChannels * op.panel), op.inputChannels, sums);
+        addRunAt(tap, op.inputChannels, valid);
     }
   }
 
@@ -284,9 +331,8 @@ private:
       Value bAddress = address(body, address(body, weights, inner.mul(k, op.panel)), plus * op.panel);
       tile.multiplyAdd(body, carried, aAddresses, bAddress);
     };
-    bool inParts = phase.taps() * op.inputChannels > termsPerSum && length >= worthwhileSum;
-    sums = inParts ? accumulateInParts(b, loc, tile, length, unroll, sums, step)
-                   : accumulateOver(b, loc, length, unroll, sums, step);
+    sums = op.inputChannels > termsPerSum ? accumulateInParts(b, loc, tile, length, unroll, sums, step)
+                                          : accumulateOver(b, loc, length, unroll, sums, step);
   }
 
   Value address(OpBuilder &b, Value base, Value offset) { return elementAddress(b, loc, op.element, base, offset); }
