@@ -59,6 +59,12 @@ template <typename Enum, size_t Count> static Enum enumOf(StringRef word, const 
   return Enum(it - std::begin(names));
 }
 
+static std::vector<std::string> instructionsOf(const sluice_target_info &host) {
+  SmallVector<StringRef> names;
+  StringRef(host.instructions ? host.instructions : "").split(names, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+  return {names.begin(), names.end()};
+}
+
 static std::vector<std::byte> decodeHex(StringRef text) {
   std::string bytes = llvm::fromHex(text);
   auto *first = reinterpret_cast<const std::byte *>(bytes.data());
@@ -79,7 +85,7 @@ public:
       plan.data = model.getData().value_or("");
     if (target.accelerators() > 0)
       plan.backends = setting.backendFolder;
-    plan.build = {"sluice 0.1.0", setting.host.cpu, "strict", setting.host.vector_bits};
+    plan.build = {"sluice 0.1.0", setting.host.cpu, "strict", setting.host.vector_bits, instructionsOf(setting.host)};
     plan.capacity = capacity;
     for (const TargetDevice &device : target.devices())
       plan.devices.push_back({device.name, device.backend, int32_t(device.ordinal)});

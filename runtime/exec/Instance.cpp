@@ -2,6 +2,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
+#include "runtime/device/Instructions.h"
 #include "runtime/exec/Indices.h"
 
 #include <algorithm>
@@ -36,6 +37,7 @@ Instance::Instance(const sluice_artifact &artifact, const InstanceOptions &optio
     : plan_(readPlan(artifact)), team_(checkedThreads(options.threads)), stateValues_(plan_),
       calls_(plan_.entries.size()), mostRows_(plan_.entries.size()) {
   checkDevices(plan_, options.device);
+  checkInstructions(plan_.build);
   for (const Arena &arena : plan_.arenas) {
     if (arena.isConstant()) {
       // Generated code only reads its constants; buffers are not const because operands and results share a table.

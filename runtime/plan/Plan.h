@@ -219,6 +219,7 @@ struct Entry {
 struct Build {
   std::string compiler, cpu, fp;
   int64_t vectorBits = 0;
+  std::vector<std::string> needs; // extensions of the instruction set, "avx2", that the host must have
 
   bool operator==(const Build &) const = default;
 };

@@ -56,6 +56,9 @@ private:
     plan_.build.cpu = optionalText(json, "cpu");
     plan_.build.fp = optionalText(json, "fp");
     plan_.build.vectorBits = json.has("vector_bits") ? json.at("vector_bits").integer() : 0;
+    if (json.has("needs"))
+      for (const JsonReader &name : json.at("needs").list())
+        plan_.build.needs.push_back(name.string());
   }
 
   static Device parseDevice(const JsonReader &json) {

@@ -148,7 +148,11 @@ static Json write(const Entry &entry) {
 }
 
 static Json write(const Build &build) {
-  return {{"compiler", build.compiler}, {"cpu", build.cpu}, {"vector_bits", build.vectorBits}, {"fp", build.fp}};
+  return {{"compiler", build.compiler},
+          {"cpu", build.cpu},
+          {"vector_bits", build.vectorBits},
+          {"needs", build.needs},
+          {"fp", build.fp}};
 }
 
 std::string writePlan(const Plan &plan) {

@@ -54,6 +54,7 @@ static Json planJson(const Plan &plan) {
   json["build"] = {{"compiler", plan.build.compiler},
                    {"cpu", plan.build.cpu},
                    {"vector_bits", plan.build.vectorBits},
+                   {"needs", plan.build.needs},
                    {"fp", plan.build.fp}};
   return json;
 }
@@ -73,6 +74,7 @@ static void printText(const Plan &plan, int threads) {
   printLine(concat("model    ", plan.model));
   printLine(concat("build    ", plan.build.compiler, ", cpu ", plan.build.cpu, ", ", plan.build.vectorBits,
                    "-bit vectors, fp ", plan.build.fp));
+  printLine(concat("needs    ", listed(plan.build.needs)));
   for (const Device &device : plan.devices)
     printLine(concat("device   ", deviceText(device),
                      &device == plan.devices.data() ? concat(", ", threads, " threads") : std::string()));

@@ -148,6 +148,26 @@ TEST(Instance, TimesEachLaunch) {
   EXPECT_GT(times[2], 0);
 }
 
+// Tests that code for other machines is refused by what this one lacks, and before any of it runs.
+TEST(Instance, RefusesInstructionsThatAreNotThere) {
+  auto withNeeds = [](const std::string &needs) {
+    std::string text = plan();
+    return text.replace(text.find("\"vector_bits\""), 0, "\"needs\": [" + needs + "], ");
+  };
+  auto statusOf = [](const std::string &text) {
+    return guarded([&] { Instance(test::logisticRegression(text), {1, ""}); });
+  };
+  std::string common = withNeeds("\"popcnt\"");
+  EXPECT_TRUE(statusOf(common).ok()) << statusOf(common).message;
+  std::string unknown = withNeeds("\"popcnt\", \"avx2048\", \"warp\"");
+  EXPECT_EQ(statusOf(unknown).code, ExitCode::unsupported);
+  EXPECT_EQ(statusOf(unknown).message,
+            "the model was compiled for the CPU 'any', and this machine's is without avx2048, "
+            "warp; compile it with --target-cpu for this one");
+  EXPECT_EQ(readPlan(test::logisticRegression(unknown)).build.needs,
+            (std::vector<std::string>{"popcnt", "avx2048", "warp"}));
+}
+
 TEST(Instance, RefusesLabelsThatNameNoClass) {
   Instance instance(artifact(), {1, ""});
   initialise(instance);

@@ -62,14 +62,14 @@ llvm::Expected<TargetDescription> describeTarget(const sluice_backend_compile &b
   TargetDescription description;
   std::string reason;
   if (status == SLUICE_OK)
-    description = {info.device_type, info.cpu, info.vector_bits};
+    description = {info.device_type, info.cpu, info.vector_bits, info.instructions ? info.instructions : ""};
   else
     reason = session ? backend.last_error(session) : "it gives no reason";
   if (session)
     backend.end(session);
   if (status == SLUICE_OK)
     return description;
-  return makeError(ExitCode::Unsupported,
+  return makeError(status == SLUICE_USAGE ? ExitCode::Usage : ExitCode::Unsupported,
                    llvm::Twine("backend '") + backend.name + "' refuses the target '" + cpu + "': " + reason);
 }
 

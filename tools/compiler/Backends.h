@@ -25,6 +25,7 @@ llvm::Expected<const sluice_backend_compile *> findBackend(llvm::StringRef name)
 struct TargetDescription {
   std::string deviceType, cpu;
   unsigned vectorBits;
+  std::string instructions; // "avx2,fma"
 };
 llvm::Expected<TargetDescription> describeTarget(const sluice_backend_compile &backend, const std::string &cpu);
 

@@ -38,9 +38,11 @@ std::vector<llvm::StringRef> phaseNames() {
   return names;
 }
 
-static llvm::Error checkCpu(llvm::StringRef cpu) {
+/// That there is such a CPU, and that the host's backend makes code for it.
+static llvm::Error checkCpu(const std::string &text) {
+  llvm::StringRef cpu = llvm::StringRef(text).split(':').first;
   if (cpu == "native" || llvm::X86::parseArchX86(cpu, /*Only64Bit=*/true) != llvm::X86::CK_None)
-    return llvm::Error::success();
+    return describeTarget(hostBackend(), text).takeError();
   llvm::SmallVector<llvm::StringRef> known{"native"};
   llvm::X86::fillValidCPUArchList(known, /*Only64Bit=*/true);
   return makeError(ExitCode::Usage, "there is no CPU '" + cpu + "'" + didYouMean(cpu, known));

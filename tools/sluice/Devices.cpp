@@ -35,7 +35,8 @@ static Listed listHost() {
   host.compileFile = host.runFile = "built in";
   host.devices.push_back(describeHost());
   if (auto target = describeTarget(backend, "native"))
-    host.description = fmt::format("code for {}, {}-bit vectors", target->cpu, target->vectorBits);
+    host.description = fmt::format("code for {}, {}-bit vectors ({})", target->cpu, target->vectorBits,
+                                   fmt::join(llvm::split(target->instructions, ","), ", "));
   else
     host.compileReason = takeFailure(target.takeError()).text;
   return host;

@@ -88,6 +88,16 @@ static LogicalResult lowerToLLVMDialect(ModuleOp module, const CodegenOptions &o
   return pm.run(module);
 }
 
+// "+avx2,+fma,...": beyond x86-64, only what the target says, whatever else its CPU has.
+static std::string featuresOf(const Target &target) {
+  llvm::SubtargetFeatures features;
+  for (const std::string &name : target.instructions)
+    features.AddFeature(name);
+  if (target.has("avx512f"))
+    features.AddFeature("evex512"); // LLVM's word for AVX-512 with vectors of 512 bits
+  return features.getString();
+}
+
 static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createTargetMachine(const Target &target) {
   initializeNativeTarget();
   std::string triple = llvm::sys::getDefaultTargetTriple();
@@ -98,7 +108,7 @@ static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createTargetMachine(
   llvm::TargetOptions options;
   // vector.fma becomes llvm.fmuladd, which this fuses; a separate multiplication and addition stay separate.
   options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
-  std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(triple, target.cpu, target.features, options,
+  std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(triple, "x86-64", featuresOf(target), options,
                                                                           llvm::Reloc::PIC_, std::nullopt,
                                                                           llvm::CodeGenOptLevel::Aggressive));
   if (!machine)
@@ -131,6 +141,7 @@ static void setFunctionAttributes(llvm::Module &module, const Target &target) {
       continue;
     function.addFnAttr(llvm::Attribute::NoUnwind);
     function.addFnAttr("prefer-vector-width", std::to_string(target.vectorBits));
+    function.addFnAttr("tune-cpu", target.cpu);
   }
 }
 

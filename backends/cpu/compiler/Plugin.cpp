@@ -7,6 +7,7 @@
 #include "backends/cpu/compiler/Target.h"
 #include "ir/Dialect.h"
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/StringExtras.h"
 #include <deque>
 
 using namespace mlir;
@@ -16,6 +17,7 @@ struct sluice_session {
   cpu::Target target;
   int64_t capacity = 0;
   OwningOpRef<ModuleOp> module; // of all stages so far
+  std::string instructions;     // of the target, separated by commas
   std::string error;
   std::deque<std::string> texts; // what earlier answers point to
   std::deque<std::vector<sluice_stage_info>> stages;
@@ -37,11 +39,18 @@ static Operation *operationOf(const sluice_kernel_view *view) { return static_ca
 static sluice_status begin(const sluice_target_options *options, sluice_session **session) {
   *session = new sluice_session;
   (*session)->capacity = options->capacity;
-  (*session)->target = cpu::Target::host();
-  if (llvm::StringRef(options->cpu) == "native" || (*session)->target.cpu == options->cpu)
+  llvm::Expected<cpu::Target> target = cpu::Target::of(options->cpu);
+  if (target) {
+    (*session)->target = *target;
+    (*session)->instructions = llvm::join(target->instructions, ",");
     return SLUICE_OK;
-  (*session)->error = "this build makes code for the CPU that it runs on, '" + (*session)->target.cpu + "'";
-  return SLUICE_UNSUPPORTED;
+  }
+  std::error_code code;
+  llvm::handleAllErrors(target.takeError(), [&](const llvm::StringError &error) {
+    code = error.convertToErrorCode();
+    (*session)->error = error.getMessage();
+  });
+  return code == std::errc::not_supported ? SLUICE_UNSUPPORTED : SLUICE_USAGE;
 }
 
 static void end(sluice_session *session) { delete session; }
@@ -52,6 +61,7 @@ static sluice_status describe(sluice_session *session, sluice_target_info *info)
   info->device_type = "cpu";
   info->cpu = session->target.cpu.c_str();
   info->vector_bits = uint32_t(session->target.vectorBits);
+  info->instructions = session->instructions.c_str();
   return SLUICE_OK;
 }
 

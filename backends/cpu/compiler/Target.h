@@ -1,17 +1,23 @@
 // What the generators of CPU code need to know of the machine that the code is for.
 //
-// Tile sizes, tasks and the order of sums depend on shapes and on this, never on the number of threads.
+// `instructions` and with them the width of vectors decide on orders of sums; all else is for speed alone, so that CPUs
+// with one instruction set give the same bits, whatever their caches and ports. Nothing depends on the number of
+// threads.
 #ifndef SLUICE_BACKENDS_CPU_COMPILER_TARGET_H
 #define SLUICE_BACKENDS_CPU_COMPILER_TARGET_H
 
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace sluice::cpu {
 
 struct Target {
-  std::string cpu = "x86-64-v4"; // LLVM's name of the processor
-  std::string features;          // LLVM's feature string, "+avx2,-avx512f"; empty: those of `cpu`
+  std::string cpu;                       // LLVM's name of the processor that code is scheduled for
+  std::vector<std::string> instructions; // LLVM's names of the extensions of x86-64 that the code may use
   int64_t vectorBits = 512;
   int64_t numVectorRegisters = 32;
   int64_t fmaPorts = 2;  // vector multiply-adds that start in one cycle
@@ -19,9 +25,15 @@ struct Target {
   int64_t l2 = 1 << 20;
 
   int64_t lanes(int64_t elementBits) const { return vectorBits / elementBits; }
+  bool has(llvm::StringRef instruction) const;
 
   // The machine that this runs on.
   static Target host();
+
+  // "native", or a processor by LLVM's name: "haswell". Caches to plan for may follow: "haswell:l1=32K,l2=256K"; else
+  // they are this machine's where it is native, and those of a common core of that instruction set. The error's code is
+  // not_supported for a processor that lacks what all code needs, invalid_argument for text that means nothing.
+  static llvm::Expected<Target> of(llvm::StringRef text);
 };
 
 } // namespace sluice::cpu

@@ -181,7 +181,7 @@ const Case cases[] = {
 
 // Tests that 50 and 20 channels, three vectors and one and a bit, leave no lanes idle in any pass.
 TEST(ConvolutionLanes, FewLastChannelsWasteNone) {
-  Target target;
+  Target target = llvm::cantFail(Target::of("x86-64-v4"));
   for (auto emit : {emitConvolution, emitConvolutionInputGradient, emitConvolutionWeightGradient}) {
     Program program(
         [&](mlir::ModuleOp module, mlir::Location loc, mlir::Type f32, mlir::Type) {

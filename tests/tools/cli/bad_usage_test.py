@@ -8,7 +8,7 @@ import subprocess
 
 from sluice_cli import BUILD, SMALL_MODEL, CliTest, main
 
-USAGE, INVALID = 2, 3
+USAGE, INVALID, UNSUPPORTED = 2, 3, 4
 
 # Arguments, exit code, part of the message.
 TABLE = [
@@ -31,6 +31,10 @@ TABLE = [
     (["compile", "small.mlir", "--batch", "99999999999999999999"], USAGE, "--batch"),
     (["compile", "small.mlir", "--dtype", "f16"], USAGE, "'f16' is not f64"),
     (["compile", "small.mlir", "--target-cpu", "znver9"], USAGE, "there is no CPU 'znver9'; did you mean 'znver"),
+    (["compile", "small.mlir", "--target-cpu", "haswel:l1=32K"], USAGE, "there is no CPU 'haswel'; did you mean 'haswell'?"),
+    (["compile", "small.mlir", "--target-cpu", "haswell:l3=8M"], USAGE, "'l3=8M' is no cache's size, as l1=32K or l2=1M"),
+    (["compile", "small.mlir", "--target-cpu", "nehalem"], UNSUPPORTED, "'nehalem' is without avx2 and fma"),
+    (["compile", "small.mlir", "--devices", "sim:0", "--target-cpu", "x86-64-v2"], UNSUPPORTED, "'x86-64-v2' is without avx2"),
     (["compile", "small.mlir", "--compile-to", "fuse"], USAGE, "there is no phase 'fuse'; did you mean 'fused'?"),
     (["compile", "small.mlir", "--compile-from", "lowered"], USAGE, "cannot be resumed from"),
     (["compile", "small.mlir", "--compile-from", "fused", "--compile-to", "train"], USAGE, "comes before"),

@@ -1,9 +1,7 @@
 """`--compile-from`: a dump of `model`, `train` or `fused` compiles to what the model compiles to, and an edited one to what
 the edit says."""
 
-import json
 import os
-import struct
 
 from sluice_cli import BUILD, CliTest, main
 
@@ -11,11 +9,6 @@ RESUMABLE = {"model": "01-model.mlir", "train": "02-train.mlir", "fused": "06-fu
 
 
 class CompileFromTest(CliTest):
-    def succeed(self, *command):
-        result = self.run_program(*command)
-        self.assertEqual(result.returncode, 0, result.stderr)
-        return result.stdout
-
     def compile(self, *arguments):
         return self.succeed(os.path.join(BUILD, "bin", "sluice"), "compile", *arguments, "-q")
 
@@ -27,18 +20,6 @@ class CompileFromTest(CliTest):
         text = self.read(name)
         self.assertEqual(text.count(old), count, text)
         self.write(name, text.replace(old, new))
-
-    def predictions(self, program, rows):
-        """y of a program compiled from the small model, for rows of three numbers and a w of ones."""
-        header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({len(rows)}, 3), }}".ljust(117) + "\n"
-        with open(self.path("x.npy"), "wb") as out:
-            out.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
-            out.write(b"".join(struct.pack("<3f", *row) for row in rows))
-        weights = json.dumps({"w": {"dtype": "F32", "shape": [3, 2], "data_offsets": [0, 24]}}).encode()
-        with open(self.path("w.safetensors"), "wb") as out:
-            out.write(struct.pack("<Q", len(weights)) + weights + struct.pack("<6f", *[1] * 6))
-        output = self.succeed(self.path(program), "predict", "--weights", "w.safetensors", "--input", "x=@x.npy", "--json")
-        return json.loads(output)["outputs"]["y"]["values"]
 
     def test_a_dump_compiles_to_the_same_executable(self):
         self.succeed(os.path.join(BUILD, "bin", "models", "lenet"), "-o", "lenet.mlir")

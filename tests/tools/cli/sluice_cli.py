@@ -1,7 +1,9 @@
 """Runs Sluice's programs in a folder of their own."""
 
+import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -59,6 +61,23 @@ class CliTest(unittest.TestCase):
         """A compiled model: logistic regression on 28 x 28 images."""
         return self.run_program(
             os.path.join(BUILD, "tests", "logreg"), *arguments, env=dict(os.environ, SLUICE_DATA=MNIST), **options)
+
+    def succeed(self, *command):
+        result = self.run_program(*command)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def predictions(self, program, rows):
+        """y of a program compiled from the small model, for rows of three numbers and a w of ones."""
+        header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({len(rows)}, 3), }}".ljust(117) + "\n"
+        with open(self.path("x.npy"), "wb") as out:
+            out.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
+            out.write(b"".join(struct.pack("<3f", *row) for row in rows))
+        weights = json.dumps({"w": {"dtype": "F32", "shape": [3, 2], "data_offsets": [0, 24]}}).encode()
+        with open(self.path("w.safetensors"), "wb") as out:
+            out.write(struct.pack("<Q", len(weights)) + weights + struct.pack("<6f", *[1] * 6))
+        output = self.succeed(self.path(program), "predict", "--weights", "w.safetensors", "--input", "x=@x.npy", "--json")
+        return json.loads(output)["outputs"]["y"]["values"]
 
     def files(self):
         return sorted(os.listdir(self.folder))

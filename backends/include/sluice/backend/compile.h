@@ -18,7 +18,7 @@ typedef struct sluice_compile_services {
 
 typedef struct sluice_target_options {
   uint32_t struct_size;
-  const char *cpu;        /* "native" or a CPU's name; other backends: their own spelling */
+  const char *cpu;        /* "native" or a CPU's name, with its caches if they are known: "haswell:l1=32K,l2=256K" */
   int64_t capacity;       /* rows that a dimension `?` may have */
   const sluice_compile_services *services;
 } sluice_target_options;
@@ -28,6 +28,7 @@ typedef struct sluice_target_info {
   const char *device_type; /* "cpu" */
   const char *cpu;         /* the CPU's name in full */
   uint32_t vector_bits;
+  const char *instructions; /* extensions that host code uses, as "avx2,fma": it runs where all of them are; NULL: none */
 } sluice_target_info;
 
 /* A tensor type. */
