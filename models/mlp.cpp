@@ -28,5 +28,5 @@ static Graph build(const models::Options &options) {
 }
 
 int main(int argc, char **argv) {
-  return models::run(argc, argv, "mlp", {.batch = 64, .input = "f32", .lr = 0.05}, build);
+  return models::run(argc, argv, "mlp", {.batch = 64, .lr = 0.05}, build);
 }

@@ -13,6 +13,11 @@ namespace sluice::runtime {
 template <std::integral Int> void appendText(std::string &text, Int value) { text += std::to_string(value); }
 inline void appendText(std::string &text, std::string_view value) { text += value; }
 
+/// `name=text`, as a command line has it.
+struct NamedText {
+  std::string name, text;
+};
+
 /// The arguments one after another; integers in decimal.
 template <typename... Parts> std::string concat(const Parts &...parts) {
   std::string text;

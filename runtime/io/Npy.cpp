@@ -11,6 +11,7 @@ namespace sluice::runtime {
 
 static constexpr std::string_view magic("\x93NUMPY", 6);
 static constexpr size_t mostDims = 32;
+static constexpr int64_t mostHeaderBytes = npyStartBytes - 12;
 
 namespace {
 struct DescrName {
@@ -37,7 +38,7 @@ class HeaderParser {
 public:
   HeaderParser(std::string_view text, const std::string &name) : text_(text), name_(name) {}
 
-  HostTensor parse() {
+  NpyHeader parse() {
     expect('{');
     while (!accept('}')) {
       std::string key = string();
@@ -51,14 +52,14 @@ public:
       fail("text after the closing '}'");
     if (!haveDescr_ || !haveOrder_ || !haveShape_)
       fail("it needs 'descr', 'fortran_order' and 'shape'");
-    return std::move(tensor_);
+    return std::move(header_);
   }
 
 private:
   void field(const std::string &key) {
     if (key == "descr" && !haveDescr_) {
       haveDescr_ = true;
-      tensor_.dtype = descr();
+      header_.dtype = descr();
     } else if (key == "fortran_order" && !haveOrder_) {
       haveOrder_ = true;
       order();
@@ -95,9 +96,9 @@ private:
   void shape() {
     expect('(');
     while (!accept(')')) {
-      if (tensor_.shape.size() == mostDims)
+      if (header_.shape.size() == mostDims)
         fail(concat("more than ", mostDims, " dimensions"));
-      tensor_.shape.push_back(integer());
+      header_.shape.push_back(integer());
       if (!accept(',') && !peek(')'))
         fail("expected ',' or ')' in the shape");
     }
@@ -161,7 +162,7 @@ private:
   std::string_view text_;
   const std::string &name_;
   size_t position_ = 0;
-  HostTensor tensor_;
+  NpyHeader header_;
   bool haveDescr_ = false, haveOrder_ = false, haveShape_ = false;
 };
 
@@ -172,36 +173,44 @@ struct HeaderPlace {
 
 } // namespace
 
-static HeaderPlace findHeader(std::span<const std::byte> content, const std::string &name) {
-  if (content.size() < 10 || std::memcmp(content.data(), magic.data(), magic.size()) != 0)
+/// `start` is the beginning of a file of `fileBytes` bytes.
+static HeaderPlace findHeader(std::span<const std::byte> start, int64_t fileBytes, const std::string &name) {
+  if (start.size() < 10 || std::memcmp(start.data(), magic.data(), magic.size()) != 0)
     failInvalid(concat(name, ": not an npy file"));
-  int version = std::to_integer<int>(content[6]);
+  int version = std::to_integer<int>(start[6]);
   if (version < 1 || version > 3)
     failInvalid(concat(name, ": npy version ", version, " is not supported; versions 1 to 3 are"));
   size_t lengthBytes = version == 1 ? 2 : 4;
   size_t begin = 8 + lengthBytes;
   size_t bytes = 0;
-  for (size_t i = 0; i < lengthBytes && 8 + i < content.size(); ++i)
-    bytes |= std::to_integer<size_t>(content[8 + i]) << 8 * i;
-  if (content.size() < begin || bytes > content.size() - begin)
-    failInvalid(concat(name, ": truncated: the header claims ", bytes, " bytes, the file has ", content.size()));
+  for (size_t i = 0; i < lengthBytes && 8 + i < start.size(); ++i)
+    bytes |= std::to_integer<size_t>(start[8 + i]) << 8 * i;
+  if (fileBytes < static_cast<int64_t>(begin + bytes))
+    failInvalid(concat(name, ": truncated: the header claims ", bytes, " bytes, the file has ", fileBytes));
+  if (start.size() < begin + bytes)
+    failInvalid(concat(name, ": the header claims ", bytes, " bytes, more than the limit of ", mostHeaderBytes));
   return {begin, bytes};
 }
 
-HostTensor parseNpy(std::span<const std::byte> content, const std::string &name) {
-  HeaderPlace header = findHeader(content, name);
-  std::string_view text(reinterpret_cast<const char *>(content.data()) + header.begin, header.bytes);
-  HostTensor tensor = HeaderParser(text, name).parse();
-  std::optional<int64_t> elements = checkedElements(tensor.shape, sizeOf(tensor.dtype));
+NpyHeader parseNpyHeader(std::span<const std::byte> start, int64_t fileBytes, const std::string &name) {
+  HeaderPlace place = findHeader(start, fileBytes, name);
+  std::string_view text(reinterpret_cast<const char *>(start.data()) + place.begin, place.bytes);
+  NpyHeader header = HeaderParser(text, name).parse();
+  std::optional<int64_t> elements = checkedElements(header.shape, sizeOf(header.dtype));
   if (!elements)
-    failInvalid(concat(name, ": the shape ", shapeText(tensor.shape), " is too large"));
-  size_t wanted = static_cast<size_t>(*elements) * sizeOf(tensor.dtype);
-  size_t have = content.size() - header.begin - header.bytes;
-  if (have != wanted)
-    failInvalid(concat(name, ": ", typeText(tensor.dtype, tensor.shape), " needs ", wanted, " bytes, but ", have,
-                       " follow the header"));
-  auto data = content.subspan(header.begin + header.bytes);
-  tensor.data.assign(data.begin(), data.end());
+    failInvalid(concat(name, ": the shape ", shapeText(header.shape), " is too large"));
+  header.begin = static_cast<int64_t>(place.begin + place.bytes);
+  header.bytes = *elements * static_cast<int64_t>(sizeOf(header.dtype));
+  if (fileBytes - header.begin != header.bytes)
+    failInvalid(concat(name, ": ", typeText(header.dtype, header.shape), " needs ", header.bytes, " bytes, but ",
+                       fileBytes - header.begin, " follow the header"));
+  return header;
+}
+
+HostTensor parseNpy(std::span<const std::byte> content, const std::string &name) {
+  NpyHeader header = parseNpyHeader(content, static_cast<int64_t>(content.size()), name);
+  auto data = content.subspan(static_cast<size_t>(header.begin));
+  HostTensor tensor{header.dtype, header.shape, Bytes(data.begin(), data.end())};
   bool damagedBool = tensor.dtype == DType::boolean && std::any_of(data.begin(), data.end(), [](std::byte byte) {
                        return std::to_integer<int>(byte) > 1;
                      });

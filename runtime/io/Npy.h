@@ -5,10 +5,23 @@
 #include "runtime/io/File.h"
 #include "runtime/plan/DType.h"
 
+#include <cstdint>
 #include <span>
 #include <string>
 
 namespace sluice::runtime {
+
+struct NpyHeader {
+  DType dtype = DType::f32;
+  Shape shape;
+  int64_t begin = 0, bytes = 0; ///< of the elements, which reach to the end of the file
+};
+
+/// So many bytes of a file hold any header that is accepted.
+inline constexpr int64_t npyStartBytes = (1 << 16) + 12;
+
+/// Parses the header of a file of `fileBytes` bytes, of which `start` is the beginning: `npyStartBytes` or all.
+NpyHeader parseNpyHeader(std::span<const std::byte> start, int64_t fileBytes, const std::string &name);
 
 /// Parses the content of a file; `name` begins the messages.
 HostTensor parseNpy(std::span<const std::byte> content, const std::string &name);

@@ -1,4 +1,4 @@
-// The order of the training images: a permutation that depends on the seed and the epoch only, the same on every
+// The order of the training rows: a permutation that depends on the seed and the epoch only, the same on every
 // machine.
 #ifndef SLUICE_RUNTIME_SHUFFLE_H
 #define SLUICE_RUNTIME_SHUFFLE_H

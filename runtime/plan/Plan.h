@@ -226,7 +226,7 @@ struct Build {
 
 struct Plan {
   std::string model;
-  std::string data;     ///< the default data folder; empty if the plan names none
+  std::string data;     ///< the default data, a path from the executable; empty if the plan names none
   std::string backends; ///< where the backends of its devices were installed; empty if the plan does not say
   Build build;
   int64_t capacity = 0; ///< rows that one call may have; 0 if no dimension is symbolic

@@ -128,7 +128,7 @@ static void printResult(const Json &result) {
                    " threads, ", count(result["steps"]), " steps"));
   printLine(concat("median ", fixedText(number(result["median_ms"]), 3), " ms, p90 ",
                    fixedText(number(result["p90_ms"]), 3), " ms, ", rateText(number(result["steps_per_s"])),
-                   " steps/s, ", rateText(number(result["images_per_s"])), " images/s"));
+                   " steps/s, ", rateText(number(result[rateKey])), " rows/s"));
   printLine(concat(fixedText(number(result["gflops"]), 2), " GFLOP/s, planned peak ",
                    bytesText(result["peak_bytes"].get<uint64_t>()), ", resident ",
                    bytesText(result["rss_bytes"].get<uint64_t>())));
@@ -170,7 +170,7 @@ int runBench(const Options &options) {
   result["median_ms"] = median * 1e3;
   result["p90_ms"] = quantile(times, 0.9) * 1e3;
   result["steps_per_s"] = 1 / median;
-  result["images_per_s"] = static_cast<double>(rows) / median;
+  result[rateKey] = static_cast<double>(rows) / median;
   result["gflops"] = flopsOf(instance.plan(), entry, rows) / median * 1e-9;
   result["peak_bytes"] = entry.peakBytes.front();
   result["rss_bytes"] = residentBytes();

@@ -102,15 +102,15 @@ void CheckpointFolder::save(const Instance &instance, const TrainPosition &posit
   for (double sum : position.sums)
     sums += (sums.empty() ? "" : " ") + doubleText(sum);
   Metadata metadata = {{"format", "pt"},
-                       {"sluice.checkpoint", "2"},
+                       {"sluice.checkpoint", "3"},
                        {"sluice.model", instance.plan().model},
                        {"sluice.states", std::to_string(instance.plan().stateHash())},
                        {"sluice.seed", std::to_string(position.seed)},
                        {"sluice.batch", std::to_string(position.batch)},
-                       {"sluice.images", std::to_string(position.images)},
+                       {"sluice.rows", std::to_string(position.rows)},
                        {"sluice.epoch", std::to_string(position.epoch)},
                        {"sluice.step", std::to_string(position.step)},
-                       {"sluice.images_done", std::to_string(position.imagesDone)},
+                       {"sluice.rows_done", std::to_string(position.rowsDone)},
                        {"sluice.sums", sums}};
   char name[64];
   std::snprintf(name, sizeof name, "step-%012lld.safetensors", static_cast<long long>(position.step));
@@ -169,10 +169,10 @@ static TrainPosition positionOf(const MetadataReader &metadata) {
   TrainPosition position;
   position.seed = metadata.integer<uint64_t>("sluice.seed");
   position.batch = metadata.integer<int64_t>("sluice.batch");
-  position.images = metadata.integer<int64_t>("sluice.images");
+  position.rows = metadata.integer<int64_t>("sluice.rows");
   position.epoch = metadata.integer<int64_t>("sluice.epoch");
   position.step = metadata.integer<int64_t>("sluice.step");
-  position.imagesDone = metadata.integer<int64_t>("sluice.images_done");
+  position.rowsDone = metadata.integer<int64_t>("sluice.rows_done");
   position.sums = metadata.doubles("sluice.sums");
   return position;
 }

@@ -15,11 +15,11 @@ namespace sluice::runtime {
 struct TrainPosition {
   uint64_t seed = 0;
   int64_t batch = 0;        ///< rows per step
-  int64_t images = 0;       ///< size of the training set
+  int64_t rows = 0;         ///< size of the training set
   int64_t epoch = 0;        ///< epochs finished
   int64_t step = 0;         ///< steps since the start
-  int64_t imagesDone = 0;   ///< images of the epoch at hand
-  std::vector<double> sums; ///< over those images: each scalar output of train_step times its rows
+  int64_t rowsDone = 0;     ///< rows of the epoch at hand
+  std::vector<double> sums; ///< over those rows: each scalar output of train_step times its rows
 };
 
 /// Keeps a folder to this process as long as it lives, however it ends.

@@ -43,8 +43,9 @@ static double parseSeconds(const std::string &text) {
 static NamedText parseNamed(const std::string &flag, const std::string &text) {
   size_t equals = text.find('=');
   bool isFile = flag == "--input" || flag == "--output";
+  const char *form = isFile ? "name=@file.npy" : flag == "--column" ? "input=column" : "name=value";
   if (equals == std::string::npos || equals == 0)
-    failUsage(concat(flag, ": expected name=", isFile ? "@file.npy" : "value", ", found ", quote(text)));
+    failUsage(concat(flag, ": expected ", form, ", found ", quote(text)));
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
@@ -114,8 +115,9 @@ private:
   }
 
   void addTrain() {
-    CLI::App *train = addRunningVerb(Verb::train, "train", "Train on a folder of images");
+    CLI::App *train = addRunningVerb(Verb::train, "train", "Train on rows of data");
     addData(train);
+    train->add_option("--test-data", options_.testData, "Data to evaluate on (default: the test part of --data)");
     addBatch(train);
     addInteger(train, "--epochs", options_.epochs, 0, 1'000'000, "Epochs (default: 10)");
     addSettings(train);
@@ -128,11 +130,12 @@ private:
     train->add_option("--save", options_.save, "Write the weights here at the end (.safetensors)");
     train->add_option("--log", options_.log, "Write one JSON object per epoch here");
     train->footer("Examples:\n  train --epochs 20 --set lr=0.1 --save weights.safetensors\n"
-                  "  train --data FashionMNIST/raw --checkpoint run1 --resume");
+                  "  train --data FashionMNIST/raw --checkpoint run1 --resume\n"
+                  "  train --data train.npz --test-data test.npz --column image=x");
   }
 
   void addEval() {
-    CLI::App *eval = addRunningVerb(Verb::eval, "eval", "Loss and accuracy on the test images");
+    CLI::App *eval = addRunningVerb(Verb::eval, "eval", "Loss and metrics on the test data");
     addData(eval);
     addBatch(eval);
     eval->add_option("--weights", options_.weights, "Weights (.safetensors)");
@@ -162,7 +165,10 @@ private:
   }
 
   void addData(CLI::App *command) {
-    command->add_option("--data", options_.data, "Folder of MNIST-style IDX files (default: the images shipped)");
+    command->add_option("--data", options_.data,
+                        "Folder of IDX, CIFAR, npz or npy files, or an npz or npy file (default: the model's)");
+    addNamed(command, "--column", options_.columns, parseNamed,
+             "input=column: fill an input with a column of another name");
   }
   void addBatch(CLI::App *command) {
     addInteger(command, "--batch", options_.batch, 1, INT32_MAX, "Rows per step (default: the model's capacity)");

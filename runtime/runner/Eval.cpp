@@ -1,29 +1,31 @@
-// `eval`: loss and accuracy on the test images.
+// `eval`: loss and metrics on the test data.
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
+#include "runtime/data/ReadAhead.h"
 #include "runtime/exec/Initialise.h"
 #include "runtime/io/Weights.h"
-#include "runtime/runner/Feed.h"
 #include "runtime/runner/Signals.h"
 #include "runtime/runner/Verbs.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace sluice::runtime {
 
-std::optional<Means> evaluate(Instance &instance, const ImageSet &images, int64_t batch, Progress &progress) {
+std::optional<Means> evaluate(Instance &instance, const Feed &feed, int64_t batch, Progress &progress) {
   const Entry &step = instance.entry("eval_step");
-  Feed feed(instance, step, images);
   Means means(instance, step);
-  std::vector<uint32_t> order = inOrder(images.count);
-  while (means.rows() < images.count) {
+  std::vector<uint32_t> order(static_cast<size_t>(feed.rows()));
+  std::iota(order.begin(), order.end(), 0u);
+  ReadAhead batches(feed, order, batch);
+  while (means.rows() < feed.rows()) {
     if (caughtSignal())
       return std::nullopt;
-    int64_t rows = std::min(batch, images.count - means.rows());
-    feed.fill(std::span(order).subspan(static_cast<size_t>(means.rows()), static_cast<size_t>(rows)));
+    int64_t rows = std::min(batch, feed.rows() - means.rows());
+    feed.set(instance, batches.next(), rows);
     instance.run(step, rows);
     means.add(rows);
-    progress.update("test", means.rows(), images.count, concat(means.rows() * 100 / images.count, "%"));
+    progress.update("test", means.rows(), feed.rows(), concat(means.rows() * 100 / feed.rows(), "%"));
   }
   progress.clear();
   return means;
@@ -37,11 +39,12 @@ int runEval(const Options &options) {
   initialise(instance, 0);
   if (!options.weights.empty())
     loadWeights(instance, options.weights);
-  ImageSet images =
-      readImages(dataFolder(options, instance.plan()), "t10k", fitting(instance.plan(), instance.entry("eval_step")));
+  Feed feed(instance.plan(), instance.entry("eval_step"), evaluationTable(DataPath(dataPath(options, instance.plan()))),
+            options.columns);
+  feed.load();
   Progress progress(!options.quiet && !options.json);
   startTrace(instance, options);
-  std::optional<Means> means = evaluate(instance, images, batch, progress);
+  std::optional<Means> means = evaluate(instance, feed, batch, progress);
   Json result;
   std::string text;
   for (size_t i = 0; i < means->outputs().size(); ++i) {
@@ -51,8 +54,8 @@ int runEval(const Options &options) {
     text += concat(text.empty() ? "" : "  ", name, " ",
                    share ? fixedText(100 * means->mean(i), 2) + " %" : fixedText(means->mean(i), 4));
   }
-  result["images"] = images.count;
-  printLine(options.json ? result.dump() : concat(text, "  (", images.count, " images)"));
+  result[rowsKey] = feed.rows();
+  printLine(options.json ? result.dump() : concat(text, "  (", feed.rows(), " rows)"));
   finishRun(instance, options, instance.times().take());
   return 0;
 }

@@ -2,6 +2,8 @@
 #ifndef SLUICE_RUNTIME_RUNNER_OPTIONS_H
 #define SLUICE_RUNTIME_RUNNER_OPTIONS_H
 
+#include "runtime/base/Text.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,11 +12,6 @@
 namespace sluice::runtime {
 
 enum class Verb { train, eval, predict, bench, info };
-
-/// `name=value`, as `--set`, `--input` and `--output` take it.
-struct NamedText {
-  std::string name, text;
-};
 
 struct Options {
   Verb verb = Verb::info;
@@ -27,8 +24,9 @@ struct Options {
   bool report = false; ///< of copies and memory
   std::string trace;   ///< a file for the times of all work; empty: none
 
-  std::string data, weights;
-  int64_t batch = 0; ///< 0: the model's capacity
+  std::string data, testData, weights;
+  std::vector<NamedText> columns; ///< of inputs: the columns that fill them
+  int64_t batch = 0;              ///< 0: the model's capacity
 
   // train
   int64_t epochs = 10;

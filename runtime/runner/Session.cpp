@@ -115,25 +115,46 @@ void applySettings(Instance &instance, const std::vector<Setting> &settings) {
   }
 }
 
-std::string dataFolder(const Options &options, const Plan &plan) {
+std::string dataPath(const Options &options, const Plan &plan) {
   namespace fs = std::filesystem;
   if (!options.data.empty())
     return options.data;
-  if (const char *folder = std::getenv("SLUICE_DATA"); folder && *folder)
-    return folder;
+  if (const char *path = std::getenv("SLUICE_DATA"); path && *path)
+    return path;
+  if (plan.data.empty())
+    failInvalid("no data: give --data PATH or set SLUICE_DATA; the model names none");
   std::error_code error;
-  fs::path home = fs::read_symlink("/proc/self/exe", error).parent_path();
-  std::vector<fs::path> places;
-  if (!plan.data.empty())
-    places.push_back(home / plan.data); // an absolute path replaces `home`
-  places.push_back(home / "../share/sluice/mnist-10k");
+  fs::path home = fs::read_symlink("/proc/self/exe", error).parent_path(), name = plan.data;
   std::vector<std::string> tried;
-  for (const fs::path &place : places) {
-    if (fs::is_directory(place, error))
+  for (const fs::path &place :
+       {home / name, home / "../share/sluice" / name.filename()}) { // `home` gives way to what is absolute
+    if (fs::exists(place, error))
       return place;
     tried.push_back(place.lexically_normal());
   }
-  failInvalid(concat("no data: give --data DIR or set SLUICE_DATA; looked in ", listed(tried)));
+  failInvalid(concat("no data: give --data PATH or set SLUICE_DATA; looked in ", listed(tried)));
+}
+
+Table trainingTable(const DataPath &data) {
+  if (!data.hasParts())
+    return data.whole();
+  if (std::optional<Table> table = data.part(DataPart::train))
+    return std::move(*table);
+  failInvalid(concat(data.path(), ": has a test part and no training part"));
+}
+
+Table evaluationTable(const DataPath &data) {
+  if (!data.hasParts())
+    return data.whole();
+  if (std::optional<Table> table = data.part(DataPart::test))
+    return std::move(*table);
+  failInvalid(concat(data.path(), ": has a training part and no test part"));
+}
+
+std::optional<Table> testTable(const DataPath &data, const Options &options) {
+  if (!options.testData.empty())
+    return evaluationTable(DataPath(options.testData));
+  return data.part(DataPart::test);
 }
 
 int64_t batchRows(const Options &options, const Plan &plan) {

@@ -1,7 +1,8 @@
-// What the verbs share: an instance made as the command line says, and the data folder.
+// What the verbs share: an instance made as the command line says, and the data.
 #ifndef SLUICE_RUNTIME_RUNNER_SESSION_H
 #define SLUICE_RUNTIME_RUNNER_SESSION_H
 
+#include "runtime/data/OpenData.h"
 #include "runtime/exec/Instance.h"
 #include "runtime/runner/Options.h"
 
@@ -31,9 +32,15 @@ struct Setting {
 std::vector<Setting> checkSettings(const Plan &plan, const std::vector<NamedText> &settings);
 void applySettings(Instance &instance, const std::vector<Setting> &settings);
 
-/// The folder of `--data`, else of SLUICE_DATA, else what the plan names, else the images installed beside the
-/// executable.
-std::string dataFolder(const Options &options, const Plan &plan);
+/// What `--data` names, else SLUICE_DATA, else the plan, as runtime/data/DATA.md says.
+std::string dataPath(const Options &options, const Plan &plan);
+
+/// The rows to train on.
+Table trainingTable(const DataPath &data);
+/// The rows to evaluate on: of `--test-data`, else the test part of `data`, if it has one.
+std::optional<Table> testTable(const DataPath &data, const Options &options);
+/// The rows that `eval` evaluates on: the test part, or all of what has no parts.
+Table evaluationTable(const DataPath &data);
 
 /// Rows per step: `--batch`, at most the capacity, or the capacity.
 int64_t batchRows(const Options &options, const Plan &plan);

@@ -1,13 +1,13 @@
-// `train`: epochs over shuffled images, with checkpoints from which a run goes on to the same bits.
+// `train`: epochs over shuffled rows, with checkpoints from which a run goes on to the same bits.
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
+#include "runtime/data/ReadAhead.h"
 #include "runtime/exec/Initialise.h"
 #include "runtime/io/File.h"
 #include "runtime/io/Shuffle.h"
 #include "runtime/io/Weights.h"
 #include "runtime/runner/Checkpoint.h"
 #include "runtime/runner/EpochLog.h"
-#include "runtime/runner/Feed.h"
 #include "runtime/runner/Signals.h"
 #include "runtime/runner/Verbs.h"
 
@@ -27,10 +27,7 @@ public:
         settings_(checkSettings(instance_.plan(), options.settings)), means_(instance_, step_),
         progress_(!options.quiet && !options.json) {
     checkFlags();
-    std::string folder = dataFolder(options, instance_.plan());
-    train_ = readImages(folder, "train", fitting(instance_.plan(), step_));
-    test_ = readImages(folder, "t10k", fitting(instance_.plan(), step_));
-    feed_.emplace(instance_, step_, train_);
+    openData();
   }
 
   int run() {
@@ -40,12 +37,12 @@ public:
     while (position_.epoch < options_.epochs) {
       if (!trainEpoch())
         return endBySignal();
-      std::optional<Means> tested = evaluate(instance_, test_, position_.batch, progress_);
-      if (!tested)
+      std::optional<Means> tested;
+      if (test_ && !(tested = evaluate(instance_, *test_, position_.batch, progress_)))
         return endBySignal();
-      report(*tested, log);
+      report(tested, log);
       ++position_.epoch;
-      position_.imagesDone = 0;
+      position_.rowsDone = 0;
       means_.reset();
     }
     checkpoint();
@@ -67,10 +64,22 @@ private:
         check(*output, files::checkWritable(*output));
   }
 
+  /// Checks everything by its headers before anything is unpacked.
+  void openData() {
+    DataPath path(dataPath(options_, instance_.plan()));
+    train_.emplace(instance_.plan(), step_, trainingTable(path), options_.columns);
+    std::optional<Table> test = testTable(path, options_);
+    if (test)
+      test_.emplace(instance_.plan(), instance_.entry("eval_step"), *test, options_.columns);
+    train_->load();
+    if (test_)
+      test_->load();
+  }
+
   /// Fresh weights, or the newest checkpoint.
   void start() {
     position_.seed = options_.seed.value_or(0);
-    position_.images = train_.count;
+    position_.rows = train_->rows();
     if (!options_.checkpointFolder.empty())
       folder_.emplace(options_.checkpointFolder);
     if (folder_ && !options_.resume && !folder_->empty())
@@ -93,11 +102,11 @@ private:
       return false;
     agree("--seed", options_.seed.value_or(found->seed), found->seed);
     agree("--batch", static_cast<uint64_t>(position_.batch), static_cast<uint64_t>(found->batch));
-    agree("the number of images", static_cast<uint64_t>(train_.count), static_cast<uint64_t>(found->images));
-    if (found->sums.size() != means_.sums().size() || found->imagesDone > train_.count)
+    agree("the number of rows", static_cast<uint64_t>(train_->rows()), static_cast<uint64_t>(found->rows));
+    if (found->sums.size() != means_.sums().size() || found->rowsDone > train_->rows())
       failInvalid(concat(options_.checkpointFolder, ": the newest checkpoint does not fit this model's train_step"));
     position_ = *found;
-    means_.restore(position_.sums, position_.imagesDone);
+    means_.restore(position_.sums, position_.rowsDone);
     talk(concat("resumed at step ", position_.step, ", epoch ", position_.epoch + 1));
     return true;
   }
@@ -110,24 +119,25 @@ private:
 
   /// Trains on what is left of the epoch; false if a signal came.
   bool trainEpoch() {
-    std::vector<uint32_t> order = shuffledOrder(position_.seed, static_cast<uint64_t>(position_.epoch), train_.count);
+    std::vector<uint32_t> order = shuffledOrder(position_.seed, static_cast<uint64_t>(position_.epoch), train_->rows());
     Clock::time_point start = Clock::now();
-    int64_t before = position_.imagesDone;
+    int64_t before = position_.rowsDone;
+    ReadAhead batches(*train_, std::span(order).subspan(static_cast<size_t>(before)), position_.batch);
     instance_.team().enter([&] {
-      while (position_.imagesDone < train_.count && !caughtSignal())
-        trainStep(order);
+      while (position_.rowsDone < train_->rows() && !caughtSignal())
+        trainStep(batches.next());
     });
     seconds_ = std::chrono::duration<double>(Clock::now() - start).count();
-    imagesTimed_ = position_.imagesDone - before;
-    return position_.imagesDone == train_.count;
+    rowsTimed_ = position_.rowsDone - before;
+    return position_.rowsDone == train_->rows();
   }
 
-  void trainStep(std::span<const uint32_t> order) {
-    int64_t rows = std::min(position_.batch, train_.count - position_.imagesDone);
-    feed_->fill(order.subspan(static_cast<size_t>(position_.imagesDone), static_cast<size_t>(rows)));
+  void trainStep(const Batch &batch) {
+    int64_t rows = std::min(position_.batch, train_->rows() - position_.rowsDone);
+    train_->set(instance_, batch, rows);
     instance_.run(step_, rows);
     means_.add(rows);
-    position_.imagesDone += rows;
+    position_.rowsDone += rows;
     ++position_.step;
     if (position_.step % options_.checkpointEvery == 0)
       checkpoint();
@@ -137,10 +147,10 @@ private:
   void showProgress() {
     if (!progress_.isDue())
       return;
-    std::string text = concat(position_.imagesDone * 100 / train_.count, "%");
+    std::string text = concat(position_.rowsDone * 100 / train_->rows(), "%");
     if (std::optional<double> loss = means_.meanSoFar("loss"))
       text += "  loss " + fixedText(*loss, 4);
-    progress_.update(concat("epoch ", position_.epoch + 1, "/", options_.epochs), position_.imagesDone, train_.count,
+    progress_.update(concat("epoch ", position_.epoch + 1, "/", options_.epochs), position_.rowsDone, train_->rows(),
                      text);
   }
 
@@ -149,7 +159,7 @@ private:
       return;
     position_.sums = means_.sums();
     folder_->save(instance_, position_);
-    saved_ = position_.imagesDone == train_.count ? -1 : position_.step;
+    saved_ = position_.rowsDone == train_->rows() ? -1 : position_.step;
   }
 
   int endBySignal() {
@@ -160,21 +170,21 @@ private:
     return 128 + caughtSignal();
   }
 
-  void report(Means &tested, EpochLog &log) {
+  void report(std::optional<Means> &tested, EpochLog &log) {
     progress_.clear();
-    double rate = seconds_ > 0 ? static_cast<double>(imagesTimed_) / seconds_ : 0;
+    double rate = seconds_ > 0 ? static_cast<double>(rowsTimed_) / seconds_ : 0;
     Json line;
     line["epoch"] = position_.epoch + 1;
     for (size_t i = 0; i < means_.outputs().size(); ++i) {
       const std::string &name = means_.outputs()[i]->name;
       line[name == "loss" ? name : "train_" + name] = means_.mean(i);
     }
-    for (size_t i = 0; i < tested.outputs().size(); ++i) {
-      const std::string &name = tested.outputs()[i]->name;
-      line[name == "loss" ? "test_loss" : name] = tested.mean(i);
+    for (size_t i = 0; tested && i < tested->outputs().size(); ++i) {
+      const std::string &name = tested->outputs()[i]->name;
+      line[name == "loss" ? "test_loss" : name] = tested->mean(i);
     }
     line["step"] = position_.step;
-    line["images_per_s"] = rate;
+    line[rateKey] = rate;
     log.append(line);
     printLine(options_.json ? line.dump() : textOf(line, rate));
   }
@@ -185,7 +195,9 @@ private:
       text += "  loss " + fixedText(line["loss"].get<double>(), 4);
     if (line.contains("accuracy"))
       text += "  test accuracy " + fixedText(100 * line["accuracy"].get<double>(), 2) + " %";
-    return text + "  " + rateText(rate) + " images/s";
+    else if (line.contains("test_loss"))
+      text += "  test loss " + fixedText(line["test_loss"].get<double>(), 4);
+    return text + "  " + rateText(rate) + " rows/s";
   }
 
   const Options &options_;
@@ -194,13 +206,12 @@ private:
   std::vector<Setting> settings_;
   Means means_;
   Progress progress_;
-  ImageSet train_, test_;
-  std::optional<Feed> feed_;
+  std::optional<Feed> train_, test_;
   std::optional<CheckpointFolder> folder_;
   TrainPosition position_;
   int64_t saved_ = -1; ///< the step of the last checkpoint
-  double seconds_ = 0; ///< that this process spent on the epoch, for `imagesTimed_` images
-  int64_t imagesTimed_ = 0;
+  double seconds_ = 0; ///< that this process spent on the epoch, for `rowsTimed_` rows
+  int64_t rowsTimed_ = 0;
 };
 
 } // namespace

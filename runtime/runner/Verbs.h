@@ -3,8 +3,8 @@
 #define SLUICE_RUNTIME_RUNNER_VERBS_H
 
 #include "runtime/base/Json.h"
+#include "runtime/data/Feed.h"
 #include "runtime/exec/Instance.h"
-#include "runtime/io/Idx.h"
 #include "runtime/runner/Means.h"
 #include "runtime/runner/Options.h"
 #include "runtime/runner/Session.h"
@@ -12,14 +12,17 @@
 
 namespace sluice::runtime {
 
+/// Keys of `--json` and `--log`, which stay as scripts know them, whatever a row is.
+inline constexpr const char *rateKey = "images_per_s", *rowsKey = "images";
+
 int runTrain(const Options &options);
 int runEval(const Options &options);
 int runPredict(const Options &options);
 int runBench(const Options &options);
 int runInfo(const Options &options);
 
-/// The means of eval_step over `images`, or nothing if a signal came.
-std::optional<Means> evaluate(Instance &instance, const ImageSet &images, int64_t batch, Progress &progress);
+/// The means of eval_step over the rows of `feed`, or nothing if a signal came.
+std::optional<Means> evaluate(Instance &instance, const Feed &feed, int64_t batch, Progress &progress);
 
 /// What `bench --kernels` adds to the result.
 Json benchKernels(Instance &instance, const Entry &entry, int64_t rows, double seconds);

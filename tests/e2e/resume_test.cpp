@@ -1,5 +1,6 @@
 // A compiled LeNet that is killed at any moment of its training and resumed ends with the bits of one that never was.
-#include "runtime/io/Idx.h"
+#include "runtime/data/OpenData.h"
+#include "tests/runtime/FileContents.h"
 #include "tests/runtime/TrainingRun.h"
 #include <csignal>
 #include <gtest/gtest.h>
@@ -14,31 +15,32 @@ constexpr int64_t kImages = 150, kTestImages = 30, kStepsPerEpoch = 5;
 
 void expectSuccess(const ProcessResult &result) { ASSERT_EQ(result.code, 0) << result.err; }
 
-std::string bigEndian(int64_t value) {
-  std::string bytes;
-  for (int shift : {24, 16, 8, 0})
-    bytes.push_back(static_cast<char>(value >> shift));
-  return bytes;
+/// The first rows of a column.
+std::string firstRows(runtime::Column &column, int64_t count) {
+  column.load();
+  runtime::Bytes row(static_cast<size_t>(column.header().rowBytes()));
+  std::string rows;
+  for (int64_t i = 0; i < count; ++i) {
+    column.read(i, row);
+    rows.append(reinterpret_cast<const char *>(row.data()), row.size());
+  }
+  return rows;
 }
 
 /// Writes the first images of a part of the shipped data.
-void writeImages(const TemporaryFolder &folder, const std::string &part, int64_t count) {
-  runtime::ImageSet images = runtime::readImages(SLUICE_MNIST, part);
-  auto text = [](const runtime::Bytes &bytes, int64_t size) {
-    return std::string(reinterpret_cast<const char *>(bytes.data()), static_cast<size_t>(size));
-  };
-  folder.write(part + "-images-idx3-ubyte", bigEndian(0x803) + bigEndian(count) + bigEndian(images.height) +
-                                                bigEndian(images.width) +
-                                                text(images.pixels, count * images.imageBytes()));
-  folder.write(part + "-labels-idx1-ubyte", bigEndian(0x801) + bigEndian(count) + text(images.labels, count));
+void writeImages(const TemporaryFolder &folder, runtime::DataPart part, const std::string &prefix, int64_t count) {
+  runtime::Table table = *runtime::DataPath(SLUICE_MNIST).part(part);
+  auto rows = static_cast<uint32_t>(count);
+  folder.write(prefix + "-images-idx3-ubyte", idx({rows, 28, 28}, firstRows(*table.open("image"), count)));
+  folder.write(prefix + "-labels-idx1-ubyte", idx({rows}, firstRows(*table.open("label"), count)));
 }
 
 class Resume : public testing::Test {
 protected:
   static void SetUpTestSuite() {
     folder = new TemporaryFolder;
-    writeImages(*folder, "train", kImages);
-    writeImages(*folder, "t10k", kTestImages);
+    writeImages(*folder, runtime::DataPart::train, "train", kImages);
+    writeImages(*folder, runtime::DataPart::test, "t10k", kTestImages);
     std::string bin = SLUICE_BINARY_DIR "/bin/", model = *folder / "lenet.mlir";
     expectSuccess(run(bin + "models/lenet", {"--batch", "32", "-o", model}));
     expectSuccess(run(bin + "sluice", {"compile", model, "-q", "-o", *folder / "lenet"}));

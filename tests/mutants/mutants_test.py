@@ -22,7 +22,7 @@ import time
 import zlib
 
 from fork_server import ForkServer
-from readers import MODEL, all_readers, idx, npy, safetensors, write_images
+from readers import COLOURS, MODEL, all_readers, idx, npy, safetensors, write_images
 
 USAGE_OR_WORSE = {0, 1, 2, 3, 4, 5, 6}
 LIMITS = {"MUTANTS_BYTES": str(8 << 30), "MUTANTS_SECONDS": "60"}
@@ -46,7 +46,7 @@ class Bench:
         self.prepare()
         self.servers = {name: ForkServer(build, path, self.environment)
                         for name, path in (("sluice", self.tool), ("logreg", self.logreg), ("small", self.path("small")),
-                                           ("on_sim", self.path("on_sim")))}
+                                           ("on_sim", self.path("on_sim")), ("colours", self.path("colours")))}
 
     def is_sanitized(self):
         with open(os.path.join(self.build, "CMakeCache.txt"), encoding="utf-8") as cache:
@@ -82,6 +82,8 @@ class Bench:
         self.write("good.mlir", MODEL)
         self.call(self.tool, "compile", "good.mlir", "-o", "small", "--dump-ir", "dump", "-q")
         self.call(self.tool, "compile", "good.mlir", "-o", "on_sim", "--devices", "sim:0", "-q")
+        self.write("colours.mlir", COLOURS)
+        self.call(self.tool, "compile", "colours.mlir", "-o", "colours", "-q")
         self.dumps = {name: self.read(f"dump/{name}") for name in ("02-train.mlir", "06-fused.mlir")}
         self.program = self.read("small")
         text = self.program[self.program.index(b'{"format":'):].decode("latin-1")

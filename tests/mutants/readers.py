@@ -6,11 +6,13 @@ and its arguments. What it leaves beside the seed, unless it ends with 0, is a f
 
 import dataclasses
 import gzip
+import io
 import json
 import os
 import shutil
 import struct
 import typing
+import zipfile
 
 from mutate import damage_bytes, damage_gzip, damage_text
 
@@ -22,6 +24,21 @@ MODEL = b"""module @small {
     %p = sluice.matmul %x, %w : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<?x2xf32>
     %y = sluice.relu %p : (tensor<?x2xf32>) -> tensor<?x2xf32>
     sluice.output "y", %y : tensor<?x2xf32>
+  }
+}
+"""
+COLOURS = b"""module @colours attributes {sluice.capacity = 4 : i64, sluice.model = "colours"} {
+  sluice.state "parameter" @w : tensor<10x3xf32> = <"constant", 0.0 : f64>
+  sluice.state "hyper" @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.graph ["image", "label"] (%x: tensor<?x3x32x32xui8>, %label: tensor<?xi32>) {
+    %w = sluice.get @w : tensor<10x3xf32>
+    %f = sluice.cast %x {to = f32} : (tensor<?x3x32x32xui8>) -> tensor<?x3x32x32xf32>
+    %m = sluice.mean %f {axes = array<i64: 2, 3>} : (tensor<?x3x32x32xf32>) -> tensor<?x3xf32>
+    %y = sluice.matmul %m, %w {transpose_b} : (tensor<?x3xf32>, tensor<10x3xf32>) -> tensor<?x10xf32>
+    sluice.output "y", %y : tensor<?x10xf32>
+    %each = sluice.softmax_cross_entropy %y, %label : (tensor<?x10xf32>, tensor<?xi32>) -> tensor<?xf32>
+    %loss = sluice.mean %each {axes = array<i64: 0>} : (tensor<?xf32>) -> tensor<f32>
+    sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] : tensor<f32>
   }
 }
 """
@@ -40,8 +57,8 @@ class Reader:
     keep: typing.Tuple[str, ...] = ()  # files that it may leave, beside those that were there
 
 
-def npy(shape, data):
-    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+def npy(shape, data, descr="<f4"):
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data
 
 
@@ -52,6 +69,22 @@ def safetensors(**tensors):
         data += struct.pack(f"<{len(values)}f", *values)
     text = json.dumps(header).encode()
     return struct.pack("<Q", len(text)) + text + data
+
+
+def npz(compression, **arrays):
+    """As numpy.savez writes it, or numpy.savez_compressed."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, data in arrays.items():
+            info = zipfile.ZipInfo(name + ".npy")
+            info.compress_type = compression
+            with archive.open(info, "w", force_zip64=True) as member:
+                member.write(data)
+    return content.getvalue()
+
+
+def cifar(rows):
+    return b"".join(bytes([row % 10]) + bytes(range(256)) * 12 for row in range(rows))
 
 
 def idx(*sizes):
@@ -119,6 +152,32 @@ def train_on(name):
     return run
 
 
+def rows_of_images():
+    """The images and labels of .npy files."""
+    return npy((8, 28, 28), bytes(i % 251 for i in range(8 * 784)), "|u1"), npy("(8,)", bytes(range(8)), "|u1")
+
+
+def train_on_npy(bench, damaged):
+    bench.write("rows/image.npy", damaged)
+    bench.write("rows/label.npy", rows_of_images()[1])
+    return "logreg", ["train", "--data", "rows", "--epochs", "1", "--batch", "4", "--save", "w.out", "-q"]
+
+
+def train_on_npz(bench, damaged):
+    bench.write("rows.npz", damaged)
+    return "logreg", ["train", "--data", "rows.npz", "--test-data", "rows.npz", "--epochs", "1", "--batch", "4", "--save", "w.out", "-q"]
+
+
+def train_on_npz_with(bench, damaged):
+    return train_on_npz(bench, npz(zipfile.ZIP_DEFLATED, image=damaged, label=rows_of_images()[1]))
+
+
+def train_on_cifar(bench, damaged):
+    for batch in range(1, 6):
+        bench.write(f"cifar/data_batch_{batch}.bin", damaged if batch == 3 else cifar(2))
+    return "colours", ["train", "--data", "cifar", "--epochs", "1", "--save", "w.out", "-q"]
+
+
 def resume(bench, damaged):
     shutil.rmtree(bench.path("checkpoints"), ignore_errors=True)
     bench.write("checkpoints/step-000000000002.safetensors", damaged)
@@ -160,7 +219,7 @@ def set_backend(_, damaged):
 
 
 def all_readers(bench):
-    images, labels = idx(8, 28, 28), idx(8)
+    images, labels, rows = idx(8, 28, 28), idx(8), rows_of_images()
     flags = [b"--batch\n4\n--set\nlr=0.1", b"--seed\n7\n--threads\n2", b"--batch\n4\n--checkpoint\ncheckpoints\n--checkpoint-every\n1\n--resume\n--json"]
     settings = [b"seed=7,link=12GB/s,latency=5us", b"seed=1"]
     return [
@@ -171,6 +230,11 @@ def all_readers(bench):
         Reader("labels", [labels], damage_bytes, train_on("t10k-labels-idx1-ubyte")),
         Reader("images, gzip", [gzip.compress(images, mtime=0)], damage_gzip, train_on("t10k-images-idx3-ubyte.gz")),
         Reader("labels, gzip", [gzip.compress(labels, mtime=0)], damage_gzip, train_on("train-labels-idx1-ubyte.gz")),
+        Reader("rows of npy", [rows[0]], damage_bytes, train_on_npy),
+        Reader("npz", [npz(method, image=rows[0], label=rows[1]) for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)], damage_bytes,
+               train_on_npz, weight=2),
+        Reader("npz, inside", [rows[0]], damage_bytes, train_on_npz_with),
+        Reader("cifar", [cifar(2)], damage_bytes, train_on_cifar),
         Reader("npy", [bench.rows], damage_bytes, predict_with("x.npy")),
         Reader("safetensors", [bench.weights], damage_bytes, predict_with("w.safetensors")),
         Reader("checkpoint", [bench.checkpoint], damage_bytes, resume, keep=("checkpoints",)),

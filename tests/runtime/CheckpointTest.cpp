@@ -141,7 +141,7 @@ TEST(Checkpoint, AnEditedOneIsSkipped) {
   Training run(100);
   ASSERT_EQ(run.run(false).code, 0);
   std::string path = run.checkpoints() + "/step-000000000536.safetensors", whole = test::contentOf(path);
-  for (const char *key : {"model", "states", "seed", "batch", "images", "epoch", "step", "images_done"}) {
+  for (const char *key : {"model", "states", "seed", "batch", "rows", "epoch", "step", "rows_done"}) {
     std::string content = whole, start = std::string("\"sluice.") + key + "\":\"";
     ASSERT_NE(content.find(start), std::string::npos) << key;
     content[content.find(start) + start.size()] ^= 1; // another digit, or another letter

@@ -1,13 +1,11 @@
-// npy, safetensors and IDX files: what is written reads back, and every lie in a header is an error that names it.
+// npy and safetensors files: what is written reads back, and every lie in a header is an error that names it.
+#include "FileContents.h"
 #include "TemporaryFolder.h"
 #include "runtime/base/Status.h"
-#include "runtime/base/Text.h"
-#include "runtime/io/Idx.h"
 #include "runtime/io/Npy.h"
 #include "runtime/io/Safetensors.h"
 
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include <cstring>
 #include <random>
@@ -15,63 +13,14 @@
 using namespace sluice;
 using namespace sluice::runtime;
 
+using namespace sluice::test;
+
 namespace {
-
-std::string bigEndian(std::initializer_list<uint32_t> words) {
-  std::string bytes;
-  for (uint32_t word : words)
-    for (int shift : {24, 16, 8, 0})
-      bytes += static_cast<char>(word >> shift);
-  return bytes;
-}
-
-std::string littleEndian(uint64_t value, int size) {
-  std::string bytes;
-  for (int i = 0; i < size; ++i)
-    bytes += static_cast<char>(value >> 8 * i);
-  return bytes;
-}
-
-std::string gzipped(const std::string &text) {
-  test::TemporaryFolder folder;
-  std::string path = folder / "x.gz";
-  gzFile file = gzopen(path.c_str(), "wb");
-  gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
-  gzclose(file);
-  return test::contentOf(path);
-}
-
-std::string npy(const std::string &header, const std::string &data, char version = 1) {
-  return std::string("\x93NUMPY") + version + '\0' + littleEndian(header.size(), version == 1 ? 2 : 4) + header + data;
-}
-
-std::string safetensors(const std::string &header, const std::string &data) {
-  return littleEndian(header.size(), 8) + header + data;
-}
-
-std::span<const std::byte> bytesOf(const std::string &text) { return std::as_bytes(std::span(text)); }
-
-Bytes ownBytes(const std::string &text) {
-  auto bytes = bytesOf(text);
-  return {bytes.begin(), bytes.end()};
-}
-
-void expectInvalid(const Status &status, const std::string &message) {
-  EXPECT_EQ(status.code, ExitCode::invalid);
-  EXPECT_NE(status.message.find(message), std::string::npos) << "message: " << status.message;
-}
-
-struct BadFile {
-  const char *name;
-  std::string content;
-  const char *message;
-};
 
 std::string nameOfCase(const testing::TestParamInfo<BadFile> &info) { return info.param.name; }
 
 class BadNpyTest : public testing::TestWithParam<BadFile> {};
 class BadSafetensorsTest : public testing::TestWithParam<BadFile> {};
-class BadIdxTest : public testing::TestWithParam<BadFile> {};
 
 } // namespace
 
@@ -251,97 +200,6 @@ TEST(Npy, SurvivesDamageAnywhere) {
     ASSERT_TRUE(status.ok() || status.code == ExitCode::invalid) << status.message;
   }
 }
-
-// IDX
-
-TEST(Idx, ReadsPlainAndGzipped) {
-  test::TemporaryFolder folder;
-  std::string content = bigEndian({0x803, 2, 1, 2}) + "abcd";
-  IdxFile plain = readIdx(folder.write("x", content), 3);
-  IdxFile packed = readIdx(folder.write("x.gz", gzipped(content)), 3);
-  EXPECT_EQ(plain.shape, (Shape{2, 1, 2}));
-  EXPECT_EQ(plain.data, ownBytes("abcd"));
-  EXPECT_EQ(packed.data, plain.data);
-}
-
-TEST(Idx, ReadsTheShippedImages) {
-  ImageSet train = readImages(SLUICE_MNIST, "train"), test = readImages(SLUICE_MNIST, "t10k");
-  EXPECT_EQ(train.count, 8000);
-  EXPECT_EQ(test.count, 2000);
-  EXPECT_EQ(train.height, 28);
-  EXPECT_EQ(train.pixels.size(), 8000u * 784);
-}
-
-TEST(Idx, FolderWithoutImages) {
-  test::TemporaryFolder folder;
-  expectInvalid(guarded([&] { readImages(folder.path(), "train"); }), "train-images-idx3-ubyte.gz");
-  expectInvalid(guarded([&] { readImages(folder / "none", "train"); }), "No such file or directory");
-  expectInvalid(guarded([&] { readImages(folder.write("file", "x"), "train"); }), "this is a file");
-}
-
-TEST(Idx, CountsThatDiffer) {
-  test::TemporaryFolder folder;
-  folder.write("train-images-idx3-ubyte", bigEndian({0x803, 2, 1, 2}) + "abcd");
-  folder.write("train-labels-idx1-ubyte", bigEndian({0x801, 3}) + "abc");
-  expectInvalid(guarded([&] { readImages(folder.path(), "train"); }), "has 2 images");
-}
-
-/// Two megabytes may unpack to two gigabytes; nothing is unpacked before the headers agree and are wanted.
-TEST(Idx, NothingIsUnpackedThatIsNotWanted) {
-  test::TemporaryFolder folder;
-  std::string pixels = gzipped(bigEndian({0x803, 20, 28, 28}) + std::string(100, 'x')); // fewer than it says
-  folder.write("train-images-idx3-ubyte.gz", pixels);
-  folder.write("train-labels-idx1-ubyte", bigEndian({0x801, 3}) + "abc");
-  folder.write("t10k-images-idx3-ubyte.gz", pixels);
-  folder.write("t10k-labels-idx1-ubyte", bigEndian({0x801, 20}));
-  auto refuse = [](const ImageSet &images) {
-    failInvalid(concat("not wanted: ", images.count, " of ", images.height, "x", images.width));
-  };
-
-  expectInvalid(guarded([&] { readImages(folder.path(), "train"); }), "has 20 images, but");
-  expectInvalid(guarded([&] { readImages(folder.path(), "t10k", refuse); }), "not wanted: 20 of 28x28");
-}
-
-TEST(Idx, MoreThanGzipCouldHold) {
-  test::TemporaryFolder folder;
-  std::string path = folder.write("x.gz", gzipped(bigEndian({0x803, 60000, 28, 28})));
-  expectInvalid(guarded([&] { readIdx(path, 3); }), "47040000 bytes, but at most");
-}
-
-TEST(Idx, NoImagesAtAll) {
-  test::TemporaryFolder folder;
-  folder.write("train-images-idx3-ubyte", bigEndian({0x803, 0, 28, 28}));
-  folder.write("train-labels-idx1-ubyte", bigEndian({0x801, 0}));
-  expectInvalid(guarded([&] { readImages(folder.path(), "train"); }), "has no images");
-}
-
-TEST_P(BadIdxTest, IsRefused) {
-  test::TemporaryFolder folder;
-  std::string name = std::string(GetParam().name).starts_with("Gz") ? "x.gz" : "x";
-  std::string path = folder.write(name, GetParam().content);
-  expectInvalid(guarded([&] { readIdx(path, 3); }), GetParam().message);
-}
-
-static const std::string wholeGz =
-    gzipped(bigEndian({0x803, 1, 8, 8}) + "0123456789012345678901234567890123456789012345678901234567890123");
-
-static const BadFile badIdx[] = {
-    {"Empty", "", "0 bytes, but the header alone has 16"},
-    {"ShortHeader", bigEndian({0x803, 1}), "8 bytes, but the header alone has 16"},
-    {"OtherMagic", "PNG image, surely", "not an IDX file"},
-    {"Floats", bigEndian({0xd03, 1, 1, 1}) + "x", "not an IDX file of bytes"},
-    {"OtherRank", bigEndian({0x801, 4}) + "abcdefghijkl", "has 1 dimensions, expected 3"},
-    {"Truncated", bigEndian({0x803, 2, 2, 2}) + "abc", "8 bytes, but 3 are there"},
-    {"TooLong", bigEndian({0x803, 1, 1, 2}) + "abc", "more than the 2 bytes"},
-    {"HugeCounts", bigEndian({0x803, 0xffffffff, 0xffffffff, 0xffffffff}) + "abc", "more than the limit"},
-    {"LargeLie", bigEndian({0x803, 0x10000, 0x400, 0x400}) + "abc", "but 3 are there"},
-    {"GzNotGzip", bigEndian({0x803, 1, 1, 1}) + "a", "not gzip data"},
-    {"GzTruncated", wholeGz.substr(0, wholeGz.size() - 12), "truncated"},
-    {"GzDamaged", wholeGz.substr(0, 12) + "\xff\xff\xff" + wholeGz.substr(15), "x.gz"},
-    {"GzBomb", gzipped(bigEndian({0x803, 1, 1, 1}) + std::string(1 << 20, '\0')), "more than the 1 bytes"},
-};
-
-INSTANTIATE_TEST_SUITE_P(Cases, BadIdxTest, testing::ValuesIn(badIdx), nameOfCase);
 
 // Files
 

@@ -1,6 +1,9 @@
 // Executables on virtual accelerators: slow links, full devices, and weights that move between devices.
+#include "runtime/data/OpenData.h"
+#include "runtime/io/Npy.h"
 #include "tests/runtime/Process.h"
 #include "tests/runtime/TemporaryFolder.h"
+#include <cstring>
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -19,11 +22,38 @@ std::string succeed(const std::string &program, const std::vector<std::string> &
   return result.out;
 }
 
+/// Images of a part of the shipped data as floats from 0 to 1, and their labels.
+void writeFloats(const std::string &folder, sluice::runtime::DataPart part) {
+  using namespace sluice::runtime;
+  std::filesystem::create_directories(folder);
+  Table table = *DataPath(SLUICE_MNIST).part(part);
+  auto image = table.open("image"), label = table.open("label");
+  image->load();
+  label->load();
+  constexpr int64_t rows = 2000;
+  HostTensor images{DType::f32, {rows, 28, 28}, Bytes(rows * 784 * sizeof(float))},
+      labels{DType::u8, {rows}, Bytes(rows)};
+  for (int64_t row = 0; row < rows; ++row) {
+    Bytes pixels(784);
+    image->read(row, pixels);
+    label->read(row, std::span(labels.data).subspan(size_t(row), 1));
+    for (int64_t i = 0; i < 784; ++i) {
+      float value = std::to_integer<uint8_t>(pixels[size_t(i)]) / 255.0f;
+      std::memcpy(images.data.data() + (row * 784 + i) * 4, &value, sizeof value);
+    }
+  }
+  writeNpy(folder + "/image.npy", images);
+  writeNpy(folder + "/label.npy", labels);
+}
+
 class Executables : public testing::Test {
 protected:
   static void SetUpTestSuite() {
     setenv("SLUICE_BACKEND_PATH", SLUICE_BINARY_DIR "/lib/sluice/backends", 1);
     folder = new TemporaryFolder;
+    writeFloats(*folder / "data/train", sluice::runtime::DataPart::train);
+    writeFloats(*folder / "data/test", sluice::runtime::DataPart::test);
+    setenv("SLUICE_DATA", (*folder / "data").c_str(), 1);
     make("host", {});
     make("one", {"--devices", "sim:0"});
     make("split", {"--devices", "cpu,sim:0", "--pin", "conv=gpu:0", "--copies", "insert"});
@@ -81,7 +111,7 @@ TEST_F(Executables, VerifyLooksAtTheKernelsOfEveryDevice) {
 
 TEST_F(Executables, AFullDeviceIsAnErrorThatLeavesTheCheckpoint) {
   std::vector<std::string> arguments{"train",    "--epochs",           "1", "--checkpoint", *folder / "checkpoints",
-                                     "--resume", "--checkpoint-every", "10"};
+                                     "--resume", "--checkpoint-every", "5"};
   succeed(*folder / "one", arguments);
   auto newest = [&] {
     std::string name, content;

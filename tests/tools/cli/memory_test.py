@@ -2,7 +2,6 @@
 
 import json
 import os
-import struct
 import subprocess
 
 from sluice_cli import CliTest, main
@@ -73,18 +72,10 @@ class MemoryTest(CliTest):
                 result = self.bench(entry)
                 self.assert_fits(result["rss_bytes"], result["peak_bytes"])
 
-    def write_images(self, count):
-        """A folder as MNIST's: zeros, of class 0."""
-        for part in ("train", "t10k"):
-            with open(self.path(f"{part}-images-idx3-ubyte"), "wb") as images:
-                images.write(struct.pack(">4i", 0x803, count, 28, 28) + bytes(count * 784))
-            with open(self.path(f"{part}-labels-idx1-ubyte"), "wb") as labels:
-                labels.write(struct.pack(">2i", 0x801, count) + bytes(count))
-
     def test_loading_and_saving_keep_no_second_copy_of_states(self):
-        self.write_images(32)
+        self.write_zeros("data", (32, 784))
         planned = {entry: self.bench(entry)["peak_bytes"] for entry in ("train_step", "predict")}
-        train = ("train", "--data", ".", "--quiet", "--epochs")
+        train = ("train", "--data", "data", "--quiet", "--epochs")
         with self.subTest("train and save"):
             self.assert_fits(self.resident(*train, "1", "--save", "wide.safetensors", "--checkpoint", "checkpoints")[0], planned["train_step"])
         with self.subTest("resume"):
@@ -92,10 +83,7 @@ class MemoryTest(CliTest):
         with self.subTest("load, train and save"):
             self.assert_fits(self.resident(*train, "1", "--weights", "wide.safetensors")[0], planned["train_step"])
         with self.subTest("predict"):
-            with open(self.path("image.npy"), "wb") as image:
-                header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (4, 784), }"
-                header += b" " * (117 - len(header)) + b"\n"
-                image.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + bytes(4 * 784 * 4))
+            self.write_npy("image.npy", "<f4", (4, 784), bytes(4 * 784 * 4))
             run = self.resident("predict", "--weights", "wide.safetensors", "--input", "image=@image.npy", "--output", "logits=@logits.npy")
             self.assert_fits(run[0], planned["predict"])
 

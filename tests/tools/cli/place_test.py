@@ -135,7 +135,8 @@ class PlaceTest(CliTest):
         needed = self.place("--save", "kept.json")["peak_bytes"]["acc0"]
         devices = ["--devices", f"cpu,sim:0={needed}B", *LINK]
         self.succeed(sluice, "compile", "lenet.mlir", *devices, "--placement", "kept.json", "-o", "program")
-        run = ["train", "--epochs", "1", "--report", "--json", "--sim"]
+        self.write_zeros("data", (64, 28, 28))
+        run = ["train", "--data", "data", "--epochs", "1", "--report", "--json", "--sim"]
         memory = json.loads(self.succeed(self.path("program"), *run, f"memory={needed}B").splitlines()[-1])["report"]["memory"]
         self.assertLessEqual(memory[1]["taken_bytes"], needed)
         self.assertEqual(memory[1]["predicted_bytes"], needed)

@@ -1,6 +1,7 @@
 """Runs Sluice's programs in a folder of their own."""
 
 import json
+import math
 import os
 import shutil
 import struct
@@ -39,6 +40,19 @@ class CliTest(unittest.TestCase):
     def write(self, name, text):
         with open(self.path(name), "w", encoding="utf-8") as out:
             out.write(text)
+
+    def write_npy(self, name, descr, shape, data):
+        """A file as NumPy's; `descr` is the type of its elements, such as "<f4"."""
+        header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        with open(self.path(name), "wb") as out:
+            out.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data)
+
+    def write_zeros(self, folder, shape):
+        """Data to train and test on: float images of zeros, of class 0."""
+        for part in ("train", "test"):
+            self.write_npy(f"{folder}/{part}/image.npy", "<f4", shape, bytes(4 * math.prod(shape)))
+            self.write_npy(f"{folder}/{part}/label.npy", "|u1", f"({shape[0]},)", bytes(shape[0]))
 
     def run_program(self, *command, **options):
         streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options

@@ -1,0 +1,56 @@
+// Rows of a data set on their way into the inputs of an entry point.
+#ifndef SLUICE_RUNTIME_DATA_FEED_H
+#define SLUICE_RUNTIME_DATA_FEED_H
+
+#include "runtime/base/Text.h"
+#include "runtime/data/Convert.h"
+#include "runtime/data/Dataset.h"
+#include "runtime/exec/Instance.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace sluice::runtime {
+
+/// Of each input of an entry point, the rows of one call, row-major.
+using Batch = std::vector<Bytes>;
+
+/// Binds the columns of data to an entry point's inputs by name.
+class Feed {
+public:
+  /// Reads headers alone. `renamed` says which inputs take a column of another name. Fails unless each input has a
+  /// batch dimension and a column whose rows fit. `plan` must outlive this.
+  Feed(const Plan &plan, const Entry &entry, const Table &table, const std::vector<NamedText> &renamed);
+
+  int64_t rows() const { return data_.rows(); }
+
+  /// Once, before any row is read. Fails if a row of indices names none of the model's classes, so that no epoch is
+  /// lost to a row that the last one would find.
+  void load();
+
+  /// Fills `batch` with the rows that have these numbers. Any thread may call this.
+  void read(std::span<const uint32_t> numbers, Batch &batch) const;
+
+  /// Sets the inputs of the next call.
+  void set(Instance &instance, const Batch &batch, int64_t rows) const;
+
+private:
+  /// Where a row of an input lies among `rows` others: in `pieces` pieces of as many bytes.
+  struct Binding {
+    const Value *input;
+    Convert convert; ///< null: none
+    int64_t pieces = 1, pieceBytes = 0;
+  };
+
+  Binding bind(const Value &input, const ColumnHeader &column) const;
+  void checkIndices(const Binding &binding, const Column &column) const;
+
+  const Plan &plan_;
+  Dataset data_;
+  std::vector<Binding> bindings_; ///< of the inputs and of the data's columns, in their order
+};
+
+} // namespace sluice::runtime
+
+#endif

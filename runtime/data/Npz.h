@@ -1,0 +1,24 @@
+// NumPy's files as data: an .npy file or a folder of them, a column each, and the members of an .npz archive.
+#ifndef SLUICE_RUNTIME_DATA_NPZ_H
+#define SLUICE_RUNTIME_DATA_NPZ_H
+
+#include "runtime/data/Table.h"
+
+#include <string>
+#include <vector>
+
+namespace sluice::runtime {
+
+/// One column, named as the file is; it is read where it lies.
+Table npyTable(const std::string &path);
+
+/// A column for each of these files of a folder that ends in .npy.
+Table npyFolderTable(const std::string &folder, const std::vector<std::string> &files);
+
+/// A column for each member that ends in .npy. Stored ones are read where they lie, deflated ones unpacked; a stored
+/// one's checksum is not looked at.
+Table npzTable(const std::string &path);
+
+} // namespace sluice::runtime
+
+#endif

@@ -1,0 +1,39 @@
+// Finds out which kind of data a path names, and opens a part of it. DATA.md tells users what there is.
+#ifndef SLUICE_RUNTIME_DATA_OPENDATA_H
+#define SLUICE_RUNTIME_DATA_OPENDATA_H
+
+#include "runtime/data/Table.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sluice::runtime {
+
+enum class DataPart { train, test };
+
+/// A file or folder of data: in parts, as MNIST is, or one set of rows, as an .npz file is.
+class DataPath {
+public:
+  /// Fails if it is not there, or of no kind or of several.
+  explicit DataPath(const std::string &path);
+
+  const std::string &path() const { return path_; }
+  bool hasParts() const;
+  /// A part of what is in parts; nothing if the part is not there.
+  std::optional<Table> part(DataPart part) const;
+  /// All rows of what is not in parts.
+  Table whole() const;
+
+  /// What a kind of data looks like, and how it is opened; a table of them is in the source.
+  struct Format;
+
+private:
+  std::string path_;
+  std::vector<std::string> files_; ///< in the folder, by name; of a file, none
+  const Format *format_ = nullptr;
+};
+
+} // namespace sluice::runtime
+
+#endif

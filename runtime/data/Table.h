@@ -1,0 +1,31 @@
+// What a file or a folder of data offers: columns by name. Nothing of a column is read before it is asked for, so what
+// a model does not want may be of any kind.
+#ifndef SLUICE_RUNTIME_DATA_TABLE_H
+#define SLUICE_RUNTIME_DATA_TABLE_H
+
+#include "runtime/data/Column.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sluice::runtime {
+
+struct Table {
+  struct Source {
+    std::string name;
+    std::function<std::unique_ptr<Column>()> open; ///< reads and checks the header
+  };
+
+  std::string path; ///< for messages
+  std::vector<Source> columns;
+
+  /// Opens the column of that name; an error that lists the names if there is none.
+  std::unique_ptr<Column> open(std::string_view name) const;
+};
+
+} // namespace sluice::runtime
+
+#endif
