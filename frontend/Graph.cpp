@@ -54,6 +54,12 @@ void Graph::set_dtype(DType dtype, Where where) {
   graph->dtype = dtype;
 }
 
+void Graph::set_data(const std::string &path, Where where) {
+  if (path.empty() || llvm::any_of(path, [](unsigned char c) { return c < ' '; }))
+    throw Error("set_data: the path is empty or has control characters", where);
+  ir::getModel(*graph->module).setData(llvm::StringRef(path));
+}
+
 //===- inputs and results -----------------------------------------------------------------------------------------===//
 
 Tensor Graph::input(std::string name, DType dtype, Shape shape, Where where) {

@@ -30,6 +30,7 @@ struct LeNet : nn::Module {
 
 static Graph build(const models::Options &options) {
   models::Classification task{"lenet", options, {1, 28, 28}};
+  task.graph.set_data("mnist-10k");
   LeNet net{task.graph};
   models::pin(net, options);
   if (options.init == "notebook")

@@ -20,6 +20,7 @@ struct Mlp : nn::Module {
 
 static Graph build(const models::Options &options) {
   models::Classification task{"mlp", options, {784}};
+  task.graph.set_data("mnist-10k");
   Mlp net{task.graph};
   models::pin(net, options);
   if (options.init == "notebook")

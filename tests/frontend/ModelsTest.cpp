@@ -55,13 +55,13 @@ TEST(LeNet, TakesTheNotebooksInitialValues) {
 
 TEST(LeNet, TakesItsSettings) {
   std::string text = run("lenet --batch 64 --lr 0.25 -o -").text;
-  EXPECT_THAT(text, HasSubstr(" capacity 64 loc"));
+  EXPECT_THAT(text, HasSubstr(" capacity 64 data"));
   EXPECT_THAT(text, HasSubstr("@lr : tensor<f32> = <\"constant\", 2.5"));
 }
 
 TEST(LeNet, PinsItsStages) {
   std::string conv = run("lenet --devices cpu,sim:0 --pin conv=gpu:0 --copies insert -o -").text;
-  EXPECT_THAT(conv, HasSubstr(" copies insert loc"));
+  EXPECT_THAT(conv, HasSubstr(" copies insert data"));
   EXPECT_THAT(conv, HasSubstr("physical tensor<50x20x5x5xf32, #acc0"));
   EXPECT_THAT(conv, Not(HasSubstr("physical tensor<128x800xf32")));
   std::string fc = run("lenet --devices cpu,sim:0 --pin fc=cuda:0 -o -").text;

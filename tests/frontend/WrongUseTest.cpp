@@ -460,6 +460,8 @@ TEST_F(WrongUse, ModulesThatAreNone) {
 }
 
 TEST_F(WrongUse, Settings) {
+  WRONG(g.set_data(""));
+  WRONG(g.set_data("a\nb"));
   WRONG(g.set_capacity(0));
   SAYS("the capacity is between 1 and 2^31 - 1 rows, not 0");
   WRONG(g.set_capacity(INT64_C(1) << 31));

@@ -27,9 +27,10 @@ MODEL = b"""module @small {
   }
 }
 """
-COLOURS = b"""module @colours attributes {sluice.capacity = 4 : i64, sluice.model = "colours"} {
-  sluice.state "parameter" @w : tensor<10x3xf32> = <"constant", 0.0 : f64>
-  sluice.state "hyper" @lr : tensor<f32> = <"constant", 0.1 : f64>
+COLOURS = b"""module @colours {
+  sluice.model "colours" format 1 phase "model" capacity 4
+  sluice.state parameter @w : tensor<10x3xf32> = <"constant", 0.0 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["image", "label"] (%x: tensor<?x3x32x32xui8>, %label: tensor<?xi32>) {
     %w = sluice.get @w : tensor<10x3xf32>
     %f = sluice.cast %x {to = f32} : (tensor<?x3x32x32xui8>) -> tensor<?x3x32x32xf32>

@@ -260,8 +260,9 @@ llvm::Expected<Compiled> compileFile(llvm::StringRef path, const CompileOptions 
   auto module = ir::parseModuleFile(path, context);
   if (!module)
     return withCode(ExitCode::Invalid, module.takeError());
-  if (std::string data = findDataFolder(); emit == Emit::Executable && !data.empty())
-    ir::getModel(**module).setData(llvm::StringRef(data));
+  if (ir::ModelOp model = ir::findModel(**module); model && model.getData() && emit == Emit::Executable)
+    if (std::string data = findData(*model.getData()); !data.empty())
+      model.setData(llvm::StringRef(data));
   auto compiled = compileModule(**module, options);
   if (!compiled)
     return compiled.takeError();

@@ -37,7 +37,7 @@ llvm::Expected<std::string> findLinkFolder() {
 
 std::string findBackendFolder() { return findFolder("lib/sluice/backends"); }
 
-std::string findDataFolder() { return findFolder("share/sluice/mnist-10k"); }
+std::string findData(llvm::StringRef name) { return findFolder(("share/sluice/" + name).str()); }
 
 /// The Debian package of a library that an executable needs, for the message when it is absent.
 static llvm::StringRef packageOf(llvm::StringRef soname) {

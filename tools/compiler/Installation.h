@@ -13,8 +13,8 @@ llvm::Expected<std::string> findLinkFolder();
 /// The folder of the backends that came with the installation; empty if it has none.
 std::string findBackendFolder();
 
-/// The folder of the images that models are trained on by default; empty if it is not installed.
-std::string findDataFolder();
+/// The folder of data that came with the installation; empty if there is none of this name.
+std::string findData(llvm::StringRef name);
 
 /// A shared library of the system by the name that programs load it by, such as "libc.so.6".
 llvm::Expected<std::string> findSystemLibrary(llvm::StringRef soname);

@@ -24,6 +24,10 @@ public:
   /// The dtype of parameters: f32 unless set.
   void set_dtype(DType dtype, Where where = Where::current());
 
+  /// The data that `train` and `eval` of the program use unless told otherwise: the name of what came with Sluice, such
+  /// as "mnist-10k", or a path, from the executable unless it is absolute. None unless set.
+  void set_data(const std::string &path, Where where = Where::current());
+
   /// The devices that the program may use, as `--devices` spells them: "cpu,sim:0,sim:1" makes the accelerators gpu(0)
   /// and gpu(1). The host is always there; what nothing places goes to the first of the list. The host alone unless
   /// set. Throws on malformed lists, and when a device would vanish that is in use.
