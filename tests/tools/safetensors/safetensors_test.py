@@ -9,12 +9,10 @@ import tempfile
 import unittest
 
 SOURCE, BUILD = map(os.path.abspath, sys.argv[1:3])
-VENV = os.path.join(SOURCE, "build", "venv", "bin", "python3")
-if os.path.realpath(sys.prefix) != os.path.realpath(os.path.join(SOURCE, "build", "venv")):
-    if not os.path.exists(VENV):
-        print("skipped: there is no build/venv; tools/scripts/make-venv makes it")
-        sys.exit(77)
-    os.execv(VENV, [VENV, "-B"] + sys.argv)
+sys.path.insert(0, os.path.join(SOURCE, "tests"))
+import environment  # noqa: E402: of the folder named above
+
+environment.enter(SOURCE)
 
 import numpy as np  # noqa: E402: of the environment entered above
 from safetensors.numpy import load_file, save_file  # noqa: E402
