@@ -2,12 +2,16 @@
 // alone and one cannot lay values out anew. Both are the CPU's compile half with a part left out.
 #include "backends/cpu/compiler/Plugin.h"
 #include "ir/Layout.h"
+#include "ir/Module.h"
+#include "ir/Target.h"
 #include "ir/text/DiagnosticText.h"
 #include "ir/text/ParseGuard.h"
 #include "passes/Pipeline.h"
 #include "sluice/sluice.h"
+#include "tests/e2e/torch/MixedGraph.h"
 #include <cstring>
 #include <gmock/gmock.h>
+#include <random>
 
 using namespace mlir;
 using namespace sluice;
@@ -56,14 +60,41 @@ sluice_backend_compile stiff() {
 
 class Layouts : public testing::Test {
 protected:
-  /// Compiles up to `phase`, for these devices; the errors if it fails.
-  std::string compile(const Graph &graph, const std::string &phase = "scheduled") {
+  /// Compiles up to the kernels, which the backends have made then; the errors if it fails.
+  std::string compile(const Graph &graph) {
     module = llvm::cantFail(parseModuleText(graph.str(), "model.mlir", context));
+    return compile();
+  }
+
+  std::string compile() {
     passes::PipelineOptions options;
     options.backends = {&cpu(), &plainHalf, &stiffHalf};
-    options.compileTo = phase;
+    options.compileTo = "scheduled";
     DiagnosticText diagnostics(&context);
     return failed(passes::runPipeline(*module, options)) ? diagnostics.errors() : "";
+  }
+
+  /// A random graph for the host and a plain accelerator, which gets one in three elementwise ops.
+  void parseSpread(uint32_t seed) {
+    module = llvm::cantFail(parseModuleText(test::mixedGraph(seed, f32, 4, 10), "random.mlir", context));
+    llvm::cantFail(ir::Target::parse("cpu,plain:0")).record(*module);
+    getModel(*module).setCopies(CopyPolicy::Insert);
+    std::mt19937 random(seed);
+    module->walk([&](ElementwiseOp op) {
+      if (random() % 3 == 0)
+        op->setAttr(kPinAttr, StringAttr::get(&context, "acc0"));
+    });
+  }
+
+  /// Values with a layout on a device.
+  int laidOutOn(llvm::StringRef device) {
+    int count = 0;
+    module->walk([&](Operation *op) {
+      for (Type type : op->getResultTypes())
+        if (AtAttr at = getAt(type); at && at.getLayout() && getDevice(type) == device)
+          ++count;
+    });
+    return count;
   }
 
   /// Relayouts in the launches on a device.
@@ -145,8 +176,20 @@ TEST_F(Layouts, ABackendThatProposesNothingGetsRowMajor) {
   graph.output("scale", scale); // no kernel there could copy it into a buffer of its own
   graph.minimize((second(x) + conv2d(x, (scale * 2.0).cpu())).mean(), optim::SGD{});
   EXPECT_EQ(compile(graph), "");
-  EXPECT_EQ(relayoutsOn("acc0"), 0);
+  EXPECT_EQ(laidOutOn("acc0"), 0);
   EXPECT_GT(relayoutsOn("cpu"), 0);
+}
+
+// Tests the property on graphs of all families: what backends support compiles, however they disagree.
+TEST_F(Layouts, RandomGraphsCompileBetweenBackendsThatDisagree) {
+  int spread = 0;
+  for (uint32_t seed = 0; seed < 30; ++seed) {
+    parseSpread(seed);
+    EXPECT_EQ(compile(), "") << "seed " << seed;
+    EXPECT_EQ(laidOutOn("acc0"), 0) << "seed " << seed;
+    spread += relayoutsOn("cpu") > 0;
+  }
+  EXPECT_GT(spread, 10);
 }
 
 // Tests that images are laid out before they are copied to a device that cannot do it, and results behind the copy from

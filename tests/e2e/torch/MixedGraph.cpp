@@ -1,0 +1,303 @@
+#include "tests/e2e/torch/MixedGraph.h"
+#include "sluice/sluice.h"
+#include <random>
+
+namespace sluice::test {
+
+namespace {
+
+class MixedGrower {
+public:
+  MixedGrower(uint32_t seed, DType dtype, int64_t batch) : seed(seed), random(seed), dtype(dtype) {
+    graph.set_capacity(batch);
+    graph.set_dtype(dtype);
+    auto [channels, height, width] = kMixedImage;
+    Tensor image = graph.input("image", dtype, {rows, channels, height, width});
+    label = graph.input("label", i32, {rows});
+    // The image's gradient is a parameter's.
+    add(image * parameter({channels, height, width}));
+    add(linear(use(0).flatten(1), 12));
+    add(use(0).flatten(2));
+  }
+
+  std::string run(uint32_t most) {
+    add(unary(any(), seed / 2)); // a few graphs have seen all functions, even and odd ones alike
+    for (uint32_t i = 0, ops = 3 + below(most - 2); i < ops; ++i)
+      add(small(grow(any())));
+    Tensor last = use(tensors.size() - 1), logits = linear(last.flatten(1), kMixedClasses);
+    Tensor loss = lossOf(logits);
+    for (auto [tensor, used] : tensors) // a mean alone would be blind to softmax and batch norm
+      if (!used)
+        loss = loss + square(tensor + abs(tensor) * 0.5).mean() * 0.1;
+    graph.output("last", last);
+    graph.output("probabilities", softmax(logits, 1));
+    graph.minimize(loss, optim::SGD{.lr = 0, .momentum = 0.9});
+    return graph.str();
+  }
+
+private:
+  uint32_t below(int64_t limit) { return uint32_t(random() % uint32_t(limit)); }
+  bool coin() { return below(2) != 0; }
+  void add(const Tensor &x) { tensors.push_back({x}); }
+  const Tensor &use(size_t index) {
+    tensors[index].used = true;
+    return tensors[index].tensor;
+  }
+  Tensor any() { return use(below(int64_t(tensors.size()))); }
+  /// Any but the batch.
+  int64_t anyDim(const Tensor &x) { return 1 + below(x.dim() - 1); }
+  static int64_t sizeOf(const Tensor &x, int64_t dim) { return x.size(dim).size; }
+  std::string newName() { return "p" + std::to_string(names++); }
+
+  Tensor parameter(Shape shape) { return net.parameter(newName(), shape, init::uniform(-1, 1)); }
+  template <typename Layer, typename... Arguments> Layer &layer(Arguments... arguments) {
+    auto made = std::make_unique<Layer>(&net, newName(), arguments...);
+    Layer &result = *made;
+    layers.push_back(std::move(made));
+    return result;
+  }
+  Tensor linear(const Tensor &x, int64_t width) {
+    return layer<nn::Linear>(sizeOf(x, -1), width, nn::LinearOptions{.bias = coin()})(x);
+  }
+
+  /// Keeps tensors from growing without end.
+  Tensor small(Tensor x) {
+    for (int64_t dim = 1; dim < x.dim(); ++dim)
+      if (sizeOf(x, dim) > 16)
+        x = x.slice(dim, below(3), 16);
+    return x;
+  }
+
+  /// A tensor of x's shape: another one, or a parameter that is broadcast.
+  Tensor partnerOf(const Tensor &x) {
+    for (int tries = 0; tries < 4; ++tries)
+      if (size_t index = below(int64_t(tensors.size())); tensors[index].tensor.shape() == x.shape())
+        return use(index);
+    std::vector<Dim> shape;
+    for (int64_t dim = 1; dim < x.dim(); ++dim)
+      shape.push_back(coin() ? sizeOf(x, dim) : 1);
+    return parameter(Shape(shape));
+  }
+
+  Tensor grow(const Tensor &x) {
+    switch (below(9)) {
+    case 0:
+      return unary(x, below(1000));
+    case 1:
+      return binary(x, partnerOf(x));
+    case 2:
+      return casts(x, partnerOf(x));
+    case 3:
+      return reduction(x);
+    case 4:
+      return product(x);
+    case 5:
+      return movement(x);
+    case 6:
+      return normalised(x);
+    default:
+      return window(x);
+    }
+  }
+
+  Tensor unary(const Tensor &x, size_t number) {
+    static const std::vector<Tensor (*)(const Tensor &)> functions{
+        [](const Tensor &x) { return relu(x); },
+        [](const Tensor &x) { return tanh(x); },
+        [](const Tensor &x) { return sigmoid(x); },
+        [](const Tensor &x) { return silu(x); },
+        [](const Tensor &x) { return softplus(x); },
+        [](const Tensor &x) { return gelu(x); },
+        [](const Tensor &x) { return gelu(x, Gelu::tanh); },
+        [](const Tensor &x) { return hardswish(x); },
+        [](const Tensor &x) { return hardsigmoid(x * 3.0); },
+        [](const Tensor &x) { return leaky_relu(x, 0.1); },
+        [](const Tensor &x) { return elu(x, 0.7); },
+        [](const Tensor &x) { return relu6(x * 5.0); },
+        [](const Tensor &x) { return clip(x, -0.7, 0.9); },
+        [](const Tensor &x) { return sin(x) + cos(x * 0.7); },
+        [](const Tensor &x) { return erf(x); },
+        [](const Tensor &x) { return exp(tanh(x)); },
+        [](const Tensor &x) { return log(square(x) + 0.5); },
+        [](const Tensor &x) { return log1p(abs(x)); },
+        [](const Tensor &x) { return sqrt(square(x) + 0.3); },
+        [](const Tensor &x) { return x * rsqrt(square(x) + 0.3); },
+        [](const Tensor &x) { return reciprocal(1.5 + sin(x)); },
+        [](const Tensor &x) { return pow(abs(x) + 0.5, 1.5) - x; },
+        [](const Tensor &x) { return -x + sign(x) * 0.2; },
+        [](const Tensor &x) { return x - floor(x) + ceil(x * 2.0) * 0.1 + round(x * 3.0) * x * 0.1; },
+    };
+    return functions[number % functions.size()](x);
+  }
+
+  Tensor binary(const Tensor &x, const Tensor &y) {
+    switch (below(7)) {
+    case 0:
+      return x + y;
+    case 1:
+      return x - y * 0.5;
+    case 2:
+      return x * tanh(y);
+    case 3:
+      return x / (1.0 + abs(y));
+    case 4:
+      return maximum(x, y);
+    case 5:
+      return minimum(x, y);
+    default:
+      return pow(square(x) + 0.5, tanh(y));
+    }
+  }
+
+  Tensor casts(const Tensor &x, const Tensor &y) {
+    DType other = dtype == f32 ? f64 : f32;
+    switch (below(5)) {
+    case 0:
+      return where(gt(x, y), x, y * 0.5);
+    case 1: // in f32 both ways, so that a model of f64 loses no digits
+      return dtype == f32 ? tanh(x.to(other)).to(dtype) : x * gt(x.detach(), 0.25).to(dtype);
+    case 2:
+      return x * where(logical_xor(lt(x, 0.1), logical_and(le(x, 1.5), logical_not(ge(x, y)))), 0.5, x);
+    case 3:
+      return where(logical_or(isnan(x), isinf(y)), 1.0, x * y);
+    default:
+      return x + (x * 4.0).to(i32).to(dtype) * 0.25 + x.detach() * le(x, y).to(dtype);
+    }
+  }
+
+  Tensor reduction(const Tensor &x) {
+    int64_t dim = anyDim(x);
+    Axes axes = coin() ? Axes(dim) : Axes{dim, x.dim() - 1 == dim ? 0 : x.dim() - 1};
+    switch (below(7)) {
+    case 0:
+      return x - x.mean(axes, true);
+    case 1:
+      return x / (1.0 + abs(x).sum(axes, true));
+    case 2:
+      return x * sigmoid(x.sum({0}, true));
+    case 3:
+      return x - x.max(axes, true) * 0.5;
+    case 4:
+      return x * x.min(axes, true);
+    case 5:
+      return softmax(x, dim) * double(sizeOf(x, dim));
+    default:
+      return coin() ? log_softmax(x, dim) : x + argmax(x, dim, true).to(dtype) * 0.1;
+    }
+  }
+
+  Tensor product(const Tensor &x) {
+    int64_t rank = x.dim(), last = sizeOf(x, -1);
+    switch (rank == 2 ? 0 : below(4)) {
+    case 1:
+      return matmul(x, x.transpose(rank - 1, rank - 2)) * (1.0 / double(last));
+    case 2:
+      return matmul(parameter({4, sizeOf(x, -2)}), x);
+    case 3:
+      return matmul(softmax(matmul(x, x.transpose(rank - 1, rank - 2)), rank - 1), x);
+    default:
+      return linear(x, 1 + below(20));
+    }
+  }
+
+  Tensor movement(const Tensor &x) {
+    int64_t rank = x.dim(), dim = anyDim(x), size = sizeOf(x, dim);
+    switch (below(7)) {
+    case 0:
+      return x.transpose(dim, anyDim(x));
+    case 1:
+      return size > 2 ? x.slice(dim, below(2), size, 1 + below(2)) : x.flatten(1);
+    case 2:
+      return pad(x, {int64_t(below(2)), int64_t(below(3))}, coin() ? 0.0 : 0.5);
+    case 3:
+      return cat({x, partnerOf(x) + x * 0.5}, dim);
+    case 4:
+      return rank > 2 ? x.flatten(1) : x.reshape({rows, size, 1});
+    case 5:
+      return rank > 2 ? x.select(dim, below(size)) : x.unsqueeze(1);
+    default:
+      return rank == 3 ? x.unsqueeze(1 + below(3)) : rank == 2 ? expand(x.unsqueeze(1), {-1, 3, -1}) : x.flatten(2);
+    }
+  }
+
+  Tensor normalised(const Tensor &x) {
+    if (x.dim() != 4)
+      return tanh(x);
+    Tensor y = layer<nn::BatchNorm2d>(sizeOf(x, 1), nn::BatchNorm2dOptions{.affine = coin()})(x);
+    return coin() ? relu(y) : y;
+  }
+
+  /// A convolution or a pool; what is no image becomes one.
+  Tensor window(Tensor x) {
+    if (x.dim() == 2)
+      x = x.unsqueeze(1);
+    if (x.dim() == 3)
+      x = x.unsqueeze(coin() ? 1 : 3);
+    return below(3) ? convolution(x) : pool(x);
+  }
+
+  /// A window's extent along a dimension of `size` elements, padded on both sides.
+  int64_t fitting(int64_t kernel, int64_t dilation, int64_t padding, int64_t size) {
+    while (kernel > 1 && (kernel - 1) * dilation + 1 > size + 2 * padding)
+      --kernel;
+    return kernel;
+  }
+
+  Tensor convolution(const Tensor &x) {
+    int64_t channels = sizeOf(x, 1), groups = channels;
+    while (groups > 4 || (groups > 1 && (channels % groups || coin())))
+      --groups;
+    while (channels % groups)
+      --groups;
+    Size2 stride{1 + below(3), 1 + below(2)}, padding{below(3), below(3)}, dilation{1 + below(2), 1 + below(3)};
+    Size2 kernel{fitting(1 + below(3), dilation.h, padding.h, sizeOf(x, 2)),
+                 fitting(1 + below(4), dilation.w, padding.w, sizeOf(x, 3))};
+    nn::Conv2dOptions options{
+        .stride = stride, .padding = padding, .dilation = dilation, .groups = groups, .bias = coin()};
+    return layer<nn::Conv2d>(channels, groups * (1 + below(6)), kernel, options)(x);
+  }
+
+  Tensor pool(const Tensor &x) {
+    Size2 kernel{fitting(1 + below(3), 1, 0, sizeOf(x, 2)), fitting(1 + below(3), 1, 0, sizeOf(x, 3))};
+    Size2 padding{below(kernel.h / 2 + 1), below(kernel.w / 2 + 1)}, stride{1 + below(2), 1 + below(2)};
+    bool ceil = coin();
+    if (coin())
+      return max_pool2d(x, kernel, {.stride = stride, .padding = padding, .ceil_mode = ceil});
+    return avg_pool2d(x, kernel,
+                      {.stride = stride, .padding = padding, .ceil_mode = ceil, .count_include_pad = coin()});
+  }
+
+  Tensor lossOf(const Tensor &logits) {
+    switch (below(3)) {
+    case 0:
+      return cross_entropy(logits, label, coin() ? Reduction::mean : Reduction::sum);
+    case 1:
+      return nll_loss(log_softmax(logits, 1), label);
+    default:
+      return mse_loss(softmax(logits, 1), one_hot(label, kMixedClasses, dtype));
+    }
+  }
+
+  uint32_t seed;
+  std::mt19937 random;
+  DType dtype;
+  Graph graph{"mixed"};
+  nn::Module net{graph};
+  Dim rows{"batch"};
+  std::vector<std::unique_ptr<nn::Module>> layers;
+  struct Grown {
+    Tensor tensor;
+    bool used = false;
+  };
+  std::vector<Grown> tensors;
+  Tensor label;
+  int names = 0;
+};
+
+} // namespace
+
+std::string mixedGraph(uint32_t seed, DType dtype, int64_t batch, uint32_t most) {
+  return MixedGrower(seed, dtype, batch).run(most);
+}
+
+} // namespace sluice::test

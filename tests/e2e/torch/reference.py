@@ -1,0 +1,190 @@
+"""What a model computes, and its gradients, by PyTorch in double precision: a function for each op of the IR."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+DTYPES = {"f32": torch.float64, "f64": torch.float64, "i32": torch.int32, "i64": torch.int64, "ui8": torch.uint8,
+          "i1": torch.bool}  # both floats in double: the models' own rounding is what is judged
+
+
+class Rounding(torch.autograd.Function):
+    """A value, and its gradient on the way back, with a relative error of up to `epsilon` in each element."""
+
+    @staticmethod
+    def forward(ctx, x, epsilon):
+        ctx.epsilon = epsilon
+        return x * (1 + epsilon * (2 * torch.rand_like(x) - 1))
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * (1 + ctx.epsilon * (2 * torch.rand_like(gradient) - 1)), None
+
+
+class Steepened(torch.autograd.Function):
+    """A value whose gradient is wrong by one in a hundred."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 1.01
+
+
+def slice_(x, shape, start, end, step):
+    for dim, (first, last, every) in enumerate(zip(start, end, step)):
+        if shape[dim] >= 0:  # the batch is taken whole
+            x = x[(slice(None),) * dim + (slice(first, last, every),)]
+    return x
+
+
+def pad(x, low, high, interior, value=0.0):
+    assert not any(interior)
+    return F.pad(x, [n for pair in reversed(list(zip(low, high))) for n in pair], value=value)
+
+
+def expand(x, sizes, dims):
+    shape = [1] * len(sizes)
+    for dim, size in zip(dims, x.shape):
+        shape[dim] = size
+    return x.reshape(shape).expand(sizes)
+
+
+def conv2d(x, weight, padding, **options):
+    top, left, bottom, right = padding
+    return F.conv2d(F.pad(x, (left, right, top, bottom)), weight, **options)
+
+
+def max_pool2d(x, kernel, stride, padding, dilation, ceil_mode=False):
+    assert padding[:2] == padding[2:]
+    return F.max_pool2d(x, kernel, stride, padding[:2], dilation, ceil_mode), None
+
+
+def avg_pool2d(x, kernel, stride, padding, ceil_mode=False, count_include_pad=False):
+    assert padding[:2] == padding[2:]
+    return F.avg_pool2d(x, kernel, stride, padding[:2], ceil_mode, count_include_pad)
+
+
+def matmul(a, b, transpose_a=False, transpose_b=False):
+    return (a.mT if transpose_a else a) @ (b.mT if transpose_b else b)
+
+
+def compare(a, b, predicate):
+    return getattr(torch, predicate.rstrip(">").rpartition(" ")[2])(a, b)  # "#sluice<predicate lt>"
+
+
+def clip(x, min=-math.inf, max=math.inf):
+    """With the gradient of PyTorch 2.15's clamp, which is 0 at the bounds; that of 1.13 is 1 there."""
+    return torch.where((x > min) & (x < max), x, x.detach().clamp(min, max))
+
+
+def divide(a, b):
+    return a / b if a.dtype.is_floating_point else torch.div(a, b, rounding_mode="trunc")
+
+
+def named(module, *names):
+    return {name: getattr(module, name) for name in names}
+
+
+OPS = {
+    **named(torch, "neg", "abs", "exp", "log", "log1p", "sqrt", "rsqrt", "reciprocal", "square", "sin", "cos", "tanh",
+            "sigmoid", "erf", "relu", "sign", "floor", "ceil", "round", "add", "sub", "mul", "pow", "where", "isnan",
+            "isinf"),
+    # PyTorch's own hardsigmoid and hardswish divide by 6 in single precision, in gradients of doubles too.
+    "silu": F.silu, "hardsigmoid": lambda x: F.relu6(x + 3) / 6, "hardswish": lambda x: x * F.relu6(x + 3) / 6,
+    "softplus": lambda x: F.softplus(x, threshold=40), "div": divide, "max": torch.maximum, "min": torch.minimum,
+    "gelu": lambda x, tanh=False: F.gelu(x, approximate="tanh" if tanh else "none"),
+    "leaky_relu": lambda x, alpha=0.01: F.leaky_relu(x, alpha), "elu": lambda x, alpha=1.0: F.elu(x, alpha),
+    "clip": clip, "relu6": F.relu6, "identity": lambda x: x, "stop_gradient": torch.Tensor.detach, "compare": compare,
+    "not": torch.logical_not, "and": torch.logical_and, "or": torch.logical_or, "xor": torch.logical_xor,
+    "sum": lambda x, axes, keepdims=False: x.sum(axes, keepdims) if axes else x,
+    "mean": lambda x, axes, keepdims=False: x.mean(axes, keepdims) if axes else x,
+    "reduce_max": lambda x, axes, keepdims=False: x.amax(axes, keepdims),
+    "reduce_min": lambda x, axes, keepdims=False: x.amin(axes, keepdims),
+    "argmax": lambda x, axis: x.argmax(axis), "softmax": lambda x, axis: x.softmax(axis),
+    "log_softmax": lambda x, axis: x.log_softmax(axis),
+    "softmax_cross_entropy": lambda x, label: F.cross_entropy(x, label.long(), reduction="none"),
+    "transpose": lambda x, permutation: x.permute(permutation), "concat": lambda *xs, axis: torch.cat(xs, axis),
+    "pad": pad, "conv2d": conv2d, "max_pool2d": max_pool2d, "avg_pool2d": avg_pool2d, "matmul": matmul,
+}
+
+# Ops that choose or move and do not round: ties stay ties.
+EXACT = {"abs", "argmax", "cast", "ceil", "clip", "compare", "concat", "expand", "floor", "identity", "max", "max_pool2d",
+         "min", "neg", "pad", "reduce_max", "reduce_min", "relu", "relu6", "reshape", "round", "set", "sign", "slice",
+         "stop_gradient", "transpose", "where"}
+
+
+class Reference:
+    """One call of a model on `rows` rows, from states and inputs by name. With `epsilon`, ops that compute get
+    operands with errors, as if their sums had them, and round what they give, as do gradients on the way back: how far the
+    results move is how far rounding may move them. `wrong` is the number of an op whose gradient is to be wrong."""
+
+    def __init__(self, model, rows, states, inputs, training, epsilon=0.0, wrong=None):
+        self.rows, self.states, self.training, self.epsilon = rows, states, training, epsilon
+        self.wrong = None if wrong is None else model["ops"][wrong]
+        self.values, self.outputs, self.after = {}, {}, {}
+        self.parameters = {name: states[name].requires_grad_() for name in model["parameters"]}
+        for name, described in model["inputs"].items():
+            self.values[described["value"]] = inputs[name]
+        for op in model["ops"]:
+            self.run(op)
+
+    def gradients(self):
+        """Of all parameters that the loss depends on."""
+        found = torch.autograd.grad(self.loss, list(self.parameters.values()), allow_unused=True)
+        return {name: gradient for name, gradient in zip(self.parameters, found) if gradient is not None}
+
+    def rounded(self, value):
+        return Rounding.apply(value, self.epsilon) if value is not None and value.dtype.is_floating_point else value
+
+    def run(self, op):
+        operands = [self.values[number] for number in op["operands"]]
+        rounds = self.epsilon and op["op"] not in EXACT
+        results = self.evaluate(op, list(map(self.rounded, operands)) if rounds else operands)
+        results = results if isinstance(results, tuple) else (results,)
+        for number, type_, result in zip(op["results"], op["types"], results):
+            assert result is None or list(result.shape) == self.sizes(type_["shape"]), f"{op['op']} gives {result.shape}"
+            result = self.rounded(result) if rounds else result
+            self.values[number] = Steepened.apply(result) if op is self.wrong and result is not None else result
+
+    def sizes(self, shape):
+        return [self.rows if size < 0 else size for size in shape]
+
+    def evaluate(self, op, operands):
+        name, attributes = op["op"], op["attributes"]
+        if name == "get":
+            return self.states[attributes["state"]]
+        if name in ("output", "metric"):
+            return self.outputs.update({attributes["name"]: operands[0]})
+        if name == "set":
+            return self.after.update({attributes["state"]: operands[0]} if self.training else {})
+        if name == "minimize":
+            self.loss = self.outputs["loss"] = operands[0]
+            return None
+        if name == "batch_norm":
+            return self.batch_norm(op, *operands, **attributes)
+        type_ = op["types"][0]
+        dtype, sizes = DTYPES[type_["dtype"]], self.sizes(type_["shape"])
+        if name == "full":
+            return torch.full(sizes, attributes["value"], dtype=dtype)
+        if name == "rows":
+            return torch.tensor(self.rows, dtype=dtype)
+        if name == "cast":
+            return operands[0].to(dtype)
+        if name == "reshape":
+            return operands[0].reshape(sizes)
+        if name == "expand":
+            return expand(operands[0], sizes, attributes["dims"])
+        if name == "one_hot":
+            return F.one_hot(operands[0].long(), attributes["classes"]).to(dtype)
+        if name == "slice":
+            return slice_(operands[0], type_["shape"], **attributes)
+        return OPS[name](*operands, **attributes)
+
+    def batch_norm(self, op, x, weight, bias, mean, variance, eps=1e-5, momentum=0.1, training=False):
+        mean, variance = mean.detach().clone(), variance.detach().clone()
+        y = F.batch_norm(x, mean, variance, weight, bias, training or self.training, momentum, eps)
+        return y, mean, variance

@@ -1,0 +1,183 @@
+// Compiles models, runs them and writes what came out, a line of JSON each, for torch_test.py to compare:
+//   torch_cases random f32|f64 MOST PINNED SEED...  graphs of up to MOST ops of all families; those whose seed PINNED
+//                                                   divides also on virtual accelerators, under random pins
+//   torch_cases convolutions f32|f64 SPEC...        all of them in one model; a spec is stride,dilation,padding,kernel
+//                                                   along the height, the same along the width, groups
+//   torch_cases text f32|f64 MOST SEED              a random graph's model, to look at
+//   torch_cases ops                                 the names of all ops that there are
+#include "ir/Dialect.h"
+#include "sluice/sluice.h"
+#include "tests/e2e/Harness.h"
+#include "tests/e2e/Portable.h"
+#include "tests/e2e/devices/RandomGraph.h"
+#include "tests/e2e/torch/MixedGraph.h"
+#include "tests/e2e/torch/ModelJson.h"
+#include <iostream>
+#include <sstream>
+
+using namespace sluice;
+using namespace sluice::test;
+using nlohmann::json;
+
+namespace {
+
+constexpr int64_t kBatch = 4;
+
+/// Runs `predict` and a training step that leaves gradients in momentum buffers, and writes the case.
+void runCase(const std::string &name, const std::string &text, const std::string &compiledText, const Values &inputs,
+             int64_t rows) {
+  Compiled program(compiledText, {}, {.sim = "seed=7"});
+  program.init(1 + fnv1a64(name) % 1000);
+  json model = modelJson(text), result{{"name", name}, {"rows", rows}, {"inputs", inputs}};
+  auto states = [&] {
+    json all;
+    for (const runtime::State &state : program.plan().states)
+      all[state.name] = program.state(state.name);
+    return all;
+  };
+  result["before"] = states();
+  result["predicted"] = program.run("predict", inputs, rows);
+  result["trained"] = program.run("train_step", inputs, rows);
+  result["after"] = states();
+  result["model"] = std::move(model);
+  std::cout << result.dump() << std::endl;
+}
+
+template <typename Body> void guarded(const std::string &name, Body body) {
+  try {
+    body();
+  } catch (const std::exception &error) {
+    std::cout << json{{"name", name}, {"error", error.what()}}.dump() << std::endl;
+  }
+}
+
+Values mixedInputs(const std::string &key, int64_t rows) {
+  int64_t elements = rows;
+  for (int64_t size : kMixedImage)
+    elements *= size;
+  std::vector<float> image = portableUniform(key, size_t(elements), -1.5, 1.5);
+  std::vector<int64_t> labels = portableIntegers(key + "/label", size_t(rows), kMixedClasses);
+  return {{"image", {image.begin(), image.end()}}, {"label", {labels.begin(), labels.end()}}};
+}
+
+std::string nameOf(DType dtype) { return dtype == f32 ? "f32" : "f64"; }
+
+void runRandom(DType dtype, uint32_t most, uint32_t pinned, uint32_t seed) {
+  std::string name = "random " + std::to_string(seed) + " " + nameOf(dtype);
+  guarded(name, [&] {
+    int64_t rows = seed % 3 ? kBatch : kBatch - 1;
+    std::string text = mixedGraph(seed, dtype, kBatch, most);
+    Values inputs = mixedInputs(name, rows);
+    runCase(name, text, text, inputs, rows);
+    if (seed % pinned == 0)
+      runCase(name + " pinned", text, randomlyPinned(text, "cpu,sim:0,sim:1", seed), inputs, rows);
+  });
+}
+
+struct Spec {
+  struct Axis {
+    int64_t stride, dilation, padding, kernel, size;
+  };
+  Axis height, width;
+  int64_t groups;
+};
+
+Spec::Axis axisOf(const int64_t *numbers, int64_t least) {
+  Spec::Axis axis{numbers[0], numbers[1], numbers[2], numbers[3], 0};
+  // Two windows at least, and an element that no window reaches.
+  int64_t window = (axis.kernel - 1) * axis.dilation + 1;
+  axis.size = std::max(least, window + axis.stride + (axis.stride > 1) - 2 * axis.padding);
+  return axis;
+}
+
+Spec parseSpec(const std::string &text) {
+  std::vector<int64_t> numbers;
+  std::stringstream stream(text);
+  for (std::string number; std::getline(stream, number, ',');)
+    numbers.push_back(std::stoll(number));
+  if (numbers.size() != 9)
+    throw std::runtime_error("a spec has nine numbers: " + text);
+  return {axisOf(numbers.data(), 7), axisOf(numbers.data() + 4, 6), numbers[8]};
+}
+
+struct ConvolutionModel {
+  std::string text;
+  Values inputs;
+};
+
+/// All of them side by side; the loss makes every element of a result count, and differently.
+ConvolutionModel convolutions(const std::vector<std::string> &specs, DType dtype) {
+  ConvolutionModel model;
+  Graph graph("convolutions");
+  graph.set_capacity(kBatch);
+  graph.set_dtype(dtype);
+  nn::Module net(graph);
+  Tensor loss;
+  for (const std::string &text : specs) {
+    auto [h, w, groups] = parseSpec(text);
+    std::string name = "_" + text;
+    std::replace(name.begin(), name.end(), ',', '_');
+    uint64_t variety = fnv1a64(text);
+    int64_t channels = groups * int64_t(1 + variety % 3), outputs = groups * int64_t(1 + variety / 3 % 5);
+    Tensor scale = net.parameter("scale" + name, {channels, h.size, w.size}, init::uniform(0.5, 1.5));
+    Tensor weight =
+        net.parameter("weight" + name, {outputs, channels / groups, h.kernel, w.kernel}, init::uniform(-1, 1));
+    Tensor x = graph.input("x" + name, dtype, {Dim{"batch"}, channels, h.size, w.size});
+    Tensor y = conv2d(x * scale, weight, {},
+                      {.stride = {h.stride, w.stride},
+                       .padding = {h.padding, w.padding},
+                       .dilation = {h.dilation, w.dilation},
+                       .groups = groups});
+    graph.output("y" + name, y);
+    loss = loss ? loss + square(y).mean() : square(y).mean();
+    std::vector<float> values = portableUniform(text, size_t(kBatch * channels * h.size * w.size), -1, 1);
+    model.inputs["x" + name] = {values.begin(), values.end()};
+  }
+  graph.minimize(loss, optim::SGD{.lr = 0, .momentum = 0.9});
+  model.text = graph.str();
+  return model;
+}
+
+void runConvolutions(DType dtype, const std::vector<std::string> &specs) {
+  std::string name = "convolutions " + specs.at(0) + " " + nameOf(dtype);
+  guarded(name, [&] {
+    ConvolutionModel model = convolutions(specs, dtype);
+    runCase(name, model.text, model.text, model.inputs, kBatch);
+  });
+}
+
+void printOps() {
+  mlir::MLIRContext context;
+  context.loadDialect<ir::SluiceDialect>();
+  for (mlir::RegisteredOperationName op : context.getRegisteredOperations())
+    if (op.getDialectNamespace() == "sluice")
+      std::cout << op.stripDialect().str() << "\n";
+}
+
+uint32_t number(const std::string &text) { return uint32_t(std::stoul(text)); }
+
+int run(const std::string &kind, const std::vector<std::string> &arguments) {
+  if (kind == "ops") {
+    printOps();
+    return 0;
+  }
+  DType dtype = arguments.at(0) == "f32" ? f32 : f64;
+  if (kind == "text")
+    std::cout << mixedGraph(number(arguments.at(2)), dtype, kBatch, number(arguments.at(1)));
+  else if (kind == "convolutions")
+    runConvolutions(dtype, {arguments.begin() + 1, arguments.end()});
+  else if (kind == "random")
+    for (size_t i = 3; i < arguments.size(); ++i)
+      runRandom(dtype, number(arguments[1]), number(arguments[2]), number(arguments[i]));
+  else
+    return 2;
+  return 0;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  if (argc < 2)
+    return 2;
+  return run(argv[1], {argv + 2, argv + argc});
+}

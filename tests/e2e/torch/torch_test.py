@@ -1,0 +1,100 @@
+"""Random models and convolutions, compiled and run by torch_cases, beside PyTorch in double precision:
+torch_test.py SOURCE_ROOT BUILD_ROOT random|convolutions. With SLUICE_TEST_FULL=1, many more of them."""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+
+SOURCE, BUILD = map(os.path.abspath, sys.argv[1:3])
+sys.path.insert(0, os.path.join(SOURCE, "tests"))
+import environment  # noqa: E402: of the folder named above
+
+environment.enter(SOURCE)
+
+import torch  # noqa: E402: of the environment entered above
+from verdicts import Verdicts  # noqa: E402
+
+FULL = bool(os.environ.get("SLUICE_TEST_FULL"))
+DTYPES = ("f32", "f64")
+
+# Ops that are in no graph of a user.
+LATER = {"avg_pool2d_grad", "constant", "conv2d_input_grad", "conv2d_weight_grad", "copy", "entry", "kernel",
+         "max_pool2d_grad", "normal", "record", "relayout", "return", "uniform", "wait", "yield"}
+AROUND = {"graph", "metric", "state"}  # what they stand in, and what nothing can depend on
+UNSPOKEN = {"identity"}  # the frontend leaves it out
+
+
+def torch_cases(*arguments):
+    """What it writes, line by line; the last line is an error if it failed."""
+    command = [os.path.join(BUILD, "tests", "torch_cases"), *map(str, arguments)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        yield from process.stdout
+    if process.returncode:
+        name = " ".join(map(str, arguments[:5]))
+        yield json.dumps({"name": name, "error": f"torch_cases ended with {process.returncode}"})
+
+
+def random_cases():
+    """A hundred small graphs, one in two of each type, or many large ones in both."""
+    graphs, most, pinned = (2000, 12, 4) if FULL else (100, 5, 15)
+    for first, dtype in enumerate(DTYPES):
+        seeds = range(graphs) if FULL else range(first, graphs, 2)
+        for start in range(0, len(seeds), 50):
+            for line in torch_cases("random", dtype, most, pinned, *seeds[start:start + 50]):
+                yield json.loads(line)
+
+
+def check_random():
+    verdicts, seen, graphs = Verdicts(), set(), 0
+    for case in random_cases():
+        verdicts.check(case)
+        seen.update(op["op"] for op in case.get("model", {"ops": []})["ops"])
+        graphs += "pinned" not in case["name"]
+    missing = {line.strip() for line in torch_cases("ops")} - LATER - AROUND - UNSPOKEN - seen
+    print("in no graph:", ", ".join(sorted(missing)) or "no op")
+    return any([verdicts.failed(), missing, graphs != (2 * 2000 if FULL else 100)])
+
+
+def pairwise(levels):
+    """Few of the combinations, in which any two of the factors take all their pairs of values."""
+    def pairs(combination):
+        return {(i, combination[i], j, combination[j]) for i, j in itertools.combinations(range(len(levels)), 2)}
+
+    everything = list(itertools.product(*levels))
+    missing = set().union(*map(pairs, everything))
+    while missing:
+        best = max(everything, key=lambda combination: len(pairs(combination) & missing))
+        missing -= pairs(best)
+        yield best
+
+
+def specs():
+    """Each combination as a square window, and as an oblong one whose width has the numbers of another combination."""
+    levels = [(1, 2, 3, 4), (1, 2, 3, 4), (0, 1, 2, 3, 4), (1, 2, 3, 4), (1, 2, 3, 4)]
+    chosen = list(itertools.product(*levels) if FULL else pairwise(levels))
+    turned = 997 % len(chosen)
+    for (*axis, groups), (*other, _) in zip(chosen, chosen[turned:] + chosen[:turned]):
+        for width in (axis, other):
+            yield ",".join(map(str, [*axis, *width, groups]))
+
+
+def check_convolutions(together=40):
+    verdicts, everything = Verdicts(), list(dict.fromkeys(specs()))
+    for start, dtype in itertools.product(range(0, len(everything), together), DTYPES):
+        for line in torch_cases("convolutions", dtype, *everything[start:start + together]):
+            verdicts.check(json.loads(line))
+    models = 2 * -(-len(everything) // together)
+    print(f"{len(everything)} convolutions in f32 and f64")
+    # Of each convolution its result, and the gradients of its image and of its weight; of each model its loss.
+    return any([verdicts.failed(), verdicts.results != 2 * 3 * len(everything) + models])
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    version = environment.pinned(SOURCE, "torch")
+    if torch.__version__ != version:
+        sys.exit(f"this is PyTorch {torch.__version__}, and tests/requirements.txt asks for {version}")
+    kinds = {"random": check_random, "convolutions": check_convolutions}
+    sys.exit(kinds[sys.argv[3]]())

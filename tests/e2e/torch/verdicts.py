@@ -1,0 +1,99 @@
+"""What came of compiled models beside the reference. Errors are judged by how far rounding moves the reference's own
+results: it runs again with the roundings of the model's type at random places."""
+
+import torch
+
+from faults import Planted, place
+from reference import DTYPES, Reference
+
+EPSILON = {"f32": 2.0**-24, "f64": 2.0**-53}
+# Rounding moves a result further than two draws show: sums add up in another order, and functions err by some units.
+LEEWAY = 32
+# Of the models, those in f32 that may need more and larger draws: where rounding puts a value on the other side of a
+# kink, or all terms of a sum cancel. They are named.
+CLOSE_SHARE = 0.02
+SECOND_LOOK = {"f32": 16, "f64": 1}  # how much more a second look may grant; planted faults are larger
+
+
+def tensor(values, described, rows):
+    shape = [rows if size < 0 else size for size in described["shape"]]
+    return torch.tensor(values, dtype=torch.float64).reshape(shape).to(DTYPES[described["dtype"]])
+
+
+def expected(case, epsilon=0.0, wrong=None):
+    """All results by name: of `predict`, of the training step, gradients, and statistics behind it."""
+    model, rows = case["model"], case["rows"]
+    inputs = {name: tensor(case["inputs"][name], described, rows) for name, described in model["inputs"].items()}
+
+    def run(training):
+        states = {op["attributes"]["state"]: tensor(case["before"][op["attributes"]["state"]], op["types"][0], rows)
+                  for op in model["ops"] if op["op"] == "get"}
+        return Reference(model, rows, states, inputs, training, epsilon, wrong)
+
+    predicted, trained = run(training=False), run(training=True)
+    results = {f"predict {name}": value for name, value in predicted.outputs.items() if name != "loss"}
+    results["loss"] = trained.loss
+    results.update({f"gradient of {name}": value for name, value in trained.gradients().items()})
+    results.update({f"new {name}": value for name, value in trained.after.items()})
+    return {name: value.detach().double().flatten() for name, value in results.items()}
+
+
+def bounds(case, exact, epsilon, draws):
+    """How far each result may be off, by how far it moves when operands are rounded at random."""
+    moved = {name: torch.zeros(()).double() for name in exact}
+    for seed in range(draws):
+        torch.manual_seed(seed)
+        for name, value in expected(case, epsilon).items():
+            moved[name] = torch.maximum(moved[name], (value - exact[name]).abs().max())
+    return {name: LEEWAY * moved[name] + 4 * epsilon * value.abs().max() for name, value in exact.items()}
+
+
+def differences(case, exact, allowed):
+    """What is wrong: each result that is missing, or off by more than its bound, or no number."""
+    wrong = []
+    for name, value in exact.items():
+        part, key = place(name)
+        got = case[part].get(key)
+        if not got or len(got) != value.numel():
+            wrong.append(f"{name}: {len(got or [])} elements in place of {value.numel()}")
+            continue
+        error = (torch.tensor([float("nan") if x is None else x for x in got], dtype=torch.float64) - value).abs()
+        if not bool((error <= allowed[name]).all()):
+            wrong.append(f"{name}: off by {error.max():.3g}, allowed {allowed[name]:.3g}, largest {value.abs().max():.3g}")
+    return wrong
+
+
+class Verdicts:
+    """What came of the cases, and why."""
+
+    def __init__(self):
+        self.checked, self.results, self.close, self.wrong = 0, 0, [], []
+        self.planted = Planted()
+
+    def check(self, case):
+        self.checked += 1
+        if "error" in case:
+            return self.wrong.append(f"{case['name']}: {case['error']}")
+        dtype = "f32" if " f32" in case["name"] else "f64"
+        exact = expected(case)
+        self.results += len(exact)
+        if not any(name.startswith("gradient") and bool((value != 0).any()) for name, value in exact.items()):
+            return self.wrong.append(f"{case['name']}: it has no gradient")
+        allowed = bounds(case, exact, EPSILON[dtype], draws=2)
+        wrong = differences(case, exact, allowed)
+        if not wrong:
+            granted = {name: SECOND_LOOK[dtype] * allowed[name] for name in allowed}
+            return self.planted.judge(case, exact, lambda case, exact: differences(case, exact, granted), expected)
+        if dtype == "f32" and not differences(case, exact, bounds(case, exact, 4 * EPSILON[dtype], draws=24)):
+            return self.close.append(f"{case['name']}: {wrong[0]}")
+        return self.wrong.append(f"{case['name']}: " + "; ".join(wrong[:4]))
+
+    def failed(self):
+        """Prints all; whether anything is not as it should be."""
+        for line in self.close:
+            print("close:", line)
+        for line in self.wrong:
+            print("WRONG:", line)
+        print(f"{self.checked} models, {self.results} results, {len(self.close)} close, {len(self.wrong)} wrong")
+        close = len(self.close) > 1 + CLOSE_SHARE * self.checked
+        return any([self.planted.report(), self.wrong, close])
