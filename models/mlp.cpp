@@ -28,6 +28,4 @@ static Graph build(const models::Options &options) {
   return task.minimize(net, optim::SGD{.lr = options.lr, .momentum = 0.9, .weight_decay = 1e-3});
 }
 
-int main(int argc, char **argv) {
-  return models::run(argc, argv, "mlp", {.batch = 64, .lr = 0.05}, build);
-}
+int main(int argc, char **argv) { return models::run(argc, argv, "mlp", {.batch = 64, .lr = 0.05}, build); }
