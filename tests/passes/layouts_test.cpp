@@ -25,6 +25,11 @@ const sluice_backend_compile &cpu() { return *sluice_cpu_backend_compile(); }
 bool isRelayout(const sluice_kernel_view *op) { return std::strcmp(op->ops[0].name, "sluice.relayout") == 0; }
 bool isConvolution(const sluice_kernel_view *op) { return std::strstr(op->ops[0].name, "conv2d") != nullptr; }
 
+bool isLaidOut(Type type) {
+  AtAttr at = getAt(type);
+  return at && at.getLayout();
+}
+
 bool isRowMajor(const sluice_kernel_view *kernel) {
   return std::all_of(kernel->values, kernel->values + kernel->num_values,
                      [](const sluice_type_view &type) { return *type.layout == 0; });
@@ -86,13 +91,14 @@ protected:
     });
   }
 
-  /// Values with a layout on a device.
+  /// Values with a layout in the launches on a device.
   int laidOutOn(llvm::StringRef device) {
     int count = 0;
-    module->walk([&](Operation *op) {
-      for (Type type : op->getResultTypes())
-        if (AtAttr at = getAt(type); at && at.getLayout() && getDevice(type) == device)
-          ++count;
+    module->walk([&](LaunchOp launch) {
+      if (launch.getQueue() == device)
+        launch.getCallee().walk([&](Operation *op) {
+          count += llvm::count_if(op->getOperandTypes(), isLaidOut) + llvm::count_if(op->getResultTypes(), isLaidOut);
+        });
     });
     return count;
   }

@@ -11,7 +11,6 @@ namespace sluice::cpu::testing {
 namespace {
 
 using Rows = Matmul::Rows;
-using Layout = Matmul::Layout;
 using Axis = Convolution::Axis;
 
 enum class Pass { Forward, InputGradient, WeightGradient };

@@ -170,8 +170,6 @@ class Reference:
         dtype, sizes = DTYPES[type_["dtype"]], self.sizes(type_["shape"])
         if name == "full":
             return torch.full(sizes, attributes["value"], dtype=dtype)
-        if name == "rows":
-            return torch.tensor(self.rows, dtype=dtype)
         if name == "cast":
             return operands[0].to(dtype)
         if name == "reshape":

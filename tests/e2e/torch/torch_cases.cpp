@@ -4,7 +4,7 @@
 //   torch_cases convolutions f32|f64 SPEC...        all of them in one model; a spec is stride,dilation,padding,kernel
 //                                                   along the height, the same along the width, groups
 //   torch_cases text f32|f64 MOST SEED              a random graph's model, to look at
-//   torch_cases ops                                 the names of all ops that there are
+//   torch_cases ops                                 the names of all ops that compute
 #include "ir/Dialect.h"
 #include "sluice/sluice.h"
 #include "tests/e2e/Harness.h"
@@ -150,7 +150,7 @@ void printOps() {
   mlir::MLIRContext context;
   context.loadDialect<ir::SluiceDialect>();
   for (mlir::RegisteredOperationName op : context.getRegisteredOperations())
-    if (op.getDialectNamespace() == "sluice")
+    if (op.getDialectNamespace() == "sluice" && op.hasInterface<ir::ReferenceOp>())
       std::cout << op.stripDialect().str() << "\n";
 }
 
