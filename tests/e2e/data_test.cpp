@@ -241,7 +241,8 @@ TEST(DataFiles, CifarTrainsAsAPlainLoopDoes) {
   for (size_t row = 0; row < all.size(); ++row)
     files[std::min<size_t>(row / 11, 5)] += all[row];
   for (int batch = 0; batch < 5; ++batch)
-    folder.write("cifar/data_batch_" + std::to_string(batch + 1) + ".bin", files[size_t(batch)]);
+    folder.write(std::string("cifar/data_batch_").append(std::to_string(batch + 1)).append(".bin"),
+                 files[size_t(batch)]);
   folder.write("cifar/test_batch.bin", files[5]);
 
   Losses have = trained(compiled(folder, colourModel()), {}); // the model says which data

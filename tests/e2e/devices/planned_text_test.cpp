@@ -18,7 +18,8 @@ static std::string textOf(mlir::ModuleOp module) {
 static std::string planOf(mlir::ModuleOp module) {
   mlir::FailureOr<ir::Target> target = ir::Target::of(module);
   EXPECT_TRUE(mlir::succeeded(target));
-  sluice_target_info host{sizeof host};
+  sluice_target_info host{};
+  host.struct_size = sizeof host;
   host.cpu = "any";
   return runtime::writePlan(passes::buildPlan(module, {*target, host, "", {}}).plan);
 }

@@ -47,7 +47,7 @@ private:
   /// Any but the batch.
   int64_t anyDim(const Tensor &x) { return 1 + below(x.dim() - 1); }
   static int64_t sizeOf(const Tensor &x, int64_t dim) { return x.size(dim).size; }
-  std::string newName() { return "p" + std::to_string(names++); }
+  std::string newName() { return std::string("p").append(std::to_string(names++)); }
 
   Tensor parameter(Shape shape) { return net.parameter(newName(), shape, init::uniform(-1, 1)); }
   template <typename Layer, typename... Arguments> Layer &layer(Arguments... arguments) {
