@@ -64,10 +64,8 @@ void addCodeFlags(CLI::App &command, compiler::CompileOptions &options) {
   command.add_option("--copies", options.copies, "Copies that pins need: explicit (an error), warn or insert")
       ->type_name("POLICY");
   command
-      .add_option(
-          "--target-cpu", options.cpu,
-          "Whose instructions to use: native, this machine's, or another's, as haswell or x86-64-v3; its caches "
-          "may follow: haswell:l1=32K,l2=256K")
+      .add_option("--target-cpu", options.cpu,
+                  "Whose instructions to use: native, or as haswell or haswell:l1=32K,l2=256K")
       ->type_name("CPU");
   command.add_option("--batch", options.capacity, "The most rows of one call, instead of the model's")
       ->type_name("ROWS")
