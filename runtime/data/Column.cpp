@@ -43,6 +43,12 @@ std::pair<std::string, int64_t> MappedColumn::place(int64_t row) const {
   return {part.file->path(), row};
 }
 
+std::unique_ptr<Column> mappedColumn(const std::shared_ptr<const MappedFile> &file, ColumnHeader header,
+                                     int64_t begin) {
+  MappedRows rows{file, begin, header.rowBytes(), header.rows};
+  return std::make_unique<MappedColumn>(std::move(header), std::vector{std::move(rows)});
+}
+
 void UnpackedColumn::copy(int64_t row, std::span<std::byte> to) const {
   std::memcpy(to.data(), data_.data() + static_cast<size_t>(row) * to.size(), to.size());
 }

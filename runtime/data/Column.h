@@ -91,6 +91,9 @@ private:
   Bytes data_;
 };
 
+/// A column of elements that lie at `begin` of a file, row after row.
+std::unique_ptr<Column> mappedColumn(const std::shared_ptr<const MappedFile> &file, ColumnHeader header, int64_t begin);
+
 /// `bytes` bytes from a source that may have fewer: memory grows with what is there, not with what was promised.
 /// `read` fills a buffer and returns how much it had; `failShort` is told how much there was in all.
 Bytes readGrowing(int64_t bytes, const std::function<int64_t(std::byte *, int64_t)> &read,

@@ -2,6 +2,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
+#include "runtime/data/Deflate.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -11,7 +12,6 @@ namespace sluice::runtime {
 
 static constexpr int64_t mostElements = INT64_C(1) << 36;
 static constexpr int64_t blockBytes = INT64_C(1) << 20;
-static constexpr int64_t mostGain = 1032; // of deflate: bytes out of one byte
 
 namespace {
 
@@ -120,7 +120,7 @@ static std::unique_ptr<Column> openPacked(const MappedFile &file, const std::str
   Bytes head(headerBytes(rank));
   head.resize(static_cast<size_t>(reader.read(head.data(), static_cast<int64_t>(head.size()))));
   Shape shape = parseHeader(head, rank, file.path());
-  int64_t most = file.bytes() < INT64_MAX / mostGain ? file.bytes() * mostGain : INT64_MAX;
+  int64_t most = mostUnpacked(file.bytes());
   if (elementsOf(shape) > most)
     failTruncated(file.path(), shape, concat("at most ", most, " are there"));
   return std::make_unique<UnpackedColumn>(ColumnHeader::of(column, file.path(), DType::u8, shape),
@@ -139,9 +139,7 @@ std::unique_ptr<Column> openIdx(const std::string &path, const std::string &colu
   if (have < elementsOf(shape))
     failTruncated(path, shape, concat(have, " are there"));
   checkEnd(path, shape, have > elementsOf(shape));
-  ColumnHeader header = ColumnHeader::of(column, path, DType::u8, shape);
-  MappedRows rows{file, begin, header.rowBytes(), header.rows};
-  return std::make_unique<MappedColumn>(std::move(header), std::vector{std::move(rows)});
+  return mappedColumn(file, ColumnHeader::of(column, path, DType::u8, shape), begin);
 }
 
 /// Takes `ending` off `text` if it is there.

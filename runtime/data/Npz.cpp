@@ -11,17 +11,10 @@ namespace sluice::runtime {
 
 static constexpr std::string_view npyEnding = ".npy";
 
-/// A column of elements that lie at `begin` of a file, or of a member of it.
-static std::unique_ptr<Column> mapped(const std::shared_ptr<const MappedFile> &file, ColumnHeader header,
-                                      int64_t begin) {
-  MappedRows rows{file, begin, header.rowBytes(), header.rows};
-  return std::make_unique<MappedColumn>(std::move(header), std::vector{std::move(rows)});
-}
-
 static std::unique_ptr<Column> openNpy(const std::string &path, const std::string &column) {
   auto file = std::make_shared<MappedFile>(path);
   NpyHeader npy = parseNpyHeader(file->read(0, npyStartBytes), file->bytes(), path);
-  return mapped(file, ColumnHeader::of(column, path, npy.dtype, npy.shape), npy.begin);
+  return mappedColumn(file, ColumnHeader::of(column, path, npy.dtype, npy.shape), npy.begin);
 }
 
 /// The name of a column: the file's without its folder and ending.
@@ -65,7 +58,7 @@ static std::unique_ptr<Column> openMember(const std::shared_ptr<const MappedFile
   NpyHeader npy = parseNpyHeader(start, member.bytes, name);
   ColumnHeader header = ColumnHeader::of(column, file->path(), npy.dtype, npy.shape);
   if (!member.isDeflated)
-    return mapped(file, std::move(header), member.begin + npy.begin);
+    return mappedColumn(file, std::move(header), member.begin + npy.begin);
   return std::make_unique<UnpackedColumn>(std::move(header), [=] { return unpack(*file, member, npy); });
 }
 

@@ -2,6 +2,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
+#include "runtime/data/Deflate.h"
 
 #include <algorithm>
 #include <new>
@@ -17,7 +18,6 @@ static constexpr int64_t memberBytes = 30, entryBytes = 46, endBytes = 22, end64
 static constexpr int64_t mostCommentBytes = UINT16_MAX;
 static constexpr uint64_t in64Bits = UINT32_MAX; ///< a size that stands elsewhere
 static constexpr unsigned stored = 0, deflated = 8;
-static constexpr int64_t mostGain = 1032; ///< of deflate: bytes out of one byte
 static constexpr int64_t blockBytes = 1 << 17;
 
 namespace {
@@ -168,7 +168,8 @@ private:
     uint64_t begin = at + memberBytes + fields.at(26, 2) + fields.at(28, 2);
     if (begin > place_.begin || packedBytes > place_.begin - begin)
       fail(concat(quote(member.name), " with ", packedBytes, " bytes reaches beyond the members"));
-    uint64_t most = member.isDeflated ? packedBytes * mostGain : packedBytes;
+    uint64_t most =
+        member.isDeflated ? static_cast<uint64_t>(mostUnpacked(static_cast<int64_t>(packedBytes))) : packedBytes;
     if (member.isDeflated ? bytes > most : bytes != most)
       fail(concat(quote(member.name), " promises ", bytes, " bytes, but ", member.isDeflated ? "at most " : "", most,
                   " are there"));
