@@ -14,6 +14,9 @@ ModelOp getModel(mlir::ModuleOp module);
 /// The module's `model`, or null.
 ModelOp findModel(mlir::ModuleOp module);
 
+/// Builds behind the ops at the top of a module: model, devices, queues and arenas.
+mlir::OpBuilder behindHead(mlir::ModuleOp module);
+
 /// How many rows `?` may have; 0 if the module does not say.
 int64_t getCapacity(mlir::ModuleOp module);
 

@@ -82,12 +82,9 @@ llvm::Expected<Target> Target::parse(StringRef text) {
 void Target::record(ModuleOp module) const {
   for (auto old : llvm::make_early_inc_range(module.getOps<DeviceOp>()))
     old.erase();
-  auto builder = OpBuilder::atBlockBegin(module.getBody());
-  if (ModelOp model = findModel(module))
-    builder.setInsertionPointAfter(model);
-  for (const TargetDevice &device : list)
-    builder.create<DeviceOp>(module.getLoc(), device.name, device.backend, device.ordinal,
-                             &device == &first() && firstIndex != 0);
+  OpBuilder builder = behindHead(module);
+  for (auto [i, device] : llvm::enumerate(list))
+    builder.create<DeviceOp>(module.getLoc(), device.name, device.backend, device.ordinal, i > 0 && i == firstIndex);
 }
 
 /// What is wrong with the device in row `index` of a table; empty if nothing is.

@@ -30,6 +30,16 @@ ModelOp getModel(ModuleOp module) {
                                  /*data=*/StringAttr());
 }
 
+OpBuilder behindHead(ModuleOp module) {
+  auto builder = OpBuilder::atBlockBegin(module.getBody());
+  for (Operation &op : *module.getBody()) {
+    if (!isa<ModelOp, DeviceOp, QueueOp, ArenaOp>(op))
+      break;
+    builder.setInsertionPointAfter(&op);
+  }
+  return builder;
+}
+
 int64_t getCapacity(ModuleOp module) {
   ModelOp model = findModel(module);
   return model ? int64_t(model.getCapacity()) : 0;

@@ -34,6 +34,14 @@ private:
     return operands;
   }
 
+  /// What a kernel or launch runs; null of other ops.
+  static Region *bodyOf(Operation &op) {
+    if (auto kernel = dyn_cast<KernelOp>(op))
+      return &kernel.getBody();
+    auto launch = dyn_cast<LaunchOp>(op);
+    return launch ? &launch.getCallee().getBody() : nullptr;
+  }
+
   LogicalResult runOp(Operation &op, SmallVector<HostTensor> &results) {
     if (op.hasTrait<OpTrait::IsTerminator>()) {
       results = operandsOf(op);
@@ -52,12 +60,8 @@ private:
     if (isa<ReceiveOp>(op))
       return success();
     SmallVector<HostTensor> operands = operandsOf(op);
-    if (auto kernel = dyn_cast<KernelOp>(op)) {
-      FailureOr<SmallVector<HostTensor>> outputs = run(kernel.getBody().front(), operands);
-      return failed(outputs) ? failure() : define(op, operands, *outputs);
-    }
-    if (auto launch = dyn_cast<LaunchOp>(op)) {
-      FailureOr<SmallVector<HostTensor>> outputs = run(launch.getCallee().getBody().front(), operands);
+    if (Region *body = bodyOf(op)) {
+      FailureOr<SmallVector<HostTensor>> outputs = run(body->front(), operands);
       return failed(outputs) ? failure() : define(op, operands, *outputs);
     }
     if (isa<TransferOp>(op))

@@ -16,10 +16,15 @@ Queues::Queues(const Target &target) {
   }
 }
 
+/// The index of the one for which `isIt` holds.
+template <typename List, typename Predicate> static unsigned indexOf(const List &list, Predicate isIt) {
+  auto it = llvm::find_if(list, isIt);
+  assert(it != list.end() && "the target has no such queue or arena");
+  return it - list.begin();
+}
+
 unsigned Queues::find(StringRef name) const {
-  auto it = llvm::find_if(queues, [&](const Queue &queue) { return queue.name == name; });
-  assert(it != queues.end() && "no such queue");
-  return it - queues.begin();
+  return indexOf(queues, [&](const Queue &queue) { return queue.name == name; });
 }
 
 StringRef Queues::forCopy(CopyOp copy) const {
@@ -44,15 +49,11 @@ Arenas::Arenas(const Target &target) {
 }
 
 unsigned Arenas::find(StringRef name) const {
-  auto it = llvm::find_if(arenas, [&](const Arena &arena) { return arena.name == name; });
-  assert(it != arenas.end() && "no such arena");
-  return it - arenas.begin();
+  return indexOf(arenas, [&](const Arena &arena) { return arena.name == name; });
 }
 
 unsigned Arenas::find(Kind kind, size_t device) const {
-  auto it = llvm::find_if(arenas, [&](const Arena &arena) { return arena.kind == kind && arena.device == device; });
-  assert(it != arenas.end() && "no such arena");
-  return it - arenas.begin();
+  return indexOf(arenas, [&](const Arena &arena) { return arena.kind == kind && arena.device == device; });
 }
 
 SmallVector<BufferAccess> accessesOf(ActionOp action, int64_t capacity) {

@@ -285,10 +285,7 @@ private:
 } // namespace
 
 static void addArenas(ModuleOp module, const Target &target, ArrayRef<int64_t> state, ArrayRef<int64_t> transient) {
-  auto builder = OpBuilder::atBlockBegin(module.getBody());
-  for (Operation &op : *module.getBody())
-    if (isa<ModelOp, DeviceOp, QueueOp>(op))
-      builder.setInsertionPointAfter(&op);
+  OpBuilder builder = behindHead(module);
   Arenas arenas(target);
   for (const Arenas::Arena &arena : arenas.list()) {
     int64_t bytes = arena.kind == Arenas::Kind::State       ? state[arena.device]

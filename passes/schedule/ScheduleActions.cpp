@@ -249,10 +249,7 @@ private:
 } // namespace
 
 static void addQueues(ModuleOp module, const Queues &queues) {
-  auto builder = OpBuilder::atBlockBegin(module.getBody());
-  for (Operation &op : *module.getBody())
-    if (isa<ModelOp, DeviceOp>(op))
-      builder.setInsertionPointAfter(&op);
+  OpBuilder builder = behindHead(module);
   for (auto [i, queue] : llvm::enumerate(queues.list()))
     builder.create<QueueOp>(module.getLoc(), queue.name, queues.deviceOf(i), queue.copies);
 }
