@@ -341,8 +341,8 @@ module @flips {
   Values inSingle = single.run("eval_step", input, 2);
   std::vector<Kinks::Flip> flips = kinks.findFlips(inSingle, exact.run("eval_step", input, 2));
   ASSERT_EQ(flips.size(), 2u);
-  EXPECT_EQ(flips[0].place, "relu of model.mlir:5:10 at [1, 1]");
-  EXPECT_EQ(flips[1].place, "max of model.mlir:6:10 at [1, 1]");
+  EXPECT_EQ(flips[0].place, "relu of model.mlir:6:10 at [1, 1]");
+  EXPECT_EQ(flips[1].place, "max of model.mlir:7:10 at [1, 1]");
   EXPECT_EQ(flips[0].single, 0);
   EXPECT_NEAR(flips[0].exact, 1e-9, 1e-15);
 
