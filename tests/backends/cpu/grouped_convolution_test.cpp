@@ -12,19 +12,20 @@ namespace {
 struct Grouped {
   int64_t channels, outputs, groups, kernel = 3, stride = 1, padding = 1, dilation = 1;
   std::string layout = ", #nhwc";
+  int64_t height = 8, width = 8;
 
-  int64_t size() const { return (8 + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1; }
+  int64_t windows(int64_t size) const { return (size + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1; }
   static std::string type(std::initializer_list<int64_t> sizes, const std::string &layout) {
     std::string text = "tensor<";
     for (int64_t size : sizes)
       text += (size < 0 ? "?" : std::to_string(size)) + "x";
     return text + "f32" + layout + ">";
   }
-  std::string x() const { return type({-1, channels, 8, 8}, layout); }
+  std::string x() const { return type({-1, channels, height, width}, layout); }
   std::string w() const {
     return type({outputs, channels / groups, kernel, kernel}, layout.empty() ? "" : ", #columns");
   }
-  std::string y() const { return type({-1, outputs, size(), size()}, layout); }
+  std::string y() const { return type({-1, outputs, windows(height), windows(width)}, layout); }
   std::string attributes(const std::string &more = "") const {
     auto pair = [](int64_t n) { return "array<i64: " + std::to_string(n) + ", " + std::to_string(n) + ">"; };
     std::string pads = std::to_string(padding);
@@ -32,15 +33,16 @@ struct Grouped {
            ", padding = array<i64: " + pads + ", " + pads + ", " + pads + ", " + pads +
            ">, groups = " + std::to_string(groups) + " : i64} : (";
   }
-  std::string sized(int64_t n) const {
-    return "size = array<i64: " + std::to_string(n) + ", " + std::to_string(n) + ">, ";
+  static std::string sized(int64_t height, int64_t width) {
+    return "size = array<i64: " + std::to_string(height) + ", " + std::to_string(width) + ">, ";
   }
   std::string forward() const { return "%a = sluice.conv2d %0, %1" + attributes() + x() + ", " + w() + ") -> " + y(); }
   std::string inputGradient() const {
-    return "%a = sluice.conv2d_input_grad %0, %1" + attributes(sized(8)) + y() + ", " + w() + ") -> " + x();
+    return "%a = sluice.conv2d_input_grad %0, %1" + attributes(sized(height, width)) + y() + ", " + w() + ") -> " + x();
   }
   std::string weightGradient() const {
-    return "%a = sluice.conv2d_weight_grad %0, %1" + attributes(sized(kernel)) + x() + ", " + y() + ") -> " + w();
+    return "%a = sluice.conv2d_weight_grad %0, %1" + attributes(sized(kernel, kernel)) + x() + ", " + y() + ") -> " +
+           w();
   }
   // Operands, body and result of each pass.
   std::vector<std::array<std::string, 4>> passes() const {
@@ -52,9 +54,11 @@ constexpr const char *kColumns = "#nhwc = #sluice.at<layout = affine_map<(d0, d1
                                  "#columns = #sluice.at<layout = affine_map<(d0, d1, d2, d3) -> (d2, d3, d1, d0)>>\n";
 
 TEST(GroupedConvolution, AgreesWithTheReference) {
-  for (Grouped shape : {Grouped{32, 32, 32}, Grouped{20, 20, 20, 3, 2, 1, 1}, Grouped{6, 12, 6, 2, 1, 0, 2},
-                        Grouped{8, 24, 2, 3, 2, 2, 2}, Grouped{12, 12, 3, 1, 1, 0, 1},
-                        Grouped{6, 12, 3, 3, 1, 1, 1, ""}, Grouped{4, 4, 4, 3, 3, 1, 1, ""}})
+  for (Grouped shape :
+       {Grouped{32, 32, 32}, Grouped{20, 20, 20, 3, 2, 1, 1}, Grouped{6, 12, 6, 2, 1, 0, 2},
+        Grouped{8, 24, 2, 3, 2, 2, 2}, Grouped{12, 12, 3, 1, 1, 0, 1}, Grouped{6, 12, 3, 3, 1, 1, 1, ""},
+        Grouped{4, 4, 4, 3, 3, 1, 1, ""},
+        Grouped{.channels = 9, .outputs = 3, .groups = 3, .stride = 2, .padding = 3, .height = 7, .width = 6}})
     for (auto &[first, second, body, result] : shape.passes()) {
       KernelRun kernel({first, second}, body, "%a : " + result, 7, kColumns);
       ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();

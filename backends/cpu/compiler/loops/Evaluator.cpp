@@ -295,9 +295,10 @@ void Evaluator::storeIfAsked(Value value, ArrayRef<AffineExpr> index, Value elem
 Value Evaluator::guarded(ArrayRef<AffineExpr> nonNegative, const std::function<Value()> &then, Value otherwise) {
   Guard guard{nextGuard++, {}};
   for (AffineExpr expr : nonNegative) {
-    if (trial) {
+    if (trial) { // which sees all that may be asked for: flattened, the ranges of its variables may tell less
       trial->used.push_back(expr);
       trial->identity.push_back(space.normalize(expr));
+      continue;
     }
     Interval range = space.range(expr);
     if (range.high < 0)
@@ -305,13 +306,11 @@ Value Evaluator::guarded(ArrayRef<AffineExpr> nonNegative, const std::function<V
     if (range.low < 0)
       guard.nonNegative.push_back(space.normalize(expr));
   }
-  if (guard.nonNegative.empty())
+  if (trial || guard.nonNegative.empty())
     return then();
   guards.push_back(guard);
   Value inside = then();
   guards.pop_back();
-  if (trial)
-    return inside;
   Mask mask = maskOf(guard.nonNegative);
   Value held = mask.lanes ? toLanes(mask, false) : mask.uniform;
   return builder_->create<arith::SelectOp>(loc_, held, inside, otherwise);
