@@ -2,6 +2,7 @@
 
 #include "runtime/base/Text.h"
 #include "sluice/backend/compile.h"
+#include "sluice/backend/host.h"
 #include "sluice/backend/run.h"
 
 #include <cstring>
@@ -34,7 +35,8 @@ static std::string whyWrongName(const char *name) {
   size_t length = name ? strnlen(name, mostNameBytes + 1) : 0;
   if (length == 0 || length > mostNameBytes || strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != length)
     return concat("its name must be 1 to ", mostNameBytes, " lower-case letters, digits and underscores");
-  return strcmp(name, "cpu") == 0 ? "its name is 'cpu', which is the host's" : "";
+  const char *host = sluice_host_backend()->name;
+  return strcmp(name, host) == 0 ? concat("its name is ", quote(host), ", which is the host's") : "";
 }
 
 /// The first member that is missing.

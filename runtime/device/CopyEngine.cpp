@@ -3,14 +3,13 @@
 namespace sluice::runtime {
 
 void CopyEngine::copy(size_t queue, const DeviceCopy &copy, Work work) {
-  DeviceQueue &there = *devices_.queue(queue);
-  double start = WorkTimes::now();
-  DeviceContext *from = devices_.context(copy.kind.from), *to = devices_.context(copy.kind.to);
-  if (copy.kind.from != 0 && copy.kind.to != 0 && from != to)
-    putCopyOverHost(there, copy);
-  else
-    putCopy(there, copy);
-  if (!times_.wants(work.call))
+  DeviceQueue &there = devices_.queue(queue);
+  bool isTimed = times_.wants(work.call);
+  double start = isTimed ? WorkTimes::now() : 0;
+  bool meet =
+      copy.kind.from == 0 || copy.kind.to == 0 || &devices_.context(copy.kind.from) == &devices_.context(copy.kind.to);
+  meet ? putCopy(there, copy) : putCopyOverHost(there, copy);
+  if (!isTimed)
     return;
   work.name = copy.label;
   work.queue = queue;
@@ -28,10 +27,10 @@ void CopyEngine::putCopy(DeviceQueue &queue, const DeviceCopy &copy) {
 /// one end; the other end's part is done in a queue of its own.
 void CopyEngine::putCopyOverHost(DeviceQueue &queue, const DeviceCopy &copy) {
   DeviceQueue *out = &queue, *in = &queue;
-  if (&queue.context() == devices_.context(copy.kind.to))
-    out = devices_.queue(devices_.queueOutOf(copy.kind.from));
+  if (&queue.context() == &devices_.context(copy.kind.to))
+    out = &devices_.queue(devices_.queueOutOf(copy.kind.from));
   else
-    in = devices_.queue(devices_.queueInto(copy.kind.to));
+    in = &devices_.queue(devices_.queueInto(copy.kind.to));
   staging_.resize(static_cast<size_t>(copy.bytes));
   queue.synchronize(); // what the copy waits for
   putCopy(*out, {{copy.kind.from, 0, copy.kind.reason}, copy.from, staging_.data(), copy.bytes, copy.label});

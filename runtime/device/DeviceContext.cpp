@@ -40,9 +40,8 @@ DeviceContext::DeviceContext(std::string backend, const sluice_backend_run &half
 
 DeviceContext::~DeviceContext() { half_.close(run_); }
 
-void DeviceContext::check(sluice_status status, const std::string &what) const {
-  if (status != SLUICE_OK)
-    throw Error(exitCodeOf(status), concat(what, ": ", half_.last_error(run_)));
+void DeviceContext::fail(sluice_status status, const std::string &what) const {
+  throw Error(exitCodeOf(status), concat(what, ": ", half_.last_error(run_)));
 }
 
 int32_t DeviceContext::deviceCount() const {
@@ -84,7 +83,7 @@ std::pair<double, double> DeviceEvent::times() const {
 }
 
 DeviceQueue::DeviceQueue(DeviceContext &context, int32_t device, sluice_queue_kind kind, const std::string &name)
-    : context_(&context), device_(device), queue_(nullptr, context.half().queue_destroy) {
+    : context_(&context), queue_(nullptr, context.half().queue_destroy) {
   sluice_queue *queue = nullptr;
   context.check(context.half().queue_create(context.get(), device, kind, name.c_str(), &queue),
                 concat("the queue ", quote(name)));
@@ -116,8 +115,7 @@ void DeviceQueue::launch(const sluice_launch &launch) {
 }
 
 void DeviceQueue::discard(void *address, size_t bytes) {
-  if (context_->half().discard)
-    context_->check(context_->half().discard(queue_.get(), address, bytes), context_->backend());
+  context_->check(context_->half().discard(queue_.get(), address, bytes), context_->backend());
 }
 
 DeviceMemory::DeviceMemory(DeviceContext &context, int32_t device, size_t bytes, const std::string &what)
@@ -126,8 +124,8 @@ DeviceMemory::DeviceMemory(DeviceContext &context, int32_t device, size_t bytes,
     return;
   sluice_status status = context.half().allocate(context.get(), device, bytes, &address_);
   if (status == SLUICE_EXHAUSTED)
-    failExhausted(concat("out of memory: ", what, " needs ", bytes, " bytes, and ",
-                         context.deviceInfo(device).free_bytes, " are free"));
+    failExhausted(
+        concat("out of memory: ", what, " needs ", bytes, " bytes: ", context.half().last_error(context.get())));
   context.check(status, what);
 }
 

@@ -27,6 +27,7 @@ public:
   const sluice_backend_run &half() const { return half_; }
   sluice_run *get() const { return run_; }
   bool takesHostQueues() const { return half_.takes_host_queues != 0; }
+  bool isImmediate() const { return half_.immediate != 0; }
 
   int32_t deviceCount() const;
   sluice_device_info deviceInfo(int32_t device) const;
@@ -34,9 +35,14 @@ public:
   std::vector<sluice_copy_count> copyCounts() const;
 
   /// Throws the context's last error, with `what` before it, unless `status` is SLUICE_OK.
-  void check(sluice_status status, const std::string &what) const;
+  void check(sluice_status status, const std::string &what) const {
+    if (status != SLUICE_OK)
+      fail(status, what);
+  }
 
 private:
+  [[noreturn]] void fail(sluice_status status, const std::string &what) const;
+
   std::string backend_;
   sluice_backend_run half_{};
   sluice_run_services services_;
@@ -71,8 +77,8 @@ public:
   DeviceQueue(DeviceContext &context, int32_t device, sluice_queue_kind kind, const std::string &name);
 
   DeviceContext &context() const { return *context_; }
-  /// Its device's ordinal, or SLUICE_HOST.
-  int32_t device() const { return device_; }
+  /// Whether its work is done when the call that asks for it returns, so that it needs no events.
+  bool isImmediate() const { return context_->isImmediate(); }
 
   void record(DeviceEvent &event);
   /// Waits in the queue for an event of the same context; the host waits for one of another.
@@ -80,12 +86,13 @@ public:
   void synchronize();
   void copy(const sluice_copy &copy);
   void launch(const sluice_launch &launch);
-  /// Tells that nobody reads these bytes from here on, if the backend wants to know.
+  /// Whether the backend wants to know what nobody reads any more.
+  bool wantsDiscards() const { return context_->half().discard != nullptr; }
+  /// Tells that nobody reads these bytes from here on; only if the backend wants to know.
   void discard(void *address, size_t bytes);
 
 private:
   DeviceContext *context_;
-  int32_t device_;
   Handle<sluice_queue> queue_;
 };
 

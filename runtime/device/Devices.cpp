@@ -3,6 +3,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
 #include "runtime/device/BackendLoader.h"
+#include "sluice/backend/host.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -22,8 +23,6 @@ static std::string installedBackends() {
 }
 
 static const sluice_backend_run &findBackend(const Device &device, const Plan &plan, const DeviceOptions &options) {
-  if (auto given = options.backends.find(device.backend); given != options.backends.end())
-    return *given->second;
   std::vector<std::string> folders = backendFolders(options.folder);
   for (const std::string &folder : {installedBackends(), plan.backends})
     if (!folder.empty() && std::find(folders.begin(), folders.end(), folder) == folders.end())
@@ -35,57 +34,75 @@ static const sluice_backend_run &findBackend(const Device &device, const Plan &p
   return *half;
 }
 
-DeviceContext &Devices::open(const Device &device, Team &team, const DeviceOptions &options) {
+DeviceContext &Devices::open(size_t number, Team &team, const DeviceOptions &options) {
+  const Device &device = plan_.devices[number];
   for (const std::unique_ptr<DeviceContext> &context : contexts_)
     if (context->backend() == device.backend)
       return *context;
+  auto given = options.backends.find(device.backend);
+  const sluice_backend_run &half = given != options.backends.end() ? *given->second
+                                   : number == 0                   ? *sluice_host_backend()->run
+                                                                   : findBackend(device, plan_, options);
   auto settings = options.settings.find(device.backend);
-  contexts_.push_back(std::make_unique<DeviceContext>(device.backend, findBackend(device, plan_, options),
-                                                      settings == options.settings.end() ? "" : settings->second,
-                                                      team));
+  contexts_.push_back(std::make_unique<DeviceContext>(
+      device.backend, half, settings == options.settings.end() ? "" : settings->second, team));
   return *contexts_.back();
 }
 
+DeviceContext &Devices::hostQueues() const {
+  auto standIn =
+      std::find_if(contexts_.begin() + 1, contexts_.end(), [](auto &item) { return item->takesHostQueues(); });
+  return standIn == contexts_.end() ? *contexts_.front() : **standIn;
+}
+
 Devices::Devices(const Plan &plan, const sluice_artifact &artifact, Team &team, const DeviceOptions &options)
-    : plan_(plan), contextOf_(plan.devices.size()), freeAtFirst_(plan.devices.size()) {
-  for (size_t i = 1; i < plan.devices.size(); ++i) {
+    : plan_(plan), freeAtFirst_(plan.devices.size()) {
+  for (size_t i = 0; i < plan.devices.size(); ++i) {
     const Device &device = plan.devices[i];
-    DeviceContext &context = open(device, team, options);
+    DeviceContext &context = open(i, team, options);
     if (int32_t count = context.deviceCount(); device.ordinal >= count)
       failUnsupported(
           concat("device ", deviceText(device), " is not there: ", device.backend, " has ", count, " devices"));
-    contextOf_[i] = &context;
-    freeAtFirst_[i] = context.deviceInfo(device.ordinal).free_bytes;
-    if (context.takesHostQueues() && !contextOf_[0])
-      contextOf_[0] = &context;
+    contextOf_.push_back(&context);
+    if (i > 0) // the host's memory has other users
+      freeAtFirst_[i] = context.deviceInfo(device.ordinal).free_bytes;
   }
-  for (const Arena &arena : plan.arenas) {
-    arenas_.emplace_back();
-    if (arena.device != 0)
-      arenas_.back() = DeviceMemory(*contextOf_[arena.device], ordinal(arena.device), static_cast<size_t>(arena.bytes),
-                                    concat(deviceText(plan.devices[arena.device]), ": the ", arena.name, " arena"));
-  }
+  for (const Arena &arena : plan.arenas)
+    addArena(arena, artifact);
   for (const Kernel &kernel : plan.kernels)
     if (kernel.module)
       load(kernel.device, *kernel.module, artifact.sections[plan.modules[*kernel.module].section]);
+  contextOf_[0] = &hostQueues();
+  queues_.reserve(plan.queues.size());
   for (const Queue &queue : plan.queues) {
-    queues_.emplace_back();
     sluice_queue_kind kind = queue.kind == QueueKind::compute ? SLUICE_QUEUE_COMPUTE : SLUICE_QUEUE_COPY;
-    if (DeviceContext *context = contextOf_[queue.device])
-      queues_.back().emplace(*context, ordinal(queue.device), kind, queue.name);
+    queues_.emplace_back(context(queue.device), ordinal(queue.device), kind, queue.name);
+    if (!queues_.back().isImmediate())
+      lateQueues_.push_back(&queues_.back());
   }
+}
+
+void Devices::addArena(const Arena &arena, const sluice_artifact &artifact) {
+  if (arena.isConstant()) {
+    // Generated code only reads its constants; buffers are not const because operands and results share a table.
+    addresses_.push_back(static_cast<std::byte *>(const_cast<void *>(artifact.constants)));
+    return;
+  }
+  const Device &device = plan_.devices[arena.device];
+  memory_.emplace_back(context(arena.device), device.ordinal, static_cast<size_t>(arena.bytes),
+                       concat(deviceText(device), ": the ", arena.name, " arena"));
+  addresses_.push_back(memory_.back().data());
 }
 
 /// Once for all kernels of a device that are in it.
 void Devices::load(size_t device, size_t module, const sluice_code_section &code) {
   if (!modules_.contains({device, module}))
-    modules_.try_emplace({device, module}, *contextOf_[device], ordinal(device), code);
+    modules_.try_emplace({device, module}, *contextOf_[device], plan_.devices[device].ordinal, code);
 }
 
 void Devices::synchronize() {
-  for (std::optional<DeviceQueue> &queue : queues_)
-    if (queue)
-      queue->synchronize();
+  for (DeviceQueue *queue : lateQueues_)
+    queue->synchronize();
 }
 
 size_t Devices::queueBetween(size_t device, bool last) const {
@@ -100,14 +117,6 @@ size_t Devices::queueBetween(size_t device, bool last) const {
       found = i;
   }
   return found == plan_.queues.size() ? compute : found;
-}
-
-int64_t Devices::arenaBytes(size_t device) const {
-  int64_t bytes = 0;
-  for (const Arena &arena : plan_.arenas)
-    if (arena.device == device)
-      bytes += arena.bytes;
-  return bytes;
 }
 
 int64_t Devices::takenBytes(size_t device) const {

@@ -1,4 +1,5 @@
-// The devices of a plan on this machine: each found at its backend, with its arenas, its queues and its modules.
+// The devices of a plan on this machine: each found at its backend, with its arenas, its queues and its modules. The
+// host is one of them; its backend is linked in.
 #ifndef SLUICE_RUNTIME_DEVICES_H
 #define SLUICE_RUNTIME_DEVICES_H
 
@@ -7,7 +8,6 @@
 
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,42 +28,49 @@ public:
   /// exhausted error, both with its name. `plan` and `team` must outlive this.
   Devices(const Plan &plan, const sluice_artifact &artifact, Team &team, const DeviceOptions &options);
 
+  /// The host's own first.
   const std::vector<std::unique_ptr<DeviceContext>> &contexts() const { return contexts_; }
-  /// Of an accelerator; of the host only if a backend takes its queues, and null if none does.
-  DeviceContext *context(size_t device) const { return contextOf_[device]; }
-  /// SLUICE_HOST, or the accelerator's number at its backend.
+  /// Where a device's queues are: of the host, with a backend that takes its work over if there is one.
+  DeviceContext &context(size_t device) const { return *contextOf_[device]; }
+  /// In copies and queues: SLUICE_HOST, or the accelerator's number at its backend.
   int32_t ordinal(size_t device) const { return device == 0 ? SLUICE_HOST : plan_.devices[device].ordinal; }
 
-  /// The plan's queue; null if its work is done by the calling thread.
-  DeviceQueue *queue(size_t number) { return queues_[number] ? &*queues_[number] : nullptr; }
-  /// The number of the queue for copies that the host asks for, into or out of an accelerator.
+  /// The plan's queue.
+  DeviceQueue &queue(size_t number) { return queues_[number]; }
+  /// The number of the queue for copies that the host asks for, into or out of a device.
   size_t queueInto(size_t device) const { return queueBetween(device, /*last=*/false); }
   size_t queueOutOf(size_t device) const { return queueBetween(device, /*last=*/true); }
+  /// Whether work of any queue may go on after the call that asked for it.
+  bool mayBeBusy() const { return !lateQueues_.empty(); }
   /// Waits for all work of all queues.
   void synchronize();
 
-  /// Of an arena on an accelerator.
-  std::byte *arena(size_t number) const { return arenas_[number].data(); }
+  /// Of one of the plan's arenas.
+  std::byte *arena(size_t number) const { return addresses_[number]; }
+  /// Of a place in call number `call`.
+  std::byte *address(const Slot &slot, int64_t call = 0) const { return addresses_[slot.arena] + slot.offsetFor(call); }
   /// The plan's module on a device that has kernels in it.
   sluice_module *module(size_t device, size_t number) const { return modules_.at({device, number}).get(); }
 
-  /// Bytes allocated on an accelerator for arenas.
-  int64_t arenaBytes(size_t device) const;
-  /// Bytes that the device itself says were taken since it was opened.
+  /// Bytes that an accelerator itself says were taken since it was opened.
   int64_t takenBytes(size_t device) const;
 
 private:
-  DeviceContext &open(const Device &device, Team &team, const DeviceOptions &options);
+  DeviceContext &open(size_t device, Team &team, const DeviceOptions &options);
+  DeviceContext &hostQueues() const;
+  void addArena(const Arena &arena, const sluice_artifact &artifact);
   void load(size_t device, size_t module, const sluice_code_section &code);
   size_t queueBetween(size_t device, bool last) const;
 
   const Plan &plan_;
   std::vector<std::unique_ptr<DeviceContext>> contexts_;
   std::vector<DeviceContext *> contextOf_;                    ///< of each device
-  std::vector<int64_t> freeAtFirst_;                          ///< bytes of each device when it was opened
-  std::vector<DeviceMemory> arenas_;                          ///< of the plan's arenas; empty for those on the host
+  std::vector<int64_t> freeAtFirst_;                          ///< bytes of each accelerator when it was opened
+  std::vector<DeviceMemory> memory_;                          ///< of the arenas
+  std::vector<std::byte *> addresses_;                        ///< of the plan's arenas
   std::map<std::pair<size_t, size_t>, DeviceModule> modules_; ///< by device and number in the plan
-  std::vector<std::optional<DeviceQueue>> queues_;
+  std::vector<DeviceQueue> queues_;
+  std::vector<DeviceQueue *> lateQueues_; ///< those that are not immediate
 };
 
 } // namespace sluice::runtime

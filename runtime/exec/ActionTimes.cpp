@@ -18,10 +18,6 @@ double secondsOf(const WorkTime &time) {
 
 static std::vector<double> timeCall(Instance &instance, const Entry &entry, int64_t rows) {
   std::vector<double> seconds(entry.actions.size());
-  if (!instance.executor()) {
-    instance.run(entry, rows, seconds);
-    return seconds;
-  }
   instance.synchronize();
   instance.times().start(/*oneByOne=*/true);
   instance.run(entry, rows);

@@ -58,7 +58,7 @@ BenchState::BenchState(Instance &instance, const Entry &entry, uint64_t seed)
     fillSample(sample.data(), input);
   }
   // With other devices, beginning again would wait for all of them.
-  beginsAgain_ = !instance.executor() && changesStates(instance.plan(), entry);
+  beginsAgain_ = instance.plan().isHostOnly() && changesStates(instance.plan(), entry);
 }
 
 void BenchState::prepare(int64_t step) {

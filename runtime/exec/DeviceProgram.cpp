@@ -40,106 +40,59 @@ static bool writes(const Action &action, const Slot &slot, int64_t bytes) {
   });
 }
 
-static sluice_access accessOf(const Buffer &buffer) {
-  switch (buffer.access) {
-  case Access::read:
-    return SLUICE_READ;
-  case Access::write:
-    return SLUICE_WRITE;
-  case Access::readWrite:
-    return SLUICE_READ_WRITE;
+static DeviceStep::CopyWork buildCopy(const Copy &copy, const Plan &plan, const Devices &devices) {
+  DeviceStep::CopyWork made;
+  made.kind = {plan.deviceOf(copy.from), plan.deviceOf(copy.to), copy.reason};
+  for (size_t call : {0, 1}) {
+    made.from[call] = devices.address(copy.from, static_cast<int64_t>(call));
+    made.to[call] = devices.address(copy.to, static_cast<int64_t>(call));
   }
-  return SLUICE_READ_WRITE;
+  made.label = copy.source.empty() ? copy.value : concat(copy.value, ", ", copy.source);
+  if (copy.when == Copy::When::stale)
+    made.mirror = MirrorNumbers(plan).filledBy(copy);
+  return made;
 }
 
-namespace {
-
-class StepBuilder {
-public:
-  StepBuilder(const Plan &plan, const sluice_artifact &artifact, Devices &devices, std::span<std::byte *const> arenas)
-      : plan_(plan), artifact_(artifact), devices_(devices), arenas_(arenas), mirrors_(plan) {}
-
-  DeviceStep build(const Action &action) const {
-    DeviceStep step;
-    step.action = &action;
-    step.queue = devices_.queue(action.queue);
-    if (const Copy *copy = action.copy())
-      step.copy = buildCopy(*copy);
-    else if (step.queue)
-      step.launch = buildLaunch(*action.launch());
-    else
-      step.hostLaunch.emplace(*action.launch(), plan_, artifact_, arenas_);
+static DeviceStep buildStep(const Action &action, const Plan &plan, const sluice_artifact &artifact, Devices &devices) {
+  DeviceStep step;
+  step.action = &action;
+  step.queue = &devices.queue(action.queue);
+  if (const Copy *copy = action.copy())
+    step.copy = buildCopy(*copy, plan, devices);
+  else
+    step.launch.emplace(*action.launch(), plan, artifact, devices);
+  if (step.queue->wantsDiscards())
     for (const Buffer &buffer : action.ends)
-      if (step.queue)
-        addBuffer(step.ends, buffer);
-    return step;
-  }
+      for (size_t call : {0, 1})
+        step.ends[call].push_back(bufferFor(buffer, devices, static_cast<int64_t>(call)));
+  return step;
+}
 
-private:
-  std::byte *address(const Slot &slot, int64_t call) const { return arenas_[slot.arena] + slot.offsetFor(call); }
+static void addEvents(DeviceStep &step) {
+  if (step.queue->isImmediate() || step.hasEvents())
+    return;
+  for (DeviceEvent &event : step.events)
+    event = DeviceEvent(step.queue->context());
+}
 
-  void addBuffer(std::array<std::vector<sluice_buffer>, 2> &buffers, const Buffer &buffer) const {
-    for (size_t call : {0, 1})
-      buffers[call].push_back(
-          {address(buffer.slot, static_cast<int64_t>(call)), static_cast<size_t>(buffer.bytes), accessOf(buffer)});
-  }
-
-  DeviceStep::LaunchWork buildLaunch(const Launch &launch) const {
-    const Kernel &kernel = plan_.kernels[launch.kernel];
-    DeviceStep::LaunchWork made{
-        &kernel, {}, {}, kernel.module ? devices_.module(kernel.device, *kernel.module) : nullptr};
-    for (const Buffer &buffer : launch.buffers)
-      addBuffer(made.buffers, buffer);
-    for (const Stage &stage : kernel.stages)
-      made.stages.push_back({artifact_.stages[stage.function], &stage});
-    return made;
-  }
-
-  DeviceStep::CopyWork buildCopy(const Copy &copy) const {
-    DeviceStep::CopyWork made;
-    made.kind = {plan_.deviceOf(copy.from), plan_.deviceOf(copy.to), copy.reason};
-    for (size_t call : {0, 1}) {
-      made.from[call] = address(copy.from, static_cast<int64_t>(call));
-      made.to[call] = address(copy.to, static_cast<int64_t>(call));
-    }
-    made.label = copy.source.empty() ? copy.value : concat(copy.value, ", ", copy.source);
-    if (copy.when == Copy::When::stale)
-      made.mirror = mirrors_.filledBy(copy);
-    return made;
-  }
-
-  const Plan &plan_;
-  const sluice_artifact &artifact_;
-  Devices &devices_;
-  std::span<std::byte *const> arenas_;
-  MirrorNumbers mirrors_;
-};
-
-} // namespace
-
-DeviceProgram::DeviceProgram(const Entry &entry, const Plan &plan, const sluice_artifact &artifact, Devices &devices,
-                             std::span<std::byte *const> arenas)
+DeviceProgram::DeviceProgram(const Entry &entry, const Plan &plan, const sluice_artifact &artifact, Devices &devices)
     : entry(&entry) {
-  StepBuilder builder(plan, artifact, devices, arenas);
-  for (const Action &action : entry.actions)
-    steps.push_back(builder.build(action));
-
-  auto addEvents = [&](size_t number) {
-    DeviceStep &step = steps[number];
-    if (!step.queue || step.events[0])
-      return;
-    for (DeviceEvent &event : step.events)
-      event = DeviceEvent(step.queue->context());
-  };
+  for (const Action &action : entry.actions) {
+    steps.push_back(buildStep(action, plan, artifact, devices));
+    if (!steps.back().isAsked())
+      called.push_back(steps.size() - 1);
+  }
   for (const DeviceStep &step : steps)
     for (const Wait &wait : step.action->waits)
-      addEvents(wait.action);
+      addEvents(steps[wait.action]);
   for (const Value &input : entry.inputs)
     for (const Wait &wait : input.waits)
-      addEvents(wait.action);
-  for (const Value &output : entry.outputs)
-    if (std::optional<size_t> writer = writerOf(output.slot, output.bytes))
-      addEvents(*writer);
+      addEvents(steps[wait.action]);
+  for (const Value &output : entry.outputs) {
+    outputs.push_back({askedFor(output), writerOf(output.slot, output.bytes)});
+    if (outputs.back().writer)
+      addEvents(steps[*outputs.back().writer]);
+  }
 
   MirrorNumbers mirrors(plan);
   for (size_t i = 0; i < plan.states.size(); ++i) {

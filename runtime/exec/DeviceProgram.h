@@ -1,13 +1,12 @@
-// The actions of an entry point of a plan for several devices, with queues, addresses and events worked out.
+// The actions of an entry point with queues, addresses and events worked out.
 #ifndef SLUICE_RUNTIME_DEVICEPROGRAM_H
 #define SLUICE_RUNTIME_DEVICEPROGRAM_H
 
 #include "runtime/device/CopyEngine.h"
-#include "runtime/exec/HostProgram.h"
+#include "runtime/exec/PreparedLaunch.h"
 
 #include <array>
 #include <optional>
-#include <span>
 
 namespace sluice::runtime {
 
@@ -30,16 +29,8 @@ private:
 /// One action. What depends on the parity of the call is kept for even and for odd ones.
 struct DeviceStep {
   const Action *action = nullptr;
-  DeviceQueue *queue = nullptr;         ///< null: the calling thread does the work
-  std::optional<HostLaunch> hostLaunch; ///< the work of the calling thread
-
-  struct LaunchWork {
-    const Kernel *kernel;
-    std::array<std::vector<sluice_buffer>, 2> buffers;
-    std::vector<HostStage> stages;
-    sluice_module *module;
-  };
-  std::optional<LaunchWork> launch;
+  DeviceQueue *queue = nullptr;
+  std::optional<PreparedLaunch> launch;
 
   struct CopyWork {
     CopyKind kind;
@@ -50,9 +41,10 @@ struct DeviceStep {
   std::optional<CopyWork> copy;
 
   std::array<std::vector<sluice_buffer>, 2> ends;
-  /// Of the last calls, by their number modulo three; none if nobody waits for this.
+  /// Of the last calls, by their number modulo three; none if nobody waits for this, or its queue is immediate.
   std::array<DeviceEvent, mostCallsBack + 1> events;
 
+  bool hasEvents() const { return static_cast<bool>(events.front()); }
   DeviceEvent &event(int64_t call) { return events[static_cast<size_t>(call) % events.size()]; }
   bool isAsked() const { return action->copy() && action->copy()->when == Copy::When::asked; }
 };
@@ -60,10 +52,17 @@ struct DeviceStep {
 struct DeviceProgram {
   const Entry *entry;
   std::vector<DeviceStep> steps;
+  std::vector<size_t> called;           ///< the steps of every call: all but those that are asked for
   std::vector<size_t> mirrorsMadeStale; ///< because the entry writes their states
 
-  DeviceProgram(const Entry &entry, const Plan &plan, const sluice_artifact &artifact, Devices &devices,
-                std::span<std::byte *const> arenas);
+  /// Where an output comes from.
+  struct Source {
+    std::optional<size_t> asked;  ///< the step that brings it to the host when it is asked for
+    std::optional<size_t> writer; ///< the last step of a call that writes it on the host
+  };
+  std::vector<Source> outputs;
+
+  DeviceProgram(const Entry &entry, const Plan &plan, const sluice_artifact &artifact, Devices &devices);
 
   /// The last step of a call that writes these bytes; nothing if none does.
   std::optional<size_t> writerOf(const Slot &slot, int64_t bytes) const;

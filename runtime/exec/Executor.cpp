@@ -7,22 +7,11 @@
 
 namespace sluice::runtime {
 
-/// The addresses of all arenas: those on accelerators are added to those on the host.
-static std::vector<std::byte *> &withDevices(std::vector<std::byte *> &arenas, const Plan &plan,
-                                             const Devices &devices) {
-  for (size_t i = 0; i < plan.arenas.size(); ++i)
-    if (plan.arenas[i].device != 0)
-      arenas[i] = devices.arena(i);
-  return arenas;
-}
-
-Executor::Executor(const Plan &plan, const sluice_artifact &artifact, std::vector<std::byte *> &arenas, Team &team,
-                   const DeviceOptions &options)
-    : plan_(plan), arenas_(arenas), team_(team), devices_(plan, artifact, team, options), copies_(devices_, times_),
-      forecast_(plan), mirrors_(plan), stale_(mirrors_.count(), true), logs_(plan.entries.size()) {
-  withDevices(arenas_, plan, devices_);
+Executor::Executor(const Plan &plan, const sluice_artifact &artifact, Team &team, const DeviceOptions &options)
+    : plan_(plan), team_(team), devices_(plan, artifact, team, options), copies_(devices_, times_), forecast_(plan),
+      mirrors_(plan), stale_(mirrors_.count(), true), logs_(plan.entries.size()) {
   for (const Entry &entry : plan.entries) {
-    programs_.emplace_back(entry, plan, artifact, devices_, arenas_);
+    programs_.emplace_back(entry, plan, artifact, devices_);
     fetched_.emplace_back(entry.outputs.size(), -1);
   }
 }
@@ -32,7 +21,8 @@ Executor::~Executor() {
 }
 
 void Executor::synchronize() {
-  team_.enter([&] { devices_.synchronize(); });
+  if (devices_.mayBeBusy())
+    team_.enter([&] { devices_.synchronize(); });
 }
 
 //===- a call -----------------------------------------------------------------------------------------------------===//
@@ -53,9 +43,8 @@ void Executor::run(const Entry &entry, int64_t call, int64_t rows) {
   }
   forecast_.call(entry, rows);
   DeviceProgram &program = programs_[number];
-  for (size_t i = 0; i < program.steps.size(); ++i)
-    if (!program.steps[i].isAsked())
-      issue(number, i, call, rows);
+  for (size_t step : program.called)
+    issue(number, step, call, rows);
   if (log)
     log->endCall(call);
   for (size_t mirror : program.mirrorsMadeStale)
@@ -65,14 +54,12 @@ void Executor::run(const Entry &entry, int64_t call, int64_t rows) {
 /// Waits, work, what ends with it, and its event. A stale copy that is not due keeps its place in the order.
 void Executor::issue(size_t entry, size_t number, int64_t call, int64_t rows) {
   DeviceStep &step = programs_[entry].steps[number];
-  Work work{.entry = entry, .action = number, .call = call};
+  Call at{entry, number, call};
   waitFor(step, programs_[entry], call);
-  if (step.hostLaunch)
-    runHere(step, std::move(work), rows);
-  else if (step.launch)
-    launch(step, std::move(work), rows);
+  if (step.launch)
+    launch(step, at, rows);
   else if (!step.copy->mirror || stale_[*step.copy->mirror])
-    copy(step, std::move(work), rows);
+    copy(step, at, rows);
   if (step.copy && step.copy->mirror)
     stale_[*step.copy->mirror] = false;
   if (logs_[entry] && !step.isAsked())
@@ -83,71 +70,43 @@ void Executor::issue(size_t entry, size_t number, int64_t call, int64_t rows) {
   }
   for (const sluice_buffer &buffer : step.ends[static_cast<size_t>(call & 1)])
     step.queue->discard(buffer.address, buffer.bytes);
-  if (DeviceEvent &event = step.event(call))
-    step.queue->record(event);
+  if (step.hasEvents())
+    step.queue->record(step.event(call));
 }
 
 void Executor::waitFor(DeviceStep &step, DeviceProgram &program, int64_t call) {
-  for (const Wait &wait : step.action->waits) {
-    if (wait.calls > call)
-      continue;
-    const DeviceEvent &event = program.steps[wait.action].event(call - wait.calls);
-    if (step.queue)
-      step.queue->wait(event);
-    else if (event)
-      event.synchronize();
-  }
+  for (const Wait &wait : step.action->waits)
+    if (DeviceStep &awaited = program.steps[wait.action]; wait.calls <= call && awaited.hasEvents())
+      step.queue->wait(awaited.event(call - wait.calls));
 }
 
-void Executor::runHere(const DeviceStep &step, Work work, int64_t rows) {
-  double start = times_.wants(work.call) ? WorkTimes::now() : 0;
-  step.hostLaunch->run(team_, work.call, rows);
-  if (!times_.wants(work.call))
-    return;
-  work.name = step.action->launch()->name;
-  work.queue = step.action->queue;
-  times_.note(std::move(work), start, WorkTimes::now());
-}
-
-void Executor::launch(const DeviceStep &step, Work work, int64_t rows) {
-  const DeviceStep::LaunchWork &launch = *step.launch;
-  const Kernel &kernel = *launch.kernel;
-  const std::vector<sluice_buffer> &buffers = launch.buffers[static_cast<size_t>(work.call & 1)];
-  stages_.clear();
-  for (const HostStage &stage : launch.stages)
-    stages_.push_back({stage.function, stage.stage->tasksFor(rows)});
-  double start = times_.wants(work.call) ? WorkTimes::now() : 0;
-  const std::string &name = step.action->launch()->name;
-  step.queue->launch({sizeof(sluice_launch), name.c_str(), buffers.data(), buffers.size(), rows, stages_.data(),
-                      stages_.size(), launch.module, kernel.function.empty() ? nullptr : kernel.function.c_str(),
-                      kernel.parameters.data(), kernel.parameters.size(), kernel.cost.flopsFor(rows),
-                      kernel.cost.bytesFor(rows), kernel.kind.c_str()});
-  if (!times_.wants(work.call))
-    return;
-  work.name = name;
+void Executor::launch(DeviceStep &step, const Call &at, int64_t rows) {
+  const sluice_launch &launch = step.launch->forCall(at.number, rows);
+  if (!times_.wants(at.number))
+    return step.queue->launch(launch);
+  double start = WorkTimes::now();
+  step.queue->launch(launch);
+  Work work = at.work();
+  work.name = step.launch->name();
   work.queue = step.action->queue;
   times_.note(std::move(work), start, *step.queue);
 }
 
-void Executor::copy(const DeviceStep &step, Work work, int64_t rows) {
+void Executor::copy(const DeviceStep &step, const Call &at, int64_t rows) {
   const DeviceStep::CopyWork &copy = *step.copy;
-  size_t parity = static_cast<size_t>(work.call & 1);
+  size_t parity = static_cast<size_t>(at.number & 1);
   copies_.copy(step.action->queue,
                {copy.kind, copy.from[parity], copy.to[parity], step.action->copy()->bytesFor(rows), copy.label},
-               std::move(work));
+               at.work());
 }
 
 //===- what the host touches --------------------------------------------------------------------------------------===//
 
 void Executor::waitForInput(const Value &input, int64_t call) {
   changeTo(input.entry);
-  for (const Wait &wait : input.waits) {
-    if (wait.calls > call)
-      continue;
-    const DeviceEvent &event = programs_[input.entry].steps[wait.action].event(call - wait.calls);
-    if (event)
-      team_.enter([&] { event.synchronize(); });
-  }
+  for (const Wait &wait : input.waits)
+    if (DeviceStep &awaited = programs_[input.entry].steps[wait.action]; wait.calls <= call && awaited.hasEvents())
+      team_.enter([&] { awaited.event(call - wait.calls).synchronize(); });
 }
 
 void Executor::fetchOutput(const Value &output, int64_t call, int64_t rows) {
@@ -157,59 +116,66 @@ void Executor::fetchOutput(const Value &output, int64_t call, int64_t rows) {
   if (fetched == call)
     return;
   fetched = call;
-  std::optional<size_t> asked = program.askedFor(output), writer = program.writerOf(output.slot, output.bytes);
-  team_.enter([&] {
-    if (asked) {
+  auto [asked, writer] = program.outputs[number];
+  if (asked)
+    team_.enter([&] {
       forecast_.read(*program.entry, output, rows);
       issue(output.entry, *asked, call, rows);
       program.steps[*asked].queue->synchronize();
-    } else if (writer && program.steps[*writer].queue) {
-      program.steps[*writer].event(call).synchronize();
-    }
-  });
+    });
+  else if (writer && program.steps[*writer].hasEvents())
+    team_.enter([&] { program.steps[*writer].event(call).synchronize(); });
 }
 
+/// Between memory of the caller and a place on a device, when all work is done.
 void Executor::copyNow(size_t device, const CopyKind &kind, const std::byte *from, std::byte *to, int64_t bytes,
                        const std::string &label) {
+  synchronize();
+  if (device == 0) {
+    std::memcpy(to, from, static_cast<size_t>(bytes));
+    return;
+  }
   size_t queue = kind.to == device ? devices_.queueInto(device) : devices_.queueOutOf(device);
   team_.enter([&] {
-    devices_.synchronize();
     copies_.copy(queue, {kind, from, to, bytes, label}, {});
-    devices_.queue(queue)->synchronize();
+    devices_.queue(queue).synchronize();
   });
 }
 
-void Executor::writeState(const State &state, std::span<const std::byte> physical) {
-  size_t device = plan_.deviceOf(state.slot);
-  std::byte *at = arenas_[state.slot.arena] + state.slot.offset;
+void Executor::noteWrite(const State &state) {
   forecast_.write(state);
   auto [first, end] = mirrors_.of(static_cast<size_t>(&state - plan_.states.data()));
   for (size_t mirror = first; mirror < end; ++mirror)
     stale_[mirror] = true;
-  if (device != 0)
-    return copyNow(device, {0, device, setReason}, physical.data(), at, state.bytes, state.name);
+}
+
+std::byte *Executor::hostStateToWrite(const State &state) {
+  noteWrite(state);
   synchronize();
-  std::memcpy(at, physical.data(), physical.size());
+  return devices_.address(state.slot);
+}
+
+const std::byte *Executor::hostStateToRead(const State &state) {
+  synchronize();
+  return devices_.address(state.slot);
+}
+
+void Executor::writeState(const State &state, std::span<const std::byte> physical) {
+  size_t device = plan_.deviceOf(state.slot);
+  noteWrite(state);
+  copyNow(device, {0, device, setReason}, physical.data(), devices_.address(state.slot), state.bytes, state.name);
 }
 
 void Executor::readState(const State &state, std::span<std::byte> physical) {
   size_t device = plan_.deviceOf(state.slot);
-  const std::byte *at = arenas_[state.slot.arena] + state.slot.offset;
   forecast_.read(state);
-  if (device != 0)
-    return copyNow(device, {device, 0, readReason}, at, physical.data(), state.bytes, state.name);
-  synchronize();
-  std::memcpy(physical.data(), at, physical.size());
+  copyNow(device, {device, 0, readReason}, devices_.address(state.slot), physical.data(), state.bytes, state.name);
 }
 
 void Executor::readBuffer(const Buffer &buffer, int64_t call, std::span<std::byte> data) {
   size_t device = plan_.deviceOf(buffer.slot);
-  const std::byte *at = arenas_[buffer.slot.arena] + buffer.slot.offsetFor(call);
   static const std::string label = "a buffer";
-  if (device != 0)
-    return copyNow(device, {device, 0, "debug"}, at, data.data(), buffer.bytes, label);
-  synchronize();
-  std::memcpy(data.data(), at, data.size());
+  copyNow(device, {device, 0, "debug"}, devices_.address(buffer.slot, call), data.data(), buffer.bytes, label);
 }
 
 void Executor::keepOutputs(const Entry &entry, const std::vector<const Value *> &outputs) {
@@ -218,7 +184,7 @@ void Executor::keepOutputs(const Entry &entry, const std::vector<const Value *> 
     return;
   synchronize();
   forecast_.keep(entry, outputs);
-  log = std::make_unique<OutputLog>(programs_[numberOf(entry)], outputs, plan_, devices_, copies_, arenas_);
+  log = std::make_unique<OutputLog>(programs_[numberOf(entry)], outputs, plan_, devices_, copies_);
 }
 
 std::vector<double> Executor::takeOutputs(const Entry &entry) {
@@ -239,10 +205,7 @@ std::vector<PairCount> Executor::copies() {
   return counts;
 }
 
-bool Executor::countsCopies(size_t device) const {
-  DeviceContext *context = devices_.context(device);
-  return context && context->half().copy_counts;
-}
+bool Executor::countsCopies(size_t device) const { return devices_.context(device).half().copy_counts != nullptr; }
 
 CopyCounts Executor::engineCopies() {
   synchronize();
@@ -250,7 +213,7 @@ CopyCounts Executor::engineCopies() {
   for (const std::unique_ptr<DeviceContext> &context : devices_.contexts()) {
     auto deviceWith = [&](int32_t ordinal) {
       for (size_t i = 1; i < plan_.devices.size(); ++i)
-        if (ordinal != SLUICE_HOST && devices_.context(i) == context.get() && devices_.ordinal(i) == ordinal)
+        if (ordinal != SLUICE_HOST && &devices_.context(i) == context.get() && devices_.ordinal(i) == ordinal)
           return i;
       return size_t(0);
     };

@@ -1,11 +1,14 @@
-// Runs the plan of several devices: puts the actions of each call into their queues, with the waits between them, and
-// keeps the host's reading and writing in order with them. Nothing here waits unless the host wants to touch something.
+// Runs a plan: puts the actions of each call into the queues of its devices, of which the host is one, with the waits
+// between them, and keeps the host's reading and writing in order with them. Actions are put in in the order of the
+// plan, where those of the host stand behind all that devices can be given; nothing here waits unless the host wants to
+// touch something. Where a queue does its work at once, as the host's does, there are no events.
 #ifndef SLUICE_RUNTIME_EXECUTOR_H
 #define SLUICE_RUNTIME_EXECUTOR_H
 
 #include "runtime/exec/OutputLog.h"
 #include "runtime/plan/CopyForecast.h"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,12 +16,14 @@
 
 namespace sluice::runtime {
 
+/// Called after each action of a call, when its work is done and before anything else runs: with the entry point and
+/// the action's number.
+using Watcher = std::function<void(const Entry &entry, size_t action)>;
+
 class Executor {
 public:
-  /// `arenas` has the addresses of those on the host, and gets the others. All arguments but `options` must outlive
-  /// this.
-  Executor(const Plan &plan, const sluice_artifact &artifact, std::vector<std::byte *> &arenas, Team &team,
-           const DeviceOptions &options);
+  /// All arguments but `options` must outlive this.
+  Executor(const Plan &plan, const sluice_artifact &artifact, Team &team, const DeviceOptions &options);
   ~Executor();
 
   /// Puts call number `call` of an entry, which has one more than `call` calls then, into the queues.
@@ -31,6 +36,11 @@ public:
   /// Brings an output of call number `call`, the entry's last, to where the plan says that the host finds it.
   void fetchOutput(const Value &output, int64_t call, int64_t rows);
 
+  /// The bytes of a state that lies on the host, to write or to read: nothing works on them until the next call.
+  std::byte *hostStateToWrite(const State &state);
+  const std::byte *hostStateToRead(const State &state);
+  bool isOnHost(const State &state) const { return plan_.deviceOf(state.slot) == 0; }
+  /// The same for a state anywhere, as a copy.
   void writeState(const State &state, std::span<const std::byte> physical);
   void readState(const State &state, std::span<std::byte> physical);
   /// Reads any place, for tests and `sluice verify`.
@@ -55,20 +65,27 @@ public:
   bool countsCopies(size_t device) const;
 
 private:
+  /// An action of a call.
+  struct Call {
+    size_t entry, action;
+    int64_t number;
+
+    Work work() const { return {.entry = entry, .action = action, .call = number}; }
+  };
+
   size_t numberOf(const Entry &entry) const { return static_cast<size_t>(&entry - plan_.entries.data()); }
   /// Entry points share memory: waits for the work of another one.
   void changeTo(size_t entry);
   void issue(size_t entry, size_t number, int64_t call, int64_t rows);
   void waitFor(DeviceStep &step, DeviceProgram &program, int64_t call);
-  void launch(const DeviceStep &step, Work work, int64_t rows);
-  void copy(const DeviceStep &step, Work work, int64_t rows);
-  void runHere(const DeviceStep &step, Work work, int64_t rows);
-  /// Copies between the host and a place on an accelerator, and waits.
+  void launch(DeviceStep &step, const Call &at, int64_t rows);
+  void copy(const DeviceStep &step, const Call &at, int64_t rows);
+  /// A state changes from outside.
+  void noteWrite(const State &state);
   void copyNow(size_t device, const CopyKind &kind, const std::byte *from, std::byte *to, int64_t bytes,
                const std::string &label);
 
   const Plan &plan_;
-  std::vector<std::byte *> &arenas_;
   Team &team_;
   Devices devices_;
   WorkTimes times_;
@@ -81,7 +98,6 @@ private:
   std::vector<std::unique_ptr<OutputLog>> logs_; ///< of the entries; null where nothing is kept
   std::vector<std::vector<int64_t>> fetched_;    ///< of each entry's outputs: the call whose value the host has
   std::optional<size_t> current_;                ///< the entry that ran last
-  std::vector<sluice_launch_stage> stages_;      ///< of the launch at hand
 };
 
 } // namespace sluice::runtime

@@ -4,10 +4,10 @@
 #include "runtime/base/Text.h"
 #include "runtime/device/Instructions.h"
 #include "runtime/exec/Indices.h"
+#include "sluice/backend/host.h"
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 namespace sluice::runtime {
 
@@ -26,9 +26,9 @@ void checkDevices(const Plan &plan, const std::string &wanted) {
     names.push_back(device.name);
     found |= wanted == device.name || wanted == device.backend || wanted == concat(device.backend, ":", device.ordinal);
   }
-  if (plan.devices.front().backend != "cpu")
+  if (const char *host = sluice_host_backend()->name; plan.devices.front().backend != host)
     failUnsupported(concat("the model was compiled for the host ", quote(plan.devices.front().backend),
-                           ", but this executable's is 'cpu'"));
+                           ", but this executable's is ", quote(host)));
   if (!found)
     failUnsupported(concat("device ", quote(wanted), " is not there; the model was compiled for: ", listed(names)));
 }
@@ -38,23 +38,7 @@ Instance::Instance(const sluice_artifact &artifact, const InstanceOptions &optio
       calls_(plan_.entries.size()), mostRows_(plan_.entries.size()) {
   checkDevices(plan_, options.device);
   checkInstructions(plan_.build);
-  for (const Arena &arena : plan_.arenas) {
-    if (arena.isConstant()) {
-      // Generated code only reads its constants; buffers are not const because operands and results share a table.
-      arenas_.push_back(static_cast<std::byte *>(const_cast<void *>(artifact.constants)));
-      continue;
-    }
-    bool onHost = arena.device == 0;
-    memory_.emplace_back(onHost ? static_cast<size_t>(arena.bytes) : 0, concat("the ", arena.name, " arena"));
-    arenas_.push_back(memory_.back().data());
-  }
-  if (!plan_.isHostOnly()) {
-    executor_ = std::make_unique<Executor>(plan_, artifact, arenas_, team_, options.devices);
-    return;
-  }
-  kept_.resize(plan_.entries.size());
-  for (const Entry &entry : plan_.entries)
-    programs_.emplace_back(entry, plan_, artifact, arenas_);
+  executor_ = std::make_unique<Executor>(plan_, artifact, team_, options.devices);
 }
 
 const Entry &Instance::entry(std::string_view name) const {
@@ -80,49 +64,53 @@ static void checkSize(std::string_view name, size_t given, int64_t wanted) {
 void Instance::setState(const State &state, std::span<const std::byte> logical) {
   checkSize(state.name, logical.size(), state.logicalBytes());
   stateValues_.set(plan_, state);
-  if (!executor_)
-    return pack(state.shape, state.layout, sizeOf(state.dtype), logical.data(), address(state.slot));
+  size_t size = sizeOf(state.dtype);
+  if (executor_->isOnHost(state))
+    return pack(state.shape, state.layout, size, logical.data(), executor_->hostStateToWrite(state));
   std::vector<std::byte> physical(static_cast<size_t>(state.bytes));
-  pack(state.shape, state.layout, sizeOf(state.dtype), logical.data(), physical.data());
+  pack(state.shape, state.layout, size, logical.data(), physical.data());
   executor_->writeState(state, physical);
 }
 
 void Instance::getState(const State &state, std::span<std::byte> logical) const {
   checkSize(state.name, logical.size(), state.logicalBytes());
-  if (!executor_)
-    return unpack(state.shape, state.layout, sizeOf(state.dtype), address(state.slot), logical.data());
+  size_t size = sizeOf(state.dtype);
+  if (executor_->isOnHost(state))
+    return unpack(state.shape, state.layout, size, executor_->hostStateToRead(state), logical.data());
   std::vector<std::byte> physical(static_cast<size_t>(state.bytes));
   executor_->readState(state, physical);
-  unpack(state.shape, state.layout, sizeOf(state.dtype), physical.data(), logical.data());
+  unpack(state.shape, state.layout, size, physical.data(), logical.data());
 }
 
 void Instance::setState(const State &state, const std::function<void(size_t, std::span<std::byte>)> &read) {
   std::vector<std::byte> logical;
-  if (executor_) {
+  if (!executor_->isOnHost(state)) {
     logical.resize(static_cast<size_t>(state.logicalBytes()));
     read(0, logical);
     return setState(state, std::span<const std::byte>(logical));
   }
   size_t size = sizeOf(state.dtype);
+  std::byte *to = executor_->hostStateToWrite(state);
   forEachPiece(state.shape, state.layout, size, [&](const Shape &piece, size_t at, size_t physical) {
     logical.resize(static_cast<size_t>(elementsOf(piece)) * size);
     read(at, logical);
-    pack(piece, state.layout, size, logical.data(), address(state.slot) + physical);
+    pack(piece, state.layout, size, logical.data(), to + physical);
   });
   stateValues_.set(plan_, state);
 }
 
 void Instance::getState(const State &state, const std::function<void(std::span<const std::byte>)> &write) const {
   std::vector<std::byte> logical;
-  if (executor_) {
+  if (!executor_->isOnHost(state)) {
     logical.resize(static_cast<size_t>(state.logicalBytes()));
     getState(state, std::span(logical));
     return write(logical);
   }
   size_t size = sizeOf(state.dtype);
+  const std::byte *from = executor_->hostStateToRead(state);
   forEachPiece(state.shape, state.layout, size, [&](const Shape &piece, size_t, size_t physical) {
     logical.resize(static_cast<size_t>(elementsOf(piece)) * size);
-    unpack(piece, state.layout, size, address(state.slot) + physical, logical.data());
+    unpack(piece, state.layout, size, from + physical, logical.data());
     write(logical);
   });
 }
@@ -130,16 +118,12 @@ void Instance::getState(const State &state, const std::function<void(std::span<c
 void Instance::setPhysicalState(const State &state, std::span<const std::byte> physical) {
   checkSize(state.name, physical.size(), state.bytes);
   stateValues_.set(plan_, state);
-  if (executor_)
-    return executor_->writeState(state, physical);
-  std::memcpy(address(state.slot), physical.data(), physical.size());
+  executor_->writeState(state, physical);
 }
 
 void Instance::getPhysicalState(const State &state, std::span<std::byte> physical) const {
   checkSize(state.name, physical.size(), state.bytes);
-  if (executor_)
-    return executor_->readState(state, physical);
-  std::memcpy(physical.data(), address(state.slot), physical.size());
+  executor_->readState(state, physical);
 }
 
 namespace {
@@ -168,8 +152,7 @@ int64_t Instance::bytesFor(const Value &value, int64_t rows) const {
 }
 
 std::byte *Instance::inputAddress(const Value &input) {
-  if (executor_)
-    executor_->waitForInput(input, calls_[input.entry]);
+  executor_->waitForInput(input, calls_[input.entry]);
   return address(input.slot, calls_[input.entry]);
 }
 
@@ -184,8 +167,7 @@ void Instance::setInput(const Value &input, std::span<const std::byte> data, int
 void Instance::getOutput(const Value &output, std::span<std::byte> data, int64_t rows) const {
   checkSize(output.name, data.size(), bytesFor(output, rows));
   RowBlocks blocks(output, output.shapeFor(rows, plan_.capacity));
-  if (executor_)
-    executor_->fetchOutput(output, calls_[output.entry] - 1, rows);
+  executor_->fetchOutput(output, calls_[output.entry] - 1, rows);
   const std::byte *from = address(output.slot, calls_[output.entry] - 1);
   for (int64_t i = 0; i < blocks.outer && blocks.used > 0; ++i)
     std::memcpy(data.data() + i * blocks.used, from + i * blocks.stride, static_cast<size_t>(blocks.used));
@@ -193,10 +175,7 @@ void Instance::getOutput(const Value &output, std::span<std::byte> data, int64_t
 
 void Instance::readBuffer(const Entry &entry, const Buffer &buffer, std::span<std::byte> data) const {
   checkSize("a buffer", data.size(), buffer.bytes);
-  int64_t call = calls_[numberOf(entry)] - 1;
-  if (executor_)
-    return executor_->readBuffer(buffer, call, data);
-  std::memcpy(data.data(), address(buffer.slot, call), data.size());
+  executor_->readBuffer(buffer, calls_[numberOf(entry)] - 1, data);
 }
 
 void Instance::checkRows(const Entry &entry, int64_t rows) const {
@@ -209,57 +188,14 @@ void Instance::checkInputs(const Entry &entry, int64_t rows) const {
     checkIndices(plan_, input, address(input.slot, calls_[input.entry]), rows, plan_.capacity);
 }
 
-void Instance::run(const Entry &entry, int64_t rows, std::span<double> times) {
+void Instance::run(const Entry &entry, int64_t rows) {
   checkRows(entry, rows);
   checkInputs(entry, rows);
   size_t number = numberOf(entry);
   stateValues_.beforeRun(plan_, number);
   int64_t call = calls_[number]++;
   mostRows_[number] = std::max(mostRows_[number], rows);
-  if (executor_)
-    return team_.enter([&] { executor_->run(entry, call, rows); });
-  team_.enter([&] { runHere(number, call, rows, times); });
-  if (!kept_[number].outputs.empty())
-    keep(kept_[number]);
-}
-
-void Instance::runHere(size_t entry, int64_t call, int64_t rows, std::span<double> times) {
-  if (!times_.wants(call))
-    return programs_[entry].run(team_, call, rows, times, watcher_);
-  const std::vector<Action> &actions = plan_.entries[entry].actions;
-  std::vector<double> seconds(actions.size());
-  double start = WorkTimes::now();
-  programs_[entry].run(team_, call, rows, seconds);
-  for (size_t i = 0; i < actions.size(); start += seconds[i++])
-    times_.note({actions[i].launch()->name, actions[i].queue, entry, i, call, 0}, start, start + seconds[i]);
-}
-
-void Instance::watch(Watcher watcher) {
-  if (executor_)
-    return executor_->watch(std::move(watcher));
-  watcher_ = std::move(watcher);
-}
-
-void Instance::keep(Kept &kept) {
-  for (const Value *output : kept.outputs)
-    kept.values.push_back(elementAsDouble(output->dtype, address(output->slot, calls_[output->entry] - 1), 0));
-}
-
-void Instance::keepOutputs(const Entry &entry, const std::vector<const Value *> &outputs) {
-  if (executor_)
-    return executor_->keepOutputs(entry, outputs);
-  kept_[numberOf(entry)] = {outputs, {}};
-}
-
-std::vector<double> Instance::takeOutputs(const Entry &entry) {
-  if (executor_)
-    return executor_->takeOutputs(entry);
-  return std::exchange(kept_[numberOf(entry)].values, {});
-}
-
-void Instance::synchronize() {
-  if (executor_)
-    executor_->synchronize();
+  team_.enter([&] { executor_->run(entry, call, rows); });
 }
 
 } // namespace sluice::runtime

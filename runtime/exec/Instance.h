@@ -1,11 +1,9 @@
-// A model that runs: the arenas of a plan, and the team of threads and the devices that work in them.
+// A model that runs: a plan, the team of threads and the devices that work for it, and what is known of its states.
 #ifndef SLUICE_RUNTIME_INSTANCE_H
 #define SLUICE_RUNTIME_INSTANCE_H
 
-#include "runtime/device/Memory.h"
 #include "runtime/device/Parallel.h"
 #include "runtime/exec/Executor.h"
-#include "runtime/exec/HostProgram.h"
 #include "runtime/exec/StateValues.h"
 #include "runtime/plan/Plan.h"
 
@@ -71,56 +69,42 @@ public:
 
   /// Runs an entry on `rows` rows, which must satisfy `checkRows`. Fails before anything has happened if an input of
   /// indices has one that names no class, or if the entry reads weights or settings that nothing has set. With
-  /// accelerators it may return before the work is done; whatever looks at results waits for them. Of a model that runs
-  /// on the host alone, if `times` has one element per action, the seconds of each are added to it.
-  void run(const Entry &entry, int64_t rows, std::span<double> times = {});
+  /// accelerators it may return before the work is done; whatever looks at results waits for them.
+  void run(const Entry &entry, int64_t rows);
 
   /// From now on calls the watcher after each launch, copy or other action, one at a time; an empty one is none.
-  void watch(Watcher watcher);
+  void watch(Watcher watcher) { executor_->watch(std::move(watcher)); }
 
   /// From now on each call of `entry` keeps these outputs, of one element each, until they are taken, so that the host
   /// need not wait for each call.
-  void keepOutputs(const Entry &entry, const std::vector<const Value *> &outputs);
+  void keepOutputs(const Entry &entry, const std::vector<const Value *> &outputs) {
+    executor_->keepOutputs(entry, outputs);
+  }
   /// The outputs of all calls since they were last taken, call by call.
-  std::vector<double> takeOutputs(const Entry &entry);
+  std::vector<double> takeOutputs(const Entry &entry) { return executor_->takeOutputs(entry); }
 
   /// Waits for all work.
-  void synchronize();
+  void synchronize() { executor_->synchronize(); }
   /// How often an entry was called so far, and with how many rows at most.
   int64_t calls(const Entry &entry) const { return calls_[numberOf(entry)]; }
   int64_t mostRows(const Entry &entry) const { return mostRows_[numberOf(entry)]; }
   /// The copies between devices so far; waits for all work.
-  std::vector<PairCount> copies() { return executor_ ? executor_->copies() : std::vector<PairCount>(); }
+  std::vector<PairCount> copies() { return executor_->copies(); }
   /// For noting when each piece of work runs.
-  WorkTimes &times() { return executor_ ? executor_->times() : times_; }
-  /// What runs a plan with accelerators; null if everything runs on the host.
-  Executor *executor() const { return executor_.get(); }
+  WorkTimes &times() { return executor_->times(); }
+  Executor &executor() const { return *executor_; }
 
 private:
-  /// Outputs that are kept of a model that runs on the host.
-  struct Kept {
-    std::vector<const Value *> outputs;
-    std::vector<double> values;
-  };
-
   void checkInputs(const Entry &entry, int64_t rows) const;
-  void runHere(size_t entry, int64_t call, int64_t rows, std::span<double> times);
-  void keep(Kept &kept);
   size_t numberOf(const Entry &entry) const { return static_cast<size_t>(&entry - plan_.entries.data()); }
   /// A place in call number `call`.
-  std::byte *address(const Slot &slot, int64_t call = 0) const { return arenas_[slot.arena] + slot.offsetFor(call); }
+  std::byte *address(const Slot &slot, int64_t call) const { return executor_->devices().address(slot, call); }
 
   Plan plan_;
-  std::vector<Memory> memory_;
-  std::vector<std::byte *> arenas_;
   Team team_;
   StateValues stateValues_;
   std::vector<int64_t> calls_, mostRows_; ///< of each entry: how often it was called, and with how many rows at most
-  Watcher watcher_;                       ///< if everything runs on the host
-  WorkTimes times_;                       ///< if everything runs on the host
-  std::vector<HostProgram> programs_;     ///< of the entries, if everything runs on the host
-  std::vector<Kept> kept_;                ///< of the entries, if everything runs on the host
-  std::unique_ptr<Executor> executor_;    ///< if not
+  std::unique_ptr<Executor> executor_;    ///< made when the plan has been checked against this machine
 };
 
 } // namespace sluice::runtime

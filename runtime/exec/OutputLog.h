@@ -8,7 +8,6 @@
 #include "sluice/runtime/output_log.h"
 
 #include <map>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -18,7 +17,7 @@ class OutputLog {
 public:
   /// Keeps the outputs called for of each call of `program` from now on. Each has one element.
   OutputLog(const DeviceProgram &program, std::vector<const Value *> outputs, const Plan &plan, Devices &devices,
-            CopyEngine &copies, std::span<std::byte *const> arenas);
+            CopyEngine &copies);
 
   const std::vector<const Value *> &outputs() const { return outputs_; }
 
@@ -26,43 +25,50 @@ public:
   bool isFull() const { return calls_ == most; }
   void bring();
   /// Copies what step number `step` of call number `call` makes; its queue is in order, so nothing need be awaited.
-  void afterStep(size_t step, int64_t call) { copyKept(step, call); }
+  void afterStep(size_t step, int64_t call) {
+    for (const Kept &kept : keptOfStep_[step])
+      copy(kept, call);
+  }
   void endCall(int64_t call);
 
   /// The values of all calls that were brought since this was last asked, call by call.
   std::vector<double> take() { return std::exchange(values_, {}); }
 
 private:
-  struct Kept {
-    size_t number;    ///< among the outputs of its part
-    std::byte *at[2]; ///< in even and odd calls
-    size_t bytes;
-  };
-  /// The outputs that one queue copies, or the calling thread, and memory for them: `most` calls, each with a place for
-  /// each output.
+  /// The outputs that one queue copies within one device, and memory for them: `most` calls, each with a place for each
+  /// output.
   struct Part {
-    size_t device = 0;
-    std::vector<size_t> outputs;                    ///< indices into outputs_
-    std::map<size_t, std::vector<Kept>> keptOfStep; ///< after which step; `atEnd` for what no step makes
-    DeviceMemory deviceMemory;                      ///< unless the device is the host
+    size_t queue = 0;
+    CopyKind kind;               ///< within its device
+    std::vector<size_t> outputs; ///< indices into outputs_
+    DeviceMemory deviceMemory;   ///< unless the device is the host
     std::vector<std::byte> hostMemory;
 
+    bool isOnHost() const { return kind.from == 0; }
+    std::byte *memory() { return isOnHost() ? hostMemory.data() : deviceMemory.data(); }
     size_t bytesOfCall() const { return outputs.size() * placeBytes; }
+  };
+  struct Kept {
+    Part *part;
+    size_t number;          ///< among the outputs of its part
+    const std::byte *at[2]; ///< in even and odd calls
+    int64_t bytes;
   };
   static constexpr size_t placeBytes = SLUICE_LOG_PLACE_BYTES;
   static constexpr int64_t most = SLUICE_LOG_CALLS;
-  static constexpr size_t atEnd = SIZE_MAX, callingThread = SIZE_MAX;
 
-  void keep(size_t output, const DeviceProgram &program, const Plan &plan, std::span<std::byte *const> arenas);
-  void copyKept(size_t step, int64_t call);
+  void keep(size_t output, const DeviceProgram &program, const Plan &plan);
+  std::byte *placeOf(const Kept &kept) const;
+  void copy(const Kept &kept, int64_t call);
 
   Devices &devices_;
   CopyEngine &copies_;
   size_t entry_;
   std::vector<const Value *> outputs_;
-  std::map<size_t, Part> parts_; ///< by queue
-  int64_t calls_ = 0;            ///< that lie in the parts
-  std::vector<double> values_;   ///< that have been brought
+  std::map<std::pair<size_t, size_t>, Part> parts_; ///< by queue and device
+  std::vector<std::vector<Kept>> keptOfStep_;       ///< after each step, and last what no step writes
+  int64_t calls_ = 0;                               ///< that lie in the parts
+  std::vector<double> values_;                      ///< that have been brought
 };
 
 } // namespace sluice::runtime

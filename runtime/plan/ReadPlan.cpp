@@ -88,9 +88,9 @@ private:
     return queue;
   }
 
-  /// The host asks an accelerator for copies of its own.
+  /// What an entry point does not ask for itself, such as copies for the host, goes into one of them.
   void checkQueues(const JsonReader &json) const {
-    for (size_t device = 1; device < plan_.devices.size(); ++device)
+    for (size_t device = 0; device < plan_.devices.size(); ++device)
       if (std::none_of(plan_.queues.begin(), plan_.queues.end(),
                        [&](const Queue &queue) { return queue.device == device; }))
         json.fail(concat(quote(plan_.devices[device].name), " has no queue"));

@@ -1,6 +1,7 @@
 #include "runtime/runner/Bandwidth.h"
 
-#include "runtime/device/Memory.h"
+#include "runtime/device/DeviceContext.h"
+#include "sluice/backend/host.h"
 
 #include <algorithm>
 #include <chrono>
@@ -102,7 +103,8 @@ static double measureSize(Team &team, ReadFunction read, const std::byte *data, 
 Bandwidth Bandwidth::measure(Team &team) {
   int64_t lastCache = std::max<int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), 0);
   int64_t most = std::clamp<int64_t>(4 * lastCache, INT64_C(1) << 27, INT64_C(1) << 29);
-  Memory memory(static_cast<size_t>(most), "measuring the memory's bandwidth");
+  DeviceContext host(sluice_host_backend()->name, *sluice_host_backend()->run, "", team); // arenas lie in such memory
+  DeviceMemory memory(host, 0, static_cast<size_t>(most), "measuring the memory's bandwidth");
   std::memset(memory.data(), 1, memory.size());
   ReadFunction read = widestRead();
   Bandwidth result;

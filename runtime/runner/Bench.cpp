@@ -148,18 +148,18 @@ int runBench(const Options &options) {
   const Entry &entry = entryToMeasure(instance, options);
   int64_t rows = batchRows(options, instance.plan());
   initialise(instance, options.seed.value_or(0));
-  if (options.kernels && instance.executor())
+  bool hasDevices = !instance.plan().isHostOnly();
+  if (options.kernels && hasDevices)
     failUnsupported("--kernels measures kernels of the host alone, and this model has other devices");
   startTrace(instance, options);
   std::vector<double> times;
   DeviceTimes devices;
   instance.team().enter([&] {
-    if (instance.executor())
+    if (hasDevices)
       devices = benchDevices(instance, entry, rows, options.seconds);
-    times = instance.executor() ? devices.steps
-                                : timeSteps(instance, entry, rows, options.seconds, options.seed.value_or(0));
+    times = hasDevices ? devices.steps : timeSteps(instance, entry, rows, options.seconds, options.seed.value_or(0));
   });
-  if (!instance.executor())
+  if (!hasDevices)
     devices.work = instance.times().take();
   double median = quantile(times, 0.5);
   Json result;
@@ -176,7 +176,7 @@ int runBench(const Options &options) {
   result["rss_bytes"] = residentBytes();
   if (options.kernels)
     result.update(benchKernels(instance, entry, rows, options.seconds));
-  if (instance.executor())
+  if (hasDevices)
     result["schedule"] = scheduleJson(devices, instance.plan(), entry);
   options.json ? printLine(result.dump()) : printResult(result);
   finishRun(instance, options, devices.work);

@@ -26,11 +26,11 @@ static std::vector<double> endsOf(const std::vector<WorkTime> &times, bool &isHo
 
 DeviceTimes benchDevices(Instance &instance, const Entry &entry, int64_t rows, double seconds) {
   DeviceTimes result;
-  Devices &devices = instance.executor()->devices();
+  Devices &devices = instance.executor().devices();
   std::vector<double> alone = medianOfCalls(timeActions(instance, entry, rows, {}));
   BenchState state(instance, entry);
   ScheduleModel model(instance.plan(), entry, std::move(alone),
-                      [&](size_t queue) { return devices.queue(queue) == nullptr; });
+                      [&](size_t queue) { return devices.queue(queue).isImmediate(); });
   instance.synchronize();
   instance.times().start(/*oneByOne=*/false);
   double begin = WorkTimes::now();

@@ -33,7 +33,7 @@ double Means::mean(size_t output) {
 }
 
 std::optional<double> Means::meanSoFar(std::string_view name) {
-  if (!instance_->executor())
+  if (instance_->plan().isHostOnly())
     collect();
   for (size_t i = 0; i < outputs_.size(); ++i)
     if (outputs_[i]->name == name && rowsKnown_ > 0)

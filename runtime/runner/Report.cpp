@@ -89,7 +89,7 @@ static Json memoryJson(const Instance &instance) {
     memory.push_back({{"device", plan.devices[device].name},
                       {"predicted_bytes", plan.peakBytes(device)},
                       {"allocated_bytes", allocated},
-                      {"taken_bytes", device == 0 ? Json() : Json(instance.executor()->devices().takenBytes(device))}});
+                      {"taken_bytes", device == 0 ? Json() : Json(instance.executor().devices().takenBytes(device))}});
   }
   return memory;
 }
@@ -100,15 +100,16 @@ Json reportOf(Instance &instance) {
   Json report;
   report["entries"] = entriesJson(instance);
   report["copies"] = report["reasons"] = Json::array();
-  if (Executor *executor = instance.executor()) {
-    report["copies"] = copiesJson(plan, *executor);
-    for (const auto &[kind, count] : executor->executedCopies())
+  if (!plan.isHostOnly()) {
+    Executor &executor = instance.executor();
+    report["copies"] = copiesJson(plan, executor);
+    for (const auto &[kind, count] : executor.executedCopies())
       report["reasons"].push_back({{"from", plan.devices[kind.from].name},
                                    {"to", plan.devices[kind.to].name},
                                    {"reason", kind.reason},
                                    {"copies", count.copies},
                                    {"bytes", count.bytes}});
-    report["mirrors_refreshed"] = executor->forecast().mirrorsRefreshed();
+    report["mirrors_refreshed"] = executor.forecast().mirrorsRefreshed();
   }
   report["memory"] = memoryJson(instance);
   return report;

@@ -1,4 +1,4 @@
-// Queues keep their order, and events order queues.
+// Queues keep their order, events order queues, and what a backend says of its queues is true.
 #include "tests/conformance/RunHalf.h"
 
 namespace sluice::conformance {
@@ -126,6 +126,62 @@ static void discardingHarmsNothingElse(const Subject &subject) {
   expect(std::equal(data.end() - 64, data.end(), found.end() - 64), "bytes after what was discarded changed");
 }
 
+/// The host's code: sets every byte of its tasks to one more than it was.
+static void addOne(void *const *buffers, int64_t, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i)
+    ++static_cast<unsigned char *>(buffers[0])[i];
+}
+
+static void launchOnTheHost(RunHalf &half, sluice_queue *queue, Bytes &bytes) {
+  sluice_buffer buffer{bytes.data(), bytes.size(), SLUICE_READ_WRITE};
+  sluice_launch_stage stage{addOne, int64_t(bytes.size())};
+  sluice_launch launch{};
+  launch.struct_size = sizeof(launch);
+  launch.name = "add_one";
+  launch.kind = "conformance";
+  launch.buffers = &buffer;
+  launch.num_buffers = 1;
+  launch.stages = &stage;
+  launch.num_stages = 1;
+  half.check(half.table().launch(queue, &launch), "launch");
+}
+
+static void takeTheHostsWork(const Subject &subject) {
+  RunHalf half(subject);
+  if (!half.table().takes_host_queues)
+    throw Skipped("it takes no work of the host");
+  Bytes data = pattern(1000), copied(1000), expected = data;
+  for (unsigned char &byte : expected)
+    byte = static_cast<unsigned char>(byte + 2);
+  sluice_queue *host = half.queue(SLUICE_HOST, SLUICE_QUEUE_COMPUTE), *device = half.queue();
+  void *address = half.allocate(1000);
+  launchOnTheHost(half, host, data);
+  half.wait(device, half.record(host));
+  half.upload(device, data, address);
+  half.download(device, address, copied);
+  half.wait(host, half.record(device));
+  launchOnTheHost(half, host, copied);
+  half.copy(host, {sizeof(sluice_copy), SLUICE_HOST, SLUICE_HOST, copied.data(), data.data(), 1000, "on the host"});
+  half.finish(host);
+  expect(data == expected, "the host's launches and copies were not done in order");
+}
+
+/// What it says to be immediate is looked at before anybody has waited.
+static void areImmediateIfTheySaySo(const Subject &subject) {
+  RunHalf half(subject);
+  if (!half.table().immediate)
+    throw Skipped("its work may be done later");
+  Bytes data = pattern(1000), found(1000);
+  void *address = half.allocate(1000);
+  half.upload(half.queue(), data, address);
+  half.download(half.queue(), address, found);
+  expect(found == data, "its copies are not done when the call returns");
+  if (!half.table().takes_host_queues)
+    return;
+  launchOnTheHost(half, half.queue(SLUICE_HOST, SLUICE_QUEUE_COMPUTE), found);
+  expect(found[0] == static_cast<unsigned char>(data[0] + 1), "its launches are not done when the call returns");
+}
+
 std::vector<Test> queueTests() {
   return {{"queue.order", keepTheirOrder},
           {"queue.of_either_kind", takeWorkOfEitherKind},
@@ -135,7 +191,9 @@ std::vector<Test> queueTests() {
           {"queue.host_waits_for_event", theHostWaitsForEvents},
           {"queue.much_work", holdMuchWork},
           {"queue.event_times", eventsTellTimes},
-          {"queue.discard", discardingHarmsNothingElse}};
+          {"queue.discard", discardingHarmsNothingElse},
+          {"queue.of_the_host", takeTheHostsWork},
+          {"queue.immediate", areImmediateIfTheySaySo}};
 }
 
 } // namespace sluice::conformance

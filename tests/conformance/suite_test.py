@@ -13,6 +13,7 @@ FAULTY = os.path.join(BUILD, "tests", "conformance")
 # The tests that must find each fault.
 FAULTS = {
     "short_copies": ["copy.to_the_device_and_back", "queue.order"],
+    "pretended_haste": ["queue.immediate"],
     "used_memory": ["memory.aligned_and_zero", "memory.zero_after_release"],
     "pretended_launches": ["error.unknown_function"],
     "no_reasons": ["error.absent_device", "error.unknown_setting", "memory.exhaustion"],

@@ -81,6 +81,7 @@ static const BadPlan badPlans[] = {
     {"QueueOfNoDevice", "/queues/1/device", "2", "outside [0, 1]"},
     {"QueueKind", "/queues/1/kind", "\"both\"", "not 'compute' or 'copy'"},
     {"HostCopyQueue", "/queues/0/kind", "\"copy\"", "the host copies nothing"},
+    {"NoQueueOfTheHost", "/queues/0/device", "1", "'cpu' has no queue"},
     {"NoQueueOfADevice", "/queues", R"([{"name": "cpu", "device": 0, "kind": "compute"}])", "'acc0' has no queue"},
     {"MirrorBeyondItsArena", "/states/0/mirrors/0/offset", "128", "exceed the arena's 128"},
     {"MirrorOfNoArena", "/states/0/mirrors/0/arena", "4", "outside [0, 3]"},

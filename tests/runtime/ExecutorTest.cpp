@@ -120,7 +120,7 @@ TEST(Executor, ReadsOutputsOfBothDevices) {
 
 TEST(Executor, RefreshesAMirrorOnlyWhenItIsStale) {
   Scaler scaler;
-  const Executor &executor = *scaler.instance().executor();
+  const Executor &executor = scaler.instance().executor();
   for (int i = 0; i < 4; ++i)
     scaler.run(8);
   EXPECT_EQ(ofReason(executor.executedCopies(), "state"), (CopyCount{1, 4}));
@@ -133,7 +133,7 @@ TEST(Executor, RefreshesAMirrorOnlyWhenItIsStale) {
 
 TEST(Executor, CopiesAnAskedOutputOnceACall) {
   Scaler scaler;
-  const Executor &executor = *scaler.instance().executor();
+  const Executor &executor = scaler.instance().executor();
   scaler.run(8);
   scaler.run(8);
   EXPECT_EQ(ofReason(executor.executedCopies(), "output"), (CopyCount{}));
@@ -144,7 +144,7 @@ TEST(Executor, CopiesAnAskedOutputOnceACall) {
 
 TEST(Executor, CountsWhatThePlanPredictsAndTheEngineCounts) {
   Scaler scaler("seed=5");
-  Executor &executor = *scaler.instance().executor();
+  Executor &executor = scaler.instance().executor();
   for (int i = 0; i < 6; ++i)
     scaler.run(10 * (i + 1));
   scaler.output(0);
@@ -162,7 +162,7 @@ TEST(Executor, CountsWhatThePlanPredictsAndTheEngineCounts) {
 
 TEST(Executor, KeepsOutputsUntilTheyAreAskedFor) {
   Scaler scaler("seed=9");
-  Executor &executor = *scaler.instance().executor();
+  Executor &executor = scaler.instance().executor();
   scaler.instance().keepOutputs(scaler.step(), {&scaler.step().outputs[0], &scaler.step().outputs[1]});
   std::vector<double> expected;
   for (int i = 0; i < 20; ++i) {
@@ -263,7 +263,7 @@ TEST(Executor, RefusesUnknownSettings) { EXPECT_EQ(started("sed=7", test::scaler
 
 TEST(Executor, NotesTimesOfTheVirtualClock) {
   Scaler scaler("link=1MB/s,latency=0s");
-  WorkTimes &times = scaler.instance().executor()->times();
+  WorkTimes &times = scaler.instance().executor().times();
   scaler.instance().synchronize();
   times.start(/*oneByOne=*/true);
   scaler.run(50);
@@ -282,7 +282,7 @@ TEST(Executor, NotesTimesOfTheHostWhereABackendHasNoClock) {
   DeviceOptions devices;
   devices.backends["sim"] = &withoutClock;
   Scaler scaler("", test::scalerPlan(), devices);
-  WorkTimes &times = scaler.instance().executor()->times();
+  WorkTimes &times = scaler.instance().executor().times();
   times.start(/*oneByOne=*/true);
   scaler.run(50);
   std::vector<WorkTime> noted = times.take();

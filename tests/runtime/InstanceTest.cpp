@@ -141,11 +141,15 @@ TEST(Instance, TimesEachLaunch) {
   Instance instance(artifact(), {2, ""});
   initialise(instance);
   const Entry &step = instance.entry("train_step");
-  std::vector<double> times(3);
-  instance.run(step, 64, times);
-  EXPECT_GT(times[0], 0);
-  EXPECT_GT(times[1], 0);
-  EXPECT_GT(times[2], 0);
+  instance.times().start(/*oneByOne=*/true);
+  instance.run(step, 64);
+  std::vector<WorkTime> times = instance.times().take();
+  ASSERT_EQ(times.size(), 3u);
+  for (size_t i = 0; i < times.size(); ++i) {
+    EXPECT_EQ(times[i].work.action, i);
+    EXPECT_TRUE(times[i].isHostClock);
+    EXPECT_GT(times[i].end, times[i].start);
+  }
 }
 
 // Tests that code for other machines is refused by what this one lacks, and before any of it runs.

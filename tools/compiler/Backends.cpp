@@ -1,8 +1,8 @@
 #include "tools/compiler/Backends.h"
 
 #include "backends/cpu/compiler/Plugin.h"
-#include "backends/cpu/runtime/Plugin.h"
 #include "runtime/base/Status.h"
+#include "sluice/backend/host.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Installation.h"
 #include "llvm/ADT/StringMap.h"
@@ -19,7 +19,7 @@ static const sluice_compile_services &services() {
 
 runtime::BackendDevice describeHost() {
   runtime::BackendDevice host;
-  const sluice_backend_run &half = *sluice_cpu_backend_run();
+  const sluice_backend_run &half = *sluice_host_backend()->run;
   sluice_run_options options{sizeof(options), nullptr, ""};
   sluice_run *run = nullptr;
   sluice_device_info info{};

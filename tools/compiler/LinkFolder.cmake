@@ -11,7 +11,7 @@ foreach(name Scrt1.o crti.o crtn.o crtbeginS.o crtendS.o libgcc.a libc_nonshared
 endforeach()
 
 add_custom_target(sluice_link_folder)
-foreach(library sluice_runner sluice_runtime sluice_plan sluice_base sluice_files)
+foreach(library sluice_runner sluice_runtime sluice_cpu_run sluice_plan sluice_base sluice_files)
   if(NOT TARGET ${library})
     continue()
   endif()

@@ -1,5 +1,5 @@
 // sluice conformance
-#include "backends/cpu/runtime/Plugin.h"
+#include "sluice/backend/host.h"
 #include "tests/conformance/Suite.h"
 #include "tools/compiler/Backends.h"
 #include "tools/compiler/Diagnostics.h"
@@ -46,7 +46,7 @@ static llvm::Expected<Found> findSubject(const std::string &name) {
   Found found{{name, nullptr, nullptr, &hostBackend()}, {}};
   if (name == hostBackend().name) {
     found.subject.compile = &hostBackend();
-    found.subject.run = sluice_cpu_backend_run();
+    found.subject.run = sluice_host_backend()->run;
     return found;
   }
   std::string refused;

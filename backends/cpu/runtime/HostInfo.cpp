@@ -1,5 +1,6 @@
 #include "backends/cpu/runtime/HostInfo.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <sched.h>
@@ -45,11 +46,18 @@ static double flopsPerCycle() {
   return lanes * kPorts * kFlopsOfMultiplyAdd;
 }
 
+int64_t readFreeBytes() {
+  const char *file = "/proc/meminfo";
+  double kB =
+      std::min(numberAfter(file, "MemAvailable") + numberAfter(file, "SwapFree"), numberAfter(file, "MemTotal"));
+  return static_cast<int64_t>(kB * 1024);
+}
+
 HostInfo readHostInfo() {
   HostInfo host;
   host.name = textAfter("/proc/cpuinfo", "model name");
   host.memoryBytes = static_cast<int64_t>(numberAfter("/proc/meminfo", "MemTotal") * 1024);
-  host.freeBytes = static_cast<int64_t>(numberAfter("/proc/meminfo", "MemAvailable") * 1024);
+  host.freeBytes = readFreeBytes();
   host.cores = countCores();
   host.clockHz = readClockHz();
   host.peakFlops = host.cores * host.clockHz * flopsPerCycle();

@@ -18,6 +18,10 @@ struct HostInfo {
 
 HostInfo readHostInfo();
 
+/// What a process can still have, swap included, but no more than the memory: the kernel promises more, and kills who
+/// uses it.
+int64_t readFreeBytes();
+
 } // namespace sluice::cpu
 
 #endif

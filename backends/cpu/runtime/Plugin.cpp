@@ -1,20 +1,27 @@
-#include "backends/cpu/runtime/Plugin.h"
-
+// The run half of the CPU backend: the host's memory, and launches on the threads of the instance. It is what every
+// executable runs the host's part of a plan with.
+//
+// Its queues do their work before the call returns, in the thread that asks for it. A worker thread of the host would
+// take work into its queues, record events, and not say `immediate` any more; nothing else would change.
 #include "backends/cpu/runtime/HostInfo.h"
+#include "backends/cpu/runtime/HostMemory.h"
+#include "sluice/backend/host.h"
+#include "sluice/backend/run.h"
 
 #include <cstring>
 #include <map>
 #include <new>
-#include <sys/mman.h>
+#include <string>
 #include <vector>
 
 using namespace sluice::cpu;
 
 struct sluice_run {
   const sluice_run_services *services;
-  HostInfo host;
+  HostInfo host; // as last asked for: reading it takes longer than opening
   std::string error;
-  std::map<void *, size_t> sizes; // of what is allocated
+  std::map<void *, HostMemory> blocks;
+  std::vector<void *> addresses; // of the launch at hand
 
   sluice_status fail(sluice_status status, std::string why) {
     error = std::move(why);
@@ -36,7 +43,7 @@ struct sluice_event {};
 //===- the device and its memory ----------------------------------------------------------------------------------===//
 
 static sluice_status open(const sluice_run_options *options, sluice_run **run) {
-  *run = new (std::nothrow) sluice_run{options->services, readHostInfo(), {}, {}};
+  *run = new (std::nothrow) sluice_run{options->services, {}, {}, {}, {}};
   if (!*run)
     return SLUICE_EXHAUSTED;
   if (options->settings && *options->settings)
@@ -44,11 +51,7 @@ static sluice_status open(const sluice_run_options *options, sluice_run **run) {
   return SLUICE_OK;
 }
 
-static void close(sluice_run *run) {
-  for (auto [address, bytes] : run->sizes)
-    munmap(address, bytes);
-  delete run;
-}
+static void close(sluice_run *run) { delete run; }
 
 static const char *lastError(sluice_run *run) { return run->error.c_str(); }
 
@@ -71,29 +74,28 @@ static sluice_status deviceInfo(sluice_run *run, int32_t device, sluice_device_i
   return SLUICE_OK;
 }
 
+static sluice_status refuse(sluice_run *run, size_t bytes, int64_t free) {
+  return run->fail(SLUICE_EXHAUSTED, "cpu:0 is out of memory: " + std::to_string(bytes) + " bytes were asked for, " +
+                                         std::to_string(free) + " are free");
+}
+
 static sluice_status allocate(sluice_run *run, int32_t device, size_t bytes, void **address) {
   if (sluice_status status = run->checkDevice(device); status != SLUICE_OK)
     return status;
-  // The kernel would promise more than there is, and kill the process when it is used.
-  int64_t free = readHostInfo().freeBytes;
-  size_t mapped = bytes == 0 ? 1 : bytes;
-  *address = free > 0 && bytes > static_cast<size_t>(free)
-                 ? MAP_FAILED
-                 : mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (*address == MAP_FAILED)
-    return run->fail(SLUICE_EXHAUSTED, "cpu:0 is out of memory: " + std::to_string(bytes) + " bytes were asked for, " +
-                                           std::to_string(free) + " are free");
-  run->sizes[*address] = mapped;
+  int64_t free = readFreeBytes();
+  if (free > 0 && bytes > static_cast<size_t>(free))
+    return refuse(run, bytes, free);
+  HostMemory block(bytes);
+  *address = block.address();
+  if (!*address)
+    return refuse(run, bytes, free);
+  run->blocks.try_emplace(*address, std::move(block));
   return SLUICE_OK;
 }
 
 static sluice_status release(sluice_run *run, int32_t, void *address) {
-  auto found = run->sizes.find(address);
-  if (found == run->sizes.end())
-    return run->fail(SLUICE_USAGE, "what is released is no allocation of cpu:0");
-  munmap(address, found->second);
-  run->sizes.erase(found);
-  return SLUICE_OK;
+  return run->blocks.erase(address) > 0 ? SLUICE_OK
+                                        : run->fail(SLUICE_USAGE, "what is released is no allocation of cpu:0");
 }
 
 //===- work: done before the call returns, so events and waiting have nothing to do -------------------------------===//
@@ -101,7 +103,9 @@ static sluice_status release(sluice_run *run, int32_t, void *address) {
 static sluice_status queueCreate(sluice_run *run, int32_t device, sluice_queue_kind, const char *,
                                  sluice_queue **queue) {
   *queue = new (std::nothrow) sluice_queue{run};
-  return *queue ? run->checkDevice(device) : SLUICE_EXHAUSTED;
+  if (!*queue)
+    return SLUICE_EXHAUSTED;
+  return device == SLUICE_HOST ? SLUICE_OK : run->checkDevice(device);
 }
 
 static void queueDestroy(sluice_queue *queue) { delete queue; }
@@ -139,22 +143,23 @@ static void runTasks(void *argument, int64_t begin, int64_t end) {
 }
 
 static sluice_status launch(sluice_queue *queue, const sluice_launch *launch) {
+  sluice_run *run = queue->run;
   if (launch->function || launch->module)
-    return queue->run->fail(SLUICE_UNSUPPORTED, std::string("kernel ") + launch->name +
-                                                    ": cpu runs host code, and has no function '" +
-                                                    (launch->function ? launch->function : "") + "'");
-  std::vector<void *> buffers;
+    return run->fail(SLUICE_UNSUPPORTED, std::string("kernel ") + launch->name +
+                                             ": cpu runs host code, and has no function '" +
+                                             (launch->function ? launch->function : "") + "'");
+  run->addresses.clear(); // which keeps the room that it has
   for (size_t i = 0; i < launch->num_buffers; ++i)
-    buffers.push_back(launch->buffers[i].address);
-  const sluice_run_services *services = queue->run->services;
+    run->addresses.push_back(launch->buffers[i].address);
+  const sluice_run_services *services = run->services;
   for (size_t i = 0; i < launch->num_stages; ++i) {
-    StageCall call{launch->stages[i].function, buffers.data(), launch->rows};
+    StageCall call{launch->stages[i].function, run->addresses.data(), launch->rows};
     services->parallel_for(services->context, launch->stages[i].tasks, runTasks, &call);
   }
   return SLUICE_OK;
 }
 
-extern "C" const sluice_backend_run *sluice_cpu_backend_run(void) {
+static const sluice_backend_run *runHalf() {
   static const sluice_backend_run table = [] {
     sluice_backend_run half{};
     half.struct_size = sizeof(half);
@@ -177,7 +182,15 @@ extern "C" const sluice_backend_run *sluice_cpu_backend_run(void) {
     half.synchronize_queue = synchronizeQueue;
     half.copy = copy;
     half.launch = launch;
+    half.takes_host_queues = 1;
+    half.immediate = 1;
     return half;
   }();
   return &table;
+}
+
+extern "C" const sluice_backend *sluice_host_backend(void) {
+  static const sluice_backend backend = {
+      sizeof(backend), SLUICE_BACKEND_MAJOR, SLUICE_BACKEND_MINOR, "cpu", "the host", nullptr, runHalf()};
+  return &backend;
 }

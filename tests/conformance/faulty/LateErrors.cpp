@@ -65,6 +65,7 @@ const sluice_backend_compile *addFault(sluice_backend_run &run) {
   run.synchronize = synchronize;
   run.synchronize_queue = synchronizeQueue;
   run.last_error = lastError;
+  run.immediate = 0;
   return nullptr;
 }
 

@@ -2,6 +2,7 @@
 #include "tests/conformance/faulty/Faulty.h"
 
 #include <cstring>
+#include <vector>
 
 namespace sluice::faulty {
 
@@ -20,6 +21,19 @@ static sluice_status allocateUsed(sluice_run *run, int32_t device, size_t bytes,
   return status;
 }
 
+static std::vector<std::pair<sluice_queue *, sluice_copy>> postponed;
+
+static sluice_status copyLater(sluice_queue *queue, const sluice_copy *copy) {
+  postponed.emplace_back(queue, *copy);
+  return SLUICE_OK;
+}
+
+static sluice_status copyNow(sluice_queue *queue) {
+  for (auto &[its, copy] : std::exchange(postponed, {}))
+    sound.copy(its, &copy);
+  return sound.synchronize_queue(queue);
+}
+
 static sluice_status launchNothing(sluice_queue *, const sluice_launch *) { return SLUICE_OK; }
 static const char *noError(sluice_run *) { return ""; }
 static sluice_status crash(sluice_queue *, sluice_event *) { __builtin_trap(); }
@@ -28,7 +42,10 @@ const sluice_backend_compile *addFault(sluice_backend_run &run) {
   sound = run;
   if (kFault == "short_copies")
     run.copy = copyShort;
-  else if (kFault == "used_memory")
+  else if (kFault == "pretended_haste") {
+    run.copy = copyLater;
+    run.synchronize_queue = copyNow;
+  } else if (kFault == "used_memory")
     run.allocate = allocateUsed;
   else if (kFault == "pretended_launches")
     run.launch = launchNothing;

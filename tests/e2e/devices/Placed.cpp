@@ -174,7 +174,7 @@ static std::map<std::pair<size_t, size_t>, CopyCount> predictedCopies(const Plac
 
 void expectCopies(const Placed &placed, Compiled &model, const Values &inputs, int64_t rows) {
   constexpr int64_t kCalls = 3;
-  runtime::Executor &executor = *model.program().executor();
+  runtime::Executor &executor = model.program().executor();
   model.submit("train_step", inputs, rows); // what is copied once has been
   auto before = byPair(executor.executedCopies());
   for (int64_t call = 0; call < kCalls; ++call)

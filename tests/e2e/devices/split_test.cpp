@@ -38,7 +38,7 @@ TEST(Split, CopiesWhatMustCrossAndNothingElse) {
   Compiled model(splitLeNet());
   model.init(3);
   model.run("train_step", lenetBatch(0, kBatch), kBatch);
-  Executor &executor = *model.program().executor();
+  Executor &executor = model.program().executor();
   for (int64_t rows : {kBatch, int64_t(37)}) {
     CopyCounts before = executor.executedCopies();
     model.run("train_step", lenetBatch(1, rows), rows);
@@ -59,9 +59,9 @@ TEST(Split, TheLearningRateCrossesWhenItIsSet) {
   Compiled model(splitLeNet());
   model.init(3);
   auto copies = [&] {
-    CopyCounts before = model.program().executor()->executedCopies();
+    CopyCounts before = model.program().executor().executedCopies();
     model.run("train_step", lenetBatch(0, kBatch), kBatch);
-    return between(model.program().executor()->executedCopies(), 0, 1).copies - between(before, 0, 1).copies;
+    return between(model.program().executor().executedCopies(), 0, 1).copies - between(before, 0, 1).copies;
   };
   EXPECT_EQ(copies(), 3);
   EXPECT_EQ(copies(), 2);

@@ -72,7 +72,7 @@ TEST(TwoBackends, CountTheirCopiesAsForecast) {
   Compiled model(::model("cpu,sim:0,scroll:0"));
   for (int64_t rows : {kCapacity, int64_t(3)})
     model.run("predict", inputs(rows), rows);
-  Executor &executor = *model.program().executor();
+  Executor &executor = model.program().executor();
   EXPECT_EQ(executor.executedCopies(), executor.forecast().counts());
   EXPECT_EQ(byPair(executor.engineCopies()), byPair(executor.executedCopies()));
   int64_t rows = kCapacity + 3, activation = kOut * 4;

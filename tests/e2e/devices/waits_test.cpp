@@ -40,7 +40,7 @@ Values inputsFor(int call) {
 /// what still reads them is reported like any other.
 void showWrites(const Program &program) {
   sluice::runtime::Instance &instance = program.model.program();
-  sluice::runtime::DeviceQueue host(*instance.executor()->devices().context(1), SLUICE_HOST, SLUICE_QUEUE_COMPUTE,
+  sluice::runtime::DeviceQueue host(instance.executor().devices().context(1), SLUICE_HOST, SLUICE_QUEUE_COMPUTE,
                                     "the host that writes inputs");
   const std::vector<sluice::runtime::Value> &inputs = instance.entry(program.entry).inputs;
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -137,9 +137,11 @@ struct sluice_backend_run {
   sluice_status (*copy_counts)(sluice_run *context, sluice_copy_count *counts, size_t capacity, size_t *count);
   /* Start and end, in seconds of the backend's clock, of the last piece of work before `event` was recorded. */
   sluice_status (*event_times)(sluice_event *event, double *start, double *end);
-  /* A backend that can stand in for the host's queues (sim) takes the host's launches and copies too, by its own clock and in
-   * its own order: a queue of device SLUICE_HOST. */
+  /* A backend that takes the host's launches and copies too, in a queue of device SLUICE_HOST: the host's own, and one that
+   * stands in for it, by its own clock and in its own order (sim). */
   int takes_host_queues;
+  /* All work is done when the call that puts it into a queue returns, with its errors: nobody needs events of its queues. */
+  int immediate;
   /* Reserved: collectives and graph capture. */
   void *reserved[8];
 };

@@ -1,0 +1,26 @@
+// One block of the host's memory: zeroed, 64-byte aligned, on huge pages where the system has them.
+#ifndef SLUICE_BACKENDS_CPU_RUNTIME_HOSTMEMORY_H
+#define SLUICE_BACKENDS_CPU_RUNTIME_HOSTMEMORY_H
+
+#include <cstddef>
+
+namespace sluice::cpu {
+
+class HostMemory {
+public:
+  /// A block without an address if the system gives none.
+  explicit HostMemory(size_t bytes);
+  HostMemory(HostMemory &&other) noexcept;
+  HostMemory &operator=(HostMemory &&) = delete;
+  ~HostMemory();
+
+  void *address() const { return address_; }
+
+private:
+  void *address_ = nullptr, *mapping_ = nullptr;
+  size_t mappedBytes_ = 0;
+};
+
+} // namespace sluice::cpu
+
+#endif
