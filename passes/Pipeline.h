@@ -18,6 +18,7 @@ struct PipelineOptions {
   std::string dumpIrDir;             // numbered files and a manifest, one file a phase; empty: none
   std::string cpu = "native";        // whose instructions to use
   std::string backendFolder;         // where backends were found: kept in plans for several devices
+  std::string dataPath;              // where the model's default data was found; empty: by its name
   CostModel costs;                   // what the order of work is chosen by
   int64_t capacity = 0;              // rows of `?`; 0: what the module says
   bool fuse = true;

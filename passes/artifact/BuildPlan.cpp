@@ -82,7 +82,7 @@ public:
   BuiltPlan build() {
     plan.model = getModelName(module);
     if (ModelOp model = findModel(module))
-      plan.data = model.getData().value_or("");
+      plan.data = setting.dataPath.empty() ? model.getData().value_or("").str() : setting.dataPath.str();
     if (target.accelerators() > 0)
       plan.backends = setting.backendFolder;
     plan.build = {"sluice 0.1.0", setting.host.cpu, "strict", setting.host.vector_bits, instructionsOf(setting.host)};

@@ -25,6 +25,7 @@ struct PlanSetting {
   const ir::Target &target;
   const sluice_target_info &host; ///< the CPU that host code was made for
   llvm::StringRef backendFolder;  ///< where executables look for the backends of their accelerators
+  llvm::StringRef dataPath;       ///< where the model's default data was found; empty: by the name that it has there
   llvm::ArrayRef<DeviceCode> code;
 };
 

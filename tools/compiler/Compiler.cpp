@@ -193,6 +193,8 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
   pipeline.dumpIrDir = options.dumpIrDir;
   pipeline.cpu = options.cpu;
   pipeline.backendFolder = findBackendFolder();
+  if (ir::ModelOp model = ir::findModel(module); model && model.getData() && options.emit == Emit::Executable)
+    pipeline.dataPath = findData(*model.getData());
   pipeline.capacity = options.capacity;
   pipeline.fuse = options.fuse;
   pipeline.reuseMemory = options.reuseMemory;
@@ -260,9 +262,6 @@ llvm::Expected<Compiled> compileFile(llvm::StringRef path, const CompileOptions 
   auto module = ir::parseModuleFile(path, context);
   if (!module)
     return withCode(ExitCode::Invalid, module.takeError());
-  if (ir::ModelOp model = ir::findModel(**module); model && model.getData() && emit == Emit::Executable)
-    if (std::string data = findData(*model.getData()); !data.empty())
-      model.setData(llvm::StringRef(data));
   auto compiled = compileModule(**module, options);
   if (!compiled)
     return compiled.takeError();

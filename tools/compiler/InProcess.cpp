@@ -190,6 +190,7 @@ Program compile(const Graph &graph, const CompileOptions &options, std::source_l
   auto fail = [&](const std::string &message) { throw Error("compile: " + message, where); };
   mlir::ModuleOp written = moduleOf(graph, where);
   compiler::CompileOptions how;
+  how.emit = compiler::Emit::SharedLibrary;
   how.promoteF64 = options.dtype == DType::f64;
   how.capacity = options.capacity.value_or(0);
   how.fuse = options.fuse;

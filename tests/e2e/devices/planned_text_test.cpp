@@ -21,7 +21,7 @@ static std::string planOf(mlir::ModuleOp module) {
   sluice_target_info host{};
   host.struct_size = sizeof host;
   host.cpu = "any";
-  return runtime::writePlan(passes::buildPlan(module, {*target, host, "", {}}).plan);
+  return runtime::writePlan(passes::buildPlan(module, {*target, host, "", "", {}}).plan);
 }
 
 class PlannedText : public testing::TestWithParam<const char *> {};

@@ -29,6 +29,12 @@ class CompileFromTest(CliTest):
                 self.compile(f"dump/{name}", "--compile-from", phase, "-o", phase)
                 self.assertTrue(self.read(phase, "rb") == self.read("lenet", "rb"))
 
+    def test_a_dump_names_no_folder_of_this_machine(self):
+        self.succeed(os.path.join(BUILD, "bin", "models", "lenet"), "-o", "lenet.mlir")
+        self.compile("lenet.mlir", "-o", "lenet", "--dump-ir", "dump")
+        for name in os.listdir(self.path("dump")):
+            self.assertNotRegex(self.read(f"dump/{name}"), r'"/|\.\./')
+
     def test_a_dump_says_what_phase_it_is_of(self):
         self.compile("small.mlir", "-o", "small", "--dump-ir", "dump")
         for name in RESUMABLE.values():
