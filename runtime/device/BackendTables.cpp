@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <initializer_list>
+#include <iterator>
 #include <utility>
 
 namespace sluice::runtime {
@@ -14,20 +15,23 @@ namespace sluice::runtime {
 static constexpr size_t mostTableBytes = 1 << 16;
 static constexpr size_t mostNameBytes = 32;
 
-/// The sizes of a table in this minor version and in 1.0.
-struct TableSizes {
-  size_t ours, first;
-};
+// The bytes of each table in every minor version, the last of which is ours. Whoever appends a member in a new minor
+// version puts its offset in the place of what was last, and the table's new size behind it.
+static constexpr size_t backendSizes[] = {sizeof(sluice_backend)};
+static constexpr size_t compileSizes[] = {sizeof(sluice_backend_compile)};
+static constexpr size_t runSizes[] = {sizeof(sluice_backend_run)};
+static_assert(std::size(backendSizes) == SLUICE_BACKEND_MINOR + 1 &&
+              std::size(compileSizes) == std::size(backendSizes) && std::size(runSizes) == std::size(backendSizes));
 
-/// A table of this minor version has exactly our size; one of a later version at least that, one of 1.0 that of 1.0.
-static std::string whyWrongSize(const char *table, uint32_t size, uint32_t major, uint32_t minor, TableSizes sizes) {
-  if (major != SLUICE_BACKEND_MAJOR)
-    return concat(table, " has version ", major, ".", minor, ", and this Sluice needs ", SLUICE_BACKEND_MAJOR, ".x");
-  bool later = minor > SLUICE_BACKEND_MINOR;
-  size_t expected = minor < SLUICE_BACKEND_MINOR ? sizes.first : sizes.ours;
-  if (later ? size < expected || size > mostTableBytes : size != expected)
-    return concat(table, " says that it has ", size, " bytes, but in version ", major, ".", minor, " it has ",
-                  later ? "at least " : "", expected);
+std::string whyWrongSize(const TableHead &table, std::span<const size_t> sizes) {
+  if (table.major != SLUICE_BACKEND_MAJOR)
+    return concat(table.name, " has version ", table.major, ".", table.minor, ", and this Sluice needs ",
+                  SLUICE_BACKEND_MAJOR, ".x");
+  bool later = table.minor >= sizes.size();
+  size_t expected = later ? sizes.back() : sizes[table.minor];
+  if (later ? table.size < expected || table.size > mostTableBytes : table.size != expected)
+    return concat(table.name, " says that it has ", table.size, " bytes, but in version ", table.major, ".",
+                  table.minor, " it has ", later ? "at least " : "", expected);
   return "";
 }
 
@@ -51,8 +55,7 @@ static std::string whyIncomplete(const char *table, std::initializer_list<std::p
 
 static std::string whyUnsoundCompile(const sluice_backend_compile &half, const char *backendName) {
   const char *table = "its compile half";
-  std::string reason = whyWrongSize(table, half.struct_size, half.major_version, half.minor_version,
-                                    {sizeof(half), offsetof(sluice_backend_compile, cost)});
+  std::string reason = whyWrongSize({table, half.struct_size, half.major_version, half.minor_version}, compileSizes);
   if (reason.empty() && (!half.name || strcmp(half.name, backendName) != 0))
     reason = concat(table, " has another name than the backend, ", quote(backendName));
   if (!reason.empty())
@@ -63,8 +66,10 @@ static std::string whyUnsoundCompile(const sluice_backend_compile &half, const c
 
 static std::string whyUnsoundRun(const sluice_backend_run &half) {
   const char *table = "its run half";
-  std::string reason =
-      whyWrongSize(table, half.struct_size, half.major_version, half.minor_version, {sizeof(half), sizeof(half)});
+  std::string reason = whyWrongSize({table, half.struct_size, half.major_version, half.minor_version}, runSizes);
+  if (reason.empty() && half.collectives)
+    reason = concat(table, " has collectives, which version ", SLUICE_BACKEND_MAJOR, ".", SLUICE_BACKEND_MINOR,
+                    " does not know");
   if (!reason.empty())
     return reason;
   return whyIncomplete(table, {MEMBER(half, open), MEMBER(half, close), MEMBER(half, last_error),
@@ -78,8 +83,8 @@ static std::string whyUnsoundRun(const sluice_backend_run &half) {
 std::string whyUnsound(const sluice_backend *backend) {
   if (!backend)
     return "sluice_backend_query returned nothing";
-  std::string reason = whyWrongSize("sluice_backend", backend->struct_size, backend->major_version,
-                                    backend->minor_version, {sizeof(*backend), sizeof(*backend)});
+  std::string reason = whyWrongSize(
+      {"sluice_backend", backend->struct_size, backend->major_version, backend->minor_version}, backendSizes);
   if (reason.empty())
     reason = whyWrongName(backend->name);
   if (reason.empty() && !backend->compile && !backend->run)

@@ -4,9 +4,22 @@
 
 #include "sluice/backend/backend.h"
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 
 namespace sluice::runtime {
+
+/// What a table says of itself.
+struct TableHead {
+  const char *name; ///< "its run half"
+  uint32_t size, major, minor;
+};
+
+/// Why a table cannot be what it says; empty if it can. `sizes` are its bytes in the minor versions 0, 1 and so on that
+/// we know: it has exactly those of its own, and of a later one at least those of the last.
+std::string whyWrongSize(const TableHead &table, std::span<const size_t> sizes);
 
 /// Why a backend cannot be used: another major version, a `struct_size` that its version does not have, a name that is
 /// none, or a member that every backend must have and this one lacks. Empty if nothing is wrong.

@@ -59,12 +59,12 @@ sluice_device_info DeviceContext::deviceInfo(int32_t device) const {
 
 std::vector<sluice_copy_count> DeviceContext::copyCounts() const {
   std::vector<sluice_copy_count> counts;
-  size_t count = 0;
+  size_t count = 0, size = sizeof(sluice_copy_count);
   if (!half_.copy_counts)
     return counts;
-  check(half_.copy_counts(run_, nullptr, 0, &count), concat("the copies of ", backend_));
+  check(half_.copy_counts(run_, nullptr, size, 0, &count), concat("the copies of ", backend_));
   counts.resize(count);
-  check(half_.copy_counts(run_, counts.data(), counts.size(), &count), concat("the copies of ", backend_));
+  check(half_.copy_counts(run_, counts.data(), size, counts.size(), &count), concat("the copies of ", backend_));
   return counts;
 }
 

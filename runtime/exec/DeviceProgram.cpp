@@ -57,20 +57,23 @@ static DeviceStep buildStep(const Action &action, const Plan &plan, const sluice
   DeviceStep step;
   step.action = &action;
   step.queue = &devices.queue(action.queue);
+  step.hasWaits = !action.waits.empty();
+  step.hasEnds = !action.ends.empty() && step.queue->wantsDiscards();
   if (const Copy *copy = action.copy())
     step.copy = buildCopy(*copy, plan, devices);
   else
     step.launch.emplace(*action.launch(), plan, artifact, devices);
-  if (step.queue->wantsDiscards())
+  for (size_t call : {0, 1})
     for (const Buffer &buffer : action.ends)
-      for (size_t call : {0, 1})
-        step.ends[call].push_back(bufferFor(buffer, devices, static_cast<int64_t>(call)));
+      step.ends[call].emplace_back(devices.address(buffer.slot, static_cast<int64_t>(call)),
+                                   static_cast<size_t>(buffer.bytes));
   return step;
 }
 
 static void addEvents(DeviceStep &step) {
-  if (step.queue->isImmediate() || step.hasEvents())
+  if (step.queue->isImmediate() || step.hasEvents)
     return;
+  step.hasEvents = true;
   for (DeviceEvent &event : step.events)
     event = DeviceEvent(step.queue->context());
 }

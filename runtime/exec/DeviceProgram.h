@@ -7,6 +7,7 @@
 
 #include <array>
 #include <optional>
+#include <span>
 
 namespace sluice::runtime {
 
@@ -26,11 +27,13 @@ private:
   std::vector<size_t> first_;
 };
 
-/// One action. What depends on the parity of the call is kept for even and for odd ones.
+/// One action. What depends on the parity of the call is kept for even and for odd ones. What each call of a launch
+/// looks at stands first, in a cache line or two.
 struct DeviceStep {
-  const Action *action = nullptr;
   DeviceQueue *queue = nullptr;
+  bool hasWaits = false, hasEnds = false, hasEvents = false;
   std::optional<PreparedLaunch> launch;
+  const Action *action = nullptr;
 
   struct CopyWork {
     CopyKind kind;
@@ -40,11 +43,11 @@ struct DeviceStep {
   };
   std::optional<CopyWork> copy;
 
-  std::array<std::vector<sluice_buffer>, 2> ends;
+  /// What nobody reads any more, if the backend wants to know.
+  std::array<std::vector<std::span<std::byte>>, 2> ends;
   /// Of the last calls, by their number modulo three; none if nobody waits for this, or its queue is immediate.
   std::array<DeviceEvent, mostCallsBack + 1> events;
 
-  bool hasEvents() const { return static_cast<bool>(events.front()); }
   DeviceEvent &event(int64_t call) { return events[static_cast<size_t>(call) % events.size()]; }
   bool isAsked() const { return action->copy() && action->copy()->when == Copy::When::asked; }
 };

@@ -27,6 +27,9 @@ void Executor::synchronize() {
 
 //===- a call -----------------------------------------------------------------------------------------------------===//
 
+/// One replica has all rows.
+static sluice_call callOf(int64_t rows) { return {sizeof(sluice_call), rows, 0, rows}; }
+
 void Executor::changeTo(size_t entry) {
   if (current_ && *current_ != entry)
     synchronize();
@@ -43,8 +46,9 @@ void Executor::run(const Entry &entry, int64_t call, int64_t rows) {
   }
   forecast_.call(entry, rows);
   DeviceProgram &program = programs_[number];
+  sluice_call whole = callOf(rows);
   for (size_t step : program.called)
-    issue(number, step, call, rows);
+    issue(number, step, call, whole);
   if (log)
     log->endCall(call);
   for (size_t mirror : program.mirrorsMadeStale)
@@ -52,35 +56,32 @@ void Executor::run(const Entry &entry, int64_t call, int64_t rows) {
 }
 
 /// Waits, work, what ends with it, and its event. A stale copy that is not due keeps its place in the order.
-void Executor::issue(size_t entry, size_t number, int64_t call, int64_t rows) {
+void Executor::issue(size_t entry, size_t number, int64_t call, const sluice_call &rows) {
   DeviceStep &step = programs_[entry].steps[number];
   Call at{entry, number, call};
-  waitFor(step, programs_[entry], call);
-  if (step.launch)
-    launch(step, at, rows);
-  else if (!step.copy->mirror || stale_[*step.copy->mirror])
-    copy(step, at, rows);
-  if (step.copy && step.copy->mirror)
-    stale_[*step.copy->mirror] = false;
+  if (step.hasWaits)
+    waitFor(step, programs_[entry], call);
+  step.launch ? launch(step, at, rows) : copy(step, at, rows.rows);
   if (logs_[entry] && !step.isAsked())
     logs_[entry]->afterStep(number, call);
   if (watcher_) {
     devices_.synchronize();
     watcher_(plan_.entries[entry], number);
   }
-  for (const sluice_buffer &buffer : step.ends[static_cast<size_t>(call & 1)])
-    step.queue->discard(buffer.address, buffer.bytes);
-  if (step.hasEvents())
+  if (step.hasEnds)
+    for (std::span<std::byte> bytes : step.ends[static_cast<size_t>(call & 1)])
+      step.queue->discard(bytes.data(), bytes.size());
+  if (step.hasEvents)
     step.queue->record(step.event(call));
 }
 
 void Executor::waitFor(DeviceStep &step, DeviceProgram &program, int64_t call) {
   for (const Wait &wait : step.action->waits)
-    if (DeviceStep &awaited = program.steps[wait.action]; wait.calls <= call && awaited.hasEvents())
+    if (DeviceStep &awaited = program.steps[wait.action]; wait.calls <= call && awaited.hasEvents)
       step.queue->wait(awaited.event(call - wait.calls));
 }
 
-void Executor::launch(DeviceStep &step, const Call &at, int64_t rows) {
+void Executor::launch(DeviceStep &step, const Call &at, const sluice_call &rows) {
   const sluice_launch &launch = step.launch->forCall(at.number, rows);
   if (!times_.wants(at.number))
     return step.queue->launch(launch);
@@ -94,6 +95,10 @@ void Executor::launch(DeviceStep &step, const Call &at, int64_t rows) {
 
 void Executor::copy(const DeviceStep &step, const Call &at, int64_t rows) {
   const DeviceStep::CopyWork &copy = *step.copy;
+  if (copy.mirror && !stale_[*copy.mirror])
+    return;
+  if (copy.mirror)
+    stale_[*copy.mirror] = false;
   size_t parity = static_cast<size_t>(at.number & 1);
   copies_.copy(step.action->queue,
                {copy.kind, copy.from[parity], copy.to[parity], step.action->copy()->bytesFor(rows), copy.label},
@@ -105,7 +110,7 @@ void Executor::copy(const DeviceStep &step, const Call &at, int64_t rows) {
 void Executor::waitForInput(const Value &input, int64_t call) {
   changeTo(input.entry);
   for (const Wait &wait : input.waits)
-    if (DeviceStep &awaited = programs_[input.entry].steps[wait.action]; wait.calls <= call && awaited.hasEvents())
+    if (DeviceStep &awaited = programs_[input.entry].steps[wait.action]; wait.calls <= call && awaited.hasEvents)
       team_.enter([&] { awaited.event(call - wait.calls).synchronize(); });
 }
 
@@ -120,10 +125,10 @@ void Executor::fetchOutput(const Value &output, int64_t call, int64_t rows) {
   if (asked)
     team_.enter([&] {
       forecast_.read(*program.entry, output, rows);
-      issue(output.entry, *asked, call, rows);
+      issue(output.entry, *asked, call, callOf(rows));
       program.steps[*asked].queue->synchronize();
     });
-  else if (writer && program.steps[*writer].hasEvents())
+  else if (writer && program.steps[*writer].hasEvents)
     team_.enter([&] { program.steps[*writer].event(call).synchronize(); });
 }
 

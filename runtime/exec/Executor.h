@@ -76,9 +76,9 @@ private:
   size_t numberOf(const Entry &entry) const { return static_cast<size_t>(&entry - plan_.entries.data()); }
   /// Entry points share memory: waits for the work of another one.
   void changeTo(size_t entry);
-  void issue(size_t entry, size_t number, int64_t call, int64_t rows);
+  void issue(size_t entry, size_t number, int64_t call, const sluice_call &rows);
   void waitFor(DeviceStep &step, DeviceProgram &program, int64_t call);
-  void launch(DeviceStep &step, const Call &at, int64_t rows);
+  void launch(DeviceStep &step, const Call &at, const sluice_call &rows);
   void copy(const DeviceStep &step, const Call &at, int64_t rows);
   /// A state changes from outside.
   void noteWrite(const State &state);

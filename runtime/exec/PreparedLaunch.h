@@ -9,6 +9,7 @@
 
 namespace sluice::runtime {
 
+/// What a call needs stands together: between two launches their kernels use the caches.
 class PreparedLaunch {
 public:
   /// All arguments must outlive this.
@@ -16,27 +17,26 @@ public:
   PreparedLaunch(PreparedLaunch &&) = default;
   PreparedLaunch &operator=(PreparedLaunch &&) = default;
 
-  const std::string &name() const { return *name_; }
-  /// What a queue is given for call number `call`; valid until this is next asked.
-  const sluice_launch &forCall(int64_t call, int64_t rows) {
-    if (rows != rows_)
-      setRows(rows);
-    return launches_[static_cast<size_t>(call & 1)];
+  const char *name() const { return launch_.name; }
+  /// What a queue is given for call number `number`; valid until this is next asked, and as long as `call` is.
+  const sluice_launch &forCall(int64_t number, const sluice_call &call) {
+    if (call.rows != rows_)
+      setRows(call.rows);
+    launch_.call = &call;
+    launch_.addresses = addresses_[static_cast<size_t>(number & 1)].data();
+    return launch_;
   }
 
 private:
   void setRows(int64_t rows);
 
-  const std::string *name_;
-  const Kernel *kernel_;
+  int64_t rows_ = -1; ///< that the launch and its stages are for
+  sluice_launch launch_{};
+  std::array<std::vector<void *>, 2> addresses_; ///< in even and in odd calls
   std::vector<sluice_launch_stage> stages_;
-  std::array<std::vector<sluice_buffer>, 2> buffers_; ///< of even and of odd calls
-  std::array<sluice_launch, 2> launches_;             ///< the same
-  int64_t rows_ = -1;                                 ///< that stages and launches are for
+  std::vector<sluice_buffer> buffers_;
+  const Kernel *kernel_;
 };
-
-/// A buffer of the plan in call number `call`, as backends know it.
-sluice_buffer bufferFor(const Buffer &buffer, const Devices &devices, int64_t call);
 
 } // namespace sluice::runtime
 

@@ -4,12 +4,6 @@
 
 namespace sluice::runtime {
 
-CopyForecast::CopyForecast(const Plan &plan) : plan_(plan) {
-  for (const State &state : plan.states)
-    for (const Slot &mirror : state.mirrors)
-      mirrors_.push_back({state.slot, mirror});
-}
-
 /// Accelerators of two backends cannot reach each other: what goes from one to the other goes over the host.
 void CopyForecast::add(const Copy &copy, int64_t rows) {
   size_t from = plan_.deviceOf(copy.from), to = plan_.deviceOf(copy.to);
@@ -37,16 +31,29 @@ static bool writesState(const Entry &entry, const Slot &state) {
                      [&](const Action &action) { return writesState(action, state); });
 }
 
+CopyForecast::CopyForecast(const Plan &plan) : plan_(plan), calls_(plan.entries.size()) {
+  for (const State &state : plan.states)
+    for (const Slot &mirror : state.mirrors)
+      mirrors_.push_back({state.slot, mirror});
+  for (const Entry &entry : plan.entries) {
+    Calls &calls = callsOf(entry);
+    for (const Action &action : entry.actions)
+      if (const Copy *copy = action.copy(); copy && copy->when != Copy::When::asked)
+        calls.copies.push_back(copy);
+    for (size_t i = 0; i < mirrors_.size(); ++i)
+      if (writesState(entry, mirrors_[i].state))
+        calls.written.push_back(i);
+  }
+}
+
 void CopyForecast::makeStale(const Slot &state) {
   for (Mirror &mirror : mirrors_)
     mirror.stale |= mirror.state == state;
 }
 
 void CopyForecast::call(const Entry &entry, int64_t rows) {
-  for (const Action &action : entry.actions) {
-    const Copy *copy = action.copy();
-    if (!copy || copy->when == Copy::When::asked)
-      continue;
+  Calls &calls = callsOf(entry);
+  for (const Copy *copy : calls.copies) {
     if (copy->when == Copy::When::stale) {
       auto mirror =
           std::find_if(mirrors_.begin(), mirrors_.end(), [&](const Mirror &item) { return item.mirror == copy->to; });
@@ -57,10 +64,9 @@ void CopyForecast::call(const Entry &entry, int64_t rows) {
     }
     add(*copy, rows);
   }
-  for (Mirror &mirror : mirrors_)
-    mirror.stale |= writesState(entry, mirror.state);
-  if (auto log = logs_.find(&entry); log != logs_.end())
-    ++log->second.calls;
+  for (size_t mirror : calls.written)
+    mirrors_[mirror].stale = true;
+  ++calls.kept;
 }
 
 void CopyForecast::write(const State &state) {
@@ -87,19 +93,20 @@ void CopyForecast::read(const Entry &entry, const Value &output, int64_t rows) {
 }
 
 void CopyForecast::keep(const Entry &entry, const std::vector<const Value *> &outputs) {
-  Log &log = logs_[&entry];
-  log = {};
+  Calls &calls = callsOf(entry);
+  calls.kept = 0;
+  calls.keptOutputs.clear();
   for (const Value *output : outputs)
     if (const Copy *copy = askedCopy(entry, *output))
-      ++log.outputs[plan_.deviceOf(copy->from)];
+      ++calls.keptOutputs[plan_.deviceOf(copy->from)];
 }
 
 void CopyForecast::bring(const Entry &entry) {
-  Log &log = logs_[&entry];
-  for (auto [device, outputs] : log.outputs)
-    if (log.calls > 0)
-      counts_[{device, 0, logReason}].add(log.calls * outputs * static_cast<int64_t>(sizeof(double)));
-  log.calls = 0;
+  Calls &calls = callsOf(entry);
+  for (auto [device, outputs] : calls.keptOutputs)
+    if (calls.kept > 0)
+      counts_[{device, 0, logReason}].add(calls.kept * outputs * static_cast<int64_t>(sizeof(double)));
+  calls.kept = 0;
 }
 
 std::vector<const Copy *> copiesPerCall(const Entry &entry) {

@@ -35,19 +35,22 @@ private:
     Slot state, mirror;
     bool stale = true;
   };
-  /// Outputs of an entry that are kept on accelerators.
-  struct Log {
-    std::map<size_t, int64_t> outputs; ///< how many, by device
-    int64_t calls = 0;
+  /// What a call of an entry does, and its outputs that are kept on accelerators.
+  struct Calls {
+    std::vector<const Copy *> copies;
+    std::vector<size_t> written;           ///< the mirrors that it makes stale
+    std::map<size_t, int64_t> keptOutputs; ///< how many, by device
+    int64_t kept = 0;                      ///< calls whose outputs were not brought yet
   };
 
+  Calls &callsOf(const Entry &entry) { return calls_[static_cast<size_t>(&entry - plan_.entries.data())]; }
   void add(const Copy &copy, int64_t rows);
   void makeStale(const Slot &state);
 
   const Plan &plan_;
   CopyCounts counts_;
   std::vector<Mirror> mirrors_;
-  std::map<const Entry *, Log> logs_;
+  std::vector<Calls> calls_; ///< of the entries
   int64_t mirrorsRefreshed_ = 0;
 };
 

@@ -1,6 +1,8 @@
 // Copies of every kind give the same bytes, and are counted.
 #include "tests/conformance/RunHalf.h"
 
+#include <algorithm>
+
 namespace sluice::conformance {
 
 static void toTheDeviceAndBack(const Subject &subject) {
@@ -60,12 +62,15 @@ static void betweenDevices(const Subject &subject) {
 
 /// The copies and bytes counted from one device to another.
 static std::pair<int64_t, int64_t> countOf(RunHalf &half, int32_t from, int32_t to) {
-  std::vector<sluice_copy_count> counts(64);
+  std::vector<Larger<sluice_copy_count>> counts(64);
   size_t count = 0;
-  half.check(half.table().copy_counts(half.get(), counts.data(), counts.size(), &count), "copy_counts");
+  half.check(half.table().copy_counts(half.get(), &counts.front().known, sizeof counts.front(), counts.size(), &count),
+             "copy_counts");
+  expect(std::all_of(counts.begin(), counts.end(), [](auto &item) { return item.isWhole(); }),
+         "copy_counts writes where a later version has members that this one does not know");
   for (size_t i = 0; i < count; ++i)
-    if (counts[i].from_device == from && counts[i].to_device == to)
-      return {counts[i].copies, counts[i].bytes};
+    if (counts[i].known.from_device == from && counts[i].known.to_device == to)
+      return {counts[i].known.copies, counts[i].known.bytes};
   return {0, 0};
 }
 

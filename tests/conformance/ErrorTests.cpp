@@ -23,9 +23,8 @@ static void absentDevice(const Subject &subject) {
 
 /// Launches what must fail, at once or when it is waited for.
 static sluice_status launchUnknown(RunHalf &half, sluice_queue *queue) {
-  sluice_launch launch{};
-  launch.struct_size = sizeof(launch);
-  launch.name = "conformance";
+  sluice_call call{sizeof(call), 1, 0, 1};
+  sluice_launch launch = launchOf("conformance", call);
   launch.function = "a function that no backend has";
   return half.table().launch(queue, &launch);
 }

@@ -112,23 +112,23 @@ void LoadedKernels::addBuffer(Bytes bytes, sluice_access access) {
   size_t size = bytes.size();
   bytes.resize(size + kGuardBytes, kGuardByte);
   contents.push_back(std::move(bytes));
-  buffers.push_back({half.allocate(size + kGuardBytes), size, access});
+  addresses.push_back(half.allocate(size + kGuardBytes));
+  buffers.push_back({{size, access}});
 }
 
 void LoadedKernels::launch(Kernel &kernel, int64_t rows) {
   const sluice_launch_info &info = kernel.info;
-  std::vector<sluice_launch_stage> stages;
+  std::vector<Larger<sluice_launch_stage>> stages;
   for (auto [stage, function] : llvm::zip(ArrayRef(info.stages, info.num_stages), kernel.functions))
     stages.push_back(
-        {function, stage.tasks * (stage.rows_per_task ? (rows + stage.rows_per_task - 1) / stage.rows_per_task : 1)});
+        {{function, stage.tasks * (stage.rows_per_task ? (rows + stage.rows_per_task - 1) / stage.rows_per_task : 1)}});
   std::string name = kernel.op.getName().str();
-  sluice_launch launch{};
-  launch.struct_size = sizeof(launch);
-  launch.name = name.c_str();
-  launch.buffers = buffers.data();
+  sluice_call call{sizeof(call), rows, 0, rows};
+  sluice_launch launch = launchOf(name.c_str(), call);
+  launch.addresses = addresses.data();
+  launch.buffers = &buffers.data()->known;
   launch.num_buffers = buffers.size();
-  launch.rows = rows;
-  launch.stages = stages.data();
+  launch.stages = &stages.data()->known;
   launch.num_stages = stages.size();
   launch.module = info.function ? module : nullptr;
   launch.function = info.function;
@@ -136,7 +136,6 @@ void LoadedKernels::launch(Kernel &kernel, int64_t rows) {
   launch.parameters_bytes = info.parameters_bytes;
   launch.flops = double(info.cost.flops + info.cost.flops_per_row * rows);
   launch.bytes = double(info.cost.bytes + info.cost.bytes_per_row * rows);
-  launch.kind = "conformance";
   half.check(half.table().launch(queue, &launch), "launch");
   half.finish(queue);
 }
@@ -145,6 +144,7 @@ void LoadedKernels::launch(Kernel &kernel, int64_t rows) {
 std::vector<Bytes> LoadedKernels::run(Kernel &kernel, const std::vector<Bytes> &operands, int64_t rows,
                                       unsigned char poison) {
   contents.clear();
+  addresses.clear();
   buffers.clear();
   for (const Bytes &operand : operands)
     addBuffer(operand, SLUICE_READ);
@@ -152,23 +152,23 @@ std::vector<Bytes> LoadedKernels::run(Kernel &kernel, const std::vector<Bytes> &
     addBuffer(Bytes(size_t(ir::getBufferBytes(typeOf(result), kCapacity)), poison), SLUICE_WRITE);
   if (kernel.info.workspace_bytes > 0)
     addBuffer(Bytes(size_t(kernel.info.workspace_bytes), poison), SLUICE_READ_WRITE);
-  for (auto [buffer, bytes] : llvm::zip_equal(buffers, contents))
-    half.upload(queue, bytes, buffer.address);
+  for (auto [address, bytes] : llvm::zip_equal(addresses, contents))
+    half.upload(queue, bytes, address);
   launch(kernel, rows);
 
   std::vector<Bytes> found;
   for (auto [number, buffer] : llvm::enumerate(buffers)) {
-    Bytes bytes = half.read(buffer.address, buffer.bytes + kGuardBytes);
+    Bytes bytes = half.read(addresses[number], buffer.known.bytes + kGuardBytes);
     auto isGuard = [](unsigned char byte) { return byte == kGuardByte; };
-    expect(std::all_of(bytes.begin() + int64_t(buffer.bytes), bytes.end(), isGuard),
+    expect(std::all_of(bytes.begin() + int64_t(buffer.known.bytes), bytes.end(), isGuard),
            "bytes beyond buffer " + std::to_string(number) + " were written");
-    bytes.resize(buffer.bytes);
+    bytes.resize(buffer.known.bytes);
     expect(number >= operands.size() || bytes == operands[number],
            "operand " + std::to_string(number) + " was written");
     found.push_back(std::move(bytes));
   }
-  for (const sluice_buffer &buffer : buffers)
-    half.release(buffer.address);
+  for (void *address : addresses)
+    half.release(address);
   size_t results = kernel.op->getNumResults();
   return {found.begin() + int64_t(operands.size()), found.begin() + int64_t(operands.size() + results)};
 }

@@ -12,7 +12,7 @@ namespace sluice::conformance {
 
 /// The rows that `?` may have in these kernels, and those of the calls that are tried.
 inline constexpr int64_t kCapacity = 5;
-inline constexpr int64_t kRowsTried[] = {kCapacity, 3, 1};
+inline constexpr int64_t kRowsTried[] = {kCapacity, 3, 1, 0};
 
 class LoadedKernels {
 public:
@@ -45,7 +45,8 @@ private:
   sluice_queue *queue = nullptr;
   // Of one run: what is in the buffers with their guards, which must live until work is done.
   std::vector<Bytes> contents;
-  std::vector<sluice_buffer> buffers;
+  std::vector<void *> addresses;
+  std::vector<Larger<sluice_buffer>> buffers;
 };
 
 } // namespace sluice::conformance

@@ -133,15 +133,15 @@ static void addOne(void *const *buffers, int64_t, int64_t begin, int64_t end) {
 }
 
 static void launchOnTheHost(RunHalf &half, sluice_queue *queue, Bytes &bytes) {
-  sluice_buffer buffer{bytes.data(), bytes.size(), SLUICE_READ_WRITE};
-  sluice_launch_stage stage{addOne, int64_t(bytes.size())};
-  sluice_launch launch{};
-  launch.struct_size = sizeof(launch);
-  launch.name = "add_one";
-  launch.kind = "conformance";
-  launch.buffers = &buffer;
+  void *address = bytes.data();
+  Larger<sluice_buffer> buffer{{bytes.size(), SLUICE_READ_WRITE}};
+  Larger<sluice_launch_stage> stage{{addOne, int64_t(bytes.size())}};
+  sluice_call call{sizeof(call), 1, 0, 1};
+  sluice_launch launch = launchOf("add_one", call);
+  launch.addresses = &address;
+  launch.buffers = &buffer.known;
   launch.num_buffers = 1;
-  launch.stages = &stage;
+  launch.stages = &stage.known;
   launch.num_stages = 1;
   half.check(half.table().launch(queue, &launch), "launch");
 }

@@ -14,6 +14,17 @@ Bytes pattern(size_t bytes, unsigned seed) {
   return data;
 }
 
+sluice_launch launchOf(const char *name, const sluice_call &call) {
+  sluice_launch launch{};
+  launch.struct_size = sizeof(launch);
+  launch.name = name;
+  launch.kind = "conformance";
+  launch.call = &call;
+  launch.buffer_size = sizeof(Larger<sluice_buffer>);
+  launch.stage_size = sizeof(Larger<sluice_launch_stage>);
+  return launch;
+}
+
 /// Runs the tasks one by one and the last one first: their order must not matter.
 static void runBackwards(void *, int64_t tasks, void (*function)(void *, int64_t, int64_t), void *argument) {
   for (int64_t task = tasks; task-- > 0;)

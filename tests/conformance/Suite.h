@@ -4,9 +4,9 @@
 // cannot do by design it excludes in a file that it ships, `<backend>.exclusions` beside its shared object: a line
 // `test: reason` for each, where the test may end in `*`.
 //
-// Kernels run with all rows and with fewer, on results that hold rubbish before, in every layout that the backend must
-// accept, alone and several to a launch. A test that finds nothing to try is skipped, and says why; a suite in which
-// no test passed is failed.
+// Kernels run with all rows, with fewer and with none, on results that hold rubbish before, in every layout that the
+// backend must accept, alone and several to a launch. A test that finds nothing to try is skipped, and says why; a
+// suite in which no test passed is failed.
 #pragma once
 
 #include "sluice/backend/compile.h"

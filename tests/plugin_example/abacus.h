@@ -15,7 +15,7 @@ struct Parameters {
 };
 
 /// A kernel: reads and writes the buffers' addresses in the order of the op's operands and results.
-using Kernel = void (*)(const sluice_buffer *buffers, const Parameters &parameters, int64_t rows);
+using Kernel = void (*)(const sluice_launch &launch, const Parameters &parameters);
 
 /// The kernel of this name, or null.
 Kernel findKernel(const char *name);

@@ -5,28 +5,29 @@
 
 namespace abacus {
 
-static const float *input(const sluice_buffer &buffer) { return static_cast<const float *>(buffer.address); }
-static float *output(const sluice_buffer &buffer) { return static_cast<float *>(buffer.address); }
+static float *buffer(const sluice_launch &launch, size_t number) {
+  return static_cast<float *>(launch.addresses[number]);
+}
 
-static void add(const sluice_buffer *buffers, const Parameters &parameters, int64_t rows) {
-  const float *a = input(buffers[0]), *b = input(buffers[1]);
-  float *y = output(buffers[2]);
-  for (int64_t i = 0; i < parameters.elements + rows * parameters.elementsPerRow; ++i)
+static void add(const sluice_launch &launch, const Parameters &parameters) {
+  const float *a = buffer(launch, 0), *b = buffer(launch, 1);
+  float *y = buffer(launch, 2);
+  for (int64_t i = 0; i < parameters.elements + launch.call->rows * parameters.elementsPerRow; ++i)
     y[i] = a[i] + b[i];
 }
 
-static void relu(const sluice_buffer *buffers, const Parameters &parameters, int64_t rows) {
-  const float *x = input(buffers[0]);
-  float *y = output(buffers[1]);
-  for (int64_t i = 0; i < parameters.elements + rows * parameters.elementsPerRow; ++i)
+static void relu(const sluice_launch &launch, const Parameters &parameters) {
+  const float *x = buffer(launch, 0);
+  float *y = buffer(launch, 1);
+  for (int64_t i = 0; i < parameters.elements + launch.call->rows * parameters.elementsPerRow; ++i)
     y[i] = x[i] < 0 ? 0 : x[i]; // not-a-number stays
 }
 
-static void matmul(const sluice_buffer *buffers, const Parameters &parameters, int64_t rows) {
-  const float *a = input(buffers[0]), *b = input(buffers[1]);
-  float *y = output(buffers[2]);
+static void matmul(const sluice_launch &launch, const Parameters &parameters) {
+  const float *a = buffer(launch, 0), *b = buffer(launch, 1);
+  float *y = buffer(launch, 2);
   auto [elements, elementsPerRow, m, k, n, transposedB] = parameters;
-  for (int64_t i = 0; i < (m < 0 ? rows : m); ++i) {
+  for (int64_t i = 0; i < (m < 0 ? launch.call->rows : m); ++i) {
     for (int64_t j = 0; j < n; ++j) {
       float sum = 0;
       for (int64_t l = 0; l < k; ++l)

@@ -113,15 +113,16 @@ static sluice_status launch(sluice_queue *queue, const sluice_launch *launch) {
     return fail(queue->run, SLUICE_UNSUPPORTED, std::string("abacus has no kernel for ") + launch->name);
   Parameters parameters;
   std::memcpy(&parameters, launch->parameters, sizeof parameters);
-  kernel(launch->buffers, parameters, launch->rows);
+  kernel(*launch, parameters);
   return SLUICE_OK;
 }
 
-static sluice_status copyCounts(sluice_run *run, sluice_copy_count *counts, size_t capacity, size_t *count) {
+static sluice_status copyCounts(sluice_run *run, sluice_copy_count *counts, size_t countSize, size_t capacity,
+                                size_t *count) {
   *count = 0;
   for (const auto &[pair, total] : run->counts) {
     if (*count < capacity)
-      counts[*count] = total;
+      sluice_copy_count_set(counts, countSize, *count, &total);
     ++*count;
   }
   return SLUICE_OK;
@@ -150,6 +151,7 @@ static sluice_backend_run makeRunHalf() {
   half.copy = copy;
   half.launch = launch;
   half.copy_counts = copyCounts;
+  half.immediate = 1;
   return half;
 }
 

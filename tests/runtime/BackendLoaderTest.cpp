@@ -1,6 +1,8 @@
 // Shared objects of every kind are tried; what is wrong is refused with a reason and harms nobody.
 #include "runtime/device/BackendLoader.h"
 #include "runtime/base/Status.h"
+#include "runtime/device/BackendTables.h"
+#include "sluice/backend/host.h"
 #include "tests/runtime/TemporaryFolder.h"
 
 #include <cstdlib>
@@ -24,10 +26,38 @@ TEST(BackendLoader, ASoundOneIsAccepted) {
   EXPECT_FALSE(file.hasRun);
 }
 
-TEST(BackendLoader, OneOfAnEarlierMinorVersionIsAccepted) {
-  BackendFile file = tryBackend(pathOf("Version10"));
+TEST(BackendLoader, OneOfALaterMinorVersionIsAccepted) {
+  BackendFile file = tryBackend(pathOf("LaterMinor"));
   EXPECT_EQ(file.reason, "");
   EXPECT_TRUE(file.hasCompile);
+}
+
+/// What is said of a table of version 2.`minor` once there have been three minor versions, of these bytes each.
+static std::string whyWrong(uint32_t minor, uint32_t size) {
+  static constexpr size_t sizes[] = {100, 108, 120};
+  return whyWrongSize({"its run half", size, SLUICE_BACKEND_MAJOR, minor}, sizes);
+}
+
+TEST(BackendTables, AreAsLargeAsInTheirOwnMinorVersion) {
+  EXPECT_EQ(whyWrong(0, 100), "");
+  EXPECT_EQ(whyWrong(1, 108), "");
+  EXPECT_EQ(whyWrong(2, 120), "");
+  EXPECT_EQ(whyWrong(7, 120), "");
+  EXPECT_EQ(whyWrong(7, 200), "");
+  EXPECT_EQ(whyWrong(0, 96), "its run half says that it has 96 bytes, but in version 2.0 it has 100");
+  EXPECT_EQ(whyWrong(0, 120), "its run half says that it has 120 bytes, but in version 2.0 it has 100");
+  EXPECT_EQ(whyWrong(1, 100), "its run half says that it has 100 bytes, but in version 2.1 it has 108");
+  EXPECT_EQ(whyWrong(7, 108), "its run half says that it has 108 bytes, but in version 2.7 it has at least 120");
+}
+
+TEST(BackendTables, HaveNoCollectivesYet) {
+  sluice_backend_run half = findRunHalf("sim", {SLUICE_BINARY_DIR "/lib/sluice/backends"});
+  sluice_backend backend = *sluice_host_backend();
+  backend.name = "testing";
+  backend.run = &half;
+  EXPECT_EQ(whyUnsound(&backend), "");
+  half.collectives = reinterpret_cast<const sluice_backend_collectives *>(&half);
+  EXPECT_EQ(whyUnsound(&backend), "its run half has collectives, which version 2.0 does not know");
 }
 
 TEST(BackendLoader, DevicesAreAskedFor) {
@@ -58,11 +88,12 @@ TEST_P(FaultyBackend, IsRefusedWithAReason) {
 
 INSTANTIATE_TEST_SUITE_P(
     BackendLoader, FaultyBackend,
-    ::testing::Values(Fault{"WrongMajor", "sluice_backend has version 2.1, and this Sluice needs 1.x"},
-                      Fault{"ShortTable", "says that it has 40 bytes, but in version 1.1 it has 48"},
-                      Fault{"LongTable", "says that it has 112 bytes, but in version 1.1 it has 48"},
+    ::testing::Values(Fault{"WrongMajor", "sluice_backend has version 3.0, and this Sluice needs 2.x"},
+                      Fault{"ShortTable", "says that it has 40 bytes, but in version 2.0 it has 48"},
+                      Fault{"LongTable", "says that it has 112 bytes, but in version 2.0 it has 48"},
                       Fault{"LyingHalf", "its compile half says that it has 4096 bytes"},
-                      Fault{"Version10TooLarge", "in version 1.0 it has 112"},
+                      Fault{"ShortHalf", "bytes, but in version 2.0 it has"},
+                      Fault{"LaterMinorTooShort", "bytes, but in version 2.1 it has at least"},
                       Fault{"NoPrepare", "its compile half lacks prepare"},
                       Fault{"NoHalves", "neither a compile half nor a run half"},
                       Fault{"BadName", "its name must be 1 to 32 lower-case letters"},
@@ -124,6 +155,6 @@ TEST(BackendLoader, AnAbsentRunHalfIsNamedWithWhatWasRefused) {
   } catch (const Error &error) {
     EXPECT_EQ(error.code(), ExitCode::unsupported);
     EXPECT_THAT(error.what(), HasSubstr("there is no backend 'testing' to run on in"));
-    EXPECT_THAT(error.what(), HasSubstr("WrongMajor.so: sluice_backend has version 2.1"));
+    EXPECT_THAT(error.what(), HasSubstr("WrongMajor.so: sluice_backend has version 3.0"));
   }
 }

@@ -12,7 +12,6 @@
 #include <map>
 #include <new>
 #include <string>
-#include <vector>
 
 using namespace sluice::cpu;
 
@@ -21,7 +20,6 @@ struct sluice_run {
   HostInfo host; // as last asked for: reading it takes longer than opening
   std::string error;
   std::map<void *, HostMemory> blocks;
-  std::vector<void *> addresses; // of the launch at hand
 
   sluice_status fail(sluice_status status, std::string why) {
     error = std::move(why);
@@ -43,7 +41,7 @@ struct sluice_event {};
 //===- the device and its memory ----------------------------------------------------------------------------------===//
 
 static sluice_status open(const sluice_run_options *options, sluice_run **run) {
-  *run = new (std::nothrow) sluice_run{options->services, {}, {}, {}, {}};
+  *run = new (std::nothrow) sluice_run{options->services, {}, {}, {}};
   if (!*run)
     return SLUICE_EXHAUSTED;
   if (options->settings && *options->settings)
@@ -148,13 +146,11 @@ static sluice_status launch(sluice_queue *queue, const sluice_launch *launch) {
     return run->fail(SLUICE_UNSUPPORTED, std::string("kernel ") + launch->name +
                                              ": cpu runs host code, and has no function '" +
                                              (launch->function ? launch->function : "") + "'");
-  run->addresses.clear(); // which keeps the room that it has
-  for (size_t i = 0; i < launch->num_buffers; ++i)
-    run->addresses.push_back(launch->buffers[i].address);
   const sluice_run_services *services = run->services;
   for (size_t i = 0; i < launch->num_stages; ++i) {
-    StageCall call{launch->stages[i].function, run->addresses.data(), launch->rows};
-    services->parallel_for(services->context, launch->stages[i].tasks, runTasks, &call);
+    const sluice_launch_stage *stage = sluice_launch_stage_at(launch, i);
+    StageCall call{stage->function, launch->addresses, launch->call->rows};
+    services->parallel_for(services->context, stage->tasks, runTasks, &call);
   }
   return SLUICE_OK;
 }

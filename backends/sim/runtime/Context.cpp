@@ -3,9 +3,7 @@
 #include "backends/sim/runtime/Error.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstring>
-#include <span>
 
 namespace sluice::sim {
 
@@ -35,7 +33,7 @@ std::string Context::bytesText(int32_t device, uintptr_t begin, uintptr_t end) c
 }
 
 void Context::checkPlace(const std::string &what, const Access &access) const {
-  const sluice_buffer &buffer = access.buffer;
+  const Buffer &buffer = access.buffer;
   if (access.device != SLUICE_HOST) {
     if (!devices_[static_cast<size_t>(access.device)].contains(buffer.address, buffer.bytes))
       throw Error(SLUICE_INVALID, what + ": " + access.what + " (" + std::to_string(buffer.bytes) +
@@ -126,14 +124,14 @@ void Context::copy(Queue &queue, const sluice_copy &copy) {
   for (int32_t device : {copy.from_device, copy.to_device})
     if (device != SLUICE_HOST)
       memory(device); // checks the number
-  sluice_buffer from{const_cast<void *>(copy.from), copy.bytes, SLUICE_READ}, to{copy.to, copy.bytes, SLUICE_WRITE};
+  Buffer from{const_cast<void *>(copy.from), copy.bytes, SLUICE_READ}, to{copy.to, copy.bytes, SLUICE_WRITE};
   std::vector<Access> accesses = {{"its source", copy.from_device, from}, {"its destination", copy.to_device, to}};
   for (const Access &access : accesses)
     checkPlace(what, access);
   auto [start, end] = links_.schedule(copy.from_device, copy.to_device, copy.bytes, earliest(queue));
   std::pair<int32_t, int32_t> ends{copy.from_device, copy.to_device};
   enqueue(queue, what, accesses, {start, end}, [this, ends, from, to] {
-    std::vector<sluice_buffer> locked;
+    std::vector<Buffer> locked;
     if (ends.first != SLUICE_HOST)
       locked.push_back(from);
     if (ends.second != SLUICE_HOST)
@@ -162,13 +160,28 @@ static void runTasks(void *argument, int64_t begin, int64_t end) {
   call.function(call.buffers, call.rows, begin, end);
 }
 
+static std::vector<Buffer> buffersOf(const sluice_launch &launch) {
+  std::vector<Buffer> buffers;
+  for (size_t i = 0; i < launch.num_buffers; ++i) {
+    const sluice_buffer &buffer = *sluice_launch_buffer_at(&launch, i);
+    buffers.push_back({launch.addresses[i], buffer.bytes, buffer.access});
+  }
+  return buffers;
+}
+
+static std::vector<sluice_launch_stage> stagesOf(const sluice_launch &launch) {
+  std::vector<sluice_launch_stage> stages;
+  for (size_t i = 0; i < launch.num_stages; ++i)
+    stages.push_back(*sluice_launch_stage_at(&launch, i));
+  return stages;
+}
+
 double Context::launchSeconds(const DeviceRates &rates, const sluice_launch &launch) const {
-  bool saysKind = launch.struct_size > offsetof(sluice_launch, kind) && launch.kind;
-  const char *kind = saysKind ? launch.kind : "";
+  const char *kind = launch.kind ? launch.kind : "";
   if (!settings_.unevenTable)
     return kernelSeconds(rates, kind, launch.flops, launch.bytes);
   LaunchWork work{kind, launch.flops};
-  for (const sluice_buffer &buffer : std::span(launch.buffers, launch.num_buffers)) {
+  for (const Buffer &buffer : buffersOf(launch)) {
     work.bufferBytes += static_cast<double>(buffer.bytes);
     work.writtenBytes += buffer.access == SLUICE_READ ? 0 : static_cast<double>(buffer.bytes);
   }
@@ -181,25 +194,25 @@ void Context::launch(Queue &queue, const sluice_launch &launch) {
     throw Error(SLUICE_UNSUPPORTED, what + ": sim runs kernels that were compiled for the host, and has no function '" +
                                         (launch.function ? launch.function : "") + "'");
   bool onHost = queue.device == SLUICE_HOST;
-  std::vector<sluice_buffer> buffers(launch.buffers, launch.buffers + launch.num_buffers);
+  std::vector<Buffer> buffers = buffersOf(launch);
   std::vector<Access> accesses;
-  for (const sluice_buffer &buffer : buffers)
+  for (const Buffer &buffer : buffers)
     accesses.push_back({"one of its buffers", queue.device, buffer});
   for (const Access &access : accesses)
     checkPlace(what, access);
   double start = earliest(queue);
   double end = start + launchSeconds(onHost ? kHostRates : kAcceleratorRates, launch);
-  std::vector<sluice_launch_stage> stages(launch.stages, launch.stages + launch.num_stages);
-  enqueue(queue, what, accesses, {start, end}, [this, onHost, buffers, stages, rows = launch.rows] {
-    std::vector<void *> addresses;
-    for (const sluice_buffer &buffer : buffers)
-      addresses.push_back(buffer.address);
-    Unlocked unlocked(onHost ? std::vector<sluice_buffer>() : buffers);
-    for (const sluice_launch_stage &stage : stages) {
-      StageCall call{stage.function, addresses.data(), rows};
-      services_.parallel_for(services_.context, stage.tasks, runTasks, &call);
-    }
-  });
+  enqueue(queue, what, accesses, {start, end},
+          [this, onHost, buffers, stages = stagesOf(launch), rows = launch.call->rows] {
+            std::vector<void *> addresses;
+            for (const Buffer &buffer : buffers)
+              addresses.push_back(buffer.address);
+            Unlocked unlocked(onHost ? std::vector<Buffer>() : buffers);
+            for (const sluice_launch_stage &stage : stages) {
+              StageCall call{stage.function, addresses.data(), rows};
+              services_.parallel_for(services_.context, stage.tasks, runTasks, &call);
+            }
+          });
 }
 
 void Context::discard(Queue &queue, void *address, size_t bytes) {
@@ -209,7 +222,7 @@ void Context::discard(Queue &queue, void *address, size_t bytes) {
   double now = earliest(queue);
   bool onHost = queue.device == SLUICE_HOST;
   enqueue(queue, what, {access}, {now, now}, [onHost, buffer = access.buffer] {
-    Unlocked unlocked(onHost ? std::vector<sluice_buffer>() : std::vector{buffer});
+    Unlocked unlocked(onHost ? std::vector<Buffer>() : std::vector{buffer});
     std::memset(buffer.address, kPoison, buffer.bytes);
   });
 }

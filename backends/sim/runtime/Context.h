@@ -72,7 +72,7 @@ private:
   struct Access {
     const char *what; // "reads" or "writes", with what it is
     int32_t device;
-    sluice_buffer buffer;
+    Buffer buffer;
   };
 
   /// Orders, checks for races and times the next piece of work of `queue`, then has it done some time.

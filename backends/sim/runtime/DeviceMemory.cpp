@@ -21,7 +21,7 @@ static size_t roundUp(size_t bytes, size_t multiple) { return (bytes + multiple 
 /// At least one page, so that every allocation has an address of its own.
 static size_t mappedBytes(size_t bytes) { return roundUp(bytes == 0 ? 1 : bytes, pageBytes()); }
 
-static void protect(const sluice_buffer &buffer, int protection) {
+static void protect(const Buffer &buffer, int protection) {
   if (buffer.bytes == 0)
     return;
   uintptr_t address = reinterpret_cast<uintptr_t>(buffer.address);
@@ -79,18 +79,18 @@ DeviceMemory::Place DeviceMemory::place(const void *address) const {
   return {block->second.number, reinterpret_cast<uintptr_t>(address) - block->first};
 }
 
-Unlocked::Unlocked(std::vector<sluice_buffer> buffers) : buffers_(std::move(buffers)) {
+Unlocked::Unlocked(std::vector<Buffer> buffers) : buffers_(std::move(buffers)) {
   // Writable ones last: buffers may share a page.
-  for (const sluice_buffer &buffer : buffers_)
+  for (const Buffer &buffer : buffers_)
     if (buffer.access == SLUICE_READ)
       protect(buffer, PROT_READ);
-  for (const sluice_buffer &buffer : buffers_)
+  for (const Buffer &buffer : buffers_)
     if (buffer.access != SLUICE_READ)
       protect(buffer, PROT_READ | PROT_WRITE);
 }
 
 Unlocked::~Unlocked() {
-  for (const sluice_buffer &buffer : buffers_)
+  for (const Buffer &buffer : buffers_)
     protect(buffer, PROT_NONE);
 }
 

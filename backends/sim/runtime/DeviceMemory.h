@@ -54,17 +54,24 @@ private:
   Blocks blocks_;
 };
 
+/// Bytes that a piece of work reads or writes.
+struct Buffer {
+  void *address;
+  size_t bytes;
+  sluice_access access;
+};
+
 /// Makes the pages under device buffers accessible while it lives: for reading, or for writing too where a buffer says
 /// so. A stray access beside them still faults.
 class Unlocked {
 public:
-  explicit Unlocked(std::vector<sluice_buffer> buffers);
+  explicit Unlocked(std::vector<Buffer> buffers);
   ~Unlocked();
   Unlocked(const Unlocked &) = delete;
   Unlocked &operator=(const Unlocked &) = delete;
 
 private:
-  std::vector<sluice_buffer> buffers_;
+  std::vector<Buffer> buffers_;
 };
 
 } // namespace sluice::sim

@@ -136,11 +136,13 @@ static sluice_status discard(sluice_queue *queue, void *address, size_t bytes) {
   return guarded(queue->run, [&](Context &context) { context.discard(*queue->queue, address, bytes); });
 }
 
-static sluice_status copyCounts(sluice_run *run, sluice_copy_count *counts, size_t capacity, size_t *count) {
+static sluice_status copyCounts(sluice_run *run, sluice_copy_count *counts, size_t countSize, size_t capacity,
+                                size_t *count) {
   *count = 0;
   for (const auto &[ends, total] : run->context->counts()) {
+    sluice_copy_count found{ends.first, ends.second, total.first, total.second};
     if (*count < capacity)
-      counts[*count] = {ends.first, ends.second, total.first, total.second};
+      sluice_copy_count_set(counts, countSize, *count, &found);
     ++*count;
   }
   return SLUICE_OK;

@@ -109,14 +109,14 @@ static sluice_status launch(sluice_queue *, const sluice_launch *launch) {
   if (!launch->module || !launch->function || !launch->module->kernels.count(launch->function))
     return fail(SLUICE_UNSUPPORTED, std::string("scroll has no kernel ") + (launch->function ? launch->function : ""));
   const Kernel &kernel = launch->module->kernels.at(launch->function);
-  for (int64_t i = 0; i < kernel.elements + launch->rows * kernel.elementsPerRow; ++i) {
+  for (int64_t i = 0; i < kernel.elements + launch->call->rows * kernel.elementsPerRow; ++i) {
     std::vector<float> values;
     for (size_t operand = 0; operand < kernel.operands; ++operand)
-      values.push_back(static_cast<const float *>(launch->buffers[operand].address)[i]);
+      values.push_back(static_cast<const float *>(launch->addresses[operand])[i]);
     for (const Op &op : kernel.ops)
       values.push_back(compute(op, values[op.operands.front()], values[op.operands.back()]));
     for (size_t result = 0; result < kernel.results.size(); ++result)
-      static_cast<float *>(launch->buffers[kernel.operands + result].address)[i] = values[kernel.results[result]];
+      static_cast<float *>(launch->addresses[kernel.operands + result])[i] = values[kernel.results[result]];
   }
   return SLUICE_OK;
 }
@@ -129,11 +129,12 @@ static sluice_status copy(sluice_queue *queue, const sluice_copy *copy) {
   return null.copy(queue, copy);
 }
 
-static sluice_status copyCounts(sluice_run *, sluice_copy_count *list, size_t capacity, size_t *count) {
+static sluice_status copyCounts(sluice_run *, sluice_copy_count *list, size_t countSize, size_t capacity,
+                                size_t *count) {
   *count = 0;
   for (const auto &[pair, total] : counts) {
     if (*count < capacity)
-      list[*count] = total;
+      sluice_copy_count_set(list, countSize, *count, &total);
     ++*count;
   }
   return SLUICE_OK;

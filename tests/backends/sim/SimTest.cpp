@@ -77,16 +77,26 @@ sluice_status Simulation::copy(sluice_queue *queue, int32_t fromDevice, const vo
 }
 
 sluice_status Simulation::launch(sluice_queue *queue, const char *name, sluice_host_stage function,
-                                 std::vector<sluice_buffer> buffers, double flops, double bytes) {
+                                 const std::vector<TestBuffer> &buffers, double flops, double bytes) {
   sluice_launch_stage stage{function, 1};
+  sluice_call call{sizeof(call), 1, 0, 1};
+  std::vector<void *> addresses;
+  std::vector<sluice_buffer> infos;
+  for (const TestBuffer &buffer : buffers) {
+    addresses.push_back(buffer.address);
+    infos.push_back({buffer.bytes, buffer.access});
+  }
   sluice_launch launch{};
   launch.struct_size = sizeof(launch);
   launch.name = name;
-  launch.buffers = buffers.data();
+  launch.addresses = addresses.data();
+  launch.buffers = infos.data();
   launch.num_buffers = buffers.size();
-  launch.rows = 1;
+  launch.buffer_size = sizeof(sluice_buffer);
+  launch.call = &call;
   launch.stages = &stage;
   launch.num_stages = 1;
+  launch.stage_size = sizeof(sluice_launch_stage);
   launch.flops = flops;
   launch.bytes = bytes;
   launch.kind = name;

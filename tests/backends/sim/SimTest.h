@@ -12,6 +12,12 @@ namespace sluice::test {
 /// The table of lib/sluice/backends/sluice_sim_run.so.
 const sluice_backend_run &simulator();
 
+struct TestBuffer {
+  void *address;
+  size_t bytes;
+  sluice_access access;
+};
+
 /// One context; what goes wrong is in `error` after a call that did not return SLUICE_OK.
 class Simulation {
 public:
@@ -36,7 +42,7 @@ public:
                      size_t bytes);
   /// A kernel of one task, which is called with the addresses of `buffers`.
   sluice_status launch(sluice_queue *queue, const char *name, sluice_host_stage function,
-                       std::vector<sluice_buffer> buffers, double flops = 0, double bytes = 0);
+                       const std::vector<TestBuffer> &buffers, double flops = 0, double bytes = 0);
 
   sluice_run *run = nullptr;
 

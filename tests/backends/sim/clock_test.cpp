@@ -95,7 +95,7 @@ TEST(SimCounts, EachPairOfDevicesIsCounted) {
   simulation.finish(queue);
   sluice_copy_count counts[2];
   size_t count = 0;
-  EXPECT_EQ(simulator().copy_counts(simulation.run, counts, 2, &count), SLUICE_OK);
+  EXPECT_EQ(simulator().copy_counts(simulation.run, counts, sizeof counts[0], 2, &count), SLUICE_OK);
   EXPECT_EQ(count, 3u);
   EXPECT_EQ(counts[0].from_device, SLUICE_HOST);
   EXPECT_EQ(counts[0].to_device, 0);

@@ -81,15 +81,30 @@ static sluice_status lower(sluice_session *session, sluice_blob *blob) {
 static sluice_backend_run sound; // with the rows of the call
 
 static sluice_status launchAllRows(sluice_queue *queue, const sluice_launch *launch) {
+  sluice_call all = *launch->call;
+  all.rows = capacity;
   sluice_launch more = *launch;
-  more.rows = capacity;
+  more.call = &all;
   return sound.launch(queue, &more);
 }
+
+static const char *refusal = nullptr; // what last_error says, if the sound half has nothing to say
+
+static sluice_status refuseNoRows(sluice_queue *queue, const sluice_launch *launch) {
+  refusal = launch->call->rows == 0 ? "there are no rows" : nullptr;
+  return refusal ? SLUICE_INVALID : sound.launch(queue, launch);
+}
+
+static const char *lastRunError(sluice_run *run) { return refusal ? refusal : sound.last_error(run); }
 
 const sluice_backend_compile *addFault(sluice_backend_run &run) {
   run = sound = loadRunHalf(SIM_RUN_HALF);
   if (kFault == "ignored_rows")
     run.launch = launchAllRows;
+  if (kFault == "refused_no_rows") {
+    run.launch = refuseNoRows;
+    run.last_error = lastRunError;
+  }
   static sluice_backend_compile half{};
   half.struct_size = sizeof(half);
   half.major_version = SLUICE_BACKEND_MAJOR;

@@ -70,10 +70,10 @@ static sluice_status launch(sluice_queue *queue, const sluice_launch *launch) {
     return sound.launch(queue, launch);
   Sizes sizes;
   std::memcpy(&sizes, launch->parameters, sizeof sizes);
-  const auto *a = static_cast<const float *>(launch->buffers[0].address),
-             *b = static_cast<const float *>(launch->buffers[1].address);
-  auto *y = static_cast<float *>(launch->buffers[2].address);
-  for (int64_t i = 0; i < (sizes.m < 0 ? launch->rows : sizes.m); ++i)
+  const auto *a = static_cast<const float *>(launch->addresses[0]),
+             *b = static_cast<const float *>(launch->addresses[1]);
+  auto *y = static_cast<float *>(launch->addresses[2]);
+  for (int64_t i = 0; i < (sizes.m < 0 ? launch->call->rows : sizes.m); ++i)
     for (int64_t j = 0; j < sizes.n; ++j) {
       float sum = 0;
       for (int64_t l = 0; l < sizes.k; ++l)

@@ -12,7 +12,9 @@ static const sluice_backend_run &simulator() {
 }
 
 static sluice_status launchNothing(sluice_queue *queue, const sluice_launch *launch) {
-  std::vector<sluice_launch_stage> stages(launch->stages, launch->stages + launch->num_stages);
+  std::vector<sluice_launch_stage> stages;
+  for (size_t i = 0; i < launch->num_stages; ++i)
+    stages.push_back(*sluice_launch_stage_at(launch, i));
   for (sluice_launch_stage &stage : stages)
     stage.function = [](void *const *, int64_t, int64_t, int64_t) {};
   sluice_launch idle = *launch;

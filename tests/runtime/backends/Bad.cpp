@@ -19,9 +19,11 @@ static void damage(std::string_view fault, sluice_backend &backend) {
     backend.struct_size += 64;
   else if (fault == "LyingHalf")
     compileHalf.struct_size = 4096;
-  else if (fault == "Version10" || fault == "Version10TooLarge") {
-    compileHalf.minor_version = 0;
-    compileHalf.struct_size = offsetof(sluice_backend_compile, cost) + (fault == "Version10" ? 0 : sizeof(void *));
+  else if (fault == "ShortHalf")
+    compileHalf.struct_size -= sizeof(void *);
+  else if (fault == "LaterMinor" || fault == "LaterMinorTooShort") {
+    ++compileHalf.minor_version;
+    compileHalf.struct_size += fault == "LaterMinor" ? 64 : -64;
   } else if (fault == "NoPrepare")
     compileHalf.prepare = nullptr;
   else if (fault == "NoHalves")

@@ -5,7 +5,7 @@
  * SLUICE_BACKEND_PATH and in the installation's lib/sluice/backends is tried.
  *
  * Rules of every table: `struct_size` first, set by whoever fills it in; the major version must match; a minor version only
- * appends; a member beyond the filler's `struct_size`, or NULL, is absent. No exception crosses. */
+ * appends; a member beyond the filler's `struct_size`, or NULL, is absent: see [Sizes] below. No exception crosses. */
 #ifndef SLUICE_BACKEND_BACKEND_H
 #define SLUICE_BACKEND_BACKEND_H
 
@@ -17,8 +17,8 @@
 extern "C" {
 #endif
 
-#define SLUICE_BACKEND_MAJOR 1
-#define SLUICE_BACKEND_MINOR 1 /* 1: cost, kinds of kernels, links of devices */
+#define SLUICE_BACKEND_MAJOR 2
+#define SLUICE_BACKEND_MINOR 0 /* what each minor version appended is said here */
 
 typedef struct sluice_backend_compile sluice_backend_compile; /* compile.h */
 typedef struct sluice_backend_run sluice_backend_run;         /* run.h */
@@ -39,5 +39,11 @@ __attribute__((visibility("default"))) const sluice_backend *sluice_backend_quer
 #ifdef __cplusplus
 }
 #endif
+
+/* [Sizes]
+ * A table has the size of the minor version that it names, whatever later ones append: one of 2.0 is loaded by every 2.x, and
+ * what it does not have is absent. Every other struct that may grow begins with its `struct_size`, set by whoever makes it; who
+ * is given one looks no further than that, and leaves alone what its own headers do not know. Of arrays, the size of an element
+ * is passed beside them, and is the distance from one to the next. */
 
 #endif

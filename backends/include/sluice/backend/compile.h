@@ -104,7 +104,7 @@ typedef struct sluice_launch_info {
 } sluice_launch_info;
 
 /* What a launch would cost, before anything is made. The compiler fills in what it knows from the ops' meaning; a backend
- * overwrites what it knows better. Since 1.1. */
+ * overwrites what it knows better. */
 typedef struct sluice_cost_estimate {
   uint32_t struct_size;
   sluice_cost work;        /* lanes is 1 */

@@ -1,14 +1,31 @@
 /* The run half of the backend ABI: devices, memory, queues, copies and launches, for the runtime in an executable.
  *
  * Work is put into queues. A queue does its work in order; queues are independent but for events: an event is recorded in one
- * queue and waited for in others or by the host. Everything that takes a queue may return before the work is done; an error of
- * work that fails later is returned by the next call that waits for it. A context is used by one thread at a time.
+ * queue and waited for in others or by the host. Everything that takes a queue may return before the work is done. A context is
+ * used by one thread at a time.
  *
- * Device memory is a plain address that only the backend's own work may touch, unless its info says host_accessible. */
+ * Device memory is a plain address that only the backend's own work may touch, unless its info says host_accessible.
+ *
+ * Lifetimes. What a call is given lives until it returns: structs, arrays, names, parameters, device code. Longer live only the
+ * services, the host's memory of a copy and the functions of stages: until the work is done. What a backend gives (last_error,
+ * names) lives until the context's next call; queues, events, modules and memory until they are destroyed, the queues first,
+ * all of it before the context.
+ *
+ * Rows. Buffers have room for the capacity that the kernel was compiled for; a call has its own number of rows, from none to the
+ * capacity. In operands, rows beyond those of the call hold anything, not-a-number too, and must not matter; in results they may
+ * be left as they are or overwritten; what pads the tiles of a layout is zero before and after. A call without rows is a call
+ * like any other: a result that has no rows is then what its op makes of none (a sum is 0).
+ *
+ * Errors. A call that fails has put nothing into the queue and changed nothing, and the context goes on. Work that fails later
+ * makes its error the result of the first call that then waits for it: for an event recorded behind it, for its queue, or for a
+ * queue that waited for either. Until then nothing that lies behind the work may be trusted, and what the work was to write holds
+ * anything; once the error was told, the queues go on with new work. After SLUICE_EXHAUSTED from a launch, a copy or a wait the
+ * device is lost: all that may be done is to destroy and to close. */
 #ifndef SLUICE_BACKEND_RUN_H
 #define SLUICE_BACKEND_RUN_H
 
 #include "sluice/backend/backend.h"
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -18,8 +35,17 @@ typedef struct sluice_run sluice_run;       /* a context: all devices of one bac
 typedef struct sluice_queue sluice_queue;
 typedef struct sluice_event sluice_event;
 typedef struct sluice_module sluice_module; /* a blob of device code, loaded */
+typedef struct sluice_backend_collectives sluice_backend_collectives; /* a table to come */
 
-/* One parallel stage of a kernel that was compiled for the host: as in sluice/runtime/artifact.h. */
+/* The rows of one call. All replicas together have `global_rows`, of which these are `first_row` and those after it. */
+typedef struct sluice_call {
+  uint32_t struct_size;
+  int64_t rows;
+  int64_t first_row, global_rows;
+} sluice_call;
+
+/* One parallel stage of a kernel that was compiled for the host: as in sluice/runtime/artifact.h. It takes the rows alone, in a
+ * register, and not the call: compiled loops use nothing else, and each task would have to load it. */
 typedef void (*sluice_host_stage)(void *const *buffers, int64_t rows, int64_t begin, int64_t end);
 
 /* What the runtime offers to backends. */
@@ -43,7 +69,7 @@ typedef struct sluice_device_info {
   int32_t cores;                        /* 0: unknown, as in the rest */
   double clock_hz, peak_flops, memory_bandwidth; /* f32 operations and bytes a second */
   int host_accessible;                  /* the host may read and write its memory by address */
-  double link_bandwidth, link_latency;  /* of copies from and to the host: bytes a second, seconds; 0: unknown. Since 1.1 */
+  double link_bandwidth, link_latency;  /* of copies from and to the host: bytes a second, seconds; 0: unknown */
 } sluice_device_info;
 
 #define SLUICE_HOST (-1) /* the ordinal of host memory in copies */
@@ -61,8 +87,8 @@ typedef struct sluice_copy {
   const char *label;              /* "relu_2, lenet.cpp:12:9" */
 } sluice_copy;
 
+/* What is known of an operand, result or workspace of a launch, beside its address. */
 typedef struct sluice_buffer {
-  void *address;
   size_t bytes;         /* of the whole buffer, whatever the rows */
   sluice_access access;
 } sluice_buffer;
@@ -75,25 +101,39 @@ typedef struct sluice_launch_stage {
 /* One launch of a kernel. It is either host code (num_stages > 0), or `function` of the module or of the backend itself. */
 typedef struct sluice_launch {
   uint32_t struct_size;
-  const char *name;           /* of the kernel, for traces and messages */
-  const sluice_buffer *buffers; /* operands, results, workspace */
-  size_t num_buffers;
-  int64_t rows;
+  const sluice_call *call;
+  void *const *addresses;     /* of the buffers: operands, results, workspace */
   const sluice_launch_stage *stages;
-  size_t num_stages;
+  size_t num_stages, stage_size;   /* and the size of one */
   sluice_module *module;      /* NULL: the backend's own function */
   const char *function;       /* NULL for host code */
   const void *parameters;     /* what the compile half gave with the kernel */
   size_t parameters_bytes;
+  const char *name;           /* of the kernel, for traces and messages */
+  const char *kind;           /* as in sluice_cost_estimate */
+  const sluice_buffer *buffers;
+  size_t num_buffers, buffer_size; /* and the size of one */
   double flops, bytes;        /* of this call, as the plan's cost says */
-  const char *kind;           /* as in sluice_cost_estimate. Since 1.1 */
 } sluice_launch;
+
+/* The elements of a launch's arrays, which may have more members than these headers know, or fewer. */
+static inline const sluice_buffer *sluice_launch_buffer_at(const sluice_launch *launch, size_t number) {
+  return (const sluice_buffer *)((const char *)launch->buffers + number * launch->buffer_size);
+}
+static inline const sluice_launch_stage *sluice_launch_stage_at(const sluice_launch *launch, size_t number) {
+  return (const sluice_launch_stage *)((const char *)launch->stages + number * launch->stage_size);
+}
 
 /* What the copy engine counted since the context was opened, for one pair of devices. */
 typedef struct sluice_copy_count {
   int32_t from_device, to_device;
   int64_t copies, bytes;
 } sluice_copy_count;
+
+/* Puts one count into its place, as far as there is room in it. */
+static inline void sluice_copy_count_set(sluice_copy_count *counts, size_t count_size, size_t number, const sluice_copy_count *count) {
+  memcpy((char *)counts + number * count_size, count, count_size < sizeof *count ? count_size : sizeof *count);
+}
 
 struct sluice_backend_run {
   uint32_t struct_size;
@@ -133,8 +173,8 @@ struct sluice_backend_run {
   void (*module_unload)(sluice_module *module);
   /* From this place in the queue on nobody reads what these bytes hold. A debugging backend overwrites them. */
   sluice_status (*discard)(sluice_queue *queue, void *address, size_t bytes);
-  /* Fills at most `capacity` counts and sets *count to how many there are. */
-  sluice_status (*copy_counts)(sluice_run *context, sluice_copy_count *counts, size_t capacity, size_t *count);
+  /* Fills at most `capacity` counts, each of `count_size` bytes, and sets *count to how many there are. */
+  sluice_status (*copy_counts)(sluice_run *context, sluice_copy_count *counts, size_t count_size, size_t capacity, size_t *count);
   /* Start and end, in seconds of the backend's clock, of the last piece of work before `event` was recorded. */
   sluice_status (*event_times)(sluice_event *event, double *start, double *end);
   /* A backend that takes the host's launches and copies too, in a queue of device SLUICE_HOST: the host's own, and one that
@@ -142,8 +182,8 @@ struct sluice_backend_run {
   int takes_host_queues;
   /* All work is done when the call that puts it into a queue returns, with its errors: nobody needs events of its queues. */
   int immediate;
-  /* Reserved: collectives and graph capture. */
-  void *reserved[8];
+  /* Room for exchanges among devices: NULL in this version. */
+  const sluice_backend_collectives *collectives;
 };
 
 #ifdef __cplusplus
