@@ -91,8 +91,8 @@ static LogicalResult addCode(Compilation &c, Backend &backend, std::vector<Devic
 }
 
 static BuiltPlan planOf(Compilation &c, ArrayRef<DeviceCode> code) {
-  return buildPlan(c.module,
-                   {c.backends->target(), c.backends->of(ir::kHostDevice).describe(), c.options.backendFolder, c.options.dataPath, code});
+  return buildPlan(c.module, {c.backends->target(), c.backends->of(ir::kHostDevice).describe(), c.options.backendFolder,
+                              c.options.dataPath, code});
 }
 
 static LogicalResult runLowered(Compilation &c) {
