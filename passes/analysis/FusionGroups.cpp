@@ -1,17 +1,11 @@
 // Fusion groups.
 //
-// 1. Ops are visited in block order. Injective ops, and scalars made of them, are not grouped: they are recomputed
-// where they
-//    are used, unless a buffer must hold them (a state, an output, an operand of a contraction).
-// 2. An elementwise op joins the group of an operand that has its index space: after a contraction it becomes an
-// epilogue,
-//    after other elementwise ops they share loads and loops.
-// 3. A reduction takes the group of an operand into itself if nothing else reads that group: its operand needs no
-// buffer.
-// 4. A reduction of the rows (a bias gradient) joins the group that computes its operand as one more result: it is
-// summed
-//    while it is stored. Nothing of that group may need the sum, since each element would repeat it.
-// 5. A group may be joined only if none of the op's other operands depends on it, so that groups stay convex.
+// 1. Ops are visited in block order. Injective ops, and scalars made of them, are not grouped: they are found again
+//    where they are used, unless a buffer must hold them (a state, an output), or the backend will not have them in the
+//    launch of a reader.
+// 2. Another op joins the last group that computes something for it, if the backend agrees.
+// 3. A group may be joined only if none of the op's other operands depends on it, so that groups stay convex: the one
+//    rule that holds for every backend, and the reason why this is no matter of theirs.
 #include "passes/analysis/FusionGroups.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -32,14 +26,23 @@ static bool isCrossing(Operation *op) { return isa<CopyOp>(op) && cast<CopyOp>(o
 
 /// Whether a buffer must hold the op's result.
 static bool needsBuffer(Operation *op) {
-  return llvm::any_of(op->getUsers(),
-                      [](Operation *user) { return isa<ContractionOp, SetOp, ReturnOp>(user) || isCrossing(user); });
+  return llvm::any_of(op->getUsers(), [](Operation *user) { return isa<SetOp, ReturnOp>(user) || isCrossing(user); });
 }
 
-bool FusionRules::canFuse(ArrayRef<Operation *> others, Operation *op) {
-  SmallVector<Operation *> all(others);
-  all.push_back(op);
-  return backendCanFuse(all);
+bool FusionRules::canJoin(Operation *op, const llvm::SetVector<Operation *> &contents, ArrayRef<Value> results) {
+  llvm::SetVector<Operation *> all = contents, found = recomputedFor(op);
+  all.insert(found.begin(), found.end());
+  all.insert(op);
+  SmallVector<Value> outside(results);
+  llvm::append_range(outside, op->getResults());
+  return backendCanFuse(all.getArrayRef(), outside);
+}
+
+bool FusionRules::canBeFoundFor(Operation *op, Operation *user) {
+  llvm::SetVector<Operation *> found = recomputedFor(op);
+  found.insert(op);
+  found.insert(user);
+  return backendCanFuse(found.getArrayRef(), user->getResults());
 }
 
 bool FusionRules::isRecomputed(Operation *op) {
@@ -58,7 +61,7 @@ bool FusionRules::findWhetherRecomputed(Operation *op) {
   bool isScalar = isa<ElementwiseOp>(op) && typeOf(op->getResult(0)).getRank() == 0 &&
                   llvm::all_of(op->getOperands(), isFoundAgain);
   return (isInjective(op) || isScalar) && !needsBuffer(op) &&
-         llvm::all_of(op->getUsers(), [&](Operation *user) { return isSmallIn(op, user) && canFuse(op, user); });
+         llvm::all_of(op->getUsers(), [&](Operation *user) { return canBeFoundFor(op, user); });
 }
 
 static void addRecomputed(Operation *op, FusionRules &rules, llvm::SetVector<Operation *> &found) {
@@ -75,29 +78,7 @@ llvm::SetVector<Operation *> FusionRules::recomputedFor(Operation *op) {
   return found;
 }
 
-/// Whether `user` stays within the bound if all its operands are as large as what is found again for `op`.
-bool FusionRules::isSmallIn(Operation *op, Operation *user) {
-  return (recomputedFor(op).size() + 1) * user->getNumOperands() < kMaxOpsInKernel;
-}
-
 static bool isCompute(Operation *op) { return isa<ElementwiseOp, ElementOp, ContractionOp>(op); }
-
-static bool reducesRows(Operation *op) {
-  auto hasRows = [](Type type) { return !cast<RankedTensorType>(type).hasStaticShape(); };
-  return llvm::any_of(op->getOperandTypes(), hasRows) && llvm::none_of(op->getResultTypes(), hasRows);
-}
-
-static bool haveOneSpace(RankedTensorType a, RankedTensorType b) {
-  return a.getShape() == b.getShape() && a.getEncoding() == b.getEncoding();
-}
-
-static FusionGroup::Kind kindOf(Operation *op) {
-  if (isCrossing(op))
-    return FusionGroup::Copy;
-  if (isa<ContractionOp>(op))
-    return FusionGroup::Contraction;
-  return isa<ElementOp>(op) && reducesRows(op) ? FusionGroup::RowReduction : FusionGroup::Loop;
-}
 
 namespace {
 
@@ -142,59 +123,25 @@ private:
     return llvm::none_of(producers, [&](unsigned producer) { return producer != group && dependsOn(producer, group); });
   }
 
-  /// Whether `op` and the recomputed ops before it are all that read the group's results.
-  bool isOnlyReader(Operation *op, const FusionGroup &group) {
-    for (Operation *member : group.ops)
-      for (Operation *user : member->getUsers())
-        if (user != op && !llvm::is_contained(group.ops, user))
-          return false;
-    return true;
+  bool isMember(Operation *op, unsigned group) {
+    auto it = groupOf.find(op);
+    return it != groupOf.end() && it->second == group;
   }
 
-  /// Whether `group` computes an operand of `op` that has this index space.
-  static bool computesOperand(const FusionGroup &group, Operation *op, RankedTensorType space) {
-    return llvm::any_of(op->getOperands(), [&](Value operand) {
-      return llvm::is_contained(group.ops, operand.getDefiningOp()) && haveOneSpace(typeOf(operand), space);
-    });
-  }
-
-  /// Whether `op` reads a sum over the rows that the group computes, spread by recomputed ops.
-  bool readsSpreadSum(Operation *op, unsigned index) {
-    auto isSum = [&](Value value) {
-      auto it = groupOf.find(value.getDefiningOp());
-      return it != groupOf.end() && it->second == index && kindOf(value.getDefiningOp()) == FusionGroup::RowReduction;
-    };
-    return llvm::any_of(rules.recomputedFor(op),
-                        [&](Operation *spread) { return llvm::any_of(spread->getOperands(), isSum); });
-  }
-
-  /// Whether the group's launch stays within the bound with `op`, too.
-  bool hasRoomFor(Operation *op, const FusionGroup &group) {
-    auto added = rules.recomputedFor(op);
-    added.insert(op);
-    size_t size =
-        group.contents.size() + llvm::count_if(added, [&](Operation *one) { return !group.contents.contains(one); });
-    return size <= kMaxOpsInKernel;
-  }
-
-  /// Whether `op` sums over the rows what the group's loops pass over anyway.
-  bool isSumOfLoop(Operation *op, const FusionGroup &group) {
-    return group.kind == FusionGroup::Loop && kindOf(op) == FusionGroup::RowReduction &&
-           computesOperand(group, op, group.space);
+  /// What is read of the group beside the group and `op`.
+  SmallVector<Value> resultsBeside(Operation *op, unsigned group) {
+    SmallVector<Value> results;
+    for (Operation *member : groups[group].ops)
+      for (Value result : member->getResults())
+        if (llvm::any_of(result.getUsers(), [&](Operation *user) { return user != op && !isMember(user, group); }))
+          results.push_back(result);
+    return results;
   }
 
   bool canJoin(Operation *op, unsigned index, const llvm::SetVector<unsigned> &producers) {
     const FusionGroup &group = groups[index];
-    if (!rules.fuses() || !isConvexWith(index, producers) || isa<ContractionOp>(op) || isCrossing(op) ||
-        readsSpreadSum(op, index))
-      return false;
-    bool fits;
-    if (!isa<ElementwiseOp>(op)) // a reduction, or a movement that needs a buffer
-      fits = group.kind == FusionGroup::Loop && (isOnlyReader(op, group) || isSumOfLoop(op, group));
-    else
-      fits = (group.kind == FusionGroup::Contraction || group.kind == FusionGroup::Loop) &&
-             haveOneSpace(typeOf(op->getResult(0)), group.space) && computesOperand(group, op, group.space);
-    return fits && hasRoomFor(op, group) && rules.canFuse(group.ops, op);
+    return rules.fuses() && group.kind != FusionGroup::Copy && !isCrossing(op) && isConvexWith(index, producers) &&
+           rules.canJoin(op, group.contents, resultsBeside(op, index));
   }
 
   void place(Operation *op) {
@@ -206,17 +153,12 @@ private:
         break;
       }
     if (target == groups.size())
-      groups.push_back({kindOf(op), {}, {}, typeOf(op->getResult(0)), llvm::BitVector()});
+      groups.push_back({isCrossing(op) ? FusionGroup::Copy : FusionGroup::Launch, {}, {}, llvm::BitVector()});
     FusionGroup &group = groups[target];
-    bool takesOver = !isa<ElementwiseOp>(op) && (!isSumOfLoop(op, group) || isOnlyReader(op, group));
-    if (takesOver) {
-      group.kind = kindOf(op);
-      group.space = typeOf(op->getResult(0));
-    }
     group.ops.push_back(op);
-    group.contents.insert(op);
     for (Operation *found : rules.recomputedFor(op))
       group.contents.insert(found);
+    group.contents.insert(op);
     groupOf[op] = target;
     for (unsigned producer : before)
       if (producer != target)

@@ -11,43 +11,38 @@ namespace sluice::passes {
 
 /// Ops that one kernel computes, in block order; or one copy between devices, which is no kernel.
 struct FusionGroup {
-  /// What the kernel's loops run over: the results of a contraction, of elementwise ops, or of a reduction over the
-  /// rows.
-  enum Kind { Contraction, Loop, RowReduction, Copy } kind;
+  enum Kind { Launch, Copy } kind;
   llvm::SmallVector<mlir::Operation *> ops;
-  /// The ops, and those that are found again for them.
-  llvm::DenseSet<mlir::Operation *> contents;
-  /// The type whose index space the loops have; other results are computed inside, or summed beside.
-  mlir::RankedTensorType space;
+  /// The ops, and those that are found again for them, each after those that it reads.
+  llvm::SetVector<mlir::Operation *> contents;
   /// Groups that must run before this one, transitively.
   llvm::BitVector dependsOn;
 };
 
-/// The most ops in one launch, those that are found again in it included: code and the time to compile it grow with the
-/// ops of a model, and no faster. Optimizer steps and losses of real networks have up to 86.
-inline constexpr size_t kMaxOpsInKernel = 128;
+/// Whether the last of the ops may join those before it in a launch of which anything outside reads `results`.
+using CanFuse = std::function<bool(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange results)>;
 
-/// What may share a launch.
+/// What may share a launch. Rules of the IR are here and in `formFusionGroups`; all others are the backend's.
 class FusionRules {
 public:
-  /// Without `fuse` every op but constants is alone. `backendCanFuse` is what the ops' device says of them.
-  FusionRules(bool fuse, std::function<bool(llvm::ArrayRef<mlir::Operation *>)> backendCanFuse)
-      : fuse(fuse), backendCanFuse(std::move(backendCanFuse)) {}
+  /// Without `fuse` every op but constants is alone. `canFuse` is what the ops' device says of them.
+  FusionRules(bool fuse, CanFuse canFuse) : fuse(fuse), backendCanFuse(std::move(canFuse)) {}
 
   bool fuses() const { return fuse; }
   /// Whether the op costs nothing to find again, and is put into every kernel that uses it rather than into a buffer.
   bool isRecomputed(mlir::Operation *op);
   /// What is found again for `op`, in an order in which it can be computed.
   llvm::SetVector<mlir::Operation *> recomputedFor(mlir::Operation *op);
-  /// Whether `op` may share a launch with `others`, as far as the backend is concerned.
-  bool canFuse(llvm::ArrayRef<mlir::Operation *> others, mlir::Operation *op);
+  /// Whether `op`, with what is found again for it, may join `contents`, of which others read `results`.
+  bool canJoin(mlir::Operation *op, const llvm::SetVector<mlir::Operation *> &contents,
+               llvm::ArrayRef<mlir::Value> results);
 
 private:
   bool findWhetherRecomputed(mlir::Operation *op);
-  bool isSmallIn(mlir::Operation *op, mlir::Operation *user);
+  bool canBeFoundFor(mlir::Operation *op, mlir::Operation *user);
 
   bool fuse;
-  std::function<bool(llvm::ArrayRef<mlir::Operation *>)> backendCanFuse;
+  CanFuse backendCanFuse;
   llvm::DenseMap<mlir::Operation *, bool> recomputed; // what was found
 };
 

@@ -28,7 +28,7 @@ public:
   GraphBuilding(EntryOp entry, const DeviceBackends &backends, const CostModel &costs, const PlacementOptions &options)
       : entry(entry), module(entry->getParentOfType<ModuleOp>()), backends(backends), target(backends.target()),
         costs(costs), options(options), fixed(entry, &backends), capacity(getCapacity(module)),
-        rules(options.fuse, [this](ArrayRef<Operation *> ops) { return mayShare(ops); }) {}
+        rules(options.fuse, [this](ArrayRef<Operation *> ops, ValueRange results) { return mayShare(ops, results); }) {}
 
   PlacementGraph build() {
     graph.entry = entry;
@@ -52,7 +52,7 @@ private:
   uint32_t indexOf(StringRef device) const { return uint32_t(deviceIndex(target, device)); }
 
   /// Whether every backend would have these ops in one launch, and the user's word allows it.
-  bool mayShare(ArrayRef<Operation *> ops) const {
+  bool mayShare(ArrayRef<Operation *> ops, ValueRange results) const {
     std::optional<StringAttr> device; // null: none that the user has said; constants go with either
     for (Operation *op : ops) {
       if (isa<CopyOp>(op) || (device && !fixed.isMadeAnywhere(op) && fixed.of(op) != *device))
@@ -61,8 +61,8 @@ private:
         device = fixed.of(op);
     }
     if (device && *device && target.find(*device))
-      return backends.of(device->getValue()).canFuse(ops);
-    return llvm::all_of(backends.sessions(), [&](const auto &backend) { return backend->canFuse(ops); });
+      return backends.of(device->getValue()).canFuse(ops, results);
+    return llvm::all_of(backends.sessions(), [&](const auto &backend) { return backend->canFuse(ops, results); });
   }
 
   void addLinks() {

@@ -38,11 +38,12 @@ std::string Backend::reasonAgainst(Operation *op) {
   return reason.empty() ? "it gives no reason" : reason.str();
 }
 
-bool Backend::canFuse(ArrayRef<Operation *> ops) {
+bool Backend::canFuse(ArrayRef<Operation *> ops, ValueRange results) {
+  if (!has(table, &sluice_backend_compile::can_fuse))
+    return false;
   int fuses = 0;
-  KernelView kernel(ops);
-  return has(table, &sluice_backend_compile::can_fuse) && table.can_fuse(session, kernel.get(), &fuses) == SLUICE_OK &&
-         fuses;
+  KernelView kernel(ops, results);
+  return table.can_fuse(session, kernel.get(), &fuses) == SLUICE_OK && fuses;
 }
 
 bool Backend::proposesLayouts() const { return has(table, &sluice_backend_compile::propose_layout); }

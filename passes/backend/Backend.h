@@ -28,10 +28,10 @@ public:
   ~Backend();
 
   llvm::StringRef name() const { return table.name; }
-  /// The reason why the backend cannot run the op; empty if it can.
+  /// The reason why the backend has no kernel for the op; empty if it has.
   std::string reasonAgainst(mlir::Operation *op);
-  /// Whether the ops may share a launch.
-  bool canFuse(llvm::ArrayRef<mlir::Operation *> ops);
+  /// Whether the last of the ops may join those before it in a launch, of which anything outside reads `results`.
+  bool canFuse(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange results);
   /// Whether it has a say in layouts; one that has not takes row-major only.
   bool proposesLayouts() const;
   mlir::FailureOr<LayoutProposal> proposeLayout(mlir::Operation *op, bool isResult, unsigned number);

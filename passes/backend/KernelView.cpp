@@ -97,7 +97,7 @@ void KernelView::addOp(Operation *op) {
   for (Value result : op->getResults())
     addValue(result);
   ops.push_back({op->getName().getStringRef().data(), operands.data(), operands.size(), op->getNumResults(),
-                 attributes.data(), attributes.size()});
+                 attributes.data(), attributes.size(), op});
 }
 
 void KernelView::finish(ValueRange outputs) {
@@ -132,19 +132,6 @@ KernelView::KernelView(Operation *op) {
     addOp(&inner);
   finish(body.getTerminator()->getOperands());
 }
-
-/// What anything but `ops` reads of their results.
-static SmallVector<Value> outputsOf(ArrayRef<Operation *> ops) {
-  llvm::SmallPtrSet<Operation *, 16> inside(ops.begin(), ops.end());
-  SmallVector<Value> outputs;
-  for (Operation *op : ops)
-    for (Value result : op->getResults())
-      if (llvm::any_of(result.getUsers(), [&](Operation *user) { return !inside.contains(user); }))
-        outputs.push_back(result);
-  return outputs;
-}
-
-KernelView::KernelView(ArrayRef<Operation *> members) : KernelView(members, outputsOf(members)) {}
 
 KernelView::KernelView(ArrayRef<Operation *> members, ValueRange outputs) {
   view.name = "";

@@ -14,10 +14,8 @@ class KernelView {
 public:
   /// A `sluice.kernel`, or any other op as a kernel of that op alone.
   explicit KernelView(mlir::Operation *op);
-  /// Ops that might share a kernel, in block order: what they read from elsewhere are its operands, and its results are
-  /// what anything else reads. There is no operation behind the view.
-  explicit KernelView(llvm::ArrayRef<mlir::Operation *> ops);
-  /// The same with results that are known.
+  /// Ops that might share a kernel, each after those that it reads: what they read from elsewhere are its operands.
+  /// There is no operation behind the view as a whole.
   KernelView(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange results);
   KernelView(const KernelView &) = delete;
 

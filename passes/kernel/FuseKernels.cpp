@@ -209,7 +209,9 @@ void fuseKernels(ModuleOp module, const DeviceBackends &backends, bool fuse) {
   llvm::StringMap<unsigned> names;
   for (auto entry : module.getOps<EntryOp>()) {
     removeDead(entry.getBody().front());
-    FusionRules rules(fuse, [&](ArrayRef<Operation *> ops) { return backends.of(ops.front()).canFuse(ops); });
+    FusionRules rules(fuse, [&](ArrayRef<Operation *> ops, ValueRange results) {
+      return backends.of(ops.back()).canFuse(ops, results);
+    });
     fuseEntry(entry, backends, rules, names);
   }
 }

@@ -2,6 +2,7 @@
 // file.
 #include "backends/cpu/compiler/Plugin.h"
 #include "backends/cpu/compiler/Codegen.h"
+#include "backends/cpu/compiler/FusionRules.h"
 #include "backends/cpu/compiler/KernelLowering.h"
 #include "backends/cpu/compiler/Layouts.h"
 #include "backends/cpu/compiler/Target.h"
@@ -122,9 +123,8 @@ static sluice_status lower(sluice_session *session, sluice_blob *blob) {
   return SLUICE_OK;
 }
 
-/// Any ops may share a kernel: the grouping already asks their interfaces.
-static sluice_status canFuse(sluice_session *, const sluice_kernel_view *, int *fuses) {
-  *fuses = 1;
+static sluice_status canFuse(sluice_session *, const sluice_kernel_view *kernel, int *fuses) {
+  *fuses = cpu::lastOpJoins(*kernel);
   return SLUICE_OK;
 }
 

@@ -1,11 +1,16 @@
-// How large the launches of an entry point may become: chains, diamonds and wide ops, of any length.
+// How large the launches of an entry point may become on the CPU: chains, diamonds and wide ops, of any length. And
+// what is the backend's word alone.
+#include "backends/cpu/compiler/FusionRules.h"
+#include "backends/cpu/compiler/Plugin.h"
 #include "ir/text/ParseGuard.h"
 #include "passes/analysis/FusionGroups.h"
+#include "passes/backend/Backend.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;
 using namespace sluice::ir;
 using namespace sluice::passes;
+using sluice::cpu::kMaxOpsInKernel;
 
 namespace {
 
@@ -27,7 +32,8 @@ public:
 class FusionGroupsTest : public testing::Test {
 protected:
   /// The ops of each launch of an entry point from `x` to the body's last value, of type `result`.
-  std::vector<size_t> launchSizes(const Body &body, const std::string &result = kRow, bool fuse = true) {
+  std::vector<size_t> launchSizes(const Body &body, const std::string &result = kRow, bool fuse = true,
+                                  const sluice_backend_compile *table = sluice_cpu_backend_compile()) {
     std::string text =
         "module {\n  sluice.model \"m\" format 1 phase \"train\" capacity 4\nsluice.entry @e [\"x\"] -> [\"y\"] (%x: " +
         std::string(kRow) + ") {\n" + body.text + "sluice.return " + body.last + " : " + result + "\n}\n}";
@@ -37,7 +43,10 @@ protected:
       return {};
     }
     module = std::move(*parsed);
-    FusionRules rules(fuse, [](ArrayRef<Operation *>) { return true; });
+    sluice_target_options options{sizeof(options), "native", /*capacity=*/4, /*services=*/nullptr};
+    std::unique_ptr<Backend> backend = Backend::create(*table, options, module->getLoc());
+    FusionRules rules(fuse,
+                      [&](ArrayRef<Operation *> ops, ValueRange results) { return backend->canFuse(ops, results); });
     std::vector<size_t> sizes;
     for (const FusionGroup &group : formFusionGroups(module->lookupSymbol<EntryOp>("e"), rules))
       sizes.push_back(contentsOf(group).ops.size());
@@ -93,7 +102,7 @@ TEST_F(FusionGroupsTest, WhatIsFoundAgainIsCountedWhereItIsUsed) {
   EXPECT_LE(largest(launchSizes(movements)), kMaxOpsInKernel);
 }
 
-// The pieces of a wide concatenation are made before it; one may be made in its launch.
+// The pieces of a wide concatenation are made before it.
 TEST_F(FusionGroupsTest, PiecesOfWideOpsAreLaunchesOfTheirOwn) {
   constexpr unsigned kPieces = 2 * kMaxOpsInKernel;
   Body body;
@@ -109,10 +118,35 @@ TEST_F(FusionGroupsTest, PiecesOfWideOpsAreLaunchesOfTheirOwn) {
   std::string wide = "tensor<?x" + std::to_string(kPieces) + "xf32>";
   body.add("concat", "{axis = 1 : i64}", operands, "(" + types + ") -> " + wide);
   std::vector<size_t> sizes = launchSizes(body, wide);
-  EXPECT_EQ(sizes.size(), kPieces);
-  EXPECT_EQ(largest(sizes), 2u);
+  EXPECT_EQ(sizes, std::vector<size_t>(kPieces + 1, 1));
 }
 
 TEST_F(FusionGroupsTest, WithoutFusionEachOpIsALaunch) {
   EXPECT_EQ(launchSizes(chain(1000), kRow, /*fuse=*/false), std::vector<size_t>(1000, 1));
+}
+
+TEST_F(FusionGroupsTest, ABackendThatSaysNothingHasALaunchForEachOp) {
+  sluice_backend_compile silent = *sluice_cpu_backend_compile();
+  silent.can_fuse = nullptr;
+  Body body = chain(3);
+  body.add("full", "{value = 1.0 : f64, type = tensor<?x8xf32>}", "", "() -> tensor<?x8xf32>");
+  body.add("add", "", body.last + ", %v2", "(tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>");
+  EXPECT_EQ(launchSizes(body, kRow, /*fuse=*/true, &silent), std::vector<size_t>(5, 1));
+}
+
+// Whatever a backend takes becomes one launch, as long as no path leaves it and comes back: products, too, and any
+// number of ops.
+TEST_F(FusionGroupsTest, ABackendThatTakesAllHasOneLaunch) {
+  sluice_backend_compile greedy = *sluice_cpu_backend_compile();
+  greedy.can_fuse = [](sluice_session *, const sluice_kernel_view *, int *fuses) {
+    *fuses = 1;
+    return SLUICE_OK;
+  };
+  Body body = chain(2 * kMaxOpsInKernel);
+  body.add("full", "{value = 0.5 : f64, type = tensor<8x8xf32>}", "", "() -> tensor<8x8xf32>");
+  body.add("matmul", "", "%v" + std::to_string(2 * kMaxOpsInKernel - 1) + ", " + body.last,
+           "(tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>");
+  body.add("matmul", "", body.last + ", %v" + std::to_string(2 * kMaxOpsInKernel),
+           "(tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>");
+  EXPECT_EQ(launchSizes(body, kRow, /*fuse=*/true, &greedy), std::vector<size_t>{2 * kMaxOpsInKernel + 3});
 }

@@ -59,6 +59,7 @@ typedef struct sluice_op_view {
   size_t num_results;
   const sluice_attribute_view *attributes;
   size_t num_attributes;
+  void *operation;         /* mlir::Operation * of the op: see the kernel's */
 } sluice_op_view;
 
 /* One launch as the compiler sees it: a sluice.kernel. When the backend is asked about a single op, a kernel of that op alone. */
@@ -67,8 +68,9 @@ typedef struct sluice_kernel_view {
   const char *name;
   const char *bytecode;    /* MLIR bytecode of the kernel, for backends that set wants_bytecode; NULL otherwise */
   size_t bytecode_size;
-  void *operation;         /* mlir::Operation * of the kernel or op: only a backend whose native_abi equals the compiler's may
-                            * look into it; others hand the view on as it is, to a session of services->host */
+  void *operation;         /* mlir::Operation * of the kernel or of a single op, NULL of several: only a backend whose native_abi
+                            * equals the compiler's may look into it; others hand the view on as it is, to a session of
+                            * services->host */
   const sluice_type_view *values; /* one per value number */
   size_t num_values;
   size_t num_operands;     /* of the kernel */
@@ -155,7 +157,10 @@ struct sluice_backend_compile {
   /* The code of all prepared kernels. Absent: there is none. */
   sluice_status (*lower)(sluice_session *session, sluice_blob *blob);
 
-  /* Whether ops may share a kernel: every op of the view would be in one launch. Absent: every op is a launch of its own. */
+  /* Whether the last op of the view may join those before it, which may share a launch already. Nothing else limits what is put
+   * into one: products, reductions, results of several sizes and any number of ops are asked for. Results of the view are what
+   * anything outside reads; an op that only moves elements, and whose result is none, may be in other launches too. Ops of one
+   * launch live on one device, and no path leaves them and comes back. Absent: every op is a launch of its own. */
   sluice_status (*can_fuse)(sluice_session *session, const sluice_kernel_view *kernel, int *fuses);
 
   /* What the ops of the view would cost as one launch; types have no layouts yet. Absent: the compiler's estimate stands. */

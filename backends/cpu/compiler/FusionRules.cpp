@@ -1,0 +1,181 @@
+#include "backends/cpu/compiler/FusionRules.h"
+
+#include "ir/Dialect.h"
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace sluice::cpu {
+
+using namespace mlir;
+
+namespace {
+
+/// A kernel that is put together op by op, in the order of the view.
+class KernelGrowth {
+public:
+  explicit KernelGrowth(const sluice_kernel_view &kernel)
+      : ops(kernel.ops, kernel.num_ops), makers(kernel.num_values, kOutside), isResult(kernel.num_values),
+        isFoundAgain(kernel.num_ops) {
+    for (size_t result : llvm::ArrayRef(kernel.results, kernel.num_results))
+      isResult.set(result);
+    size_t value = kernel.num_operands;
+    for (size_t op = 0; op < ops.size(); ++op) {
+      firstResult.push_back(value);
+      for (size_t i = 0; i < ops[op].num_results; ++i)
+        makers[value++] = op;
+      if (costsNothing(op))
+        isFoundAgain.set(op);
+    }
+  }
+
+  bool lastOpJoins() {
+    size_t last = ops.size() - 1;
+    if (ops.size() > kMaxOpsInKernel || !staysNarrow(last))
+      return false;
+    for (size_t op = 0; op < last; ++op)
+      if (!isFoundAgain.test(op))
+        add(op);
+    return begun ? canJoin(last) : canBegin(last);
+  }
+
+private:
+  static constexpr size_t kOutside = SIZE_MAX;
+
+  /// What the kernel's loops run over.
+  enum Kind { Product, Loop, RowReduction };
+
+  llvm::ArrayRef<size_t> operandsOf(size_t op) const { return {ops[op].operands, ops[op].num_operands}; }
+  static Operation *operationOf(const sluice_op_view &op) { return static_cast<Operation *>(op.operation); }
+  bool isElementwise(size_t op) const { return isa<ir::ElementwiseOp>(operationOf(ops[op])); }
+  RankedTensorType typeOf(size_t op) const {
+    return cast<RankedTensorType>(operationOf(ops[op])->getResult(0).getType());
+  }
+  static bool haveOneSpace(RankedTensorType a, RankedTensorType b) {
+    return a.getShape() == b.getShape() && a.getEncoding() == b.getEncoding();
+  }
+
+  /// Whether the op is no result, and only moves elements or makes a scalar of such ops.
+  bool costsNothing(size_t op) const {
+    for (size_t i = 0; i < ops[op].num_results; ++i)
+      if (isResult.test(firstResult[op] + i))
+        return false;
+    auto element = dyn_cast<ir::ElementOp>(operationOf(ops[op]));
+    if (element && element.getFusionKind() == ir::FusionKind::Injective)
+      return true;
+    return isElementwise(op) && typeOf(op).getRank() == 0 && llvm::all_of(operandsOf(op), [&](size_t operand) {
+             return makers[operand] != kOutside && isFoundAgain.test(makers[operand]);
+           });
+  }
+
+  Kind kindOf(size_t op) const {
+    Operation *operation = operationOf(ops[op]);
+    if (isa<ir::ContractionOp>(operation))
+      return Product;
+    auto hasRows = [](Type type) { return !cast<RankedTensorType>(type).hasStaticShape(); };
+    bool reducesRows =
+        llvm::any_of(operation->getOperandTypes(), hasRows) && llvm::none_of(operation->getResultTypes(), hasRows);
+    return isa<ir::ElementOp>(operation) && reducesRows ? RowReduction : Loop;
+  }
+
+  /// The ops that are found again for `op`.
+  llvm::BitVector foundFor(size_t op) const {
+    llvm::BitVector found(ops.size());
+    SmallVector<size_t> work{op};
+    while (!work.empty())
+      for (size_t operand : operandsOf(work.pop_back_val()))
+        if (size_t maker = makers[operand]; maker != kOutside && isFoundAgain.test(maker) && !found.test(maker)) {
+          found.set(maker);
+          work.push_back(maker);
+        }
+    return found;
+  }
+
+  /// Whether the op stays within the bound if what is found again for each of its operands is as large as for the
+  /// largest: they are decided one by one.
+  bool staysNarrow(size_t op) const {
+    return llvm::all_of(operandsOf(op), [&](size_t operand) {
+      size_t maker = makers[operand];
+      return maker == kOutside || !isFoundAgain.test(maker) ||
+             (foundFor(maker).count() + 1) * ops[op].num_operands < kMaxOpsInKernel;
+    });
+  }
+
+  bool readsMemory(size_t op) const {
+    return llvm::all_of(operandsOf(op), [&](size_t operand) { return makers[operand] == kOutside; });
+  }
+
+  bool canBegin(size_t op) const { return kindOf(op) != Product || readsMemory(op); }
+
+  /// Whether an op of the kernel so far computes an operand of `op` over the kernel's index space.
+  bool computesOperand(size_t op) const {
+    return llvm::any_of(operandsOf(op), [&](size_t operand) {
+      size_t maker = makers[operand];
+      return maker < op && maker != kOutside && !isFoundAgain.test(maker) &&
+             haveOneSpace(cast<RankedTensorType>(
+                              operationOf(ops[maker])->getResult(unsigned(operand - firstResult[maker])).getType()),
+                          space);
+    });
+  }
+
+  /// Whether `op` and the ops before it, without those that are found again, are all that read these.
+  bool isOnlyReader(size_t op) const {
+    for (size_t before = 0; before < op; ++before)
+      for (size_t i = 0; i < ops[before].num_results; ++i)
+        if (!isFoundAgain.test(before) && isResult.test(firstResult[before] + i))
+          return false;
+    for (size_t reader = 0; reader < ops.size(); ++reader)
+      for (size_t operand : operandsOf(reader)) {
+        size_t maker = makers[operand];
+        bool isOf = maker != kOutside && maker < op && !isFoundAgain.test(maker);
+        if (isOf && (reader > op || isFoundAgain.test(reader)))
+          return false;
+      }
+    return true;
+  }
+
+  /// Whether `op` sums over the rows what the kernel's loops pass over anyway.
+  bool isSumOfLoop(size_t op) const { return kind == Loop && kindOf(op) == RowReduction && computesOperand(op); }
+
+  /// Whether `op` reads a sum over the rows of this kernel, spread by ops that are found again.
+  bool readsSpreadSum(size_t op) const {
+    llvm::BitVector spread = foundFor(op);
+    for (unsigned found : spread.set_bits())
+      for (size_t operand : operandsOf(found))
+        if (size_t maker = makers[operand];
+            maker != kOutside && !isFoundAgain.test(maker) && kindOf(maker) == RowReduction)
+          return true;
+    return false;
+  }
+
+  bool canJoin(size_t op) const {
+    if (kindOf(op) == Product || readsSpreadSum(op))
+      return false;
+    if (!isElementwise(op)) // a reduction, or a movement that needs a buffer
+      return kind == Loop && (isOnlyReader(op) || isSumOfLoop(op));
+    return kind != RowReduction && haveOneSpace(typeOf(op), space) && computesOperand(op);
+  }
+
+  /// Adds an op that was accepted when it was the last.
+  void add(size_t op) {
+    bool takesOver = !begun || (!isElementwise(op) && (!isSumOfLoop(op) || isOnlyReader(op)));
+    begun = true;
+    if (!takesOver)
+      return;
+    kind = kindOf(op);
+    space = typeOf(op);
+  }
+
+  llvm::ArrayRef<sluice_op_view> ops;
+  SmallVector<size_t> makers; // of each value: an op, or kOutside
+  SmallVector<size_t> firstResult;
+  llvm::BitVector isResult, isFoundAgain;
+  bool begun = false;
+  Kind kind = Loop;
+  RankedTensorType space;
+};
+
+} // namespace
+
+bool lastOpJoins(const sluice_kernel_view &kernel) { return KernelGrowth(kernel).lastOpJoins(); }
+
+} // namespace sluice::cpu

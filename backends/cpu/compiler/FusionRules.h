@@ -1,0 +1,27 @@
+// Which ops the CPU makes one kernel of.
+#pragma once
+
+#include "sluice/backend/compile.h"
+#include <cstddef>
+
+namespace sluice::cpu {
+
+/// The most ops in one kernel, those that are found again in it included: code and the time to compile it grow with the
+/// ops of a model, and no faster. Optimizer steps and losses of real networks have up to 86.
+inline constexpr size_t kMaxOpsInKernel = 128;
+
+/// Whether the last op of the view may join those before it, which are accepted already.
+///
+/// A kernel's loops run over one index space: the results of its product, of its elementwise ops, or of its last
+/// reduction.
+/// 1. A product comes first and reads memory. Elementwise ops of its index space that read what is computed from it are
+///    its epilogue; nothing else joins it.
+/// 2. Elementwise ops of one index space, of which one reads another, share loads and loops.
+/// 3. A reduction, or another op that is not elementwise, takes a loop kernel into itself if nothing else reads that
+///    kernel: its operand needs no buffer.
+/// 4. A reduction of the rows (a bias gradient) joins the loop kernel that computes its operand as one more result: it
+///    is summed while it is stored. Nothing of that kernel may need the sum, since each element would repeat it.
+/// Ops that move elements, and scalars made of them, are found again where they are read if they are no results.
+bool lastOpJoins(const sluice_kernel_view &kernel);
+
+} // namespace sluice::cpu
