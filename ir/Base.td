@@ -42,6 +42,10 @@ def Sluice_AtAttr : Sluice_Attr<"At", "at"> {
 def Sluice_InitAttr : Sluice_Attr<"Init", "init"> {
   let summary = "how a state begins: constant (a), uniform in [a, b), or normal with mean a and deviation b";
   let parameters = (ins StringRefParameter<"constant, uniform or normal">:$kind, "::mlir::FloatAttr":$a, OptionalParameter<"::mlir::FloatAttr">:$b);
+  let extraClassDeclaration = [{
+    /// A value of this type that begins so; random ones are drawn from stream `stream` of `key`.
+    ::mlir::Value build(::mlir::OpBuilder &builder, ::mlir::Location loc, ::mlir::Value key, int64_t stream, ::mlir::RankedTensorType type) const;
+  }];
   let assemblyFormat = "`<` $kind `,` $a (`,` $b^)? `>`";
 }
 

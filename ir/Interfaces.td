@@ -53,6 +53,25 @@ def ContractionOp : OpInterface<"ContractionOp"> {
   let methods = [InterfaceMethod<"Multiply-adds times two, as (constant part, part per row).", "std::pair<int64_t, int64_t>", "getFlops", (ins)>];
 }
 
+def CompositeOp : OpInterface<"CompositeOp"> {
+  let cppNamespace = "::sluice::ir";
+  let description = [{
+    An op that is a formula of other ops. Where the backend of its device has no kernel for it, the formula takes its place.
+  }];
+  let methods = [
+    InterfaceMethod<"Builds the formula where the builder stands: a value for each result, or none at all where this instance is no formula.",
+      "::llvm::SmallVector<::mlir::Value>", "expand", (ins "::mlir::OpBuilder &":$builder)>,
+    StaticInterfaceMethod<[{
+      Whether the formula takes its place in `train`, whatever backends have: replicas of a program must see the sums over its rows,
+      and the counts that divide them.}], "bool", "isExpandedInTrain", (ins), "", "return false;">];
+}
+
+def ModeOp : OpInterface<"ModeOp"> {
+  let cppNamespace = "::sluice::ir";
+  let description = "An op whose meaning depends on the mode. As the user writes it, it means what it does outside of training.";
+  let methods = [InterfaceMethod<"Makes it mean what it does in training.", "void", "setTraining", (ins)>];
+}
+
 def IndexOp : OpInterface<"IndexOp"> {
   let cppNamespace = "::sluice::ir";
   let description = [{

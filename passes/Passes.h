@@ -16,13 +16,10 @@ class DeviceBackends;
 /// Replaces f32 by f64 everywhere: states, values, attributes. For tests and for `--dtype f64`.
 void promoteToF64(mlir::ModuleOp module);
 
-/// Replaces a convolution in groups by one convolution a group.
-void splitGroupedConvolutions(mlir::ModuleOp module);
-
 /// model -> train. Entry points with gradients and updates in place of the graph.
 mlir::LogicalResult buildEntryPoints(mlir::ModuleOp module);
 
-/// Replaces ops that stand for a formula of others (batch_norm) by that formula.
+/// Replaces ops by the formula that they stand for, where replicas of the program must see it.
 void expandComposites(mlir::ModuleOp module);
 
 /// Merges equal ops and removes dead ones.
@@ -38,6 +35,10 @@ mlir::LogicalResult insertCopies(mlir::ModuleOp module, const DeviceBackends *ba
 
 /// placed -> copied. One copy per value and destination, as early as possible, with its size and time.
 void settleCopies(mlir::ModuleOp module);
+
+/// placed -> copied. Replaces ops for which the backend of their device has no kernel by the formula that they stand
+/// for; gives whether there were any.
+bool expandMissing(mlir::ModuleOp module, const DeviceBackends &backends);
 
 /// Verifies that nothing crosses devices without a copy; what `copied` and every later phase must leave.
 mlir::LogicalResult verifyPlaced(mlir::ModuleOp module);

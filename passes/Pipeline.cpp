@@ -39,7 +39,6 @@ static LogicalResult runModel(Compilation &c) {
 }
 
 static LogicalResult runTrain(Compilation &c) {
-  splitGroupedConvolutions(c.module);
   if (failed(buildEntryPoints(c.module)))
     return failure();
   expandComposites(c.module);
@@ -54,6 +53,8 @@ static LogicalResult runPlaced(Compilation &c) {
 
 static LogicalResult runCopied(Compilation &c) {
   settleCopies(c.module);
+  if (expandMissing(c.module, *c.backends) && failed(simplify(c.module)))
+    return failure();
   return verifyPlaced(c.module);
 }
 

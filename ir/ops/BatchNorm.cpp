@@ -1,6 +1,5 @@
 // Batch normalisation: PyTorch's semantics, its gradient in closed form, and its expansion into sums.
 #include "ir/build/Node.h"
-#include "ir/ops/Expansions.h"
 #include "ir/ops/Inference.h"
 #include <cmath>
 
@@ -121,17 +120,21 @@ SmallVector<Sample> BatchNormOp::samples() {
           sample("", "tensor<2x3x2xf64>")};
 }
 
-SmallVector<Value> expandBatchNorm(OpBuilder &builder, BatchNormOp op) {
-  Normalised norm(builder, op);
-  Node weight(builder, op.getLoc(), op.getWeight()), bias(builder, op.getLoc(), op.getBias());
+SmallVector<Value> BatchNormOp::expand(OpBuilder &builder) {
+  Normalised norm(builder, *this);
+  Node weight(builder, getLoc(), getWeight()), bias(builder, getLoc(), getBias());
   Node y = norm.xHat * norm.overChannels(weight) + norm.overChannels(bias);
-  if (!op.getTraining())
-    return {y, op.getRunningMean(), op.getRunningVar()};
-  Node runningMean(builder, op.getLoc(), op.getRunningMean()), runningVar(builder, op.getLoc(), op.getRunningVar());
+  if (!getTraining())
+    return {y, getRunningMean(), getRunningVar()};
+  Node runningMean(builder, getLoc(), getRunningMean()), runningVar(builder, getLoc(), getRunningVar());
   Node n = count(norm.x, norm.axes, norm.var), others = n - 1.0;
   Node unbiased = norm.var * (n / where(others > 1.0, others, 1.0));
-  double momentum = op.getMomentum().convertToDouble();
+  double momentum = getMomentum().convertToDouble();
   return {y, runningMean + momentum * (norm.mean - runningMean), runningVar + momentum * (unbiased - runningVar)};
 }
+
+bool BatchNormOp::isExpandedInTrain() { return true; }
+
+void BatchNormOp::setTraining() { setTraining(true); }
 
 } // namespace sluice::ir

@@ -1,5 +1,6 @@
 #include "ir/ops/Init.h"
 
+#include "ir/Dialect.h"
 #include "ir/ops/Inference.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
@@ -63,6 +64,16 @@ std::string problemOfInit(StringRef kind, double a, double b, RankedTensorType t
   if (!std::isfinite(a))
     return "a state cannot begin with " + printNumber(a);
   return holds(element, a) ? "" : printNumber(a) + " is not a value of " + printType(element);
+}
+
+Value InitAttr::build(OpBuilder &builder, Location loc, Value key, int64_t stream, RankedTensorType type) const {
+  FloatAttr a = getA(), b = getB() ? getB() : builder.getF64FloatAttr(0);
+  IntegerAttr number = builder.getI64IntegerAttr(stream);
+  if (getKind() == "uniform")
+    return builder.create<UniformOp>(loc, key, number, a, b, TypeAttr::get(type));
+  if (getKind() == "normal")
+    return builder.create<NormalOp>(loc, key, number, a, b, TypeAttr::get(type));
+  return builder.create<FullOp>(loc, a, TypeAttr::get(type));
 }
 
 } // namespace sluice::ir

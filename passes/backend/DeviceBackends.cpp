@@ -40,10 +40,27 @@ std::unique_ptr<DeviceBackends> DeviceBackends::create(ModuleOp module, ArrayRef
   return result;
 }
 
-std::string DeviceBackends::reasonAgainst(Operation *op, StringRef device) const {
+std::string DeviceBackends::reasonAgainstKernel(Operation *op, StringRef device) const {
   bool crosses = isa<CopyOp>(op) && cast<CopyOp>(op).isCrossing();
   bool computes = isa<ElementwiseOp, ElementOp, ContractionOp>(op) && !crosses;
   return computes ? of(device).reasonAgainst(op) : "";
+}
+
+std::string DeviceBackends::reasonAgainst(Operation *op, StringRef device) const {
+  std::string reason = reasonAgainstKernel(op, device);
+  auto composite = dyn_cast<CompositeOp>(op);
+  if (reason.empty() || !composite)
+    return reason;
+  Block formula;
+  OpBuilder builder(op->getContext());
+  builder.setInsertionPointToEnd(&formula);
+  if (composite.expand(builder).empty())
+    return reason;
+  reason.clear();
+  for (Operation &part : formula)
+    if (reason.empty())
+      reason = reasonAgainst(&part, device);
+  return reason;
 }
 
 Backend &DeviceBackends::of(Operation *op) const {

@@ -19,9 +19,11 @@ public:
   /// The backend of the device that the op's results, or operands if it has none, live on.
   Backend &of(mlir::Operation *op) const;
   Backend &of(llvm::StringRef device) const { return *byDevice.lookup(device); }
-  /// Why `device` cannot run the op, wherever the op is now; empty if it can. The one rule for every phase: crossings
-  /// and what computes nothing need no kernel.
+  /// Why `device` cannot run the op, wherever the op is now, nor the formula that it stands for; empty if it can.
   std::string reasonAgainst(mlir::Operation *op, llvm::StringRef device) const;
+  /// Why `device` has no kernel for the op itself; empty if it has. The one rule for every phase: crossings and what
+  /// computes nothing need no kernel.
+  std::string reasonAgainstKernel(mlir::Operation *op, llvm::StringRef device) const;
   /// Why the device of `value` cannot lay it out, or copy it, as `type`; empty if it can.
   std::string reasonAgainstRelayout(mlir::Value value, mlir::Type type) const;
   /// Every session once, in the order of the devices.

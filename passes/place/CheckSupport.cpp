@@ -12,7 +12,7 @@ LogicalResult checkSupport(ModuleOp module, const DeviceBackends &backends) {
   llvm::StringSet<> reported; // an error for each op, device and reason; a model has many of some
   module.walk([&](Operation *op) {
     StringAttr device = op->getNumResults() ? getDevice(op->getResult(0).getType()) : StringAttr();
-    std::string reason = device ? backends.reasonAgainst(op, device) : "";
+    std::string reason = device ? backends.reasonAgainstKernel(op, device) : "";
     if (reason.empty())
       return;
     std::string text = ("'" + op->getName().getStringRef() + "' cannot run on " + device.getValue() + " (backend '" +

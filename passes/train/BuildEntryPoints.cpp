@@ -4,7 +4,8 @@
 //     ==>  @init(key), @predict(x) -> outputs, @eval_step(x, label) -> loss, metrics, and
 //          @train_step(x, label) -> loss, metrics with gradients, the optimizer's update and its slots' states.
 //
-// Ops whose meaning depends on the mode have an attribute `training`, which is set in train_step only.
+// Ops whose meaning depends on the mode mean in train_step what they mean in training.
+#include "ir/build/Node.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
 #include "passes/place/InheritPlace.h"
@@ -44,14 +45,6 @@ static EntryOp createEntry(OpBuilder &builder, Location loc, StringRef name, Arr
   return cast<EntryOp>(builder.create(state));
 }
 
-static void setTraining(Operation *op) {
-  std::optional<RegisteredOperationName> info = op->getRegisteredInfo();
-  if (info &&
-      llvm::is_contained(llvm::map_range(info->getAttributeNames(), [](StringAttr name) { return name.getValue(); }),
-                         "training"))
-    op->setAttr("training", UnitAttr::get(op->getContext()));
-}
-
 /// Removes ops that do nothing but give values without users, from the end.
 static void removeDead(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
@@ -85,8 +78,8 @@ static Clone cloneGraph(GraphOp graph, StringRef name, ArrayRef<std::string> out
     if (isa<OutputOp, MetricOp, MinimizeOp>(op) || (isa<SetOp>(op) && !training))
       continue;
     Operation *copy = clone.builder.clone(op, clone.mapping);
-    if (training)
-      setTraining(copy);
+    if (auto mode = dyn_cast<ModeOp>(copy); mode && training)
+      mode.setTraining();
   }
   return clone;
 }
@@ -150,9 +143,7 @@ static LogicalResult buildTraining(Clone &clone, MinimizeOp minimize, ModuleOp m
     StateOp state = createState(states, minimize.getLoc(), "step", StateKind::Step,
                                 RankedTensorType::get({}, states.getI32Type()), {}, {});
     step = getState(clone, state, state.getTensorType());
-    Value one =
-        clone.builder.create<FullOp>(state.getLoc(), clone.builder.getF64FloatAttr(1), TypeAttr::get(step.getType()));
-    clone.builder.create<SetOp>(state.getLoc(), "step", clone.builder.create<AddOp>(state.getLoc(), step, one));
+    clone.builder.create<SetOp>(state.getLoc(), "step", Node(clone.builder, state.getLoc(), step) + 1.0);
   }
   for (auto [state, value, gradient] : llvm::zip_equal(parameters, values, *gradients)) {
     auto type = cast<RankedTensorType>(value.getType());
@@ -183,18 +174,8 @@ static void buildInit(ModuleOp module, Location loc) {
   builder.setInsertionPointToEnd(&body);
   int64_t stream = 0;
   for (StateOp state : module.getOps<StateOp>()) {
-    InitAttr init = state.getInit();
-    TypeAttr type = TypeAttr::get(state.getTensorType());
-    FloatAttr a = init.getA(), b = init.getB() ? init.getB() : builder.getF64FloatAttr(0);
-    IntegerAttr number = builder.getI64IntegerAttr(++stream);
     InheritPlace place(builder, /*fixed=*/{}, getDevice(state.getStoredType()));
-    Value value;
-    if (init.getKind() == "uniform")
-      value = builder.create<UniformOp>(state.getLoc(), body.getArgument(0), number, a, b, type);
-    else if (init.getKind() == "normal")
-      value = builder.create<NormalOp>(state.getLoc(), body.getArgument(0), number, a, b, type);
-    else
-      value = builder.create<FullOp>(state.getLoc(), a, type);
+    Value value = state.getInit().build(builder, state.getLoc(), body.getArgument(0), ++stream, state.getTensorType());
     builder.create<SetOp>(state.getLoc(), state.getSymName(), value);
   }
   builder.create<ReturnOp>(loc, ValueRange());

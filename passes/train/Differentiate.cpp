@@ -60,7 +60,7 @@ public:
     }
     StringAttr shared = pinOf(sum), pin = shared == pinOf(gradient) ? shared : pinOf(value);
     InheritPlace place(builder, getDevice(value.getType()), pin);
-    sum = builder.create<AddOp>(value.getLoc(), sum, gradient);
+    sum = Node(builder, value.getLoc(), sum) + Node(builder, value.getLoc(), gradient);
   }
 
 private:

@@ -3,7 +3,6 @@
 // operands.
 #include "ir/Module.h"
 #include "ir/Target.h"
-#include "ir/ops/Expansions.h"
 #include "ir/reference/Interpreter.h"
 #include "ir/text/ParseGuard.h"
 #include "passes/Passes.h"
@@ -62,6 +61,7 @@ CompiledGraph::CompiledGraph(const Subject &subject, const std::string &text) : 
   passes::settleCopies(*owned);
   devices = passes::DeviceBackends::create(*owned, {subject.host, subject.compile}, "native");
   expect(devices != nullptr, "begin fails: " + diagnosticText.errors());
+  passes::expandMissing(*owned, *devices);
   if (failed(passes::checkSupport(*owned, *devices)))
     throw Skipped(diagnosticText.errors());
   expect(succeeded(passes::assignLayouts(*owned, *devices)), "no layouts: " + diagnosticText.errors());

@@ -1,5 +1,4 @@
 // Reference functions against numbers that were worked out by hand or by NumPy and JAX (x64), never by themselves.
-#include "ir/ops/Expansions.h"
 #include "op_instance.h"
 #include <cmath>
 #include <gtest/gtest.h>
@@ -201,13 +200,34 @@ TEST(Evaluate, BatchNormIsItsExpansion) {
     ASSERT_TRUE(instance.op) << instance.error;
     std::vector<HostTensor> operands = drawOperands(instance, sample), expected = instance.run(operands);
     OpBuilder builder(instance.op);
-    instance.op->replaceAllUsesWith(expandBatchNorm(builder, cast<BatchNormOp>(instance.op)));
+    instance.op->replaceAllUsesWith(cast<CompositeOp>(instance.op).expand(builder));
     instance.op->erase();
     std::vector<HostTensor> actual = instance.run(operands);
     for (size_t number = 0; number < expected.size(); ++number)
       for (size_t i = 0; i < expected[number].data.size(); ++i)
         EXPECT_NEAR(actual[number].data[i], expected[number].data[i], 1e-14) << sample.op;
   }
+}
+
+// The formula sums the same products in the same order, so not one bit may differ.
+TEST(Evaluate, ConvolutionsInGroupsAreTheirGroups) {
+  size_t tried = 0;
+  for (const std::string &name : getOpsWith<CompositeOp>())
+    for (const Sample &sample : name == "sluice.batch_norm" ? std::vector<Sample>() : getSamples(name)) {
+      OpInstance instance(sample.op);
+      ASSERT_TRUE(instance.op) << instance.error;
+      std::vector<HostTensor> operands = drawOperands(instance, sample), expected = instance.run(operands);
+      OpBuilder builder(instance.op);
+      SmallVector<Value> parts = cast<CompositeOp>(instance.op).expand(builder);
+      if (parts.empty())
+        continue;
+      ++tried;
+      EXPECT_EQ(parts[0].getType(), instance.op->getResult(0).getType());
+      instance.op->replaceAllUsesWith(parts);
+      instance.op->erase();
+      EXPECT_EQ(instance.run(operands)[0].data, expected[0].data) << sample.op;
+    }
+  EXPECT_GE(tried, 4u) << "two samples of the convolution, one of each gradient";
 }
 
 TEST(Evaluate, Pools) {

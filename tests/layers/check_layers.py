@@ -47,6 +47,16 @@ LAYERS = [
 ]
 UNCHECKED = re.compile(r"(tools|tests)/")  # where everything meets
 
+# What passes may name: the ops that programs are held together by, and interfaces. What they ask of ops on values, they ask
+# through interfaces.
+STRUCTURAL_OPS = set(
+    "Arena Copy Device Entry Function Get Graph Kernel Launch Metric Minimize Model Module Output Queue Receive Relayout Return Set State "
+    "Transfer Yield".split()
+)
+INTERFACES = set("Action Composite Contraction Differentiable Element Elementwise Index Mode Reference SameElements".split())
+NAMED_OP = re.compile(r"\b([A-Z]\w*)Op\b|\"sluice\.(\w+)\"")
+COMMENT = re.compile(r"//[^\n]*")
+
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
 
 
@@ -91,7 +101,19 @@ def check(root):
             if owner != layer and owner not in allowed:
                 line = text.count("\n", 0, match.start()) + 1
                 problems.append(f"{path}:{line}: {layer} may not include {match[2]} ({owner})")
+        if layer == "passes":
+            problems += ops_named(path, text)
     return problems, count
+
+
+def ops_named(path, text):
+    """Problems: ops on values that a pass names."""
+    text = COMMENT.sub("", text)
+    for match in NAMED_OP.finditer(text):
+        name = match[1] or "".join(word.capitalize() for word in match[2].split("_"))
+        if name not in STRUCTURAL_OPS | INTERFACES:
+            line = text.count("\n", 0, match.start()) + 1
+            yield f"{path}:{line}: passes may not name the op {match[0]}; ask an interface"
 
 
 def main():

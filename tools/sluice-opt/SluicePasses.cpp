@@ -101,7 +101,8 @@ static PassBody fuseKernels(bool fuse) {
 void registerSluicePasses() {
   add("promote-to-f64", "Compute in double what is in single precision", always(passes::promoteToF64));
   add("build-entry-points", "Make entry points, with gradients and updates, of the graph", passes::buildEntryPoints);
-  add("expand-composites", "Replace ops that stand for a formula by it", always(passes::expandComposites));
+  add("expand-composites", "Replace ops by the formula that they stand for, where replicas must see it",
+      always(passes::expandComposites));
   add("simplify", "Merge equal ops and remove dead ones", passes::simplify);
   // One pass, because ops may not read values of other devices in between.
   add("place-values", "Give every value a device, and put a copy where an op reads one of another",
@@ -110,6 +111,11 @@ void registerSluicePasses() {
       });
   add("settle-copies", "Leave one copy per value and destination", always(passes::settleCopies));
   add("verify-placed", "Check that nothing crosses devices without a copy", passes::verifyPlaced);
+  add("expand-missing", "Replace ops for which their device has no kernel by the formula that they stand for",
+      withBackends([](ModuleOp module, const passes::DeviceBackends &backends) {
+        passes::expandMissing(module, backends);
+        return success();
+      }));
   add("check-support", "Ask backends whether they can run the ops of their devices",
       withBackends(passes::checkSupport));
   add("assign-layouts", "Choose layouts from what the backends propose", withBackends(passes::assignLayouts));

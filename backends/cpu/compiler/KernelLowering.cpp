@@ -49,6 +49,25 @@ static bool isProduct(ir::ContractionOp op) {
   return !groups || groups.getInt() == 1;
 }
 
+// Channels on both sides from which on a group is worth a product of its own.
+static constexpr int64_t kChannelsOfProduct = 32;
+
+template <typename Op> static Value weightOf(Op op) { return op.getWeight(); }
+static Value weightOf(ir::Conv2dWeightGradOp op) { return op.getDweight(); }
+
+template <typename Op> static bool hasLargeGroupsAs(Operation *op) {
+  auto convolution = dyn_cast<Op>(op);
+  if (!convolution || convolution.getGroups() == 1)
+    return false;
+  ArrayRef<int64_t> weight = cast<RankedTensorType>(weightOf(convolution).getType()).getShape();
+  return std::min(weight[0] / int64_t(convolution.getGroups()), weight[1]) >= kChannelsOfProduct;
+}
+
+bool hasLargeGroups(Operation *op) {
+  return hasLargeGroupsAs<ir::Conv2dOp>(op) || hasLargeGroupsAs<ir::Conv2dInputGradOp>(op) ||
+         hasLargeGroupsAs<ir::Conv2dWeightGradOp>(op);
+}
+
 FailureOr<LoweredKernel> lowerKernel(ir::KernelOp kernel, ModuleOp into, const Target &target, int64_t capacity) {
   into.getContext()->loadDialect<math::MathDialect, LLVM::LLVMDialect>();
   if (failed(checkLayouts(kernel)))

@@ -18,6 +18,10 @@ struct LoweredKernel {
   double lanes = 1; // share of the vector lanes that the shapes can fill
 };
 
+/// Whether the op is a convolution in groups, or a gradient of one, in which each group is worth a product of its own.
+/// Those in many small groups, such as depthwise ones, are one loop nest, so that no kernel grows with their number.
+bool hasLargeGroups(mlir::Operation *op);
+
 /// Adds the kernel's stage functions to `into`; their names begin with the kernel's. Fails with a diagnostic on the op
 /// that cannot be lowered.
 ///

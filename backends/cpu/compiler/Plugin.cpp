@@ -67,10 +67,13 @@ static sluice_status describe(sluice_session *session, sluice_target_info *info)
 }
 
 static sluice_status supports(sluice_session *session, const sluice_kernel_view *kernel) {
-  if (isa<ir::ElementwiseOp, ir::ElementOp, ir::ContractionOp>(operationOf(kernel)))
-    return SLUICE_OK;
-  session->error = ("the CPU has no code for " + operationOf(kernel)->getName().getStringRef()).str();
-  return SLUICE_UNSUPPORTED;
+  Operation *op = operationOf(kernel);
+  session->error.clear();
+  if (!isa<ir::ElementwiseOp, ir::ElementOp, ir::ContractionOp>(op))
+    session->error = ("the CPU has no code for " + op->getName().getStringRef()).str();
+  else if (cpu::hasLargeGroups(op))
+    session->error = "the CPU has products for large groups, each by itself";
+  return session->error.empty() ? SLUICE_OK : SLUICE_UNSUPPORTED;
 }
 
 static sluice_status proposeLayout(sluice_session *session, const sluice_kernel_view *op, int isResult, unsigned number,

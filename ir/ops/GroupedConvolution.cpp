@@ -1,0 +1,65 @@
+// Convolutions in groups, and their gradients, as one convolution a group.
+//
+//   conv2d %x, %w {groups = 2}   ==>   concat(conv2d %x[:, 0:C/2], %w[0:O/2], conv2d %x[:, C/2:C], %w[O/2:O])
+//
+// Every sum is that of the same products, so that the reference functions give the same bits either way.
+#include "ir/Dialect.h"
+#include "ir/ops/Inference.h"
+
+using namespace mlir;
+
+namespace sluice::ir {
+
+namespace {
+
+/// One group of a convolution under construction.
+struct Group {
+  OpBuilder &builder;
+  Location loc;
+  int64_t number, count;
+
+  /// The group's share of `x` along `dim`.
+  Value of(Value x, unsigned dim) const {
+    SmallVector<int64_t> starts(shapeOf(x).size(), 0), ends(shapeOf(x)), steps(shapeOf(x).size(), 1);
+    int64_t size = ends[dim] / count;
+    starts[dim] = number * size;
+    ends[dim] = starts[dim] + size;
+    return builder.create<SliceOp>(loc, x, starts, ends, steps);
+  }
+};
+
+} // namespace
+
+/// What `build` makes of each group, joined along `axis`; nothing where there is one group.
+static SmallVector<Value> joinGroups(OpBuilder &builder, Location loc, int64_t groups, int64_t axis,
+                                     llvm::function_ref<Value(const Group &)> build) {
+  if (groups == 1)
+    return {};
+  SmallVector<Value> parts;
+  for (int64_t number = 0; number < groups; ++number)
+    parts.push_back(build({builder, loc, number, groups}));
+  return {builder.create<ConcatOp>(loc, parts, axis)};
+}
+
+SmallVector<Value> Conv2dOp::expand(OpBuilder &builder) {
+  return joinGroups(builder, getLoc(), getGroups(), /*axis=*/1, [&](const Group &group) -> Value {
+    return builder.create<Conv2dOp>(getLoc(), group.of(getX(), 1), group.of(getWeight(), 0), getStride(), getPadding(),
+                                    getDilation(), /*groups=*/1);
+  });
+}
+
+SmallVector<Value> Conv2dInputGradOp::expand(OpBuilder &builder) {
+  return joinGroups(builder, getLoc(), getGroups(), /*axis=*/1, [&](const Group &group) -> Value {
+    return builder.create<Conv2dInputGradOp>(getLoc(), group.of(getDy(), 1), group.of(getWeight(), 0), getSize(),
+                                             getStride(), getPadding(), getDilation(), /*groups=*/1);
+  });
+}
+
+SmallVector<Value> Conv2dWeightGradOp::expand(OpBuilder &builder) {
+  return joinGroups(builder, getLoc(), getGroups(), /*axis=*/0, [&](const Group &group) -> Value {
+    return builder.create<Conv2dWeightGradOp>(getLoc(), group.of(getX(), 1), group.of(getDy(), 1), getSize(),
+                                              getStride(), getPadding(), getDilation(), /*groups=*/1);
+  });
+}
+
+} // namespace sluice::ir

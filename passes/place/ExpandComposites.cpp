@@ -1,0 +1,75 @@
+// Replaces ops that stand for a formula of others by that formula.
+//
+//   %y = sluice.conv2d %x, %w {groups = 2}     (its device has kernels for one group only)
+//     ==>  %0 = sluice.slice %x ...; %1 = sluice.slice %w ...; %2 = sluice.conv2d %0, %1 {groups = 1}
+//          ...                                    %y = sluice.concat %2, %5 {axis = 1}
+//
+// Behind `placed`, an op is expanded where the backend of its device has no kernel for it; the ops of the formula work
+// where the op did. Only those that say so are expanded in `train` already, whatever backends have. That is batch
+// normalisation: `parallel` must find its sums over the rows, and the counts that divide them, to add them up over the
+// replicas; and its gradient, which `train` builds, shares them.
+#include "passes/Passes.h"
+#include "passes/backend/DeviceBackends.h"
+#include "passes/place/InheritPlace.h"
+
+using namespace mlir;
+using namespace sluice::ir;
+
+namespace sluice::passes {
+
+/// Puts values in an op's place.
+static void replace(Operation *op, ValueRange values) {
+  op->replaceAllUsesWith(values);
+  op->erase();
+}
+
+void expandComposites(ModuleOp module) {
+  module.walk([](CompositeOp op) {
+    if (!op.isExpandedInTrain())
+      return;
+    OpBuilder builder(op);
+    SmallVector<Value> values;
+    {
+      InheritPlace place(builder, op);
+      values = op.expand(builder);
+    }
+    replace(op, values);
+  });
+}
+
+/// The ops of the formula that are new in front of `op`, which is on a device: they live there, and are where they are
+/// for the op's reasons.
+static SmallVector<Value> expandInPlace(CompositeOp op, SmallVectorImpl<Operation *> &made) {
+  OpBuilder builder(op);
+  Operation *before = op->getPrevNode();
+  SmallVector<Value> values;
+  {
+    InheritPlace place(builder, getDevice(op->getResult(0).getType()), /*pin=*/{});
+    values = op.expand(builder);
+  }
+  Block::iterator first = before ? std::next(before->getIterator()) : op->getBlock()->begin();
+  for (Operation &part : llvm::make_range(first, op->getIterator())) {
+    for (StringRef reason : {kPinAttr, kPlacementAttr})
+      if (Attribute why = op->getAttr(reason))
+        part.setAttr(reason, why);
+    made.push_back(&part);
+  }
+  return values;
+}
+
+bool expandMissing(ModuleOp module, const DeviceBackends &backends) {
+  bool expanded = false;
+  SmallVector<Operation *> work;
+  module.walk([&](CompositeOp op) { work.push_back(op); });
+  while (!work.empty()) {
+    auto op = dyn_cast<CompositeOp>(work.pop_back_val());
+    StringAttr device = op ? getDevice(op->getResult(0).getType()) : StringAttr();
+    if (!device || backends.reasonAgainstKernel(op, device).empty() || !backends.reasonAgainst(op, device).empty())
+      continue;
+    replace(op, expandInPlace(op, work)); // a formula may hold ops that are formulas themselves
+    expanded = true;
+  }
+  return expanded;
+}
+
+} // namespace sluice::passes
