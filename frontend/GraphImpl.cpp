@@ -41,39 +41,9 @@ Place placeOf(Location location) {
   return place;
 }
 
-Type GraphImpl::elementType(DType dtype) {
-  switch (dtype) {
-  case DType::f32:
-    return builder.getF32Type();
-  case DType::f64:
-    return builder.getF64Type();
-  case DType::i32:
-    return builder.getI32Type();
-  case DType::i64:
-    return builder.getI64Type();
-  case DType::u8:
-    return builder.getIntegerType(8, /*isSigned=*/false);
-  case DType::boolean:
-    return builder.getI1Type();
-  }
-  llvm_unreachable("a DType beyond the enumeration");
-}
+Type GraphImpl::elementType(DType dtype) { return ir::typeOf(builder.getContext(), sluice_dtype(dtype)); }
 
-DType dtypeOf(Type type) {
-  Type element = getElementTypeOrSelf(type);
-  if (isa<FloatType>(element))
-    return element.isF32() ? DType::f32 : DType::f64;
-  switch (element.getIntOrFloatBitWidth()) {
-  case 1:
-    return DType::boolean;
-  case 8:
-    return DType::u8;
-  case 32:
-    return DType::i32;
-  default:
-    return DType::i64;
-  }
-}
+DType dtypeOf(Type type) { return DType(*ir::dtypeOf(getElementTypeOrSelf(type))); }
 
 Tensor Access::tensor(GraphImpl &graph, Value value) {
   Tensor tensor;

@@ -56,7 +56,12 @@ SmallVector<int64_t> getPhysicalShape(RankedTensorType type, int64_t capacity) {
   return shape;
 }
 
-int64_t getElementBytes(Type element) { return std::max(1u, element.getIntOrFloatBitWidth() / 8); }
+int64_t getElementBytes(Type element) {
+#define SLUICE_DTYPE_BYTES(name, number, type, ...) sizeof(type),
+  static constexpr int64_t bytes[] = {SLUICE_FOR_EACH_DTYPE(SLUICE_DTYPE_BYTES)};
+#undef SLUICE_DTYPE_BYTES
+  return bytes[*dtypeOf(element)];
+}
 
 int64_t getBufferBytes(RankedTensorType type, int64_t capacity) {
   int64_t bytes = getElementBytes(type.getElementType());

@@ -22,7 +22,7 @@ llvm::SmallVector<int64_t> getPhysicalShape(mlir::RankedTensorType type, int64_t
 /// Bytes of the buffer that holds a value of this type.
 int64_t getBufferBytes(mlir::RankedTensorType type, int64_t capacity);
 
-/// Bytes of one element in memory (i1 and ui8 take one).
+/// Bytes of one element in memory, as the table of dtypes has it.
 int64_t getElementBytes(mlir::Type element);
 
 /// Calls `visit` with the logical index of every element that a value has in a call with `rows` rows, and with the

@@ -27,6 +27,53 @@ RankedTensorType withShape(Type type, ArrayRef<int64_t> shape) {
   return RankedTensorType::get(shape, tensor.getElementType(), encoding);
 }
 
+FailureOr<sluice_dtype> dtypeOf(Type element) {
+  if (element.isF32())
+    return SLUICE_DTYPE_f32;
+  if (element.isF64())
+    return SLUICE_DTYPE_f64;
+  if (element.isSignlessInteger(32))
+    return SLUICE_DTYPE_i32;
+  if (element.isSignlessInteger(64))
+    return SLUICE_DTYPE_i64;
+  if (element.isUnsignedInteger(8))
+    return SLUICE_DTYPE_u8;
+  if (element.isSignlessInteger(1))
+    return SLUICE_DTYPE_boolean;
+  return failure();
+}
+
+Type typeOf(MLIRContext *context, sluice_dtype dtype) {
+  switch (dtype) {
+  case SLUICE_DTYPE_f32:
+    return Float32Type::get(context);
+  case SLUICE_DTYPE_f64:
+    return Float64Type::get(context);
+  case SLUICE_DTYPE_i32:
+    return IntegerType::get(context, 32);
+  case SLUICE_DTYPE_i64:
+    return IntegerType::get(context, 64);
+  case SLUICE_DTYPE_u8:
+    return IntegerType::get(context, 8, IntegerType::Unsigned);
+  case SLUICE_DTYPE_boolean:
+    return IntegerType::get(context, 1);
+  }
+  llvm_unreachable("a dtype beyond the table");
+}
+
+Type getAccumulator(Type element) {
+  switch (*dtypeOf(element)) {
+  case SLUICE_DTYPE_f32:
+  case SLUICE_DTYPE_f64:
+  case SLUICE_DTYPE_i32:
+  case SLUICE_DTYPE_i64:
+  case SLUICE_DTYPE_u8:
+  case SLUICE_DTYPE_boolean:
+    return element; // integers wrap around in it
+  }
+  llvm_unreachable("a dtype beyond the table");
+}
+
 AtAttr getAt(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor ? dyn_cast_or_null<AtAttr>(tensor.getEncoding()) : AtAttr();

@@ -6,6 +6,7 @@
 #include "mlir/IR/Operation.h"
 #include "mlir/IR/TypeRange.h"
 #include "mlir/IR/ValueRange.h"
+#include "sluice/backend/dtypes.h"
 #include <optional>
 #include <string>
 
@@ -19,6 +20,15 @@ bool sameShapesAndElements(mlir::TypeRange a, mlir::TypeRange b);
 /// `type` with another element type, shape or encoding; the rest is kept (a new shape drops the layout).
 mlir::RankedTensorType withElement(mlir::Type type, mlir::Type element);
 mlir::RankedTensorType withShape(mlir::Type type, llvm::ArrayRef<int64_t> shape);
+
+/// The entry of an element type in the table of dtypes; fails for types that tensors of the dialect never have.
+mlir::FailureOr<sluice_dtype> dtypeOf(mlir::Type element);
+
+/// The element type of an entry of the table.
+mlir::Type typeOf(mlir::MLIRContext *context, sluice_dtype dtype);
+
+/// The element type in which products and reductions of such elements add up, before a sum is rounded to what stores it.
+mlir::Type getAccumulator(mlir::Type element);
 
 /// Where a type says its values live; null before placement.
 AtAttr getAt(mlir::Type type);

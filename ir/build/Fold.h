@@ -10,7 +10,8 @@ using Combine = Lane (*)(Lane, Lane);
 
 inline Lane addLanes(Lane a, Lane b) { return a + b; }
 
-/// Combines `term` at every index of `extents`, beginning with `identity`.
+/// Combines `term` at every index of `extents`, beginning with `identity`. Terms and the result are of type `element`;
+/// in between they are of its accumulator.
 mlir::Value fold(ElementBuilder &builder, llvm::ArrayRef<int64_t> extents, mlir::Type element, double identity,
                  Combine combine, llvm::function_ref<mlir::Value(llvm::ArrayRef<mlir::AffineExpr>)> term);
 

@@ -1,6 +1,7 @@
 #include "ir/ops/Inference.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallSet.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -70,10 +71,13 @@ LogicalResult checkFloats(MaybeLocation loc, ValueRange operands) {
 }
 
 LogicalResult checkElement(MaybeLocation loc, Type element) {
-  if (element.isF32() || element.isF64() || element.isSignlessInteger(1) || element.isSignlessInteger(32) ||
-      element.isSignlessInteger(64) || element.isUnsignedInteger(8))
+  if (succeeded(dtypeOf(element)))
     return success();
-  return inferenceFailure(loc, "element type ", element, " is none of f32, f64, i32, i64, ui8 and i1");
+#define SLUICE_DTYPE_IN_IR(name, number, type, text, ir, ...) ir,
+  static constexpr const char *known[] = {SLUICE_FOR_EACH_DTYPE(SLUICE_DTYPE_IN_IR)};
+#undef SLUICE_DTYPE_IN_IR
+  return inferenceFailure(loc, "element type ", element, " is none of ", llvm::join(ArrayRef(known).drop_back(), ", "),
+                          " and ", ArrayRef(known).back());
 }
 
 ElementCount countElements(ArrayRef<int64_t> shape, ArrayRef<int64_t> axes) {

@@ -15,14 +15,22 @@ namespace sluice::ir {
 static constexpr int64_t kMostDrawn = int64_t(1) << 30;
 
 bool holds(Type element, double value) {
-  if (isa<FloatType>(element))
-    return !element.isF32() || !std::isfinite(value) || std::fabs(value) <= FLT_MAX;
   bool isWhole = value == std::trunc(value);
-  if (element.isInteger(1))
-    return value == 0 || value == 1;
-  if (element.isInteger(8))
+  switch (*dtypeOf(element)) {
+  case SLUICE_DTYPE_f32:
+    return !std::isfinite(value) || std::fabs(value) <= FLT_MAX;
+  case SLUICE_DTYPE_f64:
+    return true;
+  case SLUICE_DTYPE_i32:
+    return isWhole && value >= -0x1p31 && value < 0x1p31;
+  case SLUICE_DTYPE_i64:
+    return isWhole && std::fabs(value) <= 0x1p53;
+  case SLUICE_DTYPE_u8:
     return isWhole && value >= 0 && value <= 255;
-  return isWhole && (element.isInteger(32) ? value >= -0x1p31 && value < 0x1p31 : std::fabs(value) <= 0x1p53);
+  case SLUICE_DTYPE_boolean:
+    return value == 0 || value == 1;
+  }
+  llvm_unreachable("a dtype beyond the table");
 }
 
 static std::string printNumber(double value) {

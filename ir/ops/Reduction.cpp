@@ -175,18 +175,37 @@ LogicalResult ReduceMaxOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Va
 
 /// The least value of an element type, which is the identity of max.
 static double leastOf(Type element) {
-  if (isa<FloatType>(element))
+  switch (*dtypeOf(element)) {
+  case SLUICE_DTYPE_f32:
+  case SLUICE_DTYPE_f64:
     return -kInfinity;
-  return element.isUnsignedInteger() ? 0 : -std::ldexp(1.0, int(element.getIntOrFloatBitWidth()) - 1);
+  case SLUICE_DTYPE_i32:
+    return -0x1p31;
+  case SLUICE_DTYPE_i64:
+    return -0x1p63;
+  case SLUICE_DTYPE_u8:
+  case SLUICE_DTYPE_boolean:
+    return 0;
+  }
+  llvm_unreachable("a dtype beyond the table");
 }
 
 // Of i64 the greatest is no double; the nearest below it serves, as the reference holds integers only up to 2^53.
 static double greatestOf(Type element) {
-  if (isa<FloatType>(element))
+  switch (*dtypeOf(element)) {
+  case SLUICE_DTYPE_f32:
+  case SLUICE_DTYPE_f64:
     return kInfinity;
-  if (element.isInteger(64))
+  case SLUICE_DTYPE_i32:
+    return 0x1p31 - 1;
+  case SLUICE_DTYPE_i64:
     return 9223372036854774784.0;
-  return std::ldexp(1.0, int(element.getIntOrFloatBitWidth()) - (element.isUnsignedInteger() ? 0 : 1)) - 1;
+  case SLUICE_DTYPE_u8:
+    return 255;
+  case SLUICE_DTYPE_boolean:
+    return 1;
+  }
+  llvm_unreachable("a dtype beyond the table");
 }
 
 SmallVector<HostTensor> ReduceMaxOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {

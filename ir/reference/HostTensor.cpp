@@ -1,4 +1,5 @@
 #include "ir/reference/HostTensor.h"
+#include "ir/Types.h"
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -41,15 +42,20 @@ void forEachIndex(ArrayRef<int64_t> shape, const std::function<void(ArrayRef<int
 }
 
 double roundTo(Type element, double value) {
-  if (element.isF32())
+  switch (*dtypeOf(element)) {
+  case SLUICE_DTYPE_f32:
     return double(float(value));
-  if (element.isInteger(1))
-    return value != 0;
-  if (element.isUnsignedInteger(8))
-    return double(uint8_t(int64_t(value)));
-  if (element.isInteger(32))
+  case SLUICE_DTYPE_i32:
     return double(int32_t(int64_t(value)));
-  return value;
+  case SLUICE_DTYPE_u8:
+    return double(uint8_t(int64_t(value)));
+  case SLUICE_DTYPE_boolean:
+    return value != 0;
+  case SLUICE_DTYPE_f64:
+  case SLUICE_DTYPE_i64:
+    return value;
+  }
+  llvm_unreachable("a dtype beyond the table");
 }
 
 template <typename Number> static double readAs(const void *at) {
@@ -64,23 +70,21 @@ template <typename Number> static void writeAs(void *at, double value) {
 }
 
 double readElement(Type element, const void *at) {
-  if (element.isF32())
-    return readAs<float>(at);
-  if (element.isF64())
-    return readAs<double>(at);
-  if (element.isInteger(32))
-    return readAs<int32_t>(at);
-  return element.isInteger(64) ? readAs<int64_t>(at) : readAs<uint8_t>(at);
+#define SLUICE_DTYPE_READ(name, number, type, ...)                                                                     \
+  case SLUICE_DTYPE_##name:                                                                                            \
+    return readAs<type>(at);
+  switch (*dtypeOf(element)) { SLUICE_FOR_EACH_DTYPE(SLUICE_DTYPE_READ) }
+#undef SLUICE_DTYPE_READ
+  llvm_unreachable("a dtype beyond the table");
 }
 
 void writeElement(Type element, void *at, double value) {
-  if (element.isF32())
-    return writeAs<float>(at, value);
-  if (element.isF64())
-    return writeAs<double>(at, value);
-  if (element.isInteger(32))
-    return writeAs<int32_t>(at, value);
-  return element.isInteger(64) ? writeAs<int64_t>(at, value) : writeAs<uint8_t>(at, value);
+#define SLUICE_DTYPE_WRITE(name, number, type, ...)                                                                    \
+  case SLUICE_DTYPE_##name:                                                                                            \
+    return writeAs<type>(at, value);
+  switch (*dtypeOf(element)) { SLUICE_FOR_EACH_DTYPE(SLUICE_DTYPE_WRITE) }
+#undef SLUICE_DTYPE_WRITE
+  llvm_unreachable("a dtype beyond the table");
 }
 
 } // namespace sluice::ir

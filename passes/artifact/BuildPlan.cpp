@@ -14,18 +14,7 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
-static runtime::DType dtypeOf(Type element) {
-  if (element.isF32())
-    return runtime::DType::f32;
-  if (element.isF64())
-    return runtime::DType::f64;
-  if (element.isInteger(1))
-    return runtime::DType::boolean;
-  if (element.isUnsignedInteger(8))
-    return runtime::DType::u8;
-  assert((element.isInteger(32) || element.isInteger(64)) && "the dialect has no other element types");
-  return element.isInteger(32) ? runtime::DType::i32 : runtime::DType::i64;
-}
+static runtime::DType dtypeOf(RankedTensorType type) { return runtime::DType(*ir::dtypeOf(type.getElementType())); }
 
 static runtime::Layout layoutOf(RankedTensorType type) {
   using Part = runtime::PhysicalDim::Part;
@@ -123,7 +112,7 @@ private:
     result.name = state.getSymName();
     result.kind = enumOf<runtime::StateKind>(stringifyStateKind(state.getKind()), runtime::stateKindNames);
     result.of = state.getOf().value_or("");
-    result.dtype = dtypeOf(type.getElementType());
+    result.dtype = dtypeOf(type);
     result.shape = type.getShape();
     result.layout = layoutOf(type);
     result.slot = slotOf(state.getSlotAttr());
@@ -188,7 +177,7 @@ private:
     auto type = cast<RankedTensorType>(value.getType());
     runtime::Value item;
     item.name = name;
-    item.dtype = dtypeOf(type.getElementType());
+    item.dtype = dtypeOf(type);
     for (auto [dim, size] : llvm::enumerate(type.getShape())) {
       item.shape.push_back(ShapedType::isDynamic(size) ? capacity : size);
       if (ShapedType::isDynamic(size))

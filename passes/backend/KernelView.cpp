@@ -10,18 +10,6 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
-static const char *dtypeOf(Type element) {
-  if (element.isF32())
-    return "f32";
-  if (element.isF64())
-    return "f64";
-  if (element.isInteger(1))
-    return "bool";
-  if (element.isUnsignedInteger())
-    return "u8";
-  return element.isInteger(32) ? "i32" : "i64";
-}
-
 template <typename Printable> static std::string print(Printable printable) {
   std::string text;
   llvm::raw_string_ostream(text) << printable;
@@ -35,7 +23,7 @@ void KernelView::addValue(Value value) {
   AtAttr at = getAt(type);
   const char *layout = at && at.getLayout() ? keep(print(at.getLayout().getValue())) : "";
   numbers[value] = values.size();
-  values.push_back({dtypeOf(type.getElementType()), shape.data(), shape.size(), layout});
+  values.push_back({*dtypeOf(type.getElementType()), shape.data(), shape.size(), layout});
 }
 
 /// The elements of a constant, in row-major order.

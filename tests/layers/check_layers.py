@@ -16,6 +16,7 @@ OWNERS = [
     (r"fmt/", "fmt"),
     (r"(gtest|gmock)/", "gtest"),
     (r"sluice/runtime/", "runtime api"),
+    (r"sluice/backend/dtypes\.h$", "dtypes"),
     (r"sluice/backend/", "backend abi"),
     (r"sluice/", "frontend api"),
     (r"runtime/plan/", "runtime plan"),
@@ -27,22 +28,22 @@ OWNERS = [
 ]
 
 LIBRARIES = {"system", "tbb", "zlib", "cli11", "json", "fmt"}
-CONTRACTS = {"runtime api", "backend abi"}
+CONTRACTS = {"runtime api", "backend abi", "dtypes"}
 
 # Folder -> what its files may include beside their own layer; the first that matches.
 LAYERS = [
     (r"runtime/include/", "runtime api", {"system", "backend abi"}),
     (r"runtime/files/", "files", {"system"}),
     (r"runtime/base/", "runtime base", {"system", "json", "files"}),
-    (r"runtime/plan/", "runtime plan", {"system", "json", "zlib", "runtime base", "runtime api"}),
+    (r"runtime/plan/", "runtime plan", {"system", "json", "zlib", "runtime base", "runtime api", "dtypes"}),
     (r"runtime/", "runtime", {"files", "runtime base", "runtime plan"} | CONTRACTS | LIBRARIES - {"fmt"}),
-    (r"ir/", "ir", {"system", "llvm", "files"}),
+    (r"ir/", "ir", {"system", "llvm", "files", "dtypes"}),
     (r"passes/", "passes", {"system", "llvm", "ir", "files", "runtime plan"} | CONTRACTS),
-    (r"backends/include/", "backend abi", {"system"}),
+    (r"backends/include/", "backend abi", {"system", "dtypes"}),
     (r"backends/(\w+)/compiler/", r"backend \1 compiler", {"system", "llvm", "ir", "fmt", "json"} | CONTRACTS),
     (r"backends/(\w+)/runtime/", r"backend \1 runtime", {"system", "tbb"} | CONTRACTS),
-    (r"frontend/include/", "frontend api", {"system"}),
-    (r"frontend/", "frontend", {"system", "llvm", "ir", "fmt", "json", "files", "frontend api"}),
+    (r"frontend/include/", "frontend api", {"system", "dtypes"}),
+    (r"frontend/", "frontend", {"system", "llvm", "ir", "fmt", "json", "files", "frontend api", "dtypes"}),
     (r"models/", "models", {"system", "frontend api", "cli11"}),
 ]
 UNCHECKED = re.compile(r"(tools|tests)/")  # where everything meets

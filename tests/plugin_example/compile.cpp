@@ -39,8 +39,8 @@ static bool has(const sluice_op_view &op, const char *attribute) {
 
 /// Why a value cannot be read or written; empty if it can: row-major f32 with the rows, if any, in dimension 0.
 static std::string reasonAgainst(const sluice_type_view &type) {
-  if (std::strcmp(type.dtype, "f32") != 0)
-    return std::string("abacus counts in f32, not in ") + type.dtype;
+  if (type.dtype != SLUICE_DTYPE_f32)
+    return "abacus counts in f32 alone";
   if (*type.layout)
     return "abacus reads row-major tensors only";
   for (size_t i = 1; i < type.rank; ++i)

@@ -24,9 +24,18 @@ namespace sluice::compiler {
 /// What one kernel in single or double precision may differ from exact results, relative to what an element is made of:
 /// a few hundred roundings. Integers follow from comparisons of floats, of which a few tie.
 static double toleranceOf(Type element) {
-  if (element.isF64())
+  switch (*ir::dtypeOf(element)) {
+  case SLUICE_DTYPE_f32:
+    return 2e-5;
+  case SLUICE_DTYPE_f64:
     return 1e-13;
-  return element.isF32() ? 2e-5 : 1e-2;
+  case SLUICE_DTYPE_i32:
+  case SLUICE_DTYPE_i64:
+  case SLUICE_DTYPE_u8:
+  case SLUICE_DTYPE_boolean:
+    return 1e-2;
+  }
+  llvm_unreachable("a dtype beyond the table");
 }
 
 /// The element that is furthest off, and by how much.
@@ -36,14 +45,7 @@ struct Deviation {
 };
 
 static double readElement(Type element, const std::byte *data, int64_t index) {
-  using runtime::DType;
-  DType dtype = element.isF64()         ? DType::f64
-                : element.isF32()       ? DType::f32
-                : element.isInteger(64) ? DType::i64
-                : element.isInteger(32) ? DType::i32
-                : element.isInteger(1)  ? DType::boolean
-                                        : DType::u8;
-  return runtime::elementAsDouble(dtype, data, index);
+  return runtime::elementAsDouble(runtime::DType(*ir::dtypeOf(element)), data, index);
 }
 
 static HostTensor toReference(runtime::DType dtype, const runtime::Shape &shape, llvm::ArrayRef<std::byte> bytes) {
@@ -60,19 +62,11 @@ template <typename T> static void appendAs(std::vector<std::byte> &bytes, double
 }
 
 static void append(std::vector<std::byte> &bytes, runtime::DType dtype, double value) {
-  switch (dtype) {
-  case runtime::DType::f32:
-    return appendAs<float>(bytes, value);
-  case runtime::DType::f64:
-    return appendAs<double>(bytes, value);
-  case runtime::DType::i32:
-    return appendAs<int32_t>(bytes, value);
-  case runtime::DType::i64:
-    return appendAs<int64_t>(bytes, value);
-  case runtime::DType::u8:
-  case runtime::DType::boolean:
-    return appendAs<uint8_t>(bytes, value);
-  }
+#define SLUICE_DTYPE_APPEND(name, number, type, ...)                                                                   \
+  case runtime::DType::name:                                                                                           \
+    return appendAs<type>(bytes, value);
+  switch (dtype) { SLUICE_FOR_EACH_DTYPE(SLUICE_DTYPE_APPEND) }
+#undef SLUICE_DTYPE_APPEND
 }
 
 /// The index of an element of a row-major tensor.

@@ -77,6 +77,9 @@ LogicalResult ContractionKernel::check() {
     if (!isa<BlockArgument>(operand))
       return refuse("operand ")
              << number << " is computed in the same kernel; the CPU reads the operands of products from memory";
+  Type element = typeOf(root->getResult(0)).getElementType();
+  if (ir::getAccumulator(element) != element)
+    return refuse("the CPU has no products of ") << element << ", whose sums are " << ir::getAccumulator(element);
   for (Value value : yield.getOperands())
     if (typeOf(value).getShape() != typeOf(root->getResult(0)).getShape())
       return refuse("kernel ") << kernel.getNameAttr() << " yields a value of shape "

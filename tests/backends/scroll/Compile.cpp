@@ -45,7 +45,7 @@ static sluice_status supports(sluice_session *session, const sluice_kernel_view 
     for (size_t dim = 1; dim < type.rank; ++dim)
       if (type.shape[dim] < 0)
         return refuse(session, "scroll has the rows outermost");
-    if (std::strcmp(type.dtype, "f32") != 0 || *type.layout)
+    if (type.dtype != SLUICE_DTYPE_f32 || *type.layout)
       return refuse(session, "scroll has row-major f32 only");
   }
   return SLUICE_OK;

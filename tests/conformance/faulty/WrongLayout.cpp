@@ -42,7 +42,7 @@ static sluice_status supports(sluice_session *, const sluice_kernel_view *view) 
   if (std::strcmp(op.name, "sluice.matmul") != 0 || op.num_attributes > 0)
     return SLUICE_UNSUPPORTED;
   const sluice_type_view &a = view->values[op.operands[0]], &b = view->values[op.operands[1]];
-  bool isPlain = std::strcmp(a.dtype, "f32") == 0 && a.rank == 2 && b.shape[0] > 0;
+  bool isPlain = a.dtype == SLUICE_DTYPE_f32 && a.rank == 2 && b.shape[0] > 0;
   return isPlain ? SLUICE_OK : SLUICE_UNSUPPORTED;
 }
 

@@ -140,7 +140,8 @@ std::optional<SplitFold> LoopKernel::splitOf(Operation *op, const FoldShape &fol
     return std::nullopt;
   for (Type carried : fold.carried) {
     Type element = split.carried.emplace_back(getElementTypeOrSelf(carried));
-    split.byteOffsets.push_back(allocate(split.maxChunks * split.elements * ir::getElementBytes(element)));
+    split.byteOffsets.push_back(
+        allocate(split.maxChunks * split.elements * getMemoryElement(element).getIntOrFloatBitWidth() / 8));
   }
   return split;
 }

@@ -5,6 +5,7 @@
 #define SLUICE_BACKEND_COMPILE_H
 
 #include "sluice/backend/backend.h"
+#include "sluice/backend/dtypes.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,7 +34,7 @@ typedef struct sluice_target_info {
 
 /* A tensor type. */
 typedef struct sluice_type_view {
-  const char *dtype;       /* "f32", "f64", "i32", "i64", "u8" or "bool" */
+  sluice_dtype dtype;
   const int64_t *shape;    /* -1 is the batch dimension: the rows of a call */
   size_t rank;
   const char *layout;      /* affine map from logical to physical indices; "" is row-major */
