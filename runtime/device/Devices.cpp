@@ -10,10 +10,6 @@
 
 namespace sluice::runtime {
 
-std::string deviceText(const Device &device) {
-  return concat(device.name, " (", device.backend, ":", device.ordinal, ")");
-}
-
 /// lib/sluice/backends of the installation that the running program is part of; empty if it is part of none.
 static std::string installedBackends() {
   namespace fs = std::filesystem;
@@ -22,15 +18,16 @@ static std::string installedBackends() {
   return fs::is_directory(folder, error) ? folder.lexically_normal().string() : std::string();
 }
 
-static const sluice_backend_run &findBackend(const Device &device, const Plan &plan, const DeviceOptions &options) {
+static const sluice_backend_run &findBackend(const std::string &backend, const std::string &device, const Plan &plan,
+                                             const DeviceOptions &options) {
   std::vector<std::string> folders = backendFolders(options.folder);
   for (const std::string &folder : {installedBackends(), plan.backends})
     if (!folder.empty() && std::find(folders.begin(), folders.end(), folder) == folders.end())
       folders.push_back(folder);
   const sluice_backend_run *half = nullptr;
-  Status status = guarded([&] { half = &findRunHalf(device.backend, folders); });
+  Status status = guarded([&] { half = &findRunHalf(backend, folders); });
   if (!status.ok())
-    throw Error(status.code, concat("device ", deviceText(device), " is not there: ", status.message));
+    throw Error(status.code, concat("device ", device, " is not there: ", status.message));
   return *half;
 }
 
@@ -42,7 +39,7 @@ DeviceContext &Devices::open(size_t number, Team &team, const DeviceOptions &opt
   auto given = options.backends.find(device.backend);
   const sluice_backend_run &half = given != options.backends.end() ? *given->second
                                    : number == 0                   ? *sluice_host_backend()->run
-                                                                   : findBackend(device, plan_, options);
+                                                 : findBackend(device.backend, textOf(number), plan_, options);
   auto settings = options.settings.find(device.backend);
   contexts_.push_back(std::make_unique<DeviceContext>(
       device.backend, half, settings == options.settings.end() ? "" : settings->second, team));
@@ -56,16 +53,15 @@ DeviceContext &Devices::hostQueues() const {
 }
 
 Devices::Devices(const Plan &plan, const sluice_artifact &artifact, Team &team, const DeviceOptions &options)
-    : plan_(plan), freeAtFirst_(plan.devices.size()) {
+    : plan_(plan), ordinals_(fillSlots(plan, options.list)), freeAtFirst_(plan.devices.size()) {
   for (size_t i = 0; i < plan.devices.size(); ++i) {
     const Device &device = plan.devices[i];
     DeviceContext &context = open(i, team, options);
-    if (int32_t count = context.deviceCount(); device.ordinal >= count)
-      failUnsupported(
-          concat("device ", deviceText(device), " is not there: ", device.backend, " has ", count, " devices"));
+    if (int32_t count = context.deviceCount(); ordinals_[i] >= count)
+      failUnsupported(concat("device ", textOf(i), " is not there: ", device.backend, " has ", count, " devices"));
     contextOf_.push_back(&context);
     if (i > 0) // the host's memory has other users
-      freeAtFirst_[i] = context.deviceInfo(device.ordinal).free_bytes;
+      freeAtFirst_[i] = context.deviceInfo(ordinals_[i]).free_bytes;
   }
   for (const Arena &arena : plan.arenas)
     addArena(arena, artifact);
@@ -88,16 +84,15 @@ void Devices::addArena(const Arena &arena, const sluice_artifact &artifact) {
     addresses_.push_back(static_cast<std::byte *>(const_cast<void *>(artifact.constants)));
     return;
   }
-  const Device &device = plan_.devices[arena.device];
-  memory_.emplace_back(context(arena.device), device.ordinal, static_cast<size_t>(arena.bytes),
-                       concat(deviceText(device), ": the ", arena.name, " arena"));
+  memory_.emplace_back(context(arena.device), ordinals_[arena.device], static_cast<size_t>(arena.bytes),
+                       concat(textOf(arena.device), ": the ", arena.name, " arena"));
   addresses_.push_back(memory_.back().data());
 }
 
 /// Once for all kernels of a device that are in it.
 void Devices::load(size_t device, size_t module, const sluice_code_section &code) {
   if (!modules_.contains({device, module}))
-    modules_.try_emplace({device, module}, *contextOf_[device], plan_.devices[device].ordinal, code);
+    modules_.try_emplace({device, module}, *contextOf_[device], ordinals_[device], code);
 }
 
 void Devices::synchronize() {

@@ -4,6 +4,7 @@
 #define SLUICE_RUNTIME_DEVICES_H
 
 #include "runtime/device/DeviceContext.h"
+#include "runtime/device/Slots.h"
 #include "runtime/plan/Plan.h"
 
 #include <map>
@@ -15,12 +16,10 @@ namespace sluice::runtime {
 
 struct DeviceOptions {
   std::map<std::string, std::string> settings; ///< of backends, by name: "seed=7" for "sim"
+  std::string list;                            ///< of the devices that fill the plan's slots, as in fillSlots
   std::string folder;                          ///< where backends lie, after those of SLUICE_BACKEND_PATH
   std::map<std::string, const sluice_backend_run *> backends; ///< by name: used rather than what the folders have
 };
-
-/// "acc0 (sim:1)".
-std::string deviceText(const Device &device);
 
 class Devices {
 public:
@@ -33,7 +32,9 @@ public:
   /// Where a device's queues are: of the host, with a backend that takes its work over if there is one.
   DeviceContext &context(size_t device) const { return *contextOf_[device]; }
   /// In copies and queues: SLUICE_HOST, or the accelerator's number at its backend.
-  int32_t ordinal(size_t device) const { return device == 0 ? SLUICE_HOST : plan_.devices[device].ordinal; }
+  int32_t ordinal(size_t device) const { return device == 0 ? SLUICE_HOST : ordinals_[device]; }
+  /// "acc0 (sim:1)".
+  std::string textOf(size_t device) const { return slotText(plan_.devices[device], ordinals_[device]); }
 
   /// The plan's queue.
   DeviceQueue &queue(size_t number) { return queues_[number]; }
@@ -63,6 +64,7 @@ private:
   size_t queueBetween(size_t device, bool last) const;
 
   const Plan &plan_;
+  std::vector<int32_t> ordinals_; ///< that fill the slots
   std::vector<std::unique_ptr<DeviceContext>> contexts_;
   std::vector<DeviceContext *> contextOf_;                    ///< of each device
   std::vector<int64_t> freeAtFirst_;                          ///< bytes of each accelerator when it was opened

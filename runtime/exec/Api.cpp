@@ -94,6 +94,8 @@ int sluice_instance_create(const sluice_artifact *artifact, const sluice_instanc
       wanted.threads = options->threads;
     if (options && options->struct_size >= offsetof(sluice_instance_options, backends) + sizeof options->backends)
       wanted.devices.settings = settingsIn(options->backends ? options->backends : "");
+    if (options && options->struct_size >= offsetof(sluice_instance_options, devices) + sizeof options->devices)
+      wanted.devices.list = options->devices ? options->devices : "";
     *instance = new sluice_instance{Instance(required(artifact, "artifact"), wanted)};
   });
 }

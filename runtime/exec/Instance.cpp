@@ -19,12 +19,14 @@ static int checkedThreads(int threads) {
   return threads == 0 ? availableThreads() : threads;
 }
 
-void checkDevices(const Plan &plan, const std::string &wanted) {
+void checkDevices(const Plan &plan, const std::string &list, const std::string &wanted) {
   std::vector<std::string> names;
   bool found = wanted.empty();
-  for (const Device &device : plan.devices) {
-    names.push_back(device.name);
-    found |= wanted == device.name || wanted == device.backend || wanted == concat(device.backend, ":", device.ordinal);
+  std::vector<int32_t> ordinals = fillSlots(plan, list);
+  for (size_t i = 0; i < plan.devices.size(); ++i) {
+    const Device &slot = plan.devices[i];
+    names.push_back(slot.name);
+    found |= wanted == slot.name || wanted == slot.backend || wanted == concat(slot.backend, ":", ordinals[i]);
   }
   if (const char *host = sluice_host_backend()->name; plan.devices.front().backend != host)
     failUnsupported(concat("the model was compiled for the host ", quote(plan.devices.front().backend),
@@ -36,7 +38,7 @@ void checkDevices(const Plan &plan, const std::string &wanted) {
 Instance::Instance(const sluice_artifact &artifact, const InstanceOptions &options)
     : plan_(readPlan(artifact)), team_(checkedThreads(options.threads)), stateValues_(plan_),
       calls_(plan_.entries.size()), mostRows_(plan_.entries.size()) {
-  checkDevices(plan_, options.device);
+  checkDevices(plan_, options.devices.list, options.device);
   checkInstructions(plan_.build);
   executor_ = std::make_unique<Executor>(plan_, artifact, team_, options.devices);
 }

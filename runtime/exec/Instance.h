@@ -21,9 +21,9 @@ struct InstanceOptions {
   DeviceOptions devices = {};
 };
 
-/// Fails unless the plan's host is this runtime, and `wanted`, if it is not empty, names one of its devices. A device
-/// that is not there is never replaced by another.
-void checkDevices(const Plan &plan, const std::string &wanted);
+/// Fails unless the plan's host is this runtime, and `wanted`, if it is not empty, names one of its slots or a device
+/// that `list` fills one with. A device that is not there is never replaced by another.
+void checkDevices(const Plan &plan, const std::string &list, const std::string &wanted);
 
 class Instance {
 public:

@@ -17,7 +17,7 @@ OutputLog::OutputLog(const DeviceProgram &program, std::vector<const Value *> ou
     part.hostMemory.resize(bytes);
     if (!part.isOnHost())
       part.deviceMemory = DeviceMemory(devices.context(device), devices.ordinal(device), bytes,
-                                       concat(deviceText(plan.devices[device]), ": the log of outputs"));
+                                       concat(devices.textOf(device), ": the log of outputs"));
   }
 }
 

@@ -17,12 +17,13 @@
 namespace sluice::runtime {
 
 /// Of the text of a plan; incremented when its meaning changes.
-inline constexpr int64_t planFormat = 3;
+inline constexpr int64_t planFormat = 4;
 
-/// The first of a plan's devices is the host.
+/// A slot for a device of a backend: which of the backend's devices fills it is decided when the plan is loaded. The
+/// first is the host.
 struct Device {
   std::string name, backend;
-  int32_t ordinal = 0;
+  int32_t compiledFor = 0; ///< the number at its backend of the device that fills it if nothing else is said
 
   bool operator==(const Device &) const = default;
 };

@@ -31,7 +31,7 @@ static Json write(const Slot &slot) {
 }
 
 static Json write(const Device &device) {
-  return {{"name", device.name}, {"backend", device.backend}, {"ordinal", device.ordinal}};
+  return {{"name", device.name}, {"backend", device.backend}, {"compiled_for", device.compiledFor}};
 }
 
 static Json write(const Arena &arena) {

@@ -94,6 +94,10 @@ private:
     command->add_flag("-q,--quiet", options_.quiet, "No progress on the terminal");
     addInteger(command, "--threads", options_.threads, 1, 1024, "Threads to use (default: all cores)");
     command->add_option("--device", options_.device, "Device that must be used; an error if it is absent");
+    command
+        ->add_option("--devices", options_.devices,
+                     "Devices to use instead of those compiled for, of the same backends: sim:1,sim:0")
+        ->type_name("LIST");
     return command;
   }
 

@@ -31,7 +31,8 @@ static Json entryJson(const Plan &plan, const Entry &entry) {
   return json;
 }
 
-static Json planJson(const Plan &plan) {
+/// `ordinals` are of the devices that would fill the slots.
+static Json planJson(const Plan &plan, const std::vector<int32_t> &ordinals) {
   Json json;
   json["model"] = plan.model;
   json["capacity"] = plan.capacity;
@@ -46,8 +47,9 @@ static Json planJson(const Plan &plan) {
                               {"dtype", nameOf(state.dtype)},
                               {"shape", state.shape},
                               {"bytes", state.bytes}});
-  for (const Device &device : plan.devices)
-    json["devices"].push_back({{"name", device.name}, {"backend", device.backend}, {"ordinal", device.ordinal}});
+  for (size_t i = 0; i < plan.devices.size(); ++i)
+    json["devices"].push_back(
+        {{"name", plan.devices[i].name}, {"backend", plan.devices[i].backend}, {"ordinal", ordinals[i]}});
   for (const Arena &arena : plan.arenas)
     json["arenas"].push_back(
         {{"name", arena.name}, {"device", plan.devices[arena.device].name}, {"bytes", arena.bytes}});
@@ -70,14 +72,14 @@ static std::string valuesText(const Plan &plan, const std::vector<Value> &values
   return text.empty() ? "nothing" : text;
 }
 
-static void printText(const Plan &plan, int threads) {
+static void printText(const Plan &plan, const std::vector<int32_t> &ordinals, int threads) {
   printLine(concat("model    ", plan.model));
   printLine(concat("build    ", plan.build.compiler, ", cpu ", plan.build.cpu, ", ", plan.build.vectorBits,
                    "-bit vectors, fp ", plan.build.fp));
   printLine(concat("needs    ", listed(plan.build.needs)));
-  for (const Device &device : plan.devices)
-    printLine(concat("device   ", deviceText(device),
-                     &device == plan.devices.data() ? concat(", ", threads, " threads") : std::string()));
+  for (size_t i = 0; i < plan.devices.size(); ++i)
+    printLine(concat("device   ", slotText(plan.devices[i], ordinals[i]),
+                     i == 0 ? concat(", ", threads, " threads") : std::string()));
   printLine("entries");
   for (const Entry &entry : plan.entries) {
     printLine(concat("  ", entry.name, "  ", entry.launches().size(), " launches, peak ",
@@ -101,11 +103,12 @@ static void printText(const Plan &plan, int threads) {
 
 int runInfo(const Options &options) {
   Plan plan = readPlan();
-  checkDevices(plan, options.device); // a device need not be here to be told about
+  checkDevices(plan, options.devices, options.device); // a device need not be here to be told about
+  std::vector<int32_t> ordinals = fillSlots(plan, options.devices);
   if (options.json)
-    printLine(planJson(plan).dump());
+    printLine(planJson(plan, ordinals).dump());
   else
-    printText(plan, options.threads > 0 ? options.threads : availableThreads());
+    printText(plan, ordinals, options.threads > 0 ? options.threads : availableThreads());
   return 0;
 }
 

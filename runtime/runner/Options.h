@@ -18,7 +18,7 @@ struct Options {
   bool json = false;
   bool quiet = false; ///< no progress
   int threads = 0;    ///< 0: every processor
-  std::string device;
+  std::string device, devices;
   std::vector<NamedText> backends; ///< settings of backends by name
 
   bool report = false; ///< of copies and memory

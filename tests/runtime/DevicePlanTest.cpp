@@ -77,7 +77,7 @@ TEST_P(BadDevicePlan, IsRefusedWithItsPlace) {
 static const BadPlan badPlans[] = {
     {"NoDevices", "/devices", "[]", "devices: is empty"},
     {"SameDevice", "/devices/1/name", "\"cpu\"", "'cpu' appears twice"},
-    {"NegativeOrdinal", "/devices/1/ordinal", "-1", "outside [0"},
+    {"NegativeOrdinal", "/devices/1/compiled_for", "-1", "outside [0"},
     {"QueueOfNoDevice", "/queues/1/device", "2", "outside [0, 1]"},
     {"QueueKind", "/queues/1/kind", "\"both\"", "not 'compute' or 'copy'"},
     {"HostCopyQueue", "/queues/0/kind", "\"copy\"", "the host copies nothing"},

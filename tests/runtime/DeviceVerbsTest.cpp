@@ -99,6 +99,21 @@ TEST(DeviceInfo, ListsDevicesAndCopies) {
   EXPECT_EQ(info["entries"][1]["copies"][1]["bytes"], 256);
 }
 
+TEST(DeviceBinding, IsAskedForOnTheCommandLine) {
+  auto bench = [](const std::string &devices) {
+    return scaler({"bench", "--entry", "step", "--seconds", "0", "--devices", devices});
+  };
+  EXPECT_EQ(bench("cpu,sim:3").code, 0);
+  EXPECT_EQ(scaler({"bench", "--devices", "sim:3", "--device", "sim:3", "--entry", "step", "--seconds", "0"}).code, 0);
+  EXPECT_EQ(scaler({"bench", "--devices", "sim:3", "--device", "sim:0", "--entry", "step", "--seconds", "0"}).code, 4);
+  ProcessResult absent = bench("sim:7");
+  EXPECT_EQ(absent.code, 4);
+  EXPECT_NE(absent.err.find("acc0 (sim:7) is not there"), std::string::npos) << absent.err;
+  EXPECT_EQ(bench("sim:3,sim:2").code, 2);
+  EXPECT_EQ(linesOf(scaler({"info", "--json", "--devices", "sim:3"}))[0]["devices"][1]["ordinal"], 3);
+  EXPECT_NE(scaler({"info"}).out.find("acc0 (sim:0)"), std::string::npos);
+}
+
 TEST(DeviceErrors, NameTheDevice) {
   ProcessResult exhausted = scaler({"bench", "--entry", "step", "--sim", "memory=4KiB"});
   EXPECT_EQ(exhausted.code, 5);

@@ -86,6 +86,12 @@ Status started(const std::string &settings, const Json &plan) {
   return guarded([&] { Scaler(settings, plan); });
 }
 
+struct BadList {
+  const char *name, *list;
+  ExitCode code;
+  const char *message;
+};
+
 /// Runs a few steps with everything changing; what it computed.
 std::pair<int32_t, int32_t> totalAfterSteps(const std::string &settings, const Json &plan) {
   Scaler scaler(settings, plan);
@@ -245,10 +251,49 @@ TEST(Executor, NamesADeviceWithoutRoom) {
 
 TEST(Executor, NamesAnAbsentDevice) {
   Json plan = test::scalerPlan();
-  plan["devices"][1]["ordinal"] = 9;
+  plan["devices"][1]["compiled_for"] = 9;
   Status status = started("", plan);
   EXPECT_EQ(status.code, ExitCode::unsupported);
   EXPECT_NE(status.message.find("acc0 (sim:9) is not there: sim has 4 devices"), std::string::npos) << status.message;
+}
+
+class BadDevices : public testing::TestWithParam<BadList> {};
+
+TEST_P(BadDevices, AreRefusedByName) {
+  DeviceOptions devices;
+  devices.list = GetParam().list;
+  Status status = guarded([&] { Scaler("", test::scalerPlan(), devices); });
+  EXPECT_EQ(status.code, GetParam().code);
+  EXPECT_NE(status.message.find(GetParam().message), std::string::npos) << status.message;
+}
+
+static const BadList badLists[] = {
+    {"Absent", "sim:9", ExitCode::unsupported, "acc0 (sim:9) is not there: sim has 4 devices"},
+    {"OfAnotherBackend", "cpu,null:0", ExitCode::unsupported, "null:0 cannot be 'acc0', which was compiled for 'sim'"},
+    {"TooMany", "sim:0,sim:1", ExitCode::usage, "has 2 accelerators, and the model was compiled for 1"},
+    {"TooFew", "cpu", ExitCode::usage, "has 0 accelerators"},
+    {"NoNumber", "sim:one", ExitCode::usage, "'sim:one' is not a device"},
+    {"Negative", "sim:-1", ExitCode::usage, "'sim:-1' is not a device"},
+    {"Huge", "sim:99999999999", ExitCode::usage, "is not a device"},
+    {"NoName", ":0", ExitCode::usage, "':0' is not a device"}};
+
+INSTANTIATE_TEST_SUITE_P(Cases, BadDevices, testing::ValuesIn(badLists),
+                         [](const auto &info) { return std::string(info.param.name); });
+
+TEST(Executor, BindsTheDevicesThatAreAskedFor) {
+  for (const char *list : {"sim:2", "cpu,sim:2", "cpu:0,sim:2"}) {
+    DeviceOptions options;
+    options.list = list;
+    Scaler scaler("", test::scalerPlan(), options);
+    scaler.run(8);
+    EXPECT_EQ(scaler.state<int32_t>("total"), scaler.total());
+    const Devices &devices = scaler.instance().executor().devices();
+    EXPECT_EQ(devices.ordinal(1), 2);
+    EXPECT_EQ(devices.textOf(1), "acc0 (sim:2)");
+    EXPECT_GE(devices.takenBytes(1), 8320);
+    sluice_device_info other = devices.context(1).deviceInfo(0);
+    EXPECT_EQ(other.free_bytes, other.memory_bytes);
+  }
 }
 
 TEST(Executor, NamesAnAbsentBackend) {
@@ -295,7 +340,7 @@ TEST(Executor, NotesTimesOfTheHostWhereABackendHasNoClock) {
 TEST(CopyEngine, CopiesBetweenBackendsGoOverTheHost) {
   const sluice_backend_run &sim = findRunHalf("sim", {backends});
   Json json = test::scalerPlan();
-  json["devices"].push_back({{"name", "acc1"}, {"backend", "other"}, {"ordinal", 2}});
+  json["devices"].push_back({{"name", "acc1"}, {"backend", "other"}, {"compiled_for", 2}});
   json["arenas"].push_back({{"name", "transient"}, {"device", 2}, {"bytes", 64}});
   json["queues"].push_back({{"name", "acc1.in"}, {"device", 2}, {"kind", "copy"}});
   for (Json &entry : json["entries"])

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstring>
 #include <numeric>
 
@@ -224,9 +225,19 @@ TEST(Instance, RefusesAbsurdCalls) {
   EXPECT_EQ(codeOf([&] { Instance(artifact(), {1, "cuda:0"}); }), ExitCode::unsupported);
 }
 
+TEST(Api, BindsNoDevicesThatAModelHasNoSlotsFor) {
+  sluice_instance *model = nullptr;
+  sluice_instance_options options = {sizeof options, 1, nullptr, "cpu,sim:0"};
+  EXPECT_EQ(sluice_instance_create(&artifact(), &options, &model), 2);
+  EXPECT_STREQ(sluice_last_error(), "devices: 'cpu,sim:0' has 1 accelerators, and the model was compiled for 0");
+  options.struct_size = offsetof(sluice_instance_options, devices); // of a program that knows no such option
+  EXPECT_EQ(sluice_instance_create(&artifact(), &options, &model), 0) << sluice_last_error();
+  sluice_instance_destroy(model);
+}
+
 TEST(Api, TrainsAndPredicts) {
   sluice_instance *model = nullptr;
-  sluice_instance_options options = {sizeof options, 2, nullptr};
+  sluice_instance_options options = {sizeof options, 2, nullptr, nullptr};
   ASSERT_EQ(sluice_instance_create(&artifact(), &options, &model), 0) << sluice_last_error();
   const int32_t key[2] = {0, 5};
   ASSERT_EQ(sluice_instance_set_input(model, "init", "key", key, sizeof key, 1), 0) << sluice_last_error();

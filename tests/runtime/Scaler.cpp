@@ -90,12 +90,12 @@ Json scalerPlan() {
   Json none = Json::array();
 
   Json plan;
-  plan["format"] = 3;
+  plan["format"] = 4;
   plan["model"] = "scaler";
   plan["build"] = Json::object();
   plan["capacity"] = scalerCapacity;
-  plan["devices"] = {{{"name", "cpu"}, {"backend", "cpu"}, {"ordinal", 0}},
-                     {{"name", "acc0"}, {"backend", "sim"}, {"ordinal", 0}}};
+  plan["devices"] = {{{"name", "cpu"}, {"backend", "cpu"}, {"compiled_for", 0}},
+                     {{"name", "acc0"}, {"backend", "sim"}, {"compiled_for", 0}}};
   plan["arenas"] = {{{"name", "state"}, {"device", 0}, {"bytes", 128}},
                     {{"name", "transient"}, {"device", 0}, {"bytes", 896}},
                     {{"name", "state"}, {"device", 1}, {"bytes", 128}},

@@ -49,7 +49,7 @@ static void addDevices(Figures &figures, const runtime::Plan &plan) {
   for (const runtime::Device &device : plan.devices)
     figures.devices.push_back(
         {device.name, device.backend == "cpu" ? fmt::format("{}, {}-bit vectors", plan.build.cpu, plan.build.vectorBits)
-                                              : fmt::format("{}:{}", device.backend, device.ordinal)});
+                                              : fmt::format("{}:{}", device.backend, device.compiledFor)});
   for (const runtime::Arena &arena : plan.arenas)
     if (arena.name == "state")
       figures.devices[arena.device].stateBytes = arena.bytes;

@@ -30,6 +30,7 @@ typedef struct sluice_instance_options {
   uint32_t struct_size; /* sizeof(sluice_instance_options) */
   int32_t threads;      /* 0: every processor */
   const char *backends; /* settings, a line for each backend: "sim=seed=7,link=12GB/s"; NULL for none */
+  const char *devices;  /* that fill the model's slots, "sim:1,sim:0"; NULL: those that it was compiled for */
 } sluice_instance_options;
 
 /* The text of the calling thread's last error; valid until its next call. */
