@@ -18,10 +18,17 @@ std::string Shape::str() const {
 }
 
 const char *to_string(DType dtype) {
-  static constexpr const char *names[] = {"f32", "f64", "i32", "i64", "u8", "bool"};
+#define SLUICE_DTYPE_TEXT(name, number, type, text, ...) text,
+  static constexpr const char *names[] = {SLUICE_FOR_EACH_DTYPE(SLUICE_DTYPE_TEXT)};
+#undef SLUICE_DTYPE_TEXT
   return names[int(dtype)];
 }
 
-bool is_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }
+bool is_float(DType dtype) {
+#define SLUICE_DTYPE_IS_FLOAT(name, number, type, ...) std::is_floating_point_v<type>,
+  static constexpr bool floats[] = {SLUICE_FOR_EACH_DTYPE(SLUICE_DTYPE_IS_FLOAT)};
+#undef SLUICE_DTYPE_IS_FLOAT
+  return floats[int(dtype)];
+}
 
 } // namespace sluice

@@ -4,7 +4,6 @@
 #include "runtime/base/Text.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 namespace sluice::runtime {
@@ -13,23 +12,13 @@ static constexpr std::string_view magic("\x93NUMPY", 6);
 static constexpr size_t mostDims = 32;
 static constexpr int64_t mostHeaderBytes = npyStartBytes - 12;
 
-namespace {
-struct DescrName {
-  std::string_view descr;
-  DType type;
-};
-} // namespace
-
-// The first name of a type is the one that is written.
-static constexpr std::array<DescrName, 9> descrNames = {{{"<f4", DType::f32},
-                                                         {"<f8", DType::f64},
-                                                         {"<i4", DType::i32},
-                                                         {"<i8", DType::i64},
-                                                         {"|u1", DType::u8},
-                                                         {"|b1", DType::boolean},
-                                                         {"<u1", DType::u8},
-                                                         {"=u1", DType::u8},
-                                                         {"<b1", DType::boolean}}};
+/// Whether `descr` names the type. The byte order of single bytes may be said or not.
+static bool names(std::string_view descr, DType type) {
+  std::string_view name = npyNameOf(type);
+  bool isByte = sizeOf(type) == 1 && descr.size() == name.size() &&
+                std::string_view("<=|").find(descr.front()) != std::string_view::npos;
+  return descr == name || (isByte && descr.substr(1) == name.substr(1));
+}
 
 namespace {
 
@@ -76,13 +65,16 @@ private:
     if (position_ < text_.size() && text_[position_] == '[')
       fail("structured types are not supported");
     std::string descr = string();
-    for (const DescrName &known : descrNames)
-      if (known.descr == descr)
-        return known.type;
+    for (DType type : allDTypes())
+      if (names(descr, type))
+        return type;
     if (descr.starts_with(">"))
       failInvalid(
           concat(name_, ": big-endian data ", quote(descr), "; save it with .astype('<", descr.substr(1), "')"));
-    failInvalid(concat(name_, ": element type ", quote(descr), " is not supported; supported: f4, f8, i4, i8, u1, b1"));
+    std::string known;
+    for (DType type : allDTypes())
+      known += concat(known.empty() ? "" : ", ", npyNameOf(type).substr(1));
+    failInvalid(concat(name_, ": element type ", quote(descr), " is not supported; supported: ", known));
   }
 
   void order() {
@@ -222,10 +214,6 @@ HostTensor parseNpy(std::span<const std::byte> content, const std::string &name)
 HostTensor readNpy(const std::string &path) { return parseNpy(readFile(path), path); }
 
 void writeNpy(const std::string &path, const HostTensor &tensor) {
-  std::string_view descr;
-  for (const DescrName &known : descrNames)
-    if (descr.empty() && known.type == tensor.dtype)
-      descr = known.descr;
   std::string shape;
   for (int64_t size : tensor.shape)
     shape += concat(size, ", ");
@@ -233,7 +221,8 @@ void writeNpy(const std::string &path, const HostTensor &tensor) {
     shape.resize(shape.size() - 2);
   if (tensor.shape.size() == 1)
     shape.pop_back();
-  std::string header = concat("{'descr': '", descr, "', 'fortran_order': False, 'shape': (", shape, "), }");
+  std::string header =
+      concat("{'descr': '", npyNameOf(tensor.dtype), "', 'fortran_order': False, 'shape': (", shape, "), }");
   header.append(63 - (10 + header.size()) % 64, ' ');
   header += '\n';
   AtomicFile file(path);

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <cerrno>
 #include <cstring>
@@ -19,20 +18,6 @@ namespace sluice::runtime {
 
 static constexpr uint64_t longestHeader = 100'000'000; // as the reference implementation
 static constexpr size_t mostDims = 32;
-
-namespace {
-struct FileType {
-  std::string_view name;
-  DType type;
-};
-} // namespace
-
-static constexpr std::array<FileType, 6> fileTypes = {{{"F32", DType::f32},
-                                                       {"F64", DType::f64},
-                                                       {"I32", DType::i32},
-                                                       {"I64", DType::i64},
-                                                       {"U8", DType::u8},
-                                                       {"BOOL", DType::boolean}}};
 
 namespace {
 
@@ -204,11 +189,14 @@ static uint64_t headerBytes(std::span<const std::byte> start, uint64_t size, con
 }
 
 static DType typeOf(const HeaderTensor &tensor, const std::string &file) {
-  for (const FileType &known : fileTypes)
-    if (known.name == tensor.dtype)
-      return known.type;
+  std::string known;
+  for (DType type : allDTypes()) {
+    if (safetensorsNameOf(type) == tensor.dtype)
+      return type;
+    known += concat(known.empty() ? "" : ", ", safetensorsNameOf(type));
+  }
   failInvalid(concat(file, ": tensor ", quote(tensor.name), " has the element type ", quote(tensor.dtype),
-                     "; supported: F32, F64, I32, I64, U8, BOOL"));
+                     "; supported: ", known));
 }
 
 /// Checks that a tensor's range has the size that its type and shape need.
@@ -336,9 +324,10 @@ void writeSafetensors(const std::string &path, std::vector<TensorPlace> tensors,
     header["__metadata__"] = metadata;
   uint64_t offset = 0;
   for (const TensorPlace &tensor : tensors) {
-    std::string_view type = fileTypes[static_cast<size_t>(tensor.dtype)].name;
     uint64_t bytes = static_cast<uint64_t>(elementsOf(tensor.shape)) * sizeOf(tensor.dtype);
-    header[tensor.name] = {{"dtype", type}, {"shape", tensor.shape}, {"data_offsets", {offset, offset + bytes}}};
+    header[tensor.name] = {{"dtype", safetensorsNameOf(tensor.dtype)},
+                           {"shape", tensor.shape},
+                           {"data_offsets", {offset, offset + bytes}}};
     offset += bytes;
   }
   std::string text = header.dump();

@@ -2,35 +2,42 @@
 
 #include "runtime/base/Text.h"
 
-#include <array>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 namespace sluice::runtime {
 
 namespace {
 struct DTypeFacts {
-  DType type;
-  std::string_view name;
+  std::string_view name, npy, safetensors;
   size_t size;
+  bool isFloat;
 };
 } // namespace
 
-static constexpr std::array<DTypeFacts, 6> facts = {{{DType::f32, "f32", 4},
-                                                     {DType::f64, "f64", 8},
-                                                     {DType::i32, "i32", 4},
-                                                     {DType::i64, "i64", 8},
-                                                     {DType::u8, "u8", 1},
-                                                     {DType::boolean, "bool", 1}}};
+#define SLUICE_DTYPE_FACTS(name, number, type, text, ir, npy, safetensors)                                             \
+  {text, npy, safetensors, sizeof(type), std::is_floating_point_v<type>},
+static constexpr DTypeFacts facts[] = {SLUICE_FOR_EACH_DTYPE(SLUICE_DTYPE_FACTS)};
+#undef SLUICE_DTYPE_FACTS
 
-size_t sizeOf(DType type) { return facts[static_cast<size_t>(type)].size; }
-bool isFloat(DType type) { return type == DType::f32 || type == DType::f64; }
-std::string_view nameOf(DType type) { return facts[static_cast<size_t>(type)].name; }
+#define SLUICE_DTYPE_VALUE(name, ...) DType::name,
+static constexpr DType all[] = {SLUICE_FOR_EACH_DTYPE(SLUICE_DTYPE_VALUE)};
+#undef SLUICE_DTYPE_VALUE
+
+static const DTypeFacts &factsOf(DType type) { return facts[static_cast<size_t>(type)]; }
+
+size_t sizeOf(DType type) { return factsOf(type).size; }
+bool isFloat(DType type) { return factsOf(type).isFloat; }
+std::string_view nameOf(DType type) { return factsOf(type).name; }
+std::string_view npyNameOf(DType type) { return factsOf(type).npy; }
+std::string_view safetensorsNameOf(DType type) { return factsOf(type).safetensors; }
+std::span<const DType> allDTypes() { return all; }
 
 std::optional<DType> dtypeFromName(std::string_view name) {
-  for (const DTypeFacts &fact : facts)
-    if (fact.name == name)
-      return fact.type;
+  for (DType type : all)
+    if (nameOf(type) == name)
+      return type;
   return std::nullopt;
 }
 
@@ -75,19 +82,11 @@ template <typename T> static double readAs(const std::byte *data, int64_t index)
 }
 
 double elementAsDouble(DType type, const std::byte *data, int64_t index) {
-  switch (type) {
-  case DType::f32:
-    return readAs<float>(data, index);
-  case DType::f64:
-    return readAs<double>(data, index);
-  case DType::i32:
-    return readAs<int32_t>(data, index);
-  case DType::i64:
-    return readAs<int64_t>(data, index);
-  case DType::u8:
-  case DType::boolean:
-    return readAs<uint8_t>(data, index);
-  }
+#define SLUICE_DTYPE_READ(name, number, type, ...)                                                                     \
+  case DType::name:                                                                                                    \
+    return readAs<type>(data, index);
+  switch (type) { SLUICE_FOR_EACH_DTYPE(SLUICE_DTYPE_READ) }
+#undef SLUICE_DTYPE_READ
   return std::numeric_limits<double>::quiet_NaN();
 }
 

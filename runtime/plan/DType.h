@@ -2,16 +2,21 @@
 #ifndef SLUICE_RUNTIME_DTYPE_H
 #define SLUICE_RUNTIME_DTYPE_H
 
+#include "sluice/backend/dtypes.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace sluice::runtime {
 
-enum class DType { f32, f64, i32, i64, u8, boolean };
+#define SLUICE_DTYPE_NAME(name, ...) name,
+enum class DType { SLUICE_FOR_EACH_DTYPE(SLUICE_DTYPE_NAME) };
+#undef SLUICE_DTYPE_NAME
 
 /// Bytes of one element.
 size_t sizeOf(DType type);
@@ -19,6 +24,11 @@ bool isFloat(DType type);
 /// "f32", ..., "bool".
 std::string_view nameOf(DType type);
 std::optional<DType> dtypeFromName(std::string_view name);
+/// What npy and safetensors files call it: "<f4" and "F32".
+std::string_view npyNameOf(DType type);
+std::string_view safetensorsNameOf(DType type);
+/// All of them.
+std::span<const DType> allDTypes();
 
 using Shape = std::vector<int64_t>;
 

@@ -41,8 +41,8 @@ template <typename Body> static void guarded(const char *method, std::source_loc
     throw Error(std::string(method) + ": " + compiler::takeFailure(std::move(error)).text, where);
 }
 
-/// The element types of the graph API and of the runtime have the same names.
-static runtime::DType toRuntime(DType dtype) { return *runtime::dtypeFromName(to_string(dtype)); }
+/// The graph API and the runtime make their element types of one table.
+static runtime::DType toRuntime(DType dtype) { return runtime::DType(dtype); }
 
 static void checkDType(const std::string &name, runtime::DType has, DType given) {
   if (toRuntime(given) != has)
