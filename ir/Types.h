@@ -27,7 +27,8 @@ mlir::FailureOr<sluice_dtype> dtypeOf(mlir::Type element);
 /// The element type of an entry of the table.
 mlir::Type typeOf(mlir::MLIRContext *context, sluice_dtype dtype);
 
-/// The element type in which products and reductions of such elements add up, before a sum is rounded to what stores it.
+/// The element type in which products and reductions of such elements add up, before a sum is rounded to what stores
+/// it.
 mlir::Type getAccumulator(mlir::Type element);
 
 /// Where a type says its values live; null before placement.
