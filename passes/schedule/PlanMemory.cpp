@@ -1,9 +1,8 @@
 // scheduled -> planned, first half. Gives every buffer an arena and an offset.
 //
 // States lie one after another in the arena `state` of their device, then the mirrors of other devices' states. In the
-// arena `transient`, buffers may share bytes only if all that touch the one are done before the other is written, as
-// the queues' order and the waits of the schedule prove: largest first, each at the lowest offset that is free (greedy
-// by size). A state's new value is computed in its own place.
+// arena `transient`, buffers share bytes as far as the queues' order and the waits of the schedule let them
+// (TransientMemory.h). A state's new value is computed in its own place.
 //
 // Where an entry point uses accelerators, its inputs and their copies exist twice, so that the next call's inputs can
 // travel during this one; nothing else lies in their bytes, nor in those of outputs that are read back later.
@@ -12,20 +11,14 @@
 // Arenas are ops at the top of the module; entry points say what they use of the transient ones.
 #include "ir/Layout.h"
 #include "passes/Passes.h"
-#include "passes/analysis/HappensBefore.h"
 #include "passes/schedule/Events.h"
+#include "passes/schedule/TransientMemory.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace sluice::ir;
 
 namespace sluice::passes {
-
-static constexpr int64_t kAlignment = 64;
-
-static int64_t alignUp(int64_t bytes) {
-  return (std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 /// A state's mirrors: device and offset.
 using Mirrors = llvm::MapVector<std::pair<StringAttr, size_t>, int64_t>;
@@ -38,20 +31,6 @@ static SlotAttr slotIn(ModuleOp module, const Arenas &arenas, Arenas::Kind kind,
 
 namespace {
 
-/// Some bytes of a transient arena over a call.
-struct Buffer {
-  static constexpr unsigned kBeforeCall = ~0u;
-
-  size_t device = 0;
-  int64_t bytes = 0;             // of both, if it exists twice
-  int64_t stride = 0;            // of a buffer that exists twice
-  unsigned begin = kBeforeCall;  // the action that writes it first
-  SmallVector<unsigned, 4> uses; // all actions that touch it
-  bool outlivesCall = false;
-  bool sharesBytes = true;
-  int64_t offset = 0;
-};
-
 class EntryMemory {
 public:
   EntryMemory(EntryOp entry, const Target &target, const Mirrors &mirrors, bool reuse)
@@ -63,7 +42,7 @@ public:
     issueActions();
     nameStates();
     for (BlockArgument argument : entry.getInputArguments())
-      addBuffer(argument, Buffer::kBeforeCall);
+      addBuffer(argument, TransientBuffer::kBeforeCall);
     for (ActionOp op : actions) {
       for (Value result : op.getWritten())
         addBuffer(result, numbers.lookup(op));
@@ -114,11 +93,16 @@ private:
                : isa<BlockArgument>(value);
   }
 
+  TransientBuffer &addBuffer(void *owner) {
+    bufferOf[owner] = buffers.size();
+    return buffers.emplace_back();
+  }
+
   void addBuffer(Value value, unsigned begin) {
     if (stateOf.count(value) || mirrorOf.count(value))
       return;
-    Buffer &buffer = buffers[value.getAsOpaquePointer()];
-    int64_t bytes = alignUp(getBufferBytes(cast<RankedTensorType>(value.getType()), capacity));
+    TransientBuffer &buffer = addBuffer(value.getAsOpaquePointer());
+    int64_t bytes = alignPlace(getBufferBytes(cast<RankedTensorType>(value.getType()), capacity));
     bool isTwice = isAsynchronous && isInput(value);
     auto action = value.getDefiningOp<ActionOp>();
     buffer.device = deviceOf(value);
@@ -126,7 +110,7 @@ private:
     buffer.stride = isTwice ? bytes : 0;
     buffer.begin = begin;
     buffer.sharesBytes = reuse && !isTwice && !(action && isAsked(action));
-    if (begin != Buffer::kBeforeCall)
+    if (begin != TransientBuffer::kBeforeCall)
       buffer.uses.push_back(begin);
     for (Operation *user : value.getUsers()) {
       auto reader = dyn_cast<ActionOp>(user);
@@ -137,49 +121,17 @@ private:
   }
 
   void addWorkspace(ActionOp op) {
-    Buffer &workspace = buffers[op.getOperation()];
+    TransientBuffer &workspace = addBuffer(op.getOperation());
     workspace.device = deviceOf(op.getWritten().front());
-    workspace.bytes = alignUp(op.getWorkspaceBytes());
+    workspace.bytes = alignPlace(op.getWorkspaceBytes());
     workspace.sharesBytes = reuse;
     workspace.begin = numbers.lookup(op);
     workspace.uses = {workspace.begin};
   }
 
-  /// Whether all that touch `a` are done before anything touches `b`.
-  bool endsBefore(const Buffer &a, const Buffer &b) const {
-    return !a.outlivesCall && b.begin != Buffer::kBeforeCall &&
-           llvm::all_of(a.uses, [&](unsigned use) { return known.isBefore(use, b.begin); });
-  }
+  SmallVector<int64_t> assignOffsets() { return placeTransients(buffers, known, target.devices().size()); }
 
-  bool canShare(const Buffer &a, const Buffer &b) const {
-    return a.sharesBytes && b.sharesBytes && (endsBefore(a, b) || endsBefore(b, a));
-  }
-
-  SmallVector<int64_t> assignOffsets() {
-    SmallVector<Buffer *> order = llvm::map_to_vector(buffers, [](auto &pair) { return &pair.second; });
-    // Of equal sizes the one that was added first; all lie in one vector.
-    llvm::sort(order, [](Buffer *a, Buffer *b) { return std::pair(-a->bytes, a) < std::pair(-b->bytes, b); });
-    SmallVector<SmallVector<Buffer *>> placed(target.devices().size()); // by offset
-    SmallVector<int64_t> peak(target.devices().size(), 0);
-    for (Buffer *buffer : order) {
-      SmallVector<Buffer *> &others = placed[buffer->device];
-      int64_t offset = 0;
-      for (Buffer *other : others) {
-        if (canShare(*buffer, *other))
-          continue;
-        if (offset + buffer->bytes <= other->offset)
-          break;
-        offset = std::max(offset, other->offset + other->bytes);
-      }
-      buffer->offset = offset;
-      others.insert(llvm::upper_bound(others, buffer, [](Buffer *a, Buffer *b) { return a->offset < b->offset; }),
-                    buffer);
-      peak[buffer->device] = std::max(peak[buffer->device], offset + buffer->bytes);
-    }
-    return peak;
-  }
-
-  SlotAttr slotOf(const Buffer &buffer) const {
+  SlotAttr slotOf(const TransientBuffer &buffer) const {
     return slotIn(module, arenas, Arenas::Kind::Transient, buffer.device, buffer.offset, buffer.stride);
   }
 
@@ -188,7 +140,7 @@ private:
       return slotIn(module, arenas, Arenas::Kind::State, mirror->second.second, mirrors.lookup(mirror->second));
     if (StringAttr name = stateOf.lookup(value))
       return ModuleOp(module).lookupSymbol<StateOp>(name).getSlotAttr();
-    return slotOf(buffers.lookup(value.getAsOpaquePointer()));
+    return slotOf(buffers[bufferOf.lookup(value.getAsOpaquePointer())]);
   }
 
   void annotate() {
@@ -202,7 +154,7 @@ private:
       add(op.getRead());
       add(op.getWritten());
       if (op.getWorkspaceBytes())
-        slots.push_back(slotOf(buffers.lookup(op.getOperation())));
+        slots.push_back(slotOf(buffers[bufferOf.lookup(op.getOperation())]));
       op.setSlotsAttr(take());
     }
     for (auto receive : entry.getBody().front().getOps<ReceiveOp>())
@@ -225,7 +177,8 @@ private:
   HappensBefore known;
   DenseMap<Value, StringAttr> stateOf;
   DenseMap<Value, std::pair<StringAttr, size_t>> mirrorOf;
-  llvm::MapVector<void *, Buffer> buffers; // by value, or by action for its workspace
+  std::vector<TransientBuffer> buffers;
+  DenseMap<void *, size_t> bufferOf; // of a value, or of an action for its workspace
 };
 
 /// The arenas `state`: where every state and mirror lies.
@@ -271,7 +224,7 @@ private:
 
   int64_t take(size_t device, RankedTensorType type) {
     int64_t offset = bytes[device];
-    bytes[device] += alignUp(getBufferBytes(type, capacity));
+    bytes[device] += alignPlace(getBufferBytes(type, capacity));
     return offset;
   }
 

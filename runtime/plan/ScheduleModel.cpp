@@ -14,11 +14,11 @@ class Link {
 public:
   /// The start of a copy that takes `seconds`, at `earliest` or when the link next has the time.
   double take(double earliest, double seconds) {
-    for (auto [begin, end] : taken_) {
-      if (earliest + seconds <= begin)
-        break;
-      earliest = std::max(earliest, end);
-    }
+    auto next = taken_.upper_bound(earliest);
+    if (next != taken_.begin())
+      --next;
+    for (; next != taken_.end() && earliest + seconds > next->first; ++next)
+      earliest = std::max(earliest, next->second);
     taken_[earliest] = earliest + seconds;
     return earliest;
   }
@@ -30,15 +30,28 @@ private:
 } // namespace
 
 ScheduleModel::ScheduleModel(const Plan &plan, const Entry &entry, std::vector<double> seconds,
-                             std::function<bool(size_t)> runsHere)
-    : plan_(plan), entry_(entry), seconds_(std::move(seconds)), runsHere_(std::move(runsHere)) {}
+                             const std::function<bool(size_t)> &runsHere) {
+  for (size_t i = 0; i < entry.actions.size(); ++i) {
+    const Action &action = entry.actions[i];
+    Work &work = call_.work.emplace_back(action.queue, seconds[i], action.waits);
+    if (const Copy *copy = action.copy()) {
+      work.link = {plan.deviceOf(copy->from), plan.deviceOf(copy->to)};
+      work.isAsked = copy->when == Copy::When::asked;
+    }
+  }
+  for (const Value &input : entry.inputs)
+    call_.inputWaits.push_back(input.waits);
+  for (size_t queue = 0; queue < plan.queues.size(); ++queue)
+    call_.runsHere.push_back(runsHere(queue));
+}
 
 ScheduleModel::Prediction ScheduleModel::predict(int64_t calls) const {
-  Prediction prediction{{}, std::vector<Interval>(entry_.actions.size())};
-  std::vector<double> free(plan_.queues.size());
-  std::array<std::vector<double>, mostCallsBack + 1> ended; // of the actions of the last calls
+  const std::vector<Work> &work = call_.work;
+  Prediction prediction{{}, std::vector<Interval>(work.size())};
+  std::vector<double> free(call_.runsHere.size());
+  std::array<std::vector<double>, mostCallsBack + 1> ended; // of the work of the last calls
   for (std::vector<double> &call : ended)
-    call.resize(entry_.actions.size());
+    call.resize(work.size());
   std::map<std::pair<size_t, size_t>, Link> links;
   double host = 0;
   for (int64_t call = 0; call < calls; ++call) {
@@ -46,23 +59,23 @@ ScheduleModel::Prediction ScheduleModel::predict(int64_t calls) const {
       int64_t awaited = call - wait.calls;
       return awaited < 0 ? 0.0 : ended[static_cast<size_t>(awaited) % ended.size()][wait.action];
     };
-    for (const Value &input : entry_.inputs)
-      for (const Wait &wait : input.waits)
+    for (const std::vector<Wait> &input : call_.inputWaits)
+      for (const Wait &wait : input)
         host = std::max(host, endOf(wait));
     double last = 0;
-    for (size_t i = 0; i < entry_.actions.size(); ++i) {
-      const Action &action = entry_.actions[i];
-      if (action.copy() && action.copy()->when == Copy::When::asked)
+    for (size_t i = 0; i < work.size(); ++i) {
+      const Work &piece = work[i];
+      if (piece.isAsked)
         continue;
-      double start = std::max(host, free[action.queue]);
-      for (const Wait &wait : action.waits)
+      double start = std::max(host, free[piece.queue]);
+      for (const Wait &wait : piece.waits)
         start = std::max(start, endOf(wait));
-      if (const Copy *copy = action.copy(); copy && seconds_[i] > 0)
-        start = links[{plan_.deviceOf(copy->from), plan_.deviceOf(copy->to)}].take(start, seconds_[i]);
-      double end = start + seconds_[i];
+      if (piece.link && piece.seconds > 0)
+        start = links[*piece.link].take(start, piece.seconds);
+      double end = start + piece.seconds;
       prediction.lastCall[i] = {start, end};
-      ended[static_cast<size_t>(call) % ended.size()][i] = free[action.queue] = end;
-      if (runsHere_(action.queue))
+      ended[static_cast<size_t>(call) % ended.size()][i] = free[piece.queue] = end;
+      if (call_.runsHere[piece.queue])
         host = end;
       last = std::max(last, end);
     }
@@ -71,7 +84,10 @@ ScheduleModel::Prediction ScheduleModel::predict(int64_t calls) const {
   return prediction;
 }
 
-double ScheduleModel::serialSeconds() const { return std::accumulate(seconds_.begin(), seconds_.end(), 0.0); }
+double ScheduleModel::serialSeconds() const {
+  return std::accumulate(call_.work.begin(), call_.work.end(), 0.0,
+                         [](double sum, const Work &piece) { return sum + piece.seconds; });
+}
 
 double steadySeconds(std::span<const double> ends) {
   size_t middle = ends.size() / 2;

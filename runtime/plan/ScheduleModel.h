@@ -5,7 +5,9 @@
 #include "runtime/plan/Plan.h"
 
 #include <functional>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace sluice::runtime {
@@ -15,9 +17,25 @@ namespace sluice::runtime {
 /// device to another, whichever queues they are in.
 class ScheduleModel {
 public:
+  /// A piece of work.
+  struct Work {
+    size_t queue = 0;
+    double seconds = 0;
+    std::vector<Wait> waits;
+    std::optional<std::pair<size_t, size_t>> link; ///< the devices that a copy goes from and to
+    bool isAsked = false;                          ///< no part of a call
+  };
+  /// The work of a call in the order of issue.
+  struct Call {
+    std::vector<Work> work;
+    std::vector<std::vector<Wait>> inputWaits; ///< of each input that the host writes
+    std::vector<bool> runsHere;                ///< of each queue: whether the calling thread does its work
+  };
+
+  explicit ScheduleModel(Call call) : call_(std::move(call)) {}
   /// `seconds` of each action; `runsHere` says of which queues the calling thread does the work.
   ScheduleModel(const Plan &plan, const Entry &entry, std::vector<double> seconds,
-                std::function<bool(size_t queue)> runsHere);
+                const std::function<bool(size_t queue)> &runsHere);
 
   struct Interval {
     double start = 0, end = 0;
@@ -32,10 +50,7 @@ public:
   double serialSeconds() const;
 
 private:
-  const Plan &plan_;
-  const Entry &entry_;
-  std::vector<double> seconds_;
-  std::function<bool(size_t)> runsHere_;
+  Call call_;
 };
 
 /// The time from one call's end to the next when they follow each other: over the second half of `ends`.
