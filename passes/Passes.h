@@ -12,6 +12,7 @@ namespace sluice::passes {
 
 class CostModel;
 class DeviceBackends;
+struct PreparedKernels;
 
 /// Replaces f32 by f64 everywhere: states, values, attributes. For tests and for `--dtype f64`.
 void promoteToF64(mlir::ModuleOp module);
@@ -52,8 +53,10 @@ mlir::LogicalResult assignLayouts(mlir::ModuleOp module, const DeviceBackends &b
 /// copied -> fused, last third. Puts every op into a `sluice.kernel`, one per launch; alone if not `fuse`.
 void fuseKernels(mlir::ModuleOp module, const DeviceBackends &backends, bool fuse);
 
-/// Asks the backends to make each kernel; its launch is recorded on it.
-mlir::LogicalResult prepareKernels(mlir::ModuleOp module, const DeviceBackends &backends);
+/// Asks the backends to make each kernel; its launch is recorded on it. Kernels that are in `kept` are not asked about,
+/// others are put there.
+mlir::LogicalResult prepareKernels(mlir::ModuleOp module, const DeviceBackends &backends,
+                                   PreparedKernels *kept = nullptr);
 
 /// fused -> scheduled. Gives every kernel and copy its queue, its place in the order of issue, and its waits.
 void scheduleActions(mlir::ModuleOp module, const ir::Target &target, const CostModel &costs);

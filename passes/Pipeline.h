@@ -10,6 +10,8 @@
 
 namespace sluice::passes {
 
+struct PreparedKernels;
+
 struct PipelineOptions {
   std::vector<const sluice_backend_compile *>
       backends;                      // by name, those of the module's target; required from `placed` on
@@ -24,6 +26,9 @@ struct PipelineOptions {
   bool fuse = true;
   bool reuseMemory = true; // off: every value keeps its own bytes, for looking at them afterwards
   bool promoteF64 = false;
+  /// What backends said of kernels, for several compilations of one model and target that stop before `lowered`, as
+  /// kernels that were made before are in no session; null: nothing is kept.
+  PreparedKernels *prepared = nullptr;
   std::function<void(llvm::StringRef phase, double seconds)> progress; // after each phase
 };
 

@@ -8,6 +8,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
 #include "passes/backend/DeviceBackends.h"
+#include "passes/kernel/PreparedKernels.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -54,7 +55,8 @@ namespace {
 
 class Outlining {
 public:
-  Outlining(ModuleOp module, const DeviceBackends &backends) : module(module), backends(backends), symbols(module) {}
+  Outlining(ModuleOp module, const DeviceBackends &backends, PreparedKernels *kept)
+      : module(module), backends(backends), kept(kept), symbols(module) {}
 
   LogicalResult run() {
     SmallVector<KernelOp> kernels;
@@ -76,18 +78,34 @@ private:
     OperationState state(kernel.getLoc(), FunctionOp::getOperationName());
     cloneBody(kernel, *state.addRegion());
     OwningOpRef<FunctionOp> function = cast<FunctionOp>(builder.create(state));
-    FunctionOp &known = functions[keyOf(function->getBody(), backend.name())];
+    std::string key = keyOf(function->getBody(), backend.name());
+    FunctionOp &known = functions[key];
     if (known)
       return known;
-    FailureOr<sluice_launch_info> info = backend.prepare(kernel);
-    if (failed(info))
+    if (failed(prepare(*function, kernel, key)))
       return failure();
     function->setSymName(kernel.getName());
-    function->setBackend(backend.name());
-    describe(*function, *info, kindOf(kernel, backend));
     known = function.release();
     symbols.insert(known, firstEntry());
     return known;
+  }
+
+  /// Describes a function as the backend does, or as it has before.
+  LogicalResult prepare(FunctionOp function, KernelOp kernel, StringRef key) {
+    if (DictionaryAttr described = kept ? kept->functions.lookup(key) : DictionaryAttr()) {
+      function->setAttrs(described);
+      return success();
+    }
+    Backend &backend = backends.of(kernel);
+    FailureOr<sluice_launch_info> info = backend.prepare(kernel);
+    if (failed(info))
+      return failure();
+    function.setSymName(kernel.getName());
+    function.setBackend(backend.name());
+    describe(function, *info, kindOf(kernel, backend));
+    if (kept)
+      kept->functions[key] = function->getAttrDictionary();
+    return success();
   }
 
   Block::iterator firstEntry() { return Block::iterator(*module.getOps<EntryOp>().begin()); }
@@ -125,14 +143,15 @@ private:
 
   ModuleOp module;
   const DeviceBackends &backends;
+  PreparedKernels *kept;
   SymbolTable symbols;
   llvm::StringMap<FunctionOp> functions;
 };
 
 } // namespace
 
-LogicalResult prepareKernels(ModuleOp module, const DeviceBackends &backends) {
-  return Outlining(module, backends).run();
+LogicalResult prepareKernels(ModuleOp module, const DeviceBackends &backends, PreparedKernels *kept) {
+  return Outlining(module, backends, kept).run();
 }
 
 } // namespace sluice::passes

@@ -122,7 +122,9 @@ void registerSluicePasses() {
   add("fuse-kernels", "Put ops into kernels, several where they fuse", fuseKernels(true));
   add("isolate-ops", "Put every op into a kernel of its own", fuseKernels(false));
   add("prepare-kernels", "Have the backends make each kernel, and launch it as a function",
-      withBackends(passes::prepareKernels));
+      withBackends([](ModuleOp module, const passes::DeviceBackends &backends) {
+        return passes::prepareKernels(module, backends);
+      }));
   add("schedule-actions", "Give every kernel and copy its queue, its place and its waits",
       withTarget([](ModuleOp module, const ir::Target &target) {
         passes::scheduleActions(module, target, passes::CostModel());
