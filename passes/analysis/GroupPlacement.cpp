@@ -8,8 +8,6 @@
 namespace sluice::passes {
 
 using Devices = std::vector<uint32_t>;
-using Seconds = std::chrono::duration<double>;
-using Clock = std::chrono::steady_clock;
 using Side = TwoWayProblem::Side;
 
 static constexpr uint32_t kHost = 0;
@@ -102,8 +100,8 @@ static TwoWayProblem mergeAccelerators(const PlacementProblem &problem) {
 }
 
 /// Repeats moves of pairs from one starting point until none pays.
-static Devices descend(const PlacementProblem &problem, Devices devices, int64_t bound, Seconds moveLimit,
-                       Clock::time_point end) {
+static Devices descend(const PlacementProblem &problem, Devices devices, int64_t bound, int64_t moveLimit,
+                       int64_t &effort) {
   std::vector<std::array<uint32_t, 2>> pairs;
   for (uint32_t second = 1; second < problem.deviceCount(); ++second)
     for (uint32_t first = 0; first < second; ++first)
@@ -111,10 +109,11 @@ static Devices descend(const PlacementProblem &problem, Devices devices, int64_t
   int64_t cost = costOf(problem, devices);
   size_t inVain = 0; // moves since the last one that paid
   for (size_t i = 0; inVain < pairs.size() && cost > bound; i = (i + 1) % pairs.size()) {
-    Seconds left = end - Clock::now();
-    if (left <= Seconds::zero())
+    if (effort <= 0)
       break;
-    Devices moved = movePair(problem, devices, pairs[i], std::min(left, moveLimit));
+    int64_t given = std::min(effort, moveLimit), left = given;
+    Devices moved = movePair(problem, devices, pairs[i], left);
+    effort -= given - left;
     int64_t movedCost = costOf(problem, moved);
     ++inVain;
     if (movedCost >= cost)
@@ -145,35 +144,39 @@ static bool hasDeviceForEachGroup(const PlacementProblem &problem) {
   return true;
 }
 
-std::optional<Placement> placeGroups(const PlacementProblem &problem, Seconds timeLimit) {
-  // Shares of the time. Moves from the starting points are short, those from the best placement then take ever longer.
+std::optional<Placement> placeGroups(const PlacementProblem &problem, int64_t effort) {
+  // Shares of the effort. Moves from the starting points are short, those from the best placement then take ever
+  // longer.
   constexpr double kBoundShare = 0.2, kFirstMoveShare = 0.01, kLastMoveShare = 0.2;
-  Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(timeLimit);
+  auto shareOf = [whole = effort](double share) { return int64_t(share * double(whole)); };
   if (problem.deviceCount() == 1)
     return placeOnHost(problem);
   if (!hasDeviceForEachGroup(problem))
     return std::nullopt;
   TwoWayProblem merged = mergeAccelerators(problem);
   bool isTwoWay = problem.deviceCount() == 2;
-  std::optional<TwoWayPlacement> relaxed = placeTwoWay(merged, isTwoWay ? timeLimit : kBoundShare * timeLimit);
+  int64_t first = isTwoWay ? effort : shareOf(kBoundShare);
+  effort -= first;
+  std::optional<TwoWayPlacement> relaxed = placeTwoWay(merged, first);
   if (isTwoWay && relaxed)
     return Placement{{relaxed->sides.begin(), relaxed->sides.end()}, relaxed->cost, relaxed->bound};
   if (!relaxed) {
     merged.memoryCaps = {};
-    relaxed = placeTwoWay(merged, kBoundShare * timeLimit);
+    int64_t second = shareOf(kBoundShare);
+    relaxed = placeTwoWay(merged, second);
   }
   std::optional<Placement> best;
-  auto descendFrom = [&](Devices start, Seconds moveLimit) {
-    Devices devices = descend(problem, std::move(start), relaxed->bound, moveLimit, end);
+  auto descendFrom = [&](Devices start, double moveShare) {
+    Devices devices = descend(problem, std::move(start), relaxed->bound, shareOf(moveShare), effort);
     int64_t cost = costOf(problem, devices);
     if (!best || cost < best->cost)
       best = Placement{std::move(devices), cost, relaxed->bound};
   };
   for (Devices &start : startingPlacements(problem, relaxed->sides))
-    if (!best || (best->cost > best->bound && Clock::now() < end))
-      descendFrom(std::move(start), kFirstMoveShare * timeLimit);
+    if (!best || (best->cost > best->bound && effort > 0))
+      descendFrom(std::move(start), kFirstMoveShare);
   for (double share = 2 * kFirstMoveShare; best && share <= kLastMoveShare; share *= 2)
-    descendFrom(best->devices, share * timeLimit);
+    descendFrom(best->devices, share);
   return best;
 }
 

@@ -2,7 +2,6 @@
 // compiler states it, and its solver.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -66,15 +65,16 @@ std::vector<int64_t> memoryOf(const PlacementProblem &problem, const std::vector
 /// Whether an assignment keeps the pins and the caps, and every group is where it can run.
 bool isFeasible(const PlacementProblem &problem, const std::vector<uint32_t> &devices);
 
-/// The best assignment found within the time, and how far from the best it can be. Nothing if the pins, the caps and
-/// what the backends can run leave none; or, of many groups, if they leave so few that none was found: some assignment
-/// is always found where nothing is pinned and the host has no cap and can run all.
+/// The best assignment found with `effort`, in nodes of the graphs that are cut (some six million are a second), and
+/// how far from the best it can be. Nothing if the pins, the caps and what the backends can run leave none; or, of many
+/// groups, if they leave so few that none was found: some assignment is always found where nothing is pinned and the
+/// host has no cap and can run all.
 ///
 /// Host and one accelerator are a two-way placement, which is exact or has a certificate. More devices are placed by
 /// repeated two-way moves from several starting points: the groups on two of the devices are placed anew on these two
 /// while all others stay, until no pair of devices yields an improvement. The bound is that of the two-way placement in
 /// which all accelerators are one, with the least time and memory of each group, the fastest links and the sum of the
 /// caps: every assignment to several accelerators is one of it that costs no more.
-std::optional<Placement> placeGroups(const PlacementProblem &problem, std::chrono::duration<double> timeLimit);
+std::optional<Placement> placeGroups(const PlacementProblem &problem, int64_t effort);
 
 } // namespace sluice::passes

@@ -4,7 +4,6 @@
 namespace sluice::passes {
 
 using Devices = std::vector<uint32_t>;
-using Seconds = std::chrono::duration<double>;
 using Side = TwoWayProblem::Side;
 
 namespace {
@@ -26,12 +25,12 @@ public:
   }
 
   /// The devices after the move, which cost no more than before; the same where no move pays.
-  Devices solve(Seconds timeLimit) {
+  Devices solve(int64_t &effort) {
     std::vector<Side> start;
     for (uint32_t group : inside)
       start.push_back(devices[group] == pair[0] ? Side::Host : Side::Accelerator);
     start.insert(start.end(), {Side::Host, Side::Accelerator});
-    std::optional<TwoWayPlacement> placement = placeTwoWay(twoWay, timeLimit, start);
+    std::optional<TwoWayPlacement> placement = placeTwoWay(twoWay, effort, start);
     Devices moved = devices;
     for (uint32_t i = 0; i < inside.size(); ++i)
       moved[inside[i]] = pair[placement->sides[i]];
@@ -103,8 +102,8 @@ private:
 } // namespace
 
 Devices movePair(const PlacementProblem &problem, const Devices &devices, std::array<uint32_t, 2> pair,
-                 Seconds timeLimit) {
-  return PairMove(problem, devices, pair).solve(timeLimit);
+                 int64_t &effort) {
+  return PairMove(problem, devices, pair).solve(effort);
 }
 
 } // namespace sluice::passes

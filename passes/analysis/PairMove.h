@@ -7,8 +7,8 @@
 namespace sluice::passes {
 
 /// A feasible assignment in which the groups on two devices are placed anew on these two while all others stay. It
-/// costs no more than `devices`, which is feasible too.
+/// costs no more than `devices`, which is feasible too. What is done is counted off the effort.
 std::vector<uint32_t> movePair(const PlacementProblem &problem, const std::vector<uint32_t> &devices,
-                               std::array<uint32_t, 2> pair, std::chrono::duration<double> timeLimit);
+                               std::array<uint32_t, 2> pair, int64_t &effort);
 
 } // namespace sluice::passes

@@ -25,10 +25,10 @@ namespace {
 
 class GraphBuilding {
 public:
-  GraphBuilding(EntryOp entry, const DeviceBackends &backends, const CostModel &costs, const PlacementOptions &options)
+  GraphBuilding(EntryOp entry, const DeviceBackends &backends, const CostModel &costs, bool fuse)
       : entry(entry), module(entry->getParentOfType<ModuleOp>()), backends(backends), target(backends.target()),
-        costs(costs), options(options), fixed(entry, &backends), capacity(getCapacity(module)),
-        rules(options.fuse, [this](ArrayRef<Operation *> ops, ValueRange results) { return mayShare(ops, results); }) {}
+        costs(costs), fixed(entry, &backends), capacity(getCapacity(module)),
+        rules(fuse, [this](ArrayRef<Operation *> ops, ValueRange results) { return mayShare(ops, results); }) {}
 
   PlacementGraph build() {
     graph.entry = entry;
@@ -44,11 +44,19 @@ public:
       if (!llvm::all_of(group.ops, isMadeAnywhere)) // else it goes with its readers, wherever they are
         addLaunch(std::move(group));
     addValues();
+    graph.flow = buildPlacementFlow(flowSource());
     return std::move(graph);
   }
 
 private:
   size_t deviceCount() const { return target.devices().size(); }
+
+  FlowSource flowSource() const {
+    FlowSource source{entry, {}, states, &backends, &costs, capacity};
+    for (const PlacedGroup &group : graph.groups)
+      source.launches.push_back(group.kind == PlacedGroup::Launch ? &group.fusion : nullptr);
+    return source;
+  }
   uint32_t indexOf(StringRef device) const { return uint32_t(deviceIndex(target, device)); }
 
   /// Whether every backend would have these ops in one launch, and the user's word allows it.
@@ -140,7 +148,7 @@ private:
       addCosts(index, contents);
     for (uint32_t device = 0; device < deviceCount(); ++device)
       for (Value output : contents.outputs)
-        graph.problem.groups[index].memory[device] += transientBytes(output, device);
+        graph.problem.groups[index].memory[device] += bytesOf(output);
   }
 
   /// What can be made anywhere is made on the host where its reader's device cannot.
@@ -151,6 +159,7 @@ private:
   /// Times on every device; the work is the same on all, the kind is as its backend names it.
   void addCosts(uint32_t index, const LaunchContents &contents) {
     PlacedGroup &group = graph.groups[index];
+    group.seconds.resize(deviceCount());
     ArrayRef<Operation *> ops = contents.ops.getArrayRef();
     for (auto [i, device] : llvm::enumerate(target.devices())) {
       Backend &backend = backends.of(device.name);
@@ -165,18 +174,14 @@ private:
         continue;
       group.cost = backend.cost(ops, contents.inputs.getArrayRef(), contents.outputs);
       const Work &work = group.cost.work;
-      time = picoseconds(costs.kernelSeconds(device.name, group.cost.kind,
-                                             double(work.flops + work.flopsPerRow * capacity),
-                                             double(work.bytes + work.bytesPerRow * capacity)));
+      group.seconds[i] =
+          costs.kernelSeconds(device.name, group.cost.kind, double(work.flops + work.flopsPerRow * capacity),
+                              double(work.bytes + work.bytesPerRow * capacity));
+      time = picoseconds(*group.seconds[i]);
     }
   }
 
   int64_t bytesOf(Value value) const { return getBufferBytes(cast<RankedTensorType>(value.getType()), capacity); }
-
-  int64_t transientBytes(Value value, uint32_t device) const {
-    double share = options.transientShare.empty() ? 1 : options.transientShare[device];
-    return int64_t(share * double(bytesOf(value)));
-  }
 
   void addValue(uint32_t producer, Value value, std::vector<uint32_t> consumers, bool isFree, int64_t copyMemory) {
     if (!consumers.empty())
@@ -196,7 +201,7 @@ private:
                  /*isFree=*/!written.contains(get.getStateAttr().getAttr()), bytesOf(get.getValue()));
     for (auto &[value, producer] : producers)
       if (auto reading = readers.find(value); reading != readers.end())
-        addValue(producer, value, reading->second, /*isFree=*/false, transientBytes(value, deviceCount() - 1));
+        addValue(producer, value, reading->second, /*isFree=*/false, bytesOf(value));
   }
 
   EntryOp entry;
@@ -204,7 +209,6 @@ private:
   const DeviceBackends &backends;
   const Target &target;
   const CostModel &costs;
-  const PlacementOptions &options;
   FixedDevices fixed;
   int64_t capacity;
   FusionRules rules;
@@ -217,9 +221,18 @@ private:
 
 } // namespace
 
-PlacementGraph buildPlacementGraph(EntryOp entry, const DeviceBackends &backends, const CostModel &costs,
-                                   const PlacementOptions &options) {
-  return GraphBuilding(entry, backends, costs, options).build();
+PlacementGraph buildPlacementGraph(EntryOp entry, const DeviceBackends &backends, const CostModel &costs, bool fuse) {
+  return GraphBuilding(entry, backends, costs, fuse).build();
+}
+
+void scaleTransients(PlacementGraph &graph, const std::vector<double> &shares) {
+  auto scaled = [](int64_t bytes, double share) { return int64_t(share * double(bytes)); };
+  for (auto [group, problem] : llvm::zip_equal(graph.groups, graph.problem.groups))
+    for (uint32_t device = 0; device < graph.deviceCount() && group.kind != PlacedGroup::State; ++device)
+      problem.memory[device] = scaled(problem.memory[device], shares[device]);
+  for (PlacementProblem::Value &value : graph.problem.values)
+    if (graph.groups[value.producer].kind != PlacedGroup::State)
+      value.copyMemory = scaled(value.copyMemory, shares.back());
 }
 
 //===- the way back -----------------------------------------------------------------------------------------------===//
@@ -240,21 +253,33 @@ static void placeWithReaders(Operation &op) {
     op.setAttr(kPlacementAttr, uses.front().first);
 }
 
-void applyPlacement(const PlacementGraph &graph, const std::vector<uint32_t> &devices, const Target &target) {
-  EntryOp entry = graph.entry;
+/// `here` gives the op that one of the graph stands for.
+template <typename Here>
+static void applyPlacement(const PlacementGraph &graph, const std::vector<uint32_t> &devices, const Target &target,
+                           Here here) {
+  auto entry = cast<EntryOp>(here(graph.entry));
   FixedDevices fixed(entry);
   auto nameOf = [&](uint32_t device) { return StringAttr::get(entry->getContext(), target.devices()[device].name); };
   for (auto [group, device] : llvm::zip_equal(graph.groups, devices)) {
     StateOp state = group.state;
     if (state && !getDevice(state.getStoredType()) && state.getKind() != StateKind::Hyper)
-      state->setAttr(kPlacementAttr, nameOf(device));
+      here(state)->setAttr(kPlacementAttr, nameOf(device));
     for (Operation *op : group.fusion.ops)
       if (group.kind == PlacedGroup::Launch)
-        op->setAttr(kPlacementAttr, nameOf(device));
+        here(op)->setAttr(kPlacementAttr, nameOf(device));
   }
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(entry.getBody().front())))
     if (op.hasTrait<SameDevice>() && !op.hasAttr(kPlacementAttr) && !fixed.of(&op) && !fixed.isMadeAnywhere(&op))
       placeWithReaders(op);
+}
+
+void applyPlacement(const PlacementGraph &graph, const std::vector<uint32_t> &devices, const Target &target) {
+  applyPlacement(graph, devices, target, [](Operation *op) { return op; });
+}
+
+void applyPlacement(const PlacementGraph &graph, const std::vector<uint32_t> &devices, const Target &target,
+                    const IRMapping &clone) {
+  applyPlacement(graph, devices, target, [&](Operation *op) { return clone.lookup(op); });
 }
 
 } // namespace sluice::passes

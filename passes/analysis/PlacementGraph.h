@@ -1,9 +1,11 @@
 // An entry point as a placement problem: what will be fused is placed together.
 #pragma once
 
+#include "mlir/IR/IRMapping.h"
 #include "passes/analysis/CostModel.h"
 #include "passes/analysis/FusionGroups.h"
 #include "passes/analysis/GroupPlacement.h"
+#include "passes/analysis/PlacementFlow.h"
 #include "passes/backend/DeviceBackends.h"
 
 namespace sluice::passes {
@@ -16,10 +18,12 @@ struct PlacedGroup {
     Copy,   ///< a copy that the user wrote
     Launch, ///< ops that share a kernel
   } kind;
-  std::string name;        ///< unique in the entry point: "conv2d_relu", "conv2d_relu_1"; a state's name
-  FusionGroup fusion;      ///< of a launch or copy
-  ir::StateOp state;       ///< of a state
-  LaunchCost cost;         ///< of a launch
+  std::string name;   ///< unique in the entry point: "conv2d_relu", "conv2d_relu_1"; a state's name
+  FusionGroup fusion; ///< of a launch or copy
+  ir::StateOp state;  ///< of a state
+  LaunchCost cost;    ///< of a launch
+  /// Of a launch on each device; none where it cannot run.
+  std::vector<std::optional<double>> seconds;
   std::string unsupported; ///< why a device cannot run it: "acc0: ..."
   bool isFixed = false;    ///< by a pin or by the model
 };
@@ -30,22 +34,23 @@ struct PlacementGraph {
   ir::EntryOp entry;
   std::vector<PlacedGroup> groups;
   PlacementProblem problem; ///< without caps
+  PlacementFlow flow;
 
   uint32_t deviceCount() const { return problem.deviceCount(); }
 };
 
-struct PlacementOptions {
-  bool fuse = true;
-  /// What transient memory is taken to be, as a share of the bytes of all values: buffers are used again.
-  std::vector<double> transientShare; ///< per device; empty: 1
-};
-
 /// The problem of an entry point of a module in phase `train`; states that have `sluice.placement` stay there.
 PlacementGraph buildPlacementGraph(ir::EntryOp entry, const DeviceBackends &backends, const CostModel &costs,
-                                   const PlacementOptions &options);
+                                   bool fuse);
+
+/// Takes transient memory for a share, by device, of the bytes of all values, as buffers are used again.
+void scaleTransients(PlacementGraph &graph, const std::vector<double> &shares);
 
 /// Writes an assignment as `sluice.placement` on every op and state that nobody has fixed. An op that several launches
 /// on different devices find again is cloned, so that each finds it where it works.
 void applyPlacement(const PlacementGraph &graph, const std::vector<uint32_t> &devices, const ir::Target &target);
+/// The same in a clone of the graph's module.
+void applyPlacement(const PlacementGraph &graph, const std::vector<uint32_t> &devices, const ir::Target &target,
+                    const mlir::IRMapping &clone);
 
 } // namespace sluice::passes

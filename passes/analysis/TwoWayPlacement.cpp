@@ -11,7 +11,6 @@ namespace sluice::passes {
 using Side = TwoWayProblem::Side;
 using Sides = std::vector<Side>;
 using Pins = std::vector<std::optional<Side>>;
-using Clock = std::chrono::steady_clock;
 
 static Side otherThan(Side side) { return side == Side::Host ? Side::Accelerator : Side::Host; }
 
@@ -98,9 +97,8 @@ struct Branch {
 
 class Search {
 public:
-  Search(const TwoWayProblem &problem, std::chrono::duration<double> timeLimit, const std::optional<Sides> &start)
-      : problem(problem), values(problem), breadthFirst(values.breadthFirst()),
-        end(Clock::now() + std::chrono::duration_cast<Clock::duration>(timeLimit)) {
+  Search(const TwoWayProblem &problem, int64_t &effort, const std::optional<Sides> &start)
+      : problem(problem), values(problem), breadthFirst(values.breadthFirst()), effort(effort) {
     if (start)
       best.emplace(problem, values, *start);
     assert(!best || best->fits());
@@ -115,7 +113,7 @@ public:
       return std::nullopt;
     std::priority_queue<Branch> open;
     open.push(std::move(*root));
-    while (!open.empty() && isOpen(open.top()) && !isLate()) {
+    while (!open.empty() && isOpen(open.top()) && !isSpent()) {
       Branch branch = open.top();
       open.pop();
       if (branch.undecided.empty())
@@ -138,7 +136,7 @@ public:
 private:
   static constexpr int kRootSteps = 40, kBranchSteps = 8;
 
-  bool isLate() const { return Clock::now() > end; }
+  bool isSpent() const { return effort <= 0; }
   // Costs are whole numbers. Half of one allows for the rounding of bounds, which are not.
   bool isOpen(const Branch &branch) const { return !best || branch.bound + 0.5 < double(best->cost()); }
   static int64_t roundUp(double bound) { return int64_t(std::ceil(bound - 0.5)); }
@@ -149,7 +147,7 @@ private:
   }
 
   /// The assignment with the least time x `timeWeight` + bytes on `side` x `price`.
-  Priced solve(const Pins &pins, int64_t timeWeight, Side side, double price) const;
+  Priced solve(const Pins &pins, int64_t timeWeight, Side side, double price);
 
   /// Bounds a branch, and offers the assignments found on the way. Nothing if some cap cannot be kept in it.
   std::optional<Branch> relax(Pins pins, double bound, int steps) {
@@ -174,7 +172,7 @@ private:
       return false;
     offer(within);
     double cap = double(*problem.memoryCaps[side]);
-    for (int i = 0; i < steps && !(i > 0 && isLate()); ++i) {
+    for (int i = 0; i < steps && !(i > 0 && isSpent()); ++i) {
       double price = double(within.cost() - beyond.cost()) / double(beyond.memory()[side] - within.memory()[side]);
       if (!(price > 0))
         break;
@@ -229,8 +227,9 @@ private:
     if (!best)
       return;
     Assignment walk = *best;
-    for (bool moved = true; moved && !isLate();) {
+    for (bool moved = true; moved && !isSpent();) {
       moved = false;
+      effort -= int64_t(problem.groups.size());
       for (uint32_t group = 0; group < problem.groups.size(); ++group) {
         if (pins[group])
           continue;
@@ -258,13 +257,13 @@ private:
   const TwoWayProblem &problem;
   GroupValues values;
   std::vector<uint32_t> breadthFirst; // groups
-  Clock::time_point end;
+  int64_t &effort;                    // that is left
   std::optional<Assignment> best;
 };
 
 } // namespace
 
-Priced Search::solve(const Pins &pins, int64_t timeWeight, Side side, double price) const {
+Priced Search::solve(const Pins &pins, int64_t timeWeight, Side side, double price) {
   // Prices are rounded down, and no price is above what no cut pays: the sum stays a lower bound.
   auto priced = [&](int64_t time, int64_t bytes, Side where) {
     double priceOfBytes = where == side ? std::min(price * double(bytes), double(MinCut::kInfinite)) : 0;
@@ -292,6 +291,7 @@ Priced Search::solve(const Pins &pins, int64_t timeWeight, Side side, double pri
       }
   }
   int64_t cost = cut.solve();
+  effort -= cut.nodeCount();
   Priced result{Sides(groupCount), cost};
   for (uint32_t i = 0; i < groupCount; ++i)
     result.sides[i] = cut.onSinkSide(i) ? Side::Accelerator : Side::Host;
@@ -305,9 +305,9 @@ std::array<int64_t, 2> memoryOf(const TwoWayProblem &problem, const Sides &sides
   return Assignment(problem, GroupValues(problem), sides).memory();
 }
 
-std::optional<TwoWayPlacement> placeTwoWay(const TwoWayProblem &problem, std::chrono::duration<double> timeLimit,
+std::optional<TwoWayPlacement> placeTwoWay(const TwoWayProblem &problem, int64_t &effort,
                                            const std::optional<Sides> &start) {
-  return Search(problem, timeLimit, start).run();
+  return Search(problem, effort, start).run();
 }
 
 } // namespace sluice::passes

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -42,14 +41,15 @@ struct TwoWayPlacement {
 int64_t costOf(const TwoWayProblem &problem, const std::vector<TwoWayProblem::Side> &sides);
 std::array<int64_t, 2> memoryOf(const TwoWayProblem &problem, const std::vector<TwoWayProblem::Side> &sides);
 
-/// The best assignment found within the time, and how far from the best it can be; `start`, which keeps pins and caps,
-/// is the first one found. Nothing if no assignment keeps the pins and the caps, or none was found in time, which only
-/// happens where both sides have a cap.
+/// The best assignment found with `effort`, and how far from the best it can be; `start`, which keeps pins and caps,
+/// is the first one found. Nothing if no assignment keeps the pins and the caps, or none was found, which only happens
+/// where both sides have a cap. What is done is counted off the effort, in nodes of the graphs that are cut; a little
+/// is done without any.
 ///
 /// Without a cap the answer is a minimum cut, exact: one auxiliary node a value and direction makes a value that is
 /// copied once be paid once. A cap is priced into the cut by a Lagrange multiplier on bytes; branch and bound closes
 /// what gap remains.
-std::optional<TwoWayPlacement> placeTwoWay(const TwoWayProblem &problem, std::chrono::duration<double> timeLimit,
+std::optional<TwoWayPlacement> placeTwoWay(const TwoWayProblem &problem, int64_t &effort,
                                            const std::optional<std::vector<TwoWayProblem::Side>> &start = {});
 
 } // namespace sluice::passes

@@ -1,9 +1,10 @@
-// Certified gaps of placements on large graphs: placement_bench [--seconds S] [--devices N]. Every graph has a memory
+// Certified gaps of placements on large graphs: placement_bench [--effort E] [--devices N]. Every graph has a memory
 // cap of 60 % of what all-accelerator needs, which N accelerators share; 1 unless given. Prints one row a graph, and
 // the median and worst gap: to a certified bound for one accelerator, to the bound in which all are one for several.
 #include "tools/bench/placement_graphs/GraphFamilies.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -12,17 +13,17 @@ using namespace sluice::passes;
 using namespace sluice::bench;
 
 int main(int argc, char **argv) {
-  double seconds = 1;
+  double effort = 6e6; // nodes of the graphs that are cut
   int accelerators = 1;
   for (int i = 1; i < argc; i += 2) {
     std::string_view option = argv[i];
     double number = i + 1 < argc ? std::atof(argv[i + 1]) : 0;
-    if (!(number > 0) || (option != "--seconds" && option != "--devices")) {
-      std::fprintf(stderr, "usage: placement_bench [--seconds S] [--devices N]\n");
+    if (!(number > 0) || (option != "--effort" && option != "--devices")) {
+      std::fprintf(stderr, "usage: placement_bench [--effort E] [--devices N]\n");
       return 2;
     }
-    if (option == "--seconds")
-      seconds = number;
+    if (option == "--effort")
+      effort = number;
     else
       accelerators = int(number);
   }
@@ -33,7 +34,7 @@ int main(int argc, char **argv) {
       for (uint32_t seed = 0; seed < (family.isRandom ? 5 : 1); ++seed) {
         PlacementProblem problem = placementProblem(family.make(groups, seed), uint32_t(accelerators), 0.6);
         auto start = std::chrono::steady_clock::now();
-        std::optional<Placement> placement = placeGroups(problem, std::chrono::duration<double>(seconds));
+        std::optional<Placement> placement = placeGroups(problem, int64_t(effort));
         std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
         std::printf("%-16s %6zu %5u ", family.name, problem.groups.size(), seed);
         if (!placement) {

@@ -118,6 +118,30 @@ ir::Target parseTarget(const std::string &devices) {
 
 } // namespace
 
+std::string smallGraph(uint32_t seed, uint32_t layers, bool isTrained) {
+  std::mt19937 random(seed);
+  auto below = [&](uint32_t limit) { return uint32_t(random() % limit); };
+  Graph graph("small");
+  graph.set_capacity(32 + 32 * int64_t(below(4)));
+  nn::Module net{graph};
+  std::vector<std::unique_ptr<nn::Linear>> dense;
+  std::vector<Tensor> tensors{graph.input("x", f32, {Dim{"batch"}, 16 + 16 * int64_t(below(16))})};
+  for (uint32_t i = 0; i < layers; ++i) {
+    Tensor x = tensors[below(uint32_t(tensors.size()))];
+    dense.push_back(std::make_unique<nn::Linear>(&net, "l" + std::to_string(i), x.size(1).size,
+                                                 16 + 16 * int64_t(below(24)), nn::LinearOptions{.bias = false}));
+    Tensor y = (*dense.back())(x);
+    tensors.push_back(below(2) ? relu(y) : tanh(y));
+  }
+  Tensor out = tensors.back().sum({1});
+  for (size_t i = 1; i + 1 < tensors.size(); ++i)
+    out = out + tensors[i].sum({1});
+  graph.output("y", out);
+  if (isTrained)
+    graph.minimize((out * out).mean(), optim::SGD{.lr = 0.05});
+  return graph.str();
+}
+
 std::string randomGraph(uint32_t seed, int64_t batch) { return GraphGrower(seed, batch).run(); }
 
 std::string forDevices(const std::string &model, const std::string &devices) {

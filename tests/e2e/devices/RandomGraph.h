@@ -10,6 +10,10 @@ namespace sluice::test {
 /// elementwise chains, residual sums and branches, trained by SGD with momentum. A seed gives one graph.
 std::string randomGraph(uint32_t seed, int64_t batch);
 
+/// The text of a model "small" with an input `x` [batch, features] and `layers` dense layers without biases between
+/// random other ops, that predicts or is trained by SGD. A seed gives one graph.
+std::string smallGraph(uint32_t seed, uint32_t layers, bool isTrained);
+
 /// The features of that graph's input `image`.
 inline constexpr int64_t kRandomFeatures = 24;
 inline constexpr int64_t kRandomClasses = 5;

@@ -59,7 +59,7 @@ protected:
   }
 
   PlacementGraph graph(llvm::StringRef entry) {
-    return buildPlacementGraph(module->lookupSymbol<EntryOp>(entry), *backends, costs, {});
+    return buildPlacementGraph(module->lookupSymbol<EntryOp>(entry), *backends, costs, /*fuse=*/true);
   }
 
   static uint32_t find(const PlacementGraph &graph, const std::string &name) {

@@ -77,7 +77,8 @@ TEST(TwoWayPlacement, EqualsBruteForce) {
   for (uint32_t seed = 0; seed < 1000; ++seed) {
     TwoWayProblem problem = randomProblem(seed);
     std::optional<int64_t> expected = bruteForce(problem);
-    std::optional<TwoWayPlacement> found = placeTwoWay(problem, std::chrono::seconds(5));
+    int64_t effort = 30'000'000;
+    std::optional<TwoWayPlacement> found = placeTwoWay(problem, effort);
     if (!expected) {
       EXPECT_FALSE(found) << "seed " << seed;
       ++refused;

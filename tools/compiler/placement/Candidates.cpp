@@ -9,14 +9,6 @@ using sluice::passes::PlacementProblem;
 
 namespace sluice::compiler {
 
-PlacementGraph PlacementSetting::graphOf(ModuleOp of, llvm::StringRef name) const {
-  PlacementGraph graph =
-      passes::buildPlacementGraph(of.lookupSymbol<ir::EntryOp>(name), *backends, costs.model, options);
-  if (name == entry)
-    written.fix(graph);
-  return graph;
-}
-
 std::vector<std::string> PlacementSetting::entries() const {
   std::vector<std::string> names{entry};
   for (auto other : ModuleOp(module).getOps<ir::EntryOp>())
@@ -71,42 +63,86 @@ Assignment asPinned(const PlacementGraph &graph, const ir::Target &target) {
 
 namespace {
 
-/// Where ops of the entry point that counts went, so that the same ops of others go there too: those of one line.
+/// Where states and ops of the entry point that counts went, so that those of others go there too: states by name, ops
+/// of one line.
 class Places {
 public:
   void note(const PlacementGraph &graph, llvm::ArrayRef<uint32_t> devices) {
-    for (auto [group, device] : llvm::zip_equal(graph.groups, devices))
+    for (auto [group, device] : llvm::zip_equal(graph.groups, devices)) {
+      if (group.kind == PlacedGroup::State)
+        places.try_emplace(keyOf(group.state), device);
       for (Operation *op : group.fusion.ops)
-        places.try_emplace({op->getLoc().getAsOpaquePointer(), op->getName().getAsOpaquePointer()}, device);
+        places.try_emplace(keyOf(op), device);
+    }
   }
 
   /// Pins what has a place.
   void follow(PlacementGraph &graph) const {
-    for (auto [group, problem] : llvm::zip_equal(graph.groups, graph.problem.groups))
+    for (auto [group, problem] : llvm::zip_equal(graph.groups, graph.problem.groups)) {
+      if (group.kind == PlacedGroup::State)
+        pin(problem, group.state);
       for (Operation *op : group.fusion.ops)
-        if (auto known = places.find({op->getLoc().getAsOpaquePointer(), op->getName().getAsOpaquePointer()});
-            known != places.end() && !problem.pinned && problem.times[known->second] != PlacementProblem::kImpossible)
-          problem.pinned = known->second;
+        pin(problem, op);
+    }
   }
 
 private:
-  llvm::DenseMap<std::pair<const void *, const void *>, uint32_t> places;
+  using Key = std::pair<const void *, const void *>;
+  static Key keyOf(Operation *op) {
+    if (auto state = dyn_cast<ir::StateOp>(op))
+      return {state.getAsOpaquePointer(), nullptr};
+    return {op->getLoc().getAsOpaquePointer(), op->getName().getAsOpaquePointer()};
+  }
+
+  void pin(PlacementProblem::Group &problem, Operation *op) const {
+    auto known = places.find(keyOf(op));
+    if (known != places.end() && !problem.pinned && problem.times[known->second] != PlacementProblem::kImpossible)
+      problem.pinned = known->second;
+  }
+
+  llvm::DenseMap<Key, uint32_t> places;
 };
 
 } // namespace
 
-/// What no strategy places, such as the random numbers of a device that has none, goes where it can.
-static Assignment whereItCan(PlacementGraph &graph) {
-  constexpr std::chrono::duration<double> kSearch(0.2);
-  std::optional<passes::Placement> placement = passes::placeGroups(graph.problem, kSearch);
+/// What no strategy places, such as the random numbers of a device that has none, goes where it can: within the caps,
+/// if that can be.
+static Assignment whereItCan(PlacementGraph &graph, const std::vector<std::optional<int64_t>> &caps) {
+  constexpr int64_t kEffort = 100'000;
+  graph.problem.memoryCaps = caps;
+  std::optional<passes::Placement> placement = passes::placeGroups(graph.problem, kEffort);
+  if (!placement) {
+    graph.problem.memoryCaps.assign(caps.size(), std::nullopt);
+    placement = passes::placeGroups(graph.problem, kEffort);
+  }
   if (!placement)
     return cannotBe(fmt::format("no device can run all of {}", graph.entry.getSymName().str()));
   return {placement->devices};
 }
 
-/// Compiles the module, which is used up, to its plan.
-static void judge(const PlacementSetting &setting, ModuleOp module, Candidate &candidate) {
-  auto evaluation = evaluate(module, setting.pipeline, setting.entry, setting.costs.hostRunsHere);
+/// A module of our own with the candidate's devices written on it.
+static OwningOpRef<ModuleOp> clonePlaced(const PlacementSetting &setting, const Candidate &candidate) {
+  IRMapping clone;
+  OwningOpRef<ModuleOp> copy(cast<ModuleOp>(ModuleOp(setting.module)->clone(clone)));
+  for (const auto &[entry, devices] : candidate.devices)
+    if (candidate.isWritten)
+      passes::applyPlacement(setting.graphs.at(entry), devices, setting.target(), clone);
+  return copy;
+}
+
+/// Compiles the candidate to its plan, unless one that places all as it does has been.
+static void judge(PlacementSetting &setting, Candidate &candidate, llvm::ArrayRef<Candidate> known) {
+  const Candidate *same = llvm::find_if(
+      known, [&](const Candidate &other) { return other.evaluation && other.devices == candidate.devices; });
+  if (same != known.end()) {
+    candidate.evaluation = same->evaluation;
+    candidate.obstacle = same->obstacle;
+    return;
+  }
+  OwningOpRef<ModuleOp> copy = clonePlaced(setting, candidate);
+  passes::PipelineOptions pipeline = setting.pipeline;
+  pipeline.prepared = &setting.prepared;
+  auto evaluation = evaluate(*copy, pipeline, setting.entry, setting.costs.hostRunsHere);
   if (!evaluation) {
     candidate.obstacle = takeFailure(evaluation.takeError());
     return;
@@ -121,57 +157,60 @@ static void judge(const PlacementSetting &setting, ModuleOp module, Candidate &c
   }
 }
 
-Candidate tryStrategy(const PlacementSetting &setting, const std::string &name, const Strategy &strategy) {
-  Candidate candidate;
-  candidate.name = name;
-  OwningOpRef<ModuleOp> copy(cast<ModuleOp>(ModuleOp(setting.module)->clone()));
+/// The devices of all entry points' groups; an obstacle if the strategy finds one for the entry point that counts.
+static Failure assign(const PlacementSetting &setting, const Strategy &strategy, Candidate &candidate) {
   Places places;
   for (const std::string &entry : setting.entries()) {
     bool counts = entry == setting.entry;
-    PlacementGraph graph = setting.graphOf(*copy, entry);
+    PlacementGraph graph = setting.graphs.at(entry);
     places.follow(graph);
-    Assignment assignment = strategy(graph);
-    if (!counts && assignment.obstacle.code != ExitCode::Fine) {
-      graph = setting.graphOf(*copy, entry); // without what the strategy asked of it
-      places.follow(graph);
-      assignment = whereItCan(graph);
-    }
-    candidate.obstacle = assignment.obstacle;
-    if (!candidate.isPossible())
-      return candidate;
+    PlacementGraph asked = graph; // a strategy may ask things of it
+    Assignment assignment = strategy(asked);
+    if (!counts && assignment.obstacle.code != ExitCode::Fine)
+      assignment = whereItCan(graph, setting.costs.memoryCaps);
+    if (assignment.obstacle.code != ExitCode::Fine)
+      return assignment.obstacle;
     if (counts)
       places.note(graph, assignment.devices);
-    passes::applyPlacement(graph, assignment.devices, setting.target());
     candidate.devices[entry] = std::move(assignment.devices);
   }
-  judge(setting, *copy, candidate);
+  return {ExitCode::Fine, ""};
+}
+
+Candidate tryStrategy(PlacementSetting &setting, const std::string &name, const Strategy &strategy,
+                      llvm::ArrayRef<Candidate> known) {
+  Candidate candidate;
+  candidate.name = name;
+  candidate.obstacle = assign(setting, strategy, candidate);
+  if (candidate.isPossible())
+    judge(setting, candidate, known);
   return candidate;
 }
 
-Candidate tryPinned(const PlacementSetting &setting) {
+Candidate tryPinned(PlacementSetting &setting, llvm::ArrayRef<Candidate> known) {
   const char *name = "as pinned";
+  auto pinned = [&](PlacementGraph &graph) { return asPinned(graph, setting.target()); };
   if (!setting.written.empty())
-    return tryStrategy(setting, name, [&](PlacementGraph &graph) { return asPinned(graph, setting.target()); });
+    return tryStrategy(setting, name, pinned, known);
   Candidate candidate;
   candidate.name = name;
   candidate.isWritten = false;
-  OwningOpRef<ModuleOp> copy(cast<ModuleOp>(ModuleOp(setting.module)->clone()));
   for (const std::string &entry : setting.entries()) {
-    Assignment assignment = asPinned(setting.graphOf(*copy, entry), setting.target());
+    PlacementGraph graph = setting.graphs.at(entry);
+    Assignment assignment = pinned(graph);
     candidate.obstacle = assignment.obstacle;
     if (!candidate.isPossible())
       return candidate;
     candidate.devices[entry] = std::move(assignment.devices);
   }
-  judge(setting, *copy, candidate);
+  judge(setting, candidate, known);
   return candidate;
 }
 
-void applyCandidate(const PlacementSetting &setting, const Candidate &candidate, ModuleOp module) {
-  if (!candidate.isWritten)
-    return;
+void applyCandidate(const PlacementSetting &setting, const Candidate &candidate) {
   for (const std::string &entry : setting.entries())
-    passes::applyPlacement(setting.graphOf(module, entry), candidate.devices.at(entry), setting.target());
+    if (candidate.isWritten)
+      passes::applyPlacement(setting.graphs.at(entry), candidate.devices.at(entry), setting.target());
 }
 
 } // namespace sluice::compiler

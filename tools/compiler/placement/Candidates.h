@@ -2,6 +2,7 @@
 #pragma once
 
 #include "passes/analysis/PlacementGraph.h"
+#include "passes/kernel/PreparedKernels.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/placement/Costs.h"
 #include "tools/compiler/placement/Evaluation.h"
@@ -36,11 +37,13 @@ struct PlacementSetting {
   std::unique_ptr<passes::DeviceBackends> backends;
   std::string entry;
   PlacementFile written; ///< decisions to keep, about the entry point that counts
-  passes::PlacementOptions options;
+  passes::PreparedKernels prepared;
+  /// Of each entry point of the module, by name; what is written is pinned.
+  std::map<std::string, passes::PlacementGraph> graphs;
 
   const ir::Target &target() const { return backends->target(); }
-  /// The graph of the entry point that counts, in any module that is a clone of ours.
-  passes::PlacementGraph graphOf(mlir::ModuleOp module, llvm::StringRef entry) const;
+  /// The graph of the entry point that counts.
+  const passes::PlacementGraph &graph() const { return graphs.at(entry); }
   /// The entry points, the one that counts first: it decides where states live.
   std::vector<std::string> entries() const;
 };
@@ -55,13 +58,14 @@ Assignment preferring(const passes::PlacementGraph &graph, uint32_t device);
 Assignment asPinned(const passes::PlacementGraph &graph, const ir::Target &target);
 
 /// Follows a strategy, first for the entry point that counts. Others have the states where it has them, and the same
-/// ops too, as those of the forward pass.
-Candidate tryStrategy(const PlacementSetting &setting, const std::string &name, const Strategy &strategy);
+/// ops too, as those of the forward pass. What is placed as one of `known` is not compiled again.
+Candidate tryStrategy(PlacementSetting &setting, const std::string &name, const Strategy &strategy,
+                      llvm::ArrayRef<Candidate> known = {});
 
 /// The user's own placement, which is compiled as if nobody chose, unless a file has decisions to keep.
-Candidate tryPinned(const PlacementSetting &setting);
+Candidate tryPinned(PlacementSetting &setting, llvm::ArrayRef<Candidate> known);
 
-/// Writes a candidate's devices on a module.
-void applyCandidate(const PlacementSetting &setting, const Candidate &candidate, mlir::ModuleOp module);
+/// Writes a candidate's devices on the module.
+void applyCandidate(const PlacementSetting &setting, const Candidate &candidate);
 
 } // namespace sluice::compiler

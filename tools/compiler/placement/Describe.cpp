@@ -2,7 +2,7 @@
 
 #include "ir/text/DiagnosticText.h"
 #include "passes/analysis/GroupValues.h"
-#include <deque>
+#include "tools/compiler/placement/GroupLaunches.h"
 #include <fmt/format.h>
 
 using namespace mlir;
@@ -58,7 +58,7 @@ private:
 class Description {
 public:
   Description(const PlacementSetting &setting, const Candidate &chosen, llvm::ArrayRef<Candidate> candidates)
-      : setting(setting), evaluation(*chosen.evaluation), graph(setting.graphOf(setting.module, setting.entry)),
+      : setting(setting), evaluation(*chosen.evaluation), graph(setting.graph()),
         devices(chosen.devices.at(setting.entry)), marginals(graph.problem, devices),
         unhindered(fastestWithoutCaps(chosen, candidates)) {}
 
@@ -145,7 +145,7 @@ private:
       for (uint32_t consumer : value.consumers)
         if (numbers[consumer] && numbers[value.producer])
           report.groups[*numbers[consumer]].reads.push_back(*numbers[value.producer]);
-    schedule(report);
+    schedule(report, numbers);
   }
 
   PlacementReport::Group describe(uint32_t i) {
@@ -218,34 +218,15 @@ private:
     return text;
   }
 
-  /// When the plan's kernels run: a kernel is the group of the same ops and line on the same device.
-  void schedule(PlacementReport &report) const {
-    auto keyOf = [](const std::string &device, const std::string &source, const std::string &name) {
-      return device + "|" + source + "|" + name;
-    };
-    std::map<std::string, std::deque<size_t>> open;
-    auto baseOf = [](llvm::StringRef name) { return name.rtrim("0123456789").rtrim('_').str(); };
-    for (auto [i, group] : llvm::enumerate(report.groups))
-      if (!group.isState)
-        open[keyOf(group.device, group.source, baseOf(group.name))].push_back(i);
-    const runtime::Plan &plan = evaluation.plan;
-    for (auto [action, interval] : llvm::zip_equal(evaluation.entryPoint().actions, evaluation.timeline)) {
-      if (action.copy())
+  /// When the plan's kernels run.
+  void schedule(PlacementReport &report, llvm::ArrayRef<std::optional<size_t>> numbers) const {
+    for (auto [number, launch] : llvm::zip_equal(numbers, findGroupLaunches(graph, devices, evaluation))) {
+      if (!launch)
         continue;
-      const runtime::Launch &launch = *action.launch();
-      size_t number = plan.kernels[launch.kernel].device;
-      const std::string &device = plan.devices[number].name;
-      llvm::StringRef name = launch.name;
-      if (number != 0)
-        name.consume_front(device + "_");
-      std::deque<size_t> &groups = open[keyOf(device, launch.source, baseOf(name))];
-      if (groups.empty())
-        continue;
-      PlacementReport::Group &group = report.groups[groups.front()];
-      group.kernel = launch.name;
-      group.start = interval.start;
-      group.end = interval.end;
-      groups.pop_front();
+      PlacementReport::Group &group = report.groups[*number];
+      group.kernel = evaluation.entryPoint().actions[*launch].launch()->name;
+      group.start = evaluation.timeline[*launch].start;
+      group.end = evaluation.timeline[*launch].end;
     }
   }
 
@@ -300,7 +281,7 @@ private:
 
   const PlacementSetting &setting;
   const Evaluation &evaluation;
-  PlacementGraph graph;
+  const PlacementGraph &graph;
   std::vector<uint32_t> devices;
   Marginals marginals;
   const Candidate &unhindered;
@@ -309,7 +290,7 @@ private:
 } // namespace
 
 PlacementReport describePlacement(const PlacementSetting &setting, const Candidate &chosen,
-                                  llvm::ArrayRef<Candidate> candidates, std::pair<int64_t, int64_t> objective) {
+                                  llvm::ArrayRef<Candidate> candidates, const SearchSummary &search) {
   PlacementReport report;
   Description(setting, chosen, candidates).fill(report);
   report.chosen = chosen.name;
@@ -317,8 +298,10 @@ PlacementReport describePlacement(const PlacementSetting &setting, const Candida
     report.alternatives.push_back(
         {candidate.name, candidate.isPossible() ? std::optional<double>(candidate.evaluation->seconds) : std::nullopt,
          candidate.obstacle.text});
-  report.costSeconds = double(objective.first) * kSecondsPerPicosecond;
-  report.boundSeconds = double(objective.second) * kSecondsPerPicosecond;
+  report.costSeconds = chosen.evaluation->serialSeconds;
+  report.boundSeconds = std::min(report.costSeconds, double(search.leastSum) * kSecondsPerPicosecond);
+  report.assignments = search.assignments;
+  report.judged = search.judged;
   return report;
 }
 

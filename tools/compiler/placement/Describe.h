@@ -6,8 +6,14 @@
 
 namespace sluice::compiler {
 
-/// `objective` is the decision's cost and the least that any placement has, in picoseconds.
+/// What was searched.
+struct SearchSummary {
+  int64_t leastSum = 0;               ///< no placement's work and copies take less in all, picoseconds
+  std::optional<int64_t> assignments; ///< there are; none if more than can be counted
+  int64_t judged = 0;                 ///< of them
+};
+
 PlacementReport describePlacement(const PlacementSetting &setting, const Candidate &chosen,
-                                  llvm::ArrayRef<Candidate> candidates, std::pair<int64_t, int64_t> objective);
+                                  llvm::ArrayRef<Candidate> candidates, const SearchSummary &search);
 
 } // namespace sluice::compiler

@@ -54,6 +54,7 @@ llvm::Expected<Evaluation> evaluate(ModuleOp module, passes::PipelineOptions pip
                                [&](size_t queue) { return hostRunsHere && result.plan.queues[queue].device == 0; });
   runtime::ScheduleModel::Prediction prediction = model.predict(kCalls);
   result.seconds = runtime::steadySeconds(prediction.ends);
+  result.serialSeconds = model.serialSeconds();
   double begin = prediction.ends.back();
   for (auto [action, interval] : llvm::zip_equal(found->actions, prediction.lastCall))
     if (interval.end > 0)

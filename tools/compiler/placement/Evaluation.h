@@ -14,6 +14,7 @@ struct Evaluation {
   std::vector<double> workSeconds;                        ///< of each of its actions alone
   std::vector<runtime::ScheduleModel::Interval> timeline; ///< of each action, in seconds from the start of a step
   double seconds = 0;                                     ///< from one call's end to the next one's
+  double serialSeconds = 0;                               ///< of a call's work and copies, one after the other
   std::vector<int64_t> peakBytes;                         ///< of each device
 
   const runtime::Entry &entryPoint() const { return plan.entries[entry]; }

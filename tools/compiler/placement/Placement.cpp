@@ -1,42 +1,50 @@
 #include "tools/compiler/placement/Placement.h"
 
 #include "passes/Passes.h"
-#include "passes/schedule/Actions.h"
+#include "passes/analysis/AssignmentSearch.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Phases.h"
 #include "tools/compiler/placement/Candidates.h"
 #include "tools/compiler/placement/Describe.h"
+#include "tools/compiler/placement/GroupLaunches.h"
 #include "tools/compiler/placement/MemorySearch.h"
 #include "llvm/ADT/StringExtras.h"
 #include <fmt/format.h>
 
 using namespace mlir;
+using sluice::passes::AssignmentSearch;
+using sluice::passes::FoundAssignment;
 using sluice::passes::PlacedGroup;
 using sluice::passes::PlacementGraph;
 using sluice::passes::PlacementProblem;
 
 namespace sluice::compiler {
 
-static constexpr const char *kMinimumCut = "minimum cut";
+static constexpr const char *kFound = "best found";
+static constexpr int64_t kCutEffort = 100'000; // nodes of graphs that are cut
 
 namespace {
 
 class Decision {
 public:
   Decision(PlacementSetting &setting, const PlacementRequest &request)
-      : setting(setting), request(request), memory(setting.costs.memoryCaps) {}
+      : setting(setting), request(request), memory(setting.costs.memoryCaps),
+        model(setting.graph(), setting.target(), setting.costs.model, setting.costs.hostRunsHere),
+        memoryFactors(setting.target().devices().size(), 1) {}
 
   llvm::Expected<PlacementReport> run() {
     if (!request.prefer.empty())
       return prefer();
     tryKnown();
-    tryCuts();
-    const Candidate *best = choose();
+    Failure obstacle = whyNowhere(setting.graph());
+    if (obstacle.code == ExitCode::Fine)
+      search();
+    const Candidate *best = fastest();
     if (!best)
-      return whyNone();
-    PlacementReport report = describePlacement(setting, *best, candidates, boundOf(*best));
+      return whyNone(obstacle);
+    PlacementReport report = describePlacement(setting, *best, candidates, summary);
     report.remark = remarkOn(*best);
-    applyCandidate(setting, *best, setting.module);
+    applyCandidate(setting, *best);
     return report;
   }
 
@@ -48,117 +56,172 @@ private:
     });
     if (!preferred.isPossible())
       return makeError(preferred.obstacle.code, preferred.obstacle.text);
-    applyCandidate(setting, preferred, setting.module);
-    return describePlacement(setting, preferred, preferred, {0, 0});
+    applyCandidate(setting, preferred);
+    return describePlacement(setting, preferred, preferred, {});
   }
 
   size_t deviceCount() const { return setting.target().devices().size(); }
 
   void tryKnown() {
     for (uint32_t device = 0; device < deviceCount(); ++device) {
-      Candidate &all = candidates.emplace_back(
-          tryStrategy(setting, "all " + setting.target().devices()[device].name,
-                      [&](PlacementGraph &graph) { return everythingOn(graph, device, setting.target()); }));
+      Candidate all = tryStrategy(
+          setting, "all " + setting.target().devices()[device].name,
+          [&](PlacementGraph &graph) { return everythingOn(graph, device, setting.target()); }, candidates);
       all.isSimple = true;
       if (all.evaluation)
-        learnMemory(device, *all.evaluation);
+        learn(device, all);
+      candidates.push_back(std::move(all));
     }
-    candidates.push_back(tryPinned(setting));
+    candidates.push_back(tryPinned(setting, candidates));
   }
 
-  /// How much less transient memory a device needs than its values have bytes, from a plan with everything there.
-  void learnMemory(uint32_t device, const Evaluation &evaluation) {
-    PlacementGraph graph = setting.graphOf(setting.module, setting.entry);
-    int64_t transient = 0, states = 0;
-    for (auto [group, problem] : llvm::zip_equal(graph.groups, graph.problem.groups))
-      (group.kind == PlacedGroup::State ? states : transient) += problem.memory[device];
-    shares.resize(deviceCount(), 1);
-    if (transient > 0)
-      shares[device] = std::clamp(double(evaluation.peakBytes[device] - states) / double(transient), 0.01, 1.0);
+  //===- what plans tell ------------------------------------------------------------------------------------------===//
+
+  /// From a plan with everything on one device: what its kernels take there, and how much more memory it needs than
+  /// the model of assignments knows.
+  void learn(uint32_t device, const Candidate &all) {
+    const Evaluation &plan = *all.evaluation;
+    const std::vector<uint32_t> &devices = all.devices.at(setting.entry);
+    std::vector<std::optional<size_t>> launches = findGroupLaunches(setting.graph(), devices, plan);
+    for (uint32_t group = 0; group < launches.size(); ++group)
+      if (launches[group] && devices[group] == device)
+        model.setKernel(group, device, plan.workSeconds[*launches[group]],
+                        workspaceOf(setting.graph(), group, plan, *launches[group]));
+    noteMemory(model.judge(devices).memory, plan.peakBytes);
+  }
+
+  void noteMemory(const std::vector<int64_t> &modelled, const std::vector<int64_t> &planned) {
+    for (size_t device = 0; device < deviceCount(); ++device)
+      if (modelled[device] > 0)
+        memoryFactors[device] = std::max(memoryFactors[device], double(planned[device]) / double(modelled[device]));
+  }
+
+  /// Whether a plan is likely to keep the caps.
+  bool isLikelyToFit(const FoundAssignment &found) const {
+    for (size_t device = 0; device < deviceCount(); ++device)
+      if (std::optional<int64_t> cap = setting.costs.memoryCaps[device];
+          cap && memoryFactors[device] * double(found.figures.memory[device]) > double(*cap))
+        return false;
+    return true;
+  }
+
+  //===- the search -----------------------------------------------------------------------------------------------===//
+
+  void search() {
+    AssignmentSearch assignments(setting.graph(), model, setting.costs.memoryCaps);
+    summary.leastSum = leastSum();
+    for (const Candidate &candidate : candidates)
+      if (auto devices = candidate.devices.find(setting.entry); devices != candidate.devices.end())
+        assignments.offer(devices->second);
+    if (!assignments.isExhaustive())
+      offerCuts(assignments);
+    assignments.run();
+    summary.assignments = assignments.assignments();
+    summary.judged = assignments.judged();
+    tryFound(assignments);
+  }
+
+  /// No assignment's sum is less, whatever the memory. Each time in it is rounded to a picosecond.
+  int64_t leastSum() const {
+    const PlacementProblem &problem = setting.graph().problem;
+    auto terms = int64_t(problem.groups.size() + deviceCount() * problem.values.size());
+    std::optional<passes::Placement> placement = passes::placeGroups(problem, /*effort=*/1);
+    return placement ? std::max<int64_t>(placement->bound - terms, 0) : 0;
   }
 
   /// Minimum cuts with copies at full weight, and at less of it: a schedule hides some of them.
-  void tryCuts() {
-    shares.resize(deviceCount(), 1);
-    setting.options.transientShare = shares;
+  void offerCuts(AssignmentSearch &assignments) {
+    PlacementGraph graph = setting.graph();
+    scaleTransients(graph, transientShares());
     for (double weight : {1.0, 0.4, 0.1}) {
-      Candidate cut = tryCut(weight);
-      bool isNew = cut.evaluation &&
-                   llvm::none_of(candidates, [&](const Candidate &known) { return known.devices == cut.devices; });
-      if (isNew || weight == 1)
-        candidates.push_back(std::move(cut));
+      constexpr int kTries = 8;
+      memory.restart();
+      for (int tries = 1; tries <= kTries && (tries == 1 || memory.goesOn()); ++tries) {
+        std::optional<passes::Placement> cut = cutAt(graph.problem, weight);
+        if (!cut) {
+          memory.noteNone();
+          continue;
+        }
+        assignments.offer(cut->devices);
+        std::vector<int64_t> peaks = model.judge(cut->devices).memory;
+        for (size_t device = 0; device < deviceCount(); ++device)
+          peaks[device] = int64_t(memoryFactors[device] * double(peaks[device]));
+        memory.notePlan(peaks);
+      }
     }
   }
 
-  /// The fastest of a few cuts, with more and less memory for the problem.
-  Candidate tryCut(double weight) {
-    constexpr int kTries = 8;
-    std::string name = weight == 1 ? kMinimumCut : fmt::format("{}, copies at {}", kMinimumCut, weight);
-    std::optional<Candidate> best;
-    memory.restart();
-    for (int tries = 1; tries <= kTries && (tries == 1 || memory.goesOn()); ++tries) {
-      Candidate cut = tryStrategy(setting, name, [&](PlacementGraph &graph) {
-        return cutAt(graph, weight, request.searchSeconds / (tries == 1 ? 1 : kTries));
-      });
-      if (cut.evaluation)
-        memory.notePlan(cut.evaluation->peakBytes);
-      else if (cut.obstacle.code == ExitCode::Exhausted)
-        memory.noteNone();
-      else
-        return cut;
-      bool isBetter =
-          best && cut.isPossible() && (!best->isPossible() || cut.evaluation->seconds < best->evaluation->seconds);
-      if (!best || isBetter)
-        best = std::move(cut);
+  /// How much less transient memory a device needs than its values have bytes.
+  std::vector<double> transientShares() const {
+    std::vector<double> shares(deviceCount(), 1);
+    const PlacementGraph &graph = setting.graph();
+    for (uint32_t device = 0; device < deviceCount(); ++device) {
+      const Candidate &all = candidates[device];
+      int64_t transient = 0, states = 0;
+      for (auto [group, problem] : llvm::zip_equal(graph.groups, graph.problem.groups))
+        (group.kind == PlacedGroup::State ? states : transient) += problem.memory[device];
+      if (transient > 0 && all.evaluation)
+        shares[device] = std::clamp(double(all.evaluation->peakBytes[device] - states) / double(transient), 0.01, 1.0);
     }
-    return std::move(*best);
+    return shares;
   }
 
-  Assignment cutAt(PlacementGraph &graph, double weight, double seconds) {
-    graph.problem.memoryCaps = memory.given();
-    forbidTooLarge(graph);
-    PlacementProblem weighted = graph.problem;
+  std::optional<passes::Placement> cutAt(const PlacementProblem &problem, double weight) const {
+    PlacementProblem weighted = problem;
+    weighted.memoryCaps = memory.given();
     for (auto &row : weighted.links)
       for (PlacementProblem::Link &link : row) {
         link.latency = int64_t(double(link.latency) * weight);
         link.picosecondsPerByte *= weight;
       }
-    std::optional<passes::Placement> placement = passes::placeGroups(weighted, std::chrono::duration<double>(seconds));
-    if (!placement)
-      return {{}, whyNoCut(graph)};
-    if (weight == 1 && ir::EntryOp(graph.entry).getSymName() == setting.entry)
-      bound = std::min(bound.value_or(placement->bound), placement->bound); // of the problem that allows most
-    return {placement->devices};
+    return passes::placeGroups(weighted, kCutEffort);
   }
 
-  /// A group that no device can run, or memory.
-  static Failure whyNoCut(const PlacementGraph &graph) {
-    for (auto [group, problem] : llvm::zip_equal(graph.groups, graph.problem.groups)) {
-      auto isImpossible = [](int64_t time) { return time == PlacementProblem::kImpossible; };
-      if (!llvm::all_of(problem.times, isImpossible) &&
-          !(problem.pinned && isImpossible(problem.times[*problem.pinned])))
+  /// Compiles the fastest that were found, until none that is left is faster by the model, which leaves relayouts out.
+  void tryFound(const AssignmentSearch &assignments) {
+    std::vector<const FoundAssignment *> found; // what is likely to fit first
+    for (bool isLikely : {true, false})
+      for (const FoundAssignment &one : assignments.found())
+        if (isLikelyToFit(one) == isLikely)
+          found.push_back(&one);
+    if (found.empty() && assignments.tightest())
+      found.push_back(&*assignments.tightest());
+    constexpr double kSame = 1e-9;
+    constexpr size_t kMostGroupsCompiled = 800, kLeast = 3;
+    size_t most = std::max(kLeast, kMostGroupsCompiled / setting.graph().groups.size()), compiled = 0;
+    std::optional<Candidate> best;
+    for (const FoundAssignment *next : found) {
+      const Candidate *known = fastest();
+      if (best && best->isPossible() && (!known || best->evaluation->seconds < known->evaluation->seconds))
+        known = &*best;
+      if (known && next->figures.seconds >= (1 - kSame) * known->evaluation->seconds)
         continue;
-      if (group.unsupported.empty())
-        return {ExitCode::Exhausted, fmt::format("what {} reads and makes is larger than the memory that {} may have",
-                                                 group.name, problem.pinned ? "its device" : "any device")};
-      return {ExitCode::Unsupported,
-              fmt::format("{} has no device that can run it ({})", group.name, group.unsupported)};
+      if (compiled++ == most)
+        break;
+      Candidate candidate = tryDevices(next->devices);
+      if (candidate.evaluation)
+        noteMemory(next->figures.memory, candidate.evaluation->peakBytes);
+      bool isFaster = candidate.isPossible() &&
+                      (!best || !best->isPossible() || candidate.evaluation->seconds < best->evaluation->seconds);
+      if (!best || isFaster)
+        best = std::move(candidate);
     }
-    return {ExitCode::Exhausted, "the devices' memory does not hold what must be on them"};
+    if (best && (best->isPossible() || !fastest()))
+      candidates.push_back(std::move(*best));
   }
 
-  /// What a launch reads and leaves is on its device all at once, however well buffers are used again.
-  void forbidTooLarge(PlacementGraph &graph) const {
-    int64_t rows = ir::getCapacity(setting.module);
-    for (auto [group, problem] : llvm::zip_equal(graph.groups, graph.problem.groups))
-      for (size_t device = 0; device < deviceCount(); ++device)
-        if (std::optional<int64_t> cap = setting.costs.memoryCaps[device];
-            cap && group.cost.work.bytes + group.cost.work.bytesPerRow * rows > *cap)
-          problem.times[device] = PlacementProblem::kImpossible;
+  Candidate tryDevices(const std::vector<uint32_t> &devices) {
+    auto strategy = [&](PlacementGraph &graph) {
+      bool counts = ir::EntryOp(graph.entry).getSymName() == setting.entry;
+      return counts ? Assignment{devices} : Assignment{{}, {ExitCode::Unsupported, "the rest goes where it can"}};
+    };
+    return tryStrategy(setting, kFound, strategy, candidates);
   }
+
+  //===- the choice -----------------------------------------------------------------------------------------------===//
 
   /// The fastest candidate; of several that are as fast, the one that was thought of first.
-  const Candidate *fastest(bool amongSimple) const {
+  const Candidate *fastest(bool amongSimple = false) const {
     const Candidate *best = nullptr;
     for (const Candidate &candidate : candidates)
       if (candidate.isPossible() && (candidate.isSimple || !amongSimple) &&
@@ -167,49 +230,43 @@ private:
     return best;
   }
 
-  /// The fastest, unless everything on one device is as fast as far as predictions can tell.
-  const Candidate *choose() const {
-    const Candidate *best = fastest(/*amongSimple=*/false), *simple = fastest(/*amongSimple=*/true);
-    bool isSure = !simple || best->evaluation->seconds < (1 - kPlacementUncertainty) * simple->evaluation->seconds;
-    return isSure ? best : simple;
-  }
-
   std::string remarkOn(const Candidate &chosen) const {
-    const Candidate &best = *fastest(/*amongSimple=*/false);
-    double gain = 1 - best.evaluation->seconds / chosen.evaluation->seconds;
-    return gain > 0
+    const Candidate *simple = fastest(/*amongSimple=*/true);
+    double gain = simple ? 1 - chosen.evaluation->seconds / simple->evaluation->seconds : 1;
+    return gain > 0 && gain < kPlacementUncertainty
                ? fmt::format("'{}' is predicted {:.2f} % faster than '{}', which is less than predictions are sure "
-                             "to ({:.0f} %): the simpler is taken",
-                             best.name, 100 * gain, chosen.name, 100 * kPlacementUncertainty)
+                             "to ({:.0f} %)",
+                             chosen.name, 100 * gain, simple->name, 100 * kPlacementUncertainty)
                : "";
   }
 
-  /// A cut may place everything anywhere: what keeps it from that keeps all. Where that is memory, each candidate tells
-  /// of its own.
-  llvm::Error whyNone() const {
-    const Candidate &cut =
-        *llvm::find_if(candidates, [](const Candidate &candidate) { return candidate.name == kMinimumCut; });
-    if (cut.obstacle.code != ExitCode::Exhausted)
-      return makeError(cut.obstacle.code, "no placement is possible: " + cut.obstacle.text);
+  /// A group that no device can run.
+  static Failure whyNowhere(const PlacementGraph &graph) {
+    for (uint32_t i = 0; i < graph.groups.size(); ++i) {
+      auto canRun = [&](uint32_t device) { return graph.problem.canRun(i, device); };
+      if (llvm::none_of(llvm::seq(graph.deviceCount()), canRun))
+        return {ExitCode::Unsupported, fmt::format("{} has no device that can run it ({})", graph.groups[i].name,
+                                                   graph.groups[i].unsupported)};
+    }
+    return {ExitCode::Fine, ""};
+  }
+
+  llvm::Error whyNone(const Failure &obstacle) const {
+    if (obstacle.code != ExitCode::Fine)
+      return makeError(obstacle.code, "no placement is possible: " + obstacle.text);
     std::string text;
     for (const Candidate &candidate : candidates)
       text += (text.empty() ? "" : "; ") + candidate.name + ": " + candidate.obstacle.text;
     return makeError(ExitCode::Exhausted, "no placement fits: " + text);
   }
 
-  /// The objective of a candidate and the least that any can have.
-  std::pair<int64_t, int64_t> boundOf(const Candidate &candidate) const {
-    PlacementGraph graph = setting.graphOf(setting.module, setting.entry);
-    int64_t cost = passes::costOf(graph.problem, candidate.devices.at(setting.entry));
-    return {cost, std::min(cost, bound.value_or(0))};
-  }
-
   PlacementSetting &setting;
   const PlacementRequest &request;
   MemorySearch memory;
+  passes::AssignmentModel model;
+  std::vector<double> memoryFactors; // by device, of what plans need to what the model knows of
   std::vector<Candidate> candidates;
-  std::vector<double> shares;   // of transient memory, per device
-  std::optional<int64_t> bound; // of the cut that allows most: copies at full weight, the caps as they are
+  SearchSummary summary;
 };
 
 } // namespace
@@ -238,12 +295,11 @@ static llvm::Expected<std::string> entryToPlace(ModuleOp module, const std::stri
                                         "; there are " + llvm::join(names, ", "));
 }
 
-llvm::Expected<PlacementDecision> choosePlacement(ModuleOp module, const passes::PipelineOptions &pipeline,
+llvm::Expected<PlacementSetting> preparePlacement(ModuleOp module, const passes::PipelineOptions &pipeline,
                                                   const PlacementRequest &request) {
   PlacementSetting setting;
   setting.module = module;
   setting.pipeline = pipeline;
-  setting.options.fuse = pipeline.fuse;
   auto entry = entryToPlace(module, request.entry);
   if (!entry)
     return entry.takeError();
@@ -259,16 +315,29 @@ llvm::Expected<PlacementDecision> choosePlacement(ModuleOp module, const passes:
     return costs.takeError();
   setting.costs = std::move(*costs);
   setting.pipeline.costs = setting.costs.model;
+  for (auto op : module.getOps<ir::EntryOp>())
+    setting.graphs.emplace(op.getSymName().str(),
+                           passes::buildPlacementGraph(op, *setting.backends, setting.costs.model, pipeline.fuse));
+  PlacementGraph &graph = setting.graphs.at(setting.entry);
   if (!request.file.empty()) {
-    auto written = PlacementFile::read(request.file, setting.graphOf(module, setting.entry), setting.target());
+    auto written = PlacementFile::read(request.file, graph, setting.target());
     if (!written)
       return written.takeError();
     setting.written = std::move(*written);
+    setting.written.fix(graph);
   }
-  auto report = Decision(setting, request).run();
+  return std::move(setting);
+}
+
+llvm::Expected<PlacementDecision> choosePlacement(ModuleOp module, const passes::PipelineOptions &pipeline,
+                                                  const PlacementRequest &request) {
+  auto setting = preparePlacement(module, pipeline, request);
+  if (!setting)
+    return setting.takeError();
+  auto report = Decision(*setting, request).run();
   if (!report)
     return report.takeError();
-  return PlacementDecision{std::move(*report), setting.costs.model};
+  return PlacementDecision{std::move(*report), setting->costs.model};
 }
 
 } // namespace sluice::compiler

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "passes/Pipeline.h"
+#include "tools/compiler/placement/Candidates.h"
 #include "tools/compiler/placement/Report.h"
 #include "tools/compiler/placement/Request.h"
 #include "llvm/Support/Error.h"
@@ -16,12 +17,16 @@ struct PlacementDecision {
   passes::CostModel costs; ///< that it was decided by
 };
 
+/// What candidates for a module in phase `train` share. Fails if the request makes no sense for it.
+llvm::Expected<PlacementSetting> preparePlacement(mlir::ModuleOp module, const passes::PipelineOptions &pipeline,
+                                                  const PlacementRequest &request);
+
 /// Decides for a module in phase `train` and writes the decision on it (`sluice.placement`).
 ///
-/// Candidates are everything on one device, the user's own placement with the rest on the first device, and minimum
-/// cuts (passes/analysis/GroupPlacement.h) at several weights of the copies. Each is compiled up to its plan, and the
-/// one whose schedule takes the least time by the cost model is taken, among those whose planned memory fits. It must
-/// beat everything on one device by more than `kPlacementUncertainty`, else that is taken.
+/// Candidates are everything on one device, the user's own placement with the rest on the first device, and the fastest
+/// of all placements that a model of their schedules judges (passes/analysis/AssignmentSearch.h). Each is compiled up
+/// to its plan, and the one whose schedule takes the least time by the cost model is taken, among those whose planned
+/// memory fits.
 llvm::Expected<PlacementDecision> choosePlacement(mlir::ModuleOp module, const passes::PipelineOptions &pipeline,
                                                   const PlacementRequest &request);
 

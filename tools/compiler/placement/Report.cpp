@@ -1,5 +1,7 @@
 #include "tools/compiler/placement/Report.h"
 
+#include <fmt/format.h>
+
 namespace json = llvm::json;
 
 namespace sluice::compiler {
@@ -8,10 +10,16 @@ static json::Value milliseconds(std::optional<double> seconds) {
   return seconds && *seconds >= 0 ? json::Value(*seconds * 1e3) : json::Value(nullptr);
 }
 
-std::string objectiveText(const PlacementReport &report) {
-  bool isTwoWay = report.devices.size() <= 2;
-  return std::string("the sum of all work and copies, one after the other; its bound is a minimum cut") +
-         (isTwoWay ? " with a price on memory" : " in which all accelerators are one");
+std::string objectiveText() {
+  return "the sum of all work and copies, one after the other; its bound is that of all placements, whatever the "
+         "memory";
+}
+
+std::string searchText(const PlacementReport &report) {
+  if (report.judgedAll())
+    return fmt::format("all {} placements were judged by the model of their schedules", report.judged);
+  std::string of = report.assignments ? fmt::format(" of {}", *report.assignments) : "";
+  return fmt::format("an estimate: {}{} placements were judged by the model of their schedules", report.judged, of);
 }
 
 static json::Value toJson(const PlacementReport::Device &device) {
@@ -105,7 +113,9 @@ json::Value toJson(const PlacementReport &report) {
                       {"alternatives", std::move(alternatives)},
                       {"obstacles", std::move(obstacles)},
                       {"gap", report.gap()},
-                      {"objective", objectiveText(report)},
+                      {"objective", objectiveText()},
+                      {"assignments", report.assignments ? json::Value(*report.assignments) : json::Value(nullptr)},
+                      {"judged", report.judged},
                       {"cost_ms", report.costSeconds * 1e3},
                       {"bound_ms", report.boundSeconds * 1e3},
                       {"peak_bytes", std::move(peaks)},

@@ -59,15 +59,21 @@ struct PlacementReport {
   std::vector<Alternative> alternatives;
   std::string remark; ///< what was passed over for being no surer than the choice; empty if nothing was
   double predictedSeconds = 0;
-  double costSeconds = 0, boundSeconds = 0; ///< of the objective: the sum of the groups' times and of the copies'
-  std::vector<Group> groups;                ///< launches, then states
+  double costSeconds = 0;             ///< the sum of the plan's work and copies, one after the other
+  double boundSeconds = 0;            ///< no placement has a smaller sum, whatever the memory
+  std::optional<int64_t> assignments; ///< how many there are; none if more than can be counted
+  int64_t judged = 0;                 ///< of them, by the model of their schedules
+  std::vector<Group> groups;          ///< launches, then states
   std::vector<Copy> copies;
 
+  /// Whether the schedules of all assignments were judged.
+  bool judgedAll() const { return assignments && judged >= *assignments; }
   double gap() const { return costSeconds > boundSeconds && costSeconds > 0 ? 1 - boundSeconds / costSeconds : 0; }
 };
 
-/// The objective that `gap` is about, in words.
-std::string objectiveText(const PlacementReport &report);
+/// The objective that `gap` is about, and what was searched, in words.
+std::string objectiveText();
+std::string searchText(const PlacementReport &report);
 
 llvm::json::Value toJson(const PlacementReport &report);
 

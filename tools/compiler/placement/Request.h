@@ -23,8 +23,7 @@ struct PlacementRequest {
   std::string entry;                   ///< whose step time counts; empty: train_step if there is one, else the first
   std::map<std::string, int64_t> caps; ///< bytes, by device as in `--devices`
   std::vector<GivenLink> links;
-  std::string prefer;       ///< a device that gets all it can run, whatever that costs; for measuring
-  double searchSeconds = 1; ///< for each entry point
+  std::string prefer; ///< a device that gets all it can run, whatever that costs; for measuring
 };
 
 /// `--devices cpu,sim:0=16GB`: the target as text, and the caps, which are put into the request.

@@ -73,7 +73,8 @@ void printPlacement(llvm::raw_ostream &out, const PlacementReport &report) {
   if (!report.remark.empty())
     out << "  " << report.remark << '\n';
   out << fmt::format("  gap {:.2f} %: {} against at least {}, in {}\n", report.gap() * 100,
-                     timeText(report.costSeconds), timeText(report.boundSeconds), objectiveText(report));
+                     timeText(report.costSeconds), timeText(report.boundSeconds), compiler::objectiveText());
+  out << "  " << compiler::searchText(report) << '\n';
   printDevices(out, report);
   printGroups(out, report);
   printCopies(out, report);

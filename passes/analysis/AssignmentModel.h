@@ -1,0 +1,55 @@
+// What an assignment of a placement graph's groups to devices comes to, without compiling it: the time from one call to
+// the next, and the memory of each device.
+//
+// The assignment becomes the launches and copies that the compiler would make of it. Their order, their places in
+// memory and their waits are found by what the phases `scheduled` and `planned` use, and followed by the schedule model
+// that predicts plans. So figures are those of the plan, as far as its kernels are the graph's groups: layouts are
+// chosen later, so what relayouts and the padding of layouts take is not in them, nor the workspaces of kernels that
+// nobody has told of (`setKernel`), nor constants that must be copied, the memory of other entry points, of states that
+// this one does not use and of logs.
+#pragma once
+
+#include "passes/analysis/PlacementGraph.h"
+
+namespace sluice::passes {
+
+struct AssignmentFigures {
+  double seconds = 0;          ///< from one call's end to the next one's
+  std::vector<int64_t> memory; ///< of each device, bytes
+
+  bool fits(const std::vector<std::optional<int64_t>> &caps) const;
+};
+
+class AssignmentModel {
+public:
+  /// `hostRunsHere`: the thread that issues work also does the host's. The graph must outlive the model.
+  AssignmentModel(const PlacementGraph &graph, const ir::Target &target, const CostModel &costs, bool hostRunsHere);
+
+  /// What is known of a group's kernel on a device: its time alone, and the bytes beside what it reads and leaves.
+  void setKernel(uint32_t group, uint32_t device, double seconds, int64_t workspaceBytes);
+
+  /// The figures of an assignment in which each group is where it can run.
+  AssignmentFigures judge(const std::vector<uint32_t> &devices) const;
+
+  double kernelSeconds(uint32_t group, uint32_t device) const { return kernels[group][device].seconds; }
+  uint32_t deviceCount() const { return uint32_t(links.size()); }
+  unsigned queueCount() const { return 3 * deviceCount() - 2; }
+
+private:
+  friend class AssignedCall;
+  struct Link {
+    double latency, bytesPerSecond;
+    double secondsFor(double bytes) const { return latency + bytes / bytesPerSecond; }
+  };
+
+  const PlacementGraph &graph;
+  bool hostRunsHere;
+  std::vector<std::vector<Link>> links; // [from][to]
+  struct Kernel {
+    double seconds = 0;
+    int64_t workspace = 0;
+  };
+  std::vector<std::vector<Kernel>> kernels; // [group][device]
+};
+
+} // namespace sluice::passes

@@ -1,0 +1,181 @@
+// 1. Inputs, the old values of states and what launches leave are values. A copy that the user wrote is the value that
+//    it copies.
+// 2. Launches read values, directly or through ops that they find again; states take them, and outputs are some.
+#include "passes/analysis/PlacementFlow.h"
+
+#include "ir/Layout.h"
+#include "ir/Module.h"
+#include "ir/Work.h"
+#include "passes/schedule/TransientMemory.h"
+
+using namespace mlir;
+using namespace sluice::ir;
+
+namespace sluice::passes {
+
+/// Whether every element of `value` is read by the launch of `group` only for the element in its own place, so that a
+/// result may overwrite it.
+static bool isReadInPlace(Value value, const FusionGroup &group) {
+  SmallVector<Value> work{value};
+  DenseSet<Value> seen;
+  while (!work.empty())
+    for (Operation *user : work.pop_back_val().getUsers()) {
+      if (!group.contents.contains(user))
+        continue;
+      if (!isa<ElementwiseOp>(user) || user->getResult(0).getType() != value.getType())
+        return false;
+      if (seen.insert(user->getResult(0)).second)
+        work.push_back(user->getResult(0));
+    }
+  return true;
+}
+
+namespace {
+
+class FlowBuilding {
+public:
+  explicit FlowBuilding(const FlowSource &source)
+      : source(source), entry(source.entry), module(entry->getParentOfType<ModuleOp>()) {
+    for (auto [i, op] : llvm::enumerate(entry.getBody().front()))
+      positions[&op] = int(i);
+  }
+
+  PlacementFlow build() {
+    addInputs();
+    addStates();
+    flow.launches.resize(source.launches.size());
+    for (auto [i, group] : llvm::enumerate(source.launches))
+      if (group)
+        addLaunch(uint32_t(i), *group);
+    addUpdates();
+    for (auto [i, operand] : llvm::enumerate(entry.getReturn().getValues()))
+      if (PlacementFlow::Value *value = find(operand))
+        value->outputs.push_back(int(i));
+    addCopySeconds();
+    return std::move(flow);
+  }
+
+private:
+  int64_t bytesOf(Value value) const {
+    return alignPlace(getBufferBytes(cast<RankedTensorType>(value.getType()), source.capacity));
+  }
+
+  uint32_t add(Value value, uint32_t producer) {
+    LogicalBytes moved = getLogicalBytes(cast<RankedTensorType>(value.getType()));
+    PlacementFlow::Value &added = flow.values.emplace_back();
+    added.producer = producer;
+    added.bytes = bytesOf(value);
+    added.moved = double(moved.fixed + moved.perRow * source.capacity);
+    if (Operation *def = value.getDefiningOp())
+      added.position = positions.lookup(def);
+    irValues.push_back(value);
+    return numbers[value] = uint32_t(flow.values.size() - 1);
+  }
+
+  /// The number of what a value is a copy of; none if it is made anywhere.
+  std::optional<uint32_t> numberOf(Value value) const {
+    while (auto copy = value.getDefiningOp<CopyOp>())
+      value = copy.getX();
+    auto known = numbers.find(value);
+    return known == numbers.end() ? std::nullopt : std::optional(known->second);
+  }
+  PlacementFlow::Value *find(Value value) {
+    std::optional<uint32_t> number = numberOf(value);
+    return number ? &flow.values[*number] : nullptr;
+  }
+
+  void addInputs() {
+    for (BlockArgument input : entry.getBody().getArguments())
+      flow.inputs.push_back(add(input, PlacementFlow::Value::kInput));
+  }
+
+  uint32_t stateNumber(FlatSymbolRefAttr name) {
+    auto state = module.lookupSymbol<StateOp>(name.getAttr());
+    auto [known, isNew] = stateNumbers.try_emplace(state, flow.states.size());
+    if (isNew)
+      flow.states.push_back({source.states.lookup(state),
+                             alignPlace(getBufferBytes(state.getTensorType(), source.capacity)), std::nullopt});
+    return known->second;
+  }
+
+  void addStates() {
+    for (auto get : entry.getBody().front().getOps<GetOp>()) {
+      PlacementFlow::State &state = flow.states[stateNumber(get.getStateAttr())];
+      if (state.value) { // all reads of a state give the value before the call
+        numbers[get.getValue()] = *state.value;
+        continue;
+      }
+      state.value = add(get.getValue(), state.group);
+      flow.values[*state.value].state = stateNumber(get.getStateAttr());
+    }
+  }
+
+  void addLaunch(uint32_t index, const FusionGroup &group) {
+    LaunchContents contents = contentsOf(group);
+    PlacementFlow::Launch &launch = flow.launches[index];
+    launch.position = positions.lookup(group.ops.front());
+    for (Value input : contents.inputs) {
+      std::optional<uint32_t> number = numberOf(input);
+      if (!number || llvm::is_contained(launch.inputs, *number))
+        continue;
+      launch.inputs.push_back(*number);
+      flow.values[*number].readers.push_back({index, firstReader(input, contents)});
+    }
+    for (Value output : contents.outputs)
+      launch.outputs.push_back(add(output, index));
+  }
+
+  int firstReader(Value value, const LaunchContents &contents) const {
+    int first = INT_MAX;
+    for (Operation *user : value.getUsers())
+      if (contents.ops.contains(user))
+        first = std::min(first, positions.lookup(user));
+    return first;
+  }
+
+  void addUpdates() {
+    for (auto set : entry.getBody().front().getOps<SetOp>()) {
+      uint32_t number = stateNumber(set.getStateAttr());
+      PlacementFlow::State &state = flow.states[number];
+      state.isWritten = true;
+      PlacementFlow::Value *value = find(set.getValue());
+      if (!value)
+        continue;
+      bool isMade = value->producer != PlacementFlow::Value::kInput && !value->state;
+      bool mayBeInPlace =
+          isMade && (!state.value || isReadInPlace(irValues[*state.value], *source.launches[value->producer]));
+      value->updates.push_back({number, positions.lookup(set), mayBeInPlace});
+    }
+  }
+
+  void addCopySeconds() {
+    OpBuilder builder(entry.getContext());
+    for (auto [value, irValue] : llvm::zip_equal(flow.values, irValues)) {
+      if (value.updates.empty() && value.outputs.empty())
+        continue;
+      OwningOpRef<RelayoutOp> copy = builder.create<RelayoutOp>(irValue.getLoc(), irValue.getType(), irValue);
+      for (const TargetDevice &device : source.backends->target().devices()) {
+        LaunchCost cost = source.backends->of(device.name).cost({copy->getOperation()}, irValue, copy->getResult());
+        const Work &work = cost.work;
+        value.copySeconds.push_back(
+            source.costs->kernelSeconds(device.name, cost.kind, double(work.flops + work.flopsPerRow * source.capacity),
+                                        double(work.bytes + work.bytesPerRow * source.capacity)));
+      }
+    }
+  }
+
+  const FlowSource &source;
+  EntryOp entry;
+  ModuleOp module;
+  PlacementFlow flow;
+  std::vector<Value> irValues; // of the flow's
+  DenseMap<Value, uint32_t> numbers;
+  DenseMap<Operation *, uint32_t> stateNumbers;
+  DenseMap<Operation *, int> positions;
+};
+
+} // namespace
+
+PlacementFlow buildPlacementFlow(const FlowSource &source) { return FlowBuilding(source).build(); }
+
+} // namespace sluice::passes

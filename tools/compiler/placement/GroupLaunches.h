@@ -1,0 +1,17 @@
+// Which of a plan's actions runs which group of the placement graph that it was planned for.
+#pragma once
+
+#include "passes/analysis/PlacementGraph.h"
+#include "tools/compiler/placement/Evaluation.h"
+
+namespace sluice::compiler {
+
+/// For each group its launch among the actions of the entry point that counts; none of groups that are no launches, or
+/// whose kernel became another. A launch is that of a group of the same ops and line on the same device.
+std::vector<std::optional<size_t>> findGroupLaunches(const passes::PlacementGraph &graph,
+                                                     llvm::ArrayRef<uint32_t> devices, const Evaluation &evaluation);
+
+/// The bytes that a group's launch needs beside what it reads and leaves.
+int64_t workspaceOf(const passes::PlacementGraph &graph, uint32_t group, const Evaluation &evaluation, size_t action);
+
+} // namespace sluice::compiler
