@@ -28,10 +28,10 @@ public:
       return;
     waits = findMemoryWaits(callActions());
     EventWriter events(entry);
-    for (auto [action, ends] : llvm::zip_equal(actions, waits->actions))
-      wait(events, action.op, ends);
     for (auto [receive, ends] : llvm::zip_equal(receives, waits->inputs))
       wait(events, receive, ends);
+    for (auto [action, ends] : llvm::zip_equal(actions, waits->actions))
+      wait(events, action.op, ends);
     for (auto [action, ends] : llvm::zip_equal(asked, waits->asked))
       wait(events, action.op, ends);
     findEnds();

@@ -100,9 +100,19 @@ std::map<std::string, std::string> knownAlternatives(const PlacementReport &repo
 
 void expectFastest(const PlacementCase &asked, const Placed &placed) {
   const PlacementReport &report = placed.report;
-  for (const PlacementReport::Alternative &alternative : report.alternatives)
-    if (alternative.seconds)
-      EXPECT_LE(report.predictedSeconds, *alternative.seconds) << alternative.name;
+  auto isSimple = [](const std::string &name) { return llvm::StringRef(name).starts_with("all "); };
+  for (const PlacementReport::Alternative &alternative : report.alternatives) {
+    // What hardly gains on everything on one device gives way to it, and the report says so.
+    double least = 1;
+    if (isSimple(report.chosen) && !isSimple(alternative.name))
+      least = 1 - compiler::kGivesWay;
+    if (!isSimple(report.chosen) && isSimple(alternative.name))
+      least = 1 / (1 - compiler::kGivesWay);
+    if (alternative.seconds && alternative.name != report.chosen) {
+      EXPECT_LE(least * report.predictedSeconds, *alternative.seconds) << alternative.name;
+      EXPECT_TRUE(report.predictedSeconds <= *alternative.seconds || !report.remark.empty()) << alternative.name;
+    }
+  }
   constexpr double kRounding = 1 + 1e-9;
   for (const auto &[name, first] : knownAlternatives(report))
     EXPECT_LE(report.predictedSeconds, kRounding * evaluated(everythingOn(asked, first), placed.costs).seconds) << name;

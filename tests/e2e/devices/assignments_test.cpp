@@ -64,6 +64,17 @@ TEST_P(SmallPlacements, AreWithinAPercentOfTheBest) {
   expectBest(smallPlacement(uint32_t(GetParam())), kBehind);
 }
 
+/// Each launch and copy, and its microseconds.
+std::string workOf(const sluice::compiler::Evaluation &plan) {
+  std::string text;
+  for (size_t i = 0; i < plan.workSeconds.size(); ++i) {
+    const sluice::runtime::Action &action = plan.entryPoint().actions[i];
+    text += (action.copy() ? "copy of " + action.copy()->value : action.launch()->name) + " " +
+            std::to_string(plan.workSeconds[i] * 1e6) + "; ";
+  }
+  return text;
+}
+
 bool hasRelayouts(const sluice::compiler::Evaluation &plan) {
   for (const sluice::runtime::Launch *launch : plan.entryPoint().launches())
     if (launch->name.find("relayout") != std::string::npos)
@@ -83,8 +94,10 @@ void expectJudged(const PlacementCase &asked) {
     bool isWhole = !hasRelayouts(plan);
     equal += isWhole;
     EXPECT_LE(figures.seconds, (1 + kRounding) * plan.seconds) << testing::PrintToString(devices);
-    if (isWhole)
-      EXPECT_GE(figures.seconds, (1 - kRounding) * plan.seconds) << testing::PrintToString(devices);
+    if (isWhole) {
+      EXPECT_GE(figures.seconds, (1 - kRounding) * plan.seconds)
+          << testing::PrintToString(devices) << ": " << workOf(plan);
+    }
   }
   EXPECT_GT(equal, 0);
 }
@@ -132,8 +145,9 @@ TEST_P(FoundGraphs, AreNoSlowerWithAFasterLinkOrALargerCap) {
         continue;
       double seconds = chosen->report.predictedSeconds;
       EXPECT_LE(seconds, (1 + kRounding) * smaller) << bytesPerSecond << " B/s, " << share << " of the memory";
-      if (before.contains(share))
+      if (before.contains(share)) {
         EXPECT_LE(seconds, (1 + kRounding) * before[share]) << bytesPerSecond << " B/s, " << share << " of the memory";
+      }
       before[share] = smaller = seconds;
     }
   }

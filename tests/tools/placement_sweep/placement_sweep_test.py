@@ -82,12 +82,12 @@ class PlacementSweepTest(CalibratedTest):
             self.assertEqual(slowest["state_bytes"]["acc0"], 0)
             self.assertEqual(slowest["copied_bytes"], 0)
 
-    def test_a_fast_link_leaves_the_host_only_what_must_be_there(self):
+    def test_a_fast_link_leaves_the_host_what_it_can_do_meanwhile(self):
         fastest = self.free["points"][-1]
-        self.assertEqual(fastest["choice"], "all acc0")
-        self.assertEqual(fastest["groups"]["cpu"], 0)
-        self.assertEqual(fastest["state_bytes"]["cpu"], 4)  # the learning rate, which the host sets
-        self.assertEqual(fastest["copied_bytes"], 256 * (28 * 28 + 4))  # images and labels
+        self.assertGreater(fastest["groups"]["acc0"], 2 * fastest["groups"]["cpu"])
+        self.assertLess(fastest["state_bytes"]["cpu"], 0.05 * fastest["state_bytes"]["acc0"])
+        self.assertLessEqual(fastest["predicted_ms"], fastest["lines_ms"]["all acc0"])
+        self.assertGreaterEqual(fastest["copied_bytes"], 256 * (28 * 28 + 4))  # images and labels
 
     def test_a_cap_splits_the_model(self):
         fastest = self.capped["points"][-1]
@@ -106,9 +106,14 @@ class PlacementSweepTest(CalibratedTest):
             self.assertEqual(times, sorted(times, reverse=True))
 
     def test_crossovers_lie_between_what_they_part(self):
-        [crossover] = self.free["crossovers"]
-        self.assertEqual((crossover["from"], crossover["to"]), ("all cpu", "all acc0"))
-        self.assertTrue(1e5 < crossover["bytes_per_second"] < 1e11)
+        crossovers = self.free["crossovers"]
+        self.assertEqual(crossovers[0]["from"], "all cpu")
+        for before, after in zip(crossovers, crossovers[1:]):
+            self.assertEqual(before["to"], after["from"])
+            self.assertLess(before["bytes_per_second"], after["bytes_per_second"])
+        self.assertNotEqual(crossovers[-1]["to"], "all cpu")
+        for crossover in crossovers:
+            self.assertTrue(1e5 < crossover["bytes_per_second"] < 1e11)
 
     def test_the_plot_has_a_panel_for_each_sweep(self):
         headings = [text.text for text in self.plot.iter("{http://www.w3.org/2000/svg}text") if text.get("class") == "heading"]

@@ -1,7 +1,6 @@
 #include "tools/compiler/placement/GroupLaunches.h"
 
 #include "ir/text/DiagnosticText.h"
-#include <deque>
 #include <map>
 #include <tuple>
 
@@ -9,16 +8,18 @@ using sluice::passes::PlacedGroup;
 
 namespace sluice::compiler {
 
-/// A kernel's name without the number that tells it from others.
-static std::string baseOf(llvm::StringRef name) { return name.rtrim("0123456789").rtrim('_').str(); }
+/// A kernel's name without the number that tells it from others, and that number.
+static std::pair<std::string, unsigned> partsOf(llvm::StringRef name) {
+  llvm::StringRef base = name.rtrim("0123456789");
+  unsigned number = 0;
+  name.drop_front(base.size()).getAsInteger(10, number);
+  return {base.rtrim('_').str(), number};
+}
 
 std::vector<std::optional<size_t>> findGroupLaunches(const passes::PlacementGraph &graph,
                                                      llvm::ArrayRef<uint32_t> devices, const Evaluation &evaluation) {
-  std::map<std::tuple<size_t, std::string, std::string>, std::deque<size_t>> open;
-  for (auto [i, group] : llvm::enumerate(graph.groups))
-    if (group.kind == PlacedGroup::Launch)
-      open[{devices[i], ir::printPlace(group.fusion.ops.back()->getLoc()), baseOf(group.name)}].push_back(i);
-  std::vector<std::optional<size_t>> launches(graph.groups.size());
+  using Key = std::tuple<size_t, std::string, std::string>;        // device, line, base
+  std::map<Key, std::vector<std::pair<unsigned, size_t>>> actions; // by number: the order of the program
   const runtime::Plan &plan = evaluation.plan;
   for (auto [i, action] : llvm::enumerate(evaluation.entryPoint().actions)) {
     const runtime::Launch *launch = action.launch();
@@ -28,11 +29,20 @@ std::vector<std::optional<size_t>> findGroupLaunches(const passes::PlacementGrap
     llvm::StringRef name = launch->name;
     if (device != 0)
       name.consume_front(plan.devices[device].name + "_");
-    std::deque<size_t> &groups = open[{device, launch->source, baseOf(name)}];
-    if (groups.empty())
+    auto [base, number] = partsOf(name);
+    actions[{device, launch->source, base}].emplace_back(number, i);
+  }
+  for (auto &[key, list] : actions)
+    llvm::sort(list);
+  std::map<Key, size_t> taken;
+  std::vector<std::optional<size_t>> launches(graph.groups.size());
+  for (auto [i, group] : llvm::enumerate(graph.groups)) {
+    if (group.kind != PlacedGroup::Launch)
       continue;
-    launches[groups.front()] = i;
-    groups.pop_front();
+    Key key{devices[i], ir::printPlace(group.fusion.ops.back()->getLoc()), partsOf(group.name).first};
+    const auto &list = actions[key];
+    if (size_t next = taken[key]++; next < list.size())
+      launches[i] = list[next].second;
   }
   return launches;
 }
