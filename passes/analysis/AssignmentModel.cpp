@@ -14,13 +14,6 @@ namespace sluice::passes {
 static constexpr uint32_t kHost = 0;
 static constexpr unsigned kNone = ~0u;
 
-bool AssignmentFigures::fits(const std::vector<std::optional<int64_t>> &caps) const {
-  for (size_t device = 0; device < caps.size(); ++device)
-    if (memory[device] > caps[device].value_or(INT64_MAX))
-      return false;
-  return true;
-}
-
 AssignmentModel::AssignmentModel(const PlacementGraph &graph, const ir::Target &target, const CostModel &costs,
                                  bool hostRunsHere)
     : graph(graph), hostRunsHere(hostRunsHere),

@@ -4,9 +4,9 @@
 // The assignment becomes the launches and copies that the compiler would make of it. Their order, their places in
 // memory and their waits are found by what the phases `scheduled` and `planned` use, and followed by the schedule model
 // that predicts plans. So figures are those of the plan, as far as its kernels are the graph's groups: layouts are
-// chosen later, so what relayouts and the padding of layouts take is not in them, nor the workspaces of kernels that
-// nobody has told of (`setKernel`), nor constants that must be copied, the memory of other entry points, of states that
-// this one does not use and of logs.
+// chosen later, so what relayouts and the padding of layouts take is not in them, nor how ops are expanded, the
+// workspaces of kernels that nobody has told of (`setKernel`), constants that must be copied, the memory of other entry
+// points, of states that this one does not use and of logs.
 #pragma once
 
 #include "passes/analysis/PlacementGraph.h"
@@ -16,8 +16,6 @@ namespace sluice::passes {
 struct AssignmentFigures {
   double seconds = 0;          ///< from one call's end to the next one's
   std::vector<int64_t> memory; ///< of each device, bytes
-
-  bool fits(const std::vector<std::optional<int64_t>> &caps) const;
 };
 
 class AssignmentModel {
