@@ -1,9 +1,8 @@
 // Random numbers from Threefry-2x32 with 20 rounds (Salmon et al., 2011), as JAX uses it.
 //
 // bits      The 32 bits of element i of n. A shape without `?` has JAX's original scheme: the counters 0 .. n-1, with a
-// 0 after
-//           them if n is odd, are cut in halves; block j encrypts counters (j, h + j) with h = ceil(n / 2) into the
-//           bits of elements j and h + j. A shape with `?` has JAX's partitionable scheme, in which element i does not
+//           0 after them if n is odd, are cut in halves; block j encrypts counters (j, h + j) with h = ceil(n / 2) into
+//           the bits of elements j and h + j. A shape with `?` has JAX's partitionable scheme, in which element i does not
 //           depend on how many there are: the two halves of the block (0, i), exclusive-ored.
 // stream    A stream s other than 0 has the key that the block s, as (high, low), encrypts to.
 // uniform   The upper 23 bits as a fraction u; max(a, u (b - a) + a). The same fraction serves f64.

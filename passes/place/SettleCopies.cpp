@@ -1,7 +1,8 @@
 // placed -> copied. Leaves the copies that are needed, where they can start earliest, with their sizes.
 //
-//   %b = sluice.copy %a pin (cpu to acc0); %c = sluice.copy %a to (cpu to acc0); %d = sluice.copy %b pin (acc0 to
-//   cpu)
+//   %b = sluice.copy %a pin (cpu to acc0)
+//   %c = sluice.copy %a to (cpu to acc0)
+//   %d = sluice.copy %b pin (acc0 to cpu)
 //     ==>  %b = sluice.copy %a to {bytes = 8}, right behind %a; %b for %c; %a for %d
 //
 // 1. A copy that ends where it starts, or where its value is already, goes away.

@@ -1,6 +1,5 @@
 // Running what may crash or hang in a child process, which tells its parent what it found.
-#ifndef SLUICE_RUNTIME_CHILD_H
-#define SLUICE_RUNTIME_CHILD_H
+#pragma once
 
 #include <chrono>
 #include <cstdint>
@@ -39,5 +38,3 @@ struct ChildResult {
 ChildResult runInChild(const std::function<void(ChildReport &)> &body, std::chrono::milliseconds limit);
 
 } // namespace sluice::runtime
-
-#endif

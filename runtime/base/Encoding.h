@@ -1,6 +1,5 @@
 // Bytes written as text, as a plan carries them.
-#ifndef SLUICE_RUNTIME_ENCODING_H
-#define SLUICE_RUNTIME_ENCODING_H
+#pragma once
 
 #include <cstddef>
 #include <optional>
@@ -17,5 +16,3 @@ std::optional<std::vector<std::byte>> decodeHex(std::string_view text);
 std::string encodeHex(std::span<const std::byte> bytes);
 
 } // namespace sluice::runtime
-
-#endif

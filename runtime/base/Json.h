@@ -1,6 +1,5 @@
 // JSON of unknown origin: parsed with limits, and read with errors that name the place.
-#ifndef SLUICE_RUNTIME_JSON_H
-#define SLUICE_RUNTIME_JSON_H
+#pragma once
 
 #include <nlohmann/json.hpp>
 
@@ -45,5 +44,3 @@ private:
 };
 
 } // namespace sluice::runtime
-
-#endif

@@ -2,8 +2,7 @@
 //
 // Inside the runtime an error is an exception of type Error. It never crosses the C ABI or generated code: `guarded`
 // turns it into a Status at those borders.
-#ifndef SLUICE_RUNTIME_STATUS_H
-#define SLUICE_RUNTIME_STATUS_H
+#pragma once
 
 #include <functional>
 #include <stdexcept>
@@ -50,5 +49,3 @@ Status guarded(const std::function<void()> &body) noexcept;
 [[noreturn]] void failExhausted(const std::string &message);
 
 } // namespace sluice::runtime
-
-#endif

@@ -1,6 +1,5 @@
 // Text for people: concatenation, lists of names, byte counts, and the nearest name to a misspelt one.
-#ifndef SLUICE_RUNTIME_TEXT_H
-#define SLUICE_RUNTIME_TEXT_H
+#pragma once
 
 #include <concepts>
 #include <cstdint>
@@ -44,5 +43,3 @@ std::string nearest(std::string_view name, const std::vector<std::string> &names
 std::string didYouMean(std::string_view name, const std::vector<std::string> &names);
 
 } // namespace sluice::runtime
-
-#endif

@@ -1,6 +1,5 @@
 // The binary files of CIFAR-10 and CIFAR-100: rows of labels and 3 x 32 x 32 bytes, red before green before blue.
-#ifndef SLUICE_RUNTIME_DATA_CIFAR_H
-#define SLUICE_RUNTIME_DATA_CIFAR_H
+#pragma once
 
 #include "runtime/data/Table.h"
 
@@ -16,5 +15,3 @@ Table cifar10Table(const std::string &folder, bool isTest);
 Table cifar100Table(const std::string &folder, bool isTest);
 
 } // namespace sluice::runtime
-
-#endif

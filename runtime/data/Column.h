@@ -1,6 +1,5 @@
 // One column of a data set: a name, what a row of it is, and how rows are read.
-#ifndef SLUICE_RUNTIME_DATA_COLUMN_H
-#define SLUICE_RUNTIME_DATA_COLUMN_H
+#pragma once
 
 #include "runtime/io/File.h"
 #include "runtime/io/MappedFile.h"
@@ -100,5 +99,3 @@ Bytes readGrowing(int64_t bytes, const std::function<int64_t(std::byte *, int64_
                   const std::function<void(int64_t)> &failShort);
 
 } // namespace sluice::runtime
-
-#endif

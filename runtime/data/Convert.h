@@ -1,6 +1,5 @@
 // Which columns may fill an input of another type: DATA.md has the rule and its reason.
-#ifndef SLUICE_RUNTIME_DATA_CONVERT_H
-#define SLUICE_RUNTIME_DATA_CONVERT_H
+#pragma once
 
 #include "runtime/plan/DType.h"
 
@@ -16,5 +15,3 @@ using Convert = void (*)(const std::byte *from, std::byte *to, int64_t count);
 Convert conversion(DType from, DType to);
 
 } // namespace sluice::runtime
-
-#endif

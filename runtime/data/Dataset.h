@@ -1,6 +1,5 @@
 // A data set: columns by name with one number of rows. DATA.md says which files and folders are one.
-#ifndef SLUICE_RUNTIME_DATA_DATASET_H
-#define SLUICE_RUNTIME_DATA_DATASET_H
+#pragma once
 
 #include "runtime/data/Table.h"
 
@@ -31,5 +30,3 @@ private:
 };
 
 } // namespace sluice::runtime
-
-#endif

@@ -1,6 +1,5 @@
 // How much packed data can hold.
-#ifndef SLUICE_RUNTIME_DATA_DEFLATE_H
-#define SLUICE_RUNTIME_DATA_DEFLATE_H
+#pragma once
 
 #include <cstdint>
 
@@ -13,5 +12,3 @@ inline int64_t mostUnpacked(int64_t packed) {
 }
 
 } // namespace sluice::runtime
-
-#endif

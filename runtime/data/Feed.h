@@ -1,6 +1,5 @@
 // Rows of a data set on their way into the inputs of an entry point.
-#ifndef SLUICE_RUNTIME_DATA_FEED_H
-#define SLUICE_RUNTIME_DATA_FEED_H
+#pragma once
 
 #include "runtime/base/Text.h"
 #include "runtime/data/Convert.h"
@@ -52,5 +51,3 @@ private:
 };
 
 } // namespace sluice::runtime
-
-#endif

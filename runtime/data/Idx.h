@@ -1,6 +1,5 @@
 // IDX files of bytes, plain or gzipped, and folders of them, as MNIST comes.
-#ifndef SLUICE_RUNTIME_DATA_IDX_H
-#define SLUICE_RUNTIME_DATA_IDX_H
+#pragma once
 
 #include "runtime/data/Table.h"
 
@@ -29,5 +28,3 @@ bool parseIdxName(const std::string &file, IdxName &parsed);
 Table idxTable(const std::string &folder, const std::vector<std::string> &files, const std::string &part);
 
 } // namespace sluice::runtime
-
-#endif

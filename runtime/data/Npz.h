@@ -1,6 +1,5 @@
 // NumPy's files as data: an .npy file or a folder of them, a column each, and the members of an .npz archive.
-#ifndef SLUICE_RUNTIME_DATA_NPZ_H
-#define SLUICE_RUNTIME_DATA_NPZ_H
+#pragma once
 
 #include "runtime/data/Table.h"
 
@@ -20,5 +19,3 @@ Table npyFolderTable(const std::string &folder, const std::vector<std::string> &
 Table npzTable(const std::string &path);
 
 } // namespace sluice::runtime
-
-#endif

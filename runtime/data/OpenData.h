@@ -1,6 +1,5 @@
 // Finds out which kind of data a path names, and opens a part of it. DATA.md tells users what there is.
-#ifndef SLUICE_RUNTIME_DATA_OPENDATA_H
-#define SLUICE_RUNTIME_DATA_OPENDATA_H
+#pragma once
 
 #include "runtime/data/Table.h"
 
@@ -35,5 +34,3 @@ private:
 };
 
 } // namespace sluice::runtime
-
-#endif

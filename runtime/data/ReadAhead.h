@@ -1,6 +1,5 @@
 // Reads the next batches in a thread of its own while a step runs.
-#ifndef SLUICE_RUNTIME_DATA_READAHEAD_H
-#define SLUICE_RUNTIME_DATA_READAHEAD_H
+#pragma once
 
 #include "runtime/data/Feed.h"
 
@@ -46,5 +45,3 @@ private:
 };
 
 } // namespace sluice::runtime
-
-#endif

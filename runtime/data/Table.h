@@ -1,7 +1,6 @@
 // What a file or a folder of data offers: columns by name. Nothing of a column is read before it is asked for, so what
 // a model does not want may be of any kind.
-#ifndef SLUICE_RUNTIME_DATA_TABLE_H
-#define SLUICE_RUNTIME_DATA_TABLE_H
+#pragma once
 
 #include "runtime/data/Column.h"
 
@@ -27,5 +26,3 @@ struct Table {
 };
 
 } // namespace sluice::runtime
-
-#endif

@@ -1,7 +1,6 @@
 // Zip archives, as .npz files are: members stored or deflated, with the 64-bit fields of large ones. The directory at
 // the end is what counts; encryption, several disks and other compressions are refused.
-#ifndef SLUICE_RUNTIME_DATA_ZIPFILE_H
-#define SLUICE_RUNTIME_DATA_ZIPFILE_H
+#pragma once
 
 #include "runtime/io/File.h"
 #include "runtime/io/MappedFile.h"
@@ -57,5 +56,3 @@ private:
 };
 
 } // namespace sluice::runtime
-
-#endif

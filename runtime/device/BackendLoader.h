@@ -2,8 +2,7 @@
 //
 // A shared object may be anything, so each is tried in a child process first: loaded, asked for its tables, and each
 // half opened. What crashes, hangs or lies there is refused with a reason and harms nobody.
-#ifndef SLUICE_RUNTIME_BACKENDLOADER_H
-#define SLUICE_RUNTIME_BACKENDLOADER_H
+#pragma once
 
 #include "sluice/backend/compile.h"
 #include "sluice/backend/run.h"
@@ -66,5 +65,3 @@ const sluice_backend_compile &findCompileHalf(const std::string &name, const std
                                               const sluice_compile_services &services);
 
 } // namespace sluice::runtime
-
-#endif

@@ -1,6 +1,5 @@
 // Whether the tables of a backend are what they must be.
-#ifndef SLUICE_RUNTIME_BACKENDTABLES_H
-#define SLUICE_RUNTIME_BACKENDTABLES_H
+#pragma once
 
 #include "sluice/backend/backend.h"
 
@@ -26,5 +25,3 @@ std::string whyWrongSize(const TableHead &table, std::span<const size_t> sizes);
 std::string whyUnsound(const sluice_backend *backend);
 
 } // namespace sluice::runtime
-
-#endif

@@ -1,6 +1,5 @@
 // Every copy between memories that the runtime makes goes through here, and is counted here.
-#ifndef SLUICE_RUNTIME_COPYENGINE_H
-#define SLUICE_RUNTIME_COPYENGINE_H
+#pragma once
 
 #include "runtime/device/Devices.h"
 #include "runtime/exec/WorkTimes.h"
@@ -45,5 +44,3 @@ private:
 };
 
 } // namespace sluice::runtime
-
-#endif

@@ -1,7 +1,6 @@
 // One backend's devices in one instance, and what lives on them: memory, queues, events and modules. All of it is the
 // run half of the backend ABI (sluice/backend/run.h) with its errors as exceptions and its handles as owners.
-#ifndef SLUICE_RUNTIME_DEVICECONTEXT_H
-#define SLUICE_RUNTIME_DEVICECONTEXT_H
+#pragma once
 
 #include "runtime/device/Parallel.h"
 #include "sluice/backend/run.h"
@@ -126,5 +125,3 @@ private:
 };
 
 } // namespace sluice::runtime
-
-#endif

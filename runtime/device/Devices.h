@@ -1,7 +1,6 @@
 // The devices of a plan on this machine: each found at its backend, with its arenas, its queues and its modules. The
 // host is one of them; its backend is linked in.
-#ifndef SLUICE_RUNTIME_DEVICES_H
-#define SLUICE_RUNTIME_DEVICES_H
+#pragma once
 
 #include "runtime/device/DeviceContext.h"
 #include "runtime/device/Slots.h"
@@ -76,5 +75,3 @@ private:
 };
 
 } // namespace sluice::runtime
-
-#endif

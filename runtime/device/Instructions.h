@@ -1,6 +1,5 @@
 // The instruction set of the machine that runs, beside the one that a model's code was made with.
-#ifndef SLUICE_RUNTIME_INSTRUCTIONS_H
-#define SLUICE_RUNTIME_INSTRUCTIONS_H
+#pragma once
 
 #include "runtime/plan/Plan.h"
 
@@ -11,5 +10,3 @@ namespace sluice::runtime {
 void checkInstructions(const Build &build);
 
 } // namespace sluice::runtime
-
-#endif

@@ -4,8 +4,7 @@
 // fraction of a microsecond to start instead of one to fifteen. Each thread begins with its own share of the tasks, the
 // same part of every stage, and helps with the others' when it is done; what a task does depends on neither, so results
 // do not depend on N.
-#ifndef SLUICE_RUNTIME_PARALLEL_H
-#define SLUICE_RUNTIME_PARALLEL_H
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -41,5 +40,3 @@ private:
 };
 
 } // namespace sluice::runtime
-
-#endif

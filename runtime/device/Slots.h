@@ -1,6 +1,5 @@
 // Which devices of this machine fill the slots of a plan.
-#ifndef SLUICE_RUNTIME_SLOTS_H
-#define SLUICE_RUNTIME_SLOTS_H
+#pragma once
 
 #include "runtime/plan/Plan.h"
 
@@ -18,5 +17,3 @@ std::vector<int32_t> fillSlots(const Plan &plan, const std::string &list);
 std::string slotText(const Device &slot, int32_t ordinal);
 
 } // namespace sluice::runtime
-
-#endif

@@ -1,6 +1,5 @@
 // How long each action of an entry point takes when nothing runs beside it.
-#ifndef SLUICE_RUNTIME_ACTIONTIMES_H
-#define SLUICE_RUNTIME_ACTIONTIMES_H
+#pragma once
 
 #include "runtime/exec/Instance.h"
 
@@ -26,5 +25,3 @@ double medianOf(std::vector<double> values);
 std::vector<double> medianOfCalls(const std::vector<std::vector<double>> &calls);
 
 } // namespace sluice::runtime
-
-#endif

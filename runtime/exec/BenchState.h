@@ -1,6 +1,5 @@
 // What a benchmark runs on: made-up inputs, and states that begin again now and then.
-#ifndef SLUICE_RUNTIME_BENCHSTATE_H
-#define SLUICE_RUNTIME_BENCHSTATE_H
+#pragma once
 
 #include "runtime/exec/Instance.h"
 #include "runtime/io/File.h"
@@ -31,5 +30,3 @@ private:
 };
 
 } // namespace sluice::runtime
-
-#endif

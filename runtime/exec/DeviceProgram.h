@@ -1,6 +1,5 @@
 // The actions of an entry point with queues, addresses and events worked out.
-#ifndef SLUICE_RUNTIME_DEVICEPROGRAM_H
-#define SLUICE_RUNTIME_DEVICEPROGRAM_H
+#pragma once
 
 #include "runtime/device/CopyEngine.h"
 #include "runtime/exec/PreparedLaunch.h"
@@ -74,5 +73,3 @@ struct DeviceProgram {
 };
 
 } // namespace sluice::runtime
-
-#endif

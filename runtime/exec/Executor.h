@@ -2,8 +2,7 @@
 // between them, and keeps the host's reading and writing in order with them. Actions are put in in the order of the
 // plan, where those of the host stand behind all that devices can be given; nothing here waits unless the host wants to
 // touch something. Where a queue does its work at once, as the host's does, there are no events.
-#ifndef SLUICE_RUNTIME_EXECUTOR_H
-#define SLUICE_RUNTIME_EXECUTOR_H
+#pragma once
 
 #include "runtime/exec/OutputLog.h"
 #include "runtime/plan/CopyForecast.h"
@@ -101,5 +100,3 @@ private:
 };
 
 } // namespace sluice::runtime
-
-#endif

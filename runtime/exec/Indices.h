@@ -1,7 +1,6 @@
 // Inputs whose elements are indices, labels above all. Generated code takes them as they come, so one that names
 // nothing is found before a call.
-#ifndef SLUICE_RUNTIME_INDICES_H
-#define SLUICE_RUNTIME_INDICES_H
+#pragma once
 
 #include "runtime/plan/Plan.h"
 
@@ -15,5 +14,3 @@ namespace sluice::runtime {
 void checkIndices(const Plan &plan, const Value &input, const std::byte *data, int64_t rows, int64_t room);
 
 } // namespace sluice::runtime
-
-#endif

@@ -1,6 +1,5 @@
 // A model's first states.
-#ifndef SLUICE_RUNTIME_INITIALISE_H
-#define SLUICE_RUNTIME_INITIALISE_H
+#pragma once
 
 #include "runtime/exec/Instance.h"
 
@@ -10,5 +9,3 @@ namespace sluice::runtime {
 void initialise(Instance &instance, uint64_t seed);
 
 } // namespace sluice::runtime
-
-#endif

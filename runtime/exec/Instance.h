@@ -1,6 +1,5 @@
 // A model that runs: a plan, the team of threads and the devices that work for it, and what is known of its states.
-#ifndef SLUICE_RUNTIME_INSTANCE_H
-#define SLUICE_RUNTIME_INSTANCE_H
+#pragma once
 
 #include "runtime/device/Parallel.h"
 #include "runtime/exec/Executor.h"
@@ -108,5 +107,3 @@ private:
 };
 
 } // namespace sluice::runtime
-
-#endif

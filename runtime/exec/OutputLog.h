@@ -1,7 +1,6 @@
 // Outputs of many calls, kept where they are made: each call copies its scalars within their device, and they are
 // brought to the host together, when it asks.
-#ifndef SLUICE_RUNTIME_OUTPUTLOG_H
-#define SLUICE_RUNTIME_OUTPUTLOG_H
+#pragma once
 
 #include "runtime/exec/DeviceProgram.h"
 #include "runtime/plan/CopyForecast.h"
@@ -72,5 +71,3 @@ private:
 };
 
 } // namespace sluice::runtime
-
-#endif

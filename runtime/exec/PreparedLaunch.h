@@ -1,6 +1,5 @@
 // A launch with all that does not change from call to call worked out.
-#ifndef SLUICE_RUNTIME_PREPAREDLAUNCH_H
-#define SLUICE_RUNTIME_PREPAREDLAUNCH_H
+#pragma once
 
 #include "runtime/device/Devices.h"
 
@@ -39,5 +38,3 @@ private:
 };
 
 } // namespace sluice::runtime
-
-#endif

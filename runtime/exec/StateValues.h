@@ -1,7 +1,6 @@
 // Which states have a value. Memory begins as zeros, which are no weights: an entry point that reads a parameter that
 // nothing has set would train and predict with them.
-#ifndef SLUICE_RUNTIME_STATE_VALUES_H
-#define SLUICE_RUNTIME_STATE_VALUES_H
+#pragma once
 
 #include "runtime/plan/Plan.h"
 
@@ -30,5 +29,3 @@ private:
 };
 
 } // namespace sluice::runtime
-
-#endif

@@ -1,6 +1,5 @@
 // When each piece of work began and ended, for traces and for predicting a schedule. Off unless asked for.
-#ifndef SLUICE_RUNTIME_WORKTIMES_H
-#define SLUICE_RUNTIME_WORKTIMES_H
+#pragma once
 
 #include "runtime/device/DeviceContext.h"
 
@@ -57,5 +56,3 @@ private:
 };
 
 } // namespace sluice::runtime
-
-#endif

@@ -1,7 +1,6 @@
 // How every file of Sluice is read whole: with an end. Devices, which may have none, are refused, and so is what is
 // larger than its reader can use. Needs neither LLVM nor exceptions.
-#ifndef SLUICE_RUNTIME_FILES_INPUTFILE_H
-#define SLUICE_RUNTIME_FILES_INPUTFILE_H
+#pragma once
 
 #include "runtime/files/OutputFile.h"
 
@@ -26,5 +25,3 @@ Failure readFrom(int descriptor, void *to, uint64_t bytes, uint64_t &got);
 Failure readFile(const std::string &path, Source source, uint64_t limit, std::string &contents);
 
 } // namespace sluice::files
-
-#endif

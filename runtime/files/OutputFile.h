@@ -3,8 +3,7 @@
 // A regular file is written beside itself, synced and renamed, so that readers and crashes see the old one or the new;
 // symbolic links are followed, and stay. What is no regular file, such as a device or a pipe, cannot be replaced and is
 // written directly. Needs neither LLVM nor exceptions: every call returns nothing, or why it failed.
-#ifndef SLUICE_RUNTIME_FILES_OUTPUTFILE_H
-#define SLUICE_RUNTIME_FILES_OUTPUTFILE_H
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -53,5 +52,3 @@ Failure openForAppending(const std::string &path, std::string_view contents, int
 Failure writeTo(int descriptor, std::string_view bytes);
 
 } // namespace sluice::files
-
-#endif

@@ -1,6 +1,5 @@
 // What a program does first, so that it ends with the exit codes that are promised.
-#ifndef SLUICE_RUNTIME_FILES_PROCESS_H
-#define SLUICE_RUNTIME_FILES_PROCESS_H
+#pragma once
 
 #include <cstddef>
 #include <exception>
@@ -24,5 +23,3 @@ const char *shortageIn(const std::exception &error);
 bool memoryIsLeft(size_t bytes);
 
 } // namespace sluice::files
-
-#endif

@@ -1,6 +1,5 @@
 // Files of the runtime: runtime/files/, with errors thrown that name the file.
-#ifndef SLUICE_RUNTIME_IO_FILE_H
-#define SLUICE_RUNTIME_IO_FILE_H
+#pragma once
 
 #include "runtime/files/OutputFile.h"
 
@@ -37,5 +36,3 @@ private:
 };
 
 } // namespace sluice::runtime
-
-#endif

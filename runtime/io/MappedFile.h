@@ -1,7 +1,6 @@
 // A file that is looked at in memory and never read whole. What happens to it meanwhile, a cut or a disk that fails, is
 // an error of the read that meets it, and not the signal that the system sends.
-#ifndef SLUICE_RUNTIME_IO_MAPPEDFILE_H
-#define SLUICE_RUNTIME_IO_MAPPEDFILE_H
+#pragma once
 
 #include <atomic>
 #include <cstddef>
@@ -39,5 +38,3 @@ private:
 };
 
 } // namespace sluice::runtime
-
-#endif

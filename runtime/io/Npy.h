@@ -1,6 +1,5 @@
 // NumPy's .npy files: versions 1 to 3, little-endian f4 f8 i4 i8 u1 and b1, C order.
-#ifndef SLUICE_RUNTIME_IO_NPY_H
-#define SLUICE_RUNTIME_IO_NPY_H
+#pragma once
 
 #include "runtime/io/File.h"
 #include "runtime/plan/DType.h"
@@ -31,5 +30,3 @@ HostTensor readNpy(const std::string &path);
 void writeNpy(const std::string &path, const HostTensor &tensor);
 
 } // namespace sluice::runtime
-
-#endif

@@ -1,6 +1,5 @@
 // safetensors files: an 8-byte header length, a JSON header, the tensors' bytes.
-#ifndef SLUICE_RUNTIME_IO_SAFETENSORS_H
-#define SLUICE_RUNTIME_IO_SAFETENSORS_H
+#pragma once
 
 #include "runtime/io/File.h"
 #include "runtime/plan/DType.h"
@@ -90,5 +89,3 @@ void writeSafetensors(const std::string &path, std::vector<TensorPlace> tensors,
                       const std::function<void(const TensorPlace &tensor, const WriteBytes &write)> &give);
 
 } // namespace sluice::runtime
-
-#endif

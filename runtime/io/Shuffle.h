@@ -1,7 +1,6 @@
 // The order of the training rows: a permutation that depends on the seed and the epoch only, the same on every
 // machine.
-#ifndef SLUICE_RUNTIME_SHUFFLE_H
-#define SLUICE_RUNTIME_SHUFFLE_H
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -16,5 +15,3 @@ std::array<uint32_t, 2> threefry2x32(std::array<uint32_t, 2> key, std::array<uin
 std::vector<uint32_t> shuffledOrder(uint64_t seed, uint64_t epoch, int64_t count);
 
 } // namespace sluice::runtime
-
-#endif

@@ -1,6 +1,5 @@
 // States in files: weights as PyTorch's state_dict names and lays them out, and every state for a checkpoint.
-#ifndef SLUICE_RUNTIME_WEIGHTS_H
-#define SLUICE_RUNTIME_WEIGHTS_H
+#pragma once
 
 #include "runtime/exec/Instance.h"
 #include "runtime/io/Safetensors.h"
@@ -26,5 +25,3 @@ void loadStates(Instance &instance, const SafetensorsFile &file, const std::stri
 void saveStates(const Instance &instance, const std::string &path, Metadata metadata);
 
 } // namespace sluice::runtime
-
-#endif

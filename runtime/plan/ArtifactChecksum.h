@@ -1,6 +1,5 @@
 // The checksum that makes plan and code of an artifact one; artifact.h says of what.
-#ifndef SLUICE_RUNTIME_ARTIFACT_CHECKSUM_H
-#define SLUICE_RUNTIME_ARTIFACT_CHECKSUM_H
+#pragma once
 
 #include "sluice/runtime/artifact.h"
 
@@ -10,5 +9,3 @@ namespace sluice::runtime {
 uint64_t checksumOf(const sluice_artifact &artifact);
 
 } // namespace sluice::runtime
-
-#endif

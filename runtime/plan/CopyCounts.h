@@ -1,6 +1,5 @@
 // How many copies between devices there are, and of how many bytes: predicted by a plan, or made.
-#ifndef SLUICE_RUNTIME_PLAN_COPYCOUNTS_H
-#define SLUICE_RUNTIME_PLAN_COPYCOUNTS_H
+#pragma once
 
 #include <compare>
 #include <cstddef>
@@ -37,5 +36,3 @@ using CopyCounts = std::map<CopyKind, CopyCount>;
 std::map<std::pair<size_t, size_t>, CopyCount> byPair(const CopyCounts &counts);
 
 } // namespace sluice::runtime
-
-#endif

@@ -1,7 +1,6 @@
 // The copies between devices that a plan leads to expect, from what the host asks for. The executor's own count must
 // equal it; nothing of the executor is used here.
-#ifndef SLUICE_RUNTIME_COPYFORECAST_H
-#define SLUICE_RUNTIME_COPYFORECAST_H
+#pragma once
 
 #include "runtime/plan/CopyCounts.h"
 #include "runtime/plan/Plan.h"
@@ -59,5 +58,3 @@ private:
 std::vector<const Copy *> copiesPerCall(const Entry &entry);
 
 } // namespace sluice::runtime
-
-#endif

@@ -1,6 +1,5 @@
 // Element types and shapes, as plans and files name them.
-#ifndef SLUICE_RUNTIME_DTYPE_H
-#define SLUICE_RUNTIME_DTYPE_H
+#pragma once
 
 #include "sluice/backend/dtypes.h"
 
@@ -54,5 +53,3 @@ struct HostTensor {
 double elementAsDouble(DType type, const std::byte *data, int64_t index);
 
 } // namespace sluice::runtime
-
-#endif

@@ -2,8 +2,7 @@
 //
 // A weight f32[20, 9] with the layout [[0, div, 16], [1], [0, mod, 16]] lies in memory as [2][9][16]; the 12 lanes that
 // the last tile has no rows for are zero.
-#ifndef SLUICE_RUNTIME_LAYOUT_H
-#define SLUICE_RUNTIME_LAYOUT_H
+#pragma once
 
 #include "runtime/plan/DType.h"
 
@@ -47,5 +46,3 @@ void forEachPiece(const Shape &shape, const Layout &layout, size_t elementSize,
                   const std::function<void(const Shape &piece, size_t logical, size_t physical)> &visit);
 
 } // namespace sluice::runtime
-
-#endif

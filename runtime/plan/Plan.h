@@ -1,6 +1,5 @@
 // The plan of an artifact as structs: see PLAN.md for the meaning of every field.
-#ifndef SLUICE_RUNTIME_PLAN_H
-#define SLUICE_RUNTIME_PLAN_H
+#pragma once
 
 #include "runtime/plan/DType.h"
 #include "runtime/plan/Layout.h"
@@ -259,5 +258,3 @@ struct Plan {
 Plan readPlan(const sluice_artifact &artifact);
 
 } // namespace sluice::runtime
-
-#endif

@@ -1,6 +1,5 @@
 // What the parts of a plan's parser share: fields that are checked as they are read.
-#ifndef SLUICE_RUNTIME_PLANFIELDS_H
-#define SLUICE_RUNTIME_PLANFIELDS_H
+#pragma once
 
 #include "runtime/base/Json.h"
 #include "runtime/plan/Plan.h"
@@ -45,5 +44,3 @@ template <typename Named> void checkUniqueNames(const JsonReader &where, const s
 }
 
 } // namespace sluice::runtime
-
-#endif

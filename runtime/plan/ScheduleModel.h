@@ -1,6 +1,5 @@
 // Predicts how long a call takes when calls follow each other, from the time that each piece of work takes alone.
-#ifndef SLUICE_RUNTIME_SCHEDULEMODEL_H
-#define SLUICE_RUNTIME_SCHEDULEMODEL_H
+#pragma once
 
 #include "runtime/plan/Plan.h"
 
@@ -57,5 +56,3 @@ private:
 double steadySeconds(std::span<const double> ends);
 
 } // namespace sluice::runtime
-
-#endif

@@ -1,7 +1,6 @@
 // How fast this machine's threads read data of a given size, from whichever cache holds it: measured, then
 // interpolated.
-#ifndef SLUICE_RUNTIME_RUNNER_BANDWIDTH_H
-#define SLUICE_RUNTIME_RUNNER_BANDWIDTH_H
+#pragma once
 
 #include "runtime/device/Parallel.h"
 
@@ -32,5 +31,3 @@ private:
 };
 
 } // namespace sluice::runtime
-
-#endif

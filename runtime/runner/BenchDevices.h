@@ -1,6 +1,5 @@
 // `bench` of a model on several devices: by the clock of their queues, beside what the schedule predicts.
-#ifndef SLUICE_RUNTIME_RUNNER_BENCHDEVICES_H
-#define SLUICE_RUNTIME_RUNNER_BENCHDEVICES_H
+#pragma once
 
 #include "runtime/exec/Instance.h"
 
@@ -21,5 +20,3 @@ struct DeviceTimes {
 DeviceTimes benchDevices(Instance &instance, const Entry &entry, int64_t rows, double seconds);
 
 } // namespace sluice::runtime
-
-#endif

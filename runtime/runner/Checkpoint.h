@@ -1,6 +1,5 @@
 // Checkpoints of training: one safetensors file each, holding every state and where in the data the run stands.
-#ifndef SLUICE_RUNTIME_RUNNER_CHECKPOINT_H
-#define SLUICE_RUNTIME_RUNNER_CHECKPOINT_H
+#pragma once
 
 #include "runtime/exec/Instance.h"
 
@@ -59,5 +58,3 @@ private:
 };
 
 } // namespace sluice::runtime
-
-#endif

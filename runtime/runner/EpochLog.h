@@ -1,6 +1,5 @@
 // The file of `--log`: one JSON object per epoch, none twice even if a run was killed and resumed.
-#ifndef SLUICE_RUNTIME_RUNNER_EPOCHLOG_H
-#define SLUICE_RUNTIME_RUNNER_EPOCHLOG_H
+#pragma once
 
 #include "runtime/base/Json.h"
 
@@ -24,5 +23,3 @@ private:
 };
 
 } // namespace sluice::runtime
-
-#endif

@@ -1,6 +1,5 @@
 // What this machine can do with the threads at hand, measured: the yardstick of `bench --kernels`.
-#ifndef SLUICE_RUNTIME_RUNNER_MACHINE_H
-#define SLUICE_RUNTIME_RUNNER_MACHINE_H
+#pragma once
 
 #include "runtime/device/Parallel.h"
 #include "runtime/runner/Bandwidth.h"
@@ -17,5 +16,3 @@ struct MachinePeak {
 MachinePeak measureMachine(Team &team);
 
 } // namespace sluice::runtime
-
-#endif

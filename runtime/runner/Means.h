@@ -1,6 +1,5 @@
 // Means over rows of an entry's scalar outputs.
-#ifndef SLUICE_RUNTIME_RUNNER_MEANS_H
-#define SLUICE_RUNTIME_RUNNER_MEANS_H
+#pragma once
 
 #include "runtime/exec/Instance.h"
 
@@ -44,5 +43,3 @@ private:
 };
 
 } // namespace sluice::runtime
-
-#endif

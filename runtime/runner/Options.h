@@ -1,6 +1,5 @@
 // What the command line of an executable asks for.
-#ifndef SLUICE_RUNTIME_RUNNER_OPTIONS_H
-#define SLUICE_RUNTIME_RUNNER_OPTIONS_H
+#pragma once
 
 #include "runtime/base/Text.h"
 
@@ -48,5 +47,3 @@ struct Options {
 std::optional<Options> parseCommandLine(int argc, const char *const *argv);
 
 } // namespace sluice::runtime
-
-#endif

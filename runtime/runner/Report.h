@@ -1,6 +1,5 @@
 // `--report`: what the plan predicts of copies and memory, beside what was counted.
-#ifndef SLUICE_RUNTIME_RUNNER_REPORT_H
-#define SLUICE_RUNTIME_RUNNER_REPORT_H
+#pragma once
 
 #include "runtime/base/Json.h"
 #include "runtime/exec/Instance.h"
@@ -23,5 +22,3 @@ Json reportOf(Instance &instance);
 void printReport(const Json &report);
 
 } // namespace sluice::runtime
-
-#endif

@@ -1,6 +1,5 @@
 // What the verbs share: an instance made as the command line says, and the data.
-#ifndef SLUICE_RUNTIME_RUNNER_SESSION_H
-#define SLUICE_RUNTIME_RUNNER_SESSION_H
+#pragma once
 
 #include "runtime/data/OpenData.h"
 #include "runtime/exec/Instance.h"
@@ -46,5 +45,3 @@ Table evaluationTable(const DataPath &data);
 int64_t batchRows(const Options &options, const Plan &plan);
 
 } // namespace sluice::runtime
-
-#endif

@@ -1,6 +1,5 @@
 // SIGINT and SIGTERM end a run between two steps, so that the step is finished and checkpointed.
-#ifndef SLUICE_RUNTIME_RUNNER_SIGNALS_H
-#define SLUICE_RUNTIME_RUNNER_SIGNALS_H
+#pragma once
 
 namespace sluice::runtime {
 
@@ -11,5 +10,3 @@ void catchSignals();
 int caughtSignal();
 
 } // namespace sluice::runtime
-
-#endif

@@ -1,6 +1,5 @@
 // Results on standard output, progress on a terminal's standard error.
-#ifndef SLUICE_RUNTIME_RUNNER_TERMINAL_H
-#define SLUICE_RUNTIME_RUNNER_TERMINAL_H
+#pragma once
 
 #include <chrono>
 #include <cstdint>
@@ -40,5 +39,3 @@ private:
 };
 
 } // namespace sluice::runtime
-
-#endif

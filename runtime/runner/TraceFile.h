@@ -1,6 +1,5 @@
 // `--trace`: the times of all work as a file in the trace event format, for chrome://tracing and Perfetto.
-#ifndef SLUICE_RUNTIME_RUNNER_TRACEFILE_H
-#define SLUICE_RUNTIME_RUNNER_TRACEFILE_H
+#pragma once
 
 #include "runtime/exec/WorkTimes.h"
 #include "runtime/plan/Plan.h"
@@ -15,5 +14,3 @@ namespace sluice::runtime {
 std::string traceText(const Plan &plan, const std::vector<WorkTime> &times);
 
 } // namespace sluice::runtime
-
-#endif

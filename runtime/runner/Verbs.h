@@ -1,6 +1,5 @@
 // One function a verb. Each returns the exit code of a run that went well, or was ended by a signal.
-#ifndef SLUICE_RUNTIME_RUNNER_VERBS_H
-#define SLUICE_RUNTIME_RUNNER_VERBS_H
+#pragma once
 
 #include "runtime/base/Json.h"
 #include "runtime/data/Feed.h"
@@ -28,5 +27,3 @@ std::optional<Means> evaluate(Instance &instance, const Feed &feed, int64_t batc
 Json benchKernels(Instance &instance, const Entry &entry, int64_t rows, double seconds);
 
 } // namespace sluice::runtime
-
-#endif

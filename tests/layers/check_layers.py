@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks who includes whom: check_layers.py SOURCE_ROOT. Prints every include that crosses a layer; fails if there is one."""
+"""Checks who includes whom: check_layers.py SOURCE_ROOT. Prints every include that crosses a layer, every op on values that a pass
+names, and every header that may be read twice; fails if there is one."""
 
 import os
 import re
@@ -94,6 +95,8 @@ def check(root):
         layer, allowed = layer_of(path)
         with open(os.path.join(root, path), encoding="utf-8") as source:
             text = source.read()
+        if path.endswith(".h") and not re.search(r"^#pragma once$", text, re.M):
+            problems.append(f"{path}:1: a header without #pragma once")
         if layer is None:
             problems.append(f"{path}:1: belongs to no layer; see LAYERS in tests/layers/check_layers.py")
             continue

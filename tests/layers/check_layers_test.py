@@ -44,14 +44,14 @@ FORBIDDEN = [
 ALLOWED = {
     "frontend/Call.cpp": '#include "runtime/files/OutputFile.h"\n',
     "runtime/plan/Plan.cpp": '#include "Plan.h"\n#include <nlohmann/json.hpp>\n#include <sluice/runtime/artifact.h>\n',
-    "runtime/exec/Instance.h": "#include <sys/mman.h>\n#include <tbb/task_arena.h>\n",
+    "runtime/exec/Instance.h": "#pragma once\n#include <sys/mman.h>\n#include <tbb/task_arena.h>\n",
     "ir/ops/Pool.cpp": '#include "ir/Dialect.h"\n#include "mlir/IR/Value.h"\n',
     "passes/kernel/FuseKernels.cpp": '#include "sluice/backend/compile.h"\n#include "ir/Dialect.h"\n#include "runtime/plan/Plan.h"\n',
     "backends/cpu/compiler/deep/A.cpp": '#include "backends/cpu/compiler/Codegen.h"\n#include "llvm/ADT/StringRef.h"\n',
     "frontend/Graph.cpp": '#include "ir/Dialect.h"\n#include <sluice/graph.h>\n#include "frontend/Graph.h"\n',
     "models/lenet.cpp": "#include <sluice/sluice.h>\n#include <string>\n",
     "passes/place/PlaceValues.cpp": '// An AddOp, say.\nif (isa<CopyOp, ElementwiseOp>(op))\n  return;\n',
-    "ir/Types.h": '#include "sluice/backend/dtypes.h"\n',
+    "ir/Types.h": '#pragma once\n#include "sluice/backend/dtypes.h"\n',
     "tools/sluice.cpp": '#include "runtime/exec/Instance.h"\n#include "llvm/ADT/StringRef.h"\n',
 }
 
@@ -60,11 +60,15 @@ class LayerCheckTest(unittest.TestCase):
     def test_each_crossing_is_found_alone(self):
         for path, line in FORBIDDEN:
             with self.subTest(path=path, line=line):
-                self.assertEqual(len(problems({path: f"// first\n{line}\n"})), 1)
+                self.assertEqual(len(problems({path: f"// first\n#pragma once\n{line}\n"})), 1)
 
     def test_the_place_is_named(self):
         found = problems({"ir/A.cpp": '#include <vector>\n#include "tools/B.h"\n'})
         self.assertEqual(found, ["ir/A.cpp:2: ir may not include tools/B.h (tools)"])
+
+    def test_a_header_is_read_once(self):
+        found = problems({"ir/A.h": "#ifndef A_H\n#define A_H\n#endif\n", "ir/A.cpp": "int a;\n"})
+        self.assertEqual(found, ["ir/A.h:1: a header without #pragma once"])
 
     def test_what_is_allowed_passes(self):
         self.assertEqual(problems(ALLOWED), [])

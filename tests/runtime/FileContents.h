@@ -1,6 +1,5 @@
 // The bytes of files that readers are tried on, and what is expected of a reader that refuses them.
-#ifndef SLUICE_TESTS_RUNTIME_FILECONTENTS_H
-#define SLUICE_TESTS_RUNTIME_FILECONTENTS_H
+#pragma once
 
 #include "runtime/base/Status.h"
 #include "runtime/io/File.h"
@@ -50,5 +49,3 @@ struct BadFile {
 };
 
 } // namespace sluice::test
-
-#endif

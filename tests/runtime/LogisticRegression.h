@@ -2,8 +2,7 @@
 // verbs be tested without a compiler.
 //
 // The weight lies in tiles, `f32[10, 784]` as [2][784][8], so that packing is on the path of every test.
-#ifndef SLUICE_TESTS_RUNTIME_LOGISTICREGRESSION_H
-#define SLUICE_TESTS_RUNTIME_LOGISTICREGRESSION_H
+#pragma once
 
 #include "sluice/runtime/artifact.h"
 
@@ -20,5 +19,3 @@ std::string logisticRegressionPlan();
 sluice_artifact logisticRegression(const std::string &plan);
 
 } // namespace sluice::test
-
-#endif

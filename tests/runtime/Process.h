@@ -1,6 +1,5 @@
 // A child process: its output, its exit code, and a moment at which to signal it.
-#ifndef SLUICE_TESTS_RUNTIME_PROCESS_H
-#define SLUICE_TESTS_RUNTIME_PROCESS_H
+#pragma once
 
 #include <functional>
 #include <string>
@@ -40,5 +39,3 @@ ProcessResult run(const std::string &program, const std::vector<std::string> &ar
                   const std::function<void()> &prepare = {});
 
 } // namespace sluice::test
-
-#endif

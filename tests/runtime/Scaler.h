@@ -4,8 +4,7 @@
 // step(x: i32[rows]) computes y = x * factor on the accelerator, adds the sum of y to `total` there, brings y back, and
 // counts the call in `calls` on the host. Outputs: `sum` of y, made on the accelerator; `largest` of y, made on the
 // host.
-#ifndef SLUICE_TESTS_RUNTIME_SCALER_H
-#define SLUICE_TESTS_RUNTIME_SCALER_H
+#pragma once
 
 #include "sluice/runtime/artifact.h"
 
@@ -26,5 +25,3 @@ nlohmann::ordered_json scalerPlan();
 sluice_artifact scaler(const std::string &plan);
 
 } // namespace sluice::test
-
-#endif

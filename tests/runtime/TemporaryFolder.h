@@ -1,6 +1,5 @@
 // A folder that disappears with its test.
-#ifndef SLUICE_TESTS_RUNTIME_TEMPORARYFOLDER_H
-#define SLUICE_TESTS_RUNTIME_TEMPORARYFOLDER_H
+#pragma once
 
 #include <algorithm>
 #include <cstdlib>
@@ -54,5 +53,3 @@ inline std::string contentOf(const std::string &path) {
 }
 
 } // namespace sluice::test
-
-#endif

@@ -1,6 +1,5 @@
 // A training run of some executable that is stopped, killed or interrupted, and resumed.
-#ifndef SLUICE_TESTS_RUNTIME_TRAININGRUN_H
-#define SLUICE_TESTS_RUNTIME_TRAININGRUN_H
+#pragma once
 
 #include "Process.h"
 #include "TemporaryFolder.h"
@@ -72,5 +71,3 @@ Hits runWithInterruptions(const TrainingRun &run, const Interruptions &interrupt
                           const std::function<void()> &afterEach = {});
 
 } // namespace sluice::test
-
-#endif

@@ -2,8 +2,7 @@
 //
 // The module may use func, scf, cf, arith, math, vector, LLVM and the other dialects that convert to LLVM one to one.
 // Nothing reassociates or contracts: a multiply-add exists only where the generator wrote vector.fma or math.fma.
-#ifndef SLUICE_BACKENDS_CPU_COMPILER_CODEGEN_H
-#define SLUICE_BACKENDS_CPU_COMPILER_CODEGEN_H
+#pragma once
 
 #include "backends/cpu/compiler/Target.h"
 
@@ -49,5 +48,3 @@ private:
 llvm::Expected<LoadedObject> loadObject(llvm::ArrayRef<char> object);
 
 } // namespace sluice::cpu
-
-#endif

@@ -3,8 +3,7 @@
 //   func.func @name(%buffers: !llvm.ptr, %rows: i64, %begin: i64, %end: i64)      sluice_stage_fn of artifact.h
 //
 // All values are i64 and !llvm.ptr, so that no index casts are needed; memory is reached by VectorAccess.h.
-#ifndef SLUICE_BACKENDS_CPU_COMPILER_STAGEFUNCTION_H
-#define SLUICE_BACKENDS_CPU_COMPILER_STAGEFUNCTION_H
+#pragma once
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
@@ -46,5 +45,3 @@ private:
 };
 
 } // namespace sluice::cpu
-
-#endif

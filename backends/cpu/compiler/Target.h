@@ -3,8 +3,7 @@
 // `instructions` and with them the width of vectors decide on orders of sums; all else is for speed alone, so that CPUs
 // with one instruction set give the same bits, whatever their caches and ports. Nothing depends on the number of
 // threads.
-#ifndef SLUICE_BACKENDS_CPU_COMPILER_TARGET_H
-#define SLUICE_BACKENDS_CPU_COMPILER_TARGET_H
+#pragma once
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -37,5 +36,3 @@ struct Target {
 };
 
 } // namespace sluice::cpu
-
-#endif

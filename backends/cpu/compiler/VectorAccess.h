@@ -1,8 +1,7 @@
 // Loads and stores of scalars and one-dimensional vectors at an address plus an offset counted in elements.
 //
 // Nothing is assumed about alignment beyond the element's own. Offsets are i64.
-#ifndef SLUICE_BACKENDS_CPU_COMPILER_VECTORACCESS_H
-#define SLUICE_BACKENDS_CPU_COMPILER_VECTORACCESS_H
+#pragma once
 
 #include "mlir/IR/Builders.h"
 
@@ -38,5 +37,3 @@ mlir::Value firstLanes(mlir::OpBuilder &b, mlir::Location loc, mlir::Value vecto
 void prefetch(mlir::OpBuilder &b, mlir::Location loc, mlir::Value address, bool forWrite = false, int locality = 3);
 
 } // namespace sluice::cpu
-
-#endif

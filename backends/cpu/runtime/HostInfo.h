@@ -1,6 +1,5 @@
 // What the system tells of the machine that this runs on.
-#ifndef SLUICE_BACKENDS_CPU_RUNTIME_HOSTINFO_H
-#define SLUICE_BACKENDS_CPU_RUNTIME_HOSTINFO_H
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -23,5 +22,3 @@ HostInfo readHostInfo();
 int64_t readFreeBytes();
 
 } // namespace sluice::cpu
-
-#endif

@@ -1,6 +1,5 @@
 // One block of the host's memory: zeroed, 64-byte aligned, on huge pages where the system has them.
-#ifndef SLUICE_BACKENDS_CPU_RUNTIME_HOSTMEMORY_H
-#define SLUICE_BACKENDS_CPU_RUNTIME_HOSTMEMORY_H
+#pragma once
 
 #include <cstddef>
 
@@ -22,5 +21,3 @@ private:
 };
 
 } // namespace sluice::cpu
-
-#endif

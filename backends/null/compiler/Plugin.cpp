@@ -1,13 +1,11 @@
 // The template of a compile half: how the compiler asks a backend what it can do.
 //
-// It supports no op and says so. For a backend of your own, copy backends/null, change the name in both halves, and
-// then:
+// It supports no op and says so. For a backend of your own, copy backends/null, change the name in both halves,
+// and then:
 //   1. supports   Look at op->ops[0].name, its attributes, and the dtypes and shapes in op->values; say yes where you
-//   have
-//                 a kernel. Whatever you refuse, the user must put on another device, so let the reason say why.
+//                 have a kernel. Whatever you refuse, the user must put on another device, so let the reason say why.
 //   2. prepare    Say how the kernel is launched. `function` names a function of your run half, and `parameters` are
-//   the
-//                 bytes that it gets with every launch: sizes, strides, whatever the view says and your function needs.
+//                 the bytes that it gets with every launch: sizes, strides, whatever the view says and your function needs.
 //   3. lower      Only if you generate code: a blob of device code, which the run half loads as a module.
 // A member that is left out is NULL, and backend.h says what that means: without propose_layout every tensor is
 // row-major, without can_fuse every op is a launch of its own.

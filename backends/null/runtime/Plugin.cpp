@@ -5,9 +5,8 @@
 //   2. allocate, release           device memory, zeroed, at multiples of 64 bytes.
 //   3. copy                        host to device, device to host, device to device.
 //   4. launch                      the functions that your compile half names, on addresses from `buffers`.
-//   5. queues and events           work may then return before it is done, and `immediate` goes; until then, doing it
-//   at
-//                                  once is correct.
+//   5. queues and events           work may then return before it is done, and `immediate` goes; until then, doing
+//                                  it at once is correct.
 // `sluice conformance --backend NAME` checks all of that.
 #include "sluice/backend/run.h"
 

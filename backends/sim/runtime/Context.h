@@ -1,7 +1,6 @@
 // All virtual accelerators of one context. Work is checked, timed and looked at for races when it is put into a queue,
 // because none of that depends on the order in which it runs; only what it does to memory waits for the scheduler.
-#ifndef SLUICE_BACKENDS_SIM_RUNTIME_CONTEXT_H
-#define SLUICE_BACKENDS_SIM_RUNTIME_CONTEXT_H
+#pragma once
 
 #include "backends/sim/runtime/DeviceMemory.h"
 #include "backends/sim/runtime/Races.h"
@@ -98,5 +97,3 @@ private:
 };
 
 } // namespace sluice::sim
-
-#endif

@@ -1,6 +1,5 @@
 // The memory of one virtual accelerator: pages that nobody can touch but while work that names them runs.
-#ifndef SLUICE_BACKENDS_SIM_RUNTIME_DEVICEMEMORY_H
-#define SLUICE_BACKENDS_SIM_RUNTIME_DEVICEMEMORY_H
+#pragma once
 
 #include "sluice/backend/run.h"
 
@@ -75,5 +74,3 @@ private:
 };
 
 } // namespace sluice::sim
-
-#endif

@@ -1,6 +1,5 @@
 // Errors inside the simulator; Plugin.cpp turns them into a status and last_error.
-#ifndef SLUICE_BACKENDS_SIM_RUNTIME_ERROR_H
-#define SLUICE_BACKENDS_SIM_RUNTIME_ERROR_H
+#pragma once
 
 #include "sluice/backend/status.h"
 
@@ -19,5 +18,3 @@ private:
 };
 
 } // namespace sluice::sim
-
-#endif

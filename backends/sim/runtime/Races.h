@@ -3,8 +3,7 @@
 //
 // Every queue numbers its work. The clock of a piece of work says, for each queue, up to which number everything
 // happened before it; work a precedes work b exactly if b's clock has reached a's number in a's queue.
-#ifndef SLUICE_BACKENDS_SIM_RUNTIME_RACES_H
-#define SLUICE_BACKENDS_SIM_RUNTIME_RACES_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -77,5 +76,3 @@ private:
 };
 
 } // namespace sluice::sim
-
-#endif

@@ -4,8 +4,7 @@
 // only what the host needs runs or anything may, and among the queues whose next piece of work may start, the one of
 // the highest random priority goes on; now and then a priority is drawn anew. Priorities reach extreme orders (one
 // queue far ahead of another) that a fair choice among the queues hardly ever does.
-#ifndef SLUICE_BACKENDS_SIM_RUNTIME_SCHEDULER_H
-#define SLUICE_BACKENDS_SIM_RUNTIME_SCHEDULER_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -67,5 +66,3 @@ private:
 };
 
 } // namespace sluice::sim
-
-#endif

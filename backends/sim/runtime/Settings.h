@@ -1,6 +1,5 @@
 // What `--sim seed=7,link=12GB/s,latency=5us` sets.
-#ifndef SLUICE_BACKENDS_SIM_RUNTIME_SETTINGS_H
-#define SLUICE_BACKENDS_SIM_RUNTIME_SETTINGS_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -23,5 +22,3 @@ struct Settings {
 Settings parseSettings(std::string_view text);
 
 } // namespace sluice::sim
-
-#endif

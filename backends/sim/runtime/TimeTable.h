@@ -1,6 +1,5 @@
 // How long work takes on the virtual clock. Nothing here looks at real time, so times are the same on every machine.
-#ifndef SLUICE_BACKENDS_SIM_RUNTIME_TIMETABLE_H
-#define SLUICE_BACKENDS_SIM_RUNTIME_TIMETABLE_H
+#pragma once
 
 #include "backends/sim/runtime/Settings.h"
 
@@ -54,5 +53,3 @@ private:
 };
 
 } // namespace sluice::sim
-
-#endif

@@ -1,6 +1,5 @@
 // Compiles and runs contractions for tests: a module, its code, and the stages' tasks in any order.
-#ifndef SLUICE_TESTS_BACKENDS_CPU_CONTRACTION_RUNNER_H
-#define SLUICE_TESTS_BACKENDS_CPU_CONTRACTION_RUNNER_H
+#pragma once
 
 #include "backends/cpu/compiler/Codegen.h"
 #include "backends/cpu/compiler/contraction/Contraction.h"
@@ -110,5 +109,3 @@ inline std::vector<Target> testTargets() {
 }
 
 } // namespace sluice::cpu::testing
-
-#endif

@@ -8,11 +8,9 @@
 //     links       [{from, to, bytes_per_second, latency_s, source}]
 //     alternatives {name: ms}
 //     peak_bytes  {device: bytes}
-//     groups      [{name, kernel (its name where it ran), kind, device, reason, ops, source, ms: {device: ms}, reads:
-//     [indices of groups], start_ms,
-//                   end_ms}]
-//     copies      [{value, from, to, bytes, reason, when, source, predicted_ms, hidden, start_ms, end_ms}], and if
-//     known
+//     groups      [{name, kernel (its name where it ran), kind, device, reason, ops, source, ms: {device: ms},
+//                   reads: [indices of groups], start_ms, end_ms}]
+//     copies      [{value, from, to, bytes, reason, when, source, predicted_ms, hidden, start_ms, end_ms}], and if known
 //                   queue, producer (index of a group) and consumers (indices of groups), to which arrows are drawn
 //     memory      {device: {state_bytes, steps: [[ms, bytes]]}}: from each time on so many bytes beside the state
 //   measured: measured_ms, clock

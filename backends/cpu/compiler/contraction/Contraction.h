@@ -10,8 +10,7 @@
 //
 // The order of each sum follows from the shapes and the target's vectors alone, not from tiles and blocks: what is cut
 // by caches and ports is independent work. Tests hold other caches and ports against it.
-#ifndef SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_CONTRACTION_H
-#define SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_CONTRACTION_H
+#pragma once
 
 #include "backends/cpu/compiler/StageFunction.h"
 #include "backends/cpu/compiler/Target.h"
@@ -124,5 +123,3 @@ Contraction emitConvolutionWeightGradient(mlir::ModuleOp module, llvm::StringRef
                                           const Convolution &convolution, const Target &target);
 
 } // namespace sluice::cpu
-
-#endif

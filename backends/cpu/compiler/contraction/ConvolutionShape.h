@@ -1,6 +1,5 @@
 // Facts about a convolution that its passes share.
-#ifndef SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_CONVOLUTIONSHAPE_H
-#define SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_CONVOLUTIONSHAPE_H
+#pragma once
 
 #include "backends/cpu/compiler/contraction/Contraction.h"
 
@@ -16,5 +15,3 @@ void describeConvolution(const Convolution &convolution, int64_t vectorChannels,
                          Contraction &result);
 
 } // namespace sluice::cpu
-
-#endif

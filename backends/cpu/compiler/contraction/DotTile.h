@@ -1,7 +1,6 @@
 // The register tile of a few columns: `rows` x `columns` sums with lanes along the terms, added up across lanes at the
 // end. Where the columns are too few to fill a vector, it wastes none of it.
-#ifndef SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_DOTTILE_H
-#define SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_DOTTILE_H
+#pragma once
 
 #include "backends/cpu/compiler/contraction/Tile.h"
 
@@ -32,5 +31,3 @@ private:
 int64_t dotTileRows(int64_t columns, int64_t registers);
 
 } // namespace sluice::cpu
-
-#endif

@@ -1,6 +1,5 @@
 // i64 arithmetic that folds constants as it is built.
-#ifndef SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_INDEXMATH_H
-#define SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_INDEXMATH_H
+#pragma once
 
 #include "mlir/IR/Builders.h"
 
@@ -33,5 +32,3 @@ struct IndexMath {
 };
 
 } // namespace sluice::cpu
-
-#endif

@@ -1,7 +1,6 @@
 // The last few output channels of a window sum, where they would fill a small part of a vector: lanes go along the
 // terms of each sum, a row of taps and its channels, instead of along the output channels.
-#ifndef SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_NARROWWINDOW_H
-#define SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_NARROWWINDOW_H
+#pragma once
 
 #include "backends/cpu/compiler/contraction/WindowSum.h"
 
@@ -22,5 +21,3 @@ void emitNarrowRow(StageFunction &stage, mlir::OpBuilder &b, mlir::Location loc,
                    const NarrowRow &row, const Target &target);
 
 } // namespace sluice::cpu
-
-#endif

@@ -1,6 +1,5 @@
 // A stage that copies a matrix into panels along its columns, transposing it in registers where it must.
-#ifndef SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_PACKPANELS_H
-#define SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_PACKPANELS_H
+#pragma once
 
 #include "backends/cpu/compiler/contraction/Contraction.h"
 
@@ -28,5 +27,3 @@ Stage emitPackPanels(mlir::ModuleOp module, llvm::StringRef name, mlir::Location
                      const Target &target);
 
 } // namespace sluice::cpu
-
-#endif

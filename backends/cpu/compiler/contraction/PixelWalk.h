@@ -3,8 +3,7 @@
 // Which taps are inside the image differs from place to place, so rows of pixels come in bands and pixels in runs.
 // Where those are cut depends on the tile that is summed; the order in which one element of dW meets its pixels does
 // not.
-#ifndef SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_PIXELWALK_H
-#define SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_PIXELWALK_H
+#pragma once
 
 #include "backends/cpu/compiler/contraction/Contraction.h"
 #include "backends/cpu/compiler/contraction/Tile.h"
@@ -48,5 +47,3 @@ Sums overPixels(StageFunction &stage, mlir::OpBuilder &b, mlir::Location loc, co
                 Sums sums);
 
 } // namespace sluice::cpu
-
-#endif

@@ -1,6 +1,5 @@
 // A stage that adds the partial results of a sum that was cut into chunks, in the chunks' order.
-#ifndef SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_SUMPARTIALS_H
-#define SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_SUMPARTIALS_H
+#pragma once
 
 #include "backends/cpu/compiler/contraction/Contraction.h"
 
@@ -26,5 +25,3 @@ Stage emitSumPartials(mlir::ModuleOp module, llvm::StringRef name, mlir::Locatio
                       const Target &target, const PartialsEpilogue &epilogue);
 
 } // namespace sluice::cpu
-
-#endif

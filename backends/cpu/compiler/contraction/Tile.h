@@ -1,6 +1,5 @@
 // The register tile: `rows` x `columns` sums kept in vectors, and the steps that add to them.
-#ifndef SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_TILE_H
-#define SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_TILE_H
+#pragma once
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -84,5 +83,3 @@ void ifThenElse(mlir::OpBuilder &b, mlir::Location loc, mlir::Value condition,
 mlir::Value launder(mlir::OpBuilder &b, mlir::Location loc, mlir::Value address);
 
 } // namespace sluice::cpu
-
-#endif

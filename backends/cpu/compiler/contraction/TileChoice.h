@@ -1,6 +1,5 @@
 // Chooses the register tile, and cuts the columns of a result into groups that tiles cover, by a model of the core.
-#ifndef SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_TILECHOICE_H
-#define SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_TILECHOICE_H
+#pragma once
 
 #include "backends/cpu/compiler/Target.h"
 
@@ -35,5 +34,3 @@ int64_t maxTileRows(int64_t vectors, const Target &target);
 double filledLanes(int64_t columns, int64_t lanes);
 
 } // namespace sluice::cpu
-
-#endif

@@ -1,6 +1,5 @@
 // How the weight gradient of a convolution is cut into tasks, blocks and tiles; see WeightGradient.cpp.
-#ifndef SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_WEIGHTGRADIENTPLAN_H
-#define SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_WEIGHTGRADIENTPLAN_H
+#pragma once
 
 #include "backends/cpu/compiler/contraction/Contraction.h"
 #include "backends/cpu/compiler/contraction/SumPartials.h"
@@ -32,5 +31,3 @@ private:
 bool leavesImage(const Convolution::Axis &axis);
 
 } // namespace sluice::cpu
-
-#endif

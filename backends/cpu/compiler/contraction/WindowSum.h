@@ -5,8 +5,7 @@
 //
 // where every map is affine. A strided input gradient is several such sums, one for each phase of its outputs. A phase
 // may have no taps, as where stride and dilation share a factor: its sums are zero.
-#ifndef SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_WINDOWSUM_H
-#define SLUICE_BACKENDS_CPU_COMPILER_CONTRACTION_WINDOWSUM_H
+#pragma once
 
 #include "backends/cpu/compiler/contraction/Contraction.h"
 
@@ -47,5 +46,3 @@ Stage emitWindowSum(mlir::ModuleOp module, llvm::StringRef name, mlir::Location 
                     const Target &target);
 
 } // namespace sluice::cpu
-
-#endif

@@ -4,10 +4,9 @@
 //     ==> stage 1, a task for each chunk of rows: max(x, 0), stored; its sum over the chunk, to the workspace
 //         stage 2: the chunks' sums, added in order
 //
-// 1. A reduction that is large, of a small result, and not over rows that stay, is cut into chunks (splitOf): one nest
-// for
-//    the chunks' partial results; whoever needs the reduction's value combines them. If that is a nest over more
-//    elements than the reduction has, a nest of its own puts the value into memory first.
+// 1. A reduction that is large, of a small result, and not over rows that stay, is cut into chunks (splitOf): one
+//    nest for the chunks' partial results; whoever needs the reduction's value combines them. If that is a nest over
+//    more elements than the reduction has, a nest of its own puts the value into memory first.
 // 2. What remains to be stored is grouped by type: one nest each, which shares loads and loops.
 #include "backends/cpu/compiler/loops/LoopKernel.h"
 

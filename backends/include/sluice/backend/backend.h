@@ -6,8 +6,7 @@
  *
  * Rules of every table: `struct_size` first, set by whoever fills it in; the major version must match; a minor version only
  * appends; a member beyond the filler's `struct_size`, or NULL, is absent: see [Sizes] below. No exception crosses. */
-#ifndef SLUICE_BACKEND_BACKEND_H
-#define SLUICE_BACKEND_BACKEND_H
+#pragma once
 
 #include "sluice/backend/status.h"
 #include <stddef.h>
@@ -45,5 +44,3 @@ __attribute__((visibility("default"))) const sluice_backend *sluice_backend_quer
  * what it does not have is absent. Every other struct that may grow begins with its `struct_size`, set by whoever makes it; who
  * is given one looks no further than that, and leaves alone what its own headers do not know. Of arrays, the size of an element
  * is passed beside them, and is the distance from one to the next. */
-
-#endif

@@ -1,8 +1,7 @@
 /* The compile half of the backend ABI: how the compiler asks a backend what it can do and has kernels made by it.
  *
  * The rules of backend.h hold. Strings and arrays that a backend returns live until its session ends. */
-#ifndef SLUICE_BACKEND_COMPILE_H
-#define SLUICE_BACKEND_COMPILE_H
+#pragma once
 
 #include "sluice/backend/backend.h"
 #include "sluice/backend/dtypes.h"
@@ -170,6 +169,4 @@ struct sluice_backend_compile {
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -4,8 +4,7 @@
  *   X(name, number, C type, text, in the IR, in npy, in safetensors)
  *
  * `text` is what plans, messages and command lines say. Elements lie in memory as the C type does; of `boolean` they are 0 or 1. */
-#ifndef SLUICE_BACKEND_DTYPES_H
-#define SLUICE_BACKEND_DTYPES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -20,5 +19,3 @@
 #define SLUICE_DTYPE_NUMBER(name, number, ...) SLUICE_DTYPE_##name = number,
 typedef enum sluice_dtype { SLUICE_FOR_EACH_DTYPE(SLUICE_DTYPE_NUMBER) } sluice_dtype;
 #undef SLUICE_DTYPE_NUMBER
-
-#endif

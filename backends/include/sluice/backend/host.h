@@ -1,7 +1,6 @@
 /* The host's own backend, whose run half is part of every executable: it is linked in rather than loaded, and is like any
  * other in all else. The runtime knows it by this function alone. */
-#ifndef SLUICE_BACKEND_HOST_H
-#define SLUICE_BACKEND_HOST_H
+#pragma once
 
 #include "sluice/backend/backend.h"
 
@@ -14,6 +13,4 @@ const sluice_backend *sluice_host_backend(void);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -21,8 +21,7 @@
  * queue that waited for either. Until then nothing that lies behind the work may be trusted, and what the work was to write holds
  * anything; once the error was told, the queues go on with new work. After SLUICE_EXHAUSTED from a launch, a copy or a wait the
  * device is lost: all that may be done is to destroy and to close. */
-#ifndef SLUICE_BACKEND_RUN_H
-#define SLUICE_BACKEND_RUN_H
+#pragma once
 
 #include "sluice/backend/backend.h"
 #include <string.h>
@@ -188,6 +187,4 @@ struct sluice_backend_run {
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 /* Status codes of every C interface of Sluice; the values are the exit codes of its tools and executables. */
-#ifndef SLUICE_BACKEND_STATUS_H
-#define SLUICE_BACKEND_STATUS_H
+#pragma once
 
 typedef enum sluice_status {
   SLUICE_OK = 0,
@@ -10,5 +9,3 @@ typedef enum sluice_status {
   SLUICE_EXHAUSTED = 5,   /* out of memory, or a device was lost */
   SLUICE_INTERNAL = 70    /* our own error */
 } sluice_status;
-
-#endif

@@ -14,8 +14,7 @@
  * Tensors are row-major in their logical shape, whatever their layout inside. Every function that returns int returns
  * 0, or the exit code of the error, whose text sluice_last_error() then gives. Nothing is thrown. An instance may be
  * used by one thread at a time; several instances are independent. */
-#ifndef SLUICE_RUNTIME_API_H
-#define SLUICE_RUNTIME_API_H
+#pragma once
 
 #include "sluice/backend/status.h"
 #include "sluice/runtime/artifact.h"
@@ -65,6 +64,4 @@ int sluice_instance_get_output(sluice_instance *instance, const char *entry, con
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

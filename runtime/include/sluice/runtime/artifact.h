@@ -2,8 +2,7 @@
  *
  * `sluice compile` writes an object that defines `sluice_artifact_query`. The runner and `sluice::compile` find
  * everything through it. The plan is JSON, described in runtime/plan/PLAN.md, so that it can be read and diffed. */
-#ifndef SLUICE_RUNTIME_ARTIFACT_H
-#define SLUICE_RUNTIME_ARTIFACT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -46,6 +45,4 @@ const sluice_artifact *sluice_artifact_query(void);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif
