@@ -128,7 +128,7 @@ std::string smallGraph(uint32_t seed, uint32_t layers, bool isTrained) {
   std::vector<Tensor> tensors{graph.input("x", f32, {Dim{"batch"}, 16 + 16 * int64_t(below(16))})};
   for (uint32_t i = 0; i < layers; ++i) {
     Tensor x = tensors[below(uint32_t(tensors.size()))];
-    dense.push_back(std::make_unique<nn::Linear>(&net, "l" + std::to_string(i), x.size(1).size,
+    dense.push_back(std::make_unique<nn::Linear>(&net, std::string("l").append(std::to_string(i)), x.size(1).size,
                                                  16 + 16 * int64_t(below(24)), nn::LinearOptions{.bias = false}));
     Tensor y = (*dense.back())(x);
     tensors.push_back(below(2) ? relu(y) : tanh(y));
