@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks who includes whom: check_layers.py SOURCE_ROOT. Prints every include that crosses a layer, every op on values that a pass
-names, and every header that may be read twice; fails if there is one."""
+"""Checks who includes whom: check_layers.py SOURCE_ROOT. Prints every include that crosses a layer, every op on values that
+a pass names, and every header that may be read twice; fails if there is one."""
 
 import os
 import re

@@ -33,7 +33,8 @@ function stepCard(report) {
     children.push(el("p", comparisonText(best[1] / predicted_ms, best[0])));
   if (isNumber(gap))
     children.push(el("p.gap", el("b", `Gap ${percentText(gap)}`),
-                     gap === 0 ? ": none has less of " : " above the least there can be of ", objective || "the sum of all times"));
+                     gap === 0 ? ": none has less of " : " above the least there can be of ",
+                     objective || "the sum of all times"));
   return card("step", "Predicted step", ...children);
 }
 
