@@ -18,7 +18,7 @@ struct Group {
   Location loc;
   int64_t number, count;
 
-  /// The group's share of `x` along `dim`.
+  /// The group's share of `x` along `dim`. To be asked for one by one: compilers differ in the order of arguments.
   Value of(Value x, unsigned dim) const {
     SmallVector<int64_t> starts(shapeOf(x).size(), 0), ends(shapeOf(x)), steps(shapeOf(x).size(), 1);
     int64_t size = ends[dim] / count;
@@ -43,22 +43,24 @@ static SmallVector<Value> joinGroups(OpBuilder &builder, Location loc, int64_t g
 
 SmallVector<Value> Conv2dOp::expand(OpBuilder &builder) {
   return joinGroups(builder, getLoc(), getGroups(), /*axis=*/1, [&](const Group &group) -> Value {
-    return builder.create<Conv2dOp>(getLoc(), group.of(getX(), 1), group.of(getWeight(), 0), getStride(), getPadding(),
-                                    getDilation(), /*groups=*/1);
+    Value x = group.of(getX(), 1), weight = group.of(getWeight(), 0);
+    return builder.create<Conv2dOp>(getLoc(), x, weight, getStride(), getPadding(), getDilation(), /*groups=*/1);
   });
 }
 
 SmallVector<Value> Conv2dInputGradOp::expand(OpBuilder &builder) {
   return joinGroups(builder, getLoc(), getGroups(), /*axis=*/1, [&](const Group &group) -> Value {
-    return builder.create<Conv2dInputGradOp>(getLoc(), group.of(getDy(), 1), group.of(getWeight(), 0), getSize(),
-                                             getStride(), getPadding(), getDilation(), /*groups=*/1);
+    Value dy = group.of(getDy(), 1), weight = group.of(getWeight(), 0);
+    return builder.create<Conv2dInputGradOp>(getLoc(), dy, weight, getSize(), getStride(), getPadding(), getDilation(),
+                                             /*groups=*/1);
   });
 }
 
 SmallVector<Value> Conv2dWeightGradOp::expand(OpBuilder &builder) {
   return joinGroups(builder, getLoc(), getGroups(), /*axis=*/0, [&](const Group &group) -> Value {
-    return builder.create<Conv2dWeightGradOp>(getLoc(), group.of(getX(), 1), group.of(getDy(), 1), getSize(),
-                                              getStride(), getPadding(), getDilation(), /*groups=*/1);
+    Value x = group.of(getX(), 1), dy = group.of(getDy(), 1);
+    return builder.create<Conv2dWeightGradOp>(getLoc(), x, dy, getSize(), getStride(), getPadding(), getDilation(),
+                                              /*groups=*/1);
   });
 }
 

@@ -7,7 +7,7 @@ import shutil
 from sluice_cli import BUILD, CliTest, main
 
 BAD = {
-    "WrongMajor": "version 2.1, and this Sluice needs 1.x",
+    "WrongMajor": "version 3.0, and this Sluice needs 2.x",
     "LongTable": "says that it has",
     "LyingHalf": "its compile half says that it has 4096 bytes",
     "NoSymbol": "does not export sluice_backend_query",
