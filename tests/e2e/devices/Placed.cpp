@@ -105,9 +105,9 @@ void expectFastest(const PlacementCase &asked, const Placed &placed) {
     // What hardly gains on everything on one device gives way to it, and the report says so.
     double least = 1;
     if (isSimple(report.chosen) && !isSimple(alternative.name))
-      least = 1 - compiler::kGivesWay;
+      least = 1 - report.uncertainty;
     if (!isSimple(report.chosen) && isSimple(alternative.name))
-      least = 1 / (1 - compiler::kGivesWay);
+      least = 1 / (1 - report.uncertainty);
     if (alternative.seconds && alternative.name != report.chosen) {
       EXPECT_LE(least * report.predictedSeconds, *alternative.seconds) << alternative.name;
       EXPECT_TRUE(report.predictedSeconds <= *alternative.seconds || !report.remark.empty()) << alternative.name;

@@ -37,10 +37,24 @@ public:
         link.latency = given.latency.value_or(link.latency);
         link.source = passes::CostSource::Given;
       });
+    costs.uncertainty = hasMeasured() ? kOfMeasurements : kOfFigures;
     return std::move(costs);
   }
 
 private:
+  static constexpr double kOfMeasurements = 0.02, kOfFigures = 0.0025;
+
+  bool hasMeasured() const {
+    const passes::CostModel &model = costs.model;
+    auto isMeasured = [&](const ir::TargetDevice &device) {
+      return model.device(device.name).source == passes::CostSource::Measured ||
+             llvm::any_of(target.devices(), [&](const ir::TargetDevice &other) {
+               return model.link(device.name, other.name).source == passes::CostSource::Measured;
+             });
+    };
+    return llvm::any_of(target.devices(), isMeasured);
+  }
+
   const ir::TargetDevice *find(llvm::StringRef spelling) const {
     for (const ir::TargetDevice &device : target.devices())
       if (device.spelling() == spelling || device.name == spelling)

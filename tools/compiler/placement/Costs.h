@@ -11,6 +11,9 @@ struct TargetCosts {
   passes::CostModel model;
   /// Whether the thread that issues work does the host's; else a backend with a clock of its own takes it.
   bool hostRunsHere = true;
+  /// The share of a step's time that differences between placements may owe to the figures alone: 2 % if any of them
+  /// was measured, 0.25 % if all were given or described, which the compiler takes at their word.
+  double uncertainty = 0;
   std::vector<std::optional<int64_t>> memoryCaps; ///< of each device, bytes: as given, else what an accelerator has
 };
 

@@ -294,6 +294,7 @@ PlacementReport describePlacement(const PlacementSetting &setting, const Candida
   PlacementReport report;
   Description(setting, chosen, candidates).fill(report);
   report.chosen = chosen.name;
+  report.uncertainty = setting.costs.uncertainty;
   for (const Candidate &candidate : candidates)
     report.alternatives.push_back(
         {candidate.name, candidate.isPossible() ? std::optional<double>(candidate.evaluation->seconds) : std::nullopt,

@@ -232,20 +232,22 @@ private:
     return best;
   }
 
-  /// The fastest, unless everything on one device is nearly as fast.
+  /// The fastest, unless everything on one device is as fast but for what the figures are sure to.
   const Candidate *choose() const {
     const Candidate *best = fastest(), *simple = fastest(/*amongSimple=*/true);
-    bool isFaster = !simple || best->evaluation->seconds < (1 - kGivesWay) * simple->evaluation->seconds;
+    bool isFaster =
+        !simple || best->evaluation->seconds < (1 - setting.costs.uncertainty) * simple->evaluation->seconds;
     return isFaster ? best : simple;
   }
 
   std::string remarkOn(const Candidate &chosen) const {
     const Candidate &best = *fastest();
     double gain = 1 - best.evaluation->seconds / chosen.evaluation->seconds;
-    return gain > 0 ? fmt::format("'{}' is predicted {:.2f} % faster than '{}', which is too little to divide the work "
-                                  "for: the simpler is taken",
-                                  best.name, 100 * gain, chosen.name)
-                    : "";
+    return gain > 0
+               ? fmt::format("'{}' is predicted {:.2f} % faster than '{}', but figures are sure to {:g} % here: the "
+                             "simpler is taken",
+                             best.name, 100 * gain, chosen.name, 100 * setting.costs.uncertainty)
+               : "";
   }
 
   /// A group that no device can run.

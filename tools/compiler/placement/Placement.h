@@ -9,10 +9,6 @@
 
 namespace sluice::compiler {
 
-/// What is faster than everything on one device by less than this share gives way to it. That is far less than
-/// predictions are sure to, but more would let choices grow slower as links grow faster.
-inline constexpr double kGivesWay = 0.0025;
-
 struct PlacementDecision {
   PlacementReport report;
   passes::CostModel costs; ///< that it was decided by
@@ -27,7 +23,7 @@ llvm::Expected<PlacementSetting> preparePlacement(mlir::ModuleOp module, const p
 /// Candidates are everything on one device, the user's own placement with the rest on the first device, and the fastest
 /// of all placements that a model of their schedules judges (passes/analysis/AssignmentSearch.h). Each is compiled up
 /// to its plan, and the one whose schedule takes the least time by the cost model is taken, among those whose planned
-/// memory fits. It must beat everything on one device by more than `kGivesWay`, else that is taken.
+/// memory fits. It must beat everything on one device by more than the figures' uncertainty, else that is taken.
 llvm::Expected<PlacementDecision> choosePlacement(mlir::ModuleOp module, const passes::PipelineOptions &pipeline,
                                                   const PlacementRequest &request);
 

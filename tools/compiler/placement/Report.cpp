@@ -109,6 +109,7 @@ json::Value toJson(const PlacementReport &report) {
                       {"rows", report.rows},
                       {"predicted_ms", report.predictedSeconds * 1e3},
                       {"chosen", report.chosen},
+                      {"uncertainty", report.uncertainty},
                       {"remark", report.remark.empty() ? json::Value(nullptr) : json::Value(report.remark)},
                       {"alternatives", std::move(alternatives)},
                       {"obstacles", std::move(obstacles)},

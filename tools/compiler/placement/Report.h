@@ -57,7 +57,8 @@ struct PlacementReport {
   std::vector<Link> links;
   std::string chosen; ///< the alternative that was taken
   std::vector<Alternative> alternatives;
-  std::string remark; ///< what was passed over for being no surer than the choice; empty if nothing was
+  double uncertainty = 0; ///< the share by which a placement must beat everything on one device
+  std::string remark;     ///< what was passed over for being no surer than the choice; empty if nothing was
   double predictedSeconds = 0;
   double costSeconds = 0;             ///< the sum of the plan's work and copies, one after the other
   double boundSeconds = 0;            ///< no placement has a smaller sum, whatever the memory
