@@ -21,6 +21,7 @@
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
+#include "llvm/IR/OptBisect.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
@@ -29,6 +30,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
+#include "llvm/Transforms/Scalar.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 
 #include <mutex>
@@ -55,6 +57,17 @@ struct ApproximateMath : PassWrapper<ApproximateMath, OperationPass<func::FuncOp
       signalPassFailure();
   }
   bool avx2;
+};
+
+/// Leaves out LLVM's reduction of strength in loops: half of the time of code generation, for addresses that the
+/// generators have already made cheap (tools/bench/compile_time, contraction_bench and loops_bench show both).
+class WithoutStrengthReduction : public llvm::OptPassGate {
+public:
+  bool isEnabled() const override { return true; }
+  bool shouldRunPass(StringRef pass, StringRef) override { return pass != reduction->getPassName(); }
+
+private:
+  std::unique_ptr<llvm::Pass> reduction{llvm::createLoopStrengthReducePass()};
 };
 } // namespace
 
@@ -163,7 +176,9 @@ llvm::Expected<llvm::SmallVector<char, 0>> compileToObject(ModuleOp module, cons
   if (failed(lowerToLLVMDialect(module, options)))
     return llvm::createStringError("lowering to the LLVM dialect failed");
 
+  WithoutStrengthReduction gate;
   llvm::LLVMContext context;
+  context.setOptPassGate(gate);
   std::unique_ptr<llvm::Module> translated = translateModuleToLLVMIR(module, context);
   if (!translated)
     return llvm::createStringError("translation to LLVM IR failed");
