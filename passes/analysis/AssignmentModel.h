@@ -9,7 +9,7 @@
 // points, of states that this one does not use and of logs.
 #pragma once
 
-#include "passes/analysis/PlacementGraph.h"
+#include "passes/analysis/AssignedCall.h"
 
 namespace sluice::passes {
 
@@ -21,7 +21,7 @@ struct AssignmentFigures {
 class AssignmentModel {
 public:
   /// `hostRunsHere`: the thread that issues work also does the host's. The graph must outlive the model.
-  AssignmentModel(const PlacementGraph &graph, const ir::Target &target, const CostModel &costs, bool hostRunsHere);
+  AssignmentModel(const PlacementGraph &graph, const ir::Target &target, const CostModel &model, bool hostRunsHere);
 
   /// What is known of a group's kernel on a device: its time alone, and the bytes beside what it reads and leaves.
   void setKernel(uint32_t group, uint32_t device, double seconds, int64_t workspaceBytes);
@@ -29,25 +29,12 @@ public:
   /// The figures of an assignment in which each group is where it can run.
   AssignmentFigures judge(const std::vector<uint32_t> &devices) const;
 
-  double kernelSeconds(uint32_t group, uint32_t device) const { return kernels[group][device].seconds; }
-  uint32_t deviceCount() const { return uint32_t(links.size()); }
-  unsigned queueCount() const { return 3 * deviceCount() - 2; }
+  double kernelSeconds(uint32_t group, uint32_t device) const { return costs.kernels[group][device].seconds; }
 
 private:
-  friend class AssignedCall;
-  struct Link {
-    double latency, bytesPerSecond;
-    double secondsFor(double bytes) const { return latency + bytes / bytesPerSecond; }
-  };
-
   const PlacementGraph &graph;
+  AssignmentCosts costs;
   bool hostRunsHere;
-  std::vector<std::vector<Link>> links; // [from][to]
-  struct Kernel {
-    double seconds = 0;
-    int64_t workspace = 0;
-  };
-  std::vector<std::vector<Kernel>> kernels; // [group][device]
 };
 
 } // namespace sluice::passes

@@ -1,5 +1,6 @@
 #include "passes/analysis/AssignmentSearch.h"
 
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include <set>
 
@@ -13,12 +14,15 @@ static constexpr int64_t kMostJudged = 4096, kMostGroupsJudged = 30'000;
 /// Up to so many open groups all pairs of them are moved, else those that share a value.
 static constexpr size_t kAllPairs = 24;
 
+/// How many devices a group may be on.
+static int64_t countChoices(const PlacementGraph &graph, uint32_t group) {
+  return llvm::count_if(llvm::seq(graph.deviceCount()),
+                        [&](uint32_t device) { return graph.problem.canRun(group, device); });
+}
+
 static bool isOpen(const PlacementGraph &graph, uint32_t group) {
-  uint32_t can = 0;
-  for (uint32_t device = 0; device < graph.deviceCount(); ++device)
-    can += graph.problem.canRun(group, device);
   PlacedGroup::Kind kind = graph.groups[group].kind;
-  return can > 1 && (kind == PlacedGroup::Launch || kind == PlacedGroup::State);
+  return (kind == PlacedGroup::Launch || kind == PlacedGroup::State) && countChoices(graph, group) > 1;
 }
 
 AssignmentSearch::AssignmentSearch(const PlacementGraph &graph, const AssignmentModel &model,
@@ -29,10 +33,7 @@ AssignmentSearch::AssignmentSearch(const PlacementGraph &graph, const Assignment
     if (!isOpen(graph, group))
       continue;
     open.push_back(group);
-    int64_t can = 0;
-    for (uint32_t device = 0; device < graph.deviceCount(); ++device)
-      can += graph.problem.canRun(group, device);
-    count = count && *count < kCountable ? std::optional(*count * can) : std::nullopt;
+    count = count && *count < kCountable ? std::optional(*count * countChoices(graph, group)) : std::nullopt;
   }
 }
 
@@ -75,6 +76,7 @@ void AssignmentSearch::run() {
     starts.push_back(found.devices);
   if (starts.empty() && nearest)
     starts.push_back(nearest->devices);
+  pairs = findPairs();
   for (Devices &start : starts)
     walkFrom(std::move(start));
 }
@@ -126,7 +128,7 @@ void AssignmentSearch::walkFrom(Devices devices) {
 }
 
 /// Open groups that are moved together.
-std::vector<std::pair<uint32_t, uint32_t>> AssignmentSearch::pairs() const {
+std::vector<std::pair<uint32_t, uint32_t>> AssignmentSearch::findPairs() const {
   std::set<std::pair<uint32_t, uint32_t>> result;
   if (open.size() <= kAllPairs) {
     for (size_t i = 0; i < open.size(); ++i)
@@ -134,9 +136,12 @@ std::vector<std::pair<uint32_t, uint32_t>> AssignmentSearch::pairs() const {
         result.insert({open[i], open[j]});
     return {result.begin(), result.end()};
   }
+  llvm::BitVector isOpen(graph.groups.size());
+  for (uint32_t group : open)
+    isOpen.set(group);
   for (const PlacementProblem::Value &value : graph.problem.values)
     for (uint32_t consumer : value.consumers)
-      if (consumer != value.producer && llvm::is_contained(open, consumer) && llvm::is_contained(open, value.producer))
+      if (consumer != value.producer && isOpen.test(consumer) && isOpen.test(value.producer))
         result.insert(std::minmax(consumer, value.producer));
   return {result.begin(), result.end()};
 }
@@ -149,7 +154,7 @@ bool AssignmentSearch::improve(Devices &devices, Score &score) {
       moved |= tryMove(devices, score, {group}, to);
   if (moved)
     return true;
-  for (auto [a, b] : pairs())
+  for (auto [a, b] : pairs)
     for (uint32_t to = 0; to < graph.deviceCount() && !isSpent(); ++to) {
       moved |= tryMove(devices, score, {a, b}, to);
       if (devices[a] != devices[b]) { // they change places

@@ -49,12 +49,13 @@ private:
   bool improve(std::vector<uint32_t> &devices, Score &score);
   bool tryMove(std::vector<uint32_t> &devices, Score &score, llvm::ArrayRef<uint32_t> groups, uint32_t to);
   bool isSpent() const;
-  std::vector<std::pair<uint32_t, uint32_t>> pairs() const;
+  std::vector<std::pair<uint32_t, uint32_t>> findPairs() const;
 
   const PlacementGraph &graph;
   const AssignmentModel &model;
   std::vector<std::optional<int64_t>> caps;
-  std::vector<uint32_t> open; // groups with a choice
+  std::vector<uint32_t> open;                       // groups with a choice
+  std::vector<std::pair<uint32_t, uint32_t>> pairs; // of them, that walks move together
   std::optional<int64_t> count = 1;
   int64_t judgements = 0;
   std::map<std::vector<uint32_t>, Score> known;
