@@ -48,6 +48,13 @@ Work workOf(ArrayRef<Operation *> ops, ValueRange inputs, ValueRange outputs, in
   return work;
 }
 
+bool isCompute(Operation *op) { return isa<ElementwiseOp, ElementOp, ContractionOp>(op); }
+
+bool isCrossing(Operation *op) {
+  auto copy = dyn_cast<CopyOp>(op);
+  return copy && copy.isCrossing();
+}
+
 StringRef kindOf(ArrayRef<Operation *> ops) {
   StringRef kind = "movement";
   for (Operation *op : ops) {

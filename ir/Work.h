@@ -5,6 +5,11 @@
 
 namespace sluice::ir {
 
+/// Whether the op computes a value, and so belongs into a kernel.
+bool isCompute(mlir::Operation *op);
+/// Whether the op is a copy between two devices, which no kernel holds.
+bool isCrossing(mlir::Operation *op);
+
 /// Constant parts, and parts for each row of the call.
 struct Work {
   int64_t flops = 0, flopsPerRow = 0; ///< multiply-adds times two of products, one an element of other ops that compute

@@ -7,6 +7,7 @@
 // 3. A group may be joined only if none of the op's other operands depends on it, so that groups stay convex: the one
 //    rule that holds for every backend, and the reason why this is no matter of theirs.
 #include "passes/analysis/FusionGroups.h"
+#include "ir/Work.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -21,8 +22,6 @@ static bool isInjective(Operation *op) {
   auto element = dyn_cast<ElementOp>(op);
   return element && element.getFusionKind() == FusionKind::Injective;
 }
-
-static bool isCrossing(Operation *op) { return isa<CopyOp>(op) && cast<CopyOp>(op).isCrossing(); }
 
 /// Whether a buffer must hold the op's result.
 static bool needsBuffer(Operation *op) {
@@ -77,8 +76,6 @@ llvm::SetVector<Operation *> FusionRules::recomputedFor(Operation *op) {
   addRecomputed(op, *this, found);
   return found;
 }
-
-static bool isCompute(Operation *op) { return isa<ElementwiseOp, ElementOp, ContractionOp>(op); }
 
 namespace {
 
@@ -267,6 +264,21 @@ LaunchContents contentsOf(const FusionGroup &group) {
       if (llvm::any_of(result.getUsers(), [&](Operation *user) { return !llvm::is_contained(group.ops, user); }))
         contents.outputs.push_back(result);
   return contents;
+}
+
+bool isReadInPlace(Value value, llvm::function_ref<bool(Operation *)> isInLaunch) {
+  SmallVector<Value> work{value};
+  DenseSet<Value> seen;
+  while (!work.empty())
+    for (Operation *user : work.pop_back_val().getUsers()) {
+      if (!isInLaunch(user))
+        continue;
+      if (!isa<ElementwiseOp>(user) || user->getResult(0).getType() != value.getType())
+        return false;
+      if (seen.insert(user->getResult(0)).second)
+        work.push_back(user->getResult(0));
+    }
+  return true;
 }
 
 SmallVector<FusionGroup> formFusionGroups(EntryOp entry, FusionRules &rules) {

@@ -57,6 +57,10 @@ struct LaunchContents {
 };
 LaunchContents contentsOf(const FusionGroup &group);
 
+/// Whether every element of `value` is read in a launch only for the result element in its own place, so that a result
+/// may overwrite it. `isInLaunch` says which of the value's readers, and of theirs, compute in it.
+bool isReadInPlace(mlir::Value value, llvm::function_ref<bool(mlir::Operation *)> isInLaunch);
+
 /// The groups of `entry` in an order in which they can run; readers of a state come before what updates it where
 /// possible. Every group is convex: no path leaves it and comes back.
 llvm::SmallVector<FusionGroup> formFusionGroups(ir::EntryOp entry, FusionRules &rules);

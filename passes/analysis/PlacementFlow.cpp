@@ -13,23 +13,6 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
-/// Whether every element of `value` is read by the launch of `group` only for the element in its own place, so that a
-/// result may overwrite it.
-static bool isReadInPlace(Value value, const FusionGroup &group) {
-  SmallVector<Value> work{value};
-  DenseSet<Value> seen;
-  while (!work.empty())
-    for (Operation *user : work.pop_back_val().getUsers()) {
-      if (!group.contents.contains(user))
-        continue;
-      if (!isa<ElementwiseOp>(user) || user->getResult(0).getType() != value.getType())
-        return false;
-      if (seen.insert(user->getResult(0)).second)
-        work.push_back(user->getResult(0));
-    }
-  return true;
-}
-
 namespace {
 
 class FlowBuilding {
@@ -141,11 +124,16 @@ private:
       PlacementFlow::Value *value = find(set.getValue());
       if (!value)
         continue;
-      bool isMade = value->producer != PlacementFlow::Value::kInput && !value->state;
-      bool mayBeInPlace =
-          isMade && (!state.value || isReadInPlace(irValues[*state.value], *source.launches[value->producer]));
-      value->updates.push_back({number, positions.lookup(set), mayBeInPlace});
+      value->updates.push_back({number, positions.lookup(set), mayBeInPlace(*value, state)});
     }
+  }
+
+  bool mayBeInPlace(const PlacementFlow::Value &value, const PlacementFlow::State &state) const {
+    if (value.producer == PlacementFlow::Value::kInput || value.state)
+      return false;
+    const FusionGroup &launch = *source.launches[value.producer];
+    return !state.value ||
+           isReadInPlace(irValues[*state.value], [&](Operation *op) { return launch.contents.contains(op); });
   }
 
   void addCopySeconds() {

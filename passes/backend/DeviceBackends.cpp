@@ -41,9 +41,7 @@ std::unique_ptr<DeviceBackends> DeviceBackends::create(ModuleOp module, ArrayRef
 }
 
 std::string DeviceBackends::reasonAgainstKernel(Operation *op, StringRef device) const {
-  bool crosses = isa<CopyOp>(op) && cast<CopyOp>(op).isCrossing();
-  bool computes = isa<ElementwiseOp, ElementOp, ContractionOp>(op) && !crosses;
-  return computes ? of(device).reasonAgainst(op) : "";
+  return isCompute(op) && !isCrossing(op) ? of(device).reasonAgainst(op) : "";
 }
 
 std::string DeviceBackends::reasonAgainst(Operation *op, StringRef device) const {

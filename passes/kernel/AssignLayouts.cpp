@@ -103,12 +103,8 @@ private:
     return it == classes.member_end() ? member : *it;
   }
 
-  static bool isCrossing(Operation *op) { return isa<CopyOp>(op) && cast<CopyOp>(op).isCrossing(); }
-
   /// Whether a backend has a say in the layouts of the op's values.
-  bool isAsked(Operation *op) {
-    return isa<ElementwiseOp, ElementOp, ContractionOp>(op) && !isCrossing(op) && backends.of(op).proposesLayouts();
-  }
+  bool isAsked(Operation *op) { return isCompute(op) && !isCrossing(op) && backends.of(op).proposesLayouts(); }
 
   LogicalResult collectProposals(Operation *op) {
     if (!isAsked(op))

@@ -62,25 +62,6 @@ static std::string prefixOf(Type type) {
 
 //===- updates in place -------------------------------------------------------------------------------------------===//
 
-/// Whether every element of block argument `argument` is read only for the result element in its own place, so that the
-/// result may overwrite it.
-static bool isReadInPlace(BlockArgument argument) {
-  SmallVector<Value> work{argument};
-  DenseSet<Value> seen;
-  while (!work.empty()) {
-    Value value = work.pop_back_val();
-    for (Operation *user : value.getUsers()) {
-      if (isa<YieldOp>(user))
-        continue;
-      if (!isa<ElementwiseOp>(user) || user->getResult(0).getType() != argument.getType())
-        return false;
-      if (seen.insert(user->getResult(0)).second)
-        work.push_back(user->getResult(0));
-    }
-  }
-  return true;
-}
-
 static bool canUpdateInPlace(SetOp set, EntryOp entry) {
   auto kernel = set.getValue().getDefiningOp<KernelOp>();
   if (!kernel ||
@@ -90,7 +71,8 @@ static bool canUpdateInPlace(SetOp set, EntryOp entry) {
     if (get.getState() != set.getState())
       continue;
     for (OpOperand &use : get.getValue().getUses()) {
-      if (use.getOwner() == kernel && !isReadInPlace(kernel.getBody().getArgument(use.getOperandNumber())))
+      if (use.getOwner() == kernel && !isReadInPlace(kernel.getBody().getArgument(use.getOperandNumber()),
+                                                     [](Operation *op) { return !isa<YieldOp>(op); }))
         return false;
       if (use.getOwner() != kernel && !use.getOwner()->isBeforeInBlock(kernel))
         return false;
@@ -173,7 +155,7 @@ static void fuseEntry(EntryOp entry, const DeviceBackends &backends, FusionRules
   SmallVector<FusionGroup> groups = formFusionGroups(entry, rules);
   SmallVector<Operation *> old;
   for (Operation &op : block)
-    if (isa<ElementwiseOp, ElementOp, ContractionOp>(op))
+    if (isCompute(&op))
       old.push_back(&op);
   // Sets and the terminator go behind the kernels.
   SmallVector<SetOp> sets(block.getOps<SetOp>());

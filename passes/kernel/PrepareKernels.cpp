@@ -100,7 +100,6 @@ private:
     FailureOr<sluice_launch_info> info = backend.prepare(kernel);
     if (failed(info))
       return failure();
-    function.setSymName(kernel.getName());
     function.setBackend(backend.name());
     describe(function, *info, kindOf(kernel, backend));
     if (kept)

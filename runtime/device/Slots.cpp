@@ -59,8 +59,7 @@ std::vector<int32_t> fillSlots(const Plan &plan, const std::string &list) {
     if (items[i].backend != slot.backend)
       failUnsupported(
           concat("device ", text, " cannot be ", quote(slot.name), ", which was compiled for ", quote(slot.backend)));
-    if (std::find(items.begin(), items.begin() + static_cast<std::ptrdiff_t>(i), items[i]) - items.begin() !=
-        static_cast<std::ptrdiff_t>(i))
+    if (auto here = items.begin() + static_cast<std::ptrdiff_t>(i); std::find(items.begin(), here, items[i]) != here)
       failUsage(concat("devices: ", text, " is there twice"));
     ordinals[i + 1] = items[i].ordinal;
   }

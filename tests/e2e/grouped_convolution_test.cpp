@@ -2,6 +2,7 @@
 // are exact in any order, so that not one bit may differ; on others, results differ by roundings.
 #include "backends/cpu/compiler/Plugin.h"
 #include "ir/Dialect.h"
+#include "tests/Worse.h"
 #include "tests/e2e/Harness.h"
 #include <cmath>
 #include <gtest/gtest.h>
@@ -96,7 +97,7 @@ Values inputsFor(const Shape &s, bool whole) {
 double differenceOf(const std::vector<double> &a, const std::vector<double> &b) {
   double worst = a.size() == b.size() ? 0 : INFINITY;
   for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
-    worst = std::max(worst, std::fabs(a[i] - b[i]) / std::max(1.0, std::fabs(a[i])));
+    worst = worse(worst, std::fabs(a[i] - b[i]) / std::max(1.0, std::fabs(a[i])));
   return worst;
 }
 

@@ -280,6 +280,16 @@ static const BadList badLists[] = {
 INSTANTIATE_TEST_SUITE_P(Cases, BadDevices, testing::ValuesIn(badLists),
                          [](const auto &info) { return std::string(info.param.name); });
 
+TEST(Slots, AreFilledInTheirOrderAndByNoDeviceTwice) {
+  Plan plan;
+  plan.devices = {{"cpu", "cpu", 0}, {"acc0", "sim", 0}, {"acc1", "sim", 1}};
+  EXPECT_EQ(fillSlots(plan, ""), (std::vector<int32_t>{0, 0, 1}));
+  EXPECT_EQ(fillSlots(plan, "sim:1,sim"), (std::vector<int32_t>{0, 1, 0}));
+  Status status = guarded([&] { fillSlots(plan, "sim:1,sim:1"); });
+  EXPECT_EQ(status.code, ExitCode::usage);
+  EXPECT_NE(status.message.find("sim:1 is there twice"), std::string::npos) << status.message;
+}
+
 TEST(Executor, BindsTheDevicesThatAreAskedFor) {
   for (const char *list : {"sim:2", "cpu,sim:2", "cpu:0,sim:2"}) {
     DeviceOptions options;

@@ -69,7 +69,7 @@ static sluice_status describe(sluice_session *session, sluice_target_info *info)
 static sluice_status supports(sluice_session *session, const sluice_kernel_view *kernel) {
   Operation *op = operationOf(kernel);
   session->error.clear();
-  if (!isa<ir::ElementwiseOp, ir::ElementOp, ir::ContractionOp>(op))
+  if (!ir::isCompute(op))
     session->error = ("the CPU has no code for " + op->getName().getStringRef()).str();
   else if (cpu::hasLargeGroups(op))
     session->error = "the CPU has products for large groups, each by itself";
