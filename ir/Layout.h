@@ -8,9 +8,9 @@ namespace sluice::ir {
 
 /// One physical dimension: a logical dimension whole, its tile number, or its place in the tile.
 struct PhysicalDim {
-  enum Kind { Whole, Div, Mod } kind;
+  enum Kind { Whole, Div, Mod } kind; // numbered as sluice_layout_part
   unsigned logical;
-  int64_t tile; // of Div and Mod
+  int64_t tile; // of Div and Mod; 0 if whole
 };
 
 /// The layout's dimensions, outermost first (row-major if the type has no layout); fails on maps of another form.

@@ -182,7 +182,7 @@ def Sluice_PredicateAttr : EnumAttr<Sluice_Dialect, Sluice_Predicates, "predicat
 
 def CompareOp : Sluice_Elementwise<"compare"> {
   let summary = "compares elements; false with a NaN, but for ne";
-  let arguments = (ins Sluice_Tensor:$a, Sluice_Tensor:$b, Arg<Sluice_PredicateAttr, "eq, ne, lt, le, gt or ge: how a compares to b; #sluice<predicate lt> in a view">:$predicate);
+  let arguments = (ins Sluice_Tensor:$a, Sluice_Tensor:$b, Arg<Sluice_PredicateAttr, "eq, ne, lt, le, gt or ge: how a compares to b">:$predicate);
   let results = (outs Sluice_BoolTensor:$y);
 }
 def WhereOp : Sluice_Elementwise<"where", [DeclareOpInterfaceMethods<DifferentiableOp>]> {

@@ -39,7 +39,7 @@ def ReshapeOp : Sluice_DifferentiableMovement<"reshape", [SameElementsOp]> {
   let summary = "the same elements in row-major order under another shape; `?` stays the outermost dimension";
   let description = "y's element number i, in row-major order of logical indices, is x's element number i, whatever the layouts of both are.";
   let rows = "`?` is dimension 0 of both x and y, or of neither.";
-  let arguments = (ins Sluice_Tensor:$x, Arg<DenseI64ArrayAttr, "y's sizes, outermost first; `?` is -1 or -2^63">:$shape);
+  let arguments = (ins Sluice_Tensor:$x, Arg<DenseI64ArrayAttr, "y's sizes, outermost first; `?` is -1 in a view, -2^63 in the text">:$shape);
   let results = (outs Sluice_Tensor:$y);
 }
 def TransposeOp : Sluice_DifferentiableMovement<"transpose", [SameElementsOp]> {
@@ -53,7 +53,7 @@ def ExpandOp : Sluice_DifferentiableMovement<"expand", [SameElementsOp]> {
   let summary = "broadcasts: dimension i of x becomes dimension dims[i] of `shape`, where sizes are equal or 1; others repeat";
   let description = "y[i0, i1, ...] = x[j0, j1, ...] where j[d] is 0 if x has size 1 there, and i[dims[d]] otherwise.";
   let rows = "Any dimension of y may be `?`: x has the rows there too, or repeats.";
-  let arguments = (ins Sluice_Tensor:$x, Arg<DenseI64ArrayAttr, "for each dimension of x the dimension of y that it becomes; ascending">:$dims, Arg<DenseI64ArrayAttr, "y's sizes, outermost first; `?` is -1 or -2^63">:$shape);
+  let arguments = (ins Sluice_Tensor:$x, Arg<DenseI64ArrayAttr, "for each dimension of x the dimension of y that it becomes; ascending">:$dims, Arg<DenseI64ArrayAttr, "y's sizes, outermost first; `?` is -1 in a view, -2^63 in the text">:$shape);
   let results = (outs Sluice_Tensor:$y);
 }
 def SliceOp : Sluice_DifferentiableMovement<"slice"> {

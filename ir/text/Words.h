@@ -1,4 +1,4 @@
-// Words of enums in the text of ops: `custom<Word>($kind)`.
+// Words of enums, in the text of ops (`custom<Word>($kind)`) and for backends.
 #pragma once
 
 #include "ir/Dialect.h"
@@ -50,6 +50,19 @@ inline void printWord(mlir::OpAsmPrinter &printer, mlir::Operation *, CopyPolicy
 
 inline void printWord(mlir::OpAsmPrinter &printer, mlir::Operation *, CopyTimeAttr time) {
   printer << stringifyCopyTime(time.getValue());
+}
+
+/// The word that an attribute of an op on values is: one of an enum, or a name. None if it is no word.
+inline std::optional<llvm::StringRef> wordOf(mlir::Attribute attribute) {
+  if (auto name = llvm::dyn_cast<mlir::StringAttr>(attribute))
+    return name.getValue();
+  if (auto predicate = llvm::dyn_cast<PredicateAttr>(attribute))
+    return stringifyPredicate(predicate.getValue());
+  if (auto reason = llvm::dyn_cast<CopyReasonAttr>(attribute))
+    return stringifyCopyReason(reason.getValue());
+  if (auto time = llvm::dyn_cast<CopyTimeAttr>(attribute))
+    return stringifyCopyTime(time.getValue());
+  return std::nullopt;
 }
 
 } // namespace sluice::ir

@@ -1,6 +1,6 @@
 #include "passes/backend/Backend.h"
-#include "mlir/AsmParser/AsmParser.h"
 #include "passes/backend/KernelView.h"
+#include "passes/backend/ProposedLayout.h"
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -32,6 +32,8 @@ static bool has(const sluice_backend_compile &table, Member sluice_backend_compi
 
 std::string Backend::reasonAgainst(Operation *op) {
   KernelView kernel(op);
+  if (!kernel.unsaid().empty())
+    return kernel.unsaid().str();
   if (!has(table, &sluice_backend_compile::supports) || table.supports(session, kernel.get()) == SLUICE_OK)
     return "";
   StringRef reason = table.last_error(session);
@@ -43,36 +45,30 @@ bool Backend::canFuse(ArrayRef<Operation *> ops, ValueRange results) {
     return false;
   int fuses = 0;
   KernelView kernel(ops, results);
-  return table.can_fuse(session, kernel.get(), &fuses) == SLUICE_OK && fuses;
+  return kernel.unsaid().empty() && table.can_fuse(session, kernel.get(), &fuses) == SLUICE_OK && fuses;
 }
 
 bool Backend::proposesLayouts() const { return has(table, &sluice_backend_compile::propose_layout); }
 
 FailureOr<LayoutProposal> Backend::proposeLayout(Operation *op, bool isResult, unsigned number) {
-  const char *text = nullptr;
-  int required = 0;
-  LayoutProposal proposal;
-  if (!proposesLayouts()) {
-    auto type = cast<RankedTensorType>(isResult ? op->getResult(number).getType() : op->getOperand(number).getType());
-    return LayoutProposal{AffineMap::getMultiDimIdentityMap(type.getRank(), op->getContext()), /*required=*/true};
-  }
-  KernelView kernel(op);
-  if (table.propose_layout(session, kernel.get(), isResult, number, &text, &required) != SLUICE_OK)
-    return op->emitError() << table.last_error(session);
-  proposal.required = required != 0;
-  if (!text)
-    return proposal;
   auto type = cast<RankedTensorType>(isResult ? op->getResult(number).getType() : op->getOperand(number).getType());
-  if (StringRef(text).empty()) {
-    proposal.layout = AffineMap::getMultiDimIdentityMap(type.getRank(), op->getContext());
-    return proposal;
-  }
-  auto map =
-      dyn_cast_or_null<AffineMapAttr>(parseAttribute((Twine("affine_map<") + text + ">").str(), op->getContext()));
-  if (!map || map.getValue().getNumDims() != type.getRank())
-    return op->emitError("backend '") << table.name << "' proposes no valid layout: " << text;
-  proposal.layout = map.getValue();
-  return proposal;
+  if (!proposesLayouts())
+    return LayoutProposal{AffineMap::getMultiDimIdentityMap(type.getRank(), op->getContext()), /*required=*/true};
+  KernelView kernel(op);
+  if (!kernel.unsaid().empty())
+    return op->emitError() << kernel.unsaid();
+  sluice_layout_proposal proposed{};
+  proposed.struct_size = sizeof(proposed);
+  if (table.propose_layout(session, kernel.get(), isResult, number, &proposed) != SLUICE_OK)
+    return op->emitError() << table.last_error(session);
+  if (!proposed.cares)
+    return LayoutProposal();
+  ArrayRef<sluice_layout_dim> dims(proposed.layout, proposed.num_layout);
+  if (std::string why = whyNoLayout(dims, type.getRank()); !why.empty())
+    return op->emitError("backend '") << table.name << "' proposes no layout for "
+                                      << (isResult ? "result " : "operand ") << number << " of '" << op->getName()
+                                      << "': " << why;
+  return LayoutProposal{layoutOf(dims, type.getRank(), op->getContext()), proposed.required != 0};
 }
 
 LaunchCost Backend::cost(ArrayRef<Operation *> ops, ValueRange inputs, ValueRange outputs) {
@@ -83,23 +79,31 @@ LaunchCost Backend::cost(ArrayRef<Operation *> ops, ValueRange inputs, ValueRang
   if (has(table, &sluice_backend_compile::cost)) {
     KernelView kernel(ops, outputs);
     sluice_cost_estimate better = estimate;
-    if (table.cost(session, kernel.get(), &better) == SLUICE_OK && better.kind)
+    if (kernel.unsaid().empty() && table.cost(session, kernel.get(), &better) == SLUICE_OK && better.kind)
       estimate = better;
   }
   const sluice_cost &known = estimate.work;
   return {{known.flops, known.flops_per_row, known.bytes, known.bytes_per_row}, estimate.kind};
 }
 
+/// What a stage has in version 2.0.
+static constexpr size_t kLeastStageBytes = offsetof(sluice_stage_info, rows_per_task) + sizeof(int64_t);
+
 FailureOr<sluice_launch_info> Backend::prepare(KernelOp kernel) {
   sluice_launch_info launch{};
   launch.struct_size = sizeof(launch);
   KernelView kernelView(kernel);
+  if (!kernelView.unsaid().empty())
+    return kernel.emitError() << kernelView.unsaid();
   if (table.wants_bytecode)
     kernelView.addBytecode(kernel);
   sluice_status status = table.prepare(session, kernelView.get(), &launch);
   if (status != SLUICE_OK)
     return kernel.emitError(status == SLUICE_UNSUPPORTED ? "unsupported: " : "")
            << "backend '" << table.name << "' cannot make this kernel: " << table.last_error(session);
+  if (launch.num_stages > 0 && launch.stage_size < kLeastStageBytes)
+    return kernel.emitError("backend '") << table.name << "' gives stages of " << launch.stage_size
+                                         << " bytes each, and one has at least " << kLeastStageBytes;
   return launch;
 }
 

@@ -1,7 +1,10 @@
 #include "passes/backend/KernelView.h"
+#include "ir/Layout.h"
+#include "ir/text/Words.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
@@ -10,20 +13,40 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
-template <typename Printable> static std::string print(Printable printable) {
-  std::string text;
-  llvm::raw_string_ostream(text) << printable;
-  return text;
+static_assert(int(PhysicalDim::Whole) == SLUICE_LAYOUT_WHOLE && int(PhysicalDim::Div) == SLUICE_LAYOUT_TILE_NUMBER &&
+              int(PhysicalDim::Mod) == SLUICE_LAYOUT_PLACE_IN_TILE);
+
+void KernelView::leaveUnsaid(const Twine &what) {
+  if (unsaidText.empty())
+    unsaidText = ("backends cannot be told of " + what).str();
+}
+
+sluice_dtype KernelView::dtypeOf(Type element) {
+  std::optional<sluice_dtype> dtype = ir::dtypeOf(element);
+  if (!dtype)
+    leaveUnsaid("an element type that has no number in dtypes.h");
+  return dtype.value_or(sluice_dtype{});
+}
+
+/// Sizes as backends read them: that of the batch dimension is -1.
+static std::vector<int64_t> sizesOf(ArrayRef<int64_t> sizes) {
+  std::vector<int64_t> result(sizes.begin(), sizes.end());
+  std::replace(result.begin(), result.end(), ShapedType::kDynamic, int64_t(-1));
+  return result;
 }
 
 void KernelView::addValue(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
-  std::vector<int64_t> &shape = integers.emplace_back(type.getShape().begin(), type.getShape().end());
-  std::replace(shape.begin(), shape.end(), ShapedType::kDynamic, int64_t(-1));
-  AtAttr at = getAt(type);
-  const char *layout = at && at.getLayout() ? keep(print(at.getLayout().getValue())) : "";
+  std::vector<int64_t> &shape = integers.emplace_back(sizesOf(type.getShape()));
+  std::vector<sluice_layout_dim> &layout = layouts.emplace_back();
+  FailureOr<SmallVector<PhysicalDim>> dims = getPhysicalDims(type);
+  if (failed(dims))
+    leaveUnsaid("a layout that is not made of dimensions and their tiles");
+  else if (AtAttr at = getAt(type); at && at.getLayout())
+    for (const PhysicalDim &dim : *dims)
+      layout.push_back({dim.logical, sluice_layout_part(dim.kind), dim.tile});
   numbers[value] = values.size();
-  values.push_back({*dtypeOf(type.getElementType()), shape.data(), shape.size(), layout});
+  values.push_back({dtypeOf(type.getElementType()), shape.data(), shape.size(), layout.data(), layout.size()});
 }
 
 /// The elements of a constant, in row-major order.
@@ -39,39 +62,44 @@ static void readElements(DenseElementsAttr value, std::vector<int64_t> &whole, s
     whole.push_back(isSigned ? number.getSExtValue() : int64_t(number.getZExtValue()));
 }
 
-void KernelView::addAttribute(std::vector<sluice_attribute_view> &list, NamedAttribute attribute) {
-  sluice_attribute_view item{keep(attribute.getName().str()), SLUICE_ATTRIBUTE_TEXT, nullptr, nullptr, 0, nullptr};
+sluice_attribute_view KernelView::viewOf(Operation *op, NamedAttribute attribute) {
+  sluice_attribute_view view{};
+  view.name = keep(attribute.getName().str());
   std::vector<int64_t> whole;
   std::vector<double> real;
   Attribute value = attribute.getValue();
-  if (isa<UnitAttr>(value))
+  if (isa<UnitAttr>(value)) {
     whole = {1};
-  else if (auto boolean = dyn_cast<BoolAttr>(value))
+  } else if (auto boolean = dyn_cast<BoolAttr>(value)) {
     whole = {boolean.getValue()};
-  else if (auto integer = dyn_cast<IntegerAttr>(value))
+  } else if (auto integer = dyn_cast<IntegerAttr>(value)) {
     whole = {integer.getInt()};
-  else if (auto number = dyn_cast<FloatAttr>(value))
+  } else if (auto number = dyn_cast<FloatAttr>(value)) {
     real = {number.getValueAsDouble()};
-  else if (auto array = dyn_cast<DenseI64ArrayAttr>(value))
-    whole.assign(array.asArrayRef().begin(), array.asArrayRef().end());
-  else if (auto elements = dyn_cast<DenseElementsAttr>(value))
+  } else if (auto array = dyn_cast<DenseI64ArrayAttr>(value)) {
+    whole = sizesOf(array.asArrayRef());
+  } else if (auto elements = dyn_cast<DenseElementsAttr>(value)) {
     readElements(elements, whole, real);
-  else if (auto text = dyn_cast<StringAttr>(value))
-    item.text = keep(text.str());
-  else if (auto reason = dyn_cast<CopyReasonAttr>(value))
-    item.text = keep(stringifyCopyReason(reason.getValue()).str());
-  else
-    item.text = keep(print(value));
-  if (!real.empty()) {
-    item.kind = SLUICE_ATTRIBUTE_REALS;
-    item.count = real.size();
-    item.reals = reals.emplace_back(std::move(real)).data();
-  } else if (!item.text) { // an empty list is one of integers
-    item.kind = SLUICE_ATTRIBUTE_INTEGERS;
-    item.count = whole.size();
-    item.integers = integers.emplace_back(std::move(whole)).data();
+  } else if (auto type = dyn_cast<TypeAttr>(value)) {
+    view.kind = SLUICE_ATTRIBUTE_TYPE;
+    view.dtype = dtypeOf(getElementTypeOrSelf(type.getValue()));
+    if (auto tensor = dyn_cast<RankedTensorType>(type.getValue()))
+      whole = sizesOf(tensor.getShape());
+  } else if (std::optional<StringRef> word = wordOf(value)) {
+    view.kind = SLUICE_ATTRIBUTE_WORD;
+    view.word = keep(word->str());
+  } else {
+    leaveUnsaid("the attribute '" + attribute.getName().getValue() + "' of '" + op->getName().getStringRef() + "'");
   }
-  list.push_back(item);
+  if (!real.empty()) { // an empty list is one of integers
+    view.kind = SLUICE_ATTRIBUTE_REALS;
+    view.count = real.size();
+    view.reals = reals.emplace_back(std::move(real)).data();
+  } else if (!view.word) {
+    view.count = whole.size();
+    view.integers = integers.emplace_back(std::move(whole)).data();
+  }
+  return view;
 }
 
 void KernelView::addOp(Operation *op) {
@@ -79,13 +107,14 @@ void KernelView::addOp(Operation *op) {
   for (Value operand : op->getOperands())
     operands.push_back(numbers.at(operand));
   std::vector<sluice_attribute_view> &attributes = attributeLists.emplace_back();
-  for (NamedAttribute attribute : op->getAttrDictionary())
-    if (attribute.getName() != kPinAttr && attribute.getName() != kPlacementAttr)
-      addAttribute(attributes, attribute);
+  // Its own alone: what others note on it means nothing to a backend.
+  if (auto own = dyn_cast_or_null<DictionaryAttr>(op->getPropertiesAsAttribute()))
+    for (NamedAttribute attribute : own)
+      attributes.push_back(viewOf(op, attribute));
   for (Value result : op->getResults())
     addValue(result);
   ops.push_back({op->getName().getStringRef().data(), operands.data(), operands.size(), op->getNumResults(),
-                 attributes.data(), attributes.size(), op});
+                 attributes.data(), attributes.size(), sizeof(sluice_attribute_view), op});
 }
 
 void KernelView::finish(ValueRange outputs) {
@@ -94,8 +123,10 @@ void KernelView::finish(ValueRange outputs) {
   view.struct_size = sizeof(view);
   view.values = values.data();
   view.num_values = values.size();
+  view.value_size = sizeof(sluice_type_view);
   view.ops = ops.data();
   view.num_ops = ops.size();
+  view.op_size = sizeof(sluice_op_view);
   view.results = results.data();
   view.num_results = results.size();
 }

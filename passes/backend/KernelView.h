@@ -23,11 +23,16 @@ public:
   void addBytecode(ir::KernelOp kernel);
 
   const sluice_kernel_view *get() const { return &view; }
+  /// What of the ops the view cannot say; empty if it says it all. Then it may not be handed to anybody.
+  llvm::StringRef unsaid() const { return unsaidText; }
 
 private:
+  /// Notes what cannot be said unless something was noted before.
+  void leaveUnsaid(const llvm::Twine &what);
+  sluice_dtype dtypeOf(mlir::Type element);
   void addValue(mlir::Value value);
   void addOp(mlir::Operation *op);
-  void addAttribute(std::vector<sluice_attribute_view> &list, mlir::NamedAttribute attribute);
+  sluice_attribute_view viewOf(mlir::Operation *op, mlir::NamedAttribute attribute);
   void finish(mlir::ValueRange outputs);
   const char *keep(std::string text) { return texts.emplace_back(std::move(text)).c_str(); }
 
@@ -36,10 +41,12 @@ private:
   std::vector<sluice_type_view> values;
   std::vector<sluice_op_view> ops;
   std::vector<size_t> results;
+  std::string unsaidText;
   // Deques, so that what is added later moves nothing.
   std::deque<std::string> texts;
   std::deque<std::vector<int64_t>> integers;
   std::deque<std::vector<double>> reals;
+  std::deque<std::vector<sluice_layout_dim>> layouts;
   std::deque<std::vector<size_t>> operandLists;
   std::deque<std::vector<sluice_attribute_view>> attributeLists;
 };

@@ -122,9 +122,11 @@ private:
       return;
     }
     SmallVector<Attribute> stages;
-    for (const sluice_stage_info &stage : ArrayRef(launch.stages, launch.num_stages))
+    for (size_t number = 0; number < launch.num_stages; ++number) {
+      const sluice_stage_info &stage = *sluice_launch_info_stage_at(&launch, number);
       stages.push_back(
           StageAttr::get(builder.getContext(), builder.getStringAttr(stage.symbol), stage.tasks, stage.rows_per_task));
+    }
     function.setStagesAttr(builder.getArrayAttr(stages));
   }
 

@@ -93,7 +93,8 @@ void LoadedKernels::load(const sluice_blob &blob) {
   expect(bool(loaded), "the object cannot be loaded: " + llvm::toString(loaded.takeError()));
   object.emplace(std::move(*loaded));
   for (Kernel &kernel : kernels) {
-    for (const sluice_stage_info &stage : ArrayRef(kernel.info.stages, kernel.info.num_stages)) {
+    for (size_t number = 0; number < kernel.info.num_stages; ++number) {
+      const sluice_stage_info &stage = *sluice_launch_info_stage_at(&kernel.info, number);
       auto function = object->lookup(stage.symbol);
       expect(bool(function), "the object has no function " + std::string(stage.symbol));
       kernel.functions.push_back(reinterpret_cast<sluice_host_stage>(*function));
@@ -119,9 +120,11 @@ void LoadedKernels::addBuffer(Bytes bytes, sluice_access access) {
 void LoadedKernels::launch(Kernel &kernel, int64_t rows) {
   const sluice_launch_info &info = kernel.info;
   std::vector<Larger<sluice_launch_stage>> stages;
-  for (auto [stage, function] : llvm::zip(ArrayRef(info.stages, info.num_stages), kernel.functions))
+  for (auto [number, function] : llvm::enumerate(kernel.functions)) {
+    const sluice_stage_info &stage = *sluice_launch_info_stage_at(&info, number);
     stages.push_back(
         {{function, stage.tasks * (stage.rows_per_task ? (rows + stage.rows_per_task - 1) / stage.rows_per_task : 1)}});
+  }
   std::string name = kernel.op.getName().str();
   sluice_call call{sizeof(call), rows, 0, rows};
   sluice_launch launch = launchOf(name.c_str(), call);

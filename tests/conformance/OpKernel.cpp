@@ -12,6 +12,14 @@ using namespace mlir;
 
 namespace sluice::conformance {
 
+std::unique_ptr<passes::Backend> begin(const Subject &subject) {
+  sluice_compile_services services{sizeof(services), subject.host};
+  sluice_target_options options{sizeof(options), "native", kCapacity, &services};
+  auto backend = passes::Backend::create(*subject.compile, options, UnknownLoc::get(&test::getContext()));
+  expect(backend != nullptr, "begin fails");
+  return backend;
+}
+
 ir::Sample withElement(ir::Sample sample, const std::string &element) {
   sample.op = std::regex_replace(sample.op, std::regex("([x<])f64>"), "$1" + element + ">");
   sample.op = std::regex_replace(sample.op, std::regex("to = f64"), "to = " + element);
@@ -59,9 +67,10 @@ const char *nameOf(Layouts layouts) {
 /// What the backend says of the op's operands, then its results, as their types are now.
 SmallVector<std::pair<Value, passes::LayoutProposal>> OpKernel::ask(passes::Backend &backend) {
   SmallVector<std::pair<Value, passes::LayoutProposal>> proposals;
+  ir::DiagnosticText diagnostics(&test::getContext());
   auto add = [&](Value value, bool isResult, unsigned number) {
     FailureOr<passes::LayoutProposal> proposal = backend.proposeLayout(op(), isResult, number);
-    expect(succeeded(proposal), "propose_layout fails");
+    expect(succeeded(proposal), "propose_layout fails: " + diagnostics.errors());
     proposals.emplace_back(value, *proposal);
   };
   for (OpOperand &operand : op()->getOpOperands())

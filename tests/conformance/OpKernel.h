@@ -5,9 +5,13 @@
 #include "passes/backend/Backend.h"
 #include "tests/conformance/LoadedKernels.h"
 #include "tests/ir/op_instance.h"
+#include <memory>
 #include <optional>
 
 namespace sluice::conformance {
+
+/// A session of the backend for kernels of kCapacity rows.
+std::unique_ptr<passes::Backend> begin(const Subject &subject);
 
 /// The op of a sample, with f64 replaced by `element` ("f32" or "f64").
 ir::Sample withElement(ir::Sample sample, const std::string &element);

@@ -39,14 +39,6 @@ static void checkCost(passes::Backend &backend, Operation *op) {
   expect(std::min({work.flops, work.flopsPerRow, work.bytes, work.bytesPerRow}) >= 0, "cost gives a negative figure");
 }
 
-static std::unique_ptr<passes::Backend> begin(const Subject &subject) {
-  sluice_compile_services services{sizeof(services), subject.host};
-  sluice_target_options options{sizeof(options), "native", kCapacity, &services};
-  auto backend = passes::Backend::create(*subject.compile, options, UnknownLoc::get(&test::getContext()));
-  expect(backend != nullptr, "begin fails");
-  return backend;
-}
-
 /// Compiles and runs one sample in one choice of layouts.
 static void checkSample(const Subject &subject, const ir::Sample &sample, Layouts layouts, Tally &tally) {
   ir::DiagnosticText diagnostics(&test::getContext());

@@ -1,6 +1,7 @@
 // A context of the backend's run half, its devices' memory, queues and events, released at the end of a test.
 #pragma once
 
+#include "tests/conformance/Larger.h"
 #include "tests/conformance/Suite.h"
 
 #include <cstddef>
@@ -12,14 +13,6 @@ using Bytes = std::vector<unsigned char>;
 
 /// Bytes that differ from place to place and from seed to seed.
 Bytes pattern(size_t bytes, unsigned seed = 1);
-
-/// An element of an array as a later version may have it: with more than this one knows.
-template <typename T> struct Larger {
-  T known{};
-  uint64_t more = 0x5a5a5a5a5a5a5a5a;
-
-  bool isWhole() const { return more == 0x5a5a5a5a5a5a5a5a; }
-};
 
 /// A launch with nothing but its name and its rows, which must outlive it.
 sluice_launch launchOf(const char *name, const sluice_call &call);

@@ -61,6 +61,7 @@ std::vector<Test> memoryTests();
 std::vector<Test> copyTests();
 std::vector<Test> queueTests();
 std::vector<Test> errorTests();
+std::vector<Test> viewTests();
 std::vector<Test> opTests();
 std::vector<Test> graphTests();
 

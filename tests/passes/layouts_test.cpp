@@ -22,8 +22,9 @@ namespace {
 
 const sluice_backend_compile &cpu() { return *sluice_cpu_backend_compile(); }
 
-bool isRelayout(const sluice_kernel_view *op) { return std::strcmp(op->ops[0].name, "sluice.relayout") == 0; }
-bool isConvolution(const sluice_kernel_view *op) { return std::strstr(op->ops[0].name, "conv2d") != nullptr; }
+const char *nameOf(const sluice_kernel_view *op) { return sluice_kernel_op_at(op, 0)->name; }
+bool isRelayout(const sluice_kernel_view *op) { return std::strcmp(nameOf(op), "sluice.relayout") == 0; }
+bool isConvolution(const sluice_kernel_view *op) { return std::strstr(nameOf(op), "conv2d") != nullptr; }
 
 bool isLaidOut(Type type) {
   AtAttr at = getAt(type);
@@ -31,8 +32,10 @@ bool isLaidOut(Type type) {
 }
 
 bool isRowMajor(const sluice_kernel_view *kernel) {
-  return std::all_of(kernel->values, kernel->values + kernel->num_values,
-                     [](const sluice_type_view &type) { return *type.layout == 0; });
+  for (size_t number = 0; number < kernel->num_values; ++number)
+    if (sluice_kernel_value_at(kernel, number)->num_layout > 0)
+      return false;
+  return true;
 }
 
 const char *refusal(sluice_session *) { return "row-major tensors, and relayouts of none"; }

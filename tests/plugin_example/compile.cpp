@@ -32,7 +32,7 @@ static sluice_status describe(sluice_session *, sluice_target_info *info) {
 
 static bool has(const sluice_op_view &op, const char *attribute) {
   for (size_t i = 0; i < op.num_attributes; ++i)
-    if (std::strcmp(op.attributes[i].name, attribute) == 0)
+    if (std::strcmp(sluice_op_attribute_at(&op, i)->name, attribute) == 0)
       return true;
   return false;
 }
@@ -41,7 +41,7 @@ static bool has(const sluice_op_view &op, const char *attribute) {
 static std::string reasonAgainst(const sluice_type_view &type) {
   if (type.dtype != SLUICE_DTYPE_f32)
     return "abacus counts in f32 alone";
-  if (*type.layout)
+  if (type.num_layout > 0)
     return "abacus reads row-major tensors only";
   for (size_t i = 1; i < type.rank; ++i)
     if (type.shape[i] < 0)
@@ -51,20 +51,21 @@ static std::string reasonAgainst(const sluice_type_view &type) {
 
 /// The kernel and its parameters for an op, or the reason why there is none.
 static std::optional<Parameters> match(const sluice_kernel_view &view, std::string &name, std::string &reason) {
-  const sluice_op_view &op = view.ops[0];
+  const sluice_op_view &op = *sluice_kernel_op_at(&view, 0);
   name = op.name + std::strlen("sluice.");
   if (view.num_ops != 1 || !findKernel(name.c_str())) {
     reason = std::string("abacus can add, relu and matmul, but not ") + op.name;
     return std::nullopt;
   }
   for (size_t i = 0; i < view.num_values && reason.empty(); ++i)
-    reason = reasonAgainst(view.values[i]);
+    reason = reasonAgainst(*sluice_kernel_value_at(&view, i));
   if (!reason.empty())
     return std::nullopt;
 
   Parameters parameters;
   if (name == "matmul") {
-    const sluice_type_view &a = view.values[op.operands[0]], &b = view.values[op.operands[1]];
+    const sluice_type_view &a = *sluice_kernel_value_at(&view, op.operands[0]);
+    const sluice_type_view &b = *sluice_kernel_value_at(&view, op.operands[1]);
     if (a.rank != 2 || b.shape[0] < 0 || has(op, "transpose_a")) {
       reason = "abacus multiplies two matrices of which the first is not transposed and the second has no rows";
       return std::nullopt;
@@ -75,7 +76,7 @@ static std::optional<Parameters> match(const sluice_kernel_view &view, std::stri
     parameters.n = b.shape[parameters.transposedB ? 0 : 1];
     return parameters;
   }
-  const sluice_type_view &result = view.values[view.results[0]];
+  const sluice_type_view &result = *sluice_kernel_value_at(&view, view.results[0]);
   bool hasRows = result.rank > 0 && result.shape[0] < 0;
   int64_t elements = 1;
   for (size_t i = hasRows ? 1 : 0; i < result.rank; ++i)

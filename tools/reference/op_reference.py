@@ -39,12 +39,12 @@ class Ops:
         for value, name in op["results"]["args"]:
             yield name, self.of_value(value)[0]
 
-    def view(self, attribute):
-        """Its form in the C view, and its default."""
+    def view(self, attribute, otherwise):
+        """Its form in the C view, `otherwise` if it is no number and no type; and its default."""
         base, default = attribute, attribute["defaultValue"]
         while base["baseAttr"]:
             base = self.records[base["baseAttr"]["def"]]
-        form = VIEWS.get(base["!name"], "text")
+        form = VIEWS.get(base["!name"]) or ("a type" if "TypeAttrBase" in base["!superclasses"] else otherwise)
         return form + (f", {default} by default" if default else ", if any" if attribute["isOptional"] else "")
 
     def lacks(self, op):
@@ -80,7 +80,9 @@ def table(heading, rows):
 
 
 def describe(ops, op):
-    attributes = [(f"`{name}`", f"{ops.view(constraint)}: {words(text)}") for name, constraint, text in ops.arguments(op, "attribute")]
+    otherwise = "a word" if is_on_values(op) else "text"
+    attributes = [(f"`{name}`", f"{ops.view(constraint, otherwise)}: {words(text)}")
+                  for name, constraint, text in ops.arguments(op, "attribute")]
     operands = [(f"`{name}`", type_words(constraint)) for name, constraint, _ in ops.arguments(op, "operand")]
     results = [(f"`{name}`", type_words(constraint)) for name, constraint in ops.results(op)]
     parts = [f"### sluice.{op['opName']}", words(op["summary"]), words(op["description"]), table(("operand", "type"), operands),

@@ -14,14 +14,13 @@ namespace {
 class KernelGrowth {
 public:
   explicit KernelGrowth(const sluice_kernel_view &kernel)
-      : ops(kernel.ops, kernel.num_ops), makers(kernel.num_values, kOutside), isResult(kernel.num_values),
-        isFoundAgain(kernel.num_ops) {
+      : kernel(kernel), makers(kernel.num_values, kOutside), isResult(kernel.num_values), isFoundAgain(kernel.num_ops) {
     for (size_t result : llvm::ArrayRef(kernel.results, kernel.num_results))
       isResult.set(result);
     size_t value = kernel.num_operands;
-    for (size_t op = 0; op < ops.size(); ++op) {
+    for (size_t op = 0; op < kernel.num_ops; ++op) {
       firstResult.push_back(value);
-      for (size_t i = 0; i < ops[op].num_results; ++i)
+      for (size_t i = 0; i < opAt(op).num_results; ++i)
         makers[value++] = op;
       if (costsNothing(op))
         isFoundAgain.set(op);
@@ -29,8 +28,8 @@ public:
   }
 
   bool lastOpJoins() {
-    size_t last = ops.size() - 1;
-    if (ops.size() > kMaxOpsInKernel || !staysNarrow(last))
+    size_t last = kernel.num_ops - 1;
+    if (kernel.num_ops > kMaxOpsInKernel || !staysNarrow(last))
       return false;
     for (size_t op = 0; op < last; ++op)
       if (!isFoundAgain.test(op))
@@ -44,22 +43,21 @@ private:
   /// What the kernel's loops run over.
   enum Kind { Product, Loop, RowReduction };
 
-  llvm::ArrayRef<size_t> operandsOf(size_t op) const { return {ops[op].operands, ops[op].num_operands}; }
-  static Operation *operationOf(const sluice_op_view &op) { return static_cast<Operation *>(op.operation); }
-  bool isElementwise(size_t op) const { return isa<ir::ElementwiseOp>(operationOf(ops[op])); }
-  RankedTensorType typeOf(size_t op) const {
-    return cast<RankedTensorType>(operationOf(ops[op])->getResult(0).getType());
-  }
+  const sluice_op_view &opAt(size_t op) const { return *sluice_kernel_op_at(&kernel, op); }
+  llvm::ArrayRef<size_t> operandsOf(size_t op) const { return {opAt(op).operands, opAt(op).num_operands}; }
+  Operation *operationOf(size_t op) const { return static_cast<Operation *>(opAt(op).operation); }
+  bool isElementwise(size_t op) const { return isa<ir::ElementwiseOp>(operationOf(op)); }
+  RankedTensorType typeOf(size_t op) const { return cast<RankedTensorType>(operationOf(op)->getResult(0).getType()); }
   static bool haveOneSpace(RankedTensorType a, RankedTensorType b) {
     return a.getShape() == b.getShape() && a.getEncoding() == b.getEncoding();
   }
 
   /// Whether the op is no result, and only moves elements or makes a scalar of such ops.
   bool costsNothing(size_t op) const {
-    for (size_t i = 0; i < ops[op].num_results; ++i)
+    for (size_t i = 0; i < opAt(op).num_results; ++i)
       if (isResult.test(firstResult[op] + i))
         return false;
-    auto element = dyn_cast<ir::ElementOp>(operationOf(ops[op]));
+    auto element = dyn_cast<ir::ElementOp>(operationOf(op));
     if (element && element.getFusionKind() == ir::FusionKind::Injective)
       return true;
     return isElementwise(op) && typeOf(op).getRank() == 0 && llvm::all_of(operandsOf(op), [&](size_t operand) {
@@ -68,7 +66,7 @@ private:
   }
 
   Kind kindOf(size_t op) const {
-    Operation *operation = operationOf(ops[op]);
+    Operation *operation = operationOf(op);
     if (isa<ir::ContractionOp>(operation))
       return Product;
     auto hasRows = [](Type type) { return !cast<RankedTensorType>(type).hasStaticShape(); };
@@ -79,7 +77,7 @@ private:
 
   /// The ops that are found again for `op`.
   llvm::BitVector foundFor(size_t op) const {
-    llvm::BitVector found(ops.size());
+    llvm::BitVector found(kernel.num_ops);
     SmallVector<size_t> work{op};
     while (!work.empty())
       for (size_t operand : operandsOf(work.pop_back_val()))
@@ -96,7 +94,7 @@ private:
     return llvm::all_of(operandsOf(op), [&](size_t operand) {
       size_t maker = makers[operand];
       return maker == kOutside || !isFoundAgain.test(maker) ||
-             (foundFor(maker).count() + 1) * ops[op].num_operands < kMaxOpsInKernel;
+             (foundFor(maker).count() + 1) * opAt(op).num_operands < kMaxOpsInKernel;
     });
   }
 
@@ -112,7 +110,7 @@ private:
       size_t maker = makers[operand];
       return maker < op && maker != kOutside && !isFoundAgain.test(maker) &&
              haveOneSpace(cast<RankedTensorType>(
-                              operationOf(ops[maker])->getResult(unsigned(operand - firstResult[maker])).getType()),
+                              operationOf(maker)->getResult(unsigned(operand - firstResult[maker])).getType()),
                           space);
     });
   }
@@ -120,10 +118,10 @@ private:
   /// Whether `op` and the ops before it, without those that are found again, are all that read these.
   bool isOnlyReader(size_t op) const {
     for (size_t before = 0; before < op; ++before)
-      for (size_t i = 0; i < ops[before].num_results; ++i)
+      for (size_t i = 0; i < opAt(before).num_results; ++i)
         if (!isFoundAgain.test(before) && isResult.test(firstResult[before] + i))
           return false;
-    for (size_t reader = 0; reader < ops.size(); ++reader)
+    for (size_t reader = 0; reader < kernel.num_ops; ++reader)
       for (size_t operand : operandsOf(reader)) {
         size_t maker = makers[operand];
         bool isOf = maker != kOutside && maker < op && !isFoundAgain.test(maker);
@@ -165,7 +163,7 @@ private:
     space = typeOf(op);
   }
 
-  llvm::ArrayRef<sluice_op_view> ops;
+  const sluice_kernel_view &kernel;
   SmallVector<size_t> makers; // of each value: an op, or kOutside
   SmallVector<size_t> firstResult;
   llvm::BitVector isResult, isFoundAgain;

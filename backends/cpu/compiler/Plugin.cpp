@@ -6,7 +6,7 @@
 #include "backends/cpu/compiler/KernelLowering.h"
 #include "backends/cpu/compiler/Layouts.h"
 #include "backends/cpu/compiler/Target.h"
-#include "ir/Dialect.h"
+#include "ir/Layout.h"
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
 #include <deque>
@@ -22,6 +22,7 @@ struct sluice_session {
   std::string error;
   std::deque<std::string> texts; // what earlier answers point to
   std::deque<std::vector<sluice_stage_info>> stages;
+  std::deque<std::vector<sluice_layout_dim>> layouts;
   SmallVector<char, 0> object;
 
   const char *keep(std::string text) { return texts.emplace_back(std::move(text)).c_str(); }
@@ -76,17 +77,26 @@ static sluice_status supports(sluice_session *session, const sluice_kernel_view 
   return session->error.empty() ? SLUICE_OK : SLUICE_UNSUPPORTED;
 }
 
-static sluice_status proposeLayout(sluice_session *session, const sluice_kernel_view *op, int isResult, unsigned number,
-                                   const char **layout, int *required) {
-  cpu::LayoutPreference preference = cpu::preferredLayout(operationOf(op), isResult != 0, number, session->target);
-  *layout = nullptr;
-  *required = preference.required;
+static_assert(int(ir::PhysicalDim::Whole) == SLUICE_LAYOUT_WHOLE &&
+              int(ir::PhysicalDim::Div) == SLUICE_LAYOUT_TILE_NUMBER &&
+              int(ir::PhysicalDim::Mod) == SLUICE_LAYOUT_PLACE_IN_TILE);
+
+static sluice_status proposeLayout(sluice_session *session, const sluice_kernel_view *view, int isResult,
+                                   unsigned number, sluice_layout_proposal *proposal) {
+  Operation *op = operationOf(view);
+  cpu::LayoutPreference preference = cpu::preferredLayout(op, isResult != 0, number, session->target);
+  proposal->cares = bool(preference.layout);
+  proposal->required = preference.required;
   if (!preference.layout)
     return SLUICE_OK;
-  std::string text;
-  if (!preference.layout.isIdentity())
-    llvm::raw_string_ostream(text) << preference.layout;
-  *layout = session->keep(std::move(text));
+  Value value = isResult ? Value(op->getResult(number)) : op->getOperand(number);
+  std::vector<sluice_layout_dim> &dims = session->layouts.emplace_back();
+  auto laidOut = ir::withLayout(cast<RankedTensorType>(value.getType()), preference.layout);
+  SmallVector<ir::PhysicalDim> physical = *ir::getPhysicalDims(laidOut);
+  for (const ir::PhysicalDim &dim : physical)
+    dims.push_back({dim.logical, sluice_layout_part(dim.kind), dim.tile});
+  proposal->layout = dims.data();
+  proposal->num_layout = dims.size();
   return SLUICE_OK;
 }
 
@@ -104,6 +114,7 @@ static sluice_status prepare(sluice_session *session, const sluice_kernel_view *
       stages.push_back({session->keep(stage.function), stage.tasks, stage.rowsPerTask});
     launch->stages = stages.data();
     launch->num_stages = stages.size();
+    launch->stage_size = sizeof(sluice_stage_info);
     launch->workspace_bytes = lowered->workspaceBytes;
     const ir::Work &work = lowered->work;
     launch->cost = {work.flops, work.flopsPerRow, work.bytes, work.bytesPerRow, lowered->lanes};
@@ -135,16 +146,18 @@ static sluice_status canFuse(sluice_session *, const sluice_kernel_view *kernel,
 static bool isNarrow(const sluice_kernel_view &kernel, const sluice_op_view &op) {
   constexpr int64_t kFewChannels = 8;
   return llvm::any_of(llvm::ArrayRef(op.operands, op.num_operands), [&](size_t operand) {
-    const sluice_type_view &type = kernel.values[operand];
+    const sluice_type_view &type = *sluice_kernel_value_at(&kernel, operand);
     return type.rank == 4 && type.shape[1] < kFewChannels;
   });
 }
 
 /// Narrow convolutions have code of their own, which reaches another share of the peak.
 static sluice_status cost(sluice_session *session, const sluice_kernel_view *kernel, sluice_cost_estimate *estimate) {
-  for (const sluice_op_view &op : llvm::ArrayRef(kernel->ops, kernel->num_ops))
+  for (size_t number = 0; number < kernel->num_ops; ++number) {
+    const sluice_op_view &op = *sluice_kernel_op_at(kernel, number);
     if (llvm::StringRef(op.name).starts_with("sluice.conv2d") && isNarrow(*kernel, op))
       estimate->kind = session->keep(std::string(estimate->kind) + "_narrow");
+  }
   return SLUICE_OK;
 }
 

@@ -2,8 +2,9 @@
 //
 // It supports no op and says so. For a backend of your own, copy backends/null, change the name in both halves,
 // and then:
-//   1. supports   Look at op->ops[0].name, its attributes, and the dtypes and shapes in op->values; say yes where you
-//                 have a kernel. Whatever you refuse, the user must put on another device, so let the reason say why.
+//   1. supports   Look at the name and the attributes of sluice_kernel_op_at(op, 0), and at the dtypes and shapes of
+//                 the values; say yes where you have a kernel. Whatever you refuse, the user must put on another
+//                 device, so let the reason say why.
 //   2. prepare    Say how the kernel is launched. `function` names a function of your run half, and `parameters` are
 //                 the bytes that it gets with every launch: sizes, strides, whatever the view says and your function needs.
 //   3. lower      Only if you generate code: a blob of device code, which the run half loads as a module.
@@ -36,7 +37,7 @@ static sluice_status describe(sluice_session *, sluice_target_info *info) {
 
 static sluice_status supports(sluice_session *session, const sluice_kernel_view *op) {
   session->error = std::string("null has memory but no kernels, so it cannot run ") +
-                   (op->num_ops > 0 ? op->ops[0].name : "this op");
+                   (op->num_ops > 0 ? sluice_kernel_op_at(op, 0)->name : "this op");
   return SLUICE_UNSUPPORTED;
 }
 

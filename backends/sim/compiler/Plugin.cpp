@@ -44,8 +44,8 @@ static sluice_status supports(sluice_session *session, const sluice_kernel_view 
 }
 
 static sluice_status proposeLayout(sluice_session *session, const sluice_kernel_view *op, int isResult, unsigned number,
-                                   const char **layout, int *required) {
-  return session->host->propose_layout(session->inner, op, isResult, number, layout, required);
+                                   sluice_layout_proposal *proposal) {
+  return session->host->propose_layout(session->inner, op, isResult, number, proposal);
 }
 
 static sluice_status prepare(sluice_session *session, const sluice_kernel_view *kernel, sluice_launch_info *launch) {

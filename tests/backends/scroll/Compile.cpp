@@ -38,14 +38,14 @@ static bool isKnown(const std::string &op) { return op == "sluice.add" || op == 
 
 static sluice_status supports(sluice_session *session, const sluice_kernel_view *view) {
   for (size_t i = 0; i < view->num_ops; ++i)
-    if (!isKnown(view->ops[i].name))
-      return refuse(session, std::string("scroll adds, multiplies and rectifies, but has no ") + view->ops[i].name);
+    if (const char *name = sluice_kernel_op_at(view, i)->name; !isKnown(name))
+      return refuse(session, std::string("scroll adds, multiplies and rectifies, but has no ") + name);
   for (size_t i = 0; i < view->num_values; ++i) {
-    const sluice_type_view &type = view->values[i];
+    const sluice_type_view &type = *sluice_kernel_value_at(view, i);
     for (size_t dim = 1; dim < type.rank; ++dim)
       if (type.shape[dim] < 0)
         return refuse(session, "scroll has the rows outermost");
-    if (type.dtype != SLUICE_DTYPE_f32 || *type.layout)
+    if (type.dtype != SLUICE_DTYPE_f32 || type.num_layout > 0)
       return refuse(session, "scroll has row-major f32 only");
   }
   return SLUICE_OK;
@@ -74,12 +74,12 @@ static sluice_status prepare(sluice_session *session, const sluice_kernel_view *
   }
   std::ostringstream text;
   text << "kernel " << view->name << " " << view->num_operands << " elements "
-       << countElements(view->values[view->num_operands]) << " results";
+       << countElements(*sluice_kernel_value_at(view, view->num_operands)) << " results";
   for (size_t i = 0; i < view->num_results; ++i)
     text << " " << view->results[i];
   text << " bytecode " << view->bytecode_size << "\n";
   for (size_t i = 0; i < view->num_ops; ++i) {
-    const sluice_op_view &op = view->ops[i];
+    const sluice_op_view &op = *sluice_kernel_op_at(view, i);
     text << op.name + std::strlen("sluice.");
     for (size_t operand = 0; operand < op.num_operands; ++operand)
       text << " " << op.operands[operand];

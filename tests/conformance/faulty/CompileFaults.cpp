@@ -40,8 +40,8 @@ static sluice_status supports(sluice_session *session, const sluice_kernel_view 
 }
 
 static sluice_status proposeLayout(sluice_session *session, const sluice_kernel_view *op, int isResult, unsigned number,
-                                   const char **layout, int *required) {
-  return session->host->propose_layout(session->inner, op, isResult, number, layout, required);
+                                   sluice_layout_proposal *proposal) {
+  return session->host->propose_layout(session->inner, op, isResult, number, proposal);
 }
 
 static sluice_status canFuse(sluice_session *session, const sluice_kernel_view *kernel, int *fuses) {
@@ -50,7 +50,7 @@ static sluice_status canFuse(sluice_session *session, const sluice_kernel_view *
 
 static bool holds(const sluice_kernel_view &kernel, std::string_view op) {
   for (size_t i = 0; i < kernel.num_ops; ++i)
-    if (kernel.ops[i].name == op)
+    if (sluice_kernel_op_at(&kernel, i)->name == op)
       return true;
   return false;
 }
@@ -66,11 +66,13 @@ static sluice_status prepare(sluice_session *session, const sluice_kernel_view *
   sluice_status status = session->host->prepare(session->inner, kernel, launch);
   if (status != SLUICE_OK || !writesNothing(*kernel))
     return status;
-  std::vector<sluice_stage_info> &stages =
-      session->stages.emplace_back(launch->stages, launch->stages + launch->num_stages);
-  for (sluice_stage_info &stage : stages)
-    stage.tasks = 0;
+  std::vector<sluice_stage_info> &stages = session->stages.emplace_back();
+  for (size_t number = 0; number < launch->num_stages; ++number) {
+    stages.push_back(*sluice_launch_info_stage_at(launch, number));
+    stages.back().tasks = 0;
+  }
   launch->stages = stages.data();
+  launch->stage_size = sizeof(sluice_stage_info);
   return status;
 }
 

@@ -1,5 +1,5 @@
 // A product that asks for its second factor transposed in memory and reads it so ("right_layout", which is sound), or
-// as if it were row-major.
+// as if it were row-major; or asks for a layout that is none, takes views to be as large as it knows them.
 #include "tests/conformance/faulty/Faulty.h"
 
 #include <cstring>
@@ -37,26 +37,36 @@ static sluice_status describe(sluice_session *, sluice_target_info *info) {
   return SLUICE_OK;
 }
 
+static const sluice_type_view &valueAt(const sluice_kernel_view *view, size_t number) {
+  return kFault == "fixed_sizes" ? view->values[number] : *sluice_kernel_value_at(view, number);
+}
+
 static sluice_status supports(sluice_session *, const sluice_kernel_view *view) {
-  const sluice_op_view &op = view->ops[0];
+  const sluice_op_view &op = *sluice_kernel_op_at(view, 0);
   if (std::strcmp(op.name, "sluice.matmul") != 0 || op.num_attributes > 0)
     return SLUICE_UNSUPPORTED;
-  const sluice_type_view &a = view->values[op.operands[0]], &b = view->values[op.operands[1]];
+  const sluice_type_view &a = valueAt(view, op.operands[0]), &b = valueAt(view, op.operands[1]);
   bool isPlain = a.dtype == SLUICE_DTYPE_f32 && a.rank == 2 && b.shape[0] > 0;
   return isPlain ? SLUICE_OK : SLUICE_UNSUPPORTED;
 }
 
 static sluice_status proposeLayout(sluice_session *, const sluice_kernel_view *, int isResult, unsigned number,
-                                   const char **layout, int *required) {
-  *layout = !isResult && number == 1 ? "(d0, d1) -> (d1, d0)" : "";
-  *required = 1;
+                                   sluice_layout_proposal *proposal) {
+  static constexpr sluice_layout_dim transposed[] = {{1, SLUICE_LAYOUT_WHOLE, 0}, {0, SLUICE_LAYOUT_WHOLE, 0}};
+  static constexpr sluice_layout_dim twice[] = {{1, SLUICE_LAYOUT_WHOLE, 0}, {1, SLUICE_LAYOUT_WHOLE, 0}};
+  proposal->cares = proposal->required = 1;
+  if (isResult || number != 1)
+    return SLUICE_OK;
+  proposal->layout = kFault == "no_layout" ? twice : transposed;
+  proposal->num_layout = 2;
   return SLUICE_OK;
 }
 
 static sluice_status prepare(sluice_session *session, const sluice_kernel_view *view, sluice_launch_info *launch) {
   if (supports(session, view) != SLUICE_OK)
     return SLUICE_UNSUPPORTED;
-  const sluice_type_view &a = view->values[view->ops[0].operands[0]], &b = view->values[view->ops[0].operands[1]];
+  const sluice_op_view &op = *sluice_kernel_op_at(view, 0);
+  const sluice_type_view &a = valueAt(view, op.operands[0]), &b = valueAt(view, op.operands[1]);
   launch->function = "matmul";
   launch->parameters = &session->sizes.emplace_back(Sizes{a.shape[0], a.shape[1], b.shape[1]});
   launch->parameters_bytes = sizeof(Sizes);

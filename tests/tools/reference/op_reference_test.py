@@ -48,6 +48,9 @@ class OpReferenceTest(unittest.TestCase):
             self.assertIn(row, convolution)
         self.assertIn("one real, 0.01 by default: the slope below 0", self.section("leaky_relu"))
         self.assertIn("0x1BD11BDA", self.section("uniform"))
+        self.assertIn("| `predicate` | a word: eq, ne,", self.section("compare"))
+        self.assertIn("| `to` | a type: ", self.section("cast"))
+        self.assertIn("| `type` | a type: ", self.section("uniform"))
 
     def test_what_an_op_lacks_is_an_error(self):
         for field in ["summary", "description", "rows", "rounding"]:

@@ -43,4 +43,4 @@ __attribute__((visibility("default"))) const sluice_backend *sluice_backend_quer
  * A table has the size of the minor version that it names, whatever later ones append: one of 2.0 is loaded by every 2.x, and
  * what it does not have is absent. Every other struct that may grow begins with its `struct_size`, set by whoever makes it; who
  * is given one looks no further than that, and leaves alone what its own headers do not know. Of arrays, the size of an element
- * is passed beside them, and is the distance from one to the next. */
+ * is passed beside them, and is the distance from one to the next. A struct that will not grow says so and has no size. */

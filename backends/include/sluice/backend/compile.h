@@ -1,6 +1,16 @@
 /* The compile half of the backend ABI: how the compiler asks a backend what it can do and has kernels made by it.
  *
- * The rules of backend.h hold. Strings and arrays that a backend returns live until its session ends. */
+ * The rules of backend.h hold.
+ *
+ * Lifetimes. What the compiler hands over (options, views, what these point to) lives until the call returns; of the options, the
+ * table of the host lives on. What a backend hands back lives until its session ends, the text of last_error until the session's
+ * next call. A session is used by one thread at a time.
+ *
+ * Errors. A call that fails says why by last_error, and what it filled in means nothing. The session goes on; only after prepare or
+ * lower failed it is asked for last_error alone, and ended.
+ *
+ * Rows. A size of -1 is the batch dimension, in shapes and in attributes; a type has at most one. A kernel is made once, for
+ * `capacity` rows, and launched with any number of them from none to that: what it owes then is said in run.h. */
 #pragma once
 
 #include "sluice/backend/backend.h"
@@ -19,7 +29,7 @@ typedef struct sluice_compile_services {
 typedef struct sluice_target_options {
   uint32_t struct_size;
   const char *cpu;        /* "native" or a CPU's name, with its caches if they are known: "haswell:l1=32K,l2=256K" */
-  int64_t capacity;       /* rows that a dimension `?` may have */
+  int64_t capacity;       /* rows that the batch dimension may have; 0 if the session is only to describe its target */
   const sluice_compile_services *services;
 } sluice_target_options;
 
@@ -31,24 +41,44 @@ typedef struct sluice_target_info {
   const char *instructions; /* extensions that host code uses, as "avx2,fma": it runs where all of them are; NULL: none */
 } sluice_target_info;
 
+/* What a physical dimension is: a logical dimension whole, the number of its tile, or the place in the tile. */
+typedef enum sluice_layout_part { SLUICE_LAYOUT_WHOLE = 0, SLUICE_LAYOUT_TILE_NUMBER = 1, SLUICE_LAYOUT_PLACE_IN_TILE = 2 } sluice_layout_part;
+
+/* One physical dimension of a layout; this struct will not grow. In a layout each logical dimension is there once: whole, or as
+ * the number of its tile and the place in it, of tiles of one size. */
+typedef struct sluice_layout_dim {
+  uint32_t dimension;      /* the logical one, from 0 */
+  sluice_layout_part part;
+  int64_t tile;            /* elements in a tile, 2 to 65536; 0 where the dimension is whole */
+} sluice_layout_dim;
+
 /* A tensor type. */
 typedef struct sluice_type_view {
   sluice_dtype dtype;
-  const int64_t *shape;    /* -1 is the batch dimension: the rows of a call */
+  const int64_t *shape;    /* -1 is the batch dimension */
   size_t rank;
-  const char *layout;      /* affine map from logical to physical indices; "" is row-major */
+  const sluice_layout_dim *layout; /* physical dimensions, outermost first */
+  size_t num_layout;       /* 0: row-major */
 } sluice_type_view;
 
-typedef enum sluice_attribute_kind { SLUICE_ATTRIBUTE_INTEGERS = 0, SLUICE_ATTRIBUTE_REALS = 1, SLUICE_ATTRIBUTE_TEXT = 2 } sluice_attribute_kind;
+typedef enum sluice_attribute_kind {
+  SLUICE_ATTRIBUTE_INTEGERS = 0,
+  SLUICE_ATTRIBUTE_REALS = 1,
+  SLUICE_ATTRIBUTE_WORD = 2,
+  SLUICE_ATTRIBUTE_TYPE = 3
+} sluice_attribute_kind;
 
-/* An attribute of an op: a list of integers (booleans are 0 and 1) or reals, one element for a scalar, or text. */
+/* An attribute of an op: a list of integers (booleans are 0 and 1, the size of the batch dimension -1) or of reals, one element
+ * for a scalar; a word, one of those that the op knows or a name; or a type: its dtype, and its sizes as integers, none of them
+ * for a type of elements. Members of other kinds are 0. */
 typedef struct sluice_attribute_view {
   const char *name;
   sluice_attribute_kind kind;
   const int64_t *integers;
   const double *reals;
   size_t count;            /* of integers or reals */
-  const char *text;
+  const char *word;
+  sluice_dtype dtype;
 } sluice_attribute_view;
 
 /* One op of a kernel. Values are numbered: the kernel's operands first, then the results of its ops in order. */
@@ -58,7 +88,7 @@ typedef struct sluice_op_view {
   size_t num_operands;
   size_t num_results;
   const sluice_attribute_view *attributes;
-  size_t num_attributes;
+  size_t num_attributes, attribute_size; /* and the size of one */
   void *operation;         /* mlir::Operation * of the op: see the kernel's */
 } sluice_op_view;
 
@@ -72,20 +102,42 @@ typedef struct sluice_kernel_view {
                             * equals the compiler's may look into it; others hand the view on as it is, to a session of
                             * services->host */
   const sluice_type_view *values; /* one per value number */
-  size_t num_values;
+  size_t num_values, value_size;  /* and the size of one */
   size_t num_operands;     /* of the kernel */
   const sluice_op_view *ops;
-  size_t num_ops;
+  size_t num_ops, op_size;        /* and the size of one */
   const size_t *results;   /* value numbers that the kernel yields */
   size_t num_results;
 } sluice_kernel_view;
 
+/* The elements of a view's arrays, which may have more members than these headers know, or fewer. */
+static inline const sluice_type_view *sluice_kernel_value_at(const sluice_kernel_view *kernel, size_t number) {
+  return (const sluice_type_view *)((const char *)kernel->values + number * kernel->value_size);
+}
+static inline const sluice_op_view *sluice_kernel_op_at(const sluice_kernel_view *kernel, size_t number) {
+  return (const sluice_op_view *)((const char *)kernel->ops + number * kernel->op_size);
+}
+static inline const sluice_attribute_view *sluice_op_attribute_at(const sluice_op_view *op, size_t number) {
+  return (const sluice_attribute_view *)((const char *)op->attributes + number * op->attribute_size);
+}
+
+/* The layout in which an operand or result is liked. */
+typedef struct sluice_layout_proposal {
+  uint32_t struct_size;
+  int cares;               /* 0, as the compiler leaves it: any will do, and the rest means nothing */
+  int required;            /* the op takes no other; one that differs only in where dimensions of size 1 stand is the same */
+  const sluice_layout_dim *layout; /* as in sluice_type_view */
+  size_t num_layout;
+} sluice_layout_proposal;
+
+/* One parallel stage of host code. */
 typedef struct sluice_stage_info {
   const char *symbol;      /* of the function in the object that lower gives */
   int64_t tasks;
-  int64_t rows_per_task;   /* tasks * ceil(rows / rows_per_task); 0: tasks alone */
+  int64_t rows_per_task;   /* tasks * ceil(rows / rows_per_task), none without rows; 0: tasks alone, whatever the rows */
 } sluice_stage_info;
 
+/* What a launch does; this struct will not grow. */
 typedef struct sluice_cost {
   int64_t flops, flops_per_row; /* multiply-adds times two, of products and convolutions */
   int64_t bytes, bytes_per_row; /* that must move at least: operands and results once */
@@ -97,13 +149,17 @@ typedef struct sluice_cost {
 typedef struct sluice_launch_info {
   uint32_t struct_size;
   const sluice_stage_info *stages;
-  size_t num_stages;
+  size_t num_stages, stage_size; /* and the size of one, which the backend says */
   int64_t workspace_bytes;
   sluice_cost cost;
   const char *function;    /* NULL for host code */
   const void *parameters;  /* handed to the run half at each launch; at most 64 KiB */
   size_t parameters_bytes;
 } sluice_launch_info;
+
+static inline const sluice_stage_info *sluice_launch_info_stage_at(const sluice_launch_info *launch, size_t number) {
+  return (const sluice_stage_info *)((const char *)launch->stages + number * launch->stage_size);
+}
 
 /* What a launch would cost, before anything is made. The compiler fills in what it knows from the ops' meaning; a backend
  * overwrites what it knows better. */
@@ -135,6 +191,7 @@ struct sluice_backend_compile {
   const char *native_abi;  /* the MLIR that it was built with, or NULL for a backend without MLIR */
   int wants_bytecode;
 
+  /* A session, for one target. On failure *session may still be set, for last_error; end it. */
   sluice_status (*begin)(const sluice_target_options *options, sluice_session **session);
   void (*end)(sluice_session *session);
   const char *(*last_error)(sluice_session *session);
@@ -143,15 +200,14 @@ struct sluice_backend_compile {
   /* Whether the backend can run this op at all; last_error gives the reason if not. */
   sluice_status (*supports)(sluice_session *session, const sluice_kernel_view *op);
 
-  /* The layout in which the op likes operand or result `number` best, as an affine map's text; "" for row-major, NULL if it
-   * does not care. `required` is set if it takes no other; a layout that differs only in where dimensions of size 1 stand is the
-   * same to it. Ops of all kinds are asked twice: while types have no layouts yet, and again with those that were agreed on,
-   * where `required` is set if the op cannot be made as its types say; the compiler then lays the value out anew, with a
-   * `sluice.relayout` where supports takes one, so that prepare only sees what was agreed on. Absent: row-major is required
-   * everywhere, and nothing on the backend's devices has another layout. */
-  sluice_status (*propose_layout)(sluice_session *session, const sluice_kernel_view *op, int is_result, unsigned number, const char **layout, int *required);
+  /* The layout in which the op likes operand or result `number` best. Ops of all kinds are asked twice: while types have no
+   * layouts yet, and again with those that were agreed on, where `required` is set if the op cannot be made as its types say; the
+   * compiler then lays the value out anew, with a `sluice.relayout` where supports takes one, so that prepare only sees what was
+   * agreed on. Absent: row-major is required everywhere, and nothing on the backend's devices has another layout. */
+  sluice_status (*propose_layout)(sluice_session *session, const sluice_kernel_view *op, int is_result, unsigned number, sluice_layout_proposal *proposal);
 
-  /* Makes the kernel and says how to launch it; lowering may not exceed the workspace named here. */
+  /* Says how to launch the kernel, and with what workspace, which lowering may not exceed. Code can wait for lower: kernels are
+   * prepared for plans too that are compared and thrown away. */
   sluice_status (*prepare)(sluice_session *session, const sluice_kernel_view *kernel, sluice_launch_info *launch);
 
   /* The code of all prepared kernels. Absent: there is none. */
