@@ -19,7 +19,7 @@ std::unique_ptr<DeviceBackends> DeviceBackends::create(ModuleOp module, ArrayRef
   std::unique_ptr<DeviceBackends> result(new DeviceBackends);
   result->devices = *target;
   result->services = {sizeof(sluice_compile_services), findTable(tables, kHostDevice)};
-  sluice_target_options options{sizeof(options), cpu.c_str(), getCapacity(module), &result->services};
+  sluice_target_options options{sizeof(options), cpu.c_str(), getCapacity(module), &result->services, ""};
   llvm::StringMap<Backend *> byName;
   for (const TargetDevice &device : target->devices()) {
     Backend *&backend = byName[device.backend];

@@ -32,7 +32,7 @@ std::vector<std::string> backendFolders(const std::string &installed) {
 
 static void reportCompileHalf(const sluice_backend_compile &half, const sluice_compile_services &services,
                               ChildReport &report) {
-  sluice_target_options options{sizeof(options), "native", 0, &services};
+  sluice_target_options options{sizeof(options), "native", 0, &services, ""};
   sluice_session *session = nullptr;
   report.step("opening its compile half");
   sluice_status status = half.begin(&options, &session);
@@ -71,7 +71,7 @@ static void runAlone(void *, int64_t tasks, void (*function)(void *, int64_t, in
 
 static void reportRunHalf(const sluice_backend_run &half, ChildReport &report) {
   static const sluice_run_services services{sizeof(services), nullptr, runAlone};
-  sluice_run_options options{sizeof(options), &services};
+  sluice_run_options options{sizeof(options), &services, ""};
   sluice_run *run = nullptr;
   report.step("opening its run half");
   if (half.takes_host_queues)

@@ -84,7 +84,7 @@ static void describesItself(const Subject &subject) {
   if (!subject.compile)
     throw Skipped("there is no compile half");
   sluice_compile_services services{sizeof(services), subject.host};
-  sluice_target_options options{sizeof(options), "native", 0, &services};
+  sluice_target_options options{sizeof(options), "native", 0, &services, ""};
   sluice_session *session = nullptr;
   expect(subject.compile->begin(&options, &session) == SLUICE_OK, "begin fails");
   sluice_target_info info{};
@@ -94,11 +94,25 @@ static void describesItself(const Subject &subject) {
   subject.compile->end(session);
 }
 
+static void unknownCompileSetting(const Subject &subject) {
+  if (!subject.compile)
+    throw Skipped("there is no compile half");
+  sluice_compile_services services{sizeof(services), subject.host};
+  sluice_target_options options{sizeof(options), "native", 0, &services, "nobody_has_this_setting=1"};
+  sluice_session *session = nullptr;
+  sluice_status status = subject.compile->begin(&options, &session);
+  std::string reason = session ? subject.compile->last_error(session) : "";
+  if (session)
+    subject.compile->end(session);
+  expect(status == SLUICE_USAGE, "an unknown setting ends with status " + std::to_string(status));
+  expect(reason.find("nobody_has_this_setting") != std::string::npos, "the error does not name the setting: " + reason);
+}
+
 std::vector<Test> errorTests() {
   return {{"error.absent_device", absentDevice},          {"error.unknown_function", unknownFunction},
           {"error.late_at_an_event", lateErrorAtAnEvent}, {"error.late_in_another_queue", lateErrorInAnotherQueue},
           {"error.foreign_memory", foreignMemory},        {"error.unknown_setting", unknownSetting},
-          {"compile.describes_itself", describesItself}};
+          {"compile.describes_itself", describesItself},  {"compile.unknown_setting", unknownCompileSetting}};
 }
 
 } // namespace sluice::conformance

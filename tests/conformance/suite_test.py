@@ -23,6 +23,7 @@ FAULTS = {
     "errors_lost_between_queues": ["error.late_in_another_queue"],
     "supports_nothing": ["compile.supports_an_op"],
     "fixed_sizes": ["compile.larger_views"],
+    "ignored_settings": ["compile.unknown_setting"],
 }
 # The same for faults of kernels, where only these tests are run.
 KERNEL_FAULTS = {

@@ -52,7 +52,7 @@ llvm::Expected<const sluice_backend_compile *> findBackend(llvm::StringRef name)
 }
 
 llvm::Expected<TargetDescription> describeTarget(const sluice_backend_compile &backend, const std::string &cpu) {
-  sluice_target_options options{sizeof(options), cpu.c_str(), 0, &services()};
+  sluice_target_options options{sizeof(options), cpu.c_str(), 0, &services(), ""};
   sluice_session *session = nullptr;
   sluice_target_info info{};
   info.struct_size = sizeof(info);

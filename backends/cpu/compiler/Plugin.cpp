@@ -41,6 +41,10 @@ static Operation *operationOf(const sluice_kernel_view *view) { return static_ca
 static sluice_status begin(const sluice_target_options *options, sluice_session **session) {
   *session = new sluice_session;
   (*session)->capacity = options->capacity;
+  if (*options->settings) {
+    (*session)->error = std::string("there is no setting '").append(options->settings).append("'");
+    return SLUICE_USAGE;
+  }
   llvm::Expected<cpu::Target> target = cpu::Target::of(options->cpu);
   if (target) {
     (*session)->target = *target;

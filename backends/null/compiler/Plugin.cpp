@@ -19,9 +19,14 @@ struct sluice_session {
   std::string error; // why the last call failed
 };
 
-static sluice_status begin(const sluice_target_options *, sluice_session **session) {
+static sluice_status begin(const sluice_target_options *options, sluice_session **session) {
   *session = new (std::nothrow) sluice_session;
-  return *session ? SLUICE_OK : SLUICE_EXHAUSTED;
+  if (!*session)
+    return SLUICE_EXHAUSTED;
+  if (!*options->settings)
+    return SLUICE_OK;
+  (*session)->error = std::string("there is no setting '").append(options->settings).append("'");
+  return SLUICE_USAGE;
 }
 
 static void end(sluice_session *session) { delete session; }

@@ -16,9 +16,11 @@ namespace sluice::scroll {
 
 static constexpr const char *kBegin = "scroll\n";
 
-static sluice_status begin(const sluice_target_options *, sluice_session **session) {
+static sluice_status begin(const sluice_target_options *options, sluice_session **session) {
   *session = new sluice_session{"", {}, kBegin};
-  return SLUICE_OK;
+  if (*options->settings)
+    (*session)->error = std::string("scroll has no setting '").append(options->settings).append("'");
+  return *options->settings ? SLUICE_USAGE : SLUICE_OK;
 }
 
 static void end(sluice_session *session) { delete session; }

@@ -1,9 +1,11 @@
 // A product that asks for its second factor transposed in memory and reads it so ("right_layout", which is sound), or
-// as if it were row-major; or asks for a layout that is none, takes views to be as large as it knows them.
+// as if it were row-major; or asks for a layout that is none, takes views to be as large as it knows them, or settings to
+// be nothing.
 #include "tests/conformance/faulty/Faulty.h"
 
 #include <cstring>
 #include <deque>
+#include <string>
 
 namespace sluice::faulty {
 
@@ -19,18 +21,21 @@ struct Sizes {
 
 struct sluice_session {
   std::deque<sluice::faulty::Sizes> sizes;
+  std::string unknownSetting;
 };
 
 namespace sluice::faulty {
 
-static sluice_status begin(const sluice_target_options *, sluice_session **session) {
-  *session = new sluice_session;
-  return SLUICE_OK;
+static sluice_status begin(const sluice_target_options *options, sluice_session **session) {
+  bool hasSetting = *options->settings && kFault != "ignored_settings";
+  *session = new sluice_session{{}, hasSetting ? options->settings : ""};
+  return hasSetting ? SLUICE_USAGE : SLUICE_OK;
 }
 
 static void end(sluice_session *session) { delete session; }
-static const char *lastError(sluice_session *) {
-  return "there is a plain product of two f32 matrices, and nothing else";
+static const char *lastError(sluice_session *session) {
+  return session->unknownSetting.empty() ? "there is a plain product of two f32 matrices, and nothing else"
+                                         : session->unknownSetting.c_str();
 }
 static sluice_status describe(sluice_session *, sluice_target_info *info) {
   info->device_type = info->cpu = CONFORMANCE_FAULT;

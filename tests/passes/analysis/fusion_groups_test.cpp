@@ -43,7 +43,7 @@ protected:
       return {};
     }
     module = std::move(*parsed);
-    sluice_target_options options{sizeof(options), "native", /*capacity=*/4, /*services=*/nullptr};
+    sluice_target_options options{sizeof(options), "native", /*capacity=*/4, /*services=*/nullptr, /*settings=*/""};
     std::unique_ptr<Backend> backend = Backend::create(*table, options, module->getLoc());
     FusionRules rules(fuse,
                       [&](ArrayRef<Operation *> ops, ValueRange results) { return backend->canFuse(ops, results); });

@@ -21,8 +21,8 @@ constexpr auto kPlace = SLUICE_LAYOUT_PLACE_IN_TILE;
 
 class BackendTest : public testing::Test {
 protected:
-  std::unique_ptr<Backend> begin() {
-    sluice_target_options options{sizeof(options), "native", /*capacity=*/4, /*services=*/nullptr};
+  std::unique_ptr<Backend> begin(const char *settings = "") {
+    sluice_target_options options{sizeof(options), "native", /*capacity=*/4, /*services=*/nullptr, settings};
     return Backend::create(table, options, UnknownLoc::get(&sluice::test::getContext()));
   }
 
@@ -87,6 +87,11 @@ TEST_F(BackendTest, StagesSayHowLargeTheyAre) {
   builder.create<YieldOp>(builder.getUnknownLoc(), ValueRange());
   EXPECT_TRUE(failed(begin()->prepare(*made)));
   EXPECT_THAT(diagnostics.errors(), HasSubstr("backend 'cpu' gives stages of 0 bytes each"));
+}
+
+TEST_F(BackendTest, AnUnknownSettingIsRefusedByName) {
+  EXPECT_EQ(begin("nobody_has_this=1"), nullptr);
+  EXPECT_THAT(diagnostics.errors(), HasSubstr("there is no setting 'nobody_has_this=1'"));
 }
 
 TEST(ProposedLayoutTest, WholeDimensionsAndTilesAreMaps) {

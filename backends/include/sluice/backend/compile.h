@@ -31,6 +31,7 @@ typedef struct sluice_target_options {
   const char *cpu;        /* "native" or a CPU's name, with its caches if they are known: "haswell:l1=32K,l2=256K" */
   int64_t capacity;       /* rows that the batch dimension may have; 0 if the session is only to describe its target */
   const sluice_compile_services *services;
+  const char *settings;   /* of the backend's own; "" for none. One that it does not know is SLUICE_USAGE, by name. */
 } sluice_target_options;
 
 typedef struct sluice_target_info {
