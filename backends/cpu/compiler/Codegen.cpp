@@ -8,15 +8,19 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Threading.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/BinaryFormat/Magic.h"
 #include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/LegacyPassManager.h"
@@ -24,6 +28,7 @@
 #include "llvm/IR/OptBisect.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/MC/TargetRegistry.h"
+#include "llvm/Object/ArchiveWriter.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/TargetSelect.h"
@@ -169,17 +174,36 @@ static llvm::Expected<llvm::SmallVector<char, 0>> emit(llvm::Module &module, llv
   return bytes;
 }
 
-llvm::Expected<llvm::SmallVector<char, 0>> compileToObject(ModuleOp module, const Target &target,
-                                                           const CodegenOptions &options) {
-  registerBuiltinDialectTranslation(*module.getContext());
-  registerLLVMDialectTranslation(*module.getContext());
-  if (failed(lowerToLLVMDialect(module, options)))
-    return llvm::createStringError("lowering to the LLVM dialect failed");
+/// Moves the functions of a lowered module into parts of about as many ops each, with the declarations that they need.
+/// The same module gives the same parts, however many cores there are.
+static std::vector<OwningOpRef<ModuleOp>> cutIntoParts(ModuleOp module) {
+  constexpr size_t kOps = 3000; // a tenth of a second of code generation
+  SmallVector<Operation *> functions, declarations;
+  for (Operation &op : *module.getBody())
+    (cast<LLVM::LLVMFuncOp>(op).isExternal() ? declarations : functions).push_back(&op);
+  std::vector<OwningOpRef<ModuleOp>> parts;
+  size_t ops = kOps; // in the last part
+  for (Operation *function : functions) {
+    if (ops >= kOps) {
+      OpBuilder builder(parts.emplace_back(ModuleOp::create(module.getLoc()))->getBodyRegion());
+      for (Operation *declaration : declarations)
+        builder.clone(*declaration);
+      ops = 0;
+    }
+    Block *body = parts.back()->getBody();
+    function->moveBefore(body, body->end());
+    function->walk([&](Operation *) { ++ops; });
+  }
+  return parts;
+}
 
+using Object = llvm::SmallVector<char, 0>;
+
+static llvm::Expected<Object> compilePart(ModuleOp part, const Target &target, const CodegenOptions &options) {
   WithoutStrengthReduction gate;
   llvm::LLVMContext context;
   context.setOptPassGate(gate);
-  std::unique_ptr<llvm::Module> translated = translateModuleToLLVMIR(module, context);
+  std::unique_ptr<llvm::Module> translated = translateModuleToLLVMIR(part, context);
   if (!translated)
     return llvm::createStringError("translation to LLVM IR failed");
   auto machine = createTargetMachine(target);
@@ -198,6 +222,48 @@ llvm::Expected<llvm::SmallVector<char, 0>> compileToObject(ModuleOp module, cons
     options.assembly->assign(text->begin(), text->end());
   }
   return emit(*translated, **machine, llvm::CodeGenFileType::ObjectFile);
+}
+
+static llvm::Expected<Object> archiveOf(ArrayRef<Object> objects) {
+  SmallVector<std::string> names;
+  for (size_t number = 0; number < objects.size(); ++number)
+    names.push_back(std::to_string(number) + ".o");
+  std::vector<llvm::NewArchiveMember> members;
+  for (auto [object, name] : llvm::zip_equal(objects, names))
+    members.emplace_back(llvm::MemoryBufferRef({object.data(), object.size()}, name));
+  auto archive = llvm::writeArchiveToBuffer(members, llvm::SymtabWritingMode::NormalSymtab,
+                                            llvm::object::Archive::K_GNU, /*Deterministic=*/true, /*Thin=*/false);
+  if (!archive)
+    return archive.takeError();
+  return Object((*archive)->getBufferStart(), (*archive)->getBufferEnd());
+}
+
+llvm::Expected<Object> compileToObject(ModuleOp module, const Target &target, const CodegenOptions &options) {
+  registerBuiltinDialectTranslation(*module.getContext());
+  registerLLVMDialectTranslation(*module.getContext());
+  if (failed(lowerToLLVMDialect(module, options)))
+    return llvm::createStringError("lowering to the LLVM dialect failed");
+
+  std::vector<OwningOpRef<ModuleOp>> parts = cutIntoParts(module);
+  std::vector<Object> objects(parts.size());
+  std::vector<std::string> errors(parts.size()), llvmIR(parts.size()), assembly(parts.size());
+  parallelFor(module.getContext(), 0, parts.size(), [&](size_t number) {
+    CodegenOptions own = options;
+    own.llvmIR = options.llvmIR ? &llvmIR[number] : nullptr;
+    own.assembly = options.assembly ? &assembly[number] : nullptr;
+    if (auto object = compilePart(*parts[number], target, own))
+      objects[number] = std::move(*object);
+    else
+      errors[number] = llvm::toString(object.takeError());
+  });
+  if (auto failed = llvm::find_if(errors, [](const std::string &error) { return !error.empty(); });
+      failed != errors.end())
+    return llvm::createStringError(*failed);
+  if (options.llvmIR)
+    *options.llvmIR = llvm::join(llvmIR, "");
+  if (options.assembly)
+    *options.assembly = llvm::join(assembly, "");
+  return objects.size() == 1 ? std::move(objects.front()) : archiveOf(objects);
 }
 
 LoadedObject::LoadedObject(std::unique_ptr<llvm::orc::LLJIT> jit) : jit(std::move(jit)) {}
@@ -222,8 +288,15 @@ llvm::Expected<LoadedObject> loadObject(llvm::ArrayRef<char> object) {
     return process.takeError();
   (*jit)->getMainJITDylib().addGenerator(std::move(*process));
   auto buffer = llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(object.data(), object.size()));
-  if (auto error = (*jit)->addObjectFile(std::move(buffer)))
-    return error;
+  if (llvm::identify_magic(buffer->getBuffer()) != llvm::file_magic::archive) {
+    if (auto error = (*jit)->addObjectFile(std::move(buffer)))
+      return error;
+    return LoadedObject(std::move(*jit));
+  }
+  auto members = llvm::orc::StaticLibraryDefinitionGenerator::Create((*jit)->getObjLinkingLayer(), std::move(buffer));
+  if (!members)
+    return members.takeError();
+  (*jit)->getMainJITDylib().addGenerator(std::move(*members));
   return LoadedObject(std::move(*jit));
 }
 

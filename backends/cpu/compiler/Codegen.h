@@ -27,7 +27,8 @@ struct CodegenOptions {
   std::string *assembly = nullptr;
 };
 
-// A position-independent ELF object. The module is lowered in place.
+// A position-independent ELF object, or of a large module an archive of several, which all cores have made. The module
+// is taken apart.
 llvm::Expected<llvm::SmallVector<char, 0>> compileToObject(mlir::ModuleOp module, const Target &target,
                                                            const CodegenOptions &options = {});
 

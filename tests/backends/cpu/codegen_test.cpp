@@ -5,37 +5,44 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/MLIRContext.h"
-
-#include <gtest/gtest.h>
+#include "llvm/BinaryFormat/Magic.h"
 
 #include <array>
 #include <cmath>
+#include <gtest/gtest.h>
+#include <string>
 
 namespace sluice::cpu {
 namespace {
 
 using StageFn = void (*)(void *const *, int64_t, int64_t, int64_t);
 
-// Tests that a stage function runs exactly the tasks that it is given, each on its own vector.
-TEST(Codegen, RunsTheTasksOfAStage) {
-  mlir::MLIRContext context;
-  context.loadDialect<mlir::math::MathDialect>();
-  auto loc = mlir::UnknownLoc::get(&context);
-  auto module = mlir::OwningOpRef<mlir::ModuleOp>(mlir::ModuleOp::create(loc));
-  StageFunction stage = StageFunction::create(*module, "exponentials", loc);
-  auto type = mlir::VectorType::get({4}, mlir::Float32Type::get(&context));
+/// A stage whose tasks raise e to four numbers each.
+void addExponentials(mlir::ModuleOp module, const std::string &name) {
+  auto loc = module.getLoc();
+  StageFunction stage = StageFunction::create(module, name, loc);
+  auto type = mlir::VectorType::get({4}, mlir::Float32Type::get(module.getContext()));
   stage.forEachTask([&](mlir::OpBuilder &b, mlir::Value task) {
     mlir::Value in = elementAddress(b, loc, type, stage.buffer(0), task);
     mlir::Value out = elementAddress(b, loc, type, stage.buffer(1), task);
     storeVector(b, loc, b.create<mlir::math::ExpOp>(loc, loadVector(b, loc, type, in)), out);
   });
+}
 
-  auto object = compileToObject(*module, Target::host());
-  ASSERT_TRUE(bool(object)) << llvm::toString(object.takeError());
-  auto loaded = loadObject(*object);
-  ASSERT_TRUE(bool(loaded)) << llvm::toString(loaded.takeError());
-  auto run = reinterpret_cast<StageFn>(llvm::cantFail(loaded->lookup("exponentials")));
+std::string numbered(int number) { return std::string("exponentials_").append(std::to_string(number)); }
 
+/// An object of this many stages.
+llvm::SmallVector<char, 0> compiled(int stages, mlir::MLIRContext::Threading threading) {
+  mlir::MLIRContext context(threading);
+  context.loadDialect<mlir::math::MathDialect>();
+  auto module = mlir::OwningOpRef<mlir::ModuleOp>(mlir::ModuleOp::create(mlir::UnknownLoc::get(&context)));
+  for (int stage = 0; stage < stages; ++stage)
+    addExponentials(*module, numbered(stage));
+  return llvm::cantFail(compileToObject(*module, Target::host()));
+}
+
+void expectExponentials(LoadedObject &loaded, const std::string &name) {
+  auto run = reinterpret_cast<StageFn>(llvm::cantFail(loaded.lookup(name)));
   std::array<float, 12> in, out;
   for (int i = 0; i < 12; ++i)
     in[i] = 0.25f * i;
@@ -46,6 +53,24 @@ TEST(Codegen, RunsTheTasksOfAStage) {
   EXPECT_EQ(out[3], -1);
   EXPECT_NEAR(out[4], std::exp(1.0), 1e-6);
   EXPECT_NEAR(out[11], std::exp(2.75), 1e-5);
+}
+
+// A stage function runs exactly the tasks that it is given, each on its own vector.
+TEST(Codegen, RunsTheTasksOfAStage) {
+  llvm::SmallVector<char, 0> object = compiled(1, mlir::MLIRContext::Threading::ENABLED);
+  LoadedObject loaded = llvm::cantFail(loadObject(object));
+  expectExponentials(loaded, numbered(0));
+}
+
+// Many functions are an archive of parts that are compiled side by side, and the same bytes on one thread.
+TEST(Codegen, CutsLargeModulesIntoParts) {
+  constexpr int kStages = 100;
+  llvm::SmallVector<char, 0> object = compiled(kStages, mlir::MLIRContext::Threading::ENABLED);
+  EXPECT_EQ(llvm::identify_magic({object.data(), object.size()}), llvm::file_magic::archive);
+  EXPECT_TRUE(object == compiled(kStages, mlir::MLIRContext::Threading::DISABLED));
+  LoadedObject loaded = llvm::cantFail(loadObject(object));
+  for (int stage : {0, kStages / 2, kStages - 1})
+    expectExponentials(loaded, numbered(stage));
 }
 
 } // namespace
