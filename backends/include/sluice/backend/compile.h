@@ -172,7 +172,7 @@ typedef struct sluice_cost_estimate {
 
 typedef enum sluice_blob_kind {
   SLUICE_BLOB_NONE = 0,
-  SLUICE_BLOB_HOST_OBJECT = 1, /* an ELF object that defines the stages' symbols; it is linked into the artifact */
+  SLUICE_BLOB_HOST_OBJECT = 1, /* an ELF object, or an archive of several, with the stages' symbols; it is linked into the artifact */
   SLUICE_BLOB_DEVICE = 2       /* device code that the run half loads as a module */
 } sluice_blob_kind;
 
