@@ -77,6 +77,23 @@ TEST_P(ContractionKernels, MakesInputGradients) {
   expectRuns(kernel, tolerance);
 }
 
+// One channel is one lane, which goes along no contiguous dimension where the result is row-major.
+TEST_P(ContractionKernels, StoreOneChannelInAnyLayout) {
+  std::string dy = t.tensor("?x20x6x5", "nhwc"), w = t.tensor("20x1x3x3", "filter"), x = t.tensor("?x1x6x5");
+  KernelRun gradient({dy, w, x},
+                     "%a = sluice.conv2d_input_grad %0, %1 {size = array<i64: 6, 5>, " + window + "} : (" + dy + ", " +
+                         w + ") -> " + x + "\n%b = sluice.mul %a, %2 : (" + x + ", " + x + ") -> " + x,
+                     "%b : " + x, 7, t.aliases(20));
+  expectRuns(gradient, tolerance);
+
+  std::string image = t.tensor("?x3x6x5", "nhwc"), filter = t.tensor("1x3x3x3", "filter");
+  KernelRun forward({image, filter},
+                    "%a = sluice.conv2d %0, %1 {" + window + "} : (" + image + ", " + filter + ") -> " + x +
+                        "\n%b = sluice.relu %a : (" + x + ") -> " + x,
+                    "%b : " + x, 7, t.aliases(1));
+  expectRuns(forward, tolerance);
+}
+
 TEST_P(ContractionKernels, UpdatesFiltersInTheEpilogue) {
   std::string x = t.tensor("?x3x6x5", "nhwc"), dy = t.tensor("?x20x6x5", "nhwc"), w = t.tensor("20x3x3x3", "filter");
   KernelRun kernel({x, dy, w, t.tensor("")},

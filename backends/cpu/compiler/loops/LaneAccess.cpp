@@ -221,9 +221,12 @@ void Evaluator::store(const Memory &memory, AffineExpr offset, Value value) {
     value = builder_->create<arith::ExtUIOp>(loc_, vectorOf(stored), value);
   LinearIndex index = space.analyze(offset);
   LoopScope *in = laneScope();
-  // A single lane goes along nothing where its dimension has one element.
+  // A single lane, which is number 0, may go along anything.
   bool single = cast<VectorType>(value.getType()).getNumElements() == 1;
-  if (!in || (single && index.coefficientOf(in->lane) == 0)) {
+  int64_t step = in ? index.coefficientOf(in->lane) : 0;
+  if (!in || (single && step != 1)) {
+    if (step != 0)
+      index.add(in->lane, -step);
     Value to = elementAddress(*builder_, loc_, stored, address(memory), uniformValue(index));
     Value first = builder_->create<vector::ExtractOp>(loc_, value, ArrayRef<int64_t>{0});
     builder_->create<LLVM::StoreOp>(loc_, first, to, alignmentOf(stored));
