@@ -11,7 +11,7 @@
 #include "ir/Dialect.h"
 #include "ir/Target.h"
 #include "passes/Passes.h"
-#include "passes/analysis/FixedDevices.h"
+#include "passes/assign/FixedDevices.h"
 
 using namespace mlir;
 using namespace sluice::ir;

@@ -1,7 +1,7 @@
 // All placements of a small model, one by one, for tests that hold the compiler's choice against them.
 #pragma once
 
-#include "passes/analysis/AssignmentModel.h"
+#include "passes/assign/AssignmentModel.h"
 #include "tests/e2e/devices/Placed.h"
 #include "tools/compiler/placement/Candidates.h"
 

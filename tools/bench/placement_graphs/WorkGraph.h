@@ -2,7 +2,7 @@
 // on a host with accelerators.
 #pragma once
 
-#include "passes/analysis/GroupPlacement.h"
+#include "passes/assign/GroupPlacement.h"
 
 namespace sluice::bench {
 

@@ -1,7 +1,7 @@
 // Ways to place a model, each judged by the plan that it would be compiled to.
 #pragma once
 
-#include "passes/analysis/PlacementGraph.h"
+#include "passes/assign/PlacementGraph.h"
 #include "passes/kernel/PreparedKernels.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/placement/Costs.h"

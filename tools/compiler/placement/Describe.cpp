@@ -1,7 +1,7 @@
 #include "tools/compiler/placement/Describe.h"
 
 #include "ir/text/DiagnosticText.h"
-#include "passes/analysis/GroupValues.h"
+#include "passes/assign/GroupValues.h"
 #include "tools/compiler/placement/GroupLaunches.h"
 #include <fmt/format.h>
 

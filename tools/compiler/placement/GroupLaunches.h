@@ -1,7 +1,7 @@
 // Which of a plan's actions runs which group of the placement graph that it was planned for.
 #pragma once
 
-#include "passes/analysis/PlacementGraph.h"
+#include "passes/assign/PlacementGraph.h"
 #include "tools/compiler/placement/Evaluation.h"
 
 namespace sluice::compiler {

@@ -1,7 +1,7 @@
 #include "tools/compiler/placement/Placement.h"
 
 #include "passes/Passes.h"
-#include "passes/analysis/AssignmentSearch.h"
+#include "passes/assign/AssignmentSearch.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Phases.h"
 #include "tools/compiler/placement/Candidates.h"

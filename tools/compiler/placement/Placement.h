@@ -21,7 +21,7 @@ llvm::Expected<PlacementSetting> preparePlacement(mlir::ModuleOp module, const p
 /// Decides for a module in phase `train` and writes the decision on it (`sluice.placement`).
 ///
 /// Candidates are everything on one device, the user's own placement with the rest on the first device, and the fastest
-/// of all placements that a model of their schedules judges (passes/analysis/AssignmentSearch.h). Each is compiled up
+/// of all placements that a model of their schedules judges (passes/assign/AssignmentSearch.h). Each is compiled up
 /// to its plan, and the one whose schedule takes the least time by the cost model is taken, among those whose planned
 /// memory fits. It must beat everything on one device by more than the figures' uncertainty, else that is taken.
 llvm::Expected<PlacementDecision> choosePlacement(mlir::ModuleOp module, const passes::PipelineOptions &pipeline,

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "ir/Target.h"
-#include "passes/analysis/PlacementGraph.h"
+#include "passes/assign/PlacementGraph.h"
 #include "tools/compiler/placement/Report.h"
 #include <map>
 #include <string>

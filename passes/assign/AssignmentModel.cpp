@@ -1,4 +1,4 @@
-#include "passes/analysis/AssignmentModel.h"
+#include "passes/assign/AssignmentModel.h"
 
 #include "passes/schedule/IssueOrder.h"
 #include "passes/schedule/MemoryWaits.h"

@@ -1,4 +1,4 @@
-#include "passes/analysis/FixedDevices.h"
+#include "passes/assign/FixedDevices.h"
 
 using namespace mlir;
 using namespace sluice::ir;

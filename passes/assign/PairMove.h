@@ -1,7 +1,7 @@
 // The move of a placement on several devices: two devices divide their groups anew.
 #pragma once
 
-#include "passes/analysis/GroupPlacement.h"
+#include "passes/assign/GroupPlacement.h"
 #include <array>
 
 namespace sluice::passes {

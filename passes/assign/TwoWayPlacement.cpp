@@ -1,6 +1,6 @@
-#include "passes/analysis/TwoWayPlacement.h"
-#include "passes/analysis/GroupValues.h"
-#include "passes/analysis/MinCut.h"
+#include "passes/assign/TwoWayPlacement.h"
+#include "passes/assign/GroupValues.h"
+#include "passes/assign/MinCut.h"
 #include <algorithm>
 #include <cassert>
 #include <cmath>

@@ -1,5 +1,5 @@
 // Dinic's algorithm on levels counted from the sink, with terminal arcs folded into one signed number a node.
-#include "passes/analysis/MinCut.h"
+#include "passes/assign/MinCut.h"
 #include <algorithm>
 #include <cassert>
 

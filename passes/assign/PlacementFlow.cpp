@@ -1,7 +1,7 @@
 // 1. Inputs, the old values of states and what launches leave are values. A copy that the user wrote is the value that
 //    it copies.
 // 2. Launches read values, directly or through ops that they find again; states take them, and outputs are some.
-#include "passes/analysis/PlacementFlow.h"
+#include "passes/assign/PlacementFlow.h"
 
 #include "ir/Layout.h"
 #include "ir/Module.h"

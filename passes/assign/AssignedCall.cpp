@@ -1,4 +1,4 @@
-#include "passes/analysis/AssignedCall.h"
+#include "passes/assign/AssignedCall.h"
 
 #include <queue>
 

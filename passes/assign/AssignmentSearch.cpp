@@ -1,4 +1,4 @@
-#include "passes/analysis/AssignmentSearch.h"
+#include "passes/assign/AssignmentSearch.h"
 
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"

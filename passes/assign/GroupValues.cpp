@@ -1,4 +1,4 @@
-#include "passes/analysis/GroupValues.h"
+#include "passes/assign/GroupValues.h"
 
 namespace sluice::passes {
 

@@ -4,7 +4,7 @@
 #include "ir/text/ParseGuard.h"
 #include "mlir/IR/Verifier.h"
 #include "passes/Pipeline.h"
-#include "passes/analysis/PlacementGraph.h"
+#include "passes/assign/PlacementGraph.h"
 #include "gtest/gtest.h"
 #include <algorithm>
 #include <set>

@@ -1,5 +1,5 @@
-#include "passes/analysis/StartingPlacements.h"
-#include "passes/analysis/PartialPlacement.h"
+#include "passes/assign/StartingPlacements.h"
+#include "passes/assign/PartialPlacement.h"
 #include <algorithm>
 #include <map>
 #include <numeric>

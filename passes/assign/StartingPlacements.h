@@ -1,8 +1,8 @@
 // Feasible placements on several devices from which moves set out.
 #pragma once
 
-#include "passes/analysis/GroupPlacement.h"
-#include "passes/analysis/TwoWayPlacement.h"
+#include "passes/assign/GroupPlacement.h"
+#include "passes/assign/TwoWayPlacement.h"
 
 namespace sluice::passes {
 

@@ -1,5 +1,5 @@
-#include "passes/analysis/PairMove.h"
-#include "passes/analysis/TwoWayPlacement.h"
+#include "passes/assign/PairMove.h"
+#include "passes/assign/TwoWayPlacement.h"
 
 namespace sluice::passes {
 

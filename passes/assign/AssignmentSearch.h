@@ -1,7 +1,7 @@
 // The fastest assignments of a placement graph's groups to devices, as the model of their schedules judges them.
 #pragma once
 
-#include "passes/analysis/AssignmentModel.h"
+#include "passes/assign/AssignmentModel.h"
 #include <map>
 
 namespace sluice::passes {

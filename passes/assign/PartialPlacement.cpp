@@ -1,4 +1,4 @@
-#include "passes/analysis/PartialPlacement.h"
+#include "passes/assign/PartialPlacement.h"
 #include <cassert>
 
 namespace sluice::passes {

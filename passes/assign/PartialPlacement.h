@@ -1,8 +1,8 @@
 // An assignment of some groups to devices whose cost and memory follow each change.
 #pragma once
 
-#include "passes/analysis/GroupPlacement.h"
-#include "passes/analysis/GroupValues.h"
+#include "passes/assign/GroupPlacement.h"
+#include "passes/assign/GroupValues.h"
 
 namespace sluice::passes {
 

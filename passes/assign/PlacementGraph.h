@@ -4,8 +4,8 @@
 #include "mlir/IR/IRMapping.h"
 #include "passes/analysis/CostModel.h"
 #include "passes/analysis/FusionGroups.h"
-#include "passes/analysis/GroupPlacement.h"
-#include "passes/analysis/PlacementFlow.h"
+#include "passes/assign/GroupPlacement.h"
+#include "passes/assign/PlacementFlow.h"
 #include "passes/backend/DeviceBackends.h"
 
 namespace sluice::passes {

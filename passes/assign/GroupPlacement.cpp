@@ -1,7 +1,7 @@
 // The objective, and the search: starting points, two-way moves between pairs of devices, and the bound.
-#include "passes/analysis/GroupPlacement.h"
-#include "passes/analysis/PairMove.h"
-#include "passes/analysis/StartingPlacements.h"
+#include "passes/assign/GroupPlacement.h"
+#include "passes/assign/PairMove.h"
+#include "passes/assign/StartingPlacements.h"
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // The two-way placement against brute force, and its certificates on graphs too large for that.
-#include "passes/analysis/TwoWayPlacement.h"
+#include "passes/assign/TwoWayPlacement.h"
 
 #include <gtest/gtest.h>
 #include <random>

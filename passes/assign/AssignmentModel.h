@@ -9,7 +9,7 @@
 // points, of states that this one does not use and of logs.
 #pragma once
 
-#include "passes/analysis/AssignedCall.h"
+#include "passes/assign/AssignedCall.h"
 
 namespace sluice::passes {
 

@@ -3,10 +3,10 @@
 // 2. Inputs are one group on the host, each state is one with its slots, each launch is one.
 // 3. A value is read by the launches that read it, directly or through ops that they find again, and by the state that
 //    it becomes.
-#include "passes/analysis/PlacementGraph.h"
+#include "passes/assign/PlacementGraph.h"
 
 #include "ir/Layout.h"
-#include "passes/analysis/FixedDevices.h"
+#include "passes/assign/FixedDevices.h"
 #include "passes/schedule/Actions.h"
 #include "llvm/ADT/MapVector.h"
 

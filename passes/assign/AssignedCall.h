@@ -2,7 +2,7 @@
 // of a call, in the order of the program, and the buffers that they touch.
 #pragma once
 
-#include "passes/analysis/PlacementGraph.h"
+#include "passes/assign/PlacementGraph.h"
 
 namespace sluice::passes {
 

@@ -1,5 +1,5 @@
 // The placement on several devices against brute force.
-#include "passes/analysis/GroupPlacement.h"
+#include "passes/assign/GroupPlacement.h"
 
 #include <algorithm>
 #include <cmath>
