@@ -3,10 +3,13 @@
 
 #include "ir/build/ElementBuilder.h"
 #include "ir/build/Lane.h"
+#include <limits>
 
 namespace sluice::ir {
 
 using Combine = Lane (*)(Lane, Lane);
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 inline Lane addLanes(Lane a, Lane b) { return a + b; }
 

@@ -5,14 +5,12 @@
 #include "ir/build/WindowFormula.h"
 #include "ir/ops/Inference.h"
 #include <cmath>
-#include <limits>
 
 using namespace mlir;
 
 namespace sluice::ir {
 
 static constexpr int64_t kNoDilation[] = {1, 1};
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 static ArrayRef<int64_t> spatial(Value value) { return shapeOf(value).drop_front(2); }
 

@@ -5,15 +5,12 @@
 #include "ir/build/Node.h"
 #include "ir/ops/Inference.h"
 #include <cmath>
-#include <limits>
 
 using namespace mlir;
 
 namespace sluice::ir {
 
 static_assert(ElementBuilder::kRows == ShapedType::kDynamic, "extents are sizes of dimensions");
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 //===- sum, mean, reduce_max, reduce_min -------------------------------------------------------------------------===//
 

@@ -5,13 +5,10 @@
 #include "ir/build/Node.h"
 #include "ir/ops/Inference.h"
 #include <cmath>
-#include <limits>
 
 using namespace mlir;
 
 namespace sluice::ir {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 //===- softmax, log_softmax --------------------------------------------------------------------------------------===//
 

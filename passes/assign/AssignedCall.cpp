@@ -6,8 +6,6 @@ using llvm::SmallVector;
 
 namespace sluice::passes {
 
-static constexpr uint32_t kHost = 0;
-
 namespace {
 
 class CallAssembly {
@@ -47,17 +45,17 @@ private:
 
   uint32_t homeOf(uint32_t value) const {
     uint32_t producer = flow.values[value].producer;
-    return producer == Value::kInput ? kHost : devices[producer];
+    return producer == Value::kInput ? kHostNumber : devices[producer];
   }
   uint32_t homeOfState(uint32_t state) const { return devices[flow.states[state].group]; }
   bool isLaunched(const Value &value) const { return value.producer != Value::kInput && !value.state; }
   unsigned &copyTo(uint32_t value, uint32_t device) { return copyOf[value * deviceCount + device]; }
   unsigned &buffer(uint32_t value, uint32_t device) { return bufferOf[value * deviceCount + device]; }
 
-  unsigned queueOf(uint32_t device) const { return device == kHost ? 0 : 3 * device - 2; }
+  unsigned queueOf(uint32_t device) const { return device == kHostNumber ? 0 : 3 * device - 2; }
   unsigned queueOf(const Copy &copy) const {
-    uint32_t accelerator = copy.to != kHost ? copy.to : homeOf(copy.value);
-    return queueOf(accelerator) + (copy.isStale ? 0 : copy.to != kHost ? 1 : 2);
+    uint32_t accelerator = copy.to != kHostNumber ? copy.to : homeOf(copy.value);
+    return queueOf(accelerator) + (copy.isStale ? 0 : copy.to != kHostNumber ? 1 : 2);
   }
 
   /// One for each value and device other than its own on which something reads it.
@@ -70,19 +68,19 @@ private:
       auto note = [&](uint32_t device, int position) {
         if (device != home)
           first[device] = std::min(first[device], position);
-        hasReader |= device == kHost;
+        hasReader |= device == kHostNumber;
       };
       for (const PlacementFlow::Reader &reader : value.readers)
         note(devices[reader.group], reader.position);
       for (const PlacementFlow::Update &update : value.updates)
         note(homeOfState(update.state), update.position);
       bool isAsked = !hasReader && !value.outputs.empty();
-      if (home != kHost && !value.outputs.empty() && first[kHost] == INT_MAX)
-        first[kHost] = INT_MAX - 1;
+      if (home != kHostNumber && !value.outputs.empty() && first[kHostNumber] == INT_MAX)
+        first[kHostNumber] = INT_MAX - 1;
       for (uint32_t to = 0; to < deviceCount; ++to)
         if (first[to] != INT_MAX) {
           copyTo(number, to) = copies.size();
-          bool asked = to == kHost && isAsked;
+          bool asked = to == kHostNumber && isAsked;
           copies.push_back({number, to, asked, value.state && !asked, {value.position, -first[to]}});
         }
     }
@@ -168,7 +166,7 @@ private:
       if (copy.isStale)
         buffer(copy.value, copy.to) = addBuffer(copy.to, flow.values[copy.value].bytes, /*isState=*/true);
     for (uint32_t input : flow.inputs) {
-      buffer(input, kHost) = addBuffer(kHost, flow.values[input].bytes);
+      buffer(input, kHostNumber) = addBuffer(kHostNumber, flow.values[input].bytes);
       call.buffers.back().isInput = true;
     }
   }
@@ -195,7 +193,7 @@ private:
     const Value &value = flow.values[number];
     uint32_t home = homeOf(number);
     // What is read back beside, or becomes two states, cannot be either's place.
-    bool isAlone = value.updates.size() == 1 && (value.outputs.empty() || home != kHost);
+    bool isAlone = value.updates.size() == 1 && (value.outputs.empty() || home != kHostNumber);
     if (isAlone && value.updates[0].mayBeInPlace && homeOfState(value.updates[0].state) == home &&
         isReadBefore(value.updates[0].state, value.producer))
       return call.stateBuffers[value.updates[0].state];
@@ -256,7 +254,7 @@ private:
         addCopyingLaunch(copy.value, home, source);
       }
       call.buffers[source].outlivesCall = true;
-      unsigned to = addBuffer(kHost, value.bytes);
+      unsigned to = addBuffer(kHostNumber, value.bytes);
       call.asked.push_back(to);
     }
   }
@@ -264,18 +262,18 @@ private:
   /// Outputs that are on the host in each call.
   void addOutputs(uint32_t number) {
     const Value &value = flow.values[number];
-    unsigned copy = copyTo(number, kHost);
+    unsigned copy = copyTo(number, kHostNumber);
     if (value.outputs.empty() || (copy != kNone && copies[copy].isAsked))
       return;
-    bool isOwn = homeOf(number) == kHost ? isLaunched(value) : !value.state;
+    bool isOwn = homeOf(number) == kHostNumber ? isLaunched(value) : !value.state;
     if (isOwn && value.outputs.size() == 1) {
-      call.buffers[buffer(number, kHost)].outlivesCall = true;
+      call.buffers[buffer(number, kHostNumber)].outlivesCall = true;
       return;
     }
     for (size_t i = 0; i < value.outputs.size(); ++i) {
-      unsigned output = addBuffer(kHost, value.bytes);
+      unsigned output = addBuffer(kHostNumber, value.bytes);
       call.buffers[output].outlivesCall = true;
-      addCopyingLaunch(number, kHost, output);
+      addCopyingLaunch(number, kHostNumber, output);
     }
   }
 

@@ -10,8 +10,6 @@ namespace sluice::passes {
 using Devices = std::vector<uint32_t>;
 using Side = TwoWayProblem::Side;
 
-static constexpr uint32_t kHost = 0;
-
 int64_t PlacementProblem::Link::timeOf(int64_t bytes) const {
   return latency + int64_t(std::llround(picosecondsPerByte * double(bytes)));
 }
@@ -70,7 +68,7 @@ static TwoWayProblem mergeAccelerators(const PlacementProblem &problem) {
     for (uint32_t device = 0; device < problem.deviceCount(); ++device) {
       if (!problem.canRun(group, device))
         continue;
-      Side side = device == kHost ? Side::Host : Side::Accelerator;
+      Side side = device == kHostNumber ? Side::Host : Side::Accelerator;
       times[side] = std::min(times[side], problem.groups[group].times[device]);
       memory[side] = std::min(memory[side], problem.groups[group].memory[device]);
     }
@@ -85,12 +83,13 @@ static TwoWayProblem mergeAccelerators(const PlacementProblem &problem) {
   for (const PlacementProblem::Value &value : problem.values) {
     std::array<int64_t, 2> copyTimes{INT64_MAX, INT64_MAX};
     for (uint32_t device = 1; device < problem.deviceCount(); ++device) {
-      copyTimes[Side::Host] = std::min(copyTimes[Side::Host], problem.copyTime(value, device, kHost));
-      copyTimes[Side::Accelerator] = std::min(copyTimes[Side::Accelerator], problem.copyTime(value, kHost, device));
+      copyTimes[Side::Host] = std::min(copyTimes[Side::Host], problem.copyTime(value, device, kHostNumber));
+      copyTimes[Side::Accelerator] =
+          std::min(copyTimes[Side::Accelerator], problem.copyTime(value, kHostNumber, device));
     }
     merged.values.push_back({value.producer, value.consumers, copyTimes, value.copyMemory});
   }
-  merged.memoryCaps[Side::Host] = problem.memoryCaps[kHost];
+  merged.memoryCaps[Side::Host] = problem.memoryCaps[kHostNumber];
   merged.memoryCaps[Side::Accelerator] = 0;
   for (uint32_t device = 1; device < problem.deviceCount(); ++device) {
     std::optional<int64_t> &sum = merged.memoryCaps[Side::Accelerator], cap = problem.memoryCaps[device];
@@ -126,7 +125,7 @@ static Devices descend(const PlacementProblem &problem, Devices devices, int64_t
 }
 
 static std::optional<Placement> placeOnHost(const PlacementProblem &problem) {
-  Devices devices(problem.groups.size(), kHost);
+  Devices devices(problem.groups.size(), kHostNumber);
   if (!isFeasible(problem, devices))
     return std::nullopt;
   int64_t cost = costOf(problem, devices);

@@ -9,8 +9,11 @@
 
 namespace sluice::passes {
 
+/// The host among the devices of a problem.
+inline constexpr uint32_t kHostNumber = 0;
+
 /// The sum of the groups' times on their devices, and of one copy for each value and each device, other than where it
-/// is made, on which a group reads it. Times are in picoseconds, so that sums are exact. Device 0 is the host.
+/// is made, on which a group reads it. Times are in picoseconds, so that sums are exact.
 struct PlacementProblem {
   /// The time of a group on a device whose backend cannot run it.
   static constexpr int64_t kImpossible = std::numeric_limits<int64_t>::max();

@@ -13,8 +13,6 @@ namespace sluice::files {
 
 static constexpr uint64_t blockBytes = uint64_t(1) << 20;
 
-static Failure failed(const char *action) { return std::string("cannot ") + action + ": " + std::strerror(errno); }
-
 Failure openForReading(const std::string &path, Source source, int &descriptor, uint64_t &bytes) {
   // Without O_NONBLOCK a pipe that nobody writes to would be waited for already here.
   descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -25,7 +23,7 @@ Failure openForReading(const std::string &path, Source source, int &descriptor, 
   if (fstat(descriptor, &facts) != 0)
     failure = failed("examine");
   else if (S_ISDIR(facts.st_mode))
-    failure = std::string("cannot read: ") + std::strerror(EISDIR);
+    failure = failed("read", EISDIR);
   else if (!S_ISREG(facts.st_mode) && source == Source::regular)
     failure = "not a regular file";
   else if (!S_ISREG(facts.st_mode) && !S_ISFIFO(facts.st_mode))

@@ -16,10 +16,6 @@ namespace sluice::files {
 static constexpr int mostLinks = 40; // what the kernel follows
 static constexpr int mostNames = 1000;
 
-static Failure failed(const char *action, int error = errno) {
-  return std::string("cannot ") + action + ": " + std::strerror(error);
-}
-
 static std::string folderOf(const std::string &path) {
   size_t slash = path.rfind('/');
   if (slash == std::string::npos)

@@ -5,13 +5,12 @@
 // written directly. Needs neither LLVM nor exceptions: every call returns nothing, or why it failed.
 #pragma once
 
+#include "runtime/files/Failure.h"
+
 #include <string>
 #include <string_view>
 
 namespace sluice::files {
-
-/// What a call that may fail returns: nothing, or a reason such as "cannot write: No space left on device".
-using Failure = std::string;
 
 /// Read and write for all, less the process's mask.
 inline constexpr unsigned dataPermissions = 0666, programPermissions = 0777;

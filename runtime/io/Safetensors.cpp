@@ -17,7 +17,7 @@
 namespace sluice::runtime {
 
 static constexpr uint64_t longestHeader = 100'000'000; // as the reference implementation
-static constexpr size_t mostDims = 32;
+static constexpr size_t mostNumbers = 32;
 
 namespace {
 
@@ -99,8 +99,8 @@ public:
     std::vector<int64_t> &list = place_ == Place::shapeItems ? tensors.back().shape : tensors.back().offsets;
     if (value > static_cast<uint64_t>(INT64_MAX))
       fail(concat("tensor ", quote(tensors.back().name), ": ", value, " is too large"));
-    if (list.size() == mostDims)
-      fail(concat("tensor ", quote(tensors.back().name), ": a list has more than ", mostDims, " numbers"));
+    if (list.size() == mostNumbers)
+      fail(concat("tensor ", quote(tensors.back().name), ": a list has more than ", mostNumbers, " numbers"));
     list.push_back(static_cast<int64_t>(value));
     return true;
   }

@@ -1,11 +1,12 @@
 // Devices by name, the target that a graph has, and scopes: items 1 to 10 of the checklist as far as graphs go.
-#include <sluice/sluice.h>
+#include "tests/frontend/Observe.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sstream>
 
 using namespace sluice;
+using namespace sluice::test;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -21,15 +22,6 @@ std::string printed(const Device &device) {
   std::ostringstream text;
   text << device;
   return text.str();
-}
-
-std::string messageOf(const std::function<void()> &use) {
-  try {
-    use();
-  } catch (const Error &error) {
-    return error.message();
-  }
-  return "no error";
 }
 
 } // namespace

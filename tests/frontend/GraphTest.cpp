@@ -1,9 +1,8 @@
 // Named dimensions, states, and files.
-#include <sluice/sluice.h>
+#include "tests/frontend/Observe.h"
 
 #include <dirent.h>
 #include <fstream>
-#include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sstream>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 using namespace sluice;
+using namespace sluice::test;
 using testing::HasSubstr;
 
 namespace {
@@ -29,11 +29,6 @@ Graph small() {
   return g;
 }
 
-std::string temporaryFolder() {
-  std::string path = testing::TempDir() + "frontend.XXXXXX";
-  return mkdtemp(path.data());
-}
-
 int entriesOf(const std::string &folder) {
   int count = 0;
   DIR *listing = opendir(folder.c_str());
@@ -47,15 +42,6 @@ std::string contentOf(const std::string &path) {
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();
   return text.str();
-}
-
-std::string messageOf(const std::function<void()> &use) {
-  try {
-    use();
-  } catch (const Error &error) {
-    return error.message();
-  }
-  return "no error";
 }
 
 } // namespace

@@ -1,12 +1,14 @@
 // The model programs: what they write, and their exit codes.
+#include "tests/frontend/Observe.h"
+
 #include <cstdio>
-#include <cstdlib>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
 #include <sys/wait.h>
 #include <unistd.h>
 
+using sluice::test::temporaryFolder;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -25,11 +27,6 @@ Outcome run(const std::string &arguments) {
   while (size_t n = fread(buffer, 1, sizeof buffer, pipe))
     text.append(buffer, n);
   return {WEXITSTATUS(pclose(pipe)), text};
-}
-
-std::string temporaryFolder() {
-  std::string path = testing::TempDir() + "models.XXXXXX";
-  return mkdtemp(path.data());
 }
 
 } // namespace

@@ -19,7 +19,7 @@ struct Features : nn::Module {
   Tensor forward(Tensor x) override { return max_pool2d(relu(bn(conv(x))), 2); }
 };
 
-struct Net : nn::Module {
+struct StagedNet : nn::Module {
   using Module::Module;
   Features features{this, nn::Stage{"features"}};
   nn::Linear fc{this, "fc", 128, 10};
@@ -107,7 +107,7 @@ TEST_F(Pins, AreForWorkAlone) {
 // --- modules
 
 TEST_F(Pins, WhatAModuleBuildsAndKeeps) {
-  Net net{g};
+  StagedNet net{g};
   net.features.pin(gpu(0));
   net(image);
   EXPECT_THAT(pinned("acc0"), ElementsAre("conv2d", "expand", "add", "batch_norm", "relu", "max_pool2d"));
@@ -117,7 +117,7 @@ TEST_F(Pins, WhatAModuleBuildsAndKeeps) {
 }
 
 TEST_F(Pins, TheInnermostWins) {
-  Net net{g};
+  StagedNet net{g};
   net.features.conv.pin(gpu(1));
   net.pin(gpu(0));
   net(image);
@@ -128,14 +128,14 @@ TEST_F(Pins, TheInnermostWins) {
 }
 
 TEST_F(Pins, PartsCalledByThemselves) {
-  Net net{g};
+  StagedNet net{g};
   net.pin(gpu(0));
   net.features.conv(image);
   EXPECT_THAT(pinned("acc0"), ElementsAre("conv2d", "expand", "add"));
 }
 
 TEST_F(Pins, EndWithTheCall) {
-  Net net{g};
+  StagedNet net{g};
   net.pin(gpu(0));
   EXPECT_THROW(net(x), Error); // and with an exception
   relu(x);
@@ -152,7 +152,7 @@ TEST_F(Pins, ReachPartsCreatedLater) {
 }
 
 TEST_F(Pins, AgreeWithWhereStatesAreFixed) {
-  Net net{g};
+  StagedNet net{g};
   net.fc.to(gpu(0));
   EXPECT_EQ(errorOf([&] { net.pin(gpu(1)); }), "pin: 'fc.weight' is fixed on gpu(0), where it was created or moved to");
   net.features.pin(gpu(1));
@@ -160,7 +160,7 @@ TEST_F(Pins, AgreeWithWhereStatesAreFixed) {
 }
 
 TEST_F(Pins, FindPartsByName) {
-  Net net{g};
+  StagedNet net{g};
   EXPECT_EQ(&net.get_submodule("features"), &net.features);
   EXPECT_EQ(&net.get_submodule("bn"), &net.features.bn);
   EXPECT_EQ(errorOf([&] { net.get_submodule("head"); }), "'test' has no part 'head'; it has features, conv, bn, fc");
@@ -168,14 +168,14 @@ TEST_F(Pins, FindPartsByName) {
 }
 
 TEST_F(Pins, StagesNameNoParameters) {
-  Net net{g};
+  StagedNet net{g};
   EXPECT_EQ(net.named_parameters()[0].first, "conv.weight");
 }
 
 // --- training
 
 TEST_F(Pins, GradientsAndUpdatesWorkWhereTheForwardOpDoes) {
-  Net net{g};
+  StagedNet net{g};
   net.features.pin(gpu(0));
   g.minimize(net(image).square().mean(), optim::SGD{.lr = 0.1, .momentum = 0.9});
   mlir::OwningOpRef<mlir::ModuleOp> module = moduleOf(g).clone();
@@ -189,7 +189,7 @@ TEST_F(Pins, GradientsAndUpdatesWorkWhereTheForwardOpDoes) {
 }
 
 TEST_F(Pins, RoundTripAsText) {
-  Net net{g};
+  StagedNet net{g};
   net.features.pin(gpu(0));
   g.output("y", net(image));
   EXPECT_THAT(g.str(), HasSubstr("sluice.pin = \"acc0\""));

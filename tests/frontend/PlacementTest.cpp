@@ -12,7 +12,7 @@ using testing::HasSubstr;
 
 namespace {
 
-struct Net : nn::Module {
+struct PlacedNet : nn::Module {
   using Module::Module;
   nn::Conv2d conv{this, "conv", 3, 8, 3, {.padding = 1}};
   nn::BatchNorm2d bn{this, "bn", 8};
@@ -270,7 +270,7 @@ TEST_F(checklist_27_sum_after_moving, LivesOnTheCommonDevice) {
 // --- 35 to 37
 
 TEST_F(checklist_35_modules_move, ParametersAndBuffersInPlace) {
-  Net net{g};
+  PlacedNet net{g};
   Tensor weight = net.conv.weight;
   EXPECT_EQ(&net.to(gpu(1)), &net);
   for (const auto &list : {net.named_parameters(), net.named_buffers()})
@@ -282,7 +282,7 @@ TEST_F(checklist_35_modules_move, ParametersAndBuffersInPlace) {
 }
 
 TEST_F(checklist_35_modules_move, ByShorterNames) {
-  Net net{g};
+  PlacedNet net{g};
   net.cuda();
   EXPECT_EQ(net.fc.bias.device(), gpu(0));
   net.cuda(1);
@@ -292,7 +292,7 @@ TEST_F(checklist_35_modules_move, ByShorterNames) {
 }
 
 TEST_F(checklist_35_modules_move, PartByPart) {
-  Net net{g};
+  PlacedNet net{g};
   net.conv.to(gpu(0));
   net.get_submodule("fc").to(gpu(1));
   EXPECT_EQ(net.conv.bias.device(), gpu(0));
@@ -331,7 +331,7 @@ struct Trained {
 };
 
 TEST_F(checklist_35_modules_move, OptimizerStateAndGradientsFollow) {
-  Net net{g};
+  PlacedNet net{g};
   net.to(gpu(0));
   g.minimize(net(image).square().mean(), optim::SGD{.lr = 0.1, .momentum = 0.9});
   Trained trained(g);
@@ -344,7 +344,7 @@ TEST_F(checklist_35_modules_move, OptimizerStateAndGradientsFollow) {
 }
 
 TEST_F(checklist_35_modules_move, NotOnceTheyAreUsed) {
-  Net net{g};
+  PlacedNet net{g};
   net(image);
   EXPECT_EQ(errorOf([&] { net.to(gpu(0)); }), "to: 'conv.weight' is used already; place a module before it is called");
   EXPECT_EQ(errorOf([&] { net.pin(gpu(0)); }),
@@ -353,7 +353,7 @@ TEST_F(checklist_35_modules_move, NotOnceTheyAreUsed) {
 }
 
 TEST_F(checklist_36_net_computes_where_it_lives, AndEveryParameterReportsIt) {
-  Net net{g};
+  PlacedNet net{g};
   net.to(gpu(1));
   EXPECT_EQ(net(image.to(gpu(1))).device(), gpu(1));
   EXPECT_EQ(net.fc.weight.device(), gpu(1));
@@ -361,13 +361,13 @@ TEST_F(checklist_36_net_computes_where_it_lives, AndEveryParameterReportsIt) {
 
 TEST_F(checklist_36_net_computes_where_it_lives, CreatedThere) {
   DeviceScope on{g, gpu(0)};
-  Net net{g};
+  PlacedNet net{g};
   EXPECT_EQ(net.conv.weight.device(), gpu(0));
   EXPECT_EQ(net.bn.running_var.device(), gpu(0));
 }
 
 TEST_F(checklist_37_parameters_and_input_apart, FailLikeAllMixedOperands) {
-  Net net{g};
+  PlacedNet net{g};
   net.to(gpu(1));
   EXPECT_THAT(errorOf([&] { net(image.to(cpu())); }),
               HasSubstr("conv2d: operands are on two devices: operand 1 on cpu() and 'conv.weight' on gpu(1)"));
@@ -379,7 +379,7 @@ TEST_F(checklist_37_parameters_and_input_apart, FailLikeAllMixedOperands) {
 static Graph onTryGpu(const std::string &devices) {
   Graph g{"test"};
   g.set_devices(devices);
-  Net net{g};
+  PlacedNet net{g};
   net.to(try_gpu(g));
   Tensor x = g.input("image", f32, {Dim{"batch"}, 3, 8, 8}).to(try_gpu(g));
   Tensor y = net(x);

@@ -7,7 +7,7 @@ using namespace sluice::test;
 
 namespace {
 
-struct Case {
+struct WrongOp {
   std::string op, message;
 };
 
@@ -30,7 +30,7 @@ static std::string pool(const std::string &attributes, const std::string &x) {
 TEST(Inference, SaysWhatIsWrong) {
   const std::string x = "tensor<?x3x8x8xf32>", w = "tensor<4x3x3x3xf32>";
   const std::string unpadded = ", padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>";
-  const Case cases[] = {
+  const WrongOp cases[] = {
       {"\"sluice.add\"(%0, %1) : (tensor<2xf32>, tensor<3xf32>) -> tensor<2xf32>", "[2] f32 and [3] f32"},
       {"\"sluice.add\"(%0, %1) : (tensor<2xf32>, tensor<2xi32>) -> tensor<2xf32>", "[2] f32 and [2] i32"},
       {"\"sluice.add\"(%0, %1) : (tensor<*xf32>, tensor<*xf32>) -> tensor<*xf32>", "ranked tensor"},
@@ -182,7 +182,7 @@ TEST(Inference, SaysWhatIsWrong) {
        "(tensor<2xi32>) -> tensor<1073741825xf32>",
        "at most 2^30 random numbers"},
   };
-  for (const Case &test : cases) {
+  for (const WrongOp &test : cases) {
     OpInstance instance(test.op);
     EXPECT_FALSE(instance.op) << test.op;
     EXPECT_NE(instance.error.find(test.message), std::string::npos)

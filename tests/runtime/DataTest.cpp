@@ -62,8 +62,6 @@ void expectRefused(const std::string &path, const std::string &message) {
   expectInvalid(guarded([&] { readAll(path); }), message);
 }
 
-std::string nameOfCase(const testing::TestParamInfo<BadFile> &info) { return info.param.name; }
-
 class BadIdxTest : public testing::TestWithParam<BadFile> {};
 class BadNpzTest : public testing::TestWithParam<BadFile> {};
 class BadDataNpyTest : public testing::TestWithParam<BadFile> {};

@@ -4,6 +4,8 @@
 #include "runtime/base/Status.h"
 #include "runtime/io/File.h"
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -47,5 +49,6 @@ struct BadFile {
   std::string content;
   const char *message;
 };
+inline std::string nameOfCase(const testing::TestParamInfo<BadFile> &info) { return info.param.name; }
 
 } // namespace sluice::test

@@ -17,8 +17,6 @@ using namespace sluice::test;
 
 namespace {
 
-std::string nameOfCase(const testing::TestParamInfo<BadFile> &info) { return info.param.name; }
-
 class BadNpyTest : public testing::TestWithParam<BadFile> {};
 class BadSafetensorsTest : public testing::TestWithParam<BadFile> {};
 

@@ -26,6 +26,8 @@ function(sluice_configure_target target)
   # GCC 12 warns falsely about "literal" + string (GCC bug 105651), and more so where headers are precompiled.
   target_compile_options(${target} PRIVATE
     "$<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict;-Wno-stringop-overflow;-Wno-stringop-overread>")
+  # In files that are put together GCC takes none for the main one, whose types need no names.
+  target_compile_options(${target} PRIVATE $<$<AND:$<BOOL:${CMAKE_UNITY_BUILD}>,$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage>)
   if(SLUICE_SANITIZE)
     # Generated functions have no types before them that the sanitizer could read.
     target_compile_options(${target} PRIVATE -fsanitize=${SLUICE_SANITIZE} -fno-omit-frame-pointer

@@ -8,7 +8,7 @@ using namespace sluice::compiler;
 
 namespace sluice::tool {
 
-static const char kExamples[] = R"(Examples:
+static const char kCompileExamples[] = R"(Examples:
   sluice compile lenet.mlir -o lenet                    an executable: try ./lenet --help
   sluice compile lenet.mlir --emit=so                   a library, for sluice/runtime/api.h
   sluice compile lenet.mlir --dump-ir dump              a file a phase, numbered
@@ -35,7 +35,7 @@ static llvm::Error compile(const std::string &model, const CompileOptions &optio
 
 Command addCompile(CLI::App &app) {
   CLI::App *command = app.add_subcommand("compile", "Compile a model to an executable");
-  command->footer(kExamples);
+  command->footer(kCompileExamples);
   auto model = std::make_shared<std::string>();
   auto options = std::make_shared<CompileOptions>();
   addModel(*command, *model);

@@ -15,7 +15,7 @@ namespace json = llvm::json;
 
 namespace sluice::tool {
 
-static const char kExamples[] = R"(Examples:
+static const char kConformanceExamples[] = R"(Examples:
   sluice conformance --backend sim
   SLUICE_BACKEND_PATH=build sluice conformance --backend mine --only op.add
 A test that the backend cannot pass by design is named in mine.exclusions beside its shared object: `test: reason`.)";
@@ -107,7 +107,7 @@ static llvm::Error checkBackend(const std::string &name, const std::string &only
 
 Command addConformance(CLI::App &app) {
   CLI::App *command = app.add_subcommand("conformance", "Check that a backend does what every backend must");
-  command->footer(kExamples);
+  command->footer(kConformanceExamples);
   auto name = std::make_shared<std::string>(), only = std::make_shared<std::string>();
   command->add_option("--backend", *name, "The backend, as `sluice devices` lists it")->required()->type_name("NAME");
   command->add_option("--only", *only, "Only tests whose names begin with this")->type_name("PREFIX");

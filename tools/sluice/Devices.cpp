@@ -162,7 +162,7 @@ static llvm::Error listDevices(const Talk &talk) {
   return llvm::Error::success();
 }
 
-static const char kExamples[] = R"(Examples:
+static const char kDevicesExamples[] = R"(Examples:
   sluice devices
   sluice devices --measure                   times kernels and links, so that placement knows them
   sluice devices --measure --model lenet.mlir --devices cpu,sim:0
@@ -170,7 +170,7 @@ static const char kExamples[] = R"(Examples:
 
 Command addDevices(CLI::App &app) {
   CLI::App *command = app.add_subcommand("devices", "List backends, their devices, and plugins that were refused");
-  command->footer(kExamples);
+  command->footer(kDevicesExamples);
   auto measures = std::make_shared<bool>(false);
   auto request = std::make_shared<MeasureRequest>();
   command->add_flag("--measure", *measures, "Measure what devices and links reach, and keep it for placement");

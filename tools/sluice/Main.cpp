@@ -15,7 +15,7 @@ using namespace sluice::tool;
 using sluice::compiler::ExitCode;
 using sluice::compiler::Failure;
 
-static const char kExamples[] = R"(Examples:
+static const char kToolExamples[] = R"(Examples:
   sluice compile lenet.mlir -o lenet         an executable that trains and predicts
   sluice place lenet.mlir --devices cpu,sim:0   what would run where, and why
   sluice show lenet.mlir --stage fused       the kernels that it would run
@@ -26,7 +26,7 @@ static std::vector<Command> addCommands(CLI::App &app) {
   app.name("sluice");
   app.set_version_flag("--version", std::string("sluice ") + SLUICE_VERSION);
   app.require_subcommand(1);
-  app.footer(kExamples);
+  app.footer(kToolExamples);
   return {addCompile(app), addVerify(app), addPlace(app), addShow(app), addDevices(app), addConformance(app)};
 }
 

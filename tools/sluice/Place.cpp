@@ -14,7 +14,7 @@ namespace json = llvm::json;
 
 namespace sluice::tool {
 
-static const char kExamples[] = R"(Examples:
+static const char kPlaceExamples[] = R"(Examples:
   sluice place lenet.mlir --devices cpu,sim:0                   who works where, why, and how long it takes
   sluice place lenet.mlir --devices cpu,sim:0=16GB --link sim:0=12GB/s,5us
   sluice place lenet.mlir --devices cpu,sim:0 --explain conv2d  what each device would have cost
@@ -81,7 +81,7 @@ static llvm::Error place(const PlaceOptions &options, const Talk &talk) {
 
 Command addPlace(CLI::App &app) {
   CLI::App *command = app.add_subcommand("place", "Choose the devices of a model, and say why");
-  command->footer(kExamples);
+  command->footer(kPlaceExamples);
   auto options = std::make_shared<PlaceOptions>();
   options->compile.compileTo = "placed";
   options->compile.emit = Emit::None;

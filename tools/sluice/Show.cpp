@@ -7,7 +7,7 @@ using namespace sluice::compiler;
 
 namespace sluice::tool {
 
-static const char kExamples[] = R"(Examples:
+static const char kShowExamples[] = R"(Examples:
   sluice show lenet.mlir                     the graph as it was written
   sluice show lenet.mlir --stage train       with gradients and updates
   sluice show lenet.mlir --stage fused       the kernels
@@ -16,7 +16,7 @@ static const char kExamples[] = R"(Examples:
 
 Command addShow(CLI::App &app) {
   CLI::App *command = app.add_subcommand("show", "Print a model as it is after a phase");
-  command->footer(kExamples);
+  command->footer(kShowExamples);
   auto model = std::make_shared<std::string>();
   auto options = std::make_shared<CompileOptions>();
   options->emit = Emit::Mlir;

@@ -13,7 +13,7 @@ namespace json = llvm::json;
 
 namespace sluice::tool {
 
-static const char kExamples[] = R"(Examples:
+static const char kVerifyExamples[] = R"(Examples:
   sluice verify lenet.mlir                   what would run, on random inputs
   sluice verify lenet.mlir --no-fuse         op by op: a difference has one op to blame
   sluice verify lenet.mlir --rows 3 --seed 7
@@ -58,7 +58,7 @@ static llvm::Error verify(const std::string &model, const VerifyOptions &options
 
 Command addVerify(CLI::App &app) {
   CLI::App *command = app.add_subcommand("verify", "Compare compiled code with the reference interpreter");
-  command->footer(kExamples);
+  command->footer(kVerifyExamples);
   auto model = std::make_shared<std::string>();
   auto options = std::make_shared<VerifyOptions>();
   addModel(*command, *model);

@@ -98,7 +98,7 @@ std::optional<int64_t> bruteForce(const PlacementProblem &problem) {
 
 /// A chain of groups that the host runs in 1000 ps and two accelerators in 10; each takes 8 bytes. Links take 1 ps a
 /// byte, values have 4 bytes.
-PlacementProblem chain(uint32_t length) {
+PlacementProblem chainOfGroups(uint32_t length) {
   PlacementProblem problem;
   for (uint32_t i = 0; i < length; ++i)
     problem.groups.push_back({{1000, 10, 10}, {8, 8, 8}, {}});
@@ -161,7 +161,7 @@ TEST(GroupPlacement, OnFourDevicesIsNearBruteForce) {
 }
 
 TEST(GroupPlacement, CutsAChainOnceBetweenFullAccelerators) {
-  PlacementProblem problem = chain(4);
+  PlacementProblem problem = chainOfGroups(4);
   problem.memoryCaps = {std::nullopt, 20, 20};
   std::optional<Placement> placement = placeGroups(problem, kEffort);
   ASSERT_TRUE(placement);
@@ -173,7 +173,7 @@ TEST(GroupPlacement, CutsAChainOnceBetweenFullAccelerators) {
 }
 
 TEST(GroupPlacement, CopiesOfFreeValuesTakeMemoryAlone) {
-  PlacementProblem problem = chain(2);
+  PlacementProblem problem = chainOfGroups(2);
   problem.groups[0].pinned = 0;
   problem.groups[1].pinned = 2;
   EXPECT_EQ(costOf(problem, {0, 2}), 1000 + 10 + 4);
@@ -186,7 +186,7 @@ TEST(GroupPlacement, CopiesOfFreeValuesTakeMemoryAlone) {
 }
 
 TEST(GroupPlacement, NeverPutsAGroupWhereItCannotRun) {
-  PlacementProblem problem = chain(3);
+  PlacementProblem problem = chainOfGroups(3);
   problem.groups[1].times = {kImpossible, kImpossible, 5000};
   EXPECT_EQ(costOf(problem, {0, 0, 0}), kImpossible);
   EXPECT_FALSE(isFeasible(problem, {0, 0, 0}));

@@ -30,7 +30,7 @@ int64_t chooseNarrowChannels(const WindowSum &sum, const Target &target) {
 
 namespace {
 // `count` times `size` neighbouring pixels, all with the valid taps [first, last) along the width.
-struct PixelRun {
+struct EvenPixels {
   int64_t start, size, count, first, last;
 };
 } // namespace
@@ -44,8 +44,8 @@ static std::pair<int64_t, int64_t> validTaps(const WindowAxis &axis, int64_t pix
   return {first, last};
 }
 
-static SmallVector<PixelRun> pixelRuns(const WindowAxis &axis, int64_t rows) {
-  SmallVector<PixelRun> runs;
+static SmallVector<EvenPixels> pixelRuns(const WindowAxis &axis, int64_t rows) {
+  SmallVector<EvenPixels> runs;
   for (int64_t start = 0, end; start < axis.outputs; start = end) {
     auto taps = validTaps(axis, start);
     for (end = start + 1; end < axis.outputs && validTaps(axis, end) == taps;)
@@ -68,7 +68,7 @@ public:
 
   void emit(OpBuilder &b) {
     IndexMath math{b, loc};
-    for (const PixelRun &run : pixelRuns(w, tileRows)) {
+    for (const EvenPixels &run : pixelRuns(w, tileRows)) {
       if (run.count == 1)
         emitTile(b, run, math.constant(run.start));
       else
@@ -78,7 +78,7 @@ public:
   }
 
 private:
-  void emitTile(OpBuilder &b, const PixelRun &run, Value pixel) {
+  void emitTile(OpBuilder &b, const EvenPixels &run, Value pixel) {
     IndexMath math{b, loc};
     DotTile tile(loc, vector, run.size, op.narrow);
     Value place = math.add(math.add(math.mul(pixel, w.inputStep), w.inputStart), run.first);
