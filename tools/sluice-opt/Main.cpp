@@ -1,9 +1,9 @@
-// `sluice-opt`: runs passes of Sluice and MLIR on a file, for tests and for looking at one pass alone.
+// `sluice-opt`: runs passes of Sluice, and those of MLIR that suit any dialect, on a file, for tests and for looking at
+// one pass alone.
 #include "ir/Dialect.h"
 #include "ir/text/ParseGuard.h"
-#include "mlir/InitAllDialects.h"
-#include "mlir/InitAllPasses.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "mlir/Transforms/Passes.h"
 #include "runtime/files/InputFile.h"
 #include "runtime/files/Process.h"
 #include "tools/compiler/Diagnostics.h"
@@ -33,9 +33,8 @@ int main(int argc, char **argv) {
   sluice::files::prepareProcess();
   llvm::InitLLVM guard(argc, argv);
   mlir::DialectRegistry registry;
-  mlir::registerAllDialects(registry);
   registry.insert<sluice::ir::SluiceDialect>();
-  mlir::registerAllPasses();
+  mlir::registerTransformsPasses();
   sluice::tool::registerSluicePasses();
   auto [input, output] = mlir::registerAndParseCLIOptions(argc, argv, "Sluice's passes\n", registry);
   if (mlir::MlirOptMainConfig::createFromCLOptions().shouldShowDialects())
