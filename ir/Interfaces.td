@@ -92,25 +92,40 @@ def SameElementsOp : OpInterface<"SameElementsOp"> {
 def ActionOp : OpInterface<"ActionOp"> {
   let cppNamespace = "::sluice::ir";
   let description = [{
-    Work that the schedule orders: a launch, a transfer, whatever keeps a queue busy. It starts when what is before it in its queues is
-    done, and the events `after`. Scheduling, memory planning, verification and the writing of plans ask nothing else.
+    Work that the schedule orders: a launch, a transfer, a loop, whatever keeps queues busy. It starts when what is before it in all its
+    queues is done, and the events `after`; each of its queues goes on when it is done. Scheduling, memory planning, verification and the
+    writing of plans ask nothing else. One that is made of actions is an ActionListOp too.
   }];
   let methods = [
     InterfaceMethod<"The queues that it keeps busy until it is done.", "::llvm::SmallVector<::mlir::StringAttr>", "getQueues", (ins)>,
-    InterfaceMethod<"The values that it reads.", "::mlir::OperandRange", "getRead", (ins)>,
+    InterfaceMethod<"The values that it reads, in one with actions in it too.", "::llvm::SmallVector<::mlir::Value>", "getRead", (ins)>,
     InterfaceMethod<"The values that it writes.", "::mlir::ResultRange", "getWritten", (ins)>,
     InterfaceMethod<"Bytes that it uses besides.", "int64_t", "getWorkspaceBytes", (ins), "", "return 0;">,
     InterfaceMethod<"In which calls it happens.", "::sluice::ir::CopyTime", "getTime", (ins), "", "return ::sluice::ir::CopyTime::Step;">,
     InterfaceMethod<"The events that it starts after.", "::mlir::OperandRange", "getAfter", (ins)>,
     InterfaceMethod<"The same, to be changed.", "::mlir::MutableOperandRange", "getAfterMutable", (ins)>,
     InterfaceMethod<"The event that it is done.", "::mlir::Value", "getDone", (ins)>,
-    InterfaceMethod<"Slots of what it reads, of what it writes, and of its workspace if it has one; null before memory is planned.",
+    InterfaceMethod<"Slots of what it reads, of what it writes, and of its workspace if it has one; of a loop: of what it carries; null before memory is planned.",
       "::mlir::ArrayAttr", "getSlotsAttr", (ins)>,
     InterfaceMethod<"Sets them.", "void", "setSlotsAttr", (ins "::mlir::ArrayAttr":$slots)>,
     InterfaceMethod<"Buffers that nobody reads behind it until they are written again; null if there are none.", "::mlir::ArrayAttr", "getEndsAttr", (ins)>,
     InterfaceMethod<"Sets them.", "void", "setEndsAttr", (ins "::mlir::ArrayAttr":$ends)>,
     InterfaceMethod<"How long it takes with `rows` rows, alone.", "double", "getSeconds", (ins "const ::sluice::ir::ActionClock &":$clock, "int64_t":$rows)>,
     InterfaceMethod<"What messages call it: kernel 'exp', the copy in acc0.in.", "::std::string", "describe", (ins)>];
+}
+
+def ActionListOp : OpInterface<"ActionListOp"> {
+  let cppNamespace = "::sluice::ir";
+  let description = [{
+    A list of actions that happens again and again: an entry point in every call, a loop in every iteration, each a turn. Its terminator
+    hands events on to the next turn, whose arguments they are; in the first turn they are done.
+  }];
+  let methods = [
+    InterfaceMethod<"The actions, in the order of issue.", "::mlir::Block &", "getActions", (ins)>,
+    InterfaceMethod<"Arguments that are events of the turn before.", "::llvm::ArrayRef<::mlir::BlockArgument>", "getCarriedArguments", (ins)>,
+    InterfaceMethod<"The events that the terminator hands to them.", "::mlir::MutableOperandRange", "getCarriedMutable", (ins)>,
+    InterfaceMethod<"Pairs of a value and the one that takes its place for the next turn: it may not be written until all have read the old one.",
+      "::llvm::SmallVector<std::pair<::mlir::Value, ::mlir::Value>>", "getUpdates", (ins)>];
 }
 
 def OptimizerAttr : AttrInterface<"OptimizerAttr"> {

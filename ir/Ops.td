@@ -1,6 +1,8 @@
 // All op families, for one set of generated files.
 include "ir/ops/Contraction.td"
 include "ir/ops/Elementwise.td"
+include "ir/ops/Exchange.td"
+include "ir/ops/Loop.td"
 include "ir/ops/Module.td"
 include "ir/ops/Movement.td"
 include "ir/ops/Pool.td"

@@ -1,7 +1,6 @@
-// Actions, the functions that they launch, and slots: their text forms and what holds them together.
-#include "ir/Dialect.h"
+// Launches, the functions that they run, transfers and slots: their text forms and what holds them together.
+#include "ir/ops/ActionText.h"
 #include "ir/text/Words.h"
-#include "mlir/IR/OpImplementation.h"
 
 using namespace mlir;
 
@@ -38,144 +37,6 @@ Attribute SlotAttr::parse(AsmParser &parser, Type) {
     return {};
   FailureOr<SlotAttr> slot = parseBare(parser);
   return failed(slot) || parser.parseGreater() ? SlotAttr() : *slot;
-}
-
-//===- text of actions --------------------------------------------------------------------------------------------===//
-
-// Every buffer of an action stands on a line of its own, with its place once memory is planned:
-//   in %x : tensor<2xf32, #acc0> at acc0.transient[0]
-//   out tensor<2xf32, #acc0> at acc0.transient[128]
-//   end acc0.transient[0] : 8
-
-namespace {
-
-/// Prints the lines behind an action's own words.
-class ActionPrinter {
-public:
-  ActionPrinter(OpAsmPrinter &printer, ActionOp action)
-      : printer(printer), action(action),
-        slots(action.getSlotsAttr() ? action.getSlotsAttr().getValue() : ArrayRef<Attribute>()) {}
-
-  void print() {
-    if (!action.getAfter().empty())
-      printer << " after " << action.getAfter();
-    for (Value value : action.getRead()) {
-      beginLine("in ");
-      printer << value << " : " << value.getType();
-      printSlot();
-    }
-    for (Value value : action.getWritten()) {
-      beginLine("out ");
-      printer << value.getType();
-      printSlot();
-    }
-    if (action.getWorkspaceBytes()) {
-      beginLine("workspace ");
-      printer << action.getWorkspaceBytes();
-      printSlot();
-    }
-    if (ArrayAttr ends = action.getEndsAttr())
-      for (auto end : ends.getAsRange<BufferAttr>()) {
-        beginLine("end ");
-        end.getSlot().printBare(printer);
-        printer << " : " << end.getBytes();
-      }
-  }
-
-private:
-  void beginLine(StringRef word) {
-    printer.printNewline();
-    printer << "    " << word;
-  }
-
-  void printSlot() {
-    if (slots.empty())
-      return;
-    printer << " at ";
-    cast<SlotAttr>(slots.front()).printBare(printer);
-    slots = slots.drop_front();
-  }
-
-  OpAsmPrinter &printer;
-  ActionOp action;
-  ArrayRef<Attribute> slots;
-};
-
-/// What those lines say.
-class ActionParser {
-public:
-  ActionParser(OpAsmParser &parser, OperationState &result) : parser(parser), result(result) {}
-
-  ParseResult parse() {
-    if (succeeded(parser.parseOptionalKeyword("after")) && parser.parseOperandList(after))
-      return failure();
-    while (succeeded(parser.parseOptionalKeyword("in")))
-      if (parser.parseOperand(operands.emplace_back()) || parser.parseColonType(operandTypes.emplace_back()) ||
-          parseSlot())
-        return failure();
-    while (succeeded(parser.parseOptionalKeyword("out")))
-      if (parser.parseType(outputTypes.emplace_back()) || parseSlot())
-        return failure();
-    if (succeeded(parser.parseOptionalKeyword("workspace")) && (parser.parseInteger(workspace) || parseSlot()))
-      return failure();
-    while (succeeded(parser.parseOptionalKeyword("end")))
-      if (parseEnd())
-        return failure();
-    return parser.parseOptionalAttrDict(result.attributes);
-  }
-
-  /// Values and events, in this order.
-  ParseResult resolve() {
-    Builder &builder = parser.getBuilder();
-    SmallVector<Type> events(after.size(), EventType::get(builder.getContext()));
-    if (!slots.empty())
-      result.addAttribute("slots", builder.getArrayAttr(slots));
-    if (!ends.empty())
-      result.addAttribute("ends", builder.getArrayAttr(ends));
-    result.addTypes(outputTypes);
-    result.addTypes(EventType::get(builder.getContext()));
-    SMLoc loc = parser.getNameLoc();
-    return failure(parser.resolveOperands(operands, operandTypes, loc, result.operands) ||
-                   parser.resolveOperands(after, events, loc, result.operands));
-  }
-
-  SmallVector<OpAsmParser::UnresolvedOperand> operands, after;
-  SmallVector<Type> operandTypes, outputTypes;
-  int64_t workspace = 0;
-
-private:
-  ParseResult parseSlot() {
-    if (failed(parser.parseOptionalKeyword("at")))
-      return success();
-    FailureOr<SlotAttr> slot = SlotAttr::parseBare(parser);
-    if (succeeded(slot))
-      slots.push_back(*slot);
-    return failure(failed(slot));
-  }
-
-  ParseResult parseEnd() {
-    FailureOr<SlotAttr> slot = SlotAttr::parseBare(parser);
-    int64_t bytes = 0;
-    if (failed(slot) || parser.parseColon() || parser.parseInteger(bytes))
-      return failure();
-    ends.push_back(BufferAttr::get(parser.getContext(), *slot, bytes));
-    return success();
-  }
-
-  OpAsmParser &parser;
-  OperationState &result;
-  SmallVector<Attribute> slots, ends;
-};
-
-} // namespace
-
-/// Slots there are none, or one for each buffer.
-static LogicalResult verifySlots(ActionOp action) {
-  ArrayAttr slots = action.getSlotsAttr();
-  size_t buffers = action.getRead().size() + action.getWritten().size() + (action.getWorkspaceBytes() ? 1 : 0);
-  if (slots && slots.size() != buffers)
-    return action.emitOpError("has ") << slots.size() << " slots for " << buffers << " buffers";
-  return success();
 }
 
 //===- functions and launches -------------------------------------------------------------------------------------===//
@@ -276,8 +137,7 @@ ParseResult LaunchOp::parse(OpAsmParser &parser, OperationState &result) {
       parser.parseAttribute(queue, "queue", result.attributes) || action.parse())
     return failure();
   result.addAttribute("workspace", parser.getBuilder().getI64IntegerAttr(action.workspace));
-  result.addAttribute("operandSegmentSizes", parser.getBuilder().getDenseI32ArrayAttr(
-                                                 {int32_t(action.operands.size()), int32_t(action.after.size())}));
+  action.addSegments();
   return action.resolve();
 }
 
@@ -301,7 +161,7 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError("has other operands than ") << getFunctionAttr();
   if (!agree(getOutputs().getTypes(), callee.getBody().front().getTerminator()->getOperandTypes()))
     return emitOpError("has other results than ") << getFunctionAttr();
-  return verifySlots(*this);
+  return verifySlots(*this, getArguments().size() + getOutputs().size() + (getWorkspace() ? 1 : 0));
 }
 
 void LaunchOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getDone(), "done"); }
@@ -349,7 +209,7 @@ LogicalResult TransferOp::verify() {
   StringAttr from = getDevice(getX().getType()), to = getDevice(getY().getType());
   if (!from || !to || from == to)
     return emitOpError("does not go from one device to another: ") << getX().getType() << " and " << getY().getType();
-  return verifySlots(*this);
+  return verifySlots(*this, 2);
 }
 
 void TransferOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getDone(), "done"); }

@@ -77,7 +77,7 @@ def LaunchOp : Sluice_Action<"launch", [AttrSizedOperandSegments, DeclareOpInter
   let extraClassDeclaration = [{
     FunctionOp getCallee();
     ::llvm::SmallVector<::mlir::StringAttr> getQueues() { return {getQueueAttr()}; }
-    ::mlir::OperandRange getRead() { return getArguments(); }
+    ::llvm::SmallVector<::mlir::Value> getRead() { return ::llvm::to_vector_of<::mlir::Value>(getArguments()); }
     ::mlir::ResultRange getWritten() { return getOutputs(); }
     int64_t getWorkspaceBytes() { return getWorkspace(); }
     double getSeconds(const ActionClock &clock, int64_t rows);
@@ -99,7 +99,7 @@ def TransferOp : Sluice_Action<"transfer"> {
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::llvm::SmallVector<::mlir::StringAttr> getQueues() { return {getQueueAttr()}; }
-    ::mlir::OperandRange getRead() { return getODSOperands(0); }
+    ::llvm::SmallVector<::mlir::Value> getRead() { return {getX()}; }
     ::mlir::ResultRange getWritten() { return getODSResults(0); }
     CopyTime getTime() { return getWhen(); }
     double getSeconds(const ActionClock &clock, int64_t rows);

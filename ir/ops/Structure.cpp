@@ -187,6 +187,17 @@ LogicalResult EntryOp::verify() {
                  failed(verifyStateUses(body)));
 }
 
+MutableOperandRange EntryOp::getCarriedMutable() { return getReturn().getCarriedMutable(); }
+
+SmallVector<std::pair<Value, Value>> EntryOp::getUpdates() {
+  SmallVector<std::pair<Value, Value>> updates;
+  for (auto set : getBody().getOps<SetOp>())
+    for (auto get : getBody().getOps<GetOp>())
+      if (get.getState() == set.getState())
+        updates.push_back({get.getValue(), set.getValue()});
+  return updates;
+}
+
 ReturnOp EntryOp::getReturn() { return cast<ReturnOp>(getBody().front().getTerminator()); }
 
 //===- kernel -----------------------------------------------------------------------------------------------------===//

@@ -58,7 +58,7 @@ def MinimizeOp : Sluice_Op<"minimize"> {
   let arguments = (ins Sluice_FloatTensor:$loss, Arg<AnyAttr, "its rule and numbers, such as #sluice.sgd">:$optimizer, Arg<FlatSymbolRefAttr, "the state of the learning rate">:$lr, Arg<ArrayAttr, "the states to train">:$parameters);
   let assemblyFormat = "$loss `,` $optimizer `lr` $lr $parameters attr-dict `:` type($loss)";
 }
-def EntryOp : Sluice_Op<"entry", [IsolatedFromAbove, Symbol, SingleBlock, Sluice_NamesInputs]> {
+def EntryOp : Sluice_Op<"entry", [IsolatedFromAbove, Symbol, SingleBlock, Sluice_NamesInputs, ActionListOp]> {
   let summary = "an entry point: a pure function of its inputs and the state; `get` reads the state before the call, `set` gives it after";
   let description = [{
     Inputs are block arguments; `return` gives the outputs. `init`, `train_step`, `eval_step` and `predict` are what the runner calls. Behind
@@ -74,6 +74,9 @@ def EntryOp : Sluice_Op<"entry", [IsolatedFromAbove, Symbol, SingleBlock, Sluice
     /// Events of the call before.
     ::llvm::ArrayRef<::mlir::BlockArgument> getCarriedArguments() { return getBody().getArguments().drop_front(getInputs().size()); }
     ReturnOp getReturn();
+    ::mlir::Block &getActions() { return getBody().front(); }
+    ::mlir::MutableOperandRange getCarriedMutable();
+    ::llvm::SmallVector<std::pair<::mlir::Value, ::mlir::Value>> getUpdates();
   }];
 }
 def ReturnOp : Sluice_Op<"return", [Terminator, Pure, HasParent<"EntryOp">, AttrSizedOperandSegments]> {

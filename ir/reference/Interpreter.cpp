@@ -64,11 +64,25 @@ private:
       FailureOr<SmallVector<HostTensor>> outputs = run(body->front(), operands);
       return failed(outputs) ? failure() : define(op, operands, *outputs);
     }
-    if (isa<TransferOp>(op))
+    if (isa<TransferOp, ExchangeOp>(op))
       return define(op, operands, operands);
+    if (auto loop = dyn_cast<LoopOp>(op)) {
+      FailureOr<SmallVector<HostTensor>> last = runLoop(loop, operands);
+      return failed(last) ? failure() : define(op, operands, *last);
+    }
     if (auto reference = dyn_cast<ReferenceOp>(op))
       return define(op, operands, reference.evaluate(operands, rows));
     return op.emitError("has no reference function");
+  }
+
+  FailureOr<SmallVector<HostTensor>> runLoop(LoopOp loop, SmallVector<HostTensor> carried) {
+    for (uint64_t i = 0; i < loop.getCount(); ++i) {
+      FailureOr<SmallVector<HostTensor>> next = run(loop.getActions(), carried);
+      if (failed(next))
+        return failure();
+      carried = std::move(*next);
+    }
+    return carried;
   }
 
   LogicalResult define(Operation &op, ArrayRef<HostTensor> operands, SmallVector<HostTensor> results) {

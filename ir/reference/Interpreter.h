@@ -19,7 +19,8 @@ struct InterpreterOptions {
 };
 
 /// Runs `entry` on `inputs` with `rows` rows; updates `states` as its `set`s say. Fails with a diagnostic on an op
-/// without a reference function. Works on any phase up to `planned`: kernel regions are entered.
+/// without a reference function. Works on any phase up to `planned`: kernels and loops are
+/// entered.
 mlir::FailureOr<llvm::SmallVector<HostTensor>> interpret(EntryOp entry, llvm::ArrayRef<HostTensor> inputs,
                                                          StateMap &states, int64_t rows,
                                                          const InterpreterOptions &options = {});

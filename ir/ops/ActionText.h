@@ -1,0 +1,69 @@
+// The text that actions share: what they wait for, and a line for each of their buffers, with its place once memory is
+// planned:
+//   in %x : tensor<2xf32, #acc0> at acc0.transient[0]
+//   out tensor<2xf32, #acc0> at acc0.transient[128]
+//   end acc0.transient[0] : 8
+#pragma once
+
+#include "ir/Dialect.h"
+
+namespace sluice::ir {
+
+/// Prints the lines behind an action's own words.
+class ActionPrinter {
+public:
+  ActionPrinter(mlir::OpAsmPrinter &printer, ActionOp action);
+
+  /// All of it.
+  void print();
+
+  void printAfter();
+  /// The next slot, if memory is planned.
+  void printSlot();
+  void printEnds();
+  void beginLine(llvm::StringRef word);
+
+private:
+  mlir::OpAsmPrinter &printer;
+  ActionOp action;
+  llvm::ArrayRef<mlir::Attribute> slots;
+};
+
+/// What those lines say.
+class ActionParser {
+public:
+  ActionParser(mlir::OpAsmParser &parser, mlir::OperationState &result) : parser(parser), result(result) {}
+
+  mlir::ParseResult parse();
+  /// Resolves values and events, in this order, and adds the results: `outputTypes`, and the event that the action is
+  /// done unless it is not scheduled yet.
+  mlir::ParseResult resolve(bool isScheduled = true);
+
+  mlir::ParseResult parseAfter();
+  mlir::ParseResult parseSlot();
+  mlir::ParseResult parseEnds();
+  /// Sets `operandSegmentSizes`: so many values, then events.
+  void addSegments();
+
+  llvm::SmallVector<mlir::OpAsmParser::UnresolvedOperand> operands, after;
+  llvm::SmallVector<mlir::Type> operandTypes, outputTypes;
+  int64_t workspace = 0;
+
+private:
+  mlir::OpAsmParser &parser;
+  mlir::OperationState &result;
+  llvm::SmallVector<mlir::Attribute> slots, ends;
+};
+
+/// `on "acc0", "acc1.in"`, if there are any.
+void printQueues(mlir::OpAsmPrinter &printer, mlir::ArrayAttr queues);
+/// Adds the attribute `on`; gives whether there is one.
+mlir::FailureOr<bool> parseQueues(mlir::OpAsmParser &parser, mlir::OperationState &result);
+
+/// Slots there are none, or one for each of so many buffers.
+mlir::LogicalResult verifySlots(ActionOp action, size_t buffers);
+
+/// Whether an action has, behind its values, the event that it is done if it has queues, and no event if it has none.
+mlir::LogicalResult verifyDone(ActionOp action, mlir::ArrayAttr queues, size_t values);
+
+} // namespace sluice::ir

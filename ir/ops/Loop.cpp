@@ -1,0 +1,178 @@
+// Loops: their text form and what holds them together.
+//
+//   %r, %done = sluice.loop "power" 4 times on "acc0", "acc0.in" after %done_1
+//       (%acc = %x : tensor<8xf32, #acc0> at acc0.transient[0],
+//        %before : !sluice.event) {
+#include "ir/ops/ActionText.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace sluice::ir {
+
+//===- text -------------------------------------------------------------------------------------------------------===//
+
+ParseResult LoopOp::parse(OpAsmParser &parser, OperationState &result) {
+  StringAttr name;
+  int64_t count = 0;
+  ActionParser action(parser, result);
+  SmallVector<OpAsmParser::Argument> arguments;
+  auto parseArgument = [&]() -> ParseResult {
+    OpAsmParser::Argument &argument = arguments.emplace_back();
+    if (parser.parseArgument(argument))
+      return failure();
+    if (succeeded(parser.parseOptionalColon()))
+      return parser.parseType(argument.type); // an event
+    if (parser.parseEqual() || parser.parseOperand(action.operands.emplace_back()) ||
+        parser.parseColonType(argument.type) || action.parseSlot())
+      return failure();
+    action.operandTypes.push_back(argument.type);
+    return success();
+  };
+  if (parser.parseAttribute(name, "name", result.attributes) || parser.parseInteger(count) ||
+      parser.parseKeyword("times"))
+    return failure();
+  result.addAttribute("count", parser.getBuilder().getI64IntegerAttr(count));
+  FailureOr<bool> isScheduled = parseQueues(parser, result);
+  if (failed(isScheduled) || action.parseAfter() ||
+      parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, parseArgument) || action.parseEnds() ||
+      parser.parseOptionalAttrDictWithKeyword(result.attributes))
+    return failure();
+  action.addSegments();
+  action.outputTypes = action.operandTypes;
+  // Operands after the region, as for kernels.
+  return failure(parser.parseRegion(*result.addRegion(), arguments) || action.resolve(*isScheduled));
+}
+
+void LoopOp::print(OpAsmPrinter &printer) {
+  ActionPrinter action(printer, *this);
+  printer << " " << getNameAttr() << " " << getCount() << " times";
+  printQueues(printer, getOnAttr());
+  action.printAfter();
+  action.beginLine("(");
+  llvm::interleave(
+      getActions().getArguments(),
+      [&](BlockArgument argument) {
+        printer << argument;
+        if (argument.getArgNumber() < getFirst().size())
+          printer << " = " << getFirst()[argument.getArgNumber()];
+        printer << " : " << argument.getType();
+        if (argument.getArgNumber() < getFirst().size())
+          action.printSlot();
+      },
+      [&] {
+        printer << ",";
+        action.beginLine(" ");
+      });
+  printer << ")";
+  action.printEnds();
+  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
+                                           {"name", "count", "on", "operandSegmentSizes", "slots", "ends"});
+  printer << " ";
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+void LoopOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  if (getOnAttr())
+    setName(getDone(), "done");
+}
+
+void LoopOp::getAsmBlockArgumentNames(Region &, OpAsmSetValueNameFn setName) {
+  for (BlockArgument event : getCarriedArguments())
+    setName(event, "before");
+}
+
+//===- what holds -------------------------------------------------------------------------------------------------===//
+
+/// Whether an op may stand in a loop. States are those of the call.
+static bool mayLoop(Operation &op) {
+  if (auto copy = dyn_cast<CopyOp>(op))
+    return copy.getWhen().value_or(CopyTime::Step) == CopyTime::Step;
+  if (auto transfer = dyn_cast<TransferOp>(op))
+    return transfer.getWhen() == CopyTime::Step;
+  return isa<KernelOp, ActionOp, NextOp>(op);
+}
+
+static LogicalResult verifyArguments(LoopOp loop) {
+  size_t values = loop.getFirst().size();
+  Block &body = loop.getActions();
+  if (body.getNumArguments() < values ||
+      TypeRange(body.getArgumentTypes()).take_front(values) != TypeRange(loop.getFirst().getTypes()))
+    return loop.emitOpError("has other arguments than first values");
+  for (BlockArgument event : loop.getCarriedArguments())
+    if (!isa<EventType>(event.getType()))
+      return loop.emitOpError("has an argument without a first value: ") << event.getType();
+  NextOp next = loop.getNext();
+  if (TypeRange(next.getValues().getTypes()) != TypeRange(loop.getFirst().getTypes()) ||
+      TypeRange(loop->getResultTypes()).take_front(values) != TypeRange(loop.getFirst().getTypes()))
+    return loop.emitOpError("is handed values of other types than its first ones");
+  if (next.getCarried().size() != loop.getCarriedArguments().size())
+    return loop.emitOpError("takes ") << loop.getCarriedArguments().size() << " events and carries "
+                                      << next.getCarried().size();
+  return success();
+}
+
+/// A loop has the queues of what is in it, in this order.
+static LogicalResult verifyQueues(LoopOp loop) {
+  if (!loop.getOnAttr())
+    return success();
+  llvm::SetVector<StringAttr> wanted;
+  for (auto action : loop.getActions().getOps<ActionOp>())
+    for (StringAttr queue : action.getQueues())
+      wanted.insert(queue);
+  if (!llvm::equal(wanted, loop.getQueues()))
+    return loop.emitOpError("has other queues than what is in it");
+  return success();
+}
+
+LogicalResult LoopOp::verify() {
+  Block &body = getActions();
+  if (body.empty() || !isa<NextOp>(body.back()))
+    return emitOpError("does not end in sluice.next");
+  if (int64_t count = int64_t(getCount()); count < 1 || count > INT32_MAX)
+    return emitOpError("must happen 1 to ") << INT32_MAX << " times, but is to happen " << count << " times";
+  for (Operation &op : body)
+    if (!mayLoop(op))
+      return op.emitOpError("cannot stand in a loop");
+  return failure(failed(verifyDone(*this, getOnAttr(), getFirst().size())) || failed(verifyArguments(*this)) ||
+                 failed(verifySlots(*this, getFirst().size())));
+}
+
+LogicalResult LoopOp::verifyRegions() { return verifyQueues(*this); }
+
+//===- what passes ask --------------------------------------------------------------------------------------------===//
+
+NextOp LoopOp::getNext() { return cast<NextOp>(getActions().getTerminator()); }
+
+MutableOperandRange LoopOp::getCarriedMutable() { return getNext().getCarriedMutable(); }
+
+SmallVector<std::pair<Value, Value>> LoopOp::getUpdates() {
+  SmallVector<std::pair<Value, Value>> updates;
+  for (auto [argument, next] : llvm::zip_equal(getValueArguments(), getNext().getValues()))
+    updates.push_back({argument, next});
+  return updates;
+}
+
+SmallVector<StringAttr> LoopOp::getQueues() { return llvm::to_vector(getOnAttr().getAsRange<StringAttr>()); }
+
+SmallVector<Value> LoopOp::getRead() {
+  llvm::SetVector<Value> read(getFirst().begin(), getFirst().end());
+  getBody().walk([&](Operation *op) {
+    for (Value operand : op->getOperands())
+      if (isa<RankedTensorType>(operand.getType()) && !getBody().isAncestor(operand.getParentRegion()))
+        read.insert(operand);
+  });
+  return read.takeVector();
+}
+
+/// At most: one action after another.
+double LoopOp::getSeconds(const ActionClock &clock, int64_t rows) {
+  double seconds = 0;
+  for (auto action : getActions().getOps<ActionOp>())
+    seconds += action.getSeconds(clock, rows);
+  return seconds * double(getCount());
+}
+
+std::string LoopOp::describe() { return ("loop '" + getName() + "'").str(); }
+
+} // namespace sluice::ir
