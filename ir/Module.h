@@ -20,6 +20,14 @@ mlir::OpBuilder behindHead(mlir::ModuleOp module);
 /// How many rows `?` may have; 0 if the module does not say.
 int64_t getCapacity(mlir::ModuleOp module);
 
+/// How many calls may be under way at once, unless a module says otherwise: one computes while the next one's inputs
+/// travel.
+inline constexpr int64_t kCallsInFlight = 2;
+inline constexpr int64_t kMostCallsInFlight = 16;
+
+/// How many calls of an entry point may be under way at once.
+int64_t getCallsInFlight(mlir::ModuleOp module);
+
 /// "model" if the module does not say.
 llvm::StringRef getModelName(mlir::ModuleOp module);
 

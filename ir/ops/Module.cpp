@@ -11,6 +11,8 @@ LogicalResult ModelOp::verify() {
   int64_t rows = int64_t(getCapacity());
   if (rows < 0 || rows > INT32_MAX)
     return emitOpError("capacity must be a number of rows from 0 to ") << INT32_MAX << ", but is " << rows;
+  if (int64_t calls = int64_t(getInFlight().value_or(kCallsInFlight)); calls < 1 || calls > kMostCallsInFlight)
+    return emitOpError("in_flight must be a number of calls from 1 to ") << kMostCallsInFlight << ", but is " << calls;
   for (Operation &other : *(*this)->getBlock())
     if (isa<ModelOp>(other) && &other != getOperation())
       return emitOpError("is one of two in a module");
@@ -26,7 +28,8 @@ ModelOp getModel(ModuleOp module) {
   if (ModelOp model = findModel(module))
     return model;
   auto builder = OpBuilder::atBlockBegin(module.getBody());
-  return builder.create<ModelOp>(module.getLoc(), "model", kTextFormat, "model", /*capacity=*/0, CopyPolicyAttr(),
+  return builder.create<ModelOp>(module.getLoc(), "model", kTextFormat, "model", /*capacity=*/0,
+                                 /*in_flight=*/IntegerAttr(), CopyPolicyAttr(),
                                  /*data=*/StringAttr());
 }
 
@@ -43,6 +46,11 @@ OpBuilder behindHead(ModuleOp module) {
 int64_t getCapacity(ModuleOp module) {
   ModelOp model = findModel(module);
   return model ? int64_t(model.getCapacity()) : 0;
+}
+
+int64_t getCallsInFlight(ModuleOp module) {
+  ModelOp model = findModel(module);
+  return model ? int64_t(model.getInFlight().value_or(kCallsInFlight)) : kCallsInFlight;
 }
 
 StringRef getModelName(ModuleOp module) {

@@ -12,12 +12,16 @@ def Sluice_EventType : TypeDef<Sluice_Dialect, "Event"> {
 }
 
 def Sluice_SlotAttr : Sluice_Attr<"Slot", "slot"> {
-  let summary = "bytes of an arena: `acc0.transient[128]`; `acc0.transient[128, 192]` in even and in odd calls";
-  let description = "`arena` is its device and its name; call number n uses the bytes from offset + n % 2 * stride.";
+  let summary = "bytes of an arena: `acc0.transient[128]`; `acc0.transient[128, 192]` in calls that follow each other";
+  let description = [{
+    `arena` is its device and its name. A buffer with a stride exists as often as calls may be in flight: call number n uses the bytes from
+    offset + n % in_flight * stride. The text shows where the first two lie.
+  }];
   let parameters = (ins "::mlir::StringAttr":$arena, "int64_t":$offset, "int64_t":$stride);
   let hasCustomAssemblyFormat = 1;
   let extraClassDeclaration = [{
-    int64_t offsetFor(int64_t call) const { return getOffset() + call % 2 * getStride(); }
+    /// Of the buffer of call number `call`, where `inFlight` calls may be under way.
+    int64_t offsetFor(int64_t call, int64_t inFlight) const { return getOffset() + call % inFlight * getStride(); }
     /// The text without `#sluice.slot<` and `>`, as actions hold it.
     void printBare(::mlir::AsmPrinter &printer) const;
     static ::mlir::FailureOr<SlotAttr> parseBare(::mlir::AsmParser &parser);

@@ -76,6 +76,7 @@ public:
       plan.backends = setting.backendFolder;
     plan.build = {"sluice 0.1.0", setting.host.cpu, "strict", setting.host.vector_bits, instructionsOf(setting.host)};
     plan.capacity = capacity;
+    plan.inFlight = getCallsInFlight(module);
     for (const TargetDevice &device : target.devices())
       plan.devices.push_back({device.name, device.backend, int32_t(device.ordinal)});
     addArenas();

@@ -1,5 +1,6 @@
 #include "passes/assign/AssignmentModel.h"
 
+#include "ir/Module.h"
 #include "passes/schedule/IssueOrder.h"
 #include "passes/schedule/MemoryWaits.h"
 #include "passes/schedule/TransientMemory.h"
@@ -11,7 +12,8 @@ namespace sluice::passes {
 
 AssignmentModel::AssignmentModel(const PlacementGraph &graph, const ir::Target &target, const CostModel &model,
                                  bool hostRunsHere)
-    : graph(graph), hostRunsHere(hostRunsHere) {
+    : graph(graph), inFlight(ir::getCallsInFlight(ir::EntryOp(graph.entry)->getParentOfType<mlir::ModuleOp>())),
+      hostRunsHere(hostRunsHere) {
   costs.kernels.assign(graph.groups.size(), std::vector<AssignmentCosts::Kernel>(target.devices().size()));
   for (auto [group, on] : llvm::zip_equal(graph.groups, costs.kernels))
     for (size_t device = 0; device < group.seconds.size(); ++device)
@@ -34,8 +36,8 @@ namespace {
 /// A call scheduled and planned.
 class PlannedCall {
 public:
-  PlannedCall(AssignedCall assigned, unsigned queueCount, bool hostRunsHere)
-      : call(std::move(assigned)), deviceCount(call.stateBytes.size()), queueCount(queueCount),
+  PlannedCall(AssignedCall assigned, unsigned queueCount, int64_t inFlight, bool hostRunsHere)
+      : call(std::move(assigned)), deviceCount(call.stateBytes.size()), queueCount(queueCount), inFlight(inFlight),
         hostRunsHere(hostRunsHere), numbers(call.actions.size()), known(queueCount),
         transientOf(call.buffers.size(), kNone), workspaces(call.actions.size(), kNone) {}
 
@@ -131,11 +133,11 @@ private:
     const Buffer &buffer = call.buffers[number];
     transientOf[number] = unsigned(transients.size());
     TransientBuffer &added = transients.emplace_back();
-    bool isTwice = isAsynchronous && buffer.isInput;
+    bool isRepeated = isAsynchronous && inFlight > 1 && buffer.isInput;
     added.device = buffer.device;
-    added.bytes = isTwice ? 2 * buffer.bytes : buffer.bytes;
-    added.stride = isTwice ? buffer.bytes : 0;
-    added.sharesBytes = !isTwice;
+    added.bytes = isRepeated ? inFlight * buffer.bytes : buffer.bytes;
+    added.stride = isRepeated ? buffer.bytes : 0;
+    added.sharesBytes = !isRepeated;
     added.outlivesCall = buffer.outlivesCall;
     if (buffer.maker == kNone)
       return;
@@ -160,6 +162,7 @@ private:
       const Action &action = call.actions[number];
       timed.work.push_back({action.queue, action.recurs ? action.seconds : 0, {}, action.link, false});
     }
+    timed.inFlight = inFlight;
     for (unsigned q = 0; q < queueCount; ++q)
       timed.runsHere.push_back(q == 0 && hostRunsHere);
     if (queueCount > 1)
@@ -184,6 +187,7 @@ private:
   CallActions touched() const {
     CallActions result;
     result.queueCount = queueCount;
+    result.inFlight = unsigned(inFlight);
     for (unsigned number : issued) {
       const Action &action = call.actions[number];
       TouchingAction &touching = result.actions.emplace_back();
@@ -215,6 +219,7 @@ private:
   AssignedCall call;
   size_t deviceCount;
   unsigned queueCount;
+  int64_t inFlight;
   bool hostRunsHere;
   std::vector<QueuedAction> queue;
   SmallVector<unsigned> issued;  // actions in the order of issue
@@ -228,7 +233,7 @@ private:
 } // namespace
 
 AssignmentFigures AssignmentModel::judge(const std::vector<uint32_t> &devices) const {
-  return PlannedCall(callOf(graph, costs, devices), costs.queueCount(), hostRunsHere).run();
+  return PlannedCall(callOf(graph, costs, devices), costs.queueCount(), inFlight, hostRunsHere).run();
 }
 
 } // namespace sluice::passes

@@ -34,6 +34,7 @@ public:
 private:
   const PlacementGraph &graph;
   AssignmentCosts costs;
+  int64_t inFlight;
   bool hostRunsHere;
 };
 

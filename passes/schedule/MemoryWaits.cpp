@@ -8,19 +8,16 @@ using llvm::SmallVector;
 
 namespace sluice::passes {
 
-static constexpr unsigned kCalls = 3;
-
-static MemoryRange rangeOf(const ArenaAccess &access, unsigned call) {
-  int64_t begin = access.begin + (call & 1) * access.stride;
+static MemoryRange rangeOf(const ArenaAccess &access, unsigned copy) {
+  int64_t begin = access.begin + copy * access.stride;
   return {access.arena, begin, begin + access.bytes};
 }
 
 static std::vector<MemoryRange> allRanges(const CallActions &call) {
   std::vector<MemoryRange> ranges;
   auto add = [&](const ArenaAccess &access) {
-    ranges.push_back(rangeOf(access, 0));
-    if (access.stride)
-      ranges.push_back(rangeOf(access, 1));
+    for (unsigned copy = 0; copy < (access.stride ? call.inFlight : 1); ++copy)
+      ranges.push_back(rangeOf(access, copy));
   };
   for (const std::vector<TouchingAction> *list : {&call.actions, &call.asked})
     for (const TouchingAction &action : *list)
@@ -34,12 +31,13 @@ namespace {
 class WaitFinding {
 public:
   explicit WaitFinding(const CallActions &call)
-      : actions(call.actions), call(call), history(allRanges(call)), known(call.queueCount) {}
+      : actions(call.actions), call(call), history(allRanges(call)), known(call.queueCount),
+        callCount(call.inFlight + 1) {}
 
   MemoryWaits run() {
     MemoryWaits result{{}, {}, {}, HappensBefore(0), actions.size()};
-    for (number = 0; number < kCalls; ++number) {
-      bool isLast = number == kCalls - 1;
+    for (number = 0; number < callCount; ++number) {
+      bool isLast = number == callCount - 1;
       std::vector<SmallVector<unsigned>> inputs = awaitInputs();
       for (unsigned i = 0; i < actions.size(); ++i) {
         SmallVector<unsigned> waits = known.issue(actions[i].queue, conflictsOf(actions[i].accesses));
@@ -51,7 +49,7 @@ public:
         for (const SmallVector<unsigned> &waits : inputs)
           result.inputs.push_back(endsOf(waits));
     }
-    number = kCalls - 1;
+    number = callCount - 1;
     for (const TouchingAction &action : call.asked)
       result.asked.push_back(endsOf(known.reduce(action.queue, conflictsOf(action.accesses))));
     result.known = std::move(known);
@@ -62,7 +60,7 @@ private:
   SmallVector<unsigned> conflictsOf(ArrayRef<ArenaAccess> accesses) const {
     SmallVector<unsigned> after;
     for (const ArenaAccess &access : accesses)
-      history.conflicts(rangeOf(access, number), access.isWrite, after);
+      history.conflicts(rangeOf(access, number % call.inFlight), access.isWrite, after);
     return after;
   }
 
@@ -71,7 +69,7 @@ private:
     for (bool isWrite : {false, true})
       for (const ArenaAccess &access : action.accesses)
         if (access.isWrite == isWrite)
-          history.note(rangeOf(access, number), isWrite, as, action.queue);
+          history.note(rangeOf(access, number % call.inFlight), isWrite, as, action.queue);
   }
 
   /// Each input has all its waits, whichever the host writes first.
@@ -88,7 +86,7 @@ private:
   MemoryWaits::List endsOf(ArrayRef<unsigned> waits) const {
     MemoryWaits::List ends;
     for (unsigned wait : waits)
-      ends.push_back({unsigned(wait % actions.size()), int64_t(kCalls - 1 - wait / actions.size())});
+      ends.push_back({unsigned(wait % actions.size()), int64_t(callCount - 1 - wait / actions.size())});
     return ends;
   }
 
@@ -96,6 +94,7 @@ private:
   const CallActions &call;
   AccessHistory history;
   HappensBefore known;
+  unsigned callCount;
   unsigned number = 0; // of the call that is issued
 };
 

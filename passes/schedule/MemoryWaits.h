@@ -1,11 +1,11 @@
 // What the memory that actions share makes them wait for, over calls that follow each other.
 //
 // Two actions that touch the same bytes, one of them writing, must happen in their order: in one call, and in calls
-// that follow each other. So three calls of the entry point are issued one after the other, and what the last of them
-// must wait for, beyond what the queues' own order, its other waits and the host's waits imply, are the waits of every
-// call; the host writes all inputs of a call, in any order, before it issues anything. Three calls are
-// enough: a buffer is the same one again after two calls, and whatever conflicts with older calls does so with an
-// action of these that comes later in the same queue.
+// that follow each other. So one call more of the entry point than may be in flight is issued one after the other, and what
+// the last of them must wait for, beyond what the queues' own order, its other waits and the host's waits imply, are the
+// waits of every call; the host writes all inputs of a call, in any order, before it issues anything. So many calls are
+// enough: a buffer is the same one again after as many as may be in flight, and whatever conflicts with older calls
+// does so with an action of these that comes later in the same queue.
 #pragma once
 
 #include "passes/analysis/HappensBefore.h"
@@ -13,7 +13,7 @@
 
 namespace sluice::passes {
 
-/// Bytes that an action touches. Call number n finds them at `begin + n % 2 * stride` of the arena.
+/// Bytes that an action touches. Call number n finds them at `begin + n % inFlight * stride` of the arena.
 struct ArenaAccess {
   unsigned arena = 0;
   int64_t begin = 0, stride = 0, bytes = 0;
@@ -31,6 +31,7 @@ struct CallActions {
   std::vector<TouchingAction> asked; ///< what the host may ask for behind a call
   std::vector<ArenaAccess> inputs;   ///< that the host writes before each call
   unsigned queueCount = 1;
+  unsigned inFlight = 1; ///< calls that may be under way at once
 };
 
 /// The end of an action of the call made `calls` calls earlier.

@@ -4,8 +4,8 @@
 // arena `transient`, buffers share bytes as far as the queues' order and the waits of the schedule let them
 // (TransientMemory.h). A state's new value is computed in its own place.
 //
-// Where an entry point uses accelerators, its inputs and their copies exist twice, so that the next call's inputs can
-// travel during this one; nothing else lies in their bytes, nor in those of outputs that are read back later.
+// Where an entry point uses accelerators, its inputs and their copies exist as often as calls may be in flight, so that
+// the next call's inputs can travel during this one; nothing else lies in their bytes, nor in those of outputs that are read back later.
 //
 // Slots say where: of states and their mirrors, of what the host receives and returns, of all that actions touch.
 // Arenas are ops at the top of the module; entry points say what they use of the transient ones.
@@ -35,7 +35,8 @@ class EntryMemory {
 public:
   EntryMemory(EntryOp entry, const Target &target, const Mirrors &mirrors, bool reuse)
       : entry(entry), module(entry->getParentOfType<ModuleOp>()), target(target), queues(target), arenas(target),
-        mirrors(mirrors), reuse(reuse), capacity(getCapacity(module)), known(queues.size()) {}
+        mirrors(mirrors), reuse(reuse), capacity(getCapacity(module)), inFlight(getCallsInFlight(module)),
+        known(queues.size()) {}
 
   /// Plans the entry point; gives the bytes of each device's transient arena.
   SmallVector<int64_t> run() {
@@ -103,13 +104,13 @@ private:
       return;
     TransientBuffer &buffer = addBuffer(value.getAsOpaquePointer());
     int64_t bytes = alignPlace(getBufferBytes(cast<RankedTensorType>(value.getType()), capacity));
-    bool isTwice = isAsynchronous && isInput(value);
+    bool isRepeated = isAsynchronous && inFlight > 1 && isInput(value);
     auto action = value.getDefiningOp<ActionOp>();
     buffer.device = deviceOf(value);
-    buffer.bytes = isTwice ? 2 * bytes : bytes;
-    buffer.stride = isTwice ? bytes : 0;
+    buffer.bytes = isRepeated ? inFlight * bytes : bytes;
+    buffer.stride = isRepeated ? bytes : 0;
     buffer.begin = begin;
-    buffer.sharesBytes = reuse && !isTwice && !(action && isAsked(action));
+    buffer.sharesBytes = reuse && !isRepeated && !(action && isAsked(action));
     if (begin != TransientBuffer::kBeforeCall)
       buffer.uses.push_back(begin);
     for (Operation *user : value.getUsers()) {
@@ -170,7 +171,7 @@ private:
   Arenas arenas;
   const Mirrors &mirrors;
   bool reuse;
-  int64_t capacity;
+  int64_t capacity, inFlight;
   bool isAsynchronous = false; // not everything runs in the host's queue
   SmallVector<ActionOp> actions;
   DenseMap<Operation *, unsigned> numbers;
@@ -249,6 +250,7 @@ static void addArenas(ModuleOp module, const Target &target, ArrayRef<int64_t> s
 }
 
 void planMemory(ModuleOp module, const Target &target, bool reuse) {
+  getModel(module).setInFlight(uint64_t(getCallsInFlight(module))); // what the slots mean
   StateMemory states(module, target);
   states.run();
   SmallVector<int64_t> transient(target.devices().size(), 0);

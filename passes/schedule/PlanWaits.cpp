@@ -52,6 +52,7 @@ private:
   CallActions callActions() const {
     CallActions call;
     call.queueCount = queues.size();
+    call.inFlight = unsigned(getCallsInFlight(entry->getParentOfType<ModuleOp>()));
     auto add = [&](ArrayRef<Action> from, std::vector<TouchingAction> &to) {
       for (const Action &action : from) {
         TouchingAction &touching = to.emplace_back();

@@ -18,8 +18,8 @@ struct TransientBuffer {
   static constexpr unsigned kBeforeCall = ~0u;
 
   size_t device = 0;
-  int64_t bytes = 0;                   ///< aligned; of both, if it exists twice
-  int64_t stride = 0;                  ///< of a buffer that exists twice
+  int64_t bytes = 0;                   ///< aligned; of all, if it exists more than once
+  int64_t stride = 0;                  ///< of a buffer that exists more than once
   unsigned begin = kBeforeCall;        ///< the action that writes it first
   llvm::SmallVector<unsigned, 4> uses; ///< all actions that touch it
   bool outlivesCall = false;

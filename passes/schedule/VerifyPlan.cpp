@@ -1,7 +1,7 @@
 // Checks a planned module from its slots, queues and waits alone: whatever an action reads is what the IR says, still
 // there.
 //
-// A race detector over three calls. Each queue has a clock of what it knows to be done; actions move it on, waits join
+// A race detector over one call more than may be in flight. Each queue has a clock of what it knows to be done; actions move it on, waits join
 // it with the clock that the awaited action ended with. Every byte remembers who wrote it last, for which value, and
 // who has read it since. It is an error to touch bytes whose last writer, or to write bytes whose readers, may still be
 // at work; and to read bytes that hold another value.
@@ -37,10 +37,11 @@ class EntryVerifier {
 public:
   EntryVerifier(EntryOp entry, const Queues &queues)
       : entry(entry), queues(queues), capacity(getCapacity(entry->getParentOfType<ModuleOp>())),
-        clocks(queues.size(), Clock(queues.size(), 0)), issuer(queues.size(), 0) {}
+        inFlight(getCallsInFlight(entry->getParentOfType<ModuleOp>())), clocks(queues.size(), Clock(queues.size(), 0)),
+        issuer(queues.size(), 0) {}
 
   LogicalResult run() {
-    for (call = 0; call < 3; ++call) {
+    for (call = 0; call <= unsigned(inFlight); ++call) {
       if (failed(writeInputs()))
         return failure();
       for (ActionOp op : actionsOf(entry))
@@ -161,7 +162,7 @@ private:
     if (!write.isWrite)
       return success();
     for (const BufferAccess &other : accesses) {
-      int64_t begin = other.slot.offsetFor(call), writeBegin = write.slot.offsetFor(call);
+      int64_t begin = other.slot.offsetFor(call, inFlight), writeBegin = write.slot.offsetFor(call, inFlight);
       bool overlaps = &other != &write && other.slot.getArena() == write.slot.getArena() &&
                       begin < writeBegin + write.bytes && writeBegin < begin + other.bytes;
       bool isUpdate = !other.isWrite && other.value.getDefiningOp<GetOp>() && begin == writeBegin;
@@ -203,8 +204,8 @@ private:
   bool report(const Moment &moment, const BufferAccess &access, const Moment &other, StringRef what) {
     InFlightDiagnostic diagnostic = moment.op->emitOpError("(")
                                     << nameOf(moment.op) << ") " << (access.isWrite ? "writes" : "reads") << " "
-                                    << access.slot.getArena().getValue() << " from byte " << access.slot.offsetFor(call)
-                                    << ", and " << nameOf(other.op);
+                                    << access.slot.getArena().getValue() << " from byte "
+                                    << access.slot.offsetFor(call, inFlight) << ", and " << nameOf(other.op);
     if (other.call != call)
       diagnostic << " of " << (call - other.call) << " calls before";
     diagnostic << " " << what;
@@ -220,7 +221,7 @@ private:
       auto piece = std::prev(next);
       return piece->first == offset ? piece : arena.emplace_hint(next, offset, piece->second);
     };
-    int64_t begin = access.slot.offsetFor(call);
+    int64_t begin = access.slot.offsetFor(call, inFlight);
     auto first = cut(begin), last = cut(begin + access.bytes);
     for (auto piece = first; piece != last; ++piece)
       body(piece->second);
@@ -228,7 +229,7 @@ private:
 
   EntryOp entry;
   const Queues &queues;
-  int64_t capacity;
+  int64_t capacity, inFlight;
   unsigned call = 0;
   SmallVector<Clock> clocks; // of each queue
   Clock issuer;              // of the host, which issues all actions

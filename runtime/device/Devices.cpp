@@ -89,6 +89,13 @@ void Devices::addArena(const Arena &arena, const sluice_artifact &artifact) {
   addresses_.push_back(memory_.back().data());
 }
 
+std::vector<std::byte *> Devices::addresses(const Slot &slot) const {
+  std::vector<std::byte *> all;
+  for (int64_t copy = 0; copy < plan_.inFlight; ++copy)
+    all.push_back(address(slot, copy));
+  return all;
+}
+
 /// Once for all kernels of a device that are in it.
 void Devices::load(size_t device, size_t module, const sluice_code_section &code) {
   if (!modules_.contains({device, module}))

@@ -4,7 +4,6 @@
 #include "runtime/device/CopyEngine.h"
 #include "runtime/exec/PreparedLaunch.h"
 
-#include <array>
 #include <optional>
 #include <span>
 
@@ -26,8 +25,8 @@ private:
   std::vector<size_t> first_;
 };
 
-/// One action. What depends on the parity of the call is kept for even and for odd ones. What each call of a launch
-/// looks at stands first, in a cache line or two.
+/// One action. What depends on the call is kept as often as calls may be in flight. What each call of a launch looks at
+/// stands first, in a cache line or two.
 struct DeviceStep {
   DeviceQueue *queue = nullptr;
   bool hasWaits = false, hasEnds = false, hasEvents = false;
@@ -36,16 +35,17 @@ struct DeviceStep {
 
   struct CopyWork {
     CopyKind kind;
-    std::array<std::byte *, 2> from, to;
+    std::vector<std::byte *> from, to; ///< by copy
     std::string label;
     std::optional<size_t> mirror; ///< that it fills, if it is stale
   };
   std::optional<CopyWork> copy;
 
   /// What nobody reads any more, if the backend wants to know.
-  std::array<std::vector<std::span<std::byte>>, 2> ends;
-  /// Of the last calls, by their number modulo three; none if nobody waits for this, or its queue is immediate.
-  std::array<DeviceEvent, mostCallsBack + 1> events;
+  std::vector<std::vector<std::span<std::byte>>> ends; ///< by copy
+  /// Of this call and of as many before as may be in flight, by their number modulo that; none if nobody waits for
+  /// this, or its queue is immediate.
+  std::vector<DeviceEvent> events;
 
   DeviceEvent &event(int64_t call) { return events[static_cast<size_t>(call) % events.size()]; }
   bool isAsked() const { return action->copy() && action->copy()->when == Copy::When::asked; }
@@ -70,6 +70,9 @@ struct DeviceProgram {
   std::optional<size_t> writerOf(const Slot &slot, int64_t bytes) const;
   /// The step that brings an output to the host when it is asked for.
   std::optional<size_t> askedFor(const Value &output) const;
+
+private:
+  int64_t inFlight_;
 };
 
 } // namespace sluice::runtime

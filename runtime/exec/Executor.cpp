@@ -47,8 +47,9 @@ void Executor::run(const Entry &entry, int64_t call, int64_t rows) {
   forecast_.call(entry, rows);
   DeviceProgram &program = programs_[number];
   sluice_call whole = callOf(rows);
+  size_t copy = static_cast<size_t>(plan_.copyOf(call));
   for (size_t step : program.called)
-    issue(number, step, call, whole);
+    issue({number, step, call, copy}, whole);
   if (log)
     log->endCall(call);
   for (size_t mirror : program.mirrorsMadeStale)
@@ -56,23 +57,22 @@ void Executor::run(const Entry &entry, int64_t call, int64_t rows) {
 }
 
 /// Waits, work, what ends with it, and its event. A stale copy that is not due keeps its place in the order.
-void Executor::issue(size_t entry, size_t number, int64_t call, const sluice_call &rows) {
-  DeviceStep &step = programs_[entry].steps[number];
-  Call at{entry, number, call};
+void Executor::issue(const Call &at, const sluice_call &rows) {
+  DeviceStep &step = programs_[at.entry].steps[at.action];
   if (step.hasWaits)
-    waitFor(step, programs_[entry], call);
+    waitFor(step, programs_[at.entry], at.number);
   step.launch ? launch(step, at, rows) : copy(step, at, rows.rows);
-  if (logs_[entry] && !step.isAsked())
-    logs_[entry]->afterStep(number, call);
+  if (logs_[at.entry] && !step.isAsked())
+    logs_[at.entry]->afterStep(at.action, at.number);
   if (watcher_) {
     devices_.synchronize();
-    watcher_(plan_.entries[entry], number);
+    watcher_(plan_.entries[at.entry], at.action);
   }
   if (step.hasEnds)
-    for (std::span<std::byte> bytes : step.ends[static_cast<size_t>(call & 1)])
+    for (std::span<std::byte> bytes : step.ends[at.copy])
       step.queue->discard(bytes.data(), bytes.size());
   if (step.hasEvents)
-    step.queue->record(step.event(call));
+    step.queue->record(step.event(at.number));
 }
 
 void Executor::waitFor(DeviceStep &step, DeviceProgram &program, int64_t call) {
@@ -82,7 +82,7 @@ void Executor::waitFor(DeviceStep &step, DeviceProgram &program, int64_t call) {
 }
 
 void Executor::launch(DeviceStep &step, const Call &at, const sluice_call &rows) {
-  const sluice_launch &launch = step.launch->forCall(at.number, rows);
+  const sluice_launch &launch = step.launch->forCall(at.copy, rows);
   if (!times_.wants(at.number))
     return step.queue->launch(launch);
   double start = WorkTimes::now();
@@ -99,9 +99,8 @@ void Executor::copy(const DeviceStep &step, const Call &at, int64_t rows) {
     return;
   if (copy.mirror)
     stale_[*copy.mirror] = false;
-  size_t parity = static_cast<size_t>(at.number & 1);
   copies_.copy(step.action->queue,
-               {copy.kind, copy.from[parity], copy.to[parity], step.action->copy()->bytesFor(rows), copy.label},
+               {copy.kind, copy.from[at.copy], copy.to[at.copy], step.action->copy()->bytesFor(rows), copy.label},
                at.work());
 }
 
@@ -125,7 +124,7 @@ void Executor::fetchOutput(const Value &output, int64_t call, int64_t rows) {
   if (asked)
     team_.enter([&] {
       forecast_.read(*program.entry, output, rows);
-      issue(output.entry, *asked, call, callOf(rows));
+      issue({output.entry, *asked, call, static_cast<size_t>(plan_.copyOf(call))}, callOf(rows));
       program.steps[*asked].queue->synchronize();
     });
   else if (writer && program.steps[*writer].hasEvents)
@@ -180,7 +179,8 @@ void Executor::readState(const State &state, std::span<std::byte> physical) {
 void Executor::readBuffer(const Buffer &buffer, int64_t call, std::span<std::byte> data) {
   size_t device = plan_.deviceOf(buffer.slot);
   static const std::string label = "a buffer";
-  copyNow(device, {device, 0, "debug"}, devices_.address(buffer.slot, call), data.data(), buffer.bytes, label);
+  copyNow(device, {device, 0, "debug"}, devices_.address(buffer.slot, plan_.copyOf(call)), data.data(), buffer.bytes,
+          label);
 }
 
 void Executor::keepOutputs(const Entry &entry, const std::vector<const Value *> &outputs) {

@@ -68,6 +68,7 @@ private:
   struct Call {
     size_t entry, action;
     int64_t number;
+    size_t copy; ///< of buffers that exist as often as calls may be in flight
 
     Work work() const { return {.entry = entry, .action = action, .call = number}; }
   };
@@ -75,7 +76,7 @@ private:
   size_t numberOf(const Entry &entry) const { return static_cast<size_t>(&entry - plan_.entries.data()); }
   /// Entry points share memory: waits for the work of another one.
   void changeTo(size_t entry);
-  void issue(size_t entry, size_t number, int64_t call, const sluice_call &rows);
+  void issue(const Call &at, const sluice_call &rows);
   void waitFor(DeviceStep &step, DeviceProgram &program, int64_t call);
   void launch(DeviceStep &step, const Call &at, const sluice_call &rows);
   void copy(const DeviceStep &step, const Call &at, int64_t rows);

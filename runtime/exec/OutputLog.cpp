@@ -31,10 +31,8 @@ void OutputLog::keep(size_t output, const DeviceProgram &program, const Plan &pl
   Part &part = parts_[{queue, device}];
   part.queue = queue;
   part.kind = {device, device, logReason};
-  keptOfStep_[writer.value_or(program.steps.size())].push_back({&part,
-                                                                part.outputs.size(),
-                                                                {devices_.address(at, 0), devices_.address(at, 1)},
-                                                                static_cast<int64_t>(sizeOf(value.dtype))});
+  keptOfStep_[writer.value_or(program.steps.size())].push_back(
+      {&part, part.outputs.size(), devices_.addresses(at), static_cast<int64_t>(sizeOf(value.dtype))});
   part.outputs.push_back(output);
 }
 
@@ -45,14 +43,14 @@ std::byte *OutputLog::placeOf(const Kept &kept) const {
 void OutputLog::copy(const Kept &kept, int64_t call) {
   const Part &part = *kept.part;
   const std::string &name = outputs_[part.outputs[kept.number]]->name;
-  copies_.copy(part.queue, {part.kind, kept.at[call & 1], placeOf(kept), kept.bytes, name},
+  copies_.copy(part.queue, {part.kind, sourceOf(kept, call), placeOf(kept), kept.bytes, name},
                {.entry = entry_, .call = call});
 }
 
 void OutputLog::endCall(int64_t call) {
   for (const Kept &kept : keptOfStep_.back())
     if (kept.part->isOnHost()) // an input, say: no queue works on it, and the host may soon write the next one
-      std::memcpy(placeOf(kept), kept.at[call & 1], static_cast<size_t>(kept.bytes));
+      std::memcpy(placeOf(kept), sourceOf(kept, call), static_cast<size_t>(kept.bytes));
     else
       copy(kept, call);
   ++calls_;

@@ -49,8 +49,8 @@ private:
   };
   struct Kept {
     Part *part;
-    size_t number;          ///< among the outputs of its part
-    const std::byte *at[2]; ///< in even and odd calls
+    size_t number;               ///< among the outputs of its part
+    std::vector<std::byte *> at; ///< by copy
     int64_t bytes;
   };
   static constexpr size_t placeBytes = SLUICE_LOG_PLACE_BYTES;
@@ -58,6 +58,9 @@ private:
 
   void keep(size_t output, const DeviceProgram &program, const Plan &plan);
   std::byte *placeOf(const Kept &kept) const;
+  static const std::byte *sourceOf(const Kept &kept, int64_t call) {
+    return kept.at[static_cast<size_t>(call) % kept.at.size()];
+  }
   void copy(const Kept &kept, int64_t call);
 
   Devices &devices_;

@@ -17,11 +17,11 @@ static sluice_access accessOf(const Buffer &buffer) {
 PreparedLaunch::PreparedLaunch(const Launch &launch, const Plan &plan, const sluice_artifact &artifact,
                                const Devices &devices)
     : kernel_(&plan.kernels[launch.kernel]) {
-  for (const Buffer &buffer : launch.buffers) {
+  for (const Buffer &buffer : launch.buffers)
     buffers_.push_back({static_cast<size_t>(buffer.bytes), accessOf(buffer)});
-    for (size_t parity : {0, 1})
-      addresses_[parity].push_back(devices.address(buffer.slot, static_cast<int64_t>(parity)));
-  }
+  for (int64_t copy = 0; copy < plan.inFlight; ++copy)
+    for (const Buffer &buffer : launch.buffers)
+      addresses_.push_back(devices.address(buffer.slot, copy));
   for (const Stage &stage : kernel_->stages)
     stages_.push_back({artifact.stages[stage.function], 0});
   launch_.struct_size = sizeof launch_;

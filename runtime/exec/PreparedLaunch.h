@@ -3,7 +3,6 @@
 
 #include "runtime/device/Devices.h"
 
-#include <array>
 #include <vector>
 
 namespace sluice::runtime {
@@ -17,12 +16,13 @@ public:
   PreparedLaunch &operator=(PreparedLaunch &&) = default;
 
   const char *name() const { return launch_.name; }
-  /// What a queue is given for call number `number`; valid until this is next asked, and as long as `call` is.
-  const sluice_launch &forCall(int64_t number, const sluice_call &call) {
+  /// What a queue is given for a call that uses copy number `copy`; valid until this is next asked, and as long as
+  /// `call` is.
+  const sluice_launch &forCall(size_t copy, const sluice_call &call) {
     if (call.rows != rows_)
       setRows(call.rows);
     launch_.call = &call;
-    launch_.addresses = addresses_[static_cast<size_t>(number & 1)].data();
+    launch_.addresses = addresses_.data() + copy * buffers_.size();
     return launch_;
   }
 
@@ -31,7 +31,7 @@ private:
 
   int64_t rows_ = -1; ///< that the launch and its stages are for
   sluice_launch launch_{};
-  std::array<std::vector<void *>, 2> addresses_; ///< in even and in odd calls
+  std::vector<void *> addresses_; ///< of the buffers in the first copy, in the second, and so on
   std::vector<sluice_launch_stage> stages_;
   std::vector<sluice_buffer> buffers_;
   const Kernel *kernel_;

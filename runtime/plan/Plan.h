@@ -16,7 +16,7 @@
 namespace sluice::runtime {
 
 /// Of the text of a plan; incremented when its meaning changes.
-inline constexpr int64_t planFormat = 4;
+inline constexpr int64_t planFormat = 5;
 
 /// A slot for a device of a backend: which of the backend's devices fills it is decided when the plan is loaded. The
 /// first is the host.
@@ -36,12 +36,13 @@ struct Arena {
   bool operator==(const Arena &) const = default;
 };
 
-/// A place in memory. Call number n of an entry point uses the place at `offset + n % 2 * stride`.
+/// A place in memory; one with a stride exists as often as calls may be in flight.
 struct Slot {
   size_t arena = 0;
   int64_t offset = 0, stride = 0;
 
-  int64_t offsetFor(int64_t call) const { return offset + (call & 1) * stride; }
+  /// Of copy number `copy`, which a call finds by `Plan::copyOf`.
+  int64_t offsetOf(int64_t copy) const { return offset + copy * stride; }
   bool operator==(const Slot &) const = default;
 };
 
@@ -197,8 +198,8 @@ struct Action {
   bool operator==(const Action &) const = default;
 };
 
-/// How many calls back a wait may look.
-inline constexpr int64_t mostCallsBack = 2;
+/// How many calls of an entry point may be in flight at most.
+inline constexpr int64_t mostInFlight = 16;
 
 struct Entry {
   std::string name;
@@ -230,6 +231,7 @@ struct Plan {
   std::string backends; ///< where the backends of its devices were installed; empty if the plan does not say
   Build build;
   int64_t capacity = 0; ///< rows that one call may have; 0 if no dimension is symbolic
+  int64_t inFlight = 1; ///< calls of an entry point that may be under way at once
   std::vector<Device> devices;
   std::vector<Arena> arenas;
   std::vector<Queue> queues;
@@ -248,6 +250,8 @@ struct Plan {
   int64_t peakBytes(size_t device) const;
   /// Whether everything runs on the host.
   bool isHostOnly() const { return devices.size() == 1; }
+  /// Which copy of what has a stride call number `call` uses.
+  int64_t copyOf(int64_t call) const { return call % inFlight; }
   size_t deviceOf(const Slot &slot) const { return arenas[slot.arena].device; }
   /// A hash of every state's name, kind, type and shape: what a checkpoint must agree with.
   uint64_t stateHash() const;

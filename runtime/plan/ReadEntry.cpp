@@ -88,11 +88,11 @@ private:
 
   /// Action `number` of `count` waits; in the same call only for what comes earlier, so that every wait comes to an
   /// end.
-  static Wait parseWait(const JsonReader &json, size_t number, size_t count) {
+  Wait parseWait(const JsonReader &json, size_t number, size_t count) const {
     std::vector<JsonReader> fields = json.list();
     if (fields.size() != 2)
       json.fail(concat("has ", fields.size(), " fields, not 2"));
-    Wait wait{0, fields[1].integer(0, mostCallsBack)};
+    Wait wait{0, fields[1].integer(0, plan_.inFlight)};
     if (wait.calls == 0 && number == 0)
       json.fail("waits for what comes later in the same call");
     wait.action = parseIndex(fields[0], wait.calls == 0 ? number : count);

@@ -31,8 +31,12 @@ Slot parseSlot(const JsonReader &json, const Plan &plan, int64_t bytes) {
   if (slot.stride != 0 && slot.stride < bytes)
     json.at("stride").fail(concat("is ", slot.stride, ", but the buffer has ", bytes, " bytes"));
   int64_t room = plan.arenas[slot.arena].bytes;
-  if (slot.offset > room || slot.stride > room - slot.offset || bytes > room - slot.offset - slot.stride)
-    offset.fail(concat(bytes, " bytes at ", slot.offset + slot.stride, " exceed the arena's ", room));
+  int64_t last = plan.inFlight - 1;
+  bool fits = slot.offset <= room && slot.stride <= (room - slot.offset) / std::max<int64_t>(last, 1) &&
+              bytes <= room - slot.offsetOf(last);
+  if (!fits)
+    offset.fail(concat(bytes, " bytes at ", slot.offset, slot.stride ? concat(" + ", last, " * ", slot.stride) : "",
+                       " exceed the arena's ", room));
   return slot;
 }
 

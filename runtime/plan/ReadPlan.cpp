@@ -24,6 +24,7 @@ public:
     plan_.data = optionalText(root, "data");
     plan_.backends = optionalText(root, "backends");
     plan_.capacity = root.at("capacity").integer(0, INT32_MAX);
+    plan_.inFlight = root.at("in_flight").integer(1, mostInFlight);
     parseBuild(root.at("build"));
     for (const JsonReader &item : root.at("devices").list())
       plan_.devices.push_back(parseDevice(item));

@@ -1,7 +1,6 @@
 #include "runtime/plan/ScheduleModel.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <numeric>
 
@@ -39,6 +38,7 @@ ScheduleModel::ScheduleModel(const Plan &plan, const Entry &entry, std::vector<d
       work.isAsked = copy->when == Copy::When::asked;
     }
   }
+  call_.inFlight = plan.inFlight;
   for (const Value &input : entry.inputs)
     call_.inputWaits.push_back(input.waits);
   for (size_t queue = 0; queue < plan.queues.size(); ++queue)
@@ -49,9 +49,8 @@ ScheduleModel::Prediction ScheduleModel::predict(int64_t calls) const {
   const std::vector<Work> &work = call_.work;
   Prediction prediction{{}, std::vector<Interval>(work.size())};
   std::vector<double> free(call_.runsHere.size());
-  std::array<std::vector<double>, mostCallsBack + 1> ended; // of the work of the last calls
-  for (std::vector<double> &call : ended)
-    call.resize(work.size());
+  // Of the work of the last calls.
+  std::vector<std::vector<double>> ended(static_cast<size_t>(call_.inFlight) + 1, std::vector<double>(work.size()));
   std::map<std::pair<size_t, size_t>, Link> links;
   double host = 0;
   for (int64_t call = 0; call < calls; ++call) {

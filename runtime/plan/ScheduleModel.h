@@ -29,6 +29,7 @@ public:
     std::vector<Work> work;
     std::vector<std::vector<Wait>> inputWaits; ///< of each input that the host writes
     std::vector<bool> runsHere;                ///< of each queue: whether the calling thread does its work
+    int64_t inFlight = 1;                      ///< how many calls back waits look at most
   };
 
   explicit ScheduleModel(Call call) : call_(std::move(call)) {}

@@ -162,6 +162,7 @@ std::string writePlan(const Plan &plan) {
             {"backends", plan.backends},
             {"build", write(plan.build)},
             {"capacity", plan.capacity},
+            {"in_flight", plan.inFlight},
             {"devices", listOf(plan.devices)},
             {"arenas", listOf(plan.arenas)},
             {"queues", listOf(plan.queues)},

@@ -55,7 +55,7 @@ TEST(DevicePlan, ReadsEveryField) {
   EXPECT_EQ(plan.kernels[2].parameters, (std::vector<std::byte>{std::byte(0x0a), std::byte(0xff)}));
   EXPECT_EQ(plan.kernels[2].module, 0u);
   const Entry &step = *plan.findEntry("step");
-  EXPECT_EQ(step.inputs[0].slot.offsetFor(3), 256);
+  EXPECT_EQ(step.inputs[0].slot.offsetOf(plan.copyOf(3)), 256);
   EXPECT_EQ(step.inputs[0].waits[0].calls, 2);
   const Copy &x = *step.actions[test::bringX].copy();
   EXPECT_EQ(x.bytesFor(3), 12);
@@ -94,6 +94,8 @@ static const BadPlan badPlans[] = {
     {"NoModule", "/kernels/2/module", "0", "outside [0, -1]"},
     {"ModuleOfNoSection", "/modules", R"([{"backend": "sim", "section": 1}])", "outside [0, 0]"},
     {"InputOnADevice", "/entries/1/inputs/0/arena", "3", "is not on the host"},
+    {"NoCallInFlight", "/in_flight", "0", "outside [1, 16]"},
+    {"ThirdInputBeyondItsArena", "/in_flight", "4", "exceed the arena's 896"},
     {"InputStride", "/entries/1/inputs/0/stride", "192", "but the buffer has 256 bytes"},
     {"SecondInputBeyondItsArena", "/entries/1/inputs/0/stride", "832", "exceed the arena's 896"},
     {"InputWaitsForItsCall", "/entries/1/inputs/0/waits/0/1", "0", "later in the same call"},

@@ -90,10 +90,11 @@ Json scalerPlan() {
   Json none = Json::array();
 
   Json plan;
-  plan["format"] = 4;
+  plan["format"] = 5;
   plan["model"] = "scaler";
   plan["build"] = Json::object();
   plan["capacity"] = scalerCapacity;
+  plan["in_flight"] = 2;
   plan["devices"] = {{{"name", "cpu"}, {"backend", "cpu"}, {"compiled_for", 0}},
                      {{"name", "acc0"}, {"backend", "sim"}, {"compiled_for", 0}}};
   plan["arenas"] = {{{"name", "state"}, {"device", 0}, {"bytes", 128}},

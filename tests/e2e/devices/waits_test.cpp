@@ -12,13 +12,16 @@ using nlohmann::json;
 namespace {
 
 constexpr int64_t kBatch = 8;
-constexpr int kCalls = 4, kSeeds = 64;
+constexpr int kSeeds = 64;
 
 /// One entry point of a model, and the order in which the host writes its inputs and reads its outputs.
 struct Program {
   Compiled &model;
   std::string entry;
   size_t first = 0;
+
+  /// A buffer is used again, and so is the one that was used again.
+  int calls() const { return int(model.plan().inFlight) + 2; }
 };
 
 /// What some calls leave in states and outputs, or why they failed.
@@ -57,7 +60,7 @@ Outcome runCalls(const Program &program, const json &plan, const std::string &se
   try {
     model.restart({.threads = 1, .sim = settings, .plan = plan.dump()});
     model.init(5);
-    for (int call = 0; call < kCalls; ++call) {
+    for (int call = 0; call < program.calls(); ++call) {
       showWrites(program);
       model.submit(program.entry, inputsFor(call), kBatch, program.first);
     }
@@ -129,19 +132,28 @@ void deleteEach(Compiled &model, json &plan, json &entry, const Outcome &expecte
 
 struct Placement {
   const char *name, *devices;
+  int inFlight = 2;
 };
 constexpr Placement kPlacements[] = {{"OnOneAccelerator", "sim:0"},
                                      {"Split", "cpu,sim:0 --pin conv=gpu:0"},
-                                     {"OverTwoAccelerators", "cpu,sim:0,sim:1 --pin conv=gpu:0 --pin fc=gpu:1"}};
+                                     {"OverTwoAccelerators", "cpu,sim:0,sim:1 --pin conv=gpu:0 --pin fc=gpu:1"},
+                                     {"OneCallInFlight", "cpu,sim:0 --pin conv=gpu:0", 1},
+                                     {"ThreeCallsInFlight", "cpu,sim:0 --pin conv=gpu:0", 3}};
+
+std::string textOf(const Placement &placement) {
+  std::string text =
+      modelText("lenet", "--input f32 --batch 8 --copies insert --devices " + std::string(placement.devices));
+  return replaced(text, " capacity 8", " capacity 8 in_flight " + std::to_string(placement.inFlight));
+}
 
 class Waits : public testing::TestWithParam<int> {};
 
 } // namespace
 
 TEST_P(Waits, NoneCanBeLeftOut) {
-  Compiled model(modelText("lenet", "--input f32 --batch 8 --copies insert --devices " +
-                                        std::string(kPlacements[GetParam()].devices)));
+  Compiled model(textOf(kPlacements[GetParam()]));
   json plan = json::parse(model.planText());
+  ASSERT_EQ(plan.at("in_flight"), kPlacements[GetParam()].inFlight);
   Count count;
   for (json &entry : plan.at("entries")) {
     Outcome expected = runCalls({model, entry.at("name")}, plan, seeded(0, "report"));
@@ -154,5 +166,23 @@ TEST_P(Waits, NoneCanBeLeftOut) {
   EXPECT_GT(count.races, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(LeNet, Waits, testing::Values(0, 1, 2),
+INSTANTIATE_TEST_SUITE_P(LeNet, Waits, testing::Range(0, int(std::size(kPlacements))),
                          [](const auto &info) { return kPlacements[info.param].name; });
+
+// Inputs that exist as often as calls may be in flight are the same inputs.
+TEST(CallsInFlight, ChangeNoBit) {
+  constexpr int kRuns = 7;
+  std::vector<std::vector<std::byte>> states;
+  for (int inFlight : {1, 2, 3, 5}) {
+    Compiled model(textOf({"", "cpu,sim:0 --pin conv=gpu:0", inFlight}), {},
+                   {.threads = 1, .sim = "seed=3,races=report"});
+    ASSERT_EQ(model.plan().inFlight, inFlight);
+    ASSERT_EQ(model.plan().findEntry("train_step")->inputs[0].slot.stride > 0, inFlight > 1);
+    model.init(5);
+    for (int call = 0; call < kRuns; ++call)
+      model.submit("train_step", inputsFor(call), kBatch);
+    states.push_back(model.stateBytes());
+  }
+  for (const std::vector<std::byte> &state : states)
+    EXPECT_TRUE(state == states.front());
+}
