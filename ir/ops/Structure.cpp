@@ -26,17 +26,15 @@ static LogicalResult verifyInit(StateOp state) {
 }
 
 /// A slot lies as its parameter does, so it has the same shape.
-static LogicalResult verifyOwner(StateOp state) {
-  auto module = dyn_cast_or_null<ModuleOp>(state->getParentOp());
-  if (!state.getOf() || !module)
+LogicalResult StateOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (!getOf())
     return success();
-  auto owner = module.lookupSymbol<StateOp>(*state.getOf());
-  if (!owner || owner == state || owner.getOf())
-    return state.emitOpError("belongs to no parameter: @") << *state.getOf();
-  if (owner.getTensorType().getShape() != state.getTensorType().getShape())
-    return state.emitOpError("has the shape ")
-           << printShape(state.getTensorType().getShape()) << ", what it belongs to "
-           << printShape(owner.getTensorType().getShape());
+  auto owner = symbols.lookupNearestSymbolFrom<StateOp>(*this, getOfAttr());
+  if (!owner || owner == *this || owner.getOf())
+    return emitOpError("belongs to no parameter: @") << *getOf();
+  if (owner.getTensorType().getShape() != getTensorType().getShape())
+    return emitOpError("has the shape ") << printShape(getTensorType().getShape()) << ", what it belongs to "
+                                         << printShape(owner.getTensorType().getShape());
   return success();
 }
 
@@ -54,18 +52,25 @@ LogicalResult StateOp::verify() {
   if (getPhysical() && !sameShapesAndElements({getType()}, {*getPhysical()}))
     return emitOpError("the physical type differs in more than its encoding: ")
            << getType() << " and " << *getPhysical();
-  return failure(failed(verifyInit(*this)) || failed(verifyOwner(*this)));
+  return verifyInit(*this);
 }
 
 /// The state that `op` names, if its type is the one given.
-static LogicalResult verifyStateUse(Operation *op, FlatSymbolRefAttr name, Type type) {
-  auto module = op->getParentOfType<ModuleOp>();
-  auto state = module ? module.lookupSymbol<StateOp>(name.getAttr()) : StateOp();
+static LogicalResult verifyStateUse(Operation *op, FlatSymbolRefAttr name, Type type, SymbolTableCollection &symbols) {
+  auto state = symbols.lookupNearestSymbolFrom<StateOp>(op, name);
   if (!state)
     return op->emitOpError("names no state: ") << name;
   if (!sameShapesAndElements({state.getType()}, {type}))
     return op->emitOpError("has type ") << type << ", the state has " << state.getType();
   return success();
+}
+
+LogicalResult GetOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyStateUse(*this, getStateAttr(), getValue().getType(), symbols);
+}
+
+LogicalResult SetOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyStateUse(*this, getStateAttr(), getValue().getType(), symbols);
 }
 
 //===- bodies -----------------------------------------------------------------------------------------------------===//
@@ -93,20 +98,11 @@ static ParseResult parseAttributeAs(OpAsmParser &parser, OperationState &result,
   return parser.parseAttribute(attribute, name, result.attributes);
 }
 
-static LogicalResult verifyStateUses(Block &body) {
+static LogicalResult verifyOneSetEach(Block &body) {
   llvm::StringSet<> set;
-  for (Operation &inner : body) {
-    if (auto get = dyn_cast<GetOp>(inner);
-        get && failed(verifyStateUse(get, get.getStateAttr(), get.getValue().getType())))
-      return failure();
-    auto write = dyn_cast<SetOp>(inner);
-    if (!write)
-      continue;
-    if (failed(verifyStateUse(write, write.getStateAttr(), write.getValue().getType())))
-      return failure();
+  for (auto write : body.getOps<SetOp>())
     if (!set.insert(write.getState()).second)
       return write.emitOpError("is the second one of this state in one entry point: @") << write.getState();
-  }
   return success();
 }
 
@@ -156,7 +152,7 @@ void GraphOp::print(OpAsmPrinter &printer) {
 
 LogicalResult GraphOp::verify() {
   Block &body = getBody().front();
-  return failure(failed(verifyInputs(*this, getInputs(), body)) || failed(verifyStateUses(body)));
+  return failure(failed(verifyInputs(*this, getInputs(), body)) || failed(verifyOneSetEach(body)));
 }
 
 ParseResult EntryOp::parse(OpAsmParser &parser, OperationState &result) {
@@ -184,7 +180,7 @@ LogicalResult EntryOp::verify() {
   if (results.getValues().size() != getOutputs().size())
     return emitOpError("names ") << getOutputs().size() << " outputs and returns " << results.getValues().size();
   return failure(failed(verifyInputs(*this, getInputs(), body)) || failed(verifyCarried(*this)) ||
-                 failed(verifyStateUses(body)));
+                 failed(verifyOneSetEach(body)));
 }
 
 MutableOperandRange EntryOp::getCarriedMutable() { return getReturn().getCarriedMutable(); }

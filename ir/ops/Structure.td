@@ -4,7 +4,10 @@
 
 include "ir/ops/Schedule.td"
 
-def StateOp : Sluice_Op<"state", [Symbol]> {
+/// Names are looked up in a table that all ops of a module share.
+def Sluice_NamesSymbols : DeclareOpInterfaceMethods<SymbolUserOpInterface>;
+
+def StateOp : Sluice_Op<"state", [Symbol, Sluice_NamesSymbols]> {
   let summary = "a named value that outlives calls";
   let description = [{
     `kind` is parameter, slot (of the optimizer, `of` names its parameter), statistic (of batch norm), hyper (settable at run
@@ -88,14 +91,14 @@ def ReturnOp : Sluice_Op<"return", [Terminator, Pure, HasParent<"EntryOp">, Attr
   }]>];
   let assemblyFormat = "($values^ `:` type($values))? (`slots` $slots^)? (`carry` $carried^)? attr-dict";
 }
-def GetOp : Sluice_Op<"get", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+def GetOp : Sluice_Op<"get", [Sluice_NamesSymbols, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "the value that a state has when the entry point is called";
   let description = "A state may be read several times in an entry point.";
   let arguments = (ins Arg<FlatSymbolRefAttr, "which">:$state);
   let results = (outs Sluice_Tensor:$value);
   let assemblyFormat = "$state attr-dict `:` type($value)";
 }
-def SetOp : Sluice_Op<"set"> {
+def SetOp : Sluice_Op<"set", [Sluice_NamesSymbols]> {
   let summary = "the value that a state has when the entry point returns; at most one per state";
   let description = "The memory plan makes the update in place where every reader allows it.";
   let arguments = (ins Arg<FlatSymbolRefAttr, "which">:$state, Sluice_Tensor:$value);

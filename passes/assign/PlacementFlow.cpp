@@ -18,7 +18,7 @@ namespace {
 class FlowBuilding {
 public:
   explicit FlowBuilding(const FlowSource &source)
-      : source(source), entry(source.entry), module(entry->getParentOfType<ModuleOp>()) {
+      : source(source), entry(source.entry), symbols(entry->getParentOfType<ModuleOp>()) {
     for (auto [i, op] : llvm::enumerate(entry.getBody().front()))
       positions[&op] = int(i);
   }
@@ -73,7 +73,7 @@ private:
   }
 
   uint32_t stateNumber(FlatSymbolRefAttr name) {
-    auto state = module.lookupSymbol<StateOp>(name.getAttr());
+    auto state = symbols.lookup<StateOp>(name.getAttr());
     auto [known, isNew] = stateNumbers.try_emplace(state, flow.states.size());
     if (isNew)
       flow.states.push_back({source.states.lookup(state),
@@ -154,7 +154,7 @@ private:
 
   const FlowSource &source;
   EntryOp entry;
-  ModuleOp module;
+  SymbolTable symbols;
   PlacementFlow flow;
   std::vector<Value> irValues; // of the flow's
   DenseMap<Value, uint32_t> numbers;

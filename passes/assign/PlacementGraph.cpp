@@ -26,8 +26,8 @@ namespace {
 class GraphBuilding {
 public:
   GraphBuilding(EntryOp entry, const DeviceBackends &backends, const CostModel &costs, bool fuse)
-      : entry(entry), module(entry->getParentOfType<ModuleOp>()), backends(backends), target(backends.target()),
-        costs(costs), fixed(entry, &backends), capacity(getCapacity(module)),
+      : entry(entry), module(entry->getParentOfType<ModuleOp>()), symbols(module), backends(backends),
+        target(backends.target()), costs(costs), fixed(entry, &backends), capacity(getCapacity(module)),
         rules(fuse, [this](ArrayRef<Operation *> ops, ValueRange results) { return mayShare(ops, results); }) {}
 
   PlacementGraph build() {
@@ -112,7 +112,7 @@ private:
 
   /// The group of a state, or of the parameter whose slot it is.
   uint32_t stateGroup(FlatSymbolRefAttr name) {
-    auto state = module.lookupSymbol<StateOp>(name.getAttr());
+    auto state = symbols.lookup<StateOp>(name.getAttr());
     if (state.getOf())
       return states[state] = stateGroup(state.getOfAttr());
     auto known = states.find(state);
@@ -206,6 +206,7 @@ private:
 
   EntryOp entry;
   ModuleOp module;
+  SymbolTable symbols;
   const DeviceBackends &backends;
   const Target &target;
   const CostModel &costs;

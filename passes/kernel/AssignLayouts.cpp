@@ -26,7 +26,8 @@ namespace {
 
 class LayoutClasses {
 public:
-  LayoutClasses(ModuleOp module, const DeviceBackends &backends) : module(module), backends(backends) {}
+  LayoutClasses(ModuleOp module, const DeviceBackends &backends)
+      : module(module), symbols(module), backends(backends) {}
 
   LogicalResult run() {
     module.walk([&](CopyOp copy) { noteCopy(copy); });
@@ -52,7 +53,7 @@ private:
   bool isFixed(Value value) {
     return isa<BlockArgument>(value) || fixedCopies.contains(value) || isRowMajor(value.getType());
   }
-  StateOp stateOf(StringRef name) { return module.lookupSymbol<StateOp>(name); }
+  StateOp stateOf(StringRef name) { return symbols.lookup<StateOp>(name); }
   void *keyOfState(StringRef name) { return stateOf(name); }
 
   void join(void *a, void *b) { classes.unionSets(a, b); }
@@ -292,6 +293,7 @@ private:
   }
 
   ModuleOp module;
+  SymbolTable symbols;
   const DeviceBackends &backends;
   llvm::DenseSet<Value> fixedCopies; // results of copies of inputs, and of those that give outputs
   SmallVector<void *> copied;        // both sides of all other copies

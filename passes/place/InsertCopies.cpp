@@ -56,7 +56,7 @@ private:
 class EntryCopies {
 public:
   EntryCopies(EntryOp entry, CrossingReports &reports, const DeviceBackends *backends)
-      : entry(entry), module(entry->getParentOfType<ModuleOp>()), reports(reports), backends(backends) {}
+      : entry(entry), symbols(entry->getParentOfType<ModuleOp>()), reports(reports), backends(backends) {}
 
   LogicalResult run() {
     Block &block = entry.getBody().front();
@@ -78,7 +78,7 @@ private:
     if (isa<ReturnOp>(op))
       return StringAttr::get(op->getContext(), kHostDevice);
     if (auto set = dyn_cast<SetOp>(op))
-      return getDevice(module.lookupSymbol<StateOp>(set.getStateAttr().getAttr()).getStoredType());
+      return getDevice(symbols.lookup<StateOp>(set.getStateAttr().getAttr()).getStoredType());
     return op->getNumResults() ? getDevice(op->getResult(0).getType()) : StringAttr();
   }
 
@@ -110,7 +110,7 @@ private:
 
   StateOp stateOf(Value value) {
     auto get = value.getDefiningOp<GetOp>();
-    return get ? module.lookupSymbol<StateOp>(get.getStateAttr().getAttr()) : StateOp();
+    return get ? symbols.lookup<StateOp>(get.getStateAttr().getAttr()) : StateOp();
   }
 
   CopyReason reasonFor(Value value, Operation *reader) {
@@ -166,7 +166,7 @@ private:
   }
 
   EntryOp entry;
-  ModuleOp module;
+  SymbolTable symbols;
   CrossingReports &reports;
   const DeviceBackends *backends;
   DenseMap<std::pair<Value, StringAttr>, Value> made;

@@ -24,8 +24,8 @@ namespace {
 
 class EntryPlacing {
 public:
-  EntryPlacing(EntryOp entry, const Target &target, const DeviceBackends *backends)
-      : entry(entry), target(target), fixed(entry, backends) {}
+  EntryPlacing(EntryOp entry, const SymbolTable &symbols, const Target &target, const DeviceBackends *backends)
+      : entry(entry), symbols(symbols), target(target), fixed(entry, backends) {}
 
   LogicalResult run() {
     placeInputs();
@@ -54,7 +54,7 @@ private:
 
   LogicalResult place(Operation &op) {
     if (auto get = dyn_cast<GetOp>(op)) {
-      auto state = entry->getParentOfType<ModuleOp>().lookupSymbol<StateOp>(get.getStateAttr().getAttr());
+      auto state = symbols.lookup<StateOp>(get.getStateAttr().getAttr());
       setDevice(get.getValue(), getDevice(state.getStoredType()));
     }
     if (!op.hasTrait<SameDevice>() || fixed.isMadeAnywhere(&op))
@@ -73,16 +73,17 @@ private:
   }
 
   EntryOp entry;
+  const SymbolTable &symbols;
   const Target &target;
   FixedDevices fixed;
 };
 
 } // namespace
 
-static LogicalResult placeState(StateOp state, const Target &target) {
+static LogicalResult placeState(StateOp state, const SymbolTable &symbols, const Target &target) {
   StringAttr device = getDevice(state.getStoredType());
   if (!device && state.getOf())
-    device = getDevice(state->getParentOfType<ModuleOp>().lookupSymbol<StateOp>(*state.getOf()).getStoredType());
+    device = getDevice(symbols.lookup<StateOp>(*state.getOf()).getStoredType());
   if (!device)
     device = state->getAttrOfType<StringAttr>(kPlacementAttr);
   if (!device)
@@ -99,13 +100,14 @@ LogicalResult placeValues(ModuleOp module, const DeviceBackends *backends) {
   FailureOr<Target> target = Target::of(module);
   if (failed(target))
     return failure();
+  SymbolTable symbols(module);
   // Slots last, because they follow their parameters.
   for (bool slots : {false, true})
     for (auto state : module.getOps<StateOp>())
-      if (bool(state.getOf()) == slots && failed(placeState(state, *target)))
+      if (bool(state.getOf()) == slots && failed(placeState(state, symbols, *target)))
         return failure();
   for (auto entry : module.getOps<EntryOp>())
-    if (failed(EntryPlacing(entry, *target, backends).run()))
+    if (failed(EntryPlacing(entry, symbols, *target, backends).run()))
       return failure();
   return success();
 }

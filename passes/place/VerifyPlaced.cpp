@@ -15,12 +15,12 @@ static LogicalResult verifyDevice(Operation *op, Type type, StringRef expected, 
                            << expected;
 }
 
-static LogicalResult verifyOp(Operation *op, ModuleOp module) {
+static LogicalResult verifyOp(Operation *op, const SymbolTable &symbols) {
   for (Value value : op->getResults())
     if (isa<RankedTensorType>(value.getType()) && !getDevice(value.getType()))
       return op->emitOpError("has a result without a device");
   auto stateDevice = [&](FlatSymbolRefAttr name) {
-    StringAttr device = getDevice(module.lookupSymbol<StateOp>(name.getAttr()).getStoredType());
+    StringAttr device = getDevice(symbols.lookup<StateOp>(name.getAttr()).getStoredType());
     return device ? device.getValue() : StringRef();
   };
   if (auto get = dyn_cast<GetOp>(op))
@@ -39,7 +39,8 @@ static LogicalResult verifyOp(Operation *op, ModuleOp module) {
 }
 
 LogicalResult verifyPlaced(ModuleOp module) {
-  WalkResult result = module.walk([&](Operation *op) -> WalkResult { return verifyOp(op, module); });
+  SymbolTable symbols(module);
+  WalkResult result = module.walk([&](Operation *op) -> WalkResult { return verifyOp(op, symbols); });
   return failure(result.wasInterrupted());
 }
 
