@@ -10,45 +10,47 @@ using namespace mlir;
 
 namespace sluice::detail {
 
-static GraphImpl &graphOf(const char *function, ArrayRef<Tensor> operands, const Place &place) {
+static GraphImpl &graphOf(const char *function, ArrayRef<Tensor> operands, const SourceLocation &location) {
   GraphImpl *graph = nullptr;
   for (const Tensor &operand : operands) {
     if (!Access::value(operand))
-      throw Error(std::string(function) + ": an operand is an empty tensor", place);
+      throw Error(std::string(function) + ": an operand is an empty tensor", location);
     if (graph && Access::graph(operand) != graph)
       throw Error(std::string(function) + ": operands of two graphs: '" + graph->name + "' and '" +
                       Access::graph(operand)->name + "'",
-                  place);
+                  location);
     graph = Access::graph(operand);
   }
   if (!graph)
-    throw Error(std::string(function) + ": needs at least one tensor", place);
+    throw Error(std::string(function) + ": needs at least one tensor", location);
   return *graph;
 }
 
-Call::Call(const char *function, ArrayRef<Tensor> operands, Place where)
-    : graph(graphOf(function, operands, where)), function(function), operands(operands), place(std::move(where)) {
+Call::Call(const char *function, ArrayRef<Tensor> operands, SourceLocation where)
+    : graph(graphOf(function, operands, where)), function(function), operands(operands), location(std::move(where)) {
   requireOneDevice();
 }
 
-static bool isSameLine(const Place &a, const Place &b) { return a.file == b.file && a.line == b.line; }
+static bool isSameLine(const SourceLocation &a, const SourceLocation &b) {
+  return a.file == b.file && a.line == b.line;
+}
 
 void Call::fail(const std::string &message) const {
   std::string shapes;
   std::vector<Error::Note> notes;
   for (const Tensor &operand : operands) {
     shapes += (shapes.empty() ? "" : " x ") + print(operand);
-    Place created = placeOf(Access::value(operand).getLoc());
+    SourceLocation created = locationOf(Access::value(operand).getLoc());
     if (!created.file.empty())
       notes.push_back({graph.nameOf(Access::value(operand)) + print(operand) + " created here", created});
   }
-  Place inner = place;
-  for (Place caller : llvm::reverse(graph.callers)) {
+  SourceLocation inner = location;
+  for (SourceLocation caller : llvm::reverse(graph.callers)) {
     if (!isSameLine(caller, inner))
       notes.push_back({"called from here", caller});
     inner = caller;
   }
-  throw Error(std::string(function) + ": " + message + " (" + shapes + ")", place, std::move(notes));
+  throw Error(std::string(function) + ": " + message + " (" + shapes + ")", location, std::move(notes));
 }
 
 std::string Call::print(int64_t size) const {
@@ -124,7 +126,7 @@ SmallVector<Tensor> Call::emitAll(StringRef op, ArrayRef<Tensor> tensors, ArrayR
   for (const Tensor &tensor : tensors)
     values.push_back(Access::value(tensor));
   std::string failure;
-  Operation *built = graph.build(op, values, attributes, place, failure);
+  Operation *built = graph.build(op, values, attributes, location, failure);
   if (!built)
     fail(graph.withNames(failure));
   SmallVector<Tensor> results;
@@ -181,7 +183,7 @@ Tensor Call::full(double value, RankedTensorType type) {
 }
 
 Tensor Call::copy(const Tensor &x, StringAttr device, ir::CopyReason reason) {
-  return Access::tensor(graph, graph.copy(Access::value(x), device, reason, place));
+  return Access::tensor(graph, graph.copy(Access::value(x), device, reason, location));
 }
 
 void Call::update(const Tensor &buffer, const Tensor &value) {
@@ -191,7 +193,7 @@ void Call::update(const Tensor &buffer, const Tensor &value) {
   for (auto set : graph.graph.getBody().getOps<ir::SetOp>())
     if (set.getState() == state.getSymName())
       fail(("'" + state.getSymName() + "' is updated twice a step; one batch norm serves one place").str());
-  graph.builder.create<ir::SetOp>(graph.location(place), state.getSymName(), Access::value(value));
+  graph.builder.create<ir::SetOp>(graph.toLocation(location), state.getSymName(), Access::value(value));
 }
 
 Tensor Call::cast(const Tensor &x, DType dtype) {

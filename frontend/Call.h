@@ -23,7 +23,7 @@ class Call {
 public:
   /// Throws unless all operands exist, belong to one graph and, where they are fixed on devices, on one. Absent
   /// optional operands are simply not listed.
-  Call(const char *function, llvm::ArrayRef<Tensor> operands, Place place);
+  Call(const char *function, llvm::ArrayRef<Tensor> operands, SourceLocation location);
   Call(const char *function, const Arg &x) : Call(function, {x.tensor}, x.where) {}
   Call(const char *function, const Arg &a, const Arg &b) : Call(function, {a.tensor, b.tensor}, a.where) {}
 
@@ -96,7 +96,7 @@ private:
   CallNumber number{graph};
   const char *function;
   llvm::SmallVector<Tensor, 3> operands;
-  Place place;
+  SourceLocation location;
 };
 
 /// The least and the greatest value of a dtype, floats' infinities among them; of i64, the doubles next to them.

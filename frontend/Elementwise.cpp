@@ -100,15 +100,15 @@ static void requireBool(const Call &call, const char *operand, const Tensor &x) 
     call.fail(std::string(operand) + " is " + to_string(x.dtype()) + ", not bool");
 }
 
-static Tensor negated(const char *name, const Tensor &x, const Place &place) {
-  Call call(name, {x}, place);
+static Tensor negated(const char *name, const Tensor &x, const SourceLocation &location) {
+  Call call(name, {x}, location);
   requireBool(call, "the operand", x);
   return call.emit<ir::NotOp>({x});
 }
 
 Tensor logical_not(Arg x) { return negated("logical_not", x.tensor, x.where); }
 Tensor operator!(const Tensor &x) {
-  return negated("!", x, x ? detail::placeOf(detail::Access::value(x).getLoc()) : Place());
+  return negated("!", x, x ? detail::locationOf(detail::Access::value(x).getLoc()) : SourceLocation());
 }
 
 //===- two tensors ------------------------------------------------------------------------------------------------===//

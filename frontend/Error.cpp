@@ -7,16 +7,16 @@ namespace sluice {
 
 static std::string_view withoutFolder(std::string_view path) { return path.substr(path.find_last_of('/') + 1); }
 
-Place::Place(std::source_location where)
+SourceLocation::SourceLocation(std::source_location where)
     : file(withoutFolder(where.file_name())), line(where.line()), column(where.column()) {}
 
-std::string Place::str() const { return file + ":" + std::to_string(line) + ":" + std::to_string(column); }
+std::string SourceLocation::str() const { return file + ":" + std::to_string(line) + ":" + std::to_string(column); }
 
-Error::Error(std::string message, Place place, std::vector<Note> notes)
-    : said(std::move(message)), at(std::move(place)), more(std::move(notes)) {
+Error::Error(std::string message, SourceLocation location, std::vector<Note> notes)
+    : said(std::move(message)), at(std::move(location)), more(std::move(notes)) {
   text = (at.file.empty() ? "" : at.str() + ": ") + "error: " + said; // in-process compilation has no place of its own
   for (const Note &note : more)
-    text.append("\n").append(note.place.str()).append(": note: ").append(note.message);
+    text.append("\n").append(note.location.str()).append(": note: ").append(note.message);
 }
 
 } // namespace sluice

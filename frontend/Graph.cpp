@@ -24,14 +24,14 @@ static bool isName(StringRef text) {
   return !text.empty() && (llvm::isAlpha(text.front()) || text.front() == '_') && llvm::all_of(text, isPart);
 }
 
-static void requireName(const char *what, const std::string &text, const Place &place) {
+static void requireName(const char *what, const std::string &text, const SourceLocation &location) {
   if (!isName(text))
     throw Error("'" + text + "' cannot name " + what + ": a letter comes first, then letters, digits, '_', '-' and '.'",
-                place);
+                location);
 }
 
-static std::string checked(std::string name, const Place &place) {
-  requireName("a graph", name, place);
+static std::string checked(std::string name, const SourceLocation &location) {
+  requireName("a graph", name, location);
   return name;
 }
 
@@ -74,8 +74,8 @@ Tensor Graph::full(Shape shape, double value, DType dtype, Where where) {
     throw Error("full: the number " + std::to_string(value) + " is not a value of " + to_string(dtype), where);
   OpBuilder &builder = graph->builder;
   auto constant =
-      builder.create<ir::FullOp>(graph->location(where), builder.getF64FloatAttr(value), TypeAttr::get(type));
-  ir::setPlace(constant, graph->scopeDevice(), {});
+      builder.create<ir::FullOp>(graph->toLocation(where), builder.getF64FloatAttr(value), TypeAttr::get(type));
+  ir::setDeviceAndPin(constant, graph->scopeDevice(), {});
   return Access::tensor(*graph, constant);
 }
 
@@ -86,7 +86,7 @@ void Graph::output(std::string name, Arg value) {
   requireName("an output", name, value.where);
   Call("output", value).requireGraph(*graph);
   graph->claimResult(name, value.where);
-  graph->builder.create<ir::OutputOp>(graph->location(value.where), name, Access::value(value.tensor));
+  graph->builder.create<ir::OutputOp>(graph->toLocation(value.where), name, Access::value(value.tensor));
 }
 
 static void requireScalar(const Call &call, const Tensor &x) {
@@ -103,7 +103,7 @@ void Graph::metric(std::string name, Arg value) {
   if (name == "loss")
     throw Error("the metric 'loss' is reported by minimize", value.where);
   graph->claimResult(name, value.where);
-  graph->builder.create<ir::MetricOp>(graph->location(value.where), name, Access::value(value.tensor));
+  graph->builder.create<ir::MetricOp>(graph->toLocation(value.where), name, Access::value(value.tensor));
 }
 
 //===- training ---------------------------------------------------------------------------------------------------===//
@@ -127,7 +127,7 @@ void Graph::minimize(Arg loss, const optim::SGD &optimizer) {
   requireScalar(call, loss.tensor);
   checkSgd(call, optimizer);
   for (auto known : graph->graph.getBody().getOps<ir::MinimizeOp>())
-    throw Error("minimize: the graph has a loss already", loss.where, {{"here", detail::placeOf(known.getLoc())}});
+    throw Error("minimize: the graph has a loss already", loss.where, {{"here", detail::locationOf(known.getLoc())}});
   std::vector<std::string> names = graph->parametersBehind(Access::value(loss.tensor));
   if (names.empty())
     call.fail("the loss depends on no parameter");
@@ -140,7 +140,7 @@ void Graph::minimize(Arg loss, const optim::SGD &optimizer) {
   SmallVector<Attribute> parameters;
   for (const std::string &name : names)
     parameters.push_back(FlatSymbolRefAttr::get(&graph->context, name));
-  builder.create<ir::MinimizeOp>(graph->location(loss.where), Access::value(loss.tensor), sgd, "lr",
+  builder.create<ir::MinimizeOp>(graph->toLocation(loss.where), Access::value(loss.tensor), sgd, "lr",
                                  builder.getArrayAttr(parameters));
 }
 

@@ -14,10 +14,10 @@ using namespace mlir;
 
 namespace sluice::detail {
 
-GraphImpl::GraphImpl(std::string graphName, Place place)
+GraphImpl::GraphImpl(std::string graphName, SourceLocation location)
     : name(std::move(graphName)), context(MLIRContext::Threading::DISABLED), builder(&context) {
   context.loadDialect<ir::SluiceDialect>();
-  Location loc = location(place);
+  Location loc = toLocation(location);
   module = ModuleOp::create(loc, StringRef(name));
   ir::ModelOp model = ir::getModel(*module);
   model.setName(name);
@@ -27,18 +27,18 @@ GraphImpl::GraphImpl(std::string graphName, Place place)
   builder.setInsertionPointToEnd(builder.createBlock(&graph.getBody()));
 }
 
-Location GraphImpl::location(const Place &place) {
-  return FileLineColLoc::get(&context, place.file, place.line, place.column);
+Location GraphImpl::toLocation(const SourceLocation &location) {
+  return FileLineColLoc::get(&context, location.file, location.line, location.column);
 }
 
-Place placeOf(Location location) {
-  Place place;
+SourceLocation locationOf(Location location) {
+  SourceLocation result;
   if (auto at = dyn_cast<FileLineColLoc>(location)) {
-    place.file = at.getFilename().str();
-    place.line = at.getLine();
-    place.column = at.getColumn();
+    result.file = at.getFilename().str();
+    result.line = at.getLine();
+    result.column = at.getColumn();
   }
-  return place;
+  return result;
 }
 
 Type GraphImpl::elementType(DType dtype) { return ir::typeOf(builder.getContext(), sluice_dtype(dtype)); }
@@ -113,17 +113,17 @@ static StringAttr fixedDevice(ValueRange operands) {
   return {};
 }
 
-Operation *GraphImpl::build(StringRef op, ValueRange operands, ArrayRef<NamedAttribute> attributes, const Place &place,
-                            std::string &failure) {
+Operation *GraphImpl::build(StringRef op, ValueRange operands, ArrayRef<NamedAttribute> attributes,
+                            const SourceLocation &location, std::string &failure) {
   Diagnostics diagnostics(&context);
-  OperationState state(location(place), op);
+  OperationState state(toLocation(location), op);
   state.addOperands(operands);
   state.addAttributes(attributes);
   SmallVector<Type> types;
   if (succeeded(inferTypes(state, builder.getDictionaryAttr(attributes), types))) {
     state.addTypes(types);
     Operation *built = builder.create(state);
-    ir::setPlace(built, fixedDevice(operands), pin);
+    ir::setDeviceAndPin(built, fixedDevice(operands), pin);
     if (succeeded(mlir::verify(built))) {
       callOf[built] = callNumber;
       return built;
@@ -134,8 +134,8 @@ Operation *GraphImpl::build(StringRef op, ValueRange operands, ArrayRef<NamedAtt
   return nullptr;
 }
 
-Value GraphImpl::copy(Value value, StringAttr device, ir::CopyReason reason, const Place &place) {
-  return builder.create<ir::CopyOp>(location(place), ir::withDevice(value.getType(), device), value, reason);
+Value GraphImpl::copy(Value value, StringAttr device, ir::CopyReason reason, const SourceLocation &location) {
+  return builder.create<ir::CopyOp>(toLocation(location), ir::withDevice(value.getType(), device), value, reason);
 }
 
 SmallVector<Operation *> GraphImpl::opsOfCall(Operation *op) {
@@ -157,55 +157,55 @@ StringAttr GraphImpl::deviceOf(Value value) {
 
 //===- structure --------------------------------------------------------------------------------------------------===//
 
-Value GraphImpl::addInput(const std::string &input, RankedTensorType type, const Place &place) {
-  auto [known, isNew] = inputs.try_emplace(input, place);
+Value GraphImpl::addInput(const std::string &input, RankedTensorType type, const SourceLocation &location) {
+  auto [known, isNew] = inputs.try_emplace(input, location);
   if (!isNew)
-    throw Error("there is already an input '" + input + "'", place, {{"created here", known->second}});
+    throw Error("there is already an input '" + input + "'", location, {{"created here", known->second}});
   SmallVector<Attribute> names(graph.getInputs().begin(), graph.getInputs().end());
   names.push_back(builder.getStringAttr(input));
   graph.setInputsAttr(builder.getArrayAttr(names));
-  Value value = graph.getBody().front().addArgument(type, location(place));
+  Value value = graph.getBody().front().addArgument(type, toLocation(location));
   StringAttr device = scopeDevice();
   if (device && device != ir::kHostDevice)
-    return copy(value, device, ir::CopyReason::Input, place); // inputs arrive on the host
+    return copy(value, device, ir::CopyReason::Input, location); // inputs arrive on the host
   value.setType(ir::withDevice(type, device));
   return value;
 }
 
-void GraphImpl::claimResult(const std::string &result, const Place &place) {
-  auto [known, isNew] = results.try_emplace(result, place);
+void GraphImpl::claimResult(const std::string &result, const SourceLocation &location) {
+  auto [known, isNew] = results.try_emplace(result, location);
   if (!isNew)
-    throw Error("there is already an output or metric '" + result + "'", place, {{"created here", known->second}});
+    throw Error("there is already an output or metric '" + result + "'", location, {{"created here", known->second}});
 }
 
 ir::StateOp GraphImpl::findState(StringRef state) { return module->lookupSymbol<ir::StateOp>(state); }
 
 ir::InitAttr GraphImpl::initAttr(const init::Init &init, const std::string &state, RankedTensorType type,
-                                 const Place &place) {
+                                 const SourceLocation &location) {
   static constexpr const char *kinds[] = {"constant", "uniform", "normal"};
   if (std::string problem = ir::problemOfInit(kinds[int(init.kind)], init.a, init.b, type); !problem.empty())
-    throw Error("'" + state + "' cannot begin so: " + problem, place);
+    throw Error("'" + state + "' cannot begin so: " + problem, location);
   bool two = init.kind != init::Init::Kind::constant;
   return ir::InitAttr::get(&context, kinds[int(init.kind)], builder.getF64FloatAttr(init.a),
                            two ? builder.getF64FloatAttr(init.b) : FloatAttr());
 }
 
 ir::StateOp GraphImpl::addState(ir::StateKind kind, const std::string &state, RankedTensorType type,
-                                const init::Init &init, StringAttr device, const Place &place) {
+                                const init::Init &init, StringAttr device, const SourceLocation &location) {
   if (ir::StateOp known = findState(state))
-    throw Error("there is already a " + ir::stringifyStateKind(known.getKind()).str() + " '" + state + "'", place,
-                {{"created here", placeOf(known.getLoc())}});
-  ir::InitAttr begin = initAttr(init.resolved(shapeOf(type)), state, type, place);
+    throw Error("there is already a " + ir::stringifyStateKind(known.getKind()).str() + " '" + state + "'", location,
+                {{"created here", locationOf(known.getLoc())}});
+  ir::InitAttr begin = initAttr(init.resolved(shapeOf(type)), state, type, location);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(graph);
   TypeAttr physical = device ? TypeAttr::get(ir::withDevice(type, device)) : TypeAttr();
-  return builder.create<ir::StateOp>(location(place), builder.getStringAttr(state), kind, type, begin,
+  return builder.create<ir::StateOp>(toLocation(location), builder.getStringAttr(state), kind, type, begin,
                                      FlatSymbolRefAttr(), physical);
 }
 
-Value GraphImpl::read(ir::StateOp state, StringAttr device, const Place &place) {
+Value GraphImpl::read(ir::StateOp state, StringAttr device, const SourceLocation &location) {
   Type type = ir::withDevice(state.getTensorType(), device);
-  return builder.create<ir::GetOp>(location(place), type, state.getSymName());
+  return builder.create<ir::GetOp>(toLocation(location), type, state.getSymName());
 }
 
 ir::StateOp GraphImpl::stateOf(Value value) {

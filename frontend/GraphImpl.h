@@ -25,12 +25,13 @@ namespace detail {
 
 class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
 public:
-  GraphImpl(std::string name, Place place);
+  GraphImpl(std::string name, SourceLocation location);
 
   // --- named dimensions ---
 
   /// The type of a tensor with these dimensions; binds new names and throws on contradictions. `what` names the tensor.
-  mlir::RankedTensorType typeOf(const std::string &what, DType dtype, const Shape &shape, const Place &place);
+  mlir::RankedTensorType typeOf(const std::string &what, DType dtype, const Shape &shape,
+                                const SourceLocation &location);
   Shape shapeOf(mlir::Type type) const;
   /// "[batch, 784]"
   std::string printShape(mlir::Type type) const { return shapeOf(type).str(); }
@@ -43,21 +44,21 @@ public:
 
   /// Builds an op; a failure of its inference or verifier is returned as text in `failure`.
   mlir::Operation *build(llvm::StringRef op, mlir::ValueRange operands, llvm::ArrayRef<mlir::NamedAttribute> attributes,
-                         const Place &place, std::string &failure);
+                         const SourceLocation &location, std::string &failure);
   /// The value in a buffer of its own on a device; null: placed later.
-  mlir::Value copy(mlir::Value value, mlir::StringAttr device, ir::CopyReason reason, const Place &place);
+  mlir::Value copy(mlir::Value value, mlir::StringAttr device, ir::CopyReason reason, const SourceLocation &location);
   /// The ops that one call of the API built, where calls within it count as part of it.
   llvm::SmallVector<mlir::Operation *> opsOfCall(mlir::Operation *op);
-  mlir::Location location(const Place &place);
+  mlir::Location toLocation(const SourceLocation &location);
   mlir::Type elementType(DType dtype);
 
   // --- devices ---
 
   const ir::Target &target() const { return targetDevices; }
   /// Throws when a device that is in use would vanish.
-  void setTarget(ir::Target target, const Place &place);
+  void setTarget(ir::Target target, const SourceLocation &location);
   /// The logical name of a device that `function` uses from now on. Throws unless the target has it.
-  mlir::StringAttr use(const char *function, const Device &device, const Place &place);
+  mlir::StringAttr use(const char *function, const Device &device, const SourceLocation &location);
   /// Where things are created; null: placed later.
   mlir::StringAttr scopeDevice();
   Device defaultGpu() const;
@@ -67,22 +68,22 @@ public:
   // --- structure ---
 
   /// Lives where things are created.
-  mlir::Value addInput(const std::string &name, mlir::RankedTensorType type, const Place &place);
+  mlir::Value addInput(const std::string &name, mlir::RankedTensorType type, const SourceLocation &location);
   /// Throws when the name is taken. The state is kept on `device`; null: placed later.
   ir::StateOp addState(ir::StateKind kind, const std::string &name, mlir::RankedTensorType type, const init::Init &init,
-                       mlir::StringAttr device, const Place &place);
+                       mlir::StringAttr device, const SourceLocation &location);
   /// The state's value, fixed on a device unless that is null.
-  mlir::Value read(ir::StateOp state, mlir::StringAttr device, const Place &place);
+  mlir::Value read(ir::StateOp state, mlir::StringAttr device, const SourceLocation &location);
   /// Throws when the rule makes no sense; `state` names what begins so.
   ir::InitAttr initAttr(const init::Init &init, const std::string &state, mlir::RankedTensorType type,
-                        const Place &place);
+                        const SourceLocation &location);
   /// The state that a value reads, or null.
   ir::StateOp stateOf(mlir::Value value);
   ir::StateOp findState(llvm::StringRef name);
   /// "'fc1.weight' " of a state or input; nothing of other values.
   std::string nameOf(mlir::Value value);
   /// Throws unless `name` is new among the outputs and metrics.
-  void claimResult(const std::string &name, const Place &place);
+  void claimResult(const std::string &name, const SourceLocation &location);
   /// The names of the parameters that a value depends on, in order of their creation.
   std::vector<std::string> parametersBehind(mlir::Value value);
 
@@ -104,12 +105,12 @@ public:
 private:
   struct Binding {
     int64_t size;
-    Place place;
+    SourceLocation location;
   };
   llvm::StringMap<Binding> dims;
   std::string batch; ///< the name of the symbolic dimension
-  Place batchPlace;
-  llvm::StringMap<Place> inputs, results;
+  SourceLocation batchLocation;
+  llvm::StringMap<SourceLocation> inputs, results;
   ir::Target targetDevices;
   int64_t lastUsed = -1; ///< the last accelerator in use
   llvm::DenseMap<mlir::Operation *, unsigned> callOf;
@@ -127,7 +128,7 @@ DType dtypeOf(mlir::Type type);
 /// The device of a logical name of the target.
 Device toDevice(llvm::StringRef name);
 /// Where the user wrote what became a value.
-Place placeOf(mlir::Location location);
+SourceLocation locationOf(mlir::Location location);
 
 } // namespace detail
 } // namespace sluice

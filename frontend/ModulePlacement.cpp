@@ -36,26 +36,26 @@ Module &Module::get_submodule(std::string_view part, Where at) {
 
 /// Throws unless the state can go to another device: nothing uses it yet, and nobody put it where it is otherwise.
 static void requireMovable(GraphImpl &graph, const char *function, const std::string &state, mlir::Value value,
-                           bool fixes, const Place &place) {
+                           bool fixes, const SourceLocation &location) {
   mlir::StringAttr fixed = ir::getDevice(value.getType()), kept = graph.deviceOf(value);
   std::string says = std::string(function) + ": '" + state + "' is ";
   if (fixes && kept && !fixed)
-    throw Error(says + "pinned to " + detail::toDevice(kept).str() + " with its module", place);
+    throw Error(says + "pinned to " + detail::toDevice(kept).str() + " with its module", location);
   if (!fixes && fixed)
-    throw Error(says + "fixed on " + detail::toDevice(fixed).str() + ", where it was created or moved to", place);
+    throw Error(says + "fixed on " + detail::toDevice(fixed).str() + ", where it was created or moved to", location);
   if (!value.use_empty())
-    throw Error(says + "used already; place a module before it is called", place,
-                {{"used here", detail::placeOf((*value.user_begin())->getLoc())}});
+    throw Error(says + "used already; place a module before it is called", location,
+                {{"used here", detail::locationOf((*value.user_begin())->getLoc())}});
 }
 
 /// Keeps states on a device; if `fixes`, ops on them run there too.
 static void keep(GraphImpl &graph, const char *function, const Module::Named &states, const Device &device, bool fixes,
-                 const Place &place) {
-  mlir::StringAttr target = graph.use(function, device, place);
+                 const SourceLocation &location) {
+  mlir::StringAttr target = graph.use(function, device, location);
   auto isThere = [&](const Tensor &state) { return graph.deviceOf(Access::value(state)) == target; };
   for (const auto &[name, state] : states)
     if (!isThere(state))
-      requireMovable(graph, function, name, Access::value(state), fixes, place);
+      requireMovable(graph, function, name, Access::value(state), fixes, location);
   for (const auto &[name, state] : states) {
     if (isThere(state))
       continue;

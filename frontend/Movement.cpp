@@ -82,15 +82,15 @@ Tensor squeeze(Arg x, Axes dim) {
 
 Tensor unsqueeze(Arg x, std::int64_t dim) {
   Call call("unsqueeze", x);
-  int64_t place = call.axisOf(Call::rank(x.tensor) + 1, dim);
+  int64_t location = call.axisOf(Call::rank(x.tensor) + 1, dim);
   SmallVector<int64_t> sizes(Call::shape(x.tensor));
-  sizes.insert(sizes.begin() + place, 1);
+  sizes.insert(sizes.begin() + location, 1);
   // The op reshape keeps the batch outermost; broadcasting may put a dimension before it.
   if (!hasBatch(sizes) || ShapedType::isDynamic(sizes.front()))
     return call.reshape(x.tensor, sizes);
   SmallVector<int64_t> dims;
   for (int64_t i = 0; i < Call::rank(x.tensor); ++i)
-    dims.push_back(i < place ? i : i + 1);
+    dims.push_back(i < location ? i : i + 1);
   return call.expand(x.tensor, dims, sizes);
 }
 

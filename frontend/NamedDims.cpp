@@ -24,37 +24,38 @@ static bool isSmallEnough(ArrayRef<int64_t> sizes) {
   return left > 0;
 }
 
-RankedTensorType GraphImpl::typeOf(const std::string &what, DType dtype, const Shape &shape, const Place &place) {
+RankedTensorType GraphImpl::typeOf(const std::string &what, DType dtype, const Shape &shape,
+                                   const SourceLocation &location) {
   SmallVector<int64_t> sizes;
   for (const Dim &dim : shape) {
     if (!dim.symbolic() && dim.size <= 0)
-      throw Error(what + ": sizes are positive, not " + std::to_string(dim.size) + " in " + shape.str(), place);
+      throw Error(what + ": sizes are positive, not " + std::to_string(dim.size) + " in " + shape.str(), location);
     if (!dim.name.empty() && dim.size > 0) {
       if (dim.name == batch)
         throw Error(what + ": dimension " + quoted(dim.name) + " has no size elsewhere and " +
                         std::to_string(dim.size) + " here",
-                    place, {{"without a size here", batchPlace}});
-      auto [known, isNew] = dims.try_emplace(dim.name, Binding{dim.size, place});
+                    location, {{"without a size here", batchLocation}});
+      auto [known, isNew] = dims.try_emplace(dim.name, Binding{dim.size, location});
       if (!isNew && known->second.size != dim.size)
         throw Error(what + ": dimension " + quoted(dim.name) + " has two sizes: " + std::to_string(known->second.size) +
                         " and " + std::to_string(dim.size),
-                    place, {{std::to_string(known->second.size) + " here", known->second.place}});
+                    location, {{std::to_string(known->second.size) + " here", known->second.location}});
     }
     if (dim.symbolic() && batch.empty() && !sizeOf(dim)) {
       batch = dim.name;
-      batchPlace = place;
+      batchLocation = location;
     }
     std::optional<int64_t> size = sizeOf(dim);
     if (!size)
       throw Error(what + ": a second dimension without a size: " + quoted(dim.name) + " beside " + quoted(batch) +
                       "; give it one: Dim{\"" + dim.name + "\", 32}",
-                  place, {{quoted(batch) + " is first used here", batchPlace}});
+                  location, {{quoted(batch) + " is first used here", batchLocation}});
     sizes.push_back(*size);
   }
   if (llvm::count(sizes, ShapedType::kDynamic) > 1)
-    throw Error(what + ": dimension " + quoted(batch) + " occurs twice in " + shape.str(), place);
+    throw Error(what + ": dimension " + quoted(batch) + " occurs twice in " + shape.str(), location);
   if (!isSmallEnough(sizes))
-    throw Error(what + ": the shape " + shape.str() + " has more than 2^40 elements", place);
+    throw Error(what + ": the shape " + shape.str() + " has more than 2^40 elements", location);
   return RankedTensorType::get(sizes, elementType(dtype));
 }
 

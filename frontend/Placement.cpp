@@ -81,7 +81,7 @@ Tensor pin(Arg x, const Device &device) {
   if (std::string reason = reasonAgainstPin(call, value, name); !reason.empty())
     call.fail(reason);
   for (Operation *op : call.graph.opsOfCall(value.getDefiningOp()))
-    ir::setPlace(op, ir::getDevice(op->getResult(0).getType()), name);
+    ir::setDeviceAndPin(op, ir::getDevice(op->getResult(0).getType()), name);
   return x.tensor;
 }
 

@@ -74,24 +74,24 @@ static std::string count(int64_t accelerators) {
   return std::to_string(accelerators) + (accelerators == 1 ? " accelerator" : " accelerators");
 }
 
-void GraphImpl::setTarget(ir::Target target, const Place &place) {
+void GraphImpl::setTarget(ir::Target target, const SourceLocation &location) {
   if (target.accelerators() <= lastUsed)
     throw Error("set_devices: " + gpu(int(lastUsed)).str() + " is in use, and '" + target.str() + "' has " +
                     count(target.accelerators()),
-                place);
+                location);
   targetDevices = std::move(target);
   targetDevices.record(*module);
 }
 
-StringAttr GraphImpl::use(const char *function, const Device &device, const Place &place) {
+StringAttr GraphImpl::use(const char *function, const Device &device, const SourceLocation &location) {
   if (!device.host().empty())
     throw Error(std::string(function) + ": " + device.str() + " is a device of another host; a graph uses those of one",
-                place);
+                location);
   std::string logical = logicalName(device);
   if (!targetDevices.find(logical))
     throw Error(std::string(function) + ": there is no " + device.str() + ": the graph's target '" +
                     targetDevices.str() + "' has " + count(targetDevices.accelerators()),
-                place);
+                location);
   if (device.kind() == Device::Kind::gpu)
     lastUsed = std::max<int64_t>(lastUsed, device.index());
   return builder.getStringAttr(logical);

@@ -94,7 +94,7 @@ RankedTensorType withDevice(Type type, StringAttr device) {
 
 StringAttr getPin(Operation *op) { return op->getAttrOfType<StringAttr>(kPinAttr); }
 
-void setPlace(Operation *op, StringAttr fixed, StringAttr pin) {
+void setDeviceAndPin(Operation *op, StringAttr fixed, StringAttr pin) {
   if (!op->hasTrait<SameDevice>())
     return;
   bool isPinned = pin && pin != fixed && op->getNumOperands() > 0;

@@ -44,7 +44,7 @@ mlir::StringAttr getPin(mlir::Operation *op);
 /// Puts a new op to work. On the device `fixed`, if there is one: its results live there, as the type says. Else on the
 /// device `pin`, if there is one, by `sluice.pin`; ops without operands make constants and need no pin. Else nowhere
 /// yet. A pin on another device than `fixed` wins. Ops that are no value ops (copies, `get`) stay as they are.
-void setPlace(mlir::Operation *op, mlir::StringAttr fixed, mlir::StringAttr pin);
+void setDeviceAndPin(mlir::Operation *op, mlir::StringAttr fixed, mlir::StringAttr pin);
 
 /// "[?, 20, 26, 26]"
 std::string printShape(llvm::ArrayRef<int64_t> shape);

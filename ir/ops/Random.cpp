@@ -33,11 +33,11 @@ constexpr double kTail[] = {-0.000200214257, 0.000100950558, 0.00134934322, -0.0
 
 //===- The reference ---------------------------------------------------------------------------------------------===//
 
-using Block = std::array<uint32_t, 2>;
+using RandomBlock = std::array<uint32_t, 2>;
 
 static uint32_t rotate(uint32_t value, int by) { return value << by | value >> (32 - by); }
 
-static Block encrypt(Block key, Block block) {
+static RandomBlock encrypt(RandomBlock key, RandomBlock block) {
   uint32_t keys[] = {key[0], key[1], key[0] ^ key[1] ^ kParity};
   block = {block[0] + keys[0], block[1] + keys[1]};
   for (uint32_t group = 0; group < 5; ++group) {
@@ -51,14 +51,14 @@ static Block encrypt(Block key, Block block) {
   return block;
 }
 
-static Block getStreamKey(const HostTensor &key, uint64_t stream) {
-  Block words = {uint32_t(int64_t(key.data[0])), uint32_t(int64_t(key.data[1]))};
+static RandomBlock getStreamKey(const HostTensor &key, uint64_t stream) {
+  RandomBlock words = {uint32_t(int64_t(key.data[0])), uint32_t(int64_t(key.data[1]))};
   return stream == 0 ? words : encrypt(words, {uint32_t(stream >> 32), uint32_t(stream)});
 }
 
-static uint32_t drawBits(Block key, uint64_t element, uint64_t count, bool partitionable) {
+static uint32_t drawBits(RandomBlock key, uint64_t element, uint64_t count, bool partitionable) {
   if (partitionable) {
-    Block block = encrypt(key, {uint32_t(element >> 32), uint32_t(element)});
+    RandomBlock block = encrypt(key, {uint32_t(element >> 32), uint32_t(element)});
     return block[0] ^ block[1];
   }
   uint64_t half = (count + 1) / 2, first = element % half, second = half + first;
@@ -69,7 +69,7 @@ static uint32_t drawBits(Block key, uint64_t element, uint64_t count, bool parti
 static HostTensor draw(const HostTensor &key, uint64_t stream, RankedTensorType type, int64_t rows,
                        llvm::function_ref<double(double)> convert) {
   HostTensor y(runtimeShape(type, rows));
-  Block words = getStreamKey(key, stream);
+  RandomBlock words = getStreamKey(key, stream);
   for (size_t i = 0; i < y.data.size(); ++i)
     y.data[i] = convert(double(drawBits(words, i, y.data.size(), !type.hasStaticShape()) >> 9) * kFraction);
   return y;

@@ -14,7 +14,7 @@ DiagnosticText::DiagnosticText(MLIRContext *context)
     : handler(context, [this](Diagnostic &diagnostic) { append(diagnostic); }) {}
 
 static void print(llvm::raw_ostream &out, const Diagnostic &diagnostic, llvm::StringRef kind) {
-  std::string place = printPlace(diagnostic.getLocation());
+  std::string place = printLocation(diagnostic.getLocation());
   out << place << (place.empty() ? "" : ": ") << kind << ": " << diagnostic.str() << '\n';
 }
 
@@ -29,7 +29,7 @@ void DiagnosticText::append(Diagnostic &diagnostic) {
   unsupported |= error && llvm::StringRef(diagnostic.str()).starts_with(kUnsupported);
 }
 
-std::string printPlace(Location location) {
+std::string printLocation(Location location) {
   auto file = location->findInstanceOf<FileLineColLoc>();
   if (!file)
     return "";

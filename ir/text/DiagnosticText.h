@@ -26,6 +26,6 @@ private:
 };
 
 /// "model.cpp:13:18" of a location, or nothing where it has no file.
-std::string printPlace(mlir::Location location);
+std::string printLocation(mlir::Location location);
 
 } // namespace sluice::ir

@@ -1,6 +1,6 @@
 // Fusion groups.
 //
-// 1. Ops are visited in block order. Injective ops, and scalars made of them, are not grouped: they are found again
+// 1. Ops are visited in block order. Injective ops, and scalars made of them, are not grouped: they are rematerialised
 //    where they are used, unless a buffer must hold them (a state, an output), or the backend will not have them in the
 //    launch of a reader.
 // 2. Another op joins the last group that computes something for it, if the backend agrees.
@@ -29,7 +29,7 @@ static bool needsBuffer(Operation *op) {
 }
 
 bool FusionRules::canJoin(Operation *op, const llvm::SetVector<Operation *> &contents, ArrayRef<Value> results) {
-  llvm::SetVector<Operation *> all = contents, found = recomputedFor(op);
+  llvm::SetVector<Operation *> all = contents, found = rematerialisedFor(op);
   all.insert(found.begin(), found.end());
   all.insert(op);
   SmallVector<Value> outside(results);
@@ -38,17 +38,17 @@ bool FusionRules::canJoin(Operation *op, const llvm::SetVector<Operation *> &con
 }
 
 bool FusionRules::canBeFoundFor(Operation *op, Operation *user) {
-  llvm::SetVector<Operation *> found = recomputedFor(op);
+  llvm::SetVector<Operation *> found = rematerialisedFor(op);
   found.insert(op);
   found.insert(user);
   return backendCanFuse(found.getArrayRef(), user->getResults());
 }
 
 bool FusionRules::isRecomputed(Operation *op) {
-  if (auto found = recomputed.find(op); found != recomputed.end())
+  if (auto found = rematerialised.find(op); found != rematerialised.end())
     return found->second;
   bool result = findWhetherRecomputed(op);
-  recomputed[op] = result;
+  rematerialised[op] = result;
   return result;
 }
 
@@ -71,7 +71,7 @@ static void addRecomputed(Operation *op, FusionRules &rules, llvm::SetVector<Ope
     }
 }
 
-llvm::SetVector<Operation *> FusionRules::recomputedFor(Operation *op) {
+llvm::SetVector<Operation *> FusionRules::rematerialisedFor(Operation *op) {
   llvm::SetVector<Operation *> found;
   addRecomputed(op, *this, found);
   return found;
@@ -92,7 +92,7 @@ public:
   }
 
 private:
-  /// Groups that compute what `op` reads, looking through recomputed ops.
+  /// Groups that compute what `op` reads, looking through rematerialised ops.
   llvm::SetVector<unsigned> producers(Operation *op) {
     llvm::SetVector<unsigned> result;
     DenseSet<Operation *> seen;
@@ -153,7 +153,7 @@ private:
       groups.push_back({isCrossing(op) ? FusionGroup::Copy : FusionGroup::Launch, {}, {}, llvm::BitVector()});
     FusionGroup &group = groups[target];
     group.ops.push_back(op);
-    for (Operation *found : rules.recomputedFor(op))
+    for (Operation *found : rules.rematerialisedFor(op))
       group.contents.insert(found);
     group.contents.insert(op);
     groupOf[op] = target;

@@ -13,7 +13,7 @@ namespace sluice::passes {
 struct FusionGroup {
   enum Kind { Launch, Copy } kind;
   llvm::SmallVector<mlir::Operation *> ops;
-  /// The ops, and those that are found again for them, each after those that it reads.
+  /// The ops, and those that are rematerialised for them, each after those that it reads.
   llvm::SetVector<mlir::Operation *> contents;
   /// Groups that must run before this one, transitively.
   llvm::BitVector dependsOn;
@@ -31,9 +31,9 @@ public:
   bool fuses() const { return fuse; }
   /// Whether the op costs nothing to find again, and is put into every kernel that uses it rather than into a buffer.
   bool isRecomputed(mlir::Operation *op);
-  /// What is found again for `op`, in an order in which it can be computed.
-  llvm::SetVector<mlir::Operation *> recomputedFor(mlir::Operation *op);
-  /// Whether `op`, with what is found again for it, may join `contents`, of which others read `results`.
+  /// What is rematerialised for `op`, in an order in which it can be computed.
+  llvm::SetVector<mlir::Operation *> rematerialisedFor(mlir::Operation *op);
+  /// Whether `op`, with what is rematerialised for it, may join `contents`, of which others read `results`.
   bool canJoin(mlir::Operation *op, const llvm::SetVector<mlir::Operation *> &contents,
                llvm::ArrayRef<mlir::Value> results);
 
@@ -43,7 +43,7 @@ private:
 
   bool fuse;
   CanFuse backendCanFuse;
-  llvm::DenseMap<mlir::Operation *, bool> recomputed; // what was found
+  llvm::DenseMap<mlir::Operation *, bool> rematerialised; // what was found
 };
 
 /// "conv2d_add_relu": what is computed, without what is only moved; long chains are cut.
@@ -52,7 +52,7 @@ std::string nameOf(const FusionGroup &group);
 /// What the launch of a group holds.
 struct LaunchContents {
   llvm::SetVector<mlir::Value> inputs;
-  llvm::SetVector<mlir::Operation *> ops; ///< the group's, and those that are recomputed in it
+  llvm::SetVector<mlir::Operation *> ops; ///< the group's, and those that are rematerialised in it
   llvm::SmallVector<mlir::Value> outputs; ///< results of the group's ops that others read
 };
 LaunchContents contentsOf(const FusionGroup &group);

@@ -28,11 +28,11 @@ struct AssignmentCosts {
 struct AssignedCall {
   static constexpr unsigned kNone = ~0u;
 
-  /// Some bytes that actions touch: of a state's place or mirror, or transient.
+  /// Some bytes that actions touch: of a state's memory slot or mirror, or transient.
   struct Buffer {
     uint32_t device;
     int64_t bytes;
-    std::optional<int64_t> offset; ///< of a place in the arena of states
+    std::optional<int64_t> offset; ///< of a memory slot in the arena of states
     unsigned maker = kNone;        ///< the first action that writes it
     bool isInput = false, outlivesCall = false;
 

@@ -149,7 +149,7 @@ private:
     workspaces[action] = unsigned(transients.size());
     TransientBuffer &added = transients.emplace_back();
     added.device = call.buffers[call.actions[action].writes.front()].device;
-    added.bytes = alignPlace(call.actions[action].workspace);
+    added.bytes = alignSlot(call.actions[action].workspace);
     added.begin = numbers[action];
     added.uses = {added.begin};
   }

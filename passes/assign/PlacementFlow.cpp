@@ -40,7 +40,7 @@ public:
 
 private:
   int64_t bytesOf(Value value) const {
-    return alignPlace(getBufferBytes(cast<RankedTensorType>(value.getType()), source.capacity));
+    return alignSlot(getBufferBytes(cast<RankedTensorType>(value.getType()), source.capacity));
   }
 
   uint32_t add(Value value, uint32_t producer) {
@@ -77,7 +77,7 @@ private:
     auto [known, isNew] = stateNumbers.try_emplace(state, flow.states.size());
     if (isNew)
       flow.states.push_back({source.states.lookup(state),
-                             alignPlace(getBufferBytes(state.getTensorType(), source.capacity)), std::nullopt});
+                             alignSlot(getBufferBytes(state.getTensorType(), source.capacity)), std::nullopt});
     return known->second;
   }
 

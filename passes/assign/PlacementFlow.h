@@ -23,7 +23,7 @@ struct PlacementFlow {
     static constexpr uint32_t kInput = ~0u;
 
     uint32_t producer = kInput;      ///< the group of a launch or state
-    int64_t bytes = 0;               ///< of its place
+    int64_t bytes = 0;               ///< of its memory slot
     double moved = 0;                ///< bytes of a copy
     int position = -1;               ///< of the op that makes it; -1: of an input
     std::optional<uint32_t> state;   ///< whose old value it is
@@ -34,7 +34,7 @@ struct PlacementFlow {
   };
   struct State {
     uint32_t group;
-    int64_t bytes;                 ///< of its place
+    int64_t bytes;                 ///< of its memory slot
     std::optional<uint32_t> value; ///< the old one, if it is read
     bool isWritten = false;
   };

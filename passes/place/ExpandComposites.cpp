@@ -10,7 +10,7 @@
 // replicas; and its gradient, which `train` builds, shares them.
 #include "passes/Passes.h"
 #include "passes/backend/DeviceBackends.h"
-#include "passes/place/InheritPlace.h"
+#include "passes/place/InheritDevice.h"
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -30,7 +30,7 @@ void expandComposites(ModuleOp module) {
     OpBuilder builder(op);
     SmallVector<Value> values;
     {
-      InheritPlace place(builder, op);
+      InheritDevice devices(builder, op);
       values = op.expand(builder);
     }
     replace(op, values);
@@ -44,7 +44,7 @@ static SmallVector<Value> expandInPlace(CompositeOp op, SmallVectorImpl<Operatio
   Operation *before = op->getPrevNode();
   SmallVector<Value> values;
   {
-    InheritPlace place(builder, getDevice(op->getResult(0).getType()), /*pin=*/{});
+    InheritDevice devices(builder, getDevice(op->getResult(0).getType()), /*pin=*/{});
     values = op.expand(builder);
   }
   Block::iterator first = before ? std::next(before->getIterator()) : op->getBlock()->begin();

@@ -32,7 +32,7 @@ public:
   LogicalResult report(Operation *reader, Value value, StringRef device) {
     StringRef from = getDevice(value.getType());
     if (policy == CopyPolicy::Insert ||
-        !seen.insert(printPlace(reader->getLoc()) + " " + from.str() + " " + device.str()).second)
+        !seen.insert(printLocation(reader->getLoc()) + " " + from.str() + " " + device.str()).second)
       return failure(policy == CopyPolicy::Explicit);
     LogicalBytes bytes = getLogicalBytes(cast<RankedTensorType>(value.getType()));
     InFlightDiagnostic diagnostic = policy == CopyPolicy::Explicit ? reader->emitError() : reader->emitWarning();

@@ -103,7 +103,7 @@ private:
     if (stateOf.count(value) || mirrorOf.count(value))
       return;
     TransientBuffer &buffer = addBuffer(value.getAsOpaquePointer());
-    int64_t bytes = alignPlace(getBufferBytes(cast<RankedTensorType>(value.getType()), capacity));
+    int64_t bytes = alignSlot(getBufferBytes(cast<RankedTensorType>(value.getType()), capacity));
     bool isRepeated = isAsynchronous && inFlight > 1 && isInput(value);
     auto action = value.getDefiningOp<ActionOp>();
     buffer.device = deviceOf(value);
@@ -124,7 +124,7 @@ private:
   void addWorkspace(ActionOp op) {
     TransientBuffer &workspace = addBuffer(op.getOperation());
     workspace.device = deviceOf(op.getWritten().front());
-    workspace.bytes = alignPlace(op.getWorkspaceBytes());
+    workspace.bytes = alignSlot(op.getWorkspaceBytes());
     workspace.sharesBytes = reuse;
     workspace.begin = numbers.lookup(op);
     workspace.uses = {workspace.begin};
@@ -225,7 +225,7 @@ private:
 
   int64_t take(size_t device, RankedTensorType type) {
     int64_t offset = bytes[device];
-    bytes[device] += alignPlace(getBufferBytes(type, capacity));
+    bytes[device] += alignSlot(getBufferBytes(type, capacity));
     return offset;
   }
 

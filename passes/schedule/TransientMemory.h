@@ -6,10 +6,10 @@
 
 namespace sluice::passes {
 
-/// What every place in an arena is a multiple of.
+/// What every memory slot in an arena is a multiple of.
 inline constexpr int64_t kPlaceAlignment = 64;
 
-inline int64_t alignPlace(int64_t bytes) {
+inline int64_t alignSlot(int64_t bytes) {
   return (std::max<int64_t>(bytes, 1) + kPlaceAlignment - 1) / kPlaceAlignment * kPlaceAlignment;
 }
 

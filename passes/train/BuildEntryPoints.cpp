@@ -8,7 +8,7 @@
 #include "ir/build/Node.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
-#include "passes/place/InheritPlace.h"
+#include "passes/place/InheritDevice.h"
 #include "passes/train/Differentiate.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -147,7 +147,7 @@ static LogicalResult buildTraining(Clone &clone, MinimizeOp minimize, ModuleOp m
   }
   for (auto [state, value, gradient] : llvm::zip_equal(parameters, values, *gradients)) {
     auto type = cast<RankedTensorType>(value.getType());
-    InheritPlace place(clone.builder, getDevice(type), getDevice(state.getStoredType()));
+    InheritDevice devices(clone.builder, getDevice(type), getDevice(state.getStoredType()));
     SmallVector<Value> slots;
     SmallVector<std::string> slotNames;
     for (StringRef slot : optimizer.getSlots()) {
@@ -174,7 +174,7 @@ static void buildInit(ModuleOp module, Location loc) {
   builder.setInsertionPointToEnd(&body);
   int64_t stream = 0;
   for (StateOp state : module.getOps<StateOp>()) {
-    InheritPlace place(builder, /*fixed=*/{}, getDevice(state.getStoredType()));
+    InheritDevice devices(builder, /*fixed=*/{}, getDevice(state.getStoredType()));
     Value value = state.getInit().build(builder, state.getLoc(), body.getArgument(0), ++stream, state.getTensorType());
     builder.create<SetOp>(state.getLoc(), state.getSymName(), value);
   }

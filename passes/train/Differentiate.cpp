@@ -10,7 +10,7 @@
 // where a user has it elsewhere, it travels back.
 #include "passes/train/Differentiate.h"
 #include "ir/build/Node.h"
-#include "passes/place/InheritPlace.h"
+#include "passes/place/InheritDevice.h"
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -59,7 +59,7 @@ public:
       return;
     }
     StringAttr shared = pinOf(sum), pin = shared == pinOf(gradient) ? shared : pinOf(value);
-    InheritPlace place(builder, getDevice(value.getType()), pin);
+    InheritDevice devices(builder, getDevice(value.getType()), pin);
     sum = Node(builder, value.getLoc(), sum) + Node(builder, value.getLoc(), gradient);
   }
 
@@ -90,7 +90,7 @@ static LogicalResult propagate(Operation &op, Gradients &gradients, const DenseS
     return op.emitError("'") << op.getName() << "' has no gradient, and the loss depends on it";
   SmallVector<Value> dOperands;
   {
-    InheritPlace place(builder, &op);
+    InheritDevice devices(builder, &op);
     dOperands = differentiable.buildGradient(builder, dResults);
   }
   for (auto [operand, gradient] : llvm::zip_equal(op.getOperands(), dOperands))

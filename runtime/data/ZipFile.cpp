@@ -39,7 +39,7 @@ private:
 };
 
 /// Where the directory lies.
-struct DirectoryPlace {
+struct DirectoryRange {
   uint64_t begin = 0, bytes = 0, members = 0;
 };
 
@@ -73,7 +73,7 @@ private:
   }
 
   /// The record at the end, which a comment may follow.
-  DirectoryPlace findDirectory() const {
+  DirectoryRange findDirectory() const {
     int64_t begin = std::max<int64_t>(0, archive_.bytes() - endBytes - mostCommentBytes);
     Bytes tail = archive_.read(begin, endBytes + mostCommentBytes);
     Fields fields(tail);
@@ -85,8 +85,8 @@ private:
     fail("it is truncated, for it has no directory at its end");
   }
 
-  DirectoryPlace directoryAt(int64_t end, const Fields &record) const {
-    DirectoryPlace place{record.at(16, 4), record.at(12, 4), record.at(10, 2)};
+  DirectoryRange directoryAt(int64_t end, const Fields &record) const {
+    DirectoryRange place{record.at(16, 4), record.at(12, 4), record.at(10, 2)};
     bool isLarge = place.begin == in64Bits || place.bytes == in64Bits || place.members == UINT16_MAX;
     if (record.at(4, 2) != record.at(6, 2) || record.at(8, 2) != record.at(10, 2))
       fail("it is one of several disks");
@@ -94,7 +94,7 @@ private:
   }
 
   /// What the records of large archives say, if there are any before the end.
-  DirectoryPlace largeDirectory(int64_t end, const DirectoryPlace &small) const {
+  DirectoryRange largeDirectory(int64_t end, const DirectoryRange &small) const {
     if (end < locatorBytes)
       return small;
     Bytes found = archive_.read(end - locatorBytes, locatorBytes);
@@ -132,7 +132,7 @@ private:
     member.checksum = static_cast<uint32_t>(entry.at(16, 4));
     uint64_t sizes[] = {entry.at(24, 4), entry.at(20, 4), entry.at(42, 4)}; // whole, packed, place
     readLargeSizes(rest.subspan(entryBytes + nameBytes, extraBytes), sizes, member.name);
-    setPlace(member, sizes[0], sizes[1], sizes[2]);
+    setDeviceAndPin(member, sizes[0], sizes[1], sizes[2]);
     rest = rest.subspan(entryBytes + nameBytes + extraBytes + commentBytes);
     return member;
   }
@@ -158,7 +158,7 @@ private:
   }
 
   /// Data follows the member's own header, whose name and extra field may differ from the directory's.
-  void setPlace(ZipMember &member, uint64_t bytes, uint64_t packedBytes, uint64_t at) const {
+  void setDeviceAndPin(ZipMember &member, uint64_t bytes, uint64_t packedBytes, uint64_t at) const {
     if (at > place_.begin || place_.begin - at < static_cast<uint64_t>(memberBytes))
       fail(concat(quote(member.name), " begins at ", at, ", beyond the members"));
     Bytes header = archive_.read(static_cast<int64_t>(at), memberBytes);
@@ -189,7 +189,7 @@ private:
   }
 
   const MappedFile &archive_;
-  DirectoryPlace place_;
+  DirectoryRange place_;
 };
 
 } // namespace

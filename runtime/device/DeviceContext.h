@@ -51,7 +51,7 @@ private:
 /// Owns a handle of the ABI.
 template <typename T> using Handle = std::unique_ptr<T, void (*)(T *)>;
 
-/// A place in a queue, once recorded.
+/// A position in a queue, once recorded.
 class DeviceEvent {
 public:
   /// No event: nothing to wait for.

@@ -47,9 +47,9 @@ public:
 
   /// Of one of the plan's arenas.
   std::byte *arena(size_t number) const { return addresses_[number]; }
-  /// Of a place, or of copy number `copy` of one with a stride.
+  /// Of a memory slot, or of copy number `copy` of one with a stride.
   std::byte *address(const Slot &slot, int64_t copy = 0) const { return addresses_[slot.arena] + slot.offsetOf(copy); }
-  /// Of all copies of a place, as often as calls may be in flight.
+  /// Of all copies of a memory slot, as often as calls may be in flight.
   std::vector<std::byte *> addresses(const Slot &slot) const;
   /// The plan's module on a device that has kernels in it.
   sluice_module *module(size_t device, size_t number) const { return modules_.at({device, number}).get(); }

@@ -42,7 +42,7 @@ public:
   /// The same for a state anywhere, as a copy.
   void writeState(const State &state, std::span<const std::byte> physical);
   void readState(const State &state, std::span<std::byte> physical);
-  /// Reads any place, for tests and `sluice verify`.
+  /// Reads any memory slot, for tests and `sluice verify`.
   void readBuffer(const Buffer &buffer, int64_t call, std::span<std::byte> data);
 
   void watch(Watcher watcher) { watcher_ = std::move(watcher); }

@@ -96,7 +96,7 @@ public:
 private:
   void checkInputs(const Entry &entry, int64_t rows) const;
   size_t numberOf(const Entry &entry) const { return static_cast<size_t>(&entry - plan_.entries.data()); }
-  /// A place in call number `call`.
+  /// A memory slot in call number `call`.
   std::byte *address(const Slot &slot, int64_t call) const {
     return executor_->devices().address(slot, plan_.copyOf(call));
   }

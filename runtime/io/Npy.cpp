@@ -159,14 +159,14 @@ private:
 };
 
 /// Where the header's text lies in the file.
-struct HeaderPlace {
+struct HeaderRange {
   size_t begin, bytes;
 };
 
 } // namespace
 
 /// `start` is the beginning of a file of `fileBytes` bytes.
-static HeaderPlace findHeader(std::span<const std::byte> start, int64_t fileBytes, const std::string &name) {
+static HeaderRange findHeader(std::span<const std::byte> start, int64_t fileBytes, const std::string &name) {
   if (start.size() < 10 || std::memcmp(start.data(), magic.data(), magic.size()) != 0)
     failInvalid(concat(name, ": not an npy file"));
   int version = std::to_integer<int>(start[6]);
@@ -185,7 +185,7 @@ static HeaderPlace findHeader(std::span<const std::byte> start, int64_t fileByte
 }
 
 NpyHeader parseNpyHeader(std::span<const std::byte> start, int64_t fileBytes, const std::string &name) {
-  HeaderPlace place = findHeader(start, fileBytes, name);
+  HeaderRange place = findHeader(start, fileBytes, name);
   std::string_view text(reinterpret_cast<const char *>(start.data()) + place.begin, place.bytes);
   NpyHeader header = HeaderParser(text, name).parse();
   std::optional<int64_t> elements = checkedElements(header.shape, sizeOf(header.dtype));

@@ -230,7 +230,7 @@ static void checkCover(std::vector<HeaderTensor> &tensors, int64_t payload, cons
 }
 
 /// The tensors that a header describes, by name, in a file with `payload` bytes of data.
-static std::vector<TensorPlace> placesIn(std::string_view text, int64_t payload, const std::string &name,
+static std::vector<TensorRange> placesIn(std::string_view text, int64_t payload, const std::string &name,
                                          Metadata &metadata) {
   if (!text.starts_with("{"))
     failInvalid(concat(name, ": not a safetensors file: the header does not begin with '{'"));
@@ -239,12 +239,12 @@ static std::vector<TensorPlace> placesIn(std::string_view text, int64_t payload,
   for (const HeaderTensor &tensor : header.tensors)
     checkRange(tensor, typeOf(tensor, name), payload, name);
   checkCover(header.tensors, payload, name);
-  std::vector<TensorPlace> places;
+  std::vector<TensorRange> places;
   for (HeaderTensor &tensor : header.tensors)
     places.push_back({std::move(tensor.name), typeOf(tensor, name), std::move(tensor.shape),
                       static_cast<uint64_t>(tensor.offsets[0]),
                       static_cast<uint64_t>(tensor.offsets[1] - tensor.offsets[0])});
-  std::sort(places.begin(), places.end(), [](const TensorPlace &a, const TensorPlace &b) { return a.name < b.name; });
+  std::sort(places.begin(), places.end(), [](const TensorRange &a, const TensorRange &b) { return a.name < b.name; });
   for (size_t i = 1; i < places.size(); ++i)
     if (places[i].name == places[i - 1].name)
       failInvalid(concat(name, ": tensor ", quote(places[i].name), " appears twice"));
@@ -256,7 +256,7 @@ Safetensors::Safetensors(Bytes content, const std::string &name) : content_(std:
   uint64_t length = headerBytes(content_, content_.size(), name);
   std::string_view text(reinterpret_cast<const char *>(content_.data()) + 8, length);
   std::span<const std::byte> data = std::span<const std::byte>(content_).subspan(8 + length);
-  for (TensorPlace &place : placesIn(text, static_cast<int64_t>(data.size()), name, metadata_))
+  for (TensorRange &place : placesIn(text, static_cast<int64_t>(data.size()), name, metadata_))
     tensors_.push_back(
         {std::move(place.name), place.dtype, std::move(place.shape), data.subspan(place.begin, place.bytes)});
 }
@@ -290,9 +290,9 @@ SafetensorsFile::Descriptor::~Descriptor() {
     close(number);
 }
 
-const TensorPlace *SafetensorsFile::find(std::string_view name) const { return findByName(tensors_, name); }
+const TensorRange *SafetensorsFile::find(std::string_view name) const { return findByName(tensors_, name); }
 
-void SafetensorsFile::read(const TensorPlace &tensor, uint64_t from, std::span<std::byte> to) const {
+void SafetensorsFile::read(const TensorRange &tensor, uint64_t from, std::span<std::byte> to) const {
   assert(from + to.size() <= tensor.bytes && "reads are inside of the tensor");
   readAt(begin_ + tensor.begin + from, to);
 }
@@ -313,9 +313,9 @@ void SafetensorsFile::readAt(uint64_t at, std::span<std::byte> to) const {
 
 Safetensors readSafetensors(const std::string &path) { return Safetensors(readFile(path), path); }
 
-void writeSafetensors(const std::string &path, std::vector<TensorPlace> tensors, const Metadata &metadata,
-                      const std::function<void(const TensorPlace &, const WriteBytes &)> &give) {
-  std::sort(tensors.begin(), tensors.end(), [](const TensorPlace &a, const TensorPlace &b) {
+void writeSafetensors(const std::string &path, std::vector<TensorRange> tensors, const Metadata &metadata,
+                      const std::function<void(const TensorRange &, const WriteBytes &)> &give) {
+  std::sort(tensors.begin(), tensors.end(), [](const TensorRange &a, const TensorRange &b) {
     size_t sizeA = sizeOf(a.dtype), sizeB = sizeOf(b.dtype);
     return sizeA != sizeB ? sizeA > sizeB : a.name < b.name;
   });
@@ -323,7 +323,7 @@ void writeSafetensors(const std::string &path, std::vector<TensorPlace> tensors,
   if (!metadata.empty())
     header["__metadata__"] = metadata;
   uint64_t offset = 0;
-  for (const TensorPlace &tensor : tensors) {
+  for (const TensorRange &tensor : tensors) {
     uint64_t bytes = static_cast<uint64_t>(elementsOf(tensor.shape)) * sizeOf(tensor.dtype);
     header[tensor.name] = {{"dtype", safetensorsNameOf(tensor.dtype)},
                            {"shape", tensor.shape},
@@ -338,16 +338,16 @@ void writeSafetensors(const std::string &path, std::vector<TensorPlace> tensors,
   AtomicFile file(path);
   file.write(length, sizeof length);
   file.write(text);
-  for (const TensorPlace &tensor : tensors)
+  for (const TensorRange &tensor : tensors)
     give(tensor, [&](std::span<const std::byte> bytes) { file.write(bytes.data(), bytes.size()); });
   file.commit();
 }
 
 void writeSafetensors(const std::string &path, std::vector<Safetensors::Tensor> tensors, const Metadata &metadata) {
-  std::vector<TensorPlace> places;
+  std::vector<TensorRange> places;
   for (const Safetensors::Tensor &tensor : tensors)
     places.push_back({tensor.name, tensor.dtype, tensor.shape, 0, tensor.data.size()});
-  writeSafetensors(path, std::move(places), metadata, [&](const TensorPlace &place, const WriteBytes &write) {
+  writeSafetensors(path, std::move(places), metadata, [&](const TensorRange &place, const WriteBytes &write) {
     auto found = std::find_if(tensors.begin(), tensors.end(),
                               [&](const Safetensors::Tensor &tensor) { return tensor.name == place.name; });
     write(found->data);

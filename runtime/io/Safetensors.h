@@ -43,7 +43,7 @@ private:
 Safetensors readSafetensors(const std::string &path);
 
 /// Where a tensor lies in the data of a file.
-struct TensorPlace {
+struct TensorRange {
   std::string name;
   DType dtype = DType::f32;
   Shape shape;
@@ -55,11 +55,11 @@ class SafetensorsFile {
 public:
   /// Reads the header, with the checks of Safetensors.
   explicit SafetensorsFile(const std::string &path);
-  const std::vector<TensorPlace> &tensors() const { return tensors_; } ///< by name
-  const TensorPlace *find(std::string_view name) const;
+  const std::vector<TensorRange> &tensors() const { return tensors_; } ///< by name
+  const TensorRange *find(std::string_view name) const;
   const Metadata &metadata() const { return metadata_; }
   /// The tensor's bytes from `from` on.
-  void read(const TensorPlace &tensor, uint64_t from, std::span<std::byte> to) const;
+  void read(const TensorRange &tensor, uint64_t from, std::span<std::byte> to) const;
 
 private:
   struct Descriptor {
@@ -74,7 +74,7 @@ private:
   std::string path_;
   Descriptor file_;
   uint64_t begin_ = 0; ///< of the data
-  std::vector<TensorPlace> tensors_;
+  std::vector<TensorRange> tensors_;
   Metadata metadata_;
 };
 
@@ -85,7 +85,7 @@ void writeSafetensors(const std::string &path, std::vector<Safetensors::Tensor> 
 /// The same with data that is made when it is written: `give` hands a tensor's bytes to `write`, in order. Of the
 /// places only the types and shapes count.
 using WriteBytes = std::function<void(std::span<const std::byte>)>;
-void writeSafetensors(const std::string &path, std::vector<TensorPlace> tensors, const Metadata &metadata,
-                      const std::function<void(const TensorPlace &tensor, const WriteBytes &write)> &give);
+void writeSafetensors(const std::string &path, std::vector<TensorRange> tensors, const Metadata &metadata,
+                      const std::function<void(const TensorRange &tensor, const WriteBytes &write)> &give);
 
 } // namespace sluice::runtime

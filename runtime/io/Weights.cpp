@@ -21,7 +21,7 @@ template <typename Read> static void widen(std::span<std::byte> doubles, size_t 
   }
 }
 
-static void loadState(Instance &instance, const State &state, const SafetensorsFile &file, const TensorPlace &tensor,
+static void loadState(Instance &instance, const State &state, const SafetensorsFile &file, const TensorRange &tensor,
                       const std::string &name) {
   bool widens = state.dtype == DType::f64 && tensor.dtype == DType::f32;
   if (tensor.shape != state.shape || (tensor.dtype != state.dtype && !widens))
@@ -32,7 +32,7 @@ static void loadState(Instance &instance, const State &state, const SafetensorsF
 }
 
 static void loadOneOf(Instance &instance, const State &state, const SafetensorsFile &file, const std::string &name) {
-  const TensorPlace *tensor = file.find(state.name);
+  const TensorRange *tensor = file.find(state.name);
   if (!tensor)
     failInvalid(concat(name, ": has no ", quote(state.name), ", which the model needs"));
   loadState(instance, state, file, *tensor, name);
@@ -43,7 +43,7 @@ void loadWeights(Instance &instance, const std::string &path) {
   std::vector<std::string> names;
   for (const State &state : instance.plan().states)
     names.push_back(state.name);
-  for (const TensorPlace &tensor : file.tensors()) {
+  for (const TensorRange &tensor : file.tensors()) {
     // PyTorch counts batches in every batch norm; nothing that is computed depends on it.
     bool known = instance.plan().findState(tensor.name) || tensor.name.ends_with("num_batches_tracked");
     if (!known)
@@ -81,15 +81,15 @@ private:
 
 /// Over all that a file says but the sum itself: metadata, then tensors by name. `give` hands a tensor's bytes on.
 template <typename Give>
-static std::string checksumOf(const Metadata &metadata, std::vector<TensorPlace> tensors, Give give) {
+static std::string checksumOf(const Metadata &metadata, std::vector<TensorRange> tensors, Give give) {
   Checksum sum;
   for (const auto &[key, value] : metadata)
     if (key != checksumKey) {
       sum.add(key);
       sum.add(value);
     }
-  std::sort(tensors.begin(), tensors.end(), [](const TensorPlace &a, const TensorPlace &b) { return a.name < b.name; });
-  for (const TensorPlace &tensor : tensors) {
+  std::sort(tensors.begin(), tensors.end(), [](const TensorRange &a, const TensorRange &b) { return a.name < b.name; });
+  for (const TensorRange &tensor : tensors) {
     sum.add(tensor.name);
     sum.add(typeText(tensor.dtype, tensor.shape));
     sum.begin(tensor.bytes);
@@ -98,7 +98,7 @@ static std::string checksumOf(const Metadata &metadata, std::vector<TensorPlace>
   return sum.text();
 }
 
-static void giveFromFile(const SafetensorsFile &file, const TensorPlace &tensor, const WriteBytes &write) {
+static void giveFromFile(const SafetensorsFile &file, const TensorRange &tensor, const WriteBytes &write) {
   constexpr uint64_t pieceBytes = 1 << 20;
   Bytes piece;
   for (uint64_t at = 0; at < tensor.bytes; at += pieceBytes) {
@@ -110,7 +110,7 @@ static void giveFromFile(const SafetensorsFile &file, const TensorPlace &tensor,
 
 void checkWhole(const SafetensorsFile &file, const std::string &name) {
   auto recorded = file.metadata().find(checksumKey);
-  auto give = [&](const TensorPlace &tensor, const WriteBytes &write) { giveFromFile(file, tensor, write); };
+  auto give = [&](const TensorRange &tensor, const WriteBytes &write) { giveFromFile(file, tensor, write); };
   if (recorded == file.metadata().end() || recorded->second != checksumOf(file.metadata(), file.tensors(), give))
     failInvalid(concat(name, ": its checksum does not fit its content"));
 }
@@ -123,11 +123,11 @@ void loadStates(Instance &instance, const SafetensorsFile &file, const std::stri
 /// Writes the states that `chosen` picks, and a checksum if the metadata asks for one.
 template <typename Chosen>
 static void writeStates(const Instance &instance, const std::string &path, Metadata metadata, Chosen chosen) {
-  std::vector<TensorPlace> tensors;
+  std::vector<TensorRange> tensors;
   for (const State &state : instance.plan().states)
     if (chosen(state))
       tensors.push_back({state.name, state.dtype, state.shape, 0, static_cast<uint64_t>(state.logicalBytes())});
-  auto give = [&](const TensorPlace &tensor, const WriteBytes &write) {
+  auto give = [&](const TensorRange &tensor, const WriteBytes &write) {
     instance.getState(instance.state(tensor.name), write);
   };
   if (metadata.count(checksumKey))

@@ -36,7 +36,7 @@ struct Arena {
   bool operator==(const Arena &) const = default;
 };
 
-/// A place in memory; one with a stride exists as often as calls may be in flight.
+/// A memory slot; one with a stride exists as often as calls may be in flight.
 struct Slot {
   size_t arena = 0;
   int64_t offset = 0, stride = 0;

@@ -14,7 +14,7 @@ size_t parseIndex(const JsonReader &json, size_t size);
 /// The string in the field `key`; empty where it is absent or null.
 std::string optionalText(const JsonReader &json, const char *key);
 
-/// The fields `arena`, `offset` and `stride` of an object: a place for `bytes` bytes in an arena of `plan`,
+/// The fields `arena`, `offset` and `stride` of an object: a memory slot for `bytes` bytes in an arena of `plan`,
 /// whose number of calls in flight is known.
 Slot parseSlot(const JsonReader &json, const Plan &plan, int64_t bytes);
 

@@ -50,7 +50,7 @@ Kinks::Kinks(const std::string &text) {
     if (kink.hasSides)
       distance = builder.create<ir::SubOp>(op->getLoc(), distance.getType(), distance, op->getOperand(1));
     builder.create<ir::MetricOp>(op->getLoc(), kink.output, distance);
-    kink.name += " of " + ir::printPlace(op->getLoc()) + after;
+    kink.name += " of " + ir::printLocation(op->getLoc()) + after;
     kink.row = cast<RankedTensorType>(distance.getType()).getShape().drop_front().vec();
     kinks.push_back(kink);
   }

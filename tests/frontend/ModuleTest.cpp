@@ -136,6 +136,6 @@ TEST_F(Modules, NamesTheForwardThatIsMissing) {
     FAIL() << "no error";
   } catch (const Error &error) {
     EXPECT_THAT(error.what(), HasSubstr("has no forward(Tensor, Tensor)"));
-    EXPECT_EQ(error.place().file, "ModuleTest.cpp");
+    EXPECT_EQ(error.location().file, "ModuleTest.cpp");
   }
 }

@@ -248,9 +248,9 @@ TEST_F(checklist_26_mixed_operands_fail, AtTheUsersLine) {
     a + b;
     FAIL() << "no error";
   } catch (const Error &error) {
-    EXPECT_EQ(error.place().line, line);
+    EXPECT_EQ(error.location().line, line);
     ASSERT_EQ(error.notes().size(), 2u);
-    EXPECT_EQ(error.notes()[1].place.line, line - 3);
+    EXPECT_EQ(error.notes()[1].location.line, line - 3);
   }
 }
 

@@ -11,13 +11,13 @@ using testing::StartsWith;
 // Runs `use`, expects an error at this line, and keeps it.
 #define WRONG(use)                                                                                                     \
   do {                                                                                                                 \
-    error = Error("no error", Place());                                                                                \
+    error = Error("no error", SourceLocation());                                                                       \
     try {                                                                                                              \
       use;                                                                                                             \
     } catch (const Error &caught) {                                                                                    \
       error = caught;                                                                                                  \
     }                                                                                                                  \
-    EXPECT_EQ(error.place().line, unsigned(__LINE__));                                                                 \
+    EXPECT_EQ(error.location().line, unsigned(__LINE__));                                                              \
   } while (false)
 
 #define SAYS(text) EXPECT_EQ(error.message(), text)
@@ -34,7 +34,7 @@ struct WrongUse : testing::Test {
   Tensor matrix = g.input("matrix", f32, {512, 10});
   Tensor flag = g.input("flag", boolean, {Dim{"batch"}, 784});
   nn::Module root{g};
-  Error error{"", Place()};
+  Error error{"", SourceLocation()};
 
   Tensor parameter(const char *name, Shape shape) { return root.parameter(name, shape, init::zeros()); }
 };
@@ -57,7 +57,7 @@ struct NoForward : nn::Module {
 TEST_F(WrongUse, ReadsAsACompilersDiagnostic) {
   WRONG(matmul(x, matrix));
   SAYS("matmul: contracting dimensions differ: 784 and 512 ([batch, 784] x [512, 10])");
-  EXPECT_THAT(error.what(), StartsWith("WrongUseTest.cpp:" + std::to_string(error.place().line) + ":"));
+  EXPECT_THAT(error.what(), StartsWith("WrongUseTest.cpp:" + std::to_string(error.location().line) + ":"));
   EXPECT_THAT(error.what(), HasSubstr(": error: matmul: "));
   EXPECT_THAT(error.what(), HasSubstr(": note: 'matrix' [512, 10] created here"));
 }
@@ -68,7 +68,7 @@ TEST_F(WrongUse, NotesNameTheLinesOfOperands) {
   WRONG(matmul(y, matrix));
   ASSERT_EQ(error.notes().size(), 2u);
   EXPECT_EQ(error.notes()[0].message, "[batch, 784] created here");
-  EXPECT_EQ(error.notes()[0].place.line, line);
+  EXPECT_EQ(error.notes()[0].location.line, line);
 }
 
 TEST_F(WrongUse, LayersFailAtTheLineThatCallsThem) {
@@ -79,9 +79,9 @@ TEST_F(WrongUse, LayersFailAtTheLineThatCallsThem) {
     FAIL() << "no error";
   } catch (const Error &caught) {
     EXPECT_EQ(caught.message(), "linear: contracting dimensions differ: 784 and 100 ([batch, 784] x [10, 100] x [10])");
-    EXPECT_EQ(caught.place().line, Inner::line);
+    EXPECT_EQ(caught.location().line, Inner::line);
     EXPECT_EQ(caught.notes().back().message, "called from here");
-    EXPECT_EQ(caught.notes().back().place.line, line);
+    EXPECT_EQ(caught.notes().back().location.line, line);
   }
 }
 

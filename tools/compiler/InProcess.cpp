@@ -218,7 +218,7 @@ Program compile(const Graph &graph, const CompileOptions &options, std::source_l
     return llvm::Error::success();
   });
   if (error) // at the lines of the graph, which its text names
-    throw Error(compiler::takeFailure(std::move(error)).text, Place());
+    throw Error(compiler::takeFailure(std::move(error)).text, SourceLocation());
   return Program(std::move(impl));
 }
 

@@ -232,7 +232,7 @@ void Comparison::compareResult(const KernelCall &call, unsigned number, const Ho
   Difference difference;
   difference.entry = call.entry;
   difference.kernel = launch.getName().str();
-  difference.place = ir::printPlace(launch.getLoc());
+  difference.place = ir::printLocation(launch.getLoc());
   for (Operation &op : call.body().without_terminator())
     difference.ops.push_back(op.getName().getStringRef().str());
   difference.result = number;

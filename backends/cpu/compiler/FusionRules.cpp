@@ -75,7 +75,7 @@ private:
     return isa<ir::ElementOp>(operation) && reducesRows ? RowReduction : Loop;
   }
 
-  /// The ops that are found again for `op`.
+  /// The ops that are rematerialised for `op`.
   llvm::BitVector foundFor(size_t op) const {
     llvm::BitVector found(kernel.num_ops);
     SmallVector<size_t> work{op};
@@ -88,7 +88,7 @@ private:
     return found;
   }
 
-  /// Whether the op stays within the bound if what is found again for each of its operands is as large as for the
+  /// Whether the op stays within the bound if what is rematerialised for each of its operands is as large as for the
   /// largest: they are decided one by one.
   bool staysNarrow(size_t op) const {
     return llvm::all_of(operandsOf(op), [&](size_t operand) {
@@ -115,7 +115,7 @@ private:
     });
   }
 
-  /// Whether `op` and the ops before it, without those that are found again, are all that read these.
+  /// Whether `op` and the ops before it, without those that are rematerialised, are all that read these.
   bool isOnlyReader(size_t op) const {
     for (size_t before = 0; before < op; ++before)
       for (size_t i = 0; i < opAt(before).num_results; ++i)
@@ -134,7 +134,7 @@ private:
   /// Whether `op` sums over the rows what the kernel's loops pass over anyway.
   bool isSumOfLoop(size_t op) const { return kind == Loop && kindOf(op) == RowReduction && computesOperand(op); }
 
-  /// Whether `op` reads a sum over the rows of this kernel, spread by ops that are found again.
+  /// Whether `op` reads a sum over the rows of this kernel, spread by ops that are rematerialised.
   bool readsSpreadSum(size_t op) const {
     llvm::BitVector spread = foundFor(op);
     for (unsigned found : spread.set_bits())

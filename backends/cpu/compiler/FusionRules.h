@@ -6,7 +6,7 @@
 
 namespace sluice::cpu {
 
-/// The most ops in one kernel, those that are found again in it included: code and the time to compile it grow with the
+/// The most ops in one kernel, those that are rematerialised in it included: code and the time to compile it grow with the
 /// ops of a model, and no faster. Optimizer steps and losses of real networks have up to 86.
 inline constexpr size_t kMaxOpsInKernel = 128;
 
@@ -21,7 +21,7 @@ inline constexpr size_t kMaxOpsInKernel = 128;
 ///    kernel: its operand needs no buffer.
 /// 4. A reduction of the rows (a bias gradient) joins the loop kernel that computes its operand as one more result: it
 ///    is summed while it is stored. Nothing of that kernel may need the sum, since each element would repeat it.
-/// Ops that move elements, and scalars made of them, are found again where they are read if they are no results.
+/// Ops that move elements, and scalars made of them, are rematerialised where they are read if they are no results.
 bool lastOpJoins(const sluice_kernel_view &kernel);
 
 } // namespace sluice::cpu

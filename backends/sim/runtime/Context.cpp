@@ -22,17 +22,17 @@ DeviceMemory &Context::memory(int32_t device) {
   return devices_[static_cast<size_t>(device)];
 }
 
-//===- places -----------------------------------------------------------------------------------------------------===//
+//===- addresses --------------------------------------------------------------------------------------------------===//
 
 std::string Context::bytesText(int32_t device, uintptr_t begin, uintptr_t end) const {
   if (device == SLUICE_HOST)
     return std::to_string(end - begin) + " bytes of host memory";
-  DeviceMemory::Place place = devices_[static_cast<size_t>(device)].place(reinterpret_cast<void *>(begin));
-  return "bytes " + std::to_string(place.offset) + " to " + std::to_string(place.offset + (end - begin)) +
-         " of allocation " + std::to_string(place.block) + " of " + deviceText(device);
+  DeviceMemory::Address address = devices_[static_cast<size_t>(device)].locate(reinterpret_cast<void *>(begin));
+  return "bytes " + std::to_string(address.offset) + " to " + std::to_string(address.offset + (end - begin)) +
+         " of allocation " + std::to_string(address.block) + " of " + deviceText(device);
 }
 
-void Context::checkPlace(const std::string &what, const Access &access) const {
+void Context::checkAccess(const std::string &what, const Access &access) const {
   const Buffer &buffer = access.buffer;
   if (access.device != SLUICE_HOST) {
     if (!devices_[static_cast<size_t>(access.device)].contains(buffer.address, buffer.bytes))
@@ -80,13 +80,13 @@ Recording Context::record(Queue &queue) {
 }
 
 void Context::wait(Queue &queue, const Recording &recording) {
-  scheduler_.wait(queue.number, recording.place);
+  scheduler_.wait(queue.number, recording.position);
   queue.order.join(recording.order);
   queue.free = std::max(queue.free, recording.reached);
 }
 
 void Context::synchronize(const Recording &recording) {
-  scheduler_.runUntil(recording.place);
+  scheduler_.runUntil(recording.position);
   hostOrder_.join(recording.order);
   hostTime_ = std::max(hostTime_, recording.reached);
 }
@@ -127,7 +127,7 @@ void Context::copy(Queue &queue, const sluice_copy &copy) {
   Buffer from{const_cast<void *>(copy.from), copy.bytes, SLUICE_READ}, to{copy.to, copy.bytes, SLUICE_WRITE};
   std::vector<Access> accesses = {{"its source", copy.from_device, from}, {"its destination", copy.to_device, to}};
   for (const Access &access : accesses)
-    checkPlace(what, access);
+    checkAccess(what, access);
   auto [start, end] = links_.schedule(copy.from_device, copy.to_device, copy.bytes, earliest(queue));
   std::pair<int32_t, int32_t> ends{copy.from_device, copy.to_device};
   enqueue(queue, what, accesses, {start, end}, [this, ends, from, to] {
@@ -199,7 +199,7 @@ void Context::launch(Queue &queue, const sluice_launch &launch) {
   for (const Buffer &buffer : buffers)
     accesses.push_back({"one of its buffers", queue.device, buffer});
   for (const Access &access : accesses)
-    checkPlace(what, access);
+    checkAccess(what, access);
   double start = earliest(queue);
   double end = start + launchSeconds(onHost ? kHostRates : kAcceleratorRates, launch);
   enqueue(queue, what, accesses, {start, end},
@@ -218,7 +218,7 @@ void Context::launch(Queue &queue, const sluice_launch &launch) {
 void Context::discard(Queue &queue, void *address, size_t bytes) {
   std::string what = "discarding";
   Access access{"what is discarded", queue.device, {address, bytes, SLUICE_WRITE}};
-  checkPlace(what, access);
+  checkAccess(what, access);
   double now = earliest(queue);
   bool onHost = queue.device == SLUICE_HOST;
   enqueue(queue, what, {access}, {now, now}, [onHost, buffer = access.buffer] {

@@ -31,10 +31,10 @@ struct Queue {
   VectorClock order; // what happens before the next piece of work
 };
 
-/// A place in a queue as an event holds it.
+/// A position in a queue as an event holds it.
 struct Recording {
-  QueuePlace place;
-  double reached = 0; // when the place is reached
+  QueuePosition position;
+  double reached = 0; // when the position is reached
   Interval last;      // the piece of work before it
   VectorClock order;
 };
@@ -77,7 +77,7 @@ private:
   /// Orders, checks for races and times the next piece of work of `queue`, then has it done some time.
   void enqueue(Queue &queue, const std::string &what, const std::vector<Access> &accesses, Interval time,
                std::function<void()> work);
-  void checkPlace(const std::string &what, const Access &access) const;
+  void checkAccess(const std::string &what, const Access &access) const;
   std::string bytesText(int32_t device, uintptr_t begin, uintptr_t end) const;
   void noteRaces(const WorkName &work, const std::vector<Access> &accesses, const VectorClock &order);
   double launchSeconds(const DeviceRates &rates, const sluice_launch &launch) const;

@@ -74,7 +74,7 @@ DeviceMemory::Blocks::const_iterator DeviceMemory::find(const void *address, siz
   return offset <= block->second.bytes && bytes <= block->second.bytes - offset ? block : blocks_.end();
 }
 
-DeviceMemory::Place DeviceMemory::place(const void *address) const {
+DeviceMemory::Address DeviceMemory::locate(const void *address) const {
   auto block = find(address, 0);
   return {block->second.number, reinterpret_cast<uintptr_t>(address) - block->first};
 }

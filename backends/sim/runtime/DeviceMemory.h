@@ -16,8 +16,8 @@ std::string deviceText(int32_t device);
 
 class DeviceMemory {
 public:
-  /// A place in an allocation.
-  struct Place {
+  /// An address as its allocation and an offset.
+  struct Address {
     size_t block, offset; // the allocation's number since the device was opened, and bytes from its start
   };
 
@@ -37,8 +37,8 @@ public:
   int64_t freeBytes() const { return free_; }
   /// Whether all these bytes lie in one allocation.
   bool contains(const void *address, size_t bytes) const { return find(address, bytes) != blocks_.end(); }
-  /// Of an address within an allocation.
-  Place place(const void *address) const;
+  /// `address` lies within an allocation.
+  Address locate(const void *address) const;
 
 private:
   struct Block {

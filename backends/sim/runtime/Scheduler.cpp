@@ -12,22 +12,22 @@ size_t Scheduler::addQueue() {
   return queues_.size() - 1;
 }
 
-QueuePlace Scheduler::push(size_t queue, Item item) {
+QueuePosition Scheduler::push(size_t queue, Item item) {
   queues_[queue].items.push_back(std::move(item));
   ++pending_;
   return {queue, ++queues_[queue].issued};
 }
 
-QueuePlace Scheduler::enqueue(size_t queue, std::function<void()> work) {
-  QueuePlace place = push(queue, {std::move(work), std::nullopt});
+QueuePosition Scheduler::enqueue(size_t queue, std::function<void()> work) {
+  QueuePosition position = push(queue, {std::move(work), std::nullopt});
   while (pending_ > mostPending_)
     runOne(std::vector<uint64_t>(queues_.size(), UINT64_MAX));
-  return place;
+  return position;
 }
 
-void Scheduler::wait(size_t queue, QueuePlace place) {
-  if (!isDone(place) && place.queue != queue)
-    push(queue, {nullptr, place});
+void Scheduler::wait(size_t queue, QueuePosition position) {
+  if (!isDone(position) && position.queue != queue)
+    push(queue, {nullptr, position});
 }
 
 void Scheduler::drop(size_t queue) {
@@ -40,11 +40,11 @@ bool Scheduler::isReady(const Queue &queue) const {
   return !queue.items.empty() && (!queue.items.front().waits || isDone(*queue.items.front().waits));
 }
 
-std::vector<uint64_t> Scheduler::findNeeded(QueuePlace place) const {
+std::vector<uint64_t> Scheduler::findNeeded(QueuePosition position) const {
   std::vector<uint64_t> needed(queues_.size(), 0);
-  std::vector<QueuePlace> open{place};
+  std::vector<QueuePosition> open{position};
   while (!open.empty()) {
-    QueuePlace next = open.back();
+    QueuePosition next = open.back();
     open.pop_back();
     const Queue &queue = queues_[next.queue];
     for (uint64_t number = std::max(needed[next.queue], queue.done) + 1; number <= next.sequence; ++number)
@@ -78,13 +78,13 @@ void Scheduler::runOne(const std::vector<uint64_t> &limits) {
     next->priority = random_();
 }
 
-void Scheduler::runUntil(QueuePlace place) {
-  if (isDone(place))
+void Scheduler::runUntil(QueuePosition position) {
+  if (isDone(position))
     return;
   drawPriorities();
   bool neededOnly = random_() % 2 == 0;
-  std::vector<uint64_t> limits = neededOnly ? findNeeded(place) : std::vector<uint64_t>(queues_.size(), UINT64_MAX);
-  while (!isDone(place))
+  std::vector<uint64_t> limits = neededOnly ? findNeeded(position) : std::vector<uint64_t>(queues_.size(), UINT64_MAX);
+  while (!isDone(position))
     runOne(limits);
 }
 

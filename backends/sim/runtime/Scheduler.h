@@ -16,8 +16,8 @@
 
 namespace sluice::sim {
 
-/// A place in a queue: all work up to number `sequence`. Number 0 is before all work.
-struct QueuePlace {
+/// A position in a queue: all work up to number `sequence`. Number 0 is before all work.
+struct QueuePosition {
   size_t queue = 0;
   uint64_t sequence = 0;
 };
@@ -27,24 +27,24 @@ public:
   Scheduler(uint64_t seed, size_t mostPending) : random_(seed), mostPending_(mostPending) {}
 
   size_t addQueue();
-  /// Puts work at the end of a queue and returns its place. May do other work, if too much is pending.
-  QueuePlace enqueue(size_t queue, std::function<void()> work);
-  /// What comes after this in `queue` starts when `place` is done.
-  void wait(size_t queue, QueuePlace place);
+  /// Puts work at the end of a queue and returns its position. May do other work, if too much is pending.
+  QueuePosition enqueue(size_t queue, std::function<void()> work);
+  /// What comes after this in `queue` starts when `position` is done.
+  void wait(size_t queue, QueuePosition position);
   /// The end of a queue as it is now.
-  QueuePlace end(size_t queue) const { return {queue, queues_[queue].issued}; }
+  QueuePosition end(size_t queue) const { return {queue, queues_[queue].issued}; }
 
   /// Takes what is in `queue` for done, without doing it.
   void drop(size_t queue);
 
-  bool isDone(QueuePlace place) const { return queues_[place.queue].done >= place.sequence; }
-  /// Does work until `place` is done.
-  void runUntil(QueuePlace place);
+  bool isDone(QueuePosition position) const { return queues_[position.queue].done >= position.sequence; }
+  /// Does work until `position` is done.
+  void runUntil(QueuePosition position);
 
 private:
   struct Item {
-    std::function<void()> work;      // empty for a wait
-    std::optional<QueuePlace> waits; // for what it waits
+    std::function<void()> work;         // empty for a wait
+    std::optional<QueuePosition> waits; // for what it waits
   };
   struct Queue {
     std::deque<Item> items;
@@ -52,10 +52,10 @@ private:
     uint64_t priority = 0;
   };
 
-  QueuePlace push(size_t queue, Item item);
+  QueuePosition push(size_t queue, Item item);
   bool isReady(const Queue &queue) const;
-  /// The number up to which each queue must get for `place` to be done.
-  std::vector<uint64_t> findNeeded(QueuePlace place) const;
+  /// The number up to which each queue must get for `position` to be done.
+  std::vector<uint64_t> findNeeded(QueuePosition position) const;
   void drawPriorities();
   /// Does the next piece of work, of at most the given numbers.
   void runOne(const std::vector<uint64_t> &limits);

@@ -8,14 +8,14 @@
 
 namespace sluice {
 
-/// A place in the user's program.
-struct Place {
+/// A line and a column of the user's program.
+struct SourceLocation {
   std::string file; ///< without its folder
   unsigned line = 0;
   unsigned column = 0;
 
-  Place() = default;
-  Place(std::source_location where);
+  SourceLocation() = default;
+  SourceLocation(std::source_location where);
   /// "model.cpp:13:18"
   std::string str() const;
 };
@@ -28,19 +28,19 @@ class Error : public std::exception {
 public:
   struct Note {
     std::string message;
-    Place place;
+    SourceLocation location;
   };
 
-  Error(std::string message, Place place, std::vector<Note> notes = {});
+  Error(std::string message, SourceLocation location, std::vector<Note> notes = {});
 
   const char *what() const noexcept override { return text.c_str(); }
   const std::string &message() const { return said; }
-  const Place &place() const { return at; }
+  const SourceLocation &location() const { return at; }
   const std::vector<Note> &notes() const { return more; }
 
 private:
   std::string said;
-  Place at;
+  SourceLocation at;
   std::vector<Note> more;
   std::string text;
 };

@@ -84,7 +84,7 @@ TEST_F(FusionGroupsTest, DiamondsAreWalkedOnce) {
                  "(tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>");
   EXPECT_EQ(launchSizes(elements), std::vector<size_t>{100});
 
-  Body numbers; // found again wherever they are used
+  Body numbers; // rematerialised wherever they are used
   numbers.add("rows", "{to = f32}", "", "() -> tensor<f32>");
   for (unsigned i = 0; i < 200; ++i)
     numbers.add("mul", "", numbers.last + ", " + numbers.last, "(tensor<f32>, tensor<f32>) -> tensor<f32>");

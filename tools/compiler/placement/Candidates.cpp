@@ -65,14 +65,14 @@ namespace {
 
 /// Where states and ops of the entry point that counts went, so that those of others go there too: states by name, ops
 /// of one line.
-class Places {
+class KnownDevices {
 public:
   void note(const PlacementGraph &graph, llvm::ArrayRef<uint32_t> devices) {
     for (auto [group, device] : llvm::zip_equal(graph.groups, devices)) {
       if (group.kind == PlacedGroup::State)
-        places.try_emplace(keyOf(group.state), device);
+        known.try_emplace(keyOf(group.state), device);
       for (Operation *op : group.fusion.ops)
-        places.try_emplace(keyOf(op), device);
+        known.try_emplace(keyOf(op), device);
     }
   }
 
@@ -95,12 +95,12 @@ private:
   }
 
   void pin(PlacementProblem::Group &problem, Operation *op) const {
-    auto known = places.find(keyOf(op));
-    if (known != places.end() && !problem.pinned && problem.times[known->second] != PlacementProblem::kImpossible)
-      problem.pinned = known->second;
+    auto found = known.find(keyOf(op));
+    if (found != known.end() && !problem.pinned && problem.times[found->second] != PlacementProblem::kImpossible)
+      problem.pinned = found->second;
   }
 
-  llvm::DenseMap<Key, uint32_t> places;
+  llvm::DenseMap<Key, uint32_t> known;
 };
 
 } // namespace
@@ -159,11 +159,11 @@ static void judge(PlacementSetting &setting, Candidate &candidate, llvm::ArrayRe
 
 /// The devices of all entry points' groups; an obstacle if the strategy finds one for the entry point that counts.
 static Failure assign(const PlacementSetting &setting, const Strategy &strategy, Candidate &candidate) {
-  Places places;
+  KnownDevices devices;
   for (const std::string &entry : setting.entries()) {
     bool counts = entry == setting.entry;
     PlacementGraph graph = setting.graphs.at(entry);
-    places.follow(graph);
+    devices.follow(graph);
     PlacementGraph asked = graph; // a strategy may ask things of it
     Assignment assignment = strategy(asked);
     if (!counts && assignment.obstacle.code != ExitCode::Fine)
@@ -171,7 +171,7 @@ static Failure assign(const PlacementSetting &setting, const Strategy &strategy,
     if (assignment.obstacle.code != ExitCode::Fine)
       return assignment.obstacle;
     if (counts)
-      places.note(graph, assignment.devices);
+      devices.note(graph, assignment.devices);
     candidate.devices[entry] = std::move(assignment.devices);
   }
   return {ExitCode::Fine, ""};

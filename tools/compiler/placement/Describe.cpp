@@ -160,9 +160,9 @@ private:
       ir::StateOp state = group.state;
       item.kind = ir::stringifyStateKind(state.getKind()).str();
       item.stateBytes = problem.memory[devices[i]];
-      item.source = ir::printPlace(state.getLoc());
+      item.source = ir::printLocation(state.getLoc());
     } else {
-      item.source = ir::printPlace(group.fusion.ops.back()->getLoc());
+      item.source = ir::printLocation(group.fusion.ops.back()->getLoc());
       for (Operation *op : group.fusion.ops)
         item.ops.push_back(op->getName().getStringRef().str());
     }

@@ -39,7 +39,7 @@ std::vector<std::optional<size_t>> findGroupLaunches(const passes::PlacementGrap
   for (auto [i, group] : llvm::enumerate(graph.groups)) {
     if (group.kind != PlacedGroup::Launch)
       continue;
-    Key key{devices[i], ir::printPlace(group.fusion.ops.back()->getLoc()), partsOf(group.name).first};
+    Key key{devices[i], ir::printLocation(group.fusion.ops.back()->getLoc()), partsOf(group.name).first};
     const auto &list = actions[key];
     if (size_t next = taken[key]++; next < list.size())
       launches[i] = list[next].second;
