@@ -174,13 +174,22 @@ static llvm::Expected<llvm::SmallVector<char, 0>> emit(llvm::Module &module, llv
   return bytes;
 }
 
-/// Moves the functions of a lowered module into parts of about as many ops each, with the declarations that they need.
-/// The same module gives the same parts, however many cores there are.
+/// Gives `part` the constant data of `module` that `function` reads, which every module has for itself.
+static void copyGlobals(Operation *function, ModuleOp module, ModuleOp part) {
+  function->walk([&](LLVM::AddressOfOp use) {
+    auto global = module.lookupSymbol<LLVM::GlobalOp>(use.getGlobalName());
+    if (global && !part.lookupSymbol(use.getGlobalName()))
+      OpBuilder::atBlockBegin(part.getBody()).clone(*global);
+  });
+}
+
+/// Moves the functions of a lowered module into parts of about as many ops each, with the declarations and the data that
+/// they need. The same module gives the same parts, however many cores there are.
 static std::vector<OwningOpRef<ModuleOp>> cutIntoParts(ModuleOp module) {
   constexpr size_t kOps = 3000; // a tenth of a second of code generation
-  SmallVector<Operation *> functions, declarations;
-  for (Operation &op : *module.getBody())
-    (cast<LLVM::LLVMFuncOp>(op).isExternal() ? declarations : functions).push_back(&op);
+  SmallVector<LLVM::LLVMFuncOp> functions, declarations;
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>())
+    (function.isExternal() ? declarations : functions).push_back(function);
   std::vector<OwningOpRef<ModuleOp>> parts;
   size_t ops = kOps; // in the last part
   for (Operation *function : functions) {
@@ -190,6 +199,7 @@ static std::vector<OwningOpRef<ModuleOp>> cutIntoParts(ModuleOp module) {
         builder.clone(*declaration);
       ops = 0;
     }
+    copyGlobals(function, module, *parts.back());
     Block *body = parts.back()->getBody();
     function->moveBefore(body, body->end());
     function->walk([&](Operation *) { ++ops; });
