@@ -3,7 +3,8 @@
 #include "backends/cpu/compiler/Layouts.h"
 #include "backends/cpu/compiler/VectorAccess.h"
 #include "backends/cpu/compiler/contraction/Contraction.h"
-#include "backends/cpu/compiler/loops/Evaluator.h"
+#include "backends/cpu/compiler/loops/LaneEmitter.h"
+#include "backends/loops/Elements.h"
 #include "ir/Layout.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -11,6 +12,7 @@
 namespace sluice::cpu {
 
 using namespace mlir;
+using namespace loops;
 
 namespace {
 
@@ -30,8 +32,8 @@ private:
 
   Epilogue epilogue(bool transposed);
   void storeAll(StageFunction &stage, OpBuilder &b, Location loc, ArrayRef<Value> index, Value sums);
-  void fillPadding(Evaluator &e, StageFunction &stage, const Memory &memory, ArrayRef<AffineExpr> index, int64_t lanes,
-                   Value lastLane);
+  void fillPadding(LaneEmitter &emitter, Elements &elements, const Memory &memory, ArrayRef<AffineExpr> index,
+                   int64_t lanes, Value first);
   unsigned lanesDim();
 
   Place placeOf(Value value);
@@ -46,6 +48,7 @@ private:
   int64_t capacity;
   Operation *root = nullptr;
   bool failedInEpilogue = false;
+  Formulas formulas;
   bool swapped = false; // the generator makes the transposed product
 };
 
@@ -270,14 +273,15 @@ Epilogue ContractionKernel::epilogue(bool padded) {
   };
 }
 
-static AffineExpr exprOf(Evaluator &e, Value value, Interval range, int64_t multiple) {
+static AffineExpr exprOf(Emitter &emitter, Scopes &scopes, Value value, Interval range, int64_t multiple) {
   APInt known;
   if (matchPattern(value, m_ConstantInt(&known)))
-    return e.constantIndex(known.getSExtValue());
+    return getAffineConstantExpr(known.getSExtValue(), value.getContext());
+  auto count = LaneEmitter::handleOf<Count>(value);
   if (multiple == 1)
-    return e.variable(value, range);
-  Value count = e.b().create<arith::DivUIOp>(e.loc(), value, e.constantIndex64(multiple));
-  return e.variable(count, {range.low / multiple, range.high / multiple}) * multiple;
+    return scopes.variable(count, range);
+  count = emitter.arithmetic(CountOp::Div, count, emitter.constant(multiple));
+  return scopes.variable(count, {range.low / multiple, range.high / multiple}) * multiple;
 }
 
 void ContractionKernel::storeAll(StageFunction &stage, OpBuilder &b, Location loc, ArrayRef<Value> place, Value sums) {
@@ -288,9 +292,10 @@ void ContractionKernel::storeAll(StageFunction &stage, OpBuilder &b, Location lo
     std::swap(logical[logical.size() - 1], logical[logical.size() - 2]);
 
   OpBuilder body(b);
-  Evaluator e(body, loc, stage, lanes, capacity, Evaluator::Surroundings::Ignored);
+  LaneEmitter emitter(body, loc, stage, lanes, LaneEmitter::Surroundings::Ignored);
+  Elements elements(emitter, formulas, capacity);
   for (BlockArgument argument : kernel.getBody().front().getArguments())
-    e.bind(argument, {int64_t(argument.getArgNumber()), 0, typeOf(argument)});
+    elements.bind(argument, {int64_t(argument.getArgNumber()), 0, typeOf(argument)});
   // Vectors of sums begin at multiples of the target's lanes, which keeps them inside one tile of a layout.
   int64_t whole = target.lanes(typeOf(result).getElementTypeBitWidth());
   SmallVector<AffineExpr> index;
@@ -298,30 +303,30 @@ void ContractionKernel::storeAll(StageFunction &stage, OpBuilder &b, Location lo
     int64_t size = typeOf(result).getDimSize(dim);
     Interval range{0, (ShapedType::isDynamic(size) ? capacity : size) - 1};
     bool isLane = dim == lanesDim();
-    AffineExpr expr = exprOf(e, value, range, isLane ? whole : 1);
-    index.push_back(isLane ? expr + e.laneVariable() : expr);
+    AffineExpr expr = exprOf(emitter, elements.scopes(), value, range, isLane ? whole : 1);
+    index.push_back(isLane ? expr + elements.scopes().laneVariable() : expr);
   }
-  e.seed(result, index, sums);
-  SmallVector<std::pair<Memory, Value>> stores;
+  elements.seed(result, index, LaneEmitter::handleOf<Element>(sums));
+  SmallVector<std::pair<Memory, Element>> stores;
   for (auto [number, value] : llvm::enumerate(yield.getOperands()))
-    stores.push_back({{int64_t(kernel.getNumOperands() + number), 0, typeOf(value)}, e.element(value, index)});
-  for (auto &[memory, value] : stores) {
-    AffineExpr offset = e.offsetOf(memory.type, index);
-    if (lanes > 1 && !e.isContiguous(offset)) {
+    stores.push_back({{int64_t(kernel.getNumOperands() + number), 0, typeOf(value)}, elements.element(value, index)});
+  for (auto &[memory, element] : stores) {
+    AffineExpr offset = elements.offsetOf(memory.type, index);
+    if (lanes > 1 && !emitter.space().isContiguous(offset, elements.scopes().lanes().variable)) {
       failedInEpilogue = true;
       refuse("kernel yields a value in a layout across the product's vectors: ") << memory.type;
       return;
     }
-    e.store(memory, offset, value);
-    Value end = body.create<arith::AddIOp>(loc, logical[lanesDim()], e.constantIndex64(lanes));
-    fillPadding(e, stage, memory, index, lanes, end);
+    elements.store(memory, offset, element);
+    fillPadding(emitter, elements, memory, index, lanes, logical[lanesDim()]);
   }
-  failedInEpilogue |= e.hasFailed();
+  failedInEpilogue |= elements.hasFailed();
 }
 
-// After the last element along the lanes' dimension: zeros up to the end of its tile.
-void ContractionKernel::fillPadding(Evaluator &e, StageFunction &stage, const Memory &memory,
-                                    ArrayRef<AffineExpr> index, int64_t lanes, Value end) {
+// After the last element along the lanes' dimension, where the vector from `first` on ends: zeros up to the end of its
+// tile.
+void ContractionKernel::fillPadding(LaneEmitter &emitter, Elements &elements, const Memory &memory,
+                                    ArrayRef<AffineExpr> index, int64_t lanes, Value first) {
   unsigned along = lanesDim();
   int64_t size = memory.type.getDimSize(along), tile = 0;
   SmallVector<ir::PhysicalDim> dims = *ir::getPhysicalDims(memory.type);
@@ -330,19 +335,16 @@ void ContractionKernel::fillPadding(Evaluator &e, StageFunction &stage, const Me
       tile = dim.tile;
   if (tile == 0 || size % tile == 0)
     return;
-  OpBuilder &b = e.b();
-  Value isLast;
-  if (lanes == target.lanes(memory.type.getElementTypeBitWidth()))
-    isLast = b.create<arith::CmpIOp>(e.loc(), arith::CmpIPredicate::eq, end, e.constantIndex64(size));
-  SmallVector<AffineExpr> first(index);
-  first[along] = e.constantIndex(size);
-  e.block(isLast, {}, [&] {
-    Type stored = getMemoryElement(memory.type.getElementType());
-    auto zeros = b.create<arith::ConstantOp>(e.loc(), b.getZeroAttr(VectorType::get({tile - size % tile}, stored)));
-    Value to =
-        elementAddress(b, e.loc(), stored, stage.buffer(memory.buffer), e.indexValue(e.offsetOf(memory.type, first)));
-    storeVector(b, e.loc(), zeros, to);
-    return Evaluator::Carried();
+  Condition isLast;
+  if (lanes == target.lanes(memory.type.getElementTypeBitWidth())) {
+    auto from = LaneEmitter::handleOf<Count>(first);
+    isLast = emitter.isEqual(emitter.arithmetic(CountOp::Add, from, emitter.constant(lanes)), size);
+  }
+  SmallVector<AffineExpr> end(index);
+  end[along] = getAffineConstantExpr(size, memory.type.getContext());
+  elements.scopes().block(isLast, {}, [&] {
+    emitter.storeZeros(memory, elements.offsetOf(memory.type, end), tile - size % tile);
+    return Scopes::Carried();
   });
 }
 

@@ -1,6 +1,7 @@
 // Kernels without products: generated code against the reference functions.
 #include "tests/backends/cpu/KernelRun.h"
 
+#include "backends/cpu/compiler/loops/LaneEmitter.h"
 #include "backends/cpu/compiler/loops/LoopNest.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

@@ -10,12 +10,14 @@
 // 2. What remains to be stored is grouped by type: one nest each, which shares loads and loops.
 #include "backends/cpu/compiler/loops/LoopKernel.h"
 
+#include "backends/cpu/compiler/loops/LaneEmitter.h"
 #include "backends/cpu/compiler/loops/LoopNest.h"
 #include "ir/Layout.h"
 
 namespace sluice::cpu {
 
 using namespace mlir;
+using namespace loops;
 
 // Elements folded by one task.
 static constexpr int64_t kElementsPerChunk = 32 << 10;
@@ -34,8 +36,7 @@ public:
     for (auto [number, argument] : llvm::enumerate(body.getArguments()))
       memories[argument] = {int64_t(number), 0, cast<RankedTensorType>(argument.getType())};
     stored.assign(kernel.getNumResults(), false);
-    if (failed(survey()))
-      return failure();
+    survey();
     for (Operation *op : splitOps)
       if (failed(emitSplit(op)))
         return failure();
@@ -47,8 +48,8 @@ public:
   }
 
 private:
-  LogicalResult survey();
-  std::optional<SplitFold> splitOf(Operation *op, const FoldShape &fold);
+  void survey();
+  std::optional<SplitFold> splitOf(Operation *op, const Reduction &fold);
   LogicalResult emitSplit(Operation *op);
   LogicalResult emitValue(Operation *op);
   LogicalResult emitResults(unsigned first);
@@ -79,6 +80,7 @@ private:
   const Target &target;
   int64_t capacity, workspace;
   LoweredKernel result;
+  Formulas formulas;
   DenseMap<Value, Memory> memories;
   DenseMap<Operation *, SplitFold> splits; // of those whose partial results are there
   SmallVector<Operation *> splitOps;
@@ -90,28 +92,23 @@ private:
 
 } // namespace
 
-// Asks every formula in a function that is thrown away which folds it has.
-LogicalResult LoopKernel::survey() {
-  StageFunction scratch = StageFunction::create(into, (name + "_survey").str(), kernel.getLoc());
-  OpBuilder b = scratch.bodyBuilder();
-  Evaluator e(b, kernel.getLoc(), scratch, lanesOf(target), capacity);
+// Finds the folds that are worth chunks.
+void LoopKernel::survey() {
   for (Operation &op : body.without_terminator()) {
     if (!isa<ir::ElementOp>(op) || isa<ir::ConstantOp>(op))
       continue;
-    SmallVector<FoldShape> found = e.survey(&op);
+    ArrayRef<const Reduction *> found = formulas.of(&op, 0)->reductions;
     folds |= !found.empty();
     if (found.size() != 1 || op.getNumResults() != 1)
       continue;
-    if (std::optional<SplitFold> split = splitOf(&op, found[0])) {
+    if (std::optional<SplitFold> split = splitOf(&op, *found[0])) {
       splitOps.push_back(&op);
       planned[&op] = *split;
     }
   }
-  scratch.func.erase();
-  return success(!e.hasFailed());
 }
 
-std::optional<SplitFold> LoopKernel::splitOf(Operation *op, const FoldShape &fold) {
+std::optional<SplitFold> LoopKernel::splitOf(Operation *op, const Reduction &fold) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   int64_t kept = countOf(type), folded = 1, outermost = 1;
   SplitFold split;
@@ -137,8 +134,8 @@ std::optional<SplitFold> LoopKernel::splitOf(Operation *op, const FoldShape &fol
   split.buffer = workspace;
   if (split.maxChunks < 2 || split.elements != kept)
     return std::nullopt;
-  for (Type carried : fold.carried) {
-    Type element = split.carried.emplace_back(getElementTypeOrSelf(carried));
+  for (Type element : fold.types) {
+    split.carried.push_back(element);
     split.byteOffsets.push_back(
         allocate(split.maxChunks * split.elements * getMemoryElement(element).getIntOrFloatBitWidth() / 8));
   }
@@ -146,13 +143,13 @@ std::optional<SplitFold> LoopKernel::splitOf(Operation *op, const FoldShape &fol
 }
 
 LoopNest LoopKernel::nestOver(RankedTensorType space, Location loc, StringRef suffix) {
-  LoopNest nest{(name + suffix).str(), loc, space, std::nullopt, {}, 8, folds, nullptr, nullptr, nullptr};
+  LoopNest nest{(name + suffix).str(), loc, formulas, space, std::nullopt, {}, 8, folds, nullptr, nullptr, nullptr};
   double bytes = 0;
   for (Type type : kernel->getOperandTypes())
     bytes += ir::getBufferBytes(cast<RankedTensorType>(type), capacity);
   double elements = std::max<int64_t>(1, countOf(space));
   nest.bytesPerElement = bytes / elements + ir::getElementBytes(space.getElementType());
-  nest.prepare = [this](Evaluator &e) {
+  nest.prepare = [this](Elements &e) {
     for (auto &[value, memory] : memories)
       e.bind(value, memory);
     for (auto &[op, split] : splits)
@@ -188,7 +185,7 @@ LogicalResult LoopKernel::emitSplit(Operation *op) {
   nest.chunks = split;
   nest.bytesPerElement /= split.maxChunks;
   LoopNest::Output output;
-  output.elements = [op](Evaluator &e, AffineExpr chunk, ArrayRef<AffineExpr> index) {
+  output.elements = [op](Elements &e, AffineExpr chunk, ArrayRef<AffineExpr> index) {
     return e.partial(op, chunk, index);
   };
   for (auto [byteOffset, carried] : llvm::zip(split.byteOffsets, split.carried))
@@ -206,18 +203,18 @@ LogicalResult LoopKernel::emitSplit(Operation *op) {
         onTheWay.empty())
       onTheWay.push_back(number);
   auto prepare = nest.prepare;
-  nest.prepare = [=, this](Evaluator &e) {
+  nest.prepare = [=, this](Elements &e) {
     prepare(e);
     for (unsigned number : onTheWay)
       e.storeOnTheWay(yield.getOperand(number), resultMemory(number));
   };
-  nest.penalty = [=, this](Evaluator &e) {
+  nest.penalty = [=, this](Elements &e) {
     double cost = 0;
     for (unsigned number : onTheWay)
       cost += e.storedOnTheWay(yield.getOperand(number)) ? 0 : double(folded) / lanesOf(target) * 4;
     return cost;
   };
-  nest.chosen = [=, this](Evaluator &e) {
+  nest.chosen = [=, this](Elements &e) {
     for (unsigned number : onTheWay)
       if (e.storedOnTheWay(yield.getOperand(number)))
         markStored(number);
@@ -252,8 +249,8 @@ LogicalResult LoopKernel::emitValue(Operation *op) {
       return emitResults(number);
   LoopNest nest = nestOver(type, op->getLoc(), "_value_" + std::to_string(result.stages.size()));
   Memory memory{workspace, allocate(ir::getBufferBytes(type, capacity)), type};
-  nest.outputs.push_back({[value](Evaluator &e, AffineExpr, ArrayRef<AffineExpr> index) {
-                            return SmallVector<Value>{e.element(value, index)};
+  nest.outputs.push_back({[value](Elements &e, AffineExpr, ArrayRef<AffineExpr> index) {
+                            return SmallVector<Element>{e.element(value, index)};
                           },
                           {memory}});
   if (failed(emit(nest)))
@@ -275,8 +272,8 @@ LogicalResult LoopKernel::emitResults(unsigned first) {
     bool sameSpace = other.getShape() == nest.space.getShape() && other.getEncoding() == nest.space.getEncoding();
     if (stored[number] || !sameSpace || (early && number != first))
       continue;
-    nest.outputs.push_back({[value](Evaluator &e, AffineExpr, ArrayRef<AffineExpr> index) {
-                              return SmallVector<Value>{e.element(value, index)};
+    nest.outputs.push_back({[value](Elements &e, AffineExpr, ArrayRef<AffineExpr> index) {
+                              return SmallVector<Element>{e.element(value, index)};
                             },
                             {resultMemory(number)}});
     nest.bytesPerElement += ir::getElementBytes(other.getElementType());

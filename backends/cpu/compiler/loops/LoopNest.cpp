@@ -1,13 +1,14 @@
 #include "backends/cpu/compiler/loops/LoopNest.h"
 
+#include "backends/cpu/compiler/loops/LaneEmitter.h"
 #include "backends/cpu/compiler/loops/NestCost.h"
 #include "ir/Layout.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include <algorithm>
 
 namespace sluice::cpu {
 
 using namespace mlir;
+using namespace loops;
 
 // What one task reads and writes: it stays in the second-level cache, and outweighs handing out the task.
 static constexpr double kBytesPerTask = 64 << 10;
@@ -25,6 +26,20 @@ struct LoopDim {
 /// Lanes are over dims [from, end), in a loop inside of dims [0, at) and around dims [at, from).
 struct Way {
   size_t from, at;
+};
+
+/// One nest being emitted.
+struct Nest {
+  LaneEmitter &emitter;
+  Elements &elements;
+  Scopes &scopes;
+
+  Count constant(int64_t value) { return emitter.constant(value); }
+  Count mul(Count a, Count b) { return emitter.arithmetic(CountOp::Mul, a, b); }
+  /// The end of a block of `size` from `begin`, below `limit`.
+  Count endOf(Count begin, Count size, Count limit) {
+    return emitter.arithmetic(CountOp::Min, emitter.arithmetic(CountOp::Add, begin, size), limit);
+  }
 };
 
 class NestEmitter {
@@ -82,19 +97,21 @@ public:
 private:
   void cutIntoTasks();
   void emitTask(OpBuilder &b, Value task, StageFunction &stage, double *cost, bool keep);
+  void placeTask(Nest &e, Count task);
   size_t firstStatic() const {
     size_t first = dims.size();
     while (first > 0 && !dims[first - 1].rows && dims[first - 1].physical >= 0)
       --first;
     return first;
   }
-  void emitDims(Evaluator &e, size_t dim, size_t last, llvm::function_ref<void()> inside);
-  void emitColumns(Evaluator &e);
-  void emitLanes(Evaluator &e);
-  void emitRowLanes(Evaluator &e);
-  void emitBody(Evaluator &e);
+  void emitDims(Nest &e, size_t dim, size_t last, llvm::function_ref<void()> inside);
+  void emitColumns(Nest &e);
+  void emitLanes(Nest &e);
+  void emitRowLanes(Nest &e);
+  void emitBody(Nest &e);
   void place(size_t dim, AffineExpr index) { (dims[dim].physical < 0 ? chunk : index_[dims[dim].physical]) = index; }
   void placeLanes(AffineExpr flat);
+  AffineExpr constantIndex(int64_t value) { return getAffineConstantExpr(value, module.getContext()); }
   bool lanesOverRows() const { return lanesFrom == 0 && !dims.empty() && dims[0].rows; }
 
   const LoopNest &nest;
@@ -107,8 +124,8 @@ private:
   size_t lanesFrom = 0, lanesAt = 0;
   int64_t laneExtent = 1;
   int64_t tasks = 1, rowsPerTask = 0;
-  Value rowTask;
-  SmallVector<Value> blockOf;
+  Count rowTask;
+  SmallVector<Count> blockOf;
   AffineExpr chunk;
   SmallVector<AffineExpr> index_; // physical
   bool failed = false;
@@ -175,76 +192,77 @@ FailureOr<EmittedNest> NestEmitter::emit(Way way, StringRef name, double *cost, 
 }
 
 void NestEmitter::emitTask(OpBuilder &b, Value task, StageFunction &stage, double *cost, bool keep) {
-  Evaluator e(b, nest.loc, stage, lanes, capacity);
-  nest.prepare(e);
+  LaneEmitter emitter(b, nest.loc, stage, lanes);
+  Elements elements(emitter, nest.formulas, capacity);
+  Nest e{emitter, elements, elements.scopes()};
+  nest.prepare(elements);
   chunk = nullptr;
-  index_.assign(shape.size(), e.constantIndex(0));
-  Value sub = task;
-  if (rowsPerTask && tasks > 1) {
-    Value perRows = e.constantIndex64(tasks);
-    rowTask = b.create<arith::DivUIOp>(nest.loc, task, perRows);
-    sub = b.create<arith::RemUIOp>(nest.loc, task, perRows);
-  } else {
-    rowTask = task;
-  }
-  blockOf.assign(dims.size(), nullptr);
-  int64_t below = tasks;
-  for (auto [dim, block] : llvm::zip(dims, blockOf)) {
-    if (dim.blocks == 1)
-      continue;
-    below /= dim.blocks;
-    block = b.create<arith::DivUIOp>(nest.loc, sub, e.constantIndex64(below));
-    sub = b.create<arith::RemUIOp>(nest.loc, sub, e.constantIndex64(below));
-  }
+  index_.assign(shape.size(), constantIndex(0));
+  placeTask(e, LaneEmitter::handleOf<Count>(task));
   emitDims(e, 0, lanesAt, [&] {
     if (lanesFrom == dims.size())
       emitBody(e);
     else
       lanesOverRows() ? emitRowLanes(e) : emitLanes(e);
   });
-  failed = e.hasFailed();
-  foldsAgain |= e.foldsAgain();
+  failed = elements.hasFailed();
+  foldsAgain |= elements.foldsAgain();
   if (nest.penalty)
-    *cost += nest.penalty(e);
+    *cost += nest.penalty(elements);
   if (keep && nest.chosen)
-    nest.chosen(e);
+    nest.chosen(elements);
+}
+
+// Which rows and which block of each dimension a task is.
+void NestEmitter::placeTask(Nest &e, Count task) {
+  auto divide = [&](CountOp op, Count number, int64_t by) { return e.emitter.arithmetic(op, number, e.constant(by)); };
+  bool both = rowsPerTask && tasks > 1;
+  rowTask = both ? divide(CountOp::Div, task, tasks) : task;
+  Count rest = both ? divide(CountOp::Rem, task, tasks) : task;
+  blockOf.assign(dims.size(), {});
+  int64_t below = tasks;
+  for (auto [dim, block] : llvm::zip(dims, blockOf)) {
+    if (dim.blocks == 1)
+      continue;
+    below /= dim.blocks;
+    block = divide(CountOp::Div, rest, below);
+    rest = divide(CountOp::Rem, rest, below);
+  }
 }
 
 // The loops over dims [i, end), in the order of memory.
-void NestEmitter::emitDims(Evaluator &e, size_t i, size_t last, llvm::function_ref<void()> inside) {
-  OpBuilder &b = e.b();
+void NestEmitter::emitDims(Nest &e, size_t i, size_t last, llvm::function_ref<void()> inside) {
   if (i == last)
     return inside();
   const LoopDim &dim = dims[i];
   Interval range{0, dim.extent - 1};
-  Value begin = e.constantIndex64(0), end;
+  Count begin = e.constant(0), end;
   int64_t trips = dim.block;
   if (i == 0 && dim.rows && (nest.chunks || rowsPerTask == 1)) {
-    place(i, e.variable(rowTask, range));
+    place(i, e.scopes.variable(rowTask, range));
     return emitDims(e, i + 1, last, inside);
   }
   if (i == 0 && dim.rows) {
-    Value perTask = e.constantIndex64(rowsPerTask);
-    begin = b.create<arith::MulIOp>(nest.loc, rowTask, perTask);
-    end = b.create<arith::MinSIOp>(nest.loc, b.create<arith::AddIOp>(nest.loc, begin, perTask), e.rowsValue());
+    Count perTask = e.constant(rowsPerTask);
+    begin = e.mul(rowTask, perTask);
+    end = e.endOf(begin, perTask, e.emitter.rows());
     trips = rowsPerTask;
   } else if (dim.rows) {
-    end = e.rowsValue();
+    end = e.emitter.rows();
   } else if (dim.blocks > 1 && dim.block == 1) {
-    place(i, e.variable(blockOf[i], range));
+    place(i, e.scopes.variable(blockOf[i], range));
     return emitDims(e, i + 1, last, inside);
   } else if (dim.blocks > 1) {
-    Value block = e.constantIndex64(dim.block);
-    begin = b.create<arith::MulIOp>(nest.loc, blockOf[i], block);
-    end = b.create<arith::MinSIOp>(nest.loc, b.create<arith::AddIOp>(nest.loc, begin, block),
-                                   e.constantIndex64(dim.extent));
+    Count block = e.constant(dim.block);
+    begin = e.mul(blockOf[i], block);
+    end = e.endOf(begin, block, e.constant(dim.extent));
   } else {
-    end = e.constantIndex64(dim.extent);
+    end = e.constant(dim.extent);
   }
-  e.loop(begin, end, 1, trips, {}, [&](Value iv, ValueRange) {
-    place(i, e.variable(iv, range));
+  e.scopes.loop(begin, end, 1, trips, {}, [&](Count number, ArrayRef<Element>) {
+    place(i, e.scopes.variable(number, range));
     emitDims(e, i + 1, last, inside);
-    return Evaluator::Carried();
+    return Scopes::Carried();
   });
 }
 
@@ -258,62 +276,59 @@ void NestEmitter::placeLanes(AffineExpr flat) {
 }
 
 // What is inside of the loop over lanes.
-void NestEmitter::emitColumns(Evaluator &e) {
+void NestEmitter::emitColumns(Nest &e) {
   emitDims(e, lanesAt, lanesFrom, [&] { emitBody(e); });
 }
 
 // Whole vectors in a loop, then the lanes that are left.
-void NestEmitter::emitLanes(Evaluator &e) {
-  OpBuilder &b = e.b();
+void NestEmitter::emitLanes(Nest &e) {
   const LoopDim &dim = dims[lanesFrom];
   int64_t full = laneExtent / lanes, rest = laneExtent % lanes;
-  Value begin = e.constantIndex64(0), end = e.constantIndex64(full), isLast;
+  Count begin = e.constant(0), end = e.constant(full);
+  Condition isLast;
   int64_t trips = full;
   if (dim.blocks > 1) {
-    Value block = e.constantIndex64(dim.block);
-    begin = b.create<arith::MulIOp>(nest.loc, blockOf[lanesFrom], block);
-    end = b.create<arith::MinSIOp>(nest.loc, b.create<arith::AddIOp>(nest.loc, begin, block), end);
-    isLast = b.create<arith::CmpIOp>(nest.loc, arith::CmpIPredicate::eq, blockOf[lanesFrom],
-                                     e.constantIndex64(dim.blocks - 1));
+    Count block = e.constant(dim.block);
+    begin = e.mul(blockOf[lanesFrom], block);
+    end = e.endOf(begin, block, end);
+    isLast = e.emitter.isEqual(blockOf[lanesFrom], dim.blocks - 1);
     trips = dim.block;
   }
   if (full > 0)
-    e.loop(begin, end, 1, trips, {}, [&](Value iv, ValueRange) {
-      AffineExpr first = e.variable(iv, {0, full - 1}) * lanes;
-      placeLanes(first + e.laneVariable());
+    e.scopes.loop(begin, end, 1, trips, {}, [&](Count number, ArrayRef<Element>) {
+      AffineExpr first = e.scopes.variable(number, {0, full - 1}) * lanes;
+      placeLanes(first + e.scopes.laneVariable());
       emitColumns(e);
-      return Evaluator::Carried();
+      return Scopes::Carried();
     });
   if (rest > 0)
-    e.block(isLast, {}, [&] {
-      placeLanes(e.laneVariable(rest) + full * lanes);
+    e.scopes.block(isLast, {}, [&] {
+      placeLanes(e.scopes.laneVariable(rest) + full * lanes);
       emitColumns(e);
-      return Evaluator::Carried();
+      return Scopes::Carried();
     });
 }
 
 // Rows and what is below them, taken together: their number is known at run time only.
-void NestEmitter::emitRowLanes(Evaluator &e) {
-  OpBuilder &b = e.b();
+void NestEmitter::emitRowLanes(Nest &e) {
   int64_t inside = laneExtent / dims[0].extent;
-  Value perTask = e.constantIndex64(rowsPerTask);
-  Value firstRow = b.create<arith::MulIOp>(nest.loc, rowTask, perTask);
-  Value lastRow =
-      b.create<arith::MinSIOp>(nest.loc, b.create<arith::AddIOp>(nest.loc, firstRow, perTask), e.rowsValue());
-  Value begin = b.create<arith::MulIOp>(nest.loc, firstRow, e.constantIndex64(inside));
-  Value end = b.create<arith::MulIOp>(nest.loc, lastRow, e.constantIndex64(inside));
-  e.loop(begin, end, lanes, (rowsPerTask * inside + lanes - 1) / lanes, {}, [&](Value iv, ValueRange) {
-    AffineExpr first = e.variable(iv, {0, laneExtent - 1});
-    placeLanes(first + e.laneVariable(b.create<arith::SubIOp>(nest.loc, end, iv).getResult()));
+  Count perTask = e.constant(rowsPerTask);
+  Count firstRow = e.mul(rowTask, perTask);
+  Count lastRow = e.endOf(firstRow, perTask, e.emitter.rows());
+  Count begin = e.mul(firstRow, e.constant(inside)), end = e.mul(lastRow, e.constant(inside));
+  int64_t trips = (rowsPerTask * inside + lanes - 1) / lanes;
+  e.scopes.loop(begin, end, lanes, trips, {}, [&](Count number, ArrayRef<Element>) {
+    AffineExpr first = e.scopes.variable(number, {0, laneExtent - 1});
+    placeLanes(first + e.scopes.laneVariable(e.emitter.arithmetic(CountOp::Sub, end, number)));
     emitBody(e);
-    return Evaluator::Carried();
+    return Scopes::Carried();
   });
 }
 
 // Everything is computed before anything is stored, so that a result may lie where an operand of the same shape lay.
-void NestEmitter::emitBody(Evaluator &e) {
-  SmallVector<AffineExpr> index(nest.space.getRank(), e.constantIndex(0));
-  AffineExpr offset = e.constantIndex(0);
+void NestEmitter::emitBody(Nest &e) {
+  SmallVector<AffineExpr> index(nest.space.getRank(), constantIndex(0));
+  AffineExpr offset = constantIndex(0);
   for (auto [dim, size, place] : llvm::zip(physical, shape, index_)) {
     index[dim.logical] = index[dim.logical] + (dim.kind == ir::PhysicalDim::Div ? place * dim.tile : place);
     offset = offset * size + place;
@@ -324,23 +339,23 @@ void NestEmitter::emitBody(Evaluator &e) {
     if (!nest.space.isDynamicDim(dim))
       inside.push_back(-expr + (nest.space.getDimSize(dim) - 1));
 
-  SmallVector<std::pair<Memory, Value>> stores;
+  SmallVector<std::pair<Memory, Element>> stores;
   for (const LoopNest::Output &output : nest.outputs) {
-    SmallVector<Value> values;
+    SmallVector<Element> values;
     for (auto [i, memory] : llvm::enumerate(output.memories)) {
       auto element = [&, i = i] {
         if (values.empty())
-          values = output.elements(e, chunk, index);
+          values = output.elements(e.elements, chunk, index);
         return values[i];
       };
-      Value zero = e.constant(0.0, memory.type.getElementType());
-      stores.push_back({memory, e.guarded(inside, element, zero)});
+      Element zero = e.elements.zero(memory.type.getElementType());
+      stores.push_back({memory, e.elements.guarded(inside, element, zero)});
     }
   }
   if (chunk)
     offset = chunk * nest.chunks->elements + offset;
-  for (auto &[memory, value] : stores)
-    e.store(memory, offset, value);
+  for (auto &[memory, element] : stores)
+    e.elements.store(memory, offset, element);
 }
 
 FailureOr<EmittedNest> emitLoopNest(const LoopNest &nest, ModuleOp module, const Target &target, int64_t capacity) {

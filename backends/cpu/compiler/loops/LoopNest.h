@@ -5,8 +5,9 @@
 // the cheapest kept; values do not depend on the choice.
 #pragma once
 
+#include "backends/cpu/compiler/StageFunction.h"
 #include "backends/cpu/compiler/Target.h"
-#include "backends/cpu/compiler/loops/Evaluator.h"
+#include "backends/loops/Elements.h"
 #include <functional>
 #include <optional>
 
@@ -15,24 +16,25 @@ namespace sluice::cpu {
 struct LoopNest {
   struct Output {
     /// One value per memory, at an index of `space` (and in a chunk, where there are chunks).
-    std::function<llvm::SmallVector<mlir::Value>(Evaluator &, mlir::AffineExpr chunk,
-                                                 llvm::ArrayRef<mlir::AffineExpr> index)>
+    std::function<llvm::SmallVector<loops::Element>(loops::Elements &, mlir::AffineExpr chunk,
+                                                    llvm::ArrayRef<mlir::AffineExpr> index)>
         elements;
-    llvm::SmallVector<Memory> memories;
+    llvm::SmallVector<loops::Memory> memories;
   };
 
   std::string name;
   mlir::Location loc;
-  mlir::RankedTensorType space;    // the results' shape and layout
-  std::optional<SplitFold> chunks; // a dimension outside of all others
+  loops::Formulas &formulas;
+  mlir::RankedTensorType space;           // the results' shape and layout
+  std::optional<loops::SplitFold> chunks; // a dimension outside of all others
   llvm::SmallVector<Output> outputs;
   double bytesPerElement = 8; // of `space`: what one element reads and writes
   bool folds = false;         // whether there is anything to reduce
-  std::function<void(Evaluator &)> prepare;
+  std::function<void(loops::Elements &)> prepare;
   /// Cost to add to what the code shows, asked after generation.
-  std::function<double(Evaluator &)> penalty;
+  std::function<double(loops::Elements &)> penalty;
   /// Called for the way that was kept.
-  std::function<void(Evaluator &)> chosen;
+  std::function<void(loops::Elements &)> chosen;
 };
 
 struct EmittedNest {

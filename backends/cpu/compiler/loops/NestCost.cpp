@@ -1,6 +1,6 @@
 #include "backends/cpu/compiler/loops/NestCost.h"
 
-#include "backends/cpu/compiler/loops/Evaluator.h"
+#include "backends/cpu/compiler/loops/LaneEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"

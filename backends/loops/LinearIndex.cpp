@@ -1,4 +1,4 @@
-#include "backends/cpu/compiler/loops/LinearIndex.h"
+#include "backends/loops/LinearIndex.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -7,7 +7,7 @@
 #include <numeric>
 #include <string>
 
-namespace sluice::cpu {
+namespace sluice::loops {
 
 using namespace mlir;
 
@@ -52,10 +52,26 @@ int64_t LinearIndex::coefficientOf(AffineExpr atom) const {
   return 0;
 }
 
-AffineExpr IndexSpace::addVariable(Interval range, bool keep) {
-  ranges.push_back(range);
-  kept.push_back(keep);
-  return getAffineDimExpr(ranges.size() - 1, context);
+AffineExpr IndexSpace::addVariable(Count value, Interval range, bool keep) {
+  variables.push_back({value, range, keep});
+  return getAffineDimExpr(variables.size() - 1, context);
+}
+
+Count IndexSpace::valueOf(AffineExpr variable) const {
+  return variables[cast<AffineDimExpr>(variable).getPosition()].value;
+}
+
+bool IndexSpace::usesLane(AffineExpr expr) const {
+  bool found = false;
+  forEachVariable(expr, [&](unsigned number) { found |= !variables[number].value; });
+  return found;
+}
+
+bool IndexSpace::isContiguous(AffineExpr offset, AffineExpr lane) const {
+  LinearIndex index = analyze(offset);
+  bool once = index.coefficientOf(lane) == 1;
+  index.add(lane, -1);
+  return once && !usesLane(toExpr(index));
 }
 
 LinearIndex IndexSpace::analyze(AffineExpr expr) const {
@@ -65,9 +81,9 @@ LinearIndex IndexSpace::analyze(AffineExpr expr) const {
     return index;
   }
   if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
-    Interval range = ranges[dim.getPosition()];
-    if (range.low == range.high && !kept[dim.getPosition()])
-      index.constant = range.low;
+    const Variable &variable = variables[dim.getPosition()];
+    if (variable.range.low == variable.range.high && !variable.kept)
+      index.constant = variable.range.low;
     else
       index.add(expr, 1);
     return index;
@@ -195,7 +211,7 @@ LinearIndex IndexSpace::floorDiv(const LinearIndex &index, int64_t divisor) cons
 
 Interval IndexSpace::rangeOfAtom(AffineExpr atom) const {
   if (auto dim = dyn_cast<AffineDimExpr>(atom))
-    return ranges[dim.getPosition()];
+    return variables[dim.getPosition()].range;
   auto quotient = cast<AffineBinaryOpExpr>(atom);
   int64_t divisor = cast<AffineConstantExpr>(quotient.getRHS()).getValue();
   Interval inner = range(quotient.getLHS());
@@ -262,4 +278,4 @@ void forEachVariable(AffineExpr expr, llvm::function_ref<void(unsigned)> found) 
   });
 }
 
-} // namespace sluice::cpu
+} // namespace sluice::loops

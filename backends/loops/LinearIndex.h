@@ -6,11 +6,12 @@
 // < 16.
 #pragma once
 
+#include "backends/loops/Handle.h"
 #include "mlir/IR/AffineExpr.h"
 #include "llvm/ADT/SmallVector.h"
 #include <cstdint>
 
-namespace sluice::cpu {
+namespace sluice::loops {
 
 struct Interval {
   int64_t low = 0, high = 0; // both included
@@ -31,14 +32,20 @@ struct LinearIndex {
   int64_t coefficientOf(mlir::AffineExpr atom) const;
 };
 
-/// The variables of a function being generated, numbered as dimensions, with their ranges.
+/// The variables of a function being generated, numbered as dimensions: their ranges, and their values at run time. A
+/// variable without a value numbers lanes.
 class IndexSpace {
 public:
   explicit IndexSpace(mlir::MLIRContext *context) : context(context) {}
 
   /// A variable of one value is replaced by it, unless it is kept: a lane's number stays, even where one lane exists.
-  mlir::AffineExpr addVariable(Interval range, bool keep = false);
+  mlir::AffineExpr addVariable(Count value, Interval range, bool keep = false);
+  Count valueOf(mlir::AffineExpr variable) const;
+  bool usesLane(mlir::AffineExpr expr) const;
+  /// Whether lanes numbered by `lane` lie side by side at `offset`.
+  bool isContiguous(mlir::AffineExpr offset, mlir::AffineExpr lane) const;
 
+  mlir::MLIRContext *getContext() const { return context; }
   LinearIndex analyze(mlir::AffineExpr expr) const;
   mlir::AffineExpr toExpr(const LinearIndex &index) const;
   /// The one expression that stands for all that `analyze` finds equal.
@@ -53,12 +60,16 @@ private:
   Interval rangeOfRemainders(const LinearIndex &index) const;
   Interval plainRange(const LinearIndex &index) const;
 
+  struct Variable {
+    Count value;
+    Interval range;
+    bool kept;
+  };
   mlir::MLIRContext *context;
-  llvm::SmallVector<Interval> ranges;
-  llvm::SmallVector<bool> kept;
+  llvm::SmallVector<Variable> variables;
 };
 
 /// Calls `found` with the number of every dimension in `expr`.
 void forEachVariable(mlir::AffineExpr expr, llvm::function_ref<void(unsigned)> found);
 
-} // namespace sluice::cpu
+} // namespace sluice::loops

@@ -1,0 +1,246 @@
+#include "backends/cpu/compiler/loops/LaneEmitter.h"
+
+#include "backends/cpu/compiler/VectorAccess.h"
+#include "backends/cpu/compiler/loops/ConstantData.h"
+#include "ir/build/Lane.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+namespace sluice::cpu {
+
+using namespace mlir;
+using namespace loops;
+
+static OpBuilder::InsertPoint beforeOp(Operation *op) { return {op->getBlock(), Block::iterator(op)}; }
+
+LaneEmitter::LaneEmitter(OpBuilder &builder, Location loc, StageFunction &stage, int64_t lanes,
+                         Surroundings surroundings)
+    : Emitter(builder.getContext()), b(builder), loc(loc), stage(stage), lanes_(lanes),
+      outermost(builder.getInsertionBlock()) {
+  Block *entry = &stage.func.getBody().front();
+  if (surroundings == Surroundings::Ignored || outermost == entry)
+    return;
+  Operation *tasks = outermost->getParentOp();
+  assert(tasks->getBlock() == entry && "one loop, that over tasks, may be around the insertion point");
+  around.push_back({tasks, beforeOp(tasks)});
+  outermost = entry;
+}
+
+// Loops.
+
+static SmallVector<Value> valuesOf(ArrayRef<Element> elements) {
+  return llvm::map_to_vector(elements, [](Element element) { return LaneEmitter::valueOf(element); });
+}
+
+static SmallVector<Element> elementsOf(ValueRange values) {
+  return llvm::map_to_vector(values, [](Value value) { return LaneEmitter::handleOf<Element>(value); });
+}
+
+// Ops that carry values get their terminator when these are known.
+void LaneEmitter::open(Operation *op, Block *inside, bool carries) {
+  around.push_back({op, beforeOp(op)});
+  if (carries)
+    b.setInsertionPointToEnd(inside);
+  else
+    b.setInsertionPoint(inside->getTerminator());
+}
+
+Emitter::Inside LaneEmitter::beginLoop(Count begin, Count end, int64_t step, int64_t trips, ArrayRef<Element> carried) {
+  auto loop = b.create<scf::ForOp>(loc, valueOf(begin), valueOf(end), valueOf(constant(step)), valuesOf(carried));
+  loop->setAttr(kTripsAttr, b.getI64IntegerAttr(trips));
+  open(loop, loop.getBody(), !carried.empty());
+  return {handleOf<Count>(loop.getInductionVar()), elementsOf(loop.getRegionIterArgs())};
+}
+
+void LaneEmitter::beginBlock(Condition condition, ArrayRef<Element> carried) {
+  Value held = condition ? maskOf(condition).uniform : make<arith::ConstantIntOp>(1, 1);
+  SmallVector<Value> values = valuesOf(carried);
+  auto branch = b.create<scf::IfOp>(loc, TypeRange(ValueRange(values)), held, /*withElseRegion=*/!carried.empty());
+  if (!carried.empty())
+    OpBuilder::atBlockEnd(branch.elseBlock()).create<scf::YieldOp>(loc, values);
+  open(branch, branch.thenBlock(), !carried.empty());
+}
+
+SmallVector<Element> LaneEmitter::end(ArrayRef<Element> next) {
+  Operation *op = around.pop_back_val().op;
+  if (!next.empty())
+    b.create<scf::YieldOp>(loc, valuesOf(next));
+  b.setInsertionPointAfter(op);
+  return elementsOf(op->getResults());
+}
+
+void LaneEmitter::enter(unsigned depth) {
+  left.push_back({around, b.saveInsertionPoint()});
+  b.restoreInsertionPoint(around[depth].before);
+  around.resize(depth);
+}
+
+void LaneEmitter::leave() {
+  Left back = left.pop_back_val();
+  around = back.around;
+  b.restoreInsertionPoint(back.place);
+}
+
+// Elements.
+
+// At the beginning, once: a constant is an operand of what uses it, not an instruction.
+Value LaneEmitter::constantOf(TypedAttr vector) {
+  Value &known = constants[vector];
+  if (known)
+    return known;
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(outermost);
+  return known = make<arith::ConstantOp>(vector);
+}
+
+Element LaneEmitter::constant(TypedAttr number) {
+  return handleOf<Element>(constantOf(DenseElementsAttr::get(vectorOf(number.getType()), Attribute(number))));
+}
+
+Element LaneEmitter::rows(Type type) {
+  Value rows = stage.rows;
+  if (isa<FloatType>(type))
+    rows = make<arith::SIToFPOp>(type, rows);
+  else if (type.getIntOrFloatBitWidth() < 64)
+    rows = make<arith::TruncIOp>(type, rows);
+  return handleOf<Element>(splat(rows));
+}
+
+Element LaneEmitter::apply(Operation *op, ArrayRef<Element> operands) {
+  Operation *made = Operation::create(loc, op->getName(), vectorOf(op->getResult(0).getType()), valuesOf(operands),
+                                      op->getDiscardableAttrDictionary(), op->getPropertiesStorage(), BlockRange(), 0);
+  return handleOf<Element>(b.insert(made)->getResult(0));
+}
+
+// Memory.
+
+Type getMemoryElement(Type element) {
+  return element.isInteger(1) ? IntegerType::get(element.getContext(), 8) : ir::getLaneElement(element);
+}
+
+static unsigned alignmentOf(Type element) { return element.getIntOrFloatBitWidth() / 8; }
+
+Value LaneEmitter::address(const Memory &memory) {
+  return elementAddress(b, loc, b.getI8Type(), stage.buffer(memory.buffer), memory.byteOffset);
+}
+
+Element LaneEmitter::load(const Memory &memory, AffineExpr offset, const Lanes &lanes, Condition condition) {
+  return handleOf<Element>(loadAt(memory.type.getElementType(), address(memory), offset, lanes, condition));
+}
+
+Element LaneEmitter::load(DenseElementsAttr constant, AffineExpr offset, const Lanes &lanes, Condition condition) {
+  Value base = addressOfConstant(b, loc, stage.func->getParentOfType<ModuleOp>(), constant);
+  return handleOf<Element>(loadAt(constant.getElementType(), base, offset, lanes, condition));
+}
+
+void LaneEmitter::splitByLanes(AffineExpr offset, LinearIndex &uniform, LinearIndex &varying) {
+  LinearIndex index = space().analyze(offset);
+  uniform.constant = index.constant;
+  for (const LinearIndex::Term &term : index.terms)
+    (space().usesLane(term.atom) ? varying : uniform).add(term.atom, term.coefficient);
+}
+
+// One element for all lanes, if any of them wants it.
+Value LaneEmitter::loadUniform(Type stored, Value base, Value where, Mask guard, Condition exists) {
+  Value held = guard.uniform;
+  if (guard.lanes)
+    held = make<vector::ReductionOp>(vector::CombiningKind::OR, toLanes(guard, exists));
+  if (held)
+    where = make<arith::SelectOp>(held, where, valueOf(constant(0)));
+  return loadBroadcast(b, loc, vectorOf(stored), elementAddress(b, loc, stored, base, where));
+}
+
+Value LaneEmitter::loadAt(Type element, Value base, AffineExpr offset, const Lanes &lanes, Condition condition) {
+  Type stored = getMemoryElement(element);
+  VectorType type = vectorOf(stored);
+  LinearIndex uniform, varying;
+  splitByLanes(offset, uniform, varying);
+  Mask guard = maskOf(condition);
+  Value result;
+  if (varying.terms.empty()) {
+    result = loadUniform(stored, base, uniformValue(uniform), guard, lanes.exists);
+  } else {
+    Value mask = toLanes(guard, lanes.exists), nothing = constantOf(b.getZeroAttr(type));
+    Value from = elementAddress(b, loc, stored, base, uniformValue(uniform));
+    if (!space().isContiguous(offset, lanes.variable)) {
+      bool narrow = space().range(varying).within(INT32_MIN, INT32_MAX);
+      Value offsets = laneValue(varying, narrow ? b.getI32Type() : b.getI64Type());
+      Type pointers = LLVM::getFixedVectorType(from.getType(), lanes_);
+      Value addresses = make<LLVM::GEPOp>(pointers, stored, from, ArrayRef<LLVM::GEPArg>{offsets});
+      result = make<LLVM::masked_gather>(type, addresses, mask ? mask : allLanes(), nothing, alignmentOf(stored));
+    } else if (mask) {
+      result = make<LLVM::MaskedLoadOp>(type, from, mask, nothing, alignmentOf(stored));
+    } else {
+      result = loadVector(b, loc, type, from);
+    }
+  }
+  if (element.isInteger(1))
+    result = make<arith::CmpIOp>(arith::CmpIPredicate::ne, result, constantOf(b.getZeroAttr(type)));
+  return result;
+}
+
+void LaneEmitter::store(const Memory &memory, AffineExpr offset, const Lanes &lanes, Element element) {
+  Type stored = getMemoryElement(memory.type.getElementType());
+  Value value = valueOf(element);
+  if (memory.type.getElementType().isInteger(1))
+    value = make<arith::ExtUIOp>(vectorOf(stored), value);
+  LinearIndex index = space().analyze(offset);
+  // A single lane, which is number 0, may go along anything.
+  int64_t step = lanes.variable ? index.coefficientOf(lanes.variable) : 0;
+  if (!lanes.variable || (lanes_ == 1 && step != 1)) {
+    if (step != 0)
+      index.add(lanes.variable, -step);
+    Value to = elementAddress(b, loc, stored, address(memory), uniformValue(index));
+    Value first = make<vector::ExtractOp>(value, ArrayRef<int64_t>{0});
+    b.create<LLVM::StoreOp>(loc, first, to, alignmentOf(stored));
+    return;
+  }
+  assert(step == 1 && "results are stored in the order of their memory");
+  index.add(lanes.variable, -1);
+  Value to = elementAddress(b, loc, stored, address(memory), uniformValue(index));
+  if (lanes.exists)
+    b.create<LLVM::MaskedStoreOp>(loc, value, to, maskOf(lanes.exists).lanes, alignmentOf(stored));
+  else
+    storeVector(b, loc, value, to);
+}
+
+void LaneEmitter::storeZeros(const Memory &memory, AffineExpr offset, int64_t count) {
+  Type stored = getMemoryElement(memory.type.getElementType());
+  Value zeros = make<arith::ConstantOp>(b.getZeroAttr(VectorType::get({count}, stored)));
+  storeVector(b, loc, zeros, elementAddress(b, loc, stored, address(memory), uniformValue(space().analyze(offset))));
+}
+
+// Lanes together.
+
+Element LaneEmitter::rotate(Element element, int64_t by) {
+  SmallVector<int64_t> from;
+  for (int64_t lane = 0; lane < lanes_; ++lane)
+    from.push_back((lane + by) % lanes_);
+  return handleOf<Element>(make<vector::ShuffleOp>(valueOf(element), valueOf(element), from));
+}
+
+Element LaneEmitter::spreadFirst(Element element) {
+  return handleOf<Element>(splat(make<vector::ExtractOp>(valueOf(element), ArrayRef<int64_t>{0})));
+}
+
+Slots LaneEmitter::makeSlots(Element like, int64_t count) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(outermost);
+  Type pointer = LLVM::LLVMPointerType::get(b.getContext());
+  return handleOf<Slots>(make<LLVM::AllocaOp>(pointer, valueOf(like).getType(), valueOf(constant(count)), 64));
+}
+
+Element LaneEmitter::read(Slots slots, Count place) {
+  auto type = cast<LLVM::AllocaOp>(valueOf(slots).getDefiningOp()).getElemType();
+  Value from = elementAddress(b, loc, type, valueOf(slots), valueOf(place));
+  return handleOf<Element>(make<LLVM::LoadOp>(type, from));
+}
+
+void LaneEmitter::write(Slots slots, Count place, Element element) {
+  Value value = valueOf(element);
+  b.create<LLVM::StoreOp>(loc, value, elementAddress(b, loc, value.getType(), valueOf(slots), valueOf(place)));
+}
+
+} // namespace sluice::cpu

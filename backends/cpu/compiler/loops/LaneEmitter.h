@@ -1,0 +1,122 @@
+// Loop nests as MLIR: elements are vectors of `lanes` elements (ui8 is i8), always of the same number, so that every
+// element goes through the same instructions wherever it is computed. Where no lane variable is in reach, all lanes hold
+// the same element.
+//
+// Handles are SSA values: of counts i64, of slots the address of vectors on the stack. That of a condition is a mask: an
+// i1 that all lanes agree on, and a vector of i1.
+#pragma once
+
+#include "backends/cpu/compiler/StageFunction.h"
+#include "backends/loops/Emitter.h"
+#include <deque>
+
+namespace sluice::cpu {
+
+/// On loops: how often they run at capacity, for the cost of a nest.
+inline constexpr llvm::StringLiteral kTripsAttr = "sluice.trips";
+
+/// The element type as memory holds it: i8 for ui8 and i1.
+mlir::Type getMemoryElement(mlir::Type element);
+
+class LaneEmitter : public loops::Emitter {
+public:
+  /// Whether values may be emitted in front of the loop around the insertion point, or only at it.
+  enum class Surroundings { Used, Ignored };
+  LaneEmitter(mlir::OpBuilder &builder, mlir::Location loc, StageFunction &stage, int64_t lanes,
+              Surroundings surroundings = Surroundings::Used);
+
+  template <typename H> static mlir::Value valueOf(H handle) { return mlir::Value::getFromOpaquePointer(handle.get()); }
+  template <typename H> static H handleOf(mlir::Value value) { return H(value.getAsOpaquePointer()); }
+
+  int64_t lanes() const final { return lanes_; }
+
+  Inside beginLoop(loops::Count begin, loops::Count end, int64_t step, int64_t trips,
+                   llvm::ArrayRef<loops::Element> carried) final;
+  void beginBlock(loops::Condition condition, llvm::ArrayRef<loops::Element> carried) final;
+  llvm::SmallVector<loops::Element> end(llvm::ArrayRef<loops::Element> next) final;
+  unsigned depth() const final { return around.size(); }
+  void enter(unsigned depth) final;
+  void leave() final;
+
+  loops::Count constant(int64_t value) final;
+  loops::Count rows() final { return handleOf<loops::Count>(stage.rows); }
+  loops::Count arithmetic(loops::CountOp op, loops::Count a, loops::Count b) final;
+  loops::Count count(mlir::AffineExpr index) final;
+
+  loops::Element constant(mlir::TypedAttr number) final;
+  loops::Element index(mlir::AffineExpr index, mlir::Type type) final;
+  loops::Element rows(mlir::Type type) final;
+  loops::Element apply(mlir::Operation *op, llvm::ArrayRef<loops::Element> operands) final;
+
+  loops::Condition isEqual(loops::Count count, int64_t value);
+  loops::Condition isNonNegative(mlir::AffineExpr index) final;
+  loops::Condition firstLanes(mlir::AffineExpr lane, loops::Count count) final;
+  loops::Condition firstLanes(int64_t count) final;
+  loops::Condition both(loops::Condition a, loops::Condition b) final;
+  loops::Element select(loops::Condition condition, loops::Element then, loops::Element otherwise) final;
+
+  loops::Element load(const loops::Memory &memory, mlir::AffineExpr offset, const loops::Lanes &lanes,
+                      loops::Condition condition) final;
+  loops::Element load(mlir::DenseElementsAttr constant, mlir::AffineExpr offset, const loops::Lanes &lanes,
+                      loops::Condition condition) final;
+  void store(const loops::Memory &memory, mlir::AffineExpr offset, const loops::Lanes &lanes,
+             loops::Element element) final;
+  /// `count` elements, one after the other.
+  void storeZeros(const loops::Memory &memory, mlir::AffineExpr offset, int64_t count);
+
+  loops::Element rotate(loops::Element element, int64_t by) final;
+  loops::Element spreadFirst(loops::Element element) final;
+  loops::Slots makeSlots(loops::Element like, int64_t count) final;
+  loops::Element read(loops::Slots slots, loops::Count place) final;
+  void write(loops::Slots slots, loops::Count place, loops::Element element) final;
+
+private:
+  /// A loop or block that is open, seen from outside.
+  struct Around {
+    mlir::Operation *op;
+    mlir::OpBuilder::InsertPoint before;
+  };
+  struct Mask {
+    mlir::Value uniform; // an i1; null: true
+    mlir::Value lanes;   // null: all
+  };
+
+  void open(mlir::Operation *op, mlir::Block *inside, bool carries);
+  mlir::Value constantOf(mlir::TypedAttr vector);
+  mlir::Value splatConstant(mlir::Type element, int64_t value);
+  mlir::Value uniformValue(const loops::LinearIndex &index);
+  mlir::Value laneValue(const loops::LinearIndex &index, mlir::Type element);
+  mlir::Value quotient(mlir::AffineExpr numerator, mlir::Value dividend, mlir::Value divisor);
+  void splitByLanes(mlir::AffineExpr offset, loops::LinearIndex &uniform, loops::LinearIndex &varying);
+
+  loops::Condition conditionOf(mlir::Value held);
+  Mask maskOf(loops::Condition condition) const;
+  mlir::Value toLanes(Mask mask, loops::Condition exists);
+  mlir::Value address(const loops::Memory &memory);
+  mlir::Value loadAt(mlir::Type element, mlir::Value base, mlir::AffineExpr offset, const loops::Lanes &lanes,
+                     loops::Condition condition);
+  mlir::Value loadUniform(mlir::Type stored, mlir::Value base, mlir::Value where, Mask guard, loops::Condition exists);
+
+  mlir::VectorType vectorOf(mlir::Type element) const { return mlir::VectorType::get({lanes_}, element); }
+  mlir::Value splat(mlir::Value scalar);
+  mlir::Value allLanes();
+  template <typename Op, typename... Args> mlir::Value make(Args &&...args) {
+    return b.create<Op>(loc, std::forward<Args>(args)...);
+  }
+
+  mlir::OpBuilder &b;
+  mlir::Location loc;
+  StageFunction &stage;
+  int64_t lanes_;
+  mlir::Block *outermost;
+  llvm::SmallVector<Around> around;
+  std::deque<Mask> masks; // of conditions
+  struct Left {
+    llvm::SmallVector<Around> around;
+    mlir::OpBuilder::InsertPoint place;
+  };
+  llvm::SmallVector<Left> left; // by `enter`
+  llvm::DenseMap<mlir::Attribute, mlir::Value> constants;
+};
+
+} // namespace sluice::cpu

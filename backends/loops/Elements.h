@@ -1,0 +1,140 @@
+// Any element of any value in a kernel's body, emitted inside of a nest of loops: the formula of the op that makes it,
+// of the elements of its operands, and so on to what lies in memory.
+//
+// What the client decides: the loops, which of their variables numbers the lanes, and which results are stored at which
+// index. What is decided here: an element is emitted once for each index and guard, in the outermost loop that it can
+// be (Scopes.h); reads of windows are guarded by conditions on their index, of which those that always hold by the
+// ranges of the variables are left out; sums are folded in one order (Fold.h).
+#pragma once
+
+#include "backends/loops/Formula.h"
+#include "backends/loops/Scopes.h"
+
+namespace sluice::loops {
+
+/// A reduction whose fold is cut into chunks of its outermost dimension: one stage folds each chunk into partial
+/// results in the workspace, [chunk][element of the op's result], and later stages combine these in order.
+struct SplitFold {
+  mlir::Operation *op = nullptr;
+  int64_t chunk = 0;     // indices of the outermost reduced dimension (of size > 1) that one chunk holds
+  int64_t maxChunks = 0; // at capacity
+  bool overRows = false; // whether that dimension is `?`
+  int64_t elements = 0;  // of the op's result, in its layout
+  int64_t buffer = 0;    // the workspace
+  llvm::SmallVector<int64_t> byteOffsets; // of each carried value's partial results
+  llvm::SmallVector<mlir::Type> carried;  // their element types
+};
+
+class Elements {
+public:
+  Elements(Emitter &emitter, Formulas &formulas, int64_t capacity);
+
+  // What the body's values are.
+  void bind(mlir::Value value, Memory memory) { memories[value] = memory; }
+  void bind(const SplitFold &split) { splits[split.op] = split; }
+  /// `value` is `element` at `index` in the current scope.
+  void seed(mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> index, Element element);
+
+  /// The element of a value of the body.
+  Element element(mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> index) { return find(value, index).element; }
+  /// The partial results of the one fold of `op` over the chunk numbered `chunk`, for its result's element at `index`.
+  llvm::SmallVector<Element> partial(mlir::Operation *op, mlir::AffineExpr chunk,
+                                     llvm::ArrayRef<mlir::AffineExpr> index);
+  /// `then` where all of `nonNegative` are >= 0, `otherwise` elsewhere; what `then` reads is guarded.
+  Element guarded(llvm::ArrayRef<mlir::AffineExpr> nonNegative, llvm::function_ref<Element()> then, Element otherwise);
+  Element zero(mlir::Type element);
+
+  /// The place of an element of a value that lies as `type` does.
+  mlir::AffineExpr offsetOf(mlir::RankedTensorType type, llvm::ArrayRef<mlir::AffineExpr> index);
+  Element load(const Memory &memory, mlir::AffineExpr offset);
+  void store(const Memory &memory, mlir::AffineExpr offset, Element element);
+  /// When `value` is computed for a step of a partial fold, at the index of that step, `memory` gets it: as the steps
+  /// of all partial folds visit each element of the operand once, all of it.
+  void storeOnTheWay(mlir::Value value, Memory memory) { onTheWay[value] = {memory, 0}; }
+  /// Whether every step did so.
+  bool storedOnTheWay(mlir::Value value) const { return steps > 0 && onTheWay.lookup(value).stores == steps; }
+
+  Scopes &scopes() { return scopes_; }
+  bool hasFailed() const { return failed; }
+  /// Whether some fold stands in a loop that it does not depend on.
+  bool foldsAgain() const { return foldedAgain; }
+
+private:
+  friend class Fold;
+  /// An element, and where it was emitted.
+  struct Found {
+    Element element;
+    Scope *home = nullptr;
+  };
+  /// A formula being followed for one index.
+  struct Frame {
+    const Formula &formula;
+    llvm::SmallVector<mlir::AffineExpr> dims;
+    llvm::SmallVector<Found> values;
+  };
+  struct Guard {
+    unsigned id;
+    llvm::SmallVector<mlir::AffineExpr> nonNegative;
+  };
+  struct ChunkRequest {
+    mlir::Operation *op;
+    mlir::AffineExpr chunk;
+    llvm::SmallVector<Element> results;
+  };
+  struct OnTheWay {
+    Memory memory;
+    unsigned stores = 0;
+  };
+
+  Found find(mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> index);
+  Found compute(mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> index);
+  Found computeConstant(ir::ConstantOp op, llvm::ArrayRef<mlir::AffineExpr> index);
+  Found fail(mlir::Operation *op, mlir::Type type);
+  Found here(Element element) { return {element, scopes_.current()}; }
+  Found constant(mlir::TypedAttr number) { return {emitter.constant(number), scopes_.outermost()}; }
+  const Scope::Entry *lookup(Scope *in, const void *key, llvm::ArrayRef<mlir::AffineExpr> index);
+  void remember(Scope *in, const void *key, llvm::ArrayRef<mlir::AffineExpr> index, llvm::ArrayRef<Element> elements,
+                Scope *home);
+  llvm::SmallVector<mlir::AffineExpr> normalize(llvm::ArrayRef<mlir::AffineExpr> index);
+  void storeIfAsked(mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> index, Element element);
+
+  // Following a formula.
+  Frame frameOf(const Formula &formula, llvm::ArrayRef<mlir::AffineExpr> index);
+  llvm::SmallVector<Element> follow(Frame &frame, const Steps &steps);
+  void follow(Frame &frame, const Step &step, const Number &what);
+  void follow(Frame &frame, const Step &step, const Arithmetic &what);
+  void follow(Frame &frame, const Step &step, const Read &what);
+  void follow(Frame &frame, const Step &step, const IndexValue &what);
+  void follow(Frame &frame, const Step &step, const RowCount &what);
+  void follow(Frame &frame, const Step &step, const Guarded &what);
+  void follow(Frame &frame, const Step &step, const Reduction &what);
+  void setValues(Frame &frame, llvm::ArrayRef<ValueNumber> numbers, llvm::ArrayRef<Element> elements);
+  static mlir::AffineExpr place(const Frame &frame, mlir::AffineExpr index);
+  static llvm::SmallVector<mlir::AffineExpr> place(const Frame &frame, llvm::ArrayRef<mlir::AffineExpr> index);
+
+  // Guards.
+  Found guardedIn(llvm::ArrayRef<mlir::AffineExpr> nonNegative, llvm::function_ref<Found()> then, Found otherwise);
+  Scope *guardScope();
+  bool isActive(unsigned guard) const;
+  unsigned activeGuard() const { return guards.empty() ? 0 : guards.back().id; }
+  Condition condition(mlir::AffineExpr nonNegative);
+  Condition allOf(llvm::ArrayRef<mlir::AffineExpr> nonNegative, Condition before = {});
+  /// That of all guards; null if there are none.
+  Condition guardCondition();
+
+  Emitter &emitter;
+  Formulas &formulas;
+  int64_t capacity;
+  Scopes scopes_;
+  llvm::DenseMap<mlir::Value, Memory> memories;
+  llvm::DenseMap<mlir::Operation *, SplitFold> splits;
+  llvm::DenseMap<mlir::Value, OnTheWay> onTheWay;
+  llvm::SmallVector<Guard> guards;
+  unsigned nextGuard = 1;
+  ChunkRequest *request = nullptr;
+  llvm::SmallVector<mlir::AffineExpr> stepIndex; // of the partial fold's step being emitted: kept and folded dimensions
+  unsigned steps = 0;                            // of partial folds
+  bool failed = false, foldedAgain = false;
+};
+
+} // namespace sluice::loops

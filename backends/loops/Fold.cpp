@@ -1,0 +1,321 @@
+#include "backends/loops/Fold.h"
+
+namespace sluice::loops {
+
+using namespace mlir;
+using ir::ElementBuilder;
+
+int64_t Fold::capacityOf(int64_t extent) const { return extent == ElementBuilder::kRows ? elements.capacity : extent; }
+
+AffineExpr Fold::constantIndex(int64_t value) { return getAffineConstantExpr(value, emitter.space().getContext()); }
+
+// Whether it is the fold whose chunk is asked for.
+bool Fold::isPartial() const { return elements.request && elements.request->op == frame.formula.op; }
+
+SmallVector<Element> Fold::emit() {
+  for (ValueNumber number : reduction.initial)
+    initial.push_back(frame.values[number].element);
+  if (auto split = elements.splits.find(frame.formula.op); split != elements.splits.end() && !isPartial())
+    return combineChunks(split->second);
+
+  SmallVector<AffineExpr> used;
+  for (auto [position, extent] : llvm::enumerate(reduction.extents))
+    frame.dims[reduction.firstDim + position] = scopes.placeholder(position, capacityOf(extent));
+  collectUsed(reduction.step, used);
+  home_ = scopeOf(used);
+  elements.foldedAgain |= scopes.repeats(home_, used);
+  SmallVector<AffineExpr> identity = elements.normalize(used);
+  if (const Scope::Entry *known = elements.lookup(home_, &reduction, identity))
+    return known->elements;
+  Values results = scopes.in(home_, [&] { return emitAll(); });
+  elements.remember(home_, &reduction, identity, results, home_);
+  if (isPartial())
+    elements.request->results = results;
+  return results;
+}
+
+// The indices that a step depends on. Two folds of one op for which they are equal are the same.
+void Fold::collectUsed(const Steps &steps, SmallVectorImpl<AffineExpr> &used) {
+  for (const Step &step : steps.steps) {
+    if (auto *read = std::get_if<Read>(&step.what))
+      llvm::append_range(used, Elements::place(frame, read->index));
+    if (auto *index = std::get_if<IndexValue>(&step.what))
+      used.push_back(Elements::place(frame, index->index));
+    if (auto *guarded = std::get_if<Guarded>(&step.what)) {
+      llvm::append_range(used, Elements::place(frame, guarded->nonNegative));
+      collectUsed(guarded->then, used);
+    }
+    if (auto *inside = std::get_if<Reduction>(&step.what)) {
+      for (auto [position, extent] : llvm::enumerate(inside->extents))
+        frame.dims[inside->firstDim + position] = scopes.placeholder(position, capacityOf(extent));
+      collectUsed(inside->step, used);
+    }
+  }
+}
+
+// The outermost scope in which everything is at hand that a step uses.
+Scope *Fold::scopeOf(ArrayRef<AffineExpr> used) {
+  Scope *deepest = scopes.of(used, elements.guardScope());
+  if (isPartial())
+    deepest = scopes.of(elements.request->chunk, deepest);
+  for (ValueNumber number : reduction.captured)
+    if (Scope *needed = frame.values[number].home; needed->depth > deepest->depth)
+      deepest = needed;
+  return deepest;
+}
+
+SmallVector<Element> Fold::combineChunks(const SplitFold &split) {
+  auto resultType = cast<RankedTensorType>(split.op->getResult(0).getType());
+  ArrayRef<AffineExpr> place = ArrayRef(frame.dims).take_front(resultType.getRank());
+  home_ = scopes.of(place, elements.guardScope());
+  if (const Scope::Entry *known = elements.lookup(home_, split.op, place))
+    return known->elements;
+  Values results = scopes.in(home_, [&] {
+    Count count = emitter.constant(split.maxChunks);
+    if (split.overRows)
+      count = emitter.arithmetic(CountOp::CeilDiv, emitter.rows(), emitter.constant(split.chunk));
+    return scopes.loop(emitter.constant(0), count, 1, split.maxChunks, initial, [&](Count number, ValueRange carried) {
+      AffineExpr chunk = scopes.variable(number, {0, split.maxChunks - 1});
+      AffineExpr offset = chunk * split.elements + elements.offsetOf(resultType, place);
+      Values parts;
+      for (auto [type, byteOffset] : llvm::zip(reduction.types, split.byteOffsets))
+        parts.push_back(
+            elements.load({split.buffer, byteOffset, RankedTensorType::get({split.elements}, type)}, offset));
+      return combine(carried, parts);
+    });
+  });
+  elements.remember(home_, split.op, place, results, home_);
+  return results;
+}
+
+Fold::Values Fold::emitAll() {
+  across = bool(scopes.lanes().variable);
+  arrange();
+  partialResults = across ? std::min(emitter.lanes(), innerExtent) : 1;
+  Values carried;
+  for (int64_t i = 0; i < partialResults; ++i)
+    llvm::append_range(carried, initial);
+  Values partials = emitLoops(0, carried);
+  return across ? foldPartials(partials) : foldLanes(partials);
+}
+
+// Decides which dimensions are flattened, by extents alone, and restricts the outermost to the chunk asked for.
+void Fold::arrange() {
+  ArrayRef<int64_t> extents = reduction.extents;
+  index.assign(extents.size(), constantIndex(0));
+  SmallVector<Dim> dims;
+  for (auto [position, extent] : llvm::enumerate(extents)) {
+    if (extent == 1)
+      continue;
+    Dim dim{unsigned(position), capacityOf(extent), {}, nullptr};
+    if (extent == ElementBuilder::kRows)
+      dim.count = emitter.rows();
+    dims.push_back(dim);
+  }
+  int64_t fullInner = 1;
+  size_t firstInner = dims.size();
+  while (firstInner > 0 && fullInner < 4 * emitter.lanes()) {
+    const Dim &dim = dims[--firstInner];
+    fullInner *= dim.extent;
+    if (extents[dim.position] == ElementBuilder::kRows)
+      break;
+  }
+  if (isPartial())
+    cutToChunk(dims.front());
+  outer.assign(dims.begin(), dims.begin() + firstInner);
+  inner.assign(dims.begin() + firstInner, dims.end());
+  for (const Dim &dim : inner)
+    innerExtent *= dim.extent;
+}
+
+void Fold::cutToChunk(Dim &first) {
+  int64_t chunk = elements.splits[frame.formula.op].chunk;
+  first.start = elements.request->chunk * chunk;
+  if (first.count || first.extent % chunk != 0) {
+    Count total = first.count ? first.count : emitter.constant(first.extent);
+    Count left = emitter.arithmetic(CountOp::Sub, total, emitter.count(first.start));
+    first.count = emitter.arithmetic(CountOp::Min, left, emitter.constant(chunk));
+  }
+  first.extent = chunk;
+}
+
+// The run-time number of flattened elements; null where it is `innerExtent`.
+Count Fold::innerCount() {
+  if (inner.empty() || !inner.front().count)
+    return {};
+  Count rest = emitter.constant(innerExtent / inner.front().extent);
+  return emitter.arithmetic(CountOp::Mul, inner.front().count, rest);
+}
+
+void Fold::setInner(AffineExpr position) {
+  int64_t stride = 1;
+  for (const Dim &dim : llvm::reverse(inner)) {
+    AffineExpr place = position.floorDiv(stride);
+    if (&dim != &inner.front())
+      place = place % dim.extent;
+    index[dim.position] = dim.start ? dim.start + place : place;
+    stride *= dim.extent;
+  }
+}
+
+Fold::Values Fold::emitLoops(size_t depth, ValueRange carried) {
+  if (depth == outer.size())
+    return across ? acrossLanes(carried) : alongLanes(carried);
+  const Dim &dim = outer[depth];
+  Count count = dim.count ? dim.count : emitter.constant(dim.extent);
+  return scopes.loop(emitter.constant(0), count, 1, dim.extent, carried, [&](Count number, ValueRange inside) {
+    AffineExpr place = scopes.variable(number, {0, dim.extent - 1});
+    index[dim.position] = dim.start ? dim.start + place : place;
+    return emitLoops(depth + 1, inside);
+  });
+}
+
+Fold::Values Fold::step(ValueRange carried) {
+  llvm::copy(index, frame.dims.begin() + reduction.firstDim);
+  elements.setValues(frame, reduction.carried, carried);
+  return elements.follow(frame, reduction.step);
+}
+
+Fold::Values Fold::combine(ValueRange a, ValueRange b) {
+  Values halves(a);
+  llvm::append_range(halves, b);
+  elements.setValues(frame, reduction.halves, halves);
+  return elements.follow(frame, reduction.combine);
+}
+
+Fold::Values Fold::stepAt(ValueRange carried) {
+  if (!isPartial())
+    return step(carried);
+  auto add = [&](AffineExpr expr, int64_t size) {
+    if (size != 1)
+      elements.stepIndex.push_back(emitter.space().normalize(expr));
+  };
+  auto type = cast<RankedTensorType>(frame.formula.op->getResult(0).getType());
+  for (auto [expr, size] : llvm::zip(frame.dims, type.getShape()))
+    add(expr, size);
+  for (auto [expr, size] : llvm::zip(index, reduction.extents))
+    add(expr, size);
+  ++elements.steps;
+  Values next = step(carried);
+  elements.stepIndex.clear();
+  return next;
+}
+
+// Lanes beyond the end keep what they had.
+Fold::Values Fold::keepTail(ValueRange next, ValueRange previous) {
+  Values kept;
+  for (auto [after, before] : llvm::zip(next, previous))
+    kept.push_back(emitter.select(scopes.lanes().exists, after, before));
+  return kept;
+}
+
+Fold::Values Fold::alongLanes(ValueRange carried) {
+  int64_t lanes = emitter.lanes();
+  if (Count count = innerCount()) {
+    Count trips = emitter.arithmetic(CountOp::CeilDiv, count, emitter.constant(lanes));
+    int64_t maxTrips = (innerExtent + lanes - 1) / lanes;
+    return scopes.loop(emitter.constant(0), trips, 1, maxTrips, carried, [&](Count number, ValueRange inside) {
+      AffineExpr first = scopes.variable(number, {0, maxTrips - 1}) * lanes;
+      Count left = emitter.arithmetic(CountOp::Sub, count, emitter.count(first));
+      setInner(first + scopes.laneVariable(left));
+      return keepTail(stepAt(inside), inside);
+    });
+  }
+  Values partials(carried);
+  int64_t full = innerExtent / lanes, rest = innerExtent % lanes;
+  if (full > 0)
+    partials = scopes.loop(emitter.constant(0), emitter.constant(full), 1, full, partials,
+                           [&](Count number, ValueRange inside) {
+                             AffineExpr first = scopes.variable(number, {0, full - 1}) * lanes;
+                             setInner(first + scopes.laneVariable());
+                             return stepAt(inside);
+                           });
+  if (rest > 0)
+    partials = scopes.block({}, partials, [&] {
+      setInner(scopes.laneVariable(rest) + full * lanes);
+      return keepTail(stepAt(partials), partials);
+    });
+  return partials;
+}
+
+Fold::Values Fold::acrossLanes(ValueRange carried) {
+  int64_t lanes = emitter.lanes(), components = initial.size();
+  auto stepPartial = [&](Values &partials, int64_t i) {
+    Values next = stepAt(ValueRange(partials).slice(i * components, components));
+    llvm::copy(next, partials.begin() + i * components);
+  };
+  Values partials(carried);
+  Count count = innerCount();
+  int64_t full = innerExtent / lanes;
+  if (full > 0) {
+    Count trips = count ? emitter.arithmetic(CountOp::Div, count, emitter.constant(lanes)) : emitter.constant(full);
+    partials = scopes.loop(emitter.constant(0), trips, 1, full, partials, [&](Count number, ValueRange inside) {
+      AffineExpr first = scopes.variable(number, {0, full - 1}) * lanes;
+      Values next(inside);
+      for (int64_t i = 0; i < lanes; ++i) {
+        setInner(first + i);
+        stepPartial(next, i);
+      }
+      return next;
+    });
+  }
+  if (count) {
+    Count trips = emitter.arithmetic(CountOp::Div, count, emitter.constant(lanes));
+    Count rest = emitter.arithmetic(CountOp::Rem, count, emitter.constant(lanes));
+    AffineExpr done = scopes.variable(trips, {0, full}) * lanes;
+    return lastAcrossLanes(partials, rest, done);
+  }
+  for (int64_t i = 0; i < innerExtent % lanes; ++i) {
+    setInner(constantIndex(full * lanes + i));
+    stepPartial(partials, i);
+  }
+  return partials;
+}
+
+// A number of last elements known only at run time: their partial results go through memory.
+Fold::Values Fold::lastAcrossLanes(Values partials, Count rest, AffineExpr done) {
+  int64_t components = initial.size();
+  SmallVector<Slots> slots;
+  for (Element element : initial)
+    slots.push_back(emitter.makeSlots(element, emitter.lanes()));
+  for (int64_t i = 0; i < partialResults * components; ++i)
+    emitter.write(slots[i % components], emitter.constant(i / components), partials[i]);
+  scopes.loop(emitter.constant(0), rest, 1, emitter.lanes() / 2, {}, [&](Count number, ValueRange) {
+    setInner(done + scopes.variable(number, {0, emitter.lanes() - 1}));
+    Values before;
+    for (Slots slot : slots)
+      before.push_back(emitter.read(slot, number));
+    for (auto [slot, element] : llvm::zip(slots, stepAt(before)))
+      emitter.write(slot, number, element);
+    return Values();
+  });
+  for (int64_t i = 0; i < partialResults * components; ++i)
+    partials[i] = emitter.read(slots[i % components], emitter.constant(i / components));
+  return partials;
+}
+
+Fold::Values Fold::foldPartials(Values partials) {
+  size_t components = initial.size();
+  for (size_t half = emitter.lanes() / 2; half >= 1; half /= 2)
+    for (size_t i = 0; i < half && i + half < size_t(partialResults); ++i) {
+      ValueRange all(partials);
+      Values sum = combine(all.slice(i * components, components), all.slice((i + half) * components, components));
+      llvm::copy(sum, partials.begin() + i * components);
+    }
+  partials.resize(components);
+  return partials;
+}
+
+Fold::Values Fold::foldLanes(Values partials) {
+  for (int64_t half = emitter.lanes() / 2; half >= 1; half /= 2) {
+    Values shifted;
+    for (Element partial : partials)
+      shifted.push_back(emitter.rotate(partial, half));
+    partials = combine(partials, shifted);
+  }
+  for (Element &partial : partials)
+    partial = emitter.spreadFirst(partial);
+  return partials;
+}
+
+} // namespace sluice::loops

@@ -1,0 +1,73 @@
+// One reduction: where it goes, in which order it is folded, and its loops.
+//
+// The order of a sum. The index space of the dimensions reduced is cut in two: the fewest last dimensions that have at
+// least four elements per lane (`?` counts as many) are flattened, row-major; the others are walked in order outside of
+// them. Element i of the flattened part goes to partial result i mod L, where L is the emitter's number of lanes, and
+// the L partial results are combined as a binary tree, i with i + L/2, then L/4, and so on; those that got no element
+// hold the identity, and may be left out. Nothing else enters: not layouts, not what is fused.
+//
+// Two ways lead there. Along lanes, where the fold does not depend on an enclosing lane variable: partial result i is
+// that of lane i, and the lanes walk over the flattened elements together. Across lanes, where it does (bias gradients:
+// the channel is the lane): each lane has L partial results of its own.
+#pragma once
+
+#include "backends/loops/Elements.h"
+
+namespace sluice::loops {
+
+class Fold {
+public:
+  Fold(Elements &elements, Elements::Frame &frame, const Reduction &reduction)
+      : elements(elements), emitter(elements.emitter), scopes(elements.scopes_), frame(frame), reduction(reduction) {}
+
+  llvm::SmallVector<Element> emit();
+  /// Where it went.
+  Scope *home() const { return home_; }
+
+private:
+  using Values = llvm::SmallVector<Element>;
+  using ValueRange = llvm::ArrayRef<Element>;
+  struct Dim {
+    unsigned position;
+    int64_t extent;         // at capacity
+    Count count;            // at run time; null: the extent
+    mlir::AffineExpr start; // of a chunk; null: 0
+  };
+
+  bool isPartial() const;
+  void collectUsed(const Steps &steps, llvm::SmallVectorImpl<mlir::AffineExpr> &used);
+  Scope *scopeOf(llvm::ArrayRef<mlir::AffineExpr> used);
+  Values combineChunks(const SplitFold &split);
+  void arrange();
+  void cutToChunk(Dim &first);
+  Values emitAll();
+  Values emitLoops(size_t depth, ValueRange carried);
+  Values alongLanes(ValueRange carried);
+  Values acrossLanes(ValueRange carried);
+  Values lastAcrossLanes(Values partials, Count rest, mlir::AffineExpr done);
+  Values foldLanes(Values partials);
+  Values foldPartials(Values partials);
+  void setInner(mlir::AffineExpr position);
+  Values step(ValueRange carried);
+  Values stepAt(ValueRange carried);
+  Values combine(ValueRange a, ValueRange b);
+  Values keepTail(ValueRange next, ValueRange previous);
+  Count innerCount();
+  int64_t capacityOf(int64_t extent) const;
+  mlir::AffineExpr constantIndex(int64_t value);
+
+  Elements &elements;
+  Emitter &emitter;
+  Scopes &scopes;
+  Elements::Frame &frame;
+  const Reduction &reduction;
+  Scope *home_ = nullptr;
+  Values initial;
+  llvm::SmallVector<Dim> outer, inner;
+  int64_t innerExtent = 1;
+  int64_t partialResults = 1; // across lanes: those that get any element
+  bool across = false;
+  llvm::SmallVector<mlir::AffineExpr> index;
+};
+
+} // namespace sluice::loops

@@ -1,0 +1,95 @@
+// What one result of an op is, as data: the record of a run of its `buildElement` or `buildBody`, which any emitter may
+// follow as often as it likes.
+//
+//   softmax of [?, 10] along 1 ==> fold over [10], beginning with v0 = -inf: v2 = operand 0 at (d0, d2); max(v1, v2)
+//                                  fold over [10], ...
+//                                  v7 = operand 0 at (d0, d1); v8 = v7 - v3; v9 = exp(v8); v10 = v9 / v6
+//
+// Values are numbered. Index expressions are in dimensions: those of the result's index come first, then those of each
+// fold. Arithmetic is ops of arith and math on scalars, in a block that belongs to the formula and is never run.
+#pragma once
+
+#include "ir/Dialect.h"
+#include "mlir/IR/Region.h"
+#include <memory>
+#include <variant>
+
+namespace sluice::loops {
+
+/// The number of a value of a formula.
+using ValueNumber = unsigned;
+
+struct Step;
+struct Steps {
+  Steps();
+  Steps(Steps &&);
+  Steps &operator=(Steps &&);
+  ~Steps();
+  std::vector<Step> steps;
+  llvm::SmallVector<ValueNumber, 2> results;
+};
+
+struct Number {
+  mlir::TypedAttr value;
+};
+struct Arithmetic {
+  mlir::Operation *op;
+  llvm::SmallVector<ValueNumber, 3> operands;
+};
+/// An operand's element.
+struct Read {
+  unsigned operand;
+  llvm::SmallVector<mlir::AffineExpr> index;
+};
+/// An index as an integer.
+struct IndexValue {
+  mlir::AffineExpr index;
+  mlir::Type type;
+};
+/// The number of rows.
+struct RowCount {
+  mlir::Type type;
+};
+/// `then` where all of `nonNegative` are >= 0; elsewhere `otherwise`, and nothing in `then` may be read.
+struct Guarded {
+  llvm::SmallVector<mlir::AffineExpr> nonNegative;
+  Steps then;
+  ValueNumber otherwise;
+};
+/// The values that `extents` are folded to (see `ElementBuilder::reduce`).
+struct Reduction {
+  llvm::SmallVector<int64_t> extents; // kRows: the run-time rows
+  unsigned firstDim;                  // of its index among the formula's dimensions
+  llvm::SmallVector<ValueNumber, 2> initial;
+  llvm::SmallVector<mlir::Type> types;       // of what is carried
+  llvm::SmallVector<ValueNumber, 2> carried; // what `step` begins with
+  Steps step;
+  llvm::SmallVector<ValueNumber, 4> halves; // what `combine` takes: all carried values of one part, and of a later one
+  Steps combine;
+  llvm::SmallVector<ValueNumber> captured; // what `step` uses of the values before it
+};
+
+struct Step {
+  ValueNumber result; // the first, where there are several
+  std::variant<Number, Arithmetic, Read, IndexValue, RowCount, Guarded, Reduction> what;
+};
+
+struct Formula {
+  mlir::Operation *op;
+  Steps body; // its result is the element
+  unsigned numDims = 0, numValues = 0;
+  std::vector<const Reduction *> reductions; // outer ones before those in their steps
+  mlir::Region arithmetic;
+};
+
+/// The formulas of ops, each recorded once.
+class Formulas {
+public:
+  /// Null where the op has no definition by elements.
+  const Formula *of(mlir::Operation *op, unsigned result);
+
+private:
+  llvm::DenseMap<mlir::Value, std::unique_ptr<Formula>> known;
+};
+
+} // namespace sluice::loops

@@ -1,0 +1,19 @@
+// A name for something that an emitter has written, of which nobody else knows what it is.
+#pragma once
+
+namespace sluice::loops {
+
+template <typename Tag> class Handle {
+public:
+  Handle() = default;
+  explicit Handle(const void *opaque) : opaque(opaque) {}
+  explicit operator bool() const { return opaque; }
+  const void *get() const { return opaque; }
+
+private:
+  const void *opaque = nullptr;
+};
+
+using Count = Handle<struct CountTag>; // a 64-bit integer, the same in all lanes
+
+} // namespace sluice::loops
