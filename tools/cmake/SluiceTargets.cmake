@@ -142,7 +142,7 @@ function(sluice_test name)
   endif()
   sluice_use_precompiled(${name} ${headers})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
-  set(seconds 300)
+  set(seconds 900) # what the long suites take beside other work
   if(SLUICE_SANITIZE)
     set(seconds 3000)
   endif()

@@ -10,6 +10,19 @@ foreach(name Scrt1.o crti.o crtn.o crtbeginS.o crtendS.o libgcc.a libc_nonshared
   configure_file("${found}" "${SLUICE_LINK_FOLDER}/${name}" COPYONLY)
 endforeach()
 
+# What the runtime's own code needs beside libraries: nothing, or the parts of sanitizers that are in every program.
+set(arguments "")
+if(SLUICE_SANITIZE)
+  foreach(part asan_static asan asan_cxx)
+    execute_process(COMMAND "${CMAKE_CXX_COMPILER}" -print-file-name=libclang_rt.${part}-x86_64.a OUTPUT_VARIABLE found OUTPUT_STRIP_TRAILING_WHITESPACE)
+    string(APPEND arguments "--whole-archive ${found} --no-whole-archive\n")
+    if(EXISTS "${found}.syms")
+      string(APPEND arguments "--dynamic-list=${found}.syms\n")
+    endif()
+  endforeach()
+endif()
+file(CONFIGURE OUTPUT "${SLUICE_LINK_FOLDER}/runtime.rsp" CONTENT "${arguments}")
+
 add_custom_target(sluice_link_folder)
 foreach(library sluice_runner sluice_runtime sluice_cpu_run sluice_plan sluice_base sluice_files)
   if(NOT TARGET ${library})
