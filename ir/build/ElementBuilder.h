@@ -1,4 +1,5 @@
-// How a loop nest asks an op for one element. Backends implement it; ops call it from `buildElement`.
+// What an op's formula is made with. `backends/loops` implements it, to record the formula once for all loop nests that
+// backends make of it; ops call it from `buildElement`.
 #pragma once
 
 #include "mlir/IR/AffineExpr.h"
@@ -13,9 +14,8 @@ namespace sluice::ir {
 /// (Injective), or needs several or much work (Reduction).
 enum class FusionKind { Injective, Reduction };
 
-/// Elements are SSA values: scalars, or vectors of one length where the nest runs lanes of its innermost dimension
-/// together (ui8 is i8). Indices are affine expressions in the nest's loop variables; lanes differ in one of these
-/// variables.
+/// Elements are SSA values: scalars (ui8 is i8), which arithmetic on lanes combines to others. Indices are affine
+/// expressions in the result's index, and in those of folds.
 class ElementBuilder {
 public:
   virtual ~ElementBuilder() = default;
@@ -27,10 +27,9 @@ public:
   /// The element of operand `number` of the op being built at `index`.
   virtual mlir::Value operand(unsigned number, llvm::ArrayRef<mlir::AffineExpr> index) = 0;
 
-  /// The element of result `number` of the op being built at `index`, for ops whose results build on one another.
   virtual mlir::Value constant(double value, mlir::Type element) = 0;
 
-  /// An index expression as a value of integer type `element` (per lane where lanes differ).
+  /// An index expression as a value of integer type `element`.
   virtual mlir::Value materialize(mlir::AffineExpr index, mlir::Type element) = 0;
 
   /// `then` where every expression of `nonNegative` is >= 0, `otherwise` elsewhere. `then` is only asked for elements
@@ -40,8 +39,7 @@ public:
 
   /// Folds `step` over the index space `extents` (the sizes of the operand dimensions reduced; `kRows` is the run-time
   /// rows), beginning with `initial`. The order of the fold is fixed by extents and target alone; `step` must be
-  /// associative, and `initial` its identity. Where a nest vectorises the fold, it combines partial results with
-  /// `combine`.
+  /// associative, and `initial` its identity. Partial results, of which a nest makes several, become one by `combine`.
   static constexpr int64_t kRows = INT64_MIN;
   virtual llvm::SmallVector<mlir::Value>
   reduce(llvm::ArrayRef<int64_t> extents, mlir::ValueRange initial,
@@ -49,7 +47,7 @@ public:
              &step,
          const std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange, mlir::ValueRange)> &combine) = 0;
 
-  /// The run-time number of rows as a value of `element` (float or integer), the same in all lanes.
+  /// The run-time number of rows as a value of `element` (float or integer).
   virtual mlir::Value rows(mlir::Type element) = 0;
 
 protected:
