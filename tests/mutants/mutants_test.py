@@ -21,8 +21,10 @@ import tempfile
 import time
 import zlib
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from fork_server import ForkServer
 from readers import COLOURS, MODEL, all_readers, idx, npy, safetensors, write_images
+from sanitized import is_sanitized
 
 USAGE_OR_WORSE = {0, 1, 2, 3, 4, 5, 6}
 LIMITS = {"MUTANTS_BYTES": str(8 << 30), "MUTANTS_SECONDS": "60"}
@@ -40,17 +42,14 @@ class Bench:
         self.environment = dict(
             os.environ, **LIMITS, TMPDIR=self.scratch, XDG_CACHE_HOME=self.path("cache"), SLUICE_BACKEND_PATH=self.path("plugins"),
             SLUICE_CALIBRATION=self.path("calibration.json"))
-        if os.path.exists(os.path.join(build, "CMakeCache.txt")) and self.is_sanitized():
+        if is_sanitized(build):
             self.environment["MUTANTS_BYTES"] = "0"  # shadow memory is larger than any limit
-            self.environment["ASAN_OPTIONS"] = "verify_asan_link_order=0:allocator_may_return_null=1:detect_leaks=0"
+            options = [os.environ.get("ASAN_OPTIONS", ""), "verify_asan_link_order=0:allocator_may_return_null=1:detect_leaks=0"]
+            self.environment["ASAN_OPTIONS"] = ":".join(filter(None, options))
         self.prepare()
         self.servers = {name: ForkServer(build, path, self.environment)
                         for name, path in (("sluice", self.tool), ("logreg", self.logreg), ("small", self.path("small")),
                                            ("on_sim", self.path("on_sim")), ("colours", self.path("colours")))}
-
-    def is_sanitized(self):
-        with open(os.path.join(self.build, "CMakeCache.txt"), encoding="utf-8") as cache:
-            return re.search(r"^SLUICE_SANITIZE:\w+=.+", cache.read(), re.MULTILINE) is not None
 
     def path(self, name):
         return os.path.join(self.work, name)

@@ -6,7 +6,7 @@ import re
 import subprocess
 import threading
 
-from sluice_cli import BUILD, MNIST, CliTest, main
+from sluice_cli import BUILD, MNIST, CliTest, main, measures_memory
 
 # What an executable may ask the loader for: Debian's libtbb12, zlib1g, libstdc++6, libgcc-s1 and libc6.
 ALLOWED = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "libtbb.so.12", "libz.so.1", "ld-linux-x86-64.so.2"}
@@ -24,6 +24,7 @@ class FileTest(CliTest):
     def needed(self):
         return set(re.findall(r"\(NEEDED\).*\[(.*)\]", self.readelf("-d")))
 
+    @measures_memory
     def test_an_executable_is_small_and_needs_little(self):
         self.compile()
         self.assertLess(os.path.getsize(self.path("out")), MOST_BYTES)

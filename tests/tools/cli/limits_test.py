@@ -6,7 +6,7 @@ import os
 import resource
 import unittest
 
-from sluice_cli import BUILD, MNIST, CliTest, main
+from sluice_cli import BUILD, MNIST, CliTest, main, measures_memory
 
 INVALID, EXHAUSTED = 3, 5
 FULL = os.environ.get("SLUICE_TEST_FULL") == "1"
@@ -71,6 +71,7 @@ class LimitsTest(CliTest):
             os.remove(self.path(file))
         return result.returncode
 
+    @measures_memory
     def test_little_memory(self):
         for program, arguments in self.commands():
             least = self.least(program)
@@ -80,6 +81,7 @@ class LimitsTest(CliTest):
                 codes.add(self.check(f"{least + more} MB", program, arguments, limit, [EXHAUSTED]))
             self.assertTrue(codes <= {0, EXHAUSTED}, codes)
 
+    @measures_memory  # leaks are looked for by a thread
     @unittest.skipUnless(os.getuid() == 0, "limits of threads are per user; only root can become one that has none")
     def test_few_threads(self):
         nobody = 65534

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 
-from sluice_cli import CliTest, main
+from sluice_cli import CliTest, main, measures_memory
 
 FACTOR, MARGIN = 1.1, 20_000_000
 
@@ -38,6 +38,7 @@ module @wide {{
 """
 
 
+@measures_memory
 class MemoryTest(CliTest):
     def setUp(self):
         super().setUp()
