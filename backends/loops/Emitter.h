@@ -1,5 +1,5 @@
-// How loops get written down: what a client of `backends/loops` implements once, for vectors of a CPU, threads of a CUDA
-// kernel or text.
+// How loops get written down: what a client of `backends/loops` implements once, for vectors of a CPU, threads of a
+// CUDA kernel or text.
 //
 // What an op means (Formula.h), which elements are asked for, under which conditions, in which loops and in which order
 // sums are added (Elements.h, Fold.h) is decided before it comes here. An emitter knows none of that: it is asked for
@@ -11,10 +11,10 @@
 // the same one. Arithmetic arrives as single ops of the dialects arith and math on scalars (floats, i1, and i8, i32 and
 // i64 as `ir::Lane` has them), to be written for every lane: a vector op, or `a + b` of each thread.
 //
-// On a GPU the lanes are the threads of a warp, or some neighbouring elements of each of them: an element is a variable of
-// every thread, `rotate` a shuffle, a condition of the lanes a branch around a load. How an index is computed (at once, or
-// from the one of the trip before) and how a load is made (a vector, a gather, one for all) is for the emitter to see from
-// the expression.
+// On a GPU the lanes are the threads of a warp, or some neighbouring elements of each of them: an element is a variable
+// of every thread, `rotate` a shuffle, a condition of the lanes a branch around a load. How an index is computed (at
+// once, or from the one of the trip before) and how a load is made (a vector, a gather, one for all) is for the emitter
+// to see from the expression.
 #pragma once
 
 #include "backends/loops/LinearIndex.h"
@@ -55,8 +55,8 @@ public:
   const IndexSpace &space() const { return space_; }
 
   // Places. Loops and blocks nest; `end` closes the innermost. What is emitted while one is open belongs to it, unless
-  // `enter` has gone to one further out, where it stands in front of all that is open there; 0 is the outermost, outside
-  // of the loops that were open at the start. What is opened after `enter` is closed before `leave`.
+  // `enter` has gone to one further out, where it stands in front of all that is open there; 0 is the outermost,
+  // outside of the loops that were open at the start. What is opened after `enter` is closed before `leave`.
   struct Inside {
     Count variable;
     llvm::SmallVector<Element> carried;

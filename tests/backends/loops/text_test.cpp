@@ -307,7 +307,8 @@ TEST(LoopsText, OrderOfSumsIsThatOfTheLanes) {
 }
 
 // What an op asks for of an operand that is computed in the same nest: elements of a constant, spread apart in padding,
-// and down their columns a softmax, of which each is added to its row's sum. Reads under a guard stay inside of operands.
+// and down their columns a softmax, of which each is added to its row's sum. Reads under a guard stay inside of
+// operands.
 TEST(LoopsText, OfChainsMatchesTheReference) {
   auto parsed = parseModuleText(R"(
       sluice.entry @test ["x"] -> ["s", "y"] (%x: tensor<?x8x3xf64>) {
