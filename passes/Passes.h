@@ -53,6 +53,9 @@ mlir::LogicalResult assignLayouts(mlir::ModuleOp module, const DeviceBackends &b
 /// copied -> fused, last third. Puts every op into a `sluice.kernel`, one per launch; alone if not `fuse`.
 void fuseKernels(mlir::ModuleOp module, const DeviceBackends &backends, bool fuse);
 
+/// fused -> scheduled, first. Lets what loops carry have one place: adds kernels that copy where it needs them.
+void settleLoops(mlir::ModuleOp module);
+
 /// Asks the backends to make each kernel; its launch is recorded on it. Kernels that are in `kept` are not asked about,
 /// others are put there.
 mlir::LogicalResult prepareKernels(mlir::ModuleOp module, const DeviceBackends &backends,

@@ -66,6 +66,7 @@ static LogicalResult runFused(Compilation &c) {
 }
 
 static LogicalResult runScheduled(Compilation &c) {
+  settleLoops(c.module);
   if (failed(prepareKernels(c.module, *c.backends, c.options.prepared)))
     return failure();
   scheduleActions(c.module, c.backends->target(), c.options.costs);

@@ -112,7 +112,7 @@ static LogicalResult verifyArguments(LoopOp loop) {
   return success();
 }
 
-/// A loop has the queues of what is in it, in this order.
+/// A loop has the queues of what is in it.
 static LogicalResult verifyQueues(LoopOp loop) {
   if (!loop.getOnAttr())
     return success();
@@ -120,7 +120,9 @@ static LogicalResult verifyQueues(LoopOp loop) {
   for (auto action : loop.getActions().getOps<ActionOp>())
     for (StringAttr queue : action.getQueues())
       wanted.insert(queue);
-  if (!llvm::equal(wanted, loop.getQueues()))
+  SmallVector<StringAttr> queues = loop.getQueues();
+  if (queues.size() != wanted.size() ||
+      !llvm::all_of(wanted, [&](StringAttr queue) { return llvm::is_contained(queues, queue); }))
     return loop.emitOpError("has other queues than what is in it");
   return success();
 }

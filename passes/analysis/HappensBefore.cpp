@@ -6,7 +6,8 @@ namespace sluice::passes {
 void HappensBefore::join(llvm::MutableArrayRef<unsigned> known, unsigned action) const {
   for (auto [mine, theirs] : llvm::zip_equal(known, clock(action)))
     mine = std::max(mine, theirs);
-  known[queueOf[action]] = std::max(known[queueOf[action]], placeOf[action] + 1);
+  for (const Place &place : places[action])
+    known[place.queue] = std::max(known[place.queue], place.number + 1);
 }
 
 llvm::SmallVector<unsigned> HappensBefore::reduce(llvm::ArrayRef<unsigned> after,
@@ -14,13 +15,13 @@ llvm::SmallVector<unsigned> HappensBefore::reduce(llvm::ArrayRef<unsigned> after
   // Of one queue only the last counts.
   llvm::SmallVector<unsigned> latest(numQueues, kNone);
   for (unsigned action : after) {
-    unsigned &slot = latest[queueOf[action]];
-    if (slot == kNone || placeOf[action] > placeOf[slot])
+    unsigned &slot = latest[placeOf(action).queue];
+    if (slot == kNone || placeOf(action).number > placeOf(slot).number)
       slot = action;
   }
   llvm::SmallVector<unsigned> result;
   for (unsigned action : latest) {
-    if (action == kNone || known[queueOf[action]] > placeOf[action])
+    if (action == kNone || known[placeOf(action).queue] > placeOf(action).number)
       continue;
     bool isImplied = llvm::any_of(
         latest, [&](unsigned other) { return other != kNone && other != action && isBefore(action, other); });
@@ -30,10 +31,11 @@ llvm::SmallVector<unsigned> HappensBefore::reduce(llvm::ArrayRef<unsigned> after
   return result;
 }
 
-llvm::SmallVector<unsigned> HappensBefore::knownIn(unsigned queue) const {
+llvm::SmallVector<unsigned> HappensBefore::knownIn(llvm::ArrayRef<unsigned> queues) const {
   llvm::SmallVector<unsigned> known = issuer;
-  if (last[queue] != kNone)
-    join(known, last[queue]);
+  for (unsigned queue : queues)
+    if (last[queue] != kNone)
+      join(known, last[queue]);
   return known;
 }
 
@@ -41,8 +43,9 @@ llvm::SmallVector<unsigned> HappensBefore::reduce(llvm::ArrayRef<unsigned> after
   return reduce(after, issuer);
 }
 
-llvm::SmallVector<unsigned> HappensBefore::reduce(unsigned queue, llvm::ArrayRef<unsigned> after) const {
-  return reduce(after, knownIn(queue));
+llvm::SmallVector<unsigned> HappensBefore::reduceIn(llvm::ArrayRef<unsigned> queues,
+                                                    llvm::ArrayRef<unsigned> after) const {
+  return reduce(after, knownIn(queues));
 }
 
 void HappensBefore::await(llvm::ArrayRef<unsigned> actions) {
@@ -50,16 +53,18 @@ void HappensBefore::await(llvm::ArrayRef<unsigned> actions) {
     join(issuer, action);
 }
 
-llvm::SmallVector<unsigned> HappensBefore::issue(unsigned queue, llvm::ArrayRef<unsigned> after) {
-  llvm::SmallVector<unsigned> known = knownIn(queue);
+llvm::SmallVector<unsigned> HappensBefore::issue(llvm::ArrayRef<unsigned> queues, llvm::ArrayRef<unsigned> after) {
+  llvm::SmallVector<unsigned> known = knownIn(queues);
   llvm::SmallVector<unsigned> waits = reduce(after, known);
   for (unsigned wait : waits)
     join(known, wait);
   unsigned action = size();
-  queueOf.push_back(queue);
-  placeOf.push_back(last[queue] == kNone ? 0 : placeOf[last[queue]] + 1);
+  llvm::SmallVector<Place, 1> &added = places.emplace_back();
+  for (unsigned queue : queues) {
+    added.push_back({queue, counts[queue]++});
+    last[queue] = action;
+  }
   clocks.insert(clocks.end(), known.begin(), known.end());
-  last[queue] = action;
   return waits;
 }
 

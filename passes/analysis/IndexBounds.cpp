@@ -11,7 +11,10 @@ static BlockArgument argumentBehind(Value value);
 /// or function and where they are computed.
 static Value previous(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
-    auto kernel = dyn_cast<KernelOp>(argument.getOwner()->getParentOp());
+    Operation *parent = argument.getOwner()->getParentOp();
+    if (auto loop = dyn_cast<LoopOp>(parent)) // in its first iteration
+      return loop.getFirst()[argument.getArgNumber()];
+    auto kernel = dyn_cast<KernelOp>(parent);
     return kernel ? kernel.getOperands()[argument.getArgNumber()] : Value();
   }
   Operation *op = value.getDefiningOp();
@@ -24,6 +27,8 @@ static Value previous(Value value) {
   }
   if (auto transfer = dyn_cast<TransferOp>(op))
     return transfer.getX();
+  if (auto exchange = dyn_cast<ExchangeOp>(op))
+    return exchange.getValues()[number];
   auto same = dyn_cast<SameElementsOp>(op);
   return same ? same.getElementsSource() : Value();
 }

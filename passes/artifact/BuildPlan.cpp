@@ -127,12 +127,7 @@ private:
   runtime::Entry buildEntry(EntryOp entry) {
     runtime::Entry result;
     result.name = entry.getSymName();
-    for (ActionOp op : actionsOf(entry)) {
-      numbers[op] = result.actions.size();
-      result.actions.push_back(buildAction(op));
-    }
-    for (ActionOp op : actionsOf(entry)) // an event of an earlier call may be of a later action
-      result.actions[numbers[op]].waits = waitsFor(op.getAfter());
+    result.actions = buildActions(entry);
     auto receives = entry.getBody().front().getOps<ReceiveOp>();
     for (auto [name, receive, bound] :
          llvm::zip_equal(entry.getInputs().getAsValueRange<StringAttr>(), receives, findIndexBounds(entry))) {
@@ -149,11 +144,22 @@ private:
     return result;
   }
 
+  std::vector<runtime::Action> buildActions(ActionListOp list) {
+    std::vector<runtime::Action> actions;
+    for (ActionOp op : actionsOf(list)) {
+      numbers[op] = actions.size();
+      actions.push_back(buildAction(op));
+    }
+    for (ActionOp op : actionsOf(list)) // an event of an earlier turn may be of a later action
+      actions[numbers[op]].waits = waitsFor(op.getAfter());
+    return actions;
+  }
+
   std::vector<runtime::Wait> waitsFor(OperandRange events) const {
     std::vector<runtime::Wait> waits;
     for (Value event : events) {
       EventSource source = sourceOf(event);
-      waits.push_back({numbers.lookup(source.action), source.calls});
+      waits.push_back({numbers.lookup(source.action), source.turns});
     }
     return waits;
   }
@@ -194,8 +200,10 @@ private:
     runtime::Action action;
     action.work = llvm::TypeSwitch<Operation *, runtime::ActionWork>(op)
                       .Case([&](LaunchOp launch) { return buildLaunch(launch); })
-                      .Case([&](TransferOp transfer) { return buildCopy(transfer); });
-    action.queue = queues.of(op);
+                      .Case([&](TransferOp transfer) { return buildCopy(transfer); })
+                      .Case([&](ExchangeOp exchange) { return buildExchange(exchange); })
+                      .Case([&](LoopOp loop) { return buildLoop(loop); });
+    llvm::append_range(action.queues, queues.of(op));
     if (ArrayAttr ends = op.getEndsAttr())
       for (auto end : ends.getAsRange<BufferAttr>())
         action.ends.push_back({slotOf(end.getSlot()), end.getBytes(), runtime::Access::read});
@@ -205,15 +213,20 @@ private:
   /// What is copied, by the name that users know it by: an input, a state, or what a kernel makes.
   static std::string nameOf(Value value) {
     if (auto argument = dyn_cast<BlockArgument>(value)) {
-      auto entry = cast<EntryOp>(argument.getOwner()->getParentOp());
-      return cast<StringAttr>(entry.getInputs()[argument.getArgNumber()]).str();
+      Operation *list = argument.getOwner()->getParentOp();
+      if (auto loop = dyn_cast<LoopOp>(list))
+        return nameOf(loop.getFirst()[argument.getArgNumber()]);
+      return cast<StringAttr>(cast<EntryOp>(list).getInputs()[argument.getArgNumber()]).str();
     }
     Operation *def = value.getDefiningOp();
+    unsigned number = cast<OpResult>(value).getResultNumber();
     if (auto get = dyn_cast<GetOp>(def))
       return get.getState().str();
     if (auto launch = dyn_cast<LaunchOp>(def))
       return launch.getName().str();
-    return nameOf(cast<ActionOp>(def).getRead().front());
+    if (auto loop = dyn_cast<LoopOp>(def))
+      return nameOf(loop.getNext().getValues()[number]);
+    return nameOf(cast<ActionOp>(def).getRead()[number]); // it is moved
   }
 
   runtime::Copy buildCopy(TransferOp transfer) const {
@@ -227,6 +240,22 @@ private:
             int64_t(transfer.getBytesPerRow()),
             ends[0].bytes,
             enumOf<runtime::Copy::When>(stringifyCopyTime(transfer.getWhen()), runtime::Copy::whenNames)};
+  }
+
+  runtime::Exchange buildExchange(ExchangeOp exchange) const {
+    SmallVector<BufferAccess> ends = accessesOf(exchange, capacity);
+    runtime::Exchange result;
+    for (size_t i : {0, 1})
+      result.copies[i] = {nameOf(exchange.getValues()[i]), stringifyCopyReason(exchange.getReason()).str(),
+                          sourceOf(exchange.getLoc()),     slotOf(ends[i].slot),
+                          slotOf(ends[2 + i].slot),        exchange.getBytes()[i],
+                          exchange.getBytesPerRow()[i],    ends[i].bytes,
+                          runtime::Copy::When::step};
+    return result;
+  }
+
+  runtime::Loop buildLoop(LoopOp loop) {
+    return {loop.getName().str(), sourceOf(loop.getLoc()), int64_t(loop.getCount()), buildActions(loop)};
   }
 
   runtime::Launch buildLaunch(LaunchOp launch) {
@@ -284,7 +313,7 @@ private:
   SymbolTable symbols;
   int64_t capacity;
   runtime::Plan plan;
-  DenseMap<Operation *, size_t> numbers;                   // of actions in their entry point
+  DenseMap<Operation *, size_t> numbers;                   // of actions in their list
   DenseMap<std::pair<StringAttr, size_t>, size_t> kernels; // of functions and devices
   llvm::MapVector<std::string, size_t, std::map<std::string, unsigned>> stages;
 };

@@ -63,7 +63,7 @@ private:
         writerOf[written] = i;
     for (const Action &action : call.actions) {
       QueuedAction &queued = queue.emplace_back();
-      queued.queue = action.queue;
+      queued.queues = {action.queue};
       queued.seconds = action.seconds;
     }
     auto isState = [&](unsigned buffer) { return llvm::is_contained(call.stateBuffers, buffer); };
@@ -85,7 +85,8 @@ private:
 
   /// The host alone does its work in the order of the program, which needs no events.
   void issue() {
-    bool isHostAlone = call.asked.empty() && llvm::all_of(queue, [](const QueuedAction &a) { return a.queue == 0; });
+    bool isHostAlone =
+        call.asked.empty() && llvm::all_of(queue, [](const QueuedAction &a) { return a.queues.front() == 0; });
     if (isHostAlone)
       llvm::append_range(issued, llvm::seq<unsigned>(0, call.actions.size()));
     else
@@ -95,8 +96,8 @@ private:
       SmallVector<unsigned> after;
       if (!isHostAlone)
         after = llvm::map_to_vector(queue[action].before, [&](unsigned other) { return numbers[other]; });
-      known.issue(queue[action].queue, after);
-      isAsynchronous |= queue[action].queue != 0;
+      known.issue(queue[action].queues, after);
+      isAsynchronous |= queue[action].queues.front() != 0;
     }
   }
 
@@ -160,7 +161,11 @@ private:
     runtime::ScheduleModel::Call timed;
     for (unsigned number : issued) {
       const Action &action = call.actions[number];
-      timed.work.push_back({action.queue, action.recurs ? action.seconds : 0, {}, action.link, false});
+      runtime::ScheduleModel::Work &work = timed.work.emplace_back();
+      work.queues = {action.queue};
+      work.seconds = action.recurs ? action.seconds : 0;
+      if (action.link)
+        work.links = {*action.link};
     }
     timed.inFlight = inFlight;
     for (unsigned q = 0; q < queueCount; ++q)
@@ -191,7 +196,7 @@ private:
     for (unsigned number : issued) {
       const Action &action = call.actions[number];
       TouchingAction &touching = result.actions.emplace_back();
-      touching.queue = action.queue;
+      touching.queues = {action.queue};
       for (unsigned read : action.reads)
         touching.accesses.push_back(accessOf(read, /*isWrite=*/false));
       for (unsigned written : action.writes)

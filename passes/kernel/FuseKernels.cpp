@@ -11,6 +11,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/FusionGroups.h"
 #include "passes/backend/DeviceBackends.h"
+#include "passes/kernel/CopyKernel.h"
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -54,12 +55,6 @@ static BuiltKernel buildKernel(OpBuilder &builder, StringRef name, const FusionG
   return {kernel, std::move(contents.outputs)};
 }
 
-/// "acc0_": kernels of one name on two devices are two symbols when they are linked into one artifact.
-static std::string prefixOf(Type type) {
-  StringAttr device = getDevice(type);
-  return !device || device == kHostDevice ? "" : device.str() + "_";
-}
-
 //===- updates in place -------------------------------------------------------------------------------------------===//
 
 static bool canUpdateInPlace(SetOp set, EntryOp entry) {
@@ -67,35 +62,9 @@ static bool canUpdateInPlace(SetOp set, EntryOp entry) {
   if (!kernel ||
       llvm::count_if(set.getValue().getUsers(), [](Operation *user) { return isa<SetOp, ReturnOp>(user); }) != 1)
     return false;
-  for (auto get : entry.getBody().front().getOps<GetOp>()) {
-    if (get.getState() != set.getState())
-      continue;
-    for (OpOperand &use : get.getValue().getUses()) {
-      if (use.getOwner() == kernel && !isReadInPlace(kernel.getBody().getArgument(use.getOperandNumber()),
-                                                     [](Operation *op) { return !isa<YieldOp>(op); }))
-        return false;
-      if (use.getOwner() != kernel && !use.getOwner()->isBeforeInBlock(kernel))
-        return false;
-    }
-  }
-  return true;
-}
-
-/// A kernel that copies `value`, before `op`.
-static Value copyInKernel(Value value, Operation *op, StringRef name) {
-  OpBuilder builder(op);
-  OperationState state(op->getLoc(), KernelOp::getOperationName());
-  state.addAttribute("name", builder.getStringAttr(prefixOf(value.getType()) + name));
-  state.addOperands(value);
-  state.addTypes(value.getType());
-  Block *block = new Block;
-  state.addRegion()->push_back(block);
-  OpBuilder inner(op->getContext());
-  inner.setInsertionPointToEnd(block);
-  Value argument = block->addArgument(value.getType(), op->getLoc());
-  inner.create<YieldOp>(op->getLoc(),
-                        ValueRange(Value(inner.create<RelayoutOp>(op->getLoc(), value.getType(), argument))));
-  return builder.create(state)->getResult(0);
+  return llvm::all_of(entry.getBody().getOps<GetOp>(), [&](GetOp get) {
+    return get.getState() != set.getState() || canReplace(get.getValue(), set.getValue(), entry.getReturn());
+  });
 }
 
 /// Whether an output of the host may be the value's own buffer: that of a kernel, or one that is copied from another

@@ -35,7 +35,7 @@ static LogicalResult verifyOp(Operation *op, const SymbolTable &symbols) {
     for (Value value : op->getOperands())
       if (failed(verifyDevice(op, value.getType(), kHostDevice, "an output")))
         return failure();
-  return isa<CopyOp>(op) ? success() : verifySameDevice(op);
+  return isa<CopyOp, ExchangeOp, LoopOp, NextOp>(op) ? success() : verifySameDevice(op);
 }
 
 LogicalResult verifyPlaced(ModuleOp module) {

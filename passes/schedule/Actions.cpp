@@ -27,6 +27,13 @@ unsigned Queues::find(StringRef name) const {
   return indexOf(queues, [&](const Queue &queue) { return queue.name == name; });
 }
 
+SmallVector<unsigned, 2> Queues::of(ActionOp action) const {
+  SmallVector<unsigned, 2> busy;
+  for (StringAttr queue : action.getQueues())
+    busy.push_back(find(queue));
+  return busy;
+}
+
 StringRef Queues::forCopy(CopyOp copy) const {
   StringRef to = getDevice(copy.getY().getType());
   bool enters = to != kHostDevice;
@@ -58,6 +65,11 @@ unsigned Arenas::find(Kind kind, size_t device) const {
 
 SmallVector<BufferAccess> accessesOf(ActionOp action, int64_t capacity) {
   SmallVector<BufferAccess> accesses;
+  if (auto list = dyn_cast<ActionListOp>(action.getOperation())) {
+    for (ActionOp inner : actionsOf(list))
+      llvm::append_range(accesses, accessesOf(inner, capacity));
+    return accesses;
+  }
   ArrayAttr slots = action.getSlotsAttr();
   auto add = [&](Value value, int64_t bytes, bool isWrite) {
     accesses.push_back({cast<SlotAttr>(slots[accesses.size()]), bytes, isWrite, value});
@@ -78,7 +90,17 @@ BufferAccess accessOf(ReceiveOp receive, int64_t capacity) {
           input};
 }
 
-SmallVector<ActionOp> actionsOf(EntryOp entry) { return llvm::to_vector(entry.getBody().front().getOps<ActionOp>()); }
+SmallVector<ActionOp> actionsOf(ActionListOp list) { return llvm::to_vector(list.getActions().getOps<ActionOp>()); }
+
+SmallVector<ActionListOp> listsOf(EntryOp entry) {
+  SmallVector<ActionListOp> lists;
+  entry.walk([&](ActionListOp list) { lists.push_back(list); });
+  return lists;
+}
+
+int64_t turnsInFlight(ActionListOp list) {
+  return isa<EntryOp>(list.getOperation()) ? getCallsInFlight(list->getParentOfType<ModuleOp>()) : 1;
+}
 
 size_t deviceIndex(const Target &target, StringRef name) {
   const TargetDevice *device = target.find(name);

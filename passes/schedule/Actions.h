@@ -21,10 +21,12 @@ public:
   llvm::ArrayRef<Queue> list() const { return queues; }
   unsigned size() const { return unsigned(queues.size()); }
   unsigned find(llvm::StringRef name) const;
-  /// The first queue that an action keeps busy.
-  unsigned of(ir::ActionOp action) const { return find(action.getQueues().front()); }
+  /// The queues that an action keeps busy.
+  llvm::SmallVector<unsigned, 2> of(ir::ActionOp action) const;
   /// The name of the device whose queue it is.
   llvm::StringRef deviceOf(unsigned queue) const { return llvm::StringRef(queues[queue].name).split('.').first; }
+  /// The name of the queue into an accelerator.
+  llvm::StringRef into(llvm::StringRef accelerator) const { return queues[find((accelerator + ".in").str())].name; }
   /// Where a copy between devices belongs: in a queue of the accelerator that it enters, else of the one that it
   /// leaves.
   llvm::StringRef forCopy(ir::CopyOp copy) const;
@@ -62,13 +64,22 @@ struct BufferAccess {
   mlir::Value value;
 };
 
-/// What an action of a planned module touches: what it reads, what it writes, its workspace.
+/// What an action of a planned module touches: what it reads, what it writes, its workspace; of a list of actions: what
+/// those in it do.
 llvm::SmallVector<BufferAccess> accessesOf(ir::ActionOp action, int64_t capacity);
 /// What the host touches when it writes an input.
 BufferAccess accessOf(ir::ReceiveOp receive, int64_t capacity);
 
-/// The actions of an entry point, in the order of issue.
-llvm::SmallVector<ir::ActionOp> actionsOf(ir::EntryOp entry);
+/// The actions of a list, in the order of issue.
+llvm::SmallVector<ir::ActionOp> actionsOf(ir::ActionListOp list);
+/// The lists of an entry point: those of its loops, what is in a loop before it, and last its own.
+llvm::SmallVector<ir::ActionListOp> listsOf(ir::EntryOp entry);
+/// The op of a list that `op`, which is in it or in a loop in it, belongs to; null if it is elsewhere.
+inline mlir::Operation *ownerIn(ir::ActionListOp list, mlir::Operation *op) {
+  return list.getActions().findAncestorOpInBlock(*op);
+}
+/// How many turns of a list may be under way at once: calls of an entry point, one iteration of a loop.
+int64_t turnsInFlight(ir::ActionListOp list);
 /// A copy that the host asks for after the call.
 inline bool isAsked(ir::ActionOp action) { return action.getTime() == ir::CopyTime::Asked; }
 /// A copy into a state's mirror.

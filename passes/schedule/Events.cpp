@@ -5,34 +5,39 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
-EventSource sourceOf(Value event) {
-  int64_t calls = 0;
-  for (; auto argument = dyn_cast<BlockArgument>(event); ++calls) {
-    auto entry = cast<EntryOp>(argument.getOwner()->getParentOp());
-    event = entry.getReturn().getCarried()[argument.getArgNumber() - entry.getInputs().size()];
-  }
-  return {cast<ActionOp>(event.getDefiningOp()), calls};
+/// The number of a list's first argument that is an event.
+static unsigned firstCarried(ActionListOp list) {
+  return list.getActions().getNumArguments() - list.getCarriedArguments().size();
 }
 
-EventWriter::EventWriter(EntryOp entry) : entry(entry) {
-  Block &block = entry.getBody().front();
+EventSource sourceOf(Value event) {
+  int64_t turns = 0;
+  for (; auto argument = dyn_cast<BlockArgument>(event); ++turns) {
+    auto list = cast<ActionListOp>(argument.getOwner()->getParentOp());
+    event = OperandRange(list.getCarriedMutable())[argument.getArgNumber() - firstCarried(list)];
+  }
+  return {cast<ActionOp>(event.getDefiningOp()), turns};
+}
+
+EventWriter::EventWriter(ActionListOp list) : list(list) {
+  Block &block = list.getActions();
   for (auto action : block.getOps<ActionOp>())
     action.getAfterMutable().clear();
   for (auto receive : block.getOps<ReceiveOp>())
     receive.getAfterMutable().clear();
-  entry.getReturn().getCarriedMutable().clear();
-  block.eraseArguments(entry.getInputs().size(), entry.getCarriedArguments().size());
+  list.getCarriedMutable().clear();
+  block.eraseArguments(firstCarried(list), list.getCarriedArguments().size());
 }
 
-Value EventWriter::eventOf(ActionOp action, int64_t calls) {
-  if (calls == 0)
+Value EventWriter::eventOf(ActionOp action, int64_t turns) {
+  if (turns == 0)
     return action.getDone();
-  Value &event = carried[{action, calls}];
+  Value &event = carried[{action, turns}];
   if (!event) {
-    Value before = eventOf(action, calls - 1); // may move what `event` refers to
-    Value argument = entry.getBody().addArgument(before.getType(), action.getLoc());
-    entry.getReturn().getCarriedMutable().append(before);
-    return carried[{action, calls}] = argument;
+    Value before = eventOf(action, turns - 1); // may move what `event` refers to
+    Value argument = list.getActions().addArgument(before.getType(), action.getLoc());
+    list.getCarriedMutable().append(before);
+    return carried[{action, turns}] = argument;
   }
   return event;
 }

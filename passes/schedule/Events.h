@@ -1,5 +1,6 @@
-// Who waits for whom in an entry point, over calls too: events of one call are operands, those of earlier calls are
-// arguments of the entry point, which its terminator carries from call to call.
+// Who waits for whom in a list of actions, over its turns too (calls of an entry point, iterations of a loop): events of
+// one turn are operands, those of earlier turns are arguments of the list, which its terminator carries from turn to
+// turn.
 #pragma once
 
 #include "passes/schedule/Actions.h"
@@ -7,10 +8,10 @@
 
 namespace sluice::passes {
 
-/// An action, and how many calls ago.
+/// An action, and how many turns ago.
 struct EventSource {
   ir::ActionOp action;
-  int64_t calls;
+  int64_t turns;
 };
 
 /// Whose end an event is.
@@ -20,17 +21,17 @@ EventSource sourceOf(mlir::Value event);
 class EventWriter {
 public:
   /// Removes the waits that there are.
-  explicit EventWriter(ir::EntryOp entry);
+  explicit EventWriter(ir::ActionListOp list);
 
-  /// `waiter`, an action or a receive, starts after `action` of the call made `calls` calls earlier is done.
-  template <typename Op> void wait(Op waiter, ir::ActionOp action, int64_t calls) {
-    waiter.getAfterMutable().append(eventOf(action, calls));
+  /// `waiter`, an action or a receive, starts after `action` of `turns` turns before is done.
+  template <typename Op> void wait(Op waiter, ir::ActionOp action, int64_t turns) {
+    waiter.getAfterMutable().append(eventOf(action, turns));
   }
 
 private:
-  mlir::Value eventOf(ir::ActionOp action, int64_t calls);
+  mlir::Value eventOf(ir::ActionOp action, int64_t turns);
 
-  ir::EntryOp entry;
+  ir::ActionListOp list;
   llvm::DenseMap<std::pair<mlir::Operation *, int64_t>, mlir::Value> carried;
 };
 

@@ -32,7 +32,7 @@ public:
 private:
   /// What a queue could take.
   struct Ready {
-    std::set<std::pair<double, unsigned>> later; // by the time from which it can start
+    std::set<std::pair<double, unsigned>> later; // by the time from which it can start; of several queues, in the first
     std::set<std::pair<double, unsigned>> now;   // by negated chain
     double free = 0;
   };
@@ -45,7 +45,7 @@ private:
     for (auto [i, action] : llvm::enumerate(actions)) {
       open[i] = action.before.size();
       if (action.before.empty())
-        ready[action.queue].later.insert({0.0, i});
+        ready[action.queues.front()].later.insert({0.0, i});
     }
     SmallVector<unsigned> order;
     while (order.size() < actions.size()) {
@@ -70,40 +70,56 @@ private:
       unsigned taken = best->now.begin()->second;
       best->now.erase(best->now.begin());
       order.push_back(taken);
-      best->free = earliest + actions[taken].seconds;
+      double end = occupy(ready, actions[taken]);
       for (unsigned next : after[taken]) {
-        from[next] = std::max(from[next], best->free);
+        from[next] = std::max(from[next], end);
         if (--open[next] == 0)
-          ready[actions[next].queue].later.insert({from[next], next});
+          ready[actions[next].queues.front()].later.insert({from[next], next});
       }
     }
     return order;
+  }
+
+  /// Keeps the queues of an action busy from when all are free; gives when it ends.
+  static double occupy(std::vector<Ready> &ready, const QueuedAction &action) {
+    double start = 0;
+    for (unsigned queue : action.queues)
+      start = std::max(start, ready[queue].free);
+    for (unsigned queue : action.queues)
+      ready[queue].free = start + action.seconds;
+    return start + action.seconds;
   }
 
   /// The same order in each queue, with what other queues do issued before the host computes.
   SmallVector<unsigned> issue(ArrayRef<unsigned> byStart) {
     std::vector<std::deque<unsigned>> waiting(queueCount);
     for (unsigned action : byStart)
-      waiting[actions[action].queue].push_back(action);
+      for (unsigned queue : actions[action].queues)
+        waiting[queue].push_back(action);
     SmallVector<unsigned> order;
     llvm::BitVector issued(actions.size());
-    auto isReady = [&](unsigned action) {
-      return llvm::all_of(actions[action].before, [&](unsigned other) { return issued.test(other); });
+    auto isNext = [&](unsigned action) {
+      return llvm::all_of(actions[action].queues, [&](unsigned queue) { return waiting[queue].front() == action; });
     };
-    auto take = [&](std::deque<unsigned> &queue) {
-      order.push_back(queue.front());
-      issued.set(queue.front());
-      queue.pop_front();
+    auto isReady = [&](unsigned action) {
+      return isNext(action) && !llvm::is_contained(actions[action].queues, 0u) &&
+             llvm::all_of(actions[action].before, [&](unsigned other) { return issued.test(other); });
+    };
+    auto take = [&](unsigned action) {
+      order.push_back(action);
+      issued.set(action);
+      for (unsigned queue : actions[action].queues)
+        waiting[queue].pop_front();
     };
     while (order.size() < actions.size()) {
       for (bool progress = true; progress;) {
         progress = false;
         for (std::deque<unsigned> &queue : llvm::drop_begin(waiting))
           for (; !queue.empty() && isReady(queue.front()); progress = true)
-            take(queue);
+            take(queue.front());
       }
       if (!waiting[0].empty())
-        take(waiting[0]);
+        take(waiting[0].front()); // what it depends on, and what is before it in its queues, is issued
     }
     return order;
   }

@@ -9,7 +9,7 @@ namespace sluice::passes {
 
 /// An action as its queue sees it.
 struct QueuedAction {
-  unsigned queue = 0;
+  llvm::SmallVector<unsigned, 2> queues; ///< that it keeps busy
   double seconds = 0;
   llvm::SmallVector<unsigned, 4> before; ///< earlier actions of the list, each once, that must be done when it starts
 };

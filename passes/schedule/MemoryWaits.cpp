@@ -40,7 +40,7 @@ public:
       bool isLast = number == callCount - 1;
       std::vector<SmallVector<unsigned>> inputs = awaitInputs();
       for (unsigned i = 0; i < actions.size(); ++i) {
-        SmallVector<unsigned> waits = known.issue(actions[i].queue, conflictsOf(actions[i].accesses));
+        SmallVector<unsigned> waits = known.issue(actions[i].queues, conflictsOf(actions[i].accesses));
         note(actions[i], number * actions.size() + i);
         if (isLast)
           result.actions.push_back(endsOf(waits));
@@ -51,7 +51,7 @@ public:
     }
     number = callCount - 1;
     for (const TouchingAction &action : call.asked)
-      result.asked.push_back(endsOf(known.reduce(action.queue, conflictsOf(action.accesses))));
+      result.asked.push_back(endsOf(known.reduceIn(action.queues, conflictsOf(action.accesses))));
     result.known = std::move(known);
     return result;
   }
@@ -69,7 +69,7 @@ private:
     for (bool isWrite : {false, true})
       for (const ArenaAccess &access : action.accesses)
         if (access.isWrite == isWrite)
-          history.note(rangeOf(access, number % call.inFlight), isWrite, as, action.queue);
+          history.note(rangeOf(access, number % call.inFlight), isWrite, as, action.queues.front());
   }
 
   /// Each input has all its waits, whichever the host writes first.

@@ -21,11 +21,11 @@ struct ArenaAccess {
 };
 
 struct TouchingAction {
-  unsigned queue = 0;
+  llvm::SmallVector<unsigned, 2> queues;
   llvm::SmallVector<ArenaAccess, 8> accesses;
 };
 
-/// What a call does, in the order of issue.
+/// What a call does, or one iteration of a loop, in the order of issue.
 struct CallActions {
   std::vector<TouchingAction> actions;
   std::vector<TouchingAction> asked; ///< what the host may ask for behind a call

@@ -2,7 +2,9 @@
 //
 // States lie one after another in the arena `state` of their device, then the mirrors of other devices' states. In the
 // arena `transient`, buffers share bytes as far as the queues' order and the waits of the schedule let them
-// (TransientMemory.h). A state's new value is computed in its own place.
+// (TransientMemory.h). A state's new value is computed in its own place, and so is what a loop carries: its first value,
+// the argument, what `next` gives and the result have one buffer. What is used in a loop and was made before it is used
+// until all of the loop is done.
 //
 // Where an entry point uses accelerators, its inputs and their copies exist as often as calls may be in flight, so that
 // the next call's inputs can travel during this one; nothing else lies in their bytes, nor in those of outputs that are read back later.
@@ -40,13 +42,18 @@ public:
 
   /// Plans the entry point; gives the bytes of each device's transient arena.
   SmallVector<int64_t> run() {
-    issueActions();
+    issueActions(entry);
     nameStates();
     for (BlockArgument argument : entry.getInputArguments())
       addBuffer(argument, TransientBuffer::kBeforeCall);
     for (ActionOp op : actions) {
+      if (auto loop = dyn_cast<LoopOp>(op.getOperation())) {
+        shareBuffers(loop);
+        continue;
+      }
       for (Value result : op.getWritten())
-        addBuffer(result, numbers.lookup(op));
+        if (!bufferOf.count(result.getAsOpaquePointer())) // else it takes the place of what a loop carries
+          addBuffer(result, numbers.lookup(op));
       if (op.getWorkspaceBytes())
         addWorkspace(op);
     }
@@ -58,19 +65,26 @@ public:
 private:
   size_t deviceOf(Value value) const { return deviceIndex(target, getDevice(value.getType())); }
 
-  /// Numbers the actions; copies that are asked for come after all others.
-  void issueActions() {
-    actions = actionsOf(entry);
-    for (ActionOp op : actions) {
+  /// Numbers the actions, a loop before what is in it; copies that are asked for come after all others.
+  void issueActions(ActionListOp list) {
+    for (ActionOp op : actionsOf(list)) {
+      actions.push_back(op);
       if (isAsked(op))
         continue;
-      isAsynchronous |= queues.of(op) != 0;
+      SmallVector<unsigned, 2> busy = queues.of(op);
+      isAsynchronous |= llvm::any_of(busy, [](unsigned queue) { return queue != 0; });
       SmallVector<unsigned> after;
       for (Value event : op.getAfter())
-        if (EventSource source = sourceOf(event); source.calls == 0)
+        if (EventSource source = sourceOf(event); source.turns == 0)
           after.push_back(numbers.lookup(source.action));
       numbers[op] = known.size();
-      known.issue(queues.of(op), after);
+      known.issue(busy, after);
+      auto inner = dyn_cast<ActionListOp>(op.getOperation());
+      if (!inner)
+        continue;
+      issueActions(inner);
+      numbers[op] = known.size(); // its end, for whoever uses the same buffers
+      known.issue(busy, {});
     }
   }
 
@@ -87,11 +101,13 @@ private:
   }
 
   /// Whether the value is an input, or what a queue for copies brings of one.
-  bool isInput(Value value) const {
+  bool isInput(Value value) {
+    auto isArgument = [&](Value read) { return llvm::is_contained(entry.getInputArguments(), read); };
     auto action = value.getDefiningOp<ActionOp>();
-    return action
-               ? queues.list()[queues.of(action)].copies && llvm::all_of(action.getRead(), llvm::IsaPred<BlockArgument>)
-               : isa<BlockArgument>(value);
+    if (!action || action->getParentOp() != entry)
+      return isArgument(value);
+    auto copies = [&](unsigned queue) { return queues.list()[queue].copies; };
+    return llvm::all_of(queues.of(action), copies) && llvm::all_of(action.getRead(), isArgument);
   }
 
   TransientBuffer &addBuffer(void *owner) {
@@ -113,11 +129,26 @@ private:
     buffer.sharesBytes = reuse && !isRepeated && !(action && isAsked(action));
     if (begin != TransientBuffer::kBeforeCall)
       buffer.uses.push_back(begin);
+    addUses(value, buffer);
+  }
+
+  void addUses(Value value, TransientBuffer &buffer) {
     for (Operation *user : value.getUsers()) {
-      auto reader = dyn_cast<ActionOp>(user);
-      if (auto it = numbers.find(user); it != numbers.end())
+      Operation *owner = value.getParentBlock()->findAncestorOpInBlock(*user);
+      auto reader = dyn_cast<ActionOp>(owner);
+      if (auto it = numbers.find(owner); it != numbers.end())
         buffer.uses.push_back(it->second);
-      buffer.outlivesCall |= isa<ReturnOp>(user) || (reader && isAsked(reader));
+      buffer.outlivesCall |= isa<ReturnOp>(owner) || (reader && isAsked(reader));
+    }
+  }
+
+  void shareBuffers(LoopOp loop) {
+    for (auto [first, argument, next, result] :
+         llvm::zip_equal(loop.getFirst(), loop.getValueArguments(), loop.getNext().getValues(), loop.getWritten())) {
+      size_t buffer = bufferOf.at(first.getAsOpaquePointer());
+      for (Value value : {Value(argument), Value(next), Value(result)})
+        bufferOf[value.getAsOpaquePointer()] = buffer;
+      addUses(result, buffers[buffer]);
     }
   }
 
@@ -152,6 +183,11 @@ private:
     };
     auto take = [&] { return builder.getArrayAttr(std::exchange(slots, {})); };
     for (ActionOp op : actions) {
+      if (auto loop = dyn_cast<LoopOp>(op.getOperation())) {
+        add(loop.getFirst());
+        loop.setSlotsAttr(take());
+        continue;
+      }
       add(op.getRead());
       add(op.getWritten());
       if (op.getWorkspaceBytes())

@@ -1,5 +1,6 @@
-// scheduled -> planned, second half. Replaces the schedule's waits by those that the memory needs, across calls too
-// (MemoryWaits.h).
+// scheduled -> planned, second half. Replaces the schedule's waits by those that the memory needs, across calls and
+// iterations of loops too (MemoryWaits.h). Each list of actions has its own: in that of an entry point a loop is one
+// action, which touches what those in it touch; what is in it starts behind all that comes before it.
 //
 // It also finds what the host must wait for before it receives an input, and behind which action nobody reads a buffer
 // any more (`ends`).
@@ -15,19 +16,19 @@ namespace sluice::passes {
 
 namespace {
 
-class EntryWaits {
+class ListWaits {
 public:
-  EntryWaits(EntryOp entry, const Queues &queues, const Arenas &arenas)
-      : entry(entry), queues(queues), arenas(arenas), capacity(getCapacity(entry->getParentOfType<ModuleOp>())) {}
+  ListWaits(ActionListOp list, const Queues &queues, const Arenas &arenas)
+      : list(list), queues(queues), arenas(arenas), capacity(getCapacity(list->getParentOfType<ModuleOp>())) {}
 
   void run() {
-    for (ActionOp op : actionsOf(entry))
+    for (ActionOp op : actionsOf(list))
       (isAsked(op) ? asked : actions).push_back({op, queues.of(op), accessesOf(op, capacity)});
-    receives = llvm::to_vector(entry.getBody().front().getOps<ReceiveOp>());
+    receives = llvm::to_vector(list.getActions().getOps<ReceiveOp>());
     if (queues.size() == 1) // the host alone does its work when it is told to; beside others a backend may do it later
       return;
     waits = findMemoryWaits(callActions());
-    EventWriter events(entry);
+    EventWriter events(list);
     for (auto [receive, ends] : llvm::zip_equal(receives, waits->inputs))
       wait(events, receive, ends);
     for (auto [action, ends] : llvm::zip_equal(actions, waits->actions))
@@ -40,7 +41,7 @@ public:
 private:
   struct Action {
     ActionOp op;
-    unsigned queue;
+    SmallVector<unsigned, 2> queues;
     SmallVector<BufferAccess> accesses;
   };
 
@@ -52,11 +53,11 @@ private:
   CallActions callActions() const {
     CallActions call;
     call.queueCount = queues.size();
-    call.inFlight = unsigned(getCallsInFlight(entry->getParentOfType<ModuleOp>()));
+    call.inFlight = unsigned(turnsInFlight(list));
     auto add = [&](ArrayRef<Action> from, std::vector<TouchingAction> &to) {
       for (const Action &action : from) {
         TouchingAction &touching = to.emplace_back();
-        touching.queue = action.queue;
+        touching.queues = action.queues;
         for (const BufferAccess &access : action.accesses)
           touching.accesses.push_back(accessIn(access));
       }
@@ -82,12 +83,26 @@ private:
       numbers[action.op] = i;
     std::vector<SmallVector<Attribute>> ends(actions.size());
     for (const Action &action : actions)
-      for (const BufferAccess &access : action.accesses)
-        if (std::optional<unsigned> last = access.isWrite ? endOf(action, access.value, numbers) : std::nullopt)
-          ends[*last].push_back(BufferAttr::get(entry.getContext(), access.slot, access.bytes));
-    for (auto [action, list] : llvm::zip_equal(actions, ends))
-      if (!list.empty())
-        action.op.setEndsAttr(ArrayAttr::get(entry.getContext(), list));
+      for (const BufferAccess &access : leftBy(action))
+        if (std::optional<unsigned> last = endOf(action, access.value, numbers))
+          ends[*last].push_back(BufferAttr::get(list->getContext(), access.slot, access.bytes));
+    for (auto [action, ended] : llvm::zip_equal(actions, ends))
+      if (!ended.empty())
+        action.op.setEndsAttr(ArrayAttr::get(list->getContext(), ended));
+  }
+
+  /// What an action leaves for its list: of a loop its results, since what is made in it ends there.
+  SmallVector<BufferAccess> leftBy(Action action) const {
+    SmallVector<BufferAccess> left;
+    if (!isa<ActionListOp>(action.op.getOperation())) {
+      llvm::copy_if(action.accesses, std::back_inserter(left),
+                    [](const BufferAccess &access) { return access.isWrite; });
+      return left;
+    }
+    for (auto [result, slot] : llvm::zip_equal(action.op.getWritten(), action.op.getSlotsAttr().getAsRange<SlotAttr>()))
+      left.push_back(
+          {slot, getBufferBytes(cast<RankedTensorType>(result.getType()), capacity), /*isWrite=*/true, result});
+    return left;
   }
 
   /// The action behind which nobody reads what `action` has written, a result or (null) its workspace; none if that
@@ -101,16 +116,20 @@ private:
     if (!last)
       return std::nullopt;
     Value where = written ? written : Value(ActionOp(action.op).getWritten().front());
-    return queues.deviceOf(actions[*last].queue) == getDevice(where.getType()) ? last : std::nullopt;
+    bool isThere = llvm::any_of(actions[*last].queues,
+                                [&](unsigned queue) { return queues.deviceOf(queue) == getDevice(where.getType()); });
+    return isThere ? last : std::nullopt;
   }
 
-  /// The action after all others that touch `value`; none if there is no such action, or the value outlives the call.
+  /// The action after all others that touch `value`; none if there is no such action, the value outlives the turn, or a
+  /// loop goes on with its buffer.
   std::optional<unsigned> lastUse(Value value, unsigned writer, const DenseMap<Operation *, unsigned> &numbers) const {
     SmallVector<unsigned> uses{writer};
     for (Operation *user : value.getUsers()) {
-      auto it = numbers.find(user);
-      if (it == numbers.end()) // the state, an output, or what is asked for later
-        return std::nullopt;
+      auto it = numbers.find(ownerIn(list, user));
+      auto loop = dyn_cast<LoopOp>(user);
+      if (it == numbers.end() || (loop && llvm::is_contained(loop.getFirst(), value)))
+        return std::nullopt; // the former: the state, an output, or what is asked for later
       uses.push_back(it->second);
     }
     unsigned last = *llvm::max_element(uses);
@@ -119,7 +138,7 @@ private:
     return isLast ? std::optional(last) : std::nullopt;
   }
 
-  EntryOp entry;
+  ActionListOp list;
   const Queues &queues;
   const Arenas &arenas;
   int64_t capacity;
@@ -134,7 +153,8 @@ void planWaits(ModuleOp module, const Target &target) {
   Queues queues(target);
   Arenas arenas(target);
   for (auto entry : module.getOps<EntryOp>())
-    EntryWaits(entry, queues, arenas).run();
+    for (ActionListOp list : listsOf(entry))
+      ListWaits(list, queues, arenas).run();
 }
 
 } // namespace sluice::passes

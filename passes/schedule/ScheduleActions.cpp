@@ -5,15 +5,17 @@
 //   %z = sluice.launch @acc0_relu (%y)        %y, %e = sluice.transfer %x input on "acc0.in"
 //                                             %z, %f = sluice.launch @acc0_relu (%y) on "acc0" after %e
 //
-// 1. Copies between devices become transfers, in a queue of an accelerator.
-// 2. Actions are put in order by a simulation with the cost model's times (IssueOrder.h).
-// 3. Waits are the transitive reduction of what values and updates of states need.
+// 1. Copies between devices become transfers, in a queue of an accelerator; exchanges and loops get their queues.
+// 2. Actions of a list, an entry point's or a loop's, are put in order by a simulation with the cost model's times
+//    (IssueOrder.h). A loop is one action of the list that it is in.
+// 3. Waits are the transitive reduction of what values and updates, of states and of what loops carry, need.
 // A program for the host alone keeps its order and waits for nothing.
 #include "passes/Passes.h"
 #include "passes/analysis/CostModel.h"
 #include "passes/analysis/HappensBefore.h"
 #include "passes/schedule/Events.h"
 #include "passes/schedule/IssueOrder.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -43,9 +45,15 @@ private:
 
 } // namespace
 
+template <typename Op> static SmallVector<Op> all(EntryOp entry) {
+  SmallVector<Op> ops;
+  entry.walk([&](Op op) { ops.push_back(op); });
+  return ops;
+}
+
 static void startTransfers(EntryOp entry, const Queues &queues) {
   OpBuilder builder(entry.getContext());
-  for (auto copy : llvm::make_early_inc_range(entry.getBody().front().getOps<CopyOp>())) {
+  for (CopyOp copy : all<CopyOp>(entry)) {
     builder.setInsertionPoint(copy);
     auto transfer = builder.create<TransferOp>(
         copy.getLoc(), copy.getY().getType(), builder.getType<EventType>(), copy.getX(), copy.getReason(),
@@ -53,6 +61,38 @@ static void startTransfers(EntryOp entry, const Queues &queues) {
         copy.getBytesPerRow().value_or(0), /*after=*/ValueRange(), /*slots=*/ArrayAttr(), /*ends=*/ArrayAttr());
     copy->replaceAllUsesWith(ValueRange(transfer.getY()));
     copy.erase();
+  }
+}
+
+/// Puts another op, which gives the event that it is done besides, in the place of one.
+template <typename Op> static Op start(Op op, ArrayRef<StringRef> queues) {
+  OpBuilder builder(op);
+  OperationState state(op.getLoc(), Op::getOperationName(), op->getOperands(), op->getResultTypes(), op->getAttrs());
+  state.addTypes(builder.getType<EventType>());
+  state.addAttribute("on", builder.getStrArrayAttr(queues));
+  for (Region &region : op->getRegions())
+    state.addRegion()->takeBody(region);
+  Operation *started = builder.create(state);
+  op->replaceAllUsesWith(started->getResults().drop_back());
+  op->erase();
+  return cast<Op>(started);
+}
+
+/// An exchange keeps the queues busy that lead into both of its devices.
+static void startExchanges(EntryOp entry, const Queues &queues) {
+  for (ExchangeOp exchange : all<ExchangeOp>(entry))
+    start(exchange, llvm::map_to_vector(exchange.getResults(),
+                                        [&](Value result) { return queues.into(getDevice(result.getType())); }));
+}
+
+/// A loop keeps the queues of what is in it busy.
+static void startLoops(EntryOp entry) {
+  for (LoopOp loop : all<LoopOp>(entry)) { // inner ones first
+    llvm::SetVector<StringRef> busy;
+    for (auto action : loop.getActions().getOps<ActionOp>())
+      for (StringAttr queue : action.getQueues())
+        busy.insert(queue.getValue());
+    start(loop, busy.getArrayRef());
   }
 }
 
@@ -64,14 +104,14 @@ static void addReceives(EntryOp entry) {
 
 namespace {
 
-class EntryScheduling {
+class ListScheduling {
 public:
-  EntryScheduling(EntryOp entry, const Queues &queues, const ActionClock &clock)
-      : entry(entry), block(entry.getBody().front()), queues(queues), clock(clock) {}
+  ListScheduling(ActionListOp list, const Queues &queues, const ActionClock &clock)
+      : list(list), block(list.getActions()), queues(queues), clock(clock) {}
 
   void run() {
-    int64_t capacity = getCapacity(entry->getParentOfType<ModuleOp>());
-    for (ActionOp op : actionsOf(entry)) {
+    int64_t capacity = getCapacity(list->getParentOfType<ModuleOp>());
+    for (ActionOp op : actionsOf(list)) {
       if (isAsked(op)) {
         asked.push_back(op);
         continue;
@@ -80,7 +120,8 @@ public:
       ops.push_back(op);
       actions.push_back({queues.of(op), op.getSeconds(clock, capacity), {}});
     }
-    bool hostAlone = llvm::all_of(actions, [](const QueuedAction &action) { return action.queue == 0; });
+    bool hostAlone = llvm::all_of(
+        actions, [](const QueuedAction &action) { return action.queues.size() == 1 && !action.queues[0]; });
     if (hostAlone && asked.empty())
       return;
     findDependences();
@@ -89,8 +130,9 @@ public:
   }
 
 private:
+  /// `earlier` is in the list, or in a loop in it.
   void depend(unsigned later, Operation *earlier) {
-    auto it = numbers.find(earlier);
+    auto it = numbers.find(ownerIn(list, earlier));
     if (it == numbers.end() || it->second == later || llvm::is_contained(actions[later].before, it->second))
       return;
     actions[later].before.push_back(it->second);
@@ -101,14 +143,10 @@ private:
       for (Value operand : op.getRead())
         if (Operation *def = operand.getDefiningOp())
           depend(i, def);
-    // A state is updated in place when everybody has read it.
-    DenseMap<StringAttr, unsigned> writers;
-    for (auto set : block.getOps<SetOp>())
-      if (auto it = numbers.find(set.getValue().getDefiningOp()); it != numbers.end())
-        writers[set.getStateAttr().getAttr()] = it->second;
-    for (auto get : block.getOps<GetOp>())
-      if (auto writer = writers.find(get.getStateAttr().getAttr()); writer != writers.end())
-        for (Operation *reader : get->getUsers())
+    // What takes a value's place is written when everybody has read that.
+    for (auto [old, next] : list.getUpdates())
+      if (auto writer = numbers.find(next.getDefiningOp()); writer != numbers.end())
+        for (Operation *reader : old.getUsers())
           depend(writer->second, reader);
   }
 
@@ -130,19 +168,19 @@ private:
 
   void insertWaits() {
     HappensBefore known(queues.size());
-    EventWriter events(entry);
+    EventWriter events(list);
     for (unsigned action : issued) {
       SmallVector<unsigned> after =
           llvm::map_to_vector(actions[action].before, [&](unsigned other) { return issueNumbers[other]; });
-      for (unsigned wait : known.issue(actions[action].queue, after))
-        events.wait(ops[action], ops[issued[wait]], /*calls=*/0);
+      for (unsigned wait : known.issue(actions[action].queues, after))
+        events.wait(ops[action], ops[issued[wait]], /*turns=*/0);
     }
     for (ActionOp op : asked)
       for (Value value : op.getRead())
-        events.wait(op, value.getDefiningOp<ActionOp>(), /*calls=*/0);
+        events.wait(op, value.getDefiningOp<ActionOp>(), /*turns=*/0);
   }
 
-  EntryOp entry;
+  ActionListOp list;
   Block &block;
   const Queues &queues;
   const ActionClock &clock;
@@ -167,7 +205,10 @@ void scheduleActions(ModuleOp module, const Target &target, const CostModel &cos
   for (auto entry : module.getOps<EntryOp>()) {
     addReceives(entry);
     startTransfers(entry, queues);
-    EntryScheduling(entry, queues, clock).run();
+    startExchanges(entry, queues);
+    startLoops(entry);
+    for (ActionListOp list : listsOf(entry))
+      ListScheduling(list, queues, clock).run();
   }
 }
 

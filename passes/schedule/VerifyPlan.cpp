@@ -5,6 +5,9 @@
 // it with the clock that the awaited action ended with. Every byte remembers who wrote it last, for which value, and
 // who has read it since. It is an error to touch bytes whose last writer, or to write bytes whose readers, may still be
 // at work; and to read bytes that hold another value.
+//
+// An action of several queues moves the clocks of all of them on, from what any of them knows. Of a loop two iterations
+// are looked at, for the reason that so many calls are.
 #include "ir/Layout.h"
 #include "passes/Passes.h"
 #include "passes/schedule/Events.h"
@@ -17,10 +20,13 @@ namespace sluice::passes {
 
 namespace {
 
-/// An action of one call, and when: its queue and its place there, over all calls.
+/// An action of one call, and when: the turn of the list that it is in, the first of its queues and its place there, over
+/// all calls.
 struct Moment {
   Operation *op = nullptr;
-  unsigned call = 0, queue = 0, place = 0;
+  unsigned call = 0;
+  int64_t turn = 0;
+  unsigned queue = 0, place = 0;
 };
 
 using Clock = SmallVector<unsigned>;
@@ -28,8 +34,8 @@ using Clock = SmallVector<unsigned>;
 /// Bytes with one history; the map's key is where they begin, and they end where the next begin.
 struct Bytes {
   std::optional<Moment> writer;
-  const void *value = nullptr; // what they hold; null if nothing of this plan
-  unsigned valueCall = 0;
+  Value value; // what they hold; null if nothing of this plan
+  int64_t valueTurn = 0;
   SmallVector<Moment, 2> readers;
 };
 
@@ -42,18 +48,25 @@ public:
 
   LogicalResult run() {
     for (call = 0; call <= unsigned(inFlight); ++call) {
-      if (failed(writeInputs()))
-        return failure();
-      for (ActionOp op : actionsOf(entry))
-        if (failed(isAsked(op) ? readBack(op) : act(op)))
-          return failure();
-      if (failed(checkOutputs()))
+      turns[&entry.getActions()] = call;
+      if (failed(writeInputs()) || failed(perform(entry)) || failed(checkOutputs()))
         return failure();
     }
     return success();
   }
 
 private:
+  LogicalResult perform(ActionListOp list) {
+    for (ActionOp op : actionsOf(list)) {
+      auto loop = dyn_cast<LoopOp>(op.getOperation());
+      if (failed(loop ? repeat(loop) : isAsked(op) ? readBack(op) : act(op)))
+        return failure();
+    }
+    return success();
+  }
+
+  Moment momentOf(Operation *op) { return {op, call, turns.lookup(op->getBlock()), 0, 0}; }
+
   bool isDone(const Moment &moment, const Clock &clock) const { return clock[moment.queue] > moment.place; }
 
   void join(Clock &clock, const Clock &other) {
@@ -65,31 +78,87 @@ private:
   void join(Clock &clock, OperandRange events) {
     for (Value event : events) {
       EventSource source = sourceOf(event);
-      auto ended = endings.find({source.action, call - source.calls}); // before the first call everything is done
+      // Before the first turn everything is done.
+      auto ended = endings.find({source.action, turns.lookup(source.action->getBlock()) - source.turns});
       if (ended != endings.end())
         join(clock, ended->second);
     }
   }
 
-  LogicalResult act(ActionOp op) {
-    unsigned queue = queues.of(op);
-    Clock &clock = clocks[queue];
-    join(clock, issuer);
+  Moment momentOf(ActionOp op, const Clock &clock) {
+    Moment moment = momentOf(op.getOperation());
+    moment.queue = queues.of(op).front();
+    moment.place = clock[moment.queue];
+    return moment;
+  }
+
+  /// What is known to be done when an action starts: when all its queues have come to it, and what it waits for is done.
+  Clock begin(ActionOp op) {
+    Clock clock = issuer;
+    for (unsigned queue : queues.of(op))
+      join(clock, clocks[queue]);
     join(clock, op.getAfter());
-    Moment moment{op, call, queue, clock[queue]};
-    if (failed(touch(moment, clock)))
+    return clock;
+  }
+
+  /// All queues of an action go on.
+  void end(ActionOp op, Clock clock) {
+    for (unsigned queue : queues.of(op))
+      ++clock[queue];
+    for (unsigned queue : queues.of(op))
+      clocks[queue] = clock;
+    endings[{op, turns.lookup(op->getBlock())}] = clock;
+  }
+
+  LogicalResult act(ActionOp op) {
+    Clock clock = begin(op);
+    if (failed(touch(momentOf(op, clock), clock)))
       return failure();
-    ++clock[queue];
-    endings[{op, call}] = clock;
+    end(op, clock);
     return success();
   }
 
+  LogicalResult repeat(LoopOp loop) {
+    Clock clock = begin(loop);
+    for (unsigned queue : queues.of(loop))
+      clocks[queue] = clock;
+    ValueRange carried = loop.getFirst();
+    for (int64_t i = 0, count = std::min<int64_t>(loop.getCount(), 2); i < count; ++i) {
+      if (failed(handOn(loop, carried, loop.getActions().getArguments(), /*begins=*/true)) || failed(perform(loop)))
+        return failure();
+      carried = loop.getNext().getValues();
+    }
+    if (failed(handOn(loop, carried, loop.getWritten(), /*begins=*/false)))
+      return failure();
+    clock = begin(loop);
+    end(loop, clock);
+    return endBuffers(momentOf(loop, clock), clock);
+  }
+
+  /// The bytes of what a loop carries hold another value of it, and an iteration begins or none.
+  LogicalResult handOn(LoopOp loop, ValueRange from, ValueRange to, bool begins) {
+    Clock everything(queues.size(), ~0u); // nobody touches them
+    SmallVector<BufferAccess> places;
+    for (auto [slot, value] : llvm::zip_equal(loop.getSlotsAttr().getAsRange<SlotAttr>(), from))
+      places.push_back(
+          {slot, getBufferBytes(cast<RankedTensorType>(value.getType()), capacity), /*isWrite=*/false, value});
+    for (const BufferAccess &place : places)
+      if (failed(check(momentOf(loop), place, everything, place.value)))
+        return failure();
+    turns[&loop.getActions()] += begins;
+    for (auto [place, value] : llvm::zip(places, to))
+      forEach(place, [&, value = value](Bytes &held) { setValue(held, value); });
+    return success();
+  }
+
+  void setValue(Bytes &bytes, Value value) const {
+    bytes.value = value;
+    bytes.valueTurn = value ? turns.lookup(value.getParentBlock()) : 0;
+  }
+
   LogicalResult readBack(ActionOp op) {
-    Clock clock = clocks[queues.of(op)];
-    join(clock, issuer);
-    join(clock, op.getAfter());
     for (const BufferAccess &access : accessesOf(op, capacity))
-      if (!access.isWrite && failed(check({op, call, queues.of(op), 0}, access, clock, access.value)))
+      if (!access.isWrite && failed(check(momentOf(op), access, begin(op), access.value)))
         return failure();
     return success();
   }
@@ -103,7 +172,7 @@ private:
       if (action && isAsked(action))
         continue;
       int64_t bytes = getBufferBytes(cast<RankedTensorType>(value.getType()), capacity);
-      if (failed(check({entry, call, 0, 0}, {slot, bytes, /*isWrite=*/false, value}, everything, value)))
+      if (failed(check(momentOf(entry.getReturn()), {slot, bytes, /*isWrite=*/false, value}, everything, value)))
         return failure();
     }
     return success();
@@ -117,9 +186,12 @@ private:
       join(clock, receive.getAfter());
       join(written, clock);
       BufferAccess access = accessOf(receive, capacity);
-      if (failed(check({receive, call, 0, 0}, access, clock, Value())))
+      if (failed(check(momentOf(receive), access, clock, Value())))
         return failure();
-      forEach(access, [&](Bytes &bytes) { bytes = {std::nullopt, access.value.getAsOpaquePointer(), call, {}}; });
+      forEach(access, [&](Bytes &bytes) {
+        bytes = {};
+        setValue(bytes, access.value);
+      });
     }
     issuer = written;
     return success();
@@ -134,10 +206,10 @@ private:
         return failure();
     for (const BufferAccess &access : accesses)
       forEach(access, [&](Bytes &bytes) {
-        if (access.isWrite)
-          bytes = {moment, access.value.getAsOpaquePointer(), call, {}};
-        else
-          bytes.readers.push_back(moment);
+        if (!access.isWrite)
+          return bytes.readers.push_back(moment);
+        bytes = {moment, Value(), 0, {}};
+        setValue(bytes, access.value);
       });
     return endBuffers(moment, clock);
   }
@@ -152,12 +224,12 @@ private:
       BufferAccess access{end.getSlot(), end.getBytes(), /*isWrite=*/true, Value()};
       if (failed(check(moment, access, clock, Value())))
         return failure();
-      forEach(access, [&](Bytes &bytes) { bytes = {moment, nullptr, call, {}}; });
+      forEach(access, [&](Bytes &bytes) { bytes = {moment, Value(), 0, {}}; });
     }
     return success();
   }
 
-  /// What an action writes may lie where it reads only if it updates a state in place.
+  /// What an action writes may lie where it reads only if it updates that in place: a state, or what a loop carries.
   LogicalResult checkOverlap(const Moment &moment, ArrayRef<BufferAccess> accesses, const BufferAccess &write) {
     if (!write.isWrite)
       return success();
@@ -165,18 +237,23 @@ private:
       int64_t begin = other.slot.offsetFor(call, inFlight), writeBegin = write.slot.offsetFor(call, inFlight);
       bool overlaps = &other != &write && other.slot.getArena() == write.slot.getArena() &&
                       begin < writeBegin + write.bytes && writeBegin < begin + other.bytes;
-      bool isUpdate = !other.isWrite && other.value.getDefiningOp<GetOp>() && begin == writeBegin;
+      bool isUpdate = !other.isWrite && isUpdated(other.value) && begin == writeBegin;
       if (overlaps && !isUpdate)
         return moment.op->emitOpError("(") << nameOf(moment.op) << ") writes over another of its own buffers";
     }
     return success();
   }
 
+  static bool isUpdated(Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    return argument ? isa<LoopOp>(argument.getOwner()->getParentOp()) : isa<GetOp>(value.getDefiningOp());
+  }
+
   /// Whether bytes hold what a reader of `value` expects: a state its value before the call, whoever computed that.
   bool holds(const Bytes &bytes, Value value) const {
     if (value.getDefiningOp<GetOp>())
       return !bytes.writer || bytes.writer->call < call;
-    return bytes.value == value.getAsOpaquePointer() && bytes.valueCall == call;
+    return bytes.value == value && bytes.valueTurn == turns.lookup(value.getParentBlock());
   }
 
   LogicalResult check(const Moment &moment, const BufferAccess &access, const Clock &clock, Value expected) {
@@ -208,6 +285,8 @@ private:
                                     << access.slot.offsetFor(call, inFlight) << ", and " << nameOf(other.op);
     if (other.call != call)
       diagnostic << " of " << (call - other.call) << " calls before";
+    else if (other.op && other.turn != turns.lookup(other.op->getBlock()))
+      diagnostic << " of the iteration before";
     diagnostic << " " << what;
     return true;
   }
@@ -231,8 +310,9 @@ private:
   const Queues &queues;
   int64_t capacity, inFlight;
   unsigned call = 0;
-  SmallVector<Clock> clocks; // of each queue
-  Clock issuer;              // of the host, which issues all actions
+  DenseMap<Block *, int64_t> turns; // of each list: how often it was begun before
+  SmallVector<Clock> clocks;        // of each queue
+  Clock issuer;                     // of the host, which issues all actions
   std::map<std::pair<Operation *, int64_t>, Clock> endings;
   DenseMap<StringAttr, std::map<int64_t, Bytes>> arenas;
 };

@@ -55,17 +55,23 @@ private:
 static LogicalResult verifyFused(ModuleOp module) {
   if (!module.getOps<GraphOp>().empty())
     return (*module.getOps<GraphOp>().begin()).emitOpError("is none of a dump of phase 'fused'");
-  for (auto entry : module.getOps<EntryOp>())
-    for (Operation &op : entry.getBody().front())
-      if (!isa<KernelOp, CopyOp, GetOp, SetOp, ReturnOp>(op))
+  WalkResult result = module.walk([](ActionListOp list) -> WalkResult {
+    for (Operation &op : list.getActions())
+      if (!isa<KernelOp, CopyOp, ExchangeOp, LoopOp, NextOp, GetOp, SetOp, ReturnOp>(op))
         return op.emitOpError("works outside of a kernel, in a dump of phase 'fused'");
-  return verifyPlaced(module);
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted() || failed(verifyPlaced(module)));
 }
 
-/// What `scheduled` and `planned` leave, from which nothing can be resumed.
-static bool isOfLaterPhase(Operation *op) {
-  auto entry = dyn_cast<EntryOp>(op);
-  return isa<ActionOp, FunctionOp, ReceiveOp, QueueOp, ArenaOp>(op) || (entry && !entry.getCarriedArguments().empty());
+/// What `scheduled` and `planned` leave, from which nothing can be resumed; and what begins with `fused`, before it.
+static bool isOfLaterPhase(Operation *op, StringRef phase) {
+  auto list = dyn_cast<ActionListOp>(op);
+  if (list && !list.getCarriedArguments().empty())
+    return true;
+  if (isa<LoopOp, ExchangeOp>(op))
+    return phase != "fused" || op->hasAttr("on");
+  return isa<ActionOp, FunctionOp, ReceiveOp, QueueOp, ArenaOp>(op);
 }
 
 LogicalResult verifyInput(ModuleOp module, StringRef phase, int64_t capacity) {
@@ -74,7 +80,7 @@ LogicalResult verifyInput(ModuleOp module, StringRef phase, int64_t capacity) {
     return failure();
   InputVerifier verifier(*target, capacity > 0 || getCapacity(module) > 0);
   WalkResult result = module.walk<WalkOrder::PreOrder>([&](Operation *op) -> WalkResult {
-    if (isOfLaterPhase(op))
+    if (isOfLaterPhase(op, phase))
       return op->emitOpError("is of a later phase than '") << phase << "', which the model is in";
     return verifier.verifyTypes(op);
   });

@@ -89,6 +89,13 @@ void Devices::addArena(const Arena &arena, const sluice_artifact &artifact) {
   addresses_.push_back(memory_.back().data());
 }
 
+std::vector<DeviceQueue *> Devices::queues(const std::vector<size_t> &numbers) {
+  std::vector<DeviceQueue *> found;
+  for (size_t number : numbers)
+    found.push_back(&queue(number));
+  return found;
+}
+
 std::vector<std::byte *> Devices::addresses(const Slot &slot) const {
   std::vector<std::byte *> all;
   for (int64_t copy = 0; copy < plan_.inFlight; ++copy)

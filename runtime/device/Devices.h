@@ -37,6 +37,7 @@ public:
 
   /// The plan's queue.
   DeviceQueue &queue(size_t number) { return queues_[number]; }
+  std::vector<DeviceQueue *> queues(const std::vector<size_t> &numbers);
   /// The number of the queue for copies that the host asks for, into or out of a device.
   size_t queueInto(size_t device) const { return queueBetween(device, /*last=*/false); }
   size_t queueOutOf(size_t device) const { return queueBetween(device, /*last=*/true); }

@@ -3,6 +3,7 @@
 #include "runtime/exec/BenchState.h"
 
 #include <algorithm>
+#include <map>
 
 namespace sluice::runtime {
 
@@ -17,14 +18,18 @@ double secondsOf(const WorkTime &time) {
 }
 
 static std::vector<double> timeCall(Instance &instance, const Entry &entry, int64_t rows) {
-  std::vector<double> seconds(entry.actions.size());
+  std::vector<ListedAction> actions = entry.allActions();
+  std::map<std::pair<size_t, size_t>, double> sums; // by action and queue: the parts of an exchange go on at once
   instance.synchronize();
   instance.times().start(/*oneByOne=*/true);
   instance.run(entry, rows);
   instance.synchronize();
   for (const WorkTime &time : instance.times().take())
     if (time.work.action)
-      seconds[*time.work.action] = secondsOf(time);
+      sums[{*time.work.action, time.work.queue}] += secondsOf(time);
+  std::vector<double> seconds(actions.size());
+  for (auto [part, sum] : sums)
+    seconds[part.first] = std::max(seconds[part.first], sum / static_cast<double>(actions[part.first].times));
   return seconds;
 }
 

@@ -28,7 +28,7 @@ void Executor::synchronize() {
 //===- a call -----------------------------------------------------------------------------------------------------===//
 
 /// One replica has all rows.
-static sluice_call callOf(int64_t rows) { return {sizeof(sluice_call), rows, 0, rows}; }
+static sluice_call allOf(int64_t rows) { return {sizeof(sluice_call), rows, 0, rows}; }
 
 void Executor::changeTo(size_t entry) {
   if (current_ && *current_ != entry)
@@ -46,10 +46,11 @@ void Executor::run(const Entry &entry, int64_t call, int64_t rows) {
   }
   forecast_.call(entry, rows);
   DeviceProgram &program = programs_[number];
-  sluice_call whole = callOf(rows);
-  size_t copy = static_cast<size_t>(plan_.copyOf(call));
+  sluice_call whole = allOf(rows);
+  Call at = callOf(number, call);
+  at.log = log;
   for (size_t step : program.called)
-    issue({number, step, call, copy}, whole);
+    issue(program.steps, step, call, at, whole);
   if (log)
     log->endCall(call);
   for (size_t mirror : program.mirrorsMadeStale)
@@ -57,28 +58,34 @@ void Executor::run(const Entry &entry, int64_t call, int64_t rows) {
 }
 
 /// Waits, work, what ends with it, and its event. A stale copy that is not due keeps its place in the order.
-void Executor::issue(const Call &at, const sluice_call &rows) {
-  DeviceStep &step = programs_[at.entry].steps[at.action];
+void Executor::issue(std::vector<DeviceStep> &list, size_t number, int64_t turn, const Call &at,
+                     const sluice_call &rows) {
+  DeviceStep &step = list[number];
   if (step.hasWaits)
-    waitFor(step, programs_[at.entry], at.number);
-  step.launch ? launch(step, at, rows) : copy(step, at, rows.rows);
-  if (logs_[at.entry] && !step.isAsked())
-    logs_[at.entry]->afterStep(at.action, at.number);
-  if (watcher_) {
-    devices_.synchronize();
-    watcher_(plan_.entries[at.entry], at.action);
-  }
+    waitFor(step, list, turn);
+  if (step.launch)
+    launch(step, at, rows);
+  else if (step.copy)
+    copy(step, at, rows.rows);
+  else if (step.exchange)
+    step.exchange->put(copies_, at.copy, rows.rows, at.work(step));
+  else
+    repeat(*step.loop, at, rows);
+  if (at.log)
+    at.log->afterStep(number, at.number);
+  if (watcher_)
+    watch(step, at);
   if (step.hasEnds)
-    for (std::span<std::byte> bytes : step.ends[at.copy])
-      step.queue->discard(bytes.data(), bytes.size());
+    for (const DeviceStep::End &end : step.ends)
+      end.queue->discard(end.at[at.copy], end.bytes);
   if (step.hasEvents)
-    step.queue->record(step.event(at.number));
+    step.queue->record(step.event(turn));
 }
 
-void Executor::waitFor(DeviceStep &step, DeviceProgram &program, int64_t call) {
+void Executor::waitFor(DeviceStep &step, std::vector<DeviceStep> &list, int64_t turn) {
   for (const Wait &wait : step.action->waits)
-    if (DeviceStep &awaited = program.steps[wait.action]; wait.calls <= call && awaited.hasEvents)
-      step.queue->wait(awaited.event(call - wait.calls));
+    if (DeviceStep &awaited = list[wait.action]; wait.calls <= turn && awaited.hasEvents)
+      step.queue->wait(awaited.event(turn - wait.calls));
 }
 
 void Executor::launch(DeviceStep &step, const Call &at, const sluice_call &rows) {
@@ -87,21 +94,33 @@ void Executor::launch(DeviceStep &step, const Call &at, const sluice_call &rows)
     return step.queue->launch(launch);
   double start = WorkTimes::now();
   step.queue->launch(launch);
-  Work work = at.work();
+  Work work = at.work(step);
   work.name = step.launch->name();
-  work.queue = step.action->queue;
+  work.queue = step.action->queues.front();
   times_.note(std::move(work), start, *step.queue);
 }
 
 void Executor::copy(const DeviceStep &step, const Call &at, int64_t rows) {
-  const DeviceStep::CopyWork &copy = *step.copy;
-  if (copy.mirror && !stale_[*copy.mirror])
+  std::optional<size_t> mirror = step.copy->mirror();
+  if (mirror && !stale_[*mirror])
     return;
-  if (copy.mirror)
-    stale_[*copy.mirror] = false;
-  copies_.copy(step.action->queue,
-               {copy.kind, copy.from[at.copy], copy.to[at.copy], step.action->copy()->bytesFor(rows), copy.label},
-               at.work());
+  if (mirror)
+    stale_[*mirror] = false;
+  copies_.copy(step.action->queues.front(), step.copy->forCall(at.copy, rows), at.work(step));
+}
+
+void Executor::repeat(PreparedLoop &loop, Call at, const sluice_call &rows) {
+  at.log = nullptr;
+  loop.meeting.meet();
+  for (int64_t iteration = 0; iteration < loop.count; ++iteration)
+    for (size_t step = 0; step < loop.steps.size(); ++step)
+      issue(loop.steps, step, iteration, at, rows);
+  loop.meeting.meet();
+}
+
+void Executor::watch(const DeviceStep &step, const Call &at) {
+  devices_.synchronize();
+  watcher_(plan_.entries[at.entry], step.number);
 }
 
 //===- what the host touches --------------------------------------------------------------------------------------===//
@@ -124,7 +143,7 @@ void Executor::fetchOutput(const Value &output, int64_t call, int64_t rows) {
   if (asked)
     team_.enter([&] {
       forecast_.read(*program.entry, output, rows);
-      issue({output.entry, *asked, call, static_cast<size_t>(plan_.copyOf(call))}, callOf(rows));
+      issue(program.steps, *asked, call, callOf(output.entry, call), allOf(rows));
       program.steps[*asked].queue->synchronize();
     });
   else if (writer && program.steps[*writer].hasEvents)

@@ -15,8 +15,8 @@
 
 namespace sluice::runtime {
 
-/// Called after each action of a call, when its work is done and before anything else runs: with the entry point and
-/// the action's number.
+/// Called after each action of a call, in a loop in each iteration, when its work is done and before anything else runs:
+/// with the entry point and the action's number.
 using Watcher = std::function<void(const Entry &entry, size_t action)>;
 
 class Executor {
@@ -64,22 +64,27 @@ public:
   bool countsCopies(size_t device) const;
 
 private:
-  /// An action of a call.
+  /// A call of an entry point.
   struct Call {
-    size_t entry, action;
+    size_t entry;
     int64_t number;
-    size_t copy; ///< of buffers that exist as often as calls may be in flight
+    size_t copy;              ///< of buffers that exist as often as calls may be in flight
+    OutputLog *log = nullptr; ///< that keeps what the entry point's own steps make
 
-    Work work() const { return {.entry = entry, .action = action, .call = number}; }
+    Work work(const DeviceStep &step) const { return {.entry = entry, .action = step.number, .call = number}; }
   };
 
   size_t numberOf(const Entry &entry) const { return static_cast<size_t>(&entry - plan_.entries.data()); }
   /// Entry points share memory: waits for the work of another one.
   void changeTo(size_t entry);
-  void issue(const Call &at, const sluice_call &rows);
-  void waitFor(DeviceStep &step, DeviceProgram &program, int64_t call);
+  Call callOf(size_t entry, int64_t number) const { return {entry, number, static_cast<size_t>(plan_.copyOf(number))}; }
+  /// Step number `number` of a list, in one of its turns.
+  void issue(std::vector<DeviceStep> &list, size_t number, int64_t turn, const Call &at, const sluice_call &rows);
+  void waitFor(DeviceStep &step, std::vector<DeviceStep> &list, int64_t turn);
   void launch(DeviceStep &step, const Call &at, const sluice_call &rows);
   void copy(const DeviceStep &step, const Call &at, int64_t rows);
+  void repeat(PreparedLoop &loop, Call at, const sluice_call &rows);
+  void watch(const DeviceStep &step, const Call &at);
   /// A state changes from outside.
   void noteWrite(const State &state);
   void copyNow(size_t device, const CopyKind &kind, const std::byte *from, std::byte *to, int64_t bytes,

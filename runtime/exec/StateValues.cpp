@@ -15,18 +15,14 @@ static bool overlaps(const State &state, const Slot &slot, int64_t bytes) {
 }
 
 static bool isRead(const Action &action, const State &state) {
-  if (const Copy *copy = action.copy())
-    return overlaps(state, copy->from, copy->capacityBytes);
-  const std::vector<Buffer> &buffers = action.launch()->buffers;
+  std::vector<Buffer> buffers = action.buffers();
   return std::any_of(buffers.begin(), buffers.end(), [&](const Buffer &buffer) {
     return buffer.access != Access::write && overlaps(state, buffer.slot, buffer.bytes);
   });
 }
 
 static bool isWritten(const Action &action, const State &state) {
-  if (const Copy *copy = action.copy())
-    return overlaps(state, copy->to, copy->capacityBytes);
-  const std::vector<Buffer> &buffers = action.launch()->buffers;
+  std::vector<Buffer> buffers = action.buffers();
   return std::any_of(buffers.begin(), buffers.end(), [&](const Buffer &buffer) {
     return buffer.isWritten() && overlaps(state, buffer.slot, buffer.bytes);
   });
@@ -40,7 +36,7 @@ StateValues::StateValues(const Plan &plan) {
     for (size_t i = 0; i < plan.states.size(); ++i) {
       auto reads = [&](const Action &action) { return isRead(action, plan.states[i]); };
       auto writes = [&](const Action &action) { return isWritten(action, plan.states[i]); };
-      auto firstRead = std::find_if(entry.actions.begin(), entry.actions.end(), reads);
+      auto firstRead = std::find_if(entry.actions.begin(), entry.actions.end(), reads); // loops as a whole
       auto firstWrite = std::find_if(entry.actions.begin(), entry.actions.end(), writes);
       if (firstRead != entry.actions.end() && firstRead <= firstWrite) // an update in place reads and writes at once
         use.reads.push_back(i);

@@ -15,7 +15,7 @@ struct Work {
   std::string name = {};
   size_t queue = 0; ///< the plan's
   size_t entry = 0;
-  std::optional<size_t> action = {}; ///< of the entry; none for a copy that the host asked for
+  std::optional<size_t> action = {}; ///< number of the entry's; none for a copy that the host asked for
   int64_t call = 0, bytes = 0;       ///< number of the call; what moves, for a copy
 };
 

@@ -5,23 +5,21 @@
 namespace sluice::runtime {
 
 /// Accelerators of two backends cannot reach each other: what goes from one to the other goes over the host.
-void CopyForecast::add(const Copy &copy, int64_t rows) {
+void CopyForecast::add(const Copy &copy, int64_t rows, int64_t times) {
   size_t from = plan_.deviceOf(copy.from), to = plan_.deviceOf(copy.to);
-  int64_t bytes = copy.bytesFor(rows);
+  CopyCount moved{times, times * copy.bytesFor(rows)};
   bool isDirect = from == 0 || to == 0 || plan_.devices[from].backend == plan_.devices[to].backend;
   if (isDirect) {
-    counts_[{from, to, copy.reason}].add(bytes);
+    counts_[{from, to, copy.reason}] += moved;
     return;
   }
-  counts_[{from, 0, copy.reason}].add(bytes);
-  counts_[{0, to, copy.reason}].add(bytes);
+  counts_[{from, 0, copy.reason}] += moved;
+  counts_[{0, to, copy.reason}] += moved;
 }
 
-/// Whether a launch or copy writes the state that lies at `state`: in place, so at its very start.
+/// Whether an action writes the state that lies at `state`: in place, so at its very start.
 static bool writesState(const Action &action, const Slot &state) {
-  if (const Copy *copy = action.copy())
-    return copy->to == state;
-  const std::vector<Buffer> &buffers = action.launch()->buffers;
+  std::vector<Buffer> buffers = action.buffers();
   return std::any_of(buffers.begin(), buffers.end(),
                      [&](const Buffer &buffer) { return buffer.isWritten() && buffer.slot == state; });
 }
@@ -37,9 +35,10 @@ CopyForecast::CopyForecast(const Plan &plan) : plan_(plan), calls_(plan.entries.
       mirrors_.push_back({state.slot, mirror});
   for (const Entry &entry : plan.entries) {
     Calls &calls = callsOf(entry);
-    for (const Action &action : entry.actions)
-      if (const Copy *copy = action.copy(); copy && copy->when != Copy::When::asked)
-        calls.copies.push_back(copy);
+    for (auto [action, times] : entry.allActions())
+      for (const Copy &copy : action->copies())
+        if (copy.when != Copy::When::asked)
+          calls.copies.push_back({&copy, times});
     for (size_t i = 0; i < mirrors_.size(); ++i)
       if (writesState(entry, mirrors_[i].state))
         calls.written.push_back(i);
@@ -53,16 +52,17 @@ void CopyForecast::makeStale(const Slot &state) {
 
 void CopyForecast::call(const Entry &entry, int64_t rows) {
   Calls &calls = callsOf(entry);
-  for (const Copy *copy : calls.copies) {
+  for (auto [copy, times] : calls.copies) {
+    const Slot &filled = copy->to;
     if (copy->when == Copy::When::stale) {
       auto mirror =
-          std::find_if(mirrors_.begin(), mirrors_.end(), [&](const Mirror &item) { return item.mirror == copy->to; });
+          std::find_if(mirrors_.begin(), mirrors_.end(), [&](const Mirror &item) { return item.mirror == filled; });
       if (!mirror->stale)
         continue;
       mirror->stale = false;
       ++mirrorsRefreshed_;
     }
-    add(*copy, rows);
+    add(*copy, rows, times);
   }
   for (size_t mirror : calls.written)
     mirrors_[mirror].stale = true;
@@ -81,9 +81,9 @@ void CopyForecast::read(const State &state) {
 }
 
 static const Copy *askedCopy(const Entry &entry, const Value &output) {
-  for (const Action &action : entry.actions)
-    if (const Copy *copy = action.copy(); copy && copy->when == Copy::When::asked && copy->to == output.slot)
-      return copy;
+  for (const Action &action : entry.actions) // no loop has one
+    if (action.isAsked() && action.copy()->to == output.slot)
+      return action.copy();
   return nullptr;
 }
 
@@ -109,13 +109,12 @@ void CopyForecast::bring(const Entry &entry) {
   calls.kept = 0;
 }
 
-std::vector<const Copy *> copiesPerCall(const Entry &entry) {
-  std::vector<const Copy *> copies;
-  for (const Action &action : entry.actions) {
-    const Copy *copy = action.copy();
-    if (copy && (copy->when == Copy::When::step || (copy->when == Copy::When::stale && writesState(entry, copy->from))))
-      copies.push_back(copy);
-  }
+std::vector<CopyOfCall> copiesPerCall(const Entry &entry) {
+  std::vector<CopyOfCall> copies;
+  for (auto [action, times] : entry.allActions())
+    for (const Copy &copy : action->copies())
+      if (copy.when == Copy::When::step || (copy.when == Copy::When::stale && writesState(entry, copy.from)))
+        copies.push_back({&copy, times});
   return copies;
 }
 

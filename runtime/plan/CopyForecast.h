@@ -13,6 +13,12 @@ namespace sluice::runtime {
 /// Why the host itself has states copied.
 inline const std::string setReason = "set", readReason = "read", logReason = "log";
 
+/// A copy, and how often a call makes it.
+struct CopyOfCall {
+  const Copy *copy;
+  int64_t times;
+};
+
 class CopyForecast {
 public:
   explicit CopyForecast(const Plan &plan);
@@ -36,14 +42,14 @@ private:
   };
   /// What a call of an entry does, and its outputs that are kept on accelerators.
   struct Calls {
-    std::vector<const Copy *> copies;
+    std::vector<CopyOfCall> copies;
     std::vector<size_t> written;           ///< the mirrors that it makes stale
     std::map<size_t, int64_t> keptOutputs; ///< how many, by device
     int64_t kept = 0;                      ///< calls whose outputs were not brought yet
   };
 
   Calls &callsOf(const Entry &entry) { return calls_[static_cast<size_t>(&entry - plan_.entries.data())]; }
-  void add(const Copy &copy, int64_t rows);
+  void add(const Copy &copy, int64_t rows, int64_t times = 1);
   void makeStale(const Slot &state);
 
   const Plan &plan_;
@@ -55,6 +61,6 @@ private:
 
 /// The copies of each call of an entry, if the host changes no state: each `step` copy, and each `stale`
 /// copy of a state that the entry itself writes.
-std::vector<const Copy *> copiesPerCall(const Entry &entry);
+std::vector<CopyOfCall> copiesPerCall(const Entry &entry);
 
 } // namespace sluice::runtime

@@ -20,6 +20,47 @@ Shape Value::shapeFor(int64_t rows, int64_t capacity) const {
   return used;
 }
 
+bool Loop::operator==(const Loop &other) const {
+  return name == other.name && source == other.source && count == other.count && actions == other.actions;
+}
+
+std::span<const Copy> Action::copies() const {
+  if (const Copy *one = copy())
+    return {one, 1};
+  if (const Exchange *two = exchange())
+    return two->copies;
+  return {};
+}
+
+std::vector<Buffer> Action::buffers() const {
+  if (const Launch *one = launch())
+    return one->buffers;
+  std::vector<Buffer> touched;
+  for (const Copy &copy : copies()) {
+    touched.push_back({copy.from, copy.capacityBytes, Access::read});
+    touched.push_back({copy.to, copy.capacityBytes, Access::write});
+  }
+  if (const Loop *many = loop())
+    for (const Action &action : many->actions)
+      for (const Buffer &buffer : action.buffers())
+        touched.push_back(buffer);
+  return touched;
+}
+
+static void addActions(const std::vector<Action> &actions, int64_t times, std::vector<ListedAction> &into) {
+  for (const Action &action : actions) {
+    into.push_back({&action, times});
+    if (const Loop *loop = action.loop())
+      addActions(loop->actions, times * loop->count, into);
+  }
+}
+
+std::vector<ListedAction> listActions(const std::vector<Action> &actions) {
+  std::vector<ListedAction> all;
+  addActions(actions, 1, all);
+  return all;
+}
+
 bool Entry::hasRows() const {
   auto isBatched = [](const Value &value) { return value.rowsDim >= 0; };
   return std::any_of(inputs.begin(), inputs.end(), isBatched) || std::any_of(outputs.begin(), outputs.end(), isBatched);
@@ -27,8 +68,8 @@ bool Entry::hasRows() const {
 
 std::vector<const Launch *> Entry::launches() const {
   std::vector<const Launch *> found;
-  for (const Action &action : actions)
-    if (const Launch *launch = action.launch())
+  for (const ListedAction &listed : allActions())
+    if (const Launch *launch = listed.action->launch())
       found.push_back(launch);
   return found;
 }

@@ -5,6 +5,7 @@
 #include "runtime/plan/Layout.h"
 #include "sluice/runtime/artifact.h"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -16,7 +17,7 @@
 namespace sluice::runtime {
 
 /// Of the text of a plan; incremented when its meaning changes.
-inline constexpr int64_t planFormat = 5;
+inline constexpr int64_t planFormat = 6;
 
 /// A slot for a device of a backend: which of the backend's devices fills it is decided when the plan is loaded. The
 /// first is the host.
@@ -121,7 +122,7 @@ struct Module {
   bool operator==(const Module &) const = default;
 };
 
-/// The end of action number `action` in the call made `calls` calls earlier.
+/// The end of action number `action` of the same list, in the call made `calls` calls earlier; in a loop: the iteration.
 struct Wait {
   size_t action = 0;
   int64_t calls = 0;
@@ -185,18 +186,58 @@ struct Copy {
   bool operator==(const Copy &) const = default;
 };
 
-using ActionWork = std::variant<Launch, Copy>;
+/// Two accelerators give each other a value, at the same time. Copy number i is done in queue number i of the action.
+struct Exchange {
+  std::array<Copy, 2> copies;
 
+  bool operator==(const Exchange &) const = default;
+};
+
+struct Action;
+
+/// Actions that happen `count` times, one time after another. Their waits for earlier turns are for the iteration before.
+struct Loop {
+  std::string name, source;
+  int64_t count = 1;
+  std::vector<Action> actions;
+
+  bool operator==(const Loop &other) const;
+};
+
+using ActionWork = std::variant<Launch, Copy, Exchange, Loop>;
+
+/// It starts when all its queues have come to it and what it waits for is done; all of them go on when it is done.
 struct Action {
   ActionWork work;
-  size_t queue = 0;
+  std::vector<size_t> queues; ///< that it keeps busy, at least one
   std::vector<Wait> waits;
   std::vector<Buffer> ends; ///< what nobody reads after this action, until it is written again
 
   const Launch *launch() const { return std::get_if<Launch>(&work); }
   const Copy *copy() const { return std::get_if<Copy>(&work); }
+  const Exchange *exchange() const { return std::get_if<Exchange>(&work); }
+  const Loop *loop() const { return std::get_if<Loop>(&work); }
+
+  /// What moves between devices in it: one copy, the two of an exchange, none of others.
+  std::span<const Copy> copies() const;
+  /// What it touches; a loop: what the actions in it touch.
+  std::vector<Buffer> buffers() const;
+  bool isAsked() const { return copy() && copy()->when == Copy::When::asked; }
   bool operator==(const Action &) const = default;
 };
+
+/// How many loops may be in each other.
+inline constexpr size_t mostLoopDepth = 6;
+
+/// An action of a tree, and how often a call does it.
+struct ListedAction {
+  const Action *action;
+  int64_t times;
+};
+
+/// All actions of a tree, a loop before what is in it: an action's number is its place here. Whoever looks at every
+/// action goes over this list.
+std::vector<ListedAction> listActions(const std::vector<Action> &actions);
 
 /// How many calls of an entry point may be in flight at most.
 inline constexpr int64_t mostInFlight = 16;
@@ -207,7 +248,8 @@ struct Entry {
   std::vector<Action> actions;
   std::vector<int64_t> peakBytes; ///< of each device: its states, and this entry's transient memory
 
-  /// The launches among the actions, in their order.
+  std::vector<ListedAction> allActions() const { return listActions(actions); }
+  /// The launches among all actions, in their order; one in a loop is there once.
   std::vector<const Launch *> launches() const;
 
   /// Whether an input or output has a batch dimension; without one, a call's number of rows means nothing.

@@ -3,6 +3,7 @@
 #include "runtime/plan/ReadFields.h"
 
 #include <algorithm>
+#include <set>
 
 namespace sluice::runtime {
 
@@ -14,13 +15,12 @@ public:
 
   Entry parse() {
     entry_.name = json_.at("name").string();
-    std::vector<JsonReader> actions = json_.at("actions").list();
+    size_t actions = json_.at("actions").list().size();
     for (const JsonReader &item : json_.at("inputs").list())
-      entry_.inputs.push_back(parseInput(item, actions.size()));
+      entry_.inputs.push_back(parseInput(item, actions));
     for (const JsonReader &item : json_.at("outputs").list())
       entry_.outputs.push_back(parseValue(item));
-    for (size_t i = 0; i < actions.size(); ++i)
-      entry_.actions.push_back(parseAction(actions[i], i, actions.size()));
+    entry_.actions = parseActions(json_.at("actions"), {plan_.inFlight});
     for (const JsonReader &item : json_.at("peak_bytes").list())
       entry_.peakBytes.push_back(item.integer(0, mostBytes));
     if (entry_.peakBytes.size() != plan_.devices.size())
@@ -64,35 +64,96 @@ private:
       json.at("below").fail(concat("counts classes, but the input is ", nameOf(value.dtype)));
     if (json.has("waits"))
       for (const JsonReader &item : json.at("waits").list())
-        value.waits.push_back(parseWait(item, 0, actions));
+        value.waits.push_back(parseWait(item, 0, actions, plan_.inFlight));
     return value;
   }
 
-  Action parseAction(const JsonReader &json, size_t number, size_t count) const {
+  /// Of a list of actions: how many turns back its waits may look, how deep it is in loops, and how often a call does it.
+  struct List {
+    int64_t turnsBack;
+    size_t depth = 0;
+    int64_t times = 1;
+  };
+
+  std::vector<Action> parseActions(const JsonReader &json, const List &list) const {
+    std::vector<JsonReader> items = json.list();
+    std::vector<Action> actions;
+    for (size_t i = 0; i < items.size(); ++i)
+      actions.push_back(parseAction(items[i], i, items.size(), list));
+    return actions;
+  }
+
+  Action parseAction(const JsonReader &json, size_t number, size_t count, const List &list) const {
     Action action;
-    action.queue = parseIndex(json.at("queue"), plan_.queues.size());
-    if (json.has("launch") == json.has("copy"))
-      json.fail("is neither a launch nor a copy, or both");
-    if (json.has("launch"))
-      action.work = parseLaunch(json.at("launch"), plan_.queues[action.queue]);
-    else
-      action.work = parseCopy(json.at("copy"), plan_.queues[action.queue]);
+    for (const JsonReader &item : json.at("queues").list())
+      action.queues.push_back(parseIndex(item, plan_.queues.size()));
+    if (action.queues.empty())
+      json.at("queues").fail("is empty");
+    action.work = parseWork(json, action.queues, list);
     if (json.has("waits"))
       for (const JsonReader &item : json.at("waits").list())
-        action.waits.push_back(parseWait(item, number, count));
+        action.waits.push_back(parseWait(item, number, count, list.turnsBack));
     if (json.has("ends"))
       for (const JsonReader &item : json.at("ends").list())
-        action.ends.push_back(parseEnd(item, plan_.queues[action.queue]));
+        action.ends.push_back(parseEnd(item, action.queues));
     return action;
   }
 
-  /// Action `number` of `count` waits; in the same call only for what comes earlier, so that every wait comes to an
-  /// end.
-  Wait parseWait(const JsonReader &json, size_t number, size_t count) const {
+  ActionWork parseWork(const JsonReader &json, const std::vector<size_t> &queues, const List &list) const {
+    static constexpr const char *kinds[] = {"launch", "copy", "exchange", "loop"};
+    if (std::count_if(std::begin(kinds), std::end(kinds), [&](const char *kind) { return json.has(kind); }) != 1)
+      json.fail("is not one of a launch, a copy, an exchange or a loop");
+    if (json.has("exchange"))
+      return parseExchange(json.at("exchange"), queues);
+    if (json.has("loop"))
+      return parseLoop(json.at("loop"), queues, list);
+    if (queues.size() != 1)
+      json.at("queues").fail(concat("are ", queues.size(), ", not 1"));
+    if (json.has("launch"))
+      return parseLaunch(json.at("launch"), plan_.queues[queues.front()]);
+    Copy copy = parseCopy(json.at("copy"), plan_.queues[queues.front()]);
+    if (list.depth > 0 && copy.when != Copy::When::step)
+      json.at("copy").at("when").fail("a copy in a loop happens in every iteration");
+    return copy;
+  }
+
+  Exchange parseExchange(const JsonReader &json, const std::vector<size_t> &queues) const {
+    std::vector<JsonReader> copies = json.at("copies").list();
+    if (copies.size() != 2 || queues.size() != 2 || queues[0] == queues[1])
+      json.fail(concat("has ", copies.size(), " copies in ", queues.size(), " queues, not 2 in 2"));
+    Exchange exchange{{parseCopy(copies[0], plan_.queues[queues[0]]), parseCopy(copies[1], plan_.queues[queues[1]])}};
+    const auto &[there, back] = exchange.copies;
+    if (plan_.deviceOf(there.from) != plan_.deviceOf(back.to) ||
+        plan_.deviceOf(there.to) != plan_.deviceOf(back.from) || plan_.deviceOf(there.from) == 0 ||
+        plan_.deviceOf(there.to) == 0)
+      json.at("copies").fail("are not one from an accelerator to another and one back");
+    if (there.when != Copy::When::step || back.when != Copy::When::step)
+      json.at("copies").fail("do not happen in every call");
+    return exchange;
+  }
+
+  Loop parseLoop(const JsonReader &json, const std::vector<size_t> &queues, const List &list) const {
+    if (list.depth == mostLoopDepth)
+      json.fail(concat("is in ", list.depth, " loops; at most ", mostLoopDepth, " may be in each other"));
+    Loop loop{json.at("name").string(),
+              optionalText(json, "source"),
+              json.at("count").integer(1, INT32_MAX / list.times),
+              {}};
+    loop.actions = parseActions(json.at("actions"), {1, list.depth + 1, list.times * loop.count});
+    std::set<size_t> stated(queues.begin(), queues.end()), wanted;
+    for (const Action &action : loop.actions)
+      wanted.insert(action.queues.begin(), action.queues.end());
+    if (stated != wanted || stated.size() != queues.size())
+      json.fail("has other queues than what is in it");
+    return loop;
+  }
+
+  /// Action `number` of `count` waits; in the same turn only for what comes earlier, so that every wait comes to an end.
+  static Wait parseWait(const JsonReader &json, size_t number, size_t count, int64_t turnsBack) {
     std::vector<JsonReader> fields = json.list();
     if (fields.size() != 2)
       json.fail(concat("has ", fields.size(), " fields, not 2"));
-    Wait wait{0, fields[1].integer(0, plan_.inFlight)};
+    Wait wait{0, fields[1].integer(0, turnsBack)};
     if (wait.calls == 0 && number == 0)
       json.fail("waits for what comes later in the same call");
     wait.action = parseIndex(fields[0], wait.calls == 0 ? number : count);
@@ -106,10 +167,11 @@ private:
     return buffer;
   }
 
-  Buffer parseEnd(const JsonReader &json, const Queue &queue) const {
+  Buffer parseEnd(const JsonReader &json, const std::vector<size_t> &queues) const {
     Buffer buffer = parseBuffer(json);
-    if (plan_.deviceOf(buffer.slot) != queue.device)
-      json.at("arena").fail(concat("is not on the device of the queue ", quote(queue.name)));
+    size_t device = plan_.deviceOf(buffer.slot);
+    if (std::none_of(queues.begin(), queues.end(), [&](size_t queue) { return plan_.queues[queue].device == device; }))
+      json.at("arena").fail(concat("is not on the device of the queue ", quote(plan_.queues[queues.front()].name)));
     if (plan_.arenas[buffer.slot.arena].isConstant())
       json.at("arena").fail("constants do not end");
     return buffer;

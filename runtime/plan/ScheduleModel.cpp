@@ -2,9 +2,17 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 namespace sluice::runtime {
+
+using Piece = ScheduleModel::Work;
+
+static size_t countAll(const std::vector<Piece> &work) {
+  size_t count = work.size();
+  for (const Piece &piece : work)
+    count += countAll(piece.loop);
+  return count;
+}
 
 namespace {
 
@@ -26,18 +34,131 @@ private:
   std::map<double, double> taken_; // starts and ends, in order
 };
 
-} // namespace
+/// When the work of a list ended in its last turns.
+class Ends {
+public:
+  Ends(size_t work, int64_t turnsBack) : ended_(static_cast<size_t>(turnsBack) + 1, std::vector<double>(work)) {}
 
-ScheduleModel::ScheduleModel(const Plan &plan, const Entry &entry, std::vector<double> seconds,
-                             const std::function<bool(size_t)> &runsHere) {
-  for (size_t i = 0; i < entry.actions.size(); ++i) {
-    const Action &action = entry.actions[i];
-    Work &work = call_.work.emplace_back(action.queue, seconds[i], action.waits);
-    if (const Copy *copy = action.copy()) {
-      work.link = {plan.deviceOf(copy->from), plan.deviceOf(copy->to)};
-      work.isAsked = copy->when == Copy::When::asked;
+  double of(const Wait &wait, int64_t turn) const {
+    int64_t awaited = turn - wait.calls;
+    return awaited < 0 ? 0.0 : ended_[static_cast<size_t>(awaited) % ended_.size()][wait.action];
+  }
+  void set(size_t work, int64_t turn, double end) { ended_[static_cast<size_t>(turn) % ended_.size()][work] = end; }
+
+private:
+  std::vector<std::vector<double>> ended_;
+};
+
+/// Queues, links and the host as calls go by.
+class Following {
+public:
+  explicit Following(const ScheduleModel::Call &call)
+      : call_(call), intervals_(countAll(call.work)), free_(call.runsHere.size()),
+        ends_(call.work.size(), call.inFlight) {}
+
+  /// Gives when the call ends.
+  double follow(int64_t call) {
+    for (const std::vector<Wait> &input : call_.inputWaits)
+      for (const Wait &wait : input)
+        host_ = std::max(host_, ends_.of(wait, call));
+    return turn(call_.work, ends_, call, /*number=*/0, /*isFirst=*/true);
+  }
+
+  /// When the work of the last call was done, by its number.
+  std::vector<ScheduleModel::Interval> takeIntervals() { return std::move(intervals_); }
+
+private:
+  /// The iterations of a loop that are followed one by one; the others take as long as the last of these.
+  static constexpr int64_t followed = 16;
+
+  /// The work of a list, numbered from `number` on.
+  double turn(const std::vector<Piece> &list, Ends &ends, int64_t turn, size_t number, bool isFirst) {
+    double last = 0;
+    for (size_t i = 0; i < list.size(); number += 1 + countAll(list[i].loop), ++i) {
+      if (list[i].isAsked)
+        continue;
+      double start = host_;
+      for (size_t queue : list[i].queues)
+        start = std::max(start, free_[queue]);
+      for (const Wait &wait : list[i].waits)
+        start = std::max(start, ends.of(wait, turn));
+      double end = list[i].loop.empty() ? work(list[i], start) : loop(list[i], start, number + 1);
+      intervals_[number] = {isFirst ? start : intervals_[number].start, end};
+      ends.set(i, turn, end);
+      occupy(list[i], end);
+      last = std::max(last, end);
+    }
+    return last;
+  }
+
+  /// Moves the start to when its links have the time.
+  double work(const Piece &piece, double &start) {
+    if (piece.seconds > 0)
+      for (auto link : piece.links)
+        start = std::max(start, links_[link].take(start, piece.seconds));
+    return start + piece.seconds;
+  }
+
+  double loop(const Piece &piece, double start, size_t number) {
+    occupy(piece, start);
+    Ends ends(piece.loop.size(), 1);
+    double end = start, before = start;
+    for (int64_t i = 0; i < std::min(piece.times, followed); ++i) {
+      before = end;
+      end = std::max(end, turn(piece.loop, ends, i, number, i == 0));
+    }
+    return end + static_cast<double>(std::max<int64_t>(piece.times - followed, 0)) * (end - before);
+  }
+
+  void occupy(const Piece &piece, double until) {
+    for (size_t queue : piece.queues) {
+      free_[queue] = until;
+      if (call_.runsHere[queue])
+        host_ = until;
     }
   }
+
+  const ScheduleModel::Call &call_;
+  std::vector<ScheduleModel::Interval> intervals_;
+  std::vector<double> free_; // when each queue is
+  double host_ = 0;
+  Ends ends_;
+  std::map<std::pair<size_t, size_t>, Link> links_;
+};
+
+} // namespace
+
+/// The work of a list of actions, which `number` counts.
+static std::vector<Piece> workOf(const Plan &plan, const std::vector<Action> &actions,
+                                 const std::vector<double> &seconds, size_t &number) {
+  std::vector<Piece> list;
+  for (const Action &action : actions) {
+    Piece &work = list.emplace_back();
+    work.queues = action.queues;
+    work.seconds = seconds[number++];
+    work.waits = action.waits;
+    work.isAsked = action.isAsked();
+    for (const Copy &copy : action.copies())
+      work.links.push_back({plan.deviceOf(copy.from), plan.deviceOf(copy.to)});
+    if (const Loop *loop = action.loop()) {
+      work.times = loop->count;
+      work.loop = workOf(plan, loop->actions, seconds, number);
+    }
+  }
+  return list;
+}
+
+static double serialSecondsOf(const std::vector<Piece> &work) {
+  double sum = 0;
+  for (const Piece &piece : work)
+    sum += piece.loop.empty() ? piece.seconds : static_cast<double>(piece.times) * serialSecondsOf(piece.loop);
+  return sum;
+}
+
+ScheduleModel::ScheduleModel(const Plan &plan, const Entry &entry, const std::vector<double> &seconds,
+                             const std::function<bool(size_t)> &runsHere) {
+  size_t number = 0;
+  call_.work = workOf(plan, entry.actions, seconds, number);
   call_.inFlight = plan.inFlight;
   for (const Value &input : entry.inputs)
     call_.inputWaits.push_back(input.waits);
@@ -46,47 +167,15 @@ ScheduleModel::ScheduleModel(const Plan &plan, const Entry &entry, std::vector<d
 }
 
 ScheduleModel::Prediction ScheduleModel::predict(int64_t calls) const {
-  const std::vector<Work> &work = call_.work;
-  Prediction prediction{{}, std::vector<Interval>(work.size())};
-  std::vector<double> free(call_.runsHere.size());
-  // Of the work of the last calls.
-  std::vector<std::vector<double>> ended(static_cast<size_t>(call_.inFlight) + 1, std::vector<double>(work.size()));
-  std::map<std::pair<size_t, size_t>, Link> links;
-  double host = 0;
-  for (int64_t call = 0; call < calls; ++call) {
-    auto endOf = [&](const Wait &wait) {
-      int64_t awaited = call - wait.calls;
-      return awaited < 0 ? 0.0 : ended[static_cast<size_t>(awaited) % ended.size()][wait.action];
-    };
-    for (const std::vector<Wait> &input : call_.inputWaits)
-      for (const Wait &wait : input)
-        host = std::max(host, endOf(wait));
-    double last = 0;
-    for (size_t i = 0; i < work.size(); ++i) {
-      const Work &piece = work[i];
-      if (piece.isAsked)
-        continue;
-      double start = std::max(host, free[piece.queue]);
-      for (const Wait &wait : piece.waits)
-        start = std::max(start, endOf(wait));
-      if (piece.link && piece.seconds > 0)
-        start = links[*piece.link].take(start, piece.seconds);
-      double end = start + piece.seconds;
-      prediction.lastCall[i] = {start, end};
-      ended[static_cast<size_t>(call) % ended.size()][i] = free[piece.queue] = end;
-      if (call_.runsHere[piece.queue])
-        host = end;
-      last = std::max(last, end);
-    }
-    prediction.ends.push_back(last);
-  }
+  Following following(call_);
+  Prediction prediction;
+  for (int64_t call = 0; call < calls; ++call)
+    prediction.ends.push_back(following.follow(call));
+  prediction.lastCall = following.takeIntervals();
   return prediction;
 }
 
-double ScheduleModel::serialSeconds() const {
-  return std::accumulate(call_.work.begin(), call_.work.end(), 0.0,
-                         [](double sum, const Work &piece) { return sum + piece.seconds; });
-}
+double ScheduleModel::serialSeconds() const { return serialSecondsOf(call_.work); }
 
 double steadySeconds(std::span<const double> ends) {
   size_t middle = ends.size() / 2;

@@ -127,13 +127,21 @@ static Json write(const Copy &copy) {
           {"source", copy.source}};
 }
 
+static Json write(const Action &action);
+
+static Json write(const Exchange &exchange) {
+  return {{"copies", Json::array({write(exchange.copies[0]), write(exchange.copies[1])})}};
+}
+
+static Json write(const Loop &loop) {
+  return {{"name", loop.name}, {"source", loop.source}, {"count", loop.count}, {"actions", listOf(loop.actions)}};
+}
+
 static Json write(const Action &action) {
+  static constexpr const char *kinds[] = {"launch", "copy", "exchange", "loop"};
   Json json;
-  if (const Launch *launch = action.launch())
-    json["launch"] = write(*launch);
-  if (const Copy *copy = action.copy())
-    json["copy"] = write(*copy);
-  json["queue"] = action.queue;
+  json[kinds[action.work.index()]] = std::visit([](const auto &work) { return write(work); }, action.work);
+  json["queues"] = action.queues;
   addList(json, "waits", action.waits);
   addList(json, "ends", action.ends);
   return json;

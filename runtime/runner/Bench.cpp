@@ -20,8 +20,9 @@ static constexpr int warmUpSteps = 3, leastSteps = 20, mostSteps = 1'000'000;
 
 static double flopsOf(const Plan &plan, const Entry &entry, int64_t rows) {
   double flops = 0;
-  for (const Launch *launch : entry.launches())
-    flops += plan.kernels[launch->kernel].cost.flopsFor(rows);
+  for (auto [action, times] : entry.allActions())
+    if (const Launch *launch = action->launch())
+      flops += static_cast<double>(times) * plan.kernels[launch->kernel].cost.flopsFor(rows);
   return flops;
 }
 
@@ -103,8 +104,9 @@ static Json lastCallJson(const DeviceTimes &times, const Plan &plan, const Entry
       begin = std::min(begin, time.start);
     }
   Json work = Json::array();
+  std::vector<ListedAction> actions = entry.allActions();
   for (const WorkTime *time : call) {
-    const Copy *copy = entry.actions[*time->work.action].copy();
+    const Copy *copy = actions[*time->work.action].action->copy();
     work.push_back({{"name", copy ? copy->value : time->work.name},
                     {"queue", plan.queues[time->work.queue].name},
                     {"start_ms", (time->start - begin) * 1e3},

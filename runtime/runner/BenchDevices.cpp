@@ -29,8 +29,7 @@ DeviceTimes benchDevices(Instance &instance, const Entry &entry, int64_t rows, d
   Devices &devices = instance.executor().devices();
   std::vector<double> alone = medianOfCalls(timeActions(instance, entry, rows, {}));
   BenchState state(instance, entry);
-  ScheduleModel model(instance.plan(), entry, std::move(alone),
-                      [&](size_t queue) { return devices.queue(queue).isImmediate(); });
+  ScheduleModel model(instance.plan(), entry, alone, [&](size_t queue) { return devices.queue(queue).isImmediate(); });
   instance.synchronize();
   instance.times().start(/*oneByOne=*/false);
   double begin = WorkTimes::now();

@@ -17,10 +17,10 @@ static double peakShare(const Plan &plan) {
 
 /// One line of the table. The bound is what the shape allows: its lanes of the peak, or its bytes over the bandwidth of
 /// the caches that can hold them.
-static Json describe(const Plan &plan, const std::vector<const Launch *> &launched, double seconds, int64_t rows,
+static Json describe(const Plan &plan, const Launch &first, int64_t count, double seconds, int64_t rows,
                      const MachinePeak &peak) {
-  const Kernel &kernel = plan.kernels[launched.front()->kernel];
-  auto launches = static_cast<double>(launched.size());
+  const Kernel &kernel = plan.kernels[first.kernel];
+  auto launches = static_cast<double>(count);
   double flops = kernel.cost.flopsFor(rows) * launches;
   double bytes = kernel.cost.bytesFor(rows) * launches;
   double reachable = peak.flopsPerSecond * (kernel.lanes > 0 ? kernel.lanes : 1);
@@ -28,8 +28,8 @@ static Json describe(const Plan &plan, const std::vector<const Launch *> &launch
   double bound = std::max(compute, memory);
   Json line;
   line["name"] = kernel.name;
-  line["launches"] = launched.size();
-  line["source"] = launched.front()->source;
+  line["launches"] = count;
+  line["source"] = first.source;
   line["ms"] = seconds * 1e3;
   line["gflops"] = flops / seconds * 1e-9;
   line["gbps"] = bytes / seconds * 1e-9;
@@ -52,19 +52,22 @@ Json benchKernels(Instance &instance, const Entry &entry, int64_t rows, double s
     result["machine"]["bandwidth"].push_back({{"bytes", point.bytes}, {"gbps", point.bytesPerSecond * 1e-9}});
   result["machine"]["vector"] = peak.vector;
   result["kernels"] = Json::array();
+  std::vector<ListedAction> actions = entry.allActions();
   for (size_t kernel = 0; kernel < plan.kernels.size(); ++kernel) {
     std::vector<double> times(steps.size());
-    std::vector<const Launch *> launches;
-    for (size_t i = 0; i < entry.actions.size(); ++i) {
-      const Launch *launch = entry.actions[i].launch();
+    const Launch *first = nullptr;
+    int64_t launches = 0;
+    for (size_t i = 0; i < actions.size(); ++i) {
+      const Launch *launch = actions[i].action->launch();
       if (!launch || launch->kernel != kernel)
         continue;
-      launches.push_back(launch);
+      first = first ? first : launch;
+      launches += actions[i].times;
       for (size_t step = 0; step < steps.size(); ++step)
-        times[step] += steps[step][i];
+        times[step] += steps[step][i] * static_cast<double>(actions[i].times);
     }
-    if (!launches.empty())
-      result["kernels"].push_back(describe(plan, launches, std::max(medianOf(times), 1e-9), rows, peak));
+    if (first)
+      result["kernels"].push_back(describe(plan, *first, launches, std::max(medianOf(times), 1e-9), rows, peak));
   }
   return result;
 }

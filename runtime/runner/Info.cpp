@@ -89,7 +89,8 @@ static void printText(const Plan &plan, const std::vector<int32_t> &ordinals, in
     for (const Json &copy : plannedCopies(plan, entry, plan.capacity))
       printLine(concat("    copies ", copy["value"].get<std::string>(), " from ", copy["from"].get<std::string>(),
                        " to ", copy["to"].get<std::string>(), ": ", bytesText(copy["bytes"].get<uint64_t>()), ", ",
-                       copy["when"].get<std::string>(), ", ", copy["reason"].get<std::string>()));
+                       copy["when"].get<std::string>(), ", ", copy["reason"].get<std::string>(),
+                       copy.contains("times") ? concat(", ", copy["times"].get<int64_t>(), " times") : std::string()));
   }
   printLine("memory");
   for (const Arena &arena : plan.arenas)

@@ -22,18 +22,18 @@ static const char *nameOf(Copy::When when) {
 
 Json plannedCopies(const Plan &plan, const Entry &entry, int64_t rows) {
   Json copies = Json::array();
-  for (const Action &action : entry.actions) {
-    const Copy *copy = action.copy();
-    if (!copy)
-      continue;
-    copies.push_back({{"value", copy->value},
-                      {"from", plan.devices[plan.deviceOf(copy->from)].name},
-                      {"to", plan.devices[plan.deviceOf(copy->to)].name},
-                      {"bytes", copy->bytesFor(rows)},
-                      {"when", nameOf(copy->when)},
-                      {"reason", copy->reason},
-                      {"source", copy->source}});
-  }
+  for (auto [action, times] : entry.allActions())
+    for (const Copy &copy : action->copies()) {
+      copies.push_back({{"value", copy.value},
+                        {"from", plan.devices[plan.deviceOf(copy.from)].name},
+                        {"to", plan.devices[plan.deviceOf(copy.to)].name},
+                        {"bytes", copy.bytesFor(rows)},
+                        {"when", nameOf(copy.when)},
+                        {"reason", copy.reason},
+                        {"source", copy.source}});
+      if (times > 1)
+        copies.back()["times"] = times;
+    }
   return copies;
 }
 
@@ -47,8 +47,8 @@ static Json entriesJson(const Instance &instance) {
     if (calls == 0)
       continue;
     CopyCount perCall;
-    for (const Copy *copy : copiesPerCall(entry))
-      perCall.add(copy->bytesFor(rows));
+    for (auto [copy, times] : copiesPerCall(entry))
+      perCall += {times, times * copy->bytesFor(rows)};
     entries.push_back({{"name", entry.name},
                        {"calls", calls},
                        {"rows", rows},

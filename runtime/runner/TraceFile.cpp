@@ -16,18 +16,20 @@ static Json metadata(const char *kind, int process, size_t track, const std::str
   return {{"name", kind}, {"ph", "M"}, {"pid", process}, {"tid", track}, {"args", {{"name", name}}}};
 }
 
-static Json eventOf(const Plan &plan, const WorkTime &time, double begin) {
+/// The actions of a plan's entry points, by their numbers.
+using Actions = std::vector<std::vector<ListedAction>>;
+
+static Json eventOf(const Plan &plan, const Actions &actions, const WorkTime &time, double begin) {
   const Work &work = time.work;
-  const Action *action = work.action ? &plan.entries[work.entry].actions[*work.action] : nullptr;
-  const Copy *copy = action ? action->copy() : nullptr;
+  const Action *action = work.action ? actions[work.entry][*work.action].action : nullptr;
   const Launch *launch = action ? action->launch() : nullptr;
   Json arguments;
   if (action)
     arguments = {{"entry", plan.entries[work.entry].name}, {"call", work.call}};
   if (launch)
     arguments["source"] = launch->source;
-  if (copy)
-    arguments["reason"] = copy->reason;
+  if (action && !action->copies().empty())
+    arguments["reason"] = action->copies().front().reason;
   if (!launch)
     arguments["bytes"] = work.bytes;
   std::string name = launch ? work.name : concat("copy ", work.name, ", ", work.bytes, " B");
@@ -43,6 +45,9 @@ static Json eventOf(const Plan &plan, const WorkTime &time, double begin) {
 
 std::string traceText(const Plan &plan, const std::vector<WorkTime> &times) {
   Json events = Json::array();
+  Actions actions;
+  for (const Entry &entry : plan.entries)
+    actions.push_back(entry.allActions());
   for (int process : {hostClock, deviceClock}) {
     std::vector<const WorkTime *> work;
     for (const WorkTime &time : times)
@@ -59,7 +64,7 @@ std::string traceText(const Plan &plan, const std::vector<WorkTime> &times) {
     for (size_t queue = 0; queue < plan.queues.size(); ++queue)
       events.push_back(metadata("thread_name", process, queue, plan.queues[queue].name));
     for (const WorkTime *time : work)
-      events.push_back(eventOf(plan, *time, work.front()->start));
+      events.push_back(eventOf(plan, actions, *time, work.front()->start));
   }
   Json trace;
   trace["displayTimeUnit"] = "ns";

@@ -46,12 +46,12 @@ static Json copyAction(const char *value, const Json &from, const Json &to, int 
             {"when", when},
             {"reason", reason},
             {"source", "scaler.cpp:1:1"}}},
-          {"queue", queue},
+          {"queues", {queue}},
           {"waits", waits}};
 }
 
 static Json launchAction(int kernel, const std::vector<Json> &buffers, int queue, const Waits &waits) {
-  return {{"launch", {{"kernel", kernel}, {"buffers", buffers}}}, {"queue", queue}, {"waits", waits}};
+  return {{"launch", {{"kernel", kernel}, {"buffers", buffers}}}, {"queues", {queue}}, {"waits", waits}};
 }
 
 static Json value(const char *name, const char *dtype, const Json &shape, int rowsDim, const Json &place, int bytes) {
@@ -90,7 +90,7 @@ Json scalerPlan() {
   Json none = Json::array();
 
   Json plan;
-  plan["format"] = 5;
+  plan["format"] = 6;
   plan["model"] = "scaler";
   plan["build"] = Json::object();
   plan["capacity"] = scalerCapacity;

@@ -27,7 +27,7 @@ static std::string typeText(Type type) {
   return text;
 }
 
-static bool crossesDevices(Operation *op) { return isa_and_nonnull<CopyOp, TransferOp>(op); }
+static bool crossesDevices(Operation *op) { return isa_and_nonnull<CopyOp, TransferOp, ExchangeOp>(op); }
 
 /// A copy's reason, and the bytes that it moves if they are known.
 static std::string copyLabel(CopyReason reason, int64_t fixed, int64_t perRow) {
@@ -53,12 +53,16 @@ static std::string labelOf(Operation *op) {
     return copyLabel(copy.getReason(), copy.getBytes().value_or(0), copy.getBytesPerRow().value_or(0));
   if (auto transfer = dyn_cast<TransferOp>(op))
     return copyLabel(transfer.getReason(), transfer.getBytes(), transfer.getBytesPerRow());
+  if (auto exchange = dyn_cast<ExchangeOp>(op))
+    return ("exchange (" + stringifyCopyReason(exchange.getReason()) + ")").str();
+  if (auto loop = dyn_cast<LoopOp>(op))
+    return (loop.getName() + ", " + llvm::Twine(loop.getCount()) + " times").str();
   return op->getName().stripDialect().str();
 }
 
 /// The device that an op's node is drawn in; empty before placement, and for what crosses devices.
 static std::string deviceOf(Operation *op) {
-  if (crossesDevices(op))
+  if (crossesDevices(op) || isa<LoopOp>(op))
     return "";
   Type type = op->getNumResults() > 0 ? op->getResult(0).getType() : op->getOperand(0).getType();
   StringAttr device = getDevice(type);
@@ -78,23 +82,34 @@ public:
       StringAttr device = getDevice(argument.getType());
       boxes[device ? device.str() : ""].push_back(addNode(argument.getAsOpaquePointer(), name.str(), "shape=ellipse"));
     }
-    for (Operation &op : block)
-      if (isDrawn(op))
-        boxes[deviceOf(&op)].push_back(
-            addNode(&op, labelOf(&op), crossesDevices(&op) ? "shape=cds style=bold" : "shape=box"));
+    SmallVector<Operation *> drawn;
+    addDrawn(block, drawn);
+    for (Operation *op : drawn)
+      boxes[deviceOf(op)].push_back(
+          addNode(op, labelOf(op), crossesDevices(op) ? "shape=cds style=bold" : "shape=box"));
     out << "  subgraph " << quoted("cluster_" + prefix) << " {\n    label=" << quoted(prefix) << "\n";
     for (auto &[device, nodes] : boxes)
       printBox(device, nodes);
     out << "  }\n";
-    for (Operation &op : block)
-      for (Value operand : op.getOperands())
-        if (isDrawn(op) && isa<RankedTensorType>(operand.getType()))
-          printEdge(operand, &op);
+    for (Operation *op : drawn)
+      for (Value operand : op->getOperands())
+        if (isa<RankedTensorType>(operand.getType()))
+          printEdge(operand, op);
   }
 
 private:
   /// Values and what makes them; the host's part and events are not drawn.
   static bool isDrawn(Operation &op) { return !isa<ReceiveOp>(op) && op.getNumOperands() + op.getNumResults() > 0; }
+
+  /// With what is in loops.
+  static void addDrawn(Block &block, SmallVector<Operation *> &drawn) {
+    for (Operation &op : block) {
+      if (isDrawn(op) && !isa<NextOp>(op))
+        drawn.push_back(&op);
+      if (auto loop = dyn_cast<LoopOp>(op))
+        addDrawn(loop.getActions(), drawn);
+    }
+  }
 
   std::string addNode(void *key, const std::string &label, const char *style) {
     std::string name = quoted(prefix + std::to_string(names.size()));
@@ -117,6 +132,8 @@ private:
 
   void printEdge(Value from, Operation *to) {
     Operation *def = from.getDefiningOp();
+    if (!def && isa<LoopOp>(from.getParentBlock()->getParentOp())) // the loop has what it carries
+      def = from.getParentBlock()->getParentOp();
     void *key = def ? static_cast<void *>(def) : from.getAsOpaquePointer();
     bool crosses = crossesDevices(to) || crossesDevices(def);
     out << "  " << names.lookup(key) << " -> " << names.lookup(to) << " [label=" << quoted(typeText(from.getType()))

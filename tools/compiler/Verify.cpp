@@ -127,7 +127,7 @@ private:
   SmallVector<HostTensor> setInputs(const runtime::Entry &entry);
   ir::StateMap readStates();
   HostTensor readResult(RankedTensorType type, llvm::ArrayRef<std::byte> data) const;
-  std::vector<std::vector<Bytes>> runKeeping(const runtime::Entry &entry, llvm::ArrayRef<ir::LaunchOp> launches);
+  std::vector<std::vector<Bytes>> runKeeping(const runtime::Entry &entry, llvm::ArrayRef<Operation *> actions);
   void compareKernel(const KernelCall &call, llvm::ArrayRef<Bytes> left, llvm::MutableArrayRef<HostTensor> results);
   void compareResult(const KernelCall &call, unsigned number, const HostTensor &actual, const HostTensor &expected);
   void compareEnds(const runtime::Entry &entry, llvm::ArrayRef<HostTensor> outputs, const ir::StateMap &states);
@@ -296,15 +296,16 @@ SmallVector<HostTensor> Comparison::setInputs(const runtime::Entry &entry) {
   return inputs;
 }
 
-/// Runs a call and keeps what each launch left in the buffers of its results, before anything can be written over it.
+/// Runs a call and keeps what each launch, each time, left in the buffers of its results, before anything can be written over it.
 std::vector<std::vector<Comparison::Bytes>> Comparison::runKeeping(const runtime::Entry &entry,
-                                                                   llvm::ArrayRef<ir::LaunchOp> launches) {
+                                                                   llvm::ArrayRef<Operation *> actions) {
   std::vector<std::vector<Bytes>> left;
+  std::vector<runtime::ListedAction> planned = entry.allActions();
   instance.watch([&](const runtime::Entry &watched, size_t action) {
-    const runtime::Launch *launch = watched.actions[action].launch();
+    const runtime::Launch *launch = planned[action].action->launch();
     if (!launch)
       return;
-    ir::LaunchOp op = launches[left.size()];
+    auto op = cast<ir::LaunchOp>(actions[action]);
     auto first = launch->buffers.begin() + op.getArguments().size();
     std::vector<Bytes> &results = left.emplace_back();
     for (const runtime::Buffer &buffer : llvm::make_range(first, first + op.getOutputs().size()))
@@ -332,8 +333,9 @@ llvm::Error Comparison::compareEntry(ir::EntryOp entry) {
   const runtime::Entry &planned = instance.entry(entry.getSymName());
   ir::StateMap states = readStates();
   SmallVector<HostTensor> inputs = setInputs(planned);
-  auto launches = llvm::to_vector(entry.getBody().front().getOps<ir::LaunchOp>());
-  std::vector<std::vector<Bytes>> left = runKeeping(planned, launches);
+  SmallVector<Operation *> actions; // by the numbers that the plan gives them
+  entry.walk<WalkOrder::PreOrder>([&](ir::ActionOp action) { actions.push_back(action); });
+  std::vector<std::vector<Bytes>> left = runKeeping(planned, actions);
 
   size_t launched = 0;
   ir::InterpreterOptions options;

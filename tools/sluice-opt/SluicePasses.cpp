@@ -121,6 +121,7 @@ void registerSluicePasses() {
   add("assign-layouts", "Choose layouts from what the backends propose", withBackends(passes::assignLayouts));
   add("fuse-kernels", "Put ops into kernels, several where they fuse", fuseKernels(true));
   add("isolate-ops", "Put every op into a kernel of its own", fuseKernels(false));
+  add("settle-loops", "Let what loops carry have one place", always(passes::settleLoops));
   add("prepare-kernels", "Have the backends make each kernel, and launch it as a function",
       withBackends([](ModuleOp module, const passes::DeviceBackends &backends) {
         return passes::prepareKernels(module, backends);

@@ -67,14 +67,14 @@ static void addEntry(Figures &figures, const runtime::Entry &entry, int64_t capa
   figures.entries.push_back(entry.name);
   figures.launches.push_back(int64_t(entry.launches().size()));
   CopyFigures copies{entry.name};
-  for (const runtime::Action &action : entry.actions) {
-    const runtime::Copy *copy = action.copy();
-    if (!copy || copy->when != runtime::Copy::When::step)
-      continue;
-    ++copies.copies;
-    copies.growsWithRows |= copy->bytesPerRow > 0;
-    copies.bytes += copy->bytesFor(capacity);
-  }
+  for (auto [action, times] : entry.allActions())
+    for (const runtime::Copy &copy : action->copies()) {
+      if (copy.when != runtime::Copy::When::step)
+        continue;
+      copies.copies += times;
+      copies.growsWithRows |= copy.bytesPerRow > 0;
+      copies.bytes += times * copy.bytesFor(capacity);
+    }
   if (copies.copies > 0)
     figures.copies.push_back(copies);
 }

@@ -68,7 +68,7 @@ TEST_P(SmallPlacements, AreWithinAPercentOfTheBest) {
 std::string workOf(const sluice::compiler::Evaluation &plan) {
   std::string text;
   for (size_t i = 0; i < plan.workSeconds.size(); ++i) {
-    const sluice::runtime::Action &action = plan.entryPoint().actions[i];
+    const sluice::runtime::Action &action = *plan.entryPoint().allActions()[i].action;
     text += (action.copy() ? "copy of " + action.copy()->value : action.launch()->name) + " " +
             std::to_string(plan.workSeconds[i] * 1e6) + "; ";
   }

@@ -114,7 +114,7 @@ TEST(happens_before, what_the_issuer_has_waited_for_need_not_be_waited_for_again
   known.issue(1, {0});
   known.await({1});
   EXPECT_EQ(known.reduce({0, 1}), (llvm::SmallVector<unsigned>{}));
-  EXPECT_EQ(known.reduce(2, {0}), (llvm::SmallVector<unsigned>{}));
+  EXPECT_EQ(known.reduceIn(2, {0}), (llvm::SmallVector<unsigned>{}));
   EXPECT_EQ(known.issue(2, {0, 1}), (llvm::SmallVector<unsigned>{}));
   EXPECT_TRUE(known.isBefore(0, 2));
 }
@@ -123,8 +123,8 @@ TEST(happens_before, what_would_be_next_in_a_queue_comes_after_its_last) {
   HappensBefore known(3);
   known.issue(0, {});
   known.issue(1, {0});
-  EXPECT_EQ(known.reduce(1, {0}), (llvm::SmallVector<unsigned>{}));
-  EXPECT_EQ(known.reduce(2, {0}), (llvm::SmallVector<unsigned>{0}));
+  EXPECT_EQ(known.reduceIn(1, {0}), (llvm::SmallVector<unsigned>{}));
+  EXPECT_EQ(known.reduceIn(2, {0}), (llvm::SmallVector<unsigned>{0}));
 }
 
 TEST(access_history, a_write_conflicts_with_the_reads_since_the_last_write) {

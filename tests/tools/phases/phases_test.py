@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks that dumps print as passes/PHASES.md shows them: phases_test.py SOURCE_ROOT BUILD_FOLDER FILECHECK.
 
-A comment `<!-- dump: NAME PHASE -->` stands before each block; NAME is one of the models below. The lines of a block follow
+A comment `<!-- dump: NAME PHASE -->` stands before each block; NAME is one of the models below, or a dump of
+`fused` in tests/e2e/devices/trees. The lines of a block follow
 each other in the dump of that phase; `...` stands for any lines, at the end of a line for the rest of it."""
 
 import os
@@ -32,8 +33,9 @@ def checks(block):
     return "\n".join(lines) + "\n"
 
 
-def dump(build, folder, name, phase):
-    model, tool = os.path.join(folder, f"{name}.mlir"), os.path.join(build, "bin", "sluice")
+def dump(root, build, folder, name, phase):
+    place = folder if name in MODELS else os.path.join(root, "tests/e2e/devices/trees")
+    model, tool = os.path.join(place, f"{name}.mlir"), os.path.join(build, "bin", "sluice")
     if not os.path.exists(model):
         program = os.path.join(build, "bin", "models", "lenet")
         subprocess.run([program, *MODELS[name], "-o", model], check=True, stderr=subprocess.DEVNULL)
@@ -50,7 +52,7 @@ def main():
             expected = os.path.join(folder, "expected")
             with open(expected, "w", encoding="utf-8") as out:
                 out.write(checks(block))
-            text = dump(build, folder, name, phase)
+            text = dump(root, build, folder, name, phase)
             result = subprocess.run([filecheck, expected], input=text, text=True)
             if result.returncode != 0:
                 print(f"PHASES.md does not show {phase} of {name} as it is")

@@ -108,19 +108,16 @@ private:
     const runtime::Plan &plan = evaluation.plan;
     std::map<double, int64_t> changes;
     std::map<std::pair<size_t, int64_t>, int64_t> alive; // place to bytes
-    for (auto [action, interval] : llvm::zip_equal(evaluation.entryPoint().actions, evaluation.timeline)) {
+    for (auto [listed, interval] : llvm::zip_equal(evaluation.entryPoint().allActions(), evaluation.timeline)) {
       auto note = [&](const runtime::Slot &slot, int64_t size) {
         bool isTransient = plan.deviceOf(slot) == device && plan.arenas[slot.arena].name == "transient";
         if (isTransient && alive.try_emplace({slot.arena, slot.offset}, size).second)
           changes[interval.start] += size;
       };
-      if (const runtime::Copy *copy = action.copy())
-        note(copy->to, copy->capacityBytes);
-      else
-        for (const runtime::Buffer &buffer : action.launch()->buffers)
-          if (buffer.isWritten())
-            note(buffer.slot, buffer.bytes);
-      for (const runtime::Buffer &end : action.ends)
+      for (const runtime::Buffer &buffer : listed.action->buffers())
+        if (buffer.isWritten())
+          note(buffer.slot, buffer.bytes);
+      for (const runtime::Buffer &end : listed.action->ends)
         if (auto known = alive.find({end.slot.arena, end.slot.offset}); known != alive.end()) {
           changes[interval.end] -= known->second;
           alive.erase(known);
@@ -224,7 +221,7 @@ private:
       if (!launch)
         continue;
       PlacementReport::Group &group = report.groups[*number];
-      group.kernel = evaluation.entryPoint().actions[*launch].launch()->name;
+      group.kernel = evaluation.entryPoint().allActions()[*launch].action->launch()->name;
       group.start = evaluation.timeline[*launch].start;
       group.end = evaluation.timeline[*launch].end;
     }
@@ -238,8 +235,8 @@ private:
     for (auto [i, group] : llvm::enumerate(report.groups))
       if (!group.kernel.empty())
         groups[group.kernel] = i;
-    for (auto [i, action] : llvm::enumerate(entry.actions)) {
-      const runtime::Copy *copy = action.copy();
+    for (auto [i, listed] : llvm::enumerate(entry.allActions())) {
+      const runtime::Copy *copy = listed.action->copy(); // nothing else moves values before phase `fused`
       if (!copy)
         continue;
       PlacementReport::Copy &item = report.copies.emplace_back();
@@ -247,7 +244,7 @@ private:
       item.from = plan.devices[plan.deviceOf(copy->from)].name;
       item.to = plan.devices[plan.deviceOf(copy->to)].name;
       item.reason = copy->reason;
-      item.queue = plan.queues[action.queue].name;
+      item.queue = plan.queues[listed.action->queues.front()].name;
       if (auto producer = groups.find(copy->value); producer != groups.end())
         item.producer = producer->second;
       for (const runtime::Launch *launch : entry.launches())
@@ -272,8 +269,8 @@ private:
   bool overlapsWork(size_t copy) const {
     const auto &moved = evaluation.timeline[copy];
     double covered = 0;
-    for (auto [action, interval] : llvm::zip_equal(evaluation.entryPoint().actions, evaluation.timeline))
-      if (!action.copy())
+    for (auto [listed, interval] : llvm::zip_equal(evaluation.entryPoint().allActions(), evaluation.timeline))
+      if (listed.action->launch())
         covered += std::max(0.0, std::min(moved.end, interval.end) - std::max(moved.start, interval.start));
     constexpr double kNearlyAll = 0.95;
     return covered >= kNearlyAll * (moved.end - moved.start);

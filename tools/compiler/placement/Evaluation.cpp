@@ -15,8 +15,11 @@ static double secondsOf(const runtime::Action &action, const runtime::Plan &plan
   auto nameOf = [&](const runtime::Slot &slot) -> const std::string & {
     return plan.devices[plan.deviceOf(slot)].name;
   };
-  if (const runtime::Copy *copy = action.copy())
-    return costs.copySeconds(nameOf(copy->from), nameOf(copy->to), double(copy->bytesFor(rows)));
+  double longest = 0; // of what moves at once
+  for (const runtime::Copy &copy : action.copies())
+    longest = std::max(longest, costs.copySeconds(nameOf(copy.from), nameOf(copy.to), double(copy.bytesFor(rows))));
+  if (!action.launch())
+    return longest;
   const runtime::Kernel &kernel = plan.kernels[action.launch()->kernel];
   return costs.kernelSeconds(plan.devices[kernel.device].name, kernel.kind, kernel.cost.flopsFor(rows),
                              kernel.cost.bytesFor(rows));
@@ -26,11 +29,12 @@ static double secondsOf(const runtime::Action &action, const runtime::Plan &plan
 /// may ask for, and those that refresh the mirror of a state which no call of the entry point changes.
 static std::vector<double> workSeconds(const runtime::Entry &entry, const runtime::Plan &plan,
                                        const passes::CostModel &costs) {
-  std::vector<const runtime::Copy *> recurring = runtime::copiesPerCall(entry);
-  llvm::SmallPtrSet<const runtime::Copy *, 32> recurs(recurring.begin(), recurring.end());
+  llvm::SmallPtrSet<const runtime::Copy *, 32> recurs;
+  for (const runtime::CopyOfCall &recurring : runtime::copiesPerCall(entry))
+    recurs.insert(recurring.copy);
   std::vector<double> seconds;
-  for (const runtime::Action &action : entry.actions)
-    seconds.push_back(!action.copy() || recurs.contains(action.copy()) ? secondsOf(action, plan, costs) : 0);
+  for (auto [action, times] : entry.allActions())
+    seconds.push_back(!action->copy() || recurs.contains(action->copy()) ? secondsOf(*action, plan, costs) : 0);
   return seconds;
 }
 
@@ -56,7 +60,7 @@ llvm::Expected<Evaluation> evaluate(ModuleOp module, passes::PipelineOptions pip
   result.seconds = runtime::steadySeconds(prediction.ends);
   result.serialSeconds = model.serialSeconds();
   double begin = prediction.ends.back();
-  for (auto [action, interval] : llvm::zip_equal(found->actions, prediction.lastCall))
+  for (runtime::ScheduleModel::Interval interval : prediction.lastCall)
     if (interval.end > 0)
       begin = std::min(begin, interval.start);
   for (runtime::ScheduleModel::Interval interval : prediction.lastCall)

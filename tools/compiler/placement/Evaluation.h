@@ -10,12 +10,13 @@ namespace sluice::compiler {
 
 struct Evaluation {
   runtime::Plan plan;
-  size_t entry = 0;                                       ///< the plan's number of the entry point that counts
-  std::vector<double> workSeconds;                        ///< of each of its actions alone
-  std::vector<runtime::ScheduleModel::Interval> timeline; ///< of each action, in seconds from the start of a step
-  double seconds = 0;                                     ///< from one call's end to the next one's
-  double serialSeconds = 0;                               ///< of a call's work and copies, one after the other
-  std::vector<int64_t> peakBytes;                         ///< of each device
+  size_t entry = 0;                ///< the plan's number of the entry point that counts
+  std::vector<double> workSeconds; ///< of each of its actions alone
+  std::vector<runtime::ScheduleModel::Interval>
+      timeline;                   ///< of each action by its number, in seconds from the start of a step
+  double seconds = 0;             ///< from one call's end to the next one's
+  double serialSeconds = 0;       ///< of a call's work and copies, one after the other
+  std::vector<int64_t> peakBytes; ///< of each device
 
   const runtime::Entry &entryPoint() const { return plan.entries[entry]; }
 };

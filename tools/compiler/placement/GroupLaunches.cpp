@@ -21,8 +21,8 @@ std::vector<std::optional<size_t>> findGroupLaunches(const passes::PlacementGrap
   using Key = std::tuple<size_t, std::string, std::string>;        // device, line, base
   std::map<Key, std::vector<std::pair<unsigned, size_t>>> actions; // by number: the order of the program
   const runtime::Plan &plan = evaluation.plan;
-  for (auto [i, action] : llvm::enumerate(evaluation.entryPoint().actions)) {
-    const runtime::Launch *launch = action.launch();
+  for (auto [i, listed] : llvm::enumerate(evaluation.entryPoint().allActions())) {
+    const runtime::Launch *launch = listed.action->launch();
     if (!launch)
       continue;
     size_t device = plan.kernels[launch->kernel].device;
@@ -49,7 +49,7 @@ std::vector<std::optional<size_t>> findGroupLaunches(const passes::PlacementGrap
 
 int64_t workspaceOf(const passes::PlacementGraph &graph, uint32_t group, const Evaluation &evaluation, size_t action) {
   // A workspace is the last buffer of a launch, behind what it reads and leaves.
-  const std::vector<runtime::Buffer> &buffers = evaluation.entryPoint().actions[action].launch()->buffers;
+  const std::vector<runtime::Buffer> &buffers = evaluation.entryPoint().allActions()[action].action->launch()->buffers;
   auto written = size_t(llvm::count_if(buffers, [](const runtime::Buffer &buffer) { return buffer.isWritten(); }));
   return written > graph.flow.launches[group].outputs.size() ? buffers.back().bytes : 0;
 }

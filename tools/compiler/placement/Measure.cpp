@@ -198,10 +198,11 @@ private:
         int64_t rows = entry.hasRows() ? plan.capacity : 1;
         std::vector<double> seconds = runtime::medianOfCalls(runtime::timeActions(
             instance, entry, rows, {kLeastCalls, kMostCalls, request.seconds / double(plan.entries.size())}));
-        for (auto [action, time] : llvm::zip_equal(entry.actions, seconds)) {
-          if (action.copy())
+        for (auto [listed, time] : llvm::zip_equal(entry.allActions(), seconds)) {
+          const runtime::Launch *launch = listed.action->launch();
+          if (!launch)
             continue;
-          const runtime::Kernel &kernel = plan.kernels[action.launch()->kernel];
+          const runtime::Kernel &kernel = plan.kernels[launch->kernel];
           if ((kernel.device == 0) != isHost)
             continue;
           if (!(time > 0))

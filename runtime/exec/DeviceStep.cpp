@@ -1,0 +1,68 @@
+#include "runtime/exec/DeviceStep.h"
+
+#include <algorithm>
+
+namespace sluice::runtime {
+
+/// A loop's waits look one iteration back.
+static constexpr int64_t iterationsBack = 1;
+
+/// The queue of an action that can speak of a device's memory.
+static DeviceQueue &queueOn(size_t device, const Action &action, const Plan &plan, Devices &devices) {
+  auto found = std::find_if(action.queues.begin(), action.queues.end(),
+                            [&](size_t queue) { return plan.queues[queue].device == device; });
+  return devices.queue(*found); // the plan was checked
+}
+
+static void addEnds(DeviceStep &step, const Plan &plan, Devices &devices) {
+  for (const Buffer &buffer : step.action->ends) {
+    DeviceQueue &queue = queueOn(plan.deviceOf(buffer.slot), *step.action, plan, devices);
+    if (queue.wantsDiscards())
+      step.ends.push_back({&queue, devices.addresses(buffer.slot), static_cast<size_t>(buffer.bytes)});
+  }
+  step.hasEnds = !step.ends.empty();
+}
+
+static DeviceStep prepareStep(const Action &action, size_t number, const Plan &plan, const sluice_artifact &artifact,
+                              Devices &devices) {
+  DeviceStep step;
+  step.action = &action;
+  step.number = number;
+  step.queue = &devices.queue(action.queues.front());
+  step.hasWaits = !action.waits.empty();
+  if (const Launch *launch = action.launch())
+    step.launch.emplace(*launch, plan, artifact, devices);
+  if (const Copy *copy = action.copy())
+    step.copy.emplace(*copy, plan, devices);
+  if (action.exchange())
+    step.exchange.emplace(action, plan, devices);
+  if (const Loop *loop = action.loop())
+    step.loop.emplace(PreparedLoop{loop->count, QueueMeeting(devices.queues(action.queues)),
+                                   prepareSteps(loop->actions, number + 1, iterationsBack, plan, artifact, devices)});
+  addEnds(step, plan, devices);
+  return step;
+}
+
+void addEvents(DeviceStep &step, int64_t turnsBack) {
+  if (step.queue->isImmediate() || step.hasEvents)
+    return;
+  step.hasEvents = true;
+  for (int64_t i = 0; i <= turnsBack; ++i)
+    step.events.emplace_back(step.queue->context());
+}
+
+std::vector<DeviceStep> prepareSteps(const std::vector<Action> &actions, size_t number, int64_t turnsBack,
+                                     const Plan &plan, const sluice_artifact &artifact, Devices &devices) {
+  std::vector<DeviceStep> steps;
+  for (const Action &action : actions) {
+    steps.push_back(prepareStep(action, number, plan, artifact, devices));
+    const Loop *loop = action.loop();
+    number += 1 + (loop ? listActions(loop->actions).size() : 0);
+  }
+  for (const DeviceStep &step : steps)
+    for (const Wait &wait : step.action->waits)
+      addEvents(steps[wait.action], turnsBack);
+  return steps;
+}
+
+} // namespace sluice::runtime

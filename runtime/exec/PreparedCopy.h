@@ -1,0 +1,47 @@
+// A copy between devices with all that does not change from call to call worked out.
+#pragma once
+
+#include "runtime/device/CopyEngine.h"
+
+#include <optional>
+#include <vector>
+
+namespace sluice::runtime {
+
+/// The mirrors of a plan in one list: those of the first state, those of the second, and so on.
+class MirrorNumbers {
+public:
+  explicit MirrorNumbers(const Plan &plan);
+
+  size_t count() const { return first_.back(); }
+  /// The numbers [first, second) of a state's mirrors.
+  std::pair<size_t, size_t> of(size_t state) const { return {first_[state], first_[state + 1]}; }
+  /// The mirror that a stale copy fills.
+  size_t filledBy(const Copy &copy) const;
+
+private:
+  const Plan &plan_;
+  std::vector<size_t> first_;
+};
+
+class PreparedCopy {
+public:
+  /// All arguments must outlive this.
+  PreparedCopy(const Copy &copy, const Plan &plan, const Devices &devices);
+
+  /// The mirror that it fills, if it is stale.
+  std::optional<size_t> mirror() const { return mirror_; }
+  /// In a call with `rows` rows that uses copy number `number` of what has several.
+  DeviceCopy forCall(size_t number, int64_t rows) const {
+    return {kind_, from_[number], to_[number], copy_->bytesFor(rows), label_};
+  }
+
+private:
+  const Copy *copy_;
+  CopyKind kind_;
+  std::vector<std::byte *> from_, to_; ///< by the number of the copy
+  std::string label_;
+  std::optional<size_t> mirror_;
+};
+
+} // namespace sluice::runtime

@@ -1,0 +1,129 @@
+// Plans whose actions are a tree: a loop over two accelerators, and exchanges between them.
+#include "ir/text/ParseGuard.h"
+#include "passes/artifact/BuildPlan.h"
+#include "runtime/plan/WritePlan.h"
+#include "tests/e2e/devices/WaitDeletion.h"
+#include <fstream>
+#include <gtest/gtest.h>
+#include <sstream>
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+constexpr int64_t kRows = 3;
+constexpr int kCalls = 5, kSeeds = 200;
+
+std::string textOf(const std::string &name) {
+  std::stringstream text;
+  text << std::ifstream(SLUICE_TREES "/" + name + ".mlir").rdbuf();
+  return text.str();
+}
+
+passes::PipelineOptions fromFused() {
+  passes::PipelineOptions options;
+  options.compileFrom = "fused";
+  return options;
+}
+
+/// Small integers, others in each call: `count` of them, from `first` on.
+std::vector<double> integers(int call, int first, int count) {
+  std::vector<double> values;
+  for (int i = 0; i < count; ++i)
+    values.push_back((7 * i + 3 * call + first) % 11 - 5);
+  return values;
+}
+
+Values loopInputs(int call) { return {{"x", integers(call, 1, 24)}}; }
+
+Values exchangeInputs(int call) { return {{"x", integers(call, 1, int(kRows) * 6)}, {"v", integers(call, 2, 12)}}; }
+
+struct Tree {
+  const char *name;
+  Values (*inputs)(int call);
+};
+constexpr Tree kTrees[] = {{"loop", loopInputs}, {"exchange", exchangeInputs}};
+
+class Trees : public testing::TestWithParam<Tree> {};
+
+} // namespace
+
+// Under hostile orders, and without a race.
+TEST_P(Trees, GiveTheBitsOfTheReference) {
+  std::string text = textOf(GetParam().name);
+  Interpreted reference(text, "fused", fromFused());
+  std::vector<Values> expected;
+  for (int call = 0; call < kCalls; ++call)
+    expected.push_back(reference.run("step", GetParam().inputs(call), kRows));
+  Compiled model(text, fromFused());
+  for (int seed = 0; seed < kSeeds; ++seed) {
+    model.restart({.threads = 1, .sim = "seed=" + std::to_string(seed) + ",races=report"});
+    for (int call = 0; call < kCalls; ++call) {
+      model.submit("step", GetParam().inputs(call), kRows);
+      if (call % 2 == seed % 2 || call == kCalls - 1) // else the next call follows without a look at this one
+        ASSERT_EQ(model.outputs("step", kRows), expected[size_t(call)]) << "seed " << seed << ", call " << call;
+    }
+    for (const auto &[name, value] : reference.states)
+      ASSERT_EQ(model.state(name), value.data) << "seed " << seed;
+  }
+}
+
+TEST_P(Trees, MeanTheSameInEveryPhase) {
+  std::string text = textOf(GetParam().name);
+  Interpreted fused(text, "fused", fromFused()), planned(text, "planned", fromFused());
+  for (int call = 0; call < 2; ++call)
+    EXPECT_EQ(planned.run("step", GetParam().inputs(call), kRows), fused.run("step", GetParam().inputs(call), kRows));
+}
+
+TEST_P(Trees, NeedEveryWait) {
+  Compiled model(textOf(GetParam().name), fromFused());
+  EXPECT_GT(expectEveryWaitIsNeeded({model, GetParam().inputs, kRows}).races, 0);
+}
+
+// The executor's counts, the copy engine's and the forecast are one.
+TEST_P(Trees, CopyWhatIsForecast) {
+  Compiled model(textOf(GetParam().name), fromFused(), {.threads = 1});
+  for (int call = 0; call < kCalls; ++call)
+    model.run("step", GetParam().inputs(call), kRows);
+  runtime::Executor &executor = model.program().executor();
+  EXPECT_EQ(executor.executedCopies(), executor.forecast().counts());
+  EXPECT_EQ(byPair(executor.engineCopies()), byPair(executor.forecast().counts()));
+}
+
+TEST_P(Trees, ArePlannedAgainFromTheirText) {
+  auto planOf = [](mlir::ModuleOp module) {
+    sluice_target_info host{};
+    host.struct_size = sizeof host;
+    host.cpu = "any";
+    return runtime::writePlan(passes::buildPlan(module, {*ir::Target::of(module), host, "", "", {}}).plan);
+  };
+  Interpreted model(textOf(GetParam().name), "planned", fromFused());
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  model.module()->print(out, mlir::OpPrintingFlags().enableDebugInfo());
+  mlir::MLIRContext context;
+  context.loadDialect<ir::SluiceDialect>();
+  auto again = ir::parseModuleText(text, "planned.mlir", context);
+  ASSERT_TRUE(bool(again)) << llvm::toString(again.takeError()) << text;
+  EXPECT_EQ(planOf(model.module()), planOf(**again));
+}
+
+INSTANTIATE_TEST_SUITE_P(, Trees, testing::ValuesIn(kTrees),
+                         [](const auto &info) { return std::string(info.param.name); });
+
+TEST(LoopPlan, CountsEveryIteration) {
+  Compiled model(textOf("loop"), fromFused(), {.threads = 1});
+  model.run("step", loopInputs(0), kRows);
+  auto counts = byPair(model.program().executor().forecast().counts());
+  EXPECT_EQ((counts[{1, 2}]), (runtime::CopyCount{5, 5 * 96}));
+  EXPECT_EQ((counts[{2, 1}]), (runtime::CopyCount{5, 5 * 96}));
+}
+
+TEST(ExchangePlan, MovesTheRowsThereAreBothWays) {
+  Compiled model(textOf("exchange"), fromFused(), {.threads = 1});
+  model.run("step", exchangeInputs(0), kRows);
+  auto counts = byPair(model.program().executor().forecast().counts());
+  EXPECT_EQ((counts[{1, 2}]), (runtime::CopyCount{4, 4 * 24 * kRows}));
+  EXPECT_EQ((counts[{2, 1}]), (runtime::CopyCount{4, 48 + 3 * 24 * kRows}));
+}

@@ -1,0 +1,88 @@
+// RUN: sluice-opt %s --split-input-file --sluice-settle-loops --sluice-prepare-kernels --sluice-schedule-actions | FileCheck %s
+// RUN: sluice-opt %s --split-input-file --sluice-settle-loops --sluice-prepare-kernels --sluice-schedule-actions --sluice-plan-memory --sluice-plan-waits --sluice-verify-plan | FileCheck %s --check-prefix=PLANNED
+
+#acc0 = #sluice.at<device = "acc0">
+#acc1 = #sluice.at<device = "acc1">
+#cpu = #sluice.at<device = "cpu">
+
+// Tests that a loop has the queues of what is in it, that what is in it is scheduled as a list of its own, and that who reads its
+// results waits for all of it.
+// CHECK-LABEL: module @there
+// CHECK: [[IN:%done.*]] = sluice.transfer input step on "acc0.in"
+// CHECK: [[EXP:%done.*]] = sluice.launch "acc0_exp" @acc0_exp on "acc0" after [[IN]]
+// CHECK: %[[R:.+]], [[LOOP:%done.*]] = sluice.loop "there" 3 times on "acc0", "acc1.in"{{$}}
+// CHECK-NEXT: (%[[A:.+]] = %{{.+}} : tensor<2xf32, #acc0_>) {
+// CHECK: %[[S:.+]], [[SIN:%done.*]] = sluice.launch "acc0_sin" @acc0_sin on "acc0"{{$}}
+// CHECK: sluice.transfer placement step on "acc1.in" bytes 8 per_row 0 after [[SIN]]
+// CHECK: sluice.next %[[S]] : tensor<2xf32, #acc0_>{{$}}
+// CHECK: sluice.transfer output asked on "acc0.out" bytes 8 per_row 0 after [[LOOP]]
+//
+// Tests that what a loop carries has one place, for its first value, its argument, what comes next and its result; that events go from
+// one iteration to the next: what is sent is not written again before it was; and that the calls wait for the loop.
+// PLANNED-LABEL: module @there
+// PLANNED: [[EXP:%done.*]] = sluice.launch "acc0_exp"
+// PLANNED: out tensor<2xf32, #acc0_> at acc0.transient[[[PLACE:[0-9]+]]]
+// PLANNED: sluice.loop "there" 3 times on "acc0", "acc1.in"
+// PLANNED-NEXT: (%[[A:.+]] = %{{.+}} : tensor<2xf32, #acc0_> at acc0.transient[[[PLACE]]],
+// PLANNED-NEXT: [[BEFORE:%.+]] : !sluice.event) {
+// PLANNED: [[SIN:%done.*]] = sluice.launch "acc0_sin" @acc0_sin on "acc0" after [[BEFORE]]
+// PLANNED-NEXT: in %[[A]] : tensor<2xf32, #acc0_> at acc0.transient[[[PLACE]]]
+// PLANNED-NEXT: out tensor<2xf32, #acc0_> at acc0.transient[[[PLACE]]]
+// PLANNED: [[SEND:%done.*]] = sluice.transfer placement step on "acc1.in" bytes 8 per_row 0 after [[SIN]]
+// PLANNED: sluice.next {{.*}} carry [[SEND]]
+// PLANNED: sluice.transfer output asked on "acc0.out"
+// PLANNED-NEXT: in %{{.+}} : tensor<2xf32, #acc0_> at acc0.transient[[[PLACE]]]
+module @there {
+  sluice.device "cpu" = "cpu" 0
+  sluice.device "acc0" = "sim" 0
+  sluice.device "acc1" = "sim" 1
+  sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32, #cpu>) {
+    %0 = sluice.copy %x input when step {bytes = 8 : i64, bytes_per_row = 0 : i64} : (tensor<2xf32, #cpu>) -> tensor<2xf32, #acc0>
+    %1 = sluice.kernel "acc0_exp" (%p = %0 : tensor<2xf32, #acc0>) -> tensor<2xf32, #acc0> {
+      %v = sluice.exp %p : (tensor<2xf32, #acc0>) -> tensor<2xf32, #acc0>
+      sluice.yield %v : tensor<2xf32, #acc0>
+    }
+    %2 = sluice.loop "there" 3 times (%a = %1 : tensor<2xf32, #acc0>) {
+      %s = sluice.kernel "acc0_sin" (%p = %a : tensor<2xf32, #acc0>) -> tensor<2xf32, #acc0> {
+        %v = sluice.sin %p : (tensor<2xf32, #acc0>) -> tensor<2xf32, #acc0>
+        sluice.yield %v : tensor<2xf32, #acc0>
+      }
+      %t = sluice.copy %s placement when step {bytes = 8 : i64, bytes_per_row = 0 : i64} : (tensor<2xf32, #acc0>) -> tensor<2xf32, #acc1>
+      sluice.next %s : tensor<2xf32, #acc0>
+    }
+    %y = sluice.copy %2 output when asked {bytes = 8 : i64, bytes_per_row = 0 : i64} : (tensor<2xf32, #acc0>) -> tensor<2xf32, #cpu>
+    sluice.return %y : tensor<2xf32, #cpu>
+  }
+}
+
+// -----
+
+#cpu = #sluice.at<device = "cpu">
+
+// Tests that kernels copy where one place would not do: a first value that is an input or read elsewhere too, and values that change
+// places, which are read before either is written. A loop on the host alone waits for nothing.
+// CHECK-LABEL: module @swap
+// CHECK: %[[A:.+]], %{{.+}} = sluice.launch "copy_loop" @copy_loop
+// CHECK: %[[B:.+]], %{{.+}} = sluice.launch "copy_loop" @copy_loop
+// CHECK: sluice.loop "swap" 2 times on "cpu"
+// CHECK-NEXT: (%[[P:.+]] = %{{[0-9]+}} : tensor<2xf32, #cpu>,
+// CHECK-NEXT: %[[Q:.+]] = %{{[0-9]+}} : tensor<2xf32, #cpu>) {
+// CHECK: %[[OLD:.+]], %{{.+}} = sluice.launch "copy_loop" {{.*[[:space:]]+}}in %[[P]]
+// CHECK: %[[FIRST:.+]], %{{.+}} = sluice.launch "copy_loop" {{.*[[:space:]]+}}in %[[Q]]
+// CHECK: %[[SECOND:.+]], %{{.+}} = sluice.launch "copy_loop" {{.*[[:space:]]+}}in %[[OLD]]
+// CHECK: sluice.next %[[FIRST]], %[[SECOND]]
+// CHECK-NOT: after
+// PLANNED-LABEL: module @swap
+// PLANNED: sluice.loop "swap" 2 times on "cpu"
+module @swap {
+  sluice.entry @predict ["x", "z"] -> ["y"] (%x: tensor<2xf32, #cpu>, %z: tensor<2xf32, #cpu>) {
+    %2:2 = sluice.loop "swap" 2 times (%p = %x : tensor<2xf32, #cpu>, %q = %z : tensor<2xf32, #cpu>) {
+      sluice.next %q, %p : tensor<2xf32, #cpu>, tensor<2xf32, #cpu>
+    }
+    %y = sluice.kernel "sub" (%a = %2#0 : tensor<2xf32, #cpu>, %b = %2#1 : tensor<2xf32, #cpu>) -> tensor<2xf32, #cpu> {
+      %v = sluice.sub %a, %b : (tensor<2xf32, #cpu>, tensor<2xf32, #cpu>) -> tensor<2xf32, #cpu>
+      sluice.yield %v : tensor<2xf32, #cpu>
+    }
+    sluice.return %y : tensor<2xf32, #cpu>
+  }
+}
