@@ -57,6 +57,10 @@ void ActionPrinter::beginLine(StringRef word) {
   printer << "    " << word;
 }
 
+SmallVector<StringAttr> queuesOf(ArrayAttr on) {
+  return on ? llvm::to_vector(on.getAsRange<StringAttr>()) : SmallVector<StringAttr>();
+}
+
 void printQueues(OpAsmPrinter &printer, ArrayAttr queues) {
   if (!queues)
     return;

@@ -55,6 +55,9 @@ private:
   llvm::SmallVector<mlir::Attribute> slots, ends;
 };
 
+/// The names in an attribute `on`; none if it is null.
+llvm::SmallVector<mlir::StringAttr> queuesOf(mlir::ArrayAttr on);
+
 /// `on "acc0", "acc1.in"`, if there are any.
 void printQueues(mlir::OpAsmPrinter &printer, mlir::ArrayAttr queues);
 /// Adds the attribute `on`; gives whether there is one.

@@ -65,7 +65,7 @@ void ExchangeOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
     setName(getDone(), "done");
 }
 
-SmallVector<StringAttr> ExchangeOp::getQueues() { return llvm::to_vector(getOnAttr().getAsRange<StringAttr>()); }
+SmallVector<StringAttr> ExchangeOp::getQueues() { return queuesOf(getOnAttr()); }
 
 /// Both move at once.
 double ExchangeOp::getSeconds(const ActionClock &clock, int64_t rows) {

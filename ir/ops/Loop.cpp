@@ -5,6 +5,7 @@
 //        %before : !sluice.event) {
 #include "ir/ops/ActionText.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -93,6 +94,19 @@ static bool mayLoop(Operation &op) {
   return isa<KernelOp, ActionOp, NextOp>(op);
 }
 
+/// As plans have it: a call does nothing more often than 2^31 - 1 times, and loops are not deep in each other.
+static LogicalResult verifyCount(LoopOp loop) {
+  static constexpr int64_t kMostTimes = INT32_MAX, kMostDepth = 6;
+  int64_t count = int64_t(loop.getCount()), depth = 1;
+  if (count < 1 || count > kMostTimes)
+    return loop.emitOpError("must happen 1 to ") << kMostTimes << " times, but is to happen " << count << " times";
+  for (auto outer = loop->getParentOfType<LoopOp>(); outer; outer = outer->getParentOfType<LoopOp>(), ++depth)
+    if (llvm::MulOverflow(count, int64_t(outer.getCount()), count) || count > kMostTimes || depth == kMostDepth)
+      return loop.emitOpError("happens more than ")
+             << kMostTimes << " times in a call, or is in more than " << (kMostDepth - 1) << " other loops";
+  return success();
+}
+
 static LogicalResult verifyArguments(LoopOp loop) {
   size_t values = loop.getFirst().size();
   Block &body = loop.getActions();
@@ -131,8 +145,8 @@ LogicalResult LoopOp::verify() {
   Block &body = getActions();
   if (body.empty() || !isa<NextOp>(body.back()))
     return emitOpError("does not end in sluice.next");
-  if (int64_t count = int64_t(getCount()); count < 1 || count > INT32_MAX)
-    return emitOpError("must happen 1 to ") << INT32_MAX << " times, but is to happen " << count << " times";
+  if (failed(verifyCount(*this)))
+    return failure();
   for (Operation &op : body)
     if (!mayLoop(op))
       return op.emitOpError("cannot stand in a loop");
@@ -155,7 +169,7 @@ SmallVector<std::pair<Value, Value>> LoopOp::getUpdates() {
   return updates;
 }
 
-SmallVector<StringAttr> LoopOp::getQueues() { return llvm::to_vector(getOnAttr().getAsRange<StringAttr>()); }
+SmallVector<StringAttr> LoopOp::getQueues() { return queuesOf(getOnAttr()); }
 
 SmallVector<Value> LoopOp::getRead() {
   llvm::SetVector<Value> read(getFirst().begin(), getFirst().end());

@@ -70,7 +70,7 @@ static bool isOfLaterPhase(Operation *op, StringRef phase) {
   if (list && !list.getCarriedArguments().empty())
     return true;
   if (isa<LoopOp, ExchangeOp>(op))
-    return phase != "fused" || op->hasAttr("on");
+    return phase != "fused" || op->hasAttr("on") || op->hasAttr("slots") || op->hasAttr("ends");
   return isa<ActionOp, FunctionOp, ReceiveOp, QueueOp, ArenaOp>(op);
 }
 

@@ -7,16 +7,15 @@ namespace sluice::runtime {
 /// A loop's waits look one iteration back.
 static constexpr int64_t iterationsBack = 1;
 
-/// The queue of an action that can speak of a device's memory.
-static DeviceQueue &queueOn(size_t device, const Action &action, const Plan &plan, Devices &devices) {
+size_t queueOn(size_t device, const Action &action, const Plan &plan) {
   auto found = std::find_if(action.queues.begin(), action.queues.end(),
                             [&](size_t queue) { return plan.queues[queue].device == device; });
-  return devices.queue(*found); // the plan was checked
+  return found == action.queues.end() ? action.queues.front() : *found;
 }
 
 static void addEnds(DeviceStep &step, const Plan &plan, Devices &devices) {
   for (const Buffer &buffer : step.action->ends) {
-    DeviceQueue &queue = queueOn(plan.deviceOf(buffer.slot), *step.action, plan, devices);
+    DeviceQueue &queue = devices.queue(queueOn(plan.deviceOf(buffer.slot), *step.action, plan));
     if (queue.wantsDiscards())
       step.ends.push_back({&queue, devices.addresses(buffer.slot), static_cast<size_t>(buffer.bytes)});
   }

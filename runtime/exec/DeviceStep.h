@@ -43,6 +43,9 @@ struct DeviceStep {
 std::vector<DeviceStep> prepareSteps(const std::vector<Action> &actions, size_t number, int64_t turnsBack,
                                      const Plan &plan, const sluice_artifact &artifact, Devices &devices);
 
+/// The first queue of an action on a device, or its first one if none is there.
+size_t queueOn(size_t device, const Action &action, const Plan &plan);
+
 /// Gives a step events, one more than `turnsBack`, unless it has them or its queue needs none.
 void addEvents(DeviceStep &step, int64_t turnsBack);
 

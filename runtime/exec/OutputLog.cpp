@@ -27,7 +27,7 @@ void OutputLog::keep(size_t output, const DeviceProgram &program, const Plan &pl
   Slot at = asked ? program.steps[*asked].action->copy()->from : value.slot;
   size_t device = plan.deviceOf(at);
   std::optional<size_t> writer = program.writerOf(at, value.bytes);
-  size_t queue = writer ? program.steps[*writer].action->queues.front() : devices_.queueOutOf(device);
+  size_t queue = writer ? queueOn(device, *program.steps[*writer].action, plan) : devices_.queueOutOf(device);
   Part &part = parts_[{queue, device}];
   part.queue = queue;
   part.kind = {device, device, logReason};
