@@ -86,3 +86,86 @@ module @swap {
     sluice.return %y : tensor<2xf32, #cpu>
   }
 }
+
+// -----
+
+#acc0 = #sluice.at<device = "acc0">
+#acc1 = #sluice.at<device = "acc1">
+#cpu = #sluice.at<device = "cpu">
+
+// Tests that what a loop carries is not written over while another queue reads the old value.
+// CHECK-LABEL: module @old
+// CHECK: sluice.loop
+// CHECK: [[SEND:%done.*]] = sluice.transfer placement step on "acc1.in"
+// CHECK: sluice.launch "acc0_sin" @acc0_sin on "acc0" after [[SEND]]
+// PLANNED-LABEL: module @old
+module @old {
+  sluice.device "cpu" = "cpu" 0
+  sluice.device "acc0" = "sim" 0
+  sluice.device "acc1" = "sim" 1
+  sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32, #cpu>) {
+    %0 = sluice.copy %x input when step {bytes = 8 : i64, bytes_per_row = 0 : i64} : (tensor<2xf32, #cpu>) -> tensor<2xf32, #acc0>
+    %2 = sluice.loop "old" 3 times (%a = %0 : tensor<2xf32, #acc0>) {
+      %t = sluice.copy %a placement when step {bytes = 8 : i64, bytes_per_row = 0 : i64} : (tensor<2xf32, #acc0>) -> tensor<2xf32, #acc1>
+      %s = sluice.kernel "acc0_sin" (%p = %a : tensor<2xf32, #acc0>) -> tensor<2xf32, #acc0> {
+        %v = sluice.sin %p : (tensor<2xf32, #acc0>) -> tensor<2xf32, #acc0>
+        sluice.yield %v : tensor<2xf32, #acc0>
+      }
+      sluice.next %s : tensor<2xf32, #acc0>
+    }
+    %y = sluice.copy %2 output when asked {bytes = 8 : i64, bytes_per_row = 0 : i64} : (tensor<2xf32, #acc0>) -> tensor<2xf32, #cpu>
+    sluice.return %y : tensor<2xf32, #cpu>
+  }
+}
+
+// -----
+
+#cpu = #sluice.at<device = "cpu">
+
+// Tests that what is made before a loop and read in it keeps its bytes until the loop is done, though nobody reads it later in an
+// iteration; what is made in an iteration takes the bytes of what is dead in it.
+// CHECK-LABEL: module @outer
+// PLANNED-LABEL: module @outer
+// PLANNED: sluice.launch "exp"
+// PLANNED: out tensor<2xf32, #cpu> at cpu.transient[[[KEPT:[0-9]+]]]
+// PLANNED: sluice.loop "reads" 3 times
+// PLANNED: sluice.launch "add"
+// PLANNED: in %{{.+}} : tensor<2xf32, #cpu> at cpu.transient[[[KEPT]]]
+// PLANNED: out tensor<2xf32, #cpu> at cpu.transient[[[SUM:[0-9]+]]]
+// PLANNED-NOT: out tensor<2xf32, #cpu> at cpu.transient[[[KEPT]]]
+// PLANNED: sluice.launch "cos"
+// PLANNED: out tensor<2xf32, #cpu> at cpu.transient[[[SUM]]]
+// PLANNED-NOT: out tensor<2xf32, #cpu> at cpu.transient[[[KEPT]]]
+// PLANNED: sluice.next
+module @outer {
+  sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32, #cpu>) {
+    %o = sluice.kernel "exp" (%p = %x : tensor<2xf32, #cpu>) -> tensor<2xf32, #cpu> {
+      %v = sluice.exp %p : (tensor<2xf32, #cpu>) -> tensor<2xf32, #cpu>
+      sluice.yield %v : tensor<2xf32, #cpu>
+    }
+    %r = sluice.loop "reads" 3 times (%a = %x : tensor<2xf32, #cpu>) {
+      %k = sluice.kernel "add" (%p = %a : tensor<2xf32, #cpu>, %q = %o : tensor<2xf32, #cpu>) -> tensor<2xf32, #cpu> {
+        %v = sluice.add %p, %q : (tensor<2xf32, #cpu>, tensor<2xf32, #cpu>) -> tensor<2xf32, #cpu>
+        sluice.yield %v : tensor<2xf32, #cpu>
+      }
+      %m = sluice.kernel "sin" (%p = %k : tensor<2xf32, #cpu>) -> tensor<2xf32, #cpu> {
+        %v = sluice.sin %p : (tensor<2xf32, #cpu>) -> tensor<2xf32, #cpu>
+        sluice.yield %v : tensor<2xf32, #cpu>
+      }
+      %n = sluice.kernel "cos" (%p = %m : tensor<2xf32, #cpu>) -> tensor<2xf32, #cpu> {
+        %v = sluice.cos %p : (tensor<2xf32, #cpu>) -> tensor<2xf32, #cpu>
+        sluice.yield %v : tensor<2xf32, #cpu>
+      }
+      %l = sluice.kernel "neg" (%p = %n : tensor<2xf32, #cpu>) -> tensor<2xf32, #cpu> {
+        %v = sluice.neg %p : (tensor<2xf32, #cpu>) -> tensor<2xf32, #cpu>
+        sluice.yield %v : tensor<2xf32, #cpu>
+      }
+      sluice.next %l : tensor<2xf32, #cpu>
+    }
+    %y = sluice.kernel "neg_1" (%p = %r : tensor<2xf32, #cpu>) -> tensor<2xf32, #cpu> {
+      %v = sluice.neg %p : (tensor<2xf32, #cpu>) -> tensor<2xf32, #cpu>
+      sluice.yield %v : tensor<2xf32, #cpu>
+    }
+    sluice.return %y : tensor<2xf32, #cpu>
+  }
+}
