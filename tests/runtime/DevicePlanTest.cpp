@@ -19,11 +19,6 @@ struct BadPlan {
 
 class BadDevicePlan : public testing::TestWithParam<BadPlan> {};
 
-Plan parsed(const Json &plan) {
-  std::string text = plan.dump();
-  return readPlan(test::scaler(text));
-}
-
 /// A kernel of "acc0", which is a device of "sim", is a function of a module of `backend`.
 Json planWithModuleOf(const char *backend) {
   Json json = test::scalerPlan();
@@ -37,13 +32,13 @@ Json planWithModuleOf(const char *backend) {
 } // namespace
 
 TEST(DevicePlan, AModuleOfAnotherBackendIsRefused) {
-  Status status = guarded([] { parsed(planWithModuleOf("null")); });
+  Status status = guarded([] { test::parsed(planWithModuleOf("null")); });
   EXPECT_EQ(status.code, ExitCode::invalid);
   EXPECT_NE(status.message.find("kernels[2].module: is of another backend"), std::string::npos) << status.message;
 }
 
 TEST(DevicePlan, ReadsEveryField) {
-  Plan plan = parsed(planWithModuleOf("sim"));
+  Plan plan = test::parsed(planWithModuleOf("sim"));
   EXPECT_EQ(readPlan(test::scaler(writePlan(plan))), plan);
   EXPECT_FALSE(plan.isHostOnly());
   EXPECT_EQ(plan.queues[2].name, "acc0.in");
@@ -69,7 +64,7 @@ TEST(DevicePlan, ReadsEveryField) {
 TEST_P(BadDevicePlan, IsRefusedWithItsPlace) {
   Json plan = test::scalerPlan();
   plan[Json::json_pointer(GetParam().place)] = Json::parse(GetParam().value);
-  Status status = guarded([&] { parsed(plan); });
+  Status status = guarded([&] { test::parsed(plan); });
   EXPECT_EQ(status.code, ExitCode::invalid);
   EXPECT_NE(status.message.find(GetParam().message), std::string::npos) << status.message;
 }

@@ -174,4 +174,9 @@ sluice_artifact scaler(const std::string &plan) {
   return artifact;
 }
 
+runtime::Plan parsed(const nlohmann::ordered_json &plan) {
+  std::string text = plan.dump();
+  return runtime::readPlan(scaler(text));
+}
+
 } // namespace sluice::test

@@ -6,6 +6,7 @@
 // host.
 #pragma once
 
+#include "runtime/plan/Plan.h"
 #include "sluice/runtime/artifact.h"
 
 #include <nlohmann/json.hpp>
@@ -23,5 +24,7 @@ nlohmann::ordered_json scalerPlan();
 
 /// The table of functions with `plan` as its plan; `plan` must outlive it.
 sluice_artifact scaler(const std::string &plan);
+/// The structs of a plan of this text.
+runtime::Plan parsed(const nlohmann::ordered_json &plan);
 
 } // namespace sluice::test

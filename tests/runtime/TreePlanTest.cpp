@@ -51,11 +51,6 @@ Json treePlan() {
   return plan;
 }
 
-Plan parsed(const Json &plan) {
-  std::string text = plan.dump();
-  return readPlan(test::scaler(text));
-}
-
 /// What lies at `place`, a JSON pointer, is replaced by `value`.
 struct BadTree {
   const char *name, *place, *value, *message;
@@ -77,13 +72,13 @@ Status statusOfNested(int depth, int count) {
   Json launch = actions[0]["loop"]["actions"][1];
   launch.erase("waits");
   actions[0] = nested(launch, depth, count);
-  return guarded([&] { parsed(plan); });
+  return guarded([&] { test::parsed(plan); });
 }
 
 } // namespace
 
 TEST(TreePlan, WhatIsWrittenIsReadBack) {
-  Plan plan = parsed(treePlan());
+  Plan plan = test::parsed(treePlan());
   EXPECT_EQ(readPlan(test::scaler(writePlan(plan))), plan);
   const Entry &step = *plan.findEntry("step");
   EXPECT_EQ(step.actions[0].loop()->count, 3);
@@ -92,7 +87,7 @@ TEST(TreePlan, WhatIsWrittenIsReadBack) {
 }
 
 TEST(TreePlan, ListsALoopBeforeWhatIsInIt) {
-  Plan plan = parsed(treePlan());
+  Plan plan = test::parsed(treePlan());
   std::vector<ListedAction> all = plan.findEntry("step")->allActions();
   ASSERT_EQ(all.size(), 4u);
   EXPECT_TRUE(all[0].action->loop());
@@ -103,7 +98,7 @@ TEST(TreePlan, ListsALoopBeforeWhatIsInIt) {
 }
 
 TEST(TreePlan, ForecastsEveryIterationAndBothWays) {
-  Plan plan = parsed(treePlan());
+  Plan plan = test::parsed(treePlan());
   CopyForecast forecast(plan);
   forecast.call(*plan.findEntry("step"), /*rows=*/10);
   EXPECT_EQ(forecast.counts(),
@@ -113,7 +108,7 @@ TEST(TreePlan, ForecastsEveryIterationAndBothWays) {
 TEST_P(BadTreePlan, IsRefusedWithItsPlace) {
   Json plan = treePlan();
   plan[Json::json_pointer(std::string("/entries/1/actions/") + GetParam().place)] = Json::parse(GetParam().value);
-  Status status = guarded([&] { parsed(plan); });
+  Status status = guarded([&] { test::parsed(plan); });
   EXPECT_EQ(status.code, ExitCode::invalid);
   EXPECT_NE(status.message.find(GetParam().message), std::string::npos) << status.message;
 }

@@ -61,8 +61,9 @@ TEST_P(Trees, GiveTheBitsOfTheReference) {
     model.restart({.threads = 1, .sim = "seed=" + std::to_string(seed) + ",races=report"});
     for (int call = 0; call < kCalls; ++call) {
       model.submit("step", GetParam().inputs(call), kRows);
-      if (call % 2 == seed % 2 || call == kCalls - 1) // else the next call follows without a look at this one
+      if (call % 2 == seed % 2 || call == kCalls - 1) { // else the next call follows without a look at this one
         ASSERT_EQ(model.outputs("step", kRows), expected[size_t(call)]) << "seed " << seed << ", call " << call;
+      }
     }
     for (const auto &[name, value] : reference.states)
       ASSERT_EQ(model.state(name), value.data) << "seed " << seed;
