@@ -40,19 +40,42 @@ std::unique_ptr<DeviceBackends> DeviceBackends::create(ModuleOp module, ArrayRef
   return result;
 }
 
+bool DeviceBackends::roundsAsHost(StringRef device) const {
+  const char *its = of(device).describe().instructions, *hosts = host().describe().instructions;
+  return &of(device) != &host() && its && hosts && StringRef(its) == hosts;
+}
+
+/// Builds the formula that the op stands for, if any; false if there is none.
+static bool buildFormula(Operation *op, Block &formula) {
+  auto composite = dyn_cast<CompositeOp>(op);
+  OpBuilder builder(op->getContext());
+  builder.setInsertionPointToEnd(&formula);
+  return composite && !composite.expand(builder).empty();
+}
+
+static bool isFormula(Operation *op) {
+  Block formula;
+  return buildFormula(op, formula);
+}
+
 std::string DeviceBackends::reasonAgainstKernel(Operation *op, StringRef device) const {
-  return isCompute(op) && !isCrossing(op) ? of(device).reasonAgainst(op) : "";
+  if (!isCompute(op) || isCrossing(op))
+    return "";
+  std::string reason = of(device).reasonAgainst(op);
+  if (!isa<CompositeOp>(op) || !roundsAsHost(device))
+    return reason;
+  bool hostHasKernel = host().reasonAgainst(op).empty();
+  if (hostHasKernel == reason.empty() || !isFormula(op))
+    return reason;
+  return hostHasKernel
+             ? reason + "; the formula in its place would give other bits than on the host, which has a kernel for it"
+             : "its kernel would give other bits than on the host, which computes the formula in its place";
 }
 
 std::string DeviceBackends::reasonAgainst(Operation *op, StringRef device) const {
   std::string reason = reasonAgainstKernel(op, device);
-  auto composite = dyn_cast<CompositeOp>(op);
-  if (reason.empty() || !composite)
-    return reason;
   Block formula;
-  OpBuilder builder(op->getContext());
-  builder.setInsertionPointToEnd(&formula);
-  if (composite.expand(builder).empty())
+  if (reason.empty() || !buildFormula(op, formula) || (roundsAsHost(device) && host().reasonAgainst(op).empty()))
     return reason;
   reason.clear();
   for (Operation &part : formula)

@@ -22,7 +22,8 @@ public:
   /// Why `device` cannot run the op, wherever the op is now, nor the formula that it stands for; empty if it can.
   std::string reasonAgainst(mlir::Operation *op, llvm::StringRef device) const;
   /// Why `device` has no kernel for the op itself; empty if it has. The one rule for every phase: crossings and what
-  /// computes nothing need no kernel.
+  /// computes nothing need no kernel. A kernel and the formula that its op stands for differ in the order of sums: of the
+  /// two, devices with the host's instructions may only have the host's, so that where the op is changes no bits.
   std::string reasonAgainstKernel(mlir::Operation *op, llvm::StringRef device) const;
   /// Why the device of `value` cannot lay it out, or copy it, as `type`; empty if it can.
   std::string reasonAgainstRelayout(mlir::Value value, mlir::Type type) const;
@@ -31,6 +32,10 @@ public:
 
 private:
   DeviceBackends() = default;
+
+  Backend &host() const { return of(ir::kHostDevice); }
+  /// Whether the device has other kernels than the host, of the same instructions, by which bits are promised.
+  bool roundsAsHost(llvm::StringRef device) const;
 
   ir::Target devices;
   sluice_compile_services services{};

@@ -4,8 +4,8 @@
 //     ==>  %0 = sluice.slice %x ...; %1 = sluice.slice %w ...; %2 = sluice.conv2d %0, %1 {groups = 1}
 //          ...                                    %y = sluice.concat %2, %5 {axis = 1}
 //
-// Behind `placed`, an op is expanded where the backend of its device has no kernel for it; the ops of the formula work
-// where the op did. Only those that say so are expanded in `train` already, whatever backends have. That is batch
+// Behind `placed`, an op is expanded where its device may have no kernel for it (`DeviceBackends::reasonAgainstKernel`);
+// the ops of the formula work where the op did. Only those that say so are expanded in `train` already, whatever backends have. That is batch
 // normalisation: `parallel` must find its sums over the rows, and the counts that divide them, to add them up over the
 // replicas; and its gradient, which `train` builds, shares them.
 #include "passes/Passes.h"

@@ -4,6 +4,7 @@
 #include "ir/Dialect.h"
 #include "tests/Worse.h"
 #include "tests/e2e/Harness.h"
+#include "tools/compiler/Backends.h"
 #include <cmath>
 #include <gtest/gtest.h>
 #include <random>
@@ -15,6 +16,8 @@ namespace {
 struct Shape {
   int64_t channels, outputs, groups, kernel = 3, stride = 1, dilation = 1, size = 7;
 
+  /// Whether the CPU has products for them.
+  bool hasLargeGroups() const { return std::min(channels, outputs) / groups >= 32; }
   int64_t padding() const { return kernel / 2; }
   int64_t positions() const { return (size + 2 * padding() - dilation * (kernel - 1) - 1) / stride + 1; }
 };
@@ -35,7 +38,9 @@ std::string numbers(std::initializer_list<int64_t> list) {
   return "array<i64: " + text + ">";
 }
 
-std::string textOf(const Shape &s) {
+constexpr const char *kOnSim = "  sluice.device \"cpu\" = \"cpu\" 0\n  sluice.device \"acc0\" = \"sim\" 0 first\n";
+
+std::string textOf(const Shape &s, const std::string &devices = "") {
   std::string x = tensor({-1, s.channels, s.size, s.size}),
               w = tensor({s.outputs, s.channels / s.groups, s.kernel, s.kernel}),
               y = tensor({-1, s.outputs, s.positions(), s.positions()});
@@ -43,11 +48,11 @@ std::string textOf(const Shape &s) {
                      ", padding = " + numbers({s.padding(), s.padding(), s.padding(), s.padding()}) +
                      ", dilation = " + numbers({s.dilation, s.dilation}) + ", groups = " + std::to_string(s.groups) +
                      " : i64}";
-  return "module {\n  sluice.model \"m\" format 1 phase \"train\" capacity 3\n"
-         "  sluice.entry @predict [\"x\", \"w\", \"dy\"] -> [\"y\", \"dx\", \"dw\"] (%x: " +
-         x + ", %w: " + w + ", %dy: " + y + ") {\n    %y = sluice.conv2d %x, %w {" + rest + " : (" + x + ", " + w +
-         ") -> " + y + "\n    %dx = sluice.conv2d_input_grad %dy, %w {size = " + numbers({s.size, s.size}) + ", " +
-         rest + " : (" + y + ", " + w + ") -> " + x +
+  return "module {\n  sluice.model \"m\" format 1 phase \"train\" capacity 3 copies insert\n" + devices +
+         "  sluice.entry @predict [\"x\", \"w\", \"dy\"] -> [\"y\", \"dx\", \"dw\"] (%x: " + x + ", %w: " + w +
+         ", %dy: " + y + ") {\n    %y = sluice.conv2d %x, %w {" + rest + " : (" + x + ", " + w + ") -> " + y +
+         "\n    %dx = sluice.conv2d_input_grad %dy, %w {size = " + numbers({s.size, s.size}) + ", " + rest + " : (" +
+         y + ", " + w + ") -> " + x +
          "\n    %dw = sluice.conv2d_weight_grad %x, %dy {size = " + numbers({s.kernel, s.kernel}) + ", " + rest +
          " : (" + x + ", " + y + ") -> " + w + "\n    sluice.return %y, %dx, %dw : " + y + ", " + x + ", " + w +
          "\n  }\n}\n";
@@ -59,9 +64,9 @@ using Supports = decltype(sluice_backend_compile::supports);
 sluice_status supportsAll(sluice_session *, const sluice_kernel_view *) { return SLUICE_OK; }
 
 /// No convolution in groups.
-sluice_status supportsOneGroup(sluice_session *session, const sluice_kernel_view *view) {
+sluice_status supportsOneGroup(sluice_session *, const sluice_kernel_view *view) {
   auto groups = static_cast<mlir::Operation *>(view->operation)->getAttrOfType<mlir::IntegerAttr>("groups");
-  return groups && groups.getInt() > 1 ? SLUICE_UNSUPPORTED : sluice_cpu_backend_compile()->supports(session, view);
+  return groups && groups.getInt() > 1 ? SLUICE_UNSUPPORTED : SLUICE_OK;
 }
 
 struct Result {
@@ -69,14 +74,28 @@ struct Result {
   size_t launches;
 };
 
+Result run(const std::string &text, const sluice::passes::PipelineOptions &options, const Values &inputs) {
+  Compiled model(text, options);
+  return {model.run("predict", inputs, kRows), model.plan().findEntry("predict")->launches().size()};
+}
+
 Result run(const Shape &shape, Supports supports, const Values &inputs) {
   sluice_backend_compile table = *sluice_cpu_backend_compile();
   table.supports = supports;
   sluice::passes::PipelineOptions options;
   options.compileFrom = "train";
   options.backends = {&table}; // found before the other of this name
-  Compiled model(textOf(shape), options);
-  return {model.run("predict", inputs, kRows), model.plan().findEntry("predict")->launches().size()};
+  return run(textOf(shape), options, inputs);
+}
+
+/// The same on a virtual accelerator, whose kernels are host code; the host's backend is as it is.
+Result runOnSim(const Shape &shape, Supports supports, const Values &inputs) {
+  sluice_backend_compile table = **sluice::compiler::findBackend("sim");
+  table.supports = supports;
+  sluice::passes::PipelineOptions options;
+  options.compileFrom = "train";
+  options.backends = {&table};
+  return run(textOf(shape, kOnSim), options, inputs);
 }
 
 std::vector<double> draw(std::mt19937 &random, int64_t count, bool whole) {
@@ -130,10 +149,30 @@ TEST(GroupedConvolution, NativeAndExpandedDifferByRoundings) {
 TEST(GroupedConvolution, TheCpuExpandsLargeGroupsAlone) {
   Supports its = sluice_cpu_backend_compile()->supports;
   for (const Shape &shape : kShapes) {
-    bool isLarge = std::min(shape.channels, shape.outputs) / shape.groups >= 32;
+    bool isLarge = shape.hasLargeGroups();
     Values inputs = inputsFor(shape, /*whole=*/false);
     Result chosen = run(shape, its, inputs), same = run(shape, isLarge ? supportsOneGroup : supportsAll, inputs);
     EXPECT_EQ(chosen.launches, same.launches);
     EXPECT_EQ(chosen.outputs, same.outputs) << textOf(shape);
+  }
+}
+
+// Devices of one instruction set give the same bits, whatever their backends have kernels for.
+TEST(GroupedConvolution, ADeviceWithMoreKernelsThanTheHostGivesItsBits) {
+  Supports its = sluice_cpu_backend_compile()->supports;
+  for (const Shape &shape : kShapes) {
+    Values inputs = inputsFor(shape, /*whole=*/false);
+    EXPECT_EQ(runOnSim(shape, supportsAll, inputs).outputs, run(shape, its, inputs).outputs) << textOf(shape);
+  }
+}
+
+TEST(GroupedConvolution, ADeviceWithFewerKernelsThanTheHostIsRefused) {
+  for (const Shape &shape : kShapes) {
+    Values inputs = inputsFor(shape, /*whole=*/false);
+    auto compile = [&] { runOnSim(shape, supportsOneGroup, inputs); };
+    if (shape.hasLargeGroups())
+      EXPECT_NO_THROW(compile());
+    else
+      EXPECT_THROW(compile(), std::runtime_error) << textOf(shape);
   }
 }

@@ -39,7 +39,9 @@ typedef struct sluice_target_info {
   const char *device_type; /* "cpu" */
   const char *cpu;         /* the CPU's name in full */
   uint32_t vector_bits;
-  const char *instructions; /* extensions that host code uses, as "avx2,fma": it runs where all of them are; NULL: none */
+  /* Extensions that host code uses, as "avx2,fma": it runs where all of them are. NULL: there is no host code. Backends that name
+   * the same ones give the same bits. */
+  const char *instructions;
 } sluice_target_info;
 
 /* What a physical dimension is: a logical dimension whole, the number of its tile, or the place in the tile. */
@@ -198,7 +200,9 @@ struct sluice_backend_compile {
   const char *(*last_error)(sluice_session *session);
   sluice_status (*describe)(sluice_session *session, sluice_target_info *info);
 
-  /* Whether the backend can run this op at all; last_error gives the reason if not. */
+  /* Whether the backend can run this op at all; last_error gives the reason if not. An op that is a formula of others, such as a
+   * convolution in groups, becomes that formula where there is no kernel for it; where the instructions are the host's, the host decides
+   * which of the two it is. */
   sluice_status (*supports)(sluice_session *session, const sluice_kernel_view *op);
 
   /* The layout in which the op likes operand or result `number` best. Ops of all kinds are asked twice: while types have no
