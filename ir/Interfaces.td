@@ -39,7 +39,8 @@ def ElementOp : OpInterface<"ElementOp"> {
   let cppNamespace = "::sluice::ir";
   let description = [{
     Each result element is a formula in the operands' elements at affine functions of its index: all ops that a loop nest can
-    hold (data movement, reductions, pools, softmax, random numbers). Backends implement `ElementBuilder`.
+    hold (data movement, reductions, pools, softmax, random numbers). `backends/loops` makes loop nests of the formulas; backends
+    implement the `Emitter` that writes them down.
   }];
   let methods = [
     InterfaceMethod<"The value of result number `result` at `index` (one expression per logical dimension).",
@@ -50,7 +51,9 @@ def ElementOp : OpInterface<"ElementOp"> {
 def ContractionOp : OpInterface<"ContractionOp"> {
   let cppNamespace = "::sluice::ir";
   let description = "A product or convolution: its backend kernel is the root of a launch, and elementwise consumers become its epilogue.";
-  let methods = [InterfaceMethod<"Multiply-adds times two, as (constant part, part per row).", "std::pair<int64_t, int64_t>", "getFlops", (ins)>];
+  let methods = [
+    InterfaceMethod<"Multiply-adds times two, as (constant part, part per row).", "std::pair<int64_t, int64_t>", "getFlops", (ins)>,
+    InterfaceMethod<"Into how many groups its channels are split, each with a product of its own.", "uint64_t", "getGroups", (ins), "", "return 1;">];
 }
 
 def CompositeOp : OpInterface<"CompositeOp"> {

@@ -65,8 +65,8 @@ sluice_status supportsAll(sluice_session *, const sluice_kernel_view *) { return
 
 /// No convolution in groups.
 sluice_status supportsOneGroup(sluice_session *, const sluice_kernel_view *view) {
-  auto groups = static_cast<mlir::Operation *>(view->operation)->getAttrOfType<mlir::IntegerAttr>("groups");
-  return groups && groups.getInt() > 1 ? SLUICE_UNSUPPORTED : SLUICE_OK;
+  auto product = llvm::dyn_cast<sluice::ir::ContractionOp>(static_cast<mlir::Operation *>(view->operation));
+  return product && product.getGroups() > 1 ? SLUICE_UNSUPPORTED : SLUICE_OK;
 }
 
 struct Result {

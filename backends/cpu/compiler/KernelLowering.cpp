@@ -44,10 +44,7 @@ static std::string uniqueName(ModuleOp module, StringRef wanted) {
 }
 
 /// Whether the kernel's product has a generator of its own: those in groups are loop nests.
-static bool isProduct(ir::ContractionOp op) {
-  auto groups = op->getAttrOfType<IntegerAttr>("groups");
-  return !groups || groups.getInt() == 1;
-}
+static bool isProduct(ir::ContractionOp op) { return op.getGroups() == 1; }
 
 // Channels on both sides from which on a group is worth a product of its own.
 static constexpr int64_t kChannelsOfProduct = 32;

@@ -100,7 +100,7 @@ LayoutPreference preferredLayout(Operation *op, bool isResult, unsigned number, 
   auto type = cast<RankedTensorType>(value.getType());
   if (auto matmul = dyn_cast<ir::MatmulOp>(op))
     return ofMatmul(matmul, isResult, number, target);
-  if (auto groups = op->getAttrOfType<IntegerAttr>("groups"); groups && groups.getInt() > 1)
+  if (auto product = dyn_cast<ir::ContractionOp>(op); product && product.getGroups() > 1)
     return ofGroups(context, isa<ir::Conv2dWeightGradOp>(op) ? isResult : !isResult && number == 1);
   if (isa<ir::Conv2dOp, ir::Conv2dInputGradOp>(op))
     return !isResult && number == 1 ? filter(type, target) : nhwc(context, true);

@@ -31,8 +31,8 @@ template <const char *instructions> sluice_backend_compile willing(const char *n
 }
 
 sluice_status supportsOneGroup(sluice_session *, const sluice_kernel_view *view) {
-  auto convolution = dyn_cast<Conv2dOp>(static_cast<Operation *>(view->operation));
-  return convolution && convolution.getGroups() > 1 ? SLUICE_UNSUPPORTED : SLUICE_OK;
+  auto product = dyn_cast<ContractionOp>(static_cast<Operation *>(view->operation));
+  return product && product.getGroups() > 1 ? SLUICE_UNSUPPORTED : SLUICE_OK;
 }
 
 sluice_status supportsNothing(sluice_session *, const sluice_kernel_view *) { return SLUICE_UNSUPPORTED; }
