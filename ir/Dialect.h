@@ -38,8 +38,6 @@ template <typename Op> class NoGradient : public mlir::OpTrait::TraitBase<Op, No
 
 /// On an op: the logical device (a string) where its work happens.
 inline constexpr llvm::StringLiteral kPinAttr = "sluice.pin";
-/// On an op or a state: the logical device that the compiler chose for it, where the user has not.
-inline constexpr llvm::StringLiteral kPlacementAttr = "sluice.placement";
 /// The logical device of the host: the first of every target.
 inline constexpr llvm::StringLiteral kHostDevice = "cpu";
 

@@ -3,6 +3,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Support/LogicalResult.h"
+#include "passes/assign/ChosenDevices.h"
 
 namespace sluice::ir {
 class Target;
@@ -26,13 +27,15 @@ void expandComposites(mlir::ModuleOp module);
 /// Merges equal ops and removes dead ones.
 mlir::LogicalResult simplify(mlir::ModuleOp module);
 
-/// train -> placed, first half. Gives every value a device of the target: as pinned, as fixed by the model, as chosen
-/// (see analysis/PlacementGraph.h), else the first. `backends` know what can be made where; null: everything.
-mlir::LogicalResult placeValues(mlir::ModuleOp module, const DeviceBackends *backends = nullptr);
+/// train -> placed, first half. Gives every value a device of the target: as pinned, as fixed by the model, as
+/// `chosen`, else the first. `backends` know what can be made where; null: everything.
+mlir::LogicalResult placeValues(mlir::ModuleOp module, const DeviceBackends *backends = nullptr,
+                                const ChosenDevices &chosen = ChosenDevices());
 
 /// train -> placed, second half. Puts a `sluice.copy` where an op reads a value of another device. Fails with a
-/// diagnostic per source line on those that the model's `copies` do not allow. `backends` as above.
-mlir::LogicalResult insertCopies(mlir::ModuleOp module, const DeviceBackends *backends = nullptr);
+/// diagnostic per source line on those that the model's `copies` do not allow. `backends` and `chosen` as above.
+mlir::LogicalResult insertCopies(mlir::ModuleOp module, const DeviceBackends *backends = nullptr,
+                                 const ChosenDevices &chosen = ChosenDevices());
 
 /// placed -> copied. One copy per value and destination, as early as possible, with its size and time.
 void settleCopies(mlir::ModuleOp module);

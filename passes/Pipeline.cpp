@@ -48,7 +48,9 @@ static LogicalResult runTrain(Compilation &c) {
 static LogicalResult runParallel(Compilation &) { return success(); }
 
 static LogicalResult runPlaced(Compilation &c) {
-  return failure(failed(placeValues(c.module, c.backends.get())) || failed(insertCopies(c.module, c.backends.get())));
+  const ChosenDevices &chosen = c.options.chosen;
+  return failure(failed(placeValues(c.module, c.backends.get(), chosen)) ||
+                 failed(insertCopies(c.module, c.backends.get(), chosen)));
 }
 
 static LogicalResult runCopied(Compilation &c) {

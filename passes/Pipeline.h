@@ -4,6 +4,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/analysis/CostModel.h"
 #include "passes/artifact/BuildPlan.h"
+#include "passes/assign/ChosenDevices.h"
 #include "sluice/backend/compile.h"
 #include <functional>
 #include <string>
@@ -29,6 +30,8 @@ struct PipelineOptions {
   /// What backends said of kernels, for several compilations of one model and target that stop before `lowered`, as
   /// kernels that were made before are in no session; null: nothing is kept.
   PreparedKernels *prepared = nullptr;
+  /// Where ops and states of a module in phase `train` go that the user has left open.
+  ChosenDevices chosen = ChosenDevices();
   std::function<void(llvm::StringRef phase, double seconds)> progress; // after each phase
 };
 

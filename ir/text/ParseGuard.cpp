@@ -87,12 +87,11 @@ static LogicalResult verifyCapacity(ModuleOp module) {
   return verifyValues(module, [&](Operation *op, Type type) { return verifySize(op, type, capacity); });
 }
 
-/// Attributes that name a device are read on any op; they must be strings.
-static LogicalResult verifyDeviceNames(ModuleOp module) {
+/// Pins are read on any op; they must be strings.
+static LogicalResult verifyPins(ModuleOp module) {
   WalkResult result = module->walk([&](Operation *op) -> WalkResult {
-    for (StringRef name : {kPinAttr, kPlacementAttr})
-      if (Attribute device = op->getAttr(name); device && !isa<StringAttr>(device))
-        return op->emitOpError() << "attribute '" << name << "' must be the name of a device, but is " << device;
+    if (Attribute device = op->getAttr(kPinAttr); device && !isa<StringAttr>(device))
+      return op->emitOpError() << "attribute '" << kPinAttr << "' must be the name of a device, but is " << device;
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());
@@ -112,7 +111,7 @@ llvm::Expected<OwningOpRef<ModuleOp>> parseModuleText(llvm::StringRef text, llvm
   ParserConfig config(&context, /*verifyAfterParse=*/false);
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, config, name);
   if (module && succeeded(verifyOrder(*module)) && succeeded(verify(*module)) && succeeded(verifyTypes(*module)) &&
-      succeeded(verifyCapacity(*module)) && succeeded(verifyDeviceNames(*module)))
+      succeeded(verifyCapacity(*module)) && succeeded(verifyPins(*module)))
     return module;
   llvm::StringRef errors = llvm::StringRef(diagnostics.errors()).rtrim();
   return errors.empty() ? makeError(name + ": not a valid module") : makeError(errors);

@@ -105,8 +105,6 @@ private:
   std::optional<uint32_t> homeOf(StateOp state) const {
     if (StringAttr device = getDevice(state.getStoredType()))
       return indexOf(device);
-    if (auto chosen = state->getAttrOfType<StringAttr>(kPlacementAttr))
-      return indexOf(chosen);
     return state.getKind() == StateKind::Hyper ? std::optional<uint32_t>(0) : std::nullopt;
   }
 
@@ -239,48 +237,49 @@ void scaleTransients(PlacementGraph &graph, const std::vector<double> &shares) {
 //===- the way back -----------------------------------------------------------------------------------------------===//
 
 /// Gives an op that launches find again the device of its readers, a clone on each if they are several.
-static void placeWithReaders(Operation &op) {
+static void placeWithReaders(Operation &op, ChosenDevices &chosen) {
   llvm::MapVector<StringAttr, SmallVector<OpOperand *>> uses;
   for (OpOperand &use : op.getUses())
-    if (auto device = use.getOwner()->getAttrOfType<StringAttr>(kPlacementAttr))
+    if (StringAttr device = chosen.lookup(use.getOwner()))
       uses[device].push_back(&use);
   for (auto &[device, operands] : llvm::drop_begin(uses)) {
     Operation *clone = OpBuilder(&op).clone(op);
-    clone->setAttr(kPlacementAttr, device);
+    chosen[clone] = device;
     for (OpOperand *operand : operands)
       operand->set(clone->getResult(cast<OpResult>(operand->get()).getResultNumber()));
   }
   if (!uses.empty())
-    op.setAttr(kPlacementAttr, uses.front().first);
+    chosen[&op] = uses.front().first;
 }
 
 /// `here` gives the op that one of the graph stands for.
 template <typename Here>
 static void applyPlacement(const PlacementGraph &graph, const std::vector<uint32_t> &devices, const Target &target,
-                           Here here) {
+                           ChosenDevices &chosen, Here here) {
   auto entry = cast<EntryOp>(here(graph.entry));
   FixedDevices fixed(entry);
   auto nameOf = [&](uint32_t device) { return StringAttr::get(entry->getContext(), target.devices()[device].name); };
   for (auto [group, device] : llvm::zip_equal(graph.groups, devices)) {
     StateOp state = group.state;
     if (state && !getDevice(state.getStoredType()) && state.getKind() != StateKind::Hyper)
-      here(state)->setAttr(kPlacementAttr, nameOf(device));
+      chosen[here(state)] = nameOf(device);
     for (Operation *op : group.fusion.ops)
       if (group.kind == PlacedGroup::Launch)
-        here(op)->setAttr(kPlacementAttr, nameOf(device));
+        chosen[here(op)] = nameOf(device);
   }
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(entry.getBody().front())))
-    if (op.hasTrait<SameDevice>() && !op.hasAttr(kPlacementAttr) && !fixed.of(&op) && !fixed.isMadeAnywhere(&op))
-      placeWithReaders(op);
-}
-
-void applyPlacement(const PlacementGraph &graph, const std::vector<uint32_t> &devices, const Target &target) {
-  applyPlacement(graph, devices, target, [](Operation *op) { return op; });
+    if (op.hasTrait<SameDevice>() && !chosen.contains(&op) && !fixed.of(&op) && !fixed.isMadeAnywhere(&op))
+      placeWithReaders(op, chosen);
 }
 
 void applyPlacement(const PlacementGraph &graph, const std::vector<uint32_t> &devices, const Target &target,
-                    const IRMapping &clone) {
-  applyPlacement(graph, devices, target, [&](Operation *op) { return clone.lookup(op); });
+                    ChosenDevices &chosen) {
+  applyPlacement(graph, devices, target, chosen, [](Operation *op) { return op; });
+}
+
+void applyPlacement(const PlacementGraph &graph, const std::vector<uint32_t> &devices, const Target &target,
+                    const IRMapping &clone, ChosenDevices &chosen) {
+  applyPlacement(graph, devices, target, chosen, [&](Operation *op) { return clone.lookup(op); });
 }
 
 } // namespace sluice::passes

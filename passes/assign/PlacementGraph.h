@@ -4,6 +4,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "passes/analysis/CostModel.h"
 #include "passes/analysis/FusionGroups.h"
+#include "passes/assign/ChosenDevices.h"
 #include "passes/assign/GroupPlacement.h"
 #include "passes/assign/PlacementFlow.h"
 #include "passes/backend/DeviceBackends.h"
@@ -39,18 +40,19 @@ struct PlacementGraph {
   uint32_t deviceCount() const { return problem.deviceCount(); }
 };
 
-/// The problem of an entry point of a module in phase `train`; states that have `sluice.placement` stay there.
+/// The problem of an entry point of a module in phase `train`.
 PlacementGraph buildPlacementGraph(ir::EntryOp entry, const DeviceBackends &backends, const CostModel &costs,
                                    bool fuse);
 
 /// Takes transient memory for a share, by device, of the bytes of all values, as buffers are used again.
 void scaleTransients(PlacementGraph &graph, const std::vector<double> &shares);
 
-/// Writes an assignment as `sluice.placement` on every op and state that nobody has fixed. An op that several launches
-/// on different devices find again is cloned, so that each finds it where it works.
-void applyPlacement(const PlacementGraph &graph, const std::vector<uint32_t> &devices, const ir::Target &target);
+/// Notes an assignment's device for every op and state that nobody has fixed. An op that several launches on different
+/// devices find again is cloned, so that each finds it where it works.
+void applyPlacement(const PlacementGraph &graph, const std::vector<uint32_t> &devices, const ir::Target &target,
+                    ChosenDevices &chosen);
 /// The same in a clone of the graph's module.
 void applyPlacement(const PlacementGraph &graph, const std::vector<uint32_t> &devices, const ir::Target &target,
-                    const mlir::IRMapping &clone);
+                    const mlir::IRMapping &clone, ChosenDevices &chosen);
 
 } // namespace sluice::passes

@@ -45,11 +45,8 @@ static BuiltKernel buildKernel(OpBuilder &builder, StringRef name, const FusionG
     state.types.push_back(output.getType());
   auto kernel = cast<KernelOp>(builder.create(state));
   OpBuilder inner = OpBuilder::atBlockEnd(block);
-  for (Operation *op : contents.ops) {
-    Operation *clone = inner.clone(*op, mapping);
-    clone->removeAttr(kPinAttr);
-    clone->removeAttr(kPlacementAttr);
-  }
+  for (Operation *op : contents.ops)
+    inner.clone(*op, mapping)->removeAttr(kPinAttr);
   inner.create<YieldOp>(kernel.getLoc(),
                         llvm::map_to_vector(contents.outputs, [&](Value output) { return mapping.lookup(output); }));
   return {kernel, std::move(contents.outputs)};

@@ -37,8 +37,7 @@ void expandComposites(ModuleOp module) {
   });
 }
 
-/// The ops of the formula that are new in front of `op`, which is on a device: they live there, and are where they are
-/// for the op's reasons.
+/// The ops of the formula that are new in front of `op`, which is on a device: they live there, pinned as it is.
 static SmallVector<Value> expandInPlace(CompositeOp op, SmallVectorImpl<Operation *> &made) {
   OpBuilder builder(op);
   Operation *before = op->getPrevNode();
@@ -49,9 +48,8 @@ static SmallVector<Value> expandInPlace(CompositeOp op, SmallVectorImpl<Operatio
   }
   Block::iterator first = before ? std::next(before->getIterator()) : op->getBlock()->begin();
   for (Operation &part : llvm::make_range(first, op->getIterator())) {
-    for (StringRef reason : {kPinAttr, kPlacementAttr})
-      if (Attribute why = op->getAttr(reason))
-        part.setAttr(reason, why);
+    if (StringAttr pin = getPin(op))
+      part.setAttr(kPinAttr, pin);
     made.push_back(&part);
   }
   return values;

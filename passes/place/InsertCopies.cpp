@@ -55,8 +55,9 @@ private:
 
 class EntryCopies {
 public:
-  EntryCopies(EntryOp entry, CrossingReports &reports, const DeviceBackends *backends)
-      : entry(entry), symbols(entry->getParentOfType<ModuleOp>()), reports(reports), backends(backends) {}
+  EntryCopies(EntryOp entry, CrossingReports &reports, const DeviceBackends *backends, const ChosenDevices &chosen)
+      : entry(entry), symbols(entry->getParentOfType<ModuleOp>()), reports(reports), backends(backends),
+        chosen(chosen) {}
 
   LogicalResult run() {
     Block &block = entry.getBody().front();
@@ -122,8 +123,7 @@ private:
       return CopyReason::InitialValue;
     if (stateOf(value))
       return CopyReason::State;
-    Operation *def = value.getDefiningOp();
-    bool isChosen = reader->hasAttr(kPlacementAttr) || (def && def->hasAttr(kPlacementAttr));
+    bool isChosen = chosen.contains(reader) || chosen.contains(value.getDefiningOp());
     return isChosen ? CopyReason::Placement : CopyReason::Pin;
   }
 
@@ -169,18 +169,19 @@ private:
   SymbolTable symbols;
   CrossingReports &reports;
   const DeviceBackends *backends;
+  const ChosenDevices &chosen;
   DenseMap<std::pair<Value, StringAttr>, Value> made;
 };
 
 } // namespace
 
-LogicalResult insertCopies(ModuleOp module, const DeviceBackends *backends) {
+LogicalResult insertCopies(ModuleOp module, const DeviceBackends *backends, const ChosenDevices &chosen) {
   ModelOp model = findModel(module);
   CopyPolicy policy = model ? model.getCopies().value_or(CopyPolicy::Explicit) : CopyPolicy::Explicit;
   CrossingReports reports(policy, std::max<int64_t>(getCapacity(module), 1));
   bool failing = false;
   for (auto entry : module.getOps<EntryOp>())
-    failing |= failed(EntryCopies(entry, reports, backends).run());
+    failing |= failed(EntryCopies(entry, reports, backends, chosen).run());
   return failure(failing);
 }
 

@@ -4,7 +4,7 @@
 //    An entry point's inputs are on the host.
 // 2. An op works where it is pinned; else where its results or operands are fixed by the model. A state's initial value
 //    is made where the state lives, or on the host if it cannot be made there.
-// 3. Else an op or state goes where `sluice.placement` chose, or to the target's first device.
+// 3. Else an op or state goes where the compiler chose, or to the target's first device.
 // 4. Constants, and what is made of them alone, stay without a device: whoever reads them has them made where it works.
 //
 // Afterwards the devices of operands and results may differ: `insertCopies` comes next.
@@ -24,8 +24,9 @@ namespace {
 
 class EntryPlacing {
 public:
-  EntryPlacing(EntryOp entry, const SymbolTable &symbols, const Target &target, const DeviceBackends *backends)
-      : entry(entry), symbols(symbols), target(target), fixed(entry, backends) {}
+  EntryPlacing(EntryOp entry, const SymbolTable &symbols, const Target &target, const DeviceBackends *backends,
+               const ChosenDevices &chosen)
+      : entry(entry), symbols(symbols), target(target), fixed(entry, backends), chosen(chosen) {}
 
   LogicalResult run() {
     placeInputs();
@@ -60,8 +61,8 @@ private:
     if (!op.hasTrait<SameDevice>() || fixed.isMadeAnywhere(&op))
       return success();
     StringAttr device = fixed.of(&op);
-    if (auto chosen = op.getAttrOfType<StringAttr>(kPlacementAttr); chosen && !device)
-      device = chosen;
+    if (!device)
+      device = chosen.lookup(&op);
     if (!device)
       device = name(target.first().name);
     if (!target.find(device))
@@ -76,16 +77,18 @@ private:
   const SymbolTable &symbols;
   const Target &target;
   FixedDevices fixed;
+  const ChosenDevices &chosen;
 };
 
 } // namespace
 
-static LogicalResult placeState(StateOp state, const SymbolTable &symbols, const Target &target) {
+static LogicalResult placeState(StateOp state, const SymbolTable &symbols, const Target &target,
+                                const ChosenDevices &chosen) {
   StringAttr device = getDevice(state.getStoredType());
   if (!device && state.getOf())
     device = getDevice(symbols.lookup<StateOp>(*state.getOf()).getStoredType());
   if (!device)
-    device = state->getAttrOfType<StringAttr>(kPlacementAttr);
+    device = chosen.lookup(state);
   if (!device)
     device = StringAttr::get(state.getContext(),
                              state.getKind() == StateKind::Hyper ? kHostDevice.str() : target.first().name);
@@ -96,7 +99,7 @@ static LogicalResult placeState(StateOp state, const SymbolTable &symbols, const
   return success();
 }
 
-LogicalResult placeValues(ModuleOp module, const DeviceBackends *backends) {
+LogicalResult placeValues(ModuleOp module, const DeviceBackends *backends, const ChosenDevices &chosen) {
   FailureOr<Target> target = Target::of(module);
   if (failed(target))
     return failure();
@@ -104,10 +107,10 @@ LogicalResult placeValues(ModuleOp module, const DeviceBackends *backends) {
   // Slots last, because they follow their parameters.
   for (bool slots : {false, true})
     for (auto state : module.getOps<StateOp>())
-      if (bool(state.getOf()) == slots && failed(placeState(state, symbols, *target)))
+      if (bool(state.getOf()) == slots && failed(placeState(state, symbols, *target, chosen)))
         return failure();
   for (auto entry : module.getOps<EntryOp>())
-    if (failed(EntryPlacing(entry, symbols, *target, backends).run()))
+    if (failed(EntryPlacing(entry, symbols, *target, backends, chosen).run()))
       return failure();
   return success();
 }

@@ -152,13 +152,14 @@ static llvm::Error place(ModuleOp module, const PlacementRequest &request, passe
       return trained.takeError();
   }
   auto start = std::chrono::steady_clock::now();
-  auto report = choosePlacement(module, pipeline, request);
-  if (!report)
-    return report.takeError();
+  auto decision = choosePlacement(module, pipeline, request);
+  if (!decision)
+    return decision.takeError();
   std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   compiled.phases.push_back({"choosing", took.count()});
-  compiled.placement = std::move(report->report);
-  pipeline.costs = std::move(report->costs);
+  compiled.placement = std::move(decision->report);
+  pipeline.costs = std::move(decision->costs);
+  pipeline.chosen = std::move(decision->chosen);
   pipeline.compileFrom = "train";
   return llvm::Error::success();
 }

@@ -8,6 +8,7 @@
 #include "runtime/plan/ScheduleModel.h"
 #include "tests/e2e/devices/RandomGraph.h"
 #include "tests/e2e/devices/Trained.h"
+#include "tools/compiler/Phases.h"
 #include "tools/compiler/placement/Placement.h"
 #include <algorithm>
 #include <cstdlib>
@@ -64,6 +65,12 @@ Placed place(const PlacementCase &asked) {
   Trained trained(everythingOn(asked, "cpu"));
   compiler::PlacementDecision decision =
       valueOf(compiler::choosePlacement(*trained.module, trained.pipeline, asked.request()));
+  passes::PipelineOptions options = trained.pipeline;
+  options.compileFrom = "train";
+  options.compileTo = "fused";
+  options.chosen = std::move(decision.chosen);
+  std::string warnings;
+  valueOf(compiler::runPhases(*trained.module, options, warnings));
   return {textOf(*trained.module), std::move(decision.report), std::move(decision.costs)};
 }
 
@@ -73,7 +80,7 @@ double Placed::alternative(const std::string &name) const {
 
 std::unique_ptr<Compiled> Placed::compile(const RunOptions &run) const {
   passes::PipelineOptions options;
-  options.compileFrom = "train";
+  options.compileFrom = "fused";
   options.costs = costs;
   return std::make_unique<Compiled>(text, options, run);
 }

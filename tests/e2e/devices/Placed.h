@@ -26,9 +26,9 @@ struct PlacementCase {
   std::string sim(int seed = 0) const;
 };
 
-/// A model with its decision written on it.
+/// A model, placed as was decided.
 struct Placed {
-  std::string text; ///< in phase `train`
+  std::string text; ///< in phase `fused`
   compiler::PlacementReport report;
   passes::CostModel costs; ///< that it was decided by
 

@@ -3,6 +3,7 @@
 #include "ir/text/DiagnosticText.h"
 #include "ir/text/ParseGuard.h"
 #include "mlir/IR/Verifier.h"
+#include "passes/Passes.h"
 #include "passes/Pipeline.h"
 #include "passes/assign/PlacementGraph.h"
 #include "gtest/gtest.h"
@@ -85,7 +86,7 @@ protected:
     std::vector<uint32_t> devices;
     for (const PlacementProblem::Group &group : all.problem.groups)
       devices.push_back(group.pinned.value_or(group.times[1] == PlacementProblem::kImpossible ? 0 : 1));
-    applyPlacement(all, devices, backends->target());
+    applyPlacement(all, devices, backends->target(), chosen);
     return compile("train");
   }
 
@@ -95,6 +96,7 @@ protected:
     options.backends = {&host, &accelerator};
     options.compileFrom = from;
     options.compileTo = "fused";
+    options.chosen = chosen;
     return LogicalResult(runPipeline(*module, options));
   }
 
@@ -113,7 +115,7 @@ protected:
     std::vector<std::string> places;
     module->walk([&](Operation *found) {
       if (found->getName().getStringRef() == op)
-        places.push_back(found->getAttrOfType<StringAttr>(kPlacementAttr).str());
+        places.push_back(chosen.lookup(found).str());
     });
     return places;
   }
@@ -122,6 +124,7 @@ protected:
   OwningOpRef<ModuleOp> module;
   sluice_backend_compile host = willing("cpu"), accelerator = willing("fake");
   std::unique_ptr<DeviceBackends> backends;
+  ChosenDevices chosen;
   CostModel costs;
 };
 
@@ -165,10 +168,11 @@ TEST_F(PlacementGraphs, ASlotFollowsItsParameter) {
   PlacementGraph step = graph("step");
   std::vector<uint32_t> devices(step.groups.size(), 0);
   devices[find(step, "w")] = 2;
-  applyPlacement(step, devices, backends->target());
-  EXPECT_EQ(graph("predict").problem.groups[find(graph("predict"), "w")].pinned, 2u);
-  EXPECT_EQ(module->lookupSymbol<StateOp>("w")->getAttrOfType<StringAttr>(kPlacementAttr), "acc1");
-  EXPECT_FALSE(module->lookupSymbol<StateOp>("lr")->hasAttr(kPlacementAttr));
+  applyPlacement(step, devices, backends->target(), chosen);
+  EXPECT_EQ(chosen.lookup(module->lookupSymbol("w")), "acc1");
+  EXPECT_FALSE(chosen.contains(module->lookupSymbol("lr")));
+  ASSERT_TRUE(succeeded(placeValues(*module, backends.get(), chosen)));
+  EXPECT_EQ(getDevice(module->lookupSymbol<StateOp>("w.momentum").getStoredType()), "acc1");
 }
 
 TEST_F(PlacementGraphs, WhatACallLeavesAloneIsCopiedForFree) {
@@ -203,7 +207,7 @@ TEST_F(PlacementGraphs, WhatIsFoundAgainIsClonedForEachDevice) {
   std::vector<uint32_t> devices(predict.groups.size(), 0);
   devices[add] = 1;
   devices[exp] = 2;
-  applyPlacement(predict, devices, backends->target());
+  applyPlacement(predict, devices, backends->target(), chosen);
   EXPECT_EQ(placesOf("sluice.add"), std::vector<std::string>{"acc0"});
   EXPECT_EQ(placesOf("sluice.exp"), std::vector<std::string>{"acc1"});
   std::vector<std::string> expands = placesOf("sluice.expand");

@@ -138,10 +138,6 @@ TABLE = [
     (place(model="absent.mlir"), INVALID, ["absent.mlir: cannot open: No such file or directory"]),
     (place(model="fused.mlir"), USAGE, ["a dump of phase 'fused' has its devices already"]),
     (compiled("--placement", "auto", model="fused.mlir"), USAGE, ["a dump of phase 'fused' has its devices already"]),
-    (place(model="placement_number.mlir"), INVALID, ["placement_number.mlir:8:10", "'sluice.placement' must be the name of a device"]),
-    (place(model="placed_state.mlir"), ABSENT, ["placed_state.mlir:4", "state 'w' is to live on acc7"]),
-    (place(model="placed_op.mlir"), ABSENT, ["placed_op.mlir:8:10", "acc7"]),
-    (compiled(model="placed_op.mlir"), ABSENT, ["placed_op.mlir:8:10", "acc7"]),
     (place(model="huge_state.mlir"), INVALID, ["huge_state.mlir:4", "more than 2^40 elements: [30000000, 2000000]"]),
     (place(model="empty_state.mlir"), INVALID, ["empty_state.mlir:4", "an empty dimension"]),
     (place(model="huge_rows.mlir"), INVALID, ["huge_rows.mlir:3", "capacity must be a number of rows"]),
@@ -196,10 +192,7 @@ class PlaceUsageTest(CliTest):
         self.write("pinned.mlir", on_relu('sluice.pin = "acc0"'))
         self.write("pinned_far.mlir", on_relu('sluice.pin = "acc7"'))
         self.write("pinned_number.mlir", on_relu("sluice.pin = 7"))
-        self.write("placed_op.mlir", on_relu('sluice.placement = "acc7"'))
-        self.write("placement_number.mlir", on_relu("sluice.placement = 7"))
         initial = '<"constant", 1.0 : f64>'
-        self.write("placed_state.mlir", SMALL_MODEL.replace(initial, initial + ' {sluice.placement = "acc7"}'))
         physical = initial + ' {physical = tensor<3x2xf32, #sluice.at<device = "acc7">>}'
         self.write("pinned_state.mlir", SMALL_MODEL.replace(initial, physical))
         huge = SMALL_MODEL.replace("3x2x", "30000000x2000000x").replace("?x3x", "?x30000000x").replace("?x2x", "?x2000000x")

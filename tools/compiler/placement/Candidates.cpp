@@ -120,13 +120,14 @@ static Assignment whereItCan(PlacementGraph &graph, const std::vector<std::optio
   return {placement->devices};
 }
 
-/// A module of our own with the candidate's devices written on it.
-static OwningOpRef<ModuleOp> clonePlaced(const PlacementSetting &setting, const Candidate &candidate) {
+/// A module of our own, and the candidate's devices for it.
+static OwningOpRef<ModuleOp> clonePlaced(const PlacementSetting &setting, const Candidate &candidate,
+                                         passes::ChosenDevices &chosen) {
   IRMapping clone;
   OwningOpRef<ModuleOp> copy(cast<ModuleOp>(ModuleOp(setting.module)->clone(clone)));
   for (const auto &[entry, devices] : candidate.devices)
     if (candidate.isWritten)
-      passes::applyPlacement(setting.graphs.at(entry), devices, setting.target(), clone);
+      passes::applyPlacement(setting.graphs.at(entry), devices, setting.target(), clone, chosen);
   return copy;
 }
 
@@ -139,8 +140,8 @@ static void judge(PlacementSetting &setting, Candidate &candidate, llvm::ArrayRe
     candidate.obstacle = same->obstacle;
     return;
   }
-  OwningOpRef<ModuleOp> copy = clonePlaced(setting, candidate);
   passes::PipelineOptions pipeline = setting.pipeline;
+  OwningOpRef<ModuleOp> copy = clonePlaced(setting, candidate, pipeline.chosen);
   pipeline.prepared = &setting.prepared;
   auto evaluation = evaluate(*copy, pipeline, setting.entry, setting.costs.hostRunsHere);
   if (!evaluation) {
@@ -207,10 +208,12 @@ Candidate tryPinned(PlacementSetting &setting, llvm::ArrayRef<Candidate> known) 
   return candidate;
 }
 
-void applyCandidate(const PlacementSetting &setting, const Candidate &candidate) {
+passes::ChosenDevices applyCandidate(const PlacementSetting &setting, const Candidate &candidate) {
+  passes::ChosenDevices chosen;
   for (const std::string &entry : setting.entries())
     if (candidate.isWritten)
-      passes::applyPlacement(setting.graphs.at(entry), candidate.devices.at(entry), setting.target());
+      passes::applyPlacement(setting.graphs.at(entry), candidate.devices.at(entry), setting.target(), chosen);
+  return chosen;
 }
 
 } // namespace sluice::compiler

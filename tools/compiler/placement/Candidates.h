@@ -65,7 +65,7 @@ Candidate tryStrategy(PlacementSetting &setting, const std::string &name, const 
 /// The user's own placement, which is compiled as if nobody chose, unless a file has decisions to keep.
 Candidate tryPinned(PlacementSetting &setting, llvm::ArrayRef<Candidate> known);
 
-/// Writes a candidate's devices on the module.
-void applyCandidate(const PlacementSetting &setting, const Candidate &candidate);
+/// The candidate's devices for the module that was asked about, as `passes::applyPlacement` notes them.
+passes::ChosenDevices applyCandidate(const PlacementSetting &setting, const Candidate &candidate);
 
 } // namespace sluice::compiler

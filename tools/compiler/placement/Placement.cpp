@@ -32,7 +32,7 @@ public:
         model(setting.graph(), setting.target(), setting.costs.model, setting.costs.hostRunsHere),
         memoryFactors(setting.target().devices().size(), 1) {}
 
-  llvm::Expected<PlacementReport> run() {
+  llvm::Expected<PlacementDecision> run() {
     if (!request.prefer.empty())
       return prefer();
     tryKnown();
@@ -44,20 +44,22 @@ public:
       return whyNone(obstacle);
     PlacementReport report = describePlacement(setting, *best, candidates, summary);
     report.remark = remarkOn(*best);
-    applyCandidate(setting, *best);
-    return report;
+    return decided(*best, std::move(report));
   }
 
 private:
-  llvm::Expected<PlacementReport> prefer() {
+  PlacementDecision decided(const Candidate &chosen, PlacementReport report) const {
+    return {std::move(report), setting.costs.model, applyCandidate(setting, chosen)};
+  }
+
+  llvm::Expected<PlacementDecision> prefer() {
     const ir::TargetDevice *device = setting.target().find(request.prefer);
     Candidate preferred = tryStrategy(setting, "all it can", [&](PlacementGraph &graph) {
       return preferring(graph, uint32_t(device - setting.target().devices().data()));
     });
     if (!preferred.isPossible())
       return makeError(preferred.obstacle.code, preferred.obstacle.text);
-    applyCandidate(setting, preferred);
-    return describePlacement(setting, preferred, preferred, {});
+    return decided(preferred, describePlacement(setting, preferred, preferred, {}));
   }
 
   size_t deviceCount() const { return setting.target().devices().size(); }
@@ -344,10 +346,7 @@ llvm::Expected<PlacementDecision> choosePlacement(ModuleOp module, const passes:
   auto setting = preparePlacement(module, pipeline, request);
   if (!setting)
     return setting.takeError();
-  auto report = Decision(*setting, request).run();
-  if (!report)
-    return report.takeError();
-  return PlacementDecision{std::move(*report), setting->costs.model};
+  return Decision(*setting, request).run();
 }
 
 } // namespace sluice::compiler

@@ -12,13 +12,14 @@ namespace sluice::compiler {
 struct PlacementDecision {
   PlacementReport report;
   passes::CostModel costs; ///< that it was decided by
+  passes::ChosenDevices chosen;
 };
 
 /// What candidates for a module in phase `train` share. Fails if the request makes no sense for it.
 llvm::Expected<PlacementSetting> preparePlacement(mlir::ModuleOp module, const passes::PipelineOptions &pipeline,
                                                   const PlacementRequest &request);
 
-/// Decides for a module in phase `train` and writes the decision on it (`sluice.placement`).
+/// Decides for a module in phase `train`.
 ///
 /// Candidates are everything on one device, the user's own placement with the rest on the first device, and the fastest
 /// of all placements that a model of their schedules judges (passes/assign/AssignmentSearch.h). Each is compiled up
