@@ -5,9 +5,9 @@
 //          ...                                    %y = sluice.concat %2, %5 {axis = 1}
 //
 // Behind `placed`, an op is expanded where its device may have no kernel for it (`DeviceBackends::reasonAgainstKernel`);
-// the ops of the formula work where the op did. Only those that say so are expanded in `train` already, whatever backends have. That is batch
-// normalisation: `parallel` must find its sums over the rows, and the counts that divide them, to add them up over the
-// replicas; and its gradient, which `train` builds, shares them.
+// the ops of the formula work where the op did. Only those that say so are expanded in `train` already, whatever
+// backends have. That is batch normalisation: `parallel` must find its sums over the rows, and the counts that divide
+// them, to add them up over the replicas; and its gradient, which `train` builds, shares them.
 #include "passes/Passes.h"
 #include "passes/backend/DeviceBackends.h"
 #include "passes/place/InheritDevice.h"
