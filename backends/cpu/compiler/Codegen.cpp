@@ -3,6 +3,7 @@
 #include "backends/cpu/compiler/Codegen.h"
 
 #include "backends/cpu/compiler/MathFunctions.h"
+#include "backends/cpu/compiler/ParallelFor.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -12,7 +13,6 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/Threading.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -88,17 +88,15 @@ static void initializeNativeTarget() {
 static LogicalResult lowerToLLVMDialect(ModuleOp module, const CodegenOptions &options) {
   PassManager pm(module.getContext());
   pm.enableVerifier(false);
-  // Function by function, on all cores.
   OpPassManager &function = pm.nest<func::FuncOp>();
   if (options.polynomialMath)
     function.addPass(std::make_unique<ApproximateMath>(/*avx2=*/false));
   function.addPass(createConvertSCFToCFPass());
-  function.addPass(createConvertVectorToLLVMPass());
   function.addPass(arith::createArithExpandOpsPass());
   function.addPass(createConvertMathToLLVMPass());
-  pm.addPass(createConvertMathToLibmPass());
+  pm.addPass(createConvertMathToLibmPass()); // lane by lane, so vectors come after it
   OpPassManager &afterMath = pm.nest<func::FuncOp>();
-  afterMath.addPass(createConvertVectorToLLVMPass()); // libm's calls are made lane by lane
+  afterMath.addPass(createConvertVectorToLLVMPass());
   afterMath.addPass(createArithToLLVMConversionPass());
   pm.addPass(createConvertFuncToLLVMPass());
   pm.addPass(createConvertControlFlowToLLVMPass());
@@ -209,29 +207,46 @@ static std::vector<OwningOpRef<ModuleOp>> cutIntoParts(ModuleOp module) {
 
 using Object = llvm::SmallVector<char, 0>;
 
-static llvm::Expected<Object> compilePart(ModuleOp part, const Target &target, const CodegenOptions &options) {
+namespace {
+/// The LLVM IR of a part, which shares nothing with that of others.
+struct Part {
   WithoutStrengthReduction gate;
   llvm::LLVMContext context;
-  context.setOptPassGate(gate);
-  std::unique_ptr<llvm::Module> translated = translateModuleToLLVMIR(part, context);
-  if (!translated)
-    return llvm::createStringError("translation to LLVM IR failed");
+  std::unique_ptr<llvm::Module> module;
+};
+
+/// What became of a part.
+struct Made {
+  Object object;
+  std::string error, llvmIR, assembly;
+};
+} // namespace
+
+/// Null if it cannot be translated.
+static std::unique_ptr<Part> translate(ModuleOp module) {
+  auto part = std::make_unique<Part>();
+  part->context.setOptPassGate(part->gate);
+  part->module = translateModuleToLLVMIR(module, part->context);
+  return part->module ? std::move(part) : nullptr;
+}
+
+static llvm::Error compilePart(llvm::Module &module, const Target &target, const CodegenOptions &options, Made &made) {
   auto machine = createTargetMachine(target);
   if (!machine)
     return machine.takeError();
-  translated->setTargetTriple((*machine)->getTargetTriple().str());
-  translated->setDataLayout((*machine)->createDataLayout());
-  setFunctionAttributes(*translated, target);
-  cleanUp(*translated, **machine);
+  module.setTargetTriple((*machine)->getTargetTriple().str());
+  module.setDataLayout((*machine)->createDataLayout());
+  setFunctionAttributes(module, target);
+  cleanUp(module, **machine);
   if (options.llvmIR)
-    llvm::raw_string_ostream(*options.llvmIR) << *translated;
+    llvm::raw_string_ostream(made.llvmIR) << module;
   if (options.assembly) {
-    auto text = emit(*llvm::CloneModule(*translated), **machine, llvm::CodeGenFileType::AssemblyFile);
+    auto text = emit(*llvm::CloneModule(module), **machine, llvm::CodeGenFileType::AssemblyFile);
     if (!text)
       return text.takeError();
-    options.assembly->assign(text->begin(), text->end());
+    made.assembly.assign(text->begin(), text->end());
   }
-  return emit(*translated, **machine, llvm::CodeGenFileType::ObjectFile);
+  return emit(module, **machine, llvm::CodeGenFileType::ObjectFile).moveInto(made.object);
 }
 
 static llvm::Expected<Object> archiveOf(ArrayRef<Object> objects) {
@@ -248,32 +263,43 @@ static llvm::Expected<Object> archiveOf(ArrayRef<Object> objects) {
   return Object((*archive)->getBufferStart(), (*archive)->getBufferEnd());
 }
 
+static llvm::Expected<Object> joined(std::vector<Made> &parts, const CodegenOptions &options) {
+  std::vector<Object> objects;
+  std::string llvmIR, assembly;
+  for (Made &part : parts) {
+    if (!part.error.empty())
+      return llvm::createStringError(part.error);
+    llvmIR += part.llvmIR;
+    assembly += part.assembly;
+    objects.push_back(std::move(part.object));
+  }
+  if (options.llvmIR)
+    *options.llvmIR = std::move(llvmIR);
+  if (options.assembly)
+    *options.assembly = std::move(assembly);
+  return objects.size() == 1 ? std::move(objects.front()) : archiveOf(objects);
+}
+
 llvm::Expected<Object> compileToObject(ModuleOp module, const Target &target, const CodegenOptions &options) {
   registerBuiltinDialectTranslation(*module.getContext());
   registerLLVMDialectTranslation(*module.getContext());
   if (failed(lowerToLLVMDialect(module, options)))
     return llvm::createStringError("lowering to the LLVM dialect failed");
 
-  std::vector<OwningOpRef<ModuleOp>> parts = cutIntoParts(module);
-  std::vector<Object> objects(parts.size());
-  std::vector<std::string> errors(parts.size()), llvmIR(parts.size()), assembly(parts.size());
-  parallelFor(module.getContext(), 0, parts.size(), [&](size_t number) {
-    CodegenOptions own = options;
-    own.llvmIR = options.llvmIR ? &llvmIR[number] : nullptr;
-    own.assembly = options.assembly ? &assembly[number] : nullptr;
-    if (auto object = compilePart(*parts[number], target, own))
-      objects[number] = std::move(*object);
-    else
-      errors[number] = llvm::toString(object.takeError());
+  // MLIR's context may have only this thread, so LLVM's work alone is shared out.
+  std::vector<std::unique_ptr<Part>> parts;
+  for (OwningOpRef<ModuleOp> &part : cutIntoParts(module)) {
+    if (!parts.emplace_back(translate(*part)))
+      return llvm::createStringError("translation to LLVM IR failed");
+    part = nullptr;
+  }
+  std::vector<Made> made(parts.size());
+  parallelFor(parts.size(), options.threads, [&](size_t number) {
+    std::unique_ptr<Part> part = std::move(parts[number]);
+    if (llvm::Error error = compilePart(*part->module, target, options, made[number]))
+      made[number].error = llvm::toString(std::move(error));
   });
-  if (auto failed = llvm::find_if(errors, [](const std::string &error) { return !error.empty(); });
-      failed != errors.end())
-    return llvm::createStringError(*failed);
-  if (options.llvmIR)
-    *options.llvmIR = llvm::join(llvmIR, "");
-  if (options.assembly)
-    *options.assembly = llvm::join(assembly, "");
-  return objects.size() == 1 ? std::move(objects.front()) : archiveOf(objects);
+  return joined(made, options);
 }
 
 LoadedObject::LoadedObject(std::unique_ptr<llvm::orc::LLJIT> jit) : jit(std::move(jit)) {}

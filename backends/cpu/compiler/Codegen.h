@@ -22,13 +22,15 @@ namespace sluice::cpu {
 struct CodegenOptions {
   // Expand math functions of f32 vectors into polynomials; those without one call libm lane by lane.
   bool polynomialMath = true;
+  // How many threads make the parts of a large module; 0: one a core. They make the same bytes, however many.
+  unsigned threads = 0;
   // Receives, if set, the LLVM IR and the assembly that the object is made from.
   std::string *llvmIR = nullptr;
   std::string *assembly = nullptr;
 };
 
-// A position-independent ELF object, or of a large module an archive of several, which all cores have made. The module
-// is taken apart.
+// A position-independent ELF object, or of a large module an archive of several, which threads have made side by side.
+// The module is taken apart.
 llvm::Expected<llvm::SmallVector<char, 0>> compileToObject(mlir::ModuleOp module, const Target &target,
                                                            const CodegenOptions &options = {});
 

@@ -46,15 +46,17 @@ void addExponentials(mlir::ModuleOp module, const std::string &name, mlir::LLVM:
 
 std::string numbered(int number) { return std::string("exponentials_").append(std::to_string(number)); }
 
-/// An object of this many stages.
-llvm::SmallVector<char, 0> compiled(int stages, mlir::MLIRContext::Threading threading) {
-  mlir::MLIRContext context(threading);
+/// An object of this many stages, made by as many threads.
+llvm::SmallVector<char, 0> compiled(int stages, unsigned threads) {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   context.loadDialect<mlir::math::MathDialect>();
   auto module = mlir::OwningOpRef<mlir::ModuleOp>(mlir::ModuleOp::create(mlir::UnknownLoc::get(&context)));
   mlir::LLVM::GlobalOp quarters = addQuarters(*module);
   for (int stage = 0; stage < stages; ++stage)
     addExponentials(*module, numbered(stage), quarters);
-  return llvm::cantFail(compileToObject(*module, Target::host()));
+  CodegenOptions options;
+  options.threads = threads;
+  return llvm::cantFail(compileToObject(*module, Target::host(), options));
 }
 
 void expectExponentials(LoadedObject &loaded, const std::string &name) {
@@ -73,7 +75,7 @@ void expectExponentials(LoadedObject &loaded, const std::string &name) {
 
 // A stage function runs exactly the tasks that it is given, each on its own vector.
 TEST(Codegen, RunsTheTasksOfAStage) {
-  llvm::SmallVector<char, 0> object = compiled(1, mlir::MLIRContext::Threading::ENABLED);
+  llvm::SmallVector<char, 0> object = compiled(1, /*threads=*/4);
   LoadedObject loaded = llvm::cantFail(loadObject(object));
   expectExponentials(loaded, numbered(0));
 }
@@ -82,9 +84,9 @@ TEST(Codegen, RunsTheTasksOfAStage) {
 // bytes on one thread.
 TEST(Codegen, CutsLargeModulesIntoParts) {
   constexpr int kStages = 100;
-  llvm::SmallVector<char, 0> object = compiled(kStages, mlir::MLIRContext::Threading::ENABLED);
+  llvm::SmallVector<char, 0> object = compiled(kStages, /*threads=*/4);
   EXPECT_EQ(llvm::identify_magic({object.data(), object.size()}), llvm::file_magic::archive);
-  EXPECT_TRUE(object == compiled(kStages, mlir::MLIRContext::Threading::DISABLED));
+  EXPECT_TRUE(object == compiled(kStages, /*threads=*/1));
   LoadedObject loaded = llvm::cantFail(loadObject(object));
   for (int stage : {0, kStages / 2, kStages - 1})
     expectExponentials(loaded, numbered(stage));

@@ -1,0 +1,15 @@
+// A loop on the cores that the process may use. The threads of MLIR and LLVM end the process where one cannot be had.
+#pragma once
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+#include <cstddef>
+
+namespace sluice::cpu {
+
+/// Runs `body` for each number below `count`, on `threads` threads with the calling one (0: as many as there are
+/// cores), or on those that can be had. What one of them throws is thrown here, and a crash is one of this thread's, as
+/// if there were no other; both end the loop.
+void parallelFor(size_t count, unsigned threads, llvm::function_ref<void(size_t)> body);
+
+} // namespace sluice::cpu

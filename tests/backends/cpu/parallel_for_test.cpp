@@ -1,0 +1,70 @@
+#include "backends/cpu/compiler/ParallelFor.h"
+
+#include "llvm/Support/CrashRecoveryContext.h"
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <gtest/gtest.h>
+#include <new>
+#include <sys/resource.h>
+#include <thread>
+#include <unistd.h>
+
+namespace sluice::cpu {
+namespace {
+
+/// Two numbers, each on a thread of its own: `other` runs on the one that does not call, while this one is in its body.
+void onTheOtherThread(llvm::function_ref<void()> other) {
+  std::atomic<int> there{0};
+  std::thread::id caller = std::this_thread::get_id();
+  parallelFor(2, 2, [&](size_t) {
+    ++there;
+    while (there < 2)
+      std::this_thread::yield();
+    if (std::this_thread::get_id() != caller)
+      other();
+  });
+}
+
+// Every number is taken once, whether there are more threads than numbers or fewer.
+TEST(ParallelFor, TakesEveryNumberOnce) {
+  for (unsigned threads : {0, 1, 3, 200}) {
+    std::array<std::atomic<int>, 100> taken{};
+    parallelFor(taken.size(), threads, [&](size_t number) { ++taken[number]; });
+    for (std::atomic<int> &times : taken)
+      EXPECT_EQ(times, 1) << threads << " threads";
+  }
+  parallelFor(0, 4, [](size_t) { FAIL() << "there is no number"; });
+}
+
+// What another thread throws is thrown to the caller.
+TEST(ParallelFor, ThrowsWhatAnotherThreadThrows) {
+  EXPECT_THROW(onTheOtherThread([] { throw std::bad_alloc(); }), std::bad_alloc);
+}
+
+// A crash of another thread goes to the recovery that the caller is in.
+TEST(ParallelFor, CrashesWhereAnotherThreadCrashes) {
+  llvm::CrashRecoveryContext::Enable();
+  llvm::CrashRecoveryContext recovery;
+  EXPECT_FALSE(recovery.RunSafely([] { onTheOtherThread([] { std::abort(); }); }));
+  llvm::CrashRecoveryContext::Disable();
+}
+
+/// Exits with what is left to take when no thread can be had.
+[[noreturn]] void loopWithoutThreads() {
+  rlimit none{0, 0};
+  constexpr uid_t kNobody = 65534; // the limit is not root's
+  if (setrlimit(RLIMIT_NPROC, &none) != 0 || (geteuid() == 0 && setuid(kNobody) != 0))
+    _exit(100);
+  std::atomic<int> left{20};
+  std::thread::id caller = std::this_thread::get_id();
+  parallelFor(20, 4, [&](size_t) { left -= std::this_thread::get_id() == caller; });
+  _exit(left);
+}
+
+// Threads that cannot be had are no error: the calling one takes all numbers.
+TEST(ParallelFor, RunsWithoutOtherThreads) { EXPECT_EXIT(loopWithoutThreads(), testing::ExitedWithCode(0), ""); }
+
+} // namespace
+} // namespace sluice::cpu
