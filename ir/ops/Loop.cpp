@@ -3,6 +3,7 @@
 //   %r, %done = sluice.loop "power" 4 times on "acc0", "acc0.in" after %done_1
 //       (%acc = %x : tensor<8xf32, #acc0> at acc0.transient[0],
 //        %before : !sluice.event) {
+#include "ir/Work.h"
 #include "ir/ops/ActionText.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
@@ -91,7 +92,7 @@ static bool mayLoop(Operation &op) {
     return copy.getWhen().value_or(CopyTime::Step) == CopyTime::Step;
   if (auto transfer = dyn_cast<TransferOp>(op))
     return transfer.getWhen() == CopyTime::Step;
-  return isa<KernelOp, ActionOp, NextOp>(op);
+  return isCompute(&op) || isa<KernelOp, ActionOp, NextOp>(op);
 }
 
 /// As plans have it: a call does nothing more often than 2^31 - 1 times, and loops are not deep in each other.

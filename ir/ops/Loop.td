@@ -7,13 +7,14 @@ include "ir/ops/Schedule.td"
 def LoopOp : Sluice_Op<"loop", [ActionOp, ActionListOp, SingleBlock, AttrSizedOperandSegments, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames", "getAsmBlockArgumentNames"]>]> {
   let summary = "does what is in it `count` times, one time after another, each with the values that the time before has left";
   let description = [{
-    It enters with `fused`: a dump of that phase may hold it, with kernels, copies in every call (`when step`), exchanges and loops in it, each
-    on devices. `next` gives the values of the next iteration, and those of the last one are the results. What it reads besides is defined
-    before it and the same in every iteration. Phase `scheduled` gives it queues, those of what is in it, and from then on it has a result
-    more, the event that it is done, and may carry events from one iteration to the next. All its queues come to it before anything in it
-    starts, and none goes on before all of it is done. A carried value has one place in memory, which its first value, the argument, what
-    `next` gives and the result share: where what computes the next value cannot do so in the place of the old one, and where the first
-    value is wanted elsewhere too, phase `scheduled` adds kernels that copy (`copy_loop`). `slots` are these places. There is no gradient of it.
+    An entry point may hold it from `train` on, with ops, copies in every call (`when step`), exchanges and loops in it; a dump may from
+    `fused` on, where its ops are in kernels. `next` gives the values of the next iteration, and those of the last one are the results.
+    What it reads besides is defined before it and the same in every iteration. Phase `scheduled` gives it queues, those of what is in
+    it, and from then on it has a result more, the event that it is done, and may carry events from one iteration to the next. All its
+    queues come to it before anything in it starts, and none goes on before all of it is done. A carried value has one place in memory,
+    which its first value, the argument, what `next` gives and the result share: where what computes the next value cannot do so in the
+    place of the old one, and where the first value is wanted elsewhere too, phase `scheduled` adds kernels that copy (`copy_loop`).
+    `slots` are these places. There is no gradient of it.
   }];
   let rows = "Any dimension of a carried value may be `?`.";
   let arguments = (ins Arg<StrAttr, "for messages and traces">:$name, Arg<I64Attr, "iterations, at least 1">:$count, Variadic<Sluice_Tensor>:$first, Variadic<Sluice_EventType>:$after,

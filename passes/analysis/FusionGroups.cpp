@@ -23,9 +23,19 @@ static bool isInjective(Operation *op) {
   return element && element.getFusionKind() == FusionKind::Injective;
 }
 
-/// Whether a buffer must hold the op's result.
+/// Whether a buffer must hold the op's result: what reads it is no computation of its list.
 static bool needsBuffer(Operation *op) {
-  return llvm::any_of(op->getUsers(), [](Operation *user) { return isa<SetOp, ReturnOp>(user) || isCrossing(user); });
+  return llvm::any_of(op->getUsers(), [&](Operation *user) {
+    return !isCompute(user) || isCrossing(user) || user->getBlock() != op->getBlock();
+  });
+}
+
+/// Whether the op is never part of a launch: a copy between devices, a loop.
+static bool isAlone(Operation *op) { return isCrossing(op) || isa<ActionOp>(op); }
+
+static SmallVector<Value> readBy(Operation *op) {
+  auto action = dyn_cast<ActionOp>(op);
+  return action ? action.getRead() : SmallVector<Value>(op->getOperands());
 }
 
 bool FusionRules::canJoin(Operation *op, const llvm::SetVector<Operation *> &contents, ArrayRef<Value> results) {
@@ -59,7 +69,7 @@ bool FusionRules::findWhetherRecomputed(Operation *op) {
   // A number such as 1 / rows, from constants and counts alone.
   bool isScalar = isa<ElementwiseOp>(op) && typeOf(op->getResult(0)).getRank() == 0 &&
                   llvm::all_of(op->getOperands(), isFoundAgain);
-  return (isInjective(op) || isScalar) && !needsBuffer(op) &&
+  return (isInjective(op) || isScalar) && !isAlone(op) && !needsBuffer(op) &&
          llvm::all_of(op->getUsers(), [&](Operation *user) { return canBeFoundFor(op, user); });
 }
 
@@ -81,11 +91,11 @@ namespace {
 
 class GroupForming {
 public:
-  GroupForming(EntryOp entry, FusionRules &rules) : block(entry.getBody().front()), rules(rules) {}
+  GroupForming(ActionListOp list, FusionRules &rules) : block(list.getActions()), rules(rules) {}
 
   SmallVector<FusionGroup> run() {
     for (Operation &op : block)
-      if (isCompute(&op) && !rules.isRecomputed(&op))
+      if (isAlone(&op) || (isCompute(&op) && !rules.isRecomputed(&op)))
         place(&op);
     orderUpdatesLast();
     return sorted();
@@ -101,7 +111,7 @@ private:
   }
 
   void addProducers(Operation *op, DenseSet<Operation *> &seen, llvm::SetVector<unsigned> &result) {
-    for (Value operand : op->getOperands()) {
+    for (Value operand : readBy(op)) {
       Operation *def = operand.getDefiningOp();
       if (!def)
         continue;
@@ -137,7 +147,7 @@ private:
 
   bool canJoin(Operation *op, unsigned index, const llvm::SetVector<unsigned> &producers) {
     const FusionGroup &group = groups[index];
-    return rules.fuses() && group.kind != FusionGroup::Copy && !isCrossing(op) && isConvexWith(index, producers) &&
+    return rules.fuses() && group.kind == FusionGroup::Launch && !isAlone(op) && isConvexWith(index, producers) &&
            rules.canJoin(op, group.contents, resultsBeside(op, index));
   }
 
@@ -150,7 +160,7 @@ private:
         break;
       }
     if (target == groups.size())
-      groups.push_back({isCrossing(op) ? FusionGroup::Copy : FusionGroup::Launch, {}, {}, llvm::BitVector()});
+      groups.push_back({isAlone(op) ? FusionGroup::Alone : FusionGroup::Launch, {}, {}, llvm::BitVector()});
     FusionGroup &group = groups[target];
     group.ops.push_back(op);
     for (Operation *found : rules.rematerialisedFor(op))
@@ -180,7 +190,7 @@ private:
     SmallVector<Operation *> work(get.getUsers());
     DenseSet<Operation *> seen;
     while (!work.empty()) {
-      Operation *user = work.pop_back_val();
+      Operation *user = block.findAncestorOpInBlock(*work.pop_back_val());
       if (!seen.insert(user).second)
         continue;
       if (auto it = groupOf.find(user); it != groupOf.end())
@@ -281,8 +291,8 @@ bool isReadInPlace(Value value, llvm::function_ref<bool(Operation *)> isInLaunch
   return true;
 }
 
-SmallVector<FusionGroup> formFusionGroups(EntryOp entry, FusionRules &rules) {
-  return GroupForming(entry, rules).run();
+SmallVector<FusionGroup> formFusionGroups(ActionListOp list, FusionRules &rules) {
+  return GroupForming(list, rules).run();
 }
 
 } // namespace sluice::passes

@@ -1,4 +1,4 @@
-// Decides which ops of an entry point share a launch.
+// Decides which ops of an entry point, or of a loop, share a launch.
 #pragma once
 
 #include "ir/Dialect.h"
@@ -9,9 +9,9 @@
 
 namespace sluice::passes {
 
-/// Ops that one kernel computes, in block order; or one copy between devices, which is no kernel.
+/// Ops that one kernel computes, in block order; or one op that is no part of a kernel: a copy between devices, a loop.
 struct FusionGroup {
-  enum Kind { Launch, Copy } kind;
+  enum Kind { Launch, Alone } kind;
   llvm::SmallVector<mlir::Operation *> ops;
   /// The ops, and those that are rematerialised for them, each after those that it reads.
   llvm::SetVector<mlir::Operation *> contents;
@@ -61,8 +61,8 @@ LaunchContents contentsOf(const FusionGroup &group);
 /// may overwrite it. `isInLaunch` says which of the value's readers, and of theirs, compute in it.
 bool isReadInPlace(mlir::Value value, llvm::function_ref<bool(mlir::Operation *)> isInLaunch);
 
-/// The groups of `entry` in an order in which they can run; readers of a state come before what updates it where
-/// possible. Every group is convex: no path leaves it and comes back.
-llvm::SmallVector<FusionGroup> formFusionGroups(ir::EntryOp entry, FusionRules &rules);
+/// The groups of the ops in `list`, in an order in which they can run; readers of a state come before what updates it
+/// where possible. Every group is convex: no path leaves it and comes back. What is in a loop is a list of its own.
+llvm::SmallVector<FusionGroup> formFusionGroups(ir::ActionListOp list, FusionRules &rules);
 
 } // namespace sluice::passes

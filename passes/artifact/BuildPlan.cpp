@@ -128,7 +128,7 @@ private:
     runtime::Entry result;
     result.name = entry.getSymName();
     result.actions = buildActions(entry);
-    auto receives = entry.getBody().front().getOps<ReceiveOp>();
+    auto receives = entry.getActions().getOps<ReceiveOp>();
     for (auto [name, receive, bound] :
          llvm::zip_equal(entry.getInputs().getAsValueRange<StringAttr>(), receives, findIndexBounds(entry))) {
       runtime::Value &input = result.inputs.emplace_back(buildValue(name, receive.getInput(), receive.getSlotAttr()));

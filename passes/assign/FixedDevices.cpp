@@ -10,8 +10,7 @@ FixedDevices::FixedDevices(EntryOp entry, const DeviceBackends *backends)
   for (BlockArgument argument : entry.getBody().getArguments())
     if (StringAttr device = getDevice(argument.getType()))
       fixedValues[argument] = device;
-  for (Operation &op : entry.getBody().front())
-    visit(op);
+  entry.getBody().walk<WalkOrder::PreOrder>([this](Operation *op) { visit(*op); });
 }
 
 /// The pin, or the host for an initial value that the pin's device cannot make.
@@ -23,6 +22,10 @@ StringAttr FixedDevices::whereItCan(Operation *op, StringAttr pin) const {
 void FixedDevices::visit(Operation &op) {
   if (op.getNumResults() == 0)
     return;
+  if (auto loop = dyn_cast<LoopOp>(op))
+    for (auto [first, argument, result] : llvm::zip_equal(loop.getFirst(), loop.getValueArguments(), loop.getWritten()))
+      if (StringAttr device = fixedValues.lookup(first))
+        fixedValues[argument] = fixedValues[result] = device;
   StringAttr device = getDevice(op.getResult(0).getType());
   if (isa<GetOp, CopyOp>(op)) {
     if (device)

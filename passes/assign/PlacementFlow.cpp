@@ -19,7 +19,7 @@ class FlowBuilding {
 public:
   explicit FlowBuilding(const FlowSource &source)
       : source(source), entry(source.entry), symbols(entry->getParentOfType<ModuleOp>()) {
-    for (auto [i, op] : llvm::enumerate(entry.getBody().front()))
+    for (auto [i, op] : llvm::enumerate(entry.getActions()))
       positions[&op] = int(i);
   }
 
@@ -82,7 +82,7 @@ private:
   }
 
   void addStates() {
-    for (auto get : entry.getBody().front().getOps<GetOp>()) {
+    for (auto get : entry.getActions().getOps<GetOp>()) {
       PlacementFlow::State &state = flow.states[stateNumber(get.getStateAttr())];
       if (state.value) { // all reads of a state give the value before the call
         numbers[get.getValue()] = *state.value;
@@ -117,7 +117,7 @@ private:
   }
 
   void addUpdates() {
-    for (auto set : entry.getBody().front().getOps<SetOp>()) {
+    for (auto set : entry.getActions().getOps<SetOp>()) {
       uint32_t number = stateNumber(set.getStateAttr());
       PlacementFlow::State &state = flow.states[number];
       state.isWritten = true;

@@ -34,9 +34,9 @@ public:
     graph.entry = entry;
     addLinks();
     addInputs();
-    for (auto get : entry.getBody().front().getOps<GetOp>())
+    for (auto get : entry.getActions().getOps<GetOp>())
       stateGroup(get.getStateAttr());
-    for (auto set : entry.getBody().front().getOps<SetOp>())
+    for (auto set : entry.getActions().getOps<SetOp>())
       stateGroup(set.getStateAttr());
     SmallVector<FusionGroup> launches = formFusionGroups(entry, rules);
     auto isMadeAnywhere = [&](Operation *op) { return fixed.isMadeAnywhere(op); };
@@ -187,7 +187,7 @@ private:
   }
 
   void addValues() {
-    Block &block = entry.getBody().front();
+    Block &block = entry.getActions();
     llvm::DenseSet<StringAttr> written;
     for (auto set : block.getOps<SetOp>()) {
       written.insert(set.getStateAttr().getAttr());
@@ -267,7 +267,7 @@ static void applyPlacement(const PlacementGraph &graph, const std::vector<uint32
       if (group.kind == PlacedGroup::Launch)
         chosen[here(op)] = nameOf(device);
   }
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(entry.getBody().front())))
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(entry.getActions())))
     if (op.hasTrait<SameDevice>() && !chosen.contains(&op) && !fixed.of(&op) && !fixed.isMadeAnywhere(&op))
       placeWithReaders(op, chosen);
 }

@@ -2,8 +2,8 @@
 //
 // 1. Values that elementwise ops connect, a state with what is read from and written to it, and a slot with its
 //    parameter form one class and share a layout: the one that a backend requires somewhere in the class, else the
-//    first one proposed, else row-major. Inputs and outputs of entry points are row-major, and so is all that lives on
-//    a device whose backend proposes nothing.
+//    first one proposed, else row-major. Inputs and outputs of entry points are row-major, and so is what loops carry,
+//    and all that lives on a device whose backend proposes nothing.
 // 2. Each op is asked again about the layouts that its values have then. Where it takes another one only, a
 //    `sluice.relayout` is put in between, unless the elements lie in memory as required anyway.
 //
@@ -51,7 +51,8 @@ private:
   bool isRowMajor(Type type) { return !backends.of(getDevice(type).getValue()).proposesLayouts(); }
   /// Inputs and outputs of entry points keep the layout that callers use, on both sides of a copy.
   bool isFixed(Value value) {
-    return isa<BlockArgument>(value) || fixedCopies.contains(value) || isRowMajor(value.getType());
+    return isa<BlockArgument>(value) || value.getDefiningOp<LoopOp>() || fixedCopies.contains(value) ||
+           isRowMajor(value.getType());
   }
   StateOp stateOf(StringRef name) { return symbols.lookup<StateOp>(name); }
   void *keyOfState(StringRef name) { return stateOf(name); }
@@ -243,7 +244,7 @@ private:
       return convertOperand(set.getValueMutable(), choices.lookup(leader(keyOfState(set.getState()))).layout);
     if (auto copy = dyn_cast<CopyOp>(op); copy && copy.isCrossing())
       return convertCopy(copy);
-    if (isa<ReturnOp>(op))
+    if (isa<ReturnOp, LoopOp, NextOp>(op))
       for (OpOperand &operand : op->getOpOperands())
         if (failed(convertOperand(operand, AffineMap())))
           return failure();

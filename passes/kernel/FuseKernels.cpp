@@ -3,15 +3,16 @@
 //   %0 = sluice.add %x, %y; %1 = sluice.relu %0
 //     ==>  %1 = sluice.kernel "add_relu" (%a = %x, %b = %y) {add; relu; yield}
 //
-// Afterwards an entry point holds only get, kernels, copies between devices, set and return; every set or returned
-// value is a kernel's result that can be computed where it is wanted (a copying kernel is added where it cannot), or a
-// copy of one.
+// Afterwards an entry point holds only get, kernels, copies between devices, loops of these, set and return; every set
+// or returned value is a kernel's result that can be computed where it is wanted (a copying kernel is added where it
+// cannot), or a copy of one.
 #include "ir/Layout.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
 #include "passes/analysis/FusionGroups.h"
 #include "passes/backend/DeviceBackends.h"
 #include "passes/kernel/CopyKernel.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -30,7 +31,7 @@ struct BuiltKernel {
 
 /// Builds a group's kernel; `produced` has what kernels before it made.
 static BuiltKernel buildKernel(OpBuilder &builder, StringRef name, const FusionGroup &group,
-                               const DenseMap<Value, Value> &produced) {
+                               const llvm::MapVector<Value, Value> &produced) {
   LaunchContents contents = contentsOf(group);
   OperationState state(group.ops.back()->getLoc(), KernelOp::getOperationName());
   state.addAttribute("name", builder.getStringAttr(name));
@@ -95,13 +96,12 @@ static void addOutputCopies(Operation *results, const DeviceBackends &backends) 
 }
 
 static void addCopies(EntryOp entry, const DeviceBackends &backends) {
-  Block &block = entry.getBody().front();
-  addOutputCopies(block.getTerminator(), backends);
+  addOutputCopies(entry.getReturn(), backends);
   // Copies come last: whatever reads the old value has run.
-  for (SetOp set : llvm::to_vector(block.getOps<SetOp>())) {
+  for (SetOp set : llvm::to_vector(entry.getActions().getOps<SetOp>())) {
     if (canUpdateInPlace(set, entry))
       continue;
-    set->moveBefore(block.getTerminator());
+    set->moveBefore(entry.getReturn());
     set.getValueMutable().set(copyInKernel(set.getValue(), set, "copy_state"));
   }
 }
@@ -115,26 +115,22 @@ static void removeDead(Block &block) {
       op.erase();
 }
 
-static void fuseEntry(EntryOp entry, const DeviceBackends &backends, FusionRules &rules,
-                      llvm::StringMap<unsigned> &names) {
-  Block &block = entry.getBody().front();
-  SmallVector<FusionGroup> groups = formFusionGroups(entry, rules);
+static void fuseList(ActionListOp list, FusionRules &rules, llvm::StringMap<unsigned> &names) {
+  Block &block = list.getActions();
+  SmallVector<FusionGroup> groups = formFusionGroups(list, rules);
   SmallVector<Operation *> old;
   for (Operation &op : block)
-    if (isCompute(&op))
+    if (isCompute(&op) && !isCrossing(&op))
       old.push_back(&op);
   // Sets and the terminator go behind the kernels.
   SmallVector<SetOp> sets(block.getOps<SetOp>());
   for (SetOp set : sets)
     set->moveBefore(block.getTerminator());
   OpBuilder builder(sets.empty() ? block.getTerminator() : sets.front().getOperation());
-  DenseMap<Value, Value> produced;
+  llvm::MapVector<Value, Value> produced;
   for (const FusionGroup &group : groups) {
-    if (group.kind == FusionGroup::Copy) {
-      auto copy = cast<CopyOp>(builder.clone(*group.ops.front()));
-      if (Value source = produced.lookup(copy.getX()))
-        copy.getXMutable().set(source);
-      produced[group.ops.front()->getResult(0)] = copy;
+    if (group.kind == FusionGroup::Alone) {
+      group.ops.front()->moveBefore(builder.getInsertionBlock(), builder.getInsertionPoint());
       continue;
     }
     std::string name = prefixOf(group.ops.front()->getResult(0).getType()) + nameOf(group);
@@ -143,25 +139,25 @@ static void fuseEntry(EntryOp entry, const DeviceBackends &backends, FusionRules
     for (auto [value, result] : llvm::zip_equal(outputs, kernel.getResults()))
       produced[value] = result;
   }
-  for (Operation &op : block)
-    if (isa<SetOp, ReturnOp>(op))
-      for (OpOperand &operand : op.getOpOperands())
-        if (Value result = produced.lookup(operand.get()))
-          operand.set(result);
+  for (auto [value, result] : produced)
+    value.replaceAllUsesWith(result);
   for (Operation *op : llvm::reverse(old))
     op->erase();
-  addCopies(entry, backends);
 }
 
 void fuseKernels(ModuleOp module, const DeviceBackends &backends, bool fuse) {
   llvm::StringMap<unsigned> names;
-  for (auto entry : module.getOps<EntryOp>()) {
-    removeDead(entry.getBody().front());
-    FusionRules rules(fuse, [&](ArrayRef<Operation *> ops, ValueRange results) {
-      return backends.of(ops.back()).canFuse(ops, results);
-    });
-    fuseEntry(entry, backends, rules, names);
-  }
+  auto canFuse = [&](ArrayRef<Operation *> ops, ValueRange results) {
+    return backends.of(ops.back()).canFuse(ops, results);
+  };
+  // Loops before what is around them.
+  module.walk([&](ActionListOp list) {
+    removeDead(list.getActions());
+    FusionRules rules(fuse, canFuse);
+    fuseList(list, rules, names);
+  });
+  for (auto entry : module.getOps<EntryOp>())
+    addCopies(entry, backends);
 }
 
 } // namespace sluice::passes

@@ -60,22 +60,23 @@ public:
         chosen(chosen) {}
 
   LogicalResult run() {
-    Block &block = entry.getBody().front();
+    SmallVector<Operation *> readers;
+    entry.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) { readers.push_back(op); });
     bool failing = false;
-    for (Operation &op : llvm::make_early_inc_range(block)) {
-      StringAttr device = deviceOf(&op);
-      if (!device) // made where it is read
-        continue;
-      for (OpOperand &operand : op.getOpOperands())
-        failing |= failed(bringTo(operand, device));
-    }
-    removeUnplaced(block);
+    for (Operation *reader : readers)
+      for (OpOperand &operand : reader->getOpOperands())
+        if (StringAttr device = deviceFor(operand)) // else made where it is read
+          failing |= failed(bringTo(operand, device));
+    entry.walk([](ActionListOp list) { removeUnplaced(list.getActions()); });
     return failure(failing);
   }
 
 private:
-  /// Where the op's operands must be; null for what has no place of its own.
-  StringAttr deviceOf(Operation *op) {
+  /// Where the operand must be; null for what has no place of its own.
+  StringAttr deviceFor(OpOperand &operand) {
+    Operation *op = operand.getOwner();
+    if (auto loop = dyn_cast<LoopOp>(isa<NextOp>(op) ? op->getParentOp() : op))
+      return getDevice(loop.getValueArguments()[operand.getOperandNumber()].getType());
     if (isa<ReturnOp>(op))
       return StringAttr::get(op->getContext(), kHostDevice);
     if (auto set = dyn_cast<SetOp>(op))
@@ -115,7 +116,7 @@ private:
   }
 
   CopyReason reasonFor(Value value, Operation *reader) {
-    if (isa<BlockArgument>(value))
+    if (value.getParentBlock() == &entry.getActions() && isa<BlockArgument>(value))
       return CopyReason::Input;
     if (isa<ReturnOp>(reader))
       return CopyReason::Output;
@@ -137,16 +138,17 @@ private:
   /// Whether `placeValues` left the value to its readers.
   static bool isMadeAnywhere(Value value) { return !getDevice(value.getType()) && !openCopy(value); }
 
-  /// The value that can be made anywhere, made on `device` with all that it needs; once per device.
+  /// The value that can be made anywhere, made on `device` with all that it needs; once per device, in each loop.
   Value make(Value value, Operation *reader, StringAttr device) {
-    if (Value found = made.lookup({value, device}))
+    std::tuple key{value, device, reader->getBlock()};
+    if (Value found = made.lookup(key))
       return found;
     Operation *op = value.getDefiningOp();
     OpBuilder builder(reader);
     if (backends && device != kHostDevice && !backends->reasonAgainst(op, device).empty()) {
       Value here = make(value, reader, builder.getStringAttr(kHostDevice));
       Type there = withDevice(value.getType(), device);
-      return made[{value, device}] = builder.create<CopyOp>(op->getLoc(), there, here, CopyReason::Constant);
+      return made[key] = builder.create<CopyOp>(op->getLoc(), there, here, CopyReason::Constant);
     }
     IRMapping mapping;
     for (Value operand : op->getOperands())
@@ -154,7 +156,7 @@ private:
     builder.setInsertionPoint(reader);
     Value result = builder.clone(*op, mapping)->getResult(cast<OpResult>(value).getResultNumber());
     result.setType(withDevice(result.getType(), device));
-    made[{value, device}] = result;
+    made[key] = result;
     return result;
   }
 
@@ -170,7 +172,7 @@ private:
   CrossingReports &reports;
   const DeviceBackends *backends;
   const ChosenDevices &chosen;
-  DenseMap<std::pair<Value, StringAttr>, Value> made;
+  DenseMap<std::tuple<Value, StringAttr, Block *>, Value> made;
 };
 
 } // namespace

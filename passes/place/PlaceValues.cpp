@@ -4,6 +4,7 @@
 //    An entry point's inputs are on the host.
 // 2. An op works where it is pinned; else where its results or operands are fixed by the model. A state's initial value
 //    is made where the state lives, or on the host if it cannot be made there.
+//    What a loop carries lives where its first value does.
 // 3. Else an op or state goes where the compiler chose, or to the target's first device.
 // 4. Constants, and what is made of them alone, stay without a device: whoever reads them has them made where it works.
 //
@@ -30,10 +31,8 @@ public:
 
   LogicalResult run() {
     placeInputs();
-    for (Operation &op : entry.getBody().front())
-      if (failed(place(op)))
-        return failure();
-    return success();
+    auto placed = [this](Operation *op) -> WalkResult { return place(*op); };
+    return failure(entry.getBody().walk<WalkOrder::PreOrder>(placed).wasInterrupted());
   }
 
 private:
@@ -41,7 +40,7 @@ private:
 
   /// An input that the model fixes elsewhere is copied there.
   void placeInputs() {
-    OpBuilder builder = OpBuilder::atBlockBegin(&entry.getBody().front());
+    OpBuilder builder = OpBuilder::atBlockBegin(&entry.getActions());
     for (BlockArgument argument : entry.getBody().getArguments()) {
       Type wanted = argument.getType();
       StringAttr device = getDevice(wanted);
@@ -53,7 +52,18 @@ private:
     }
   }
 
+  void placeCarried(LoopOp loop) {
+    for (auto [first, argument, result] :
+         llvm::zip_equal(loop.getFirst(), loop.getValueArguments(), loop.getWritten())) {
+      StringAttr device = getDevice(first.getType());
+      for (Value value : {Value(argument), Value(result)})
+        setDevice(value, device ? device : name(target.first().name)); // constants are made anywhere
+    }
+  }
+
   LogicalResult place(Operation &op) {
+    if (auto loop = dyn_cast<LoopOp>(op))
+      placeCarried(loop);
     if (auto get = dyn_cast<GetOp>(op)) {
       auto state = symbols.lookup<StateOp>(get.getStateAttr().getAttr());
       setDevice(get.getValue(), getDevice(state.getStoredType()));

@@ -28,16 +28,15 @@ namespace {
 
 class EntrySettling {
 public:
-  explicit EntrySettling(EntryOp entry) : block(entry.getBody().front()) {}
+  explicit EntrySettling(EntryOp entry) : entry(entry) {}
 
   void run() {
-    for (Operation &op : llvm::make_early_inc_range(block)) {
-      if (auto get = dyn_cast<GetOp>(op))
-        mergeGet(get);
-      else if (auto copy = dyn_cast<CopyOp>(op); copy && !isWanted(copy))
+    for (GetOp get : inOrder<GetOp>())
+      mergeGet(get);
+    for (CopyOp copy : inOrder<CopyOp>())
+      if (!isWanted(copy))
         settle(copy);
-    }
-    for (CopyOp copy : llvm::make_early_inc_range(block.getOps<CopyOp>())) {
+    for (CopyOp copy : inOrder<CopyOp>()) {
       if (copy.use_empty())
         copy.erase();
       else
@@ -46,6 +45,12 @@ public:
   }
 
 private:
+  template <typename Op> SmallVector<Op> inOrder() {
+    SmallVector<Op> ops;
+    entry.walk<WalkOrder::PreOrder>([&](Op op) { ops.push_back(op); });
+    return ops;
+  }
+
   /// All reads of a state give the value before the call.
   void mergeGet(GetOp get) {
     auto [first, isNew] = gets.try_emplace(get.getStateAttr().getAttr(), get);
@@ -85,7 +90,7 @@ private:
     if (Operation *def = value.getDefiningOp())
       copy->moveAfter(def);
     else
-      copy->moveBefore(&block, block.begin());
+      copy->moveBefore(value.getParentBlock(), value.getParentBlock()->begin());
   }
 
   static CopyTime timeOf(CopyOp copy) {
@@ -104,7 +109,7 @@ private:
     copy.setWhen(timeOf(copy));
   }
 
-  Block &block;
+  EntryOp entry;
   DenseMap<StringAttr, GetOp> gets;
   DenseMap<Value, Value> origins;                       // of copies
   DenseMap<std::pair<Value, StringAttr>, Value> copies; // of an origin, by destination

@@ -89,7 +89,7 @@ private:
   }
 
   void nameStates() {
-    Block &block = entry.getBody().front();
+    Block &block = entry.getActions();
     for (auto get : block.getOps<GetOp>())
       stateOf[get.getValue()] = get.getStateAttr().getAttr();
     for (auto set : block.getOps<SetOp>())
@@ -194,7 +194,7 @@ private:
         slots.push_back(slotOf(buffers[bufferOf.lookup(op.getOperation())]));
       op.setSlotsAttr(take());
     }
-    for (auto receive : entry.getBody().front().getOps<ReceiveOp>())
+    for (auto receive : entry.getActions().getOps<ReceiveOp>())
       receive.setSlotAttr(slotOf(receive.getInput()));
     add(entry.getReturn().getValues());
     entry.getReturn().setSlotsAttr(take());

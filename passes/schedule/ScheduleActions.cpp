@@ -97,7 +97,7 @@ static void startLoops(EntryOp entry) {
 }
 
 static void addReceives(EntryOp entry) {
-  auto builder = OpBuilder::atBlockBegin(&entry.getBody().front());
+  auto builder = OpBuilder::atBlockBegin(&entry.getActions());
   for (BlockArgument input : entry.getInputArguments())
     builder.create<ReceiveOp>(input.getLoc(), input, /*after=*/ValueRange(), /*slot=*/SlotAttr());
 }

@@ -181,7 +181,7 @@ private:
   /// The host writes the inputs of this call, in any order.
   LogicalResult writeInputs() {
     Clock written = issuer;
-    for (auto receive : entry.getBody().front().getOps<ReceiveOp>()) {
+    for (auto receive : entry.getActions().getOps<ReceiveOp>()) {
       Clock clock = queues.size() > 1 ? issuer : clocks[0]; // without accelerators the host has finished the last call
       join(clock, receive.getAfter());
       join(written, clock);

@@ -54,7 +54,7 @@ static void removeDead(Block &block) {
 
 /// Removes the inputs that nothing uses, so that `predict` does not ask for labels.
 static void removeDeadInputs(EntryOp entry) {
-  Block &body = entry.getBody().front();
+  Block &body = entry.getActions();
   SmallVector<Attribute> names(entry.getInputs().begin(), entry.getInputs().end());
   for (unsigned i = body.getNumArguments(); i-- > 0;)
     if (body.getArgument(i).use_empty()) {
@@ -71,7 +71,7 @@ static Clone cloneGraph(GraphOp graph, StringRef name, ArrayRef<std::string> out
       llvm::map_to_vector(graph.getInputs().getAsValueRange<StringAttr>(), [](StringRef input) { return input; });
   SmallVector<StringRef> names(outputs.begin(), outputs.end());
   Clone clone{createEntry(builder, graph.getLoc(), name, inputs, source.getArgumentTypes(), names), {}, builder};
-  Block &body = clone.entry.getBody().front();
+  Block &body = clone.entry.getActions();
   clone.mapping.map(source.getArguments(), body.getArguments());
   clone.builder.setInsertionPointToEnd(&body);
   for (Operation &op : source) {
@@ -88,7 +88,7 @@ static void finish(Clone &clone, ArrayRef<Report> reports, bool dropInputs) {
   SmallVector<Value> values =
       llvm::map_to_vector(reports, [&](const Report &report) { return clone.mapping.lookupOrDefault(report.value); });
   clone.builder.create<ReturnOp>(clone.entry.getLoc(), values);
-  removeDead(clone.entry.getBody().front());
+  removeDead(clone.entry.getActions());
   if (dropInputs)
     removeDeadInputs(clone.entry);
 }
@@ -105,7 +105,7 @@ static StateOp createState(OpBuilder &builder, Location loc, const Twine &name, 
 
 /// The value of a state at the beginning of the entry point, of this type; one get per state.
 static Value getState(Clone &clone, StateOp state, RankedTensorType type) {
-  Block &body = clone.entry.getBody().front();
+  Block &body = clone.entry.getActions();
   for (auto get : body.getOps<GetOp>())
     if (get.getState() == state.getSymName())
       return get.getValue();
@@ -170,7 +170,7 @@ static void buildInit(ModuleOp module, Location loc) {
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
   Type keyType = RankedTensorType::get({2}, builder.getI32Type());
   EntryOp entry = createEntry(builder, loc, "init", {"key"}, {keyType}, {});
-  Block &body = entry.getBody().front();
+  Block &body = entry.getActions();
   builder.setInsertionPointToEnd(&body);
   int64_t stream = 0;
   for (StateOp state : module.getOps<StateOp>()) {

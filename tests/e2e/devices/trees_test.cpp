@@ -77,6 +77,30 @@ TEST_P(Trees, MeanTheSameInEveryPhase) {
     EXPECT_EQ(planned.run("step", GetParam().inputs(call), kRows), fused.run("step", GetParam().inputs(call), kRows));
 }
 
+// Ops in loops, which have no kernels yet.
+TEST(OpsInLoops, MeanTheSameInEveryPhaseAndInMachineCode) {
+  std::string text = textOf("ops");
+  passes::PipelineOptions options;
+  options.compileFrom = "train";
+  Values inputs = {{"x", integers(/*call=*/0, 1, int(kRows) * 4)}};
+  Interpreted reference(text, "train", options);
+  reference.setState("w", integers(/*call=*/1, 1, 16));
+  Values expected = reference.run("step", inputs, kRows);
+  for (const char *phase : {"placed", "copied", "fused", "planned"}) {
+    Interpreted later(text, phase, options);
+    later.setState("w", integers(/*call=*/1, 1, 16));
+    EXPECT_EQ(later.run("step", inputs, kRows), expected) << phase;
+    EXPECT_EQ(later.state("w"), reference.state("w")) << phase;
+  }
+  for (bool fuse : {false, true}) {
+    options.fuse = fuse;
+    Compiled model(text, options);
+    model.setState("w", integers(/*call=*/1, 1, 16));
+    EXPECT_EQ(model.run("step", inputs, kRows), expected);
+    EXPECT_EQ(model.state("w"), reference.state("w"));
+  }
+}
+
 TEST_P(Trees, NeedEveryWait) {
   Compiled model(textOf(GetParam().name), fromFused());
   EXPECT_GT(expectEveryWaitIsNeeded({model, GetParam().inputs, kRows}).races, 0);

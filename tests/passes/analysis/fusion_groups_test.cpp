@@ -150,3 +150,17 @@ TEST_F(FusionGroupsTest, ABackendThatTakesAllHasOneLaunch) {
            "(tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>");
   EXPECT_EQ(launchSizes(body, kRow, /*fuse=*/true, &greedy), std::vector<size_t>{2 * kMaxOpsInKernel + 3});
 }
+
+TEST_F(FusionGroupsTest, WhatALoopReadsIsHeldForIt) {
+  Body body;
+  body.text = R"(
+    %t = sluice.transpose %x {permutation = array<i64: 1, 0>} : (tensor<?x8xf32>) -> tensor<8x?xf32>
+    %r = sluice.loop "l" 2 times (%a = %x : tensor<?x8xf32>) {
+      %u = sluice.transpose %t {permutation = array<i64: 1, 0>} : (tensor<8x?xf32>) -> tensor<?x8xf32>
+      %v = sluice.add %a, %u : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+      sluice.next %v : tensor<?x8xf32>
+    }
+)";
+  body.last = "%r";
+  EXPECT_EQ(launchSizes(body), (std::vector<size_t>{1, 1})) << "the transpose, and the loop";
+}
