@@ -30,6 +30,8 @@ static bool has(const sluice_backend_compile &table, Member sluice_backend_compi
   return size_t(offset) < table.struct_size && table.*member;
 }
 
+StringRef Backend::makerOfKernels() const { return describe().host_kernels ? StringRef(kHostDevice) : name(); }
+
 std::string Backend::reasonAgainst(Operation *op) {
   KernelView kernel(op);
   if (!kernel.unsaid().empty())

@@ -28,6 +28,8 @@ public:
   ~Backend();
 
   llvm::StringRef name() const { return table.name; }
+  /// The backend that answers `prepare`: itself, or the host's, which then makes the same of a kernel for both.
+  llvm::StringRef makerOfKernels() const;
   /// The reason why the backend has no kernel for the op; empty if it has.
   std::string reasonAgainst(mlir::Operation *op);
   /// Whether the last of the ops may join those before it in a launch, of which anything outside reads `results`.

@@ -36,8 +36,8 @@ static void cloneBody(KernelOp kernel, Region &into) {
 }
 
 /// What a function computes, as text without its name and locations.
-static std::string keyOf(Region &body, StringRef backend) {
-  std::string key = backend.str() + " ";
+static std::string keyOf(Region &body) {
+  std::string key;
   llvm::raw_string_ostream os(key);
   for (BlockArgument argument : body.getArguments())
     os << argument.getType() << " ";
@@ -78,8 +78,8 @@ private:
     OperationState state(kernel.getLoc(), FunctionOp::getOperationName());
     cloneBody(kernel, *state.addRegion());
     OwningOpRef<FunctionOp> function = cast<FunctionOp>(builder.create(state));
-    std::string key = keyOf(function->getBody(), backend.name());
-    FunctionOp &known = functions[key];
+    std::string key = keyOf(function->getBody());
+    FunctionOp &known = functions[(backend.name() + " " + key).str()];
     if (known)
       return known;
     if (failed(prepare(*function, kernel, key)))
@@ -90,20 +90,22 @@ private:
     return known;
   }
 
-  /// Describes a function as the backend does, or as it has before.
+  /// Describes a function as the backend does, or as the one that makes its kernels has before.
   LogicalResult prepare(FunctionOp function, KernelOp kernel, StringRef key) {
-    if (DictionaryAttr described = kept ? kept->functions.lookup(key) : DictionaryAttr()) {
+    Backend &backend = backends.of(kernel);
+    std::string made = (backend.makerOfKernels() + " " + key).str();
+    if (DictionaryAttr described = kept ? kept->functions.lookup(made) : DictionaryAttr()) {
       function->setAttrs(described);
+      function.setBackend(backend.name());
       return success();
     }
-    Backend &backend = backends.of(kernel);
     FailureOr<sluice_launch_info> info = backend.prepare(kernel);
     if (failed(info))
       return failure();
     function.setBackend(backend.name());
     describe(function, *info, kindOf(kernel, backend));
     if (kept)
-      kept->functions[key] = function->getAttrDictionary();
+      kept->functions[made] = function->getAttrDictionary();
     return success();
   }
 

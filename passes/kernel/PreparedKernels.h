@@ -8,7 +8,7 @@ namespace sluice::passes {
 
 /// Of one model and target, in one context.
 struct PreparedKernels {
-  llvm::StringMap<mlir::DictionaryAttr> functions; ///< their attributes, by backend and body
+  llvm::StringMap<mlir::DictionaryAttr> functions; ///< their attributes, by the backend that made them and body
 };
 
 } // namespace sluice::passes

@@ -36,6 +36,7 @@ static const char *lastError(sluice_session *session) {
 static sluice_status describe(sluice_session *session, sluice_target_info *info) {
   sluice_status status = session->host->describe(session->inner, info);
   info->device_type = "sim";
+  info->host_kernels = 1;
   return status;
 }
 

@@ -42,6 +42,7 @@ typedef struct sluice_target_info {
   /* Extensions that host code uses, as "avx2,fma": it runs where all of them are. NULL: there is no host code. Backends that name
    * the same ones give the same bits. */
   const char *instructions;
+  int host_kernels; /* nonzero: prepare and cost say what they would in a session of the host with the same options */
 } sluice_target_info;
 
 /* What a physical dimension is: a logical dimension whole, the number of its tile, or the place in the tile. */
