@@ -21,19 +21,9 @@ function(sluice_configure_target target)
   # Executables too, so that they can share precompiled headers with libraries.
   target_compile_options(${target} PRIVATE -fPIC)
   target_compile_options(${target} PRIVATE -Wall -Wextra $<$<BOOL:${SLUICE_WERROR}>:-Werror>)
-  # Collecting its garbage before a GiB is full costs GCC a tenth of the build.
-  target_compile_options(${target} PRIVATE "$<$<CXX_COMPILER_ID:GNU>:SHELL:--param ggc-min-heapsize=1048576>")
-  # Returning an llvm::Error as an Expected is a conversion that LLVM writes as a move; GCC calls the move redundant.
-  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-redundant-move>)
-  # GCC 12 warns falsely about "literal" + string (GCC bug 105651), and more so where headers are precompiled.
-  target_compile_options(${target} PRIVATE
-    "$<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict;-Wno-stringop-overflow;-Wno-stringop-overread>")
-  # In files that are put together GCC takes none for the main one, whose types need no names.
-  target_compile_options(${target} PRIVATE $<$<AND:$<BOOL:${CMAKE_UNITY_BUILD}>,$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage>)
   if(SLUICE_SANITIZE)
     # Generated functions have no types before them that the sanitizer could read.
-    target_compile_options(${target} PRIVATE -fsanitize=${SLUICE_SANITIZE} -fno-omit-frame-pointer
-      $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=function>)
+    target_compile_options(${target} PRIVATE -fsanitize=${SLUICE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize=function)
     target_link_options(${target} PRIVATE -fsanitize=${SLUICE_SANITIZE})
   endif()
 endfunction()
@@ -54,10 +44,9 @@ function(sluice_precompiled_headers name)
   endif()
 endfunction()
 
-# What makes precompiled headers known to ccache: GCC names the header in what it preprocesses, clang keeps no times.
+# Precompiled headers hold the templates that they use, and no times, which ccache would take for changes.
 function(sluice_precompile_options target)
-  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>
-    "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>" $<$<CXX_COMPILER_ID:Clang>:-fpch-instantiate-templates>)
+  target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp" -fpch-instantiate-templates)
 endfunction()
 
 function(sluice_use_precompiled target headers)
