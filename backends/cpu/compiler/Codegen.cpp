@@ -2,23 +2,14 @@
 // vectorised, on which it costs three times as much as code generation and gains nothing measurable.
 #include "backends/cpu/compiler/Codegen.h"
 
-#include "backends/cpu/compiler/MathFunctions.h"
+#include "backends/cpu/compiler/LowerToLLVM.h"
 #include "backends/cpu/compiler/ParallelFor.h"
 
-#include "mlir/Conversion/Passes.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/Math/Transforms/Passes.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
-#include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/BinaryFormat/Magic.h"
 #include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
@@ -45,25 +36,6 @@ namespace sluice::cpu {
 using namespace mlir;
 
 namespace {
-struct ApproximateMath : PassWrapper<ApproximateMath, OperationPass<func::FuncOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ApproximateMath)
-  explicit ApproximateMath(bool avx2) : avx2(avx2) {}
-  StringRef getArgument() const override { return "sluice-cpu-approximate-math"; }
-  void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<arith::ArithDialect, math::MathDialect, vector::VectorDialect>();
-  }
-  void runOnOperation() override {
-    RewritePatternSet patterns(&getContext());
-    MathPolynomialApproximationOptions options;
-    options.enableAvx2 = avx2;
-    populateMathFunctionPatterns(patterns);
-    populateMathPolynomialApproximationPatterns(patterns, options);
-    if (failed(applyPatternsAndFoldGreedily(getOperation(), std::move(patterns))))
-      signalPassFailure();
-  }
-  bool avx2;
-};
-
 /// Leaves out LLVM's reduction of strength in loops: half of the time of code generation, for addresses that the
 /// generators have already made cheap (tools/bench/compile_time, contraction_bench and loops_bench show both).
 class WithoutStrengthReduction : public llvm::OptPassGate {
@@ -83,25 +55,6 @@ static void initializeNativeTarget() {
     llvm::InitializeNativeTargetAsmPrinter();
     llvm::InitializeNativeTargetAsmParser();
   });
-}
-
-static LogicalResult lowerToLLVMDialect(ModuleOp module, const CodegenOptions &options) {
-  PassManager pm(module.getContext());
-  pm.enableVerifier(false);
-  OpPassManager &function = pm.nest<func::FuncOp>();
-  if (options.polynomialMath)
-    function.addPass(std::make_unique<ApproximateMath>(/*avx2=*/false));
-  function.addPass(createConvertSCFToCFPass());
-  function.addPass(arith::createArithExpandOpsPass());
-  function.addPass(createConvertMathToLLVMPass());
-  pm.addPass(createConvertMathToLibmPass()); // lane by lane, so vectors come after it
-  OpPassManager &afterMath = pm.nest<func::FuncOp>();
-  afterMath.addPass(createConvertVectorToLLVMPass());
-  afterMath.addPass(createArithToLLVMConversionPass());
-  pm.addPass(createConvertFuncToLLVMPass());
-  pm.addPass(createConvertControlFlowToLLVMPass());
-  pm.addPass(createReconcileUnrealizedCastsPass());
-  return pm.run(module);
 }
 
 // "+avx2,+fma,...": beyond x86-64, only what the target says, whatever else its CPU has.
@@ -181,20 +134,15 @@ static void copyGlobals(Operation *function, ModuleOp module, ModuleOp part) {
   });
 }
 
-/// Moves the functions of a lowered module into parts of about as many ops each, with the declarations and the data that
-/// they need. The same module gives the same parts, however many cores there are.
+/// Moves the functions of a module into parts of about as many ops each, with the data that they need. The same module
+/// gives the same parts, however many cores there are.
 static std::vector<OwningOpRef<ModuleOp>> cutIntoParts(ModuleOp module) {
-  constexpr size_t kOps = 3000; // a tenth of a second of code generation
-  SmallVector<LLVM::LLVMFuncOp> functions, declarations;
-  for (auto function : module.getOps<LLVM::LLVMFuncOp>())
-    (function.isExternal() ? declarations : functions).push_back(function);
+  constexpr size_t kOps = 2000; // a tenth of a second of code generation
   std::vector<OwningOpRef<ModuleOp>> parts;
   size_t ops = kOps; // in the last part
-  for (Operation *function : functions) {
+  for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
     if (ops >= kOps) {
-      OpBuilder builder(parts.emplace_back(ModuleOp::create(module.getLoc()))->getBodyRegion());
-      for (Operation *declaration : declarations)
-        builder.clone(*declaration);
+      parts.push_back(ModuleOp::create(module.getLoc()));
       ops = 0;
     }
     copyGlobals(function, module, *parts.back());
@@ -222,11 +170,12 @@ struct Made {
 };
 } // namespace
 
-/// Null if it cannot be translated.
-static std::unique_ptr<Part> translate(ModuleOp module) {
+/// Null if it cannot be translated, for a reason that MLIR has emitted.
+static std::unique_ptr<Part> translate(ModuleOp module, const LowerToLLVM &lower) {
   auto part = std::make_unique<Part>();
   part->context.setOptPassGate(part->gate);
-  part->module = translateModuleToLLVMIR(module, part->context);
+  if (succeeded(lower.run(module)))
+    part->module = translateModuleToLLVMIR(module, part->context);
   return part->module ? std::move(part) : nullptr;
 }
 
@@ -283,22 +232,23 @@ static llvm::Expected<Object> joined(std::vector<Made> &parts, const CodegenOpti
 llvm::Expected<Object> compileToObject(ModuleOp module, const Target &target, const CodegenOptions &options) {
   registerBuiltinDialectTranslation(*module.getContext());
   registerLLVMDialectTranslation(*module.getContext());
-  if (failed(lowerToLLVMDialect(module, options)))
-    return llvm::createStringError("lowering to the LLVM dialect failed");
-
-  // MLIR's context may have only this thread, so LLVM's work alone is shared out.
-  std::vector<std::unique_ptr<Part>> parts;
-  for (OwningOpRef<ModuleOp> &part : cutIntoParts(module)) {
-    if (!parts.emplace_back(translate(*part)))
-      return llvm::createStringError("translation to LLVM IR failed");
-    part = nullptr;
-  }
+  LowerToLLVM lower(*module.getContext(), options.polynomialMath);
+  std::vector<OwningOpRef<ModuleOp>> parts = cutIntoParts(module);
+  std::vector<std::unique_ptr<Part>> translated(parts.size());
   std::vector<Made> made(parts.size());
-  parallelFor(parts.size(), options.threads, [&](size_t number) {
-    std::unique_ptr<Part> part = std::move(parts[number]);
+  // MLIR's context may have only this thread, which is a part or more ahead of those that do LLVM's work.
+  auto prepare = [&](size_t number) {
+    OwningOpRef<ModuleOp> part = std::move(parts[number]);
+    translated[number] = translate(*part, lower);
+    return bool(translated[number]);
+  };
+  auto compile = [&](size_t number) {
+    std::unique_ptr<Part> part = std::move(translated[number]);
     if (llvm::Error error = compilePart(*part->module, target, options, made[number]))
       made[number].error = llvm::toString(std::move(error));
-  });
+  };
+  if (!parallelFor(parts.size(), options.threads, prepare, compile))
+    return llvm::createStringError("lowering to LLVM failed");
   return joined(made, options);
 }
 

@@ -1,7 +1,4 @@
-// From a module of stage functions to machine code: lowering to LLVM IR, light clean-up, object file.
-//
-// The module may use func, scf, cf, arith, math, vector, LLVM and the other dialects that convert to LLVM one to one.
-// Nothing reassociates or contracts: a multiply-add exists only where the generator wrote vector.fma or math.fma.
+// From a module of stage functions to machine code: LLVM IR (LowerToLLVM.h), light clean-up, object file.
 #pragma once
 
 #include "backends/cpu/compiler/Target.h"

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <cstdlib>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <pthread.h>
 #include <vector>
 
@@ -18,20 +20,26 @@ static constexpr size_t kStackBytes = size_t(16) << 20; // twice what LLVM's own
 namespace {
 class Loop {
 public:
-  Loop(size_t count, llvm::function_ref<void(size_t)> body) : count(count), body(body) {}
+  Loop(size_t count, llvm::function_ref<bool(size_t)> prepare, llvm::function_ref<void(size_t)> body)
+      : count(count), prepare(prepare), body(body) {}
 
-  void run(size_t threads) {
+  /// Whether all numbers were prepared.
+  bool run(size_t threads) {
     std::vector<pthread_t> others(threads - 1);
     size_t started = 0;
     while (started < others.size() && start(others[started]))
       ++started;
-    work();
+    work([this] {
+      prepareNumbers();
+      takeNumbers();
+    });
     for (size_t i = 0; i < started; ++i)
       pthread_join(others[i], nullptr);
     if (thrown)
       std::rethrow_exception(thrown);
     if (crashed)
       std::abort(); // into the recovery that the caller is in
+    return ready == count;
   }
 
 private:
@@ -40,7 +48,11 @@ private:
     pthread_attr_t attributes;
     if (pthread_attr_init(&attributes) != 0)
       return false;
-    auto main = [](void *loop) -> void * { return static_cast<Loop *>(loop)->work(), nullptr; };
+    auto main = [](void *loop) -> void * {
+      auto self = static_cast<Loop *>(loop);
+      self->work([self] { self->takeNumbers(); });
+      return nullptr;
+    };
     bool started = pthread_attr_setstacksize(&attributes, kStackBytes) == 0 &&
                    pthread_create(&thread, &attributes, main, this) == 0;
     pthread_attr_destroy(&attributes);
@@ -48,37 +60,69 @@ private:
   }
 
   /// What every thread does. A crash must not unwind the calling thread while others still read its stack.
-  void work() {
+  void work(llvm::function_ref<void()> share) {
     llvm::CrashRecoveryContext recovery;
-    if (recovery.RunSafely([this] { takeNumbers(); }))
+    if (recovery.RunSafely([&] { catching(share); }))
       return;
     crashed = true;
-    next = count;
+    end();
   }
 
-  void takeNumbers() {
+  void catching(llvm::function_ref<void()> share) {
     try {
-      for (size_t number = next++; number < count; number = next++)
-        body(number);
+      share();
     } catch (...) {
+      end();
       std::lock_guard lock(mutex);
       thrown = std::current_exception();
-      next = count;
     }
   }
 
+  void prepareNumbers() {
+    for (size_t number = 0; number < count && !ended && prepare(number); ++number) {
+      std::lock_guard lock(mutex);
+      ++ready;
+      changed.notify_one();
+    }
+    std::lock_guard lock(mutex);
+    allReady = true;
+    changed.notify_all();
+  }
+
+  void takeNumbers() {
+    while (std::optional<size_t> number = take())
+      body(*number);
+  }
+
+  /// The next number that is ready; none once there will be no more.
+  std::optional<size_t> take() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [this] { return next < ready || allReady || ended; });
+    return next < ready && !ended ? std::optional(next++) : std::nullopt;
+  }
+
+  void end() {
+    std::lock_guard lock(mutex);
+    ended = true;
+    changed.notify_all();
+  }
+
   const size_t count;
+  llvm::function_ref<bool(size_t)> prepare;
   llvm::function_ref<void(size_t)> body;
-  std::atomic<size_t> next{0};
-  std::atomic<bool> crashed{false};
   std::mutex mutex;
+  std::condition_variable changed; // of what follows
+  size_t ready = 0, next = 0;
+  bool allReady = false;
   std::exception_ptr thrown;
+  std::atomic<bool> ended{false}, crashed{false};
 };
 } // namespace
 
-void parallelFor(size_t count, unsigned threads, llvm::function_ref<void(size_t)> body) {
+bool parallelFor(size_t count, unsigned threads, llvm::function_ref<bool(size_t)> prepare,
+                 llvm::function_ref<void(size_t)> body) {
   size_t most = threads ? threads : llvm::hardware_concurrency().compute_thread_count();
-  Loop(count, body).run(std::clamp<size_t>(count, 1, most));
+  return Loop(count, prepare, body).run(std::clamp<size_t>(count, 1, most));
 }
 
 } // namespace sluice::cpu

@@ -7,9 +7,11 @@
 
 namespace sluice::cpu {
 
-/// Runs `body` for each number below `count`, on `threads` threads with the calling one (0: as many as there are
-/// cores), or on those that can be had. What one of them throws is thrown here, and a crash is one of this thread's, as
-/// if there were no other; both end the loop.
-void parallelFor(size_t count, unsigned threads, llvm::function_ref<void(size_t)> body);
+/// For each number below `count`: `prepare` in order on the calling thread, and then `body` on any of `threads` threads
+/// with the calling one (0: as many as there are cores), or of those that can be had. False if `prepare` was, which is
+/// then the last. What one of them throws is thrown here, and a crash is one of this thread's, as if there were no other;
+/// both end the loop.
+bool parallelFor(size_t count, unsigned threads, llvm::function_ref<bool(size_t)> prepare,
+                 llvm::function_ref<void(size_t)> body);
 
 } // namespace sluice::cpu

@@ -83,7 +83,7 @@ TEST(Codegen, RunsTheTasksOfAStage) {
 // Many functions are an archive of parts that are compiled side by side, each with the data that it reads, and the same
 // bytes on one thread.
 TEST(Codegen, CutsLargeModulesIntoParts) {
-  constexpr int kStages = 100;
+  constexpr int kStages = 300;
   llvm::SmallVector<char, 0> object = compiled(kStages, /*threads=*/4);
   EXPECT_EQ(llvm::identify_magic({object.data(), object.size()}), llvm::file_magic::archive);
   EXPECT_TRUE(object == compiled(kStages, /*threads=*/1));

@@ -14,11 +14,13 @@
 namespace sluice::cpu {
 namespace {
 
+bool always(size_t) { return true; }
+
 /// Two numbers, each on a thread of its own: `other` runs on the one that does not call, while this one is in its body.
 void onTheOtherThread(llvm::function_ref<void()> other) {
   std::atomic<int> there{0};
   std::thread::id caller = std::this_thread::get_id();
-  parallelFor(2, 2, [&](size_t) {
+  parallelFor(2, 2, always, [&](size_t) {
     ++there;
     while (there < 2)
       std::this_thread::yield();
@@ -31,11 +33,50 @@ void onTheOtherThread(llvm::function_ref<void()> other) {
 TEST(ParallelFor, TakesEveryNumberOnce) {
   for (unsigned threads : {0, 1, 3, 200}) {
     std::array<std::atomic<int>, 100> taken{};
-    parallelFor(taken.size(), threads, [&](size_t number) { ++taken[number]; });
+    EXPECT_TRUE(parallelFor(taken.size(), threads, always, [&](size_t number) { ++taken[number]; }));
     for (std::atomic<int> &times : taken)
       EXPECT_EQ(times, 1) << threads << " threads";
   }
-  parallelFor(0, 4, [](size_t) { FAIL() << "there is no number"; });
+  parallelFor(0, 4, always, [](size_t) { FAIL() << "there is no number"; });
+}
+
+// Numbers are prepared in order by the thread that calls, each before its body, which others run meanwhile.
+TEST(ParallelFor, PreparesInOrderOnTheCallingThread) {
+  std::thread::id caller = std::this_thread::get_id();
+  std::array<std::atomic<bool>, 100> ready{};
+  size_t next = 0;
+  std::atomic<bool> begun{false};
+  auto prepare = [&](size_t number) {
+    EXPECT_EQ(std::this_thread::get_id(), caller);
+    EXPECT_EQ(number, next++);
+    while (number == 1 && !begun) // the body of 0, while this is being prepared
+      std::this_thread::yield();
+    return ready[number] = true;
+  };
+  parallelFor(ready.size(), 2, prepare, [&](size_t number) {
+    EXPECT_TRUE(ready[number]);
+    begun = true;
+  });
+  EXPECT_EQ(next, ready.size());
+}
+
+// A number that cannot be prepared is the last; those before it are finished.
+TEST(ParallelFor, EndsWherePreparingDoes) {
+  for (unsigned threads : {1, 3}) {
+    std::atomic<int> finished{0};
+    auto prepare = [](size_t number) {
+      EXPECT_LE(number, 5U);
+      return number < 5;
+    };
+    EXPECT_FALSE(parallelFor(20, threads, prepare, [&](size_t) { ++finished; }));
+    EXPECT_EQ(finished, 5) << threads << " threads";
+  }
+}
+
+// What preparing throws is thrown, and other threads do not wait for what will not come.
+TEST(ParallelFor, ThrowsWhatPreparingThrows) {
+  auto prepare = [](size_t) -> bool { throw std::bad_alloc(); };
+  EXPECT_THROW(parallelFor(20, 3, prepare, [](size_t) {}), std::bad_alloc);
 }
 
 // What another thread throws is thrown to the caller.
@@ -59,7 +100,7 @@ TEST(ParallelFor, CrashesWhereAnotherThreadCrashes) {
     _exit(100);
   std::atomic<int> left{20};
   std::thread::id caller = std::this_thread::get_id();
-  parallelFor(20, 4, [&](size_t) { left -= std::this_thread::get_id() == caller; });
+  parallelFor(20, 4, always, [&](size_t) { left -= std::this_thread::get_id() == caller; });
   _exit(left);
 }
 
