@@ -183,7 +183,7 @@ static Emit product(int64_t m, int64_t n, int64_t k, Matmul::Rows rows, Matmul::
   };
 }
 
-using ConvolutionPass = Contraction (*)(mlir::ModuleOp, llvm::StringRef, mlir::Location, const Convolution &,
+using ConvolutionPass = Contraction (*)(const StageModule &, llvm::StringRef, mlir::Location, const Convolution &,
                                         const Target &);
 
 static Emit convolution(ConvolutionPass pass, int64_t rows, int64_t c, int64_t o, Convolution::Axis axis,

@@ -18,7 +18,8 @@ namespace {
 
 class ContractionKernel {
 public:
-  ContractionKernel(ir::KernelOp kernel, ModuleOp into, StringRef name, const Target &target, int64_t capacity)
+  ContractionKernel(ir::KernelOp kernel, const StageModule &into, StringRef name, const Target &target,
+                    int64_t capacity)
       : kernel(kernel), yield(cast<ir::YieldOp>(kernel.getBody().front().getTerminator())), into(into), name(name),
         target(target), capacity(capacity) {}
 
@@ -42,7 +43,7 @@ private:
 
   ir::KernelOp kernel;
   ir::YieldOp yield;
-  ModuleOp into;
+  StageModule into;
   StringRef name;
   const Target &target;
   int64_t capacity;
@@ -66,6 +67,7 @@ FailureOr<LoweredKernel> ContractionKernel::lower() {
   lowered.stages = made->stages;
   lowered.workspaceBytes = made->workspaceBytes;
   lowered.lanes = made->lanes;
+  lowered.hasBodies = into.hasBodies;
   return lowered;
 }
 
@@ -251,7 +253,7 @@ template <typename Op> FailureOr<Contraction> ContractionKernel::emitWindows(Op 
                                                 : emitConvolutionWeightGradient;
   Contraction contraction = emit(into, name, op.getLoc(), convolution, target);
   if (!xType.isDynamicDim(0))
-    fixImages(contraction, into, convolution.rows);
+    fixImages(contraction, into.module, convolution.rows);
   return contraction;
 }
 
@@ -348,7 +350,7 @@ void ContractionKernel::fillPadding(LaneEmitter &emitter, Elements &elements, co
   });
 }
 
-FailureOr<LoweredKernel> lowerContractionKernel(ir::KernelOp kernel, ModuleOp into, StringRef name,
+FailureOr<LoweredKernel> lowerContractionKernel(ir::KernelOp kernel, const StageModule &into, StringRef name,
                                                 const Target &target, int64_t capacity) {
   return ContractionKernel(kernel, into, name, target, capacity).lower();
 }

@@ -5,7 +5,7 @@
 
 namespace sluice::cpu {
 
-mlir::FailureOr<LoweredKernel> lowerContractionKernel(ir::KernelOp kernel, mlir::ModuleOp into, llvm::StringRef name,
-                                                      const Target &target, int64_t capacity);
+mlir::FailureOr<LoweredKernel> lowerContractionKernel(ir::KernelOp kernel, const StageModule &into,
+                                                      llvm::StringRef name, const Target &target, int64_t capacity);
 
 } // namespace sluice::cpu

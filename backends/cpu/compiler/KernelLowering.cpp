@@ -31,7 +31,7 @@ static LogicalResult checkLayouts(ir::KernelOp kernel) {
   return success();
 }
 
-static std::string uniqueName(ModuleOp module, StringRef wanted) {
+std::string uniqueName(ModuleOp module, StringRef wanted) {
   std::string name = wanted.str();
   // Stages are called name, name_0, name_partial_1, ...: a prefix is taken if any symbol begins with it.
   auto taken = [&](StringRef prefix) {
@@ -65,14 +65,14 @@ bool hasLargeGroups(Operation *op) {
          hasLargeGroupsAs<ir::Conv2dWeightGradOp>(op);
 }
 
-FailureOr<LoweredKernel> lowerKernel(ir::KernelOp kernel, ModuleOp into, const Target &target, int64_t capacity) {
-  into.getContext()->loadDialect<math::MathDialect, LLVM::LLVMDialect>();
+FailureOr<LoweredKernel> lowerKernel(ir::KernelOp kernel, const StageModule &into, StringRef name, const Target &target,
+                                     int64_t capacity) {
+  kernel.getContext()->loadDialect<math::MathDialect, LLVM::LLVMDialect>();
   if (failed(checkLayouts(kernel)))
     return failure();
-  std::string name = uniqueName(into, kernel.getName());
   bool hasProduct = llvm::any_of(kernel.getBody().front().getOps<ir::ContractionOp>(), isProduct);
   FailureOr<LoweredKernel> lowered = hasProduct ? lowerContractionKernel(kernel, into, name, target, capacity)
-                                                : lowerLoopKernel(kernel, into, name, target, capacity);
+                                                : lowerLoopKernel(kernel, into.module, name, target, capacity);
   if (succeeded(lowered)) {
     SmallVector<Operation *> ops(llvm::make_pointer_range(kernel.getBody().front().without_terminator()));
     lowered->work = ir::workOf(ops, kernel.getOperands(), kernel.getResults(), capacity);

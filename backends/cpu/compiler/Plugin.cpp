@@ -8,17 +8,65 @@
 #include "backends/cpu/compiler/Target.h"
 #include "ir/Layout.h"
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/StringExtras.h"
 #include <deque>
 
 using namespace mlir;
 using namespace sluice;
 
+namespace {
+
+/// Kernels whose code is made once it is needed: the search for a placement prepares many that are never run.
+class PostponedKernels {
+public:
+  void add(ir::KernelOp kernel, const cpu::LoweredKernel &lowered, StringRef name) {
+    if (!module)
+      module = ModuleOp::create(UnknownLoc::get(kernel.getContext()));
+    OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
+    ValueRange operands =
+        builder.create<UnrealizedConversionCastOp>(kernel.getLoc(), kernel->getOperandTypes(), ValueRange())
+            .getResults();
+    IRMapping mapping;
+    mapping.map(kernel.getOperands(), operands);
+    Postponed &one = kernels.emplace_back();
+    one.kernel = cast<ir::KernelOp>(builder.clone(*kernel, mapping));
+    one.name = name;
+    for (const cpu::Stage &stage : lowered.stages)
+      one.stages.push_back(stage.function);
+  }
+
+  /// Gives the stage functions of all that were added their bodies.
+  LogicalResult lower(ModuleOp into, const cpu::Target &target, int64_t capacity) {
+    for (Postponed &one : kernels) {
+      for (const std::string &stage : one.stages)
+        into.lookupSymbol(stage)->erase();
+      if (failed(cpu::lowerKernel(one.kernel, into, one.name, target, capacity)))
+        return failure();
+    }
+    kernels.clear();
+    return success();
+  }
+
+private:
+  struct Postponed {
+    ir::KernelOp kernel;
+    std::string name;
+    std::vector<std::string> stages;
+  };
+
+  OwningOpRef<ModuleOp> module; // of the kernels, whose operands nothing computes
+  std::vector<Postponed> kernels;
+};
+
+} // namespace
+
 struct sluice_session {
   cpu::Target target;
   int64_t capacity = 0;
   OwningOpRef<ModuleOp> module; // of all stages so far
-  std::string instructions;     // of the target, separated by commas
+  PostponedKernels postponed;
+  std::string instructions; // of the target, separated by commas
   std::string error;
   std::deque<std::string> texts; // what earlier answers point to
   std::deque<std::vector<sluice_stage_info>> stages;
@@ -109,10 +157,13 @@ static sluice_status prepare(sluice_session *session, const sluice_kernel_view *
   if (!session->module)
     session->module = ModuleOp::create(UnknownLoc::get(kernel.getContext()));
   return session->guarded(kernel.getContext(), SLUICE_UNSUPPORTED, [&]() -> LogicalResult {
+    std::string name = cpu::uniqueName(*session->module, kernel.getName());
     FailureOr<cpu::LoweredKernel> lowered =
-        cpu::lowerKernel(kernel, *session->module, session->target, session->capacity);
+        cpu::lowerKernel(kernel, {*session->module, /*hasBodies=*/false}, name, session->target, session->capacity);
     if (failed(lowered))
       return failure();
+    if (!lowered->hasBodies)
+      session->postponed.add(kernel, *lowered, name);
     std::vector<sluice_stage_info> &stages = session->stages.emplace_back();
     for (const cpu::Stage &stage : lowered->stages)
       stages.push_back({session->keep(stage.function), stage.tasks, stage.rowsPerTask});
@@ -129,6 +180,11 @@ static sluice_status prepare(sluice_session *session, const sluice_kernel_view *
 static sluice_status lower(sluice_session *session, sluice_blob *blob) {
   if (!session->module)
     return SLUICE_OK;
+  sluice_status status = session->guarded(session->module->getContext(), SLUICE_UNSUPPORTED, [&] {
+    return session->postponed.lower(*session->module, session->target, session->capacity);
+  });
+  if (status != SLUICE_OK)
+    return status;
   llvm::Expected<SmallVector<char, 0>> object = cpu::compileToObject(*session->module, session->target);
   if (!object) {
     session->error = llvm::toString(object.takeError());

@@ -9,15 +9,16 @@ namespace sluice::cpu {
 
 using namespace mlir;
 
-StageFunction StageFunction::create(ModuleOp module, llvm::StringRef name, Location loc) {
-  MLIRContext *context = module.getContext();
+StageFunction StageFunction::create(const StageModule &into, llvm::StringRef name, Location loc) {
+  MLIRContext *context = loc.getContext();
   context->loadDialect<arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect, scf::SCFDialect,
                        vector::VectorDialect>();
 
-  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  OpBuilder builder = OpBuilder::atBlockEnd(ModuleOp(into.module).getBody());
   Type i64 = builder.getI64Type();
   Type pointer = LLVM::LLVMPointerType::get(context);
   StageFunction stage;
+  stage.hasBody = into.hasBodies;
   stage.func = builder.create<func::FuncOp>(loc, name, builder.getFunctionType({pointer, i64, i64, i64}, {}));
   Block *entry = stage.func.addEntryBlock();
   stage.rows = entry->getArgument(1);
@@ -44,6 +45,8 @@ Value StageFunction::buffer(int64_t i) {
 OpBuilder StageFunction::bodyBuilder() { return OpBuilder(func.getBody().front().getTerminator()); }
 
 void StageFunction::forEachTask(llvm::function_ref<void(OpBuilder &, Value)> body) {
+  if (!hasBody)
+    return;
   OpBuilder builder = bodyBuilder();
   Value one = builder.create<arith::ConstantIntOp>(func.getLoc(), 1, 64);
   auto loop = builder.create<scf::ForOp>(func.getLoc(), begin, end, one);

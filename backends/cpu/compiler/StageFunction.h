@@ -23,10 +23,19 @@ struct Stage {
   int64_t rowsPerTask = 0;
 };
 
+/// Where stage functions go. How many tasks they have, and what workspace, is known without the bodies, in a fraction of
+/// the time.
+struct StageModule {
+  StageModule(mlir::ModuleOp module, bool hasBodies = true) : module(module), hasBodies(hasBodies) {}
+
+  mlir::ModuleOp module;
+  bool hasBodies;
+};
+
 class StageFunction {
 public:
   // Adds an empty, public function (it only returns) to the end of the module. Loads the dialects that it uses.
-  static StageFunction create(mlir::ModuleOp module, llvm::StringRef name, mlir::Location loc);
+  static StageFunction create(const StageModule &into, llvm::StringRef name, mlir::Location loc);
 
   mlir::func::FuncOp func;
   mlir::Value rows, begin, end;
@@ -37,10 +46,11 @@ public:
   // A builder in front of the function's return.
   mlir::OpBuilder bodyBuilder();
 
-  // Emits the loop over the tasks [begin, end); `body` fills in one task.
+  // Emits the loop over the tasks [begin, end), where functions have bodies; `body` fills in one task.
   void forEachTask(llvm::function_ref<void(mlir::OpBuilder &, mlir::Value task)> body);
 
 private:
+  bool hasBody = true;
   llvm::DenseMap<int64_t, mlir::Value> loaded;
 };
 

@@ -54,7 +54,7 @@ KernelRun::KernelRun(const std::vector<std::string> &operands, const std::string
   entry = *module->getOps<ir::EntryOp>().begin();
   op = *entry.getBody().getOps<ir::KernelOp>().begin();
   code = ModuleOp::create(UnknownLoc::get(&context));
-  auto made = lowerKernel(op, *code, Target::host(), capacity);
+  auto made = lowerKernel(op, *code, op.getName(), Target::host(), capacity);
   if (failed(made))
     return;
   std::string before;
@@ -81,6 +81,11 @@ RankedTensorType KernelRun::typeOf(unsigned buffer) {
   unsigned operands = op->getNumOperands();
   Type type = buffer < operands ? op->getOperand(buffer).getType() : op->getResult(buffer - operands).getType();
   return cast<RankedTensorType>(type);
+}
+
+LoweredKernel KernelRun::described() {
+  OwningOpRef<ModuleOp> functions = ModuleOp::create(UnknownLoc::get(&context));
+  return *lowerKernel(op, {*functions, /*hasBodies=*/false}, op.getName(), Target::host(), capacity);
 }
 
 void KernelRun::randomize(double low, double high, unsigned seed) {

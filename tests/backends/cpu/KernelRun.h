@@ -27,6 +27,8 @@ public:
   bool lowered() const { return kernel.has_value(); }
   const std::string &diagnostics() const { return messages; }
   const LoweredKernel &result() const { return *kernel; }
+  /// The kernel, lowered once more, to functions without bodies.
+  LoweredKernel described();
   std::string llvmIR, assembly;
 
   /// Fills operands with random numbers of [low, high): integers get whole ones.

@@ -2,6 +2,7 @@
 #include "tests/backends/cpu/KernelRun.h"
 
 #include <gtest/gtest.h>
+#include <tuple>
 
 namespace sluice::cpu::testing {
 namespace {
@@ -24,8 +25,24 @@ struct Types {
   }
 };
 
+// What is said of a kernel before its code is made is what is made.
+void expectDescribed(KernelRun &kernel) {
+  auto stagesOf = [](const LoweredKernel &lowered) {
+    std::vector<std::tuple<std::string, int64_t, int64_t>> stages;
+    for (const Stage &stage : lowered.stages)
+      stages.emplace_back(stage.function, stage.tasks, stage.rowsPerTask);
+    return stages;
+  };
+  LoweredKernel described = kernel.described();
+  EXPECT_FALSE(described.hasBodies);
+  EXPECT_EQ(stagesOf(described), stagesOf(kernel.result()));
+  EXPECT_EQ(described.workspaceBytes, kernel.result().workspaceBytes);
+  EXPECT_EQ(described.lanes, kernel.result().lanes);
+}
+
 void expectRuns(KernelRun &kernel, double tolerance) {
   ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
+  expectDescribed(kernel);
   kernel.randomize(-1, 1);
   for (int64_t rows : {7, 2, 1}) {
     kernel.run(rows);

@@ -85,7 +85,7 @@ struct Matmul {
 };
 
 // Emits functions whose names begin with `name`.
-Contraction emitMatmul(mlir::ModuleOp module, llvm::StringRef name, mlir::Location loc, const Matmul &matmul,
+Contraction emitMatmul(const StageModule &module, llvm::StringRef name, mlir::Location loc, const Matmul &matmul,
                        const Target &target);
 
 // ---- Convolutions ---------------------------------------------------------------------------------------------------
@@ -115,11 +115,11 @@ struct Convolution {
 // Says why a convolution cannot be generated; empty when it can.
 std::string unsupported(const Convolution &convolution);
 
-Contraction emitConvolution(mlir::ModuleOp module, llvm::StringRef name, mlir::Location loc,
+Contraction emitConvolution(const StageModule &module, llvm::StringRef name, mlir::Location loc,
                             const Convolution &convolution, const Target &target);
-Contraction emitConvolutionInputGradient(mlir::ModuleOp module, llvm::StringRef name, mlir::Location loc,
+Contraction emitConvolutionInputGradient(const StageModule &module, llvm::StringRef name, mlir::Location loc,
                                          const Convolution &convolution, const Target &target);
-Contraction emitConvolutionWeightGradient(mlir::ModuleOp module, llvm::StringRef name, mlir::Location loc,
+Contraction emitConvolutionWeightGradient(const StageModule &module, llvm::StringRef name, mlir::Location loc,
                                           const Convolution &convolution, const Target &target);
 
 } // namespace sluice::cpu

@@ -107,8 +107,8 @@ static double filledLanesOf(const WindowSum &sum, int64_t lanes) {
 
 // A stage that makes the second copy of the narrow channels' weights, behind what the workspace holds already.
 // `weights` says where the weight of (tap, input channel, first narrow channel) lies.
-static void packNarrowWeights(ModuleOp module, llvm::StringRef name, Location loc, PackPanels weights, Place workspace,
-                              const Target &target, WindowSum &sum, Contraction &result) {
+static void packNarrowWeights(const StageModule &module, llvm::StringRef name, Location loc, PackPanels weights,
+                              Place workspace, const Target &target, WindowSum &sum, Contraction &result) {
   int64_t bytes = sum.element.getIntOrFloatBitWidth() / 8;
   int64_t begin = llvm::alignTo(result.workspaceBytes, 64);
   weights.n = sum.narrow;
@@ -129,7 +129,7 @@ static WindowAxis forwardAxis(const Convolution::Axis &axis) {
   return window;
 }
 
-Contraction emitConvolution(ModuleOp module, llvm::StringRef name, Location loc, const Convolution &op,
+Contraction emitConvolution(const StageModule &module, llvm::StringRef name, Location loc, const Convolution &op,
                             const Target &target) {
   int64_t outHeight = op.height.output(), outWidth = op.width.output();
   int64_t bits = op.element.getIntOrFloatBitWidth();
@@ -198,8 +198,8 @@ static WindowAxis gradientAxis(const Convolution::Axis &axis, int64_t phase) {
   return window;
 }
 
-Contraction emitConvolutionInputGradient(ModuleOp module, llvm::StringRef name, Location loc, const Convolution &op,
-                                         const Target &target) {
+Contraction emitConvolutionInputGradient(const StageModule &module, llvm::StringRef name, Location loc,
+                                         const Convolution &op, const Target &target) {
   int64_t bits = op.element.getIntOrFloatBitWidth();
   Epilogue epilogue = op.epilogue;
   if (!epilogue)

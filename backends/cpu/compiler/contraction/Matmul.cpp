@@ -24,7 +24,8 @@ namespace {
 
 class MatmulEmitter {
 public:
-  MatmulEmitter(ModuleOp module, llvm::StringRef name, Location loc, const Matmul &matmul, const Target &target)
+  MatmulEmitter(const StageModule &module, llvm::StringRef name, Location loc, const Matmul &matmul,
+                const Target &target)
       : module(module), name(name), loc(loc), op(matmul), target(target),
         lanes(target.lanes(matmul.element.getIntOrFloatBitWidth())), vector(VectorType::get({lanes}, matmul.element)) {}
 
@@ -375,7 +376,7 @@ private:
     return address(b, stage.buffer(op.workspace.buffer), math.add(offset, op.workspace.offset));
   }
 
-  ModuleOp module;
+  StageModule module;
   std::string name;
   Location loc;
   const Matmul &op;
@@ -396,7 +397,7 @@ private:
 
 } // namespace
 
-Contraction emitMatmul(ModuleOp module, llvm::StringRef name, Location loc, const Matmul &matmul,
+Contraction emitMatmul(const StageModule &module, llvm::StringRef name, Location loc, const Matmul &matmul,
                        const Target &target) {
   return MatmulEmitter(module, name, loc, matmul, target).emit();
 }

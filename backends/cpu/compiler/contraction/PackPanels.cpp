@@ -123,7 +123,7 @@ private:
 };
 } // namespace
 
-Stage emitPackPanels(ModuleOp module, llvm::StringRef name, Location loc, const PackPanels &pack,
+Stage emitPackPanels(const StageModule &module, llvm::StringRef name, Location loc, const PackPanels &pack,
                      const Target &target) {
   int64_t lanes = target.lanes(pack.element.getIntOrFloatBitWidth());
   int64_t panels = llvm::divideCeil(pack.n, pack.panel);

@@ -23,7 +23,7 @@ struct PackPanels {
   int64_t elements() const; // of the result
 };
 
-Stage emitPackPanels(mlir::ModuleOp module, llvm::StringRef name, mlir::Location loc, const PackPanels &pack,
+Stage emitPackPanels(const StageModule &module, llvm::StringRef name, mlir::Location loc, const PackPanels &pack,
                      const Target &target);
 
 } // namespace sluice::cpu

@@ -18,7 +18,7 @@ static int64_t rowsPerSumTask(const Partials &partials) {
   return std::min(partials.rows, std::max(forSixteen, worthwhile));
 }
 
-Stage emitSumPartials(ModuleOp module, llvm::StringRef name, Location loc, const Partials &partials,
+Stage emitSumPartials(const StageModule &module, llvm::StringRef name, Location loc, const Partials &partials,
                       const Target &target, const PartialsEpilogue &epilogue) {
   int64_t lanes = target.lanes(partials.element.getIntOrFloatBitWidth());
   auto type = VectorType::get({lanes}, partials.element);

@@ -21,7 +21,7 @@ struct Partials {
 using PartialsEpilogue = std::function<void(StageFunction &, mlir::OpBuilder &, mlir::Location, mlir::Value row,
                                             mlir::Value column, mlir::Value sums)>;
 
-Stage emitSumPartials(mlir::ModuleOp module, llvm::StringRef name, mlir::Location loc, const Partials &partials,
+Stage emitSumPartials(const StageModule &module, llvm::StringRef name, mlir::Location loc, const Partials &partials,
                       const Target &target, const PartialsEpilogue &epilogue);
 
 } // namespace sluice::cpu

@@ -31,7 +31,7 @@ namespace {
 
 class WeightGradientEmitter {
 public:
-  WeightGradientEmitter(ModuleOp module, llvm::StringRef name, Location loc, const Convolution &op,
+  WeightGradientEmitter(const StageModule &module, llvm::StringRef name, Location loc, const Convolution &op,
                         const Target &target)
       : module(module), name(name), loc(loc), op(op), h(op.height), w(op.width), target(target),
         lanes(target.lanes(op.element.getIntOrFloatBitWidth())), vector(VectorType::get({lanes}, op.element)),
@@ -348,7 +348,7 @@ private:
 
   Value address(OpBuilder &b, Value base, Value offset) { return elementAddress(b, loc, op.element, base, offset); }
 
-  ModuleOp module;
+  StageModule module;
   std::string name;
   Location loc;
   const Convolution &op;
@@ -364,8 +364,8 @@ private:
 
 } // namespace
 
-Contraction emitConvolutionWeightGradient(ModuleOp module, llvm::StringRef name, Location loc, const Convolution &op,
-                                          const Target &target) {
+Contraction emitConvolutionWeightGradient(const StageModule &module, llvm::StringRef name, Location loc,
+                                          const Convolution &op, const Target &target) {
   return WeightGradientEmitter(module, name, loc, op, target).emit();
 }
 

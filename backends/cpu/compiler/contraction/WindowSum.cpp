@@ -36,7 +36,8 @@ struct TileRun {
 
 class WindowSumEmitter {
 public:
-  WindowSumEmitter(ModuleOp module, llvm::StringRef name, Location loc, const WindowSum &sum, const Target &target)
+  WindowSumEmitter(const StageModule &module, llvm::StringRef name, Location loc, const WindowSum &sum,
+                   const Target &target)
       : module(module), name(name), loc(loc), op(sum), target(target),
         lanes(target.lanes(sum.element.getIntOrFloatBitWidth())), vector(VectorType::get({lanes}, sum.element)) {}
 
@@ -338,7 +339,7 @@ private:
   Value address(OpBuilder &b, Value base, Value offset) { return elementAddress(b, loc, op.element, base, offset); }
   Value address(OpBuilder &b, Value base, int64_t offset) { return elementAddress(b, loc, op.element, base, offset); }
 
-  ModuleOp module;
+  StageModule module;
   std::string name;
   Location loc;
   const WindowSum &op;
@@ -352,7 +353,8 @@ private:
 
 } // namespace
 
-Stage emitWindowSum(ModuleOp module, llvm::StringRef name, Location loc, const WindowSum &sum, const Target &target) {
+Stage emitWindowSum(const StageModule &module, llvm::StringRef name, Location loc, const WindowSum &sum,
+                    const Target &target) {
   return WindowSumEmitter(module, name, loc, sum, target).emit();
 }
 

@@ -42,7 +42,7 @@ struct WindowSum {
   Epilogue epilogue; // [n, o, output place along height, along width]
 };
 
-Stage emitWindowSum(mlir::ModuleOp module, llvm::StringRef name, mlir::Location loc, const WindowSum &sum,
+Stage emitWindowSum(const StageModule &module, llvm::StringRef name, mlir::Location loc, const WindowSum &sum,
                     const Target &target);
 
 } // namespace sluice::cpu
