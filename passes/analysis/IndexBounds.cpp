@@ -41,7 +41,7 @@ static BlockArgument argumentBehind(Value value) {
 }
 
 /// Of each of the first arguments of a body, the number that its elements must be below; 0 of others.
-static SmallVector<int64_t> boundsIn(Region &body, size_t arguments) {
+static SmallVector<int64_t> boundsIn(Region &body, size_t arguments, SymbolTableCollection &symbols) {
   SmallVector<int64_t> bounds(arguments, 0);
   auto note = [&](Value index, int64_t bound) {
     BlockArgument argument = bound > 0 ? argumentBehind(index) : BlockArgument();
@@ -57,13 +57,17 @@ static SmallVector<int64_t> boundsIn(Region &body, size_t arguments) {
     auto launch = dyn_cast<LaunchOp>(op);
     if (!launch)
       return;
-    SmallVector<int64_t> inner = boundsIn(launch.getCallee().getBody(), launch.getArguments().size());
+    auto callee = symbols.lookupNearestSymbolFrom<FunctionOp>(launch, launch.getFunctionAttr());
+    SmallVector<int64_t> inner = boundsIn(callee.getBody(), launch.getArguments().size(), symbols);
     for (auto [operand, bound] : llvm::zip_equal(launch.getArguments(), inner))
       note(operand, bound);
   });
   return bounds;
 }
 
-SmallVector<int64_t> findIndexBounds(EntryOp entry) { return boundsIn(entry.getBody(), entry.getInputs().size()); }
+SmallVector<int64_t> findIndexBounds(EntryOp entry) {
+  SymbolTableCollection symbols;
+  return boundsIn(entry.getBody(), entry.getInputs().size(), symbols);
+}
 
 } // namespace sluice::passes

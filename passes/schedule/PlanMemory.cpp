@@ -36,9 +36,9 @@ namespace {
 class EntryMemory {
 public:
   EntryMemory(EntryOp entry, const Target &target, const Mirrors &mirrors, bool reuse)
-      : entry(entry), module(entry->getParentOfType<ModuleOp>()), target(target), queues(target), arenas(target),
-        mirrors(mirrors), reuse(reuse), capacity(getCapacity(module)), inFlight(getCallsInFlight(module)),
-        known(queues.size()) {}
+      : entry(entry), module(entry->getParentOfType<ModuleOp>()), symbols(module), target(target), queues(target),
+        arenas(target), mirrors(mirrors), reuse(reuse), capacity(getCapacity(module)),
+        inFlight(getCallsInFlight(module)), known(queues.size()) {}
 
   /// Plans the entry point; gives the bytes of each device's transient arena.
   SmallVector<int64_t> run() {
@@ -171,7 +171,7 @@ private:
     if (auto mirror = mirrorOf.find(value); mirror != mirrorOf.end())
       return slotIn(module, arenas, Arenas::Kind::State, mirror->second.second, mirrors.lookup(mirror->second));
     if (StringAttr name = stateOf.lookup(value))
-      return ModuleOp(module).lookupSymbol<StateOp>(name).getSlotAttr();
+      return symbols.lookup<StateOp>(name).getSlotAttr();
     return slotOf(buffers[bufferOf.lookup(value.getAsOpaquePointer())]);
   }
 
@@ -202,6 +202,7 @@ private:
 
   EntryOp entry;
   ModuleOp module;
+  SymbolTable symbols;
   const Target &target;
   Queues queues;
   Arenas arenas;

@@ -7,7 +7,7 @@ namespace sluice::passes {
 /// Whether all that touch `a` are done before anything touches `b`.
 static bool endsBefore(const TransientBuffer &a, const TransientBuffer &b, const HappensBefore &known) {
   return !a.outlivesCall && b.begin != TransientBuffer::kBeforeCall &&
-         llvm::all_of(a.uses, [&](unsigned use) { return known.isBefore(use, b.begin); });
+         llvm::all_of(llvm::reverse(a.uses), [&](unsigned use) { return known.isBefore(use, b.begin); });
 }
 
 static bool canShare(const TransientBuffer &a, const TransientBuffer &b, const HappensBefore &known) {
