@@ -8,7 +8,7 @@ namespace sluice::passes {
 
 using Devices = std::vector<uint32_t>;
 
-static constexpr size_t kKept = 64;
+static constexpr size_t kKept = 1024;
 /// Of a walk: assignments, and assignments times groups.
 static constexpr int64_t kMostJudged = 4096, kMostGroupsJudged = 30'000;
 /// Up to so many open groups all pairs of them are moved, else those that share a value.

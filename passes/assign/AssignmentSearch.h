@@ -20,6 +20,8 @@ public:
   /// `caps` in bytes, by device. The graph and the model must outlive the search.
   AssignmentSearch(const PlacementGraph &graph, const AssignmentModel &model, std::vector<std::optional<int64_t>> caps);
 
+  /// The groups that the user has left open.
+  llvm::ArrayRef<uint32_t> choices() const { return open; }
   /// How many assignments there are of the groups that the user has left open; none if more than can be counted.
   std::optional<int64_t> assignments() const { return count; }
   bool isExhaustive() const { return count && *count <= kMostAssignments; }

@@ -11,6 +11,7 @@
 #include "llvm/ADT/MapVector.h"
 
 #include <cmath>
+#include <numeric>
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -222,6 +223,40 @@ private:
 
 PlacementGraph buildPlacementGraph(EntryOp entry, const DeviceBackends &backends, const CostModel &costs, bool fuse) {
   return GraphBuilding(entry, backends, costs, fuse).build();
+}
+
+/// When a transient value is alive: from its group to that of its last reader.
+static std::pair<uint32_t, uint32_t> lifeOf(const PlacementProblem::Value &value) {
+  return {value.producer, std::max(value.producer, *llvm::max_element(value.consumers))};
+}
+
+/// The group at which the transient values that are alive have the most bytes.
+static uint32_t findPeak(const PlacementGraph &graph) {
+  std::vector<int64_t> change(graph.groups.size() + 1); // of the bytes alive, at each group
+  for (const PlacementProblem::Value &value : graph.problem.values)
+    if (graph.groups[value.producer].kind != PlacedGroup::State) {
+      auto [first, last] = lifeOf(value);
+      change[first] += value.bytes;
+      change[last + 1] -= value.bytes;
+    }
+  std::partial_sum(change.begin(), change.end(), change.begin());
+  return uint32_t(llvm::max_element(change) - change.begin());
+}
+
+void countAtPeak(PlacementGraph &graph) {
+  uint32_t peak = findPeak(graph);
+  std::vector<int64_t> alive(graph.groups.size());
+  for (PlacementProblem::Value &value : graph.problem.values) {
+    if (graph.groups[value.producer].kind == PlacedGroup::State)
+      continue;
+    auto [first, last] = lifeOf(value);
+    bool isAlive = first <= peak && peak <= last;
+    value.copyMemory = isAlive ? value.copyMemory : 0;
+    alive[value.producer] += isAlive ? value.bytes : 0;
+  }
+  for (auto [group, problem, bytes] : llvm::zip_equal(graph.groups, graph.problem.groups, alive))
+    if (group.kind != PlacedGroup::State)
+      problem.memory.assign(graph.deviceCount(), bytes);
 }
 
 void scaleTransients(PlacementGraph &graph, const std::vector<double> &shares) {

@@ -44,6 +44,9 @@ struct PlacementGraph {
 PlacementGraph buildPlacementGraph(ir::EntryOp entry, const DeviceBackends &backends, const CostModel &costs,
                                    bool fuse);
 
+/// Counts transient memory at one moment: when the values that are alive, if all groups ran in the program's order, have
+/// the most bytes. A value whose last reader has run by then, or that is made later, has none.
+void countAtPeak(PlacementGraph &graph);
 /// Takes transient memory for a share, by device, of the bytes of all values, as buffers are used again.
 void scaleTransients(PlacementGraph &graph, const std::vector<double> &shares);
 

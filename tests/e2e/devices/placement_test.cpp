@@ -1,14 +1,17 @@
 // Chosen placements, of random graphs and of networks: never predicted slower than everything on one device or the
 // user's own, within the memory caps, with the copies that were predicted, and the bits of the host alone.
 #include "tests/e2e/devices/PlacedNetworks.h"
+#include <cmath>
 #include <gtest/gtest.h>
 #include <stdexcept>
+#include <utility>
 
 using namespace sluice::test;
 
 namespace {
 
 constexpr int kGraphs = 200, kShards = 50; // one shard in CI
+constexpr double kRounding = 1e-9;
 
 struct Result {
   std::vector<Values> steps;
@@ -77,3 +80,33 @@ TEST_P(NetworkPlacements, AreTheFastestThatFit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, NetworkPlacements, testing::Range(0, kPlacedNetworkCount *kNetworkCases));
+
+/// Of networks too large to look at all of their placements.
+TEST(NetworkCaps, LargerOnesAreNoSlower) {
+  for (auto [network, bytesPerSecond] : {std::pair(2, 4e8), std::pair(2, 1.2e10), std::pair(3, 1.2e10)}) {
+    PlacementCase asked = kPlacedNetworks[network].cases().front();
+    asked.bytesPerSecond = bytesPerSecond;
+    int64_t whole = evaluated(everythingOn(asked, "acc0"), {}).peakBytes[1];
+    double smaller = INFINITY;
+    for (double share : {0.3, 0.5, 0.7, 0.9, 1.1}) {
+      asked.caps = {int64_t(share * double(whole))};
+      double seconds = place(asked).report.predictedSeconds;
+      std::printf("%s, %.3g GB/s, %.1f of the memory: %.3f ms\n", kPlacedNetworks[network].name.c_str(),
+                  bytesPerSecond / 1e9, share, seconds * 1e3);
+      EXPECT_LE(seconds, (1 + kRounding) * smaller);
+      smaller = seconds;
+    }
+  }
+}
+
+/// A fast link, and room for the states and a quarter of the rest.
+TEST(NetworkCaps, AreUsed) {
+  PlacementCase asked = kPlacedNetworks[3].cases().front();
+  asked.bytesPerSecond = 1.2e10;
+  constexpr int64_t kState = 102'000'000; // 25.6 million parameters
+  asked.caps = {kState + (evaluated(everythingOn(asked, "acc0"), {}).peakBytes[1] - kState) / 4};
+  Placed placed = place(asked);
+  std::printf("%ld bytes: %.3f ms, %.3f ms on the host\n", long(asked.caps[0]), placed.report.predictedSeconds * 1e3,
+              placed.alternative("all cpu") * 1e3);
+  EXPECT_LE(placed.report.predictedSeconds, 0.5 * placed.alternative("all cpu"));
+}

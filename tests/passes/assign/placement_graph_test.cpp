@@ -216,6 +216,39 @@ TEST_F(PlacementGraphs, WhatIsFoundAgainIsClonedForEachDevice) {
   EXPECT_TRUE(succeeded(verify(*module)));
 }
 
+TEST_F(PlacementGraphs, MemoryAtThePeakIsOfWhatIsAliveThere) {
+  host = lacking("cpu"), accelerator = lacking("fake");
+  parse(R"(
+  sluice.state parameter @w : tensor<4x8xf32> = <"constant", 1.0 : f64>
+  sluice.state parameter @v : tensor<8x8xf32> = <"constant", 1.0 : f64>
+  sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x4xf32>) {
+    %w = sluice.get @w : tensor<4x8xf32>
+    %v = sluice.get @v : tensor<8x8xf32>
+    %a = sluice.matmul %x, %w : (tensor<?x4xf32>, tensor<4x8xf32>) -> tensor<?x8xf32>
+    %b = sluice.matmul %a, %v : (tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
+    %c = sluice.add %a, %b : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+    %y = sluice.matmul %c, %v : (tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
+    %z = sluice.add %y, %y : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+    sluice.return %z : tensor<?x8xf32>
+  })");
+  PlacementGraph all = graph("predict"), peak = all;
+  countAtPeak(peak);
+  constexpr int64_t kState = 8 * 8 * sizeof(float), kValue = 4 * 8 * sizeof(float); // four rows
+  auto memoryOf = [](const PlacementGraph &graph, const char *name) {
+    return graph.problem.groups[find(graph, name)].memory;
+  };
+  EXPECT_EQ(memoryOf(all, "matmul_2"), std::vector<int64_t>(3, kValue));
+  for (const char *alive : {"matmul", "matmul_1", "add"})
+    EXPECT_EQ(memoryOf(peak, alive), std::vector<int64_t>(3, kValue)) << alive;
+  for (const char *later : {"matmul_2", "add_1"})
+    EXPECT_EQ(memoryOf(peak, later), std::vector<int64_t>(3, 0)) << later;
+  EXPECT_EQ(memoryOf(peak, "v"), std::vector<int64_t>(3, kState));
+  EXPECT_EQ(between(peak, "matmul", "add").copyMemory, kValue);
+  EXPECT_EQ(between(peak, "add", "matmul_2").copyMemory, kValue);
+  EXPECT_EQ(between(peak, "matmul_2", "add_1").copyMemory, 0);
+  EXPECT_EQ(between(peak, "v", "matmul_2").copyMemory, kState);
+}
+
 TEST_F(PlacementGraphs, PinsKeepOpsApart) {
   const std::string text = R"(
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x2xf32>) {

@@ -178,6 +178,12 @@ static Failure assign(const PlacementSetting &setting, const Strategy &strategy,
   return {ExitCode::Fine, ""};
 }
 
+Strategy forEntryThatCounts(const PlacementSetting &setting, Strategy strategy) {
+  return [&setting, strategy = std::move(strategy)](PlacementGraph &graph) {
+    return graph.entry.getSymName() == setting.entry ? strategy(graph) : cannotBe("the rest goes where it can");
+  };
+}
+
 Candidate tryStrategy(PlacementSetting &setting, const std::string &name, const Strategy &strategy,
                       llvm::ArrayRef<Candidate> known) {
   Candidate candidate;
@@ -192,7 +198,7 @@ Candidate tryPinned(PlacementSetting &setting, llvm::ArrayRef<Candidate> known) 
   const char *name = "as pinned";
   auto pinned = [&](PlacementGraph &graph) { return asPinned(graph, setting.target()); };
   if (!setting.written.empty())
-    return tryStrategy(setting, name, pinned, known);
+    return tryStrategy(setting, name, forEntryThatCounts(setting, pinned), known);
   Candidate candidate;
   candidate.name = name;
   candidate.isWritten = false;

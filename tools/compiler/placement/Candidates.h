@@ -57,6 +57,9 @@ Assignment preferring(const passes::PlacementGraph &graph, uint32_t device);
 /// What the user has said, and the rest on the target's first device.
 Assignment asPinned(const passes::PlacementGraph &graph, const ir::Target &target);
 
+/// A strategy for the entry point that counts alone; what the others do that it does not goes where it can.
+Strategy forEntryThatCounts(const PlacementSetting &setting, Strategy strategy);
+
 /// Follows a strategy, first for the entry point that counts. Others have the states where it has them, and the same
 /// ops too, as those of the forward pass. What is placed as one of `known` is not compiled again.
 Candidate tryStrategy(PlacementSetting &setting, const std::string &name, const Strategy &strategy,

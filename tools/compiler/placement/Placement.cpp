@@ -8,8 +8,10 @@
 #include "tools/compiler/placement/Describe.h"
 #include "tools/compiler/placement/GroupLaunches.h"
 #include "tools/compiler/placement/MemorySearch.h"
+#include "tools/compiler/placement/PlannedMemory.h"
 #include "llvm/ADT/StringExtras.h"
 #include <fmt/format.h>
+#include <set>
 
 using namespace mlir;
 using sluice::passes::AssignmentSearch;
@@ -28,9 +30,8 @@ namespace {
 class Decision {
 public:
   Decision(PlacementSetting &setting, const PlacementRequest &request)
-      : setting(setting), request(request), memory(setting.costs.memoryCaps),
-        model(setting.graph(), setting.target(), setting.costs.model, setting.costs.hostRunsHere),
-        memoryFactors(setting.target().devices().size(), 1) {}
+      : setting(setting), request(request),
+        model(setting.graph(), setting.target(), setting.costs.model, setting.costs.hostRunsHere) {}
 
   llvm::Expected<PlacementDecision> run() {
     if (!request.prefer.empty())
@@ -89,20 +90,13 @@ private:
       if (launches[group] && devices[group] == device)
         model.setKernel(group, device, plan.workSeconds[*launches[group]],
                         workspaceOf(setting.graph(), group, plan, *launches[group]));
-    noteMemory(model.judge(devices).memory, plan.peakBytes);
+    memory.note(devices, model.judge(devices).memory, plan.peakBytes);
   }
 
-  void noteMemory(const std::vector<int64_t> &modelled, const std::vector<int64_t> &planned) {
-    for (size_t device = 0; device < deviceCount(); ++device)
-      if (modelled[device] > 0)
-        memoryFactors[device] = std::max(memoryFactors[device], double(planned[device]) / double(modelled[device]));
-  }
-
-  /// Whether a plan is likely to keep the caps.
   bool isLikelyToFit(const FoundAssignment &found) const {
+    std::vector<int64_t> bytes = memory.likely(found.devices, found.figures.memory);
     for (size_t device = 0; device < deviceCount(); ++device)
-      if (std::optional<int64_t> cap = setting.costs.memoryCaps[device];
-          cap && memoryFactors[device] * double(found.figures.memory[device]) > double(*cap))
+      if (std::optional<int64_t> cap = setting.costs.memoryCaps[device]; cap && bytes[device] > *cap)
         return false;
     return true;
   }
@@ -131,46 +125,70 @@ private:
     return placement ? std::max<int64_t>(placement->bound - terms, 0) : 0;
   }
 
-  /// Minimum cuts with copies at full weight, and at less of it: a schedule hides some of them.
+  /// Minimum cuts under the caps: with the memory of all values, shared as plans share it, and with that of the values
+  /// alive at the peak.
   void offerCuts(AssignmentSearch &assignments) {
-    PlacementGraph graph = setting.graph();
-    scaleTransients(graph, transientShares());
+    PlacementGraph shared = setting.graph(), atPeak = setting.graph();
+    passes::countAtPeak(atPeak);
+    for (PlacementGraph *graph : {&shared, &atPeak}) {
+      scaleTransients(*graph, transientShares(*graph));
+      offerCuts(assignments, graph->problem);
+    }
+    offerSmallerCuts(assignments, shared.problem);
+  }
+
+  /// With copies at full weight, and at less of it: a schedule hides some of them.
+  void offerCuts(AssignmentSearch &assignments, const PlacementProblem &problem) {
+    MemorySearch caps(setting.costs.memoryCaps);
     for (double weight : {1.0, 0.4, 0.1}) {
       constexpr int kTries = 8;
-      memory.restart();
-      for (int tries = 1; tries <= kTries && (tries == 1 || memory.goesOn()); ++tries) {
-        std::optional<passes::Placement> cut = cutAt(graph.problem, weight);
+      caps.restart();
+      for (int tries = 1; tries <= kTries && (tries == 1 || caps.goesOn()); ++tries) {
+        std::optional<passes::Placement> cut = cutAt(problem, weight, caps.given());
         if (!cut) {
-          memory.noteNone();
+          caps.noteNone();
           continue;
         }
         assignments.offer(cut->devices);
-        std::vector<int64_t> peaks = model.judge(cut->devices).memory;
-        for (size_t device = 0; device < deviceCount(); ++device)
-          peaks[device] = int64_t(memoryFactors[device] * double(peaks[device]));
-        memory.notePlan(peaks);
+        caps.notePlan(memory.likely(cut->devices, model.judge(cut->devices).memory));
       }
     }
   }
 
-  /// How much less transient memory a device needs than its values have bytes.
-  std::vector<double> transientShares() const {
+  /// What would be chosen with less memory: more of it is no reason to be slower.
+  void offerSmallerCuts(AssignmentSearch &assignments, const PlacementProblem &problem) {
+    for (double share : {0.7, 0.5, 0.35, 0.25}) {
+      std::vector<std::optional<int64_t>> caps = setting.costs.memoryCaps;
+      for (uint32_t device = passes::kHostNumber + 1; device < deviceCount(); ++device) {
+        const Candidate &all = candidates[device];
+        if (!caps[device] && all.evaluation)
+          caps[device] = all.evaluation->peakBytes[device];
+        if (caps[device])
+          caps[device] = int64_t(share * double(*caps[device]));
+      }
+      if (std::optional<passes::Placement> cut = cutAt(problem, /*weight=*/1, caps))
+        assignments.offer(cut->devices);
+    }
+  }
+
+  /// How much of the transient memory that a graph counts on a device a plan with everything there needs.
+  std::vector<double> transientShares(const PlacementGraph &graph) const {
     std::vector<double> shares(deviceCount(), 1);
-    const PlacementGraph &graph = setting.graph();
     for (uint32_t device = 0; device < deviceCount(); ++device) {
       const Candidate &all = candidates[device];
       int64_t transient = 0, states = 0;
       for (auto [group, problem] : llvm::zip_equal(graph.groups, graph.problem.groups))
         (group.kind == PlacedGroup::State ? states : transient) += problem.memory[device];
       if (transient > 0 && all.evaluation)
-        shares[device] = std::clamp(double(all.evaluation->peakBytes[device] - states) / double(transient), 0.01, 1.0);
+        shares[device] = std::max(double(all.evaluation->peakBytes[device] - states) / double(transient), 0.01);
     }
     return shares;
   }
 
-  std::optional<passes::Placement> cutAt(const PlacementProblem &problem, double weight) const {
+  static std::optional<passes::Placement> cutAt(const PlacementProblem &problem, double weight,
+                                                const std::vector<std::optional<int64_t>> &caps) {
     PlacementProblem weighted = problem;
-    weighted.memoryCaps = memory.given();
+    weighted.memoryCaps = caps;
     for (auto &row : weighted.links)
       for (PlacementProblem::Link &link : row) {
         link.latency = int64_t(double(link.latency) * weight);
@@ -182,44 +200,81 @@ private:
   /// Compiles the fastest that were found, until none that is left can be faster. The model leaves relayouts out, and
   /// takes kernels for those of other plans, whose layouts may differ: what it finds nearly as fast may be faster.
   void tryFound(const AssignmentSearch &assignments) {
-    std::vector<const FoundAssignment *> found; // what is likely to fit first
-    for (bool isLikely : {true, false})
-      for (const FoundAssignment &one : assignments.found())
-        if (isLikelyToFit(one) == isLikely)
-          found.push_back(&one);
-    if (found.empty() && assignments.tightest())
-      found.push_back(&*assignments.tightest());
+    std::vector<const FoundAssignment *> left; // the fastest first
+    for (const FoundAssignment &one : assignments.found())
+      left.push_back(&one);
+    if (left.empty() && assignments.tightest())
+      left.push_back(&*assignments.tightest());
     constexpr double kNearly = 1.03;
     constexpr size_t kMostGroupsCompiled = 800, kLeast = 3;
-    size_t most = std::max(kLeast, kMostGroupsCompiled / setting.graph().groups.size()), compiled = 0;
+    size_t most = std::max(kLeast, kMostGroupsCompiled / setting.graph().groups.size());
     double least = most == kLeast ? 1 : kNearly; // of what was compiled
-    std::optional<Candidate> best;
-    for (const FoundAssignment *next : found) {
-      const Candidate *known = fastest();
-      if (best && best->isPossible() && (!known || best->evaluation->seconds < known->evaluation->seconds))
-        known = &*best;
-      if (known && next->figures.seconds >= least * known->evaluation->seconds)
-        continue;
-      if (compiled++ == most)
+    for (size_t plans = 0; plans < most; ++plans) {
+      if (const Candidate *best = fastest())
+        llvm::erase_if(left, [&](const FoundAssignment *one) {
+          return one->figures.seconds >= least * best->evaluation->seconds;
+        });
+      if (left.empty())
         break;
-      Candidate candidate = tryDevices(next->devices);
-      if (candidate.evaluation)
-        noteMemory(next->figures.memory, candidate.evaluation->peakBytes);
-      bool isFaster = candidate.isPossible() &&
-                      (!best || !best->isPossible() || candidate.evaluation->seconds < best->evaluation->seconds);
-      if (!best || isFaster)
-        best = std::move(candidate);
+      tryPlan(*takeNext(left));
     }
-    if (best && (best->isPossible() || !fastest()))
-      candidates.push_back(std::move(*best));
+    if (assignments.isExhaustive())
+      improvePlan(assignments.choices());
+    if (candidates.back().name == kFound && !candidates.back().isPossible() && fastest())
+      candidates.pop_back();
   }
 
-  Candidate tryDevices(const std::vector<uint32_t> &devices) {
-    auto strategy = [&](PlacementGraph &graph) {
-      bool counts = ir::EntryOp(graph.entry).getSymName() == setting.entry;
-      return counts ? Assignment{devices} : Assignment{{}, {ExitCode::Unsupported, "the rest goes where it can"}};
-    };
-    return tryStrategy(setting, kFound, strategy, candidates);
+  /// The fastest of those that are likely to fit by what plans have told so far, or of all.
+  const FoundAssignment *takeNext(std::vector<const FoundAssignment *> &left) const {
+    auto next = llvm::find_if(left, [&](const FoundAssignment *one) { return isLikelyToFit(*one); });
+    const FoundAssignment *taken = next != left.end() ? *next : left.front();
+    llvm::erase(left, taken);
+    return taken;
+  }
+
+  /// A group, or two, go elsewhere in the fastest plan, as long as plans say that it pays.
+  void improvePlan(llvm::ArrayRef<uint32_t> groups) {
+    for (bool improves = fastest() && fastest()->devices.contains(setting.entry); improves;) {
+      improves = false;
+      for (uint32_t one : groups)
+        for (uint32_t other : groups)
+          if (other <= one)
+            improves |= tryMoves(one, other);
+    }
+  }
+
+  bool tryMoves(uint32_t one, uint32_t other) {
+    constexpr double kMaySay = 1.25; // the model, of what is the fastest after all
+    const PlacementProblem &problem = setting.graph().problem;
+    bool improves = false;
+    for (uint32_t to = 0; to < deviceCount(); ++to)
+      for (uint32_t otherTo = 0; otherTo < deviceCount(); ++otherTo) {
+        FoundAssignment moved{fastest()->devices.at(setting.entry), {}};
+        moved.devices[one] = to;
+        moved.devices[other] = otherTo;
+        if (!problem.canRun(one, to) || !problem.canRun(other, otherTo) || compiled.contains(moved.devices))
+          continue;
+        moved.figures = model.judge(moved.devices);
+        if (isLikelyToFit(moved) && moved.figures.seconds < kMaySay * fastest()->evaluation->seconds)
+          improves |= tryPlan(moved);
+      }
+    return improves;
+  }
+
+  /// Whether the plan of an assignment is the fastest so far that can be.
+  bool tryPlan(const FoundAssignment &assignment) {
+    compiled.insert(assignment.devices);
+    auto asAssigned = forEntryThatCounts(setting, [&](PlacementGraph &) { return Assignment{assignment.devices}; });
+    Candidate candidate = tryStrategy(setting, kFound, asAssigned, candidates);
+    if (candidate.evaluation)
+      memory.note(assignment.devices, assignment.figures.memory, candidate.evaluation->peakBytes);
+    bool isFastest = candidate.isPossible() && isFaster(candidate, fastest());
+    Candidate *found = candidates.back().name == kFound ? &candidates.back() : nullptr;
+    if (!found)
+      candidates.push_back(std::move(candidate));
+    else if (candidate.isPossible() && (!found->isPossible() || isFaster(candidate, found)))
+      *found = std::move(candidate);
+    return isFastest;
   }
 
   //===- the choice -----------------------------------------------------------------------------------------------===//
@@ -228,10 +283,13 @@ private:
   const Candidate *fastest(bool amongSimple = false) const {
     const Candidate *best = nullptr;
     for (const Candidate &candidate : candidates)
-      if (candidate.isPossible() && (candidate.isSimple || !amongSimple) &&
-          (!best || candidate.evaluation->seconds < best->evaluation->seconds))
+      if (candidate.isPossible() && (candidate.isSimple || !amongSimple) && isFaster(candidate, best))
         best = &candidate;
     return best;
+  }
+
+  static bool isFaster(const Candidate &candidate, const Candidate *than) {
+    return !than || candidate.evaluation->seconds < than->evaluation->seconds;
   }
 
   /// The fastest, unless everything on one device is as fast but for what the figures are sure to.
@@ -274,10 +332,10 @@ private:
 
   PlacementSetting &setting;
   const PlacementRequest &request;
-  MemorySearch memory;
   passes::AssignmentModel model;
-  std::vector<double> memoryFactors; // by device, of what plans need to what the model knows of
+  PlannedMemory memory;
   std::vector<Candidate> candidates;
+  std::set<std::vector<uint32_t>> compiled; // assignments that were found
   SearchSummary summary;
 };
 
