@@ -7,42 +7,16 @@
 
 #include "backends/cpu/compiler/StageFunction.h"
 #include "backends/cpu/compiler/Target.h"
-#include "backends/loops/Elements.h"
-#include <functional>
-#include <optional>
+#include "backends/loops/LoopNest.h"
 
 namespace sluice::cpu {
-
-struct LoopNest {
-  struct Output {
-    /// One value per memory, at an index of `space` (and in a chunk, where there are chunks).
-    std::function<llvm::SmallVector<loops::Element>(loops::Elements &, mlir::AffineExpr chunk,
-                                                    llvm::ArrayRef<mlir::AffineExpr> index)>
-        elements;
-    llvm::SmallVector<loops::Memory> memories;
-  };
-
-  std::string name;
-  mlir::Location loc;
-  loops::Formulas &formulas;
-  mlir::RankedTensorType space;           // the results' shape and layout
-  std::optional<loops::SplitFold> chunks; // a dimension outside of all others
-  llvm::SmallVector<Output> outputs;
-  double bytesPerElement = 8; // of `space`: what one element reads and writes
-  bool folds = false;         // whether there is anything to reduce
-  std::function<void(loops::Elements &)> prepare;
-  /// Cost to add to what the code shows, asked after generation.
-  std::function<double(loops::Elements &)> penalty;
-  /// Called for the way that was kept.
-  std::function<void(loops::Elements &)> chosen;
-};
 
 struct EmittedNest {
   Stage stage;
   double lanes = 1; // the share of vector lanes that do work
 };
 
-mlir::FailureOr<EmittedNest> emitLoopNest(const LoopNest &nest, mlir::ModuleOp module, const Target &target,
+mlir::FailureOr<EmittedNest> emitLoopNest(const loops::LoopNest &nest, mlir::ModuleOp module, const Target &target,
                                           int64_t capacity);
 
 /// Lanes of every element type: fixed, so that the same elements share a vector whatever they are fused with.

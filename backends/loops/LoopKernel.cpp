@@ -1,0 +1,278 @@
+// A kernel is a sequence of loop nests.
+//
+//   sum over [256, 26, 26, 20] to [20] of max(x, 0), and max(x, 0) itself
+//     ==> stage 1, a task for each chunk of rows: max(x, 0), stored; its sum over the chunk, to the workspace
+//         stage 2: the chunks' sums, added in order
+//
+// 1. A reduction that is large, of a small result, and not over rows that stay, is cut into chunks (splitOf): one
+//    nest for the chunks' partial results; whoever needs the reduction's value combines them. If that is a nest over
+//    more elements than the reduction has, a nest of its own puts the value into memory first.
+// 2. What remains to be stored is grouped by type: one nest each, which shares loads and loops.
+#include "backends/loops/LoopKernel.h"
+
+#include "ir/Layout.h"
+
+namespace sluice::loops {
+
+using namespace mlir;
+
+// A result with more elements than this has enough tasks without chunks.
+static constexpr int64_t kMaxElementsOfSplit = 2048;
+
+namespace {
+
+class LoopKernel {
+public:
+  LoopKernel(ir::KernelOp kernel, StringRef name, int64_t capacity, NestWriter &writer)
+      : kernel(kernel), body(kernel.getBody().front()), yield(cast<ir::YieldOp>(body.getTerminator())), name(name),
+        capacity(capacity), writer(writer), workspace(kernel.getNumOperands() + kernel.getNumResults()) {}
+
+  FailureOr<int64_t> write() {
+    for (auto [number, argument] : llvm::enumerate(body.getArguments()))
+      memories[argument] = {int64_t(number), 0, cast<RankedTensorType>(argument.getType())};
+    stored.assign(kernel.getNumResults(), false);
+    survey();
+    for (Operation *op : splitOps)
+      if (failed(emitSplit(op)))
+        return failure();
+    for (unsigned number = 0; number < stored.size(); ++number)
+      if (!stored[number] && failed(emitResults(number)))
+        return failure();
+    return workspaceBytes;
+  }
+
+private:
+  void survey();
+  std::optional<SplitFold> splitOf(Operation *op, const Reduction &fold);
+  LogicalResult emitSplit(Operation *op);
+  LogicalResult emitValue(Operation *op);
+  LogicalResult emitResults(unsigned first);
+  LogicalResult emit(const LoopNest &nest) {
+    ++nests;
+    return writer.write(nest);
+  }
+  LoopNest nestOver(RankedTensorType space, Location loc, StringRef suffix);
+  bool isReadByLargerNest(Operation *op);
+  void markStored(unsigned number);
+  Memory resultMemory(unsigned number) {
+    return {int64_t(kernel.getNumOperands() + number), 0, cast<RankedTensorType>(kernel.getResult(number).getType())};
+  }
+  int64_t allocate(int64_t bytes) {
+    int64_t offset = workspaceBytes;
+    workspaceBytes += (bytes + 63) / 64 * 64;
+    return offset;
+  }
+  int64_t countOf(Type type) {
+    int64_t count = 1;
+    for (int64_t size : cast<RankedTensorType>(type).getShape())
+      count *= ShapedType::isDynamic(size) ? capacity : size;
+    return count;
+  }
+
+  ir::KernelOp kernel;
+  Block &body;
+  ir::YieldOp yield;
+  StringRef name;
+  int64_t capacity;
+  NestWriter &writer;
+  int64_t workspace, workspaceBytes = 0;
+  size_t nests = 0; // so far
+  Formulas formulas;
+  DenseMap<Value, Memory> memories;
+  DenseMap<Operation *, SplitFold> splits; // of those whose partial results are there
+  SmallVector<Operation *> splitOps;
+  DenseMap<Operation *, SplitFold> planned;
+  SmallVector<bool> stored; // the kernel's results
+  bool folds = false;
+};
+
+} // namespace
+
+// Finds the folds that are worth chunks.
+void LoopKernel::survey() {
+  for (Operation &op : body.without_terminator()) {
+    if (!isa<ir::ElementOp>(op) || isa<ir::ConstantOp>(op))
+      continue;
+    ArrayRef<const Reduction *> found = formulas.of(&op, 0)->reductions;
+    folds |= !found.empty();
+    if (found.size() != 1 || op.getNumResults() != 1)
+      continue;
+    if (std::optional<SplitFold> split = splitOf(&op, *found[0])) {
+      splitOps.push_back(&op);
+      planned[&op] = *split;
+    }
+  }
+}
+
+std::optional<SplitFold> LoopKernel::splitOf(Operation *op, const Reduction &fold) {
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  int64_t kept = countOf(type), folded = 1, outermost = 1;
+  SplitFold split;
+  for (int64_t extent : fold.extents) {
+    int64_t size = extent == ir::ElementBuilder::kRows ? capacity : extent;
+    folded *= size;
+    if (outermost == 1) {
+      outermost = size;
+      split.overRows = extent == ir::ElementBuilder::kRows;
+    }
+    if (split.overRows)
+      outermost = capacity;
+  }
+  if (!type.hasStaticShape() || kept > kMaxElementsOfSplit || kept * folded < 2 * writer.elementsPerChunk() || outermost < 2)
+    return std::nullopt;
+  int64_t perIndex = kept * (folded / outermost);
+  split.op = op;
+  split.chunk = std::max<int64_t>(1, writer.elementsPerChunk() / perIndex);
+  split.maxChunks = (outermost + split.chunk - 1) / split.chunk;
+  split.elements = 1;
+  for (int64_t size : ir::getPhysicalShape(type, capacity))
+    split.elements *= size;
+  split.buffer = workspace;
+  if (split.maxChunks < 2 || split.elements != kept)
+    return std::nullopt;
+  for (Type element : fold.types) {
+    split.carried.push_back(element);
+    split.byteOffsets.push_back(
+        allocate(split.maxChunks * split.elements * ir::getElementBytes(element)));
+  }
+  return split;
+}
+
+LoopNest LoopKernel::nestOver(RankedTensorType space, Location loc, StringRef suffix) {
+  LoopNest nest{(name + suffix).str(), loc, formulas, space, std::nullopt, {}, 8, folds, nullptr, nullptr, nullptr};
+  double bytes = 0;
+  for (Type type : kernel->getOperandTypes())
+    bytes += ir::getBufferBytes(cast<RankedTensorType>(type), capacity);
+  double elements = std::max<int64_t>(1, countOf(space));
+  nest.bytesPerElement = bytes / elements + ir::getElementBytes(space.getElementType());
+  nest.prepare = [this](Elements &e) {
+    for (auto &[value, memory] : memories)
+      e.bind(value, memory);
+    for (auto &[op, split] : splits)
+      e.bind(split);
+  };
+  return nest;
+}
+
+// Later nests read what has been stored, instead of computing it again.
+void LoopKernel::markStored(unsigned number) {
+  stored[number] = true;
+  Value value = yield.getOperand(number);
+  if (!isa<BlockArgument>(value))
+    memories[value] = resultMemory(number);
+}
+
+LogicalResult LoopKernel::emitSplit(Operation *op) {
+  SplitFold split = planned[op];
+  splits[op] = split;
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  LoopNest nest = nestOver(type, op->getLoc(), "_partial_" + std::to_string(nests));
+  nest.chunks = split;
+  nest.bytesPerElement /= split.maxChunks;
+  LoopNest::Output output;
+  output.elements = [op](Elements &e, AffineExpr chunk, ArrayRef<AffineExpr> index) {
+    return e.partial(op, chunk, index);
+  };
+  for (auto [byteOffset, carried] : llvm::zip(split.byteOffsets, split.carried))
+    output.memories.push_back(
+        {workspace, byteOffset, RankedTensorType::get(type.getShape(), carried, type.getEncoding())});
+  nest.outputs.push_back(output);
+
+  // The operand, if it is yielded too and of the same elements, is stored while it is folded.
+  SmallVector<unsigned> onTheWay;
+  int64_t folded = op->getNumOperands() > 0 ? countOf(op->getOperand(0).getType()) : 0;
+  for (auto [number, value] : llvm::enumerate(yield.getOperands()))
+    if (!stored[number] && op->getNumOperands() > 0 && value == op->getOperand(0) && !isa<BlockArgument>(value) &&
+        ir::getBufferBytes(cast<RankedTensorType>(value.getType()), capacity) ==
+            folded * ir::getElementBytes(getElementTypeOrSelf(value.getType())) &&
+        onTheWay.empty())
+      onTheWay.push_back(number);
+  auto prepare = nest.prepare;
+  nest.prepare = [=, this](Elements &e) {
+    prepare(e);
+    for (unsigned number : onTheWay)
+      e.storeOnTheWay(yield.getOperand(number), resultMemory(number));
+  };
+  nest.penalty = [=, this](Elements &e) {
+    double cost = 0;
+    for (unsigned number : onTheWay)
+      cost += e.storedOnTheWay(yield.getOperand(number)) ? 0 : double(folded) / writer.lanes() * 4;
+    return cost;
+  };
+  nest.chosen = [=, this](Elements &e) {
+    for (unsigned number : onTheWay)
+      if (e.storedOnTheWay(yield.getOperand(number)))
+        markStored(number);
+  };
+  if (failed(emit(nest)))
+    return failure();
+  return isReadByLargerNest(op) ? emitValue(op) : success();
+}
+
+// Whether some other reduction or result over more elements needs the value of `op`.
+bool LoopKernel::isReadByLargerNest(Operation *op) {
+  SmallVector<Operation *> work(op->getUsers());
+  DenseSet<Operation *> seen;
+  int64_t count = countOf(op->getResult(0).getType());
+  while (!work.empty()) {
+    Operation *user = work.pop_back_val();
+    if (!seen.insert(user).second || user == yield)
+      continue;
+    if (planned.count(user) || countOf(user->getResult(0).getType()) > count)
+      return true;
+    work.append(user->user_begin(), user->user_end());
+  }
+  return false;
+}
+
+// Puts the value of a split reduction into its result's buffer, or into the workspace.
+LogicalResult LoopKernel::emitValue(Operation *op) {
+  Value value = op->getResult(0);
+  auto type = cast<RankedTensorType>(value.getType());
+  for (auto [number, yielded] : llvm::enumerate(yield.getOperands()))
+    if (yielded == value && !stored[number])
+      return emitResults(number);
+  LoopNest nest = nestOver(type, op->getLoc(), "_value_" + std::to_string(nests));
+  Memory memory{workspace, allocate(ir::getBufferBytes(type, capacity)), type};
+  nest.outputs.push_back({[value](Elements &e, AffineExpr, ArrayRef<AffineExpr> index) {
+                            return SmallVector<Element>{e.element(value, index)};
+                          },
+                          {memory}});
+  if (failed(emit(nest)))
+    return failure();
+  memories[value] = memory;
+  return success();
+}
+
+// All results of one type from `first` on that can be computed now.
+LogicalResult LoopKernel::emitResults(unsigned first) {
+  Type type = yield.getOperand(first).getType();
+  bool early = llvm::any_of(splitOps, [&](Operation *op) { return !splits.count(op); });
+  LoopNest nest = nestOver(cast<RankedTensorType>(type), yield.getOperand(first).getLoc(),
+                           ("_" + Twine(nests)).str());
+  SmallVector<unsigned> numbers;
+  for (unsigned number = first; number < stored.size(); ++number) {
+    Value value = yield.getOperand(number);
+    auto other = cast<RankedTensorType>(value.getType());
+    bool sameSpace = other.getShape() == nest.space.getShape() && other.getEncoding() == nest.space.getEncoding();
+    if (stored[number] || !sameSpace || (early && number != first))
+      continue;
+    nest.outputs.push_back({[value](Elements &e, AffineExpr, ArrayRef<AffineExpr> index) {
+                              return SmallVector<Element>{e.element(value, index)};
+                            },
+                            {resultMemory(number)}});
+    nest.bytesPerElement += ir::getElementBytes(other.getElementType());
+    numbers.push_back(number);
+  }
+  if (failed(emit(nest)))
+    return failure();
+  for (unsigned number : numbers)
+    markStored(number);
+  return success();
+}
+
+FailureOr<int64_t> writeLoopKernel(ir::KernelOp kernel, StringRef name, int64_t capacity, NestWriter &writer) {
+  return LoopKernel(kernel, name, capacity, writer).write();
+}
+
+} // namespace sluice::loops

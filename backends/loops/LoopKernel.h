@@ -1,0 +1,14 @@
+// Kernels without products: a sequence of loop nests.
+#pragma once
+
+#include "backends/loops/LoopNest.h"
+#include "ir/Dialect.h"
+
+namespace sluice::loops {
+
+/// Asks for the kernel's nests, whose names begin with `name`, and gives the bytes of workspace that they need. Buffers
+/// are the kernel's operands, its results, then the workspace. Fails with a diagnostic on the op that cannot be lowered.
+mlir::FailureOr<int64_t> writeLoopKernel(ir::KernelOp kernel, llvm::StringRef name, int64_t capacity,
+                                         NestWriter &writer);
+
+} // namespace sluice::loops

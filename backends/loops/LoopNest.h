@@ -1,0 +1,46 @@
+// Loops over all elements of some results, in the order of their memory: what the generators of loop kernels are asked
+// to write down, with lanes, tasks or threads as they see fit. Values depend on the number of lanes alone.
+#pragma once
+
+#include "backends/loops/Elements.h"
+#include <functional>
+#include <optional>
+
+namespace sluice::loops {
+
+struct LoopNest {
+  struct Output {
+    /// One value per memory, at an index of `space` (and in a chunk, where there are chunks).
+    std::function<llvm::SmallVector<Element>(Elements &, mlir::AffineExpr chunk,
+                                             llvm::ArrayRef<mlir::AffineExpr> index)>
+        elements;
+    llvm::SmallVector<Memory> memories;
+  };
+
+  std::string name; ///< unique in the kernel
+  mlir::Location loc;
+  Formulas &formulas;
+  mlir::RankedTensorType space;    ///< the results' shape and layout
+  std::optional<SplitFold> chunks; ///< a dimension outside of all others
+  llvm::SmallVector<Output> outputs;
+  double bytesPerElement = 8; ///< of `space`: what one element reads and writes
+  bool folds = false;         ///< whether there is anything to reduce
+  std::function<void(Elements &)> prepare;
+  /// Vectors of work to add to what the code shows, asked after generation.
+  std::function<double(Elements &)> penalty;
+  /// Called for the way that was kept.
+  std::function<void(Elements &)> chosen;
+};
+
+/// Who writes the nests of a kernel down, in the order in which they run.
+class NestWriter {
+public:
+  virtual ~NestWriter() = default;
+  virtual int64_t lanes() const = 0;
+  /// Elements folded by one task of a nest with chunks. It is part of the order of sums.
+  virtual int64_t elementsPerChunk() const = 0;
+  /// Fails with a diagnostic.
+  virtual mlir::LogicalResult write(const LoopNest &nest) = 0;
+};
+
+} // namespace sluice::loops
