@@ -3,6 +3,9 @@
 namespace sluice::loops {
 
 using namespace mlir;
+
+/// Among so many sums the chunks are dealt out.
+static constexpr int64_t kChunkSums = 4;
 using ir::ElementBuilder;
 
 int64_t Fold::capacityOf(int64_t extent) const { return extent == ElementBuilder::kRows ? elements.capacity : extent; }
@@ -64,25 +67,43 @@ Scope *Fold::scopeOf(ArrayRef<AffineExpr> used) {
   return deepest;
 }
 
+// What is behind the last chunk is the identity.
+SmallVector<Element> Fold::loadChunk(const SplitFold &split, AffineExpr chunk, AffineExpr last, AffineExpr offset) {
+  Values parts;
+  for (auto [type, byteOffset, identity] : llvm::zip_equal(reduction.types, split.byteOffsets, initial)) {
+    Memory memory{split.buffer, byteOffset, RankedTensorType::get({split.elements}, type)};
+    auto load = [&] { return elements.load(memory, chunk * split.elements + offset); };
+    parts.push_back(elements.guarded(last - chunk, load, identity));
+  }
+  return parts;
+}
+
 SmallVector<Element> Fold::combineChunks(const SplitFold &split) {
   auto resultType = cast<RankedTensorType>(split.op->getResult(0).getType());
   ArrayRef<AffineExpr> place = ArrayRef(frame.dims).take_front(resultType.getRank());
   home_ = scopes.of(place, elements.guardScope());
   if (const Scope::Entry *known = elements.lookup(home_, split.op, place))
     return known->elements;
+  AffineExpr offset = elements.offsetOf(resultType, place);
   Values results = scopes.in(home_, [&] {
     Count count = emitter.constant(split.maxChunks);
     if (split.overRows)
       count = emitter.arithmetic(CountOp::CeilDiv, emitter.rows(), emitter.constant(split.chunk));
-    return scopes.loop(emitter.constant(0), count, 1, split.maxChunks, initial, [&](Count number, ValueRange carried) {
-      AffineExpr chunk = scopes.variable(number, {0, split.maxChunks - 1});
-      AffineExpr offset = chunk * split.elements + elements.offsetOf(resultType, place);
-      Values parts;
-      for (auto [type, byteOffset] : llvm::zip(reduction.types, split.byteOffsets))
-        parts.push_back(
-            elements.load({split.buffer, byteOffset, RankedTensorType::get({split.elements}, type)}, offset));
-      return combine(carried, parts);
+    AffineExpr last = scopes.variable(count, {split.overRows ? 0 : split.maxChunks, split.maxChunks}) - 1;
+    Count trips = emitter.arithmetic(CountOp::CeilDiv, count, emitter.constant(kChunkSums));
+    int64_t mostTrips = llvm::divideCeil(split.maxChunks, kChunkSums);
+    Values carried;
+    for (int64_t i = 0; i < kChunkSums; ++i)
+      llvm::append_range(carried, initial);
+    carried = scopes.loop(emitter.constant(0), trips, 1, mostTrips, carried, [&](Count number, ValueRange sums) {
+      AffineExpr first = scopes.variable(number, {0, mostTrips - 1}) * kChunkSums;
+      Values next;
+      for (int64_t i = 0; i < kChunkSums; ++i)
+        llvm::append_range(
+            next, combine(sums.slice(i * initial.size(), initial.size()), loadChunk(split, first + i, last, offset)));
+      return next;
     });
+    return foldPartials(carried, kChunkSums);
   });
   elements.remember(home_, split.op, place, results, home_);
   return results;
@@ -96,7 +117,7 @@ Fold::Values Fold::emitAll() {
   for (int64_t i = 0; i < partialResults; ++i)
     llvm::append_range(carried, initial);
   Values partials = emitLoops(0, carried);
-  return across ? foldPartials(partials) : foldLanes(partials);
+  return across ? foldPartials(partials, emitter.lanes()) : foldLanes(partials);
 }
 
 // Decides which dimensions are flattened, by extents alone, and restricts the outermost to the chunk asked for.
@@ -294,10 +315,11 @@ Fold::Values Fold::lastAcrossLanes(Values partials, Count rest, AffineExpr done)
   return partials;
 }
 
-Fold::Values Fold::foldPartials(Values partials) {
-  size_t components = initial.size();
-  for (size_t half = emitter.lanes() / 2; half >= 1; half /= 2)
-    for (size_t i = 0; i < half && i + half < size_t(partialResults); ++i) {
+// A binary tree over a power of two, of which those that are not there hold the identity.
+Fold::Values Fold::foldPartials(Values partials, int64_t leaves) {
+  size_t components = initial.size(), present = partials.size() / components;
+  for (size_t half = leaves / 2; half >= 1; half /= 2)
+    for (size_t i = 0; i < half && i + half < present; ++i) {
       ValueRange all(partials);
       Values sum = combine(all.slice(i * components, components), all.slice((i + half) * components, components));
       llvm::copy(sum, partials.begin() + i * components);

@@ -6,6 +6,9 @@
 // the L partial results are combined as a binary tree, i with i + L/2, then L/4, and so on; those that got no element
 // hold the identity, and may be left out. Nothing else enters: not layouts, not what is fused.
 //
+// A large reduction is cut into chunks of its outermost dimension, each of which is folded so. The results of chunk c go
+// to sum c mod 4, and the four sums are combined as a tree.
+//
 // Two ways lead there. Along lanes, where the fold does not depend on an enclosing lane variable: partial result i is
 // that of lane i, and the lanes walk over the flattened elements together. Across lanes, where it does (bias gradients:
 // the channel is the lane): each lane has L partial results of its own.
@@ -38,6 +41,7 @@ private:
   void collectUsed(const Steps &steps, llvm::SmallVectorImpl<mlir::AffineExpr> &used);
   Scope *scopeOf(llvm::ArrayRef<mlir::AffineExpr> used);
   Values combineChunks(const SplitFold &split);
+  Values loadChunk(const SplitFold &split, mlir::AffineExpr chunk, mlir::AffineExpr last, mlir::AffineExpr offset);
   void arrange();
   void cutToChunk(Dim &first);
   Values emitAll();
@@ -46,7 +50,7 @@ private:
   Values acrossLanes(ValueRange carried);
   Values lastAcrossLanes(Values partials, Count rest, mlir::AffineExpr done);
   Values foldLanes(Values partials);
-  Values foldPartials(Values partials);
+  Values foldPartials(Values partials, int64_t leaves);
   void setInner(mlir::AffineExpr position);
   Values step(ValueRange carried);
   Values stepAt(ValueRange carried);
