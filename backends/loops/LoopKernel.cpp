@@ -118,7 +118,8 @@ std::optional<SplitFold> LoopKernel::splitOf(Operation *op, const Reduction &fol
     if (split.overRows)
       outermost = capacity;
   }
-  if (!type.hasStaticShape() || kept > kMaxElementsOfSplit || kept * folded < 2 * writer.elementsPerChunk() || outermost < 2)
+  if (!type.hasStaticShape() || kept > kMaxElementsOfSplit || kept * folded < 2 * writer.elementsPerChunk() ||
+      outermost < 2)
     return std::nullopt;
   int64_t perIndex = kept * (folded / outermost);
   split.op = op;
@@ -132,8 +133,7 @@ std::optional<SplitFold> LoopKernel::splitOf(Operation *op, const Reduction &fol
     return std::nullopt;
   for (Type element : fold.types) {
     split.carried.push_back(element);
-    split.byteOffsets.push_back(
-        allocate(split.maxChunks * split.elements * ir::getElementBytes(element)));
+    split.byteOffsets.push_back(allocate(split.maxChunks * split.elements * ir::getElementBytes(element)));
   }
   return split;
 }
@@ -248,8 +248,7 @@ LogicalResult LoopKernel::emitValue(Operation *op) {
 LogicalResult LoopKernel::emitResults(unsigned first) {
   Type type = yield.getOperand(first).getType();
   bool early = llvm::any_of(splitOps, [&](Operation *op) { return !splits.count(op); });
-  LoopNest nest = nestOver(cast<RankedTensorType>(type), yield.getOperand(first).getLoc(),
-                           ("_" + Twine(nests)).str());
+  LoopNest nest = nestOver(cast<RankedTensorType>(type), yield.getOperand(first).getLoc(), ("_" + Twine(nests)).str());
   SmallVector<unsigned> numbers;
   for (unsigned number = first; number < stored.size(); ++number) {
     Value value = yield.getOperand(number);

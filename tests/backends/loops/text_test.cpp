@@ -1,6 +1,8 @@
-// What ops mean as loop nests, through an emitter that knows nothing of them: C++ text, compiled and run, against the
-// reference functions of every op with an element formula or a body.
-#include "TextEmitter.h"
+// What ops mean as loop nests, through the emitter of CUDA C++: the text, run by emulated threads, against the reference
+// functions of every op with an element formula or a body.
+#include "backends/cuda/compiler/Nvrtc.h"
+#include "backends/cuda/compiler/Prelude.h"
+#include "backends/cuda/compiler/ThreadEmitter.h"
 #include "backends/loops/Elements.h"
 #include "ir/Layout.h"
 #include "ir/text/ParseGuard.h"
@@ -15,6 +17,8 @@
 using namespace mlir;
 using namespace sluice::ir;
 using namespace sluice::loops;
+using sluice::cuda::ThreadEmitter;
+using sluice::cuda::ThreadGroup;
 
 namespace sluice::test {
 
@@ -23,12 +27,13 @@ static constexpr int64_t kCapacity = kRows + 2;
 
 namespace {
 
-/// How a nest is laid on lanes.
+/// How a nest is laid on threads.
 struct Way {
-  int64_t lanes;
+  ThreadGroup group;
   bool overElements; // of the innermost dimension; else each fold has all lanes
 };
-constexpr Way kWays[] = {{1, false}, {4, false}, {4, true}, {16, true}};
+constexpr Way kWays[] = {{{1, 1}, false}, {{4, 1}, false}, {{4, 1}, true},
+                         {{2, 4}, false}, {{32, 1}, true}, {{32, 4}, true}};
 
 /// Functions as text, then compiled together.
 class Program {
@@ -37,7 +42,13 @@ public:
   std::string add(ValueRange inputs, ValueRange results, Way way);
   /// The two functions that do so for a reduction of rows in chunks.
   std::pair<std::string, std::string> addInChunks(const SplitFold &split, Way way);
+  /// The function of an elementwise op on a matrix, lanes over whole groups of columns; others are left out.
+  std::string addWholeGroups(Operation *op, ThreadGroup group);
+  const std::string &text() const { return kernels; }
+  /// For the CPU.
   void compile();
+  /// For a device.
+  void compile(const cuda::Nvrtc &nvrtc, const std::string &architecture) const;
   using Function = void (*)(void *const *buffers, int64_t rows);
   Function function(const std::string &name) const {
     auto found = reinterpret_cast<Function>(dlsym(library, name.c_str()));
@@ -46,14 +57,19 @@ public:
   }
 
 private:
-  std::string take(const TextEmitter &emitter) {
-    std::string name = "f" + std::to_string(count++);
-    text += emitter.function(name);
+  /// A kernel, and a function that runs it in one group of threads.
+  std::string take(const ThreadEmitter &emitter, Way way, size_t buffers) {
+    std::string name = "f" + std::to_string(count++), arguments;
+    for (size_t i = 0; i < buffers; ++i)
+      arguments += "(Byte *)buffers[" + std::to_string(i) + "], ";
+    kernels += emitter.kernel("kernel_" + name, int64_t(buffers));
+    calls += "extern \"C\" void " + name + "(void *const *buffers, Index rows) { cuda_emu::launch({}, {" +
+             std::to_string(way.group.threads) + "}, [&] { kernel_" + name + "(" + arguments + "rows); }); }\n";
     return name;
   }
-  void emit(TextEmitter &emitter, Elements &elements, ValueRange inputs, ValueRange results, Way way);
+  void emit(ThreadEmitter &emitter, Elements &elements, ValueRange inputs, ValueRange results, Way way);
 
-  std::string text = kTextPrelude;
+  std::string kernels = cuda::kPrelude, calls;
   int count = 0;
   void *library = nullptr;
 };
@@ -69,7 +85,7 @@ static void bindInputs(Elements &elements, ValueRange inputs) {
 }
 
 /// Loops over `shape`, lanes over the last dimension if the way says so, around `body`.
-static void walk(TextEmitter &emitter, Elements &elements, Way way, ArrayRef<int64_t> shape,
+static void walk(ThreadEmitter &emitter, Elements &elements, Way way, ArrayRef<int64_t> shape,
                  SmallVector<AffineExpr> &index, llvm::function_ref<void()> body) {
   if (index.size() == shape.size())
     return body();
@@ -77,7 +93,7 @@ static void walk(TextEmitter &emitter, Elements &elements, Way way, ArrayRef<int
   bool isLane = way.overElements && index.size() + 1 == shape.size();
   Count end = ShapedType::isDynamic(size) ? emitter.rows() : emitter.constant(size);
   Scopes &scopes = elements.scopes();
-  scopes.loop(emitter.constant(0), end, isLane ? way.lanes : 1, sizeOf(size), {}, [&](Count number, auto) {
+  scopes.loop(emitter.constant(0), end, isLane ? way.group.lanes() : 1, sizeOf(size), {}, [&](Count number, auto) {
     AffineExpr place = scopes.variable(number, {0, sizeOf(size) - 1});
     if (isLane)
       place = place + scopes.laneVariable(emitter.arithmetic(CountOp::Sub, end, number));
@@ -88,7 +104,7 @@ static void walk(TextEmitter &emitter, Elements &elements, Way way, ArrayRef<int
   });
 }
 
-void Program::emit(TextEmitter &emitter, Elements &elements, ValueRange inputs, ValueRange results, Way way) {
+void Program::emit(ThreadEmitter &emitter, Elements &elements, ValueRange inputs, ValueRange results, Way way) {
   bindInputs(elements, inputs);
   for (auto [number, result] : llvm::enumerate(results)) {
     SmallVector<AffineExpr> index;
@@ -102,18 +118,18 @@ void Program::emit(TextEmitter &emitter, Elements &elements, ValueRange inputs, 
 }
 
 std::string Program::add(ValueRange inputs, ValueRange results, Way way) {
-  TextEmitter emitter(results[0].getContext(), way.lanes);
+  ThreadEmitter emitter(results[0].getContext(), way.group);
   Formulas formulas;
   Elements elements(emitter, formulas, kCapacity);
   emit(emitter, elements, inputs, results, way);
-  return take(emitter);
+  return take(emitter, way, inputs.size() + results.size());
 }
 
 std::pair<std::string, std::string> Program::addInChunks(const SplitFold &split, Way way) {
   Operation *op = split.op;
   RankedTensorType type = typeOf(op->getResult(0));
   Formulas formulas;
-  TextEmitter first(op->getContext(), way.lanes), second(op->getContext(), way.lanes);
+  ThreadEmitter first(op->getContext(), way.group), second(op->getContext(), way.group);
   Elements partials(first, formulas, kCapacity), results(second, formulas, kCapacity);
   bindInputs(partials, op->getOperands());
   partials.bind(split);
@@ -131,20 +147,69 @@ std::pair<std::string, std::string> Program::addInChunks(const SplitFold &split,
   });
   results.bind(split);
   emit(second, results, op->getOperands(), op->getResults(), way);
-  return {take(first), take(second)};
+  size_t buffers = op->getNumOperands() + op->getNumResults() + 1;
+  return {take(first, way, buffers), take(second, way, buffers)};
+}
+
+std::string Program::addWholeGroups(Operation *op, ThreadGroup group) {
+  ThreadEmitter emitter(op->getContext(), group);
+  Formulas formulas;
+  Elements elements(emitter, formulas, kCapacity);
+  bindInputs(elements, op->getOperands());
+  RankedTensorType type = typeOf(op->getResult(0));
+  int64_t rows = type.getDimSize(0), groups = type.getDimSize(1) / emitter.lanes();
+  Scopes &scopes = elements.scopes();
+  auto loop = [&](int64_t size, llvm::function_ref<void(AffineExpr)> body) {
+    scopes.loop(emitter.constant(0), emitter.constant(size), 1, size, {}, [&](Count number, auto) {
+      body(scopes.variable(number, {0, size - 1}));
+      return Scopes::Carried();
+    });
+  };
+  loop(rows, [&](AffineExpr row) {
+    loop(groups, [&](AffineExpr number) {
+      SmallVector<AffineExpr> index = {row, number * emitter.lanes() + scopes.laneVariable()};
+      elements.store({1, 0, type}, elements.offsetOf(type, index), elements.element(op->getResult(0), index));
+    });
+  });
+  return take(emitter, {group, true}, 2);
 }
 
 void Program::compile() {
   SmallString<128> folder;
   ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("sluice-loops", folder));
   std::string source = (folder + "/text.cpp").str(), object = (folder + "/text.so").str();
-  std::ofstream(source) << text;
-  SmallVector<StringRef> arguments = {SLUICE_CXX_COMPILER, "-shared",           "-fPIC", "-O0", "-w",  "-std=c++17",
-                                      "-fwrapv",           "-ffp-contract=off", source,  "-o",  object};
+  std::ofstream(source) << kernels << calls;
+  SmallVector<StringRef> arguments = {SLUICE_CXX_COMPILER,
+                                      "-shared",
+                                      "-fPIC",
+                                      "-O0",
+                                      "-w",
+                                      "-std=c++17",
+                                      "-fwrapv",
+                                      "-ffp-contract=off",
+                                      "-fsanitize=alignment",
+                                      "-fsanitize-trap=alignment",
+                                      "-include",
+                                      SLUICE_CUDA_EMULATOR,
+                                      source,
+                                      "-o",
+                                      object};
   ASSERT_EQ(llvm::sys::ExecuteAndWait(SLUICE_CXX_COMPILER, arguments), 0) << source;
   library = dlopen(object.c_str(), RTLD_NOW);
   ASSERT_TRUE(library) << dlerror();
   llvm::sys::fs::remove_directories(folder);
+}
+
+/// The text compiles as it is, and keeps what it computes with in registers.
+void Program::compile(const cuda::Nvrtc &nvrtc, const std::string &architecture) const {
+  llvm::Expected<cuda::DeviceCode> code = nvrtc.compile(kernels, architecture);
+  ASSERT_TRUE(bool(code)) << llvm::toString(code.takeError());
+  EXPECT_EQ(code->kernels.size(), size_t(count));
+  EXPECT_FALSE(code->cubin.empty());
+  for (const cuda::KernelResources &kernel : code->kernels) {
+    EXPECT_GT(kernel.registers, 0) << kernel.name;
+    EXPECT_EQ(kernel.spillStores + kernel.spillLoads, 0) << kernel.name;
+  }
 }
 
 // Buffers.
@@ -245,7 +310,7 @@ template <typename Interface> static void checkAll() {
     for (auto [way, function] : llvm::zip_equal(kWays, each.functions)) {
       Buffers results = call(program.function(function), op->getOperands(), op->getResults(), each.operands);
       for (auto [value, bytes, wanted] : llvm::zip(op->getResults(), results, expected)) {
-        expectEqual(unpack(value, bytes), wanted, each.what + " on " + std::to_string(way.lanes) + " lanes");
+        expectEqual(unpack(value, bytes), wanted, each.what + " on " + std::to_string(way.group.threads) + " threads");
         expectUntouchedElsewhere(value, bytes);
       }
     }
@@ -254,6 +319,40 @@ template <typename Interface> static void checkAll() {
 
 TEST(LoopsText, OfElementFormulasMatchesTheReference) { checkAll<ElementOp>(); }
 TEST(LoopsText, OfBodiesMatchesTheReference) { checkAll<ElementwiseOp>(); }
+
+template <typename Interface> static void compileAll(ArrayRef<ThreadGroup> groups) {
+  llvm::Expected<cuda::Nvrtc> nvrtc = cuda::Nvrtc::load();
+  if (!nvrtc)
+    GTEST_SKIP() << llvm::toString(nvrtc.takeError());
+  std::vector<Case> cases = getCases<Interface>();
+  Program program;
+  for (Case &each : cases)
+    for (ThreadGroup group : groups)
+      program.add(each.instance->op->getOperands(), each.instance->op->getResults(), {group, true});
+  program.compile(*nvrtc, "sm_90");
+}
+
+// Several elements a thread are for what moves bytes: a fold across lanes has a partial result for each of them.
+TEST(LoopsText, OfElementFormulasCompilesForDevices) { compileAll<ElementOp>({{32, 1}}); }
+TEST(LoopsText, OfBodiesCompilesForDevices) { compileAll<ElementwiseOp>({{32, 1}, {32, 4}}); }
+
+// The elements of a thread are loaded and stored as one where that is aligned.
+TEST(LoopsText, ThreadsMoveTheirElementsTogether) {
+  for (auto [columns, perThread, isTogether] : {std::tuple(256, 4, true), {256, 1, false}, {257, 4, false}}) {
+    std::string type = "tensor<3x" + std::to_string(columns) + "xf32>";
+    OpInstance neg("\"sluice.neg\"(%0) : (" + type + ") -> " + type);
+    ASSERT_TRUE(neg.op) << neg.error;
+    Program program;
+    std::string name = program.addWholeGroups(neg.op, {32, perThread});
+    EXPECT_EQ(program.text().find("Pack<float, 4>") != std::string::npos, isTogether) << columns;
+    program.compile();
+    std::vector<HostTensor> operands = drawOperands(neg, {"", {{-2, 2}}});
+    Buffers results = call(program.function(name), neg.op->getOperands(), neg.op->getResults(), operands);
+    HostTensor actual = unpack(neg.op->getResult(0), results[0]), expected = neg.run(operands)[0];
+    for (int64_t i = 0; i < 3 * columns; ++i)
+      ASSERT_EQ(actual.data[i], i % columns < 256 ? float(expected.data[i]) : actual.data[i]) << i;
+  }
+}
 
 // Chunks of two rows, of which the last has one: each op's partial results are combined to what one fold gives.
 TEST(LoopsText, OfChunksMatchesTheReference) {
@@ -297,12 +396,13 @@ TEST(LoopsText, OrderOfSumsIsThatOfTheLanes) {
   ASSERT_TRUE(sum.op) << sum.error;
   Program program;
   ValueRange x = sum.op->getOperands(), y = sum.op->getResults();
-  std::string along = program.add(x, y, {8, false}), across = program.add(x, y, {8, true}),
-              alone = program.add(x, y, {1, false});
+  std::string along = program.add(x, y, {{8, 1}, false}), across = program.add(x, y, {{8, 1}, true}),
+              together = program.add(x, y, {{2, 4}, false}), alone = program.add(x, y, {{1, 1}, false});
   program.compile();
   std::vector<HostTensor> operands = drawOperands(sum, {"", {{-2, 2}}});
   auto bytesOf = [&](const std::string &function) { return call(program.function(function), x, y, operands)[0]; };
   EXPECT_EQ(bytesOf(along), bytesOf(across));
+  EXPECT_EQ(bytesOf(along), bytesOf(together));
   EXPECT_NE(bytesOf(along), bytesOf(alone));
 }
 

@@ -13,8 +13,7 @@ namespace {
 /// Each nest becomes a stage.
 class StageWriter : public loops::NestWriter {
 public:
-  StageWriter(ModuleOp into, const Target &target, int64_t capacity)
-      : into(into), target(target), capacity(capacity) {}
+  StageWriter(ModuleOp into, const Target &target, int64_t capacity) : into(into), target(target), capacity(capacity) {}
 
   int64_t lanes() const final { return lanesOf(target); }
   int64_t elementsPerChunk() const final { return 32 << 10; }

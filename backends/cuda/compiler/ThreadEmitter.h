@@ -1,7 +1,9 @@
-// Loop nests as C++ text: a second client of `backends/loops`, in whose image a printer of kernels can be made.
+// Loop nests as CUDA C++: a group of threads of one warp computes `lanes()` elements together, each thread some that
+// lie side by side.
 //
-// An element is an array of one number for each lane, and every statement a loop over the lanes: what the threads of a
-// warp do in step. A handle is the name of a variable. Nothing here knows what the text computes.
+// A handle is the name of a variable. That of an element or condition is every thread's own, a number or, where a
+// thread has several elements, an array of them that unrolled loops keep in registers; a count is the same in all
+// threads of a group. What the text needs beside what it says is in Prelude.h.
 #pragma once
 
 #include "backends/loops/Emitter.h"
@@ -10,25 +12,29 @@
 #include <string>
 #include <vector>
 
-namespace sluice::test {
+namespace sluice::cuda {
 
-/// What generated functions use.
-extern const char *const kTextPrelude;
+/// The threads that compute together: a power of two up to a warp's 32, and the elements that each of them has.
+struct ThreadGroup {
+  int64_t threads = 32;
+  int64_t perThread = 1;
+  int64_t lanes() const { return threads * perThread; }
+};
 
-class TextEmitter : public loops::Emitter {
+class ThreadEmitter : public loops::Emitter {
 public:
-  TextEmitter(mlir::MLIRContext *context, int64_t lanes);
+  ThreadEmitter(mlir::MLIRContext *context, ThreadGroup group);
 
-  /// `void name(void *const *buffers, int64_t rows)`, with what was emitted.
-  std::string function(const std::string &name) const;
+  /// `__global__ void name(Byte *b0, Byte *b1, ..., Index rows)`, with what was emitted.
+  std::string kernel(const std::string &name, int64_t buffers) const;
 
-  int64_t lanes() const final { return lanes_; }
+  int64_t lanes() const final { return group.lanes(); }
 
   Inside beginLoop(loops::Count begin, loops::Count end, int64_t step, int64_t trips,
                    llvm::ArrayRef<loops::Element> carried) final;
   void beginBlock(loops::Condition condition, llvm::ArrayRef<loops::Element> carried) final;
   llvm::SmallVector<loops::Element> end(llvm::ArrayRef<loops::Element> next) final;
-  unsigned depth() const final { return open.size() - 1; }
+  unsigned depth() const final { return unsigned(open.size() - 1); }
   void enter(unsigned depth) final;
   void leave() final;
 
@@ -74,26 +80,37 @@ private:
   template <typename H> static const Variable &variableOf(H handle) {
     return *static_cast<const Variable *>(handle.get());
   }
-  template <typename H> H named(const std::string &name, const std::string &type = "int64_t") {
+  template <typename H> H named(const std::string &name, const std::string &type = "Index") {
     return H(&variables.emplace_back(Variable{name, type}));
   }
   template <typename H> static std::string nameOf(H handle) { return variableOf(handle).name; }
-  template <typename H> static std::string laneOf(H handle) { return nameOf(handle) + "[l]"; }
+  /// One of a thread's elements: that numbered `l`.
+  template <typename H> std::string eachOf(H handle) const { return nameOf(handle) + (isSingle() ? "" : "[l]"); }
+  template <typename H> std::string firstOf(H handle) const { return nameOf(handle) + (isSingle() ? "" : "[0]"); }
+  bool isSingle() const { return group.perThread == 1; }
   std::string newName() { return "v" + std::to_string(nextName++); }
-  void line(const std::string &text) { open.back()->text += text + "\n"; }
-  void openLevel(llvm::ArrayRef<loops::Element> carried);
+  std::string indented(const std::string &text) const;
+  void line(const std::string &text) { open.back()->text += indented(text); }
+  void openLevel(llvm::ArrayRef<loops::Element> carried, const std::string &head);
   loops::Count newCount(const std::string &value);
-  /// A variable of this type, whose lane `l` is `value`.
-  template <typename H> H newLanes(const std::string &type, const std::string &value);
-  std::string expression(mlir::AffineExpr index) const;
-  loops::Element loadFrom(const std::string &address, mlir::Type element, mlir::AffineExpr offset,
+  /// A variable of this type, whose element `l` is `value`.
+  template <typename H> H define(const std::string &type, const std::string &value);
+  /// A statement for each element of a thread.
+  void each(const std::string &statement);
+
+  std::string text(const loops::LinearIndex &index, bool isWide) const;
+  std::string text(mlir::AffineExpr index) const;
+  bool isPacked(mlir::Type element, int64_t byteOffset, mlir::AffineExpr offset, const loops::Lanes &lanes) const;
+  std::string packAt(mlir::Type element, const std::string &address, mlir::AffineExpr offset,
+                     mlir::AffineExpr lane) const;
+  loops::Element loadFrom(const std::string &address, int64_t byteOffset, mlir::Type element, mlir::AffineExpr offset,
                           const loops::Lanes &lanes, loops::Condition condition);
 
-  int64_t lanes_;
+  ThreadGroup group;
   unsigned nextName = 0;
   std::deque<Variable> variables;
   std::vector<std::shared_ptr<Level>> open;
   std::vector<std::vector<std::shared_ptr<Level>>> left; // by `enter`
 };
 
-} // namespace sluice::test
+} // namespace sluice::cuda

@@ -1,0 +1,154 @@
+#include "backends/cuda/compiler/Nvrtc.h"
+
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+#include <cstdlib>
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <memory>
+#include <regex>
+
+namespace sluice::cuda {
+
+using llvm::StringRef;
+
+// The part of NVRTC's interface that is used, which has been the same since CUDA 11.2; declared here, so that a build
+// needs no toolkit.
+struct Nvrtc::Functions {
+  using Program = struct ProgramTag *;
+  using Status = int; // 0: success
+
+  Status (*version)(int *major, int *minor);
+  const char *(*errorString)(Status);
+  Status (*create)(Program *, const char *text, const char *name, int headers, const char *const *headerTexts,
+                   const char *const *headerNames);
+  Status (*destroy)(Program *);
+  Status (*compile)(Program, int options, const char *const *texts);
+  Status (*logSize)(Program, size_t *);
+  Status (*log)(Program, char *);
+  Status (*cubinSize)(Program, size_t *);
+  Status (*cubin)(Program, char *);
+
+  bool find(void *library) {
+    auto one = [&](auto &function, const char *name) {
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+      return function != nullptr;
+    };
+    return one(version, "nvrtcVersion") && one(errorString, "nvrtcGetErrorString") &&
+           one(create, "nvrtcCreateProgram") && one(destroy, "nvrtcDestroyProgram") &&
+           one(compile, "nvrtcCompileProgram") && one(logSize, "nvrtcGetProgramLogSize") &&
+           one(log, "nvrtcGetProgramLog") && one(cubinSize, "nvrtcGetCUBINSize") && one(cubin, "nvrtcGetCUBIN");
+  }
+};
+
+static llvm::Error makeError(const std::string &text) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), "%s", text.c_str());
+}
+
+static std::string valueOf(const char *variable) {
+  const char *value = std::getenv(variable);
+  return value ? value : "";
+}
+
+/// Where the library may be, the best first.
+static std::vector<std::string> candidates() {
+  if (std::string named = valueOf("SLUICE_NVRTC"); !named.empty())
+    return {named};
+  std::vector<std::string> paths;
+  std::string home = valueOf("CUDA_HOME");
+  for (const std::string &folder :
+       {std::string(), home.empty() ? home : home + "/lib64/", std::string("/usr/local/cuda/lib64/")})
+    for (const char *name : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"})
+      paths.push_back(folder + name);
+  return paths;
+}
+
+/// The library looks for its builtins by name alone, where the loader may not find them: they are loaded first.
+static void *openLibrary(const std::string &path) {
+  StringRef folder = StringRef(path).substr(0, StringRef(path).rfind('/') + 1);
+  if (!folder.empty())
+    dlopen((folder + "libnvrtc-builtins.so").str().c_str(), RTLD_NOW | RTLD_GLOBAL);
+  return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
+llvm::Expected<Nvrtc> Nvrtc::load() {
+  std::string looked;
+  for (const std::string &path : candidates()) {
+    looked += (looked.empty() ? "" : ", ") + path;
+    void *library = openLibrary(path);
+    if (!library)
+      continue;
+    static Functions functions; // of a library that is never unloaded
+    if (!functions.find(library))
+      return makeError(path + " lacks functions of NVRTC 11.2 or later");
+    Nvrtc found(&functions);
+    int major = 0, minor = 0;
+    functions.version(&major, &minor);
+    found.version_ = fmt::format("{}.{}", major, minor);
+    return found;
+  }
+  return makeError("NVRTC, which compiles CUDA kernels, was not found (looked for " + looked +
+                   "): install the CUDA toolkit 12 or 13, or name the library in SLUICE_NVRTC");
+}
+
+/// What the assembler says of each kernel: a line that names it, its stack and spills, its registers and memory.
+static std::vector<KernelResources> readResources(const std::string &log) {
+  static const std::regex entry("Compiling entry function '([^']+)'"),
+      spills("(\\d+) bytes stack frame, (\\d+) bytes spill stores, (\\d+) bytes spill loads"),
+      registers("Used (\\d+) registers"), shared("(\\d+) bytes smem");
+  std::vector<KernelResources> kernels;
+  llvm::SmallVector<StringRef> lines;
+  StringRef(log).split(lines, '\n');
+  for (StringRef text : lines) {
+    std::string line = text.str();
+    std::smatch match;
+    if (std::regex_search(line, match, entry))
+      kernels.push_back({match[1]});
+    if (kernels.empty())
+      continue;
+    KernelResources &kernel = kernels.back();
+    if (std::regex_search(line, match, spills)) {
+      kernel.stack = std::stoi(match[1]);
+      kernel.spillStores = std::stoi(match[2]);
+      kernel.spillLoads = std::stoi(match[3]);
+    }
+    if (std::regex_search(line, match, registers))
+      kernel.registers = std::stoi(match[1]);
+    if (std::regex_search(line, match, shared))
+      kernel.shared = std::stoi(match[1]);
+  }
+  return kernels;
+}
+
+llvm::Expected<DeviceCode> Nvrtc::compile(const std::string &text, const std::string &architecture) const {
+  Functions::Program program = nullptr;
+  auto check = [&](Functions::Status status, const std::string &what) {
+    return status == 0 ? llvm::Error::success()
+                       : makeError(fmt::format("NVRTC {}: {}", functions->errorString(status), what));
+  };
+  if (llvm::Error error = check(functions->create(&program, text.c_str(), "kernels.cu", 0, nullptr, nullptr), "create"))
+    return error;
+  auto destroy = llvm::make_scope_exit([&] { functions->destroy(&program); });
+  std::string target = "--gpu-architecture=" + architecture;
+  const char *options[] = {target.c_str(), "--std=c++17", "--fmad=false", "--ptxas-options=-v"};
+  Functions::Status status = functions->compile(program, int(std::size(options)), options);
+  DeviceCode code;
+  size_t size = 0;
+  if (functions->logSize(program, &size) == 0 && size > 1) {
+    code.log.resize(size);
+    functions->log(program, code.log.data());
+    code.log.pop_back(); // the terminator
+  }
+  if (llvm::Error error = check(status, code.log))
+    return error;
+  if (llvm::Error error = check(functions->cubinSize(program, &size), "there is no code"))
+    return error;
+  code.cubin.resize(size);
+  if (llvm::Error error = check(functions->cubin(program, code.cubin.data()), "there is no code"))
+    return error;
+  code.kernels = readResources(code.log);
+  return code;
+}
+
+} // namespace sluice::cuda

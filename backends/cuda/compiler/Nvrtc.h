@@ -1,0 +1,46 @@
+// NVIDIA's compiler from CUDA C++ to the code of a device, as a library that is looked for when it is needed. It needs
+// neither a device nor a driver.
+#pragma once
+
+#include "llvm/Support/Error.h"
+#include <string>
+#include <vector>
+
+namespace sluice::cuda {
+
+/// What a kernel needs of a multiprocessor, as the assembler says.
+struct KernelResources {
+  std::string name;
+  int registers = 0;   ///< of a thread
+  int spillStores = 0; ///< bytes that do not fit into them
+  int spillLoads = 0;  ///< bytes
+  int stack = 0;       ///< bytes of a thread's local memory
+  int shared = 0;      ///< bytes of a block, known to the compiler
+};
+
+struct DeviceCode {
+  std::string cubin;
+  std::vector<KernelResources> kernels;
+  std::string log;
+};
+
+class Nvrtc {
+public:
+  /// Takes the library that SLUICE_NVRTC names, else the loader's, else that of a toolkit in CUDA_HOME or
+  /// /usr/local/cuda. The error says where it was looked for.
+  static llvm::Expected<Nvrtc> load();
+
+  /// As "13.0".
+  const std::string &version() const { return version_; }
+  /// Code of a text without includes for an architecture such as "sm_90". The error is what the compiler says.
+  llvm::Expected<DeviceCode> compile(const std::string &text, const std::string &architecture) const;
+
+private:
+  struct Functions;
+  explicit Nvrtc(const Functions *functions) : functions(functions) {}
+
+  const Functions *functions;
+  std::string version_;
+};
+
+} // namespace sluice::cuda

@@ -1,0 +1,30 @@
+// What generated kernels use beside the language: one text in front of them, without a header of the toolkit.
+#pragma once
+
+namespace sluice::cuda {
+
+/// CUDA C++ for NVRTC. `Index` is the type of counts and offsets.
+inline constexpr const char *kPrelude = R"(#define EACH(count) _Pragma("unroll") for (int l = 0; l < count; ++l)
+typedef long long Index;
+typedef unsigned char Byte;
+
+template <class T, int N> struct alignas(sizeof(T) * N) Pack { T at[N]; };
+
+// The threads of a warp that a group of so many neighbours has.
+static __device__ unsigned groupMask(int threads) {
+  int lane = threadIdx.x % 32;
+  return threads == 32 ? ~0u : ((1u << threads) - 1) << (lane / threads * threads);
+}
+
+// Of what is never negative.
+static __device__ Index quotient(Index a, Index b) { return (Index)((unsigned long long)a / (unsigned long long)b); }
+static __device__ int quotient(int a, int b) { return (int)((unsigned)a / (unsigned)b); }
+// Towards minus infinity.
+template <class T> static __device__ T floordiv(T a, T b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+
+// NaN if either is.
+template <class T> static __device__ T maximum(T a, T b) { return a != a ? a : b != b ? b : a > b ? a : b; }
+template <class T> static __device__ T minimum(T a, T b) { return a != a ? a : b != b ? b : a < b ? a : b; }
+)";
+
+} // namespace sluice::cuda

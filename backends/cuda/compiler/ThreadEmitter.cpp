@@ -1,0 +1,435 @@
+#include "backends/cuda/compiler/ThreadEmitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include <cmath>
+#include <fmt/format.h>
+
+using namespace mlir;
+using namespace sluice::loops;
+
+namespace sluice::cuda {
+
+/// Numbers in registers. Integers below 32 bits are unsigned, as lanes are.
+static std::string typeName(Type type) {
+  if (isa<FloatType>(type))
+    return type.isF32() ? "float" : "double";
+  switch (type.getIntOrFloatBitWidth()) {
+  case 1:
+    return "bool";
+  case 8:
+    return "Byte";
+  case 32:
+    return "int";
+  default:
+    return "long long";
+  }
+}
+
+static std::string unsignedName(Type type) {
+  unsigned width = type.getIntOrFloatBitWidth();
+  return width <= 8 ? typeName(type) : width == 32 ? "unsigned" : "unsigned long long";
+}
+
+/// An op's expression: a, b and c are its operands, T its type, U that of its first operand as
+/// an unsigned one, and $ what the names of functions on floats end with.
+static std::string formOf(Operation *op) {
+  static const llvm::StringMap<std::string> forms = {
+      {"arith.addf", "a + b"},
+      {"arith.addi", "a + b"},
+      {"arith.subf", "a - b"},
+      {"arith.subi", "a - b"},
+      {"arith.mulf", "a * b"},
+      {"arith.muli", "a * b"},
+      {"arith.divf", "a / b"},
+      {"arith.divsi", "a / b"},
+      {"arith.divui", "(U)a / (U)b"},
+      {"arith.andi", "a & b"},
+      {"arith.ori", "a | b"},
+      {"arith.xori", "a ^ b"},
+      {"arith.shli", "(U)a << b"},
+      {"arith.shrui", "(U)a >> b"},
+      {"arith.negf", "-a"},
+      {"arith.maximumf", "maximum(a, b)"},
+      {"arith.minimumf", "minimum(a, b)"},
+      {"arith.maxsi", "a > b ? a : b"},
+      {"arith.maxui", "(U)a > (U)b ? a : b"},
+      {"arith.minsi", "a < b ? a : b"},
+      {"arith.minui", "(U)a < (U)b ? a : b"},
+      {"arith.select", "a ? b : c"},
+      {"arith.extf", "a"},
+      {"arith.truncf", "a"},
+      {"arith.trunci", "a"},
+      {"arith.extui", "(U)a"},
+      {"arith.extsi", "a"},
+      {"arith.fptosi", "a"},
+      {"arith.fptoui", "a"},
+      {"arith.sitofp", "a"},
+      {"arith.uitofp", "(U)a"},
+      {"math.powf", "pow$(a, b)"},
+      {"math.absf", "fabs$(a)"},
+      {"math.absi", "a < 0 ? -a : a"},
+      {"math.exp", "exp$(a)"},
+      {"math.log", "log$(a)"},
+      {"math.log1p", "log1p$(a)"},
+      {"math.sqrt", "sqrt$(a)"},
+      {"math.sin", "sin$(a)"},
+      {"math.cos", "cos$(a)"},
+      {"math.tanh", "tanh$(a)"},
+      {"math.erf", "erf$(a)"},
+      {"math.floor", "floor$(a)"},
+      {"math.ceil", "ceil$(a)"},
+      {"math.roundeven", "rint$(a)"},
+  };
+  if (auto compare = dyn_cast<arith::CmpFOp>(op)) {
+    static const llvm::StringMap<std::string> signs = {{"ogt", ">"},  {"oge", ">="}, {"olt", "<"},
+                                                       {"ole", "<="}, {"oeq", "=="}, {"une", "!="}};
+    return "a " + signs.lookup(arith::stringifyCmpFPredicate(compare.getPredicate())) + " b";
+  }
+  if (auto compare = dyn_cast<arith::CmpIOp>(op)) {
+    static const llvm::StringMap<std::string> forms = {
+        {"eq", "a == b"},       {"ne", "a != b"},       {"slt", "a < b"},       {"sle", "a <= b"},
+        {"sgt", "a > b"},       {"sge", "a >= b"},      {"ult", "(U)a < (U)b"}, {"ule", "(U)a <= (U)b"},
+        {"ugt", "(U)a > (U)b"}, {"uge", "(U)a >= (U)b"}};
+    return forms.lookup(arith::stringifyCmpIPredicate(compare.getPredicate()));
+  }
+  std::string form = forms.lookup(op->getName().getStringRef());
+  assert(!form.empty() && "an op that the text has no form for");
+  return form;
+}
+
+/// A number as C++ has it. What is no number, or none of its own, goes by its bits.
+static std::string numberText(Attribute number) {
+  if (auto real = dyn_cast<FloatAttr>(number)) {
+    bool isSingle = real.getType().isF32();
+    APFloat value = real.getValue();
+    if (!value.isFinite()) {
+      uint64_t bits = value.bitcastToAPInt().getZExtValue();
+      return isSingle ? fmt::format("__int_as_float({:#x})", bits) : fmt::format("__longlong_as_double({:#x}ll)", bits);
+    }
+    return fmt::format("{:a}{}", real.getValueAsDouble(), isSingle ? "f" : "");
+  }
+  auto integer = cast<IntegerAttr>(number);
+  return fmt::format("({}){}u{}", typeName(integer.getType()), integer.getValue().getZExtValue(),
+                     integer.getValue().getBitWidth() > 32 ? "ll" : "");
+}
+
+ThreadEmitter::ThreadEmitter(MLIRContext *context, ThreadGroup group) : Emitter(context), group(group) {
+  open.push_back(std::make_shared<Level>());
+}
+
+std::string ThreadEmitter::indented(const std::string &text) const {
+  return std::string(2 * open.size(), ' ') + text + "\n";
+}
+
+void ThreadEmitter::each(const std::string &statement) {
+  line(isSingle() ? statement : fmt::format("EACH({}) {}", group.perThread, statement));
+}
+
+template <typename H> H ThreadEmitter::define(const std::string &type, const std::string &value) {
+  std::string name = newName();
+  if (isSingle()) {
+    line(fmt::format("{} {} = {};", type, name, value));
+  } else {
+    line(fmt::format("{} {}[{}];", type, name, group.perThread));
+    each(fmt::format("{}[l] = {};", name, value));
+  }
+  return named<H>(name, type);
+}
+
+std::string ThreadEmitter::kernel(const std::string &name, int64_t buffers) const {
+  std::string parameters;
+  for (int64_t i = 0; i < buffers; ++i)
+    parameters += fmt::format("Byte *b{}, ", i);
+  return fmt::format("extern \"C\" __global__ void {}({}Index rows) {{\n"
+                     "  const int thread = threadIdx.x % {};\n"
+                     "  const unsigned group = groupMask({});\n{}}}\n",
+                     name, parameters, group.threads, group.threads, open.front()->text);
+}
+
+//===- loops ------------------------------------------------------------------------------------------------------===//
+
+Emitter::Inside ThreadEmitter::beginLoop(Count begin, Count end, int64_t step, int64_t, ArrayRef<Element> carried) {
+  std::string name = newName();
+  openLevel(carried,
+            fmt::format("for (Index {0} = {1}; {0} < {2}; {0} += {3}) {{", name, nameOf(begin), nameOf(end), step));
+  return {named<Count>(name), open.back()->carried};
+}
+
+// Variables outside of the braces hold what is carried.
+void ThreadEmitter::openLevel(ArrayRef<Element> carried, const std::string &head) {
+  auto level = std::make_shared<Level>();
+  for (Element element : carried)
+    level->carried.push_back(define<Element>(variableOf(element).type, eachOf(element)));
+  level->text = indented(head); // behind what will still be emitted around it
+  open.push_back(level);
+}
+
+void ThreadEmitter::beginBlock(Condition condition, ArrayRef<Element> carried) {
+  openLevel(carried, condition ? fmt::format("if ({}) {{", firstOf(condition)) : "{");
+}
+
+SmallVector<Element> ThreadEmitter::end(ArrayRef<Element> next) {
+  std::shared_ptr<Level> level = open.back();
+  SmallVector<Element> copies; // what becomes one carried value may be another's
+  for (Element element : next)
+    copies.push_back(define<Element>(variableOf(element).type, eachOf(element)));
+  for (auto [to, from] : llvm::zip_equal(level->carried, copies))
+    each(fmt::format("{} = {};", eachOf(to), eachOf(from)));
+  open.pop_back();
+  open.back()->text += level->text;
+  line("}");
+  return level->carried;
+}
+
+void ThreadEmitter::enter(unsigned depth) {
+  left.push_back(open);
+  open.resize(depth + 1);
+}
+
+void ThreadEmitter::leave() {
+  open = left.back();
+  left.pop_back();
+}
+
+//===- counts and indices -----------------------------------------------------------------------------------------===//
+
+Count ThreadEmitter::newCount(const std::string &value) {
+  std::string name = newName();
+  line(fmt::format("Index {} = {};", name, value));
+  return named<Count>(name);
+}
+
+Count ThreadEmitter::constant(int64_t value) { return named<Count>(fmt::format("{}ll", value)); }
+
+Count ThreadEmitter::arithmetic(CountOp op, Count first, Count second) {
+  std::string a = nameOf(first), b = nameOf(second);
+  switch (op) {
+  case CountOp::Add:
+    return newCount(a + " + " + b);
+  case CountOp::Sub:
+    return newCount(a + " - " + b);
+  case CountOp::Mul:
+    return newCount(a + " * " + b);
+  case CountOp::Div:
+    return newCount(fmt::format("quotient({}, {})", a, b));
+  case CountOp::CeilDiv:
+    return newCount(fmt::format("quotient({0} + {1} - 1, {1})", a, b));
+  case CountOp::Rem:
+    return newCount(fmt::format("{0} - quotient({0}, {1}) * {1}", a, b));
+  case CountOp::Min:
+    return newCount(fmt::format("{0} < {1} ? {0} : {1}", a, b));
+  }
+  llvm_unreachable("an unknown op on counts");
+}
+
+/// The largest magnitude on the way to an index, whatever the order of its sums.
+static double largest(const IndexSpace &space, const LinearIndex &index) {
+  double sum = std::fabs(double(index.constant)), inside = 0;
+  for (const LinearIndex::Term &term : index.terms) {
+    Interval range = space.range(term.atom);
+    sum += std::fabs(double(term.coefficient)) * std::fmax(std::fabs(double(range.low)), std::fabs(double(range.high)));
+    if (auto division = dyn_cast<AffineBinaryOpExpr>(term.atom))
+      inside = std::fmax(inside, largest(space, space.analyze(division.getLHS())));
+  }
+  return std::fmax(sum, inside);
+}
+
+std::string ThreadEmitter::text(const LinearIndex &index, bool isWide) const {
+  std::string sum, suffix = isWide ? "ll" : "";
+  for (const LinearIndex::Term &term : index.terms) {
+    std::string value;
+    if (isa<AffineDimExpr>(term.atom)) {
+      Count variable = space().valueOf(term.atom);
+      std::string lane = isSingle() ? "thread" : fmt::format("(thread * {} + l)", group.perThread);
+      value = variable ? nameOf(variable) : lane;
+      if (bool(variable) != isWide)
+        value = (isWide ? "(Index)" : "(int)") + value;
+    } else {
+      auto division = cast<AffineBinaryOpExpr>(term.atom);
+      LinearIndex numerator = space().analyze(division.getLHS());
+      value = fmt::format("{}({}, {}{})", space().range(numerator).low >= 0 ? "quotient" : "floordiv",
+                          text(numerator, isWide), cast<AffineConstantExpr>(division.getRHS()).getValue(), suffix);
+    }
+    if (term.coefficient != 1)
+      value += fmt::format(" * {}{}", term.coefficient, suffix);
+    sum += (sum.empty() ? "" : " + ") + value;
+  }
+  if (index.constant != 0 || sum.empty())
+    sum += fmt::format("{}{}{}", sum.empty() ? "" : " + ", index.constant, suffix);
+  return sum;
+}
+
+std::string ThreadEmitter::text(AffineExpr index) const {
+  LinearIndex linear = space().analyze(index);
+  return text(linear, /*isWide=*/largest(space(), linear) > INT32_MAX);
+}
+
+Count ThreadEmitter::count(AffineExpr index) { return newCount(text(index)); }
+
+//===- elements ---------------------------------------------------------------------------------------------------===//
+
+Element ThreadEmitter::constant(TypedAttr number) {
+  enter(0);
+  Element element = define<Element>(typeName(number.getType()), numberText(number));
+  leave();
+  return element;
+}
+
+Element ThreadEmitter::index(AffineExpr index, Type type) {
+  return define<Element>(typeName(type), fmt::format("({})({})", typeName(type), text(index)));
+}
+
+Element ThreadEmitter::rows(Type type) { return define<Element>(typeName(type), "(" + typeName(type) + ")rows"); }
+
+Element ThreadEmitter::apply(Operation *op, ArrayRef<Element> operands) {
+  Type result = op->getResult(0).getType();
+  std::string form = formOf(op), text;
+  for (size_t i = 0; i < form.size(); ++i) {
+    auto isWordAt = [&](size_t at) { return at < form.size() && (isalnum(form[at]) || form[at] == '$'); };
+    bool isAlone = !isWordAt(i + 1) && (i == 0 || !isWordAt(i - 1));
+    if (form[i] == '$')
+      text += result.isF32() ? "f" : "";
+    else if (isAlone && form[i] == 'T')
+      text += typeName(result);
+    else if (isAlone && form[i] == 'U')
+      text += unsignedName(op->getOperand(0).getType());
+    else if (isAlone && form[i] >= 'a' && form[i] <= 'c')
+      text += eachOf(operands[form[i] - 'a']);
+    else
+      text += form[i];
+  }
+  return define<Element>(typeName(result), fmt::format("({})({})", typeName(result), text));
+}
+
+//===- conditions -------------------------------------------------------------------------------------------------===//
+
+Condition ThreadEmitter::isNonNegative(AffineExpr index) { return define<Condition>("bool", text(index) + " >= 0"); }
+Condition ThreadEmitter::firstLanes(AffineExpr lane, Count count) {
+  return define<Condition>("bool", fmt::format("{} < {}", text(lane), nameOf(count)));
+}
+Condition ThreadEmitter::firstLanes(int64_t count) {
+  std::string lane = isSingle() ? "thread" : fmt::format("thread * {} + l", group.perThread);
+  return define<Condition>("bool", fmt::format("{} < {}", lane, count));
+}
+Condition ThreadEmitter::both(Condition a, Condition b) {
+  return define<Condition>("bool", eachOf(a) + " && " + eachOf(b));
+}
+Element ThreadEmitter::select(Condition condition, Element then, Element otherwise) {
+  return define<Element>(variableOf(then).type,
+                         fmt::format("{} ? {} : {}", eachOf(condition), eachOf(then), eachOf(otherwise)));
+}
+
+//===- memory -----------------------------------------------------------------------------------------------------===//
+
+static std::string memoryTypeName(Type element) { return element.isInteger(1) ? "Byte" : typeName(element); }
+
+static std::string addressOf(const Memory &memory) {
+  return memory.byteOffset ? fmt::format("(b{} + {})", memory.buffer, memory.byteOffset)
+                           : fmt::format("b{}", memory.buffer);
+}
+
+static int64_t bytesOf(Type element) { return std::max(8u, element.getIntOrFloatBitWidth()) / 8; }
+
+/// Whether a thread's elements lie side by side, from a multiple of their size on, and all exist.
+bool ThreadEmitter::isPacked(Type element, int64_t byteOffset, AffineExpr offset, const Lanes &lanes) const {
+  if (isSingle() || !lanes.variable || lanes.exists || !space().isContiguous(offset, lanes.variable))
+    return false;
+  LinearIndex first = space().analyze(offset);
+  first.add(lanes.variable, -1);
+  auto isMultiple = [&](const LinearIndex::Term &term) { return term.coefficient % group.perThread == 0; };
+  return byteOffset % (bytesOf(element) * group.perThread) == 0 && first.constant % group.perThread == 0 &&
+         llvm::all_of(first.terms, isMultiple);
+}
+
+/// A thread's elements together.
+std::string ThreadEmitter::packAt(Type element, const std::string &address, AffineExpr offset, AffineExpr lane) const {
+  LinearIndex first = space().analyze(offset);
+  first.add(lane, -1);
+  std::string type = memoryTypeName(element);
+  return fmt::format("*(Pack<{0}, {1}> *)(({0} *){2} + {3} + thread * {1})", type, group.perThread, address,
+                     text(space().toExpr(first)));
+}
+
+Element ThreadEmitter::loadFrom(const std::string &address, int64_t byteOffset, Type element, AffineExpr offset,
+                                const Lanes &lanes, Condition condition) {
+  std::string type = element.isInteger(1) ? "bool" : typeName(element);
+  if (!condition && isPacked(element, byteOffset, offset, lanes)) {
+    std::string pack = newName();
+    line(fmt::format("Pack<{}, {}> {} = {};", memoryTypeName(element), group.perThread, pack,
+                     packAt(element, address, offset, lanes.variable)));
+    return define<Element>(type, fmt::format("({}){}.at[l]", type, pack));
+  }
+  std::string place = fmt::format("(({} *){})[{}]", memoryTypeName(element), address, text(offset)), held;
+  for (Condition one : {lanes.exists, condition})
+    if (one)
+      held += (held.empty() ? "" : " && ") + eachOf(one);
+  return define<Element>(type, held.empty() ? place : fmt::format("{} ? {} : 0", held, place));
+}
+
+Element ThreadEmitter::load(const Memory &memory, AffineExpr offset, const Lanes &lanes, Condition condition) {
+  return loadFrom(addressOf(memory), memory.byteOffset, memory.type.getElementType(), offset, lanes, condition);
+}
+
+Element ThreadEmitter::load(DenseElementsAttr constant, AffineExpr offset, const Lanes &lanes, Condition condition) {
+  std::string name = newName(), numbers;
+  for (Attribute number : constant.getValues<Attribute>())
+    numbers += numberText(number) + ", ";
+  line(fmt::format("static const {} {}[] = {{{}}};", memoryTypeName(constant.getElementType()), name, numbers));
+  constexpr int64_t kUnaligned = 1;
+  return loadFrom(name, kUnaligned, constant.getElementType(), offset, lanes, condition);
+}
+
+void ThreadEmitter::store(const Memory &memory, AffineExpr offset, const Lanes &lanes, Element element) {
+  Type type = memory.type.getElementType();
+  std::string address = addressOf(memory),
+              place = fmt::format("(({} *){})[{}]", memoryTypeName(type), address, text(offset));
+  if (!lanes.variable) {
+    line("if (thread == 0)");
+    line("  " + fmt::format("{} = {};", place, firstOf(element)));
+  } else if (isPacked(type, memory.byteOffset, offset, lanes)) {
+    std::string pack = newName();
+    line(fmt::format("Pack<{}, {}> {};", memoryTypeName(type), group.perThread, pack));
+    each(fmt::format("{}.at[l] = {};", pack, eachOf(element)));
+    line(fmt::format("{} = {};", packAt(type, address, offset, lanes.variable), pack));
+  } else {
+    each(lanes.exists ? fmt::format("if ({}) {} = {};", eachOf(lanes.exists), place, eachOf(element))
+                      : fmt::format("{} = {};", place, eachOf(element)));
+  }
+}
+
+//===- threads together -------------------------------------------------------------------------------------------===//
+
+Element ThreadEmitter::rotate(Element element, int64_t by) {
+  const auto &[name, type] = variableOf(element);
+  std::string held = isSingle() ? name : fmt::format("{}[(l + {}) % {}]", name, by, group.perThread);
+  std::string from =
+      isSingle() ? fmt::format("thread + {}", by) : fmt::format("thread + (l + {}) / {}", by, group.perThread);
+  return define<Element>(type, fmt::format("({})__shfl_sync(group, {}, {}, {})", type, held, from, group.threads));
+}
+
+Element ThreadEmitter::spreadFirst(Element element) {
+  return define<Element>(
+      variableOf(element).type,
+      fmt::format("({})__shfl_sync(group, {}, 0, {})", variableOf(element).type, firstOf(element), group.threads));
+}
+
+Slots ThreadEmitter::makeSlots(Element like, int64_t count) {
+  const std::string &type = variableOf(like).type;
+  std::string name = newName();
+  line(isSingle() ? fmt::format("{} {}[{}];", type, name, count)
+                  : fmt::format("{} {}[{}][{}];", type, name, count, group.perThread));
+  return named<Slots>(name, type);
+}
+
+Element ThreadEmitter::read(Slots slots, Count place) {
+  return define<Element>(variableOf(slots).type,
+                         fmt::format("{}[{}]{}", nameOf(slots), nameOf(place), isSingle() ? "" : "[l]"));
+}
+
+void ThreadEmitter::write(Slots slots, Count place, Element element) {
+  each(fmt::format("{}[{}]{} = {};", nameOf(slots), nameOf(place), isSingle() ? "" : "[l]", eachOf(element)));
+}
+
+} // namespace sluice::cuda
