@@ -1,0 +1,76 @@
+// NVRTC found, absent and refusing.
+#include "backends/cuda/compiler/Nvrtc.h"
+#include <cstdlib>
+#include <gtest/gtest.h>
+
+using sluice::cuda::DeviceCode;
+using sluice::cuda::Nvrtc;
+
+namespace {
+
+constexpr const char *kArchitecture = "sm_90";
+
+class NvrtcTest : public testing::Test {
+protected:
+  void SetUp() override {
+    llvm::Expected<Nvrtc> found = Nvrtc::load();
+    if (!found)
+      GTEST_SKIP() << llvm::toString(found.takeError());
+    nvrtc = *found;
+  }
+
+  std::string errorOf(const std::string &text, const std::string &architecture) const {
+    llvm::Expected<DeviceCode> code = nvrtc->compile(text, architecture);
+    return code ? "" : llvm::toString(code.takeError());
+  }
+
+  std::optional<Nvrtc> nvrtc;
+};
+
+} // namespace
+
+TEST(NvrtcSearch, SaysWhereItLooked) {
+  ASSERT_EQ(setenv("SLUICE_NVRTC", "/nowhere/libnvrtc.so", 1), 0);
+  llvm::Expected<Nvrtc> found = Nvrtc::load();
+  ASSERT_EQ(unsetenv("SLUICE_NVRTC"), 0);
+  ASSERT_FALSE(bool(found));
+  std::string error = llvm::toString(found.takeError());
+  EXPECT_NE(error.find("looked for /nowhere/libnvrtc.so)"), std::string::npos) << error;
+}
+
+TEST_F(NvrtcTest, TellsWhatKernelsNeed) {
+  llvm::Expected<DeviceCode> code = nvrtc->compile(R"(
+extern "C" __global__ void plain(float *x) { x[threadIdx.x] += 1; }
+extern "C" __global__ void sharing(float *x) {
+  __shared__ float held[64];
+  held[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  x[threadIdx.x] = held[63 - threadIdx.x];
+}
+extern "C" __global__ void indexing(float *x, int i) {
+  float held[100];
+  for (int k = 0; k < 100; ++k)
+    held[k] = x[k * i];
+  x[i] = held[i];
+})",
+                                                   kArchitecture);
+  ASSERT_TRUE(bool(code)) << llvm::toString(code.takeError());
+  EXPECT_EQ(code->cubin.substr(1, 3), "ELF");
+  ASSERT_EQ(code->kernels.size(), 3u) << code->log;
+  for (const sluice::cuda::KernelResources &kernel : code->kernels) {
+    EXPECT_GT(kernel.registers, 0) << kernel.name;
+    EXPECT_EQ(kernel.shared, kernel.name == "sharing" ? 256 : 0) << code->log;
+    EXPECT_EQ(kernel.stack > 0, kernel.name == "indexing") << code->log;
+  }
+}
+
+TEST_F(NvrtcTest, NamesTheLineOfAnError) {
+  std::string error = errorOf("\n\n__global__ void f() { nothing(); }", kArchitecture);
+  EXPECT_NE(error.find("kernels.cu(3)"), std::string::npos) << error;
+  EXPECT_NE(error.find("nothing"), std::string::npos) << error;
+}
+
+TEST_F(NvrtcTest, RefusesArchitecturesThatItDoesNotKnow) {
+  std::string error = errorOf("__global__ void f() {}", "sm_1");
+  EXPECT_NE(error.find("gpu-architecture"), std::string::npos) << error;
+}
