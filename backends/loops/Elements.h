@@ -13,7 +13,7 @@
 namespace sluice::loops {
 
 /// A reduction whose fold is cut into chunks of its outermost dimension: one stage folds each chunk into partial
-/// results in the workspace, [chunk][element of the op's result], and later stages combine these in order.
+/// results in the workspace, [chunk][element of the op's result], and later stages combine these as Fold.h says.
 struct SplitFold {
   mlir::Operation *op = nullptr;
   int64_t chunk = 0;     // indices of the outermost reduced dimension (of size > 1) that one chunk holds

@@ -2,7 +2,7 @@
 //
 //   sum over [256, 26, 26, 20] to [20] of max(x, 0), and max(x, 0) itself
 //     ==> stage 1, a task for each chunk of rows: max(x, 0), stored; its sum over the chunk, to the workspace
-//         stage 2: the chunks' sums, added in order
+//         stage 2: the chunks' sums, added as Fold.h says
 //
 // 1. A reduction that is large, of a small result, and not over rows that stay, is cut into chunks (splitOf): one
 //    nest for the chunks' partial results; whoever needs the reduction's value combines them. If that is a nest over

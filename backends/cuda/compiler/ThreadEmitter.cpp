@@ -32,8 +32,8 @@ static std::string unsignedName(Type type) {
   return width <= 8 ? typeName(type) : width == 32 ? "unsigned" : "unsigned long long";
 }
 
-/// An op's expression: a, b and c are its operands, T its type, U that of its first operand as
-/// an unsigned one, and $ what the names of functions on floats end with.
+/// An op's expression: a, b and c are its operands, T its type, U that of its first operand as an unsigned one, and $ what
+/// the names of functions on floats end with.
 static std::string formOf(Operation *op) {
   static const llvm::StringMap<std::string> forms = {
       {"arith.addf", "a + b"},
@@ -224,6 +224,10 @@ Count ThreadEmitter::arithmetic(CountOp op, Count first, Count second) {
   llvm_unreachable("an unknown op on counts");
 }
 
+std::string ThreadEmitter::laneNumber() const {
+  return isSingle() ? "thread" : fmt::format("(thread * {} + l)", group.perThread);
+}
+
 /// The largest magnitude on the way to an index, whatever the order of its sums.
 static double largest(const IndexSpace &space, const LinearIndex &index) {
   double sum = std::fabs(double(index.constant)), inside = 0;
@@ -242,8 +246,7 @@ std::string ThreadEmitter::text(const LinearIndex &index, bool isWide) const {
     std::string value;
     if (isa<AffineDimExpr>(term.atom)) {
       Count variable = space().valueOf(term.atom);
-      std::string lane = isSingle() ? "thread" : fmt::format("(thread * {} + l)", group.perThread);
-      value = variable ? nameOf(variable) : lane;
+      value = variable ? nameOf(variable) : laneNumber();
       if (bool(variable) != isWide)
         value = (isWide ? "(Index)" : "(int)") + value;
     } else {
@@ -310,8 +313,7 @@ Condition ThreadEmitter::firstLanes(AffineExpr lane, Count count) {
   return define<Condition>("bool", fmt::format("{} < {}", text(lane), nameOf(count)));
 }
 Condition ThreadEmitter::firstLanes(int64_t count) {
-  std::string lane = isSingle() ? "thread" : fmt::format("thread * {} + l", group.perThread);
-  return define<Condition>("bool", fmt::format("{} < {}", lane, count));
+  return define<Condition>("bool", fmt::format("{} < {}", laneNumber(), count));
 }
 Condition ThreadEmitter::both(Condition a, Condition b) {
   return define<Condition>("bool", eachOf(a) + " && " + eachOf(b));

@@ -98,6 +98,8 @@ private:
   /// A statement for each element of a thread.
   void each(const std::string &statement);
 
+  /// The number of a thread's element `l` among the lanes.
+  std::string laneNumber() const;
   std::string text(const loops::LinearIndex &index, bool isWide) const;
   std::string text(mlir::AffineExpr index) const;
   bool isPacked(mlir::Type element, int64_t byteOffset, mlir::AffineExpr offset, const loops::Lanes &lanes) const;
