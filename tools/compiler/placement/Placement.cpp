@@ -128,11 +128,14 @@ private:
   /// Minimum cuts under the caps: with the memory of all values, shared as plans share it, and with that of the values
   /// alive at the peak.
   void offerCuts(AssignmentSearch &assignments) {
-    PlacementGraph shared = setting.graph(), atPeak = setting.graph();
-    passes::countAtPeak(atPeak);
-    for (PlacementGraph *graph : {&shared, &atPeak}) {
-      scaleTransients(*graph, transientShares(*graph));
-      offerCuts(assignments, graph->problem);
+    PlacementGraph shared = setting.graph();
+    scaleTransients(shared, transientShares(shared));
+    offerCuts(assignments, shared.problem);
+    if (llvm::any_of(setting.costs.memoryCaps, [](const auto &cap) { return cap.has_value(); })) {
+      PlacementGraph atPeak = setting.graph();
+      passes::countAtPeak(atPeak);
+      scaleTransients(atPeak, transientShares(atPeak));
+      offerCuts(assignments, atPeak.problem);
     }
     offerSmallerCuts(assignments, shared.problem);
   }
@@ -155,7 +158,7 @@ private:
     }
   }
 
-  /// What would be chosen with less memory: more of it is no reason to be slower.
+  /// What might be chosen with less memory: more of it is no reason to be slower.
   void offerSmallerCuts(AssignmentSearch &assignments, const PlacementProblem &problem) {
     for (double share : {0.7, 0.5, 0.35, 0.25}) {
       std::vector<std::optional<int64_t>> caps = setting.costs.memoryCaps;
