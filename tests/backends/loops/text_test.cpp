@@ -244,7 +244,7 @@ static Buffers call(ArrayRef<Program::Function> functions, ValueRange inputs, Va
     buffers.push_back(pack(value, tensor));
   for (Value value : results)
     buffers.emplace_back(getBufferBytes(typeOf(value), kCapacity), kUntouched);
-  buffers.emplace_back(workspace);
+  buffers.emplace_back(workspace, char(0xff)); // no numbers
   std::vector<void *> pointers;
   for (std::vector<char> &buffer : buffers)
     pointers.push_back(buffer.data());
