@@ -51,10 +51,19 @@ static bool changesStates(const Plan &plan, const Entry &entry) {
   });
 }
 
+/// Whether a call leaves something else where `input` lies.
+static bool overwrites(const Plan &plan, const Entry &entry, const Value &input) {
+  return std::any_of(entry.actions.begin(), entry.actions.end(),
+                     [&](const Action &action) { return plan.writes(action, input.slot, input.bytes); });
+}
+
 BenchState::BenchState(Instance &instance, const Entry &entry, uint64_t seed)
     : instance_(instance), entry_(entry), seed_(seed) {
   for (const Value &input : entry.inputs) {
-    Bytes &sample = inputs_.emplace_back(static_cast<size_t>(input.bytes));
+    Bytes &sample = samples_.emplace_back();
+    if (!overwrites(instance.plan(), entry, input))
+      continue;
+    sample.resize(static_cast<size_t>(input.bytes));
     fillSample(sample.data(), input);
   }
   // With other devices, beginning again would wait for all of them.
@@ -62,10 +71,18 @@ BenchState::BenchState(Instance &instance, const Entry &entry, uint64_t seed)
 }
 
 void BenchState::prepare(int64_t step) {
-  for (size_t i = 0; i < inputs_.size(); ++i)
-    std::memcpy(instance_.inputAddress(entry_.inputs[i]), inputs_[i].data(), inputs_[i].size());
-  if (beginsAgain_ && step > 0 && step % stepsBetweenResets == 0)
+  bool isFirst = step < instance_.plan().inFlight; // of what the calls in flight have each for themselves
+  if (beginsAgain_ && step > 0 && step % stepsBetweenResets == 0) {
     initialise(instance_, seed_);
+    isFirst = true;
+  }
+  for (size_t i = 0; i < samples_.size(); ++i) {
+    const Value &input = entry_.inputs[i];
+    if (!samples_[i].empty())
+      std::memcpy(instance_.inputAddress(input), samples_[i].data(), samples_[i].size());
+    else if (isFirst)
+      fillSample(instance_.inputAddress(input), input);
+  }
 }
 
 } // namespace sluice::runtime

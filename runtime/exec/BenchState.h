@@ -17,8 +17,8 @@ public:
   /// begin as `seed` says.
   BenchState(Instance &instance, const Entry &entry, uint64_t seed = 0);
 
-  /// Sets the inputs, which a run may have overwritten, and makes the states anew when it is time. Call before each
-  /// step.
+  /// Makes the states anew when it is time, and sets those inputs that a run has overwritten: what lies in caches stays
+  /// there. Call before each step.
   void prepare(int64_t step);
 
 private:
@@ -26,7 +26,7 @@ private:
   const Entry &entry_;
   uint64_t seed_;
   bool beginsAgain_ = false;
-  std::vector<Bytes> inputs_;
+  std::vector<Bytes> samples_; // of each input; empty if calls leave it as it is
 };
 
 } // namespace sluice::runtime

@@ -9,6 +9,7 @@ namespace sluice::runtime {
 
 struct DeviceProgram {
   const Entry *entry;
+  const Plan *plan;
   std::vector<DeviceStep> steps;        ///< of its own list; loops have theirs
   std::vector<size_t> called;           ///< the steps of every call: all but those that are asked for
   std::vector<size_t> mirrorsMadeStale; ///< because the entry writes their states
@@ -26,9 +27,6 @@ struct DeviceProgram {
   std::optional<size_t> writerOf(const Slot &slot, int64_t bytes) const;
   /// The step that brings an output to the host when it is asked for.
   std::optional<size_t> askedFor(const Value &output) const;
-
-private:
-  int64_t inFlight_;
 };
 
 } // namespace sluice::runtime

@@ -102,6 +102,23 @@ int64_t Plan::peakBytes(size_t device) const {
   return peak;
 }
 
+static bool overlap(const Slot &a, int64_t aBytes, const Slot &b, int64_t bBytes, int64_t inFlight) {
+  if (a.arena != b.arena)
+    return false;
+  for (int64_t aCopy = 0; aCopy < inFlight; ++aCopy)
+    for (int64_t bCopy = 0; bCopy < inFlight; ++bCopy)
+      if (a.offsetOf(aCopy) < b.offsetOf(bCopy) + bBytes && b.offsetOf(bCopy) < a.offsetOf(aCopy) + aBytes)
+        return true;
+  return false;
+}
+
+bool Plan::writes(const Action &action, const Slot &slot, int64_t bytes) const {
+  std::vector<Buffer> buffers = action.buffers();
+  return std::any_of(buffers.begin(), buffers.end(), [&](const Buffer &buffer) {
+    return buffer.isWritten() && overlap(buffer.slot, buffer.bytes, slot, bytes, inFlight);
+  });
+}
+
 uint64_t Plan::stateHash() const {
   uint64_t hash = 0xcbf29ce484222325u; // FNV-1a
   auto add = [&](std::string_view text) {

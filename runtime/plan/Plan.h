@@ -294,6 +294,9 @@ struct Plan {
   bool isHostOnly() const { return devices.size() == 1; }
   /// Which copy of what has a stride call number `call` uses.
   int64_t copyOf(int64_t call) const { return call % inFlight; }
+  /// Whether `action` writes into a buffer that lies at `slot`; for slots with a stride, in any two of the calls in
+  /// flight.
+  bool writes(const Action &action, const Slot &slot, int64_t bytes) const;
   size_t deviceOf(const Slot &slot) const { return arenas[slot.arena].device; }
   /// A hash of every state's name, kind, type and shape: what a checkpoint must agree with.
   uint64_t stateHash() const;

@@ -1,10 +1,12 @@
 #include "runtime/exec/Instance.h"
 #include "LogisticRegression.h"
 #include "runtime/base/Status.h"
+#include "runtime/exec/BenchState.h"
 #include "runtime/io/File.h"
 #include "sluice/runtime/api.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <cstddef>
 #include <cstring>
@@ -97,6 +99,41 @@ TEST(Instance, SameBitsOnAnyNumberOfThreads) {
   EXPECT_EQ(one, statesAfterTraining(2));
   EXPECT_EQ(one, statesAfterTraining(4));
   EXPECT_EQ(one, statesAfterTraining(1));
+}
+
+/// What a benchmark sets of `predict`'s images, and what it leaves of them before the next step when all its images have
+/// become 1; `access` is the plan's word for what the kernel does to them.
+std::pair<Bytes, Bytes> imagesOfBenchmark(const char *access) {
+  nlohmann::json edited = nlohmann::json::parse(plan());
+  for (nlohmann::json &entry : edited["entries"])
+    for (nlohmann::json &action : entry["actions"])
+      for (nlohmann::json &buffer : action["launch"]["buffers"])
+        if (entry["name"] == "predict" && buffer["arena"] == entry["inputs"][0]["arena"] &&
+            buffer["offset"] == entry["inputs"][0]["offset"])
+          buffer["access"] = access;
+  std::string text = edited.dump();
+  sluice_artifact table = test::logisticRegression(text);
+  Instance instance(table, {1, ""});
+  const Entry &predict = instance.entry("predict");
+  BenchState state(instance, predict);
+  auto images = [&] {
+    const std::byte *data = instance.inputAddress(predict.inputs[0]);
+    return Bytes(data, data + predict.inputs[0].bytes);
+  };
+  state.prepare(0);
+  Bytes first = images();
+  std::memset(instance.inputAddress(predict.inputs[0]), 1, first.size());
+  state.prepare(1);
+  return {first, images()};
+}
+
+// Tests that a benchmark measures every step on the same inputs, and touches none that the steps leave alone.
+TEST(Instance, BenchmarksSetWhatStepsOverwrite) {
+  auto [first, again] = imagesOfBenchmark("rw");
+  EXPECT_EQ(first, again);
+  auto [set, left] = imagesOfBenchmark("r");
+  EXPECT_EQ(set, first);
+  EXPECT_EQ(left, Bytes(left.size(), std::byte(1)));
 }
 
 TEST(Instance, StatesComeBackAsTheyWereSet) {
