@@ -58,6 +58,8 @@ public:
   bool hasFailed() const { return failed; }
   /// Whether some fold stands in a loop that it does not depend on.
   bool foldsAgain() const { return foldedAgain; }
+  /// Whether some fold goes along lanes that are more than its partial results: what was emitted is of no use.
+  bool hasTooManyLanes() const { return needsFewerLanes; }
 
 private:
   friend class Fold;
@@ -134,7 +136,7 @@ private:
   ChunkRequest *request = nullptr;
   llvm::SmallVector<mlir::AffineExpr> stepIndex; // of the partial fold's step being emitted: kept and folded dimensions
   unsigned steps = 0;                            // of partial folds
-  bool failed = false, foldedAgain = false;
+  bool failed = false, foldedAgain = false, needsFewerLanes = false;
 };
 
 } // namespace sluice::loops

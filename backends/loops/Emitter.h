@@ -48,8 +48,10 @@ class Emitter {
 public:
   virtual ~Emitter() = default;
 
-  /// A power of two. It is part of the order of sums: see Fold.h.
+  /// A power of two.
   virtual int64_t lanes() const = 0;
+  /// The order of sums: as many partial results has a fold, see Fold.h. A power of two, at most `lanes()`.
+  virtual int64_t partials() const { return lanes(); }
   /// The variables that index expressions are made of; a count's value is what the emitter gave for it.
   IndexSpace &space() { return space_; }
   const IndexSpace &space() const { return space_; }

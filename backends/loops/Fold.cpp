@@ -112,12 +112,13 @@ SmallVector<Element> Fold::combineChunks(const SplitFold &split) {
 Fold::Values Fold::emitAll() {
   across = bool(scopes.lanes().variable);
   arrange();
-  partialResults = across ? std::min(emitter.lanes(), innerExtent) : 1;
+  elements.needsFewerLanes |= !across && emitter.lanes() > emitter.partials();
+  partialResults = across ? std::min(emitter.partials(), innerExtent) : 1;
   Values carried;
   for (int64_t i = 0; i < partialResults; ++i)
     llvm::append_range(carried, initial);
   Values partials = emitLoops(0, carried);
-  return across ? foldPartials(partials, emitter.lanes()) : foldLanes(partials);
+  return across ? foldPartials(partials, emitter.partials()) : foldLanes(partials);
 }
 
 // Decides which dimensions are flattened, by extents alone, and restricts the outermost to the chunk asked for.
@@ -135,7 +136,7 @@ void Fold::arrange() {
   }
   int64_t fullInner = 1;
   size_t firstInner = dims.size();
-  while (firstInner > 0 && fullInner < 4 * emitter.lanes()) {
+  while (firstInner > 0 && fullInner < 4 * emitter.partials()) {
     const Dim &dim = dims[--firstInner];
     fullInner *= dim.extent;
     if (extents[dim.position] == ElementBuilder::kRows)
@@ -260,13 +261,15 @@ Fold::Values Fold::alongLanes(ValueRange carried) {
 }
 
 Fold::Values Fold::acrossLanes(ValueRange carried) {
-  int64_t lanes = emitter.lanes(), components = initial.size();
+  int64_t lanes = emitter.partials(), components = initial.size();
   auto stepPartial = [&](Values &partials, int64_t i) {
     Values next = stepAt(ValueRange(partials).slice(i * components, components));
     llvm::copy(next, partials.begin() + i * components);
   };
   Values partials(carried);
   Count count = innerCount();
+  if (emitter.lanes() > lanes)
+    return acrossLanesInMemory(partials, constantIndex(0), count ? count : emitter.constant(innerExtent), innerExtent);
   int64_t full = innerExtent / lanes;
   if (full > 0) {
     Count trips = count ? emitter.arithmetic(CountOp::Div, count, emitter.constant(lanes)) : emitter.constant(full);
@@ -284,7 +287,7 @@ Fold::Values Fold::acrossLanes(ValueRange carried) {
     Count trips = emitter.arithmetic(CountOp::Div, count, emitter.constant(lanes));
     Count rest = emitter.arithmetic(CountOp::Rem, count, emitter.constant(lanes));
     AffineExpr done = scopes.variable(trips, {0, full}) * lanes;
-    return lastAcrossLanes(partials, rest, done);
+    return acrossLanesInMemory(partials, done, rest, lanes - 1);
   }
   for (int64_t i = 0; i < innerExtent % lanes; ++i) {
     setInner(constantIndex(full * lanes + i));
@@ -293,21 +296,22 @@ Fold::Values Fold::acrossLanes(ValueRange carried) {
   return partials;
 }
 
-// A number of last elements known only at run time: their partial results go through memory.
-Fold::Values Fold::lastAcrossLanes(Values partials, Count rest, AffineExpr done) {
-  int64_t components = initial.size();
+// Takes `count` elements from `first` on, a multiple of the partial results, one after the other.
+Fold::Values Fold::acrossLanesInMemory(Values partials, AffineExpr first, Count count, int64_t mostTrips) {
+  int64_t components = initial.size(), most = emitter.partials();
   SmallVector<Slots> slots;
   for (Element element : initial)
-    slots.push_back(emitter.makeSlots(element, emitter.lanes()));
+    slots.push_back(emitter.makeSlots(element, most));
   for (int64_t i = 0; i < partialResults * components; ++i)
     emitter.write(slots[i % components], emitter.constant(i / components), partials[i]);
-  scopes.loop(emitter.constant(0), rest, 1, emitter.lanes() / 2, {}, [&](Count number, ValueRange) {
-    setInner(done + scopes.variable(number, {0, emitter.lanes() - 1}));
+  scopes.loop(emitter.constant(0), count, 1, mostTrips, {}, [&](Count number, ValueRange) {
+    setInner(first + scopes.variable(number, {0, mostTrips - 1}));
+    Count place = mostTrips <= most ? number : emitter.arithmetic(CountOp::Rem, number, emitter.constant(most));
     Values before;
     for (Slots slot : slots)
-      before.push_back(emitter.read(slot, number));
+      before.push_back(emitter.read(slot, place));
     for (auto [slot, element] : llvm::zip(slots, stepAt(before)))
-      emitter.write(slot, number, element);
+      emitter.write(slot, place, element);
     return Values();
   });
   for (int64_t i = 0; i < partialResults * components; ++i)

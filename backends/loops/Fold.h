@@ -1,8 +1,8 @@
 // One reduction: where it goes, in which order it is folded, and its loops.
 //
 // The order of a sum. The index space of the dimensions reduced is cut in two: the fewest last dimensions that have at
-// least four elements per lane (`?` counts as many) are flattened, row-major; the others are walked in order outside of
-// them. Element i of the flattened part goes to partial result i mod L, where L is the emitter's number of lanes, and
+// least four elements per partial result (`?` counts as many) are flattened, row-major; the others are walked in order outside of
+// them. Element i of the flattened part goes to partial result i mod L, where L is the emitter's `partials()`, and
 // the L partial results are combined as a binary tree, i with i + L/2, then L/4, and so on; those that got no element
 // hold the identity, and may be left out. Nothing else enters: not layouts, not what is fused.
 //
@@ -10,8 +10,9 @@
 // to sum c mod 4, and the four sums are combined as a tree.
 //
 // Two ways lead there. Along lanes, where the fold does not depend on an enclosing lane variable: partial result i is
-// that of lane i, and the lanes walk over the flattened elements together. Across lanes, where it does (bias gradients:
-// the channel is the lane): each lane has L partial results of its own.
+// that of lane i, and the lanes walk over the flattened elements together; there have to be L of them. Across lanes,
+// where it does (bias gradients: the channel is the lane): each lane has L partial results of its own. They are carried
+// from trip to trip; where there are more than L lanes, which is more than registers hold, they lie in memory.
 #pragma once
 
 #include "backends/loops/Elements.h"
@@ -48,7 +49,7 @@ private:
   Values emitLoops(size_t depth, ValueRange carried);
   Values alongLanes(ValueRange carried);
   Values acrossLanes(ValueRange carried);
-  Values lastAcrossLanes(Values partials, Count rest, mlir::AffineExpr done);
+  Values acrossLanesInMemory(Values partials, mlir::AffineExpr first, Count count, int64_t mostTrips);
   Values foldLanes(Values partials);
   Values foldPartials(Values partials, int64_t leaves);
   void setInner(mlir::AffineExpr position);

@@ -51,6 +51,9 @@ static SmallVector<AffineExpr> withAxis(ArrayRef<AffineExpr> index, int64_t axis
   return source;
 }
 
+// Never a NaN, which is in the sum in any case: `max` would have to look for it at every element.
+static Lane larger(Lane a, Lane b) { return where(b > a, b, a); }
+
 namespace {
 
 /// The maximum along a line of x and the sum of exp(x - maximum), as values.
@@ -59,7 +62,7 @@ struct Line {
 
   Line(ElementBuilder &builder, int64_t size, Type element, llvm::function_ref<Value(AffineExpr)> load)
       : maximum(builder.builder(), builder.loc(),
-                fold(builder, size, element, -kInfinity, max, [&](ArrayRef<AffineExpr> at) { return load(at[0]); })),
+                fold(builder, size, element, -kInfinity, larger, [&](ArrayRef<AffineExpr> at) { return load(at[0]); })),
         total(builder.builder(), builder.loc(),
               fold(builder, size, element, 0, addLanes, [&](ArrayRef<AffineExpr> at) -> Value {
                 return exp(Lane(builder.builder(), builder.loc(), load(at[0])) - maximum);

@@ -294,7 +294,7 @@ void ContractionKernel::storeAll(StageFunction &stage, OpBuilder &b, Location lo
     std::swap(logical[logical.size() - 1], logical[logical.size() - 2]);
 
   OpBuilder body(b);
-  LaneEmitter emitter(body, loc, stage, lanes, LaneEmitter::Surroundings::Ignored);
+  LaneEmitter emitter(body, loc, stage, lanes, lanes, LaneEmitter::Surroundings::Ignored);
   Elements elements(emitter, formulas, capacity);
   for (BlockArgument argument : kernel.getBody().front().getArguments())
     elements.bind(argument, {int64_t(argument.getArgNumber()), 0, typeOf(argument)});

@@ -201,8 +201,8 @@ INSTANTIATE_TEST_SUITE_P(Layouts, Sums,
 // Tests that softmax down columns of any shape is right: whole vectors of columns, some left over, and few.
 TEST(Loops, ComputesSoftmaxDownColumns) {
   for (std::string op : {"softmax", "log_softmax"}) {
-    for (std::string x :
-         {"tensor<?x10x35xf32>", "tensor<?x37x4xf32>", "tensor<?x5x3x16xf32>", "tensor<?x9x6x6xf32, #nhwc>"})
+    for (std::string x : {"tensor<?x10x35xf32>", "tensor<?x21x256xf32>", "tensor<?x37x4xf32>", "tensor<?x5x3x16xf32>",
+                          "tensor<?x9x6x6xf32, #nhwc>"})
       expectRuns({x}, "%a = sluice." + op + " %0 {axis = 1 : i64} : (" + x + ") -> " + x, "%a : " + x, 1e-5, -9, 9);
     std::string x = "tensor<?x4x70x33xf32>", y = "tensor<300x129xf32>";
     expectRuns({x}, "%a = sluice." + op + " %0 {axis = 2 : i64} : (" + x + ") -> " + x, "%a : " + x, 1e-5, -9, 9);
@@ -210,36 +210,120 @@ TEST(Loops, ComputesSoftmaxDownColumns) {
   }
 }
 
-// How often an op of the generated code runs in one task, by the trips of the loops around it.
-double countRuns(const KernelRun &kernel, const std::string &op) {
+// The trips of the loops around an op of the generated code, the innermost first.
+std::vector<int64_t> tripsAround(Operation *op) {
+  std::vector<int64_t> all;
+  for (Operation *around = op->getParentOp(); around; around = around->getParentOp())
+    if (auto trips = around->getAttrOfType<IntegerAttr>(kTripsAttr))
+      all.push_back(trips.getInt());
+  return all;
+}
+
+void withCode(const KernelRun &kernel, llvm::function_ref<void(ModuleOp)> look) {
   MLIRContext context;
   context.allowUnregisteredDialects();
   context.loadDialect<arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect, scf::SCFDialect,
                       vector::VectorDialect>();
   OwningOpRef<ModuleOp> code = parseSourceString<ModuleOp>(kernel.llvmIR, &context);
+  look(*code);
+}
+
+// How often an op of the generated code runs in one task.
+double countRuns(const KernelRun &kernel, const std::string &op) {
   double count = 0;
-  code->walk([&](Operation *found) {
-    if (found->getName().getStringRef() != op)
-      return;
-    double runs = 1;
-    for (Operation *around = found->getParentOp(); around; around = around->getParentOp())
-      if (auto trips = around->getAttrOfType<IntegerAttr>(kTripsAttr))
-        runs *= double(trips.getInt());
-    count += runs;
+  withCode(kernel, [&](ModuleOp code) {
+    code->walk([&](Operation *found) {
+      double runs = found->getName().getStringRef() == op ? 1 : 0;
+      for (int64_t trips : tripsAround(found))
+        runs *= double(trips);
+      count += runs;
+    });
   });
   return count;
+}
+
+KernelRun softmaxOf(const std::string &x, int64_t axis) {
+  return KernelRun({x}, "%a = sluice.softmax %0 {axis = " + std::to_string(axis) + " : i64} : (" + x + ") -> " + x,
+                   "%a : " + x, 1);
 }
 
 // Tests that the work of a softmax grows with the elements: each is exponentiated for its sum, and for its result.
 TEST(Loops, FoldsColumnsOnce) {
   for (int64_t size : {40, 400}) {
-    std::string x = "tensor<" + std::to_string(size) + "x16xf32>";
-    KernelRun kernel({x}, "%a = sluice.softmax %0 {axis = 0 : i64} : (" + x + ") -> " + x, "%a : " + x, 1);
+    KernelRun kernel =
+        softmaxOf("tensor<" + std::to_string(size) + "x" + std::to_string(lanesOf(Target::host())) + "xf32>", 0);
     ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
     ASSERT_EQ(kernel.result().stages.size(), 1u);
-    double tasks = double(kernel.result().stages[0].tasks), vectors = size * 16.0 / lanesOf(Target::host());
-    EXPECT_EQ(countRuns(kernel, "math.exp") * tasks, 2 * vectors);
+    EXPECT_EQ(countRuns(kernel, "math.exp") * double(kernel.result().stages[0].tasks), 2.0 * double(size));
   }
+}
+
+// Tests that columns are walked down side by side, 128 of them at once: by the loops around an exponential, from inside.
+TEST(Loops, WalksDownNeighbouringColumnsTogether) {
+  KernelRun kernel = softmaxOf("tensor<3x5x256xf32>", 1);
+  ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
+  withCode(kernel, [](ModuleOp code) {
+    std::vector<std::vector<int64_t>> trips;
+    code->walk([&](Operation *op) {
+      if (op->getName().getStringRef() != "math.exp")
+        return;
+      EXPECT_EQ(cast<VectorType>(op->getResult(0).getType()).getNumElements(), 128);
+      trips.push_back(tripsAround(op));
+    });
+    EXPECT_EQ(trips, (std::vector<std::vector<int64_t>>(2, {5, 256 / 128, 3})));
+  });
+}
+
+// Tests that the sum of a column has the same bits however many columns go together, and along lanes.
+TEST(Loops, ColumnsAreAddedInOneOrder) {
+  for (int64_t size : {5, 21, 70, 200}) {
+    std::string height = std::to_string(size);
+    KernelRun narrow = softmaxOf("tensor<" + height + "x4xf32>", 0),
+              along = softmaxOf("tensor<4x" + height + "xf32>", 1);
+    ASSERT_TRUE(narrow.lowered() && along.lowered()) << narrow.diagnostics() << along.diagnostics();
+    narrow.randomize(-9, 9);
+    along.randomize(-9, 9);
+    for (int64_t row = 0; row < size; ++row)
+      for (int64_t column = 0; column < 4; ++column)
+        along.inputs[0].data[column * size + row] = narrow.inputs[0].data[row * 4 + column];
+    narrow.run(1);
+    along.run(1);
+    for (int64_t width : {16, 31, 64, 100, 128, 300}) {
+      KernelRun wide = softmaxOf("tensor<" + height + "x" + std::to_string(width) + "xf32>", 0);
+      ASSERT_TRUE(wide.lowered()) << wide.diagnostics();
+      wide.randomize(-9, 9);
+      for (int64_t row = 0; row < size; ++row)
+        for (int64_t column = 0; column < width; ++column)
+          wide.inputs[0].data[row * width + column] = narrow.inputs[0].data[row * 4 + column % 4];
+      wide.run(1);
+      ir::HostTensor one = narrow.output(0), other = along.output(0), many = wide.output(0);
+      int64_t unequal = 0;
+      for (int64_t row = 0; row < size; ++row)
+        for (int64_t column = 0; column < width; ++column) {
+          double value = many.data[row * width + column];
+          unequal += value != one.data[row * 4 + column % 4];
+          unequal += value != other.data[column % 4 * size + row];
+        }
+      EXPECT_EQ(unequal, 0) << size << " rows, " << width << " columns";
+    }
+  }
+}
+
+// Tests that one NaN makes its whole line NaN, and no other, wherever it stands.
+TEST(Loops, SoftmaxOfALineWithNaNIsNaN) {
+  for (bool down : {true, false})
+    for (int64_t place : {0, 20, 69}) {
+      KernelRun kernel = softmaxOf(down ? "tensor<70x3xf32>" : "tensor<3x70xf32>", down ? 0 : 1);
+      ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
+      kernel.randomize(-9, 9);
+      auto at = [&](int64_t line, int64_t i) { return down ? i * 3 + line : line * 70 + i; };
+      kernel.inputs[0].data[at(1, place)] = NAN;
+      kernel.run(1);
+      ir::HostTensor y = kernel.output(0);
+      for (int64_t line : {0, 1, 2})
+        for (int64_t i = 0; i < 70; ++i)
+          EXPECT_EQ(std::isnan(y.data[at(line, i)]), line == 1) << "line " << line << ", element " << i;
+    }
 }
 
 TEST(Loops, ComputesSoftmaxAndItsGradient) {

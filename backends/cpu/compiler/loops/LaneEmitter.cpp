@@ -15,9 +15,9 @@ using namespace loops;
 
 static OpBuilder::InsertPoint beforeOp(Operation *op) { return {op->getBlock(), Block::iterator(op)}; }
 
-LaneEmitter::LaneEmitter(OpBuilder &builder, Location loc, StageFunction &stage, int64_t lanes,
+LaneEmitter::LaneEmitter(OpBuilder &builder, Location loc, StageFunction &stage, int64_t lanes, int64_t partials,
                          Surroundings surroundings)
-    : Emitter(builder.getContext()), b(builder), loc(loc), stage(stage), lanes_(lanes),
+    : Emitter(builder.getContext()), b(builder), loc(loc), stage(stage), lanes_(lanes), partials_(partials),
       outermost(builder.getInsertionBlock()) {
   Block *entry = &stage.func.getBody().front();
   if (surroundings == Surroundings::Ignored || outermost == entry)

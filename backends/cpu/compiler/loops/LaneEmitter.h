@@ -1,5 +1,5 @@
-// Loop nests as MLIR: elements are vectors of `lanes` elements (ui8 is i8), always of the same number, so that every
-// element goes through the same instructions wherever it is computed. Where no lane variable is in reach, all lanes
+// Loop nests as MLIR: elements are vectors of `lanes` elements (ui8 is i8), always of the same number or a multiple of
+// it, so that every element goes through the same instructions wherever it is computed. Where no lane variable is in reach, all lanes
 // hold the same element.
 //
 // Handles are SSA values: of counts i64, of slots the address of vectors on the stack. That of a condition is a mask:
@@ -22,13 +22,14 @@ class LaneEmitter : public loops::Emitter {
 public:
   /// Whether values may be emitted in front of the loop around the insertion point, or only at it.
   enum class Surroundings { Used, Ignored };
-  LaneEmitter(mlir::OpBuilder &builder, mlir::Location loc, StageFunction &stage, int64_t lanes,
+  LaneEmitter(mlir::OpBuilder &builder, mlir::Location loc, StageFunction &stage, int64_t lanes, int64_t partials,
               Surroundings surroundings = Surroundings::Used);
 
   template <typename H> static mlir::Value valueOf(H handle) { return mlir::Value::getFromOpaquePointer(handle.get()); }
   template <typename H> static H handleOf(mlir::Value value) { return H(value.getAsOpaquePointer()); }
 
   int64_t lanes() const final { return lanes_; }
+  int64_t partials() const final { return partials_; }
 
   Inside beginLoop(loops::Count begin, loops::Count end, int64_t step, int64_t trips,
                    llvm::ArrayRef<loops::Element> carried) final;
@@ -107,7 +108,7 @@ private:
   mlir::OpBuilder &b;
   mlir::Location loc;
   StageFunction &stage;
-  int64_t lanes_;
+  int64_t lanes_, partials_;
   mlir::Block *outermost;
   llvm::SmallVector<Around> around;
   std::deque<Mask> masks; // of conditions

@@ -12,6 +12,8 @@ using namespace loops;
 
 // What one task reads and writes: it stays in the second-level cache, and outweighs handing out the task.
 static constexpr double kBytesPerTask = 64 << 10;
+// What a walk down columns takes of each row that it passes: some cache lines, which are fetched together.
+static constexpr int64_t kColumns = 128;
 
 namespace {
 
@@ -23,9 +25,11 @@ struct LoopDim {
   int64_t block = 0, blocks = 1; // how tasks cut it: `block` units each (vectors, in the lanes' dimension)
 };
 
-/// Lanes are over dims [from, end), in a loop inside of dims [0, at) and around dims [at, from).
+/// Lanes are over dims [from, end), in a loop inside of dims [0, at) and around dims [at, from); so many vectors of them
+/// at once.
 struct Way {
   size_t from, at;
+  int64_t vectors = 1;
 };
 
 /// One nest being emitted.
@@ -45,7 +49,7 @@ struct Nest {
 class NestEmitter {
 public:
   NestEmitter(const LoopNest &nest, ModuleOp module, const Target &target, int64_t capacity)
-      : nest(nest), module(module), lanes(lanesOf(target)), capacity(capacity) {
+      : nest(nest), module(module), vectorLanes(lanesOf(target)), lanes(vectorLanes), capacity(capacity) {
     physical = *ir::getPhysicalDims(nest.space);
     shape = ir::getPhysicalShape(nest.space, capacity);
     if (nest.chunks)
@@ -70,7 +74,7 @@ public:
       if (llvm::none_of(found, [&](Way way) { return way.from == from; }))
         found.push_back({from, from});
     };
-    if (first == 1 && dims[0].rows && dims[0].physical >= 0 && inner < 4 * lanes)
+    if (first == 1 && dims[0].rows && dims[0].physical >= 0 && inner < 4 * vectorLanes)
       add(0);
     for (size_t from : {first, n - 1})
       if (from >= first && from < n)
@@ -80,18 +84,31 @@ public:
     return found;
   }
 
-  /// With the loop over lanes further out. Where an outer dimension is folded (the softmax of columns), each lane then
-  /// folds its own column once, and the loop inside walks down the columns with what was folded at hand.
-  SmallVector<Way> waysDownColumns() const {
+  /// With lanes over the dimensions from `from` on, in a loop further out, the nearest first. Where an outer dimension is
+  /// folded (the softmax of columns), each lane then folds its own column once, and the loop inside walks down the
+  /// columns with what was folded at hand.
+  SmallVector<Way> waysDownColumns(size_t from) const {
     SmallVector<Way> found;
-    for (size_t from = firstStatic() + 1; from < dims.size(); ++from)
-      for (size_t at = firstStatic(); at < from; ++at)
-        found.push_back({from, at});
+    for (size_t at = from; at-- > firstStatic();)
+      found.push_back({from, at});
     return found;
   }
+  /// The same with more lanes: rows lie in pages of their own, and so each trip takes more of one than a vector, unless
+  /// more than an eighth of the lanes would then have nothing to do.
+  Way widened(Way way) const {
+    int64_t extent = 1;
+    for (const LoopDim &dim : ArrayRef(dims).drop_front(way.from))
+      extent *= dim.extent;
+    auto filled = [&](int64_t vectors) { return llvm::alignTo(extent, vectors * vectorLanes); };
+    while (way.vectors * vectorLanes < kColumns && 7 * filled(2 * way.vectors) <= 8 * filled(1))
+      way.vectors *= 2;
+    return way;
+  }
+  /// The dimensions from which on there may be lanes in such a loop.
+  auto columns() const { return llvm::seq(std::min(firstStatic() + 1, dims.size()), dims.size()); }
 
   FailureOr<EmittedNest> emit(Way way, StringRef name, double *cost, bool keep);
-  /// Whether a nest so far folded the same again in each trip of a loop.
+  /// Whether the last one folds the same again in each trip of a loop.
   bool foldsAgain = false;
 
 private:
@@ -116,7 +133,7 @@ private:
 
   const LoopNest &nest;
   ModuleOp module;
-  int64_t lanes, capacity;
+  int64_t vectorLanes, lanes, capacity;
   SmallVector<ir::PhysicalDim> physical;
   SmallVector<int64_t> shape;
   SmallVector<LoopDim> dims;
@@ -163,7 +180,7 @@ void NestEmitter::cutIntoTasks() {
     dims[i].block = (units + blocks - 1) / blocks;
     dims[i].blocks = (units + dims[i].block - 1) / dims[i].block;
     tasks *= dims[i].blocks;
-    pieces = std::ceil(pieces / dims[i].blocks);
+    pieces = dims[i].block > 1 ? 1 : std::ceil(pieces / dims[i].blocks);
   };
   for (size_t i = rowsFirst ? 1 : 0; i < lanesAt; ++i)
     cut(i);
@@ -174,6 +191,7 @@ void NestEmitter::cutIntoTasks() {
 FailureOr<EmittedNest> NestEmitter::emit(Way way, StringRef name, double *cost, bool keep) {
   lanesFrom = way.from;
   lanesAt = way.at;
+  lanes = way.vectors * vectorLanes;
   laneExtent = 1;
   for (const LoopDim &dim : ArrayRef(dims).drop_front(lanesFrom))
     laneExtent *= dim.extent;
@@ -192,7 +210,7 @@ FailureOr<EmittedNest> NestEmitter::emit(Way way, StringRef name, double *cost, 
 }
 
 void NestEmitter::emitTask(OpBuilder &b, Value task, StageFunction &stage, double *cost, bool keep) {
-  LaneEmitter emitter(b, nest.loc, stage, lanes);
+  LaneEmitter emitter(b, nest.loc, stage, lanes, vectorLanes);
   Elements elements(emitter, nest.formulas, capacity);
   Nest e{emitter, elements, elements.scopes()};
   nest.prepare(elements);
@@ -206,7 +224,9 @@ void NestEmitter::emitTask(OpBuilder &b, Value task, StageFunction &stage, doubl
       lanesOverRows() ? emitRowLanes(e) : emitLanes(e);
   });
   failed = elements.hasFailed();
-  foldsAgain |= elements.foldsAgain();
+  foldsAgain = elements.foldsAgain();
+  if (elements.hasTooManyLanes())
+    *cost = INFINITY;
   if (nest.penalty)
     *cost += nest.penalty(elements);
   if (keep && nest.chosen)
@@ -363,22 +383,33 @@ FailureOr<EmittedNest> emitLoopNest(const LoopNest &nest, ModuleOp module, const
   SmallVector<Way> ways = emitter.ways();
   Way best = ways[0];
   double least = INFINITY;
-  auto choose = [&](ArrayRef<Way> among) {
-    for (Way way : among) {
-      double cost = 0;
-      FailureOr<EmittedNest> emitted = emitter.emit(way, nest.name, &cost, /*keep=*/false);
-      module.lookupSymbol(nest.name)->erase();
-      if (failed(emitted))
-        return failure();
-      if (cost < least)
-        least = cost, best = way;
-    }
-    return success();
+  auto weigh = [&](Way way) {
+    double cost = 0;
+    FailureOr<EmittedNest> emitted = emitter.emit(way, nest.name, &cost, /*keep=*/false);
+    module.lookupSymbol(nest.name)->erase();
+    if (succeeded(emitted) && cost < least)
+      least = cost, best = way;
+    return LogicalResult(emitted);
   };
-  if (ways.size() > 1 && failed(choose(ways)))
-    return failure();
-  if (emitter.foldsAgain && failed(choose(emitter.waysDownColumns())))
-    return failure();
+  bool askColumns = false;
+  if (ways.size() > 1)
+    for (Way way : ways) {
+      if (failed(weigh(way)))
+        return failure();
+      askColumns |= emitter.foldsAgain;
+    }
+  for (size_t from : askColumns ? emitter.columns() : llvm::seq<size_t>(0, 0))
+    for (Way way : emitter.waysDownColumns(from)) {
+      if (failed(weigh(way)))
+        return failure();
+      if (!emitter.foldsAgain) // further out the columns would only be further apart
+        break;
+    }
+  if (best.at < best.from) {
+    least = INFINITY;
+    if (failed(weigh(emitter.widened(best))))
+      return failure();
+  }
   double cost = 0;
   return emitter.emit(best, nest.name, &cost, /*keep=*/true);
 }
