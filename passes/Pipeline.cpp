@@ -135,7 +135,7 @@ static bool needsBackends(const Phase &phase) { return phase.name == "placed" ||
 
 static LogicalResult runPhase(const Phase &phase, Compilation &c) {
   auto start = std::chrono::steady_clock::now();
-  if (failed(phase.run(c)) || failed(verify(c.module)))
+  if (failed(phase.run(c)) || (c.options.verifies && failed(verify(c.module))))
     return failure();
   ir::getModel(c.module).setPhase(phase.name);
   if (c.options.progress)

@@ -26,6 +26,7 @@ struct PipelineOptions {
   int64_t capacity = 0;              // rows of `?`; 0: what the module says
   bool fuse = true;
   bool reuseMemory = true; // off: every value keeps its own bytes, for looking at them afterwards
+  bool verifies = true;    // the IR behind each phase, by the rules of its ops
   bool promoteF64 = false;
   /// What backends said of kernels, for several compilations of one model and target that stop before `lowered`, as
   /// kernels that were made before are in no session; null: nothing is kept.

@@ -13,16 +13,15 @@ AccessHistory::AccessHistory(llvm::ArrayRef<MemoryRange> ranges) {
   pieces.resize(cuts.size());
 }
 
-std::pair<size_t, size_t> AccessHistory::piecesOf(const MemoryRange &range) const {
+AccessHistory::Pieces AccessHistory::piecesOf(const MemoryRange &range) const {
   auto find = [&](int64_t offset) {
     return size_t(llvm::lower_bound(cuts, std::pair(range.arena, offset)) - cuts.begin());
   };
   return {find(range.begin), find(range.end)};
 }
 
-void AccessHistory::conflicts(const MemoryRange &range, bool isWrite, llvm::SmallVectorImpl<unsigned> &after) const {
-  auto [begin, end] = piecesOf(range);
-  for (const Piece &piece : llvm::ArrayRef(pieces).slice(begin, end - begin)) {
+void AccessHistory::conflicts(Pieces range, bool isWrite, llvm::SmallVectorImpl<unsigned> &after) const {
+  for (const Piece &piece : llvm::ArrayRef(pieces).slice(range.begin, range.end - range.begin)) {
     if (piece.write != kNone)
       after.push_back(piece.write);
     if (isWrite)
@@ -31,9 +30,8 @@ void AccessHistory::conflicts(const MemoryRange &range, bool isWrite, llvm::Smal
   }
 }
 
-void AccessHistory::note(const MemoryRange &range, bool isWrite, unsigned action, unsigned queue) {
-  auto [begin, end] = piecesOf(range);
-  for (Piece &piece : llvm::MutableArrayRef(pieces).slice(begin, end - begin)) {
+void AccessHistory::note(Pieces range, bool isWrite, unsigned action, unsigned queue) {
+  for (Piece &piece : llvm::MutableArrayRef(pieces).slice(range.begin, range.end - range.begin)) {
     if (isWrite) {
       piece.write = action;
       piece.reads.clear();

@@ -23,11 +23,17 @@ public:
   /// Every range of a later call must be among `ranges`.
   explicit AccessHistory(llvm::ArrayRef<MemoryRange> ranges);
 
-  /// Appends the earlier actions that conflict with a read or write of `range`: the last write, and for a write the
-  /// reads since.
-  void conflicts(const MemoryRange &range, bool isWrite, llvm::SmallVectorImpl<unsigned> &after) const;
-  /// Notes that `action`, of `queue`, reads or writes the range. It must come after all its conflicts.
-  void note(const MemoryRange &range, bool isWrite, unsigned action, unsigned queue);
+  /// The numbers of the pieces that a range is made of.
+  struct Pieces {
+    size_t begin, end;
+  };
+  Pieces piecesOf(const MemoryRange &range) const;
+
+  /// Appends the earlier actions that conflict with a read or write of these: the last write, and for a write the reads
+  /// since.
+  void conflicts(Pieces range, bool isWrite, llvm::SmallVectorImpl<unsigned> &after) const;
+  /// Notes that `action`, of `queue`, reads or writes them. It must come after all its conflicts.
+  void note(Pieces range, bool isWrite, unsigned action, unsigned queue);
 
 private:
   static constexpr unsigned kNone = ~0u;
@@ -35,8 +41,6 @@ private:
     unsigned write = kNone;
     llvm::SmallVector<std::pair<unsigned, unsigned>, 2> reads; // queue and action
   };
-
-  std::pair<size_t, size_t> piecesOf(const MemoryRange &range) const;
 
   std::vector<std::pair<unsigned, int64_t>> cuts; // arena and offset where each piece begins
   std::vector<Piece> pieces;

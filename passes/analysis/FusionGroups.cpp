@@ -10,6 +10,7 @@
 #include "ir/Work.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -203,15 +204,17 @@ private:
 
   /// What reads a state runs before what computes its new value, so that the update can be made in place.
   void orderUpdatesLast() {
+    llvm::StringMap<SmallVector<GetOp, 1>> gets; // of each state
+    for (auto get : block.getOps<GetOp>())
+      gets[get.getState()].push_back(get);
     for (auto set : block.getOps<SetOp>()) {
       auto writer = groupOf.find(set.getValue().getDefiningOp());
       if (writer == groupOf.end())
         continue;
-      for (auto get : block.getOps<GetOp>())
-        if (get.getState() == set.getState())
-          for (unsigned reader : readers(get.getValue()))
-            if (reader != writer->second && !dependsOn(reader, writer->second))
-              addDependence(writer->second, reader);
+      for (GetOp get : gets.lookup(set.getState()))
+        for (unsigned reader : readers(get.getValue()))
+          if (reader != writer->second && !dependsOn(reader, writer->second))
+            addDependence(writer->second, reader);
     }
   }
 

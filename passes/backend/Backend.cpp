@@ -52,11 +52,11 @@ bool Backend::canFuse(ArrayRef<Operation *> ops, ValueRange results) {
 
 bool Backend::proposesLayouts() const { return has(table, &sluice_backend_compile::propose_layout); }
 
-FailureOr<LayoutProposal> Backend::proposeLayout(Operation *op, bool isResult, unsigned number) {
+FailureOr<LayoutProposal> Backend::proposeLayout(const KernelView &kernel, bool isResult, unsigned number) {
+  auto *op = static_cast<Operation *>(kernel.get()->operation);
   auto type = cast<RankedTensorType>(isResult ? op->getResult(number).getType() : op->getOperand(number).getType());
   if (!proposesLayouts())
     return LayoutProposal{AffineMap::getMultiDimIdentityMap(type.getRank(), op->getContext()), /*required=*/true};
-  KernelView kernel(op);
   if (!kernel.unsaid().empty())
     return op->emitError() << kernel.unsaid();
   sluice_layout_proposal proposed{};

@@ -8,6 +8,8 @@
 
 namespace sluice::passes {
 
+class KernelView;
+
 /// A layout that an operand or result is liked in.
 struct LayoutProposal {
   mlir::AffineMap layout; // null: no preference
@@ -36,7 +38,8 @@ public:
   bool canFuse(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange results);
   /// Whether it has a say in layouts; one that has not takes row-major only.
   bool proposesLayouts() const;
-  mlir::FailureOr<LayoutProposal> proposeLayout(mlir::Operation *op, bool isResult, unsigned number);
+  /// For a value of the op that `kernel` shows alone.
+  mlir::FailureOr<LayoutProposal> proposeLayout(const KernelView &kernel, bool isResult, unsigned number);
   /// The cost of ops as one launch, which reads `inputs` and leaves `outputs`: as the ops say, unless the backend knows
   /// better.
   LaunchCost cost(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange inputs, mlir::ValueRange outputs);

@@ -28,29 +28,49 @@ sluice_dtype KernelView::dtypeOf(Type element) {
   return dtype.value_or(sluice_dtype{});
 }
 
+/// With a zero behind it.
+const char *KernelView::keep(StringRef text) {
+  MutableArrayRef<char> kept(memory.Allocate<char>(text.size() + 1), text.size() + 1);
+  llvm::copy(text, kept.begin());
+  kept.back() = 0;
+  return kept.data();
+}
+
 /// Sizes as backends read them: that of the batch dimension is -1.
-static std::vector<int64_t> sizesOf(ArrayRef<int64_t> sizes) {
-  std::vector<int64_t> result(sizes.begin(), sizes.end());
+static SmallVector<int64_t> sizesOf(ArrayRef<int64_t> sizes) {
+  SmallVector<int64_t> result(sizes);
   std::replace(result.begin(), result.end(), ShapedType::kDynamic, int64_t(-1));
   return result;
 }
 
+/// Empty if it is row-major.
+ArrayRef<sluice_layout_dim> KernelView::layoutOf(RankedTensorType type) {
+  AtAttr at = getAt(type);
+  if (!at || !at.getLayout())
+    return {};
+  FailureOr<SmallVector<PhysicalDim>> dims = getPhysicalDims(type);
+  if (failed(dims)) {
+    leaveUnsaid("a layout that is not made of dimensions and their tiles");
+    return {};
+  }
+  SmallVector<sluice_layout_dim> layout;
+  for (const PhysicalDim &dim : *dims)
+    layout.push_back({dim.logical, sluice_layout_part(dim.kind), dim.tile});
+  return keep(ArrayRef(layout));
+}
+
 void KernelView::addValue(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
-  std::vector<int64_t> &shape = integers.emplace_back(sizesOf(type.getShape()));
-  std::vector<sluice_layout_dim> &layout = layouts.emplace_back();
-  FailureOr<SmallVector<PhysicalDim>> dims = getPhysicalDims(type);
-  if (failed(dims))
-    leaveUnsaid("a layout that is not made of dimensions and their tiles");
-  else if (AtAttr at = getAt(type); at && at.getLayout())
-    for (const PhysicalDim &dim : *dims)
-      layout.push_back({dim.logical, sluice_layout_part(dim.kind), dim.tile});
+  ArrayRef<int64_t> shape = type.getShape(); // lives as long as the context
+  if (!type.hasStaticShape())
+    shape = keep(ArrayRef<int64_t>(sizesOf(shape)));
+  ArrayRef<sluice_layout_dim> layout = layoutOf(type);
   numbers[value] = values.size();
   values.push_back({dtypeOf(type.getElementType()), shape.data(), shape.size(), layout.data(), layout.size()});
 }
 
 /// The elements of a constant, in row-major order.
-static void readElements(DenseElementsAttr value, std::vector<int64_t> &whole, std::vector<double> &real) {
+static void readElements(DenseElementsAttr value, SmallVectorImpl<int64_t> &whole, SmallVectorImpl<double> &real) {
   auto type = dyn_cast<IntegerType>(value.getElementType());
   if (!type) {
     for (const APFloat &number : value.getValues<APFloat>())
@@ -64,9 +84,9 @@ static void readElements(DenseElementsAttr value, std::vector<int64_t> &whole, s
 
 sluice_attribute_view KernelView::viewOf(Operation *op, NamedAttribute attribute) {
   sluice_attribute_view view{};
-  view.name = keep(attribute.getName().str());
-  std::vector<int64_t> whole;
-  std::vector<double> real;
+  view.name = attribute.getName().data(); // which ends with a zero, as the names of ops do
+  SmallVector<int64_t> whole;
+  SmallVector<double> real;
   Attribute value = attribute.getValue();
   if (isa<UnitAttr>(value)) {
     whole = {1};
@@ -87,30 +107,31 @@ sluice_attribute_view KernelView::viewOf(Operation *op, NamedAttribute attribute
       whole = sizesOf(tensor.getShape());
   } else if (std::optional<StringRef> word = wordOf(value)) {
     view.kind = SLUICE_ATTRIBUTE_WORD;
-    view.word = keep(word->str());
+    view.word = keep(*word);
   } else {
     leaveUnsaid("the attribute '" + attribute.getName().getValue() + "' of '" + op->getName().getStringRef() + "'");
   }
   if (!real.empty()) { // an empty list is one of integers
     view.kind = SLUICE_ATTRIBUTE_REALS;
     view.count = real.size();
-    view.reals = reals.emplace_back(std::move(real)).data();
+    view.reals = keep(ArrayRef(real)).data();
   } else if (!view.word) {
     view.count = whole.size();
-    view.integers = integers.emplace_back(std::move(whole)).data();
+    view.integers = keep(ArrayRef(whole)).data();
   }
   return view;
 }
 
 void KernelView::addOp(Operation *op) {
-  std::vector<size_t> &operands = operandLists.emplace_back();
-  for (Value operand : op->getOperands())
-    operands.push_back(numbers.at(operand));
-  std::vector<sluice_attribute_view> &attributes = attributeLists.emplace_back();
+  ArrayRef<size_t> operands =
+      keep(ArrayRef(llvm::map_to_vector(op->getOperands(), [&](Value operand) { return numbers.at(operand); })));
   // Its own alone: what others note on it means nothing to a backend.
-  if (auto own = dyn_cast_or_null<DictionaryAttr>(op->getPropertiesAsAttribute()))
-    for (NamedAttribute attribute : own)
-      attributes.push_back(viewOf(op, attribute));
+  NamedAttrList own;
+  op->getName().populateInherentAttrs(op, own);
+  SmallVector<NamedAttribute> named(own.begin(), own.end());
+  llvm::sort(named);
+  ArrayRef<sluice_attribute_view> attributes =
+      keep(ArrayRef(llvm::map_to_vector(named, [&](NamedAttribute attribute) { return viewOf(op, attribute); })));
   for (Value result : op->getResults())
     addValue(result);
   ops.push_back({op->getName().getStringRef().data(), operands.data(), operands.size(), op->getNumResults(),
@@ -134,7 +155,7 @@ void KernelView::finish(ValueRange outputs) {
 KernelView::KernelView(Operation *op) {
   view.operation = op;
   auto kernel = dyn_cast<KernelOp>(op);
-  view.name = keep(kernel ? kernel.getName().str() : "");
+  view.name = kernel ? keep(kernel.getName()) : "";
   if (!kernel) {
     for (Value operand : llvm::SetVector<Value>(op->operand_begin(), op->operand_end()))
       addValue(operand);
@@ -199,12 +220,14 @@ static OwningOpRef<ModuleOp> isolate(KernelOp kernel) {
 }
 
 void KernelView::addBytecode(KernelOp kernel) {
-  std::string &bytes = texts.emplace_back();
+  std::string bytes;
   llvm::raw_string_ostream os(bytes);
   // Writing to memory cannot fail.
   (void)writeBytecodeToFile(*isolate(kernel), os);
   os.flush();
-  view.bytecode = bytes.data();
+  auto *kept = static_cast<char *>(memory.Allocate(bytes.size(), llvm::Align(16)));
+  llvm::copy(bytes, kept);
+  view.bytecode = kept;
   view.bytecode_size = bytes.size();
 }
 

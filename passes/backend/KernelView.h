@@ -3,9 +3,9 @@
 
 #include "ir/Dialect.h"
 #include "sluice/backend/compile.h"
-#include <deque>
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/Allocator.h"
 #include <string>
-#include <vector>
 
 namespace sluice::passes {
 
@@ -30,25 +30,21 @@ private:
   /// Notes what cannot be said unless something was noted before.
   void leaveUnsaid(const llvm::Twine &what);
   sluice_dtype dtypeOf(mlir::Type element);
+  llvm::ArrayRef<sluice_layout_dim> layoutOf(mlir::RankedTensorType type);
   void addValue(mlir::Value value);
   void addOp(mlir::Operation *op);
   sluice_attribute_view viewOf(mlir::Operation *op, mlir::NamedAttribute attribute);
   void finish(mlir::ValueRange outputs);
-  const char *keep(std::string text) { return texts.emplace_back(std::move(text)).c_str(); }
+  const char *keep(llvm::StringRef text);
+  template <typename T> llvm::ArrayRef<T> keep(llvm::ArrayRef<T> list) { return list.copy(memory); }
 
   sluice_kernel_view view{};
-  llvm::DenseMap<mlir::Value, size_t> numbers;
-  std::vector<sluice_type_view> values;
-  std::vector<sluice_op_view> ops;
-  std::vector<size_t> results;
+  llvm::SmallDenseMap<mlir::Value, size_t, 16> numbers;
+  llvm::SmallVector<sluice_type_view, 16> values;
+  llvm::SmallVector<sluice_op_view> ops;
+  llvm::SmallVector<size_t> results;
   std::string unsaidText;
-  // Deques, so that what is added later moves nothing.
-  std::deque<std::string> texts;
-  std::deque<std::vector<int64_t>> integers;
-  std::deque<std::vector<double>> reals;
-  std::deque<std::vector<sluice_layout_dim>> layouts;
-  std::deque<std::vector<size_t>> operandLists;
-  std::deque<std::vector<sluice_attribute_view>> attributeLists;
+  llvm::BumpPtrAllocator memory; // of lists and texts
 };
 
 } // namespace sluice::passes

@@ -13,6 +13,7 @@
 #include "ir/Layout.h"
 #include "passes/Passes.h"
 #include "passes/backend/DeviceBackends.h"
+#include "passes/backend/KernelView.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -111,19 +112,20 @@ private:
   LogicalResult collectProposals(Operation *op) {
     if (!isAsked(op))
       return success();
+    KernelView kernel(op);
     for (unsigned i = 0; i < op->getNumOperands(); ++i)
-      if (failed(collect(op, /*isResult=*/false, i, op->getOperand(i))))
+      if (failed(collect(op, kernel, /*isResult=*/false, i, op->getOperand(i))))
         return failure();
     for (OpResult result : op->getResults())
-      if (failed(collect(op, /*isResult=*/true, result.getResultNumber(), result)))
+      if (failed(collect(op, kernel, /*isResult=*/true, result.getResultNumber(), result)))
         return failure();
     return success();
   }
 
-  LogicalResult collect(Operation *op, bool isResult, unsigned number, Value value) {
+  LogicalResult collect(Operation *op, const KernelView &kernel, bool isResult, unsigned number, Value value) {
     if (isFixed(value))
       return success();
-    FailureOr<LayoutProposal> proposal = backends.of(op).proposeLayout(op, isResult, number);
+    FailureOr<LayoutProposal> proposal = backends.of(op).proposeLayout(kernel, isResult, number);
     if (failed(proposal))
       return failure();
     void *set = leader(key(value));
@@ -252,8 +254,9 @@ private:
   }
 
   /// The layout that the op takes only, in place of the one that the value has; null if it takes this one.
-  FailureOr<AffineMap> requiredInstead(Operation *op, bool isResult, unsigned number, Value value) {
-    FailureOr<LayoutProposal> proposal = backends.of(op).proposeLayout(op, isResult, number);
+  FailureOr<AffineMap> requiredInstead(Operation *op, const KernelView &kernel, bool isResult, unsigned number,
+                                       Value value) {
+    FailureOr<LayoutProposal> proposal = backends.of(op).proposeLayout(kernel, isResult, number);
     if (failed(proposal))
       return failure();
     bool suits =
@@ -263,14 +266,20 @@ private:
 
   /// Results first: what operands an op can read may hang on how it writes.
   LogicalResult convertRequired(Operation *op) {
+    auto kernel = std::make_unique<KernelView>(op);
+    auto converted = [&](LogicalResult done) {
+      kernel = std::make_unique<KernelView>(op);
+      return done;
+    };
     for (OpResult result : op->getResults()) {
-      FailureOr<AffineMap> layout = requiredInstead(op, /*isResult=*/true, result.getResultNumber(), result);
-      if (failed(layout) || (*layout && failed(convertResult(result, *layout))))
+      FailureOr<AffineMap> layout = requiredInstead(op, *kernel, /*isResult=*/true, result.getResultNumber(), result);
+      if (failed(layout) || (*layout && failed(converted(convertResult(result, *layout)))))
         return failure();
     }
     for (OpOperand &operand : op->getOpOperands()) {
-      FailureOr<AffineMap> layout = requiredInstead(op, /*isResult=*/false, operand.getOperandNumber(), operand.get());
-      if (failed(layout) || (*layout && failed(convertOperand(operand, *layout))))
+      FailureOr<AffineMap> layout =
+          requiredInstead(op, *kernel, /*isResult=*/false, operand.getOperandNumber(), operand.get());
+      if (failed(layout) || (*layout && failed(converted(convertOperand(operand, *layout)))))
         return failure();
     }
     return success();

@@ -4,7 +4,6 @@
 //   %y = sluice.kernel "acc0_relu" (%a = %x) {...}
 //     ==>  sluice.function @acc0_relu of "sim" cost <...> stage "acc0_relu_0" tasks 1 (%a) {...}
 //          %y, %done = sluice.launch "acc0_relu" @acc0_relu on "acc0" in %x
-#include "mlir/IR/AsmState.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
 #include "passes/backend/DeviceBackends.h"
@@ -35,18 +34,27 @@ static void cloneBody(KernelOp kernel, Region &into) {
     llvm::for_each(op.getResults(), unplace);
 }
 
-/// What a function computes, as text without its name and locations.
+/// What a function computes, whatever its name and locations, as one string of bytes: in one context equal types and
+/// attributes have one address.
 static std::string keyOf(Region &body) {
   std::string key;
-  llvm::raw_string_ostream os(key);
-  for (BlockArgument argument : body.getArguments())
-    os << argument.getType() << " ";
-  OpPrintingFlags flags;
-  flags.useLocalScope().printGenericOpForm();
-  AsmState state(body.getParentOp(), flags); // numbers values from the first argument on
+  auto add = [&](uint64_t part) { key.append(reinterpret_cast<const char *>(&part), sizeof part); };
+  auto addAddress = [&](const void *part) { add(reinterpret_cast<uintptr_t>(part)); };
+  DenseMap<Value, uint64_t> numbers;
+  auto define = [&](Value value) {
+    numbers.try_emplace(value, numbers.size());
+    addAddress(value.getType().getAsOpaquePointer());
+  };
+  add(body.getNumArguments());
+  llvm::for_each(body.getArguments(), define);
   for (Operation &op : body.front()) {
-    op.print(os, state);
-    os << "\n";
+    assert(op.getNumRegions() == 0 && "ops of a kernel hold no others");
+    addAddress(op.getName().getAsOpaquePointer());
+    addAddress(op.getAttrDictionary().getAsOpaquePointer());
+    add(op.getNumOperands());
+    for (Value operand : op.getOperands())
+      add(numbers.at(operand));
+    llvm::for_each(op.getResults(), define);
   }
   return key;
 }

@@ -35,13 +35,14 @@ public:
         callCount(call.inFlight + 1) {}
 
   MemoryWaits run() {
+    lookUp();
     MemoryWaits result{{}, {}, {}, HappensBefore(0), actions.size()};
     for (number = 0; number < callCount; ++number) {
       bool isLast = number == callCount - 1;
       std::vector<SmallVector<unsigned>> inputs = awaitInputs();
       for (unsigned i = 0; i < actions.size(); ++i) {
-        SmallVector<unsigned> waits = known.issue(actions[i].queues, conflictsOf(actions[i].accesses));
-        note(actions[i], number * actions.size() + i);
+        SmallVector<unsigned> waits = known.issue(actions[i].queues, conflictsOf(touched[i]));
+        note(i);
         if (isLast)
           result.actions.push_back(endsOf(waits));
       }
@@ -50,32 +51,58 @@ public:
           result.inputs.push_back(endsOf(waits));
     }
     number = callCount - 1;
-    for (const TouchingAction &action : call.asked)
-      result.asked.push_back(endsOf(known.reduceIn(action.queues, conflictsOf(action.accesses))));
+    for (const TouchingAction &action : call.asked) {
+      auto touches = llvm::map_to_vector(action.accesses, [&](const ArenaAccess &a) { return touchOf(a); });
+      result.asked.push_back(endsOf(known.reduceIn(action.queues, conflictsOf(touches))));
+    }
     result.known = std::move(known);
     return result;
   }
 
 private:
-  SmallVector<unsigned> conflictsOf(ArrayRef<ArenaAccess> accesses) const {
+  /// An access in each of the calls in flight.
+  struct Touch {
+    SmallVector<AccessHistory::Pieces, 1> copies; // one if all calls touch the same bytes
+    bool isWrite;
+
+    AccessHistory::Pieces in(unsigned copy) const { return copies[copies.size() == 1 ? 0 : copy]; }
+  };
+
+  Touch touchOf(const ArenaAccess &access) const {
+    Touch touch{{}, access.isWrite};
+    for (unsigned copy = 0; copy < (access.stride ? call.inFlight : 1); ++copy)
+      touch.copies.push_back(history.piecesOf(rangeOf(access, copy)));
+    return touch;
+  }
+
+  void lookUp() {
+    for (const TouchingAction &action : actions)
+      touched.push_back(llvm::map_to_vector(action.accesses, [&](const ArenaAccess &a) { return touchOf(a); }));
+    inputs = llvm::map_to_vector(call.inputs, [&](const ArenaAccess &input) { return touchOf(input); });
+  }
+
+  unsigned copy() const { return number % call.inFlight; }
+
+  SmallVector<unsigned> conflictsOf(ArrayRef<Touch> touches) const {
     SmallVector<unsigned> after;
-    for (const ArenaAccess &access : accesses)
-      history.conflicts(rangeOf(access, number % call.inFlight), access.isWrite, after);
+    for (const Touch &touch : touches)
+      history.conflicts(touch.in(copy()), touch.isWrite, after);
     return after;
   }
 
-  void note(const TouchingAction &action, unsigned as) {
+  void note(unsigned action) {
     // Reads first: what an action writes in place it has read.
     for (bool isWrite : {false, true})
-      for (const ArenaAccess &access : action.accesses)
-        if (access.isWrite == isWrite)
-          history.note(rangeOf(access, number % call.inFlight), isWrite, as, action.queues.front());
+      for (const Touch &touch : touched[action])
+        if (touch.isWrite == isWrite)
+          history.note(touch.in(copy()), isWrite, unsigned(number * actions.size()) + action,
+                       actions[action].queues.front());
   }
 
   /// Each input has all its waits, whichever the host writes first.
   std::vector<SmallVector<unsigned>> awaitInputs() {
     std::vector<SmallVector<unsigned>> waits;
-    for (const ArenaAccess &input : call.inputs)
+    for (const Touch &input : inputs)
       waits.push_back(known.reduce(conflictsOf(input)));
     for (ArrayRef<unsigned> awaited : waits)
       known.await(awaited);
@@ -93,6 +120,8 @@ private:
   ArrayRef<TouchingAction> actions;
   const CallActions &call;
   AccessHistory history;
+  std::vector<SmallVector<Touch, 4>> touched; // by each action
+  SmallVector<Touch> inputs;
   HappensBefore known;
   unsigned callCount;
   unsigned number = 0; // of the call that is issued

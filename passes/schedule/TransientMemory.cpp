@@ -4,40 +4,58 @@
 
 namespace sluice::passes {
 
-/// Whether all that touch `a` are done before anything touches `b`.
-static bool endsBefore(const TransientBuffer &a, const TransientBuffer &b, const HappensBefore &known) {
-  return !a.outlivesCall && b.begin != TransientBuffer::kBeforeCall &&
-         llvm::all_of(llvm::reverse(a.uses), [&](unsigned use) { return known.isBefore(use, b.begin); });
+namespace {
+
+/// A buffer, and what is asked of it often.
+struct Placed {
+  TransientBuffer *buffer;
+  int64_t offset, end;
+  unsigned begin, last; // to touch it, in the order of issue
+  bool sharesBytes, canEnd;
+};
+
+} // namespace
+
+static Placed lookAt(TransientBuffer &buffer) {
+  unsigned last = 0;
+  for (unsigned use : buffer.uses)
+    last = std::max(last, use);
+  return {&buffer, 0, 0, buffer.begin, last, buffer.sharesBytes, !buffer.outlivesCall};
 }
 
-static bool canShare(const TransientBuffer &a, const TransientBuffer &b, const HappensBefore &known) {
+/// Whether all that touch `a` are done before anything touches `b`; never if any of it is issued later.
+static bool endsBefore(const Placed &a, const Placed &b, const HappensBefore &known) {
+  return a.canEnd && b.begin != TransientBuffer::kBeforeCall && a.last < b.begin &&
+         llvm::all_of(llvm::reverse(a.buffer->uses), [&](unsigned use) { return known.isBefore(use, b.begin); });
+}
+
+static bool canShare(const Placed &a, const Placed &b, const HappensBefore &known) {
   return a.sharesBytes && b.sharesBytes && (endsBefore(a, b, known) || endsBefore(b, a, known));
 }
 
 llvm::SmallVector<int64_t> placeTransients(llvm::MutableArrayRef<TransientBuffer> buffers, const HappensBefore &known,
                                            size_t deviceCount) {
-  llvm::SmallVector<TransientBuffer *> order = llvm::to_vector(llvm::make_pointer_range(buffers));
-  llvm::sort(order, [](TransientBuffer *a, TransientBuffer *b) {
-    return std::pair(-a->bytes, a) < std::pair(-b->bytes, b); // all lie in one array
+  llvm::SmallVector<Placed> order = llvm::map_to_vector(buffers, lookAt);
+  llvm::sort(order, [](const Placed &a, const Placed &b) {
+    return std::pair(-a.buffer->bytes, a.buffer) < std::pair(-b.buffer->bytes, b.buffer); // all lie in one array
   });
-  std::vector<llvm::SmallVector<TransientBuffer *>> placed(deviceCount); // by offset
+  std::vector<std::vector<Placed>> placed(deviceCount); // by offset
   llvm::SmallVector<int64_t> peak(deviceCount, 0);
-  for (TransientBuffer *buffer : order) {
-    llvm::SmallVector<TransientBuffer *> &others = placed[buffer->device];
+  for (Placed &next : order) {
+    TransientBuffer &buffer = *next.buffer;
+    std::vector<Placed> &others = placed[buffer.device];
     int64_t offset = 0;
-    for (TransientBuffer *other : others) {
-      bool isApart = other->offset + other->bytes <= offset;
-      if (isApart || canShare(*buffer, *other, known))
-        continue;
-      if (offset + buffer->bytes <= other->offset)
-        break;
-      offset = other->offset + other->bytes;
+    for (const Placed &other : others) {
+      if (offset + buffer.bytes <= other.offset)
+        break; // as all others lie behind
+      if (offset < other.end && !canShare(next, other, known))
+        offset = other.end;
     }
-    buffer->offset = offset;
-    others.insert(
-        llvm::upper_bound(others, buffer, [](TransientBuffer *a, TransientBuffer *b) { return a->offset < b->offset; }),
-        buffer);
-    peak[buffer->device] = std::max(peak[buffer->device], offset + buffer->bytes);
+    buffer.offset = next.offset = offset;
+    next.end = offset + buffer.bytes;
+    auto isLower = [](const Placed &a, const Placed &b) { return a.offset < b.offset; };
+    others.insert(llvm::upper_bound(others, next, isLower), next);
+    peak[buffer.device] = std::max(peak[buffer.device], next.end);
   }
   return peak;
 }

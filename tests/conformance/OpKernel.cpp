@@ -3,6 +3,7 @@
 #include "ir/Layout.h"
 #include "ir/Module.h"
 #include "mlir/IR/IRMapping.h"
+#include "passes/backend/KernelView.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include <random>
@@ -68,8 +69,9 @@ const char *nameOf(Layouts layouts) {
 SmallVector<std::pair<Value, passes::LayoutProposal>> OpKernel::ask(passes::Backend &backend) {
   SmallVector<std::pair<Value, passes::LayoutProposal>> proposals;
   ir::DiagnosticText diagnostics(&test::getContext());
+  passes::KernelView kernel(op());
   auto add = [&](Value value, bool isResult, unsigned number) {
-    FailureOr<passes::LayoutProposal> proposal = backend.proposeLayout(op(), isResult, number);
+    FailureOr<passes::LayoutProposal> proposal = backend.proposeLayout(kernel, isResult, number);
     expect(succeeded(proposal), "propose_layout fails: " + diagnostics.errors());
     proposals.emplace_back(value, *proposal);
   };

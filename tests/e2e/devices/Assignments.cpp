@@ -71,8 +71,8 @@ passes::AssignmentFigures Assignments::judged(const std::vector<uint32_t> &devic
   auto launches = compiler::findGroupLaunches(setting.graph(), devices, plan);
   for (uint32_t group = 0; group < launches.size(); ++group)
     if (launches[group])
-      judge.setKernel(group, devices[group], plan.workSeconds[*launches[group]],
-                      compiler::workspaceOf(setting.graph(), group, plan, *launches[group]));
+      judge.setKernel(group, devices[group], plan.workSeconds[launches[group]->action],
+                      compiler::workspaceOf(setting.graph(), group, *launches[group]->launch));
   return judge.judge(devices);
 }
 

@@ -99,7 +99,9 @@ TEST(NetworkCaps, LargerOnesAreNoSlower) {
   }
 }
 
-/// A fast link, and room for the states and a quarter of the rest.
+/// A fast link, and room for the states and a quarter of the rest. The host's time, to which this is compared, hangs on
+/// the vectors of the machine: 0.44 of it with 256 bits, 0.52 with 512. A search that is told wrongly what fits stays on
+/// the host.
 TEST(NetworkCaps, AreUsed) {
   PlacementCase asked = kPlacedNetworks[3].cases().front();
   asked.bytesPerSecond = 1.2e10;
@@ -108,5 +110,5 @@ TEST(NetworkCaps, AreUsed) {
   Placed placed = place(asked);
   std::printf("%ld bytes: %.3f ms, %.3f ms on the host\n", long(asked.caps[0]), placed.report.predictedSeconds * 1e3,
               placed.alternative("all cpu") * 1e3);
-  EXPECT_LE(placed.report.predictedSeconds, 0.5 * placed.alternative("all cpu"));
+  EXPECT_LE(placed.report.predictedSeconds, 0.6 * placed.alternative("all cpu"));
 }

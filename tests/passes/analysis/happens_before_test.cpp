@@ -130,24 +130,24 @@ TEST(happens_before, what_would_be_next_in_a_queue_comes_after_its_last) {
 TEST(access_history, a_write_conflicts_with_the_reads_since_the_last_write) {
   MemoryRange range{0, 0, 64};
   AccessHistory history(range);
-  history.note(range, /*isWrite=*/true, 0, 0);
-  history.note(range, /*isWrite=*/false, 1, 0);
-  history.note(range, /*isWrite=*/false, 2, 1);
-  history.note(range, /*isWrite=*/false, 3, 1);
+  history.note(history.piecesOf(range), /*isWrite=*/true, 0, 0);
+  history.note(history.piecesOf(range), /*isWrite=*/false, 1, 0);
+  history.note(history.piecesOf(range), /*isWrite=*/false, 2, 1);
+  history.note(history.piecesOf(range), /*isWrite=*/false, 3, 1);
 
   llvm::SmallVector<unsigned> after;
-  history.conflicts(range, /*isWrite=*/true, after);
+  history.conflicts(history.piecesOf(range), /*isWrite=*/true, after);
   EXPECT_EQ(after, (llvm::SmallVector<unsigned>{0, 1, 3}));
 }
 
 TEST(access_history, ranges_conflict_where_they_overlap) {
   MemoryRange low{0, 0, 64}, high{0, 64, 128}, both{0, 32, 96}, elsewhere{1, 0, 64};
   AccessHistory history({low, high, both, elsewhere});
-  history.note(low, /*isWrite=*/true, 0, 0);
-  history.note(high, /*isWrite=*/true, 1, 0);
-  history.note(elsewhere, /*isWrite=*/true, 2, 0);
+  history.note(history.piecesOf(low), /*isWrite=*/true, 0, 0);
+  history.note(history.piecesOf(high), /*isWrite=*/true, 1, 0);
+  history.note(history.piecesOf(elsewhere), /*isWrite=*/true, 2, 0);
 
   llvm::SmallVector<unsigned> after;
-  history.conflicts(both, /*isWrite=*/false, after);
+  history.conflicts(history.piecesOf(both), /*isWrite=*/false, after);
   EXPECT_EQ(after, (llvm::SmallVector<unsigned>{0, 1}));
 }

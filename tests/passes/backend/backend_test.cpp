@@ -3,6 +3,7 @@
 #include "ir/Layout.h"
 #include "ir/text/DiagnosticText.h"
 #include "passes/backend/Backend.h"
+#include "passes/backend/KernelView.h"
 #include "passes/backend/ProposedLayout.h"
 #include "tests/ir/op_instance.h"
 #include <gmock/gmock.h>
@@ -48,7 +49,7 @@ TEST_F(BackendTest, AProposalThatIsNoLayoutIsRefusedByName) {
     proposal->num_layout = 2;
     return SLUICE_OK;
   };
-  EXPECT_TRUE(failed(begin()->proposeLayout(product.op, /*isResult=*/false, 1)));
+  EXPECT_TRUE(failed(begin()->proposeLayout(KernelView(product.op), /*isResult=*/false, 1)));
   EXPECT_THAT(diagnostics.errors(), HasSubstr("backend 'cpu' proposes no layout for operand 1 of 'sluice.matmul': it "
                                               "has dimension 7 of a value of rank 2"));
 }
@@ -60,7 +61,7 @@ TEST_F(BackendTest, ABackendThatDoesNotCareProposesNothing) {
     proposal->required = 1;
     return SLUICE_OK;
   };
-  FailureOr<LayoutProposal> proposal = begin()->proposeLayout(product.op, /*isResult=*/true, 0);
+  FailureOr<LayoutProposal> proposal = begin()->proposeLayout(KernelView(product.op), /*isResult=*/true, 0);
   ASSERT_TRUE(succeeded(proposal));
   EXPECT_FALSE(proposal->layout);
   EXPECT_FALSE(proposal->required);

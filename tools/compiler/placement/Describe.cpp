@@ -221,9 +221,9 @@ private:
       if (!launch)
         continue;
       PlacementReport::Group &group = report.groups[*number];
-      group.kernel = evaluation.entryPoint().allActions()[*launch].action->launch()->name;
-      group.start = evaluation.timeline[*launch].start;
-      group.end = evaluation.timeline[*launch].end;
+      group.kernel = launch->launch->name;
+      group.start = evaluation.timeline[launch->action].start;
+      group.end = evaluation.timeline[launch->action].end;
     }
   }
 

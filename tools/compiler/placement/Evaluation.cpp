@@ -42,6 +42,7 @@ llvm::Expected<Evaluation> evaluate(ModuleOp module, passes::PipelineOptions pip
                                     bool hostRunsHere) {
   pipeline.compileFrom = "train";
   pipeline.compileTo = "planned";
+  pipeline.verifies = false; // nothing is kept of its IR
   pipeline.dumpIrDir.clear();
   pipeline.progress = nullptr;
   std::string warnings; // said when the chosen placement is compiled

@@ -16,10 +16,10 @@ static std::pair<std::string, unsigned> partsOf(llvm::StringRef name) {
   return {base.rtrim('_').str(), number};
 }
 
-std::vector<std::optional<size_t>> findGroupLaunches(const passes::PlacementGraph &graph,
-                                                     llvm::ArrayRef<uint32_t> devices, const Evaluation &evaluation) {
-  using Key = std::tuple<size_t, std::string, std::string>;        // device, line, base
-  std::map<Key, std::vector<std::pair<unsigned, size_t>>> actions; // by number: the order of the program
+std::vector<std::optional<GroupLaunch>>
+findGroupLaunches(const passes::PlacementGraph &graph, llvm::ArrayRef<uint32_t> devices, const Evaluation &evaluation) {
+  using Key = std::tuple<size_t, std::string, std::string>;             // device, line, base
+  std::map<Key, std::vector<std::pair<unsigned, GroupLaunch>>> actions; // by number: the order of the program
   const runtime::Plan &plan = evaluation.plan;
   for (auto [i, listed] : llvm::enumerate(evaluation.entryPoint().allActions())) {
     const runtime::Launch *launch = listed.action->launch();
@@ -30,12 +30,14 @@ std::vector<std::optional<size_t>> findGroupLaunches(const passes::PlacementGrap
     if (device != 0)
       name.consume_front(plan.devices[device].name + "_");
     auto [base, number] = partsOf(name);
-    actions[{device, launch->source, base}].emplace_back(number, i);
+    actions[{device, launch->source, base}].push_back({number, {i, launch}});
   }
   for (auto &[key, list] : actions)
-    llvm::sort(list);
+    llvm::sort(list, [](const auto &a, const auto &b) {
+      return std::pair(a.first, a.second.action) < std::pair(b.first, b.second.action);
+    });
   std::map<Key, size_t> taken;
-  std::vector<std::optional<size_t>> launches(graph.groups.size());
+  std::vector<std::optional<GroupLaunch>> launches(graph.groups.size());
   for (auto [i, group] : llvm::enumerate(graph.groups)) {
     if (group.kind != PlacedGroup::Launch)
       continue;
@@ -47,9 +49,9 @@ std::vector<std::optional<size_t>> findGroupLaunches(const passes::PlacementGrap
   return launches;
 }
 
-int64_t workspaceOf(const passes::PlacementGraph &graph, uint32_t group, const Evaluation &evaluation, size_t action) {
+int64_t workspaceOf(const passes::PlacementGraph &graph, uint32_t group, const runtime::Launch &launch) {
   // A workspace is the last buffer of a launch, behind what it reads and leaves.
-  const std::vector<runtime::Buffer> &buffers = evaluation.entryPoint().allActions()[action].action->launch()->buffers;
+  const std::vector<runtime::Buffer> &buffers = launch.buffers;
   auto written = size_t(llvm::count_if(buffers, [](const runtime::Buffer &buffer) { return buffer.isWritten(); }));
   return written > graph.flow.launches[group].outputs.size() ? buffers.back().bytes : 0;
 }

@@ -6,12 +6,17 @@
 
 namespace sluice::compiler {
 
+struct GroupLaunch {
+  size_t action; ///< its number in the entry point that counts
+  const runtime::Launch *launch;
+};
+
 /// For each group its launch among the actions of the entry point that counts; none of groups that are no launches, or
 /// whose kernel became another. A launch is that of a group of the same ops and line on the same device.
-std::vector<std::optional<size_t>> findGroupLaunches(const passes::PlacementGraph &graph,
-                                                     llvm::ArrayRef<uint32_t> devices, const Evaluation &evaluation);
+std::vector<std::optional<GroupLaunch>>
+findGroupLaunches(const passes::PlacementGraph &graph, llvm::ArrayRef<uint32_t> devices, const Evaluation &evaluation);
 
 /// The bytes that a group's launch needs beside what it reads and leaves.
-int64_t workspaceOf(const passes::PlacementGraph &graph, uint32_t group, const Evaluation &evaluation, size_t action);
+int64_t workspaceOf(const passes::PlacementGraph &graph, uint32_t group, const runtime::Launch &launch);
 
 } // namespace sluice::compiler

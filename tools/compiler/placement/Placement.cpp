@@ -85,11 +85,11 @@ private:
   void learn(uint32_t device, const Candidate &all) {
     const Evaluation &plan = *all.evaluation;
     const std::vector<uint32_t> &devices = all.devices.at(setting.entry);
-    std::vector<std::optional<size_t>> launches = findGroupLaunches(setting.graph(), devices, plan);
+    std::vector<std::optional<GroupLaunch>> launches = findGroupLaunches(setting.graph(), devices, plan);
     for (uint32_t group = 0; group < launches.size(); ++group)
       if (launches[group] && devices[group] == device)
-        model.setKernel(group, device, plan.workSeconds[*launches[group]],
-                        workspaceOf(setting.graph(), group, plan, *launches[group]));
+        model.setKernel(group, device, plan.workSeconds[launches[group]->action],
+                        workspaceOf(setting.graph(), group, *launches[group]->launch));
     memory.note(devices, model.judge(devices).memory, plan.peakBytes);
   }
 
