@@ -92,6 +92,7 @@ public:
   virtual Element apply(mlir::Operation *op, llvm::ArrayRef<Element> operands) = 0;
 
   // Conditions.
+  virtual Condition isEqual(Count count, int64_t value) = 0;
   /// That `index` is >= 0.
   virtual Condition isNonNegative(mlir::AffineExpr index) = 0;
   /// Of the lanes before number `count`.

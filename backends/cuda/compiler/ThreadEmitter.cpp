@@ -308,6 +308,9 @@ Element ThreadEmitter::apply(Operation *op, ArrayRef<Element> operands) {
 
 //===- conditions -------------------------------------------------------------------------------------------------===//
 
+Condition ThreadEmitter::isEqual(Count count, int64_t value) {
+  return define<Condition>("bool", fmt::format("{} == {}", nameOf(count), value));
+}
 Condition ThreadEmitter::isNonNegative(AffineExpr index) { return define<Condition>("bool", text(index) + " >= 0"); }
 Condition ThreadEmitter::firstLanes(AffineExpr lane, Count count) {
   return define<Condition>("bool", fmt::format("{} < {}", text(lane), nameOf(count)));

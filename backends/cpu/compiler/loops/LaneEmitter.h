@@ -49,7 +49,7 @@ public:
   loops::Element rows(mlir::Type type) final;
   loops::Element apply(mlir::Operation *op, llvm::ArrayRef<loops::Element> operands) final;
 
-  loops::Condition isEqual(loops::Count count, int64_t value);
+  loops::Condition isEqual(loops::Count count, int64_t value) final;
   loops::Condition isNonNegative(mlir::AffineExpr index) final;
   loops::Condition firstLanes(mlir::AffineExpr lane, loops::Count count) final;
   loops::Condition firstLanes(int64_t count) final;

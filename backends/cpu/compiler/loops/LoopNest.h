@@ -1,8 +1,6 @@
 // Stages that walk over the elements of results in the order of their memory, lanes over the innermost.
 //
-// There are several ways to vectorise a nest: lanes over the innermost dimension, over several that are contiguous
-// taken together, or none (where what is contiguous is folded). Each is generated, its cost counted on the code, and
-// the cheapest kept; values do not depend on the choice.
+// Each way to lay a nest on lanes is generated, its cost counted on the code, and the cheapest kept.
 #pragma once
 
 #include "backends/cpu/compiler/StageFunction.h"

@@ -1,0 +1,314 @@
+#include "backends/loops/NestTasks.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace sluice::loops {
+
+using namespace mlir;
+
+struct NestTasks::Task {
+  Emitter &emitter;
+  Elements &elements;
+  ArrayRef<Dim> dims;
+  Scopes &scopes;
+  Count rowTask = {};
+  SmallVector<Count> blockOf = {}; // of each dim
+  AffineExpr chunk = nullptr;
+  SmallVector<AffineExpr> index = {}; // physical
+
+  Count constant(int64_t value) { return emitter.constant(value); }
+  Count mul(Count a, Count b) { return emitter.arithmetic(CountOp::Mul, a, b); }
+  /// The end of a block of `size` from `begin`, below `limit`.
+  Count endOf(Count begin, Count size, Count limit) {
+    return emitter.arithmetic(CountOp::Min, emitter.arithmetic(CountOp::Add, begin, size), limit);
+  }
+  void place(size_t dim, AffineExpr at) { (dims[dim].physical < 0 ? chunk : index[dims[dim].physical]) = at; }
+};
+
+NestTasks::NestTasks(const LoopNest &nest, int64_t lanes, double bytesPerTask, int64_t capacity)
+    : nest(nest), lanesOfGroup(lanes), capacity(capacity), bytesPerTask(bytesPerTask),
+      physical(*ir::getPhysicalDims(nest.space)), shape(ir::getPhysicalShape(nest.space, capacity)) {
+  if (nest.chunks)
+    dims.push_back({-1, nest.chunks->maxChunks, nest.chunks->overRows});
+  for (auto [position, extent] : llvm::enumerate(shape)) {
+    bool rows = nest.space.isDynamicDim(physical[position].logical);
+    if (extent > 1 || rows)
+      dims.push_back({int64_t(position), extent, rows});
+  }
+}
+
+AffineExpr NestTasks::constantIndex(int64_t value) const {
+  return getAffineConstantExpr(value, nest.space.getContext());
+}
+
+//===- ways -------------------------------------------------------------------------------------------------------===//
+
+/// The first of the last dimensions whose sizes are known.
+size_t NestTasks::firstStatic() const {
+  size_t first = dims.size();
+  while (first > 0 && !dims[first - 1].rows && dims[first - 1].physical >= 0)
+    --first;
+  return first;
+}
+
+int64_t NestTasks::extentFrom(size_t dim) const {
+  int64_t extent = 1;
+  for (const Dim &one : ArrayRef(dims).drop_front(dim))
+    extent *= one.extent;
+  return extent;
+}
+
+SmallVector<NestTasks::Way> NestTasks::ways() const {
+  size_t n = dims.size(), first = firstStatic();
+  if (n == 0)
+    return {{0, 0}};
+  SmallVector<Way> found;
+  auto add = [&](size_t from) {
+    if (llvm::none_of(found, [&](Way one) { return one.from == from; }))
+      found.push_back({from, from});
+  };
+  if (first == 1 && dims[0].rows && dims[0].physical >= 0 && extentFrom(first) < 4 * lanesOfGroup)
+    add(0);
+  for (size_t from : {first, n - 1})
+    if (from >= first && from < n)
+      add(from);
+  if (nest.folds || found.empty())
+    add(n);
+  return found;
+}
+
+SmallVector<NestTasks::Way> NestTasks::waysDownColumns(size_t from) const {
+  SmallVector<Way> found;
+  for (size_t at = from; at-- > firstStatic();)
+    found.push_back({from, at});
+  return found;
+}
+
+NestTasks::Way NestTasks::widened(Way way, int64_t most) const {
+  int64_t extent = extentFrom(way.from);
+  auto filled = [&](int64_t groups) { return llvm::alignTo(extent, groups * lanesOfGroup); };
+  while (2 * way.groups * lanesOfGroup <= most && 7 * filled(2 * way.groups) <= 8 * filled(1))
+    way.groups *= 2;
+  return way;
+}
+
+void NestTasks::take(Way taken) {
+  way = taken;
+  lanes_ = way.groups * lanesOfGroup;
+  laneExtent = extentFrom(way.from);
+  cutIntoTasks();
+}
+
+int64_t NestTasks::tasksAtCapacity() const {
+  return tasks_ * (rowsPerTask_ ? llvm::divideCeil(capacity, rowsPerTask_) : 1);
+}
+
+double NestTasks::filledLanes() const {
+  if (way.from == dims.size() || lanesOverRows())
+    return 1;
+  return double(laneExtent) / double(llvm::alignTo(laneExtent, lanes_));
+}
+
+//===- tasks ------------------------------------------------------------------------------------------------------===//
+
+// Cuts the outermost dimensions until a task is small enough. Rows come in tasks of so many rows; all else in blocks.
+void NestTasks::cutIntoTasks() {
+  double wanted = std::max(1.0, bytesPerTask / nest.bytesPerElement);
+  double inside = 1; // elements below the rows
+  for (const Dim &dim : dims)
+    inside *= dim.rows ? 1 : dim.extent;
+  tasks_ = 1;
+  rowsPerTask_ = 0;
+  for (Dim &dim : dims)
+    dim.block = dim.extent, dim.blocks = 1;
+  bool rowsFirst = !dims.empty() && dims[0].rows;
+  if (rowsFirst && nest.chunks) {
+    rowsPerTask_ = nest.chunks->chunk;
+  } else if (rowsFirst) {
+    rowsPerTask_ = std::clamp<int64_t>(wanted / inside, 1, capacity);
+    if (lanesOverRows() && rowsPerTask_ * inside < lanes_)
+      rowsPerTask_ = std::min<int64_t>(capacity, std::max<int64_t>(1, lanes_ / inside));
+  }
+  for (const Dim &dim : ArrayRef(dims).drop_front(rowsFirst ? 1 : 0))
+    if (dim.rows)
+      inside *= dim.extent;
+  double pieces = std::ceil(inside / wanted);
+  auto cut = [&](size_t i) {
+    if (dims[i].rows || pieces <= 1)
+      return;
+    int64_t units = i == way.from ? (laneExtent + lanes_ - 1) / lanes_ : dims[i].extent;
+    int64_t blocks = std::min<int64_t>(units, pieces);
+    dims[i].block = (units + blocks - 1) / blocks;
+    dims[i].blocks = (units + dims[i].block - 1) / dims[i].block;
+    tasks_ *= dims[i].blocks;
+    pieces = dims[i].block > 1 ? 1 : std::ceil(pieces / dims[i].blocks);
+  };
+  for (size_t i = rowsFirst ? 1 : 0; i < way.at; ++i)
+    cut(i);
+  if (way.from < dims.size() && !(rowsFirst && way.from == 0))
+    cut(way.from);
+}
+
+void NestTasks::emit(Emitter &emitter, Count task, llvm::function_ref<void(Elements &)> look) {
+  Elements elements(emitter, nest.formulas, capacity);
+  Task t{emitter, elements, dims, elements.scopes()};
+  nest.prepare(elements);
+  t.index.assign(shape.size(), constantIndex(0));
+  placeTask(t, task);
+  emitDims(t, 0, way.at, [&] {
+    if (way.from == dims.size())
+      emitBody(t);
+    else
+      lanesOverRows() ? emitRowLanes(t) : emitLanes(t);
+  });
+  look(elements);
+}
+
+// Which rows and which block of each dimension a task is.
+void NestTasks::placeTask(Task &t, Count task) {
+  auto divide = [&](CountOp op, Count number, int64_t by) { return t.emitter.arithmetic(op, number, t.constant(by)); };
+  bool both = rowsPerTask_ && tasks_ > 1;
+  t.rowTask = both ? divide(CountOp::Div, task, tasks_) : task;
+  Count rest = both ? divide(CountOp::Rem, task, tasks_) : task;
+  t.blockOf.assign(dims.size(), {});
+  int64_t below = tasks_;
+  for (auto [dim, block] : llvm::zip(dims, t.blockOf)) {
+    if (dim.blocks == 1)
+      continue;
+    below /= dim.blocks;
+    block = divide(CountOp::Div, rest, below);
+    rest = divide(CountOp::Rem, rest, below);
+  }
+}
+
+// The loops over dims [i, end), in the order of memory.
+void NestTasks::emitDims(Task &t, size_t i, size_t last, llvm::function_ref<void()> inside) {
+  if (i == last)
+    return inside();
+  const Dim &dim = dims[i];
+  Interval range{0, dim.extent - 1};
+  Count begin = t.constant(0), end;
+  int64_t trips = dim.block;
+  if (i == 0 && dim.rows && (nest.chunks || rowsPerTask_ == 1)) {
+    t.place(i, t.scopes.variable(t.rowTask, range));
+    return emitDims(t, i + 1, last, inside);
+  }
+  if (i == 0 && dim.rows) {
+    Count perTask = t.constant(rowsPerTask_);
+    begin = t.mul(t.rowTask, perTask);
+    end = t.endOf(begin, perTask, t.emitter.rows());
+    trips = rowsPerTask_;
+  } else if (dim.rows) {
+    end = t.emitter.rows();
+  } else if (dim.blocks > 1 && dim.block == 1) {
+    t.place(i, t.scopes.variable(t.blockOf[i], range));
+    return emitDims(t, i + 1, last, inside);
+  } else if (dim.blocks > 1) {
+    Count block = t.constant(dim.block);
+    begin = t.mul(t.blockOf[i], block);
+    end = t.endOf(begin, block, t.constant(dim.extent));
+  } else {
+    end = t.constant(dim.extent);
+  }
+  t.scopes.loop(begin, end, 1, trips, {}, [&](Count number, ArrayRef<Element>) {
+    t.place(i, t.scopes.variable(number, range));
+    emitDims(t, i + 1, last, inside);
+    return Scopes::Carried();
+  });
+}
+
+void NestTasks::placeLanes(Task &t, AffineExpr flat) {
+  int64_t stride = 1;
+  for (size_t i = dims.size(); i-- > way.from;) {
+    AffineExpr position = flat.floorDiv(stride);
+    t.place(i, i == way.from ? position : position % dims[i].extent);
+    stride *= dims[i].extent;
+  }
+}
+
+// What is inside of the loop over lanes.
+void NestTasks::emitColumns(Task &t) {
+  emitDims(t, way.at, way.from, [&] { emitBody(t); });
+}
+
+// Whole groups of lanes in a loop, then the lanes that are left.
+void NestTasks::emitLanes(Task &t) {
+  const Dim &dim = dims[way.from];
+  int64_t full = laneExtent / lanes_, rest = laneExtent % lanes_;
+  Count begin = t.constant(0), end = t.constant(full);
+  Condition isLast;
+  int64_t trips = full;
+  if (dim.blocks > 1) {
+    Count block = t.constant(dim.block);
+    begin = t.mul(t.blockOf[way.from], block);
+    end = t.endOf(begin, block, end);
+    isLast = t.emitter.isEqual(t.blockOf[way.from], dim.blocks - 1);
+    trips = dim.block;
+  }
+  if (full > 0)
+    t.scopes.loop(begin, end, 1, trips, {}, [&](Count number, ArrayRef<Element>) {
+      AffineExpr first = t.scopes.variable(number, {0, full - 1}) * lanes_;
+      placeLanes(t, first + t.scopes.laneVariable());
+      emitColumns(t);
+      return Scopes::Carried();
+    });
+  if (rest > 0)
+    t.scopes.block(isLast, {}, [&] {
+      placeLanes(t, t.scopes.laneVariable(rest) + full * lanes_);
+      emitColumns(t);
+      return Scopes::Carried();
+    });
+}
+
+// Rows and what is below them, taken together: their number is known at run time only.
+void NestTasks::emitRowLanes(Task &t) {
+  int64_t inside = laneExtent / dims[0].extent;
+  Count perTask = t.constant(rowsPerTask_);
+  Count firstRow = t.mul(t.rowTask, perTask);
+  Count lastRow = t.endOf(firstRow, perTask, t.emitter.rows());
+  Count begin = t.mul(firstRow, t.constant(inside)), end = t.mul(lastRow, t.constant(inside));
+  int64_t trips = (rowsPerTask_ * inside + lanes_ - 1) / lanes_;
+  t.scopes.loop(begin, end, lanes_, trips, {}, [&](Count number, ArrayRef<Element>) {
+    AffineExpr first = t.scopes.variable(number, {0, laneExtent - 1});
+    placeLanes(t, first + t.scopes.laneVariable(t.emitter.arithmetic(CountOp::Sub, end, number)));
+    emitBody(t);
+    return Scopes::Carried();
+  });
+}
+
+// Everything is computed before anything is stored, so that a result may lie where an operand of the same shape lay.
+void NestTasks::emitBody(Task &t) {
+  SmallVector<AffineExpr> index(nest.space.getRank(), constantIndex(0));
+  AffineExpr offset = constantIndex(0);
+  for (auto [dim, size, place] : llvm::zip(physical, shape, t.index)) {
+    index[dim.logical] = index[dim.logical] + (dim.kind == ir::PhysicalDim::Div ? place * dim.tile : place);
+    offset = offset * size + place;
+  }
+  // The last tile may be padded; padding is zero.
+  SmallVector<AffineExpr> inside;
+  for (auto [dim, expr] : llvm::enumerate(index))
+    if (!nest.space.isDynamicDim(dim))
+      inside.push_back(-expr + (nest.space.getDimSize(dim) - 1));
+
+  SmallVector<std::pair<Memory, Element>> stores;
+  for (const LoopNest::Output &output : nest.outputs) {
+    SmallVector<Element> values;
+    for (auto [i, memory] : llvm::enumerate(output.memories)) {
+      auto element = [&, i = i] {
+        if (values.empty())
+          values = output.elements(t.elements, t.chunk, index);
+        return values[i];
+      };
+      Element zero = t.elements.zero(memory.type.getElementType());
+      stores.push_back({memory, t.elements.guarded(inside, element, zero)});
+    }
+  }
+  if (t.chunk)
+    offset = t.chunk * nest.chunks->elements + offset;
+  for (auto &[memory, element] : stores)
+    t.elements.store(memory, offset, element);
+}
+
+
+} // namespace sluice::loops

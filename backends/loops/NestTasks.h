@@ -1,0 +1,85 @@
+// A nest on lanes: how it is cut into tasks, and the code of one of them. Backends differ in what runs a task (a thread
+// of the host, a warp), in how many lanes it has, and in which way suits it best.
+//
+// The ways to lay lanes: over the innermost dimension, over several that are contiguous taken together, or over none
+// (where what is contiguous is folded). Values do not depend on the way.
+#pragma once
+
+#include "backends/loops/LoopNest.h"
+#include "ir/Layout.h"
+#include "llvm/ADT/Sequence.h"
+
+namespace sluice::loops {
+
+class NestTasks {
+public:
+  /// Lanes are over dims [from, end), in a loop inside of dims [0, at) and around dims [at, from); so many groups of them
+  /// at once. A dim is a physical dimension larger than 1, or the chunks.
+  struct Way {
+    size_t from, at;
+    int64_t groups = 1;
+  };
+
+  /// Lanes come in groups of `lanes`; a task reads and writes some `bytesPerTask`.
+  NestTasks(const LoopNest &nest, int64_t lanes, double bytesPerTask, int64_t capacity);
+
+  /// With loops in the order of memory; without lanes, too, where there is something to fold.
+  llvm::SmallVector<Way> ways() const;
+  /// With lanes over the dimensions from `from` on, in a loop further out, the nearest first. Where an outer dimension is
+  /// folded (the softmax of columns), each lane then folds its own column once, and the loop inside walks down the
+  /// columns with what was folded at hand.
+  llvm::SmallVector<Way> waysDownColumns(size_t from) const;
+  /// The dimensions from which on there may be lanes in such a loop.
+  auto columns() const { return llvm::seq(std::min(firstStatic() + 1, dims.size()), dims.size()); }
+  /// The same way with more lanes, at most `most`, unless more than an eighth of them would then have nothing to do.
+  Way widened(Way way, int64_t most) const;
+
+  /// What follows is about this way.
+  void take(Way way);
+  int64_t lanes() const { return lanes_; }
+  /// There are `tasks()` of them, for each `rowsPerTask()` rows if that is not 0.
+  int64_t tasks() const { return tasks_; }
+  int64_t rowsPerTask() const { return rowsPerTask_; }
+  int64_t tasksAtCapacity() const;
+  /// The share of lanes that have something to do.
+  double filledLanes() const;
+
+  /// Emits a task; `look` sees what was emitted.
+  void emit(Emitter &emitter, Count task, llvm::function_ref<void(Elements &)> look);
+
+private:
+  /// One dimension of the loops.
+  struct Dim {
+    int64_t physical;              // -1: the chunks
+    int64_t extent;                // at capacity
+    bool rows;                     // runs over the rows there are (or their chunks)
+    int64_t block = 0, blocks = 1; // how tasks cut it: `block` units each (of lanes, in their dimension)
+  };
+  /// A task being emitted.
+  struct Task;
+
+  void cutIntoTasks();
+  void placeTask(Task &t, Count task);
+  size_t firstStatic() const;
+  int64_t extentFrom(size_t dim) const;
+  void emitDims(Task &t, size_t dim, size_t last, llvm::function_ref<void()> inside);
+  void emitColumns(Task &t);
+  void emitLanes(Task &t);
+  void emitRowLanes(Task &t);
+  void emitBody(Task &t);
+  void placeLanes(Task &t, mlir::AffineExpr flat);
+  mlir::AffineExpr constantIndex(int64_t value) const;
+  bool lanesOverRows() const { return way.from == 0 && !dims.empty() && dims[0].rows; }
+
+  const LoopNest &nest;
+  int64_t lanesOfGroup, capacity;
+  double bytesPerTask;
+  llvm::SmallVector<ir::PhysicalDim> physical;
+  llvm::SmallVector<int64_t> shape;
+  llvm::SmallVector<Dim> dims;
+
+  Way way = {0, 0};
+  int64_t lanes_ = 0, laneExtent = 1, tasks_ = 1, rowsPerTask_ = 0;
+};
+
+} // namespace sluice::loops
