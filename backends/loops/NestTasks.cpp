@@ -59,6 +59,7 @@ int64_t NestTasks::extentFrom(size_t dim) const {
   return extent;
 }
 
+// With loops in the order of memory; without lanes, too, where there is something to fold.
 SmallVector<NestTasks::Way> NestTasks::ways() const {
   size_t n = dims.size(), first = firstStatic();
   if (n == 0)
@@ -78,11 +79,46 @@ SmallVector<NestTasks::Way> NestTasks::ways() const {
   return found;
 }
 
+// With lanes over the dimensions from `from` on, in a loop further out, the nearest first. Where an outer dimension is
+// folded (the softmax of columns), each lane then folds its own column once, and the loop inside walks down the columns
+// with what was folded at hand.
 SmallVector<NestTasks::Way> NestTasks::waysDownColumns(size_t from) const {
   SmallVector<Way> found;
   for (size_t at = from; at-- > firstStatic();)
     found.push_back({from, at});
   return found;
+}
+
+FailureOr<NestTasks::Way> NestTasks::choose(llvm::function_ref<FailureOr<Weight>(Way)> weigh) const {
+  SmallVector<Way> inOrder = ways();
+  Way best = inOrder[0];
+  if (inOrder.size() == 1)
+    return best;
+  double least = INFINITY;
+  auto consider = [&](Way one) {
+    FailureOr<Weight> weight = weigh(one);
+    if (succeeded(weight) && weight->cost < least) {
+      least = weight->cost;
+      best = one;
+    }
+    return weight;
+  };
+  bool foldsAgain = false;
+  for (Way one : inOrder) {
+    FailureOr<Weight> weight = consider(one);
+    if (failed(weight))
+      return failure();
+    foldsAgain |= weight->foldsAgain;
+  }
+  for (size_t from = firstStatic() + 1; foldsAgain && from < dims.size(); ++from)
+    for (Way one : waysDownColumns(from)) {
+      FailureOr<Weight> weight = consider(one);
+      if (failed(weight))
+        return failure();
+      if (!weight->foldsAgain) // further out the columns would only be further apart
+        break;
+    }
+  return best;
 }
 
 NestTasks::Way NestTasks::widened(Way way, int64_t most) const {
@@ -309,6 +345,5 @@ void NestTasks::emitBody(Task &t) {
   for (auto &[memory, element] : stores)
     t.elements.store(memory, offset, element);
 }
-
 
 } // namespace sluice::loops

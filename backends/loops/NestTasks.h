@@ -7,7 +7,6 @@
 
 #include "backends/loops/LoopNest.h"
 #include "ir/Layout.h"
-#include "llvm/ADT/Sequence.h"
 
 namespace sluice::loops {
 
@@ -23,14 +22,12 @@ public:
   /// Lanes come in groups of `lanes`; a task reads and writes some `bytesPerTask`.
   NestTasks(const LoopNest &nest, int64_t lanes, double bytesPerTask, int64_t capacity);
 
-  /// With loops in the order of memory; without lanes, too, where there is something to fold.
-  llvm::SmallVector<Way> ways() const;
-  /// With lanes over the dimensions from `from` on, in a loop further out, the nearest first. Where an outer dimension is
-  /// folded (the softmax of columns), each lane then folds its own column once, and the loop inside walks down the
-  /// columns with what was folded at hand.
-  llvm::SmallVector<Way> waysDownColumns(size_t from) const;
-  /// The dimensions from which on there may be lanes in such a loop.
-  auto columns() const { return llvm::seq(std::min(firstStatic() + 1, dims.size()), dims.size()); }
+  struct Weight {
+    double cost = 0;
+    bool foldsAgain = false; ///< whether the same is folded in each trip of a loop
+  };
+  /// The way that costs least by `weigh`, which is not asked where there is one way only.
+  mlir::FailureOr<Way> choose(llvm::function_ref<mlir::FailureOr<Weight>(Way)> weigh) const;
   /// The same way with more lanes, at most `most`, unless more than an eighth of them would then have nothing to do.
   Way widened(Way way, int64_t most) const;
 
@@ -58,6 +55,8 @@ private:
   /// A task being emitted.
   struct Task;
 
+  llvm::SmallVector<Way> ways() const;
+  llvm::SmallVector<Way> waysDownColumns(size_t from) const;
   void cutIntoTasks();
   void placeTask(Task &t, Count task);
   size_t firstStatic() const;

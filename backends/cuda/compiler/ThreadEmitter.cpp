@@ -1,6 +1,7 @@
 #include "backends/cuda/compiler/ThreadEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include <cmath>
@@ -129,6 +130,7 @@ void ThreadEmitter::each(const std::string &statement) {
 
 template <typename H> H ThreadEmitter::define(const std::string &type, const std::string &value) {
   std::string name = newName();
+  charge(double(group.perThread));
   if (isSingle()) {
     line(fmt::format("{} {} = {};", type, name, value));
   } else {
@@ -142,32 +144,37 @@ std::string ThreadEmitter::kernel(const std::string &name, int64_t buffers) cons
   std::string parameters;
   for (int64_t i = 0; i < buffers; ++i)
     parameters += fmt::format("Byte *b{}, ", i);
-  return fmt::format("extern \"C\" __global__ void {}({}Index rows) {{\n"
+  return fmt::format("extern \"C\" __global__ void {}({}Index rows, Index tasks) {{\n"
+                     "  const Index task = (Index)blockIdx.x * (blockDim.x / {}) + threadIdx.x / {};\n"
+                     "  if (task >= tasks) return;\n"
                      "  const int thread = threadIdx.x % {};\n"
                      "  const unsigned group = groupMask({});\n{}}}\n",
-                     name, parameters, group.threads, group.threads, open.front()->text);
+                     name, parameters, group.threads, group.threads, group.threads, group.threads, open.front()->text);
 }
 
 //===- loops ------------------------------------------------------------------------------------------------------===//
 
-Emitter::Inside ThreadEmitter::beginLoop(Count begin, Count end, int64_t step, int64_t, ArrayRef<Element> carried) {
+Emitter::Inside ThreadEmitter::beginLoop(Count begin, Count end, int64_t step, int64_t trips,
+                                         ArrayRef<Element> carried) {
   std::string name = newName();
   openLevel(carried,
-            fmt::format("for (Index {0} = {1}; {0} < {2}; {0} += {3}) {{", name, nameOf(begin), nameOf(end), step));
+            fmt::format("for (Index {0} = {1}; {0} < {2}; {0} += {3}) {{", name, nameOf(begin), nameOf(end), step),
+            trips);
   return {named<Count>(name), open.back()->carried};
 }
 
 // Variables outside of the braces hold what is carried.
-void ThreadEmitter::openLevel(ArrayRef<Element> carried, const std::string &head) {
+void ThreadEmitter::openLevel(ArrayRef<Element> carried, const std::string &head, int64_t trips) {
   auto level = std::make_shared<Level>();
   for (Element element : carried)
     level->carried.push_back(define<Element>(variableOf(element).type, eachOf(element)));
+  level->runs = open.back()->runs * double(trips);
   level->text = indented(head); // behind what will still be emitted around it
   open.push_back(level);
 }
 
 void ThreadEmitter::beginBlock(Condition condition, ArrayRef<Element> carried) {
-  openLevel(carried, condition ? fmt::format("if ({}) {{", firstOf(condition)) : "{");
+  openLevel(carried, condition ? fmt::format("if ({}) {{", firstOf(condition)) : "{", /*trips=*/1);
 }
 
 SmallVector<Element> ThreadEmitter::end(ArrayRef<Element> next) {
@@ -287,6 +294,9 @@ Element ThreadEmitter::index(AffineExpr index, Type type) {
 Element ThreadEmitter::rows(Type type) { return define<Element>(typeName(type), "(" + typeName(type) + ")rows"); }
 
 Element ThreadEmitter::apply(Operation *op, ArrayRef<Element> operands) {
+  constexpr double kFunction = 20;
+  if (isa<math::MathDialect>(op->getDialect()))
+    charge(kFunction * double(group.perThread));
   Type result = op->getResult(0).getType();
   std::string form = formOf(op), text;
   for (size_t i = 0; i < form.size(); ++i) {
@@ -337,6 +347,12 @@ static std::string addressOf(const Memory &memory) {
 
 static int64_t bytesOf(Type element) { return std::max(8u, element.getIntOrFloatBitWidth()) / 8; }
 
+/// Neighbouring lanes share the lines that they read or write; others have one each.
+void ThreadEmitter::chargeAccess(AffineExpr offset, const Lanes &lanes) {
+  bool isShared = !lanes.variable || !space().usesLane(offset) || space().isContiguous(offset, lanes.variable);
+  charge(isShared ? 4 * double(group.perThread) : double(group.lanes()));
+}
+
 /// Whether a thread's elements lie side by side, from a multiple of their size on, and all exist.
 bool ThreadEmitter::isPacked(Type element, int64_t byteOffset, AffineExpr offset, const Lanes &lanes) const {
   if (isSingle() || !lanes.variable || lanes.exists || !space().isContiguous(offset, lanes.variable))
@@ -360,6 +376,7 @@ std::string ThreadEmitter::packAt(Type element, const std::string &address, Affi
 Element ThreadEmitter::loadFrom(const std::string &address, int64_t byteOffset, Type element, AffineExpr offset,
                                 const Lanes &lanes, Condition condition) {
   std::string type = element.isInteger(1) ? "bool" : typeName(element);
+  chargeAccess(offset, lanes);
   if (!condition && isPacked(element, byteOffset, offset, lanes)) {
     std::string pack = newName();
     line(fmt::format("Pack<{}, {}> {} = {};", memoryTypeName(element), group.perThread, pack,
@@ -388,6 +405,7 @@ Element ThreadEmitter::load(DenseElementsAttr constant, AffineExpr offset, const
 
 void ThreadEmitter::store(const Memory &memory, AffineExpr offset, const Lanes &lanes, Element element) {
   Type type = memory.type.getElementType();
+  chargeAccess(offset, lanes);
   std::string address = addressOf(memory),
               place = fmt::format("(({} *){})[{}]", memoryTypeName(type), address, text(offset));
   if (!lanes.variable) {

@@ -25,8 +25,12 @@ class ThreadEmitter : public loops::Emitter {
 public:
   ThreadEmitter(mlir::MLIRContext *context, ThreadGroup group);
 
-  /// `__global__ void name(Byte *b0, Byte *b1, ..., Index rows)`, with what was emitted.
+  /// `__global__ void name(Byte *b0, Byte *b1, ..., Index rows, Index tasks)`, with what was emitted: each group of
+  /// threads does the task of its number in the grid, if there is one.
   std::string kernel(const std::string &name, int64_t buffers) const;
+  loops::Count task() { return named<loops::Count>("task"); }
+  /// Cycles of a group, roughly: to choose between ways to lay the same on threads.
+  double cost() const { return cost_; }
 
   int64_t lanes() const final { return group.lanes(); }
 
@@ -75,6 +79,7 @@ private:
   /// What stands in a loop or block that is open.
   struct Level {
     std::string text;
+    double runs = 1;                           // at capacity
     llvm::SmallVector<loops::Element> carried; // variables outside
   };
 
@@ -92,7 +97,9 @@ private:
   std::string newName() { return "v" + std::to_string(nextName++); }
   std::string indented(const std::string &text) const;
   void line(const std::string &text) { open.back()->text += indented(text); }
-  void openLevel(llvm::ArrayRef<loops::Element> carried, const std::string &head);
+  void openLevel(llvm::ArrayRef<loops::Element> carried, const std::string &head, int64_t trips);
+  void charge(double cycles) { cost_ += cycles * open.back()->runs; }
+  void chargeAccess(mlir::AffineExpr offset, const loops::Lanes &lanes);
   loops::Count newCount(const std::string &value);
   /// A variable of this type, whose element `l` is `value`.
   template <typename H> H define(const std::string &type, const std::string &value);
@@ -111,6 +118,7 @@ private:
 
   ThreadGroup group;
   unsigned nextName = 0;
+  double cost_ = 0;
   std::deque<Variable> variables;
   std::vector<std::shared_ptr<Level>> open;
   std::vector<std::vector<std::shared_ptr<Level>>> left; // by `enter`

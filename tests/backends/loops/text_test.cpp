@@ -6,13 +6,10 @@
 #include "backends/loops/Elements.h"
 #include "ir/Layout.h"
 #include "ir/text/ParseGuard.h"
+#include "tests/cuda_emu/EmulatedLibrary.h"
 #include "tests/ir/op_instance.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Program.h"
 #include <cmath>
 #include <cstring>
-#include <dlfcn.h>
-#include <fstream>
 #include <gtest/gtest.h>
 
 using namespace mlir;
@@ -52,7 +49,7 @@ public:
   void compile(const cuda::Nvrtc &nvrtc, const std::string &architecture) const;
   using Function = void (*)(void *const *buffers, int64_t rows);
   Function function(const std::string &name) const {
-    auto found = reinterpret_cast<Function>(dlsym(library, name.c_str()));
+    auto found = reinterpret_cast<Function>(library.find(name));
     EXPECT_TRUE(found) << name;
     return found;
   }
@@ -65,14 +62,14 @@ private:
       arguments += "(Byte *)buffers[" + std::to_string(i) + "], ";
     kernels += emitter.kernel("kernel_" + name, int64_t(buffers));
     calls += "extern \"C\" void " + name + "(void *const *buffers, Index rows) { cuda_emu::launch({}, {" +
-             std::to_string(way.group.threads) + "}, [&] { kernel_" + name + "(" + arguments + "rows); }); }\n";
+             std::to_string(way.group.threads) + "}, [&] { kernel_" + name + "(" + arguments + "rows, 1); }); }\n";
     return name;
   }
   void emit(ThreadEmitter &emitter, Elements &elements, ValueRange inputs, ValueRange results, Way way);
 
   std::string kernels = cuda::kPrelude, calls;
   int count = 0;
-  void *library = nullptr;
+  EmulatedLibrary library;
 };
 
 } // namespace
@@ -175,31 +172,7 @@ std::string Program::addWholeGroups(Operation *op, ThreadGroup group) {
   return take(emitter, {group, true}, 2);
 }
 
-void Program::compile() {
-  SmallString<128> folder;
-  ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("sluice-loops", folder));
-  std::string source = (folder + "/text.cpp").str(), object = (folder + "/text.so").str();
-  std::ofstream(source) << kernels << calls;
-  SmallVector<StringRef> arguments = {SLUICE_CXX_COMPILER,
-                                      "-shared",
-                                      "-fPIC",
-                                      "-O0",
-                                      "-w",
-                                      "-std=c++17",
-                                      "-fwrapv",
-                                      "-ffp-contract=off",
-                                      "-fsanitize=alignment",
-                                      "-fsanitize-trap=alignment",
-                                      "-include",
-                                      SLUICE_CUDA_EMULATOR,
-                                      source,
-                                      "-o",
-                                      object};
-  ASSERT_EQ(llvm::sys::ExecuteAndWait(SLUICE_CXX_COMPILER, arguments), 0) << source;
-  library = dlopen(object.c_str(), RTLD_NOW);
-  ASSERT_TRUE(library) << dlerror();
-  llvm::sys::fs::remove_directories(folder);
-}
+void Program::compile() { library.compile(kernels + calls); }
 
 /// The text compiles as it is, and keeps what it computes with in registers.
 void Program::compile(const cuda::Nvrtc &nvrtc, const std::string &architecture) const {

@@ -17,97 +17,71 @@ static constexpr int64_t kColumns = 128;
 namespace {
 
 /// Writes a nest in one way after another, and keeps the best.
-class WayChoice {
+class NestEmission {
 public:
-  WayChoice(const LoopNest &nest, ModuleOp module, const Target &target, int64_t capacity)
+  NestEmission(const LoopNest &nest, ModuleOp module, const Target &target, int64_t capacity)
       : nest(nest), module(module), lanes(lanesOf(target)), tasks(nest, lanes, kBytesPerTask, capacity) {}
 
   FailureOr<EmittedNest> run();
 
 private:
-  /// What was found of the way emitted last.
-  struct Found {
-    double cost = 0;
-    bool failed = false, foldsAgain = false;
-  };
-
-  Found emit(NestTasks::Way way, bool keep);
-  LogicalResult weigh(NestTasks::Way way);
-  LogicalResult choose();
+  FailureOr<NestTasks::Weight> emit(NestTasks::Way way, bool keep);
+  FailureOr<NestTasks::Weight> weigh(NestTasks::Way way);
 
   const LoopNest &nest;
   ModuleOp module;
   int64_t lanes;
   NestTasks tasks;
-  NestTasks::Way best = {0, 0};
-  double least = INFINITY;
-  Found last;
 };
 
 } // namespace
 
-WayChoice::Found WayChoice::emit(NestTasks::Way way, bool keep) {
-  Found found;
+FailureOr<NestTasks::Weight> NestEmission::emit(NestTasks::Way way, bool keep) {
+  NestTasks::Weight weight;
+  bool hasFailed = false;
   tasks.take(way);
   StageFunction stage = StageFunction::create(module, nest.name, nest.loc);
   stage.forEachTask([&](OpBuilder &b, Value task) {
     LaneEmitter emitter(b, nest.loc, stage, tasks.lanes(), lanes);
     tasks.emit(emitter, LaneEmitter::handleOf<Count>(task), [&](Elements &elements) {
-      found.failed = elements.hasFailed();
-      found.foldsAgain = elements.foldsAgain();
-      found.cost = elements.hasTooManyLanes() ? INFINITY : nest.penalty ? nest.penalty(elements) : 0;
+      hasFailed = elements.hasFailed();
+      weight.foldsAgain = elements.foldsAgain();
+      weight.cost = elements.hasTooManyLanes() ? INFINITY : nest.penalty ? nest.penalty(elements) : 0;
       if (keep && nest.chosen)
         nest.chosen(elements);
     });
   });
-  found.cost += costOf(stage.func) * double(tasks.tasksAtCapacity());
-  return found;
+  if (hasFailed)
+    return failure();
+  weight.cost += costOf(stage.func) * double(tasks.tasksAtCapacity());
+  return weight;
 }
 
-LogicalResult WayChoice::weigh(NestTasks::Way way) {
-  last = emit(way, /*keep=*/false);
+FailureOr<NestTasks::Weight> NestEmission::weigh(NestTasks::Way way) {
+  FailureOr<NestTasks::Weight> weight = emit(way, /*keep=*/false);
   module.lookupSymbol(nest.name)->erase();
-  if (!last.failed && last.cost < least) {
-    least = last.cost;
-    best = way;
-  }
-  return failure(last.failed);
+  return weight;
 }
 
-LogicalResult WayChoice::choose() {
-  SmallVector<NestTasks::Way> ways = tasks.ways();
-  best = ways[0];
-  if (ways.size() == 1)
-    return success();
-  bool foldsAgain = false;
-  for (NestTasks::Way way : ways) {
-    if (failed(weigh(way)))
+FailureOr<EmittedNest> NestEmission::run() {
+  FailureOr<NestTasks::Way> way = tasks.choose([&](NestTasks::Way one) { return weigh(one); });
+  if (failed(way))
+    return failure();
+  if (way->at < way->from) {
+    NestTasks::Way wide = tasks.widened(*way, kColumns);
+    FailureOr<NestTasks::Weight> weight = weigh(wide);
+    if (failed(weight))
       return failure();
-    foldsAgain |= last.foldsAgain;
+    if (weight->cost < INFINITY)
+      way = wide;
   }
-  if (!foldsAgain)
-    return success();
-  for (size_t from : tasks.columns())
-    for (NestTasks::Way way : tasks.waysDownColumns(from)) {
-      if (failed(weigh(way)))
-        return failure();
-      if (!last.foldsAgain) // further out the columns would only be further apart
-        break;
-    }
-  if (best.at == best.from)
-    return success();
-  least = INFINITY; // what is wider is better, if it can be
-  return weigh(tasks.widened(best, kColumns));
-}
-
-FailureOr<EmittedNest> WayChoice::run() {
-  if (failed(choose()) || emit(best, /*keep=*/true).failed)
+  if (failed(emit(*way, /*keep=*/true)))
     return failure();
   return EmittedNest{{nest.name, tasks.tasks(), tasks.rowsPerTask()}, tasks.filledLanes()};
 }
 
 FailureOr<EmittedNest> emitLoopNest(const LoopNest &nest, ModuleOp module, const Target &target, int64_t capacity) {
-  return WayChoice(nest, module, target, capacity).run();
+  return NestEmission(nest, module, target, capacity).run();
 }
 
 } // namespace sluice::cpu

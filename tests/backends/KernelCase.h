@@ -1,0 +1,57 @@
+// A kernel given as text: its operands, drawn at random, and what the reference interpreter makes of them. Backends derive
+// from it how they run it.
+#pragma once
+
+#include "ir/Dialect.h"
+#include "ir/reference/HostTensor.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+#include <string>
+#include <vector>
+
+namespace sluice::test {
+
+class KernelCase {
+public:
+  /// `operands` are types; in `body` they are %0, %1, ...; `yields` is "%a, %b : type, type". Types may use the aliases
+  /// of `aliases`.
+  KernelCase(const std::vector<std::string> &operands, const std::string &body, const std::string &yields,
+             int64_t capacity, const std::string &aliases = "");
+
+  const std::string &diagnostics() const { return messages; }
+
+  /// Fills operands with random numbers of [low, high): integers get whole ones.
+  void randomize(double low, double high, unsigned seed = 1);
+  std::vector<ir::HostTensor> inputs; // of `capacity` rows
+
+  /// Result `number` of the last run, and its raw bytes.
+  ir::HostTensor output(unsigned number);
+  const std::vector<char> &bytes(unsigned number) const { return buffers[inputs.size() + number]; }
+  /// What the reference functions give for the last run's rows.
+  std::vector<ir::HostTensor> expected();
+  /// The largest |difference| / max(1, |expected|) over all results; and that nothing beyond results was written.
+  double error();
+
+protected:
+  /// The addresses of new buffers, as generated code sees them: operands, results and workspace.
+  std::vector<void *> begin(int64_t rows, int64_t workspaceBytes);
+  /// Of the last ones.
+  std::vector<void *> addresses();
+
+  mlir::MLIRContext context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  ir::EntryOp entry;
+  ir::KernelOp op; // null if the text is wrong
+  std::string messages;
+  int64_t capacity;
+
+private:
+  mlir::RankedTensorType typeOf(unsigned buffer);
+  std::vector<char> pack(mlir::RankedTensorType type, const ir::HostTensor &value);
+  ir::HostTensor unpack(mlir::RankedTensorType type, const std::vector<char> &bytes, int64_t rows);
+
+  std::vector<std::vector<char>> buffers;
+  int64_t lastRows = 0;
+};
+
+} // namespace sluice::test

@@ -1,0 +1,170 @@
+// Kernels as CUDA C++: run by emulated threads of several blocks, against the reference functions.
+#include "backends/cuda/compiler/GridKernel.h"
+#include "backends/cuda/compiler/Nvrtc.h"
+#include "backends/cuda/compiler/Prelude.h"
+#include "mlir/IR/Diagnostics.h"
+#include "tests/backends/KernelCase.h"
+#include "tests/cuda_emu/EmulatedLibrary.h"
+#include <deque>
+#include <gtest/gtest.h>
+
+using namespace mlir;
+
+namespace sluice::cuda {
+
+namespace {
+
+constexpr int64_t kCapacity = 7;
+constexpr int kWarpsOfBlock = 3; // so that the last block has warps without a task
+
+constexpr const char *kLayouts =
+    "#nhwc = #sluice.at<layout = affine_map<(d0, d1, d2, d3) -> (d0, d2, d3, d1)>>\n"
+    "#panels = #sluice.at<layout = affine_map<(d0, d1) -> (d0 floordiv 32, d1, d0 mod 32)>>\n";
+
+class GridRun : public test::KernelCase {
+public:
+  GridRun(const std::string &name, const std::vector<std::string> &operands, const std::string &body,
+          const std::string &yields)
+      : KernelCase(operands, body, yields, kCapacity, kLayouts) {
+    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) { messages += diagnostic.str() + "\n"; });
+    FailureOr<GridKernel> written = failure();
+    if (op)
+      written = writeGridKernel(op, name, capacity);
+    EXPECT_TRUE(succeeded(written)) << messages;
+    if (succeeded(written))
+      kernel = *written;
+  }
+
+  /// What launches the functions.
+  std::string callers() {
+    std::string text, arguments;
+    for (unsigned i = 0; i <= op->getNumOperands() + op->getNumResults(); ++i)
+      arguments += "(Byte *)buffers[" + std::to_string(i) + "], ";
+    for (const GridFunction &function : kernel.functions)
+      text += "extern \"C\" void call_" + function.name + "(void *const *buffers, Index rows, Index tasks) {\n" +
+              "  cuda_emu::launch({unsigned((tasks + " + std::to_string(kWarpsOfBlock - 1) + ") / " +
+              std::to_string(kWarpsOfBlock) + ")}, {" + std::to_string(32 * kWarpsOfBlock) + "}, [&] { " +
+              function.name + "(" + arguments + "rows, tasks); });\n}\n";
+    return text;
+  }
+
+  void run(const test::EmulatedLibrary &library, int64_t rows) {
+    std::vector<void *> pointers = begin(rows, kernel.workspaceBytes);
+    for (const GridFunction &function : kernel.functions) {
+      auto call = reinterpret_cast<void (*)(void *const *, int64_t, int64_t)>(library.find("call_" + function.name));
+      ASSERT_TRUE(call) << function.name;
+      int64_t tasks = function.tasks;
+      if (function.rowsPerTask)
+        tasks *= (rows + function.rowsPerTask - 1) / function.rowsPerTask;
+      call(pointers.data(), rows, tasks);
+    }
+  }
+
+  GridKernel kernel;
+};
+
+struct Body {
+  std::vector<std::string> operands;
+  std::string text, yields;
+  double tolerance = 1e-5, low = -2, high = 2;
+};
+
+Body unary(const std::string &op, const std::string &x, const std::string &attributes = "",
+           const std::string &to = "") {
+  std::string y = to.empty() ? x : to;
+  return {{x}, "%a = sluice." + op + " %0 " + attributes + " : (" + x + ") -> " + y, "%a : " + y};
+}
+
+std::vector<Body> bodies() {
+  std::vector<Body> all = {
+      unary("square", "tensor<?xf32>"),
+      unary("square", "tensor<f32>"),
+      unary("neg", "tensor<70x1001xf32>"),
+      unary("neg", "tensor<?x256xf32>"),
+      unary("exp", "tensor<?x33xf64>"),
+      unary("relayout", "tensor<?x5x6x19xf32, #nhwc>", "", "tensor<?x5x6x19xf32>"),
+      unary("relayout", "tensor<70x5xf32>", "", "tensor<70x5xf32, #panels>"),
+      unary("transpose", "tensor<?x12x40xf32>", "{permutation = array<i64: 0, 2, 1>}", "tensor<?x40x12xf32>"),
+  };
+  for (auto [axes, result] : {std::pair("0", "tensor<5x6x19xf32>"),
+                              {"1", "tensor<?x6x19xf32>"},
+                              {"3", "tensor<?x5x6xf32>"},
+                              {"0, 2, 3", "tensor<5xf32>"},
+                              {"1, 2, 3", "tensor<?xf32>"},
+                              {"0, 1, 2, 3", "tensor<f32>"}})
+    for (const char *encoding : {"", ", #nhwc"})
+      for (const char *op : {"sum", "reduce_max"})
+        all.push_back(unary(op, std::string("tensor<?x5x6x19xf32") + encoding + ">",
+                            std::string("{axes = array<i64: ") + axes + ">}", result));
+  for (const char *op : {"softmax", "log_softmax"}) {
+    all.push_back(unary(op, "tensor<?x100xf32>", "{axis = 1 : i64}"));
+    all.push_back(unary(op, "tensor<?x21x40xf32>", "{axis = 1 : i64}"));
+    all.push_back(unary(op, "tensor<300x37xf32>", "{axis = 0 : i64}"));
+  }
+  // In chunks: a large sum of a small result; its operand is stored on the way.
+  all.push_back({{"tensor<400x13x16xf32>"},
+                 "%a = sluice.relu %0 : (tensor<400x13x16xf32>) -> tensor<400x13x16xf32>\n"
+                 "%b = sluice.sum %a {axes = array<i64: 0, 1>} : (tensor<400x13x16xf32>) -> tensor<16xf32>",
+                 "%b, %a : tensor<16xf32>, tensor<400x13x16xf32>",
+                 1e-4});
+  all.push_back({{"tensor<?x7xui8>"},
+                 "%a = sluice.cast %0 {to = f32} : (tensor<?x7xui8>) -> tensor<?x7xf32>\n"
+                 "%b = sluice.exp %a : (tensor<?x7xf32>) -> tensor<?x7xf32>",
+                 "%b, %a : tensor<?x7xf32>, tensor<?x7xf32>",
+                 1e-5,
+                 0,
+                 9});
+  all.push_back({{"tensor<?x10xf32>", "tensor<?xi32>"},
+                 "%a = sluice.softmax_cross_entropy %0, %1 : (tensor<?x10xf32>, tensor<?xi32>) -> tensor<?xf32>\n"
+                 "%b = sluice.mean %a {axes = array<i64: 0>} : (tensor<?xf32>) -> tensor<f32>",
+                 "%b, %a : tensor<f32>, tensor<?xf32>",
+                 1e-5,
+                 0,
+                 9.99});
+  return all;
+}
+
+/// All bodies, written and put together.
+struct Grid {
+  std::vector<Body> all = bodies();
+  std::deque<GridRun> runs;
+  std::string kernels = kPrelude, callers;
+
+  Grid() {
+    for (const Body &body : all) {
+      GridRun &run = runs.emplace_back("k" + std::to_string(runs.size()), body.operands, body.text, body.yields);
+      kernels += run.kernel.text;
+      callers += run.callers();
+    }
+  }
+};
+
+} // namespace
+
+TEST(GridKernel, MatchesTheReference) {
+  Grid grid;
+  test::EmulatedLibrary library;
+  library.compile(grid.kernels + grid.callers);
+  size_t functions = 0;
+  for (auto [body, run] : llvm::zip_equal(grid.all, grid.runs)) {
+    run.randomize(body.low, body.high);
+    functions += run.kernel.functions.size();
+    for (int64_t rows : {7, 3, 1, 0}) {
+      run.run(library, rows);
+      EXPECT_LE(run.error(), body.tolerance) << body.text << "\nwith " << rows << " rows\n" << run.kernel.text;
+    }
+  }
+  EXPECT_GT(functions, grid.all.size()) << "nothing was cut into chunks";
+}
+
+TEST(GridKernel, CompilesForDevices) {
+  llvm::Expected<Nvrtc> nvrtc = Nvrtc::load();
+  if (!nvrtc)
+    GTEST_SKIP() << llvm::toString(nvrtc.takeError());
+  llvm::Expected<DeviceCode> code = nvrtc->compile(Grid().kernels, "sm_90");
+  ASSERT_TRUE(bool(code)) << llvm::toString(code.takeError());
+  for (const KernelResources &kernel : code->kernels)
+    EXPECT_EQ(kernel.spillStores + kernel.spillLoads, 0) << kernel.name;
+}
+
+} // namespace sluice::cuda
