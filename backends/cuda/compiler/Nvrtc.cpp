@@ -3,6 +3,8 @@
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 #include <cstdlib>
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -64,11 +66,15 @@ static std::vector<std::string> candidates() {
   return paths;
 }
 
-/// The library looks for its builtins by name alone, where the loader may not find them: they are loaded first.
+/// The library looks for its builtins by name alone, where the loader may not find them: they are loaded first, whatever
+/// version their name ends with.
 static void *openLibrary(const std::string &path) {
-  StringRef folder = StringRef(path).substr(0, StringRef(path).rfind('/') + 1);
-  if (!folder.empty())
-    dlopen((folder + "libnvrtc-builtins.so").str().c_str(), RTLD_NOW | RTLD_GLOBAL);
+  StringRef folder = llvm::sys::path::parent_path(path);
+  std::error_code error;
+  for (llvm::sys::fs::directory_iterator file(folder, error), end; !folder.empty() && !error && file != end;
+       file.increment(error))
+    if (llvm::sys::path::filename(file->path()).starts_with("libnvrtc-builtins.so"))
+      dlopen(file->path().c_str(), RTLD_NOW | RTLD_GLOBAL);
   return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 

@@ -1,10 +1,10 @@
 // Kernels as CUDA C++: run by emulated threads of several blocks, against the reference functions.
 #include "backends/cuda/compiler/GridKernel.h"
-#include "backends/cuda/compiler/Nvrtc.h"
 #include "backends/cuda/compiler/Prelude.h"
 #include "mlir/IR/Diagnostics.h"
 #include "tests/backends/KernelCase.h"
 #include "tests/cuda_emu/EmulatedLibrary.h"
+#include "tests/cuda_emu/PinnedNvrtc.h"
 #include <deque>
 #include <gtest/gtest.h>
 
@@ -158,7 +158,7 @@ TEST(GridKernel, MatchesTheReference) {
 }
 
 TEST(GridKernel, CompilesForDevices) {
-  llvm::Expected<Nvrtc> nvrtc = Nvrtc::load();
+  llvm::Expected<Nvrtc> nvrtc = test::loadPinnedNvrtc();
   if (!nvrtc)
     GTEST_SKIP() << llvm::toString(nvrtc.takeError());
   llvm::Expected<DeviceCode> code = nvrtc->compile(Grid().kernels, "sm_90");

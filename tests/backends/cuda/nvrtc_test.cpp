@@ -1,5 +1,5 @@
 // NVRTC found, absent and refusing.
-#include "backends/cuda/compiler/Nvrtc.h"
+#include "tests/cuda_emu/PinnedNvrtc.h"
 #include <cstdlib>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ constexpr const char *kArchitecture = "sm_90";
 class NvrtcTest : public testing::Test {
 protected:
   void SetUp() override {
-    llvm::Expected<Nvrtc> found = Nvrtc::load();
+    llvm::Expected<Nvrtc> found = sluice::test::loadPinnedNvrtc();
     if (!found)
       GTEST_SKIP() << llvm::toString(found.takeError());
     nvrtc = *found;

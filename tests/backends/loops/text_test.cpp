@@ -1,12 +1,12 @@
 // What ops mean as loop nests, through the emitter of CUDA C++: the text, run by emulated threads, against the reference
 // functions of every op with an element formula or a body.
-#include "backends/cuda/compiler/Nvrtc.h"
 #include "backends/cuda/compiler/Prelude.h"
 #include "backends/cuda/compiler/ThreadEmitter.h"
 #include "backends/loops/Elements.h"
 #include "ir/Layout.h"
 #include "ir/text/ParseGuard.h"
 #include "tests/cuda_emu/EmulatedLibrary.h"
+#include "tests/cuda_emu/PinnedNvrtc.h"
 #include "tests/ir/op_instance.h"
 #include <cmath>
 #include <cstring>
@@ -295,7 +295,7 @@ TEST(LoopsText, OfElementFormulasMatchesTheReference) { checkAll<ElementOp>(); }
 TEST(LoopsText, OfBodiesMatchesTheReference) { checkAll<ElementwiseOp>(); }
 
 template <typename Interface> static void compileAll(ArrayRef<ThreadGroup> groups) {
-  llvm::Expected<cuda::Nvrtc> nvrtc = cuda::Nvrtc::load();
+  llvm::Expected<cuda::Nvrtc> nvrtc = loadPinnedNvrtc();
   if (!nvrtc)
     GTEST_SKIP() << llvm::toString(nvrtc.takeError());
   std::vector<Case> cases = getCases<Interface>();
