@@ -1,0 +1,106 @@
+// Every kernel without a product of every model in models/, in training and inference, as CUDA C++: compiled for a device,
+// within its budget of registers. SLUICE_TEST_FULL=1 takes the residual networks, too.
+#include "backends/cuda/compiler/GridKernel.h"
+#include "backends/cuda/compiler/Prelude.h"
+#include "ir/Module.h"
+#include "ir/text/ParseGuard.h"
+#include "tests/cuda_emu/PinnedNvrtc.h"
+#include "tests/ir/op_instance.h"
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <set>
+#include <sstream>
+
+using namespace mlir;
+
+namespace sluice::cuda {
+
+namespace {
+
+struct Model {
+  const char *name, *options;
+  bool isLong = false; // minutes of NVRTC
+};
+constexpr Model kModels[] = {{"lenet", "--batch 16"},
+                             {"mlp", "--batch 16"},
+                             {"alexnet_s", "--batch 16"},
+                             {"resnet56", "--batch 16", true},
+                             {"resnet50", "--batch 2", true}};
+
+class ModelKernels : public testing::TestWithParam<Model> {
+protected:
+  void SetUp() override {
+    char name[] = "/tmp/sluice-cuda-XXXXXX";
+    ASSERT_TRUE(mkdtemp(name));
+    folder = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+
+  /// The model's kernels as the compiler fuses them.
+  OwningOpRef<ModuleOp> fused() {
+    Model model = GetParam();
+    std::string bin = SLUICE_BINARY_DIR "/bin/", graph = folder + "/model.mlir", dump = folder + "/fused.mlir";
+    std::string command = bin + "models/" + model.name + " " + model.options + " -o " + graph + " > /dev/null && " +
+                          bin + "sluice compile -q " + graph + " --compile-to fused -o " + dump;
+    EXPECT_EQ(std::system(command.c_str()), 0) << command;
+    std::stringstream text;
+    text << std::ifstream(dump).rdbuf();
+    auto parsed = ir::parseModuleText(text.str(), dump, test::getContext());
+    EXPECT_TRUE(bool(parsed)) << llvm::toString(parsed.takeError());
+    return parsed ? std::move(*parsed) : nullptr;
+  }
+
+  std::string folder;
+};
+
+/// Whether the grid's writer is who makes it.
+bool isProduct(ir::KernelOp kernel) {
+  return llvm::any_of(kernel.getBody().front().getOps<ir::ContractionOp>(),
+                      [](ir::ContractionOp op) { return op.getGroups() == 1; });
+}
+
+} // namespace
+
+TEST_P(ModelKernels, FitTheirBudgets) {
+  if (GetParam().isLong && !std::getenv("SLUICE_TEST_FULL"))
+    GTEST_SKIP() << "hundreds of kernels: only with SLUICE_TEST_FULL=1";
+  llvm::Expected<Nvrtc> nvrtc = test::loadPinnedNvrtc();
+  if (!nvrtc)
+    GTEST_SKIP() << llvm::toString(nvrtc.takeError());
+  OwningOpRef<ModuleOp> module = fused();
+  ASSERT_TRUE(bool(module));
+  int64_t capacity = int64_t(ir::getModel(*module).getCapacity());
+  std::set<std::string> known;
+  std::string text = kPrelude;
+  size_t functions = 0;
+  module->walk([&](ir::KernelOp kernel) {
+    if (isProduct(kernel))
+      return;
+    FailureOr<GridKernel> written = writeGridKernel(kernel, "k", capacity);
+    ASSERT_TRUE(succeeded(written)) << kernel.getName().str();
+    if (!known.insert(written->text).second)
+      return;
+    written = writeGridKernel(kernel, "k" + std::to_string(known.size()) + "_" + kernel.getName().str(), capacity);
+    text += written->text;
+    functions += written->functions.size();
+  });
+  llvm::Expected<DeviceCode> code = nvrtc->compile(text, "sm_90");
+  ASSERT_TRUE(bool(code)) << llvm::toString(code.takeError());
+  ASSERT_EQ(code->kernels.size(), functions);
+  int most = 0;
+  for (const KernelResources &kernel : code->kernels) {
+    most = std::max(most, kernel.registers);
+    EXPECT_EQ(kernel.spillStores + kernel.spillLoads, 0) << kernel.name;
+    EXPECT_LE(kernel.registers, 128) << kernel.name;
+  }
+  std::printf("%s: %zu kernels, %zu functions, %zu kB of code, at most %d registers\n", GetParam().name, known.size(),
+              functions, code->cubin.size() >> 10, most);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ModelKernels, testing::ValuesIn(kModels),
+                         [](const auto &info) { return info.param.name; });
+
+} // namespace sluice::cuda
