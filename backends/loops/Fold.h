@@ -1,10 +1,10 @@
 // One reduction: where it goes, in which order it is folded, and its loops.
 //
 // The order of a sum. The index space of the dimensions reduced is cut in two: the fewest last dimensions that have at
-// least four elements per partial result (`?` counts as many) are flattened, row-major; the others are walked in order outside of
-// them. Element i of the flattened part goes to partial result i mod L, where L is the emitter's `partials()`, and
-// the L partial results are combined as a binary tree, i with i + L/2, then L/4, and so on; those that got no element
-// hold the identity, and may be left out. Nothing else enters: not layouts, not what is fused.
+// least four elements per partial result (`?` counts as many) are flattened, row-major; the others are walked in order
+// outside of them. Element i of the flattened part goes to partial result i mod L, where L is the emitter's
+// `partials()`, and the L partial results are combined as a binary tree, i with i + L/2, then L/4, and so on; those that
+// got no element hold the identity, and may be left out. Nothing else enters: not layouts, not what is fused.
 //
 // A large reduction is cut into chunks of its outermost dimension, each of which is folded so. The results of chunk c go
 // to sum c mod 4, and the four sums are combined as a tree.

@@ -186,7 +186,7 @@ void NestTasks::cutIntoTasks() {
     cut(way.from);
 }
 
-void NestTasks::emit(Emitter &emitter, Count task, llvm::function_ref<void(Elements &)> look) {
+FailureOr<NestTasks::Weight> NestTasks::emit(Emitter &emitter, Count task, bool keep) {
   Elements elements(emitter, nest.formulas, capacity);
   Task t{emitter, elements, dims, elements.scopes()};
   nest.prepare(elements);
@@ -198,7 +198,14 @@ void NestTasks::emit(Emitter &emitter, Count task, llvm::function_ref<void(Eleme
     else
       lanesOverRows() ? emitRowLanes(t) : emitLanes(t);
   });
-  look(elements);
+  if (elements.hasFailed())
+    return failure();
+  Weight weight{nest.penalty ? nest.penalty(elements) : 0, elements.foldsAgain()};
+  if (elements.hasTooManyLanes())
+    weight.cost = INFINITY;
+  if (keep && nest.chosen)
+    nest.chosen(elements);
+  return weight;
 }
 
 // Which rows and which block of each dimension a task is.

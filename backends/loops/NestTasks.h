@@ -12,8 +12,8 @@ namespace sluice::loops {
 
 class NestTasks {
 public:
-  /// Lanes are over dims [from, end), in a loop inside of dims [0, at) and around dims [at, from); so many groups of them
-  /// at once. A dim is a physical dimension larger than 1, or the chunks.
+  /// Lanes are over dims [from, end), in a loop inside of dims [0, at) and around dims [at, from); so many groups of
+  /// them at once. A dim is a physical dimension larger than 1, or the chunks.
   struct Way {
     size_t from, at;
     int64_t groups = 1;
@@ -41,8 +41,9 @@ public:
   /// The share of lanes that have something to do.
   double filledLanes() const;
 
-  /// Emits a task; `look` sees what was emitted.
-  void emit(Emitter &emitter, Count task, llvm::function_ref<void(Elements &)> look);
+  /// Emits a task, for good if `keep`. The weight is without what the emitter's code costs: INFINITY where the nest has no
+  /// such way.
+  mlir::FailureOr<Weight> emit(Emitter &emitter, Count task, bool keep);
 
 private:
   /// One dimension of the loops.

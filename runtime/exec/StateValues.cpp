@@ -21,13 +21,6 @@ static bool isRead(const Action &action, const State &state) {
   });
 }
 
-static bool isWritten(const Action &action, const State &state) {
-  std::vector<Buffer> buffers = action.buffers();
-  return std::any_of(buffers.begin(), buffers.end(), [&](const Buffer &buffer) {
-    return buffer.isWritten() && overlaps(state, buffer.slot, buffer.bytes);
-  });
-}
-
 StateValues::StateValues(const Plan &plan) {
   for (const State &state : plan.states)
     known_.push_back(!begins(state));
@@ -35,7 +28,9 @@ StateValues::StateValues(const Plan &plan) {
     Use &use = uses_.emplace_back();
     for (size_t i = 0; i < plan.states.size(); ++i) {
       auto reads = [&](const Action &action) { return isRead(action, plan.states[i]); };
-      auto writes = [&](const Action &action) { return isWritten(action, plan.states[i]); };
+      auto writes = [&](const Action &action) {
+        return plan.writes(action, plan.states[i].slot, plan.states[i].bytes);
+      };
       auto firstRead = std::find_if(entry.actions.begin(), entry.actions.end(), reads); // loops as a whole
       auto firstWrite = std::find_if(entry.actions.begin(), entry.actions.end(), writes);
       if (firstRead != entry.actions.end() && firstRead <= firstWrite) // an update in place reads and writes at once

@@ -1,5 +1,5 @@
-// A kernel given as text: its operands, drawn at random, and what the reference interpreter makes of them. Backends derive
-// from it how they run it.
+// A kernel given as text: its operands, drawn at random, and what the reference interpreter makes of them. Backends
+// derive from it how they run it.
 #pragma once
 
 #include "ir/Dialect.h"

@@ -6,7 +6,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include <algorithm>
-#include <cmath>
 
 namespace sluice::cuda {
 
@@ -41,35 +40,23 @@ private:
 
 LogicalResult GridWriter::write(const LoopNest &nest) {
   NestTasks tasks(nest, kWarp, kBytesPerTask, capacity);
-  auto emit = [&](NestTasks::Way way, bool keep, NestTasks::Weight &weight) -> FailureOr<std::string> {
+  auto emitterFor = [&](NestTasks::Way way) {
     tasks.take(way);
-    ThreadEmitter emitter(nest.space.getContext(), {kWarp, way.groups});
-    bool hasFailed = false;
-    tasks.emit(emitter, emitter.task(), [&](Elements &elements) {
-      hasFailed = elements.hasFailed();
-      weight.foldsAgain = elements.foldsAgain();
-      weight.cost = nest.penalty ? nest.penalty(elements) : 0;
-      if (keep && nest.chosen)
-        nest.chosen(elements);
-    });
-    if (hasFailed)
-      return failure();
-    weight.cost += emitter.cost() * double(std::max(tasks.tasksAtCapacity(), kWarpsAtOnce));
-    return keep ? emitter.kernel(nest.name, buffers) : std::string();
+    return ThreadEmitter(nest.space.getContext(), {kWarp, way.groups});
   };
-  FailureOr<NestTasks::Way> way = tasks.choose([&](NestTasks::Way one) -> FailureOr<NestTasks::Weight> {
-    NestTasks::Weight weight;
-    if (failed(emit(one, /*keep=*/false, weight)))
-      return failure();
+  FailureOr<NestTasks::Way> way = tasks.choose([&](NestTasks::Way one) {
+    ThreadEmitter emitter = emitterFor(one);
+    FailureOr<NestTasks::Weight> weight = tasks.emit(emitter, emitter.task(), /*keep=*/false);
+    if (succeeded(weight))
+      weight->cost += emitter.cost() * double(std::max(tasks.tasksAtCapacity(), kWarpsAtOnce));
     return weight;
   });
   if (failed(way))
     return failure();
-  NestTasks::Weight weight;
-  FailureOr<std::string> text = emit(nest.folds ? *way : tasks.widened(*way, kPacked), /*keep=*/true, weight);
-  if (failed(text))
+  ThreadEmitter emitter = emitterFor(nest.folds ? *way : tasks.widened(*way, kPacked));
+  if (failed(tasks.emit(emitter, emitter.task(), /*keep=*/true)))
     return failure();
-  kernel.text += *text;
+  kernel.text += emitter.kernel(nest.name, buffers);
   kernel.functions.push_back({nest.name, tasks.tasks(), tasks.rowsPerTask()});
   return success();
 }

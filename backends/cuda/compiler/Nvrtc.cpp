@@ -66,8 +66,8 @@ static std::vector<std::string> candidates() {
   return paths;
 }
 
-/// The library looks for its builtins by name alone, where the loader may not find them: they are loaded first, whatever
-/// version their name ends with.
+/// The library looks for its builtins by name alone, where the loader may not find them: they are loaded first,
+/// whatever version their name ends with.
 static void *openLibrary(const std::string &path) {
   StringRef folder = llvm::sys::path::parent_path(path);
   std::error_code error;

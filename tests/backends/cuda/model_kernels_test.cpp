@@ -1,5 +1,5 @@
-// Every kernel without a product of every model in models/, in training and inference, as CUDA C++: compiled for a device,
-// within its budget of registers. SLUICE_TEST_FULL=1 takes the residual networks, too.
+// Every kernel without a product of every model in models/, in training and inference, as CUDA C++: compiled for a
+// device, within its budget of registers. SLUICE_TEST_FULL=1 takes the residual networks, too.
 #include "backends/cuda/compiler/GridKernel.h"
 #include "backends/cuda/compiler/Prelude.h"
 #include "ir/Module.h"

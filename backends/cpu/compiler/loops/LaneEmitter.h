@@ -1,6 +1,6 @@
 // Loop nests as MLIR: elements are vectors of `lanes` elements (ui8 is i8), always of the same number or a multiple of
-// it, so that every element goes through the same instructions wherever it is computed. Where no lane variable is in reach, all lanes
-// hold the same element.
+// it, so that every element goes through the same instructions wherever it is computed. Where no lane variable is in
+// reach, all lanes hold the same element.
 //
 // Handles are SSA values: of counts i64, of slots the address of vectors on the stack. That of a condition is a mask:
 // an i1 that all lanes agree on, and a vector of i1.

@@ -37,23 +37,15 @@ private:
 } // namespace
 
 FailureOr<NestTasks::Weight> NestEmission::emit(NestTasks::Way way, bool keep) {
-  NestTasks::Weight weight;
-  bool hasFailed = false;
+  FailureOr<NestTasks::Weight> weight = failure();
   tasks.take(way);
   StageFunction stage = StageFunction::create(module, nest.name, nest.loc);
   stage.forEachTask([&](OpBuilder &b, Value task) {
     LaneEmitter emitter(b, nest.loc, stage, tasks.lanes(), lanes);
-    tasks.emit(emitter, LaneEmitter::handleOf<Count>(task), [&](Elements &elements) {
-      hasFailed = elements.hasFailed();
-      weight.foldsAgain = elements.foldsAgain();
-      weight.cost = elements.hasTooManyLanes() ? INFINITY : nest.penalty ? nest.penalty(elements) : 0;
-      if (keep && nest.chosen)
-        nest.chosen(elements);
-    });
+    weight = tasks.emit(emitter, LaneEmitter::handleOf<Count>(task), keep);
   });
-  if (hasFailed)
-    return failure();
-  weight.cost += costOf(stage.func) * double(tasks.tasksAtCapacity());
+  if (succeeded(weight))
+    weight->cost += costOf(stage.func) * double(tasks.tasksAtCapacity());
   return weight;
 }
 
