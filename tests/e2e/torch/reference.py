@@ -13,13 +13,17 @@ class Rounding(torch.autograd.Function):
     """A value, and its gradient on the way back, with a relative error of up to `epsilon` in each element."""
 
     @staticmethod
+    def rounded(x, epsilon):
+        return x + x * (epsilon * (2 * torch.rand_like(x) - 1))  # x * (1 + 2^-53) would be x
+
+    @staticmethod
     def forward(ctx, x, epsilon):
         ctx.epsilon = epsilon
-        return x * (1 + epsilon * (2 * torch.rand_like(x) - 1))
+        return Rounding.rounded(x, epsilon)
 
     @staticmethod
     def backward(ctx, gradient):
-        return gradient * (1 + ctx.epsilon * (2 * torch.rand_like(gradient) - 1)), None
+        return Rounding.rounded(gradient, ctx.epsilon), None
 
 
 class Steepened(torch.autograd.Function):
@@ -185,4 +189,14 @@ class Reference:
     def batch_norm(self, op, x, weight, bias, mean, variance, eps=1e-5, momentum=0.1, training=False):
         mean, variance = mean.detach().clone(), variance.detach().clone()
         y = F.batch_norm(x, mean, variance, weight, bias, training or self.training, momentum, eps)
+        if self.epsilon and (training or self.training):
+            y = self.normalized(x, eps) * weight.view(1, -1, 1, 1) + bias.view(1, -1, 1, 1)
         return y, mean, variance
+
+    def normalized(self, x, eps):
+        """With the batch's mean and variance rounded, as the gradient sees them: for that of the variance, elements
+        less the mean sum up to 0, and less the rounded mean they do not. All of a channel err alike, by as much of the
+        deviation as the mean has of it."""
+        mean = self.rounded(x.mean((0, 2, 3), keepdim=True))
+        variance = self.rounded((x - mean.detach()).square().mean((0, 2, 3), keepdim=True))
+        return (x - mean) * (variance + eps).rsqrt()
