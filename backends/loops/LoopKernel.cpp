@@ -270,6 +270,27 @@ LogicalResult LoopKernel::emitResults(unsigned first) {
   return success();
 }
 
+LogicalResult checkLayouts(ir::KernelOp kernel) {
+  auto check = [&](Type type) -> LogicalResult {
+    auto tensor = cast<RankedTensorType>(type);
+    auto dims = ir::getPhysicalDims(tensor);
+    if (failed(dims))
+      return kernel.emitOpError("has a layout that is not made of dimensions and their floordiv and mod: ") << type;
+    for (const ir::PhysicalDim &dim : *dims)
+      if (dim.kind != ir::PhysicalDim::Whole && tensor.isDynamicDim(dim.logical))
+        return kernel.emitOpError("has a layout that cuts the batch dimension into tiles: ") << type;
+    return success();
+  };
+  for (Type type : kernel->getOperandTypes())
+    if (failed(check(type)))
+      return failure();
+  for (Operation &op : kernel.getBody().front())
+    for (Type type : op.getResultTypes())
+      if (failed(check(type)))
+        return failure();
+  return success();
+}
+
 FailureOr<int64_t> writeLoopKernel(ir::KernelOp kernel, StringRef name, int64_t capacity, NestWriter &writer) {
   return LoopKernel(kernel, name, capacity, writer).write();
 }

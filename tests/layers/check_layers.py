@@ -42,7 +42,7 @@ LAYERS = [
     (r"ir/", "ir", {"system", "llvm", "files", "dtypes"}),
     (r"passes/", "passes", {"system", "llvm", "ir", "files", "runtime plan"} | CONTRACTS),
     (r"backends/include/", "backend abi", {"system", "dtypes"}),
-    (r"backends/loops/", "loops", {"system", "llvm", "ir"}),
+    (r"backends/loops/", "loops", {"system", "llvm", "ir", "backend abi"}),
     (r"backends/(\w+)/compiler/", r"backend \1 compiler", {"system", "llvm", "ir", "loops", "fmt", "json"} | CONTRACTS),
     (r"backends/(\w+)/runtime/", r"backend \1 runtime", {"system", "tbb"} | CONTRACTS),
     (r"frontend/include/", "frontend api", {"system", "dtypes"}),

@@ -1,6 +1,7 @@
 #include "tools/compiler/Backends.h"
 
 #include "backends/cpu/compiler/Plugin.h"
+#include "backends/cuda/compiler/Plugin.h"
 #include "runtime/base/Status.h"
 #include "sluice/backend/host.h"
 #include "tools/compiler/Diagnostics.h"
@@ -11,6 +12,11 @@
 namespace sluice::compiler {
 
 const sluice_backend_compile &hostBackend() { return *sluice_cpu_backend_compile(); }
+
+llvm::ArrayRef<const sluice_backend_compile *> builtInBackends() {
+  static const sluice_backend_compile *const all[] = {&hostBackend(), sluice_cuda_backend_compile()};
+  return all;
+}
 
 static const sluice_compile_services &services() {
   static const sluice_compile_services services{sizeof(services), &hostBackend()};
@@ -38,8 +44,10 @@ std::vector<runtime::BackendFile> tryBackends() {
 
 llvm::Expected<const sluice_backend_compile *> findBackend(llvm::StringRef name) {
   static std::mutex mutex;
-  static llvm::StringMap<const sluice_backend_compile *> found = {{hostBackend().name, &hostBackend()}};
+  static llvm::StringMap<const sluice_backend_compile *> found;
   std::lock_guard lock(mutex);
+  for (const sluice_backend_compile *builtIn : builtInBackends())
+    found.try_emplace(builtIn->name, builtIn);
   const sluice_backend_compile *&backend = found[name];
   if (backend)
     return backend;

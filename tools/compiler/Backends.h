@@ -1,5 +1,5 @@
-// The backends that models can be compiled for: the CPU's, which is linked in, and those found in SLUICE_BACKEND_PATH
-// and in the installation.
+// The backends that models can be compiled for: those whose compile half is linked in, and those found in
+// SLUICE_BACKEND_PATH and in the installation.
 #pragma once
 
 #include "runtime/device/BackendLoader.h"
@@ -11,6 +11,9 @@
 namespace sluice::compiler {
 
 const sluice_backend_compile &hostBackend();
+
+/// The compile halves that are linked in, the host's first.
+llvm::ArrayRef<const sluice_backend_compile *> builtInBackends();
 
 /// What the host's run half says of it.
 runtime::BackendDevice describeHost();

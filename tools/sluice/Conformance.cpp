@@ -44,8 +44,10 @@ static void addPlugin(const runtime::BackendFile &file, Found &found) {
 
 static llvm::Expected<Found> findSubject(const std::string &name) {
   Found found{{name, nullptr, nullptr, &hostBackend()}, {}};
+  for (const sluice_backend_compile *builtIn : builtInBackends())
+    if (name == builtIn->name)
+      found.subject.compile = builtIn;
   if (name == hostBackend().name) {
-    found.subject.compile = &hostBackend();
     found.subject.run = sluice_host_backend()->run;
     return found;
   }

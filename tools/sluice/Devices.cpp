@@ -27,24 +27,34 @@ struct Listed {
 
 } // namespace
 
-static Listed listHost() {
-  const sluice_backend_compile &backend = hostBackend();
-  Listed host;
-  host.name = backend.name;
-  host.version = fmt::format("{}.{}", backend.major_version, backend.minor_version);
-  host.compileFile = host.runFile = "built in";
-  host.devices.push_back(describeHost());
-  if (auto target = describeTarget(backend, "native"))
-    host.description = fmt::format("code for {}, {}-bit vectors ({})", target->cpu, target->vectorBits,
-                                   fmt::join(llvm::split(target->instructions, ","), ", "));
+static Listed listBuiltIn(const sluice_backend_compile &backend) {
+  Listed listed;
+  listed.name = backend.name;
+  listed.version = fmt::format("{}.{}", backend.major_version, backend.minor_version);
+  listed.compileFile = "built in";
+  auto target = describeTarget(backend, "native");
+  if (!target)
+    listed.compileReason = takeFailure(target.takeError()).text;
+  else if (target->vectorBits > 0)
+    listed.description = fmt::format("code for {}, {}-bit vectors ({})", target->cpu, target->vectorBits,
+                                     fmt::join(llvm::split(target->instructions, ","), ", "));
   else
-    host.compileReason = takeFailure(target.takeError()).text;
+    listed.description = "code for " + target->cpu;
+  return listed;
+}
+
+static Listed listHost() {
+  Listed host = listBuiltIn(hostBackend());
+  host.runFile = "built in";
+  host.devices.push_back(describeHost());
   return host;
 }
 
-/// The host, then the plugins in the order in which they were found.
+/// The host and what else is linked in, then the plugins in the order in which they were found.
 static std::vector<Listed> listBackends(const std::vector<BackendFile> &files) {
   std::vector<Listed> backends = {listHost()};
+  for (const sluice_backend_compile *backend : builtInBackends().drop_front())
+    backends.push_back(listBuiltIn(*backend));
   for (const BackendFile &file : files) {
     if (!file.accepted())
       continue;

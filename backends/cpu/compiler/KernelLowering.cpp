@@ -2,34 +2,13 @@
 
 #include "backends/cpu/compiler/ContractionKernel.h"
 #include "backends/cpu/compiler/loops/LoopKernel.h"
-#include "ir/Layout.h"
+#include "backends/loops/LoopKernel.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 namespace sluice::cpu {
 
 using namespace mlir;
-
-static LogicalResult checkLayouts(ir::KernelOp kernel) {
-  auto check = [&](Type type) -> LogicalResult {
-    auto tensor = cast<RankedTensorType>(type);
-    auto dims = ir::getPhysicalDims(tensor);
-    if (failed(dims))
-      return kernel.emitOpError("has a layout that is not made of dimensions and their floordiv and mod: ") << type;
-    for (const ir::PhysicalDim &dim : *dims)
-      if (dim.kind != ir::PhysicalDim::Whole && tensor.isDynamicDim(dim.logical))
-        return kernel.emitOpError("has a layout that cuts the batch dimension into tiles: ") << type;
-    return success();
-  };
-  for (Type type : kernel->getOperandTypes())
-    if (failed(check(type)))
-      return failure();
-  for (Operation &op : kernel.getBody().front())
-    for (Type type : op.getResultTypes())
-      if (failed(check(type)))
-        return failure();
-  return success();
-}
 
 std::string uniqueName(ModuleOp module, StringRef wanted) {
   std::string name = wanted.str();
@@ -68,7 +47,7 @@ bool hasLargeGroups(Operation *op) {
 FailureOr<LoweredKernel> lowerKernel(ir::KernelOp kernel, const StageModule &into, StringRef name, const Target &target,
                                      int64_t capacity) {
   kernel.getContext()->loadDialect<math::MathDialect, LLVM::LLVMDialect>();
-  if (failed(checkLayouts(kernel)))
+  if (failed(loops::checkLayouts(kernel)))
     return failure();
   bool hasProduct = llvm::any_of(kernel.getBody().front().getOps<ir::ContractionOp>(), isProduct);
   FailureOr<LoweredKernel> lowered = hasProduct ? lowerContractionKernel(kernel, into, name, target, capacity)

@@ -2,10 +2,10 @@
 // file.
 #include "backends/cpu/compiler/Plugin.h"
 #include "backends/cpu/compiler/Codegen.h"
-#include "backends/cpu/compiler/FusionRules.h"
 #include "backends/cpu/compiler/KernelLowering.h"
 #include "backends/cpu/compiler/Layouts.h"
 #include "backends/cpu/compiler/Target.h"
+#include "backends/loops/FusionRules.h"
 #include "ir/Layout.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/IRMapping.h"
@@ -198,7 +198,7 @@ static sluice_status lower(sluice_session *session, sluice_blob *blob) {
 }
 
 static sluice_status canFuse(sluice_session *, const sluice_kernel_view *kernel, int *fuses) {
-  *fuses = cpu::lastOpJoins(*kernel);
+  *fuses = loops::lastOpJoins(*kernel);
   return SLUICE_OK;
 }
 

@@ -22,6 +22,8 @@ struct Nvrtc::Functions {
   using Status = int; // 0: success
 
   Status (*version)(int *major, int *minor);
+  Status (*architectureCount)(int *count);
+  Status (*architectures)(int *numbers); // 90 for sm_90
   const char *(*errorString)(Status);
   Status (*create)(Program *, const char *text, const char *name, int headers, const char *const *headerTexts,
                    const char *const *headerNames);
@@ -37,7 +39,8 @@ struct Nvrtc::Functions {
       function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
       return function != nullptr;
     };
-    return one(version, "nvrtcVersion") && one(errorString, "nvrtcGetErrorString") &&
+    return one(version, "nvrtcVersion") && one(architectureCount, "nvrtcGetNumSupportedArchs") &&
+           one(architectures, "nvrtcGetSupportedArchs") && one(errorString, "nvrtcGetErrorString") &&
            one(create, "nvrtcCreateProgram") && one(destroy, "nvrtcDestroyProgram") &&
            one(compile, "nvrtcCompileProgram") && one(logSize, "nvrtcGetProgramLogSize") &&
            one(log, "nvrtcGetProgramLog") && one(cubinSize, "nvrtcGetCUBINSize") && one(cubin, "nvrtcGetCUBIN");
@@ -96,6 +99,17 @@ llvm::Expected<Nvrtc> Nvrtc::load() {
   }
   return makeError("NVRTC, which compiles CUDA kernels, was not found (looked for " + looked +
                    "): install the CUDA toolkit 12 or 13, or name the library in SLUICE_NVRTC");
+}
+
+std::vector<std::string> Nvrtc::architectures() const {
+  int count = 0;
+  functions->architectureCount(&count);
+  std::vector<int> numbers(size_t(count), 0);
+  functions->architectures(numbers.data());
+  std::vector<std::string> names;
+  for (int number : numbers)
+    names.push_back(fmt::format("sm_{}", number));
+  return names;
 }
 
 /// What the assembler says of each kernel: a line that names it, its stack and spills, its registers and memory.

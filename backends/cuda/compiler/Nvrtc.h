@@ -32,7 +32,10 @@ public:
 
   /// As "13.0".
   const std::string &version() const { return version_; }
-  /// Code of a text without includes for an architecture such as "sm_90". The error is what the compiler says.
+  /// That it has code for: "sm_90" and others.
+  std::vector<std::string> architectures() const;
+  /// Code of a text without includes for an architecture such as "sm_90". The error is what the compiler says. Threads may
+  /// compile at once.
   llvm::Expected<DeviceCode> compile(const std::string &text, const std::string &architecture) const;
 
 private:

@@ -27,6 +27,7 @@ public:
   Scheduler(uint64_t seed, size_t mostPending) : random_(seed), mostPending_(mostPending) {}
 
   size_t addQueue();
+  size_t queues() const { return queues_.size(); }
   /// Puts work at the end of a queue and returns its position. May do other work, if too much is pending.
   QueuePosition enqueue(size_t queue, std::function<void()> work);
   /// What comes after this in `queue` starts when `position` is done.

@@ -1,7 +1,7 @@
 // How large the launches of an entry point may become on the CPU: chains, diamonds and wide ops, of any length. And
 // what is the backend's word alone.
-#include "backends/cpu/compiler/FusionRules.h"
 #include "backends/cpu/compiler/Plugin.h"
+#include "backends/loops/FusionRules.h"
 #include "ir/text/ParseGuard.h"
 #include "passes/analysis/FusionGroups.h"
 #include "passes/backend/Backend.h"
@@ -10,7 +10,7 @@
 using namespace mlir;
 using namespace sluice::ir;
 using namespace sluice::passes;
-using sluice::cpu::kMaxOpsInKernel;
+using sluice::loops::kMaxOpsInKernel;
 
 namespace {
 

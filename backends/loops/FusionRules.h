@@ -1,10 +1,10 @@
-// Which ops the CPU makes one kernel of.
+// Which ops a backend that writes loops makes one kernel of.
 #pragma once
 
 #include "sluice/backend/compile.h"
 #include <cstddef>
 
-namespace sluice::cpu {
+namespace sluice::loops {
 
 /// The most ops in one kernel, those that are rematerialised in it included: code and the time to compile it grow with the
 /// ops of a model, and no faster. Optimizer steps and losses of real networks have up to 86.
@@ -24,4 +24,4 @@ inline constexpr size_t kMaxOpsInKernel = 128;
 /// Ops that move elements, and scalars made of them, are rematerialised where they are read if they are no results.
 bool lastOpJoins(const sluice_kernel_view &kernel);
 
-} // namespace sluice::cpu
+} // namespace sluice::loops

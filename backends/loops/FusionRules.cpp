@@ -1,10 +1,10 @@
-#include "backends/cpu/compiler/FusionRules.h"
+#include "backends/loops/FusionRules.h"
 
 #include "ir/Dialect.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/SmallVector.h"
 
-namespace sluice::cpu {
+namespace sluice::loops {
 
 using namespace mlir;
 
@@ -176,4 +176,4 @@ private:
 
 bool lastOpJoins(const sluice_kernel_view &kernel) { return KernelGrowth(kernel).lastOpJoins(); }
 
-} // namespace sluice::cpu
+} // namespace sluice::loops

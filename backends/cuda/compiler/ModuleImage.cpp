@@ -1,0 +1,27 @@
+#include "backends/cuda/compiler/ModuleImage.h"
+
+#include <fmt/format.h>
+
+namespace sluice::cuda {
+
+void ModuleImage::addKernel(llvm::StringRef name, int64_t buffers, llvm::ArrayRef<GridFunction> functions) {
+  kernels += fmt::format("kernel {} {}\n", name.str(), buffers);
+  for (const GridFunction &function : functions)
+    kernels += fmt::format("function {} {} {}\n", function.name, function.tasks, function.rowsPerTask);
+}
+
+void ModuleImage::addCode(const std::string &architecture, std::string code) {
+  codes.emplace_back(architecture, std::move(code));
+}
+
+std::string ModuleImage::write() const {
+  std::string image = "sluice cuda 1\n" + kernels;
+  for (const auto &[architecture, code] : codes)
+    image += fmt::format("code {} {}\n", architecture, code.size());
+  image += "end\n";
+  for (const auto &[architecture, code] : codes)
+    image += code;
+  return image;
+}
+
+} // namespace sluice::cuda

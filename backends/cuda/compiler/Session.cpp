@@ -1,0 +1,103 @@
+#include "backends/cuda/compiler/Session.h"
+
+#include "backends/cuda/compiler/Prelude.h"
+#include "backends/loops/LoopKernel.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/ThreadPool.h"
+#include <fmt/format.h>
+#include <optional>
+
+namespace sluice::cuda {
+
+using namespace mlir;
+
+// One text of many kernels takes less time than many texts, and several of them have several threads.
+static constexpr size_t kKernelsOfUnit = 16;
+
+static constexpr const char *kShipped[] = {"sm_80", "sm_90", "sm_100"};
+
+llvm::Expected<std::vector<std::string>> readArchitectures(StringRef settings) {
+  if (settings.empty())
+    return std::vector<std::string>();
+  StringRef list = settings;
+  if (!list.consume_front("arch="))
+    return llvm::createStringError(std::errc::invalid_argument, "there is no setting '%s'; there is arch=sm_80+sm_90",
+                                   settings.str().c_str());
+  std::vector<std::string> architectures;
+  for (StringRef name : llvm::split(list, '+'))
+    architectures.push_back(name.str());
+  return architectures;
+}
+
+llvm::Expected<Session> Session::begin(std::vector<std::string> architectures, int64_t capacity) {
+  llvm::Expected<Nvrtc> nvrtc = Nvrtc::load();
+  if (!nvrtc)
+    return llvm::createStringError(std::errc::not_supported, "%s", llvm::toString(nvrtc.takeError()).c_str());
+  std::vector<std::string> known = nvrtc->architectures();
+  if (architectures.empty())
+    llvm::copy_if(kShipped, std::back_inserter(architectures),
+                  [&](const char *shipped) { return llvm::is_contained(known, shipped); });
+  for (const std::string &wanted : architectures)
+    if (!llvm::is_contained(known, wanted))
+      return llvm::createStringError(std::errc::invalid_argument, "NVRTC %s has no architecture '%s'; it has %s",
+                                     nvrtc->version().c_str(), wanted.c_str(), llvm::join(known, ", ").c_str());
+  return Session(std::move(*nvrtc), std::move(architectures), capacity);
+}
+
+/// A name of CUDA C++ that no function of its library has.
+static std::string functionName(size_t number, StringRef kernel) {
+  std::string name = fmt::format("k{}_", number);
+  for (char letter : kernel)
+    name += llvm::isAlnum(letter) ? letter : '_';
+  return name;
+}
+
+FailureOr<Session::Prepared> Session::prepare(ir::KernelOp kernel) {
+  if (failed(loops::checkLayouts(kernel)))
+    return failure();
+  std::string name = functionName(texts.size(), kernel.getName());
+  FailureOr<GridKernel> written = writeGridKernel(kernel, name, capacity_);
+  if (failed(written))
+    return failure();
+  texts.push_back(std::move(written->text));
+  image.addKernel(name, kernel.getNumOperands() + kernel.getNumResults() + 1, written->functions);
+  return Prepared{name, written->workspaceBytes};
+}
+
+std::vector<std::string> Session::units() const {
+  std::vector<std::string> units;
+  for (auto [number, text] : llvm::enumerate(texts)) {
+    if (number % kKernelsOfUnit == 0)
+      units.emplace_back(kPrelude);
+    units.back() += text;
+  }
+  return units;
+}
+
+llvm::Expected<std::string> Session::lower() {
+  struct Job {
+    const std::string *architecture, *text;
+    std::optional<llvm::Expected<DeviceCode>> code;
+  };
+  std::vector<std::string> units = this->units();
+  std::vector<Job> jobs;
+  for (const std::string &architecture : architectures_)
+    for (const std::string &unit : units)
+      jobs.push_back({&architecture, &unit, std::nullopt});
+  llvm::DefaultThreadPool threads;
+  for (Job &job : jobs)
+    threads.async([&] { job.code.emplace(nvrtc.compile(*job.text, *job.architecture)); });
+  threads.wait();
+  llvm::Error failed = llvm::Error::success();
+  for (Job &job : jobs) {
+    if (*job.code)
+      image.addCode(*job.architecture, std::move((*job.code)->cubin));
+    else
+      failed = llvm::joinErrors(std::move(failed), job.code->takeError());
+  }
+  if (failed)
+    return failed;
+  return image.write();
+}
+
+} // namespace sluice::cuda

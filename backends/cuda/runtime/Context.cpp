@@ -1,0 +1,275 @@
+#include "backends/cuda/runtime/Context.h"
+
+#include "backends/cuda/runtime/Error.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace sluice::cuda {
+
+static constexpr unsigned kWarpsOfBlock = 4;
+static constexpr unsigned kWarp = 32;
+
+static std::string text(const Device &device) { return "cuda:" + std::to_string(device.ordinal); }
+
+static DeviceAddress addressOf(const void *pointer) { return reinterpret_cast<DeviceAddress>(pointer); }
+
+//===- devices ----------------------------------------------------------------------------------------------------===//
+
+Context::Context() : driver_(Driver::get()) {
+  int count = 0;
+  driver_.check(driver_.deviceCount(&count), "the number of devices");
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    Device &device = devices_.emplace_back();
+    device.ordinal = ordinal;
+    driver_.check(driver_.deviceGet(&device.number, ordinal), text(device));
+    char name[256] = "";
+    driver_.check(driver_.deviceName(name, sizeof name, device.number), text(device));
+    device.name = name;
+  }
+}
+
+Context::~Context() {
+  for (Device &device : devices_) {
+    if (!device.context)
+      continue;
+    driver_.contextSetCurrent(device.context);
+    driver_.streamDestroy(device.stream);
+    driver_.contextRelease(device.number);
+  }
+}
+
+Device &Context::device(int32_t ordinal) {
+  if (ordinal < 0 || ordinal >= deviceCount())
+    throw Error(SLUICE_UNSUPPORTED,
+                "there is no device cuda:" + std::to_string(ordinal) + "; there are " + std::to_string(deviceCount()));
+  Device &device = devices_[size_t(ordinal)];
+  if (!device.context) { // a device that is not used costs nothing
+    driver_.check(driver_.contextRetain(&device.context, device.number), text(device));
+    makeCurrent(device);
+    driver_.check(driver_.streamCreate(&device.stream, kStreamNonBlocking), text(device));
+  }
+  return device;
+}
+
+void Context::makeCurrent(const Device &device) const {
+  driver_.check(driver_.contextSetCurrent(device.context), text(device));
+}
+
+int Context::attribute(const Device &device, DeviceAttribute attribute) const {
+  int value = 0;
+  driver_.check(driver_.deviceAttribute(&value, attribute, device.number), text(device));
+  return value;
+}
+
+std::pair<size_t, size_t> Context::freeAndTotal(const Device &device) const {
+  size_t free = 0, total = 0;
+  makeCurrent(device);
+  driver_.check(driver_.memoryInfo(&free, &total), text(device));
+  return {free, total};
+}
+
+/// Multiply-adds in f32 that a multiprocessor begins each cycle, by compute capability (CUDA C++ Programming Guide,
+/// "Throughput of Native Arithmetic Instructions").
+static double lanesOf(int major, int minor) { return major == 8 && minor == 0 ? 64 : 128; }
+
+void Context::describe(Device &device, sluice_device_info &info) const {
+  auto [free, total] = freeAndTotal(device);
+  info.name = device.name.c_str();
+  info.memory_bytes = int64_t(total);
+  info.free_bytes = int64_t(free);
+  info.cores = attribute(device, DeviceAttribute::Multiprocessors);
+  info.clock_hz = 1e3 * attribute(device, DeviceAttribute::ClockKilohertz);
+  double lanes = lanesOf(attribute(device, DeviceAttribute::Major), attribute(device, DeviceAttribute::Minor));
+  info.peak_flops = 2 * lanes * info.cores * info.clock_hz;
+  double transfersPerSecond = 2e3 * attribute(device, DeviceAttribute::MemoryClockKilohertz);
+  info.memory_bandwidth = transfersPerSecond * attribute(device, DeviceAttribute::MemoryBusBits) / 8;
+  info.host_accessible = 0;
+}
+
+//===- memory -----------------------------------------------------------------------------------------------------===//
+
+void *Context::allocate(Device &device, size_t bytes) {
+  makeCurrent(device);
+  DeviceAddress address = 0;
+  size_t taken = std::max<size_t>(bytes, 1);
+  if (int status = driver_.allocate(&address, taken); status != 0) {
+    size_t free = freeAndTotal(device).first;
+    driver_.check(status, text(device) + " has no memory: " + std::to_string(bytes) + " bytes were asked for, " +
+                              std::to_string(free) + " are free");
+  }
+  device.allocated[address] = taken;
+  driver_.check(driver_.fill(address, 0, taken, device.stream), text(device));
+  driver_.check(driver_.streamSynchronize(device.stream), text(device));
+  return reinterpret_cast<void *>(address);
+}
+
+void Context::release(Device &device, void *address) {
+  if (device.allocated.erase(addressOf(address)) == 0)
+    throw Error(SLUICE_USAGE, "what is released is no allocation of " + text(device));
+  makeCurrent(device);
+  driver_.check(driver_.release(addressOf(address)), text(device));
+}
+
+//===- order ------------------------------------------------------------------------------------------------------===//
+
+Queue Context::addQueue(Device &device) {
+  makeCurrent(device);
+  Queue queue{&device, nullptr};
+  driver_.check(driver_.streamCreate(&queue.stream, kStreamNonBlocking), text(device));
+  return queue;
+}
+
+void Context::remove(const Queue &queue) {
+  makeCurrent(*queue.device);
+  driver_.streamSynchronize(queue.stream);
+  driver_.streamDestroy(queue.stream);
+}
+
+void Context::record(const Queue &queue, Event &event) {
+  makeCurrent(*queue.device);
+  DriverEvent &its = event.events[queue.device];
+  if (!its)
+    driver_.check(driver_.eventCreate(&its, kEventWithoutTimes), text(*queue.device));
+  driver_.check(driver_.eventRecord(its, queue.stream), text(*queue.device));
+  event.recorded = its;
+  event.device = queue.device;
+}
+
+void Context::wait(const Queue &queue, const Event &event) {
+  if (!event.recorded)
+    return;
+  makeCurrent(*queue.device);
+  driver_.check(driver_.streamWait(queue.stream, event.recorded, 0), text(*queue.device));
+}
+
+void Context::synchronize(const Event &event) {
+  if (!event.recorded)
+    return;
+  makeCurrent(*event.device);
+  driver_.check(driver_.eventSynchronize(event.recorded), text(*event.device));
+}
+
+void Context::synchronize(const Queue &queue) {
+  makeCurrent(*queue.device);
+  driver_.check(driver_.streamSynchronize(queue.stream), text(*queue.device));
+}
+
+void Context::remove(const Event &event) {
+  for (auto [device, its] : event.events) {
+    driver_.contextSetCurrent(device->context);
+    driver_.eventDestroy(its);
+  }
+}
+
+//===- modules ----------------------------------------------------------------------------------------------------===//
+
+/// The codes of the newest architecture that the device runs: of its own major version, and no newer minor one.
+std::vector<std::string_view> Context::codeFor(const Device &device, const ModuleImage &image) const {
+  int major = attribute(device, DeviceAttribute::Major), minor = attribute(device, DeviceAttribute::Minor), best = -1;
+  std::vector<std::string_view> codes;
+  std::string known;
+  for (const ImageCode &code : image.codes) {
+    int version = code.architecture.starts_with("sm_") ? std::atoi(code.architecture.c_str() + 3) : 0;
+    known += (known.empty() ? "" : ", ") + code.architecture;
+    if (version / 10 != major || version % 10 > minor || version < best)
+      continue;
+    if (version > best)
+      codes.clear();
+    best = version;
+    codes.push_back(code.bytes);
+  }
+  if (codes.empty() && !image.kernels.empty())
+    throw Error(SLUICE_UNSUPPORTED, text(device) + ", " + device.name + ", has architecture sm_" +
+                                        std::to_string(10 * major + minor) + ", and the code is for " + known);
+  return codes;
+}
+
+LoadedModule Context::load(Device &device, std::string_view bytes) {
+  ModuleImage image = readModuleImage(bytes);
+  makeCurrent(device);
+  LoadedModule loaded;
+  loaded.device = &device;
+  for (std::string_view code : codeFor(device, image)) {
+    std::string aligned(code); // in the image it lies anywhere
+    driver_.check(driver_.moduleLoad(&loaded.modules.emplace_back(), aligned.data()),
+                  text(device) + " refuses its code");
+  }
+  auto find = [&](const std::string &name) {
+    DriverFunction function = nullptr;
+    for (DriverModule module : loaded.modules)
+      if (driver_.moduleFunction(&function, module, name.c_str()) == 0)
+        return function;
+    throw Error(SLUICE_INVALID, "the code for " + text(device) + " has no function " + name);
+  };
+  for (ImageKernel &kernel : image.kernels) {
+    LoadedModule::Kernel &its = loaded.kernels[kernel.name];
+    its.buffers = kernel.buffers;
+    for (ImageFunction &function : kernel.functions)
+      its.functions.push_back({find(function.name), std::move(function)});
+  }
+  return loaded;
+}
+
+void Context::unload(const LoadedModule &module) {
+  driver_.contextSetCurrent(module.device->context);
+  for (DriverModule its : module.modules)
+    driver_.moduleUnload(its);
+}
+
+//===- work -------------------------------------------------------------------------------------------------------===//
+
+void Context::copy(const Queue &queue, const sluice_copy &copy) {
+  if (copy.from_device == SLUICE_HOST && copy.to_device == SLUICE_HOST)
+    throw Error(SLUICE_UNSUPPORTED, "cuda: copies within the host's memory are the host's");
+  std::string what = text(*queue.device) + ": copy of " + (copy.label ? copy.label : "");
+  DeviceAddress from = addressOf(copy.from), to = addressOf(copy.to);
+  auto put = [&] {
+    if (copy.from_device == SLUICE_HOST)
+      return driver_.copyUp(to, copy.from, copy.bytes, queue.stream);
+    if (copy.to_device == SLUICE_HOST)
+      return driver_.copyDown(copy.to, from, copy.bytes, queue.stream);
+    if (copy.from_device == copy.to_device)
+      return driver_.copyWithin(to, from, copy.bytes, queue.stream);
+    return driver_.copyAcross(to, device(copy.to_device).context, from, device(copy.from_device).context, copy.bytes,
+                              queue.stream);
+  };
+  if (copy.bytes > 0) {
+    makeCurrent(*queue.device);
+    driver_.check(put(), what);
+  }
+  auto &[copies, bytes] = counts_[{copy.from_device, copy.to_device}];
+  ++copies;
+  bytes += int64_t(copy.bytes);
+}
+
+void Context::launch(const Queue &queue, const LoadedModule &module, const sluice_launch &launch) {
+  auto kernel = module.kernels.find(launch.function);
+  if (kernel == module.kernels.end())
+    throw Error(SLUICE_UNSUPPORTED, text(*queue.device) + ": there is no kernel " + launch.function);
+  // Functions take the workspace behind the other buffers, whether there is one or not.
+  size_t buffers = kernel->second.buffers;
+  if (launch.num_buffers != buffers && launch.num_buffers + 1 != buffers)
+    throw Error(SLUICE_INTERNAL, text(*queue.device) + ": kernel " + launch.name + " takes " +
+                                     std::to_string(buffers) + " buffers, and was given " +
+                                     std::to_string(launch.num_buffers));
+  std::vector<void *> addresses(launch.addresses, launch.addresses + launch.num_buffers);
+  addresses.resize(buffers);
+  std::vector<void *> arguments;
+  for (void *&address : addresses)
+    arguments.push_back(&address);
+  int64_t rows = launch.call->rows, tasks = 0;
+  arguments.insert(arguments.end(), {&rows, &tasks});
+  makeCurrent(*queue.device);
+  for (const LoadedModule::Function &function : kernel->second.functions) {
+    tasks = function.image.tasksFor(rows);
+    if (tasks == 0)
+      continue;
+    unsigned blocks = unsigned((tasks + kWarpsOfBlock - 1) / kWarpsOfBlock);
+    driver_.check(driver_.launch(function.function, blocks, 1, 1, kWarp * kWarpsOfBlock, 1, 1, 0, queue.stream,
+                                 arguments.data(), nullptr),
+                  text(*queue.device) + ": kernel " + launch.name);
+  }
+}
+
+} // namespace sluice::cuda

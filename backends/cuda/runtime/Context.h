@@ -1,0 +1,100 @@
+// All CUDA devices of one instance: each one's primary context, which other libraries of the process share.
+#pragma once
+
+#include "backends/cuda/runtime/Driver.h"
+#include "backends/cuda/runtime/ModuleImage.h"
+#include "sluice/backend/run.h"
+
+#include <deque>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace sluice::cuda {
+
+struct Device {
+  int32_t ordinal = 0;
+  int number = 0; // the driver's
+  std::string name;
+  DriverContext context = nullptr;
+  DriverStream stream = nullptr;            // for what callers wait for
+  std::map<DeviceAddress, size_t> allocated; // bytes
+};
+
+struct Queue {
+  Device *device;
+  DriverStream stream;
+};
+
+/// An event of the driver belongs to a device; one of ours is recorded in queues of any.
+struct Event {
+  std::map<Device *, DriverEvent> events;
+  DriverEvent recorded = nullptr; // of `events`: the last
+  Device *device = nullptr;       // whose it is
+};
+
+/// The code of a session, on one device.
+struct LoadedModule {
+  struct Function {
+    DriverFunction function;
+    ImageFunction image;
+  };
+  struct Kernel {
+    size_t buffers = 0;
+    std::vector<Function> functions;
+  };
+
+  Device *device = nullptr;
+  std::vector<DriverModule> modules;
+  std::unordered_map<std::string, Kernel> kernels;
+};
+
+class Context {
+public:
+  /// Takes every device that the driver knows.
+  Context();
+  ~Context();
+  Context(const Context &) = delete;
+  Context &operator=(const Context &) = delete;
+
+  int32_t deviceCount() const { return int32_t(devices_.size()); }
+  /// Throws if there is none of this number.
+  Device &device(int32_t ordinal);
+  /// What is known of a device; its name lives as long as the context.
+  void describe(Device &device, sluice_device_info &info) const;
+
+  void *allocate(Device &device, size_t bytes);
+  void release(Device &device, void *address);
+
+  Queue addQueue(Device &device);
+  void remove(const Queue &queue);
+  void record(const Queue &queue, Event &event);
+  void wait(const Queue &queue, const Event &event);
+  void synchronize(const Event &event);
+  void synchronize(const Queue &queue);
+  void remove(const Event &event);
+
+  LoadedModule load(Device &device, std::string_view image);
+  void unload(const LoadedModule &module);
+
+  void copy(const Queue &queue, const sluice_copy &copy);
+  void launch(const Queue &queue, const LoadedModule &module, const sluice_launch &launch);
+
+  /// Copies and bytes of each (from, to).
+  using Counts = std::map<std::pair<int32_t, int32_t>, std::pair<int64_t, int64_t>>;
+  const Counts &counts() const { return counts_; }
+
+private:
+  void makeCurrent(const Device &device) const;
+  int attribute(const Device &device, DeviceAttribute attribute) const;
+  std::pair<size_t, size_t> freeAndTotal(const Device &device) const;
+  std::vector<std::string_view> codeFor(const Device &device, const ModuleImage &image) const;
+
+  const Driver &driver_;
+  std::deque<Device> devices_;
+  Counts counts_;
+};
+
+} // namespace sluice::cuda

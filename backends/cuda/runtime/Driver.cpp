@@ -1,0 +1,63 @@
+#include "backends/cuda/runtime/Driver.h"
+
+#include "backends/cuda/runtime/Error.h"
+
+#include <cstdlib>
+#include <dlfcn.h>
+
+namespace sluice::cuda {
+
+static constexpr int kOldestVersion = 12000;
+
+// Statuses that mean something to callers: memory is gone, something is not there, or the device is lost.
+static constexpr int kOutOfMemory = 2, kNoDevice = 100, kNoBinary = 209, kNotFound = 500;
+static constexpr int kFirstLost = 700, kLastLost = 719; // faults of kernels, from then on the answer to every call
+
+static std::string versionText(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+static Driver load() {
+  const char *named = std::getenv("SLUICE_CUDA_DRIVER");
+  std::string path = named && *named ? named : "libcuda.so.1";
+  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    throw Error(SLUICE_UNSUPPORTED, "there is no driver of CUDA devices here: " + std::string(dlerror()));
+  Driver driver;
+#define SLUICE_FIND(member, symbol, parameters)                                                                        \
+  driver.member = reinterpret_cast<decltype(driver.member)>(dlsym(library, symbol));                                   \
+  if (!driver.member)                                                                                                  \
+    throw Error(SLUICE_UNSUPPORTED, path + " has no " symbol ", which drivers for CUDA 12 have");
+  SLUICE_FOR_EACH_DRIVER_FUNCTION(SLUICE_FIND)
+#undef SLUICE_FIND
+  int version = 0;
+  driver.check(driver.version(&version), "the version of " + path);
+  if (version < kOldestVersion)
+    throw Error(SLUICE_UNSUPPORTED, path + " is for CUDA " + versionText(version) + ", and " +
+                                        versionText(kOldestVersion) + " or later is needed");
+  driver.check(driver.init(0), path + " does not begin");
+  return driver;
+}
+
+const Driver &Driver::get() {
+  static const Driver driver = load();
+  return driver;
+}
+
+std::string Driver::textOf(int status) const {
+  const char *name = nullptr;
+  return errorName(status, &name) == 0 && name ? name : "CUDA error " + std::to_string(status);
+}
+
+void Driver::check(int status, const std::string &what) const {
+  if (status == 0)
+    return;
+  bool isGone = status == kOutOfMemory || (status >= kFirstLost && status <= kLastLost);
+  bool isAbsent = status == kNoDevice || status == kNoBinary || status == kNotFound;
+  throw Error(isGone     ? SLUICE_EXHAUSTED
+              : isAbsent ? SLUICE_UNSUPPORTED
+                         : SLUICE_INTERNAL,
+              what + ": " + textOf(status));
+}
+
+} // namespace sluice::cuda

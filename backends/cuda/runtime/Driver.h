@@ -1,0 +1,84 @@
+// NVIDIA's driver as a library that is looked for when it is needed: an executable runs on machines without one, too.
+// Its interface is declared here, so that a build needs no toolkit; the names are those that the symbols have had since
+// CUDA 12, whatever macros its headers put in front of them.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace sluice::cuda {
+
+using DeviceAddress = unsigned long long;
+using DriverContext = struct CUctx_st *;
+using DriverStream = struct CUstream_st *;
+using DriverEvent = struct CUevent_st *;
+using DriverModule = struct CUmod_st *;
+using DriverFunction = struct CUfunc_st *;
+
+/// Attributes of devices.
+enum class DeviceAttribute {
+  ClockKilohertz = 13,
+  Multiprocessors = 16,
+  MemoryClockKilohertz = 36,
+  MemoryBusBits = 37,
+  Major = 75, // compute capability
+  Minor = 76,
+};
+
+inline constexpr unsigned kStreamNonBlocking = 1; // does not wait for the default stream
+inline constexpr unsigned kEventWithoutTimes = 2;
+
+// X(member, symbol, parameters)
+#define SLUICE_FOR_EACH_DRIVER_FUNCTION(X)                                                                             \
+  X(init, "cuInit", (unsigned flags))                                                                                  \
+  X(version, "cuDriverGetVersion", (int *version))                                                                     \
+  X(errorName, "cuGetErrorName", (int status, const char **name))                                                      \
+  X(deviceCount, "cuDeviceGetCount", (int *count))                                                                     \
+  X(deviceGet, "cuDeviceGet", (int *device, int ordinal))                                                              \
+  X(deviceName, "cuDeviceGetName", (char *name, int length, int device))                                               \
+  X(deviceAttribute, "cuDeviceGetAttribute", (int *value, DeviceAttribute attribute, int device))                      \
+  X(contextRetain, "cuDevicePrimaryCtxRetain", (DriverContext * context, int device))                                  \
+  X(contextRelease, "cuDevicePrimaryCtxRelease_v2", (int device))                                                      \
+  X(contextSetCurrent, "cuCtxSetCurrent", (DriverContext context))                                                     \
+  X(memoryInfo, "cuMemGetInfo_v2", (size_t * free, size_t *total))                                                     \
+  X(allocate, "cuMemAlloc_v2", (DeviceAddress * address, size_t bytes))                                                \
+  X(release, "cuMemFree_v2", (DeviceAddress address))                                                                  \
+  X(fill, "cuMemsetD8Async", (DeviceAddress to, unsigned char value, size_t bytes, DriverStream stream))               \
+  X(copyUp, "cuMemcpyHtoDAsync_v2", (DeviceAddress to, const void *from, size_t bytes, DriverStream stream))           \
+  X(copyDown, "cuMemcpyDtoHAsync_v2", (void *to, DeviceAddress from, size_t bytes, DriverStream stream))               \
+  X(copyWithin, "cuMemcpyDtoDAsync_v2", (DeviceAddress to, DeviceAddress from, size_t bytes, DriverStream stream))     \
+  X(copyAcross, "cuMemcpyPeerAsync",                                                                                   \
+    (DeviceAddress to, DriverContext target, DeviceAddress from, DriverContext source, size_t bytes,                   \
+     DriverStream stream))                                                                                             \
+  X(streamCreate, "cuStreamCreate", (DriverStream * stream, unsigned flags))                                           \
+  X(streamDestroy, "cuStreamDestroy_v2", (DriverStream stream))                                                        \
+  X(streamSynchronize, "cuStreamSynchronize", (DriverStream stream))                                                   \
+  X(streamWait, "cuStreamWaitEvent", (DriverStream stream, DriverEvent event, unsigned flags))                         \
+  X(eventCreate, "cuEventCreate", (DriverEvent * event, unsigned flags))                                               \
+  X(eventDestroy, "cuEventDestroy_v2", (DriverEvent event))                                                            \
+  X(eventRecord, "cuEventRecord", (DriverEvent event, DriverStream stream))                                            \
+  X(eventSynchronize, "cuEventSynchronize", (DriverEvent event))                                                       \
+  X(moduleLoad, "cuModuleLoadData", (DriverModule * module, const void *image))                                        \
+  X(moduleUnload, "cuModuleUnload", (DriverModule module))                                                             \
+  X(moduleFunction, "cuModuleGetFunction", (DriverFunction * function, DriverModule module, const char *name))         \
+  X(launch, "cuLaunchKernel",                                                                                          \
+    (DriverFunction function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY,        \
+     unsigned blockZ, unsigned sharedBytes, DriverStream stream, void **arguments, void **extra))
+
+/// The functions; each gives a status, which is 0 where it succeeded.
+struct Driver {
+#define SLUICE_DRIVER_MEMBER(member, symbol, parameters) int(*member) parameters;
+  SLUICE_FOR_EACH_DRIVER_FUNCTION(SLUICE_DRIVER_MEMBER)
+#undef SLUICE_DRIVER_MEMBER
+
+  /// The library that SLUICE_CUDA_DRIVER names, else the loader's, loaded and begun. Throws an error of something that
+  /// is not there: the library, a function of it, a version that is new enough, a device.
+  static const Driver &get();
+
+  /// Throws unless `status` is that of success: `what` was tried. Memory that cannot be had, and faults of work that was
+  /// done before, which lose the device, are errors of exhaustion.
+  void check(int status, const std::string &what) const;
+  std::string textOf(int status) const;
+};
+
+} // namespace sluice::cuda

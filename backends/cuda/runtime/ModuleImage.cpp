@@ -1,0 +1,80 @@
+#include "backends/cuda/runtime/ModuleImage.h"
+
+#include "backends/cuda/runtime/Error.h"
+
+#include <sstream>
+
+namespace sluice::cuda {
+
+static constexpr std::string_view kFirstLine = "sluice cuda 1";
+
+namespace {
+
+class Reader {
+public:
+  explicit Reader(std::string_view image) : rest(image) {}
+
+  ModuleImage read() {
+    if (nextLine() != kFirstLine)
+      fail("is not '" + std::string(kFirstLine) + "'");
+    for (std::string line = nextLine(); line != "end"; line = nextLine())
+      take(line);
+    for (size_t i = 0; i < image.codes.size(); ++i)
+      image.codes[i].bytes = bytes(sizes[i]);
+    return std::move(image);
+  }
+
+private:
+  [[noreturn]] void fail(const std::string &why) const {
+    throw Error(SLUICE_INVALID, "cuda: line " + std::to_string(lines) + " of a module " + why);
+  }
+
+  std::string nextLine() {
+    ++lines;
+    size_t end = rest.find('\n');
+    if (end == std::string_view::npos)
+      fail("does not end");
+    std::string line(rest.substr(0, end));
+    rest.remove_prefix(end + 1);
+    return line;
+  }
+
+  void take(const std::string &text) {
+    std::istringstream line(text);
+    std::string what, name;
+    int64_t first = -1, second = 0;
+    line >> what >> name >> first;
+    if (what == "function")
+      line >> second;
+    bool isNothing = !line || !(line >> std::ws).eof() || first < 0 || second < 0;
+    if (isNothing || (what == "function" && image.kernels.empty()))
+      fail("is '" + text + "'");
+    if (what == "kernel")
+      image.kernels.push_back({name, size_t(first), {}});
+    else if (what == "function")
+      image.kernels.back().functions.push_back({name, first, second});
+    else if (what == "code")
+      image.codes.push_back({name, {}}), sizes.push_back(size_t(first));
+    else
+      fail("is '" + text + "'");
+  }
+
+  std::string_view bytes(size_t count) {
+    if (count > rest.size())
+      fail("is followed by too few bytes of code");
+    std::string_view taken = rest.substr(0, count);
+    rest.remove_prefix(count);
+    return taken;
+  }
+
+  std::string_view rest;
+  ModuleImage image;
+  std::vector<size_t> sizes; // of the codes
+  size_t lines = 0;
+};
+
+} // namespace
+
+ModuleImage readModuleImage(std::string_view image) { return Reader(image).read(); }
+
+} // namespace sluice::cuda

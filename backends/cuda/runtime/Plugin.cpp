@@ -1,0 +1,181 @@
+// The run half of the CUDA backend: devices, streams and kernels behind the backend ABI.
+#include "backends/cuda/runtime/Context.h"
+#include "backends/cuda/runtime/Error.h"
+
+#include <memory>
+#include <new>
+
+using namespace sluice::cuda;
+
+struct sluice_run {
+  std::unique_ptr<Context> context; // null if it could not be opened
+  std::string error;
+};
+
+struct sluice_queue {
+  sluice_run *run;
+  Queue queue;
+};
+
+struct sluice_event {
+  sluice_run *run;
+  Event event;
+};
+
+struct sluice_module {
+  sluice_run *run;
+  LoadedModule module;
+};
+
+/// Runs `body`; an error that it throws becomes the context's last one.
+template <typename Body> static sluice_status guarded(sluice_run *run, Body body) {
+  try {
+    body();
+    return SLUICE_OK;
+  } catch (const Error &error) {
+    run->error = error.what();
+    return error.status();
+  } catch (const std::bad_alloc &) {
+    run->error = "cuda: the host is out of memory";
+    return SLUICE_EXHAUSTED;
+  }
+}
+
+static sluice_status open(const sluice_run_options *options, sluice_run **run) {
+  *run = new (std::nothrow) sluice_run;
+  if (!*run)
+    return SLUICE_EXHAUSTED;
+  return guarded(*run, [&] {
+    if (options->settings && *options->settings)
+      throw Error(SLUICE_USAGE, std::string("cuda has no settings; it was given '") + options->settings + "'");
+    (*run)->context = std::make_unique<Context>();
+  });
+}
+
+static void close(sluice_run *run) { delete run; }
+
+static const char *lastError(sluice_run *run) { return run->error.c_str(); }
+
+static sluice_status deviceCount(sluice_run *run, int32_t *count) {
+  *count = run->context->deviceCount();
+  return SLUICE_OK;
+}
+
+static sluice_status deviceInfo(sluice_run *run, int32_t device, sluice_device_info *info) {
+  return guarded(run, [&] { run->context->describe(run->context->device(device), *info); });
+}
+
+static sluice_status allocate(sluice_run *run, int32_t device, size_t bytes, void **address) {
+  return guarded(run, [&] { *address = run->context->allocate(run->context->device(device), bytes); });
+}
+
+static sluice_status release(sluice_run *run, int32_t device, void *address) {
+  return guarded(run, [&] { run->context->release(run->context->device(device), address); });
+}
+
+static sluice_status queueCreate(sluice_run *run, int32_t device, sluice_queue_kind, const char *,
+                                 sluice_queue **queue) {
+  return guarded(
+      run, [&] { *queue = new sluice_queue{run, run->context->addQueue(run->context->device(device))}; });
+}
+
+static void queueDestroy(sluice_queue *queue) {
+  guarded(queue->run, [&] { queue->run->context->remove(queue->queue); });
+  delete queue;
+}
+
+static sluice_status eventCreate(sluice_run *run, sluice_event **event) {
+  return guarded(run, [&] { *event = new sluice_event{run, {}}; });
+}
+
+static void eventDestroy(sluice_event *event) {
+  guarded(event->run, [&] { event->run->context->remove(event->event); });
+  delete event;
+}
+
+static sluice_status record(sluice_queue *queue, sluice_event *event) {
+  return guarded(queue->run, [&] { queue->run->context->record(queue->queue, event->event); });
+}
+
+static sluice_status wait(sluice_queue *queue, sluice_event *event) {
+  return guarded(queue->run, [&] { queue->run->context->wait(queue->queue, event->event); });
+}
+
+static sluice_status synchronize(sluice_event *event) {
+  return guarded(event->run, [&] { event->run->context->synchronize(event->event); });
+}
+
+static sluice_status synchronizeQueue(sluice_queue *queue) {
+  return guarded(queue->run, [&] { queue->run->context->synchronize(queue->queue); });
+}
+
+static sluice_status moduleLoad(sluice_run *run, int32_t device, const void *blob, size_t bytes,
+                                sluice_module **module) {
+  return guarded(run, [&] {
+    std::string_view image(static_cast<const char *>(blob), bytes);
+    *module = new sluice_module{run, run->context->load(run->context->device(device), image)};
+  });
+}
+
+static void moduleUnload(sluice_module *module) {
+  guarded(module->run, [&] { module->run->context->unload(module->module); });
+  delete module;
+}
+
+static sluice_status copy(sluice_queue *queue, const sluice_copy *copy) {
+  return guarded(queue->run, [&] { queue->run->context->copy(queue->queue, *copy); });
+}
+
+static sluice_status launch(sluice_queue *queue, const sluice_launch *launch) {
+  return guarded(queue->run, [&] {
+    if (!launch->module || !launch->function)
+      throw Error(SLUICE_UNSUPPORTED, std::string("cuda runs kernels of its modules, and ") + launch->name +
+                                          " is none" + (launch->function ? std::string(": ") + launch->function : ""));
+    queue->run->context->launch(queue->queue, launch->module->module, *launch);
+  });
+}
+
+static sluice_status copyCounts(sluice_run *run, sluice_copy_count *counts, size_t countSize, size_t capacity,
+                                size_t *count) {
+  *count = 0;
+  for (const auto &[ends, total] : run->context->counts()) {
+    sluice_copy_count found{ends.first, ends.second, total.first, total.second};
+    if (*count < capacity)
+      sluice_copy_count_set(counts, countSize, *count, &found);
+    ++*count;
+  }
+  return SLUICE_OK;
+}
+
+extern "C" const sluice_backend *sluice_backend_query(void) {
+  static const sluice_backend_run run = [] {
+    sluice_backend_run half{};
+    half.struct_size = sizeof(half);
+    half.major_version = SLUICE_BACKEND_MAJOR;
+    half.minor_version = SLUICE_BACKEND_MINOR;
+    half.open = open;
+    half.close = close;
+    half.last_error = lastError;
+    half.device_count = deviceCount;
+    half.device_info = deviceInfo;
+    half.allocate = allocate;
+    half.release = release;
+    half.queue_create = queueCreate;
+    half.queue_destroy = queueDestroy;
+    half.event_create = eventCreate;
+    half.event_destroy = eventDestroy;
+    half.record = record;
+    half.wait = wait;
+    half.synchronize = synchronize;
+    half.synchronize_queue = synchronizeQueue;
+    half.copy = copy;
+    half.launch = launch;
+    half.module_load = moduleLoad;
+    half.module_unload = moduleUnload;
+    half.copy_counts = copyCounts;
+    return half;
+  }();
+  static const sluice_backend backend = {
+      sizeof(backend), SLUICE_BACKEND_MAJOR, SLUICE_BACKEND_MINOR, "cuda", "NVIDIA's devices", nullptr, &run};
+  return &backend;
+}

@@ -1,0 +1,434 @@
+// A double of the CUDA driver: devices whose memory nothing but their own work may touch, streams that do nothing until
+// somebody waits and then run in a hostile order (the simulator's), modules that the double of NVRTC made.
+//
+// Contracts that it assumes, and enforces with an error: calls need a current context, and streams, events, modules and
+// functions that belong to it; waiting for an event may cross contexts, copies between the host and any device may be in
+// any stream (CUDA C++ Programming Guide, "Stream and Event Behavior"), and copies between two devices name both.
+// Memory is not zeroed, and lies at multiples of 256 bytes. Of a launch, the arguments are read at once; of a copy, the
+// host's memory is read or written when the stream comes to it. Freeing memory waits for all work. A block has at most
+// 1024 threads, a grid at least one block; code runs on devices of its major version that are no older.
+//
+// CUDA_EMU_DEVICES, CUDA_EMU_SEED and CUDA_EMU_VERSION set the number of devices, the order of work and the version
+// that the driver says it has.
+#include "backends/sim/runtime/DeviceMemory.h"
+#include "backends/sim/runtime/Error.h"
+#include "backends/sim/runtime/Scheduler.h"
+#include "tests/cuda_emu/HostCompiler.h"
+#include "tests/cuda_emu/cuda_emu.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <dlfcn.h>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+using namespace sluice;
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+enum Status {
+  Success = 0,
+  InvalidValue = 1,
+  OutOfMemory = 2,
+  NotInitialized = 3,
+  NoDevice = 100,
+  InvalidDevice = 101,
+  InvalidImage = 200,
+  InvalidContext = 201,
+  NoBinary = 209,
+  InvalidHandle = 400,
+  NotFound = 500,
+};
+
+constexpr size_t kMostPending = 256;
+constexpr size_t kMostPoisoned = 64 << 20; // bytes of an allocation
+constexpr int64_t kMemoryBytes = 16'000'000'000;
+constexpr unsigned kMostThreads = 1024; // of a block
+constexpr int kMajor = 9, kMinor = 0;   // compute capability
+
+using Address = unsigned long long;
+
+struct Device {
+  sim::DeviceMemory memory;
+  std::map<uintptr_t, size_t> blocks;
+  int retained = 0; // its primary context
+  explicit Device(int32_t number) : memory(number, kMemoryBytes) {}
+
+  std::vector<sim::Buffer> everything() const {
+    std::vector<sim::Buffer> all;
+    for (auto [address, bytes] : blocks)
+      all.push_back({reinterpret_cast<void *>(address), bytes, SLUICE_READ_WRITE});
+    return all;
+  }
+};
+
+struct Stream {
+  Device *device;
+  size_t queue;
+};
+
+struct Event {
+  Device *device;
+  std::optional<sim::QueuePosition> recorded;
+};
+
+struct Module {
+  Device *device;
+  void *library;
+};
+
+struct Function {
+  Module *module;
+  void (*launch)(cuda_emu::Dim, cuda_emu::Dim, void *const *);
+  const unsigned *sizes; // of the arguments, behind their number
+};
+
+int64_t setting(const char *name, int64_t otherwise) {
+  const char *value = std::getenv(name);
+  return value ? std::atoll(value) : otherwise;
+}
+
+/// All that there is in a process.
+struct Driver {
+  bool initialized = false;
+  std::deque<Device> devices;
+  sim::Scheduler scheduler{uint64_t(setting("CUDA_EMU_SEED", 0)), kMostPending};
+  std::deque<Function> functions;
+};
+
+Driver &driver() {
+  static auto *all = new Driver; // outlives whatever ends with the process
+  return *all;
+}
+
+thread_local Device *current = nullptr;
+
+sim::Buffer bufferAt(Address address, size_t bytes) {
+  return {reinterpret_cast<void *>(address), bytes, SLUICE_READ_WRITE};
+}
+
+bool isOf(const Device &device, Address address, size_t bytes) {
+  return device.memory.contains(reinterpret_cast<const void *>(address), bytes);
+}
+
+bool isOfAny(Address address, size_t bytes) {
+  return std::any_of(driver().devices.begin(), driver().devices.end(),
+                     [&](const Device &device) { return isOf(device, address, bytes); });
+}
+
+/// Puts work into a stream of the current context.
+template <typename Work> Status enqueue(Stream *stream, Work work) {
+  if (!current)
+    return InvalidContext;
+  if (!stream || stream->device != current)
+    return InvalidHandle;
+  driver().scheduler.enqueue(stream->queue, work);
+  return Success;
+}
+
+void finish(size_t queue) { driver().scheduler.runUntil(driver().scheduler.end(queue)); }
+
+} // namespace
+
+//===- the driver and its devices ---------------------------------------------------------------------------------===//
+
+EXPORTED int cuInit(unsigned flags) {
+  Driver &d = driver();
+  int64_t devices = setting("CUDA_EMU_DEVICES", 2);
+  if (flags != 0)
+    return InvalidValue;
+  if (devices == 0)
+    return NoDevice;
+  while (int64_t(d.devices.size()) < devices)
+    d.devices.emplace_back(int32_t(d.devices.size()));
+  d.initialized = true;
+  return Success;
+}
+
+EXPORTED int cuDriverGetVersion(int *version) {
+  *version = int(setting("CUDA_EMU_VERSION", 13000));
+  return Success;
+}
+
+EXPORTED int cuGetErrorName(int status, const char **name) {
+  static const std::map<int, const char *> names = {{InvalidValue, "CUDA_ERROR_INVALID_VALUE"},
+                                                    {OutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
+                                                    {NotInitialized, "CUDA_ERROR_NOT_INITIALIZED"},
+                                                    {NoDevice, "CUDA_ERROR_NO_DEVICE"},
+                                                    {InvalidDevice, "CUDA_ERROR_INVALID_DEVICE"},
+                                                    {InvalidImage, "CUDA_ERROR_INVALID_IMAGE"},
+                                                    {InvalidContext, "CUDA_ERROR_INVALID_CONTEXT"},
+                                                    {NoBinary, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
+                                                    {InvalidHandle, "CUDA_ERROR_INVALID_HANDLE"},
+                                                    {NotFound, "CUDA_ERROR_NOT_FOUND"}};
+  auto found = names.find(status);
+  *name = found == names.end() ? nullptr : found->second;
+  return found == names.end() ? InvalidValue : Success;
+}
+
+EXPORTED int cuDeviceGetCount(int *count) {
+  *count = int(driver().devices.size());
+  return driver().initialized ? Success : NotInitialized;
+}
+
+EXPORTED int cuDeviceGet(int *device, int ordinal) {
+  *device = ordinal;
+  return ordinal >= 0 && size_t(ordinal) < driver().devices.size() ? Success : InvalidDevice;
+}
+
+EXPORTED int cuDeviceGetName(char *name, int length, int) {
+  std::strncpy(name, "Emulated CUDA device", size_t(length));
+  return Success;
+}
+
+EXPORTED int cuDeviceGetAttribute(int *value, int attribute, int) {
+  static const std::map<int, int> values = {
+      {13, 1'000'000}, {16, 4}, {36, 1'000'000}, {37, 1024}, {75, kMajor}, {76, kMinor}};
+  auto found = values.find(attribute);
+  *value = found == values.end() ? 0 : found->second;
+  return found == values.end() ? InvalidValue : Success;
+}
+
+EXPORTED int cuDevicePrimaryCtxRetain(Device **context, int device) {
+  if (device < 0 || size_t(device) >= driver().devices.size())
+    return InvalidDevice;
+  *context = &driver().devices[size_t(device)];
+  ++(*context)->retained;
+  return Success;
+}
+
+EXPORTED int cuDevicePrimaryCtxRelease_v2(int device) {
+  Device &its = driver().devices[size_t(device)];
+  if (its.retained == 0)
+    return InvalidContext;
+  if (--its.retained == 0)
+    current = current == &its ? nullptr : current;
+  return Success;
+}
+
+EXPORTED int cuCtxSetCurrent(Device *context) {
+  current = context;
+  return !context || context->retained > 0 ? Success : InvalidContext;
+}
+
+//===- memory -----------------------------------------------------------------------------------------------------===//
+
+EXPORTED int cuMemGetInfo_v2(size_t *free, size_t *total) {
+  if (!current)
+    return InvalidContext;
+  *free = size_t(current->memory.freeBytes());
+  *total = size_t(current->memory.capacity());
+  return Success;
+}
+
+EXPORTED int cuMemAlloc_v2(Address *address, size_t bytes) {
+  if (!current)
+    return InvalidContext;
+  if (bytes == 0)
+    return InvalidValue;
+  try {
+    void *block = current->memory.allocate(bytes);
+    sim::Unlocked unlocked({{block, bytes, SLUICE_WRITE}});
+    std::memset(block, 0xff, std::min(bytes, kMostPoisoned));
+    *address = reinterpret_cast<Address>(block);
+    current->blocks[*address] = bytes;
+    return Success;
+  } catch (const sim::Error &) {
+    return OutOfMemory;
+  }
+}
+
+EXPORTED int cuMemFree_v2(Address address) {
+  if (!current)
+    return InvalidContext;
+  if (!current->blocks.count(address))
+    return InvalidValue;
+  for (size_t queue = 0; queue < driver().scheduler.queues(); ++queue)
+    finish(queue);
+  current->blocks.erase(address);
+  current->memory.release(reinterpret_cast<void *>(address));
+  return Success;
+}
+
+EXPORTED int cuMemsetD8Async(Address to, unsigned char value, size_t bytes, Stream *stream) {
+  if (!current || !isOf(*current, to, bytes))
+    return InvalidValue;
+  return enqueue(stream, [=] {
+    sim::Unlocked unlocked({bufferAt(to, bytes)});
+    std::memset(reinterpret_cast<void *>(to), value, bytes);
+  });
+}
+
+EXPORTED int cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t bytes, Stream *stream) {
+  if (!isOfAny(to, bytes))
+    return InvalidValue;
+  return enqueue(stream, [=] {
+    sim::Unlocked unlocked({bufferAt(to, bytes)});
+    std::memcpy(reinterpret_cast<void *>(to), from, bytes);
+  });
+}
+
+EXPORTED int cuMemcpyDtoHAsync_v2(void *to, Address from, size_t bytes, Stream *stream) {
+  if (!isOfAny(from, bytes))
+    return InvalidValue;
+  return enqueue(stream, [=] {
+    sim::Unlocked unlocked({bufferAt(from, bytes)});
+    std::memcpy(to, reinterpret_cast<const void *>(from), bytes);
+  });
+}
+
+static int copyOnDevices(Device *target, Address to, Device *source, Address from, size_t bytes, Stream *stream) {
+  if (!target || !source || !isOf(*target, to, bytes) || !isOf(*source, from, bytes))
+    return InvalidValue;
+  return enqueue(stream, [=] {
+    sim::Unlocked unlocked({bufferAt(to, bytes), bufferAt(from, bytes)});
+    std::memmove(reinterpret_cast<void *>(to), reinterpret_cast<const void *>(from), bytes);
+  });
+}
+
+EXPORTED int cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, Stream *stream) {
+  return copyOnDevices(current, to, current, from, bytes, stream);
+}
+
+EXPORTED int cuMemcpyPeerAsync(Address to, Device *target, Address from, Device *source, size_t bytes,
+                               Stream *stream) {
+  return copyOnDevices(target, to, source, from, bytes, stream);
+}
+
+//===- streams and events -----------------------------------------------------------------------------------------===//
+
+EXPORTED int cuStreamCreate(Stream **stream, unsigned) {
+  if (!current)
+    return InvalidContext;
+  *stream = new Stream{current, driver().scheduler.addQueue()};
+  return Success;
+}
+
+EXPORTED int cuStreamSynchronize(Stream *stream) {
+  if (!current || !stream || stream->device != current)
+    return InvalidContext;
+  finish(stream->queue);
+  return Success;
+}
+
+EXPORTED int cuStreamDestroy_v2(Stream *stream) {
+  if (!stream)
+    return InvalidHandle;
+  finish(stream->queue);
+  delete stream;
+  return Success;
+}
+
+EXPORTED int cuStreamWaitEvent(Stream *stream, Event *event, unsigned) {
+  if (!current || !stream || !event || stream->device != current)
+    return InvalidHandle;
+  if (event->recorded)
+    driver().scheduler.wait(stream->queue, *event->recorded);
+  return Success;
+}
+
+EXPORTED int cuEventCreate(Event **event, unsigned) {
+  if (!current)
+    return InvalidContext;
+  *event = new Event{current, std::nullopt};
+  return Success;
+}
+
+EXPORTED int cuEventDestroy_v2(Event *event) {
+  delete event;
+  return Success;
+}
+
+EXPORTED int cuEventRecord(Event *event, Stream *stream) {
+  if (!event || !stream || event->device != stream->device || stream->device != current)
+    return InvalidHandle;
+  event->recorded = driver().scheduler.end(stream->queue);
+  return Success;
+}
+
+EXPORTED int cuEventSynchronize(Event *event) {
+  if (event->recorded)
+    driver().scheduler.runUntil(*event->recorded);
+  return Success;
+}
+
+//===- modules and launches ---------------------------------------------------------------------------------------===//
+
+/// An ELF file tells its own size: the end of its section headers.
+static size_t sizeOfElf(const char *image) {
+  uint64_t sections;
+  uint16_t bytes, count;
+  std::memcpy(&sections, image + 40, sizeof sections);
+  std::memcpy(&bytes, image + 58, sizeof bytes);
+  std::memcpy(&count, image + 60, sizeof count);
+  return sections + size_t(bytes) * count;
+}
+
+EXPORTED int cuModuleLoadData(Module **module, const void *image) {
+  if (!current)
+    return InvalidContext;
+  const char *bytes = static_cast<const char *>(image);
+  if (std::memcmp(bytes, "\x7f"
+                         "ELF",
+                  4) != 0)
+    return InvalidImage;
+  std::string log;
+  size_t size = sizeOfElf(bytes);
+  int version = std::atoi(bytes + size + std::strlen("sm_"));
+  if (version / 10 != kMajor || version % 10 > kMinor)
+    return NoBinary;
+  void *library = test::loadForHost(std::string(bytes, size), log);
+  if (!library)
+    return InvalidImage;
+  *module = new Module{current, library};
+  return Success;
+}
+
+EXPORTED int cuModuleUnload(Module *module) {
+  if (!module || module->device != current)
+    return InvalidHandle;
+  delete module;
+  return Success;
+}
+
+EXPORTED int cuModuleGetFunction(Function **function, Module *module, const char *name) {
+  if (!module || module->device != current)
+    return InvalidHandle;
+  std::string suffix = name;
+  auto launch = reinterpret_cast<decltype(Function::launch)>(
+      dlsym(module->library, ("cuda_emu_launch_" + suffix).c_str()));
+  auto sizes =
+      reinterpret_cast<const unsigned *(*)()>(dlsym(module->library, ("cuda_emu_sizes_" + suffix).c_str()));
+  if (!launch || !sizes)
+    return NotFound;
+  *function = &driver().functions.emplace_back(Function{module, launch, sizes()});
+  return Success;
+}
+
+EXPORTED int cuLaunchKernel(Function *function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,
+                            unsigned blockY, unsigned blockZ, unsigned shared, Stream *stream, void **arguments,
+                            void **extra) {
+  if (!function || !stream || function->module->device != stream->device)
+    return InvalidHandle;
+  if (gridX == 0 || gridX > 0x7fffffffu || gridY != 1 || gridZ != 1 || blockX == 0 || blockX > kMostThreads ||
+      blockY != 1 || blockZ != 1 || shared != 0 || extra)
+    return InvalidValue;
+  std::vector<std::string> values;
+  for (unsigned i = 0; i < function->sizes[0]; ++i)
+    values.emplace_back(static_cast<const char *>(arguments[i]), function->sizes[i + 1]);
+  Device *device = current;
+  return enqueue(stream, [=] {
+    std::vector<std::string> copies = values;
+    std::vector<void *> addresses;
+    for (std::string &copy : copies)
+      addresses.push_back(copy.data());
+    sim::Unlocked unlocked(device->everything());
+    function->launch({gridX}, {blockX}, addresses.data());
+  });
+}

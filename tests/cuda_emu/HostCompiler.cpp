@@ -1,0 +1,62 @@
+#include "tests/cuda_emu/HostCompiler.h"
+
+#include <cstdlib>
+#include <dlfcn.h>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace sluice::test {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+class TemporaryFolder {
+public:
+  TemporaryFolder() {
+    std::string name = (fs::temp_directory_path() / "sluice-cuda-XXXXXX").string();
+    path = mkdtemp(name.data());
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+  std::string file(const char *name) const { return (path / name).string(); }
+
+private:
+  fs::path path;
+};
+
+} // namespace
+
+static std::string read(const std::string &path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+std::string compileForHost(const std::string &text, std::string &log) {
+  TemporaryFolder folder;
+  std::string source = folder.file("text.cpp"), object = folder.file("text.so"), messages = folder.file("messages");
+  std::ofstream(source) << text;
+  std::string command = std::string("'" SLUICE_CXX_COMPILER "' -shared -fPIC -O0 -w -std=c++17 -fwrapv "
+                                    "-ffp-contract=off -fsanitize=alignment -fsanitize-trap=alignment "
+                                    "-include '" SLUICE_CUDA_EMULATOR "' '") +
+                        source + "' '" SLUICE_CUDA_THREADS "' -o '" + object + "' > '" + messages + "' 2>&1";
+  bool compiled = std::system(command.c_str()) == 0;
+  log = read(messages);
+  return compiled ? read(object) : "";
+}
+
+void *loadForHost(const std::string &object, std::string &log) {
+  TemporaryFolder folder;
+  std::string path = folder.file("text.so");
+  std::ofstream(path, std::ios::binary) << object;
+  void *library = dlopen(path.c_str(), RTLD_NOW);
+  if (!library)
+    log = dlerror();
+  return library;
+}
+
+} // namespace sluice::test

@@ -1,0 +1,14 @@
+// CUDA C++ compiled for the CPU's emulated threads.
+#pragma once
+
+#include <string>
+
+namespace sluice::test {
+
+/// The bytes of a shared object; empty if the text is wrong, with the compiler's messages in `log`.
+std::string compileForHost(const std::string &text, std::string &log);
+
+/// Loads such an object, for good; null with `log` set if it cannot be loaded.
+void *loadForHost(const std::string &object, std::string &log);
+
+} // namespace sluice::test

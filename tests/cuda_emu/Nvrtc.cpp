@@ -1,0 +1,154 @@
+// A double of NVRTC: its "cubin" is a shared object for the emulated threads, with the name of the architecture behind it,
+// which the driver's double loads. What several architectures ask for is compiled once.
+//
+// Contracts that it assumes: a program is compiled once; one architecture a call, named by --gpu-architecture; texts
+// find no headers; the sizes of log and code count what the calls that copy them write, the log's with its terminator.
+#include "tests/cuda_emu/HostCompiler.h"
+
+#include <algorithm>
+#include <cstring>
+#include <future>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <regex>
+#include <string>
+
+namespace {
+
+enum Status { Success = 0, InvalidInput = 3, InvalidProgram = 4, InvalidOption = 5, Compilation = 6 };
+
+struct Program {
+  std::string text, log, code;
+};
+
+/// What the driver's double finds of every kernel.
+std::string describeKernels(const std::string &text) {
+  std::string added;
+  std::regex kernel("__global__ void (\\w+)\\(");
+  for (std::sregex_iterator match(text.begin(), text.end(), kernel), end; match != end; ++match) {
+    std::string name = (*match)[1];
+    added += "extern \"C\" void cuda_emu_launch_" + name +
+             "(cuda_emu::Dim grid, cuda_emu::Dim block, void *const *arguments) { cuda_emu::call(" + name +
+             ", grid, block, arguments); }\n" + "extern \"C\" const unsigned *cuda_emu_sizes_" + name +
+             "() { return cuda_emu::argumentSizes(" + name + "); }\n";
+  }
+  return added;
+}
+
+constexpr int kArchitectures[] = {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121};
+
+bool isKnown(const std::string &architecture) {
+  return std::any_of(std::begin(kArchitectures), std::end(kArchitectures),
+                     [&](int number) { return architecture == "sm_" + std::to_string(number); });
+}
+
+struct Compiled {
+  std::string object, log;
+};
+
+const Compiled &compileOnce(const std::string &text) {
+  static std::mutex mutex;
+  static std::map<std::string, std::shared_future<Compiled>> all;
+  std::promise<Compiled> mine;
+  bool isMine;
+  std::shared_future<Compiled> *compiled;
+  {
+    std::lock_guard lock(mutex);
+    auto [entry, isNew] = all.try_emplace(text, mine.get_future().share());
+    compiled = &entry->second, isMine = isNew;
+  }
+  if (isMine) {
+    Compiled made;
+    made.object = sluice::test::compileForHost(text + describeKernels(text), made.log);
+    mine.set_value(std::move(made));
+  }
+  return compiled->get();
+}
+
+} // namespace
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+EXPORTED int nvrtcVersion(int *major, int *minor) {
+  *major = 13;
+  *minor = 0;
+  return Success;
+}
+
+EXPORTED int nvrtcGetNumSupportedArchs(int *count) {
+  *count = int(std::size(kArchitectures));
+  return Success;
+}
+
+EXPORTED int nvrtcGetSupportedArchs(int *numbers) {
+  std::copy(std::begin(kArchitectures), std::end(kArchitectures), numbers);
+  return Success;
+}
+
+EXPORTED const char *nvrtcGetErrorString(int status) {
+  switch (status) {
+  case Success:
+    return "NVRTC_SUCCESS";
+  case InvalidInput:
+    return "NVRTC_ERROR_INVALID_INPUT";
+  case InvalidProgram:
+    return "NVRTC_ERROR_INVALID_PROGRAM";
+  case InvalidOption:
+    return "NVRTC_ERROR_INVALID_OPTION";
+  default:
+    return "NVRTC_ERROR_COMPILATION";
+  }
+}
+
+EXPORTED int nvrtcCreateProgram(Program **program, const char *text, const char *, int headers, const char *const *,
+                                const char *const *) {
+  if (!program || !text || headers != 0)
+    return InvalidInput;
+  *program = new Program{text, "", ""};
+  return Success;
+}
+
+EXPORTED int nvrtcDestroyProgram(Program **program) {
+  delete *program;
+  *program = nullptr;
+  return Success;
+}
+
+EXPORTED int nvrtcCompileProgram(Program *program, int count, const char *const *options) {
+  static const std::string kArchitecture = "--gpu-architecture=";
+  std::string architecture;
+  for (int i = 0; i < count; ++i)
+    if (std::string option = options[i]; option.rfind(kArchitecture, 0) == 0)
+      architecture = option.substr(kArchitecture.size());
+  if (!isKnown(architecture)) {
+    program->log = "nvrtc: error: invalid value for --gpu-architecture (-arch)";
+    return InvalidOption;
+  }
+  const Compiled &compiled = compileOnce(program->text);
+  program->log = compiled.log;
+  if (compiled.object.empty())
+    return Compilation;
+  program->code = compiled.object + architecture + '\0';
+  return Success;
+}
+
+EXPORTED int nvrtcGetProgramLogSize(Program *program, size_t *size) {
+  *size = program->log.size() + 1;
+  return Success;
+}
+
+EXPORTED int nvrtcGetProgramLog(Program *program, char *log) {
+  std::memcpy(log, program->log.c_str(), program->log.size() + 1);
+  return Success;
+}
+
+EXPORTED int nvrtcGetCUBINSize(Program *program, size_t *size) {
+  *size = program->code.size();
+  return program->code.empty() ? InvalidProgram : Success;
+}
+
+EXPORTED int nvrtcGetCUBIN(Program *program, char *code) {
+  std::memcpy(code, program->code.data(), program->code.size());
+  return Success;
+}

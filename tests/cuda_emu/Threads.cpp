@@ -1,0 +1,136 @@
+// The threads that emulated kernels run in: each thread of a block is a fiber, which gives way where it waits for
+// others. A thread that waits for one that has ended, or that never comes, ends the program with what it waits for.
+#include "tests/cuda_emu/cuda_emu.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <ucontext.h>
+#include <vector>
+
+namespace cuda_emu {
+
+namespace {
+
+constexpr size_t kStackBytes = 256 << 10;
+constexpr unsigned kWarp = 32;
+constexpr unsigned kMostBytes = 8; // of an exchange
+
+struct Thread {
+  Place place;
+  unsigned number = 0;                 // in the block
+  uint64_t exchanges = 0;              // shuffles begun
+  unsigned char held[2][kMostBytes]{}; // what it gave for the last two
+  bool ended = false;
+  ucontext_t context{};
+};
+
+struct Block {
+  std::vector<Thread> threads;
+  Thread *current = nullptr;
+  void (*kernel)(void *) = nullptr;
+  void *argument = nullptr;
+  ucontext_t scheduler{};
+  bool advanced = false; // whether any thread came further in this round
+
+  Block(Dim gridSize, Dim size, Dim index, void (*kernel)(void *), void *argument)
+      : threads(size.x), kernel(kernel), argument(argument) {
+    for (unsigned i = 0; i < size.x; ++i) {
+      threads[i].number = i;
+      threads[i].place = {{i, 0, 0}, index, size, gridSize};
+    }
+  }
+};
+
+thread_local Block *running = nullptr;
+
+[[noreturn]] void fail(const char *why) {
+  Thread &thread = *running->current;
+  std::fprintf(stderr, "cuda_emu: block %u, thread %u: %s\n", thread.place.block.x, thread.number, why);
+  std::abort();
+}
+
+/// Lets others run.
+void giveWay() { swapcontext(&running->current->context, &running->scheduler); }
+
+void runThread() {
+  running->kernel(running->argument);
+  running->current->ended = true;
+  running->advanced = true;
+  giveWay();
+}
+
+/// Stacks are taken again by the next block.
+char *stackOf(size_t thread) {
+  thread_local std::vector<std::unique_ptr<char[]>> stacks;
+  while (stacks.size() <= thread)
+    stacks.emplace_back(new char[kStackBytes]);
+  return stacks[thread].get();
+}
+
+/// One block's threads to their ends, each as far as it comes before the next.
+void runBlock(Block &block) {
+  running = &block;
+  for (Thread &thread : block.threads) {
+    getcontext(&thread.context);
+    thread.context.uc_stack.ss_sp = stackOf(thread.number);
+    thread.context.uc_stack.ss_size = kStackBytes;
+    thread.context.uc_link = nullptr;
+    makecontext(&thread.context, runThread, 0);
+  }
+  for (bool waits = true; waits;) {
+    waits = block.advanced = false;
+    for (Thread &thread : block.threads) {
+      if (thread.ended)
+        continue;
+      block.current = &thread;
+      swapcontext(&block.scheduler, &thread.context);
+      waits |= !thread.ended;
+    }
+    if (waits && !block.advanced)
+      fail("all threads wait for each other");
+  }
+  running = nullptr;
+}
+
+} // namespace
+
+extern "C" const Place *cuda_emu_place() { return &running->current->place; }
+
+extern "C" void cuda_emu_launch(Dim gridSize, Dim blockSize, void (*kernel)(void *), void *argument) {
+  for (unsigned x = 0; x < gridSize.x; ++x) {
+    Block block(gridSize, blockSize, {x, 0, 0}, kernel, argument);
+    runBlock(block);
+  }
+}
+
+extern "C" void cuda_emu_exchange(unsigned mask, const void *value, unsigned bytes, unsigned from, void *result) {
+  Block &block = *running;
+  Thread &self = *block.current;
+  unsigned warp = self.number / kWarp * kWarp;
+  if (bytes > kMostBytes)
+    fail("a shuffle of more than 8 bytes");
+  if (!(mask >> (self.number - warp) & 1))
+    fail("a shuffle of a mask without this thread");
+  if (!(mask >> from & 1))
+    fail("a shuffle from a thread outside of the mask");
+  uint64_t now = ++self.exchanges;
+  std::memcpy(self.held[now % 2], value, bytes);
+  block.advanced = true;
+  for (unsigned lane = 0; lane < kWarp; ++lane) {
+    if (!(mask >> lane & 1))
+      continue;
+    if (warp + lane >= block.threads.size())
+      fail("a shuffle with a thread that the block does not have");
+    while (block.threads[warp + lane].exchanges < now) {
+      if (block.threads[warp + lane].ended)
+        fail("a shuffle with a thread that has ended");
+      giveWay();
+    }
+  }
+  std::memcpy(result, block.threads[warp + from].held[now % 2], bytes);
+}
+
+} // namespace cuda_emu
