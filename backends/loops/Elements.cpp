@@ -183,7 +183,7 @@ void Elements::follow(Frame &frame, const Step &step, const Reduction &what) {
 
 // Memory.
 
-AffineExpr Elements::offsetOf(RankedTensorType type, ArrayRef<AffineExpr> index) {
+AffineExpr offsetIn(RankedTensorType type, ArrayRef<AffineExpr> index, int64_t capacity) {
   SmallVector<ir::PhysicalDim> dims = *ir::getPhysicalDims(type);
   SmallVector<int64_t> shape = ir::getPhysicalShape(type, capacity);
   AffineExpr offset = getAffineConstantExpr(0, type.getContext());
@@ -197,7 +197,11 @@ AffineExpr Elements::offsetOf(RankedTensorType type, ArrayRef<AffineExpr> index)
     offset = offset + logical * stride;
     stride *= shape[i];
   }
-  return emitter.space().normalize(offset);
+  return offset;
+}
+
+AffineExpr Elements::offsetOf(RankedTensorType type, ArrayRef<AffineExpr> index) {
+  return emitter.space().normalize(offsetIn(type, index, capacity));
 }
 
 Element Elements::load(const Memory &memory, AffineExpr offset) {

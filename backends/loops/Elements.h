@@ -25,6 +25,9 @@ struct SplitFold {
   llvm::SmallVector<mlir::Type> carried;  // their element types
 };
 
+/// The place of an element of a value that lies as `type` does, in a buffer for `capacity` rows.
+mlir::AffineExpr offsetIn(mlir::RankedTensorType type, llvm::ArrayRef<mlir::AffineExpr> index, int64_t capacity);
+
 class Elements {
 public:
   Elements(Emitter &emitter, Formulas &formulas, int64_t capacity);
@@ -44,7 +47,7 @@ public:
   Element guarded(llvm::ArrayRef<mlir::AffineExpr> nonNegative, llvm::function_ref<Element()> then, Element otherwise);
   Element zero(mlir::Type element);
 
-  /// The place of an element of a value that lies as `type` does.
+  /// The same, normalized.
   mlir::AffineExpr offsetOf(mlir::RankedTensorType type, llvm::ArrayRef<mlir::AffineExpr> index);
   Element load(const Memory &memory, mlir::AffineExpr offset);
   void store(const Memory &memory, mlir::AffineExpr offset, Element element);

@@ -5,7 +5,7 @@
 include "ir/Base.td"
 
 class Sluice_Contraction<string mnemonic, list<Trait> traits = []>
-    : Sluice_ValueOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<ContractionOp>], traits)> {
+    : Sluice_ValueOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<ContractionOp>, DeclareOpInterfaceMethods<ElementOp>], traits)> {
   let rounding = "Products are summed in the element type, in an order that depends on the op, its shape and the target alone; multiply and add may be one rounding.";
 }
 
@@ -20,9 +20,9 @@ def MatmulOp : Sluice_Contraction<"matmul", [DeclareOpInterfaceMethods<Different
   let arguments = (ins Sluice_FloatTensor:$a, Sluice_FloatTensor:$b, Arg<UnitAttr, "a lies as [..., k, m]">:$transpose_a, Arg<UnitAttr, "b lies as [..., n, k]">:$transpose_b);
   let results = (outs Sluice_FloatTensor:$y);
 }
-// With a formula for an element, too: backends may run convolutions in groups as loop nests, or as one convolution a group.
+// Backends may run those in groups as loop nests, or as one convolution a group.
 class Sluice_Convolution<string mnemonic, list<Trait> traits = []>
-    : Sluice_Contraction<mnemonic, !listconcat([DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<CompositeOp>], traits)>;
+    : Sluice_Contraction<mnemonic, !listconcat([DeclareOpInterfaceMethods<CompositeOp>], traits)>;
 
 def Conv2dOp : Sluice_Convolution<"conv2d", [DeclareOpInterfaceMethods<DifferentiableOp>]> {
   let summary = "cross-correlation of x [N, C, H, W] with weight [O, C / groups, kH, kW]";

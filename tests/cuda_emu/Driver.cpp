@@ -157,16 +157,12 @@ EXPORTED int cuDriverGetVersion(int *version) {
 }
 
 EXPORTED int cuGetErrorName(int status, const char **name) {
-  static const std::map<int, const char *> names = {{InvalidValue, "CUDA_ERROR_INVALID_VALUE"},
-                                                    {OutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
-                                                    {NotInitialized, "CUDA_ERROR_NOT_INITIALIZED"},
-                                                    {NoDevice, "CUDA_ERROR_NO_DEVICE"},
-                                                    {InvalidDevice, "CUDA_ERROR_INVALID_DEVICE"},
-                                                    {InvalidImage, "CUDA_ERROR_INVALID_IMAGE"},
-                                                    {InvalidContext, "CUDA_ERROR_INVALID_CONTEXT"},
-                                                    {NoBinary, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
-                                                    {InvalidHandle, "CUDA_ERROR_INVALID_HANDLE"},
-                                                    {NotFound, "CUDA_ERROR_NOT_FOUND"}};
+  static const std::map<int, const char *> names = {
+      {InvalidValue, "CUDA_ERROR_INVALID_VALUE"},     {OutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
+      {NotInitialized, "CUDA_ERROR_NOT_INITIALIZED"}, {NoDevice, "CUDA_ERROR_NO_DEVICE"},
+      {InvalidDevice, "CUDA_ERROR_INVALID_DEVICE"},   {InvalidImage, "CUDA_ERROR_INVALID_IMAGE"},
+      {InvalidContext, "CUDA_ERROR_INVALID_CONTEXT"}, {NoBinary, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
+      {InvalidHandle, "CUDA_ERROR_INVALID_HANDLE"},   {NotFound, "CUDA_ERROR_NOT_FOUND"}};
   auto found = names.find(status);
   *name = found == names.end() ? nullptr : found->second;
   return found == names.end() ? InvalidValue : Success;
@@ -188,8 +184,8 @@ EXPORTED int cuDeviceGetName(char *name, int length, int) {
 }
 
 EXPORTED int cuDeviceGetAttribute(int *value, int attribute, int) {
-  static const std::map<int, int> values = {
-      {13, 1'000'000}, {16, 4}, {36, 1'000'000}, {37, 1024}, {75, kMajor}, {76, kMinor}};
+  static const std::map<int, int> values = {{13, 1'000'000}, {16, 4},      {36, 1'000'000},
+                                            {37, 1024},      {75, kMajor}, {76, kMinor}};
   auto found = values.find(attribute);
   *value = found == values.end() ? 0 : found->second;
   return found == values.end() ? InvalidValue : Success;
@@ -296,8 +292,7 @@ EXPORTED int cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, Stream
   return copyOnDevices(current, to, current, from, bytes, stream);
 }
 
-EXPORTED int cuMemcpyPeerAsync(Address to, Device *target, Address from, Device *source, size_t bytes,
-                               Stream *stream) {
+EXPORTED int cuMemcpyPeerAsync(Address to, Device *target, Address from, Device *source, size_t bytes, Stream *stream) {
   return copyOnDevices(target, to, source, from, bytes, stream);
 }
 
@@ -374,8 +369,9 @@ EXPORTED int cuModuleLoadData(Module **module, const void *image) {
   if (!current)
     return InvalidContext;
   const char *bytes = static_cast<const char *>(image);
-  if (std::memcmp(bytes, "\x7f"
-                         "ELF",
+  if (std::memcmp(bytes,
+                  "\x7f"
+                  "ELF",
                   4) != 0)
     return InvalidImage;
   std::string log;
@@ -401,10 +397,9 @@ EXPORTED int cuModuleGetFunction(Function **function, Module *module, const char
   if (!module || module->device != current)
     return InvalidHandle;
   std::string suffix = name;
-  auto launch = reinterpret_cast<decltype(Function::launch)>(
-      dlsym(module->library, ("cuda_emu_launch_" + suffix).c_str()));
-  auto sizes =
-      reinterpret_cast<const unsigned *(*)()>(dlsym(module->library, ("cuda_emu_sizes_" + suffix).c_str()));
+  auto launch =
+      reinterpret_cast<decltype(Function::launch)>(dlsym(module->library, ("cuda_emu_launch_" + suffix).c_str()));
+  auto sizes = reinterpret_cast<const unsigned *(*)()>(dlsym(module->library, ("cuda_emu_sizes_" + suffix).c_str()));
   if (!launch || !sizes)
     return NotFound;
   *function = &driver().functions.emplace_back(Function{module, launch, sizes()});

@@ -40,7 +40,7 @@ std::string compileForHost(const std::string &text, std::string &log) {
   TemporaryFolder folder;
   std::string source = folder.file("text.cpp"), object = folder.file("text.so"), messages = folder.file("messages");
   std::ofstream(source) << text;
-  std::string command = std::string("'" SLUICE_CXX_COMPILER "' -shared -fPIC -O0 -w -std=c++17 -fwrapv "
+  std::string command = std::string("'" SLUICE_CXX_COMPILER "' -shared -fPIC -O1 -w -std=c++17 -fwrapv "
                                     "-ffp-contract=off -fsanitize=alignment -fsanitize-trap=alignment "
                                     "-include '" SLUICE_CUDA_EMULATOR "' '") +
                         source + "' '" SLUICE_CUDA_THREADS "' -o '" + object + "' > '" + messages + "' 2>&1";

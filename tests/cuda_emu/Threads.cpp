@@ -7,8 +7,31 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <ucontext.h>
 #include <vector>
+
+/// Keeps the registers that calls keep on the running stack, whose top goes to `*from`, and goes on with another's.
+extern "C" void cuda_emu_switch(void **from, void *to);
+asm(R"(
+.text
+.local cuda_emu_switch
+.type cuda_emu_switch, @function
+cuda_emu_switch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+)");
 
 namespace cuda_emu {
 
@@ -22,9 +45,10 @@ struct Thread {
   Place place;
   unsigned number = 0;                 // in the block
   uint64_t exchanges = 0;              // shuffles begun
+  uint64_t barriers = 0;               // come to
   unsigned char held[2][kMostBytes]{}; // what it gave for the last two
   bool ended = false;
-  ucontext_t context{};
+  void *stack = nullptr; // its top while others run
 };
 
 struct Block {
@@ -32,8 +56,9 @@ struct Block {
   Thread *current = nullptr;
   void (*kernel)(void *) = nullptr;
   void *argument = nullptr;
-  ucontext_t scheduler{};
-  bool advanced = false; // whether any thread came further in this round
+  void *scheduler = nullptr; // its stack
+  uint64_t arrivals = 0;     // at barriers
+  bool advanced = false;     // whether any thread came further in this round
 
   Block(Dim gridSize, Dim size, Dim index, void (*kernel)(void *), void *argument)
       : threads(size.x), kernel(kernel), argument(argument) {
@@ -53,7 +78,7 @@ thread_local Block *running = nullptr;
 }
 
 /// Lets others run.
-void giveWay() { swapcontext(&running->current->context, &running->scheduler); }
+void giveWay() { cuda_emu_switch(&running->current->stack, running->scheduler); }
 
 void runThread() {
   running->kernel(running->argument);
@@ -62,35 +87,37 @@ void runThread() {
   giveWay();
 }
 
-/// Stacks are taken again by the next block.
-char *stackOf(size_t thread) {
+/// A stack that goes on with `runThread`; stacks are taken again by the next block.
+void *stackOf(size_t thread) {
   thread_local std::vector<std::unique_ptr<char[]>> stacks;
   while (stacks.size() <= thread)
     stacks.emplace_back(new char[kStackBytes]);
-  return stacks[thread].get();
+  auto end = reinterpret_cast<uintptr_t>(stacks[thread].get() + kStackBytes) & ~uintptr_t(15);
+  void **top = reinterpret_cast<void **>(end);
+  *--top = nullptr; // where a function finds its return address
+  *--top = reinterpret_cast<void *>(runThread);
+  constexpr int kRegisters = 6;
+  for (int i = 0; i < kRegisters; ++i)
+    *--top = nullptr;
+  return top;
 }
 
 /// One block's threads to their ends, each as far as it comes before the next.
 void runBlock(Block &block) {
   running = &block;
-  for (Thread &thread : block.threads) {
-    getcontext(&thread.context);
-    thread.context.uc_stack.ss_sp = stackOf(thread.number);
-    thread.context.uc_stack.ss_size = kStackBytes;
-    thread.context.uc_link = nullptr;
-    makecontext(&thread.context, runThread, 0);
-  }
+  for (Thread &thread : block.threads)
+    thread.stack = stackOf(thread.number);
   for (bool waits = true; waits;) {
     waits = block.advanced = false;
     for (Thread &thread : block.threads) {
       if (thread.ended)
         continue;
       block.current = &thread;
-      swapcontext(&block.scheduler, &thread.context);
+      cuda_emu_switch(&block.scheduler, thread.stack);
       waits |= !thread.ended;
     }
     if (waits && !block.advanced)
-      fail("all threads wait for each other");
+      fail("all threads that have not ended wait for others");
   }
   running = nullptr;
 }
@@ -131,6 +158,15 @@ extern "C" void cuda_emu_exchange(unsigned mask, const void *value, unsigned byt
     }
   }
   std::memcpy(result, block.threads[warp + from].held[now % 2], bytes);
+}
+
+extern "C" void cuda_emu_barrier() {
+  Block &block = *running;
+  uint64_t now = ++block.current->barriers;
+  ++block.arrivals;
+  block.advanced = true;
+  while (block.arrivals < now * block.threads.size())
+    giveWay();
 }
 
 } // namespace cuda_emu

@@ -2,12 +2,14 @@
 // front of the text, and light, because every text is compiled with it.
 //
 // What it assumes of the device, beside the language: `__shfl_sync` waits for all threads of its mask, gives the value
-// of the source lane modulo the width in its segment, and is undefined for sources outside of the mask.
+// of the source lane modulo the width in its segment, and is undefined for sources outside of the mask; all threads of a
+// block come to the same `__syncthreads`, or none does.
 #pragma once
 
 #define __global__
 #define __device__
 #define __launch_bounds__(threads)
+#define __shared__ static // blocks run one after the other
 
 namespace cuda_emu {
 
@@ -26,6 +28,9 @@ extern "C" void cuda_emu_launch(Dim gridSize, Dim blockSize, void (*kernel)(void
 
 /// What thread `from` of the warp gives for this exchange of all threads in `mask`; at most 8 bytes.
 extern "C" void cuda_emu_exchange(unsigned mask, const void *value, unsigned bytes, unsigned from, void *result);
+
+/// Waits for all threads of the block.
+extern "C" void cuda_emu_barrier();
 
 template <typename Kernel> void launch(Dim gridSize, Dim blockSize, Kernel kernel) {
   cuda_emu_launch(gridSize, blockSize, [](void *argument) { (*static_cast<Kernel *>(argument))(); }, &kernel);
@@ -71,6 +76,8 @@ template <typename T> T __shfl_sync(unsigned mask, T value, int from, int width)
   return result;
 }
 
+inline void __syncthreads() { cuda_emu::cuda_emu_barrier(); }
+
 inline float __int_as_float(int bits) { return __builtin_bit_cast(float, bits); }
 inline double __longlong_as_double(long long bits) { return __builtin_bit_cast(double, bits); }
 
@@ -95,3 +102,6 @@ CUDA_EMU_FUNCTION(fabs)
 extern "C" float powf(float, float);
 extern "C" double pow(double, double);
 inline float pow(float x, float y) { return powf(x, y); }
+extern "C" float fmaf(float, float, float);
+extern "C" double fma(double, double, double);
+inline float fma(float x, float y, float z) { return fmaf(x, y, z); }

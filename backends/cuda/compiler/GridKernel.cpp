@@ -1,5 +1,6 @@
 #include "backends/cuda/compiler/GridKernel.h"
 
+#include "backends/cuda/compiler/ProductKernel.h"
 #include "backends/cuda/compiler/ThreadEmitter.h"
 #include "backends/loops/LoopKernel.h"
 #include "backends/loops/NestTasks.h"
@@ -12,7 +13,6 @@ namespace sluice::cuda {
 using namespace mlir;
 using namespace loops;
 
-static constexpr int64_t kWarp = 32;
 // Few loads of a warp: tasks are many, and hide each other's latency.
 static constexpr double kBytesPerTask = 4 << 10;
 // Fewer warps than that take no less time.
@@ -63,6 +63,10 @@ LogicalResult GridWriter::write(const LoopNest &nest) {
 
 FailureOr<GridKernel> writeGridKernel(ir::KernelOp kernel, StringRef name, int64_t capacity) {
   kernel.getContext()->loadDialect<arith::ArithDialect, math::MathDialect>(); // of what ops mean
+  Operation *first = &kernel.getBody().front().front();
+  Formulas formulas;
+  if (std::optional<Product> product = findTileableProduct(formulas, first, capacity))
+    return writeProductKernel(*product, first, name, capacity);
   GridWriter writer(kernel.getNumOperands() + kernel.getNumResults() + 1, capacity);
   FailureOr<int64_t> workspaceBytes = writeLoopKernel(kernel, name, capacity, writer);
   if (failed(workspaceBytes))

@@ -1,4 +1,5 @@
-// Kernels without products as CUDA C++: a `__global__` function for each nest, in which a warp does one task.
+// Kernels as CUDA C++: a `__global__` function for each nest of loops, in which a warp does one task, or for a product, in
+// which a block does.
 #pragma once
 
 #include "ir/Dialect.h"
@@ -6,10 +7,13 @@
 
 namespace sluice::cuda {
 
-/// To be run by `tasks * ceil(rows / rowsPerTask)` warps, or `tasks` where rowsPerTask is 0.
+inline constexpr int64_t kWarp = 32;
+
+/// Has `tasks * ceil(rows / rowsPerTask)` tasks, or `tasks` where rowsPerTask is 0, and so many threads for each.
 struct GridFunction {
   std::string name;
   int64_t tasks = 1, rowsPerTask = 0;
+  int64_t threads = kWarp;
 };
 
 struct GridKernel {
@@ -18,7 +22,8 @@ struct GridKernel {
   int64_t workspaceBytes = 0;                ///< of the last buffer, behind those of operands and results
 };
 
-/// The names of functions begin with `name`. Fails with a diagnostic on the op that cannot be written.
+/// The names of functions begin with `name`; a product is alone in its kernel. Fails with a diagnostic on the op that
+/// cannot be written.
 mlir::FailureOr<GridKernel> writeGridKernel(ir::KernelOp kernel, llvm::StringRef name, int64_t capacity);
 
 } // namespace sluice::cuda

@@ -7,7 +7,8 @@ namespace sluice::cuda {
 void ModuleImage::addKernel(llvm::StringRef name, int64_t buffers, llvm::ArrayRef<GridFunction> functions) {
   kernels += fmt::format("kernel {} {}\n", name.str(), buffers);
   for (const GridFunction &function : functions)
-    kernels += fmt::format("function {} {} {}\n", function.name, function.tasks, function.rowsPerTask);
+    kernels +=
+        fmt::format("function {} {} {} {}\n", function.name, function.tasks, function.rowsPerTask, function.threads);
 }
 
 void ModuleImage::addCode(const std::string &architecture, std::string code) {

@@ -11,23 +11,31 @@
 using namespace mlir;
 using namespace sluice;
 
-struct sluice_session {
+namespace {
+
+/// A sluice_session: that name is another backend's in the same program.
+struct PluginSession {
   std::optional<cuda::Session> session; // none if it did not begin
   std::string error;
-  std::string architectures; // as description
+  std::string architectures;     // as description
   std::deque<std::string> names; // of functions, which earlier answers point to
+  std::deque<std::vector<sluice_layout_dim>> layouts;
   std::string image;
 
+  static PluginSession *of(sluice_session *session) { return reinterpret_cast<PluginSession *>(session); }
   sluice_status fail(sluice_status status, std::string why) {
     error = std::move(why);
     return status;
   }
 };
 
+} // namespace
+
 static Operation *operationOf(const sluice_kernel_view *view) { return static_cast<Operation *>(view->operation); }
 
 static sluice_status begin(const sluice_target_options *options, sluice_session **result) {
-  auto *its = *result = new sluice_session;
+  auto *its = new PluginSession;
+  *result = reinterpret_cast<sluice_session *>(its);
   auto fail = [&](llvm::Error failure) {
     std::error_code code;
     llvm::handleAllErrors(std::move(failure), [&](const llvm::StringError &error) {
@@ -47,33 +55,53 @@ static sluice_status begin(const sluice_target_options *options, sluice_session 
   return SLUICE_OK;
 }
 
-static void end(sluice_session *session) { delete session; }
+static void end(sluice_session *session) { delete PluginSession::of(session); }
 
-static const char *lastError(sluice_session *session) { return session->error.c_str(); }
+static const char *lastError(sluice_session *session) { return PluginSession::of(session)->error.c_str(); }
 
 static sluice_status describe(sluice_session *session, sluice_target_info *info) {
   info->device_type = "cuda";
-  info->cpu = session->architectures.c_str();
+  info->cpu = PluginSession::of(session)->architectures.c_str();
   return SLUICE_OK;
 }
 
 static sluice_status supports(sluice_session *session, const sluice_kernel_view *view) {
   Operation *op = operationOf(view);
-  std::string name = op->getName().getStringRef().str();
   if (!ir::isCompute(op))
-    return session->fail(SLUICE_UNSUPPORTED, "CUDA devices have no code for " + name);
-  if (auto product = dyn_cast<ir::ContractionOp>(op); product && product.getGroups() == 1)
-    return session->fail(SLUICE_UNSUPPORTED, "the CUDA backend has no kernels for products, such as " + name);
+    return PluginSession::of(session)->fail(SLUICE_UNSUPPORTED,
+                                            "CUDA devices have no code for " + op->getName().getStringRef().str());
   return SLUICE_OK;
 }
 
-// Loops take any layout.
-static sluice_status proposeLayout(sluice_session *, const sluice_kernel_view *, int, unsigned,
-                                   sluice_layout_proposal *) {
+static bool isProduct(const sluice_op_view &op) {
+  auto product = dyn_cast<ir::ContractionOp>(static_cast<Operation *>(op.operation));
+  return product && product.getGroups() == 1;
+}
+
+static bool isTiled(const sluice_type_view &type) {
+  return llvm::any_of(llvm::ArrayRef(type.layout, type.num_layout),
+                      [](const sluice_layout_dim &dim) { return dim.part != SLUICE_LAYOUT_WHOLE; });
+}
+
+// Loops take any layout, products those without tiles.
+static sluice_status proposeLayout(sluice_session *session, const sluice_kernel_view *view, int isResult,
+                                   unsigned number, sluice_layout_proposal *proposal) {
+  const sluice_op_view &op = *sluice_kernel_op_at(view, 0);
+  size_t value = isResult ? view->num_operands + number : op.operands[number];
+  const sluice_type_view &type = *sluice_kernel_value_at(view, value);
+  if (!isProduct(op) || !isTiled(type))
+    return SLUICE_OK;
+  std::vector<sluice_layout_dim> &rowMajor = PluginSession::of(session)->layouts.emplace_back();
+  for (size_t dim = 0; dim < type.rank; ++dim)
+    rowMajor.push_back({uint32_t(dim), SLUICE_LAYOUT_WHOLE, 0});
+  proposal->cares = proposal->required = 1;
+  proposal->layout = rowMajor.data();
+  proposal->num_layout = rowMajor.size();
   return SLUICE_OK;
 }
 
-static sluice_status prepare(sluice_session *session, const sluice_kernel_view *view, sluice_launch_info *launch) {
+static sluice_status prepare(sluice_session *opaque, const sluice_kernel_view *view, sluice_launch_info *launch) {
+  PluginSession *session = PluginSession::of(opaque);
   auto kernel = cast<ir::KernelOp>(operationOf(view));
   session->error.clear();
   ScopedDiagnosticHandler handler(kernel.getContext(), [&](Diagnostic &diagnostic) {
@@ -90,7 +118,8 @@ static sluice_status prepare(sluice_session *session, const sluice_kernel_view *
   return SLUICE_OK;
 }
 
-static sluice_status lower(sluice_session *session, sluice_blob *blob) {
+static sluice_status lower(sluice_session *opaque, sluice_blob *blob) {
+  PluginSession *session = PluginSession::of(opaque);
   if (session->names.empty())
     return SLUICE_OK;
   llvm::Expected<std::string> image = session->session->lower();
@@ -104,7 +133,10 @@ static sluice_status lower(sluice_session *session, sluice_blob *blob) {
 }
 
 static sluice_status canFuse(sluice_session *, const sluice_kernel_view *kernel, int *fuses) {
-  *fuses = loops::lastOpJoins(*kernel);
+  bool hasProduct = false;
+  for (size_t op = 0; op < kernel->num_ops; ++op)
+    hasProduct |= isProduct(*sluice_kernel_op_at(kernel, op));
+  *fuses = hasProduct ? kernel->num_ops == 1 : loops::lastOpJoins(*kernel);
   return SLUICE_OK;
 }
 

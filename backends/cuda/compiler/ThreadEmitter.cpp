@@ -1,10 +1,10 @@
 #include "backends/cuda/compiler/ThreadEmitter.h"
 
+#include "backends/cuda/compiler/IndexText.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
-#include <cmath>
 #include <fmt/format.h>
 
 using namespace mlir;
@@ -235,45 +235,12 @@ std::string ThreadEmitter::laneNumber() const {
   return isSingle() ? "thread" : fmt::format("(thread * {} + l)", group.perThread);
 }
 
-/// The largest magnitude on the way to an index, whatever the order of its sums.
-static double largest(const IndexSpace &space, const LinearIndex &index) {
-  double sum = std::fabs(double(index.constant)), inside = 0;
-  for (const LinearIndex::Term &term : index.terms) {
-    Interval range = space.range(term.atom);
-    sum += std::fabs(double(term.coefficient)) * std::fmax(std::fabs(double(range.low)), std::fabs(double(range.high)));
-    if (auto division = dyn_cast<AffineBinaryOpExpr>(term.atom))
-      inside = std::fmax(inside, largest(space, space.analyze(division.getLHS())));
-  }
-  return std::fmax(sum, inside);
-}
-
-std::string ThreadEmitter::text(const LinearIndex &index, bool isWide) const {
-  std::string sum, suffix = isWide ? "ll" : "";
-  for (const LinearIndex::Term &term : index.terms) {
-    std::string value;
-    if (isa<AffineDimExpr>(term.atom)) {
-      Count variable = space().valueOf(term.atom);
-      value = variable ? nameOf(variable) : laneNumber();
-      if (bool(variable) != isWide)
-        value = (isWide ? "(Index)" : "(int)") + value;
-    } else {
-      auto division = cast<AffineBinaryOpExpr>(term.atom);
-      LinearIndex numerator = space().analyze(division.getLHS());
-      value = fmt::format("{}({}, {}{})", space().range(numerator).low >= 0 ? "quotient" : "floordiv",
-                          text(numerator, isWide), cast<AffineConstantExpr>(division.getRHS()).getValue(), suffix);
-    }
-    if (term.coefficient != 1)
-      value += fmt::format(" * {}{}", term.coefficient, suffix);
-    sum += (sum.empty() ? "" : " + ") + value;
-  }
-  if (index.constant != 0 || sum.empty())
-    sum += fmt::format("{}{}{}", sum.empty() ? "" : " + ", index.constant, suffix);
-  return sum;
-}
-
 std::string ThreadEmitter::text(AffineExpr index) const {
-  LinearIndex linear = space().analyze(index);
-  return text(linear, /*isWide=*/largest(space(), linear) > INT32_MAX);
+  return indexText(space(), index, [&](AffineExpr variable, bool isWide) {
+    Count count = space().valueOf(variable);
+    std::string name = count ? nameOf(count) : laneNumber();
+    return bool(count) == isWide ? name : (isWide ? "(Index)" : "(int)") + name;
+  });
 }
 
 Count ThreadEmitter::count(AffineExpr index) { return newCount(text(index)); }

@@ -108,7 +108,6 @@ private:
 
   /// The number of a thread's element `l` among the lanes.
   std::string laneNumber() const;
-  std::string text(const loops::LinearIndex &index, bool isWide) const;
   std::string text(mlir::AffineExpr index) const;
   bool isPacked(mlir::Type element, int64_t byteOffset, mlir::AffineExpr offset, const loops::Lanes &lanes) const;
   std::string packAt(mlir::Type element, const std::string &address, mlir::AffineExpr offset,

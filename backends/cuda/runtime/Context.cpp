@@ -7,8 +7,7 @@
 
 namespace sluice::cuda {
 
-static constexpr unsigned kWarpsOfBlock = 4;
-static constexpr unsigned kWarp = 32;
+static constexpr int64_t kThreadsOfBlock = 128; // where a task has fewer
 
 static std::string text(const Device &device) { return "cuda:" + std::to_string(device.ordinal); }
 
@@ -250,9 +249,8 @@ void Context::launch(const Queue &queue, const LoadedModule &module, const sluic
   // Functions take the workspace behind the other buffers, whether there is one or not.
   size_t buffers = kernel->second.buffers;
   if (launch.num_buffers != buffers && launch.num_buffers + 1 != buffers)
-    throw Error(SLUICE_INTERNAL, text(*queue.device) + ": kernel " + launch.name + " takes " +
-                                     std::to_string(buffers) + " buffers, and was given " +
-                                     std::to_string(launch.num_buffers));
+    throw Error(SLUICE_INTERNAL, text(*queue.device) + ": kernel " + launch.name + " takes " + std::to_string(buffers) +
+                                     " buffers, and was given " + std::to_string(launch.num_buffers));
   std::vector<void *> addresses(launch.addresses, launch.addresses + launch.num_buffers);
   addresses.resize(buffers);
   std::vector<void *> arguments;
@@ -265,10 +263,12 @@ void Context::launch(const Queue &queue, const LoadedModule &module, const sluic
     tasks = function.image.tasksFor(rows);
     if (tasks == 0)
       continue;
-    unsigned blocks = unsigned((tasks + kWarpsOfBlock - 1) / kWarpsOfBlock);
-    driver_.check(driver_.launch(function.function, blocks, 1, 1, kWarp * kWarpsOfBlock, 1, 1, 0, queue.stream,
-                                 arguments.data(), nullptr),
-                  text(*queue.device) + ": kernel " + launch.name);
+    int64_t tasksOfBlock = std::max<int64_t>(kThreadsOfBlock / function.image.threads, 1);
+    unsigned blocks = unsigned((tasks + tasksOfBlock - 1) / tasksOfBlock);
+    unsigned threads = unsigned(tasksOfBlock * function.image.threads);
+    driver_.check(
+        driver_.launch(function.function, blocks, 1, 1, threads, 1, 1, 0, queue.stream, arguments.data(), nullptr),
+        text(*queue.device) + ": kernel " + launch.name);
   }
 }
 

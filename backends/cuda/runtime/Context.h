@@ -19,7 +19,7 @@ struct Device {
   int number = 0; // the driver's
   std::string name;
   DriverContext context = nullptr;
-  DriverStream stream = nullptr;            // for what callers wait for
+  DriverStream stream = nullptr;             // for what callers wait for
   std::map<DeviceAddress, size_t> allocated; // bytes
 };
 

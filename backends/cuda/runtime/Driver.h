@@ -40,7 +40,7 @@ inline constexpr unsigned kEventWithoutTimes = 2;
   X(contextRetain, "cuDevicePrimaryCtxRetain", (DriverContext * context, int device))                                  \
   X(contextRelease, "cuDevicePrimaryCtxRelease_v2", (int device))                                                      \
   X(contextSetCurrent, "cuCtxSetCurrent", (DriverContext context))                                                     \
-  X(memoryInfo, "cuMemGetInfo_v2", (size_t * free, size_t *total))                                                     \
+  X(memoryInfo, "cuMemGetInfo_v2", (size_t *free, size_t *total))                                                      \
   X(allocate, "cuMemAlloc_v2", (DeviceAddress * address, size_t bytes))                                                \
   X(release, "cuMemFree_v2", (DeviceAddress address))                                                                  \
   X(fill, "cuMemsetD8Async", (DeviceAddress to, unsigned char value, size_t bytes, DriverStream stream))               \

@@ -42,19 +42,21 @@ private:
   void take(const std::string &text) {
     std::istringstream line(text);
     std::string what, name;
-    int64_t first = -1, second = 0;
-    line >> what >> name >> first;
+    int64_t size = -1;
+    ImageFunction function;
+    line >> what >> name;
     if (what == "function")
-      line >> second;
-    bool isNothing = !line || !(line >> std::ws).eof() || first < 0 || second < 0;
-    if (isNothing || (what == "function" && image.kernels.empty()))
-      fail("is '" + text + "'");
-    if (what == "kernel")
-      image.kernels.push_back({name, size_t(first), {}});
-    else if (what == "function")
-      image.kernels.back().functions.push_back({name, first, second});
-    else if (what == "code")
-      image.codes.push_back({name, {}}), sizes.push_back(size_t(first));
+      line >> function.tasks >> function.rowsPerTask >> function.threads;
+    else
+      line >> size;
+    bool isWhole = line && (line >> std::ws).eof();
+    if (isWhole && what == "kernel" && size >= 0)
+      image.kernels.push_back({name, size_t(size), {}});
+    else if (isWhole && what == "code" && size >= 0)
+      image.codes.push_back({name, {}}), sizes.push_back(size_t(size));
+    else if (isWhole && what == "function" && !image.kernels.empty() && function.tasks >= 0 &&
+             function.rowsPerTask >= 0 && function.threads > 0)
+      image.kernels.back().functions.push_back({name, function.tasks, function.rowsPerTask, function.threads});
     else
       fail("is '" + text + "'");
   }

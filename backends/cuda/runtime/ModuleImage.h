@@ -2,12 +2,12 @@
 //
 //   sluice cuda 1
 //   kernel relu_2 3                 a kernel, and how many buffers its functions take
-//   function relu_2_0 128 4         one of its functions, run in this order: its tasks, and rows of a task or 0
+//   function relu_2_0 128 4 32      one of its functions, run in this order: its tasks, rows of a task or 0, threads of one
 //   code sm_90 18328                code for an architecture, and its size
 //   end
 //   <18328 bytes>                   each code in turn
 //
-// A warp does a task: there are tasks * ceil(rows / rows of a task), or `tasks` where that is 0.
+// There are tasks * ceil(rows / rows of a task), or `tasks` where that is 0. A block does a task, or several of a warp each.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace sluice::cuda {
 
 struct ImageFunction {
   std::string name;
-  int64_t tasks, rowsPerTask;
+  int64_t tasks = -1, rowsPerTask = -1, threads = -1;
 
   int64_t tasksFor(int64_t rows) const {
     return rowsPerTask ? tasks * ((rows + rowsPerTask - 1) / rowsPerTask) : tasks;

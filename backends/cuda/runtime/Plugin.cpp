@@ -75,8 +75,7 @@ static sluice_status release(sluice_run *run, int32_t device, void *address) {
 
 static sluice_status queueCreate(sluice_run *run, int32_t device, sluice_queue_kind, const char *,
                                  sluice_queue **queue) {
-  return guarded(
-      run, [&] { *queue = new sluice_queue{run, run->context->addQueue(run->context->device(device))}; });
+  return guarded(run, [&] { *queue = new sluice_queue{run, run->context->addQueue(run->context->device(device))}; });
 }
 
 static void queueDestroy(sluice_queue *queue) {

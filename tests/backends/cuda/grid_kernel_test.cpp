@@ -15,7 +15,7 @@ namespace sluice::cuda {
 namespace {
 
 constexpr int64_t kCapacity = 7;
-constexpr int kWarpsOfBlock = 3; // so that the last block has warps without a task
+constexpr int64_t kWarpsOfBlock = 3; // so that the last block has warps without a task
 
 constexpr const char *kLayouts =
     "#nhwc = #sluice.at<layout = affine_map<(d0, d1, d2, d3) -> (d0, d2, d3, d1)>>\n"
@@ -40,11 +40,13 @@ public:
     std::string text, arguments;
     for (unsigned i = 0; i <= op->getNumOperands() + op->getNumResults(); ++i)
       arguments += "(Byte *)buffers[" + std::to_string(i) + "], ";
-    for (const GridFunction &function : kernel.functions)
+    for (const GridFunction &function : kernel.functions) {
+      int64_t tasksOfBlock = function.threads == kWarp ? kWarpsOfBlock : 1;
       text += "extern \"C\" void call_" + function.name + "(void *const *buffers, Index rows, Index tasks) {\n" +
-              "  cuda_emu::launch({unsigned((tasks + " + std::to_string(kWarpsOfBlock - 1) + ") / " +
-              std::to_string(kWarpsOfBlock) + ")}, {" + std::to_string(32 * kWarpsOfBlock) + "}, [&] { " +
+              "  cuda_emu::launch({unsigned((tasks + " + std::to_string(tasksOfBlock - 1) + ") / " +
+              std::to_string(tasksOfBlock) + ")}, {" + std::to_string(function.threads * tasksOfBlock) + "}, [&] { " +
               function.name + "(" + arguments + "rows, tasks); });\n}\n";
+    }
     return text;
   }
 
@@ -73,6 +75,49 @@ Body unary(const std::string &op, const std::string &x, const std::string &attri
            const std::string &to = "") {
   std::string y = to.empty() ? x : to;
   return {{x}, "%a = sluice." + op + " %0 " + attributes + " : (" + x + ") -> " + y, "%a : " + y};
+}
+
+Body product(const std::string &op, const std::string &a, const std::string &b, const std::string &y,
+             const std::string &attributes) {
+  return {
+      {a, b}, "%a = sluice." + op + " %0, %1 " + attributes + " : (" + a + ", " + b + ") -> " + y, "%a : " + y, 1e-4};
+}
+
+/// Rows in every role, tiles that are not full, chunks; images with padding, strides, dilation and odd sizes.
+std::vector<Body> products() {
+  std::vector<Body> all = {
+      product("matmul", "tensor<?x70xf32>", "tensor<70x90xf32>", "tensor<?x90xf32>", ""),
+      product("matmul", "tensor<?x300xf64>", "tensor<5x300xf64>", "tensor<?x5xf64>", "{transpose_b}"),
+      product("matmul", "tensor<?x20xf32>", "tensor<?x33xf32>", "tensor<20x33xf32>", "{transpose_a}"),
+      product("matmul", "tensor<9x20xf32>", "tensor<?x20xf32>", "tensor<9x?xf32>", "{transpose_b}"),
+      product("matmul", "tensor<?x4x6xf32>", "tensor<?x5x6xf32>", "tensor<?x4x5xf32>", "{transpose_b}"),
+      product("matmul", "tensor<3x4x2x6xf32>", "tensor<3x4x6x5xf32>", "tensor<3x4x2x5xf32>", ""),
+  };
+  std::string nchw = "tensor<?x3x9x8xf32>", nhwc = "tensor<?x3x9x8xf32, #nhwc>";
+  struct Window {
+    const char *attributes;
+    int height, width;
+  };
+  for (auto [attributes, height, width] :
+       {Window{"stride = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>", 7, 7},
+        {"stride = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 0>, dilation = array<i64: 1, 1>", 9, 8},
+        {"stride = array<i64: 2, 3>, padding = array<i64: 1, 0, 1, 2>, dilation = array<i64: 1, 1>", 5, 3},
+        {"stride = array<i64: 2, 2>, padding = array<i64: 2, 1, 2, 1>, dilation = array<i64: 2, 1>", 5, 5},
+        {"stride = array<i64: 3, 2>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 3, 2>", 1, 3}}) {
+    std::string size = std::to_string(height) + "x" + std::to_string(width);
+    std::string weight = "tensor<21x3x3x2xf32>", dy = "tensor<?x21x" + size + "xf32";
+    std::string given = std::string("{") + attributes + ", groups = 1 : i64";
+    all.push_back(product("conv2d", nchw, weight, dy + ">", given + "}"));
+    all.push_back(product("conv2d", nhwc, weight, dy + ", #nhwc>", given + "}"));
+    all.push_back(product("conv2d_input_grad", dy + ">", weight, nchw, given + ", size = array<i64: 9, 8>}"));
+    all.push_back(product("conv2d_input_grad", dy + ", #nhwc>", weight, nhwc, given + ", size = array<i64: 9, 8>}"));
+    all.push_back(product("conv2d_weight_grad", nhwc, dy + ">", weight, given + ", size = array<i64: 3, 2>}"));
+  }
+  // Of 7 rows and 41 x 41 elements: three chunks.
+  all.push_back(product("conv2d_weight_grad", "tensor<?x2x41x41xf32>", "tensor<?x4x41x41xf32>", "tensor<4x2x1x1xf32>",
+                        "{stride = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, "
+                        "groups = 1 : i64, size = array<i64: 1, 1>}"));
+  return all;
 }
 
 std::vector<Body> bodies() {
@@ -121,6 +166,8 @@ std::vector<Body> bodies() {
                  1e-5,
                  0,
                  9.99});
+  for (Body &body : products())
+    all.push_back(std::move(body));
   return all;
 }
 
@@ -145,18 +192,21 @@ TEST(GridKernel, MatchesTheReference) {
   Grid grid;
   test::EmulatedLibrary library;
   library.compile(grid.kernels + grid.callers);
-  size_t partial = 0;
+  size_t partial = 0, blocks = 0;
   for (auto [body, run] : llvm::zip_equal(grid.all, grid.runs)) {
     run.randomize(body.low, body.high);
     partial += llvm::count_if(run.kernel.functions, [](const GridFunction &function) {
       return llvm::StringRef(function.name).contains("_partial_");
     });
+    blocks +=
+        llvm::count_if(run.kernel.functions, [](const GridFunction &function) { return function.threads > kWarp; });
     for (int64_t rows : {7, 3, 1, 0}) {
       run.run(library, rows);
       EXPECT_LE(run.error(), body.tolerance) << body.text << "\nwith " << rows << " rows\n" << run.kernel.text;
     }
   }
   EXPECT_GT(partial, 0u) << "nothing was cut into chunks";
+  EXPECT_EQ(blocks, products().size()) << "a product has no tiles";
 }
 
 TEST(GridKernel, CompilesForDevices) {

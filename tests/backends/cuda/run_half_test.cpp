@@ -74,14 +74,15 @@ TEST(CudaRunHalf, SaysThatThereIsNoDevice) {
 }
 
 TEST(CudaRunHalf, RefusesWhatIsNoImage) {
-  for (auto [image, why] : {std::pair("", "line 1 of a module does not end"),
-                            {"something\n", "line 1 of a module is not 'sluice cuda 1'"},
-                            {"sluice cuda 1\nfunction f 1 1\nend\n", "line 2 of a module is 'function f 1 1'"},
-                            {"sluice cuda 1\nkernel k -1\nend\n", "line 2 of a module is 'kernel k -1'"},
-                            {"sluice cuda 1\nkernel k 1 1\nend\n", "line 2 of a module is 'kernel k 1 1'"},
-                            {"sluice cuda 1\nkernel k 1\nfunction f 1\nend\n", "line 3 of a module is 'function f 1'"},
-                            {"sluice cuda 1\ncode sm_90 5\nend\nbyte", "too few bytes"},
-                            {"sluice cuda 1\nkernel k 1\n", "line 3 of a module does not end"}})
+  for (auto [image, why] :
+       {std::pair("", "line 1 of a module does not end"),
+        {"something\n", "line 1 of a module is not 'sluice cuda 1'"},
+        {"sluice cuda 1\nfunction f 1 1 32\nend\n", "line 2 of a module is 'function f 1 1 32'"},
+        {"sluice cuda 1\nkernel k -1\nend\n", "line 2 of a module is 'kernel k -1'"},
+        {"sluice cuda 1\nkernel k 1 1\nend\n", "line 2 of a module is 'kernel k 1 1'"},
+        {"sluice cuda 1\nkernel k 1\nfunction f 1 0\nend\n", "line 3 of a module is 'function f 1 0'"},
+        {"sluice cuda 1\ncode sm_90 5\nend\nbyte", "too few bytes"},
+        {"sluice cuda 1\nkernel k 1\n", "line 3 of a module does not end"}})
     EXPECT_THAT(whatLoadSays(image), AllOf(StartsWith("3: "), HasSubstr(why))) << image;
 }
 

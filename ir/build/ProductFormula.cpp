@@ -1,6 +1,6 @@
-// Convolutions and their gradients as formulas, for backends that have no product for them: those in many small groups,
-// whose sums are short.
+// Products and convolutions as formulas: what backends make loop nests or products of.
 //
+//   y[..., i, j]   = sum over l of a[..., i, l] * b[..., l, j]
 //   y[n, o, i, j]  = sum over c, u, v of x[n, g C + c, i * stride + u * dilation - pad, ...] * w[o, c, u, v]
 //
 // with C input channels and O output channels in a group, and g = o / O.
@@ -23,6 +23,23 @@ static Value multiply(ElementBuilder &builder, const Guard &guard, Type element,
            Lane(builder.builder(), builder.loc(), builder.operand(1, second));
   };
   return guard.load(builder, product, builder.constant(0, element));
+}
+
+static int64_t extentOf(int64_t size) { return ShapedType::isDynamic(size) ? ElementBuilder::kRows : size; }
+
+Value MatmulOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
+  ArrayRef<AffineExpr> leading = index.drop_back(2);
+  size_t rank = index.size();
+  int64_t contracted = shapeOf(getA())[rank - (getTransposeA() ? 2 : 1)];
+  auto matrixAt = [&](AffineExpr row, AffineExpr column, bool transposed) {
+    SmallVector<AffineExpr> at(leading);
+    at.append({transposed ? column : row, transposed ? row : column});
+    return at;
+  };
+  return fold(builder, extentOf(contracted), elementOf(getA()), 0, addLanes, [&](ArrayRef<AffineExpr> at) {
+    return multiply(builder, Guard(), elementOf(getA()), matrixAt(index[rank - 2], at[0], getTransposeA()),
+                    matrixAt(at[0], index[rank - 1], getTransposeB()));
+  });
 }
 
 Value Conv2dOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
@@ -60,8 +77,7 @@ Value Conv2dWeightGradOp::buildElement(ElementBuilder &builder, unsigned, ArrayR
   Windows windows = getWindows(spatial(getX()), getSize(), getStride(), getPadding(), getDilation());
   int64_t channels = weight[1], outputs = weight[0] / getGroups();
   Type element = elementOf(getX());
-  int64_t rows = ShapedType::isDynamic(dy[0]) ? ElementBuilder::kRows : dy[0];
-  return fold(builder, {rows, dy[2], dy[3]}, element, 0, addLanes, [&](ArrayRef<AffineExpr> at) {
+  return fold(builder, {extentOf(dy[0]), dy[2], dy[3]}, element, 0, addLanes, [&](ArrayRef<AffineExpr> at) {
     Guard guard;
     AffineExpr h = placeTap(windows[0], dy[2], at[1], index[2], guard),
                w = placeTap(windows[1], dy[3], at[2], index[3], guard);

@@ -1,0 +1,20 @@
+// Products of matrices as CUDA C++: a block of threads computes a tile of the result, of tiles of both operands that its
+// threads put into shared memory together.
+#pragma once
+
+#include "backends/cuda/compiler/GridKernel.h"
+#include "backends/loops/Product.h"
+#include <optional>
+
+namespace sluice::cuda {
+
+/// The product that `op` is, if its tiles can be found: where an element of either operand lies, and whether a term
+/// counts, is a sum of what the row or column says and of what the place in the sum says.
+std::optional<loops::Product> findTileableProduct(loops::Formulas &formulas, mlir::Operation *op, int64_t capacity);
+
+/// The kernel of `op`, which is alone in it and has the kernel's arguments as operands. Sums over the call's rows are
+/// cut into chunks of rows, whose sums lie in the workspace and are added in their order.
+GridKernel writeProductKernel(const loops::Product &product, mlir::Operation *op, llvm::StringRef name,
+                              int64_t capacity);
+
+} // namespace sluice::cuda

@@ -1,0 +1,157 @@
+#include "backends/loops/Product.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/STLExtras.h"
+#include <set>
+
+namespace sluice::loops {
+
+using namespace mlir;
+
+static bool usesVariable(AffineExpr expr, AffineExpr variable) {
+  bool found = false;
+  forEachVariable(expr, [&](unsigned number) { found |= number == cast<AffineDimExpr>(variable).getPosition(); });
+  return found;
+}
+
+bool Product::uses(AffineExpr expr, Role role) const {
+  return llvm::any_of(dims, [&](const Dim &dim) { return dim.role == role && usesVariable(expr, dim.variable); });
+}
+
+namespace {
+
+/// A formula's reads and conditions, in its own dimensions.
+struct Terms {
+  const Reduction *reduction = nullptr;
+  SmallVector<const Read *> reads;
+  SmallVector<AffineExpr> nonNegative;
+
+  void take(const Steps &steps) {
+    for (const Step &step : steps.steps) {
+      if (auto *read = std::get_if<Read>(&step.what))
+        reads.push_back(read);
+      if (auto *guarded = std::get_if<Guarded>(&step.what)) {
+        llvm::append_range(nonNegative, guarded->nonNegative);
+        take(guarded->then);
+      }
+    }
+  }
+};
+
+/// Puts a product together, with some dimensions of the result split into a quotient and a remainder.
+class Builder {
+public:
+  Builder(Operation *op, const Formula &formula, const Terms &terms, int64_t capacity)
+      : type(cast<RankedTensorType>(op->getResult(0).getType())), formula(formula), terms(terms), capacity(capacity) {}
+
+  /// No product if an operand cannot be told from the other.
+  std::optional<Product> build(std::map<unsigned, int64_t> divisors = {}) const;
+
+private:
+  Product place(const std::map<unsigned, int64_t> &divisors) const;
+  std::set<int64_t> divisorsOf(unsigned dim) const;
+
+  RankedTensorType type;
+  const Formula &formula;
+  const Terms &terms;
+  int64_t capacity;
+};
+
+} // namespace
+
+Product Builder::place(const std::map<unsigned, int64_t> &divisors) const {
+  Product product{IndexSpace(type.getContext()), {}, {}, {}, {}, {}, {}};
+  SmallVector<AffineExpr> replacements(formula.numDims, getAffineConstantExpr(0, type.getContext()));
+  auto add = [&](int64_t size, bool hasRows, Product::Role role) {
+    AffineExpr variable = product.space.addVariable(Count(), {0, size - 1});
+    product.dims.push_back({variable, size, hasRows, role});
+    return variable;
+  };
+  for (auto [number, size] : llvm::enumerate(type.getShape())) {
+    bool hasRows = ShapedType::isDynamic(size);
+    auto divisor = divisors.find(unsigned(number));
+    if (divisor == divisors.end()) {
+      replacements[number] = add(hasRows ? capacity : size, hasRows, Product::M);
+      continue;
+    }
+    int64_t by = divisor->second, quotients = (size + by - 1) / by;
+    AffineExpr index = add(quotients, false, Product::M) * by + add(by, false, Product::Batch);
+    replacements[number] = index;
+    if (size % by != 0)
+      product.inResult.push_back(size - 1 - index);
+  }
+  product.result.assign(replacements.begin(), replacements.begin() + type.getRank());
+  for (auto [number, size] : llvm::enumerate(terms.reduction->extents)) {
+    bool hasRows = size == ir::ElementBuilder::kRows;
+    replacements[terms.reduction->firstDim + number] = add(hasRows ? capacity : size, hasRows, Product::K);
+  }
+  auto place = [&](AffineExpr expr) { return product.space.normalize(expr.replaceDims(replacements)); };
+  auto operand = [&](const Read &read) {
+    return Product::Operand{read.operand, llvm::map_to_vector(read.index, place)};
+  };
+  product.a = operand(*terms.reads[0]);
+  product.b = operand(*terms.reads[1]);
+  for (AffineExpr condition : terms.nonNegative)
+    if (product.space.range(place(condition)).low < 0)
+      product.nonNegative.push_back(place(condition));
+  return product;
+}
+
+/// What the formula divides this dimension by.
+std::set<int64_t> Builder::divisorsOf(unsigned dim) const {
+  std::set<int64_t> found;
+  auto look = [&](AffineExpr expr) {
+    expr.walk([&](AffineExpr inner) {
+      auto binary = dyn_cast<AffineBinaryOpExpr>(inner);
+      bool divides =
+          binary && (binary.getKind() == AffineExprKind::FloorDiv || binary.getKind() == AffineExprKind::Mod);
+      if (divides && binary.getLHS().isFunctionOfDim(dim))
+        found.insert(cast<AffineConstantExpr>(binary.getRHS()).getValue());
+    });
+  };
+  for (const Read *read : terms.reads)
+    llvm::for_each(read->index, look);
+  llvm::for_each(terms.nonNegative, look);
+  return found;
+}
+
+std::optional<Product> Builder::build(std::map<unsigned, int64_t> divisors) const {
+  Product product = place(divisors);
+  auto finds = [](const Product::Operand &operand, AffineExpr variable) {
+    return llvm::any_of(operand.index, [&](AffineExpr index) { return usesVariable(index, variable); });
+  };
+  size_t next = 0; // among the product's dimensions
+  for (unsigned number = 0; number < type.getRank(); ++number) {
+    Product::Dim &dim = product.dims[next++];
+    bool isSplit = divisors.count(number), byA = finds(product.a, dim.variable), byB = finds(product.b, dim.variable);
+    next += isSplit;
+    dim.role = byA && byB ? Product::Batch : byB ? Product::N : Product::M;
+    if (dim.role != Product::Batch)
+      continue;
+    if (isSplit)
+      return std::nullopt;
+    for (int64_t divisor : divisorsOf(number)) {
+      std::map<unsigned, int64_t> more = divisors;
+      more[number] = divisor;
+      if (divisor < dim.size && !dim.hasRows)
+        if (std::optional<Product> split = build(std::move(more)))
+          return split;
+    }
+  }
+  return product;
+}
+
+std::optional<Product> findProduct(Formulas &formulas, Operation *op, int64_t capacity) {
+  auto contraction = dyn_cast<ir::ContractionOp>(op);
+  if (!contraction || contraction.getGroups() > 1)
+    return std::nullopt;
+  const Formula &formula = *formulas.of(op, 0);
+  assert(formula.reductions.size() == 1 && "a product is one sum");
+  Terms terms;
+  terms.reduction = formula.reductions.front();
+  terms.take(terms.reduction->step);
+  assert(terms.reads.size() == 2 && "of the products of two elements");
+  return Builder(op, formula, terms, capacity).build();
+}
+
+} // namespace sluice::loops
