@@ -8,8 +8,8 @@
 // host's memory is read or written when the stream comes to it. Freeing memory waits for all work. A block has at most
 // 1024 threads, a grid at least one block; code runs on devices of its major version that are no older.
 //
-// CUDA_EMU_DEVICES, CUDA_EMU_SEED and CUDA_EMU_VERSION set the number of devices, the order of work and the version
-// that the driver says it has.
+// CUDA_EMU_DEVICES, CUDA_EMU_SEED and CUDA_EMU_VERSION set the number of devices, the order of work from when the first
+// context is retained, and the version that the driver says it has.
 #include "backends/sim/runtime/DeviceMemory.h"
 #include "backends/sim/runtime/Error.h"
 #include "backends/sim/runtime/Scheduler.h"
@@ -98,7 +98,7 @@ int64_t setting(const char *name, int64_t otherwise) {
 struct Driver {
   bool initialized = false;
   std::deque<Device> devices;
-  sim::Scheduler scheduler{uint64_t(setting("CUDA_EMU_SEED", 0)), kMostPending};
+  std::optional<sim::Scheduler> scheduler; // while a context is retained
   std::deque<Function> functions;
 };
 
@@ -128,11 +128,11 @@ template <typename Work> Status enqueue(Stream *stream, Work work) {
     return InvalidContext;
   if (!stream || stream->device != current)
     return InvalidHandle;
-  driver().scheduler.enqueue(stream->queue, work);
+  driver().scheduler->enqueue(stream->queue, work);
   return Success;
 }
 
-void finish(size_t queue) { driver().scheduler.runUntil(driver().scheduler.end(queue)); }
+void finish(size_t queue) { driver().scheduler->runUntil(driver().scheduler->end(queue)); }
 
 } // namespace
 
@@ -194,6 +194,9 @@ EXPORTED int cuDeviceGetAttribute(int *value, int attribute, int) {
 EXPORTED int cuDevicePrimaryCtxRetain(Device **context, int device) {
   if (device < 0 || size_t(device) >= driver().devices.size())
     return InvalidDevice;
+  auto isRetained = [](const Device &its) { return its.retained > 0; };
+  if (std::none_of(driver().devices.begin(), driver().devices.end(), isRetained))
+    driver().scheduler.emplace(uint64_t(setting("CUDA_EMU_SEED", 0)), kMostPending);
   *context = &driver().devices[size_t(device)];
   ++(*context)->retained;
   return Success;
@@ -245,7 +248,7 @@ EXPORTED int cuMemFree_v2(Address address) {
     return InvalidContext;
   if (!current->blocks.count(address))
     return InvalidValue;
-  for (size_t queue = 0; queue < driver().scheduler.queues(); ++queue)
+  for (size_t queue = 0; queue < driver().scheduler->queues(); ++queue)
     finish(queue);
   current->blocks.erase(address);
   current->memory.release(reinterpret_cast<void *>(address));
@@ -301,7 +304,7 @@ EXPORTED int cuMemcpyPeerAsync(Address to, Device *target, Address from, Device 
 EXPORTED int cuStreamCreate(Stream **stream, unsigned) {
   if (!current)
     return InvalidContext;
-  *stream = new Stream{current, driver().scheduler.addQueue()};
+  *stream = new Stream{current, driver().scheduler->addQueue()};
   return Success;
 }
 
@@ -324,7 +327,7 @@ EXPORTED int cuStreamWaitEvent(Stream *stream, Event *event, unsigned) {
   if (!current || !stream || !event || stream->device != current)
     return InvalidHandle;
   if (event->recorded)
-    driver().scheduler.wait(stream->queue, *event->recorded);
+    driver().scheduler->wait(stream->queue, *event->recorded);
   return Success;
 }
 
@@ -343,13 +346,13 @@ EXPORTED int cuEventDestroy_v2(Event *event) {
 EXPORTED int cuEventRecord(Event *event, Stream *stream) {
   if (!event || !stream || event->device != stream->device || stream->device != current)
     return InvalidHandle;
-  event->recorded = driver().scheduler.end(stream->queue);
+  event->recorded = driver().scheduler->end(stream->queue);
   return Success;
 }
 
 EXPORTED int cuEventSynchronize(Event *event) {
   if (event->recorded)
-    driver().scheduler.runUntil(*event->recorded);
+    driver().scheduler->runUntil(*event->recorded);
   return Success;
 }
 

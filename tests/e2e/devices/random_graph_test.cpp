@@ -1,4 +1,5 @@
 // Random graphs under random pins give the bits of the host alone, and the interpreter's values within rounding.
+#include "tests/cuda_emu/Doubles.h"
 #include "tests/e2e/Harness.h"
 #include "tests/e2e/Portable.h"
 #include "tests/e2e/devices/RandomGraph.h"
@@ -82,6 +83,19 @@ TEST_P(RandomGraphs, AnyPinsGiveTheSameBits) {
                     {.sim = "seed=" + std::to_string(pins)});
     EXPECT_EQ(trained(pinned), expected) << "pins " << pins;
   }
+}
+
+TEST_P(RandomGraphs, AgreeOnEmulatedCudaDevices) {
+  if (GetParam() >= kGraphsInPart && !std::getenv("SLUICE_TEST_FULL"))
+    GTEST_SKIP() << "a tenth of the graphs runs unless SLUICE_TEST_FULL is set";
+  uint32_t seed = uint32_t(GetParam());
+  useCudaDoubles(/*devices=*/2, GetParam());
+  std::string text = randomGraph(seed, kBatch);
+  Compiled host(text), pinned(randomlyPinned(text, "cpu,cuda:0,cuda:1", seed));
+  Result expected = trained(host), result = trained(pinned);
+  for (size_t step = 0; step < expected.steps.size(); ++step)
+    expectNear(result.steps[step], expected.steps[step]);
+  expectNear(result.predicted, expected.predicted);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, RandomGraphs, testing::Range(0, kGraphs));
