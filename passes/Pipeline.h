@@ -5,6 +5,7 @@
 #include "passes/analysis/CostModel.h"
 #include "passes/artifact/BuildPlan.h"
 #include "passes/assign/ChosenDevices.h"
+#include "passes/backend/Backend.h"
 #include "sluice/backend/compile.h"
 #include <functional>
 #include <string>
@@ -20,6 +21,7 @@ struct PipelineOptions {
   std::string compileTo = "lowered"; // the phase to stop after
   std::string dumpIrDir;             // numbered files and a manifest, one file a phase; empty: none
   std::string cpu = "native";        // whose instructions to use
+  BackendSettings settings;          // of backends' own
   std::string backendFolder;         // where backends were found: kept in plans for several devices
   std::string dataPath;              // where the model's default data was found; empty: by its name
   CostModel costs;                   // what the order of work is chosen by

@@ -45,7 +45,7 @@ public:
       : type(cast<RankedTensorType>(op->getResult(0).getType())), formula(formula), terms(terms), capacity(capacity) {}
 
   /// No product if an operand cannot be told from the other.
-  std::optional<Product> build(std::map<unsigned, int64_t> divisors = {}) const;
+  std::optional<Product> build(const std::map<unsigned, int64_t> &divisors = {}) const;
 
 private:
   Product place(const std::map<unsigned, int64_t> &divisors) const;
@@ -115,7 +115,7 @@ std::set<int64_t> Builder::divisorsOf(unsigned dim) const {
   return found;
 }
 
-std::optional<Product> Builder::build(std::map<unsigned, int64_t> divisors) const {
+std::optional<Product> Builder::build(const std::map<unsigned, int64_t> &divisors) const {
   Product product = place(divisors);
   auto finds = [](const Product::Operand &operand, AffineExpr variable) {
     return llvm::any_of(operand.index, [&](AffineExpr index) { return usesVariable(index, variable); });
@@ -134,7 +134,7 @@ std::optional<Product> Builder::build(std::map<unsigned, int64_t> divisors) cons
       std::map<unsigned, int64_t> more = divisors;
       more[number] = divisor;
       if (divisor < dim.size && !dim.hasRows)
-        if (std::optional<Product> split = build(std::move(more)))
+        if (std::optional<Product> split = build(more))
           return split;
     }
   }

@@ -4,11 +4,16 @@
 #include "ir/Work.h"
 #include "mlir/IR/AffineMap.h"
 #include "sluice/backend/compile.h"
+#include <map>
 #include <memory>
+#include <string>
 
 namespace sluice::passes {
 
 class KernelView;
+
+/// Settings of backends' own, by name: "arch=sm_90" of "cuda".
+using BackendSettings = std::map<std::string, std::string>;
 
 /// A layout that an operand or result is liked in.
 struct LayoutProposal {

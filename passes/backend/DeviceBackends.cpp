@@ -12,7 +12,7 @@ static const sluice_backend_compile *findTable(ArrayRef<const sluice_backend_com
 }
 
 std::unique_ptr<DeviceBackends> DeviceBackends::create(ModuleOp module, ArrayRef<const sluice_backend_compile *> tables,
-                                                       const std::string &cpu) {
+                                                       const std::string &cpu, const BackendSettings &settings) {
   FailureOr<Target> target = Target::of(module);
   if (failed(target))
     return nullptr;
@@ -29,6 +29,8 @@ std::unique_ptr<DeviceBackends> DeviceBackends::create(ModuleOp module, ArrayRef
         return emitError(module.getLoc(), "unsupported: there is no backend '")
                    << device.backend << "' for the device " << device.name,
                nullptr;
+      auto its = settings.find(device.backend);
+      options.settings = its == settings.end() ? "" : its->second.c_str();
       std::unique_ptr<Backend> begun = Backend::create(*table, options, module.getLoc());
       if (!begun)
         return nullptr;

@@ -7,7 +7,7 @@
 namespace sluice::test {
 
 void EmulatedLibrary::compile(const std::string &text) {
-  std::string log, object = compileForHost(text, log);
+  std::string log, object = compileForHost(text, Effort::Least, log);
   ASSERT_FALSE(object.empty()) << log << text;
   library = loadForHost(object, log);
   ASSERT_TRUE(library) << log;

@@ -36,14 +36,15 @@ static std::string read(const std::string &path) {
   return text.str();
 }
 
-std::string compileForHost(const std::string &text, std::string &log) {
+std::string compileForHost(const std::string &text, Effort effort, std::string &log) {
   TemporaryFolder folder;
   std::string source = folder.file("text.cpp"), object = folder.file("text.so"), messages = folder.file("messages");
   std::ofstream(source) << text;
-  std::string command = std::string("'" SLUICE_CXX_COMPILER "' -shared -fPIC -O1 -w -std=c++17 -fwrapv "
-                                    "-ffp-contract=off -fsanitize=alignment -fsanitize-trap=alignment "
+  std::string command = std::string("'" SLUICE_CXX_COMPILER "' -shared -fPIC -w -std=c++17 -fwrapv "
+                                    "-mfma -ffp-contract=off -fsanitize=alignment -fsanitize-trap=alignment "
                                     "-include '" SLUICE_CUDA_EMULATOR "' '") +
-                        source + "' '" SLUICE_CUDA_THREADS "' -o '" + object + "' > '" + messages + "' 2>&1";
+                        source + (effort == Effort::Least ? "' -O0 '" : "' -O1 '") + SLUICE_CUDA_THREADS "' -o '" +
+                        object + "' > '" + messages + "' 2>&1";
   bool compiled = std::system(command.c_str()) == 0;
   log = read(messages);
   return compiled ? read(object) : "";

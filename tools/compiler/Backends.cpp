@@ -59,8 +59,9 @@ llvm::Expected<const sluice_backend_compile *> findBackend(llvm::StringRef name)
   return makeError(ExitCode(status.code), status.message);
 }
 
-llvm::Expected<TargetDescription> describeTarget(const sluice_backend_compile &backend, const std::string &cpu) {
-  sluice_target_options options{sizeof(options), cpu.c_str(), 0, &services(), ""};
+llvm::Expected<TargetDescription> describeTarget(const sluice_backend_compile &backend, const std::string &cpu,
+                                                 const std::string &settings) {
+  sluice_target_options options{sizeof(options), cpu.c_str(), 0, &services(), settings.c_str()};
   sluice_session *session = nullptr;
   sluice_target_info info{};
   info.struct_size = sizeof(info);
@@ -78,7 +79,8 @@ llvm::Expected<TargetDescription> describeTarget(const sluice_backend_compile &b
   if (status == SLUICE_OK)
     return description;
   return makeError(status == SLUICE_USAGE ? ExitCode::Usage : ExitCode::Unsupported,
-                   llvm::Twine("backend '") + backend.name + "' refuses the target '" + cpu + "': " + reason);
+                   llvm::Twine("backend '") + backend.name + "' refuses the target '" + cpu +
+                       (settings.empty() ? "" : "' with '" + settings) + "': " + reason);
 }
 
 } // namespace sluice::compiler

@@ -24,12 +24,13 @@ std::vector<runtime::BackendFile> tryBackends();
 /// The compile half of this name; the error says what was refused and why.
 llvm::Expected<const sluice_backend_compile *> findBackend(llvm::StringRef name);
 
-/// What a backend says of a target; the error is its reason to refuse.
+/// What a backend says of a target, and of settings of its own; the error is its reason to refuse.
 struct TargetDescription {
   std::string deviceType, cpu;
   unsigned vectorBits;
   std::string instructions; // "avx2,fma"
 };
-llvm::Expected<TargetDescription> describeTarget(const sluice_backend_compile &backend, const std::string &cpu);
+llvm::Expected<TargetDescription> describeTarget(const sluice_backend_compile &backend, const std::string &cpu,
+                                                 const std::string &settings = "");
 
 } // namespace sluice::compiler

@@ -125,6 +125,19 @@ static llvm::Expected<std::vector<const sluice_backend_compile *>> backendsFor(M
   return backends;
 }
 
+/// Settings are of backends that the module's target has, which know them.
+static llvm::Error checkSettings(const passes::BackendSettings &settings, const std::string &cpu,
+                                 llvm::ArrayRef<const sluice_backend_compile *> backends) {
+  for (const auto &[name, text] : settings) {
+    auto found = llvm::find_if(backends, [&](const sluice_backend_compile *backend) { return backend->name == name; });
+    if (found == backends.end())
+      return makeError(ExitCode::Usage, "settings for backend '" + name + "', but the model has no device of it");
+    if (llvm::Error error = describeTarget(**found, cpu, text).takeError())
+      return error;
+  }
+  return llvm::Error::success();
+}
+
 static llvm::Error checkInput(ModuleOp module, llvm::StringRef phase, int64_t capacity) {
   ir::DiagnosticText diagnostics(module.getContext());
   if (failed(passes::verifyInput(module, phase, capacity)))
@@ -184,6 +197,8 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
   auto backends = backendsFor(module);
   if (!backends)
     return backends.takeError();
+  if (llvm::Error error = checkSettings(options.settings, options.cpu, *backends))
+    return error;
 
   Compiled compiled;
   passes::PipelineOptions pipeline;
@@ -193,6 +208,7 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
     pipeline.compileTo = options.compileTo;
   pipeline.dumpIrDir = options.dumpIrDir;
   pipeline.cpu = options.cpu;
+  pipeline.settings = options.settings;
   pipeline.backendFolder = findBackendFolder();
   if (ir::ModelOp model = ir::findModel(module); model && model.getData() && options.emit == Emit::Executable)
     pipeline.dataPath = findData(*model.getData());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "mlir/IR/BuiltinOps.h"
+#include "passes/backend/Backend.h"
 #include "runtime/plan/Plan.h"
 #include "tools/compiler/placement/Report.h"
 #include "tools/compiler/placement/Request.h"
@@ -25,8 +26,9 @@ struct CompileOptions {
   std::string devices;        // as in `cpu,sim:0` or `cpu,sim:0=16GB`; empty: what the model says
   PlacementRequest placement; // whether and how to choose devices where the user has not
   std::string copies; // explicit, warn or insert: what becomes of copies that pins need; empty: what the model says
-  std::string cpu = "native"; // whose instructions the code may use
-  int64_t capacity = 0;       // rows of the batch; 0: what the model says
+  std::string cpu = "native";       // whose instructions the code may use
+  passes::BackendSettings settings; // of backends' own: "arch=sm_90" for "cuda"
+  int64_t capacity = 0;             // rows of the batch; 0: what the model says
   bool fuse = true;
   bool reuseMemory = true;
   bool promoteF64 = false;

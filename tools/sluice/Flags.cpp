@@ -67,6 +67,22 @@ void addCodeFlags(CLI::App &command, compiler::CompileOptions &options) {
       .add_option("--target-cpu", options.cpu,
                   "Whose instructions to use: native, or as haswell or haswell:l1=32K,l2=256K")
       ->type_name("CPU");
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--backend",
+          [&options](const std::vector<std::string> &texts) {
+            for (const std::string &text : texts) {
+              size_t equals = text.find('=');
+              if (equals == 0 || equals == std::string::npos)
+                throw CLI::ValidationError("--backend", "'" + text + "' is not NAME=SETTINGS");
+              if (!options.settings.emplace(text.substr(0, equals), text.substr(equals + 1)).second)
+                throw CLI::ValidationError("--backend",
+                                           "the settings of " + text.substr(0, equals) + " are given twice");
+            }
+          },
+          "Settings of a backend's own, as cuda=arch=sm_80+sm_90")
+      ->type_name("NAME=SETTINGS")
+      ->allow_extra_args(false);
   command.add_option("--batch", options.capacity, "The most rows of one call, instead of the model's")
       ->type_name("ROWS")
       ->check(CLI::Range(int64_t(1), int64_t(INT32_MAX)));

@@ -6,7 +6,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
 #include <deque>
-#include <optional>
+#include <memory>
 
 using namespace mlir;
 using namespace sluice;
@@ -15,7 +15,7 @@ namespace {
 
 /// A sluice_session: that name is another backend's in the same program.
 struct PluginSession {
-  std::optional<cuda::Session> session; // none if it did not begin
+  std::unique_ptr<cuda::Session> session; // null if it did not begin
   std::string error;
   std::string architectures;     // as description
   std::deque<std::string> names; // of functions, which earlier answers point to
@@ -50,7 +50,7 @@ static sluice_status begin(const sluice_target_options *options, sluice_session 
   auto session = cuda::Session::begin(std::move(*architectures), options->capacity);
   if (!session)
     return fail(session.takeError());
-  its->session.emplace(std::move(*session));
+  its->session = std::make_unique<cuda::Session>(std::move(*session));
   its->architectures = llvm::join(its->session->architectures(), ", ");
   return SLUICE_OK;
 }

@@ -51,15 +51,17 @@ private:
   struct Operand {
     std::string name; // of what is its own in the text
     Value value;
-    Product::Role role; // M or N
-    AffineExpr offset;
-    SmallVector<AffineExpr> nonNegative; // besides those of the sum's place alone
+    Parts offset;
+    SmallVector<Parts> nonNegative; // besides those of the sum's place alone
+    bool alongSide;                 // neighbouring rows or columns are neighbours in memory
   };
 
   Flat flatten(Product::Role role) const;
-  std::optional<Parts> partsOf(AffineExpr index) const;
-  std::string text(AffineExpr index) const;
-  const char *typeFor(AffineExpr index) const;
+  bool isAlong(const Flat &side, AffineExpr offset) const;
+  Operand operandFor(const char *name, const Product::Operand &its, const Flat &side);
+  Parts partsOf(AffineExpr index);
+  std::string textOf(AffineExpr index) const;
+  const char *typeFor(const Parts &parts) const;
   std::string decode(const Flat &flat, const std::string &place, const std::string &indent) const;
   std::string conjunction(ArrayRef<std::string> conditions) const;
 
@@ -107,22 +109,15 @@ ProductWriter::ProductWriter(const Product &given, Operation *op, int64_t capaci
       dim.role = dim.role == Product::M ? Product::N : dim.role == Product::N ? Product::M : dim.role;
   }
   m = flatten(Product::M), n = flatten(Product::N), batch = flatten(Product::Batch), k = flatten(Product::K);
-  auto operand = [&](const char *name, const Product::Operand &its, Product::Role role) {
-    Value value = op->getOperand(its.number);
-    AffineExpr offset = product.space.normalize(offsetIn(typeOf(value), its.index, capacity));
-    return Operand{name, value, role, offset, {}};
-  };
-  operands[0] = operand("a", product.a, Product::M);
-  operands[1] = operand("b", product.b, Product::N);
+  operands[0] = operandFor("a", product.a, m);
+  operands[1] = operandFor("b", product.b, n);
   for (AffineExpr condition : product.nonNegative) {
     bool byM = product.uses(condition, Product::M), byN = product.uses(condition, Product::N);
     tileable &= !(byM && byN);
-    (byM ? operands[0].nonNegative : byN ? operands[1].nonNegative : always).push_back(condition);
-  }
-  for (const Operand &its : operands) {
-    tileable &= partsOf(its.offset).has_value();
-    for (AffineExpr condition : its.nonNegative)
-      tileable &= partsOf(condition).has_value();
+    if (byM || byN)
+      operands[byM ? 0 : 1].nonNegative.push_back(partsOf(condition));
+    else
+      always.push_back(condition);
   }
   resultOffset = product.space.normalize(offsetIn(type, product.result, capacity));
   tileM = tileOf(m), tileN = tileOf(n);
@@ -147,18 +142,28 @@ int64_t ProductWriter::tileOf(const Flat &flat) const {
   return tile;
 }
 
-/// None where one term of the index hangs on both.
-std::optional<Parts> ProductWriter::partsOf(AffineExpr index) const {
+ProductWriter::Operand ProductWriter::operandFor(const char *name, const Product::Operand &its, const Flat &side) {
+  Value value = op->getOperand(its.number);
+  AffineExpr offset = product.space.normalize(offsetIn(typeOf(value), its.index, capacity));
+  return {name, value, partsOf(offset), {}, isAlong(side, offset)};
+}
+
+/// Whether the innermost of these dimensions is the innermost in memory.
+bool ProductWriter::isAlong(const Flat &side, AffineExpr offset) const {
+  return !side.dims.empty() && product.space.analyze(offset).coefficientOf(side.dims.back().variable) == 1;
+}
+
+/// There are no tiles where one term of the index hangs on both.
+Parts ProductWriter::partsOf(AffineExpr index) {
   LinearIndex linear = product.space.analyze(index), side, depth;
   side.constant = linear.constant;
   for (const LinearIndex::Term &term : linear.terms) {
     bool bySide = product.uses(term.atom, Product::M) || product.uses(term.atom, Product::N);
     bool byDepth = product.uses(term.atom, Product::K);
-    if (bySide && byDepth)
-      return std::nullopt;
+    tileable &= !(bySide && byDepth);
     (byDepth ? depth : side).terms.push_back(term);
   }
-  return Parts{product.space.toExpr(side), product.space.toExpr(depth)};
+  return {product.space.toExpr(side), product.space.toExpr(depth)};
 }
 
 //===- texts of indices -------------------------------------------------------------------------------------------===//
@@ -167,14 +172,13 @@ static std::string nameOf(AffineExpr variable) {
   return "d" + std::to_string(cast<AffineDimExpr>(variable).getPosition());
 }
 
-std::string ProductWriter::text(AffineExpr index) const {
+std::string ProductWriter::textOf(AffineExpr index) const {
   return indexText(product.space, index,
                    [](AffineExpr variable, bool isWide) { return (isWide ? "(Index)" : "") + nameOf(variable); });
 }
 
-/// Of an index and its parts.
-const char *ProductWriter::typeFor(AffineExpr index) const {
-  Parts parts = *partsOf(index);
+/// Of the parts of an index, and of their sum.
+const char *ProductWriter::typeFor(const Parts &parts) const {
   auto isShort = [&](AffineExpr part) { return product.space.range(part).within(INT32_MIN / 2, INT32_MAX / 2); };
   return isShort(parts.side) && isShort(parts.depth) ? "int" : "Index";
 }
@@ -249,13 +253,9 @@ std::string ProductWriter::places() const {
 
 /// Which element of a tile a thread loads: neighbours load neighbours in memory.
 std::string ProductWriter::elementPlace(const Operand &operand, int64_t tile) const {
-  const Flat &flat = operand.role == Product::M ? m : n;
-  bool alongSide =
-      !flat.dims.empty() && product.space.analyze(operand.offset).coefficientOf(flat.dims.back().variable) == 1;
-  return alongSide ? fmt::format("const int side = (thread + {0} * l) % {1}, depth = (thread + {0} * l) / {1};",
-                                 kThreads, tile)
-                   : fmt::format("const int depth = (thread + {0} * l) % {1}, side = (thread + {0} * l) / {1};",
-                                 kThreads, kDepth);
+  const char *form = operand.alongSide ? "const int side = (thread + {0} * l) % {1}, depth = (thread + {0} * l) / {1};"
+                                       : "const int depth = (thread + {0} * l) % {2}, side = (thread + {0} * l) / {2};";
+  return fmt::format(fmt::runtime(form), kThreads, tile, kDepth);
 }
 
 /// What the rows or columns that a thread loads say.
@@ -270,9 +270,9 @@ std::string ProductWriter::prepareOperand(const Operand &operand, const Flat &fl
                       elementPlace(operand, tile), tileNumber, tile);
   text += decode(flat, "at", "    ");
   text += fmt::format("    {}Exists[l] = at < {};\n", name, flat.count());
-  text += fmt::format("    {}Side[l] = {};\n", name, this->text(partsOf(operand.offset)->side));
+  text += fmt::format("    {}Side[l] = {};\n", name, textOf(operand.offset.side));
   for (auto [i, condition] : llvm::enumerate(operand.nonNegative))
-    text += fmt::format("    {}If{}[l] = {};\n", name, i, this->text(partsOf(condition)->side));
+    text += fmt::format("    {}If{}[l] = {};\n", name, i, textOf(condition.side));
   return text + "    (void)depth;\n  }\n";
 }
 
@@ -280,7 +280,7 @@ std::string ProductWriter::prepareOperand(const Operand &operand, const Flat &fl
 std::string ProductWriter::tables() const {
   std::string text = fmt::format("  __shared__ bool exists[{}];\n", kDepth);
   for (const Operand &operand : operands) {
-    int64_t tile = operand.role == Product::M ? tileM : tileN;
+    int64_t tile = &operand == &operands[0] ? tileM : tileN;
     text += fmt::format("  __shared__ {} {}[{}][{}];\n", scalar, operand.name, kDepth, tile + 1);
     text += fmt::format("  __shared__ {} {}Depth[{}];\n", typeFor(operand.offset), operand.name, kDepth);
     for (auto [i, condition] : llvm::enumerate(operand.nonNegative))
@@ -294,12 +294,12 @@ std::string ProductWriter::fillTable() const {
   text += decode(k, "at", "      ");
   SmallVector<std::string> conditions{"at < end"};
   for (AffineExpr condition : always)
-    conditions.push_back(this->text(condition) + " >= 0");
+    conditions.push_back(textOf(condition) + " >= 0");
   text += fmt::format("      exists[thread] = {};\n", conjunction(conditions));
   for (const Operand &operand : operands) {
-    text += fmt::format("      {}Depth[thread] = {};\n", operand.name, this->text(partsOf(operand.offset)->depth));
+    text += fmt::format("      {}Depth[thread] = {};\n", operand.name, textOf(operand.offset.depth));
     for (auto [i, condition] : llvm::enumerate(operand.nonNegative))
-      text += fmt::format("      {}DepthIf{}[thread] = {};\n", operand.name, i, this->text(partsOf(condition)->depth));
+      text += fmt::format("      {}DepthIf{}[thread] = {};\n", operand.name, i, textOf(condition.depth));
   }
   return text + "    }\n";
 }
@@ -338,12 +338,12 @@ std::string ProductWriter::store() const {
       tileN / kSide, tileN, kSide);
   text += decode(n, "atN", "      ");
   for (AffineExpr condition : product.inResult)
-    conditions.push_back(this->text(condition) + " >= 0");
+    conditions.push_back(textOf(condition) + " >= 0");
   int64_t result = int64_t(op->getBlock()->getNumArguments());
   int64_t elements = ir::getBufferBytes(type, capacity) / ir::getElementBytes(type.getElementType());
   std::string place =
-      termsOfChunk ? fmt::format("(({} *)b{})[chunk * {} + {}]", scalar, result + 1, elements, this->text(resultOffset))
-                   : fmt::format("(({} *)b{})[{}]", scalar, result, this->text(resultOffset));
+      termsOfChunk ? fmt::format("(({} *)b{})[chunk * {} + {}]", scalar, result + 1, elements, textOf(resultOffset))
+                   : fmt::format("(({} *)b{})[{}]", scalar, result, textOf(resultOffset));
   text += fmt::format("      if ({}) {} = sum[i][j];\n    }}\n  }}\n", conjunction(conditions), place);
   return text;
 }
@@ -357,7 +357,7 @@ static std::string signatureOf(const std::string &name, int64_t buffers) {
 
 std::string ProductWriter::mainFunction(const std::string &name) const {
   // Neighbouring threads store neighbours of the result.
-  bool acrossM = !m.dims.empty() && product.space.analyze(resultOffset).coefficientOf(m.dims.back().variable) == 1;
+  bool acrossM = isAlong(m, resultOffset);
   std::string text = signatureOf(name, int64_t(op->getBlock()->getNumArguments()) + 2);
   text += tables() + "  const int thread = threadIdx.x;\n" + places();
   text += fmt::format("  const int ofM = {0}, ofN = {1};\n",

@@ -5,7 +5,6 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ThreadPool.h"
 #include <fmt/format.h>
-#include <optional>
 
 namespace sluice::cuda {
 
@@ -77,26 +76,28 @@ std::vector<std::string> Session::units() const {
 llvm::Expected<std::string> Session::lower() {
   struct Job {
     const std::string *architecture, *text;
-    std::optional<llvm::Expected<DeviceCode>> code;
+    std::string code, error;
   };
   std::vector<std::string> units = this->units();
   std::vector<Job> jobs;
   for (const std::string &architecture : architectures_)
     for (const std::string &unit : units)
-      jobs.push_back({&architecture, &unit, std::nullopt});
+      jobs.push_back({&architecture, &unit, "", ""});
   llvm::DefaultThreadPool threads;
   for (Job &job : jobs)
-    threads.async([&] { job.code.emplace(nvrtc.compile(*job.text, *job.architecture)); });
+    threads.async([&] {
+      llvm::Expected<DeviceCode> made = nvrtc.compile(*job.text, *job.architecture);
+      if (made)
+        job.code = std::move(made->cubin);
+      else
+        job.error = llvm::toString(made.takeError());
+    });
   threads.wait();
-  llvm::Error failed = llvm::Error::success();
   for (Job &job : jobs) {
-    if (*job.code)
-      image.addCode(*job.architecture, std::move((*job.code)->cubin));
-    else
-      failed = llvm::joinErrors(std::move(failed), job.code->takeError());
+    if (!job.error.empty())
+      return llvm::createStringError(llvm::inconvertibleErrorCode(), "%s", job.error.c_str());
+    image.addCode(*job.architecture, std::move(job.code));
   }
-  if (failed)
-    return failed;
   return image.write();
 }
 

@@ -253,10 +253,10 @@ void Context::launch(const Queue &queue, const LoadedModule &module, const sluic
                                      " buffers, and was given " + std::to_string(launch.num_buffers));
   std::vector<void *> addresses(launch.addresses, launch.addresses + launch.num_buffers);
   addresses.resize(buffers);
-  std::vector<void *> arguments;
-  for (void *&address : addresses)
-    arguments.push_back(&address);
   int64_t rows = launch.call->rows, tasks = 0;
+  std::vector<void *> arguments(buffers);
+  std::transform(addresses.begin(), addresses.end(), arguments.begin(),
+                 [](void *&address) { return static_cast<void *>(&address); });
   arguments.insert(arguments.end(), {&rows, &tasks});
   makeCurrent(*queue.device);
   for (const LoadedModule::Function &function : kernel->second.functions) {

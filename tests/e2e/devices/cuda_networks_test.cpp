@@ -21,7 +21,8 @@ constexpr Place kPlaces[] = {
     {"LenetOnTwo", "lenet", "cuda:0,cuda:1 --pin conv=gpu:0 --pin fc=gpu:1"},
     {"LenetBesideTheHost", "lenet", "cpu,cuda:0 --pin conv=gpu:0"},
     {"MlpOnOne", "mlp", "cuda:0"},
-    {"MlpOnFour", "mlp", "cuda:0,cuda:1,cuda:2,cuda:3 --pin hidden=gpu:0 --pin fc1=gpu:1 --pin fc2=gpu:2 --pin fc3=gpu:3"},
+    {"MlpOnFour", "mlp",
+     "cuda:0,cuda:1,cuda:2,cuda:3 --pin hidden=gpu:0 --pin fc1=gpu:1 --pin fc2=gpu:2 --pin fc3=gpu:3"},
 };
 
 struct Trained {

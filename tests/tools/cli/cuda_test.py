@@ -4,7 +4,7 @@ and what is absent is named with its own exit code."""
 import os
 import re
 
-from sluice_cli import BUILD, MNIST, CliTest, main
+from sluice_cli import BUILD, CliTest, main
 
 DOUBLES = {
     "SLUICE_NVRTC": os.path.join(BUILD, "tests", "cuda_emu", "sluice_cuda_emu_nvrtc.so"),
@@ -16,28 +16,30 @@ class CudaTest(CliTest):
     def setUp(self):
         super().setUp()
         self.environment = self.placement_environment() | DOUBLES
-        program = os.path.join(BUILD, "bin", "models", "lenet")
-        self.succeed(program, "--batch", "2", "-o", "lenet.mlir")
 
     def run_sluice(self, *arguments, **environment):
         return self.sluice(*arguments, env=self.environment | environment)
 
     def compile(self, *arguments, **environment):
-        arguments = ("lenet.mlir", "--devices", "cpu,cuda:0", "--placement", "auto", *arguments)
-        return self.run_sluice("compile", *arguments, **environment)
+        return self.run_sluice("compile", "small.mlir", "--devices", "cuda:0", "-q", *arguments, **environment)
+
+    def bench(self, program, *arguments, **environment):
+        return self.run_program(
+            self.path(program), "bench", "--seconds", "0.01", *arguments, env=self.environment | environment)
 
     def test_kernels_agree_with_the_reference(self):
         for seed, devices in enumerate(("cuda:0", "cpu,cuda:0,cuda:1")):
-            arguments = ("lenet.mlir", "--devices", devices, "--placement", "auto", "--rows", "2")
+            arguments = ("small.mlir", "--devices", devices, "--placement", "auto", "--rows", "3")
             result = self.run_sluice("verify", *arguments, CUDA_EMU_SEED=str(seed))
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertIn("agree with the reference", result.stdout)
 
     def test_an_executable_copies_what_was_predicted(self):
-        result = self.compile("-o", "lenet")
+        self.succeed(os.path.join(BUILD, "bin", "models", "lenet"), "--batch", "2", "-o", "lenet.mlir")
+        arguments = ("--devices", "cpu,cuda:0", "--placement", "auto", "-o", "lenet")
+        result = self.run_sluice("compile", "lenet.mlir", *arguments)
         self.assertEqual(result.returncode, 0, result.stderr)
-        command = ("bench", "--seconds", "0.01", "--report", "--seed", "3")
-        result = self.run_program(self.path("lenet"), *command, env=self.environment)
+        result = self.bench("lenet", "--report", "--seed", "3")
         self.assertEqual(result.returncode, 0, result.stderr)
         totals = re.findall(r"(\d+ / \d+) B {3,}(\d+ / \d+) B {3,}(\d+ / \d+) B$", result.stdout, re.MULTILINE)
         self.assertEqual(len(totals), 2, result.stdout)
@@ -46,17 +48,38 @@ class CudaTest(CliTest):
             self.assertEqual(executed, counted)
 
     def test_a_machine_without_a_driver_is_told(self):
-        self.assertEqual(self.compile("-o", "lenet").returncode, 0)
-        environment = self.environment | {"SLUICE_CUDA_DRIVER": "libnowhere.so"}
-        result = self.run_program(self.path("lenet"), "train", "--data", MNIST, env=environment)
+        self.assertEqual(self.compile("-o", "small").returncode, 0)
+        result = self.bench("small", "--entry", "predict", SLUICE_CUDA_DRIVER="libnowhere.so")
         self.assertEqual(result.returncode, 4, result.stderr)
         self.assertIn("there is no driver of CUDA devices here", result.stderr)
 
     def test_a_machine_without_nvrtc_is_told(self):
-        result = self.compile("-o", "lenet", SLUICE_NVRTC="/nowhere/libnvrtc.so")
+        result = self.compile("-o", "small", SLUICE_NVRTC="/nowhere/libnvrtc.so")
         self.assertEqual(result.returncode, 4, result.stderr)
         self.assertIn("install the CUDA toolkit", result.stderr)
-        self.assertNotIn("lenet", self.files())
+        self.assertNotIn("small", self.files())
+
+    def test_architectures_are_asked_for(self):
+        for architectures in ("sm_90", "sm_80"):
+            result = self.compile("--backend", f"cuda=arch={architectures}", "-o", architectures)
+            self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.compile("-o", "all").returncode, 0)
+        self.assertLess(os.path.getsize(self.path("sm_90")), os.path.getsize(self.path("all")))
+        self.assertEqual(self.bench("sm_90", "--entry", "predict").returncode, 0)
+        result = self.bench("sm_80", "--entry", "predict")
+        self.assertEqual(result.returncode, 4, result.stderr)
+        self.assertIn("has architecture sm_90, and the code is for sm_80", result.stderr)
+
+    def test_wrong_settings_are_named(self):
+        for setting, why in (
+            ("cuda=arch=sm_42", "has no architecture 'sm_42'; it has sm_75"),
+            ("cuda=speed=high", "there is no setting 'speed=high'"),
+            ("sim=seed=1", "the model has no device of it"),
+            ("cuda", "is not NAME=SETTINGS"),
+        ):
+            result = self.compile("--backend", setting, "-o", "small")
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn(why, result.stderr)
 
     def test_devices_are_listed(self):
         result = self.run_sluice("devices", CUDA_EMU_DEVICES="3")

@@ -380,7 +380,7 @@ llvm::Expected<PlacementSetting> preparePlacement(ModuleOp module, const passes:
   if (llvm::Error error = checkDevices(module))
     return error;
   ir::DiagnosticText diagnostics(module.getContext());
-  setting.backends = passes::DeviceBackends::create(module, pipeline.backends, pipeline.cpu);
+  setting.backends = passes::DeviceBackends::create(module, pipeline.backends, pipeline.cpu, pipeline.settings);
   if (!setting.backends)
     return errorOf(diagnostics);
   auto costs = costsOf(setting.target(), request);
