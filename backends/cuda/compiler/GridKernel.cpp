@@ -63,10 +63,8 @@ LogicalResult GridWriter::write(const LoopNest &nest) {
 
 FailureOr<GridKernel> writeGridKernel(ir::KernelOp kernel, StringRef name, int64_t capacity) {
   kernel.getContext()->loadDialect<arith::ArithDialect, math::MathDialect>(); // of what ops mean
-  Operation *first = &kernel.getBody().front().front();
-  Formulas formulas;
-  if (std::optional<Product> product = findTileableProduct(formulas, first, capacity))
-    return writeProductKernel(*product, first, name, capacity);
+  if (std::optional<GridKernel> product = writeProductKernel(&kernel.getBody().front().front(), name, capacity))
+    return *product;
   GridWriter writer(kernel.getNumOperands() + kernel.getNumResults() + 1, capacity);
   FailureOr<int64_t> workspaceBytes = writeLoopKernel(kernel, name, capacity, writer);
   if (failed(workspaceBytes))

@@ -1,5 +1,8 @@
-// What generated kernels use beside the language: one text in front of them, without a header of the toolkit.
+// What generated kernels begin with: one text in front of all, without a header of the toolkit, and each one's head.
 #pragma once
+
+#include <cstdint>
+#include <string>
 
 namespace sluice::cuda {
 
@@ -26,5 +29,13 @@ template <class T> static __device__ T floordiv(T a, T b) { return a >= 0 ? a / 
 template <class T> static __device__ T maximum(T a, T b) { return a != a ? a : b != b ? b : a > b ? a : b; }
 template <class T> static __device__ T minimum(T a, T b) { return a != a ? a : b != b ? b : a < b ? a : b; }
 )";
+
+/// `extern "C" __global__ void name(Byte *b0, Byte *b1, ..., Index rows, Index tasks) {`
+inline std::string kernelHead(const std::string &name, int64_t buffers) {
+  std::string head = "extern \"C\" __global__ void " + name + "(";
+  for (int64_t i = 0; i < buffers; ++i)
+    head += "Byte *b" + std::to_string(i) + ", ";
+  return head + "Index rows, Index tasks) {\n";
+}
 
 } // namespace sluice::cuda

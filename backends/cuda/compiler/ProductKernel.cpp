@@ -1,7 +1,9 @@
 #include "backends/cuda/compiler/ProductKernel.h"
 
 #include "backends/cuda/compiler/IndexText.h"
+#include "backends/cuda/compiler/Prelude.h"
 #include "backends/loops/Elements.h"
+#include "backends/loops/Product.h"
 #include "ir/Layout.h"
 #include "llvm/ADT/StringExtras.h"
 #include <fmt/format.h>
@@ -82,7 +84,9 @@ private:
   Product product;
   Operation *op;
   int64_t capacity;
+  int64_t result; // the number of its buffer; the workspace is the next
   RankedTensorType type;
+  int64_t elements;   // in that buffer
   std::string scalar; // "float"
   Flat m, n, batch, k;
   Operand operands[2];
@@ -98,7 +102,9 @@ private:
 } // namespace
 
 ProductWriter::ProductWriter(const Product &given, Operation *op, int64_t capacity)
-    : product(given), op(op), capacity(capacity), type(typeOf(op->getResult(0))),
+    : product(given), op(op), capacity(capacity), result(op->getBlock()->getNumArguments()),
+      type(typeOf(op->getResult(0))),
+      elements(ir::getBufferBytes(type, capacity) / ir::getElementBytes(type.getElementType())),
       scalar(type.getElementType().isF32() ? "float" : "double") {
   auto hasRows = [&](Product::Role role) {
     return llvm::any_of(product.dims, [&](const Product::Dim &dim) { return dim.role == role && dim.hasRows; });
@@ -339,8 +345,6 @@ std::string ProductWriter::store() const {
   text += decode(n, "atN", "      ");
   for (AffineExpr condition : product.inResult)
     conditions.push_back(textOf(condition) + " >= 0");
-  int64_t result = int64_t(op->getBlock()->getNumArguments());
-  int64_t elements = ir::getBufferBytes(type, capacity) / ir::getElementBytes(type.getElementType());
   std::string place =
       termsOfChunk ? fmt::format("(({} *)b{})[chunk * {} + {}]", scalar, result + 1, elements, textOf(resultOffset))
                    : fmt::format("(({} *)b{})[{}]", scalar, result, textOf(resultOffset));
@@ -348,17 +352,10 @@ std::string ProductWriter::store() const {
   return text;
 }
 
-static std::string signatureOf(const std::string &name, int64_t buffers) {
-  std::string parameters;
-  for (int64_t i = 0; i < buffers; ++i)
-    parameters += fmt::format("Byte *b{}, ", i);
-  return fmt::format("extern \"C\" __global__ void {}({}Index rows, Index tasks) {{\n", name, parameters);
-}
-
 std::string ProductWriter::mainFunction(const std::string &name) const {
   // Neighbouring threads store neighbours of the result.
   bool acrossM = isAlong(m, resultOffset);
-  std::string text = signatureOf(name, int64_t(op->getBlock()->getNumArguments()) + 2);
+  std::string text = kernelHead(name, result + 2);
   text += tables() + "  const int thread = threadIdx.x;\n" + places();
   text += fmt::format("  const int ofM = {0}, ofN = {1};\n",
                       acrossM ? fmt::format("thread % {}", kSide) : fmt::format("thread / {}", kSide),
@@ -380,9 +377,7 @@ std::string ProductWriter::mainFunction(const std::string &name) const {
 
 /// Adds the chunks' sums: a thread has an element.
 std::string ProductWriter::sumFunction(const std::string &name) const {
-  int64_t result = int64_t(op->getBlock()->getNumArguments());
-  int64_t elements = ir::getBufferBytes(type, capacity) / ir::getElementBytes(type.getElementType());
-  std::string text = signatureOf(name, result + 2);
+  std::string text = kernelHead(name, result + 2);
   text += fmt::format("  const Index at = (Index)blockIdx.x * blockDim.x + threadIdx.x;\n  if (at >= {}) return;\n",
                       elements);
   text += fmt::format("  const Index chunks = quotient({} + {} - 1, (Index){});\n  {} sum = 0;\n", k.count(),
@@ -399,22 +394,21 @@ GridKernel ProductWriter::write(StringRef name) {
   kernel.text = mainFunction(main.name);
   kernel.functions.push_back(main);
   if (termsOfChunk) {
-    int64_t bytes = ir::getBufferBytes(type, capacity), size = ir::getElementBytes(type.getElementType());
-    kernel.workspaceBytes = maxChunks * bytes;
-    GridFunction sum{name.str() + "_sum", ceilDiv(bytes / size, kWarp), 0, kWarp};
+    kernel.workspaceBytes = maxChunks * ir::getBufferBytes(type, capacity);
+    GridFunction sum{name.str() + "_sum", ceilDiv(elements, kWarp), 0, kWarp};
     kernel.text += sumFunction(sum.name);
     kernel.functions.push_back(sum);
   }
   return kernel;
 }
 
-std::optional<Product> findTileableProduct(Formulas &formulas, Operation *op, int64_t capacity) {
+std::optional<GridKernel> writeProductKernel(Operation *op, StringRef name, int64_t capacity) {
+  Formulas formulas;
   std::optional<Product> product = findProduct(formulas, op, capacity);
-  return product && ProductWriter(*product, op, capacity).isTileable() ? product : std::nullopt;
-}
-
-GridKernel writeProductKernel(const Product &product, Operation *op, StringRef name, int64_t capacity) {
-  return ProductWriter(product, op, capacity).write(name);
+  if (!product)
+    return std::nullopt;
+  ProductWriter writer(*product, op, capacity);
+  return writer.isTileable() ? std::optional(writer.write(name)) : std::nullopt;
 }
 
 } // namespace sluice::cuda

@@ -3,18 +3,14 @@
 #pragma once
 
 #include "backends/cuda/compiler/GridKernel.h"
-#include "backends/loops/Product.h"
 #include <optional>
 
 namespace sluice::cuda {
 
-/// The product that `op` is, if its tiles can be found: where an element of either operand lies, and whether a term
-/// counts, is a sum of what the row or column says and of what the place in the sum says.
-std::optional<loops::Product> findTileableProduct(loops::Formulas &formulas, mlir::Operation *op, int64_t capacity);
-
-/// The kernel of `op`, which is alone in it and has the kernel's arguments as operands. Sums over the call's rows are
-/// cut into chunks of rows, whose sums lie in the workspace and are added in their order.
-GridKernel writeProductKernel(const loops::Product &product, mlir::Operation *op, llvm::StringRef name,
-                              int64_t capacity);
+/// The kernel of `op`, which is alone in it and has the kernel's arguments as operands. None if `op` is no product, or if
+/// its tiles cannot be found: where an element of either operand lies, and whether a term counts, must be a sum of what
+/// the row or column says and of what the place in the sum says. Sums over the call's rows are cut into chunks of rows,
+/// whose sums lie in the workspace and are added in their order.
+std::optional<GridKernel> writeProductKernel(mlir::Operation *op, llvm::StringRef name, int64_t capacity);
 
 } // namespace sluice::cuda

@@ -1,6 +1,7 @@
 #include "backends/cuda/compiler/ThreadEmitter.h"
 
 #include "backends/cuda/compiler/IndexText.h"
+#include "backends/cuda/compiler/Prelude.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/StringExtras.h"
@@ -141,15 +142,12 @@ template <typename H> H ThreadEmitter::define(const std::string &type, const std
 }
 
 std::string ThreadEmitter::kernel(const std::string &name, int64_t buffers) const {
-  std::string parameters;
-  for (int64_t i = 0; i < buffers; ++i)
-    parameters += fmt::format("Byte *b{}, ", i);
-  return fmt::format("extern \"C\" __global__ void {}({}Index rows, Index tasks) {{\n"
-                     "  const Index task = (Index)blockIdx.x * (blockDim.x / {}) + threadIdx.x / {};\n"
+  return kernelHead(name, buffers) +
+         fmt::format("  const Index task = (Index)blockIdx.x * (blockDim.x / {0}) + threadIdx.x / {0};\n"
                      "  if (task >= tasks) return;\n"
-                     "  const int thread = threadIdx.x % {};\n"
-                     "  const unsigned group = groupMask({});\n{}}}\n",
-                     name, parameters, group.threads, group.threads, group.threads, group.threads, open.front()->text);
+                     "  const int thread = threadIdx.x % {0};\n"
+                     "  const unsigned group = groupMask({0});\n{1}}}\n",
+                     group.threads, open.front()->text);
 }
 
 //===- loops ------------------------------------------------------------------------------------------------------===//

@@ -53,16 +53,19 @@ void expectNear(const Values &actual, const Values &expected) {
       EXPECT_NEAR(actual.at(name)[i], values[i], 2e-4 * (1 + std::fabs(values[i]))) << name << " " << i;
 }
 
+void expectNear(const Result &actual, const Result &expected) {
+  for (size_t step = 0; step < expected.steps.size(); ++step)
+    expectNear(actual.steps[step], expected.steps[step]);
+  expectNear(actual.predicted, expected.predicted);
+}
+
 /// The model gives the initial values.
 void expectNearInterpreter(const std::string &text, Compiled &model, const Result &result) {
   Interpreted reference(text);
   model.init(9);
   for (auto &[name, value] : reference.states)
     value.data = model.state(name);
-  Result expected = train(reference);
-  for (size_t step = 0; step < expected.steps.size(); ++step)
-    expectNear(result.steps[step], expected.steps[step]);
-  expectNear(result.predicted, expected.predicted);
+  expectNear(result, train(reference));
 }
 
 class RandomGraphs : public testing::TestWithParam<int> {};
@@ -92,10 +95,7 @@ TEST_P(RandomGraphs, AgreeOnEmulatedCudaDevices) {
   useCudaDoubles(/*devices=*/2, GetParam());
   std::string text = randomGraph(seed, kBatch);
   Compiled host(text), pinned(randomlyPinned(text, "cpu,cuda:0,cuda:1", seed));
-  Result expected = trained(host), result = trained(pinned);
-  for (size_t step = 0; step < expected.steps.size(); ++step)
-    expectNear(result.steps[step], expected.steps[step]);
-  expectNear(result.predicted, expected.predicted);
+  expectNear(trained(pinned), trained(host));
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, RandomGraphs, testing::Range(0, kGraphs));
