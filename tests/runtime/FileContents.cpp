@@ -87,7 +87,7 @@ std::string zip(const std::vector<ZipEntry> &entries, const std::string &comment
     }
     std::string common = commonFields(entry, checksum, packedBytes, bytes);
     archive += "PK\x03\x04" + littleEndian(45, 2) + common + littleEndian(0, 2) + entry.name + packed;
-    directory += "PK\x01\x02" + littleEndian(45, 4) + common + littleEndian(extra.size(), 2) + littleEndian(0, 10) +
+    directory += "PK\x01\x02" + littleEndian(45, 4) + common + littleEndian(extra.size(), 2) + std::string(10, '\0') +
                  littleEndian(begin, 4) + entry.name + extra;
   }
   uint64_t at = archive.size(), count = entries.size();
