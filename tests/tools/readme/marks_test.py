@@ -8,10 +8,10 @@ import readme_test
 
 
 class MarksTest(unittest.TestCase):
-    def problems(self, comments, block):
+    def problems(self, comments, block, sanitized=False):
         with tempfile.TemporaryDirectory() as folder:
             (found,) = readme_test.blocks(f"text\n\n{comments}```console\n{block}```\n", "console")
-            return readme_test.run_block(*found, folder, "DOC.md")
+            return readme_test.run_block(*found, folder, "DOC.md", sanitized)
 
     def test_numbers_are_free_unless_marked(self):
         self.assertEqual(self.problems("", "$ echo loss 2.5\nloss 1.5\n"), [])
@@ -43,6 +43,12 @@ class MarksTest(unittest.TestCase):
         marks = '<!-- within 2: "loss #" -->\n<!-- within 1: "rate #" -->\n'
         self.assertEqual(self.problems(marks, "$ echo loss 1 rate 3\nloss 2 rate 3\n"), [])
         self.assertEqual(len(self.problems(marks, "$ echo loss 1 rate 4\nloss 2 rate 3\n")), 1)
+
+    def test_a_mark_may_be_for_programs_without_a_sanitizer(self):
+        mark, block = '<!-- within 1.5 unless sanitized: "# kB" -->\n', "$ echo 10 kB\n1 kB\n"
+        self.assertEqual(len(self.problems(mark, block)), 1)
+        self.assertEqual(self.problems(mark, block, sanitized=True), [])
+        self.assertEqual(len(self.problems('<!-- within 1.5: "# kB" -->\n', block, sanitized=True)), 1)
 
     def test_a_mark_of_nothing_is_a_problem(self):
         self.assertEqual(len(self.problems('<!-- within 2: "speed #" -->\n', "$ echo loss 1\nloss 1\n")), 1)
