@@ -11,6 +11,7 @@
 #include "backends/loops/LoopKernel.h"
 
 #include "ir/Layout.h"
+#include "mlir/IR/TypeUtilities.h"
 
 namespace sluice::loops {
 
