@@ -61,7 +61,8 @@ public:
   bool hasFailed() const { return failed; }
   /// Whether some fold stands in a loop that it does not depend on.
   bool foldsAgain() const { return foldedAgain; }
-  /// Whether some fold goes along lanes that are more than its partial results: what was emitted is of no use.
+  /// Whether some fold goes along lanes that are more than its partial results, or has too few terms for so many lanes: what was
+  /// emitted is of no use.
   bool hasTooManyLanes() const { return needsFewerLanes; }
 
 private:

@@ -112,7 +112,11 @@ SmallVector<Element> Fold::combineChunks(const SplitFold &split) {
 Fold::Values Fold::emitAll() {
   across = bool(scopes.lanes().variable);
   arrange();
-  elements.needsFewerLanes |= !across && emitter.lanes() > emitter.partials();
+  // More lanes than partial results have those in memory, which a sum of few terms, in registers otherwise, does not pay for.
+  int64_t terms = 1;
+  for (int64_t extent : reduction.extents)
+    terms *= capacityOf(extent);
+  elements.needsFewerLanes |= (!across || terms <= emitter.partials()) && emitter.lanes() > emitter.partials();
   partialResults = across ? std::min(emitter.partials(), innerExtent) : 1;
   Values carried;
   for (int64_t i = 0; i < partialResults; ++i)
