@@ -3,6 +3,7 @@
 
 They are tried on copies of their own, where a fault can be planted. What an archive without git holds is not checked."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -93,6 +94,45 @@ class CompileTimeTest(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stdout)
         for name in ("mlp", "chain 20", "depthwise 2"):
             self.assertRegex(result.stdout, rf"(?m)^{name} +\d+\.\d\d s +\d+ MB +\d+ kB$")
+
+
+class PairsTest(unittest.TestCase):
+    """With executables that tell the times they are told to."""
+
+    def executable(self, name, *lines):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("\n".join(["#!/bin/sh", f"echo {name} >>'{self.folder}/runs'", *lines]) + "\n")
+        os.chmod(path, 0o755)
+        return path
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.steady = self.executable("steady", """echo '{"median_ms": 2.0}'""")
+
+    def test_the_median_of_the_ratios_and_its_interval(self):
+        slower = self.executable("slower", f"""echo "{{\\"median_ms\\": 2.$(grep -c slower '{self.folder}/runs')}}\"""")
+        result = run("tools/bench/pairs", self.steady, slower, "--pairs", "9", "--json")
+        self.assertEqual(result.returncode, 0, result.stdout)
+        found = json.loads(result.stdout)
+        self.assertEqual((found["old_ms"], found["new_ms"], found["pairs"]), (2, 2.5, 9))
+        self.assertAlmostEqual(found["ratio"], 1.25)
+        # A resampling of 9 has its median at the least of them with probability 0.001, at the two least with 0.03.
+        self.assertAlmostEqual(found["low"], 1.1)
+        self.assertAlmostEqual(found["high"], 1.4)
+        with open(f"{self.folder}/runs", encoding="utf-8") as file:
+            self.assertEqual(file.read().split(), ["steady", "slower", "slower", "steady"] * 4 + ["steady", "slower"])
+
+    def test_flags_reach_the_executables(self):
+        wants = self.executable("wants", 'case "$*" in *"--entry predict") ;; *) exit 2 ;; esac', """echo '{"median_ms": 1.0}'""")
+        self.assertEqual(run("tools/bench/pairs", wants, wants, "--pairs", "1", "--", "--entry", "predict").returncode, 0)
+
+    def test_what_fails_is_named(self):
+        fails = self.executable("fails", "echo out of memory >&2; exit 5")
+        result = run("tools/bench/pairs", self.steady, fails)
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stdout, "fails bench .* gives 5:\nout of memory")
 
 
 if __name__ == "__main__":

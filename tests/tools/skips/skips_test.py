@@ -32,6 +32,17 @@ Ran 2 tests in 0.1s
 
 OK (skipped=1)</system-out></testcase>"""
 
+SKIPS_SUBTESTS = """<testcase name="cli.executables" status="run"><system-out>
+test_pipes (__main__.Executables.test_pipes) ... ok
+test_quiet (__main__.Executables.test_quiet) ...
+  test_quiet (__main__.Executables.test_quiet) [['-q'] {}] ... skipped 'no terminal'
+  test_quiet (__main__.Executables.test_quiet) (flag='--json')
+Draws nothing. ... skipped 'no terminal'
+
+Ran 2 tests in 0.1s
+
+OK (skipped=2)</system-out></testcase>"""
+
 
 class SkipsTest(unittest.TestCase):
     def skips(self, *tests):
@@ -50,6 +61,10 @@ class SkipsTest(unittest.TestCase):
     def test_a_script_that_passes_may_skip_cases(self):
         lines = self.skips(SKIPS_A_CASE)
         self.assertEqual(lines, ["skipped 1, of 1 tests:", "     1  no mount (it isn't allowed)  (cli.usage.test_disk)"])
+
+    def test_subtests_that_are_skipped_say_why(self):
+        lines = self.skips(SKIPS_SUBTESTS)
+        self.assertEqual(lines, ["skipped 2, of 1 tests:", "     2  no terminal  (cli.executables.test_quiet and 1 more)"])
 
     def test_a_case_without_a_reason_counts(self):
         lines = self.skips(SKIPS_A_CASE.replace("... skipped", "... s"))
