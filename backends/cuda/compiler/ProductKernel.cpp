@@ -275,7 +275,12 @@ std::string ProductWriter::prepareOperand(const Operand &operand, const Flat &fl
   text += fmt::format("  EACH({}) {{\n    {}\n    const Index at = {} * {} + side;\n", each,
                       elementPlace(operand, tile), tileNumber, tile);
   text += decode(flat, "at", "    ");
-  text += fmt::format("    {}Exists[l] = at < {};\n", name, flat.count());
+  // Of an element that the result does not have, the operand may have none either.
+  SmallVector<std::string> exists{fmt::format("at < {}", flat.count())};
+  for (AffineExpr condition : product.inResult)
+    if (product.uses(condition, &operand == &operands[0] ? Product::M : Product::N))
+      exists.push_back(textOf(condition) + " >= 0");
+  text += fmt::format("    {}Exists[l] = {};\n", name, conjunction(exists));
   text += fmt::format("    {}Side[l] = {};\n", name, textOf(operand.offset.side));
   for (auto [i, condition] : llvm::enumerate(operand.nonNegative))
     text += fmt::format("    {}If{}[l] = {};\n", name, i, textOf(condition.side));
