@@ -36,13 +36,23 @@ static std::string read(const std::string &path) {
   return text.str();
 }
 
+/// The compiler and what it is told of sanitizers. Misaligned accesses are always looked for. CUDA_EMU_SANITIZE names one,
+/// whose runtime must have been loaded in front of everything else, by LD_PRELOAD.
+static std::string sanitizingCompiler() {
+  const char *named = std::getenv("CUDA_EMU_SANITIZE");
+  if (!named)
+    return "'" SLUICE_CXX_COMPILER "' -fsanitize=alignment -fsanitize-trap=alignment";
+  unsetenv("LD_PRELOAD"); // the compiler is not watched
+  return "'" SLUICE_GXX "' -g -fno-sanitize-recover=all -fsanitize=" + std::string(named);
+}
+
 std::string compileForHost(const std::string &text, Effort effort, std::string &log) {
   TemporaryFolder folder;
   std::string source = folder.file("text.cpp"), object = folder.file("text.so"), messages = folder.file("messages");
   std::ofstream(source) << text;
-  std::string command = std::string("'" SLUICE_CXX_COMPILER "' -shared -fPIC -w -std=c++17 -fwrapv "
-                                    "-mfma -ffp-contract=off -fsanitize=alignment -fsanitize-trap=alignment "
-                                    "-include '" SLUICE_CUDA_EMULATOR "' '") +
+  std::string command = sanitizingCompiler() +
+                        " -shared -fPIC -w -std=c++17 -fwrapv -mfma -ffp-contract=off "
+                        "-include '" SLUICE_CUDA_EMULATOR "' '" +
                         source + (effort == Effort::Least ? "' -O0 '" : "' -O1 '") + SLUICE_CUDA_THREADS "' -o '" +
                         object + "' > '" + messages + "' 2>&1";
   bool compiled = std::system(command.c_str()) == 0;

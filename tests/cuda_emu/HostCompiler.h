@@ -1,4 +1,5 @@
-// CUDA C++ compiled for the CPU's emulated threads.
+// CUDA C++ compiled for the CPU's emulated threads. With CUDA_EMU_SANITIZE=thread, address or undefined it is compiled to be
+// watched by that sanitizer of g++, whose runtime has to be in LD_PRELOAD.
 #pragma once
 
 #include <string>

@@ -1,11 +1,12 @@
 // The threads that emulated kernels run in: each thread of a block is a fiber, which gives way where it waits for
 // others. A thread that waits for one that has ended, or that never comes, ends the program with what it waits for.
+#include "tests/cuda_emu/Fibers.h"
 #include "tests/cuda_emu/cuda_emu.h"
 
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -47,8 +48,9 @@ struct Thread {
   uint64_t exchanges = 0;              // shuffles begun
   uint64_t barriers = 0;               // come to
   unsigned char held[2][kMostBytes]{}; // what it gave for the last two
-  bool ended = false;
+  bool begun = false, ended = false;
   void *stack = nullptr; // its top while others run
+  const Fiber *fiber = nullptr;
 };
 
 struct Block {
@@ -57,8 +59,10 @@ struct Block {
   void (*kernel)(void *) = nullptr;
   void *argument = nullptr;
   void *scheduler = nullptr; // its stack
-  uint64_t arrivals = 0;     // at barriers
-  bool advanced = false;     // whether any thread came further in this round
+  void *schedulerFiber = Fiber::current();
+  BarrierOrder order;
+  uint64_t arrivals = 0; // at barriers
+  bool advanced = false; // whether any thread came further in this round
 
   Block(Dim gridSize, Dim size, Dim index, void (*kernel)(void *), void *argument)
       : threads(size.x), kernel(kernel), argument(argument) {
@@ -78,13 +82,38 @@ thread_local Block *running = nullptr;
 }
 
 /// Lets others run.
-void giveWay() { cuda_emu_switch(&running->current->stack, running->scheduler); }
+void giveWay() {
+  Fiber::switchTo(running->schedulerFiber, /*isOrdered=*/running->current->ended);
+  cuda_emu_switch(&running->current->stack, running->scheduler);
+}
+
+/// Lets a thread run until it gives way.
+void goOn(Thread &thread) {
+  running->current = &thread;
+  thread.fiber->goOn(/*isOrdered=*/!thread.begun);
+  thread.begun = true;
+  cuda_emu_switch(&running->scheduler, thread.stack);
+}
+
+/// Not `memcpy`, which sanitizers watch: the device's exchange is no memory of anybody's.
+void copyBytes(void *to, const void *from, unsigned bytes) {
+  for (unsigned i = 0; i < bytes; ++i)
+    static_cast<volatile unsigned char *>(to)[i] = static_cast<const volatile unsigned char *>(from)[i];
+}
 
 void runThread() {
   running->kernel(running->argument);
   running->current->ended = true;
   running->advanced = true;
   giveWay();
+}
+
+/// Fibers are taken again by the next block, too.
+const Fiber *fiberOf(size_t thread) {
+  thread_local std::deque<Fiber> fibers;
+  while (fibers.size() <= thread)
+    fibers.emplace_back();
+  return &fibers[thread];
 }
 
 /// A stack that goes on with `runThread`; stacks are taken again by the next block.
@@ -105,15 +134,16 @@ void *stackOf(size_t thread) {
 /// One block's threads to their ends, each as far as it comes before the next.
 void runBlock(Block &block) {
   running = &block;
-  for (Thread &thread : block.threads)
+  for (Thread &thread : block.threads) {
     thread.stack = stackOf(thread.number);
+    thread.fiber = fiberOf(thread.number);
+  }
   for (bool waits = true; waits;) {
     waits = block.advanced = false;
     for (Thread &thread : block.threads) {
       if (thread.ended)
         continue;
-      block.current = &thread;
-      cuda_emu_switch(&block.scheduler, thread.stack);
+      goOn(thread);
       waits |= !thread.ended;
     }
     if (waits && !block.advanced)
@@ -144,7 +174,7 @@ extern "C" void cuda_emu_exchange(unsigned mask, const void *value, unsigned byt
   if (!(mask >> from & 1))
     fail("a shuffle from a thread outside of the mask");
   uint64_t now = ++self.exchanges;
-  std::memcpy(self.held[now % 2], value, bytes);
+  copyBytes(self.held[now % 2], value, bytes);
   block.advanced = true;
   for (unsigned lane = 0; lane < kWarp; ++lane) {
     if (!(mask >> lane & 1))
@@ -157,7 +187,7 @@ extern "C" void cuda_emu_exchange(unsigned mask, const void *value, unsigned byt
       giveWay();
     }
   }
-  std::memcpy(result, block.threads[warp + from].held[now % 2], bytes);
+  copyBytes(result, block.threads[warp + from].held[now % 2], bytes);
 }
 
 extern "C" void cuda_emu_barrier() {
@@ -165,8 +195,10 @@ extern "C" void cuda_emu_barrier() {
   uint64_t now = ++block.current->barriers;
   ++block.arrivals;
   block.advanced = true;
+  block.order.arrive(now);
   while (block.arrivals < now * block.threads.size())
     giveWay();
+  block.order.leave(now);
 }
 
 } // namespace cuda_emu

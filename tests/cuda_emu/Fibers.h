@@ -1,0 +1,65 @@
+// What ThreadSanitizer is told of emulated threads, where its runtime is loaded; nothing elsewhere. To it each thread of
+// a block is a thread of its own. What a thread does comes behind all that the blocks before it did and before all that
+// those after it do; within a block, only barriers order anything: a shuffle is none for memory (CUDA C++ Programming
+// Guide, "Warp Shuffle Functions").
+#pragma once
+
+#include <cstdint>
+
+extern "C" {
+[[gnu::weak]] void *__tsan_get_current_fiber();
+[[gnu::weak]] void *__tsan_create_fiber(unsigned flags);
+[[gnu::weak]] void __tsan_destroy_fiber(void *fiber);
+[[gnu::weak]] void __tsan_switch_to_fiber(void *fiber, unsigned flags);
+[[gnu::weak]] void __tsan_acquire(void *address);
+[[gnu::weak]] void __tsan_release(void *address);
+}
+
+namespace cuda_emu {
+
+inline bool isWatched() { return __tsan_create_fiber != nullptr; }
+
+/// A thread as the sanitizer knows it.
+class Fiber {
+public:
+  Fiber() : own(isWatched() ? __tsan_create_fiber(0) : nullptr) {}
+  Fiber(const Fiber &) = delete;
+  Fiber &operator=(const Fiber &) = delete;
+  ~Fiber() {
+    if (own)
+      __tsan_destroy_fiber(own);
+  }
+
+  /// The next that runs is this one. `isOrdered`: behind all that the one that runs now did.
+  void goOn(bool isOrdered) const { switchTo(own, isOrdered); }
+
+  /// The fiber that runs now, to be gone back to.
+  static void *current() { return isWatched() ? __tsan_get_current_fiber() : nullptr; }
+  static void switchTo(void *fiber, bool isOrdered) {
+    constexpr unsigned kWithoutOrder = 1;
+    if (fiber)
+      __tsan_switch_to_fiber(fiber, isOrdered ? 0 : kWithoutOrder);
+  }
+
+private:
+  void *own;
+};
+
+/// Barriers of a block. What a thread did before one comes before what others do behind it. Two places take turns, so
+/// that a thread that is already at the next barrier orders nothing for one that still leaves this one.
+class BarrierOrder {
+public:
+  void arrive(uint64_t number) {
+    if (isWatched())
+      __tsan_release(&places[number % 2]);
+  }
+  void leave(uint64_t number) {
+    if (isWatched())
+      __tsan_acquire(&places[number % 2]);
+  }
+
+private:
+  uint64_t places[2] = {};
+};
+
+} // namespace cuda_emu
