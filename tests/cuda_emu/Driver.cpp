@@ -6,10 +6,11 @@
 // any stream (CUDA C++ Programming Guide, "Stream and Event Behavior"), and copies between two devices name both.
 // Memory is not zeroed, and lies at multiples of 256 bytes. Of a launch, the arguments are read at once; of a copy, the
 // host's memory is read or written when the stream comes to it. Freeing memory waits for all work. A block has at most
-// 1024 threads, a grid at least one block; code runs on devices of its major version that are no older.
+// 1024 threads, a grid at least one block; code runs on devices of its major version that are no older, PTX on all that are
+// no older than what it was made for.
 //
 // CUDA_EMU_DEVICES, CUDA_EMU_SEED and CUDA_EMU_VERSION set the number of devices, the order of work from when the first
-// context is retained, and the version that the driver says it has.
+// context is retained, and the version that the driver says it has; CUDA_EMU_OLD_PTX=1 makes one that is older than PTX.
 #include "backends/sim/runtime/DeviceMemory.h"
 #include "backends/sim/runtime/Error.h"
 #include "backends/sim/runtime/Scheduler.h"
@@ -42,6 +43,8 @@ enum Status {
   InvalidImage = 200,
   InvalidContext = 201,
   NoBinary = 209,
+  InvalidPtx = 218,
+  UnsupportedPtx = 222,
   InvalidHandle = 400,
   NotFound = 500,
 };
@@ -162,7 +165,8 @@ EXPORTED int cuGetErrorName(int status, const char **name) {
       {NotInitialized, "CUDA_ERROR_NOT_INITIALIZED"}, {NoDevice, "CUDA_ERROR_NO_DEVICE"},
       {InvalidDevice, "CUDA_ERROR_INVALID_DEVICE"},   {InvalidImage, "CUDA_ERROR_INVALID_IMAGE"},
       {InvalidContext, "CUDA_ERROR_INVALID_CONTEXT"}, {NoBinary, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
-      {InvalidHandle, "CUDA_ERROR_INVALID_HANDLE"},   {NotFound, "CUDA_ERROR_NOT_FOUND"}};
+      {InvalidHandle, "CUDA_ERROR_INVALID_HANDLE"},   {NotFound, "CUDA_ERROR_NOT_FOUND"},
+      {InvalidPtx, "CUDA_ERROR_INVALID_PTX"},         {UnsupportedPtx, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"}};
   auto found = names.find(status);
   *name = found == names.end() ? nullptr : found->second;
   return found == names.end() ? InvalidValue : Success;
@@ -379,8 +383,14 @@ EXPORTED int cuModuleLoadData(Module **module, const void *image) {
     return InvalidImage;
   std::string log;
   size_t size = sizeOfElf(bytes);
-  int version = std::atoi(bytes + size + std::strlen("sm_"));
-  if (version / 10 != kMajor || version % 10 > kMinor)
+  std::string architecture = bytes + size;
+  bool isPtx = architecture.rfind("compute_", 0) == 0;
+  int version = std::atoi(architecture.c_str() + std::strlen(isPtx ? "compute_" : "sm_"));
+  if (isPtx && setting("CUDA_EMU_OLD_PTX", 0))
+    return UnsupportedPtx;
+  if (isPtx && version > 10 * kMajor + kMinor)
+    return InvalidPtx;
+  if (!isPtx && (version / 10 != kMajor || version % 10 > kMinor))
     return NoBinary;
   void *library = test::loadForHost(std::string(bytes, size), log);
   if (!library)

@@ -1,8 +1,9 @@
-// A double of NVRTC: its "cubin" is a shared object for the emulated threads, with the name of the architecture behind it,
-// which the driver's double loads. What several architectures ask for is compiled once.
+// A double of NVRTC: its "cubin" and its "PTX" are a shared object for the emulated threads, with the name of the architecture
+// behind it, which the driver's double loads. What several architectures ask for is compiled once.
 //
 // Contracts that it assumes: a program is compiled once; one architecture a call, named by --gpu-architecture; texts
-// find no headers; the sizes of log and code count what the calls that copy them write, the log's with its terminator.
+// find no headers; the sizes of log and code count what the calls that copy them write, the log's and PTX's with the
+// terminator; for compute_90 there is PTX and no cubin.
 #include "tests/cuda_emu/HostCompiler.h"
 
 #include <algorithm>
@@ -20,6 +21,7 @@ enum Status { Success = 0, InvalidInput = 3, InvalidProgram = 4, InvalidOption =
 
 struct Program {
   std::string text, log, code;
+  bool isPtx = false;
 };
 
 /// What the driver's double finds of every kernel.
@@ -39,8 +41,9 @@ std::string describeKernels(const std::string &text) {
 constexpr int kArchitectures[] = {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121};
 
 bool isKnown(const std::string &architecture) {
-  return std::any_of(std::begin(kArchitectures), std::end(kArchitectures),
-                     [&](int number) { return architecture == "sm_" + std::to_string(number); });
+  return std::any_of(std::begin(kArchitectures), std::end(kArchitectures), [&](int number) {
+    return architecture == "sm_" + std::to_string(number) || architecture == "compute_" + std::to_string(number);
+  });
 }
 
 struct Compiled {
@@ -130,6 +133,7 @@ EXPORTED int nvrtcCompileProgram(Program *program, int count, const char *const 
   if (compiled.object.empty())
     return Compilation;
   program->code = compiled.object + architecture + '\0';
+  program->isPtx = architecture.rfind("compute_", 0) == 0;
   return Success;
 }
 
@@ -143,12 +147,19 @@ EXPORTED int nvrtcGetProgramLog(Program *program, char *log) {
   return Success;
 }
 
-EXPORTED int nvrtcGetCUBINSize(Program *program, size_t *size) {
-  *size = program->code.size();
-  return program->code.empty() ? InvalidProgram : Success;
+static int sizeOf(const Program *program, bool isPtx, size_t *size) {
+  *size = program->isPtx == isPtx ? program->code.size() : 0;
+  return *size == 0 ? InvalidProgram : Success;
 }
 
-EXPORTED int nvrtcGetCUBIN(Program *program, char *code) {
+static int copyCode(const Program *program, bool isPtx, char *code) {
+  if (program->isPtx != isPtx)
+    return InvalidProgram;
   std::memcpy(code, program->code.data(), program->code.size());
   return Success;
 }
+
+EXPORTED int nvrtcGetCUBINSize(Program *program, size_t *size) { return sizeOf(program, /*isPtx=*/false, size); }
+EXPORTED int nvrtcGetCUBIN(Program *program, char *code) { return copyCode(program, /*isPtx=*/false, code); }
+EXPORTED int nvrtcGetPTXSize(Program *program, size_t *size) { return sizeOf(program, /*isPtx=*/true, size); }
+EXPORTED int nvrtcGetPTX(Program *program, char *code) { return copyCode(program, /*isPtx=*/true, code); }

@@ -1,5 +1,6 @@
 #include "backends/cuda/compiler/Nvrtc.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
@@ -33,6 +34,8 @@ struct Nvrtc::Functions {
   Status (*log)(Program, char *);
   Status (*cubinSize)(Program, size_t *);
   Status (*cubin)(Program, char *);
+  Status (*ptxSize)(Program, size_t *);
+  Status (*ptx)(Program, char *);
 
   bool find(void *library) {
     auto one = [&](auto &function, const char *name) {
@@ -43,7 +46,8 @@ struct Nvrtc::Functions {
            one(architectures, "nvrtcGetSupportedArchs") && one(errorString, "nvrtcGetErrorString") &&
            one(create, "nvrtcCreateProgram") && one(destroy, "nvrtcDestroyProgram") &&
            one(compile, "nvrtcCompileProgram") && one(logSize, "nvrtcGetProgramLogSize") &&
-           one(log, "nvrtcGetProgramLog") && one(cubinSize, "nvrtcGetCUBINSize") && one(cubin, "nvrtcGetCUBIN");
+           one(log, "nvrtcGetProgramLog") && one(cubinSize, "nvrtcGetCUBINSize") && one(cubin, "nvrtcGetCUBIN") &&
+           one(ptxSize, "nvrtcGetPTXSize") && one(ptx, "nvrtcGetPTX");
   }
 };
 
@@ -56,6 +60,17 @@ static std::string valueOf(const char *variable) {
   return value ? value : "";
 }
 
+/// Where Python packages below this folder put the library.
+static void addPackages(const std::string &root, std::vector<std::string> &paths) {
+  std::error_code error;
+  for (llvm::sys::fs::directory_iterator python(root + "/lib", error), end; !error && python != end;
+       python.increment(error))
+    if (llvm::sys::path::filename(python->path()).starts_with("python3"))
+      for (const char *library : {"cu13/lib/libnvrtc.so.13", "cuda_nvrtc/lib/libnvrtc.so.12"})
+        if (std::string path = python->path() + "/site-packages/nvidia/" + library; llvm::sys::fs::exists(path))
+          paths.push_back(path);
+}
+
 /// Where the library may be, the best first.
 static std::vector<std::string> candidates() {
   if (std::string named = valueOf("SLUICE_NVRTC"); !named.empty())
@@ -66,6 +81,8 @@ static std::vector<std::string> candidates() {
        {std::string(), home.empty() ? home : home + "/lib64/", std::string("/usr/local/cuda/lib64/")})
     for (const char *name : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"})
       paths.push_back(folder + name);
+  for (const std::string &root : {valueOf("VIRTUAL_ENV"), valueOf("CONDA_PREFIX"), valueOf("HOME") + "/.local"})
+    addPackages(root, paths);
   return paths;
 }
 
@@ -97,8 +114,10 @@ llvm::Expected<Nvrtc> Nvrtc::load() {
     found.version_ = fmt::format("{}.{}", major, minor);
     return found;
   }
-  return makeError("NVRTC, which compiles CUDA kernels, was not found (looked for " + looked +
-                   "): install the CUDA toolkit 12 or 13, or name the library in SLUICE_NVRTC");
+  return makeError(
+      "NVRTC, which compiles CUDA kernels, was not found (looked for " + looked +
+      "): install the CUDA toolkit 12 or 13, or the Python package nvidia-cuda-nvrtc, or name the library in "
+      "SLUICE_NVRTC");
 }
 
 std::vector<std::string> Nvrtc::architectures() const {
@@ -110,6 +129,14 @@ std::vector<std::string> Nvrtc::architectures() const {
   for (int number : numbers)
     names.push_back(fmt::format("sm_{}", number));
   return names;
+}
+
+static constexpr const char *kPtx = "compute_"; // what names of architectures begin with whose code is PTX
+
+bool Nvrtc::has(const std::string &architecture) const {
+  StringRef number = architecture;
+  std::string machine = number.consume_front(kPtx) ? "sm_" + number.str() : architecture;
+  return llvm::is_contained(architectures(), machine);
 }
 
 /// What the assembler says of each kernel: a line that names it, its stack and spills, its registers and memory.
@@ -162,10 +189,13 @@ llvm::Expected<DeviceCode> Nvrtc::compile(const std::string &text, const std::st
   }
   if (llvm::Error error = check(status, code.log))
     return error;
-  if (llvm::Error error = check(functions->cubinSize(program, &size), "there is no code"))
+  bool isPtx = StringRef(architecture).starts_with(kPtx);
+  if (llvm::Error error =
+          check((isPtx ? functions->ptxSize : functions->cubinSize)(program, &size), "there is no code"))
     return error;
-  code.cubin.resize(size);
-  if (llvm::Error error = check(functions->cubin(program, code.cubin.data()), "there is no code"))
+  code.bytes.resize(size);
+  if (llvm::Error error =
+          check((isPtx ? functions->ptx : functions->cubin)(program, code.bytes.data()), "there is no code"))
     return error;
   code.kernels = readResources(code.log);
   return code;

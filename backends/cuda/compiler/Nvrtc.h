@@ -19,7 +19,7 @@ struct KernelResources {
 };
 
 struct DeviceCode {
-  std::string cubin;
+  std::string bytes; ///< a cubin, or PTX with the zero behind it
   std::vector<KernelResources> kernels;
   std::string log;
 };
@@ -27,13 +27,16 @@ struct DeviceCode {
 class Nvrtc {
 public:
   /// Takes the library that SLUICE_NVRTC names, else the loader's, else that of a toolkit in CUDA_HOME or
-  /// /usr/local/cuda. The error says where it was looked for.
+  /// /usr/local/cuda, else that of a Python package (nvidia-cuda-nvrtc) in VIRTUAL_ENV, CONDA_PREFIX or the user's own. The
+  /// error says where it was looked for.
   static llvm::Expected<Nvrtc> load();
 
   /// As "13.0".
   const std::string &version() const { return version_; }
-  /// That it has code for: "sm_90" and others.
+  /// That it has code for: "sm_90" and others. For each there is a "compute_90", whose code is PTX, which drivers compile for
+  /// whatever is newer.
   std::vector<std::string> architectures() const;
+  bool has(const std::string &architecture) const;
   /// Code of a text without includes for an architecture such as "sm_90". The error is what the compiler says. Threads may
   /// compile at once.
   llvm::Expected<DeviceCode> compile(const std::string &text, const std::string &architecture) const;

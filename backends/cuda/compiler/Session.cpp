@@ -13,7 +13,8 @@ using namespace mlir;
 // One text of many kernels takes less time than many texts, and several of them have several threads.
 static constexpr size_t kKernelsOfUnit = 16;
 
-static constexpr const char *kShipped[] = {"sm_80", "sm_90", "sm_100"};
+// The last is PTX, for devices that are newer than all of these.
+static constexpr const char *kShipped[] = {"sm_80", "sm_90", "sm_100", "compute_80"};
 
 llvm::Expected<std::vector<std::string>> readArchitectures(StringRef settings) {
   if (settings.empty())
@@ -32,14 +33,14 @@ llvm::Expected<Session> Session::begin(std::vector<std::string> architectures, i
   llvm::Expected<Nvrtc> nvrtc = Nvrtc::load();
   if (!nvrtc)
     return llvm::createStringError(std::errc::not_supported, "%s", llvm::toString(nvrtc.takeError()).c_str());
-  std::vector<std::string> known = nvrtc->architectures();
   if (architectures.empty())
     llvm::copy_if(kShipped, std::back_inserter(architectures),
-                  [&](const char *shipped) { return llvm::is_contained(known, shipped); });
+                  [&](const char *shipped) { return nvrtc->has(shipped); });
   for (const std::string &wanted : architectures)
-    if (!llvm::is_contained(known, wanted))
+    if (!nvrtc->has(wanted))
       return llvm::createStringError(std::errc::invalid_argument, "NVRTC %s has no architecture '%s'; it has %s",
-                                     nvrtc->version().c_str(), wanted.c_str(), llvm::join(known, ", ").c_str());
+                                     nvrtc->version().c_str(), wanted.c_str(),
+                                     llvm::join(nvrtc->architectures(), ", ").c_str());
   return Session(std::move(*nvrtc), std::move(architectures), capacity);
 }
 
@@ -88,7 +89,7 @@ llvm::Expected<std::string> Session::lower() {
     threads.async([&] {
       llvm::Expected<DeviceCode> made = nvrtc.compile(*job.text, *job.architecture);
       if (made)
-        job.code = std::move(made->cubin);
+        job.code = std::move(made->bytes);
       else
         job.error = llvm::toString(made.takeError());
     });

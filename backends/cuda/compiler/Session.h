@@ -16,7 +16,7 @@ llvm::Expected<std::vector<std::string>> readArchitectures(llvm::StringRef setti
 
 class Session {
 public:
-  /// For none, the architectures are sm_80, sm_90 and sm_100, as far as NVRTC has them. Fails where there is no NVRTC, or
+  /// For none, the architectures are sm_80, sm_90, sm_100 and compute_80, as far as NVRTC has them. Fails where there is no NVRTC, or
   /// one without an architecture.
   static llvm::Expected<Session> begin(std::vector<std::string> architectures, int64_t capacity);
 

@@ -163,19 +163,33 @@ void Context::remove(const Event &event) {
 
 //===- modules ----------------------------------------------------------------------------------------------------===//
 
-/// The codes of the newest architecture that the device runs: of its own major version, and no newer minor one.
+/// How well code for an architecture suits a device of this compute capability, 90 for 9.0; 0: it does not run there. Machine
+/// code runs on its own major version, and PTX on whatever is newer, once the driver has compiled it: the newest is the
+/// best, and machine code before any PTX.
+static int suitability(const std::string &architecture, int capability) {
+  static constexpr std::string_view kMachine = "sm_", kPtx = "compute_";
+  constexpr int kBeforePtx = 10000;
+  if (architecture.starts_with(kPtx)) {
+    int version = std::atoi(architecture.c_str() + kPtx.size());
+    return version <= capability ? version : 0;
+  }
+  int version = architecture.starts_with(kMachine) ? std::atoi(architecture.c_str() + kMachine.size()) : 0;
+  return version / 10 == capability / 10 && version <= capability ? kBeforePtx + version : 0;
+}
+
+/// The codes of the architecture that suits the device best.
 std::vector<std::string_view> Context::codeFor(const Device &device, const ModuleImage &image) const {
-  int major = attribute(device, DeviceAttribute::Major), minor = attribute(device, DeviceAttribute::Minor), best = -1;
+  int major = attribute(device, DeviceAttribute::Major), minor = attribute(device, DeviceAttribute::Minor), best = 1;
   std::vector<std::string_view> codes;
   std::string known;
   for (const ImageCode &code : image.codes) {
-    int version = code.architecture.starts_with("sm_") ? std::atoi(code.architecture.c_str() + 3) : 0;
+    int suits = suitability(code.architecture, 10 * major + minor);
     known += (known.empty() ? "" : ", ") + code.architecture;
-    if (version / 10 != major || version % 10 > minor || version < best)
+    if (suits < best)
       continue;
-    if (version > best)
+    if (suits > best)
       codes.clear();
-    best = version;
+    best = suits;
     codes.push_back(code.bytes);
   }
   if (codes.empty() && !image.kernels.empty())

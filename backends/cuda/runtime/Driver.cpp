@@ -10,7 +10,7 @@ namespace sluice::cuda {
 static constexpr int kOldestVersion = 12000;
 
 // Statuses that mean something to callers: memory is gone, something is not there, or the device is lost.
-static constexpr int kOutOfMemory = 2, kNoDevice = 100, kNoBinary = 209, kNotFound = 500;
+static constexpr int kOutOfMemory = 2, kNoDevice = 100, kNoBinary = 209, kPtxTooNew = 222, kNotFound = 500;
 static constexpr int kFirstLost = 700, kLastLost = 719; // faults of kernels, from then on the answer to every call
 
 static std::string versionText(int version) {
@@ -53,7 +53,7 @@ void Driver::check(int status, const std::string &what) const {
   if (status == 0)
     return;
   bool isGone = status == kOutOfMemory || (status >= kFirstLost && status <= kLastLost);
-  bool isAbsent = status == kNoDevice || status == kNoBinary || status == kNotFound;
+  bool isAbsent = status == kNoDevice || status == kNoBinary || status == kPtxTooNew || status == kNotFound;
   throw Error(isGone     ? SLUICE_EXHAUSTED
               : isAbsent ? SLUICE_UNSUPPORTED
                          : SLUICE_INTERNAL,

@@ -89,7 +89,7 @@ TEST_P(ModelKernels, FitTheirBudgets) {
     EXPECT_LE(kernel.registers, 128) << kernel.name;
   }
   std::printf("%s: %zu kernels, %zu functions, %zu kB of code, at most %d registers\n", GetParam().name, known.size(),
-              functions, code->cubin.size() >> 10, most);
+              functions, code->bytes.size() >> 10, most);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ModelKernels, testing::ValuesIn(kModels),

@@ -55,13 +55,23 @@ extern "C" __global__ void indexing(float *x, int i) {
 })",
                                                    kArchitecture);
   ASSERT_TRUE(bool(code)) << llvm::toString(code.takeError());
-  EXPECT_EQ(code->cubin.substr(1, 3), "ELF");
+  EXPECT_EQ(code->bytes.substr(1, 3), "ELF");
   ASSERT_EQ(code->kernels.size(), 3u) << code->log;
   for (const sluice::cuda::KernelResources &kernel : code->kernels) {
     EXPECT_GT(kernel.registers, 0) << kernel.name;
     EXPECT_EQ(kernel.shared, kernel.name == "sharing" ? 256 : 0) << code->log;
     EXPECT_EQ(kernel.stack > 0, kernel.name == "indexing") << code->log;
   }
+}
+
+TEST_F(NvrtcTest, WritesPtxForWhatIsNewer) {
+  ASSERT_TRUE(nvrtc->has("compute_80"));
+  EXPECT_FALSE(nvrtc->has("compute_42"));
+  llvm::Expected<DeviceCode> code =
+      nvrtc->compile("extern \"C\" __global__ void f(float *x) { *x = 1; }", "compute_80");
+  ASSERT_TRUE(bool(code)) << llvm::toString(code.takeError());
+  EXPECT_NE(code->bytes.find(".target sm_80"), std::string::npos);
+  EXPECT_EQ(code->bytes.back(), '\0'); // as drivers read it
 }
 
 TEST_F(NvrtcTest, NamesTheLineOfAnError) {

@@ -87,8 +87,8 @@ TEST(CudaRunHalf, RefusesWhatIsNoImage) {
 }
 
 TEST(CudaRunHalf, NamesTheArchitecturesOfItsCode) {
-  EXPECT_EQ(whatLoadSays("sluice cuda 1\nkernel k 1\ncode sm_80 1\ncode sm_100 1\nend\nab"),
-            "4: cuda:0, Emulated CUDA device, has architecture sm_90, and the code is for sm_80, sm_100");
+  EXPECT_EQ(whatLoadSays("sluice cuda 1\nkernel k 1\ncode sm_80 1\ncode sm_100 1\ncode compute_100 1\nend\nabc"),
+            "4: cuda:0, Emulated CUDA device, has architecture sm_90, and the code is for sm_80, sm_100, compute_100");
 }
 
 TEST(CudaRunHalf, SaysThatADriverRefusesCode) {

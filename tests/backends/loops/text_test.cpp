@@ -179,7 +179,7 @@ void Program::compile(const cuda::Nvrtc &nvrtc, const std::string &architecture)
   llvm::Expected<cuda::DeviceCode> code = nvrtc.compile(kernels, architecture);
   ASSERT_TRUE(bool(code)) << llvm::toString(code.takeError());
   EXPECT_EQ(code->kernels.size(), size_t(count));
-  EXPECT_FALSE(code->cubin.empty());
+  EXPECT_FALSE(code->bytes.empty());
   for (const cuda::KernelResources &kernel : code->kernels) {
     EXPECT_GT(kernel.registers, 0) << kernel.name;
     EXPECT_EQ(kernel.spillStores + kernel.spillLoads, 0) << kernel.name;

@@ -70,9 +70,24 @@ class CudaTest(CliTest):
         self.assertEqual(result.returncode, 4, result.stderr)
         self.assertIn("has architecture sm_90, and the code is for sm_80", result.stderr)
 
+    def test_ptx_is_for_what_is_newer(self):
+        for architecture, runs in (("compute_80", True), ("compute_90", True), ("compute_100", False)):
+            self.assertEqual(self.compile("--backend", f"cuda=arch={architecture}", "-o", architecture).returncode, 0)
+            result = self.bench(architecture, "--entry", "predict")
+            self.assertEqual(result.returncode, 0 if runs else 4, result.stderr)
+        self.assertIn("has architecture sm_90, and the code is for compute_100", result.stderr)
+
+    def test_machine_code_is_taken_before_ptx(self):
+        for architectures, runs in (("compute_90+sm_90", True), ("compute_90", False)):
+            self.assertEqual(self.compile("--backend", f"cuda=arch={architectures}", "-o", "small").returncode, 0)
+            result = self.bench("small", "--entry", "predict", CUDA_EMU_OLD_PTX="1")
+            self.assertEqual(result.returncode, 0 if runs else 4, result.stderr)
+        self.assertIn("CUDA_ERROR_UNSUPPORTED_PTX_VERSION", result.stderr)
+
     def test_wrong_settings_are_named(self):
         for setting, why in (
             ("cuda=arch=sm_42", "has no architecture 'sm_42'; it has sm_75"),
+            ("cuda=arch=compute_42", "has no architecture 'compute_42'; it has sm_75"),
             ("cuda=speed=high", "there is no setting 'speed=high'"),
             ("sim=seed=1", "the model has no device of it"),
             ("cuda", "is not NAME=SETTINGS"),
@@ -84,7 +99,7 @@ class CudaTest(CliTest):
     def test_devices_are_listed(self):
         result = self.run_sluice("devices", CUDA_EMU_DEVICES="3")
         self.assertEqual(result.returncode, 0, result.stderr)
-        for line in ("cuda:2    Emulated CUDA device", "code for sm_80, sm_90, sm_100", "compile half: built in"):
+        for line in ("cuda:2    Emulated CUDA device", "code for sm_80, sm_90, sm_100, compute_80", "compile half: built in"):
             self.assertIn(line, result.stdout)
 
 
