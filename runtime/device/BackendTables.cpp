@@ -5,6 +5,7 @@
 #include "sluice/backend/host.h"
 #include "sluice/backend/run.h"
 
+#include <algorithm>
 #include <cstring>
 #include <initializer_list>
 #include <iterator>
@@ -17,9 +18,9 @@ static constexpr size_t mostNameBytes = 32;
 
 // The bytes of each table in every minor version, the last of which is ours. Whoever appends a member in a new minor
 // version puts its offset in the place of what was last, and the table's new size behind it.
-static constexpr size_t backendSizes[] = {sizeof(sluice_backend)};
-static constexpr size_t compileSizes[] = {sizeof(sluice_backend_compile)};
-static constexpr size_t runSizes[] = {sizeof(sluice_backend_run)};
+static constexpr size_t backendSizes[] = {sizeof(sluice_backend), sizeof(sluice_backend)};
+static constexpr size_t compileSizes[] = {sizeof(sluice_backend_compile), sizeof(sluice_backend_compile)};
+static constexpr size_t runSizes[] = {offsetof(sluice_backend_run, capture_begin), sizeof(sluice_backend_run)};
 static_assert(std::size(backendSizes) == SLUICE_BACKEND_MINOR + 1 &&
               std::size(compileSizes) == std::size(backendSizes) && std::size(runSizes) == std::size(backendSizes));
 
@@ -64,9 +65,29 @@ static std::string whyUnsoundCompile(const sluice_backend_compile &half, const c
                                MEMBER(half, supports), MEMBER(half, prepare)});
 }
 
-static std::string whyUnsoundRun(const sluice_backend_run &half) {
+sluice_backend_run wholeRunHalf(const sluice_backend_run &half) {
+  sluice_backend_run whole{};
+  std::memcpy(&whole, &half, std::min<size_t>(half.struct_size, sizeof whole));
+  return whole;
+}
+
+/// Members of which a backend has all or none.
+static std::string whyHalved(const char *table, std::initializer_list<std::pair<const char *, bool>> members) {
+  auto isThere = [](const auto &member) { return member.second; };
+  bool some = std::any_of(members.begin(), members.end(), isThere);
+  return some ? whyIncomplete(table, members) : "";
+}
+
+static std::string whyUnsoundRun(const sluice_backend_run &given) {
   const char *table = "its run half";
-  std::string reason = whyWrongSize({table, half.struct_size, half.major_version, half.minor_version}, runSizes);
+  std::string reason = whyWrongSize({table, given.struct_size, given.major_version, given.minor_version}, runSizes);
+  if (!reason.empty())
+    return reason;
+  sluice_backend_run half = wholeRunHalf(given);
+  reason = whyHalved(table, {MEMBER(half, capture_begin), MEMBER(half, capture_end), MEMBER(half, replay),
+                             MEMBER(half, sequence_destroy)});
+  if (reason.empty())
+    reason = whyHalved(table, {MEMBER(half, host_allocate), MEMBER(half, host_release)});
   if (reason.empty() && half.collectives)
     reason = concat(table, " has collectives, which version ", SLUICE_BACKEND_MAJOR, ".", SLUICE_BACKEND_MINOR,
                     " does not know");

@@ -1,7 +1,7 @@
 // Whether the tables of a backend are what they must be.
 #pragma once
 
-#include "sluice/backend/backend.h"
+#include "sluice/backend/run.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -23,5 +23,8 @@ std::string whyWrongSize(const TableHead &table, std::span<const size_t> sizes);
 /// Why a backend cannot be used: another major version, a `struct_size` that its version does not have, a name that is
 /// none, or a member that every backend must have and this one lacks. Empty if nothing is wrong.
 std::string whyUnsound(const sluice_backend *backend);
+
+/// A run half of any minor version with all members that we know: those that it does not have are null.
+sluice_backend_run wholeRunHalf(const sluice_backend_run &half);
 
 } // namespace sluice::runtime

@@ -2,9 +2,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
-
-#include <algorithm>
-#include <cstring>
+#include "runtime/device/BackendTables.h"
 
 namespace sluice::runtime {
 
@@ -14,6 +12,7 @@ static ExitCode exitCodeOf(sluice_status status) {
   case SLUICE_INVALID:
   case SLUICE_UNSUPPORTED:
   case SLUICE_EXHAUSTED:
+  case SLUICE_DEADLINE:
     return static_cast<ExitCode>(status);
   default:
     return ExitCode::internal;
@@ -26,8 +25,7 @@ static void parallelFor(void *context, int64_t tasks, RangeFunction function, vo
 
 DeviceContext::DeviceContext(std::string backend, const sluice_backend_run &half, const std::string &settings,
                              Team &team)
-    : backend_(std::move(backend)), services_{sizeof services_, &team, parallelFor} {
-  std::memcpy(&half_, &half, std::min<size_t>(half.struct_size, sizeof half_));
+    : backend_(std::move(backend)), half_(wholeRunHalf(half)), services_{sizeof services_, &team, parallelFor} {
   sluice_run_options options{sizeof options, &services_, settings.c_str()};
   sluice_status status = half_.open(&options, &run_);
   if (status == SLUICE_OK)
@@ -76,6 +74,19 @@ DeviceEvent::DeviceEvent(DeviceContext &context) : context_(&context), event_(nu
 
 void DeviceEvent::synchronize() const { context_->check(context_->half().synchronize(get()), context_->backend()); }
 
+bool DeviceEvent::isDone() const {
+  int done = 0;
+  context_->check(context_->half().query(get(), &done), context_->backend());
+  return done != 0;
+}
+
+bool DeviceEvent::synchronizeFor(double seconds) const {
+  sluice_status status = context_->half().synchronize_until(get(), seconds);
+  if (status != SLUICE_DEADLINE)
+    context_->check(status, context_->backend());
+  return status == SLUICE_OK;
+}
+
 std::pair<double, double> DeviceEvent::times() const {
   double start = 0, end = 0;
   context_->check(context_->half().event_times(get(), &start, &end), concat("a time of ", context_->backend()));
@@ -118,6 +129,18 @@ void DeviceQueue::discard(void *address, size_t bytes) {
   context_->check(context_->half().discard(queue_.get(), address, bytes), context_->backend());
 }
 
+void DeviceQueue::beginCapture() { context_->check(context_->half().capture_begin(queue_.get()), context_->backend()); }
+
+DeviceSequence DeviceQueue::endCapture() {
+  sluice_sequence *sequence = nullptr;
+  context_->check(context_->half().capture_end(queue_.get(), &sequence), context_->backend());
+  return DeviceSequence(*context_, sequence);
+}
+
+void DeviceQueue::replay(const DeviceSequence &sequence) {
+  context_->check(context_->half().replay(queue_.get(), sequence.get()), context_->backend());
+}
+
 DeviceMemory::DeviceMemory(DeviceContext &context, int32_t device, size_t bytes, const std::string &what)
     : context_(&context), device_(device), bytes_(bytes) {
   if (bytes == 0)
@@ -140,6 +163,15 @@ DeviceMemory &DeviceMemory::operator=(DeviceMemory &&other) noexcept {
 DeviceMemory::~DeviceMemory() {
   if (address_)
     context_->half().release(context_->get(), device_, address_);
+}
+
+CopiedHostMemory::CopiedHostMemory(DeviceContext &context, size_t bytes, const std::string &what) : context_(&context) {
+  context.check(context.half().host_allocate(context.get(), bytes, &address_), what);
+}
+
+CopiedHostMemory::~CopiedHostMemory() {
+  if (address_)
+    context_->half().host_release(context_->get(), address_);
 }
 
 DeviceModule::DeviceModule(DeviceContext &context, int32_t device, const sluice_code_section &code)

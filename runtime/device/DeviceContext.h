@@ -27,6 +27,8 @@ public:
   sluice_run *get() const { return run_; }
   bool takesHostQueues() const { return half_.takes_host_queues != 0; }
   bool isImmediate() const { return half_.immediate != 0; }
+  /// Whether its queues keep sequences.
+  bool captures() const { return half_.capture_begin != nullptr; }
 
   int32_t deviceCount() const;
   sluice_device_info deviceInfo(int32_t device) const;
@@ -63,12 +65,27 @@ public:
   sluice_event *get() const { return event_.get(); }
 
   void synchronize() const;
+  /// Whether it is done, without waiting; only if the backend can be asked.
+  bool isDone() const;
+  /// Waits no longer than this and says whether it is done; only if the backend can.
+  bool synchronizeFor(double seconds) const;
   /// Start and end of the last work before it, in seconds of the backend's clock; the event must be done.
   std::pair<double, double> times() const;
 
 private:
   DeviceContext *context_ = nullptr;
   Handle<sluice_event> event_;
+};
+
+/// Work that a queue kept, to be replayed in queues of its device.
+class DeviceSequence {
+public:
+  DeviceSequence(DeviceContext &context, sluice_sequence *sequence)
+      : sequence_(sequence, context.half().sequence_destroy) {}
+  sluice_sequence *get() const { return sequence_.get(); }
+
+private:
+  Handle<sluice_sequence> sequence_;
 };
 
 class DeviceQueue {
@@ -89,6 +106,12 @@ public:
   bool wantsDiscards() const { return context_->half().discard != nullptr; }
   /// Tells that nobody reads these bytes from here on; only if the backend wants to know.
   void discard(void *address, size_t bytes);
+
+  /// Keeps what is put in from here on rather than doing it; only if the context captures. An error of what is put in
+  /// ends that.
+  void beginCapture();
+  DeviceSequence endCapture();
+  void replay(const DeviceSequence &sequence);
 
 private:
   DeviceContext *context_;
@@ -112,6 +135,24 @@ private:
   int32_t device_ = 0;
   void *address_ = nullptr;
   size_t bytes_ = 0;
+};
+
+/// Host memory, zeroed, of a backend that gives some: its copies are not staged.
+class CopiedHostMemory {
+public:
+  /// `what` names it in the error of a host that has no room.
+  CopiedHostMemory(DeviceContext &context, size_t bytes, const std::string &what);
+  CopiedHostMemory(CopiedHostMemory &&other) noexcept
+      : context_(other.context_), address_(std::exchange(other.address_, nullptr)) {}
+  CopiedHostMemory &operator=(CopiedHostMemory &&) = delete;
+  ~CopiedHostMemory();
+
+  static bool isGivenBy(const DeviceContext &context) { return context.half().host_allocate != nullptr; }
+  std::byte *data() const { return static_cast<std::byte *>(address_); }
+
+private:
+  DeviceContext *context_;
+  void *address_ = nullptr;
 };
 
 /// Device code.

@@ -117,7 +117,25 @@ void LoadedKernels::addBuffer(Bytes bytes, sluice_access access) {
   buffers.push_back({{size, access}});
 }
 
-void LoadedKernels::launch(Kernel &kernel, int64_t rows) {
+/// Of a launch that is kept nothing but what its addresses name is there any more when it is done.
+void LoadedKernels::launchAndWait(sluice_launch launch, bool isKept) {
+  if (!isKept) {
+    half.check(half.table().launch(queue, &launch), "launch");
+    return half.finish(queue);
+  }
+  std::vector<void *> itsAddresses = addresses;
+  sluice_call itsCall = *launch.call;
+  launch.addresses = itsAddresses.data();
+  launch.call = &itsCall;
+  Sequence sequence =
+      half.capture(queue, [&] { half.check(half.table().launch(queue, &launch), "launch within a capture"); });
+  std::fill(itsAddresses.begin(), itsAddresses.end(), nullptr);
+  itsCall.rows = 0;
+  half.replay(queue, sequence);
+  half.finish(queue);
+}
+
+void LoadedKernels::launch(Kernel &kernel, int64_t rows, bool isKept) {
   const sluice_launch_info &info = kernel.info;
   std::vector<Larger<sluice_launch_stage>> stages;
   for (auto [number, function] : llvm::enumerate(kernel.functions)) {
@@ -139,13 +157,12 @@ void LoadedKernels::launch(Kernel &kernel, int64_t rows) {
   launch.parameters_bytes = info.parameters_bytes;
   launch.flops = double(info.cost.flops + info.cost.flops_per_row * rows);
   launch.bytes = double(info.cost.bytes + info.cost.bytes_per_row * rows);
-  half.check(half.table().launch(queue, &launch), "launch");
-  half.finish(queue);
+  launchAndWait(launch, isKept);
 }
 
 /// Runs a kernel on `operands`, with `poison` in its results and its workspace; gives the results' bytes.
 std::vector<Bytes> LoadedKernels::run(Kernel &kernel, const std::vector<Bytes> &operands, int64_t rows,
-                                      unsigned char poison) {
+                                      unsigned char poison, bool isKept) {
   contents.clear();
   addresses.clear();
   buffers.clear();
@@ -157,7 +174,7 @@ std::vector<Bytes> LoadedKernels::run(Kernel &kernel, const std::vector<Bytes> &
     addBuffer(Bytes(size_t(kernel.info.workspace_bytes), poison), SLUICE_READ_WRITE);
   for (auto [address, bytes] : llvm::zip_equal(addresses, contents))
     half.upload(queue, bytes, address);
-  launch(kernel, rows);
+  launch(kernel, rows, isKept);
 
   std::vector<Bytes> found;
   for (auto [number, buffer] : llvm::enumerate(buffers)) {
@@ -183,10 +200,11 @@ void LoadedKernels::check(size_t number, ArrayRef<ir::HostTensor> operands, Arra
   for (auto [operand, value] : llvm::zip_equal(kernel.op->getOperands(), operands))
     packed.push_back(pack(typeOf(operand), value, rows));
   for (unsigned char poison : kPoisons) {
-    std::vector<Bytes> results = run(kernel, packed, rows, poison);
+    bool isKept = half.captures() && poison != kPoisons[0];
+    std::vector<Bytes> results = run(kernel, packed, rows, poison, isKept);
     for (auto [index, result] : llvm::enumerate(kernel.op->getResults())) {
       std::string what = "result " + std::to_string(index) + " of " + kernel.op.getName().str() + " with " +
-                         std::to_string(rows) + " rows";
+                         std::to_string(rows) + " rows" + (isKept ? ", replayed" : "");
       expectEqual(typeOf(result), unpack(typeOf(result), results[index], rows), expected[index], what);
       if (rows == kCapacity) // rows beyond those of a call hold anything
         expectZeroPadding(typeOf(result), results[index], what);

@@ -22,7 +22,8 @@ public:
   ~LoadedKernels();
 
   /// Runs kernel `number` on `operands` and fails the test where its results are not `expected`, where it writes
-  /// anything else, and where what its buffers held before shows in what it leaves.
+  /// anything else, and where what its buffers held before shows in what it leaves. Of two launches one is kept in a
+  /// sequence and replayed, if the backend can.
   void check(size_t number, llvm::ArrayRef<ir::HostTensor> operands, llvm::ArrayRef<ir::HostTensor> expected,
              int64_t rows);
 
@@ -34,9 +35,11 @@ private:
   };
 
   void load(const sluice_blob &blob);
-  std::vector<Bytes> run(Kernel &kernel, const std::vector<Bytes> &operands, int64_t rows, unsigned char poison);
+  std::vector<Bytes> run(Kernel &kernel, const std::vector<Bytes> &operands, int64_t rows, unsigned char poison,
+                         bool isKept);
   void addBuffer(Bytes contents, sluice_access access);
-  void launch(Kernel &kernel, int64_t rows);
+  void launch(Kernel &kernel, int64_t rows, bool isKept);
+  void launchAndWait(sluice_launch launch, bool isKept);
 
   RunHalf &half;
   std::vector<Kernel> kernels;

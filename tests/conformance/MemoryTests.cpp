@@ -2,6 +2,7 @@
 #include "tests/conformance/RunHalf.h"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace sluice::conformance {
 
@@ -13,6 +14,74 @@ static void devicesTellWhatTheyAre(const Subject &subject) {
     expect(info.memory_bytes > 0, "a device has no memory");
     expect(info.free_bytes >= 0 && info.free_bytes <= info.memory_bytes, "more memory is free than there is");
   }
+}
+
+static bool isPowerOfTwo(size_t number) { return number > 0 && (number & (number - 1)) == 0; }
+
+static void memoryIsAsDevicesLikeIt(const Subject &subject) {
+  RunHalf half(subject);
+  size_t alignment = half.info().alignment;
+  if (alignment == 0)
+    throw Skipped("it says nothing of alignment: multiples of 64 bytes");
+  expect(isPowerOfTwo(alignment), std::to_string(alignment) + " bytes are no alignment");
+  for (size_t bytes : {size_t(1), size_t(65), size_t(4097)})
+    expect(reinterpret_cast<uintptr_t>(half.allocate(bytes)) % alignment == 0,
+           "an address is no multiple of the " + std::to_string(alignment) + " bytes that the device likes");
+}
+
+/// A struct of version 2.0 ends before what 2.1 appended.
+static void olderInfosAreFilledToTheirEnd(const Subject &subject) {
+  RunHalf half(subject);
+  sluice_device_info info = {};
+  info.struct_size = offsetof(sluice_device_info, alignment);
+  info.alignment = 12345;
+  info.compute_major = info.compute_minor = -5;
+  half.check(half.table().device_info(half.get(), 0, &info), "device_info");
+  expect(info.memory_bytes > 0, "an info of version 2.0 is not filled in");
+  expect(info.alignment == 12345 && info.compute_major == -5 && info.compute_minor == -5,
+         "device_info writes beyond the size of the struct that it was given");
+}
+
+static void peersTellTheirLinks(const Subject &subject) {
+  RunHalf half(subject);
+  if (!half.table().peer_link)
+    throw Skipped("it does not tell how its devices are linked");
+  for (int32_t from = 0; from < half.devices(); ++from)
+    for (int32_t to = 0; to < half.devices(); ++to) {
+      Larger<sluice_peer_link> link{{sizeof(sluice_peer_link), 0, 0, 0}};
+      half.check(half.table().peer_link(half.get(), from, to, &link.known), "peer_link");
+      expect(link.isWhole(), "peer_link writes beyond the size of the struct that it was given");
+      expect(link.known.bandwidth >= 0 && link.known.latency >= 0, "a link takes less than no time");
+    }
+  sluice_peer_link link{sizeof(link), 0, 0, 0};
+  sluice_status status = half.table().peer_link(half.get(), 0, half.devices(), &link);
+  expect(status == SLUICE_UNSUPPORTED, "the link to an absent device ends with status " + std::to_string(status));
+}
+
+static void hostMemoryIsCopiedFromAndTo(const Subject &subject) {
+  RunHalf half(subject);
+  if (!half.table().host_allocate)
+    throw Skipped("it gives no host memory");
+  for (size_t bytes : {size_t(1), size_t(4097), size_t(1) << 20}) {
+    void *memory = nullptr;
+    half.check(half.table().host_allocate(half.get(), bytes, &memory), "host_allocate");
+    auto *host = static_cast<unsigned char *>(memory);
+    expect(reinterpret_cast<uintptr_t>(host) % 64 == 0, "an address of host memory is no multiple of 64");
+    expect(std::all_of(host, host + bytes, [](unsigned char byte) { return byte == 0; }), "host memory is not zero");
+    Bytes data = pattern(bytes);
+    void *address = half.allocate(bytes);
+    sluice_queue *queue = half.queue();
+    std::copy(data.begin(), data.end(), host);
+    half.copy(queue, {sizeof(sluice_copy), SLUICE_HOST, 0, host, address, bytes, "up"});
+    half.finish(queue);
+    std::fill(host, host + bytes, 0);
+    half.copy(queue, {sizeof(sluice_copy), 0, SLUICE_HOST, address, host, bytes, "down"});
+    half.finish(queue);
+    expect(std::equal(data.begin(), data.end(), host), "host memory of the backend does not hold what was copied");
+    half.check(half.table().host_release(half.get(), memory), "host_release");
+  }
+  alignas(64) static unsigned char foreign[64];
+  expect(half.table().host_release(half.get(), foreign) != SLUICE_OK, "host memory was released that it never gave");
 }
 
 static void isAlignedAndZero(const Subject &subject) {
@@ -87,6 +156,10 @@ static void eachDeviceHasItsOwn(const Subject &subject) {
 
 std::vector<Test> memoryTests() {
   return {{"devices.info", devicesTellWhatTheyAre},
+          {"devices.older_info", olderInfosAreFilledToTheirEnd},
+          {"devices.peer_link", peersTellTheirLinks},
+          {"memory.alignment", memoryIsAsDevicesLikeIt},
+          {"memory.of_the_host", hostMemoryIsCopiedFromAndTo},
           {"memory.aligned_and_zero", isAlignedAndZero},
           {"memory.zero_after_release", isZeroAgainAfterRelease},
           {"memory.blocks_are_apart", blocksAreApart},

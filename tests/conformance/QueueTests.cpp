@@ -18,15 +18,18 @@ static void keepTheirOrder(const Subject &subject) {
   expect(in == out, "work of one queue was not done in order");
 }
 
-static void takeWorkOfEitherKind(const Subject &subject) {
+static void takeWorkOfEveryKind(const Subject &subject) {
   RunHalf half(subject);
-  Bytes data = pattern(100), found(100);
-  void *address = half.allocate(100);
-  sluice_queue *compute = half.queue(0, SLUICE_QUEUE_COMPUTE);
-  half.upload(compute, data, address);
-  half.download(compute, address, found);
-  half.finish(compute);
-  expect(found == data, "a compute queue does not copy");
+  Bytes data = pattern(100);
+  for (sluice_queue_kind kind : {SLUICE_QUEUE_COMPUTE, SLUICE_QUEUE_COPY, SLUICE_QUEUE_COMMUNICATION}) {
+    Bytes found(100);
+    void *address = half.allocate(100);
+    sluice_queue *queue = half.queue(0, kind);
+    half.upload(queue, data, address);
+    half.download(queue, address, found);
+    half.finish(queue);
+    expect(found == data, "a queue of kind " + std::to_string(kind) + " does not copy");
+  }
 }
 
 static void eventsOrderThem(const Subject &subject) {
@@ -184,7 +187,7 @@ static void areImmediateIfTheySaySo(const Subject &subject) {
 
 std::vector<Test> queueTests() {
   return {{"queue.order", keepTheirOrder},
-          {"queue.of_either_kind", takeWorkOfEitherKind},
+          {"queue.of_every_kind", takeWorkOfEveryKind},
           {"queue.event_order", eventsOrderThem},
           {"queue.event_recorded_again", eventsCanBeRecordedAgain},
           {"queue.event_never_recorded", unrecordedEventsAreDone},

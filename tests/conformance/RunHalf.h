@@ -5,6 +5,8 @@
 #include "tests/conformance/Suite.h"
 
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <vector>
 
 namespace sluice::conformance {
@@ -17,6 +19,9 @@ Bytes pattern(size_t bytes, unsigned seed = 1);
 /// A launch with nothing but its name and its rows, which must outlive it.
 sluice_launch launchOf(const char *name, const sluice_call &call);
 
+/// Its replays must be done when it goes.
+using Sequence = std::unique_ptr<sluice_sequence, void (*)(sluice_sequence *)>;
+
 class RunHalf {
 public:
   /// Opens a context; skips the test if the backend has no run half here, or fewer devices than the test needs.
@@ -24,7 +29,8 @@ public:
   ~RunHalf();
   RunHalf(const RunHalf &) = delete;
 
-  const sluice_backend_run &table() const { return *table_; }
+  /// Members that the backend lacks are null.
+  const sluice_backend_run &table() const { return table_; }
   sluice_run *get() const { return run_; }
   int32_t devices() const { return devices_; }
   std::string lastError() const;
@@ -46,11 +52,17 @@ public:
   /// Puts copies between host and device memory into the queue; the host's bytes must live until they are done.
   void upload(sluice_queue *queue, const Bytes &from, void *to, int32_t device = 0);
   void download(sluice_queue *queue, const void *from, Bytes &to, int32_t device = 0);
+  /// Whether its queues keep sequences.
+  bool captures() const { return table_.capture_begin != nullptr; }
+  /// What `put` puts into the queue, kept.
+  Sequence capture(sluice_queue *queue, const std::function<void()> &put);
+  void replay(sluice_queue *queue, const Sequence &sequence);
+
   /// What lies in device memory now.
   Bytes read(const void *from, size_t bytes, int32_t device = 0);
 
 private:
-  const sluice_backend_run *table_;
+  sluice_backend_run table_;
   sluice_run *run_ = nullptr;
   int32_t devices_ = 0;
   std::vector<sluice_queue *> queues_;

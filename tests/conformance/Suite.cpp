@@ -65,7 +65,8 @@ static Outcome runTest(const Test &test, const Subject &subject) {
 
 void runSuite(const Subject &subject, const Exclusions &exclusions, const std::string &filter,
               const std::function<void(const Outcome &)> &report) {
-  for (const auto &part : {memoryTests, copyTests, queueTests, errorTests, viewTests, opTests, graphTests}) {
+  for (const auto &part :
+       {memoryTests, copyTests, queueTests, waitTests, sequenceTests, errorTests, viewTests, opTests, graphTests}) {
     for (const Test &test : part()) {
       if (!test.name.starts_with(filter))
         continue;

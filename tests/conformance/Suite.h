@@ -60,6 +60,8 @@ struct Test {
 std::vector<Test> memoryTests();
 std::vector<Test> copyTests();
 std::vector<Test> queueTests();
+std::vector<Test> waitTests();
+std::vector<Test> sequenceTests();
 std::vector<Test> errorTests();
 std::vector<Test> viewTests();
 std::vector<Test> opTests();

@@ -51,14 +51,50 @@ TEST(BackendTables, AreAsLargeAsInTheirOwnMinorVersion) {
   EXPECT_EQ(whyWrong(7, 108), "its run half says that it has 108 bytes, but in version 2.7 it has at least 120");
 }
 
-TEST(BackendTables, HaveNoCollectivesYet) {
-  sluice_backend_run half = findRunHalf("sim", {SLUICE_BINARY_DIR "/lib/sluice/backends"});
+/// A backend with this run half.
+static sluice_backend backendWith(const sluice_backend_run &half) {
   sluice_backend backend = *sluice_host_backend();
   backend.name = "testing";
   backend.run = &half;
+  return backend;
+}
+
+static sluice_backend_run simulator() { return findRunHalf("sim", {SLUICE_BINARY_DIR "/lib/sluice/backends"}); }
+
+/// What lies behind a table of 2.0 is no part of it.
+TEST(BackendTables, OfThePreviousMinorVersionLackWhatWasAppended) {
+  sluice_backend_run half = simulator();
+  half.minor_version = 0;
+  half.struct_size = offsetof(sluice_backend_run, capture_begin);
+  half.sequence_destroy = nullptr;
+  sluice_backend backend = backendWith(half);
+  backend.minor_version = 0;
+  EXPECT_EQ(whyUnsound(&backend), "");
+  sluice_backend_run whole = wholeRunHalf(half);
+  EXPECT_EQ(whole.launch, half.launch);
+  EXPECT_EQ(whole.capture_begin, nullptr);
+  EXPECT_EQ(whole.query, nullptr);
+}
+
+TEST(BackendTables, HaveSequencesAndHostMemoryWholeOrNotAtAll) {
+  sluice_backend_run half = simulator();
+  sluice_backend backend = backendWith(half);
+  half.replay = nullptr;
+  EXPECT_EQ(whyUnsound(&backend), "its run half lacks replay");
+  half.capture_begin = nullptr;
+  half.capture_end = nullptr;
+  half.sequence_destroy = nullptr;
+  EXPECT_EQ(whyUnsound(&backend), "");
+  half.host_release = nullptr;
+  EXPECT_EQ(whyUnsound(&backend), "its run half lacks host_release");
+}
+
+TEST(BackendTables, HaveNoCollectivesYet) {
+  sluice_backend_run half = simulator();
+  sluice_backend backend = backendWith(half);
   EXPECT_EQ(whyUnsound(&backend), "");
   half.collectives = reinterpret_cast<const sluice_backend_collectives *>(&half);
-  EXPECT_EQ(whyUnsound(&backend), "its run half has collectives, which version 2.0 does not know");
+  EXPECT_EQ(whyUnsound(&backend), "its run half has collectives, which version 2.1 does not know");
 }
 
 TEST(BackendLoader, DevicesAreAskedFor) {
@@ -90,11 +126,11 @@ TEST_P(FaultyBackend, IsRefusedWithAReason) {
 INSTANTIATE_TEST_SUITE_P(
     BackendLoader, FaultyBackend,
     ::testing::Values(Fault{"WrongMajor", "sluice_backend has version 3.0, and this Sluice needs 2.x"},
-                      Fault{"ShortTable", "says that it has 40 bytes, but in version 2.0 it has 48"},
-                      Fault{"LongTable", "says that it has 112 bytes, but in version 2.0 it has 48"},
+                      Fault{"ShortTable", "says that it has 40 bytes, but in version 2.1 it has 48"},
+                      Fault{"LongTable", "says that it has 112 bytes, but in version 2.1 it has 48"},
                       Fault{"LyingHalf", "its compile half says that it has 4096 bytes"},
-                      Fault{"ShortHalf", "bytes, but in version 2.0 it has"},
-                      Fault{"LaterMinorTooShort", "bytes, but in version 2.1 it has at least"},
+                      Fault{"ShortHalf", "bytes, but in version 2.1 it has"},
+                      Fault{"LaterMinorTooShort", "bytes, but in version 2.2 it has at least"},
                       Fault{"NoPrepare", "its compile half lacks prepare"},
                       Fault{"NoHalves", "neither a compile half nor a run half"},
                       Fault{"BadName", "its name must be 1 to 32 lower-case letters"},

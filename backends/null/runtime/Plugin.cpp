@@ -7,6 +7,9 @@
 //   4. launch                      the functions that your compile half names, on addresses from `buffers`.
 //   5. queues and events           work may then return before it is done, and `immediate` goes; until then, doing
 //                                  it at once is correct.
+//   6. what is optional, where it pays: everything of run.h behind `launch`. Sequences replay a step in one call,
+//      host_allocate spares copies a staging, query and synchronize_until let a host look at a device that hangs.
+//      A member that is absent costs nothing but what it would have saved, so null has none.
 // `sluice conformance --backend NAME` checks all of that.
 #include "sluice/backend/run.h"
 

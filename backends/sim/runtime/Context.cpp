@@ -3,7 +3,9 @@
 #include "backends/sim/runtime/Error.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace sluice::sim {
 
@@ -46,6 +48,11 @@ void Context::checkAccess(const std::string &what, const Access &access) const {
                                       deviceText(static_cast<int32_t>(device)) + ", not of the host");
 }
 
+void Context::checkAccesses(const Piece &piece) const {
+  for (const Access &access : piece.accesses)
+    checkAccess(piece.what, access);
+}
+
 void Context::release(int32_t device, void *address) {
   uintptr_t begin = reinterpret_cast<uintptr_t>(address);
   DeviceMemory &memory = this->memory(device);
@@ -74,21 +81,46 @@ void Context::drop(Queue &queue) {
   hostOrder_.join(queue.order);
 }
 
+/// What a queue that captures refuses.
+static void checkCapturesNot(const Queue &queue, const char *what) {
+  if (queue.captured)
+    throw Error(SLUICE_USAGE, std::string("sim: queue ") + queue.name + " captures, and cannot " + what);
+}
+
 Recording Context::record(Queue &queue) {
+  checkCapturesNot(queue, "record events or be waited for");
   queue.order.join(hostOrder_);
   return {scheduler_.end(queue.number), earliest(queue), queue.last, queue.order};
 }
 
 void Context::wait(Queue &queue, const Recording &recording) {
+  checkCapturesNot(queue, "wait for events");
   scheduler_.wait(queue.number, recording.position);
   queue.order.join(recording.order);
   queue.free = std::max(queue.free, recording.reached);
 }
 
-void Context::synchronize(const Recording &recording) {
-  scheduler_.runUntil(recording.position);
+void Context::note(const Recording &recording) {
   hostOrder_.join(recording.order);
   hostTime_ = std::max(hostTime_, recording.reached);
+}
+
+void Context::synchronize(const Recording &recording) {
+  scheduler_.runUntil(recording.position);
+  note(recording);
+}
+
+bool Context::query(const Recording &recording) {
+  bool isDone = scheduler_.isDone(recording.position);
+  isDone ? note(recording) : scheduler_.runAny();
+  return isDone;
+}
+
+bool Context::synchronizeUntil(const Recording &recording, std::chrono::steady_clock::time_point deadline) {
+  while (!query(recording))
+    if (std::chrono::steady_clock::now() >= deadline)
+      return false;
+  return true;
 }
 
 void Context::noteRaces(const WorkName &work, const std::vector<Access> &accesses, const VectorClock &order) {
@@ -105,16 +137,47 @@ void Context::noteRaces(const WorkName &work, const std::vector<Access> &accesse
   }
 }
 
-void Context::enqueue(Queue &queue, const std::string &what, const std::vector<Access> &accesses, Interval time,
-                      std::function<void()> work) {
+void Context::put(Queue &queue, Piece piece) {
+  checkAccesses(piece);
+  queue.captured ? queue.captured->pieces.push_back(std::move(piece)) : enqueue(queue, piece);
+}
+
+void Context::enqueue(Queue &queue, const Piece &piece) {
   queue.order.join(hostOrder_);
   uint64_t sequence = scheduler_.end(queue.number).sequence + 1;
   queue.order.advance(queue.number, sequence);
-  auto text = std::make_shared<const std::string>(what + " in queue " + queue.name);
-  noteRaces({queue.number, sequence, text}, accesses, queue.order);
-  queue.last = time;
-  queue.free = time.end;
-  scheduler_.enqueue(queue.number, std::move(work));
+  auto text = std::make_shared<const std::string>(piece.what + " in queue " + queue.name);
+  noteRaces({queue.number, sequence, text}, piece.accesses, queue.order);
+  queue.last = piece.schedule(earliest(queue));
+  queue.free = queue.last.end;
+  scheduler_.enqueue(queue.number, piece.work);
+}
+
+void Context::beginCapture(Queue &queue) {
+  checkCapturesNot(queue, "begin another capture");
+  queue.captured = Sequence{queue.device, {}};
+}
+
+Sequence Context::endCapture(Queue &queue) {
+  if (!queue.captured)
+    throw Error(SLUICE_USAGE, "sim: queue " + queue.name + " does not capture");
+  return *std::exchange(queue.captured, std::nullopt);
+}
+
+/// Each piece has its own place in the queue, so that other queues come between them as they do elsewhere.
+void Context::replay(Queue &queue, const Sequence &sequence) {
+  checkCapturesNot(queue, "replay");
+  if (sequence.device != queue.device)
+    throw Error(SLUICE_USAGE, "sim: what was captured for " + deviceText(sequence.device) +
+                                  " is replayed in a queue of " + deviceText(queue.device));
+  for (const Piece &piece : sequence.pieces)
+    checkAccesses(piece);
+  double start = earliest(queue);
+  for (const Piece &piece : sequence.pieces) {
+    enqueue(queue, piece);
+    start = &piece == &sequence.pieces.front() ? queue.last.start : start;
+  }
+  queue.last.start = sequence.pieces.empty() ? queue.last.start : start;
 }
 
 //===- work -------------------------------------------------------------------------------------------------------===//
@@ -124,13 +187,15 @@ void Context::copy(Queue &queue, const sluice_copy &copy) {
   for (int32_t device : {copy.from_device, copy.to_device})
     if (device != SLUICE_HOST)
       memory(device); // checks the number
+  if (queue.captured && (copy.from_device != queue.device || copy.to_device != queue.device))
+    checkCapturesNot(queue, "copy from one memory to another");
   Buffer from{const_cast<void *>(copy.from), copy.bytes, SLUICE_READ}, to{copy.to, copy.bytes, SLUICE_WRITE};
-  std::vector<Access> accesses = {{"its source", copy.from_device, from}, {"its destination", copy.to_device, to}};
-  for (const Access &access : accesses)
-    checkAccess(what, access);
-  auto [start, end] = links_.schedule(copy.from_device, copy.to_device, copy.bytes, earliest(queue));
   std::pair<int32_t, int32_t> ends{copy.from_device, copy.to_device};
-  enqueue(queue, what, accesses, {start, end}, [this, ends, from, to] {
+  auto schedule = [this, ends, bytes = copy.bytes](double earliest) {
+    auto [start, end] = links_.schedule(ends.first, ends.second, bytes, earliest);
+    return Interval{start, end};
+  };
+  auto work = [this, ends, from, to] {
     std::vector<Buffer> locked;
     if (ends.first != SLUICE_HOST)
       locked.push_back(from);
@@ -141,7 +206,8 @@ void Context::copy(Queue &queue, const sluice_copy &copy) {
     auto &[copies, bytes] = counts_[ends];
     ++copies;
     bytes += static_cast<int64_t>(from.bytes);
-  });
+  };
+  put(queue, {what, {{"its source", ends.first, from}, {"its destination", ends.second, to}}, schedule, work});
 }
 
 namespace {
@@ -198,33 +264,48 @@ void Context::launch(Queue &queue, const sluice_launch &launch) {
   std::vector<Access> accesses;
   for (const Buffer &buffer : buffers)
     accesses.push_back({"one of its buffers", queue.device, buffer});
-  for (const Access &access : accesses)
-    checkAccess(what, access);
-  double start = earliest(queue);
-  double end = start + launchSeconds(onHost ? kHostRates : kAcceleratorRates, launch);
-  enqueue(queue, what, accesses, {start, end},
-          [this, onHost, buffers, stages = stagesOf(launch), rows = launch.call->rows] {
-            std::vector<void *> addresses;
-            for (const Buffer &buffer : buffers)
-              addresses.push_back(buffer.address);
-            Unlocked unlocked(onHost ? std::vector<Buffer>() : buffers);
-            for (const sluice_launch_stage &stage : stages) {
-              StageCall call{stage.function, addresses.data(), rows};
-              services_.parallel_for(services_.context, stage.tasks, runTasks, &call);
-            }
-          });
+  double seconds = launchSeconds(onHost ? kHostRates : kAcceleratorRates, launch);
+  auto schedule = [seconds](double earliest) { return Interval{earliest, earliest + seconds}; };
+  auto work = [this, onHost, buffers, stages = stagesOf(launch), rows = launch.call->rows] {
+    std::vector<void *> addresses;
+    for (const Buffer &buffer : buffers)
+      addresses.push_back(buffer.address);
+    Unlocked unlocked(onHost ? std::vector<Buffer>() : buffers);
+    for (const sluice_launch_stage &stage : stages) {
+      StageCall call{stage.function, addresses.data(), rows};
+      services_.parallel_for(services_.context, stage.tasks, runTasks, &call);
+    }
+  };
+  put(queue, {what, std::move(accesses), schedule, work});
 }
 
 void Context::discard(Queue &queue, void *address, size_t bytes) {
-  std::string what = "discarding";
-  Access access{"what is discarded", queue.device, {address, bytes, SLUICE_WRITE}};
-  checkAccess(what, access);
-  double now = earliest(queue);
+  Buffer buffer{address, bytes, SLUICE_WRITE};
+  auto schedule = [](double earliest) { return Interval{earliest, earliest}; };
   bool onHost = queue.device == SLUICE_HOST;
-  enqueue(queue, what, {access}, {now, now}, [onHost, buffer = access.buffer] {
+  auto work = [onHost, buffer] {
     Unlocked unlocked(onHost ? std::vector<Buffer>() : std::vector{buffer});
     std::memset(buffer.address, kPoison, buffer.bytes);
-  });
+  };
+  put(queue, {"discarding", {{"what is discarded", queue.device, buffer}}, schedule, work});
+}
+
+//===- host memory ------------------------------------------------------------------------------------------------===//
+
+void *Context::allocateOnHost(size_t bytes) {
+  constexpr size_t kAlignment = 64;
+  size_t rounded = (bytes / kAlignment + 1) * kAlignment;
+  void *address = rounded > bytes ? std::aligned_alloc(kAlignment, rounded) : nullptr;
+  if (!address)
+    throw Error(SLUICE_EXHAUSTED, "sim: the host is out of memory: " + std::to_string(bytes) + " bytes were asked for");
+  std::memset(address, 0, rounded);
+  hostMemory_.try_emplace(address, static_cast<std::byte *>(address), std::free);
+  return address;
+}
+
+void Context::releaseOnHost(void *address) {
+  if (hostMemory_.erase(address) == 0)
+    throw Error(SLUICE_USAGE, "sim: what is released is no host memory that it gave");
 }
 
 } // namespace sluice::sim

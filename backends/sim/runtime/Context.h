@@ -8,9 +8,13 @@
 #include "backends/sim/runtime/Settings.h"
 #include "backends/sim/runtime/TimeTable.h"
 
+#include <chrono>
+#include <cstddef>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,13 +26,35 @@ struct Interval {
   double start = 0, end = 0;
 };
 
+/// Bytes that a piece of work touches.
+struct Access {
+  const char *what; // "reads" or "writes", with what it is
+  int32_t device;
+  Buffer buffer;
+};
+
+/// A piece of work, before it has a place in a queue.
+struct Piece {
+  std::string what;
+  std::vector<Access> accesses;
+  std::function<Interval(double earliest)> schedule; // when it runs, if it cannot before that
+  std::function<void()> work;
+};
+
+/// What was put into a queue while it captured, for any queue of its device.
+struct Sequence {
+  int32_t device;
+  std::vector<Piece> pieces;
+};
+
 struct Queue {
   size_t number; // the scheduler's
   int32_t device;
   std::string name;
-  double free = 0;   // when the next piece of work can start
-  Interval last;     // piece of work
-  VectorClock order; // what happens before the next piece of work
+  double free = 0;                  // when the next piece of work can start
+  Interval last;                    // piece of work
+  VectorClock order;                // what happens before the next piece of work
+  std::optional<Sequence> captured; // while it captures: what is kept
 };
 
 /// A position in a queue as an event holds it.
@@ -57,6 +83,17 @@ public:
   Recording record(Queue &queue);
   void wait(Queue &queue, const Recording &recording);
   void synchronize(const Recording &recording);
+  /// Whether a position is reached. Each question does a piece of work, so that asking again comes to an end.
+  bool query(const Recording &recording);
+  /// Gives up at a time of the host's clock; says whether the position was reached.
+  bool synchronizeUntil(const Recording &recording, std::chrono::steady_clock::time_point deadline);
+
+  void beginCapture(Queue &queue);
+  Sequence endCapture(Queue &queue);
+  void replay(Queue &queue, const Sequence &sequence);
+
+  void *allocateOnHost(size_t bytes);
+  void releaseOnHost(void *address);
 
   void copy(Queue &queue, const sluice_copy &copy);
   void launch(Queue &queue, const sluice_launch &launch);
@@ -67,17 +104,14 @@ public:
   const Counts &counts() const { return counts_; }
 
 private:
-  /// Bytes that a piece of work touches.
-  struct Access {
-    const char *what; // "reads" or "writes", with what it is
-    int32_t device;
-    Buffer buffer;
-  };
-
+  /// Has the next piece of work of `queue` done some time, or keeps it, if the queue captures.
+  void put(Queue &queue, Piece piece);
   /// Orders, checks for races and times the next piece of work of `queue`, then has it done some time.
-  void enqueue(Queue &queue, const std::string &what, const std::vector<Access> &accesses, Interval time,
-               std::function<void()> work);
+  void enqueue(Queue &queue, const Piece &piece);
+  void checkAccesses(const Piece &piece) const;
   void checkAccess(const std::string &what, const Access &access) const;
+  /// The host knows that a position is reached.
+  void note(const Recording &recording);
   std::string bytesText(int32_t device, uintptr_t begin, uintptr_t end) const;
   void noteRaces(const WorkName &work, const std::vector<Access> &accesses, const VectorClock &order);
   double launchSeconds(const DeviceRates &rates, const sluice_launch &launch) const;
@@ -93,6 +127,7 @@ private:
   AccessHistory history_;
   VectorClock hostOrder_; // what the host has waited for
   double hostTime_ = 0;
+  std::map<void *, std::unique_ptr<std::byte, void (*)(void *)>> hostMemory_; // what allocateOnHost gave
   Counts counts_;
 };
 

@@ -2,11 +2,15 @@
 #include "backends/sim/runtime/Context.h"
 #include "backends/sim/runtime/Error.h"
 
+#include <algorithm>
+#include <chrono>
 #include <memory>
 #include <new>
 #include <optional>
 
 using namespace sluice::sim;
+
+static constexpr size_t kAlignment = 64; // of the vectors of the host, which runs the kernels
 
 struct sluice_run {
   std::unique_ptr<Context> context; // null if it could not be opened
@@ -16,6 +20,10 @@ struct sluice_run {
 struct sluice_queue {
   sluice_run *run;
   Queue *queue;
+};
+
+struct sluice_sequence {
+  Sequence kept;
 };
 
 struct sluice_event {
@@ -35,6 +43,14 @@ template <typename Body> static sluice_status guarded(sluice_run *run, Body body
     run->error = "sim: the host is out of memory";
     return SLUICE_EXHAUSTED;
   }
+}
+
+/// The same for a queue, whose capture an error ends.
+template <typename Body> static sluice_status guarded(sluice_queue *queue, Body body) {
+  sluice_status status = guarded(queue->run, [&](Context &context) { body(context, *queue->queue); });
+  if (status != SLUICE_OK)
+    queue->queue->captured.reset();
+  return status;
 }
 
 static sluice_status open(const sluice_run_options *options, sluice_run **run) {
@@ -74,6 +90,8 @@ static sluice_status deviceInfo(sluice_run *run, int32_t device, sluice_device_i
     info->host_accessible = 0;
     info->link_bandwidth = context.settings().linkBandwidth;
     info->link_latency = context.settings().linkLatency;
+    if (SLUICE_HAS_MEMBER(sluice_device_info, info, alignment))
+      info->alignment = kAlignment;
   });
 }
 
@@ -103,14 +121,12 @@ static sluice_status eventCreate(sluice_run *run, sluice_event **event) {
 static void eventDestroy(sluice_event *event) { delete event; }
 
 static sluice_status record(sluice_queue *queue, sluice_event *event) {
-  return guarded(queue->run, [&](Context &context) { event->recording = context.record(*queue->queue); });
+  return guarded(queue, [&](Context &context, Queue &its) { event->recording = context.record(its); });
 }
 
 static sluice_status wait(sluice_queue *queue, sluice_event *event) {
-  return guarded(queue->run, [&](Context &context) {
-    if (event->recording)
-      context.wait(*queue->queue, *event->recording);
-  });
+  return guarded(queue,
+                 [&](Context &context, Queue &its) { context.wait(its, event->recording.value_or(Recording{})); });
 }
 
 static sluice_status synchronize(sluice_event *event) {
@@ -121,19 +137,19 @@ static sluice_status synchronize(sluice_event *event) {
 }
 
 static sluice_status synchronizeQueue(sluice_queue *queue) {
-  return guarded(queue->run, [&](Context &context) { context.synchronize(context.record(*queue->queue)); });
+  return guarded(queue, [](Context &context, Queue &its) { context.synchronize(context.record(its)); });
 }
 
 static sluice_status copy(sluice_queue *queue, const sluice_copy *copy) {
-  return guarded(queue->run, [&](Context &context) { context.copy(*queue->queue, *copy); });
+  return guarded(queue, [&](Context &context, Queue &its) { context.copy(its, *copy); });
 }
 
 static sluice_status launch(sluice_queue *queue, const sluice_launch *launch) {
-  return guarded(queue->run, [&](Context &context) { context.launch(*queue->queue, *launch); });
+  return guarded(queue, [&](Context &context, Queue &its) { context.launch(its, *launch); });
 }
 
 static sluice_status discard(sluice_queue *queue, void *address, size_t bytes) {
-  return guarded(queue->run, [&](Context &context) { context.discard(*queue->queue, address, bytes); });
+  return guarded(queue, [&](Context &context, Queue &its) { context.discard(its, address, bytes); });
 }
 
 static sluice_status copyCounts(sluice_run *run, sluice_copy_count *counts, size_t countSize, size_t capacity,
@@ -154,6 +170,55 @@ static sluice_status eventTimes(sluice_event *event, double *start, double *end)
       throw Error(SLUICE_USAGE, "sim: the event was never recorded");
     *start = event->recording->last.start;
     *end = event->recording->last.end;
+  });
+}
+
+static sluice_status captureBegin(sluice_queue *queue) {
+  return guarded(queue, [](Context &context, Queue &its) { context.beginCapture(its); });
+}
+
+static sluice_status captureEnd(sluice_queue *queue, sluice_sequence **sequence) {
+  return guarded(queue,
+                 [&](Context &context, Queue &its) { *sequence = new sluice_sequence{context.endCapture(its)}; });
+}
+
+static sluice_status replay(sluice_queue *queue, sluice_sequence *sequence) {
+  return guarded(queue, [&](Context &context, Queue &its) { context.replay(its, sequence->kept); });
+}
+
+static void sequenceDestroy(sluice_sequence *sequence) { delete sequence; }
+
+static sluice_status hostAllocate(sluice_run *run, size_t bytes, void **address) {
+  return guarded(run, [&](Context &context) { *address = context.allocateOnHost(bytes); });
+}
+
+static sluice_status hostRelease(sluice_run *run, void *address) {
+  return guarded(run, [&](Context &context) { context.releaseOnHost(address); });
+}
+
+static sluice_status query(sluice_event *event, int *done) {
+  return guarded(event->run, [&](Context &context) { *done = !event->recording || context.query(*event->recording); });
+}
+
+static sluice_status synchronizeUntil(sluice_event *event, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  constexpr double kLongestWait = 1e9; // which the clock can tell
+  std::chrono::duration<double> wait(std::min(seconds, kLongestWait));
+  auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(wait);
+  return guarded(event->run, [&](Context &context) {
+    if (event->recording && !context.synchronizeUntil(*event->recording, deadline))
+      throw Error(SLUICE_DEADLINE, "sim: work was not done within " + std::to_string(seconds) + " s");
+  });
+}
+
+static sluice_status peerLink(sluice_run *run, int32_t from, int32_t to, sluice_peer_link *link) {
+  return guarded(run, [&](Context &context) {
+    for (int32_t device : {from, to})
+      context.memory(device); // checks the number
+    bool same = from == to;
+    link->direct = 1;
+    link->bandwidth = same ? kAcceleratorRates.memoryBandwidth / 2 : context.settings().linkBandwidth;
+    link->latency = same ? kAcceleratorRates.launchSeconds : context.settings().linkLatency;
   });
 }
 
@@ -184,6 +249,15 @@ static const sluice_backend_run *runHalf() {
     half.copy_counts = copyCounts;
     half.event_times = eventTimes;
     half.takes_host_queues = 1;
+    half.capture_begin = captureBegin;
+    half.capture_end = captureEnd;
+    half.replay = replay;
+    half.sequence_destroy = sequenceDestroy;
+    half.host_allocate = hostAllocate;
+    half.host_release = hostRelease;
+    half.query = query;
+    half.synchronize_until = synchronizeUntil;
+    half.peer_link = peerLink;
     return half;
   }();
   return &table;

@@ -21,7 +21,7 @@ QueuePosition Scheduler::push(size_t queue, Item item) {
 QueuePosition Scheduler::enqueue(size_t queue, std::function<void()> work) {
   QueuePosition position = push(queue, {std::move(work), std::nullopt});
   while (pending_ > mostPending_)
-    runOne(std::vector<uint64_t>(queues_.size(), UINT64_MAX));
+    runAny();
   return position;
 }
 
@@ -76,6 +76,11 @@ void Scheduler::runOne(const std::vector<uint64_t> &limits) {
     work();
   if (random_() % kRedrawOneIn == 0)
     next->priority = random_();
+}
+
+void Scheduler::runAny() {
+  if (pending_ > 0)
+    runOne(std::vector<uint64_t>(queues_.size(), UINT64_MAX));
 }
 
 void Scheduler::runUntil(QueuePosition position) {

@@ -41,6 +41,8 @@ public:
   bool isDone(QueuePosition position) const { return queues_[position.queue].done >= position.sequence; }
   /// Does work until `position` is done.
   void runUntil(QueuePosition position);
+  /// Does one piece of work, if there is any.
+  void runAny();
 
 private:
   struct Item {

@@ -17,7 +17,13 @@ extern "C" {
 #endif
 
 #define SLUICE_BACKEND_MAJOR 2
-#define SLUICE_BACKEND_MINOR 0 /* what each minor version appended is said here */
+#define SLUICE_BACKEND_MINOR 1
+
+/* What each minor version appended:
+ *
+ *   1  of the run half: capture_begin, capture_end, replay and sequence_destroy; host_allocate and host_release; query and
+ *      synchronize_until, with the status SLUICE_DEADLINE; peer_link; the queue kind SLUICE_QUEUE_COMMUNICATION; of
+ *      sluice_device_info: alignment, compute_major and compute_minor */
 
 typedef struct sluice_backend_compile sluice_backend_compile; /* compile.h */
 typedef struct sluice_backend_run sluice_backend_run;         /* run.h */

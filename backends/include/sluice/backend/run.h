@@ -16,6 +16,16 @@
  * be left as they are or overwritten; what pads the tiles of a layout is zero before and after. A call without rows is a call
  * like any other: a result that has no rows is then what its op makes of none (a sum is 0).
  *
+ * Sequences. What is put into a queue from capture_begin to capture_end is not done but kept as a sequence, with its arguments,
+ * addresses and rows as they are then; each replay does all of it, in its order, as one piece of work of the queue. What lies at the
+ * addresses is read when it is done. Launches, discards and copies within the queue's own device can be kept. All else that takes
+ * the queue is refused with SLUICE_USAGE: other copies, record, wait, waiting for the queue, a replay, another capture. Until
+ * capture_end the context is called for this queue alone; any other call may be refused, and may spoil the capture. A call that
+ * fails within a capture ends it: nothing was put into the queue or kept, and the queue goes on as it was before
+ * capture_begin. What cannot be known until work is done is an error of each replay. Copies count at each replay, and not when they
+ * are kept. Memory that a sequence names lives as long as it is replayed, its modules until it is destroyed, and a sequence until its
+ * replays are done, and not longer than its context.
+ *
  * Errors. A call that fails has put nothing into the queue and changed nothing, and the context goes on. Work that fails later
  * makes its error the result of the first call that then waits for it: for an event recorded behind it, for its queue, or for a
  * queue that waited for either. Until then nothing that lies behind the work may be trusted, and what the work was to write holds
@@ -24,6 +34,7 @@
 #pragma once
 
 #include "sluice/backend/backend.h"
+#include <stddef.h>
 #include <string.h>
 
 #ifdef __cplusplus
@@ -34,6 +45,7 @@ typedef struct sluice_run sluice_run;       /* a context: all devices of one bac
 typedef struct sluice_queue sluice_queue;
 typedef struct sluice_event sluice_event;
 typedef struct sluice_module sluice_module; /* a blob of device code, loaded */
+typedef struct sluice_sequence sluice_sequence; /* work that was kept, to be replayed */
 typedef struct sluice_backend_collectives sluice_backend_collectives; /* a table to come */
 
 /* The rows of one call. All replicas together have `global_rows`, of which these are `first_row` and those after it. */
@@ -69,11 +81,29 @@ typedef struct sluice_device_info {
   double clock_hz, peak_flops, memory_bandwidth; /* f32 operations and bytes a second */
   int host_accessible;                  /* the host may read and write its memory by address */
   double link_bandwidth, link_latency;  /* of copies from and to the host: bytes a second, seconds; 0: unknown */
+  /* Since 2.1. */
+  size_t alignment;                     /* bytes whose multiples kernels and copies like addresses to be; 0: 64 */
+  int32_t compute_major, compute_minor; /* the architecture's version, where its code has them; 0: none */
 } sluice_device_info;
+
+/* Copies from one device to another of the same backend. */
+typedef struct sluice_peer_link {
+  uint32_t struct_size;
+  int direct;                /* they do not go through the host */
+  double bandwidth, latency; /* bytes a second, seconds; 0: unknown */
+} sluice_peer_link;
+
+/* Whether a struct that its maker gave a `struct_size` has a member. */
+#define SLUICE_HAS_MEMBER(type, pointer, member) ((pointer)->struct_size >= offsetof(type, member) + sizeof((pointer)->member))
 
 #define SLUICE_HOST (-1) /* the ordinal of host memory in copies */
 
-typedef enum sluice_queue_kind { SLUICE_QUEUE_COMPUTE = 0, SLUICE_QUEUE_COPY = 1 } sluice_queue_kind;
+/* A hint: queues of every kind take all work. Those for communication exchange with other devices. */
+typedef enum sluice_queue_kind {
+  SLUICE_QUEUE_COMPUTE = 0,
+  SLUICE_QUEUE_COPY = 1,
+  SLUICE_QUEUE_COMMUNICATION = 2 /* since 2.1 */
+} sluice_queue_kind;
 typedef enum sluice_access { SLUICE_READ = 0, SLUICE_WRITE = 1, SLUICE_READ_WRITE = 2 } sluice_access;
 
 /* A copy of contiguous bytes. */
@@ -183,6 +213,29 @@ struct sluice_backend_run {
   int immediate;
   /* Room for exchanges among devices: NULL in this version. */
   const sluice_backend_collectives *collectives;
+
+  /* Since 2.1; each may be NULL. */
+
+  /* Sequences, as said above: all four or none. */
+  sluice_status (*capture_begin)(sluice_queue *queue);
+  sluice_status (*capture_end)(sluice_queue *queue, sluice_sequence **sequence);
+  /* Into any queue of the device in whose queue it was captured. */
+  sluice_status (*replay)(sluice_queue *queue, sluice_sequence *sequence);
+  void (*sequence_destroy)(sluice_sequence *sequence);
+
+  /* Host memory that copies reach without staging it, so that they need not make the caller wait: at a multiple of 64 bytes, zeroed.
+   * Both or neither. It is released when no work uses it any more, before the context is closed. */
+  sluice_status (*host_allocate)(sluice_run *context, size_t bytes, void **address);
+  sluice_status (*host_release)(sluice_run *context, void *address);
+
+  /* Sets *done to whether the event is done, without waiting; whoever asks again and again is told yes some time. Of one that is done
+   * the result is as that of synchronize. */
+  sluice_status (*query)(sluice_event *event, int *done);
+  /* As synchronize, but the host waits no longer than `seconds` of its clock: then it is SLUICE_DEADLINE, and the work goes on. */
+  sluice_status (*synchronize_until)(sluice_event *event, double seconds);
+
+  /* How copies from one device to another go. */
+  sluice_status (*peer_link)(sluice_run *context, int32_t from_device, int32_t to_device, sluice_peer_link *link);
 };
 
 #ifdef __cplusplus

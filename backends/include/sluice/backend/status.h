@@ -7,5 +7,6 @@ typedef enum sluice_status {
   SLUICE_INVALID = 3,     /* data, a model or a plan that is wrong or missing */
   SLUICE_UNSUPPORTED = 4, /* the backend cannot do this, or a device is not there */
   SLUICE_EXHAUSTED = 5,   /* out of memory, or a device was lost */
+  SLUICE_DEADLINE = 6,    /* a deadline passed */
   SLUICE_INTERNAL = 70    /* our own error */
 } sluice_status;
