@@ -1,143 +1,25 @@
 // A double of the CUDA driver: devices whose memory nothing but their own work may touch, streams that do nothing until
-// somebody waits and then run in a hostile order (the simulator's), modules that the double of NVRTC made.
+// somebody waits and then run in a hostile order (the simulator's), modules that the double of NVRTC made, graphs
+// (Graphs.cpp).
 //
 // Contracts that it assumes, and enforces with an error: calls need a current context, and streams, events, modules and
 // functions that belong to it; waiting for an event may cross contexts, copies between the host and any device may be in
 // any stream (CUDA C++ Programming Guide, "Stream and Event Behavior"), and copies between two devices name both.
-// Memory is not zeroed, and lies at multiples of 256 bytes. Of a launch, the arguments are read at once; of a copy, the
-// host's memory is read or written when the stream comes to it. Freeing memory waits for all work. A block has at most
-// 1024 threads, a grid at least one block; code runs on devices of its major version that are no older, PTX on all that are
-// no older than what it was made for.
+// Memory is not zeroed, the host's neither, and lies at multiples of 256 bytes. Of a launch, the arguments are read at
+// once; of a copy, the host's memory is read or written when the stream comes to it. Freeing memory waits for all work.
+// Asking whether an event is done does not wait. A block has at most 1024 threads, a grid at least one block; code runs
+// on devices of its major version that are no older, PTX on all that are no older than what it was made for. Access to a peer is enabled once.
 //
 // CUDA_EMU_DEVICES, CUDA_EMU_SEED and CUDA_EMU_VERSION set the number of devices, the order of work from when the first
 // context is retained, and the version that the driver says it has; CUDA_EMU_OLD_PTX=1 makes one that is older than PTX.
-#include "backends/sim/runtime/DeviceMemory.h"
-#include "backends/sim/runtime/Error.h"
-#include "backends/sim/runtime/Scheduler.h"
+#include "tests/cuda_emu/DriverState.h"
 #include "tests/cuda_emu/HostCompiler.h"
-#include "tests/cuda_emu/cuda_emu.h"
 
-#include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <dlfcn.h>
-#include <map>
-#include <optional>
-#include <string>
-#include <vector>
 
 using namespace sluice;
-
-#define EXPORTED extern "C" __attribute__((visibility("default")))
-
-namespace {
-
-enum Status {
-  Success = 0,
-  InvalidValue = 1,
-  OutOfMemory = 2,
-  NotInitialized = 3,
-  NoDevice = 100,
-  InvalidDevice = 101,
-  InvalidImage = 200,
-  InvalidContext = 201,
-  NoBinary = 209,
-  InvalidPtx = 218,
-  UnsupportedPtx = 222,
-  InvalidHandle = 400,
-  NotFound = 500,
-};
-
-constexpr size_t kMostPending = 256;
-constexpr size_t kMostPoisoned = 64 << 20; // bytes of an allocation
-constexpr int64_t kMemoryBytes = 16'000'000'000;
-constexpr unsigned kMostThreads = 1024; // of a block
-constexpr int kMajor = 9, kMinor = 0;   // compute capability
-
-using Address = unsigned long long;
-
-struct Device {
-  sim::DeviceMemory memory;
-  std::map<uintptr_t, size_t> blocks;
-  int retained = 0; // its primary context
-  explicit Device(int32_t number) : memory(number, kMemoryBytes) {}
-
-  std::vector<sim::Buffer> everything() const {
-    std::vector<sim::Buffer> all;
-    for (auto [address, bytes] : blocks)
-      all.push_back({reinterpret_cast<void *>(address), bytes, SLUICE_READ_WRITE});
-    return all;
-  }
-};
-
-struct Stream {
-  Device *device;
-  size_t queue;
-};
-
-struct Event {
-  Device *device;
-  std::optional<sim::QueuePosition> recorded;
-};
-
-struct Module {
-  Device *device;
-  void *library;
-};
-
-struct Function {
-  Module *module;
-  void (*launch)(cuda_emu::Dim, cuda_emu::Dim, void *const *);
-  const unsigned *sizes; // of the arguments, behind their number
-};
-
-int64_t setting(const char *name, int64_t otherwise) {
-  const char *value = std::getenv(name);
-  return value ? std::atoll(value) : otherwise;
-}
-
-/// All that there is in a process.
-struct Driver {
-  bool initialized = false;
-  std::deque<Device> devices;
-  std::optional<sim::Scheduler> scheduler; // while a context is retained
-  std::deque<Function> functions;
-};
-
-Driver &driver() {
-  static auto *all = new Driver; // outlives whatever ends with the process
-  return *all;
-}
-
-thread_local Device *current = nullptr;
-
-sim::Buffer bufferAt(Address address, size_t bytes) {
-  return {reinterpret_cast<void *>(address), bytes, SLUICE_READ_WRITE};
-}
-
-bool isOf(const Device &device, Address address, size_t bytes) {
-  return device.memory.contains(reinterpret_cast<const void *>(address), bytes);
-}
-
-bool isOfAny(Address address, size_t bytes) {
-  return std::any_of(driver().devices.begin(), driver().devices.end(),
-                     [&](const Device &device) { return isOf(device, address, bytes); });
-}
-
-/// Puts work into a stream of the current context.
-template <typename Work> Status enqueue(Stream *stream, Work work) {
-  if (!current)
-    return InvalidContext;
-  if (!stream || stream->device != current)
-    return InvalidHandle;
-  driver().scheduler->enqueue(stream->queue, work);
-  return Success;
-}
-
-void finish(size_t queue) { driver().scheduler->runUntil(driver().scheduler->end(queue)); }
-
-} // namespace
+using namespace sluice::cuda_driver;
 
 //===- the driver and its devices ---------------------------------------------------------------------------------===//
 
@@ -161,12 +43,24 @@ EXPORTED int cuDriverGetVersion(int *version) {
 
 EXPORTED int cuGetErrorName(int status, const char **name) {
   static const std::map<int, const char *> names = {
-      {InvalidValue, "CUDA_ERROR_INVALID_VALUE"},     {OutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
-      {NotInitialized, "CUDA_ERROR_NOT_INITIALIZED"}, {NoDevice, "CUDA_ERROR_NO_DEVICE"},
-      {InvalidDevice, "CUDA_ERROR_INVALID_DEVICE"},   {InvalidImage, "CUDA_ERROR_INVALID_IMAGE"},
-      {InvalidContext, "CUDA_ERROR_INVALID_CONTEXT"}, {NoBinary, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
-      {InvalidHandle, "CUDA_ERROR_INVALID_HANDLE"},   {NotFound, "CUDA_ERROR_NOT_FOUND"},
-      {InvalidPtx, "CUDA_ERROR_INVALID_PTX"},         {UnsupportedPtx, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"}};
+      {InvalidValue, "CUDA_ERROR_INVALID_VALUE"},
+      {OutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
+      {NotInitialized, "CUDA_ERROR_NOT_INITIALIZED"},
+      {NoDevice, "CUDA_ERROR_NO_DEVICE"},
+      {InvalidDevice, "CUDA_ERROR_INVALID_DEVICE"},
+      {InvalidImage, "CUDA_ERROR_INVALID_IMAGE"},
+      {InvalidContext, "CUDA_ERROR_INVALID_CONTEXT"},
+      {NoBinary, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
+      {InvalidPtx, "CUDA_ERROR_INVALID_PTX"},
+      {UnsupportedPtx, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"},
+      {InvalidHandle, "CUDA_ERROR_INVALID_HANDLE"},
+      {NotFound, "CUDA_ERROR_NOT_FOUND"},
+      {IllegalState, "CUDA_ERROR_ILLEGAL_STATE"},
+      {NotReady, "CUDA_ERROR_NOT_READY"},
+      {PeerAccessAlreadyEnabled, "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED"},
+      {CaptureUnsupported, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
+      {CaptureInvalidated, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"},
+      {CaptureIsolation, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION"}};
   auto found = names.find(status);
   *name = found == names.end() ? nullptr : found->second;
   return found == names.end() ? InvalidValue : Success;
@@ -220,6 +114,20 @@ EXPORTED int cuCtxSetCurrent(Device *context) {
   return !context || context->retained > 0 ? Success : InvalidContext;
 }
 
+EXPORTED int cuDeviceCanAccessPeer(int *can, int device, int peer) {
+  auto isThere = [](int number) { return number >= 0 && size_t(number) < driver().devices.size(); };
+  *can = device != peer;
+  return isThere(device) && isThere(peer) ? Success : InvalidDevice;
+}
+
+EXPORTED int cuCtxEnablePeerAccess(Device *peer, unsigned flags) {
+  if (!current || !peer || peer->retained == 0)
+    return InvalidContext;
+  if (flags != 0 || peer == current)
+    return InvalidValue;
+  return driver().peers.insert({current, peer}).second ? Success : PeerAccessAlreadyEnabled;
+}
+
 //===- memory -----------------------------------------------------------------------------------------------------===//
 
 EXPORTED int cuMemGetInfo_v2(size_t *free, size_t *total) {
@@ -233,6 +141,8 @@ EXPORTED int cuMemGetInfo_v2(size_t *free, size_t *total) {
 EXPORTED int cuMemAlloc_v2(Address *address, size_t bytes) {
   if (!current)
     return InvalidContext;
+  if (!mayDisturb())
+    return CaptureUnsupported;
   if (bytes == 0)
     return InvalidValue;
   try {
@@ -250,12 +160,41 @@ EXPORTED int cuMemAlloc_v2(Address *address, size_t bytes) {
 EXPORTED int cuMemFree_v2(Address address) {
   if (!current)
     return InvalidContext;
+  if (!mayDisturb())
+    return CaptureUnsupported;
   if (!current->blocks.count(address))
     return InvalidValue;
   for (size_t queue = 0; queue < driver().scheduler->queues(); ++queue)
     finish(queue);
   current->blocks.erase(address);
   current->memory.release(reinterpret_cast<void *>(address));
+  return Success;
+}
+
+EXPORTED int cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
+  if (!current)
+    return InvalidContext;
+  if (!mayDisturb())
+    return CaptureUnsupported;
+  if (bytes == 0 || flags != 1) // of all contexts
+    return InvalidValue;
+  constexpr size_t kPage = 4096;
+  *address = std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
+  if (!*address)
+    return OutOfMemory;
+  std::memset(*address, 0xff, bytes);
+  driver().pinned[reinterpret_cast<uintptr_t>(*address)] = bytes;
+  return Success;
+}
+
+EXPORTED int cuMemFreeHost(void *address) {
+  if (!mayDisturb())
+    return CaptureUnsupported;
+  if (driver().pinned.erase(reinterpret_cast<uintptr_t>(address)) == 0)
+    return InvalidValue;
+  for (size_t queue = 0; queue < driver().scheduler->queues(); ++queue)
+    finish(queue);
+  std::free(address);
   return Success;
 }
 
@@ -271,6 +210,8 @@ EXPORTED int cuMemsetD8Async(Address to, unsigned char value, size_t bytes, Stre
 EXPORTED int cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t bytes, Stream *stream) {
   if (!isOfAny(to, bytes))
     return InvalidValue;
+  if (stream && stream->capture && !isPinned(from, bytes))
+    return spoil(stream, CaptureUnsupported);
   return enqueue(stream, [=] {
     sim::Unlocked unlocked({bufferAt(to, bytes)});
     std::memcpy(reinterpret_cast<void *>(to), from, bytes);
@@ -280,6 +221,8 @@ EXPORTED int cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t bytes, St
 EXPORTED int cuMemcpyDtoHAsync_v2(void *to, Address from, size_t bytes, Stream *stream) {
   if (!isOfAny(from, bytes))
     return InvalidValue;
+  if (stream && stream->capture && !isPinned(to, bytes))
+    return spoil(stream, CaptureUnsupported);
   return enqueue(stream, [=] {
     sim::Unlocked unlocked({bufferAt(from, bytes)});
     std::memcpy(to, reinterpret_cast<const void *>(from), bytes);
@@ -315,6 +258,10 @@ EXPORTED int cuStreamCreate(Stream **stream, unsigned) {
 EXPORTED int cuStreamSynchronize(Stream *stream) {
   if (!current || !stream || stream->device != current)
     return InvalidContext;
+  if (stream->capture)
+    return spoil(stream, CaptureUnsupported);
+  if (!mayDisturb())
+    return CaptureUnsupported;
   finish(stream->queue);
   return Success;
 }
@@ -322,6 +269,8 @@ EXPORTED int cuStreamSynchronize(Stream *stream) {
 EXPORTED int cuStreamDestroy_v2(Stream *stream) {
   if (!stream)
     return InvalidHandle;
+  if (!mayDisturb())
+    return CaptureUnsupported;
   finish(stream->queue);
   delete stream;
   return Success;
@@ -330,6 +279,8 @@ EXPORTED int cuStreamDestroy_v2(Stream *stream) {
 EXPORTED int cuStreamWaitEvent(Stream *stream, Event *event, unsigned) {
   if (!current || !stream || !event || stream->device != current)
     return InvalidHandle;
+  if (stream->capture)
+    return spoil(stream, CaptureIsolation);
   if (event->recorded)
     driver().scheduler->wait(stream->queue, *event->recorded);
   return Success;
@@ -350,11 +301,24 @@ EXPORTED int cuEventDestroy_v2(Event *event) {
 EXPORTED int cuEventRecord(Event *event, Stream *stream) {
   if (!event || !stream || event->device != stream->device || stream->device != current)
     return InvalidHandle;
+  if (stream->capture)
+    return spoil(stream, CaptureUnsupported);
   event->recorded = driver().scheduler->end(stream->queue);
   return Success;
 }
 
+EXPORTED int cuEventQuery(Event *event) {
+  if (!mayDisturb())
+    return CaptureUnsupported;
+  if (!event->recorded || driver().scheduler->isDone(*event->recorded))
+    return Success;
+  driver().scheduler->runAny(); // time passes
+  return NotReady;
+}
+
 EXPORTED int cuEventSynchronize(Event *event) {
+  if (!mayDisturb())
+    return CaptureUnsupported;
   if (event->recorded)
     driver().scheduler->runUntil(*event->recorded);
   return Success;
@@ -375,6 +339,8 @@ static size_t sizeOfElf(const char *image) {
 EXPORTED int cuModuleLoadData(Module **module, const void *image) {
   if (!current)
     return InvalidContext;
+  if (!mayDisturb())
+    return CaptureUnsupported;
   const char *bytes = static_cast<const char *>(image);
   if (std::memcmp(bytes,
                   "\x7f"

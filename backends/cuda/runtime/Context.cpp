@@ -4,12 +4,16 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 
 namespace sluice::cuda {
 
 static constexpr int64_t kThreadsOfBlock = 128; // where a task has fewer
 
 static std::string text(const Device &device) { return "cuda:" + std::to_string(device.ordinal); }
+
+/// What kernels read in one go, and what the driver gives, at the least.
+static constexpr size_t kAlignment = 256;
 
 static DeviceAddress addressOf(const void *pointer) { return reinterpret_cast<DeviceAddress>(pointer); }
 
@@ -84,6 +88,12 @@ void Context::describe(Device &device, sluice_device_info &info) const {
   double transfersPerSecond = 2e3 * attribute(device, DeviceAttribute::MemoryClockKilohertz);
   info.memory_bandwidth = transfersPerSecond * attribute(device, DeviceAttribute::MemoryBusBits) / 8;
   info.host_accessible = 0;
+  if (SLUICE_HAS_MEMBER(sluice_device_info, &info, alignment))
+    info.alignment = kAlignment;
+  if (SLUICE_HAS_MEMBER(sluice_device_info, &info, compute_minor)) {
+    info.compute_major = attribute(device, DeviceAttribute::Major);
+    info.compute_minor = attribute(device, DeviceAttribute::Minor);
+  }
 }
 
 //===- memory -----------------------------------------------------------------------------------------------------===//
@@ -110,6 +120,39 @@ void Context::release(Device &device, void *address) {
   driver_.check(driver_.release(addressOf(address)), text(device));
 }
 
+void *Context::allocateOnHost(size_t bytes) {
+  device(0); // the driver wants a context, whichever
+  makeCurrent(devices_.front());
+  void *address = nullptr;
+  driver_.check(driver_.hostAllocate(&address, std::max<size_t>(bytes, 1), kHostMemoryOfAllContexts),
+                "cuda: " + std::to_string(bytes) + " bytes of host memory for copies");
+  hostMemory_.insert(address);
+  std::memset(address, 0, bytes);
+  return address;
+}
+
+void Context::releaseOnHost(void *address) {
+  if (hostMemory_.erase(address) == 0)
+    throw Error(SLUICE_USAGE, "cuda: what is released is no host memory that it gave");
+  makeCurrent(devices_.front());
+  driver_.check(driver_.hostRelease(address), "cuda: host memory");
+}
+
+bool Context::reaches(const Device &from, const Device &to) const {
+  int can = 1;
+  if (&from != &to)
+    driver_.check(driver_.canAccessPeer(&can, to.number, from.number), text(to));
+  return can != 0;
+}
+
+/// Lets copies go directly, where they can; another library of the process may have done so already.
+void Context::connect(const Device &from, const Device &to) {
+  if (!connected_.insert({from.ordinal, to.ordinal}).second || !reaches(from, to))
+    return;
+  makeCurrent(to);
+  driver_.enablePeerAccess(from.context, 0);
+}
+
 //===- order ------------------------------------------------------------------------------------------------------===//
 
 Queue Context::addQueue(Device &device) {
@@ -125,7 +168,14 @@ void Context::remove(const Queue &queue) {
   driver_.streamDestroy(queue.stream);
 }
 
+/// What a queue that captures refuses.
+static void checkCapturesNot(const Queue &queue, const char *what) {
+  if (queue.captures)
+    throw Error(SLUICE_USAGE, text(*queue.device) + ": a queue that captures cannot " + what);
+}
+
 void Context::record(const Queue &queue, Event &event) {
+  checkCapturesNot(queue, "record events");
   makeCurrent(*queue.device);
   DriverEvent &its = event.events[queue.device];
   if (!its)
@@ -136,6 +186,7 @@ void Context::record(const Queue &queue, Event &event) {
 }
 
 void Context::wait(const Queue &queue, const Event &event) {
+  checkCapturesNot(queue, "wait for events");
   if (!event.recorded)
     return;
   makeCurrent(*queue.device);
@@ -149,7 +200,18 @@ void Context::synchronize(const Event &event) {
   driver_.check(driver_.eventSynchronize(event.recorded), text(*event.device));
 }
 
+bool Context::isDone(const Event &event) {
+  if (!event.recorded)
+    return true;
+  makeCurrent(*event.device);
+  int status = driver_.eventQuery(event.recorded);
+  if (status != kNotReady)
+    driver_.check(status, text(*event.device));
+  return status != kNotReady;
+}
+
 void Context::synchronize(const Queue &queue) {
+  checkCapturesNot(queue, "be waited for");
   makeCurrent(*queue.device);
   driver_.check(driver_.streamSynchronize(queue.stream), text(*queue.device));
 }
@@ -159,6 +221,62 @@ void Context::remove(const Event &event) {
     driver_.contextSetCurrent(device->context);
     driver_.eventDestroy(its);
   }
+}
+
+//===- sequences: graphs of the driver ----------------------------------------------------------------------------===//
+
+void Context::beginCapture(Queue &queue) {
+  checkCapturesNot(queue, "begin another capture");
+  makeCurrent(*queue.device);
+  driver_.check(driver_.captureBegin(queue.stream, kCaptureOfThread), text(*queue.device));
+  queue.captures = true;
+  queue.captured.clear();
+}
+
+Sequence Context::endCapture(Queue &queue) {
+  if (!queue.captures)
+    throw Error(SLUICE_USAGE, text(*queue.device) + ": the queue does not capture");
+  queue.captures = false;
+  makeCurrent(*queue.device);
+  DriverGraph graph = nullptr;
+  Sequence sequence{queue.device, nullptr, std::move(queue.captured)};
+  driver_.check(driver_.captureEnd(queue.stream, &graph), text(*queue.device) + ": the end of a capture");
+  int status = driver_.graphInstantiate(&sequence.executable, graph, 0);
+  driver_.graphDestroy(graph); // the executable has its own copy
+  driver_.check(status, text(*queue.device) + ": a graph that was captured");
+  return sequence;
+}
+
+void Context::abandonCapture(Queue &queue) {
+  if (!std::exchange(queue.captures, false))
+    return;
+  DriverGraph graph = nullptr; // none if the driver saw what went wrong
+  driver_.contextSetCurrent(queue.device->context);
+  if (driver_.captureEnd(queue.stream, &graph) == 0 && graph)
+    driver_.graphDestroy(graph);
+}
+
+static void add(CopyCounts &counts, const CopyCounts &more) {
+  for (const auto &[ends, count] : more) {
+    auto &[copies, bytes] = counts[ends];
+    copies += count.first;
+    bytes += count.second;
+  }
+}
+
+void Context::replay(const Queue &queue, const Sequence &sequence) {
+  checkCapturesNot(queue, "replay");
+  if (sequence.device != queue.device)
+    throw Error(SLUICE_USAGE, "cuda: what was captured for " + text(*sequence.device) + " is replayed in a queue of " +
+                                  text(*queue.device));
+  makeCurrent(*queue.device);
+  driver_.check(driver_.graphLaunch(sequence.executable, queue.stream), text(*queue.device) + ": a replay");
+  add(counts_, sequence.copies);
+}
+
+void Context::remove(const Sequence &sequence) {
+  driver_.contextSetCurrent(sequence.device->context);
+  driver_.executableDestroy(sequence.executable);
 }
 
 //===- modules ----------------------------------------------------------------------------------------------------===//
@@ -232,9 +350,11 @@ void Context::unload(const LoadedModule &module) {
 
 //===- work -------------------------------------------------------------------------------------------------------===//
 
-void Context::copy(const Queue &queue, const sluice_copy &copy) {
+void Context::copy(Queue &queue, const sluice_copy &copy) {
   if (copy.from_device == SLUICE_HOST && copy.to_device == SLUICE_HOST)
     throw Error(SLUICE_UNSUPPORTED, "cuda: copies within the host's memory are the host's");
+  if (copy.from_device != queue.device->ordinal || copy.to_device != queue.device->ordinal)
+    checkCapturesNot(queue, "copy from one memory to another");
   std::string what = text(*queue.device) + ": copy of " + (copy.label ? copy.label : "");
   DeviceAddress from = addressOf(copy.from), to = addressOf(copy.to);
   auto put = [&] {
@@ -248,12 +368,12 @@ void Context::copy(const Queue &queue, const sluice_copy &copy) {
                               queue.stream);
   };
   if (copy.bytes > 0) {
+    if (copy.from_device != copy.to_device && copy.from_device != SLUICE_HOST && copy.to_device != SLUICE_HOST)
+      connect(device(copy.from_device), device(copy.to_device));
     makeCurrent(*queue.device);
     driver_.check(put(), what);
   }
-  auto &[copies, bytes] = counts_[{copy.from_device, copy.to_device}];
-  ++copies;
-  bytes += int64_t(copy.bytes);
+  add(queue.captures ? queue.captured : counts_, {{{copy.from_device, copy.to_device}, {1, int64_t(copy.bytes)}}});
 }
 
 void Context::launch(const Queue &queue, const LoadedModule &module, const sluice_launch &launch) {

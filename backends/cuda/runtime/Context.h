@@ -7,6 +7,7 @@
 
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -23,9 +24,21 @@ struct Device {
   std::map<DeviceAddress, size_t> allocated; // bytes
 };
 
+/// Copies and bytes of each (from, to).
+using CopyCounts = std::map<std::pair<int32_t, int32_t>, std::pair<int64_t, int64_t>>;
+
 struct Queue {
   Device *device;
   DriverStream stream;
+  bool captures = false;
+  CopyCounts captured = {}; // the copies that are kept
+};
+
+/// What a queue captured.
+struct Sequence {
+  Device *device;
+  DriverExecutable executable;
+  CopyCounts copies; // of each replay
 };
 
 /// An event of the driver belongs to a device; one of ours is recorded in queues of any.
@@ -67,34 +80,47 @@ public:
 
   void *allocate(Device &device, size_t bytes);
   void release(Device &device, void *address);
+  void *allocateOnHost(size_t bytes);
+  void releaseOnHost(void *address);
+  /// Whether a device reaches the memory of another one.
+  bool reaches(const Device &from, const Device &to) const;
 
   Queue addQueue(Device &device);
   void remove(const Queue &queue);
   void record(const Queue &queue, Event &event);
   void wait(const Queue &queue, const Event &event);
   void synchronize(const Event &event);
+  bool isDone(const Event &event);
   void synchronize(const Queue &queue);
   void remove(const Event &event);
 
   LoadedModule load(Device &device, std::string_view image);
   void unload(const LoadedModule &module);
 
-  void copy(const Queue &queue, const sluice_copy &copy);
+  void beginCapture(Queue &queue);
+  Sequence endCapture(Queue &queue);
+  /// Ends a capture, if there is one, and forgets what it kept.
+  void abandonCapture(Queue &queue);
+  void replay(const Queue &queue, const Sequence &sequence);
+  void remove(const Sequence &sequence);
+
+  void copy(Queue &queue, const sluice_copy &copy);
   void launch(const Queue &queue, const LoadedModule &module, const sluice_launch &launch);
 
-  /// Copies and bytes of each (from, to).
-  using Counts = std::map<std::pair<int32_t, int32_t>, std::pair<int64_t, int64_t>>;
-  const Counts &counts() const { return counts_; }
+  const CopyCounts &counts() const { return counts_; }
 
 private:
   void makeCurrent(const Device &device) const;
   int attribute(const Device &device, DeviceAttribute attribute) const;
   std::pair<size_t, size_t> freeAndTotal(const Device &device) const;
   std::vector<std::string_view> codeFor(const Device &device, const ModuleImage &image) const;
+  void connect(const Device &from, const Device &to);
 
   const Driver &driver_;
   std::deque<Device> devices_;
-  Counts counts_;
+  std::set<std::pair<int32_t, int32_t>> connected_; // devices whose copies were asked to go directly
+  std::set<void *> hostMemory_;
+  CopyCounts counts_;
 };
 
 } // namespace sluice::cuda

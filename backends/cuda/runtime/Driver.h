@@ -14,6 +14,8 @@ using DriverStream = struct CUstream_st *;
 using DriverEvent = struct CUevent_st *;
 using DriverModule = struct CUmod_st *;
 using DriverFunction = struct CUfunc_st *;
+using DriverGraph = struct CUgraph_st *;
+using DriverExecutable = struct CUgraphExec_st *; // a graph that can be launched
 
 /// Attributes of devices.
 enum class DeviceAttribute {
@@ -27,6 +29,14 @@ enum class DeviceAttribute {
 
 inline constexpr unsigned kStreamNonBlocking = 1; // does not wait for the default stream
 inline constexpr unsigned kEventWithoutTimes = 2;
+inline constexpr unsigned kHostMemoryOfAllContexts = 1;
+
+// What a stream that captures forbids the whole process, the thread that began it, or nobody: what may disturb the
+// capture, such as allocating. Other libraries of a process may allocate in their threads; we do not, and want to be
+// told if we did.
+inline constexpr int kCaptureOfThread = 1;
+
+inline constexpr int kNotReady = 600; // the answer to whether an event is done
 
 // X(member, symbol, parameters)
 #define SLUICE_FOR_EACH_DRIVER_FUNCTION(X)                                                                             \
@@ -50,6 +60,10 @@ inline constexpr unsigned kEventWithoutTimes = 2;
   X(copyAcross, "cuMemcpyPeerAsync",                                                                                   \
     (DeviceAddress to, DriverContext target, DeviceAddress from, DriverContext source, size_t bytes,                   \
      DriverStream stream))                                                                                             \
+  X(hostAllocate, "cuMemHostAlloc", (void **address, size_t bytes, unsigned flags))                                    \
+  X(hostRelease, "cuMemFreeHost", (void *address))                                                                     \
+  X(canAccessPeer, "cuDeviceCanAccessPeer", (int *can, int device, int peer))                                          \
+  X(enablePeerAccess, "cuCtxEnablePeerAccess", (DriverContext peer, unsigned flags))                                   \
   X(streamCreate, "cuStreamCreate", (DriverStream * stream, unsigned flags))                                           \
   X(streamDestroy, "cuStreamDestroy_v2", (DriverStream stream))                                                        \
   X(streamSynchronize, "cuStreamSynchronize", (DriverStream stream))                                                   \
@@ -58,6 +72,14 @@ inline constexpr unsigned kEventWithoutTimes = 2;
   X(eventDestroy, "cuEventDestroy_v2", (DriverEvent event))                                                            \
   X(eventRecord, "cuEventRecord", (DriverEvent event, DriverStream stream))                                            \
   X(eventSynchronize, "cuEventSynchronize", (DriverEvent event))                                                       \
+  X(eventQuery, "cuEventQuery", (DriverEvent event))                                                                   \
+  X(captureBegin, "cuStreamBeginCapture_v2", (DriverStream stream, int mode))                                          \
+  X(captureEnd, "cuStreamEndCapture", (DriverStream stream, DriverGraph * graph))                                      \
+  X(graphInstantiate, "cuGraphInstantiateWithFlags",                                                                   \
+    (DriverExecutable * executable, DriverGraph graph, unsigned long long flags))                                      \
+  X(graphDestroy, "cuGraphDestroy", (DriverGraph graph))                                                               \
+  X(graphLaunch, "cuGraphLaunch", (DriverExecutable executable, DriverStream stream))                                  \
+  X(executableDestroy, "cuGraphExecDestroy", (DriverExecutable executable))                                            \
   X(moduleLoad, "cuModuleLoadData", (DriverModule * module, const void *image))                                        \
   X(moduleUnload, "cuModuleUnload", (DriverModule module))                                                             \
   X(moduleFunction, "cuModuleGetFunction", (DriverFunction * function, DriverModule module, const char *name))         \

@@ -2,8 +2,11 @@
 #include "backends/cuda/runtime/Context.h"
 #include "backends/cuda/runtime/Error.h"
 
+#include <algorithm>
+#include <chrono>
 #include <memory>
 #include <new>
+#include <thread>
 
 using namespace sluice::cuda;
 
@@ -15,6 +18,11 @@ struct sluice_run {
 struct sluice_queue {
   sluice_run *run;
   Queue queue;
+};
+
+struct sluice_sequence {
+  sluice_run *run;
+  Sequence sequence;
 };
 
 struct sluice_event {
@@ -39,6 +47,14 @@ template <typename Body> static sluice_status guarded(sluice_run *run, Body body
     run->error = "cuda: the host is out of memory";
     return SLUICE_EXHAUSTED;
   }
+}
+
+/// The same for a queue, whose capture an error ends.
+template <typename Body> static sluice_status guarded(sluice_queue *queue, Body body) {
+  sluice_status status = guarded(queue->run, [&] { body(*queue->run->context, queue->queue); });
+  if (status != SLUICE_OK)
+    queue->run->context->abandonCapture(queue->queue);
+  return status;
 }
 
 static sluice_status open(const sluice_run_options *options, sluice_run **run) {
@@ -93,11 +109,11 @@ static void eventDestroy(sluice_event *event) {
 }
 
 static sluice_status record(sluice_queue *queue, sluice_event *event) {
-  return guarded(queue->run, [&] { queue->run->context->record(queue->queue, event->event); });
+  return guarded(queue, [&](Context &context, Queue &its) { context.record(its, event->event); });
 }
 
 static sluice_status wait(sluice_queue *queue, sluice_event *event) {
-  return guarded(queue->run, [&] { queue->run->context->wait(queue->queue, event->event); });
+  return guarded(queue, [&](Context &context, Queue &its) { context.wait(its, event->event); });
 }
 
 static sluice_status synchronize(sluice_event *event) {
@@ -105,7 +121,7 @@ static sluice_status synchronize(sluice_event *event) {
 }
 
 static sluice_status synchronizeQueue(sluice_queue *queue) {
-  return guarded(queue->run, [&] { queue->run->context->synchronize(queue->queue); });
+  return guarded(queue, [](Context &context, Queue &its) { context.synchronize(its); });
 }
 
 static sluice_status moduleLoad(sluice_run *run, int32_t device, const void *blob, size_t bytes,
@@ -122,15 +138,15 @@ static void moduleUnload(sluice_module *module) {
 }
 
 static sluice_status copy(sluice_queue *queue, const sluice_copy *copy) {
-  return guarded(queue->run, [&] { queue->run->context->copy(queue->queue, *copy); });
+  return guarded(queue, [&](Context &context, Queue &its) { context.copy(its, *copy); });
 }
 
 static sluice_status launch(sluice_queue *queue, const sluice_launch *launch) {
-  return guarded(queue->run, [&] {
+  return guarded(queue, [&](Context &context, Queue &its) {
     if (!launch->module || !launch->function)
       throw Error(SLUICE_UNSUPPORTED, std::string("cuda runs kernels of its modules, and ") + launch->name +
                                           " is none" + (launch->function ? std::string(": ") + launch->function : ""));
-    queue->run->context->launch(queue->queue, launch->module->module, *launch);
+    context.launch(its, launch->module->module, *launch);
   });
 }
 
@@ -144,6 +160,60 @@ static sluice_status copyCounts(sluice_run *run, sluice_copy_count *counts, size
     ++*count;
   }
   return SLUICE_OK;
+}
+
+static sluice_status captureBegin(sluice_queue *queue) {
+  return guarded(queue, [](Context &context, Queue &its) { context.beginCapture(its); });
+}
+
+static sluice_status captureEnd(sluice_queue *queue, sluice_sequence **sequence) {
+  return guarded(queue, [&](Context &context, Queue &its) {
+    *sequence = new sluice_sequence{queue->run, context.endCapture(its)};
+  });
+}
+
+static sluice_status replay(sluice_queue *queue, sluice_sequence *sequence) {
+  return guarded(queue, [&](Context &context, Queue &its) { context.replay(its, sequence->sequence); });
+}
+
+static void sequenceDestroy(sluice_sequence *sequence) {
+  sequence->run->context->remove(sequence->sequence);
+  delete sequence;
+}
+
+static sluice_status hostAllocate(sluice_run *run, size_t bytes, void **address) {
+  return guarded(run, [&] { *address = run->context->allocateOnHost(bytes); });
+}
+
+static sluice_status hostRelease(sluice_run *run, void *address) {
+  return guarded(run, [&] { run->context->releaseOnHost(address); });
+}
+
+static sluice_status query(sluice_event *event, int *done) {
+  return guarded(event->run, [&] { *done = event->run->context->isDone(event->event); });
+}
+
+/// The driver has no such call: it is asked again and again, and not more often than the host has something to lose.
+static sluice_status synchronizeUntil(sluice_event *event, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  constexpr double kLongestWait = 1e9; // which the clock can tell
+  constexpr std::chrono::microseconds kPause{20};
+  std::chrono::duration<double> wait(std::min(seconds, kLongestWait));
+  auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(wait);
+  return guarded(event->run, [&] {
+    while (!event->run->context->isDone(event->event)) {
+      if (Clock::now() >= deadline)
+        throw Error(SLUICE_DEADLINE, "cuda: work was not done within " + std::to_string(seconds) + " s");
+      std::this_thread::sleep_for(kPause);
+    }
+  });
+}
+
+static sluice_status peerLink(sluice_run *run, int32_t from, int32_t to, sluice_peer_link *link) {
+  return guarded(run, [&] {
+    link->direct = run->context->reaches(run->context->device(from), run->context->device(to));
+    link->bandwidth = link->latency = 0;
+  });
 }
 
 extern "C" const sluice_backend *sluice_backend_query(void) {
@@ -172,6 +242,15 @@ extern "C" const sluice_backend *sluice_backend_query(void) {
     half.module_load = moduleLoad;
     half.module_unload = moduleUnload;
     half.copy_counts = copyCounts;
+    half.capture_begin = captureBegin;
+    half.capture_end = captureEnd;
+    half.replay = replay;
+    half.sequence_destroy = sequenceDestroy;
+    half.host_allocate = hostAllocate;
+    half.host_release = hostRelease;
+    half.query = query;
+    half.synchronize_until = synchronizeUntil;
+    half.peer_link = peerLink;
     return half;
   }();
   static const sluice_backend backend = {

@@ -96,4 +96,66 @@ TEST(CudaRunHalf, SaysThatADriverRefusesCode) {
               AllOf(StartsWith("70: cuda:0 refuses its code"), HasSubstr("CUDA_ERROR_INVALID_IMAGE")));
 }
 
+TEST(CudaRunHalf, TellsTheArchitectureAndTheAlignment) {
+  EXPECT_EQ(whatComesOf({},
+                        [](const sluice_backend_run &half, sluice_run *run) {
+                          sluice_device_info info{};
+                          info.struct_size = sizeof info;
+                          sluice_status status = half.device_info(run, 0, &info);
+                          bool isRight = info.alignment == 256 && info.compute_major == 9 && info.compute_minor == 0;
+                          return status != SLUICE_OK || isRight ? status : SLUICE_INVALID;
+                        }),
+            "0: ");
+}
+
+/// What `call` does to a capture of a first queue, and whether that queue works again when the capture has ended.
+static std::string whatEndsACapture(const std::function<void(const sluice_backend_run &, sluice_run *)> &call) {
+  return whatComesOf({}, [&](const sluice_backend_run &half, sluice_run *run) {
+    sluice_queue *queue = nullptr;
+    sluice_sequence *sequence = nullptr;
+    half.queue_create(run, 0, SLUICE_QUEUE_COMPUTE, "captures", &queue);
+    half.capture_begin(queue);
+    call(half, run);
+    sluice_status status = half.capture_end(queue, &sequence);
+    if (status == SLUICE_OK)
+      half.sequence_destroy(sequence);
+    else if (half.capture_begin(queue) != SLUICE_OK || half.capture_end(queue, &sequence) != SLUICE_OK)
+      return SLUICE_INVALID; // the queue still captures
+    return status;
+  });
+}
+
+TEST(CudaRunHalf, ACaptureIsSpoiltByCallsThatDisturbIt) {
+  EXPECT_EQ(whatEndsACapture([](const sluice_backend_run &, sluice_run *) {}), "0: ");
+  EXPECT_THAT(whatEndsACapture([](const sluice_backend_run &half, sluice_run *run) {
+                void *address = nullptr;
+                EXPECT_NE(half.allocate(run, 0, 64, &address), SLUICE_OK);
+              }),
+              AllOf(StartsWith("70: "), HasSubstr("CUDA_ERROR_STREAM_CAPTURE_INVALIDATED")));
+}
+
+/// A deadline is told of while the stream has not come to its work, and the work goes on.
+TEST(CudaRunHalf, DeadlinesPass) {
+  EXPECT_EQ(whatComesOf({},
+                        [](const sluice_backend_run &half, sluice_run *run) {
+                          sluice_queue *queue = nullptr;
+                          sluice_event *event = nullptr;
+                          void *address = nullptr;
+                          int sent = 12345, found = 0;
+                          half.allocate(run, 0, sizeof sent, &address);
+                          half.queue_create(run, 0, SLUICE_QUEUE_COPY, "copies", &queue);
+                          half.event_create(run, &event);
+                          sluice_copy up{sizeof up, SLUICE_HOST, 0, &sent, address, sizeof sent, "up"};
+                          sluice_copy down{sizeof down, 0, SLUICE_HOST, address, &found, sizeof found, "down"};
+                          half.copy(queue, &up);
+                          half.copy(queue, &down);
+                          half.record(queue, event);
+                          if (half.synchronize_until(event, 0) != SLUICE_DEADLINE || found != 0)
+                            return SLUICE_INVALID;
+                          sluice_status status = half.synchronize_until(event, 60);
+                          return found == sent ? status : SLUICE_INVALID;
+                        }),
+            "0: cuda: work was not done within 0.000000 s");
+}
+
 } // namespace sluice

@@ -1,0 +1,183 @@
+// What the double of the driver is made of (Driver.cpp): statuses, devices, streams, events, modules and graphs.
+#pragma once
+
+#include "backends/sim/runtime/DeviceMemory.h"
+#include "backends/sim/runtime/Error.h"
+#include "backends/sim/runtime/Scheduler.h"
+#include "tests/cuda_emu/cuda_emu.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace sluice::cuda_driver {
+
+enum Status {
+  Success = 0,
+  InvalidValue = 1,
+  OutOfMemory = 2,
+  NotInitialized = 3,
+  NoDevice = 100,
+  InvalidDevice = 101,
+  InvalidImage = 200,
+  InvalidContext = 201,
+  NoBinary = 209,
+  InvalidPtx = 218,
+  UnsupportedPtx = 222,
+  InvalidHandle = 400,
+  IllegalState = 401,
+  NotFound = 500,
+  NotReady = 600,
+  PeerAccessAlreadyEnabled = 704,
+  CaptureUnsupported = 900,
+  CaptureInvalidated = 901,
+  CaptureIsolation = 905,
+};
+
+constexpr size_t kMostPending = 256;
+constexpr size_t kMostPoisoned = 64 << 20; // bytes of an allocation
+constexpr int64_t kMemoryBytes = 16'000'000'000;
+constexpr unsigned kMostThreads = 1024; // of a block
+constexpr int kMajor = 9, kMinor = 0;   // compute capability
+
+using Address = unsigned long long;
+
+struct Device {
+  sim::DeviceMemory memory;
+  std::map<uintptr_t, size_t> blocks;
+  int retained = 0; // its primary context
+  explicit Device(int32_t number) : memory(number, kMemoryBytes) {}
+
+  std::vector<sim::Buffer> everything() const {
+    std::vector<sim::Buffer> all;
+    for (auto [address, bytes] : blocks)
+      all.push_back({reinterpret_cast<void *>(address), bytes, SLUICE_READ_WRITE});
+    return all;
+  }
+};
+
+using Node = std::function<void()>;
+
+/// What a stream that captures has kept.
+struct Capture {
+  int mode;
+  bool isValid = true;
+  std::vector<Node> nodes = {};
+};
+
+struct Stream {
+  Device *device;
+  size_t queue;
+  std::optional<Capture> capture = {};
+};
+
+/// A graph, executable or not.
+struct Graph {
+  Device *device;
+  std::vector<Node> nodes;
+  std::shared_ptr<bool> isAlive = std::make_shared<bool>(true);
+};
+
+struct Event {
+  Device *device;
+  std::optional<sim::QueuePosition> recorded;
+};
+
+struct Module {
+  Device *device;
+  void *library;
+};
+
+struct Function {
+  Module *module;
+  void (*launch)(cuda_emu::Dim, cuda_emu::Dim, void *const *);
+  const unsigned *sizes; // of the arguments, behind their number
+};
+
+inline int64_t setting(const char *name, int64_t otherwise) {
+  const char *value = std::getenv(name);
+  return value ? std::atoll(value) : otherwise;
+}
+
+/// All that there is in a process.
+struct Driver {
+  bool initialized = false;
+  std::deque<Device> devices;
+  std::optional<sim::Scheduler> scheduler; // while a context is retained
+  std::deque<Function> functions;
+  std::map<uintptr_t, size_t> pinned; // host memory that is copied from without staging, and its bytes
+  std::set<Stream *> capturing;
+  std::set<std::pair<Device *, Device *>> peers; // that reach each other
+};
+
+inline Driver &driver() {
+  static auto *all = new Driver; // outlives whatever ends with the process
+  return *all;
+}
+
+inline thread_local Device *current = nullptr;
+
+inline sim::Buffer bufferAt(Address address, size_t bytes) {
+  return {reinterpret_cast<void *>(address), bytes, SLUICE_READ_WRITE};
+}
+
+inline bool isOf(const Device &device, Address address, size_t bytes) {
+  return device.memory.contains(reinterpret_cast<const void *>(address), bytes);
+}
+
+inline bool isOfAny(Address address, size_t bytes) {
+  return std::any_of(driver().devices.begin(), driver().devices.end(),
+                     [&](const Device &device) { return isOf(device, address, bytes); });
+}
+
+/// Host memory that the driver allocated.
+inline bool isPinned(const void *address, size_t bytes) {
+  auto at = reinterpret_cast<uintptr_t>(address);
+  auto next = driver().pinned.upper_bound(at);
+  return next != driver().pinned.begin() && std::prev(next)->first + std::prev(next)->second >= at + bytes;
+}
+
+/// Spoils a capture: from here on it gives errors, until it is ended.
+inline Status spoil(Stream *stream, Status status) {
+  stream->capture->isValid = false;
+  return status;
+}
+
+/// Whether no capture forbids a call that may disturb it; those that do are spoilt by the call.
+inline bool mayDisturb() {
+  bool may = true;
+  for (Stream *stream : driver().capturing)
+    if (stream->capture->mode != 2) { // relaxed
+      stream->capture->isValid = false;
+      may = false;
+    }
+  return may;
+}
+
+/// Puts work into a stream of the current context, or into what it captures.
+template <typename Work> Status enqueue(Stream *stream, Work work) {
+  if (!current)
+    return InvalidContext;
+  if (!stream || stream->device != current)
+    return InvalidHandle;
+  if (stream->capture && !stream->capture->isValid)
+    return CaptureInvalidated;
+  if (stream->capture)
+    stream->capture->nodes.push_back(work);
+  else
+    driver().scheduler->enqueue(stream->queue, work);
+  return Success;
+}
+
+inline void finish(size_t queue) { driver().scheduler->runUntil(driver().scheduler->end(queue)); }
+
+} // namespace sluice::cuda_driver
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))

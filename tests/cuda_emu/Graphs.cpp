@@ -1,0 +1,79 @@
+// Graphs of the double of the CUDA driver: what a stream captures, as a list, launched into streams.
+//
+// Contracts that it assumes, and enforces with an error (CUDA driver API, "Stream Management" and "Graph Management"): a
+// capture is begun once and ended in its stream. While it lasts, unless its mode is relaxed, whatever may disturb it is
+// refused and spoils it: allocating and freeing memory, of the host too, loading modules, waiting for or asking after
+// events and streams, and destroying streams; in its own stream also copies from and to host memory that the driver did
+// not allocate. A capture that was spoilt takes no work and gives no graph. Arguments are kept by value. A launch puts the
+// work in order into its stream, and other streams run between its parts. The work of a graph that is destroyed before a
+// launch of it is done is not done.
+//
+// It knows no forks: events in a stream that captures, and launches of graphs, are refused where a driver has them join
+// the graph.
+#include "tests/cuda_emu/DriverState.h"
+
+#include <utility>
+
+using namespace sluice;
+using namespace sluice::cuda_driver;
+
+EXPORTED int cuStreamBeginCapture_v2(Stream *stream, int mode) {
+  if (!current || !stream || stream->device != current)
+    return InvalidHandle;
+  if (mode < 0 || mode > 2)
+    return InvalidValue;
+  if (stream->capture)
+    return IllegalState;
+  stream->capture = Capture{mode};
+  driver().capturing.insert(stream);
+  return Success;
+}
+
+EXPORTED int cuStreamEndCapture(Stream *stream, Graph **graph) {
+  *graph = nullptr;
+  if (!current || !stream || stream->device != current)
+    return InvalidHandle;
+  if (!stream->capture)
+    return IllegalState;
+  driver().capturing.erase(stream);
+  Capture capture = *std::exchange(stream->capture, std::nullopt);
+  if (!capture.isValid)
+    return CaptureInvalidated;
+  *graph = new Graph{stream->device, std::move(capture.nodes)};
+  return Success;
+}
+
+EXPORTED int cuGraphInstantiateWithFlags(Graph **executable, Graph *graph, unsigned long long flags) {
+  if (!graph || flags != 0)
+    return InvalidValue;
+  *executable = new Graph{graph->device, graph->nodes};
+  return Success;
+}
+
+EXPORTED int cuGraphDestroy(Graph *graph) {
+  if (!graph)
+    return InvalidValue;
+  delete graph;
+  return Success;
+}
+
+EXPORTED int cuGraphLaunch(Graph *executable, Stream *stream) {
+  if (!executable || !stream || stream->device != current || executable->device != current)
+    return InvalidHandle;
+  if (stream->capture)
+    return spoil(stream, CaptureUnsupported);
+  for (const Node &node : executable->nodes)
+    driver().scheduler->enqueue(stream->queue, [node, isAlive = executable->isAlive] {
+      if (*isAlive)
+        node();
+    });
+  return Success;
+}
+
+EXPORTED int cuGraphExecDestroy(Graph *executable) {
+  if (!executable)
+    return InvalidValue;
+  *executable->isAlive = false;
+  delete executable;
+  return Success;
+}
