@@ -11,12 +11,22 @@ void ModuleImage::addKernel(llvm::StringRef name, int64_t buffers, llvm::ArrayRe
         fmt::format("function {} {} {} {}\n", function.name, function.tasks, function.rowsPerTask, function.threads);
 }
 
+/// In front of the kernel's functions or behind them: they belong to the kernel.
+void ModuleImage::addProduct(const LibraryProduct &product) {
+  kernels += "product " + product.type;
+  for (const LibraryProduct::Extent &extent : {product.p, product.q, product.k, product.batch})
+    kernels += fmt::format(" {} {}", extent.size, int(extent.perRow));
+  for (const LibraryProduct::Matrix &matrix : {product.first, product.second, product.result})
+    kernels += fmt::format(" {} {} {} {}", matrix.buffer, matrix.leading, matrix.batchStride, int(matrix.isTransposed));
+  kernels += fmt::format(" {} {}\n", product.capacity, kLibraryWorkspaceBytes);
+}
+
 void ModuleImage::addCode(const std::string &architecture, std::string code) {
   codes.emplace_back(architecture, std::move(code));
 }
 
 std::string ModuleImage::write() const {
-  std::string image = "sluice cuda 1\n" + kernels;
+  std::string image = "sluice cuda 2\n" + kernels;
   for (const auto &[architecture, code] : codes)
     image += fmt::format("code {} {}\n", architecture, code.size());
   image += "end\n";

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backends/cuda/compiler/GridKernel.h"
+#include "backends/cuda/compiler/LibraryProduct.h"
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,8 @@ namespace sluice::cuda {
 class ModuleImage {
 public:
   void addKernel(llvm::StringRef name, int64_t buffers, llvm::ArrayRef<GridFunction> functions);
+  /// A library may do the kernel that was added last.
+  void addProduct(const LibraryProduct &product);
   void addCode(const std::string &architecture, std::string code);
   std::string write() const;
 

@@ -44,10 +44,10 @@ static sluice_status begin(const sluice_target_options *options, sluice_session 
     });
     return code == std::errc::not_supported ? SLUICE_UNSUPPORTED : SLUICE_USAGE;
   };
-  auto architectures = cuda::readArchitectures(options->settings);
-  if (!architectures)
-    return fail(architectures.takeError());
-  auto session = cuda::Session::begin(std::move(*architectures), options->capacity);
+  auto settings = cuda::readSettings(options->settings);
+  if (!settings)
+    return fail(settings.takeError());
+  auto session = cuda::Session::begin(std::move(*settings), options->capacity);
   if (!session)
     return fail(session.takeError());
   its->session = std::make_unique<cuda::Session>(std::move(*session));

@@ -4,6 +4,7 @@
 #include "backends/loops/LoopKernel.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ThreadPool.h"
+#include <cmath>
 #include <fmt/format.h>
 
 namespace sluice::cuda {
@@ -16,32 +17,53 @@ static constexpr size_t kKernelsOfUnit = 16;
 // The last is PTX, for devices that are newer than all of these.
 static constexpr const char *kShipped[] = {"sm_80", "sm_90", "sm_100", "compute_80"};
 
-llvm::Expected<std::vector<std::string>> readArchitectures(StringRef settings) {
-  if (settings.empty())
-    return std::vector<std::string>();
-  StringRef list = settings;
-  if (!list.consume_front("arch="))
-    return llvm::createStringError(std::errc::invalid_argument, "there is no setting '%s'; there is arch=sm_80+sm_90",
-                                   settings.str().c_str());
-  std::vector<std::string> architectures;
-  for (StringRef name : llvm::split(list, '+'))
-    architectures.push_back(name.str());
-  return architectures;
+static bool readSetting(StringRef name, StringRef value, Settings &settings) {
+  if (name == "arch") {
+    for (StringRef architecture : llvm::split(value, '+'))
+      settings.architectures.push_back(architecture.str());
+    return true;
+  }
+  if (name != "library")
+    return false;
+  settings.libraryFlops = value == "all" ? 0 : value == "none" ? INFINITY : Settings::kLargeProduct;
+  return value == "all" || value == "none" || value == "large";
 }
 
-llvm::Expected<Session> Session::begin(std::vector<std::string> architectures, int64_t capacity) {
+llvm::Expected<Settings> readSettings(StringRef text) {
+  Settings settings;
+  for (StringRef setting : llvm::split(text, ','))
+    if (auto [name, value] = setting.split('='); !setting.empty() && !readSetting(name, value, settings))
+      return llvm::createStringError(
+          std::errc::invalid_argument,
+          "there is no setting '%s'; there are arch=sm_80+sm_90 and library=all, large or none", setting.str().c_str());
+  return settings;
+}
+
+llvm::Expected<Session> Session::begin(Settings settings, int64_t capacity) {
   llvm::Expected<Nvrtc> nvrtc = Nvrtc::load();
   if (!nvrtc)
     return llvm::createStringError(std::errc::not_supported, "%s", llvm::toString(nvrtc.takeError()).c_str());
-  if (architectures.empty())
-    llvm::copy_if(kShipped, std::back_inserter(architectures),
+  if (settings.architectures.empty())
+    llvm::copy_if(kShipped, std::back_inserter(settings.architectures),
                   [&](const char *shipped) { return nvrtc->has(shipped); });
-  for (const std::string &wanted : architectures)
+  for (const std::string &wanted : settings.architectures)
     if (!nvrtc->has(wanted))
       return llvm::createStringError(std::errc::invalid_argument, "NVRTC %s has no architecture '%s'; it has %s",
                                      nvrtc->version().c_str(), wanted.c_str(),
                                      llvm::join(nvrtc->architectures(), ", ").c_str());
-  return Session(std::move(*nvrtc), std::move(architectures), capacity);
+  return Session(std::move(*nvrtc), std::move(settings), capacity);
+}
+
+std::optional<LibraryProduct> Session::libraryProductOf(Operation *op) const {
+  auto contraction = dyn_cast<ir::ContractionOp>(op);
+  if (!contraction)
+    return std::nullopt;
+  auto [flops, flopsPerRow] = contraction.getFlops();
+  if (double(flops) + double(flopsPerRow) * double(capacity_) < settings.libraryFlops)
+    return std::nullopt;
+  loops::Formulas formulas;
+  std::optional<loops::Product> product = loops::findProduct(formulas, op, capacity_);
+  return product ? findLibraryProduct(*product, op, capacity_) : std::nullopt;
 }
 
 /// A name of CUDA C++ that no function of its library has.
@@ -61,7 +83,12 @@ FailureOr<Session::Prepared> Session::prepare(ir::KernelOp kernel) {
     return failure();
   texts.push_back(std::move(written->text));
   image.addKernel(name, kernel.getNumOperands() + kernel.getNumResults() + 1, written->functions);
-  return Prepared{name, written->workspaceBytes};
+  int64_t workspaceBytes = written->workspaceBytes;
+  if (std::optional<LibraryProduct> product = libraryProductOf(&kernel.getBody().front().front())) {
+    image.addProduct(*product);
+    workspaceBytes = std::max(workspaceBytes, kLibraryWorkspaceBytes);
+  }
+  return Prepared{name, workspaceBytes};
 }
 
 std::vector<std::string> Session::units() const {
@@ -81,7 +108,7 @@ llvm::Expected<std::string> Session::lower() {
   };
   std::vector<std::string> units = this->units();
   std::vector<Job> jobs;
-  for (const std::string &architecture : architectures_)
+  for (const std::string &architecture : settings.architectures)
     for (const std::string &unit : units)
       jobs.push_back({&architecture, &unit, "", ""});
   llvm::DefaultThreadPool threads;

@@ -11,16 +11,26 @@
 
 namespace sluice::cuda {
 
-/// Architectures such as "sm_90", of a setting such as "arch=sm_80+sm_90"; none of "". Another setting is an error.
-llvm::Expected<std::vector<std::string>> readArchitectures(llvm::StringRef settings);
+struct Settings {
+  /// Such as "sm_90"; for none they are sm_80, sm_90, sm_100 and compute_80, as far as NVRTC has them.
+  std::vector<std::string> architectures;
+  /// Which products are left to a library: those with so many multiply-adds times two, at capacity.
+  double libraryFlops = kLargeProduct;
+
+  /// Some microseconds of a device's work: below, a launch of its own and what is not fused with it cost more than a
+  /// library's better kernel gains.
+  static constexpr double kLargeProduct = 1 << 28;
+};
+
+/// Of a text such as "arch=sm_80+sm_90,library=all"; library may be all, large or none. Another setting is an error.
+llvm::Expected<Settings> readSettings(llvm::StringRef text);
 
 class Session {
 public:
-  /// For none, the architectures are sm_80, sm_90, sm_100 and compute_80, as far as NVRTC has them. Fails where there is no NVRTC, or
-  /// one without an architecture.
-  static llvm::Expected<Session> begin(std::vector<std::string> architectures, int64_t capacity);
+  /// Fails where there is no NVRTC, or one without an architecture.
+  static llvm::Expected<Session> begin(Settings settings, int64_t capacity);
 
-  const std::vector<std::string> &architectures() const { return architectures_; }
+  const std::vector<std::string> &architectures() const { return settings.architectures; }
   int64_t capacity() const { return capacity_; }
 
   struct Prepared {
@@ -28,17 +38,20 @@ public:
     int64_t workspaceBytes;
   };
   mlir::FailureOr<Prepared> prepare(ir::KernelOp kernel);
+  /// Whether the kernel that begins with `op` is left to a library, and holds nothing else.
+  bool isForLibrary(mlir::Operation *op) const { return libraryProductOf(op).has_value(); }
   /// The image of all kernels.
   llvm::Expected<std::string> lower();
 
 private:
-  Session(Nvrtc nvrtc, std::vector<std::string> architectures, int64_t capacity)
-      : nvrtc(std::move(nvrtc)), architectures_(std::move(architectures)), capacity_(capacity) {}
+  Session(Nvrtc nvrtc, Settings settings, int64_t capacity)
+      : nvrtc(std::move(nvrtc)), settings(std::move(settings)), capacity_(capacity) {}
 
+  std::optional<LibraryProduct> libraryProductOf(mlir::Operation *op) const;
   std::vector<std::string> units() const;
 
   Nvrtc nvrtc;
-  std::vector<std::string> architectures_;
+  Settings settings;
   int64_t capacity_;
   ModuleImage image;
   std::vector<std::string> texts; // of the kernels

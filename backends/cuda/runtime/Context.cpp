@@ -19,7 +19,7 @@ static DeviceAddress addressOf(const void *pointer) { return reinterpret_cast<De
 
 //===- devices ----------------------------------------------------------------------------------------------------===//
 
-Context::Context() : driver_(Driver::get()) {
+Context::Context(Products products) : driver_(Driver::get()), products_(products) {
   int count = 0;
   driver_.check(driver_.deviceCount(&count), "the number of devices");
   for (int ordinal = 0; ordinal < count; ++ordinal) {
@@ -37,6 +37,8 @@ Context::~Context() {
     if (!device.context)
       continue;
     driver_.contextSetCurrent(device.context);
+    if (device.blas)
+      BlasLt::find()->destroy(device.blas);
     driver_.streamDestroy(device.stream);
     driver_.contextRelease(device.number);
   }
@@ -316,6 +318,21 @@ std::vector<std::string_view> Context::codeFor(const Device &device, const Modul
   return codes;
 }
 
+const BlasLt *Context::libraryOn(Device &device) const {
+  if (products_ == Products::Own)
+    return nullptr;
+  const BlasLt *blas = BlasLt::find();
+  if (!blas && products_ == Products::Library)
+    throw Error(SLUICE_UNSUPPORTED,
+                "there is no cublasLt here, which products=library asks for; SLUICE_CUBLASLT may name it");
+  if (blas && !device.blas) {
+    if (int status = blas->create(&device.blas); status != 0)
+      throw Error(SLUICE_INTERNAL, text(device) + ": cublasLt does not begin: its status is " + std::to_string(status));
+    device.name += ", products by cublasLt " + blas->version;
+  }
+  return blas;
+}
+
 LoadedModule Context::load(Device &device, std::string_view bytes) {
   ModuleImage image = readModuleImage(bytes);
   makeCurrent(device);
@@ -336,6 +353,8 @@ LoadedModule Context::load(Device &device, std::string_view bytes) {
   for (ImageKernel &kernel : image.kernels) {
     LoadedModule::Kernel &its = loaded.kernels[kernel.name];
     its.buffers = kernel.buffers;
+    if (const BlasLt *blas = kernel.product ? libraryOn(device) : nullptr)
+      its.product = PreparedProduct::prepare(*blas, device.blas, *kernel.product);
     for (ImageFunction &function : kernel.functions)
       its.functions.push_back({find(function.name), std::move(function)});
   }
@@ -388,11 +407,17 @@ void Context::launch(const Queue &queue, const LoadedModule &module, const sluic
   std::vector<void *> addresses(launch.addresses, launch.addresses + launch.num_buffers);
   addresses.resize(buffers);
   int64_t rows = launch.call->rows, tasks = 0;
+  makeCurrent(*queue.device);
+  if (PreparedProduct *product = kernel->second.product.get(); product && product->does(rows)) {
+    if (int status = product->launch(rows, addresses.data(), addresses.back(), queue.stream); status != 0)
+      throw Error(SLUICE_INTERNAL,
+                  text(*queue.device) + ": kernel " + launch.name + ": cublasLt's status is " + std::to_string(status));
+    return;
+  }
   std::vector<void *> arguments(buffers);
   std::transform(addresses.begin(), addresses.end(), arguments.begin(),
                  [](void *&address) { return static_cast<void *>(&address); });
   arguments.insert(arguments.end(), {&rows, &tasks});
-  makeCurrent(*queue.device);
   for (const LoadedModule::Function &function : kernel->second.functions) {
     tasks = function.image.tasksFor(rows);
     if (tasks == 0)

@@ -3,10 +3,12 @@
 
 #include "backends/cuda/runtime/Driver.h"
 #include "backends/cuda/runtime/ModuleImage.h"
+#include "backends/cuda/runtime/PreparedProduct.h"
 #include "sluice/backend/run.h"
 
 #include <deque>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -22,6 +24,14 @@ struct Device {
   DriverContext context = nullptr;
   DriverStream stream = nullptr;             // for what callers wait for
   std::map<DeviceAddress, size_t> allocated; // bytes
+  BlasHandle blas = nullptr;                 // of cublasLt, once a kernel could use it
+};
+
+/// Who does the products that cublasLt can do.
+enum class Products {
+  LibraryIfThere, ///< cublasLt, else our own kernels
+  Library,        ///< cublasLt; an error without it
+  Own,
 };
 
 /// Copies and bytes of each (from, to).
@@ -56,6 +66,7 @@ struct LoadedModule {
   };
   struct Kernel {
     size_t buffers = 0;
+    std::unique_ptr<PreparedProduct> product; // takes the functions' place where it does the call's rows
     std::vector<Function> functions;
   };
 
@@ -67,7 +78,7 @@ struct LoadedModule {
 class Context {
 public:
   /// Takes every device that the driver knows.
-  Context();
+  explicit Context(Products products);
   ~Context();
   Context(const Context &) = delete;
   Context &operator=(const Context &) = delete;
@@ -115,8 +126,11 @@ private:
   std::pair<size_t, size_t> freeAndTotal(const Device &device) const;
   std::vector<std::string_view> codeFor(const Device &device, const ModuleImage &image) const;
   void connect(const Device &from, const Device &to);
+  /// cublasLt, begun on a device; null if it is not to be used.
+  const BlasLt *libraryOn(Device &device) const;
 
   const Driver &driver_;
+  Products products_;
   std::deque<Device> devices_;
   std::set<std::pair<int32_t, int32_t>> connected_; // devices whose copies were asked to go directly
   std::set<void *> hostMemory_;

@@ -6,7 +6,7 @@
 
 namespace sluice::cuda {
 
-static constexpr std::string_view kFirstLine = "sluice cuda 1";
+static constexpr std::string_view kFirstLine = "sluice cuda 2";
 
 namespace {
 
@@ -45,13 +45,19 @@ private:
     int64_t size = -1;
     ImageFunction function;
     line >> what >> name;
+    ImageProduct product;
     if (what == "function")
       line >> function.tasks >> function.rowsPerTask >> function.threads;
+    else if (what == "product")
+      read(line, product);
     else
       line >> size;
     bool isWhole = line && (line >> std::ws).eof();
     if (isWhole && what == "kernel" && size >= 0)
-      image.kernels.push_back({name, size_t(size), {}});
+      image.kernels.push_back({name, size_t(size), {}, {}});
+    else if (isWhole && what == "product" && (name == "f32" || name == "f64") && !image.kernels.empty() &&
+             isSound(product, image.kernels.back()))
+      product.type = name, image.kernels.back().product = product;
     else if (isWhole && what == "code" && size >= 0)
       image.codes.push_back({name, {}}), sizes.push_back(size_t(size));
     else if (isWhole && what == "function" && !image.kernels.empty() && function.tasks >= 0 &&
@@ -59,6 +65,24 @@ private:
       image.kernels.back().functions.push_back({name, function.tasks, function.rowsPerTask, function.threads});
     else
       fail("is '" + text + "'");
+  }
+
+  static void read(std::istream &line, ImageProduct &product) {
+    for (ImageProduct::Extent *extent : {&product.p, &product.q, &product.k, &product.batch})
+      line >> extent->size >> extent->perRow;
+    for (ImageProduct::Matrix *matrix : {&product.first, &product.second, &product.result})
+      line >> matrix->buffer >> matrix->leading >> matrix->batchStride >> matrix->isTransposed;
+    line >> product.capacity >> product.workspaceBytes;
+  }
+
+  static bool isSound(const ImageProduct &product, const ImageKernel &kernel) {
+    bool isSound = product.capacity >= 0 && product.workspaceBytes >= 0;
+    for (const ImageProduct::Extent &extent : {product.p, product.q, product.k, product.batch})
+      isSound &= extent.size > 0 && (extent.perRow == 0 || extent.perRow == 1);
+    for (const ImageProduct::Matrix &matrix : {product.first, product.second, product.result})
+      isSound &= matrix.buffer >= 0 && size_t(matrix.buffer) + 1 < kernel.buffers && matrix.leading > 0 &&
+                 matrix.batchStride >= 0 && (matrix.isTransposed == 0 || matrix.isTransposed == 1);
+    return isSound && product.result.isTransposed == 0;
   }
 
   std::string_view bytes(size_t count) {

@@ -1,7 +1,11 @@
 // The device code of a backend's session as its compile half wrote it (compiler/ModuleImage.h):
 //
-//   sluice cuda 1
+//   sluice cuda 2
 //   kernel relu_2 3                 a kernel, and how many buffers its functions take
+//   product f32 128 0 1 1 ...       the kernel is a product that cublasLt can do where there is one, in place of its functions: its
+//                                   type; size and 1 for elements of a row, of p, q, k and the batch; buffer, leading dimension,
+//                                   distance in the batch and 1 for transposed, of both operands and the result; the capacity, and
+//                                   the bytes of workspace that the library may use
 //   function relu_2_0 128 4 32      one of its functions, run in this order: its tasks, rows of a task or 0, threads of one
 //   code sm_90 18328                code for an architecture, and its size
 //   end
@@ -11,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,9 +31,27 @@ struct ImageFunction {
   }
 };
 
+/// D[p, q] = sum over k of first[p, k] * second[k, q], column-major (compiler/LibraryProduct.h).
+struct ImageProduct {
+  struct Extent {
+    int64_t size = 0, perRow = 0;
+    int64_t with(int64_t rows) const { return perRow ? size * rows : size; }
+  };
+  struct Matrix {
+    int64_t buffer = 0, leading = 0, batchStride = 0, isTransposed = 0;
+  };
+
+  std::string type;
+  Extent p, q, k, batch;
+  Matrix first, second, result;
+  int64_t capacity = 0;       ///< rows
+  int64_t workspaceBytes = 0; ///< of the kernel's workspace, for the library
+};
+
 struct ImageKernel {
   std::string name;
   size_t buffers;
+  std::optional<ImageProduct> product;
   std::vector<ImageFunction> functions;
 };
 

@@ -57,14 +57,23 @@ template <typename Body> static sluice_status guarded(sluice_queue *queue, Body 
   return status;
 }
 
+/// The setting of a context: "products=own", "products=library", or nothing.
+static Products productsIn(const std::string &settings) {
+  if (settings.empty())
+    return Products::LibraryIfThere;
+  if (settings == "products=own")
+    return Products::Own;
+  if (settings == "products=library")
+    return Products::Library;
+  throw Error(SLUICE_USAGE, "cuda has no setting '" + settings + "'; it has products=own and products=library");
+}
+
 static sluice_status open(const sluice_run_options *options, sluice_run **run) {
   *run = new (std::nothrow) sluice_run;
   if (!*run)
     return SLUICE_EXHAUSTED;
   return guarded(*run, [&] {
-    if (options->settings && *options->settings)
-      throw Error(SLUICE_USAGE, std::string("cuda has no settings; it was given '") + options->settings + "'");
-    (*run)->context = std::make_unique<Context>();
+    (*run)->context = std::make_unique<Context>(productsIn(options->settings ? options->settings : ""));
   });
 }
 

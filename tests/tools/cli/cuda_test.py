@@ -9,6 +9,7 @@ from sluice_cli import BUILD, CliTest, main
 DOUBLES = {
     "SLUICE_NVRTC": os.path.join(BUILD, "tests", "cuda_emu", "sluice_cuda_emu_nvrtc.so"),
     "SLUICE_CUDA_DRIVER": os.path.join(BUILD, "tests", "cuda_emu", "sluice_cuda_emu_driver.so"),
+    "SLUICE_CUBLASLT": os.path.join(BUILD, "tests", "cuda_emu", "sluice_cuda_emu_driver.so"),
 }
 
 
@@ -84,11 +85,37 @@ class CudaTest(CliTest):
             self.assertEqual(result.returncode, 0 if runs else 4, result.stderr)
         self.assertIn("CUDA_ERROR_UNSUPPORTED_PTX_VERSION", result.stderr)
 
+    def test_products_are_left_to_a_library(self):
+        for settings, behaviour, agrees in (
+            ("cuda=library=all", "", True),
+            ("cuda=library=all", "wrong", False),  # so the library makes them
+            ("cuda=library=all", "none", True),  # it has no algorithm: our own kernels do
+            ("cuda=library=large", "wrong", True),  # small ones are our own
+            ("cuda=library=none", "wrong", True),
+        ):
+            arguments = ("small.mlir", "--devices", "cuda:0", "--rows", "3", "--backend", settings)
+            result = self.run_sluice("verify", *arguments, CUDA_EMU_BLAS=behaviour)
+            self.assertEqual(result.returncode, 0 if agrees else 1, (settings, behaviour, result.stderr))
+
+    def test_who_makes_products_is_said(self):
+        self.assertEqual(self.compile("--backend", "cuda=library=all", "-o", "small").returncode, 0)
+        absent = {"SLUICE_CUBLASLT": "/nowhere/libcublasLt.so"}
+        for setting, environment, code, why in (
+            ("products=library", {}, 0, ""),
+            ("products=own", absent, 0, ""),
+            ("products=library", absent, 4, "SLUICE_CUBLASLT: /nowhere/libcublasLt.so"),
+            ("products=best", {}, 2, "cuda has no setting 'products=best'"),
+        ):
+            result = self.bench("small", "--entry", "predict", "--backend", f"cuda={setting}", **environment)
+            self.assertEqual(result.returncode, code, result.stderr)
+            self.assertIn(why, result.stderr)
+
     def test_wrong_settings_are_named(self):
         for setting, why in (
             ("cuda=arch=sm_42", "has no architecture 'sm_42'; it has sm_75"),
             ("cuda=arch=compute_42", "has no architecture 'compute_42'; it has sm_75"),
             ("cuda=speed=high", "there is no setting 'speed=high'"),
+            ("cuda=library=some", "there is no setting 'library=some'"),
             ("sim=seed=1", "the model has no device of it"),
             ("cuda", "is not NAME=SETTINGS"),
         ):

@@ -1,0 +1,36 @@
+// Products that a library of linear algebra can do: matrices with strides, with nothing left out of their sums.
+#pragma once
+
+#include "backends/loops/Product.h"
+#include <optional>
+#include <string>
+
+namespace sluice::cuda {
+
+/// D[p, q] = sum over k of first[p, k] * second[k, q] for each of the batch, where p are neighbours in D: column-major, as
+/// such libraries have it. An operand that is transposed lies as [k, p] or [q, k], its first dimension being the neighbours.
+struct LibraryProduct {
+  struct Extent {
+    int64_t size = 1; ///< or the elements of a row
+    bool perRow = false;
+  };
+  struct Matrix {
+    int64_t buffer = 0;  ///< of the kernel
+    int64_t leading = 1; ///< elements from one column to the next
+    int64_t batchStride = 0;
+    bool isTransposed = false;
+  };
+
+  std::string type; ///< "f32" or "f64"
+  Extent p, q, k, batch;
+  Matrix first, second, result;
+  int64_t capacity = 0;
+};
+
+/// What the library may use besides: what NVIDIA recommends for Hopper (cuBLAS's documentation, "cublasSetWorkspace").
+inline constexpr int64_t kLibraryWorkspaceBytes = 32 << 20;
+
+/// None if the product's dimensions do not merge into such matrices.
+std::optional<LibraryProduct> findLibraryProduct(const loops::Product &product, mlir::Operation *op, int64_t capacity);
+
+} // namespace sluice::cuda

@@ -1,0 +1,66 @@
+#include "backends/cuda/runtime/BlasLt.h"
+
+#include "backends/cuda/runtime/Error.h"
+
+#include <cstdlib>
+#include <dlfcn.h>
+#include <optional>
+#include <vector>
+
+namespace sluice::cuda {
+
+static std::string valueOf(const char *variable) {
+  const char *value = std::getenv(variable);
+  return value ? value : "";
+}
+
+static std::string versionText(size_t version) {
+  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
+         std::to_string(version % 100);
+}
+
+/// What is wrong with it in `problem`, if something is.
+static std::optional<BlasLt> open(const std::string &path, std::string &problem) {
+  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    problem = dlerror();
+    return std::nullopt;
+  }
+  BlasLt blas;
+#define SLUICE_FIND(member, symbol, parameters)                                                                        \
+  blas.member = reinterpret_cast<decltype(blas.member)>(dlsym(library, symbol));                                       \
+  if (!blas.member) {                                                                                                  \
+    problem = path + " has no " symbol;                                                                                \
+    return std::nullopt;                                                                                               \
+  }
+  SLUICE_FOR_EACH_BLAS_FUNCTION(SLUICE_FIND)
+#undef SLUICE_FIND
+  auto version = reinterpret_cast<size_t (*)()>(dlsym(library, "cublasLtGetVersion"));
+  blas.version = version ? versionText(version()) : "of an unknown version";
+  return blas;
+}
+
+static std::optional<BlasLt> search() {
+  std::string problem;
+  if (std::string named = valueOf("SLUICE_CUBLASLT"); !named.empty()) {
+    std::optional<BlasLt> found = open(named, problem);
+    if (!found)
+      throw Error(SLUICE_UNSUPPORTED, "SLUICE_CUBLASLT: " + problem);
+    return found;
+  }
+  std::vector<std::string> folders{"", "/usr/local/cuda/lib64/"};
+  if (std::string home = valueOf("CUDA_HOME"); !home.empty())
+    folders.insert(folders.begin() + 1, home + "/lib64/");
+  for (const std::string &folder : folders)
+    for (const char *name : {"libcublasLt.so.13", "libcublasLt.so.12"})
+      if (std::optional<BlasLt> found = open(folder + name, problem))
+        return found;
+  return std::nullopt;
+}
+
+const BlasLt *BlasLt::find() {
+  static const std::optional<BlasLt> found = search();
+  return found ? &*found : nullptr;
+}
+
+} // namespace sluice::cuda

@@ -1,0 +1,85 @@
+// cublasLt as a library that is looked for when a kernel could use it: a program runs without it, too. Its interface is
+// declared here, so that a build needs no toolkit; it has been the same since CUDA 11 (cublasLt.h).
+#pragma once
+
+#include "backends/cuda/runtime/Driver.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace sluice::cuda {
+
+using BlasHandle = struct cublasLtContext *;
+using BlasDescription = struct cublasLtMatmulDescOpaque *;
+using BlasLayout = struct cublasLtMatrixLayoutOpaque *;
+using BlasPreference = struct cublasLtMatmulPreferenceOpaque *;
+
+enum class BlasType : int { F32 = 0, F64 = 1 };        // cudaDataType
+enum class BlasCompute : int { F32 = 68, F64 = 70 };   // cublasComputeType_t: no shorter floats in between
+enum class BlasOp : int { Plain = 0, Transposed = 1 }; // cublasOperation_t
+enum class DescriptionAttribute : int { TransposeA = 3, TransposeB = 4 };
+enum class LayoutAttribute : int { Rows = 2, Columns = 3, BatchCount = 5, BatchStride = 6 };
+enum class PreferenceAttribute : int {
+  WorkspaceBytes = 1,
+  ReductionSchemes = 3, // a mask; 0: sums are in one piece
+  AlignmentA = 5,
+  AlignmentB = 6,
+  AlignmentC = 7,
+  AlignmentD = 8,
+};
+
+struct BlasAlgorithm {
+  uint64_t data[8];
+};
+
+struct BlasChoice {
+  BlasAlgorithm algorithm;
+  size_t workspaceBytes;
+  int status;
+  float waves;
+  int reserved[4];
+};
+
+// X(member, symbol, parameters)
+#define SLUICE_FOR_EACH_BLAS_FUNCTION(X)                                                                               \
+  X(create, "cublasLtCreate", (BlasHandle * handle))                                                                   \
+  X(destroy, "cublasLtDestroy", (BlasHandle handle))                                                                   \
+  X(createDescription, "cublasLtMatmulDescCreate",                                                                     \
+    (BlasDescription * description, BlasCompute compute, BlasType scale))                                              \
+  X(destroyDescription, "cublasLtMatmulDescDestroy", (BlasDescription description))                                    \
+  X(setDescription, "cublasLtMatmulDescSetAttribute",                                                                  \
+    (BlasDescription description, DescriptionAttribute attribute, const void *value, size_t bytes))                    \
+  X(createLayout, "cublasLtMatrixLayoutCreate",                                                                        \
+    (BlasLayout * layout, BlasType type, uint64_t rows, uint64_t columns, int64_t leading))                            \
+  X(destroyLayout, "cublasLtMatrixLayoutDestroy", (BlasLayout layout))                                                 \
+  X(setLayout, "cublasLtMatrixLayoutSetAttribute",                                                                     \
+    (BlasLayout layout, LayoutAttribute attribute, const void *value, size_t bytes))                                   \
+  X(createPreference, "cublasLtMatmulPreferenceCreate", (BlasPreference * preference))                                 \
+  X(destroyPreference, "cublasLtMatmulPreferenceDestroy", (BlasPreference preference))                                 \
+  X(setPreference, "cublasLtMatmulPreferenceSetAttribute",                                                             \
+    (BlasPreference preference, PreferenceAttribute attribute, const void *value, size_t bytes))                       \
+  X(choose, "cublasLtMatmulAlgoGetHeuristic",                                                                          \
+    (BlasHandle handle, BlasDescription description, BlasLayout a, BlasLayout b, BlasLayout c, BlasLayout d,           \
+     BlasPreference preference, int wanted, BlasChoice *choices, int *found))                                          \
+  X(check, "cublasLtMatmulAlgoCheck",                                                                                  \
+    (BlasHandle handle, BlasDescription description, BlasLayout a, BlasLayout b, BlasLayout c, BlasLayout d,           \
+     const BlasAlgorithm *algorithm, BlasChoice *result))                                                              \
+  X(multiply, "cublasLtMatmul",                                                                                        \
+    (BlasHandle handle, BlasDescription description, const void *alpha, const void *a, BlasLayout layoutA,             \
+     const void *b, BlasLayout layoutB, const void *beta, const void *c, BlasLayout layoutC, void *d,                  \
+     BlasLayout layoutD, const BlasAlgorithm *algorithm, void *workspace, size_t workspaceBytes, DriverStream stream))
+
+/// The functions; each gives a status, which is 0 where it succeeded.
+struct BlasLt {
+#define SLUICE_BLAS_MEMBER(member, symbol, parameters) int(*member) parameters;
+  SLUICE_FOR_EACH_BLAS_FUNCTION(SLUICE_BLAS_MEMBER)
+#undef SLUICE_BLAS_MEMBER
+  std::string version; ///< "13.1.0"
+
+  /// The library that SLUICE_CUBLASLT names, else the loader's, else that of a toolkit in CUDA_HOME or /usr/local/cuda.
+  /// Null if there is none; what is named and cannot be used is an error.
+  static const BlasLt *find();
+};
+
+} // namespace sluice::cuda

@@ -1,0 +1,41 @@
+// A product that cublasLt does, on one device: its algorithm is chosen when the code is loaded, for the capacity's rows, and is
+// the same in every call, so that the order of each sum hangs on shape, device and library alone. Sums are in one piece.
+#pragma once
+
+#include "backends/cuda/runtime/BlasLt.h"
+#include "backends/cuda/runtime/ModuleImage.h"
+
+#include <memory>
+
+namespace sluice::cuda {
+
+class PreparedProduct {
+public:
+  /// Null if the library has no algorithm for it. The device's context must be current.
+  static std::unique_ptr<PreparedProduct> prepare(const BlasLt &blas, BlasHandle handle, const ImageProduct &product);
+  ~PreparedProduct();
+  PreparedProduct(const PreparedProduct &) = delete;
+  PreparedProduct &operator=(const PreparedProduct &) = delete;
+
+  /// Whether there is anything to multiply in a call of so many rows, and the algorithm does it.
+  bool does(int64_t rows);
+  /// Puts it into the stream; `addresses` are the kernel's buffers. Gives the library's status.
+  int launch(int64_t rows, void *const *addresses, void *workspace, DriverStream stream);
+
+private:
+  PreparedProduct(const BlasLt &blas, BlasHandle handle, const ImageProduct &product);
+
+  bool choose();
+  void setRows(int64_t rows);
+
+  const BlasLt &blas;
+  BlasHandle handle;
+  ImageProduct product;
+  BlasDescription description = nullptr;
+  BlasLayout first = nullptr, second = nullptr, result = nullptr;
+  BlasAlgorithm algorithm{};
+  int64_t rowsSet = -1;
+  bool doesRowsSet = false;
+};
+
+} // namespace sluice::cuda

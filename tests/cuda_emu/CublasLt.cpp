@@ -1,0 +1,273 @@
+// A double of cublasLt, beside that of the driver, into whose streams it puts its work: products by plain loops, in double
+// precision.
+//
+// Contracts that it assumes, and enforces with an error (cublasLt.h; cuBLAS's documentation, "cublasLtMatmul"): a handle
+// belongs to the context that was current when it was made, and its streams, too. Matrices are column-major; a leading
+// dimension is at least the number of rows, sizes are not zero, batches have one count, sizes fit together once operands
+// are transposed, C and D are the same. An algorithm is made by the heuristic or passes the check, for types and
+// transposes; operands lie at multiples of the alignment that the heuristic was promised (256 bytes unless told), the
+// workspace at multiples of 16, and it is as large as the algorithm wants. The workspace is overwritten. Heuristics look at
+// no memory; nothing of it waits for the device, so that all of it may happen in a capture. C is not read where beta is 0.
+//
+// CUDA_EMU_BLAS=none makes heuristics that find nothing, CUDA_EMU_BLAS=wrong products that are wrong, so that tests see who
+// makes them.
+#include "tests/cuda_emu/DriverState.h"
+
+#include <cstring>
+
+using namespace sluice;
+using namespace sluice::cuda_driver;
+
+namespace {
+
+enum BlasStatus { Done = 0, WithoutContext = 1, InvalidArgument = 7, NotSupported = 15 };
+
+bool behaves(const char *how) {
+  const char *wanted = std::getenv("CUDA_EMU_BLAS");
+  return wanted && std::strcmp(wanted, how) == 0;
+}
+
+struct Description {
+  int compute, scale;
+  int transposed[2] = {}; // of A and B
+};
+
+struct Layout {
+  int type;
+  uint64_t rows, columns;
+  int64_t leading;
+  int32_t batch = 1;
+  int64_t batchStride = 0;
+};
+
+struct Preference {
+  uint64_t workspace = 0;
+  uint32_t schemes = 7, alignment[4] = {256, 256, 256, 256};
+};
+
+struct Algorithm {
+  uint64_t mark, type, transposed[2], alignment[3], workspace;
+};
+
+struct Choice {
+  Algorithm algorithm;
+  size_t workspace;
+  int status;
+  float waves;
+  int reserved[4];
+};
+
+constexpr uint64_t kMark = 0x5115ce;
+constexpr uint64_t kWorkspace = 1 << 16;
+
+size_t bytesOf(int type) { return type == 1 ? 8 : 4; }
+
+double at(const std::byte *matrix, const Layout &layout, uint64_t row, uint64_t column) {
+  const std::byte *place = matrix + (row + column * uint64_t(layout.leading)) * bytesOf(layout.type);
+  return layout.type == 1 ? *reinterpret_cast<const double *>(place) : *reinterpret_cast<const float *>(place);
+}
+
+/// Sizes once operands are transposed.
+struct Sizes {
+  uint64_t m, n, k;
+};
+
+bool fit(const Description &description, const Layout &a, const Layout &b, const Layout &d, Sizes &sizes) {
+  for (const Layout *layout : {&a, &b, &d})
+    if (layout->rows == 0 || layout->columns == 0 || layout->leading < int64_t(layout->rows) || layout->batch < 1 ||
+        layout->batch != d.batch || layout->type != d.type)
+      return false;
+  sizes = {d.rows, d.columns, description.transposed[0] ? a.rows : a.columns};
+  uint64_t m = description.transposed[0] ? a.columns : a.rows, k = description.transposed[1] ? b.columns : b.rows,
+           n = description.transposed[1] ? b.rows : b.columns;
+  bool isWide = d.type == 1;
+  return m == sizes.m && n == sizes.n && k == sizes.k && description.compute == (isWide ? 70 : 68) &&
+         description.scale == d.type;
+}
+
+Algorithm algorithmFor(const Description &description, const Layout &d) {
+  return {kMark, uint64_t(d.type), {uint64_t(description.transposed[0]), uint64_t(description.transposed[1])}, {}, 0};
+}
+
+bool suits(const Algorithm &algorithm, const Description &description, const Layout &d) {
+  Algorithm wanted = algorithmFor(description, d);
+  return algorithm.mark == kMark && algorithm.type == wanted.type &&
+         std::memcmp(algorithm.transposed, wanted.transposed, sizeof wanted.transposed) == 0;
+}
+
+/// Bytes from the first element of all matrices to behind the last.
+size_t extent(const Layout &layout) {
+  uint64_t last = layout.rows - 1 + (layout.columns - 1) * uint64_t(layout.leading) +
+                  uint64_t(layout.batch - 1) * uint64_t(layout.batchStride);
+  return (last + 1) * bytesOf(layout.type);
+}
+
+void multiply(const Description &description, const Sizes &sizes, const std::byte *a, const Layout &layoutA,
+              const std::byte *b, const Layout &layoutB, std::byte *d, const Layout &layoutD) {
+  for (uint64_t column = 0; column < sizes.n; ++column)
+    for (uint64_t row = 0; row < sizes.m; ++row) {
+      double sum = behaves("wrong");
+      for (uint64_t k = 0; k < sizes.k; ++k)
+        sum += (description.transposed[0] ? at(a, layoutA, k, row) : at(a, layoutA, row, k)) *
+               (description.transposed[1] ? at(b, layoutB, column, k) : at(b, layoutB, k, column));
+      std::byte *place = d + (row + column * uint64_t(layoutD.leading)) * bytesOf(layoutD.type);
+      if (layoutD.type == 1)
+        *reinterpret_cast<double *>(place) = sum;
+      else
+        *reinterpret_cast<float *>(place) = float(sum);
+    }
+}
+
+template <typename T> int put(T &to, const void *value, size_t bytes) {
+  if (bytes != sizeof to)
+    return InvalidArgument;
+  std::memcpy(&to, value, bytes);
+  return Done;
+}
+
+} // namespace
+
+EXPORTED int cublasLtCreate(Device ***handle) {
+  if (!current)
+    return WithoutContext;
+  *handle = new Device *(current);
+  return Done;
+}
+
+EXPORTED int cublasLtDestroy(Device **handle) {
+  delete handle;
+  return Done;
+}
+
+EXPORTED size_t cublasLtGetVersion() { return 130100; }
+
+EXPORTED int cublasLtMatmulDescCreate(Description **description, int compute, int scale) {
+  *description = new Description{compute, scale};
+  return Done;
+}
+
+EXPORTED int cublasLtMatmulDescDestroy(Description *description) {
+  delete description;
+  return Done;
+}
+
+EXPORTED int cublasLtMatmulDescSetAttribute(Description *description, int attribute, const void *value, size_t bytes) {
+  return attribute == 3 || attribute == 4 ? put(description->transposed[attribute - 3], value, bytes) : InvalidArgument;
+}
+
+EXPORTED int cublasLtMatrixLayoutCreate(Layout **layout, int type, uint64_t rows, uint64_t columns, int64_t leading) {
+  *layout = new Layout{type, rows, columns, leading};
+  return Done;
+}
+
+EXPORTED int cublasLtMatrixLayoutDestroy(Layout *layout) {
+  delete layout;
+  return Done;
+}
+
+EXPORTED int cublasLtMatrixLayoutSetAttribute(Layout *layout, int attribute, const void *value, size_t bytes) {
+  switch (attribute) {
+  case 2:
+    return put(layout->rows, value, bytes);
+  case 3:
+    return put(layout->columns, value, bytes);
+  case 5:
+    return put(layout->batch, value, bytes);
+  case 6:
+    return put(layout->batchStride, value, bytes);
+  default:
+    return InvalidArgument;
+  }
+}
+
+EXPORTED int cublasLtMatmulPreferenceCreate(Preference **preference) {
+  *preference = new Preference;
+  return Done;
+}
+
+EXPORTED int cublasLtMatmulPreferenceDestroy(Preference *preference) {
+  delete preference;
+  return Done;
+}
+
+EXPORTED int cublasLtMatmulPreferenceSetAttribute(Preference *preference, int attribute, const void *value,
+                                                  size_t bytes) {
+  if (attribute == 1)
+    return put(preference->workspace, value, bytes);
+  if (attribute == 3)
+    return put(preference->schemes, value, bytes);
+  return attribute >= 5 && attribute <= 8 ? put(preference->alignment[attribute - 5], value, bytes) : InvalidArgument;
+}
+
+EXPORTED int cublasLtMatmulAlgoGetHeuristic(Device **handle, const Description *description, const Layout *a,
+                                            const Layout *b, const Layout *c, const Layout *d,
+                                            const Preference *preference, int wanted, Choice *choices, int *found) {
+  Sizes sizes;
+  *found = 0;
+  if (!handle || wanted < 1 || c != d || !fit(*description, *a, *b, *d, sizes))
+    return InvalidArgument;
+  if (behaves("none"))
+    return NotSupported;
+  auto offer = [&](uint64_t workspace) {
+    if (*found == wanted || workspace > preference->workspace)
+      return;
+    Choice &choice = choices[(*found)++];
+    choice = {algorithmFor(*description, *d), workspace, Done, 1, {}};
+    choice.algorithm.workspace = workspace;
+    for (int i = 0; i < 3; ++i)
+      choice.algorithm.alignment[i] = preference->alignment[i == 2 ? 3 : i];
+  };
+  offer(kWorkspace);
+  offer(0);
+  return Done;
+}
+
+EXPORTED int cublasLtMatmulAlgoCheck(Device **handle, const Description *description, const Layout *a, const Layout *b,
+                                     const Layout *c, const Layout *d, const Algorithm *algorithm, Choice *result) {
+  Sizes sizes;
+  if (!handle || c != d || !fit(*description, *a, *b, *d, sizes) || !suits(*algorithm, *description, *d))
+    return InvalidArgument;
+  *result = {*algorithm, size_t(algorithm->workspace), Done, 1, {}};
+  return Done;
+}
+
+EXPORTED int cublasLtMatmul(Device **handle, const Description *description, const void *alpha, const std::byte *a,
+                            const Layout *layoutA, const std::byte *b, const Layout *layoutB, const void *beta,
+                            const std::byte *c, const Layout *layoutC, std::byte *d, const Layout *layoutD,
+                            const Algorithm *algorithm, std::byte *workspace, size_t workspaceBytes, Stream *stream) {
+  Sizes sizes;
+  if (!handle || *handle != current || c != d || layoutC != layoutD ||
+      !fit(*description, *layoutA, *layoutB, *layoutD, sizes) || !suits(*algorithm, *description, *layoutD))
+    return InvalidArgument;
+  bool isWide = layoutD->type == 1;
+  auto number = [&](const void *value) {
+    return isWide ? *static_cast<const double *>(value) : *static_cast<const float *>(value);
+  };
+  if (number(alpha) != 1 || number(beta) != 0) // nobody asks for others
+    return NotSupported;
+  const std::byte *places[] = {a, b, d};
+  const Layout *layouts[] = {layoutA, layoutB, layoutD};
+  std::vector<sim::Buffer> touched;
+  for (int i = 0; i < 3; ++i) {
+    auto address = reinterpret_cast<Address>(places[i]);
+    if (address % algorithm->alignment[i] != 0 || !isOf(*current, address, extent(*layouts[i])))
+      return InvalidArgument;
+    touched.push_back(bufferAt(address, extent(*layouts[i])));
+  }
+  size_t needed = algorithm->workspace;
+  auto own = reinterpret_cast<Address>(workspace);
+  if (workspaceBytes < needed || (needed > 0 && (own % 16 != 0 || !isOf(*current, own, needed))))
+    return InvalidArgument;
+  if (needed > 0)
+    touched.push_back(bufferAt(own, needed));
+  auto work = [=, description = *description, a = *layoutA, b = *layoutB, d = *layoutD] {
+    sim::Unlocked unlocked(touched);
+    if (needed > 0)
+      std::memset(workspace, 0xff, needed);
+    for (int64_t i = 0; i < d.batch; ++i)
+      multiply(description, sizes, places[0] + i * a.batchStride * int64_t(bytesOf(a.type)), a,
+               places[1] + i * b.batchStride * int64_t(bytesOf(b.type)), b,
+               const_cast<std::byte *>(places[2]) + i * d.batchStride * int64_t(bytesOf(d.type)), d);
+  };
+  return enqueue(stream, work) == Success ? Done : InvalidArgument;
+}
