@@ -8,7 +8,7 @@
 
 #define __global__
 #define __device__
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define __shared__ static // blocks run one after the other
 
 namespace cuda_emu {

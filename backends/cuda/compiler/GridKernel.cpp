@@ -61,11 +61,16 @@ LogicalResult GridWriter::write(const LoopNest &nest) {
   return success();
 }
 
-FailureOr<GridKernel> writeGridKernel(ir::KernelOp kernel, StringRef name, int64_t capacity) {
+FailureOr<GridKernel> writeGridKernel(ir::KernelOp kernel, StringRef name, int64_t capacity,
+                                      const GridOptions &options) {
   kernel.getContext()->loadDialect<arith::ArithDialect, math::MathDialect>(); // of what ops mean
-  if (std::optional<GridKernel> product = writeProductKernel(&kernel.getBody().front().front(), name, capacity))
-    return *product;
   GridWriter writer(kernel.getNumOperands() + kernel.getNumResults() + 1, capacity);
+  if (std::optional<LogicalResult> product =
+          writeProductKernel(kernel, name, capacity, options, writer, writer.kernel)) {
+    if (failed(*product))
+      return failure();
+    return std::move(writer.kernel);
+  }
   FailureOr<int64_t> workspaceBytes = writeLoopKernel(kernel, name, capacity, writer);
   if (failed(workspaceBytes))
     return failure();

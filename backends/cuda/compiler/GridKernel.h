@@ -14,6 +14,7 @@ struct GridFunction {
   std::string name;
   int64_t tasks = 1, rowsPerTask = 0;
   int64_t threads = kWarp;
+  int64_t blocks = 1; ///< that a multiprocessor runs at once: so many share its 65536 registers
 };
 
 struct GridKernel {
@@ -22,8 +23,17 @@ struct GridKernel {
   int64_t workspaceBytes = 0;                ///< of the last buffer, behind those of operands and results
 };
 
-/// The names of functions begin with `name`; a product is alone in its kernel. Fails with a diagnostic on the op that
-/// cannot be written.
-mlir::FailureOr<GridKernel> writeGridKernel(ir::KernelOp kernel, llvm::StringRef name, int64_t capacity);
+/// How products are written.
+struct GridOptions {
+  // Of a block's tile; neither changes a value.
+  int64_t largestTile = 128;  ///< rows or columns
+  int64_t wantedBlocks = 128; ///< tiles are made smaller until there are so many: each multiprocessor has one
+  bool tf32 = false;          ///< f32 on tensor cores, with operands rounded to 11 bits
+};
+
+/// The names of functions begin with `name`; a kernel with a product has elementwise ops behind it, as
+/// loops::lastOpJoins says. Fails with a diagnostic on the op that cannot be written.
+mlir::FailureOr<GridKernel> writeGridKernel(ir::KernelOp kernel, llvm::StringRef name, int64_t capacity,
+                                            const GridOptions &options = {});
 
 } // namespace sluice::cuda

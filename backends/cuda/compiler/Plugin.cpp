@@ -132,11 +132,14 @@ static sluice_status lower(sluice_session *opaque, sluice_blob *blob) {
   return SLUICE_OK;
 }
 
-static sluice_status canFuse(sluice_session *, const sluice_kernel_view *kernel, int *fuses) {
-  bool hasProduct = false;
-  for (size_t op = 0; op < kernel->num_ops; ++op)
-    hasProduct |= isProduct(*sluice_kernel_op_at(kernel, op));
-  *fuses = hasProduct ? kernel->num_ops == 1 : loops::lastOpJoins(*kernel);
+static sluice_status canFuse(sluice_session *session, const sluice_kernel_view *kernel, int *fuses) {
+  auto isForLibrary = [&](size_t op) {
+    return PluginSession::of(session)->session->isForLibrary(
+        static_cast<Operation *>(sluice_kernel_op_at(kernel, op)->operation));
+  };
+  *fuses = loops::lastOpJoins(*kernel);
+  for (size_t op = 0; *fuses && kernel->num_ops > 1 && op < kernel->num_ops; ++op)
+    *fuses = !isForLibrary(op);
   return SLUICE_OK;
 }
 

@@ -30,9 +30,9 @@ template <class T> static __device__ T maximum(T a, T b) { return a != a ? a : b
 template <class T> static __device__ T minimum(T a, T b) { return a != a ? a : b != b ? b : a < b ? a : b; }
 )";
 
-/// `extern "C" __global__ void name(Byte *b0, Byte *b1, ..., Index rows, Index tasks) {`
-inline std::string kernelHead(const std::string &name, int64_t buffers) {
-  std::string head = "extern \"C\" __global__ void " + name + "(";
+/// `extern "C" __global__ void name(Byte *b0, Byte *b1, ..., Index rows, Index tasks) {`, with `bounds` in front.
+inline std::string kernelHead(const std::string &name, int64_t buffers, const std::string &bounds = "") {
+  std::string head = "extern \"C\" " + bounds + "__global__ void " + name + "(";
   for (int64_t i = 0; i < buffers; ++i)
     head += "Byte *b" + std::to_string(i) + ", ";
   return head + "Index rows, Index tasks) {\n";

@@ -1,16 +1,18 @@
-// Products of matrices as CUDA C++: a block of threads computes a tile of the result, of tiles of both operands that its
-// threads put into shared memory together.
+// Products of matrices as CUDA C++, with the ops behind them: a block of threads computes a tile of the result. What the text
+// is made of lies in product/.
 #pragma once
 
 #include "backends/cuda/compiler/GridKernel.h"
+#include "backends/loops/LoopNest.h"
 #include <optional>
 
 namespace sluice::cuda {
 
-/// The kernel of `op`, which is alone in it and has the kernel's arguments as operands. None if `op` is no product, or if
-/// its tiles cannot be found: where an element of either operand lies, and whether a term counts, must be a sum of what
-/// the row or column says and of what the place in the sum says. Sums over the call's rows are cut into chunks of rows,
-/// whose sums lie in the workspace and are added in their order.
-std::optional<GridKernel> writeProductKernel(mlir::Operation *op, llvm::StringRef name, int64_t capacity);
+/// Adds the functions of a kernel with a product, whose other ops are elementwise and of its index space. None if there is
+/// no product or its tiles cannot be found (see TiledProduct): then nothing is added. Long sums are cut into chunks, whose
+/// sums lie in the workspace; a nest of loops, which `nests` writes, adds them in one order. Fails with a diagnostic.
+std::optional<mlir::LogicalResult> writeProductKernel(ir::KernelOp kernel, llvm::StringRef name, int64_t capacity,
+                                                      const GridOptions &options, loops::NestWriter &nests,
+                                                      GridKernel &into);
 
 } // namespace sluice::cuda

@@ -84,7 +84,9 @@ FailureOr<Session::Prepared> Session::prepare(ir::KernelOp kernel) {
   texts.push_back(std::move(written->text));
   image.addKernel(name, kernel.getNumOperands() + kernel.getNumResults() + 1, written->functions);
   int64_t workspaceBytes = written->workspaceBytes;
-  if (std::optional<LibraryProduct> product = libraryProductOf(&kernel.getBody().front().front())) {
+  Block &body = kernel.getBody().front();
+  bool isAlone = llvm::hasSingleElement(body.without_terminator());
+  if (std::optional<LibraryProduct> product = isAlone ? libraryProductOf(&body.front()) : std::nullopt) {
     image.addProduct(*product);
     workspaceBytes = std::max(workspaceBytes, kLibraryWorkspaceBytes);
   }

@@ -154,9 +154,10 @@ std::string ThreadEmitter::kernel(const std::string &name, int64_t buffers) cons
 
 Emitter::Inside ThreadEmitter::beginLoop(Count begin, Count end, int64_t step, int64_t trips,
                                          ArrayRef<Element> carried) {
-  std::string name = newName();
+  std::string name = newName(), unrolled = group.threads == 1 ? "_Pragma(\"unroll\") " : "";
   openLevel(carried,
-            fmt::format("for (Index {0} = {1}; {0} < {2}; {0} += {3}) {{", name, nameOf(begin), nameOf(end), step),
+            fmt::format("{4}for (Index {0} = {1}; {0} < {2}; {0} += {3}) {{", name, nameOf(begin), nameOf(end), step,
+                        unrolled),
             trips);
   return {named<Count>(name), open.back()->carried};
 }

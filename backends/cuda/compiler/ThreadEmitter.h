@@ -4,6 +4,8 @@
 // A handle is the name of a variable. That of an element or condition is every thread's own, a number or, where a
 // thread has several elements, an array of them that unrolled loops keep in registers; a count is the same in all
 // threads of a group. What the text needs beside what it says is in Prelude.h.
+//
+// A thread that is a group of its own goes in its loops over what it has in registers: they are unrolled.
 #pragma once
 
 #include "backends/loops/Emitter.h"
@@ -29,6 +31,19 @@ public:
   /// threads does the task of its number in the grid, if there is one.
   std::string kernel(const std::string &name, int64_t buffers) const;
   loops::Count task() { return named<loops::Count>("task"); }
+  /// What was emitted, for text that has the variables of `kernel`.
+  const std::string &body() const { return open.front()->text; }
+
+  // Text of the client's own at the place of emission.
+  void statement(const std::string &text) { line(text); }
+  loops::Count countNamed(const std::string &name) { return named<loops::Count>(name); }
+  std::string nameOf(loops::Count count) const { return variableOf(count).name; }
+  /// Of a thread's elements, each of which is `value`; `laneNumber` is its number among the lanes.
+  loops::Element elementThat(const std::string &type, const std::string &value) {
+    return define<loops::Element>(type, value);
+  }
+  loops::Condition conditionThat(const std::string &value) { return define<loops::Condition>("bool", value); }
+  std::string laneNumber() const;
   /// Cycles of a group, roughly: to choose between ways to lay the same on threads.
   double cost() const { return cost_; }
 
@@ -106,8 +121,6 @@ private:
   /// A statement for each element of a thread.
   void each(const std::string &statement);
 
-  /// The number of a thread's element `l` among the lanes.
-  std::string laneNumber() const;
   std::string text(mlir::AffineExpr index) const;
   bool isPacked(mlir::Type element, int64_t byteOffset, mlir::AffineExpr offset, const loops::Lanes &lanes) const;
   std::string packAt(mlir::Type element, const std::string &address, mlir::AffineExpr offset,

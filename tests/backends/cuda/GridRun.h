@@ -1,29 +1,114 @@
-// A kernel as CUDA C++, and what runs it in emulated threads of several blocks.
+// Kernels as CUDA C++ for the tests of their text: written, put together, and run by emulated threads of several blocks.
 #pragma once
 
 #include "backends/cuda/compiler/GridKernel.h"
+#include "backends/cuda/compiler/Prelude.h"
+#include "mlir/IR/Diagnostics.h"
 #include "tests/backends/KernelCase.h"
 #include "tests/cuda_emu/EmulatedLibrary.h"
+#include <deque>
+#include <gtest/gtest.h>
 
-namespace sluice::cuda {
+namespace sluice::cuda::test {
 
-class GridRun : public test::KernelCase {
+inline constexpr int64_t kCapacity = 7;
+inline constexpr int64_t kWarpsOfBlock = 3; // so that the last block has warps without a task
+
+inline constexpr const char *kLayouts =
+    "#nhwc = #sluice.at<layout = affine_map<(d0, d1, d2, d3) -> (d0, d2, d3, d1)>>\n"
+    "#panels = #sluice.at<layout = affine_map<(d0, d1) -> (d0 floordiv 32, d1, d0 mod 32)>>\n";
+
+class GridRun : public sluice::test::KernelCase {
 public:
-  static constexpr int64_t kCapacity = 7;
-
-  /// Of a kernel whose functions' names begin with `name`; types may have the layouts #nhwc, and #panels of 32 columns. A
-  /// text that is wrong is a test's failure.
   GridRun(const std::string &name, const std::vector<std::string> &operands, const std::string &body,
-          const std::string &yields);
+          const std::string &yields, const GridOptions &options = {})
+      : KernelCase(operands, body, yields, kCapacity, kLayouts) {
+    mlir::ScopedDiagnosticHandler handler(&context,
+                                          [&](mlir::Diagnostic &diagnostic) { messages += diagnostic.str() + "\n"; });
+    mlir::FailureOr<GridKernel> written = mlir::failure();
+    if (op)
+      written = writeGridKernel(op, name, capacity, options);
+    EXPECT_TRUE(succeeded(written)) << messages;
+    if (succeeded(written))
+      kernel = *written;
+  }
 
-  /// The text of what launches the functions, to stand behind theirs.
-  std::string callers();
-  /// Launches those of a library made of both, on new buffers.
-  void run(const test::EmulatedLibrary &library, int64_t rows);
-  void runOn(const test::EmulatedLibrary &library, int64_t rows, std::vector<void *> buffers);
+  /// What launches the functions.
+  std::string callers() {
+    std::string text, arguments;
+    for (unsigned i = 0; i <= op->getNumOperands() + op->getNumResults(); ++i)
+      arguments += "(Byte *)buffers[" + std::to_string(i) + "], ";
+    for (const GridFunction &function : kernel.functions) {
+      int64_t tasksOfBlock = function.threads == kWarp ? kWarpsOfBlock : 1;
+      text += "extern \"C\" void call_" + function.name + "(void *const *buffers, Index rows, Index tasks) {\n" +
+              "  cuda_emu::launch({unsigned((tasks + " + std::to_string(tasksOfBlock - 1) + ") / " +
+              std::to_string(tasksOfBlock) + ")}, {" + std::to_string(function.threads * tasksOfBlock) + "}, [&] { " +
+              function.name + "(" + arguments + "rows, tasks); });\n}\n";
+    }
+    return text;
+  }
+
+  /// Launches the functions of a library made of all that, on new buffers.
+  void run(const sluice::test::EmulatedLibrary &library, int64_t rows) {
+    runOn(library, rows, begin(rows, kernel.workspaceBytes));
+  }
+
   using KernelCase::begin;
+  void runOn(const sluice::test::EmulatedLibrary &library, int64_t rows, std::vector<void *> pointers) {
+    for (const GridFunction &function : kernel.functions) {
+      auto call = reinterpret_cast<void (*)(void *const *, int64_t, int64_t)>(library.find("call_" + function.name));
+      ASSERT_TRUE(call) << function.name;
+      int64_t tasks = function.tasks;
+      if (function.rowsPerTask)
+        tasks *= (rows + function.rowsPerTask - 1) / function.rowsPerTask;
+      call(pointers.data(), rows, tasks);
+    }
+  }
+
+  unsigned results() { return op->getNumResults(); }
 
   GridKernel kernel;
 };
 
-} // namespace sluice::cuda
+struct Body {
+  std::vector<std::string> operands;
+  std::string text, yields;
+  double tolerance = 1e-5, low = -2, high = 2;
+};
+
+inline Body unary(const std::string &op, const std::string &x, const std::string &attributes = "",
+                  const std::string &to = "") {
+  std::string y = to.empty() ? x : to;
+  return {{x}, "%a = sluice." + op + " %0 " + attributes + " : (" + x + ") -> " + y, "%a : " + y};
+}
+
+inline Body product(const std::string &op, const std::string &a, const std::string &b, const std::string &y,
+                    const std::string &attributes) {
+  return {
+      {a, b}, "%a = sluice." + op + " %0, %1 " + attributes + " : (" + a + ", " + b + ") -> " + y, "%a : " + y, 1e-4};
+}
+
+/// Some bodies, written and put together.
+struct Grid {
+  std::vector<Body> all;
+  std::deque<GridRun> runs;
+  std::string kernels = kPrelude, callers;
+
+  explicit Grid(std::vector<Body> bodies, const GridOptions &options = {}) : all(std::move(bodies)) {
+    for (const Body &body : all) {
+      GridRun &run =
+          runs.emplace_back("k" + std::to_string(runs.size()), body.operands, body.text, body.yields, options);
+      kernels += run.kernel.text;
+      callers += run.callers();
+    }
+  }
+
+  size_t functions() const {
+    size_t count = 0;
+    for (const GridRun &run : runs)
+      count += run.kernel.functions.size();
+    return count;
+  }
+};
+
+} // namespace sluice::cuda::test

@@ -1,6 +1,5 @@
 // A kernel with a fault planted, run in emulated threads: `cuda_faulty_kernel FAULT`. Its test (sanitized_test.py) watches it
 // with sanitizers. "none" plants nothing.
-#include "backends/cuda/compiler/Prelude.h"
 #include "tests/backends/cuda/GridRun.h"
 
 #include <cstdio>
@@ -9,6 +8,7 @@
 
 using namespace sluice;
 using namespace sluice::cuda;
+using namespace sluice::cuda::test;
 
 namespace {
 
@@ -44,11 +44,11 @@ TEST(Faulty, Kernel) {
                   "%a : tensor<?x90xf32>");
   GridRun wide("wide", {"tensor<?x256xf32>"}, "%a = sluice.neg %0 : (tensor<?x256xf32>) -> tensor<?x256xf32>",
                "%a : tensor<?x256xf32>");
-  test::EmulatedLibrary library;
+  sluice::test::EmulatedLibrary library;
   library.compile(kPrelude + plant(fault, product.kernel.text) + wide.kernel.text + product.callers() + wide.callers());
   product.randomize(-2, 2), wide.randomize(-2, 2);
   bool hasRowTooMany = fault == "row_too_many";
-  product.runOn(library, GridRun::kCapacity + hasRowTooMany, product.begin(GridRun::kCapacity, 0));
+  product.runOn(library, kCapacity + hasRowTooMany, product.begin(kCapacity, 0));
   std::vector<void *> buffers = wide.begin(/*rows=*/3, 0);
   if (fault == "misaligned_load")
     buffers[0] = static_cast<char *>(buffers[0]) + sizeof(float);

@@ -1,70 +1,10 @@
-// Kernels as CUDA C++: run by emulated threads of several blocks, against the reference functions.
-#include "backends/cuda/compiler/Prelude.h"
+// Kernels without products as CUDA C++: run by emulated threads of several blocks, against the reference functions.
 #include "tests/backends/cuda/GridRun.h"
 #include "tests/cuda_emu/PinnedNvrtc.h"
-#include <deque>
-#include <gtest/gtest.h>
 
-using namespace mlir;
-
-namespace sluice::cuda {
+namespace sluice::cuda::test {
 
 namespace {
-
-struct Body {
-  std::vector<std::string> operands;
-  std::string text, yields;
-  double tolerance = 1e-5, low = -2, high = 2;
-};
-
-Body unary(const std::string &op, const std::string &x, const std::string &attributes = "",
-           const std::string &to = "") {
-  std::string y = to.empty() ? x : to;
-  return {{x}, "%a = sluice." + op + " %0 " + attributes + " : (" + x + ") -> " + y, "%a : " + y};
-}
-
-Body product(const std::string &op, const std::string &a, const std::string &b, const std::string &y,
-             const std::string &attributes) {
-  return {
-      {a, b}, "%a = sluice." + op + " %0, %1 " + attributes + " : (" + a + ", " + b + ") -> " + y, "%a : " + y, 1e-4};
-}
-
-/// Rows in every role, tiles that are not full, chunks; images with padding, strides, dilation and odd sizes.
-std::vector<Body> products() {
-  std::vector<Body> all = {
-      product("matmul", "tensor<?x70xf32>", "tensor<70x90xf32>", "tensor<?x90xf32>", ""),
-      product("matmul", "tensor<?x300xf64>", "tensor<5x300xf64>", "tensor<?x5xf64>", "{transpose_b}"),
-      product("matmul", "tensor<?x20xf32>", "tensor<?x33xf32>", "tensor<20x33xf32>", "{transpose_a}"),
-      product("matmul", "tensor<9x20xf32>", "tensor<?x20xf32>", "tensor<9x?xf32>", "{transpose_b}"),
-      product("matmul", "tensor<?x4x6xf32>", "tensor<?x5x6xf32>", "tensor<?x4x5xf32>", "{transpose_b}"),
-      product("matmul", "tensor<3x4x2x6xf32>", "tensor<3x4x6x5xf32>", "tensor<3x4x2x5xf32>", ""),
-  };
-  std::string nchw = "tensor<?x3x9x8xf32>", nhwc = "tensor<?x3x9x8xf32, #nhwc>";
-  struct Window {
-    const char *attributes;
-    int height, width;
-  };
-  for (auto [attributes, height, width] :
-       {Window{"stride = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>", 7, 7},
-        {"stride = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 0>, dilation = array<i64: 1, 1>", 9, 8},
-        {"stride = array<i64: 2, 3>, padding = array<i64: 1, 0, 1, 2>, dilation = array<i64: 1, 1>", 5, 3},
-        {"stride = array<i64: 2, 2>, padding = array<i64: 2, 1, 2, 1>, dilation = array<i64: 2, 1>", 5, 5},
-        {"stride = array<i64: 3, 2>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 3, 2>", 1, 3}}) {
-    std::string size = std::to_string(height) + "x" + std::to_string(width);
-    std::string weight = "tensor<21x3x3x2xf32>", dy = "tensor<?x21x" + size + "xf32";
-    std::string given = std::string("{") + attributes + ", groups = 1 : i64";
-    all.push_back(product("conv2d", nchw, weight, dy + ">", given + "}"));
-    all.push_back(product("conv2d", nhwc, weight, dy + ", #nhwc>", given + "}"));
-    all.push_back(product("conv2d_input_grad", dy + ">", weight, nchw, given + ", size = array<i64: 9, 8>}"));
-    all.push_back(product("conv2d_input_grad", dy + ", #nhwc>", weight, nhwc, given + ", size = array<i64: 9, 8>}"));
-    all.push_back(product("conv2d_weight_grad", nhwc, dy + ">", weight, given + ", size = array<i64: 3, 2>}"));
-  }
-  // Of 7 rows and 41 x 41 elements: three chunks.
-  all.push_back(product("conv2d_weight_grad", "tensor<?x2x41x41xf32>", "tensor<?x4x41x41xf32>", "tensor<4x2x1x1xf32>",
-                        "{stride = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, "
-                        "groups = 1 : i64, size = array<i64: 1, 1>}"));
-  return all;
-}
 
 std::vector<Body> bodies() {
   std::vector<Body> all = {
@@ -112,62 +52,39 @@ std::vector<Body> bodies() {
                  1e-5,
                  0,
                  9.99});
-  for (Body &body : products())
-    all.push_back(std::move(body));
   return all;
 }
-
-/// All bodies, written and put together.
-struct Grid {
-  std::vector<Body> all = bodies();
-  std::deque<GridRun> runs;
-  std::string kernels = kPrelude, callers;
-
-  Grid() {
-    for (const Body &body : all) {
-      GridRun &run = runs.emplace_back("k" + std::to_string(runs.size()), body.operands, body.text, body.yields);
-      kernels += run.kernel.text;
-      callers += run.callers();
-    }
-  }
-};
 
 } // namespace
 
 TEST(GridKernel, MatchesTheReference) {
-  Grid grid;
-  test::EmulatedLibrary library;
+  Grid grid(bodies());
+  sluice::test::EmulatedLibrary library;
   library.compile(grid.kernels + grid.callers);
-  size_t partial = 0, blocks = 0;
+  size_t partial = 0;
   for (auto [body, run] : llvm::zip_equal(grid.all, grid.runs)) {
     run.randomize(body.low, body.high);
     partial += llvm::count_if(run.kernel.functions, [](const GridFunction &function) {
       return llvm::StringRef(function.name).contains("_partial_");
     });
-    blocks +=
-        llvm::count_if(run.kernel.functions, [](const GridFunction &function) { return function.threads > kWarp; });
     for (int64_t rows : {7, 3, 1, 0}) {
       run.run(library, rows);
       EXPECT_LE(run.error(), body.tolerance) << body.text << "\nwith " << rows << " rows\n" << run.kernel.text;
     }
   }
   EXPECT_GT(partial, 0u) << "nothing was cut into chunks";
-  EXPECT_EQ(blocks, products().size()) << "a product has no tiles";
 }
 
 TEST(GridKernel, CompilesForDevices) {
-  llvm::Expected<Nvrtc> nvrtc = test::loadPinnedNvrtc();
+  llvm::Expected<Nvrtc> nvrtc = sluice::test::loadPinnedNvrtc();
   if (!nvrtc)
     GTEST_SKIP() << llvm::toString(nvrtc.takeError());
-  Grid grid;
-  size_t functions = 0;
-  for (const GridRun &run : grid.runs)
-    functions += run.kernel.functions.size();
+  Grid grid(bodies());
   llvm::Expected<DeviceCode> code = nvrtc->compile(grid.kernels, "sm_90");
   ASSERT_TRUE(bool(code)) << llvm::toString(code.takeError());
-  EXPECT_EQ(code->kernels.size(), functions);
+  EXPECT_EQ(code->kernels.size(), grid.functions());
   for (const KernelResources &kernel : code->kernels)
     EXPECT_EQ(kernel.spillStores + kernel.spillLoads, 0) << kernel.name;
 }
 
-} // namespace sluice::cuda
+} // namespace sluice::cuda::test

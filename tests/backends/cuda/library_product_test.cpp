@@ -6,7 +6,7 @@
 
 using namespace mlir;
 
-namespace sluice::cuda {
+namespace sluice::cuda::test {
 
 namespace {
 
@@ -94,4 +94,4 @@ TEST(LibraryProduct, LeavesOutWhatDoesNotMerge) {
                    .library);
 }
 
-} // namespace sluice::cuda
+} // namespace sluice::cuda::test

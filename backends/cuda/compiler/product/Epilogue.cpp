@@ -1,0 +1,203 @@
+#include "backends/cuda/compiler/product/Epilogue.h"
+
+#include "backends/cuda/compiler/ThreadEmitter.h"
+#include "backends/loops/Elements.h"
+#include "ir/Layout.h"
+#include <fmt/format.h>
+
+namespace sluice::cuda {
+
+using namespace mlir;
+using namespace loops;
+
+static ir::YieldOp yieldOf(ir::KernelOp kernel) { return cast<ir::YieldOp>(kernel.getBody().front().getTerminator()); }
+
+/// The workspace comes behind the kernel's operands and results.
+static int64_t workspaceOf(ir::KernelOp kernel) { return kernel.getNumOperands() + kernel.getNumResults(); }
+
+static SmallVector<Memory> resultsOf(ir::KernelOp kernel) {
+  SmallVector<Memory> memories;
+  for (auto [number, value] : llvm::enumerate(yieldOf(kernel).getOperands()))
+    memories.push_back({int64_t(kernel.getNumOperands() + number), 0, tensorTypeOf(value)});
+  return memories;
+}
+
+/// Those of the product are not read again.
+static void bindOperands(Elements &elements, ir::KernelOp kernel, Operation *product) {
+  auto isOther = [&](Operation *user) { return user != product; };
+  for (BlockArgument argument : kernel.getBody().front().getArguments())
+    if (llvm::any_of(argument.getUsers(), isOther))
+      elements.bind(argument, {int64_t(argument.getArgNumber()), 0, tensorTypeOf(argument)});
+}
+
+namespace {
+
+/// Goes over a thread's sums in two loops: the outer one over groups that lie side by side in the result's memory, which
+/// are lanes, the inner one over rows or columns on the other side.
+class Epilogue {
+public:
+  Epilogue(const TiledProduct &product, ir::KernelOp kernel)
+      : p(product), kernel(kernel), lanes(p.acrossM ? p.m : p.n), others(p.acrossM ? p.n : p.m),
+        emitter(kernel.getContext(), {/*threads=*/1, lanes.width}), elements(emitter, formulas, p.capacity),
+        dims(p.product.dims.size(), getAffineConstantExpr(0, kernel.getContext())) {}
+
+  FailureOr<std::string> write();
+
+private:
+  AffineExpr variable(const std::string &name, int64_t size) {
+    return elements.scopes().variable(emitter.countNamed(name), {0, size - 1});
+  }
+  AffineExpr inDims(AffineExpr index) const { return index.replaceDims(dims); }
+  void forEachGroup();
+  void forEachOther(Count group);
+  void storeAll(Count group, Count other);
+  Condition both(Condition a, Condition b) { return a && b ? emitter.both(a, b) : a ? a : b; }
+  Condition inResult(bool ofLanes);
+  bool usesLanes(AffineExpr condition) const;
+
+  const TiledProduct &p;
+  ir::KernelOp kernel;
+  const TileSide &lanes, &others;
+  ThreadEmitter emitter;
+  Formulas formulas;
+  Elements elements;
+  SmallVector<AffineExpr> dims; // of the product, as emitted
+  AffineExpr chunk;
+};
+
+} // namespace
+
+FailureOr<std::string> Epilogue::write() {
+  bindOperands(elements, kernel, p.op);
+  p.batch.take(variable("element", p.batch.atCapacity()), dims);
+  if (p.termsOfChunk)
+    chunk = variable("chunk", p.maxChunks);
+  forEachGroup();
+  if (elements.hasFailed())
+    return failure();
+  return "  {\n  const int thread = 0; // each for itself\n" + emitter.body() + "  }\n";
+}
+
+/// Whether there is such an element of the result, as far as the side of the lanes says, or the other one.
+Condition Epilogue::inResult(bool ofLanes) {
+  Condition all;
+  for (AffineExpr condition : p.product.inResult)
+    if (usesLanes(condition) == ofLanes)
+      all = both(all, emitter.isNonNegative(emitter.space().normalize(inDims(condition))));
+  return all;
+}
+
+bool Epilogue::usesLanes(AffineExpr condition) const {
+  return p.product.uses(condition, p.acrossM ? Product::M : Product::N);
+}
+
+void Epilogue::forEachGroup() {
+  Scopes &scopes = elements.scopes();
+  const Flat &flat = lanes.flat;
+  int64_t width = lanes.width, groups = lanes.perThread / width;
+  std::string tile = p.acrossM ? "tileOfM" : "tileOfN", of = p.acrossM ? "ofM" : "ofN",
+              count = p.acrossM ? "countOfM" : "countOfN";
+  scopes.loop(emitter.constant(0), emitter.constant(groups), 1, groups, {}, [&](Count group, ArrayRef<Element>) {
+    emitter.statement(fmt::format("const Index groupOfLanes = ({} * {} + {}) / {} + {} * {};", tile, lanes.tile, of,
+                                  width, emitter.nameOf(group), lanes.stride / width));
+    bool fillsTiles = !flat.hasRows && flat.inner % lanes.tile == 0, fillsGroups = flat.inner % width == 0;
+    Condition exists;
+    if (!fillsTiles && fillsGroups)
+      exists = emitter.conditionThat(fmt::format("groupOfLanes * {} < {}", width, count));
+    scopes.block(exists, {}, [&] {
+      AffineExpr first = variable("groupOfLanes", (flat.atCapacity() + width - 1) / width) * width;
+      AffineExpr lane = scopes.laneVariable();
+      flat.take(first + lane, dims);
+      Condition laneExists = inResult(/*ofLanes=*/true);
+      if (!fillsGroups)
+        laneExists =
+            both(laneExists,
+                 emitter.conditionThat(fmt::format("groupOfLanes * {} + {} < {}", width, emitter.laneNumber(), count)));
+      scopes.current()->lanes.exists = laneExists;
+      forEachOther(group);
+      return Scopes::Carried();
+    });
+    return Scopes::Carried();
+  });
+}
+
+void Epilogue::forEachOther(Count group) {
+  Scopes &scopes = elements.scopes();
+  const Flat &flat = others.flat;
+  std::string tile = p.acrossM ? "tileOfN" : "tileOfM", of = p.acrossM ? "ofN" : "ofM";
+  Count begin = emitter.constant(0), end = emitter.constant(others.perThread);
+  scopes.loop(begin, end, 1, others.perThread, {}, [&](Count other, ArrayRef<Element>) {
+    emitter.statement(fmt::format("const Index other = {0} * {1} + {2} + {3} / {4} * {5} + {3} % {4};", tile,
+                                  others.tile, of, emitter.nameOf(other), others.width, others.stride));
+    Condition exists;
+    if (flat.hasRows || flat.inner % others.tile != 0)
+      exists = emitter.conditionThat(p.acrossM ? "other < countOfN" : "other < countOfM");
+    scopes.block(exists, {}, [&] {
+      auto place = [&] { flat.take(variable("other", flat.atCapacity()), dims); };
+      place();
+      Condition held = inResult(/*ofLanes=*/false);
+      if (!held) {
+        storeAll(group, other);
+        return Scopes::Carried();
+      }
+      return scopes.block(held, {}, [&] { // with a variable of its own: what depends on it stays in the block
+        place();
+        storeAll(group, other);
+        return Scopes::Carried();
+      });
+    });
+    return Scopes::Carried();
+  });
+}
+
+/// Everything is computed before anything is stored, so that a result may lie where an operand of the same shape lay.
+void Epilogue::storeAll(Count group, Count other) {
+  std::string ofLanes = fmt::format("{} * {} + {}", emitter.nameOf(group), lanes.width, emitter.laneNumber());
+  Element sums = emitter.elementThat(p.scalar, fmt::format("sum[{}][{}]", p.acrossM ? ofLanes : emitter.nameOf(other),
+                                                           p.acrossM ? emitter.nameOf(other) : ofLanes));
+  SmallVector<AffineExpr> index =
+      llvm::map_to_vector(p.product.result, [&](AffineExpr expr) { return emitter.space().normalize(inDims(expr)); });
+  if (p.termsOfChunk) {
+    Memory memory{workspaceOf(kernel), 0, RankedTensorType::get({p.elements() * p.maxChunks}, p.type.getElementType())};
+    elements.store(memory, emitter.space().normalize(chunk * p.elements() + elements.offsetOf(p.type, index)), sums);
+    return;
+  }
+  elements.seed(p.op->getResult(0), index, sums);
+  SmallVector<std::pair<Memory, Element>> stores;
+  for (auto [memory, value] : llvm::zip_equal(resultsOf(kernel), yieldOf(kernel).getOperands()))
+    stores.push_back({memory, elements.element(value, index)});
+  for (auto &[memory, element] : stores)
+    elements.store(memory, elements.offsetOf(memory.type, index), element);
+}
+
+FailureOr<std::string> epilogueText(const TiledProduct &product, ir::KernelOp kernel) {
+  return Epilogue(product, kernel).write();
+}
+
+LogicalResult writeSumOfChunks(const TiledProduct &p, ir::KernelOp kernel, StringRef name, NestWriter &writer) {
+  Formulas formulas;
+  SplitFold split;
+  split.op = p.op;
+  split.overRows = p.k.hasRows;
+  split.chunk = p.k.hasRows ? p.termsOfChunk / p.k.inner : p.termsOfChunk;
+  split.maxChunks = p.maxChunks;
+  split.elements = p.elements();
+  split.buffer = workspaceOf(kernel);
+  split.byteOffsets = {0};
+  split.carried = {p.type.getElementType()};
+  LoopNest nest{(name + "_sum").str(), p.op->getLoc(), formulas, p.type, std::nullopt, {}, 0, false, {}, {}, {}};
+  nest.bytesPerElement = double(p.scalarBytes * p.maxChunks);
+  nest.prepare = [&](Elements &elements) {
+    bindOperands(elements, kernel, p.op);
+    elements.bind(split);
+  };
+  SmallVector<Memory> results = resultsOf(kernel);
+  auto all = [&](Elements &elements, AffineExpr, ArrayRef<AffineExpr> index) {
+    return llvm::map_to_vector<2>(yieldOf(kernel).getOperands(),
+                                  [&](Value value) { return elements.element(value, index); });
+  };
+  nest.outputs.push_back({all, results});
+  return writer.write(nest);
+}
+
+} // namespace sluice::cuda

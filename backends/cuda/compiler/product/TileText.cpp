@@ -1,0 +1,337 @@
+#include "backends/cuda/compiler/product/TileText.h"
+
+#include "backends/cuda/compiler/IndexText.h"
+#include "backends/cuda/compiler/Prelude.h"
+#include "backends/cuda/compiler/product/Fragments.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
+#include <fmt/format.h>
+#include <numeric>
+
+namespace sluice::cuda {
+
+using namespace mlir;
+using namespace loops;
+
+// Of a row of a tile in shared memory: keeps rows apart that threads write at once, and packs aligned.
+static constexpr int64_t kPaddingBytes = 16;
+
+namespace {
+
+class TileText {
+public:
+  explicit TileText(const TiledProduct &product) : p(product) {}
+
+  std::string places() const;
+  std::string sharedMemory() const;
+  std::string threadPlace() const;
+  std::string prepare(const TileOperand &operand) const;
+  std::string sums() const;
+  std::string steps() const;
+
+private:
+  std::string textOf(AffineExpr index) const;
+  const char *typeFor(const Parts &parts) const;
+  /// Of numbers of rows, columns and places in the sum.
+  const char *numberType() const { return p.hasShortNumbers() ? "int" : "Index"; }
+  std::string decode(const Flat &flat, const std::string &place, const std::string &indent) const;
+  int64_t loadsOf(const TileOperand &operand) const {
+    return p.sideOf(operand).tile * kDepth / kThreads / operand.packed;
+  }
+  std::string packOf(const TileOperand &operand) const { return fmt::format("Pack<{}, {}>", p.scalar, operand.packed); }
+  std::string elementPlace(const TileOperand &operand) const;
+  std::string fillTable() const;
+  std::string load(const TileOperand &operand) const;
+  std::string keep(const TileOperand &operand) const;
+  std::string multiply() const;
+  std::string multiplyFragments() const;
+  std::string addChain() const;
+
+  const TiledProduct &p;
+};
+
+} // namespace
+
+//===- texts of indices -------------------------------------------------------------------------------------------===//
+
+static std::string nameOf(AffineExpr variable) {
+  return "d" + std::to_string(cast<AffineDimExpr>(variable).getPosition());
+}
+
+std::string TileText::textOf(AffineExpr index) const {
+  return indexText(p.product.space, index,
+                   [](AffineExpr variable, bool isWide) { return (isWide ? "(Index)" : "") + nameOf(variable); });
+}
+
+/// Of the parts of an index, and of their sum.
+const char *TileText::typeFor(const Parts &parts) const {
+  auto isShort = [&](AffineExpr part) { return p.product.space.range(part).within(INT32_MIN / 2, INT32_MAX / 2); };
+  return isShort(parts.side) && isShort(parts.depth) ? "int" : "Index";
+}
+
+/// The dimensions of `place`.
+std::string TileText::decode(const Flat &flat, const std::string &place, const std::string &indent) const {
+  std::string text, rest = place;
+  for (const Product::Dim &dim : llvm::reverse(flat.dims)) {
+    bool isOutermost = &dim == &flat.dims.front();
+    std::string name = nameOf(dim.variable);
+    if (isOutermost) {
+      text += fmt::format("{}const int {} = (int)({});\n", indent, name, rest);
+      break;
+    }
+    text += fmt::format("{0}const {4} r{1} = quotient({2}, ({4}){3});\n{0}const int {1} = (int)({2} - r{1} * {3});\n",
+                        indent, name, rest, dim.size, numberType());
+    rest = "r" + name;
+  }
+  return text;
+}
+
+//===- places -----------------------------------------------------------------------------------------------------===//
+
+/// Which tile, element of the batch and chunk a block has: what the rows decide comes last.
+std::string TileText::places() const {
+  std::string text = fmt::format("  if (blockIdx.x >= tasks) return;\n  {} place = blockIdx.x;\n", numberType());
+  auto take = [&](const char *name, int64_t count) {
+    text += fmt::format(
+        "  const {0} {1} = place - quotient(place, ({0}){2}) * {2};\n  place = quotient(place, ({0}){2});\n",
+        numberType(), name, count);
+  };
+  take("tileOfN", p.n.tiles());
+  if (!p.m.flat.hasRows)
+    take("tileOfM", p.m.tiles());
+  if (!p.batch.hasRows)
+    take("element", p.batch.inner);
+  bool hasRows = p.m.flat.hasRows || p.batch.hasRows;
+  if (hasRows && p.termsOfChunk)
+    take("chunk", p.maxChunks);
+  const char *last = p.m.flat.hasRows ? "tileOfM" : p.batch.hasRows ? "element" : p.termsOfChunk ? "chunk" : nullptr;
+  if (last)
+    text += fmt::format("  const {} {} = place;\n", numberType(), last);
+  text += decode(p.batch, "element", "  ");
+  for (auto [name, flat] : {std::pair("countOfM", &p.m.flat), {"countOfN", &p.n.flat}, {"terms", &p.k}})
+    text += fmt::format("  const {0} {1} = ({0}){2};\n", numberType(), name, flat->count());
+  if (p.termsOfChunk)
+    text += fmt::format("  const {0} begin = chunk * {1}, end = begin + {1} < terms ? begin + {1} : terms;\n",
+                        numberType(), p.termsOfChunk);
+  else
+    text += fmt::format("  const {} begin = 0, end = terms;\n", numberType());
+  return text;
+}
+
+/// Where in the tile the first of a thread's rows and columns are.
+std::string TileText::threadPlace() const {
+  if (p.tf32)
+    return fmt::format("  const int warp = thread / 32, lane = thread % 32;\n"
+                       "  const int warpM = warp % {0} * {1}, warpN = warp / {0} * {2};\n"
+                       "  const int ofM = warpM + lane / 4, ofN = warpN + lane % 4 * 2;\n",
+                       kFragment.warpsOfM, p.m.tile / kFragment.warpsOfM, p.n.tile / kFragment.warpsOfN);
+  // Neighbouring threads store neighbours of the result.
+  constexpr const char *kSlow = "thread / 16", *kFast = "thread % 16";
+  return fmt::format("  const int ofM = {} * {}, ofN = {} * {};\n", p.acrossM ? kFast : kSlow, p.m.width,
+                     p.acrossM ? kSlow : kFast, p.n.width);
+}
+
+//===- tiles of operands ------------------------------------------------------------------------------------------===//
+
+static std::string conjunction(ArrayRef<std::string> conditions) { return llvm::join(conditions, " && "); }
+
+/// Which elements of a tile a thread loads: neighbours load neighbours in memory.
+std::string TileText::elementPlace(const TileOperand &operand) const {
+  std::string number = fmt::format("(thread + {} * l)", kThreads);
+  std::string fast = operand.alongSide ? "side" : "depth", slow = operand.alongSide ? "depth" : "side";
+  int64_t across = operand.alongSide ? p.sideOf(operand).tile : kDepth;
+  return fmt::format("const int {0} = {1} % {2} * {3}, {4} = {1} / {2};", fast, number, across / operand.packed,
+                     operand.packed, slow);
+}
+
+/// What the rows or columns that a thread loads say.
+std::string TileText::prepare(const TileOperand &operand) const {
+  int64_t each = loadsOf(operand);
+  const TileSide &side = p.sideOf(operand);
+  const std::string name = operand.name, letter = &side == &p.m ? "M" : "N";
+  std::string text = fmt::format("  {0} {1}Side[{2}];\n  bool {1}Exists[{2}];\n", typeFor(operand.offset), name, each);
+  for (auto [i, condition] : llvm::enumerate(operand.nonNegative))
+    text += fmt::format("  {} {}If{}[{}];\n", typeFor(condition), name, i, each);
+  text += fmt::format("  EACH({}) {{\n    {}\n    const {} at = tileOf{} * {} + side;\n", each, elementPlace(operand),
+                      numberType(), letter, side.tile);
+  text += decode(side.flat, "at", "    ");
+  // Of an element that the result does not have, the operand may have none either.
+  SmallVector<std::string> exists{"at < countOf" + letter};
+  for (AffineExpr condition : p.product.inResult)
+    if (p.product.uses(condition, &side == &p.m ? Product::M : Product::N))
+      exists.push_back(textOf(condition) + " >= 0");
+  text += fmt::format("    {}Exists[l] = {};\n", name, conjunction(exists));
+  text += fmt::format("    {}Side[l] = {};\n", name, textOf(operand.offset.side));
+  for (auto [i, condition] : llvm::enumerate(operand.nonNegative))
+    text += fmt::format("    {}If{}[l] = {};\n", name, i, textOf(condition.side));
+  text += "    (void)depth;\n  }\n";
+  return text + fmt::format("  {} {}Next[{}];\n", packOf(operand), name, each);
+}
+
+/// Of both tiles, and of what places in the sum say, those of one step and those of the next.
+std::string TileText::sharedMemory() const {
+  std::string text = fmt::format("  __shared__ bool exists[2][{}];\n", kDepth);
+  for (const TileOperand &operand : p.operands) {
+    text += fmt::format("  alignas({}) __shared__ {} {}[2][{}][{}];\n", kPaddingBytes, p.scalar, operand.name, kDepth,
+                        p.sideOf(operand).tile + kPaddingBytes / p.scalarBytes);
+    text += fmt::format("  __shared__ {} {}Depth[2][{}];\n", typeFor(operand.offset), operand.name, kDepth);
+    for (auto [i, condition] : llvm::enumerate(operand.nonNegative))
+      text += fmt::format("  __shared__ {} {}DepthIf{}[2][{}];\n", typeFor(condition), operand.name, i, kDepth);
+  }
+  return text;
+}
+
+std::string TileText::fillTable() const {
+  std::string text = fmt::format("    if (step + 2 < steps && thread < {0}) {{\n"
+                                 "      const int slot = step & 1;\n"
+                                 "      const {1} at = begin + ({1})(step + 2) * {0} + thread;\n",
+                                 kDepth, numberType());
+  text += decode(p.k, "at", "      ");
+  SmallVector<std::string> conditions{"at < end"};
+  for (AffineExpr condition : p.always)
+    conditions.push_back(textOf(condition) + " >= 0");
+  text += fmt::format("      exists[slot][thread] = {};\n", conjunction(conditions));
+  for (const TileOperand &operand : p.operands) {
+    text += fmt::format("      {}Depth[slot][thread] = {};\n", operand.name, textOf(operand.offset.depth));
+    for (auto [i, condition] : llvm::enumerate(operand.nonNegative))
+      text += fmt::format("      {}DepthIf{}[slot][thread] = {};\n", operand.name, i, textOf(condition.depth));
+  }
+  return text + "    }\n";
+}
+
+/// Into registers.
+std::string TileText::load(const TileOperand &operand) const {
+  const std::string name = operand.name;
+  SmallVector<std::string> conditions{name + "Exists[l]", "exists[slot][depth]"};
+  for (size_t i = 0; i < operand.nonNegative.size(); ++i)
+    conditions.push_back(fmt::format("{0}If{1}[l] + {0}DepthIf{1}[slot][depth] >= 0", name, i));
+  return fmt::format("      EACH({0}) {{\n        {1}\n        {2}Next[l] = {3}{{}};\n"
+                     "        if ({4}) {2}Next[l] = *(const {3} *)(({5} *)b{6} + {2}Side[l] + {2}Depth[slot][depth]);\n"
+                     "        (void)side;\n      }}\n",
+                     loadsOf(operand), elementPlace(operand), name, packOf(operand), conjunction(conditions), p.scalar,
+                     operand.argument);
+}
+
+/// From registers into shared memory.
+std::string TileText::keep(const TileOperand &operand) const {
+  const std::string name = operand.name;
+  std::string text = fmt::format("      EACH({}) {{\n        {}\n", loadsOf(operand), elementPlace(operand));
+  if (p.tf32)
+    text += fmt::format("        _Pragma(\"unroll\") for (int i = 0; i < {0}; ++i) {1}Next[l].at[i] = "
+                        "roundToTf32({1}Next[l].at[i]);\n",
+                        operand.packed, name);
+  if (operand.alongSide)
+    text += fmt::format("        *({} *)&{}[slot][depth][side] = {}Next[l];\n", packOf(operand), name, name);
+  else
+    text += fmt::format("        _Pragma(\"unroll\") for (int i = 0; i < {}; ++i) {}[slot][depth + i][side] = "
+                        "{}Next[l].at[i];\n",
+                        operand.packed, name, name);
+  return text + "      }\n";
+}
+
+//===- sums -------------------------------------------------------------------------------------------------------===//
+
+static std::string eachSum(const TiledProduct &p, const std::string &indent, const std::string &statement) {
+  return fmt::format("{0}_Pragma(\"unroll\") for (int i = 0; i < {1}; ++i)\n"
+                     "{0}  _Pragma(\"unroll\") for (int j = 0; j < {2}; ++j) {3}\n",
+                     indent, p.m.perThread, p.n.perThread, statement);
+}
+
+std::string TileText::sums() const {
+  std::string text;
+  for (const char *name : {"sum", "chain"})
+    if (name != std::string("chain") || p.hasChains())
+      text += fmt::format("  {} {}[{}][{}] = {{}};\n", p.scalar, name, p.m.perThread, p.n.perThread);
+  return text;
+}
+
+std::string TileText::multiply() const {
+  auto part = [&](const TileOperand &operand, const char *letter) {
+    const TileSide &side = p.sideOf(operand);
+    return fmt::format("        Pack<{0}, {1}> {2}Part[{3}];\n"
+                       "        EACH({3}) {2}Part[l] = *(const Pack<{0}, {1}> *)&{2}[slot][depth][of{4} + l * {5}];\n",
+                       p.scalar, side.width, operand.name, side.perThread / side.width, letter, side.stride);
+  };
+  std::string text = fmt::format("      _Pragma(\"unroll\") for (int depth = 0; depth < {}; ++depth) {{\n", kDepth);
+  text += part(p.operands[0], "M") + part(p.operands[1], "N");
+  const char *into = p.hasChains() ? "chain" : "sum";
+  text += eachSum(p, "        ",
+                  fmt::format("{0}[i][j] = fma(aPart[i / {1}].at[i % {1}], bPart[j / {2}].at[j % {2}], {0}[i][j]);",
+                              into, p.m.width, p.n.width));
+  return text + "      }\n";
+}
+
+/// As Fragments.h has them.
+std::string TileText::multiplyFragments() const {
+  const char *into = p.hasChains() ? "chain" : "sum";
+  std::string text = fmt::format("      _Pragma(\"unroll\") for (int depth = 0; depth < {}; depth += {}) {{\n"
+                                 "        const int its = depth + lane % 4, group = lane / 4;\n"
+                                 "        float aPart[{}][4], bPart[{}][2];\n",
+                                 kDepth, kFragment.depth, p.m.perThread / 2, p.n.perThread / 2);
+  text += fmt::format("        EACH({}) {{\n"
+                      "          const int row = warpM + l * {} + group;\n"
+                      "          aPart[l][0] = a[slot][its][row], aPart[l][1] = a[slot][its][row + 8];\n"
+                      "          aPart[l][2] = a[slot][its + 4][row], aPart[l][3] = a[slot][its + 4][row + 8];\n"
+                      "        }}\n",
+                      p.m.perThread / 2, kFragment.rows);
+  text += fmt::format("        EACH({}) {{\n"
+                      "          const int column = warpN + l * {} + group;\n"
+                      "          bPart[l][0] = b[slot][its][column], bPart[l][1] = b[slot][its + 4][column];\n"
+                      "        }}\n",
+                      p.n.perThread / 2, kFragment.columns);
+  text += fmt::format("        _Pragma(\"unroll\") for (int i = 0; i < {0}; ++i)\n"
+                      "          _Pragma(\"unroll\") for (int j = 0; j < {1}; ++j)\n"
+                      "            multiplyTf32({2}[2 * i][2 * j], {2}[2 * i][2 * j + 1], {2}[2 * i + 1][2 * j], "
+                      "{2}[2 * i + 1][2 * j + 1], aPart[i], bPart[j]);\n",
+                      p.m.perThread / 2, p.n.perThread / 2, into);
+  return text + "      }\n";
+}
+
+std::string TileText::addChain() const {
+  return fmt::format("      if (step % {0} == {0} - 1 || step + 1 == steps) {{\n{1}      }}\n", kChain / kDepth,
+                     eachSum(p, "        ", "sum[i][j] += chain[i][j], chain[i][j] = 0;"));
+}
+
+/// Each step loads what the next multiplies, of places in the sum that the step before has written down.
+std::string TileText::steps() const {
+  std::string text = fmt::format("  const int steps = (int)quotient(end - begin + {0} - 1, ({1}){0});\n"
+                                 "  _Pragma(\"unroll 1\") for (int step = -2; step < steps; ++step) {{\n",
+                                 kDepth, numberType());
+  text += fillTable();
+  text += "    if (step >= -1 && step + 1 < steps) {\n      const int slot = (step + 1) & 1;\n" + load(p.operands[0]) +
+          load(p.operands[1]) + "    }\n";
+  text += "    if (step >= 0) {\n      const int slot = step & 1;\n" + (p.tf32 ? multiplyFragments() : multiply()) +
+          (p.hasChains() ? addChain() : "") + "    }\n";
+  text += "    if (step >= -1 && step + 1 < steps) {\n      const int slot = (step + 1) & 1;\n" + keep(p.operands[0]) +
+          keep(p.operands[1]) + "    }\n";
+  return text + "    __syncthreads();\n  }\n";
+}
+
+std::string tileFunction(const TiledProduct &product, const GridFunction &function, int64_t buffers,
+                         const std::string &epilogue) {
+  TileText text(product);
+  std::string bounds = fmt::format("__launch_bounds__({}, {}) ", function.threads, function.blocks);
+  return kernelHead(function.name, buffers, bounds) + text.sharedMemory() + "  const int thread = threadIdx.x;\n" +
+         text.places() + text.threadPlace() + text.prepare(product.operands[0]) + text.prepare(product.operands[1]) +
+         text.sums() + text.steps() + epilogue + "}\n";
+}
+
+GridFunction tileTasks(const TiledProduct &p, StringRef name) {
+  GridFunction function{name.str()};
+  function.threads = kThreads;
+  function.blocks = p.blocksOfMultiprocessor();
+  function.tasks = p.n.tiles() * p.batch.inner;
+  bool chunksAreOfRows = p.termsOfChunk && p.k.hasRows;
+  if (chunksAreOfRows)
+    function.rowsPerTask = p.termsOfChunk / p.k.inner;
+  else
+    function.tasks *= p.maxChunks;
+  if (p.batch.hasRows)
+    function.rowsPerTask = 1;
+  if (p.m.flat.hasRows) // tiles of as many rows as fill whole ones
+    function.rowsPerTask = p.m.tile / std::gcd(p.m.tile, p.m.flat.inner);
+  function.tasks *= p.m.flat.hasRows ? function.rowsPerTask * p.m.flat.inner / p.m.tile : p.m.tiles();
+  return function;
+}
+
+} // namespace sluice::cuda

@@ -1,0 +1,271 @@
+#include "backends/cuda/compiler/product/TiledProduct.h"
+
+#include "backends/cuda/compiler/product/Fragments.h"
+#include "backends/loops/Elements.h"
+#include "ir/Layout.h"
+#include "llvm/Support/MathExtras.h"
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sluice::cuda {
+
+using namespace mlir;
+using namespace loops;
+
+// A block's threads lie as a square over its tile.
+static constexpr int64_t kSide = 16;
+// Blocks that fill a device, by which chunks are counted: those of the largest there are.
+static constexpr int64_t kBlocksAtOnce = 128;
+// Terms of a chunk at least, so that its sum costs little beside them.
+static constexpr int64_t kTermsOfChunk = 1024;
+// Rows and columns of the tiles by which chunks are counted; those that are chosen later change no sum.
+static constexpr int64_t kTileOfChunks = 64;
+static constexpr int64_t kBytesOfPack = 16;
+// Registers of a thread that hold sums.
+static constexpr int64_t kRegistersOfSums = 128;
+
+std::string Flat::count() const { return hasRows ? fmt::format("(rows * {}ll)", inner) : fmt::format("{}ll", inner); }
+
+void Flat::take(AffineExpr place, MutableArrayRef<AffineExpr> replacements) const {
+  int64_t stride = 1;
+  for (const Product::Dim &dim : llvm::reverse(dims)) {
+    AffineExpr index = place.floorDiv(stride);
+    bool isOutermost = &dim == &dims.front();
+    replacements[cast<AffineDimExpr>(dim.variable).getPosition()] = isOutermost ? index : index % dim.size;
+    stride *= dim.size;
+  }
+}
+
+int64_t TiledProduct::elements() const {
+  return ir::getBufferBytes(type, capacity) / ir::getElementBytes(type.getElementType());
+}
+
+bool TiledProduct::hasChains() const { return (termsOfChunk ? termsOfChunk : k.atCapacity()) > kChain; }
+
+int64_t TiledProduct::blocksOfMultiprocessor() const {
+  constexpr int64_t kFewSums = 32;
+  return m.perThread * n.perThread <= kFewSums ? 2 : 1;
+}
+
+bool TiledProduct::hasShortNumbers() const {
+  int64_t blocks = m.tiles() * n.tiles() * batch.atCapacity() * maxChunks;
+  return std::max({m.flat.atCapacity(), n.flat.atCapacity(), k.atCapacity(), blocks}) < INT32_MAX / 2;
+}
+
+namespace {
+
+/// Finds the parts of a product, then how it is cut.
+class Tiling {
+public:
+  Tiling(const Product &product, Operation *op, int64_t capacity, const GridOptions &options)
+      : options(options),
+        made{product, op, capacity, tensorTypeOf(op->getResult(0)), "", 0, {}, {}, {}, {}, {}, {}, {}, false} {
+    made.tf32 = options.tf32 && made.type.getElementType().isF32();
+  }
+
+  bool findParts();
+  TiledProduct cut();
+
+private:
+  Flat flatten(Product::Role role) const;
+  bool isAlong(const Flat &side, AffineExpr offset) const;
+  TileOperand operandFor(const char *name, const Product::Operand &its, const Flat &side);
+  std::optional<Parts> partsOf(AffineExpr index) const;
+  void cutIntoChunks();
+  int64_t largestTile(const TileOperand &operand, const Product::Operand &its, const Flat &side) const;
+  void chooseTiles();
+  int64_t blocks() const { return made.m.tiles() * made.n.tiles() * made.batch.atCapacity() * made.maxChunks; }
+  bool holdsSums() const;
+  void placeThreads();
+  int64_t packedAt(const TileOperand &operand, const Product::Operand &its, const TileSide &side) const;
+  bool isPackedBy(const Product::Operand &its, const Flat &along, int64_t by) const;
+
+  const GridOptions &options;
+  TiledProduct made;
+  bool isTileable = true;
+};
+
+} // namespace
+
+bool Tiling::findParts() {
+  TiledProduct &p = made;
+  Product &product = p.product;
+  p.scalar = p.type.getElementType().isF32() ? "float" : "double";
+  p.scalarBytes = ir::getElementBytes(p.type.getElementType());
+  bool rowsInN =
+      llvm::any_of(product.dims, [](const Product::Dim &dim) { return dim.role == Product::N && dim.hasRows; });
+  if (rowsInN) { // rows of the call are rows of the tile
+    std::swap(product.a, product.b);
+    for (Product::Dim &dim : product.dims)
+      dim.role = dim.role == Product::M ? Product::N : dim.role == Product::N ? Product::M : dim.role;
+  }
+  p.m.flat = flatten(Product::M), p.n.flat = flatten(Product::N);
+  p.batch = flatten(Product::Batch), p.k = flatten(Product::K);
+  p.operands[0] = operandFor("a", product.a, p.m.flat);
+  p.operands[1] = operandFor("b", product.b, p.n.flat);
+  for (AffineExpr condition : product.nonNegative) {
+    bool byM = product.uses(condition, Product::M), byN = product.uses(condition, Product::N);
+    std::optional<Parts> parts = partsOf(condition);
+    if ((byM && byN) || !parts)
+      return false;
+    if (byM || byN)
+      p.operands[byM ? 0 : 1].nonNegative.push_back(*parts);
+    else
+      p.always.push_back(condition);
+  }
+  p.resultOffset = product.space.normalize(offsetIn(p.type, product.result, p.capacity));
+  p.acrossM = isAlong(p.m.flat, p.resultOffset);
+  return isTileable;
+}
+
+Flat Tiling::flatten(Product::Role role) const {
+  Flat flat;
+  for (const Product::Dim &dim : made.product.dims) {
+    if (dim.role != role)
+      continue;
+    flat.dims.insert(dim.hasRows ? flat.dims.begin() : flat.dims.end(), dim);
+    flat.hasRows |= dim.hasRows;
+    flat.inner *= dim.hasRows ? 1 : dim.size;
+  }
+  return flat;
+}
+
+TileOperand Tiling::operandFor(const char *name, const Product::Operand &its, const Flat &side) {
+  auto argument = cast<BlockArgument>(made.op->getOperand(its.number));
+  AffineExpr offset = made.product.space.normalize(offsetIn(tensorTypeOf(argument), its.index, made.capacity));
+  std::optional<Parts> parts = partsOf(offset);
+  isTileable &= parts.has_value();
+  return {name, argument.getArgNumber(), parts.value_or(Parts()), {}, isAlong(side, offset)};
+}
+
+/// Whether the innermost of these dimensions is the innermost in memory.
+bool Tiling::isAlong(const Flat &side, AffineExpr offset) const {
+  return !side.dims.empty() && made.product.space.analyze(offset).coefficientOf(side.dims.back().variable) == 1;
+}
+
+/// None where one term of the index hangs on both.
+std::optional<Parts> Tiling::partsOf(AffineExpr index) const {
+  const Product &product = made.product;
+  LinearIndex linear = product.space.analyze(index), side, depth;
+  side.constant = linear.constant;
+  for (const LinearIndex::Term &term : linear.terms) {
+    bool bySide = product.uses(term.atom, Product::M) || product.uses(term.atom, Product::N);
+    bool byDepth = product.uses(term.atom, Product::K);
+    if (bySide && byDepth)
+      return std::nullopt;
+    (byDepth ? depth : side).terms.push_back(term);
+  }
+  return Parts{product.space.toExpr(side), product.space.toExpr(depth)};
+}
+
+//===- cuts -------------------------------------------------------------------------------------------------------===//
+
+TiledProduct Tiling::cut() {
+  cutIntoChunks();
+  chooseTiles();
+  placeThreads();
+  made.operands[0].packed = packedAt(made.operands[0], made.product.a, made.m);
+  made.operands[1].packed = packedAt(made.operands[1], made.product.b, made.n);
+  return made;
+}
+
+/// Long sums of few results are cut until there are blocks enough: into whole chains, or whole rows of the call.
+void Tiling::cutIntoChunks() {
+  auto tiles = [](const Flat &flat) -> int64_t { return llvm::divideCeilSigned(flat.atCapacity(), kTileOfChunks); };
+  int64_t terms = made.k.atCapacity();
+  int64_t results = tiles(made.m.flat) * tiles(made.n.flat) * made.batch.atCapacity();
+  int64_t chunks =
+      std::min(llvm::divideCeilSigned(kBlocksAtOnce, std::max<int64_t>(1, results)), terms / kTermsOfChunk);
+  if (chunks < 2)
+    return;
+  int64_t unit = made.k.hasRows ? made.k.inner : kChain;
+  made.termsOfChunk = std::max<int64_t>(1, llvm::divideCeilSigned(terms, chunks) / unit) * unit;
+  made.maxChunks = llvm::divideCeilSigned(terms, made.termsOfChunk);
+  if (made.maxChunks < 2)
+    made.termsOfChunk = 0;
+}
+
+bool Tiling::holdsSums() const {
+  int64_t registers = made.scalarBytes / 4 * (made.hasChains() ? 2 : 1);
+  return made.m.tile * made.n.tile / kThreads * registers <= kRegistersOfSums;
+}
+
+/// How large a side's tiles may be: elements that are loaded one by one need registers for the place of each.
+int64_t Tiling::largestTile(const TileOperand &operand, const Product::Operand &its, const Flat &side) const {
+  constexpr int64_t kLargestOfSingles = 64, kLargestOfDoubles = 64; // more than shared memory holds
+  bool isPacked = isPackedBy(its, operand.alongSide ? side : made.k, kBytesOfPack / made.scalarBytes);
+  int64_t largest = made.scalarBytes > 4 ? kLargestOfDoubles : isPacked ? options.largestTile : kLargestOfSingles;
+  return std::min(options.largestTile, largest);
+}
+
+/// The largest that the result fills, that fill the device, and whose sums fit into registers.
+void Tiling::chooseTiles() {
+  constexpr int64_t kSmallest = 32;
+  auto choose = [&](TileSide &side, int64_t largest) {
+    side.tile = made.tf32 ? kSmallest : kSide; // all warps have some of those of tensor cores
+    while (side.tile < largest && side.tile < side.flat.atCapacity())
+      side.tile *= 2;
+  };
+  choose(made.m, largestTile(made.operands[0], made.product.a, made.m.flat));
+  choose(made.n, largestTile(made.operands[1], made.product.b, made.n.flat));
+  auto larger = [&]() -> TileSide & { return made.n.tile > made.m.tile ? made.n : made.m; };
+  while (!holdsSums() || (blocks() < options.wantedBlocks && larger().tile > kSmallest))
+    larger().tile /= 2;
+}
+
+/// Groups of elements that lie side by side in all tiles; tensor cores say themselves which thread has what.
+void Tiling::placeThreads() {
+  for (TileSide *side : {&made.m, &made.n}) {
+    side->perThread = side->tile / kSide;
+    side->width = std::min(kBytesOfPack / made.scalarBytes, side->perThread);
+    if (made.tf32)
+      side->width = side == &made.m ? kFragment.widthOfM : kFragment.widthOfN;
+    side->stride = made.tf32 ? kFragment.stride : kSide * side->width;
+  }
+}
+
+/// How many elements one load takes: a power of two, of which every thread has some.
+int64_t Tiling::packedAt(const TileOperand &operand, const Product::Operand &its, const TileSide &side) const {
+  int64_t most = std::min(kBytesOfPack / made.scalarBytes, side.tile * kDepth / kThreads), by = most;
+  while (by > 1 && !isPackedBy(its, operand.alongSide ? side.flat : made.k, by))
+    by /= 2;
+  return by;
+}
+
+/// Whether so many neighbours, of the side or of the sum's terms, from a multiple of their number on, lie side by side
+/// from a multiple of it on, all exist if the first does, and all count if it does.
+bool Tiling::isPackedBy(const Product::Operand &its, const Flat &along, int64_t by) const {
+  if (along.inner % by != 0 || (&along == &made.k && made.termsOfChunk % by != 0))
+    return false;
+  IndexSpace space(made.type.getContext());
+  const Product &product = made.product;
+  SmallVector<AffineExpr> replacements(product.dims.size(), getAffineConstantExpr(0, made.type.getContext()));
+  AffineExpr lane = space.addVariable({}, {0, by - 1}, /*keep=*/true);
+  Count same(this); // in all lanes: nothing is emitted of it
+  for (const Flat *flat : {&made.m.flat, &made.n.flat, &made.batch, &made.k}) {
+    int64_t size = flat == &along ? llvm::divideCeilSigned(flat->atCapacity(), by) : flat->atCapacity();
+    AffineExpr place = space.addVariable(same, {0, size - 1});
+    flat->take(flat == &along ? place * by + lane : place, replacements);
+  }
+  auto differs = [&](AffineExpr index) { return space.usesLane(space.normalize(index.replaceDims(replacements))); };
+  if (llvm::any_of(product.nonNegative, differs) || llvm::any_of(product.inResult, differs))
+    return false;
+  auto type = tensorTypeOf(made.op->getOperand(its.number));
+  AffineExpr offset = space.normalize(offsetIn(type, its.index, made.capacity).replaceDims(replacements));
+  auto isMultiple = [&](const LinearIndex::Term &term) { return term.atom == lane || term.coefficient % by == 0; };
+  LinearIndex linear = space.analyze(offset);
+  return space.isContiguous(offset, lane) && linear.constant % by == 0 && llvm::all_of(linear.terms, isMultiple);
+}
+
+std::optional<TiledProduct> TiledProduct::of(Operation *op, int64_t capacity, const GridOptions &options) {
+  if (!llvm::all_of(op->getOperands(), [](Value operand) { return isa<BlockArgument>(operand); }))
+    return std::nullopt;
+  Formulas formulas;
+  std::optional<Product> product = findProduct(formulas, op, capacity);
+  if (!product)
+    return std::nullopt;
+  Tiling tiling(*product, op, capacity, options);
+  return tiling.findParts() ? std::optional(tiling.cut()) : std::nullopt;
+}
+
+} // namespace sluice::cuda

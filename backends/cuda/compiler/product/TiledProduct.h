@@ -1,0 +1,94 @@
+// What a product's kernel is written from: rows, columns and terms as one number each, where elements of the operands lie
+// for these, and how the result is cut into tiles and the sums into chunks.
+//
+// Values depend on the op, its shape and the capacity: terms are added in chains of `kChain` and chains in their order,
+// whatever the tiles are, and the chunks of a sum are those of its shape.
+#pragma once
+
+#include "backends/cuda/compiler/GridKernel.h"
+#include "backends/loops/Product.h"
+#include <optional>
+
+namespace sluice::cuda {
+
+/// A block's threads.
+inline constexpr int64_t kThreads = 256;
+/// Terms of the sum in the tiles that lie in shared memory.
+inline constexpr int64_t kDepth = 16;
+/// Terms that are added in one chain, before their sum is added to that of those before.
+inline constexpr int64_t kChain = 256;
+
+inline mlir::RankedTensorType tensorTypeOf(mlir::Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType());
+}
+
+/// The dimensions of one role, flattened: rows of the call outermost.
+struct Flat {
+  llvm::SmallVector<loops::Product::Dim> dims;
+  int64_t inner = 1; ///< elements, of each row where there are rows
+  bool hasRows = false;
+
+  int64_t atCapacity() const { return hasRows ? inner * dims.front().size : inner; }
+  /// How many there are, as text.
+  std::string count() const;
+  /// Sets what stands for each dimension's variable where this one's number is `place`.
+  void take(mlir::AffineExpr place, llvm::MutableArrayRef<mlir::AffineExpr> replacements) const;
+};
+
+/// Rows or columns of a tile, and which of them a thread has: `perThread` of them in groups of `width` that lie side by
+/// side, each group `stride` behind the one before.
+struct TileSide {
+  Flat flat;
+  int64_t tile = 0, perThread = 1, width = 1, stride = 0;
+
+  int64_t tiles() const { return (flat.atCapacity() + tile - 1) / tile; }
+};
+
+/// The two parts of an index: of a row or column (and the batch), and of the place in the sum.
+struct Parts {
+  mlir::AffineExpr side, depth;
+};
+
+struct TileOperand {
+  const char *name; ///< of what is its own in the text
+  unsigned argument;
+  Parts offset;
+  llvm::SmallVector<Parts> nonNegative; ///< besides those of the sum's place alone
+  bool alongSide;                       ///< neighbouring rows or columns are neighbours in memory
+  int64_t packed = 1;                   ///< neighbours that one load takes
+};
+
+struct TiledProduct {
+  loops::Product product;
+  mlir::Operation *op;
+  int64_t capacity;
+  mlir::RankedTensorType type;
+  std::string scalar; ///< "float"
+  int64_t scalarBytes;
+  TileSide m, n;
+  Flat batch, k;
+  TileOperand operands[2];
+  mlir::AffineExpr resultOffset;
+  llvm::SmallVector<mlir::AffineExpr> always; ///< conditions of the sum's place alone
+  bool acrossM;                               ///< neighbours of the result's memory are neighbours in M
+  int64_t termsOfChunk = 0;                   ///< 0: sums are in one piece
+  int64_t maxChunks = 1;
+  bool tf32 = false; ///< tensor cores multiply, operands rounded to 11 bits
+
+  /// None if `op` is no product, does not read the kernel's arguments alone, or if its tiles cannot be found: where an
+  /// element of either operand lies, and whether a term counts, must be a sum of what the row or column says and of what
+  /// the place in the sum says.
+  static std::optional<TiledProduct> of(mlir::Operation *op, int64_t capacity, const GridOptions &options);
+
+  /// Elements of the result's buffer.
+  int64_t elements() const;
+  /// Whether 32 bits hold the number of any row, column, place in the sum or block, those of whole tiles included.
+  bool hasShortNumbers() const;
+  /// Of which the registers hold all that they need: two where a thread has few sums.
+  int64_t blocksOfMultiprocessor() const;
+  /// Whether sums have more terms than a chain.
+  bool hasChains() const;
+  const TileSide &sideOf(const TileOperand &operand) const { return &operand == &operands[0] ? m : n; }
+};
+
+} // namespace sluice::cuda

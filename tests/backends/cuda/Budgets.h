@@ -1,0 +1,31 @@
+// What kernels may need of a multiprocessor: its registers hold the blocks that are meant to run at once, and nothing is
+// spilled.
+#pragma once
+
+#include "backends/cuda/compiler/GridKernel.h"
+#include "backends/cuda/compiler/Nvrtc.h"
+#include <gtest/gtest.h>
+#include <map>
+
+namespace sluice::cuda::test {
+
+/// Of code that has these functions and no others. The largest tiles of products hold 64 sums in each of 256 threads, twice
+/// where these have several chains: one block fills a multiprocessor, by their GridFunction::blocks.
+inline void expectBudgets(const DeviceCode &code, const std::vector<GridFunction> &functions) {
+  constexpr int64_t kRegisters = 64 << 10, kShared = 48 << 10;
+  std::map<std::string, GridFunction> known;
+  for (const GridFunction &function : functions)
+    known[function.name] = function;
+  EXPECT_EQ(code.kernels.size(), functions.size());
+  for (const KernelResources &kernel : code.kernels) {
+    auto function = known.find(kernel.name);
+    ASSERT_NE(function, known.end()) << kernel.name;
+    auto [name, tasks, rowsPerTask, threads, blocks] = function->second;
+    EXPECT_EQ(kernel.spillStores + kernel.spillLoads, 0) << name;
+    EXPECT_LE(kernel.registers * threads * blocks, kRegisters) << name;
+    EXPECT_LE(kernel.registers, blocks == 1 && threads > kWarp ? 255 : 128) << name;
+    EXPECT_LE(kernel.shared, kShared) << name;
+  }
+}
+
+} // namespace sluice::cuda::test

@@ -1,0 +1,199 @@
+// Products as CUDA C++, alone and with ops behind them: run by emulated threads of several blocks, against the reference
+// functions, and the same bits whatever the tiles are.
+#include "tests/backends/cuda/Budgets.h"
+#include "tests/backends/cuda/GridRun.h"
+#include "tests/cuda_emu/PinnedNvrtc.h"
+#include <cstring>
+#include <fmt/format.h>
+#include <set>
+
+namespace sluice::cuda::test {
+
+namespace {
+
+/// Rows in every role, tiles that are not full, chunks; images with padding, strides, dilation and odd sizes.
+std::vector<Body> products() {
+  std::vector<Body> all = {
+      product("matmul", "tensor<?x70xf32>", "tensor<70x90xf32>", "tensor<?x90xf32>", ""),
+      product("matmul", "tensor<?x300xf64>", "tensor<5x300xf64>", "tensor<?x5xf64>", "{transpose_b}"),
+      product("matmul", "tensor<?x20xf32>", "tensor<?x33xf32>", "tensor<20x33xf32>", "{transpose_a}"),
+      product("matmul", "tensor<9x20xf32>", "tensor<?x20xf32>", "tensor<9x?xf32>", "{transpose_b}"),
+      product("matmul", "tensor<?x4x6xf32>", "tensor<?x5x6xf32>", "tensor<?x4x5xf32>", "{transpose_b}"),
+      product("matmul", "tensor<?x3000xf32>", "tensor<3000x34xf32>", "tensor<?x34xf32>", ""),
+      product("matmul", "tensor<3x4x2x6xf32>", "tensor<3x4x6x5xf32>", "tensor<3x4x2x5xf32>", ""),
+  };
+  std::string nchw = "tensor<?x3x9x8xf32>", nhwc = "tensor<?x3x9x8xf32, #nhwc>";
+  struct Window {
+    const char *attributes;
+    int height, width;
+  };
+  for (auto [attributes, height, width] :
+       {Window{"stride = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>", 7, 7},
+        {"stride = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 0>, dilation = array<i64: 1, 1>", 9, 8},
+        {"stride = array<i64: 2, 3>, padding = array<i64: 1, 0, 1, 2>, dilation = array<i64: 1, 1>", 5, 3},
+        {"stride = array<i64: 2, 2>, padding = array<i64: 2, 1, 2, 1>, dilation = array<i64: 2, 1>", 5, 5},
+        {"stride = array<i64: 3, 2>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 3, 2>", 1, 3}}) {
+    std::string size = std::to_string(height) + "x" + std::to_string(width);
+    std::string weight = "tensor<21x3x3x2xf32>", dy = "tensor<?x21x" + size + "xf32";
+    std::string given = std::string("{") + attributes + ", groups = 1 : i64";
+    all.push_back(product("conv2d", nchw, weight, dy + ">", given + "}"));
+    all.push_back(product("conv2d", nhwc, weight, dy + ", #nhwc>", given + "}"));
+    all.push_back(product("conv2d_input_grad", dy + ">", weight, nchw, given + ", size = array<i64: 9, 8>}"));
+    all.push_back(product("conv2d_input_grad", dy + ", #nhwc>", weight, nhwc, given + ", size = array<i64: 9, 8>}"));
+    all.push_back(product("conv2d_weight_grad", nhwc, dy + ">", weight, given + ", size = array<i64: 3, 2>}"));
+  }
+  // Of 7 rows and 41 x 41 elements: three chunks.
+  all.push_back(product("conv2d_weight_grad", "tensor<?x2x41x41xf32>", "tensor<?x4x41x41xf32>", "tensor<4x2x1x1xf32>",
+                        "{stride = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, "
+                        "groups = 1 : i64, size = array<i64: 1, 1>}"));
+  return all;
+}
+
+/// What follows a product in a kernel.
+enum class Behind {
+  Activation, ///< bias, residual, ReLU and where it is positive: three results
+  Mask,       ///< a gradient where a mask holds
+  Update,     ///< an optimizer's step
+};
+
+/// A product's body with `behind` it. The bias goes along dimension `channel`.
+Body with(Behind behind, Body product, int channel) {
+  const std::string y = product.yields.substr(product.yields.find(": ") + 2);
+  auto [dims, encoding] = llvm::StringRef(y).drop_front(strlen("tensor<")).drop_back(1).split(", ");
+  auto [shape, element] = dims.rsplit('x');
+  llvm::SmallVector<llvm::StringRef> sizes;
+  shape.split(sizes, 'x');
+  std::string mask = fmt::format("tensor<{}xi1{}>", shape.str(), encoding.empty() ? "" : ", " + encoding.str());
+  std::string expanded;
+  for (llvm::StringRef size : sizes)
+    expanded += (expanded.empty() ? "" : ", ") + (size == "?" ? std::string("-9223372036854775808") : size.str());
+  std::string type = element.str(), of = fmt::format("({0}, {0}) -> {0}", y);
+  std::string bias = fmt::format("tensor<{}x{}>", sizes[size_t(channel)].str(), type),
+              scalar = fmt::format("tensor<{}>", type);
+  auto expand = [&](const std::string &operand, const std::string &along) {
+    return fmt::format("%e = sluice.expand {} {{dims = array<i64{}>, shape = array<i64: {}>}} : ({}) -> {}\n", operand,
+                       along, expanded, along.empty() ? scalar : bias, y);
+  };
+  std::string zero = fmt::format("%z = sluice.full {{type = {}, value = 0.0 : f64}} : () -> {}\n", y, y);
+  product.text += "\n";
+  switch (behind) {
+  case Behind::Activation:
+    product.operands.insert(product.operands.end(), {bias, y});
+    product.text +=
+        expand("%2", fmt::format(": {}", channel)) + "%b = sluice.add %a, %e : " + of + "\n" +
+        "%r = sluice.add %b, %3 : " + of + "\n" + fmt::format("%s = sluice.relu %r : ({0}) -> {0}\n", y) + zero +
+        fmt::format("%t = sluice.compare %s, %z {{predicate = #sluice<predicate gt>}} : ({0}, {0}) -> {1}\n", y, mask);
+    product.yields = fmt::format("%s, %t, %a : {0}, {1}, {0}", y, mask);
+    break;
+  case Behind::Mask:
+    product.operands.push_back(mask);
+    product.text += zero + fmt::format("%s = sluice.where %2, %a, %z : ({1}, {0}, {0}) -> {0}\n", y, mask);
+    product.yields = "%s : " + y;
+    break;
+  case Behind::Update:
+    product.operands.insert(product.operands.end(), {scalar, y, y});
+    product.text += expand("%2", "") + "%m = sluice.add %4, %a : " + of + "\n%b = sluice.mul %e, %m : " + of +
+                    "\n%s = sluice.sub %3, %b : " + of + "\n";
+    product.yields = fmt::format("%s, %m : {0}, {0}", y);
+    break;
+  }
+  return product;
+}
+
+/// Every product with every kind of ops behind it, in both layouts.
+std::vector<Body> fused() {
+  std::vector<Body> all;
+  for (const Body &product : products()) {
+    int channel = llvm::StringRef(product.yields).contains("tensor<?") ? 1 : 0; // not along rows of the call
+    for (Behind behind : {Behind::Activation, Behind::Mask, Behind::Update})
+      all.push_back(with(behind, product, channel));
+  }
+  return all;
+}
+
+/// Several tiles of 128 rows and columns, of one chain of terms and of several.
+std::vector<Body> large() {
+  return {product("matmul", "tensor<200x160xf32>", "tensor<160x300xf32>", "tensor<200x300xf32>", ""),
+          product("matmul", "tensor<140x600xf32>", "tensor<150x600xf32>", "tensor<140x150xf32>", "{transpose_b}"),
+          product("matmul", "tensor<300x136xf32>", "tensor<300x130xf32>", "tensor<136x130xf32>", "{transpose_a}"),
+          product("matmul", "tensor<70x130xf64>", "tensor<130x150xf64>", "tensor<70x150xf64>", "")};
+}
+
+void expectTheReference(Grid &grid) {
+  sluice::test::EmulatedLibrary library;
+  library.compile(grid.kernels + grid.callers);
+  for (auto [body, run] : llvm::zip_equal(grid.all, grid.runs)) {
+    ASSERT_FALSE(run.kernel.functions.empty());
+    EXPECT_EQ(run.kernel.functions[0].threads, 256) << "the product has no tiles: " << body.text;
+    run.randomize(body.low, body.high);
+    for (int64_t rows : {7, 3, 1, 0}) {
+      run.run(library, rows);
+      EXPECT_LE(run.error(), body.tolerance) << body.text << "\nwith " << rows << " rows\n" << run.kernel.text;
+    }
+  }
+}
+
+/// Functions that add chunks.
+size_t chunked(const Grid &grid) {
+  return size_t(llvm::count_if(grid.runs, [](const GridRun &run) { return run.kernel.functions.size() > 1; }));
+}
+
+} // namespace
+
+TEST(ProductKernel, MatchesTheReference) {
+  Grid grid(products());
+  expectTheReference(grid);
+  EXPECT_GT(chunked(grid), 1u);
+}
+
+TEST(ProductKernel, TakesTheOpsBehindIt) {
+  Grid grid(fused());
+  expectTheReference(grid);
+  EXPECT_GT(chunked(grid), 3u);
+}
+
+// Terms are added in one order, whatever the tiles are.
+TEST(ProductKernel, GivesTheSameBitsForAnyTile) {
+  std::vector<Body> bodies = large();
+  llvm::append_range(bodies, products());
+  std::vector<std::vector<std::vector<char>>> first;
+  std::set<std::string> texts;
+  for (int64_t largest : {16, 32, 64, 128}) {
+    Grid grid(bodies, {.largestTile = largest, .wantedBlocks = 1});
+    texts.insert(grid.runs.front().kernel.text);
+    sluice::test::EmulatedLibrary library;
+    library.compile(grid.kernels + grid.callers);
+    std::vector<std::vector<std::vector<char>>> results;
+    for (auto [body, run] : llvm::zip_equal(grid.all, grid.runs)) {
+      run.randomize(body.low, body.high);
+      run.run(library, kCapacity);
+      std::vector<std::vector<char>> &bytes = results.emplace_back();
+      for (unsigned i = 0; i < run.results(); ++i)
+        bytes.push_back(run.bytes(i));
+    }
+    if (first.empty())
+      first = results;
+    for (size_t i = 0; i < bodies.size(); ++i)
+      EXPECT_TRUE(results[i] == first[i]) << bodies[i].text << "\nwith tiles of at most " << largest;
+  }
+  EXPECT_EQ(texts.size(), 4u) << "tiles were not what was asked for";
+}
+
+TEST(ProductKernel, FitsItsBudgets) {
+  llvm::Expected<Nvrtc> nvrtc = sluice::test::loadPinnedNvrtc();
+  if (!nvrtc)
+    GTEST_SKIP() << llvm::toString(nvrtc.takeError());
+  for (int64_t blocks : {128, 1}) {
+    std::vector<Body> bodies = large();
+    llvm::append_range(bodies, products());
+    Grid grid(bodies, {.wantedBlocks = blocks});
+    llvm::Expected<DeviceCode> code = nvrtc->compile(grid.kernels, "sm_90");
+    ASSERT_TRUE(bool(code)) << llvm::toString(code.takeError());
+    std::vector<GridFunction> functions;
+    for (const GridRun &run : grid.runs)
+      llvm::append_range(functions, run.kernel.functions);
+    expectBudgets(*code, functions);
+  }
+}
+
+} // namespace sluice::cuda::test
