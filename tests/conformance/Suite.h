@@ -56,7 +56,7 @@ struct Test {
   std::function<std::string(const Subject &)> run; ///< gives what a passed test has to say: what the backend refused
 };
 
-/// The tests of each part.
+/// The tests of each part. Those of the run half, and of tables, need no compiler; `compilerTests` do.
 std::vector<Test> memoryTests();
 std::vector<Test> copyTests();
 std::vector<Test> queueTests();
@@ -66,6 +66,8 @@ std::vector<Test> errorTests();
 std::vector<Test> viewTests();
 std::vector<Test> opTests();
 std::vector<Test> graphTests();
+std::vector<Test> runHalfTests();
+std::vector<Test> compilerTests();
 
 enum class Result { Passed, Failed, Skipped, Excluded };
 
@@ -82,8 +84,8 @@ using Exclusions = std::vector<std::pair<std::string, std::string>>;
 /// reason.
 Exclusions readExclusions(const std::string &path);
 
-/// Runs every test whose name begins with `filter`; `report` is called after each.
-void runSuite(const Subject &subject, const Exclusions &exclusions, const std::string &filter,
-              const std::function<void(const Outcome &)> &report);
+/// Runs every one of `tests` whose name begins with `filter`; `report` is called after each.
+void runSuite(const Subject &subject, const std::vector<Test> &tests, const Exclusions &exclusions,
+              const std::string &filter, const std::function<void(const Outcome &)> &report);
 
 } // namespace sluice::conformance

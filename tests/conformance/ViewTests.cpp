@@ -76,6 +76,14 @@ static void largerViews(const Subject &subject) {
     throw Skipped("it supports none of the ops");
 }
 
+std::vector<Test> compilerTests() {
+  std::vector<Test> tests;
+  for (const auto &part : {viewTests, opTests, graphTests})
+    for (Test &test : part())
+      tests.push_back(std::move(test));
+  return tests;
+}
+
 std::vector<Test> viewTests() { return {{"compile.larger_views", largerViews}}; }
 
 } // namespace sluice::conformance

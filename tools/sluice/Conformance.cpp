@@ -76,11 +76,13 @@ static llvm::Error checkBackend(const std::string &name, const std::string &only
   auto found = findSubject(name);
   if (!found)
     return found.takeError();
-  json::Array tests;
+  json::Array outcomes;
   size_t counts[4] = {};
-  runSuite(found->subject, found->exclusions, only, [&](const Outcome &outcome) {
+  std::vector<Test> tests = runHalfTests(), more = compilerTests();
+  tests.insert(tests.end(), more.begin(), more.end());
+  runSuite(found->subject, tests, found->exclusions, only, [&](const Outcome &outcome) {
     ++counts[size_t(outcome.result)];
-    tests.push_back(
+    outcomes.push_back(
         json::Object{{"test", outcome.test}, {"result", nameOf(outcome.result)}, {"detail", outcome.detail}});
     bool shown = talk.verbose || (outcome.result != Result::Skipped && !outcome.detail.empty());
     if (!talk.json && shown && !talk.quiet)
@@ -94,7 +96,7 @@ static llvm::Error checkBackend(const std::string &name, const std::string &only
                                              {"failed", int64_t(failed)},
                                              {"skipped", int64_t(skipped)},
                                              {"excluded", int64_t(excluded)},
-                                             {"tests", std::move(tests)}})
+                                             {"tests", std::move(outcomes)}})
                  << '\n';
   else
     llvm::outs() << fmt::format("{}: {} passed, {} failed, {} skipped, {} excluded\n", name, passed, failed, skipped,
