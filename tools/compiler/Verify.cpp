@@ -21,9 +21,8 @@ using sluice::ir::HostTensor;
 
 namespace sluice::compiler {
 
-/// What one kernel in single or double precision may differ from exact results, relative to what an element is made of:
-/// a few hundred roundings. Integers follow from comparisons of floats, of which a few tie.
-static double toleranceOf(Type element) {
+/// A few hundred roundings. Integers follow from comparisons of floats, of which a few tie.
+double toleranceOf(Type element) {
   switch (*ir::dtypeOf(element)) {
   case SLUICE_DTYPE_f32:
     return 2e-5;

@@ -8,6 +8,10 @@
 
 namespace sluice::compiler {
 
+/// What results of one kernel may differ from exact ones: of floats each, relative to what an element is made of, at
+/// least the result's largest value; of integers the share that may be others.
+double toleranceOf(mlir::Type element);
+
 struct VerifyOptions {
   CompileOptions compile;
   int64_t rows = 4;  // of the batch, at most the capacity

@@ -1,0 +1,42 @@
+// The double of the CUDA driver with one fault, which GPU_CHECK_FAULT names. Functions that it does not have are found in
+// the double behind it.
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+using Address = unsigned long long;
+
+bool hasFault(const char *name) {
+  const char *fault = std::getenv("GPU_CHECK_FAULT");
+  return fault && std::strcmp(fault, name) == 0;
+}
+
+/// The double's function.
+template <typename... A> int call(const char *name, A... arguments) {
+  return reinterpret_cast<int (*)(A...)>(dlsym(RTLD_NEXT, name))(arguments...);
+}
+
+} // namespace
+
+EXPORTED int cuMemAlloc_v2(Address *address, size_t bytes) {
+  bool isOff = hasFault("misaligned");
+  int status = call("cuMemAlloc_v2", address, bytes + (isOff ? 64 : 0));
+  *address += isOff && status == 0 ? 64 : 0;
+  return status;
+}
+
+EXPORTED int cuEventSynchronize(void *event) {
+  return hasFault("hasty_events") ? 0 : call("cuEventSynchronize", event);
+}
+
+EXPORTED int cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
+  return hasFault("lost_waits") ? 0 : call("cuStreamWaitEvent", stream, event, flags);
+}
+
+EXPORTED int cuCtxSetCurrent(void *context) {
+  return hasFault("kept_context") && !context ? 0 : call("cuCtxSetCurrent", context);
+}

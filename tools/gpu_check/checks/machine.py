@@ -1,0 +1,92 @@
+"""What there is to check and to check with: the device, the prebuilt files, tools and peers."""
+
+import json
+import os
+import platform
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+OLDEST_DRIVER = 13000  # of CUDA, as driver 580 says: prebuilt code is of that version's compiler
+
+
+class NoDevice(Exception):
+    """There is nothing here to check, and why."""
+
+
+def version_text(number):
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
+def end_of(code):
+    """How a process ended, in words."""
+    if code >= 0:
+        return f"ended with code {code}"
+    try:
+        return f"crashed ({signal.Signals(-code).name})"
+    except ValueError:
+        return f"was killed by signal {-code}"
+
+
+def stop(process):
+    """Ends a process with all that it began, which has a group of its own."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+
+
+class Machine:
+    def __init__(self, folder, deadline, silence, python, sanitizer):
+        self.folder, self.deadline, self.silence, self.python = folder, deadline, silence, python
+        self.manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        self.runner, self.plugin = folder / "gpu_check_run", folder / "backends" / "sluice_cuda_run.so"
+        self.sanitizer_named = bool(sanitizer)
+        self.sanitizer = sanitizer or self.find_sanitizer()
+        self.probe()
+
+    def probe(self):
+        try:
+            found = subprocess.run(self.command("probe"), capture_output=True, text=True, timeout=60, check=False, env=self.environment())
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise NoDevice(f"the runner does not begin: {error}") from error
+        lines = [line for line in found.stdout.splitlines() if line.startswith("{")]
+        if not lines:
+            raise NoDevice(f"the runner {end_of(found.returncode)}: {found.stderr.strip()[-500:]} (this machine has {' '.join(platform.libc_ver())}; "
+                           f"the files were built with {self.manifest['libc']})")
+        said = json.loads(lines[-1])
+        if "error" in said:
+            raise NoDevice(said["error"])
+        if not said["devices"]:
+            raise NoDevice("the driver knows no device")
+        if said["driver"] < OLDEST_DRIVER:
+            raise NoDevice(f"the driver is for CUDA {version_text(said['driver'])}, and {version_text(OLDEST_DRIVER)} or later is needed: driver 580")
+        self.driver, self.devices = said["driver"], said["devices"]
+        self.emulated = self.devices[0]["name"] == "Emulated CUDA device"
+
+    def command(self, part, *flags):
+        return [str(self.runner), part, str(self.plugin), *map(str, flags)]
+
+    def environment(self, **more):
+        """For programs of ours alone: a Python has libraries of its own."""
+        libraries = [str(self.folder / "lib"), *os.environ.get("LD_LIBRARY_PATH", "").split(":")]
+        return dict(os.environ, LD_LIBRARY_PATH=":".join(filter(None, libraries)), SLUICE_BACKEND_PATH=str(self.folder / "backends"), **more)
+
+    def find_sanitizer(self):
+        homes = [Path(os.environ[name]) for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
+        for home in [*homes, Path("/usr/local/cuda"), *sorted(Path("/usr/local").glob("cuda-*"), reverse=True)]:
+            for place in ("bin", "compute-sanitizer", "extras/compute-sanitizer"):
+                if os.access(home / place / "compute-sanitizer", os.X_OK) and (home / place / "compute-sanitizer").is_file():
+                    return str(home / place / "compute-sanitizer")
+        return shutil.which("compute-sanitizer") or ""
+
+    def json(self):
+        return {"driver": version_text(self.driver), "devices": self.devices, "emulated": self.emulated, "libc": " ".join(platform.libc_ver()),
+                "built": self.manifest}
+
+    def text(self):
+        device = self.devices[0]
+        others = f", and {len(self.devices) - 1} more" if len(self.devices) > 1 else ""
+        return f"{device['name']} of compute capability {device['capability']}{others}, driver for CUDA {version_text(self.driver)}"

@@ -1,0 +1,187 @@
+"""The parts that the runner does: each in processes of its own, which may crash and hang."""
+
+import json
+import queue
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from machine import end_of, stop
+from report import row
+
+MOST_RESTARTS = 8
+LAST_SECONDS = 10  # between the last word of a process and its end
+
+# Of compute-sanitizer: tools, and models whose kernels are few enough.
+TOOLS = ("memcheck", "racecheck", "initcheck")
+FAULTS_FOUND = 9
+
+LIBRARIES = {"cublasLt": "cublasLtGetVersion", "nccl": "ncclGetVersion"}
+
+
+class Talk:
+    """A process, and the lines of JSON that it prints."""
+
+    def __init__(self, command, environment, stdin=subprocess.DEVNULL):
+        self.process = subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+                                        start_new_session=True)
+        self.lines, self.errors = queue.Queue(), []
+        self.readers = [threading.Thread(target=self.read, daemon=True), threading.Thread(target=self.read_errors, daemon=True)]
+        for reader in self.readers:
+            reader.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            if line.startswith("{"):
+                self.lines.put(json.loads(line))
+        self.lines.put(None)
+
+    def read_errors(self):
+        self.errors += self.process.stderr.readlines()[-5:]
+
+    def next(self, deadline, silence):
+        """The next line, None at the end; queue.Empty where none comes before the deadline, or in so many seconds."""
+        return self.lines.get(timeout=max(0.01, min(silence, deadline - time.monotonic())))
+
+    def close(self):
+        stop(self.process)
+        for reader in self.readers:
+            reader.join()
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if pipe:
+                pipe.close()
+
+    def end(self):
+        """Its code, and how it ended, with the last that it said."""
+        try:
+            code = self.process.wait(LAST_SECONDS)
+        except subprocess.TimeoutExpired:
+            return 1, "does not end"
+        self.readers[1].join(LAST_SECONDS)
+        said = "".join(self.errors).strip()
+        return code, end_of(code) + (f": {said[-400:]}" if said else "")
+
+
+def listen(machine, part, name, deadline, *flags):
+    """The rows of a run of the runner; the last fails where it did not end well. Yields (row, kernel that is begun)."""
+    talk, begun = Talk(machine.command(name, *flags), machine.environment()), None
+    try:
+        while True:
+            begin = time.monotonic()
+            try:
+                said = talk.next(deadline, machine.silence)
+            except queue.Empty:
+                silent = time.monotonic() - begin
+                hangs = silent >= machine.silence
+                yield row(part, begun or part, *(("failed", f"no answer in {silent:.0f} s") if hangs else ("not tried", "its time was over"))), begun
+                return
+            if said is None:
+                break
+            if "begins" in said:
+                begun = said["begins"]
+            elif "result" in said:
+                yield row(part, **{"detail": "", **said}), None
+                begun = None
+        code, how = talk.end()
+        if code != 0:
+            yield row(part, begun or part, "failed", f"the process {how}"), begun
+    finally:
+        talk.close()
+
+
+def contracts(machine, deadline):
+    for found, _ in listen(machine, "contracts", "contracts", deadline, "--folder", machine.folder / "packs"):
+        yield found
+
+
+def conformance(machine, deadline):
+    for found, _ in listen(machine, "conformance", "conformance", deadline):
+        yield found
+
+
+def kernels_of(machine, model, deadline):
+    """Goes on behind a kernel that ended the process."""
+    flags, after = ("--folder", machine.folder / "packs", "--model", model), ()
+    for _ in range(MOST_RESTARTS):
+        lost = None
+        for found, begun in listen(machine, "kernels", "kernels", deadline, *flags, *after):
+            found["name"] = f"{model} {found['name']}"
+            lost = begun or lost
+            yield found
+        if not lost:
+            return
+        if time.monotonic() >= deadline:
+            yield row("kernels", f"{model} behind {lost}", "not tried", "there is no time left")
+            return
+        after = ("--after", lost)
+    yield row("kernels", f"{model} behind {lost}", "not tried", f"{MOST_RESTARTS} kernels have ended the process")
+
+
+def kernels(machine, deadline):
+    for model in machine.manifest["packs"]:
+        if time.monotonic() >= deadline:
+            yield row("kernels", model, "not tried", "there is no time left")
+            continue
+        yield from kernels_of(machine, model, deadline)
+
+
+def sanitize(machine, tool, model, deadline):
+    flags = ("--folder", machine.folder / "packs", "--model", model, "--bare")
+    command = [machine.sanitizer, "--tool", tool, "--error-exitcode", str(FAULTS_FOUND), *machine.command("kernels", *flags)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=machine.environment(), start_new_session=True)
+    try:
+        text, _ = process.communicate(timeout=max(0.01, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        stop(process)
+        return "not tried", "its time was over"
+    summaries = [line.strip("= \n") for line in text.splitlines() if "ERROR SUMMARY" in line]
+    first = next((line.strip("= \n") for line in text.splitlines() if line.startswith("========= ") and "COMPUTE-SANITIZER" not in line), "")
+    if process.returncode == 0 and summaries:
+        return "passed", summaries[-1]
+    if process.returncode == FAULTS_FOUND:
+        return "failed", f"{summaries[-1] if summaries else 'faults'}; the first: {first}"
+    return "failed", f"the tool {end_of(process.returncode)}: {text.strip()[-300:]}"
+
+
+def sanitizer(machine, deadline):
+    if machine.emulated and not machine.sanitizer_named:
+        yield row("sanitizer", "compute-sanitizer", "not tried", "the device is emulated")
+        return
+    if not machine.sanitizer:
+        yield row("sanitizer", "compute-sanitizer", "not tried", "it is neither in PATH nor in a toolkit of CUDA_HOME or /usr/local")
+        return
+    for model in machine.manifest["packs"][:2]:
+        for tool in TOOLS:
+            result, detail = sanitize(machine, tool, model, deadline)
+            yield row("sanitizer", f"{tool} {model}", result, detail)
+
+
+def places_of(machine, library):
+    """Where a library may be: where the loader looks, a toolkit, the Python with peers."""
+    yield f"lib{library}.so"
+    for version in (13, 12, 2):
+        yield f"lib{library}.so.{version}"
+    for home in (Path("/usr/local/cuda"), *sorted(Path("/usr/local").glob("cuda-*"), reverse=True)):
+        yield from map(str, sorted((home / "lib64").glob(f"lib{library}.so*")))
+    script = "import site, sys; print('\\n'.join([*site.getsitepackages(), site.getusersitepackages(), *sys.path]))"
+    found = subprocess.run([machine.python, "-c", script], capture_output=True, text=True, timeout=30, check=False)
+    for folder in dict.fromkeys(filter(None, found.stdout.splitlines())):
+        yield from map(str, sorted(Path(folder).glob(f"nvidia/*/lib/lib{library}.so*")))
+
+
+def libraries(machine, deadline):
+    """The libraries that a toolkit or a Python brings: loaded, and asked for their version."""
+    loader = ("import ctypes, sys; library = ctypes.CDLL(sys.argv[1]); function = getattr(library, sys.argv[2])\n"
+              "if sys.argv[2] == 'ncclGetVersion': value = ctypes.c_int(); function(ctypes.byref(value)); print(value.value)\n"
+              "else: function.restype = ctypes.c_size_t; print(function())")
+    for library, function in LIBRARIES.items():
+        for place in places_of(machine, library):
+            left = deadline - time.monotonic()
+            tried = subprocess.run([sys.executable, "-c", loader, place, function], capture_output=True, text=True, timeout=max(1, left), check=False)
+            if tried.returncode == 0:
+                yield row("libraries", library, "passed", f"{place}, version {tried.stdout.strip()}")
+                break
+        else:
+            yield row("libraries", library, "not tried", "it is nowhere here")

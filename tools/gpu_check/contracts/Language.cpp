@@ -1,0 +1,122 @@
+// Of CUDA C++ on the device: what threads of a warp and a block give each other, and how numbers are rounded. The emulated
+// threads of the tests assume the same.
+#include "tools/gpu_check/contracts/Machine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace sluice::gpu_check {
+
+using namespace cuda;
+
+static std::vector<int> run(Machine &machine, const char *kernel, unsigned threads, size_t numbers) {
+  DriverStream stream = machine.stream();
+  DeviceAddress to = machine.allocate(numbers * sizeof(int));
+  machine.launch(stream, kernel, 1, threads, {&to});
+  return machine.read<int>(stream, to, numbers);
+}
+
+static void shufflesStayInTheirSegment(Machine &machine) {
+  std::vector<int> found = run(machine, "shuffle", 64, 64);
+  for (int thread = 0; thread < 64; ++thread) {
+    int lane = thread % 32, from = lane / 8 * 8 + (lane % 8 + 1) % 8;
+    expect(found[size_t(thread)] == 100 + from, "lane " + std::to_string(lane) + " was given what lane " +
+                                                    std::to_string(found[size_t(thread)] - 100) + " has, not " +
+                                                    std::to_string(from));
+  }
+}
+
+static void shufflesOfHalfAWarp(Machine &machine) {
+  std::vector<int> found = run(machine, "shuffle_half", 32, 32);
+  for (int lane = 16; lane < 32; ++lane) // lane 16 modulo a width of 16 is the first of the segment
+    expect(found[size_t(lane)] == 16, "half a warp shuffles wrongly");
+}
+
+static void barriersOrderSharedMemory(Machine &machine) {
+  std::vector<int> found = run(machine, "reverse", 256, 4 * 256);
+  for (int i = 0; i < 4 * 256; ++i)
+    expect(found[size_t(i)] == 1000 * (i / 256) + 255 - i % 256, "a barrier does not order shared memory");
+}
+
+/// What the host's processor makes of the same operations, each rounded by itself.
+template <typename T> static void roundsAsIeee(Machine &machine, const char *kernel, T smallest) {
+  volatile T a = T(1) + T(1) / 3, b = T(1) - T(1) / 7, c = T(-8) / 7; // a * b + c cancels
+  DriverStream stream = machine.stream();
+  std::vector<T> from = {a, b, c, smallest};
+  DeviceAddress given = machine.place(stream, from), to = machine.allocate(8 * sizeof(T));
+  machine.launch(stream, kernel, 1, 1, {&to, &given});
+  std::vector<T> found = machine.read<T>(stream, to, 8);
+  volatile T product = a * b;
+  T wanted[8] = {product + c,
+                 std::fma(T(a), T(b), T(c)),
+                 a / b,
+                 std::sqrt(T(a)),
+                 std::rint(T(a) / 2),
+                 smallest / 2,
+                 std::floor(-a),
+                 std::fabs(T(c))};
+  static constexpr const char *kWhat[] = {"a product and a sum",
+                                          "a fused multiply-add",
+                                          "a quotient",
+                                          "a root",
+                                          "rint",
+                                          "a number that is not normal",
+                                          "floor",
+                                          "fabs"};
+  for (size_t i = 0; i < 8; ++i)
+    expect(found[i] == wanted[i], std::string(kWhat[i]) + " is rounded otherwise than by IEEE 754");
+}
+
+static void roundsF32(Machine &machine) { roundsAsIeee<float>(machine, "arithmetic_f32", 0x1p-126f); }
+static void roundsF64(Machine &machine) { roundsAsIeee<double>(machine, "arithmetic_f64", 0x1p-1022); }
+
+/// Functions of f32 within the errors that NVIDIA's guide gives ("Mathematical Functions", single precision, in units of
+/// the last place), and half a unit for the rounding of the exact value.
+static void functionsAreAccurate(Machine &machine) {
+  struct Function {
+    const char *name;
+    double (*exact)(double);
+    double units;
+  };
+  static constexpr Function kFunctions[] = {{"exp", [](double x) { return std::exp(x); }, 2},
+                                            {"log", [](double x) { return std::log(std::fabs(x)); }, 1},
+                                            {"log1p", [](double x) { return std::log1p(std::fabs(x)); }, 1},
+                                            {"sin", [](double x) { return std::sin(x); }, 2},
+                                            {"cos", [](double x) { return std::cos(x); }, 2},
+                                            {"tanh", [](double x) { return std::tanh(x); }, 2},
+                                            {"erf", [](double x) { return std::erf(x); }, 2},
+                                            {"pow", [](double x) { return std::pow(std::fabs(x), double(1.7f)); }, 4}};
+  std::vector<float> from;
+  for (int i = -400; i < 400; ++i)
+    from.push_back(float(i) / 37 + 0.001f);
+  int count = int(from.size());
+  DriverStream stream = machine.stream();
+  DeviceAddress given = machine.place(stream, from), to = machine.allocate(8 * from.size() * sizeof(float));
+  machine.launch(stream, "functions", unsigned(count + 127) / 128, 128, {&to, &given, &count});
+  std::vector<float> found = machine.read<float>(stream, to, 8 * from.size());
+  for (size_t f = 0; f < 8; ++f)
+    for (size_t i = 0; i < from.size(); ++i) {
+      double exact = kFunctions[f].exact(from[i]);
+      auto rounded = float(std::fabs(exact));
+      double unit = double(std::nextafter(rounded, INFINITY)) - rounded;
+      double units = std::fabs(double(found[f * from.size() + i]) - exact) / unit;
+      if (!(units <= kFunctions[f].units + 0.5)) {
+        char text[128];
+        std::snprintf(text, sizeof text, "%s(%g) is off by %.1f units of its last place", kFunctions[f].name,
+                      double(from[i]), units);
+        throw Contradicted(text);
+      }
+    }
+}
+
+std::vector<Contract> languageContracts() {
+  return {{"language.shuffle", shufflesStayInTheirSegment},
+          {"language.shuffle_of_half_a_warp", shufflesOfHalfAWarp},
+          {"language.barrier", barriersOrderSharedMemory},
+          {"language.rounding_f32", roundsF32},
+          {"language.rounding_f64", roundsF64},
+          {"language.functions_f32", functionsAreAccurate}};
+}
+
+} // namespace sluice::gpu_check

@@ -1,0 +1,157 @@
+// Of streams and events: what keeps its order, what waits for what, and to which context each belongs.
+#include "tools/gpu_check/contracts/Machine.h"
+
+namespace sluice::gpu_check {
+
+using namespace cuda;
+
+namespace {
+
+/// Two numbers on the device, the second a late copy of the first.
+struct LateCopy {
+  explicit LateCopy(Machine &machine)
+      : machine(machine), stream(machine.stream()), from(machine.place(stream, std::vector<int>{1})),
+        to(machine.place(stream, std::vector<int>{0})) {}
+
+  void begin() {
+    int turns = machine.turns(), zero = 0;
+    machine.launch(stream, "copy_late", 1, 1, {&to, &from, &turns, &zero});
+  }
+  DriverEvent record() {
+    DriverEvent event = machine.event();
+    machine.check(machine.driver.eventRecord(event, stream), "cuEventRecord");
+    return event;
+  }
+  /// The copy as `reader` finds it.
+  int readIn(DriverStream reader) { return machine.read<int>(reader, to, 1)[0]; }
+
+  Machine &machine;
+  DriverStream stream;
+  DeviceAddress from, to;
+};
+
+} // namespace
+
+static void keepsItsOrder(Machine &machine) {
+  LateCopy copy(machine);
+  for (int i = 0; i < 50; ++i) {
+    int value = 100 + i;
+    machine.launch(copy.stream, "store", 1, 1, {&copy.from, &value});
+    copy.machine.check(machine.driver.copyWithin(copy.to, copy.from, 4, copy.stream), "cuMemcpyDtoDAsync");
+  }
+  expect(copy.readIn(copy.stream) == 149, "work of one stream is not done in order");
+}
+
+static void waitsForEvents(Machine &machine) {
+  LateCopy copy(machine);
+  DriverStream reader = machine.stream();
+  copy.begin();
+  machine.waitFor(reader, copy.record());
+  expect(copy.readIn(reader) == 1, "a stream did not wait for an event of another");
+}
+
+static void hostWaitsForEvents(Machine &machine) {
+  LateCopy copy(machine);
+  copy.begin();
+  machine.check(machine.driver.eventSynchronize(copy.record()), "cuEventSynchronize");
+  expect(copy.readIn(machine.stream()) == 1, "the host did not wait for an event");
+}
+
+static void unrecordedIsDone(Machine &machine) {
+  DriverEvent event = machine.event();
+  machine.check(machine.driver.eventSynchronize(event), "cuEventSynchronize of an event that was never recorded");
+  DriverStream stream = machine.stream();
+  machine.waitFor(stream, event);
+  machine.finish(stream);
+}
+
+/// A wait means the place that an event stood for when it was asked for.
+static void waitMeansTheLastRecord(Machine &machine) {
+  LateCopy copy(machine);
+  DriverStream reader = machine.stream();
+  DriverEvent event = copy.record();
+  copy.begin();
+  machine.check(machine.driver.eventRecord(event, copy.stream), "cuEventRecord");
+  machine.waitFor(reader, event);
+  expect(copy.readIn(reader) == 1, "an event that was recorded again stands for its old place");
+}
+
+static void destroyedEventsAreWaitedFor(Machine &machine) {
+  LateCopy copy(machine);
+  DriverStream reader = machine.stream();
+  copy.begin();
+  DriverEvent event = copy.record();
+  machine.waitFor(reader, event);
+  machine.check(machine.driver.eventDestroy(event), "cuEventDestroy");
+  expect(copy.readIn(reader) == 1, "a wait for an event that was destroyed since is none");
+}
+
+static void waitsAcrossContexts(Machine &machine) {
+  machine.needDevices(2);
+  LateCopy copy(machine);
+  copy.begin();
+  DriverEvent event = copy.record();
+  machine.makeCurrent(1);
+  DriverStream there = machine.stream();
+  machine.waitFor(there, event);
+  expect(copy.readIn(there) == 1, "a stream did not wait for an event of another device");
+}
+
+static void eventsBelongToAContext(Machine &machine) {
+  machine.needDevices(2);
+  DriverEvent event = machine.event();
+  machine.makeCurrent(1);
+  expect(machine.driver.eventRecord(event, machine.stream()) != 0, "an event is recorded on another device");
+}
+
+static void streamsBelongToAContext(Machine &machine) {
+  machine.needDevices(2);
+  DeviceAddress to = machine.allocate(4);
+  DriverFunction function = machine.function("store");
+  machine.makeCurrent(1);
+  int value = 1;
+  void *arguments[] = {&to, &value};
+  DriverStream there = machine.stream();
+  expect(machine.driver.launch(function, 1, 1, 1, 1, 1, 1, 0, there, arguments, nullptr) != 0,
+         "a kernel is launched in another device's stream");
+}
+
+/// Streams of ours do not wait for the default one, and the driver takes many of them.
+static void manyAtOnce(Machine &machine) {
+  std::vector<DriverStream> streams;
+  std::vector<DeviceAddress> numbers;
+  for (int i = 0; i < 64; ++i) {
+    streams.push_back(machine.stream());
+    numbers.push_back(machine.allocate(4));
+    machine.launch(streams.back(), "store", 1, 1, {&numbers.back(), &i});
+  }
+  for (int i = 0; i < 64; ++i)
+    expect(machine.read<int>(streams[size_t(i)], numbers[size_t(i)], 1)[0] == i, "a stream's work is not done");
+  for (DriverStream stream : streams)
+    machine.check(machine.driver.streamDestroy(stream), "cuStreamDestroy");
+}
+
+static void destroyingLosesNothing(Machine &machine) {
+  LateCopy copy(machine);
+  copy.begin();
+  DriverEvent event = copy.record();
+  machine.check(machine.driver.streamDestroy(copy.stream), "cuStreamDestroy");
+  machine.check(machine.driver.eventSynchronize(event), "cuEventSynchronize");
+  expect(copy.readIn(machine.stream()) == 1, "work of a stream that was destroyed is lost");
+}
+
+std::vector<Contract> streamContracts() {
+  return {{"stream.keeps_its_order", keepsItsOrder},
+          {"stream.waits_for_events", waitsForEvents},
+          {"stream.many_at_once", manyAtOnce},
+          {"stream.destroying_loses_nothing", destroyingLosesNothing},
+          {"stream.belongs_to_a_context", streamsBelongToAContext},
+          {"event.host_waits", hostWaitsForEvents},
+          {"event.never_recorded_is_done", unrecordedIsDone},
+          {"event.wait_means_the_last_record", waitMeansTheLastRecord},
+          {"event.destroyed_is_waited_for", destroyedEventsAreWaitedFor},
+          {"event.waits_across_contexts", waitsAcrossContexts},
+          {"event.belongs_to_a_context", eventsBelongToAContext}};
+}
+
+} // namespace sluice::gpu_check

@@ -1,0 +1,31 @@
+#include "tools/gpu_check/pack/OwnKernels.h"
+
+#include "backends/cuda/compiler/ModuleImage.h"
+#include "backends/cuda/compiler/Nvrtc.h"
+#include "backends/cuda/compiler/Session.h"
+#include "tools/compiler/Files.h"
+#include "tools/gpu_check/contracts/Kernels.h"
+
+namespace sluice::gpu_check {
+
+llvm::Error packOwnKernels(const std::string &folder, const std::string &settings) {
+  auto architectures = cuda::readArchitectures(settings);
+  if (!architectures)
+    return architectures.takeError();
+  auto session = cuda::Session::begin(std::move(*architectures), /*capacity=*/1);
+  if (!session)
+    return session.takeError();
+  auto nvrtc = cuda::Nvrtc::load();
+  if (!nvrtc)
+    return nvrtc.takeError();
+  cuda::ModuleImage image;
+  for (const std::string &architecture : session->architectures()) {
+    auto code = nvrtc->compile(kOwnKernels, architecture);
+    if (!code)
+      return code.takeError();
+    image.addCode(architecture, std::move(code->cubin));
+  }
+  return compiler::writeWhole(image.write(), folder + "/own.image");
+}
+
+} // namespace sluice::gpu_check

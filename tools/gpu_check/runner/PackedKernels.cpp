@@ -1,0 +1,183 @@
+#include "tools/gpu_check/runner/PackedKernels.h"
+
+#include "tests/conformance/Larger.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace sluice::gpu_check {
+
+using conformance::Bytes;
+using conformance::Failed;
+
+static constexpr size_t kGuardBytes = 1024; // before and behind every buffer; addresses stay multiples of 256
+static constexpr unsigned char kGuardByte = 0x5a;
+static constexpr unsigned char kPoison = 0xff;   // not-a-number, and -1
+static constexpr double kUnequalIntegers = 1e-2; // they follow from comparisons of floats, of which a few tie
+
+template <typename T> static void writeAs(unsigned char *at, double value) {
+  T typed = static_cast<T>(value);
+  std::memcpy(at, &typed, sizeof typed);
+}
+
+static void writeElement(DType dtype, unsigned char *at, double value) {
+#define SLUICE_GPU_CHECK_WRITE(name, number, type, ...)                                                                \
+  case DType::name:                                                                                                    \
+    return writeAs<type>(at, value);
+  switch (dtype) { SLUICE_FOR_EACH_DTYPE(SLUICE_GPU_CHECK_WRITE) }
+#undef SLUICE_GPU_CHECK_WRITE
+}
+
+static double readElement(DType dtype, const Bytes &bytes, int64_t place) {
+  return runtime::elementAsDouble(dtype, reinterpret_cast<const std::byte *>(bytes.data()), place);
+}
+
+PackedKernels::PackedKernels(conformance::RunHalf &half, const std::string &folder, const std::string &model,
+                             bool guarded)
+    : half(half), pack_(readPack(folder + "/" + model + ".json")), figures(readFile(folder + "/" + model + ".bin")),
+      guardBytes(guarded ? kGuardBytes : 0) {
+  if (figures.size() < size_t(pack_.imageBytes))
+    throw Failed("the pack of " + model + " lacks its code");
+  half.check(half.table().module_load(half.get(), 0, figures.data(), size_t(pack_.imageBytes), &module), "module_load");
+  queue = half.queue(0, SLUICE_QUEUE_COMPUTE);
+}
+
+PackedKernels::~PackedKernels() {
+  if (module)
+    half.table().module_unload(module);
+}
+
+/// Rows beyond those of the call are not-a-number, padding is zero.
+Bytes PackedKernels::drawOperand(size_t kernel, size_t operand, int64_t rows) const {
+  const PackedBuffer &buffer = pack_.kernels[kernel].operands[operand];
+  size_t size = runtime::sizeOf(buffer.dtype);
+  Bytes bytes(size_t(buffer.bytes), 0);
+  if (rows < pack_.capacity)
+    for (int64_t place : placesOf(buffer, pack_.capacity, pack_.capacity))
+      std::fill_n(&bytes[size_t(place) * size], size, kPoison);
+  int64_t index = 0;
+  for (int64_t place : placesOf(buffer, rows, pack_.capacity))
+    writeElement(buffer.dtype, &bytes[size_t(place) * size],
+                 drawElement(kernel, operand, index++, buffer.dtype, buffer.range));
+  return bytes;
+}
+
+PackedKernels::Placed PackedKernels::place(Bytes contents) {
+  auto *block = static_cast<unsigned char *>(half.allocate(contents.size() + 2 * guardBytes));
+  return {block, block + guardBytes, std::move(contents)};
+}
+
+/// What a buffer holds after a launch; fails where its guards were touched.
+Bytes PackedKernels::take(const Placed &placed, const std::string &what) {
+  Bytes bytes = half.read(placed.block, placed.contents.size() + 2 * guardBytes);
+  auto isGuard = [](unsigned char byte) { return byte == kGuardByte; };
+  auto begin = bytes.begin() + int64_t(guardBytes), end = bytes.end() - int64_t(guardBytes);
+  if (!std::all_of(bytes.begin(), begin, isGuard))
+    throw Failed(what + ": bytes before it were written");
+  if (!std::all_of(end, bytes.end(), isGuard))
+    throw Failed(what + ": bytes behind it were written");
+  return {begin, end};
+}
+
+void PackedKernels::launch(const PackedKernel &kernel, int64_t rows, const std::vector<Placed> &placed) {
+  std::vector<conformance::Larger<sluice_buffer>> buffers;
+  std::vector<void *> addresses;
+  for (const Placed &buffer : placed) {
+    bool isOperand = buffers.size() < kernel.operands.size();
+    buffers.push_back({{buffer.contents.size(), isOperand ? SLUICE_READ : SLUICE_READ_WRITE}});
+    addresses.push_back(buffer.address);
+  }
+  sluice_call call{sizeof(call), rows, 0, rows};
+  sluice_launch launch = conformance::launchOf(kernel.name.c_str(), call);
+  launch.addresses = addresses.data();
+  launch.buffers = &buffers.data()->known;
+  launch.num_buffers = buffers.size();
+  launch.module = module;
+  launch.function = kernel.function.c_str();
+  launch.parameters = kernel.parameters.data();
+  launch.parameters_bytes = kernel.parameters.size();
+  half.check(half.table().launch(queue, &launch), "launch");
+  half.finish(queue);
+}
+
+/// The results of one call, which found poison where they are.
+std::vector<Bytes> PackedKernels::runCall(size_t number, const PackedCall &call) {
+  const PackedKernel &kernel = pack_.kernels[number];
+  std::vector<Placed> placed;
+  for (size_t operand = 0; operand < kernel.operands.size(); ++operand)
+    placed.push_back(place(drawOperand(number, operand, call.rows)));
+  for (const PackedBuffer &result : kernel.results)
+    placed.push_back(place(Bytes(size_t(result.bytes), kPoison)));
+  if (kernel.workspaceBytes > 0)
+    placed.push_back(place(Bytes(size_t(kernel.workspaceBytes), kPoison)));
+  std::vector<Bytes> whole;
+  for (const Placed &buffer : placed) {
+    Bytes &bytes = whole.emplace_back(buffer.contents.size() + 2 * guardBytes, kGuardByte);
+    std::copy(buffer.contents.begin(), buffer.contents.end(), bytes.begin() + int64_t(guardBytes));
+    half.upload(queue, bytes, buffer.block);
+  }
+  launch(kernel, call.rows, placed);
+  std::vector<Bytes> results;
+  for (size_t i = 0; i < placed.size(); ++i) {
+    bool isOperand = i < kernel.operands.size(),
+         isResult = !isOperand && i < kernel.operands.size() + kernel.results.size();
+    std::string what = isOperand  ? "operand " + std::to_string(i)
+                       : isResult ? "result " + std::to_string(i - kernel.operands.size())
+                                  : "the workspace";
+    Bytes found = take(placed[i], what);
+    if (isOperand && found != placed[i].contents)
+      throw Failed(what + " was written");
+    if (isResult)
+      results.push_back(std::move(found));
+    half.release(placed[i].block);
+  }
+  return results;
+}
+
+void PackedKernels::compare(const PackedBuffer &buffer, const Expected &expected, int64_t rows, const Bytes &found,
+                            const std::string &what, KernelResult &result) const {
+  std::vector<int64_t> places = placesOf(buffer, rows, pack_.capacity);
+  auto elements = int64_t(places.size());
+  size_t end = size_t(expected.offset) + size_t(expected.count) * 2 * sizeof(double);
+  if (expected.count != sampleSize(elements) || end > figures.size())
+    throw Failed(what + ": the pack's figures are not those of this result");
+  int64_t unequal = 0;
+  for (int64_t i = 0; i < expected.count; ++i) {
+    double figure[2]; // what is expected, and by how much it may be missed
+    std::memcpy(figure, &figures[size_t(expected.offset) + size_t(i) * sizeof figure], sizeof figure);
+    int64_t element = sampledElement(elements, i);
+    if ((size_t(places[size_t(element)]) + 1) * runtime::sizeOf(buffer.dtype) > found.size())
+      throw Failed(what + ": the pack's buffer is too small for it");
+    double have = readElement(buffer.dtype, found, places[size_t(element)]), want = figure[0];
+    if (have == want || (std::isnan(have) && std::isnan(want)))
+      continue;
+    double share = std::fabs(have - want) / figure[1];
+    unequal += !runtime::isFloat(buffer.dtype);
+    if (runtime::isFloat(buffer.dtype) && !(share <= 1))
+      throw Failed(what + ": element " + std::to_string(element) + " is " + std::to_string(have) + " instead of " +
+                   std::to_string(want) + ", off by " + std::to_string(share) + " times what is allowed");
+    result.largestShare = std::max(result.largestShare, runtime::isFloat(buffer.dtype) ? share : 0);
+  }
+  if (double(unequal) > kUnequalIntegers * double(expected.count))
+    throw Failed(what + ": " + std::to_string(unequal) + " of " + std::to_string(expected.count) +
+                 " elements are others");
+  result.compared += expected.count;
+}
+
+KernelResult PackedKernels::check(size_t number) {
+  const PackedKernel &kernel = pack_.kernels[number];
+  KernelResult result;
+  for (const PackedCall &call : kernel.calls) {
+    try {
+      std::vector<Bytes> found = runCall(number, call);
+      for (size_t i = 0; i < found.size(); ++i)
+        compare(kernel.results[i], call.results[i], call.rows, found[i], "result " + std::to_string(i), result);
+    } catch (const Failed &failed) {
+      throw Failed("with " + std::to_string(call.rows) + " rows: " + failed.what());
+    }
+  }
+  return result;
+}
+
+} // namespace sluice::gpu_check

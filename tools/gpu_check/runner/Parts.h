@@ -1,0 +1,30 @@
+// The parts of the check that run in this program. Each prints one line of JSON for everything that it tries, at once, so
+// that nothing is lost when the process is.
+#pragma once
+
+#include "runtime/base/Json.h"
+#include "sluice/backend/run.h"
+
+#include <string>
+
+namespace sluice::gpu_check {
+
+struct PartOptions {
+  std::string folder;  ///< of the packs
+  std::string model;   ///< whose kernels
+  std::string after;   ///< goes on behind this kernel or contract
+  int64_t most = 0;    ///< kernels; 0: all
+  bool guarded = true; ///< buffers have memory around them that is looked at
+  double seconds = 0;  ///< to measure for
+};
+
+void print(const runtime::Json &line);
+
+// Give the exit code.
+int probe(const sluice_backend_run &half);
+int runConformance(const sluice_backend_run &half);
+int runContracts(const PartOptions &options);
+int runKernels(const sluice_backend_run &half, const PartOptions &options);
+int measurePeaks(const PartOptions &options);
+
+} // namespace sluice::gpu_check
