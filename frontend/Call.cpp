@@ -87,7 +87,7 @@ void Call::requireOneDevice() const {
 
 void Call::requireFloat(const Tensor &x) const {
   if (!is_float(x.dtype()))
-    fail(std::string("works on f32 and f64, not ") + to_string(x.dtype()) + "; convert with .to(f32)");
+    fail(std::string("works on floats, not ") + to_string(x.dtype()) + "; convert with .to(f32)");
 }
 
 void Call::requireSameDType(const Tensor &a, const Tensor &b) const {
@@ -152,6 +152,8 @@ std::pair<double, double> rangeOf(DType dtype) {
   switch (dtype) {
   case DType::f32:
   case DType::f64:
+  case DType::f16:
+  case DType::bf16:
     return {-infinity, infinity};
   case DType::i32:
     return {-0x1p31, 0x1p31 - 1};

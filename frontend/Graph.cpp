@@ -50,7 +50,7 @@ void Graph::set_capacity(std::int64_t rows, Where where) {
 
 void Graph::set_dtype(DType dtype, Where where) {
   if (!is_float(dtype))
-    throw Error(std::string("parameters are f32 or f64, not ") + to_string(dtype), where);
+    throw Error(std::string("parameters are floats, not ") + to_string(dtype), where);
   graph->dtype = dtype;
 }
 
@@ -135,7 +135,7 @@ void Graph::minimize(Arg loss, const optim::SGD &optimizer) {
   auto real = [&](double value) { return builder.getF64FloatAttr(value); };
   auto sgd = ir::SgdAttr::get(&graph->context, real(optimizer.momentum), real(optimizer.dampening),
                               real(optimizer.weight_decay), optimizer.nesterov);
-  auto scalar = RankedTensorType::get({}, graph->elementType(graph->dtype));
+  auto scalar = RankedTensorType::get({}, ir::getAccumulator(graph->elementType(graph->dtype)));
   graph->addState(ir::StateKind::Hyper, "lr", scalar, init::constant(optimizer.lr), /*device=*/{}, loss.where);
   SmallVector<Attribute> parameters;
   for (const std::string &name : names)

@@ -25,7 +25,7 @@ const char *to_string(DType dtype) {
 }
 
 bool is_float(DType dtype) {
-#define SLUICE_DTYPE_IS_FLOAT(name, number, type, ...) std::is_floating_point_v<type>,
+#define SLUICE_DTYPE_IS_FLOAT(name, number, type, ...) !std::is_integral_v<type>,
   static constexpr bool floats[] = {SLUICE_FOR_EACH_DTYPE(SLUICE_DTYPE_IS_FLOAT)};
 #undef SLUICE_DTYPE_IS_FLOAT
   return floats[int(dtype)];

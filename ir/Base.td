@@ -76,9 +76,9 @@ def Sluice_CopyPolicies : Sluice_Words<"CopyPolicy", "what becomes of copies tha
     I32EnumAttrCase<"Explicit", 0, "explicit">, I32EnumAttrCase<"Warn", 1, "warn">, I32EnumAttrCase<"Insert", 2, "insert">]>;
 def Sluice_CopyPolicyAttr : EnumAttr<Sluice_Dialect, Sluice_CopyPolicies, "copy_policy">;
 
-def Sluice_Tensor : RankedTensorOf<[F32, F64, I32, I64, UI8, I1]>;
-def Sluice_NumberTensor : RankedTensorOf<[F32, F64, I32, I64, UI8]>;
-def Sluice_FloatTensor : RankedTensorOf<[F32, F64]>;
+def Sluice_Tensor : RankedTensorOf<[F32, F64, F16, BF16, I32, I64, UI8, I1]>;
+def Sluice_NumberTensor : RankedTensorOf<[F32, F64, F16, BF16, I32, I64, UI8]>;
+def Sluice_FloatTensor : RankedTensorOf<[F32, F64, F16, BF16]>;
 def Sluice_IntTensor : RankedTensorOf<[I32, I64]>;
 def Sluice_BoolTensor : RankedTensorOf<[I1]>;
 

@@ -32,6 +32,10 @@ FailureOr<sluice_dtype> dtypeOf(Type element) {
     return SLUICE_DTYPE_f32;
   if (element.isF64())
     return SLUICE_DTYPE_f64;
+  if (element.isF16())
+    return SLUICE_DTYPE_f16;
+  if (element.isBF16())
+    return SLUICE_DTYPE_bf16;
   if (element.isSignlessInteger(32))
     return SLUICE_DTYPE_i32;
   if (element.isSignlessInteger(64))
@@ -57,9 +61,15 @@ Type typeOf(MLIRContext *context, sluice_dtype dtype) {
     return IntegerType::get(context, 8, IntegerType::Unsigned);
   case SLUICE_DTYPE_boolean:
     return IntegerType::get(context, 1);
+  case SLUICE_DTYPE_f16:
+    return Float16Type::get(context);
+  case SLUICE_DTYPE_bf16:
+    return BFloat16Type::get(context);
   }
   llvm_unreachable("a dtype beyond the table");
 }
+
+bool isHalf(Type element) { return element.isF16() || element.isBF16(); }
 
 Type getAccumulator(Type element) {
   switch (*dtypeOf(element)) {
@@ -70,6 +80,9 @@ Type getAccumulator(Type element) {
   case SLUICE_DTYPE_u8:
   case SLUICE_DTYPE_boolean:
     return element; // integers wrap around in it
+  case SLUICE_DTYPE_f16:
+  case SLUICE_DTYPE_bf16:
+    return Float32Type::get(element.getContext());
   }
   llvm_unreachable("a dtype beyond the table");
 }

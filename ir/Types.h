@@ -27,6 +27,9 @@ mlir::FailureOr<sluice_dtype> dtypeOf(mlir::Type element);
 /// The element type of an entry of the table.
 mlir::Type typeOf(mlir::MLIRContext *context, sluice_dtype dtype);
 
+/// Whether it is a float of two bytes: of memory alone, computed with in f32.
+bool isHalf(mlir::Type element);
+
 /// The element type in which products and reductions of such elements add up, before a sum is rounded to what stores
 /// it.
 mlir::Type getAccumulator(mlir::Type element);

@@ -1,4 +1,5 @@
 #include "ir/build/Lane.h"
+#include "ir/Types.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -10,7 +11,9 @@ using namespace mlir;
 namespace sluice::ir {
 
 Type getLaneElement(Type element) {
-  return element.isInteger() ? IntegerType::get(element.getContext(), element.getIntOrFloatBitWidth()) : element;
+  if (element.isInteger())
+    return IntegerType::get(element.getContext(), element.getIntOrFloatBitWidth());
+  return isHalf(element) ? getAccumulator(element) : element;
 }
 
 /// `shape` with another element type: a vector where `shape` is one.

@@ -1,5 +1,5 @@
 // Scalars or vectors in an op's body, with operators: `1.0 / (1.0 + exp(-a))` builds arith and math ops.
-// i8 lanes are unsigned and i1 lanes boolean; i32 and i64 are signed. A scalar beside a vector is spread over its
+// Floats are f32 and f64: what is stored narrower is computed in f32. i8 lanes are unsigned and i1 lanes boolean; i32 and i64 are signed. A scalar beside a vector is spread over its
 // lanes.
 #pragma once
 
@@ -77,7 +77,8 @@ inline Lane min(Lane a, double b) { return min(a, a.like(b)); }
 inline Lane where(Lane condition, Lane a, double b) { return where(condition, a, a.like(b)); }
 inline Lane where(Lane condition, double a, Lane b) { return where(condition, b.like(a), b); }
 
-/// The element type that lanes of a tensor's element type have: ui8 is i8.
+/// The element type that lanes of a tensor's element type have: ui8 is i8, f16 and bf16 are f32. Who writes down an op's
+/// formula rounds what it gives.
 mlir::Type getLaneElement(mlir::Type element);
 
 /// Converts between element types by the rules of sluice.cast.

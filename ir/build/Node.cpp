@@ -37,6 +37,15 @@ Node tanh(Node a) { return unary<TanhOp>(a); }
 Node sigmoid(Node a) { return unary<SigmoidOp>(a); }
 Node rsqrt(Node a) { return unary<RsqrtOp>(a); }
 
+Node castTo(Node a, Type element) {
+  return a.type().getElementType() == element ? a : create<CastOp>(a, a.value, element);
+}
+
+Node widened(Node a) {
+  Type element = a.type().getElementType();
+  return isHalf(element) ? castTo(a, getAccumulator(element)) : a;
+}
+
 Node sum(Node a, ArrayRef<int64_t> axes, bool keepdims) {
   return axes.empty() ? a : create<SumOp>(a, a.value, axes, keepdims);
 }

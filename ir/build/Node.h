@@ -42,6 +42,9 @@ Node tanh(Node a);
 Node sigmoid(Node a);
 Node rsqrt(Node a);
 
+/// `a` in another element type; and in the one that sums of its elements are of, where that is wider.
+Node castTo(Node a, mlir::Type element);
+Node widened(Node a);
 /// Sum over `axes`, keeping them with size 1 if asked.
 Node sum(Node a, llvm::ArrayRef<int64_t> axes, bool keepdims = false);
 Node reshape(Node a, llvm::ArrayRef<int64_t> shape);

@@ -58,13 +58,13 @@ SmallVector<HostTensor> BatchNormOp::evaluate(ArrayRef<HostTensor> operands, int
 
 namespace {
 
-/// The parts that forward and backward share; one is the other's common subexpression.
+/// The parts that forward and backward share; one is the other's common subexpression. Halves are computed in f32.
 struct Normalised {
   SmallVector<int64_t> axes;
   Node x, mean, centred, var, inverseDeviation, xHat;
 
   Normalised(OpBuilder &builder, BatchNormOp op)
-      : axes(getAxes(op)), x(builder, op.getLoc(), op.getX()), mean(getMean(builder, op)),
+      : axes(getAxes(op)), x(widened(Node(builder, op.getLoc(), op.getX()))), mean(getMean(builder, op)),
         centred(x - overChannels(mean)), var(getVar(builder, op)),
         inverseDeviation(rsqrt(var + op.getEps().convertToDouble())), xHat(centred * overChannels(inverseDeviation)) {}
 
@@ -82,10 +82,10 @@ private:
     return axes;
   }
   Node getMean(OpBuilder &builder, BatchNormOp op) const {
-    return op.getTraining() ? batchMean(x) : Node(builder, op.getLoc(), op.getRunningMean());
+    return op.getTraining() ? batchMean(x) : widened(Node(builder, op.getLoc(), op.getRunningMean()));
   }
   Node getVar(OpBuilder &builder, BatchNormOp op) const {
-    return op.getTraining() ? batchMean(centred * centred) : Node(builder, op.getLoc(), op.getRunningVar());
+    return op.getTraining() ? batchMean(centred * centred) : widened(Node(builder, op.getLoc(), op.getRunningVar()));
   }
 };
 
@@ -97,13 +97,15 @@ SmallVector<Value> BatchNormOp::buildGradient(OpBuilder &builder, ValueRange dRe
   if (!dResults[0])
     return SmallVector<Value>(5);
   Normalised norm(builder, *this);
-  Node dY(builder, getLoc(), dResults[0]), weight(builder, getLoc(), getWeight());
+  Node dY = widened(Node(builder, getLoc(), dResults[0])), weight = widened(Node(builder, getLoc(), getWeight()));
+  Type element = elementOf(getX());
   Node dBias = sum(dY, norm.axes), dWeight = sum(dY * norm.xHat, norm.axes), dXHat = dY;
   if (getTraining()) {
     Node n = count(norm.x, norm.axes, dBias);
     dXHat = dY - norm.overChannels(dBias / n) - norm.xHat * norm.overChannels(dWeight / n);
   }
-  return {dXHat * norm.overChannels(weight * norm.inverseDeviation), dWeight, dBias, Value(), Value()};
+  Node dX = dXHat * norm.overChannels(weight * norm.inverseDeviation);
+  return {castTo(dX, element), castTo(dWeight, element), castTo(dBias, element), Value(), Value()};
 }
 
 SmallVector<Sample> BatchNormOp::samples() {
@@ -122,15 +124,18 @@ SmallVector<Sample> BatchNormOp::samples() {
 
 SmallVector<Value> BatchNormOp::expand(OpBuilder &builder) {
   Normalised norm(builder, *this);
-  Node weight(builder, getLoc(), getWeight()), bias(builder, getLoc(), getBias());
+  auto wide = [&](Value operand) { return widened(Node(builder, getLoc(), operand)); };
+  auto stored = [&](Node result) -> Value { return castTo(result, elementOf(getX())); };
+  Node weight = wide(getWeight()), bias = wide(getBias());
   Node y = norm.xHat * norm.overChannels(weight) + norm.overChannels(bias);
   if (!getTraining())
-    return {y, getRunningMean(), getRunningVar()};
-  Node runningMean(builder, getLoc(), getRunningMean()), runningVar(builder, getLoc(), getRunningVar());
+    return {stored(y), getRunningMean(), getRunningVar()};
+  Node runningMean = wide(getRunningMean()), runningVar = wide(getRunningVar());
   Node n = count(norm.x, norm.axes, norm.var), others = n - 1.0;
   Node unbiased = norm.var * (n / where(others > 1.0, others, 1.0));
   double momentum = getMomentum().convertToDouble();
-  return {y, runningMean + momentum * (norm.mean - runningMean), runningVar + momentum * (unbiased - runningVar)};
+  return {stored(y), stored(runningMean + momentum * (norm.mean - runningMean)),
+          stored(runningVar + momentum * (unbiased - runningVar))};
 }
 
 bool BatchNormOp::isExpandedInTrain() { return true; }

@@ -46,8 +46,7 @@ static SmallVector<double> readElements(DenseElementsAttr value, size_t count) {
   auto type = dyn_cast<IntegerType>(value.getElementType());
   for (size_t i = 0; i < count; ++i) {
     if (!type)
-      numbers.push_back(value.getElementType().isF32() ? double(value.getValues<float>()[i])
-                                                       : value.getValues<double>()[i]);
+      numbers.push_back(value.getValues<APFloat>()[i].convertToDouble());
     else
       numbers.push_back(
           value.getValues<APInt>()[i].roundToDouble(/*isSigned=*/!type.isUnsigned() && type.getWidth() > 1));

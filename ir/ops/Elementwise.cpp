@@ -175,7 +175,7 @@ double CastOp::evaluateElement(ArrayRef<double> in) {
     return in[0] != 0;
   if (to && isa<FloatType>(elementOf(getA())))
     return saturateTo(to, in[0]);
-  return roundTo(getTo().isF32() ? Float64Type::get(getContext()) : getTo(), in[0]);
+  return roundTo(isa<FloatType>(getTo()) ? Float64Type::get(getContext()) : getTo(), in[0]);
 }
 
 Value CastOp::buildBody(OpBuilder &builder, Location loc, ValueRange in) {

@@ -2,6 +2,7 @@
 
 #include "ir/Dialect.h"
 #include "ir/ops/Inference.h"
+#include "ir/reference/HostTensor.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include <cfloat>
@@ -29,6 +30,9 @@ bool holds(Type element, double value) {
     return isWhole && value >= 0 && value <= 255;
   case SLUICE_DTYPE_boolean:
     return value == 0 || value == 1;
+  case SLUICE_DTYPE_f16:
+  case SLUICE_DTYPE_bf16:
+    return !std::isfinite(value) || std::isfinite(roundTo(element, value));
   }
   llvm_unreachable("a dtype beyond the table");
 }
@@ -48,7 +52,7 @@ static std::string printType(Type type) {
 static std::string problemOfRandom(StringRef kind, double a, double b, RankedTensorType type) {
   std::string both = printNumber(a) + " and " + printNumber(b);
   if (!isa<FloatType>(type.getElementType()))
-    return "random numbers are f32 or f64; got " + printType(type.getElementType());
+    return "random numbers are floats; got " + printType(type.getElementType());
   if (!std::isfinite(a) || !std::isfinite(b))
     return "a random distribution needs finite numbers; got " + both;
   if (kind == "uniform" && a > b)

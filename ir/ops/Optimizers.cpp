@@ -16,16 +16,17 @@ SmallVector<StringRef> SgdAttr::getSlots() const {
 bool SgdAttr::needsStep() const { return !isZero(getMomentum()) && !isZero(getDampening()); }
 
 // torch.optim.SGD: d = g + weight_decay * p;  b = momentum * b + (1 - dampening) * d, but b = d at the first step;
-// d = d + momentum * b with Nesterov, b otherwise;  p = p - lr * d.
+// d = d + momentum * b with Nesterov, b otherwise;  p = p - lr * d. What is stored as halves is rounded at the end, once.
 SmallVector<Value> SgdAttr::buildUpdate(OpBuilder &builder, Location loc, Value parameter, Value gradient, Value lr,
                                         Value step, ValueRange slots) const {
-  Node p(builder, loc, parameter), d(builder, loc, gradient);
+  Node stored(builder, loc, parameter), p = widened(stored), d = widened(Node(builder, loc, gradient));
+  Type element = p.type().getElementType();
   if (!isZero(getWeightDecay()))
     d = d + p * getWeightDecay().getValueAsDouble();
   SmallVector<Value> newSlots;
   if (!isZero(getMomentum())) {
     double momentum = getMomentum().getValueAsDouble(), dampening = getDampening().getValueAsDouble();
-    Node buffer = Node(builder, loc, slots[0]) * momentum + (dampening == 0 ? d : d * (1.0 - dampening));
+    Node buffer = widened(Node(builder, loc, slots[0])) * momentum + (dampening == 0 ? d : d * (1.0 - dampening));
     if (needsStep()) {
       Node first = expand(Node(builder, loc, step), {},
                           withElement(p.type(), llvm::cast<RankedTensorType>(step.getType()).getElementType()));
@@ -34,8 +35,11 @@ SmallVector<Value> SgdAttr::buildUpdate(OpBuilder &builder, Location loc, Value 
     newSlots.push_back(buffer);
     d = getNesterov() ? d + buffer * momentum : buffer;
   }
-  SmallVector<Value> results{p - expand(Node(builder, loc, lr), {}, p.type()) * d};
+  Node rate = castTo(Node(builder, loc, lr), element);
+  SmallVector<Value> results{p - expand(rate, {}, p.type()) * d};
   llvm::append_range(results, newSlots);
+  for (Value &result : results)
+    result = castTo(Node(builder, loc, result), stored.type().getElementType());
   return results;
 }
 

@@ -147,8 +147,9 @@ Value MeanOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExp
 }
 
 SmallVector<Value> MeanOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
-  Node dY(builder, getLoc(), dResults[0]);
-  return {spread(*this, dY / count(Node(builder, getLoc(), getX()), getAxes(), dY))};
+  Node dY = widened(Node(builder, getLoc(), dResults[0]));
+  Node each = dY / count(widened(Node(builder, getLoc(), getX())), getAxes(), dY);
+  return {spread(*this, castTo(each, elementOf(getX())))};
 }
 
 SmallVector<Sample> MeanOp::samples() {
@@ -175,6 +176,8 @@ static double leastOf(Type element) {
   switch (*dtypeOf(element)) {
   case SLUICE_DTYPE_f32:
   case SLUICE_DTYPE_f64:
+  case SLUICE_DTYPE_f16:
+  case SLUICE_DTYPE_bf16:
     return -kInfinity;
   case SLUICE_DTYPE_i32:
     return -0x1p31;
@@ -192,6 +195,8 @@ static double greatestOf(Type element) {
   switch (*dtypeOf(element)) {
   case SLUICE_DTYPE_f32:
   case SLUICE_DTYPE_f64:
+  case SLUICE_DTYPE_f16:
+  case SLUICE_DTYPE_bf16:
     return kInfinity;
   case SLUICE_DTYPE_i32:
     return 0x1p31 - 1;

@@ -101,9 +101,9 @@ Value SoftmaxOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<Affine
 }
 
 SmallVector<Value> SoftmaxOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
-  Node y(builder, getLoc(), getY()), dY(builder, getLoc(), dResults[0]);
+  Node y = widened(Node(builder, getLoc(), getY())), dY = widened(Node(builder, getLoc(), dResults[0]));
   int64_t axis = getAxis();
-  return {y * (dY - expandOver(sum(dY * y, axis), axis, y.type()))};
+  return {castTo(y * (dY - expandOver(sum(dY * y, axis), axis, y.type())), elementOf(getX()))};
 }
 
 SmallVector<Sample> SoftmaxOp::samples() { return softmaxSamples("softmax"); }
@@ -124,9 +124,9 @@ Value LogSoftmaxOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<Aff
 }
 
 SmallVector<Value> LogSoftmaxOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
-  Node y(builder, getLoc(), getY()), dY(builder, getLoc(), dResults[0]);
+  Node y = widened(Node(builder, getLoc(), getY())), dY = widened(Node(builder, getLoc(), dResults[0]));
   int64_t axis = getAxis();
-  return {dY - exp(y) * expandOver(sum(dY, axis), axis, y.type())};
+  return {castTo(dY - exp(y) * expandOver(sum(dY, axis), axis, y.type()), elementOf(getX()))};
 }
 
 SmallVector<Sample> LogSoftmaxOp::samples() { return softmaxSamples("log_softmax"); }
@@ -178,11 +178,11 @@ Value SoftmaxCrossEntropyOp::buildElement(ElementBuilder &builder, unsigned, Arr
 }
 
 SmallVector<Value> SoftmaxCrossEntropyOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
-  Node logits(builder, getLoc(), getLogits()), dY(builder, getLoc(), dResults[0]);
-  Node softmax(builder, getLoc(), builder.create<SoftmaxOp>(getLoc(), getLogits(), 1));
-  Node picked(builder, getLoc(),
-              builder.create<OneHotOp>(getLoc(), getLabel(), logits.type().getShape()[1], elementOf(getLogits())));
-  return {(softmax - picked) * expandOver(dY, 1, logits.type()), Value()};
+  Node logits = widened(Node(builder, getLoc(), getLogits())), dY = widened(Node(builder, getLoc(), dResults[0]));
+  Type element = logits.type().getElementType();
+  Node softmax(builder, getLoc(), builder.create<SoftmaxOp>(getLoc(), logits, 1));
+  Node picked(builder, getLoc(), builder.create<OneHotOp>(getLoc(), getLabel(), logits.type().getShape()[1], element));
+  return {castTo((softmax - picked) * expandOver(dY, 1, logits.type()), elementOf(getLogits())), Value()};
 }
 
 SmallVector<int64_t> SoftmaxCrossEntropyOp::getIndexBounds() { return {0, shapeOf(getLogits())[1]}; }

@@ -54,6 +54,10 @@ double roundTo(Type element, double value) {
   case SLUICE_DTYPE_f64:
   case SLUICE_DTYPE_i64:
     return value;
+  case SLUICE_DTYPE_f16:
+    return double(sluice_f16(float(value)));
+  case SLUICE_DTYPE_bf16:
+    return double(sluice_bf16(float(value)));
   }
   llvm_unreachable("a dtype beyond the table");
 }
@@ -64,6 +68,7 @@ template <typename Number> static double readAs(const void *at) {
   return double(number);
 }
 
+// Halves are rounded from floats, as all that computes them does.
 template <typename Number> static void writeAs(void *at, double value) {
   auto number = Number(value);
   std::memcpy(at, &number, sizeof number);

@@ -30,7 +30,7 @@ llvm::SmallVector<int64_t> runtimeShape(mlir::Type type, int64_t rows);
 /// Calls `body` with every index of `shape` in row-major order.
 void forEachIndex(llvm::ArrayRef<int64_t> shape, const std::function<void(llvm::ArrayRef<int64_t>)> &body);
 
-/// Rounds a double to what `element` can hold (f32 is rounded, integers wrap to their width, i1 becomes 0 or 1).
+/// Rounds a double to what `element` can hold (f32 is rounded, halves from f32, integers wrap to their width, i1 becomes 0 or 1).
 double roundTo(mlir::Type element, double value);
 
 /// An element as it lies in memory (i1 and ui8 take one byte).

@@ -89,7 +89,7 @@ private:
     ResultRange defined = op.getResults().take_front(results.size());
     for (auto [result, value] : llvm::zip_equal(defined, results)) {
       Type element = cast<RankedTensorType>(result.getType()).getElementType();
-      if (options.roundToType || isa<IntegerType>(element))
+      if (options.roundToType || isa<IntegerType>(element) || isHalf(element))
         for (double &number : value.data)
           number = roundTo(element, number);
     }

@@ -11,7 +11,7 @@ namespace sluice::ir {
 using StateMap = std::map<std::string, HostTensor>;
 
 struct InterpreterOptions {
-  /// Rounds every op's results to its element type; off: everything in double.
+  /// Rounds every op's results to its element type; off: floats wider than two bytes in double.
   bool roundToType = false;
   /// Called after each op with its operands and its results; what it leaves in the results is what others read.
   std::function<void(mlir::Operation *, llvm::ArrayRef<HostTensor> operands, llvm::MutableArrayRef<HostTensor> results)>

@@ -25,6 +25,12 @@ static void fillSample(std::byte *data, const Value &input) {
   switch (input.dtype) {
   case DType::f32:
     return fill<float>(data, count, [](uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; });
+  case DType::f16:
+    return fill<sluice_f16>(data, count,
+                            [](uint32_t word) { return sluice_f16(static_cast<float>(word >> 21) * 0x1p-11f); });
+  case DType::bf16:
+    return fill<sluice_bf16>(data, count,
+                             [](uint32_t word) { return sluice_bf16(static_cast<float>(word >> 24) * 0x1p-8f); });
   case DType::f64:
     return fill<double>(data, count, [](uint32_t word) { return word * 0x1p-32; });
   case DType::i32:

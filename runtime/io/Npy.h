@@ -1,4 +1,5 @@
-// NumPy's .npy files: versions 1 to 3, little-endian f4 f8 i4 i8 u1 and b1, C order.
+// NumPy's .npy files: versions 1 to 3, little-endian f2 f4 f8 i4 i8 u1 b1 and V2, C order. V2, bytes without a
+// meaning, is what numpy writes of the bfloat16 of ml_dtypes, and is read as such.
 #pragma once
 
 #include "runtime/io/File.h"

@@ -2,33 +2,37 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
+#include "runtime/data/Convert.h"
 
 #include <algorithm>
-#include <cstring>
 #include <zlib.h>
 
 namespace sluice::runtime {
 
-/// Fills doubles from floats, of which `read` gives the bytes from a place on.
-template <typename Read> static void widen(std::span<std::byte> doubles, size_t at, Read read) {
-  Bytes floats(doubles.size() / 2);
-  read(at / 2, std::span(floats));
-  for (size_t i = 0; i < floats.size() / sizeof(float); ++i) {
-    float narrow;
-    std::memcpy(&narrow, floats.data() + i * sizeof narrow, sizeof narrow);
-    double wide = narrow;
-    std::memcpy(doubles.data() + i * sizeof wide, &wide, sizeof wide);
+namespace {
+/// Fills elements from narrower ones, of which `read` gives the bytes from a place on.
+struct Widening {
+  Convert convert;
+  size_t narrow, wide; // bytes of an element
+
+  template <typename Read> void operator()(std::span<std::byte> to, size_t at, Read read) const {
+    size_t count = to.size() / wide;
+    Bytes from(count * narrow);
+    read(at / wide * narrow, std::span(from));
+    convert(from.data(), to.data(), static_cast<int64_t>(count));
   }
-}
+};
+} // namespace
 
 static void loadState(Instance &instance, const State &state, const SafetensorsFile &file, const TensorRange &tensor,
                       const std::string &name) {
-  bool widens = state.dtype == DType::f64 && tensor.dtype == DType::f32;
-  if (tensor.shape != state.shape || (tensor.dtype != state.dtype && !widens))
+  Convert convert = isFloat(state.dtype) ? conversion(tensor.dtype, state.dtype) : nullptr;
+  if (tensor.shape != state.shape || (tensor.dtype != state.dtype && !convert))
     failInvalid(concat(name, ": ", quote(state.name), " is ", typeText(tensor.dtype, tensor.shape),
                        ", but the model has ", typeText(state.dtype, state.shape)));
   auto read = [&](size_t at, std::span<std::byte> to) { file.read(tensor, at, to); };
-  instance.setState(state, [&](size_t at, std::span<std::byte> to) { widens ? widen(to, at, read) : read(at, to); });
+  Widening widen{convert, sizeOf(tensor.dtype), sizeOf(state.dtype)};
+  instance.setState(state, [&](size_t at, std::span<std::byte> to) { convert ? widen(to, at, read) : read(at, to); });
 }
 
 static void loadOneOf(Instance &instance, const State &state, const SafetensorsFile &file, const std::string &name) {

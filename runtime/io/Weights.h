@@ -9,7 +9,7 @@
 namespace sluice::runtime {
 
 /// Sets every parameter and statistic from `path`. A missing, misshapen or unknown tensor is an error; other states of
-/// the model (a checkpoint holds them) are passed over. f32 values may fill an f64 state.
+/// the model (a checkpoint holds them) are passed over. Floats may fill a state of wider floats.
 void loadWeights(Instance &instance, const std::string &path);
 
 /// Writes every parameter and statistic to `path`.

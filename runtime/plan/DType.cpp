@@ -17,7 +17,7 @@ struct DTypeFacts {
 } // namespace
 
 #define SLUICE_DTYPE_FACTS(name, number, type, text, ir, npy, safetensors)                                             \
-  {text, npy, safetensors, sizeof(type), std::is_floating_point_v<type>},
+  {text, npy, safetensors, sizeof(type), !std::is_integral_v<type>},
 static constexpr DTypeFacts facts[] = {SLUICE_FOR_EACH_DTYPE(SLUICE_DTYPE_FACTS)};
 #undef SLUICE_DTYPE_FACTS
 

@@ -156,6 +156,8 @@ Shape physicalShape(const Shape &shape, const Layout &layout) {
 template <typename Run> static void withElementOfSize(size_t elementSize, Run run) {
   if (elementSize == 1)
     return run(uint8_t());
+  if (elementSize == 2)
+    return run(uint16_t());
   if (elementSize == 4)
     return run(uint32_t());
   run(uint64_t());

@@ -59,6 +59,20 @@ void finishRun(Instance &instance, const Options &options, const std::vector<Wor
   printReport(report);
 }
 
+/// The float of this type that is nearest.
+static double roundedTo(DType type, double value) {
+  switch (type) {
+  case DType::f16:
+    return sluice_f16(static_cast<float>(value));
+  case DType::bf16:
+    return sluice_bf16(static_cast<float>(value));
+  case DType::f32:
+    return static_cast<float>(value);
+  default:
+    return value;
+  }
+}
+
 static Setting checkSetting(const Plan &plan, const NamedText &setting) {
   std::vector<std::string> names;
   for (const State &state : plan.states)
@@ -71,9 +85,9 @@ static Setting checkSetting(const Plan &plan, const NamedText &setting) {
   char *end = nullptr;
   double value = std::strtod(setting.text.c_str(), &end);
   bool fits = !setting.text.empty() && *end == '\0' && std::isfinite(value);
-  if (state->dtype == DType::f32)
-    fits = fits && std::isfinite(static_cast<float>(value));
-  else if (state->dtype != DType::f64)
+  if (isFloat(state->dtype))
+    fits = fits && std::isfinite(roundedTo(state->dtype, value));
+  else
     fits = fits && value == std::floor(value) && std::abs(value) < (state->dtype == DType::i64 ? 0x1p53 : 0x1p31);
   if (!fits)
     failUsage(concat("--set: ", quote(setting.text), " is not a value for ", quote(setting.name), " of type ",
@@ -101,6 +115,12 @@ void applySettings(Instance &instance, const std::vector<Setting> &settings) {
       break;
     case DType::f64:
       fillState<double>(instance, setting);
+      break;
+    case DType::f16:
+      fillState<sluice_f16>(instance, setting);
+      break;
+    case DType::bf16:
+      fillState<sluice_bf16>(instance, setting);
       break;
     case DType::i32:
       fillState<int32_t>(instance, setting);

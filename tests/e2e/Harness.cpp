@@ -161,45 +161,23 @@ template <typename T> static void unpackAs(const std::vector<std::byte> &bytes, 
 
 static std::vector<std::byte> pack(runtime::DType type, const std::vector<double> &values) {
   std::vector<std::byte> bytes;
-  switch (type) {
-  case runtime::DType::f32:
-    packAs<float>(values, bytes);
+#define SLUICE_DTYPE_PACK(name, number, type, ...)                                                                     \
+  case runtime::DType::name:                                                                                           \
+    packAs<type>(values, bytes);                                                                                       \
     break;
-  case runtime::DType::f64:
-    packAs<double>(values, bytes);
-    break;
-  case runtime::DType::i32:
-    packAs<int32_t>(values, bytes);
-    break;
-  case runtime::DType::i64:
-    packAs<int64_t>(values, bytes);
-    break;
-  default:
-    packAs<uint8_t>(values, bytes);
-    break;
-  }
+  switch (type) { SLUICE_FOR_EACH_DTYPE(SLUICE_DTYPE_PACK) }
+#undef SLUICE_DTYPE_PACK
   return bytes;
 }
 
 static std::vector<double> unpack(runtime::DType type, const std::vector<std::byte> &bytes) {
   std::vector<double> values;
-  switch (type) {
-  case runtime::DType::f32:
-    unpackAs<float>(bytes, values);
+#define SLUICE_DTYPE_UNPACK(name, number, type, ...)                                                                   \
+  case runtime::DType::name:                                                                                           \
+    unpackAs<type>(bytes, values);                                                                                     \
     break;
-  case runtime::DType::f64:
-    unpackAs<double>(bytes, values);
-    break;
-  case runtime::DType::i32:
-    unpackAs<int32_t>(bytes, values);
-    break;
-  case runtime::DType::i64:
-    unpackAs<int64_t>(bytes, values);
-    break;
-  default:
-    unpackAs<uint8_t>(bytes, values);
-    break;
-  }
+  switch (type) { SLUICE_FOR_EACH_DTYPE(SLUICE_DTYPE_UNPACK) }
+#undef SLUICE_DTYPE_UNPACK
   return values;
 }
 

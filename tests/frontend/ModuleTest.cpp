@@ -119,6 +119,18 @@ TEST_F(Modules, ParametersTakeTheGraphsDType) {
   EXPECT_EQ(root.parameter("p", {3}, init::ones()).dtype(), f64);
 }
 
+// The learning rate is what it was set to: it is no half where parameters are.
+TEST_F(Modules, HalvesLearnAtARateOfSinglePrecision) {
+  g.set_dtype(bf16);
+  nn::Module root{g};
+  Tensor p = root.parameter("p", {4}, init::ones()), x = g.input("x", bf16, {Dim{"batch"}, 4});
+  EXPECT_EQ(p.dtype(), bf16);
+  EXPECT_EQ((x * p * 0.5).dtype(), bf16);
+  g.minimize((x * p).mean(), optim::SGD{.lr = 0.1});
+  EXPECT_THAT(g.str(), HasSubstr("hyper @lr : tensor<f32>"));
+  EXPECT_THAT(g.str(), HasSubstr("parameter @p : tensor<4xbf16>"));
+}
+
 TEST_F(Modules, ForwardTakesSeveralTensors) {
   g.set_devices("cpu,sim:0");
   Gate gate{g};

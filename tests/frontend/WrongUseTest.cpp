@@ -134,11 +134,11 @@ TEST_F(WrongUse, TensorsOfTwoGraphs) {
 
 TEST_F(WrongUse, IntegersWhereFloatsBelong) {
   WRONG(exp(bytes));
-  SAYS("exp: works on f32 and f64, not u8; convert with .to(f32) ([batch, 784])");
+  SAYS("exp: works on floats, not u8; convert with .to(f32) ([batch, 784])");
   WRONG(bytes.mean());
-  SAYS("mean: works on f32 and f64, not u8; convert with .to(f32) ([batch, 784])");
+  SAYS("mean: works on floats, not u8; convert with .to(f32) ([batch, 784])");
   WRONG(conv2d(label, image));
-  SAYS("conv2d: works on f32 and f64, not i32; convert with .to(f32) ([batch] x [batch, 4, 9, 9])");
+  SAYS("conv2d: works on floats, not i32; convert with .to(f32) ([batch] x [batch, 4, 9, 9])");
 }
 
 TEST_F(WrongUse, MixedDTypes) {
@@ -467,7 +467,17 @@ TEST_F(WrongUse, Settings) {
   WRONG(g.set_capacity(INT64_C(1) << 31));
   SAYS("the capacity is between 1 and 2^31 - 1 rows, not 2147483648");
   WRONG(g.set_dtype(i32));
-  SAYS("parameters are f32 or f64, not i32");
+  SAYS("parameters are floats, not i32");
+}
+
+TEST_F(WrongUse, Halves) {
+  Tensor narrow = x.to(f16), brain = x.to(bf16);
+  WRONG(narrow + brain);
+  SAYS("+: dtypes differ: f16 and bf16; convert one with .to(...) ([batch, 784] x [batch, 784])");
+  WRONG(narrow * 65520.0);
+  SAYS("*: the number 65520 is not a value of f16; convert with .to(f32) ([batch, 784])");
+  WRONG(brain + 1e39);
+  SAYS("+: the number 1e+39 is not a value of bf16; convert with .to(f32) ([batch, 784])");
 }
 
 TEST_F(WrongUse, LossesThatAreNone) {

@@ -1,6 +1,7 @@
 // The table of element types as the IR has it: every entry, and nothing else, is a type of a tensor.
 #include "ir/Layout.h"
 #include "mlir/IR/MLIRContext.h"
+#include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
 
@@ -51,11 +52,11 @@ TEST(DTypes, ElementsAreReadAsTheyAreWritten) {
   }
 }
 
-// A float of two bytes is no i64, no u8 and no double, whatever asks.
+// Another float of two bytes is no i64, no u8 and no double, whatever asks.
 TEST(DTypes, OthersAreNone) {
   MLIRContext context;
   Builder b(&context);
-  for (Type type : {Type(b.getF16Type()), Type(b.getBF16Type()), Type(FloatType::getF80(&context)),
+  for (Type type : {Type(b.getTF32Type()), Type(FloatType::getFloat8E5M2(&context)), Type(FloatType::getF80(&context)),
                     Type(b.getIndexType()), Type(b.getIntegerType(8)), Type(b.getIntegerType(8, /*isSigned=*/true)),
                     Type(b.getIntegerType(1, /*isSigned=*/false)), Type(b.getIntegerType(16)),
                     Type(b.getIntegerType(32, /*isSigned=*/false)), Type(b.getIntegerType(64, /*isSigned=*/true)),
@@ -63,8 +64,26 @@ TEST(DTypes, OthersAreNone) {
     EXPECT_TRUE(failed(dtypeOf(type))) << print(type);
 }
 
+// But for halves, which are added in single precision.
 TEST(DTypes, SumsAreOfTheTypeThatStoresThem) {
   MLIRContext context;
-  for (const Entry &entry : kTable)
-    EXPECT_EQ(getAccumulator(typeOf(&context, entry.dtype)), typeOf(&context, entry.dtype)) << entry.ir;
+  for (const Entry &entry : kTable) {
+    Type type = typeOf(&context, entry.dtype);
+    bool isHalf = entry.dtype == SLUICE_DTYPE_f16 || entry.dtype == SLUICE_DTYPE_bf16;
+    EXPECT_EQ(getAccumulator(type), isHalf ? Type(Float32Type::get(&context)) : type) << entry.ir;
+  }
+}
+
+// Tests ties and overflows, and that what is rounded goes by f32: 1 + 2^-8 + 2^-40 is a tie there.
+TEST(DTypes, HalvesRoundToNearestEven) {
+  MLIRContext context;
+  Type f16 = Float16Type::get(&context), bf16 = BFloat16Type::get(&context);
+  EXPECT_EQ(roundTo(bf16, 1 + 0x1p-8), 1);
+  EXPECT_EQ(roundTo(bf16, 1 + 0x1p-8 + 0x1p-40), 1);
+  EXPECT_EQ(roundTo(bf16, 1 + 0x3p-8), 1 + 0x1p-6);
+  EXPECT_EQ(roundTo(f16, 1 + 0x1p-11), 1);
+  EXPECT_EQ(roundTo(f16, 65519), 65504);
+  EXPECT_EQ(roundTo(f16, 65520), INFINITY);
+  EXPECT_EQ(roundTo(f16, 0x1p-25), 0);
+  EXPECT_TRUE(std::isnan(roundTo(f16, NAN)) && std::isnan(roundTo(bf16, NAN)));
 }

@@ -37,7 +37,7 @@ TEST(Inference, SaysWhatIsWrong) {
       {"\"sluice.add\"(%0, %1) : (tensor<2xi1>, tensor<2xi1>) -> tensor<2xi1>", "must be ranked tensor"},
       {"\"sluice.where\"(%0, %1, %2) : (tensor<3xi1>, tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>",
        "the condition's shape differs: [3] and [2]"},
-      {"\"sluice.cast\"(%0) {to = f16} : (tensor<2xf32>) -> tensor<2xf16>", "f16"},
+      {"\"sluice.cast\"(%0) {to = tf32} : (tensor<2xf32>) -> tensor<2xtf32>", "tf32"},
       {"\"sluice.cast\"(%0) {to = ui8} : (tensor<2xf32>) -> tensor<3xui8>", "are incompatible with return type"},
       {"\"sluice.matmul\"(%0, %1) : (tensor<?x784xf32>, tensor<512x10xf32>) -> tensor<?x10xf32>",
        "contracting dimensions differ: 784 and 512 in [?, 784] x [512, 10]"},
@@ -177,7 +177,7 @@ TEST(Inference, SaysWhatIsWrong) {
        "needs finite numbers"},
       {"\"sluice.normal\"(%0) {stream = 0 : i64, a = 0.0 : f64, b = 1.0 : f64, type = tensor<2xi32>} : (tensor<2xi32>) "
        "-> tensor<2xf32>",
-       "random numbers are f32 or f64; got i32"},
+       "random numbers are floats; got i32"},
       {"\"sluice.normal\"(%0) {stream = 0 : i64, a = 0.0 : f64, b = 1.0 : f64, type = tensor<1073741825xf32>} : "
        "(tensor<2xi32>) -> tensor<1073741825xf32>",
        "at most 2^30 random numbers"},

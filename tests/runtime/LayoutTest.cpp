@@ -105,6 +105,7 @@ TEST(Layout, RandomLayoutsMatchTheReference) {
     SCOPED_TRACE(shapeText(shape));
     expectPacksLikeReference<uint32_t>(shape, layout);
     expectPacksLikeReference<uint64_t>(shape, layout);
+    expectPacksLikeReference<uint16_t>(shape, layout);
     expectPacksLikeReference<uint8_t>(shape, layout);
   }
 }

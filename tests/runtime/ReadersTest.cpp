@@ -26,7 +26,7 @@ class BadSafetensorsTest : public testing::TestWithParam<BadFile> {};
 
 TEST(Npy, RoundTripsEveryType) {
   test::TemporaryFolder folder;
-  for (DType type : {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8, DType::boolean}) {
+  for (DType type : allDTypes()) {
     HostTensor tensor{type, {2, 3}, Bytes(6 * sizeOf(type), std::byte(1))};
     writeNpy(folder / "x.npy", tensor);
     HostTensor back = readNpy(folder / "x.npy");
@@ -54,6 +54,16 @@ TEST(Npy, ReadsWhatNumPyWrites) {
   EXPECT_EQ(elementAsDouble(tensor.dtype, tensor.data.data(), 0), 1.0);
 }
 
+// As numpy writes arrays of ml_dtypes.bfloat16, and what it then reads, where that is not there.
+TEST(Npy, BytesWithoutAMeaningAreBf16) {
+  for (const char *descr : {"<V2", "|V2"}) {
+    std::string header = std::string("{'descr': '") + descr + "', 'fortran_order': False, 'shape': (1,), }";
+    HostTensor tensor = parseNpy(bytesOf(npy(header, littleEndian(0x3fc0, 2))), "x.npy");
+    EXPECT_EQ(tensor.dtype, DType::bf16);
+    EXPECT_EQ(elementAsDouble(tensor.dtype, tensor.data.data(), 0), 1.5);
+  }
+}
+
 TEST_P(BadNpyTest, IsRefused) {
   expectInvalid(guarded([&] { parseNpy(bytesOf(GetParam().content), "x.npy"); }), GetParam().message);
 }
@@ -73,7 +83,8 @@ static const BadFile badNpy[] = {
     {"TwiceTheKey", npy("{'descr': '<f4', 'descr': '<f4'}", four), "repeated key 'descr'"},
     {"UnknownKey", npy("{'colour': 'red'}", four), "key 'colour'"},
     {"BigEndian", npy("{'descr': '>f4', 'fortran_order': False, 'shape': (1,)}", four), "big-endian"},
-    {"HalfFloats", npy("{'descr': '<f2', 'fortran_order': False, 'shape': (2,)}", four), "'<f2' is not supported"},
+    {"LongFloats", npy("{'descr': '<f16', 'fortran_order': False, 'shape': ()}", four), "'<f16' is not supported"},
+    {"FourBytes", npy("{'descr': '|V4', 'fortran_order': False, 'shape': ()}", four), "'|V4' is not supported"},
     {"Structured", npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", four), "structured"},
     {"FortranOrder", npy("{'descr': '<f4', 'fortran_order': True, 'shape': (1,)}", four), "Fortran order"},
     {"NegativeSize", npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", four), "not a whole number"},

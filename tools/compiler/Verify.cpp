@@ -21,13 +21,18 @@ using sluice::ir::HostTensor;
 
 namespace sluice::compiler {
 
-/// A few hundred roundings. Integers follow from comparisons of floats, of which a few tie.
+/// A few hundred roundings. Halves are rounded in the reference, too, so that only those few differ whose f32 lies close to
+/// the middle between two of them. Integers follow from comparisons of floats, of which a few tie.
 double toleranceOf(Type element) {
   switch (*ir::dtypeOf(element)) {
   case SLUICE_DTYPE_f32:
     return 2e-5;
   case SLUICE_DTYPE_f64:
     return 1e-13;
+  case SLUICE_DTYPE_f16:
+    return 8 * 0x1p-11;
+  case SLUICE_DTYPE_bf16:
+    return 8 * 0x1p-8;
   case SLUICE_DTYPE_i32:
   case SLUICE_DTYPE_i64:
   case SLUICE_DTYPE_u8:
@@ -154,9 +159,10 @@ HostTensor Comparison::makeInput(const runtime::Value &input) {
   }
   int64_t whole = input.dtype == runtime::DType::u8 ? 256 : 2,
           range = std::min(whole, input.below > 0 ? input.below : whole);
+  Type element = ir::typeOf(module.getContext(), sluice_dtype(input.dtype));
   for (double &value : tensor.data) {
     double unit = static_cast<double>(random() >> 40) * 0x1p-24; // exact in f32
-    value = runtime::isFloat(input.dtype) ? unit : std::floor(unit * static_cast<double>(range));
+    value = ir::roundTo(element, runtime::isFloat(input.dtype) ? unit : std::floor(unit * static_cast<double>(range)));
   }
   return tensor;
 }

@@ -18,7 +18,7 @@ SLUICE_FOR_EACH_DTYPE(SLUICE_DTYPE_CONSTANT)
 
 /// "f32", ..., "bool".
 const char *to_string(DType dtype);
-/// Whether it is f32 or f64.
+/// Whether it is f32, f64, f16 or bf16.
 bool is_float(DType dtype);
 
 /// The DType of a C++ element type; only those of elements have one.

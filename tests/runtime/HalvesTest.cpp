@@ -1,0 +1,120 @@
+// f16 and bf16 beside a model of them in double precision: a float of so many bits is m * 2^e, and what is rounded goes to
+// the nearer of two neighbours.
+#include "sluice/backend/halves.h"
+#include "runtime/plan/DType.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+namespace {
+
+/// One of the two types, and what is known of it.
+struct Half {
+  const char *name;
+  int fraction, bias; // bits of the one, of the exponent's zero
+  float (*widen)(uint16_t);
+  uint16_t (*narrow)(float);
+
+  uint16_t infinity() const { return static_cast<uint16_t>((2 * bias + 1) << fraction); }
+
+  /// A finite number by its definition; beyond the last one goes on as if the exponent had no end.
+  double valueOf(int magnitude) const {
+    int exponent = magnitude >> fraction, digits = magnitude & ((1 << fraction) - 1);
+    return exponent == 0 ? std::ldexp(digits, 1 - bias - fraction)
+                         : std::ldexp(digits + (1 << fraction), exponent - bias - fraction);
+  }
+
+  /// The nearest to a number that is not negative, ties to the even one.
+  uint16_t nearest(double value) const {
+    int low = 0, high = infinity();
+    while (high - low > 1) {
+      int middle = (low + high) / 2;
+      (valueOf(middle) <= value ? low : high) = middle;
+    }
+    double below = value - valueOf(low), above = valueOf(high) - value;
+    bool isHigher = above < below || (above == below && high % 2 == 0);
+    return static_cast<uint16_t>(isHigher ? high : low);
+  }
+};
+
+class Halves : public testing::TestWithParam<Half> {
+protected:
+  /// Both signs.
+  void expectNearest(float value) {
+    uint16_t nearest = std::isinf(value) ? half.infinity() : half.nearest(value);
+    ASSERT_EQ(half.narrow(value), nearest) << value;
+    ASSERT_EQ(half.narrow(-value), nearest | 0x8000) << -value;
+  }
+
+  const Half &half = GetParam();
+};
+
+} // namespace
+
+// Tests all of them, negative zero and infinities too.
+TEST_P(Halves, AreReadExactlyAndWrittenBack) {
+  for (int bits = 0; bits < half.infinity(); ++bits) {
+    ASSERT_EQ(double(half.widen(static_cast<uint16_t>(bits))), half.valueOf(bits));
+    ASSERT_EQ(double(half.widen(static_cast<uint16_t>(bits | 0x8000))), -half.valueOf(bits));
+    ASSERT_TRUE(std::signbit(half.widen(static_cast<uint16_t>(bits | 0x8000))));
+    ASSERT_EQ(half.narrow(half.widen(static_cast<uint16_t>(bits))), bits);
+  }
+  EXPECT_EQ(half.widen(half.infinity()), INFINITY);
+  EXPECT_EQ(half.widen(half.infinity() | 0x8000), -INFINITY);
+}
+
+TEST_P(Halves, NansStayNans) {
+  for (int bits = half.infinity() + 1; bits < 0x8000; ++bits)
+    for (int sign : {0, 0x8000}) {
+      float wide = half.widen(static_cast<uint16_t>(bits | sign));
+      ASSERT_TRUE(std::isnan(wide)) << bits;
+      uint16_t back = half.narrow(wide);
+      ASSERT_GT(back & 0x7fff, half.infinity()) << bits;
+      ASSERT_EQ(back & 0x8000, sign);
+    }
+  // Whose payload lies in the digits that go.
+  for (uint32_t bits : {0x7f800001u, 0xff800001u, 0x7fc00000u, 0x7fffffffu})
+    EXPECT_GT(half.narrow(sluice_float_of_bits(bits)) & 0x7fff, half.infinity()) << std::hex << bits;
+}
+
+// Tests the middle between any two neighbours, that behind the last one included, and the floats beside it.
+TEST_P(Halves, RoundToTheNearestAndTiesToEven) {
+  for (int bits = 0; bits < half.infinity(); ++bits) {
+    double middle = (half.valueOf(bits) + half.valueOf(bits + 1)) / 2;
+    auto tie = static_cast<float>(middle);
+    ASSERT_EQ(double(tie), middle);
+    for (float value : {std::nextafter(tie, 0.0f), tie, std::nextafter(tie, INFINITY)})
+      expectNearest(value);
+  }
+}
+
+TEST_P(Halves, RoundAllMagnitudesOfFloats) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 1 << 18; ++i) {
+    float value = sluice_float_of_bits(static_cast<uint32_t>(random()) & 0x7fffffff);
+    if (!std::isnan(value))
+      expectNearest(value);
+  }
+  for (uint32_t bits : {0u, 1u, 0x7fffffu, 0x800000u, 0x7f7fffffu, 0x7f800000u})
+    expectNearest(sluice_float_of_bits(bits));
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, Halves,
+                         testing::Values(Half{"f16", 10, 15, sluice_float_of_f16, sluice_f16_of_float},
+                                         Half{"bf16", 7, 127, sluice_float_of_bf16, sluice_bf16_of_float}),
+                         [](const testing::TestParamInfo<Half> &info) { return std::string(info.param.name); });
+
+// Tests that the table's types are these floats, and that plans and files read them so.
+TEST(HalfElements, AreFloatsOfTwoBytes) {
+  using sluice::runtime::DType;
+  uint16_t stored[] = {0x3c00, 0xbf80};
+  const auto *bytes = reinterpret_cast<const std::byte *>(stored);
+  EXPECT_EQ(elementAsDouble(DType::f16, bytes, 0), 1.0);
+  EXPECT_EQ(elementAsDouble(DType::bf16, bytes, 1), -1.0);
+  for (DType type : {DType::f16, DType::bf16}) {
+    EXPECT_EQ(sizeOf(type), 2u);
+    EXPECT_TRUE(isFloat(type));
+  }
+}
