@@ -1,6 +1,8 @@
 // Networks that train on emulated CUDA devices, alone, on several and beside the host, agree with the host alone.
 #include "tests/cuda_emu/Doubles.h"
-#include "tests/e2e/devices/LeNetBatches.h"
+#include "tests/e2e/Harness.h"
+#include "tests/e2e/Portable.h"
+#include "tests/e2e/devices/SmallResNet.h"
 #include <cmath>
 #include <gtest/gtest.h>
 
@@ -15,6 +17,19 @@ constexpr double kLossError = 1e-5, kChangeError = 1e-4;
 
 struct Place {
   const char *name, *network, *devices;
+
+  bool isResNet() const { return std::string(network) == "small_resnet"; }
+  std::string textFor(const std::string &which) const {
+    return isResNet() ? smallResNet(which, kRows)
+                      : modelText(network, "--input f32 --batch 16 --copies insert --devices " + which);
+  }
+  Values batch(int step) const {
+    std::string key = "devices/step" + std::to_string(step);
+    int64_t pixels = isResNet() ? kSmallResNetChannels * kSmallResNetSide * kSmallResNetSide : 28 * 28;
+    std::vector<float> image = portableUniform(key, size_t(kRows * pixels));
+    std::vector<int64_t> labels = portableIntegers(key + "/label", size_t(kRows), 10);
+    return {{"image", {image.begin(), image.end()}}, {"label", {labels.begin(), labels.end()}}};
+  }
 };
 constexpr Place kPlaces[] = {
     {"LenetOnOne", "lenet", "cuda:0"},
@@ -23,6 +38,10 @@ constexpr Place kPlaces[] = {
     {"MlpOnOne", "mlp", "cuda:0"},
     {"MlpOnFour", "mlp",
      "cuda:0,cuda:1,cuda:2,cuda:3 --pin hidden=gpu:0 --pin fc1=gpu:1 --pin fc2=gpu:2 --pin fc3=gpu:3"},
+    {"ResNetOnOne", "small_resnet", "cuda:0"},
+    {"ResNetOnTwo", "small_resnet", "cuda:0,cuda:1"},
+    {"ResNetOnFour", "small_resnet", "cuda:0,cuda:1,cuda:2,cuda:3"},
+    {"ResNetBesideTheHost", "small_resnet", "cpu,cuda:0"},
 };
 
 struct Trained {
@@ -30,7 +49,7 @@ struct Trained {
   std::map<std::string, std::vector<double>> before, after; // parameters
 };
 
-Trained train(Compiled &model) {
+Trained train(const Place &place, Compiled &model) {
   Trained trained;
   model.init(3);
   auto parameters = [&] {
@@ -42,7 +61,7 @@ Trained train(Compiled &model) {
   };
   trained.before = parameters();
   for (int step = 0; step < kSteps; ++step)
-    trained.losses.push_back(model.run("train_step", lenetBatch(step, kRows), kRows).at("loss")[0]);
+    trained.losses.push_back(model.run("train_step", place.batch(step), kRows).at("loss")[0]);
   trained.after = parameters();
   return trained;
 }
@@ -59,12 +78,10 @@ class CudaNetworks : public testing::TestWithParam<Place> {};
 } // namespace
 
 TEST_P(CudaNetworks, TrainAsOnTheHost) {
-  auto textFor = [](const std::string &devices) {
-    return modelText(GetParam().network, "--input f32 --batch 16 --copies insert --devices " + devices);
-  };
-  useCudaDoubles(/*devices=*/4, /*seed=*/int(GetParam().name[0]));
-  Compiled host(textFor("cpu")), model(textFor(GetParam().devices));
-  Trained expected = train(host), trained = train(model);
+  const Place &place = GetParam();
+  useCudaDoubles(/*devices=*/4, /*seed=*/int(place.name[0]));
+  Compiled host(place.textFor("cpu")), model(place.textFor(place.devices));
+  Trained expected = train(place, host), trained = train(place, model);
   for (int step = 0; step < kSteps; ++step)
     EXPECT_NEAR(trained.losses[size_t(step)], expected.losses[size_t(step)], kLossError * expected.losses[size_t(step)])
         << "step " << step;

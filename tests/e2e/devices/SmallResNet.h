@@ -1,0 +1,15 @@
+// A residual network small enough for emulated devices: a stem, a block with an identity beside it, a block with a strided
+// convolution and a projection, batch norms after all, and a dense layer; trained with momentum and weight decay.
+#pragma once
+
+#include <string>
+
+namespace sluice::test {
+
+inline constexpr int64_t kSmallResNetChannels = 3, kSmallResNetSide = 9, kSmallResNetClasses = 10;
+
+/// Its text for `devices`, a list as of --devices, with input `image` [batch, 3, 9, 9] and `label`. Its parts "stem",
+/// "identity", "strided" and "fc" go to the accelerators in turn.
+std::string smallResNet(const std::string &devices, int64_t batch);
+
+} // namespace sluice::test
