@@ -80,9 +80,8 @@ bool fit(const Description &description, const Layout &a, const Layout &b, const
   sizes = {d.rows, d.columns, description.transposed[0] ? a.rows : a.columns};
   uint64_t m = description.transposed[0] ? a.columns : a.rows, k = description.transposed[1] ? b.columns : b.rows,
            n = description.transposed[1] ? b.rows : b.columns;
-  bool isWide = d.type == 1;
-  return m == sizes.m && n == sizes.n && k == sizes.k && description.compute == (isWide ? 70 : 68) &&
-         description.scale == d.type;
+  bool computes = d.type == 1 ? description.compute == 70 : description.compute == 68 || description.compute == 77;
+  return m == sizes.m && n == sizes.n && k == sizes.k && computes && description.scale == d.type;
 }
 
 Algorithm algorithmFor(const Description &description, const Layout &d) {

@@ -40,7 +40,7 @@ namespace {
 
 constexpr size_t kStackBytes = 256 << 10;
 constexpr unsigned kWarp = 32;
-constexpr unsigned kMostBytes = 8; // of an exchange
+constexpr unsigned kMostBytes = 24, kMostOfShuffle = 8; // of an exchange
 
 struct Thread {
   Place place;
@@ -163,16 +163,11 @@ extern "C" void cuda_emu_launch(Dim gridSize, Dim blockSize, void (*kernel)(void
   }
 }
 
-extern "C" void cuda_emu_exchange(unsigned mask, const void *value, unsigned bytes, unsigned from, void *result) {
+/// Gives `value` to all threads of the warp in `mask`, and waits for theirs. The number of this exchange.
+static uint64_t exchange(unsigned mask, const void *value, unsigned bytes) {
   Block &block = *running;
   Thread &self = *block.current;
   unsigned warp = self.number / kWarp * kWarp;
-  if (bytes > kMostBytes)
-    fail("a shuffle of more than 8 bytes");
-  if (!(mask >> (self.number - warp) & 1))
-    fail("a shuffle of a mask without this thread");
-  if (!(mask >> from & 1))
-    fail("a shuffle from a thread outside of the mask");
   uint64_t now = ++self.exchanges;
   copyBytes(self.held[now % 2], value, bytes);
   block.advanced = true;
@@ -187,7 +182,33 @@ extern "C" void cuda_emu_exchange(unsigned mask, const void *value, unsigned byt
       giveWay();
     }
   }
-  copyBytes(result, block.threads[warp + from].held[now % 2], bytes);
+  return now;
+}
+
+extern "C" void cuda_emu_exchange(unsigned mask, const void *value, unsigned bytes, unsigned from, void *result) {
+  unsigned number = running->current->number, warp = number / kWarp * kWarp;
+  if (bytes > kMostOfShuffle)
+    fail("a shuffle of more than 8 bytes");
+  if (!(mask >> (number - warp) & 1))
+    fail("a shuffle of a mask without this thread");
+  if (!(mask >> from & 1))
+    fail("a shuffle from a thread outside of the mask");
+  uint64_t now = exchange(mask, value, bytes);
+  copyBytes(result, running->threads[warp + from].held[now % 2], bytes);
+}
+
+extern "C" void cuda_emu_gather(const void *value, unsigned bytes, void *all) {
+  if (bytes > kMostBytes)
+    fail("fragments of more than 24 bytes");
+  uint64_t now = exchange(~0u, value, bytes);
+  unsigned warp = running->current->number / kWarp * kWarp;
+  for (unsigned lane = 0; lane < kWarp; ++lane)
+    copyBytes(static_cast<char *>(all) + lane * bytes, running->threads[warp + lane].held[now % 2], bytes);
+}
+
+extern "C" void cuda_emu_require(bool holds, const char *what) {
+  if (!holds)
+    fail(what);
 }
 
 extern "C" void cuda_emu_barrier() {

@@ -3,7 +3,8 @@
 //
 // What it assumes of the device, beside the language: `__shfl_sync` waits for all threads of its mask, gives the value
 // of the source lane modulo the width in its segment, and is undefined for sources outside of the mask; all threads of a
-// block come to the same `__syncthreads`, or none does.
+// block come to the same `__syncthreads`, or none does. What tensor cores multiply has been rounded for them, and they
+// add as the fragments of the PTX ISA say, in an order of their own (here in double precision, rounded once).
 #pragma once
 
 #define __global__
@@ -28,6 +29,12 @@ extern "C" void cuda_emu_launch(Dim gridSize, Dim blockSize, void (*kernel)(void
 
 /// What thread `from` of the warp gives for this exchange of all threads in `mask`; at most 8 bytes.
 extern "C" void cuda_emu_exchange(unsigned mask, const void *value, unsigned bytes, unsigned from, void *result);
+
+/// What all threads of the warp give for this exchange, those of lanes 0 to 31 side by side; at most 24 bytes each.
+extern "C" void cuda_emu_gather(const void *value, unsigned bytes, void *all);
+
+/// Ends the program if not.
+extern "C" void cuda_emu_require(bool holds, const char *what);
 
 /// Waits for all threads of the block.
 extern "C" void cuda_emu_barrier();
@@ -77,6 +84,37 @@ template <typename T> T __shfl_sync(unsigned mask, T value, int from, int width)
 }
 
 inline void __syncthreads() { cuda_emu::cuda_emu_barrier(); }
+
+// Tensor cores, in place of the prelude's.
+#define SLUICE_TENSOR_CORES
+inline float roundToTf32(float x) {
+  unsigned bits = __builtin_bit_cast(unsigned, x);
+  if ((bits >> 23 & 0xff) != 0xff) // to the nearest, ties away from zero
+    bits = (bits + 0x1000) & ~0x1fffu;
+  return __builtin_bit_cast(float, bits);
+}
+inline void multiplyTf32(float &c0, float &c1, float &c2, float &c3, const float (&a)[4], const float (&b)[2]) {
+  struct Held {
+    float a[4], b[2];
+  } mine = {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}}, all[32];
+  unsigned bits = 0;
+  for (float one : mine.a)
+    bits |= __builtin_bit_cast(unsigned, one);
+  for (float one : mine.b)
+    bits |= __builtin_bit_cast(unsigned, one);
+  cuda_emu::cuda_emu_require((bits & 0x1fff) == 0, "a number that is no tf32");
+  cuda_emu::cuda_emu_gather(&mine, sizeof mine, all);
+  unsigned lane = threadIdx.x % 32;
+  auto sum = [&](unsigned row, unsigned column) {
+    double terms = 0;
+    for (unsigned k = 0; k < 8; ++k)
+      terms += double(all[row % 8 * 4 + k % 4].a[row / 8 + k / 4 * 2]) * all[column * 4 + k % 4].b[k / 4];
+    return terms;
+  };
+  unsigned row = lane / 4, column = lane % 4 * 2;
+  c0 = float(c0 + sum(row, column)), c1 = float(c1 + sum(row, column + 1));
+  c2 = float(c2 + sum(row + 8, column)), c3 = float(c3 + sum(row + 8, column + 1));
+}
 
 inline float __int_as_float(int bits) { return __builtin_bit_cast(float, bits); }
 inline double __longlong_as_double(long long bits) { return __builtin_bit_cast(double, bits); }

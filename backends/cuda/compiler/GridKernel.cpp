@@ -58,6 +58,7 @@ LogicalResult GridWriter::write(const LoopNest &nest) {
     return failure();
   kernel.text += emitter.kernel(nest.name, buffers);
   kernel.functions.push_back({nest.name, tasks.tasks(), tasks.rowsPerTask()});
+  kernel.lanes = std::min(kernel.lanes, tasks.filledLanes());
   return success();
 }
 

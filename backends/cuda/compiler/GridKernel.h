@@ -21,6 +21,7 @@ struct GridKernel {
   std::string text;                          ///< behind Prelude.h
   llvm::SmallVector<GridFunction> functions; ///< run in this order
   int64_t workspaceBytes = 0;                ///< of the last buffer, behind those of operands and results
+  double lanes = 1;                          ///< the share of threads' elements, of tiles or warps, that exist
 };
 
 /// How products are written.

@@ -21,7 +21,7 @@ struct LibraryProduct {
     bool isTransposed = false;
   };
 
-  std::string type; ///< "f32" or "f64"
+  std::string type; ///< "f32", "f64" or "tf32": f32, whose operands may be rounded to 11 bits
   Extent p, q, k, batch;
   Matrix first, second, result;
   int64_t capacity = 0;

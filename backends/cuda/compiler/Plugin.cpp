@@ -1,5 +1,6 @@
 #include "backends/cuda/compiler/Plugin.h"
 
+#include "backends/cuda/compiler/ProductKernel.h"
 #include "backends/cuda/compiler/Session.h"
 #include "backends/loops/FusionRules.h"
 #include "ir/Work.h"
@@ -19,6 +20,7 @@ struct PluginSession {
   std::string error;
   std::string architectures;     // as description
   std::deque<std::string> names; // of functions, which earlier answers point to
+  std::deque<std::string> kinds;
   std::deque<std::vector<sluice_layout_dim>> layouts;
   std::string image;
 
@@ -52,6 +54,8 @@ static sluice_status begin(const sluice_target_options *options, sluice_session 
     return fail(session.takeError());
   its->session = std::make_unique<cuda::Session>(std::move(*session));
   its->architectures = llvm::join(its->session->architectures(), ", ");
+  if (its->session->options().tf32)
+    its->architectures += ", f32 products in tf32";
   return SLUICE_OK;
 }
 
@@ -114,7 +118,7 @@ static sluice_status prepare(sluice_session *opaque, const sluice_kernel_view *v
   launch->workspace_bytes = prepared->workspaceBytes;
   SmallVector<Operation *> ops(llvm::make_pointer_range(kernel.getBody().front().without_terminator()));
   ir::Work work = ir::workOf(ops, kernel.getOperands(), kernel.getResults(), session->session->capacity());
-  launch->cost = {work.flops, work.flopsPerRow, work.bytes, work.bytesPerRow, /*lanes=*/1};
+  launch->cost = {work.flops, work.flopsPerRow, work.bytes, work.bytesPerRow, prepared->lanes};
   return SLUICE_OK;
 }
 
@@ -143,6 +147,23 @@ static sluice_status canFuse(sluice_session *session, const sluice_kernel_view *
   return SLUICE_OK;
 }
 
+/// A product whose tiles are mostly empty reaches another share of the peak.
+static sluice_status cost(sluice_session *opaque, const sluice_kernel_view *kernel, sluice_cost_estimate *estimate) {
+  constexpr double kMostlyEmpty = 0.5;
+  PluginSession *session = PluginSession::of(opaque);
+  for (size_t number = 0; number < kernel->num_ops; ++number) {
+    const sluice_op_view &op = *sluice_kernel_op_at(kernel, number);
+    if (!isProduct(op))
+      continue;
+    std::optional<double> filled = cuda::filledTiles(static_cast<Operation *>(op.operation),
+                                                     session->session->capacity(), session->session->options());
+    estimate->work.lanes = filled.value_or(1);
+    if (estimate->work.lanes < kMostlyEmpty)
+      estimate->kind = session->kinds.emplace_back(std::string(estimate->kind) + "_narrow").c_str();
+  }
+  return SLUICE_OK;
+}
+
 extern "C" const sluice_backend_compile *sluice_cuda_backend_compile(void) {
   static const sluice_backend_compile table = {sizeof(table),
                                                SLUICE_BACKEND_MAJOR,
@@ -159,6 +180,6 @@ extern "C" const sluice_backend_compile *sluice_cuda_backend_compile(void) {
                                                prepare,
                                                lower,
                                                canFuse,
-                                               /*cost=*/nullptr};
+                                               cost};
   return &table;
 }

@@ -28,6 +28,23 @@ template <class T> static __device__ T floordiv(T a, T b) { return a >= 0 ? a / 
 // NaN if either is.
 template <class T> static __device__ T maximum(T a, T b) { return a != a ? a : b != b ? b : a > b ? a : b; }
 template <class T> static __device__ T minimum(T a, T b) { return a != a ? a : b != b ? b : a < b ? a : b; }
+
+// Tensor cores, from sm_80 on; fragments lie as the PTX ISA says (product/Fragments.h).
+#ifndef SLUICE_TENSOR_CORES
+// To 11 bits, the nearest, ties away from zero.
+static __device__ float roundToTf32(float x) {
+  unsigned rounded;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(x));
+  return __uint_as_float(rounded);
+}
+static __device__ void multiplyTf32(float &c0, float &c1, float &c2, float &c3, const float (&a)[4],
+                                    const float (&b)[2]) {
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c0), "+f"(c1), "+f"(c2), "+f"(c3)
+      : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])), "r"(__float_as_uint(a[3])),
+        "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
+}
+#endif
 )";
 
 /// `extern "C" __global__ void name(Byte *b0, Byte *b1, ..., Index rows, Index tasks) {`, with `bounds` in front.

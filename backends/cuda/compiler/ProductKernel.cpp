@@ -3,18 +3,22 @@
 #include "backends/cuda/compiler/product/Epilogue.h"
 #include "backends/cuda/compiler/product/TileText.h"
 #include "ir/Layout.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 namespace sluice::cuda {
 
 using namespace mlir;
 
-/// The product of a kernel that has one, and whose results are all of its shape.
+/// The product of a kernel that has one, which reads the kernel's operands, and whose results are all of its shape.
 static Operation *productOf(ir::KernelOp kernel) {
   Block &body = kernel.getBody().front();
   auto products = body.getOps<ir::ContractionOp>();
   if (!llvm::hasSingleElement(products))
     return nullptr;
   Operation *product = *products.begin();
+  if (!llvm::all_of(product->getOperands(), [](Value operand) { return isa<BlockArgument>(operand); }))
+    return nullptr;
   auto shapeOf = [](Value value) { return cast<RankedTensorType>(value.getType()).getShape(); };
   auto hasItsShape = [&](Value value) { return shapeOf(value) == shapeOf(product->getResult(0)); };
   return llvm::all_of(body.getTerminator()->getOperands(), hasItsShape) ? product : nullptr;
@@ -33,10 +37,19 @@ std::optional<LogicalResult> writeProductKernel(ir::KernelOp kernel, StringRef n
   GridFunction tiles = tileTasks(*product, name);
   into.text += tileFunction(*product, tiles, kernel.getNumOperands() + kernel.getNumResults() + 1, *epilogue);
   into.functions.push_back(tiles);
-  if (!product->termsOfChunk)
-    return success();
-  into.workspaceBytes = product->maxChunks * ir::getBufferBytes(product->type, capacity);
-  return writeSumOfChunks(*product, kernel, name, nests);
+  if (product->termsOfChunk) {
+    into.workspaceBytes = product->maxChunks * ir::getBufferBytes(product->type, capacity);
+    if (failed(writeSumOfChunks(*product, kernel, name, nests)))
+      return failure();
+  }
+  into.lanes = product->filledTiles(); // where the work is
+  return success();
+}
+
+std::optional<double> filledTiles(Operation *op, int64_t capacity, const GridOptions &options) {
+  op->getContext()->loadDialect<arith::ArithDialect, math::MathDialect>(); // of what ops mean
+  std::optional<TiledProduct> product = TiledProduct::of(op, capacity, options);
+  return product ? std::optional(product->filledTiles()) : std::nullopt;
 }
 
 } // namespace sluice::cuda

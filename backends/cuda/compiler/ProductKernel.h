@@ -15,4 +15,7 @@ std::optional<mlir::LogicalResult> writeProductKernel(ir::KernelOp kernel, llvm:
                                                       const GridOptions &options, loops::NestWriter &nests,
                                                       GridKernel &into);
 
+/// The share of its tiles' elements that are results of a product; none if it has no tiles.
+std::optional<double> filledTiles(mlir::Operation *op, int64_t capacity, const GridOptions &options);
+
 } // namespace sluice::cuda

@@ -1,10 +1,13 @@
 #include "backends/cuda/compiler/Session.h"
 
+#include "backends/cuda/compiler/Dump.h"
 #include "backends/cuda/compiler/Prelude.h"
 #include "backends/loops/LoopKernel.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ThreadPool.h"
 #include <cmath>
+#include <cstring>
 #include <fmt/format.h>
 
 namespace sluice::cuda {
@@ -18,25 +21,40 @@ static constexpr size_t kKernelsOfUnit = 16;
 static constexpr const char *kShipped[] = {"sm_80", "sm_90", "sm_100", "compute_80"};
 
 static bool readSetting(StringRef name, StringRef value, Settings &settings) {
-  if (name == "arch") {
+  bool isSwitch = value == "on" || value == "off";
+  bool isShare = value == "all" || value == "large" || value == "none";
+  if (name == "arch")
     for (StringRef architecture : llvm::split(value, '+'))
       settings.architectures.push_back(architecture.str());
-    return true;
-  }
-  if (name != "library")
+  else if (name == "tf32" && isSwitch)
+    settings.tf32 = value == "on";
+  else if (name == "library" && isShare)
+    settings.libraryFlops = value == "all" ? 0 : value == "none" ? INFINITY : Settings::kLargeProduct;
+  else if (name == "dump" && !value.empty())
+    settings.dump = value.str();
+  else
     return false;
-  settings.libraryFlops = value == "all" ? 0 : value == "none" ? INFINITY : Settings::kLargeProduct;
-  return value == "all" || value == "none" || value == "large";
+  return true;
 }
 
 llvm::Expected<Settings> readSettings(StringRef text) {
   Settings settings;
-  for (StringRef setting : llvm::split(text, ','))
-    if (auto [name, value] = setting.split('='); !setting.empty() && !readSetting(name, value, settings))
+  if (text.empty())
+    return settings;
+  for (StringRef one : llvm::split(text, ','))
+    if (auto [name, value] = one.split('='); !readSetting(name, value, settings))
       return llvm::createStringError(
           std::errc::invalid_argument,
-          "there is no setting '%s'; there are arch=sm_80+sm_90 and library=all, large or none", setting.str().c_str());
+          "there is no setting '%s'; there are arch=sm_80+sm_90, tf32=on, library=all and dump=FOLDER",
+          one.str().c_str());
   return settings;
+}
+
+/// sm_75 and before.
+static bool lacksTf32(StringRef architecture) {
+  constexpr int kFirst = 80;
+  int number = 0;
+  return !architecture.drop_front(architecture.find('_') + 1).consumeInteger(10, number) && number < kFirst;
 }
 
 llvm::Expected<Session> Session::begin(Settings settings, int64_t capacity) {
@@ -46,11 +64,18 @@ llvm::Expected<Session> Session::begin(Settings settings, int64_t capacity) {
   if (settings.architectures.empty())
     llvm::copy_if(kShipped, std::back_inserter(settings.architectures),
                   [&](const char *shipped) { return nvrtc->has(shipped); });
-  for (const std::string &wanted : settings.architectures)
+  for (const std::string &wanted : settings.architectures) {
     if (!nvrtc->has(wanted))
       return llvm::createStringError(std::errc::invalid_argument, "NVRTC %s has no architecture '%s'; it has %s",
                                      nvrtc->version().c_str(), wanted.c_str(),
                                      llvm::join(nvrtc->architectures(), ", ").c_str());
+    if (settings.tf32 && lacksTf32(wanted))
+      return llvm::createStringError(std::errc::invalid_argument, "architecture %s has no tensor cores for tf32=on",
+                                     wanted.c_str());
+  }
+  if (!settings.dump.empty())
+    if (llvm::Error error = makeDumpFolder(settings.dump))
+      return std::move(error);
   return Session(std::move(*nvrtc), std::move(settings), capacity);
 }
 
@@ -63,7 +88,10 @@ std::optional<LibraryProduct> Session::libraryProductOf(Operation *op) const {
     return std::nullopt;
   loops::Formulas formulas;
   std::optional<loops::Product> product = loops::findProduct(formulas, op, capacity_);
-  return product ? findLibraryProduct(*product, op, capacity_) : std::nullopt;
+  std::optional<LibraryProduct> found = product ? findLibraryProduct(*product, op, capacity_) : std::nullopt;
+  if (found && settings.tf32 && found->type == "f32")
+    found->type = "tf32";
+  return found;
 }
 
 /// A name of CUDA C++ that no function of its library has.
@@ -78,10 +106,10 @@ FailureOr<Session::Prepared> Session::prepare(ir::KernelOp kernel) {
   if (failed(loops::checkLayouts(kernel)))
     return failure();
   std::string name = functionName(texts.size(), kernel.getName());
-  FailureOr<GridKernel> written = writeGridKernel(kernel, name, capacity_);
+  FailureOr<GridKernel> written = writeGridKernel(kernel, name, capacity_, options());
   if (failed(written))
     return failure();
-  texts.push_back(std::move(written->text));
+  texts.push_back(sourceComment(kernel) + written->text);
   image.addKernel(name, kernel.getNumOperands() + kernel.getNumResults() + 1, written->functions);
   int64_t workspaceBytes = written->workspaceBytes;
   Block &body = kernel.getBody().front();
@@ -90,7 +118,7 @@ FailureOr<Session::Prepared> Session::prepare(ir::KernelOp kernel) {
     image.addProduct(*product);
     workspaceBytes = std::max(workspaceBytes, kLibraryWorkspaceBytes);
   }
-  return Prepared{name, workspaceBytes};
+  return Prepared{name, workspaceBytes, written->lanes};
 }
 
 std::vector<std::string> Session::units() const {
@@ -107,18 +135,19 @@ llvm::Expected<std::string> Session::lower() {
   struct Job {
     const std::string *architecture, *text;
     std::string code, error;
+    std::vector<KernelResources> functions;
   };
   std::vector<std::string> units = this->units();
   std::vector<Job> jobs;
   for (const std::string &architecture : settings.architectures)
     for (const std::string &unit : units)
-      jobs.push_back({&architecture, &unit, "", ""});
+      jobs.push_back({&architecture, &unit, "", "", {}});
   llvm::DefaultThreadPool threads;
   for (Job &job : jobs)
     threads.async([&] {
       llvm::Expected<DeviceCode> made = nvrtc.compile(*job.text, *job.architecture);
       if (made)
-        job.code = std::move(made->bytes);
+        job.code = std::move(made->bytes), job.functions = std::move(made->kernels);
       else
         job.error = llvm::toString(made.takeError());
     });
@@ -127,6 +156,11 @@ llvm::Expected<std::string> Session::lower() {
     if (!job.error.empty())
       return llvm::createStringError(llvm::inconvertibleErrorCode(), "%s", job.error.c_str());
     image.addCode(*job.architecture, std::move(job.code));
+  }
+  if (!settings.dump.empty()) {
+    auto compiled = llvm::map_to_vector(jobs, [](Job &job) { return CompiledUnit{*job.architecture, job.functions}; });
+    if (llvm::Error error = writeDump(settings.dump, units, compiled))
+      return std::move(error);
   }
   return image.write();
 }

@@ -14,28 +14,34 @@ namespace sluice::cuda {
 struct Settings {
   /// Such as "sm_90"; for none they are sm_80, sm_90, sm_100 and compute_80, as far as NVRTC has them.
   std::vector<std::string> architectures;
+  bool tf32 = false; ///< products of f32 on tensor cores, with operands rounded to 11 bits
   /// Which products are left to a library: those with so many multiply-adds times two, at capacity.
   double libraryFlops = kLargeProduct;
+  std::string dump; ///< a folder for what NVRTC gets and what it says, see Dump.h; none: ""
 
   /// Some microseconds of a device's work: below, a launch of its own and what is not fused with it cost more than a
   /// library's better kernel gains.
   static constexpr double kLargeProduct = 1 << 28;
 };
 
-/// Of a text such as "arch=sm_80+sm_90,library=all"; library may be all, large or none. Another setting is an error.
+/// Of a text such as "arch=sm_80+sm_90,tf32=on,library=all,dump=FOLDER"; library may be all, large or none. Another setting
+/// is an error.
 llvm::Expected<Settings> readSettings(llvm::StringRef text);
 
 class Session {
 public:
-  /// Fails where there is no NVRTC, or one without an architecture.
+  /// Fails where there is no NVRTC, or one without an architecture, or where an architecture lacks what is asked for.
   static llvm::Expected<Session> begin(Settings settings, int64_t capacity);
 
   const std::vector<std::string> &architectures() const { return settings.architectures; }
+  /// How products are written.
+  GridOptions options() const { return {.tf32 = settings.tf32}; }
   int64_t capacity() const { return capacity_; }
 
   struct Prepared {
     std::string function; ///< of the image
     int64_t workspaceBytes;
+    double lanes; ///< as GridKernel has them
   };
   mlir::FailureOr<Prepared> prepare(ir::KernelOp kernel);
   /// Whether the kernel that begins with `op` is left to a library, and holds nothing else.

@@ -41,7 +41,7 @@ struct ImageProduct {
     int64_t buffer = 0, leading = 0, batchStride = 0, isTransposed = 0;
   };
 
-  std::string type;
+  std::string type; ///< "f32", "f64" or "tf32": f32, whose operands may be rounded to 11 bits
   Extent p, q, k, batch;
   Matrix first, second, result;
   int64_t capacity = 0;       ///< rows

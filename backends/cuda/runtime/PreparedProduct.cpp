@@ -19,7 +19,10 @@ static BlasType typeOf(const ImageProduct &product) { return product.type == "f6
 PreparedProduct::PreparedProduct(const BlasLt &blas, BlasHandle handle, const ImageProduct &product)
     : blas(blas), handle(handle), product(product) {
   BlasType type = typeOf(product);
-  blas.createDescription(&description, type == BlasType::F64 ? BlasCompute::F64 : BlasCompute::F32, type);
+  BlasCompute compute = product.type == "f64"    ? BlasCompute::F64
+                        : product.type == "tf32" ? BlasCompute::Tf32
+                                                 : BlasCompute::F32;
+  blas.createDescription(&description, compute, type);
   auto transpose = [&](DescriptionAttribute attribute, bool isTransposed) {
     BlasOp op = isTransposed ? BlasOp::Transposed : BlasOp::Plain;
     blas.setDescription(description, attribute, &op, sizeof op);

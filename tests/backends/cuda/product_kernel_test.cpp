@@ -3,6 +3,7 @@
 #include "tests/backends/cuda/Budgets.h"
 #include "tests/backends/cuda/GridRun.h"
 #include "tests/cuda_emu/PinnedNvrtc.h"
+#include <cmath>
 #include <cstring>
 #include <fmt/format.h>
 #include <set>
@@ -179,14 +180,64 @@ TEST(ProductKernel, GivesTheSameBitsForAnyTile) {
   EXPECT_EQ(texts.size(), 4u) << "tiles were not what was asked for";
 }
 
+/// Products of f32: with ops behind them, sums in chunks and in several chains, rows and batches.
+std::vector<Body> ofSingles() {
+  std::vector<Body> all;
+  for (std::vector<Body> some : {products(), large(), fused()})
+    for (Body &body : some)
+      if (body.text.find("xf64") == std::string::npos)
+        all.push_back(std::move(body));
+  return all;
+}
+
+// Numbers that have 11 bits anyway are not rounded: the reference's values.
+TEST(ProductKernel, MultipliesOnTensorCores) {
+  Grid grid(ofSingles(), {.tf32 = true});
+  sluice::test::EmulatedLibrary library;
+  library.compile(grid.kernels + grid.callers);
+  for (auto [body, run] : llvm::zip_equal(grid.all, grid.runs)) {
+    EXPECT_NE(run.kernel.text.find("multiplyTf32("), std::string::npos) << body.text;
+    run.randomize(body.low, body.high);
+    for (ir::HostTensor &input : run.inputs)
+      for (double &value : input.data)
+        value = std::nearbyint(value * 256) / 256;
+    for (int64_t rows : {7, 3, 0}) {
+      run.run(library, rows);
+      EXPECT_TRUE(run.error() <= body.tolerance) << body.text << "\nwith " << rows << " rows: " << run.error();
+    }
+  }
+}
+
+// Each operand errs by at most 2^-11 of itself, so a sum by twice that of the sum of its terms' magnitudes.
+TEST(ProductKernel, RoundsOperandsForTensorCores) {
+  const std::vector<Body> all = {large()[0], large()[1], large()[2]};
+  constexpr double kTerms[] = {160, 600, 300}, kOfTerm = 2 * 0x1p-11 + 0x1p-20;
+  Grid strict(all), rounded(all, {.tf32 = true});
+  sluice::test::EmulatedLibrary strictLibrary, library;
+  strictLibrary.compile(strict.kernels + strict.callers);
+  library.compile(rounded.kernels + rounded.callers);
+  for (size_t i = 0; i < all.size(); ++i) {
+    GridRun &run = rounded.runs[i], &without = strict.runs[i];
+    EXPECT_EQ(without.kernel.text.find("Tf32"), std::string::npos) << "it was not asked for";
+    run.randomize(all[i].low, all[i].high);
+    without.randomize(all[i].low, all[i].high);
+    run.run(library, kCapacity);
+    without.run(strictLibrary, kCapacity);
+    // Terms are uniform in magnitude up to 2 * 2, so their mean magnitude is 1.
+    EXPECT_TRUE(run.error() <= 1.5 * kOfTerm * kTerms[i]) << run.error();
+    EXPECT_GT(run.error(), 1e-3) << "nothing was rounded";
+    EXPECT_TRUE(without.error() <= all[i].tolerance) << without.error();
+  }
+}
+
 TEST(ProductKernel, FitsItsBudgets) {
   llvm::Expected<Nvrtc> nvrtc = sluice::test::loadPinnedNvrtc();
   if (!nvrtc)
     GTEST_SKIP() << llvm::toString(nvrtc.takeError());
-  for (int64_t blocks : {128, 1}) {
+  for (const GridOptions &options : {GridOptions(), GridOptions{.wantedBlocks = 1}, GridOptions{.tf32 = true}}) {
     std::vector<Body> bodies = large();
     llvm::append_range(bodies, products());
-    Grid grid(bodies, {.wantedBlocks = blocks});
+    Grid grid(bodies, options);
     llvm::Expected<DeviceCode> code = nvrtc->compile(grid.kernels, "sm_90");
     ASSERT_TRUE(bool(code)) << llvm::toString(code.takeError());
     std::vector<GridFunction> functions;

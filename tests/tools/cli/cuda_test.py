@@ -1,6 +1,7 @@
 """Models compiled for CUDA devices, and run on emulated ones (tests/cuda_emu): what runs there agrees with the reference,
 and what is absent is named with its own exit code."""
 
+import json
 import os
 import re
 
@@ -110,12 +111,33 @@ class CudaTest(CliTest):
             self.assertEqual(result.returncode, code, result.stderr)
             self.assertIn(why, result.stderr)
 
+    def test_tensor_cores_are_asked_for(self):
+        for name, setting in (("strict", "tf32=off"), ("rounded", "tf32=on")):
+            result = self.compile("--backend", "cuda=arch=sm_90," + setting, "-o", name)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(self.bench(name).returncode, 0)
+        with open(self.path("strict"), "rb") as strict, open(self.path("rounded"), "rb") as rounded:
+            self.assertNotEqual(strict.read(), rounded.read())
+
+    def test_what_nvrtc_gets_is_dumped(self):
+        result = self.compile("--backend", "cuda=arch=sm_90,dump=dump", "-o", "small")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with open(self.path("dump/kernels-0.cu")) as text:
+            kernels = text.read()
+        self.assertRegex(kernels, r"// \w+\n(//   \w+  \S+:\d+:\d+\n)+extern \"C\" .*__global__ void k0_")
+        with open(self.path("dump/kernels.json")) as text:
+            self.assertIn("functions", json.load(text))  # none: the double has no assembler
+
     def test_wrong_settings_are_named(self):
         for setting, why in (
             ("cuda=arch=sm_42", "has no architecture 'sm_42'; it has sm_75"),
             ("cuda=arch=compute_42", "has no architecture 'compute_42'; it has sm_75"),
             ("cuda=speed=high", "there is no setting 'speed=high'"),
             ("cuda=library=some", "there is no setting 'library=some'"),
+            ("cuda=arch=sm_90,speed=high", "there is no setting 'speed=high'; there are arch=sm_80+sm_90, tf32=on, library=all and dump=FOLDER"),
+            ("cuda=dump=small.mlir/dump", "small.mlir/dump: Not a directory"),
+            ("cuda=tf32=perhaps", "there is no setting 'tf32=perhaps'"),
+            ("cuda=arch=sm_75,tf32=on", "architecture sm_75 has no tensor cores for tf32=on"),
             ("sim=seed=1", "the model has no device of it"),
             ("cuda", "is not NAME=SETTINGS"),
         ):

@@ -23,7 +23,7 @@ llvm::Error packOwnKernels(const std::string &folder, const std::string &setting
     auto code = nvrtc->compile(kOwnKernels, architecture);
     if (!code)
       return code.takeError();
-    image.addCode(architecture, std::move(code->cubin));
+    image.addCode(architecture, std::move(code->bytes));
   }
   return compiler::writeWhole(image.write(), folder + "/own.image");
 }

@@ -209,7 +209,7 @@ std::string TileText::load(const TileOperand &operand) const {
                      "        if ({4}) {2}Next[l] = *(const {3} *)(({5} *)b{6} + {2}Side[l] + {2}Depth[slot][depth]);\n"
                      "        (void)side;\n      }}\n",
                      loadsOf(operand), elementPlace(operand), name, packOf(operand), conjunction(conditions), p.scalar,
-                     operand.argument);
+                     cast<BlockArgument>(p.op->getOperand(operand.number)).getArgNumber());
 }
 
 /// From registers into shared memory.

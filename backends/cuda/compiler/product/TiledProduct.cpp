@@ -40,6 +40,11 @@ int64_t TiledProduct::elements() const {
   return ir::getBufferBytes(type, capacity) / ir::getElementBytes(type.getElementType());
 }
 
+double TiledProduct::filledTiles() const {
+  auto filled = [](const TileSide &side) { return double(side.flat.atCapacity()) / double(side.tiles() * side.tile); };
+  return filled(m) * filled(n);
+}
+
 bool TiledProduct::hasChains() const { return (termsOfChunk ? termsOfChunk : k.atCapacity()) > kChain; }
 
 int64_t TiledProduct::blocksOfMultiprocessor() const {
@@ -131,11 +136,11 @@ Flat Tiling::flatten(Product::Role role) const {
 }
 
 TileOperand Tiling::operandFor(const char *name, const Product::Operand &its, const Flat &side) {
-  auto argument = cast<BlockArgument>(made.op->getOperand(its.number));
-  AffineExpr offset = made.product.space.normalize(offsetIn(tensorTypeOf(argument), its.index, made.capacity));
+  RankedTensorType type = tensorTypeOf(made.op->getOperand(its.number));
+  AffineExpr offset = made.product.space.normalize(offsetIn(type, its.index, made.capacity));
   std::optional<Parts> parts = partsOf(offset);
   isTileable &= parts.has_value();
-  return {name, argument.getArgNumber(), parts.value_or(Parts()), {}, isAlong(side, offset)};
+  return {name, its.number, parts.value_or(Parts()), {}, isAlong(side, offset)};
 }
 
 /// Whether the innermost of these dimensions is the innermost in memory.
@@ -258,8 +263,6 @@ bool Tiling::isPackedBy(const Product::Operand &its, const Flat &along, int64_t 
 }
 
 std::optional<TiledProduct> TiledProduct::of(Operation *op, int64_t capacity, const GridOptions &options) {
-  if (!llvm::all_of(op->getOperands(), [](Value operand) { return isa<BlockArgument>(operand); }))
-    return std::nullopt;
   Formulas formulas;
   std::optional<Product> product = findProduct(formulas, op, capacity);
   if (!product)

@@ -51,7 +51,7 @@ struct Parts {
 
 struct TileOperand {
   const char *name; ///< of what is its own in the text
-  unsigned argument;
+  unsigned number;  ///< of the op
   Parts offset;
   llvm::SmallVector<Parts> nonNegative; ///< besides those of the sum's place alone
   bool alongSide;                       ///< neighbouring rows or columns are neighbours in memory
@@ -75,11 +75,12 @@ struct TiledProduct {
   int64_t maxChunks = 1;
   bool tf32 = false; ///< tensor cores multiply, operands rounded to 11 bits
 
-  /// None if `op` is no product, does not read the kernel's arguments alone, or if its tiles cannot be found: where an
-  /// element of either operand lies, and whether a term counts, must be a sum of what the row or column says and of what
-  /// the place in the sum says.
+  /// None if `op` is no product, or if its tiles cannot be found: where an element of either operand lies, and whether a
+  /// term counts, must be a sum of what the row or column says and of what the place in the sum says.
   static std::optional<TiledProduct> of(mlir::Operation *op, int64_t capacity, const GridOptions &options);
 
+  /// The share of the tiles' elements that are the result's.
+  double filledTiles() const;
   /// Elements of the result's buffer.
   int64_t elements() const;
   /// Whether 32 bits hold the number of any row, column, place in the sum or block, those of whole tiles included.

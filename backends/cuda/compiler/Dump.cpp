@@ -1,0 +1,81 @@
+#include "backends/cuda/compiler/Dump.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+#include <fmt/format.h>
+
+namespace sluice::cuda {
+
+using namespace mlir;
+
+/// Nothing that ends a comment or goes on with it: names are the model's.
+static std::string harmless(StringRef text) {
+  std::string made;
+  for (char letter : text)
+    made += llvm::isAlnum(letter) || StringRef("._-/").contains(letter) ? letter : '_';
+  return made;
+}
+
+std::string sourceComment(ir::KernelOp kernel) {
+  std::string text = "// " + harmless(kernel.getName()) + "\n";
+  for (Operation &op : kernel.getBody().front().without_terminator()) {
+    auto at = op.getLoc()->findInstanceOf<FileLineColLoc>();
+    text += "//   " + harmless(op.getName().stripDialect());
+    text += at ? fmt::format("  {}:{}:{}\n", harmless(at.getFilename()), at.getLine(), at.getColumn()) : "\n";
+  }
+  return text;
+}
+
+static llvm::Error makeError(const std::string &path, std::error_code why) {
+  return llvm::createStringError(std::errc::invalid_argument, "%s: %s", path.c_str(), why.message().c_str());
+}
+
+llvm::Error makeDumpFolder(const std::string &folder) {
+  std::error_code failed = llvm::sys::fs::create_directories(folder);
+  return failed ? makeError(folder, failed) : llvm::Error::success();
+}
+
+static llvm::Error writeFile(const std::string &path, llvm::function_ref<void(llvm::raw_ostream &)> write) {
+  std::error_code failed;
+  llvm::raw_fd_ostream out(path, failed);
+  if (failed)
+    return makeError(path, failed);
+  write(out);
+  out.close();
+  if (!out.has_error())
+    return llvm::Error::success();
+  failed = out.error();
+  out.clear_error();
+  return makeError(path, failed);
+}
+
+static void writeResources(llvm::json::OStream &json, llvm::ArrayRef<CompiledUnit> compiled, size_t units) {
+  for (auto [number, unit] : llvm::enumerate(compiled))
+    for (const KernelResources &function : unit.functions)
+      json.object([&] {
+        json.attribute("function", function.name);
+        json.attribute("unit", int64_t(number % units));
+        json.attribute("architecture", unit.architecture);
+        json.attribute("registers", function.registers);
+        json.attribute("spilled_bytes", function.spillStores + function.spillLoads);
+        json.attribute("stack_bytes", function.stack);
+        json.attribute("shared_bytes", function.shared);
+      });
+}
+
+llvm::Error writeDump(const std::string &folder, llvm::ArrayRef<std::string> units,
+                      llvm::ArrayRef<CompiledUnit> compiled) {
+  for (auto [number, unit] : llvm::enumerate(units))
+    if (llvm::Error error = writeFile(fmt::format("{}/kernels-{}.cu", folder, number),
+                                      [&, &text = unit](llvm::raw_ostream &out) { out << text; }))
+      return error;
+  return writeFile(folder + "/kernels.json", [&](llvm::raw_ostream &out) {
+    llvm::json::OStream json(out, /*IndentSize=*/2);
+    json.object([&] { json.attributeArray("functions", [&] { writeResources(json, compiled, units.size()); }); });
+    out << '\n';
+  });
+}
+
+} // namespace sluice::cuda

@@ -1,0 +1,25 @@
+// What NVRTC gets and what it says, for people to read: the text of each unit, above each kernel the ops that it is made of and
+// their source lines, and what every function needs of a multiprocessor.
+#pragma once
+
+#include "backends/cuda/compiler/Nvrtc.h"
+#include "ir/Dialect.h"
+
+namespace sluice::cuda {
+
+/// A kernel's ops as comments of CUDA C++, each with its place in the source.
+std::string sourceComment(ir::KernelOp kernel);
+
+struct CompiledUnit {
+  std::string architecture;
+  std::vector<KernelResources> functions;
+};
+
+/// Makes the folder if there is none.
+llvm::Error makeDumpFolder(const std::string &folder);
+/// Writes `kernels-0.cu` and so on, and `kernels.json`: for each function and architecture its registers, bytes spilled and
+/// bytes of shared memory. A unit's number is its place in `units`, which `compiled` goes through for each architecture.
+llvm::Error writeDump(const std::string &folder, llvm::ArrayRef<std::string> units,
+                      llvm::ArrayRef<CompiledUnit> compiled);
+
+} // namespace sluice::cuda
