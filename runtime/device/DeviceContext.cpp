@@ -137,6 +137,12 @@ DeviceSequence DeviceQueue::endCapture() {
   return DeviceSequence(*context_, sequence);
 }
 
+void DeviceQueue::abandonCapture() noexcept {
+  sluice_sequence *sequence = nullptr;
+  if (context_->half().capture_end(queue_.get(), &sequence) == SLUICE_OK)
+    context_->half().sequence_destroy(sequence);
+}
+
 void DeviceQueue::replay(const DeviceSequence &sequence) {
   context_->check(context_->half().replay(queue_.get(), sequence.get()), context_->backend());
 }

@@ -111,6 +111,8 @@ public:
   /// ends that.
   void beginCapture();
   DeviceSequence endCapture();
+  /// Ends a capture, if it has not ended, and forgets what was kept.
+  void abandonCapture() noexcept;
   void replay(const DeviceSequence &sequence);
 
 private:

@@ -18,6 +18,7 @@ struct DeviceOptions {
   std::string list;                            ///< of the devices that fill the plan's slots, as in fillSlots
   std::string folder;                          ///< where backends lie, after those of SLUICE_BACKEND_PATH
   std::map<std::string, const sluice_backend_run *> backends; ///< by name: used rather than what the folders have
+  bool replays = true; ///< work of accelerators is captured and replayed, where their backend can
 };
 
 class Devices {

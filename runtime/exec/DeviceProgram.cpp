@@ -1,5 +1,7 @@
 #include "runtime/exec/DeviceProgram.h"
 
+#include <numeric>
+
 namespace sluice::runtime {
 
 DeviceProgram::DeviceProgram(const Entry &entry, const Plan &plan, const sluice_artifact &artifact, Devices &devices)
@@ -26,6 +28,35 @@ DeviceProgram::DeviceProgram(const Entry &entry, const Plan &plan, const sluice_
       mirrorsMadeStale.push_back(mirror);
   }
 }
+
+static void findSegmentsOfLoops(std::vector<DeviceStep> &steps, const Plan &plan) {
+  for (DeviceStep &step : steps) {
+    if (!step.loop)
+      continue;
+    std::vector<DeviceStep> &inner = step.loop->steps;
+    std::vector<size_t> all(inner.size());
+    std::iota(all.begin(), all.end(), size_t(0));
+    step.loop->segmented = findSegments(inner, all, plan, [](size_t) { return false; });
+    findSegmentsOfLoops(inner, plan);
+  }
+}
+
+void DeviceProgram::findSegments(const std::function<bool(size_t)> &isCut) {
+  segmented = runtime::findSegments(steps, called, *plan, isCut);
+  findSegmentsOfLoops(steps, *plan);
+}
+
+static ReplayCount replayCountOf(const std::vector<DeviceStep> &steps, const SegmentedSteps &segmented) {
+  ReplayCount count;
+  for (const Segment &segment : segmented.segments)
+    count += {segment.sequences.kept(), segment.sequences.replays()};
+  for (const DeviceStep &step : steps)
+    if (step.loop)
+      count += replayCountOf(step.loop->steps, step.loop->segmented);
+  return count;
+}
+
+ReplayCount DeviceProgram::replayCount() const { return replayCountOf(steps, segmented); }
 
 std::optional<size_t> DeviceProgram::writerOf(const Slot &slot, int64_t bytes) const {
   for (size_t i = steps.size(); i-- > 0;)

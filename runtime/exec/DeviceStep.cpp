@@ -36,8 +36,10 @@ static DeviceStep prepareStep(const Action &action, size_t number, const Plan &p
   if (action.exchange())
     step.exchange.emplace(action, plan, devices);
   if (const Loop *loop = action.loop())
-    step.loop.emplace(PreparedLoop{loop->count, QueueMeeting(devices.queues(action.queues)),
-                                   prepareSteps(loop->actions, number + 1, iterationsBack, plan, artifact, devices)});
+    step.loop.emplace(PreparedLoop{loop->count,
+                                   QueueMeeting(devices.queues(action.queues)),
+                                   prepareSteps(loop->actions, number + 1, iterationsBack, plan, artifact, devices),
+                                   {}});
   addEnds(step, plan, devices);
   return step;
 }

@@ -9,9 +9,11 @@ namespace sluice::runtime {
 
 Executor::Executor(const Plan &plan, const sluice_artifact &artifact, Team &team, const DeviceOptions &options)
     : plan_(plan), team_(team), devices_(plan, artifact, team, options), copies_(devices_, times_), forecast_(plan),
-      mirrors_(plan), stale_(mirrors_.count(), true), logs_(plan.entries.size()) {
+      mirrors_(plan), replays_(options.replays), stale_(mirrors_.count(), true), logs_(plan.entries.size()) {
   for (const Entry &entry : plan.entries) {
     programs_.emplace_back(entry, plan, artifact, devices_);
+    if (replays_)
+      programs_.back().findSegments([](size_t) { return false; });
     fetched_.emplace_back(entry.outputs.size(), -1);
   }
 }
@@ -49,8 +51,12 @@ void Executor::run(const Entry &entry, int64_t call, int64_t rows) {
   sluice_call whole = allOf(rows);
   Call at = callOf(number, call);
   at.log = log;
-  for (size_t step : program.called)
-    issue(program.steps, step, call, at, whole);
+  at.replays = replays_ && !watcher_ && !times_.wants(call);
+  if (at.replays && !program.segmented.empty())
+    issueSegments(program.steps, program.segmented, call, at, whole);
+  else
+    for (size_t step : program.called)
+      issue(program.steps, step, call, at, whole);
   if (log)
     log->endCall(call);
   for (size_t mirror : program.mirrorsMadeStale)
@@ -76,10 +82,47 @@ void Executor::issue(std::vector<DeviceStep> &list, size_t number, int64_t turn,
   if (watcher_)
     watch(step, at);
   if (step.hasEnds)
-    for (const DeviceStep::End &end : step.ends)
-      end.queue->discard(end.at[at.copy], end.bytes);
+    discardEnds(step, at);
   if (step.hasEvents)
     step.queue->record(step.event(turn));
+}
+
+void Executor::discardEnds(const DeviceStep &step, const Call &at) {
+  for (const DeviceStep::End &end : step.ends)
+    end.queue->discard(end.at[at.copy], end.bytes);
+}
+
+void Executor::issueSegments(std::vector<DeviceStep> &list, SegmentedSteps &segmented, int64_t turn, const Call &at,
+                             const sluice_call &rows) {
+  for (const SegmentedSteps::Place &place : segmented.order)
+    if (place.segment)
+      issue(list, segmented.segments[*place.segment], turn, at, rows);
+    else
+      issue(list, place.step, turn, at, rows);
+}
+
+/// As for a step, in the same order: only the first one waits, and only the last one is looked at by logs and waits.
+void Executor::issue(std::vector<DeviceStep> &list, Segment &segment, int64_t turn, const Call &at,
+                     const sluice_call &rows) {
+  DeviceStep &first = list[segment.steps.front()], &last = list[segment.steps.back()];
+  if (first.hasWaits)
+    waitFor(first, list, turn);
+  segment.sequences.issue({at.copy, rows.rows}, [&] { putSegment(list, segment, at, rows); });
+  if (at.log)
+    at.log->afterStep(segment.steps.back(), at.number);
+  discardEnds(last, at);
+  if (last.hasEvents)
+    last.queue->record(last.event(turn));
+}
+
+void Executor::putSegment(std::vector<DeviceStep> &list, const Segment &segment, const Call &at,
+                          const sluice_call &rows) {
+  for (size_t number : segment.steps) {
+    DeviceStep &step = list[number];
+    launch(step, at, rows);
+    if (number != segment.steps.back())
+      discardEnds(step, at);
+  }
 }
 
 void Executor::waitFor(DeviceStep &step, std::vector<DeviceStep> &list, int64_t turn) {
@@ -112,9 +155,13 @@ void Executor::copy(const DeviceStep &step, const Call &at, int64_t rows) {
 void Executor::repeat(PreparedLoop &loop, Call at, const sluice_call &rows) {
   at.log = nullptr;
   loop.meeting.meet();
+  bool replays = at.replays && !loop.segmented.empty();
   for (int64_t iteration = 0; iteration < loop.count; ++iteration)
-    for (size_t step = 0; step < loop.steps.size(); ++step)
-      issue(loop.steps, step, iteration, at, rows);
+    if (replays)
+      issueSegments(loop.steps, loop.segmented, iteration, at, rows);
+    else
+      for (size_t step = 0; step < loop.steps.size(); ++step)
+        issue(loop.steps, step, iteration, at, rows);
   loop.meeting.meet();
 }
 
@@ -208,7 +255,10 @@ void Executor::keepOutputs(const Entry &entry, const std::vector<const Value *> 
     return;
   synchronize();
   forecast_.keep(entry, outputs);
-  log = std::make_unique<OutputLog>(programs_[numberOf(entry)], outputs, plan_, devices_, copies_);
+  DeviceProgram &program = programs_[numberOf(entry)];
+  log = std::make_unique<OutputLog>(program, outputs, plan_, devices_, copies_);
+  if (replays_)
+    program.findSegments([&](size_t step) { return log->keepsAfter(step); });
 }
 
 std::vector<double> Executor::takeOutputs(const Entry &entry) {
@@ -216,6 +266,13 @@ std::vector<double> Executor::takeOutputs(const Entry &entry) {
   forecast_.bring(entry);
   team_.enter([&] { log.bring(); });
   return log.take();
+}
+
+ReplayCount Executor::replayCount() const {
+  ReplayCount count;
+  for (const DeviceProgram &program : programs_)
+    count += program.replayCount();
+  return count;
 }
 
 std::vector<PairCount> Executor::copies() {

@@ -51,6 +51,13 @@ public:
   /// What was kept since this was last asked, call by call.
   std::vector<double> takeOutputs(const Entry &entry);
 
+  /// Of all entries: what was captured is replayed unless a call is watched or timed.
+  ReplayCount replayCount() const;
+  /// The segments of an entry's own steps.
+  const std::vector<Segment> &segments(const Entry &entry) const {
+    return programs_[numberOf(entry)].segmented.segments;
+  }
+
   WorkTimes &times() { return times_; }
   Devices &devices() { return devices_; }
   /// Copies that were put into queues, and those that the plan led to expect.
@@ -70,6 +77,7 @@ private:
     int64_t number;
     size_t copy;              ///< of buffers that exist as often as calls may be in flight
     OutputLog *log = nullptr; ///< that keeps what the entry point's own steps make
+    bool replays = false;     ///< segments may be captured and replayed
 
     Work work(const DeviceStep &step) const { return {.entry = entry, .action = step.number, .call = number}; }
   };
@@ -80,6 +88,13 @@ private:
   Call callOf(size_t entry, int64_t number) const { return {entry, number, static_cast<size_t>(plan_.copyOf(number))}; }
   /// Step number `number` of a list, in one of its turns.
   void issue(std::vector<DeviceStep> &list, size_t number, int64_t turn, const Call &at, const sluice_call &rows);
+  /// All steps of a list in one of its turns, by segments.
+  void issueSegments(std::vector<DeviceStep> &list, SegmentedSteps &segmented, int64_t turn, const Call &at,
+                     const sluice_call &rows);
+  void issue(std::vector<DeviceStep> &list, Segment &segment, int64_t turn, const Call &at, const sluice_call &rows);
+  /// What a segment captures; what ends with its last step is discarded behind it.
+  void putSegment(std::vector<DeviceStep> &list, const Segment &segment, const Call &at, const sluice_call &rows);
+  static void discardEnds(const DeviceStep &step, const Call &at);
   void waitFor(DeviceStep &step, std::vector<DeviceStep> &list, int64_t turn);
   void launch(DeviceStep &step, const Call &at, const sluice_call &rows);
   void copy(const DeviceStep &step, const Call &at, int64_t rows);
@@ -97,6 +112,7 @@ private:
   CopyEngine copies_;
   CopyForecast forecast_;
   MirrorNumbers mirrors_;
+  bool replays_;            ///< the options want it
   std::vector<bool> stale_; ///< of the mirrors
   std::vector<DeviceProgram> programs_;
   Watcher watcher_;

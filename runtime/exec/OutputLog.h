@@ -28,6 +28,7 @@ public:
     for (const Kept &kept : keptOfStep_[step])
       copy(kept, call);
   }
+  bool keepsAfter(size_t step) const { return !keptOfStep_[step].empty(); }
   void endCall(int64_t call);
 
   /// The values of all calls that were brought since this was last asked, call by call.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/device/QueueMeeting.h"
+#include "runtime/exec/Segments.h"
 
 #include <vector>
 
@@ -14,6 +15,7 @@ struct PreparedLoop {
   int64_t count;
   QueueMeeting meeting;
   std::vector<DeviceStep> steps;
+  SegmentedSteps segmented; ///< if its work may be replayed
 };
 
 } // namespace sluice::runtime

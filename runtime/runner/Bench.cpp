@@ -4,6 +4,7 @@
 #include "runtime/exec/BenchState.h"
 #include "runtime/exec/Initialise.h"
 #include "runtime/runner/BenchDevices.h"
+#include "runtime/runner/Report.h"
 #include "runtime/runner/Verbs.h"
 
 #include <algorithm>
@@ -134,6 +135,10 @@ static void printResult(const Json &result) {
   printLine(concat(fixedText(number(result["gflops"]), 2), " GFLOP/s, planned peak ",
                    bytesText(result["peak_bytes"].get<uint64_t>()), ", resident ",
                    bytesText(result["rss_bytes"].get<uint64_t>())));
+  if (result.contains("sequences"))
+    printLine(concat("untimed, by the host's clock: ", fixedText(number(result["untimed_ms"]), 4), " ms a call, ",
+                     count(result["sequences"]["kept"]), " sequences kept, replayed ",
+                     count(result["sequences"]["replays"]), " times"));
   if (result.contains("schedule")) {
     const Json &schedule = result["schedule"];
     printLine(concat("schedule, by the ", schedule["clock"] == "host" ? "host's" : "devices'",
@@ -178,8 +183,11 @@ int runBench(const Options &options) {
   result["rss_bytes"] = residentBytes();
   if (options.kernels)
     result.update(benchKernels(instance, entry, rows, options.seconds));
-  if (hasDevices)
+  if (hasDevices) {
     result["schedule"] = scheduleJson(devices, instance.plan(), entry);
+    result["untimed_ms"] = devices.untimedSeconds * 1e3;
+    result["sequences"] = sequencesJson(instance.executor().replayCount());
+  }
   options.json ? printLine(result.dump()) : printResult(result);
   finishRun(instance, options, devices.work);
   return 0;

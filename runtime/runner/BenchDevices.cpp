@@ -24,20 +24,28 @@ static std::vector<double> endsOf(const std::vector<WorkTime> &times, bool &isHo
   return list;
 }
 
+/// Calls that follow each other, from 32 to 256 of them; gives the seconds of all by the host's clock.
+static double callAgainAndAgain(Instance &instance, const Entry &entry, int64_t rows, double seconds, int64_t &calls) {
+  BenchState state(instance, entry);
+  instance.synchronize();
+  double begin = WorkTimes::now();
+  for (calls = 0; calls < mostCalls && (calls < leastCalls || WorkTimes::now() - begin < seconds); ++calls) {
+    state.prepare(calls);
+    instance.run(entry, rows);
+  }
+  instance.synchronize();
+  return WorkTimes::now() - begin;
+}
+
 DeviceTimes benchDevices(Instance &instance, const Entry &entry, int64_t rows, double seconds) {
   DeviceTimes result;
   Devices &devices = instance.executor().devices();
   std::vector<double> alone = medianOfCalls(timeActions(instance, entry, rows, {}));
-  BenchState state(instance, entry);
   ScheduleModel model(instance.plan(), entry, alone, [&](size_t queue) { return devices.queue(queue).isImmediate(); });
   instance.synchronize();
   instance.times().start(/*oneByOne=*/false);
-  double begin = WorkTimes::now();
-  for (int64_t i = 0; i < mostCalls && (i < leastCalls || WorkTimes::now() - begin < seconds); ++i) {
-    state.prepare(i);
-    instance.run(entry, rows);
-  }
-  instance.synchronize();
+  int64_t calls = 0;
+  callAgainAndAgain(instance, entry, rows, seconds, calls);
   result.work = instance.times().take();
   std::vector<double> ends = endsOf(result.work, result.isHostClock);
   for (size_t i = 1; i < ends.size(); ++i)
@@ -45,6 +53,8 @@ DeviceTimes benchDevices(Instance &instance, const Entry &entry, int64_t rows, d
   result.steadySeconds = steadySeconds(ends);
   result.predictedSeconds = steadySeconds(model.predict(static_cast<int64_t>(ends.size())).ends);
   result.serialSeconds = model.serialSeconds();
+  double untimed = callAgainAndAgain(instance, entry, rows, seconds, calls);
+  result.untimedSeconds = untimed / static_cast<double>(calls);
   return result;
 }
 

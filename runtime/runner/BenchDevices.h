@@ -13,10 +13,12 @@ struct DeviceTimes {
   double predictedSeconds = 0; ///< the same, as the plan's queues and waits have it if all work takes its time alone
   double serialSeconds = 0;    ///< of a call, one piece of work after the other
   std::vector<WorkTime> work;  ///< of those calls
+  double untimedSeconds = 0;   ///< of a call by the host's clock, when no work is timed and so steps are replayed
   bool isHostClock = false;    ///< else the clock of the devices: a virtual one, of a simulator
 };
 
-/// Calls `entry` at least 32 times, with every input set anew for each call, and for `seconds` or 256 times.
+/// Calls `entry` at least 32 times, with every input set anew for each call, and for `seconds` or 256 times; then as
+/// often with no work timed.
 DeviceTimes benchDevices(Instance &instance, const Entry &entry, int64_t rows, double seconds);
 
 } // namespace sluice::runtime

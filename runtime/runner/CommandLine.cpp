@@ -110,7 +110,11 @@ private:
             "Settings of virtual accelerators, such as seed=7,link=12GB/s,latency=5us")
         ->type_name("SETTINGS");
     addNamed(command, "--backend", options_.backends, parseNamed, "name=settings: the same for any backend");
-    command->add_flag("--report", options_.report, "Print the copies and the memory: predicted beside counted");
+    command->add_flag(
+        "--no-graphs", [this](int64_t) { options_.replays = false; },
+        "Give accelerators each kernel by itself rather than capture the kernels of a step and replay them");
+    command->add_flag("--report", options_.report,
+                      "Print the copies and the memory, predicted beside counted, and what was replayed");
     command
         ->add_option("--trace", options_.trace,
                      "Write when each piece of work ran here, for chrome://tracing or Perfetto")

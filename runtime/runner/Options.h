@@ -20,6 +20,7 @@ struct Options {
   std::string device, devices;
   std::vector<NamedText> backends; ///< settings of backends by name
 
+  bool replays = true; ///< what accelerators do is captured and replayed
   bool report = false; ///< of copies and memory
   std::string trace;   ///< a file for the times of all work; empty: none
 

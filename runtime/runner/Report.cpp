@@ -110,10 +110,13 @@ Json reportOf(Instance &instance) {
                                    {"copies", count.copies},
                                    {"bytes", count.bytes}});
     report["mirrors_refreshed"] = executor.forecast().mirrorsRefreshed();
+    report["sequences"] = sequencesJson(executor.replayCount());
   }
   report["memory"] = memoryJson(instance);
   return report;
 }
+
+Json sequencesJson(const ReplayCount &count) { return {{"kept", count.kept}, {"replays", count.replays}}; }
 
 static std::string text(const Json &json) { return json.get<std::string>(); }
 
@@ -147,6 +150,9 @@ void printReport(const Json &report) {
                    countText(copy["executed"]).c_str(), countText(copy["engine"]).c_str());
   if (report.contains("mirrors_refreshed"))
     printLine(concat("mirrors refreshed ", report["mirrors_refreshed"].get<int64_t>(), " times"));
+  if (report.contains("sequences"))
+    printLine(concat("sequences kept ", report["sequences"]["kept"].get<int64_t>(), ", replayed ",
+                     report["sequences"]["replays"].get<int64_t>(), " times"));
   for (const Json &memory : report["memory"])
     printLine(concat("memory of ", text(memory["device"]), ": planned peak ", memory["predicted_bytes"].get<int64_t>(),
                      " B, allocated ", memory["allocated_bytes"].get<int64_t>(), " B",

@@ -9,10 +9,14 @@ namespace sluice::runtime {
 /// The copies of an entry's calls, as the plan has them; `bytes` are those of a call with `rows` rows.
 Json plannedCopies(const Plan &plan, const Entry &entry, int64_t rows);
 
+/// {"kept", "replays"}: the sequences of kernels that are kept, and how often one was replayed.
+Json sequencesJson(const ReplayCount &count);
+
 /// Waits for all work, then:
 ///   {"entries": [{"name", "calls", "copies": [...], "per_call": {"copies", "bytes"}}],
 ///    "copies": [{"from", "to", "predicted", "executed", "engine": {"copies", "bytes"}}],   one for each pair of
-///    devices "reasons": [{"from", "to", "reason", "copies", "bytes"}], "mirrors_refreshed": 1, "memory": [{"device",
+///    devices "reasons": [{"from", "to", "reason", "copies", "bytes"}], "mirrors_refreshed": 1,
+///    "sequences": {"kept", "replays"}, "memory": [{"device",
 ///    "predicted_bytes", "allocated_bytes", "taken_bytes"}]}
 /// `engine` is what the backend itself counted, null if it does not count; `taken_bytes` is what the device says that
 /// the instance took of it, null for the host.

@@ -31,6 +31,7 @@ static void checkBackends(const Plan &plan, const Options &options) {
 Instance startInstance(const Options &options) {
   InstanceOptions wanted{options.threads, options.device};
   wanted.devices.list = options.devices;
+  wanted.devices.replays = options.replays;
   for (const NamedText &setting : options.backends)
     wanted.devices.settings[setting.name] = setting.text;
   checkBackends(readPlan(), options);

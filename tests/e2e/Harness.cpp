@@ -113,6 +113,7 @@ void Compiled::restart(const RunOptions &run) {
   runtime::InstanceOptions options;
   options.threads = run.threads;
   options.devices.settings["sim"] = run.sim;
+  options.devices.replays = run.replays;
   if (run.simulator)
     options.devices.backends["sim"] = run.simulator;
   instance = std::make_unique<runtime::Instance>(changed, options);

@@ -27,6 +27,7 @@ struct RunOptions {
   std::string plan = "";                         // runs this plan in place of the model's own
   std::string code = "";                         // the device code of the first backend, in place of the model's own
   const sluice_backend_run *simulator = nullptr; // in place of the plugin's
+  bool replays = true;                           // what accelerators do is captured and replayed
 };
 
 /// A compiled model, loaded.

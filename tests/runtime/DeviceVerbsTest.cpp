@@ -46,6 +46,13 @@ TEST(DeviceBench, TimesDoNotDependOnTheOrderOfTheQueues) {
   EXPECT_EQ(one["schedule"], two["schedule"]);
 }
 
+/// Kernels of this model go by themselves: each waits for a copy or is waited for by one.
+TEST(DeviceBench, TellsWhatWasReplayed) {
+  Json result = linesOf(scaler(bench({"--report"})))[0];
+  EXPECT_EQ(result["sequences"], Json({{"kept", 0}, {"replays", 0}}));
+  EXPECT_GT(result["untimed_ms"], 0);
+}
+
 TEST(DeviceReport, PredictedExecutedAndCountedAgree) {
   std::vector<Json> lines = linesOf(scaler(bench({"--report"})));
   ASSERT_EQ(lines.size(), 2u);

@@ -17,8 +17,9 @@ struct Program {
   std::string entry;
   size_t first = 0;
 
-  /// A buffer is used again, and so is the one that was used again.
-  int calls() const { return int(what.model.plan().inFlight) + 2; }
+  /// A buffer is used again, and so is the one that was used again; by then each copy of it has been in a call that was
+  /// captured, and two in one that was replayed.
+  int calls() const { return 2 * int(what.model.plan().inFlight) + 2; }
 };
 
 /// What some calls leave in states and outputs, or why they failed.

@@ -104,6 +104,15 @@ TEST_F(Executables, ASplitStepHidesTheSlowLink) {
   expectOverlap(balancedSchedule(*folder / "split", 256 * (784 + 800 + 800) * 4, 3), 0.85);
 }
 
+TEST_F(Executables, StepsAreReplayedUnlessThatIsNotWanted) {
+  auto replays = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"bench", "--seconds", "0", "--json"});
+    return nlohmann::json::parse(succeed(*folder / "split", flags)).at("sequences").at("replays").get<int64_t>();
+  };
+  EXPECT_GT(replays({}), 0);
+  EXPECT_EQ(replays({"--no-graphs"}), 0);
+}
+
 TEST_F(Executables, VerifyLooksAtTheKernelsOfEveryDevice) {
   std::string result = succeed(kBin + "sluice", {"verify", *folder / "split.mlir"});
   EXPECT_NE(result.find("agree with the reference"), std::string::npos) << result;

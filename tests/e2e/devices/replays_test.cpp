@@ -1,0 +1,172 @@
+// Steps that are captured and replayed give the bits of those that are not: whatever the rows, with settings that
+// change between replays, on virtual accelerators and on emulated CUDA devices.
+#include "runtime/device/BackendLoader.h"
+#include "runtime/device/BackendTables.h"
+#include "tests/cuda_emu/Doubles.h"
+#include "tests/e2e/devices/LeNetBatches.h"
+
+#include <functional>
+#include <gtest/gtest.h>
+
+using namespace sluice::test;
+using sluice::runtime::ReplayCount;
+
+namespace {
+
+constexpr int64_t kBatch = 4;
+constexpr int kSteps = 21; // after them both copies of buffers were in two calls with each number of rows
+
+struct Place {
+  const char *name, *network, *devices;
+};
+constexpr Place kPlaces[] = {
+    {"LenetOnSim", "lenet", "sim:0"},
+    {"LenetBesideTheHost", "lenet", "cpu,sim:0 --pin conv=gpu:0"},
+    {"LenetOnTwo", "lenet", "cpu,sim:0,sim:1 --pin conv=gpu:0 --pin fc=gpu:1"},
+    {"MlpOnSim", "mlp", "sim:0"},
+    {"LenetOnCuda", "lenet", "cuda:0"},
+    {"MlpOnTwoCudas", "mlp", "cuda:0,cuda:1 --pin hidden=gpu:0 --pin fc1=gpu:0 --pin fc2=gpu:1 --pin fc3=gpu:1"},
+};
+
+std::string textFor(const Place &place, int64_t batch = kBatch) {
+  return modelText(place.network, "--input f32 --copies insert --batch " + std::to_string(batch) + " --devices " +
+                                      place.devices);
+}
+
+/// With races reported, where the devices are virtual.
+RunOptions withReplays(bool replays) { return {.threads = 1, .sim = "seed=3,races=report", .replays = replays}; }
+
+ReplayCount replaysOf(Compiled &model) { return model.program().executor().replayCount(); }
+
+/// Full batches, with a short one behind every fourth; the learning rate changes in train().
+int64_t rowsOf(int step) { return step % 5 == 4 ? 3 : kBatch; }
+
+void train(Compiled &model, int steps, const std::function<int64_t(int)> &rows = rowsOf) {
+  model.init(5);
+  for (int step = 0; step < steps; ++step) {
+    if (step == 7)
+      model.setState("lr", {0.25});
+    model.submit("train_step", lenetBatch(step, rows(step)), rows(step));
+  }
+}
+
+class Replays : public testing::TestWithParam<Place> {};
+
+} // namespace
+
+TEST_P(Replays, ChangeNoBit) {
+  useCudaDoubles(/*devices=*/2, /*seed=*/7);
+  Compiled model(textFor(GetParam()), {}, withReplays(false));
+  train(model, kSteps);
+  std::vector<std::byte> expected = model.stateBytes();
+  EXPECT_EQ(replaysOf(model).replays, 0);
+  model.restart(withReplays(true));
+  train(model, kSteps);
+  EXPECT_TRUE(model.stateBytes() == expected);
+  ReplayCount count = replaysOf(model);
+  size_t segments = model.program().executor().segments(model.program().entry("train_step")).size();
+  EXPECT_GT(segments, 0u);
+  EXPECT_EQ(count.kept, 4 * segments) << "both numbers of rows, with each of two calls in flight";
+  EXPECT_EQ(count.replays, int64_t((kSteps - 4) * segments)) << "all but the first call of each";
+}
+
+/// A learning rate that a sequence held would be the one of its capture.
+TEST_P(Replays, SeeSettingsThatChange) {
+  useCudaDoubles(/*devices=*/2, /*seed=*/7);
+  Compiled model(textFor(GetParam()), {}, withReplays(true));
+  model.init(5);
+  auto fullBatch = [](int) { return kBatch; };
+  train(model, 7, fullBatch);
+  int64_t before = replaysOf(model).replays;
+  EXPECT_GT(before, 0);
+  model.setState("lr", {0});
+  std::vector<double> weights = model.state("fc2.weight");
+  model.submit("train_step", lenetBatch(7, kBatch), kBatch);
+  model.submit("train_step", lenetBatch(8, kBatch), kBatch);
+  EXPECT_TRUE(model.state("fc2.weight") == weights) << "without a learning rate nothing changes";
+  model.setState("lr", {0.1});
+  model.submit("train_step", lenetBatch(9, kBatch), kBatch);
+  EXPECT_FALSE(model.state("fc2.weight") == weights);
+  EXPECT_GT(replaysOf(model).replays, before + 2) << "all three were replayed";
+}
+
+INSTANTIATE_TEST_SUITE_P(Places, Replays, testing::ValuesIn(kPlaces),
+                         [](const auto &info) { return info.param.name; });
+
+/// Rows that come and go push each other out, while calls with them are still in flight.
+TEST(ReplaysOfManyRows, AreBounded) {
+  constexpr int kCalls = 70;
+  auto rows = [](int step) { return 1 + int64_t(step / 4 * 3 % 8); }; // twice with each of two copies
+  for (const char *devices : {"sim:0", "cuda:0"}) {
+    useCudaDoubles(/*devices=*/2, /*seed=*/7);
+    Compiled model(textFor({"", "mlp", devices}, /*batch=*/8), {}, withReplays(false));
+    train(model, kCalls, rows);
+    std::vector<std::byte> expected = model.stateBytes();
+    model.restart(withReplays(true));
+    train(model, kCalls, rows);
+    EXPECT_TRUE(model.stateBytes() == expected) << devices;
+    size_t segments = model.program().executor().segments(model.program().entry("train_step")).size();
+    EXPECT_GT(segments, 0u);
+    EXPECT_EQ(replaysOf(model).kept, 8 * segments) << devices << ": as many as a segment keeps, of sixteen";
+  }
+}
+
+/// Logs copy what a step left, behind it; the segments end there.
+TEST(ReplaysOfLoggedCalls, KeepTheirOutputs) {
+  std::vector<double> kept[2];
+  sluice::runtime::CopyCounts copies[2];
+  for (bool replays : {false, true}) {
+    Compiled model(textFor({"", "lenet", "sim:0"}), {}, withReplays(replays));
+    const sluice::runtime::Entry &entry = model.program().entry("train_step");
+    model.program().keepOutputs(entry, {entry.findOutput("loss")});
+    train(model, kSteps);
+    kept[replays] = model.program().takeOutputs(entry);
+    EXPECT_EQ(replaysOf(model).replays > 0, replays);
+    copies[replays] = model.program().executor().executedCopies();
+  }
+  EXPECT_EQ(kept[0].size(), size_t(kSteps));
+  EXPECT_EQ(kept[0], kept[1]);
+  EXPECT_EQ(copies[0], copies[1]);
+}
+
+TEST(ReplaysOfWatchedCalls, AreNone) {
+  Compiled model(textFor({"", "mlp", "sim:0"}), {}, withReplays(true));
+  size_t seen = 0;
+  model.program().watch([&](const sluice::runtime::Entry &, size_t) { ++seen; });
+  train(model, 8);
+  EXPECT_GT(seen, 8u);
+  EXPECT_EQ(replaysOf(model).replays, 0);
+}
+
+TEST(ReplaysOfTimedCalls, AreNone) {
+  Compiled model(textFor({"", "mlp", "sim:0"}), {}, withReplays(true));
+  model.program().times().start(/*oneByOne=*/false, /*most=*/6);
+  train(model, 6);
+  EXPECT_EQ(replaysOf(model).replays, 0);
+  train(model, 12);
+  EXPECT_GT(replaysOf(model).replays, 0) << "later calls are not timed";
+  EXPECT_GT(model.program().times().take().size(), 6u);
+}
+
+/// A backend of version 2.0 has no sequences: everything runs as it always did.
+TEST(ReplaysOfOlderBackends, AreNone) {
+  using namespace sluice::runtime;
+  sluice_backend_run older = findRunHalf("sim", {SLUICE_BINARY_DIR "/lib/sluice/backends"});
+  older.struct_size = offsetof(sluice_backend_run, capture_begin);
+  older.minor_version = 0;
+  Compiled model(textFor({"", "mlp", "sim:0"}), {}, withReplays(true));
+  train(model, 12);
+  std::vector<std::byte> expected = model.stateBytes();
+  RunOptions options = withReplays(true);
+  options.simulator = &older;
+  model.restart(options);
+  train(model, 12);
+  EXPECT_TRUE(model.stateBytes() == expected);
+  EXPECT_EQ(replaysOf(model).replays, 0);
+}
+
+TEST(ReplaysOfTheHost, AreNone) {
+  Compiled model(textFor({"", "mlp", "cpu"}), {}, withReplays(true));
+  train(model, 8);
+  EXPECT_EQ(replaysOf(model).kept, 0u);
+}
