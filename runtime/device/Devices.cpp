@@ -78,14 +78,33 @@ Devices::Devices(const Plan &plan, const sluice_artifact &artifact, Team &team, 
   }
 }
 
+DeviceContext *Devices::copierOf(const Arena &arena) const {
+  size_t number = static_cast<size_t>(&arena - plan_.arenas.data());
+  for (const Entry &entry : plan_.entries)
+    for (auto [action, times] : entry.allActions())
+      for (const Copy &copy : action->copies()) {
+        bool isFrom = copy.from.arena == number, isTo = copy.to.arena == number;
+        DeviceContext *copier = contextOf_[plan_.deviceOf(isFrom ? copy.to : copy.from)];
+        if ((isFrom || isTo) && CopiedHostMemory::isGivenBy(*copier))
+          return copier;
+      }
+  return nullptr;
+}
+
 void Devices::addArena(const Arena &arena, const sluice_artifact &artifact) {
   if (arena.isConstant()) {
     // Generated code only reads its constants; buffers are not const because operands and results share a table.
     addresses_.push_back(static_cast<std::byte *>(const_cast<void *>(artifact.constants)));
     return;
   }
-  memory_.emplace_back(context(arena.device), ordinals_[arena.device], static_cast<size_t>(arena.bytes),
-                       concat(textOf(arena.device), ": the ", arena.name, " arena"));
+  std::string what = concat(textOf(arena.device), ": the ", arena.name, " arena");
+  DeviceContext *copier = arena.device == 0 && arena.bytes > 0 ? copierOf(arena) : nullptr;
+  if (copier) {
+    hostMemory_.emplace_back(*copier, static_cast<size_t>(arena.bytes), what);
+    addresses_.push_back(hostMemory_.back().data());
+    return;
+  }
+  memory_.emplace_back(context(arena.device), ordinals_[arena.device], static_cast<size_t>(arena.bytes), what);
   addresses_.push_back(memory_.back().data());
 }
 

@@ -63,6 +63,8 @@ private:
   DeviceContext &open(size_t device, Team &team, const DeviceOptions &options);
   DeviceContext &hostQueues() const;
   void addArena(const Arena &arena, const sluice_artifact &artifact);
+  /// The backend that copies from and to an arena of the host and gives memory for that; null if none does both.
+  DeviceContext *copierOf(const Arena &arena) const;
   void load(size_t device, size_t module, const sluice_code_section &code);
   size_t queueBetween(size_t device, bool last) const;
 
@@ -72,6 +74,7 @@ private:
   std::vector<DeviceContext *> contextOf_;                    ///< of each device
   std::vector<int64_t> freeAtFirst_;                          ///< bytes of each accelerator when it was opened
   std::vector<DeviceMemory> memory_;                          ///< of the arenas
+  std::vector<CopiedHostMemory> hostMemory_;                  ///< of those of the host that are copied from and to
   std::vector<std::byte *> addresses_;                        ///< of the plan's arenas
   std::map<std::pair<size_t, size_t>, DeviceModule> modules_; ///< by device and number in the plan
   std::vector<DeviceQueue> queues_;

@@ -219,6 +219,29 @@ TEST(Executor, RunsTheHostsPartItselfWhereNoBackendDoes) {
   EXPECT_EQ(scaler.state<int32_t>("total"), scaler.total());
 }
 
+static sluice_backend_run sound;                                  // of sim
+static std::pair<const std::byte *, const std::byte *> ofBackend; // the last host memory that it gave
+
+static sluice_status noteHostMemory(sluice_run *run, size_t bytes, void **address) {
+  sluice_status status = sound.host_allocate(run, bytes, address);
+  ofBackend = {static_cast<std::byte *>(*address), static_cast<std::byte *>(*address) + bytes};
+  return status;
+}
+
+/// Copies need not stage what lies in memory of the backend that copies it.
+TEST(Executor, HasInputsInMemoryOfTheBackendThatCopiesThem) {
+  sound = findRunHalf("sim", {backends});
+  sluice_backend_run noting = sound;
+  noting.host_allocate = noteHostMemory;
+  DeviceOptions devices;
+  devices.backends["sim"] = &noting;
+  Scaler scaler("", test::scalerPlan(), devices);
+  std::byte *input = scaler.instance().inputAddress(scaler.step().inputs[0]);
+  EXPECT_TRUE(ofBackend.first <= input && input < ofBackend.second);
+  scaler.run(20);
+  EXPECT_EQ(scaler.output(0), scaler.sums().back());
+}
+
 class DeletedWait : public testing::TestWithParam<std::pair<int, int>> {};
 
 TEST_P(DeletedWait, IsReportedAsARace) {
