@@ -99,6 +99,8 @@ Elements::Found Elements::computeConstant(ir::ConstantOp op, ArrayRef<AffineExpr
   auto number = elements.getSplatValue<TypedAttr>();
   if (auto integer = dyn_cast<IntegerAttr>(number))
     number = IntegerAttr::get(element, integer.getValue());
+  else if (ir::isHalf(elements.getElementType()))
+    number = FloatAttr::get(element, cast<FloatAttr>(number).getValueAsDouble());
   return constant(number);
 }
 

@@ -88,7 +88,8 @@ public:
   virtual Element index(mlir::AffineExpr index, mlir::Type type) = 0;
   /// The number of rows in `type`, a float or an integer.
   virtual Element rows(mlir::Type type) = 0;
-  /// `op`, of arith or math and on scalars, with `operands` in place of its own.
+  /// `op`, of arith or math and on scalars, with `operands` in place of its own. The only ones of f16 and bf16 are `truncf`
+  /// from f32, and `extf`: what they are in between is for the emitter to choose.
   virtual Element apply(mlir::Operation *op, llvm::ArrayRef<Element> operands) = 0;
 
   // Conditions.
@@ -103,7 +104,7 @@ public:
 
   // Memory. Offsets count elements of the memory's type, and differ in the lanes as they contain `lanes.variable`; they
   // may be out of range where `condition` (null: none) fails, or in lanes that do not exist. Nothing is read or written
-  // there.
+  // there. Elements of f16 and bf16 are loaded as f32, and stored from an f32 that has such a value.
   virtual Element load(const Memory &memory, mlir::AffineExpr offset, const Lanes &lanes, Condition condition) = 0;
   /// Of a constant's elements, in row-major order.
   virtual Element load(mlir::DenseElementsAttr constant, mlir::AffineExpr offset, const Lanes &lanes,

@@ -2,6 +2,7 @@
 
 #include "ir/build/Lane.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 namespace sluice::loops {
 
@@ -24,7 +25,10 @@ public:
 
   Value operand(unsigned number, ArrayRef<AffineExpr> index) final {
     Type type = cast<RankedTensorType>(formula.op->getOperand(number).getType()).getElementType();
-    return add(Read{number, SmallVector<AffineExpr>(index)}, ir::getLaneElement(type));
+    Value value = add(Read{number, SmallVector<AffineExpr>(index)}, ir::getLaneElement(type));
+    if (ir::isHalf(type))
+      halves[value] = type;
+    return value;
   }
   Value constant(double value, Type element) final {
     Type type = ir::getLaneElement(element);
@@ -55,6 +59,8 @@ private:
   SmallVector<ValueNumber, 2> numbersOf(ValueRange values);
   template <typename What> Value add(What what, Type type);
   Steps record(llvm::function_ref<SmallVector<Value>()> body);
+  Value rounded(Value value, Type element);
+  bool isExactIn(Value value, Type element) const;
   void noteArithmetic();
 
   Formula &formula;
@@ -62,6 +68,7 @@ private:
   Operation *last = nullptr; // of the block, noted as a step
   std::vector<Step> *steps = nullptr;
   DenseMap<Value, ValueNumber> numbers;
+  DenseMap<Value, Type> halves; // which of the values were elements of such types
 };
 
 } // namespace
@@ -117,9 +124,13 @@ Steps Recorder::record(llvm::function_ref<SmallVector<Value>()> body) {
 
 Value Recorder::guarded(ArrayRef<AffineExpr> nonNegative, const std::function<Value()> &then, Value otherwise) {
   noteArithmetic();
-  Guarded guarded{SmallVector<AffineExpr>(nonNegative), record([&] { return SmallVector<Value>{then()}; }),
+  Value inside;
+  Guarded guarded{SmallVector<AffineExpr>(nonNegative), record([&] { return SmallVector<Value>{inside = then()}; }),
                   numbers.at(otherwise)};
-  return add(std::move(guarded), otherwise.getType());
+  Value value = add(std::move(guarded), otherwise.getType());
+  if (Type half = halves.lookup(inside); half && isExactIn(otherwise, half))
+    halves[value] = half;
+  return value;
 }
 
 /// The values numbered below `end` that `steps` use.
@@ -183,6 +194,29 @@ static void collectReductions(const Steps &steps, std::vector<const Reduction *>
   }
 }
 
+/// Whether rounding to `element` would change nothing: the value was such an element, or is chosen among some.
+bool Recorder::isExactIn(Value value, Type element) const {
+  if (halves.lookup(value) == element)
+    return true;
+  Operation *op = value.getDefiningOp();
+  if (auto constant = dyn_cast_or_null<arith::ConstantOp>(op))
+    if (auto number = dyn_cast<FloatAttr>(constant.getValue()))
+      return FloatAttr::get(element, number.getValueAsDouble()).getValueAsDouble() == number.getValueAsDouble();
+  bool chooses =
+      isa_and_present<arith::SelectOp, arith::MaximumFOp, arith::MinimumFOp, arith::NegFOp, math::AbsFOp>(op);
+  return chooses && llvm::all_of(op->getOperands(), [&](Value operand) {
+           return operand.getType().isInteger(1) || isExactIn(operand, element);
+         });
+}
+
+// To what a tensor of halves stores, and back: whoever reads the element, in this kernel or in another, reads the same.
+Value Recorder::rounded(Value value, Type element) {
+  if (!ir::isHalf(element) || isExactIn(value, element))
+    return value;
+  Value narrow = builder_->create<arith::TruncFOp>(loc_, element, value);
+  return builder_->create<arith::ExtFOp>(loc_, ir::getLaneElement(element), narrow);
+}
+
 void Recorder::record(unsigned result) {
   auto type = cast<RankedTensorType>(formula.op->getResult(result).getType());
   SmallVector<AffineExpr> index;
@@ -190,11 +224,11 @@ void Recorder::record(unsigned result) {
     index.push_back(getAffineDimExpr(formula.numDims++, builder_->getContext()));
   formula.body = record([&]() -> SmallVector<Value> {
     if (auto definition = dyn_cast<ir::ElementOp>(formula.op))
-      return {definition.buildElement(*this, result, index)};
+      return {rounded(definition.buildElement(*this, result, index), type.getElementType())};
     SmallVector<Value> operands;
     for (unsigned number = 0; number < formula.op->getNumOperands(); ++number)
       operands.push_back(operand(number, index));
-    return {cast<ir::ElementwiseOp>(formula.op).buildBody(*builder_, loc_, operands)};
+    return {rounded(cast<ir::ElementwiseOp>(formula.op).buildBody(*builder_, loc_, operands), type.getElementType())};
   });
   collectReductions(formula.body, formula.reductions);
 }

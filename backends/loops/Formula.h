@@ -6,7 +6,8 @@
 //                                  v7 = operand 0 at (d0, d1); v8 = v7 - v3; v9 = exp(v8); v10 = v9 / v6
 //
 // Values are numbered. Index expressions are in dimensions: those of the result's index come first, then those of each
-// fold. Arithmetic is ops of arith and math on scalars, in a block that belongs to the formula and is never run.
+// fold. Arithmetic is ops of arith and math on scalars, in a block that belongs to the formula and is never run. An element
+// of f16 or bf16 is an f32 with such a value: at the end of a formula stand a `truncf` and an `extf`, which round to one.
 #pragma once
 
 #include "ir/Dialect.h"

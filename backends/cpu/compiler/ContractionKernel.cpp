@@ -1,7 +1,9 @@
 #include "backends/cpu/compiler/ContractionKernel.h"
 
+#include "backends/cpu/compiler/Halves.h"
 #include "backends/cpu/compiler/Layouts.h"
 #include "backends/cpu/compiler/VectorAccess.h"
+#include "backends/cpu/compiler/WidenOperands.h"
 #include "backends/cpu/compiler/contraction/Contraction.h"
 #include "backends/cpu/compiler/loops/LaneEmitter.h"
 #include "backends/loops/Elements.h"
@@ -14,6 +16,8 @@ namespace sluice::cpu {
 using namespace mlir;
 using namespace loops;
 
+static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
 namespace {
 
 class ContractionKernel {
@@ -21,7 +25,7 @@ public:
   ContractionKernel(ir::KernelOp kernel, const StageModule &into, StringRef name, const Target &target,
                     int64_t capacity)
       : kernel(kernel), yield(cast<ir::YieldOp>(kernel.getBody().front().getTerminator())), into(into), name(name),
-        target(target), capacity(capacity) {}
+        target(target), capacity(capacity), widened(kernel, into, name, target, capacity) {}
 
   FailureOr<LoweredKernel> lower();
 
@@ -38,6 +42,8 @@ private:
   unsigned lanesDim();
 
   Place placeOf(Value value);
+  Place workspace();
+  Type elementOfSums() { return ir::getAccumulator(typeOf(root->getResult(0)).getElementType()); }
   FailureOr<Matmul::Matrix> matrixOf(Value value, bool transposed, StringRef role);
   InFlightDiagnostic refuse(const Twine &why) { return root->emitOpError(why); }
 
@@ -50,22 +56,22 @@ private:
   Operation *root = nullptr;
   bool failedInEpilogue = false;
   Formulas formulas;
+  WidenOperands widened;
   bool swapped = false; // the generator makes the transposed product
 };
 
 } // namespace
 
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
 FailureOr<LoweredKernel> ContractionKernel::lower() {
-  if (failed(check()))
+  if (failed(check()) || failed(widened.widen(root)))
     return failure();
   FailureOr<Contraction> made = emit();
   if (failed(made) || failedInEpilogue)
     return failure();
   LoweredKernel lowered;
-  lowered.stages = made->stages;
-  lowered.workspaceBytes = made->workspaceBytes;
+  llvm::append_range(lowered.stages, widened.stages());
+  llvm::append_range(lowered.stages, made->stages);
+  lowered.workspaceBytes = widened.workspaceBytes() + made->workspaceBytes;
   lowered.lanes = made->lanes;
   lowered.hasBodies = into.hasBodies;
   return lowered;
@@ -83,7 +89,7 @@ LogicalResult ContractionKernel::check() {
       return refuse("operand ")
              << number << " is computed in the same kernel; the CPU reads the operands of products from memory";
   Type element = typeOf(root->getResult(0)).getElementType();
-  if (ir::getAccumulator(element) != element)
+  if (ir::getAccumulator(element) != element && !ir::isHalf(element))
     return refuse("the CPU has no products of ") << element << ", whose sums are " << ir::getAccumulator(element);
   for (Value value : yield.getOperands())
     if (typeOf(value).getShape() != typeOf(root->getResult(0)).getShape())
@@ -106,11 +112,18 @@ FailureOr<Contraction> ContractionKernel::emit() {
   return failure();
 }
 
-// The buffer of a block argument; that of the first result for the contraction's own value.
+// The buffer of a block argument, or where it was widened to; that of the first result for the contraction's own value.
 Place ContractionKernel::placeOf(Value value) {
+  if (std::optional<int64_t> offset = widened.offsetOf(value))
+    return {int64_t(kernel.getNumOperands() + kernel.getNumResults()), *offset};
   if (auto argument = dyn_cast<BlockArgument>(value))
     return {int64_t(argument.getArgNumber()), 0};
   return {int64_t(kernel.getNumOperands()), 0};
+}
+
+/// What the generator may use: behind the operands that were widened.
+Place ContractionKernel::workspace() {
+  return {int64_t(kernel.getNumOperands() + kernel.getNumResults()), widened.workspaceBytes() / int64_t(sizeof(float))};
 }
 
 // Products.
@@ -153,7 +166,7 @@ FailureOr<Contraction> ContractionKernel::emitProduct(ir::MatmulOp op) {
           sizeK = a.getDimSize(rank - (op.getTransposeA() ? 2 : 1));
 
   Matmul product;
-  product.element = y.getElementType();
+  product.element = elementOfSums();
   for (int64_t size : y.getShape().drop_back(2))
     product.batch.push_back(sizeOf(size));
   if (rank > 2 && y.isDynamicDim(0))
@@ -181,7 +194,7 @@ FailureOr<Contraction> ContractionKernel::emitProduct(ir::MatmulOp op) {
   product.a = *left;
   product.b = *right;
   product.c = *result;
-  product.workspace = {int64_t(kernel.getNumOperands() + kernel.getNumResults()), 0};
+  product.workspace = workspace();
   bool stores =
       result->layout == Matmul::Layout::Panels || (result->layout == Matmul::Layout::Strided && result->strideJ == 1);
   if (!stores) {
@@ -221,7 +234,7 @@ template <typename Op> FailureOr<Contraction> ContractionKernel::emitWindows(Op 
     refuse("has weights that are not in panels along the output channels: ") << weightType;
     return failure();
   }
-  convolution.element = xType.getElementType();
+  convolution.element = elementOfSums();
   convolution.rows = xType.isDynamicDim(0) ? capacity : xType.getDimSize(0);
   convolution.inputChannels = xType.getDimSize(1);
   convolution.outputChannels = yType.getDimSize(1);
@@ -241,7 +254,7 @@ template <typename Op> FailureOr<Contraction> ContractionKernel::emitWindows(Op 
   convolution.input = placeOf(x);
   convolution.weights = placeOf(weight);
   convolution.output = placeOf(y);
-  convolution.workspace = {int64_t(kernel.getNumOperands() + kernel.getNumResults()), 0};
+  convolution.workspace = workspace();
   bool padded = isa<ir::Conv2dWeightGradOp>(op) && convolution.outputChannels % convolution.panel != 0;
   convolution.epilogue = epilogue(padded);
   if (std::string why = unsupported(convolution); !why.empty()) {
@@ -266,8 +279,9 @@ unsigned ContractionKernel::lanesDim() {
   return isa<ir::Conv2dWeightGradOp>(root) ? 0 : 1;
 }
 
-// None where the sums are all that is stored, as the generator stores them; padding is filled here.
+// None where the sums are all that is stored, as the generator stores them; padding is filled here, and halves are rounded.
 Epilogue ContractionKernel::epilogue(bool padded) {
+  padded |= ir::isHalf(typeOf(root->getResult(0)).getElementType());
   if (yield.getNumOperands() == 1 && yield.getOperand(0) == root->getResult(0) && !padded)
     return nullptr;
   return [this](StageFunction &stage, OpBuilder &b, Location loc, ArrayRef<Value> index, Value sums) {
@@ -289,6 +303,7 @@ static AffineExpr exprOf(Emitter &emitter, Scopes &scopes, Value value, Interval
 void ContractionKernel::storeAll(StageFunction &stage, OpBuilder &b, Location loc, ArrayRef<Value> place, Value sums) {
   int64_t lanes = cast<VectorType>(sums.getType()).getNumElements();
   Value result = root->getResult(0);
+  Type stored = typeOf(result).getElementType();
   SmallVector<Value> logical(place);
   if (swapped)
     std::swap(logical[logical.size() - 1], logical[logical.size() - 2]);
@@ -299,7 +314,7 @@ void ContractionKernel::storeAll(StageFunction &stage, OpBuilder &b, Location lo
   for (BlockArgument argument : kernel.getBody().front().getArguments())
     elements.bind(argument, {int64_t(argument.getArgNumber()), 0, typeOf(argument)});
   // Vectors of sums begin at multiples of the target's lanes, which keeps them inside one tile of a layout.
-  int64_t whole = target.lanes(typeOf(result).getElementTypeBitWidth());
+  int64_t whole = target.lanes(elementOfSums().getIntOrFloatBitWidth());
   SmallVector<AffineExpr> index;
   for (auto [dim, value] : llvm::enumerate(logical)) {
     int64_t size = typeOf(result).getDimSize(dim);
@@ -308,7 +323,8 @@ void ContractionKernel::storeAll(StageFunction &stage, OpBuilder &b, Location lo
     AffineExpr expr = exprOf(emitter, elements.scopes(), value, range, isLane ? whole : 1);
     index.push_back(isLane ? expr + elements.scopes().laneVariable() : expr);
   }
-  elements.seed(result, index, LaneEmitter::handleOf<Element>(sums));
+  Value rounded = ir::isHalf(stored) ? roundToHalf(body, loc, sums, stored) : sums;
+  elements.seed(result, index, LaneEmitter::handleOf<Element>(rounded));
   SmallVector<std::pair<Memory, Element>> stores;
   for (auto [number, value] : llvm::enumerate(yield.getOperands()))
     stores.push_back({{int64_t(kernel.getNumOperands() + number), 0, typeOf(value)}, elements.element(value, index)});
@@ -338,7 +354,7 @@ void ContractionKernel::fillPadding(LaneEmitter &emitter, Elements &elements, co
   if (tile == 0 || size % tile == 0)
     return;
   Condition isLast;
-  if (lanes == target.lanes(memory.type.getElementTypeBitWidth())) {
+  if (lanes == target.lanes(elementOfSums().getIntOrFloatBitWidth())) {
     auto from = LaneEmitter::handleOf<Count>(first);
     isLast = emitter.isEqual(emitter.arithmetic(CountOp::Add, from, emitter.constant(lanes)), size);
   }

@@ -18,8 +18,13 @@ AffineMap getFilterPanels(MLIRContext *context, int64_t panel) {
       4, 0, {o.floorDiv(panel), getAffineDimExpr(2, context), getAffineDimExpr(3, context), c, o % panel}, context);
 }
 
+/// Of the elements in which products of such a type are added.
+static int64_t lanesOfSums(RankedTensorType type, const Target &target) {
+  return target.lanes(ir::getAccumulator(type.getElementType()).getIntOrFloatBitWidth());
+}
+
 static int64_t panelOf(RankedTensorType weights, const Target &target) {
-  return panelWidth(weights.getDimSize(0), target.lanes(weights.getElementTypeBitWidth()));
+  return panelWidth(weights.getDimSize(0), lanesOfSums(weights, target));
 }
 
 static LayoutPreference nhwc(MLIRContext *context, bool required) { return {ir::getNhwc(context), required}; }
@@ -53,7 +58,7 @@ static bool isInPanels(RankedTensorType type) {
 
 /// Whether whole vectors of this type's elements fill its panels.
 static bool vectorsFillPanels(RankedTensorType type, const Target &target) {
-  return panelOfFirstDim(type) % target.lanes(type.getElementTypeBitWidth()) == 0;
+  return panelOfFirstDim(type) % lanesOfSums(type, target) == 0;
 }
 
 static bool isCut(RankedTensorType type) {

@@ -13,9 +13,9 @@ namespace sluice::cpu {
 using llvm::StringRef;
 
 // Without these there is no code.
-static constexpr llvm::StringLiteral kNeeded[] = {"avx2", "fma"};
+static constexpr llvm::StringLiteral kNeeded[] = {"avx2", "fma", "f16c"};
 // Used where they are there, as they are in nearly every CPU with those.
-static constexpr llvm::StringLiteral kUsed[] = {"bmi", "bmi2", "f16c", "lzcnt", "movbe", "popcnt"};
+static constexpr llvm::StringLiteral kUsed[] = {"bmi", "bmi2", "lzcnt", "movbe", "popcnt"};
 // Together they make vectors of 512 bits. What came later (VNNI, VBMI, ...) gives our code nothing: without it, one
 // program runs on all machines with these.
 static constexpr llvm::StringLiteral kWide[] = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"};
@@ -108,7 +108,8 @@ static llvm::Error checkNeeded(const Target &target) {
       missing += (missing.empty() ? "" : " and ") + name.str();
   if (missing.empty())
     return llvm::Error::success();
-  return refuse(std::errc::not_supported, "code needs AVX2 and FMA, and '" + target.cpu + "' is without " + missing);
+  return refuse(std::errc::not_supported,
+                "code needs AVX2, FMA and F16C, and '" + target.cpu + "' is without " + missing);
 }
 
 llvm::Expected<Target> Target::of(StringRef text) {

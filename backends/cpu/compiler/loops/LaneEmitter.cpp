@@ -1,5 +1,6 @@
 #include "backends/cpu/compiler/loops/LaneEmitter.h"
 
+#include "backends/cpu/compiler/Halves.h"
 #include "backends/cpu/compiler/VectorAccess.h"
 #include "backends/cpu/compiler/loops/ConstantData.h"
 #include "ir/build/Lane.h"
@@ -109,6 +110,10 @@ Element LaneEmitter::rows(Type type) {
 }
 
 Element LaneEmitter::apply(Operation *op, ArrayRef<Element> operands) {
+  if (Type to = op->getResult(0).getType(); isa<arith::TruncFOp>(op) && ir::isHalf(to))
+    return handleOf<Element>(roundToHalf(b, loc, valueOf(operands[0]), to));
+  if (isa<arith::ExtFOp>(op) && ir::isHalf(op->getOperand(0).getType()))
+    return operands[0];
   Operation *made = Operation::create(loc, op->getName(), vectorOf(op->getResult(0).getType()), valuesOf(operands),
                                       op->getDiscardableAttrDictionary(), op->getPropertiesStorage(), BlockRange(), 0);
   return handleOf<Element>(b.insert(made)->getResult(0));
@@ -117,7 +122,11 @@ Element LaneEmitter::apply(Operation *op, ArrayRef<Element> operands) {
 // Memory.
 
 Type getMemoryElement(Type element) {
-  return element.isInteger(1) ? IntegerType::get(element.getContext(), 8) : ir::getLaneElement(element);
+  if (element.isInteger(1))
+    return IntegerType::get(element.getContext(), 8);
+  if (element.isBF16())
+    return IntegerType::get(element.getContext(), 16);
+  return element.isF16() ? element : ir::getLaneElement(element);
 }
 
 static unsigned alignmentOf(Type element) { return element.getIntOrFloatBitWidth() / 8; }
@@ -178,6 +187,8 @@ Value LaneEmitter::loadAt(Type element, Value base, AffineExpr offset, const Lan
   }
   if (element.isInteger(1))
     result = make<arith::CmpIOp>(arith::CmpIPredicate::ne, result, constantOf(b.getZeroAttr(type)));
+  if (ir::isHalf(element))
+    result = widenHalf(b, loc, result, element);
   return result;
 }
 
@@ -186,6 +197,8 @@ void LaneEmitter::store(const Memory &memory, AffineExpr offset, const Lanes &la
   Value value = valueOf(element);
   if (memory.type.getElementType().isInteger(1))
     value = make<arith::ExtUIOp>(vectorOf(stored), value);
+  if (ir::isHalf(memory.type.getElementType()))
+    value = narrowToHalf(b, loc, value, memory.type.getElementType());
   LinearIndex index = space().analyze(offset);
   // A single lane, which is number 0, may go along anything.
   int64_t step = lanes.variable ? index.coefficientOf(lanes.variable) : 0;

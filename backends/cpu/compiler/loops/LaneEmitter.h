@@ -1,5 +1,6 @@
 // Loop nests as MLIR: elements are vectors of `lanes` elements (ui8 is i8), always of the same number or a multiple of
-// it, so that every element goes through the same instructions wherever it is computed. Where no lane variable is in
+// it, so that every element goes through the same instructions wherever it is computed. Those of f16 and bf16 are f32 with such a
+// value. Where no lane variable is in
 // reach, all lanes hold the same element.
 //
 // Handles are SSA values: of counts i64, of slots the address of vectors on the stack. That of a condition is a mask:
@@ -15,7 +16,7 @@ namespace sluice::cpu {
 /// On loops: how often they run at capacity, for the cost of a nest.
 inline constexpr llvm::StringLiteral kTripsAttr = "sluice.trips";
 
-/// The element type as memory holds it: i8 for ui8 and i1.
+/// The element type as memory holds it: i8 for ui8 and i1, i16 for bf16, which no instruction of ours knows.
 mlir::Type getMemoryElement(mlir::Type element);
 
 class LaneEmitter : public loops::Emitter {
