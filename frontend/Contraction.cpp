@@ -1,4 +1,5 @@
-// Matrix products.
+// Products: of matrices, of rows with a weight, and by an equation. Each becomes one op, whose letters leave out the
+// dimensions that an operand is broadcast along, so that nothing is repeated in memory.
 #include "Call.h"
 
 using namespace mlir;
@@ -7,23 +8,96 @@ namespace sluice {
 
 using detail::Call;
 
-/// A product of matrices whose leading dimensions broadcast.
-static Tensor product(Call &call, Tensor a, Tensor b, bool transposeB) {
+namespace {
+
+/// An operand of a product, with a letter for each dimension.
+struct Factor {
+  Tensor tensor;
+  std::string letters;
+
+  bool has(char letter) const { return letters.find(letter) != std::string::npos; }
+  int64_t sizeOf(char letter) const { return Call::shape(tensor)[letters.find(letter)]; }
+};
+
+} // namespace
+
+static bool contains(const std::string &letters, char letter) { return letters.find(letter) != std::string::npos; }
+
+/// Takes away the dimensions of size 1 along which the other operand has more elements.
+static void dropBroadcast(Call &call, Factor &factor, const Factor &other) {
+  SmallVector<int64_t> kept;
+  std::string letters;
+  for (auto [letter, size] : llvm::zip_equal(factor.letters, Call::shape(factor.tensor))) {
+    if (size == 1 && other.has(letter) && other.sizeOf(letter) != 1)
+      continue;
+    kept.push_back(size);
+    letters += letter;
+  }
+  factor = {call.reshape(factor.tensor, kept), letters};
+}
+
+/// Sums over the letters that are `unwanted`.
+template <typename Unwanted> static void sumAlong(Call &call, Factor &factor, Unwanted unwanted) {
+  SmallVector<int64_t> axes;
+  std::string letters;
+  for (auto [axis, letter] : llvm::enumerate(factor.letters)) {
+    if (unwanted(letter))
+      axes.push_back(int64_t(axis));
+    else
+      letters += letter;
+  }
+  if (!axes.empty())
+    factor = {call.emit<ir::SumOp>({factor.tensor}, call.list("axes", axes)), letters};
+}
+
+static char rowsOf(const Factor &factor) {
+  for (auto [letter, size] : llvm::zip_equal(factor.letters, Call::shape(factor.tensor)))
+    if (ShapedType::isDynamic(size))
+      return letter;
+  return 0;
+}
+
+/// The letters that only one operand has and the result lacks are summed over first.
+static Tensor multiply(Call &call, Factor a, Factor b, const std::string &result) {
+  if (char rowsOfA = rowsOf(a), rowsOfB = rowsOf(b); rowsOfA && rowsOfB && rowsOfA != rowsOfB)
+    call.fail("two different dimensions of the product are the batch");
+  dropBroadcast(call, a, b);
+  dropBroadcast(call, b, a);
+  sumAlong(call, a, [&](char letter) { return !b.has(letter) && !contains(result, letter); });
+  sumAlong(call, b, [&](char letter) { return !a.has(letter) && !contains(result, letter); });
+  ir::Equation equation = ir::Equation{a.letters, b.letters, result}.canonical();
+  Attribute text = StringAttr::get(Call::type(a.tensor).getContext(), equation.str());
+  return call.emit<ir::EinsumOp>({a.tensor, b.tensor}, call.attribute("equation", text));
+}
+
+//===- products of matrices ---------------------------------------------------------------------------------------===//
+
+static constexpr int64_t kMostLetters = 26;
+
+/// The letters of the leading dimensions of `rank` ones are the last of `all`.
+static std::string leadingLetters(const std::string &all, int64_t rank, int64_t own) {
+  return rank <= own ? "" : all.substr(all.size() - size_t(rank - own));
+}
+
+/// a's last dimension with b's last one (transposed) or last but one; leading dimensions broadcast.
+static Tensor multiplyMatrices(Call &call, const Tensor &a, const Tensor &b, bool transposedB) {
   ArrayRef<int64_t> left = Call::shape(a), right = Call::shape(b);
-  int64_t inner = transposeB ? right[right.size() - 1] : right[right.size() - 2];
+  bool isRow = left.size() == 1, isColumn = right.size() == 1;
+  int64_t inner = transposedB || isColumn ? right.back() : right[right.size() - 2];
   if (left.back() != inner)
     call.fail("contracting dimensions differ: " + call.print(left.back()) + " and " + call.print(inner));
-  SmallVector<int64_t> leading = call.commonShape(left.drop_back(2), right.drop_back(2));
-  auto withLeading = [&](ArrayRef<int64_t> matrix) {
-    SmallVector<int64_t> shape(leading);
-    llvm::append_range(shape, matrix.take_back(2));
-    return shape;
-  };
-  SmallVector<NamedAttribute> attributes;
-  if (transposeB)
-    attributes.push_back(call.unit("transpose_b"));
-  return call.emit<ir::MatmulOp>({call.broadcast(a, withLeading(left)), call.broadcast(b, withLeading(right))},
-                                 attributes);
+  size_t leading = call.commonShape(left.drop_back(isRow ? 1 : 2), right.drop_back(isColumn ? 1 : 2)).size();
+  if (int64_t(leading) + 3 > kMostLetters)
+    call.fail("a product has at most " + std::to_string(kMostLetters) + " different dimensions");
+  std::string all;
+  for (size_t i = 0; i < leading; ++i)
+    all += char('d' + i);
+  std::string ofA = leadingLetters(all, Call::rank(a), 2) + (isRow ? "b" : "ab"),
+              ofB = leadingLetters(all, Call::rank(b), 2) + (isColumn      ? "b"
+                                                             : transposedB ? "cb"
+                                                                           : "bc"),
+              result = all + (isRow ? "" : "a") + (isColumn ? "" : "c");
+  return multiply(call, {a, ofA}, {b, ofB}, result);
 }
 
 Tensor matmul(Arg a, Arg b) {
@@ -32,16 +106,7 @@ Tensor matmul(Arg a, Arg b) {
   call.requireSameDType(a.tensor, b.tensor);
   if (Call::rank(a.tensor) == 0 || Call::rank(b.tensor) == 0)
     call.fail("a scalar has no matrix product; use *");
-  bool isRow = Call::rank(a.tensor) == 1, isColumn = Call::rank(b.tensor) == 1;
-  Tensor left = isRow ? call.reshape(a.tensor, {1, Call::shape(a.tensor)[0]}) : a.tensor;
-  Tensor right = isColumn ? call.reshape(b.tensor, {Call::shape(b.tensor)[0], 1}) : b.tensor;
-  Tensor y = product(call, left, right, false);
-  SmallVector<int64_t> sizes(Call::shape(y));
-  if (isRow)
-    sizes.erase(sizes.end() - 2);
-  if (isColumn)
-    sizes.pop_back();
-  return call.reshape(y, sizes);
+  return multiplyMatrices(call, a.tensor, b.tensor, false);
 }
 
 Tensor linear(Arg x, const Tensor &weight, const Tensor &bias) {
@@ -51,8 +116,97 @@ Tensor linear(Arg x, const Tensor &weight, const Tensor &bias) {
   call.requireRank("weight", weight, 2);
   if (Call::rank(x.tensor) < 2)
     call.fail("the input has " + std::to_string(Call::rank(x.tensor)) + " dimensions, not at least 2");
-  Tensor y = product(call, x.tensor, weight, true);
+  Tensor y = multiplyMatrices(call, x.tensor, weight, true);
   return call.plusBias(y, bias, Call::rank(y) - 1);
+}
+
+//===- einsum -----------------------------------------------------------------------------------------------------===//
+
+namespace {
+
+/// What the user wrote: the letters of each operand, and of the result.
+struct WrittenEquation {
+  SmallVector<std::string> operands;
+  std::string result;
+};
+
+} // namespace
+
+static std::string quoted(char letter) { return std::string("'") + letter + "'"; }
+
+static void checkLetters(const Call &call, const std::string &letters) {
+  for (auto [place, letter] : llvm::enumerate(letters)) {
+    if (!llvm::isAlpha(letter))
+      call.fail(
+          "the equation has " + quoted(letter) +
+          (letter == '.' ? "; '...' is not known here, so give each dimension a letter" : " where a letter should be"));
+    if (letters.find(letter) != place)
+      call.fail("the letter " + quoted(letter) + " is twice in '" + letters + "': diagonals are not taken");
+  }
+}
+
+/// Without `->`: the letters that are there once, in the order of the alphabet.
+static std::string impliedResult(ArrayRef<std::string> operands) {
+  std::string all = llvm::join(operands, ""), result;
+  llvm::copy_if(all, std::back_inserter(result), [&](char letter) { return llvm::count(all, letter) == 1; });
+  llvm::sort(result);
+  return result;
+}
+
+static WrittenEquation read(const Call &call, const std::string &equation, ArrayRef<Tensor> operands) {
+  std::string text;
+  llvm::copy_if(equation, std::back_inserter(text), [](char letter) { return letter != ' '; });
+  auto [inputs, result] = StringRef(text).split("->");
+  SmallVector<StringRef> parts;
+  inputs.split(parts, ',');
+  WrittenEquation written;
+  for (StringRef part : parts)
+    checkLetters(call, written.operands.emplace_back(part.str()));
+  if (parts.size() != operands.size())
+    call.fail("the equation '" + equation + "' is one of " + std::to_string(parts.size()) + " operands; there are " +
+              std::to_string(operands.size()));
+  written.result = inputs.size() == text.size() ? impliedResult(written.operands) : result.str();
+  checkLetters(call, written.result);
+  for (auto [letters, operand] : llvm::zip_equal(written.operands, operands))
+    if (int64_t(letters.size()) != Call::rank(operand))
+      call.fail("'" + letters + "' are " + std::to_string(letters.size()) + " letters for " +
+                std::to_string(Call::rank(operand)) + " dimensions");
+  for (char letter : written.result)
+    if (!contains(llvm::join(written.operands, ""), letter))
+      call.fail("the letter " + quoted(letter) + " of the result is in no operand");
+  return written;
+}
+
+Tensor einsum(const std::string &equation, Arg a, Arg b) {
+  Call call("einsum", a, b);
+  call.requireFloat(a.tensor);
+  call.requireSameDType(a.tensor, b.tensor);
+  WrittenEquation written = read(call, equation, {a.tensor, b.tensor});
+  Factor first{a.tensor, written.operands[0]}, second{b.tensor, written.operands[1]};
+  std::string all;
+  for (char letter : first.letters + second.letters) {
+    if (!contains(all, letter))
+      all += letter;
+    if (!first.has(letter) || !second.has(letter))
+      continue;
+    int64_t left = first.sizeOf(letter), right = second.sizeOf(letter);
+    if (left != right && left != 1 && right != 1)
+      call.fail("the letter " + quoted(letter) + " has two sizes: " + call.print(left) + " and " + call.print(right));
+  }
+  if (int64_t(all.size()) > kMostLetters)
+    call.fail("a product has at most " + std::to_string(kMostLetters) + " different dimensions");
+  return multiply(call, first, second, written.result);
+}
+
+Tensor einsum(const std::string &equation, Arg x) {
+  Call call("einsum", x);
+  call.requireFloat(x.tensor);
+  WrittenEquation written = read(call, equation, {x.tensor});
+  Factor factor{x.tensor, written.operands[0]};
+  sumAlong(call, factor, [&](char letter) { return !contains(written.result, letter); });
+  return call.permute(factor.tensor, llvm::map_to_vector(written.result, [&](char letter) {
+                        return int64_t(factor.letters.find(letter));
+                      }));
 }
 
 } // namespace sluice

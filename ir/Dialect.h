@@ -4,6 +4,7 @@
 #include "ir/ActionClock.h"
 #include "ir/Types.h"
 #include "ir/build/ElementBuilder.h"
+#include "ir/ops/Equation.h"
 #include "ir/reference/HostTensor.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"

@@ -18,13 +18,16 @@ struct PreparedKernels;
 /// Replaces f32 by f64 everywhere: states, values, attributes. For tests and for `--dtype f64`.
 void promoteToF64(mlir::ModuleOp module);
 
+/// model -> train, first. Brings ops to the forms that they call canonical.
+mlir::LogicalResult canonicalize(mlir::ModuleOp module);
+
 /// model -> train. Entry points with gradients and updates in place of the graph.
 mlir::LogicalResult buildEntryPoints(mlir::ModuleOp module);
 
 /// Replaces ops by the formula that they stand for, where replicas of the program must see it.
 void expandComposites(mlir::ModuleOp module);
 
-/// Merges equal ops and removes dead ones.
+/// Brings ops to canonical forms, merges equal ones and removes dead ones.
 mlir::LogicalResult simplify(mlir::ModuleOp module);
 
 /// train -> placed, first half. Gives every value a device of the target: as pinned, as fixed by the model, as

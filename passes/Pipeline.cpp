@@ -39,7 +39,8 @@ static LogicalResult runModel(Compilation &c) {
 }
 
 static LogicalResult runTrain(Compilation &c) {
-  if (failed(buildEntryPoints(c.module)))
+  // Before there are gradients, which are then those of the simpler forms.
+  if (failed(canonicalize(c.module)) || failed(buildEntryPoints(c.module)))
     return failure();
   expandComposites(c.module);
   return simplify(c.module);

@@ -146,6 +146,8 @@ std::optional<Product> findProduct(Formulas &formulas, Operation *op, int64_t ca
   if (!contraction || contraction.getGroups() > 1)
     return std::nullopt;
   const Formula &formula = *formulas.of(op, 0);
+  if (formula.reductions.empty()) // nothing is summed
+    return std::nullopt;
   assert(formula.reductions.size() == 1 && "a product is one sum");
   Terms terms;
   terms.reduction = formula.reductions.front();

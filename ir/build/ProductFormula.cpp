@@ -1,6 +1,6 @@
 // Products and convolutions as formulas: what backends make loop nests or products of.
 //
-//   y[..., i, j]   = sum over l of a[..., i, l] * b[..., l, j]
+//   y[letters]     = sum over the other letters of a[letters] * b[letters]
 //   y[n, o, i, j]  = sum over c, u, v of x[n, g C + c, i * stride + u * dilation - pad, ...] * w[o, c, u, v]
 //
 // with C input channels and O output channels in a group, and g = o / O.
@@ -16,8 +16,8 @@ namespace sluice::ir {
 static ArrayRef<int64_t> spatial(Value value) { return shapeOf(value).drop_front(2); }
 
 /// The product of two operands' elements where `guard` holds.
-static Value multiply(ElementBuilder &builder, const Guard &guard, Type element, SmallVector<AffineExpr> first,
-                      SmallVector<AffineExpr> second) {
+static Value multiplyElements(ElementBuilder &builder, const Guard &guard, Type element, SmallVector<AffineExpr> first,
+                              SmallVector<AffineExpr> second) {
   auto product = [&builder, first, second]() -> Value {
     return Lane(builder.builder(), builder.loc(), builder.operand(0, first)) *
            Lane(builder.builder(), builder.loc(), builder.operand(1, second));
@@ -27,19 +27,20 @@ static Value multiply(ElementBuilder &builder, const Guard &guard, Type element,
 
 static int64_t extentOf(int64_t size) { return ShapedType::isDynamic(size) ? ElementBuilder::kRows : size; }
 
-Value MatmulOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
-  ArrayRef<AffineExpr> leading = index.drop_back(2);
-  size_t rank = index.size();
-  int64_t contracted = shapeOf(getA())[rank - (getTransposeA() ? 2 : 1)];
-  auto matrixAt = [&](AffineExpr row, AffineExpr column, bool transposed) {
-    SmallVector<AffineExpr> at(leading);
-    at.append({transposed ? column : row, transposed ? row : column});
-    return at;
+Value EinsumOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
+  Equation letters = getLetters();
+  SummedLetters summed = getSummedLetters(letters, shapeOf(getA()));
+  SmallVector<int64_t> extents = llvm::map_to_vector(summed.sizes, extentOf);
+  auto product = [&](ArrayRef<AffineExpr> at) -> Value {
+    auto indexOf = [&](StringRef operand) {
+      return llvm::map_to_vector(operand, [&](char letter) {
+        size_t place = letters.y.find(letter);
+        return place != std::string::npos ? index[place] : at[summed.letters.find(letter)];
+      });
+    };
+    return multiplyElements(builder, Guard(), elementOf(getA()), indexOf(letters.a), indexOf(letters.b));
   };
-  return fold(builder, extentOf(contracted), elementOf(getA()), 0, addLanes, [&](ArrayRef<AffineExpr> at) {
-    return multiply(builder, Guard(), elementOf(getA()), matrixAt(index[rank - 2], at[0], getTransposeA()),
-                    matrixAt(at[0], index[rank - 1], getTransposeB()));
-  });
+  return extents.empty() ? product({}) : fold(builder, extents, elementOf(getA()), 0, addLanes, product);
 }
 
 Value Conv2dOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
@@ -51,8 +52,8 @@ Value Conv2dOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineE
     Guard guard;
     AffineExpr h = placeTap(windows[0], spatial(getY())[0], index[2], at[1], guard),
                w = placeTap(windows[1], spatial(getY())[1], index[3], at[2], guard);
-    return multiply(builder, guard, element, {index[0], index[1].floorDiv(outputs) * channels + at[0], h, w},
-                    {index[1], at[0], at[1], at[2]});
+    return multiplyElements(builder, guard, element, {index[0], index[1].floorDiv(outputs) * channels + at[0], h, w},
+                            {index[1], at[0], at[1], at[2]});
   });
 }
 
@@ -67,8 +68,8 @@ Value Conv2dInputGradOp::buildElement(ElementBuilder &builder, unsigned, ArrayRe
     Candidate row = placeCandidate(windows[0], counts[0], index[2], at[1], guard),
               column = placeCandidate(windows[1], counts[1], index[3], at[2], guard);
     AffineExpr output = index[1].floorDiv(channels) * outputs + at[0];
-    return multiply(builder, guard, element, {index[0], output, row.position, column.position},
-                    {output, index[1] % channels, row.tap, column.tap});
+    return multiplyElements(builder, guard, element, {index[0], output, row.position, column.position},
+                            {output, index[1] % channels, row.tap, column.tap});
   });
 }
 
@@ -81,8 +82,8 @@ Value Conv2dWeightGradOp::buildElement(ElementBuilder &builder, unsigned, ArrayR
     Guard guard;
     AffineExpr h = placeTap(windows[0], dy[2], at[1], index[2], guard),
                w = placeTap(windows[1], dy[3], at[2], index[3], guard);
-    return multiply(builder, guard, element, {at[0], index[0].floorDiv(outputs) * channels + index[1], h, w},
-                    {at[0], index[0], at[1], at[2]});
+    return multiplyElements(builder, guard, element, {at[0], index[0].floorDiv(outputs) * channels + index[1], h, w},
+                            {at[0], index[0], at[1], at[2]});
   });
 }
 

@@ -1,4 +1,4 @@
-// Products and convolutions. Their gradients are products and convolutions again.
+// Convolutions. Their gradients are convolutions again.
 #include "ir/Dialect.h"
 #include "ir/ops/Inference.h"
 #include "ir/ops/Window.h"
@@ -7,102 +7,6 @@
 using namespace mlir;
 
 namespace sluice::ir {
-
-/// Two operations for each element of each list of sizes: constant, or for each row where one of the sizes is `?`.
-static std::pair<int64_t, int64_t> countFlops(std::initializer_list<ArrayRef<int64_t>> shapes) {
-  uint64_t flops = 2;
-  bool perRow = false;
-  for (ArrayRef<int64_t> shape : shapes) {
-    ElementCount count = countElements(shape);
-    flops = llvm::SaturatingMultiply(flops, uint64_t(count.known));
-    perRow |= count.rows;
-  }
-  int64_t clamped = int64_t(std::min<uint64_t>(flops, INT64_MAX));
-  return perRow ? std::pair<int64_t, int64_t>{0, clamped} : std::pair<int64_t, int64_t>{clamped, 0};
-}
-
-//===- matmul ----------------------------------------------------------------------------------------------------===//
-
-namespace {
-
-/// The sizes of a product: [batch..., m, k] x [batch..., k, n].
-struct Product {
-  ArrayRef<int64_t> batch;
-  int64_t m, kOfA, kOfB, n;
-
-  Product(ArrayRef<int64_t> a, ArrayRef<int64_t> b, bool transposeA, bool transposeB)
-      : batch(a.drop_back(2)), m(a[a.size() - (transposeA ? 1 : 2)]), kOfA(a[a.size() - (transposeA ? 2 : 1)]),
-        kOfB(b[b.size() - (transposeB ? 1 : 2)]), n(b[b.size() - (transposeB ? 2 : 1)]) {}
-};
-
-} // namespace
-
-LogicalResult MatmulOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,
-                                         DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
-                                         SmallVectorImpl<Type> &types) {
-  Adaptor op(operands, attributes, properties);
-  if (failed(checkFloats(loc, operands)))
-    return failure();
-  ArrayRef<int64_t> a = shapeOf(op.getA()), b = shapeOf(op.getB());
-  if (a.size() < 2 || a.size() != b.size())
-    return inferenceFailure(loc, "a product needs operands of one rank, at least 2: ", printShape(a), " x ",
-                            printShape(b));
-  if (a.drop_back(2) != b.drop_back(2))
-    return inferenceFailure(loc, "leading dimensions differ in ", printShape(a), " x ", printShape(b));
-  Product product(a, b, op.getTransposeA(), op.getTransposeB());
-  if (product.kOfA != product.kOfB)
-    return inferenceFailure(loc, "contracting dimensions differ: ", printDim(product.kOfA), " and ",
-                            printDim(product.kOfB), " in ", printShape(a), op.getTransposeA() ? " transposed" : "",
-                            " x ", printShape(b), op.getTransposeB() ? " transposed" : "");
-  SmallVector<int64_t> shape(product.batch);
-  shape.append({product.m, product.n});
-  return addResult(loc, shape, elementOf(op.getA()), types);
-}
-
-SmallVector<HostTensor> MatmulOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
-  const HostTensor &a = operands[0], &b = operands[1];
-  Product size(a.shape, b.shape, getTransposeA(), getTransposeB());
-  HostTensor y(runtimeShape(getY().getType(), rows));
-  int64_t m = size.m, k = size.kOfA, n = size.n, batches = 1;
-  for (int64_t batch : size.batch)
-    batches *= batch;
-  for (int64_t batch = 0; batch < batches; ++batch)
-    for (int64_t i = 0; i < m; ++i)
-      for (int64_t l = 0; l < k; ++l) {
-        double left = a.data[batch * m * k + (getTransposeA() ? l * m + i : i * k + l)];
-        for (int64_t j = 0; j < n; ++j)
-          y.data[(batch * m + i) * n + j] += left * b.data[batch * k * n + (getTransposeB() ? j * k + l : l * n + j)];
-      }
-  return {y};
-}
-
-// With A = op(a) and B = op(b): dA = dY Bᵀ and dB = Aᵀ dY, each transposed again where its operand is.
-SmallVector<Value> MatmulOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
-  bool ta = getTransposeA(), tb = getTransposeB();
-  Value a = getA(), b = getB(), dY = dResults[0];
-  auto multiply = [&](Value left, bool transposeLeft, Value right, bool transposeRight) -> Value {
-    return builder.create<MatmulOp>(getLoc(), left, right, transposeLeft, transposeRight);
-  };
-  return {ta ? multiply(b, tb, dY, true) : multiply(dY, false, b, !tb),
-          tb ? multiply(dY, true, a, ta) : multiply(a, !ta, dY, false)};
-}
-
-SmallVector<Sample> MatmulOp::samples() {
-  std::pair<double, double> range{-1, 1};
-  auto sample = [&](const char *attributes, const char *type) {
-    return Sample{std::string("\"sluice.matmul\"(%0, %1) ") + attributes + " : " + type, {range, range}};
-  };
-  return {sample("", "(tensor<?x4xf64>, tensor<4x5xf64>) -> tensor<?x5xf64>"),
-          sample("{transpose_b}", "(tensor<?x4xf64>, tensor<5x4xf64>) -> tensor<?x5xf64>"),
-          sample("{transpose_a}", "(tensor<?x4xf64>, tensor<?x5xf64>) -> tensor<4x5xf64>"),
-          sample("{transpose_a, transpose_b}", "(tensor<2x4x3xf64>, tensor<2x5x4xf64>) -> tensor<2x3x5xf64>"),
-          sample("", "(tensor<2x3x4xf64>, tensor<2x4x2xf64>) -> tensor<2x3x2xf64>")};
-}
-
-std::pair<int64_t, int64_t> MatmulOp::getFlops() {
-  Product size(shapeOf(getA()), shapeOf(getB()), getTransposeA(), getTransposeB());
-  return countFlops({shapeOf(getY()), size.kOfA});
-}
 
 //===- conv2d ----------------------------------------------------------------------------------------------------===//
 

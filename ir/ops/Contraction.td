@@ -9,16 +9,27 @@ class Sluice_Contraction<string mnemonic, list<Trait> traits = []>
   let rounding = "Products are summed in the element type, in an order that depends on the op, its shape and the target alone; multiply and add may be one rounding.";
 }
 
-def MatmulOp : Sluice_Contraction<"matmul", [DeclareOpInterfaceMethods<DifferentiableOp>]> {
-  let summary = "a b over the last two dimensions, either one transposed first; leading dimensions are equal";
+def EinsumOp : Sluice_Contraction<"einsum", [DeclareOpInterfaceMethods<DifferentiableOp>]> {
+  let summary = "a product of two operands by an equation: \"abd,cd->abc\" has a letter for each dimension of a, of b and of y";
   let description = [{
-    y[..., i, j] is the sum over l of a[..., i, l] * b[..., l, j], where a is [..., m, k] or, with `transpose_a`, lies as
-    [..., k, m]; b is [..., k, n] or, with `transpose_b`, [..., n, k]; y is [..., m, n]. All have one rank, at least 2.
-    The gradients of a product are products.
+    y at the letters' indices is the sum of a times b at theirs, over all letters that are in both operands and not in the result. So
+    letters in both operands and the result are a batch of products; a letter in one operand and the result is one that the other
+    operand does not depend on; and a matrix product is "ab,bc->ac", or "ab,cb->ac" where b lies as [n, k]. Any number of letters
+    may have each of these roles, also none. A letter in one operand alone is in the result. No letter is twice in an operand or in
+    the result. The sizes of a letter's dimensions are equal. Letters are in the order of their first appearance in the operands,
+    from a on, so that a product has one equation. The gradients of a product are products.
   }];
-  let rows = "`?` may be m, n, k or a leading dimension. Where it is k, only the rows of the call are summed.";
-  let arguments = (ins Sluice_FloatTensor:$a, Sluice_FloatTensor:$b, Arg<UnitAttr, "a lies as [..., k, m]">:$transpose_a, Arg<UnitAttr, "b lies as [..., n, k]">:$transpose_b);
+  let rows = "One letter may be `?`, in any role. Where it is summed over, only the rows of the call are summed.";
+  let arguments = (ins Sluice_FloatTensor:$a, Sluice_FloatTensor:$b, Arg<StrAttr, "the letters of a, a comma, those of b, `->`, and those of y: a word in a view">:$equation);
   let results = (outs Sluice_FloatTensor:$y);
+  let assemblyFormat = "$equation operands attr-dict `:` functional-type(operands, results)";
+  let hasCanonicalizer = 1;
+  let extraClassDeclaration = typeCompatibility # [{
+    /// The letters of the equation.
+    ::sluice::ir::Equation getLetters();
+    /// The product of values by any letters: builds the op with canonical ones.
+    static ::mlir::Value multiply(::mlir::OpBuilder &builder, ::mlir::Location loc, ::mlir::Value a, ::mlir::Value b, const ::sluice::ir::Equation &letters);
+  }];
 }
 // Backends may run those in groups as loop nests, or as one convolution a group.
 class Sluice_Convolution<string mnemonic, list<Trait> traits = []>

@@ -2,6 +2,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -93,6 +94,18 @@ ElementCount countElements(ArrayRef<int64_t> shape, ArrayRef<int64_t> axes) {
 
 ElementCount countElements(ArrayRef<int64_t> shape) {
   return countElements(shape, llvm::to_vector(llvm::seq<int64_t>(0, shape.size())));
+}
+
+std::pair<int64_t, int64_t> countFlops(std::initializer_list<ArrayRef<int64_t>> shapes) {
+  uint64_t flops = 2;
+  bool perRow = false;
+  for (ArrayRef<int64_t> shape : shapes) {
+    ElementCount count = countElements(shape);
+    flops = llvm::SaturatingMultiply(flops, uint64_t(count.known));
+    perRow |= count.rows;
+  }
+  int64_t clamped = int64_t(std::min<uint64_t>(flops, INT64_MAX));
+  return perRow ? std::pair<int64_t, int64_t>{0, clamped} : std::pair<int64_t, int64_t>{clamped, 0};
 }
 
 } // namespace sluice::ir

@@ -64,4 +64,7 @@ struct ElementCount {
 ElementCount countElements(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> axes);
 ElementCount countElements(llvm::ArrayRef<int64_t> shape);
 
+/// Two operations for each element of each list of sizes: constant, or for each row where one of the sizes is `?`.
+std::pair<int64_t, int64_t> countFlops(std::initializer_list<llvm::ArrayRef<int64_t>> shapes);
+
 } // namespace sluice::ir

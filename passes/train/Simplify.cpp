@@ -1,5 +1,10 @@
-// Merges equal ops and removes dead ones.
+// Brings ops to their canonical forms, merges equal ones and removes dead ones.
+//
+// Which forms are canonical, ops say themselves: a product, for one, takes in what permutes or repeats its operands, so that
+// nothing of it is stored.
+#include "ir/Dialect.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/Passes.h"
 
@@ -7,7 +12,20 @@ using namespace mlir;
 
 namespace sluice::passes {
 
+LogicalResult canonicalize(ModuleOp module) {
+  MLIRContext *context = module.getContext();
+  RewritePatternSet patterns(context);
+  for (RegisteredOperationName name : context->getRegisteredOperations())
+    if (isa<ir::SluiceDialect>(name.getDialect()))
+      name.getCanonicalizationPatterns(patterns, context);
+  GreedyRewriteConfig config;
+  config.enableRegionSimplification = GreedySimplifyRegionLevel::Disabled;
+  return applyPatternsAndFoldGreedily(module, std::move(patterns), config);
+}
+
 LogicalResult simplify(ModuleOp module) {
+  if (failed(canonicalize(module)))
+    return failure();
   PassManager manager(module.getContext());
   manager.addPass(createCSEPass());
   return manager.run(module);

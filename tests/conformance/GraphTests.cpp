@@ -155,7 +155,7 @@ struct Graph {
 
 static constexpr Graph kGraphs[] = {{"graph.product_and_sum", R"(
 sluice.graph ["x", "w", "z"] (%x: tensor<?x7xf32>, %w: tensor<7x6xf32>, %z: tensor<?x6xf32>) {
-  %p = sluice.matmul %x, %w : (tensor<?x7xf32>, tensor<7x6xf32>) -> tensor<?x6xf32>
+  %p = sluice.einsum "ab,bc->ac" %x, %w : (tensor<?x7xf32>, tensor<7x6xf32>) -> tensor<?x6xf32>
   %s = sluice.add %p, %z : (tensor<?x6xf32>, tensor<?x6xf32>) -> tensor<?x6xf32>
   %r = sluice.relu %s : (tensor<?x6xf32>) -> tensor<?x6xf32>
   sluice.output "r", %r : tensor<?x6xf32>
@@ -188,11 +188,11 @@ sluice.graph ["x", "label"] (%x: tensor<?x7xf32>, %label: tensor<?xi32>) {
   %w1 = sluice.get @w1 : tensor<6x7xf32>
   %b1 = sluice.get @b1 : tensor<6xf32>
   %w2 = sluice.get @w2 : tensor<3x6xf32>
-  %p = sluice.matmul %x, %w1 {transpose_b} : (tensor<?x7xf32>, tensor<6x7xf32>) -> tensor<?x6xf32>
+  %p = sluice.einsum "ab,cb->ac" %x, %w1 : (tensor<?x7xf32>, tensor<6x7xf32>) -> tensor<?x6xf32>
   %e = sluice.expand %b1 {dims = array<i64: 1>, shape = array<i64: -1, 6>} : (tensor<6xf32>) -> tensor<?x6xf32>
   %s = sluice.add %p, %e : (tensor<?x6xf32>, tensor<?x6xf32>) -> tensor<?x6xf32>
   %h = sluice.tanh %s : (tensor<?x6xf32>) -> tensor<?x6xf32>
-  %y = sluice.matmul %h, %w2 {transpose_b} : (tensor<?x6xf32>, tensor<3x6xf32>) -> tensor<?x3xf32>
+  %y = sluice.einsum "ab,cb->ac" %h, %w2 : (tensor<?x6xf32>, tensor<3x6xf32>) -> tensor<?x3xf32>
   %c = sluice.softmax_cross_entropy %y, %label : (tensor<?x3xf32>, tensor<?xi32>) -> tensor<?xf32>
   %l = sluice.mean %c {axes = array<i64: 0>} : (tensor<?xf32>) -> tensor<f32>
   sluice.output "y", %y : tensor<?x3xf32>

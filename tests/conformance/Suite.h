@@ -52,7 +52,7 @@ struct Test {
   Test(std::string name, std::function<std::string(const Subject &)> run)
       : name(std::move(name)), run(std::move(run)) {}
 
-  std::string name;                                ///< "memory.zeroed", "op.matmul.f32"
+  std::string name;                                ///< "memory.zeroed", "op.einsum.f32"
   std::function<std::string(const Subject &)> run; ///< gives what a passed test has to say: what the backend refused
 };
 

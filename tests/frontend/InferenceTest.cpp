@@ -151,6 +151,13 @@ TEST_F(Inference, MatmulFollowsNumPy) {
   EXPECT_EQ(shape(row.matmul(row)), "[]");
 }
 
+TEST_F(Inference, EinsumFollowsPyTorch) {
+  EXPECT_EQ(shape(einsum("bij,jk->bik", x, matrix.slice(0, 0, 8))), "[batch, 6, 5]");
+  EXPECT_EQ(shape(einsum("b i j, b k j", x, x)), "[6, 6]");
+  EXPECT_EQ(shape(einsum("bij", x)), "[batch, 6, 8]");
+  EXPECT_EQ(shape(einsum("jbi->ijb", x.permute({2, 0, 1}))), "[6, 8, batch]");
+}
+
 TEST_F(Inference, LinearWorksOnTheLastDimension) {
   Tensor weight = parameter("weight", {3, 10}), bias = parameter("bias", {3});
   EXPECT_EQ(shape(linear(logits, weight, bias)), "[batch, 3]");

@@ -195,6 +195,38 @@ TEST_F(Values, MatmulBroadcastsLeadingDimensions) {
   EXPECT_THAT(valuesOf(matmul(x, w)), ElementsAre(2, 3, 6, 11));
 }
 
+TEST_F(Values, MatmulBroadcastsBothWays) {
+  Tensor x = input("x", {Dim{"batch"}, 1, 1, 2}); // 0 1; 2 3
+  Tensor w = root.parameter("w", {3, 2, 1}, init::zeros());
+  EXPECT_THAT(valuesOf(matmul(x, w)), ElementsAre(1, 3, 5, 3, 13, 23));
+  EXPECT_THAT(valuesOf(matmul(x.reshape({Dim{"batch"}, 2}), w.select(2, 0).t())), ElementsAre(1, 3, 5, 3, 13, 23));
+}
+
+TEST_F(Values, EinsumFollowsItsEquation) {
+  Tensor x = input("x", {Dim{"batch"}, 3}), v = state("v", {1, 10, 100}); // 0 1 2; 3 4 5
+  Tensor w = root.parameter("w", {2, 3}, init::zeros());                  // 0 1 2; 3 4 5
+  EXPECT_THAT(valuesOf(einsum("ni,oi->on", x, w)), ElementsAre(5, 14, 14, 50));
+  EXPECT_THAT(valuesOf(einsum("ba, a", x, v)), ElementsAre(210, 543));
+  EXPECT_THAT(valuesOf(einsum("Ni,oi->o", x, w)), ElementsAre(3 * 0 + 5 * 1 + 7 * 2, 3 * 3 + 5 * 4 + 7 * 5));
+  EXPECT_THAT(valuesOf(einsum("ni,i->in", x, v)), ElementsAre(0, 3, 10, 40, 200, 500));
+}
+
+TEST_F(Values, EinsumSumsLettersOfOneOperand) {
+  Tensor x = input("x", {Dim{"batch"}, 3}); // 0 1 2; 3 4 5
+  Tensor w = root.parameter("w", {2, 3}, init::zeros());
+  EXPECT_THAT(valuesOf(einsum("ni,oi->n", x, w)), ElementsAre(5 + 14, 14 + 50));
+  EXPECT_THAT(valuesOf(einsum("ni->in", x)), ElementsAre(0, 3, 1, 4, 2, 5));
+  EXPECT_THAT(valuesOf(einsum("ni->i", x)), ElementsAre(3, 5, 7));
+  EXPECT_THAT(valuesOf(einsum("ni->", x)), ElementsAre(15));
+}
+
+TEST_F(Values, EinsumBroadcastsSizesOfOne) {
+  Tensor x = input("x", {Dim{"batch"}, 3}); // 0 1 2; 3 4 5
+  Tensor one = root.parameter("one", {1, 3}, init::zeros());
+  EXPECT_THAT(valuesOf(einsum("ni,ni->n", x, one)), ElementsAre(5, 14));
+  EXPECT_THAT(valuesOf(einsum("ni,ni->i", x, one)), ElementsAre(0, 5, 14));
+}
+
 TEST_F(Values, ConvolutionAddsItsBiasByChannel) {
   Tensor x = input("x", {Dim{"batch"}, 1, 1, 2}), bias = state("bias", {100, 200});
   Tensor weight = root.parameter("weight", {2, 1, 1, 1}, init::zeros()); // 0, 1

@@ -304,6 +304,27 @@ TEST_F(WrongUse, ProductsOfScalars) {
   SAYS("matmul: a scalar has no matrix product; use * ([] x [batch, 784])");
 }
 
+TEST_F(WrongUse, EquationsOfProducts) {
+  WRONG(einsum("ij,jk->ik", x, matrix));
+  SAYS("einsum: the letter 'j' has two sizes: 784 and 512 ([batch, 784] x [512, 10])");
+  EXPECT_THAT(error.what(), HasSubstr(": note: 'matrix' [512, 10] created here"));
+  WRONG(einsum("ijk,jk->ik", x, matrix));
+  SAYS("einsum: 'ijk' are 3 letters for 2 dimensions ([batch, 784] x [512, 10])");
+  WRONG(einsum("ii,jk->ik", x, matrix));
+  SAYS("einsum: the letter 'i' is twice in 'ii': diagonals are not taken ([batch, 784] x [512, 10])");
+  WRONG(einsum("...i,ij->...j", x, matrix));
+  SAYS("einsum: the equation has '.'; '...' is not known here, so give each dimension a letter ([batch, 784] x [512, "
+       "10])");
+  WRONG(einsum("i1,1j->ij", x, matrix));
+  SAYS("einsum: the equation has '1' where a letter should be ([batch, 784] x [512, 10])");
+  WRONG(einsum("ij,jk->il", x, matrix));
+  SAYS("einsum: the letter 'l' of the result is in no operand ([batch, 784] x [512, 10])");
+  WRONG(einsum("ij,jk->ik", x));
+  SAYS("einsum: the equation 'ij,jk->ik' is one of 2 operands; there are 1 ([batch, 784])");
+  WRONG(einsum("ij,kj->ik", x, x * 2));
+  SAYS("einsum: two different dimensions of the product are the batch ([batch, 784] x [batch, 784])");
+}
+
 TEST_F(WrongUse, BiasOfAnotherSize) {
   Tensor weight = parameter("weight", {10, 784}), bias = parameter("bias", {784});
   WRONG(linear(x, weight, bias));

@@ -270,18 +270,27 @@ TEST(Evaluate, Contractions) {
       "stride = array<i64: 2, 1>, padding = array<i64: 1, 0, 0, 2>, dilation = array<i64: 1, 2>, groups = 2 : i64} : ";
   const std::string tx = "tensor<2x2x4x5xf64>", tw = "tensor<4x1x2x3xf64>", ty = "tensor<2x4x2x3xf64>";
   const Case cases[] = {
-      {"\"sluice.matmul\"(%0, %1) : (tensor<2x3xf64>, tensor<3x2xf64>) -> tensor<2x2xf64>",
+      {"\"sluice.einsum\"(%0, %1) {equation = \"ab,bc->ac\"} : (tensor<2x3xf64>, tensor<3x2xf64>) -> tensor<2x2xf64>",
        {count(6), {7, 8, 9, 10, 11, 12}},
        {{58, 64, 139, 154}}},
-      {"\"sluice.matmul\"(%0, %1) {transpose_a, transpose_b} : (tensor<3x2xf64>, tensor<2x3xf64>) -> tensor<2x2xf64>",
+      {"\"sluice.einsum\"(%0, %1) {equation = \"ab,ca->bc\"} : (tensor<3x2xf64>, tensor<2x3xf64>) -> tensor<2x2xf64>",
        {{1, 4, 2, 5, 3, 6}, {7, 9, 11, 8, 10, 12}},
        {{58, 64, 139, 154}}},
-      {"\"sluice.matmul\"(%0, %1) {transpose_a} : (tensor<?x2xf64>, tensor<?x2xf64>) -> tensor<2x2xf64>",
+      {"\"sluice.einsum\"(%0, %1) {equation = \"ab,ac->bc\"} : (tensor<?x2xf64>, tensor<?x2xf64>) -> tensor<2x2xf64>",
        {{1, 4, 2, 5, 3, 6}, {7, 8, 9, 10, 11, 12}},
        {{58, 64, 139, 154}}},
-      {"\"sluice.matmul\"(%0, %1) : (tensor<2x1x2xf64>, tensor<2x2x1xf64>) -> tensor<2x1x1xf64>",
+      {"\"sluice.einsum\"(%0, %1) {equation = \"abc,acd->abd\"} : (tensor<2x1x2xf64>, tensor<2x2x1xf64>) -> "
+       "tensor<2x1x1xf64>",
        {count(4), {1, 1, 1, 2}},
        {{3, 11}}},
+      // y[d, a] is the sum over b and c of x[a, b, c] z[c, d, b].
+      {"\"sluice.einsum\"(%0, %1) {equation = \"abc,cdb->da\"} : (tensor<2x1x2xf64>, tensor<2x3x1xf64>) -> "
+       "tensor<3x2xf64>",
+       {count(4), {1, 2, 3, 10, 20, 30}},
+       {{21, 43, 42, 86, 63, 129}}},
+      {"\"sluice.einsum\"(%0, %1) {equation = \"a,ba->ab\"} : (tensor<2xf64>, tensor<3x2xf64>) -> tensor<2x3xf64>",
+       {{2, 3}, count(6)},
+       {{2, 6, 10, 6, 12, 18}}},
       {"\"sluice.conv2d\"(%0, %1) {" + how + "(" + tx + ", " + tw + ") -> " + ty,
        {x, weight},
        {{-9, -4, -4, -8,  10, 9,   -5,  -8, -11, -7, -8,  -10, 4,  -1, -2, -2, 4,  -1, 10, 3, 4, 13, 16, -4,
@@ -300,7 +309,8 @@ TEST(Evaluate, Contractions) {
 }
 
 TEST(Evaluate, FlopsAreCountedPerRow) {
-  OpInstance product("\"sluice.matmul\"(%0, %1) : (tensor<?x784xf32>, tensor<784x10xf32>) -> tensor<?x10xf32>");
+  OpInstance product("\"sluice.einsum\"(%0, %1) {equation = \"ab,bc->ac\"} : (tensor<?x784xf32>, tensor<784x10xf32>) "
+                     "-> tensor<?x10xf32>");
   OpInstance convolution("\"sluice.conv2d\"(%0, %1) {stride = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, "
                          "dilation = array<i64: 1, 1>, groups = 1 : i64} : "
                          "(tensor<2x3x5x5xf32>, tensor<4x3x3x3xf32>) -> tensor<2x4x3x3xf32>");

@@ -27,6 +27,10 @@ static std::string pool(const std::string &attributes, const std::string &x) {
   return "\"sluice.max_pool2d\"(%0) {" + attributes + "} : (" + x + ") -> (tensor<1xf32>, tensor<1xui8>)";
 }
 
+static std::string einsum(const std::string &equation, const std::string &types) {
+  return "\"sluice.einsum\"(%0, %1) {equation = \"" + equation + "\"} : " + types;
+}
+
 TEST(Inference, SaysWhatIsWrong) {
   const std::string x = "tensor<?x3x8x8xf32>", w = "tensor<4x3x3x3xf32>";
   const std::string unpadded = ", padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>";
@@ -39,20 +43,35 @@ TEST(Inference, SaysWhatIsWrong) {
        "the condition's shape differs: [3] and [2]"},
       {"\"sluice.cast\"(%0) {to = tf32} : (tensor<2xf32>) -> tensor<2xtf32>", "tf32"},
       {"\"sluice.cast\"(%0) {to = ui8} : (tensor<2xf32>) -> tensor<3xui8>", "are incompatible with return type"},
-      {"\"sluice.matmul\"(%0, %1) : (tensor<?x784xf32>, tensor<512x10xf32>) -> tensor<?x10xf32>",
-       "contracting dimensions differ: 784 and 512 in [?, 784] x [512, 10]"},
-      {"\"sluice.matmul\"(%0, %1) {transpose_a} : (tensor<?x4xf32>, tensor<3x5xf32>) -> tensor<4x5xf32>",
-       "contracting dimensions differ: ? and 3 in [?, 4] transposed x [3, 5]"},
-      {"\"sluice.matmul\"(%0, %1) : (tensor<4xf32>, tensor<4x5xf32>) -> tensor<5xf32>",
-       "operands of one rank, at least 2: [4] x [4, 5]"},
-      {"\"sluice.matmul\"(%0, %1) : (tensor<2x3x4xf32>, tensor<3x4x5xf32>) -> tensor<2x3x5xf32>",
-       "leading dimensions differ in [2, 3, 4] x [3, 4, 5]"},
-      {"\"sluice.matmul\"(%0, %1) : (tensor<2x4xf32>, tensor<4x5xf64>) -> tensor<2x5xf32>",
+      {einsum("ab,bc->ac", "(tensor<?x784xf32>, tensor<512x10xf32>) -> tensor<?x10xf32>"),
+       "letter b has two sizes, 784 and 512, in [?, 784] x [512, 10] by 'ab,bc->ac'"},
+      {einsum("ab,ac->bc", "(tensor<?x4xf32>, tensor<3x5xf32>) -> tensor<4x5xf32>"),
+       "letter a has two sizes, ? and 3, in [?, 4] x [3, 5] by 'ab,ac->bc'"},
+      {einsum("ab,bc->ac", "(tensor<4xf32>, tensor<4x5xf32>) -> tensor<5xf32>"),
+       "operand a has shape [4] and 2 letters, 'ab'"},
+      {einsum("abc,acd->abd", "(tensor<2x3x4xf32>, tensor<3x4x5xf32>) -> tensor<2x3x5xf32>"),
+       "letter a has two sizes, 2 and 3, in [2, 3, 4] x [3, 4, 5] by 'abc,acd->abd'"},
+      {einsum("ab,bc->ac", "(tensor<2x4xf32>, tensor<4x5xf64>) -> tensor<2x5xf32>"),
        "element types differ: f32 and f64"},
-      {"\"sluice.matmul\"(%0, %1) {transpose_b} : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x?xf32>",
-       "more than one ?: [?, ?]"},
-      {"\"sluice.matmul\"(%0, %1) : (tensor<1048577x1xf32>, tensor<1x1048577xf32>) -> tensor<1048577x1048577xf32>",
+      {einsum("ab,cb->ac", "(tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x?xf32>"),
+       "two letters are the rows, a and c, in [?, 4] x [?, 4] by 'ab,cb->ac'"},
+      {einsum("ab,bc->ac", "(tensor<1048577x1xf32>, tensor<1x1048577xf32>) -> tensor<1048577x1048577xf32>"),
        "more than 2^40 elements: [1048577, 1048577]"},
+      {einsum("ik,kj->ij", "(tensor<2x4xf32>, tensor<4x5xf32>) -> tensor<2x5xf32>"),
+       "the letters of 'ik,kj->ij' are not in the order in which they appear: 'ab,bc->ac' is the same product"},
+      {einsum("aab,bc->ac", "(tensor<2x2x4xf32>, tensor<4x5xf32>) -> tensor<2x5xf32>"),
+       "letter a is twice in an operand 'aab': a product takes no diagonals"},
+      {einsum("ab,bc->aac", "(tensor<2x4xf32>, tensor<4x5xf32>) -> tensor<2x2x5xf32>"),
+       "letter a is twice in the result 'aac'"},
+      {einsum("ab,bc->ad", "(tensor<2x4xf32>, tensor<4x5xf32>) -> tensor<2x5xf32>"),
+       "letter d of the result 'ad' is in no operand"},
+      {einsum("ab,bc->a", "(tensor<2x4xf32>, tensor<4x5xf32>) -> tensor<2xf32>"),
+       "letter c is in one operand alone and not in the result of 'ab,bc->a': sum over it first"},
+      {einsum("ab,Bc->ac", "(tensor<2x4xf32>, tensor<4x5xf32>) -> tensor<2x5xf32>"),
+       "'ab,Bc->ac' is no equation of a product such as 'ab,cb->ac'"},
+      {einsum("ab,bc", "(tensor<2x4xf32>, tensor<4x5xf32>) -> tensor<2x5xf32>"), "'ab,bc' is no equation"},
+      {einsum("ab->ba", "(tensor<2x4xf32>, tensor<4x5xf32>) -> tensor<2x5xf32>"), "'ab->ba' is no equation"},
+      {einsum("ab,bc,cd->ad", "(tensor<2x4xf32>, tensor<4x5xf32>) -> tensor<2x5xf32>"), "is no equation"},
       {conv(convAttributes("1, 1", "0, 0, 0, 0", "1, 1", "1"), x + ", tensor<4x2x3x3xf32>"),
        "input channels differ: 3 and 2 in [?, 3, 8, 8] * [4, 2, 3, 3]"},
       {conv(convAttributes("1, 1", "0, 0, 0, 0", "1, 1", "2"), x + ", " + w),

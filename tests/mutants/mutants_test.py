@@ -132,11 +132,11 @@ class Bench:
 
 
 CALIBRATION = b"""{"format": 1, "clocks": [{"clock": "cpu", "machine": "MACHINE",
- "devices": [{"device": "cpu", "kinds": {"matmul": [{"flops": 1000, "bytes": 4000, "seconds": 1e-06}]}},
-             {"device": "sim:0", "kinds": {"matmul": [{"flops": 1000, "bytes": 4000, "seconds": 2e-06}]}}],
+ "devices": [{"device": "cpu", "kinds": {"einsum": [{"flops": 1000, "bytes": 4000, "seconds": 1e-06}]}},
+             {"device": "sim:0", "kinds": {"einsum": [{"flops": 1000, "bytes": 4000, "seconds": 2e-06}]}}],
  "links": [{"from": "cpu", "to": "sim:0", "bytes_per_second": 12e9, "latency_s": 5e-06}]}]}
 """
-MEASURED = b"""{"schedule": {"rows": 4, "measured_ms": 0.5, "work": [{"name": "matmul", "queue": "cpu", "start_ms": 0.1, "end_ms": 0.2}]}}
+MEASURED = b"""{"schedule": {"rows": 4, "measured_ms": 0.5, "work": [{"name": "einsum", "queue": "cpu", "start_ms": 0.1, "end_ms": 0.2}]}}
 """
 
 

@@ -21,7 +21,7 @@ MODEL = b"""module @small {
   sluice.state parameter @w : tensor<3x2xf32> = <"uniform", -0.5 : f64, 0.5 : f64>
   sluice.graph ["x", "label"] (%x: tensor<?x3xf32>, %label: tensor<?xi64>) {
     %w = sluice.get @w : tensor<3x2xf32>
-    %p = sluice.matmul %x, %w : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<?x2xf32>
+    %p = sluice.einsum "ab,bc->ac" %x, %w : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<?x2xf32>
     %y = sluice.relu %p : (tensor<?x2xf32>) -> tensor<?x2xf32>
     sluice.output "y", %y : tensor<?x2xf32>
   }
@@ -35,7 +35,7 @@ COLOURS = b"""module @colours {
     %w = sluice.get @w : tensor<10x3xf32>
     %f = sluice.cast %x {to = f32} : (tensor<?x3x32x32xui8>) -> tensor<?x3x32x32xf32>
     %m = sluice.mean %f {axes = array<i64: 2, 3>} : (tensor<?x3x32x32xf32>) -> tensor<?x3xf32>
-    %y = sluice.matmul %m, %w {transpose_b} : (tensor<?x3xf32>, tensor<10x3xf32>) -> tensor<?x10xf32>
+    %y = sluice.einsum "ab,cb->ac" %m, %w : (tensor<?x3xf32>, tensor<10x3xf32>) -> tensor<?x10xf32>
     sluice.output "y", %y : tensor<?x10xf32>
     %each = sluice.softmax_cross_entropy %y, %label : (tensor<?x10xf32>, tensor<?xi32>) -> tensor<?xf32>
     %loss = sluice.mean %each {axes = array<i64: 0>} : (tensor<?xf32>) -> tensor<f32>

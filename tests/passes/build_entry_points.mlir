@@ -8,7 +8,7 @@ module @trained {
   sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
   // CHECK: sluice.entry @train_step ["x", "label"] -> ["loss"]
   // CHECK: %[[OLD:.+]] = sluice.get @w
-  // CHECK: %[[LOGITS:.+]] = sluice.matmul %{{.+}}, %[[OLD]]
+  // CHECK: %[[LOGITS:.+]] = sluice.einsum "ab,bc->ac" %{{.+}}, %[[OLD]]
   // CHECK: sluice.softmax_cross_entropy %[[LOGITS]]
   // CHECK: sluice.set @w, %{{.+}} : tensor<3x2xf32>
   // CHECK: sluice.entry @eval_step ["x", "label"] -> ["loss"]
@@ -18,7 +18,7 @@ module @trained {
   // CHECK: sluice.entry @init ["key"] -> []
   sluice.graph ["x", "label"] (%x: tensor<?x3xf32>, %label: tensor<?xi32>) {
     %w = sluice.get @w : tensor<3x2xf32>
-    %y = sluice.matmul %x, %w : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<?x2xf32>
+    %y = sluice.einsum "ab,bc->ac" %x, %w : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<?x2xf32>
     sluice.output "y", %y : tensor<?x2xf32>
     %losses = sluice.softmax_cross_entropy %y, %label : (tensor<?x2xf32>, tensor<?xi32>) -> tensor<?xf32>
     %loss = sluice.mean %losses {axes = array<i64: 0>} : (tensor<?xf32>) -> tensor<f32>

@@ -4,7 +4,7 @@
 // Tests that elementwise consumers join the product that they follow, and that every op is alone when asked.
 // CHECK: sluice.entry @predict
 // FUSED: sluice.kernel
-// FUSED: sluice.matmul
+// FUSED: sluice.einsum "ab,bc->ac"
 // FUSED-NEXT: sluice.relu
 // FUSED-NEXT: sluice.yield
 // FUSED-NOT: sluice.kernel
@@ -13,7 +13,7 @@
 module {
   sluice.model "model" format 1 phase "model" capacity 4
   sluice.graph ["x", "w"] (%x: tensor<?x3xf32>, %w: tensor<3x2xf32>) {
-    %p = sluice.matmul %x, %w : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<?x2xf32>
+    %p = sluice.einsum "ab,bc->ac" %x, %w : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<?x2xf32>
     %y = sluice.relu %p : (tensor<?x2xf32>) -> tensor<?x2xf32>
     sluice.output "y", %y : tensor<?x2xf32>
   }

@@ -3,7 +3,7 @@
 // Tests that a sum over the rows joins the kernel that computes its operand, though others read that too.
 // CHECK: sluice.entry @predict
 // CHECK: %[[K:.+]]:2 = sluice.kernel "relu_sum"
-// CHECK: sluice.kernel "matmul"
+// CHECK: sluice.kernel "einsum"
 // CHECK-NEXT: ({{.+}} = %[[K]]#0 :
 // CHECK-NOT: sluice.kernel
 // CHECK: sluice.return %[[K]]#1
@@ -12,7 +12,7 @@ module {
   sluice.graph ["x", "w"] (%x: tensor<?x3xf32>, %w: tensor<3x2xf32>) {
     %r = sluice.relu %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
     %s = sluice.sum %r {axes = array<i64: 0>} : (tensor<?x3xf32>) -> tensor<3xf32>
-    %p = sluice.matmul %r, %w : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<?x2xf32>
+    %p = sluice.einsum "ab,bc->ac" %r, %w : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<?x2xf32>
     sluice.output "s", %s : tensor<3xf32>
     sluice.output "p", %p : tensor<?x2xf32>
   }

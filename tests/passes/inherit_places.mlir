@@ -9,9 +9,9 @@ module @pinned {
   sluice.state parameter @b : tensor<4x2xf32> = <"constant", 0.0 : f64>
   sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
   // CHECK: sluice.entry @train_step
-  // CHECK: sluice.matmul {{.*}}sluice.pin = "acc0"
+  // CHECK: sluice.einsum {{.*}}sluice.pin = "acc0"
   // CHECK: sluice.add %{{.*}} : (
-  // CHECK: sluice.matmul {{.*}}sluice.pin = "acc0"
+  // CHECK: sluice.einsum {{.*}}sluice.pin = "acc0"
   // CHECK: sluice.expand {{.*}}sluice.pin = "acc0"
   // CHECK: sluice.mul {{.*}}sluice.pin = "acc0"
   // CHECK: sluice.set @w
@@ -24,7 +24,7 @@ module @pinned {
   sluice.graph ["x"] (%x: tensor<4x3xf32>) {
     %w = sluice.get @w : tensor<3x2xf32>
     %b = sluice.get @b : tensor<4x2xf32>
-    %p = sluice.matmul %x, %w {sluice.pin = "acc0"} : (tensor<4x3xf32>, tensor<3x2xf32>) -> tensor<4x2xf32>
+    %p = sluice.einsum "ab,bc->ac" %x, %w {sluice.pin = "acc0"} : (tensor<4x3xf32>, tensor<3x2xf32>) -> tensor<4x2xf32>
     %y = sluice.add %p, %b : (tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
     %loss = sluice.mean %y {axes = array<i64: 0, 1>} : (tensor<4x2xf32>) -> tensor<f32>
     sluice.minimize %loss, #sluice.sgd<momentum = 0.9 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w, @b] : tensor<f32>

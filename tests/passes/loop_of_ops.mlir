@@ -65,14 +65,14 @@ module @there {
 // COPIED-NEXT: sluice.add %[[A]], %{{.+}}
 // COPIED: %[[S:.+]] = sluice.sin %[[IN]]
 // COPIED-NEXT: %[[BACK:.+]] = sluice.copy %[[S]] pin when step
-// COPIED-NEXT: %[[N:.+]] = sluice.matmul %[[Q]], %[[BACK]]
+// COPIED-NEXT: %[[N:.+]] = sluice.einsum "ab,bc->ac" %[[Q]], %[[BACK]]
 // COPIED-NEXT: sluice.next %[[N]]
 // FUSED-LABEL: module @crossing
 // FUSED: %[[E:.+]] = sluice.kernel "exp"
 // FUSED: %[[R:.+]] = sluice.loop "outer" 2 times
 // FUSED: sluice.loop "inner" 2 times
 // FUSED: sluice.kernel "add"
-// FUSED: sluice.kernel "matmul"
+// FUSED: sluice.kernel "einsum"
 // FUSED: sluice.kernel "add_1"
 // FUSED-NEXT: (%{{.+}} = %[[R]] {{.+}}
 // FUSED-NEXT: %{{.+}} = %[[E]] {{.+}}
@@ -90,7 +90,7 @@ module @crossing {
         sluice.next %b : tensor<4x4xf32>
       }
       %s = sluice.sin %p {sluice.pin = "acc0"} : (tensor<4x4xf32>) -> tensor<4x4xf32>
-      %n = sluice.matmul %q, %s : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+      %n = sluice.einsum "ab,bc->ac" %q, %s : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
       sluice.next %n : tensor<4x4xf32>
     }
     %y = sluice.add %r, %e : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>

@@ -9,9 +9,9 @@ module {
   sluice.graph ["x"] (%x: tensor<?x3xf32>) {
     // CHECK: sluice.entry @predict ["x"] -> ["y"] (%[[X:.+]]: tensor<?x3xf32, #[[CPU]]>)
     // CHECK: %[[W:.+]] = sluice.get @w : tensor<3x2xf32, #[[CPU]]>
-    // CHECK: sluice.matmul %[[X]], %[[W]] {{.*}} -> tensor<?x2xf32, #[[CPU]]>
+    // CHECK: sluice.einsum "ab,bc->ac" %[[X]], %[[W]] {{.*}} -> tensor<?x2xf32, #[[CPU]]>
     %w = sluice.get @w : tensor<3x2xf32>
-    %y = sluice.matmul %x, %w : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<?x2xf32>
+    %y = sluice.einsum "ab,bc->ac" %x, %w : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<?x2xf32>
     sluice.output "y", %y : tensor<?x2xf32>
   }
 }

@@ -10,7 +10,7 @@ namespace abacus {
 /// What a kernel is told at each launch, beside its buffers: the compile half writes it, the run half reads it.
 struct Parameters {
   int64_t elements = 0, elementsPerRow = 0; // of add and relu: elements + rows * elementsPerRow
-  int64_t m = 0, k = 0, n = 0;              // of matmul: [m, k] times [k, n]; m is -1 for the rows of the call
+  int64_t m = 0, k = 0, n = 0;              // of einsum: [m, k] times [k, n]; m is -1 for the rows of the call
   bool transposedB = false;                 // the second factor lies as [n, k]
 };
 

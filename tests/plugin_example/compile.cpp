@@ -35,11 +35,13 @@ static sluice_status describe(sluice_session *, sluice_target_info *info) {
   return SLUICE_OK;
 }
 
-static bool has(const sluice_op_view &op, const char *attribute) {
+/// The equation of an einsum: the letters of both operands and of the result.
+static std::string equationOf(const sluice_op_view &op) {
   for (size_t i = 0; i < op.num_attributes; ++i)
-    if (std::strcmp(sluice_op_attribute_at(&op, i)->name, attribute) == 0)
-      return true;
-  return false;
+    if (const sluice_attribute_view &attribute = *sluice_op_attribute_at(&op, i);
+        std::strcmp(attribute.name, "equation") == 0 && attribute.kind == SLUICE_ATTRIBUTE_WORD)
+      return attribute.word;
+  return "";
 }
 
 /// Why a value cannot be read or written; empty if it can: row-major f32 with the rows, if any, in dimension 0.
@@ -59,7 +61,7 @@ static std::optional<Parameters> match(const sluice_kernel_view &view, std::stri
   const sluice_op_view &op = *sluice_kernel_op_at(&view, 0);
   name = op.name + std::strlen("sluice.");
   if (view.num_ops != 1 || !findKernel(name.c_str())) {
-    reason = std::string("abacus can add, relu and matmul, but not ") + op.name;
+    reason = std::string("abacus can add, relu and einsum, but not ") + op.name;
     return std::nullopt;
   }
   for (size_t i = 0; i < view.num_values && reason.empty(); ++i)
@@ -68,14 +70,16 @@ static std::optional<Parameters> match(const sluice_kernel_view &view, std::stri
     return std::nullopt;
 
   Parameters parameters;
-  if (name == "matmul") {
+  if (name == "einsum") {
     const sluice_type_view &a = *sluice_kernel_value_at(&view, op.operands[0]);
     const sluice_type_view &b = *sluice_kernel_value_at(&view, op.operands[1]);
-    if (a.rank != 2 || b.shape[0] < 0 || has(op, "transpose_a")) {
-      reason = "abacus multiplies two matrices of which the first is not transposed and the second has no rows";
+    std::string equation = equationOf(op); // each product has one
+    parameters.transposedB = equation == "ab,cb->ac";
+    if ((equation != "ab,bc->ac" && !parameters.transposedB) || b.shape[0] < 0) {
+      reason = "abacus multiplies by 'ab,bc->ac' and 'ab,cb->ac', where the second matrix has no rows, not by '" +
+               equation + "'";
       return std::nullopt;
     }
-    parameters.transposedB = has(op, "transpose_b");
     parameters.m = a.shape[0];
     parameters.k = a.shape[1];
     parameters.n = b.shape[parameters.transposedB ? 0 : 1];
@@ -102,7 +106,7 @@ static sluice_status prepare(sluice_session *session, const sluice_kernel_view *
   std::optional<Parameters> parameters = match(*kernel, name, session->error);
   if (!parameters)
     return SLUICE_UNSUPPORTED;
-  launch->function = name == "add" ? "add" : name == "relu" ? "relu" : "matmul";
+  launch->function = name == "add" ? "add" : name == "relu" ? "relu" : "einsum";
   launch->parameters = &session->parameters.emplace_back(*parameters);
   launch->parameters_bytes = sizeof(Parameters);
   launch->cost.lanes = 1;

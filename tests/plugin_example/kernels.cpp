@@ -23,7 +23,7 @@ static void relu(const sluice_launch &launch, const Parameters &parameters) {
     y[i] = x[i] < 0 ? 0 : x[i]; // not-a-number stays
 }
 
-static void matmul(const sluice_launch &launch, const Parameters &parameters) {
+static void multiply(const sluice_launch &launch, const Parameters &parameters) {
   const float *a = buffer(launch, 0), *b = buffer(launch, 1);
   float *y = buffer(launch, 2);
   auto [elements, elementsPerRow, m, k, n, transposedB] = parameters;
@@ -42,7 +42,7 @@ Kernel findKernel(const char *name) {
     const char *name;
     Kernel kernel;
   };
-  static constexpr Named kKernels[] = {{"add", add}, {"relu", relu}, {"matmul", matmul}};
+  static constexpr Named kKernels[] = {{"add", add}, {"relu", relu}, {"einsum", multiply}};
   for (const Named &known : kKernels)
     if (std::strcmp(name, known.name) == 0)
       return known.kernel;

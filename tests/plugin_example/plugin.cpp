@@ -6,7 +6,7 @@ extern "C" const sluice_backend *sluice_backend_query(void) {
                                          SLUICE_BACKEND_MAJOR,
                                          SLUICE_BACKEND_MINOR,
                                          "abacus",
-                                         "an example: one device that can add, relu and matmul",
+                                         "an example: one device that can add, relu and einsum of matrices",
                                          &abacus::compileHalf,
                                          &abacus::runHalf};
   return &backend;

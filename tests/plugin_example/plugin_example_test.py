@@ -35,10 +35,11 @@ class PluginExampleTest(InstallationTest):
         report = json.loads(run(self.sluice, "conformance", "--backend", "abacus", "--json", env=self.environment))
         results = {test["test"]: test for test in report["tests"]}
         self.assertEqual(report["failed"], 0)
-        for op in ("op.add.f32", "op.relu.f32", "op.matmul.f32"):
+        for op in ("op.add.f32", "op.relu.f32", "op.einsum.f32"):
             self.assertEqual(results[op]["result"], "passed", results[op]["detail"])
         self.assertEqual(results["op.exp.f32"]["result"], "skipped")
         self.assertIn("not sluice.exp", results["op.exp.f32"]["detail"])
+        self.assertIn("abacus multiplies by 'ab,bc->ac' and 'ab,cb->ac'", results["op.einsum.f32"]["detail"])
         self.assertEqual(results["memory.counted"]["result"], "excluded")
         self.assertIn("does not know", results["memory.counted"]["detail"])
 
@@ -53,7 +54,7 @@ class PluginExampleTest(InstallationTest):
         run(self.sluice, "compile", model, "--emit=so", "-o", self.path("mixed.so"), env=self.environment)
         run(os.path.join(self.path("model"), "check"), self.path("mixed.so"), env=self.environment)
         planned = run(self.sluice, "compile", model, "--compile-to", "fused", "-o", "-", env=self.environment)
-        for op, alias in (("matmul", "acc0"), ("relu", "acc0"), ("exp", "cpu")):
+        for op, alias in (("einsum", "acc0"), ("relu", "acc0"), ("exp", "cpu")):
             self.assertRegex(planned, rf"sluice\.{op} .*, #{alias}_?> loc")
 
     def test_it_gets_row_major_tensors_between_convolutions(self):
@@ -67,7 +68,7 @@ class PluginExampleTest(InstallationTest):
         result = subprocess.run([self.sluice, "compile", self.model("all"), "-o", self.path("all")], env=self.environment,
                                 text=True, capture_output=True, check=False)
         self.assertEqual(result.returncode, 4)
-        self.assertRegex(result.stderr, "mixed.cpp:.*abacus can add, relu and matmul, but not sluice.exp")
+        self.assertRegex(result.stderr, "mixed.cpp:.*abacus can add, relu and einsum, but not sluice.exp")
 
     def test_without_the_plugin_the_model_is_refused(self):
         result = subprocess.run([self.sluice, "compile", self.model(), "-o", self.path("none")], text=True,

@@ -72,12 +72,12 @@ std::string logisticRegressionPlan() {
   {"name": "step", "kind": "step", "dtype": "i64", "shape": [], "of": null, "arena": 0, "offset": 100480, "bytes": 8}],
  "kernels": [
   {"name": "init", "ops": ["sluice.uniform"], "source": "logreg.cpp:1:1", "stages": [{"fn": 0, "tasks": 1, "rows_per_task": 0}]},
-  {"name": "linear", "ops": ["sluice.matmul"], "source": "logreg.cpp:2:1", "stages": [{"fn": 1, "tasks": 1, "rows_per_task": 4}],
+  {"name": "linear", "ops": ["sluice.einsum"], "source": "logreg.cpp:2:1", "stages": [{"fn": 1, "tasks": 1, "rows_per_task": 4}],
    "cost": {"flops": 0, "flops_per_row": 15680, "bytes": 50240, "bytes_per_row": 824}, "lanes": 0.625},
   {"name": "cross_entropy", "ops": ["sluice.softmax_cross_entropy"], "source": "logreg.cpp:3:1",
    "stages": [{"fn": 2, "tasks": 1, "rows_per_task": 8}, {"fn": 3, "tasks": 1, "rows_per_task": 0}],
    "cost": {"flops": 0, "flops_per_row": 100, "bytes": 0, "bytes_per_row": 80}, "lanes": 1},
-  {"name": "update", "ops": ["sluice.matmul", "sluice.sgd"], "source": "logreg.cpp:4:1",
+  {"name": "update", "ops": ["sluice.einsum", "sluice.sgd"], "source": "logreg.cpp:4:1",
    "stages": [{"fn": 4, "tasks": 49, "rows_per_task": 0}, {"fn": 5, "tasks": 1, "rows_per_task": 0}],
    "cost": {"flops": 31360, "flops_per_row": 15680, "bytes": 150000, "bytes_per_row": 824}, "lanes": 0.625}],
  "entries": [

@@ -103,7 +103,8 @@ void registerSluicePasses() {
   add("build-entry-points", "Make entry points, with gradients and updates, of the graph", passes::buildEntryPoints);
   add("expand-composites", "Replace ops by the formula that they stand for, where replicas must see it",
       always(passes::expandComposites));
-  add("simplify", "Merge equal ops and remove dead ones", passes::simplify);
+  add("canonicalize", "Bring ops to the forms that they call canonical", passes::canonicalize);
+  add("simplify", "Bring ops to canonical forms, merge equal ones and remove dead ones", passes::simplify);
   // One pass, because ops may not read values of other devices in between.
   add("place-values", "Give every value a device, and put a copy where an op reads one of another",
       [](ModuleOp module) {

@@ -1,5 +1,6 @@
 #include "backends/cpu/compiler/ContractionKernel.h"
 
+#include "backends/cpu/compiler/EinsumMatrices.h"
 #include "backends/cpu/compiler/Halves.h"
 #include "backends/cpu/compiler/Layouts.h"
 #include "backends/cpu/compiler/VectorAccess.h"
@@ -32,19 +33,18 @@ public:
 private:
   LogicalResult check();
   FailureOr<Contraction> emit();
-  FailureOr<Contraction> emitProduct(ir::MatmulOp matmul);
+  FailureOr<Contraction> emitProduct(ir::EinsumOp einsum);
   template <typename Op> FailureOr<Contraction> emitWindows(Op op, Value x, Value weight, Value y);
 
-  Epilogue epilogue(bool transposed);
+  Epilogue epilogue(bool storesAll);
   void storeAll(StageFunction &stage, OpBuilder &b, Location loc, ArrayRef<Value> index, Value sums);
   void fillPadding(LaneEmitter &emitter, Elements &elements, const Memory &memory, ArrayRef<AffineExpr> index,
-                   int64_t lanes, Value first);
-  unsigned lanesDim();
+                   int64_t lanes, unsigned along, Value first);
+  std::optional<unsigned> lanesDim();
 
   Place placeOf(Value value);
   Place workspace();
   Type elementOfSums() { return ir::getAccumulator(typeOf(root->getResult(0)).getElementType()); }
-  FailureOr<Matmul::Matrix> matrixOf(Value value, bool transposed, StringRef role);
   InFlightDiagnostic refuse(const Twine &why) { return root->emitOpError(why); }
 
   ir::KernelOp kernel;
@@ -57,7 +57,7 @@ private:
   bool failedInEpilogue = false;
   Formulas formulas;
   WidenOperands widened;
-  bool swapped = false; // the generator makes the transposed product
+  std::optional<EinsumMatrices> matrices; // of a product
 };
 
 } // namespace
@@ -100,8 +100,8 @@ LogicalResult ContractionKernel::check() {
 }
 
 FailureOr<Contraction> ContractionKernel::emit() {
-  if (auto matmul = dyn_cast<ir::MatmulOp>(root))
-    return emitProduct(matmul);
+  if (auto einsum = dyn_cast<ir::EinsumOp>(root))
+    return emitProduct(einsum);
   if (auto conv = dyn_cast<ir::Conv2dOp>(root))
     return emitWindows(conv, conv.getX(), conv.getWeight(), conv.getY());
   if (auto conv = dyn_cast<ir::Conv2dInputGradOp>(root))
@@ -128,80 +128,25 @@ Place ContractionKernel::workspace() {
 
 // Products.
 
-FailureOr<Matmul::Matrix> ContractionKernel::matrixOf(Value value, bool transposed, StringRef role) {
-  RankedTensorType type = typeOf(value);
-  if (ir::liesAs(type, AffineMap())) // dimensions of size 1 may stand anywhere
-    type = ir::withLayout(type, AffineMap());
-  int64_t rank = type.getRank();
-  Matmul::Matrix matrix;
-  matrix.place = placeOf(value);
-  if (int64_t panel = panelOfFirstDim(type);
-      panel && rank == 2 && ir::liesAs(type, getMatrixPanels(type.getContext(), panel))) {
-    matrix.layout = transposed ? Matmul::Layout::Panels : Matmul::Layout::PanelsT;
-    matrix.panel = panel;
-    return matrix;
-  }
-  SmallVector<int64_t> strides(rank, 0), sizes = ir::getPhysicalShape(type, capacity);
-  int64_t stride = 1;
-  SmallVector<ir::PhysicalDim> dims = *ir::getPhysicalDims(type);
-  for (int64_t i = rank - 1; i >= 0 && int64_t(dims.size()) == rank; --i) {
-    strides[dims[i].logical] = stride;
-    stride *= sizes[i];
-  }
-  if (llvm::any_of(dims, [](const ir::PhysicalDim &dim) { return dim.kind != ir::PhysicalDim::Whole; })) {
-    refuse(role + " has a layout that products cannot use: ") << type;
+FailureOr<Contraction> ContractionKernel::emitProduct(ir::EinsumOp op) {
+  EinsumLetters letters(op);
+  auto refuseLayout = [&](StringRef what, Value value) -> FailureOr<Contraction> {
+    refuse(what + " has a layout that products cannot use: ") << value.getType();
     return failure();
-  }
-  matrix.strideI = strides[rank - (transposed ? 1 : 2)];
-  matrix.strideJ = strides[rank - (transposed ? 2 : 1)];
-  matrix.batchStrides.assign(strides.begin(), strides.end() - 2);
-  return matrix;
-}
-
-FailureOr<Contraction> ContractionKernel::emitProduct(ir::MatmulOp op) {
-  RankedTensorType a = typeOf(op.getA()), y = typeOf(op.getY());
-  int64_t rank = y.getRank();
-  auto sizeOf = [&](int64_t size) { return ShapedType::isDynamic(size) ? capacity : size; };
-  int64_t sizeM = y.getDimSize(rank - 2), sizeN = y.getDimSize(rank - 1),
-          sizeK = a.getDimSize(rank - (op.getTransposeA() ? 2 : 1));
-
-  Matmul product;
-  product.element = elementOfSums();
-  for (int64_t size : y.getShape().drop_back(2))
-    product.batch.push_back(sizeOf(size));
-  if (rank > 2 && y.isDynamicDim(0))
-    product.rows = Matmul::Rows::Batch;
-  else if (ShapedType::isDynamic(sizeK))
-    product.rows = Matmul::Rows::K;
-  else if (ShapedType::isDynamic(sizeM))
-    product.rows = Matmul::Rows::M;
-
-  swapped = isMadeTransposed(op);
-  FailureOr<Matmul::Matrix> left = matrixOf(swapped ? op.getB() : op.getA(),
-                                            swapped ? !op.getTransposeB() : op.getTransposeA(), swapped ? "b" : "a");
-  FailureOr<Matmul::Matrix> right = matrixOf(swapped ? op.getA() : op.getB(),
-                                             swapped ? !op.getTransposeA() : op.getTransposeB(), swapped ? "a" : "b");
-  FailureOr<Matmul::Matrix> result = matrixOf(op.getY(), swapped, "the result");
-  if (failed(left) || failed(right) || failed(result))
-    return failure();
-  if (left->layout != Matmul::Layout::Strided) {
-    refuse(swapped ? "b" : "a") << " is kept in panels, which only the other operand of a product may be";
-    return failure();
-  }
-  product.m = sizeOf(swapped ? sizeN : sizeM);
-  product.n = sizeOf(swapped ? sizeM : sizeN);
-  product.k = sizeOf(sizeK);
-  product.a = *left;
-  product.b = *right;
-  product.c = *result;
+  };
+  if (!letters.canStore(target))
+    return refuseLayout("the result", op.getY());
+  if (!letters.canReadLeft())
+    return refuseLayout(letters.swapped ? "b" : "a", letters.left());
+  if (!letters.canReadRight(target))
+    return refuseLayout(letters.swapped ? "a" : "b", letters.right());
+  matrices = matricesOf(letters, target, capacity);
+  Matmul product = matrices->matmul;
+  product.a.place = placeOf(letters.left());
+  product.b.place = placeOf(letters.right());
+  product.c.place = placeOf(op.getY());
   product.workspace = workspace();
-  bool stores =
-      result->layout == Matmul::Layout::Panels || (result->layout == Matmul::Layout::Strided && result->strideJ == 1);
-  if (!stores) {
-    refuse("the result has a layout that products cannot write: ") << y;
-    return failure();
-  }
-  product.epilogue = epilogue(result->layout == Matmul::Layout::Panels && product.n % result->panel != 0);
+  product.epilogue = epilogue(!matrices->storesAlone);
   return emitMatmul(into, name, op.getLoc(), product, target);
 }
 
@@ -272,17 +217,20 @@ template <typename Op> FailureOr<Contraction> ContractionKernel::emitWindows(Op 
 
 // The epilogue.
 
-// The logical dimension of the result that lanes go along.
-unsigned ContractionKernel::lanesDim() {
-  if (isa<ir::MatmulOp>(root))
-    return typeOf(root->getResult(0)).getRank() - (swapped ? 2 : 1);
+// The logical dimension of the result that lanes go along; none where a vector has one element.
+std::optional<unsigned> ContractionKernel::lanesDim() {
+  if (auto einsum = dyn_cast<ir::EinsumOp>(root)) {
+    EinsumLetters letters(einsum);
+    return letters.lanes ? std::optional(unsigned(letters.equation.y.find(letters.lanes))) : std::nullopt;
+  }
   return isa<ir::Conv2dWeightGradOp>(root) ? 0 : 1;
 }
 
-// None where the sums are all that is stored, as the generator stores them; padding is filled here, and halves are rounded.
-Epilogue ContractionKernel::epilogue(bool padded) {
-  padded |= ir::isHalf(typeOf(root->getResult(0)).getElementType());
-  if (yield.getNumOperands() == 1 && yield.getOperand(0) == root->getResult(0) && !padded)
+// None where the sums are all that is stored, as the generator stores them, unless `storesAll`; padding is filled here, and
+// halves are rounded.
+Epilogue ContractionKernel::epilogue(bool storesAll) {
+  storesAll |= ir::isHalf(typeOf(root->getResult(0)).getElementType());
+  if (yield.getNumOperands() == 1 && yield.getOperand(0) == root->getResult(0) && !storesAll)
     return nullptr;
   return [this](StageFunction &stage, OpBuilder &b, Location loc, ArrayRef<Value> index, Value sums) {
     storeAll(stage, b, loc, index, sums);
@@ -304,11 +252,11 @@ void ContractionKernel::storeAll(StageFunction &stage, OpBuilder &b, Location lo
   int64_t lanes = cast<VectorType>(sums.getType()).getNumElements();
   Value result = root->getResult(0);
   Type stored = typeOf(result).getElementType();
-  SmallVector<Value> logical(place);
-  if (swapped)
-    std::swap(logical[logical.size() - 1], logical[logical.size() - 2]);
-
   OpBuilder body(b);
+  SmallVector<Value> logical(place);
+  if (auto einsum = dyn_cast<ir::EinsumOp>(root))
+    logical = matrices->indexOf(einsum.getLetters().y, body, loc, place);
+
   LaneEmitter emitter(body, loc, stage, lanes, lanes, LaneEmitter::Surroundings::Ignored);
   Elements elements(emitter, formulas, capacity);
   for (BlockArgument argument : kernel.getBody().front().getArguments())
@@ -336,7 +284,8 @@ void ContractionKernel::storeAll(StageFunction &stage, OpBuilder &b, Location lo
       return;
     }
     elements.store(memory, offset, element);
-    fillPadding(emitter, elements, memory, index, lanes, logical[lanesDim()]);
+    if (std::optional<unsigned> along = lanesDim())
+      fillPadding(emitter, elements, memory, index, lanes, *along, logical[*along]);
   }
   failedInEpilogue |= elements.hasFailed();
 }
@@ -344,8 +293,7 @@ void ContractionKernel::storeAll(StageFunction &stage, OpBuilder &b, Location lo
 // After the last element along the lanes' dimension, where the vector from `first` on ends: zeros up to the end of its
 // tile.
 void ContractionKernel::fillPadding(LaneEmitter &emitter, Elements &elements, const Memory &memory,
-                                    ArrayRef<AffineExpr> index, int64_t lanes, Value first) {
-  unsigned along = lanesDim();
+                                    ArrayRef<AffineExpr> index, int64_t lanes, unsigned along, Value first) {
   int64_t size = memory.type.getDimSize(along), tile = 0;
   SmallVector<ir::PhysicalDim> dims = *ir::getPhysicalDims(memory.type);
   for (const ir::PhysicalDim &dim : dims)

@@ -1,6 +1,7 @@
 #include "backends/cpu/compiler/KernelLowering.h"
 
 #include "backends/cpu/compiler/ContractionKernel.h"
+#include "backends/cpu/compiler/EinsumLetters.h"
 #include "backends/cpu/compiler/loops/LoopKernel.h"
 #include "backends/loops/LoopKernel.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -22,8 +23,11 @@ std::string uniqueName(ModuleOp module, StringRef wanted) {
   return name;
 }
 
-/// Whether the kernel's product has a generator of its own: those in groups are loop nests.
-static bool isProduct(ir::ContractionOp op) { return op.getGroups() == 1; }
+/// Whether the kernel's product has a generator of its own: those in groups are loop nests, and so are some by an equation.
+static bool isProduct(ir::ContractionOp op) {
+  auto einsum = dyn_cast<ir::EinsumOp>(op.getOperation());
+  return op.getGroups() == 1 && !(einsum && isLoopNest(einsum));
+}
 
 // Channels on both sides from which on a group is worth a product of its own.
 static constexpr int64_t kChannelsOfProduct = 32;

@@ -17,9 +17,8 @@ struct LayoutPreference {
 /// For the layouts that the op's values have so far.
 LayoutPreference preferredLayout(mlir::Operation *op, bool isResult, unsigned number, const Target &target);
 
-/// Whether the product is made as Yᵀ = Bᵀ Aᵀ: its result, the gradient of a weight, lies in panels along its first
-/// dimension, and is not cut along it.
-bool isMadeTransposed(ir::MatmulOp op);
+/// A vector's, of the elements in which products of such a type are added.
+int64_t lanesOfSums(mlir::RankedTensorType type, const Target &target);
 
 /// The width of the panels that cut the first dimension; 0 if nothing does.
 int64_t panelOfFirstDim(mlir::RankedTensorType type);

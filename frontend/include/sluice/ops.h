@@ -5,6 +5,7 @@
 
 #include "sluice/tensor.h"
 
+#include <string>
 #include <vector>
 
 namespace sluice {
@@ -142,6 +143,12 @@ Tensor one_hot(Arg label, std::int64_t classes, DType dtype = f32);
 
 /// NumPy's matmul: leading dimensions broadcast, a vector is a matrix of one row (on the left) or column.
 Tensor matmul(Arg a, Arg b);
+/// A product by PyTorch's notation: einsum("bthd,bshd->bhts", q, k) sums over d alone. Each dimension has a letter, letters
+/// that the result lacks are summed over, and without `->` the result has those that are there once, in the order of the
+/// alphabet. Sizes of 1 broadcast. No `...`, and no letter twice in an operand.
+Tensor einsum(const std::string &equation, Arg a, Arg b);
+/// Sums and permutes.
+Tensor einsum(const std::string &equation, Arg x);
 /// x weight^T + bias; weight is [out, in].
 Tensor linear(Arg x, const Tensor &weight, const Tensor &bias = {});
 

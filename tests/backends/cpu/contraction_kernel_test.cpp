@@ -138,14 +138,14 @@ TEST_P(ContractionKernels, MultipliesByPanels) {
   for (std::string n : {"10", "100"}) {
     std::string x = t.tensor("?x33"), w = t.tensor(n + "x33", "panels"), y = t.tensor("?x" + n), bias = t.tensor(n);
     KernelRun kernel({x, w, bias},
-                     "%a = sluice.matmul %0, %1 {transpose_b} : (" + x + ", " + w + ") -> " + y +
+                     "%a = sluice.einsum \"ab,cb->ac\" %0, %1 : (" + x + ", " + w + ") -> " + y +
                          "\n%b = sluice.expand %2 {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, " +
                          n + ">} : (" + bias + ") -> " + y + "\n%c = sluice.add %a, %b : (" + y + ", " + y + ") -> " +
                          y,
                      "%c : " + y, 7, t.aliases(std::stoi(n)));
     expectRuns(kernel, tolerance);
-    KernelRun gradient({y, w}, "%a = sluice.matmul %0, %1 : (" + y + ", " + w + ") -> " + x, "%a : " + x, 7,
-                       t.aliases(std::stoi(n)));
+    KernelRun gradient({y, w}, "%a = sluice.einsum \"ab,bc->ac\" %0, %1 : (" + y + ", " + w + ") -> " + x, "%a : " + x,
+                       7, t.aliases(std::stoi(n)));
     expectRuns(gradient, tolerance);
   }
 }
@@ -154,11 +154,11 @@ TEST_P(ContractionKernels, MakesWeightGradientsInPanels) {
   for (std::string n : {"10", "70", "64"}) {
     std::string x = t.tensor("?x33"), dy = t.tensor("?x" + n), w = t.tensor(n + "x33", "panels");
     KernelRun kernel({dy, x, w},
-                     "%a = sluice.matmul %0, %1 {transpose_a} : (" + dy + ", " + x + ") -> " + w +
+                     "%a = sluice.einsum \"ab,ac->bc\" %0, %1 : (" + dy + ", " + x + ") -> " + w +
                          "\n%b = sluice.sub %2, %a : (" + w + ", " + w + ") -> " + w,
                      "%b, %a : " + w + ", " + w, 7, t.aliases(std::stoi(n)));
     expectRuns(kernel, tolerance);
-    KernelRun plain({dy, x}, "%a = sluice.matmul %0, %1 {transpose_a} : (" + dy + ", " + x + ") -> " + w, "%a : " + w,
+    KernelRun plain({dy, x}, "%a = sluice.einsum \"ab,ac->bc\" %0, %1 : (" + dy + ", " + x + ") -> " + w, "%a : " + w,
                     7, t.aliases(std::stoi(n)));
     expectRuns(plain, tolerance);
   }
@@ -169,16 +169,15 @@ TEST_P(ContractionKernels, MultipliesRowMajorInAllTranspositions) {
     for (bool tb : {false, true}) {
       std::string a = ta ? t.tensor("9x5") : t.tensor("5x9"), b = tb ? t.tensor("21x9") : t.tensor("9x21"),
                   y = t.tensor("5x21");
-      std::string attributes =
-          std::string("{") + (ta ? "transpose_a" : "") + (ta && tb ? ", " : "") + (tb ? "transpose_b" : "") + "}";
-      KernelRun kernel({a, b}, "%a = sluice.matmul %0, %1 " + attributes + " : (" + a + ", " + b + ") -> " + y,
+      std::string equation = ta ? (tb ? "ab,ca->bc" : "ab,ac->bc") : (tb ? "ab,cb->ac" : "ab,bc->ac");
+      KernelRun kernel({a, b}, "%a = sluice.einsum \"" + equation + "\" %0, %1 : (" + a + ", " + b + ") -> " + y,
                        "%a : " + y, 7);
       expectRuns(kernel, tolerance);
     }
   std::string a = t.tensor("?x2x5x9"), b = t.tensor("?x2x9x21"), y = t.tensor("?x2x5x21");
   KernelRun batched({a, b},
-                    "%a = sluice.matmul %0, %1 : (" + a + ", " + b + ") -> " + y + "\n%b = sluice.exp %a : (" + y +
-                        ") -> " + y,
+                    "%a = sluice.einsum \"abcd,abde->abce\" %0, %1 : (" + a + ", " + b + ") -> " + y +
+                        "\n%b = sluice.exp %a : (" + y + ") -> " + y,
                     "%b : " + y, 7);
   expectRuns(batched, isHalf ? 0x1p-5 : tolerance * 100);
 }
@@ -187,10 +186,11 @@ INSTANTIATE_TEST_SUITE_P(Elements, ContractionKernels, ::testing::Values("f32", 
                          [](const auto &info) { return std::string(info.param); });
 
 TEST(ContractionKernelErrors, NamesWhatItCannotDo) {
-  KernelRun computed({"tensor<?x8xf32>", "tensor<8x8xf32>"},
-                     "%a = sluice.exp %0 : (tensor<?x8xf32>) -> tensor<?x8xf32>\n%b = sluice.matmul %a, %1 : "
-                     "(tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>",
-                     "%b : tensor<?x8xf32>", 7);
+  KernelRun computed(
+      {"tensor<?x8xf32>", "tensor<8x8xf32>"},
+      "%a = sluice.exp %0 : (tensor<?x8xf32>) -> tensor<?x8xf32>\n%b = sluice.einsum \"ab,bc->ac\" %a, %1 : "
+      "(tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>",
+      "%b : tensor<?x8xf32>", 7);
   EXPECT_FALSE(computed.lowered());
   EXPECT_NE(computed.diagnostics().find("operand 0 is computed in the same kernel"), std::string::npos)
       << computed.diagnostics();

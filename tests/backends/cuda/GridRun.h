@@ -88,6 +88,10 @@ inline Body product(const std::string &op, const std::string &a, const std::stri
       {a, b}, "%a = sluice." + op + " %0, %1 " + attributes + " : (" + a + ", " + b + ") -> " + y, "%a : " + y, 1e-4};
 }
 
+inline Body einsum(const std::string &equation, const std::string &a, const std::string &b, const std::string &y) {
+  return product("einsum \"" + equation + "\"", a, b, y, "");
+}
+
 /// Some bodies, written and put together.
 struct Grid {
   std::vector<Body> all;

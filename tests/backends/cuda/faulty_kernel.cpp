@@ -40,7 +40,7 @@ std::string fault;
 
 TEST(Faulty, Kernel) {
   GridRun product("product", {"tensor<?x70xf32>", "tensor<70x90xf32>"},
-                  "%a = sluice.matmul %0, %1 : (tensor<?x70xf32>, tensor<70x90xf32>) -> tensor<?x90xf32>",
+                  "%a = sluice.einsum \"ab,bc->ac\" %0, %1 : (tensor<?x70xf32>, tensor<70x90xf32>) -> tensor<?x90xf32>",
                   "%a : tensor<?x90xf32>");
   GridRun wide("wide", {"tensor<?x256xf32>"}, "%a = sluice.neg %0 : (tensor<?x256xf32>) -> tensor<?x256xf32>",
                "%a : tensor<?x256xf32>");

@@ -33,6 +33,7 @@ std::vector<Body> bodies() {
     all.push_back(unary(op, "tensor<300x37xf32>", "{axis = 0 : i64}"));
   }
   // In chunks: a large sum of a small result; its operand is stored on the way.
+  all.push_back(einsum("ab,cb->abc", "tensor<?x4xf32>", "tensor<3x4xf32>", "tensor<?x4x3xf32>")); // sums nothing
   all.push_back({{"tensor<400x13x16xf32>"},
                  "%a = sluice.relu %0 : (tensor<400x13x16xf32>) -> tensor<400x13x16xf32>\n"
                  "%b = sluice.sum %a {axes = array<i64: 0, 1>} : (tensor<400x13x16xf32>) -> tensor<16xf32>",

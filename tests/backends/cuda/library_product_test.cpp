@@ -61,14 +61,16 @@ std::string oneByOne(const char *stride, const char *padding) {
 
 TEST(LibraryProduct, IsWhatTheOpIs) {
   LibraryRun all[] = {
-      {"matmul", "tensor<?x20xf32>", "tensor<20x9xf32>", "tensor<?x9xf32>"},
-      {"matmul", "tensor<?x20xf64>", "tensor<9x20xf64>", "tensor<?x9xf64>", "{transpose_b}"},
-      {"matmul", "tensor<?x20xf32>", "tensor<?x9xf32>", "tensor<20x9xf32>", "{transpose_a}"},
-      {"matmul", "tensor<9x20xf32>", "tensor<?x20xf32>", "tensor<9x?xf32>", "{transpose_b}"},
-      {"matmul", "tensor<?x1xf32>", "tensor<1x9xf32>", "tensor<?x9xf32>"},
-      {"matmul", "tensor<1x20xf32>", "tensor<20x1xf32>", "tensor<1x1xf32>"},
-      {"matmul", "tensor<?x4x6xf32>", "tensor<?x5x6xf32>", "tensor<?x4x5xf32>", "{transpose_b}"},
-      {"matmul", "tensor<3x4x2x6xf64>", "tensor<3x4x6x5xf64>", "tensor<3x4x2x5xf64>"},
+      {"einsum \"ab,bc->ac\"", "tensor<?x20xf32>", "tensor<20x9xf32>", "tensor<?x9xf32>"},
+      {"einsum \"ab,cb->ac\"", "tensor<?x20xf64>", "tensor<9x20xf64>", "tensor<?x9xf64>"},
+      {"einsum \"ab,ac->bc\"", "tensor<?x20xf32>", "tensor<?x9xf32>", "tensor<20x9xf32>"},
+      {"einsum \"ab,cb->ac\"", "tensor<9x20xf32>", "tensor<?x20xf32>", "tensor<9x?xf32>"},
+      {"einsum \"ab,bc->ac\"", "tensor<?x1xf32>", "tensor<1x9xf32>", "tensor<?x9xf32>"},
+      {"einsum \"ab,bc->ac\"", "tensor<1x20xf32>", "tensor<20x1xf32>", "tensor<1x1xf32>"},
+      {"einsum \"abc,adc->abd\"", "tensor<?x4x6xf32>", "tensor<?x5x6xf32>", "tensor<?x4x5xf32>"},
+      {"einsum \"abcd,abde->abce\"", "tensor<3x4x2x6xf64>", "tensor<3x4x6x5xf64>", "tensor<3x4x2x5xf64>"},
+      {"einsum \"abc,dc->abd\"", "tensor<?x4x6xf32>", "tensor<5x6xf32>", "tensor<?x4x5xf32>"},
+      {"einsum \"abc,abd->cd\"", "tensor<?x4x6xf32>", "tensor<?x4x5xf32>", "tensor<6x5xf32>"},
       {"conv2d", "tensor<?x5x4x3xf32, #nhwc>", "tensor<8x5x1x1xf32>", "tensor<?x8x4x3xf32, #nhwc>",
        oneByOne("1, 1", "0, 0, 0, 0")},
   };

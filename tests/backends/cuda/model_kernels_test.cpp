@@ -108,9 +108,9 @@ TEST_P(FusedKernels, TakeWhatFollowsAProduct) {
     products.insert(ops);
   });
   EXPECT_EQ(products,
-            (std::multiset<std::string>{"conv2d add relu compare", "conv2d add relu compare", "matmul add relu compare",
-                                        "matmul add", "matmul where", "matmul", "conv2d_input_grad", "matmul mul sub",
-                                        "matmul mul sub", "conv2d_weight_grad mul sub", "conv2d_weight_grad mul sub"}));
+            (std::multiset<std::string>{"conv2d add relu compare", "conv2d add relu compare", "einsum add relu compare",
+                                        "einsum add", "einsum where", "einsum", "conv2d_input_grad", "einsum mul sub",
+                                        "einsum mul sub", "conv2d_weight_grad mul sub", "conv2d_weight_grad mul sub"}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ModelKernels, testing::ValuesIn(kModels),

@@ -15,13 +15,21 @@ namespace {
 /// Rows in every role, tiles that are not full, chunks; images with padding, strides, dilation and odd sizes.
 std::vector<Body> products() {
   std::vector<Body> all = {
-      product("matmul", "tensor<?x70xf32>", "tensor<70x90xf32>", "tensor<?x90xf32>", ""),
-      product("matmul", "tensor<?x300xf64>", "tensor<5x300xf64>", "tensor<?x5xf64>", "{transpose_b}"),
-      product("matmul", "tensor<?x20xf32>", "tensor<?x33xf32>", "tensor<20x33xf32>", "{transpose_a}"),
-      product("matmul", "tensor<9x20xf32>", "tensor<?x20xf32>", "tensor<9x?xf32>", "{transpose_b}"),
-      product("matmul", "tensor<?x4x6xf32>", "tensor<?x5x6xf32>", "tensor<?x4x5xf32>", "{transpose_b}"),
-      product("matmul", "tensor<?x3000xf32>", "tensor<3000x34xf32>", "tensor<?x34xf32>", ""),
-      product("matmul", "tensor<3x4x2x6xf32>", "tensor<3x4x6x5xf32>", "tensor<3x4x2x5xf32>", ""),
+      einsum("ab,bc->ac", "tensor<?x70xf32>", "tensor<70x90xf32>", "tensor<?x90xf32>"),
+      einsum("ab,cb->ac", "tensor<?x300xf64>", "tensor<5x300xf64>", "tensor<?x5xf64>"),
+      einsum("ab,ac->bc", "tensor<?x20xf32>", "tensor<?x33xf32>", "tensor<20x33xf32>"),
+      einsum("ab,cb->ac", "tensor<9x20xf32>", "tensor<?x20xf32>", "tensor<9x?xf32>"),
+      einsum("abc,adc->abd", "tensor<?x4x6xf32>", "tensor<?x5x6xf32>", "tensor<?x4x5xf32>"),
+      einsum("ab,bc->ac", "tensor<?x3000xf32>", "tensor<3000x34xf32>", "tensor<?x34xf32>"),
+      einsum("abcd,abde->abce", "tensor<3x4x2x6xf32>", "tensor<3x4x6x5xf32>", "tensor<3x4x2x5xf32>"),
+      // Several letters in each role; the rows among them, outermost or not.
+      einsum("abc,dc->abd", "tensor<?x9x20xf32>", "tensor<33x20xf32>", "tensor<?x9x33xf32>"),
+      einsum("abc,abd->cd", "tensor<?x9x20xf32>", "tensor<?x9x33xf32>", "tensor<20x33xf32>"),
+      einsum("abc,adc->bd", "tensor<9x20x?xf32>", "tensor<9x33x?xf32>", "tensor<20x33xf32>"),
+      einsum("abcd,aecd->acbe", "tensor<?x9x2x20xf32>", "tensor<?x11x2x20xf32>", "tensor<?x2x9x11xf32>"),
+      einsum("abcd,befc->adef", "tensor<5x3x4x7xf64>", "tensor<3x6x2x4xf64>", "tensor<5x7x6x2xf64>"),
+      einsum("abc,cde->adbe", "tensor<3x?x20xf32>", "tensor<20x4x5xf32>", "tensor<3x4x?x5xf32>"),
+      einsum("abc,acd->bda", "tensor<3x9x20xf32>", "tensor<3x20x11xf32>", "tensor<9x11x3xf32>"),
   };
   std::string nchw = "tensor<?x3x9x8xf32>", nhwc = "tensor<?x3x9x8xf32, #nhwc>";
   struct Window {
@@ -48,6 +56,13 @@ std::vector<Body> products() {
                         "{stride = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, "
                         "groups = 1 : i64, size = array<i64: 1, 1>}"));
   return all;
+}
+
+/// Without letters in some roles.
+std::vector<Body> vectors() {
+  return {einsum("ab,b->a", "tensor<?x40xf32>", "tensor<40xf32>", "tensor<?xf32>"),
+          einsum("ab,ab->a", "tensor<?x40xf32>", "tensor<?x40xf32>", "tensor<?xf32>"),
+          einsum("ab,ab->", "tensor<?x40xf32>", "tensor<?x40xf32>", "tensor<f32>")};
 }
 
 /// What follows a product in a kernel.
@@ -114,10 +129,10 @@ std::vector<Body> fused() {
 
 /// Several tiles of 128 rows and columns, of one chain of terms and of several.
 std::vector<Body> large() {
-  return {product("matmul", "tensor<200x160xf32>", "tensor<160x300xf32>", "tensor<200x300xf32>", ""),
-          product("matmul", "tensor<140x600xf32>", "tensor<150x600xf32>", "tensor<140x150xf32>", "{transpose_b}"),
-          product("matmul", "tensor<300x136xf32>", "tensor<300x130xf32>", "tensor<136x130xf32>", "{transpose_a}"),
-          product("matmul", "tensor<70x130xf64>", "tensor<130x150xf64>", "tensor<70x150xf64>", "")};
+  return {einsum("ab,bc->ac", "tensor<200x160xf32>", "tensor<160x300xf32>", "tensor<200x300xf32>"),
+          einsum("ab,cb->ac", "tensor<140x600xf32>", "tensor<150x600xf32>", "tensor<140x150xf32>"),
+          einsum("ab,ac->bc", "tensor<300x136xf32>", "tensor<300x130xf32>", "tensor<136x130xf32>"),
+          einsum("ab,bc->ac", "tensor<70x130xf64>", "tensor<130x150xf64>", "tensor<70x150xf64>")};
 }
 
 void expectTheReference(Grid &grid) {
@@ -142,7 +157,9 @@ size_t chunked(const Grid &grid) {
 } // namespace
 
 TEST(ProductKernel, MatchesTheReference) {
-  Grid grid(products());
+  std::vector<Body> bodies = products();
+  llvm::append_range(bodies, vectors());
+  Grid grid(bodies);
   expectTheReference(grid);
   EXPECT_GT(chunked(grid), 1u);
 }

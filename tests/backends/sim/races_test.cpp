@@ -19,8 +19,8 @@ protected:
 
 TEST_F(SimRaces, BothPiecesOfWorkAndTheBytesAreNamed) {
   EXPECT_EQ(touch(a, "relu_2", 0, 128, SLUICE_WRITE), SLUICE_OK);
-  EXPECT_EQ(touch(b, "matmul", 64, 256, SLUICE_READ), SLUICE_INTERNAL);
-  EXPECT_EQ(simulation.error(), "race: kernel matmul in queue b reads bytes 64 to 128 of allocation 0 of sim:0, which "
+  EXPECT_EQ(touch(b, "einsum", 64, 256, SLUICE_READ), SLUICE_INTERNAL);
+  EXPECT_EQ(simulation.error(), "race: kernel einsum in queue b reads bytes 64 to 128 of allocation 0 of sim:0, which "
                                 "kernel relu_2 in queue a writes, and nothing orders the two");
 }
 

@@ -48,7 +48,7 @@ static const sluice_type_view &valueAt(const sluice_kernel_view *view, size_t nu
 
 static sluice_status supports(sluice_session *, const sluice_kernel_view *view) {
   const sluice_op_view &op = *sluice_kernel_op_at(view, 0);
-  if (std::strcmp(op.name, "sluice.matmul") != 0 || op.num_attributes > 0)
+  if (std::strcmp(op.name, "sluice.einsum") != 0 || std::strcmp(sluice_op_attribute_at(&op, 0)->word, "ab,bc->ac") != 0)
     return SLUICE_UNSUPPORTED;
   const sluice_type_view &a = valueAt(view, op.operands[0]), &b = valueAt(view, op.operands[1]);
   bool isPlain = a.dtype == SLUICE_DTYPE_f32 && a.rank == 2 && b.shape[0] > 0;
@@ -72,7 +72,7 @@ static sluice_status prepare(sluice_session *session, const sluice_kernel_view *
     return SLUICE_UNSUPPORTED;
   const sluice_op_view &op = *sluice_kernel_op_at(view, 0);
   const sluice_type_view &a = valueAt(view, op.operands[0]), &b = valueAt(view, op.operands[1]);
-  launch->function = "matmul";
+  launch->function = "einsum";
   launch->parameters = &session->sizes.emplace_back(Sizes{a.shape[0], a.shape[1], b.shape[1]});
   launch->parameters_bytes = sizeof(Sizes);
   return SLUICE_OK;
@@ -81,7 +81,7 @@ static sluice_status prepare(sluice_session *session, const sluice_kernel_view *
 static sluice_backend_run sound; // has no kernels
 
 static sluice_status launch(sluice_queue *queue, const sluice_launch *launch) {
-  if (std::strcmp(launch->function, "matmul") != 0)
+  if (std::strcmp(launch->function, "einsum") != 0)
     return sound.launch(queue, launch);
   Sizes sizes;
   std::memcpy(&sizes, launch->parameters, sizeof sizes);

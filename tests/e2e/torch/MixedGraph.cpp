@@ -188,16 +188,35 @@ private:
 
   Tensor product(const Tensor &x) {
     int64_t rank = x.dim(), last = sizeOf(x, -1);
-    switch (rank == 2 ? 0 : below(4)) {
+    switch (rank == 2 ? below(2) * 4 : below(rank == 3 ? 7 : 9)) {
     case 1:
       return matmul(x, x.transpose(rank - 1, rank - 2)) * (1.0 / double(last));
     case 2:
       return matmul(parameter({4, sizeOf(x, -2)}), x);
     case 3:
       return matmul(softmax(matmul(x, x.transpose(rank - 1, rank - 2)), rank - 1), x);
+    case 4: // the rows summed over, and free again
+      if (rank == 2)
+        return einsum("na,ab->nb", x, tanh(einsum("na,nb->ab", x, x * 0.25) * 0.1));
+      return summedOverRows(rank == 3 ? x : x.flatten(2));
+    case 5: // the rows of the batch, and several letters in a role
+      return rank == 3 ? einsum("nab,nb->nba", x, einsum("nab,cab->nbc", x, parameter({2, sizeOf(x, 1), last})).mean(2))
+                       : einsum("nabc,dbc->nad", x, parameter({5, sizeOf(x, 2), last}));
+    case 6: // letters apart, and none that is free
+      return rank == 3 ? x * einsum("nab,nab->n", x, tanh(x)).reshape({rows, 1, 1}) * 0.1
+                       : einsum("nabc,cda->bdn", x, parameter({last, 3, sizeOf(x, 1)})).permute({2, 0, 1});
+    case 7: // attention whose heads lie behind the positions
+      return einsum("nhts,nshd->nthd", softmax(einsum("nthd,nshd->nhts", x, x * 0.5), 3), sigmoid(x));
+    case 8: // a batch inside, which is innermost in the result
+      return einsum("nabc,dac->nbda", x, parameter({3, sizeOf(x, 1), last}));
     default:
       return linear(x, 1 + below(20));
     }
+  }
+
+  Tensor summedOverRows(const Tensor &x) {
+    Tensor all = einsum("nab,nac->bc", x, x * 0.25);
+    return einsum("nab,bc->nac", x, tanh(all * 0.1).slice(1, 0, 7));
   }
 
   Tensor movement(const Tensor &x) {

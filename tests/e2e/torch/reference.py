@@ -72,10 +72,6 @@ def avg_pool2d(x, kernel, stride, padding, ceil_mode=False, count_include_pad=Fa
     return F.avg_pool2d(x, kernel, stride, padding[:2], ceil_mode, count_include_pad)
 
 
-def matmul(a, b, transpose_a=False, transpose_b=False):
-    return (a.mT if transpose_a else a) @ (b.mT if transpose_b else b)
-
-
 def compare(a, b, predicate):
     return getattr(torch, predicate.rstrip(">").rpartition(" ")[2])(a, b)  # "#sluice<predicate lt>"
 
@@ -112,7 +108,8 @@ OPS = {
     "log_softmax": lambda x, axis: x.log_softmax(axis),
     "softmax_cross_entropy": lambda x, label: F.cross_entropy(x, label.long(), reduction="none"),
     "transpose": lambda x, permutation: x.permute(permutation), "concat": lambda *xs, axis: torch.cat(xs, axis),
-    "pad": pad, "conv2d": conv2d, "max_pool2d": max_pool2d, "avg_pool2d": avg_pool2d, "matmul": matmul,
+    "pad": pad, "conv2d": conv2d, "max_pool2d": max_pool2d, "avg_pool2d": avg_pool2d, 
+    "einsum": lambda a, b, equation: torch.einsum(equation, a, b),
 }
 
 # Ops that choose or move and do not round: ties stay ties.

@@ -144,9 +144,9 @@ TEST_F(FusionGroupsTest, ABackendThatTakesAllHasOneLaunch) {
   };
   Body body = chain(2 * kMaxOpsInKernel);
   body.add("full", "{value = 0.5 : f64, type = tensor<8x8xf32>}", "", "() -> tensor<8x8xf32>");
-  body.add("matmul", "", "%v" + std::to_string(2 * kMaxOpsInKernel - 1) + ", " + body.last,
+  body.add("einsum", "{equation = \"ab,bc->ac\"}", "%v" + std::to_string(2 * kMaxOpsInKernel - 1) + ", " + body.last,
            "(tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>");
-  body.add("matmul", "", body.last + ", %v" + std::to_string(2 * kMaxOpsInKernel),
+  body.add("einsum", "{equation = \"ab,bc->ac\"}", body.last + ", %v" + std::to_string(2 * kMaxOpsInKernel),
            "(tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>");
   EXPECT_EQ(launchSizes(body, kRow, /*fuse=*/true, &greedy), std::vector<size_t>{2 * kMaxOpsInKernel + 3});
 }

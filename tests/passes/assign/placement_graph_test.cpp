@@ -38,7 +38,7 @@ sluice_backend_compile lacking(const char *name) {
   half.last_error = [](sluice_session *) { return "it adds and multiplies alone"; };
   half.supports = [](sluice_session *, const sluice_kernel_view *op) {
     llvm::StringRef named = op->ops[0].name;
-    return named == "sluice.matmul" || named == "sluice.add" ? SLUICE_OK : SLUICE_UNSUPPORTED;
+    return named == "sluice.einsum" || named == "sluice.add" ? SLUICE_OK : SLUICE_UNSUPPORTED;
   };
   return half;
 }
@@ -146,7 +146,7 @@ constexpr const char *kTraining = R"(
   }
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x3xf32>) {
     %w = sluice.get @w : tensor<3x2xf32>
-    %y = sluice.matmul %x, %w : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<?x2xf32>
+    %y = sluice.einsum "ab,bc->ac" %x, %w : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<?x2xf32>
     sluice.return %y : tensor<?x2xf32>
   })";
 
@@ -177,7 +177,7 @@ TEST_F(PlacementGraphs, ASlotFollowsItsParameter) {
 
 TEST_F(PlacementGraphs, WhatACallLeavesAloneIsCopiedForFree) {
   parse(kTraining);
-  EXPECT_TRUE(between(graph("predict"), "w", "matmul").isFree);
+  EXPECT_TRUE(between(graph("predict"), "w", "einsum").isFree);
   PlacementGraph step = graph("step");
   std::string update = step.groups.back().name;
   EXPECT_FALSE(between(step, "w", update).isFree);
@@ -224,10 +224,10 @@ TEST_F(PlacementGraphs, MemoryAtThePeakIsOfWhatIsAliveThere) {
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x4xf32>) {
     %w = sluice.get @w : tensor<4x8xf32>
     %v = sluice.get @v : tensor<8x8xf32>
-    %a = sluice.matmul %x, %w : (tensor<?x4xf32>, tensor<4x8xf32>) -> tensor<?x8xf32>
-    %b = sluice.matmul %a, %v : (tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
+    %a = sluice.einsum "ab,bc->ac" %x, %w : (tensor<?x4xf32>, tensor<4x8xf32>) -> tensor<?x8xf32>
+    %b = sluice.einsum "ab,bc->ac" %a, %v : (tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
     %c = sluice.add %a, %b : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
-    %y = sluice.matmul %c, %v : (tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
+    %y = sluice.einsum "ab,bc->ac" %c, %v : (tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
     %z = sluice.add %y, %y : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
     sluice.return %z : tensor<?x8xf32>
   })");
@@ -237,16 +237,16 @@ TEST_F(PlacementGraphs, MemoryAtThePeakIsOfWhatIsAliveThere) {
   auto memoryOf = [](const PlacementGraph &graph, const char *name) {
     return graph.problem.groups[find(graph, name)].memory;
   };
-  EXPECT_EQ(memoryOf(all, "matmul_2"), std::vector<int64_t>(3, kValue));
-  for (const char *alive : {"matmul", "matmul_1", "add"})
+  EXPECT_EQ(memoryOf(all, "einsum_2"), std::vector<int64_t>(3, kValue));
+  for (const char *alive : {"einsum", "einsum_1", "add"})
     EXPECT_EQ(memoryOf(peak, alive), std::vector<int64_t>(3, kValue)) << alive;
-  for (const char *other : {"inputs", "matmul_2", "add_1"}) // read before, or made later
+  for (const char *other : {"inputs", "einsum_2", "add_1"}) // read before, or made later
     EXPECT_EQ(memoryOf(peak, other), std::vector<int64_t>(3, 0)) << other;
   EXPECT_EQ(memoryOf(peak, "v"), std::vector<int64_t>(3, kState));
-  EXPECT_EQ(between(peak, "matmul", "add").copyMemory, kValue);
-  EXPECT_EQ(between(peak, "add", "matmul_2").copyMemory, kValue);
-  EXPECT_EQ(between(peak, "matmul_2", "add_1").copyMemory, 0);
-  EXPECT_EQ(between(peak, "v", "matmul_2").copyMemory, kState);
+  EXPECT_EQ(between(peak, "einsum", "add").copyMemory, kValue);
+  EXPECT_EQ(between(peak, "add", "einsum_2").copyMemory, kValue);
+  EXPECT_EQ(between(peak, "einsum_2", "add_1").copyMemory, 0);
+  EXPECT_EQ(between(peak, "v", "einsum_2").copyMemory, kState);
 }
 
 TEST_F(PlacementGraphs, PinsKeepOpsApart) {
@@ -298,14 +298,14 @@ TEST_F(PlacementGraphs, APinnedParameterBeginsWhereItsValueCanBeMade) {
   sluice.state parameter @w : tensor<3x2xf32> = <"uniform", 0.0 : f64, 1.0 : f64> physical tensor<3x2xf32, #sluice.at<device = "acc0">>
   sluice.graph ["x"] (%x: tensor<?x3xf32>) {
     %w = sluice.get @w : tensor<3x2xf32, #sluice.at<device = "acc0">>
-    %y = sluice.matmul %x, %w {sluice.pin = "acc0"} : (tensor<?x3xf32>, tensor<3x2xf32, #sluice.at<device = "acc0">>) -> tensor<?x2xf32>
+    %y = sluice.einsum "ab,bc->ac" %x, %w {sluice.pin = "acc0"} : (tensor<?x3xf32>, tensor<3x2xf32, #sluice.at<device = "acc0">>) -> tensor<?x2xf32>
     sluice.output "y", %y : tensor<?x2xf32>
   })";
   for (bool lacks : {false, true}) {
     accelerator = lacks ? lacking("fake") : willing("fake");
     parse(model);
     ASSERT_TRUE(succeeded(compile("model"))) << lacks;
-    EXPECT_EQ(devicesOf("sluice.matmul"), std::set<std::string>{"acc0"});
+    EXPECT_EQ(devicesOf("sluice.einsum"), std::set<std::string>{"acc0"});
     EXPECT_EQ(devicesOf("sluice.uniform"), std::set<std::string>{lacks ? "cpu" : "acc0"});
   }
 }

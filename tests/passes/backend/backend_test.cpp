@@ -29,7 +29,8 @@ protected:
 
   DiagnosticText diagnostics{&sluice::test::getContext()};
   sluice_backend_compile table = *sluice_cpu_backend_compile();
-  OpInstance product{"\"sluice.matmul\"(%0, %1) : (tensor<?x8xf32>, tensor<8x3xf32>) -> tensor<?x3xf32>"};
+  OpInstance product{
+      "\"sluice.einsum\"(%0, %1) {equation = \"ab,bc->ac\"} : (tensor<?x8xf32>, tensor<8x3xf32>) -> tensor<?x3xf32>"};
 };
 
 std::string textOf(AffineMap map) {
@@ -50,7 +51,7 @@ TEST_F(BackendTest, AProposalThatIsNoLayoutIsRefusedByName) {
     return SLUICE_OK;
   };
   EXPECT_TRUE(failed(begin()->proposeLayout(KernelView(product.op), /*isResult=*/false, 1)));
-  EXPECT_THAT(diagnostics.errors(), HasSubstr("backend 'cpu' proposes no layout for operand 1 of 'sluice.matmul': it "
+  EXPECT_THAT(diagnostics.errors(), HasSubstr("backend 'cpu' proposes no layout for operand 1 of 'sluice.einsum': it "
                                               "has dimension 7 of a value of rank 2"));
 }
 

@@ -41,7 +41,8 @@ std::vector<Dim> layoutOf(const KernelView &view, size_t number) {
 /// A product whose first factor lies in memory as `layout` says.
 struct LaidOutProduct : OpInstance {
   explicit LaidOutProduct(AffineMap layout)
-      : OpInstance("\"sluice.matmul\"(%0, %1) {transpose_b} : (tensor<?x8xf32>, tensor<3x8xf32>) -> tensor<?x3xf32>") {
+      : OpInstance("\"sluice.einsum\"(%0, %1) {equation = \"ab,cb->ac\"} : (tensor<?x8xf32>, tensor<3x8xf32>) -> "
+                   "tensor<?x3xf32>") {
     Value a = op->getOperand(0);
     a.setType(withLayout(cast<RankedTensorType>(a.getType()), layout));
   }
@@ -99,7 +100,7 @@ TEST(KernelViewTest, ATypeIsADtypeAndSizes) {
 
 TEST(KernelViewTest, FlagsAndBooleansAreZeroOrOne) {
   LaidOutProduct product(mapTo({dim(0), dim(1)}));
-  EXPECT_EQ(integersOf(KernelView(product.op), "transpose_b"), std::vector<int64_t>{1});
+  EXPECT_EQ(attributeOf(KernelView(product.op), "equation").kind, SLUICE_ATTRIBUTE_WORD);
   OpInstance constant("\"sluice.constant\"() {value = dense<[true, false]> : tensor<2xi1>} : () -> tensor<2xi1>");
   EXPECT_EQ(integersOf(KernelView(constant.op), "value"), (std::vector<int64_t>{1, 0}));
 }

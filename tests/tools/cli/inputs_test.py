@@ -64,7 +64,7 @@ class InputsTest(CliTest):
         command = f"{BUILD}/bin/models/mlp -o - | {BUILD}/bin/sluice show /dev/stdin --stage train"
         result = self.run_program("sh", "-c", command)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("sluice.matmul", result.stdout)
+        self.assertIn("sluice.einsum", result.stdout)
 
     def test_a_pipe_without_an_end_is_read_to_a_limit(self):
         result = self.run_program(

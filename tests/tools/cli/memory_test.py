@@ -20,7 +20,7 @@ def model():
         states.append(f'  sluice.state parameter @w{i} : {weight} = <"uniform", -0.02 : f64, 0.02 : f64>')
         parameters.append(f"@w{i}")
         body.append(f"    %w{i} = sluice.get @w{i} : {weight}")
-        body.append(f"    %y{i} = sluice.matmul %{'x' if i == 0 else f'y{i - 1}'}, %w{i} {{transpose_b}} : (tensor<?x{inputs}xf32>, {weight}) -> {y}")
+        body.append(f"    %y{i} = sluice.einsum \"ab,cb->ac\" %{'x' if i == 0 else f'y{i - 1}'}, %w{i} : (tensor<?x{inputs}xf32>, {weight}) -> {y}")
         last = f"%y{i}"
     return f"""
 module @wide {{

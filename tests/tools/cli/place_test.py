@@ -86,7 +86,7 @@ class PlaceTest(CliTest):
 
     def test_an_edit_moves_that_group_alone(self):
         before = self.devices_of(self.place("--save", "kept.json"))
-        for group in ("matmul_add_relu_compare", "state fc1.weight"):
+        for group in ("einsum_add_relu_compare", "state fc1.weight"):
             with self.subTest(group):
                 other = "cpu" if before[group.removeprefix("state ")] == "acc0" else "acc0"
                 self.edit("edited.json", lambda placement, group=group, other=other: placement.update({group: other}))

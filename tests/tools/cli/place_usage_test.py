@@ -41,12 +41,12 @@ FILES = {
     "no_model.json": {"model": None},
     "model.json": {"model": "lenet"},
     "entry.json": {"entry": "init"},
-    "group.json": {"placement": {"matmul_rel": "cpu"}},
+    "group.json": {"placement": {"einsum_rel": "cpu"}},
     "far_group.json": {"placement": {"frobnicate": "cpu"}},
     "state.json": {"placement": {"w": "cpu"}},
-    "device.json": {"placement": {"matmul_relu": "acc1"}},
-    "far_device.json": {"placement": {"matmul_relu": "frobnicate"}},
-    "number.json": {"placement": {"matmul_relu": 3}},
+    "device.json": {"placement": {"einsum_relu": "acc1"}},
+    "far_device.json": {"placement": {"einsum_relu": "frobnicate"}},
+    "number.json": {"placement": {"einsum_relu": 3}},
     "pinned.json": {"placement": {"relu": "cpu"}},
     "refused.json": {"placement": {"relu": "acc0"}},
     "state_cap.json": {"placement": {"state w": "acc0"}},
@@ -102,7 +102,7 @@ TABLE = [
     (place("--link"), USAGE, ["--link"]),
     # Entry points and ops.
     (place("--entry", "predic"), USAGE, ["no entry point 'predic'", "did you mean 'predict'?", "there are predict, init"]),
-    (place("--explain", "matmull"), USAGE, ["no group, op, state or line 'matmull'", "did you mean 'matmul'?"]),
+    (place("--explain", "einsumm"), USAGE, ["no group, op, state or line 'einsumm'", "did you mean 'einsum'?"]),
     (place("--explain", "frobnicate"), USAGE, ["no group, op, state or line 'frobnicate' in predict"]),
     # Decisions to keep.
     (kept(""), USAGE, ["--placement", "auto or a file"]),
@@ -118,12 +118,12 @@ TABLE = [
     (kept("no_model.json"), INVALID, ["no_model.json: is no placement"]),
     (kept("model.json"), INVALID, ["model.json: is for the model 'lenet', and this is 'small'"]),
     (kept("entry.json"), INVALID, ["entry.json: is for the entry point 'init', and predict is to be placed"]),
-    (kept("group.json"), INVALID, ["'matmul_rel' is no group of predict; did you mean 'matmul_relu'?"]),
+    (kept("group.json"), INVALID, ["'einsum_rel' is no group of predict; did you mean 'einsum_relu'?"]),
     (kept("far_group.json"), INVALID, ["'frobnicate' is no group of predict"]),
     (kept("state.json"), INVALID, ["'w' is no group of predict; did you mean 'state w'?"]),
-    (kept("device.json"), ABSENT, ["'matmul_relu' is to go to 'acc1'", "target cpu,sim:0", "did you mean 'acc0'?"]),
-    (kept("far_device.json"), ABSENT, ["'matmul_relu' is to go to 'frobnicate'", "target cpu,sim:0"]),
-    (kept("number.json"), INVALID, ["'matmul_relu' must be given a device's name"]),
+    (kept("device.json"), ABSENT, ["'einsum_relu' is to go to 'acc1'", "target cpu,sim:0", "did you mean 'acc0'?"]),
+    (kept("far_device.json"), ABSENT, ["'einsum_relu' is to go to 'frobnicate'", "target cpu,sim:0"]),
+    (kept("number.json"), INVALID, ["'einsum_relu' must be given a device's name"]),
     (place("--placement", "pinned.json", model="pinned.mlir"), INVALID, ["'relu' cannot go to cpu: the model has it on acc0"]),
     (place("--placement", "refused.json", devices="cpu,null:0"), ABSENT, ["'relu' cannot go to acc0", "no kernels"]),
     # Other files.
@@ -146,7 +146,7 @@ TABLE = [
     (compiled("--devices", "cpu,sim:0", "--link", "sim:0=1GB/s"), USAGE, ["links", "--placement auto"]),
     (compiled("--entry", "predict"), USAGE, ["--placement auto"]),
     (compiled("--devices", "cpu=10B", "--placement", "auto"), MEMORY, ["no placement fits"]),
-    (compiled("--devices", "cpu,sim:0", "--placement", "group.json"), INVALID, ["did you mean 'matmul_relu'?"]),
+    (compiled("--devices", "cpu,sim:0", "--placement", "group.json"), INVALID, ["did you mean 'einsum_relu'?"]),
     (compiled("--devices", "cpu,sim:0", "--placement", "absent.json"), INVALID, ["absent.json: cannot open: No such file or directory"]),
     (compiled("--devices", "cpu", "--placement", "device.json"), ABSENT, ["'acc1', which is no device of the target cpu"]),
 ]
@@ -158,15 +158,15 @@ CALIBRATIONS = {
     "of another format": '{"format": 99, "clocks": []}',
     "without clocks": '{"format": 1}',
     "with a rate that is text": '{"format": 1, "clocks": [{"clock": "cpu", "machine": "m", "links": [], '
-    '"devices": [{"device": "cpu", "kinds": {"matmul": [{"flops": "many", "bytes": 1, "seconds": 1}]}}]}]}',
+    '"devices": [{"device": "cpu", "kinds": {"einsum": [{"flops": "many", "bytes": 1, "seconds": 1}]}}]}]}',
     "with a kernel of no time": '{"format": 1, "clocks": [{"clock": "cpu", "machine": "m", "links": [], '
-    '"devices": [{"device": "cpu", "kinds": {"matmul": [{"flops": 1, "bytes": 1, "seconds": 0}]}}]}]}',
+    '"devices": [{"device": "cpu", "kinds": {"einsum": [{"flops": 1, "bytes": 1, "seconds": 0}]}}]}]}',
     "with a kernel of endless time": '{"format": 1, "clocks": [{"clock": "cpu", "machine": "m", "links": [], '
-    '"devices": [{"device": "cpu", "kinds": {"matmul": [{"flops": 1, "bytes": 1, "seconds": 1e308}]}}]}]}',
+    '"devices": [{"device": "cpu", "kinds": {"einsum": [{"flops": 1, "bytes": 1, "seconds": 1e308}]}}]}]}',
     "with a kernel of endless work": '{"format": 1, "clocks": [{"clock": "cpu", "machine": "m", "links": [], '
-    '"devices": [{"device": "cpu", "kinds": {"matmul": [{"flops": 1e308, "bytes": 1, "seconds": 1}]}}]}]}',
+    '"devices": [{"device": "cpu", "kinds": {"einsum": [{"flops": 1e308, "bytes": 1, "seconds": 1}]}}]}]}',
     "with a kernel of next to no time": '{"format": 1, "clocks": [{"clock": "cpu", "machine": "m", "links": [], '
-    '"devices": [{"device": "cpu", "kinds": {"matmul": [{"flops": 1, "bytes": 1, "seconds": 5e-324}]}}]}]}',
+    '"devices": [{"device": "cpu", "kinds": {"einsum": [{"flops": 1, "bytes": 1, "seconds": 5e-324}]}}]}]}',
     "with a link of endless latency": '{"format": 1, "clocks": [{"clock": "cpu", "machine": "m", "devices": [], '
     '"links": [{"from": "cpu", "to": "sim:0", "bytes_per_second": 1, "latency_s": 1e308}]}]}',
     "nested without end": "[" * 1_000_000,

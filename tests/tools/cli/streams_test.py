@@ -63,7 +63,7 @@ class StreamsTest(CliTest):
             with self.subTest(redirection):
                 result = self.run_with(redirection, [os.path.join(BUILD, "bin", "sluice"), "show", "small.mlir"])
                 self.assertEqual(result.returncode, 0, result.stderr)
-                self.assertIn("sluice.matmul", result.stdout)
+                self.assertIn("sluice.einsum", result.stdout)
                 failed = self.run_with(redirection, [os.path.join(BUILD, "bin", "sluice"), "show", "absent.mlir"])
                 self.assertEqual(failed.returncode, INVALID)
 

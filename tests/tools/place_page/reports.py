@@ -6,7 +6,7 @@ import random
 KINDS = {
     "conv2d": 1.0,
     "conv2d_grad": 1.8,
-    "matmul": 0.8,
+    "einsum": 0.8,
     "elementwise": 0.15,
     "reduce": 0.1,
     "batch_norm": 0.2,

@@ -82,8 +82,11 @@ private:
   PackPanels packStage() const {
     PackPanels pack;
     pack.element = op.element;
-    pack.counts = op.batch;
-    pack.stridesT = op.b.batchStrides;
+    for (auto [size, stride] : llvm::zip(op.batch, op.b.batchStrides))
+      if (stride != 0) { // one matrix serves all along a broadcast dimension
+        pack.counts.push_back(size);
+        pack.stridesT.push_back(stride);
+      }
     pack.k = op.k;
     pack.n = op.n;
     pack.from = op.b.place;
@@ -368,10 +371,11 @@ private:
     Value panel = math.div(column, panelOfB), within = math.rem(column, panelOfB);
     if (!packed)
       return address(b, corner(stage, b, op.b, batch), math.add(math.mul(panel, op.k * panelOfB), within));
-    Value matrix = math.mul(panel, batchCount());
+    Value matrix = math.mul(panel, packStage().count());
     Value place = math.constant(0);
-    for (auto [index, size] : llvm::zip(batch, op.batch))
-      place = math.add(math.mul(place, size), index);
+    for (auto [index, size, stride] : llvm::zip(batch, op.batch, op.b.batchStrides))
+      if (stride != 0)
+        place = math.add(math.mul(place, size), index);
     Value offset = math.add(math.mul(math.add(matrix, place), op.k * panelOfB), within);
     return address(b, stage.buffer(op.workspace.buffer), math.add(offset, op.workspace.offset));
   }

@@ -7,15 +7,15 @@ module @random3 {
   sluice.state parameter @l3.weight : tensor<512x16xf32> = <"uniform", -0.24999999999999997 : f64, 0.24999999999999997 : f64>
   sluice.graph ["x"] (%arg0: tensor<?x256xf32>) {
     %0 = sluice.get @l0.weight : tensor<256x256xf32>
-    %1 = sluice.matmul %arg0, %0 {transpose_b} : (tensor<?x256xf32>, tensor<256x256xf32>) -> tensor<?x256xf32>
+    %1 = sluice.einsum "ab,cb->ac" %arg0, %0 : (tensor<?x256xf32>, tensor<256x256xf32>) -> tensor<?x256xf32>
     %2 = sluice.add %1, %arg0 : (tensor<?x256xf32>, tensor<?x256xf32>) -> tensor<?x256xf32>
     %3 = sluice.get @l1.weight : tensor<16x256xf32>
-    %4 = sluice.matmul %2, %3 {transpose_b} : (tensor<?x256xf32>, tensor<16x256xf32>) -> tensor<?x16xf32>
+    %4 = sluice.einsum "ab,cb->ac" %2, %3 : (tensor<?x256xf32>, tensor<16x256xf32>) -> tensor<?x16xf32>
     %5 = sluice.get @l2.weight : tensor<64x16xf32>
-    %6 = sluice.matmul %4, %5 {transpose_b} : (tensor<?x16xf32>, tensor<64x16xf32>) -> tensor<?x64xf32>
+    %6 = sluice.einsum "ab,cb->ac" %4, %5 : (tensor<?x16xf32>, tensor<64x16xf32>) -> tensor<?x64xf32>
     %7 = sluice.tanh %6 : (tensor<?x64xf32>) -> tensor<?x64xf32>
     %8 = sluice.get @l3.weight : tensor<512x16xf32>
-    %9 = sluice.matmul %4, %8 {transpose_b} : (tensor<?x16xf32>, tensor<512x16xf32>) -> tensor<?x512xf32>
+    %9 = sluice.einsum "ab,cb->ac" %4, %8 : (tensor<?x16xf32>, tensor<512x16xf32>) -> tensor<?x512xf32>
     %10 = sluice.tanh %9 : (tensor<?x512xf32>) -> tensor<?x512xf32>
     %11 = sluice.sum %10 {axes = array<i64: 1>} : (tensor<?x512xf32>) -> tensor<?xf32>
     %12 = sluice.sum %4 {axes = array<i64: 1>} : (tensor<?x16xf32>) -> tensor<?xf32>

@@ -7,9 +7,9 @@ module @regress2 {
   sluice.graph ["x", "label"] (%arg0: tensor<?x96xf32>, %arg1: tensor<?x8xf32>) {
     %0 = sluice.get @a.weight : tensor<64x96xf32>
     %1 = sluice.get @b.weight : tensor<8x64xf32>
-    %2 = sluice.matmul %arg0, %0 {transpose_b} : (tensor<?x96xf32>, tensor<64x96xf32>) -> tensor<?x64xf32>
+    %2 = sluice.einsum "ab,cb->ac" %arg0, %0 : (tensor<?x96xf32>, tensor<64x96xf32>) -> tensor<?x64xf32>
     %3 = sluice.tanh %2 : (tensor<?x64xf32>) -> tensor<?x64xf32>
-    %4 = sluice.matmul %3, %1 {transpose_b} : (tensor<?x64xf32>, tensor<8x64xf32>) -> tensor<?x8xf32>
+    %4 = sluice.einsum "ab,cb->ac" %3, %1 : (tensor<?x64xf32>, tensor<8x64xf32>) -> tensor<?x8xf32>
     sluice.output "p", %4 : tensor<?x8xf32>
     %5 = sluice.sub %4, %arg1 : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
     %6 = sluice.square %5 : (tensor<?x8xf32>) -> tensor<?x8xf32>

@@ -10,7 +10,7 @@ module @ops {
     %two = sluice.full {value = 2.0 : f64, type = tensor<?x4xf32>} : () -> tensor<?x4xf32>
     %h = sluice.relu %x {sluice.pin = "acc0"} : (tensor<?x4xf32>) -> tensor<?x4xf32>
     %r:2 = sluice.loop "outer" 2 times (%p = %h : tensor<?x4xf32>, %v = %w : tensor<4x4xf32>) {
-      %m = sluice.matmul %p, %v {sluice.pin = "acc0"} : (tensor<?x4xf32>, tensor<4x4xf32>) -> tensor<?x4xf32>
+      %m = sluice.einsum "ab,bc->ac" %p, %v {sluice.pin = "acc0"} : (tensor<?x4xf32>, tensor<4x4xf32>) -> tensor<?x4xf32>
       %q = sluice.loop "inner" 3 times (%a = %m : tensor<?x4xf32>) {
         %b = sluice.add %a, %two {sluice.pin = "acc0"} : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
         %c = sluice.sub %b, %x : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>

@@ -1,0 +1,256 @@
+// Products by an equation. Their gradients are such products again, and so is a product of an operand that was permuted or
+// repeated, or one whose result is permuted.
+#include "ir/Dialect.h"
+#include "ir/ops/Inference.h"
+#include "mlir/IR/PatternMatch.h"
+
+using namespace mlir;
+
+namespace sluice::ir {
+
+//===- types and meaning ------------------------------------------------------------------------------------------===//
+
+static LogicalResult checkRankOf(MaybeLocation loc, StringRef name, Value operand, StringRef letters) {
+  if (shapeOf(operand).size() == letters.size())
+    return success();
+  return inferenceFailure(loc, "operand ", name, " has shape ", printShape(shapeOf(operand)), " and ", letters.size(),
+                          " letters, '", letters, "'");
+}
+
+/// A letter has one size, and at most one letter is the rows.
+static LogicalResult checkSizes(MaybeLocation loc, const Equation &letters, ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
+  for (auto [letter, size] : llvm::zip_equal(letters.b, b)) {
+    size_t inA = letters.a.find(letter);
+    if (inA != std::string::npos && a[inA] != size)
+      return inferenceFailure(loc, "letter ", StringRef(&letter, 1), " has two sizes, ", printDim(a[inA]), " and ",
+                              printDim(size), ", in ", printShape(a), " x ", printShape(b), " by '", letters.str(),
+                              "'");
+  }
+  const auto *rowsOfA = llvm::find_if(a, ShapedType::isDynamic), *rowsOfB = llvm::find_if(b, ShapedType::isDynamic);
+  if (rowsOfA == a.end() || rowsOfB == b.end())
+    return success();
+  char ofA = letters.a[rowsOfA - a.begin()], ofB = letters.b[rowsOfB - b.begin()];
+  if (ofA == ofB)
+    return success();
+  return inferenceFailure(loc, "two letters are the rows, ", StringRef(&ofA, 1), " and ", StringRef(&ofB, 1), ", in ",
+                          printShape(a), " x ", printShape(b), " by '", letters.str(), "'");
+}
+
+LogicalResult EinsumOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,
+                                         DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
+                                         SmallVectorImpl<Type> &types) {
+  Adaptor op(operands, attributes, properties);
+  FailureOr<Equation> letters = Equation::parse(loc, op.getEquation());
+  if (failed(letters) || failed(checkFloats(loc, operands)) ||
+      failed(checkRankOf(loc, "a", op.getA(), letters->a)) || failed(checkRankOf(loc, "b", op.getB(), letters->b)))
+    return failure();
+  if (std::string canonical = letters->canonical().str(); canonical != op.getEquation())
+    return inferenceFailure(loc, "the letters of '", op.getEquation(), "' are not in the order in which they appear: '",
+                            canonical, "' is the same product");
+  ArrayRef<int64_t> a = shapeOf(op.getA()), b = shapeOf(op.getB());
+  if (failed(checkSizes(loc, *letters, a, b)))
+    return failure();
+  SmallVector<int64_t> shape = llvm::map_to_vector(letters->y, [&](char letter) {
+    size_t inA = letters->a.find(letter);
+    return inA != std::string::npos ? a[inA] : b[letters->b.find(letter)];
+  });
+  return addResult(loc, shape, elementOf(op.getA()), types);
+}
+
+Equation EinsumOp::getLetters() { return *Equation::parse(std::nullopt, getEquation()); }
+
+/// How far apart neighbours along each of `order` lie in a row-major tensor; 0 where it has no such letter.
+static SmallVector<int64_t> stridesAlong(StringRef order, StringRef letters, ArrayRef<int64_t> shape) {
+  SmallVector<int64_t> strides(order.size(), 0);
+  int64_t stride = 1;
+  for (size_t dim = letters.size(); dim-- > 0; stride *= shape[dim])
+    strides[order.find(letters[dim])] = stride;
+  return strides;
+}
+
+SmallVector<HostTensor> EinsumOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
+  Equation letters = getLetters();
+  const HostTensor &a = operands[0], &b = operands[1];
+  HostTensor y(runtimeShape(getY().getType(), rows));
+  // The result's innermost letter goes innermost.
+  size_t outer = letters.y.empty() ? 0 : letters.y.size() - 1;
+  std::string order = letters.y.substr(0, outer) + letters.summed() + letters.y.substr(outer);
+  SmallVector<int64_t> sizes = llvm::map_to_vector(order, [&](char letter) {
+    size_t inA = letters.a.find(letter);
+    return inA != std::string::npos ? a.shape[inA] : b.shape[letters.b.find(letter)];
+  });
+  int64_t inner = sizes.empty() ? 1 : sizes.pop_back_val();
+  SmallVector<int64_t> ofA = stridesAlong(order, letters.a, a.shape), ofB = stridesAlong(order, letters.b, b.shape),
+                       ofY = stridesAlong(order, letters.y, y.shape);
+  auto stepOf = [](ArrayRef<int64_t> strides) { return strides.empty() ? 0 : strides.back(); };
+  forEachIndex(sizes, [&](ArrayRef<int64_t> index) {
+    int64_t atA = 0, atB = 0, atY = 0;
+    for (auto [place, i] : llvm::enumerate(index))
+      atA += i * ofA[place], atB += i * ofB[place], atY += i * ofY[place];
+    for (int64_t i = 0; i < inner; ++i)
+      y.data[atY + i * stepOf(ofY)] += a.data[atA + i * stepOf(ofA)] * b.data[atB + i * stepOf(ofB)];
+  });
+  return {y};
+}
+
+std::pair<int64_t, int64_t> EinsumOp::getFlops() {
+  return countFlops({shapeOf(getY()), getSummedLetters(getLetters(), shapeOf(getA())).sizes});
+}
+
+//===- gradient ---------------------------------------------------------------------------------------------------===//
+
+Value EinsumOp::multiply(OpBuilder &builder, Location loc, Value a, Value b, const Equation &letters) {
+  return builder.create<EinsumOp>(loc, a, b, letters.canonical().str());
+}
+
+/// The operand along which the result's innermost free letter runs goes second, as in x [m, k] times w [k, n].
+static Value multiplyInOrder(OpBuilder &builder, Location loc, Value first, Value second, const Equation &letters) {
+  auto free = std::find_if(letters.y.rbegin(), letters.y.rend(), [&](char letter) { return letters.isFree(letter); });
+  bool inOrder = free == letters.y.rend() || Equation::isIn(letters.b, *free);
+  return inOrder ? EinsumOp::multiply(builder, loc, first, second, letters)
+                 : EinsumOp::multiply(builder, loc, second, first, {letters.b, letters.a, letters.y});
+}
+
+SmallVector<Value> EinsumOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
+  Equation letters = getLetters();
+  return {multiplyInOrder(builder, getLoc(), dResults[0], getB(), {letters.y, letters.b, letters.a}),
+          multiplyInOrder(builder, getLoc(), getA(), dResults[0], {letters.a, letters.y, letters.b})};
+}
+
+SmallVector<Sample> EinsumOp::samples() {
+  std::pair<double, double> range{-1, 1};
+  auto sample = [&](const char *equation, const char *type) {
+    return Sample{std::string("\"sluice.einsum\"(%0, %1) {equation = \"") + equation + "\"} : " + type, {range, range}};
+  };
+  return {
+      // Matrices, either one transposed, and the rows in each place.
+      sample("ab,bc->ac", "(tensor<?x4xf64>, tensor<4x5xf64>) -> tensor<?x5xf64>"),
+      sample("ab,cb->ac", "(tensor<?x4xf64>, tensor<5x4xf64>) -> tensor<?x5xf64>"),
+      sample("ab,ac->bc", "(tensor<?x4xf64>, tensor<?x5xf64>) -> tensor<4x5xf64>"),
+      sample("abc,adb->acd", "(tensor<2x4x3xf64>, tensor<2x5x4xf64>) -> tensor<2x3x5xf64>"),
+      sample("abc,acd->abd", "(tensor<2x3x4xf64>, tensor<2x4x2xf64>) -> tensor<2x3x2xf64>"),
+      sample("ab,cb->ac", "(tensor<3x4xf64>, tensor<?x4xf64>) -> tensor<3x?xf64>"),
+      // Several free letters, several summed ones, several of the batch, and the rows apart from others of their role.
+      sample("abc,dc->abd", "(tensor<?x3x4xf64>, tensor<5x4xf64>) -> tensor<?x3x5xf64>"),
+      sample("abc,abd->cd", "(tensor<?x3x4xf64>, tensor<?x3x5xf64>) -> tensor<4x5xf64>"),
+      sample("abc,cde->abde", "(tensor<?x3x4xf64>, tensor<4x2x5xf64>) -> tensor<?x3x2x5xf64>"),
+      sample("abcd,aecd->acbe", "(tensor<?x3x2x4xf64>, tensor<?x5x2x4xf64>) -> tensor<?x2x3x5xf64>"),
+      sample("abcd,adbe->acbe", "(tensor<?x2x3x5xf64>, tensor<?x5x2x4xf64>) -> tensor<?x3x2x4xf64>"),
+      sample("abcd,befc->adef", "(tensor<2x3x4x2xf64>, tensor<3x2x3x4xf64>) -> tensor<2x2x2x3xf64>"),
+      sample("abcd,dbe->eac", "(tensor<2x3x?x4xf64>, tensor<4x3x5xf64>) -> tensor<5x2x?xf64>"),
+      sample("abc,dbae->dce", "(tensor<3x?x4xf64>, tensor<2x?x3x5xf64>) -> tensor<2x4x5xf64>"),
+      // No free letter on one side or on both, nothing summed, the batch innermost.
+      sample("ab,b->a", "(tensor<?x4xf64>, tensor<4xf64>) -> tensor<?xf64>"),
+      sample("ab,ab->a", "(tensor<?x4xf64>, tensor<?x4xf64>) -> tensor<?xf64>"),
+      sample("ab,ab->", "(tensor<?x4xf64>, tensor<?x4xf64>) -> tensor<f64>"),
+      sample("ab,c->cab", "(tensor<?x4xf64>, tensor<3xf64>) -> tensor<3x?x4xf64>"),
+      sample("abc,bc->acb", "(tensor<2x?x4xf64>, tensor<?x4xf64>) -> tensor<2x4x?xf64>"),
+      sample("abc,acd->bda", "(tensor<3x2x4xf64>, tensor<3x4x5xf64>) -> tensor<2x5x3xf64>"),
+      sample(",ab->ba", "(tensor<f64>, tensor<?x4xf64>) -> tensor<4x?xf64>"),
+  };
+}
+
+//===- canonical forms --------------------------------------------------------------------------------------------===//
+
+/// Whether `movement` may become a part of `product`: no pin holds it on another device.
+static bool canJoin(Operation *movement, EinsumOp product) {
+  Attribute pin = movement->getAttr(kPinAttr);
+  return !pin || pin == product->getAttr(kPinAttr);
+}
+
+/// The same work on other values: with what was noted on the product.
+static Value multiplyInstead(PatternRewriter &rewriter, EinsumOp product, Value a, Value b, const Equation &letters,
+                             Type type) {
+  auto made = EinsumOp::multiply(rewriter, product.getLoc(), a, b, letters).getDefiningOp<EinsumOp>();
+  made->setDiscardableAttrs(product->getDiscardableAttrDictionary());
+  made.getY().setType(cast<RankedTensorType>(type));
+  return made.getY();
+}
+
+namespace {
+
+/// A way to find an operand's elements in another value: that value, and its letters; nothing where there is none.
+struct Source {
+  Value value;
+  std::string letters;
+};
+
+/// Takes what an operand is made by into the equation.
+class TakeInOperand : public OpRewritePattern<EinsumOp> {
+public:
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(EinsumOp op, PatternRewriter &rewriter) const final {
+    Equation letters = op.getLetters();
+    std::optional<Source> a = sourceOf(op, op.getA(), letters, letters.a),
+                          b = sourceOf(op, op.getB(), letters, letters.b);
+    if (!a && !b)
+      return failure();
+    // Both at once only where letters that one gives up are not those of the other.
+    if (a && b && isBroadcast(*a, letters.a) && isBroadcast(*b, letters.b))
+      b.reset();
+    Source first = a.value_or(Source{op.getA(), letters.a}), second = b.value_or(Source{op.getB(), letters.b});
+    rewriter.replaceOp(op, multiplyInstead(rewriter, op, first.value, second.value,
+                                           {first.letters, second.letters, letters.y}, op.getY().getType()));
+    return success();
+  }
+
+private:
+  static bool isBroadcast(const Source &source, StringRef letters) { return source.letters.size() < letters.size(); }
+
+  static std::optional<Source> sourceOf(EinsumOp op, Value operand, const Equation &equation, StringRef letters) {
+    if (auto transpose = operand.getDefiningOp<TransposeOp>(); transpose && canJoin(transpose, op)) {
+      std::string source(letters.size(), ' ');
+      for (auto [dim, axis] : llvm::enumerate(transpose.getPermutation()))
+        source[axis] = letters[dim];
+      return Source{transpose.getX(), source};
+    }
+    if (auto expand = operand.getDefiningOp<ExpandOp>(); expand && canJoin(expand, op))
+      return sourceOfExpanded(expand, equation, letters);
+    return std::nullopt;
+  }
+
+  /// An operand that repeats along letters of the batch is one without them.
+  static std::optional<Source> sourceOfExpanded(ExpandOp expand, const Equation &equation, StringRef letters) {
+    ArrayRef<int64_t> x = shapeOf(expand.getX()), y = shapeOf(expand.getY());
+    std::string source;
+    for (auto [size, dim] : llvm::zip_equal(x, expand.getDims())) {
+      if (size != y[dim])
+        return std::nullopt;
+      source += letters[dim];
+    }
+    for (char letter : letters)
+      if (!Equation::isIn(source, letter) && !equation.isBatch(letter))
+        return std::nullopt;
+    return Source{expand.getX(), source};
+  }
+};
+
+/// Writes the result as it is permuted, where nobody else reads it.
+class TakeInPermutedResult : public OpRewritePattern<TransposeOp> {
+public:
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(TransposeOp transpose, PatternRewriter &rewriter) const final {
+    auto product = transpose.getX().getDefiningOp<EinsumOp>();
+    if (!product || !product.getY().hasOneUse() || !canJoin(transpose, product))
+      return failure();
+    Equation letters = product.getLetters();
+    std::string permuted;
+    for (int64_t axis : transpose.getPermutation())
+      permuted += letters.y[axis];
+    rewriter.setInsertionPoint(product);
+    rewriter.replaceOp(transpose, multiplyInstead(rewriter, product, product.getA(), product.getB(),
+                                                  {letters.a, letters.b, permuted}, transpose.getY().getType()));
+    rewriter.eraseOp(product);
+    return success();
+  }
+};
+
+} // namespace
+
+void EinsumOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+  patterns.add<TakeInOperand, TakeInPermutedResult>(context);
+}
+
+} // namespace sluice::ir
