@@ -2,6 +2,7 @@
 #include "tests/e2e/Harness.h"
 #include "tests/e2e/Portable.h"
 #include <gtest/gtest.h>
+#include <regex>
 
 using namespace sluice::test;
 
@@ -29,6 +30,11 @@ std::vector<std::byte> trained(const std::string &text, const sluice::passes::Pi
   return model.stateBytes();
 }
 
+/// A model of f32 in another type of floats, its parameters too.
+std::string inHalves(const std::string &text, const std::string &element) {
+  return std::regex_replace(text, std::regex("([<x]|to = )f32"), "$1" + element);
+}
+
 } // namespace
 
 TEST(Equality, SameBitsOnAnyNumberOfThreads) {
@@ -44,6 +50,22 @@ TEST(Equality, FusedEqualsUnfused) {
   sluice::passes::PipelineOptions unfused;
   unfused.fuse = false;
   EXPECT_EQ(trained(text, {}, 2), trained(text, unfused, 2));
+}
+
+// What is rounded between the ops of a kernel is rounded as between kernels.
+TEST(Equality, SameBitsInHalves) {
+  sluice::passes::PipelineOptions unfused;
+  unfused.fuse = false;
+  for (const char *element : {"f16", "bf16"}) {
+    SCOPED_TRACE(element);
+    std::string text = inHalves(modelText("lenet", "--batch 64"), element);
+    std::vector<std::byte> one = trained(text, {}, 1);
+    EXPECT_EQ(one, trained(text, {}, 2));
+    EXPECT_EQ(one, trained(text, {}, 4));
+    EXPECT_EQ(one, trained(text, unfused, 2));
+  }
+  std::string residual = inHalves(modelText("resnet56", "--batch 16"), "bf16");
+  EXPECT_EQ(trained(residual, {}, 1, kColourImages), trained(residual, unfused, 2, kColourImages));
 }
 
 // Batch norm sums over rows and pixels, and shortcuts join what was computed apart.

@@ -150,12 +150,12 @@ private:
   }
 
   Tensor casts(const Tensor &x, const Tensor &y) {
-    DType other = dtype == f32 ? f64 : f32;
+    DType wider = dtype == f32 ? f64 : f32;
     switch (below(5)) {
     case 0:
       return where(gt(x, y), x, y * 0.5);
-    case 1: // in f32 both ways, so that a model of f64 loses no digits
-      return dtype == f32 ? tanh(x.to(other)).to(dtype) : x * gt(x.detach(), 0.25).to(dtype);
+    case 1:
+      return dtype != f64 ? tanh(x.to(wider)).to(dtype) : x * gt(x.detach(), 0.25).to(dtype);
     case 2:
       return x * where(logical_xor(lt(x, 0.1), logical_and(le(x, 1.5), logical_not(ge(x, y)))), 0.5, x);
     case 3:

@@ -69,6 +69,10 @@ def scaled(values):
     values[largest] *= 1.001
 
 
+def doubled(values):
+    values[:] = [2 * value for value in values]
+
+
 def zeroed(values):
     values[:] = [0.0] * len(values)
 
@@ -78,6 +82,7 @@ def unknown(values):
 
 
 RESULT_FAULTS = (scaled, zeroed, unknown, list.clear, list.pop)
+LARGE_FAULTS = (doubled, zeroed, unknown, list.clear, list.pop)
 
 
 class Planted:
@@ -96,6 +101,14 @@ class Planted:
             tried[kind] += 1
             if tried[kind] <= TRIES and kind not in self.noticed:
                 self.plant_in_model(kind, plant, exact, lambda faulty: differences(case, faulty))
+
+    def judge_large(self, case, exact, differences):
+        """Where rounding is larger than what `judge` plants: into the results alone, of every case."""
+        for part, name in [place(name) for name in exact]:
+            for fault in LARGE_FAULTS if any(case[part][name]) else ():
+                faulty = {**case, part: {**case[part], name: list(case[part][name])}}
+                fault(faulty[part][name])
+                self.count(f"{fault.__name__} {part}", differences(faulty, exact))
 
     def plant_in_model(self, kind, plant, exact, differences):
         try:

@@ -5,8 +5,8 @@ import math
 import torch
 import torch.nn.functional as F
 
-DTYPES = {"f32": torch.float64, "f64": torch.float64, "i32": torch.int32, "i64": torch.int64, "ui8": torch.uint8,
-          "i1": torch.bool}  # both floats in double: the models' own rounding is what is judged
+DTYPES = {**dict.fromkeys(("f16", "bf16", "f32", "f64"), torch.float64), "i32": torch.int32, "i64": torch.int64, "ui8": torch.uint8,
+          "i1": torch.bool}  # all floats in double: the models' own rounding is what is judged
 
 
 class Rounding(torch.autograd.Function):

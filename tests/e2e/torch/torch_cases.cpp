@@ -1,5 +1,5 @@
 // Compiles models, runs them and writes what came out, a line of JSON each, for torch_test.py to compare:
-//   torch_cases random f32|f64 MOST PINNED SEED...  graphs of up to MOST ops of all families; those whose seed PINNED
+//   torch_cases random DTYPE MOST PINNED SEED...    graphs of up to MOST ops of all families; those whose seed PINNED
 //                                                   divides also on virtual accelerators, under random pins
 //   torch_cases convolutions f32|f64 SPEC...        all of them in one model; a spec is stride,dilation,padding,kernel
 //                                                   along the height, the same along the width, groups
@@ -60,10 +60,15 @@ Values mixedInputs(const std::string &key, int64_t rows) {
   return {{"image", {image.begin(), image.end()}}, {"label", {labels.begin(), labels.end()}}};
 }
 
-std::string nameOf(DType dtype) { return dtype == f32 ? "f32" : "f64"; }
+DType dtypeOf(const std::string &name) {
+  for (DType dtype : {f16, bf16, f32, f64})
+    if (name == to_string(dtype))
+      return dtype;
+  throw std::runtime_error("no float: " + name);
+}
 
 void runRandom(DType dtype, uint32_t most, uint32_t pinned, uint32_t seed) {
-  std::string name = "random " + std::to_string(seed) + " " + nameOf(dtype);
+  std::string name = "random " + std::to_string(seed) + " " + to_string(dtype);
   guarded(name, [&] {
     int64_t rows = seed % 3 ? kBatch : kBatch - 1;
     std::string text = mixedGraph(seed, dtype, kBatch, most);
@@ -139,7 +144,7 @@ ConvolutionModel convolutions(const std::vector<std::string> &specs, DType dtype
 }
 
 void runConvolutions(DType dtype, const std::vector<std::string> &specs) {
-  std::string name = "convolutions " + specs.at(0) + " " + nameOf(dtype);
+  std::string name = "convolutions " + specs.at(0) + " " + to_string(dtype);
   guarded(name, [&] {
     ConvolutionModel model = convolutions(specs, dtype);
     runCase(name, model.text, model.text, model.inputs, kBatch);
@@ -161,7 +166,7 @@ int run(const std::string &kind, const std::vector<std::string> &arguments) {
     printOps();
     return 0;
   }
-  DType dtype = arguments.at(0) == "f32" ? f32 : f64;
+  DType dtype = dtypeOf(arguments.at(0));
   if (kind == "text")
     std::cout << mixedGraph(number(arguments.at(2)), dtype, kBatch, number(arguments.at(1)));
   else if (kind == "convolutions")

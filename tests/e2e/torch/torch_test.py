@@ -1,5 +1,5 @@
 """Random models and convolutions, compiled and run by torch_cases, beside PyTorch in double precision:
-torch_test.py SOURCE_ROOT BUILD_ROOT random|convolutions. With SLUICE_TEST_FULL=1, many more of them."""
+torch_test.py SOURCE_ROOT BUILD_ROOT random|halves|convolutions. With SLUICE_TEST_FULL=1, many more of them."""
 
 import itertools
 import json
@@ -14,7 +14,7 @@ import environment  # noqa: E402: of the folder named above
 environment.enter(SOURCE)
 
 import torch  # noqa: E402: of the environment entered above
-from verdicts import Verdicts  # noqa: E402
+from verdicts import HALVES, Verdicts  # noqa: E402
 
 FULL = bool(os.environ.get("SLUICE_TEST_FULL"))
 DTYPES = ("f32", "f64")
@@ -56,6 +56,16 @@ def check_random():
     return any([verdicts.failed(), missing, graphs != (2 * 2000 if FULL else 100)])
 
 
+def check_halves():
+    """Small graphs in f16 and bf16: of large ones, whose values hang on comparisons, rounding leaves little."""
+    verdicts, graphs = Verdicts(), 400 if FULL else 20
+    for dtype in HALVES:
+        for line in torch_cases("random", dtype, 4, 5, *range(graphs)):
+            verdicts.check(json.loads(line))
+    print(f"{graphs} graphs in each of {', '.join(HALVES)}")
+    return any([verdicts.failed(), verdicts.checked < 2 * graphs])
+
+
 def pairwise(levels):
     """Few of the combinations, in which any two of the factors take all their pairs of values."""
     def pairs(combination):
@@ -95,5 +105,5 @@ if __name__ == "__main__":
     version = environment.pinned(SOURCE, "torch")
     if torch.__version__ != version:
         sys.exit(f"this is PyTorch {torch.__version__}, and tests/requirements.txt asks for {version}")
-    kinds = {"random": check_random, "convolutions": check_convolutions}
+    kinds = {"random": check_random, "halves": check_halves, "convolutions": check_convolutions}
     sys.exit(kinds[sys.argv[3]]())

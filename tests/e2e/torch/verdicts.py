@@ -6,14 +6,17 @@ import torch
 from faults import Planted, place
 from reference import DTYPES, Reference
 
-EPSILON = {"f32": 2.0**-24, "f64": 2.0**-53}
+EPSILON = {"bf16": 2.0**-8, "f16": 2.0**-11, "f32": 2.0**-24, "f64": 2.0**-53}
+HALVES = ("bf16", "f16")
 # Rounding moves a result further than two draws show: sums add up in another order, and functions err by some units.
-LEEWAY = 32
+# Ops on halves do neither, for they compute in f32 and round once: what is drawn is what happens. Of them more is drawn.
+LEEWAY = {"bf16": 4, "f16": 4, "f32": 32, "f64": 32}
+DRAWS = {"bf16": 8, "f16": 8, "f32": 2, "f64": 2}
 # Of the models, those that may need a second look, with more draws, in f32 larger ones too: where rounding puts a value
 # on the other side of a kink, all terms of a sum cancel, or a result has so few roundings that two draws move it by
 # nothing. They are named.
 CLOSE_SHARE = 0.02
-SECOND_LOOK = {"f32": 4 * EPSILON["f32"], "f64": EPSILON["f64"]}
+SECOND_LOOK = {"bf16": EPSILON["bf16"], "f16": EPSILON["f16"], "f32": 4 * EPSILON["f32"], "f64": EPSILON["f64"]}
 GRANTED = {"f32": 16, "f64": 4}  # times the first bounds: about what a second look may grant; planted faults are larger
 
 
@@ -40,14 +43,14 @@ def expected(case, epsilon=0.0, wrong=None):
     return {name: value.detach().double().flatten() for name, value in results.items()}
 
 
-def bounds(case, exact, epsilon, draws):
+def bounds(case, exact, epsilon, draws, leeway):
     """How far each result may be off, by how far it moves when operands are rounded at random."""
     moved = {name: torch.zeros(()).double() for name in exact}
     for seed in range(draws):
         torch.manual_seed(seed)
         for name, value in expected(case, epsilon).items():
             moved[name] = torch.maximum(moved[name], (value - exact[name]).abs().max())
-    return {name: LEEWAY * moved[name] + 4 * epsilon * value.abs().max() for name, value in exact.items()}
+    return {name: leeway * moved[name] + 4 * epsilon * value.abs().max() for name, value in exact.items()}
 
 
 def differences(case, exact, allowed):
@@ -76,17 +79,19 @@ class Verdicts:
         self.checked += 1
         if "error" in case:
             return self.wrong.append(f"{case['name']}: {case['error']}")
-        dtype = "f32" if " f32" in case["name"] else "f64"
+        dtype = next(dtype for dtype in EPSILON if f" {dtype}" in case["name"])
         exact = expected(case)
         self.results += len(exact)
         if not any(name.startswith("gradient") and bool((value != 0).any()) for name, value in exact.items()):
             return self.wrong.append(f"{case['name']}: it has no gradient")
-        allowed = bounds(case, exact, EPSILON[dtype], draws=2)
+        allowed = bounds(case, exact, EPSILON[dtype], DRAWS[dtype], LEEWAY[dtype])
         wrong = differences(case, exact, allowed)
+        if not wrong and dtype in HALVES:
+            return self.planted.judge_large(case, exact, lambda case, exact: differences(case, exact, allowed))
         if not wrong:
             granted = {name: GRANTED[dtype] * allowed[name] for name in allowed}
             return self.planted.judge(case, exact, lambda case, exact: differences(case, exact, granted), expected)
-        if not differences(case, exact, bounds(case, exact, SECOND_LOOK[dtype], draws=24)):
+        if not differences(case, exact, bounds(case, exact, SECOND_LOOK[dtype], 24, LEEWAY[dtype])):
             return self.close.append(f"{case['name']}: {wrong[0]}")
         return self.wrong.append(f"{case['name']}: " + "; ".join(wrong[:4]))
 
