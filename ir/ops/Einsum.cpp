@@ -41,8 +41,8 @@ LogicalResult EinsumOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Value
                                          SmallVectorImpl<Type> &types) {
   Adaptor op(operands, attributes, properties);
   FailureOr<Equation> letters = Equation::parse(loc, op.getEquation());
-  if (failed(letters) || failed(checkFloats(loc, operands)) ||
-      failed(checkRankOf(loc, "a", op.getA(), letters->a)) || failed(checkRankOf(loc, "b", op.getB(), letters->b)))
+  if (failed(letters) || failed(checkFloats(loc, operands)) || failed(checkRankOf(loc, "a", op.getA(), letters->a)) ||
+      failed(checkRankOf(loc, "b", op.getB(), letters->b)))
     return failure();
   if (std::string canonical = letters->canonical().str(); canonical != op.getEquation())
     return inferenceFailure(loc, "the letters of '", op.getEquation(), "' are not in the order in which they appear: '",

@@ -41,8 +41,7 @@ static LogicalResult checkRoles(MaybeLocation loc, const Equation &equation) {
       return inferenceFailure(loc, "letter ", StringRef(&letter, 1), " of the result '", equation.y,
                               "' is in no operand");
   for (char letter : equation.a + equation.b)
-    if (Equation::isIn(equation.a, letter) != Equation::isIn(equation.b, letter) &&
-        !Equation::isIn(equation.y, letter))
+    if (Equation::isIn(equation.a, letter) != Equation::isIn(equation.b, letter) && !Equation::isIn(equation.y, letter))
       return inferenceFailure(loc, "letter ", StringRef(&letter, 1),
                               " is in one operand alone and not in the result of '", equation.str(),
                               "': sum over it first");

@@ -14,8 +14,7 @@ static bool canBeCaptured(const DeviceStep &step, const Plan &plan) {
   const std::vector<size_t> &queues = step.action->queues;
   bool isOwn = plan.queues[queues.front()].device != 0 && step.queue->context().captures();
   auto endsThere = [&](const DeviceStep::End &end) { return end.queue == step.queue; };
-  return isOwn && step.launch &&
-         std::all_of(step.ends.begin(), step.ends.end(), endsThere);
+  return isOwn && step.launch && std::all_of(step.ends.begin(), step.ends.end(), endsThere);
 }
 
 using Run = std::vector<size_t>;

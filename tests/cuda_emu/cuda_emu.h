@@ -116,6 +116,7 @@ inline void multiplyTf32(float &c0, float &c1, float &c2, float &c3, const float
   c2 = float(c2 + sum(row + 8, column)), c3 = float(c3 + sum(row + 8, column + 1));
 }
 
+inline int __float_as_int(float value) { return __builtin_bit_cast(int, value); }
 inline float __int_as_float(int bits) { return __builtin_bit_cast(float, bits); }
 inline double __longlong_as_double(long long bits) { return __builtin_bit_cast(double, bits); }
 

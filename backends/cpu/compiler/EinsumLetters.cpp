@@ -55,8 +55,7 @@ static char innermostFree(const Equation &equation, RankedTensorType y) {
   return 0;
 }
 
-EinsumLetters::EinsumLetters(ir::EinsumOp op)
-    : equation(op.getLetters()), a(op.getA()), b(op.getB()), y(op.getY()) {
+EinsumLetters::EinsumLetters(ir::EinsumOp op) : equation(op.getLetters()), a(op.getA()), b(op.getB()), y(op.getY()) {
   summed = ir::getSummedLetters(equation, tensorOf(a).getShape()).letters;
   if (freeIn(equation.b).empty())
     return;
@@ -132,8 +131,7 @@ static LayoutPreference chained(RankedTensorType type, StringRef letters, String
 static LayoutPreference storable(const EinsumLetters &product) {
   RankedTensorType y = tensorOf(product.y);
   std::string order = product.equation.y, free = product.freeIn(order);
-  if (!product.freeIn(product.equation.b).empty() &&
-      !innermostFree(product.equation, ir::withLayout(y, AffineMap()))) {
+  if (!product.freeIn(product.equation.b).empty() && !innermostFree(product.equation, ir::withLayout(y, AffineMap()))) {
     order.erase(order.find(free.back()), 1);
     order += free.back();
   }
@@ -151,8 +149,7 @@ LayoutPreference preferredLayoutOfEinsum(ir::EinsumOp op, bool isResult, unsigne
   bool isRight = (number == 1) != product.swapped;
   bool isWeight = isRight && product.isMatrix(letters) && product.equation.isFree(letters[0]) && type.hasStaticShape();
   if (isWeight && product.canReadRight(target))
-    return {getMatrixPanels(op.getContext(), panelWidth(type.getDimSize(0), lanesOfSums(type, target))),
-            false};
+    return {getMatrixPanels(op.getContext(), panelWidth(type.getDimSize(0), lanesOfSums(type, target))), false};
   bool canRead = isRight ? product.canReadRight(target) : product.canReadLeft();
   return number == 0 || !canRead ? chained(type, letters, product.summed) : LayoutPreference();
 }

@@ -19,8 +19,7 @@ SmallVector<int64_t> EinsumMatrices::sizesOf(StringRef letters) const {
   return llvm::map_to_vector(letters, [&](char letter) { return sizes.lookup(letter); });
 }
 
-SmallVector<Value> EinsumMatrices::indexOf(StringRef letters, OpBuilder &b, Location loc,
-                                           ArrayRef<Value> place) const {
+SmallVector<Value> EinsumMatrices::indexOf(StringRef letters, OpBuilder &b, Location loc, ArrayRef<Value> place) const {
   IndexMath math{b, loc};
   llvm::DenseMap<char, Value> found;
   for (auto [letter, index] : llvm::zip(batch, place))
@@ -43,8 +42,7 @@ namespace {
 class MatrixBuilder {
 public:
   MatrixBuilder(const EinsumLetters &product, const Target &target, int64_t capacity)
-      : product(product), vectorLanes(lanesOfSums(tensorOf(product.y), target)),
-        capacity(capacity) {}
+      : product(product), vectorLanes(lanesOfSums(tensorOf(product.y), target)), capacity(capacity) {}
 
   EinsumMatrices build() {
     note(tensorOf(product.left()), product.lettersOfLeft());
@@ -85,7 +83,8 @@ private:
   std::string mergedLanes() const;
   void findRows();
   SmallVector<int64_t> stridesOf(RankedTensorType type, StringRef letters, StringRef along) const;
-  Matmul::Matrix matrixOf(RankedTensorType type, StringRef letters, StringRef rowLetters, StringRef columnLetters) const;
+  Matmul::Matrix matrixOf(RankedTensorType type, StringRef letters, StringRef rowLetters,
+                          StringRef columnLetters) const;
   bool isChain(StringRef merged) const;
   bool canStoreAlone() const;
 

@@ -100,7 +100,9 @@ std::optional<LibraryProduct::Matrix> Finder::matrixOf(int64_t buffer, const Mer
 }
 
 std::optional<LibraryProduct> Finder::find() {
-  if (!product.nonNegative.empty() || !product.inResult.empty())
+  Type element = cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
+  bool isKnown = element.isF32() || element.isF64();
+  if (!isKnown || !product.nonNegative.empty() || !product.inResult.empty())
     return std::nullopt;
   std::optional<Strides> a = stridesOf(op->getOperand(product.a.number), product.a.index),
                          b = stridesOf(op->getOperand(product.b.number), product.b.index),
@@ -126,7 +128,7 @@ std::optional<LibraryProduct> Finder::find() {
   if (!left || !right || !whole || whole->isTransposed)
     return std::nullopt;
   LibraryProduct found;
-  found.type = cast<RankedTensorType>(op->getResult(0).getType()).getElementType().isF32() ? "f32" : "f64";
+  found.type = element.isF32() ? "f32" : "f64";
   found.p = p.extent, found.q = q.extent, found.k = k->extent, found.batch = batch->extent;
   found.first = alongN ? *right : *left;
   found.second = alongN ? *left : *right;

@@ -25,6 +25,42 @@ static __device__ int quotient(int a, int b) { return (int)((unsigned)a / (unsig
 // Towards minus infinity.
 template <class T> static __device__ T floordiv(T a, T b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 
+// bits / 2^shift, rounded to nearest even.
+static __device__ unsigned roundShift(unsigned bits, int shift) {
+  return (bits + ((1u << (shift - 1)) - 1) + (bits >> shift & 1)) >> shift;
+}
+
+// Floats of two bytes as memory has them. By integers, of which the same text means the same everywhere: a NaN stays one,
+// subnormals and infinities are kept.
+struct BF16 {
+  unsigned short bits;
+  __device__ operator float() const { return __int_as_float((int)((unsigned)bits << 16)); }
+  __device__ void operator=(float x) {
+    unsigned from = (unsigned)__float_as_int(x);
+    bits = (unsigned short)(x != x ? from >> 16 | 0x40 : roundShift(from, 16));
+  }
+};
+struct F16 {
+  unsigned short bits;
+  __device__ operator float() const {
+    unsigned sign = (bits & 0x8000u) << 16, magnitude = bits & 0x7fffu;
+    if (magnitude >= 0x7c00) return __int_as_float((int)(sign | 0x7f800000 | magnitude << 13));
+    if (magnitude >= 0x400) return __int_as_float((int)(sign | ((magnitude << 13) + (112u << 23))));
+    float value = (float)magnitude * 0x1p-24f;
+    return sign ? -value : value;
+  }
+  __device__ void operator=(float x) {
+    unsigned from = (unsigned)__float_as_int(x), sign = from >> 16 & 0x8000, magnitude = from & 0x7fffffff, to;
+    int shift = 126 - (int)(magnitude >> 23); // to the last digit of a subnormal
+    if (x != x) to = 0x7e00;
+    else if (magnitude >= 0x477ff000) to = 0x7c00;
+    else if (magnitude >= 0x38800000) to = roundShift(magnitude - (112u << 23), 13);
+    else to = shift > 24 ? 0 : roundShift((magnitude & 0x7fffff) | 0x800000, shift);
+    bits = (unsigned short)(sign | to);
+  }
+};
+template <class Half> static __device__ float rounded(float x) { Half half; half = x; return half; }
+
 // NaN if either is.
 template <class T> static __device__ T maximum(T a, T b) { return a != a ? a : b != b ? b : a > b ? a : b; }
 template <class T> static __device__ T minimum(T a, T b) { return a != a ? a : b != b ? b : a < b ? a : b; }

@@ -38,7 +38,7 @@ std::optional<LogicalResult> writeProductKernel(ir::KernelOp kernel, StringRef n
   into.text += tileFunction(*product, tiles, kernel.getNumOperands() + kernel.getNumResults() + 1, *epilogue);
   into.functions.push_back(tiles);
   if (product->termsOfChunk) {
-    into.workspaceBytes = product->maxChunks * ir::getBufferBytes(product->type, capacity);
+    into.workspaceBytes = product->maxChunks * product->elements() * ir::getElementBytes(product->sum());
     if (failed(writeSumOfChunks(*product, kernel, name, nests)))
       return failure();
   }

@@ -2,6 +2,7 @@
 
 #include "backends/cuda/compiler/IndexText.h"
 #include "backends/cuda/compiler/Prelude.h"
+#include "ir/Types.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/StringExtras.h"
@@ -16,7 +17,7 @@ namespace sluice::cuda {
 /// Numbers in registers. Integers below 32 bits are unsigned, as lanes are.
 static std::string typeName(Type type) {
   if (isa<FloatType>(type))
-    return type.isF32() ? "float" : "double";
+    return type.isF64() ? "double" : "float";
   switch (type.getIntOrFloatBitWidth()) {
   case 1:
     return "bool";
@@ -27,6 +28,12 @@ static std::string typeName(Type type) {
   default:
     return "long long";
   }
+}
+
+std::string memoryTypeName(Type element) {
+  if (element.isInteger(1))
+    return "Byte";
+  return element.isBF16() ? "BF16" : element.isF16() ? "F16" : typeName(element);
 }
 
 static std::string unsignedName(Type type) {
@@ -96,6 +103,8 @@ static std::string formOf(Operation *op) {
         {"ugt", "(U)a > (U)b"}, {"uge", "(U)a >= (U)b"}};
     return forms.lookup(arith::stringifyCmpIPredicate(compare.getPredicate()));
   }
+  if (Type to = op->getResult(0).getType(); isa<arith::TruncFOp>(op) && ir::isHalf(to))
+    return "rounded<" + memoryTypeName(to) + ">(a)";
   std::string form = forms.lookup(op->getName().getStringRef());
   assert(!form.empty() && "an op that the text has no form for");
   return form;
@@ -106,6 +115,8 @@ static std::string numberText(Attribute number) {
   if (auto real = dyn_cast<FloatAttr>(number)) {
     bool isSingle = real.getType().isF32();
     APFloat value = real.getValue();
+    if (ir::isHalf(real.getType()))
+      return fmt::format("{{{:#x}}}", value.bitcastToAPInt().getZExtValue());
     if (!value.isFinite()) {
       uint64_t bits = value.bitcastToAPInt().getZExtValue();
       return isSingle ? fmt::format("__int_as_float({:#x})", bits) : fmt::format("__longlong_as_double({:#x}ll)", bits);
@@ -304,8 +315,6 @@ Element ThreadEmitter::select(Condition condition, Element then, Element otherwi
 
 //===- memory -----------------------------------------------------------------------------------------------------===//
 
-static std::string memoryTypeName(Type element) { return element.isInteger(1) ? "Byte" : typeName(element); }
-
 static std::string addressOf(const Memory &memory) {
   return memory.byteOffset ? fmt::format("(b{} + {})", memory.buffer, memory.byteOffset)
                            : fmt::format("b{}", memory.buffer);
@@ -350,6 +359,8 @@ Element ThreadEmitter::loadFrom(const std::string &address, int64_t byteOffset, 
     return define<Element>(type, fmt::format("({}){}.at[l]", type, pack));
   }
   std::string place = fmt::format("(({} *){})[{}]", memoryTypeName(element), address, text(offset)), held;
+  if (ir::isHalf(element))
+    place = "(" + type + ")" + place;
   for (Condition one : {lanes.exists, condition})
     if (one)
       held += (held.empty() ? "" : " && ") + eachOf(one);

@@ -23,6 +23,9 @@ struct ThreadGroup {
   int64_t lanes() const { return threads * perThread; }
 };
 
+/// An element type as memory holds it: BF16 and F16 are types of the prelude, and floats in registers.
+std::string memoryTypeName(mlir::Type element);
+
 class ThreadEmitter : public loops::Emitter {
 public:
   ThreadEmitter(mlir::MLIRContext *context, ThreadGroup group);

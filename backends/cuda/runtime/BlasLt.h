@@ -15,9 +15,9 @@ using BlasDescription = struct cublasLtMatmulDescOpaque *;
 using BlasLayout = struct cublasLtMatrixLayoutOpaque *;
 using BlasPreference = struct cublasLtMatmulPreferenceOpaque *;
 
-enum class BlasType : int { F32 = 0, F64 = 1 };        // cudaDataType
+enum class BlasType : int { F32 = 0, F64 = 1 };                 // cudaDataType
 enum class BlasCompute : int { F32 = 68, F64 = 70, Tf32 = 77 }; // cublasComputeType_t
-enum class BlasOp : int { Plain = 0, Transposed = 1 }; // cublasOperation_t
+enum class BlasOp : int { Plain = 0, Transposed = 1 };          // cublasOperation_t
 enum class DescriptionAttribute : int { TransposeA = 3, TransposeB = 4 };
 enum class LayoutAttribute : int { Rows = 2, Columns = 3, BatchCount = 5, BatchStride = 6 };
 enum class PreferenceAttribute : int {

@@ -55,8 +55,8 @@ private:
     bool isWhole = line && (line >> std::ws).eof();
     if (isWhole && what == "kernel" && size >= 0)
       image.kernels.push_back({name, size_t(size), {}, {}});
-    else if (isWhole && what == "product" && (name == "f32" || name == "f64" || name == "tf32") && !image.kernels.empty() &&
-             isSound(product, image.kernels.back()))
+    else if (isWhole && what == "product" && (name == "f32" || name == "f64" || name == "tf32") &&
+             !image.kernels.empty() && isSound(product, image.kernels.back()))
       product.type = name, image.kernels.back().product = product;
     else if (isWhole && what == "code" && size >= 0)
       image.codes.push_back({name, {}}), sizes.push_back(size_t(size));

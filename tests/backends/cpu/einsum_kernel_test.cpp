@@ -35,11 +35,12 @@ protected:
     const EinsumCase &c = GetParam();
     std::string a = typeOf(c.a, element, c.layoutOfA), b = typeOf(c.b, element, c.layoutOfB),
                 y = typeOf(c.y, element, c.layoutOfY);
-    std::string product = std::string("%a = sluice.einsum \"") + c.equation + "\" %0, %1 : (" + a + ", " + b + ") -> " + y;
-    KernelRun kernel =
-        hasEpilogue ? KernelRun({a, b, y}, product + "\n%b = sluice.mul %a, %2 : (" + y + ", " + y + ") -> " + y,
-                                "%b, %a : " + y + ", " + y, kCapacity)
-                    : KernelRun({a, b}, product, "%a : " + y, kCapacity);
+    std::string product =
+        std::string("%a = sluice.einsum \"") + c.equation + "\" %0, %1 : (" + a + ", " + b + ") -> " + y;
+    KernelRun kernel = hasEpilogue
+                           ? KernelRun({a, b, y}, product + "\n%b = sluice.mul %a, %2 : (" + y + ", " + y + ") -> " + y,
+                                       "%b, %a : " + y + ", " + y, kCapacity)
+                           : KernelRun({a, b}, product, "%a : " + y, kCapacity);
     ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
     kernel.randomize(-1, 1);
     for (int64_t rows : {7, 2, 1}) {

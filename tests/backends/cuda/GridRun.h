@@ -92,6 +92,19 @@ inline Body einsum(const std::string &equation, const std::string &a, const std:
   return product("einsum \"" + equation + "\"", a, b, y, "");
 }
 
+/// A body in another type of floats.
+inline Body as(const std::string &element, Body body, double tolerance) {
+  auto replace = [&](std::string &text) {
+    for (size_t at = 0; (at = text.find("f32", at)) != std::string::npos; at += element.size())
+      text.replace(at, 3, element);
+  };
+  llvm::for_each(body.operands, replace);
+  replace(body.text);
+  replace(body.yields);
+  body.tolerance = tolerance;
+  return body;
+}
+
 /// Some bodies, written and put together.
 struct Grid {
   std::vector<Body> all;

@@ -1,10 +1,53 @@
 // Kernels without products as CUDA C++: run by emulated threads of several blocks, against the reference functions.
 #include "tests/backends/cuda/GridRun.h"
 #include "tests/cuda_emu/PinnedNvrtc.h"
+#include <cmath>
 
 namespace sluice::cuda::test {
 
 namespace {
+
+/// Whether it casts floats: what no arithmetic gives is among its operand's elements then.
+bool castsFloats(const Body &body) {
+  return body.text.find("sluice.cast") != std::string::npos && body.operands[0].find("f32") != std::string::npos;
+}
+
+/// Halves: steps that are exact but for their rounding, down to subnormals; sums that are not, and chunks of them.
+std::vector<Body> halves() {
+  std::vector<Body> all;
+  std::string x = "tensor<?x256xf32>", two = " : (" + x + ", " + x + ") -> " + x + "\n";
+  Body chain{{x, x},
+             "%a = sluice.mul %0, %1" + two + "%b = sluice.add %a, %0" + two + "%c = sluice.div %b, %1" + two +
+                 "%d = sluice.relu %c : (" + x + ") -> " + x,
+             "%d, %b : " + x + ", " + x};
+  for (auto [element, ulp] : {std::pair("f16", 0x1p-10), {"bf16", 0x1p-7}}) {
+    all.push_back(as(element, chain, 0));
+    for (double most : {2.0, 1e-4, 1e-6, 1e-39, 60000.0, 3e38}) {
+      Body cast = unary("cast", "tensor<?x33xf32>", std::string("{to = ") + element + "}",
+                        std::string("tensor<?x33x") + element + ">");
+      cast.tolerance = 0;
+      cast.low = -most;
+      cast.high = most;
+      all.push_back(cast);
+    }
+    all.push_back(
+        as(element,
+           unary("transpose", "tensor<?x12x40xf32>", "{permutation = array<i64: 0, 2, 1>}", "tensor<?x40x12xf32>"), 0));
+    all.push_back(
+        as(element, unary("sum", "tensor<400x13x16xf32>", "{axes = array<i64: 0, 1>}", "tensor<16xf32>"), ulp));
+    all.push_back(as(element, unary("softmax", "tensor<?x100xf32>", "{axis = 1 : i64}"), ulp));
+    all.push_back({{std::string("tensor<?x3x") + element + ">"},
+                   std::string("%a = sluice.constant {value = dense<[1.0, 2.5, -3.0]> : tensor<3x") + element +
+                       ">} : () -> tensor<3x" + element +
+                       ">\n%b = sluice.expand %a {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 3>} : "
+                       "(tensor<3x" +
+                       element + ">) -> tensor<?x3x" + element + ">\n%c = sluice.mul %0, %b : (tensor<?x3x" + element +
+                       ">, tensor<?x3x" + element + ">) -> tensor<?x3x" + element + ">",
+                   std::string("%c : tensor<?x3x") + element + ">",
+                   0});
+  }
+  return all;
+}
 
 std::vector<Body> bodies() {
   std::vector<Body> all = {
@@ -53,6 +96,8 @@ std::vector<Body> bodies() {
                  1e-5,
                  0,
                  9.99});
+  for (Body &body : halves())
+    all.push_back(std::move(body));
   return all;
 }
 
@@ -65,6 +110,11 @@ TEST(GridKernel, MatchesTheReference) {
   size_t partial = 0;
   for (auto [body, run] : llvm::zip_equal(grid.all, grid.runs)) {
     run.randomize(body.low, body.high);
+    if (castsFloats(body))
+      llvm::copy(std::initializer_list<double>{NAN, sluice_float_of_bits(0x7fffffff), INFINITY, -INFINITY, -0.0,
+                                               1 + 0x1p-8, 1 + 0x3p-8, 1 + 0x1p-11, 1 + 0x3p-11, 65519, 65520, 0x1p-25,
+                                               0x3p-25, 0x1p-134, 0x3p-134},
+                 run.inputs[0].data.begin());
     partial += llvm::count_if(run.kernel.functions, [](const GridFunction &function) {
       return llvm::StringRef(function.name).contains("_partial_");
     });

@@ -65,6 +65,17 @@ std::vector<Body> vectors() {
           einsum("ab,ab->", "tensor<?x40xf32>", "tensor<?x40xf32>", "tensor<f32>")};
 }
 
+/// Products of f32 in the types of two bytes, which are rounded once, at the end.
+std::vector<Body> ofHalves(const std::vector<Body> &bodies) {
+  std::vector<Body> all;
+  for (const Body &body : bodies)
+    if (body.text.find("f64") == std::string::npos) {
+      all.push_back(as("bf16", body, 0x1p-7));
+      all.push_back(as("f16", body, 0x1p-10));
+    }
+  return all;
+}
+
 /// What follows a product in a kernel.
 enum class Behind {
   Activation, ///< bias, residual, ReLU and where it is positive: three results
@@ -160,6 +171,12 @@ TEST(ProductKernel, MatchesTheReference) {
   std::vector<Body> bodies = products();
   llvm::append_range(bodies, vectors());
   Grid grid(bodies);
+  expectTheReference(grid);
+  EXPECT_GT(chunked(grid), 1u);
+}
+
+TEST(ProductKernel, WidensHalves) {
+  Grid grid(ofHalves(products()));
   expectTheReference(grid);
   EXPECT_GT(chunked(grid), 1u);
 }

@@ -29,8 +29,8 @@ constexpr Place kPlaces[] = {
 };
 
 std::string textFor(const Place &place, int64_t batch = kBatch) {
-  return modelText(place.network, "--input f32 --copies insert --batch " + std::to_string(batch) + " --devices " +
-                                      place.devices);
+  return modelText(place.network,
+                   "--input f32 --copies insert --batch " + std::to_string(batch) + " --devices " + place.devices);
 }
 
 /// With races reported, where the devices are virtual.
@@ -90,8 +90,7 @@ TEST_P(Replays, SeeSettingsThatChange) {
   EXPECT_GT(replaysOf(model).replays, before + 2) << "all three were replayed";
 }
 
-INSTANTIATE_TEST_SUITE_P(Places, Replays, testing::ValuesIn(kPlaces),
-                         [](const auto &info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Places, Replays, testing::ValuesIn(kPlaces), [](const auto &info) { return info.param.name; });
 
 /// Rows that come and go push each other out, while calls with them are still in flight.
 TEST(ReplaysOfManyRows, AreBounded) {

@@ -153,12 +153,15 @@ void Epilogue::forEachOther(Count group) {
 /// Everything is computed before anything is stored, so that a result may lie where an operand of the same shape lay.
 void Epilogue::storeAll(Count group, Count other) {
   std::string ofLanes = fmt::format("{} * {} + {}", emitter.nameOf(group), lanes.width, emitter.laneNumber());
-  Element sums = emitter.elementThat(p.scalar, fmt::format("sum[{}][{}]", p.acrossM ? ofLanes : emitter.nameOf(other),
-                                                           p.acrossM ? emitter.nameOf(other) : ofLanes));
+  std::string sum = fmt::format("sum[{}][{}]", p.acrossM ? ofLanes : emitter.nameOf(other),
+                                p.acrossM ? emitter.nameOf(other) : ofLanes);
+  if (Type stored = p.type.getElementType(); ir::isHalf(stored) && !p.termsOfChunk)
+    sum = fmt::format("rounded<{}>({})", memoryTypeName(stored), sum);
+  Element sums = emitter.elementThat(p.scalar, sum);
   SmallVector<AffineExpr> index =
       llvm::map_to_vector(p.product.result, [&](AffineExpr expr) { return emitter.space().normalize(inDims(expr)); });
   if (p.termsOfChunk) {
-    Memory memory{workspaceOf(kernel), 0, RankedTensorType::get({p.elements() * p.maxChunks}, p.type.getElementType())};
+    Memory memory{workspaceOf(kernel), 0, RankedTensorType::get({p.elements() * p.maxChunks}, p.sum())};
     elements.store(memory, emitter.space().normalize(chunk * p.elements() + elements.offsetOf(p.type, index)), sums);
     return;
   }
@@ -184,7 +187,7 @@ LogicalResult writeSumOfChunks(const TiledProduct &p, ir::KernelOp kernel, Strin
   split.elements = p.elements();
   split.buffer = workspaceOf(kernel);
   split.byteOffsets = {0};
-  split.carried = {p.type.getElementType()};
+  split.carried = {p.sum()};
   LoopNest nest{(name + "_sum").str(), p.op->getLoc(), formulas, p.type, std::nullopt, {}, 0, false, {}, {}, {}};
   nest.bytesPerElement = double(p.scalarBytes * p.maxChunks);
   nest.prepare = [&](Elements &elements) {

@@ -2,6 +2,7 @@
 
 #include "backends/cuda/compiler/IndexText.h"
 #include "backends/cuda/compiler/Prelude.h"
+#include "backends/cuda/compiler/ThreadEmitter.h"
 #include "backends/cuda/compiler/product/Fragments.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -39,6 +40,9 @@ private:
     return p.sideOf(operand).tile * kDepth / kThreads / operand.packed;
   }
   std::string packOf(const TileOperand &operand) const { return fmt::format("Pack<{}, {}>", p.scalar, operand.packed); }
+  Type elementOf(const TileOperand &operand) const {
+    return tensorTypeOf(p.op->getOperand(operand.number)).getElementType();
+  }
   std::string elementPlace(const TileOperand &operand) const;
   std::string fillTable() const;
   std::string load(const TileOperand &operand) const;
@@ -205,11 +209,18 @@ std::string TileText::load(const TileOperand &operand) const {
   SmallVector<std::string> conditions{name + "Exists[l]", "exists[slot][depth]"};
   for (size_t i = 0; i < operand.nonNegative.size(); ++i)
     conditions.push_back(fmt::format("{0}If{1}[l] + {0}DepthIf{1}[slot][depth] >= 0", name, i));
-  return fmt::format("      EACH({0}) {{\n        {1}\n        {2}Next[l] = {3}{{}};\n"
-                     "        if ({4}) {2}Next[l] = *(const {3} *)(({5} *)b{6} + {2}Side[l] + {2}Depth[slot][depth]);\n"
+  std::string element = memoryTypeName(elementOf(operand)), pack = fmt::format("Pack<{}, {}>", element, operand.packed);
+  std::string place =
+      fmt::format("*(const {0} *)(({1} *)b{2} + {3}Side[l] + {3}Depth[slot][depth])", pack, element,
+                  cast<BlockArgument>(p.op->getOperand(operand.number)).getArgNumber(), name);
+  std::string take = fmt::format("{}Next[l] = {};", name, place);
+  if (element != p.scalar)
+    take = fmt::format("{{ const {0} from = {1}; _Pragma(\"unroll\") for (int i = 0; i < {2}; ++i) {3}Next[l].at[i] = "
+                       "({4})from.at[i]; }}",
+                       pack, place, operand.packed, name, p.scalar);
+  return fmt::format("      EACH({0}) {{\n        {1}\n        {2}Next[l] = {3}{{}};\n        if ({4}) {5}\n"
                      "        (void)side;\n      }}\n",
-                     loadsOf(operand), elementPlace(operand), name, packOf(operand), conjunction(conditions), p.scalar,
-                     cast<BlockArgument>(p.op->getOperand(operand.number)).getArgNumber());
+                     loadsOf(operand), elementPlace(operand), name, packOf(operand), conjunction(conditions), take);
 }
 
 /// From registers into shared memory.

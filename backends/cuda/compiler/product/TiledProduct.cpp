@@ -95,8 +95,8 @@ private:
 bool Tiling::findParts() {
   TiledProduct &p = made;
   Product &product = p.product;
-  p.scalar = p.type.getElementType().isF32() ? "float" : "double";
-  p.scalarBytes = ir::getElementBytes(p.type.getElementType());
+  p.scalar = p.sum().isF32() ? "float" : "double";
+  p.scalarBytes = ir::getElementBytes(p.sum());
   bool rowsInN =
       llvm::any_of(product.dims, [](const Product::Dim &dim) { return dim.role == Product::N && dim.hasRows; });
   if (rowsInN) { // rows of the call are rows of the tile

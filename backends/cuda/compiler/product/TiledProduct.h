@@ -7,6 +7,7 @@
 
 #include "backends/cuda/compiler/GridKernel.h"
 #include "backends/loops/Product.h"
+#include "ir/Types.h"
 #include <optional>
 
 namespace sluice::cuda {
@@ -63,7 +64,7 @@ struct TiledProduct {
   mlir::Operation *op;
   int64_t capacity;
   mlir::RankedTensorType type;
-  std::string scalar; ///< "float"
+  std::string scalar; ///< "float": of terms and sums
   int64_t scalarBytes;
   TileSide m, n;
   Flat batch, k;
@@ -81,6 +82,8 @@ struct TiledProduct {
 
   /// The share of the tiles' elements that are the result's.
   double filledTiles() const;
+  /// The type in which terms are added.
+  mlir::Type sum() const { return ir::getAccumulator(type.getElementType()); }
   /// Elements of the result's buffer.
   int64_t elements() const;
   /// Whether 32 bits hold the number of any row, column, place in the sum or block, those of whole tiles included.
