@@ -210,9 +210,8 @@ std::string TileText::load(const TileOperand &operand) const {
   for (size_t i = 0; i < operand.nonNegative.size(); ++i)
     conditions.push_back(fmt::format("{0}If{1}[l] + {0}DepthIf{1}[slot][depth] >= 0", name, i));
   std::string element = memoryTypeName(elementOf(operand)), pack = fmt::format("Pack<{}, {}>", element, operand.packed);
-  std::string place =
-      fmt::format("*(const {0} *)(({1} *)b{2} + {3}Side[l] + {3}Depth[slot][depth])", pack, element,
-                  cast<BlockArgument>(p.op->getOperand(operand.number)).getArgNumber(), name);
+  std::string place = fmt::format("*(const {0} *)(({1} *)b{2} + {3}Side[l] + {3}Depth[slot][depth])", pack, element,
+                                  cast<BlockArgument>(p.op->getOperand(operand.number)).getArgNumber(), name);
   std::string take = fmt::format("{}Next[l] = {};", name, place);
   if (element != p.scalar)
     take = fmt::format("{{ const {0} from = {1}; _Pragma(\"unroll\") for (int i = 0; i < {2}; ++i) {3}Next[l].at[i] = "
