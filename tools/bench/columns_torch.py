@@ -14,6 +14,9 @@ def main(op, shape, dim, threads, seconds):
     if op == "pow":
         exponent = torch.rand(shape) * 3
         run = lambda: torch.pow(x, exponent, out=out)
+    elif op == "linear":
+        weight = torch.rand(dim, shape[-1])
+        run = lambda: torch.nn.functional.linear(x, weight)
     else:
         run = lambda: getattr(torch, op)(x, dim, out=out) if op == "softmax" else torch.log_softmax(x, dim, out=out)
     for _ in range(5):
