@@ -9,7 +9,7 @@
 
 namespace sluice::runtime {
 
-static constexpr int64_t leastCalls = 32, mostCalls = 256;
+static constexpr int64_t leastCalls = 32, leastUntimedCalls = 8, mostCalls = 256;
 
 /// When each call ended, by one clock if all work has the same.
 static std::vector<double> endsOf(const std::vector<WorkTime> &times, bool &isHostClock) {
@@ -24,17 +24,18 @@ static std::vector<double> endsOf(const std::vector<WorkTime> &times, bool &isHo
   return list;
 }
 
-/// Calls that follow each other, from 32 to 256 of them; gives the seconds of all by the host's clock.
-static double callAgainAndAgain(Instance &instance, const Entry &entry, int64_t rows, double seconds, int64_t &calls) {
+/// Calls that follow each other, `least` to 256 of them; gives the seconds of each on average, by the host's clock.
+static double callAgainAndAgain(Instance &instance, const Entry &entry, int64_t rows, double seconds, int64_t least) {
   BenchState state(instance, entry);
   instance.synchronize();
   double begin = WorkTimes::now();
-  for (calls = 0; calls < mostCalls && (calls < leastCalls || WorkTimes::now() - begin < seconds); ++calls) {
+  int64_t calls = 0;
+  for (; calls < mostCalls && (calls < least || WorkTimes::now() - begin < seconds); ++calls) {
     state.prepare(calls);
     instance.run(entry, rows);
   }
   instance.synchronize();
-  return WorkTimes::now() - begin;
+  return (WorkTimes::now() - begin) / static_cast<double>(calls);
 }
 
 DeviceTimes benchDevices(Instance &instance, const Entry &entry, int64_t rows, double seconds) {
@@ -44,8 +45,7 @@ DeviceTimes benchDevices(Instance &instance, const Entry &entry, int64_t rows, d
   ScheduleModel model(instance.plan(), entry, alone, [&](size_t queue) { return devices.queue(queue).isImmediate(); });
   instance.synchronize();
   instance.times().start(/*oneByOne=*/false);
-  int64_t calls = 0;
-  callAgainAndAgain(instance, entry, rows, seconds, calls);
+  callAgainAndAgain(instance, entry, rows, seconds, leastCalls);
   result.work = instance.times().take();
   std::vector<double> ends = endsOf(result.work, result.isHostClock);
   for (size_t i = 1; i < ends.size(); ++i)
@@ -53,8 +53,7 @@ DeviceTimes benchDevices(Instance &instance, const Entry &entry, int64_t rows, d
   result.steadySeconds = steadySeconds(ends);
   result.predictedSeconds = steadySeconds(model.predict(static_cast<int64_t>(ends.size())).ends);
   result.serialSeconds = model.serialSeconds();
-  double untimed = callAgainAndAgain(instance, entry, rows, seconds, calls);
-  result.untimedSeconds = untimed / static_cast<double>(calls);
+  result.untimedSeconds = callAgainAndAgain(instance, entry, rows, seconds, leastUntimedCalls);
   return result;
 }
 

@@ -17,8 +17,8 @@ struct DeviceTimes {
   bool isHostClock = false;    ///< else the clock of the devices: a virtual one, of a simulator
 };
 
-/// Calls `entry` at least 32 times, with every input set anew for each call, and for `seconds` or 256 times; then as
-/// often with no work timed.
+/// Calls `entry` at least 32 times, with every input set anew for each call, and for `seconds` or 256 times; then
+/// again, at least 8 times, with no work timed.
 DeviceTimes benchDevices(Instance &instance, const Entry &entry, int64_t rows, double seconds);
 
 } // namespace sluice::runtime

@@ -23,8 +23,8 @@
  * capture_end the context is called for this queue alone; any other call may be refused, and may spoil the capture. A call that
  * fails within a capture ends it: nothing was put into the queue or kept, and the queue goes on as it was before
  * capture_begin. What cannot be known until work is done is an error of each replay. Copies count at each replay, and not when they
- * are kept. Memory that a sequence names lives as long as it is replayed, its modules until it is destroyed, and a sequence until its
- * replays are done, and not longer than its context.
+ * are kept. Memory and functions of stages live as long as a sequence that names them is replayed, modules until it is destroyed, and a
+ * sequence until its replays are done, and not longer than its context.
  *
  * Errors. A call that fails has put nothing into the queue and changed nothing, and the context goes on. Work that fails later
  * makes its error the result of the first call that then waits for it: for an event recorded behind it, for its queue, or for a
