@@ -16,7 +16,7 @@ def Sluice_Dialect : Dialect {
   let cppNamespace = "::sluice::ir";
   let summary = "Computation graphs: values, state, entry points and kernels";
   let description = [{
-    Values are ranked tensors of f32, f64, i32, i64, ui8 or i1. A dimension `?` is the batch dimension: its capacity is the
+    Values are ranked tensors of f32, f64, f16, bf16, i32, i64, ui8 or i1. A dimension `?` is the batch dimension: its capacity is the
     module's (see `model`), and every call of an entry point has a run-time number of rows up to it. At most one
     dimension of a type is `?`. Where a value lives and how it is laid out is the type's encoding, `#sluice.at`.
   }];
@@ -104,7 +104,7 @@ def Sluice_Groups : Arg<I64Attr, "so many equal parts of the channels of x and o
 def Sluice_ImageSize : Arg<DenseI64ArrayAttr, "[H, W] of the result, in elements; needed because several sizes give one size of dY">;
 def Sluice_CeilMode : Arg<UnitAttr, "the number of windows is rounded up, but the last may not start beyond the image and its padding before">;
 def Sluice_Axis : Arg<I64Attr, "a dimension of x, from 0">;
-def Sluice_ElementType : Arg<TypeAttr, "the result's element type: f32, f64, i32, i64, ui8 (u8) or i1 (bool)">;
+def Sluice_ElementType : Arg<TypeAttr, "the result's element type: f32, f64, f16, bf16, i32, i64, ui8 (u8) or i1 (bool)">;
 def Sluice_ResultType : Arg<TypeAttrOf<AnyRankedTensor>, "the result's type, as in tensor<?x5xf32>">;
 
 /// An op on values: pure, with inferred result types that ignore encodings, a meaning and an element-wise definition.

@@ -44,7 +44,12 @@ static ir::HostTensor unpack(RankedTensorType type, const Bytes &bytes, int64_t 
 static void expectEqual(RankedTensorType type, const ir::HostTensor &found, const ir::HostTensor &expected,
                         const std::string &what) {
   Type element = type.getElementType();
-  double tolerance = element.isF64() ? 1e-10 : element.isF32() ? 2e-4 : 0;
+  // Of halves the last digit: the reference rounds them, too, and rarely the other way.
+  double tolerance = element.isF64()    ? 1e-10
+                     : element.isF32()  ? 2e-4
+                     : element.isF16()  ? 0x1p-10
+                     : element.isBF16() ? 0x1p-7
+                                        : 0;
   double largest = 1;
   for (double value : expected.data)
     largest = std::isfinite(value) ? std::max(largest, std::fabs(value)) : largest;

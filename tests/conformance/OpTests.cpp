@@ -1,5 +1,5 @@
 // Every op that the backend says it supports, compiled and compared with its reference function in double precision: in
-// f32 and f64, in every layout that the backend must accept, with all rows and with fewer.
+// all floats, in every layout that the backend must accept, with all rows and with fewer.
 #include "ir/text/DiagnosticText.h"
 #include "tests/conformance/OpKernel.h"
 #include "llvm/ADT/StringRef.h"
@@ -98,23 +98,23 @@ static void addTest(std::vector<Test> &tests, const std::string &op, const std::
 
 /// The tests of one op: its samples as they are, and with rows.
 static void addTests(std::vector<Test> &tests, const std::string &op, const std::vector<ir::Sample> &given) {
-  std::vector<ir::Sample> samples, real, single, whole;
+  constexpr const char *kNarrow[] = {"f32", "f16", "bf16"};
+  std::vector<ir::Sample> samples, real, narrowed[std::size(kNarrow)], whole;
   for (const ir::Sample &sample : given) {
     samples.push_back(sample);
     if (std::optional<ir::Sample> rows = withRows(sample))
       samples.push_back(*rows);
   }
   for (const ir::Sample &sample : samples) {
-    ir::Sample narrow = withElement(sample, "f32");
-    if (narrow.op == sample.op) {
-      whole.push_back(sample);
-      continue;
-    }
-    real.push_back(sample);
-    single.push_back(narrow);
+    bool isReal = withElement(sample, "f32").op != sample.op;
+    (isReal ? real : whole).push_back(sample);
+    for (auto [element, list] : llvm::zip_equal(kNarrow, narrowed))
+      if (isReal)
+        list.push_back(withElement(sample, element));
   }
   std::string name = "op." + StringRef(op).split('.').second.str();
-  addTest(tests, name, "f32", single);
+  for (auto [element, list] : llvm::zip_equal(kNarrow, narrowed))
+    addTest(tests, name, element, list);
   addTest(tests, name, "f64", real);
   addTest(tests, name, "integer", whole);
   if (samples.empty())

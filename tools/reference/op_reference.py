@@ -70,7 +70,7 @@ def words(text):
 def type_words(constraint):
     """A type as the C view spells it: "tensor of f32 or f64"."""
     text = constraint["summary"].replace("ranked tensor", "tensor").replace(" values", "").replace("variadic of ", "any number: ")
-    text = text.replace("1-bit signless integer", "bool").replace("8-bit unsigned integer", "u8")
+    text = text.replace("1-bit signless integer", "bool").replace("8-bit unsigned integer", "u8").replace("bfloat16 type", "bf16")
     return re.sub(r"(\d+)-bit float", r"f\1", re.sub(r"(\d+)-bit signless integer", r"i\1", text))
 
 

@@ -21,7 +21,8 @@ const char *to_string(DType dtype);
 /// Whether it is f32, f64, f16 or bf16.
 bool is_float(DType dtype);
 
-/// The DType of a C++ element type; only those of elements have one.
+/// The DType of a C++ element type; only those of elements have one. Those of f16 and bf16 are sluice_f16 and sluice_bf16,
+/// which are made from a float by rounding it, and are floats where one is wanted.
 template <class T> struct DTypeOf;
 #define SLUICE_DTYPE_OF(name, number, type, ...)                                                                       \
   template <> struct DTypeOf<std::conditional_t<DType::name == DType::boolean, bool, type>> {                          \
