@@ -14,7 +14,7 @@ namespace sluice::gpu_check {
 using runtime::Json;
 using runtime::JsonReader;
 
-static constexpr int64_t kMostSampled = 2048;
+static constexpr int64_t kMostSampled = 1024;
 static constexpr int64_t kMostBytes = int64_t(1) << 40;
 
 //===- files ------------------------------------------------------------------------------------------------------===//
@@ -140,8 +140,22 @@ runtime::Shape shapeOf(const PackedBuffer &buffer, int64_t rows) {
   return shape;
 }
 
-/// The place of an element with this index among physical dimensions of these sizes.
-static int64_t placeOf(const runtime::Layout &layout, const runtime::Shape &sizes, const std::vector<int64_t> &index) {
+Places::Places(const PackedBuffer &buffer, int64_t rows, int64_t capacity)
+    : shape(shapeOf(buffer, rows)), layout(buffer.layout), elements_(runtime::elementsOf(shape)) {
+  for (int dim = 0; buffer.layout.empty() && dim < int(shape.size()); ++dim)
+    layout.push_back({dim, runtime::PhysicalDim::Part::whole, 0});
+  sizes = runtime::physicalShape(shapeOf(buffer, capacity), layout);
+  // Only the outermost size may differ from that of all rows.
+  isRowMajor = sizes.size() == shape.size() &&
+               std::equal(sizes.begin() + !sizes.empty(), sizes.end(), shape.begin() + !shape.empty());
+  for (int dim = 0; isRowMajor && dim < int(shape.size()); ++dim)
+    isRowMajor = layout[size_t(dim)].dim == dim && layout[size_t(dim)].part == runtime::PhysicalDim::Part::whole;
+}
+
+int64_t Places::find(int64_t element) const {
+  runtime::Shape index(shape.size());
+  for (size_t dim = shape.size(); dim-- > 0; element /= shape[dim])
+    index[dim] = element % shape[dim];
   int64_t place = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
     const runtime::PhysicalDim &dim = layout[i];
@@ -155,24 +169,6 @@ static int64_t placeOf(const runtime::Layout &layout, const runtime::Shape &size
   return place;
 }
 
-std::vector<int64_t> placesOf(const PackedBuffer &buffer, int64_t rows, int64_t capacity) {
-  runtime::Shape shape = shapeOf(buffer, rows);
-  runtime::Layout layout = buffer.layout;
-  for (int dim = 0; buffer.layout.empty() && dim < int(shape.size()); ++dim)
-    layout.push_back({dim, runtime::PhysicalDim::Part::whole, 0});
-  runtime::Shape sizes = runtime::physicalShape(shapeOf(buffer, capacity), layout);
-  std::vector<int64_t> index(shape.size()), places(size_t(runtime::elementsOf(shape)));
-  for (int64_t &place : places) {
-    place = placeOf(layout, sizes, index);
-    for (size_t dim = shape.size(); dim-- > 0;) {
-      if (++index[dim] < shape[dim])
-        break;
-      index[dim] = 0;
-    }
-  }
-  return places;
-}
-
 /// SplitMix64 of Steele, Lea and Flood (OOPSLA 2014).
 static uint64_t mix(uint64_t x) {
   x += 0x9e3779b97f4a7c15;
@@ -181,10 +177,16 @@ static uint64_t mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-double drawElement(size_t kernel, size_t operand, int64_t index, DType dtype, const Range &range) {
-  uint64_t bits = mix(mix(mix(kernel) + operand) + uint64_t(index));
-  double unit = double(bits >> 43) * 0x1p-21; // low + unit * (high - low) is exact in f32 for the ranges that are drawn
-  return runtime::isFloat(dtype) ? range.low + unit * (range.high - range.low) : std::floor(unit * range.high);
+DrawnElements::DrawnElements(size_t kernel, size_t operand, const PackedBuffer &buffer)
+    : seed(mix(mix(kernel) + operand)), dtype(buffer.dtype), range(buffer.range) {}
+
+double DrawnElements::operator[](int64_t index) const {
+  double value = range.low + double(mix(seed + uint64_t(index)) >> 43) * 0x1p-21 * (range.high - range.low);
+  if (dtype == DType::f32)
+    return double(float(value));
+  if (runtime::isFloat(dtype))
+    return value;
+  return dtype == DType::boolean ? std::floor(value) != 0 : std::floor(value);
 }
 
 int64_t sampleSize(int64_t elements) { return std::min(elements, kMostSampled); }

@@ -18,7 +18,7 @@ namespace sluice::gpu_check {
 
 using runtime::DType;
 
-/// How an operand is drawn: reals of [low, high), whole numbers of [0, high).
+/// What an operand is drawn of: the reals, or the whole numbers, of [low, high).
 struct Range {
   double low = 0, high = 1;
 };
@@ -67,11 +67,34 @@ std::string writePack(const Pack &pack);
 /// The shape in a call with `rows` rows.
 runtime::Shape shapeOf(const PackedBuffer &buffer, int64_t rows);
 
-/// Where each element of a call with `rows` rows lies in a buffer for `capacity` rows, in row-major order.
-std::vector<int64_t> placesOf(const PackedBuffer &buffer, int64_t rows, int64_t capacity);
+/// Where the elements of a call with `rows` rows lie in a buffer for `capacity` rows: by their numbers in row-major order.
+class Places {
+public:
+  Places(const PackedBuffer &buffer, int64_t rows, int64_t capacity);
 
-/// Element `index` of operand `operand` of kernel number `kernel`, the same everywhere: exact in f32.
-double drawElement(size_t kernel, size_t operand, int64_t index, DType dtype, const Range &range);
+  int64_t elements() const { return elements_; }
+  int64_t operator[](int64_t element) const { return isRowMajor ? element : find(element); }
+
+private:
+  int64_t find(int64_t element) const;
+
+  runtime::Shape shape, sizes; // of the call, and of the physical dimensions
+  runtime::Layout layout;
+  int64_t elements_;
+  bool isRowMajor; // a place is its element's number
+};
+
+/// The elements of operand `operand` of kernel number `kernel`, the same everywhere, as their type holds them.
+class DrawnElements {
+public:
+  DrawnElements(size_t kernel, size_t operand, const PackedBuffer &buffer);
+  double operator[](int64_t index) const;
+
+private:
+  uint64_t seed;
+  DType dtype;
+  Range range;
+};
 
 /// Elements that are kept of a result with `elements` elements, and which one is number `number` of them: all of a small
 /// one, else one of each of as many stretches, the first and the last element among them.

@@ -96,7 +96,7 @@ def frameworks(machine, deadline):
 
 
 def peaks(machine, deadline):
-    found = subprocess.run(machine.command("peaks", "--folder", machine.folder / "packs", "--seconds", 0.5), capture_output=True, text=True, check=False,
+    found = subprocess.run(machine.command("peaks", "--folder", machine.packs, "--seconds", 0.5), capture_output=True, text=True, check=False,
                            env=machine.environment(), timeout=max(1, deadline - time.monotonic()))
     lines = [json.loads(line) for line in found.stdout.splitlines() if line.startswith("{")]
     if found.returncode or not lines:

@@ -1,11 +1,13 @@
 """What there is to check and to check with: the device, the prebuilt files, tools and peers."""
 
+import gzip
 import json
 import os
 import platform
 import shutil
 import signal
 import subprocess
+import tempfile
 from pathlib import Path
 
 OLDEST_DRIVER = 13000  # of CUDA, as driver 580 says: prebuilt code is of that version's compiler
@@ -46,6 +48,17 @@ class Machine:
         self.sanitizer_named = bool(sanitizer)
         self.sanitizer = sanitizer or self.find_sanitizer()
         self.probe()
+        self.unpacked = tempfile.TemporaryDirectory()
+        self.packs = Path(self.unpacked.name)
+        self.unpack()
+
+    def unpack(self):
+        for path in (self.folder / "packs").iterdir():
+            if path.suffix == ".gz":
+                with gzip.open(path) as packed, open(self.packs / path.stem, "wb") as file:
+                    shutil.copyfileobj(packed, file)
+            else:
+                shutil.copy(path, self.packs)
 
     def probe(self):
         try:
@@ -63,8 +76,17 @@ class Machine:
             raise NoDevice("the driver knows no device")
         if said["driver"] < OLDEST_DRIVER:
             raise NoDevice(f"the driver is for CUDA {version_text(said['driver'])}, and {version_text(OLDEST_DRIVER)} or later is needed: driver 580")
+        capability = said["devices"][0]["capability"]
+        if not self.has_code_for(*map(int, capability.split("."))):
+            raise NoDevice(f"{said['devices'][0]['name']} is of compute capability {capability}, and the files have code for "
+                           f"{', '.join(self.manifest['architectures'])}")
         self.driver, self.devices = said["driver"], said["devices"]
         self.emulated = self.devices[0]["name"] == "Emulated CUDA device"
+
+    def has_code_for(self, major, minor):
+        """Code runs on devices of its major version that are no older."""
+        numbers = [int(name[3:]) for name in self.manifest["architectures"]]
+        return any(number // 10 == major and number % 10 <= minor for number in numbers)
 
     def command(self, part, *flags):
         return [str(self.runner), part, str(self.plugin), *map(str, flags)]

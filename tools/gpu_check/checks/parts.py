@@ -92,7 +92,7 @@ def listen(machine, part, name, deadline, *flags):
 
 
 def contracts(machine, deadline):
-    for found, _ in listen(machine, "contracts", "contracts", deadline, "--folder", machine.folder / "packs"):
+    for found, _ in listen(machine, "contracts", "contracts", deadline, "--folder", machine.packs):
         yield found
 
 
@@ -103,7 +103,7 @@ def conformance(machine, deadline):
 
 def kernels_of(machine, model, deadline):
     """Goes on behind a kernel that ended the process."""
-    flags, after = ("--folder", machine.folder / "packs", "--model", model), ()
+    flags, after = ("--folder", machine.packs, "--model", model), ()
     for _ in range(MOST_RESTARTS):
         lost = None
         for found, begun in listen(machine, "kernels", "kernels", deadline, *flags, *after):
@@ -128,7 +128,7 @@ def kernels(machine, deadline):
 
 
 def sanitize(machine, tool, model, deadline):
-    flags = ("--folder", machine.folder / "packs", "--model", model, "--bare")
+    flags = ("--folder", machine.packs, "--model", model, "--bare")
     command = [machine.sanitizer, "--tool", tool, "--error-exitcode", str(FAULTS_FOUND), *machine.command("kernels", *flags)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=machine.environment(), start_new_session=True)
     try:

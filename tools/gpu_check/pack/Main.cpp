@@ -1,7 +1,8 @@
-// gpu_check_pack FOLDER SETTINGS NAME=GRAPH...: packs the kernels of models, and the kernels of the runner's own checks.
-// SETTINGS are those of the CUDA backend, such as arch=sm_90, or empty.
+// gpu_check_pack FOLDER SETTINGS NAME=GRAPH... ops=OP,OP...: packs the kernels of models, of single ops (all where none is
+// named), and those of the runner's own checks. SETTINGS are those of the CUDA backend, such as arch=sm_90, or empty.
 #include "tools/compiler/Diagnostics.h"
 #include "tools/gpu_check/pack/ModelKernels.h"
+#include "tools/gpu_check/pack/OpKernels.h"
 #include "tools/gpu_check/pack/OwnKernels.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -19,15 +20,15 @@ int main(int count, char **arguments) {
     return int(compiler::ExitCode::Usage);
   }
   std::string folder = arguments[1];
-  gpu_check::PackOptions options;
+  passes::BackendSettings settings;
   if (*arguments[2])
-    options.settings["cuda"] = arguments[2];
+    settings["cuda"] = arguments[2];
   if (llvm::Error error = gpu_check::packOwnKernels(folder, arguments[2]))
     return report(std::move(error));
   for (int i = 3; i < count; ++i) {
     auto [name, graph] = llvm::StringRef(arguments[i]).split('=');
-    options.name = name.str();
-    auto kernels = gpu_check::packModel(graph.str(), folder, options);
+    auto kernels = name == "ops" ? gpu_check::packOps(graph, folder, settings)
+                                 : gpu_check::packModel(graph.str(), name.str(), folder, settings);
     if (!kernels)
       return report(kernels.takeError());
     llvm::outs() << name << ": " << *kernels << " kernels\n";

@@ -2,13 +2,16 @@
 
 VARIANT is jit, with +tf32 for tensor cores on f32. A step begins with the batch in the host's memory, and ends with the device idle."""
 
+import os
 import sys
 
-import jax
-import numpy as np
+os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # or there is no memory for the program that it alternates with
 
-from nets_jax import NETS, make_step, rng
-from serve import serve
+import jax  # noqa: E402
+import numpy as np  # noqa: E402
+
+from nets_jax import NETS, make_step, rng  # noqa: E402
+from serve import serve  # noqa: E402
 
 
 def main(name, batch, variant, device):

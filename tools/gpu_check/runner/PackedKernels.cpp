@@ -53,13 +53,12 @@ Bytes PackedKernels::drawOperand(size_t kernel, size_t operand, int64_t rows) co
   const PackedBuffer &buffer = pack_.kernels[kernel].operands[operand];
   size_t size = runtime::sizeOf(buffer.dtype);
   Bytes bytes(size_t(buffer.bytes), 0);
-  if (rows < pack_.capacity)
-    for (int64_t place : placesOf(buffer, pack_.capacity, pack_.capacity))
-      std::fill_n(&bytes[size_t(place) * size], size, kPoison);
-  int64_t index = 0;
-  for (int64_t place : placesOf(buffer, rows, pack_.capacity))
-    writeElement(buffer.dtype, &bytes[size_t(place) * size],
-                 drawElement(kernel, operand, index++, buffer.dtype, buffer.range));
+  Places all(buffer, pack_.capacity, pack_.capacity), places(buffer, rows, pack_.capacity);
+  for (int64_t i = 0; places.elements() < all.elements() && i < all.elements(); ++i)
+    std::fill_n(&bytes[size_t(all[i]) * size], size, kPoison);
+  DrawnElements drawn(kernel, operand, buffer);
+  for (int64_t i = 0; i < places.elements(); ++i)
+    writeElement(buffer.dtype, &bytes[size_t(places[i]) * size], drawn[i]);
   return bytes;
 }
 
@@ -137,8 +136,8 @@ std::vector<Bytes> PackedKernels::runCall(size_t number, const PackedCall &call)
 
 void PackedKernels::compare(const PackedBuffer &buffer, const Expected &expected, int64_t rows, const Bytes &found,
                             const std::string &what, KernelResult &result) const {
-  std::vector<int64_t> places = placesOf(buffer, rows, pack_.capacity);
-  auto elements = int64_t(places.size());
+  Places places(buffer, rows, pack_.capacity);
+  int64_t elements = places.elements();
   size_t end = size_t(expected.offset) + size_t(expected.count) * 2 * sizeof(double);
   if (expected.count != sampleSize(elements) || end > figures.size())
     throw Failed(what + ": the pack's figures are not those of this result");
@@ -147,9 +146,9 @@ void PackedKernels::compare(const PackedBuffer &buffer, const Expected &expected
     double figure[2]; // what is expected, and by how much it may be missed
     std::memcpy(figure, &figures[size_t(expected.offset) + size_t(i) * sizeof figure], sizeof figure);
     int64_t element = sampledElement(elements, i);
-    if ((size_t(places[size_t(element)]) + 1) * runtime::sizeOf(buffer.dtype) > found.size())
+    if ((size_t(places[element]) + 1) * runtime::sizeOf(buffer.dtype) > found.size())
       throw Failed(what + ": the pack's buffer is too small for it");
-    double have = readElement(buffer.dtype, found, places[size_t(element)]), want = figure[0];
+    double have = readElement(buffer.dtype, found, places[element]), want = figure[0];
     if (have == want || (std::isnan(have) && std::isnan(want)))
       continue;
     double share = std::fabs(have - want) / figure[1];

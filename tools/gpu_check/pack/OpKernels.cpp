@@ -1,0 +1,89 @@
+#include "tools/gpu_check/pack/OpKernels.h"
+
+#include "tests/conformance/OpKernel.h"
+#include "tools/compiler/Backends.h"
+#include "tools/compiler/Diagnostics.h"
+#include "tools/gpu_check/pack/WritePack.h"
+#include "llvm/ADT/StringExtras.h"
+#include <deque>
+#include <set>
+
+using namespace mlir;
+
+namespace sluice::gpu_check {
+
+using conformance::Layouts;
+
+/// Samples with and without rows, in both element types.
+static std::vector<ir::Sample> samplesOf(const std::string &op) {
+  std::vector<ir::Sample> samples;
+  for (const ir::Sample &given : test::getSamples(op)) {
+    std::optional<ir::Sample> rows = conformance::withRows(given);
+    for (const ir::Sample &sample : rows ? std::vector{given, *rows} : std::vector{given}) {
+      ir::Sample narrow = conformance::withElement(sample, "f32");
+      samples.push_back(narrow);
+      if (narrow.op != sample.op)
+        samples.push_back(sample);
+    }
+  }
+  return samples;
+}
+
+namespace {
+
+/// The kernels as they are gathered; those that the backend refuses are left out.
+struct OpKernels {
+  passes::Backend &backend;
+  std::deque<conformance::OpKernel> kernels;
+  std::vector<KernelToPack> packed;
+
+  void add(const ir::Sample &sample, llvm::StringRef op) {
+    std::set<std::string> known; // layouts may come to the same
+    for (Layouts layouts : {Layouts::RowMajor, Layouts::Preferred, Layouts::Reversed, Layouts::Tiled}) {
+      conformance::OpKernel &kernel = kernels.emplace_back(sample);
+      bool isRefused = !backend.reasonAgainst(kernel.op()).empty();
+      if (!isRefused)
+        kernel.takeLayouts(backend, layouts);
+      std::string types = isRefused ? "" : kernel.printTypes();
+      if (isRefused || !known.insert(types).second || !backend.reasonAgainst(kernel.op()).empty()) {
+        kernels.pop_back();
+        continue;
+      }
+      KernelToPack &added = packed.emplace_back(KernelToPack{kernel.outline(), (op + " " + types).str()});
+      for (auto [low, high] : sample.ranges)
+        added.ranges.push_back({low, high});
+    }
+  }
+};
+
+} // namespace
+
+llvm::Expected<size_t> packOps(StringRef only, const std::string &folder, const passes::BackendSettings &settings) {
+  auto table = compiler::findBackend("cuda");
+  if (!table)
+    return table.takeError();
+  ir::DiagnosticText diagnostics(&test::getContext());
+  sluice_compile_services services{sizeof(services), &compiler::hostBackend()};
+  auto given = settings.find("cuda");
+  sluice_target_options options{sizeof(options), "native", conformance::kCapacity, &services,
+                                given == settings.end() ? "" : given->second.c_str()};
+  auto backend = passes::Backend::create(**table, options, UnknownLoc::get(&test::getContext()));
+  if (!backend)
+    return compiler::makeError(compiler::ExitCode::Unsupported, diagnostics.errors());
+  SmallVector<StringRef> names;
+  only.split(names, ',', -1, /*KeepEmpty=*/false);
+  OpKernels ops{*backend, {}, {}};
+  for (const std::string &op : test::getOpsWith<ir::ReferenceOp>()) {
+    StringRef name = StringRef(op).split('.').second;
+    if (names.empty() || llvm::is_contained(names, name))
+      for (const ir::Sample &sample : samplesOf(op))
+        ops.add(sample, name);
+  }
+  if (ops.packed.empty())
+    return compiler::makeError(compiler::ExitCode::Usage, "there is no op of '" + only + "' that the backend takes");
+  if (llvm::Error error = packKernels({"ops", conformance::kCapacity, 0, {}}, ops.packed, *backend, folder))
+    return std::move(error);
+  return ops.packed.size();
+}
+
+} // namespace sluice::gpu_check

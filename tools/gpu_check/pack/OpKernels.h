@@ -1,0 +1,15 @@
+// Packs the kernels of single ops that the conformance suite tries: every op, in f32 and f64, with and without rows, in every
+// layout that a backend must accept.
+#pragma once
+
+#include "passes/backend/Backend.h"
+#include "llvm/Support/Error.h"
+#include <string>
+
+namespace sluice::gpu_check {
+
+/// Packs those of all ops, or of those that `only` names ("conv2d,sum"), as "ops", and gives the number of kernels.
+llvm::Expected<size_t> packOps(llvm::StringRef only, const std::string &folder,
+                               const passes::BackendSettings &settings);
+
+} // namespace sluice::gpu_check
