@@ -20,6 +20,8 @@ std::vector<Body> products() {
       einsum("ab,ac->bc", "tensor<?x20xf32>", "tensor<?x33xf32>", "tensor<20x33xf32>"),
       einsum("ab,cb->ac", "tensor<9x20xf32>", "tensor<?x20xf32>", "tensor<9x?xf32>"),
       einsum("abc,adc->abd", "tensor<?x4x6xf32>", "tensor<?x5x6xf32>", "tensor<?x4x5xf32>"),
+      einsum("ab,bc->ac", "tensor<1x20xf32>", "tensor<20x33xf32>", "tensor<1x33xf32>"),
+      einsum("ab,bc->ac", "tensor<?x20xf32>", "tensor<20x1xf32>", "tensor<?x1xf32>"),
       einsum("ab,bc->ac", "tensor<?x3000xf32>", "tensor<3000x34xf32>", "tensor<?x34xf32>"),
       einsum("abcd,abde->abce", "tensor<3x4x2x6xf32>", "tensor<3x4x6x5xf32>", "tensor<3x4x2x5xf32>"),
       // Several letters in each role; the rows among them, outermost or not.
@@ -51,6 +53,12 @@ std::vector<Body> products() {
     all.push_back(product("conv2d_input_grad", dy + ", #nhwc>", weight, nhwc, given + ", size = array<i64: 9, 8>}"));
     all.push_back(product("conv2d_weight_grad", nhwc, dy + ">", weight, given + ", size = array<i64: 3, 2>}"));
   }
+  // One channel, and windows that lie side by side without being aligned.
+  const std::string plain =
+      "{stride = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, "
+      "groups = 1 : i64}";
+  all.push_back(product("conv2d", "tensor<?x3x4x6xf32>", "tensor<1x3x3x1xf32>", "tensor<?x1x2x6xf32>", plain));
+  all.push_back(product("conv2d", "tensor<?x3x4x6xf32>", "tensor<21x3x3x1xf32>", "tensor<?x21x2x6xf32>", plain));
   // Of 7 rows and 41 x 41 elements: three chunks.
   all.push_back(product("conv2d_weight_grad", "tensor<?x2x41x41xf32>", "tensor<?x4x41x41xf32>", "tensor<4x2x1x1xf32>",
                         "{stride = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, "
@@ -262,6 +270,13 @@ TEST(ProductKernel, RoundsOperandsForTensorCores) {
     EXPECT_GT(run.error(), 1e-3) << "nothing was rounded";
     EXPECT_TRUE(without.error() <= all[i].tolerance) << without.error();
   }
+}
+
+// What a launch's cost says of them.
+TEST(ProductKernel, SaysWhatItsTilesFill) {
+  Grid grid(large(), {.wantedBlocks = 1});
+  EXPECT_DOUBLE_EQ(grid.runs[0].kernel.lanes, 200.0 / 256 * 300 / 384); // in tiles of 128 x 128
+  EXPECT_DOUBLE_EQ(grid.runs[3].kernel.lanes, 70.0 / 128 * 150 / 192);  // in tiles of 64 x 64
 }
 
 TEST(ProductKernel, FitsItsBudgets) {

@@ -133,7 +133,8 @@ void Epilogue::forEachOther(Count group) {
     if (flat.hasRows || flat.inner % others.tile != 0)
       exists = emitter.conditionThat(p.acrossM ? "other < countOfN" : "other < countOfM");
     scopes.block(exists, {}, [&] {
-      auto place = [&] { flat.take(variable("other", flat.atCapacity()), dims); };
+      // Of two at least: the sums are found in the block of this variable, so their index must not lose it.
+      auto place = [&] { flat.take(variable("other", std::max<int64_t>(2, flat.atCapacity())), dims); };
       place();
       Condition held = inResult(/*ofLanes=*/false);
       if (!held) {

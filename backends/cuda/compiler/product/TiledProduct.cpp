@@ -119,7 +119,7 @@ bool Tiling::findParts() {
       p.always.push_back(condition);
   }
   p.resultOffset = product.space.normalize(offsetIn(p.type, product.result, p.capacity));
-  p.acrossM = isAlong(p.m.flat, p.resultOffset);
+  p.acrossM = isAlong(p.m.flat, p.resultOffset) && !p.n.flat.dims.empty();
   return isTileable;
 }
 

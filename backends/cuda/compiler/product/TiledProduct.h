@@ -71,8 +71,8 @@ struct TiledProduct {
   TileOperand operands[2];
   mlir::AffineExpr resultOffset;
   llvm::SmallVector<mlir::AffineExpr> always; ///< conditions of the sum's place alone
-  bool acrossM;                               ///< neighbours of the result's memory are neighbours in M
-  int64_t termsOfChunk = 0;                   ///< 0: sums are in one piece
+  bool acrossM;             ///< neighbours of the result's memory are neighbours in M, and N has dimensions
+  int64_t termsOfChunk = 0; ///< 0: sums are in one piece
   int64_t maxChunks = 1;
   bool tf32 = false; ///< tensor cores multiply, operands rounded to 11 bits
 

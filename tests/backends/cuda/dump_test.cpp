@@ -1,0 +1,86 @@
+// What the compile half keeps for people to read: the resources of functions, and comments that names cannot break out of.
+#include "backends/cuda/compiler/Dump.h"
+#include "llvm/Support/JSON.h"
+#include "tests/backends/KernelCase.h"
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <sstream>
+
+namespace sluice::cuda::test {
+
+namespace {
+
+class DumpTest : public testing::Test {
+protected:
+  void SetUp() override {
+    char name[] = "/tmp/sluice-dump-XXXXXX";
+    ASSERT_TRUE(mkdtemp(name));
+    folder = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+
+  std::string read(const std::string &name) const {
+    std::stringstream text;
+    text << std::ifstream(folder + "/" + name).rdbuf();
+    return text.str();
+  }
+
+  std::string folder;
+};
+
+class NamedKernel : public sluice::test::KernelCase {
+public:
+  NamedKernel()
+      : KernelCase({"tensor<4xf32>"}, "%a = sluice.relu %0 : (tensor<4xf32>) -> tensor<4xf32>", "%a : tensor<4xf32>", 1) {}
+
+  std::string comment(const std::string &file) {
+    mlir::Operation &relu = op.getBody().front().front();
+    relu.setLoc(mlir::FileLineColLoc::get(&context, file, 11, 25));
+    return sourceComment(op);
+  }
+};
+
+} // namespace
+
+TEST_F(DumpTest, ListsWhatFunctionsNeed) {
+  KernelResources first{"k0_conv2d", 96, 8, 4, 16, 18208}, second{"k1_relu", 20, 0, 0, 0, 0};
+  std::vector<CompiledUnit> compiled = {{"sm_80", {first}}, {"sm_80", {second}}, {"sm_90", {first}}, {"sm_90", {}}};
+  ASSERT_FALSE(bool(makeDumpFolder(folder + "/a/b")));
+  folder += "/a/b";
+  ASSERT_FALSE(bool(writeDump(folder, {"first text", "second text"}, compiled)));
+  EXPECT_EQ(read("kernels-0.cu"), "first text");
+  EXPECT_EQ(read("kernels-1.cu"), "second text");
+  llvm::Expected<llvm::json::Value> json = llvm::json::parse(read("kernels.json"));
+  ASSERT_TRUE(bool(json)) << llvm::toString(json.takeError());
+  auto entry = [](const char *name, int unit, const char *architecture, int registers, int spilled, int stack, int shared) {
+    return llvm::json::Object{{"function", name},       {"unit", unit},           {"architecture", architecture},
+                              {"registers", registers}, {"spilled_bytes", spilled}, {"stack_bytes", stack},
+                              {"shared_bytes", shared}};
+  };
+  llvm::json::Array expected{entry("k0_conv2d", 0, "sm_80", 96, 12, 16, 18208), entry("k1_relu", 1, "sm_80", 20, 0, 0, 0),
+                             entry("k0_conv2d", 0, "sm_90", 96, 12, 16, 18208)};
+  EXPECT_EQ(*json->getAsObject()->getArray("functions"), expected);
+}
+
+TEST_F(DumpTest, SaysWhereItCannotWrite) {
+  std::ofstream(folder + "/file") << "in the way";
+  EXPECT_EQ(llvm::toString(makeDumpFolder(folder + "/file/dump")), folder + "/file/dump: Not a directory");
+  std::string error = llvm::toString(writeDump(folder + "/absent", {"text"}, {}));
+  EXPECT_EQ(error, folder + "/absent/kernels-0.cu: No such file or directory");
+}
+
+TEST(SourceComment, NamesTheLinesOfTheModel) {
+  NamedKernel kernel;
+  std::string comment = kernel.comment("models/lenet.cpp");
+  EXPECT_NE(comment.find("//   relu  models/lenet.cpp:11:25\n"), std::string::npos) << comment;
+}
+
+// A model's names are not trusted: none ends its comment.
+TEST(SourceComment, KeepsNamesInside) {
+  NamedKernel kernel;
+  std::string comment = kernel.comment("a\n#error\r\\");
+  EXPECT_NE(comment.find("//   relu  a__error__:11:25\n"), std::string::npos) << comment;
+}
+
+} // namespace sluice::cuda::test
