@@ -65,12 +65,6 @@ static std::string whyUnsoundCompile(const sluice_backend_compile &half, const c
                                MEMBER(half, supports), MEMBER(half, prepare)});
 }
 
-sluice_backend_run wholeRunHalf(const sluice_backend_run &half) {
-  sluice_backend_run whole{};
-  std::memcpy(&whole, &half, std::min<size_t>(half.struct_size, sizeof whole));
-  return whole;
-}
-
 /// Members of which a backend has all or none.
 static std::string whyHalved(const char *table, std::initializer_list<std::pair<const char *, bool>> members) {
   auto isThere = [](const auto &member) { return member.second; };

@@ -3,8 +3,10 @@
 
 #include "sluice/backend/run.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 
@@ -25,6 +27,10 @@ std::string whyWrongSize(const TableHead &table, std::span<const size_t> sizes);
 std::string whyUnsound(const sluice_backend *backend);
 
 /// A run half of any minor version with all members that we know: those that it does not have are null.
-sluice_backend_run wholeRunHalf(const sluice_backend_run &half);
+inline sluice_backend_run wholeRunHalf(const sluice_backend_run &half) {
+  sluice_backend_run whole{};
+  std::memcpy(&whole, &half, std::min<std::size_t>(half.struct_size, sizeof whole));
+  return whole;
+}
 
 } // namespace sluice::runtime

@@ -1,7 +1,7 @@
 // What the compile half keeps for people to read: the resources of functions, and comments that names cannot break out of.
 #include "backends/cuda/compiler/Dump.h"
-#include "llvm/Support/JSON.h"
 #include "tests/backends/KernelCase.h"
+#include "llvm/Support/JSON.h"
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
@@ -32,7 +32,8 @@ protected:
 class NamedKernel : public sluice::test::KernelCase {
 public:
   NamedKernel()
-      : KernelCase({"tensor<4xf32>"}, "%a = sluice.relu %0 : (tensor<4xf32>) -> tensor<4xf32>", "%a : tensor<4xf32>", 1) {}
+      : KernelCase({"tensor<4xf32>"}, "%a = sluice.relu %0 : (tensor<4xf32>) -> tensor<4xf32>", "%a : tensor<4xf32>",
+                   1) {}
 
   std::string comment(const std::string &file) {
     mlir::Operation &relu = op.getBody().front().front();
@@ -53,12 +54,14 @@ TEST_F(DumpTest, ListsWhatFunctionsNeed) {
   EXPECT_EQ(read("kernels-1.cu"), "second text");
   llvm::Expected<llvm::json::Value> json = llvm::json::parse(read("kernels.json"));
   ASSERT_TRUE(bool(json)) << llvm::toString(json.takeError());
-  auto entry = [](const char *name, int unit, const char *architecture, int registers, int spilled, int stack, int shared) {
-    return llvm::json::Object{{"function", name},       {"unit", unit},           {"architecture", architecture},
-                              {"registers", registers}, {"spilled_bytes", spilled}, {"stack_bytes", stack},
-                              {"shared_bytes", shared}};
+  auto entry = [](const char *name, int unit, const char *architecture, int registers, int spilled, int stack,
+                  int shared) {
+    return llvm::json::Object{
+        {"function", name},         {"unit", unit},         {"architecture", architecture}, {"registers", registers},
+        {"spilled_bytes", spilled}, {"stack_bytes", stack}, {"shared_bytes", shared}};
   };
-  llvm::json::Array expected{entry("k0_conv2d", 0, "sm_80", 96, 12, 16, 18208), entry("k1_relu", 1, "sm_80", 20, 0, 0, 0),
+  llvm::json::Array expected{entry("k0_conv2d", 0, "sm_80", 96, 12, 16, 18208),
+                             entry("k1_relu", 1, "sm_80", 20, 0, 0, 0),
                              entry("k0_conv2d", 0, "sm_90", 96, 12, 16, 18208)};
   EXPECT_EQ(*json->getAsObject()->getArray("functions"), expected);
 }

@@ -9,10 +9,10 @@
 namespace sluice::gpu_check {
 
 llvm::Error packOwnKernels(const std::string &folder, const std::string &settings) {
-  auto architectures = cuda::readArchitectures(settings);
-  if (!architectures)
-    return architectures.takeError();
-  auto session = cuda::Session::begin(std::move(*architectures), /*capacity=*/1);
+  auto read = cuda::readSettings(settings);
+  if (!read)
+    return read.takeError();
+  auto session = cuda::Session::begin(std::move(*read), /*capacity=*/1);
   if (!session)
     return session.takeError();
   auto nvrtc = cuda::Nvrtc::load();
