@@ -39,7 +39,7 @@ class PluginExampleTest(InstallationTest):
             self.assertEqual(results[op]["result"], "passed", results[op]["detail"])
         self.assertEqual(results["op.exp.f32"]["result"], "skipped")
         self.assertIn("not sluice.exp", results["op.exp.f32"]["detail"])
-        self.assertIn("abacus multiplies by 'ab,bc->ac' and 'ab,cb->ac'", results["op.einsum.f32"]["detail"])
+        self.assertRegex(results["op.einsum.f32"]["detail"], "[1-9][0-9]* cases refused, such as: abacus ")
         self.assertEqual(results["memory.counted"]["result"], "excluded")
         self.assertIn("does not know", results["memory.counted"]["detail"])
 

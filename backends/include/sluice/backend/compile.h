@@ -73,8 +73,8 @@ typedef enum sluice_attribute_kind {
 } sluice_attribute_kind;
 
 /* An attribute of an op: a list of integers (booleans are 0 and 1, the size of the batch dimension -1) or of reals, one element
- * for a scalar; a word, one of those that the op knows or a name; or a type: its dtype, and its sizes as integers, none of them
- * for a type of elements. Members of other kinds are 0. */
+ * for a scalar; a word, one of those that the op knows, a name or the equation of a product; or a type: its dtype, and its sizes
+ * as integers, none of them for a type of elements. Members of other kinds are 0. */
 typedef struct sluice_attribute_view {
   const char *name;
   sluice_attribute_kind kind;
