@@ -1,6 +1,6 @@
 // Scalars or vectors in an op's body, with operators: `1.0 / (1.0 + exp(-a))` builds arith and math ops.
-// Floats are f32 and f64: what is stored narrower is computed in f32. i8 lanes are unsigned and i1 lanes boolean; i32 and i64 are signed. A scalar beside a vector is spread over its
-// lanes.
+// Floats are f32 and f64: what is stored narrower is computed in f32. i8 lanes are unsigned and i1 lanes boolean; i32 and
+// i64 are signed. A scalar beside a vector is spread over its lanes.
 #pragma once
 
 #include "mlir/IR/Builders.h"

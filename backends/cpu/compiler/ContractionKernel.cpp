@@ -229,8 +229,8 @@ std::optional<unsigned> ContractionKernel::lanesDim() {
 // None where the sums are all that is stored, as the generator stores them, unless `storesAll`; padding is filled here, and
 // halves are rounded.
 Epilogue ContractionKernel::epilogue(bool storesAll) {
-  storesAll |= ir::isHalf(typeOf(root->getResult(0)).getElementType());
-  if (yield.getNumOperands() == 1 && yield.getOperand(0) == root->getResult(0) && !storesAll)
+  bool rounds = ir::isHalf(typeOf(root->getResult(0)).getElementType());
+  if (yield.getNumOperands() == 1 && yield.getOperand(0) == root->getResult(0) && !storesAll && !rounds)
     return nullptr;
   return [this](StageFunction &stage, OpBuilder &b, Location loc, ArrayRef<Value> index, Value sums) {
     storeAll(stage, b, loc, index, sums);
