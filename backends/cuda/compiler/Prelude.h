@@ -12,6 +12,8 @@ typedef long long Index;
 typedef unsigned char Byte;
 
 template <class T, int N> struct alignas(sizeof(T) * N) Pack { T at[N]; };
+// The elements from there on, which is a multiple of their size: as a reference, whose alignment is checked where it can be.
+template <int N, class T> static __device__ Pack<T, N> &packAt(T *first) { return *(Pack<T, N> *)first; }
 
 // The threads of a warp that a group of so many neighbours has.
 static __device__ unsigned groupMask(int threads) {

@@ -344,7 +344,7 @@ std::string ThreadEmitter::packAt(Type element, const std::string &address, Affi
   LinearIndex first = space().analyze(offset);
   first.add(lane, -1);
   std::string type = memoryTypeName(element);
-  return fmt::format("*(Pack<{0}, {1}> *)(({0} *){2} + {3} + thread * {1})", type, group.perThread, address,
+  return fmt::format("packAt<{1}>(({0} *){2} + {3} + thread * {1})", type, group.perThread, address,
                      text(space().toExpr(first)));
 }
 

@@ -209,14 +209,14 @@ std::string TileText::load(const TileOperand &operand) const {
   SmallVector<std::string> conditions{name + "Exists[l]", "exists[slot][depth]"};
   for (size_t i = 0; i < operand.nonNegative.size(); ++i)
     conditions.push_back(fmt::format("{0}If{1}[l] + {0}DepthIf{1}[slot][depth] >= 0", name, i));
-  std::string element = memoryTypeName(elementOf(operand)), pack = fmt::format("Pack<{}, {}>", element, operand.packed);
-  std::string place = fmt::format("*(const {0} *)(({1} *)b{2} + {3}Side[l] + {3}Depth[slot][depth])", pack, element,
-                                  cast<BlockArgument>(p.op->getOperand(operand.number)).getArgNumber(), name);
+  std::string element = memoryTypeName(elementOf(operand));
+  std::string place = fmt::format("packAt<{0}>(({1} *)b{2} + {3}Side[l] + {3}Depth[slot][depth])", operand.packed,
+                                  element, cast<BlockArgument>(p.op->getOperand(operand.number)).getArgNumber(), name);
   std::string take = fmt::format("{}Next[l] = {};", name, place);
   if (element != p.scalar)
-    take = fmt::format("{{ const {0} from = {1}; _Pragma(\"unroll\") for (int i = 0; i < {2}; ++i) {3}Next[l].at[i] = "
-                       "({4})from.at[i]; }}",
-                       pack, place, operand.packed, name, p.scalar);
+    take = fmt::format("{{ const auto from = {0}; _Pragma(\"unroll\") for (int i = 0; i < {1}; ++i) {2}Next[l].at[i] = "
+                       "({3})from.at[i]; }}",
+                       place, operand.packed, name, p.scalar);
   return fmt::format("      EACH({0}) {{\n        {1}\n        {2}Next[l] = {3}{{}};\n        if ({4}) {5}\n"
                      "        (void)side;\n      }}\n",
                      loadsOf(operand), elementPlace(operand), name, packOf(operand), conjunction(conditions), take);
@@ -231,7 +231,7 @@ std::string TileText::keep(const TileOperand &operand) const {
                         "roundToTf32({1}Next[l].at[i]);\n",
                         operand.packed, name);
   if (operand.alongSide)
-    text += fmt::format("        *({} *)&{}[slot][depth][side] = {}Next[l];\n", packOf(operand), name, name);
+    text += fmt::format("        packAt<{0}>(&{1}[slot][depth][side]) = {1}Next[l];\n", operand.packed, name);
   else
     text += fmt::format("        _Pragma(\"unroll\") for (int i = 0; i < {}; ++i) {}[slot][depth + i][side] = "
                         "{}Next[l].at[i];\n",
@@ -259,7 +259,7 @@ std::string TileText::multiply() const {
   auto part = [&](const TileOperand &operand, const char *letter) {
     const TileSide &side = p.sideOf(operand);
     return fmt::format("        Pack<{0}, {1}> {2}Part[{3}];\n"
-                       "        EACH({3}) {2}Part[l] = *(const Pack<{0}, {1}> *)&{2}[slot][depth][of{4} + l * {5}];\n",
+                       "        EACH({3}) {2}Part[l] = packAt<{1}>(&{2}[slot][depth][of{4} + l * {5}]);\n",
                        p.scalar, side.width, operand.name, side.perThread / side.width, letter, side.stride);
   };
   std::string text = fmt::format("      _Pragma(\"unroll\") for (int depth = 0; depth < {}; ++depth) {{\n", kDepth);
