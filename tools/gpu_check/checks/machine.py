@@ -51,6 +51,13 @@ class Machine:
         self.unpacked = tempfile.TemporaryDirectory()
         self.packs = Path(self.unpacked.name)
         self.unpack()
+        self.holder = subprocess.Popen(self.command("hold"), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                       env=self.environment(), start_new_session=True)
+
+    def close(self):
+        stop(self.holder)
+        self.holder.stdin.close()
+        self.unpacked.cleanup()
 
     def unpack(self):
         for path in (self.folder / "packs").iterdir():

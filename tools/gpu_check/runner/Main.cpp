@@ -1,5 +1,5 @@
 // gpu_check_run PART PLUGIN [--folder F] [--model M] [--after NAME] [--most N] [--bare] [--seconds S]: one part of the
-// check, in a process of its own, for `run`. Parts are probe, conformance, contracts, kernels and peaks; PLUGIN is the run
+// check, in a process of its own, for `run`. Parts are probe, hold, conformance, contracts, kernels and peaks; PLUGIN is the run
 // half. Links the runtime's bases alone: neither a compiler nor a framework.
 #include "tools/gpu_check/runner/Parts.h"
 
@@ -49,6 +49,8 @@ static bool read(int count, char **arguments, PartOptions &options) {
 static int runPart(const std::string &part, const sluice_backend_run &half, const PartOptions &options) {
   if (part == "probe")
     return probe(half);
+  if (part == "hold")
+    return hold(half);
   if (part == "conformance")
     return runConformance(half);
   if (part == "contracts")

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
+#include <limits>
 
 namespace sluice::gpu_check {
 
@@ -52,6 +53,13 @@ int probe(const sluice_backend_run &half) {
     print({{"error", error.what()}});
     return kUnsupported;
   }
+}
+
+int hold(const sluice_backend_run &half) {
+  conformance::RunHalf run({"cuda", nullptr, &half, nullptr});
+  run.allocate(1);
+  std::cin.ignore(std::numeric_limits<std::streamsize>::max());
+  return 0;
 }
 
 //===- what needs no compiler -------------------------------------------------------------------------------------===//

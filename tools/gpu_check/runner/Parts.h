@@ -22,6 +22,9 @@ void print(const runtime::Json &line);
 
 // Give the exit code.
 int probe(const sluice_backend_run &half);
+/// Keeps the first device in use until the input ends: a driver may let go of one that nobody uses, and take seconds to
+/// begin with it again.
+int hold(const sluice_backend_run &half);
 int runConformance(const sluice_backend_run &half);
 int runContracts(const PartOptions &options);
 int runKernels(const sluice_backend_run &half, const PartOptions &options);
