@@ -71,8 +71,8 @@ void KernelCase::randomize(double low, double high, unsigned seed) {
   }
 }
 
-std::vector<char> KernelCase::pack(RankedTensorType type, const ir::HostTensor &value) {
-  std::vector<char> bytes(ir::getBufferBytes(type, capacity));
+Bytes KernelCase::pack(RankedTensorType type, const ir::HostTensor &value) {
+  Bytes bytes(ir::getBufferBytes(type, capacity));
   int64_t size = ir::getElementBytes(type.getElementType());
   ir::forEachElement(type, capacity, capacity, [&](ArrayRef<int64_t> index, int64_t place) {
     ir::writeElement(type.getElementType(), &bytes[place * size], value.at(index));
@@ -80,7 +80,7 @@ std::vector<char> KernelCase::pack(RankedTensorType type, const ir::HostTensor &
   return bytes;
 }
 
-ir::HostTensor KernelCase::unpack(RankedTensorType type, const std::vector<char> &bytes, int64_t rows) {
+ir::HostTensor KernelCase::unpack(RankedTensorType type, const Bytes &bytes, int64_t rows) {
   ir::HostTensor value(ir::runtimeShape(type, rows));
   int64_t size = ir::getElementBytes(type.getElementType());
   ir::forEachElement(type, rows, capacity, [&](ArrayRef<int64_t> index, int64_t place) {
@@ -97,14 +97,14 @@ std::vector<void *> KernelCase::begin(int64_t rows, int64_t workspaceBytes) {
   for (unsigned i = 0; i < op->getNumResults(); ++i)
     buffers.emplace_back(ir::getBufferBytes(typeOf(inputs.size() + i), capacity), char(0xff));
   buffers.emplace_back(workspaceBytes, char(0xff));
-  for (std::vector<char> &buffer : buffers)
+  for (Bytes &buffer : buffers)
     buffer.resize(buffer.size() + kGuardBytes, kGuardByte);
   return addresses();
 }
 
 std::vector<void *> KernelCase::addresses() {
   std::vector<void *> pointers;
-  for (std::vector<char> &buffer : buffers)
+  for (Bytes &buffer : buffers)
     pointers.push_back(buffer.data());
   return pointers;
 }
@@ -144,7 +144,7 @@ double KernelCase::error() {
       if (!used[at] && type.hasStaticShape() && bytes(i)[at] != 0)
         return INFINITY;
   }
-  for (const std::vector<char> &buffer : buffers)
+  for (const Bytes &buffer : buffers)
     for (size_t at = buffer.size() - kGuardBytes; at < buffer.size(); ++at)
       if (buffer[at] != kGuardByte)
         return INFINITY;

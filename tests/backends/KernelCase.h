@@ -6,6 +6,7 @@
 #include "ir/reference/HostTensor.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "tests/backends/Bytes.h"
 #include <string>
 #include <vector>
 
@@ -26,7 +27,7 @@ public:
 
   /// Result `number` of the last run, and its raw bytes.
   ir::HostTensor output(unsigned number);
-  const std::vector<char> &bytes(unsigned number) const { return buffers[inputs.size() + number]; }
+  const Bytes &bytes(unsigned number) const { return buffers[inputs.size() + number]; }
   /// What the reference functions give for the last run's rows.
   std::vector<ir::HostTensor> expected();
   /// The largest |difference| / max(1, |expected|) over all results; and that nothing beyond results was written.
@@ -47,10 +48,10 @@ protected:
 
 private:
   mlir::RankedTensorType typeOf(unsigned buffer);
-  std::vector<char> pack(mlir::RankedTensorType type, const ir::HostTensor &value);
-  ir::HostTensor unpack(mlir::RankedTensorType type, const std::vector<char> &bytes, int64_t rows);
+  Bytes pack(mlir::RankedTensorType type, const ir::HostTensor &value);
+  ir::HostTensor unpack(mlir::RankedTensorType type, const Bytes &bytes, int64_t rows);
 
-  std::vector<std::vector<char>> buffers;
+  std::vector<Bytes> buffers;
   int64_t lastRows = 0;
 };
 

@@ -45,7 +45,7 @@ private:
   void *own;
 };
 
-/// Barriers of a block. What a thread did before one comes before what others do behind it. Two places take turns, so
+/// Barriers of a block, and its end. What a thread did before one comes before what others do behind it. Two places take turns, so
 /// that a thread that is already at the next barrier orders nothing for one that still leaves this one.
 class BarrierOrder {
 public:

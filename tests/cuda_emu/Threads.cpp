@@ -60,7 +60,7 @@ struct Block {
   void *argument = nullptr;
   void *scheduler = nullptr; // its stack
   void *schedulerFiber = Fiber::current();
-  BarrierOrder order;
+  BarrierOrder order, ends;
   uint64_t arrivals = 0; // at barriers
   bool advanced = false; // whether any thread came further in this round
 
@@ -83,7 +83,7 @@ thread_local Block *running = nullptr;
 
 /// Lets others run.
 void giveWay() {
-  Fiber::switchTo(running->schedulerFiber, /*isOrdered=*/running->current->ended);
+  Fiber::switchTo(running->schedulerFiber, /*isOrdered=*/false);
   cuda_emu_switch(&running->current->stack, running->scheduler);
 }
 
@@ -103,6 +103,7 @@ void copyBytes(void *to, const void *from, unsigned bytes) {
 
 void runThread() {
   running->kernel(running->argument);
+  running->ends.arrive(0);
   running->current->ended = true;
   running->advanced = true;
   giveWay();
@@ -149,6 +150,7 @@ void runBlock(Block &block) {
     if (waits && !block.advanced)
       fail("all threads that have not ended wait for others");
   }
+  block.ends.leave(0);
   running = nullptr;
 }
 

@@ -199,18 +199,18 @@ TEST(ProductKernel, TakesTheOpsBehindIt) {
 TEST(ProductKernel, GivesTheSameBitsForAnyTile) {
   std::vector<Body> bodies = large();
   llvm::append_range(bodies, products());
-  std::vector<std::vector<std::vector<char>>> first;
+  std::vector<std::vector<sluice::test::Bytes>> first;
   std::set<std::string> texts;
   for (int64_t largest : {16, 32, 64, 128}) {
     Grid grid(bodies, {.largestTile = largest, .wantedBlocks = 1});
     texts.insert(grid.runs.front().kernel.text);
     sluice::test::EmulatedLibrary library;
     library.compile(grid.kernels + grid.callers);
-    std::vector<std::vector<std::vector<char>>> results;
+    std::vector<std::vector<sluice::test::Bytes>> results;
     for (auto [body, run] : llvm::zip_equal(grid.all, grid.runs)) {
       run.randomize(body.low, body.high);
       run.run(library, kCapacity);
-      std::vector<std::vector<char>> &bytes = results.emplace_back();
+      std::vector<sluice::test::Bytes> &bytes = results.emplace_back();
       for (unsigned i = 0; i < run.results(); ++i)
         bytes.push_back(run.bytes(i));
     }

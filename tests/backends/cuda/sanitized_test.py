@@ -8,6 +8,12 @@ import sys
 
 SKIPPED = 77
 
+# Programs, and the tests of theirs that run kernels.
+KERNELS = (
+    ("cuda_grid_kernel_test", ["GridKernel.MatchesTheReference"]),
+    ("cuda_product_kernel_test", ["ProductKernel.MatchesTheReference", "ProductKernel.TakesTheOpsBehindIt",
+                                  "ProductKernel.MultipliesOnTensorCores"]),
+)
 # The sanitizer that sees a fault, and what it says of it.
 FAULTS = {
     "missing_barrier": ("thread", r"ThreadSanitizer: data race"),
@@ -42,9 +48,10 @@ def main():
         return done.returncode, done.stdout + done.stderr
 
     failures = []
-    code, output = run("cuda_grid_kernel_test", "--gtest_filter=GridKernel.MatchesTheReference")
-    if code != 0 or "[  PASSED  ] 1 test" not in output:
-        failures.append(f"the kernels, with code {code}:\n{output[-4000:]}")
+    for program, tests in KERNELS:
+        code, output = run(program, "--gtest_filter=" + ":".join(tests))
+        if code != 0 or f"[  PASSED  ] {len(tests)} test" not in output:
+            failures.append(f"{program}, with code {code}:\n{output[-4000:]}")
     code, output = run("cuda_faulty_kernel", "none")
     if code != 0 or "ran to its end" not in output:
         failures.append(f"a kernel without a fault, with code {code}:\n{output[-4000:]}")

@@ -5,6 +5,7 @@
 #include "backends/loops/Elements.h"
 #include "ir/Layout.h"
 #include "ir/text/ParseGuard.h"
+#include "tests/backends/Bytes.h"
 #include "tests/cuda_emu/EmulatedLibrary.h"
 #include "tests/cuda_emu/PinnedNvrtc.h"
 #include "tests/ir/op_instance.h"
@@ -188,19 +189,19 @@ void Program::compile(const cuda::Nvrtc &nvrtc, const std::string &architecture)
 
 // Buffers.
 
-using Buffers = std::vector<std::vector<char>>;
+using Buffers = std::vector<Bytes>;
 constexpr char kUntouched = 0x5a;
 
-static std::vector<char> pack(Value value, const HostTensor &tensor) {
+static Bytes pack(Value value, const HostTensor &tensor) {
   RankedTensorType type = typeOf(value);
-  std::vector<char> bytes(getBufferBytes(type, kCapacity), kUntouched);
+  Bytes bytes(getBufferBytes(type, kCapacity), kUntouched);
   forEachElement(type, kRows, kCapacity, [&](ArrayRef<int64_t> index, int64_t place) {
     writeElement(type.getElementType(), &bytes[place * getElementBytes(type.getElementType())], tensor.at(index));
   });
   return bytes;
 }
 
-static HostTensor unpack(Value value, const std::vector<char> &bytes) {
+static HostTensor unpack(Value value, const Bytes &bytes) {
   RankedTensorType type = typeOf(value);
   HostTensor tensor(runtimeShape(type, kRows));
   forEachElement(type, kRows, kCapacity, [&](ArrayRef<int64_t> index, int64_t place) {
@@ -219,7 +220,7 @@ static Buffers call(ArrayRef<Program::Function> functions, ValueRange inputs, Va
     buffers.emplace_back(getBufferBytes(typeOf(value), kCapacity), kUntouched);
   buffers.emplace_back(workspace, char(0xff)); // no numbers
   std::vector<void *> pointers;
-  for (std::vector<char> &buffer : buffers)
+  for (Bytes &buffer : buffers)
     pointers.push_back(buffer.data());
   for (Program::Function function : functions)
     function(pointers.data(), kRows);
@@ -228,12 +229,12 @@ static Buffers call(ArrayRef<Program::Function> functions, ValueRange inputs, Va
 }
 
 /// Nothing but the elements that there are has been written.
-static void expectUntouchedElsewhere(Value value, std::vector<char> bytes) {
+static void expectUntouchedElsewhere(Value value, Bytes bytes) {
   Type element = typeOf(value).getElementType();
   forEachElement(typeOf(value), kRows, kCapacity, [&](ArrayRef<int64_t>, int64_t place) {
     std::fill_n(bytes.begin() + place * getElementBytes(element), getElementBytes(element), kUntouched);
   });
-  EXPECT_EQ(bytes, std::vector<char>(bytes.size(), kUntouched));
+  EXPECT_EQ(bytes, Bytes(bytes.size(), kUntouched));
 }
 
 // The formulas differ from the references in the order of sums only.
