@@ -177,16 +177,24 @@ static uint64_t mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
+/// As memory holds it.
+static double rounded(DType dtype, double value) {
+#define SLUICE_GPU_CHECK_ROUND(name, number, type, ...)                                                                \
+  case DType::name:                                                                                                    \
+    return static_cast<double>(static_cast<type>(value));
+  if (dtype == DType::boolean)
+    return value != 0;
+  switch (dtype) { SLUICE_FOR_EACH_DTYPE(SLUICE_GPU_CHECK_ROUND) }
+#undef SLUICE_GPU_CHECK_ROUND
+  return value;
+}
+
 DrawnElements::DrawnElements(size_t kernel, size_t operand, const PackedBuffer &buffer)
     : seed(mix(mix(kernel) + operand)), dtype(buffer.dtype), range(buffer.range) {}
 
 double DrawnElements::operator[](int64_t index) const {
   double value = range.low + double(mix(seed + uint64_t(index)) >> 43) * 0x1p-21 * (range.high - range.low);
-  if (dtype == DType::f32)
-    return double(float(value));
-  if (runtime::isFloat(dtype))
-    return value;
-  return dtype == DType::boolean ? std::floor(value) != 0 : std::floor(value);
+  return rounded(dtype, runtime::isFloat(dtype) ? value : std::floor(value));
 }
 
 int64_t sampleSize(int64_t elements) { return std::min(elements, kMostSampled); }
