@@ -3,6 +3,8 @@
 #include "backends/cuda/compiler/Dump.h"
 #include "backends/cuda/compiler/Prelude.h"
 #include "backends/loops/LoopKernel.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ThreadPool.h"
@@ -86,6 +88,7 @@ std::optional<LibraryProduct> Session::libraryProductOf(Operation *op) const {
   auto [flops, flopsPerRow] = contraction.getFlops();
   if (double(flops) + double(flopsPerRow) * double(capacity_) < settings.libraryFlops)
     return std::nullopt;
+  op->getContext()->loadDialect<arith::ArithDialect, math::MathDialect>(); // of what ops mean
   loops::Formulas formulas;
   std::optional<loops::Product> product = loops::findProduct(formulas, op, capacity_);
   std::optional<LibraryProduct> found = product ? findLibraryProduct(*product, op, capacity_) : std::nullopt;
