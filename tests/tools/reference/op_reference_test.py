@@ -43,7 +43,7 @@ class OpReferenceTest(unittest.TestCase):
 
     def test_it_tells_operands_attributes_and_results(self):
         convolution = self.section("conv2d")
-        for row in ["| `x` | tensor of f32 or f64 |", "| `padding` | integers: [top, left, bottom, right]", "| `y` | tensor of f32 or f64 |",
+        for row in ["| `x` | tensor of f32 or f64 or f16 or bf16 |", "| `padding` | integers: [top, left, bottom, right]", "| `y` | tensor of f32 or f64 or f16 or bf16 |",
                     "**Rows.**", "**Rounding.**"]:
             self.assertIn(row, convolution)
         self.assertIn("one real, 0.01 by default: the slope below 0", self.section("leaky_relu"))
