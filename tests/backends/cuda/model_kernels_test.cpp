@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <optional>
 #include <set>
 #include <sstream>
 
@@ -37,6 +38,10 @@ protected:
     char name[] = "/tmp/sluice-cuda-XXXXXX";
     ASSERT_TRUE(mkdtemp(name));
     folder = name;
+    llvm::Expected<Nvrtc> found = sluice::test::loadPinnedNvrtc();
+    if (!found)
+      GTEST_SKIP() << llvm::toString(found.takeError());
+    nvrtc = *found;
   }
   void TearDown() override { std::filesystem::remove_all(folder); }
 
@@ -55,6 +60,7 @@ protected:
   }
 
   std::string folder;
+  std::optional<Nvrtc> nvrtc; // that `sluice` finds, too
 };
 
 class FusedKernels : public ModelKernels {};
@@ -64,9 +70,6 @@ class FusedKernels : public ModelKernels {};
 TEST_P(ModelKernels, FitTheirBudgets) {
   if (GetParam().isLong && !std::getenv("SLUICE_TEST_FULL"))
     GTEST_SKIP() << "hundreds of kernels: only with SLUICE_TEST_FULL=1";
-  llvm::Expected<Nvrtc> nvrtc = sluice::test::loadPinnedNvrtc();
-  if (!nvrtc)
-    GTEST_SKIP() << llvm::toString(nvrtc.takeError());
   OwningOpRef<ModuleOp> module = fused();
   ASSERT_TRUE(bool(module));
   int64_t capacity = int64_t(ir::getModel(*module).getCapacity());
