@@ -7,6 +7,7 @@
 #include "tests/cuda_emu/HostCompiler.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <future>
 #include <iterator>
@@ -46,6 +47,12 @@ bool isKnown(const std::string &architecture) {
   });
 }
 
+/// CUDA_EMU_EFFORT=least is for kernels that run a few times.
+sluice::test::Effort effort() {
+  const char *wanted = std::getenv("CUDA_EMU_EFFORT");
+  return wanted && std::strcmp(wanted, "least") == 0 ? sluice::test::Effort::Least : sluice::test::Effort::Some;
+}
+
 struct Compiled {
   std::string object, log;
 };
@@ -63,7 +70,7 @@ const Compiled &compileOnce(const std::string &text) {
   }
   if (isMine) {
     Compiled made;
-    made.object = sluice::test::compileForHost(text + describeKernels(text), sluice::test::Effort::Some, made.log);
+    made.object = sluice::test::compileForHost(text + describeKernels(text), effort(), made.log);
     mine.set_value(std::move(made));
   }
   return compiled->get();
