@@ -209,6 +209,8 @@ TEST_F(Values, EinsumFollowsItsEquation) {
   EXPECT_THAT(valuesOf(einsum("ba, a", x, v)), ElementsAre(210, 543));
   EXPECT_THAT(valuesOf(einsum("Ni,oi->o", x, w)), ElementsAre(3 * 0 + 5 * 1 + 7 * 2, 3 * 3 + 5 * 4 + 7 * 5));
   EXPECT_THAT(valuesOf(einsum("ni,i->in", x, v)), ElementsAre(0, 3, 10, 40, 200, 500));
+  EXPECT_THAT(valuesOf(einsum("ni,b", x, v)), // what is not said is "bin"
+              ElementsAre(0, 3, 1, 4, 2, 5, 0, 30, 10, 40, 20, 50, 0, 300, 100, 400, 200, 500));
 }
 
 TEST_F(Values, EinsumSumsLettersOfOneOperand) {
