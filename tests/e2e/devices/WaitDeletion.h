@@ -8,11 +8,15 @@
 
 namespace sluice::test {
 
+/// Whose queues run in an order that a seed chooses. Emulated CUDA devices report no races.
+enum class Hostile { Simulator, EmulatedCuda };
+
 /// A model, what its calls are given, and with how many rows.
 struct WaitingModel {
   Compiled &model;
   std::function<Values(int call)> inputs;
   int64_t rows;
+  Hostile devices = Hostile::Simulator;
 };
 
 struct NoticedWaits {
