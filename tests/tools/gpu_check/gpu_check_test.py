@@ -103,6 +103,7 @@ class GpuCheckTest(unittest.TestCase):
         self.assertGreaterEqual(self.count(ran, "contracts", "confirmed"), 39)
         self.assertGreaterEqual(self.count(ran, "conformance", "passed"), 24)
         self.assertEqual(self.count(ran, "training", "passed"), 2)
+        self.assertEqual(self.count(ran, "exercises", "passed"), 3)
         self.assertRegex(ran.table, rf"(?m)^  kernels +{packed} +0 +0 +[\d.]+$")
         self.assertIn("everything that was tried holds", ran.table)
         self.assertTrue(ran.report["machine"]["emulated"])
@@ -253,6 +254,7 @@ class GpuCheckTest(unittest.TestCase):
         manifest = json.loads((output / "manifest.json").read_text())
         self.assertEqual(manifest["packs"], ["lenet", "mlp", "ops", "resnet56", "alexnet_s", "resnet50"])
         self.assertEqual(len(manifest["benchmarks"]), 5)
+        self.assertEqual(len(manifest["exercises"]["products"]), 4)
 
     # The benchmarks, with programs that stand in for the device's.
 
@@ -261,7 +263,7 @@ class GpuCheckTest(unittest.TestCase):
         import benchmarks  # pylint: disable=import-error,import-outside-toplevel
         log = self.folder / "log"
         self.write_script(self.folder / "models" / "net", f"echo ours >> {log}\necho '{{\"median_ms\": 2.0, \"gflops\": 500}}'\n")
-        self.write_script(self.folder / "gpu_check_run.peaks", "echo '{\"name\": \"peak\", \"result\": \"measured\", \"flops\": 1e12, \"bandwidth\": 2e12}'\n")
+        self.write_script(self.folder / "gpu_check_run.peaks", "echo '{\"name\": \"peak\", \"result\": \"measured\", \"flops\": 1e12, \"bandwidth\": 2e12, \"upload\": 5e10, \"download\": 5e10}'\n")
         self.write_script(self.folder / "python", f"""[ "$1" = -c ] && {{ [[ "$2" == *jax* ]] && {{ echo 'ModuleNotFoundError: no jax' >&2; exit 1; }}; exit 0; }}
 [ "$4" = compile ] && exit 3
 echo '{{"ready": true}}'
@@ -277,6 +279,19 @@ while read seconds; do echo peer >> {log}; echo '{{"median_ms": 3.0, "steps": 9}
         self.assertIn("ended with code 3", rows["net 8 torch compile"]["detail"])
         self.assertEqual(rows["jax"]["detail"], "ModuleNotFoundError: no jax")
         self.assertEqual(log.read_text().split()[1:7], ["ours", "peer"] * 3)
+
+    def test_the_crossover_is_where_the_device_stays_ahead(self):
+        sys.path.insert(0, str(self.folder / "checks"))
+        import exercises  # pylint: disable=import-error,import-outside-toplevel
+        for name, ms in {"h1": 1, "d1": 2, "h2": 9, "d2": 2, "h3": 1, "d3": 2, "h4": 8, "d4": 2, "fused": 1, "apart": 5, "net": 3}.items():
+            self.write_script(self.folder / "models" / name, f"[[ \"$*\" == *--no-graphs* ]] && echo '{{\"median_ms\": 6}}' || echo '{{\"median_ms\": {ms}}}'\n")
+        machine = types.SimpleNamespace(folder=self.folder, emulated=False, environment=lambda: dict(os.environ), manifest={"exercises": {
+            "products": [[1, "h1", "d1"], [2, "h2", "d2"], [3, "h3", "d3"], [4, "h4", "d4"]], "chain": ["fused", "apart"], "graphs": [["net", "net", "train_step"]]}})
+        rows = {row["name"]: row for row in exercises.exercises(machine, time.monotonic() + 60)}
+        self.assertEqual((rows["product of 2, host"]["ms"], rows["product of 2, host"]["ratio"]), (2, 4.5))
+        self.assertEqual(rows["crossover"]["detail"], "the device is faster from 4 on")
+        self.assertEqual(rows["a kernel for each op"]["ratio"], 5)
+        self.assertEqual(rows["net, without graphs"]["ratio"], 2)
 
 
 if __name__ == "__main__":

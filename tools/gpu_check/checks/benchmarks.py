@@ -26,8 +26,9 @@ class Unmeasured(Exception):
     pass
 
 
-def bench(machine, program, deadline):
-    command = [machine.folder / "models" / program, "bench", "--entry", "train_step", "--json", "-q", "--seconds", str(SECONDS)]
+def bench(machine, program, entry, *flags_and_deadline, seconds=SECONDS):
+    *flags, deadline = flags_and_deadline
+    command = [machine.folder / "models" / program, "bench", "--entry", entry, "--json", "-q", "--seconds", str(seconds), *flags]
     try:
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=machine.environment(), check=False,
                               timeout=max(1, deadline - time.monotonic()))
@@ -74,7 +75,7 @@ def beside(machine, net, framework, variant, deadline):
     ours, theirs = [], []
     try:
         for _ in range(ROUNDS):
-            ours.append(bench(machine, net["program"], deadline)["median_ms"])
+            ours.append(bench(machine, net["program"], "train_step", deadline)["median_ms"])
             theirs.append(peer.measure(deadline))
         return statistics.median(ours), statistics.median(theirs)
     finally:
@@ -103,7 +104,8 @@ def peaks(machine, deadline):
         return row("benchmarks", "peak", "failed", f"the runner {end_of(found.returncode)}: {found.stderr.strip()[-300:]}")
     peak = row("benchmarks", **{"detail": "", **lines[-1]})
     if "flops" in peak:
-        peak["detail"] = f"{peak['flops'] / 1e12:.1f} TFLOP/s in f32, {peak['bandwidth'] / 1e12:.2f} TB/s"
+        peak["detail"] = (f"{peak['flops'] / 1e12:.1f} TFLOP/s in f32, {peak['bandwidth'] / 1e12:.2f} TB/s; "
+                          f"from the host {peak['upload'] / 1e9:.1f} GB/s, to it {peak['download'] / 1e9:.1f} GB/s")
     return peak
 
 
@@ -114,7 +116,7 @@ def figure(name, ms, ratio, **more):
 def measure_net(machine, net, found, peak, deadline):
     label = f"{net['net']} {net['batch']}"
     try:
-        alone = bench(machine, net["program"], deadline)
+        alone = bench(machine, net["program"], "train_step", deadline)
     except Unmeasured as why:
         yield row("benchmarks", f"{label} sluice", "failed", str(why))
         return

@@ -38,7 +38,7 @@ def lines_of_reasons(rows):
 def lines_of_figures(rows):
     figures = [entry for entry in rows if "ms" in entry]
     if figures:
-        yield f"\n  {'training step':<28}{'ms':>10}{'to ours':>10}{'of peak':>10}"
+        yield f"\n  {'':<28}{'ms':>10}{'to ours':>10}{'of peak':>10}"
     for entry in figures:
         share = f"{entry['share']:>10.1%}" if "share" in entry else ""
         yield f"  {entry['name']:<28}{entry['ms']:>10.3f}{entry['ratio']:>10.2f}{share}"
@@ -56,6 +56,7 @@ def table(machine, parts, rows, seconds):
     lines += lines_of_reasons(rows)
     lines += [f"  {'found':<14}{entry['name']}: {entry['detail']}" for entry in rows if entry["part"] == "libraries" and entry["result"] == "passed"]
     lines += lines_of_figures(rows)
+    lines += [f"  {entry['name']}: {entry['detail']}" for entry in rows if entry["result"] == "measured" and entry["detail"]]
     verdict = f"{len(failures(rows))} things fail" if failures(rows) else "everything that was tried holds"
     emulated = "; the device is emulated, so nothing here is measured" if machine.emulated else ""
     lines.append(f"\n{verdict}, in {seconds:.1f} s{emulated}")

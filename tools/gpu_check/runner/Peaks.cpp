@@ -1,4 +1,5 @@
-// What the device can do: multiply-adds in f32 a second by a kernel of nothing else, and bytes a second by a copy.
+// What the device can do: multiply-adds in f32 a second by a kernel of nothing else, and bytes a second by a copy within it
+// and by copies from and to the host's pinned memory.
 #include "tools/gpu_check/contracts/Machine.h"
 #include "tools/gpu_check/runner/Parts.h"
 
@@ -49,7 +50,16 @@ int measurePeaks(const PartOptions &options) {
   machine.check(machine.driver.fill(from, 1, kBytes, stream), "cuMemsetD8Async");
   double copy = bestOf(machine, stream, options.seconds,
                        [&] { machine.launch(stream, "copy_packs", blocks, kThreads, {&to, &from, &packs}); });
-  print({{"name", "peak"}, {"result", "measured"}, {"flops", flops}, {"bandwidth", 2.0 * kBytes / copy}});
+  void *pinned = nullptr;
+  machine.check(machine.driver.hostAllocate(&pinned, kBytes, kHostMemoryOfAllContexts), "cuMemHostAlloc");
+  double up = bestOf(machine, stream, options.seconds, [&] { machine.upload(stream, to, pinned, kBytes); });
+  double down = bestOf(machine, stream, options.seconds, [&] { machine.download(stream, pinned, to, kBytes); });
+  print({{"name", "peak"},
+         {"result", "measured"},
+         {"flops", flops},
+         {"bandwidth", 2.0 * kBytes / copy},
+         {"upload", kBytes / up},
+         {"download", kBytes / down}});
   return 0;
 }
 

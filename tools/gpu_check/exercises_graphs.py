@@ -1,0 +1,31 @@
+"""Graphs of the exercises that compare a device with the host, and one launch with many."""
+
+
+def model(name, states, ops, type_):
+    gets = "\n".join(f"    %{state} = sluice.get @{state} : {of}" for state, of in states.items())
+    declared = "\n".join(f'  sluice.state parameter @{state} : {of} = <"uniform", -1.0 : f64, 1.0 : f64>' for state, of in states.items())
+    return f"""module @{name} {{
+  sluice.model "{name}" format 1 phase "model"
+{declared}
+  sluice.graph [] () {{
+{gets}
+{ops}
+    %sum = sluice.sum %y {{axes = array<i64: 0, 1>}} : ({type_}) -> tensor<f32>
+    sluice.output "sum", %sum : tensor<f32>
+  }}
+}}
+"""
+
+
+def product(size):
+    """The sum of the elements of a product of two square matrices, which stay where they are."""
+    type_ = f"tensor<{size}x{size}xf32>"
+    return model("product", {"a": type_, "b": type_}, f'    %y = sluice.einsum "ab,bc->ac" %a, %b : ({type_}, {type_}) -> {type_}', type_)
+
+
+def chain(ops):
+    """Cheap operations behind each other, on a matrix of 256 KiB."""
+    type_ = "tensor<256x256xf32>"
+    names = ["a", *(f"x{i}" for i in range(ops - 1)), "y"]
+    lines = (f"    %{to} = sluice.tanh %{of} : ({type_}) -> {type_}" for of, to in zip(names, names[1:]))
+    return model("chain", {"a": type_}, "\n".join(lines), type_)
