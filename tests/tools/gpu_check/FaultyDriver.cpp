@@ -40,3 +40,12 @@ EXPORTED int cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
 EXPORTED int cuCtxSetCurrent(void *context) {
   return hasFault("kept_context") && !context ? 0 : call("cuCtxSetCurrent", context);
 }
+
+EXPORTED int cuStreamBeginCapture_v2(void *stream, int mode) {
+  constexpr int kRelaxed = 2;
+  return call("cuStreamBeginCapture_v2", stream, hasFault("relaxed_captures") ? kRelaxed : mode);
+}
+
+EXPORTED int cuGraphLaunch(void *executable, void *stream) {
+  return hasFault("lost_graphs") ? 0 : call("cuGraphLaunch", executable, stream);
+}
