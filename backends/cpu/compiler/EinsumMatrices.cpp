@@ -161,7 +161,8 @@ void MatrixBuilder::findRows() {
 SmallVector<int64_t> MatrixBuilder::stridesOf(RankedTensorType type, StringRef letters, StringRef along) const {
   llvm::DenseMap<char, int64_t> strides;
   int64_t stride = 1;
-  for (char letter : llvm::reverse(lettersInMemory(type, letters))) {
+  const std::string inMemory = lettersInMemory(type, letters);
+  for (char letter : llvm::reverse(inMemory)) {
     strides[letter] = stride;
     stride *= result.sizes.lookup(letter);
   }
