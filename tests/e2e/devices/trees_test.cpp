@@ -137,6 +137,24 @@ TEST_P(Trees, ArePlannedAgainFromTheirText) {
 INSTANTIATE_TEST_SUITE_P(, Trees, testing::ValuesIn(kTrees),
                          [](const auto &info) { return std::string(info.param.name); });
 
+// Buffers of two calls are in flight: with each, the first iteration is not replayed, and the second one captures.
+TEST(SegmentsInLoops, AreReplayedInEveryIteration) {
+  passes::PipelineOptions options;
+  options.compileFrom = "train";
+  Compiled model(textOf("products"), options);
+  std::vector<Values> found[2];
+  for (bool replays : {false, true}) {
+    model.restart({.threads = 1, .sim = "seed=5,races=report", .replays = replays});
+    model.setState("w", {0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, -1, 1, 0, 0, 0});
+    for (int call = 0; call < kCalls; ++call)
+      found[replays].push_back(model.run("step", {{"x", integers(call, 1, int(kRows) * 4)}}, kRows));
+    runtime::ReplayCount count = model.program().executor().replayCount();
+    EXPECT_EQ(count.replays, replays ? 6 * kCalls - 2 : 0);
+    EXPECT_EQ(count.kept, replays ? 2u : 0u);
+  }
+  EXPECT_EQ(found[true], found[false]);
+}
+
 TEST(LoopPlan, CountsEveryIteration) {
   Compiled model(textOf("loop"), fromFused(), {.threads = 1});
   model.run("step", loopInputs(0), kRows);
