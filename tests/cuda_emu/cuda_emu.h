@@ -4,7 +4,8 @@
 // What it assumes of the device, beside the language: `__shfl_sync` waits for all threads of its mask, gives the value
 // of the source lane modulo the width in its segment, and is undefined for sources outside of the mask; all threads of a
 // block come to the same `__syncthreads`, or none does. What tensor cores multiply has been rounded for them, and they
-// add as the fragments of the PTX ISA say, in an order of their own (here in double precision, rounded once).
+// add as the fragments of the PTX ISA say, in an order of their own (here in double precision, rounded once). All threads of a
+// warp come to `ldmatrix` together, whose rows begin at multiples of 16 bytes.
 #pragma once
 
 #define __global__
@@ -93,27 +94,80 @@ inline float roundToTf32(float x) {
     bits = (bits + 0x1000) & ~0x1fffu;
   return __builtin_bit_cast(float, bits);
 }
+namespace cuda_emu {
+/// Adds products of so many terms to a lane's four sums, `term(all, row, column, k)` being one of what all lanes hold.
+template <unsigned terms, typename Held, typename Term>
+void addProducts(float &c0, float &c1, float &c2, float &c3, const Held &mine, Term term) {
+  Held all[32];
+  cuda_emu_gather(&mine, sizeof mine, all);
+  auto sum = [&](unsigned row, unsigned column) {
+    double total = 0;
+    for (unsigned k = 0; k < terms; ++k)
+      total += term(all, row, column, k);
+    return total;
+  };
+  unsigned lane = threadIdx.x % 32, row = lane / 4, column = lane % 4 * 2;
+  c0 = float(c0 + sum(row, column)), c1 = float(c1 + sum(row, column + 1));
+  c2 = float(c2 + sum(row + 8, column)), c3 = float(c3 + sum(row + 8, column + 1));
+}
+} // namespace cuda_emu
+
 inline void multiplyTf32(float &c0, float &c1, float &c2, float &c3, const float (&a)[4], const float (&b)[2]) {
   struct Held {
     float a[4], b[2];
-  } mine = {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}}, all[32];
+  } mine = {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}};
   unsigned bits = 0;
   for (float one : mine.a)
     bits |= __builtin_bit_cast(unsigned, one);
   for (float one : mine.b)
     bits |= __builtin_bit_cast(unsigned, one);
   cuda_emu::cuda_emu_require((bits & 0x1fff) == 0, "a number that is no tf32");
-  cuda_emu::cuda_emu_gather(&mine, sizeof mine, all);
+  cuda_emu::addProducts<8>(c0, c1, c2, c3, mine, [](const Held *all, unsigned row, unsigned column, unsigned k) {
+    return double(all[row % 8 * 4 + k % 4].a[row / 8 + k / 4 * 2]) * all[column * 4 + k % 4].b[k / 4];
+  });
+}
+
+template <bool transposed, class Half> void loadMatrices(unsigned (&to)[4], const Half *row) {
+  cuda_emu::cuda_emu_require(reinterpret_cast<unsigned long long>(row) % 16 == 0,
+                             "a row of a matrix that is not aligned");
+  const Half *all[32];
+  cuda_emu::cuda_emu_gather(&row, sizeof row, all);
   unsigned lane = threadIdx.x % 32;
-  auto sum = [&](unsigned row, unsigned column) {
-    double terms = 0;
-    for (unsigned k = 0; k < 8; ++k)
-      terms += double(all[row % 8 * 4 + k % 4].a[row / 8 + k / 4 * 2]) * all[column * 4 + k % 4].b[k / 4];
-    return terms;
-  };
-  unsigned row = lane / 4, column = lane % 4 * 2;
-  c0 = float(c0 + sum(row, column)), c1 = float(c1 + sum(row, column + 1));
-  c2 = float(c2 + sum(row + 8, column)), c3 = float(c3 + sum(row + 8, column + 1));
+  for (unsigned matrix = 0; matrix < 4; ++matrix) {
+    to[matrix] = 0;
+    for (unsigned one = 0; one < 2; ++one) {
+      unsigned by = lane / 4, along = lane % 4 * 2 + one;
+      const Half &held = all[matrix * 8 + (transposed ? along : by)][transposed ? by : along];
+      to[matrix] |= unsigned(held.bits) << 16 * one;
+    }
+  }
+}
+
+inline double valueOfBF16(unsigned bits) { return __builtin_bit_cast(float, bits << 16); }
+inline double valueOfF16(unsigned bits) {
+  unsigned exponent = bits >> 10 & 31, fraction = bits & 0x3ff;
+  double scale = __builtin_bit_cast(double, (1023ull + (exponent ? exponent : 1) - 25) << 52);
+  double magnitude = exponent == 31 ? (fraction ? __builtin_nan("") : __builtin_inf())
+                                    : scale * (exponent ? fraction + 1024 : fraction);
+  return bits & 0x8000 ? -magnitude : magnitude;
+}
+template <typename Value>
+void multiplyHalves(float &c0, float &c1, float &c2, float &c3, const unsigned (&a)[4], unsigned b0, unsigned b1,
+                    Value valueOf) {
+  struct Held {
+    unsigned a[4], b[2];
+  } mine = {{a[0], a[1], a[2], a[3]}, {b0, b1}};
+  cuda_emu::addProducts<16>(c0, c1, c2, c3, mine, [=](const Held *all, unsigned row, unsigned column, unsigned k) {
+    unsigned shift = k % 2 * 16, thread = k % 8 / 2;
+    return valueOf(all[row % 8 * 4 + thread].a[row / 8 + k / 8 * 2] >> shift & 0xffff) *
+           valueOf(all[column * 4 + thread].b[k / 8] >> shift & 0xffff);
+  });
+}
+inline void multiplyBF16(float &c0, float &c1, float &c2, float &c3, const unsigned (&a)[4], unsigned b0, unsigned b1) {
+  multiplyHalves(c0, c1, c2, c3, a, b0, b1, valueOfBF16);
+}
+inline void multiplyF16(float &c0, float &c1, float &c2, float &c3, const unsigned (&a)[4], unsigned b0, unsigned b1) {
+  multiplyHalves(c0, c1, c2, c3, a, b0, b1, valueOfF16);
 }
 
 inline int __float_as_int(float value) { return __builtin_bit_cast(int, value); }

@@ -30,6 +30,7 @@ struct GridOptions {
   int64_t largestTile = 128;  ///< rows or columns
   int64_t wantedBlocks = 128; ///< tiles are made smaller until there are so many: each multiprocessor has one
   bool tf32 = false;          ///< f32 on tensor cores, with operands rounded to 11 bits
+  bool halfCores = true;      ///< f16 and bf16 on tensor cores, which devices have from sm_80 on
 };
 
 /// The names of functions begin with `name`; a kernel with a product has elementwise ops behind it, as

@@ -82,6 +82,23 @@ static __device__ void multiplyTf32(float &c0, float &c1, float &c2, float &c3, 
       : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])), "r"(__float_as_uint(a[3])),
         "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
 }
+// Four matrices of 8 x 8: each thread's address is that of a row, those of a matrix being side by side in the warp.
+template <bool transposed, class Half> static __device__ void loadMatrices(unsigned (&to)[4], const Half *row) {
+  unsigned at = (unsigned)__cvta_generic_to_shared(row);
+  if (transposed)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+        : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+        : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
+}
+#define MULTIPLY_HALVES(name, type) \
+  static __device__ void name(float &c0, float &c1, float &c2, float &c3, const unsigned (&a)[4], unsigned b0, unsigned b1) { \
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+        : "+f"(c0), "+f"(c1), "+f"(c2), "+f"(c3) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1)); \
+  }
+MULTIPLY_HALVES(multiplyBF16, "bf16")
+MULTIPLY_HALVES(multiplyF16, "f16")
 #endif
 )";
 

@@ -52,8 +52,8 @@ llvm::Expected<Settings> readSettings(StringRef text) {
   return settings;
 }
 
-/// sm_75 and before.
-static bool lacksTf32(StringRef architecture) {
+/// Those that products use: sm_75 and before.
+static bool lacksTensorCores(StringRef architecture) {
   constexpr int kFirst = 80;
   int number = 0;
   return !architecture.drop_front(architecture.find('_') + 1).consumeInteger(10, number) && number < kFirst;
@@ -71,7 +71,7 @@ llvm::Expected<Session> Session::begin(Settings settings, int64_t capacity) {
       return llvm::createStringError(std::errc::invalid_argument, "NVRTC %s has no architecture '%s'; it has %s",
                                      nvrtc->version().c_str(), wanted.c_str(),
                                      llvm::join(nvrtc->architectures(), ", ").c_str());
-    if (settings.tf32 && lacksTf32(wanted))
+    if (settings.tf32 && lacksTensorCores(wanted))
       return llvm::createStringError(std::errc::invalid_argument, "architecture %s has no tensor cores for tf32=on",
                                      wanted.c_str());
   }
@@ -79,6 +79,10 @@ llvm::Expected<Session> Session::begin(Settings settings, int64_t capacity) {
     if (llvm::Error error = makeDumpFolder(settings.dump))
       return std::move(error);
   return Session(std::move(*nvrtc), std::move(settings), capacity);
+}
+
+GridOptions Session::options() const {
+  return {.tf32 = settings.tf32, .halfCores = llvm::none_of(settings.architectures, lacksTensorCores)};
 }
 
 std::optional<LibraryProduct> Session::libraryProductOf(Operation *op) const {

@@ -35,7 +35,7 @@ public:
 
   const std::vector<std::string> &architectures() const { return settings.architectures; }
   /// How products are written.
-  GridOptions options() const { return {.tf32 = settings.tf32}; }
+  GridOptions options() const;
   int64_t capacity() const { return capacity_; }
 
   struct Prepared {

@@ -12,7 +12,7 @@ SKIPPED = 77
 KERNELS = (
     ("cuda_grid_kernel_test", ["GridKernel.MatchesTheReference"]),
     ("cuda_product_kernel_test", ["ProductKernel.MatchesTheReference", "ProductKernel.TakesTheOpsBehindIt",
-                                  "ProductKernel.MultipliesOnTensorCores"]),
+                                  "ProductKernel.MultipliesOnTensorCores", "ProductKernel.MultipliesHalvesOnTensorCores"]),
 )
 # The sanitizer that sees a fault, and what it says of it.
 FAULTS = {

@@ -37,9 +37,9 @@ private:
   const char *numberType() const { return p.hasShortNumbers() ? "int" : "Index"; }
   std::string decode(const Flat &flat, const std::string &place, const std::string &indent) const;
   int64_t loadsOf(const TileOperand &operand) const {
-    return p.sideOf(operand).tile * kDepth / kThreads / operand.packed;
+    return p.sideOf(operand).tile * p.depth / kThreads / operand.packed;
   }
-  std::string packOf(const TileOperand &operand) const { return fmt::format("Pack<{}, {}>", p.scalar, operand.packed); }
+  std::string packOf(const TileOperand &operand) const { return fmt::format("Pack<{}, {}>", p.term, operand.packed); }
   Type elementOf(const TileOperand &operand) const {
     return tensorTypeOf(p.op->getOperand(operand.number)).getElementType();
   }
@@ -48,7 +48,6 @@ private:
   std::string load(const TileOperand &operand) const;
   std::string keep(const TileOperand &operand) const;
   std::string multiply() const;
-  std::string multiplyFragments() const;
   std::string addChain() const;
 
   const TiledProduct &p;
@@ -124,7 +123,7 @@ std::string TileText::places() const {
 
 /// Where in the tile the first of a thread's rows and columns are.
 std::string TileText::threadPlace() const {
-  if (p.tf32)
+  if (p.onTensorCores())
     return fmt::format("  const int warp = thread / 32, lane = thread % 32;\n"
                        "  const int warpM = warp % {0} * {1}, warpN = warp / {0} * {2};\n"
                        "  const int ofM = warpM + lane / 4, ofN = warpN + lane % 4 * 2;\n",
@@ -143,7 +142,7 @@ static std::string conjunction(ArrayRef<std::string> conditions) { return llvm::
 std::string TileText::elementPlace(const TileOperand &operand) const {
   std::string number = fmt::format("(thread + {} * l)", kThreads);
   std::string fast = operand.alongSide ? "side" : "depth", slow = operand.alongSide ? "depth" : "side";
-  int64_t across = operand.alongSide ? p.sideOf(operand).tile : kDepth;
+  int64_t across = operand.alongSide ? p.sideOf(operand).tile : p.depth;
   return fmt::format("const int {0} = {1} % {2} * {3}, {4} = {1} / {2};", fast, number, across / operand.packed,
                      operand.packed, slow);
 }
@@ -174,13 +173,14 @@ std::string TileText::prepare(const TileOperand &operand) const {
 
 /// Of both tiles, and of what places in the sum say, those of one step and those of the next.
 std::string TileText::sharedMemory() const {
-  std::string text = fmt::format("  __shared__ bool exists[2][{}];\n", kDepth);
+  std::string text = fmt::format("  __shared__ bool exists[2][{}];\n", p.depth);
   for (const TileOperand &operand : p.operands) {
-    text += fmt::format("  alignas({}) __shared__ {} {}[2][{}][{}];\n", kPaddingBytes, p.scalar, operand.name, kDepth,
-                        p.sideOf(operand).tile + kPaddingBytes / p.scalarBytes);
-    text += fmt::format("  __shared__ {} {}Depth[2][{}];\n", typeFor(operand.offset), operand.name, kDepth);
+    int64_t side = p.sideOf(operand).tile, padding = kPaddingBytes / p.termBytes;
+    text += fmt::format("  alignas({}) __shared__ {} {}[2][{}][{}];\n", kPaddingBytes, p.term, operand.name,
+                        p.liesBySide(operand) ? side : p.depth, (p.liesBySide(operand) ? p.depth : side) + padding);
+    text += fmt::format("  __shared__ {} {}Depth[2][{}];\n", typeFor(operand.offset), operand.name, p.depth);
     for (auto [i, condition] : llvm::enumerate(operand.nonNegative))
-      text += fmt::format("  __shared__ {} {}DepthIf{}[2][{}];\n", typeFor(condition), operand.name, i, kDepth);
+      text += fmt::format("  __shared__ {} {}DepthIf{}[2][{}];\n", typeFor(condition), operand.name, i, p.depth);
   }
   return text;
 }
@@ -189,7 +189,7 @@ std::string TileText::fillTable() const {
   std::string text = fmt::format("    if (step + 2 < steps && thread < {0}) {{\n"
                                  "      const int slot = step & 1;\n"
                                  "      const {1} at = begin + ({1})(step + 2) * {0} + thread;\n",
-                                 kDepth, numberType());
+                                 p.depth, numberType());
   text += decode(p.k, "at", "      ");
   SmallVector<std::string> conditions{"at < end"};
   for (AffineExpr condition : p.always)
@@ -213,10 +213,10 @@ std::string TileText::load(const TileOperand &operand) const {
   std::string place = fmt::format("packAt<{0}>(({1} *)b{2} + {3}Side[l] + {3}Depth[slot][depth])", operand.packed,
                                   element, cast<BlockArgument>(p.op->getOperand(operand.number)).getArgNumber(), name);
   std::string take = fmt::format("{}Next[l] = {};", name, place);
-  if (element != p.scalar)
+  if (element != p.term)
     take = fmt::format("{{ const auto from = {0}; _Pragma(\"unroll\") for (int i = 0; i < {1}; ++i) {2}Next[l].at[i] = "
                        "({3})from.at[i]; }}",
-                       place, operand.packed, name, p.scalar);
+                       place, operand.packed, name, p.term);
   return fmt::format("      EACH({0}) {{\n        {1}\n        {2}Next[l] = {3}{{}};\n        if ({4}) {5}\n"
                      "        (void)side;\n      }}\n",
                      loadsOf(operand), elementPlace(operand), name, packOf(operand), conjunction(conditions), take);
@@ -226,12 +226,13 @@ std::string TileText::load(const TileOperand &operand) const {
 std::string TileText::keep(const TileOperand &operand) const {
   const std::string name = operand.name;
   std::string text = fmt::format("      EACH({}) {{\n        {}\n", loadsOf(operand), elementPlace(operand));
-  if (p.tf32)
+  if (p.cores == Cores::Tf32)
     text += fmt::format("        _Pragma(\"unroll\") for (int i = 0; i < {0}; ++i) {1}Next[l].at[i] = "
                         "roundToTf32({1}Next[l].at[i]);\n",
                         operand.packed, name);
-  if (operand.alongSide)
-    text += fmt::format("        packAt<{0}>(&{1}[slot][depth][side]) = {1}Next[l];\n", operand.packed, name);
+  if (operand.alongSide || p.liesBySide(operand))
+    text += fmt::format("        packAt<{0}>(&{1}[slot][{2}]) = {1}Next[l];\n", operand.packed, name,
+                        operand.alongSide ? "depth][side" : "side][depth");
   else
     text += fmt::format("        _Pragma(\"unroll\") for (int i = 0; i < {}; ++i) {}[slot][depth + i][side] = "
                         "{}Next[l].at[i];\n",
@@ -262,7 +263,7 @@ std::string TileText::multiply() const {
                        "        EACH({3}) {2}Part[l] = packAt<{1}>(&{2}[slot][depth][of{4} + l * {5}]);\n",
                        p.scalar, side.width, operand.name, side.perThread / side.width, letter, side.stride);
   };
-  std::string text = fmt::format("      _Pragma(\"unroll\") for (int depth = 0; depth < {}; ++depth) {{\n", kDepth);
+  std::string text = fmt::format("      _Pragma(\"unroll\") for (int depth = 0; depth < {}; ++depth) {{\n", p.depth);
   text += part(p.operands[0], "M") + part(p.operands[1], "N");
   const char *into = p.hasChains() ? "chain" : "sum";
   text += eachSum(p, "        ",
@@ -271,34 +272,8 @@ std::string TileText::multiply() const {
   return text + "      }\n";
 }
 
-/// As Fragments.h has them.
-std::string TileText::multiplyFragments() const {
-  const char *into = p.hasChains() ? "chain" : "sum";
-  std::string text = fmt::format("      _Pragma(\"unroll\") for (int depth = 0; depth < {}; depth += {}) {{\n"
-                                 "        const int its = depth + lane % 4, group = lane / 4;\n"
-                                 "        float aPart[{}][4], bPart[{}][2];\n",
-                                 kDepth, kFragment.depth, p.m.perThread / 2, p.n.perThread / 2);
-  text += fmt::format("        EACH({}) {{\n"
-                      "          const int row = warpM + l * {} + group;\n"
-                      "          aPart[l][0] = a[slot][its][row], aPart[l][1] = a[slot][its][row + 8];\n"
-                      "          aPart[l][2] = a[slot][its + 4][row], aPart[l][3] = a[slot][its + 4][row + 8];\n"
-                      "        }}\n",
-                      p.m.perThread / 2, kFragment.rows);
-  text += fmt::format("        EACH({}) {{\n"
-                      "          const int column = warpN + l * {} + group;\n"
-                      "          bPart[l][0] = b[slot][its][column], bPart[l][1] = b[slot][its + 4][column];\n"
-                      "        }}\n",
-                      p.n.perThread / 2, kFragment.columns);
-  text += fmt::format("        _Pragma(\"unroll\") for (int i = 0; i < {0}; ++i)\n"
-                      "          _Pragma(\"unroll\") for (int j = 0; j < {1}; ++j)\n"
-                      "            multiplyTf32({2}[2 * i][2 * j], {2}[2 * i][2 * j + 1], {2}[2 * i + 1][2 * j], "
-                      "{2}[2 * i + 1][2 * j + 1], aPart[i], bPart[j]);\n",
-                      p.m.perThread / 2, p.n.perThread / 2, into);
-  return text + "      }\n";
-}
-
 std::string TileText::addChain() const {
-  return fmt::format("      if (step % {0} == {0} - 1 || step + 1 == steps) {{\n{1}      }}\n", kChain / kDepth,
+  return fmt::format("      if (step % {0} == {0} - 1 || step + 1 == steps) {{\n{1}      }}\n", kChain / p.depth,
                      eachSum(p, "        ", "sum[i][j] += chain[i][j], chain[i][j] = 0;"));
 }
 
@@ -306,12 +281,12 @@ std::string TileText::addChain() const {
 std::string TileText::steps() const {
   std::string text = fmt::format("  const int steps = (int)quotient(end - begin + {0} - 1, ({1}){0});\n"
                                  "  _Pragma(\"unroll 1\") for (int step = -2; step < steps; ++step) {{\n",
-                                 kDepth, numberType());
+                                 p.depth, numberType());
   text += fillTable();
   text += "    if (step >= -1 && step + 1 < steps) {\n      const int slot = (step + 1) & 1;\n" + load(p.operands[0]) +
           load(p.operands[1]) + "    }\n";
-  text += "    if (step >= 0) {\n      const int slot = step & 1;\n" + (p.tf32 ? multiplyFragments() : multiply()) +
-          (p.hasChains() ? addChain() : "") + "    }\n";
+  text += "    if (step >= 0) {\n      const int slot = step & 1;\n" +
+          (p.onTensorCores() ? multiplyFragments(p) : multiply()) + (p.hasChains() ? addChain() : "") + "    }\n";
   text += "    if (step >= -1 && step + 1 < steps) {\n      const int slot = (step + 1) & 1;\n" + keep(p.operands[0]) +
           keep(p.operands[1]) + "    }\n";
   return text + "    __syncthreads();\n  }\n";

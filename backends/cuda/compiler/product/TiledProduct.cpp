@@ -1,5 +1,6 @@
 #include "backends/cuda/compiler/product/TiledProduct.h"
 
+#include "backends/cuda/compiler/ThreadEmitter.h"
 #include "backends/cuda/compiler/product/Fragments.h"
 #include "backends/loops/Elements.h"
 #include "ir/Layout.h"
@@ -21,6 +22,8 @@ static constexpr int64_t kTermsOfChunk = 1024;
 // Rows and columns of the tiles by which chunks are counted; those that are chosen later change no sum.
 static constexpr int64_t kTileOfChunks = 64;
 static constexpr int64_t kBytesOfPack = 16;
+// Terms of the sum in a step. Halves are half as large, and tensor cores multiply them in less time.
+static constexpr int64_t kDepth = 16, kDepthOfHalves = 32;
 // Registers of a thread that hold sums.
 static constexpr int64_t kRegistersOfSums = 128;
 
@@ -34,6 +37,15 @@ void Flat::take(AffineExpr place, MutableArrayRef<AffineExpr> replacements) cons
     replacements[cast<AffineDimExpr>(dim.variable).getPosition()] = isOutermost ? index : index % dim.size;
     stride *= dim.size;
   }
+}
+
+TiledProduct::TiledProduct(const loops::Product &product, Operation *op, int64_t capacity, Cores cores)
+    : product(product), op(op), capacity(capacity), type(tensorTypeOf(op->getResult(0))), cores(cores) {
+  bool keepsHalves = cores == Cores::Halves;
+  Type termType = keepsHalves ? type.getElementType() : sum();
+  scalar = memoryTypeName(sum()), scalarBytes = ir::getElementBytes(sum());
+  term = memoryTypeName(termType), termBytes = ir::getElementBytes(termType);
+  depth = keepsHalves ? kDepthOfHalves : kDepth;
 }
 
 int64_t TiledProduct::elements() const {
@@ -57,16 +69,23 @@ bool TiledProduct::hasShortNumbers() const {
   return std::max({m.flat.atCapacity(), n.flat.atCapacity(), k.atCapacity(), blocks}) < INT32_MAX / 2;
 }
 
+static Cores coresFor(Operation *op, const GridOptions &options) {
+  Type element = tensorTypeOf(op->getResult(0)).getElementType();
+  auto isOfElement = [&](Value operand) { return tensorTypeOf(operand).getElementType() == element; };
+  if (!llvm::all_of(op->getOperands(), isOfElement))
+    return Cores::Scalar;
+  return options.tf32 && element.isF32()            ? Cores::Tf32
+         : options.halfCores && ir::isHalf(element) ? Cores::Halves
+                                                    : Cores::Scalar;
+}
+
 namespace {
 
 /// Finds the parts of a product, then how it is cut.
 class Tiling {
 public:
   Tiling(const Product &product, Operation *op, int64_t capacity, const GridOptions &options)
-      : options(options),
-        made{product, op, capacity, tensorTypeOf(op->getResult(0)), "", 0, {}, {}, {}, {}, {}, {}, {}, false} {
-    made.tf32 = options.tf32 && made.type.getElementType().isF32();
-  }
+      : options(options), made(product, op, capacity, coresFor(op, options)) {}
 
   bool findParts();
   TiledProduct cut();
@@ -95,8 +114,6 @@ private:
 bool Tiling::findParts() {
   TiledProduct &p = made;
   Product &product = p.product;
-  p.scalar = p.sum().isF32() ? "float" : "double";
-  p.scalarBytes = ir::getElementBytes(p.sum());
   bool rowsInN =
       llvm::any_of(product.dims, [](const Product::Dim &dim) { return dim.role == Product::N && dim.hasRows; });
   if (rowsInN) { // rows of the call are rows of the tile
@@ -198,7 +215,7 @@ bool Tiling::holdsSums() const {
 /// How large a side's tiles may be: elements that are loaded one by one need registers for the place of each.
 int64_t Tiling::largestTile(const TileOperand &operand, const Product::Operand &its, const Flat &side) const {
   constexpr int64_t kLargestOfSingles = 64, kLargestOfDoubles = 64; // more than shared memory holds
-  bool isPacked = isPackedBy(its, operand.alongSide ? side : made.k, kBytesOfPack / made.scalarBytes);
+  bool isPacked = isPackedBy(its, operand.alongSide ? side : made.k, kBytesOfPack / made.termBytes);
   int64_t largest = made.scalarBytes > 4 ? kLargestOfDoubles : isPacked ? options.largestTile : kLargestOfSingles;
   return std::min(options.largestTile, largest);
 }
@@ -207,7 +224,7 @@ int64_t Tiling::largestTile(const TileOperand &operand, const Product::Operand &
 void Tiling::chooseTiles() {
   constexpr int64_t kSmallest = 32;
   auto choose = [&](TileSide &side, int64_t largest) {
-    side.tile = made.tf32 ? kSmallest : kSide; // all warps have some of those of tensor cores
+    side.tile = made.onTensorCores() ? kSmallest : kSide; // all warps have some of those of tensor cores
     while (side.tile < largest && side.tile < side.flat.atCapacity())
       side.tile *= 2;
   };
@@ -223,15 +240,15 @@ void Tiling::placeThreads() {
   for (TileSide *side : {&made.m, &made.n}) {
     side->perThread = side->tile / kSide;
     side->width = std::min(kBytesOfPack / made.scalarBytes, side->perThread);
-    if (made.tf32)
+    if (made.onTensorCores())
       side->width = side == &made.m ? kFragment.widthOfM : kFragment.widthOfN;
-    side->stride = made.tf32 ? kFragment.stride : kSide * side->width;
+    side->stride = made.onTensorCores() ? kFragment.stride : kSide * side->width;
   }
 }
 
 /// How many elements one load takes: a power of two, of which every thread has some.
 int64_t Tiling::packedAt(const TileOperand &operand, const Product::Operand &its, const TileSide &side) const {
-  int64_t most = std::min(kBytesOfPack / made.scalarBytes, side.tile * kDepth / kThreads), by = most;
+  int64_t most = std::min(kBytesOfPack / made.termBytes, side.tile * made.depth / kThreads), by = most;
   while (by > 1 && !isPackedBy(its, operand.alongSide ? side.flat : made.k, by))
     by /= 2;
   return by;

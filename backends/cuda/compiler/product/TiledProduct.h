@@ -2,7 +2,8 @@
 // for these, and how the result is cut into tiles and the sums into chunks.
 //
 // Values depend on the op, its shape and the capacity: terms are added in chains of `kChain` and chains in their order,
-// whatever the tiles are, and the chunks of a sum are those of its shape.
+// whatever the tiles are, and the chunks of a sum are those of its shape. In a chain terms are added one by one, or as many at
+// once as a fragment of tensor cores has, in an order that is the architecture's own.
 #pragma once
 
 #include "backends/cuda/compiler/GridKernel.h"
@@ -14,8 +15,6 @@ namespace sluice::cuda {
 
 /// A block's threads.
 inline constexpr int64_t kThreads = 256;
-/// Terms of the sum in the tiles that lie in shared memory.
-inline constexpr int64_t kDepth = 16;
 /// Terms that are added in one chain, before their sum is added to that of those before.
 inline constexpr int64_t kChain = 256;
 
@@ -59,23 +58,34 @@ struct TileOperand {
   int64_t packed = 1;                   ///< neighbours that one load takes
 };
 
+/// What multiplies terms.
+enum class Cores {
+  Scalar, ///< one fused multiply-add a term
+  Tf32,   ///< tensor cores, of f32 whose operands are rounded to 11 bits
+  Halves, ///< tensor cores, of f16 or bf16: each product is exact, and added in f32
+};
+
 struct TiledProduct {
   loops::Product product;
   mlir::Operation *op;
   int64_t capacity;
   mlir::RankedTensorType type;
-  std::string scalar; ///< "float": of terms and sums
+  Cores cores;
+  std::string scalar; ///< "float": of sums
   int64_t scalarBytes;
+  std::string term; ///< as tiles hold operands: "float", "BF16"
+  int64_t termBytes;
+  int64_t depth; ///< terms of the sum in the tiles that lie in shared memory
   TileSide m, n;
   Flat batch, k;
   TileOperand operands[2];
   mlir::AffineExpr resultOffset;
   llvm::SmallVector<mlir::AffineExpr> always; ///< conditions of the sum's place alone
-  bool acrossM;             ///< neighbours of the result's memory are neighbours in M, and N has dimensions
+  bool acrossM = false;     ///< neighbours of the result's memory are neighbours in M, and N has dimensions
   int64_t termsOfChunk = 0; ///< 0: sums are in one piece
   int64_t maxChunks = 1;
-  bool tf32 = false; ///< tensor cores multiply, operands rounded to 11 bits
 
+  TiledProduct(const loops::Product &product, mlir::Operation *op, int64_t capacity, Cores cores);
   /// None if `op` is no product, or if its tiles cannot be found: where an element of either operand lies, and whether a
   /// term counts, must be a sum of what the row or column says and of what the place in the sum says.
   static std::optional<TiledProduct> of(mlir::Operation *op, int64_t capacity, const GridOptions &options);
@@ -92,6 +102,10 @@ struct TiledProduct {
   int64_t blocksOfMultiprocessor() const;
   /// Whether sums have more terms than a chain.
   bool hasChains() const;
+  bool onTensorCores() const { return cores != Cores::Scalar; }
+  /// Whether a tile in shared memory is rows of neighbours in the sum, not of neighbours on its side: matrices of halves are
+  /// loaded either way, so they lie as in memory.
+  bool liesBySide(const TileOperand &operand) const { return cores == Cores::Halves && !operand.alongSide; }
   const TileSide &sideOf(const TileOperand &operand) const { return &operand == &operands[0] ? m : n; }
 };
 
