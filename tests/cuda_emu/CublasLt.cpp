@@ -4,15 +4,22 @@
 // Contracts that it assumes, and enforces with an error (cublasLt.h; cuBLAS's documentation, "cublasLtMatmul"): a handle
 // belongs to the context that was current when it was made, and its streams, too. Matrices are column-major; a leading
 // dimension is at least the number of rows, sizes are not zero, batches have one count, sizes fit together once operands
-// are transposed, C and D are the same. An algorithm is made by the heuristic or passes the check, for types and
-// transposes; operands lie at multiples of the alignment that the heuristic was promised (256 bytes unless told), the
-// workspace at multiples of 16, and it is as large as the algorithm wants. The workspace is overwritten. Heuristics look at
-// no memory; nothing of it waits for the device, so that all of it may happen in a capture. C is not read where beta is 0.
+// are transposed, C and D are the same. Operands and result have one type; f16 and bf16 are summed and scaled in f32, and
+// rounded once, at the end. An algorithm is made by the heuristic or passes the check, for types, transposes and epilogue;
+// operands lie at multiples of the alignment that the heuristic was promised (256 bytes unless told), the workspace at
+// multiples of 16, and it is as large as the algorithm wants. The workspace is overwritten. Heuristics look at no memory;
+// nothing of it waits for the device, so that all of it may happen in a capture. C is not read where beta is 0.
+//
+// An epilogue's bias is a number of D's type for each of D's rows, side by side, the same for all columns and the whole batch. It
+// is added in f32, before the ReLU, and lies at multiples of what its pointer was a multiple of when the algorithm was made.
+// ReLU keeps NaN. f64 has no epilogues.
 //
 // CUDA_EMU_BLAS=none makes heuristics that find nothing, CUDA_EMU_BLAS=wrong products that are wrong, so that tests see who
 // makes them.
+#include "sluice/backend/halves.h"
 #include "tests/cuda_emu/DriverState.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace sluice;
@@ -30,6 +37,11 @@ bool behaves(const char *how) {
 struct Description {
   int compute, scale;
   int transposed[2] = {}; // of A and B
+  uint32_t epilogue = 1;
+  const std::byte *bias = nullptr;
+
+  bool hasRelu() const { return epilogue & 2; }
+  bool hasBias() const { return epilogue & 4; }
 };
 
 struct Layout {
@@ -46,7 +58,9 @@ struct Preference {
 };
 
 struct Algorithm {
-  uint64_t mark, type, transposed[2], alignment[3], workspace;
+  uint64_t mark;
+  uint32_t type, epilogue, transposed[2], alignment[3], biasAlignment;
+  uint64_t workspace, rest[2];
 };
 
 struct Choice {
@@ -60,11 +74,38 @@ struct Choice {
 constexpr uint64_t kMark = 0x5115ce;
 constexpr uint64_t kWorkspace = 1 << 16;
 
-size_t bytesOf(int type) { return type == 1 ? 8 : 4; }
+enum Type { F32 = 0, F64 = 1, F16 = 2, BF16 = 14 }; // cudaDataType
+
+size_t bytesOf(int type) { return type == F64 ? 8 : type == F32 ? 4 : 2; }
+
+double numberAt(const std::byte *place, int type) {
+  auto half = [&] { return *reinterpret_cast<const uint16_t *>(place); };
+  switch (type) {
+  case F64:
+    return *reinterpret_cast<const double *>(place);
+  case F32:
+    return *reinterpret_cast<const float *>(place);
+  default:
+    return type == F16 ? sluice_float_of_f16(half()) : sluice_float_of_bf16(half());
+  }
+}
+
+void putNumber(std::byte *place, int type, double number) {
+  auto single = float(number);
+  switch (type) {
+  case F64:
+    *reinterpret_cast<double *>(place) = number;
+    break;
+  case F32:
+    *reinterpret_cast<float *>(place) = single;
+    break;
+  default:
+    *reinterpret_cast<uint16_t *>(place) = type == F16 ? sluice_f16_of_float(single) : sluice_bf16_of_float(single);
+  }
+}
 
 double at(const std::byte *matrix, const Layout &layout, uint64_t row, uint64_t column) {
-  const std::byte *place = matrix + (row + column * uint64_t(layout.leading)) * bytesOf(layout.type);
-  return layout.type == 1 ? *reinterpret_cast<const double *>(place) : *reinterpret_cast<const float *>(place);
+  return numberAt(matrix + (row + column * uint64_t(layout.leading)) * bytesOf(layout.type), layout.type);
 }
 
 /// Sizes once operands are transposed.
@@ -80,17 +121,35 @@ bool fit(const Description &description, const Layout &a, const Layout &b, const
   sizes = {d.rows, d.columns, description.transposed[0] ? a.rows : a.columns};
   uint64_t m = description.transposed[0] ? a.columns : a.rows, k = description.transposed[1] ? b.columns : b.rows,
            n = description.transposed[1] ? b.rows : b.columns;
-  bool computes = d.type == 1 ? description.compute == 70 : description.compute == 68 || description.compute == 77;
-  return m == sizes.m && n == sizes.n && k == sizes.k && computes && description.scale == d.type;
+  bool computes = d.type == F64   ? description.compute == 70
+                  : d.type == F32 ? description.compute == 68 || description.compute == 77
+                                  : (d.type == F16 || d.type == BF16) && description.compute == 68;
+  bool follows = description.epilogue == 1 || (d.type != F64 && (description.epilogue & ~6u) == 0);
+  return m == sizes.m && n == sizes.n && k == sizes.k && computes && follows &&
+         description.scale == (d.type == F64 ? F64 : F32);
+}
+
+/// What a pointer is a multiple of, as far as anyone asks.
+uint32_t alignmentOf(const void *pointer) {
+  auto address = reinterpret_cast<uint64_t>(pointer);
+  return uint32_t(std::min<uint64_t>(256, address & -address));
 }
 
 Algorithm algorithmFor(const Description &description, const Layout &d) {
-  return {kMark, uint64_t(d.type), {uint64_t(description.transposed[0]), uint64_t(description.transposed[1])}, {}, 0};
+  return {kMark,
+          uint32_t(d.type),
+          description.epilogue,
+          {uint32_t(description.transposed[0]), uint32_t(description.transposed[1])},
+          {},
+          description.hasBias() ? alignmentOf(description.bias) : 1,
+          0,
+          {}};
 }
 
 bool suits(const Algorithm &algorithm, const Description &description, const Layout &d) {
   Algorithm wanted = algorithmFor(description, d);
-  return algorithm.mark == kMark && algorithm.type == wanted.type &&
+  return algorithm.mark == kMark && algorithm.type == wanted.type && algorithm.epilogue == wanted.epilogue &&
+         algorithm.biasAlignment <= wanted.biasAlignment &&
          std::memcmp(algorithm.transposed, wanted.transposed, sizeof wanted.transposed) == 0;
 }
 
@@ -109,11 +168,11 @@ void multiply(const Description &description, const Sizes &sizes, const std::byt
       for (uint64_t k = 0; k < sizes.k; ++k)
         sum += (description.transposed[0] ? at(a, layoutA, k, row) : at(a, layoutA, row, k)) *
                (description.transposed[1] ? at(b, layoutB, column, k) : at(b, layoutB, k, column));
-      std::byte *place = d + (row + column * uint64_t(layoutD.leading)) * bytesOf(layoutD.type);
-      if (layoutD.type == 1)
-        *reinterpret_cast<double *>(place) = sum;
-      else
-        *reinterpret_cast<float *>(place) = float(sum);
+      if (description.hasBias())
+        sum = float(sum) + numberAt(description.bias + row * bytesOf(layoutD.type), layoutD.type);
+      if (description.hasRelu() && sum < 0)
+        sum = 0;
+      putNumber(d + (row + column * uint64_t(layoutD.leading)) * bytesOf(layoutD.type), layoutD.type, sum);
     }
 }
 
@@ -151,7 +210,17 @@ EXPORTED int cublasLtMatmulDescDestroy(Description *description) {
 }
 
 EXPORTED int cublasLtMatmulDescSetAttribute(Description *description, int attribute, const void *value, size_t bytes) {
-  return attribute == 3 || attribute == 4 ? put(description->transposed[attribute - 3], value, bytes) : InvalidArgument;
+  switch (attribute) {
+  case 3:
+  case 4:
+    return put(description->transposed[attribute - 3], value, bytes);
+  case 7:
+    return put(description->epilogue, value, bytes);
+  case 8:
+    return put(description->bias, value, bytes);
+  default:
+    return InvalidArgument;
+  }
 }
 
 EXPORTED int cublasLtMatrixLayoutCreate(Layout **layout, int type, uint64_t rows, uint64_t columns, int64_t leading) {
@@ -203,7 +272,8 @@ EXPORTED int cublasLtMatmulAlgoGetHeuristic(Device **handle, const Description *
                                             const Preference *preference, int wanted, Choice *choices, int *found) {
   Sizes sizes;
   *found = 0;
-  if (!handle || wanted < 1 || c != d || !fit(*description, *a, *b, *d, sizes))
+  bool lacksBias = description->hasBias() && !description->bias;
+  if (!handle || wanted < 1 || c != d || lacksBias || !fit(*description, *a, *b, *d, sizes))
     return InvalidArgument;
   if (behaves("none"))
     return NotSupported;
@@ -238,7 +308,7 @@ EXPORTED int cublasLtMatmul(Device **handle, const Description *description, con
   if (!handle || *handle != current || c != d || layoutC != layoutD ||
       !fit(*description, *layoutA, *layoutB, *layoutD, sizes) || !suits(*algorithm, *description, *layoutD))
     return InvalidArgument;
-  bool isWide = layoutD->type == 1;
+  bool isWide = layoutD->type == F64;
   auto number = [&](const void *value) {
     return isWide ? *static_cast<const double *>(value) : *static_cast<const float *>(value);
   };
@@ -252,6 +322,13 @@ EXPORTED int cublasLtMatmul(Device **handle, const Description *description, con
     if (address % algorithm->alignment[i] != 0 || !isOf(*current, address, extent(*layouts[i])))
       return InvalidArgument;
     touched.push_back(bufferAt(address, extent(*layouts[i])));
+  }
+  if (description->hasBias()) {
+    auto address = reinterpret_cast<Address>(description->bias);
+    size_t bytes = sizes.m * bytesOf(layoutD->type);
+    if (!isOf(*current, address, bytes))
+      return InvalidArgument;
+    touched.push_back(bufferAt(address, bytes));
   }
   size_t needed = algorithm->workspace;
   auto own = reinterpret_cast<Address>(workspace);

@@ -19,17 +19,25 @@ struct Merged {
   SmallVector<int64_t, 3> strides;
 };
 
+/// What is done to a product's elements.
+struct Behind {
+  ir::ExpandOp bias; // null: none
+  bool hasRelu = false;
+};
+
 class Finder {
 public:
   Finder(const Product &product, Operation *op, int64_t capacity) : product(product), op(op), capacity(capacity) {}
 
-  std::optional<LibraryProduct> find();
+  std::optional<LibraryProduct> find(Behind behind);
 
 private:
   std::optional<Strides> stridesOf(Value value, ArrayRef<AffineExpr> index) const;
   std::optional<Merged> merge(Product::Role role, ArrayRef<const Strides *> operands) const;
   std::optional<LibraryProduct::Matrix> matrixOf(int64_t buffer, const Merged &side, int64_t sideStride,
                                                  const Merged &other, int64_t otherStride, int64_t batchStride) const;
+
+  bool isAlong(ir::ExpandOp bias, Product::Role role, const Strides &result) const;
 
   const Product &product;
   Operation *op;
@@ -99,9 +107,40 @@ std::optional<LibraryProduct::Matrix> Finder::matrixOf(int64_t buffer, const Mer
   return LibraryProduct::Matrix{buffer, leading, batchStride, !bySide};
 }
 
-std::optional<LibraryProduct> Finder::find() {
+/// Whether a number for each element of this role, side by side, is what is added to the others' results.
+bool Finder::isAlong(ir::ExpandOp bias, Product::Role role, const Strides &result) const {
+  auto index = llvm::map_to_vector(bias.getDims(), [&](int64_t dim) { return product.result[size_t(dim)]; });
+  std::optional<Strides> strides = stridesOf(bias.getOperand(), index);
+  if (!strides)
+    return false;
+  for (const Product::Dim &dim : product.dims)
+    if (dim.role != role && strides->count(numberOf(dim)) && (dim.hasRows || dim.size > 1))
+      return false;
+  std::optional<Merged> merged = merge(role, {&result, &*strides});
+  return merged && !merged->extent.perRow && (merged->strides[1] == 1 || merged->extent.size == 1);
+}
+
+/// Nothing that a library rounds in another place than the ops do. None if it has no such step.
+static std::optional<Behind> behindProduct(ArrayRef<Operation *> ops) {
+  Behind behind;
+  Value last = ops.front()->getResult(0);
+  Type element = cast<RankedTensorType>(last.getType()).getElementType();
+  ops = ops.drop_front();
+  if (ops.size() >= 2 && element.isF32()) {
+    auto bias = dyn_cast<ir::ExpandOp>(ops[0]);
+    auto add = dyn_cast<ir::AddOp>(ops[1]);
+    if (bias && add && llvm::is_contained(add->getOperands(), last) &&
+        llvm::is_contained(add->getOperands(), bias.getResult()))
+      behind.bias = bias, last = add.getResult(), ops = ops.drop_front(2);
+  }
+  if (!ops.empty() && !element.isF64() && isa<ir::ReluOp>(ops.front()) && ops.front()->getOperand(0) == last)
+    behind.hasRelu = true, ops = ops.drop_front();
+  return ops.empty() ? std::optional(behind) : std::nullopt;
+}
+
+std::optional<LibraryProduct> Finder::find(Behind behind) {
   Type element = cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
-  bool isKnown = element.isF32() || element.isF64();
+  bool isKnown = element.isF32() || element.isF64() || ir::isHalf(element);
   if (!isKnown || !product.nonNegative.empty() || !product.inResult.empty())
     return std::nullopt;
   std::optional<Strides> a = stridesOf(op->getOperand(product.a.number), product.a.index),
@@ -113,22 +152,28 @@ std::optional<LibraryProduct> Finder::find() {
                         k = merge(Product::K, {&*a, &*b}), batch = merge(Product::Batch, {&*c, &*a, &*b});
   if (!m || !n || !k || !batch)
     return std::nullopt;
-  int64_t result = op->getNumOperands();
-  auto bufferOf = [&](const Product::Operand &operand) { // before there is a kernel, none
-    auto argument = dyn_cast<BlockArgument>(op->getOperand(operand.number));
+  auto kernel = op->getParentOfType<ir::KernelOp>(); // before there is one, buffers have no numbers
+  int64_t result = kernel ? kernel.getNumOperands() : 0;
+  auto bufferOf = [&](Value operand) {
+    auto argument = dyn_cast<BlockArgument>(operand);
     return argument ? int64_t(argument.getArgNumber()) : 0;
   };
   bool alongN = n->strides[0] == 1; // neighbours in the result
   const Merged &p = alongN ? *n : *m, &q = alongN ? *m : *n;
-  std::optional<LibraryProduct::Matrix> left = matrixOf(bufferOf(product.a), *m, m->strides[1], *k, k->strides[0],
-                                                        batch->strides[1]),
-                                        right = matrixOf(bufferOf(product.b), *n, n->strides[1], *k, k->strides[1],
-                                                         batch->strides[2]),
+  std::optional<LibraryProduct::Matrix> left = matrixOf(bufferOf(op->getOperand(product.a.number)), *m, m->strides[1],
+                                                        *k, k->strides[0], batch->strides[1]),
+                                        right = matrixOf(bufferOf(op->getOperand(product.b.number)), *n, n->strides[1],
+                                                         *k, k->strides[1], batch->strides[2]),
                                         whole = matrixOf(result, p, p.strides[0], q, q.strides[0], batch->strides[0]);
   if (!left || !right || !whole || whole->isTransposed)
     return std::nullopt;
+  if (behind.bias && !isAlong(behind.bias, alongN ? Product::N : Product::M, *c))
+    return std::nullopt;
   LibraryProduct found;
-  found.type = element.isF32() ? "f32" : "f64";
+  llvm::raw_string_ostream(found.type) << element;
+  if (behind.bias)
+    found.bias = bufferOf(behind.bias.getOperand());
+  found.hasRelu = behind.hasRelu;
   found.p = p.extent, found.q = q.extent, found.k = k->extent, found.batch = batch->extent;
   found.first = alongN ? *right : *left;
   found.second = alongN ? *left : *right;
@@ -138,8 +183,9 @@ std::optional<LibraryProduct> Finder::find() {
   return found;
 }
 
-std::optional<LibraryProduct> findLibraryProduct(const Product &product, Operation *op, int64_t capacity) {
-  return Finder(product, op, capacity).find();
+std::optional<LibraryProduct> findLibraryProduct(const Product &product, ArrayRef<Operation *> ops, int64_t capacity) {
+  std::optional<Behind> behind = behindProduct(ops);
+  return behind ? Finder(product, ops.front(), capacity).find(*behind) : std::nullopt;
 }
 
 } // namespace sluice::cuda

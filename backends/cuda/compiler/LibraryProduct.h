@@ -1,4 +1,5 @@
-// Products that a library of linear algebra can do: matrices with strides, with nothing left out of their sums.
+// Products that a library of linear algebra can do: matrices with strides, with nothing left out of their sums, and what it adds
+// to them and leaves of them in the same pass.
 #pragma once
 
 #include "backends/loops/Product.h"
@@ -21,16 +22,21 @@ struct LibraryProduct {
     bool isTransposed = false;
   };
 
-  std::string type; ///< "f32", "f64" or "tf32": f32, whose operands may be rounded to 11 bits
+  std::string type; ///< "f32", "f64", "f16" or "bf16", both summed in f32, or "tf32": f32, operands rounded to 11 bits
   Extent p, q, k, batch;
   Matrix first, second, result;
+  std::optional<int64_t> bias; ///< the buffer of a number for each p, added to D
+  bool hasRelu = false;        ///< then negative elements of D are 0
   int64_t capacity = 0;
 };
 
 /// What the library may use besides: what NVIDIA recommends for Hopper (cuBLAS's documentation, "cublasSetWorkspace").
 inline constexpr int64_t kLibraryWorkspaceBytes = 32 << 20;
 
-/// None if the product's dimensions do not merge into such matrices.
-std::optional<LibraryProduct> findLibraryProduct(const loops::Product &product, mlir::Operation *op, int64_t capacity);
+/// Of a product's op and those behind it in its kernel, of which the last one's result is all that is kept. None if the
+/// product's dimensions do not merge into such matrices, or if the ops behind it are others, or would round otherwise: halves
+/// are rounded before a bias is added.
+std::optional<LibraryProduct> findLibraryProduct(const loops::Product &product, llvm::ArrayRef<mlir::Operation *> ops,
+                                                 int64_t capacity);
 
 } // namespace sluice::cuda

@@ -136,14 +136,20 @@ static sluice_status lower(sluice_session *opaque, sluice_blob *blob) {
   return SLUICE_OK;
 }
 
+// What a library does stays with it: only what it does in the same pass may join.
 static sluice_status canFuse(sluice_session *session, const sluice_kernel_view *kernel, int *fuses) {
-  auto isForLibrary = [&](size_t op) {
-    return PluginSession::of(session)->session->isForLibrary(
-        static_cast<Operation *>(sluice_kernel_op_at(kernel, op)->operation));
-  };
   *fuses = loops::lastOpJoins(*kernel);
-  for (size_t op = 0; *fuses && kernel->num_ops > 1 && op < kernel->num_ops; ++op)
-    *fuses = !isForLibrary(op);
+  if (!*fuses || kernel->num_ops < 2)
+    return SLUICE_OK;
+  SmallVector<Operation *> ops;
+  for (size_t op = 0; op < kernel->num_ops; ++op)
+    ops.push_back(static_cast<Operation *>(sluice_kernel_op_at(kernel, op)->operation));
+  auto isForLibrary = [&](ArrayRef<Operation *> some) {
+    return PluginSession::of(session)->session->isForLibrary(some);
+  };
+  bool givesLast = kernel->num_results == 1 && kernel->results[0] + 1 == kernel->num_values;
+  if (llvm::any_of(ops, isForLibrary))
+    *fuses = givesLast && isForLibrary(ops);
   return SLUICE_OK;
 }
 

@@ -85,7 +85,8 @@ GridOptions Session::options() const {
   return {.tf32 = settings.tf32, .halfCores = llvm::none_of(settings.architectures, lacksTensorCores)};
 }
 
-std::optional<LibraryProduct> Session::libraryProductOf(Operation *op) const {
+std::optional<LibraryProduct> Session::libraryProductOf(ArrayRef<Operation *> ops) const {
+  Operation *op = ops.front();
   auto contraction = dyn_cast<ir::ContractionOp>(op);
   if (!contraction)
     return std::nullopt;
@@ -95,7 +96,7 @@ std::optional<LibraryProduct> Session::libraryProductOf(Operation *op) const {
   op->getContext()->loadDialect<arith::ArithDialect, math::MathDialect>(); // of what ops mean
   loops::Formulas formulas;
   std::optional<loops::Product> product = loops::findProduct(formulas, op, capacity_);
-  std::optional<LibraryProduct> found = product ? findLibraryProduct(*product, op, capacity_) : std::nullopt;
+  std::optional<LibraryProduct> found = product ? findLibraryProduct(*product, ops, capacity_) : std::nullopt;
   if (found && settings.tf32 && found->type == "f32")
     found->type = "tf32";
   return found;
@@ -120,8 +121,9 @@ FailureOr<Session::Prepared> Session::prepare(ir::KernelOp kernel) {
   image.addKernel(name, kernel.getNumOperands() + kernel.getNumResults() + 1, written->functions);
   int64_t workspaceBytes = written->workspaceBytes;
   Block &body = kernel.getBody().front();
-  bool isAlone = llvm::hasSingleElement(body.without_terminator());
-  if (std::optional<LibraryProduct> product = isAlone ? libraryProductOf(&body.front()) : std::nullopt) {
+  SmallVector<Operation *> ops(llvm::make_pointer_range(body.without_terminator()));
+  bool givesLast = llvm::equal(body.getTerminator()->getOperands(), ops.back()->getResults());
+  if (std::optional<LibraryProduct> product = givesLast ? libraryProductOf(ops) : std::nullopt) {
     image.addProduct(*product);
     workspaceBytes = std::max(workspaceBytes, kLibraryWorkspaceBytes);
   }

@@ -44,8 +44,8 @@ public:
     double lanes; ///< as GridKernel has them
   };
   mlir::FailureOr<Prepared> prepare(ir::KernelOp kernel);
-  /// Whether the kernel that begins with `op` is left to a library, and holds nothing else.
-  bool isForLibrary(mlir::Operation *op) const { return libraryProductOf(op).has_value(); }
+  /// Whether a kernel of these ops, of which the last one's result is all that is kept, is left to a library.
+  bool isForLibrary(llvm::ArrayRef<mlir::Operation *> ops) const { return libraryProductOf(ops).has_value(); }
   /// The image of all kernels.
   llvm::Expected<std::string> lower();
 
@@ -53,7 +53,7 @@ private:
   Session(Nvrtc nvrtc, Settings settings, int64_t capacity)
       : nvrtc(std::move(nvrtc)), settings(std::move(settings)), capacity_(capacity) {}
 
-  std::optional<LibraryProduct> libraryProductOf(mlir::Operation *op) const;
+  std::optional<LibraryProduct> libraryProductOf(llvm::ArrayRef<mlir::Operation *> ops) const;
   std::vector<std::string> units() const;
 
   Nvrtc nvrtc;

@@ -15,10 +15,11 @@ using BlasDescription = struct cublasLtMatmulDescOpaque *;
 using BlasLayout = struct cublasLtMatrixLayoutOpaque *;
 using BlasPreference = struct cublasLtMatmulPreferenceOpaque *;
 
-enum class BlasType : int { F32 = 0, F64 = 1 };                 // cudaDataType
-enum class BlasCompute : int { F32 = 68, F64 = 70, Tf32 = 77 }; // cublasComputeType_t
-enum class BlasOp : int { Plain = 0, Transposed = 1 };          // cublasOperation_t
-enum class DescriptionAttribute : int { TransposeA = 3, TransposeB = 4 };
+enum class BlasType : int { F32 = 0, F64 = 1, F16 = 2, BF16 = 14 }; // cudaDataType
+enum class BlasCompute : int { F32 = 68, F64 = 70, Tf32 = 77 };     // cublasComputeType_t
+enum class BlasOp : int { Plain = 0, Transposed = 1 };              // cublasOperation_t
+enum class DescriptionAttribute : int { TransposeA = 3, TransposeB = 4, Epilogue = 7, BiasPointer = 8 };
+enum class BlasEpilogue : uint32_t { None = 1, Relu = 2, Bias = 4, ReluBias = 6 }; // cublasLtEpilogue_t
 enum class LayoutAttribute : int { Rows = 2, Columns = 3, BatchCount = 5, BatchStride = 6 };
 enum class PreferenceAttribute : int {
   WorkspaceBytes = 1,

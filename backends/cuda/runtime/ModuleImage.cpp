@@ -2,11 +2,12 @@
 
 #include "backends/cuda/runtime/Error.h"
 
+#include <set>
 #include <sstream>
 
 namespace sluice::cuda {
 
-static constexpr std::string_view kFirstLine = "sluice cuda 2";
+static constexpr std::string_view kFirstLine = "sluice cuda 3";
 
 namespace {
 
@@ -55,8 +56,8 @@ private:
     bool isWhole = line && (line >> std::ws).eof();
     if (isWhole && what == "kernel" && size >= 0)
       image.kernels.push_back({name, size_t(size), {}, {}});
-    else if (isWhole && what == "product" && (name == "f32" || name == "f64" || name == "tf32") &&
-             !image.kernels.empty() && isSound(product, image.kernels.back()))
+    else if (isWhole && what == "product" && isProductType(name) && !image.kernels.empty() &&
+             isSound(product, image.kernels.back()))
       product.type = name, image.kernels.back().product = product;
     else if (isWhole && what == "code" && size >= 0)
       image.codes.push_back({name, {}}), sizes.push_back(size_t(size));
@@ -72,11 +73,17 @@ private:
       line >> extent->size >> extent->perRow;
     for (ImageProduct::Matrix *matrix : {&product.first, &product.second, &product.result})
       line >> matrix->buffer >> matrix->leading >> matrix->batchStride >> matrix->isTransposed;
-    line >> product.capacity >> product.workspaceBytes;
+    line >> product.bias >> product.hasRelu >> product.capacity >> product.workspaceBytes;
+  }
+
+  static bool isProductType(const std::string &name) {
+    static const std::set<std::string> known = {"f32", "f64", "f16", "bf16", "tf32"};
+    return known.count(name) > 0;
   }
 
   static bool isSound(const ImageProduct &product, const ImageKernel &kernel) {
-    bool isSound = product.capacity >= 0 && product.workspaceBytes >= 0;
+    bool isSound = product.capacity >= 0 && product.workspaceBytes >= 0 && product.bias >= -1 &&
+                   product.bias + 1 < int64_t(kernel.buffers) && (product.hasRelu == 0 || product.hasRelu == 1);
     for (const ImageProduct::Extent &extent : {product.p, product.q, product.k, product.batch})
       isSound &= extent.size > 0 && (extent.perRow == 0 || extent.perRow == 1);
     for (const ImageProduct::Matrix &matrix : {product.first, product.second, product.result})

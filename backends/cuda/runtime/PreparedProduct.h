@@ -26,6 +26,7 @@ private:
   PreparedProduct(const BlasLt &blas, BlasHandle handle, const ImageProduct &product);
 
   bool choose();
+  void setBias(const void *address);
   void setRows(int64_t rows);
 
   const BlasLt &blas;

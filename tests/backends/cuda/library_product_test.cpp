@@ -1,7 +1,9 @@
 // Products as matrices for a library: plain loops over the matrices that are found give what the reference functions give.
 #include "backends/cuda/compiler/LibraryProduct.h"
+#include "sluice/backend/halves.h"
 #include "tests/backends/cuda/GridRun.h"
 
+#include <cstring>
 #include <gtest/gtest.h>
 
 using namespace mlir;
@@ -10,27 +12,53 @@ namespace sluice::cuda::test {
 
 namespace {
 
+/// An element of memory as a number, and a number as one.
+template <typename T> struct Stored {
+  static double read(T stored) { return stored; }
+  static T write(double number) { return T(number); }
+};
+struct F16 {
+  uint16_t bits;
+};
+struct BF16 {
+  uint16_t bits;
+};
+template <> struct Stored<F16> {
+  static double read(F16 stored) { return sluice_float_of_f16(stored.bits); }
+  static F16 write(double number) { return {sluice_f16_of_float(float(number))}; }
+};
+template <> struct Stored<BF16> {
+  static double read(BF16 stored) { return sluice_float_of_bf16(stored.bits); }
+  static BF16 write(double number) { return {sluice_bf16_of_float(float(number))}; }
+};
+
 class LibraryRun : public GridRun {
 public:
-  LibraryRun(const std::string &op, const std::string &a, const std::string &b, const std::string &y,
-             const std::string &attributes = "")
-      : GridRun("k", {a, b}, "%a = sluice." + op + " %0, %1 " + attributes + " : (" + a + ", " + b + ") -> " + y,
-                "%a : " + y) {
+  explicit LibraryRun(const Body &body)
+      : GridRun("k", body.operands, body.text, body.yields), tolerance(body.tolerance) {
     loops::Formulas formulas;
-    Operation *product = &KernelCase::op.getBody().front().front();
-    if (std::optional<loops::Product> found = loops::findProduct(formulas, product, kCapacity))
-      library = findLibraryProduct(*found, product, kCapacity);
+    SmallVector<Operation *> ops(llvm::make_pointer_range(op.getBody().front().without_terminator()));
+    if (std::optional<loops::Product> found = loops::findProduct(formulas, ops.front(), kCapacity))
+      library = findLibraryProduct(*found, ops, kCapacity);
   }
 
   /// The largest error of the loops over the matrices.
   double multiply(int64_t rows) {
     randomize(-2, 2);
     std::vector<void *> buffers = begin(rows, 0);
-    library->type == "f64" ? multiply<double>(rows, buffers) : multiply<float>(rows, buffers);
+    if (library->type == "f64")
+      multiply<double>(rows, buffers);
+    else if (library->type == "f16")
+      multiply<F16>(rows, buffers);
+    else if (library->type == "bf16")
+      multiply<BF16>(rows, buffers);
+    else
+      multiply<float>(rows, buffers);
     return error();
   }
 
   std::optional<LibraryProduct> library;
+  double tolerance;
 
 private:
   template <typename T> void multiply(int64_t rows, const std::vector<void *> &buffers) {
@@ -41,59 +69,138 @@ private:
       return static_cast<T *>(
           buffers[size_t(matrix.buffer)])[batch * matrix.batchStride + column * matrix.leading + row];
     };
+    auto read = Stored<T>::read;
     for (int64_t batch = 0; batch < count(library->batch); ++batch)
       for (int64_t p = 0; p < count(library->p); ++p)
         for (int64_t q = 0; q < count(library->q); ++q) {
           double sum = 0;
           for (int64_t k = 0; k < count(library->k); ++k)
-            sum += double(at(library->first, batch, p, k)) * double(at(library->second, batch, k, q));
-          at(library->result, batch, p, q) = T(sum);
+            sum += read(at(library->first, batch, p, k)) * read(at(library->second, batch, k, q));
+          if (library->bias)
+            sum += read(static_cast<T *>(buffers[size_t(*library->bias)])[p]);
+          if (library->hasRelu)
+            sum = std::max(sum, 0.0);
+          at(library->result, batch, p, q) = Stored<T>::write(sum);
         }
   }
 };
+
+/// A product with a bias along `dim` behind it, if that is not negative, and a ReLU.
+Body followed(Body body, int dim, bool hasRelu) {
+  const std::string y = body.yields.substr(body.yields.find(": ") + 2);
+  std::string last = "%a";
+  body.text += "\n";
+  if (dim >= 0) {
+    auto [shape, element] =
+        llvm::StringRef(y).drop_front(strlen("tensor<")).split('>').first.split(',').first.rsplit('x');
+    SmallVector<StringRef> sizes;
+    shape.split(sizes, 'x');
+    std::string expanded;
+    for (StringRef size : sizes)
+      expanded += (expanded.empty() ? "" : ", ") + (size == "?" ? std::string("-9223372036854775808") : size.str());
+    std::string bias = ("tensor<" + sizes[size_t(dim)] + "x" + element + ">").str(), dims = std::to_string(dim);
+    body.operands.push_back(bias);
+    body.text += "%e = sluice.expand %2 {dims = array<i64: " + dims + ">, shape = array<i64: " + expanded + ">} : (" +
+                 bias + ") -> " + y + "\n%b = sluice.add %a, %e : (" + y + ", " + y + ") -> " + y + "\n";
+    last = "%b";
+  }
+  if (hasRelu) {
+    body.text += "%r = sluice.relu " + last + " : (" + y + ") -> " + y + "\n";
+    last = "%r";
+  }
+  body.yields = last + " : " + y;
+  return body;
+}
 
 std::string oneByOne(const char *stride, const char *padding) {
   return std::string("{stride = array<i64: ") + stride + ">, padding = array<i64: " + padding +
          ">, dilation = array<i64: 1, 1>, groups = 1 : i64}";
 }
 
-} // namespace
-
-TEST(LibraryProduct, IsWhatTheOpIs) {
-  LibraryRun all[] = {
-      {"einsum \"ab,bc->ac\"", "tensor<?x20xf32>", "tensor<20x9xf32>", "tensor<?x9xf32>"},
-      {"einsum \"ab,cb->ac\"", "tensor<?x20xf64>", "tensor<9x20xf64>", "tensor<?x9xf64>"},
-      {"einsum \"ab,ac->bc\"", "tensor<?x20xf32>", "tensor<?x9xf32>", "tensor<20x9xf32>"},
-      {"einsum \"ab,cb->ac\"", "tensor<9x20xf32>", "tensor<?x20xf32>", "tensor<9x?xf32>"},
-      {"einsum \"ab,bc->ac\"", "tensor<?x1xf32>", "tensor<1x9xf32>", "tensor<?x9xf32>"},
-      {"einsum \"ab,bc->ac\"", "tensor<1x20xf32>", "tensor<20x1xf32>", "tensor<1x1xf32>"},
-      {"einsum \"abc,adc->abd\"", "tensor<?x4x6xf32>", "tensor<?x5x6xf32>", "tensor<?x4x5xf32>"},
-      {"einsum \"abcd,abde->abce\"", "tensor<3x4x2x6xf64>", "tensor<3x4x6x5xf64>", "tensor<3x4x2x5xf64>"},
-      {"einsum \"abc,dc->abd\"", "tensor<?x4x6xf32>", "tensor<5x6xf32>", "tensor<?x4x5xf32>"},
-      {"einsum \"abc,abd->cd\"", "tensor<?x4x6xf32>", "tensor<?x4x5xf32>", "tensor<6x5xf32>"},
-      {"conv2d", "tensor<?x5x4x3xf32, #nhwc>", "tensor<8x5x1x1xf32>", "tensor<?x8x4x3xf32, #nhwc>",
-       oneByOne("1, 1", "0, 0, 0, 0")},
-  };
-  for (LibraryRun &run : all) {
-    ASSERT_TRUE(run.library) << run.diagnostics() << run.kernel.text;
+/// Runs these, whose type, bias and ReLU are found.
+void expectTheReference(const std::vector<Body> &bodies) {
+  for (const Body &body : bodies) {
+    LibraryRun run(body);
+    ASSERT_TRUE(run.library) << run.diagnostics() << body.text;
+    EXPECT_EQ(run.library->bias.has_value(), StringRef(body.text).contains("expand")) << body.text;
+    EXPECT_EQ(run.library->hasRelu, StringRef(body.text).contains("relu")) << body.text;
     for (int64_t rows : {7, 3, 1}) {
       double error = run.multiply(rows);
-      EXPECT_TRUE(error <= 1e-4) << error << " with " << rows << " rows of\n" << run.kernel.text;
+      EXPECT_TRUE(error <= run.tolerance) << error << " with " << rows << " rows of\n" << body.text;
     }
   }
 }
 
+std::vector<Body> matrices() {
+  return {
+      einsum("ab,bc->ac", "tensor<?x20xf32>", "tensor<20x9xf32>", "tensor<?x9xf32>"),
+      einsum("ab,cb->ac", "tensor<?x20xf64>", "tensor<9x20xf64>", "tensor<?x9xf64>"),
+      einsum("ab,ac->bc", "tensor<?x20xf32>", "tensor<?x9xf32>", "tensor<20x9xf32>"),
+      einsum("ab,cb->ac", "tensor<9x20xf32>", "tensor<?x20xf32>", "tensor<9x?xf32>"),
+      einsum("ab,bc->ac", "tensor<?x1xf32>", "tensor<1x9xf32>", "tensor<?x9xf32>"),
+      einsum("ab,bc->ac", "tensor<1x20xf32>", "tensor<20x1xf32>", "tensor<1x1xf32>"),
+      einsum("abc,adc->abd", "tensor<?x4x6xf32>", "tensor<?x5x6xf32>", "tensor<?x4x5xf32>"),
+      einsum("abcd,abde->abce", "tensor<3x4x2x6xf64>", "tensor<3x4x6x5xf64>", "tensor<3x4x2x5xf64>"),
+      einsum("abc,dc->abd", "tensor<?x4x6xf32>", "tensor<5x6xf32>", "tensor<?x4x5xf32>"),
+      einsum("abc,abd->cd", "tensor<?x4x6xf32>", "tensor<?x4x5xf32>", "tensor<6x5xf32>"),
+      product("conv2d", "tensor<?x5x4x3xf32, #nhwc>", "tensor<8x5x1x1xf32>", "tensor<?x8x4x3xf32, #nhwc>",
+              oneByOne("1, 1", "0, 0, 0, 0")),
+  };
+}
+
+} // namespace
+
+TEST(LibraryProduct, IsWhatTheOpIs) {
+  std::vector<Body> all = matrices();
+  for (const Body &body : matrices())
+    if (body.text.find("f64") == std::string::npos)
+      all.push_back(all.size() % 2 ? as("f16", body, 0x1p-10) : as("bf16", body, 0x1p-7));
+  expectTheReference(all);
+}
+
+TEST(LibraryProduct, TakesBiasAndReluBehindIt) {
+  std::vector<Body> all;
+  for (const Body &body : matrices()) {
+    bool isWide = StringRef(body.text).contains("f64"), isImage = StringRef(body.text).contains("conv2d");
+    int last = int(StringRef(body.yields).count('x')) - 1;
+    if (isWide || StringRef(body.yields).contains("9x?")) // a library adds none to doubles, nor along rows of the call
+      continue;
+    for (bool hasRelu : {false, true})
+      all.push_back(followed(body, isImage ? 1 : last, hasRelu));
+    all.push_back(followed(body, -1, true));
+  }
+  all.push_back(followed(as("bf16", matrices()[0], 0x1p-7), -1, true));
+  expectTheReference(all);
+}
+
+// Kernels may read one buffer twice.
+TEST(LibraryProduct, NumbersTheBuffersOfItsKernel) {
+  std::string x = "tensor<9x20xf32>", y = "tensor<9x9xf32>";
+  expectTheReference({{{x}, "%a = sluice.einsum \"ab,cb->ac\" %0, %0 : (" + x + ", " + x + ") -> " + y, "%a : " + y}});
+}
+
+TEST(LibraryProduct, LeavesOutWhatIsRoundedOtherwise) {
+  Body one = matrices()[0], square = einsum("ab,bc->ac", "tensor<7x20xf32>", "tensor<20x7xf32>", "tensor<7x7xf32>");
+  auto finds = [](const Body &body) { return LibraryRun(body).library.has_value(); };
+  EXPECT_TRUE(finds(followed(square, 1, false)));
+  EXPECT_FALSE(finds(followed(square, 0, false))) << "a number for each column of D";
+  EXPECT_FALSE(finds(followed(as("bf16", one, 0), 1, false))) << "halves are rounded before they are added";
+  EXPECT_FALSE(finds(followed(matrices()[1], 1, false))) << "there are no epilogues for doubles";
+  EXPECT_FALSE(finds(followed(matrices()[1], -1, true)));
+  Body other = one;
+  other.text += "\n%b = sluice.neg %a : (tensor<?x9xf32>) -> tensor<?x9xf32>";
+  other.yields = "%b : tensor<?x9xf32>";
+  EXPECT_FALSE(finds(other));
+}
+
 TEST(LibraryProduct, LeavesOutWhatDoesNotMerge) {
+  auto finds = [](const char *x, const char *y, const std::string &attributes) {
+    return LibraryRun(product("conv2d", x, "tensor<8x5x1x1xf32>", y, attributes)).library.has_value();
+  };
   // Images whose channels lie apart, strides, padding: no matrices.
-  EXPECT_FALSE(LibraryRun("conv2d", "tensor<?x5x4x3xf32>", "tensor<8x5x1x1xf32>", "tensor<?x8x4x3xf32>",
-                          oneByOne("1, 1", "0, 0, 0, 0"))
-                   .library);
-  EXPECT_FALSE(LibraryRun("conv2d", "tensor<?x5x4x3xf32, #nhwc>", "tensor<8x5x1x1xf32>", "tensor<?x8x2x2xf32, #nhwc>",
-                          oneByOne("2, 2", "0, 0, 0, 0"))
-                   .library);
-  EXPECT_FALSE(LibraryRun("conv2d", "tensor<?x5x4x3xf32, #nhwc>", "tensor<8x5x1x1xf32>", "tensor<?x8x6x5xf32, #nhwc>",
-                          oneByOne("1, 1", "1, 1, 1, 1"))
-                   .library);
+  EXPECT_FALSE(finds("tensor<?x5x4x3xf32>", "tensor<?x8x4x3xf32>", oneByOne("1, 1", "0, 0, 0, 0")));
+  EXPECT_FALSE(finds("tensor<?x5x4x3xf32, #nhwc>", "tensor<?x8x2x2xf32, #nhwc>", oneByOne("2, 2", "0, 0, 0, 0")));
+  EXPECT_FALSE(finds("tensor<?x5x4x3xf32, #nhwc>", "tensor<?x8x6x5xf32, #nhwc>", oneByOne("1, 1", "1, 1, 1, 1")));
 }
 
 } // namespace sluice::cuda::test

@@ -76,23 +76,27 @@ TEST(CudaRunHalf, SaysThatThereIsNoDevice) {
 TEST(CudaRunHalf, RefusesWhatIsNoImage) {
   for (auto [image, why] :
        {std::pair("", "line 1 of a module does not end"),
-        {"something\n", "line 1 of a module is not 'sluice cuda 2'"},
-        {"sluice cuda 2\nfunction f 1 1 32\nend\n", "line 2 of a module is 'function f 1 1 32'"},
-        {"sluice cuda 2\nkernel k -1\nend\n", "line 2 of a module is 'kernel k -1'"},
-        {"sluice cuda 2\nkernel k 1 1\nend\n", "line 2 of a module is 'kernel k 1 1'"},
-        {"sluice cuda 2\nkernel k 1\nfunction f 1 0\nend\n", "line 3 of a module is 'function f 1 0'"},
-        {"sluice cuda 2\ncode sm_90 5\nend\nbyte", "too few bytes"},
-        {"sluice cuda 2\nkernel k 1\n", "line 3 of a module does not end"}})
+        {"something\n", "line 1 of a module is not 'sluice cuda 3'"},
+        {"sluice cuda 3\nfunction f 1 1 32\nend\n", "line 2 of a module is 'function f 1 1 32'"},
+        {"sluice cuda 3\nkernel k -1\nend\n", "line 2 of a module is 'kernel k -1'"},
+        {"sluice cuda 3\nkernel k 1 1\nend\n", "line 2 of a module is 'kernel k 1 1'"},
+        {"sluice cuda 3\nkernel k 1\nfunction f 1 0\nend\n", "line 3 of a module is 'function f 1 0'"},
+        {"sluice cuda 3\nkernel k 4\nproduct f8 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 0 4 0\nend\n",
+         "line 3 of a module"},
+        {"sluice cuda 3\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 3 0 4 0\nend\n",
+         "line 3 of a module"},
+        {"sluice cuda 3\ncode sm_90 5\nend\nbyte", "too few bytes"},
+        {"sluice cuda 3\nkernel k 1\n", "line 3 of a module does not end"}})
     EXPECT_THAT(whatLoadSays(image), AllOf(StartsWith("3: "), HasSubstr(why))) << image;
 }
 
 TEST(CudaRunHalf, NamesTheArchitecturesOfItsCode) {
-  EXPECT_EQ(whatLoadSays("sluice cuda 2\nkernel k 1\ncode sm_80 1\ncode sm_100 1\ncode compute_100 1\nend\nabc"),
+  EXPECT_EQ(whatLoadSays("sluice cuda 3\nkernel k 1\ncode sm_80 1\ncode sm_100 1\ncode compute_100 1\nend\nabc"),
             "4: cuda:0, Emulated CUDA device, has architecture sm_90, and the code is for sm_80, sm_100, compute_100");
 }
 
 TEST(CudaRunHalf, SaysThatADriverRefusesCode) {
-  EXPECT_THAT(whatLoadSays("sluice cuda 2\nkernel k 1\ncode sm_90 7\nend\nno code"),
+  EXPECT_THAT(whatLoadSays("sluice cuda 3\nkernel k 1\ncode sm_90 7\nend\nno code"),
               AllOf(StartsWith("70: cuda:0 refuses its code"), HasSubstr("CUDA_ERROR_INVALID_IMAGE")));
 }
 

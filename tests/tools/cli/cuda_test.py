@@ -98,6 +98,33 @@ class CudaTest(CliTest):
             result = self.run_sluice("verify", *arguments, CUDA_EMU_BLAS=behaviour)
             self.assertEqual(result.returncode, 0 if agrees else 1, (settings, behaviour, result.stderr))
 
+    def test_a_library_does_what_follows_its_products(self):
+        model = """
+module @biased {
+  sluice.model "biased" format 1 phase "model" capacity 4
+  sluice.state parameter @w : tensor<9x8xTYPE> = <"uniform", -1.0 : f64, 1.0 : f64>
+  sluice.state parameter @b : tensor<8xTYPE> = <"uniform", -1.0 : f64, 1.0 : f64>
+  sluice.graph ["x"] (%x: tensor<?x9xTYPE>) {
+    %w = sluice.get @w : tensor<9x8xTYPE>
+    %b = sluice.get @b : tensor<8xTYPE>
+    %p = sluice.einsum "ab,bc->ac" %x, %w : (tensor<?x9xTYPE>, tensor<9x8xTYPE>) -> tensor<?x8xTYPE>
+    %e = sluice.expand %b {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 8>} : (tensor<8xTYPE>) -> tensor<?x8xTYPE>
+    %s = sluice.add %p, %e : (tensor<?x8xTYPE>, tensor<?x8xTYPE>) -> tensor<?x8xTYPE>
+    %y = sluice.relu %s : (tensor<?x8xTYPE>) -> tensor<?x8xTYPE>
+    sluice.output "y", %y : tensor<?x8xTYPE>
+  }
+}
+"""
+        for element, kernels in (("f32", 1), ("bf16", 2), ("f16", 2), ("f64", 2)):  # those of two bytes are rounded in between
+            self.write("biased.mlir", model.replace("TYPE", element))
+            arguments = ("biased.mlir", "--devices", "cuda:0", "--backend", "cuda=library=all")
+            result = self.run_sluice("compile", *arguments, "-o", "biased")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn(f"predict ({kernels} kernel", result.stdout + result.stderr)
+            for behaviour, agrees in (("", True), ("wrong", False), ("none", True)):
+                result = self.run_sluice("verify", *arguments, "--rows", "3", CUDA_EMU_BLAS=behaviour)
+                self.assertEqual(result.returncode, 0 if agrees else 1, (element, behaviour, result.stderr))
+
     def test_who_makes_products_is_said(self):
         self.assertEqual(self.compile("--backend", "cuda=library=all", "-o", "small").returncode, 0)
         absent = {"SLUICE_CUBLASLT": "/nowhere/libcublasLt.so"}
