@@ -97,7 +97,7 @@ static LogicalResult addCode(Compilation &c, Backend &backend, std::vector<Devic
 
 static BuiltPlan planOf(Compilation &c, ArrayRef<DeviceCode> code) {
   return buildPlan(c.module, {c.backends->target(), c.backends->of(ir::kHostDevice).describe(), c.options.backendFolder,
-                              c.options.dataPath, code});
+                              c.options.dataPath, code, c.options.settings});
 }
 
 static LogicalResult runLowered(Compilation &c) {

@@ -77,8 +77,11 @@ public:
     plan.build = {"sluice 0.1.0", setting.host.cpu, "strict", setting.host.vector_bits, instructionsOf(setting.host)};
     plan.capacity = capacity;
     plan.inFlight = getCallsInFlight(module);
-    for (const TargetDevice &device : target.devices())
-      plan.devices.push_back({device.name, device.backend, int32_t(device.ordinal)});
+    for (const TargetDevice &device : target.devices()) {
+      auto its = setting.settings.find(device.backend);
+      plan.devices.push_back(
+          {device.name, device.backend, int32_t(device.ordinal), its == setting.settings.end() ? "" : its->second});
+    }
     addArenas();
     for (const Queues::Queue &queue : queues.list())
       plan.queues.push_back(

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/Target.h"
+#include "passes/backend/Backend.h"
 #include "runtime/plan/Plan.h"
 #include "sluice/backend/compile.h"
 #include <string>
@@ -27,6 +28,7 @@ struct PlanSetting {
   llvm::StringRef backendFolder;  ///< where executables look for the backends of their accelerators
   llvm::StringRef dataPath;       ///< where the model's default data was found; empty: by the name that it has there
   llvm::ArrayRef<DeviceCode> code;
+  BackendSettings settings = {}; ///< that compile halves were given
 };
 
 /// The plan of a module after `planned`.

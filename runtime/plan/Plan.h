@@ -24,6 +24,7 @@ inline constexpr int64_t planFormat = 6;
 struct Device {
   std::string name, backend;
   int32_t compiledFor = 0; ///< the number at its backend of the device that fills it if nothing else is said
+  std::string settings{};  ///< of the compile half that made its kernels, as they were given: "arch=sm_90,tf32=on"
 
   bool operator==(const Device &) const = default;
 };

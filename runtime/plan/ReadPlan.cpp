@@ -64,7 +64,7 @@ private:
 
   static Device parseDevice(const JsonReader &json) {
     return {json.at("name").string(), json.at("backend").string(),
-            static_cast<int32_t>(json.at("compiled_for").integer(0, INT32_MAX))};
+            static_cast<int32_t>(json.at("compiled_for").integer(0, INT32_MAX)), optionalText(json, "settings")};
   }
 
   size_t parseDeviceNumber(const JsonReader &json) const {

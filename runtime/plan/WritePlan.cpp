@@ -31,7 +31,10 @@ static Json write(const Slot &slot) {
 }
 
 static Json write(const Device &device) {
-  return {{"name", device.name}, {"backend", device.backend}, {"compiled_for", device.compiledFor}};
+  Json json{{"name", device.name}, {"backend", device.backend}, {"compiled_for", device.compiledFor}};
+  if (!device.settings.empty())
+    json["settings"] = device.settings;
+  return json;
 }
 
 static Json write(const Arena &arena) {

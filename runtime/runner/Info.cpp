@@ -48,8 +48,10 @@ static Json planJson(const Plan &plan, const std::vector<int32_t> &ordinals) {
                               {"shape", state.shape},
                               {"bytes", state.bytes}});
   for (size_t i = 0; i < plan.devices.size(); ++i)
-    json["devices"].push_back(
-        {{"name", plan.devices[i].name}, {"backend", plan.devices[i].backend}, {"ordinal", ordinals[i]}});
+    json["devices"].push_back({{"name", plan.devices[i].name},
+                               {"backend", plan.devices[i].backend},
+                               {"ordinal", ordinals[i]},
+                               {"settings", plan.devices[i].settings}});
   for (const Arena &arena : plan.arenas)
     json["arenas"].push_back(
         {{"name", arena.name}, {"device", plan.devices[arena.device].name}, {"bytes", arena.bytes}});
@@ -72,13 +74,17 @@ static std::string valuesText(const Plan &plan, const std::vector<Value> &values
   return text.empty() ? "nothing" : text;
 }
 
+static std::string settingsText(const Device &device) {
+  return device.settings.empty() ? std::string() : concat(", compiled with ", device.settings);
+}
+
 static void printText(const Plan &plan, const std::vector<int32_t> &ordinals, int threads) {
   printLine(concat("model    ", plan.model));
   printLine(concat("build    ", plan.build.compiler, ", cpu ", plan.build.cpu, ", ", plan.build.vectorBits,
                    "-bit vectors, fp ", plan.build.fp));
   printLine(concat("needs    ", listed(plan.build.needs)));
   for (size_t i = 0; i < plan.devices.size(); ++i)
-    printLine(concat("device   ", slotText(plan.devices[i], ordinals[i]),
+    printLine(concat("device   ", slotText(plan.devices[i], ordinals[i]), settingsText(plan.devices[i]),
                      i == 0 ? concat(", ", threads, " threads") : std::string()));
   printLine("entries");
   for (const Entry &entry : plan.entries) {

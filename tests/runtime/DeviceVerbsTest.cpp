@@ -101,7 +101,7 @@ TEST(DeviceTrace, HasATrackForEachQueue) {
 
 TEST(DeviceInfo, ListsDevicesAndCopies) {
   Json info = linesOf(scaler({"info", "--json"}))[0];
-  EXPECT_EQ(info["devices"][1], Json({{"name", "acc0"}, {"backend", "sim"}, {"ordinal", 0}}));
+  EXPECT_EQ(info["devices"][1], Json({{"name", "acc0"}, {"backend", "sim"}, {"ordinal", 0}, {"settings", "seed=7"}}));
   EXPECT_EQ(info["entries"][1]["copies"].size(), 4u);
   EXPECT_EQ(info["entries"][1]["copies"][1]["bytes"], 256);
 }

@@ -14,7 +14,7 @@ namespace sluice::tool {
 namespace {
 
 struct DeviceFigures {
-  std::string name, spelling; // "acc0", "sim:0"
+  std::string name, spelling, settings; // "acc0", "cuda:0", "tf32=on"
   int64_t kernels = 0, ops = 0, stateBytes = 0, peakBytes = 0;
 };
 
@@ -47,9 +47,11 @@ struct Figures {
 
 static void addDevices(Figures &figures, const runtime::Plan &plan) {
   for (const runtime::Device &device : plan.devices)
-    figures.devices.push_back(
-        {device.name, device.backend == "cpu" ? fmt::format("{}, {}-bit vectors", plan.build.cpu, plan.build.vectorBits)
-                                              : fmt::format("{}:{}", device.backend, device.compiledFor)});
+    figures.devices.push_back({device.name,
+                               device.backend == "cpu"
+                                   ? fmt::format("{}, {}-bit vectors", plan.build.cpu, plan.build.vectorBits)
+                                   : fmt::format("{}:{}", device.backend, device.compiledFor),
+                               device.settings});
   for (const runtime::Arena &arena : plan.arenas)
     if (arena.name == "state")
       figures.devices[arena.device].stateBytes = arena.bytes;
@@ -119,8 +121,9 @@ void printSummary(llvm::raw_ostream &out, const Compiled &compiled) {
   if (figures.capacity > 0)
     out << fmt::format("  rows          up to {} in one call\n", printCount(figures.capacity));
   for (const DeviceFigures &device : figures.devices)
-    out << fmt::format("  {:<13} {} ops in {} kernels; {} at its peak, {} of it state; {}\n", device.name, device.ops,
-                       device.kernels, printBytes(device.peakBytes), printBytes(device.stateBytes), device.spelling);
+    out << fmt::format("  {:<13} {} ops in {} kernels; {} at its peak, {} of it state; {}{}{}\n", device.name,
+                       device.ops, device.kernels, printBytes(device.peakBytes), printBytes(device.stateBytes),
+                       device.spelling, device.settings.empty() ? "" : " with ", device.settings);
   for (const CopyFigures &copies : figures.copies)
     out << fmt::format("  copies        {} in each {}: {} bytes{}\n", copies.copies, copies.entry,
                        printCount(copies.bytes),
@@ -138,7 +141,8 @@ void printSummaryAsJson(llvm::raw_ostream &out, const Compiled &compiled) {
                                    {"ops", device.ops},
                                    {"kernels", device.kernels},
                                    {"peak_bytes", device.peakBytes},
-                                   {"state_bytes", device.stateBytes}});
+                                   {"state_bytes", device.stateBytes},
+                                   {"settings", device.settings}});
   for (const CopyFigures &entry : figures.copies)
     copies.push_back(json::Object{{"entry", entry.entry}, {"copies", entry.copies}, {"bytes", entry.bytes}});
   out << json::Value(json::Object{{"output", compiled.output},

@@ -143,6 +143,9 @@ module @biased {
             result = self.compile("--backend", "cuda=arch=sm_90," + setting, "-o", name)
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertEqual(self.bench(name).returncode, 0)
+            self.assertIn(f", compiled with arch=sm_90,{setting}\n", self.succeed(self.path(name), "info"))
+            devices = json.loads(self.succeed(self.path(name), "info", "--json"))["devices"]
+            self.assertEqual([device["settings"] for device in devices], ["", "arch=sm_90," + setting])
         with open(self.path("strict"), "rb") as strict, open(self.path("rounded"), "rb") as rounded:
             self.assertNotEqual(strict.read(), rounded.read())
 
