@@ -87,6 +87,7 @@ static LogicalResult addCode(Compilation &c, Backend &backend, std::vector<Devic
   FailureOr<sluice_blob> blob = backend.lower(c.module.getLoc());
   if (failed(blob))
     return failure();
+  llvm::append_range(c.result.functions, backend.needsIn(*blob));
   std::string bytes(static_cast<const char *>(blob->data), blob->bytes);
   if (blob->kind == SLUICE_BLOB_HOST_OBJECT)
     c.result.objects.push_back(std::move(bytes));

@@ -43,6 +43,7 @@ struct PipelineOptions {
 struct Lowered {
   std::vector<std::string> objects;
   runtime::Plan plan;
+  std::vector<FunctionNeeds> functions; // of device code, as far as its backends say
 };
 
 /// The phases' names in order.

@@ -109,12 +109,40 @@ FailureOr<sluice_launch_info> Backend::prepare(KernelOp kernel) {
   return launch;
 }
 
+/// Empty if what is said of functions can be read.
+static std::string whyNoNeeds(const sluice_blob &blob) {
+  if (!blob.functions)
+    return "";
+  if (blob.function_size < sizeof(sluice_function_needs))
+    return "in " + std::to_string(blob.function_size) + " bytes each";
+  for (size_t number = 0; number < blob.num_functions; ++number) {
+    const sluice_function_needs &its = *sluice_blob_function_at(&blob, number);
+    if (!its.function || !its.target)
+      return "number " + std::to_string(number) + " has no name or no target";
+    if (std::min({its.registers, its.spilled_bytes, its.stack_bytes, its.shared_bytes}) < 0)
+      return std::string("'") + its.function + "' needs less than nothing";
+  }
+  return "";
+}
+
 FailureOr<sluice_blob> Backend::lower(Location loc) {
   sluice_blob blob{};
   blob.struct_size = sizeof(blob);
   if (has(table, &sluice_backend_compile::lower) && table.lower(session, &blob) != SLUICE_OK)
     return emitError(loc, "backend '") << table.name << "': " << table.last_error(session);
+  if (std::string why = whyNoNeeds(blob); !why.empty())
+    return emitError(loc, "backend '") << table.name << "' says what functions need, but " << why;
   return blob;
+}
+
+std::vector<FunctionNeeds> Backend::needsIn(const sluice_blob &blob) const {
+  std::vector<FunctionNeeds> all;
+  for (size_t number = 0; blob.functions && number < blob.num_functions; ++number) {
+    const sluice_function_needs &its = *sluice_blob_function_at(&blob, number);
+    all.push_back(
+        {table.name, its.function, its.target, its.registers, its.spilled_bytes, its.stack_bytes, its.shared_bytes});
+  }
+  return all;
 }
 
 sluice_target_info Backend::describe() const {

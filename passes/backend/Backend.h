@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace sluice::passes {
 
@@ -25,6 +26,12 @@ struct LayoutProposal {
 struct LaunchCost {
   ir::Work work;
   std::string kind; ///< launches of a kind reach a like share of the peak
+};
+
+/// What a function of a backend's device code needs of a device, as sluice_function_needs has it.
+struct FunctionNeeds {
+  std::string backend, function, target;
+  int64_t registers, spilledBytes, stackBytes, sharedBytes;
 };
 
 class Backend {
@@ -51,6 +58,8 @@ public:
   mlir::FailureOr<sluice_launch_info> prepare(ir::KernelOp kernel);
   /// The code of all prepared kernels; of kind SLUICE_BLOB_NONE if they need none.
   mlir::FailureOr<sluice_blob> lower(mlir::Location loc);
+  /// What is known of the functions in a blob of `lower`.
+  std::vector<FunctionNeeds> needsIn(const sluice_blob &blob) const;
   sluice_target_info describe() const;
 
 private:

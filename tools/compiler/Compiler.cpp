@@ -231,6 +231,7 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
     return lowered.takeError();
   compiled.objects = std::move(lowered->objects);
   compiled.plan = std::move(lowered->plan);
+  compiled.functions = std::move(lowered->functions);
   return compiled;
 }
 

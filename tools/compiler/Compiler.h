@@ -42,8 +42,9 @@ struct PhaseTime {
 
 /// What came out of the pipeline.
 struct Compiled {
-  std::vector<std::string> objects; // empty if it stopped before the last phase
-  runtime::Plan plan;               // of no entry points if it stopped before `planned`
+  std::vector<std::string> objects;             // empty if it stopped before the last phase
+  runtime::Plan plan;                           // of no entry points if it stopped before `planned`
+  std::vector<passes::FunctionNeeds> functions; // of device code, as far as its backends say
   std::string warnings;
   std::vector<PhaseTime> phases;            // linking is the last, as `executable`
   std::optional<PlacementReport> placement; // if there was something to choose

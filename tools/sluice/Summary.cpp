@@ -5,6 +5,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include <fmt/format.h>
+#include <map>
 
 using namespace sluice::compiler;
 namespace json = llvm::json;
@@ -81,6 +82,37 @@ static void addEntry(Figures &figures, const runtime::Entry &entry, int64_t capa
     figures.copies.push_back(copies);
 }
 
+/// What functions need at most, of one target.
+struct TargetFigures {
+  size_t functions = 0;
+  int64_t registers = 0, sharedBytes = 0, spilledBytes = 0; ///< the last of all of them
+};
+
+static std::map<std::string, TargetFigures> targetsOf(llvm::ArrayRef<passes::FunctionNeeds> functions) {
+  std::map<std::string, TargetFigures> targets;
+  for (const passes::FunctionNeeds &function : functions) {
+    TargetFigures &figures = targets[function.target];
+    ++figures.functions;
+    figures.registers = std::max(figures.registers, function.registers);
+    figures.sharedBytes = std::max(figures.sharedBytes, function.sharedBytes);
+    figures.spilledBytes += function.spilledBytes;
+  }
+  return targets;
+}
+
+static json::Array functionsAsJson(llvm::ArrayRef<passes::FunctionNeeds> functions) {
+  json::Array all;
+  for (const passes::FunctionNeeds &function : functions)
+    all.push_back(json::Object{{"backend", function.backend},
+                               {"function", function.function},
+                               {"target", function.target},
+                               {"registers", function.registers},
+                               {"spilled_bytes", function.spilledBytes},
+                               {"stack_bytes", function.stackBytes},
+                               {"shared_bytes", function.sharedBytes}});
+  return all;
+}
+
 static Figures figuresOf(const Compiled &compiled) {
   const runtime::Plan &plan = compiled.plan;
   Figures figures;
@@ -124,6 +156,11 @@ void printSummary(llvm::raw_ostream &out, const Compiled &compiled) {
     out << fmt::format("  {:<13} {} ops in {} kernels; {} at its peak, {} of it state; {}{}{}\n", device.name,
                        device.ops, device.kernels, printBytes(device.peakBytes), printBytes(device.stateBytes),
                        device.spelling, device.settings.empty() ? "" : " with ", device.settings);
+  for (const auto &[target, its] : targetsOf(compiled.functions))
+    out << fmt::format(
+        "  {:<13} {} functions; at most {} registers of a thread and {} of a block's shared memory; {}\n", target,
+        its.functions, its.registers, printBytes(its.sharedBytes),
+        its.spilledBytes ? printBytes(its.spilledBytes) + " spilled" : "nothing spilled");
   for (const CopyFigures &copies : figures.copies)
     out << fmt::format("  copies        {} in each {}: {} bytes{}\n", copies.copies, copies.entry,
                        printCount(copies.bytes),
@@ -154,6 +191,7 @@ void printSummaryAsJson(llvm::raw_ostream &out, const Compiled &compiled) {
                                   {"capacity", figures.capacity},
                                   {"peak_bytes", figures.peakBytes()},
                                   {"devices", std::move(devices)},
+                                  {"functions", functionsAsJson(compiled.functions)},
                                   {"copies", std::move(copies)},
                                   {"seconds", figures.seconds},
                                   {"phases", std::move(phases)}})

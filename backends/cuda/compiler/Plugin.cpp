@@ -23,6 +23,7 @@ struct PluginSession {
   std::deque<std::string> kinds;
   std::deque<std::vector<sluice_layout_dim>> layouts;
   std::string image;
+  std::vector<sluice_function_needs> needs; // of its functions
 
   static PluginSession *of(sluice_session *session) { return reinterpret_cast<PluginSession *>(session); }
   sluice_status fail(sluice_status status, std::string why) {
@@ -133,6 +134,15 @@ static sluice_status lower(sluice_session *opaque, sluice_blob *blob) {
   blob->kind = SLUICE_BLOB_DEVICE;
   blob->data = session->image.data();
   blob->bytes = session->image.size();
+  if (blob->struct_size < sizeof(*blob))
+    return SLUICE_OK;
+  for (const cuda::CompiledUnit &unit : session->session->compiled())
+    for (const cuda::KernelResources &its : unit.functions)
+      session->needs.push_back({its.name.c_str(), unit.architecture.c_str(), its.registers,
+                                its.spillStores + its.spillLoads, its.stack, its.shared});
+  blob->functions = session->needs.data();
+  blob->num_functions = session->needs.size();
+  blob->function_size = sizeof(sluice_function_needs);
   return SLUICE_OK;
 }
 

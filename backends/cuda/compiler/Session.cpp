@@ -1,11 +1,9 @@
 #include "backends/cuda/compiler/Session.h"
 
-#include "backends/cuda/compiler/Dump.h"
 #include "backends/cuda/compiler/Prelude.h"
 #include "backends/loops/LoopKernel.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ThreadPool.h"
 #include <cmath>
@@ -165,12 +163,11 @@ llvm::Expected<std::string> Session::lower() {
     if (!job.error.empty())
       return llvm::createStringError(llvm::inconvertibleErrorCode(), "%s", job.error.c_str());
     image.addCode(*job.architecture, std::move(job.code));
+    compiled_.push_back({*job.architecture, std::move(job.functions)});
   }
-  if (!settings.dump.empty()) {
-    auto compiled = llvm::map_to_vector(jobs, [](Job &job) { return CompiledUnit{*job.architecture, job.functions}; });
-    if (llvm::Error error = writeDump(settings.dump, units, compiled))
+  if (!settings.dump.empty())
+    if (llvm::Error error = writeDump(settings.dump, units, compiled_))
       return std::move(error);
-  }
   return image.write();
 }
 

@@ -2,6 +2,7 @@
 // each architecture.
 #pragma once
 
+#include "backends/cuda/compiler/Dump.h"
 #include "backends/cuda/compiler/GridKernel.h"
 #include "backends/cuda/compiler/ModuleImage.h"
 #include "backends/cuda/compiler/Nvrtc.h"
@@ -48,6 +49,8 @@ public:
   bool isForLibrary(llvm::ArrayRef<mlir::Operation *> ops) const { return libraryProductOf(ops).has_value(); }
   /// The image of all kernels.
   llvm::Expected<std::string> lower();
+  /// What was compiled for it; code for one architecture may be of several units.
+  const std::vector<CompiledUnit> &compiled() const { return compiled_; }
 
 private:
   Session(Nvrtc nvrtc, Settings settings, int64_t capacity)
@@ -61,6 +64,7 @@ private:
   int64_t capacity_;
   ModuleImage image;
   std::vector<std::string> texts; // of the kernels
+  std::vector<CompiledUnit> compiled_;
 };
 
 } // namespace sluice::cuda

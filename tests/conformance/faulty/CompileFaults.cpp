@@ -1,5 +1,5 @@
-// Faults of kernels, which otherwise are the host's: some write nothing, or take more rows than there are; or the
-// backend supports no op.
+// Faults of kernels, which otherwise are the host's: some write nothing, take more rows than there are, or need what nothing can
+// have; or the backend supports no op.
 #include "tests/conformance/faulty/Faulty.h"
 
 #include <deque>
@@ -77,7 +77,14 @@ static sluice_status prepare(sluice_session *session, const sluice_kernel_view *
 }
 
 static sluice_status lower(sluice_session *session, sluice_blob *blob) {
-  return session->host->lower(session->inner, blob);
+  sluice_status status = session->host->lower(session->inner, blob);
+  static const sluice_function_needs nameless{nullptr, "here", 1, 0, 0, 0}, negative{"f", "here", -1, 0, 0, 0};
+  if (kFault == "nameless_functions" || kFault == "negative_needs") {
+    blob->functions = kFault == "nameless_functions" ? &nameless : &negative;
+    blob->num_functions = 1;
+    blob->function_size = sizeof nameless;
+  }
+  return status;
 }
 
 static sluice_backend_run sound; // with the rows of the call

@@ -1,6 +1,7 @@
 """Models compiled for CUDA devices, and run on emulated ones (tests/cuda_emu): what runs there agrees with the reference,
 and what is absent is named with its own exit code."""
 
+import glob
 import json
 import os
 import re
@@ -157,6 +158,26 @@ module @biased {
         self.assertRegex(kernels, r"// \w+\n(//   \w+  \S+:\d+:\d+\n)+extern \"C\" .*__global__ void k0_")
         with open(self.path("dump/kernels.json")) as text:
             self.assertIn("functions", json.load(text))  # none: the double has no assembler
+
+    def test_what_functions_need_is_reported(self):
+        wheels = glob.glob(os.path.join(BUILD, "..", "venv", "lib", "python3*", "site-packages", "nvidia", "cu13", "lib", "libnvrtc.so.13"))
+        if not wheels:
+            self.skipTest("the pinned NVRTC is not installed")
+        arguments = ("compile", "small.mlir", "--devices", "cuda:0", "--backend", "cuda=arch=sm_80+sm_90+compute_90,dump=dump")
+        result = self.run_sluice(*arguments, "-o", "small", "--json", SLUICE_NVRTC=wheels[0])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        functions = json.loads(result.stdout)["functions"]
+        self.assertEqual({function["target"] for function in functions}, {"sm_80", "sm_90"})  # PTX has no registers yet
+        self.assertTrue(all(function["backend"] == "cuda" and function["registers"] > 0 for function in functions))
+        with open(self.path("dump/kernels.json")) as text:
+            dumped = json.load(text)["functions"]
+        keys = ("function", "registers", "spilled_bytes", "stack_bytes", "shared_bytes")
+        self.assertEqual([[one["target"], *(one[key] for key in keys)] for one in functions],
+                         [[one["architecture"], *(one[key] for key in keys)] for one in dumped])
+        result = self.run_sluice(*arguments, "-o", "small", SLUICE_NVRTC=wheels[0])
+        self.assertRegex(result.stdout + result.stderr, r"\n  sm_90 +\d+ functions; at most \d+ registers of a thread and .* of a block's shared memory; nothing spilled\n")
+        result = self.compile("-o", "small", "--json")  # the double has no assembler
+        self.assertEqual(json.loads(result.stdout)["functions"], [])
 
     def test_wrong_settings_are_named(self):
         for setting, why in (

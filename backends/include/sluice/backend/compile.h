@@ -179,12 +179,30 @@ typedef enum sluice_blob_kind {
   SLUICE_BLOB_DEVICE = 2       /* device code that the run half loads as a module */
 } sluice_blob_kind;
 
+/* What a function of device code needs of a device, as whatever compiled it says. Numbers are not negative. */
+typedef struct sluice_function_needs {
+  const char *function;   /* its name in the code: those of a launch begin with the launch's function */
+  const char *target;     /* what it was compiled for: "sm_90" */
+  int64_t registers;      /* of a thread */
+  int64_t spilled_bytes;  /* that a thread stores and loads because registers do not hold them */
+  int64_t stack_bytes;    /* of a thread's own memory */
+  int64_t shared_bytes;   /* of a block's threads, together */
+} sluice_function_needs;
+
 typedef struct sluice_blob {
   uint32_t struct_size;
   sluice_blob_kind kind;
   const void *data;
   size_t bytes;
+
+  /* Since 2.1: for people, who read it in reports. NULL: nothing is known. */
+  const sluice_function_needs *functions;
+  size_t num_functions, function_size; /* and the size of one, which the backend says */
 } sluice_blob;
+
+static inline const sluice_function_needs *sluice_blob_function_at(const sluice_blob *blob, size_t number) {
+  return (const sluice_function_needs *)((const char *)blob->functions + number * blob->function_size);
+}
 
 typedef struct sluice_session sluice_session;
 
