@@ -1,5 +1,6 @@
 #include "tools/compiler/Magnitudes.h"
 
+#include "tools/compiler/Verify.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
 
@@ -15,13 +16,17 @@ struct Sized {
   HostTensor value, magnitude;
 };
 
+/// How much of its size a value adds to its magnitude, by its type.
+using Share = double (*)(Type element);
+
 class MagnitudeWalk {
 public:
-  explicit MagnitudeWalk(int64_t rows) : rows(rows) {}
+  /// `ofOperands` is the share of those that come in.
+  MagnitudeWalk(int64_t rows, double ofOperands, Share share) : rows(rows), ofOperands(ofOperands), share(share) {}
 
   SmallVector<HostTensor> run(Block &body, ArrayRef<HostTensor> operands) {
     for (auto [argument, value] : llvm::zip_equal(body.getArguments(), operands))
-      known[argument] = {value, absoluteOf(value)};
+      known[argument] = {value, atLeast(HostTensor(value.shape), value, ofOperands)};
     for (Operation &op : body.without_terminator())
       visit(op);
     return llvm::map_to_vector(body.getTerminator()->getOperands(),
@@ -29,13 +34,8 @@ public:
   }
 
 private:
-  static HostTensor absoluteOf(HostTensor tensor) {
-    for (double &element : tensor.data)
-      element = std::abs(element);
-    return tensor;
-  }
-
-  static bool isFloat(Value value) { return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType()); }
+  static Type elementOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
+  static bool isFloat(Value value) { return isa<FloatType>(elementOf(value)); }
 
   void visit(Operation &op) {
     SmallVector<HostTensor> values, magnitudes; // magnitudes stand in for floats alone: classes and conditions stay
@@ -50,7 +50,7 @@ private:
     else
       sums = reference.evaluate(magnitudes, rows);
     for (auto [result, value, sum] : llvm::zip_equal(op.getResults(), results, sums))
-      known[result] = {value, atLeast(sum, value)};
+      known[result] = {value, atLeast(sum, value, share(elementOf(result)))};
   }
 
   /// The sum over the operands of their magnitudes, times how much the result changes with them.
@@ -80,22 +80,30 @@ private:
     return std::isfinite(change) ? change : 0;
   }
 
-  static HostTensor atLeast(HostTensor sum, const HostTensor &value) {
-    for (auto [element, least] : llvm::zip_equal(sum.data, value.data)) {
-      double size = std::abs(element);
-      element = size >= std::abs(least) && std::isfinite(size) ? size : std::abs(least);
+  /// A magnitude, and at least this part of the value.
+  static HostTensor atLeast(HostTensor sum, const HostTensor &value, double part) {
+    for (auto [element, own] : llvm::zip_equal(sum.data, value.data)) {
+      double size = std::abs(element), least = part == 0 ? 0 : part * std::abs(own);
+      element = size >= least && std::isfinite(size) ? size : least;
     }
     return sum;
   }
 
   int64_t rows;
+  double ofOperands;
+  Share share;
   llvm::DenseMap<Value, Sized> known;
 };
 
 } // namespace
 
 SmallVector<HostTensor> magnitudesOf(Block &body, ArrayRef<HostTensor> operands, int64_t rows) {
-  return MagnitudeWalk(rows).run(body, operands);
+  return MagnitudeWalk(rows, 1, [](Type) { return 1.0; }).run(body, operands);
+}
+
+SmallVector<HostTensor> errorsOfHalves(Block &body, ArrayRef<HostTensor> operands, int64_t rows) {
+  Share share = [](Type element) { return ir::isHalf(element) ? toleranceOf(element) : 0; };
+  return MagnitudeWalk(rows, 0, share).run(body, operands);
 }
 
 } // namespace sluice::compiler

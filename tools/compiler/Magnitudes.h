@@ -14,4 +14,9 @@ namespace sluice::compiler {
 llvm::SmallVector<ir::HostTensor> magnitudesOf(mlir::Block &body, llvm::ArrayRef<ir::HostTensor> operands,
                                                int64_t rows);
 
+/// For each result how far its elements may be off because halves on the way to them were rounded the other way: those that
+/// ops of the body give. It is zero where there are none.
+llvm::SmallVector<ir::HostTensor> errorsOfHalves(mlir::Block &body, llvm::ArrayRef<ir::HostTensor> operands,
+                                                 int64_t rows);
+
 } // namespace sluice::compiler
