@@ -76,6 +76,10 @@ def Sluice_CopyPolicies : Sluice_Words<"CopyPolicy", "what becomes of copies tha
     I32EnumAttrCase<"Explicit", 0, "explicit">, I32EnumAttrCase<"Warn", 1, "warn">, I32EnumAttrCase<"Insert", 2, "insert">]>;
 def Sluice_CopyPolicyAttr : EnumAttr<Sluice_Dialect, Sluice_CopyPolicies, "copy_policy">;
 
+def Sluice_Precisions : Sluice_Words<"Precision", "what ops of f32 may compute in", [
+    I32EnumAttrCase<"F32", 0, "f32">, I32EnumAttrCase<"BF16", 1, "bf16">]>;
+def Sluice_PrecisionAttr : EnumAttr<Sluice_Dialect, Sluice_Precisions, "precision">;
+
 def Sluice_Tensor : RankedTensorOf<[F32, F64, F16, BF16, I32, I64, UI8, I1]>;
 def Sluice_NumberTensor : RankedTensorOf<[F32, F64, F16, BF16, I32, I64, UI8]>;
 def Sluice_FloatTensor : RankedTensorOf<[F32, F64, F16, BF16]>;
@@ -87,6 +91,21 @@ def SameDevice : NativeOpTrait<"SameDevice"> { let cppNamespace = "::sluice::ir"
 
 /// No gradient flows through the op: its derivative is zero or is not wanted.
 def NoGradient : NativeOpTrait<"NoGradient"> { let cppNamespace = "::sluice::ir"; }
+
+// What an op of f32 computes in where a narrow precision is asked for (`--precision`). An op that says nothing, as those
+// that sum, average, divide by what may be small, raise e to a power or take a logarithm do, computes in f32 from f32. Sums
+// within an op are those of its rounding: of halves, they add up in f32.
+
+/// In the narrow type, whatever its operands are: an op whose cost is products, which tensor cores multiply.
+def ComputesNarrow : NativeOpTrait<"ComputesNarrow"> { let cppNamespace = "::sluice::ir"; }
+
+/// In the type of its operands: narrow where one of them is, and the others are too or are made of parameters and constants
+/// alone. An op that moves elements, or rounds once what it computes.
+def FollowsPrecision : NativeOpTrait<"FollowsPrecision"> { let cppNamespace = "::sluice::ir"; }
+
+/// In f32; its first result is rounded where its first operand is narrow, so that what is stored stays narrow. A norm, whose
+/// parameters and statistics stay in f32.
+def RoundsNarrow : NativeOpTrait<"RoundsNarrow"> { let cppNamespace = "::sluice::ir"; }
 
 /// The reference of ops is made from summaries, descriptions, the text of each `Arg`, and two fields: how an op on values treats
 /// the rows of a call, and how its results are rounded.

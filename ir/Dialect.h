@@ -37,6 +37,11 @@ public:
 /// No gradient flows through the op.
 template <typename Op> class NoGradient : public mlir::OpTrait::TraitBase<Op, NoGradient> {};
 
+/// What `MixPrecision` does with an op whose operands are f32: see ir/Base.td. An op without any of these stays in f32.
+template <typename Op> class ComputesNarrow : public mlir::OpTrait::TraitBase<Op, ComputesNarrow> {};
+template <typename Op> class FollowsPrecision : public mlir::OpTrait::TraitBase<Op, FollowsPrecision> {};
+template <typename Op> class RoundsNarrow : public mlir::OpTrait::TraitBase<Op, RoundsNarrow> {};
+
 /// On an op: the logical device (a string) where its work happens.
 inline constexpr llvm::StringLiteral kPinAttr = "sluice.pin";
 /// The logical device of the host: the first of every target.

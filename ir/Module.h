@@ -28,6 +28,10 @@ inline constexpr int64_t kMostCallsInFlight = 16;
 /// How many calls of an entry point may be under way at once.
 int64_t getCallsInFlight(mlir::ModuleOp module);
 
+/// What products compute in where the model says f32.
+Precision getPrecision(mlir::ModuleOp module);
+void setPrecision(mlir::ModuleOp module, Precision precision);
+
 /// "model" if the module does not say.
 llvm::StringRef getModelName(mlir::ModuleOp module);
 

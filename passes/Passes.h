@@ -21,6 +21,9 @@ void promoteToF64(mlir::ModuleOp module);
 /// model -> train, first. Brings ops to the forms that they call canonical.
 mlir::LogicalResult canonicalize(mlir::ModuleOp module);
 
+/// model -> train, second. Brings products, and the ops between them that are safe, to the module's precision.
+void mixPrecision(mlir::ModuleOp module);
+
 /// model -> train. Entry points with gradients and updates in place of the graph.
 mlir::LogicalResult buildEntryPoints(mlir::ModuleOp module);
 

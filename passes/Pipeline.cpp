@@ -35,12 +35,17 @@ static LogicalResult runModel(Compilation &c) {
     promoteToF64(c.module);
   if (c.options.capacity)
     ir::getModel(c.module).setCapacity(uint64_t(c.options.capacity));
+  if (c.options.precision)
+    ir::setPrecision(c.module, *c.options.precision);
   return success();
 }
 
 static LogicalResult runTrain(Compilation &c) {
   // Before there are gradients, which are then those of the simpler forms.
-  if (failed(canonicalize(c.module)) || failed(buildEntryPoints(c.module)))
+  if (failed(canonicalize(c.module)))
+    return failure();
+  mixPrecision(c.module);
+  if (failed(buildEntryPoints(c.module)))
     return failure();
   expandComposites(c.module);
   return simplify(c.module);

@@ -1,6 +1,7 @@
 // The compiler, from a model to object code, as a sequence of named phases.
 #pragma once
 
+#include "ir/Dialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/analysis/CostModel.h"
 #include "passes/artifact/BuildPlan.h"
@@ -8,6 +9,7 @@
 #include "passes/backend/Backend.h"
 #include "sluice/backend/compile.h"
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace sluice::passes {
@@ -30,6 +32,7 @@ struct PipelineOptions {
   bool reuseMemory = true; // off: every value keeps its own bytes, for looking at them afterwards
   bool verifies = true;    // the IR behind each phase, by the rules of its ops
   bool promoteF64 = false;
+  std::optional<ir::Precision> precision; // of products of f32; none: what the module says
   /// What backends said of kernels, for several compilations of one model and target that stop before `lowered`, as
   /// kernels that were made before are in no session; null: nothing is kept.
   PreparedKernels *prepared = nullptr;

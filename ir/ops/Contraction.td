@@ -5,7 +5,7 @@
 include "ir/Base.td"
 
 class Sluice_Contraction<string mnemonic, list<Trait> traits = []>
-    : Sluice_ValueOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<ContractionOp>, DeclareOpInterfaceMethods<ElementOp>], traits)> {
+    : Sluice_ValueOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<ContractionOp>, DeclareOpInterfaceMethods<ElementOp>, ComputesNarrow], traits)> {
   let rounding = "Products are summed in the element type, in an order that depends on the op, its shape and the target alone; multiply and add may be one rounding.";
 }
 

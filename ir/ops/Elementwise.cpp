@@ -182,6 +182,27 @@ Value CastOp::buildBody(OpBuilder &builder, Location loc, ValueRange in) {
   return castTo(Lane(builder, loc, in[0]), getTo(), isUnsigned(getA()), getTo().isUnsignedInteger());
 }
 
+/// Whether every element of type `narrow` is one of type `wide`, too.
+static bool holdsAll(Type wide, Type narrow) {
+  if (!isa<FloatType>(wide) || !isa<FloatType>(narrow))
+    return false;
+  const llvm::fltSemantics &to = cast<FloatType>(wide).getFloatSemantics(),
+                           &from = cast<FloatType>(narrow).getFloatSemantics();
+  return APFloat::semanticsPrecision(to) >= APFloat::semanticsPrecision(from) &&
+         APFloat::semanticsMaxExponent(to) >= APFloat::semanticsMaxExponent(from) &&
+         APFloat::semanticsMinExponent(to) <= APFloat::semanticsMinExponent(from);
+}
+
+/// A cast to the operand's own type, or back from a type that has all its elements, changes nothing.
+OpFoldResult CastOp::fold(FoldAdaptor) {
+  if (getA().getType() == getY().getType())
+    return getA();
+  auto first = getA().getDefiningOp<CastOp>();
+  if (first && first.getA().getType() == getY().getType() && holdsAll(elementOf(getA()), getTo()))
+    return first.getA();
+  return nullptr;
+}
+
 SmallVector<HostTensor> CastOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
   return evaluateElementwise(*this, operands, rows);
 }

@@ -37,8 +37,9 @@ class Sluice_UnaryPlain<string mnemonic, string about, TypeConstraint type, stri
   }];
 }
 
-class Sluice_Unary<string mnemonic, string about, string ref, string lanes, string grad, string range = "{-2.0, 2.0}", TypeConstraint type = Sluice_FloatTensor>
-    : Sluice_Elementwise<mnemonic, [DeclareOpInterfaceMethods<DifferentiableOp>]> {
+// With `wide` as "widened" the gradient of halves is computed in f32 and rounded once: that of a function of several steps.
+class Sluice_Unary<string mnemonic, string about, string ref, string lanes, string grad, string range = "{-2.0, 2.0}", TypeConstraint type = Sluice_FloatTensor, list<Trait> traits = [], string wide = "">
+    : Sluice_Elementwise<mnemonic, !listconcat([DeclareOpInterfaceMethods<DifferentiableOp>], traits)> {
   let summary = about;
   let arguments = (ins type:$a);
   let results = (outs type:$y);
@@ -46,13 +47,14 @@ class Sluice_Unary<string mnemonic, string about, string ref, string lanes, stri
   let extraClassDefinition = UnaryMeaning<ref, lanes>.text # [{
     ::mlir::LogicalResult $cppClass::inferReturnTypes(::mlir::MLIRContext *, std::optional<::mlir::Location>, ::mlir::ValueRange operands, ::mlir::DictionaryAttr, ::mlir::OpaqueProperties, ::mlir::RegionRange, ::llvm::SmallVectorImpl<::mlir::Type> &types) { types.push_back(withoutEncoding(operands[0].getType())); return ::mlir::success(); }
     ::llvm::SmallVector<::mlir::Value> $cppClass::buildGradient(::mlir::OpBuilder &b_, ::mlir::ValueRange dResults) {
-      [[maybe_unused]] Node a(b_, getLoc(), getA()), y(b_, getLoc(), getY()), dY(b_, getLoc(), dResults[0]); return {}] # grad # [{}; }
+      [[maybe_unused]] Node a = }] # wide # [{(Node(b_, getLoc(), getA())), y = }] # wide # [{(Node(b_, getLoc(), getY())), dY = }] # wide # [{(Node(b_, getLoc(), dResults[0]));
+      return {castTo(}] # grad # [{, elementOf(getA()))}; }
     ::llvm::SmallVector<Sample> $cppClass::samples() { return {{"\"sluice.}] # mnemonic # [{\"(%0) }] # attributesOfSample # [{ : (tensor<3x5xf64>) -> tensor<3x5xf64>", {}] # range # [{}}}; }
   }];
 }
 
-def NegOp : Sluice_Unary<"neg", "-a", "-a", "-a", "-dY", "{-2.0, 2.0}", Sluice_NumberTensor>;
-def AbsOp : Sluice_Unary<"abs", "|a|; gradient 0 at 0; of the least integer, itself", "std::fabs(a)", "abs(a)", "dY * sign(a)", "{-2.0, 2.0}", Sluice_NumberTensor>;
+def NegOp : Sluice_Unary<"neg", "-a", "-a", "-a", "-dY", "{-2.0, 2.0}", Sluice_NumberTensor, traits = [FollowsPrecision]>;
+def AbsOp : Sluice_Unary<"abs", "|a|; gradient 0 at 0; of the least integer, itself", "std::fabs(a)", "abs(a)", "dY * sign(a)", "{-2.0, 2.0}", Sluice_NumberTensor, traits = [FollowsPrecision]>;
 def ExpOp : Sluice_Unary<"exp", "e^a", "std::exp(a)", "exp(a)", "dY * y">;
 def LogOp : Sluice_Unary<"log", "natural logarithm", "std::log(a)", "log(a)", "dY / a", "{0.2, 3.0}">;
 def Log1pOp : Sluice_Unary<"log1p", "log(1 + a)", "std::log1p(a)", "log1p(a)", "dY / (a + 1.0)", "{-0.5, 3.0}">;
@@ -62,38 +64,38 @@ def ReciprocalOp : Sluice_Unary<"reciprocal", "1 / a", "1.0 / a", "1.0 / a", "-d
 def SquareOp : Sluice_Unary<"square", "a * a", "a * a", "a * a", "dY * a * 2.0">;
 def SinOp : Sluice_Unary<"sin", "sine", "std::sin(a)", "sin(a)", "dY * cos(a)">;
 def CosOp : Sluice_Unary<"cos", "cosine", "std::cos(a)", "cos(a)", "-dY * sin(a)">;
-def TanhOp : Sluice_Unary<"tanh", "hyperbolic tangent", "std::tanh(a)", "tanh(a)", "dY * (1.0 - y * y)">;
-def SigmoidOp : Sluice_Unary<"sigmoid", "1 / (1 + e^-a)", "1.0 / (1.0 + std::exp(-a))", "1.0 / (1.0 + exp(-a))", "dY * y * (1.0 - y)">;
+def TanhOp : Sluice_Unary<"tanh", "hyperbolic tangent", "std::tanh(a)", "tanh(a)", "dY * (1.0 - y * y)", traits = [FollowsPrecision], wide = "widened">;
+def SigmoidOp : Sluice_Unary<"sigmoid", "1 / (1 + e^-a)", "1.0 / (1.0 + std::exp(-a))", "1.0 / (1.0 + exp(-a))", "dY * y * (1.0 - y)", traits = [FollowsPrecision], wide = "widened">;
 def ErfOp : Sluice_Unary<"erf", "error function", "std::erf(a)", "erf(a)", "dY * exp(-a * a) * 1.1283791670955126">;
-def ReluOp : Sluice_Unary<"relu", "max(a, 0); gradient 0 at 0", "std::isnan(a) ? a : a > 0 ? a : 0.0", "max(a, 0.0)", "where(y > 0.0, dY, 0.0)">;
-def SiluOp : Sluice_Unary<"silu", "a * sigmoid(a)", "a / (1.0 + std::exp(-a))", "a / (1.0 + exp(-a))", "dY * (sigmoid(a) + y * (1.0 - sigmoid(a)))">;
+def ReluOp : Sluice_Unary<"relu", "max(a, 0); gradient 0 at 0", "std::isnan(a) ? a : a > 0 ? a : 0.0", "max(a, 0.0)", "where(y > 0.0, dY, 0.0)", traits = [FollowsPrecision]>;
+def SiluOp : Sluice_Unary<"silu", "a * sigmoid(a)", "a / (1.0 + std::exp(-a))", "a / (1.0 + exp(-a))", "dY * (sigmoid(a) + y * (1.0 - sigmoid(a)))", traits = [FollowsPrecision], wide = "widened">;
 def SoftplusOp : Sluice_Unary<"softplus", "log(1 + e^a), computed without overflow",
     "larger(a, 0.0) + std::log1p(std::exp(-std::fabs(a)))", "max(a, 0.0) + log1p(exp(-abs(a)))", "dY * sigmoid(a)">;
 def HardswishOp : Sluice_Unary<"hardswish", "a * min(max(a + 3, 0), 6) / 6",
     "a * smaller(larger(a + 3.0, 0.0), 6.0) / 6.0", "a * min(max(a + 3.0, 0.0), 6.0) / 6.0",
-    "where(a <= -3.0, 0.0, where(a >= 3.0, dY, dY * (a / 3.0 + 0.5)))", "{-4.0, 4.0}">;
+    "where(a <= -3.0, 0.0, where(a >= 3.0, dY, dY * (a / 3.0 + 0.5)))", "{-4.0, 4.0}", traits = [FollowsPrecision], wide = "widened">;
 def HardsigmoidOp : Sluice_Unary<"hardsigmoid", "min(max(a + 3, 0), 6) / 6",
     "smaller(larger(a + 3.0, 0.0), 6.0) / 6.0", "min(max(a + 3.0, 0.0), 6.0) / 6.0",
-    "where(a <= -3.0, 0.0, where(a >= 3.0, 0.0, dY / 6.0))", "{-4.0, 4.0}">;
-def IdentityOp : Sluice_Unary<"identity", "a", "a", "a", "dY">;
+    "where(a <= -3.0, 0.0, where(a >= 3.0, 0.0, dY / 6.0))", "{-4.0, 4.0}", traits = [FollowsPrecision], wide = "widened">;
+def IdentityOp : Sluice_Unary<"identity", "a", "a", "a", "dY", traits = [FollowsPrecision]>;
 
 def GeluOp : Sluice_Unary<"gelu", "Gaussian error linear unit: a * Phi(a), with erf, or PyTorch's tanh approximation where `tanh` is given",
     [{getTanh() ? 0.5 * a * (1.0 + std::tanh(0.7978845608028654 * (a + 0.044715 * a * a * a))) : 0.5 * a * (1.0 + std::erf(a * 0.7071067811865476))}],
     [{getTanh() ? 0.5 * a * (1.0 + tanh(0.7978845608028654 * (a + 0.044715 * a * a * a))) : 0.5 * a * (1.0 + erf(a * 0.7071067811865476))}],
-    "geluGradient(a, dY, getTanh())"> {
+    "geluGradient(a, dY, getTanh())", traits = [FollowsPrecision], wide = "widened"> {
   let arguments = (ins Sluice_FloatTensor:$a, Arg<UnitAttr, "the approximation by tanh, with 0.7978845608 (a + 0.044715 a^3) as its argument">:$tanh);
 }
 def LeakyReluOp : Sluice_Unary<"leaky_relu", "a where a > 0, alpha * a elsewhere",
-    "a > 0 ? a : a * getAlpha().convertToDouble()", "where(a > 0.0, a, a * getAlpha().convertToDouble())", "where(a > 0.0, dY, dY * getAlpha().convertToDouble())"> {
+    "a > 0 ? a : a * getAlpha().convertToDouble()", "where(a > 0.0, a, a * getAlpha().convertToDouble())", "where(a > 0.0, dY, dY * getAlpha().convertToDouble())", traits = [FollowsPrecision]> {
   let arguments = (ins Sluice_FloatTensor:$a, Arg<DefaultValuedAttr<F64Attr, "0.01">, "the slope below 0">:$alpha);
 }
 def EluOp : Sluice_Unary<"elu", "a where a > 0, alpha * (e^a - 1) elsewhere",
     "a > 0 ? a : getAlpha().convertToDouble() * std::expm1(a)", "where(a > 0.0, a, (exp(a) - 1.0) * getAlpha().convertToDouble())",
-    "where(a > 0.0, dY, dY * exp(a) * getAlpha().convertToDouble())"> {
+    "where(a > 0.0, dY, dY * exp(a) * getAlpha().convertToDouble())", traits = [FollowsPrecision], wide = "widened"> {
   let arguments = (ins Sluice_FloatTensor:$a, Arg<DefaultValuedAttr<F64Attr, "1.0">, "minus the limit far below 0">:$alpha);
 }
 def ClipOp : Sluice_Unary<"clip", "min(max(a, min), max); gradient 0 at the bounds and outside, and of NaN",
-    "clip(a, getMin(), getMax())", "clip(a, getMin(), getMax())", "clipGradient(a, dY, getMin(), getMax())"> {
+    "clip(a, getMin(), getMax())", "clip(a, getMin(), getMax())", "clipGradient(a, dY, getMin(), getMax())", traits = [FollowsPrecision]> {
   let description = [{
     Operand and result have one shape; each element of the result depends on the operand's in its place. An absent bound bounds
     nothing; those of integers are values of their type. The gradient is that of PyTorch 2.15's `clamp` with numbers as bounds.
@@ -104,18 +106,18 @@ def ClipOp : Sluice_Unary<"clip", "min(max(a, min), max); gradient 0 at the boun
   let hasVerifier = 1;
 }
 def Relu6Op : Sluice_Unary<"relu6", "min(max(a, 0), 6); gradient 0 at 0 and 6, and outside",
-    "smaller(larger(a, 0.0), 6.0)", "min(max(a, 0.0), 6.0)", "where(a <= 0.0, 0.0, where(a >= 6.0, 0.0, dY))", "{-3.0, 9.0}"> {
+    "smaller(larger(a, 0.0), 6.0)", "min(max(a, 0.0), 6.0)", "where(a <= 0.0, 0.0, where(a >= 6.0, 0.0, dY))", "{-3.0, 9.0}", traits = [FollowsPrecision]> {
   let description = [{
     Operand and result have one shape; each element of the result depends on the operand's in its place. The gradient is that of
     PyTorch 2.15's `relu6`, which unlike that of `clip` passes where a is NaN.
   }];
 }
 
-def SignOp : Sluice_UnaryPlain<"sign", "-1, 0 or 1", Sluice_FloatTensor, "(a > 0) - (a < 0)", "where(a > 0.0, 1.0, where(a < 0.0, -1.0, a.like(0.0)))", [NoGradient]>;
-def FloorOp : Sluice_UnaryPlain<"floor", "the largest integer not above a", Sluice_FloatTensor, "std::floor(a)", "floor(a)", [NoGradient]>;
-def CeilOp : Sluice_UnaryPlain<"ceil", "the smallest integer not below a", Sluice_FloatTensor, "std::ceil(a)", "ceil(a)", [NoGradient]>;
-def RoundOp : Sluice_UnaryPlain<"round", "the nearest integer, halves to even", Sluice_FloatTensor, "std::nearbyint(a)", "roundeven(a)", [NoGradient]>;
-def StopGradientOp : Sluice_UnaryPlain<"stop_gradient", "a, through which no gradient flows", Sluice_Tensor, "a", "a", [NoGradient, SameElementsOp]>;
+def SignOp : Sluice_UnaryPlain<"sign", "-1, 0 or 1", Sluice_FloatTensor, "(a > 0) - (a < 0)", "where(a > 0.0, 1.0, where(a < 0.0, -1.0, a.like(0.0)))", [NoGradient, FollowsPrecision]>;
+def FloorOp : Sluice_UnaryPlain<"floor", "the largest integer not above a", Sluice_FloatTensor, "std::floor(a)", "floor(a)", [NoGradient, FollowsPrecision]>;
+def CeilOp : Sluice_UnaryPlain<"ceil", "the smallest integer not below a", Sluice_FloatTensor, "std::ceil(a)", "ceil(a)", [NoGradient, FollowsPrecision]>;
+def RoundOp : Sluice_UnaryPlain<"round", "the nearest integer, halves to even", Sluice_FloatTensor, "std::nearbyint(a)", "roundeven(a)", [NoGradient, FollowsPrecision]>;
+def StopGradientOp : Sluice_UnaryPlain<"stop_gradient", "a, through which no gradient flows", Sluice_Tensor, "a", "a", [NoGradient, SameElementsOp, FollowsPrecision]>;
 def NotOp : Sluice_UnaryPlain<"not", "logical not", Sluice_BoolTensor, "a == 0", "!a">;
 
 class Sluice_Predicate<string mnemonic, string about, string ref, string lanes> : Sluice_Elementwise<mnemonic> {
@@ -146,8 +148,8 @@ class Sluice_BinaryPlain<string mnemonic, string about, TypeConstraint type, str
   let extraClassDefinition = BinaryMeaning<ref, lanes>.text;
 }
 
-class Sluice_Binary<string mnemonic, string about, string ref, string lanes, string grad, string range = "{-2.0, 2.0}">
-    : Sluice_Elementwise<mnemonic, [DeclareOpInterfaceMethods<DifferentiableOp>]> {
+class Sluice_Binary<string mnemonic, string about, string ref, string lanes, string grad, string range = "{-2.0, 2.0}", list<Trait> traits = []>
+    : Sluice_Elementwise<mnemonic, !listconcat([DeclareOpInterfaceMethods<DifferentiableOp>], traits)> {
   let summary = about;
   let arguments = (ins Sluice_NumberTensor:$a, Sluice_NumberTensor:$b);
   let results = (outs Sluice_NumberTensor:$y);
@@ -157,18 +159,18 @@ class Sluice_Binary<string mnemonic, string about, string ref, string lanes, str
     ::llvm::SmallVector<Sample> $cppClass::samples() { return {{"\"sluice.}] # mnemonic # [{\"(%0, %1) : (tensor<3x5xf64>, tensor<3x5xf64>) -> tensor<3x5xf64>", {}] # range # ", " # range # [{}}}; }
   }];
 }
-def AddOp : Sluice_Binary<"add", "a + b", "a + b", "a + b", "dY, dY">;
-def SubOp : Sluice_Binary<"sub", "a - b", "a - b", "a - b", "dY, -dY">;
-def MulOp : Sluice_Binary<"mul", "a * b", "a * b", "a * b", "dY * b, dY * a">;
-def DivOp : Sluice_Binary<"div", "a / b; integers round towards zero, and division by zero gives zero", "divide(a, b, getY())", "a / b", "dY / b, -dY * y / b", "{0.5, 2.0}">;
+def AddOp : Sluice_Binary<"add", "a + b", "a + b", "a + b", "dY, dY", traits = [FollowsPrecision]>;
+def SubOp : Sluice_Binary<"sub", "a - b", "a - b", "a - b", "dY, -dY", traits = [FollowsPrecision]>;
+def MulOp : Sluice_Binary<"mul", "a * b", "a * b", "a * b", "dY * b, dY * a", traits = [FollowsPrecision]>;
+def DivOp : Sluice_Binary<"div", "a / b; integers round towards zero, and division by zero gives zero", "divide(a, b, getY())", "a / b", "dY / b, -dY * y / b", "{0.5, 2.0}", traits = [FollowsPrecision]>;
 def PowOp : Sluice_Binary<"pow", "a to the power b", "std::pow(a, b)", "pow(a, b)", "dY * b * pow(a, b - 1.0), where(a > 0.0, dY * y * log(a), 0.0)", "{0.5, 2.0}"> {
   let arguments = (ins Sluice_FloatTensor:$a, Sluice_FloatTensor:$b);
   let results = (outs Sluice_FloatTensor:$y);
 }
 def MaxOp : Sluice_Binary<"max", "the larger; NaN if either is; at a tie both get half the gradient", "std::isnan(a) || a > b ? a : b", "max(a, b)",
-    "where(a > b, dY, where(a < b, 0.0, dY * 0.5)), where(b > a, dY, where(b < a, 0.0, dY * 0.5))">;
+    "where(a > b, dY, where(a < b, 0.0, dY * 0.5)), where(b > a, dY, where(b < a, 0.0, dY * 0.5))", traits = [FollowsPrecision]>;
 def MinOp : Sluice_Binary<"min", "the smaller; NaN if either is; at a tie both get half the gradient", "std::isnan(a) || a < b ? a : b", "min(a, b)",
-    "where(a < b, dY, where(a > b, 0.0, dY * 0.5)), where(b < a, dY, where(b > a, 0.0, dY * 0.5))">;
+    "where(a < b, dY, where(a > b, 0.0, dY * 0.5)), where(b < a, dY, where(b > a, 0.0, dY * 0.5))", traits = [FollowsPrecision]>;
 def AndOp : Sluice_BinaryPlain<"and", "logical and", Sluice_BoolTensor, "a != 0 && b != 0", "a & b">;
 def OrOp : Sluice_BinaryPlain<"or", "logical or", Sluice_BoolTensor, "a != 0 || b != 0", "a | b">;
 def XorOp : Sluice_BinaryPlain<"xor", "logical exclusive or", Sluice_BoolTensor, "(a != 0) != (b != 0)", "a ^ b">;
@@ -185,7 +187,7 @@ def CompareOp : Sluice_Elementwise<"compare"> {
   let arguments = (ins Sluice_Tensor:$a, Sluice_Tensor:$b, Arg<Sluice_PredicateAttr, "eq, ne, lt, le, gt or ge: how a compares to b">:$predicate);
   let results = (outs Sluice_BoolTensor:$y);
 }
-def WhereOp : Sluice_Elementwise<"where", [DeclareOpInterfaceMethods<DifferentiableOp>]> {
+def WhereOp : Sluice_Elementwise<"where", [DeclareOpInterfaceMethods<DifferentiableOp>, FollowsPrecision]> {
   let summary = "a where the condition holds, b elsewhere";
   let arguments = (ins Sluice_BoolTensor:$condition, Sluice_Tensor:$a, Sluice_Tensor:$b);
   let results = (outs Sluice_Tensor:$y);
@@ -194,6 +196,7 @@ def CastOp : Sluice_Elementwise<"cast", [DeclareOpInterfaceMethods<Differentiabl
   let summary = "changes the element type; floats to integers round towards zero and saturate, NaN gives 0; anything but 0 is true";
   let arguments = (ins Sluice_Tensor:$a, Sluice_ElementType:$to);
   let results = (outs Sluice_Tensor:$y);
+  let hasFolder = 1;
 }
 
 #endif

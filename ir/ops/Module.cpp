@@ -29,7 +29,7 @@ ModelOp getModel(ModuleOp module) {
     return model;
   auto builder = OpBuilder::atBlockBegin(module.getBody());
   return builder.create<ModelOp>(module.getLoc(), "model", kTextFormat, "model", /*capacity=*/0,
-                                 /*in_flight=*/IntegerAttr(), CopyPolicyAttr(),
+                                 /*in_flight=*/IntegerAttr(), CopyPolicyAttr(), PrecisionAttr(),
                                  /*data=*/StringAttr());
 }
 
@@ -46,6 +46,17 @@ OpBuilder behindHead(ModuleOp module) {
 int64_t getCapacity(ModuleOp module) {
   ModelOp model = findModel(module);
   return model ? int64_t(model.getCapacity()) : 0;
+}
+
+Precision getPrecision(ModuleOp module) {
+  ModelOp model = findModel(module);
+  return model ? model.getPrecision().value_or(Precision::F32) : Precision::F32;
+}
+
+void setPrecision(ModuleOp module, Precision precision) {
+  if (precision != getPrecision(module))
+    getModel(module).setPrecisionAttr(precision == Precision::F32 ? PrecisionAttr()
+                                                                  : PrecisionAttr::get(module.getContext(), precision));
 }
 
 int64_t getCallsInFlight(ModuleOp module) {

@@ -8,15 +8,16 @@ def ModelOp : Sluice_Op<"model"> {
   let summary = "the model's name, the format of this text, the last phase that ran, and what holds for the whole module";
   let description = [{
     `capacity` is how many rows the dimension `?` may have, 0 if there is none; `in_flight` how many calls may be under way at once, so how often a
-    buffer exists that the next call fills during this one: 2 unless it says otherwise, written down with the memory plan; `copies` what becomes of copies that pins need; `data` the folder
-    to train on by default. A module has at most one; without it there are no rows, and everything else is as nobody said.
+    buffer exists that the next call fills during this one: 2 unless it says otherwise, written down with the memory plan; `copies` what becomes of copies that pins need; `precision` what
+    products compute in where the model says f32, from `train` on; `data` the folder to train on by default. A module has at most one; without it there are no rows, and everything else is as nobody said.
   }];
   let arguments = (ins Arg<StrAttr, "as programs and files say it">:$name, Arg<I64Attr, "of this text; incremented when its meaning changes">:$format,
                        Arg<StrAttr, "the last phase that ran">:$phase, Arg<DefaultValuedAttr<I64Attr, "0">, "rows">:$capacity,
                        Arg<OptionalAttr<I64Attr>, "calls under way at once">:$in_flight,
-                       Arg<OptionalAttr<Sluice_CopyPolicyAttr>, "explicit unless it says otherwise">:$copies, Arg<OptionalAttr<StrAttr>, "a folder">:$data);
+                       Arg<OptionalAttr<Sluice_CopyPolicyAttr>, "explicit unless it says otherwise">:$copies, Arg<OptionalAttr<Sluice_PrecisionAttr>, "f32 unless it says otherwise">:$precision,
+                       Arg<OptionalAttr<StrAttr>, "a folder">:$data);
   let assemblyFormat = [{
-    $name `format` $format `phase` $phase (`capacity` $capacity^)? (`in_flight` $in_flight^)? (`copies` custom<Word>($copies)^)? (`data` $data^)? attr-dict
+    $name `format` $format `phase` $phase (`capacity` $capacity^)? (`in_flight` $in_flight^)? (`copies` custom<Word>($copies)^)? (`precision` custom<Word>($precision)^)? (`data` $data^)? attr-dict
   }];
   let hasVerifier = 1;
 }

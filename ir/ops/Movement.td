@@ -10,9 +10,9 @@ class Sluice_Movement<string mnemonic, list<Trait> traits = []>
   let extraClassDeclaration = typeCompatibility # "static ::sluice::ir::FusionKind getFusionKind() { return ::sluice::ir::FusionKind::Injective; }";
 }
 class Sluice_DifferentiableMovement<string mnemonic, list<Trait> traits = []>
-    : Sluice_Movement<mnemonic, !listconcat([DeclareOpInterfaceMethods<DifferentiableOp>], traits)>;
+    : Sluice_Movement<mnemonic, !listconcat([DeclareOpInterfaceMethods<DifferentiableOp>, FollowsPrecision], traits)>;
 
-def FullOp : Sluice_Movement<"full"> {
+def FullOp : Sluice_Movement<"full", [FollowsPrecision]> {
   let summary = "every element is `value`";
   let description = "y has the type of the attribute. `value` is rounded to its element type; of integer types it is a whole number in range.";
   let rows = "Any dimension may be `?`.";
@@ -20,7 +20,7 @@ def FullOp : Sluice_Movement<"full"> {
   let arguments = (ins Arg<F64Attr, "of every element">:$value, Sluice_ResultType:$type);
   let results = (outs Sluice_Tensor:$y);
 }
-def ConstantOp : Sluice_Movement<"constant"> {
+def ConstantOp : Sluice_Movement<"constant", [FollowsPrecision]> {
   let summary = "a constant with given elements";
   let description = "y has the shape and the element type of the attribute.";
   let rows = "No dimension is `?`.";

@@ -10,7 +10,7 @@ class Sluice_Pool<string mnemonic, list<Trait> traits = []> : Sluice_ValueOp<mne
   let rows = "N may be `?`, nothing else.";
 }
 
-def MaxPool2dOp : Sluice_Pool<"max_pool2d", [DeclareOpInterfaceMethods<DifferentiableOp>]> {
+def MaxPool2dOp : Sluice_Pool<"max_pool2d", [DeclareOpInterfaceMethods<DifferentiableOp>, FollowsPrecision]> {
   let summary = "maximum of each window, and its place in the window (row-major, the first at a tie; kH * kW <= 256)";
   let description = [{
     y[n, c, i, j] is the largest x[n, c, i * stride[0] - padding[0] + u * dilation[0], j * stride[1] - padding[1] + v *
@@ -31,7 +31,7 @@ def MaxPool2dGradOp : Sluice_Pool<"max_pool2d_grad"> {
   let arguments = (ins Sluice_FloatTensor:$dy, RankedTensorOf<[UI8]>:$place, Sluice_ImageSize:$size, Sluice_KernelSize:$kernel, Sluice_Stride:$stride, Sluice_Padding:$padding, Sluice_Dilation:$dilation);
   let results = (outs Sluice_FloatTensor:$dx);
 }
-def AvgPool2dOp : Sluice_Pool<"avg_pool2d", [DeclareOpInterfaceMethods<DifferentiableOp>]> {
+def AvgPool2dOp : Sluice_Pool<"avg_pool2d", [DeclareOpInterfaceMethods<DifferentiableOp>, FollowsPrecision]> {
   let summary = "mean of each window; padding counts as elements where count_include_pad is given (PyTorch's rule)";
   let description = [{
     y[n, c, i, j] is the sum of x[n, c, i * stride[0] - padding[0] + u, j * stride[1] - padding[1] + v] over u < kH and v < kW,

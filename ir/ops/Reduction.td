@@ -53,7 +53,7 @@ def SoftmaxCrossEntropyOp : Sluice_ValueOp<"softmax_cross_entropy", [DeclareOpIn
   let arguments = (ins Sluice_FloatTensor:$logits, Sluice_IntTensor:$label);
   let results = (outs Sluice_FloatTensor:$y);
 }
-def BatchNormOp : Sluice_ValueOp<"batch_norm", [DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<CompositeOp, ["isExpandedInTrain"]>, DeclareOpInterfaceMethods<ModeOp>]> {
+def BatchNormOp : Sluice_ValueOp<"batch_norm", [DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<CompositeOp, ["isExpandedInTrain"]>, DeclareOpInterfaceMethods<ModeOp>, RoundsNarrow]> {
   let summary = "batch normalisation of x [N, C, ...] over all dimensions but 1, by the running statistics";
   let description = [{
     y = (x - mean) / sqrt(var + eps) * weight + bias. With `training`, mean and var (biased) are the batch's, and the running

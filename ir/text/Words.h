@@ -36,6 +36,10 @@ inline mlir::ParseResult parseWord(mlir::OpAsmParser &parser, CopyTimeAttr &time
   return parseWordAs(parser, time, &symbolizeCopyTime);
 }
 
+inline mlir::ParseResult parseWord(mlir::OpAsmParser &parser, PrecisionAttr &precision) {
+  return parseWordAs(parser, precision, &symbolizePrecision);
+}
+
 inline void printWord(mlir::OpAsmPrinter &printer, mlir::Operation *, StateKindAttr kind) {
   printer << stringifyStateKind(kind.getValue());
 }
@@ -50,6 +54,10 @@ inline void printWord(mlir::OpAsmPrinter &printer, mlir::Operation *, CopyPolicy
 
 inline void printWord(mlir::OpAsmPrinter &printer, mlir::Operation *, CopyTimeAttr time) {
   printer << stringifyCopyTime(time.getValue());
+}
+
+inline void printWord(mlir::OpAsmPrinter &printer, mlir::Operation *, PrecisionAttr precision) {
+  printer << stringifyPrecision(precision.getValue());
 }
 
 /// The word that an attribute of an op on values is: one of an enum, or a name. None if it is no word.

@@ -74,7 +74,12 @@ public:
       plan.data = setting.dataPath.empty() ? model.getData().value_or("").str() : setting.dataPath.str();
     if (target.accelerators() > 0)
       plan.backends = setting.backendFolder;
-    plan.build = {"sluice 0.1.0", setting.host.cpu, "strict", setting.host.vector_bits, instructionsOf(setting.host)};
+    plan.build = {"sluice 0.1.0",
+                  setting.host.cpu,
+                  "strict",
+                  stringifyPrecision(getPrecision(module)).str(),
+                  setting.host.vector_bits,
+                  instructionsOf(setting.host)};
     plan.capacity = capacity;
     plan.inFlight = getCallsInFlight(module);
     for (const TargetDevice &device : target.devices()) {

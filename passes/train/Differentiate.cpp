@@ -33,16 +33,6 @@ static DenseSet<Value> findActive(Block &block, ValueRange wrt) {
   return active;
 }
 
-/// The device that a value is pinned to: by the op that makes it, or with the state that it reads.
-static StringAttr pinOf(Value value) {
-  Operation *op = value.getDefiningOp();
-  auto get = dyn_cast_or_null<GetOp>(op);
-  auto module = get ? get->getParentOfType<ModuleOp>() : ModuleOp();
-  if (auto state = module ? module.lookupSymbol<StateOp>(get.getStateAttr().getAttr()) : StateOp())
-    return getDevice(state.getStoredType());
-  return op ? getPin(op) : StringAttr();
-}
-
 namespace {
 
 class Gradients {

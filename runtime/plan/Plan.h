@@ -262,6 +262,7 @@ struct Entry {
 
 struct Build {
   std::string compiler, cpu, fp;
+  std::string precision = "f32"; // what products of f32 are computed in
   int64_t vectorBits = 0;
   std::vector<std::string> needs; // extensions of the instruction set, "avx2", that the host must have
 

@@ -56,6 +56,8 @@ private:
     plan_.build.compiler = optionalText(json, "compiler");
     plan_.build.cpu = optionalText(json, "cpu");
     plan_.build.fp = optionalText(json, "fp");
+    if (json.has("precision"))
+      plan_.build.precision = json.at("precision").string();
     plan_.build.vectorBits = json.has("vector_bits") ? json.at("vector_bits").integer() : 0;
     if (json.has("needs"))
       for (const JsonReader &name : json.at("needs").list())

@@ -159,11 +159,8 @@ static Json write(const Entry &entry) {
 }
 
 static Json write(const Build &build) {
-  return {{"compiler", build.compiler},
-          {"cpu", build.cpu},
-          {"vector_bits", build.vectorBits},
-          {"needs", build.needs},
-          {"fp", build.fp}};
+  return {{"compiler", build.compiler}, {"cpu", build.cpu}, {"vector_bits", build.vectorBits},
+          {"needs", build.needs},       {"fp", build.fp},   {"precision", build.precision}};
 }
 
 std::string writePlan(const Plan &plan) {

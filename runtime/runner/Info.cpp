@@ -55,11 +55,8 @@ static Json planJson(const Plan &plan, const std::vector<int32_t> &ordinals) {
   for (const Arena &arena : plan.arenas)
     json["arenas"].push_back(
         {{"name", arena.name}, {"device", plan.devices[arena.device].name}, {"bytes", arena.bytes}});
-  json["build"] = {{"compiler", plan.build.compiler},
-                   {"cpu", plan.build.cpu},
-                   {"vector_bits", plan.build.vectorBits},
-                   {"needs", plan.build.needs},
-                   {"fp", plan.build.fp}};
+  json["build"] = {{"compiler", plan.build.compiler}, {"cpu", plan.build.cpu}, {"vector_bits", plan.build.vectorBits},
+                   {"needs", plan.build.needs},       {"fp", plan.build.fp},   {"precision", plan.build.precision}};
   return json;
 }
 
@@ -81,7 +78,7 @@ static std::string settingsText(const Device &device) {
 static void printText(const Plan &plan, const std::vector<int32_t> &ordinals, int threads) {
   printLine(concat("model    ", plan.model));
   printLine(concat("build    ", plan.build.compiler, ", cpu ", plan.build.cpu, ", ", plan.build.vectorBits,
-                   "-bit vectors, fp ", plan.build.fp));
+                   "-bit vectors, fp ", plan.build.fp, ", precision ", plan.build.precision));
   printLine(concat("needs    ", listed(plan.build.needs)));
   for (size_t i = 0; i < plan.devices.size(); ++i)
     printLine(concat("device   ", slotText(plan.devices[i], ordinals[i]), settingsText(plan.devices[i]),

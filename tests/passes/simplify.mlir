@@ -15,3 +15,22 @@ module {
     sluice.output "y", %y : tensor<2xf32>
   }
 }
+
+// -----
+
+// Tests that a cast back from a type that holds all elements of the first goes away with it, and one from another stays.
+// CHECK: sluice.entry @predict ["x", "y"] {{.*}} (%[[X:.+]]: tensor<2xbf16>, %[[Y:.+]]: tensor<2xf32>)
+// CHECK-NEXT: %[[NARROW:.+]] = sluice.cast %[[Y]] {to = bf16}
+// CHECK-NEXT: %[[ROUNDED:.+]] = sluice.cast %[[NARROW]] {to = f32}
+// CHECK-NEXT: sluice.return %[[X]], %[[ROUNDED]]
+module {
+  sluice.graph ["x", "y"] (%x: tensor<2xbf16>, %y: tensor<2xf32>) {
+    %wide = sluice.cast %x {to = f32} : (tensor<2xbf16>) -> tensor<2xf32>
+    %back = sluice.cast %wide {to = bf16} : (tensor<2xf32>) -> tensor<2xbf16>
+    %same = sluice.cast %back {to = bf16} : (tensor<2xbf16>) -> tensor<2xbf16>
+    %narrow = sluice.cast %y {to = bf16} : (tensor<2xf32>) -> tensor<2xbf16>
+    %rounded = sluice.cast %narrow {to = f32} : (tensor<2xbf16>) -> tensor<2xf32>
+    sluice.output "x", %same : tensor<2xbf16>
+    sluice.output "y", %rounded : tensor<2xf32>
+  }
+}

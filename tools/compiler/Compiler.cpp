@@ -87,6 +87,28 @@ static llvm::Error setCopies(ModuleOp module, llvm::StringRef copies) {
   return llvm::Error::success();
 }
 
+/// The precision that is asked for, of a model that is in `phase`; none: what the model says.
+static llvm::Expected<std::optional<ir::Precision>> choosePrecision(ModuleOp module, llvm::StringRef phase,
+                                                                    const CompileOptions &options) {
+  static constexpr llvm::StringRef known[] = {"f32", "bf16"};
+  const std::string &text = options.precision;
+  if (text == "f16")
+    return makeError(ExitCode::Unsupported,
+                     "no precision f16: gradients in f16 need a scaled loss, which is not there; "
+                     "bf16 needs none");
+  std::optional<ir::Precision> precision = ir::symbolizePrecision(text);
+  if (!text.empty() && !precision)
+    return makeError(ExitCode::Usage, "a precision is 'f32' or 'bf16', not '" + text + "'" + didYouMean(text, known));
+  ir::Precision recorded = ir::getPrecision(module);
+  if (precision.value_or(recorded) != recorded && phase != "model")
+    return makeError(ExitCode::Usage,
+                     "a dump of phase '" + phase + "' has its precision already, " + ir::stringifyPrecision(recorded));
+  if (options.promoteF64 && precision.value_or(recorded) != ir::Precision::F32)
+    return makeError(ExitCode::Usage, "what is computed in f64 has no precision " +
+                                          ir::stringifyPrecision(precision.value_or(recorded)));
+  return precision;
+}
+
 /// Puts the model on other devices than it was written for; never on fewer accelerators, which its types may name.
 static llvm::Error setDevices(ModuleOp module, llvm::StringRef list, PlacementRequest &placement) {
   if (list.empty())
@@ -185,6 +207,9 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
   auto from = startPhase(module, options);
   if (!from)
     return from.takeError();
+  auto precision = choosePrecision(module, *from, options);
+  if (!precision)
+    return precision.takeError();
   PlacementRequest placement = options.placement;
   if (llvm::Error error = setDevices(module, options.devices, placement))
     return error;
@@ -216,6 +241,7 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
   pipeline.fuse = options.fuse;
   pipeline.reuseMemory = options.reuseMemory;
   pipeline.promoteF64 = options.promoteF64;
+  pipeline.precision = *precision;
   pipeline.progress = [&](llvm::StringRef phase, double seconds) {
     compiled.phases.push_back({phase.str(), seconds});
     if (!files::memoryIsLeft(kMemoryOfAPhase))

@@ -32,6 +32,7 @@ struct CompileOptions {
   bool fuse = true;
   bool reuseMemory = true;
   bool promoteF64 = false;
+  std::string precision;      // f32 or bf16: of products of f32; empty: what the model says
   bool printLocations = true; // in IR that is written
 };
 

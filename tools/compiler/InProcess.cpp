@@ -192,6 +192,7 @@ Program compile(const Graph &graph, const CompileOptions &options, std::source_l
   compiler::CompileOptions how;
   how.emit = compiler::Emit::SharedLibrary;
   how.promoteF64 = options.dtype == DType::f64;
+  how.precision = options.precision ? to_string(*options.precision) : "";
   how.capacity = options.capacity.value_or(0);
   how.fuse = options.fuse;
   how.devices = options.devices;

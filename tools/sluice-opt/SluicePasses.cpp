@@ -100,6 +100,7 @@ static PassBody fuseKernels(bool fuse) {
 
 void registerSluicePasses() {
   add("promote-to-f64", "Compute in double what is in single precision", always(passes::promoteToF64));
+  add("mix-precision", "Bring products to the precision that the module says", always(passes::mixPrecision));
   add("build-entry-points", "Make entry points, with gradients and updates, of the graph", passes::buildEntryPoints);
   add("expand-composites", "Replace ops by the formula that they stand for, where replicas must see it",
       always(passes::expandComposites));

@@ -91,6 +91,10 @@ void addCodeFlags(CLI::App &command, compiler::CompileOptions &options) {
           "--dtype", [&options](const std::string &) { options.promoteF64 = true; }, "f64: compute f32 in double")
       ->type_name("f64")
       ->check([](const std::string &dtype) { return dtype == "f64" ? "" : "'" + dtype + "' is not f64"; });
+  command
+      .add_option("--precision", options.precision,
+                  "bf16: compute products, and what is safe between them, in bf16, from weights in f32")
+      ->type_name("f32|bf16");
   command.add_flag("--no-fuse", [&options](int64_t) { options.fuse = false; }, "Give every op a kernel of its own");
 }
 

@@ -28,7 +28,7 @@ struct CopyFigures {
 
 /// The figures of a plan that users ask for.
 struct Figures {
-  std::string model;
+  std::string model, precision;
   std::vector<std::string> entries;
   std::vector<int64_t> launches; // of each entry
   std::vector<DeviceFigures> devices;
@@ -117,6 +117,7 @@ static Figures figuresOf(const Compiled &compiled) {
   const runtime::Plan &plan = compiled.plan;
   Figures figures;
   figures.model = plan.model;
+  figures.precision = plan.build.precision;
   figures.capacity = plan.capacity;
   figures.kernels = int64_t(plan.kernels.size());
   figures.parameters = plan.parameterCount();
@@ -150,6 +151,8 @@ void printSummary(llvm::raw_ostream &out, const Compiled &compiled) {
                      figures.seconds);
   out << fmt::format("  entry points  {}\n", llvm::join(entries, ", "));
   out << fmt::format("  parameters    {} in {} tensors\n", printCount(figures.parameters), figures.parameterTensors);
+  if (figures.precision != "f32")
+    out << fmt::format("  precision     {}\n", figures.precision);
   if (figures.capacity > 0)
     out << fmt::format("  rows          up to {} in one call\n", printCount(figures.capacity));
   for (const DeviceFigures &device : figures.devices)
@@ -185,6 +188,7 @@ void printSummaryAsJson(llvm::raw_ostream &out, const Compiled &compiled) {
   out << json::Value(json::Object{{"output", compiled.output},
                                   {"bytes", figures.fileBytes},
                                   {"model", figures.model},
+                                  {"precision", figures.precision},
                                   {"entries", json::Array(figures.entries)},
                                   {"parameters", figures.parameters},
                                   {"kernels", figures.kernels},

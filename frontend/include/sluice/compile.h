@@ -16,7 +16,10 @@
 namespace sluice {
 
 struct CompileOptions {
-  std::optional<DType> dtype = {};           ///< f64: computes everything that is f32 in double precision
+  std::optional<DType> dtype = {}; ///< f64: computes everything that is f32 in double precision
+  /// bf16: products of f32, and what is safe between them, in bf16, from states that stay f32; f32: as they are; else:
+  /// what the graph says
+  std::optional<DType> precision = {};
   bool fuse = true;                          ///< one kernel for several ops
   int threads = 0;                           ///< 0: all cores
   std::optional<std::int64_t> capacity = {}; ///< rows of the batch, instead of the graph's

@@ -30,6 +30,11 @@ TABLE = [
     (["compile", "small.mlir", "--batch", "many"], USAGE, "--batch"),
     (["compile", "small.mlir", "--batch", "99999999999999999999"], USAGE, "--batch"),
     (["compile", "small.mlir", "--dtype", "f16"], USAGE, "'f16' is not f64"),
+    (["compile", "small.mlir", "--precision", "fp16"], USAGE, "a precision is 'f32' or 'bf16', not 'fp16'"),
+    (["verify", "small.mlir", "--precision", "b16"], USAGE, "not 'b16'; did you mean 'bf16'?"),
+    (["place", "small.mlir", "--precision", "f16"], UNSUPPORTED, "no precision f16: gradients in f16 need a scaled loss"),
+    (["compile", "small.mlir", "--precision", "bf16", "--dtype", "f64"], USAGE, "what is computed in f64 has no precision bf16"),
+    (["compile", "trained.mlir", "--precision", "bf16"], USAGE, "a dump of phase 'train' has its precision already, f32"),
     (["compile", "small.mlir", "--target-cpu", "znver9"], USAGE, "there is no CPU 'znver9'; did you mean 'znver"),
     (["compile", "small.mlir", "--target-cpu", "haswel:l1=32K"], USAGE, "there is no CPU 'haswel'; did you mean 'haswell'?"),
     (["compile", "small.mlir", "--target-cpu", "haswell:l3=8M"], USAGE, "'l3=8M' is no cache's size, as l1=32K or l2=1M"),
@@ -73,6 +78,7 @@ class BadUsageTest(CliTest):
         self.write("cut.mlir", SMALL_MODEL[: len(SMALL_MODEL) // 2])
         self.write("shapes.mlir", SMALL_MODEL.replace("(tensor<?x3xf32>, tensor<3x2", "(tensor<?x3xf32>, tensor<4x2"))
         self.write("planned.mlir", SMALL_MODEL.replace('phase "model"', 'phase "planned"'))
+        self.write("trained.mlir", SMALL_MODEL.replace('phase "model"', 'phase "train"'))
         self.write("empty_graph.mlir", "module {")
         with open(self.path("bytecode.mlir"), "wb") as out:
             out.write(b"ML\xefR\x06")

@@ -70,6 +70,26 @@ class CompileTest(CliTest):
         self.assertEqual([device["name"] for device in summary["devices"]], ["cpu", "acc0"])
         self.assertIn({"entry": "predict", "copies": 1, "bytes": 48}, summary["copies"])
 
+    def test_the_precision_is_named(self):
+        """By the compiler, the executable and dumps, of which those of phase model take another."""
+        for flags, precision in ((), "f32"), (("--precision", "bf16"), "bf16"):
+            with self.subTest(precision):
+                compiled = self.sluice("compile", "small.mlir", *flags, "-o", "small", "--dump-ir", "dump", "--json")
+                self.assertEqual(json.loads(compiled.stdout)["precision"], precision)
+                info = json.loads(self.run_program(self.path("small"), "info", "--json").stdout)
+                self.assertEqual(info["build"]["precision"], precision)
+                self.assertEqual({state["dtype"] for state in info["states"]}, {"f32"})
+                self.assertEqual(info["entries"][0]["outputs"][0]["dtype"], "f32")
+                self.assertIn(f"precision {precision}\n", self.run_program(self.path("small"), "info").stdout)
+        self.assertIn("  precision     bf16\n", self.sluice("compile", "small.mlir", "--precision", "bf16", "-o", "small").stdout)
+        for dump, flags, code in [("01-model", (), 0), ("01-model", ("--precision", "f32"), 0), ("02-train", (), 0),
+                                  ("06-fused", ("--precision", "bf16"), 0), ("02-train", ("--precision", "f32"), 2)]:
+            with self.subTest(dump=dump, flags=flags):
+                result = self.sluice("compile", f"dump/{dump}.mlir", *flags, "-o", "again", "--json")
+                self.assertEqual(result.returncode, code, result.stderr)
+                if code == 0:
+                    self.assertEqual(json.loads(result.stdout)["precision"], "f32" if "f32" in flags else "bf16")
+
     def test_a_picture_has_a_box_a_device_and_bytes_on_copies(self):
         picture = self.sluice("show", "small.mlir", "--devices", "cpu,sim:0", "--stage", "copied", "--dot").stdout
         self.assertTrue(picture.startswith("digraph"))

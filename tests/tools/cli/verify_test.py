@@ -36,6 +36,12 @@ class VerifyTest(CliTest):
                 self.assertTrue(json.loads(result.stdout)["equal"])
         self.assertEqual(self.sluice("verify", "model.mlir", "--placement", "none.json", env=environment).returncode, 3)
 
+    def test_mixed_precision_agrees(self):
+        for model in ("lenet", "mlp"):
+            with self.subTest(model):
+                largest = self.verify(model, "--precision", "bf16")["largest_error"]
+                self.assertGreater(largest, 1e-5) # of results in bf16, some of which round the other way
+
     def test_double_precision_agrees_closely(self):
         self.assertLess(self.verify("lenet", "--dtype", "f64")["largest_error"], 1e-10)
 

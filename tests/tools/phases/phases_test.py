@@ -11,8 +11,10 @@ import subprocess
 import sys
 import tempfile
 
+FLAGS = {"mixed": ["--precision", "bf16"]}
 MODELS = {
     "lenet": ["--batch", "256"],
+    "mixed": ["--batch", "256"],
     "split": ["--batch", "256", "--devices", "cpu,sim:0", "--pin", "conv=gpu:0", "--copies", "insert"],
 }
 BLOCK = re.compile(r"<!-- dump: (\w+) (\w+) -->\n```mlir\n(.*?)```", re.S)
@@ -39,7 +41,7 @@ def dump(root, build, folder, name, phase):
     if not os.path.exists(model):
         program = os.path.join(build, "bin", "models", "lenet")
         subprocess.run([program, *MODELS[name], "-o", model], check=True, stderr=subprocess.DEVNULL)
-    return subprocess.run([tool, "show", model, "--stage", phase], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return subprocess.run([tool, "show", model, "--stage", phase, *FLAGS.get(name, [])], check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def main():

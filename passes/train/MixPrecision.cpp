@@ -1,0 +1,140 @@
+// Brings products to a type of two bytes, and back to f32 what must not be there: PyTorch's autocast on the graph.
+//
+//   %y = sluice.conv2d %x, %w            ==>   %0 = sluice.cast %x {to = bf16};  %1 = sluice.cast %w {to = bf16}
+//   %s = sluice.mean %y                        %y = sluice.conv2d %0, %1         (bf16)
+//                                              %2 = sluice.cast %y {to = f32};   %s = sluice.mean %2
+//
+// Which ops go narrow, ops say themselves (ir/Base.td): products do; what moves elements or rounds once follows them; a
+// norm is computed in f32 and rounded; all others, reductions and losses among them, stay in f32. Inputs, outputs, metrics,
+// the loss and states keep their types: weights are cast where they are read, once each.
+//
+// It works on the graph, before gradients are made: the gradient of an op is then in the type of the op, that of a cast is a
+// cast back, so that the gradient of a weight is f32 before the optimizer sees it; and all entry points compute alike.
+// What casts back and forth is left to `simplify`.
+#include "ir/Module.h"
+#include "ir/build/Node.h"
+#include "mlir/IR/IRMapping.h"
+#include "passes/Passes.h"
+#include "passes/place/InheritDevice.h"
+
+using namespace mlir;
+using namespace sluice::ir;
+
+namespace sluice::passes {
+
+static bool isWide(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && type.getElementType().isF32();
+}
+
+namespace {
+
+class PrecisionMix {
+public:
+  PrecisionMix(GraphOp graph, FloatType narrow) : builder(graph.getContext()), graph(graph), narrow(narrow) {}
+
+  void run() {
+    for (Operation &op : llvm::make_early_inc_range(graph.getBody().front()))
+      mix(&op);
+  }
+
+private:
+  void mix(Operation *op) {
+    if (op->hasTrait<ComputesNarrow>() && llvm::any_of(op->getOperands(), isWide))
+      return computeNarrow(op);
+    if (op->hasTrait<RoundsNarrow>() && isNarrow(op->getOperand(0)))
+      return roundResult(op);
+    if (!op->hasTrait<FollowsPrecision>())
+      return;
+    auto operands = llvm::make_filter_range(op->getOperands(), isWide);
+    if (llvm::all_of(operands, [this](Value operand) { return isParameter(operand); }))
+      madeOfParameters.insert(op);
+    else if (llvm::any_of(operands, [this](Value operand) { return isNarrow(operand); }) &&
+             llvm::all_of(operands, [this](Value operand) { return isNarrow(operand) || isParameter(operand); }))
+      computeNarrow(op);
+  }
+
+  /// Whether the value, of f32, has been widened from a narrow one.
+  bool isNarrow(Value value) const { return widened.contains(value); }
+
+  /// Whether it is a parameter, a constant or made of these alone, by ops that may follow.
+  bool isParameter(Value value) const {
+    Operation *op = value.getDefiningOp();
+    if (auto get = dyn_cast_or_null<GetOp>(op))
+      return get->getParentOfType<ModuleOp>().lookupSymbol<StateOp>(get.getStateAttr().getAttr()).getKind() ==
+             StateKind::Parameter;
+    return op && madeOfParameters.contains(op);
+  }
+
+  /// Puts the op on narrow operands in its place; who reads its results reads them widened.
+  void computeNarrow(Operation *op) {
+    Operation *copy = cloneNarrow(op);
+    builder.setInsertionPointAfter(copy);
+    InheritDevice devices(builder, op);
+    for (auto [result, computed] : llvm::zip_equal(op->getResults(), copy->getResults()))
+      result.replaceAllUsesWith(isWide(result) ? widen(computed) : computed);
+    op->erase();
+  }
+
+  /// Rounds the first result, which stays what readers of f32 read.
+  void roundResult(Operation *op) {
+    builder.setInsertionPointAfter(op);
+    InheritDevice devices(builder, op);
+    Value result = op->getResult(0), rounded = castTo(result, narrow), wide = widen(rounded);
+    result.replaceAllUsesExcept(wide, rounded.getDefiningOp());
+  }
+
+  Operation *cloneNarrow(Operation *op) {
+    IRMapping mapping;
+    for (Value operand : op->getOperands())
+      if (isWide(operand))
+        mapping.map(operand, narrowed(operand));
+    builder.setInsertionPoint(op);
+    Operation *copy = builder.clone(*op, mapping);
+    for (Value result : copy->getResults())
+      if (isWide(result))
+        result.setType(withElement(result.getType(), narrow));
+    return copy;
+  }
+
+  /// The value in the narrow type, made once. What is made of parameters is made of narrow ones, so that the cast is of a
+  /// parameter as it is kept, and the rest stays what a product may take in: the bias that follows it.
+  Value narrowed(Value value) {
+    if (Value known = widened.lookup(value))
+      return known;
+    if (Value known = rounded.lookup(value))
+      return known;
+    Operation *op = value.getDefiningOp();
+    if (op && madeOfParameters.contains(op) && op->getNumOperands())
+      return rounded[value] = cloneNarrow(op)->getResult(cast<OpResult>(value).getResultNumber());
+    builder.setInsertionPointAfterValue(value);
+    InheritDevice devices(builder, getDevice(value.getType()), pinOf(value));
+    return rounded[value] = castTo(value, narrow);
+  }
+
+  Value widen(Value value) {
+    Value wide = castTo(value, builder.getF32Type());
+    widened[wide] = value;
+    return wide;
+  }
+
+  Value castTo(Value value, Type element) { return ir::castTo(Node(builder, value.getLoc(), value), element); }
+
+  OpBuilder builder;
+  GraphOp graph;
+  FloatType narrow;
+  DenseMap<Value, Value> widened;         // narrow values, by what they are in f32
+  DenseMap<Value, Value> rounded;         // narrow values that others were rounded to
+  DenseSet<Operation *> madeOfParameters; // and of constants
+};
+
+} // namespace
+
+void mixPrecision(ModuleOp module) {
+  if (getPrecision(module) == Precision::F32)
+    return;
+  for (auto graph : module.getOps<GraphOp>())
+    PrecisionMix(graph, BFloat16Type::get(module.getContext())).run();
+}
+
+} // namespace sluice::passes

@@ -1,0 +1,121 @@
+// RUN: sluice-opt %s --split-input-file --sluice-mix-precision | FileCheck %s --check-prefix=GRAPH
+// RUN: sluice-opt %s --split-input-file --sluice-mix-precision --sluice-build-entry-points --sluice-expand-composites --sluice-simplify | FileCheck %s
+
+// Tests that a product is computed in bf16, its bias and what follows it with it, and the loss in f32; that a weight is cast
+// once, for the product and its gradient alike, a bias before it is repeated; and that gradients are f32 before the update.
+// GRAPH: sluice.graph ["x", "label"] (%[[X:.+]]: tensor<?x3xf32>,
+// GRAPH-DAG: %[[X16:.+]] = sluice.cast %[[X]] {to = bf16}
+// GRAPH-DAG: %[[W16:.+]] = sluice.cast %w {to = bf16}
+// GRAPH-DAG: %[[B16:.+]] = sluice.cast %b {to = bf16}
+// GRAPH-DAG: %[[P:.+]] = sluice.einsum "ab,bc->ac" %[[X16]], %[[W16]] {{.*}} -> tensor<?x2xbf16>
+// GRAPH-DAG: %[[BS:.+]] = sluice.expand %[[B16]] {{.*}} -> tensor<?x2xbf16>
+// GRAPH: %[[S:.+]] = sluice.add %[[P]], %[[BS]]
+// GRAPH: %[[Y:.+]] = sluice.relu %[[S]] {{.*}} -> tensor<?x2xbf16>
+// GRAPH: %[[WIDE:.+]] = sluice.cast %[[Y]] {to = f32}
+// GRAPH: sluice.softmax_cross_entropy %[[WIDE]], {{.*}} -> tensor<?xf32>
+// GRAPH: sluice.output "y", %[[WIDE]] : tensor<?x2xf32>
+
+// CHECK: sluice.state parameter @w : tensor<3x2xf32>
+// CHECK: sluice.entry @train_step ["x", "label"] -> ["loss"] (%[[X:.+]]: tensor<?x3xf32>,
+// CHECK: %[[W16:.+]] = sluice.cast %w {to = bf16}
+// CHECK-NOT: sluice.cast %w
+// CHECK: %[[G:.+]] = sluice.einsum {{.*}} -> tensor<3x2xbf16>
+// CHECK: %[[WIDE:.+]] = sluice.cast %[[G]] {to = f32}
+// CHECK: %[[STEP:.+]] = sluice.mul {{.*}}, %[[WIDE]] {{.*}} -> tensor<3x2xf32>
+// CHECK: sluice.sub %w, %[[STEP]]
+// CHECK: sluice.entry @predict ["x"] -> ["y"]
+// CHECK: sluice.relu {{.*}} -> tensor<?x2xbf16>
+// CHECK: sluice.return {{.*}} : tensor<?x2xf32>
+module {
+  sluice.model "dense" format 1 phase "model" capacity 4 precision bf16
+  sluice.state parameter @w : tensor<3x2xf32> = <"uniform", -1.0 : f64, 1.0 : f64>
+  sluice.state parameter @b : tensor<2xf32> = <"constant", 0.0 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.graph ["x", "label"] (%x: tensor<?x3xf32>, %label: tensor<?xi32>) {
+    %w = sluice.get @w : tensor<3x2xf32>
+    %b = sluice.get @b : tensor<2xf32>
+    %p = sluice.einsum "ab,bc->ac" %x, %w : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<?x2xf32>
+    %bs = sluice.expand %b {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 2>} : (tensor<2xf32>) -> tensor<?x2xf32>
+    %s = sluice.add %p, %bs : (tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x2xf32>
+    %y = sluice.relu %s : (tensor<?x2xf32>) -> tensor<?x2xf32>
+    %e = sluice.softmax_cross_entropy %y, %label : (tensor<?x2xf32>, tensor<?xi32>) -> tensor<?xf32>
+    %loss = sluice.mean %e {axes = array<i64: 0>} : (tensor<?xf32>) -> tensor<f32>
+    sluice.output "y", %y : tensor<?x2xf32>
+    sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] : tensor<f32>
+  }
+}
+
+// -----
+
+// Tests that a norm takes its statistics in f32 and gives bf16, that what is beside it may be added to it in bf16, and that
+// casts which cancel are gone: the second product reads what the sum gives.
+// GRAPH: %[[Y:.+]], %[[MEAN:.+]], %{{.+}} = sluice.batch_norm {{.*}} -> (tensor<4x2x3x3xf32>, tensor<2xf32>, tensor<2xf32>)
+// GRAPH: sluice.cast %[[Y]] {to = bf16}
+// GRAPH: sluice.set @mean, %[[MEAN]] : tensor<2xf32>
+// CHECK: sluice.entry @predict
+// CHECK: %[[X:.+]] = sluice.conv2d {{.*}} -> tensor<4x2x3x3xbf16>
+// CHECK: sluice.rsqrt {{.*}} -> tensor<2xf32>
+// CHECK: %[[Y:.+]] = sluice.cast {{.*}} {to = bf16} : (tensor<4x2x3x3xf32>)
+// CHECK: %[[SUM:.+]] = sluice.add %[[Y]], %[[X]] {{.*}} -> tensor<4x2x3x3xbf16>
+// CHECK-NOT: sluice.cast %[[SUM]]
+// CHECK: sluice.conv2d %[[SUM]], {{.*}} -> tensor<4x2x3x3xbf16>
+module {
+  sluice.model "norm" format 1 phase "model" precision bf16
+  sluice.state parameter @w : tensor<2x2x1x1xf32> = <"uniform", -1.0 : f64, 1.0 : f64>
+  sluice.state parameter @scale : tensor<2xf32> = <"constant", 1.0 : f64>
+  sluice.state parameter @shift : tensor<2xf32> = <"constant", 0.0 : f64>
+  sluice.state statistic @mean : tensor<2xf32> = <"constant", 0.0 : f64>
+  sluice.state statistic @var : tensor<2xf32> = <"constant", 1.0 : f64>
+  sluice.graph ["x"] (%x: tensor<4x2x3x3xf32>) {
+    %w = sluice.get @w : tensor<2x2x1x1xf32>
+    %scale = sluice.get @scale : tensor<2xf32>
+    %shift = sluice.get @shift : tensor<2xf32>
+    %mean = sluice.get @mean : tensor<2xf32>
+    %var = sluice.get @var : tensor<2xf32>
+    %c = sluice.conv2d %x, %w {stride = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64} : (tensor<4x2x3x3xf32>, tensor<2x2x1x1xf32>) -> tensor<4x2x3x3xf32>
+    %n:3 = sluice.batch_norm %c, %scale, %shift, %mean, %var : (tensor<4x2x3x3xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) -> (tensor<4x2x3x3xf32>, tensor<2xf32>, tensor<2xf32>)
+    sluice.set @mean, %n#1 : tensor<2xf32>
+    sluice.set @var, %n#2 : tensor<2xf32>
+    %s = sluice.add %n#0, %c : (tensor<4x2x3x3xf32>, tensor<4x2x3x3xf32>) -> tensor<4x2x3x3xf32>
+    %d = sluice.conv2d %s, %w {stride = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64} : (tensor<4x2x3x3xf32>, tensor<2x2x1x1xf32>) -> tensor<4x2x3x3xf32>
+    sluice.output "y", %d : tensor<4x2x3x3xf32>
+  }
+}
+
+// -----
+
+// Tests what stays in f32: what no product has made, a sum, an exponential, and what meets an input in f32.
+// GRAPH: sluice.relu %x {{.*}} -> tensor<2x2xf32>
+// GRAPH: %[[P:.+]] = sluice.einsum {{.*}} -> tensor<2x2xbf16>
+// GRAPH: %[[WIDE:.+]] = sluice.cast %[[P]] {to = f32}
+// GRAPH: sluice.sub %[[WIDE]], %x {{.*}} -> tensor<2x2xf32>
+// GRAPH: sluice.sum %[[WIDE]] {{.*}} -> tensor<2xf32>
+// GRAPH: sluice.exp %[[WIDE]] {{.*}} -> tensor<2x2xf32>
+// GRAPH: sluice.tanh %[[P]] {{.*}} -> tensor<2x2xbf16>
+module {
+  sluice.model "wide" format 1 phase "model" precision bf16
+  sluice.graph ["x"] (%x: tensor<2x2xf32>) {
+    %r = sluice.relu %x : (tensor<2x2xf32>) -> tensor<2x2xf32>
+    %p = sluice.einsum "ab,bc->ac" %r, %x : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+    %d = sluice.sub %p, %x : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+    %s = sluice.sum %p {axes = array<i64: 1>} : (tensor<2x2xf32>) -> tensor<2xf32>
+    %e = sluice.exp %p : (tensor<2x2xf32>) -> tensor<2x2xf32>
+    %t = sluice.tanh %p : (tensor<2x2xf32>) -> tensor<2x2xf32>
+    sluice.output "d", %d : tensor<2x2xf32>
+    sluice.output "s", %s : tensor<2xf32>
+    sluice.output "e", %e : tensor<2x2xf32>
+    sluice.output "t", %t : tensor<2x2xf32>
+  }
+}
+
+// -----
+
+// Tests that nothing changes where the model asks for no precision.
+// GRAPH: sluice.graph ["x"]
+// GRAPH-NOT: bf16
+module {
+  sluice.graph ["x"] (%x: tensor<2x2xf32>) {
+    %p = sluice.einsum "ab,bc->ac" %x, %x : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+    sluice.output "p", %p : tensor<2x2xf32>
+  }
+}
