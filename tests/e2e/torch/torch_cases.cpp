@@ -3,6 +3,7 @@
 //                                                   divides also on virtual accelerators, under random pins
 //   torch_cases convolutions f32|f64 SPEC...        all of them in one model; a spec is stride,dilation,padding,kernel
 //                                                   along the height, the same along the width, groups
+//   torch_cases autocast NETWORK...                 mlp, lenet and small_resnet in bf16 from weights in f32
 //   torch_cases text f32|f64 MOST SEED              a random graph's model, to look at
 //   torch_cases ops                                 the names of all ops that compute
 #include "ir/Dialect.h"
@@ -10,8 +11,10 @@
 #include "tests/e2e/Harness.h"
 #include "tests/e2e/Portable.h"
 #include "tests/e2e/devices/RandomGraph.h"
+#include "tests/e2e/devices/SmallResNet.h"
 #include "tests/e2e/torch/MixedGraph.h"
 #include "tests/e2e/torch/ModelJson.h"
+#include <algorithm>
 #include <iostream>
 #include <sstream>
 
@@ -25,8 +28,8 @@ constexpr int64_t kBatch = 4;
 
 /// Runs `predict` and a training step that leaves gradients in momentum buffers, and writes the case.
 void runCase(const std::string &name, const std::string &text, const std::string &compiledText, const Values &inputs,
-             int64_t rows) {
-  Compiled program(compiledText, {}, {.sim = "seed=7"});
+             int64_t rows, passes::PipelineOptions options = {}) {
+  Compiled program(compiledText, std::move(options), {.sim = "seed=7"});
   program.init(1 + fnv1a64(name) % 1000);
   json model = modelJson(text), result{{"name", name}, {"rows", rows}, {"inputs", inputs}};
   auto states = [&] {
@@ -151,6 +154,24 @@ void runConvolutions(DType dtype, const std::vector<std::string> &specs) {
   });
 }
 
+/// A network whose optimizer keeps momentum, in mixed precision.
+void runAutocast(const std::string &network) {
+  constexpr int64_t kRows = 16;
+  guarded(network, [&] {
+    bool isResNet = network == "small_resnet";
+    std::string text = isResNet ? smallResNet("cpu", kRows) : modelText(network, "--input f32 --batch 16");
+    if (network == "lenet")
+      text = replaced(text, "momentum = 0.000000e+00", "momentum = 9.000000e-01");
+    int64_t pixels = isResNet ? kSmallResNetChannels * kSmallResNetSide * kSmallResNetSide : 28 * 28;
+    std::vector<float> image = portableUniform("autocast/" + network, size_t(kRows * pixels), -1, 1);
+    std::vector<int64_t> labels = portableIntegers("autocast/label/" + network, size_t(kRows), kSmallResNetClasses);
+    passes::PipelineOptions options;
+    options.precision = ir::Precision::BF16;
+    runCase(network, text, text, {{"image", {image.begin(), image.end()}}, {"label", {labels.begin(), labels.end()}}},
+            kRows, std::move(options));
+  });
+}
+
 void printOps() {
   mlir::MLIRContext context;
   context.loadDialect<ir::SluiceDialect>();
@@ -164,6 +185,10 @@ uint32_t number(const std::string &text) { return uint32_t(std::stoul(text)); }
 int run(const std::string &kind, const std::vector<std::string> &arguments) {
   if (kind == "ops") {
     printOps();
+    return 0;
+  }
+  if (kind == "autocast") {
+    std::ranges::for_each(arguments, runAutocast);
     return 0;
   }
   DType dtype = dtypeOf(arguments.at(0));

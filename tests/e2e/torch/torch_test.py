@@ -1,5 +1,6 @@
-"""Random models and convolutions, compiled and run by torch_cases, beside PyTorch in double precision:
-torch_test.py SOURCE_ROOT BUILD_ROOT random|halves|convolutions. With SLUICE_TEST_FULL=1, many more of them."""
+"""Random models and convolutions, compiled and run by torch_cases, beside PyTorch in double precision; networks in mixed
+precision beside its autocast:
+torch_test.py SOURCE_ROOT BUILD_ROOT random|halves|convolutions|autocast. With SLUICE_TEST_FULL=1, many more of them."""
 
 import itertools
 import json
@@ -13,7 +14,8 @@ import environment  # noqa: E402: of the folder named above
 
 environment.enter(SOURCE)
 
-import torch  # noqa: E402: of the environment entered above
+import autocast  # noqa: E402: of the environment entered above
+import torch  # noqa: E402
 from verdicts import HALVES, Verdicts  # noqa: E402
 
 FULL = bool(os.environ.get("SLUICE_TEST_FULL"))
@@ -100,10 +102,16 @@ def check_convolutions(together=40):
     return any([verdicts.failed(), verdicts.results != 2 * 3 * len(everything) + models])
 
 
+def check_autocast():
+    wrong = [line for line in torch_cases("autocast", *autocast.NETWORKS) for line in autocast.problems(json.loads(line))]
+    print("\n".join(wrong) or f"{len(autocast.NETWORKS)} networks as in PyTorch's autocast")
+    return bool(wrong)
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
     version = environment.pinned(SOURCE, "torch")
     if torch.__version__ != version:
         sys.exit(f"this is PyTorch {torch.__version__}, and tests/requirements.txt asks for {version}")
-    kinds = {"random": check_random, "halves": check_halves, "convolutions": check_convolutions}
+    kinds = {"random": check_random, "halves": check_halves, "convolutions": check_convolutions, "autocast": check_autocast}
     sys.exit(kinds[sys.argv[3]]())

@@ -1,0 +1,113 @@
+// Networks that train in bf16 from weights in f32 learn as in f32: on data that can be learnt, from the same initial values,
+// the loss after fifty steps is within two in a hundred, on the host and on an emulated CUDA device.
+#include "tests/cuda_emu/Doubles.h"
+#include "tests/e2e/Harness.h"
+#include "tests/e2e/Portable.h"
+#include "tests/e2e/devices/SmallResNet.h"
+#include <cmath>
+#include <cstdlib>
+#include <gtest/gtest.h>
+
+using namespace sluice::test;
+
+namespace {
+
+constexpr int64_t kClasses = 10;
+constexpr int kSteps = 50, kBatchesOfLoss = 8;
+constexpr double kLossError = 0.02;
+
+struct Place {
+  const char *name, *network, *devices;
+  double lr;
+  int64_t rows = 16;
+
+  bool isResNet() const { return std::string(network) == "small_resnet"; }
+  std::string text() const {
+    return isResNet() ? smallResNet(devices, rows)
+                      : modelText(network, "--input f32 --batch " + std::to_string(rows) + " --devices " + devices);
+  }
+  size_t channels() const { return isResNet() ? kSmallResNetChannels : 1; }
+  size_t side() const { return isResNet() ? kSmallResNetSide : 28; }
+
+  /// Each class is a brightness for each quarter of each channel, under noise.
+  Values batch(int step) const {
+    std::string key = "precision/" + std::to_string(step);
+    size_t planes = size_t(rows) * channels(), side = this->side();
+    std::vector<float> image = portableUniform(key, planes * side * side, -0.5, 0.5);
+    std::vector<int64_t> labels = portableIntegers(key + "/label", size_t(rows), kClasses);
+    for (size_t plane = 0; plane < planes; ++plane) {
+      std::string shown = "precision/class" + std::to_string(labels[plane / channels()]);
+      std::vector<float> quarters = portableUniform(shown, 4 * channels(), -1, 1);
+      for (size_t i = 0; i < side * side; ++i)
+        image[plane * side * side + i] +=
+            quarters[plane % channels() * 4 + i / side * 2 / side * 2 + i % side * 2 / side];
+    }
+    return {{"image", {image.begin(), image.end()}}, {"label", {labels.begin(), labels.end()}}};
+  }
+};
+constexpr Place kHost[] = {
+    {"Mlp", "mlp", "cpu", 0.005}, {"LeNet", "lenet", "cpu", 0.03}, {"ResNet", "small_resnet", "cpu", 0.005}};
+constexpr Place kEmulated[] = {{"Mlp", "mlp", "cuda:0", 0.005, 4}};
+
+sluice::passes::PipelineOptions in(sluice::ir::Precision precision) {
+  sluice::passes::PipelineOptions options;
+  options.precision = precision;
+  return options;
+}
+
+/// The mean loss over batches that were not trained on.
+double lossOf(const Place &place, Compiled &model) {
+  double loss = 0;
+  for (int i = 0; i < kBatchesOfLoss; ++i)
+    loss += model.run("eval_step", place.batch(1000 + i), place.rows).at("loss")[0] / kBatchesOfLoss;
+  return loss;
+}
+
+struct Losses {
+  double before, after;
+};
+
+Losses train(const Place &place, sluice::ir::Precision precision) {
+  Compiled model(place.text(), in(precision));
+  EXPECT_EQ(model.plan().build.precision, stringifyPrecision(precision).str());
+  for (const sluice::runtime::State &state : model.plan().states)
+    EXPECT_EQ(state.dtype, sluice::runtime::DType::f32) << state.name;
+  model.init(3);
+  model.setState("lr", {place.lr});
+  Losses losses{lossOf(place, model), 0};
+  for (int step = 0; step < kSteps; ++step)
+    model.submit("train_step", place.batch(step), place.rows);
+  losses.after = lossOf(place, model);
+  return losses;
+}
+
+/// Beside f32 on the host.
+void compare(const Place &place) {
+  Place host = place;
+  host.devices = "cpu";
+  Losses wide = train(host, sluice::ir::Precision::F32), narrow = train(place, sluice::ir::Precision::BF16);
+  std::printf("%s on %s: loss %.5f, after %d steps %.5f, in f32 %.5f\n", place.network, place.devices, narrow.before,
+              kSteps, narrow.after, wide.after);
+  EXPECT_LT(wide.after, 0.9 * wide.before) << "nothing is learnt";
+  EXPECT_TRUE(std::fabs(narrow.after - wide.after) <= kLossError * wide.after)
+      << narrow.after << ", in f32 " << wide.after;
+  EXPECT_NE(narrow.before, wide.before) << "the forward pass is in f32";
+}
+
+class OnTheHost : public testing::TestWithParam<Place> {};
+class Emulated : public testing::TestWithParam<Place> {};
+
+} // namespace
+
+TEST_P(OnTheHost, LearnsAsInF32) { compare(GetParam()); }
+
+TEST_P(Emulated, LearnsAsInF32) {
+  setenv("CUDA_EMU_EFFORT", "least", /*overwrite=*/1); // each kernel runs a hundred times
+  useCudaDoubles(/*devices=*/1, /*seed=*/5);
+  compare(GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(Precision, OnTheHost, testing::ValuesIn(kHost),
+                         [](const auto &info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Precision, Emulated, testing::ValuesIn(kEmulated),
+                         [](const auto &info) { return info.param.name; });

@@ -1,0 +1,105 @@
+"""Networks in mixed precision beside PyTorch's autocast: the same networks by hand, with PyTorch's own layers and optimizer, from
+the same weights and images, in double precision and under autocast to bf16. The yardstick of a tensor is how far autocast is
+from the truth, with those images and some that differ a little, as other sides of other kinks are then taken: a compiled network
+is no further than three times the furthest, and no closer than a tenth of the closest, for it is not in f32."""
+
+import contextlib
+
+import torch
+import torch.nn.functional as F
+
+FURTHEST, CLOSEST, DRAWS, CHANGE = 3, 0.1, 8, 0.01
+
+
+def mlp(layer, x):
+    x = torch.tanh(layer(F.linear, "fc1", x))
+    return layer(F.linear, "fc3", F.relu(layer(F.linear, "fc2", x)))
+
+
+def lenet(layer, x):
+    for name in ("conv1", "conv2"):
+        x = F.avg_pool2d(F.relu(layer(F.conv2d, name, x)), 2)
+    return layer(F.linear, "fc2", F.relu(layer(F.linear, "fc1", x.flatten(1))))
+
+
+def small_resnet(layer, x):
+    x = F.relu(layer.norm("stem.bn", layer(F.conv2d, "stem.conv", x, padding=1)))
+    for name, stride in (("identity", 1), ("strided", 2)):
+        beside = layer(F.conv2d, f"{name}.projection", x, stride=stride) if stride > 1 else x
+        y = F.relu(layer.norm(f"{name}.bn1", layer(F.conv2d, f"{name}.conv1", x, padding=1, stride=stride)))
+        x = F.relu(layer.norm(f"{name}.bn2", layer(F.conv2d, f"{name}.conv2", y, padding=1)) + beside)
+    return layer(F.linear, "fc", x.mean((2, 3)))
+
+
+# The forward pass, the shape of an image, and the weight decay.
+NETWORKS = {"mlp": (mlp, (784,), 1e-3), "lenet": (lenet, (1, 28, 28), 0.0), "small_resnet": (small_resnet, (3, 9, 9), 1e-4)}
+
+
+class Layers:
+    """Parameters and statistics by name, and the layers that they are of."""
+
+    def __init__(self, case, dtype, training):
+        shapes = {op["attributes"]["state"]: op["types"][0]["shape"] for op in case["model"]["ops"] if op["op"] == "get"}
+        self.states = {name: torch.tensor(case["before"][name], dtype=dtype).reshape(shape) for name, shape in shapes.items()}
+        self.parameters = {name: self.states[name].requires_grad_() for name in case["model"]["parameters"]}
+        self.training = training
+
+    def __call__(self, function, name, x, **options):
+        return function(x, self.states[f"{name}.weight"], self.states.get(f"{name}.bias"), **options)
+
+    def norm(self, name, x):
+        mean, variance, weight, bias = (self.states[f"{name}.{part}"]
+                                        for part in ("running_mean", "running_var", "weight", "bias"))
+        return F.batch_norm(x, mean, variance, weight, bias, self.training)
+
+
+def results(case, image, dtype, context):
+    """All that a compiled network gives, by the part of the case and the name there."""
+    network, shape, decay = NETWORKS[case["name"]]
+    image = image.to(dtype).reshape(-1, *shape)
+    label = torch.tensor(case["inputs"]["label"]).long()
+    with torch.no_grad(), context:
+        found = {("predicted", "logits"): network(Layers(case, dtype, training=False), image)}
+    layers = Layers(case, dtype, training=True)
+    with context:
+        loss = F.cross_entropy(network(layers, image), label)
+    found["trained", "loss"] = loss
+    loss.backward()
+    optimizer = torch.optim.SGD(layers.parameters.values(), lr=0.0, momentum=0.9, weight_decay=decay)
+    optimizer.step()
+    for name, parameter in layers.parameters.items():
+        found["after", f"{name}.momentum_buffer"] = optimizer.state[parameter]["momentum_buffer"]
+    for name, state in layers.states.items():
+        if name not in layers.parameters:
+            found["after", name] = state
+    return {key: value.detach().double().flatten() for key, value in found.items()}
+
+
+def yardsticks(case, image):
+    """What is true for the images, and how far autocast is from it, at least and at most, for them and images like them."""
+    truths, closest, furthest = [], {}, {}
+    for draw in range(DRAWS):
+        torch.manual_seed(draw)
+        changed = image + CHANGE * torch.randn_like(image) * (draw > 0)
+        truth = results(case, changed, torch.float64, contextlib.nullcontext())
+        for key, theirs in results(case, changed, torch.float32, torch.autocast("cpu", torch.bfloat16)).items():
+            error = (theirs - truth[key]).norm() / truth[key].norm()
+            closest[key], furthest[key] = min(closest.get(key, error), error), max(furthest.get(key, error), error)
+        truths.append(truth)
+    return truths[0], closest, furthest
+
+
+def problems(case):
+    """What is wrong, a line each."""
+    if "error" in case:
+        return [f"{case['name']}: {case['error']}"]
+    truth, closest, furthest = yardsticks(case, torch.tensor(case["inputs"]["image"], dtype=torch.float64))
+    wrong, shares = [], []
+    for key, exact in truth.items():
+        ours = torch.tensor([float("nan") if x is None else x for x in case[key[0]][key[1]]], dtype=torch.float64)
+        error = (ours - exact).norm() / exact.norm()
+        shares.append(error / furthest[key])
+        if not CLOSEST * closest[key] <= error <= FURTHEST * furthest[key]:
+            wrong.append(f"{case['name']}: {key[1]} has an error of {error:.2e}, autocast {closest[key]:.2e} to {furthest[key]:.2e}")
+    print(f"{case['name']}: {len(shares)} results, errors {min(shares):.2f} to {max(shares):.2f} of autocast's largest")
+    return wrong
