@@ -23,14 +23,21 @@ namespace sluice::cuda {
 namespace {
 
 struct Model {
-  const char *name, *options;
+  const char *name, *options, *precision;
   bool isLong = false; // minutes of NVRTC
+
+  std::string title() const { return std::string(name) + "_" + precision; }
 };
-constexpr Model kModels[] = {{"lenet", "--batch 16"},
-                             {"mlp", "--batch 16"},
-                             {"alexnet_s", "--batch 16"},
-                             {"resnet56", "--batch 16", true},
-                             {"resnet50", "--batch 2", true}};
+constexpr Model kModels[] = {{"lenet", "--batch 16", "f32"},
+                             {"lenet", "--batch 16", "bf16"},
+                             {"mlp", "--batch 16", "f32"},
+                             {"mlp", "--batch 16", "bf16"},
+                             {"alexnet_s", "--batch 16", "f32"},
+                             {"alexnet_s", "--batch 16", "bf16"},
+                             {"resnet56", "--batch 16", "f32", true},
+                             {"resnet56", "--batch 16", "bf16", true},
+                             {"resnet50", "--batch 2", "f32", true},
+                             {"resnet50", "--batch 2", "bf16", true}};
 
 class ModelKernels : public testing::TestWithParam<Model> {
 protected:
@@ -50,7 +57,8 @@ protected:
     Model model = GetParam();
     std::string bin = SLUICE_BINARY_DIR "/bin/", graph = folder + "/model.mlir", dump = folder + "/fused.mlir";
     std::string command = bin + "models/" + model.name + " " + model.options + " -o " + graph + " > /dev/null && " +
-                          bin + "sluice compile -q " + graph + " --devices cuda:0 --compile-to fused -o " + dump;
+                          bin + "sluice compile -q " + graph + " --precision " + model.precision +
+                          " --devices cuda:0 --compile-to fused -o " + dump;
     EXPECT_EQ(std::system(command.c_str()), 0) << command;
     std::stringstream text;
     text << std::ifstream(dump).rdbuf();
@@ -91,11 +99,11 @@ TEST_P(ModelKernels, FitTheirBudgets) {
   int most = 0;
   for (const KernelResources &kernel : code->kernels)
     most = std::max(most, kernel.registers);
-  std::printf("%s: %zu kernels, %zu functions, %zu kB of code, at most %d registers\n", GetParam().name, known.size(),
-              functions.size(), code->bytes.size() >> 10, most);
+  std::printf("%s: %zu kernels, %zu functions, %zu kB of code, at most %d registers\n", GetParam().title().c_str(),
+              known.size(), functions.size(), code->bytes.size() >> 10, most);
 }
 
-// Bias, activation, mask and the optimizer's step are in the kernel of the product that they follow.
+// Bias, activation, mask and the optimizer's step are in the kernel of the product that they follow, and casts between them.
 TEST_P(FusedKernels, TakeWhatFollowsAProduct) {
   OwningOpRef<ModuleOp> module = fused();
   ASSERT_TRUE(bool(module));
@@ -110,15 +118,17 @@ TEST_P(FusedKernels, TakeWhatFollowsAProduct) {
         ops += (ops.empty() ? "" : " ") + op.getName().stripDialect().str();
     products.insert(ops);
   });
-  EXPECT_EQ(products,
-            (std::multiset<std::string>{"conv2d add relu compare", "conv2d add relu compare", "einsum add relu compare",
-                                        "einsum add", "einsum where", "einsum", "conv2d_input_grad", "einsum mul sub",
-                                        "einsum mul sub", "conv2d_weight_grad mul sub", "conv2d_weight_grad mul sub"}));
+  std::string cast = std::string(GetParam().precision) == "f32" ? "" : " cast";
+  EXPECT_EQ(products, (std::multiset<std::string>{
+                          "conv2d add relu compare", "conv2d add relu compare", "einsum add relu compare",
+                          "einsum add" + cast, "einsum where", "einsum", "conv2d_input_grad",
+                          "einsum" + cast + " mul sub", "einsum" + cast + " mul sub",
+                          "conv2d_weight_grad" + cast + " mul sub", "conv2d_weight_grad" + cast + " mul sub"}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ModelKernels, testing::ValuesIn(kModels),
-                         [](const auto &info) { return info.param.name; });
-INSTANTIATE_TEST_SUITE_P(Models, FusedKernels, testing::Values(kModels[0]),
-                         [](const auto &info) { return info.param.name; });
+                         [](const auto &info) { return info.param.title(); });
+INSTANTIATE_TEST_SUITE_P(Models, FusedKernels, testing::Values(kModels[0], kModels[1]),
+                         [](const auto &info) { return info.param.title(); });
 
 } // namespace sluice::cuda
