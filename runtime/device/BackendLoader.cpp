@@ -71,7 +71,7 @@ static void runAlone(void *, int64_t tasks, void (*function)(void *, int64_t, in
 
 static void reportRunHalf(const sluice_backend_run &half, ChildReport &report) {
   static const sluice_run_services services{sizeof(services), nullptr, runAlone};
-  sluice_run_options options{sizeof(options), &services, ""};
+  sluice_run_options options{sizeof(options), &services, "", nullptr};
   sluice_run *run = nullptr;
   report.step("opening its run half");
   if (half.takes_host_queues)

@@ -18,9 +18,11 @@ static constexpr size_t mostNameBytes = 32;
 
 // The bytes of each table in every minor version, the last of which is ours. Whoever appends a member in a new minor
 // version puts its offset in the place of what was last, and the table's new size behind it.
-static constexpr size_t backendSizes[] = {sizeof(sluice_backend), sizeof(sluice_backend)};
-static constexpr size_t compileSizes[] = {sizeof(sluice_backend_compile), sizeof(sluice_backend_compile)};
-static constexpr size_t runSizes[] = {offsetof(sluice_backend_run, capture_begin), sizeof(sluice_backend_run)};
+static constexpr size_t backendSizes[] = {sizeof(sluice_backend), sizeof(sluice_backend), sizeof(sluice_backend)};
+static constexpr size_t compileSizes[] = {sizeof(sluice_backend_compile), sizeof(sluice_backend_compile),
+                                          sizeof(sluice_backend_compile)};
+static constexpr size_t runSizes[] = {offsetof(sluice_backend_run, capture_begin),
+                                      offsetof(sluice_backend_run, group_create), sizeof(sluice_backend_run)};
 static_assert(std::size(backendSizes) == SLUICE_BACKEND_MINOR + 1 &&
               std::size(compileSizes) == std::size(backendSizes) && std::size(runSizes) == std::size(backendSizes));
 
@@ -82,6 +84,8 @@ static std::string whyUnsoundRun(const sluice_backend_run &given) {
                              MEMBER(half, sequence_destroy)});
   if (reason.empty())
     reason = whyHalved(table, {MEMBER(half, host_allocate), MEMBER(half, host_release)});
+  if (reason.empty())
+    reason = whyHalved(table, {MEMBER(half, group_create), MEMBER(half, group_destroy)});
   if (reason.empty() && half.collectives)
     reason = concat(table, " has collectives, which version ", SLUICE_BACKEND_MAJOR, ".", SLUICE_BACKEND_MINOR,
                     " does not know");

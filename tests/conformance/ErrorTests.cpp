@@ -70,7 +70,7 @@ static void foreignMemory(const Subject &subject) {
 static void unknownSetting(const Subject &subject) {
   RunHalf half(subject); // skips where there is nothing to open
   static const sluice_run_services services{sizeof(services), nullptr, nullptr};
-  sluice_run_options options{sizeof(options), &services, "nobody_has_this_setting=1"};
+  sluice_run_options options{sizeof(options), &services, "nobody_has_this_setting=1", nullptr};
   sluice_run *run = nullptr;
   sluice_status status = half.table().open(&options, &run);
   std::string reason = run ? half.table().last_error(run) : "";

@@ -35,11 +35,11 @@ static void runBackwards(void *, int64_t tasks, void (*function)(void *, int64_t
 
 static const sluice_run_services kServices{sizeof(kServices), nullptr, runBackwards};
 
-RunHalf::RunHalf(const Subject &subject, int32_t devices) {
+RunHalf::RunHalf(const Subject &subject, int32_t devices, sluice_group *group) {
   if (!subject.run)
     throw Skipped("there is no run half");
   table_ = runtime::wholeRunHalf(*subject.run);
-  sluice_run_options options{sizeof(options), &kServices, ""};
+  sluice_run_options options{sizeof(options), &kServices, "", group};
   check(table_.open(&options, &run_), "open");
   check(table_.device_count(run_, &devices_), "device_count");
   if (devices_ < devices)

@@ -25,7 +25,7 @@ using Sequence = std::unique_ptr<sluice_sequence, void (*)(sluice_sequence *)>;
 class RunHalf {
 public:
   /// Opens a context; skips the test if the backend has no run half here, or fewer devices than the test needs.
-  explicit RunHalf(const Subject &subject, int32_t devices = 1);
+  explicit RunHalf(const Subject &subject, int32_t devices = 1, sluice_group *group = nullptr);
   ~RunHalf();
   RunHalf(const RunHalf &) = delete;
 

@@ -65,7 +65,7 @@ static Outcome runTest(const Test &test, const Subject &subject) {
 
 std::vector<Test> runHalfTests() {
   std::vector<Test> tests;
-  for (const auto &part : {memoryTests, copyTests, queueTests, waitTests, sequenceTests, errorTests})
+  for (const auto &part : {memoryTests, copyTests, queueTests, waitTests, sequenceTests, groupTests, errorTests})
     for (Test &test : part())
       tests.push_back(std::move(test));
   return tests;

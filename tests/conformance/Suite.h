@@ -62,6 +62,7 @@ std::vector<Test> copyTests();
 std::vector<Test> queueTests();
 std::vector<Test> waitTests();
 std::vector<Test> sequenceTests();
+std::vector<Test> groupTests();
 std::vector<Test> errorTests();
 std::vector<Test> viewTests();
 std::vector<Test> opTests();

@@ -28,6 +28,8 @@ FAULTS = {
     "uncounted_replays": ["sequence.copy_counts"],
     "hasty_queries": ["wait.query"],
     "pretended_deadlines": ["wait.deadline"],
+    "unheeded_strangers": ["group.events", "group.threads"],
+    "separate_clocks": ["group.clock"],
     "overfull_infos": ["devices.older_info"],
     "unaligned_memory": ["memory.alignment"],
     "used_host_memory": ["memory.of_the_host"],

@@ -62,7 +62,7 @@ static sluice_backend backendWith(const sluice_backend_run &half) {
 static sluice_backend_run simulator() { return findRunHalf("sim", {SLUICE_BINARY_DIR "/lib/sluice/backends"}); }
 
 /// What lies behind a table of 2.0 is no part of it.
-TEST(BackendTables, OfThePreviousMinorVersionLackWhatWasAppended) {
+TEST(BackendTables, OfAnEarlierMinorVersionLackWhatWasAppended) {
   sluice_backend_run half = simulator();
   half.minor_version = 0;
   half.struct_size = offsetof(sluice_backend_run, capture_begin);
@@ -76,7 +76,7 @@ TEST(BackendTables, OfThePreviousMinorVersionLackWhatWasAppended) {
   EXPECT_EQ(whole.query, nullptr);
 }
 
-TEST(BackendTables, HaveSequencesAndHostMemoryWholeOrNotAtAll) {
+TEST(BackendTables, HaveSequencesHostMemoryAndGroupsWholeOrNotAtAll) {
   sluice_backend_run half = simulator();
   sluice_backend backend = backendWith(half);
   half.replay = nullptr;
@@ -87,6 +87,9 @@ TEST(BackendTables, HaveSequencesAndHostMemoryWholeOrNotAtAll) {
   EXPECT_EQ(whyUnsound(&backend), "");
   half.host_release = nullptr;
   EXPECT_EQ(whyUnsound(&backend), "its run half lacks host_release");
+  half.host_allocate = nullptr;
+  half.group_destroy = nullptr;
+  EXPECT_EQ(whyUnsound(&backend), "its run half lacks group_destroy");
 }
 
 TEST(BackendTables, HaveNoCollectivesYet) {
@@ -94,7 +97,7 @@ TEST(BackendTables, HaveNoCollectivesYet) {
   sluice_backend backend = backendWith(half);
   EXPECT_EQ(whyUnsound(&backend), "");
   half.collectives = reinterpret_cast<const sluice_backend_collectives *>(&half);
-  EXPECT_EQ(whyUnsound(&backend), "its run half has collectives, which version 2.1 does not know");
+  EXPECT_EQ(whyUnsound(&backend), "its run half has collectives, which version 2.2 does not know");
 }
 
 TEST(BackendLoader, DevicesAreAskedFor) {
@@ -125,12 +128,12 @@ TEST_P(FaultyBackend, IsRefusedWithAReason) {
 
 INSTANTIATE_TEST_SUITE_P(
     BackendLoader, FaultyBackend,
-    ::testing::Values(Fault{"WrongMajor", "sluice_backend has version 3.1, and this Sluice needs 2.x"},
-                      Fault{"ShortTable", "says that it has 40 bytes, but in version 2.1 it has 48"},
-                      Fault{"LongTable", "says that it has 112 bytes, but in version 2.1 it has 48"},
+    ::testing::Values(Fault{"WrongMajor", "sluice_backend has version 3.2, and this Sluice needs 2.x"},
+                      Fault{"ShortTable", "says that it has 40 bytes, but in version 2.2 it has 48"},
+                      Fault{"LongTable", "says that it has 112 bytes, but in version 2.2 it has 48"},
                       Fault{"LyingHalf", "its compile half says that it has 4096 bytes"},
-                      Fault{"ShortHalf", "bytes, but in version 2.1 it has"},
-                      Fault{"LaterMinorTooShort", "bytes, but in version 2.2 it has at least"},
+                      Fault{"ShortHalf", "bytes, but in version 2.2 it has"},
+                      Fault{"LaterMinorTooShort", "bytes, but in version 2.3 it has at least"},
                       Fault{"NoPrepare", "its compile half lacks prepare"},
                       Fault{"NoHalves", "neither a compile half nor a run half"},
                       Fault{"BadName", "its name must be 1 to 32 lower-case letters"},
@@ -193,6 +196,6 @@ TEST(BackendLoader, AnAbsentRunHalfIsNamedWithWhatWasRefused) {
   } catch (const Error &error) {
     EXPECT_EQ(error.code(), ExitCode::unsupported);
     EXPECT_THAT(error.what(), HasSubstr("there is no backend 'testing' to run on in"));
-    EXPECT_THAT(error.what(), HasSubstr("WrongMajor.so: sluice_backend has version 3.1"));
+    EXPECT_THAT(error.what(), HasSubstr("WrongMajor.so: sluice_backend has version 3.2"));
   }
 }

@@ -26,7 +26,7 @@ static const sluice_compile_services &services() {
 runtime::BackendDevice describeHost() {
   runtime::BackendDevice host;
   const sluice_backend_run &half = *sluice_host_backend()->run;
-  sluice_run_options options{sizeof(options), nullptr, ""};
+  sluice_run_options options{sizeof(options), nullptr, "", nullptr};
   sluice_run *run = nullptr;
   sluice_device_info info{};
   info.struct_size = sizeof(info);

@@ -5,12 +5,17 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <optional>
 
 using namespace sluice::sim;
 
 static constexpr size_t kAlignment = 64; // of the vectors of the host, which runs the kernels
+
+struct sluice_group {
+  std::shared_ptr<Machine> machine; // null until its first context
+};
 
 struct sluice_run {
   std::unique_ptr<Context> context; // null if it could not be opened
@@ -34,6 +39,7 @@ struct sluice_event {
 /// Runs `body`; an error that it throws becomes the context's last one.
 template <typename Body> static sluice_status guarded(sluice_run *run, Body body) {
   try {
+    Machine::Turn turn = run->context->turn();
     body(*run->context);
     return SLUICE_OK;
   } catch (const Error &error) {
@@ -53,13 +59,28 @@ template <typename Body> static sluice_status guarded(sluice_queue *queue, Body 
   return status;
 }
 
+/// The group's, which its first context makes; one of its own without a group.
+static std::shared_ptr<Machine> machineOf(const sluice_run_options &options) {
+  Settings settings = parseSettings(options.settings ? options.settings : "");
+  sluice_group *group = SLUICE_HAS_MEMBER(sluice_run_options, &options, group) ? options.group : nullptr;
+  if (!group)
+    return std::make_shared<Machine>(settings);
+  static std::mutex opening;
+  std::lock_guard<std::mutex> lock(opening);
+  if (!group->machine)
+    group->machine = std::make_shared<Machine>(settings);
+  if (settings != group->machine->settings())
+    throw Error(SLUICE_USAGE,
+                std::string("sim: '") + options.settings + "' are other settings than those of the group");
+  return group->machine;
+}
+
 static sluice_status open(const sluice_run_options *options, sluice_run **run) {
   *run = new (std::nothrow) sluice_run;
   if (!*run)
     return SLUICE_EXHAUSTED;
   try {
-    Settings settings = parseSettings(options->settings ? options->settings : "");
-    (*run)->context = std::make_unique<Context>(*options->services, settings);
+    (*run)->context = std::make_unique<Context>(*options->services, machineOf(*options));
     return SLUICE_OK;
   } catch (const Error &error) {
     (*run)->error = error.what();
@@ -71,46 +92,53 @@ static sluice_status open(const sluice_run_options *options, sluice_run **run) {
 
 static void close(sluice_run *run) { delete run; }
 
+static sluice_status groupCreate(sluice_group **group) {
+  *group = new (std::nothrow) sluice_group;
+  return *group ? SLUICE_OK : SLUICE_EXHAUSTED;
+}
+
+static void groupDestroy(sluice_group *group) { delete group; }
+
 static const char *lastError(sluice_run *run) { return run->error.c_str(); }
 
 static sluice_status deviceCount(sluice_run *run, int32_t *count) {
-  *count = run->context->deviceCount();
-  return SLUICE_OK;
+  return guarded(run, [&](Context &context) { *count = context.machine().deviceCount(); });
 }
 
 static sluice_status deviceInfo(sluice_run *run, int32_t device, sluice_device_info *info) {
   return guarded(run, [&](Context &context) {
     info->name = "virtual accelerator";
-    info->memory_bytes = context.memory(device).capacity();
-    info->free_bytes = context.memory(device).freeBytes();
+    info->memory_bytes = context.machine().memory(device).capacity();
+    info->free_bytes = context.machine().memory(device).freeBytes();
     info->cores = kAcceleratorRates.cores;
     info->clock_hz = kAcceleratorRates.clockHz;
     info->peak_flops = kAcceleratorRates.peakFlops;
     info->memory_bandwidth = kAcceleratorRates.memoryBandwidth;
     info->host_accessible = 0;
-    info->link_bandwidth = context.settings().linkBandwidth;
-    info->link_latency = context.settings().linkLatency;
+    info->link_bandwidth = context.machine().settings().linkBandwidth;
+    info->link_latency = context.machine().settings().linkLatency;
     if (SLUICE_HAS_MEMBER(sluice_device_info, info, alignment))
       info->alignment = kAlignment;
   });
 }
 
 static sluice_status allocate(sluice_run *run, int32_t device, size_t bytes, void **address) {
-  return guarded(run, [&](Context &context) { *address = context.allocate(device, bytes); });
+  return guarded(run, [&](Context &context) { *address = context.machine().memory(device).allocate(bytes); });
 }
 
 static sluice_status release(sluice_run *run, int32_t device, void *address) {
-  return guarded(run, [&](Context &context) { context.release(device, address); });
+  return guarded(run, [&](Context &context) { context.machine().release(device, address, context.host()); });
 }
 
 static sluice_status queueCreate(sluice_run *run, int32_t device, sluice_queue_kind, const char *name,
                                  sluice_queue **queue) {
-  return guarded(
-      run, [&](Context &context) { *queue = new sluice_queue{run, &context.addQueue(device, name ? name : "")}; });
+  return guarded(run, [&](Context &context) {
+    *queue = new sluice_queue{run, &context.machine().addQueue(device, name ? name : "")};
+  });
 }
 
 static void queueDestroy(sluice_queue *queue) {
-  queue->run->context->drop(*queue->queue);
+  guarded(queue->run, [&](Context &context) { context.machine().drop(*queue->queue, context.host()); });
   delete queue;
 }
 
@@ -121,23 +149,30 @@ static sluice_status eventCreate(sluice_run *run, sluice_event **event) {
 static void eventDestroy(sluice_event *event) { delete event; }
 
 static sluice_status record(sluice_queue *queue, sluice_event *event) {
-  return guarded(queue, [&](Context &context, Queue &its) { event->recording = context.record(its); });
+  return guarded(
+      queue, [&](Context &context, Queue &its) { event->recording = context.machine().record(its, context.host()); });
 }
 
 static sluice_status wait(sluice_queue *queue, sluice_event *event) {
-  return guarded(queue,
-                 [&](Context &context, Queue &its) { context.wait(its, event->recording.value_or(Recording{})); });
+  return guarded(queue, [&](Context &context, Queue &its) {
+    if (&event->run->context->machine() != &context.machine())
+      throw Error(SLUICE_USAGE, "sim: queue " + its.name + " waits for an event of a context that is not of its group");
+    if (event->recording)
+      context.machine().wait(its, *event->recording);
+  });
 }
 
 static sluice_status synchronize(sluice_event *event) {
   return guarded(event->run, [&](Context &context) {
     if (event->recording)
-      context.synchronize(*event->recording);
+      context.machine().synchronize(*event->recording, context.host());
   });
 }
 
 static sluice_status synchronizeQueue(sluice_queue *queue) {
-  return guarded(queue, [](Context &context, Queue &its) { context.synchronize(context.record(its)); });
+  return guarded(queue, [](Context &context, Queue &its) {
+    context.machine().synchronize(context.machine().record(its, context.host()), context.host());
+  });
 }
 
 static sluice_status copy(sluice_queue *queue, const sluice_copy *copy) {
@@ -154,14 +189,15 @@ static sluice_status discard(sluice_queue *queue, void *address, size_t bytes) {
 
 static sluice_status copyCounts(sluice_run *run, sluice_copy_count *counts, size_t countSize, size_t capacity,
                                 size_t *count) {
-  *count = 0;
-  for (const auto &[ends, total] : run->context->counts()) {
-    sluice_copy_count found{ends.first, ends.second, total.first, total.second};
-    if (*count < capacity)
-      sluice_copy_count_set(counts, countSize, *count, &found);
-    ++*count;
-  }
-  return SLUICE_OK;
+  return guarded(run, [&](Context &context) {
+    *count = 0;
+    for (const auto &[ends, total] : context.counts()) {
+      sluice_copy_count found{ends.first, ends.second, total.first, total.second};
+      if (*count < capacity)
+        sluice_copy_count_set(counts, countSize, *count, &found);
+      ++*count;
+    }
+  });
 }
 
 static sluice_status eventTimes(sluice_event *event, double *start, double *end) {
@@ -174,16 +210,17 @@ static sluice_status eventTimes(sluice_event *event, double *start, double *end)
 }
 
 static sluice_status captureBegin(sluice_queue *queue) {
-  return guarded(queue, [](Context &context, Queue &its) { context.beginCapture(its); });
+  return guarded(queue, [](Context &context, Queue &its) { context.machine().beginCapture(its); });
 }
 
 static sluice_status captureEnd(sluice_queue *queue, sluice_sequence **sequence) {
-  return guarded(queue,
-                 [&](Context &context, Queue &its) { *sequence = new sluice_sequence{context.endCapture(its)}; });
+  return guarded(
+      queue, [&](Context &context, Queue &its) { *sequence = new sluice_sequence{context.machine().endCapture(its)}; });
 }
 
 static sluice_status replay(sluice_queue *queue, sluice_sequence *sequence) {
-  return guarded(queue, [&](Context &context, Queue &its) { context.replay(its, sequence->kept); });
+  return guarded(queue,
+                 [&](Context &context, Queue &its) { context.machine().replay(its, sequence->kept, context.host()); });
 }
 
 static void sequenceDestroy(sluice_sequence *sequence) { delete sequence; }
@@ -197,7 +234,9 @@ static sluice_status hostRelease(sluice_run *run, void *address) {
 }
 
 static sluice_status query(sluice_event *event, int *done) {
-  return guarded(event->run, [&](Context &context) { *done = !event->recording || context.query(*event->recording); });
+  return guarded(event->run, [&](Context &context) {
+    *done = !event->recording || context.machine().query(*event->recording, context.host());
+  });
 }
 
 static sluice_status synchronizeUntil(sluice_event *event, double seconds) {
@@ -206,7 +245,7 @@ static sluice_status synchronizeUntil(sluice_event *event, double seconds) {
   std::chrono::duration<double> wait(std::min(seconds, kLongestWait));
   auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(wait);
   return guarded(event->run, [&](Context &context) {
-    if (event->recording && !context.synchronizeUntil(*event->recording, deadline))
+    if (event->recording && !context.machine().synchronizeUntil(*event->recording, context.host(), deadline))
       throw Error(SLUICE_DEADLINE, "sim: work was not done within " + std::to_string(seconds) + " s");
   });
 }
@@ -214,11 +253,11 @@ static sluice_status synchronizeUntil(sluice_event *event, double seconds) {
 static sluice_status peerLink(sluice_run *run, int32_t from, int32_t to, sluice_peer_link *link) {
   return guarded(run, [&](Context &context) {
     for (int32_t device : {from, to})
-      context.memory(device); // checks the number
+      context.machine().memory(device); // checks the number
     bool same = from == to;
     link->direct = 1;
-    link->bandwidth = same ? kAcceleratorRates.memoryBandwidth / 2 : context.settings().linkBandwidth;
-    link->latency = same ? kAcceleratorRates.launchSeconds : context.settings().linkLatency;
+    link->bandwidth = same ? kAcceleratorRates.memoryBandwidth / 2 : context.machine().settings().linkBandwidth;
+    link->latency = same ? kAcceleratorRates.launchSeconds : context.machine().settings().linkLatency;
   });
 }
 
@@ -258,6 +297,8 @@ static const sluice_backend_run *runHalf() {
     half.query = query;
     half.synchronize_until = synchronizeUntil;
     half.peer_link = peerLink;
+    half.group_create = groupCreate;
+    half.group_destroy = groupDestroy;
     return half;
   }();
   return &table;

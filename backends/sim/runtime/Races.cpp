@@ -15,6 +15,12 @@ void VectorClock::join(const VectorClock &other) {
     advance(queue, other.times_[queue]);
 }
 
+void VectorClock::meet(const VectorClock &other) {
+  times_.resize(std::min(times_.size(), other.times_.size()));
+  for (size_t queue = 0; queue < times_.size(); ++queue)
+    times_[queue] = std::min(times_[queue], other.times_[queue]);
+}
+
 static bool precedes(const WorkName &work, const VectorClock &order) { return order.at(work.queue) >= work.sequence; }
 
 const WorkName *AccessHistory::findUnordered(const Segment &segment, bool writes, const VectorClock &order,
@@ -102,12 +108,10 @@ void AccessHistory::forget(uintptr_t begin, uintptr_t end) {
   segments_.erase(segments_.lower_bound(begin), segments_.lower_bound(end));
 }
 
-void AccessHistory::prune(const VectorClock &host) {
-  if (segments_.size() < pruneAt_)
-    return;
+void AccessHistory::prune(const VectorClock &order) {
   bool earlierWrites = false;
   std::erase_if(segments_,
-                [&](const auto &segment) { return !findUnordered(segment.second, true, host, earlierWrites); });
+                [&](const auto &segment) { return !findUnordered(segment.second, true, order, earlierWrites); });
   pruneAt_ = 2 * std::max<size_t>(segments_.size(), 512);
 }
 

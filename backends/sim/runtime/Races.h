@@ -21,6 +21,8 @@ public:
   void advance(size_t queue, uint64_t time);
   /// What happened before the other happened before this, too.
   void join(const VectorClock &other);
+  /// What did not happen before the other did not happen before this, either.
+  void meet(const VectorClock &other);
 
 private:
   std::vector<uint64_t> times_;
@@ -53,8 +55,10 @@ public:
   /// Forgets [begin, end): it was released.
   void forget(uintptr_t begin, uintptr_t end);
 
-  /// Forgets what can race with nothing that is still to come, since all of that comes after `host`.
-  void prune(const VectorClock &host);
+  /// Forgets what can race with nothing that is still to come, since all of that comes after `order`.
+  void prune(const VectorClock &order);
+  /// Whether it has grown so far that it should be pruned.
+  bool isLarge() const { return segments_.size() >= pruneAt_; }
 
 private:
   /// Bytes with one history.

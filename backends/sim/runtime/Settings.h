@@ -16,6 +16,8 @@ struct Settings {
   size_t pending = 256;                 // pieces of work that may be put off before one must run
   bool reportRaces = true;
   bool unevenTable = false; // kernels take what `unevenSeconds` says
+
+  bool operator==(const Settings &) const = default;
 };
 
 /// Reads "name=value,name=value"; "" leaves every default. Throws a usage error that says what a value must be.

@@ -29,7 +29,7 @@ static std::string whatComesOf(const Environment &environment,
     for (const auto &[name, value] : environment)
       setenv(name.c_str(), value.c_str(), 1);
     const sluice_backend_run &half = runHalf();
-    sluice_run_options options{sizeof(options), nullptr, ""};
+    sluice_run_options options{sizeof(options), nullptr, "", nullptr};
     sluice_run *run = nullptr;
     sluice_status status = half.open(&options, &run);
     if (status == SLUICE_OK)

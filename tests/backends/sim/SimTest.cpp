@@ -20,9 +20,9 @@ static void runInOrder(void *, int64_t tasks, void (*function)(void *, int64_t, 
     function(argument, task, task + 1);
 }
 
-Simulation::Simulation(const std::string &settings) {
+Simulation::Simulation(const std::string &settings, sluice_group *group) {
   static const sluice_run_services services{sizeof(services), nullptr, runInOrder};
-  sluice_run_options options{sizeof(options), &services, settings.c_str()};
+  sluice_run_options options{sizeof(options), &services, settings.c_str(), group};
   status = simulator().open(&options, &run);
 }
 

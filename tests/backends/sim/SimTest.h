@@ -21,7 +21,7 @@ struct TestBuffer {
 /// One context; what goes wrong is in `error` after a call that did not return SLUICE_OK.
 class Simulation {
 public:
-  explicit Simulation(const std::string &settings = "");
+  explicit Simulation(const std::string &settings = "", sluice_group *group = nullptr);
   ~Simulation();
   Simulation(const Simulation &) = delete;
 

@@ -26,6 +26,13 @@
  * are kept. Memory and functions of stages live as long as a sequence that names them is replayed, modules until it is destroyed, and a
  * sequence until its replays are done, and not longer than its context.
  *
+ * Groups. Contexts of one backend in one process may be opened into a group: one for each replica, say, each used by a thread of its
+ * own. They see the same devices and have the same clock and the same settings. Work of each may use memory that any of them allocated,
+ * and queues of each may wait for events of any, once `record` has returned. Work of one is ordered with work of another by such
+ * events alone: what one context's host has waited for is known to no other. A call of one may do work of all, with its own services;
+ * an error of work surfaces as below, in the context that waits. Whoever waits for what another context's queues do keeps that
+ * context open until it is done.
+ *
  * Errors. A call that fails has put nothing into the queue and changed nothing, and the context goes on. Work that fails later
  * makes its error the result of the first call that then waits for it: for an event recorded behind it, for its queue, or for a
  * queue that waited for either. Until then nothing that lies behind the work may be trusted, and what the work was to write holds
@@ -42,6 +49,7 @@ extern "C" {
 #endif
 
 typedef struct sluice_run sluice_run;       /* a context: all devices of one backend in one instance */
+typedef struct sluice_group sluice_group;   /* of contexts */
 typedef struct sluice_queue sluice_queue;
 typedef struct sluice_event sluice_event;
 typedef struct sluice_module sluice_module; /* a blob of device code, loaded */
@@ -71,6 +79,8 @@ typedef struct sluice_run_options {
   uint32_t struct_size;
   const sluice_run_services *services; /* lives as long as the context */
   const char *settings;                /* "seed=7,link=12GB/s" of `--sim` for the backend sim, and so on; "" for none */
+  /* Since 2.2. */
+  sluice_group *group;                 /* that the context belongs to; NULL: to none */
 } sluice_run_options;
 
 typedef struct sluice_device_info {
@@ -236,6 +246,13 @@ struct sluice_backend_run {
 
   /* How copies from one device to another go. */
   sluice_status (*peer_link)(sluice_run *context, int32_t from_device, int32_t to_device, sluice_peer_link *link);
+
+  /* Since 2.2; each may be NULL. */
+
+  /* A group without contexts, as said above: both or neither. SLUICE_EXHAUSTED is its only error. Contexts are opened into it, and closed,
+   * by any threads at any time; it is destroyed after the last of them. */
+  sluice_status (*group_create)(sluice_group **group);
+  void (*group_destroy)(sluice_group *group);
 };
 
 #ifdef __cplusplus

@@ -1,0 +1,195 @@
+#include "backends/sim/runtime/Machine.h"
+
+#include "backends/sim/runtime/Error.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace sluice::sim {
+
+Machine::Machine(const Settings &settings)
+    : settings_(settings), scheduler_(settings.seed, settings.pending), links_(settings) {
+  for (int32_t device = 0; device < settings.devices; ++device)
+    devices_.emplace_back(device, settings.memoryBytes);
+}
+
+DeviceMemory &Machine::memory(int32_t device) {
+  if (device < 0 || device >= deviceCount())
+    throw Error(SLUICE_UNSUPPORTED, "there is no device sim:" + std::to_string(device) + "; this context has " +
+                                        std::to_string(deviceCount()));
+  return devices_[static_cast<size_t>(device)];
+}
+
+/// When the next piece of work that `host` puts into a queue can start.
+static double earliest(const Queue &queue, const Host &host) { return std::max(queue.free, host.time); }
+
+//===- addresses --------------------------------------------------------------------------------------------------===//
+
+std::string Machine::bytesText(int32_t device, uintptr_t begin, uintptr_t end) const {
+  if (device == SLUICE_HOST)
+    return std::to_string(end - begin) + " bytes of host memory";
+  DeviceMemory::Address address = devices_[static_cast<size_t>(device)].locate(reinterpret_cast<void *>(begin));
+  return "bytes " + std::to_string(address.offset) + " to " + std::to_string(address.offset + (end - begin)) +
+         " of allocation " + std::to_string(address.block) + " of " + deviceText(device);
+}
+
+void Machine::checkAccess(const std::string &what, const Access &access) const {
+  const Buffer &buffer = access.buffer;
+  if (access.device != SLUICE_HOST) {
+    if (!devices_[static_cast<size_t>(access.device)].contains(buffer.address, buffer.bytes))
+      throw Error(SLUICE_INVALID, what + ": " + access.what + " (" + std::to_string(buffer.bytes) +
+                                      " bytes) does not lie in one allocation of " + deviceText(access.device));
+    return;
+  }
+  for (size_t device = 0; device < devices_.size(); ++device)
+    if (devices_[device].contains(buffer.address, 1))
+      throw Error(SLUICE_INVALID, what + ": " + access.what + " lies in memory of " +
+                                      deviceText(static_cast<int32_t>(device)) + ", not of the host");
+}
+
+void Machine::checkAccesses(const Piece &piece) const {
+  for (const Access &access : piece.accesses)
+    checkAccess(piece.what, access);
+}
+
+void Machine::release(int32_t device, void *address, const Host &host) {
+  uintptr_t begin = reinterpret_cast<uintptr_t>(address);
+  DeviceMemory &memory = this->memory(device);
+  size_t bytes = memory.sizeOf(address);
+  if (std::optional<Conflict> conflict = history_.findUnfinished(begin, begin + bytes, host.order))
+    throw Error(SLUICE_INTERNAL, std::to_string(bytes) + " bytes of " + deviceText(device) +
+                                     " cannot be released: the host has not waited for " + *conflict->earlier.text);
+  memory.release(address);
+  history_.forget(begin, begin + bytes);
+}
+
+//===- order and time ---------------------------------------------------------------------------------------------===//
+
+Queue &Machine::addQueue(int32_t device, const char *name) {
+  if (device != SLUICE_HOST)
+    memory(device); // checks the number
+  Queue &queue = queues_.emplace_back();
+  queue.number = scheduler_.addQueue();
+  queue.device = device;
+  queue.name = name;
+  return queue;
+}
+
+void Machine::drop(Queue &queue, Host &host) {
+  scheduler_.drop(queue.number);
+  host.order.join(queue.order);
+}
+
+void Machine::checkCapturesNot(const Queue &queue, const char *what) {
+  if (queue.captured)
+    throw Error(SLUICE_USAGE, std::string("sim: queue ") + queue.name + " captures, and cannot " + what);
+}
+
+Recording Machine::record(Queue &queue, const Host &host) {
+  checkCapturesNot(queue, "record events or be waited for");
+  queue.order.join(host.order);
+  return {scheduler_.end(queue.number), earliest(queue, host), queue.last, queue.order};
+}
+
+void Machine::wait(Queue &queue, const Recording &recording) {
+  checkCapturesNot(queue, "wait for events");
+  scheduler_.wait(queue.number, recording.position);
+  queue.order.join(recording.order);
+  queue.free = std::max(queue.free, recording.reached);
+}
+
+void Machine::note(const Recording &recording, Host &host) {
+  host.order.join(recording.order);
+  host.time = std::max(host.time, recording.reached);
+  waitedFor_.join(recording.order);
+}
+
+void Machine::synchronize(const Recording &recording, Host &host) {
+  scheduler_.runUntil(recording.position);
+  note(recording, host);
+}
+
+bool Machine::query(const Recording &recording, Host &host) {
+  bool isDone = scheduler_.isDone(recording.position);
+  isDone ? note(recording, host) : scheduler_.runAny();
+  return isDone;
+}
+
+bool Machine::synchronizeUntil(const Recording &recording, Host &host, std::chrono::steady_clock::time_point deadline) {
+  while (!query(recording, host))
+    if (std::chrono::steady_clock::now() >= deadline)
+      return false;
+  return true;
+}
+
+void Machine::prune() {
+  if (!history_.isLarge())
+    return;
+  VectorClock byAll = (*hosts_.begin())->order;
+  for (const Host *host : hosts_)
+    byAll.meet(host->order);
+  history_.prune(byAll);
+}
+
+void Machine::noteRaces(const WorkName &work, const std::vector<Access> &accesses, const VectorClock &order) {
+  prune();
+  // Hosts give each other memory in ways of their own, malloc's among them, once they have waited for its work.
+  VectorClock hostOrder = order;
+  hostOrder.join(waitedFor_);
+  for (const Access &access : accesses) {
+    uintptr_t begin = reinterpret_cast<uintptr_t>(access.buffer.address);
+    bool writes = access.buffer.access != SLUICE_READ;
+    std::optional<Conflict> conflict = history_.note(begin, begin + access.buffer.bytes, writes, work,
+                                                     access.device == SLUICE_HOST ? hostOrder : order);
+    if (conflict && settings_.reportRaces)
+      throw Error(SLUICE_INTERNAL, "race: " + *work.text + (writes ? " writes " : " reads ") +
+                                       bytesText(access.device, conflict->begin, conflict->end) + ", which " +
+                                       *conflict->earlier.text + (conflict->earlierWrites ? " writes" : " reads") +
+                                       ", and nothing orders the two");
+  }
+}
+
+void Machine::put(Queue &queue, Piece piece, const Host &host) {
+  checkAccesses(piece);
+  queue.captured ? queue.captured->pieces.push_back(std::move(piece)) : enqueue(queue, piece, host);
+}
+
+void Machine::enqueue(Queue &queue, const Piece &piece, const Host &host) {
+  queue.order.join(host.order);
+  uint64_t sequence = scheduler_.end(queue.number).sequence + 1;
+  queue.order.advance(queue.number, sequence);
+  auto text = std::make_shared<const std::string>(piece.what + " in queue " + queue.name);
+  noteRaces({queue.number, sequence, text}, piece.accesses, queue.order);
+  queue.last = piece.schedule(earliest(queue, host));
+  queue.free = queue.last.end;
+  scheduler_.enqueue(queue.number, piece.work);
+}
+
+void Machine::beginCapture(Queue &queue) {
+  checkCapturesNot(queue, "begin another capture");
+  queue.captured = Sequence{queue.device, {}};
+}
+
+Sequence Machine::endCapture(Queue &queue) {
+  if (!queue.captured)
+    throw Error(SLUICE_USAGE, "sim: queue " + queue.name + " does not capture");
+  return *std::exchange(queue.captured, std::nullopt);
+}
+
+/// Each piece has its own place in the queue, so that other queues come between them as they do elsewhere.
+void Machine::replay(Queue &queue, const Sequence &sequence, const Host &host) {
+  checkCapturesNot(queue, "replay");
+  if (sequence.device != queue.device)
+    throw Error(SLUICE_USAGE, "sim: what was captured for " + deviceText(sequence.device) +
+                                  " is replayed in a queue of " + deviceText(queue.device));
+  for (const Piece &piece : sequence.pieces)
+    checkAccesses(piece);
+  double start = earliest(queue, host);
+  for (const Piece &piece : sequence.pieces) {
+    enqueue(queue, piece, host);
+    start = &piece == &sequence.pieces.front() ? queue.last.start : start;
+  }
+  queue.last.start = sequence.pieces.empty() ? queue.last.start : start;
+}
+
+} // namespace sluice::sim

@@ -1,0 +1,172 @@
+// Contexts of a group: what they share, and what orders their work.
+#include "tests/conformance/RunHalf.h"
+
+#include <atomic>
+#include <thread>
+
+namespace sluice::conformance {
+
+namespace {
+
+/// Destroyed after its contexts, so made before them.
+class Group {
+public:
+  explicit Group(const Subject &subject) {
+    if (!subject.run)
+      throw Skipped("there is no run half");
+    table_ = RunHalf(subject).table();
+    if (!table_.group_create)
+      throw Skipped("it has no groups");
+    expect(table_.group_create(&group_) == SLUICE_OK, "group_create fails");
+  }
+  ~Group() {
+    if (group_)
+      table_.group_destroy(group_);
+  }
+  Group(const Group &) = delete;
+  sluice_group *get() const { return group_; }
+
+private:
+  sluice_backend_run table_;
+  sluice_group *group_ = nullptr;
+};
+
+constexpr size_t kBytes = 1 << 16;
+constexpr unsigned kRounds = 20;
+
+/// What two contexts use in turns, the first with uploads and the second with copies to memory of its own.
+struct Ends {
+  Ends(RunHalf &first, RunHalf &second)
+      : first(first), second(second), its(second.devices() - 1), shared(first.allocate(kBytes)),
+        copied(second.allocate(kBytes, its)), up(first.queue()), over(second.queue(its)) {}
+
+  void upload(const Bytes &data) { first.upload(up, data, shared); }
+  void download(Bytes &found) {
+    second.copy(over, {sizeof(sluice_copy), 0, its, shared, copied, kBytes, "over"});
+    second.download(over, copied, found, its);
+  }
+
+  RunHalf &first, &second;
+  int32_t its; // the second's device
+  void *shared, *copied;
+  sluice_queue *up, *over;
+};
+
+} // namespace
+
+static std::vector<Bytes> patterns() {
+  std::vector<Bytes> all;
+  for (unsigned round = 0; round < kRounds; ++round)
+    all.push_back(pattern(kBytes, round + 1));
+  return all;
+}
+
+static void eventsOrderContexts(const Subject &subject) {
+  Group group(subject);
+  RunHalf first(subject, 1, group.get()), second(subject, 1, group.get());
+  Ends ends(first, second);
+  std::vector<Bytes> sent = patterns(), found(kRounds, Bytes(kBytes));
+  for (unsigned round = 0; round < kRounds; ++round) {
+    ends.upload(sent[round]);
+    second.wait(ends.over, first.record(ends.up));
+    ends.download(found[round]);
+    first.wait(ends.up, second.record(ends.over));
+  }
+  first.finish(ends.up);
+  expect(found == sent, "a queue did not wait for an event of another context");
+}
+
+/// The number of the last round that one thread has put into its queue, for the other.
+static void awaitRound(const std::atomic<unsigned> &reached, unsigned round) {
+  for (unsigned now = reached.load(); now < round; now = reached.load())
+    reached.wait(now);
+}
+
+static void reach(std::atomic<unsigned> &reached, unsigned round) {
+  reached = round;
+  reached.notify_all();
+}
+
+static void groupsSpanThreads(const Subject &subject) {
+  Group group(subject);
+  RunHalf first(subject, 1, group.get()), second(subject, 1, group.get());
+  Ends ends(first, second);
+  std::vector<Bytes> sent = patterns(), found(kRounds, Bytes(kBytes));
+  std::vector<sluice_event *> uploaded(kRounds), downloaded(kRounds);
+  std::atomic<unsigned> uploads = 0, downloads = 0;
+  std::string why;
+  std::thread other([&] {
+    try {
+      for (unsigned round = 0; round < kRounds; ++round) {
+        awaitRound(uploads, round + 1);
+        second.wait(ends.over, uploaded[round]);
+        ends.download(found[round]);
+        downloaded[round] = second.record(ends.over);
+        reach(downloads, round + 1);
+      }
+      second.finish(ends.over);
+    } catch (const std::exception &error) {
+      why = error.what();
+      reach(downloads, kRounds);
+    }
+  });
+  for (unsigned round = 0; round < kRounds && why.empty(); ++round) {
+    ends.upload(sent[round]);
+    uploaded[round] = first.record(ends.up);
+    reach(uploads, round + 1);
+    awaitRound(downloads, round + 1);
+    if (downloaded[round])
+      first.wait(ends.up, downloaded[round]);
+  }
+  reach(uploads, kRounds);
+  other.join();
+  expect(why.empty(), why);
+  first.finish(ends.up);
+  expect(found == sent, "two threads, each with its context, did not wait for each other's events");
+}
+
+static void groupsHaveOneClock(const Subject &subject) {
+  Group group(subject);
+  RunHalf first(subject, 1, group.get()), second(subject, 1, group.get());
+  if (!first.table().event_times)
+    throw Skipped("it does not tell times");
+  Ends ends(first, second);
+  Bytes sent = pattern(kBytes), found(kBytes);
+  for (unsigned round = 0; round < kRounds; ++round)
+    ends.upload(sent);
+  sluice_event *uploaded = first.record(ends.up);
+  second.wait(ends.over, uploaded);
+  ends.download(found);
+  sluice_event *downloaded = second.record(ends.over);
+  second.finish(ends.over);
+  first.finish(ends.up);
+  double start = 0, end = 0, nextStart = 0, nextEnd = 0;
+  first.check(first.table().event_times(uploaded, &start, &end), "event_times");
+  second.check(second.table().event_times(downloaded, &nextStart, &nextEnd), "event_times");
+  expect(nextStart >= end, "work begins before what it waits for in another context ends, by their clocks");
+}
+
+static void contextsOutliveEachOther(const Subject &subject) {
+  Group group(subject);
+  auto first = std::make_unique<RunHalf>(subject, 1, group.get());
+  RunHalf second(subject, 1, group.get());
+  Bytes sent = pattern(kBytes);
+  void *address = second.allocate(kBytes);
+  sluice_queue *queue = second.queue();
+  second.upload(queue, sent, address);
+  first->read(first->allocate(kBytes), kBytes);
+  first.reset();
+  second.finish(queue);
+  RunHalf third(subject, 1, group.get());
+  third.wait(third.queue(), second.record(queue));
+  expect(second.read(address, kBytes) == sent, "memory changed when another context was closed");
+}
+
+std::vector<Test> groupTests() {
+  return {{"group.events", eventsOrderContexts},
+          {"group.threads", groupsSpanThreads},
+          {"group.clock", groupsHaveOneClock},
+          {"group.closing", contextsOutliveEachOther}};
+}
+
+} // namespace sluice::conformance
