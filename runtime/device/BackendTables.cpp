@@ -1,6 +1,7 @@
 #include "runtime/device/BackendTables.h"
 
 #include "runtime/base/Text.h"
+#include "sluice/backend/collectives.h"
 #include "sluice/backend/compile.h"
 #include "sluice/backend/host.h"
 #include "sluice/backend/run.h"
@@ -23,8 +24,10 @@ static constexpr size_t compileSizes[] = {sizeof(sluice_backend_compile), sizeof
                                           sizeof(sluice_backend_compile)};
 static constexpr size_t runSizes[] = {offsetof(sluice_backend_run, capture_begin),
                                       offsetof(sluice_backend_run, group_create), sizeof(sluice_backend_run)};
+static constexpr size_t collectivesSizes[] = {0, 0, sizeof(sluice_backend_collectives)};
 static_assert(std::size(backendSizes) == SLUICE_BACKEND_MINOR + 1 &&
-              std::size(compileSizes) == std::size(backendSizes) && std::size(runSizes) == std::size(backendSizes));
+              std::size(compileSizes) == std::size(backendSizes) && std::size(runSizes) == std::size(backendSizes) &&
+              std::size(collectivesSizes) == std::size(backendSizes));
 
 std::string whyWrongSize(const TableHead &table, std::span<const size_t> sizes) {
   if (table.major != SLUICE_BACKEND_MAJOR)
@@ -74,6 +77,21 @@ static std::string whyHalved(const char *table, std::initializer_list<std::pair<
   return some ? whyIncomplete(table, members) : "";
 }
 
+/// `half` is the run half that the table belongs to.
+static std::string whyUnsoundCollectives(const sluice_backend_collectives &given, const sluice_backend_run &half) {
+  const char *table = "its table of collectives";
+  if (half.minor_version < 2)
+    return concat("its run half has collectives, which version ", SLUICE_BACKEND_MAJOR, ".", half.minor_version,
+                  " does not know");
+  std::string reason =
+      whyWrongSize({table, given.struct_size, half.major_version, half.minor_version}, collectivesSizes);
+  if (!reason.empty())
+    return reason;
+  return whyIncomplete(table, {MEMBER(given, unique_id), MEMBER(given, init), MEMBER(given, exchange),
+                               MEMBER(given, begin), MEMBER(given, end), MEMBER(given, error), MEMBER(given, abort),
+                               MEMBER(given, destroy), MEMBER(given, order)});
+}
+
 static std::string whyUnsoundRun(const sluice_backend_run &given) {
   const char *table = "its run half";
   std::string reason = whyWrongSize({table, given.struct_size, given.major_version, given.minor_version}, runSizes);
@@ -87,8 +105,7 @@ static std::string whyUnsoundRun(const sluice_backend_run &given) {
   if (reason.empty())
     reason = whyHalved(table, {MEMBER(half, group_create), MEMBER(half, group_destroy)});
   if (reason.empty() && half.collectives)
-    reason = concat(table, " has collectives, which version ", SLUICE_BACKEND_MAJOR, ".", SLUICE_BACKEND_MINOR,
-                    " does not know");
+    reason = whyUnsoundCollectives(*half.collectives, given);
   if (!reason.empty())
     return reason;
   return whyIncomplete(table, {MEMBER(half, open), MEMBER(half, close), MEMBER(half, last_error),

@@ -13,6 +13,7 @@ static ExitCode exitCodeOf(sluice_status status) {
   case SLUICE_UNSUPPORTED:
   case SLUICE_EXHAUSTED:
   case SLUICE_DEADLINE:
+  case SLUICE_PEER_LOST:
     return static_cast<ExitCode>(status);
   default:
     return ExitCode::internal;

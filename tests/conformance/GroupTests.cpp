@@ -1,35 +1,13 @@
 // Contexts of a group: what they share, and what orders their work.
-#include "tests/conformance/RunHalf.h"
+#include "tests/conformance/Group.h"
 
 #include <atomic>
+#include <memory>
 #include <thread>
 
 namespace sluice::conformance {
 
 namespace {
-
-/// Destroyed after its contexts, so made before them.
-class Group {
-public:
-  explicit Group(const Subject &subject) {
-    if (!subject.run)
-      throw Skipped("there is no run half");
-    table_ = RunHalf(subject).table();
-    if (!table_.group_create)
-      throw Skipped("it has no groups");
-    expect(table_.group_create(&group_) == SLUICE_OK, "group_create fails");
-  }
-  ~Group() {
-    if (group_)
-      table_.group_destroy(group_);
-  }
-  Group(const Group &) = delete;
-  sluice_group *get() const { return group_; }
-
-private:
-  sluice_backend_run table_;
-  sluice_group *group_ = nullptr;
-};
 
 constexpr size_t kBytes = 1 << 16;
 constexpr unsigned kRounds = 20;

@@ -63,6 +63,8 @@ std::vector<Test> queueTests();
 std::vector<Test> waitTests();
 std::vector<Test> sequenceTests();
 std::vector<Test> groupTests();
+std::vector<Test> collectiveTests();
+std::vector<Test> collectiveErrorTests();
 std::vector<Test> errorTests();
 std::vector<Test> viewTests();
 std::vector<Test> opTests();

@@ -39,6 +39,19 @@ FAULTS = {
     "fixed_sizes": ["compile.larger_views"],
     "ignored_settings": ["compile.unknown_setting"],
 }
+# The same for faults of exchanges, where the others are not run.
+EXCHANGE_FAULTS = {
+    "maximal_sums": ["collective.all_reduce", "collective.reduce_scatter", "collective.in_place", "collective.event_order"],
+    "ignored_differences": ["collective.differences"],
+    "exchanged_bytes": ["collective.refusals"],
+    "unordered_exchanges": ["collective.event_order", "collective.threads"],
+    "reversed_ranks": ["collective.all_gather", "collective.broadcast", "collective.reduce_scatter"],
+    "wandering_ranks": ["collective.same_bits"],
+    "miscounted_exchanges": ["collective.counts"],
+    "deaf_aborts": ["collective.abort", "collective.abort_by_a_watcher"],
+    "silent_departures": ["collective.departure"],
+    "pretended_deadlines": ["collective.late_rank"],
+}
 # The same for faults of kernels, where only these tests are run.
 KERNEL_FAULTS = {
     "empty_fused_kernels": ["graph.product_and_sum", "graph.elementwise_chain", "graph.training_convolutions"],
@@ -71,6 +84,11 @@ class SuiteTest(unittest.TestCase):
         for fault, tests in FAULTS.items():
             with self.subTest(fault):
                 self.assertLessEqual(set(tests), self.failed_tests(fault, "--only", "compile" if tests[0].startswith("compile") else ""))
+
+    def test_every_fault_of_exchanges_is_found(self):
+        for fault, tests in EXCHANGE_FAULTS.items():
+            with self.subTest(fault):
+                self.assertLessEqual(set(tests), self.failed_tests(fault, "--only", "collective."))
 
     def test_every_fault_of_kernels_is_found(self):
         for fault, tests in KERNEL_FAULTS.items():

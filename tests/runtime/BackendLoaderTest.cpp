@@ -2,6 +2,7 @@
 #include "runtime/device/BackendLoader.h"
 #include "runtime/base/Status.h"
 #include "runtime/device/BackendTables.h"
+#include "sluice/backend/collectives.h"
 #include "sluice/backend/host.h"
 #include "tests/runtime/TemporaryFolder.h"
 
@@ -67,6 +68,7 @@ TEST(BackendTables, OfAnEarlierMinorVersionLackWhatWasAppended) {
   half.minor_version = 0;
   half.struct_size = offsetof(sluice_backend_run, capture_begin);
   half.sequence_destroy = nullptr;
+  half.collectives = nullptr;
   sluice_backend backend = backendWith(half);
   backend.minor_version = 0;
   EXPECT_EQ(whyUnsound(&backend), "");
@@ -92,12 +94,27 @@ TEST(BackendTables, HaveSequencesHostMemoryAndGroupsWholeOrNotAtAll) {
   EXPECT_EQ(whyUnsound(&backend), "its run half lacks group_destroy");
 }
 
-TEST(BackendTables, HaveNoCollectivesYet) {
+TEST(BackendTables, HaveCollectivesThatAreWhole) {
   sluice_backend_run half = simulator();
   sluice_backend backend = backendWith(half);
   EXPECT_EQ(whyUnsound(&backend), "");
-  half.collectives = reinterpret_cast<const sluice_backend_collectives *>(&half);
-  EXPECT_EQ(whyUnsound(&backend), "its run half has collectives, which version 2.2 does not know");
+  sluice_backend_collectives collectives = *half.collectives;
+  half.collectives = &collectives;
+  collectives.counts = nullptr;
+  EXPECT_EQ(whyUnsound(&backend), "");
+  collectives.abort = nullptr;
+  EXPECT_EQ(whyUnsound(&backend), "its table of collectives lacks abort");
+  collectives.struct_size = 16;
+  EXPECT_EQ(whyUnsound(&backend), "its table of collectives says that it has 16 bytes, but in version 2.2 it has " +
+                                      std::to_string(sizeof collectives));
+}
+
+TEST(BackendTables, HaveNoCollectivesBeforeVersion22) {
+  sluice_backend_run half = simulator();
+  sluice_backend backend = backendWith(half);
+  half.minor_version = 1;
+  half.struct_size = offsetof(sluice_backend_run, group_create);
+  EXPECT_EQ(whyUnsound(&backend), "its run half has collectives, which version 2.1 does not know");
 }
 
 TEST(BackendLoader, DevicesAreAskedFor) {

@@ -134,6 +134,29 @@ void Context::discard(Queue &queue, void *address, size_t bytes) {
   machine_->put(queue, {"discarding", {{"what is discarded", queue.device, buffer}}, schedule, work}, host_);
 }
 
+//===- exchanges --------------------------------------------------------------------------------------------------===//
+
+void Context::putTogether(std::function<void()> exchange) {
+  together_ > 0 ? exchanges_.push_back(std::move(exchange)) : exchange();
+}
+
+void Context::endTogether() {
+  if (together_ == 0)
+    throw Error(SLUICE_USAGE, "sim: exchanges end that did not begin");
+  if (--together_ > 0)
+    return;
+  std::optional<Error> first;
+  for (const std::function<void()> &exchange : std::exchange(exchanges_, {}))
+    try {
+      exchange();
+    } catch (const Error &error) {
+      if (!first)
+        first = error;
+    }
+  if (first)
+    throw *first;
+}
+
 //===- host memory ------------------------------------------------------------------------------------------------===//
 
 void *Context::allocateOnHost(size_t bytes) {

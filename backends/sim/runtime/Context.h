@@ -4,9 +4,11 @@
 #include "backends/sim/runtime/Machine.h"
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <utility>
+#include <vector>
 
 namespace sluice::sim {
 
@@ -29,6 +31,11 @@ public:
   void launch(Queue &queue, const sluice_launch &launch);
   void discard(Queue &queue, void *address, size_t bytes);
 
+  /// Puts an exchange in now, or, between these, with all others at the end. The first error is that of the end.
+  void putTogether(std::function<void()> exchange);
+  void beginTogether() { ++together_; }
+  void endTogether();
+
   /// Copies and bytes of each (from, to).
   using Counts = std::map<std::pair<int32_t, int32_t>, std::pair<int64_t, int64_t>>;
   const Counts &counts() const { return counts_; }
@@ -41,6 +48,8 @@ private:
   Host host_;
   std::map<void *, std::unique_ptr<std::byte, void (*)(void *)>> hostMemory_; // what allocateOnHost gave
   Counts counts_;
+  int together_ = 0; // begins without their ends
+  std::vector<std::function<void()>> exchanges_;
 };
 
 } // namespace sluice::sim

@@ -1,6 +1,7 @@
 #include "backends/sim/runtime/Machine.h"
 
 #include "backends/sim/runtime/Error.h"
+#include "backends/sim/runtime/Ranks.h"
 
 #include <algorithm>
 #include <utility>
@@ -47,9 +48,9 @@ void Machine::checkAccess(const std::string &what, const Access &access) const {
                                       deviceText(static_cast<int32_t>(device)) + ", not of the host");
 }
 
-void Machine::checkAccesses(const Piece &piece) const {
-  for (const Access &access : piece.accesses)
-    checkAccess(piece.what, access);
+void Machine::checkAccesses(const std::string &what, const std::vector<Access> &accesses) const {
+  for (const Access &access : accesses)
+    checkAccess(what, access);
 }
 
 void Machine::release(int32_t device, void *address, const Host &host) {
@@ -76,6 +77,11 @@ Queue &Machine::addQueue(int32_t device, const char *name) {
 }
 
 void Machine::drop(Queue &queue, Host &host) {
+  queue.isDropped = true;
+  for (const auto &[id, ranks] : ranks_)
+    ranks->leave(queue);
+  free(queue);
+  settle();
   scheduler_.drop(queue.number);
   host.order.join(queue.order);
 }
@@ -85,40 +91,116 @@ void Machine::checkCapturesNot(const Queue &queue, const char *what) {
     throw Error(SLUICE_USAGE, std::string("sim: queue ") + queue.name + " captures, and cannot " + what);
 }
 
-Recording Machine::record(Queue &queue, const Host &host) {
-  checkCapturesNot(queue, "record events or be waited for");
-  queue.order.join(host.order);
-  return {scheduler_.end(queue.number), earliest(queue, host), queue.last, queue.order};
+void Machine::putInOrder(Queue &queue, const Host &host, std::function<void(const Host &)> operation) {
+  if (!queue.heldBy && queue.backlog.empty())
+    return operation(host);
+  queue.backlog.push_back([operation = std::move(operation), host] { operation(host); });
 }
 
-void Machine::wait(Queue &queue, const Recording &recording) {
+void Machine::free(Queue &queue) {
+  queue.heldBy = nullptr;
+  freed_.push_back(&queue);
+}
+
+void Machine::settle() {
+  while (!freed_.empty()) {
+    Queue &queue = *freed_.front();
+    freed_.pop_front();
+    while (!queue.heldBy && !queue.backlog.empty()) {
+      std::function<void()> operation = std::move(queue.backlog.front());
+      queue.backlog.pop_front();
+      try {
+        operation();
+      } catch (const Error &error) {
+        queue.failures.push_back(std::make_shared<Failure>(error));
+      }
+    }
+  }
+  settled_.notify_all();
+}
+
+std::shared_ptr<Recording> Machine::record(Queue &queue, const Host &host) {
+  checkCapturesNot(queue, "record events or be waited for");
+  auto recording = std::make_shared<Recording>();
+  recording->queue = &queue;
+  putInOrder(queue, host, [this, &queue, recording](const Host &then) {
+    queue.order.join(then.order);
+    std::erase_if(queue.failures, [](const auto &failure) { return failure->isTold; });
+    recording->isKnown = true;
+    recording->position = scheduler_.end(queue.number);
+    recording->reached = earliest(queue, then);
+    recording->last = queue.last;
+    recording->order = queue.order;
+    recording->failures = queue.failures;
+    for (Queue *held : std::exchange(recording->held, {})) {
+      follow(*held, *recording);
+      free(*held);
+    }
+  });
+  return recording;
+}
+
+void Machine::wait(Queue &queue, const std::shared_ptr<Recording> &recording, const Host &host) {
   checkCapturesNot(queue, "wait for events");
+  putInOrder(queue, host, [this, &queue, recording](const Host &) {
+    if (recording->isKnown)
+      return follow(queue, *recording);
+    hold(queue,
+         [recording, name = queue.name] { return "queue " + name + " waits for an event" + reasonOf(*recording); });
+    recording->held.push_back(&queue);
+  });
+}
+
+void Machine::follow(Queue &queue, const Recording &recording) {
   scheduler_.wait(queue.number, recording.position);
   queue.order.join(recording.order);
   queue.free = std::max(queue.free, recording.reached);
+  queue.failures.insert(queue.failures.end(), recording.failures.begin(), recording.failures.end());
+}
+
+std::string Machine::reasonOf(const Recording &recording) {
+  return recording.isKnown || !recording.queue->heldBy ? "" : ": " + recording.queue->heldBy();
+}
+
+void Machine::awaitOthers(const std::chrono::steady_clock::time_point *deadline) {
+  Turn &mine = *turn_;
+  deadline ? void(settled_.wait_until(mine.lock_, *deadline)) : settled_.wait(mine.lock_);
+  mine.resume();
+}
+
+void Machine::tellFailures(const Recording &recording) {
+  for (const std::shared_ptr<Failure> &failure : recording.failures)
+    if (!std::exchange(failure->isTold, true))
+      throw failure->error;
 }
 
 void Machine::note(const Recording &recording, Host &host) {
   host.order.join(recording.order);
   host.time = std::max(host.time, recording.reached);
   waitedFor_.join(recording.order);
+  tellFailures(recording);
 }
 
 void Machine::synchronize(const Recording &recording, Host &host) {
+  while (!recording.isKnown)
+    awaitOthers(nullptr);
   scheduler_.runUntil(recording.position);
   note(recording, host);
 }
 
 bool Machine::query(const Recording &recording, Host &host) {
-  bool isDone = scheduler_.isDone(recording.position);
+  bool isDone = recording.isKnown && scheduler_.isDone(recording.position);
   isDone ? note(recording, host) : scheduler_.runAny();
   return isDone;
 }
 
 bool Machine::synchronizeUntil(const Recording &recording, Host &host, std::chrono::steady_clock::time_point deadline) {
-  while (!query(recording, host))
+  while (!query(recording, host)) {
     if (std::chrono::steady_clock::now() >= deadline)
       return false;
+    if (!recording.isKnown)
+      awaitOthers(&deadline);
+  }
   return true;
 }
 
@@ -150,11 +232,16 @@ void Machine::noteRaces(const WorkName &work, const std::vector<Access> &accesse
 }
 
 void Machine::put(Queue &queue, Piece piece, const Host &host) {
-  checkAccesses(piece);
-  queue.captured ? queue.captured->pieces.push_back(std::move(piece)) : enqueue(queue, piece, host);
+  checkAccesses(piece.what, piece.accesses);
+  if (queue.captured)
+    return queue.captured->pieces.push_back(std::move(piece));
+  putInOrder(queue, host, [this, &queue, piece = std::move(piece)](const Host &then) { enqueue(queue, piece, then); });
 }
 
 void Machine::enqueue(Queue &queue, const Piece &piece, const Host &host) {
+  if (queue.isDropped)
+    return;
+  checkAccesses(piece.what, piece.accesses); // what it was put in for may be gone
   queue.order.join(host.order);
   uint64_t sequence = scheduler_.end(queue.number).sequence + 1;
   queue.order.advance(queue.number, sequence);
@@ -163,6 +250,44 @@ void Machine::enqueue(Queue &queue, const Piece &piece, const Host &host) {
   queue.last = piece.schedule(earliest(queue, host));
   queue.free = queue.last.end;
   scheduler_.enqueue(queue.number, piece.work);
+}
+
+void Machine::putJointly(const std::vector<Arrival> &arrivals, double seconds, std::function<void()> work) {
+  VectorClock order;
+  std::vector<int32_t> devices;
+  std::vector<QueuePosition> positions;
+  double start = 0;
+  for (const Arrival &arrival : arrivals) {
+    order.join(arrival.queue->order);
+    order.join(arrival.host.order);
+    devices.push_back(arrival.queue->device);
+    positions.push_back(scheduler_.end(arrival.queue->number));
+    start = std::max(start, earliest(*arrival.queue, arrival.host));
+  }
+  auto [begin, end] = links_.scheduleRing(devices, seconds, start);
+  for (const Arrival &arrival : arrivals)
+    for (QueuePosition position : positions)
+      scheduler_.wait(arrival.queue->number, position);
+  QueuePosition done; // where the first of the queues has done the work of all
+  for (const Arrival &arrival : arrivals) {
+    Queue &queue = *arrival.queue;
+    bool isFirst = &arrival == &arrivals.front();
+    if (!isFirst)
+      scheduler_.wait(queue.number, done);
+    uint64_t sequence = scheduler_.end(queue.number).sequence + 1;
+    queue.order = order;
+    queue.order.advance(queue.number, sequence);
+    queue.last = {begin, end};
+    queue.free = end;
+    try {
+      auto text = std::make_shared<const std::string>(arrival.what + " in queue " + queue.name);
+      noteRaces({queue.number, sequence, text}, arrival.accesses, queue.order);
+    } catch (const Error &error) {
+      queue.failures.push_back(std::make_shared<Failure>(error));
+    }
+    QueuePosition position = scheduler_.enqueue(queue.number, isFirst ? std::move(work) : std::function<void()>([] {}));
+    done = isFirst ? position : done;
+  }
 }
 
 void Machine::beginCapture(Queue &queue) {
@@ -176,14 +301,18 @@ Sequence Machine::endCapture(Queue &queue) {
   return *std::exchange(queue.captured, std::nullopt);
 }
 
-/// Each piece has its own place in the queue, so that other queues come between them as they do elsewhere.
 void Machine::replay(Queue &queue, const Sequence &sequence, const Host &host) {
   checkCapturesNot(queue, "replay");
   if (sequence.device != queue.device)
     throw Error(SLUICE_USAGE, "sim: what was captured for " + deviceText(sequence.device) +
                                   " is replayed in a queue of " + deviceText(queue.device));
   for (const Piece &piece : sequence.pieces)
-    checkAccesses(piece);
+    checkAccesses(piece.what, piece.accesses);
+  putInOrder(queue, host, [this, &queue, &sequence](const Host &then) { enqueueAll(queue, sequence, then); });
+}
+
+/// Each piece has its own place in the queue, so that other queues come between them as they do elsewhere.
+void Machine::enqueueAll(Queue &queue, const Sequence &sequence, const Host &host) {
   double start = earliest(queue, host);
   for (const Piece &piece : sequence.pieces) {
     enqueue(queue, piece, host);

@@ -1,63 +1,16 @@
 // The simulator behind the run half of the backend ABI.
-#include "backends/sim/runtime/Context.h"
-#include "backends/sim/runtime/Error.h"
+#include "backends/sim/runtime/Collectives.h"
+#include "backends/sim/runtime/Handles.h"
 
 #include <algorithm>
 #include <chrono>
 #include <memory>
 #include <mutex>
 #include <new>
-#include <optional>
 
 using namespace sluice::sim;
 
 static constexpr size_t kAlignment = 64; // of the vectors of the host, which runs the kernels
-
-struct sluice_group {
-  std::shared_ptr<Machine> machine; // null until its first context
-};
-
-struct sluice_run {
-  std::unique_ptr<Context> context; // null if it could not be opened
-  std::string error;
-};
-
-struct sluice_queue {
-  sluice_run *run;
-  Queue *queue;
-};
-
-struct sluice_sequence {
-  Sequence kept;
-};
-
-struct sluice_event {
-  sluice_run *run;
-  std::optional<Recording> recording;
-};
-
-/// Runs `body`; an error that it throws becomes the context's last one.
-template <typename Body> static sluice_status guarded(sluice_run *run, Body body) {
-  try {
-    Machine::Turn turn = run->context->turn();
-    body(*run->context);
-    return SLUICE_OK;
-  } catch (const Error &error) {
-    run->error = error.what();
-    return error.status();
-  } catch (const std::bad_alloc &) {
-    run->error = "sim: the host is out of memory";
-    return SLUICE_EXHAUSTED;
-  }
-}
-
-/// The same for a queue, whose capture an error ends.
-template <typename Body> static sluice_status guarded(sluice_queue *queue, Body body) {
-  sluice_status status = guarded(queue->run, [&](Context &context) { body(context, *queue->queue); });
-  if (status != SLUICE_OK)
-    queue->queue->captured.reset();
-  return status;
-}
 
 /// The group's, which its first context makes; one of its own without a group.
 static std::shared_ptr<Machine> machineOf(const sluice_run_options &options) {
@@ -143,7 +96,7 @@ static void queueDestroy(sluice_queue *queue) {
 }
 
 static sluice_status eventCreate(sluice_run *run, sluice_event **event) {
-  return guarded(run, [&](Context &) { *event = new sluice_event{run, std::nullopt}; });
+  return guarded(run, [&](Context &) { *event = new sluice_event{run, nullptr}; });
 }
 
 static void eventDestroy(sluice_event *event) { delete event; }
@@ -158,7 +111,7 @@ static sluice_status wait(sluice_queue *queue, sluice_event *event) {
     if (&event->run->context->machine() != &context.machine())
       throw Error(SLUICE_USAGE, "sim: queue " + its.name + " waits for an event of a context that is not of its group");
     if (event->recording)
-      context.machine().wait(its, *event->recording);
+      context.machine().wait(its, event->recording, context.host());
   });
 }
 
@@ -171,7 +124,7 @@ static sluice_status synchronize(sluice_event *event) {
 
 static sluice_status synchronizeQueue(sluice_queue *queue) {
   return guarded(queue, [](Context &context, Queue &its) {
-    context.machine().synchronize(context.machine().record(its, context.host()), context.host());
+    context.machine().synchronize(*context.machine().record(its, context.host()), context.host());
   });
 }
 
@@ -202,8 +155,8 @@ static sluice_status copyCounts(sluice_run *run, sluice_copy_count *counts, size
 
 static sluice_status eventTimes(sluice_event *event, double *start, double *end) {
   return guarded(event->run, [&](Context &) {
-    if (!event->recording)
-      throw Error(SLUICE_USAGE, "sim: the event was never recorded");
+    if (!event->recording || !event->recording->isKnown)
+      throw Error(SLUICE_USAGE, "sim: the event is not done, or was never recorded");
     *start = event->recording->last.start;
     *end = event->recording->last.end;
   });
@@ -246,7 +199,8 @@ static sluice_status synchronizeUntil(sluice_event *event, double seconds) {
   auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(wait);
   return guarded(event->run, [&](Context &context) {
     if (event->recording && !context.machine().synchronizeUntil(*event->recording, context.host(), deadline))
-      throw Error(SLUICE_DEADLINE, "sim: work was not done within " + std::to_string(seconds) + " s");
+      throw Error(SLUICE_DEADLINE, "sim: work was not done within " + std::to_string(seconds) + " s" +
+                                       Machine::reasonOf(*event->recording));
   });
 }
 
@@ -286,6 +240,7 @@ static const sluice_backend_run *runHalf() {
     half.launch = launch;
     half.discard = discard;
     half.copy_counts = copyCounts;
+    half.collectives = &collectives();
     half.event_times = eventTimes;
     half.takes_host_queues = 1;
     half.capture_begin = captureBegin;

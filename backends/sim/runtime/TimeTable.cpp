@@ -36,23 +36,49 @@ double unevenSeconds(const DeviceRates &rates, const LaunchWork &work) {
   return rates.launchSeconds + std::hypot(arithmetic, traffic);
 }
 
-std::pair<double, double> Links::schedule(int from, int to, size_t bytes, double earliest) {
-  if (from == to) {
-    const DeviceRates &rates = from == SLUICE_HOST ? kHostRates : kAcceleratorRates;
-    return {earliest, earliest + rates.launchSeconds + 2 * static_cast<double>(bytes) / rates.memoryBandwidth};
-  }
-  constexpr size_t kKept = 256; // older ones count as all the time up to them
-  std::map<double, double> &taken = taken_[{from, to}];
-  double seconds = latency_ + static_cast<double>(bytes) / bandwidth_;
+static constexpr size_t kKept = 256; // times of a link; older ones count as all the time up to them
+
+double Links::findFree(const Taken &taken, double seconds, double earliest) {
   double start = taken.size() < kKept ? earliest : std::max(earliest, taken.begin()->first);
   for (auto [begin, end] : taken) {
     if (start + seconds <= begin)
       break;
     start = std::max(start, end);
   }
-  taken[start] = start + seconds;
+  return start;
+}
+
+void Links::take(Taken &taken, double start, double end) {
+  taken[start] = end;
   if (taken.size() > kKept)
     taken.erase(taken.begin());
+}
+
+std::pair<double, double> Links::schedule(int from, int to, size_t bytes, double earliest) {
+  if (from == to) {
+    const DeviceRates &rates = from == SLUICE_HOST ? kHostRates : kAcceleratorRates;
+    return {earliest, earliest + rates.launchSeconds + 2 * static_cast<double>(bytes) / rates.memoryBandwidth};
+  }
+  Taken &taken = taken_[{from, to}];
+  double seconds = latency_ + static_cast<double>(bytes) / bandwidth_;
+  double start = findFree(taken, seconds, earliest);
+  take(taken, start, start + seconds);
+  return {start, start + seconds};
+}
+
+std::pair<double, double> Links::scheduleRing(const std::vector<int> &devices, double seconds, double earliest) {
+  std::vector<Taken *> links;
+  for (size_t i = 0; i < devices.size(); ++i)
+    if (int from = devices[i], to = devices[(i + 1) % devices.size()]; from != to)
+      links.push_back(&taken_[{from, to}]);
+  double start = earliest;
+  for (double tried = start - 1; tried != start;) {
+    tried = start;
+    for (const Taken *link : links)
+      start = findFree(*link, seconds, start);
+  }
+  for (Taken *link : links)
+    take(*link, start, start + seconds);
   return {start, start + seconds};
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace sluice::sim {
 
@@ -46,10 +47,17 @@ public:
 
   /// A copy that may start at `earliest`: its start and end. The link is taken in between.
   std::pair<double, double> schedule(int from, int to, size_t bytes, double earliest);
+  /// The same for `seconds` of every link from a device to the next one and from the last one to the first.
+  std::pair<double, double> scheduleRing(const std::vector<int> &devices, double seconds, double earliest);
 
 private:
+  using Taken = std::map<double, double>; // starts and ends, in order
+  /// When a link that is taken at times is free for so long.
+  static double findFree(const Taken &taken, double seconds, double earliest);
+  static void take(Taken &taken, double start, double end);
+
   double bandwidth_, latency_;
-  std::map<std::pair<int, int>, std::map<double, double>> taken_; // starts and ends, in order
+  std::map<std::pair<int, int>, Taken> taken_;
 };
 
 } // namespace sluice::sim

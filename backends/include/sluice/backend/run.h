@@ -54,7 +54,7 @@ typedef struct sluice_queue sluice_queue;
 typedef struct sluice_event sluice_event;
 typedef struct sluice_module sluice_module; /* a blob of device code, loaded */
 typedef struct sluice_sequence sluice_sequence; /* work that was kept, to be replayed */
-typedef struct sluice_backend_collectives sluice_backend_collectives; /* a table to come */
+typedef struct sluice_backend_collectives sluice_backend_collectives; /* collectives.h */
 
 /* The rows of one call. All replicas together have `global_rows`, of which these are `first_row` and those after it. */
 typedef struct sluice_call {
@@ -221,7 +221,7 @@ struct sluice_backend_run {
   int takes_host_queues;
   /* All work is done when the call that puts it into a queue returns, with its errors: nobody needs events of its queues. */
   int immediate;
-  /* Room for exchanges among devices: NULL in this version. */
+  /* Exchanges among ranks; NULL before 2.2. */
   const sluice_backend_collectives *collectives;
 
   /* Since 2.1; each may be NULL. */

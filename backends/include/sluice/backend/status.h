@@ -8,5 +8,6 @@ typedef enum sluice_status {
   SLUICE_UNSUPPORTED = 4, /* the backend cannot do this, or a device is not there */
   SLUICE_EXHAUSTED = 5,   /* out of memory, or a device was lost */
   SLUICE_DEADLINE = 6,    /* a deadline passed */
+  SLUICE_PEER_LOST = 7,   /* another rank was aborted or lost, or went away */
   SLUICE_INTERNAL = 70    /* our own error */
 } sluice_status;

@@ -1,0 +1,197 @@
+// What ranks are told that differ from others, that are left or aborted, or whose peers do not come.
+#include "tests/conformance/RankThreads.h"
+
+#include <chrono>
+#include <thread>
+
+namespace sluice::conformance {
+
+/// Status and reason of waiting, no longer than ten seconds, for the end of a rank's queue.
+static std::pair<sluice_status, std::string> wait(Rank &rank) {
+  RunHalf &half = rank.half();
+  sluice_event *event = half.record(rank.queue());
+  sluice_status status =
+      half.table().synchronize_until ? half.table().synchronize_until(event, 10) : half.table().synchronize(event);
+  return {status, status == SLUICE_OK ? "" : half.lastError()};
+}
+
+/// What both ranks are told if they put in different exchanges.
+static void checkDifference(const Subject &subject, const Task &one, const Task &other, const std::string &what) {
+  several(subject);
+  OneThread all(subject, 2);
+  RunHalf &half = all.half;
+  sluice_status end = all.together([&](Rank &rank) {
+    void *memory = half.allocate(4000, rank.device());
+    rank.put(rank.number() == 0 ? one : other, memory, memory);
+  });
+  expect(end == SLUICE_OK || end == SLUICE_INVALID, "a different " + what + " ends with status " + std::to_string(end));
+  for (const std::unique_ptr<Rank> &rank : all.ranks) {
+    sluice_status known = rank->table().error(rank->get());
+    auto [status, why] = wait(*rank);
+    sluice_status later = rank->table().error(rank->get());
+    expect(later == SLUICE_INVALID, "a different " + what + " is no error of the communicator, but status " +
+                                        std::to_string(known) + " and then " + std::to_string(later));
+    std::string reason = half.lastError();
+    expect(reason.find("rank 1") != std::string::npos && reason.find(what) != std::string::npos,
+           "the error names no rank, or not the " + what + ": " + reason);
+    expect(status == SLUICE_OK || status == SLUICE_INVALID,
+           "after a different " + what + " waiting ends with status " + std::to_string(status));
+  }
+}
+
+static void differencesAreNamed(const Subject &subject) {
+  Task task{SLUICE_ALL_REDUCE, SLUICE_DTYPE_f32, SLUICE_SUM, 0, 100, {}};
+  Task type = task, reduction = task, count = task, kind = task, label = task;
+  type.dtype = SLUICE_DTYPE_i32;
+  reduction.reduction = SLUICE_MAX;
+  count.count = 101;
+  kind.kind = SLUICE_BROADCAST;
+  label.label = "another";
+  checkDifference(subject, task, type, "element type");
+  checkDifference(subject, task, reduction, "reduction");
+  checkDifference(subject, task, count, "count");
+  checkDifference(subject, task, kind, "kind");
+  checkDifference(subject, task, label, "label");
+  Task root = kind, shares = task, others = task;
+  root.root = 1;
+  checkDifference(subject, kind, root, "root");
+  shares.kind = others.kind = SLUICE_ALL_GATHER;
+  shares.counts = {100, 100};
+  others.counts = {100, 99};
+  checkDifference(subject, shares, others, "count for rank 1");
+}
+
+/// One rank waits already when the other one puts in something else.
+static void differencesEndWaiting(const Subject &subject) {
+  several(subject);
+  ManyThreads all(subject, 2);
+  inThreads(2, [&](int32_t number) {
+    Rank &rank = *all.ranks[static_cast<size_t>(number)];
+    Task task{SLUICE_ALL_REDUCE, SLUICE_DTYPE_f32, SLUICE_SUM, 0, 100u - static_cast<size_t>(number), {}};
+    void *memory = rank.half().allocate(400, rank.device());
+    std::this_thread::sleep_for(std::chrono::milliseconds(50 * number));
+    sluice_status status = rank.put(task, memory, memory);
+    status = status == SLUICE_OK ? wait(rank).first : status;
+    expect(status == SLUICE_INVALID, "a rank waits for one that differs until status " + std::to_string(status));
+  });
+}
+
+static void lateRanksAreWaitedFor(const Subject &subject) {
+  int32_t size = several(subject);
+  ManyThreads all(subject, size);
+  if (!all.halves[0]->table().synchronize_until)
+    throw Skipped("it does not wait until a deadline");
+  std::vector<std::unique_ptr<Rounds>> ranks = roundsOf(all.ranks);
+  auto put = [&](size_t rank) {
+    ranks[rank]->upload(0);
+    all.halves[rank]->check(ranks[rank]->exchange(), "exchange");
+    ranks[rank]->download(0);
+  };
+  for (size_t rank = 1; rank < ranks.size(); ++rank)
+    put(rank);
+  for (size_t rank = 1; rank < ranks.size(); ++rank) {
+    const RunHalf &half = *all.halves[rank];
+    sluice_event *event = all.halves[rank]->record(ranks[rank]->work);
+    sluice_status status = half.table().synchronize_until(event, 0.05);
+    expect(status == SLUICE_DEADLINE, "waiting for a rank that does not come ends with status " +
+                                          std::to_string(status) + ", not with the deadline's");
+    int done = 0;
+    if (half.table().query)
+      half.check(half.table().query(event, &done), "query");
+    expect(!done, "an exchange is told to be done before all ranks have come");
+  }
+  put(0);
+  for (size_t rank = 0; rank < ranks.size(); ++rank)
+    all.halves[rank]->finish(ranks[rank]->work);
+  Rounds::check(ranks, 1);
+}
+
+/// Rank 0 waits for rank 1, which does `go` instead of coming.
+static void checkLoss(const Subject &subject, const std::function<void(Rank &)> &go, const std::string &what) {
+  several(subject);
+  ManyThreads all(subject, 2);
+  Rank &waiting = *all.ranks[0];
+  void *memory = waiting.half().allocate(400, waiting.device());
+  Task task{SLUICE_ALL_REDUCE, SLUICE_DTYPE_f32, SLUICE_SUM, 0, 100, {}};
+  inThreads(2, [&](int32_t rank) {
+    if (rank == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      return go(*all.ranks[1]);
+    }
+    waiting.half().check(waiting.put(task, memory, memory), "exchange");
+    auto [status, why] = wait(waiting);
+    expect(status == SLUICE_PEER_LOST, what + " ends waiting with status " + std::to_string(status));
+    expect(why.find("rank 1") != std::string::npos, what + " is told without the rank: " + why);
+  });
+  expect(waiting.table().error(waiting.get()) == SLUICE_PEER_LOST, what + " is no error of the communicator");
+  sluice_status status = waiting.put(task, memory, memory);
+  expect(status == SLUICE_PEER_LOST, what + " lets a later exchange end with status " + std::to_string(status));
+  waiting.leave();
+  Bytes data = pattern(400), found(400);
+  waiting.half().upload(waiting.queue(), data, memory, waiting.device());
+  waiting.half().download(waiting.queue(), memory, found, waiting.device());
+  waiting.half().finish(waiting.queue());
+  expect(found == data, what + " leaves a queue that does no new work");
+}
+
+static void abortsEndWaiting(const Subject &subject) {
+  checkLoss(subject, [](Rank &rank) { rank.table().abort(rank.get()); }, "a rank that was aborted");
+}
+
+static void departuresEndWaiting(const Subject &subject) {
+  checkLoss(subject, [](Rank &rank) { rank.leave(); }, "a rank that was destroyed");
+}
+
+/// The one that waits is aborted by another thread.
+static void watchersAbort(const Subject &subject) {
+  several(subject);
+  OneThread all(subject, 2);
+  Rank &waiting = *all.ranks[0];
+  void *memory = all.half.allocate(400);
+  Task task{SLUICE_ALL_REDUCE, SLUICE_DTYPE_f32, SLUICE_SUM, 0, 100, {}};
+  inThreads(2, [&](int32_t thread) {
+    if (thread == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      return waiting.table().abort(waiting.get());
+    }
+    sluice_status status = waiting.put(task, memory, memory);
+    status = status == SLUICE_OK ? wait(waiting).first : status;
+    expect(status == SLUICE_PEER_LOST, "a rank that is aborted waits until status " + std::to_string(status));
+  });
+}
+
+static void senselessOnesAreRefused(const Subject &subject) {
+  needExchanges(subject);
+  OneThread all(subject, 1);
+  Rank &rank = *all.ranks[0];
+  void *memory = all.half.allocate(400);
+  Task task{SLUICE_ALL_REDUCE, SLUICE_DTYPE_f32, SLUICE_SUM, 0, 100, {}};
+  auto refuse = [&](const Task &wrong, const std::string &what) {
+    sluice_status status = rank.put(wrong, memory, memory);
+    expect(status == SLUICE_USAGE || status == SLUICE_UNSUPPORTED,
+           what + " is not refused, but status " + std::to_string(status));
+    expect(!all.half.lastError().empty(), what + " is refused without a reason");
+  };
+  Task type = task, reduction = task, root = task, kind = task;
+  type.dtype = SLUICE_DTYPE_u8;
+  reduction.reduction = 9;
+  root.kind = SLUICE_BROADCAST;
+  root.root = 1;
+  kind.kind = 77;
+  refuse(type, "an exchange of bytes");
+  refuse(reduction, "an unknown reduction");
+  refuse(root, "a root that is no rank");
+  refuse(kind, "an unknown kind");
+  all.half.check(rank.table().error(rank.get()), "a communicator after what was refused");
+  all.check(task, 11);
+}
+
+std::vector<Test> collectiveErrorTests() {
+  return {
+      {"collective.differences", differencesAreNamed},  {"collective.differences_in_threads", differencesEndWaiting},
+      {"collective.late_rank", lateRanksAreWaitedFor},  {"collective.abort", abortsEndWaiting},
+      {"collective.abort_by_a_watcher", watchersAbort}, {"collective.departure", departuresEndWaiting},
+      {"collective.refusals", senselessOnesAreRefused}};
+}
+
+} // namespace sluice::conformance

@@ -1,0 +1,51 @@
+// Ranks that are driven by threads, and rounds of exchanges in memory that they use again and again.
+#pragma once
+
+#include "tests/conformance/Exchanges.h"
+#include "tests/conformance/Group.h"
+
+#include <functional>
+#include <memory>
+
+namespace sluice::conformance {
+
+inline constexpr int32_t kMostRanks = 4;
+
+/// As many ranks as there are devices, up to four; skips the test if there are fewer than two, or no exchanges.
+int32_t several(const Subject &subject);
+
+/// Calls `body` for each rank in a thread of its own; what one of them throws is thrown when all are done.
+void inThreads(int32_t size, const std::function<void(int32_t rank)> &body);
+
+/// Ranks with a context and a thread each, in one group.
+struct ManyThreads {
+  ManyThreads(const Subject &subject, int32_t size);
+
+  Group group;
+  std::vector<std::unique_ptr<RunHalf>> halves;
+  std::vector<std::unique_ptr<Rank>> ranks;
+};
+
+/// A rank that exchanges in one queue what another uploads and downloads, round after round in the same memory.
+struct Rounds {
+  static constexpr unsigned kRounds = 12;
+
+  explicit Rounds(Rank &rank);
+  void upload(unsigned round);
+  sluice_status exchange() { return rank.put(task, memory, memory); }
+  void download(unsigned round);
+
+  /// Throws Failed unless all have received, in the first `rounds`, what they must.
+  static void check(const std::vector<std::unique_ptr<Rounds>> &ranks, unsigned rounds = kRounds);
+
+  Rank &rank;
+  Task task;
+  void *memory;
+  sluice_queue *work;
+  std::vector<Bytes> sent, received;
+};
+
+/// One for each rank.
+std::vector<std::unique_ptr<Rounds>> roundsOf(const std::vector<std::unique_ptr<Rank>> &ranks);
+
+} // namespace sluice::conformance
