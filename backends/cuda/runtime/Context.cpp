@@ -334,14 +334,25 @@ const BlasLt *Context::libraryOn(Device &device) const {
 }
 
 LoadedModule Context::load(Device &device, std::string_view bytes) {
-  ModuleImage image = readModuleImage(bytes);
   makeCurrent(device);
   LoadedModule loaded;
   loaded.device = &device;
+  try {
+    fill(loaded, readModuleImage(bytes));
+  } catch (...) {
+    unload(loaded);
+    throw;
+  }
+  return loaded;
+}
+
+void Context::fill(LoadedModule &loaded, ModuleImage image) {
+  Device &device = *loaded.device;
   for (std::string_view code : codeFor(device, image)) {
     std::string aligned(code); // in the image it lies anywhere
-    driver_.check(driver_.moduleLoad(&loaded.modules.emplace_back(), aligned.data()),
-                  text(device) + " refuses its code");
+    DriverModule module = nullptr;
+    driver_.check(driver_.moduleLoad(&module, aligned.data()), text(device) + " refuses its code");
+    loaded.modules.push_back(module);
   }
   auto find = [&](const std::string &name) {
     DriverFunction function = nullptr;
@@ -358,7 +369,6 @@ LoadedModule Context::load(Device &device, std::string_view bytes) {
     for (ImageFunction &function : kernel.functions)
       its.functions.push_back({find(function.name), std::move(function)});
   }
-  return loaded;
 }
 
 void Context::unload(const LoadedModule &module) {

@@ -122,6 +122,8 @@ public:
 
 private:
   void makeCurrent(const Device &device) const;
+  /// With the code of an image, and its kernels.
+  void fill(LoadedModule &loaded, ModuleImage image);
   int attribute(const Device &device, DeviceAttribute attribute) const;
   std::pair<size_t, size_t> freeAndTotal(const Device &device) const;
   std::vector<std::string_view> codeFor(const Device &device, const ModuleImage &image) const;

@@ -116,6 +116,7 @@ std::vector<Bytes> PackedKernels::runCall(size_t number, const PackedCall &call)
     std::copy(buffer.contents.begin(), buffer.contents.end(), bytes.begin() + int64_t(guardBytes));
     half.upload(queue, bytes, buffer.block);
   }
+  half.finish(queue); // what is uploaded goes where a launch fails
   launch(kernel, call.rows, placed);
   std::vector<Bytes> results;
   for (size_t i = 0; i < placed.size(); ++i) {

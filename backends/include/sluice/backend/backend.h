@@ -21,11 +21,11 @@ extern "C" {
 
 /* What each minor version appended:
  *
- *   1  of the compile half, of sluice_blob: functions, num_functions and function_size;
- *      of the run half: capture_begin, capture_end, replay and sequence_destroy; host_allocate and host_release; query and
+ *   1  of the run half: capture_begin, capture_end, replay and sequence_destroy; host_allocate and host_release; query and
  *      synchronize_until, with the status SLUICE_DEADLINE; peer_link; the queue kind SLUICE_QUEUE_COMMUNICATION; of
  *      sluice_device_info: alignment, compute_major and compute_minor
- *   2  of the run half: group_create and group_destroy; the table `collectives` (collectives.h), with the status SLUICE_PEER_LOST; of
+ *   2  of the compile half, of sluice_blob: functions, num_functions and function_size;
+ *      of the run half: group_create and group_destroy; the table `collectives` (collectives.h), with the status SLUICE_PEER_LOST; of
  *      sluice_run_options: group */
 
 typedef struct sluice_backend_compile sluice_backend_compile; /* compile.h */

@@ -195,7 +195,7 @@ typedef struct sluice_blob {
   const void *data;
   size_t bytes;
 
-  /* Since 2.1: for people, who read it in reports. NULL: nothing is known. */
+  /* Since 2.2: for people, who read it in reports. NULL: nothing is known. */
   const sluice_function_needs *functions;
   size_t num_functions, function_size; /* and the size of one, which the backend says */
 } sluice_blob;
