@@ -214,9 +214,9 @@ bool Tiling::holdsSums() const {
 
 /// How large a side's tiles may be: elements that are loaded one by one need registers for the place of each.
 int64_t Tiling::largestTile(const TileOperand &operand, const Product::Operand &its, const Flat &side) const {
-  constexpr int64_t kLargestOfSingles = 64, kLargestOfDoubles = 64; // more than shared memory holds
+  constexpr int64_t kSingles = 1024, kLargestOfDoubles = 64; // more than shared memory holds
   bool isPacked = isPackedBy(its, operand.alongSide ? side : made.k, kBytesOfPack / made.termBytes);
-  int64_t largest = made.scalarBytes > 4 ? kLargestOfDoubles : isPacked ? options.largestTile : kLargestOfSingles;
+  int64_t largest = made.scalarBytes > 4 ? kLargestOfDoubles : isPacked ? options.largestTile : kSingles / made.depth;
   return std::min(options.largestTile, largest);
 }
 
