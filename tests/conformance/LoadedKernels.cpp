@@ -154,7 +154,7 @@ void LoadedKernels::launch(Kernel &kernel, int64_t rows, bool isKept) {
   launch.addresses = addresses.data();
   launch.buffers = &buffers.data()->known;
   launch.num_buffers = buffers.size();
-  launch.stages = &stages.data()->known;
+  launch.stages = stages.empty() ? nullptr : &stages.front().known;
   launch.num_stages = stages.size();
   launch.module = info.function ? module : nullptr;
   launch.function = info.function;
