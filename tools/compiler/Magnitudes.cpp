@@ -49,8 +49,23 @@ private:
       sums.push_back(followed(elementwise, values, magnitudes));
     else
       sums = reference.evaluate(magnitudes, rows);
+    if (ofOperands == 0 && !isa<ir::ElementwiseOp>(op)) // of errors: what an op gives without any is none
+      subtract(sums, reference.evaluate(withoutMagnitudes(op, magnitudes), rows));
     for (auto [result, value, sum] : llvm::zip_equal(op.getResults(), results, sums))
       known[result] = {value, atLeast(sum, value, share(elementOf(result)))};
+  }
+
+  static SmallVector<HostTensor> withoutMagnitudes(Operation &op, SmallVector<HostTensor> magnitudes) {
+    for (auto [operand, tensor] : llvm::zip_equal(op.getOperands(), magnitudes))
+      if (isFloat(operand))
+        tensor = HostTensor(tensor.shape);
+    return magnitudes;
+  }
+
+  static void subtract(MutableArrayRef<HostTensor> from, ArrayRef<HostTensor> others) {
+    for (auto [tensor, other] : llvm::zip_equal(from, others))
+      for (auto [element, less] : llvm::zip_equal(tensor.data, other.data))
+        element -= less;
   }
 
   /// The sum over the operands of their magnitudes, times how much the result changes with them.
