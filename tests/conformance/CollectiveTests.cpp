@@ -159,6 +159,7 @@ static void theyAreCounted(const Subject &subject) {
       all.half.check(table.counts(rank->get(), SLUICE_BROADCAST, &none, &nothing), "counts");
       expect(exchanges == 2 && bytes == 820 && gathers == 1 && gathered == 12 * all.size() && none == 0 && nothing == 0,
              "exchanges or their bytes are miscounted");
+      expect(table.counts(rank->get(), 77, &none, &nothing) == SLUICE_USAGE, "an unknown kind is counted");
     }
   });
 }

@@ -114,8 +114,7 @@ static void destroy(sluice_communicator *communicator) {
   delete communicator;
 }
 
-static sluice_status counts(sluice_communicator *communicator, sluice_exchange_kind kind, int64_t *exchanges,
-                            int64_t *bytes) {
+static sluice_status counts(sluice_communicator *communicator, int32_t kind, int64_t *exchanges, int64_t *bytes) {
   return guarded(communicator->run, [&](Context &) {
     Ranks::Count count = communicator->ranks->count(communicator->rank, kind);
     *exchanges = count.exchanges;

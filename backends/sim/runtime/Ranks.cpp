@@ -16,6 +16,7 @@ static constexpr const char *kReductions[] = {"sum", "max"};
 
 static std::string rankText(int32_t rank) { return "rank " + std::to_string(rank); }
 
+static bool isKnown(int32_t kind) { return kind >= SLUICE_ALL_REDUCE && kind <= SLUICE_REDUCE_SCATTER; }
 static bool reduces(int32_t kind) { return kind == SLUICE_ALL_REDUCE || kind == SLUICE_REDUCE_SCATTER; }
 static bool isShared(int32_t kind) { return kind == SLUICE_ALL_GATHER || kind == SLUICE_REDUCE_SCATTER; }
 
@@ -62,7 +63,7 @@ static void checkSound(const sluice_exchange &exchange, int32_t size) {
     if (!holds)
       throw Error(SLUICE_USAGE, "sim: an exchange has no " + what);
   };
-  require(exchange.kind >= SLUICE_ALL_REDUCE && exchange.kind <= SLUICE_REDUCE_SCATTER, "known kind");
+  require(isKnown(exchange.kind), "known kind");
   require(exchangedBytes(exchange.dtype) > 0,
           std::string("element type that is exchanged, but ") + typeText(exchange.dtype));
   require(!reduces(exchange.kind) || exchange.reduction == SLUICE_SUM || exchange.reduction == SLUICE_MAX,
@@ -153,8 +154,10 @@ void Ranks::fail(const Error &error) {
     }
 }
 
-Ranks::Count Ranks::count(int32_t rank, sluice_exchange_kind kind) const {
-  return members_[static_cast<size_t>(rank)].counts[kind];
+Ranks::Count Ranks::count(int32_t rank, int32_t kind) const {
+  if (!isKnown(kind))
+    throw Error(SLUICE_USAGE, "sim: there are no exchanges of kind " + std::to_string(kind));
+  return members_[static_cast<size_t>(rank)].counts[static_cast<size_t>(kind)];
 }
 
 //===- exchanges --------------------------------------------------------------------------------------------------===//

@@ -65,7 +65,7 @@ public:
   struct Count {
     int64_t exchanges = 0, bytes = 0;
   };
-  Count count(int32_t rank, sluice_exchange_kind kind) const;
+  Count count(int32_t rank, int32_t kind) const;
 
 private:
   struct Member {

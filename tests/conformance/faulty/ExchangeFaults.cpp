@@ -70,7 +70,7 @@ static sluice_status initOther(sluice_run *run, const sluice_communicator_option
 }
 
 // miscounted_exchanges: by the rank's own elements.
-static sluice_status countOwn(sluice_communicator *rank, sluice_exchange_kind kind, int64_t *count, int64_t *bytes) {
+static sluice_status countOwn(sluice_communicator *rank, int32_t kind, int64_t *count, int64_t *bytes) {
   sluice_status status = exchanges.counts(rank, kind, count, bytes);
   *bytes /= 2;
   return status;

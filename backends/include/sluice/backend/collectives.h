@@ -92,8 +92,9 @@ struct sluice_backend_collectives {
 
   /* May be NULL. */
 
-  /* The exchanges of one kind that this rank has done, and their bytes: of all that is reduced, broadcast or gathered. */
-  sluice_status (*counts)(sluice_communicator *communicator, sluice_exchange_kind kind, int64_t *exchanges, int64_t *bytes);
+  /* The exchanges of one kind that this rank has done, and their bytes: of all that is reduced, broadcast or gathered. An unknown kind
+   * is refused with SLUICE_USAGE. */
+  sluice_status (*counts)(sluice_communicator *communicator, int32_t kind, int64_t *exchanges, int64_t *bytes);
 };
 
 #ifdef __cplusplus
