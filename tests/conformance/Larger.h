@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace sluice::conformance {
 
@@ -12,5 +13,10 @@ template <typename T> struct Larger {
 
   bool isWhole() const { return more == 0x5a5a5a5a5a5a5a5a; }
 };
+
+/// What an array's first element has of this version, for who takes the array with the size of an element; null of none.
+template <typename T> T *firstOf(std::vector<Larger<T>> &array) {
+  return array.empty() ? nullptr : &array.front().known;
+}
 
 } // namespace sluice::conformance

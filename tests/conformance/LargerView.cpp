@@ -8,9 +8,9 @@ LargerView::LargerView(const sluice_kernel_view &view) : kernel{view} {
   for (size_t number = 0; number < view.num_ops; ++number)
     addOp(*sluice_kernel_op_at(&view, number));
   kernel.known.struct_size = sizeof(kernel);
-  kernel.known.values = &values.data()->known;
+  kernel.known.values = firstOf(values);
   kernel.known.value_size = sizeof(values[0]);
-  kernel.known.ops = &ops.data()->known;
+  kernel.known.ops = firstOf(ops);
   kernel.known.op_size = sizeof(ops[0]);
 }
 
@@ -19,7 +19,7 @@ void LargerView::addOp(const sluice_op_view &op) {
   for (size_t number = 0; number < op.num_attributes; ++number)
     list.push_back({*sluice_op_attribute_at(&op, number)});
   ops.push_back({op});
-  ops.back().known.attributes = &list.data()->known;
+  ops.back().known.attributes = firstOf(list);
   ops.back().known.attribute_size = sizeof(list[0]);
 }
 

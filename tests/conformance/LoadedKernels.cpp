@@ -152,9 +152,9 @@ void LoadedKernels::launch(Kernel &kernel, int64_t rows, bool isKept) {
   sluice_call call{sizeof(call), rows, 0, rows};
   sluice_launch launch = launchOf(name.c_str(), call);
   launch.addresses = addresses.data();
-  launch.buffers = &buffers.data()->known;
+  launch.buffers = firstOf(buffers);
   launch.num_buffers = buffers.size();
-  launch.stages = stages.empty() ? nullptr : &stages.front().known;
+  launch.stages = firstOf(stages);
   launch.num_stages = stages.size();
   launch.module = info.function ? module : nullptr;
   launch.function = info.function;

@@ -87,10 +87,8 @@ int64_t launches(Compiled &model) {
 
 /// A loss and its step on the first device.
 Graph regression(const std::string &devices) {
-  Graph g{"regression"};
-  g.set_capacity(kRows);
-  g.set_devices(devices);
-  Tensor x = g.input("x", f32, {Dim{"batch"}, kColumns});
+  Graph g = Accelerators::graphFor("regression", devices);
+  Tensor x = Accelerators::input(g, "x");
   nn::Module root{g};
   Tensor w = root.parameter("w", {kColumns}, init::ones());
   g.minimize(square(x * w).mean(), optim::SGD{.lr = 0.125});

@@ -26,8 +26,7 @@ class Unmeasured(Exception):
     pass
 
 
-def bench(machine, program, entry, *flags_and_deadline, seconds=SECONDS):
-    *flags, deadline = flags_and_deadline
+def bench(machine, program, entry, deadline, flags=(), seconds=SECONDS):
     command = [machine.folder / "models" / program, "bench", "--entry", entry, "--json", "-q", "--seconds", str(seconds), *flags]
     try:
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=machine.environment(), check=False,

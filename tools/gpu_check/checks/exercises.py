@@ -3,19 +3,20 @@ many launches cost beside one. On an emulated device the programs run, and nothi
 
 import time
 
-from benchmarks import Unmeasured, bench
+from benchmarks import SECONDS, Unmeasured, bench
 from report import row
 
 EMULATED_SECONDS = 0.01
 
 
-def compared(machine, name, ours, other, deadline):
-    """A row of two commands: the second's time to the first's. None of an emulated device has a figure."""
-    seconds = {"seconds": EMULATED_SECONDS} if machine.emulated else {}
+def compared(machine, name, ours, other, entry, deadline, flags=()):
+    """A row of two programs, the other with `flags`: its time to ours. None of an emulated device has a figure."""
+    seconds = EMULATED_SECONDS if machine.emulated else SECONDS
     if time.monotonic() >= deadline - 1:
         return row("exercises", name, "not tried", "there is no time left")
     try:
-        first, second = (bench(machine, *command, deadline, **seconds)["median_ms"] for command in (ours, other))
+        first = bench(machine, ours, entry, deadline, seconds=seconds)["median_ms"]
+        second = bench(machine, other, entry, deadline, flags, seconds)["median_ms"]
     except Unmeasured as why:
         return row("exercises", name, "failed", str(why))
     if machine.emulated:
@@ -34,12 +35,12 @@ def exercises(machine, deadline):
     programs = machine.manifest["exercises"]
     rows, sizes = [], []
     for size, host, device in programs["products"]:
-        rows.append(compared(machine, f"product of {size}, host", (device, "predict"), (host, "predict"), deadline))
+        rows.append(compared(machine, f"product of {size}, host", device, host, "predict", deadline))
         sizes.append(size)
         yield rows[-1]
     if all("ratio" in entry for entry in rows):
         yield row("exercises", "crossover", "measured", crossover(rows, sizes))
     fused, apart = programs["chain"]
-    yield compared(machine, "a kernel for each op", (fused, "predict"), (apart, "predict"), deadline)
-    for name, *command in programs["graphs"]:
-        yield compared(machine, f"{name}, without graphs", command, (*command, "--no-graphs"), deadline)
+    yield compared(machine, "a kernel for each op", fused, apart, "predict", deadline)
+    for name, program, entry in programs["graphs"]:
+        yield compared(machine, f"{name}, without graphs", program, program, entry, deadline, ("--no-graphs",))

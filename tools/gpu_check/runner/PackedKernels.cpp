@@ -90,7 +90,7 @@ void PackedKernels::launch(const PackedKernel &kernel, int64_t rows, const std::
   sluice_call call{sizeof(call), rows, 0, rows};
   sluice_launch launch = conformance::launchOf(kernel.name.c_str(), call);
   launch.addresses = addresses.data();
-  launch.buffers = &buffers.data()->known;
+  launch.buffers = conformance::firstOf(buffers);
   launch.num_buffers = buffers.size();
   launch.module = module;
   launch.function = kernel.function.c_str();
