@@ -43,9 +43,21 @@ EXPORTED int cuCtxSetCurrent(void *context) {
 
 EXPORTED int cuStreamBeginCapture_v2(void *stream, int mode) {
   constexpr int kRelaxed = 2;
+  if (hasFault("eager_captures"))
+    return 0;
   return call("cuStreamBeginCapture_v2", stream, hasFault("relaxed_captures") ? kRelaxed : mode);
 }
 
 EXPORTED int cuGraphLaunch(void *executable, void *stream) {
   return hasFault("lost_graphs") ? 0 : call("cuGraphLaunch", executable, stream);
 }
+
+EXPORTED int cuStreamEndCapture(void *stream, void **graph) {
+  return hasFault("eager_captures") ? 0 : call("cuStreamEndCapture", stream, graph);
+}
+
+EXPORTED int cuGraphInstantiateWithFlags(void **executable, void *graph, unsigned long long flags) {
+  return hasFault("eager_captures") ? 0 : call("cuGraphInstantiateWithFlags", executable, graph, flags);
+}
+
+EXPORTED int cuGraphDestroy(void *graph) { return hasFault("eager_captures") ? 0 : call("cuGraphDestroy", graph); }

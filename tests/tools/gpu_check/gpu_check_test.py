@@ -29,6 +29,7 @@ FAULTS = {
     "hasty_events": {"event.host_waits"},
     "lost_waits": {"stream.waits_for_events", "event.wait_means_the_last_record", "event.destroyed_is_waited_for", "event.waits_across_contexts",
                    "graph.events_behind"},
+    "eager_captures": {"graph.capture_does_nothing", "graph.waiting_spoils_it", "graph.allocating_spoils_it"},
     "relaxed_captures": {"graph.allocating_spoils_it"},
     "lost_graphs": {"graph.order", "graph.arguments_are_kept", "graph.other_streams", "graph.launches_follow_each_other", "graph.events_behind",
                     "graph.destroyed_early"},
