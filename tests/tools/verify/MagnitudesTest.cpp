@@ -27,8 +27,9 @@ std::vector<double> errorsOf(const std::string &ops, const std::vector<double> &
   return {errors.data.begin(), errors.data.end()};
 }
 
-constexpr const char *kTwice = "    %two = sluice.full {value = 2.0 : f64, type = tensor<4xf32>} : () -> tensor<4xf32>\n"
-                               "    %y = sluice.mul %w, %two : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>\n";
+constexpr const char *kTwice =
+    "    %two = sluice.full {value = 2.0 : f64, type = tensor<4xf32>} : () -> tensor<4xf32>\n"
+    "    %y = sluice.mul %w, %two : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>\n";
 
 } // namespace
 
