@@ -15,7 +15,10 @@ static mlir::Value valueOf(const char *method, const Tensor &tensor, std::source
 
 DType Tensor::dtype(Where where) const { return detail::dtypeOf(valueOf("dtype", *this, where).getType()); }
 
-Shape Tensor::shape(Where where) const { return graph->shapeOf(valueOf("shape", *this, where).getType()); }
+Shape Tensor::shape(Where where) const {
+  mlir::Value value = valueOf("shape", *this, where); // an empty tensor has no graph
+  return graph->shapeOf(value.getType());
+}
 
 std::int64_t Tensor::dim(Where where) const {
   return llvm::cast<mlir::RankedTensorType>(valueOf("dim", *this, where).getType()).getRank();

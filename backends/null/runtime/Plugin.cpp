@@ -122,7 +122,8 @@ static sluice_status synchronize(sluice_event *) { return SLUICE_OK; }
 static sluice_status synchronizeQueue(sluice_queue *) { return SLUICE_OK; }
 
 static sluice_status copy(sluice_queue *, const sluice_copy *copy) {
-  std::memmove(copy->to, copy->from, copy->bytes);
+  if (copy->bytes > 0) // else the addresses may be null
+    std::memmove(copy->to, copy->from, copy->bytes);
   return SLUICE_OK;
 }
 

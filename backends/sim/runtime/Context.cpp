@@ -44,7 +44,8 @@ void Context::copy(Queue &queue, const sluice_copy &copy) {
     if (ends.second != SLUICE_HOST)
       locked.push_back(to);
     Unlocked unlocked(std::move(locked));
-    std::memmove(to.address, from.address, from.bytes);
+    if (from.bytes > 0) // else the addresses may be null
+      std::memmove(to.address, from.address, from.bytes);
     auto &[copies, bytes] = counts_[ends];
     ++copies;
     bytes += static_cast<int64_t>(from.bytes);

@@ -65,7 +65,8 @@ TEST_F(SimRanks, StartWhenTheLastHasComeAndTheLinksAreFree) {
   void *other = simulation.allocate(0, kBytes), *there = simulation.allocate(1, kBytes);
   EXPECT_EQ(put(0, SLUICE_ALL_REDUCE, 500), SLUICE_OK);
   sluice_event *early = simulation.record(queues[0]);
-  simulation.copy(queues[1], SLUICE_HOST, std::vector<char>(2000).data(), 1, received[1], 2000); // 7 us
+  std::vector<char> bytes(2000);
+  simulation.copy(queues[1], SLUICE_HOST, bytes.data(), 1, received[1], bytes.size()); // 7 us
   simulation.finish(queues[1]);
   simulation.copy(simulation.queue(0, "over"), 0, other, 1, there, 4000); // from 7 to 16 us
   EXPECT_EQ(put(1, SLUICE_ALL_REDUCE, 500), SLUICE_OK);
