@@ -101,7 +101,8 @@ static sluice_status synchronize(sluice_event *) { return SLUICE_OK; }
 static sluice_status synchronizeQueue(sluice_queue *) { return SLUICE_OK; }
 
 static sluice_status copy(sluice_queue *queue, const sluice_copy *copy) {
-  std::memmove(copy->to, copy->from, copy->bytes);
+  if (copy->bytes > 0) // else the addresses may be null
+    std::memmove(copy->to, copy->from, copy->bytes);
   sluice_copy_count &count = queue->run->counts[{copy->from_device, copy->to_device}];
   count = {copy->from_device, copy->to_device, count.copies + 1, count.bytes + int64_t(copy->bytes)};
   return SLUICE_OK;

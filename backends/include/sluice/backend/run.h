@@ -122,7 +122,7 @@ typedef struct sluice_copy {
   int32_t from_device, to_device; /* ordinals or SLUICE_HOST; equal ones are allowed */
   const void *from;
   void *to;
-  size_t bytes;
+  size_t bytes;                   /* 0 is allowed: then the addresses may be null */
   const char *label;              /* "relu_2, lenet.cpp:12:9" */
 } sluice_copy;
 
