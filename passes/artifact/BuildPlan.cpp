@@ -80,12 +80,12 @@ public:
                   stringifyPrecision(getPrecision(module)).str(),
                   setting.host.vector_bits,
                   instructionsOf(setting.host)};
-    plan.capacity = capacity;
+    plan.batch = plan.capacity = capacity;
     plan.inFlight = getCallsInFlight(module);
     for (const TargetDevice &device : target.devices()) {
       auto its = setting.settings.find(device.backend);
       plan.devices.push_back(
-          {device.name, device.backend, int32_t(device.ordinal), its == setting.settings.end() ? "" : its->second});
+          {device.name, device.backend, {int32_t(device.ordinal)}, its == setting.settings.end() ? "" : its->second});
     }
     addArenas();
     for (const Queues::Queue &queue : queues.list())

@@ -9,10 +9,11 @@
 
 namespace sluice::runtime {
 
-/// The copies from one device of the plan to another, whatever their reason.
+/// The copies from one device of the plan to another in one replica, whatever their reason.
 struct PairCount {
   size_t from = 0, to = 0;
   CopyCount count;
+  int64_t replica = 0;
 };
 
 /// One copy of contiguous bytes.

@@ -25,9 +25,9 @@ static void parallelFor(void *context, int64_t tasks, RangeFunction function, vo
 }
 
 DeviceContext::DeviceContext(std::string backend, const sluice_backend_run &half, const std::string &settings,
-                             Team &team)
+                             Team &team, sluice_group *group)
     : backend_(std::move(backend)), half_(wholeRunHalf(half)), services_{sizeof services_, &team, parallelFor} {
-  sluice_run_options options{sizeof options, &services_, settings.c_str(), nullptr};
+  sluice_run_options options{sizeof options, &services_, settings.c_str(), group};
   sluice_status status = half_.open(&options, &run_);
   if (status == SLUICE_OK)
     return;

@@ -15,8 +15,10 @@ namespace sluice::runtime {
 
 class DeviceContext {
 public:
-  /// Opens the backend called `backend`. `half`, `team` and this must outlive whatever is made from it.
-  DeviceContext(std::string backend, const sluice_backend_run &half, const std::string &settings, Team &team);
+  /// Opens the backend called `backend`, into a group unless it is null. `half`, `group`, `team` and this must outlive
+  /// whatever is made from it.
+  DeviceContext(std::string backend, const sluice_backend_run &half, const std::string &settings, Team &team,
+                sluice_group *group = nullptr);
   ~DeviceContext();
   DeviceContext(const DeviceContext &) = delete;
   DeviceContext &operator=(const DeviceContext &) = delete;
@@ -93,6 +95,7 @@ public:
   DeviceQueue(DeviceContext &context, int32_t device, sluice_queue_kind kind, const std::string &name);
 
   DeviceContext &context() const { return *context_; }
+  sluice_queue *get() const { return queue_.get(); }
   /// Whether its work is done when the call that asks for it returns, so that it needs no events.
   bool isImmediate() const { return context_->isImmediate(); }
 

@@ -2,47 +2,19 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
-#include "runtime/device/BackendLoader.h"
-#include "sluice/backend/host.h"
 
 #include <algorithm>
-#include <filesystem>
 
 namespace sluice::runtime {
 
-/// lib/sluice/backends of the installation that the running program is part of; empty if it is part of none.
-static std::string installedBackends() {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path() / "../lib/sluice/backends";
-  return fs::is_directory(folder, error) ? folder.lexically_normal().string() : std::string();
-}
-
-static const sluice_backend_run &findBackend(const std::string &backend, const std::string &device, const Plan &plan,
-                                             const DeviceOptions &options) {
-  std::vector<std::string> folders = backendFolders(options.folder);
-  for (const std::string &folder : {installedBackends(), plan.backends})
-    if (!folder.empty() && std::find(folders.begin(), folders.end(), folder) == folders.end())
-      folders.push_back(folder);
-  const sluice_backend_run *half = nullptr;
-  Status status = guarded([&] { half = &findRunHalf(backend, folders); });
-  if (!status.ok())
-    throw Error(status.code, concat("device ", device, " is not there: ", status.message));
-  return *half;
-}
-
-DeviceContext &Devices::open(size_t number, Team &team, const DeviceOptions &options) {
-  const Device &device = plan_.devices[number];
+DeviceContext &Devices::open(size_t number, Team &team) {
+  const std::string &name = plan_.devices[number].backend;
   for (const std::unique_ptr<DeviceContext> &context : contexts_)
-    if (context->backend() == device.backend)
+    if (context->backend() == name)
       return *context;
-  auto given = options.backends.find(device.backend);
-  const sluice_backend_run &half = given != options.backends.end() ? *given->second
-                                   : number == 0                   ? *sluice_host_backend()->run
-                                                 : findBackend(device.backend, textOf(number), plan_, options);
-  auto settings = options.settings.find(device.backend);
-  contexts_.push_back(std::make_unique<DeviceContext>(
-      device.backend, half, settings == options.settings.end() ? "" : settings->second, team));
+  const ReplicaGroup::Backend &backend = group_.backend(name);
+  contexts_.push_back(
+      std::make_unique<DeviceContext>(name, *backend.half, backend.settings, team, backend.group.get()));
   return *contexts_.back();
 }
 
@@ -52,11 +24,25 @@ DeviceContext &Devices::hostQueues() const {
   return standIn == contexts_.end() ? *contexts_.front() : **standIn;
 }
 
-Devices::Devices(const Plan &plan, const sluice_artifact &artifact, Team &team, const DeviceOptions &options)
-    : plan_(plan), ordinals_(fillSlots(plan, options.list)), freeAtFirst_(plan.devices.size()) {
+static sluice_queue_kind kindOf(const Queue &queue) {
+  switch (queue.kind) {
+  case QueueKind::compute:
+    return SLUICE_QUEUE_COMPUTE;
+  case QueueKind::copy:
+    return SLUICE_QUEUE_COPY;
+  case QueueKind::communication:
+    return SLUICE_QUEUE_COMMUNICATION;
+  }
+  return SLUICE_QUEUE_COMPUTE;
+}
+
+Devices::Devices(const Plan &plan, const sluice_artifact &artifact, Team &team, const ReplicaGroup &group,
+                 int64_t replica)
+    : plan_(plan), group_(group), replica_(replica), ordinals_(group.ordinals(replica)),
+      freeAtFirst_(plan.devices.size()) {
   for (size_t i = 0; i < plan.devices.size(); ++i) {
     const Device &device = plan.devices[i];
-    DeviceContext &context = open(i, team, options);
+    DeviceContext &context = open(i, team);
     if (int32_t count = context.deviceCount(); ordinals_[i] >= count)
       failUnsupported(concat("device ", textOf(i), " is not there: ", device.backend, " has ", count, " devices"));
     contextOf_.push_back(&context);
@@ -71,8 +57,7 @@ Devices::Devices(const Plan &plan, const sluice_artifact &artifact, Team &team, 
   contextOf_[0] = &hostQueues();
   queues_.reserve(plan.queues.size());
   for (const Queue &queue : plan.queues) {
-    sluice_queue_kind kind = queue.kind == QueueKind::compute ? SLUICE_QUEUE_COMPUTE : SLUICE_QUEUE_COPY;
-    queues_.emplace_back(context(queue.device), ordinal(queue.device), kind, queue.name);
+    queues_.emplace_back(context(queue.device), ordinal(queue.device), kindOf(queue), queue.name);
     if (!queues_.back().isImmediate())
       lateQueues_.push_back(&queues_.back());
   }
@@ -133,18 +118,28 @@ void Devices::synchronize() {
     queue->synchronize();
 }
 
+void Devices::connect(const std::map<size_t, sluice_unique_id> &ids) {
+  for (const auto &[device, id] : ids)
+    communicators_[device] = std::make_unique<Communicator>(
+        context(device), id,
+        Communicator::Rank{static_cast<int32_t>(replica_), static_cast<int32_t>(group_.size()), ordinal(device)});
+}
+
+void Devices::abortCollectives() noexcept {
+  for (auto &[device, communicator] : communicators_)
+    communicator->abort();
+}
+
 size_t Devices::queueBetween(size_t device, bool last) const {
-  size_t found = plan_.queues.size(), compute = found;
-  for (size_t i = 0; i < plan_.queues.size(); ++i) {
-    const Queue &queue = plan_.queues[i];
-    if (queue.device != device)
+  for (QueueKind kind : {QueueKind::copy, QueueKind::compute, QueueKind::communication}) {
+    auto isIts = [&](const Queue &queue) { return queue.device == device && queue.kind == kind; };
+    auto first = std::find_if(plan_.queues.begin(), plan_.queues.end(), isIts);
+    if (first == plan_.queues.end())
       continue;
-    if (queue.kind == QueueKind::compute)
-      compute = i;
-    else if (last || found == plan_.queues.size())
-      found = i;
+    auto found = last ? std::find_if(plan_.queues.rbegin(), plan_.queues.rend(), isIts).base() - 1 : first;
+    return static_cast<size_t>(found - plan_.queues.begin());
   }
-  return found == plan_.queues.size() ? compute : found;
+  return plan_.queues.size(); // the plan was checked
 }
 
 int64_t Devices::takenBytes(size_t device) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/device/DeviceContext.h"
+#include "runtime/device/ReplicaGroup.h"
 #include "runtime/device/Slots.h"
 #include "runtime/plan/Plan.h"
 
@@ -13,19 +14,21 @@
 
 namespace sluice::runtime {
 
-struct DeviceOptions {
-  std::map<std::string, std::string> settings; ///< of backends, by name: "seed=7" for "sim"
-  std::string list;                            ///< of the devices that fill the plan's slots, as in fillSlots
-  std::string folder;                          ///< where backends lie, after those of SLUICE_BACKEND_PATH
-  std::map<std::string, const sluice_backend_run *> backends; ///< by name: used rather than what the folders have
-  bool replays = true; ///< work of accelerators is captured and replayed, where their backend can
-};
-
 class Devices {
 public:
-  /// Opens the backends and makes everything; a device that is not there is an unsupported error, one without room an
-  /// exhausted error, both with its name. `plan` and `team` must outlive this.
-  Devices(const Plan &plan, const sluice_artifact &artifact, Team &team, const DeviceOptions &options);
+  /// Those of one replica. Opens the backends and makes everything; a device that is not there is an unsupported error,
+  /// one without room an exhausted error, both with its name. `plan`, `team` and `group` must outlive this.
+  Devices(const Plan &plan, const sluice_artifact &artifact, Team &team, const ReplicaGroup &group, int64_t replica);
+
+  const Plan &plan() const { return plan_; }
+  int64_t replica() const { return replica_; }
+  /// Meets the other replicas, which call this too, with one id for each device that exchanges.
+  void connect(const std::map<size_t, sluice_unique_id> &ids);
+  Communicator &communicator(size_t device) { return *communicators_.at(device); }
+  /// By device.
+  const std::map<size_t, std::unique_ptr<Communicator>> &communicators() const { return communicators_; }
+  /// Ends the exchanges of all replicas, which fail from here on; any thread may call it once they have met.
+  void abortCollectives() noexcept;
 
   /// The host's own first.
   const std::vector<std::unique_ptr<DeviceContext>> &contexts() const { return contexts_; }
@@ -60,7 +63,7 @@ public:
   int64_t takenBytes(size_t device) const;
 
 private:
-  DeviceContext &open(size_t device, Team &team, const DeviceOptions &options);
+  DeviceContext &open(size_t device, Team &team);
   DeviceContext &hostQueues() const;
   void addArena(const Arena &arena, const sluice_artifact &artifact);
   /// The backend that copies from and to an arena of the host and gives memory for that; null if none does both.
@@ -69,6 +72,8 @@ private:
   size_t queueBetween(size_t device, bool last) const;
 
   const Plan &plan_;
+  const ReplicaGroup &group_;
+  int64_t replica_;
   std::vector<int32_t> ordinals_; ///< that fill the slots
   std::vector<std::unique_ptr<DeviceContext>> contexts_;
   std::vector<DeviceContext *> contextOf_;                    ///< of each device
@@ -78,7 +83,8 @@ private:
   std::vector<std::byte *> addresses_;                        ///< of the plan's arenas
   std::map<std::pair<size_t, size_t>, DeviceModule> modules_; ///< by device and number in the plan
   std::vector<DeviceQueue> queues_;
-  std::vector<DeviceQueue *> lateQueues_; ///< those that are not immediate
+  std::vector<DeviceQueue *> lateQueues_;                         ///< those that are not immediate
+  std::map<size_t, std::unique_ptr<Communicator>> communicators_; ///< by device
 };
 
 } // namespace sluice::runtime

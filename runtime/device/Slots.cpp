@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <optional>
 #include <sstream>
 
 namespace sluice::runtime {
@@ -22,46 +21,78 @@ struct Item {
 
 } // namespace
 
-static Item parseItem(const std::string &text) {
+/// More devices than this are no list for a machine.
+static constexpr int32_t mostItemsOfRange = 1024;
+
+[[noreturn]] static void failItem(const std::string &text, const char *why) {
+  failUsage(concat("devices: ", quote(text), " is not a device such as sim:0, or a range such as sim:0-3", why));
+}
+
+/// "sim:1" is one item, and "sim:0-3" are four.
+static void addItems(const std::string &text, std::vector<Item> &items) {
   size_t colon = std::min(text.find(':'), text.size());
-  Item item{text.substr(0, colon)};
+  std::string backend = text.substr(0, colon);
   const char *begin = text.data() + std::min(colon + 1, text.size()), *end = text.data() + text.size();
-  auto [rest, error] = std::from_chars(begin, end, item.ordinal);
-  bool isNumber = error == std::errc() && rest == end && item.ordinal >= 0;
-  if (item.backend.empty() || (colon < text.size() && !isNumber))
-    failUsage(concat("devices: ", quote(text), " is not a device such as sim:0"));
-  return item;
+  int32_t first = 0;
+  auto [rest, error] = std::from_chars(begin, end, first);
+  bool isNumber = error == std::errc() && first >= 0;
+  if (backend.empty() || (colon < text.size() && !isNumber))
+    failItem(text, "");
+  int32_t last = first;
+  if (colon < text.size() && rest != end) {
+    bool isRange = *rest == '-' && rest + 1 != end && *(rest + 1) != '-';
+    auto [behind, wrong] = std::from_chars(isRange ? rest + 1 : rest, end, last);
+    if (!isRange || wrong != std::errc() || behind != end)
+      failItem(text, "");
+  }
+  if (last < first)
+    failItem(text, ": it descends");
+  if (last - first >= mostItemsOfRange)
+    failItem(text, ": it is too long");
+  for (int32_t ordinal = first; ordinal <= last; ++ordinal)
+    items.push_back({backend, ordinal});
 }
 
 static std::vector<Item> parseItems(const Plan &plan, const std::string &list) {
   std::vector<Item> items;
   std::istringstream stream(list);
   for (std::string text; std::getline(stream, text, ',');)
-    items.push_back(parseItem(text));
+    addItems(text, items);
   if (!items.empty() && items.front() == Item{plan.devices.front().backend, 0})
     items.erase(items.begin());
   return items;
 }
 
-std::vector<int32_t> fillSlots(const Plan &plan, const std::string &list) {
-  std::vector<int32_t> ordinals;
-  for (const Device &slot : plan.devices)
-    ordinals.push_back(slot.compiledFor);
-  if (list.empty())
-    return ordinals;
-  std::vector<Item> items = parseItems(plan, list);
-  if (items.size() != plan.devices.size() - 1)
-    failUsage(concat("devices: ", quote(list), " has ", items.size(), " accelerators, and the model was compiled for ",
-                     plan.devices.size() - 1));
+/// The items that the model was compiled for.
+static std::vector<Item> compiledItems(const Plan &plan) {
+  std::vector<Item> items;
+  for (size_t replica = 0; replica < static_cast<size_t>(plan.replicas); ++replica)
+    for (size_t slot = 1; slot < plan.devices.size(); ++slot)
+      items.push_back({plan.devices[slot].backend, plan.devices[slot].compiledFor[replica]});
+  return items;
+}
+
+static void checkCount(const Plan &plan, const std::string &list, size_t items) {
+  size_t slots = plan.devices.size() - 1, replicas = static_cast<size_t>(plan.replicas);
+  if (items != slots * replicas)
+    failUsage(concat("devices: ", quote(list), " has ", items, " accelerators, and the model was compiled for ",
+                     slots * replicas, replicas > 1 ? concat(": ", slots, " in each of ", replicas, " replicas") : ""));
+}
+
+std::vector<std::vector<int32_t>> fillSlots(const Plan &plan, const std::string &list) {
+  std::vector<Item> items = list.empty() ? compiledItems(plan) : parseItems(plan, list);
+  checkCount(plan, list, items.size());
+  size_t slots = plan.devices.size() - 1;
+  std::vector<std::vector<int32_t>> ordinals(static_cast<size_t>(plan.replicas), std::vector<int32_t>{0});
   for (size_t i = 0; i < items.size(); ++i) {
-    const Device &slot = plan.devices[i + 1];
+    const Device &slot = plan.devices[i % slots + 1];
     std::string text = concat(items[i].backend, ":", items[i].ordinal);
     if (items[i].backend != slot.backend)
       failUnsupported(
           concat("device ", text, " cannot be ", quote(slot.name), ", which was compiled for ", quote(slot.backend)));
     if (auto here = items.begin() + static_cast<std::ptrdiff_t>(i); std::find(items.begin(), here, items[i]) != here)
       failUsage(concat("devices: ", text, " is there twice"));
-    ordinals[i + 1] = items[i].ordinal;
+    ordinals[i / slots].push_back(items[i].ordinal);
   }
   return ordinals;
 }

@@ -19,6 +19,7 @@ template <typename T, typename Make> static void fill(std::byte *data, int64_t c
   }
 }
 
+/// The same in all replicas.
 static void fillSample(std::byte *data, const Value &input) {
   int64_t count = elementsOf(input.shape);
   auto range = static_cast<uint32_t>(std::clamp<int64_t>(input.below, 1, UINT32_MAX));
@@ -82,13 +83,14 @@ void BenchState::prepare(int64_t step) {
     initialise(instance_, seed_);
     isFirst = true;
   }
-  for (size_t i = 0; i < samples_.size(); ++i) {
-    const Value &input = entry_.inputs[i];
-    if (!samples_[i].empty())
-      std::memcpy(instance_.inputAddress(input), samples_[i].data(), samples_[i].size());
-    else if (isFirst)
-      fillSample(instance_.inputAddress(input), input);
-  }
+  for (size_t i = 0; i < samples_.size(); ++i)
+    for (int64_t replica = 0; replica < instance_.replicas(); ++replica) {
+      const Value &input = entry_.inputs[i];
+      if (!samples_[i].empty())
+        std::memcpy(instance_.inputAddress(input, replica), samples_[i].data(), samples_[i].size());
+      else if (isFirst)
+        fillSample(instance_.inputAddress(input, replica), input);
+    }
 }
 
 } // namespace sluice::runtime

@@ -35,6 +35,8 @@ static DeviceStep prepareStep(const Action &action, size_t number, const Plan &p
     step.copy.emplace(*copy, plan, devices);
   if (action.exchange())
     step.exchange.emplace(action, plan, devices);
+  if (action.collective())
+    step.collective.emplace(action, plan, devices);
   if (const Loop *loop = action.loop())
     step.loop.emplace(PreparedLoop{loop->count,
                                    QueueMeeting(devices.queues(action.queues)),

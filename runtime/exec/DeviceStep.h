@@ -1,6 +1,7 @@
 // One action with queues, addresses and events worked out.
 #pragma once
 
+#include "runtime/exec/PreparedCollective.h"
 #include "runtime/exec/PreparedExchange.h"
 #include "runtime/exec/PreparedLaunch.h"
 #include "runtime/exec/PreparedLoop.h"
@@ -22,6 +23,7 @@ struct DeviceStep {
   std::optional<PreparedCopy> copy;
   std::optional<PreparedExchange> exchange;
   std::optional<PreparedLoop> loop;
+  std::optional<PreparedCollective> collective;
 
   /// What nobody reads any more, if the backend wants to know: the queue that is told, and the bytes by copy.
   struct End {

@@ -7,9 +7,10 @@
 
 namespace sluice::runtime {
 
-Executor::Executor(const Plan &plan, const sluice_artifact &artifact, Team &team, const DeviceOptions &options)
-    : plan_(plan), team_(team), devices_(plan, artifact, team, options), copies_(devices_, times_), forecast_(plan),
-      mirrors_(plan), replays_(options.replays), stale_(mirrors_.count(), true), logs_(plan.entries.size()) {
+Executor::Executor(const Plan &plan, const sluice_artifact &artifact, Team &team, const ReplicaGroup &group,
+                   int64_t replica, bool replays)
+    : plan_(plan), team_(team), devices_(plan, artifact, team, group, replica), copies_(devices_, times_),
+      forecast_(plan), mirrors_(plan), replays_(replays), stale_(mirrors_.count(), true), logs_(plan.entries.size()) {
   for (const Entry &entry : plan.entries) {
     programs_.emplace_back(entry, plan, artifact, devices_);
     if (replays_)
@@ -29,16 +30,13 @@ void Executor::synchronize() {
 
 //===- a call -----------------------------------------------------------------------------------------------------===//
 
-/// One replica has all rows.
-static sluice_call allOf(int64_t rows) { return {sizeof(sluice_call), rows, 0, rows}; }
-
 void Executor::changeTo(size_t entry) {
   if (current_ && *current_ != entry)
     synchronize();
   current_ = entry;
 }
 
-void Executor::run(const Entry &entry, int64_t call, int64_t rows) {
+void Executor::run(const Entry &entry, int64_t call, const RowShare &share) {
   size_t number = numberOf(entry);
   changeTo(number);
   OutputLog *log = logs_[number].get();
@@ -46,17 +44,17 @@ void Executor::run(const Entry &entry, int64_t call, int64_t rows) {
     forecast_.bring(entry);
     log->bring();
   }
-  forecast_.call(entry, rows);
+  forecast_.call(entry, share.rows);
   DeviceProgram &program = programs_[number];
-  sluice_call whole = allOf(rows);
+  sluice_call rows{sizeof(sluice_call), share.rows, share.first, share.all};
   Call at = callOf(number, call);
   at.log = log;
   at.replays = replays_ && !watcher_ && !times_.wants(call);
   if (at.replays && !program.segmented.empty())
-    issueSegments(program.steps, program.segmented, call, at, whole);
+    issueSegments(program.steps, program.segmented, call, at, rows);
   else
     for (size_t step : program.called)
-      issue(program.steps, step, call, at, whole);
+      issue(program.steps, step, call, at, rows);
   if (log)
     log->endCall(call);
   for (size_t mirror : program.mirrorsMadeStale)
@@ -75,6 +73,8 @@ void Executor::issue(std::vector<DeviceStep> &list, size_t number, int64_t turn,
     copy(step, at, rows.rows);
   else if (step.exchange)
     step.exchange->put(copies_, at.copy, rows.rows, at.work(step));
+  else if (step.collective)
+    step.collective->put(at.copy, times_, at.work(step), collectives_);
   else
     repeat(*step.loop, at, rows);
   if (at.log)
@@ -107,7 +107,8 @@ void Executor::issue(std::vector<DeviceStep> &list, Segment &segment, int64_t tu
   DeviceStep &first = list[segment.steps.front()], &last = list[segment.steps.back()];
   if (first.hasWaits)
     waitFor(first, list, turn);
-  segment.sequences.issue({at.copy, rows.rows}, [&] { putSegment(list, segment, at, rows); });
+  segment.sequences.issue({at.copy, rows.rows, rows.first_row, rows.global_rows},
+                          [&] { putSegment(list, segment, at, rows); });
   if (at.log)
     at.log->afterStep(segment.steps.back(), at.number);
   discardEnds(last, at);
@@ -190,7 +191,7 @@ void Executor::fetchOutput(const Value &output, int64_t call, int64_t rows) {
   if (asked)
     team_.enter([&] {
       forecast_.read(*program.entry, output, rows);
-      issue(program.steps, *asked, call, callOf(output.entry, call), allOf(rows));
+      issue(program.steps, *asked, call, callOf(output.entry, call), {sizeof(sluice_call), rows, 0, rows});
       program.steps[*asked].queue->synchronize();
     });
   else if (writer && program.steps[*writer].hasEvents)
@@ -281,9 +282,22 @@ std::vector<PairCount> Executor::copies() {
   for (const auto &[pair, executed] : byPair(executedCopies())) {
     auto [from, to] = pair;
     if (from != to)
-      counts.push_back({from, to, countsCopies(from == 0 ? to : from) ? engine[pair] : executed});
+      counts.push_back({from, to, countsCopies(from == 0 ? to : from) ? engine[pair] : executed, devices_.replica()});
   }
   return counts;
+}
+
+std::optional<CollectiveCount> Executor::countedCollectives(Collective::Kind kind) {
+  synchronize();
+  CollectiveCount sum;
+  for (const auto &[device, communicator] : devices_.communicators()) {
+    std::optional<CollectiveCount> count = communicator->counted(abiKindOf(kind));
+    if (!count)
+      return std::nullopt;
+    sum.exchanges += count->exchanges;
+    sum.bytes += count->bytes;
+  }
+  return sum;
 }
 
 bool Executor::countsCopies(size_t device) const { return devices_.context(device).half().copy_counts != nullptr; }

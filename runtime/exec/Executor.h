@@ -6,6 +6,7 @@
 
 #include "runtime/exec/OutputLog.h"
 #include "runtime/plan/CopyForecast.h"
+#include "runtime/plan/RowBlocks.h"
 
 #include <functional>
 #include <memory>
@@ -21,12 +22,13 @@ using Watcher = std::function<void(const Entry &entry, size_t action)>;
 
 class Executor {
 public:
-  /// All arguments but `options` must outlive this.
-  Executor(const Plan &plan, const sluice_artifact &artifact, Team &team, const DeviceOptions &options);
+  /// Of one replica. All arguments must outlive this; `replays` says whether work may be captured and replayed.
+  Executor(const Plan &plan, const sluice_artifact &artifact, Team &team, const ReplicaGroup &group, int64_t replica,
+           bool replays);
   ~Executor();
 
   /// Puts call number `call` of an entry, which has one more than `call` calls then, into the queues.
-  void run(const Entry &entry, int64_t call, int64_t rows);
+  void run(const Entry &entry, int64_t call, const RowShare &share);
   /// Waits for everything.
   void synchronize();
 
@@ -60,9 +62,14 @@ public:
 
   WorkTimes &times() { return times_; }
   Devices &devices() { return devices_; }
+  const Devices &devices() const { return devices_; }
   /// Copies that were put into queues, and those that the plan led to expect.
   const CopyCounts &executedCopies() const { return copies_.counts(); }
   const CopyForecast &forecast() const { return forecast_; }
+  /// Collectives that were put into queues.
+  const CollectiveCounts &executedCollectives() const { return collectives_; }
+  /// What the backends counted of a kind; nothing if one that has some does not count. Waits for everything.
+  std::optional<CollectiveCount> countedCollectives(Collective::Kind kind);
   /// What the backends' own copy engines counted, without reasons.
   CopyCounts engineCopies();
   /// Between devices: what the engines counted where they count, else what was executed.
@@ -111,6 +118,7 @@ private:
   WorkTimes times_;
   CopyEngine copies_;
   CopyForecast forecast_;
+  CollectiveCounts collectives_{};
   MirrorNumbers mirrors_;
   bool replays_;            ///< the options want it
   std::vector<bool> stale_; ///< of the mirrors

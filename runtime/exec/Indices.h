@@ -2,15 +2,16 @@
 // nothing is found before a call.
 #pragma once
 
-#include "runtime/plan/Plan.h"
+#include "runtime/plan/RowBlocks.h"
 
 #include <cstddef>
 #include <cstdint>
 
 namespace sluice::runtime {
 
-/// Fails if one of the first `rows` rows of `data`, which has room for `room` rows, holds none of the classes 0 to
-/// `input.below` - 1; the error names input, row, element and classes. Inputs of other things are always right.
-void checkIndices(const Plan &plan, const Value &input, const std::byte *data, int64_t rows, int64_t room);
+/// Fails if one of the first `share.rows` rows of `data`, which has room for `room` rows (0: the plan's capacity), holds
+/// none of the classes 0 to `input.below` - 1; the error names input, row of the whole call, element and classes. Inputs
+/// of other things are always right.
+void checkIndices(const Plan &plan, const Value &input, const std::byte *data, const RowShare &share, int64_t room = 0);
 
 } // namespace sluice::runtime

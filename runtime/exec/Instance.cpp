@@ -22,11 +22,13 @@ static int checkedThreads(int threads) {
 void checkDevices(const Plan &plan, const std::string &list, const std::string &wanted) {
   std::vector<std::string> names;
   bool found = wanted.empty();
-  std::vector<int32_t> ordinals = fillSlots(plan, list);
+  std::vector<std::vector<int32_t>> ordinals = fillSlots(plan, list);
   for (size_t i = 0; i < plan.devices.size(); ++i) {
     const Device &slot = plan.devices[i];
     names.push_back(slot.name);
-    found |= wanted == slot.name || wanted == slot.backend || wanted == concat(slot.backend, ":", ordinals[i]);
+    found |= wanted == slot.name || wanted == slot.backend;
+    for (const std::vector<int32_t> &replica : ordinals)
+      found |= wanted == concat(slot.backend, ":", replica[i]);
   }
   if (const char *host = sluice_host_backend()->name; plan.devices.front().backend != host)
     failUnsupported(concat("the model was compiled for the host ", quote(plan.devices.front().backend),
@@ -36,11 +38,13 @@ void checkDevices(const Plan &plan, const std::string &list, const std::string &
 }
 
 Instance::Instance(const sluice_artifact &artifact, const InstanceOptions &options)
-    : plan_(readPlan(artifact)), team_(checkedThreads(options.threads)), stateValues_(plan_),
-      calls_(plan_.entries.size()), mostRows_(plan_.entries.size()) {
+    : plan_(readPlan(artifact)), stateValues_(plan_), calls_(plan_.entries.size()) {
+  int threads = checkedThreads(options.threads);
   checkDevices(plan_, options.devices.list, options.device);
   checkInstructions(plan_.build);
-  executor_ = std::make_unique<Executor>(plan_, artifact, team_, options.devices);
+  replicas_ = std::make_unique<Replicas>(plan_, artifact, threads, options.devices);
+  for (size_t i = 0; i < calls_.size(); ++i)
+    calls_[i].inputRows.resize(plan_.entries[i].inputs.size());
 }
 
 const Entry &Instance::entry(std::string_view name) const {
@@ -63,53 +67,68 @@ static void checkSize(std::string_view name, size_t given, int64_t wanted) {
     failInvalid(concat(quote(name), " has ", wanted, " bytes, but ", given, " were given"));
 }
 
-void Instance::setState(const State &state, std::span<const std::byte> logical) {
-  checkSize(state.name, logical.size(), state.logicalBytes());
-  stateValues_.set(plan_, state);
-  size_t size = sizeOf(state.dtype);
-  if (executor_->isOnHost(state))
-    return pack(state.shape, state.layout, size, logical.data(), executor_->hostStateToWrite(state));
-  std::vector<std::byte> physical(static_cast<size_t>(state.bytes));
-  pack(state.shape, state.layout, size, logical.data(), physical.data());
-  executor_->writeState(state, physical);
+//===- states -----------------------------------------------------------------------------------------------------===//
+
+void Instance::checkSettable(const State &state) const {
+  if (state.kind == StateKind::share)
+    failUsage(concat("the state ", quote(state.name), " is set by the runtime before each call"));
 }
 
-void Instance::getState(const State &state, std::span<std::byte> logical) const {
+void Instance::setState(const State &state, std::span<const std::byte> logical) {
   checkSize(state.name, logical.size(), state.logicalBytes());
-  size_t size = sizeOf(state.dtype);
-  if (executor_->isOnHost(state))
-    return unpack(state.shape, state.layout, size, executor_->hostStateToRead(state), logical.data());
+  if (replica().executor().isOnHost(state))
+    return setState(state, [&](size_t at, std::span<std::byte> to) {
+      std::copy_n(logical.begin() + static_cast<std::ptrdiff_t>(at), to.size(), to.begin());
+    });
   std::vector<std::byte> physical(static_cast<size_t>(state.bytes));
-  executor_->readState(state, physical);
-  unpack(state.shape, state.layout, size, physical.data(), logical.data());
+  pack(state.shape, state.layout, sizeOf(state.dtype), logical.data(), physical.data());
+  setPhysicalState(state, physical);
 }
 
 void Instance::setState(const State &state, const std::function<void(size_t, std::span<std::byte>)> &read) {
   std::vector<std::byte> logical;
-  if (!executor_->isOnHost(state)) {
+  if (!replica().executor().isOnHost(state)) {
     logical.resize(static_cast<size_t>(state.logicalBytes()));
     read(0, logical);
     return setState(state, std::span<const std::byte>(logical));
   }
+  checkSettable(state);
   size_t size = sizeOf(state.dtype);
-  std::byte *to = executor_->hostStateToWrite(state);
+  std::vector<std::byte *> places;
+  for (size_t number = 0; number < replicas_->size(); ++number)
+    places.push_back(
+        replicas_->on(number, [&](Replica &replica) { return replica.executor().hostStateToWrite(state); }));
   forEachPiece(state.shape, state.layout, size, [&](const Shape &piece, size_t at, size_t physical) {
     logical.resize(static_cast<size_t>(elementsOf(piece)) * size);
     read(at, logical);
-    pack(piece, state.layout, size, logical.data(), to + physical);
+    for (std::byte *to : places)
+      pack(piece, state.layout, size, logical.data(), to + physical);
   });
   stateValues_.set(plan_, state);
 }
 
+void Instance::getState(const State &state, std::span<std::byte> logical, int64_t number) const {
+  checkSize(state.name, logical.size(), state.logicalBytes());
+  size_t size = sizeOf(state.dtype);
+  if (replica().executor().isOnHost(state)) {
+    const std::byte *from = replicas_->on(static_cast<size_t>(number),
+                                          [&](Replica &replica) { return replica.executor().hostStateToRead(state); });
+    return unpack(state.shape, state.layout, size, from, logical.data());
+  }
+  std::vector<std::byte> physical(static_cast<size_t>(state.bytes));
+  getPhysicalState(state, physical, number);
+  unpack(state.shape, state.layout, size, physical.data(), logical.data());
+}
+
 void Instance::getState(const State &state, const std::function<void(std::span<const std::byte>)> &write) const {
   std::vector<std::byte> logical;
-  if (!executor_->isOnHost(state)) {
+  if (!replica().executor().isOnHost(state)) {
     logical.resize(static_cast<size_t>(state.logicalBytes()));
     getState(state, std::span(logical));
     return write(logical);
   }
   size_t size = sizeOf(state.dtype);
-  const std::byte *from = executor_->hostStateToRead(state);
+  const std::byte *from = replicas_->on(0, [&](Replica &replica) { return replica.executor().hostStateToRead(state); });
   forEachPiece(state.shape, state.layout, size, [&](const Shape &piece, size_t, size_t physical) {
     logical.resize(static_cast<size_t>(elementsOf(piece)) * size);
     unpack(piece, state.layout, size, from + physical, logical.data());
@@ -119,75 +138,101 @@ void Instance::getState(const State &state, const std::function<void(std::span<c
 
 void Instance::setPhysicalState(const State &state, std::span<const std::byte> physical) {
   checkSize(state.name, physical.size(), state.bytes);
+  checkSettable(state);
+  for (size_t number = 0; number < replicas_->size(); ++number)
+    replicas_->on(number, [&](Replica &replica) { replica.executor().writeState(state, physical); });
   stateValues_.set(plan_, state);
-  executor_->writeState(state, physical);
 }
 
-void Instance::getPhysicalState(const State &state, std::span<std::byte> physical) const {
+void Instance::getPhysicalState(const State &state, std::span<std::byte> physical, int64_t number) const {
   checkSize(state.name, physical.size(), state.bytes);
-  executor_->readState(state, physical);
+  replicas_->on(static_cast<size_t>(number), [&](Replica &replica) { replica.executor().readState(state, physical); });
 }
 
-namespace {
-
-/// A value seen as `outer` blocks: `used` bytes of each block of `stride` bytes belong to the rows of a call.
-struct RowBlocks {
-  int64_t outer = 1, used = 0, stride = 0;
-
-  RowBlocks(const Value &value, const Shape &shape) {
-    used = stride = static_cast<int64_t>(sizeOf(value.dtype));
-    for (size_t i = shape.size(); i-- > 0;) {
-      if (static_cast<int>(i) < value.rowsDim) {
-        outer *= shape[i];
-        continue;
-      }
-      used *= shape[i];
-      stride *= value.shape[i];
-    }
-  }
-};
-
-} // namespace
+//===- inputs and outputs -----------------------------------------------------------------------------------------===//
 
 int64_t Instance::bytesFor(const Value &value, int64_t rows) const {
   return elementsOf(value.shapeFor(rows, plan_.capacity)) * static_cast<int64_t>(sizeOf(value.dtype));
 }
 
-std::byte *Instance::inputAddress(const Value &input) {
-  executor_->waitForInput(input, calls_[input.entry]);
-  return address(input.slot, calls_[input.entry]);
+int64_t &Instance::inputRows(const Value &input) {
+  return calls_[input.entry].inputRows[static_cast<size_t>(&input - plan_.entries[input.entry].inputs.data())];
+}
+
+std::byte *Instance::awaitedInput(const Value &input, size_t number) {
+  int64_t call = calls_[input.entry].count;
+  return replicas_->on(number, [&](Replica &replica) {
+    replica.executor().waitForInput(input, call);
+    return replica.address(input.slot, call);
+  });
+}
+
+std::byte *Instance::inputAddress(const Value &input, int64_t number) {
+  inputRows(input) = 0;
+  return awaitedInput(input, static_cast<size_t>(number));
+}
+
+/// What a replica has of a value in a call with `share.all` rows: a value without rows is one row that all have.
+static RowShare shareOfValue(const Value &value, const RowShare &share) {
+  return value.rowsDim >= 0 ? share : RowShare{1, 0, 1};
 }
 
 void Instance::setInput(const Value &input, std::span<const std::byte> data, int64_t rows) {
   checkSize(input.name, data.size(), bytesFor(input, rows));
-  RowBlocks blocks(input, input.shapeFor(rows, plan_.capacity));
-  std::byte *to = inputAddress(input);
-  for (int64_t i = 0; i < blocks.outer && blocks.used > 0; ++i)
-    std::memcpy(to + i * blocks.stride, data.data() + i * blocks.used, static_cast<size_t>(blocks.used));
+  RowBlocks blocks(input, plan_.capacity);
+  for (int64_t number = 0; number < plan_.replicas; ++number) {
+    RowShare its = shareOfValue(input, share(rows, number));
+    std::byte *to = awaitedInput(input, static_cast<size_t>(number));
+    blocks.copy(to, blocks.room, 0, data.data(), its.all, its.first, its.rows);
+  }
+  inputRows(input) = input.rowsDim >= 0 ? rows : 0;
 }
 
 void Instance::getOutput(const Value &output, std::span<std::byte> data, int64_t rows) const {
   checkSize(output.name, data.size(), bytesFor(output, rows));
-  RowBlocks blocks(output, output.shapeFor(rows, plan_.capacity));
-  executor_->fetchOutput(output, calls_[output.entry] - 1, rows);
-  const std::byte *from = address(output.slot, calls_[output.entry] - 1);
-  for (int64_t i = 0; i < blocks.outer && blocks.used > 0; ++i)
-    std::memcpy(data.data() + i * blocks.used, from + i * blocks.stride, static_cast<size_t>(blocks.used));
+  RowBlocks blocks(output, plan_.capacity);
+  const Calls &calls = calls_[output.entry];
+  int64_t call = calls.count - 1, wanted = output.rowsDim >= 0 ? rows : 1;
+  for (int64_t number = 0; number < (output.rowsDim >= 0 ? plan_.replicas : 1); ++number) {
+    RowShare its = shareOfValue(output, share(plan_.replicas == 1 ? rows : calls.lastRows, number));
+    const std::byte *from = replicas_->on(static_cast<size_t>(number), [&](Replica &replica) {
+      replica.executor().fetchOutput(output, call, its.rows);
+      return replica.address(output.slot, call);
+    });
+    blocks.copy(data.data(), wanted, its.first, from, blocks.room, 0,
+                std::clamp<int64_t>(wanted - its.first, 0, its.rows));
+  }
 }
 
 void Instance::readBuffer(const Entry &entry, const Buffer &buffer, std::span<std::byte> data) const {
   checkSize("a buffer", data.size(), buffer.bytes);
-  executor_->readBuffer(buffer, calls_[numberOf(entry)] - 1, data);
+  replica().executor().readBuffer(buffer, calls(entry) - 1, data);
 }
 
+//===- calls ------------------------------------------------------------------------------------------------------===//
+
 void Instance::checkRows(const Entry &entry, int64_t rows) const {
-  if (entry.hasRows() && (rows < 1 || rows > plan_.capacity))
-    failUsage(concat("a call of ", quote(entry.name), " has ", rows, " rows, outside [1, ", plan_.capacity, "]"));
+  if (entry.hasRows() && (rows < 1 || rows > plan_.batch))
+    failUsage(concat("a call of ", quote(entry.name), " has ", rows, " rows, outside [1, ", plan_.batch, "]"));
+}
+
+/// Where rows lie in replicas depends on how many there are.
+static void checkSetRows(const Value &input, int64_t set, int64_t rows) {
+  if (set != 0 && set != rows)
+    failUsage(concat("input ", quote(input.name), " was set with ", set, " rows, and the call has ", rows));
 }
 
 void Instance::checkInputs(const Entry &entry, int64_t rows) const {
-  for (const Value &input : entry.inputs)
-    checkIndices(plan_, input, address(input.slot, calls_[input.entry]), rows, plan_.capacity);
+  const Calls &calls = calls_[numberOf(entry)];
+  for (size_t i = 0; i < entry.inputs.size(); ++i) {
+    const Value &input = entry.inputs[i];
+    if (plan_.replicas > 1)
+      checkSetRows(input, calls.inputRows[i], rows);
+    if (input.below == 0)
+      continue;
+    for (int64_t number = 0; number < plan_.replicas; ++number)
+      checkIndices(plan_, input, replica(number).address(input.slot, calls.count), share(rows, number));
+  }
 }
 
 void Instance::run(const Entry &entry, int64_t rows) {
@@ -195,9 +240,57 @@ void Instance::run(const Entry &entry, int64_t rows) {
   checkInputs(entry, rows);
   size_t number = numberOf(entry);
   stateValues_.beforeRun(plan_, number);
-  int64_t call = calls_[number]++;
-  mostRows_[number] = std::max(mostRows_[number], rows);
-  team_.enter([&] { executor_->run(entry, call, rows); });
+  Calls &calls = calls_[number];
+  int64_t call = calls.count++;
+  calls.lastRows = rows;
+  calls.mostRows = std::max(calls.mostRows, rows);
+  bool isShared = entry.hasRows();
+  replicas_->everywhere([&](Replica &replica) {
+    replica.run(entry, call, isShared ? share(rows, replica.number()) : RowShare{rows, 0, rows});
+  });
+}
+
+void Instance::keepOutputs(const Entry &entry, const std::vector<const Value *> &outputs) {
+  replicas_->on(0, [&](Replica &replica) { replica.executor().keepOutputs(entry, outputs); });
+}
+
+std::vector<double> Instance::takeOutputs(const Entry &entry) {
+  return replicas_->on(0, [&](Replica &replica) { return replica.executor().takeOutputs(entry); });
+}
+
+void Instance::synchronize() {
+  replicas_->everywhere([](Replica &replica) { replica.executor().synchronize(); });
+}
+
+//===- what was done ----------------------------------------------------------------------------------------------===//
+
+std::vector<PairCount> Instance::copies() {
+  synchronize();
+  std::vector<PairCount> all;
+  for (int64_t number = 0; number < plan_.replicas; ++number)
+    for (const PairCount &count : executor(number).copies())
+      all.push_back(count);
+  return all;
+}
+
+std::vector<CollectiveReport> Instance::collectives() {
+  synchronize();
+  std::vector<CollectiveReport> reports;
+  for (size_t kind = 0; kind < std::size(Collective::kindNames); ++kind) {
+    CollectiveReport report{static_cast<Collective::Kind>(kind), executor().executedCollectives()[kind], std::nullopt};
+    for (int64_t number = 0; number < plan_.replicas && !report.differs(); ++number)
+      report.counted = executor(number).countedCollectives(report.kind);
+    if (report.executed.exchanges > 0 || report.differs())
+      reports.push_back(report);
+  }
+  return reports;
+}
+
+ReplayCount Instance::replayCount() const {
+  ReplayCount sum;
+  for (int64_t number = 0; number < plan_.replicas; ++number)
+    sum += executor(number).replayCount();
+  return sum;
 }
 
 } // namespace sluice::runtime

@@ -2,7 +2,7 @@
 // others and only the last is waited for. Others may stand between them in the list: nothing orders these with the rest
 // of a segment, so all of it may be put into its queue where its first step stands.
 //
-// Launches of the host, copies, exchanges and loops are in no segment. Nor are settings: learning rates,
+// Launches of the host, copies, exchanges, collectives and loops are in no segment. Nor are settings: learning rates,
 // step numbers and keys lie in memory, and what is captured holds only addresses, rows and the plan's own parameters.
 #pragma once
 

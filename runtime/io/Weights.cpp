@@ -46,10 +46,12 @@ void loadWeights(Instance &instance, const std::string &path) {
   SafetensorsFile file(path);
   std::vector<std::string> names;
   for (const State &state : instance.plan().states)
-    names.push_back(state.name);
+    if (state.isKept())
+      names.push_back(state.name);
   for (const TensorRange &tensor : file.tensors()) {
     // PyTorch counts batches in every batch norm; nothing that is computed depends on it.
-    bool known = instance.plan().findState(tensor.name) || tensor.name.ends_with("num_batches_tracked");
+    bool known = std::find(names.begin(), names.end(), tensor.name) != names.end() ||
+                 tensor.name.ends_with("num_batches_tracked");
     if (!known)
       failInvalid(concat(path, ": has a tensor ", quote(tensor.name), ", which the model does not have",
                          didYouMean(tensor.name, names)));
@@ -121,7 +123,8 @@ void checkWhole(const SafetensorsFile &file, const std::string &name) {
 
 void loadStates(Instance &instance, const SafetensorsFile &file, const std::string &name) {
   for (const State &state : instance.plan().states)
-    loadOneOf(instance, state, file, name);
+    if (state.isKept())
+      loadOneOf(instance, state, file, name);
 }
 
 /// Writes the states that `chosen` picks, and a checksum if the metadata asks for one.
@@ -145,7 +148,7 @@ void saveWeights(const Instance &instance, const std::string &path) {
 
 void saveStates(const Instance &instance, const std::string &path, Metadata metadata) {
   metadata[checksumKey]; // filled in when the states are written
-  writeStates(instance, path, std::move(metadata), [](const State &) { return true; });
+  writeStates(instance, path, std::move(metadata), [](const State &state) { return state.isKept(); });
 }
 
 } // namespace sluice::runtime

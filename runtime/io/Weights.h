@@ -18,10 +18,10 @@ void saveWeights(const Instance &instance, const std::string &path);
 /// Fails if a checkpoint is not what was written, whether in its tensors or in what it says beside them.
 void checkWhole(const SafetensorsFile &file, const std::string &name);
 
-/// Sets every state from a checkpoint.
+/// Sets every state that checkpoints hold.
 void loadStates(Instance &instance, const SafetensorsFile &file, const std::string &name);
 
-/// Writes every state to `path`, with a checksum of everything that is written.
+/// Writes every state that is kept to `path`, with a checksum of everything that is written.
 void saveStates(const Instance &instance, const std::string &path, Metadata metadata);
 
 } // namespace sluice::runtime

@@ -36,6 +36,8 @@ std::vector<Buffer> Action::buffers() const {
   if (const Launch *one = launch())
     return one->buffers;
   std::vector<Buffer> touched;
+  if (const Collective *one = collective())
+    touched = {{one->send.slot, one->send.bytes, Access::read}, {one->receive.slot, one->receive.bytes, Access::write}};
   for (const Copy &copy : copies()) {
     touched.push_back({copy.from, copy.capacityBytes, Access::read});
     touched.push_back({copy.to, copy.capacityBytes, Access::write});
@@ -87,6 +89,13 @@ std::vector<std::string> Plan::entryNames() const {
   return names;
 }
 
+bool Plan::hasCollectives() const {
+  return std::any_of(entries.begin(), entries.end(), [](const Entry &entry) {
+    std::vector<ListedAction> all = entry.allActions();
+    return std::any_of(all.begin(), all.end(), [](const ListedAction &listed) { return listed.action->collective(); });
+  });
+}
+
 int64_t Plan::parameterCount() const {
   int64_t count = 0;
   for (const State &state : states)
@@ -102,21 +111,21 @@ int64_t Plan::peakBytes(size_t device) const {
   return peak;
 }
 
-static bool overlap(const Slot &a, int64_t aBytes, const Slot &b, int64_t bBytes, int64_t inFlight) {
-  if (a.arena != b.arena)
+bool Plan::overlap(const Buffer &a, const Buffer &b) const {
+  if (a.slot.arena != b.slot.arena)
     return false;
   for (int64_t aCopy = 0; aCopy < inFlight; ++aCopy)
     for (int64_t bCopy = 0; bCopy < inFlight; ++bCopy)
-      if (a.offsetOf(aCopy) < b.offsetOf(bCopy) + bBytes && b.offsetOf(bCopy) < a.offsetOf(aCopy) + aBytes)
+      if (a.slot.offsetOf(aCopy) < b.slot.offsetOf(bCopy) + b.bytes &&
+          b.slot.offsetOf(bCopy) < a.slot.offsetOf(aCopy) + a.bytes)
         return true;
   return false;
 }
 
 bool Plan::writes(const Action &action, const Slot &slot, int64_t bytes) const {
   std::vector<Buffer> buffers = action.buffers();
-  return std::any_of(buffers.begin(), buffers.end(), [&](const Buffer &buffer) {
-    return buffer.isWritten() && overlap(buffer.slot, buffer.bytes, slot, bytes, inFlight);
-  });
+  return std::any_of(buffers.begin(), buffers.end(),
+                     [&](const Buffer &buffer) { return buffer.isWritten() && overlap(buffer, {slot, bytes}); });
 }
 
 uint64_t Plan::stateHash() const {
@@ -127,6 +136,8 @@ uint64_t Plan::stateHash() const {
     hash = (hash ^ 0xffu) * 0x100000001b3u;
   };
   for (const State &state : states) {
+    if (!state.isKept())
+      continue;
     add(state.name);
     add(nameOf(state.kind));
     add(typeText(state.dtype, state.shape));

@@ -17,14 +17,15 @@
 namespace sluice::runtime {
 
 /// Of the text of a plan; incremented when its meaning changes.
-inline constexpr int64_t planFormat = 6;
+inline constexpr int64_t planFormat = 7;
 
 /// A slot for a device of a backend: which of the backend's devices fills it is decided when the plan is loaded. The
 /// first is the host.
 struct Device {
   std::string name, backend;
-  int32_t compiledFor = 0; ///< the number at its backend of the device that fills it if nothing else is said
-  std::string settings{};  ///< of the compile half that made its kernels, as they were given: "arch=sm_90,tf32=on"
+  /// Of each replica: the number at its backend of the device that fills it if nothing else is said.
+  std::vector<int32_t> compiledFor{0};
+  std::string settings{}; ///< of the compile half that made its kernels, as they were given: "arch=sm_90,tf32=on"
 
   bool operator==(const Device &) const = default;
 };
@@ -48,8 +49,8 @@ struct Slot {
   bool operator==(const Slot &) const = default;
 };
 
-enum class QueueKind { compute, copy };
-inline constexpr std::string_view queueKindNames[] = {"compute", "copy"};
+enum class QueueKind { compute, copy, communication };
+inline constexpr std::string_view queueKindNames[] = {"compute", "copy", "communication"};
 
 struct Queue {
   std::string name;
@@ -59,8 +60,17 @@ struct Queue {
   bool operator==(const Queue &) const = default;
 };
 
-enum class StateKind { parameter, slot, statistic, hyper, step };
-inline constexpr std::string_view stateKindNames[] = {"parameter", "slot", "statistic", "hyper", "step"};
+enum class StateKind {
+  parameter,
+  slot,
+  statistic,
+  hyper,
+  step,
+  share, ///< what a replica must know of a call's rows: the runtime sets it before each call, and nothing keeps it
+};
+inline constexpr std::string_view stateKindNames[] = {"parameter", "slot", "statistic", "hyper", "step", "share"};
+/// The states of kind `share`: the rows of a call over all replicas, and those in the replicas before this one.
+inline constexpr std::string_view globalRowsName = "global_rows", firstRowName = "first_row";
 inline std::string_view nameOf(StateKind kind) { return stateKindNames[static_cast<size_t>(kind)]; }
 
 struct State {
@@ -77,6 +87,8 @@ struct State {
   int64_t elements() const { return elementsOf(shape); }
   int64_t logicalBytes() const { return elements() * static_cast<int64_t>(sizeOf(dtype)); }
   bool isWeight() const { return kind == StateKind::parameter || kind == StateKind::statistic; }
+  /// Whether checkpoints hold it.
+  bool isKept() const { return kind != StateKind::share; }
   bool operator==(const State &) const = default;
 };
 
@@ -194,6 +206,33 @@ struct Exchange {
   bool operator==(const Exchange &) const = default;
 };
 
+/// What all replicas do together: each sends, and each receives what all have sent, or the reduction of it. In place is
+/// where `send` and `receive` lie in one slot; then an all-gather finds what the replica sends, and a reduce-scatter puts
+/// what it receives, at the replica's place in it.
+struct Collective {
+  enum class Kind { allReduce, broadcast, allGather, reduceScatter };
+  enum class Reduction { sum, max };
+  static constexpr std::string_view kindNames[] = {"all_reduce", "broadcast", "all_gather", "reduce_scatter"};
+  static constexpr std::string_view reductionNames[] = {"sum", "max"};
+
+  std::string name, source; ///< for messages and traces
+  Kind kind = Kind::allReduce;
+  Reduction reduction = Reduction::sum; ///< of all-reduce and reduce-scatter
+  DType dtype = DType::f32;
+  int64_t count = 0;    ///< elements; of all-gather and reduce-scatter: of each replica
+  int32_t root = 0;     ///< of a broadcast: the replica that sends
+  Buffer send, receive; ///< read and written
+
+  /// Whether each replica has elements of its own in what is gathered or scattered.
+  bool isShared() const { return kind == Kind::allGather || kind == Kind::reduceScatter; }
+  bool isInPlace() const { return send.slot == receive.slot; }
+  /// Of what one replica brings, or of its part.
+  int64_t partBytes() const { return count * static_cast<int64_t>(sizeOf(dtype)); }
+  /// Of all that is reduced, broadcast, gathered or scattered.
+  int64_t bytesFor(int64_t replicas) const { return isShared() ? partBytes() * replicas : partBytes(); }
+  bool operator==(const Collective &) const = default;
+};
+
 struct Action;
 
 /// Actions that happen `count` times, one time after another. Their waits for earlier turns are for the iteration before.
@@ -205,7 +244,7 @@ struct Loop {
   bool operator==(const Loop &other) const;
 };
 
-using ActionWork = std::variant<Launch, Copy, Exchange, Loop>;
+using ActionWork = std::variant<Launch, Copy, Exchange, Loop, Collective>;
 
 /// It starts when all its queues have come to it and what it waits for is done; all of them go on when it is done.
 struct Action {
@@ -218,6 +257,7 @@ struct Action {
   const Copy *copy() const { return std::get_if<Copy>(&work); }
   const Exchange *exchange() const { return std::get_if<Exchange>(&work); }
   const Loop *loop() const { return std::get_if<Loop>(&work); }
+  const Collective *collective() const { return std::get_if<Collective>(&work); }
 
   /// What moves between devices in it: one copy, the two of an exchange, none of others.
   std::span<const Copy> copies() const;
@@ -242,6 +282,8 @@ std::vector<ListedAction> listActions(const std::vector<Action> &actions);
 
 /// How many calls of an entry point may be in flight at most.
 inline constexpr int64_t mostInFlight = 16;
+
+inline constexpr int64_t mostReplicas = 1024;
 
 struct Entry {
   std::string name;
@@ -274,7 +316,9 @@ struct Plan {
   std::string data;     ///< the default data, a path from the executable; empty if the plan names none
   std::string backends; ///< where the backends of its devices were installed; empty if the plan does not say
   Build build;
-  int64_t capacity = 0; ///< rows that one call may have; 0 if no dimension is symbolic
+  int64_t replicas = 1; ///< copies of the program that run together, each on a share of a call's rows
+  int64_t batch = 0;    ///< rows that one call may have, over all replicas; 0 if no dimension is symbolic
+  int64_t capacity = 0; ///< rows of one replica in one call
   int64_t inFlight = 1; ///< calls of an entry point that may be under way at once
   std::vector<Device> devices;
   std::vector<Arena> arenas;
@@ -287,6 +331,8 @@ struct Plan {
   const Entry *findEntry(std::string_view name) const;
   const State *findState(std::string_view name) const;
   std::vector<std::string> entryNames() const;
+  /// Whether some entry point has its replicas exchange.
+  bool hasCollectives() const;
 
   /// The number of elements of all parameters.
   int64_t parameterCount() const;
@@ -296,11 +342,13 @@ struct Plan {
   bool isHostOnly() const { return devices.size() == 1; }
   /// Which copy of what has a stride call number `call` uses.
   int64_t copyOf(int64_t call) const { return call % inFlight; }
+  /// Whether two buffers touch, in any two of the calls in flight.
+  bool overlap(const Buffer &a, const Buffer &b) const;
   /// Whether `action` writes into a buffer that lies at `slot`; for slots with a stride, in any two of the calls in
   /// flight.
   bool writes(const Action &action, const Slot &slot, int64_t bytes) const;
   size_t deviceOf(const Slot &slot) const { return arenas[slot.arena].device; }
-  /// A hash of every state's name, kind, type and shape: what a checkpoint must agree with.
+  /// A hash of the name, kind, type and shape of every state that is kept: what a checkpoint must agree with.
   uint64_t stateHash() const;
   bool operator==(const Plan &) const = default;
 };

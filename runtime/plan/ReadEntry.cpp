@@ -100,15 +100,17 @@ private:
   }
 
   ActionWork parseWork(const JsonReader &json, const std::vector<size_t> &queues, const List &list) const {
-    static constexpr const char *kinds[] = {"launch", "copy", "exchange", "loop"};
+    static constexpr const char *kinds[] = {"launch", "copy", "exchange", "loop", "collective"};
     if (std::count_if(std::begin(kinds), std::end(kinds), [&](const char *kind) { return json.has(kind); }) != 1)
-      json.fail("is not one of a launch, a copy, an exchange or a loop");
+      json.fail("is not one of a launch, a copy, an exchange, a loop or a collective");
     if (json.has("exchange"))
       return parseExchange(json.at("exchange"), queues);
     if (json.has("loop"))
       return parseLoop(json.at("loop"), queues, list);
     if (queues.size() != 1)
       json.at("queues").fail(concat("are ", queues.size(), ", not 1"));
+    if (json.has("collective"))
+      return parseCollective(json.at("collective"), plan_, plan_.queues[queues.front()]);
     if (json.has("launch"))
       return parseLaunch(json.at("launch"), plan_.queues[queues.front()]);
     Copy copy = parseCopy(json.at("copy"), plan_.queues[queues.front()]);
@@ -160,15 +162,8 @@ private:
     return wait;
   }
 
-  Buffer parseBuffer(const JsonReader &json) const {
-    Buffer buffer;
-    buffer.bytes = json.at("bytes").integer(0, mostBytes);
-    buffer.slot = parseSlot(json, plan_, buffer.bytes);
-    return buffer;
-  }
-
   Buffer parseEnd(const JsonReader &json, const std::vector<size_t> &queues) const {
-    Buffer buffer = parseBuffer(json);
+    Buffer buffer = parseBuffer(json, plan_);
     size_t device = plan_.deviceOf(buffer.slot);
     if (std::none_of(queues.begin(), queues.end(), [&](size_t queue) { return plan_.queues[queue].device == device; }))
       json.at("arena").fail(concat("is not on the device of the queue ", quote(plan_.queues[queues.front()].name)));
@@ -187,7 +182,7 @@ private:
       json.at("kernel").fail(
           concat("runs on ", quote(plan_.devices[device].name), ", but its queue is ", quote(queue.name)));
     for (const JsonReader &item : json.at("buffers").list()) {
-      Buffer &buffer = launch.buffers.emplace_back(parseBuffer(item));
+      Buffer &buffer = launch.buffers.emplace_back(parseBuffer(item, plan_));
       buffer.access = parseEnum<Access>(item.at("access"), accessNames);
       if (plan_.deviceOf(buffer.slot) != device)
         item.at("arena").fail(concat("is not on ", quote(plan_.devices[device].name), ", where the kernel runs"));

@@ -40,6 +40,13 @@ Slot parseSlot(const JsonReader &json, const Plan &plan, int64_t bytes) {
   return slot;
 }
 
+Buffer parseBuffer(const JsonReader &json, const Plan &plan) {
+  Buffer buffer;
+  buffer.bytes = json.at("bytes").integer(0, mostBytes);
+  buffer.slot = parseSlot(json, plan, buffer.bytes);
+  return buffer;
+}
+
 DType parseDType(const JsonReader &json) {
   std::string name = json.string();
   std::optional<DType> type = dtypeFromName(name);

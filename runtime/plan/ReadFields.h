@@ -18,6 +18,9 @@ std::string optionalText(const JsonReader &json, const char *key);
 /// whose number of calls in flight is known.
 Slot parseSlot(const JsonReader &json, const Plan &plan, int64_t bytes);
 
+/// A memory slot with the field `bytes`, without access.
+Buffer parseBuffer(const JsonReader &json, const Plan &plan);
+
 DType parseDType(const JsonReader &json);
 
 /// The number of the word in `words` that the field is.
@@ -30,6 +33,9 @@ Shape parseShape(const JsonReader &json, DType type);
 
 /// The field `bytes`: at least what a tensor of this type needs.
 int64_t parseTensorBytes(const JsonReader &json, const Shape &shape, DType type);
+
+/// A collective in a queue of `plan`, whose devices, arenas and queues are known.
+Collective parseCollective(const JsonReader &json, const Plan &plan, const Queue &queue);
 
 /// An entry of `plan`, whose other lists have been parsed.
 Entry parseEntry(const JsonReader &json, const Plan &plan);

@@ -23,7 +23,7 @@ public:
     plan_.model = root.at("model").string();
     plan_.data = optionalText(root, "data");
     plan_.backends = optionalText(root, "backends");
-    plan_.capacity = root.at("capacity").integer(0, INT32_MAX);
+    parseRows(root);
     plan_.inFlight = root.at("in_flight").integer(1, mostInFlight);
     parseBuild(root.at("build"));
     for (const JsonReader &item : root.at("devices").list())
@@ -44,6 +44,7 @@ public:
       plan_.kernels.push_back(parseKernel(item));
     for (const JsonReader &item : root.at("entries").list())
       plan_.entries.push_back(parseEntry(item, plan_));
+    checkShares(root.at("states"));
     checkUniqueNames(root.at("devices"), plan_.devices);
     checkUniqueNames(root.at("queues"), plan_.queues);
     checkUniqueNames(root.at("states"), plan_.states);
@@ -52,6 +53,19 @@ public:
   }
 
 private:
+  void parseRows(const JsonReader &root) {
+    plan_.capacity = root.at("capacity").integer(0, INT32_MAX);
+    plan_.replicas = root.has("replicas") ? root.at("replicas").integer(1, mostReplicas) : 1;
+    plan_.batch = plan_.capacity;
+    if (!root.has("batch"))
+      return;
+    plan_.batch = root.at("batch").integer(std::min<int64_t>(plan_.capacity, 1), INT32_MAX);
+    int64_t most = (plan_.batch + plan_.replicas - 1) / plan_.replicas;
+    if (most > plan_.capacity)
+      root.at("batch").fail(concat("is ", plan_.batch, ": one of ", plan_.replicas, " replicas would have ", most,
+                                   " rows, and the capacity is ", plan_.capacity));
+  }
+
   void parseBuild(const JsonReader &json) {
     plan_.build.compiler = optionalText(json, "compiler");
     plan_.build.cpu = optionalText(json, "cpu");
@@ -64,9 +78,22 @@ private:
         plan_.build.needs.push_back(name.string());
   }
 
-  static Device parseDevice(const JsonReader &json) {
-    return {json.at("name").string(), json.at("backend").string(),
-            static_cast<int32_t>(json.at("compiled_for").integer(0, INT32_MAX)), optionalText(json, "settings")};
+  Device parseDevice(const JsonReader &json) const {
+    return {json.at("name").string(), json.at("backend").string(), parseCompiledFor(json.at("compiled_for")),
+            optionalText(json, "settings")};
+  }
+
+  /// A number of one replica, else a list. There is one host, which has number 0.
+  std::vector<int32_t> parseCompiledFor(const JsonReader &json) const {
+    int64_t most = plan_.devices.empty() ? 0 : INT32_MAX;
+    if (plan_.replicas == 1)
+      return {static_cast<int32_t>(json.integer(0, most))};
+    std::vector<int32_t> numbers;
+    for (const JsonReader &item : json.list())
+      numbers.push_back(static_cast<int32_t>(item.integer(0, most)));
+    if (static_cast<int64_t>(numbers.size()) != plan_.replicas)
+      json.fail(concat("has ", numbers.size(), " numbers for ", plan_.replicas, " replicas"));
+    return numbers;
   }
 
   size_t parseDeviceNumber(const JsonReader &json) const {
@@ -138,6 +165,25 @@ private:
       for (const JsonReader &item : json.at("mirrors").list())
         state.mirrors.push_back(parseStateSlot(item, state.bytes));
     return state;
+  }
+
+  /// The runtime, which knows these names, sets them, and nothing else does.
+  void checkShares(const JsonReader &json) const {
+    for (size_t i = 0; i < plan_.states.size(); ++i) {
+      const State &state = plan_.states[i];
+      JsonReader its = json.list()[i];
+      if (state.kind != StateKind::share)
+        continue;
+      if (state.name != globalRowsName && state.name != firstRowName)
+        its.at("name").fail(concat("is ", quote(state.name), ", not ", quote(globalRowsName), " or ",
+                                   quote(firstRowName), ", as the runtime sets it"));
+      if (state.dtype != DType::i64 || !state.shape.empty())
+        its.fail(concat("is ", typeText(state.dtype, state.shape), ", but a share is ", typeText(DType::i64, {})));
+      for (const Entry &entry : plan_.entries)
+        for (const Action &action : entry.actions)
+          if (plan_.writes(action, state.slot, state.bytes))
+            its.fail(concat("is written by ", quote(entry.name), ", but the runtime sets it"));
+    }
   }
 
   Slot parseStateSlot(const JsonReader &json, int64_t bytes) const {

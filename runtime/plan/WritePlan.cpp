@@ -31,7 +31,11 @@ static Json write(const Slot &slot) {
 }
 
 static Json write(const Device &device) {
-  Json json{{"name", device.name}, {"backend", device.backend}, {"compiled_for", device.compiledFor}};
+  Json json{{"name", device.name}, {"backend", device.backend}};
+  if (device.compiledFor.size() == 1)
+    json["compiled_for"] = device.compiledFor.front();
+  else
+    json["compiled_for"] = device.compiledFor;
   if (!device.settings.empty())
     json["settings"] = device.settings;
   return json;
@@ -140,8 +144,20 @@ static Json write(const Loop &loop) {
   return {{"name", loop.name}, {"source", loop.source}, {"count", loop.count}, {"actions", listOf(loop.actions)}};
 }
 
+static Json write(const Collective &collective) {
+  return {{"name", collective.name},
+          {"source", collective.source},
+          {"kind", wordOf(collective.kind, Collective::kindNames)},
+          {"reduction", wordOf(collective.reduction, Collective::reductionNames)},
+          {"dtype", nameOf(collective.dtype)},
+          {"count", collective.count},
+          {"root", collective.root},
+          {"send", write(collective.send)},
+          {"receive", write(collective.receive)}};
+}
+
 static Json write(const Action &action) {
-  static constexpr const char *kinds[] = {"launch", "copy", "exchange", "loop"};
+  static constexpr const char *kinds[] = {"launch", "copy", "exchange", "loop", "collective"};
   Json json;
   json[kinds[action.work.index()]] = std::visit([](const auto &work) { return write(work); }, action.work);
   json["queues"] = action.queues;
@@ -169,6 +185,8 @@ std::string writePlan(const Plan &plan) {
             {"data", plan.data},
             {"backends", plan.backends},
             {"build", write(plan.build)},
+            {"replicas", plan.replicas},
+            {"batch", plan.batch},
             {"capacity", plan.capacity},
             {"in_flight", plan.inFlight},
             {"devices", listOf(plan.devices)},

@@ -19,11 +19,14 @@ using Clock = std::chrono::steady_clock;
 
 static constexpr int warmUpSteps = 3, leastSteps = 20, mostSteps = 1'000'000;
 
+/// Of all replicas.
 static double flopsOf(const Plan &plan, const Entry &entry, int64_t rows) {
   double flops = 0;
   for (auto [action, times] : entry.allActions())
-    if (const Launch *launch = action->launch())
-      flops += static_cast<double>(times) * plan.kernels[launch->kernel].cost.flopsFor(rows);
+    for (int64_t replica = 0; replica < plan.replicas; ++replica)
+      if (const Launch *launch = action->launch())
+        flops += static_cast<double>(times) *
+                 plan.kernels[launch->kernel].cost.flopsFor(shareOf(rows, plan.replicas, replica).rows);
   return flops;
 }
 
@@ -158,6 +161,9 @@ int runBench(const Options &options) {
   bool hasDevices = !instance.plan().isHostOnly();
   if (options.kernels && hasDevices)
     failUnsupported("--kernels measures kernels of the host alone, and this model has other devices");
+  if (options.kernels && instance.replicas() > 1)
+    failUnsupported(
+        concat("--kernels measures kernels that run alone, and this model has ", instance.replicas(), " replicas"));
   startTrace(instance, options);
   std::vector<double> times;
   DeviceTimes devices;
@@ -172,6 +178,7 @@ int runBench(const Options &options) {
   Json result;
   result["entry"] = entry.name;
   result["rows"] = rows;
+  result["replicas"] = instance.replicas();
   result["threads"] = instance.threads();
   result["steps"] = times.size();
   result["median_ms"] = median * 1e3;
@@ -186,7 +193,7 @@ int runBench(const Options &options) {
   if (hasDevices) {
     result["schedule"] = scheduleJson(devices, instance.plan(), entry);
     result["untimed_ms"] = devices.untimedSeconds * 1e3;
-    result["sequences"] = sequencesJson(instance.executor().replayCount());
+    result["sequences"] = sequencesJson(instance.replayCount());
   }
   options.json ? printLine(result.dump()) : printResult(result);
   finishRun(instance, options, devices.work);

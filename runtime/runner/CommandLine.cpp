@@ -179,7 +179,8 @@ private:
              "input=column: fill an input with a column of another name");
   }
   void addBatch(CLI::App *command) {
-    addInteger(command, "--batch", options_.batch, 1, INT32_MAX, "Rows per step (default: the model's capacity)");
+    addInteger(command, "--batch", options_.batch, 1, INT32_MAX,
+               "Rows per step, over all replicas (default: as many as the model takes)");
   }
   void addSettings(CLI::App *command) {
     addNamed(command, "--set", options_.settings, parseNamed, "name=value: set a hyperparameter, such as lr=0.1");

@@ -31,10 +31,25 @@ static Json entryJson(const Plan &plan, const Entry &entry) {
   return json;
 }
 
-/// `ordinals` are of the devices that would fill the slots.
-static Json planJson(const Plan &plan, const std::vector<int32_t> &ordinals) {
+/// Of each replica: the numbers of the devices that would fill the slots.
+using Ordinals = std::vector<std::vector<int32_t>>;
+
+static Json deviceJson(const Device &device, size_t slot, const Ordinals &ordinals) {
+  Json json = {{"name", device.name},
+               {"backend", device.backend},
+               {"ordinal", ordinals.front()[slot]},
+               {"settings", device.settings}};
+  if (ordinals.size() > 1)
+    for (const std::vector<int32_t> &replica : ordinals)
+      json["ordinals"].push_back(replica[slot]);
+  return json;
+}
+
+static Json planJson(const Plan &plan, const Ordinals &ordinals) {
   Json json;
   json["model"] = plan.model;
+  json["replicas"] = plan.replicas;
+  json["batch"] = plan.batch;
   json["capacity"] = plan.capacity;
   json["parameters"] = plan.parameterCount();
   json["peak_bytes"] = plan.peakBytes(0);
@@ -42,16 +57,14 @@ static Json planJson(const Plan &plan, const std::vector<int32_t> &ordinals) {
   for (const Entry &entry : plan.entries)
     json["entries"].push_back(entryJson(plan, entry));
   for (const State &state : plan.states)
-    json["states"].push_back({{"name", state.name},
-                              {"kind", nameOf(state.kind)},
-                              {"dtype", nameOf(state.dtype)},
-                              {"shape", state.shape},
-                              {"bytes", state.bytes}});
+    if (state.isKept())
+      json["states"].push_back({{"name", state.name},
+                                {"kind", nameOf(state.kind)},
+                                {"dtype", nameOf(state.dtype)},
+                                {"shape", state.shape},
+                                {"bytes", state.bytes}});
   for (size_t i = 0; i < plan.devices.size(); ++i)
-    json["devices"].push_back({{"name", plan.devices[i].name},
-                               {"backend", plan.devices[i].backend},
-                               {"ordinal", ordinals[i]},
-                               {"settings", plan.devices[i].settings}});
+    json["devices"].push_back(deviceJson(plan.devices[i], i, ordinals));
   for (const Arena &arena : plan.arenas)
     json["arenas"].push_back(
         {{"name", arena.name}, {"device", plan.devices[arena.device].name}, {"bytes", arena.bytes}});
@@ -66,7 +79,8 @@ static std::string valuesText(const Plan &plan, const std::vector<Value> &values
     Shape shape = value.shape;
     text += concat(text.empty() ? "" : ", ", value.name, ": ", typeText(value.dtype, shape));
     if (value.rowsDim >= 0)
-      text += concat(" (rows: dimension ", value.rowsDim, ", up to ", plan.capacity, ")");
+      text += concat(" (rows: dimension ", value.rowsDim, ", up to ", plan.capacity,
+                     plan.replicas > 1 ? concat(" in a replica and ", plan.batch, " in all") : "", ")");
   }
   return text.empty() ? "nothing" : text;
 }
@@ -75,14 +89,24 @@ static std::string settingsText(const Device &device) {
   return device.settings.empty() ? std::string() : concat(", compiled with ", device.settings);
 }
 
-static void printText(const Plan &plan, const std::vector<int32_t> &ordinals, int threads) {
+/// The devices of the first replica, then those of the others but for the host.
+static void printDevices(const Plan &plan, const Ordinals &ordinals, int threads) {
+  for (size_t i = 0; i < plan.devices.size(); ++i)
+    printLine(concat("device   ", slotText(plan.devices[i], ordinals.front()[i]), settingsText(plan.devices[i]),
+                     i == 0 ? concat(", ", threads, " threads") : std::string()));
+  for (size_t replica = 1; replica < ordinals.size(); ++replica)
+    for (size_t i = 1; i < plan.devices.size(); ++i)
+      printLine(concat("device   ", slotText(plan.devices[i], ordinals[replica][i]), " of replica ", replica));
+}
+
+static void printText(const Plan &plan, const Ordinals &ordinals, int threads) {
   printLine(concat("model    ", plan.model));
   printLine(concat("build    ", plan.build.compiler, ", cpu ", plan.build.cpu, ", ", plan.build.vectorBits,
                    "-bit vectors, fp ", plan.build.fp, ", precision ", plan.build.precision));
   printLine(concat("needs    ", listed(plan.build.needs)));
-  for (size_t i = 0; i < plan.devices.size(); ++i)
-    printLine(concat("device   ", slotText(plan.devices[i], ordinals[i]), settingsText(plan.devices[i]),
-                     i == 0 ? concat(", ", threads, " threads") : std::string()));
+  if (plan.replicas > 1)
+    printLine(concat("replicas ", plan.replicas, ", up to ", plan.batch, " rows in one call"));
+  printDevices(plan, ordinals, threads);
   printLine("entries");
   for (const Entry &entry : plan.entries) {
     printLine(concat("  ", entry.name, "  ", entry.launches().size(), " launches, peak ",
@@ -101,14 +125,15 @@ static void printText(const Plan &plan, const std::vector<int32_t> &ordinals, in
                      plan.devices[arena.device].name));
   printLine("states");
   for (const State &state : plan.states)
-    printLine(concat("  ", state.name, "  ", typeText(state.dtype, state.shape), "  ", nameOf(state.kind)));
+    if (state.isKept())
+      printLine(concat("  ", state.name, "  ", typeText(state.dtype, state.shape), "  ", nameOf(state.kind)));
   printLine(concat("parameters ", plan.parameterCount()));
 }
 
 int runInfo(const Options &options) {
   Plan plan = readPlan();
   checkDevices(plan, options.devices, options.device); // a device need not be here to be told about
-  std::vector<int32_t> ordinals = fillSlots(plan, options.devices);
+  Ordinals ordinals = fillSlots(plan, options.devices);
   if (options.json)
     printLine(planJson(plan, ordinals).dump());
   else

@@ -26,7 +26,7 @@ struct Options {
 
   std::string data, testData, weights;
   std::vector<NamedText> columns; ///< of inputs: the columns that fill them
-  int64_t batch = 0;              ///< 0: the model's capacity
+  int64_t batch = 0;              ///< 0: as many as the model takes
 
   // train
   int64_t epochs = 10;

@@ -45,7 +45,7 @@ struct Binding {
 class Prediction {
 public:
   Prediction(const Options &options, Instance &instance, const Entry &entry)
-      : options_(options), instance_(instance), entry_(entry), capacity_(instance.plan().capacity) {
+      : options_(options), instance_(instance), entry_(entry), batch_(instance.plan().batch) {
     readInputs();
     makeOutputs();
   }
@@ -53,7 +53,7 @@ public:
   void run() {
     Progress progress(!options_.quiet && !options_.json);
     for (int64_t done = 0; done < rows_;) {
-      int64_t rows = capacity_ > 0 ? std::min(capacity_, rows_ - done) : rows_;
+      int64_t rows = batch_ > 0 ? std::min(batch_, rows_ - done) : rows_;
       runRows(done, rows);
       done += rows;
       progress.update("predict", done, rows_, concat(done, "/", rows_));
@@ -116,7 +116,7 @@ private:
       counted = &input;
     }
     for (const Binding &input : inputs_) // here, where rows are those of the files
-      checkIndices(instance_.plan(), *input.value, input.tensor.data.data(), rows_, rows_);
+      checkIndices(instance_.plan(), *input.value, input.tensor.data.data(), {rows_, 0, rows_}, rows_);
   }
 
   void checkInput(const Binding &input) const {
@@ -134,7 +134,9 @@ private:
                          perRow(value)));
   }
 
-  int64_t perRow(const Value &value) const { return value.shape[static_cast<size_t>(value.rowsDim)] / capacity_; }
+  int64_t perRow(const Value &value) const {
+    return value.shape[static_cast<size_t>(value.rowsDim)] / instance_.plan().capacity;
+  }
   int64_t rowsOf(const Binding &input) const {
     return input.tensor.shape[static_cast<size_t>(input.value->rowsDim)] / perRow(*input.value);
   }
@@ -142,9 +144,9 @@ private:
   void makeOutputs() {
     for (const Value &value : entry_.outputs) {
       const NamedText *file = given(options_.outputs, value.name);
-      if (value.rowsDim < 0 && capacity_ > 0 && rows_ > capacity_ && (file || options_.outputs.empty()))
+      if (value.rowsDim < 0 && batch_ > 0 && rows_ > batch_ && (file || options_.outputs.empty()))
         failUnsupported(concat("output ", quote(value.name), " is one value for all rows, and ", rows_,
-                               " rows exceed the model's capacity of ", capacity_));
+                               " rows exceed the model's capacity of ", batch_));
       HostTensor tensor{value.dtype, value.shape, {}};
       if (value.rowsDim >= 0)
         tensor.shape[static_cast<size_t>(value.rowsDim)] = rows_ * perRow(value);
@@ -225,7 +227,7 @@ private:
   const Options &options_;
   Instance &instance_;
   const Entry &entry_;
-  int64_t capacity_;
+  int64_t batch_;
   int64_t rows_ = 1;
   std::vector<Binding> inputs_, outputs_;
 };

@@ -48,50 +48,83 @@ static Json entriesJson(const Instance &instance) {
       continue;
     CopyCount perCall;
     for (auto [copy, times] : copiesPerCall(entry))
-      perCall += {times, times * copy->bytesFor(rows)};
+      for (int64_t replica = 0; replica < plan.replicas; ++replica)
+        perCall += {times, times * copy->bytesFor(shareOf(rows, plan.replicas, replica).rows)};
     entries.push_back({{"name", entry.name},
                        {"calls", calls},
                        {"rows", rows},
-                       {"copies", plannedCopies(plan, entry, rows)},
+                       {"copies", plannedCopies(plan, entry, shareOf(rows, plan.replicas, 0).rows)},
                        {"per_call", countJson(perCall)}});
   }
   return entries;
 }
 
-/// Copies between devices, and those within one, which no plan predicts.
-static Json copiesJson(const Plan &plan, Executor &executor) {
+/// Says whose it is, where there are several.
+static Json ofReplica(const Instance &instance, int64_t replica, Json json) {
+  if (instance.replicas() > 1)
+    json["replica"] = replica;
+  return json;
+}
+
+/// Copies of a replica between devices, and those within one, which no plan predicts.
+static void addCopies(Instance &instance, int64_t replica, Json &copies) {
+  const Plan &plan = instance.plan();
+  Executor &executor = instance.executor(replica);
   auto predicted = byPair(executor.forecast().counts()), executed = byPair(executor.executedCopies()),
        engine = byPair(executor.engineCopies());
-  Json copies = Json::array();
   for (auto &counted : {predicted, engine})
     for (const auto &[pair, count] : counted)
       executed[pair];
   for (const auto &[pair, count] : executed) {
     auto [from, to] = pair;
     bool isCounted = executor.countsCopies(from == 0 ? to : from);
-    copies.push_back({{"from", plan.devices[from].name},
-                      {"to", plan.devices[to].name},
-                      {"predicted", from == to ? Json() : countJson(predicted[pair])},
-                      {"executed", countJson(count)},
-                      {"engine", isCounted ? countJson(engine[pair]) : Json()}});
+    copies.push_back(ofReplica(instance, replica,
+                               {{"from", plan.devices[from].name},
+                                {"to", plan.devices[to].name},
+                                {"predicted", from == to ? Json() : countJson(predicted[pair])},
+                                {"executed", countJson(count)},
+                                {"engine", isCounted ? countJson(engine[pair]) : Json()}}));
   }
-  return copies;
 }
 
-static Json memoryJson(const Instance &instance) {
+static void addReasons(const Instance &instance, int64_t replica, Json &reasons) {
   const Plan &plan = instance.plan();
-  Json memory = Json::array();
+  for (const auto &[kind, count] : instance.executor(replica).executedCopies())
+    reasons.push_back(ofReplica(instance, replica,
+                                {{"from", plan.devices[kind.from].name},
+                                 {"to", plan.devices[kind.to].name},
+                                 {"reason", kind.reason},
+                                 {"copies", count.copies},
+                                 {"bytes", count.bytes}}));
+}
+
+static Json collectiveCountJson(const CollectiveCount &count) {
+  return {{"exchanges", count.exchanges}, {"bytes", count.bytes}};
+}
+
+static Json collectivesJson(Instance &instance) {
+  Json list = Json::array();
+  for (const CollectiveReport &report : instance.collectives())
+    list.push_back({{"kind", Collective::kindNames[static_cast<size_t>(report.kind)]},
+                    {"executed", collectiveCountJson(report.executed)},
+                    {"engine", report.counted ? collectiveCountJson(*report.counted) : Json()}});
+  return list;
+}
+
+static void addMemory(const Instance &instance, int64_t replica, Json &memory) {
+  const Plan &plan = instance.plan();
+  const Devices &devices = instance.executor(replica).devices();
   for (size_t device = 0; device < plan.devices.size(); ++device) {
     int64_t allocated = 0;
     for (const Arena &arena : plan.arenas)
       if (arena.device == device && !arena.isConstant())
         allocated += arena.bytes;
-    memory.push_back({{"device", plan.devices[device].name},
-                      {"predicted_bytes", plan.peakBytes(device)},
-                      {"allocated_bytes", allocated},
-                      {"taken_bytes", device == 0 ? Json() : Json(instance.executor().devices().takenBytes(device))}});
+    memory.push_back(ofReplica(instance, replica,
+                               {{"device", plan.devices[device].name},
+                                {"predicted_bytes", plan.peakBytes(device)},
+                                {"allocated_bytes", allocated},
+                                {"taken_bytes", device == 0 ? Json() : Json(devices.takenBytes(device))}}));
   }
-  return memory;
 }
 
 Json reportOf(Instance &instance) {
@@ -99,20 +132,22 @@ Json reportOf(Instance &instance) {
   const Plan &plan = instance.plan();
   Json report;
   report["entries"] = entriesJson(instance);
-  report["copies"] = report["reasons"] = Json::array();
-  if (!plan.isHostOnly()) {
-    Executor &executor = instance.executor();
-    report["copies"] = copiesJson(plan, executor);
-    for (const auto &[kind, count] : executor.executedCopies())
-      report["reasons"].push_back({{"from", plan.devices[kind.from].name},
-                                   {"to", plan.devices[kind.to].name},
-                                   {"reason", kind.reason},
-                                   {"copies", count.copies},
-                                   {"bytes", count.bytes}});
-    report["mirrors_refreshed"] = executor.forecast().mirrorsRefreshed();
-    report["sequences"] = sequencesJson(executor.replayCount());
+  report["copies"] = report["reasons"] = report["memory"] = Json::array();
+  int64_t refreshed = 0;
+  for (int64_t replica = 0; replica < plan.replicas; ++replica) {
+    if (!plan.isHostOnly()) {
+      addCopies(instance, replica, report["copies"]);
+      addReasons(instance, replica, report["reasons"]);
+    }
+    refreshed += instance.executor(replica).forecast().mirrorsRefreshed();
+    addMemory(instance, replica, report["memory"]);
   }
-  report["memory"] = memoryJson(instance);
+  if (!plan.isHostOnly()) {
+    report["mirrors_refreshed"] = refreshed;
+    report["sequences"] = sequencesJson(instance.replayCount());
+  }
+  if (plan.replicas > 1)
+    report["collectives"] = collectivesJson(instance);
   return report;
 }
 
@@ -131,6 +166,25 @@ template <typename... Values> static void printFormatted(const char *format, con
   printLine(line);
 }
 
+static std::string replicaText(const Json &json) {
+  return json.contains("replica") ? concat(" of replica ", json["replica"].get<int64_t>()) : "";
+}
+
+static std::string exchangesText(const Json &count) {
+  return count.is_null() ? "not counted"
+                         : concat(count["exchanges"].get<int64_t>(), " / ", count["bytes"].get<int64_t>(), " B");
+}
+
+static void printCollectives(const Json &collectives) {
+  printLine("collectives / bytes                        executed                   counted");
+  for (const Json &item : collectives) {
+    std::string executed = exchangesText(item["executed"]), counted = exchangesText(item["engine"]);
+    bool differs = !item["engine"].is_null() && item["engine"] != item["executed"];
+    printFormatted("  %-40s %-26s %s%s", text(item["kind"]).c_str(), executed.c_str(), counted.c_str(),
+                   differs ? "  <- differs" : "");
+  }
+}
+
 static void printCalls(const Json &entry) {
   printLine(concat(text(entry["name"]), ": ", entry["calls"].get<int64_t>(), " calls; each copies ",
                    countText(entry["per_call"]), " with ", entry["rows"].get<int64_t>(), " rows"));
@@ -145,17 +199,20 @@ void printReport(const Json &report) {
     printCalls(entry);
   printLine("copies / bytes    predicted                  executed                   copy engine");
   for (const Json &copy : report["copies"])
-    printFormatted("  %-6s to %-6s %-26s %-26s %s", text(copy["from"]).c_str(), text(copy["to"]).c_str(),
+    printFormatted("  %-6s to %-6s %-26s %-26s %s%s", text(copy["from"]).c_str(), text(copy["to"]).c_str(),
                    copy["predicted"].is_null() ? "" : countText(copy["predicted"]).c_str(),
-                   countText(copy["executed"]).c_str(), countText(copy["engine"]).c_str());
+                   countText(copy["executed"]).c_str(), countText(copy["engine"]).c_str(), replicaText(copy).c_str());
+  if (report.contains("collectives"))
+    printCollectives(report["collectives"]);
   if (report.contains("mirrors_refreshed"))
     printLine(concat("mirrors refreshed ", report["mirrors_refreshed"].get<int64_t>(), " times"));
   if (report.contains("sequences"))
     printLine(concat("sequences kept ", report["sequences"]["kept"].get<int64_t>(), ", replayed ",
                      report["sequences"]["replays"].get<int64_t>(), " times"));
   for (const Json &memory : report["memory"])
-    printLine(concat("memory of ", text(memory["device"]), ": planned peak ", memory["predicted_bytes"].get<int64_t>(),
-                     " B, allocated ", memory["allocated_bytes"].get<int64_t>(), " B",
+    printLine(concat("memory of ", text(memory["device"]), replicaText(memory), ": planned peak ",
+                     memory["predicted_bytes"].get<int64_t>(), " B, allocated ",
+                     memory["allocated_bytes"].get<int64_t>(), " B",
                      memory["taken_bytes"].is_null()
                          ? std::string()
                          : concat(", taken of the device ", memory["taken_bytes"].get<int64_t>(), " B")));

@@ -12,12 +12,13 @@ Json plannedCopies(const Plan &plan, const Entry &entry, int64_t rows);
 /// {"kept", "replays"}: the sequences of kernels that are kept, and how often one was replayed.
 Json sequencesJson(const ReplayCount &count);
 
-/// Waits for all work, then:
+/// Waits for all work, then, where "replica" is there only if there are several, and "collectives", too:
 ///   {"entries": [{"name", "calls", "copies": [...], "per_call": {"copies", "bytes"}}],
 ///    "copies": [{"from", "to", "predicted", "executed", "engine": {"copies", "bytes"}}],   one for each pair of
 ///    devices "reasons": [{"from", "to", "reason", "copies", "bytes"}], "mirrors_refreshed": 1,
 ///    "sequences": {"kept", "replays"}, "memory": [{"device",
-///    "predicted_bytes", "allocated_bytes", "taken_bytes"}]}
+///    "predicted_bytes", "allocated_bytes", "taken_bytes"}], "collectives": [{"kind", "executed": {"exchanges", "bytes"}, "engine"}]}
+/// The copies of an entry are those of the first replica's share of the rows, `per_call` is of all replicas.
 /// `engine` is what the backend itself counted, null if it does not count; `taken_bytes` is what the device says that
 /// the instance took of it, null for the host.
 Json reportOf(Instance &instance);

@@ -180,9 +180,9 @@ std::optional<Table> testTable(const DataPath &data, const Options &options) {
 }
 
 int64_t batchRows(const Options &options, const Plan &plan) {
-  if (options.batch > plan.capacity && plan.capacity > 0)
-    failUsage(concat("--batch: ", options.batch, " exceeds the model's capacity of ", plan.capacity, " rows"));
-  return options.batch > 0 && plan.capacity > 0 ? options.batch : std::max<int64_t>(plan.capacity, 1);
+  if (options.batch > plan.batch && plan.batch > 0)
+    failUsage(concat("--batch: ", options.batch, " exceeds the model's capacity of ", plan.batch, " rows"));
+  return options.batch > 0 && plan.batch > 0 ? options.batch : std::max<int64_t>(plan.batch, 1);
 }
 
 } // namespace sluice::runtime

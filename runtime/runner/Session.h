@@ -41,7 +41,7 @@ std::optional<Table> testTable(const DataPath &data, const Options &options);
 /// The rows that `eval` evaluates on: the test part, or all of what has no parts.
 Table evaluationTable(const DataPath &data);
 
-/// Rows per step: `--batch`, at most the capacity, or the capacity.
+/// Rows per step, over all replicas: `--batch`, at most the plan's, or the plan's.
 int64_t batchRows(const Options &options, const Plan &plan);
 
 } // namespace sluice::runtime

@@ -30,11 +30,15 @@ static Json eventOf(const Plan &plan, const Actions &actions, const WorkTime &ti
     arguments["source"] = launch->source;
   if (action && !action->copies().empty())
     arguments["reason"] = action->copies().front().reason;
+  const Collective *collective = action ? action->collective() : nullptr;
   if (!launch)
     arguments["bytes"] = work.bytes;
-  std::string name = launch ? work.name : concat("copy ", work.name, ", ", work.bytes, " B");
+  std::string_view kind = collective ? Collective::kindNames[static_cast<size_t>(collective->kind)] : "copy";
+  std::string name = launch ? work.name : concat(kind, " ", work.name, ", ", work.bytes, " B");
   return {{"name", name},
-          {"cat", launch ? "kernel" : "copy"},
+          {"cat", launch       ? "kernel"
+                  : collective ? "collective"
+                               : "copy"},
           {"ph", "X"},
           {"pid", processOf(time)},
           {"tid", work.queue},

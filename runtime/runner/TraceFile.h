@@ -9,7 +9,8 @@
 
 namespace sluice::runtime {
 
-/// One track for each queue; kernels and copies are named with their source lines, copies with their bytes. Times begin
+/// One track for each queue; kernels, copies and collectives are named with their source lines, the latter two with
+/// their bytes. Times begin
 /// with the first piece of work. Backends without a clock show when the host put work into their queues.
 std::string traceText(const Plan &plan, const std::vector<WorkTime> &times);
 

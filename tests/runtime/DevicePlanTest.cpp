@@ -72,7 +72,7 @@ static const BadPlan badPlans[] = {
     {"SameDevice", "/devices/1/name", "\"cpu\"", "'cpu' appears twice"},
     {"NegativeOrdinal", "/devices/1/compiled_for", "-1", "outside [0"},
     {"QueueOfNoDevice", "/queues/1/device", "2", "outside [0, 1]"},
-    {"QueueKind", "/queues/1/kind", "\"both\"", "not 'compute' or 'copy'"},
+    {"QueueKind", "/queues/1/kind", "\"both\"", "not 'compute', 'copy' or 'communication'"},
     {"HostCopyQueue", "/queues/0/kind", "\"copy\"", "the host copies nothing"},
     {"NoQueueOfTheHost", "/queues/0/device", "1", "'cpu' has no queue"},
     {"NoQueueOfADevice", "/queues", R"([{"name": "cpu", "device": 0, "kind": "compute"}])", "'acc0' has no queue"},

@@ -305,9 +305,10 @@ INSTANTIATE_TEST_SUITE_P(Cases, BadDevices, testing::ValuesIn(badLists),
 
 TEST(Slots, AreFilledInTheirOrderAndByNoDeviceTwice) {
   Plan plan;
-  plan.devices = {{"cpu", "cpu", 0}, {"acc0", "sim", 0}, {"acc1", "sim", 1}};
-  EXPECT_EQ(fillSlots(plan, ""), (std::vector<int32_t>{0, 0, 1}));
-  EXPECT_EQ(fillSlots(plan, "sim:1,sim"), (std::vector<int32_t>{0, 1, 0}));
+  plan.devices = {{"cpu", "cpu", {0}}, {"acc0", "sim", {0}}, {"acc1", "sim", {1}}};
+  using Ordinals = std::vector<std::vector<int32_t>>;
+  EXPECT_EQ(fillSlots(plan, ""), (Ordinals{{0, 0, 1}}));
+  EXPECT_EQ(fillSlots(plan, "sim:1,sim"), (Ordinals{{0, 1, 0}}));
   Status status = guarded([&] { fillSlots(plan, "sim:1,sim:1"); });
   EXPECT_EQ(status.code, ExitCode::usage);
   EXPECT_NE(status.message.find("sim:1 is there twice"), std::string::npos) << status.message;
@@ -384,7 +385,8 @@ TEST(CopyEngine, CopiesBetweenBackendsGoOverTheHost) {
   Team team(1);
   DeviceOptions options;
   options.backends = {{"sim", &sim}, {"other", &sim}};
-  Devices devices(plan, artifact, team, options);
+  ReplicaGroup group(plan, options);
+  Devices devices(plan, artifact, team, group, /*replica=*/0);
   WorkTimes times;
   CopyEngine copies(devices, times);
   int32_t there = 42, back = 0;

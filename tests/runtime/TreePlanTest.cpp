@@ -132,7 +132,7 @@ static const BadTree badTrees[] = {
          "bytes_per_row": 0, "capacity_bytes": 4, "when": "asked", "reason": "output"}, "queues": [2]})",
      "a copy in a loop happens in every iteration"},
     {"SlotBeyondItsArena", "0/loop/actions/1/launch/buffers/0/offset", "8192", "exceed the arena's 8192"},
-    {"BothKinds", "0/copy", "{}", "is not one of a launch, a copy, an exchange or a loop"},
+    {"BothKinds", "0/copy", "{}", "is not one of a launch, a copy, an exchange, a loop or a collective"},
     {"OneQueueOfAnExchange", "1/queues", "[4]", "has 2 copies in 1 queues"},
     {"OneCopyOfAnExchange", "1/exchange/copies/1", "null", "expected an object"},
     {"BothOneWay", "1/exchange/copies/1",

@@ -173,7 +173,7 @@ std::vector<TransferCount> Program::transfers(Where where) const {
   guarded("transfers", where, [&] {
     runtime::Instance &instance = impl->instance();
     const std::vector<runtime::Device> &devices = instance.plan().devices;
-    for (const auto &[from, to, count] : instance.copies())
+    for (const auto &[from, to, count, replica] : instance.copies())
       result.push_back({devices[from].name, devices[to].name, count.copies, count.bytes});
   });
   return result;

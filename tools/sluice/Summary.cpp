@@ -51,7 +51,7 @@ static void addDevices(Figures &figures, const runtime::Plan &plan) {
     figures.devices.push_back({device.name,
                                device.backend == "cpu"
                                    ? fmt::format("{}, {}-bit vectors", plan.build.cpu, plan.build.vectorBits)
-                                   : fmt::format("{}:{}", device.backend, device.compiledFor),
+                                   : fmt::format("{}:{}", device.backend, device.compiledFor.front()),
                                device.settings});
   for (const runtime::Arena &arena : plan.arenas)
     if (arena.name == "state")

@@ -29,7 +29,8 @@ typedef struct sluice_instance_options {
   uint32_t struct_size; /* sizeof(sluice_instance_options) */
   int32_t threads;      /* 0: every processor */
   const char *backends; /* settings, a line for each backend: "sim=seed=7,link=12GB/s"; NULL for none */
-  const char *devices;  /* that fill the model's slots, "sim:1,sim:0"; NULL: those that it was compiled for */
+  const char *devices; /* that fill the model's slots, "sim:1,sim:0", replica by replica, "sim:0-3"; NULL: those that it
+                           was compiled for */
 } sluice_instance_options;
 
 /* The text of the calling thread's last error; valid until its next call. */
@@ -44,15 +45,17 @@ int sluice_instance_create(const sluice_artifact *artifact, const sluice_instanc
                            sluice_instance **instance);
 void sluice_instance_destroy(sluice_instance *instance);
 
-/* `bytes` must be the tensor's size. */
+/* `bytes` must be the tensor's size. All replicas have the same states: what is set is set in all, what is got is the first
+ * one's. */
 int sluice_instance_set_state(sluice_instance *instance, const char *name, const void *data, uint64_t bytes);
 int sluice_instance_get_state(sluice_instance *instance, const char *name, void *data, uint64_t bytes);
 
-/* `bytes` must be the size of `rows` rows. A run may reuse the memory of its inputs: set all of them before each. */
+/* `bytes` must be the size of `rows` rows, as many as the run will have. A run may reuse the memory of its inputs: set all of
+ * them before each. */
 int sluice_instance_set_input(sluice_instance *instance, const char *entry, const char *name, const void *data,
                               uint64_t bytes, int64_t rows);
 
-/* Runs an entry point on `rows` rows, at most the plan's capacity; `rows` is ignored by an entry without a batch
+/* Runs an entry point on `rows` rows, at most as many as the model was compiled for; several replicas share them; `rows` is ignored by an entry without a batch
  * dimension. Code 2 if it reads states that nothing has set, 3 if a label is none of the model's classes; nothing has
  * run then. With accelerators it may return before the work is done; what reads results waits for them, and then gives
  * the errors of the work, too. */

@@ -1,0 +1,86 @@
+#include "runtime/exec/Replicas.h"
+
+#include "runtime/base/Text.h"
+
+#include <algorithm>
+#include <set>
+
+namespace sluice::runtime {
+
+Replicas::Replicas(const Plan &plan, const sluice_artifact &artifact, int threads, const DeviceOptions &options)
+    : group_(plan, options), replicas_(static_cast<size_t>(plan.replicas)) {
+  int each = std::max(threads / static_cast<int>(plan.replicas), 1);
+  auto make = [&](size_t number) {
+    replicas_[number] =
+        std::make_unique<Replica>(plan, artifact, each, group_, static_cast<int64_t>(number), options.replays);
+  };
+  if (plan.replicas == 1) {
+    make(0);
+    return;
+  }
+  for (size_t i = 1; i < size(); ++i)
+    threads_.push_back(std::make_unique<ReplicaThread>());
+  inThreads(make);
+  throwFailure();
+  connect();
+}
+
+/// Ends may have to meet, so all replicas go at once.
+Replicas::~Replicas() {
+  if (size() == 1)
+    return;
+  guarded(
+      [&] { everywhere([](Replica &replica) { replica.executor().synchronize(); }); }); // nobody waits for it any more
+  inThreads([&](size_t number) { replicas_[number].reset(); });
+}
+
+static std::set<size_t> exchangingDevices(const Plan &plan) {
+  std::set<size_t> devices;
+  for (const Entry &entry : plan.entries)
+    for (const ListedAction &listed : entry.allActions())
+      if (listed.action->collective())
+        devices.insert(plan.queues[listed.action->queues.front()].device);
+  return devices;
+}
+
+static void checkExchanges(const DeviceContext &context, const std::string &device) {
+  if (!context.half().collectives)
+    failUnsupported(
+        concat("backend ", quote(context.backend()), " has no collectives, and replicas of ", device, " exchange"));
+}
+
+void Replicas::connect() {
+  std::map<size_t, sluice_unique_id> ids;
+  Devices &first = replicas_.front()->executor().devices();
+  for (size_t device : exchangingDevices(first.plan())) {
+    checkExchanges(first.context(device), first.textOf(device));
+    ids[device] = Communicator::makeId(first.context(device));
+  }
+  everywhere([&](Replica &replica) { replica.executor().devices().connect(ids); });
+}
+
+void Replicas::inThreads(const std::function<void(size_t number)> &body) {
+  std::vector<std::function<void()>> parts;
+  for (size_t number = 0; number < size(); ++number)
+    parts.push_back([&, number] {
+      if (Status status = guarded([&] { body(number); }); !status.ok())
+        fail(number, status);
+    });
+  for (size_t number = 1; number < size(); ++number)
+    threads_[number - 1]->start(parts[number]);
+  parts.front()();
+  for (const std::unique_ptr<ReplicaThread> &thread : threads_)
+    thread->wait();
+}
+
+void Replicas::fail(size_t number, const Status &status) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!failure_ || (failure_->code() == ExitCode::peerLost && status.code != ExitCode::peerLost))
+      failure_.emplace(status.code, concat("replica ", number, ": ", status.message));
+  }
+  if (replicas_[number])
+    replicas_[number]->executor().devices().abortCollectives();
+}
+
+} // namespace sluice::runtime

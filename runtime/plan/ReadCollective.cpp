@@ -1,0 +1,58 @@
+// Parses and checks what replicas do together.
+#include "runtime/base/Text.h"
+#include "runtime/plan/ReadFields.h"
+
+namespace sluice::runtime {
+
+static constexpr int64_t mostElements = mostBytes / 8 / mostReplicas;
+
+static bool isExchanged(DType type) { return type != DType::u8 && type != DType::boolean; }
+
+/// On the queue's device, with room for what is sent or received.
+static Buffer parseEnd(const JsonReader &json, const Plan &plan, const Queue &queue, int64_t bytes) {
+  Buffer buffer = parseBuffer(json, plan);
+  if (plan.deviceOf(buffer.slot) != queue.device)
+    json.at("arena").fail(concat("is not on the device of the queue ", quote(queue.name)));
+  if (buffer.bytes < bytes)
+    json.at("bytes").fail(concat("is ", buffer.bytes, ", but the collective needs ", bytes));
+  return buffer;
+}
+
+static void parseEnds(const JsonReader &json, const Plan &plan, const Queue &queue, Collective &into) {
+  using Kind = Collective::Kind;
+  int64_t part = into.partBytes(), all = into.bytesFor(plan.replicas);
+  into.send = parseEnd(json.at("send"), plan, queue, into.kind == Kind::reduceScatter ? all : part);
+  into.receive = parseEnd(json.at("receive"), plan, queue, into.kind == Kind::allGather ? all : part);
+  into.send.access = Access::read;
+  into.receive.access = Access::write;
+  if (plan.arenas[into.receive.slot.arena].isConstant())
+    json.at("receive").fail("a collective cannot write constants");
+  if (into.isInPlace() && into.send.bytes != into.receive.bytes)
+    json.at("receive").fail(
+        concat("has ", into.receive.bytes, " bytes in the place of the ", into.send.bytes, " that are sent"));
+  if (!into.isInPlace() && plan.overlap(into.send, into.receive))
+    json.at("receive").fail("overlaps what is sent, without being in its place");
+}
+
+Collective parseCollective(const JsonReader &json, const Plan &plan, const Queue &queue) {
+  if (plan.replicas == 1)
+    json.fail("has nobody to exchange with: the plan has one replica");
+  if (queue.device != 0 && queue.kind != QueueKind::communication)
+    json.fail(concat("its queue ", quote(queue.name), " is for no communication"));
+  Collective collective;
+  collective.name = json.at("name").string();
+  collective.source = optionalText(json, "source");
+  collective.kind = parseEnum<Collective::Kind>(json.at("kind"), Collective::kindNames);
+  if (json.has("reduction"))
+    collective.reduction = parseEnum<Collective::Reduction>(json.at("reduction"), Collective::reductionNames);
+  collective.dtype = parseDType(json.at("dtype"));
+  if (!isExchanged(collective.dtype))
+    json.at("dtype").fail(concat("is ", nameOf(collective.dtype), ", which is not exchanged"));
+  collective.count = json.at("count").integer(0, mostElements);
+  if (json.has("root"))
+    collective.root = static_cast<int32_t>(json.at("root").integer(0, plan.replicas - 1));
+  parseEnds(json, plan, queue, collective);
+  return collective;
+}
+
+} // namespace sluice::runtime

@@ -1,0 +1,48 @@
+// Which rows of a call a replica has, and where rows lie in a tensor.
+#pragma once
+
+#include "runtime/plan/Plan.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace sluice::runtime {
+
+/// The rows of one replica in a call: those from `first` on, of `all` over all replicas.
+struct RowShare {
+  int64_t rows, first, all;
+};
+
+/// The replicas' shares differ by one row at most, the larger ones first.
+inline RowShare shareOf(int64_t rows, int64_t replicas, int64_t replica) {
+  int64_t least = rows / replicas, more = rows % replicas;
+  return {least + (replica < more), replica * least + std::min(replica, more), rows};
+}
+
+/// A value as `outer` blocks of rows. One without a rows dimension is one row.
+struct RowBlocks {
+  int64_t outer = 1, rowBytes, room = 1;
+
+  /// `capacity` is the plan's: as many rows a block has room for in the value's slot.
+  RowBlocks(const Value &value, int64_t capacity) : rowBytes(static_cast<int64_t>(sizeOf(value.dtype))) {
+    for (size_t i = 0; i < value.shape.size(); ++i) {
+      int dim = static_cast<int>(i);
+      (dim < value.rowsDim ? outer : rowBytes) *= dim == value.rowsDim ? value.shape[i] / capacity : value.shape[i];
+    }
+    if (value.rowsDim >= 0)
+      room = capacity;
+  }
+
+  /// Copies `rows` rows of each block from row `fromFirst` of `fromRoom` to row `toFirst` of `toRoom`.
+  void copy(std::byte *to, int64_t toRoom, int64_t toFirst, const std::byte *from, int64_t fromRoom, int64_t fromFirst,
+            int64_t rows) const {
+    int64_t bytes = rows * rowBytes;
+    for (int64_t block = 0; block < outer && bytes > 0; ++block)
+      std::memcpy(to + (block * toRoom + toFirst) * rowBytes, from + (block * fromRoom + fromFirst) * rowBytes,
+                  static_cast<size_t>(bytes));
+  }
+};
+
+} // namespace sluice::runtime
