@@ -80,7 +80,7 @@ TEST(DeviceReport, IsReadableToo) {
   ProcessResult result = scaler({"bench", "--entry", "step", "--seconds", "0", "--report"});
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_NE(result.out.find("cpu    to acc0"), std::string::npos) << result.out;
-  EXPECT_NE(result.out.find("scaler.cpp:1:1"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("model.cpp:1:1"), std::string::npos) << result.out;
 }
 
 TEST(DeviceTrace, HasATrackForEachQueue) {
@@ -95,8 +95,8 @@ TEST(DeviceTrace, HasATrackForEachQueue) {
       names.insert(event["name"].get<std::string>());
   }
   EXPECT_EQ(tracks, (std::set<std::string>{"cpu", "acc0", "acc0.in", "acc0.out"}));
-  EXPECT_EQ(names, (std::set<std::string>{"scale", "count", "copy x, scaler.cpp:1:1, 256 B",
-                                          "copy y, scaler.cpp:1:1, 256 B"}));
+  EXPECT_EQ(names,
+            (std::set<std::string>{"scale", "count", "copy x, model.cpp:1:1, 256 B", "copy y, model.cpp:1:1, 256 B"}));
 }
 
 TEST(DeviceInfo, ListsDevicesAndCopies) {

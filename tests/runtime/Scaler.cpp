@@ -1,17 +1,12 @@
 #include "Scaler.h"
 
-#include "runtime/plan/ArtifactChecksum.h"
+#include "PlanJson.h"
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
-#include <utility>
 #include <vector>
 
 namespace sluice::test {
-
-using Json = nlohmann::ordered_json;
-using Waits = std::vector<std::pair<int, int>>;
 
 // Arenas.
 static constexpr int hostState = 0, hostTransient = 1, deviceState = 2, deviceTransient = 3;
@@ -19,59 +14,6 @@ static constexpr int hostState = 0, hostTransient = 1, deviceState = 2, deviceTr
 static constexpr int cpu = 0, acc = 1, accIn = 2, accOut = 3;
 
 static constexpr int rowBytes = 4, batchBytes = scalerCapacity * rowBytes;
-
-static Json place(int arena, int offset, int stride = 0) {
-  Json json = {{"arena", arena}, {"offset", offset}};
-  if (stride > 0)
-    json["stride"] = stride;
-  return json;
-}
-
-static Json buffer(Json place, int bytes, const char *access) {
-  place["bytes"] = bytes;
-  place["access"] = access;
-  return place;
-}
-
-static Json copyAction(const char *value, const Json &from, const Json &to, int bytes, int bytesPerRow,
-                       const char *when, const char *reason, int queue, const Waits &waits) {
-  int capacityBytes = bytes + bytesPerRow * scalerCapacity;
-  return {{"copy",
-           {{"value", value},
-            {"from", from},
-            {"to", to},
-            {"bytes", bytes},
-            {"bytes_per_row", bytesPerRow},
-            {"capacity_bytes", capacityBytes},
-            {"when", when},
-            {"reason", reason},
-            {"source", "scaler.cpp:1:1"}}},
-          {"queues", {queue}},
-          {"waits", waits}};
-}
-
-static Json launchAction(int kernel, const std::vector<Json> &buffers, int queue, const Waits &waits) {
-  return {{"launch", {{"kernel", kernel}, {"buffers", buffers}}}, {"queues", {queue}}, {"waits", waits}};
-}
-
-static Json value(const char *name, const char *dtype, const Json &shape, int rowsDim, const Json &place, int bytes) {
-  Json json = {{"name", name}, {"dtype", dtype}, {"shape", shape}, {"rows_dim", rowsDim}, {"bytes", bytes}};
-  json.update(place);
-  return json;
-}
-
-static Json state(const char *name, const char *kind, const char *dtype, const Json &place, int bytes) {
-  Json json = {{"name", name}, {"kind", kind}, {"dtype", dtype}, {"shape", Json::array()}, {"bytes", bytes}};
-  json.update(place);
-  return json;
-}
-
-static Json kernel(const char *name, int device, int function, double flopsPerRow) {
-  return {{"name", name},
-          {"device", device},
-          {"stages", Json::array({{{"fn", function}, {"tasks", 1}, {"rows_per_task", 0}}})},
-          {"cost", {{"flops", 0}, {"flops_per_row", flopsPerRow}, {"bytes", 0}, {"bytes_per_row", 8}}}};
-}
 
 Json scalerPlan() {
   Json factor = place(hostState, 0), calls = place(hostState, 64), total = place(deviceState, 0),
@@ -117,12 +59,13 @@ Json scalerPlan() {
   step["name"] = "step";
   step["inputs"] = Json::array({input});
   step["outputs"] = {value("sum", "i32", none, -1, sumOnHost, 4), value("largest", "i32", none, -1, largest, 4)};
-  step["actions"] = {copyAction("factor", factor, mirror, 4, 0, "stale", "state", acc, {}),
-                     copyAction("x", xOnHost, x, 0, rowBytes, "step", "input", accIn, {{scale, 2}}),
-                     launchAction(2, scaleBuffers, acc, {{bringX, 0}, {returnY, 1}}),
-                     copyAction("y", y, yOnHost, 0, rowBytes, "step", "use", accOut, {{scale, 0}, {count, 1}}),
-                     launchAction(3, countBuffers, cpu, {{returnY, 0}}),
-                     copyAction("sum", sum, sumOnHost, 4, 0, "asked", "output", accOut, {{scale, 0}})};
+  step["actions"] = {
+      copyAction("factor", factor, mirror, {4, 0, 4}, "stale", "state", acc, {}),
+      copyAction("x", xOnHost, x, {0, rowBytes, batchBytes}, "step", "input", accIn, {{scale, 2}}),
+      launchAction(2, scaleBuffers, acc, {{bringX, 0}, {returnY, 1}}),
+      copyAction("y", y, yOnHost, {0, rowBytes, batchBytes}, "step", "use", accOut, {{scale, 0}, {count, 1}}),
+      launchAction(3, countBuffers, cpu, {{returnY, 0}}),
+      copyAction("sum", sum, sumOnHost, {4, 0, 4}, "asked", "output", accOut, {{scale, 0}})};
   step["actions"][scale]["ends"] = Json::array({buffer(x, batchBytes, "r")});
   step["actions"][count]["ends"] = Json::array({buffer(yOnHost, batchBytes, "r")});
   step["peak_bytes"] = {1024, 8320};
@@ -156,23 +99,7 @@ static void countStage(void *const *buffers, int64_t rows, int64_t, int64_t) {
 
 static const sluice_stage_fn stages[] = {zeroTotal, zeroCalls, scaleStage, countStage};
 
-sluice_artifact scaler(const std::string &plan) {
-  alignas(64) static const char nothing[64] = {};
-  static const sluice_code_section section{nothing, 4};
-  sluice_artifact artifact{sizeof(sluice_artifact),
-                           SLUICE_ARTIFACT_ABI,
-                           plan.data(),
-                           plan.size(),
-                           stages,
-                           std::size(stages),
-                           nothing,
-                           0,
-                           &section,
-                           1,
-                           0};
-  artifact.checksum = runtime::checksumOf(artifact);
-  return artifact;
-}
+sluice_artifact scaler(const std::string &plan) { return artifactOf(plan, stages); }
 
 runtime::Plan parsed(const nlohmann::ordered_json &plan) {
   std::string text = plan.dump();

@@ -1,0 +1,11 @@
+// The one symbol through which the runner finds the hand-made artifact, for as many replicas as AVERAGER_REPLICAS says.
+#include "Averager.h"
+
+#include <cstdlib>
+
+extern "C" const sluice_artifact *sluice_artifact_query(void) {
+  static const char *replicas = std::getenv("AVERAGER_REPLICAS");
+  static const std::string plan = sluice::test::averagerPlan(replicas ? std::atoi(replicas) : 1).dump();
+  static const sluice_artifact artifact = sluice::test::averager(plan);
+  return &artifact;
+}

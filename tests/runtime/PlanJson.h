@@ -1,0 +1,38 @@
+// The parts of hand-made plans, as JSON.
+#pragma once
+
+#include "sluice/runtime/artifact.h"
+
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sluice::test {
+
+using Json = nlohmann::ordered_json;
+using Waits = std::vector<std::pair<int, int>>;
+
+/// A slot of an arena.
+Json place(int arena, int offset, int stride = 0);
+Json buffer(Json place, int bytes, const char *access);
+
+/// What a copy moves, and the size of the whole buffer.
+struct CopyBytes {
+  int fixed, perRow, capacity;
+};
+Json copyAction(const char *value, const Json &from, const Json &to, const CopyBytes &bytes, const char *when,
+                const char *reason, int queue, const Waits &waits);
+Json launchAction(int kernel, const std::vector<Json> &buffers, int queue, const Waits &waits);
+
+Json value(const char *name, const char *dtype, const Json &shape, int rowsDim, const Json &place, int bytes);
+/// A scalar.
+Json state(const char *name, const char *kind, const char *dtype, const Json &place, int bytes);
+/// Of one stage with one task.
+Json kernel(const char *name, int device, int function, double flopsPerRow);
+
+/// The table of functions with `plan` as its plan; both must outlive it.
+sluice_artifact artifactOf(const std::string &plan, std::span<const sluice_stage_fn> stages);
+
+} // namespace sluice::test
