@@ -5,11 +5,12 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <thread>
+#include <tuple>
 
 using namespace sluice;
 using namespace sluice::runtime;
@@ -18,19 +19,23 @@ using test::Json;
 
 namespace {
 
-/// The simulator, of which launches on one device do something of their own first.
+/// The simulator, which asks a test before each launch on a device, and notes exchanges.
 struct Meddling {
   const sluice_backend_run &sound = findRunHalf("sim", {SLUICE_BINARY_DIR "/lib/sluice/backends"});
   sluice_backend_run half = sound;
-  int32_t device = 1;                              ///< whose launches
-  std::function<sluice_status(int launch)> before; ///< by the number of the launch; what is not OK is its result
-  std::map<sluice_queue *, int32_t> devices;       ///< of queues
+  sluice_backend_collectives collectives = *sound.collectives;
+  /// By device and the number of the launch there; what is not OK is the launch's result.
+  std::function<sluice_status(int32_t device, int number, const sluice_call &call)> before =
+      [](int32_t, int, const sluice_call &) { return SLUICE_OK; };
   std::mutex mutex;
-  std::atomic<int> launches = 0;
-  std::atomic<bool> failed = false;
+  std::map<sluice_queue *, int32_t> devices; ///< of queues
+  std::map<int32_t, int> launches;           ///< on devices
+  std::map<sluice_communicator *, int32_t> ranks;
+  std::map<int32_t, sluice_exchange> exchanges; ///< the last one of each rank
 };
 
 Meddling *meddling = nullptr;
+thread_local bool isPlanted = false; // the last error
 
 sluice_status createQueue(sluice_run *run, int32_t device, sluice_queue_kind kind, const char *name,
                           sluice_queue **queue) {
@@ -41,20 +46,35 @@ sluice_status createQueue(sluice_run *run, int32_t device, sluice_queue_kind kin
 }
 
 sluice_status meddledLaunch(sluice_queue *queue, const sluice_launch *launch) {
-  bool isIts = false;
-  {
-    std::lock_guard lock(meddling->mutex);
-    isIts = meddling->devices[queue] == meddling->device;
-  }
-  sluice_status status = isIts ? meddling->before(meddling->launches++) : SLUICE_OK;
-  if (status != SLUICE_OK)
-    meddling->failed = true;
-  return status == SLUICE_OK ? meddling->sound.launch(queue, launch) : status;
+  std::unique_lock lock(meddling->mutex);
+  int32_t device = meddling->devices[queue];
+  int number = meddling->launches[device]++;
+  lock.unlock();
+  sluice_status status = meddling->before(device, number, *launch->call);
+  isPlanted = status != SLUICE_OK;
+  return isPlanted ? status : meddling->sound.launch(queue, launch);
 }
 
-const char *meddledError(sluice_run *run) {
-  std::string sound = meddling->sound.last_error(run);
-  return sound.empty() && meddling->failed ? "a planted failure" : meddling->sound.last_error(run);
+const char *meddledError(sluice_run *run) { return isPlanted ? "a planted failure" : meddling->sound.last_error(run); }
+
+sluice_status meddledInit(sluice_run *run, const sluice_communicator_options *options, sluice_communicator **made) {
+  sluice_status status = meddling->sound.collectives->init(run, options, made);
+  std::lock_guard lock(meddling->mutex);
+  meddling->ranks[*made] = options->rank;
+  return status;
+}
+
+sluice_status notedExchange(sluice_communicator *of, sluice_queue *queue, const sluice_exchange *exchange) {
+  std::unique_lock lock(meddling->mutex);
+  meddling->exchanges[meddling->ranks[of]] = *exchange;
+  lock.unlock();
+  return meddling->sound.collectives->exchange(of, queue, exchange);
+}
+
+sluice_status miscounted(sluice_communicator *of, int32_t kind, int64_t *exchanges, int64_t *bytes) {
+  sluice_status status = meddling->sound.collectives->counts(of, kind, exchanges, bytes);
+  *bytes += kind == SLUICE_ALL_REDUCE && meddling->ranks[of] == 1 ? 1 : 0;
+  return status;
 }
 
 class MeddledReplicas : public testing::Test {
@@ -64,6 +84,9 @@ protected:
     meddling_.half.queue_create = createQueue;
     meddling_.half.launch = meddledLaunch;
     meddling_.half.last_error = meddledError;
+    meddling_.half.collectives = &meddling_.collectives;
+    meddling_.collectives.init = meddledInit;
+    meddling_.collectives.exchange = notedExchange;
   }
   ~MeddledReplicas() override { meddling = nullptr; }
 
@@ -84,8 +107,8 @@ class FailingReplicas : public MeddledReplicas, public testing::WithParamInterfa
 using LateReplicas = MeddledReplicas;
 
 TEST_F(LateReplicas, AreWaitedFor) {
-  meddling_.before = [](int launch) {
-    if (launch % 5 == 2)
+  meddling_.before = [](int32_t device, int number, const sluice_call &) {
+    if (device == 1 && number % 5 == 2)
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     return SLUICE_OK;
   };
@@ -97,10 +120,12 @@ TEST_F(LateReplicas, AreWaitedFor) {
 }
 
 TEST_P(FailingReplicas, EndTheOthersWithTheCause) {
-  auto [device, takesHost] = GetParam();
-  meddling_.device = device;
+  int device = std::get<0>(GetParam());
+  bool takesHost = std::get<1>(GetParam());
   meddling_.half.takes_host_queues = takesHost;
-  meddling_.before = [](int launch) { return launch == 7 ? SLUICE_EXHAUSTED : SLUICE_OK; };
+  meddling_.before = [device](int32_t on, int number, const sluice_call &) {
+    return on == device && number == 7 ? SLUICE_EXHAUSTED : SLUICE_OK;
+  };
   AveragerRun run(3, "seed=4", nullptr, options());
   Status status = guarded([&] {
     for (int i = 0; i < 12; ++i)
@@ -108,8 +133,7 @@ TEST_P(FailingReplicas, EndTheOthersWithTheCause) {
     run.instance().synchronize();
   });
   EXPECT_EQ(status.code, ExitCode::exhausted);
-  std::string begin = "replica " + std::to_string(device) + ": sim: ";
-  EXPECT_EQ(status.message.substr(0, begin.size()), begin);
+  EXPECT_EQ(status.message, "replica " + std::to_string(device) + ": sim: a planted failure");
   Status again = guarded([&] { run.run(64); });
   EXPECT_EQ(again.code, ExitCode::exhausted);
   EXPECT_EQ(again.message, status.message);
@@ -117,10 +141,91 @@ TEST_P(FailingReplicas, EndTheOthersWithTheCause) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, FailingReplicas, testing::Combine(testing::Range(0, 3), testing::Bool()));
 
+/// What another replica's end leads to is not the cause, whoever says it first.
+TEST_F(MeddledReplicas, TellTheCauseAndNotTheEndOfAnother) {
+  meddling_.before = [](int32_t device, int number, const sluice_call &) {
+    if (number != 4 || device == 2)
+      return SLUICE_OK;
+    if (device == 0)
+      return SLUICE_PEER_LOST;
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    return SLUICE_INVALID;
+  };
+  AveragerRun run(3, "seed=4", nullptr, options());
+  Status status = guarded([&] {
+    for (int i = 0; i < 12; ++i)
+      run.run(64);
+  });
+  EXPECT_EQ(status.code, ExitCode::invalid);
+  EXPECT_EQ(status.message, "replica 1: sim: a planted failure");
+}
+
+using SharingReplicas = MeddledReplicas;
+
+TEST_F(SharingReplicas, TellLaunchesWhichRowsTheirsAre) {
+  std::map<int32_t, std::tuple<int64_t, int64_t, int64_t>> last;
+  meddling_.before = [&](int32_t device, int, const sluice_call &call) {
+    std::lock_guard lock(meddling_.mutex);
+    last[device] = {call.rows, call.first_row, call.global_rows};
+    return SLUICE_OK;
+  };
+  AveragerRun run(5, "seed=4", nullptr, options());
+  run.run(3);
+  EXPECT_EQ(last[0], std::tuple(1, 0, 3));
+  EXPECT_EQ(last[2], std::tuple(1, 2, 3));
+  EXPECT_EQ(last[4], std::tuple(0, 3, 3));
+}
+
+/// The exchange of replica 1 of a plan whose collective is of this kind.
+struct Exchanged {
+  const sluice_exchange exchange;
+  ptrdiff_t receivedAfterSent;
+};
+
+static Exchanged exchangedBy(Meddling &meddling, const DeviceOptions &options, const char *kind, bool inPlace) {
+  Json plan = test::averagerPlan(3);
+  Json &collective = plan["entries"][1]["actions"][test::reduce]["collective"];
+  collective["kind"] = kind;
+  collective["reduction"] = "max";
+  collective["root"] = 2;
+  collective["send"]["bytes"] = collective["receive"]["bytes"] = 24;
+  if (!inPlace)
+    collective["receive"]["offset"] = 640;
+  AveragerRun run(3, "seed=4", &plan, options);
+  run.run(64);
+  const sluice_exchange &made = meddling.exchanges.at(1);
+  return {made, static_cast<const std::byte *>(made.receive) - static_cast<const std::byte *>(made.send)};
+}
+
+TEST_F(SharingReplicas, ExchangeAsThePlanSays) {
+  auto exchanged = [&](const char *kind, bool inPlace) { return exchangedBy(meddling_, options(), kind, inPlace); };
+  sluice_exchange made = exchanged("broadcast", true).exchange;
+  EXPECT_EQ(made.kind, SLUICE_BROADCAST);
+  EXPECT_EQ(made.root, 2);
+  EXPECT_EQ(made.dtype, SLUICE_DTYPE_f64);
+  EXPECT_EQ(made.count, 1u);
+  made = exchanged("all_reduce", true).exchange;
+  EXPECT_EQ(made.kind, SLUICE_ALL_REDUCE);
+  EXPECT_EQ(made.reduction, SLUICE_MAX);
+  EXPECT_EQ(exchanged("all_gather", false).exchange.kind, SLUICE_ALL_GATHER);
+  EXPECT_EQ(exchanged("reduce_scatter", false).exchange.kind, SLUICE_REDUCE_SCATTER);
+}
+
+TEST_F(SharingReplicas, ExchangeInPlaceAtTheirPlaces) {
+  auto distance = [&](const char *kind, bool inPlace) {
+    return exchangedBy(meddling_, options(), kind, inPlace).receivedAfterSent;
+  };
+  EXPECT_EQ(distance("all_reduce", true), 0);
+  EXPECT_EQ(distance("broadcast", true), 0);
+  EXPECT_EQ(distance("all_gather", true), -8);
+  EXPECT_EQ(distance("reduce_scatter", true), 8);
+  EXPECT_EQ(distance("all_gather", false), 640 - 768);
+  EXPECT_EQ(distance("reduce_scatter", false), 640 - 768);
+}
+
 using UnconnectedReplicas = MeddledReplicas;
 
 TEST_F(UnconnectedReplicas, AreRefusedByBackendAndDevice) {
-  meddling_.before = [](int) { return SLUICE_OK; };
   meddling_.half.collectives = nullptr;
   Status status = guarded([&] { AveragerRun(2, "seed=4", nullptr, options()); });
   EXPECT_EQ(status.code, ExitCode::unsupported);
@@ -130,7 +235,6 @@ TEST_F(UnconnectedReplicas, AreRefusedByBackendAndDevice) {
 
 /// Without a group the simulator's contexts are machines of their own, whose ranks do not meet.
 TEST_F(UnconnectedReplicas, AreToldThatTheyDoNotMeet) {
-  meddling_.before = [](int) { return SLUICE_OK; };
   meddling_.half.group_create = nullptr;
   meddling_.half.group_destroy = nullptr;
   Status status = guarded([&] { AveragerRun(2, "seed=4", nullptr, options()); });
@@ -143,15 +247,7 @@ TEST_F(UnconnectedReplicas, AreToldThatTheyDoNotMeet) {
 using MiscountingReplicas = MeddledReplicas;
 
 TEST_F(MiscountingReplicas, AreFoundOut) {
-  static sluice_backend_collectives table;
-  table = *meddling_.sound.collectives;
-  table.counts = [](sluice_communicator *of, int32_t kind, int64_t *exchanges, int64_t *bytes) {
-    sluice_status status = meddling->sound.collectives->counts(of, kind, exchanges, bytes);
-    *bytes += kind == SLUICE_ALL_REDUCE ? 1 : 0;
-    return status;
-  };
-  meddling_.before = [](int) { return SLUICE_OK; };
-  meddling_.half.collectives = &table;
+  meddling_.collectives.counts = miscounted;
   AveragerRun run(2, "seed=4", nullptr, options());
   run.run(64);
   std::vector<CollectiveReport> reports = run.instance().collectives();
@@ -161,7 +257,6 @@ TEST_F(MiscountingReplicas, AreFoundOut) {
 }
 
 TEST_F(UnconnectedReplicas, NameTheReplicaWhoseDeviceIsAbsent) {
-  meddling_.before = [](int) { return SLUICE_OK; };
   DeviceOptions devices = options();
   devices.list = "sim:0,sim:9";
   Status status = guarded([&] { AveragerRun(2, "seed=4", nullptr, devices); });
