@@ -35,29 +35,28 @@ static const sluice_backend_run &findBackend(const std::string &backend, const s
 
 ReplicaGroup::ReplicaGroup(const Plan &plan, const DeviceOptions &options)
     : plan_(plan), ordinals_(fillSlots(plan, options.list)) {
-  for (size_t i = 0; i < plan.devices.size(); ++i) {
-    const Device &device = plan.devices[i];
-    if (backends_.contains(device.backend))
-      continue;
-    auto given = options.backends.find(device.backend);
-    const sluice_backend_run &half =
-        given != options.backends.end() ? *given->second
-        : i == 0                        ? *sluice_host_backend()->run
-                 : findBackend(device.backend, slotText(device, ordinals_.front()[i]), plan, options);
-    auto settings = options.settings.find(device.backend);
-    Backend &backend =
-        backends_
-            .try_emplace(device.backend,
-                         Backend{&half, settings == options.settings.end() ? "" : settings->second, {nullptr, nullptr}})
-            .first->second;
-    sluice_backend_run whole = wholeRunHalf(half);
-    sluice_group *group = nullptr;
-    if (size() == 1 || !whole.group_create)
-      continue;
-    if (whole.group_create(&group) != SLUICE_OK)
-      failExhausted(concat("out of memory: a group of backend ", quote(device.backend)));
-    backend.group = {group, whole.group_destroy};
-  }
+  for (size_t slot = 0; slot < plan.devices.size(); ++slot)
+    if (const std::string &name = plan.devices[slot].backend; !backends_.contains(name))
+      backends_.emplace(name, open(slot, options));
+}
+
+ReplicaGroup::Backend ReplicaGroup::open(size_t slot, const DeviceOptions &options) const {
+  const Device &device = plan_.devices[slot];
+  auto given = options.backends.find(device.backend);
+  auto settings = options.settings.find(device.backend);
+  Backend backend{given != options.backends.end() ? given->second
+                  : slot == 0                     ? sluice_host_backend()->run
+                              : &findBackend(device.backend, slotText(device, ordinals_.front()[slot]), plan_, options),
+                  settings == options.settings.end() ? "" : settings->second,
+                  {nullptr, nullptr}};
+  sluice_backend_run half = wholeRunHalf(*backend.half);
+  sluice_group *group = nullptr;
+  if (size() == 1 || !half.group_create)
+    return backend;
+  if (half.group_create(&group) != SLUICE_OK)
+    failExhausted(concat("out of memory: a group of backend ", quote(device.backend)));
+  backend.group = {group, half.group_destroy};
+  return backend;
 }
 
 } // namespace sluice::runtime

@@ -30,6 +30,8 @@ public:
   const Backend &backend(const std::string &name) const { return backends_.at(name); }
 
 private:
+  Backend open(size_t slot, const DeviceOptions &options) const;
+
   const Plan &plan_;
   std::vector<std::vector<int32_t>> ordinals_;
   std::map<std::string, Backend> backends_;

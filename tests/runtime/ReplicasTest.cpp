@@ -180,6 +180,45 @@ TEST(Replicas, KeepOutputsOfManyCalls) {
   EXPECT_EQ(run.instance().takeOutputs(run.step()), expected);
 }
 
+/// The first replica waits after each of its actions, among them the exchange, to which the others come by themselves.
+TEST(Replicas, LetTheFirstBeWatched) {
+  AveragerRun run(3);
+  std::vector<size_t> seen;
+  double mean = 0;
+  const Buffer &loss = run.step().actions[test::note].launch()->buffers[2];
+  run.instance().watch([&](const Entry &entry, size_t action) {
+    seen.push_back(action);
+    if (action == test::note)
+      run.instance().readBuffer(entry, loss, std::as_writable_bytes(std::span(&mean, 1)));
+  });
+  run.run(50);
+  EXPECT_EQ(seen, (std::vector<size_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(mean, run.expectedMean);
+}
+
+/// A collective of the host beside one of the accelerators: the largest of what is the same everywhere.
+TEST(Replicas, ExchangeOnTheHostToo) {
+  Json plan = test::averagerPlan(3);
+  Json &actions = plan["entries"][1]["actions"];
+  Json largest = actions[test::reduce];
+  Json loss = plan["entries"][1]["outputs"][0];
+  for (const char *end : {"send", "receive"})
+    largest["collective"][end] = {{"arena", loss["arena"]}, {"offset", loss["offset"]}, {"bytes", 8}};
+  largest["collective"]["reduction"] = "max";
+  largest["queues"] = {0};
+  largest["waits"] = test::Waits{};
+  actions.insert(actions.begin() + test::askRows, largest);
+  AveragerRun run(3, "seed=2", &plan);
+  for (int64_t rows : rowsOfCalls) {
+    run.run(rows);
+    EXPECT_EQ(run.loss(rows), run.expectedMean);
+  }
+  std::vector<CollectiveReport> collectives = run.instance().collectives();
+  ASSERT_EQ(collectives.size(), 1u);
+  EXPECT_EQ(collectives[0].executed, (CollectiveCount{18, 144}));
+  EXPECT_EQ(collectives[0].counted, collectives[0].executed);
+}
+
 TEST(Replicas, ShareTheThreads) {
   EXPECT_EQ(AveragerRun(2).instance().team().threads(), 1);
   EXPECT_EQ(AveragerRun(5).instance().threads(), 5);
