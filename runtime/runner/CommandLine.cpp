@@ -96,7 +96,7 @@ private:
     command->add_option("--device", options_.device, "Device that must be used; an error if it is absent");
     command
         ->add_option("--devices", options_.devices,
-                     "Devices to use instead of those compiled for, of the same backends: sim:1,sim:0")
+                     "Devices to use instead of those compiled for, of the same backends: sim:1,sim:0; or sim:0-3")
         ->type_name("LIST");
     return command;
   }
