@@ -1,6 +1,7 @@
 // What ranks are told that differ from others, that are left or aborted, or whose peers do not come.
 #include "tests/conformance/RankThreads.h"
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -16,9 +17,9 @@ static std::pair<sluice_status, std::string> wait(Rank &rank) {
 }
 
 /// What both ranks are told if they put in different exchanges.
-static void checkDifference(const Subject &subject, const Task &one, const Task &other, const std::string &what) {
-  several(subject);
-  OneThread all(subject, 2);
+static void checkDifference(const Subject &subject, Places places, const Task &one, const Task &other,
+                            const std::string &what) {
+  OneThread all(subject, places, 2);
   RunHalf &half = all.half;
   sluice_status end = all.together([&](Rank &rank) {
     void *memory = half.allocate(4000, rank.device());
@@ -47,48 +48,52 @@ static void differencesAreNamed(const Subject &subject) {
   count.count = 101;
   kind.kind = SLUICE_BROADCAST;
   label.label = "another";
-  checkDifference(subject, task, type, "element type");
-  checkDifference(subject, task, reduction, "reduction");
-  checkDifference(subject, task, count, "count");
-  checkDifference(subject, task, kind, "kind");
-  checkDifference(subject, task, label, "label");
-  Task root = kind, shares = task, others = task;
+  Task root = kind, shares = task;
   root.root = 1;
-  checkDifference(subject, kind, root, "root");
-  shares.kind = others.kind = SLUICE_ALL_GATHER;
+  shares.kind = SLUICE_ALL_GATHER;
   shares.counts = {100, 100};
+  Task others = shares;
   others.counts = {100, 99};
-  checkDifference(subject, shares, others, "count for rank 1");
+  atPlaces(subject, 2, [&](Places places, int32_t) {
+    checkDifference(subject, places, task, type, "element type");
+    checkDifference(subject, places, task, reduction, "reduction");
+    checkDifference(subject, places, task, count, "count");
+    checkDifference(subject, places, task, kind, "kind");
+    checkDifference(subject, places, task, label, "label");
+    checkDifference(subject, places, kind, root, "root");
+    checkDifference(subject, places, shares, others, "count for rank 1");
+  });
+}
+
+/// The status of an exchange: of the call, or of waiting for its end.
+static sluice_status exchangeAndWait(Rank &rank, const Task &task, void *memory) {
+  sluice_status status = rank.put(task, memory, memory);
+  return status == SLUICE_OK ? wait(rank).first : status;
 }
 
 /// One rank waits already when the other one puts in something else.
 static void differencesEndWaiting(const Subject &subject) {
-  several(subject);
-  ManyThreads all(subject, 2);
-  inThreads(2, [&](int32_t number) {
-    Rank &rank = *all.ranks[static_cast<size_t>(number)];
-    Task task{SLUICE_ALL_REDUCE, SLUICE_DTYPE_f32, SLUICE_SUM, 0, 100u - static_cast<size_t>(number), {}};
-    void *memory = rank.half().allocate(400, rank.device());
-    std::this_thread::sleep_for(std::chrono::milliseconds(50 * number));
-    sluice_status status = rank.put(task, memory, memory);
-    status = status == SLUICE_OK ? wait(rank).first : status;
-    expect(status == SLUICE_INVALID, "a rank waits for one that differs until status " + std::to_string(status));
+  atPlaces(subject, 2, [&](Places places, int32_t) {
+    ManyThreads all(subject, places, 2);
+    inThreads(2, [&](int32_t number) {
+      Rank &rank = *all.ranks[static_cast<size_t>(number)];
+      Task task{SLUICE_ALL_REDUCE, SLUICE_DTYPE_f32, SLUICE_SUM, 0, 100u - static_cast<size_t>(number), {}};
+      void *memory = rank.half().allocate(400, rank.device());
+      std::this_thread::sleep_for(std::chrono::milliseconds(50 * number));
+      sluice_status status = exchangeAndWait(rank, task, memory);
+      expect(status == SLUICE_INVALID, "a rank waits for one that differs until status " + std::to_string(status));
+    });
   });
 }
 
-static void lateRanksAreWaitedFor(const Subject &subject) {
-  int32_t size = several(subject);
-  ManyThreads all(subject, size);
-  if (!all.halves[0]->table().synchronize_until)
-    throw Skipped("it does not wait until a deadline");
-  std::vector<std::unique_ptr<Rounds>> ranks = roundsOf(all.ranks);
-  auto put = [&](size_t rank) {
-    ranks[rank]->upload(0);
-    all.halves[rank]->check(ranks[rank]->exchange(), "exchange");
-    ranks[rank]->download(0);
-  };
-  for (size_t rank = 1; rank < ranks.size(); ++rank)
-    put(rank);
+static void putRound(Rounds &rank) {
+  rank.upload(0);
+  rank.rank.half().check(rank.exchange(), "exchange");
+  rank.download(0);
+}
+
+/// All but rank 0 have put in an exchange.
+static void checkWaitingFor0(ManyThreads &all, const std::vector<std::unique_ptr<Rounds>> &ranks) {
   for (size_t rank = 1; rank < ranks.size(); ++rank) {
     const RunHalf &half = *all.halves[rank];
     sluice_event *event = all.halves[rank]->record(ranks[rank]->work);
@@ -100,16 +105,46 @@ static void lateRanksAreWaitedFor(const Subject &subject) {
       half.check(half.table().query(event, &done), "query");
     expect(!done, "an exchange is told to be done before all ranks have come");
   }
-  put(0);
-  for (size_t rank = 0; rank < ranks.size(); ++rank)
-    all.halves[rank]->finish(ranks[rank]->work);
-  Rounds::check(ranks, 1);
+}
+
+/// Where calls do their work at once, they wait for rank 0.
+static void checkBlockedBy0(ManyThreads &all, const std::vector<std::unique_ptr<Rounds>> &ranks) {
+  std::atomic<int> returned = 0;
+  inThreads(static_cast<int32_t>(all.ranks.size()), [&](int32_t rank) {
+    if (rank == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      expect(returned == 0, "an exchange returns before all ranks have come");
+    }
+    putRound(*ranks[static_cast<size_t>(rank)]);
+    ++returned;
+  });
+}
+
+static void lateRanksAreWaitedFor(const Subject &subject) {
+  atPlaces(subject, 2, [&](Places places, int32_t size) {
+    ManyThreads all(subject, places, size);
+    const sluice_backend_run &table = all.halves[0]->table();
+    if (!table.immediate && !table.synchronize_until)
+      throw Skipped("it does not wait until a deadline");
+    std::vector<std::unique_ptr<Rounds>> ranks = roundsOf(all.ranks);
+    if (table.immediate)
+      checkBlockedBy0(all, ranks);
+    for (size_t rank = 1; rank < ranks.size() && !table.immediate; ++rank)
+      putRound(*ranks[rank]);
+    if (!table.immediate) {
+      checkWaitingFor0(all, ranks);
+      putRound(*ranks[0]);
+    }
+    for (size_t rank = 0; rank < ranks.size(); ++rank)
+      all.halves[rank]->finish(ranks[rank]->work);
+    Rounds::check(ranks, 1);
+  });
 }
 
 /// Rank 0 waits for rank 1, which does `go` instead of coming.
-static void checkLoss(const Subject &subject, const std::function<void(Rank &)> &go, const std::string &what) {
-  several(subject);
-  ManyThreads all(subject, 2);
+static void checkLossAt(const Subject &subject, Places places, const std::function<void(Rank &)> &go,
+                        const std::string &what) {
+  ManyThreads all(subject, places, 2);
   Rank &waiting = *all.ranks[0];
   void *memory = waiting.half().allocate(400, waiting.device());
   Task task{SLUICE_ALL_REDUCE, SLUICE_DTYPE_f32, SLUICE_SUM, 0, 100, {}};
@@ -118,8 +153,8 @@ static void checkLoss(const Subject &subject, const std::function<void(Rank &)> 
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
       return go(*all.ranks[1]);
     }
-    waiting.half().check(waiting.put(task, memory, memory), "exchange");
-    auto [status, why] = wait(waiting);
+    sluice_status status = exchangeAndWait(waiting, task, memory);
+    std::string why = waiting.half().lastError();
     expect(status == SLUICE_PEER_LOST, what + " ends waiting with status " + std::to_string(status));
     expect(why.find("rank 1") != std::string::npos, what + " is told without the rank: " + why);
   });
@@ -134,6 +169,10 @@ static void checkLoss(const Subject &subject, const std::function<void(Rank &)> 
   expect(found == data, what + " leaves a queue that does no new work");
 }
 
+static void checkLoss(const Subject &subject, const std::function<void(Rank &)> &go, const std::string &what) {
+  atPlaces(subject, 2, [&](Places places, int32_t) { checkLossAt(subject, places, go, what); });
+}
+
 static void abortsEndWaiting(const Subject &subject) {
   checkLoss(subject, [](Rank &rank) { rank.table().abort(rank.get()); }, "a rank that was aborted");
 }
@@ -144,27 +183,26 @@ static void departuresEndWaiting(const Subject &subject) {
 
 /// The one that waits is aborted by another thread.
 static void watchersAbort(const Subject &subject) {
-  several(subject);
-  OneThread all(subject, 2);
-  Rank &waiting = *all.ranks[0];
-  void *memory = all.half.allocate(400);
-  Task task{SLUICE_ALL_REDUCE, SLUICE_DTYPE_f32, SLUICE_SUM, 0, 100, {}};
-  inThreads(2, [&](int32_t thread) {
-    if (thread == 1) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      return waiting.table().abort(waiting.get());
-    }
-    sluice_status status = waiting.put(task, memory, memory);
-    status = status == SLUICE_OK ? wait(waiting).first : status;
-    expect(status == SLUICE_PEER_LOST, "a rank that is aborted waits until status " + std::to_string(status));
+  atPlaces(subject, 2, [&](Places places, int32_t) {
+    OneThread all(subject, places, 2);
+    Rank &waiting = *all.ranks[0];
+    void *memory = all.half.allocate(400, waiting.device());
+    Task task{SLUICE_ALL_REDUCE, SLUICE_DTYPE_f32, SLUICE_SUM, 0, 100, {}};
+    inThreads(2, [&](int32_t thread) {
+      if (thread == 1) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        return waiting.table().abort(waiting.get());
+      }
+      sluice_status status = exchangeAndWait(waiting, task, memory);
+      expect(status == SLUICE_PEER_LOST, "a rank that is aborted waits until status " + std::to_string(status));
+    });
   });
 }
 
-static void senselessOnesAreRefused(const Subject &subject) {
-  needExchanges(subject);
-  OneThread all(subject, 1);
+static void refuseSenselessOnes(const Subject &subject, Places places) {
+  OneThread all(subject, places, 1);
   Rank &rank = *all.ranks[0];
-  void *memory = all.half.allocate(400);
+  void *memory = all.half.allocate(400, rank.device());
   Task task{SLUICE_ALL_REDUCE, SLUICE_DTYPE_f32, SLUICE_SUM, 0, 100, {}};
   auto refuse = [&](const Task &wrong, const std::string &what) {
     sluice_status status = rank.put(wrong, memory, memory);
@@ -184,6 +222,10 @@ static void senselessOnesAreRefused(const Subject &subject) {
   refuse(kind, "an unknown kind");
   all.half.check(rank.table().error(rank.get()), "a communicator after what was refused");
   all.check(task, 11);
+}
+
+static void senselessOnesAreRefused(const Subject &subject) {
+  atPlaces(subject, 1, [&](Places places, int32_t) { refuseSenselessOnes(subject, places); });
 }
 
 std::vector<Test> collectiveErrorTests() {

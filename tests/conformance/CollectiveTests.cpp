@@ -9,14 +9,14 @@ namespace sluice::conformance {
 
 static const std::vector<size_t> kCounts = {0, 1, 7, 1000, 20001};
 
-/// Runs `body` on one rank, and on as many as there are devices up to four.
+/// Runs `body` on one rank, and on as many as there is room for.
 static void withRanks(const Subject &subject, const std::function<void(OneThread &)> &body) {
-  needExchanges(subject);
-  int32_t most = std::min(RunHalf(subject).devices(), kMostRanks);
-  for (int32_t size = 1; size <= most; ++size) {
-    OneThread all(subject, size);
-    body(all);
-  }
+  atPlaces(subject, 1, [&](Places places, int32_t most) {
+    for (int32_t size = 1; size <= most; ++size) {
+      OneThread all(subject, places, size);
+      body(all);
+    }
+  });
 }
 
 //===- what is received -------------------------------------------------------------------------------------------===//
@@ -92,17 +92,17 @@ static void integersWrapAround(const Subject &subject) {
 }
 
 static void theSameBitsAgain(const Subject &subject) {
-  needExchanges(subject);
-  int32_t size = std::min(RunHalf(subject).devices(), kMostRanks);
-  Task task{SLUICE_ALL_REDUCE, SLUICE_DTYPE_f32, SLUICE_SUM, 0, 20001, {}};
-  std::vector<Bytes> sent, first;
-  for (int32_t rank = 0; rank < size; ++rank)
-    sent.push_back(elements(task.dtype, task.count, 10 + static_cast<unsigned>(rank)));
-  for (int run = 0; run < 5; ++run) {
-    std::vector<Bytes> received = OneThread(subject, size).exchange(task, sent);
-    first = run == 0 ? received : first;
-    expect(received == first, "the same sum has other bits when it is done again");
-  }
+  atPlaces(subject, 1, [&](Places places, int32_t size) {
+    Task task{SLUICE_ALL_REDUCE, SLUICE_DTYPE_f32, SLUICE_SUM, 0, 20001, {}};
+    std::vector<Bytes> sent, first;
+    for (int32_t rank = 0; rank < size; ++rank)
+      sent.push_back(elements(task.dtype, task.count, 10 + static_cast<unsigned>(rank)));
+    for (int run = 0; run < 5; ++run) {
+      std::vector<Bytes> received = OneThread(subject, places, size).exchange(task, sent);
+      first = run == 0 ? received : first;
+      expect(received == first, "the same sum has other bits when it is done again");
+    }
+  });
   expect(std::string(RunHalf(subject).table().collectives->order).size() > 0, "the order of its sums is not told");
 }
 
@@ -127,9 +127,8 @@ static void eventsOrderExchanges(const Subject &subject) {
   });
 }
 
-static void threadsExchange(const Subject &subject) {
-  int32_t size = several(subject);
-  ManyThreads all(subject, size);
+static void exchangeInThreads(const Subject &subject, Places places, int32_t size) {
+  ManyThreads all(subject, places, size);
   std::vector<std::unique_ptr<Rounds>> ranks = roundsOf(all.ranks);
   inThreads(size, [&](int32_t rank) {
     Rounds &mine = *ranks[static_cast<size_t>(rank)];
@@ -142,6 +141,10 @@ static void threadsExchange(const Subject &subject) {
     mine.rank.half().finish(mine.work);
   });
   Rounds::check(ranks);
+}
+
+static void threadsExchange(const Subject &subject) {
+  atPlaces(subject, 2, [&](Places places, int32_t size) { exchangeInThreads(subject, places, size); });
 }
 
 static void theyAreCounted(const Subject &subject) {

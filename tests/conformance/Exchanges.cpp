@@ -152,15 +152,28 @@ void checkReceived(const Task &task, const std::vector<Bytes> &sent, const std::
 
 //===- ranks ------------------------------------------------------------------------------------------------------===//
 
-void needExchanges(const Subject &subject) {
+void atPlaces(const Subject &subject, int32_t least, const std::function<void(Places places, int32_t most)> &body) {
   if (!subject.run)
     throw Skipped("there is no run half");
-  if (!RunHalf(subject).table().collectives)
+  RunHalf half(subject, 0);
+  if (!half.table().collectives)
     throw Skipped("it has no exchanges");
+  bool takesHost = half.table().takes_host_queues != 0;
+  if (half.devices() < least && !takesHost)
+    throw Skipped("there are " + std::to_string(half.devices()) + " devices, and the test needs " +
+                  std::to_string(least));
+  if (half.devices() >= least)
+    body(Places::Devices, std::min(half.devices(), kMostRanks));
+  if (takesHost)
+    body(Places::Host, kMostRanks);
+}
+
+std::unique_ptr<RunHalf> contextFor(const Subject &subject, Places places, int32_t size, sluice_group *group) {
+  return std::make_unique<RunHalf>(subject, places == Places::Devices ? size : 0, group);
 }
 
 Rank::Rank(RunHalf &half, const sluice_unique_id &id, int32_t rank, int32_t size, int32_t device)
-    : half_(half), rank_(rank), size_(size), device_(device), queue_(half.queue(device, SLUICE_QUEUE_COMMUNICATION)) {
+    : half_(half), rank_(rank), device_(device), queue_(half.queue(device, SLUICE_QUEUE_COMMUNICATION)) {
   sluice_communicator_options options{sizeof options, &id, rank, size, device};
   half.check(table().init(half.get(), &options, &communicator_), "init of rank " + std::to_string(rank));
 }
@@ -181,13 +194,14 @@ sluice_status Rank::put(const Task &task, const void *send, void *receive, sluic
   return table().exchange(communicator_, queue ? queue : queue_, &larger.known);
 }
 
-OneThread::OneThread(const Subject &subject, int32_t size) : half((needExchanges(subject), subject), size) {
+OneThread::OneThread(const Subject &subject, Places places, int32_t size)
+    : context_(contextFor(subject, places, size)), half(*context_) {
   const sluice_backend_collectives &table = *half.table().collectives;
   sluice_unique_id id;
   half.check(table.unique_id(half.get(), &id), "unique_id");
   half.check(table.begin(half.get()), "begin");
   for (int32_t rank = 0; rank < size; ++rank)
-    ranks.push_back(std::make_unique<Rank>(half, id, rank, size, rank));
+    ranks.push_back(std::make_unique<Rank>(half, id, rank, size, deviceOf(places, rank)));
   half.check(table.end(half.get()), "the end of init");
 }
 

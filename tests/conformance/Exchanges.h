@@ -67,18 +67,36 @@ public:
 
 private:
   RunHalf &half_;
-  int32_t rank_, size_, device_;
+  int32_t rank_, device_;
   sluice_queue *queue_;
   sluice_communicator *communicator_ = nullptr;
 };
 
-/// All ranks of one context, on its devices from 0 on, driven by one thread.
+/// Where ranks are: each on a device of its own, from 0 on, or all on the host.
+enum class Places { Devices, Host };
+
+/// The most ranks that are tried.
+inline constexpr int32_t kMostRanks = 4;
+
+/// Calls `body` with each of the places where there is room for `least` ranks, and how many there are. Skips the test if
+/// there is no table, or no room.
+void atPlaces(const Subject &subject, int32_t least, const std::function<void(Places places, int32_t most)> &body);
+
+/// A context for ranks at these places.
+std::unique_ptr<RunHalf> contextFor(const Subject &subject, Places places, int32_t size, sluice_group *group = nullptr);
+
+inline int32_t deviceOf(Places places, int32_t rank) { return places == Places::Devices ? rank : SLUICE_HOST; }
+
+/// All ranks of one context, driven by one thread.
 class OneThread {
 public:
-  /// Skips the test unless there are exchanges and so many devices.
-  OneThread(const Subject &subject, int32_t size);
+  OneThread(const Subject &subject, Places places, int32_t size);
 
-  RunHalf half;
+private:
+  std::unique_ptr<RunHalf> context_;
+
+public:
+  RunHalf &half;
   std::vector<std::unique_ptr<Rank>> ranks;
 
   int32_t size() const { return static_cast<int32_t>(ranks.size()); }
@@ -89,8 +107,5 @@ public:
   /// Does `call` for each rank between begin and end, and gives the status of the end.
   sluice_status together(const std::function<void(Rank &)> &call);
 };
-
-/// Skips the test if there is no table.
-void needExchanges(const Subject &subject);
 
 } // namespace sluice::conformance

@@ -5,11 +5,6 @@
 
 namespace sluice::conformance {
 
-int32_t several(const Subject &subject) {
-  needExchanges(subject);
-  return std::min(RunHalf(subject, 2).devices(), kMostRanks);
-}
-
 void inThreads(int32_t size, const std::function<void(int32_t rank)> &body) {
   std::vector<std::string> failures(static_cast<size_t>(size));
   std::vector<std::thread> threads;
@@ -27,14 +22,15 @@ void inThreads(int32_t size, const std::function<void(int32_t rank)> &body) {
     expect(failure.empty(), failure);
 }
 
-ManyThreads::ManyThreads(const Subject &subject, int32_t size) : group(subject), ranks(static_cast<size_t>(size)) {
+ManyThreads::ManyThreads(const Subject &subject, Places places, int32_t size)
+    : group(subject), ranks(static_cast<size_t>(size)) {
   for (int32_t rank = 0; rank < size; ++rank)
-    halves.push_back(std::make_unique<RunHalf>(subject, size, group.get()));
+    halves.push_back(contextFor(subject, places, size, group.get()));
   sluice_unique_id id;
   halves[0]->check(halves[0]->table().collectives->unique_id(halves[0]->get(), &id), "unique_id");
   inThreads(size, [&](int32_t rank) {
     auto at = static_cast<size_t>(rank);
-    ranks[at] = std::make_unique<Rank>(*halves[at], id, rank, size, rank);
+    ranks[at] = std::make_unique<Rank>(*halves[at], id, rank, size, deviceOf(places, rank));
   });
 }
 

@@ -9,17 +9,12 @@
 
 namespace sluice::conformance {
 
-inline constexpr int32_t kMostRanks = 4;
-
-/// As many ranks as there are devices, up to four; skips the test if there are fewer than two, or no exchanges.
-int32_t several(const Subject &subject);
-
 /// Calls `body` for each rank in a thread of its own; what one of them throws is thrown when all are done.
 void inThreads(int32_t size, const std::function<void(int32_t rank)> &body);
 
 /// Ranks with a context and a thread each, in one group.
 struct ManyThreads {
-  ManyThreads(const Subject &subject, int32_t size);
+  ManyThreads(const Subject &subject, Places places, int32_t size);
 
   Group group;
   std::vector<std::unique_ptr<RunHalf>> halves;

@@ -3,6 +3,7 @@
 #include "runtime/device/BackendTables.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace sluice::conformance {
 
@@ -52,7 +53,7 @@ RunHalf::~RunHalf() {
   for (sluice_event *event : events_)
     table_.event_destroy(event);
   for (auto [device, address] : memory_)
-    table_.release(run_, device, address);
+    device == SLUICE_HOST ? std::free(address) : static_cast<void>(table_.release(run_, device, address));
   table_.close(run_);
 }
 
@@ -68,7 +69,10 @@ void RunHalf::check(sluice_status status, const std::string &what) const {
 
 void *RunHalf::allocate(size_t bytes, int32_t device) {
   void *address = nullptr;
-  check(table_.allocate(run_, device, bytes, &address), "allocate");
+  if (device == SLUICE_HOST)
+    address = std::calloc(bytes, 1);
+  else
+    check(table_.allocate(run_, device, bytes, &address), "allocate");
   memory_.emplace_back(device, address);
   return address;
 }

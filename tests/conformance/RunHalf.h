@@ -38,6 +38,7 @@ public:
   /// Fails the test unless `status` is SLUICE_OK.
   void check(sluice_status status, const std::string &what) const;
 
+  /// Of the host it is memory of the suite.
   void *allocate(size_t bytes, int32_t device = 0);
   void release(void *address, int32_t device = 0);
   sluice_queue *queue(int32_t device = 0, sluice_queue_kind kind = SLUICE_QUEUE_COPY);

@@ -3,53 +3,48 @@
 //
 // Its queues do their work before the call returns, in the thread that asks for it. A worker thread of the host would
 // take work into its queues, record events, and not say `immediate` any more; nothing else would change.
-#include "backends/cpu/runtime/HostInfo.h"
-#include "backends/cpu/runtime/HostMemory.h"
+//
+// An exchange with other ranks is made by the threads that wait for it: see Meetings.h.
+#include "backends/cpu/runtime/Collectives.h"
+#include "backends/cpu/runtime/Handles.h"
 #include "sluice/backend/host.h"
 #include "sluice/backend/run.h"
 
 #include <cstring>
-#include <map>
 #include <new>
 #include <string>
 
 using namespace sluice::cpu;
 
-struct sluice_run {
-  const sluice_run_services *services;
-  HostInfo host; // as last asked for: reading it takes longer than opening
-  std::string error;
-  std::map<void *, HostMemory> blocks;
-
-  sluice_status fail(sluice_status status, std::string why) {
-    error = std::move(why);
-    return status;
-  }
-  sluice_status checkDevice(int32_t device) {
-    return device == 0
-               ? SLUICE_OK
-               : fail(SLUICE_UNSUPPORTED, "there is no device cpu:" + std::to_string(device) + "; there is one");
-  }
-};
-
-struct sluice_queue {
-  sluice_run *run;
-};
-
-struct sluice_event {};
-
 //===- the device and its memory ----------------------------------------------------------------------------------===//
 
 static sluice_status open(const sluice_run_options *options, sluice_run **run) {
-  *run = new (std::nothrow) sluice_run{options->services, {}, {}, {}};
+  *run = new (std::nothrow) sluice_run{options->services, {}, {}, {}, {}, {}};
   if (!*run)
     return SLUICE_EXHAUSTED;
+  sluice_group *group = SLUICE_HAS_MEMBER(sluice_run_options, options, group) ? options->group : nullptr;
+  try {
+    (*run)->hall = group ? group->hall : std::make_shared<Hall>();
+  } catch (const std::bad_alloc &) {
+    return SLUICE_EXHAUSTED;
+  }
   if (options->settings && *options->settings)
     return (*run)->fail(SLUICE_USAGE, std::string("cpu has no settings; it was given '") + options->settings + "'");
   return SLUICE_OK;
 }
 
 static void close(sluice_run *run) { delete run; }
+
+static sluice_status groupCreate(sluice_group **group) {
+  try {
+    *group = new sluice_group{std::make_shared<Hall>()};
+    return SLUICE_OK;
+  } catch (const std::bad_alloc &) {
+    return SLUICE_EXHAUSTED;
+  }
+}
+
+static void groupDestroy(sluice_group *group) { delete group; }
 
 static const char *lastError(sluice_run *run) { return run->error.c_str(); }
 
@@ -100,7 +95,7 @@ static sluice_status release(sluice_run *run, int32_t, void *address) {
 
 static sluice_status queueCreate(sluice_run *run, int32_t device, sluice_queue_kind, const char *,
                                  sluice_queue **queue) {
-  *queue = new (std::nothrow) sluice_queue{run};
+  *queue = new (std::nothrow) sluice_queue{run, device};
   if (!*queue)
     return SLUICE_EXHAUSTED;
   return device == SLUICE_HOST ? SLUICE_OK : run->checkDevice(device);
@@ -181,6 +176,9 @@ static const sluice_backend_run *runHalf() {
     half.launch = launch;
     half.takes_host_queues = 1;
     half.immediate = 1;
+    half.collectives = &collectives();
+    half.group_create = groupCreate;
+    half.group_destroy = groupDestroy;
     return half;
   }();
   return &table;

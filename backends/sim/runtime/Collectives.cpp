@@ -56,7 +56,7 @@ static sluice_status init(sluice_run *run, const sluice_communicator_options *op
 }
 
 /// An exchange that breaks the ranks lets others go on, too.
-static void put(sluice_communicator &communicator, Context &context, Queue &queue, const Part &part) {
+static void put(sluice_communicator &communicator, Context &context, Queue &queue, const sluice::exchange::Part &part) {
   try {
     communicator.ranks->put(communicator.rank, queue, part, context.host());
   } catch (const Error &) {
@@ -66,14 +66,14 @@ static void put(sluice_communicator &communicator, Context &context, Queue &queu
   context.machine().settle();
 }
 
-static sluice_status exchange(sluice_communicator *communicator, sluice_queue *queue, const sluice_exchange *exchange) {
+static sluice_status putIn(sluice_communicator *communicator, sluice_queue *queue, const sluice_exchange *exchange) {
   return guarded(queue, [&](Context &context, Queue &its) {
     Machine::checkCapturesNot(its, "exchange with other ranks");
     if (its.device != communicator->device)
       throw Error(SLUICE_USAGE, "sim: queue " + its.name + " is of " + deviceText(its.device) + ", and rank " +
                                     std::to_string(communicator->rank) + " of " + deviceText(communicator->device));
     communicator->ranks->check();
-    Part part = communicator->ranks->partOf(communicator->rank, *exchange);
+    sluice::exchange::Part part = communicator->ranks->partOf(communicator->rank, *exchange);
     context.putTogether(
         [communicator, &context, &its, part = std::move(part)] { put(*communicator, context, its, part); });
   });
@@ -116,7 +116,7 @@ static void destroy(sluice_communicator *communicator) {
 
 static sluice_status counts(sluice_communicator *communicator, int32_t kind, int64_t *exchanges, int64_t *bytes) {
   return guarded(communicator->run, [&](Context &) {
-    Ranks::Count count = communicator->ranks->count(communicator->rank, kind);
+    sluice::exchange::Roster::Count count = communicator->ranks->count(communicator->rank, kind);
     *exchanges = count.exchanges;
     *bytes = count.bytes;
   });
@@ -128,7 +128,7 @@ const sluice_backend_collectives &sluice::sim::collectives() {
     filled.struct_size = sizeof filled;
     filled.unique_id = uniqueId;
     filled.init = init;
-    filled.exchange = exchange;
+    filled.exchange = putIn;
     filled.begin = begin;
     filled.end = end;
     filled.error = error;

@@ -1,20 +1,10 @@
 // Errors inside the simulator; Plugin.cpp turns them into a status and last_error.
 #pragma once
 
-#include "sluice/backend/status.h"
-
-#include <stdexcept>
-#include <string>
+#include "backends/exchange/Error.h"
 
 namespace sluice::sim {
 
-class Error : public std::runtime_error {
-public:
-  Error(sluice_status status, const std::string &message) : std::runtime_error(message), status_(status) {}
-  sluice_status status() const { return status_; }
-
-private:
-  sluice_status status_;
-};
+using exchange::Error;
 
 } // namespace sluice::sim

@@ -6,10 +6,9 @@
 // passes its bytes on as they come.
 #pragma once
 
+#include "backends/exchange/Roster.h"
 #include "backends/sim/runtime/Machine.h"
-#include "sluice/backend/collectives.h"
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -19,82 +18,49 @@
 
 namespace sluice::sim {
 
-/// What must be equal for all ranks.
-struct Signature {
-  sluice_exchange_kind kind;
-  sluice_dtype dtype;
-  sluice_reduction reduction;
-  int32_t root;
-  std::vector<size_t> counts; // elements of each rank
-  std::string label;
-
-  size_t elements() const; // of all that is reduced, broadcast or gathered
-  size_t bytes() const;
-  std::string text() const; // "all-reduce of dw1"
-  /// "its element type is f32, not f64"; empty if nothing differs.
-  std::string whyNot(const Signature &other) const;
-};
-
-/// What one rank brings to an exchange.
-struct Part {
-  Signature signature;
-  Buffer sent, received; // without bytes where the rank sends or receives nothing
-};
-
 class Ranks {
 public:
-  Ranks(Machine &machine, int32_t size) : machine_(machine), members_(static_cast<size_t>(size)) {}
+  Ranks(Machine &machine, int32_t size) : machine_(machine), roster_(size) {}
   Ranks(const Ranks &) = delete;
 
-  int32_t size() const { return static_cast<int32_t>(members_.size()); }
-  void join(int32_t rank, int32_t device);
+  int32_t size() const { return roster_.size(); }
+  void join(int32_t rank, int32_t device) { roster_.join(rank, device); }
   /// Nothing that the rank did not come to will ever have all ranks.
   void leave(int32_t rank);
   /// The same for whoever uses a queue that goes away before what is in it is done.
   void leave(const Queue &queue);
 
   /// Throws what broke the ranks' exchanges, if something did.
-  void check() const;
+  void check() const { roster_.check(); }
   /// Every exchange that waits for a rank ends with this error, as every later one does.
   void fail(const Error &error);
 
   /// The part of a rank in an exchange, checked as far as can be done without the others.
-  Part partOf(int32_t rank, const sluice_exchange &exchange) const;
-  void put(int32_t rank, Queue &queue, Part part, const Host &host);
+  exchange::Part partOf(int32_t rank, const sluice_exchange &exchange) const;
+  void put(int32_t rank, Queue &queue, exchange::Part part, const Host &host);
 
-  struct Count {
-    int64_t exchanges = 0, bytes = 0;
-  };
-  Count count(int32_t rank, int32_t kind) const;
+  exchange::Roster::Count count(int32_t rank, int32_t kind) const { return roster_.count(rank, kind); }
 
 private:
-  struct Member {
-    bool isThere = false, isGone = false;
-    int32_t device = 0;
-    uint64_t next = 0; // number of the exchange that it puts in next
-    std::array<Count, 4> counts;
-  };
   struct Exchange {
     Exchange(uint64_t number, size_t size) : number(number), parts(size), queues(size), arrivals(size) {}
 
     uint64_t number;
-    std::vector<std::optional<Part>> parts; // of ranks that have put it in
+    std::vector<std::optional<exchange::Part>> parts; // of ranks that have put it in
     std::vector<Queue *> queues;
     std::vector<std::optional<Arrival>> arrivals; // of ranks whose queues have come to it
   };
 
-  static void compare(int32_t rank, const Part &part, const Exchange &exchange);
-  std::vector<Access> accessesOf(int32_t rank, const Part &part) const;
+  std::vector<Access> accessesOf(int32_t rank, const exchange::Part &part) const;
   void arrive(int32_t rank, const std::shared_ptr<Exchange> &exchange, const Host &host);
   void complete(const std::shared_ptr<Exchange> &exchange);
-  double secondsOf(const Signature &signature) const;
+  double secondsOf(const exchange::Signature &signature) const;
   /// "waits for rank 1": the first that has not come.
   static std::string missingText(const Exchange &exchange);
 
   Machine &machine_;
-  std::vector<Member> members_;
+  exchange::Roster roster_;
   std::map<uint64_t, std::shared_ptr<Exchange>> open_; // those that not every rank has come to
-  std::optional<Error> broken_;
 };
 
 } // namespace sluice::sim

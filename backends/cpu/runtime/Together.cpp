@@ -1,0 +1,106 @@
+#include "backends/cpu/runtime/Together.h"
+
+#include <utility>
+
+namespace sluice::cpu {
+
+using exchange::Error;
+
+namespace {
+
+/// One exchange on its way.
+class Course {
+public:
+  /// Puts it in.
+  explicit Course(Pending pending) : its_(std::move(pending)) {
+    try {
+      meeting_ = its_.ranks->put(its_.rank, its_.queue, std::move(its_.part));
+    } catch (const Error &error) {
+      error_ = error;
+    }
+  }
+
+  const void *queue() const { return its_.queue; }
+  const std::optional<Error> &error() const { return error_; }
+  bool isOver() const { return error_ || isDone_; }
+
+  /// Goes as far as it can without waiting; its queue has come to it.
+  void advance(const sluice_run_services &services) {
+    if (!std::exchange(hasArrived_, true))
+      its_.ranks->arrive(*meeting_);
+    if (meeting_->state() == Meeting::State::Running && meeting_->help(services))
+      its_.ranks->finish(*meeting_);
+    look();
+  }
+
+  /// Notes whether it is over.
+  void look() {
+    if (isOver())
+      return;
+    isDone_ = meeting_->state() == Meeting::State::Done;
+    if (meeting_->state() == Meeting::State::Failed) {
+      Error error = its_.ranks->errorOf(*meeting_);
+      error_ = Error(error.status(), its_.what + ": " + error.what());
+    }
+  }
+
+private:
+  Pending its_;
+  std::shared_ptr<Meeting> meeting_;
+  std::optional<Error> error_;
+  bool hasArrived_ = false, isDone_ = false;
+};
+
+} // namespace
+
+/// Whether nothing before it is still to be done in its queue.
+static bool isFirst(const std::vector<Course> &courses, size_t at) {
+  for (size_t before = 0; before < at; ++before)
+    if (courses[before].queue() == courses[at].queue() && !courses[before].isOver())
+      return false;
+  return true;
+}
+
+/// Advances what can be; says whether something came to its end, so that more may be now, and whether something is left.
+static std::pair<bool, bool> advanceAll(std::vector<Course> &courses, const sluice_run_services &services) {
+  bool ended = false, isLeft = false;
+  for (size_t at = 0; at < courses.size(); ++at) {
+    Course &course = courses[at];
+    if (course.isOver())
+      continue;
+    if (isFirst(courses, at))
+      course.advance(services);
+    else
+      course.look();
+    (course.isOver() ? ended : isLeft) = true;
+  }
+  return {ended, isLeft};
+}
+
+void exchangeAll(std::vector<Pending> pending, const sluice_run_services &services) {
+  if (pending.empty())
+    return;
+  Hall &hall = pending.front().ranks->hall(); // that of the context, and so of all
+  std::vector<Course> courses;
+  for (Pending &next : pending)
+    courses.emplace_back(std::move(next));
+  for (bool isLeft = true; isLeft;) {
+    uint64_t seen = hall.changes();
+    auto [ended, some] = advanceAll(courses, services);
+    isLeft = some;
+    if (isLeft && !ended)
+      hall.waitForMore(seen);
+  }
+  for (const Course &course : courses)
+    if (course.error())
+      throw *course.error();
+}
+
+void Together::end(const sluice_run_services &services) {
+  if (depth_ == 0)
+    throw Error(SLUICE_USAGE, "exchanges end that did not begin");
+  if (--depth_ == 0)
+    exchangeAll(std::exchange(pending_, {}), services);
+}
+
+} // namespace sluice::cpu

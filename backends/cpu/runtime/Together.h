@@ -1,0 +1,36 @@
+// The exchanges that one thread has put in and waits for: one, or all between begin and end.
+#pragma once
+
+#include "backends/cpu/runtime/Meetings.h"
+
+#include <vector>
+
+namespace sluice::cpu {
+
+/// An exchange of one rank.
+struct Pending {
+  std::shared_ptr<Ranks> ranks;
+  int32_t rank;
+  const void *queue;
+  exchange::Part part;
+  std::string what; ///< "all-reduce of dw1 of rank 0"
+};
+
+class Together {
+public:
+  bool isOpen() const { return depth_ > 0; }
+  void begin() { ++depth_; }
+  /// Does everything, if this is the last of nested ones. Throws the first error, after all are over.
+  void end(const sluice_run_services &services);
+
+  void add(Pending pending) { pending_.push_back(std::move(pending)); }
+
+private:
+  int depth_ = 0;
+  std::vector<Pending> pending_;
+};
+
+/// Does exchanges in the order of each queue, and returns when they are over. Throws the first error then.
+void exchangeAll(std::vector<Pending> pending, const sluice_run_services &services);
+
+} // namespace sluice::cpu
