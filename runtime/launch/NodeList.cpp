@@ -1,0 +1,35 @@
+#include "runtime/launch/NodeList.h"
+
+#include "runtime/base/Status.h"
+#include "runtime/base/Text.h"
+
+namespace sluice::runtime {
+
+/// Names of hosts are made of these.
+static bool isNameCharacter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+}
+
+std::string firstNode(const std::string &list) {
+  std::string name;
+  size_t at = 0;
+  while (at < list.size() && list[at] != ',') {
+    if (list[at] == '[') { // the first of several numbers: up to where a range or the next one begins
+      size_t close = list.find(']', at), end = list.find_first_of("-,]", at);
+      if (close == std::string::npos || end == at + 1)
+        failUsage(concat("the variable SLURM_STEP_NODELIST is ", quote(list), ", which is no list of machines"));
+      name += list.substr(at + 1, end - at - 1);
+      at = close + 1;
+      continue;
+    }
+    name += list[at++];
+  }
+  for (char c : name)
+    if (!isNameCharacter(c))
+      name.clear();
+  if (name.empty())
+    failUsage(concat("the variable SLURM_STEP_NODELIST is ", quote(list), ", which is no list of machines"));
+  return name;
+}
+
+} // namespace sluice::runtime
