@@ -1,0 +1,180 @@
+#include "runtime/launch/Socket.h"
+
+#include "runtime/base/Status.h"
+#include "runtime/base/Text.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <thread>
+#include <unistd.h>
+
+namespace sluice::runtime {
+
+using Clock = std::chrono::steady_clock;
+
+static constexpr std::chrono::milliseconds kBetweenTries{20};
+static constexpr std::chrono::seconds kOneTry{2}; // of connecting, where nobody says no
+
+Socket::~Socket() {
+  if (isOpen())
+    close(descriptor_);
+}
+
+namespace {
+
+using Resolved = std::unique_ptr<addrinfo, void (*)(addrinfo *)>;
+
+} // namespace
+
+/// Null, with the reason, where the name means nothing.
+static Resolved resolve(const Address &address, int flags, std::string &why) {
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  if (int error = getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found)) {
+    why = gai_strerror(error);
+    found = nullptr;
+  }
+  return {found, [](addrinfo *list) {
+            if (list)
+              freeaddrinfo(list);
+          }};
+}
+
+static Socket open(const addrinfo &to) {
+  return Socket(socket(to.ai_family, to.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, to.ai_protocol));
+}
+
+Socket listenAt(const Address &address) {
+  std::string why;
+  Resolved all = resolve(address, AI_PASSIVE, why);
+  for (const addrinfo *at = all.get(); at; at = at->ai_next) {
+    Socket socket = open(*at);
+    int yes = 1; // a port that a run has just left
+    if (socket.isOpen() && setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
+        bind(socket.get(), at->ai_addr, at->ai_addrlen) == 0 && listen(socket.get(), SOMAXCONN) == 0)
+      return socket;
+    why = std::strerror(errno);
+  }
+  failInvalid(concat("cannot listen at ", address.text(), ": ", why));
+}
+
+int portOf(const Socket &socket) {
+  sockaddr_storage name{};
+  socklen_t size = sizeof name;
+  if (getsockname(socket.get(), reinterpret_cast<sockaddr *>(&name), &size) != 0)
+    failInvalid(concat("a listening socket has no name: ", std::strerror(errno)));
+  return ntohs(name.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6 *>(&name)->sin6_port
+                                          : reinterpret_cast<sockaddr_in *>(&name)->sin_port);
+}
+
+/// Whether the socket became ready before the deadline.
+static bool await(const Socket &socket, short events, Deadline deadline) {
+  while (true) {
+    auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    pollfd one{socket.get(), events, 0};
+    int ready = poll(&one, 1, static_cast<int>(std::clamp<int64_t>(left, 0, 1000)));
+    if (ready > 0)
+      return true;
+    if (Clock::now() >= deadline)
+      return false;
+  }
+}
+
+/// Of one address: 0, or the error.
+static int tryToConnect(const Socket &socket, const addrinfo &to, Deadline deadline) {
+  if (!socket.isOpen())
+    return errno;
+  if (connect(socket.get(), to.ai_addr, to.ai_addrlen) == 0)
+    return 0;
+  if (errno != EINPROGRESS && errno != EINTR)
+    return errno;
+  if (!await(socket, POLLOUT, std::min(deadline, Clock::now() + kOneTry)))
+    return ETIMEDOUT;
+  int error = 0;
+  socklen_t size = sizeof error;
+  return getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
+}
+
+/// While nobody listens at a port of this machine, the system may give that port to whoever tries to connect to it, who
+/// then is connected to itself.
+static bool isItsOwnPeer(const Socket &socket) {
+  sockaddr_storage own{}, peer{};
+  socklen_t ownSize = sizeof own, peerSize = sizeof peer;
+  return getsockname(socket.get(), reinterpret_cast<sockaddr *>(&own), &ownSize) == 0 &&
+         getpeername(socket.get(), reinterpret_cast<sockaddr *>(&peer), &peerSize) == 0 && ownSize == peerSize &&
+         std::memcmp(&own, &peer, ownSize) == 0;
+}
+
+Socket connectTo(const Address &address, Deadline deadline) {
+  std::string why = "nothing was tried";
+  do {
+    Resolved all = resolve(address, 0, why);
+    for (const addrinfo *at = all.get(); at; at = at->ai_next) {
+      Socket socket = open(*at);
+      int error = tryToConnect(socket, *at, deadline);
+      if (error == 0 && isItsOwnPeer(socket))
+        error = ECONNREFUSED;
+      if (error == 0) {
+        int yes = 1; // small messages that are waited for
+        setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+        return socket;
+      }
+      why = std::strerror(error);
+    }
+    std::this_thread::sleep_for(kBetweenTries);
+  } while (Clock::now() < deadline);
+  throw Error(ExitCode::deadline, concat("cannot connect to rank 0 at ", address.text(), " in time: ", why));
+}
+
+//===- bytes ------------------------------------------------------------------------------------------------------===//
+
+/// Of a call that did nothing.
+static Traffic reasonOf(int error) {
+  return error == EAGAIN || error == EWOULDBLOCK || error == EINTR ? Traffic::Late : Traffic::Gone;
+}
+
+Traffic sendNow(const Socket &socket, std::string &bytes) {
+  ssize_t sent = send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  if (sent < 0)
+    return reasonOf(errno);
+  bytes.erase(0, static_cast<size_t>(sent));
+  return Traffic::Done;
+}
+
+Traffic receiveNow(const Socket &socket, std::string &bytes) {
+  char buffer[1 << 16];
+  ssize_t received = recv(socket.get(), buffer, sizeof buffer, 0);
+  if (received < 0)
+    return reasonOf(errno);
+  bytes.append(buffer, static_cast<size_t>(received));
+  return received == 0 ? Traffic::Gone : Traffic::Done;
+}
+
+Traffic sendAll(const Socket &socket, std::string_view bytes, Deadline deadline) {
+  std::string left(bytes);
+  while (!left.empty()) {
+    if (!await(socket, POLLOUT, deadline))
+      return Traffic::Late;
+    if (sendNow(socket, left) == Traffic::Gone)
+      return Traffic::Gone;
+  }
+  return Traffic::Done;
+}
+
+Traffic receiveSome(const Socket &socket, std::string &bytes, Deadline deadline) {
+  Traffic traffic = Traffic::Late;
+  while (traffic == Traffic::Late && await(socket, POLLIN, deadline))
+    traffic = receiveNow(socket, bytes);
+  return traffic;
+}
+
+} // namespace sluice::runtime
