@@ -13,12 +13,6 @@ function drawHeadline(report, title, section) {
   section.append(stepCard(report), alternativesCard(report), movesCard(report), devicesCard(report));
 }
 
-function card(name, heading, ...children) {
-  const element = el("article.card", el("h2", heading), ...children);
-  element.id = name;
-  return element;
-}
-
 function stepCard(report) {
   const {predicted_ms, gap, objective} = report.json;
   const children = [el("p.big", timeText(predicted_ms))];

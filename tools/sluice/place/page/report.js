@@ -141,5 +141,3 @@ function entryOf(map, key, make) {
 
 /// Whether the item has its time in the step: a copy that only another call makes has none.
 function isTimed(item) { return isNumber(item.start) && isNumber(item.end); }
-
-function readData(id) { return JSON.parse(document.getElementById(id).textContent); }

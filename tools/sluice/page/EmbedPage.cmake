@@ -1,12 +1,12 @@
 # Writes the files of a page as strings of C++:
-#   cmake -D OUTPUT=PageParts.inc -D FOLDER=page -D PAGE=page.html -D STYLES=page.css -D SCRIPTS=a.js,b.js -P EmbedPage.cmake
+#   cmake -D OUTPUT=PageParts.inc -D PAGE=page.html -D STYLES=a.css,b.css -D SCRIPTS=a.js,b.js -P EmbedPage.cmake
 # A string is the text of all its files, one after the other.
 
 function(add_string name files)
   string(REPLACE "," ";" files "${files}")
   file(APPEND "${OUTPUT}.new" "static constexpr char ${name}[] =")
   foreach(file IN LISTS files)
-    file(READ "${FOLDER}/${file}" text)
+    file(READ "${file}" text)
     file(APPEND "${OUTPUT}.new" "\n    R\"page(${text})page\"")
   endforeach()
   file(APPEND "${OUTPUT}.new" ";\n\n")

@@ -76,3 +76,13 @@ function barLine(name, bar, number) {
 }
 
 function sum(list, value) { return list.reduce((total, item) => total + (value(item) || 0), 0); }
+
+/// A framed part of a page, under a heading.
+function card(name, heading, ...children) {
+  const element = el("article.card", el("h2", heading), ...children);
+  element.id = name;
+  return element;
+}
+
+/// What an element holds as JSON.
+function readData(id) { return JSON.parse(document.getElementById(id).textContent); }
