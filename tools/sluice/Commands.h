@@ -27,6 +27,7 @@ Command addCompile(CLI::App &app);
 Command addConformance(CLI::App &app);
 Command addDevices(CLI::App &app);
 Command addPlace(CLI::App &app);
+Command addScale(CLI::App &app);
 Command addShow(CLI::App &app);
 Command addVerify(CLI::App &app);
 

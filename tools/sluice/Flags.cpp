@@ -57,7 +57,7 @@ void addPlacementFlags(CLI::App &command, compiler::PlacementRequest &request) {
       ->type_name("ENTRY");
 }
 
-void addCodeFlags(CLI::App &command, compiler::CompileOptions &options) {
+void addTargetFlags(CLI::App &command, compiler::CompileOptions &options) {
   command
       .add_option("--devices", options.devices, "What to run on, as cpu,sim:0, or with memory to use: cpu,sim:0=16GB")
       ->type_name("LIST");
@@ -83,9 +83,6 @@ void addCodeFlags(CLI::App &command, compiler::CompileOptions &options) {
           "Settings of a backend's own, as cuda=arch=sm_80+sm_90")
       ->type_name("NAME=SETTINGS")
       ->allow_extra_args(false);
-  command.add_option("--batch", options.capacity, "The most rows of one call, instead of the model's")
-      ->type_name("ROWS")
-      ->check(CLI::Range(int64_t(1), int64_t(INT32_MAX)));
   command
       .add_option_function<std::string>(
           "--dtype", [&options](const std::string &) { options.promoteF64 = true; }, "f64: compute f32 in double")
@@ -96,6 +93,13 @@ void addCodeFlags(CLI::App &command, compiler::CompileOptions &options) {
                   "bf16: compute products, and what is safe between them, in bf16, from weights in f32")
       ->type_name("f32|bf16");
   command.add_flag("--no-fuse", [&options](int64_t) { options.fuse = false; }, "Give every op a kernel of its own");
+}
+
+void addCodeFlags(CLI::App &command, compiler::CompileOptions &options) {
+  addTargetFlags(command, options);
+  command.add_option("--batch", options.capacity, "The most rows of one call, instead of the model's")
+      ->type_name("ROWS")
+      ->check(CLI::Range(int64_t(1), int64_t(INT32_MAX)));
 }
 
 } // namespace sluice::tool

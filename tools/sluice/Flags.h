@@ -14,7 +14,10 @@ void addEmit(CLI::App &command, compiler::Emit &emit);
 /// --placement, --link, --place-entry
 void addPlacementFlags(CLI::App &command, compiler::PlacementRequest &request);
 
-/// --devices, --copies, --target-cpu, --backend, --batch, --dtype, --precision, --no-fuse
+/// --devices, --copies, --target-cpu, --backend, --dtype, --precision, --no-fuse
+void addTargetFlags(CLI::App &command, compiler::CompileOptions &options);
+
+/// Those, and --batch.
 void addCodeFlags(CLI::App &command, compiler::CompileOptions &options);
 
 } // namespace sluice::tool

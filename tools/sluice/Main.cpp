@@ -18,6 +18,7 @@ using sluice::compiler::Failure;
 static const char kToolExamples[] = R"(Examples:
   sluice compile lenet.mlir -o lenet         an executable that trains and predicts
   sluice place lenet.mlir --devices cpu,sim:0   what would run where, and why
+  sluice scale lenet.mlir --cluster h100x8x128.json   how fast many accelerators would train it
   sluice show lenet.mlir --stage fused       the kernels that it would run
   sluice verify lenet.mlir                   compare it with the reference interpreter)";
 
@@ -27,7 +28,8 @@ static std::vector<Command> addCommands(CLI::App &app) {
   app.set_version_flag("--version", std::string("sluice ") + SLUICE_VERSION);
   app.require_subcommand(1);
   app.footer(kToolExamples);
-  return {addCompile(app), addVerify(app), addPlace(app), addShow(app), addDevices(app), addConformance(app)};
+  return {addCompile(app), addVerify(app),  addPlace(app),      addScale(app),
+          addShow(app),    addDevices(app), addConformance(app)};
 }
 
 /// The error in words on stderr, and with --json as an object on stdout. A comparison that failed is a result, which

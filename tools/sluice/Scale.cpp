@@ -1,0 +1,125 @@
+// sluice scale
+#include "ir/Target.h"
+#include "tools/compiler/Diagnostics.h"
+#include "tools/compiler/Files.h"
+#include "tools/compiler/placement/Costs.h"
+#include "tools/compiler/scale/ReadCluster.h"
+#include "tools/compiler/scale/Scaling.h"
+#include "tools/sluice/Commands.h"
+#include "tools/sluice/Flags.h"
+#include "tools/sluice/scale/Page.h"
+#include "tools/sluice/scale/Text.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace sluice::compiler;
+
+namespace sluice::tool {
+
+static const char kScaleExamples[] = R"(Examples:
+  sluice scale resnet50.mlir --cluster h100x8x128.json                a step on 1, 2, 4, ... 1024 of its accelerators
+  sluice scale resnet50.mlir --cluster h100x8x128.json --strong --batch 32768   the batch divided among them
+  sluice scale resnet50.mlir --cluster h100x8x128.json --replicas 8,64 --html scale.html)";
+
+namespace {
+
+struct ScaleOptions {
+  std::string model, cluster, html;
+  CompileOptions compile;
+  ScalingRequest request;
+};
+
+} // namespace
+
+static constexpr int64_t kMostReplicas = 1'000'000'000;
+
+/// "1,2,4": numbers that grow.
+static std::vector<int64_t> parseReplicas(const std::string &list) {
+  std::vector<int64_t> counts;
+  for (llvm::StringRef text : llvm::split(list, ',')) {
+    int64_t count = 0;
+    if (text.getAsInteger(10, count) || count < 1 || count > kMostReplicas)
+      throw CLI::ValidationError("--replicas", "'" + text.str() + "' is no number of replicas");
+    if (!counts.empty() && count <= counts.back())
+      throw CLI::ValidationError("--replicas", "'" + list + "': each number must be larger than the one before");
+    counts.push_back(count);
+  }
+  return counts;
+}
+
+/// The costs of the devices that a plan is for, on this machine.
+static llvm::Expected<passes::CostModel> costsOfPlan(const runtime::Plan &plan) {
+  std::vector<std::string> devices;
+  for (const runtime::Device &device : plan.devices)
+    devices.push_back(device.backend + ":" + std::to_string(device.compiledFor));
+  auto target = ir::Target::parse(llvm::join(devices, ","));
+  if (!target)
+    return target.takeError();
+  auto costs = costsOf(*target, {});
+  if (!costs)
+    return costs.takeError();
+  return std::move(costs->model);
+}
+
+static llvm::Expected<ScalingReport> predict(const ScaleOptions &options, const Talk &talk) {
+  auto cluster = readCluster(options.cluster);
+  if (!cluster)
+    return cluster.takeError();
+  auto compiled = compileFile(options.model, options.compile);
+  if (!compiled)
+    return compiled.takeError();
+  if (!talk.quiet)
+    llvm::errs() << compiled->warnings;
+  auto costs = costsOfPlan(compiled->plan);
+  if (!costs)
+    return costs.takeError();
+  auto step = replicaStepOf(compiled->plan, *costs);
+  if (!step)
+    return step.takeError();
+  return predictScaling(*step, computeTimeOf(*step, *cluster, *costs), *cluster, options.request);
+}
+
+static llvm::Error scaleModel(const ScaleOptions &options, const Talk &talk) {
+  auto report = predict(options, talk);
+  if (!report)
+    return report.takeError();
+  if (!options.html.empty())
+    if (llvm::Error error = writeWhole(scale::scalingPage(toJson(*report)), options.html))
+      return error;
+  if (talk.json)
+    llvm::outs() << toJson(*report) << '\n';
+  else if (!talk.quiet)
+    printScaling(llvm::outs(), *report);
+  return llvm::Error::success();
+}
+
+Command addScale(CLI::App &app) {
+  CLI::App *command = app.add_subcommand("scale", "Predict training on many accelerators of a cluster");
+  command->footer(kScaleExamples);
+  auto options = std::make_shared<ScaleOptions>();
+  options->compile.compileTo = "planned";
+  options->compile.emit = Emit::None;
+  addModel(*command, options->model);
+  command->add_option("--cluster", options->cluster, "What the cluster is like, a file of JSON")
+      ->required()
+      ->type_name("FILE");
+  command
+      ->add_option_function<std::string>(
+          "--replicas", [options](const std::string &list) { options->request.replicas = parseReplicas(list); },
+          "How many to predict for, as 1,2,4; powers of two unless given")
+      ->type_name("LIST");
+  command
+      ->add_option("--batch", options->request.rows,
+                   "Rows of each replica, or with --strong of all; the model's unless given")
+      ->type_name("ROWS")
+      ->check(CLI::Range(int64_t(1), int64_t(INT32_MAX)));
+  CLI::Option *strong = command->add_flag("--strong", options->request.isStrong, "Divide the batch among the replicas");
+  command->add_flag(
+             "--weak", [](int64_t) {}, "Give each replica the whole batch, which is the default")
+      ->excludes(strong);
+  command->add_option("--html", options->html, "Write a page with pictures, for a browser")->type_name("FILE");
+  addTargetFlags(*command, options->compile);
+  return {command, [=](const Talk &talk) { return scaleModel(*options, talk); }};
+}
+
+} // namespace sluice::tool

@@ -1,0 +1,56 @@
+// The page: efficiency, what a step consists of, and all figures, over the number of replicas.
+
+const kParts = [
+  ["compute", "work of one device", ({compute_ms}) => compute_ms],
+  ["straggler", "waiting for the slowest", ({straggler_ms}) => straggler_ms],
+  ["contention", "work slowed by collectives", ({contention_ms}) => contention_ms],
+  ["copy", "copies into buckets", ({copy_ms}) => copy_ms],
+  ["exposed", "exposed communication", ({exposed_ms}) => exposed_ms],
+];
+
+const kColumns = [
+  ["replicas", ({replicas}) => replicas.toLocaleString("en")],
+  ["rows each", ({rows}) => rows.toLocaleString("en")],
+  ["step", ({predicted_ms}) => timeText(predicted_ms)],
+  ["rows/s", ({rows_per_second}) => rows_per_second.toLocaleString("en", {maximumSignificantDigits: 4})],
+  ["efficiency", ({efficiency}) => percentText(efficiency)],
+  ["communication", ({communication_ms}) => timeText(communication_ms)],
+  ["exposed", ({exposed_ms}) => timeText(exposed_ms)],
+  ["limited by", ({limit}) => limit],
+];
+
+function drawTitle(report, title) {
+  document.title = `${report.model}: scaling`;
+  const rows = countText(report.rows, "row") + (report.scaling === "strong" ? " in all" : " each");
+  const facts = [
+    report.cluster, report.device, rows, "compute " + report.compute, `${bytesText(report.gradient_bytes)} of gradients`
+  ];
+  title.append(el("h1", report.model), el("p", facts.join(" · ")));
+}
+
+function efficiencyCard({points}) {
+  const chart = new Chart(points, Math.max(1, ...points.map(({efficiency}) => efficiency)), percentText,
+                          "efficiency over the number of replicas");
+  chart.drawCurve(({efficiency}) => efficiency,
+                  ({replicas, efficiency}) => `${replicas} replicas: ${percentText(efficiency)}`);
+  return card("efficiency", "Throughput, as a share of so many times one replica's", chart.root);
+}
+
+function stepCard({points}) {
+  const chart = new Chart(points, Math.max(...points.map(({predicted_ms}) => predicted_ms)), timeText,
+                          "parts of a step over the number of replicas");
+  chart.drawBars(kParts);
+  const legend = el("div.legend", ...kParts.map(([style, name]) => el("span", el("i." + style), name)));
+  return card("step", "What a step consists of", legend, chart.root);
+}
+
+function tableCard({points}) {
+  const table = el("table", el("tr", ...kColumns.map(([name]) => el("th", name))));
+  for (const point of points)
+    table.append(el("tr", ...kColumns.map(([, textOf]) => el("td", textOf(point)))));
+  return card("figures", "Figures", table);
+}
+
+const report = readData("report-data");
+drawTitle(report, document.getElementById("title"));
+document.querySelector("main").append(efficiencyCard(report), stepCard(report), tableCard(report));
