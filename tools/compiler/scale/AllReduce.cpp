@@ -37,11 +37,11 @@ struct Group {
 static double shareSent(int64_t n) { return 2 * double(n - 1) / double(n); }
 
 static CollectiveTime ringTime(const Group &group, double bytes) {
-  int64_t networkHops = group.nodes > 1 ? 2 * group.nodes : 0;
-  int64_t nodeHops = std::max<int64_t>(2 * (group.replicas - 1) - networkHops, 0);
+  int64_t hops = 2 * (group.replicas - 1);
+  int64_t networkHops = group.nodes > 1 ? std::min(2 * group.nodes, hops) : 0;
   const Cluster &cluster = group.cluster;
   return {cluster.collectiveSeconds + double(networkHops) * cluster.network.latency +
-              double(nodeHops) * cluster.nodeLink.latency,
+              double(hops - networkHops) * cluster.nodeLink.latency,
           shareSent(group.replicas) * bytes / group.ringBytesPerSecond()};
 }
 
