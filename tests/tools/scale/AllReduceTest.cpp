@@ -69,8 +69,8 @@ TEST(AllReduceTest, ReplicasThatFillPartOfANodeCountItsLinks) {
 
 TEST(AllReduceTest, TheFastestDependsOnTheBytes) {
   Cluster cluster = twoNodes(AllReduceAlgorithm::Fastest);
-  expectTime(allReduceTime(cluster, 8, kBytes), 41, 5.2);                  // hierarchical
-  EXPECT_NEAR(allReduceTime(cluster, 8, 0).latency * 1e6, 31, 1e-9);       // tree
+  expectTime(allReduceTime(cluster, 8, kBytes), 41, 5.2);                    // hierarchical
+  EXPECT_NEAR(allReduceTime(cluster, 8, 0).latency * 1e6, 31, 1e-9);         // tree
   EXPECT_NEAR(allReduceTime(cluster, 4, 8).seconds() * 1e6, 11.00012, 1e-6); // all alike within a node
 }
 

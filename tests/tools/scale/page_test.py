@@ -63,12 +63,21 @@ class ScalePageTest(unittest.TestCase):
         tips = self.evaluate("[...document.querySelectorAll('#efficiency .dot title')].map(e => e.textContent)")
         self.assertRegex(tips[0], "^1 replicas: 100 %$")
 
-    def test_bars_are_as_high_as_their_times(self):
+    def test_bars_are_shares_of_the_step(self):
         report = self.open("strong.html", os.path.join(CLUSTERS, "h100x8x128.json"), "--strong", "--replicas", "1,8,1024")
-        heights = self.evaluate("[...document.querySelectorAll('#step rect.compute')].map(e => +e.getAttribute('height'))")
-        times = [point["compute_ms"] for point in report["points"]]
-        for height, time in zip(heights, times, strict=True):
-            self.assertAlmostEqual(height / heights[0], time / times[0], places=6)
+        self.assertEqual(self.heights("compute"), self.expected(report, lambda point: point["efficiency"]))
+        self.assertEqual(self.heights("exposed"),
+                         self.expected(report, lambda point: point["exposed_ms"] / point["predicted_ms"])[1:])
+        tops = self.evaluate("[...document.querySelectorAll('#step rect')].map(e => +e.getAttribute('y'))")
+        self.assertAlmostEqual(min(tops), 12, places=3)  # all parts are the whole step
+
+    def heights(self, part):
+        found = self.evaluate(f"[...document.querySelectorAll('#step rect.{part}')].map(e => +e.getAttribute('height'))")
+        return [round(height, 3) for height in found]
+
+    @staticmethod
+    def expected(report, share):
+        return [round(218 * share(point), 3) for point in report["points"]]
 
     def test_hostile_names_stay_text(self):
         with open(os.path.join(CLUSTERS, "h100x8x128.json"), encoding="utf-8") as file:

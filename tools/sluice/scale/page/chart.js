@@ -40,19 +40,19 @@ class Chart {
                    svg("circle", {class: "dot", cx: x, cy: y, r: 4}, svg("title", {}, textOf(this.points[i])))));
   }
 
-  /// Bars of parts above each other; `parts` has [class, name, value of a point].
+  /// Bars of shares above each other; `parts` has [class, name, share of a point].
   drawBars(parts) {
     const width = Math.min(56, 0.7 * this.slot());
     this.points.forEach((point, i) => {
       let below = 0;
       for (const [style, name, valueOf] of parts) {
         const value = valueOf(point);
-        if (!(value > 0))
+        if (!(value > 1e-9))
           continue;
         const top = this.y(below + value);
         this.root.append(svg("rect",
                              {class: style, x: this.x(i) - width / 2, y: top, width, height: this.y(below) - top},
-                             svg("title", {}, `${point.replicas} replicas: ${name} ${timeText(value)}`)));
+                             svg("title", {}, `${point.replicas} replicas: ${name} ${percentText(value)}`)));
         below += value;
       }
     });

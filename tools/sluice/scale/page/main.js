@@ -1,11 +1,13 @@
 // The page: efficiency, what a step consists of, and all figures, over the number of replicas.
 
+// The parts of a step as its shares, the useful work first: as much as one replica would do of it in that time.
 const kParts = [
-  ["compute", "work of one device", ({compute_ms}) => compute_ms],
-  ["straggler", "waiting for the slowest", ({straggler_ms}) => straggler_ms],
-  ["contention", "work slowed by collectives", ({contention_ms}) => contention_ms],
-  ["copy", "copies into buckets", ({copy_ms}) => copy_ms],
-  ["exposed", "exposed communication", ({exposed_ms}) => exposed_ms],
+  ["compute", "useful work", ({efficiency}) => efficiency],
+  ["batch", "small batch", (point) => point.compute_ms / point.predicted_ms - point.efficiency],
+  ["straggler", "waiting for the slowest", (point) => point.straggler_ms / point.predicted_ms],
+  ["contention", "work slowed by collectives", (point) => point.contention_ms / point.predicted_ms],
+  ["copy", "copies into buckets", (point) => point.copy_ms / point.predicted_ms],
+  ["exposed", "exposed communication", (point) => point.exposed_ms / point.predicted_ms],
 ];
 
 const kColumns = [
@@ -23,7 +25,8 @@ function drawTitle(report, title) {
   document.title = `${report.model}: scaling`;
   const rows = countText(report.rows, "row") + (report.scaling === "strong" ? " in all" : " each");
   const facts = [
-    report.cluster, report.device, rows, "compute " + report.compute, `${bytesText(report.gradient_bytes)} of gradients`
+    report.cluster, report.device, rows, "compute: " + report.compute,
+    `${bytesText(report.gradient_bytes)} of gradients`
   ];
   title.append(el("h1", report.model), el("p", facts.join(" · ")));
 }
@@ -37,11 +40,10 @@ function efficiencyCard({points}) {
 }
 
 function stepCard({points}) {
-  const chart = new Chart(points, Math.max(...points.map(({predicted_ms}) => predicted_ms)), timeText,
-                          "parts of a step over the number of replicas");
+  const chart = new Chart(points, 1, percentText, "parts of a step over the number of replicas");
   chart.drawBars(kParts);
   const legend = el("div.legend", ...kParts.map(([style, name]) => el("span", el("i." + style), name)));
-  return card("step", "What a step consists of", legend, chart.root);
+  return card("step", "Where a step's time goes", legend, chart.root);
 }
 
 function tableCard({points}) {
