@@ -21,7 +21,7 @@ struct Group {
         inNode(std::min(replicas, cluster.accelerators)) {}
 
   /// Levels of a binary tree of the nodes.
-  int64_t treeHops() const { return std::bit_width(uint64_t(nodes - 1)); }
+  int64_t treeHops() const { return int64_t(std::bit_width(uint64_t(nodes - 1))); }
   double networkBytesPerSecond() const { return cluster.network.bytesPerSecond * double(cluster.networkLinks); }
   /// Of the slowest link on a ring through all replicas.
   double ringBytesPerSecond() const {
