@@ -13,7 +13,7 @@ import unittest
 ROOT, PROGRAM = sys.argv.pop(1), sys.argv.pop(1)
 DATA = os.path.join(ROOT, "tools", "scale", "published.json")
 CLUSTERS = os.path.join(ROOT, "tools", "compiler", "scale", "clusters")
-MOST = "6"  # percent: what SCALE.md states, rounded up
+MOST = "7"  # percent: what SCALE.md states, rounded up
 LINE = re.compile(r"^(.{34}) +(\d+) +(\d+) +(\d+) +(\d+) +([+-][\d.]+) %(.*)$", re.M)
 
 
