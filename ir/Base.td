@@ -61,7 +61,7 @@ class Sluice_Words<string name, string summary, list<I32EnumAttrCase> words> : I
 }
 def Sluice_StateKinds : Sluice_Words<"StateKind", "what a state is for", [
     I32EnumAttrCase<"Parameter", 0, "parameter">, I32EnumAttrCase<"Slot", 1, "slot">, I32EnumAttrCase<"Statistic", 2, "statistic">,
-    I32EnumAttrCase<"Hyper", 3, "hyper">, I32EnumAttrCase<"Step", 4, "step">]>;
+    I32EnumAttrCase<"Hyper", 3, "hyper">, I32EnumAttrCase<"Step", 4, "step">, I32EnumAttrCase<"Share", 5, "share">]>;
 def Sluice_StateKindAttr : EnumAttr<Sluice_Dialect, Sluice_StateKinds, "state_kind">;
 def Sluice_CopyReasons : Sluice_Words<"CopyReason", "who wants a copy", [
     I32EnumAttrCase<"To", 0, "to">, I32EnumAttrCase<"CopyTo", 1, "copy_to">, I32EnumAttrCase<"Pin", 2, "pin">, I32EnumAttrCase<"Placement", 3, "placement">,
@@ -76,6 +76,13 @@ def Sluice_CopyPolicies : Sluice_Words<"CopyPolicy", "what becomes of copies tha
     I32EnumAttrCase<"Explicit", 0, "explicit">, I32EnumAttrCase<"Warn", 1, "warn">, I32EnumAttrCase<"Insert", 2, "insert">]>;
 def Sluice_CopyPolicyAttr : EnumAttr<Sluice_Dialect, Sluice_CopyPolicies, "copy_policy">;
 
+def Sluice_CollectiveKinds : Sluice_Words<"CollectiveKind", "what replicas do together", [
+    I32EnumAttrCase<"AllReduce", 0, "all_reduce">, I32EnumAttrCase<"Broadcast", 1, "broadcast">]>;
+def Sluice_CollectiveKindAttr : EnumAttr<Sluice_Dialect, Sluice_CollectiveKinds, "collective_kind">;
+def Sluice_CollectiveReductions : Sluice_Words<"CollectiveReduction", "how elements of replicas are reduced", [
+    I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Max", 1, "max">]>;
+def Sluice_CollectiveReductionAttr : EnumAttr<Sluice_Dialect, Sluice_CollectiveReductions, "collective_reduction">;
+
 def Sluice_Precisions : Sluice_Words<"Precision", "what ops of f32 may compute in", [
     I32EnumAttrCase<"F32", 0, "f32">, I32EnumAttrCase<"BF16", 1, "bf16">]>;
 def Sluice_PrecisionAttr : EnumAttr<Sluice_Dialect, Sluice_Precisions, "precision">;
@@ -83,6 +90,8 @@ def Sluice_PrecisionAttr : EnumAttr<Sluice_Dialect, Sluice_Precisions, "precisio
 def Sluice_Tensor : RankedTensorOf<[F32, F64, F16, BF16, I32, I64, UI8, I1]>;
 def Sluice_NumberTensor : RankedTensorOf<[F32, F64, F16, BF16, I32, I64, UI8]>;
 def Sluice_FloatTensor : RankedTensorOf<[F32, F64, F16, BF16]>;
+/// What replicas exchange.
+def Sluice_ReducedTensor : RankedTensorOf<[F32, F64, F16, BF16, I32, I64]>;
 def Sluice_IntTensor : RankedTensorOf<[I32, I64]>;
 def Sluice_BoolTensor : RankedTensorOf<[I1]>;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/ActionClock.h"
+#include "ir/RowFlow.h"
 #include "ir/Types.h"
 #include "ir/build/ElementBuilder.h"
 #include "ir/ops/Equation.h"

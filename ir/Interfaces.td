@@ -65,8 +65,41 @@ def CompositeOp : OpInterface<"CompositeOp"> {
     InterfaceMethod<"Builds the formula where the builder stands: a value for each result, or none at all where this instance is no formula.",
       "::llvm::SmallVector<::mlir::Value>", "expand", (ins "::mlir::OpBuilder &":$builder)>,
     StaticInterfaceMethod<[{
-      Whether the formula takes its place in `train`, whatever backends have: replicas of a program must see the sums over its rows,
-      and the counts that divide them.}], "bool", "isExpandedInTrain", (ins), "", "return false;">];
+      Whether the formula takes its place before ops are placed, whatever backends have: it has sums over the rows, and counts that
+      divide them, which replicas of a program may have to see.}], "bool", "isExpandedEarly", (ins), "", "return false;">];
+}
+
+def RowFlowOp : OpInterface<"RowFlowOp"> {
+  let cppNamespace = "::sluice::ir";
+  let description = [{
+    An op that says what becomes of the rows of a call. Where replicas of a program have a share of the rows each, its operands without
+    rows are the same everywhere, and those with rows are apart; so are its results with rows.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      Of an instance with rows: what replicas have of the results without rows. Whole: none of it can be said of a share, the op
+      needs all rows at once.}], "::sluice::ir::RowFlow", "getRowFlow", (ins), "", "return ::sluice::ir::RowFlow::Apart;">,
+    InterfaceMethod<[{
+      Builds what says the same by sums and maxima over rows, and by the number of all rows (an i64 scalar) where the op counts
+      them: a value for each result; none where this instance needs nothing of the kind.}],
+      "::llvm::SmallVector<::mlir::Value>", "expandForReplicas", (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$allRows), "", "return {};">];
+}
+
+def LinearOp : OpInterface<"LinearOp"> {
+  let cppNamespace = "::sluice::ir";
+  let description = "An op that may be done before a sum over replicas as well as behind it.";
+  let methods = [InterfaceMethod<
+      "Whether the result is the sum of what replicas have of it, where the operands marked here are sums and all others the same everywhere.",
+      "bool", "isLinearIn", (ins "::llvm::ArrayRef<bool>":$sums)>];
+}
+
+def CollectiveOp : OpInterface<"CollectiveOp"> {
+  let cppNamespace = "::sluice::ir";
+  let description = "An op that all replicas of a program do together: each gives a value, and all have the same results.";
+  let methods = [
+    InterfaceMethod<"What it does.", "::sluice::ir::CollectiveKind", "getKind", (ins)>,
+    InterfaceMethod<"How elements are reduced; Sum where they are not.", "::sluice::ir::CollectiveReduction", "getReduction", (ins), "", "return ::sluice::ir::CollectiveReduction::Sum;">,
+    InterfaceMethod<"The replica whose value all have, of a broadcast; 0 of others.", "uint64_t", "getRoot", (ins), "", "return 0;">];
 }
 
 def ModeOp : OpInterface<"ModeOp"> {

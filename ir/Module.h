@@ -25,8 +25,22 @@ int64_t getCapacity(mlir::ModuleOp module);
 inline constexpr int64_t kCallsInFlight = 2;
 inline constexpr int64_t kMostCallsInFlight = 16;
 
+inline constexpr int64_t kMostReplicas = 1024;
+
 /// How many calls of an entry point may be under way at once.
 int64_t getCallsInFlight(mlir::ModuleOp module);
+
+/// How many replicas of the program run together, each on a share of the rows of a call.
+int64_t getReplicas(mlir::ModuleOp module);
+
+/// The state that holds the number of rows of a call over all replicas, where `capacity` is that of one.
+inline constexpr llvm::StringLiteral kGlobalRows = "global_rows";
+
+/// Whether a collective is of values without rows, and from a replica that there is.
+mlir::LogicalResult verifyCollective(CollectiveOp op);
+
+/// What all replicas have of a collective to which they give `parts`, one each.
+HostTensor evaluateTogether(CollectiveOp op, llvm::ArrayRef<HostTensor> parts);
 
 /// What products compute in where the model says f32.
 Precision getPrecision(mlir::ModuleOp module);

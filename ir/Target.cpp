@@ -12,8 +12,9 @@ static constexpr int64_t kMostOrdinal = 65535;
 
 std::string acceleratorName(int64_t index) { return "acc" + std::to_string(index); }
 
-std::string TargetDevice::spelling() const {
-  return name == kHostDevice ? name : backend + ":" + std::to_string(ordinal);
+std::string TargetDevice::spelling(int64_t replica) const {
+  return name == kHostDevice ? name
+                             : backend + ":" + std::to_string(replica == 0 ? ordinal : ofReplicas[size_t(replica - 1)]);
 }
 
 Target::Target() : list{{kHostDevice.str(), kHostDevice.str(), 0}} {}
@@ -24,7 +25,11 @@ const TargetDevice *Target::find(StringRef name) const {
 }
 
 std::string Target::str() const {
-  return llvm::join(llvm::map_range(list, [](const TargetDevice &device) { return device.spelling(); }), ",");
+  std::string text = list.front().spelling();
+  for (int64_t replica = 0; replica < replicaCount; ++replica)
+    for (const TargetDevice &device : llvm::drop_begin(list))
+      text += "," + device.spelling(replica);
+  return text;
 }
 
 //===- text -------------------------------------------------------------------------------------------------------===//
@@ -51,14 +56,37 @@ static llvm::Expected<TargetDevice> parseDevice(StringRef spelling) {
   if (backend == "gpu")
     return malformed("'" + spelling +
                      "' names no backend; gpu(0) is the first accelerator of the list, such as cuda:0");
-  return TargetDevice{"", backend.str(), ordinal};
+  return TargetDevice{"", backend.str(), ordinal, {}};
+}
+
+/// "sim:0-3" is sim:0, sim:1, sim:2 and sim:3; all else is itself.
+static llvm::Expected<SmallVector<std::string>> expandRange(StringRef part) {
+  static constexpr int64_t kMostInRange = 4096;
+  auto [backend, range] = part.split(':');
+  auto [firstText, lastText] = range.split('-');
+  int64_t first = 0, last = 0;
+  if (firstText.getAsInteger(10, first) || lastText.getAsInteger(10, last))
+    return SmallVector<std::string>{part.str()};
+  if (last < first || last - first >= kMostInRange)
+    return malformed("'" + part + "' is no range of devices, from a first to a last, at most " + Twine(kMostInRange));
+  SmallVector<std::string> items;
+  for (int64_t ordinal = first; ordinal <= last; ++ordinal)
+    items.push_back((backend + ":" + Twine(ordinal)).str());
+  return items;
 }
 
 llvm::Expected<Target> Target::parse(StringRef text) {
   Target target;
   bool hasHost = false;
-  SmallVector<StringRef> parts;
-  text.split(parts, ',');
+  SmallVector<StringRef> ranges;
+  text.split(ranges, ',');
+  SmallVector<std::string> parts;
+  for (StringRef range : ranges) {
+    auto items = expandRange(range);
+    if (!items)
+      return items.takeError();
+    llvm::append_range(parts, *items);
+  }
   for (auto [i, part] : llvm::enumerate(parts)) {
     llvm::Expected<TargetDevice> device = parseDevice(part);
     if (!device)
@@ -77,6 +105,24 @@ llvm::Expected<Target> Target::parse(StringRef text) {
   return target;
 }
 
+llvm::Expected<Target> Target::shareAmong(int64_t replicas) const {
+  if (accelerators() % replicas != 0)
+    return malformed(Twine(replicas) + " replicas need as many accelerators each, and '" + str() + "' has " +
+                     Twine(accelerators()));
+  Target shared = *this;
+  shared.replicaCount = replicas;
+  size_t each = size_t(accelerators() / replicas);
+  shared.list.truncate(1 + each);
+  for (size_t i = 1 + each; i < list.size(); ++i) {
+    TargetDevice &device = shared.list[1 + (i - 1) % each];
+    if (list[i].backend != device.backend)
+      return malformed("replica " + Twine((i - 1) / each) + " has " + list[i].spelling() + " for " + device.name +
+                       ", where the first has " + device.spelling());
+    device.ofReplicas.push_back(list[i].ordinal);
+  }
+  return shared;
+}
+
 //===- the module's devices ---------------------------------------------------------------------------------------===//
 
 void Target::record(ModuleOp module) const {
@@ -84,11 +130,14 @@ void Target::record(ModuleOp module) const {
     old.erase();
   OpBuilder builder = behindHead(module);
   for (auto [i, device] : llvm::enumerate(list))
-    builder.create<DeviceOp>(module.getLoc(), device.name, device.backend, device.ordinal, i > 0 && i == firstIndex);
+    builder.create<DeviceOp>(module.getLoc(), device.name, device.backend, device.ordinal,
+                             device.ofReplicas.empty() ? DenseI64ArrayAttr()
+                                                       : builder.getDenseI64ArrayAttr(device.ofReplicas),
+                             i > 0 && i == firstIndex);
 }
 
 /// What is wrong with the device in row `index` of a table; empty if nothing is.
-static std::string problemOfRow(DeviceOp row, int64_t index) {
+static std::string problemOfRow(DeviceOp row, int64_t index, int64_t replicas) {
   int64_t ordinal = int64_t(row.getOrdinal());
   std::string name = index == 0 ? kHostDevice.str() : acceleratorName(index - 1);
   if (row.getName() != name)
@@ -98,23 +147,32 @@ static std::string problemOfRow(DeviceOp row, int64_t index) {
   if (ordinal < 0 || ordinal > kMostOrdinal)
     return "has the number " + std::to_string(ordinal) + "; devices are numbered from 0 to " +
            std::to_string(kMostOrdinal);
+  ArrayRef<int64_t> others = row.getReplicas().value_or(ArrayRef<int64_t>());
+  if (int64_t(others.size()) != (index == 0 ? 0 : replicas - 1))
+    return "is said for " + std::to_string(others.size()) + " more replicas, of " + std::to_string(replicas);
+  if (llvm::any_of(others, [](int64_t other) { return other < 0 || other > kMostOrdinal; }))
+    return "has a number of a replica that is outside of 0 to " + std::to_string(kMostOrdinal);
   return "";
 }
 
 FailureOr<Target> Target::of(ModuleOp module) {
   Target target;
   auto rows = module.getOps<DeviceOp>();
-  if (rows.empty())
+  if (rows.empty()) {
+    target.replicaCount = getReplicas(module);
     return target;
+  }
   target.list.clear();
+  target.replicaCount = getReplicas(module);
   for (DeviceOp row : rows) {
-    if (std::string problem = problemOfRow(row, int64_t(target.list.size())); !problem.empty())
+    if (std::string problem = problemOfRow(row, int64_t(target.list.size()), target.replicaCount); !problem.empty())
       return row.emitOpError(problem);
     if (row.getFirst() && target.firstIndex != 0)
       return row.emitOpError("is the second device that comes first");
     if (row.getFirst())
       target.firstIndex = target.list.size();
-    target.list.push_back({row.getName().str(), row.getBackend().str(), int64_t(row.getOrdinal())});
+    target.list.push_back({row.getName().str(), row.getBackend().str(), int64_t(row.getOrdinal()),
+                           llvm::to_vector(row.getReplicas().value_or(ArrayRef<int64_t>()))});
   }
   return target;
 }

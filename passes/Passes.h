@@ -27,8 +27,12 @@ void mixPrecision(mlir::ModuleOp module);
 /// model -> train. Entry points with gradients and updates in place of the graph.
 mlir::LogicalResult buildEntryPoints(mlir::ModuleOp module);
 
-/// Replaces ops by the formula that they stand for, where replicas of the program must see it.
+/// Replaces ops by the formula that they stand for, where it is of sums over the rows: in `train`, or where replicas keep
+/// the op to their own rows, when these are shared out.
 void expandComposites(mlir::ModuleOp module);
+
+/// train -> parallel. The program of one of the module's replicas: rows are shared out, sums over them reduced.
+mlir::LogicalResult partitionRows(mlir::ModuleOp module);
 
 /// Brings ops to canonical forms, merges equal ones and removes dead ones.
 mlir::LogicalResult simplify(mlir::ModuleOp module);

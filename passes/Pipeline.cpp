@@ -40,6 +40,12 @@ static LogicalResult runModel(Compilation &c) {
   return success();
 }
 
+/// Whether the statistics of a batch are those of each replica's rows: its sums are not to be seen when rows are shared
+/// out.
+static bool normalisesPerReplica(ModuleOp module) {
+  return ir::getReplicas(module) > 1 && !ir::getModel(module).getSyncBatchNorm();
+}
+
 static LogicalResult runTrain(Compilation &c) {
   // Before there are gradients, which are then those of the simpler forms.
   if (failed(canonicalize(c.module)))
@@ -47,11 +53,19 @@ static LogicalResult runTrain(Compilation &c) {
   mixPrecision(c.module);
   if (failed(buildEntryPoints(c.module)))
     return failure();
-  expandComposites(c.module);
+  if (!normalisesPerReplica(c.module))
+    expandComposites(c.module);
   return simplify(c.module);
 }
 
-static LogicalResult runParallel(Compilation &) { return success(); }
+static LogicalResult runParallel(Compilation &c) {
+  if (ir::getReplicas(c.module) == 1)
+    return success();
+  if (failed(partitionRows(c.module)))
+    return failure();
+  expandComposites(c.module); // what each replica does with its own rows
+  return simplify(c.module);
+}
 
 static LogicalResult runPlaced(Compilation &c) {
   const ChosenDevices &chosen = c.options.chosen;

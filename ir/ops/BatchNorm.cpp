@@ -1,6 +1,5 @@
-// Batch normalisation: PyTorch's semantics, its gradient in closed form, and its expansion into sums.
-#include "ir/build/Node.h"
-#include "ir/ops/Inference.h"
+// Batch normalisation: PyTorch's semantics, and its expansion into sums. Its gradient is in BatchNormGrad.cpp.
+#include "ir/ops/Normalised.h"
 #include <cmath>
 
 using namespace mlir;
@@ -56,56 +55,12 @@ SmallVector<HostTensor> BatchNormOp::evaluate(ArrayRef<HostTensor> operands, int
   return {y, newMean, newVar};
 }
 
-namespace {
-
-/// The parts that forward and backward share; one is the other's common subexpression. Halves are computed in f32.
-struct Normalised {
-  SmallVector<int64_t> axes;
-  Node x, mean, centred, var, inverseDeviation, xHat;
-
-  Normalised(OpBuilder &builder, BatchNormOp op)
-      : axes(getAxes(op)), x(widened(Node(builder, op.getLoc(), op.getX()))), mean(getMean(builder, op)),
-        centred(x - overChannels(mean)), var(getVar(builder, op)),
-        inverseDeviation(rsqrt(var + op.getEps().convertToDouble())), xHat(centred * overChannels(inverseDeviation)) {}
-
-  /// A value per channel, repeated to x's shape.
-  Node overChannels(Node value) const { return expand(value, 1, x.type()); }
-  Node batchMean(Node value) const {
-    Node total = sum(value, axes);
-    return total / count(x, axes, total);
-  }
-
-private:
-  static SmallVector<int64_t> getAxes(BatchNormOp op) {
-    auto axes = llvm::to_vector(llvm::seq<int64_t>(0, tensorOf(op.getX()).getRank()));
-    axes.erase(axes.begin() + 1);
-    return axes;
-  }
-  Node getMean(OpBuilder &builder, BatchNormOp op) const {
-    return op.getTraining() ? batchMean(x) : widened(Node(builder, op.getLoc(), op.getRunningMean()));
-  }
-  Node getVar(OpBuilder &builder, BatchNormOp op) const {
-    return op.getTraining() ? batchMean(centred * centred) : widened(Node(builder, op.getLoc(), op.getRunningVar()));
-  }
-};
-
-} // namespace
-
-// With x^ = (x - mean) / deviation: dWeight = sum(dY x^), dBias = sum(dY) and, where mean and variance are the batch's,
-// dX = weight / deviation (dY - dBias / n - x^ dWeight / n).
 SmallVector<Value> BatchNormOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
   if (!dResults[0])
     return SmallVector<Value>(5);
-  Normalised norm(builder, *this);
-  Node dY = widened(Node(builder, getLoc(), dResults[0])), weight = widened(Node(builder, getLoc(), getWeight()));
-  Type element = elementOf(getX());
-  Node dBias = sum(dY, norm.axes), dWeight = sum(dY * norm.xHat, norm.axes), dXHat = dY;
-  if (getTraining()) {
-    Node n = count(norm.x, norm.axes, dBias);
-    dXHat = dY - norm.overChannels(dBias / n) - norm.xHat * norm.overChannels(dWeight / n);
-  }
-  Node dX = dXHat * norm.overChannels(weight * norm.inverseDeviation);
-  return {castTo(dX, element), castTo(dWeight, element), castTo(dBias, element), Value(), Value()};
+  auto gradient = builder.create<BatchNormGradOp>(getLoc(), getX(), getWeight(), getRunningMean(), getRunningVar(),
+                                                  dResults[0], getEps(), getTraining());
+  return {gradient.getDx(), gradient.getDweight(), gradient.getDbias(), Value(), Value()};
 }
 
 SmallVector<Sample> BatchNormOp::samples() {
@@ -123,7 +78,7 @@ SmallVector<Sample> BatchNormOp::samples() {
 }
 
 SmallVector<Value> BatchNormOp::expand(OpBuilder &builder) {
-  Normalised norm(builder, *this);
+  Normalised norm(builder, getLoc(), {getX(), getRunningMean(), getRunningVar(), getEps(), getTraining()});
   auto wide = [&](Value operand) { return widened(Node(builder, getLoc(), operand)); };
   auto stored = [&](Node result) -> Value { return castTo(result, elementOf(getX())); };
   Node weight = wide(getWeight()), bias = wide(getBias());
@@ -138,7 +93,10 @@ SmallVector<Value> BatchNormOp::expand(OpBuilder &builder) {
           stored(runningVar + momentum * (unbiased - runningVar))};
 }
 
-bool BatchNormOp::isExpandedInTrain() { return true; }
+bool BatchNormOp::isExpandedEarly() { return true; }
+
+/// The running statistics of the first replica are kept.
+RowFlow BatchNormOp::getRowFlow() { return RowFlow::First; }
 
 void BatchNormOp::setTraining() { setTraining(true); }
 

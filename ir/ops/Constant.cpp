@@ -1,6 +1,7 @@
 // Constants, and what is known from a shape or a label alone.
 #include "ir/Dialect.h"
 #include "ir/build/Lane.h"
+#include "ir/build/Node.h"
 #include "ir/ops/Inference.h"
 #include "ir/ops/Init.h"
 
@@ -83,6 +84,10 @@ SmallVector<HostTensor> RowsOp::evaluate(ArrayRef<HostTensor>, int64_t rows) { r
 
 Value RowsOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr>) {
   return builder.rows(getLaneElement(getTo()));
+}
+
+SmallVector<Value> RowsOp::expandForReplicas(OpBuilder &builder, Value allRows) {
+  return {castTo(Node(builder, getLoc(), allRows), getTo())};
 }
 
 //===- one_hot ---------------------------------------------------------------------------------------------------===//

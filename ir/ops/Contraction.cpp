@@ -8,6 +8,11 @@ using namespace mlir;
 
 namespace sluice::ir {
 
+/// Images are rows, and the gradient of a weight is a sum over them.
+RowFlow Conv2dOp::getRowFlow() { return RowFlow::Apart; }
+RowFlow Conv2dInputGradOp::getRowFlow() { return RowFlow::Apart; }
+RowFlow Conv2dWeightGradOp::getRowFlow() { return RowFlow::Sum; }
+
 //===- conv2d ----------------------------------------------------------------------------------------------------===//
 
 /// Checks what convolution and its gradients share: x [N, C, H, W], weight [O, C / groups, kH, kW], y [N, O, H', W'].

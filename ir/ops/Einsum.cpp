@@ -117,6 +117,13 @@ SmallVector<Value> EinsumOp::buildGradient(OpBuilder &builder, ValueRange dResul
           multiplyInOrder(builder, getLoc(), getA(), dResults[0], {letters.a, letters.y, letters.b})};
 }
 
+RowFlow EinsumOp::getRowFlow() {
+  SummedLetters summed = getSummedLetters(getLetters(), shapeOf(getA()));
+  return llvm::is_contained(summed.sizes, ShapedType::kDynamic) ? RowFlow::Sum : RowFlow::Apart;
+}
+
+bool EinsumOp::isLinearIn(ArrayRef<bool> sums) { return sums[0] != sums[1]; }
+
 SmallVector<Sample> EinsumOp::samples() {
   std::pair<double, double> range{-1, 1};
   auto sample = [&](const char *equation, const char *type) {

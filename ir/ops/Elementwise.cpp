@@ -182,6 +182,16 @@ Value CastOp::buildBody(OpBuilder &builder, Location loc, ValueRange in) {
   return castTo(Lane(builder, loc, in[0]), getTo(), isUnsigned(getA()), getTo().isUnsignedInteger());
 }
 
+//===- sums ------------------------------------------------------------------------------------------------------===//
+
+bool AddOp::isLinearIn(ArrayRef<bool> sums) { return sums[0] && sums[1]; }
+bool SubOp::isLinearIn(ArrayRef<bool> sums) { return sums[0] && sums[1]; }
+bool NegOp::isLinearIn(ArrayRef<bool>) { return true; }
+bool MulOp::isLinearIn(ArrayRef<bool> sums) { return sums[0] != sums[1]; }
+bool DivOp::isLinearIn(ArrayRef<bool> sums) { return sums[0] && !sums[1] && isa<FloatType>(elementOf(getY())); }
+
+//===- cast ------------------------------------------------------------------------------------------------------===//
+
 /// Whether every element of type `narrow` is one of type `wide`, too.
 static bool holdsAll(Type wide, Type narrow) {
   if (!isa<FloatType>(wide) || !isa<FloatType>(narrow))
@@ -217,6 +227,8 @@ SmallVector<Value> CastOp::buildGradient(OpBuilder &builder, ValueRange dResults
 Value CastOp::getElementsSource() {
   return isa<IntegerType>(elementOf(getA())) && isa<IntegerType>(getTo()) ? getA() : Value();
 }
+
+bool CastOp::isLinearIn(ArrayRef<bool>) { return holdsAll(getTo(), elementOf(getA())); }
 
 SmallVector<Sample> CastOp::samples() {
   return {{"\"sluice.cast\"(%0) {to = f64} : (tensor<3x5xf64>) -> tensor<3x5xf64>", {{-2, 2}}}};

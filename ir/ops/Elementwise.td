@@ -8,7 +8,7 @@
 include "ir/Base.td"
 
 class Sluice_Elementwise<string mnemonic, list<Trait> traits = []>
-    : Sluice_ValueOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<ElementwiseOp>], traits)> {
+    : Sluice_ValueOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<ElementwiseOp>, RowFlowOp], traits)> {
   let description = "Operands and result have one shape; each element of the result depends on the operands' in its place.";
   let rows = "Any dimension may be `?`.";
   let rounding = [{
@@ -53,7 +53,7 @@ class Sluice_Unary<string mnemonic, string about, string ref, string lanes, stri
   }];
 }
 
-def NegOp : Sluice_Unary<"neg", "-a", "-a", "-a", "-dY", "{-2.0, 2.0}", Sluice_NumberTensor, traits = [FollowsPrecision]>;
+def NegOp : Sluice_Unary<"neg", "-a", "-a", "-a", "-dY", "{-2.0, 2.0}", Sluice_NumberTensor, traits = [DeclareOpInterfaceMethods<LinearOp>, FollowsPrecision]>;
 def AbsOp : Sluice_Unary<"abs", "|a|; gradient 0 at 0; of the least integer, itself", "std::fabs(a)", "abs(a)", "dY * sign(a)", "{-2.0, 2.0}", Sluice_NumberTensor, traits = [FollowsPrecision]>;
 def ExpOp : Sluice_Unary<"exp", "e^a", "std::exp(a)", "exp(a)", "dY * y">;
 def LogOp : Sluice_Unary<"log", "natural logarithm", "std::log(a)", "log(a)", "dY / a", "{0.2, 3.0}">;
@@ -159,10 +159,10 @@ class Sluice_Binary<string mnemonic, string about, string ref, string lanes, str
     ::llvm::SmallVector<Sample> $cppClass::samples() { return {{"\"sluice.}] # mnemonic # [{\"(%0, %1) : (tensor<3x5xf64>, tensor<3x5xf64>) -> tensor<3x5xf64>", {}] # range # ", " # range # [{}}}; }
   }];
 }
-def AddOp : Sluice_Binary<"add", "a + b", "a + b", "a + b", "dY, dY", traits = [FollowsPrecision]>;
-def SubOp : Sluice_Binary<"sub", "a - b", "a - b", "a - b", "dY, -dY", traits = [FollowsPrecision]>;
-def MulOp : Sluice_Binary<"mul", "a * b", "a * b", "a * b", "dY * b, dY * a", traits = [FollowsPrecision]>;
-def DivOp : Sluice_Binary<"div", "a / b; integers round towards zero, and division by zero gives zero", "divide(a, b, getY())", "a / b", "dY / b, -dY * y / b", "{0.5, 2.0}", traits = [FollowsPrecision]>;
+def AddOp : Sluice_Binary<"add", "a + b", "a + b", "a + b", "dY, dY", traits = [DeclareOpInterfaceMethods<LinearOp>, FollowsPrecision]>;
+def SubOp : Sluice_Binary<"sub", "a - b", "a - b", "a - b", "dY, -dY", traits = [DeclareOpInterfaceMethods<LinearOp>, FollowsPrecision]>;
+def MulOp : Sluice_Binary<"mul", "a * b", "a * b", "a * b", "dY * b, dY * a", traits = [DeclareOpInterfaceMethods<LinearOp>, FollowsPrecision]>;
+def DivOp : Sluice_Binary<"div", "a / b; integers round towards zero, and division by zero gives zero", "divide(a, b, getY())", "a / b", "dY / b, -dY * y / b", "{0.5, 2.0}", traits = [DeclareOpInterfaceMethods<LinearOp>, FollowsPrecision]>;
 def PowOp : Sluice_Binary<"pow", "a to the power b", "std::pow(a, b)", "pow(a, b)", "dY * b * pow(a, b - 1.0), where(a > 0.0, dY * y * log(a), 0.0)", "{0.5, 2.0}"> {
   let arguments = (ins Sluice_FloatTensor:$a, Sluice_FloatTensor:$b);
   let results = (outs Sluice_FloatTensor:$y);
@@ -192,7 +192,7 @@ def WhereOp : Sluice_Elementwise<"where", [DeclareOpInterfaceMethods<Differentia
   let arguments = (ins Sluice_BoolTensor:$condition, Sluice_Tensor:$a, Sluice_Tensor:$b);
   let results = (outs Sluice_Tensor:$y);
 }
-def CastOp : Sluice_Elementwise<"cast", [DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<SameElementsOp, ["getElementsSource"]>]> {
+def CastOp : Sluice_Elementwise<"cast", [DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<SameElementsOp, ["getElementsSource"]>, DeclareOpInterfaceMethods<LinearOp>]> {
   let summary = "changes the element type; floats to integers round towards zero and saturate, NaN gives 0; anything but 0 is true";
   let arguments = (ins Sluice_Tensor:$a, Sluice_ElementType:$to);
   let results = (outs Sluice_Tensor:$y);

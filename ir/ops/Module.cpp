@@ -13,6 +13,12 @@ LogicalResult ModelOp::verify() {
     return emitOpError("capacity must be a number of rows from 0 to ") << INT32_MAX << ", but is " << rows;
   if (int64_t calls = int64_t(getInFlight().value_or(kCallsInFlight)); calls < 1 || calls > kMostCallsInFlight)
     return emitOpError("in_flight must be a number of calls from 1 to ") << kMostCallsInFlight << ", but is " << calls;
+  if (int64_t replicas = int64_t(getReplicas()); replicas < 1 || replicas > kMostReplicas)
+    return emitOpError("replicas must be a number from 1 to ") << kMostReplicas << ", but is " << replicas;
+  if (int64_t batch = int64_t(getBatch().value_or(0));
+      batch < 0 || llvm::divideCeil(batch, getReplicas()) > uint64_t(rows))
+    return emitOpError("has a batch of ")
+           << batch << " rows, which " << getReplicas() << " replicas of " << rows << " rows do not hold";
   for (Operation &other : *(*this)->getBlock())
     if (isa<ModelOp>(other) && &other != getOperation())
       return emitOpError("is one of two in a module");
@@ -29,8 +35,8 @@ ModelOp getModel(ModuleOp module) {
     return model;
   auto builder = OpBuilder::atBlockBegin(module.getBody());
   return builder.create<ModelOp>(module.getLoc(), "model", kTextFormat, "model", /*capacity=*/0,
-                                 /*in_flight=*/IntegerAttr(), CopyPolicyAttr(), PrecisionAttr(),
-                                 /*data=*/StringAttr());
+                                 /*in_flight=*/IntegerAttr(), CopyPolicyAttr(), PrecisionAttr(), /*replicas=*/1,
+                                 /*batch=*/IntegerAttr(), /*sync_batch_norm=*/false, /*data=*/StringAttr());
 }
 
 OpBuilder behindHead(ModuleOp module) {
@@ -46,6 +52,11 @@ OpBuilder behindHead(ModuleOp module) {
 int64_t getCapacity(ModuleOp module) {
   ModelOp model = findModel(module);
   return model ? int64_t(model.getCapacity()) : 0;
+}
+
+int64_t getReplicas(ModuleOp module) {
+  ModelOp model = findModel(module);
+  return model ? int64_t(model.getReplicas()) : 1;
 }
 
 Precision getPrecision(ModuleOp module) {

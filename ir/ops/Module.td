@@ -9,30 +9,32 @@ def ModelOp : Sluice_Op<"model"> {
   let description = [{
     `capacity` is how many rows the dimension `?` may have, 0 if there is none; `in_flight` how many calls may be under way at once, so how often a
     buffer exists that the next call fills during this one: 2 unless it says otherwise, written down with the memory plan; `copies` what becomes of copies that pins need; `precision` what
-    products compute in where the model says f32, from `train` on; `data` the folder to train on by default. A module has at most one; without it there are no rows, and everything else is as nobody said.
+    products compute in where the model says f32, from `train` on; `replicas` how many of this program run together, each on a share of the rows of a call, from
+    `parallel` on, when `batch` is how many rows they may have together and `capacity` how many each; `sync_batch_norm` that statistics are then those of all rows; `data` the folder to train on by default. A module has at most one; without it there are no rows, and everything else is as nobody said.
   }];
   let arguments = (ins Arg<StrAttr, "as programs and files say it">:$name, Arg<I64Attr, "of this text; incremented when its meaning changes">:$format,
                        Arg<StrAttr, "the last phase that ran">:$phase, Arg<DefaultValuedAttr<I64Attr, "0">, "rows">:$capacity,
                        Arg<OptionalAttr<I64Attr>, "calls under way at once">:$in_flight,
                        Arg<OptionalAttr<Sluice_CopyPolicyAttr>, "explicit unless it says otherwise">:$copies, Arg<OptionalAttr<Sluice_PrecisionAttr>, "f32 unless it says otherwise">:$precision,
-                       Arg<OptionalAttr<StrAttr>, "a folder">:$data);
+                       Arg<DefaultValuedAttr<I64Attr, "1">, "of the program that run together">:$replicas, Arg<OptionalAttr<I64Attr>, "rows over all replicas">:$batch,
+                       Arg<UnitAttr, "batch norm has the statistics of all rows, not of each replica's">:$sync_batch_norm, Arg<OptionalAttr<StrAttr>, "a folder">:$data);
   let assemblyFormat = [{
-    $name `format` $format `phase` $phase (`capacity` $capacity^)? (`in_flight` $in_flight^)? (`copies` custom<Word>($copies)^)? (`precision` custom<Word>($precision)^)? (`data` $data^)? attr-dict
+    $name `format` $format `phase` $phase (`capacity` $capacity^)? (`replicas` $replicas^)? (`batch` $batch^)? (`sync_batch_norm` $sync_batch_norm^)? (`in_flight` $in_flight^)? (`copies` custom<Word>($copies)^)? (`precision` custom<Word>($precision)^)? (`data` $data^)? attr-dict
   }];
   let hasVerifier = 1;
 }
 def DeviceOp : Sluice_Op<"device"> {
   let summary = "a logical device, and the backend's that it is";
   let description = "The host is first and called cpu; accelerators are acc0, acc1, and so on. A module without any is for the host alone.";
-  let arguments = (ins Arg<StrAttr, "as types and pins say it">:$name, Arg<StrAttr, "whose device it is">:$backend, Arg<I64Attr, "which of the backend's">:$ordinal,
+  let arguments = (ins Arg<StrAttr, "as types and pins say it">:$name, Arg<StrAttr, "whose device it is">:$backend, Arg<I64Attr, "which of the backend's">:$ordinal, Arg<OptionalAttr<DenseI64ArrayAttr>, "which ones it is for the replicas behind the first">:$replicas,
                        Arg<UnitAttr, "unplaced values go to it; to the host if no device says so">:$first);
-  let assemblyFormat = "$name `=` $backend $ordinal (`first` $first^)? attr-dict";
+  let assemblyFormat = "$name `=` $backend $ordinal (`replicas` $replicas^)? (`first` $first^)? attr-dict";
 }
 def QueueOp : Sluice_Op<"queue"> {
   let summary = "a queue of a device: it does its actions one after another";
   let description = "Phase `scheduled` adds it.";
-  let arguments = (ins Arg<StrAttr, "as actions say it">:$name, Arg<StrAttr, "whose">:$device, Arg<UnitAttr, "it copies, and computes nothing">:$copies);
-  let assemblyFormat = "$name `on` $device (`copies` $copies^)? attr-dict";
+  let arguments = (ins Arg<StrAttr, "as actions say it">:$name, Arg<StrAttr, "whose">:$device, Arg<UnitAttr, "it copies, and computes nothing">:$copies, Arg<UnitAttr, "it communicates with other replicas, and computes nothing">:$communicates);
+  let assemblyFormat = "$name `on` $device (`copies` $copies^)? (`communicates` $communicates^)? attr-dict";
 }
 def ArenaOp : Sluice_Op<"arena"> {
   let summary = "memory of a device: `state` lives as long as the instance, `transient` is one call's, `constants` are the artifact's own";

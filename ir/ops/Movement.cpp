@@ -425,4 +425,15 @@ SmallVector<Sample> ConcatOp::samples() {
            {{-2, 2}, {-2, 2}, {-2, 2}}}};
 }
 
+//===- sums ------------------------------------------------------------------------------------------------------===//
+
+bool ReshapeOp::isLinearIn(ArrayRef<bool>) { return true; }
+bool TransposeOp::isLinearIn(ArrayRef<bool>) { return true; }
+bool ExpandOp::isLinearIn(ArrayRef<bool>) { return true; }
+bool SliceOp::isLinearIn(ArrayRef<bool>) { return true; }
+bool PadOp::isLinearIn(ArrayRef<bool>) { return getValue().isZero(); }
+bool ConcatOp::isLinearIn(ArrayRef<bool> sums) {
+  return llvm::all_of(sums, [](bool isSum) { return isSum; });
+}
+
 } // namespace sluice::ir

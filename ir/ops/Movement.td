@@ -12,7 +12,7 @@ class Sluice_Movement<string mnemonic, list<Trait> traits = []>
 class Sluice_DifferentiableMovement<string mnemonic, list<Trait> traits = []>
     : Sluice_Movement<mnemonic, !listconcat([DeclareOpInterfaceMethods<DifferentiableOp>, FollowsPrecision], traits)>;
 
-def FullOp : Sluice_Movement<"full", [FollowsPrecision]> {
+def FullOp : Sluice_Movement<"full", [RowFlowOp, FollowsPrecision]> {
   let summary = "every element is `value`";
   let description = "y has the type of the attribute. `value` is rounded to its element type; of integer types it is a whole number in range.";
   let rows = "Any dimension may be `?`.";
@@ -27,7 +27,7 @@ def ConstantOp : Sluice_Movement<"constant", [FollowsPrecision]> {
   let arguments = (ins Arg<ElementsAttr, "the elements in row-major order: integers or, of floating-point types, reals; booleans are 0 and 1">:$value);
   let results = (outs Sluice_Tensor:$y);
 }
-def RowsOp : Sluice_Movement<"rows"> {
+def RowsOp : Sluice_Movement<"rows", [DeclareOpInterfaceMethods<RowFlowOp, ["expandForReplicas"]>]> {
   let summary = "the number of rows of this call, as a scalar of type `to`; what means over the batch divide by";
   let description = "y has rank 0. It is the same for all elements of a call, and at least 1.";
   let rows = "The number itself.";
@@ -35,35 +35,35 @@ def RowsOp : Sluice_Movement<"rows"> {
   let arguments = (ins Sluice_ElementType:$to);
   let results = (outs Sluice_Tensor:$y);
 }
-def ReshapeOp : Sluice_DifferentiableMovement<"reshape", [SameElementsOp]> {
+def ReshapeOp : Sluice_DifferentiableMovement<"reshape", [SameElementsOp, RowFlowOp, DeclareOpInterfaceMethods<LinearOp>]> {
   let summary = "the same elements in row-major order under another shape; `?` stays the outermost dimension";
   let description = "y's element number i, in row-major order of logical indices, is x's element number i, whatever the layouts of both are.";
   let rows = "`?` is dimension 0 of both x and y, or of neither.";
   let arguments = (ins Sluice_Tensor:$x, Arg<DenseI64ArrayAttr, "y's sizes, outermost first; `?` is -1 in a view, -2^63 in the text">:$shape);
   let results = (outs Sluice_Tensor:$y);
 }
-def TransposeOp : Sluice_DifferentiableMovement<"transpose", [SameElementsOp]> {
+def TransposeOp : Sluice_DifferentiableMovement<"transpose", [SameElementsOp, RowFlowOp, DeclareOpInterfaceMethods<LinearOp>]> {
   let summary = "dimension i of the result is dimension permutation[i] of x";
   let description = "y[i0, i1, ...] = x[j0, j1, ...] where j[permutation[d]] = i[d]; y's shape is x's, permuted alike.";
   let rows = "Any dimension may be `?`, and it moves with its dimension: y may have it inside.";
   let arguments = (ins Sluice_Tensor:$x, Arg<DenseI64ArrayAttr, "for each dimension of y, outermost first, the dimension of x; each once">:$permutation);
   let results = (outs Sluice_Tensor:$y);
 }
-def ExpandOp : Sluice_DifferentiableMovement<"expand", [SameElementsOp]> {
+def ExpandOp : Sluice_DifferentiableMovement<"expand", [SameElementsOp, RowFlowOp, DeclareOpInterfaceMethods<LinearOp>]> {
   let summary = "broadcasts: dimension i of x becomes dimension dims[i] of `shape`, where sizes are equal or 1; others repeat";
   let description = "y[i0, i1, ...] = x[j0, j1, ...] where j[d] is 0 if x has size 1 there, and i[dims[d]] otherwise.";
   let rows = "Any dimension of y may be `?`: x has the rows there too, or repeats.";
   let arguments = (ins Sluice_Tensor:$x, Arg<DenseI64ArrayAttr, "for each dimension of x the dimension of y that it becomes; ascending">:$dims, Arg<DenseI64ArrayAttr, "y's sizes, outermost first; `?` is -1 in a view, -2^63 in the text">:$shape);
   let results = (outs Sluice_Tensor:$y);
 }
-def SliceOp : Sluice_DifferentiableMovement<"slice"> {
+def SliceOp : Sluice_DifferentiableMovement<"slice", [RowFlowOp, DeclareOpInterfaceMethods<LinearOp>]> {
   let summary = "elements start, start + step, ... below end along each dimension; `?` must be taken whole (end is ignored there)";
   let description = "y[i0, i1, ...] = x[start[0] + i0 * step[0], ...]; y has (end - start - 1) / step + 1 elements along a dimension, rounded down.";
   let rows = "`?` is taken whole: start 0 and step 1, and end means nothing there.";
   let arguments = (ins Sluice_Tensor:$x, Arg<DenseI64ArrayAttr, "for each dimension the first index taken">:$start, Arg<DenseI64ArrayAttr, "for each dimension the index before which to stop">:$end, Arg<DenseI64ArrayAttr, "for each dimension the distance of what is taken; at least 1">:$step);
   let results = (outs Sluice_Tensor:$y);
 }
-def PadOp : Sluice_DifferentiableMovement<"pad"> {
+def PadOp : Sluice_DifferentiableMovement<"pad", [RowFlowOp, DeclareOpInterfaceMethods<LinearOp>]> {
   let summary = "`low` elements before and `high` after each dimension, and `interior` between neighbours, all of `value`";
   let description = [{
     y[low[0] + i0 * (interior[0] + 1), ...] = x[i0, ...], and `value` everywhere else; y has
@@ -74,14 +74,14 @@ def PadOp : Sluice_DifferentiableMovement<"pad"> {
                        Arg<DenseI64ArrayAttr, "for each dimension the elements between two neighbours; at least 0">:$interior, Arg<DefaultValuedAttr<F64Attr, "0.0">, "of all that is not x's">:$value);
   let results = (outs Sluice_Tensor:$y);
 }
-def ConcatOp : Sluice_DifferentiableMovement<"concat"> {
+def ConcatOp : Sluice_DifferentiableMovement<"concat", [RowFlowOp, DeclareOpInterfaceMethods<LinearOp>]> {
   let summary = "joins along `axis`, which is not `?`";
   let description = "The operands one after the other, in their order; their shapes are equal but for `axis`. There is at least one.";
   let rows = "Any dimension but `axis` may be `?`.";
   let arguments = (ins Variadic<Sluice_Tensor>:$xs, Arg<I64Attr, "the dimension along which they follow one another, from 0">:$axis);
   let results = (outs Sluice_Tensor:$y);
 }
-def OneHotOp : Sluice_Movement<"one_hot", [DeclareOpInterfaceMethods<IndexOp>]> {
+def OneHotOp : Sluice_Movement<"one_hot", [DeclareOpInterfaceMethods<IndexOp>, RowFlowOp]> {
   let summary = "a last dimension of `classes` elements, 1 at the label and 0 elsewhere; a label out of range gives zeros";
   let description = "y[..., c] is 1 if label[...] is c, and 0 otherwise.";
   let rows = "Any dimension of the labels may be `?`.";

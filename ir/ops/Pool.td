@@ -6,7 +6,7 @@ include "ir/Base.td"
 
 def Sluice_CountIncludePad : Arg<UnitAttr, "what lies in the padding counts as an element, 0; what lies beyond the padding does not">;
 
-class Sluice_Pool<string mnemonic, list<Trait> traits = []> : Sluice_ValueOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<ElementOp>], traits)> {
+class Sluice_Pool<string mnemonic, list<Trait> traits = []> : Sluice_ValueOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<ElementOp>, RowFlowOp], traits)> {
   let rows = "N may be `?`, nothing else.";
 }
 

@@ -185,6 +185,10 @@ SmallVector<HostTensor> UniformOp::evaluate(ArrayRef<HostTensor> operands, int64
                [&](double fraction) { return std::fmax(a, fraction * (b - a) + a); })};
 }
 
+/// An element is drawn by its index among those of all rows.
+RowFlow UniformOp::getRowFlow() { return RowFlow::Whole; }
+RowFlow NormalOp::getRowFlow() { return RowFlow::Whole; }
+
 Value UniformOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
   double a = getA().convertToDouble(), b = getB().convertToDouble();
   return max(buildFraction(*this, builder, index) * (b - a) + a, a);

@@ -4,7 +4,7 @@
 
 include "ir/Base.td"
 
-class Sluice_Random<string mnemonic, string a, string b> : Sluice_ValueOp<mnemonic, [DeclareOpInterfaceMethods<ElementOp>]> {
+class Sluice_Random<string mnemonic, string a, string b> : Sluice_ValueOp<mnemonic, [DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>]> {
   string threefry = [{
     Threefry-2x32 with 20 rounds encrypts a block (x, y) of 32-bit words by a key (k0, k1): with k2 = k0 ^ k1 ^ 0x1BD11BDA,
     x += k0 and y += k1; then, for g = 0 to 4, four rounds `x += y; y = rotl(y, r) ^ x`, r being 13, 15, 26, 6 in turn where g

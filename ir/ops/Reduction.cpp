@@ -86,6 +86,11 @@ template <typename Op> static Node spread(Op op, Node value) {
   return expandOver(value, op.getAxes(), type);
 }
 
+/// Whether the rows are reduced.
+template <typename Op> static bool reducesRows(Op op) {
+  return llvm::any_of(op.getAxes(), [&](int64_t axis) { return tensorOf(op.getX()).isDynamicDim(axis); });
+}
+
 static std::vector<Sample> reductionSamples(const std::string &mnemonic) {
   auto sample = [&](const char *axes, const char *attributes, const char *type) {
     return Sample{"\"sluice." + mnemonic + "\"(%0) {axes = array<i64: " + axes + ">" + attributes + "} : " + type,
@@ -114,6 +119,10 @@ Value SumOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr
 SmallVector<Value> SumOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
   return {spread(*this, Node(builder, getLoc(), dResults[0]))};
 }
+
+RowFlow SumOp::getRowFlow() { return reducesRows(*this) ? RowFlow::Sum : RowFlow::Apart; }
+
+bool SumOp::isLinearIn(ArrayRef<bool>) { return true; }
 
 SmallVector<Sample> SumOp::samples() {
   auto samples = reductionSamples("sum");
@@ -150,6 +159,19 @@ SmallVector<Value> MeanOp::buildGradient(OpBuilder &builder, ValueRange dResults
   Node dY = widened(Node(builder, getLoc(), dResults[0]));
   Node each = dY / count(widened(Node(builder, getLoc(), getX())), getAxes(), dY);
   return {spread(*this, castTo(each, elementOf(getX())))};
+}
+
+bool MeanOp::isLinearIn(ArrayRef<bool>) { return true; }
+
+/// The sum of all replicas', divided by the number of elements of all; halves are added up and divided in f32.
+SmallVector<Value> MeanOp::expandForReplicas(OpBuilder &builder, Value allRows) {
+  if (!reducesRows(*this))
+    return {};
+  Node total = sum(widened(Node(builder, getLoc(), getX())), getAxes(), getKeepdims());
+  Node count = castTo(Node(builder, getLoc(), allRows), elementOf(total));
+  if (int64_t known = countElements(shapeOf(getX()), getAxes()).known; known != 1)
+    count = count * double(known);
+  return {castTo(total / expand(count, {}, total.type()), elementOf(getX()))};
 }
 
 SmallVector<Sample> MeanOp::samples() {
@@ -223,6 +245,8 @@ SmallVector<Value> ReduceMaxOp::buildGradient(OpBuilder &builder, ValueRange dRe
   return buildExtremumGradient(*this, builder, dResults[0]);
 }
 
+RowFlow ReduceMaxOp::getRowFlow() { return reducesRows(*this) ? RowFlow::Max : RowFlow::Apart; }
+
 SmallVector<Sample> ReduceMaxOp::samples() {
   auto samples = reductionSamples("reduce_max");
   return SmallVector<Sample>(samples.begin(), samples.end());
@@ -248,6 +272,16 @@ SmallVector<Value> ReduceMinOp::buildGradient(OpBuilder &builder, ValueRange dRe
   return buildExtremumGradient(*this, builder, dResults[0]);
 }
 
+/// A maximum of what is in the opposite order: -x, or -1 - x of integers, which the least has, too.
+SmallVector<Value> ReduceMinOp::expandForReplicas(OpBuilder &builder, Value) {
+  if (!reducesRows(*this))
+    return {};
+  auto opposite = [](Node x) { return isa<FloatType>(x.type().getElementType()) ? -x : -1.0 - x; };
+  Node x = opposite(Node(builder, getLoc(), getX()));
+  Node greatest(builder, getLoc(), builder.create<ReduceMaxOp>(getLoc(), x, getAxes(), getKeepdims()));
+  return {opposite(greatest)};
+}
+
 SmallVector<Sample> ReduceMinOp::samples() {
   auto samples = reductionSamples("reduce_min");
   return SmallVector<Sample>(samples.begin(), samples.end());
@@ -266,6 +300,8 @@ LogicalResult ArgMaxOp::inferReturnTypes(MLIRContext *context, MaybeLocation loc
   shape.erase(shape.begin() + axis);
   return addResult(loc, shape, IntegerType::get(context, 32), types);
 }
+
+RowFlow ArgMaxOp::getRowFlow() { return tensorOf(getX()).isDynamicDim(getAxis()) ? RowFlow::Whole : RowFlow::Apart; }
 
 SmallVector<HostTensor> ArgMaxOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
   HostTensor y(runtimeShape(getY().getType(), rows));

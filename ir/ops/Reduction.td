@@ -15,13 +15,13 @@ class Sluice_Reduction<string mnemonic, list<Trait> traits = []>
   let arguments = (ins Sluice_NumberTensor:$x, Arg<DenseI64ArrayAttr, "dimensions of x, from 0, each once, in any order">:$axes, Arg<UnitAttr, "the axes stay, with size 1">:$keepdims);
   let results = (outs Sluice_NumberTensor:$y);
 }
-class Sluice_DifferentiableReduction<string mnemonic> : Sluice_Reduction<mnemonic, [DeclareOpInterfaceMethods<DifferentiableOp>]>;
+class Sluice_DifferentiableReduction<string mnemonic, list<Trait> traits> : Sluice_Reduction<mnemonic, !listconcat([DeclareOpInterfaceMethods<DifferentiableOp>], traits)>;
 
-def SumOp : Sluice_DifferentiableReduction<"sum"> { let summary = "sum over the axes"; }
-def MeanOp : Sluice_DifferentiableReduction<"mean"> { let summary = "sum over the axes divided by the number of elements there are (rows, not capacity)"; }
-def ReduceMaxOp : Sluice_DifferentiableReduction<"reduce_max"> { let summary = "maximum over the axes; elements that tie share the gradient equally (PyTorch's amax)"; }
-def ReduceMinOp : Sluice_DifferentiableReduction<"reduce_min"> { let summary = "minimum over the axes; elements that tie share the gradient equally (PyTorch's amin)"; }
-def ArgMaxOp : Sluice_ValueOp<"argmax", [DeclareOpInterfaceMethods<ElementOp>]> {
+def SumOp : Sluice_DifferentiableReduction<"sum", [DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>, DeclareOpInterfaceMethods<LinearOp>]> { let summary = "sum over the axes"; }
+def MeanOp : Sluice_DifferentiableReduction<"mean", [DeclareOpInterfaceMethods<RowFlowOp, ["expandForReplicas"]>, DeclareOpInterfaceMethods<LinearOp>]> { let summary = "sum over the axes divided by the number of elements there are (rows, not capacity)"; }
+def ReduceMaxOp : Sluice_DifferentiableReduction<"reduce_max", [DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>]> { let summary = "maximum over the axes; elements that tie share the gradient equally (PyTorch's amax)"; }
+def ReduceMinOp : Sluice_DifferentiableReduction<"reduce_min", [DeclareOpInterfaceMethods<RowFlowOp, ["expandForReplicas"]>]> { let summary = "minimum over the axes; elements that tie share the gradient equally (PyTorch's amin)"; }
+def ArgMaxOp : Sluice_ValueOp<"argmax", [DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>]> {
   let summary = "i32 index of the first maximum along `axis`, which is removed";
   let description = "y has x's shape without the axis. An element that is not a number is never larger; where all are smallest, the index is 0.";
   let rows = "Any dimension may be `?`; where it is the axis, only the rows of the call are looked at.";
@@ -29,7 +29,7 @@ def ArgMaxOp : Sluice_ValueOp<"argmax", [DeclareOpInterfaceMethods<ElementOp>]> 
   let arguments = (ins Sluice_NumberTensor:$x, Sluice_Axis:$axis);
   let results = (outs Sluice_IntTensor:$y);
 }
-def SoftmaxOp : Sluice_ValueOp<"softmax", [DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<DifferentiableOp>]> {
+def SoftmaxOp : Sluice_ValueOp<"softmax", [DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>, DeclareOpInterfaceMethods<DifferentiableOp>]> {
   let summary = "exp(x - max) / sum(exp(x - max)) along `axis`";
   let description = "max and sum are those of the line of x along the axis that the element lies in; y has x's shape.";
   let rows = "Any dimension may be `?`; where it is the axis, a line has the rows of the call.";
@@ -37,7 +37,7 @@ def SoftmaxOp : Sluice_ValueOp<"softmax", [DeclareOpInterfaceMethods<ElementOp>,
   let arguments = (ins Sluice_FloatTensor:$x, Sluice_Axis:$axis);
   let results = (outs Sluice_FloatTensor:$y);
 }
-def LogSoftmaxOp : Sluice_ValueOp<"log_softmax", [DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<DifferentiableOp>]> {
+def LogSoftmaxOp : Sluice_ValueOp<"log_softmax", [DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>, DeclareOpInterfaceMethods<DifferentiableOp>]> {
   let summary = "x - max - log(sum(exp(x - max))) along `axis`";
   let description = "max and sum are those of the line of x along the axis that the element lies in; y has x's shape.";
   let rows = "Any dimension may be `?`; where it is the axis, a line has the rows of the call.";
@@ -45,7 +45,7 @@ def LogSoftmaxOp : Sluice_ValueOp<"log_softmax", [DeclareOpInterfaceMethods<Elem
   let arguments = (ins Sluice_FloatTensor:$x, Sluice_Axis:$axis);
   let results = (outs Sluice_FloatTensor:$y);
 }
-def SoftmaxCrossEntropyOp : Sluice_ValueOp<"softmax_cross_entropy", [DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<IndexOp>]> {
+def SoftmaxCrossEntropyOp : Sluice_ValueOp<"softmax_cross_entropy", [DeclareOpInterfaceMethods<ElementOp>, RowFlowOp, DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<IndexOp>]> {
   let summary = "-log_softmax(logits)[label] for each row: logits [N, C], label [N] -> [N]";
   let description = "A label outside of [0, C) picks 0 instead of a logit: the result is max + log(sum(exp(x - max))) of its row.";
   let rows = "N may be `?`, nothing else.";
@@ -53,12 +53,12 @@ def SoftmaxCrossEntropyOp : Sluice_ValueOp<"softmax_cross_entropy", [DeclareOpIn
   let arguments = (ins Sluice_FloatTensor:$logits, Sluice_IntTensor:$label);
   let results = (outs Sluice_FloatTensor:$y);
 }
-def BatchNormOp : Sluice_ValueOp<"batch_norm", [DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<CompositeOp, ["isExpandedInTrain"]>, DeclareOpInterfaceMethods<ModeOp>, RoundsNarrow]> {
+def BatchNormOp : Sluice_ValueOp<"batch_norm", [DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<CompositeOp, ["isExpandedEarly"]>, DeclareOpInterfaceMethods<ModeOp>, DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>, RoundsNarrow]> {
   let summary = "batch normalisation of x [N, C, ...] over all dimensions but 1, by the running statistics";
   let description = [{
     y = (x - mean) / sqrt(var + eps) * weight + bias. With `training`, mean and var (biased) are the batch's, and the running
     ones move towards them: new = (1 - momentum) * running + momentum * batch, the variance unbiased (PyTorch's rule).
-    `train` expands the op into sums before fusion; no gradient reaches the running statistics.
+    It is expanded into sums before ops are placed; no gradient reaches the running statistics.
   }];
   let rows = "Any dimension but 1 may be `?`; the statistics of a batch are those of the rows of the call.";
   let rounding = "As the ops that it is expanded into; backends never see it.";
@@ -66,6 +66,18 @@ def BatchNormOp : Sluice_ValueOp<"batch_norm", [DeclareOpInterfaceMethods<Differ
                        Arg<DefaultValuedAttr<F64Attr, "1e-5">, "added to the variance">:$eps, Arg<DefaultValuedAttr<F64Attr, "0.1">, "the batch's share in the new running statistics">:$momentum,
                        Arg<UnitAttr, "the statistics are the batch's">:$training);
   let results = (outs Sluice_FloatTensor:$y, Sluice_FloatTensor:$new_mean, Sluice_FloatTensor:$new_var);
+}
+def BatchNormGradOp : Sluice_ValueOp<"batch_norm_grad", [DeclareOpInterfaceMethods<CompositeOp, ["isExpandedEarly"]>, DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>]> {
+  let summary = "dX, dWeight and dBias of batch_norm from dY";
+  let description = [{
+    The gradient of the y of `batch_norm` with the same x, weight, running statistics and attributes: with `training` through the batch's
+    mean and variance, too; the running ones have none.
+  }];
+  let rows = "Any dimension but 1 may be `?`; the statistics of a batch are those of the rows of the call.";
+  let rounding = "As the ops that it is expanded into; backends never see it.";
+  let arguments = (ins Sluice_FloatTensor:$x, Sluice_FloatTensor:$weight, Sluice_FloatTensor:$running_mean, Sluice_FloatTensor:$running_var, Sluice_FloatTensor:$dy,
+                       Arg<DefaultValuedAttr<F64Attr, "1e-5">, "added to the variance">:$eps, Arg<UnitAttr, "the statistics are the batch's">:$training);
+  let results = (outs Sluice_FloatTensor:$dx, Sluice_FloatTensor:$dweight, Sluice_FloatTensor:$dbias);
 }
 
 #endif

@@ -95,6 +95,13 @@ SmallVector<HostTensor> SoftmaxOp::evaluate(ArrayRef<HostTensor> operands, int64
   return {y};
 }
 
+/// A line of rows is looked at as a whole.
+template <typename Op> static RowFlow flowOfLines(Op op) {
+  return tensorOf(op.getX()).isDynamicDim(op.getAxis()) ? RowFlow::Whole : RowFlow::Apart;
+}
+RowFlow SoftmaxOp::getRowFlow() { return flowOfLines(*this); }
+RowFlow LogSoftmaxOp::getRowFlow() { return flowOfLines(*this); }
+
 Value SoftmaxOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
   Line line = buildLine(*this, builder, index);
   return exp(Lane(builder.builder(), builder.loc(), builder.operand(0, index)) - line.maximum) / line.total;

@@ -278,6 +278,8 @@ Value CopyOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExp
 }
 
 /// The gradient travels back.
+bool CopyOp::isLinearIn(ArrayRef<bool>) { return true; }
+
 SmallVector<Value> CopyOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
   return {builder.create<CopyOp>(getLoc(), getX().getType(), dResults[0], getReason())};
 }

@@ -11,7 +11,7 @@ def StateOp : Sluice_Op<"state", [Symbol, Sluice_NamesSymbols]> {
   let summary = "a named value that outlives calls";
   let description = [{
     `kind` is parameter, slot (of the optimizer, `of` names its parameter), statistic (of batch norm), hyper (settable at run
-    time) or step. `type` is the logical type: what users see and checkpoints hold. `physical`, once layouts are chosen,
+    time), step, or share (what replicas know of a call: the runtime sets it, and it is never kept). `type` is the logical type: what users see and checkpoints hold. `physical`, once layouts are chosen,
     carries the layout that the backend keeps it in. `init` says how it begins.
   }];
   let arguments = (ins Arg<SymbolNameAttr, "its name, as in checkpoints">:$sym_name, Arg<Sluice_StateKindAttr, "what it is for">:$kind, Arg<TypeAttrOf<AnyRankedTensor>, "its logical type">:$type,
@@ -25,6 +25,8 @@ def StateOp : Sluice_Op<"state", [Symbol, Sluice_NamesSymbols]> {
     custom<Word>($kind) $sym_name `:` $type `=` $init (`of` $of^)? (`physical` $physical^)? (`slot` $slot^)? (`mirrors` $mirrors^)? attr-dict
   }];
   let extraClassDeclaration = [{
+    /// Whether the host sets it between calls, so that it is at home there if nobody says otherwise.
+    bool isSetByHost() { return getKind() == StateKind::Hyper || getKind() == StateKind::Share; }
     ::mlir::RankedTensorType getTensorType() { return ::llvm::cast<::mlir::RankedTensorType>(getType()); }
     /// The type that entry points read and write: physical where chosen, logical before.
     ::mlir::RankedTensorType getStoredType() { return ::llvm::cast<::mlir::RankedTensorType>(getPhysical().value_or(getType())); }
@@ -115,7 +117,7 @@ def RelayoutOp : Sluice_ValueOp<"relayout", [DeclareOpInterfaceMethods<ElementOp
   let arguments = (ins Sluice_Tensor:$x);
   let results = (outs Sluice_Tensor:$y);
 }
-def CopyOp : Sluice_Op<"copy", [SameElementsOp, DeclareOpInterfaceMethods<ReferenceOp>, DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<ElementOp>]> {
+def CopyOp : Sluice_Op<"copy", [SameElementsOp, RowFlowOp, DeclareOpInterfaceMethods<LinearOp>, DeclareOpInterfaceMethods<ReferenceOp>, DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<ElementOp>]> {
   let summary = "the same value in a new buffer, on the device of the result's type: the one op that crosses devices";
   let description = [{
     `reason` says who wants it: `to` or `copy_to` of the user, `pin`, `placement`, `input`, `output`, `state`, `constant` or `initial_value`. Before

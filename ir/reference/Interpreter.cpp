@@ -1,4 +1,5 @@
 #include "ir/reference/Interpreter.h"
+#include "ir/Module.h"
 
 using namespace mlir;
 
@@ -6,32 +7,63 @@ namespace sluice::ir {
 
 namespace {
 
+/// One value for each replica.
+using Values = SmallVector<HostTensor>;
+
+/// The same program on each of `shares`, op by op.
 class Interpreter {
 public:
-  Interpreter(StateMap &states, int64_t rows, const InterpreterOptions &options)
-      : states(states), rows(rows), options(options) {}
+  Interpreter(MutableArrayRef<ReplicaShare> shares, const InterpreterOptions &options)
+      : options(options), replicas(shares.size()) {
+    for (auto [replica, share] : llvm::zip_equal(replicas, shares)) {
+      replica.states = &share.states;
+      replica.rows = share.rows;
+    }
+  }
 
-  /// Runs a body whose arguments have these values; gives the operands of its terminator.
-  FailureOr<SmallVector<HostTensor>> run(Block &body, ArrayRef<HostTensor> arguments) {
-    for (auto [argument, value] : llvm::zip_equal(body.getArguments().take_front(arguments.size()), arguments))
-      values[argument] = value;
-    SmallVector<HostTensor> results;
+  /// Runs a body whose arguments have these values, of each replica; gives the operands of its terminator.
+  FailureOr<SmallVector<Values>> run(Block &body, ArrayRef<Values> arguments) {
+    for (auto [replica, given] : llvm::zip_equal(replicas, arguments))
+      for (auto [argument, value] : llvm::zip_equal(body.getArguments().take_front(given.size()), given))
+        replica.values[argument] = value;
+    SmallVector<Values> results(replicas.size());
     for (Operation &op : body)
       if (failed(runOp(op, results)))
         return failure();
     return results;
   }
 
-  StateMap written;
+  /// States take the values that were set.
+  void keepStates() {
+    for (Replica &replica : replicas)
+      for (auto &[name, value] : replica.written)
+        (*replica.states)[name] = value;
+  }
 
 private:
+  struct Replica {
+    StateMap *states = nullptr;
+    int64_t rows = 0;
+    StateMap written;
+
+    struct {
+      std::map<void *, HostTensor> map;
+      HostTensor &operator[](Value value) { return map[value.getAsOpaquePointer()]; }
+      const HostTensor &at(Value value) const { return map.at(value.getAsOpaquePointer()); }
+    } values;
+  };
+
   /// Values alone: everything is done in order here, so that events tell nothing.
-  SmallVector<HostTensor> operandsOf(Operation &op) {
-    SmallVector<HostTensor> operands;
+  static Values operandsOf(Operation &op, const Replica &replica) {
+    Values operands;
     for (Value operand : op.getOperands())
       if (isa<RankedTensorType>(operand.getType()))
-        operands.push_back(values.at(operand.getAsOpaquePointer()));
+        operands.push_back(replica.values.at(operand));
     return operands;
+  }
+
+  SmallVector<Values> operandsOf(Operation &op) const {
+    return llvm::map_to_vector(replicas, [&](const Replica &replica) { return operandsOf(op, replica); });
   }
 
   /// What a kernel or launch runs; null of other ops.
@@ -42,42 +74,52 @@ private:
     return launch ? &launch.getCallee().getBody() : nullptr;
   }
 
-  LogicalResult runOp(Operation &op, SmallVector<HostTensor> &results) {
+  LogicalResult runOp(Operation &op, SmallVector<Values> &results) {
     if (op.hasTrait<OpTrait::IsTerminator>()) {
       results = operandsOf(op);
       return success();
     }
+    if (Region *body = bodyOf(op))
+      return defineAll(op, run(body->front(), operandsOf(op)));
+    if (auto loop = dyn_cast<LoopOp>(op))
+      return defineAll(op, runLoop(loop, operandsOf(op)));
+    if (auto collective = dyn_cast<CollectiveOp>(op)) {
+      defineTogether(collective);
+      return success();
+    }
+    for (Replica &replica : replicas)
+      if (failed(runAlone(op, replica)))
+        return failure();
+    return success();
+  }
+
+  LogicalResult runAlone(Operation &op, Replica &replica) {
     if (auto get = dyn_cast<GetOp>(op)) {
-      auto state = states.find(get.getState().str());
-      if (state == states.end())
+      auto state = replica.states->find(get.getState().str());
+      if (state == replica.states->end())
         return op.emitError("the state has no value: @") << get.getState();
-      return define(op, {}, {state->second});
+      define(op, replica, {}, {state->second});
+      return success();
     }
     if (auto set = dyn_cast<SetOp>(op)) {
-      written[set.getState().str()] = operandsOf(op)[0];
+      replica.written[set.getState().str()] = operandsOf(op, replica)[0];
       return success();
     }
     if (isa<ReceiveOp>(op))
       return success();
-    SmallVector<HostTensor> operands = operandsOf(op);
-    if (Region *body = bodyOf(op)) {
-      FailureOr<SmallVector<HostTensor>> outputs = run(body->front(), operands);
-      return failed(outputs) ? failure() : define(op, operands, *outputs);
-    }
+    Values operands = operandsOf(op, replica);
     if (isa<TransferOp, ExchangeOp>(op))
-      return define(op, operands, operands);
-    if (auto loop = dyn_cast<LoopOp>(op)) {
-      FailureOr<SmallVector<HostTensor>> last = runLoop(loop, operands);
-      return failed(last) ? failure() : define(op, operands, *last);
-    }
-    if (auto reference = dyn_cast<ReferenceOp>(op))
-      return define(op, operands, reference.evaluate(operands, rows));
-    return op.emitError("has no reference function");
+      define(op, replica, operands, operands);
+    else if (auto reference = dyn_cast<ReferenceOp>(op))
+      define(op, replica, operands, reference.evaluate(operands, replica.rows));
+    else
+      return op.emitError("has no reference function");
+    return success();
   }
 
-  FailureOr<SmallVector<HostTensor>> runLoop(LoopOp loop, SmallVector<HostTensor> carried) {
+  FailureOr<SmallVector<Values>> runLoop(LoopOp loop, SmallVector<Values> carried) {
     for (uint64_t i = 0; i < loop.getCount(); ++i) {
-      FailureOr<SmallVector<HostTensor>> next = run(loop.getActions(), carried);
+      FailureOr<SmallVector<Values>> next = run(loop.getActions(), carried);
       if (failed(next))
         return failure();
       carried = std::move(*next);
@@ -85,7 +127,24 @@ private:
     return carried;
   }
 
-  LogicalResult define(Operation &op, ArrayRef<HostTensor> operands, SmallVector<HostTensor> results) {
+  void defineTogether(CollectiveOp op) {
+    SmallVector<Values> operands = operandsOf(*op);
+    Values together;
+    for (size_t i = 0; i < operands.front().size(); ++i)
+      together.push_back(evaluateTogether(op, llvm::map_to_vector(operands, [&](const Values &of) { return of[i]; })));
+    for (auto [replica, of] : llvm::zip_equal(replicas, operands))
+      define(*op, replica, of, together);
+  }
+
+  LogicalResult defineAll(Operation &op, FailureOr<SmallVector<Values>> results) {
+    if (failed(results))
+      return failure();
+    for (auto [replica, of] : llvm::zip_equal(replicas, *results))
+      define(op, replica, operandsOf(op, replica), of);
+    return success();
+  }
+
+  void define(Operation &op, Replica &replica, ArrayRef<HostTensor> operands, Values results) {
     ResultRange defined = op.getResults().take_front(results.size());
     for (auto [result, value] : llvm::zip_equal(defined, results)) {
       Type element = cast<RankedTensorType>(result.getType()).getElementType();
@@ -96,32 +155,40 @@ private:
     if (options.observer)
       options.observer(&op, operands, results);
     for (auto [result, value] : llvm::zip_equal(defined, results))
-      values[result.getAsOpaquePointer()] = std::move(value);
-    return success();
+      replica.values[result] = std::move(value);
   }
 
-  struct Values : std::map<void *, HostTensor> {
-    HostTensor &operator[](Value value) { return std::map<void *, HostTensor>::operator[](value.getAsOpaquePointer()); }
-    HostTensor &operator[](void *value) { return std::map<void *, HostTensor>::operator[](value); }
-  } values;
-  StateMap &states;
-  int64_t rows;
   const InterpreterOptions &options;
+  std::vector<Replica> replicas;
 };
 
 } // namespace
 
+FailureOr<SmallVector<SmallVector<HostTensor>>> interpretReplicas(EntryOp entry, MutableArrayRef<ReplicaShare> shares,
+                                                                  const InterpreterOptions &options) {
+  for (ReplicaShare &share : shares)
+    if (share.inputs.size() != entry.getInputs().size())
+      return entry.emitError("takes ") << entry.getInputs().size() << " inputs; " << share.inputs.size()
+                                       << " were given";
+  int64_t allRows = 0;
+  for (const ReplicaShare &share : shares)
+    allRows += share.rows;
+  for (ReplicaShare &share : shares)
+    share.states[kGlobalRows.str()] = HostTensor({}, double(allRows));
+  Interpreter interpreter(shares, options);
+  auto results =
+      interpreter.run(entry.getBody().front(),
+                      llvm::map_to_vector(shares, [](const ReplicaShare &share) { return Values(share.inputs); }));
+  if (succeeded(results))
+    interpreter.keepStates();
+  return results;
+}
+
 FailureOr<SmallVector<HostTensor>> interpret(EntryOp entry, ArrayRef<HostTensor> inputs, StateMap &states, int64_t rows,
                                              const InterpreterOptions &options) {
-  Block &body = entry.getBody().front();
-  if (inputs.size() != entry.getInputs().size())
-    return entry.emitError("takes ") << entry.getInputs().size() << " inputs; " << inputs.size() << " were given";
-  Interpreter interpreter(states, rows, options);
-  FailureOr<SmallVector<HostTensor>> results = interpreter.run(body, inputs);
-  if (succeeded(results))
-    for (auto &[name, value] : interpreter.written)
-      states[name] = value;
-  return results;
+  ReplicaShare share{llvm::to_vector(inputs), states, rows};
+  auto results = interpretReplicas(entry, share, options);
+  return failed(results) ? FailureOr<SmallVector<HostTensor>>() : std::move(results->front());
 }
 
 } // namespace sluice::ir

@@ -18,6 +18,18 @@ struct InterpreterOptions {
       observer;
 };
 
+/// What one of several replicas is given: inputs, its own states, and its rows of the call.
+struct ReplicaShare {
+  llvm::SmallVector<HostTensor> inputs;
+  StateMap &states;
+  int64_t rows = 0;
+};
+
+/// Runs `entry` on all replicas together, collectives among them, and gives each one's results; updates their states,
+/// and sets the one that holds the rows of all. Fails as `interpret` does.
+mlir::FailureOr<llvm::SmallVector<llvm::SmallVector<HostTensor>>>
+interpretReplicas(EntryOp entry, llvm::MutableArrayRef<ReplicaShare> shares, const InterpreterOptions &options = {});
+
 /// Runs `entry` on `inputs` with `rows` rows; updates `states` as its `set`s say. Fails with a diagnostic on an op
 /// without a reference function. Works on any phase up to `planned`: kernels and loops are
 /// entered.

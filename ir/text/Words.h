@@ -40,6 +40,14 @@ inline mlir::ParseResult parseWord(mlir::OpAsmParser &parser, PrecisionAttr &pre
   return parseWordAs(parser, precision, &symbolizePrecision);
 }
 
+inline mlir::ParseResult parseWord(mlir::OpAsmParser &parser, CollectiveKindAttr &kind) {
+  return parseWordAs(parser, kind, &symbolizeCollectiveKind);
+}
+
+inline mlir::ParseResult parseWord(mlir::OpAsmParser &parser, CollectiveReductionAttr &reduction) {
+  return parseWordAs(parser, reduction, &symbolizeCollectiveReduction);
+}
+
 inline void printWord(mlir::OpAsmPrinter &printer, mlir::Operation *, StateKindAttr kind) {
   printer << stringifyStateKind(kind.getValue());
 }
@@ -58,6 +66,14 @@ inline void printWord(mlir::OpAsmPrinter &printer, mlir::Operation *, CopyTimeAt
 
 inline void printWord(mlir::OpAsmPrinter &printer, mlir::Operation *, PrecisionAttr precision) {
   printer << stringifyPrecision(precision.getValue());
+}
+
+inline void printWord(mlir::OpAsmPrinter &printer, mlir::Operation *, CollectiveKindAttr kind) {
+  printer << stringifyCollectiveKind(kind.getValue());
+}
+
+inline void printWord(mlir::OpAsmPrinter &printer, mlir::Operation *, CollectiveReductionAttr reduction) {
+  printer << stringifyCollectiveReduction(reduction.getValue());
 }
 
 /// The word that an attribute of an op on values is: one of an enum, or a name. None if it is no word.

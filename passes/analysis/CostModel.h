@@ -1,6 +1,7 @@
 // How long kernels take on the devices of a target, and copies between them.
 #pragma once
 
+#include "ir/Dialect.h"
 #include "passes/analysis/KernelRates.h"
 #include "llvm/ADT/StringMap.h"
 #include <map>
@@ -23,7 +24,7 @@ struct LinkCosts {
   CostSource source = CostSource::Nominal;
 };
 
-/// Costs of logical devices ("cpu", "acc0"). A device or link that nothing was said of has nominal ones.
+/// Costs of logical devices ("cpu", "acc0"). A link of a device with itself is that between the devices which replicas have for it. A device or link that nothing was said of has nominal ones.
 class CostModel {
 public:
   DeviceCosts &device(llvm::StringRef name) { return devices[name]; }
@@ -32,6 +33,8 @@ public:
   const LinkCosts &link(llvm::StringRef from, llvm::StringRef to) const;
 
   double kernelSeconds(llvm::StringRef device, llvm::StringRef kind, double flops, double bytes) const;
+  /// Of a ring of replicas, each on its device called `device`, that reduces or broadcasts `bytes`.
+  double collectiveSeconds(llvm::StringRef device, ir::CollectiveKind kind, double bytes, int64_t replicas) const;
   double copySeconds(llvm::StringRef from, llvm::StringRef to, double bytes) const;
 
 private:

@@ -32,7 +32,7 @@ static bool needsBuffer(Operation *op) {
 }
 
 /// Whether the op is never part of a launch: a copy between devices, a loop.
-static bool isAlone(Operation *op) { return isCrossing(op) || isa<ActionOp>(op); }
+static bool isAlone(Operation *op) { return isCrossing(op) || isa<ActionOp, CollectiveOp>(op); }
 
 static SmallVector<Value> readBy(Operation *op) {
   auto action = dyn_cast<ActionOp>(op);

@@ -9,7 +9,7 @@
 
 namespace sluice::passes {
 
-/// Ops that one kernel computes, in block order; or one op that is no part of a kernel: a copy between devices, a loop.
+/// Ops that one kernel computes, in block order; or one op that is no part of a kernel: a copy between devices, a collective, a loop.
 struct FusionGroup {
   enum Kind { Launch, Alone } kind;
   llvm::SmallVector<mlir::Operation *> ops;

@@ -80,17 +80,19 @@ public:
                   stringifyPrecision(getPrecision(module)).str(),
                   setting.host.vector_bits,
                   instructionsOf(setting.host)};
-    plan.batch = plan.capacity = capacity;
+    plan.capacity = capacity;
+    plan.replicas = getReplicas(module);
+    ModelOp model = findModel(module);
+    plan.batch = model ? int64_t(model.getBatch().value_or(uint64_t(capacity))) : capacity;
     plan.inFlight = getCallsInFlight(module);
     for (const TargetDevice &device : target.devices()) {
       auto its = setting.settings.find(device.backend);
       plan.devices.push_back(
-          {device.name, device.backend, {int32_t(device.ordinal)}, its == setting.settings.end() ? "" : its->second});
+          {device.name, device.backend, ordinalsOf(device), its == setting.settings.end() ? "" : its->second});
     }
     addArenas();
     for (const Queues::Queue &queue : queues.list())
-      plan.queues.push_back(
-          {queue.name, queue.device, queue.copies ? runtime::QueueKind::copy : runtime::QueueKind::compute});
+      plan.queues.push_back({queue.name, queue.device, runtime::QueueKind(queue.kind)});
     for (auto [i, item] : llvm::enumerate(setting.code))
       plan.modules.push_back({item.backend, i});
     for (auto state : module.getOps<StateOp>())
@@ -105,6 +107,14 @@ public:
 
 private:
   size_t indexOf(StringRef device) const { return deviceIndex(target, device); }
+
+  /// Of each replica.
+  std::vector<int32_t> ordinalsOf(const TargetDevice &device) const {
+    std::vector<int32_t> ordinals(size_t(plan.replicas), int32_t(device.ordinal));
+    for (auto [ordinal, other] : llvm::zip(llvm::drop_begin(ordinals), device.ofReplicas))
+      ordinal = int32_t(other);
+    return ordinals;
+  }
 
   void addArenas() {
     for (auto [arena, op] : llvm::zip_equal(arenas.list(), module.getOps<ArenaOp>()))
@@ -210,6 +220,7 @@ private:
                       .Case([&](LaunchOp launch) { return buildLaunch(launch); })
                       .Case([&](TransferOp transfer) { return buildCopy(transfer); })
                       .Case([&](ExchangeOp exchange) { return buildExchange(exchange); })
+                      .Case([&](CommunicateOp collective) { return buildCollective(collective); })
                       .Case([&](LoopOp loop) { return buildLoop(loop); });
     llvm::append_range(action.queues, queues.of(op));
     if (ArrayAttr ends = op.getEndsAttr())
@@ -259,6 +270,30 @@ private:
                           slotOf(ends[2 + i].slot),        exchange.getBytes()[i],
                           exchange.getBytesPerRow()[i],    ends[i].bytes,
                           runtime::Copy::When::step};
+    return result;
+  }
+
+  /// All values of a bucket lie one behind another.
+  runtime::Collective buildCollective(CommunicateOp op) const {
+    SmallVector<BufferAccess> ends = accessesOf(op, capacity);
+    size_t count = op.getValues().size();
+    auto join = [&](const BufferAccess &first, const BufferAccess &last, runtime::Access access) {
+      return runtime::Buffer{slotOf(first.slot), last.slot.getOffset() + last.bytes - first.slot.getOffset(), access};
+    };
+    runtime::Collective result;
+    result.name = nameOf(op.getValues().front());
+    if (count > 1)
+      result.name += " and " + std::to_string(count - 1) + " more";
+    result.source = sourceOf(op.getLoc());
+    result.kind =
+        enumOf<runtime::Collective::Kind>(stringifyCollectiveKind(op.getKind()), runtime::Collective::kindNames);
+    result.reduction = enumOf<runtime::Collective::Reduction>(stringifyCollectiveReduction(op.getReduction()),
+                                                              runtime::Collective::reductionNames);
+    result.dtype = dtypeOf(cast<RankedTensorType>(op.getValues().front().getType()));
+    result.root = int32_t(op.getRoot());
+    result.send = join(ends[0], ends[count - 1], runtime::Access::read);
+    result.receive = join(ends[count], ends[2 * count - 1], runtime::Access::write);
+    result.count = result.send.bytes / int64_t(sizeOf(result.dtype));
     return result;
   }
 

@@ -106,7 +106,7 @@ private:
   std::optional<uint32_t> homeOf(StateOp state) const {
     if (StringAttr device = getDevice(state.getStoredType()))
       return indexOf(device);
-    return state.getKind() == StateKind::Hyper ? std::optional<uint32_t>(0) : std::nullopt;
+    return state.isSetByHost() ? std::optional<uint32_t>(0) : std::nullopt;
   }
 
   /// The group of a state, or of the parameter whose slot it is.
@@ -296,7 +296,7 @@ static void applyPlacement(const PlacementGraph &graph, const std::vector<uint32
   auto nameOf = [&](uint32_t device) { return StringAttr::get(entry->getContext(), target.devices()[device].name); };
   for (auto [group, device] : llvm::zip_equal(graph.groups, devices)) {
     StateOp state = group.state;
-    if (state && !getDevice(state.getStoredType()) && state.getKind() != StateKind::Hyper)
+    if (state && !getDevice(state.getStoredType()) && !state.isSetByHost())
       chosen[here(state)] = nameOf(device);
     for (Operation *op : group.fusion.ops)
       if (group.kind == PlacedGroup::Launch)

@@ -81,7 +81,7 @@ private:
       joinState(set.getValue(), set.getState());
     else if (auto state = dyn_cast<StateOp>(op); state && state.getOf())
       joinSlot(state, stateOf(*state.getOf()));
-    else if (isa<ElementwiseOp>(op))
+    else if (isa<ElementwiseOp, CollectiveOp>(op))
       joinUnlessFixed(op->getResult(0), op->getOperands());
   }
 

@@ -55,9 +55,11 @@ static BuiltKernel buildKernel(OpBuilder &builder, StringRef name, const FusionG
 
 //===- updates in place -------------------------------------------------------------------------------------------===//
 
+/// Whether the value is made by an action, where it is wanted.
+static bool isMadeInPlace(Value value) { return isa_and_nonnull<KernelOp, CollectiveOp>(value.getDefiningOp()); }
+
 static bool canUpdateInPlace(SetOp set, EntryOp entry) {
-  auto kernel = set.getValue().getDefiningOp<KernelOp>();
-  if (!kernel ||
+  if (!isMadeInPlace(set.getValue()) ||
       llvm::count_if(set.getValue().getUsers(), [](Operation *user) { return isa<SetOp, ReturnOp>(user); }) != 1)
     return false;
   return llvm::all_of(entry.getBody().getOps<GetOp>(), [&](GetOp get) {
@@ -65,11 +67,11 @@ static bool canUpdateInPlace(SetOp set, EntryOp entry) {
   });
 }
 
-/// Whether an output of the host may be the value's own buffer: that of a kernel, or one that is copied from another
-/// device.
+/// Whether an output of the host may be the value's own buffer: that of a kernel or a collective, or one that is copied
+/// from another device.
 static bool isOwnBuffer(Value value) {
   auto copy = value.getDefiningOp<CopyOp>();
-  return value.getDefiningOp<KernelOp>() || (copy && copy.getWhen() != CopyTime::Stale);
+  return isMadeInPlace(value) || (copy && copy.getWhen() != CopyTime::Stale);
 }
 
 /// Gives each output a buffer that nothing overwrites until it is read; on its own device, if it is read back from
@@ -86,7 +88,7 @@ static void addOutputCopies(Operation *results, const DeviceBackends &backends) 
     if (isRepeated)
       operand.set(cast<CopyOp>(OpBuilder(results).clone(*asked)));
     asked = operand.get().getDefiningOp<CopyOp>();
-    if (asked.getX().getDefiningOp<KernelOp>())
+    if (isMadeInPlace(asked.getX()))
       continue;
     if (backends.reasonAgainstRelayout(asked.getX(), asked.getX().getType()).empty())
       asked.getXMutable().set(copyInKernel(asked.getX(), asked, "copy_output"));

@@ -5,9 +5,10 @@
 //          ...                                    %y = sluice.concat %2, %5 {axis = 1}
 //
 // Behind `placed`, an op is expanded where its device may have no kernel for it (`DeviceBackends::reasonAgainstKernel`);
-// the ops of the formula work where the op did. Only those that say so are expanded in `train` already, whatever
-// backends have. That is batch normalisation: `parallel` must find its sums over the rows, and the counts that divide
-// them, to add them up over the replicas; and its gradient, which `train` builds, shares them.
+// the ops of the formula work where the op did. Only those that say so are expanded early, whatever
+// backends have. That is batch normalisation, which shares sums over the rows, and the counts that divide them, with its
+// gradient: in `train`; but where each of several replicas normalises its own rows, behind the pass that shares rows out,
+// which would add the sums up over all.
 #include "passes/Passes.h"
 #include "passes/backend/DeviceBackends.h"
 #include "passes/place/InheritDevice.h"
@@ -25,7 +26,7 @@ static void replace(Operation *op, ValueRange values) {
 
 void expandComposites(ModuleOp module) {
   module.walk([](CompositeOp op) {
-    if (!op.isExpandedInTrain())
+    if (!op.isExpandedEarly())
       return;
     OpBuilder builder(op);
     SmallVector<Value> values;

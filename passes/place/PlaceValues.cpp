@@ -100,8 +100,7 @@ static LogicalResult placeState(StateOp state, const SymbolTable &symbols, const
   if (!device)
     device = chosen.lookup(state);
   if (!device)
-    device = StringAttr::get(state.getContext(),
-                             state.getKind() == StateKind::Hyper ? kHostDevice.str() : target.first().name);
+    device = StringAttr::get(state.getContext(), state.isSetByHost() ? kHostDevice.str() : target.first().name);
   if (!target.find(device))
     return state.emitError("unsupported: state '") << state.getSymName() << "' is to live on " << device.getValue()
                                                    << ", which is no device of the target " << target.str();

@@ -8,11 +8,13 @@ namespace sluice::passes {
 
 Queues::Queues(const Target &target) {
   for (auto [i, device] : llvm::enumerate(target.devices())) {
-    queues.push_back({device.name, i, false});
+    queues.push_back({device.name, i, Kind::Computes});
     if (i == 0)
       continue;
-    queues.push_back({device.name + ".in", i, true});
-    queues.push_back({device.name + ".out", i, true});
+    queues.push_back({device.name + ".in", i, Kind::Copies});
+    queues.push_back({device.name + ".out", i, Kind::Copies});
+    if (target.replicas() > 1)
+      queues.push_back({device.name + ".comm", i, Kind::Collectives});
   }
 }
 

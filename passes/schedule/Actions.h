@@ -7,14 +7,15 @@
 
 namespace sluice::passes {
 
-/// The queues of a target: one of the host, and of each accelerator one that computes and one for each direction of
-/// copies.
+/// The queues of a target: one of the host, and of each accelerator one that computes, one for each direction of
+/// copies, and one for collectives where there are replicas.
 class Queues {
 public:
+  enum class Kind { Computes, Copies, Collectives };
   struct Queue {
     std::string name;
     size_t device;
-    bool copies;
+    Kind kind;
   };
   explicit Queues(const ir::Target &target);
 
@@ -27,6 +28,10 @@ public:
   llvm::StringRef deviceOf(unsigned queue) const { return llvm::StringRef(queues[queue].name).split('.').first; }
   /// The name of the queue into an accelerator.
   llvm::StringRef into(llvm::StringRef accelerator) const { return queues[find((accelerator + ".in").str())].name; }
+  /// The name of the queue that collectives of a device's values are in.
+  llvm::StringRef ofCollectives(llvm::StringRef device) const {
+    return queues[find(device == ir::kHostDevice ? device.str() : (device + ".comm").str())].name;
+  }
   /// Where a copy between devices belongs: in a queue of the accelerator that it enters, else of the one that it
   /// leaves.
   llvm::StringRef forCopy(ir::CopyOp copy) const;

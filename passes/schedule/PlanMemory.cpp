@@ -3,7 +3,8 @@
 // States lie one after another in the arena `state` of their device, then the mirrors of other devices' states. In the
 // arena `transient`, buffers share bytes as far as the queues' order and the waits of the schedule let them
 // (TransientMemory.h). A state's new value is computed in its own place, and so is what a loop carries: its first value,
-// the argument, what `next` gives and the result have one buffer. What is used in a loop and was made before it is used
+// the argument, what `next` gives and the result have one buffer. Values that replicas reduce as one lie one behind another,
+// and so do the results, in their places. What is used in a loop and was made before it is used
 // until all of the loop is done.
 //
 // Where an entry point uses accelerators, its inputs and their copies exist as often as calls may be in flight, so that
@@ -44,6 +45,9 @@ public:
   SmallVector<int64_t> run() {
     issueActions(entry);
     nameStates();
+    for (ActionOp op : actions)
+      if (auto collective = dyn_cast<CommunicateOp>(op.getOperation()); collective && collective.isInPlace())
+        joinBuffers(collective);
     for (BlockArgument argument : entry.getInputArguments())
       addBuffer(argument, TransientBuffer::kBeforeCall);
     for (ActionOp op : actions) {
@@ -106,7 +110,7 @@ private:
     auto action = value.getDefiningOp<ActionOp>();
     if (!action || action->getParentOp() != entry)
       return isArgument(value);
-    auto copies = [&](unsigned queue) { return queues.list()[queue].copies; };
+    auto copies = [&](unsigned queue) { return queues.list()[queue].kind == Queues::Kind::Copies; };
     return llvm::all_of(queues.of(action), copies) && llvm::all_of(action.getRead(), isArgument);
   }
 
@@ -142,6 +146,25 @@ private:
     }
   }
 
+  /// One buffer for all values of a collective, one behind another, and for its results.
+  void joinBuffers(CommunicateOp op) {
+    TransientBuffer &buffer = addBuffer(op.getValues().front().getAsOpaquePointer());
+    size_t number = buffers.size() - 1;
+    buffer.device = deviceOf(op.getValues().front());
+    buffer.sharesBytes = reuse;
+    for (auto [value, output] : llvm::zip_equal(op.getValues(), op.getOutputs())) {
+      unsigned made = numbers.lookup(value.getDefiningOp());
+      buffer.begin = std::min(buffer.begin, made); // of launches in one queue, the first
+      buffer.uses.append({made, numbers.lookup(op)});
+      addUses(output, buffer);
+      for (Value its : {Value(value), Value(output)}) {
+        bufferOf[its.getAsOpaquePointer()] = number;
+        offsetIn[its] = buffer.bytes;
+      }
+      buffer.bytes += alignSlot(getBufferBytes(cast<RankedTensorType>(value.getType()), capacity));
+    }
+  }
+
   void shareBuffers(LoopOp loop) {
     for (auto [first, argument, next, result] :
          llvm::zip_equal(loop.getFirst(), loop.getValueArguments(), loop.getNext().getValues(), loop.getWritten())) {
@@ -163,8 +186,8 @@ private:
 
   SmallVector<int64_t> assignOffsets() { return placeTransients(buffers, known, target.devices().size()); }
 
-  SlotAttr slotOf(const TransientBuffer &buffer) const {
-    return slotIn(module, arenas, Arenas::Kind::Transient, buffer.device, buffer.offset, buffer.stride);
+  SlotAttr slotOf(const TransientBuffer &buffer, int64_t offset = 0) const {
+    return slotIn(module, arenas, Arenas::Kind::Transient, buffer.device, buffer.offset + offset, buffer.stride);
   }
 
   SlotAttr slotOf(Value value) const {
@@ -172,7 +195,7 @@ private:
       return slotIn(module, arenas, Arenas::Kind::State, mirror->second.second, mirrors.lookup(mirror->second));
     if (StringAttr name = stateOf.lookup(value))
       return symbols.lookup<StateOp>(name).getSlotAttr();
-    return slotOf(buffers[bufferOf.lookup(value.getAsOpaquePointer())]);
+    return slotOf(buffers[bufferOf.lookup(value.getAsOpaquePointer())], offsetIn.lookup(value));
   }
 
   void annotate() {
@@ -217,6 +240,7 @@ private:
   DenseMap<Value, std::pair<StringAttr, size_t>> mirrorOf;
   std::vector<TransientBuffer> buffers;
   DenseMap<void *, size_t> bufferOf; // of a value, or of an action for its workspace
+  DenseMap<Value, int64_t> offsetIn; // of values that lie in a buffer behind others
 };
 
 /// The arenas `state`: where every state and mirror lies.

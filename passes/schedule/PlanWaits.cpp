@@ -122,14 +122,16 @@ private:
   }
 
   /// The action after all others that touch `value`; none if there is no such action, the value outlives the turn, or a
-  /// loop goes on with its buffer.
+  /// loop or a collective goes on with its buffer.
   std::optional<unsigned> lastUse(Value value, unsigned writer, const DenseMap<Operation *, unsigned> &numbers) const {
     SmallVector<unsigned> uses{writer};
     for (Operation *user : value.getUsers()) {
       auto it = numbers.find(ownerIn(list, user));
       auto loop = dyn_cast<LoopOp>(user);
-      if (it == numbers.end() || (loop && llvm::is_contained(loop.getFirst(), value)))
-        return std::nullopt; // the former: the state, an output, or what is asked for later
+      auto collective = dyn_cast<CommunicateOp>(user);
+      if (it == numbers.end() || (loop && llvm::is_contained(loop.getFirst(), value)) ||
+          (collective && collective.isInPlace()))
+        return std::nullopt; // the first: the state, an output, or what is asked for later
       uses.push_back(it->second);
     }
     unsigned last = *llvm::max_element(uses);

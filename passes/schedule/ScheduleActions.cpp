@@ -5,7 +5,8 @@
 //   %z = sluice.launch @acc0_relu (%y)        %y, %e = sluice.transfer %x input on "acc0.in"
 //                                             %z, %f = sluice.launch @acc0_relu (%y) on "acc0" after %e
 //
-// 1. Copies between devices become transfers, in a queue of an accelerator; exchanges and loops get their queues.
+// 1. Copies between devices become transfers, in a queue of an accelerator, and collectives communicate in a queue of
+//    their device, several as one (BucketCollectives.h); exchanges and loops get their queues.
 // 2. Actions of a list, an entry point's or a loop's, are put in order by a simulation with the cost model's times
 //    (IssueOrder.h). A loop is one action of the list that it is in.
 // 3. Waits are the transitive reduction of what values and updates, of states and of what loops carry, need.
@@ -13,6 +14,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/CostModel.h"
 #include "passes/analysis/HappensBefore.h"
+#include "passes/schedule/BucketCollectives.h"
 #include "passes/schedule/Events.h"
 #include "passes/schedule/IssueOrder.h"
 #include "llvm/ADT/SetVector.h"
@@ -27,12 +29,15 @@ namespace {
 /// What the cost model says of the functions of a module.
 class ModuleClock : public ActionClock {
 public:
-  ModuleClock(ModuleOp module, const CostModel &costs) : symbols(module), costs(costs) {}
+  ModuleClock(ModuleOp module, const CostModel &costs) : symbols(module), costs(costs), replicas(getReplicas(module)) {}
 
   double launchSeconds(StringRef device, StringAttr function, int64_t rows) const final {
     CostAttr cost = symbols.lookup<FunctionOp>(function).getCost();
     return costs.kernelSeconds(device, cost.getKind(), double(cost.getFlops() + cost.getFlopsPerRow() * rows),
                                double(cost.getBytes() + cost.getBytesPerRow() * rows));
+  }
+  double collectiveSeconds(StringRef device, CollectiveKind kind, double bytes) const final {
+    return costs.collectiveSeconds(device, kind, bytes, replicas);
   }
   double copySeconds(StringRef from, StringRef to, double bytes) const final {
     return costs.copySeconds(from, to, bytes);
@@ -41,6 +46,7 @@ public:
 private:
   SymbolTable symbols;
   const CostModel &costs;
+  int64_t replicas;
 };
 
 } // namespace
@@ -61,6 +67,28 @@ static void startTransfers(EntryOp entry, const Queues &queues) {
         copy.getBytesPerRow().value_or(0), /*after=*/ValueRange(), /*slots=*/ArrayAttr(), /*ends=*/ArrayAttr());
     copy->replaceAllUsesWith(ValueRange(transfer.getY()));
     copy.erase();
+  }
+}
+
+/// A bucket is one action, behind the op that makes its last value.
+static void startBucket(Bucket &bucket, const Queues &queues) {
+  SmallVector<Value> values = llvm::map_to_vector(bucket, [](CollectiveOp op) { return op->getOperand(0); });
+  CollectiveOp like = bucket.front();
+  OpBuilder builder(like);
+  if (bucket.size() > 1) {
+    Operation *last = values.front().getDefiningOp();
+    for (Value value : values)
+      last = last->isBeforeInBlock(value.getDefiningOp()) ? value.getDefiningOp() : last;
+    builder.setInsertionPointAfter(last);
+  }
+  auto started = builder.create<CommunicateOp>(
+      FusedLoc::get(like.getContext(), llvm::map_to_vector(bucket, [](CollectiveOp op) { return op.getLoc(); })),
+      ValueRange(values).getTypes(), builder.getType<EventType>(), like.getKind(), like.getReduction(), like.getRoot(),
+      queues.ofCollectives(getDevice(values.front().getType())), values, /*after=*/ValueRange(),
+      /*slots=*/ArrayAttr(), /*ends=*/ArrayAttr());
+  for (auto [op, output] : llvm::zip_equal(bucket, started.getOutputs())) {
+    op->getResult(0).replaceAllUsesWith(output);
+    op->erase();
   }
 }
 
@@ -195,7 +223,8 @@ private:
 static void addQueues(ModuleOp module, const Queues &queues) {
   OpBuilder builder = behindHead(module);
   for (auto [i, queue] : llvm::enumerate(queues.list()))
-    builder.create<QueueOp>(module.getLoc(), queue.name, queues.deviceOf(i), queue.copies);
+    builder.create<QueueOp>(module.getLoc(), queue.name, queues.deviceOf(i), queue.kind == Queues::Kind::Copies,
+                            queue.kind == Queues::Kind::Collectives);
 }
 
 void scheduleActions(ModuleOp module, const Target &target, const CostModel &costs) {
@@ -205,6 +234,8 @@ void scheduleActions(ModuleOp module, const Target &target, const CostModel &cos
   for (auto entry : module.getOps<EntryOp>()) {
     addReceives(entry);
     startTransfers(entry, queues);
+    for (Bucket &bucket : bucketCollectives(entry, clock, getCapacity(module)))
+      startBucket(bucket, queues);
     startExchanges(entry, queues);
     startLoops(entry);
     for (ActionListOp list : listsOf(entry))

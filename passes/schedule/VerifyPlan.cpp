@@ -229,7 +229,7 @@ private:
     return success();
   }
 
-  /// What an action writes may lie where it reads only if it updates that in place: a state, or what a loop carries.
+  /// What an action writes may lie where it reads only if it updates that in place: a state, what a loop carries, or what replicas reduce.
   LogicalResult checkOverlap(const Moment &moment, ArrayRef<BufferAccess> accesses, const BufferAccess &write) {
     if (!write.isWrite)
       return success();
@@ -237,7 +237,8 @@ private:
       int64_t begin = other.slot.offsetFor(call, inFlight), writeBegin = write.slot.offsetFor(call, inFlight);
       bool overlaps = &other != &write && other.slot.getArena() == write.slot.getArena() &&
                       begin < writeBegin + write.bytes && writeBegin < begin + other.bytes;
-      bool isUpdate = !other.isWrite && isUpdated(other.value) && begin == writeBegin;
+      bool isUpdate =
+          !other.isWrite && begin == writeBegin && (isa<CommunicateOp>(moment.op) || isUpdated(other.value));
       if (overlaps && !isUpdate)
         return moment.op->emitOpError("(") << nameOf(moment.op) << ") writes over another of its own buffers";
     }

@@ -57,7 +57,7 @@ static LogicalResult verifyFused(ModuleOp module) {
     return (*module.getOps<GraphOp>().begin()).emitOpError("is none of a dump of phase 'fused'");
   WalkResult result = module.walk([](ActionListOp list) -> WalkResult {
     for (Operation &op : list.getActions())
-      if (!isa<KernelOp, CopyOp, ExchangeOp, LoopOp, NextOp, GetOp, SetOp, ReturnOp>(op))
+      if (!isa<KernelOp, CopyOp, CollectiveOp, ExchangeOp, LoopOp, NextOp, GetOp, SetOp, ReturnOp>(op))
         return op.emitOpError("works outside of a kernel, in a dump of phase 'fused'");
     return WalkResult::advance();
   });

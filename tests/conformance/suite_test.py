@@ -69,7 +69,7 @@ KERNEL_FAULTS = {
 
 def conformance(backend, *flags, folder=FAULTY):
     command = [os.path.join(BUILD, "bin", "sluice"), "conformance", "--backend", backend, "--json", *flags]
-    result = subprocess.run(command, text=True, capture_output=True, check=False, timeout=120,
+    result = subprocess.run(command, text=True, capture_output=True, check=False, timeout=600,
                             env=dict(os.environ, SLUICE_BACKEND_PATH=folder))
     return result.returncode, result.stdout + result.stderr
 

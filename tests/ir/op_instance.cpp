@@ -128,7 +128,17 @@ static const std::map<std::string, std::vector<Sample>> &getOtherSamples() {
           "stride = array<i64: 1, 2>, padding = array<i64: 2, 1, 1, 1>, dilation = array<i64: 2, 1>, groups = 1 : i64",
       grouped =
           "stride = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 2 : i64";
+  auto batchNormGrad = [](const char *attributes, const std::string &x) {
+    std::string channels = "tensor<3xf64>";
+    return Sample{std::string("\"sluice.batch_norm_grad\"(%0, %1, %2, %3, %4) {") + attributes + "} : (" + x + ", " +
+                      channels + ", " + channels + ", " + channels + ", " + x + ") -> (" + x + ", " + channels + ", " +
+                      channels + ")",
+                  {{-2, 2}, {0.5, 1.5}, {-1, 1}, {0.5, 2}, {-2, 2}}};
+  };
   static const std::map<std::string, std::vector<Sample>> samples = {
+      {"sluice.batch_norm_grad",
+       {batchNormGrad("eps = 1.0e-3 : f64, training", "tensor<?x3x2x2xf64>"),
+        batchNormGrad("training", "tensor<?x3xf64>"), batchNormGrad("", "tensor<2x3x2xf64>")}},
       {"sluice.conv2d_input_grad",
        {convolutionGrad("conv2d_input_grad", "5, 6", plain,
                         "(tensor<?x3x3x5xf64>, tensor<3x2x3x2xf64>) -> tensor<?x2x5x6xf64>"),

@@ -56,10 +56,10 @@ UNCHECKED = re.compile(r"(tools|tests)/")  # where everything meets
 # What passes may name: the ops that programs are held together by, and interfaces. What they ask of ops on values, they ask
 # through interfaces.
 STRUCTURAL_OPS = set(
-    "Arena Copy Device Entry Exchange Function Get Graph Kernel Launch Loop Metric Minimize Model Module Next Output Queue Receive Relayout "
-    "Return Set State Transfer Yield".split()
+    "AllReduce Arena Broadcast Communicate Copy Device Entry Exchange Function Get Graph Kernel Launch Loop Metric Minimize Model "
+    "Module Next Output Queue Receive Relayout Return Set State Transfer Yield".split()
 )
-INTERFACES = set("Action ActionList Composite Contraction Differentiable Element Elementwise Index Mode Reference SameElements".split())
+INTERFACES = set("Action ActionList Collective Composite Contraction Differentiable Element Elementwise Index Linear Mode Reference RowFlow SameElements".split())
 NAMED_OP = re.compile(r"\b([A-Z]\w*)Op\b|\"sluice\.(\w+)\"")
 COMMENT = re.compile(r"//[^\n]*")
 

@@ -109,23 +109,50 @@ static llvm::Expected<std::optional<ir::Precision>> choosePrecision(ModuleOp mod
   return precision;
 }
 
-/// Puts the model on other devices than it was written for; never on fewer accelerators, which its types may name.
-static llvm::Error setDevices(ModuleOp module, llvm::StringRef list, PlacementRequest &placement) {
-  if (list.empty())
-    return llvm::Error::success();
-  auto devices = takeCaps(list, placement);
-  if (!devices)
-    return devices.takeError();
-  auto target = ir::Target::parse(*devices);
-  if (!target)
-    return withCode(ExitCode::Usage, target.takeError());
+/// How many replicas of the model there are to be, and whether they normalise by all rows: as the options say, else as the
+/// model does.
+static llvm::Error checkReplicas(ModuleOp module, llvm::StringRef phase, const CompileOptions &options) {
+  int64_t recorded = ir::getReplicas(module);
+  if (options.replicas && options.replicas != recorded && phase != "model")
+    return makeError(ExitCode::Usage,
+                     "a dump of phase '" + phase + "' has its replicas already, " + llvm::Twine(recorded));
+  const std::string &norm = options.batchNorm;
+  if (!norm.empty() && norm != "local" && norm != "sync")
+    return makeError(ExitCode::Usage, "replicas normalise by 'local' or 'sync' rows, not '" + norm + "'" +
+                                          didYouMean(norm, {"local", "sync"}));
+  if (!norm.empty() && phase != "model")
+    return makeError(ExitCode::Usage, "a dump of phase '" + phase + "' normalises already");
+  if (!norm.empty() && (options.replicas ? options.replicas : recorded) == 1)
+    return makeError(ExitCode::Usage, "--batch-norm is for replicas; say --replicas");
+  if (options.placement.chooses && (options.replicas ? options.replicas : recorded) > 1)
+    return makeError(ExitCode::Unsupported,
+                     "devices of replicas are not chosen; pin what is not to be on the first one");
+  return llvm::Error::success();
+}
+
+/// Puts the model, in so many replicas, on other devices than it was written for; never on fewer accelerators, which its
+/// types may name.
+static llvm::Error setDevices(ModuleOp module, llvm::StringRef list, int64_t replicas, PlacementRequest &placement) {
   ir::DiagnosticText diagnostics(module.getContext());
   FailureOr<ir::Target> written = ir::Target::of(module);
   if (failed(written))
     return errorOf(diagnostics);
+  if (list.empty() && replicas == written->replicas())
+    return llvm::Error::success();
+  auto devices = list.empty() ? written->str() : takeCaps(list, placement);
+  if (!devices)
+    return devices.takeError();
+  auto all = ir::Target::parse(*devices);
+  if (!all)
+    return withCode(ExitCode::Usage, all.takeError());
+  auto target = all->shareAmong(replicas);
+  if (!target)
+    return withCode(ExitCode::Usage, target.takeError());
   if (target->accelerators() < written->accelerators())
     return makeError(ExitCode::Unsupported,
                      "the model is for " + written->str() + "; '" + *devices + "' has fewer accelerators");
+  if (replicas != written->replicas())
+    ir::getModel(module).setReplicas(uint64_t(replicas));
   target->record(module);
   return llvm::Error::success();
 }
@@ -210,9 +237,14 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
   auto precision = choosePrecision(module, *from, options);
   if (!precision)
     return precision.takeError();
-  PlacementRequest placement = options.placement;
-  if (llvm::Error error = setDevices(module, options.devices, placement))
+  if (llvm::Error error = checkReplicas(module, *from, options))
     return error;
+  PlacementRequest placement = options.placement;
+  int64_t replicas = options.replicas ? options.replicas : ir::getReplicas(module);
+  if (llvm::Error error = setDevices(module, options.devices, replicas, placement))
+    return error;
+  if (!options.batchNorm.empty())
+    ir::getModel(module).setSyncBatchNorm(options.batchNorm == "sync");
   if (llvm::Error error = checkPlacement(placement))
     return error;
   if (llvm::Error error = setCopies(module, options.copies.empty() && placement.chooses ? "insert" : options.copies))

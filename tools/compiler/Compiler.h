@@ -28,7 +28,9 @@ struct CompileOptions {
   std::string copies; // explicit, warn or insert: what becomes of copies that pins need; empty: what the model says
   std::string cpu = "native";       // whose instructions the code may use
   passes::BackendSettings settings; // of backends' own: "arch=sm_90" for "cuda"
-  int64_t capacity = 0;             // rows of the batch; 0: what the model says
+  int64_t replicas = 0;  // of the program, that run together on a share of the rows each; 0: what the model says
+  std::string batchNorm; // of replicas: "local" or "sync"; empty: what the model says, else local
+  int64_t capacity = 0;  // rows of the batch; 0: what the model says
   bool fuse = true;
   bool reuseMemory = true;
   bool promoteF64 = false;

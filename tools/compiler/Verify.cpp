@@ -391,6 +391,8 @@ llvm::Expected<Verification> verifyFile(llvm::StringRef path, const VerifyOption
   auto compiled = compileModule(**module, options.compile);
   if (!compiled)
     return compiled.takeError();
+  if (compiled->plan.replicas > 1)
+    return makeError(ExitCode::Unsupported, "what replicas do together is not compared; verify the model without them");
   auto loaded = LoadedModel::load(compiled->objects, {});
   if (!loaded)
     return loaded.takeError();

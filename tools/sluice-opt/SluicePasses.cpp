@@ -102,8 +102,9 @@ void registerSluicePasses() {
   add("promote-to-f64", "Compute in double what is in single precision", always(passes::promoteToF64));
   add("mix-precision", "Bring products to the precision that the module says", always(passes::mixPrecision));
   add("build-entry-points", "Make entry points, with gradients and updates, of the graph", passes::buildEntryPoints);
-  add("expand-composites", "Replace ops by the formula that they stand for, where replicas must see it",
+  add("expand-composites", "Replace ops by the formula that they stand for, where it is of sums over the rows",
       always(passes::expandComposites));
+  add("partition-rows", "Make the program that each replica runs on its share of the rows", passes::partitionRows);
   add("canonicalize", "Bring ops to the forms that they call canonical", passes::canonicalize);
   add("simplify", "Bring ops to canonical forms, merge equal ones and remove dead ones", passes::simplify);
   // One pass, because ops may not read values of other devices in between.

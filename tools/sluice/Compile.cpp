@@ -47,6 +47,7 @@ Command addCompile(CLI::App &app) {
       ->type_name("PHASE");
   command->add_option("--dump-ir", options->dumpIrDir, "Write the IR of each phase into this folder")->type_name("DIR");
   addCodeFlags(*command, *options);
+  addReplicaFlags(*command, *options);
   addPlacementFlags(*command, options->placement);
   return {command, [=](const Talk &talk) { return compile(*model, *options, talk); }};
 }

@@ -1,5 +1,7 @@
 #include "tools/sluice/Flags.h"
 
+#include "ir/Module.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -100,6 +102,15 @@ void addCodeFlags(CLI::App &command, compiler::CompileOptions &options) {
   command.add_option("--batch", options.capacity, "The most rows of one call, instead of the model's")
       ->type_name("ROWS")
       ->check(CLI::Range(int64_t(1), int64_t(INT32_MAX)));
+}
+
+void addReplicaFlags(CLI::App &command, compiler::CompileOptions &options) {
+  command
+      .add_option("--replicas", options.replicas, "Copies that share the rows; --devices lists those of each in turn")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t(1), ir::kMostReplicas));
+  command.add_option("--batch-norm", options.batchNorm, "Of replicas: by their own rows (local) or all rows (sync)")
+      ->type_name("local|sync");
 }
 
 } // namespace sluice::tool

@@ -51,7 +51,7 @@ static std::vector<int64_t> parseReplicas(const std::string &list) {
 static llvm::Expected<passes::CostModel> costsOfPlan(const runtime::Plan &plan) {
   std::vector<std::string> devices;
   for (const runtime::Device &device : plan.devices)
-    devices.push_back(device.backend + ":" + std::to_string(device.compiledFor));
+    devices.push_back(device.backend + ":" + std::to_string(device.compiledFor.front()));
   auto target = ir::Target::parse(llvm::join(devices, ","));
   if (!target)
     return target.takeError();

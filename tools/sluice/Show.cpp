@@ -29,6 +29,7 @@ Command addShow(CLI::App &app) {
   command->add_flag(
       "--dot", [options](int64_t) { options->emit = Emit::Dot; }, "Print a picture in Graphviz's language");
   addCodeFlags(*command, *options);
+  addReplicaFlags(*command, *options);
   return {command, [=](const Talk &talk) -> llvm::Error {
             auto compiled = compileFile(*model, *options);
             if (compiled && !talk.quiet)

@@ -5,6 +5,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <map>
 
 using namespace sluice::compiler;
@@ -26,14 +27,22 @@ struct CopyFigures {
   bool growsWithRows = false;
 };
 
+/// What the replicas do together in each call of an entry point.
+struct CollectiveFigures {
+  std::string entry;
+  int64_t collectives = 0, bytes = 0;
+};
+
 /// The figures of a plan that users ask for.
 struct Figures {
   std::string model, precision;
   std::vector<std::string> entries;
   std::vector<int64_t> launches; // of each entry
   std::vector<DeviceFigures> devices;
-  std::vector<CopyFigures> copies; // of entries that have any
+  std::vector<CopyFigures> copies;            // of entries that have any, in one replica
+  std::vector<CollectiveFigures> collectives; // the same
   int64_t parameters = 0, parameterTensors = 0, kernels = 0, capacity = 0, fileBytes = 0;
+  int64_t replicas = 1, shareCapacity = 0; // and the rows that each may have
   double seconds = 0;
 
   int64_t peakBytes() const {
@@ -51,7 +60,7 @@ static void addDevices(Figures &figures, const runtime::Plan &plan) {
     figures.devices.push_back({device.name,
                                device.backend == "cpu"
                                    ? fmt::format("{}, {}-bit vectors", plan.build.cpu, plan.build.vectorBits)
-                                   : fmt::format("{}:{}", device.backend, device.compiledFor.front()),
+                                   : fmt::format("{}:{}", device.backend, fmt::join(device.compiledFor, ",")),
                                device.settings});
   for (const runtime::Arena &arena : plan.arenas)
     if (arena.name == "state")
@@ -70,7 +79,12 @@ static void addEntry(Figures &figures, const runtime::Entry &entry, int64_t capa
   figures.entries.push_back(entry.name);
   figures.launches.push_back(int64_t(entry.launches().size()));
   CopyFigures copies{entry.name};
-  for (auto [action, times] : entry.allActions())
+  CollectiveFigures collectives{entry.name};
+  for (auto [action, times] : entry.allActions()) {
+    if (const runtime::Collective *collective = action->collective()) {
+      collectives.collectives += times;
+      collectives.bytes += times * collective->bytesFor(figures.replicas);
+    }
     for (const runtime::Copy &copy : action->copies()) {
       if (copy.when != runtime::Copy::When::step)
         continue;
@@ -78,8 +92,11 @@ static void addEntry(Figures &figures, const runtime::Entry &entry, int64_t capa
       copies.growsWithRows |= copy.bytesPerRow > 0;
       copies.bytes += times * copy.bytesFor(capacity);
     }
+  }
   if (copies.copies > 0)
     figures.copies.push_back(copies);
+  if (collectives.collectives > 0)
+    figures.collectives.push_back(collectives);
 }
 
 /// What functions need at most, of one target.
@@ -118,7 +135,9 @@ static Figures figuresOf(const Compiled &compiled) {
   Figures figures;
   figures.model = plan.model;
   figures.precision = plan.build.precision;
-  figures.capacity = plan.capacity;
+  figures.capacity = plan.batch;
+  figures.replicas = plan.replicas;
+  figures.shareCapacity = plan.capacity;
   figures.kernels = int64_t(plan.kernels.size());
   figures.parameters = plan.parameterCount();
   figures.parameterTensors = llvm::count_if(
@@ -155,6 +174,9 @@ void printSummary(llvm::raw_ostream &out, const Compiled &compiled) {
     out << fmt::format("  precision     {}\n", figures.precision);
   if (figures.capacity > 0)
     out << fmt::format("  rows          up to {} in one call\n", printCount(figures.capacity));
+  if (figures.replicas > 1)
+    out << fmt::format("  replicas      {}, with up to {} rows each; what follows is of one of them\n",
+                       figures.replicas, printCount(figures.shareCapacity));
   for (const DeviceFigures &device : figures.devices)
     out << fmt::format("  {:<13} {} ops in {} kernels; {} at its peak, {} of it state; {}{}{}\n", device.name,
                        device.ops, device.kernels, printBytes(device.peakBytes), printBytes(device.stateBytes),
@@ -167,7 +189,10 @@ void printSummary(llvm::raw_ostream &out, const Compiled &compiled) {
   for (const CopyFigures &copies : figures.copies)
     out << fmt::format("  copies        {} in each {}: {} bytes{}\n", copies.copies, copies.entry,
                        printCount(copies.bytes),
-                       copies.growsWithRows ? fmt::format(" with {} rows", figures.capacity) : "");
+                       copies.growsWithRows ? fmt::format(" with {} rows", figures.shareCapacity) : "");
+  for (const CollectiveFigures &collectives : figures.collectives)
+    out << fmt::format("  collectives   {} in each {}: {} bytes\n", collectives.collectives, collectives.entry,
+                       printCount(collectives.bytes));
 }
 
 void printSummaryAsJson(llvm::raw_ostream &out, const Compiled &compiled) {
@@ -175,7 +200,7 @@ void printSummaryAsJson(llvm::raw_ostream &out, const Compiled &compiled) {
   json::Object phases;
   for (const PhaseTime &phase : compiled.phases)
     phases[phase.phase] = phase.seconds;
-  json::Array devices, copies;
+  json::Array devices, copies, collectives;
   for (const DeviceFigures &device : figures.devices)
     devices.push_back(json::Object{{"name", device.name},
                                    {"ops", device.ops},
@@ -185,6 +210,9 @@ void printSummaryAsJson(llvm::raw_ostream &out, const Compiled &compiled) {
                                    {"settings", device.settings}});
   for (const CopyFigures &entry : figures.copies)
     copies.push_back(json::Object{{"entry", entry.entry}, {"copies", entry.copies}, {"bytes", entry.bytes}});
+  for (const CollectiveFigures &entry : figures.collectives)
+    collectives.push_back(
+        json::Object{{"entry", entry.entry}, {"collectives", entry.collectives}, {"bytes", entry.bytes}});
   out << json::Value(json::Object{{"output", compiled.output},
                                   {"bytes", figures.fileBytes},
                                   {"model", figures.model},
@@ -193,10 +221,12 @@ void printSummaryAsJson(llvm::raw_ostream &out, const Compiled &compiled) {
                                   {"parameters", figures.parameters},
                                   {"kernels", figures.kernels},
                                   {"capacity", figures.capacity},
+                                  {"replicas", figures.replicas},
                                   {"peak_bytes", figures.peakBytes()},
                                   {"devices", std::move(devices)},
                                   {"functions", functionsAsJson(compiled.functions)},
                                   {"copies", std::move(copies)},
+                                  {"collectives", std::move(collectives)},
                                   {"seconds", figures.seconds},
                                   {"phases", std::move(phases)}})
       << '\n';

@@ -11,10 +11,11 @@ import subprocess
 import sys
 import tempfile
 
-FLAGS = {"mixed": ["--precision", "bf16"]}
+FLAGS = {"mixed": ["--precision", "bf16"], "replicas": ["--replicas", "4", "--devices", "sim:0-3"]}
 MODELS = {
     "lenet": ["--batch", "256"],
     "mixed": ["--batch", "256"],
+    "replicas": ["--batch", "250"],
     "split": ["--batch", "256", "--devices", "cpu,sim:0", "--pin", "conv=gpu:0", "--copies", "insert"],
 }
 BLOCK = re.compile(r"<!-- dump: (\w+) (\w+) -->\n```mlir\n(.*?)```", re.S)

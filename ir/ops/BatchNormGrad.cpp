@@ -1,0 +1,101 @@
+// The gradient of batch normalisation, in closed form.
+#include "ir/ops/Normalised.h"
+#include <cmath>
+
+using namespace mlir;
+
+namespace sluice::ir {
+
+static SmallVector<int64_t> axesButChannels(Value x) {
+  auto axes = llvm::to_vector(llvm::seq<int64_t>(0, tensorOf(x).getRank()));
+  axes.erase(axes.begin() + 1);
+  return axes;
+}
+
+Normalised::Normalised(OpBuilder &builder, Location loc, const NormOperands &of)
+    : axes(axesButChannels(of.x)), x(widened(Node(builder, loc, of.x))),
+      mean(of.training ? batchMean(x) : widened(Node(builder, loc, of.runningMean))), centred(x - overChannels(mean)),
+      var(of.training ? batchMean(centred * centred) : widened(Node(builder, loc, of.runningVar))),
+      inverseDeviation(rsqrt(var + of.eps.convertToDouble())), xHat(centred * overChannels(inverseDeviation)) {}
+
+Node Normalised::batchMean(Node value) const {
+  Node total = sum(value, axes);
+  return total / count(x, axes, total);
+}
+
+LogicalResult BatchNormGradOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands, DictionaryAttr,
+                                                OpaqueProperties, RegionRange, SmallVectorImpl<Type> &types) {
+  if (failed(checkFloats(loc, operands)))
+    return failure();
+  ArrayRef<int64_t> x = shapeOf(operands[0]), dy = shapeOf(operands[4]);
+  if (x.size() < 2 || ShapedType::isDynamic(x[1]) || dy != x)
+    return inferenceFailure(loc, "the gradient of a batch normalisation needs x and dY [N, C, ...]; got ",
+                            printShape(x), " and ", printShape(dy));
+  for (Value channels : operands.slice(1, 3))
+    if (shapeOf(channels) != x.slice(1, 1))
+      return inferenceFailure(loc, "an operand differs from the channels: ", printShape(shapeOf(channels)), " and ",
+                              printShape(x));
+  Type element = elementOf(operands[0]);
+  return failure(failed(addResult(loc, x, element, types)) || failed(addResult(loc, x[1], element, types)) ||
+                 failed(addResult(loc, x[1], element, types)));
+}
+
+/// As autograd would: through the mean and the variance one after the other, not in closed form.
+SmallVector<HostTensor> BatchNormGradOp::evaluate(ArrayRef<HostTensor> operands, int64_t) {
+  const HostTensor &x = operands[0], &weight = operands[1], &runningMean = operands[2], &runningVar = operands[3],
+                   &dY = operands[4];
+  size_t inner = 1, channels = weight.data.size();
+  for (int64_t size : ArrayRef(x.shape).drop_front(2))
+    inner *= size_t(size);
+  HostTensor dX(x.shape), dWeight(weight.shape), dBias(weight.shape);
+  double eps = getEps().convertToDouble(), count = double(x.data.size()) / double(channels);
+  for (size_t c = 0; c < channels; ++c) {
+    auto forEach = [&](llvm::function_ref<void(size_t)> body) {
+      for (size_t at = 0; at < x.data.size(); ++at)
+        if (at / inner % channels == c)
+          body(at);
+    };
+    double mean = runningMean.data[c], var = runningVar.data[c];
+    if (getTraining()) {
+      mean = var = 0;
+      forEach([&](size_t at) { mean += x.data[at] / count; });
+      forEach([&](size_t at) { var += (x.data[at] - mean) * (x.data[at] - mean) / count; });
+    }
+    double deviation = std::sqrt(var + eps), dVar = 0, dMean = 0;
+    forEach([&](size_t at) {
+      double centred = x.data[at] - mean, dXHat = dY.data[at] * weight.data[c];
+      dBias.data[c] += dY.data[at];
+      dWeight.data[c] += dY.data[at] * centred / deviation;
+      dVar += dXHat * centred * -0.5 / (deviation * deviation * deviation);
+      dMean -= dXHat / deviation;
+    });
+    forEach([&](size_t at) {
+      dX.data[at] = dY.data[at] * weight.data[c] / deviation;
+      if (getTraining())
+        dX.data[at] += dVar * 2 * (x.data[at] - mean) / count + dMean / count;
+    });
+  }
+  return {dX, dWeight, dBias};
+}
+
+// With x^ = (x - mean) / deviation: dWeight = sum(dY x^), dBias = sum(dY) and, where mean and variance are the batch's,
+// dX = weight / deviation (dY - dBias / n - x^ dWeight / n).
+SmallVector<Value> BatchNormGradOp::expand(OpBuilder &builder) {
+  Normalised norm(builder, getLoc(), {getX(), getRunningMean(), getRunningVar(), getEps(), getTraining()});
+  Node dY = widened(Node(builder, getLoc(), getDy())), weight = widened(Node(builder, getLoc(), getWeight()));
+  Type element = elementOf(getX());
+  Node dBias = sum(dY, norm.axes), dWeight = sum(dY * norm.xHat, norm.axes), dXHat = dY;
+  if (getTraining()) {
+    Node n = count(norm.x, norm.axes, dBias);
+    dXHat = dY - norm.overChannels(dBias / n) - norm.xHat * norm.overChannels(dWeight / n);
+  }
+  Node dX = dXHat * norm.overChannels(weight * norm.inverseDeviation);
+  return {castTo(dX, element), castTo(dWeight, element), castTo(dBias, element)};
+}
+
+bool BatchNormGradOp::isExpandedEarly() { return true; }
+
+/// With the statistics of a replica's rows: the gradient of what it did, whose sum is that of what all did.
+RowFlow BatchNormGradOp::getRowFlow() { return RowFlow::Sum; }
+
+} // namespace sluice::ir

@@ -1,0 +1,78 @@
+// Collectives that are scheduled: their text form and what holds them together.
+#include "ir/Layout.h"
+#include "ir/Module.h"
+#include "ir/ops/ActionText.h"
+#include "ir/text/Words.h"
+
+using namespace mlir;
+
+namespace sluice::ir {
+
+ParseResult CommunicateOp::parse(OpAsmParser &parser, OperationState &result) {
+  CollectiveKindAttr kind;
+  auto reduction = CollectiveReductionAttr::get(parser.getContext(), CollectiveReduction::Sum);
+  int64_t root = 0;
+  StringAttr queue;
+  ActionParser action(parser, result);
+  if (parseWord(parser, kind))
+    return failure();
+  bool isReduced = kind.getValue() == CollectiveKind::AllReduce;
+  if (isReduced ? bool(parseWord(parser, reduction)) : (parser.parseKeyword("from") || parser.parseInteger(root)))
+    return failure();
+  if (parser.parseKeyword("on") || parser.parseAttribute(queue, "queue", result.attributes) || action.parse())
+    return failure();
+  result.addAttribute("kind", kind);
+  result.addAttribute("reduction", reduction);
+  result.addAttribute("root", parser.getBuilder().getI64IntegerAttr(root));
+  action.addSegments();
+  return action.resolve();
+}
+
+void CommunicateOp::print(OpAsmPrinter &printer) {
+  printer << " " << stringifyCollectiveKind(getKind());
+  if (getKind() == CollectiveKind::AllReduce)
+    printer << " " << stringifyCollectiveReduction(getReduction());
+  else
+    printer << " from " << getRoot();
+  printer << " on " << getQueueAttr();
+  ActionPrinter(printer, *this).print();
+  printer.printOptionalAttrDict((*this)->getAttrs(),
+                                {"kind", "reduction", "root", "queue", "operandSegmentSizes", "slots", "ends"});
+}
+
+LogicalResult CommunicateOp::verify() {
+  TypeRange values = getValues().getTypes(), outputs = getOutputs().getTypes();
+  if (values.empty() || !sameShapesAndElements(values, outputs))
+    return emitOpError("has other results than values: ") << outputs << " and " << values;
+  for (auto [value, output] : llvm::zip_equal(values, outputs))
+    if (value != output || getDevice(value) != getDevice(values.front()) ||
+        cast<RankedTensorType>(value).getElementType() != cast<RankedTensorType>(values.front()).getElementType())
+      return emitOpError("is of values of several devices, layouts or element types: ") << values;
+  return failure(failed(verifyCollective(*this)) || failed(verifySlots(*this, 2 * values.size())));
+}
+
+void CommunicateOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getDone(), "done"); }
+
+bool CommunicateOp::isInPlace() {
+  auto queueOf = [](Value value) {
+    auto maker = value.getDefiningOp<LaunchOp>();
+    return maker ? maker.getQueue() : StringRef();
+  };
+  StringRef queue = queueOf(getValues().front());
+  return !queue.empty() && llvm::all_of(getValues(), [&](Value value) {
+    return value.hasOneUse() && queueOf(value) == queue;
+  }) && llvm::none_of(getOutputs(), [](Value output) { return llvm::any_of(output.getUsers(), llvm::IsaPred<SetOp>); });
+}
+
+double CommunicateOp::getSeconds(const ActionClock &clock, int64_t rows) {
+  int64_t bytes = 0;
+  for (Type type : getValues().getTypes())
+    bytes += getBufferBytes(cast<RankedTensorType>(type), rows);
+  return clock.collectiveSeconds(getDevice(getValues().front().getType()), getKind(), double(bytes));
+}
+
+std::string CommunicateOp::describe() {
+  return ("the " + stringifyCollectiveKind(getKind()) + " in " + getQueue()).str();
+}
+
+} // namespace sluice::ir

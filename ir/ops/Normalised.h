@@ -1,0 +1,29 @@
+// What batch normalisation and its gradient share: the one's are the other's common subexpressions.
+#pragma once
+
+#include "ir/Dialect.h"
+#include "ir/build/Node.h"
+#include "ir/ops/Inference.h"
+
+namespace sluice::ir {
+
+/// Operands and attributes of a batch normalisation.
+struct NormOperands {
+  mlir::Value x, runningMean, runningVar;
+  llvm::APFloat eps;
+  bool training;
+};
+
+/// x with mean 0 and variance 1 in each channel. Halves are computed in f32.
+struct Normalised {
+  llvm::SmallVector<int64_t> axes; // all but the channels
+  Node x, mean, centred, var, inverseDeviation, xHat;
+
+  Normalised(mlir::OpBuilder &builder, mlir::Location loc, const NormOperands &of);
+
+  /// A value per channel, repeated to x's shape.
+  Node overChannels(Node value) const { return expand(value, 1, x.type()); }
+  Node batchMean(Node value) const;
+};
+
+} // namespace sluice::ir

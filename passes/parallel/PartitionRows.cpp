@@ -1,0 +1,182 @@
+// train -> parallel. Makes the program that each of several replicas runs on its share of the rows of a call.
+//
+//   %l = sluice.mean %ce {axes = 0}          ==>   %s = sluice.sum %ce {axes = 0};  %n = sluice.get @global_rows
+//   %d = sluice.conv2d_weight_grad %x, %dy         %l = sluice.div %s, (%n as f32); %t = sluice.all_reduce sum %l
+//   sluice.return %l                               %r = sluice.all_reduce sum %d    sluice.return %t
+//
+// What replicas have of each value (RowFlow.h) follows from what ops say: rows stay apart; a sum or maximum over rows is
+// one of what replicas have; means are sums divided by the number of all rows, and so is whatever else counts them. A
+// value that is not whole is made whole where somebody needs it so: states, outputs, ops that are not linear in it. So a
+// sum goes through scaling and through other sums first, and two gradients of a weight are reduced as one.
+//
+// Values with rows are never exchanged: an op that needs all rows at once is an error.
+#include "ir/Module.h"
+#include "passes/Passes.h"
+#include "passes/place/InheritDevice.h"
+
+using namespace mlir;
+using namespace sluice::ir;
+
+namespace sluice::passes {
+
+static bool hasRows(Value value) { return !cast<RankedTensorType>(value.getType()).hasStaticShape(); }
+
+static std::string listTypes(Operation *op) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  llvm::interleaveComma(op->getOperandTypes(), out);
+  return text;
+}
+
+namespace {
+
+class EntryPartition {
+public:
+  explicit EntryPartition(EntryOp entry) : block(entry.getActions()), builder(entry.getContext()) {}
+
+  LogicalResult run() {
+    for (Block::iterator next = block.begin(); next != block.end();) {
+      Operation *op = &*next;
+      if (expand(op, next))
+        continue; // with the first op of what took its place
+      ++next;
+      if (failed(partition(op)))
+        return failure();
+    }
+    return success();
+  }
+
+private:
+  /// Puts what says the same by sums, maxima and the number of all rows in an op's place, if it has to be.
+  bool expand(Operation *op, Block::iterator &next) {
+    auto flowing = dyn_cast<RowFlowOp>(op);
+    if (!flowing)
+      return false;
+    Operation *before = op->getPrevNode();
+    SmallVector<Value> values;
+    {
+      builder.setInsertionPoint(op);
+      InheritDevice devices(builder, op);
+      values = flowing.expandForReplicas(builder, getAllRows());
+    }
+    if (values.empty())
+      return false;
+    next = before ? std::next(before->getIterator()) : block.begin();
+    op->replaceAllUsesWith(values);
+    if (next == op->getIterator())
+      ++next;
+    op->erase();
+    return true;
+  }
+
+  Value getAllRows() {
+    if (!allRows) {
+      OpBuilder first = OpBuilder::atBlockBegin(&block);
+      allRows = first.create<GetOp>(block.getParentOp()->getLoc(), RankedTensorType::get({}, first.getI64Type()),
+                                    kGlobalRows);
+    }
+    return allRows;
+  }
+
+  LogicalResult partition(Operation *op) {
+    for (OpOperand &operand : op->getOpOperands())
+      if (Value whole = wholeOf.lookup(operand.get()))
+        operand.set(whole);
+    bool rows = llvm::any_of(op->getOperands(), hasRows) || llvm::any_of(op->getResults(), hasRows);
+    if (!rows && isSum(op)) {
+      flowOf[op->getResult(0)] = RowFlow::Sum;
+      return success();
+    }
+    for (OpOperand &operand : op->getOpOperands())
+      if (failed(makeWhole(operand)))
+        return failure();
+    return rows && op->getNumResults() ? partitionRows(op) : success();
+  }
+
+  /// Whether its result is a sum over replicas as operands are.
+  bool isSum(Operation *op) const {
+    auto linear = dyn_cast<LinearOp>(op);
+    if (!linear)
+      return false;
+    SmallVector<bool> sums;
+    for (Value operand : op->getOperands()) {
+      RowFlow flow = flowOf.lookup(operand);
+      if (flow != RowFlow::Whole && flow != RowFlow::Sum)
+        return false;
+      sums.push_back(flow == RowFlow::Sum);
+    }
+    return llvm::is_contained(sums, true) && linear.isLinearIn(sums);
+  }
+
+  /// Of an op with rows, whose other operands are whole.
+  LogicalResult partitionRows(Operation *op) {
+    auto flowing = dyn_cast<RowFlowOp>(op);
+    if (!flowing)
+      return op->emitOpError("does not say what replicas have of its rows");
+    RowFlow flow = flowing.getRowFlow();
+    if (flow == RowFlow::Whole)
+      return op->emitError("'") << op->getName() << "' of " << listTypes(op)
+                                << " needs all rows of a call at once, and each replica has a share of them";
+    for (Value result : op->getResults())
+      if (!hasRows(result))
+        flowOf[result] = flow;
+    return success();
+  }
+
+  LogicalResult makeWhole(OpOperand &operand) {
+    Value value = operand.get();
+    RowFlow flow = flowOf.lookup(value);
+    if (flow == RowFlow::Whole)
+      return success();
+    Value &whole = wholeOf[value];
+    if (!whole) {
+      Type element = cast<RankedTensorType>(value.getType()).getElementType();
+      if (element.isUnsignedInteger() || element.isInteger(1))
+        return value.getDefiningOp()->emitError("'")
+               << value.getDefiningOp()->getName() << "' gives each replica a part of " << value.getType()
+               << ", and values of " << element << " are not exchanged; cast it before";
+      builder.setInsertionPointAfterValue(value);
+      InheritDevice devices(builder, getDevice(value.getType()), pinOf(value));
+      whole =
+          flow == RowFlow::First
+              ? Value(builder.create<BroadcastOp>(value.getLoc(), value, /*root=*/0))
+              : Value(builder.create<AllReduceOp>(
+                    value.getLoc(), value, flow == RowFlow::Max ? CollectiveReduction::Max : CollectiveReduction::Sum));
+    }
+    operand.set(whole);
+    return success();
+  }
+
+  Block &block;
+  OpBuilder builder;
+  Value allRows;
+  DenseMap<Value, RowFlow> flowOf; // of those without rows; absent: whole
+  DenseMap<Value, Value> wholeOf;  // what collectives made of others
+};
+
+} // namespace
+
+/// The state that tells the number of all rows, before the first.
+static LogicalResult addRowStates(ModuleOp module) {
+  if (Operation *other = module.lookupSymbol(kGlobalRows))
+    return other->emitError("'") << kGlobalRows << "' is the name of the rows of all replicas; call it otherwise";
+  OpBuilder builder = behindHead(module);
+  auto zero = InitAttr::get(builder.getContext(), "constant", builder.getF64FloatAttr(0.0), FloatAttr());
+  builder.create<StateOp>(module.getLoc(), builder.getStringAttr(kGlobalRows), StateKind::Share,
+                          RankedTensorType::get({}, builder.getI64Type()), zero, FlatSymbolRefAttr(), TypeAttr());
+  return success();
+}
+
+LogicalResult partitionRows(ModuleOp module) {
+  if (failed(addRowStates(module)))
+    return failure();
+  ModelOp model = getModel(module);
+  model.setBatch(model.getCapacity());
+  model.setCapacity(llvm::divideCeil(model.getCapacity(), model.getReplicas()));
+  for (auto entry : module.getOps<EntryOp>())
+    if (failed(EntryPartition(entry).run()))
+      return failure();
+  return success();
+}
+
+} // namespace sluice::passes

@@ -1,0 +1,132 @@
+// Compiled programs on several replicas against the same program on one device.
+#include "tests/Worse.h"
+#include "tests/e2e/devices/LeNetBatches.h"
+#include "tests/e2e/replicas/BatchGraph.h"
+#include "tests/e2e/replicas/Replicated.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace sluice::test {
+
+static double greatestDifference(const std::vector<double> &a, const std::vector<double> &b) {
+  double worst = a.size() == b.size() ? 0 : INFINITY;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    worst = worse(worst, std::abs(a[i] - b[i]) / std::max(1.0, std::abs(b[i])));
+  return worst;
+}
+
+static std::string devicesOf(int64_t replicas) { return fmt::format("sim:0-{}", replicas - 1); }
+
+static void expectSameStates(Compiled &several) {
+  runtime::Instance &program = several.program();
+  for (const runtime::State &state : several.plan().states) {
+    if (!state.isKept())
+      continue;
+    std::vector<std::byte> first(size_t(state.logicalBytes())), other = first;
+    program.getState(state, first);
+    for (int64_t replica = 1; replica < program.replicas(); ++replica) {
+      program.getState(state, other, replica);
+      EXPECT_EQ(other, first) << state.name << " of replica " << replica;
+    }
+  }
+}
+
+/// Trains both from the same seed on batches of all sizes, one of them smaller than the number of replicas; gives the
+/// greatest difference of losses and states.
+static double trainBoth(Compiled &one, Compiled &several, const std::vector<int64_t> &rows) {
+  one.init(3);
+  several.init(3);
+  for (const runtime::State &state : one.plan().states)
+    EXPECT_EQ(several.state(state.name), one.state(state.name)) << "initial values are one device's";
+  double worst = 0;
+  for (size_t step = 0; step < rows.size(); ++step) {
+    Values batch = lenetBatch(int(step), rows[step]);
+    Values expected = one.run("train_step", batch, rows[step]), actual = several.run("train_step", batch, rows[step]);
+    worst = worse(worst, greatestDifference(actual.at("loss"), expected.at("loss")));
+    worst = worse(worst, greatestDifference(actual.at("accuracy"), expected.at("accuracy")));
+    if (step % 5 == 0)
+      expectSameStates(several);
+  }
+  for (const runtime::State &state : one.plan().states)
+    worst = worse(worst, greatestDifference(several.state(state.name), one.state(state.name)));
+  expectSameStates(several);
+  return worst;
+}
+
+static passes::PipelineOptions inDouble(int64_t batch) {
+  passes::PipelineOptions options;
+  options.promoteF64 = true;
+  options.capacity = batch;
+  return options;
+}
+
+static std::vector<int64_t> unevenRows() {
+  std::vector<int64_t> rows;
+  for (int step = 0; step < 20; ++step)
+    rows.push_back(step % 4 == 0 ? 16 : step % 4 == 1 ? 13 : step % 4 == 2 ? 1 : 5);
+  return rows;
+}
+
+class LeNetReplicas : public testing::TestWithParam<int64_t> {};
+
+TEST_P(LeNetReplicas, TrainAsOneDevice) {
+  std::string model = modelText("lenet");
+  Compiled one(onReplicas(model, 1, "sim:0"), inDouble(16));
+  Compiled several(onReplicas(model, GetParam(), devicesOf(GetParam())), inDouble(16), {.sim = "devices=8,seed=5"});
+  double worst = trainBoth(one, several, unevenRows());
+  EXPECT_TRUE(worst <= 1e-12) << worst;
+  RecordProperty("worst", fmt::format("{}", worst));
+  Values batch = lenetBatch(99, 7);
+  EXPECT_TRUE(greatestDifference(several.run("predict", batch, 7).at("logits"),
+                                 one.run("predict", batch, 7).at("logits")) <= 1e-12);
+}
+
+INSTANTIATE_TEST_SUITE_P(Replicas, LeNetReplicas, testing::Values(1, 2, 3, 4, 8));
+
+TEST(Replicas, GiveTheSameBitsAgain) {
+  std::string model = onReplicas(modelText("lenet"), 3, devicesOf(3));
+  passes::PipelineOptions options;
+  options.capacity = 16;
+  std::vector<std::byte> first;
+  for (int seed = 0; seed < 4; ++seed) {
+    Compiled several(model, options, {.sim = fmt::format("seed={}", seed)});
+    several.init(1);
+    for (int step = 0; step < 6; ++step)
+      several.run("train_step", lenetBatch(step, 16 - step), 16 - step);
+    std::vector<std::byte> bytes = several.stateBytes();
+    first = seed == 0 ? bytes : first;
+    EXPECT_EQ(bytes, first) << "of seed " << seed;
+  }
+}
+
+class CompiledBatchGraphs : public testing::TestWithParam<uint64_t> {};
+
+TEST_P(CompiledBatchGraphs, AreEqualOnReplicas) {
+  constexpr int64_t capacity = 12;
+  BatchGraph graph(GetParam(), capacity);
+  SCOPED_TRACE(graph.text);
+  int64_t replicas = 2 + int64_t(GetParam() % 4);
+  Compiled one(graph.text, inDouble(capacity));
+  Compiled several(onReplicas(graph.text, replicas, devicesOf(replicas), /*syncBatchNorm=*/true), inDouble(capacity),
+                   {.sim = fmt::format("devices=8,seed={}", GetParam())});
+  one.init(GetParam());
+  several.init(GetParam());
+  for (uint64_t step = 0; step < 5; ++step) {
+    int64_t rows = step == 0 ? 1 : int64_t(step * 7 % capacity) + 1;
+    Values batch = BatchGraph::batch(step, rows);
+    for (const char *entry : {"predict", "eval_step", "train_step"}) {
+      Values expected = one.run(entry, batch, rows), actual = several.run(entry, batch, rows);
+      for (const auto &[name, values] : expected)
+        EXPECT_TRUE(greatestDifference(actual.at(name), values) <= 1e-10)
+            << entry << " " << name << " with " << rows << " rows";
+    }
+    for (const std::string &state : graph.states)
+      EXPECT_TRUE(greatestDifference(several.state(state), one.state(state)) <= 1e-10) << state;
+    expectSameStates(several);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Replicas, CompiledBatchGraphs, testing::Range<uint64_t>(0, 10));
+
+} // namespace sluice::test

@@ -1,0 +1,69 @@
+// RUN: sluice-opt %s --split-input-file --verify-diagnostics --sluice-partition-rows
+
+// Tests that what needs all rows at once is named, with its line.
+module {
+  sluice.model "m" format 1 phase "train" capacity 10 replicas 2
+  sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x2xf32>) {
+    // expected-error @+1 {{'sluice.softmax' of tensor<?x2xf32> needs all rows of a call at once, and each replica has a share of them}}
+    %y = sluice.softmax %x {axis = 0 : i64} : (tensor<?x2xf32>) -> tensor<?x2xf32>
+    sluice.return %y : tensor<?x2xf32>
+  }
+}
+
+// -----
+
+// Tests that values which no backend exchanges are named.
+module {
+  sluice.model "m" format 1 phase "train" capacity 10 replicas 2
+  sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x2xui8>) {
+    // expected-error @+1 {{'sluice.sum' gives each replica a part of 'tensor<2xui8>', and values of 'ui8' are not exchanged; cast it before}}
+    %y = sluice.sum %x {axes = array<i64: 0>} : (tensor<?x2xui8>) -> tensor<2xui8>
+    sluice.return %y : tensor<2xui8>
+  }
+}
+
+// -----
+
+// Tests that a state cannot take the name of the rows of all replicas.
+module {
+  sluice.model "m" format 1 phase "train" capacity 10 replicas 2
+  // expected-error @+1 {{'global_rows' is the name of the rows of all replicas; call it otherwise}}
+  sluice.state parameter @global_rows : tensor<3xf32> = <"constant", 1.0 : f64>
+}
+
+// -----
+
+// Tests that a broadcast is from a replica that there is, and that rows are not exchanged.
+module {
+  sluice.model "m" format 1 phase "train" capacity 10 replicas 2
+  sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32>) {
+    // expected-error @+1 {{is from replica 2 of 2}}
+    %y = sluice.broadcast from 2 %x : (tensor<2xf32>) -> tensor<2xf32>
+    sluice.return %y : tensor<2xf32>
+  }
+}
+
+// -----
+
+module {
+  sluice.model "m" format 1 phase "train" capacity 10 replicas 2
+  sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x2xf32>) {
+    // expected-error @+1 {{is of a value with rows, [?, 2]}}
+    %y = sluice.all_reduce sum %x : (tensor<?x2xf32>) -> tensor<?x2xf32>
+    sluice.return %y : tensor<?x2xf32>
+  }
+}
+
+// -----
+
+module {
+  // expected-error @+1 {{replicas must be a number from 1 to 1024, but is 0}}
+  sluice.model "m" format 1 phase "train" capacity 10 replicas 0
+}
+
+// -----
+
+module {
+  // expected-error @+1 {{has a batch of 9 rows, which 2 replicas of 4 rows do not hold}}
+  sluice.model "m" format 1 phase "parallel" capacity 4 replicas 2 batch 9
+}
