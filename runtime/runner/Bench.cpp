@@ -127,6 +127,32 @@ static Json scheduleJson(const DeviceTimes &times, const Plan &plan, const Entry
           {"work", lastCallJson(times, plan, entry)}};
 }
 
+/// When the collectives of a call are ready, begin and end, as the schedule has them.
+static Json communicationJson(const DeviceTimes &times, const Plan &plan) {
+  Json list = Json::array();
+  double sum = 0;
+  for (const CollectiveTime &time : times.collectives) {
+    sum += time.end - time.start;
+    list.push_back({{"name", time.collective->name},
+                    {"kind", Collective::kindNames[static_cast<size_t>(time.collective->kind)]},
+                    {"bytes", time.collective->bytesFor(plan.replicas)},
+                    {"ready_ms", time.ready * 1e3},
+                    {"start_ms", time.start * 1e3},
+                    {"end_ms", time.end * 1e3}});
+  }
+  return {{"ms", sum * 1e3}, {"exposed_ms", times.exposedSeconds * 1e3}, {"collectives", list}};
+}
+
+static void printCommunication(const Json &communication) {
+  auto milliseconds = [](const Json &value) { return fixedText(value.get<double>(), 4); };
+  printLine(concat("communication, predicted: ", milliseconds(communication["ms"]), " ms a call, ",
+                   milliseconds(communication["exposed_ms"]), " ms of it exposed"));
+  for (const Json &item : communication["collectives"])
+    printLine(concat("  ", item["kind"].get<std::string>(), " of ", item["bytes"].get<int64_t>(), " B ready at ",
+                     milliseconds(item["ready_ms"]), ", from ", milliseconds(item["start_ms"]), " to ",
+                     milliseconds(item["end_ms"]), " ms  ", item["name"].get<std::string>()));
+}
+
 static void printResult(const Json &result) {
   auto number = [](const Json &value) { return value.get<double>(); };
   auto count = [](const Json &value) { return value.get<int64_t>(); };
@@ -149,6 +175,8 @@ static void printResult(const Json &result) {
                      fixedText(number(schedule["predicted_ms"]), 4), " ms, one after the other ",
                      fixedText(number(schedule["serial_ms"]), 4), " ms"));
   }
+  if (result.contains("communication"))
+    printCommunication(result["communication"]);
   if (result.contains("kernels"))
     printKernels(result);
 }
@@ -192,6 +220,8 @@ int runBench(const Options &options) {
     result.update(benchKernels(instance, entry, rows, options.seconds));
   if (hasDevices) {
     result["schedule"] = scheduleJson(devices, instance.plan(), entry);
+    if (!devices.collectives.empty())
+      result["communication"] = communicationJson(devices, instance.plan());
     result["untimed_ms"] = devices.untimedSeconds * 1e3;
     result["sequences"] = sequencesJson(instance.replayCount());
   }

@@ -5,6 +5,7 @@
 #include "runtime/plan/ScheduleModel.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 namespace sluice::runtime {
@@ -38,11 +39,47 @@ static double callAgainAndAgain(Instance &instance, const Entry &entry, int64_t 
   return (WorkTimes::now() - begin) / static_cast<double>(calls);
 }
 
+/// The collectives of an entry point's own list.
+static std::vector<CollectiveTime> collectivesOf(const Entry &entry, const ScheduleModel::Prediction &prediction) {
+  std::vector<CollectiveTime> collectives;
+  std::vector<size_t> numbers; // of the list's actions, among all
+  double begin = std::numeric_limits<double>::infinity();
+  std::vector<ListedAction> all = entry.allActions();
+  for (const Action &action : entry.actions) {
+    numbers.push_back(static_cast<size_t>(
+        std::find_if(all.begin(), all.end(), [&](const ListedAction &listed) { return listed.action == &action; }) -
+        all.begin()));
+    const ScheduleModel::Interval &its = prediction.lastCall[numbers.back()];
+    if (its.end > its.start)
+      begin = std::min(begin, its.start);
+    if (!action.collective())
+      continue;
+    CollectiveTime &time = collectives.emplace_back(action.collective(), begin, its.start, its.end);
+    for (const Wait &wait : action.waits)
+      if (wait.calls == 0)
+        time.ready = std::max(time.ready, prediction.lastCall[numbers[wait.action]].end);
+  }
+  for (CollectiveTime &time : collectives)
+    for (double *seconds : {&time.ready, &time.start, &time.end})
+      *seconds -= begin;
+  return collectives;
+}
+
+/// `alone` where collectives take no time.
+static std::vector<double> withoutCollectives(const Entry &entry, std::vector<double> alone) {
+  std::vector<ListedAction> all = entry.allActions();
+  for (size_t i = 0; i < all.size(); ++i)
+    if (all[i].action->collective())
+      alone[i] = 0;
+  return alone;
+}
+
 DeviceTimes benchDevices(Instance &instance, const Entry &entry, int64_t rows, double seconds) {
   DeviceTimes result;
   Devices &devices = instance.executor().devices();
   std::vector<double> alone = medianOfCalls(timeActions(instance, entry, rows, {}));
-  ScheduleModel model(instance.plan(), entry, alone, [&](size_t queue) { return devices.queue(queue).isImmediate(); });
+  auto runsHere = [&](size_t queue) { return devices.queue(queue).isImmediate(); };
+  ScheduleModel model(instance.plan(), entry, alone, runsHere);
   instance.synchronize();
   instance.times().start(/*oneByOne=*/false);
   callAgainAndAgain(instance, entry, rows, seconds, leastCalls);
@@ -51,7 +88,12 @@ DeviceTimes benchDevices(Instance &instance, const Entry &entry, int64_t rows, d
   for (size_t i = 1; i < ends.size(); ++i)
     result.steps.push_back(ends[i] - ends[i - 1]);
   result.steadySeconds = steadySeconds(ends);
-  result.predictedSeconds = steadySeconds(model.predict(static_cast<int64_t>(ends.size())).ends);
+  auto calls = static_cast<int64_t>(ends.size());
+  ScheduleModel::Prediction prediction = model.predict(calls);
+  result.predictedSeconds = steadySeconds(prediction.ends);
+  result.collectives = collectivesOf(entry, prediction);
+  ScheduleModel silent(instance.plan(), entry, withoutCollectives(entry, alone), runsHere);
+  result.exposedSeconds = result.predictedSeconds - steadySeconds(silent.predict(calls).ends);
   result.serialSeconds = model.serialSeconds();
   result.untimedSeconds = callAgainAndAgain(instance, entry, rows, seconds, leastUntimedCalls);
   return result;

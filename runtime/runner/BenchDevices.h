@@ -7,14 +7,23 @@
 
 namespace sluice::runtime {
 
+/// A collective in a call that follows others, as the schedule has it; in seconds from the call's first piece of work.
+struct CollectiveTime {
+  const Collective *collective;
+  double ready = 0; ///< when what it waits for is done
+  double start = 0, end = 0;
+};
+
 struct DeviceTimes {
   std::vector<double> steps;   ///< seconds from each call's end to the next one's, when calls follow each other
   double steadySeconds = 0;    ///< of a call, over the later half of them
   double predictedSeconds = 0; ///< the same, as the plan's queues and waits have it if all work takes its time alone
   double serialSeconds = 0;    ///< of a call, one piece of work after the other
-  std::vector<WorkTime> work;  ///< of those calls
-  double untimedSeconds = 0;   ///< of a call by the host's clock, when no work is timed and so steps are replayed
-  bool isHostClock = false;    ///< else the clock of the devices: a virtual one, of a simulator
+  std::vector<CollectiveTime> collectives; ///< of a call, in their order
+  double exposedSeconds = 0;  ///< that a call would be predicted to take less if its collectives took no time
+  std::vector<WorkTime> work; ///< of those calls
+  double untimedSeconds = 0;  ///< of a call by the host's clock, when no work is timed and so steps are replayed
+  bool isHostClock = false;   ///< else the clock of the devices: a virtual one, of a simulator
 };
 
 /// Calls `entry` at least 32 times, with every input set anew for each call, and for `seconds` or 256 times; then

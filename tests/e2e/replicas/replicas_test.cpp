@@ -1,6 +1,7 @@
 // Compiled programs on several replicas against the same program on one device.
 #include "tests/Worse.h"
 #include "tests/e2e/devices/LeNetBatches.h"
+#include "tests/e2e/devices/SmallResNet.h"
 #include "tests/e2e/replicas/BatchGraph.h"
 #include "tests/e2e/replicas/Replicated.h"
 
@@ -83,6 +84,60 @@ TEST_P(LeNetReplicas, TrainAsOneDevice) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Replicas, LeNetReplicas, testing::Values(1, 2, 3, 4, 8));
+
+static Values resNetBatch(int step, int64_t rows) {
+  std::string key = "replicas/step" + std::to_string(step);
+  std::vector<float> pixels =
+      portableUniform(key, size_t(rows * kSmallResNetChannels * kSmallResNetSide * kSmallResNetSide));
+  std::vector<int64_t> labels = portableIntegers(key + "/label", size_t(rows), kSmallResNetClasses);
+  return {{"image", {pixels.begin(), pixels.end()}}, {"label", {labels.begin(), labels.end()}}};
+}
+
+/// The accelerators of each replica, and how many replicas there are.
+class ResNetReplicas : public testing::TestWithParam<std::pair<int64_t, int64_t>> {};
+
+TEST_P(ResNetReplicas, TrainAsOneDeviceWithSynchronisedNorms) {
+  auto [accelerators, replicas] = GetParam();
+  Compiled one(smallResNet("sim:0", 12), inDouble(12));
+  std::string model = smallResNet(accelerators == 1 ? "sim:0" : "sim:0,sim:1", 12);
+  Compiled several(onReplicas(model, replicas, devicesOf(accelerators * replicas), /*syncBatchNorm=*/true),
+                   inDouble(12), {.sim = "devices=8,seed=2"});
+  one.init(5);
+  several.init(5);
+  for (int step = 0; step < 6; ++step) {
+    int64_t rows = step % 3 == 0 ? 12 : 12 - 5 * (step % 3);
+    Values batch = resNetBatch(step, rows);
+    Values expected = one.run("train_step", batch, rows), actual = several.run("train_step", batch, rows);
+    EXPECT_TRUE(greatestDifference(actual.at("loss"), expected.at("loss")) <= 1e-10) << "step " << step;
+  }
+  for (const runtime::State &state : one.plan().states)
+    EXPECT_TRUE(greatestDifference(several.state(state.name), one.state(state.name)) <= 1e-9) << state.name;
+  expectSameStates(several);
+}
+
+INSTANTIATE_TEST_SUITE_P(Replicas, ResNetReplicas,
+                         testing::Values(std::pair<int64_t, int64_t>(1, 3), std::pair<int64_t, int64_t>(2, 2),
+                                         std::pair<int64_t, int64_t>(2, 4)));
+
+TEST(Replicas, HaveTheFirstOnesStatistics) {
+  Compiled several(onReplicas(smallResNet("sim:0", 12), 3, devicesOf(3)), inDouble(12), {.sim = "seed=4"});
+  Compiled first(smallResNet("sim:0", 12), inDouble(12));
+  several.init(5);
+  first.init(5);
+  Values batch = resNetBatch(0, 12), share = batch; // the first replica's are the first four rows
+  share.at("image").resize(batch.at("image").size() / 3);
+  share.at("label").resize(4);
+  several.run("train_step", batch, 12);
+  first.run("train_step", share, 4);
+  expectSameStates(several);
+  size_t statistics = 0;
+  for (const runtime::State &state : first.plan().states)
+    if (state.kind == runtime::StateKind::statistic) {
+      ++statistics;
+      EXPECT_TRUE(greatestDifference(several.state(state.name), first.state(state.name)) <= 1e-12) << state.name;
+    }
+  EXPECT_EQ(statistics, 10u);
+}
 
 TEST(Replicas, GiveTheSameBitsAgain) {
   std::string model = onReplicas(modelText("lenet"), 3, devicesOf(3));

@@ -52,6 +52,27 @@ class ReplicasTest(CliTest):
         self.assertEqual(len(counts), 1, result.stdout)
         self.assertEqual(counts[0][0], counts[0][1])
 
+    def test_the_bench_tells_when_they_communicate(self):
+        self.assertEqual(self.compile("--replicas", "4", "--devices", "sim:0-3", "-o", "lenet").returncode, 0)
+        exposed = {}
+        for link in ("100GB/s,latency=1us", "100MB/s,latency=50us"):
+            result = self.run_program(
+                self.path("lenet"), "bench", "--seconds", "0.01", "--json", "--sim", f"link={link}", env=self.environment)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            bench = json.loads(result.stdout.splitlines()[0])
+            communication = bench["communication"]
+            self.assertGreater(len(communication["collectives"]), 1)
+            end = 0
+            for item in communication["collectives"]:
+                self.assertLessEqual(max(item["ready_ms"], end), item["start_ms"] + 1e-9)
+                self.assertLessEqual(item["start_ms"], item["end_ms"])
+                end = item["end_ms"]
+            self.assertLessEqual(communication["exposed_ms"], communication["ms"] + 1e-9)
+            self.assertAlmostEqual(bench["schedule"]["predicted_ms"] / bench["schedule"]["measured_ms"], 1, delta=0.05)
+            exposed[link] = communication["exposed_ms"]
+        fast, slow = exposed.values()
+        self.assertGreater(slow, 10 * fast)
+
     def test_devices_must_go_round(self):
         self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:0-2"), 2, "2 replicas need as many accelerators each", "has 3")
         self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:3-1"), 2, "'sim:3-1' is no range of devices")
