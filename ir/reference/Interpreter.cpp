@@ -164,17 +164,22 @@ private:
 
 } // namespace
 
+static void setAllRows(MutableArrayRef<ReplicaShare> shares) {
+  int64_t rows = 0;
+  for (const ReplicaShare &share : shares)
+    rows += share.rows;
+  for (ReplicaShare &share : shares)
+    share.states[kGlobalRows.str()] = HostTensor({}, double(rows));
+}
+
 FailureOr<SmallVector<SmallVector<HostTensor>>> interpretReplicas(EntryOp entry, MutableArrayRef<ReplicaShare> shares,
                                                                   const InterpreterOptions &options) {
   for (ReplicaShare &share : shares)
     if (share.inputs.size() != entry.getInputs().size())
       return entry.emitError("takes ") << entry.getInputs().size() << " inputs; " << share.inputs.size()
                                        << " were given";
-  int64_t allRows = 0;
-  for (const ReplicaShare &share : shares)
-    allRows += share.rows;
-  for (ReplicaShare &share : shares)
-    share.states[kGlobalRows.str()] = HostTensor({}, double(allRows));
+  if (entry->getParentOfType<ModuleOp>().lookupSymbol(kGlobalRows))
+    setAllRows(shares);
   Interpreter interpreter(shares, options);
   auto results =
       interpreter.run(entry.getBody().front(),
