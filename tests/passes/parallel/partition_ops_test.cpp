@@ -203,4 +203,29 @@ TEST(PartitionOps, SumsGoThroughLinearOps) {
   EXPECT_GE(passed, 12u) << "ops that are done before their sum is reduced";
 }
 
+static HostTensor tensorOf(ArrayRef<int64_t> shape, std::vector<double> data) {
+  HostTensor tensor(shape);
+  tensor.data = std::move(data);
+  return tensor;
+}
+
+TEST(PartitionOps, WhatIsPaddedIsThereOnce) {
+  const char *text = R"(sluice.entry @test ["x"] -> ["y"] (%x: tensor<?x2xf64>) {
+    %s = sluice.sum %x {axes = array<i64: 0>} : (tensor<?x2xf64>) -> tensor<2xf64>
+    %y = sluice.pad %s {low = array<i64: 1>, high = array<i64: 0>, interior = array<i64: 0>, value = 2.5 : f64} : (tensor<2xf64>) -> tensor<3xf64>
+    sluice.return %y : tensor<3xf64>
+  })";
+  for (const Shares &shares : kShares)
+    expectEqual(text, {tensorOf({3, 2}, {1, 2, 3, 4, 5, 6})}, shares);
+}
+
+TEST(PartitionOps, TheLeastIntegerIsAMinimum) {
+  const char *text = R"(sluice.entry @test ["x"] -> ["y"] (%x: tensor<?x2xi32>) {
+    %y = sluice.reduce_min %x {axes = array<i64: 0>} : (tensor<?x2xi32>) -> tensor<2xi32>
+    sluice.return %y : tensor<2xi32>
+  })";
+  for (const Shares &shares : kShares)
+    expectEqual(text, {tensorOf({3, 2}, {1, -0x1p31, 3, 4, 0x1p31 - 1, 6})}, shares);
+}
+
 } // namespace sluice::test
