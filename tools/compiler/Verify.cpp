@@ -6,6 +6,7 @@
 #include "tools/compiler/Verify.h"
 
 #include "ir/Layout.h"
+#include "ir/Module.h"
 #include "ir/reference/Interpreter.h"
 #include "ir/text/DiagnosticText.h"
 #include "ir/text/ParseGuard.h"
@@ -388,11 +389,11 @@ llvm::Expected<Verification> verifyFile(llvm::StringRef path, const VerifyOption
   auto module = ir::parseModuleFile(path, context);
   if (!module)
     return withCode(ExitCode::Invalid, module.takeError());
+  if (ir::getReplicas(**module) > 1)
+    return makeError(ExitCode::Unsupported, "what replicas do together is not compared; verify the model without them");
   auto compiled = compileModule(**module, options.compile);
   if (!compiled)
     return compiled.takeError();
-  if (compiled->plan.replicas > 1)
-    return makeError(ExitCode::Unsupported, "what replicas do together is not compared; verify the model without them");
   auto loaded = LoadedModel::load(compiled->objects, {});
   if (!loaded)
     return loaded.takeError();
