@@ -105,7 +105,7 @@ TEST(BackendTables, HaveCollectivesThatAreWhole) {
   collectives.abort = nullptr;
   EXPECT_EQ(whyUnsound(&backend), "its table of collectives lacks abort");
   collectives.struct_size = 16;
-  EXPECT_EQ(whyUnsound(&backend), "its table of collectives says that it has 16 bytes, but in version 2.2 it has " +
+  EXPECT_EQ(whyUnsound(&backend), "its table of collectives says that it has 16 bytes, but in version 2.3 it has " +
                                       std::to_string(sizeof collectives));
 }
 
@@ -146,10 +146,10 @@ TEST_P(FaultyBackend, IsRefusedWithAReason) {
 INSTANTIATE_TEST_SUITE_P(
     BackendLoader, FaultyBackend,
     ::testing::Values(Fault{"WrongMajor", "sluice_backend has version 3.2, and this Sluice needs 2.x"},
-                      Fault{"ShortTable", "says that it has 40 bytes, but in version 2.2 it has 48"},
-                      Fault{"LongTable", "says that it has 112 bytes, but in version 2.2 it has 48"},
+                      Fault{"ShortTable", "says that it has 40 bytes, but in version 2.3 it has 48"},
+                      Fault{"LongTable", "says that it has 112 bytes, but in version 2.3 it has 48"},
                       Fault{"LyingHalf", "its compile half says that it has 4096 bytes"},
-                      Fault{"ShortHalf", "bytes, but in version 2.2 it has"},
+                      Fault{"ShortHalf", "bytes, but in version 2.3 it has"},
                       Fault{"LaterMinorTooShort", "bytes, but in version 2.3 it has at least"},
                       Fault{"NoPrepare", "its compile half lacks prepare"},
                       Fault{"NoHalves", "neither a compile half nor a run half"},

@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 #define SLUICE_BACKEND_MAJOR 2
-#define SLUICE_BACKEND_MINOR 2
+#define SLUICE_BACKEND_MINOR 3
 
 /* What each minor version appended:
  *
@@ -26,7 +26,8 @@ extern "C" {
  *      sluice_device_info: alignment, compute_major and compute_minor
  *   2  of the compile half, of sluice_blob: functions, num_functions and function_size;
  *      of the run half: group_create and group_destroy; the table `collectives` (collectives.h), with the status SLUICE_PEER_LOST; of
- *      sluice_run_options: group */
+ *      sluice_run_options: group
+ *   3  of sluice_communicator_options: transport (transport.h) */
 
 typedef struct sluice_backend_compile sluice_backend_compile; /* compile.h */
 typedef struct sluice_backend_run sluice_backend_run;         /* run.h */

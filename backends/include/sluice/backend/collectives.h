@@ -1,8 +1,9 @@
 /* Exchanges among ranks: the table behind `collectives` of a run half (run.h), since 2.2.
  *
  * A communicator is one rank's end of `size` of them. Rank 0 makes an id, which reaches the others by whatever way there is, and
- * all call init with it. Ranks of one process belong to contexts of one group, or to one context; a backend that has ranks in other
- * processes says so.
+ * all call init with it. Ranks of one process belong to contexts of one group, or to one context. Ranks of other processes are
+ * found by the id, or by the transport that init is given, each process having one rank then; a backend that has none in other
+ * processes refuses with SLUICE_UNSUPPORTED.
  *
  * An exchange is work of a queue of the communicator's device, in the queue's order and waited for like all work: by events, by the
  * host, by deadlines. It starts when every rank has come to it, and is done for a rank when what that rank receives is there and what it
@@ -26,6 +27,7 @@
 
 #include "sluice/backend/dtypes.h"
 #include "sluice/backend/run.h"
+#include "sluice/backend/transport.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -43,6 +45,8 @@ typedef struct sluice_communicator_options {
   const sluice_unique_id *id;
   int32_t rank, size;
   int32_t device; /* a device has one rank; SLUICE_HOST has any number, of backends that take the host's queues */
+  /* Since 2.3. */
+  const sluice_transport_link *transport; /* between ranks of several processes; NULL: the backend finds them by the id alone */
 } sluice_communicator_options;
 
 typedef enum sluice_exchange_kind {
