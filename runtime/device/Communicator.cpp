@@ -13,7 +13,7 @@ sluice_unique_id Communicator::makeId(DeviceContext &context) {
 
 Communicator::Communicator(DeviceContext &context, const sluice_unique_id &id, const Rank &rank)
     : context_(context), table_(*context.half().collectives) {
-  sluice_communicator_options options{sizeof options, &id, rank.number, rank.size, rank.device};
+  sluice_communicator_options options{sizeof options, &id, rank.number, rank.size, rank.device, nullptr};
   context.check(table_.init(context.get(), &options, &communicator_),
                 concat("rank ", rank.number, " of ", rank.size, " of ", context.backend()));
 }

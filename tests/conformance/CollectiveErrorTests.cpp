@@ -92,31 +92,39 @@ static void putRound(Rounds &rank) {
   rank.download(0);
 }
 
-/// All but rank 0 have put in an exchange.
-static void checkWaitingFor0(ManyThreads &all, const std::vector<std::unique_ptr<Rounds>> &ranks) {
-  for (size_t rank = 1; rank < ranks.size(); ++rank) {
-    const RunHalf &half = *all.halves[rank];
-    sluice_event *event = all.halves[rank]->record(ranks[rank]->work);
-    sluice_status status = half.table().synchronize_until(event, 0.05);
-    expect(status == SLUICE_DEADLINE, "waiting for a rank that does not come ends with status " +
-                                          std::to_string(status) + ", not with the deadline's");
-    int done = 0;
-    if (half.table().query)
-      half.check(half.table().query(event, &done), "query");
-    expect(!done, "an exchange is told to be done before all ranks have come");
-  }
+/// What a rank finds that has put in an exchange to which rank 0 has not come.
+static void checkWaitingFor0(Rounds &rank) {
+  RunHalf &half = rank.rank.half();
+  sluice_event *event = half.record(rank.work);
+  sluice_status status = half.table().synchronize_until(event, 0.05);
+  expect(status == SLUICE_DEADLINE, "waiting for a rank that does not come ends with status " + std::to_string(status) +
+                                        ", not with the deadline's");
+  int done = 0;
+  if (half.table().query)
+    half.check(half.table().query(event, &done), "query");
+  expect(!done, "an exchange is told to be done before all ranks have come");
 }
 
-/// Where calls do their work at once, they wait for rank 0.
-static void checkBlockedBy0(ManyThreads &all, const std::vector<std::unique_ptr<Rounds>> &ranks) {
-  std::atomic<int> returned = 0;
-  inThreads(static_cast<int32_t>(all.ranks.size()), [&](int32_t rank) {
-    if (rank == 0) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
-      expect(returned == 0, "an exchange returns before all ranks have come");
+/// Rank 0 comes when all others have seen that it does not, or when their calls wait for it.
+static void exchangeLate(ManyThreads &all, const std::vector<std::unique_ptr<Rounds>> &ranks) {
+  constexpr std::chrono::seconds kPatience{3};
+  std::atomic<bool> hasCome = false;
+  std::atomic<size_t> haveSeen = 0;
+  bool isImmediate = all.halves[0]->table().immediate != 0;
+  inThreads(static_cast<int32_t>(ranks.size()), [&](int32_t number) {
+    Rounds &mine = *ranks[static_cast<size_t>(number)];
+    if (number == 0) {
+      auto end = std::chrono::steady_clock::now() + kPatience;
+      while (haveSeen + 1 < ranks.size() && std::chrono::steady_clock::now() < end)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      hasCome = true;
+      return putRound(mine);
     }
-    putRound(*ranks[static_cast<size_t>(rank)]);
-    ++returned;
+    putRound(mine);
+    expect(!isImmediate || hasCome, "an exchange returns before all ranks have come");
+    if (!hasCome)
+      checkWaitingFor0(mine);
+    ++haveSeen;
   });
 }
 
@@ -127,14 +135,7 @@ static void lateRanksAreWaitedFor(const Subject &subject) {
     if (!table.immediate && !table.synchronize_until)
       throw Skipped("it does not wait until a deadline");
     std::vector<std::unique_ptr<Rounds>> ranks = roundsOf(all.ranks);
-    if (table.immediate)
-      checkBlockedBy0(all, ranks);
-    for (size_t rank = 1; rank < ranks.size() && !table.immediate; ++rank)
-      putRound(*ranks[rank]);
-    if (!table.immediate) {
-      checkWaitingFor0(all, ranks);
-      putRound(*ranks[0]);
-    }
+    exchangeLate(all, ranks);
     for (size_t rank = 0; rank < ranks.size(); ++rank)
       all.halves[rank]->finish(ranks[rank]->work);
     Rounds::check(ranks, 1);

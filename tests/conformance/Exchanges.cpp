@@ -158,6 +158,9 @@ void atPlaces(const Subject &subject, int32_t least, const std::function<void(Pl
   RunHalf half(subject, 0);
   if (!half.table().collectives)
     throw Skipped("it has no exchanges");
+  sluice_unique_id id;
+  if (half.table().collectives->unique_id(half.get(), &id) == SLUICE_UNSUPPORTED)
+    throw Skipped("it has no exchanges here: " + half.lastError());
   bool takesHost = half.table().takes_host_queues != 0;
   if (half.devices() < least && !takesHost)
     throw Skipped("there are " + std::to_string(half.devices()) + " devices, and the test needs " +
@@ -174,7 +177,7 @@ std::unique_ptr<RunHalf> contextFor(const Subject &subject, Places places, int32
 
 Rank::Rank(RunHalf &half, const sluice_unique_id &id, int32_t rank, int32_t size, int32_t device)
     : half_(half), rank_(rank), device_(device), queue_(half.queue(device, SLUICE_QUEUE_COMMUNICATION)) {
-  sluice_communicator_options options{sizeof options, &id, rank, size, device};
+  sluice_communicator_options options{sizeof options, &id, rank, size, device, nullptr};
   half.check(table().init(half.get(), &options, &communicator_), "init of rank " + std::to_string(rank));
 }
 

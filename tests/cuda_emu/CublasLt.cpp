@@ -304,6 +304,7 @@ EXPORTED int cublasLtMatmul(Device **handle, const Description *description, con
                             const Layout *layoutA, const std::byte *b, const Layout *layoutB, const void *beta,
                             const std::byte *c, const Layout *layoutC, std::byte *d, const Layout *layoutD,
                             const Algorithm *algorithm, std::byte *workspace, size_t workspaceBytes, Stream *stream) {
+  Turn turn;
   Sizes sizes;
   if (!handle || *handle != current || c != d || layoutC != layoutD ||
       !fit(*description, *layoutA, *layoutB, *layoutD, sizes) || !suits(*algorithm, *description, *layoutD))

@@ -1,4 +1,4 @@
-// Lets this process use the doubles of NVRTC and of the driver.
+// Lets this process use the doubles of NVRTC, and of the driver and the libraries beside it.
 #pragma once
 
 namespace sluice::test {

@@ -6,9 +6,11 @@
 // functions that belong to it; waiting for an event may cross contexts, copies between the host and any device may be in
 // any stream (CUDA C++ Programming Guide, "Stream and Event Behavior"), and copies between two devices name both.
 // Memory is not zeroed, the host's neither, and lies at multiples of 256 bytes. Of a launch, the arguments are read at
-// once; of a copy, the host's memory is read or written when the stream comes to it. Freeing memory waits for all work.
+// once; of a copy, the host's memory is read or written when the stream comes to it. Freeing memory waits for the device's work.
 // Asking whether an event is done does not wait. A block has at most 1024 threads, a grid at least one block; code runs
 // on devices of its major version that are no older, PTX on all that are no older than what it was made for. Access to a peer is enabled once.
+//
+// Threads may call it at the same time, and take turns.
 //
 // CUDA_EMU_DEVICES, CUDA_EMU_SEED and CUDA_EMU_VERSION set the number of devices, the order of work from when the first
 // context is retained, and the version that the driver says it has; CUDA_EMU_OLD_PTX=1 makes one that is older than PTX.
@@ -24,6 +26,7 @@ using namespace sluice::cuda_driver;
 //===- the driver and its devices ---------------------------------------------------------------------------------===//
 
 EXPORTED int cuInit(unsigned flags) {
+  Turn turn;
   Driver &d = driver();
   int64_t devices = setting("CUDA_EMU_DEVICES", 2);
   if (flags != 0)
@@ -67,21 +70,25 @@ EXPORTED int cuGetErrorName(int status, const char **name) {
 }
 
 EXPORTED int cuDeviceGetCount(int *count) {
+  Turn turn;
   *count = int(driver().devices.size());
   return driver().initialized ? Success : NotInitialized;
 }
 
 EXPORTED int cuDeviceGet(int *device, int ordinal) {
+  Turn turn;
   *device = ordinal;
   return ordinal >= 0 && size_t(ordinal) < driver().devices.size() ? Success : InvalidDevice;
 }
 
 EXPORTED int cuDeviceGetName(char *name, int length, int) {
+  Turn turn;
   std::strncpy(name, "Emulated CUDA device", size_t(length));
   return Success;
 }
 
 EXPORTED int cuDeviceGetAttribute(int *value, int attribute, int) {
+  Turn turn;
   static const std::map<int, int> values = {{13, 1'000'000}, {16, 4},      {36, 1'000'000},
                                             {37, 1024},      {75, kMajor}, {76, kMinor}};
   auto found = values.find(attribute);
@@ -90,17 +97,21 @@ EXPORTED int cuDeviceGetAttribute(int *value, int attribute, int) {
 }
 
 EXPORTED int cuDevicePrimaryCtxRetain(Device **context, int device) {
+  Turn turn;
   if (device < 0 || size_t(device) >= driver().devices.size())
     return InvalidDevice;
   auto isRetained = [](const Device &its) { return its.retained > 0; };
-  if (std::none_of(driver().devices.begin(), driver().devices.end(), isRetained))
+  if (std::none_of(driver().devices.begin(), driver().devices.end(), isRetained)) {
     driver().scheduler.emplace(uint64_t(setting("CUDA_EMU_SEED", 0)), kMostPending);
+    driver().streams.clear(); // whose queues are no more
+  }
   *context = &driver().devices[size_t(device)];
   ++(*context)->retained;
   return Success;
 }
 
 EXPORTED int cuDevicePrimaryCtxRelease_v2(int device) {
+  Turn turn;
   Device &its = driver().devices[size_t(device)];
   if (its.retained == 0)
     return InvalidContext;
@@ -110,17 +121,20 @@ EXPORTED int cuDevicePrimaryCtxRelease_v2(int device) {
 }
 
 EXPORTED int cuCtxSetCurrent(Device *context) {
+  Turn turn;
   current = context;
   return !context || context->retained > 0 ? Success : InvalidContext;
 }
 
 EXPORTED int cuDeviceCanAccessPeer(int *can, int device, int peer) {
+  Turn turn;
   auto isThere = [](int number) { return number >= 0 && size_t(number) < driver().devices.size(); };
   *can = device != peer;
   return isThere(device) && isThere(peer) ? Success : InvalidDevice;
 }
 
 EXPORTED int cuCtxEnablePeerAccess(Device *peer, unsigned flags) {
+  Turn turn;
   if (!current || !peer || peer->retained == 0)
     return InvalidContext;
   if (flags != 0 || peer == current)
@@ -131,6 +145,7 @@ EXPORTED int cuCtxEnablePeerAccess(Device *peer, unsigned flags) {
 //===- memory -----------------------------------------------------------------------------------------------------===//
 
 EXPORTED int cuMemGetInfo_v2(size_t *free, size_t *total) {
+  Turn turn;
   if (!current)
     return InvalidContext;
   *free = size_t(current->memory.freeBytes());
@@ -139,6 +154,7 @@ EXPORTED int cuMemGetInfo_v2(size_t *free, size_t *total) {
 }
 
 EXPORTED int cuMemAlloc_v2(Address *address, size_t bytes) {
+  Turn turn;
   if (!current)
     return InvalidContext;
   if (!mayDisturb())
@@ -158,20 +174,21 @@ EXPORTED int cuMemAlloc_v2(Address *address, size_t bytes) {
 }
 
 EXPORTED int cuMemFree_v2(Address address) {
+  Turn turn;
   if (!current)
     return InvalidContext;
   if (!mayDisturb())
     return CaptureUnsupported;
   if (!current->blocks.count(address))
     return InvalidValue;
-  for (size_t queue = 0; queue < driver().scheduler->queues(); ++queue)
-    finish(queue);
+  turn.finishAll(current);
   current->blocks.erase(address);
   current->memory.release(reinterpret_cast<void *>(address));
   return Success;
 }
 
 EXPORTED int cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
+  Turn turn;
   if (!current)
     return InvalidContext;
   if (!mayDisturb())
@@ -188,17 +205,18 @@ EXPORTED int cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
 }
 
 EXPORTED int cuMemFreeHost(void *address) {
+  Turn turn;
   if (!mayDisturb())
     return CaptureUnsupported;
   if (driver().pinned.erase(reinterpret_cast<uintptr_t>(address)) == 0)
     return InvalidValue;
-  for (size_t queue = 0; queue < driver().scheduler->queues(); ++queue)
-    finish(queue);
+  turn.finishAll(current);
   std::free(address);
   return Success;
 }
 
 EXPORTED int cuMemsetD8Async(Address to, unsigned char value, size_t bytes, Stream *stream) {
+  Turn turn;
   if (!current || !isOf(*current, to, bytes))
     return InvalidValue;
   return enqueue(stream, [=] {
@@ -208,6 +226,7 @@ EXPORTED int cuMemsetD8Async(Address to, unsigned char value, size_t bytes, Stre
 }
 
 EXPORTED int cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t bytes, Stream *stream) {
+  Turn turn;
   if (!isOfAny(to, bytes))
     return InvalidValue;
   if (stream && stream->capture && !isPinned(from, bytes))
@@ -219,6 +238,7 @@ EXPORTED int cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t bytes, St
 }
 
 EXPORTED int cuMemcpyDtoHAsync_v2(void *to, Address from, size_t bytes, Stream *stream) {
+  Turn turn;
   if (!isOfAny(from, bytes))
     return InvalidValue;
   if (stream && stream->capture && !isPinned(to, bytes))
@@ -239,44 +259,52 @@ static int copyOnDevices(Device *target, Address to, Device *source, Address fro
 }
 
 EXPORTED int cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, Stream *stream) {
+  Turn turn;
   return copyOnDevices(current, to, current, from, bytes, stream);
 }
 
 EXPORTED int cuMemcpyPeerAsync(Address to, Device *target, Address from, Device *source, size_t bytes, Stream *stream) {
+  Turn turn;
   return copyOnDevices(target, to, source, from, bytes, stream);
 }
 
 //===- streams and events -----------------------------------------------------------------------------------------===//
 
 EXPORTED int cuStreamCreate(Stream **stream, unsigned) {
+  Turn turn;
   if (!current)
     return InvalidContext;
   *stream = new Stream{current, driver().scheduler->addQueue()};
+  driver().streams.insert(*stream);
   return Success;
 }
 
 EXPORTED int cuStreamSynchronize(Stream *stream) {
+  Turn turn;
   if (!current || !stream || stream->device != current)
     return InvalidContext;
   if (stream->capture)
     return spoil(stream, CaptureUnsupported);
   if (!mayDisturb())
     return CaptureUnsupported;
-  finish(stream->queue);
+  turn.finish(*stream);
   return Success;
 }
 
 EXPORTED int cuStreamDestroy_v2(Stream *stream) {
+  Turn turn;
   if (!stream)
     return InvalidHandle;
   if (!mayDisturb())
     return CaptureUnsupported;
-  finish(stream->queue);
+  turn.finish(*stream);
+  driver().streams.erase(stream);
   delete stream;
   return Success;
 }
 
 EXPORTED int cuStreamWaitEvent(Stream *stream, Event *event, unsigned) {
+  Turn turn;
   if (!current || !stream || !event || stream->device != current)
     return InvalidHandle;
   if (stream->capture)
@@ -287,6 +315,7 @@ EXPORTED int cuStreamWaitEvent(Stream *stream, Event *event, unsigned) {
 }
 
 EXPORTED int cuEventCreate(Event **event, unsigned) {
+  Turn turn;
   if (!current)
     return InvalidContext;
   *event = new Event{current, std::nullopt};
@@ -294,11 +323,13 @@ EXPORTED int cuEventCreate(Event **event, unsigned) {
 }
 
 EXPORTED int cuEventDestroy_v2(Event *event) {
+  Turn turn;
   delete event;
   return Success;
 }
 
 EXPORTED int cuEventRecord(Event *event, Stream *stream) {
+  Turn turn;
   if (!event || !stream || event->device != stream->device || stream->device != current)
     return InvalidHandle;
   if (stream->capture)
@@ -308,6 +339,7 @@ EXPORTED int cuEventRecord(Event *event, Stream *stream) {
 }
 
 EXPORTED int cuEventQuery(Event *event) {
+  Turn turn;
   if (!mayDisturb())
     return CaptureUnsupported;
   if (!event->recorded || driver().scheduler->isDone(*event->recorded))
@@ -317,10 +349,11 @@ EXPORTED int cuEventQuery(Event *event) {
 }
 
 EXPORTED int cuEventSynchronize(Event *event) {
+  Turn turn;
   if (!mayDisturb())
     return CaptureUnsupported;
   if (event->recorded)
-    driver().scheduler->runUntil(*event->recorded);
+    turn.finish(*event->recorded);
   return Success;
 }
 
@@ -337,6 +370,7 @@ static size_t sizeOfElf(const char *image) {
 }
 
 EXPORTED int cuModuleLoadData(Module **module, const void *image) {
+  Turn turn;
   if (!current)
     return InvalidContext;
   if (!mayDisturb())
@@ -366,6 +400,7 @@ EXPORTED int cuModuleLoadData(Module **module, const void *image) {
 }
 
 EXPORTED int cuModuleUnload(Module *module) {
+  Turn turn;
   if (!module || module->device != current)
     return InvalidHandle;
   delete module;
@@ -373,6 +408,7 @@ EXPORTED int cuModuleUnload(Module *module) {
 }
 
 EXPORTED int cuModuleGetFunction(Function **function, Module *module, const char *name) {
+  Turn turn;
   if (!module || module->device != current)
     return InvalidHandle;
   std::string suffix = name;
@@ -388,6 +424,7 @@ EXPORTED int cuModuleGetFunction(Function **function, Module *module, const char
 EXPORTED int cuLaunchKernel(Function *function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,
                             unsigned blockY, unsigned blockZ, unsigned shared, Stream *stream, void **arguments,
                             void **extra) {
+  Turn turn;
   if (!function || !stream || function->module->device != stream->device)
     return InvalidHandle;
   if (gridX == 0 || gridX > 0x7fffffffu || gridY != 1 || gridZ != 1 || blockX == 0 || blockX > kMostThreads ||

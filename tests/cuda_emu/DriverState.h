@@ -7,14 +7,18 @@
 #include "tests/cuda_emu/cuda_emu.h"
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace sluice::cuda_driver {
@@ -68,6 +72,7 @@ using Node = std::function<void()>;
 /// What a stream that captures has kept.
 struct Capture {
   int mode;
+  std::thread::id thread = std::this_thread::get_id(); // that began it
   bool isValid = true;
   std::vector<Node> nodes = {};
 };
@@ -108,12 +113,14 @@ inline int64_t setting(const char *name, int64_t otherwise) {
 
 /// All that there is in a process.
 struct Driver {
+  std::mutex mutex; // of a Turn
+  std::condition_variable changed;
   bool initialized = false;
   std::deque<Device> devices;
   std::optional<sim::Scheduler> scheduler; // while a context is retained
   std::deque<Function> functions;
   std::map<uintptr_t, size_t> pinned; // host memory that is copied from without staging, and its bytes
-  std::set<Stream *> capturing;
+  std::set<Stream *> streams, capturing;
   std::set<std::pair<Device *, Device *>> peers; // that reach each other
 };
 
@@ -150,14 +157,15 @@ inline Status spoil(Stream *stream, Status status) {
   return status;
 }
 
-/// Whether no capture forbids a call that may disturb it; those that do are spoilt by the call.
+/// Whether no capture forbids the calling thread what may disturb it; those that do are spoilt by the call.
 inline bool mayDisturb() {
+  enum { OfAll = 0, OfThread = 1 };
   bool may = true;
-  for (Stream *stream : driver().capturing)
-    if (stream->capture->mode != 2) { // relaxed
-      stream->capture->isValid = false;
-      may = false;
-    }
+  for (Stream *stream : driver().capturing) {
+    Capture &capture = *stream->capture;
+    if (capture.mode == OfAll || (capture.mode == OfThread && capture.thread == std::this_thread::get_id()))
+      may = capture.isValid = false;
+  }
   return may;
 }
 
@@ -176,7 +184,35 @@ template <typename Work> Status enqueue(Stream *stream, Work work) {
   return Success;
 }
 
-inline void finish(size_t queue) { driver().scheduler->runUntil(driver().scheduler->end(queue)); }
+/// A call of one of the process's threads: they take turns, and do the work of all streams in them.
+class Turn {
+public:
+  Turn() : lock_(driver().mutex) {}
+  Turn(const Turn &) = delete;
+  ~Turn() { driver().changed.notify_all(); }
+
+  /// Does work until a place is done. Where that waits for what other threads or processes do, they have their turns.
+  void finish(sim::QueuePosition position) {
+    constexpr std::chrono::milliseconds kLongestPause{1};
+    while (!driver().scheduler->runUntil(position)) {
+      driver().changed.notify_all();
+      driver().changed.wait_for(lock_, kLongestPause);
+    }
+  }
+  void finish(const Stream &stream) { finish(driver().scheduler->end(stream.queue)); }
+  /// All that a device's streams have; null: all devices'.
+  void finishAll(const Device *device) {
+    std::vector<sim::QueuePosition> ends;
+    for (Stream *stream : driver().streams)
+      if (!device || stream->device == device)
+        ends.push_back(driver().scheduler->end(stream->queue));
+    for (sim::QueuePosition end : ends)
+      finish(end);
+  }
+
+private:
+  std::unique_lock<std::mutex> lock_;
+};
 
 } // namespace sluice::cuda_driver
 

@@ -1,8 +1,8 @@
 // Graphs of the double of the CUDA driver: what a stream captures, as a list, launched into streams.
 //
 // Contracts that it assumes, and enforces with an error (CUDA driver API, "Stream Management" and "Graph Management"): a
-// capture is begun once and ended in its stream. While it lasts, unless its mode is relaxed, whatever may disturb it is
-// refused and spoils it: allocating and freeing memory, of the host too, loading modules, waiting for or asking after
+// capture is begun once and ended in its stream. While it lasts, whatever may disturb it is refused and spoils it, to all threads
+// or to the one that began it, or not at all, as its mode says: allocating and freeing memory, of the host too, loading modules, waiting for or asking after
 // events and streams, and destroying streams; in its own stream also copies from and to host memory that the driver did
 // not allocate. A capture that was spoilt takes no work and gives no graph. Arguments are kept by value. A launch puts the
 // work in order into its stream, and other streams run between its parts. The work of a graph that is destroyed before a
@@ -18,6 +18,7 @@ using namespace sluice;
 using namespace sluice::cuda_driver;
 
 EXPORTED int cuStreamBeginCapture_v2(Stream *stream, int mode) {
+  Turn turn;
   if (!current || !stream || stream->device != current)
     return InvalidHandle;
   if (mode < 0 || mode > 2)
@@ -30,6 +31,7 @@ EXPORTED int cuStreamBeginCapture_v2(Stream *stream, int mode) {
 }
 
 EXPORTED int cuStreamEndCapture(Stream *stream, Graph **graph) {
+  Turn turn;
   *graph = nullptr;
   if (!current || !stream || stream->device != current)
     return InvalidHandle;
@@ -44,6 +46,7 @@ EXPORTED int cuStreamEndCapture(Stream *stream, Graph **graph) {
 }
 
 EXPORTED int cuGraphInstantiateWithFlags(Graph **executable, Graph *graph, unsigned long long flags) {
+  Turn turn;
   if (!graph || flags != 0)
     return InvalidValue;
   *executable = new Graph{graph->device, graph->nodes};
@@ -51,6 +54,7 @@ EXPORTED int cuGraphInstantiateWithFlags(Graph **executable, Graph *graph, unsig
 }
 
 EXPORTED int cuGraphDestroy(Graph *graph) {
+  Turn turn;
   if (!graph)
     return InvalidValue;
   delete graph;
@@ -58,6 +62,7 @@ EXPORTED int cuGraphDestroy(Graph *graph) {
 }
 
 EXPORTED int cuGraphLaunch(Graph *executable, Stream *stream) {
+  Turn turn;
   if (!executable || !stream || stream->device != current || executable->device != current)
     return InvalidHandle;
   if (stream->capture)
@@ -71,6 +76,7 @@ EXPORTED int cuGraphLaunch(Graph *executable, Stream *stream) {
 }
 
 EXPORTED int cuGraphExecDestroy(Graph *executable) {
+  Turn turn;
   if (!executable)
     return InvalidValue;
   *executable->isAlive = false;

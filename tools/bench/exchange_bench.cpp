@@ -43,7 +43,7 @@ struct BenchRank {
   BenchRank(const BenchRank &) = delete;
 
   void join(const sluice_unique_id &id, int32_t rank, int32_t size) {
-    sluice_communicator_options options{sizeof options, &id, rank, size, SLUICE_HOST};
+    sluice_communicator_options options{sizeof options, &id, rank, size, SLUICE_HOST, nullptr};
     need(half().collectives->init(run, &options, &end), "init");
   }
   void exchange(bool inPlace) {

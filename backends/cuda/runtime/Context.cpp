@@ -10,7 +10,7 @@ namespace sluice::cuda {
 
 static constexpr int64_t kThreadsOfBlock = 128; // where a task has fewer
 
-static std::string text(const Device &device) { return "cuda:" + std::to_string(device.ordinal); }
+std::string text(const Device &device) { return "cuda:" + std::to_string(device.ordinal); }
 
 /// What kernels read in one go, and what the driver gives, at the least.
 static constexpr size_t kAlignment = 256;
@@ -153,76 +153,6 @@ void Context::connect(const Device &from, const Device &to) {
     return;
   makeCurrent(to);
   driver_.enablePeerAccess(from.context, 0);
-}
-
-//===- order ------------------------------------------------------------------------------------------------------===//
-
-Queue Context::addQueue(Device &device) {
-  makeCurrent(device);
-  Queue queue{&device, nullptr};
-  driver_.check(driver_.streamCreate(&queue.stream, kStreamNonBlocking), text(device));
-  return queue;
-}
-
-void Context::remove(const Queue &queue) {
-  makeCurrent(*queue.device);
-  driver_.streamSynchronize(queue.stream);
-  driver_.streamDestroy(queue.stream);
-}
-
-/// What a queue that captures refuses.
-static void checkCapturesNot(const Queue &queue, const char *what) {
-  if (queue.captures)
-    throw Error(SLUICE_USAGE, text(*queue.device) + ": a queue that captures cannot " + what);
-}
-
-void Context::record(const Queue &queue, Event &event) {
-  checkCapturesNot(queue, "record events");
-  makeCurrent(*queue.device);
-  DriverEvent &its = event.events[queue.device];
-  if (!its)
-    driver_.check(driver_.eventCreate(&its, kEventWithoutTimes), text(*queue.device));
-  driver_.check(driver_.eventRecord(its, queue.stream), text(*queue.device));
-  event.recorded = its;
-  event.device = queue.device;
-}
-
-void Context::wait(const Queue &queue, const Event &event) {
-  checkCapturesNot(queue, "wait for events");
-  if (!event.recorded)
-    return;
-  makeCurrent(*queue.device);
-  driver_.check(driver_.streamWait(queue.stream, event.recorded, 0), text(*queue.device));
-}
-
-void Context::synchronize(const Event &event) {
-  if (!event.recorded)
-    return;
-  makeCurrent(*event.device);
-  driver_.check(driver_.eventSynchronize(event.recorded), text(*event.device));
-}
-
-bool Context::isDone(const Event &event) {
-  if (!event.recorded)
-    return true;
-  makeCurrent(*event.device);
-  int status = driver_.eventQuery(event.recorded);
-  if (status != kNotReady)
-    driver_.check(status, text(*event.device));
-  return status != kNotReady;
-}
-
-void Context::synchronize(const Queue &queue) {
-  checkCapturesNot(queue, "be waited for");
-  makeCurrent(*queue.device);
-  driver_.check(driver_.streamSynchronize(queue.stream), text(*queue.device));
-}
-
-void Context::remove(const Event &event) {
-  for (auto [device, its] : event.events) {
-    driver_.contextSetCurrent(device->context);
-    driver_.eventDestroy(its);
-  }
 }
 
 //===- sequences: graphs of the driver ----------------------------------------------------------------------------===//

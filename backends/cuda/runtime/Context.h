@@ -6,6 +6,7 @@
 #include "backends/cuda/runtime/PreparedProduct.h"
 #include "sluice/backend/run.h"
 
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
@@ -34,14 +35,23 @@ enum class Products {
   Own,
 };
 
+/// "cuda:1"
+std::string text(const Device &device);
+
 /// Copies and bytes of each (from, to).
 using CopyCounts = std::map<std::pair<int32_t, int32_t>, std::pair<int64_t, int64_t>>;
+
+class Rank;
+
+/// Exchanges that lie before a place in a queue: the number of each rank's last. Who waits for the place is told if they failed.
+using Exchanges = std::map<std::shared_ptr<Rank>, uint64_t>;
 
 struct Queue {
   Device *device;
   DriverStream stream;
   bool captures = false;
   CopyCounts captured = {}; // the copies that are kept
+  Exchanges exchanges = {};
 };
 
 /// What a queue captured.
@@ -56,6 +66,7 @@ struct Event {
   std::map<Device *, DriverEvent> events;
   DriverEvent recorded = nullptr; // of `events`: the last
   Device *device = nullptr;       // whose it is
+  Exchanges exchanges;            // before it
 };
 
 /// The code of a session, on one device.
@@ -83,6 +94,7 @@ public:
   Context(const Context &) = delete;
   Context &operator=(const Context &) = delete;
 
+  const Driver &driver() const { return driver_; }
   int32_t deviceCount() const { return int32_t(devices_.size()); }
   /// Throws if there is none of this number.
   Device &device(int32_t ordinal);
@@ -99,15 +111,17 @@ public:
   Queue addQueue(Device &device);
   void remove(const Queue &queue);
   void record(const Queue &queue, Event &event);
-  void wait(const Queue &queue, const Event &event);
+  void wait(Queue &queue, const Event &event);
   void synchronize(const Event &event);
   bool isDone(const Event &event);
-  void synchronize(const Queue &queue);
+  void synchronize(Queue &queue);
   void remove(const Event &event);
 
   LoadedModule load(Device &device, std::string_view image);
   void unload(const LoadedModule &module);
 
+  /// Throws an error of usage if the queue captures; "record events".
+  static void checkCapturesNot(const Queue &queue, const char *what);
   void beginCapture(Queue &queue);
   Sequence endCapture(Queue &queue);
   /// Ends a capture, if there is one, and forgets what it kept.

@@ -1,20 +1,10 @@
-// Errors inside the run half; Plugin.cpp turns them into a status and last_error.
+// Errors inside the run half; Handles.h turns them into a status and last_error.
 #pragma once
 
-#include "sluice/backend/status.h"
-
-#include <stdexcept>
-#include <string>
+#include "backends/exchange/Error.h"
 
 namespace sluice::cuda {
 
-class Error : public std::runtime_error {
-public:
-  Error(sluice_status status, const std::string &message) : std::runtime_error(message), status_(status) {}
-  sluice_status status() const { return status_; }
-
-private:
-  sluice_status status_;
-};
+using exchange::Error;
 
 } // namespace sluice::cuda

@@ -1,61 +1,15 @@
 // The run half of the CUDA backend: devices, streams and kernels behind the backend ABI.
-#include "backends/cuda/runtime/Context.h"
-#include "backends/cuda/runtime/Error.h"
+#include "backends/cuda/runtime/Collectives.h"
+#include "backends/cuda/runtime/Handles.h"
 
 #include <algorithm>
 #include <chrono>
 #include <memory>
 #include <new>
+#include <string>
 #include <thread>
 
 using namespace sluice::cuda;
-
-struct sluice_run {
-  std::unique_ptr<Context> context; // null if it could not be opened
-  std::string error;
-};
-
-struct sluice_queue {
-  sluice_run *run;
-  Queue queue;
-};
-
-struct sluice_sequence {
-  sluice_run *run;
-  Sequence sequence;
-};
-
-struct sluice_event {
-  sluice_run *run;
-  Event event;
-};
-
-struct sluice_module {
-  sluice_run *run;
-  LoadedModule module;
-};
-
-/// Runs `body`; an error that it throws becomes the context's last one.
-template <typename Body> static sluice_status guarded(sluice_run *run, Body body) {
-  try {
-    body();
-    return SLUICE_OK;
-  } catch (const Error &error) {
-    run->error = error.what();
-    return error.status();
-  } catch (const std::bad_alloc &) {
-    run->error = "cuda: the host is out of memory";
-    return SLUICE_EXHAUSTED;
-  }
-}
-
-/// The same for a queue, whose capture an error ends.
-template <typename Body> static sluice_status guarded(sluice_queue *queue, Body body) {
-  sluice_status status = guarded(queue->run, [&] { body(*queue->run->context, queue->queue); });
-  if (status != SLUICE_OK)
-    queue->run->context->abandonCapture(queue->queue);
-  return status;
-}
 
 /// The setting of a context: "products=own", "products=library", or nothing.
 static Products productsIn(const std::string &settings) {
@@ -73,6 +27,8 @@ static sluice_status open(const sluice_run_options *options, sluice_run **run) {
   if (!*run)
     return SLUICE_EXHAUSTED;
   return guarded(*run, [&] {
+    bool isOfGroup = SLUICE_HAS_MEMBER(sluice_run_options, options, group) && options->group;
+    (*run)->ranks = isOfGroup ? options->group->ranks : std::make_shared<RankRegistry>();
     (*run)->context = std::make_unique<Context>(productsIn(options->settings ? options->settings : ""));
   });
 }
@@ -225,6 +181,18 @@ static sluice_status peerLink(sluice_run *run, int32_t from, int32_t to, sluice_
   });
 }
 
+/// Contexts of CUDA share each device's primary context: memory and events are all contexts' anyhow.
+static sluice_status groupCreate(sluice_group **group) {
+  try {
+    *group = new sluice_group{std::make_shared<RankRegistry>()};
+    return SLUICE_OK;
+  } catch (const std::bad_alloc &) {
+    return SLUICE_EXHAUSTED;
+  }
+}
+
+static void groupDestroy(sluice_group *group) { delete group; }
+
 extern "C" const sluice_backend *sluice_backend_query(void) {
   static const sluice_backend_run run = [] {
     sluice_backend_run half{};
@@ -260,6 +228,9 @@ extern "C" const sluice_backend *sluice_backend_query(void) {
     half.query = query;
     half.synchronize_until = synchronizeUntil;
     half.peer_link = peerLink;
+    half.collectives = &collectives();
+    half.group_create = groupCreate;
+    half.group_destroy = groupDestroy;
     return half;
   }();
   static const sluice_backend backend = {

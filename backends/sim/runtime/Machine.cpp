@@ -4,6 +4,7 @@
 #include "backends/sim/runtime/Ranks.h"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 namespace sluice::sim {
@@ -184,13 +185,17 @@ void Machine::note(const Recording &recording, Host &host) {
 void Machine::synchronize(const Recording &recording, Host &host) {
   while (!recording.isKnown)
     awaitOthers(nullptr);
-  scheduler_.runUntil(recording.position);
+  [[maybe_unused]] bool isDone = scheduler_.runUntil(recording.position);
+  assert(isDone && "work waits only for work that was put in before it");
   note(recording, host);
 }
 
 bool Machine::query(const Recording &recording, Host &host) {
   bool isDone = recording.isKnown && scheduler_.isDone(recording.position);
-  isDone ? note(recording, host) : scheduler_.runAny();
+  if (isDone)
+    note(recording, host);
+  else
+    scheduler_.runAny();
   return isDone;
 }
 

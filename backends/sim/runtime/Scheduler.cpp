@@ -1,7 +1,6 @@
 #include "backends/sim/runtime/Scheduler.h"
 
 #include <algorithm>
-#include <cassert>
 
 namespace sluice::sim {
 
@@ -20,14 +19,18 @@ QueuePosition Scheduler::push(size_t queue, Item item) {
 
 QueuePosition Scheduler::enqueue(size_t queue, std::function<void()> work) {
   QueuePosition position = push(queue, {std::move(work), std::nullopt});
-  while (pending_ > mostPending_)
-    runAny();
+  while (pending_ > mostPending_ && runAny()) {
+  }
   return position;
 }
 
 void Scheduler::wait(size_t queue, QueuePosition position) {
   if (!isDone(position) && position.queue != queue)
     push(queue, {nullptr, position});
+}
+
+void Scheduler::waitUntil(size_t queue, std::function<bool()> isOpen) {
+  push(queue, {nullptr, std::nullopt, std::move(isOpen)});
 }
 
 void Scheduler::drop(size_t queue) {
@@ -37,7 +40,10 @@ void Scheduler::drop(size_t queue) {
 }
 
 bool Scheduler::isReady(const Queue &queue) const {
-  return !queue.items.empty() && (!queue.items.front().waits || isDone(*queue.items.front().waits));
+  if (queue.items.empty())
+    return false;
+  const Item &next = queue.items.front();
+  return (!next.waits || isDone(*next.waits)) && (!next.isOpen || next.isOpen());
 }
 
 std::vector<uint64_t> Scheduler::findNeeded(QueuePosition position) const {
@@ -60,14 +66,15 @@ void Scheduler::drawPriorities() {
     queue.priority = random_();
 }
 
-void Scheduler::runOne(const std::vector<uint64_t> &limits) {
+bool Scheduler::runOne(const std::vector<uint64_t> &limits) {
   Queue *next = nullptr;
   for (size_t i = 0; i < queues_.size(); ++i) {
     Queue &queue = queues_[i];
-    if (isReady(queue) && queue.done < limits[i] && (!next || queue.priority > next->priority))
+    if (queue.done < limits[i] && (!next || queue.priority > next->priority) && isReady(queue))
       next = &queue;
   }
-  assert(next && "work waits only for work that was put in before it");
+  if (!next)
+    return false;
   std::function<void()> work = std::move(next->items.front().work);
   next->items.pop_front();
   --pending_;
@@ -76,21 +83,21 @@ void Scheduler::runOne(const std::vector<uint64_t> &limits) {
     work();
   if (random_() % kRedrawOneIn == 0)
     next->priority = random_();
+  return true;
 }
 
-void Scheduler::runAny() {
-  if (pending_ > 0)
-    runOne(std::vector<uint64_t>(queues_.size(), UINT64_MAX));
-}
+bool Scheduler::runAny() { return pending_ > 0 && runOne(std::vector<uint64_t>(queues_.size(), UINT64_MAX)); }
 
-void Scheduler::runUntil(QueuePosition position) {
+bool Scheduler::runUntil(QueuePosition position) {
   if (isDone(position))
-    return;
+    return true;
   drawPriorities();
   bool neededOnly = random_() % 2 == 0;
   std::vector<uint64_t> limits = neededOnly ? findNeeded(position) : std::vector<uint64_t>(queues_.size(), UINT64_MAX);
   while (!isDone(position))
-    runOne(limits);
+    if (!runOne(limits) && !runAny())
+      return false;
+  return true;
 }
 
 } // namespace sluice::sim

@@ -32,6 +32,9 @@ public:
   QueuePosition enqueue(size_t queue, std::function<void()> work);
   /// What comes after this in `queue` starts when `position` is done.
   void wait(size_t queue, QueuePosition position);
+  /// What comes after this in `queue` starts when `isOpen` says so, which is asked whenever something may run. What opens it may be none
+  /// of the scheduler's work.
+  void waitUntil(size_t queue, std::function<bool()> isOpen);
   /// The end of a queue as it is now.
   QueuePosition end(size_t queue) const { return {queue, queues_[queue].issued}; }
 
@@ -39,15 +42,16 @@ public:
   void drop(size_t queue);
 
   bool isDone(QueuePosition position) const { return queues_[position.queue].done >= position.sequence; }
-  /// Does work until `position` is done.
-  void runUntil(QueuePosition position);
-  /// Does one piece of work, if there is any.
-  void runAny();
+  /// Does work until `position` is done. False if nothing may start before that, which only `waitUntil` can be the reason of.
+  bool runUntil(QueuePosition position);
+  /// Does one piece of work, if there is any that may start; says whether there was.
+  bool runAny();
 
 private:
   struct Item {
     std::function<void()> work;         // empty for a wait
     std::optional<QueuePosition> waits; // for what it waits
+    std::function<bool()> isOpen = {};  // the same
   };
   struct Queue {
     std::deque<Item> items;
@@ -60,8 +64,8 @@ private:
   /// The number up to which each queue must get for `position` to be done.
   std::vector<uint64_t> findNeeded(QueuePosition position) const;
   void drawPriorities();
-  /// Does the next piece of work, of at most the given numbers.
-  void runOne(const std::vector<uint64_t> &limits);
+  /// Does the next piece of work, of at most the given numbers; says whether there was one.
+  bool runOne(const std::vector<uint64_t> &limits);
 
   std::vector<Queue> queues_;
   std::mt19937_64 random_;

@@ -62,7 +62,7 @@ struct Context {
   }
   sluice_status tryJoin(const sluice_unique_id &id, int32_t rank, int32_t size, sluice_communicator *&end,
                         int32_t device = SLUICE_HOST) {
-    sluice_communicator_options options{sizeof options, &id, rank, size, device};
+    sluice_communicator_options options{sizeof options, &id, rank, size, device, nullptr};
     return exchanges().init(run, &options, &end);
   }
   sluice_communicator *join(const sluice_unique_id &id, int32_t rank, int32_t size) {

@@ -19,7 +19,7 @@ protected:
     sluice_unique_id id;
     EXPECT_EQ(table().unique_id(simulation.run, &id), SLUICE_OK);
     for (int32_t rank = 0; rank < size; ++rank) {
-      sluice_communicator_options options{sizeof options, &id, rank, size, rank};
+      sluice_communicator_options options{sizeof options, &id, rank, size, rank, nullptr};
       EXPECT_EQ(table().init(simulation.run, &options, &ends.emplace_back()), SLUICE_OK) << simulation.error();
       queues.push_back(simulation.queue(rank, ("comm" + std::to_string(rank)).c_str()));
       sent.push_back(simulation.allocate(rank, kBytes));
@@ -219,7 +219,7 @@ static std::vector<float> sumsUnder(const std::string &settings) {
   std::vector<void *> memory;
   std::vector<sluice_queue *> work, exchanges;
   for (int32_t rank = 0; rank < kRanks; ++rank) {
-    sluice_communicator_options options{sizeof options, &id, rank, kRanks, rank};
+    sluice_communicator_options options{sizeof options, &id, rank, kRanks, rank, nullptr};
     EXPECT_EQ(table().init(simulation.run, &options, &ends[static_cast<size_t>(rank)]), SLUICE_OK);
     memory.push_back(simulation.allocate(rank, sizeof(float)));
     work.push_back(simulation.queue(rank, "work"));
@@ -274,7 +274,7 @@ TEST(SimHostRanks, AreAnyNumber) {
   sluice_queue *queues[2];
   int64_t sums[] = {3, 4};
   for (int32_t rank : {0, 1}) {
-    sluice_communicator_options options{sizeof options, &id, rank, 2, SLUICE_HOST};
+    sluice_communicator_options options{sizeof options, &id, rank, 2, SLUICE_HOST, nullptr};
     EXPECT_EQ(table().init(simulation.run, &options, &ends[rank]), SLUICE_OK) << simulation.error();
     queues[rank] = simulation.queue(SLUICE_HOST, "comm");
     sluice_exchange exchange{

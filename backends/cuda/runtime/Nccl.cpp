@@ -1,0 +1,112 @@
+#include "backends/cuda/runtime/Nccl.h"
+
+#include <cstdlib>
+#include <dlfcn.h>
+#include <filesystem>
+#include <vector>
+
+namespace sluice::cuda {
+
+static constexpr int kOldestNccl = 21400; // the first that has communicators which do not block
+static constexpr const char *kName = "libnccl.so.2";
+
+static std::string variable(const char *name) {
+  const char *value = std::getenv(name);
+  return value ? value : "";
+}
+
+static std::string ncclVersionText(int version) {
+  int ofMajor = version < 10000 ? 1000 : 10000; // until 2.8
+  return std::to_string(version / ofMajor) + "." + std::to_string(version % ofMajor / 100) + "." +
+         std::to_string(version % 100);
+}
+
+/// Where Python packages below this folder put it.
+static void addPackages(const std::string &root, std::vector<std::string> &paths) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  for (const fs::directory_entry &python : fs::directory_iterator(root + "/lib", error))
+    if (python.path().filename().string().starts_with("python3"))
+      if (fs::path path = python.path() / "site-packages/nvidia/nccl/lib" / kName; fs::exists(path, error))
+        paths.push_back(path);
+}
+
+/// Where the library may be, the best first.
+static std::vector<std::string> ncclCandidates() {
+  if (std::string named = variable("SLUICE_NCCL"); !named.empty())
+    return {named};
+  std::vector<std::string> paths{kName};
+  if (std::string home = variable("CUDA_HOME"); !home.empty())
+    paths.push_back(home + "/lib64/" + kName);
+  paths.push_back(std::string("/usr/local/cuda/lib64/") + kName);
+  for (const std::string &root : {variable("VIRTUAL_ENV"), variable("CONDA_PREFIX"), variable("HOME") + "/.local"})
+    if (!root.empty())
+      addPackages(root, paths);
+  return paths;
+}
+
+/// Throws if the library lacks something.
+static Nccl bindNccl(void *library, const std::string &path) {
+  Nccl nccl;
+  nccl.path = path;
+  auto find = [&](auto &function, const char *symbol) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, symbol));
+    if (!function)
+      throw Error(SLUICE_UNSUPPORTED, path + " has no " + symbol + ", which NCCL 2.14 has");
+  };
+  find(nccl.version, "ncclGetVersion");
+  int version = 0;
+  if (nccl.version(&version) != NcclResult::Success || version < kOldestNccl)
+    throw Error(SLUICE_UNSUPPORTED, path + " is NCCL " + ncclVersionText(version) + ", and " +
+                                        ncclVersionText(kOldestNccl) + " or later is needed");
+  nccl.versionText = ncclVersionText(version);
+#define SLUICE_FIND(member, symbol, parameters) find(nccl.member, symbol);
+  SLUICE_FOR_EACH_NCCL_FUNCTION(SLUICE_FIND)
+#undef SLUICE_FIND
+  find(nccl.resultText, "ncclGetErrorString");
+  find(nccl.lastError, "ncclGetLastError");
+  return nccl;
+}
+
+static Nccl loadNccl() {
+  std::string looked;
+  for (const std::string &path : ncclCandidates()) {
+    if (void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL))
+      return bindNccl(library, path);
+    looked += (looked.empty() ? "" : ", ") + path;
+  }
+  throw Error(SLUICE_UNSUPPORTED, "NCCL, through which CUDA devices exchange, was not found (looked for " + looked +
+                                      "): install it, or the Python package nvidia-nccl, or name the library in "
+                                      "SLUICE_NCCL");
+}
+
+const Nccl &Nccl::get() {
+  static const Nccl nccl = loadNccl();
+  return nccl;
+}
+
+/// What fails in the machine, be it memory, a device or the system, is of exhaustion; what is new to us is internal.
+static sluice_status statusOf(NcclResult result) {
+  switch (result) {
+  case NcclResult::RemoteError:
+    return SLUICE_PEER_LOST;
+  case NcclResult::InvalidArgument:
+  case NcclResult::InvalidUsage:
+    return SLUICE_USAGE;
+  case NcclResult::CudaError:
+  case NcclResult::SystemError:
+    return SLUICE_EXHAUSTED;
+  case NcclResult::Success:
+  case NcclResult::InProgress:
+  case NcclResult::InternalError:
+    break;
+  }
+  return SLUICE_INTERNAL;
+}
+
+Error Nccl::errorOf(NcclResult result, NcclCommunicator communicator, const std::string &what) const {
+  std::string text = resultText(result), last = lastError(communicator);
+  return {statusOf(result), what + ": NCCL " + versionText + ": " + text + (last.empty() ? "" : ": " + last)};
+}
+
+} // namespace sluice::cuda

@@ -1,0 +1,119 @@
+// Of a context: its queues, which are streams of the driver, and what orders them.
+#include "backends/cuda/runtime/Context.h"
+#include "backends/cuda/runtime/Error.h"
+#include "backends/cuda/runtime/Ranks.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace sluice::cuda {
+
+static constexpr std::chrono::microseconds kWatchPause{20};
+
+Queue Context::addQueue(Device &device) {
+  makeCurrent(device);
+  Queue queue{&device, nullptr};
+  driver_.check(driver_.streamCreate(&queue.stream, kStreamNonBlocking), text(device));
+  return queue;
+}
+
+void Context::remove(const Queue &queue) {
+  makeCurrent(*queue.device);
+  driver_.streamSynchronize(queue.stream);
+  driver_.streamDestroy(queue.stream);
+}
+
+void Context::checkCapturesNot(const Queue &queue, const char *what) {
+  if (queue.captures)
+    throw Error(SLUICE_USAGE, text(*queue.device) + ": a queue that captures cannot " + what);
+}
+
+void Context::record(const Queue &queue, Event &event) {
+  checkCapturesNot(queue, "record events");
+  makeCurrent(*queue.device);
+  DriverEvent &its = event.events[queue.device];
+  if (!its)
+    driver_.check(driver_.eventCreate(&its, kEventWithoutTimes), text(*queue.device));
+  driver_.check(driver_.eventRecord(its, queue.stream), text(*queue.device));
+  event.recorded = its;
+  event.device = queue.device;
+  event.exchanges = queue.exchanges;
+}
+
+void Context::wait(Queue &queue, const Event &event) {
+  checkCapturesNot(queue, "wait for events");
+  if (!event.recorded)
+    return;
+  makeCurrent(*queue.device);
+  driver_.check(driver_.streamWait(queue.stream, event.recorded, 0), text(*queue.device));
+  for (const auto &[rank, number] : event.exchanges) {
+    uint64_t &last = queue.exchanges[rank];
+    last = std::max(last, number);
+  }
+}
+
+/// Throws what became of exchanges before a place that queues have come to.
+static void passAll(const Exchanges &exchanges) {
+  for (const auto &[rank, number] : exchanges)
+    rank->pass(number);
+}
+
+/// NCCL's errors are for whoever asks: an exchange whose peer is gone would keep its queue for ever.
+static void watchAll(const Exchanges &exchanges) {
+  for (const auto &[rank, number] : exchanges)
+    rank->watch();
+}
+
+bool Context::isDone(const Event &event) {
+  if (!event.recorded)
+    return true;
+  makeCurrent(*event.device);
+  int status = driver_.eventQuery(event.recorded);
+  if (status == kNotReady) {
+    watchAll(event.exchanges);
+    return false;
+  }
+  driver_.check(status, text(*event.device));
+  passAll(event.exchanges);
+  return true;
+}
+
+void Context::synchronize(const Event &event) {
+  if (!event.recorded)
+    return;
+  if (!event.exchanges.empty()) {
+    while (!isDone(event))
+      std::this_thread::sleep_for(kWatchPause);
+    return;
+  }
+  makeCurrent(*event.device);
+  driver_.check(driver_.eventSynchronize(event.recorded), text(*event.device));
+}
+
+void Context::synchronize(Queue &queue) {
+  checkCapturesNot(queue, "be waited for");
+  if (!queue.exchanges.empty()) {
+    Event end;
+    record(queue, end);
+    queue.exchanges.clear();
+    try {
+      synchronize(end);
+    } catch (const Error &) {
+      remove(end);
+      throw;
+    }
+    remove(end);
+  }
+  makeCurrent(*queue.device);
+  driver_.check(driver_.streamSynchronize(queue.stream), text(*queue.device));
+}
+
+void Context::remove(const Event &event) {
+  for (auto [device, its] : event.events) {
+    driver_.contextSetCurrent(device->context);
+    driver_.eventDestroy(its);
+  }
+}
+
+} // namespace sluice::cuda

@@ -1,0 +1,31 @@
+// What a thread asks NCCL for in one group: one call, or all between begin and end.
+#pragma once
+
+#include "backends/cuda/runtime/Ranks.h"
+
+#include <functional>
+#include <vector>
+
+namespace sluice::cuda {
+
+/// What is asked for a rank, with its device's context current and the ranks' mutex held.
+struct Request {
+  std::shared_ptr<Rank> rank;
+  std::function<NcclResult(const Nccl &nccl)> call;
+  std::string what; ///< "all-reduce of dw1"
+};
+
+class Together {
+public:
+  void begin() { ++depth_; }
+  /// Asks for everything, if this is the last of nested ones. Throws the first error, after all are over.
+  void end(const Driver &driver);
+  /// Asks now, or at the end.
+  void add(const Driver &driver, Request request);
+
+private:
+  int depth_ = 0;
+  std::vector<Request> requests_;
+};
+
+} // namespace sluice::cuda
