@@ -61,3 +61,21 @@ EXPORTED int cuGraphInstantiateWithFlags(void **executable, void *graph, unsigne
 }
 
 EXPORTED int cuGraphDestroy(void *graph) { return hasFault("eager_captures") ? 0 : call("cuGraphDestroy", graph); }
+
+EXPORTED int ncclAllReduce(const void *send, void *receive, size_t count, int type, int reduction, void *communicator,
+                           void *stream) {
+  return hasFault("lost_exchanges")
+             ? 0
+             : call("ncclAllReduce", send, receive, count, type, reduction, communicator, stream);
+}
+
+EXPORTED int ncclCommGetAsyncError(void *communicator, int *error) {
+  constexpr int kInProgress = 7;
+  int result = call("ncclCommGetAsyncError", communicator, error);
+  *error = hasFault("forgotten_errors") && *error != kInProgress ? 0 : *error;
+  return result;
+}
+
+EXPORTED int ncclCommAbort(void *communicator) {
+  return hasFault("endless_communicators") ? 6 : call("ncclCommAbort", communicator);
+}

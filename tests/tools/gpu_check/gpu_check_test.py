@@ -34,6 +34,9 @@ FAULTS = {
     "lost_graphs": {"graph.order", "graph.arguments_are_kept", "graph.other_streams", "graph.launches_follow_each_other", "graph.events_behind",
                     "graph.destroyed_early"},
     "kept_context": {"context.is_needed"},
+    "lost_exchanges": {"exchange.alone", "exchange.order", "exchange.two_devices"},
+    "forgotten_errors": {"exchange.errors_stay"},
+    "endless_communicators": {"exchange.abort"},
 }
 
 # A machine that does other work meanwhile is no fault of what is tested.
@@ -105,7 +108,7 @@ class GpuCheckTest(unittest.TestCase):
         self.assertGreater(packed, 80)
         self.assertGreater(self.count_of("ops"), 40)
         self.assertEqual(self.count(ran, "kernels", "passed"), packed)
-        self.assertGreaterEqual(self.count(ran, "contracts", "confirmed"), 48)
+        self.assertGreaterEqual(self.count(ran, "contracts", "confirmed"), 56)
         self.assertGreaterEqual(self.count(ran, "conformance", "passed"), 24)
         self.assertEqual(self.count(ran, "training", "passed"), 2)
         self.assertEqual(self.count(ran, "exercises", "passed"), 3)
@@ -133,7 +136,7 @@ class GpuCheckTest(unittest.TestCase):
     def test_one_device_is_enough(self):
         ran = self.run_check("--only", "contracts,conformance", CUDA_EMU_DEVICES="1")
         self.assertEqual(ran.code, 0, ran.table)
-        self.assertIn("contracts: copy.across and 4 more: there are 1 devices, and it needs 2", ran.table)
+        self.assertIn("contracts: copy.across and 5 more: there are 1 devices, and it needs 2", ran.table)
 
     # What does not.
 
@@ -201,11 +204,12 @@ class GpuCheckTest(unittest.TestCase):
 
     def test_a_driver_that_breaks_a_contract_is_found_out(self):
         driver = os.environ["GPU_CHECK_FAULTY_DRIVER"]
-        sound = self.run_check("--only", "contracts", SLUICE_CUDA_DRIVER=driver)
+        doubles = {"SLUICE_CUDA_DRIVER": driver, "SLUICE_NCCL": driver}
+        sound = self.run_check("--only", "contracts", **doubles)
         self.assertEqual(sound.code, 0, sound.table)
         for fault, contracts in FAULTS.items():
             with self.subTest(fault):
-                ran = self.run_check("--only", "contracts", SLUICE_CUDA_DRIVER=driver, GPU_CHECK_FAULT=fault)
+                ran = self.run_check("--only", "contracts", GPU_CHECK_FAULT=fault, **doubles)
                 self.assertEqual(ran.code, 1, ran.table)
                 self.assertLessEqual(contracts, {name for _, name in self.failed(ran)}, ran.table)
 

@@ -107,8 +107,8 @@ void Machine::waitFor(DriverStream stream, DriverEvent event) {
 
 std::vector<Contract> allContracts() {
   std::vector<Contract> all;
-  for (const auto &family :
-       {moduleContracts, memoryContracts, streamContracts, graphContracts, launchContracts, languageContracts}) {
+  for (const auto &family : {moduleContracts, memoryContracts, streamContracts, graphContracts, launchContracts,
+                             languageContracts, exchangeContracts}) {
     std::vector<Contract> its = family();
     all.insert(all.end(), its.begin(), its.end());
   }

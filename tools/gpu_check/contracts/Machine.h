@@ -88,6 +88,7 @@ struct Contract {
 };
 
 // A new family is a file beside these, its function here, and its line in `allContracts`.
+std::vector<Contract> exchangeContracts();
 std::vector<Contract> graphContracts();
 std::vector<Contract> launchContracts();
 std::vector<Contract> languageContracts();
