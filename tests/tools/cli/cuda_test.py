@@ -12,6 +12,7 @@ DOUBLES = {
     "SLUICE_NVRTC": os.path.join(BUILD, "tests", "cuda_emu", "sluice_cuda_emu_nvrtc.so"),
     "SLUICE_CUDA_DRIVER": os.path.join(BUILD, "tests", "cuda_emu", "sluice_cuda_emu_driver.so"),
     "SLUICE_CUBLASLT": os.path.join(BUILD, "tests", "cuda_emu", "sluice_cuda_emu_driver.so"),
+    "SLUICE_NCCL": os.path.join(BUILD, "tests", "cuda_emu", "sluice_cuda_emu_driver.so"),
 }
 
 
@@ -194,6 +195,18 @@ module @biased {
         ):
             result = self.compile("--backend", setting, "-o", "small")
             self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn(why, result.stderr)
+
+    def test_replicas_need_nccl(self):
+        self.succeed(os.path.join(BUILD, "bin", "models", "mlp"), "--batch", "4", "-o", "mlp.mlir")
+        result = self.run_sluice("compile", "mlp.mlir", "--replicas", "2", "--devices", "cuda:0-1", "-q", "-o", "mlp", CUDA_EMU_EFFORT="least")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for library, code, why in (
+            (DOUBLES["SLUICE_NCCL"], 0, ""),
+            ("/nowhere/libnccl.so", 4, "NCCL, through which CUDA devices exchange, was not found (looked for /nowhere/libnccl.so)"),
+        ):
+            result = self.bench("mlp", SLUICE_NCCL=library)
+            self.assertEqual(result.returncode, code, result.stderr)
             self.assertIn(why, result.stderr)
 
     def test_devices_are_listed(self):
