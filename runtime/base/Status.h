@@ -19,7 +19,7 @@ enum class ExitCode : int {
   unsupported = 4, ///< an op or device that is not there
   exhausted = 5,   ///< out of memory, or the device is lost
   deadline = 6,    ///< a deadline passed
-  peerLost = 7,    ///< another rank was aborted or lost
+  peerLost = 7,    ///< another rank was aborted or lost; an executable ends with `exhausted` then
   internal = 70,   ///< our own error
 };
 

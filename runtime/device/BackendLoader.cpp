@@ -4,6 +4,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
 #include "runtime/device/BackendTables.h"
+#include "runtime/device/Transports.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -168,7 +169,7 @@ static std::vector<std::string> sharedObjectsIn(const std::string &folder) {
   std::vector<std::string> paths;
   std::error_code error;
   for (const fs::directory_entry &entry : fs::directory_iterator(folder, error))
-    if (entry.path().extension() == ".so")
+    if (entry.path().extension() == ".so" && !entry.path().filename().string().starts_with(transportPrefix))
       paths.push_back(entry.path().string());
   std::sort(paths.begin(), paths.end());
   return paths;

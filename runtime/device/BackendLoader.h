@@ -49,7 +49,7 @@ std::vector<std::string> backendFolders(const std::string &installed);
 /// Tries one shared object in a child process.
 BackendFile tryBackend(const std::string &path, const BackendTrial &trial = {});
 
-/// Tries every `*.so` of the folders, in their order and then by name. A second compile or run half of one name is
+/// Tries every `*.so` of the folders that is no transport, in their order and then by name. A second compile or run half of one name is
 /// refused, and so is a folder that is not there.
 std::vector<BackendFile> tryBackends(const std::vector<std::string> &folders, const BackendTrial &trial = {});
 

@@ -28,14 +28,15 @@ static constexpr size_t runSizes[] = {offsetof(sluice_backend_run, capture_begin
                                       sizeof(sluice_backend_run)};
 static constexpr size_t collectivesSizes[] = {0, 0, sizeof(sluice_backend_collectives),
                                               sizeof(sluice_backend_collectives)};
+static constexpr size_t transportSizes[] = {sizeof(sluice_transport_library)};
+static_assert(std::size(transportSizes) == SLUICE_TRANSPORT_MINOR + 1);
 static_assert(std::size(backendSizes) == SLUICE_BACKEND_MINOR + 1 &&
               std::size(compileSizes) == std::size(backendSizes) && std::size(runSizes) == std::size(backendSizes) &&
               std::size(collectivesSizes) == std::size(backendSizes));
 
-std::string whyWrongSize(const TableHead &table, std::span<const size_t> sizes) {
-  if (table.major != SLUICE_BACKEND_MAJOR)
-    return concat(table.name, " has version ", table.major, ".", table.minor, ", and this Sluice needs ",
-                  SLUICE_BACKEND_MAJOR, ".x");
+std::string whyWrongSize(const TableHead &table, std::span<const size_t> sizes, uint32_t major) {
+  if (table.major != major)
+    return concat(table.name, " has version ", table.major, ".", table.minor, ", and this Sluice needs ", major, ".x");
   bool later = table.minor >= sizes.size();
   size_t expected = later ? sizes.back() : sizes[table.minor];
   if (later ? table.size < expected || table.size > mostTableBytes : table.size != expected)
@@ -133,6 +134,35 @@ std::string whyUnsound(const sluice_backend *backend) {
   if (reason.empty() && backend->run)
     reason = whyUnsoundRun(*backend->run);
   return reason;
+}
+
+std::string whyUnsound(const sluice_transport_library *library) {
+  if (!library)
+    return "sluice_transport_query returned nothing";
+  const char *table = "its table";
+  std::string reason = whyWrongSize({table, library->struct_size, library->major_version, library->minor_version},
+                                    transportSizes, SLUICE_TRANSPORT_MAJOR);
+  if (reason.empty())
+    reason = whyWrongName(library->name);
+  if (!reason.empty())
+    return reason;
+  return whyIncomplete(table, {MEMBER(*library, open), MEMBER(*library, close), MEMBER(*library, last_error),
+                               MEMBER(*library, send), MEMBER(*library, receive), MEMBER(*library, test),
+                               MEMBER(*library, abort)});
+}
+
+ExitCode exitCodeOf(sluice_status status) {
+  switch (status) {
+  case SLUICE_USAGE:
+  case SLUICE_INVALID:
+  case SLUICE_UNSUPPORTED:
+  case SLUICE_EXHAUSTED:
+  case SLUICE_DEADLINE:
+  case SLUICE_PEER_LOST:
+    return static_cast<ExitCode>(status);
+  default:
+    return ExitCode::internal;
+  }
 }
 
 } // namespace sluice::runtime

@@ -11,9 +11,10 @@ sluice_unique_id Communicator::makeId(DeviceContext &context) {
   return id;
 }
 
-Communicator::Communicator(DeviceContext &context, const sluice_unique_id &id, const Rank &rank)
+Communicator::Communicator(DeviceContext &context, const sluice_unique_id &id, const Rank &rank,
+                           const sluice_transport_link *link)
     : context_(context), table_(*context.half().collectives) {
-  sluice_communicator_options options{sizeof options, &id, rank.number, rank.size, rank.device, nullptr};
+  sluice_communicator_options options{sizeof options, &id, rank.number, rank.size, rank.device, link};
   context.check(table_.init(context.get(), &options, &communicator_),
                 concat("rank ", rank.number, " of ", rank.size, " of ", context.backend()));
 }

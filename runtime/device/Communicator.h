@@ -27,8 +27,9 @@ public:
   /// By the first rank, for all.
   static sluice_unique_id makeId(DeviceContext &context);
 
-  /// All ranks call it, with one id; it may wait for the others. The context's backend must have collectives.
-  Communicator(DeviceContext &context, const sluice_unique_id &id, const Rank &rank);
+  /// All ranks call it, with one id; it may wait for the others. The context's backend must have collectives. `link` is to
+  /// ranks of other processes, and null where there are none; it must outlive this.
+  Communicator(DeviceContext &context, const sluice_unique_id &id, const Rank &rank, const sluice_transport_link *link);
   Communicator(const Communicator &) = delete;
   Communicator &operator=(const Communicator &) = delete;
   ~Communicator();

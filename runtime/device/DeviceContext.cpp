@@ -6,20 +6,6 @@
 
 namespace sluice::runtime {
 
-static ExitCode exitCodeOf(sluice_status status) {
-  switch (status) {
-  case SLUICE_USAGE:
-  case SLUICE_INVALID:
-  case SLUICE_UNSUPPORTED:
-  case SLUICE_EXHAUSTED:
-  case SLUICE_DEADLINE:
-  case SLUICE_PEER_LOST:
-    return static_cast<ExitCode>(status);
-  default:
-    return ExitCode::internal;
-  }
-}
-
 static void parallelFor(void *context, int64_t tasks, RangeFunction function, void *argument) {
   static_cast<Team *>(context)->forEach(tasks, function, argument);
 }

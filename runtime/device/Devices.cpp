@@ -122,7 +122,8 @@ void Devices::connect(const std::map<size_t, sluice_unique_id> &ids) {
   for (const auto &[device, id] : ids)
     communicators_[device] = std::make_unique<Communicator>(
         context(device), id,
-        Communicator::Rank{static_cast<int32_t>(replica_), static_cast<int32_t>(group_.size()), ordinal(device)});
+        Communicator::Rank{static_cast<int32_t>(replica_), static_cast<int32_t>(group_.size()), ordinal(device)},
+        group_.processes() ? &group_.processes()->link() : nullptr);
 }
 
 void Devices::abortCollectives() noexcept {

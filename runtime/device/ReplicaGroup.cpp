@@ -2,30 +2,17 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
+#include "runtime/device/BackendFolders.h"
 #include "runtime/device/BackendLoader.h"
 #include "runtime/device/BackendTables.h"
 #include "runtime/device/Slots.h"
 #include "sluice/backend/host.h"
 
-#include <algorithm>
-#include <filesystem>
-
 namespace sluice::runtime {
-
-/// lib/sluice/backends of the installation that the running program is part of; empty if it is part of none.
-static std::string installedBackends() {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path() / "../lib/sluice/backends";
-  return fs::is_directory(folder, error) ? folder.lexically_normal().string() : std::string();
-}
 
 static const sluice_backend_run &findBackend(const std::string &backend, const std::string &device, const Plan &plan,
                                              const DeviceOptions &options) {
-  std::vector<std::string> folders = backendFolders(options.folder);
-  for (const std::string &folder : {installedBackends(), plan.backends})
-    if (!folder.empty() && std::find(folders.begin(), folders.end(), folder) == folders.end())
-      folders.push_back(folder);
+  std::vector<std::string> folders = backendFoldersFor(plan, options.folder);
   const sluice_backend_run *half = nullptr;
   Status status = guarded([&] { half = &findRunHalf(backend, folders); });
   if (!status.ok())
@@ -34,7 +21,7 @@ static const sluice_backend_run &findBackend(const std::string &backend, const s
 }
 
 ReplicaGroup::ReplicaGroup(const Plan &plan, const DeviceOptions &options)
-    : plan_(plan), ordinals_(fillSlots(plan, options.list)) {
+    : plan_(plan), processes_(options.processes), ordinals_(fillSlots(plan, options)) {
   for (size_t slot = 0; slot < plan.devices.size(); ++slot)
     if (const std::string &name = plan.devices[slot].backend; !backends_.contains(name))
       backends_.emplace(name, open(slot, options));
@@ -51,7 +38,7 @@ ReplicaGroup::Backend ReplicaGroup::open(size_t slot, const DeviceOptions &optio
                   {nullptr, nullptr}};
   sluice_backend_run half = wholeRunHalf(*backend.half);
   sluice_group *group = nullptr;
-  if (size() == 1 || !half.group_create)
+  if (count() == 1 || !half.group_create)
     return backend;
   if (half.group_create(&group) != SLUICE_OK)
     failExhausted(concat("out of memory: a group of backend ", quote(device.backend)));

@@ -1,5 +1,5 @@
-// What the replicas of a plan share: which devices are whose, the backends, and per backend a group that their contexts
-// are opened into, so that they have one clock and their queues can wait for each other.
+// What the replicas of a plan in this process share: which devices are whose, the backends, and per backend a group that
+// their contexts are opened into, so that they have one clock and their queues can wait for each other.
 #pragma once
 
 #include "runtime/device/Communicator.h"
@@ -18,14 +18,23 @@ public:
   /// Finds the backends; one that is not there is an unsupported error. `plan` must outlive this.
   ReplicaGroup(const Plan &plan, const DeviceOptions &options);
 
+  /// Of all processes.
   int64_t size() const { return plan_.replicas; }
-  /// Of the devices that fill the slots of a replica.
-  const std::vector<int32_t> &ordinals(int64_t replica) const { return ordinals_[static_cast<size_t>(replica)]; }
+  /// The replicas in this process: one of several processes has the one of its rank, and a process alone has all.
+  int64_t first() const { return processes_ ? processes_->rank() : 0; }
+  int64_t count() const { return processes_ ? 1 : plan_.replicas; }
+  /// Null if this process is alone.
+  ProcessGroup *processes() const { return processes_; }
+  /// Of the devices that fill the slots of a replica in this process.
+  const std::vector<int32_t> &ordinals(int64_t replica) const {
+    return ordinals_[static_cast<size_t>(replica - first())];
+  }
 
   struct Backend {
     const sluice_backend_run *half;
     std::string settings;
-    std::unique_ptr<sluice_group, void (*)(sluice_group *)> group; ///< none of one replica, or where it has none
+    std::unique_ptr<sluice_group, void (*)(sluice_group *)>
+        group; ///< none of one replica in this process, or where it has none
   };
   const Backend &backend(const std::string &name) const { return backends_.at(name); }
 
@@ -33,6 +42,7 @@ private:
   Backend open(size_t slot, const DeviceOptions &options) const;
 
   const Plan &plan_;
+  ProcessGroup *processes_;
   std::vector<std::vector<int32_t>> ordinals_;
   std::map<std::string, Backend> backends_;
 };

@@ -63,28 +63,44 @@ static std::vector<Item> parseItems(const Plan &plan, const std::string &list) {
   return items;
 }
 
-/// The items that the model was compiled for.
-static std::vector<Item> compiledItems(const Plan &plan) {
+static int32_t slotsOf(const Plan &plan, const std::string &backend) {
+  return static_cast<int32_t>(std::count_if(plan.devices.begin(), plan.devices.end(),
+                                            [&](const Device &device) { return device.backend == backend; }));
+}
+
+/// The items that the model was compiled for; of a plan that leaves the number of replicas to the launch, each replica has
+/// the devices behind those of the one before.
+static std::vector<Item> compiledItems(const Plan &plan, size_t replicas) {
   std::vector<Item> items;
-  for (size_t replica = 0; replica < static_cast<size_t>(plan.replicas); ++replica)
-    for (size_t slot = 1; slot < plan.devices.size(); ++slot)
-      items.push_back({plan.devices[slot].backend, plan.devices[slot].compiledFor[replica]});
+  for (size_t replica = 0; replica < replicas; ++replica)
+    for (size_t slot = 1; slot < plan.devices.size(); ++slot) {
+      const auto &[name, backend, compiledFor, settings] = plan.devices[slot];
+      bool isSaid = replica < compiledFor.size();
+      items.push_back({backend, isSaid ? compiledFor[replica]
+                                       : compiledFor[0] + static_cast<int32_t>(replica) * slotsOf(plan, backend)});
+    }
   return items;
 }
 
-static void checkCount(const Plan &plan, const std::string &list, size_t items) {
-  size_t slots = plan.devices.size() - 1, replicas = static_cast<size_t>(plan.replicas);
+static void checkCount(const Plan &plan, const std::string &list, size_t replicas, size_t items) {
+  size_t slots = plan.devices.size() - 1;
   if (items != slots * replicas)
     failUsage(concat("devices: ", quote(list), " has ", items, " accelerators, and the model was compiled for ",
                      slots * replicas, replicas > 1 ? concat(": ", slots, " in each of ", replicas, " replicas") : ""));
 }
 
-std::vector<std::vector<int32_t>> fillSlots(const Plan &plan, const std::string &list) {
-  std::vector<Item> items = list.empty() ? compiledItems(plan) : parseItems(plan, list);
-  checkCount(plan, list, items.size());
+/// The list has the devices of so many replicas of the machine, one of which is this process.
+static void checkCountOfMachine(const Plan &plan, const std::string &list, size_t localRank, size_t items) {
+  size_t slots = plan.devices.size() - 1, needed = slots * (localRank + 1);
+  if (items < needed || (slots == 0 && items > 0))
+    failUsage(concat("devices: ", quote(list), " has ", items, " accelerators, and process ", localRank,
+                     " of this machine needs ", slots, " behind those of the ", localRank, " before it"));
+}
+
+static std::vector<std::vector<int32_t>> ordinalsOf(const Plan &plan, const std::vector<Item> &items, size_t replicas) {
   size_t slots = plan.devices.size() - 1;
-  std::vector<std::vector<int32_t>> ordinals(static_cast<size_t>(plan.replicas), std::vector<int32_t>{0});
-  for (size_t i = 0; i < items.size(); ++i) {
+  std::vector<std::vector<int32_t>> ordinals(replicas, std::vector<int32_t>{0});
+  for (size_t i = 0; i < slots * replicas; ++i) {
     const Device &slot = plan.devices[i % slots + 1];
     std::string text = concat(items[i].backend, ":", items[i].ordinal);
     if (items[i].backend != slot.backend)
@@ -95,6 +111,22 @@ std::vector<std::vector<int32_t>> fillSlots(const Plan &plan, const std::string 
     ordinals[i / slots].push_back(items[i].ordinal);
   }
   return ordinals;
+}
+
+std::vector<std::vector<int32_t>> fillSlots(const Plan &plan, const std::string &list) {
+  auto replicas = static_cast<size_t>(std::max<int64_t>(plan.replicas, 1));
+  std::vector<Item> items = list.empty() ? compiledItems(plan, replicas) : parseItems(plan, list);
+  checkCount(plan, list, replicas, items.size());
+  return ordinalsOf(plan, items, replicas);
+}
+
+std::vector<std::vector<int32_t>> fillSlots(const Plan &plan, const DeviceOptions &options) {
+  if (!options.processes)
+    return fillSlots(plan, options.list);
+  auto localRank = static_cast<size_t>(options.processes->localRank());
+  std::vector<Item> items = options.list.empty() ? compiledItems(plan, localRank + 1) : parseItems(plan, options.list);
+  checkCountOfMachine(plan, options.list, localRank, items.size());
+  return {ordinalsOf(plan, items, localRank + 1).back()};
 }
 
 std::string slotText(const Device &slot, int32_t ordinal) {

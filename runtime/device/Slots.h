@@ -1,6 +1,7 @@
 // Which devices of this machine fill the slots of a plan.
 #pragma once
 
+#include "runtime/device/DeviceOptions.h"
 #include "runtime/plan/Plan.h"
 
 #include <string>
@@ -13,6 +14,10 @@ namespace sluice::runtime {
 /// their order, then those of the second, and so on; "sim:0-3" is four items; and it may begin with the host. What is no
 /// such list, or has a device twice, is a usage error; a device of another backend than the slot's is an unsupported one.
 std::vector<std::vector<int32_t>> fillSlots(const Plan &plan, const std::string &list);
+
+/// The same for the replicas in this process. Where it is one of several, the list is that of its machine, and the rank
+/// among the processes of the machine says which items are its own.
+std::vector<std::vector<int32_t>> fillSlots(const Plan &plan, const DeviceOptions &options);
 
 /// "acc0 (sim:1)".
 std::string slotText(const Device &slot, int32_t ordinal);

@@ -84,7 +84,7 @@ void BenchState::prepare(int64_t step) {
     isFirst = true;
   }
   for (size_t i = 0; i < samples_.size(); ++i)
-    for (int64_t replica = 0; replica < instance_.replicas(); ++replica) {
+    for (int64_t replica = 0; replica < instance_.replicasHere(); ++replica) {
       const Value &input = entry_.inputs[i];
       if (!samples_[i].empty())
         std::memcpy(instance_.inputAddress(input, replica), samples_[i].data(), samples_[i].size());

@@ -19,10 +19,9 @@ static int checkedThreads(int threads) {
   return threads == 0 ? availableThreads() : threads;
 }
 
-void checkDevices(const Plan &plan, const std::string &list, const std::string &wanted) {
+void checkDevices(const Plan &plan, const std::vector<std::vector<int32_t>> &ordinals, const std::string &wanted) {
   std::vector<std::string> names;
   bool found = wanted.empty();
-  std::vector<std::vector<int32_t>> ordinals = fillSlots(plan, list);
   for (size_t i = 0; i < plan.devices.size(); ++i) {
     const Device &slot = plan.devices[i];
     names.push_back(slot.name);
@@ -37,10 +36,26 @@ void checkDevices(const Plan &plan, const std::string &list, const std::string &
     failUnsupported(concat("device ", quote(wanted), " is not there; the model was compiled for: ", listed(names)));
 }
 
+/// The plan for as many replicas as there are.
+static Plan planFor(const sluice_artifact &artifact, const ProcessGroup *processes) {
+  Plan plan = readPlan(artifact);
+  int64_t launched = processes ? processes->size() : 1;
+  if (plan.replicas == replicasOfLaunch && launched > mostReplicas)
+    failUsage(concat(launched, " processes were launched, and ", mostReplicas, " replicas are the most"));
+  if (plan.replicas == replicasOfLaunch)
+    plan.replicas = launched;
+  if (processes && plan.replicas != launched)
+    failUsage(concat(launched, " processes were launched, and the model was compiled for ", plan.replicas,
+                     plan.replicas == 1 ? " replica" : " replicas", ": launch ",
+                     plan.replicas == 1 ? "one" : concat(plan.replicas, ", or one that has them all"),
+                     ", or compile it with --replicas ", launched, " or --replicas env"));
+  return plan;
+}
+
 Instance::Instance(const sluice_artifact &artifact, const InstanceOptions &options)
-    : plan_(readPlan(artifact)), stateValues_(plan_), calls_(plan_.entries.size()) {
+    : plan_(planFor(artifact, options.devices.processes)), stateValues_(plan_), calls_(plan_.entries.size()) {
   int threads = checkedThreads(options.threads);
-  checkDevices(plan_, options.devices.list, options.device);
+  checkDevices(plan_, fillSlots(plan_, options.devices), options.device);
   checkInstructions(plan_.build);
   replicas_ = std::make_unique<Replicas>(plan_, artifact, threads, options.devices);
   for (size_t i = 0; i < calls_.size(); ++i)
@@ -180,7 +195,7 @@ static RowShare shareOfValue(const Value &value, const RowShare &share) {
 void Instance::setInput(const Value &input, std::span<const std::byte> data, int64_t rows) {
   checkSize(input.name, data.size(), bytesFor(input, rows));
   RowBlocks blocks(input, plan_.capacity);
-  for (int64_t number = 0; number < plan_.replicas; ++number) {
+  for (int64_t number = 0; number < replicasHere(); ++number) {
     RowShare its = shareOfValue(input, share(rows, number));
     std::byte *to = awaitedInput(input, static_cast<size_t>(number));
     blocks.copy(to, blocks.room, 0, data.data(), its.all, its.first, its.rows);
@@ -193,7 +208,7 @@ void Instance::getOutput(const Value &output, std::span<std::byte> data, int64_t
   RowBlocks blocks(output, plan_.capacity);
   const Calls &calls = calls_[output.entry];
   int64_t call = calls.count - 1, wanted = output.rowsDim >= 0 ? rows : 1;
-  for (int64_t number = 0; number < (output.rowsDim >= 0 ? plan_.replicas : 1); ++number) {
+  for (int64_t number = 0; number < (output.rowsDim >= 0 ? replicasHere() : 1); ++number) {
     RowShare its = shareOfValue(output, share(plan_.replicas == 1 ? rows : calls.lastRows, number));
     const std::byte *from = replicas_->on(static_cast<size_t>(number), [&](Replica &replica) {
       replica.executor().fetchOutput(output, call, its.rows);
@@ -202,6 +217,27 @@ void Instance::getOutput(const Value &output, std::span<std::byte> data, int64_t
     blocks.copy(data.data(), wanted, its.first, from, blocks.room, 0,
                 std::clamp<int64_t>(wanted - its.first, 0, its.rows));
   }
+  if (processes() && output.rowsDim >= 0)
+    joinRows(output, data, rows);
+}
+
+/// Each process brings those of its rows that are among the first `rows`, where they lie in `data`.
+void Instance::joinRows(const Value &output, std::span<std::byte> data, int64_t rows) const {
+  RowBlocks blocks(output, plan_.capacity);
+  std::vector<RowShare> shares;
+  std::vector<size_t> sizes;
+  for (int64_t number = 0; number < plan_.replicas; ++number) {
+    RowShare &its = shares.emplace_back(shareOf(calls_[output.entry].lastRows, plan_.replicas, number));
+    its.rows = std::clamp<int64_t>(rows - its.first, 0, its.rows);
+    sizes.push_back(static_cast<size_t>(blocks.outer * its.rows * blocks.rowBytes));
+  }
+  auto here = static_cast<size_t>(processes()->rank());
+  std::vector<std::byte> own(sizes[here]);
+  blocks.copy(own.data(), shares[here].rows, 0, data.data(), rows, shares[here].first, shares[here].rows);
+  std::vector<std::vector<std::byte>> all = processes()->gather(concat("the output ", quote(output.name)), own, sizes);
+  for (size_t number = 1; number < all.size(); ++number)
+    blocks.copy(data.data(), rows, shares[number].first, all[number].data(), shares[number].rows, 0,
+                shares[number].rows);
 }
 
 void Instance::readBuffer(const Entry &entry, const Buffer &buffer, std::span<std::byte> data) const {
@@ -230,7 +266,7 @@ void Instance::checkInputs(const Entry &entry, int64_t rows) const {
       checkSetRows(input, calls.inputRows[i], rows);
     if (input.below == 0)
       continue;
-    for (int64_t number = 0; number < plan_.replicas; ++number)
+    for (int64_t number = 0; number < replicasHere(); ++number)
       checkIndices(plan_, input, replica(number).address(input.slot, calls.count), share(rows, number));
   }
 }
@@ -246,7 +282,7 @@ void Instance::run(const Entry &entry, int64_t rows) {
   calls.mostRows = std::max(calls.mostRows, rows);
   bool isShared = entry.hasRows();
   replicas_->everywhere([&](Replica &replica) {
-    replica.run(entry, call, isShared ? share(rows, replica.number()) : RowShare{rows, 0, rows});
+    replica.run(entry, call, isShared ? shareOf(rows, plan_.replicas, replica.number()) : RowShare{rows, 0, rows});
   });
 }
 
@@ -267,7 +303,7 @@ void Instance::synchronize() {
 std::vector<PairCount> Instance::copies() {
   synchronize();
   std::vector<PairCount> all;
-  for (int64_t number = 0; number < plan_.replicas; ++number)
+  for (int64_t number = 0; number < replicasHere(); ++number)
     for (const PairCount &count : executor(number).copies())
       all.push_back(count);
   return all;
@@ -278,7 +314,7 @@ std::vector<CollectiveReport> Instance::collectives() {
   std::vector<CollectiveReport> reports;
   for (size_t kind = 0; kind < std::size(Collective::kindNames); ++kind) {
     CollectiveReport report{static_cast<Collective::Kind>(kind), executor().executedCollectives()[kind], std::nullopt};
-    for (int64_t number = 0; number < plan_.replicas && !report.differs(); ++number)
+    for (int64_t number = 0; number < replicasHere() && !report.differs(); ++number)
       report.counted = executor(number).countedCollectives(report.kind);
     if (report.executed.exchanges > 0 || report.differs())
       reports.push_back(report);
@@ -288,7 +324,7 @@ std::vector<CollectiveReport> Instance::collectives() {
 
 ReplayCount Instance::replayCount() const {
   ReplayCount sum;
-  for (int64_t number = 0; number < plan_.replicas; ++number)
+  for (int64_t number = 0; number < replicasHere(); ++number)
     sum += executor(number).replayCount();
   return sum;
 }

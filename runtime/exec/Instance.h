@@ -22,8 +22,8 @@ struct InstanceOptions {
 };
 
 /// Fails unless the plan's host is this runtime, and `wanted`, if it is not empty, names one of its slots or a device
-/// that `list` fills one with. A device that is not there is never replaced by another.
-void checkDevices(const Plan &plan, const std::string &list, const std::string &wanted);
+/// that fills one of them in one of the replicas, as fillSlots says. A device that is not there is never replaced by another.
+void checkDevices(const Plan &plan, const std::vector<std::vector<int32_t>> &ordinals, const std::string &wanted);
 
 /// The collectives of a kind, each of which all replicas do once.
 struct CollectiveReport {
@@ -34,15 +34,23 @@ struct CollectiveReport {
   bool differs() const { return counted && *counted != executed; }
 };
 
+/// All replicas, or the one that this of several processes has (DeviceOptions::processes). Then every process makes the same calls
+/// of `setInput`, `run` and `getOutput` with the same rows, and has the same states.
 class Instance {
 public:
   /// Allocates the arenas; every state is zero, and weights are of no use, until `init` runs or they are set.
-  /// `artifact` must outlive the instance.
+  /// `artifact` and the processes must outlive the instance. A usage error if the plan has another number of replicas than
+  /// there are processes.
   Instance(const sluice_artifact &artifact, const InstanceOptions &options);
 
   const Plan &plan() const { return plan_; }
+  /// Of all processes together, and those in this one, which the calls below number from 0.
   int64_t replicas() const { return plan_.replicas; }
-  int threads() const { return replica().team().threads() * static_cast<int>(plan_.replicas); }
+  int64_t replicasHere() const { return static_cast<int64_t>(replicas_->size()); }
+  /// The number among all of one in this process.
+  int64_t numberOfReplica(int64_t here) const { return replica(here).number(); }
+  /// Of this process.
+  int threads() const { return replica().team().threads() * static_cast<int>(replicas_->size()); }
   /// The threads of the first replica; within its `enter`, calls need not gather them.
   Team &team() { return replica().team(); }
 
@@ -62,14 +70,14 @@ public:
   void setPhysicalState(const State &state, std::span<const std::byte> physical);
   void getPhysicalState(const State &state, std::span<std::byte> physical, int64_t replica = 0) const;
 
-  /// Copies the first `rows` rows of an input in, row-major, to the replicas whose they will be in a call with as many
-  /// rows; an input without rows goes to all. A run may reuse the memory of its inputs: set them before each.
+  /// Copies the first `rows` rows of an input in, row-major, to the replicas in this process whose they will be in a call with
+  /// as many rows; an input without rows goes to all. A run may reuse the memory of its inputs: set them before each.
   void setInput(const Value &input, std::span<const std::byte> data, int64_t rows);
   /// Where the next call of a replica will look for an input, free to be written; row r of its share of one whose rows
   /// are dimension 0 is at r * bytes / capacity.
   std::byte *inputAddress(const Value &input, int64_t replica = 0);
   /// Copies the first `rows` rows of an output out, row-major; one without rows is the first replica's. Valid until the
-  /// next run.
+  /// next run. Of several processes the first has the rows of all, which come to it, and the others their own alone.
   void getOutput(const Value &output, std::span<std::byte> data, int64_t rows) const;
   /// Copies out what the last call of `entry` left in a buffer of one of the first replica's launches.
   void readBuffer(const Entry &entry, const Buffer &buffer, std::span<std::byte> data) const;
@@ -101,11 +109,11 @@ public:
   /// How often an entry was called so far, and with how many rows at most.
   int64_t calls(const Entry &entry) const { return calls_[numberOf(entry)].count; }
   int64_t mostRows(const Entry &entry) const { return calls_[numberOf(entry)].mostRows; }
-  /// The copies between devices so far, those of one replica after the other's; waits for all work.
+  /// The copies between devices so far, those of one replica in this process after the other's; waits for all work.
   std::vector<PairCount> copies();
   /// The collectives so far, by kind; waits for all work.
   std::vector<CollectiveReport> collectives();
-  /// Of all replicas.
+  /// Of all replicas in this process.
   ReplayCount replayCount() const;
   /// For noting when each piece of work of the first replica runs.
   WorkTimes &times() { return replica().executor().times(); }
@@ -119,7 +127,12 @@ private:
   };
 
   Replica &replica(int64_t number = 0) const { return (*replicas_)[static_cast<size_t>(number)]; }
-  RowShare share(int64_t rows, int64_t number) const { return shareOf(rows, plan_.replicas, number); }
+  /// Of a replica in this process.
+  RowShare share(int64_t rows, int64_t here) const {
+    return shareOf(rows, plan_.replicas, replicas_->group().first() + here);
+  }
+  ProcessGroup *processes() const { return replicas_->group().processes(); }
+  void joinRows(const Value &output, std::span<std::byte> data, int64_t rows) const;
   void checkSettable(const State &state) const;
   void checkInputs(const Entry &entry, int64_t rows) const;
   std::byte *awaitedInput(const Value &input, size_t replica);

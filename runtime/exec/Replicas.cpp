@@ -3,30 +3,33 @@
 #include "runtime/base/Text.h"
 
 #include <algorithm>
+#include <exception>
 #include <set>
+#include <span>
 
 namespace sluice::runtime {
 
 Replicas::Replicas(const Plan &plan, const sluice_artifact &artifact, int threads, const DeviceOptions &options)
-    : group_(plan, options), replicas_(static_cast<size_t>(plan.replicas)) {
-  int each = std::max(threads / static_cast<int>(plan.replicas), 1);
+    : group_(plan, options), replicas_(static_cast<size_t>(group_.count())) {
+  int each = std::max(threads / static_cast<int>(size()), 1);
   auto make = [&](size_t number) {
-    replicas_[number] =
-        std::make_unique<Replica>(plan, artifact, each, group_, static_cast<int64_t>(number), options.replays);
+    replicas_[number] = std::make_unique<Replica>(plan, artifact, each, group_,
+                                                  group_.first() + static_cast<int64_t>(number), options.replays);
   };
-  if (plan.replicas == 1) {
-    make(0);
-    return;
-  }
   for (size_t i = 1; i < size(); ++i)
     threads_.push_back(std::make_unique<ReplicaThread>());
-  inThreads(make);
+  if (size() == 1)
+    make(0);
+  else
+    inThreads(make);
   throwFailure();
   connect();
 }
 
 /// Ends may have to meet, so all replicas go at once.
 Replicas::~Replicas() {
+  if (group_.processes() && std::uncaught_exceptions() > 0) // those of other processes need not come any more
+    replicas_.front()->executor().devices().abortCollectives();
   if (size() == 1)
     return;
   guarded(
@@ -54,7 +57,11 @@ void Replicas::connect() {
   Devices &first = replicas_.front()->executor().devices();
   for (size_t device : exchangingDevices(first.plan())) {
     checkExchanges(first.context(device), first.textOf(device));
-    ids[device] = Communicator::makeId(first.context(device));
+    if (group_.first() == 0)
+      ids[device] = Communicator::makeId(first.context(device));
+    if (group_.processes())
+      group_.processes()->broadcast(concat("the id for ranks of ", first.textOf(device)),
+                                    std::as_writable_bytes(std::span(ids[device].bytes)));
   }
   everywhere([&](Replica &replica) { replica.executor().devices().connect(ids); });
 }

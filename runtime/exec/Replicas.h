@@ -1,5 +1,5 @@
-// All replicas of a model in this process. The first one's work is done in the calling thread, that of each other one in
-// a thread of its own, so that they can wait for each other. One replica has no thread beside the caller's.
+// All replicas of a model that are in this process. The first one's work is done in the calling thread, that of each other
+// one in a thread of its own, so that they can wait for each other. One replica has no thread beside the caller's.
 #pragma once
 
 #include "runtime/base/Status.h"
@@ -26,6 +26,8 @@ public:
   ~Replicas();
 
   size_t size() const { return replicas_.size(); }
+  /// What the replicas in this process share.
+  const ReplicaGroup &group() const { return group_; }
   Replica &operator[](size_t number) const { return *replicas_[number]; }
 
   /// Calls `body` for all replicas at once, and returns when all are done.

@@ -237,12 +237,12 @@ static std::optional<ProcessLaunch> findInEnvironment(const Environment &environ
 
 std::optional<ProcessLaunch> findProcessLaunch(const LaunchFlags &flags, const Environment &environment) {
   if (flags.rank.has_value() != flags.size.has_value())
-    failUsage(flags.rank ? "--rank is given, and --ranks is not" : "--ranks is given, and --rank is not");
+    failUsage(flags.rank ? "--rank is given, and --world-size is not" : "--world-size is given, and --rank is not");
   std::optional<ProcessLaunch> launch;
   if (flags.rank) {
-    launch = ProcessLaunch{Launcher::Flags, *flags.rank,     *flags.size,
-                           flags.localRank, flags.localSize, masterAddress(environment)};
-    checkRanks(*launch, {"--rank", "--ranks", "--local-rank", "--local-ranks"});
+    launch = ProcessLaunch{Launcher::Flags, *flags.rank,  *flags.size,
+                           flags.localRank, std::nullopt, masterAddress(environment)};
+    checkRanks(*launch, {"--rank", "--world-size", "--local-rank", ""});
   } else {
     launch = findInEnvironment(environment);
   }
@@ -253,8 +253,8 @@ std::optional<ProcessLaunch> findProcessLaunch(const LaunchFlags &flags, const E
 
 void checkOpenMpiCanJoin(const ProcessLaunch &launch) {
   if (launch.launcher != Launcher::OpenMpi && launch.launcher != Launcher::Slurm)
-    failUnsupported(concat("the MPI engine is Open MPI's, and this process was started by ", textOf(launch.launcher),
-                           ": start it by Open MPI's mpirun"));
+    failUnsupported(concat("the transport openmpi is Open MPI's, and this process was started by ",
+                           textOf(launch.launcher), ": start it by Open MPI's mpirun"));
 }
 
 } // namespace sluice::runtime

@@ -40,7 +40,7 @@ struct ProcessLaunch {
 
 /// What a command line says. It goes before what the environment says.
 struct LaunchFlags {
-  std::optional<int> rank, size, localRank, localSize;
+  std::optional<int> rank, size, localRank;
   std::string address; ///< "node1:29500"; empty: not said
 };
 

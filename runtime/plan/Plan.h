@@ -283,7 +283,8 @@ std::vector<ListedAction> listActions(const std::vector<Action> &actions);
 /// How many calls of an entry point may be in flight at most.
 inline constexpr int64_t mostInFlight = 16;
 
-inline constexpr int64_t mostReplicas = 1024;
+/// So many replicas are as many as processes are launched.
+inline constexpr int64_t mostReplicas = 1024, replicasOfLaunch = 0;
 
 struct Entry {
   std::string name;
@@ -316,7 +317,8 @@ struct Plan {
   std::string data;     ///< the default data, a path from the executable; empty if the plan names none
   std::string backends; ///< where the backends of its devices were installed; empty if the plan does not say
   Build build;
-  int64_t replicas = 1; ///< copies of the program that run together, each on a share of a call's rows
+  /// Copies of the program that run together, each on a share of a call's rows; replicasOfLaunch until that is known.
+  int64_t replicas = 1;
   int64_t batch = 0;    ///< rows that one call may have, over all replicas; 0 if no dimension is symbolic
   int64_t capacity = 0; ///< rows of one replica in one call
   int64_t inFlight = 1; ///< calls of an entry point that may be under way at once

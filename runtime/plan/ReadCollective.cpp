@@ -2,6 +2,8 @@
 #include "runtime/base/Text.h"
 #include "runtime/plan/ReadFields.h"
 
+#include <algorithm>
+
 namespace sluice::runtime {
 
 static constexpr int64_t mostElements = mostBytes / 8 / mostReplicas;
@@ -43,6 +45,8 @@ Collective parseCollective(const JsonReader &json, const Plan &plan, const Queue
   collective.name = json.at("name").string();
   collective.source = optionalText(json, "source");
   collective.kind = parseEnum<Collective::Kind>(json.at("kind"), Collective::kindNames);
+  if (plan.replicas == replicasOfLaunch && collective.isShared())
+    json.at("kind").fail("has a part for each replica, and how many there are is left to the launch");
   if (json.has("reduction"))
     collective.reduction = parseEnum<Collective::Reduction>(json.at("reduction"), Collective::reductionNames);
   collective.dtype = parseDType(json.at("dtype"));
@@ -50,7 +54,7 @@ Collective parseCollective(const JsonReader &json, const Plan &plan, const Queue
     json.at("dtype").fail(concat("is ", nameOf(collective.dtype), ", which is not exchanged"));
   collective.count = json.at("count").integer(0, mostElements);
   if (json.has("root"))
-    collective.root = static_cast<int32_t>(json.at("root").integer(0, plan.replicas - 1));
+    collective.root = static_cast<int32_t>(json.at("root").integer(0, std::max<int64_t>(plan.replicas - 1, 0)));
   parseEnds(json, plan, queue, collective);
   return collective;
 }

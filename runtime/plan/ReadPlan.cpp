@@ -55,14 +55,14 @@ public:
 private:
   void parseRows(const JsonReader &root) {
     plan_.capacity = root.at("capacity").integer(0, INT32_MAX);
-    plan_.replicas = root.has("replicas") ? root.at("replicas").integer(1, mostReplicas) : 1;
+    plan_.replicas = root.has("replicas") ? root.at("replicas").integer(0, mostReplicas) : 1;
     plan_.batch = plan_.capacity;
     if (!root.has("batch"))
       return;
     plan_.batch = root.at("batch").integer(std::min<int64_t>(plan_.capacity, 1), INT32_MAX);
-    int64_t most = (plan_.batch + plan_.replicas - 1) / plan_.replicas;
+    int64_t least = std::max<int64_t>(plan_.replicas, 1), most = (plan_.batch + least - 1) / least;
     if (most > plan_.capacity)
-      root.at("batch").fail(concat("is ", plan_.batch, ": one of ", plan_.replicas, " replicas would have ", most,
+      root.at("batch").fail(concat("is ", plan_.batch, ": one of ", least, " replicas would have ", most,
                                    " rows, and the capacity is ", plan_.capacity));
   }
 
@@ -83,10 +83,10 @@ private:
             optionalText(json, "settings")};
   }
 
-  /// A number of one replica, else a list. There is one host, which has number 0.
+  /// A number where there is one replica or as many as are launched, else a list. There is one host, which has number 0.
   std::vector<int32_t> parseCompiledFor(const JsonReader &json) const {
     int64_t most = plan_.devices.empty() ? 0 : INT32_MAX;
-    if (plan_.replicas == 1)
+    if (plan_.replicas <= 1)
       return {static_cast<int32_t>(json.integer(0, most))};
     std::vector<int32_t> numbers;
     for (const JsonReader &item : json.list())

@@ -30,9 +30,12 @@ static double flopsOf(const Plan &plan, const Entry &entry, int64_t rows) {
   return flops;
 }
 
-/// Seconds of each step; inputs are set outside the measured time. At least 20 steps and `seconds`.
-static std::vector<double> timeSteps(Instance &instance, const Entry &entry, int64_t rows, double seconds,
-                                     uint64_t seed) {
+/// Seconds of each step; inputs are set outside the measured time. At least 20 steps and `seconds`, by the clock of the first
+/// process.
+static std::vector<double> timeSteps(Instance &instance, const Entry &entry, int64_t rows, const Options &options,
+                                     Processes &processes) {
+  double seconds = options.seconds;
+  uint64_t seed = options.seed.value_or(0);
   BenchState state(instance, entry, seed);
   std::vector<double> times;
   Clock::time_point begin = Clock::now();
@@ -46,7 +49,7 @@ static std::vector<double> timeSteps(Instance &instance, const Entry &entry, int
     if (i >= warmUpSteps)
       times.push_back(std::chrono::duration<double>(end - start).count());
     bool enough = std::chrono::duration<double>(end - begin).count() >= seconds;
-    if (times.size() >= leastSteps && enough)
+    if (times.size() >= leastSteps && processes.decide(enough))
       break;
   }
   return times;
@@ -181,8 +184,8 @@ static void printResult(const Json &result) {
     printKernels(result);
 }
 
-int runBench(const Options &options) {
-  Instance instance = startInstance(options);
+int runBench(const Options &options, Processes &processes) {
+  Instance instance = startInstance(options, processes.group());
   const Entry &entry = entryToMeasure(instance, options);
   int64_t rows = batchRows(options, instance.plan());
   initialise(instance, options.seed.value_or(0));
@@ -192,13 +195,16 @@ int runBench(const Options &options) {
   if (options.kernels && instance.replicas() > 1)
     failUnsupported(
         concat("--kernels measures kernels that run alone, and this model has ", instance.replicas(), " replicas"));
+  if (hasDevices && processes.group())
+    failUnsupported("bench of a model with accelerators is for one process that has all replicas");
+  processes.agree({{"the entry point", entry.name}, {"the number of rows", std::to_string(rows)}}, instance);
   startTrace(instance, options);
   std::vector<double> times;
   DeviceTimes devices;
   instance.team().enter([&] {
     if (hasDevices)
       devices = benchDevices(instance, entry, rows, options.seconds);
-    times = hasDevices ? devices.steps : timeSteps(instance, entry, rows, options.seconds, options.seed.value_or(0));
+    times = hasDevices ? devices.steps : timeSteps(instance, entry, rows, options, processes);
   });
   if (!hasDevices)
     devices.work = instance.times().take();
@@ -225,7 +231,8 @@ int runBench(const Options &options) {
     result["untimed_ms"] = devices.untimedSeconds * 1e3;
     result["sequences"] = sequencesJson(instance.replayCount());
   }
-  options.json ? printLine(result.dump()) : printResult(result);
+  if (processes.isFirst())
+    options.json ? printLine(result.dump()) : printResult(result);
   finishRun(instance, options, devices.work);
   return 0;
 }

@@ -57,17 +57,20 @@ FolderLock::FolderLock(const std::string &path) : descriptor_(open(path.c_str(),
 
 FolderLock::~FolderLock() { close(descriptor_); }
 
-static std::string createFolder(const std::string &path) {
+static void createFolder(const std::string &path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (!error)
     error = fs::is_directory(path) ? std::error_code() : std::make_error_code(std::errc::not_a_directory);
   if (error)
     failInvalid(concat(path, ": cannot create the checkpoint folder: ", error.message()));
-  return path;
 }
 
-CheckpointFolder::CheckpointFolder(const std::string &path) : path_(createFolder(path)), lock_(path) {
+CheckpointFolder::CheckpointFolder(const std::string &path, bool isReader) : path_(path) {
+  if (isReader)
+    return;
+  createFolder(path);
+  lock_.emplace(path);
   std::error_code error;
   for (const fs::directory_entry &entry : fs::directory_iterator(path, error)) {
     std::string name = entry.path().filename();

@@ -37,8 +37,9 @@ private:
 /// The checkpoints of one folder, named by their step. The folder has one trainer at a time.
 class CheckpointFolder {
 public:
-  /// Creates the folder if it is missing, locks it, and removes what a killed process left half-written.
-  explicit CheckpointFolder(const std::string &path);
+  /// Creates the folder if it is missing, locks it, and removes what a killed process left half-written. A reader, beside a process
+  /// that does all this, only loads.
+  explicit CheckpointFolder(const std::string &path, bool isReader = false);
 
   bool empty() const { return files().empty(); }
 
@@ -54,7 +55,7 @@ private:
   std::vector<std::string> files() const;
 
   std::string path_;
-  FolderLock lock_;
+  std::optional<FolderLock> lock_; ///< none of a reader
 };
 
 } // namespace sluice::runtime

@@ -40,6 +40,16 @@ static double parseSeconds(const std::string &text) {
   return value;
 }
 
+/// "60s" or "60".
+static double parseDeadline(const std::string &text) {
+  char *end = nullptr;
+  double value = std::strtod(text.c_str(), &end);
+  bool hasUnit = end != text.c_str() && *end == 's';
+  if (text.empty() || end == text.c_str() || *(end + hasUnit) != '\0' || !(value > 0 && value <= 86400))
+    failUsage(concat("--deadline: ", quote(text), " is no time such as 60s, of at most a day"));
+  return value;
+}
+
 static NamedText parseNamed(const std::string &flag, const std::string &text) {
   size_t equals = text.find('=');
   bool isFile = flag == "--input" || flag == "--output";
@@ -115,11 +125,41 @@ private:
         "Give accelerators each kernel by itself rather than capture the kernels of a step and replay them");
     command->add_flag("--report", options_.report,
                       "Print the copies and the memory, predicted beside counted, and what was replayed");
+    addProcesses(command);
     command
         ->add_option("--trace", options_.trace,
                      "Write when each piece of work ran here, for chrome://tracing or Perfetto")
         ->type_name("FILE.json");
     return command;
+  }
+
+  /// One process a replica, as a launcher starts them.
+  void addProcesses(CLI::App *command) {
+    addRank(command, "--rank", options_.launch.rank,
+            "Which of several processes this is; its launcher's, unless given");
+    addRank(command, "--world-size", options_.launch.size, "How many processes there are");
+    addRank(command, "--local-rank", options_.launch.localRank,
+            "Which of those of this machine it is, and so whose devices it has (default: --rank)");
+    command->add_option("--address", options_.launch.address, "Where the processes find the first one")
+        ->type_name("HOST:PORT");
+    command
+        ->add_option(
+            "--transport", options_.transport,
+            "What carries bytes between processes: tcp or openmpi (default: openmpi where its launcher started "
+            "them, else tcp)")
+        ->type_name("NAME");
+    command
+        ->add_option_function<std::string>(
+            "--deadline", [this](const std::string &text) { options_.deadline = parseDeadline(text); },
+            "How long processes wait for each other, while one writes a checkpoint, too (default: 60s)")
+        ->type_name("SECONDS");
+  }
+
+  static void addRank(CLI::App *command, const std::string &flag, std::optional<int> &value, const char *help) {
+    auto set = [&value, flag](const std::string &text) {
+      value = static_cast<int>(parseInteger(flag, text, 0, INT32_MAX));
+    };
+    command->add_option_function<std::string>(flag, set, help)->type_name("N");
   }
 
   void addTrain() {

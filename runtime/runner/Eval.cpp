@@ -31,8 +31,8 @@ std::optional<Means> evaluate(Instance &instance, const Feed &feed, int64_t batc
   return means;
 }
 
-int runEval(const Options &options) {
-  Instance instance = startInstance(options);
+int runEval(const Options &options, Processes &processes) {
+  Instance instance = startInstance(options, processes.group());
   if (options.weights.empty() && instance.plan().parameterCount() > 0)
     failUsage("eval needs --weights FILE");
   int64_t batch = batchRows(options, instance.plan());
@@ -42,6 +42,8 @@ int runEval(const Options &options) {
   Feed feed(instance.plan(), instance.entry("eval_step"), evaluationTable(DataPath(dataPath(options, instance.plan()))),
             options.columns);
   feed.load();
+  processes.agree({{"the number of rows", std::to_string(feed.rows())}, {"the batch", std::to_string(batch)}},
+                  instance);
   Progress progress(!options.quiet && !options.json);
   startTrace(instance, options);
   std::optional<Means> means = evaluate(instance, feed, batch, progress);
@@ -55,7 +57,8 @@ int runEval(const Options &options) {
                    share ? fixedText(100 * means->mean(i), 2) + " %" : fixedText(means->mean(i), 4));
   }
   result[rowsKey] = feed.rows();
-  printLine(options.json ? result.dump() : concat(text, "  (", feed.rows(), " rows)"));
+  if (processes.isFirst())
+    printLine(options.json ? result.dump() : concat(text, "  (", feed.rows(), " rows)"));
   finishRun(instance, options, instance.times().take());
   return 0;
 }

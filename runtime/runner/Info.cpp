@@ -104,6 +104,8 @@ static void printText(const Plan &plan, const Ordinals &ordinals, int threads) {
   printLine(concat("build    ", plan.build.compiler, ", cpu ", plan.build.cpu, ", ", plan.build.vectorBits,
                    "-bit vectors, fp ", plan.build.fp, ", precision ", plan.build.precision));
   printLine(concat("needs    ", listed(plan.build.needs)));
+  if (plan.replicas == replicasOfLaunch)
+    printLine(concat("replicas as many as processes are launched, up to ", plan.batch, " rows in one call"));
   if (plan.replicas > 1)
     printLine(concat("replicas ", plan.replicas, ", up to ", plan.batch, " rows in one call"));
   printDevices(plan, ordinals, threads);
@@ -132,8 +134,8 @@ static void printText(const Plan &plan, const Ordinals &ordinals, int threads) {
 
 int runInfo(const Options &options) {
   Plan plan = readPlan();
-  checkDevices(plan, options.devices, options.device); // a device need not be here to be told about
   Ordinals ordinals = fillSlots(plan, options.devices);
+  checkDevices(plan, ordinals, options.device); // a device need not be here to be told about
   if (options.json)
     printLine(planJson(plan, ordinals).dump());
   else

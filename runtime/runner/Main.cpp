@@ -9,20 +9,35 @@
 
 using namespace sluice::runtime;
 
-static int runVerb(const Options &options) {
+static int runVerb(const Options &options, Processes &processes) {
   switch (options.verb) {
   case Verb::train:
-    return runTrain(options);
+    return runTrain(options, processes);
   case Verb::eval:
-    return runEval(options);
+    return runEval(options, processes);
   case Verb::predict:
-    return runPredict(options);
+    return runPredict(options, processes);
   case Verb::bench:
-    return runBench(options);
+    return runBench(options, processes);
   case Verb::info:
-    return runInfo(options);
+    break;
   }
   return static_cast<int>(ExitCode::internal);
+}
+
+static int run(const Options &options) {
+  if (options.verb == Verb::info)
+    return runInfo(options); // of the file, whoever runs it
+  Processes processes(options);
+  int code = runVerb(processes.optionsHere(options), processes);
+  if (code == 0)
+    processes.finish();
+  return code;
+}
+
+/// To whoever starts processes, a rank that is lost is a device that is lost.
+static ExitCode exitCodeFor(const Status &status) {
+  return status.code == ExitCode::peerLost ? ExitCode::exhausted : status.code;
 }
 
 /// The error in words on stderr, and with --json as an object on stdout.
@@ -31,10 +46,10 @@ static int fail(const std::string &program, const Status &status, bool json) {
   talk(concat(program.substr(program.rfind('/') + 1), ": error: ", message));
   if (json) // that stdout is what failed, stderr has said
     (void)guarded([&] {
-      Json object = {{"code", static_cast<int>(status.code)}, {"error", message}};
+      Json object = {{"code", static_cast<int>(exitCodeFor(status))}, {"error", message}};
       printLine(object.dump(-1, ' ', false, Json::error_handler_t::replace)); // file names need not be UTF-8
     });
-  return static_cast<int>(status.code);
+  return static_cast<int>(exitCodeFor(status));
 }
 
 int main(int argc, char **argv) {
@@ -42,7 +57,7 @@ int main(int argc, char **argv) {
   int code = 0;
   Status status = guarded([&] {
     if (std::optional<Options> options = parseCommandLine(argc, argv))
-      code = runVerb(*options);
+      code = run(*options);
   });
   if (status.ok())
     return code;

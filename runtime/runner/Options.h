@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/base/Text.h"
+#include "runtime/launch/ProcessLaunch.h"
 
 #include <cstdint>
 #include <optional>
@@ -19,6 +20,10 @@ struct Options {
   int threads = 0;    ///< 0: every processor
   std::string device, devices;
   std::vector<NamedText> backends; ///< settings of backends by name
+
+  LaunchFlags launch;    ///< which of several processes this is
+  std::string transport; ///< between them; empty: that of the launcher
+  double deadline = 60;  ///< seconds that they wait for each other
 
   bool replays = true; ///< what accelerators do is captured and replayed
   bool report = false; ///< of copies and memory

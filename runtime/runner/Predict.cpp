@@ -50,6 +50,14 @@ public:
     makeOutputs();
   }
 
+  /// What several processes must have in common.
+  std::vector<NamedText> lines() const {
+    std::string outputs;
+    for (const Binding &output : outputs_)
+      outputs += concat(outputs.empty() ? "" : ", ", output.value->name);
+    return {{"the entry point", entry_.name}, {"the number of rows", std::to_string(rows_)}, {"the outputs", outputs}};
+  }
+
   void run() {
     Progress progress(!options_.quiet && !options_.json);
     for (int64_t done = 0; done < rows_;) {
@@ -234,8 +242,8 @@ private:
 
 } // namespace
 
-int runPredict(const Options &options) {
-  Instance instance = startInstance(options);
+int runPredict(const Options &options, Processes &processes) {
+  Instance instance = startInstance(options, processes.group());
   const Entry &entry = instance.entry(options.entry.empty() ? "predict" : options.entry);
   if (options.weights.empty() && instance.plan().parameterCount() > 0)
     failUsage("predict needs --weights FILE");
@@ -243,9 +251,11 @@ int runPredict(const Options &options) {
   initialise(instance, options.seed.value_or(0));
   if (!options.weights.empty())
     loadWeights(instance, options.weights);
+  processes.agree(prediction.lines(), instance);
   startTrace(instance, options);
   prediction.run();
-  prediction.deliver();
+  if (processes.isFirst())
+    prediction.deliver();
   finishRun(instance, options, instance.times().take());
   return 0;
 }

@@ -48,8 +48,9 @@ static Json entriesJson(const Instance &instance) {
       continue;
     CopyCount perCall;
     for (auto [copy, times] : copiesPerCall(entry))
-      for (int64_t replica = 0; replica < plan.replicas; ++replica)
-        perCall += {times, times * copy->bytesFor(shareOf(rows, plan.replicas, replica).rows)};
+      for (int64_t replica = 0; replica < instance.replicasHere(); ++replica)
+        perCall +=
+            {times, times * copy->bytesFor(shareOf(rows, plan.replicas, instance.numberOfReplica(replica)).rows)};
     entries.push_back({{"name", entry.name},
                        {"calls", calls},
                        {"rows", rows},
@@ -62,7 +63,7 @@ static Json entriesJson(const Instance &instance) {
 /// Says whose it is, where there are several.
 static Json ofReplica(const Instance &instance, int64_t replica, Json json) {
   if (instance.replicas() > 1)
-    json["replica"] = replica;
+    json["replica"] = instance.numberOfReplica(replica);
   return json;
 }
 
@@ -134,7 +135,7 @@ Json reportOf(Instance &instance) {
   report["entries"] = entriesJson(instance);
   report["copies"] = report["reasons"] = report["memory"] = Json::array();
   int64_t refreshed = 0;
-  for (int64_t replica = 0; replica < plan.replicas; ++replica) {
+  for (int64_t replica = 0; replica < instance.replicasHere(); ++replica) {
     if (!plan.isHostOnly()) {
       addCopies(instance, replica, report["copies"]);
       addReasons(instance, replica, report["reasons"]);

@@ -28,10 +28,11 @@ static void checkBackends(const Plan &plan, const Options &options) {
           concat("settings for backend ", quote(setting.name), ", but the model was compiled for ", listed(names)));
 }
 
-Instance startInstance(const Options &options) {
+Instance startInstance(const Options &options, ProcessGroup *processes) {
   InstanceOptions wanted{options.threads, options.device};
   wanted.devices.list = options.devices;
   wanted.devices.replays = options.replays;
+  wanted.devices.processes = processes;
   for (const NamedText &setting : options.backends)
     wanted.devices.settings[setting.name] = setting.text;
   checkBackends(readPlan(), options);

@@ -13,8 +13,8 @@ namespace sluice::runtime {
 /// The plan of the artifact that this executable contains.
 Plan readPlan();
 
-/// The artifact itself, as an instance.
-Instance startInstance(const Options &options);
+/// The artifact itself, as an instance; of several processes with the replica of this one.
+Instance startInstance(const Options &options, ProcessGroup *processes);
 
 /// Begins to note times, if `--trace` asks for them. Call when the model is ready to run.
 void startTrace(Instance &instance, const Options &options);

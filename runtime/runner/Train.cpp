@@ -22,16 +22,17 @@ namespace {
 
 class Trainer {
 public:
-  explicit Trainer(const Options &options)
-      : options_(options), instance_(startInstance(options)), step_(instance_.entry("train_step")),
-        settings_(checkSettings(instance_.plan(), options.settings)), means_(instance_, step_),
-        progress_(!options.quiet && !options.json) {
+  Trainer(const Options &options, Processes &processes)
+      : options_(options), processes_(processes), instance_(startInstance(options, processes.group())),
+        step_(instance_.entry("train_step")), settings_(checkSettings(instance_.plan(), options.settings)),
+        means_(instance_, step_), progress_(!options.quiet && !options.json) {
     checkFlags();
     openData();
   }
 
   int run() {
     start();
+    processes_.agree(lines(), instance_);
     startTrace(instance_, options_);
     EpochLog log(options_.log, position_.epoch);
     while (position_.epoch < options_.epochs) {
@@ -80,8 +81,9 @@ private:
   void start() {
     position_.seed = options_.seed.value_or(0);
     position_.rows = train_->rows();
-    if (!options_.checkpointFolder.empty())
-      folder_.emplace(options_.checkpointFolder);
+    bool isReader = !processes_.isFirst();
+    if (!options_.checkpointFolder.empty() && (options_.resume || !isReader))
+      folder_.emplace(options_.checkpointFolder, isReader);
     if (folder_ && !options_.resume && !folder_->empty())
       failUsage(concat(options_.checkpointFolder,
                        ": has checkpoints of an earlier run; add --resume to go on from them, or name "
@@ -96,6 +98,22 @@ private:
     applySettings(instance_, settings_);
   }
 
+  /// What several processes must have in common, beside the states.
+  std::vector<NamedText> lines() const {
+    std::vector<NamedText> lines = {{"the number of training rows", std::to_string(train_->rows())},
+                                    {"the number of test rows", std::to_string(test_ ? test_->rows() : 0)},
+                                    {"the batch", std::to_string(position_.batch)},
+                                    {"the number of epochs", std::to_string(options_.epochs)},
+                                    {"the seed", std::to_string(position_.seed)},
+                                    {"the epoch that it starts in", std::to_string(position_.epoch)},
+                                    {"the step that it starts at", std::to_string(position_.step)},
+                                    {"the rows done of the epoch", std::to_string(position_.rowsDone)},
+                                    {"the steps between checkpoints", std::to_string(options_.checkpointEvery)}};
+    for (const Setting &setting : settings_)
+      lines.push_back({concat("the setting ", quote(setting.state->name)), Json(setting.value).dump()});
+    return lines;
+  }
+
   bool resume() {
     std::optional<TrainPosition> found = folder_->load(instance_);
     if (!found)
@@ -107,7 +125,8 @@ private:
       failInvalid(concat(options_.checkpointFolder, ": the newest checkpoint does not fit this model's train_step"));
     position_ = *found;
     means_.restore(position_.sums, position_.rowsDone);
-    talk(concat("resumed at step ", position_.step, ", epoch ", position_.epoch + 1));
+    if (processes_.isFirst())
+      talk(concat("resumed at step ", position_.step, ", epoch ", position_.epoch + 1));
     return true;
   }
 
@@ -155,18 +174,20 @@ private:
   }
 
   void checkpoint() {
-    if (!folder_ || saved_ == position_.step)
+    if (!folder_ || !processes_.isFirst() || saved_ == position_.step)
       return;
     position_.sums = means_.sums();
     folder_->save(instance_, position_);
     saved_ = position_.rowsDone == train_->rows() ? -1 : position_.step;
   }
 
+  /// The first process has a whole step to save. The others of a run lose this one, in whatever step they are then.
   int endBySignal() {
     progress_.clear();
     checkpoint();
-    talk(concat("ended by signal ", caughtSignal(), " after step ", position_.step,
-                folder_ ? "; go on with --resume" : "; nothing was saved, for want of --checkpoint"));
+    processes_.abort();
+    std::string saved = folder_ ? "; go on with --resume" : "; nothing was saved, for want of --checkpoint";
+    talk(concat("ended by signal ", caughtSignal(), " after step ", position_.step, processes_.isFirst() ? saved : ""));
     return 128 + caughtSignal();
   }
 
@@ -186,7 +207,8 @@ private:
     line["step"] = position_.step;
     line[rateKey] = rate;
     log.append(line);
-    printLine(options_.json ? line.dump() : textOf(line, rate));
+    if (processes_.isFirst())
+      printLine(options_.json ? line.dump() : textOf(line, rate));
   }
 
   std::string textOf(const Json &line, double rate) const {
@@ -201,6 +223,7 @@ private:
   }
 
   const Options &options_;
+  Processes &processes_;
   Instance instance_;
   const Entry &step_;
   std::vector<Setting> settings_;
@@ -216,6 +239,6 @@ private:
 
 } // namespace
 
-int runTrain(const Options &options) { return Trainer(options).run(); }
+int runTrain(const Options &options, Processes &processes) { return Trainer(options, processes).run(); }
 
 } // namespace sluice::runtime

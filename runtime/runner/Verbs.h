@@ -6,6 +6,7 @@
 #include "runtime/exec/Instance.h"
 #include "runtime/runner/Means.h"
 #include "runtime/runner/Options.h"
+#include "runtime/runner/Processes.h"
 #include "runtime/runner/Session.h"
 #include "runtime/runner/Terminal.h"
 
@@ -14,10 +15,10 @@ namespace sluice::runtime {
 /// Keys of `--json` and `--log`, which stay as scripts know them, whatever a row is.
 inline constexpr const char *rateKey = "images_per_s", *rowsKey = "images";
 
-int runTrain(const Options &options);
-int runEval(const Options &options);
-int runPredict(const Options &options);
-int runBench(const Options &options);
+int runTrain(const Options &options, Processes &processes);
+int runEval(const Options &options, Processes &processes);
+int runPredict(const Options &options, Processes &processes);
+int runBench(const Options &options, Processes &processes);
 int runInfo(const Options &options);
 
 /// The means of eval_step over the rows of `feed`, or nothing if a signal came.

@@ -77,12 +77,11 @@ TEST(ProcessLaunch, TakesTheAddressThatIsGiven) {
 }
 
 TEST(ProcessLaunch, OfFlagsGoesBeforeVariables) {
-  LaunchFlags flags{2, 9, std::nullopt, std::nullopt, ""};
+  LaunchFlags flags{2, 9, std::nullopt, ""};
   EXPECT_EQ(textIn(openMpi, flags), "rank 2 of 9, by flags");
   flags.localRank = 0;
-  flags.localSize = 4;
-  EXPECT_EQ(textIn({}, flags), "rank 2 of 9, local rank 0 of 4, by flags");
-  EXPECT_EQ(textIn({{"RANK", "what"}}, flags), "rank 2 of 9, local rank 0 of 4, by flags");
+  EXPECT_EQ(textIn({}, flags), "rank 2 of 9, local rank 0, by flags");
+  EXPECT_EQ(textIn({{"RANK", "what"}}, flags), "rank 2 of 9, local rank 0, by flags");
 }
 
 TEST(ProcessLaunch, OfSlurmIsThatOfAStepWithoutAnotherLauncher) {
@@ -110,11 +109,11 @@ TEST(ProcessLaunch, RefusesRanksThatAreNone) {
   EXPECT_EQ(errorIn(with(torchrun, {{"LOCAL_RANK", "2"}})), "LOCAL_RANK is 2, and LOCAL_WORLD_SIZE is 2");
   EXPECT_EQ(errorIn(with(torchrun, {{"LOCAL_WORLD_SIZE", "5"}})), "LOCAL_WORLD_SIZE is 5, and WORLD_SIZE is 4");
   EXPECT_EQ(errorIn(with(slurm, {{"SLURM_LOCALID", "8"}})), "SLURM_LOCALID is 8, and SLURM_NTASKS is 8");
-  EXPECT_EQ(errorIn({}, {0, 0, std::nullopt, std::nullopt, ""}), "--ranks is 0, and there is one rank at least");
-  EXPECT_EQ(errorIn({}, {2, 2, std::nullopt, std::nullopt, ""}), "--rank is 2, and --ranks is 2");
-  EXPECT_EQ(errorIn({}, {-1, 2, std::nullopt, std::nullopt, ""}), "--rank is -1, and there is none below 0");
-  EXPECT_EQ(errorIn({}, {2, std::nullopt, std::nullopt, std::nullopt, ""}), "--rank is given, and --ranks is not");
-  EXPECT_EQ(errorIn({}, {std::nullopt, 2, std::nullopt, std::nullopt, ""}), "--ranks is given, and --rank is not");
+  EXPECT_EQ(errorIn({}, {0, 0, std::nullopt, ""}), "--world-size is 0, and there is one rank at least");
+  EXPECT_EQ(errorIn({}, {2, 2, std::nullopt, ""}), "--rank is 2, and --world-size is 2");
+  EXPECT_EQ(errorIn({}, {-1, 2, std::nullopt, ""}), "--rank is -1, and there is none below 0");
+  EXPECT_EQ(errorIn({}, {2, std::nullopt, std::nullopt, ""}), "--rank is given, and --world-size is not");
+  EXPECT_EQ(errorIn({}, {std::nullopt, 2, std::nullopt, ""}), "--world-size is given, and --rank is not");
 }
 
 TEST(ProcessLaunch, RefusesWhatIsNoNumber) {
@@ -169,7 +168,8 @@ TEST(ProcessLaunch, OfOpenMpiAloneIsJoinedByItsLibrary) {
   checkOpenMpiCanJoin(*findProcessLaunch({}, openMpi));
   checkOpenMpiCanJoin(*findProcessLaunch({}, slurm));
   EXPECT_EQ(errorOf([] { checkOpenMpiCanJoin(*findProcessLaunch({}, hydra)); }, ExitCode::unsupported),
-            "the MPI engine is Open MPI's, and this process was started by Hydra, the launcher of MPICH and Intel MPI: "
+            "the transport openmpi is Open MPI's, and this process was started by Hydra, the launcher of MPICH and "
+            "Intel MPI: "
             "start it by Open MPI's mpirun");
   EXPECT_NE(
       errorOf([] { checkOpenMpiCanJoin(*findProcessLaunch({}, torchrun)); }, ExitCode::unsupported).find("torchrun"),

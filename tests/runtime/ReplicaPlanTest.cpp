@@ -1,6 +1,7 @@
 // Plans of several replicas: what is read, what is refused, and whose rows are whose.
 #include "Averager.h"
 #include "FileContents.h"
+#include "MemoryTransport.h"
 #include "runtime/base/Status.h"
 #include "runtime/device/Slots.h"
 #include "runtime/plan/RowBlocks.h"
@@ -142,8 +143,8 @@ TEST_P(BadReplicas, AreRefusedWithTheirPlace) {
 #define COLLECTIVE "/entries/1/actions/4/collective"
 
 static const BadReplicaPlan badReplicaPlans[] = {
-    {"NoReplica", "/replicas", "0", "plan.replicas: is 0, outside [1, 1024]"},
-    {"ManyReplicas", "/replicas", "1025", "outside [1, 1024]"},
+    {"NoReplica", "/replicas", "-1", "plan.replicas: is -1, outside [0, 1024]"},
+    {"ManyReplicas", "/replicas", "1025", "outside [0, 1024]"},
     {"ReplicasAreText", "/replicas", "\"2\"", "plan.replicas: expected an integer"},
     {"NoBatch", "/batch", "0", "plan.batch: is 0, outside [1"},
     {"BatchBeyondTheCapacity", "/batch", "65",
@@ -188,6 +189,69 @@ TEST(ReplicaPlan, OneReplicaHasNobodyToExchangeWith) {
   for (Json &device : plan["devices"])
     device["compiled_for"] = 0;
   test::expectInvalid(guarded([&] { parsedReplicas(plan); }), "has nobody to exchange with: the plan has one replica");
+}
+
+/// A plan that leaves it to the launch how many there are.
+static Json planOfLaunch() {
+  Json plan = test::averagerPlan(2);
+  plan["replicas"] = 0;
+  plan["batch"] = 32;
+  for (Json &device : plan["devices"])
+    device["compiled_for"] = 0;
+  return plan;
+}
+
+TEST(ReplicaPlan, LeavesItToTheLaunchHowManyThereAre) {
+  Plan plan = parsedReplicas(planOfLaunch());
+  EXPECT_EQ(plan.replicas, replicasOfLaunch);
+  EXPECT_EQ(plan.capacity, 32);
+  EXPECT_TRUE(plan.hasCollectives());
+  std::string text = writePlan(plan);
+  EXPECT_EQ(readPlan(test::averager(text)), plan);
+}
+
+TEST(ReplicaPlan, OfAsManyAsAreLaunchedHasRoomForOneAlone) {
+  Json plan = planOfLaunch();
+  plan["batch"] = 33;
+  test::expectInvalid(guarded([&] { parsedReplicas(plan); }),
+                      "plan.batch: is 33: one of 1 replicas would have 33 rows, and the capacity is 32");
+}
+
+TEST(ReplicaPlan, OfAsManyAsAreLaunchedHasNoParts) {
+  Json plan = planOfLaunch();
+  plan["entries"][1]["actions"][test::reduce]["collective"]["kind"] = "all_gather";
+  test::expectInvalid(guarded([&] { parsedReplicas(plan); }),
+                      "kind: has a part for each replica, and how many there are is left to the launch");
+}
+
+TEST(ReplicaDevices, OfAProcessAreThoseOfItsRankOnTheMachine) {
+  Plan plan = parsedReplicas(test::averagerPlan(3));
+  using Ordinals = std::vector<std::vector<int32_t>>;
+  ProcessGroup process(test::memoryTransport(), {0, 1, /*localRank=*/2, "", "of a plan", 10});
+  DeviceOptions options;
+  options.processes = &process;
+  EXPECT_EQ(fillSlots(plan, options), (Ordinals{{0, 2}}));
+  options.list = "sim:4-7";
+  EXPECT_EQ(fillSlots(plan, options), (Ordinals{{0, 6}}));
+  options.list = "sim:0-1";
+  Status status = guarded([&] { fillSlots(plan, options); });
+  EXPECT_EQ(status.code, ExitCode::usage);
+  EXPECT_EQ(status.message,
+            "devices: 'sim:0-1' has 2 accelerators, and process 2 of this machine needs 1 behind those of "
+            "the 2 before it");
+}
+
+TEST(ReplicaDevices, OfAProcessFollowThoseOfTheOneBefore) {
+  Plan plan = parsedReplicas(planOfLaunch());
+  plan.devices[1].compiledFor = {1};
+  plan.devices.push_back({"acc1", "sim", {2}});
+  plan.devices.push_back({"acc2", "other", {0}});
+  using Ordinals = std::vector<std::vector<int32_t>>;
+  EXPECT_EQ(fillSlots(plan, ""), (Ordinals{{0, 1, 2, 0}}));
+  ProcessGroup process(test::memoryTransport(), {0, 1, /*localRank=*/3, "", "of a launch", 10});
+  DeviceOptions options;
+  options.processes = &process;
+  EXPECT_EQ(fillSlots(plan, options), (Ordinals{{0, 7, 8, 3}}));
 }
 
 TEST(ReplicaDevices, AreFilledReplicaByReplicaAndInRanges) {

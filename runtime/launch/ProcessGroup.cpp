@@ -1,0 +1,203 @@
+#include "runtime/launch/ProcessGroup.h"
+
+#include "runtime/base/Status.h"
+#include "runtime/device/BackendTables.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+namespace sluice::runtime {
+
+using Clock = std::chrono::steady_clock;
+using Bytes = std::vector<std::byte>;
+
+static constexpr size_t kMostAgreedBytes = size_t(16) << 20;
+
+ProcessGroup::ProcessGroup(const sluice_transport_library &library, const ProcessGroupOptions &options)
+    : library_(library), options_(options), exceptions_(std::uncaught_exceptions()) {
+  sluice_transport_options wanted{sizeof wanted,
+                                  options.rank,
+                                  options.size,
+                                  options.address.empty() ? nullptr : options_.address.c_str(),
+                                  options_.secret.c_str(),
+                                  options.deadline};
+  sluice_status status = library.open(&wanted, &transport_);
+  if (status != SLUICE_OK) {
+    std::string reason = transport_ ? library.last_error(transport_) : "it gives no reason";
+    if (transport_)
+      library.close(transport_);
+    throw Error(exitCodeOf(status), concat("transport ", quote(library.name), ": ", reason));
+  }
+  link_ = {sizeof link_, &library_, transport_, options.deadline};
+}
+
+ProcessGroup::~ProcessGroup() {
+  if (std::uncaught_exceptions() > exceptions_ && !endsAlike_)
+    abort();
+  library_.close(transport_);
+}
+
+void ProcessGroup::check(sluice_status status, const std::string &what) const {
+  if (status != SLUICE_OK)
+    throw Error(exitCodeOf(status), concat(what, ": ", library_.last_error(transport_)));
+}
+
+//===- messages ---------------------------------------------------------------------------------------------------===//
+
+ProcessGroup::Transfers ProcessGroup::withOthers(bool isSend, const Bytes &bytes) const {
+  Transfers transfers;
+  int end = isFirst() ? size() : 1;
+  for (int other = isFirst() ? 1 : 0; other < end; ++other)
+    transfers.push_back({isSend, other, bytes});
+  return transfers;
+}
+
+/// Others may need the processor, so whoever waits gives it away, and soon sleeps.
+static void pauseFor(int turn) {
+  constexpr int kYields = 64;
+  if (turn < kYields)
+    std::this_thread::yield();
+  else
+    std::this_thread::sleep_for(std::chrono::microseconds(50 * std::min(turn - kYields + 1, 20)));
+}
+
+void ProcessGroup::await(const std::string &what, Transfers &transfers) {
+  for (Transfer &transfer : transfers)
+    check(transfer.isSend
+              ? library_.send(transport_, transfer.rank, transfer.bytes.data(), transfer.bytes.size(), &transfer.handle)
+              : library_.receive(transport_, transfer.rank, transfer.bytes.data(), transfer.bytes.size(),
+                                 &transfer.handle),
+          what);
+  Clock::time_point begin = Clock::now();
+  for (int turn = 0;; ++turn) {
+    const Transfer *late = nullptr;
+    for (Transfer &transfer : transfers) {
+      int done = transfer.isDone;
+      if (!transfer.isDone)
+        check(library_.test(transport_, transfer.handle, &done), what);
+      transfer.isDone = done != 0;
+      if (!transfer.isDone && !late)
+        late = &transfer;
+    }
+    if (!late)
+      return;
+    if (std::chrono::duration<double>(Clock::now() - begin).count() >= options_.deadline)
+      throw Error(ExitCode::deadline,
+                  concat(what, ": rank ", late->rank, " did not come within ", fixedText(options_.deadline, 1), " s"));
+    pauseFor(turn);
+  }
+}
+
+void ProcessGroup::move(const std::string &what, Transfers &transfers) {
+  try {
+    await(what, transfers);
+  } catch (...) {
+    failed_.push_back(std::move(transfers)); // moving a list leaves its bytes where they are
+    throw;
+  }
+}
+
+//===- calls of all ranks -----------------------------------------------------------------------------------------===//
+
+void ProcessGroup::broadcast(const std::string &what, std::span<std::byte> bytes) {
+  Transfers transfers = withOthers(/*isSend=*/isFirst(), {bytes.begin(), bytes.end()});
+  move(what, transfers);
+  if (!isFirst())
+    std::copy(transfers.front().bytes.begin(), transfers.front().bytes.end(), bytes.begin());
+}
+
+std::vector<Bytes> ProcessGroup::gather(const std::string &what, std::span<const std::byte> own,
+                                        const std::vector<size_t> &sizes) {
+  if (!isFirst()) {
+    Transfers transfers = withOthers(/*isSend=*/true, {own.begin(), own.end()});
+    move(what, transfers);
+    return {};
+  }
+  Transfers transfers = withOthers(/*isSend=*/false, {});
+  for (Transfer &transfer : transfers)
+    transfer.bytes.resize(sizes[static_cast<size_t>(transfer.rank)]);
+  move(what, transfers);
+  std::vector<Bytes> all = {{own.begin(), own.end()}};
+  for (Transfer &transfer : transfers)
+    all.push_back(std::move(transfer.bytes));
+  return all;
+}
+
+void ProcessGroup::meet(const std::string &what) {
+  for (bool comes : {true, false}) { // to rank 0, and back
+    Transfers transfers = withOthers(/*isSend=*/isFirst() != comes, {});
+    move(what, transfers);
+  }
+}
+
+/// As `gather`, where nobody knows the sizes.
+std::vector<Bytes> ProcessGroup::collect(const std::string &what, std::span<const std::byte> own) {
+  uint64_t size = own.size();
+  std::vector<size_t> sizes;
+  for (const Bytes &one : gather(what, std::as_bytes(std::span(&size, 1)),
+                                 std::vector<size_t>(static_cast<size_t>(this->size()), sizeof size))) {
+    std::memcpy(&size, one.data(), sizeof size);
+    if (size > kMostAgreedBytes)
+      failInvalid(concat(what, ": rank ", sizes.size(), " has ", size, " bytes to tell, and ", kMostAgreedBytes,
+                         " are the most"));
+    sizes.push_back(size);
+  }
+  return gather(what, own, sizes);
+}
+
+//===- what must be the same --------------------------------------------------------------------------------------===//
+
+static Bytes encodeLines(const std::vector<NamedText> &lines) {
+  std::string text;
+  for (const NamedText &line : lines)
+    text.append(line.name).append(1, '\0').append(line.text).append(1, '\0');
+  std::span<const std::byte> bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+static std::vector<NamedText> decodeLines(const Bytes &bytes) {
+  std::vector<std::string> texts(1);
+  for (std::byte byte : bytes)
+    byte == std::byte{0} ? (void)texts.emplace_back() : texts.back().push_back(static_cast<char>(byte));
+  std::vector<NamedText> lines;
+  for (size_t i = 0; i + 1 < texts.size(); i += 2)
+    lines.push_back({texts[i], texts[i + 1]});
+  return lines;
+}
+
+/// "the seed is 3, and 4 in rank 0", or nothing.
+static std::string firstDifference(const std::vector<NamedText> &first, const std::vector<NamedText> &other) {
+  for (size_t i = 0; i < std::max(first.size(), other.size()); ++i) {
+    if (i >= other.size() || (i < first.size() && first[i].name != other[i].name))
+      return concat("it does not tell ", first[i].name, ", as rank 0 does");
+    if (i >= first.size())
+      return concat("it tells ", other[i].name, ", and rank 0 does not");
+    if (first[i].text != other[i].text)
+      return concat(first[i].name, " is ", other[i].text, ", and ", first[i].text, " in rank 0");
+  }
+  return "";
+}
+
+void ProcessGroup::agree(const std::string &what, const std::vector<NamedText> &lines) {
+  std::vector<Bytes> told = collect(what, encodeLines(lines));
+  std::string verdict;
+  for (size_t rank = 1; rank < told.size() && verdict.empty(); ++rank)
+    if (std::string difference = firstDifference(lines, decodeLines(told[rank])); !difference.empty())
+      verdict = concat("rank ", rank, " is not as rank 0: ", difference);
+  uint64_t size = verdict.size();
+  broadcast(what, std::as_writable_bytes(std::span(&size, 1)));
+  if (size == 0)
+    return;
+  verdict.resize(size);
+  broadcast(what, std::as_writable_bytes(std::span(verdict)));
+  meet(what); // all have it before anybody goes away
+  endsAlike_ = true;
+  failInvalid(verdict);
+}
+
+} // namespace sluice::runtime

@@ -1,0 +1,82 @@
+// The processes that run one model together, as one of them sees it: bytes to and from the others through a transport
+// (sluice/backend/transport.h), with its errors as exceptions.
+#pragma once
+
+#include "runtime/base/Text.h"
+#include "sluice/backend/transport.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace sluice::runtime {
+
+struct ProcessGroupOptions {
+  int rank = 0, size = 1; ///< of all processes
+  int localRank = 0;      ///< among those of this machine
+  std::string address;    ///< where rank 0 is found, "node1:29500"; empty: nobody said
+  std::string secret;     ///< that all ranks have, and no other run
+  double deadline = 60;   ///< seconds that anything waits for a rank
+};
+
+/// Its calls are made by all ranks, in one order and with one `what`: what they wait for, for messages. Each throws an error of
+/// a passed deadline that names a rank which did not come, or of a lost peer. Then nothing more can be said to the others.
+class ProcessGroup {
+public:
+  /// Returns when all ranks have come.
+  ProcessGroup(const sluice_transport_library &library, const ProcessGroupOptions &options);
+  ProcessGroup(const ProcessGroup &) = delete;
+  ProcessGroup &operator=(const ProcessGroup &) = delete;
+  /// Where an error is on its way that the others do not have, they end, too.
+  ~ProcessGroup();
+
+  int rank() const { return options_.rank; }
+  int size() const { return options_.size; }
+  int localRank() const { return options_.localRank; }
+  bool isFirst() const { return rank() == 0; }
+  /// For communicators, which use it while nothing here is called.
+  const sluice_transport_link &link() const { return link_; }
+
+  /// Throws an error of input in all ranks unless each of them has rank 0's lines: it names the first rank that differs, and the
+  /// first line, with both texts.
+  void agree(const std::string &what, const std::vector<NamedText> &lines);
+  /// Puts rank 0's bytes into those of all. All have the same number.
+  void broadcast(const std::string &what, std::span<std::byte> bytes);
+  /// In rank 0: the bytes of each rank, `sizes` of them, which all ranks know; in others nothing.
+  std::vector<std::vector<std::byte>> gather(const std::string &what, std::span<const std::byte> own,
+                                             const std::vector<size_t> &sizes);
+  /// Returns when all ranks have come.
+  void meet(const std::string &what);
+  /// Ends the transport of all ranks. Any thread may call it.
+  void abort() noexcept { library_.abort(transport_); }
+
+private:
+  struct Transfer {
+    bool isSend;
+    int rank;
+    std::vector<std::byte> bytes;
+    sluice_transfer *handle = nullptr;
+    bool isDone = false;
+  };
+  using Transfers = std::vector<Transfer>;
+
+  /// One transfer with each other rank, or with rank 0 alone where this is another.
+  Transfers withOthers(bool isSend, const std::vector<std::byte> &bytes) const;
+  /// Does them all. What fails keeps its memory until the transport is closed.
+  void move(const std::string &what, Transfers &transfers);
+  void await(const std::string &what, Transfers &transfers);
+  std::vector<std::vector<std::byte>> collect(const std::string &what, std::span<const std::byte> own);
+  void check(sluice_status status, const std::string &what) const;
+
+  const sluice_transport_library &library_;
+  ProcessGroupOptions options_;
+  sluice_transport *transport_ = nullptr;
+  sluice_transport_link link_;
+  int exceptions_;         ///< that were on their way when this was made
+  bool endsAlike_ = false; ///< the others have the same error on their way
+  std::vector<Transfers> failed_;
+};
+
+} // namespace sluice::runtime
