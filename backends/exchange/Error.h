@@ -3,6 +3,7 @@
 
 #include "sluice/backend/status.h"
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 
@@ -16,5 +17,8 @@ public:
 private:
   sluice_status status_;
 };
+
+/// "rank 3"
+inline std::string rankText(int32_t rank) { return "rank " + std::to_string(rank); }
 
 } // namespace sluice::exchange

@@ -10,8 +10,6 @@ namespace sluice::exchange {
 static constexpr const char *kKinds[] = {"all-reduce", "broadcast", "all-gather", "reduce-scatter"};
 static constexpr const char *kReductions[] = {"sum", "max"};
 
-std::string rankText(int32_t rank) { return "rank " + std::to_string(rank); }
-
 bool isKnown(int32_t kind) { return kind >= SLUICE_ALL_REDUCE && kind <= SLUICE_REDUCE_SCATTER; }
 bool reduces(int32_t kind) { return kind == SLUICE_ALL_REDUCE || kind == SLUICE_REDUCE_SCATTER; }
 static bool isShared(int32_t kind) { return kind == SLUICE_ALL_GATHER || kind == SLUICE_REDUCE_SCATTER; }

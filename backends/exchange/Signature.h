@@ -12,8 +12,6 @@
 
 namespace sluice::exchange {
 
-/// "rank 3"
-std::string rankText(int32_t rank);
 /// Whether there are exchanges of this kind.
 bool isKnown(int32_t kind);
 /// Whether they add or compare elements.

@@ -165,11 +165,14 @@ BackendFile tryBackend(const std::string &path, const BackendTrial &trial) {
   return file;
 }
 
+/// Transports lie beside backends.
+static bool isTransport(const fs::path &path) { return path.filename().string().starts_with(transportPrefix); }
+
 static std::vector<std::string> sharedObjectsIn(const std::string &folder) {
   std::vector<std::string> paths;
   std::error_code error;
   for (const fs::directory_entry &entry : fs::directory_iterator(folder, error))
-    if (entry.path().extension() == ".so" && !entry.path().filename().string().starts_with(transportPrefix))
+    if (entry.path().extension() == ".so" && !isTransport(entry.path()))
       paths.push_back(entry.path().string());
   std::sort(paths.begin(), paths.end());
   return paths;

@@ -93,6 +93,12 @@ function(sluice_backend_half name)
   add_dependencies(sluice_backends ${name})
 endfunction()
 
+# sluice_transport(name SOURCES a.cpp ... [LINK lib ...]): libsluice_transport_<name>.so, which lies beside the backends.
+function(sluice_transport name)
+  sluice_backend_half(sluice_transport_${name} ${ARGN})
+  set_target_properties(sluice_transport_${name} PROPERTIES PREFIX lib)
+endfunction()
+
 function(sluice_use_mlir target)
   target_include_directories(${target} SYSTEM PUBLIC "${PROJECT_BINARY_DIR}" ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
   target_compile_definitions(${target} PUBLIC ${LLVM_DEFINITIONS_LIST})

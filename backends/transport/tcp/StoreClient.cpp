@@ -1,11 +1,10 @@
-#include "runtime/base/Status.h"
-#include "runtime/base/Text.h"
-#include "runtime/launch/Store.h"
+#include "backends/transport/Fail.h"
+#include "backends/transport/tcp/Store.h"
 
 #include <algorithm>
 #include <thread>
 
-namespace sluice::runtime {
+namespace sluice::transport {
 
 using Clock = std::chrono::steady_clock;
 
@@ -15,7 +14,7 @@ static constexpr std::chrono::milliseconds kFirstPause{1}, kLongestPause{50}; //
 /// question, so the connection ends with it.
 StoreFrame StoreClient::ask(const StoreFrame &question, Deadline deadline) {
   if (!socket_.isOpen())
-    throw Error(ExitCode::peerLost, concat("the connection to the store of rank 0 at ", address_.text(), " has ended"));
+    fail(SLUICE_PEER_LOST, "the connection to the store of rank 0 at ", address_.text(), " has ended");
   Socket socket = std::move(socket_); // it is given back with a whole answer
   Traffic traffic = sendAll(socket, encodeFrame(question), deadline);
   std::optional<StoreFrame> frame;
@@ -24,13 +23,13 @@ StoreFrame StoreClient::ask(const StoreFrame &question, Deadline deadline) {
     try {
       frame = takeFrame(received_);
     } catch (const Error &) {
-      failInvalid(concat("what answers at ", address_.text(), " is no store"));
+      fail(SLUICE_INVALID, "what answers at ", address_.text(), " is no store");
     }
   }
   if (!frame && traffic == Traffic::Late)
-    throw Error(ExitCode::deadline, concat("the store of rank 0 at ", address_.text(), " did not answer in time"));
+    fail(SLUICE_DEADLINE, "the store of rank 0 at ", address_.text(), " did not answer in time");
   if (!frame)
-    throw Error(ExitCode::peerLost, concat("the store of rank 0 at ", address_.text(), " went away"));
+    fail(SLUICE_PEER_LOST, "the store of rank 0 at ", address_.text(), " went away");
   socket_ = std::move(socket);
   return std::move(*frame);
 }
@@ -40,42 +39,46 @@ StoreClient::StoreClient(const Address &address, const std::string &secret, Dura
   socket_ = connectTo(address, deadline);
   StoreFrame answer = ask({StoreFrame::Hello, "", secret}, deadline);
   if (answer.kind != StoreFrame::Ok)
-    failInvalid(concat("the store at ", address.text(), " is of another run: it has another secret"));
+    fail(SLUICE_INVALID, "the store at ", address.text(), " is of another run: it has another secret");
 }
 
 static void checkKey(const std::string &key) {
   if (key.empty() || key.size() > kMostKeyBytes)
-    failUsage(
-        concat("the key ", quote(key), " of a store has ", key.size(), " bytes, and may have 1 to ", kMostKeyBytes));
+    fail(SLUICE_USAGE, "the key '", key, "' of a store has ", key.size(), " bytes, and may have 1 to ", kMostKeyBytes);
 }
 
 void StoreClient::set(const std::string &key, const std::string &value, Duration within) {
   checkKey(key);
   if (value.size() > kMostValueBytes)
-    failUsage(concat("the value of ", quote(key), " has ", value.size(), " bytes, and a store takes ", kMostValueBytes,
-                     " at most"));
+    fail(SLUICE_USAGE, "the value of '", key, "' has ", value.size(), " bytes, and a store takes ", kMostValueBytes,
+         " at most");
   StoreFrame answer = ask({StoreFrame::Set, key, value}, Clock::now() + within);
   if (answer.kind == StoreFrame::Taken)
-    failInvalid(concat("the key ", quote(key), " of the store at ", address_.text(), " has another value already"));
+    fail(SLUICE_INVALID, "the key '", key, "' of the store at ", address_.text(), " has another value already");
   if (answer.kind != StoreFrame::Ok)
-    failExhausted(concat("the store at ", address_.text(), " has no room for ", quote(key)));
+    fail(SLUICE_EXHAUSTED, "the store at ", address_.text(), " has no room for '", key, "'");
+}
+
+std::optional<std::string> StoreClient::find(const std::string &key, Duration within) {
+  checkKey(key);
+  StoreFrame answer = ask({StoreFrame::Get, key, ""}, Clock::now() + within);
+  if (answer.kind != StoreFrame::Ok)
+    return std::nullopt;
+  return std::move(answer.value);
 }
 
 std::string StoreClient::get(const std::string &key, Duration within) {
-  checkKey(key);
   Deadline deadline = Clock::now() + within;
-  StoreFrame question{StoreFrame::Get, key, ""};
   std::chrono::milliseconds pause = kFirstPause;
   while (true) {
-    StoreFrame answer = ask(question, deadline);
-    if (answer.kind == StoreFrame::Ok)
-      return std::move(answer.value);
+    if (std::optional<std::string> value = find(key, std::chrono::ceil<Duration>(deadline - Clock::now())))
+      return std::move(*value);
     if (Clock::now() + pause >= deadline)
-      throw Error(ExitCode::deadline, concat("nobody set ", quote(key), " in the store of rank 0 at ", address_.text(),
-                                             " within ", within.count(), " ms"));
+      fail(SLUICE_DEADLINE, "nobody set '", key, "' in the store of rank 0 at ", address_.text(), " within ",
+           within.count(), " ms");
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, kLongestPause);
   }
 }
 
-} // namespace sluice::runtime
+} // namespace sluice::transport

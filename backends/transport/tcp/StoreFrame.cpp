@@ -1,11 +1,11 @@
-#include "runtime/launch/StoreFrame.h"
+#include "backends/transport/tcp/StoreFrame.h"
 
-#include "runtime/base/Status.h"
+#include "backends/transport/Fail.h"
 
 #include <algorithm>
 #include <string_view>
 
-namespace sluice::runtime {
+namespace sluice::transport {
 
 // The header: four bytes that no other protocol begins with, the kind, and the bytes of the key and of the value, with
 // the lowest byte first.
@@ -39,13 +39,13 @@ std::string encodeFrame(const StoreFrame &frame) {
 std::optional<StoreFrame> takeFrame(std::string &bytes, size_t mostValueBytes) {
   std::string_view begin(bytes.data(), std::min(bytes.size(), kMagic.size()));
   if (begin != kMagic.substr(0, begin.size()))
-    failInvalid("what came is no message of a store");
+    fail(SLUICE_INVALID, "what came is no message of a store");
   if (bytes.size() < kHeaderBytes)
     return std::nullopt;
   auto kind = static_cast<unsigned char>(bytes[4]);
   size_t keyBytes = numberAt(bytes, 5, 2), valueBytes = numberAt(bytes, 7, 4);
   if (!isFrameKind(kind) || keyBytes > kMostKeyBytes || valueBytes > mostValueBytes)
-    failInvalid("what came is no message of a store, or one that is too large");
+    fail(SLUICE_INVALID, "what came is no message of a store, or one that is too large");
   if (bytes.size() < kHeaderBytes + keyBytes + valueBytes)
     return std::nullopt;
   StoreFrame frame{static_cast<StoreFrame::Kind>(kind), bytes.substr(kHeaderBytes, keyBytes),
@@ -54,4 +54,4 @@ std::optional<StoreFrame> takeFrame(std::string &bytes, size_t mostValueBytes) {
   return frame;
 }
 
-} // namespace sluice::runtime
+} // namespace sluice::transport

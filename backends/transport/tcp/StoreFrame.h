@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-namespace sluice::runtime {
+namespace sluice::transport {
 
 inline constexpr size_t kMostKeyBytes = 256;
 inline constexpr size_t kMostValueBytes = size_t(1) << 20;
@@ -37,4 +37,4 @@ std::string encodeFrame(const StoreFrame &frame);
 /// frame, or has a value of more than `mostValueBytes`, as soon as that can be told.
 std::optional<StoreFrame> takeFrame(std::string &bytes, size_t mostValueBytes = kMostValueBytes);
 
-} // namespace sluice::runtime
+} // namespace sluice::transport

@@ -1,6 +1,5 @@
-#include "runtime/base/Status.h"
-#include "runtime/base/Text.h"
-#include "runtime/launch/Store.h"
+#include "backends/transport/Fail.h"
+#include "backends/transport/tcp/Store.h"
 
 #include <cerrno>
 #include <csignal>
@@ -11,11 +10,12 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
 #include <vector>
 
-namespace sluice::runtime {
+namespace sluice::transport {
 
 using Clock = std::chrono::steady_clock;
 
@@ -36,8 +36,7 @@ struct Client {
 
 } // namespace
 
-/// Takes as long for each secret of one length, so that it cannot be guessed byte by byte.
-static bool isSameSecret(const std::string &one, const std::string &other) {
+bool isSameSecret(const std::string &one, const std::string &other) {
   if (one.size() != other.size())
     return false;
   unsigned differences = 0;
@@ -51,7 +50,7 @@ public:
   Impl(const Address &at, const std::string &secret)
       : secret_(secret), listening_(listenAt(at)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (!wake_.isOpen())
-      failExhausted(concat("a store cannot be made: ", std::strerror(errno)));
+      fail(SLUICE_EXHAUSTED, "a store cannot be made: ", std::strerror(errno));
     address = {at.host, portOf(listening_)};
     startThread();
   }
@@ -86,10 +85,13 @@ void StoreServer::Impl::startThread() {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  Status status = guarded([this] { thread_ = std::thread([this] { serve(); }); });
+  try {
+    thread_ = std::thread([this] { serve(); });
+  } catch (const std::system_error &) {
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (!status.ok())
-    failExhausted("out of memory: the thread of a store cannot be started");
+  if (!thread_.joinable())
+    fail(SLUICE_EXHAUSTED, "out of memory: the thread of a store cannot be started");
 }
 
 StoreFrame StoreServer::Impl::set(StoreFrame question) {
@@ -112,11 +114,11 @@ StoreFrame StoreServer::Impl::answer(Client &client, StoreFrame question) {
     return {client.isKnown ? StoreFrame::Ok : StoreFrame::Refused, "", ""};
   }
   if (question.key.empty())
-    failInvalid("a question has no key");
+    fail(SLUICE_INVALID, "a question has no key");
   if (question.kind == StoreFrame::Set)
     return set(std::move(question));
   if (question.kind != StoreFrame::Get)
-    failInvalid("what came is no question");
+    fail(SLUICE_INVALID, "what came is no question");
   auto found = values_.find(question.key);
   if (found == values_.end())
     return {StoreFrame::Absent, "", ""};
@@ -148,14 +150,16 @@ bool StoreServer::Impl::isDone(Client &client, short events, Deadline now) {
     return true;
   if (events == 0)
     return false;
-  bool goesOn = false;
-  Status status = guarded([&] { goesOn = advance(client); });
-  return !status.ok() || !goesOn;
+  try {
+    return !advance(client);
+  } catch (const std::exception &) { // of what it sent, or of memory
+    return true;
+  }
 }
 
 void StoreServer::Impl::acceptAll() {
   while (clients_.size() < kMostClients) {
-    Socket socket(accept4(listening_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    Socket socket = acceptNow(listening_);
     if (!socket.isOpen()) {
       if (errno == EMFILE || errno == ENFILE) // until a client leaves
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -187,7 +191,7 @@ void StoreServer::Impl::serve() {
 
 StoreServer::StoreServer(const Address &address, const std::string &secret) {
   if (secret.empty() || secret.size() > kMostSecretBytes)
-    failUsage(concat("the secret of a store has ", secret.size(), " bytes, and may have 1 to ", kMostSecretBytes));
+    fail(SLUICE_USAGE, "the secret of a store has ", secret.size(), " bytes, and may have 1 to ", kMostSecretBytes);
   impl_ = std::make_unique<Impl>(address, secret);
 }
 
@@ -195,4 +199,4 @@ StoreServer::~StoreServer() = default;
 
 const Address &StoreServer::address() const { return impl_->address; }
 
-} // namespace sluice::runtime
+} // namespace sluice::transport

@@ -1,7 +1,6 @@
-#include "runtime/launch/Socket.h"
+#include "backends/transport/tcp/Socket.h"
 
-#include "runtime/base/Status.h"
-#include "runtime/base/Text.h"
+#include "backends/transport/Fail.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -15,7 +14,7 @@
 #include <thread>
 #include <unistd.h>
 
-namespace sluice::runtime {
+namespace sluice::transport {
 
 using Clock = std::chrono::steady_clock;
 
@@ -64,16 +63,39 @@ Socket listenAt(const Address &address) {
       return socket;
     why = std::strerror(errno);
   }
-  failInvalid(concat("cannot listen at ", address.text(), ": ", why));
+  fail(SLUICE_INVALID, "cannot listen at ", address.text(), ": ", why);
 }
 
 int portOf(const Socket &socket) {
   sockaddr_storage name{};
   socklen_t size = sizeof name;
   if (getsockname(socket.get(), reinterpret_cast<sockaddr *>(&name), &size) != 0)
-    failInvalid(concat("a listening socket has no name: ", std::strerror(errno)));
+    fail(SLUICE_INVALID, "a listening socket has no name: ", std::strerror(errno));
   return ntohs(name.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6 *>(&name)->sin6_port
                                           : reinterpret_cast<sockaddr_in *>(&name)->sin_port);
+}
+
+std::string localHostOf(const Socket &socket) {
+  sockaddr_storage name{};
+  socklen_t size = sizeof name;
+  char host[NI_MAXHOST];
+  if (getsockname(socket.get(), reinterpret_cast<sockaddr *>(&name), &size) != 0 ||
+      getnameinfo(reinterpret_cast<sockaddr *>(&name), size, host, sizeof host, nullptr, 0, NI_NUMERICHOST) != 0)
+    fail(SLUICE_INVALID, "a connection has no address at this end");
+  return host;
+}
+
+/// Small messages are waited for.
+static void sendAtOnce(const Socket &socket) {
+  int yes = 1;
+  setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+}
+
+Socket acceptNow(const Socket &listening) {
+  Socket socket(accept4(listening.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (socket.isOpen())
+    sendAtOnce(socket);
+  return socket;
 }
 
 /// Whether the socket became ready before the deadline.
@@ -124,15 +146,14 @@ Socket connectTo(const Address &address, Deadline deadline) {
       if (error == 0 && isItsOwnPeer(socket))
         error = ECONNREFUSED;
       if (error == 0) {
-        int yes = 1; // small messages that are waited for
-        setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+        sendAtOnce(socket);
         return socket;
       }
       why = std::strerror(error);
     }
     std::this_thread::sleep_for(kBetweenTries);
   } while (Clock::now() < deadline);
-  throw Error(ExitCode::deadline, concat("cannot connect to rank 0 at ", address.text(), " in time: ", why));
+  fail(SLUICE_DEADLINE, "cannot connect to ", address.text(), " in time: ", why);
 }
 
 //===- bytes ------------------------------------------------------------------------------------------------------===//
@@ -177,4 +198,18 @@ Traffic receiveSome(const Socket &socket, std::string &bytes, Deadline deadline)
   return traffic;
 }
 
-} // namespace sluice::runtime
+Traffic receiveExactly(const Socket &socket, size_t bytes, std::string &received, Deadline deadline) {
+  for (std::string part; bytes > 0; bytes -= part.size()) {
+    if (!await(socket, POLLIN, deadline))
+      return Traffic::Late;
+    part.resize(bytes);
+    ssize_t count = recv(socket.get(), part.data(), bytes, 0);
+    if (count == 0 || (count < 0 && reasonOf(errno) == Traffic::Gone))
+      return Traffic::Gone;
+    part.resize(static_cast<size_t>(std::max<ssize_t>(count, 0)));
+    received += part;
+  }
+  return Traffic::Done;
+}
+
+} // namespace sluice::transport

@@ -1,18 +1,22 @@
-// Where ranks in several processes leave each other small things before they can exchange: ids of communicators, hashes of
-// what they are about to do. Rank 0 has the store, all ranks are its clients.
+// Where ranks in several processes leave each other small things before they are connected: where each of them listens.
+// Rank 0 has the store, all ranks are its clients.
 //
 // A secret that the ranks of one run share keeps out other runs and strangers. It is sent as it is: the network between
 // the ranks is trusted not to be read.
 #pragma once
 
-#include "runtime/launch/Socket.h"
-#include "runtime/launch/StoreFrame.h"
+#include "backends/transport/tcp/Socket.h"
+#include "backends/transport/tcp/StoreFrame.h"
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 
-namespace sluice::runtime {
+namespace sluice::transport {
+
+/// Takes as long for each secret of one length, so that it cannot be guessed byte by byte.
+bool isSameSecret(const std::string &one, const std::string &other);
 
 /// Serves in a thread of its own, at the given address alone, until it is destroyed. Whatever comes is checked: who sends
 /// anything but messages of bounded size, with the secret first and soon, is cut off.
@@ -45,8 +49,13 @@ public:
   /// Keys have 1 to 256 bytes and values up to 1 MiB, or it is an error of usage. A key is set once: throws an error of
   /// input if it has another value.
   void set(const std::string &key, const std::string &value, Duration within);
+  /// Nothing if nobody has set the key.
+  std::optional<std::string> find(const std::string &key, Duration within);
   /// Waits until somebody has set the key. After one that nobody set in time the client may be asked again.
   std::string get(const std::string &key, Duration within);
+
+  /// The address of this machine by which the store is reached.
+  std::string localHost() const { return localHostOf(socket_); }
 
 private:
   StoreFrame ask(const StoreFrame &question, Deadline deadline);
@@ -56,4 +65,4 @@ private:
   std::string received_;
 };
 
-} // namespace sluice::runtime
+} // namespace sluice::transport

@@ -1,0 +1,116 @@
+#include "backends/transport/tcp/Mesh.h"
+
+#include <poll.h>
+
+namespace sluice::transport {
+
+using exchange::rankText;
+
+static constexpr std::chrono::microseconds kEagerness{20}; // for which nothing sleeps after something has moved
+static constexpr int kSleepMilliseconds = 1;               // at most; whatever comes ends it
+
+Mesh::Mesh(int32_t rank, std::vector<Socket> sockets) : rank_(rank), culprit_(rank) {
+  for (Socket &socket : sockets)
+    peers_.emplace_back(std::move(socket));
+}
+
+Mesh::~Mesh() {
+  if (!broken_)
+    for (Peer &peer : peers_)
+      peer.leave();
+}
+
+sluice_transfer *Mesh::begin(int32_t rank, bool sends, void *memory, size_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (rank < 0 || rank >= static_cast<int32_t>(peers_.size()) || rank == rank_)
+    fail(SLUICE_USAGE, "there is no other ", rankText(rank), " of ", peers_.size());
+  sluice_transfer &transfer =
+      transfers_.emplace_front(sluice_transfer{rank, sends, static_cast<std::byte *>(memory), bytes});
+  transfer.self = transfers_.begin();
+  peerOf(transfer).add(transfer);
+  if (sends && !broken_)
+    peerOf(transfer).moveNow();
+  return &transfer;
+}
+
+/// Who went away without a word is named before those that were aborted, which may be on account of it.
+void Mesh::noteEnds() {
+  for (Peer::End end : {Peer::End::Lost, Peer::End::Aborted})
+    for (size_t at = 0; at < peers_.size() && !broken_; ++at) {
+      if (peers_[at].end() != end)
+        continue;
+      auto rank = static_cast<int32_t>(at);
+      culprit_ = end == Peer::End::Lost ? rank : peers_[at].culprit();
+      broken_.emplace(SLUICE_PEER_LOST, rankText(rank) + (end == Peer::End::Lost ? " went away" : " was aborted") +
+                                            (culprit_ == rank ? "" : ", because of " + rankText(culprit_)));
+    }
+}
+
+bool Mesh::moveAll() {
+  bool moved = false;
+  for (Peer &peer : peers_)
+    moved |= peer.moveNow();
+  noteEnds();
+  return moved;
+}
+
+void Mesh::drop(sluice_transfer &transfer, const Error &error) {
+  peerOf(transfer).remove(transfer);
+  transfers_.erase(transfer.self);
+  throw error;
+}
+
+bool Mesh::look(sluice_transfer &transfer) {
+  if (transfer.isDone) {
+    transfers_.erase(transfer.self);
+    return true;
+  }
+  if (broken_)
+    drop(transfer, *broken_);
+  const Peer &peer = peerOf(transfer);
+  if (const auto &difference = peer.difference())
+    drop(transfer,
+         Error(SLUICE_INVALID, rankText(transfer.rank) + " sent a message of " + std::to_string(difference->first) +
+                                   " bytes, where " + std::to_string(difference->second) + " were to come"));
+  if (peer.end() != Peer::End::None)
+    drop(transfer, Error(SLUICE_PEER_LOST, rankText(transfer.rank) + " has left"));
+  return false;
+}
+
+/// Until something can be moved; an abort cuts the connections, which ends it, too.
+void Mesh::sleep(std::unique_lock<std::mutex> &lock) {
+  std::vector<pollfd> polled;
+  for (const Peer &peer : peers_) {
+    std::optional<short> events = peer.events();
+    polled.push_back({events ? peer.descriptor() : -1, events.value_or(0), 0});
+  }
+  lock.unlock();
+  poll(polled.data(), polled.size(), kSleepMilliseconds);
+  lock.lock();
+  for (size_t at = 0; at < peers_.size(); ++at)
+    peers_[at].notice(polled[at].revents);
+}
+
+bool Mesh::test(sluice_transfer *transfer) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (look(*transfer))
+    return true;
+  bool moved = moveAll();
+  if (!moved && !broken_ && Clock::now() - lastMove_ > kEagerness) {
+    sleep(lock);
+    moved = !broken_ && moveAll();
+  }
+  if (moved)
+    lastMove_ = Clock::now();
+  return look(*transfer);
+}
+
+void Mesh::abort() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (Peer &peer : peers_)
+    peer.abort(culprit_);
+  if (!broken_)
+    broken_.emplace(SLUICE_PEER_LOST, rankText(rank_) + " was aborted");
+}
+
+} // namespace sluice::transport

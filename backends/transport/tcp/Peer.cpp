@@ -1,0 +1,199 @@
+#include "backends/transport/tcp/Mesh.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+namespace sluice::transport {
+
+// A header: three bytes that no other protocol begins with, the kind, and a number with the lowest byte first.
+static constexpr unsigned char kMessageMagic[] = {0x89, 'S', 'M'};
+static constexpr unsigned char kMessage = 1; // the number is that of its bytes
+static constexpr unsigned char kLeave = 2;
+static constexpr unsigned char kAbort = 3; // the number is the rank for which it is
+
+static constexpr size_t kMostTogether = 8; // messages that one call sends
+
+static Header headerOf(unsigned char kind, uint64_t number) {
+  Header header{kMessageMagic[0], kMessageMagic[1], kMessageMagic[2], kind};
+  for (size_t i = 0; i < 8; ++i)
+    header[4 + i] = static_cast<unsigned char>(number >> (8 * i));
+  return header;
+}
+
+static uint64_t numberIn(const Header &header) {
+  uint64_t number = 0;
+  for (size_t i = 0; i < 8; ++i)
+    number |= static_cast<uint64_t>(header[4 + i]) << (8 * i);
+  return number;
+}
+
+static bool isLater(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
+
+void Peer::remove(const sluice_transfer &transfer) {
+  auto &queue = transfer.sends ? sending_ : receiving_;
+  queue.erase(std::remove(queue.begin(), queue.end(), &transfer), queue.end());
+}
+
+/// What has come of messages is read before the end is believed, and is lost if more of them was to come.
+void Peer::endAt(int error) {
+  if (end_ == End::None && !isLater(error))
+    end_ = End::Lost;
+}
+
+//===- sending ----------------------------------------------------------------------------------------------------===//
+
+/// Of the first messages.
+void Peer::takeSent(size_t bytes) {
+  while (!sending_.empty()) {
+    sluice_transfer &first = *sending_.front();
+    size_t ofHeader = std::min(bytes, first.header.size() - first.headerSent);
+    first.headerSent += ofHeader;
+    size_t ofMemory = std::min(bytes - ofHeader, first.bytes - first.moved);
+    first.moved += ofMemory;
+    bytes -= ofHeader + ofMemory;
+    if (first.headerSent < first.header.size() || first.moved < first.bytes)
+      return;
+    first.isDone = true;
+    sending_.pop_front();
+  }
+}
+
+bool Peer::sendSome() {
+  iovec parts[2 * kMostTogether];
+  size_t count = 0, messages = std::min(kMostTogether, sending_.size());
+  for (size_t at = 0; at < messages; ++at) {
+    sluice_transfer &transfer = *sending_[at];
+    if (transfer.headerSent == 0)
+      transfer.header = headerOf(kMessage, transfer.bytes);
+    parts[count++] = {transfer.header.data() + transfer.headerSent, transfer.header.size() - transfer.headerSent};
+    parts[count++] = {transfer.memory + transfer.moved, transfer.bytes - transfer.moved};
+  }
+  msghdr message{};
+  message.msg_iov = parts;
+  message.msg_iovlen = count;
+  ssize_t sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
+  if (sent < 0)
+    endAt(errno);
+  else
+    takeSent(static_cast<size_t>(sent));
+  return sent > 0;
+}
+
+//===- receiving --------------------------------------------------------------------------------------------------===//
+
+/// Whether a header that is no message's ended the connection.
+bool Peer::readControl() {
+  if (std::memcmp(header_.data(), kMessageMagic, sizeof kMessageMagic) != 0 || header_[3] < kMessage ||
+      header_[3] > kAbort)
+    end_ = End::Lost; // whoever it is, it is cut off
+  else if (header_[3] == kLeave)
+    end_ = End::Left;
+  else if (header_[3] == kAbort)
+    end_ = End::Aborted;
+  if (end_ == End::Aborted)
+    culprit_ = static_cast<int32_t>(numberIn(header_));
+  return end_ != End::None;
+}
+
+void Peer::finishReceive() {
+  receiving_.front()->isDone = true;
+  receiving_.pop_front();
+  headerBytes_ = 0;
+}
+
+/// Whether there is something to read: a header, or bytes of a message that somebody is to receive.
+bool Peer::canReceive() {
+  while (hasHeader()) {
+    if (readControl() || receiving_.empty())
+      return false;
+    uint64_t bytes = numberIn(header_);
+    if (receiving_.front()->bytes != bytes) {
+      difference_ = {bytes, receiving_.front()->bytes};
+      end_ = End::Left; // what follows makes no sense
+      return false;
+    }
+    if (bytes > 0)
+      return true;
+    finishReceive();
+  }
+  return true;
+}
+
+/// The next header is read with the rest of a message, to save a call.
+bool Peer::receiveSome() {
+  Header next;
+  iovec parts[2] = {{header_.data() + headerBytes_, header_.size() - headerBytes_}, {next.data(), next.size()}};
+  if (hasHeader())
+    parts[0] = {receiving_.front()->memory + receiving_.front()->moved,
+                receiving_.front()->bytes - receiving_.front()->moved};
+  ssize_t count = readv(socket_.get(), parts, hasHeader() ? 2 : 1);
+  if (count <= 0) {
+    endAt(count == 0 ? EPIPE : errno);
+    return false;
+  }
+  auto bytes = static_cast<size_t>(count);
+  if (!hasHeader()) {
+    headerBytes_ += bytes;
+    return true;
+  }
+  size_t ofMessage = std::min(bytes, parts[0].iov_len);
+  receiving_.front()->moved += ofMessage;
+  if (ofMessage == parts[0].iov_len) {
+    finishReceive();
+    header_ = next;
+    headerBytes_ = bytes - ofMessage;
+  }
+  return true;
+}
+
+bool Peer::moveNow() {
+  bool moved = false;
+  while (isOpen() && !sending_.empty() && sendSome())
+    moved = true;
+  while (isOpen() && canReceive() && receiveSome())
+    moved = true;
+  return moved;
+}
+
+//===- waiting, and the end ---------------------------------------------------------------------------------------===//
+
+std::optional<short> Peer::events() const {
+  if (!isOpen())
+    return std::nullopt;
+  bool isStalled = hasHeader() && receiving_.empty();
+  return static_cast<short>((sending_.empty() ? 0 : POLLOUT) | (isStalled ? 0 : POLLIN));
+}
+
+/// What was received is no longer read of a connection that was cut.
+void Peer::notice(short events) {
+  if (events & (POLLERR | POLLHUP) && hasHeader() && receiving_.empty())
+    endAt(ECONNRESET);
+}
+
+void Peer::sendControl(unsigned char kind, uint64_t number) {
+  bool isBetweenMessages = sending_.empty() || sending_.front()->headerSent == 0;
+  if (!isOpen() || !isBetweenMessages)
+    return;
+  Header header = headerOf(kind, number);
+  [[maybe_unused]] ssize_t sent = send(socket_.get(), header.data(), header.size(), MSG_NOSIGNAL); // or it is lost
+}
+
+/// With something under way it is no leaving in order.
+void Peer::leave() {
+  if (sending_.empty())
+    sendControl(kLeave, 0);
+}
+
+void Peer::abort(int32_t culprit) {
+  sendControl(kAbort, static_cast<uint64_t>(culprit));
+  sockaddr none{};
+  none.sa_family = AF_UNSPEC;
+  if (socket_.isOpen())
+    connect(socket_.get(), &none, sizeof none); // cuts the connection, whatever its other end has not read
+}
+
+} // namespace sluice::transport
