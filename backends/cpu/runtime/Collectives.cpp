@@ -14,7 +14,11 @@ using sluice::exchange::rankText;
 struct sluice_communicator {
   sluice_run *run;
   std::shared_ptr<Ranks> ranks;
+  std::unique_ptr<sluice::exchange::Across> across; // instead, if the other ranks are in other processes
   int32_t rank, device;
+
+  int32_t size() const { return across ? across->size() : ranks->size(); }
+  void check() const { across ? across->check() : ranks->check(); }
 };
 
 /// Runs `body`; an error that it throws becomes the context's last one.
@@ -29,6 +33,7 @@ template <typename Body> static sluice_status guardedExchange(sluice_run *run, B
   }
 }
 
+/// Only contexts of this process know it.
 static sluice_status uniqueId(sluice_run *run, sluice_unique_id *id) {
   return guardedExchange(run, [&] {
     std::string text = run->hall->addId();
@@ -37,18 +42,31 @@ static sluice_status uniqueId(sluice_run *run, sluice_unique_id *id) {
   });
 }
 
+/// Ranks of this process.
+static std::unique_ptr<sluice_communicator> joinHere(sluice_run *run, const sluice_communicator_options &options) {
+  std::string id(options.id->bytes, strnlen(options.id->bytes, sizeof options.id->bytes));
+  std::shared_ptr<Ranks> ranks = run->hall->ranksOf(id, options.rank, options.size);
+  auto made = std::make_unique<sluice_communicator>(
+      sluice_communicator{run, std::move(ranks), nullptr, options.rank, options.device});
+  made->ranks->join(options.rank, options.device);
+  return made;
+}
+
+/// Ranks of other processes, which the transport has found.
+static std::unique_ptr<sluice_communicator> joinAcross(sluice_run *run, const sluice_communicator_options &options) {
+  auto across = std::make_unique<sluice::exchange::Across>(*options.transport, options.rank, options.size);
+  return std::make_unique<sluice_communicator>(
+      sluice_communicator{run, nullptr, std::move(across), options.rank, options.device});
+}
+
 static sluice_status init(sluice_run *run, const sluice_communicator_options *options,
                           sluice_communicator **communicator) {
   if (options->device != SLUICE_HOST)
     if (sluice_status status = run->checkDevice(options->device); status != SLUICE_OK)
       return status;
   return guardedExchange(run, [&] {
-    std::string id(options->id->bytes, strnlen(options->id->bytes, sizeof options->id->bytes));
-    std::shared_ptr<Ranks> ranks = run->hall->ranksOf(id, options->rank, options->size);
-    auto made = std::make_unique<sluice_communicator>(
-        sluice_communicator{run, std::move(ranks), options->rank, options->device});
-    made->ranks->join(options->rank, options->device);
-    *communicator = made.release();
+    bool hasTransport = SLUICE_HAS_MEMBER(sluice_communicator_options, options, transport) && options->transport;
+    *communicator = (hasTransport ? joinAcross(run, *options) : joinHere(run, *options)).release();
   });
 }
 
@@ -61,15 +79,15 @@ static sluice_status putIn(sluice_communicator *communicator, sluice_queue *queu
     if (queue->device != communicator->device)
       throw Error(SLUICE_USAGE, std::string("the queue is of ") + placeText(queue->device) + ", and " + rankText(rank) +
                                     " of " + placeText(communicator->device));
-    communicator->ranks->check();
-    sluice::exchange::Part part = sluice::exchange::partOf(*exchange, rank, communicator->ranks->size());
+    communicator->check();
+    sluice::exchange::Part part = sluice::exchange::partOf(*exchange, rank, communicator->size());
     std::string what = part.signature.text() + " of " + rankText(rank);
-    Pending pending{communicator->ranks, rank, queue, std::move(part), std::move(what)};
+    Pending pending{communicator->ranks, communicator->across.get(), rank, queue, std::move(part), std::move(what)};
     if (run->together.isOpen())
       return run->together.add(std::move(pending));
     std::vector<Pending> alone;
     alone.push_back(std::move(pending));
-    exchangeAll(std::move(alone), *run->services);
+    exchangeAll(*run->hall, std::move(alone), *run->services);
   });
 }
 
@@ -79,26 +97,30 @@ static sluice_status begin(sluice_run *run) {
 }
 
 static sluice_status end(sluice_run *run) {
-  return guardedExchange(run, [&] { run->together.end(*run->services); });
+  return guardedExchange(run, [&] { run->together.end(*run->hall, *run->services); });
 }
 
 static sluice_status error(sluice_communicator *communicator) {
-  return guardedExchange(communicator->run, [&] { communicator->ranks->check(); });
+  return guardedExchange(communicator->run, [&] { communicator->check(); });
 }
 
 /// In any thread: the context's own may be in a call that waits.
 static void abortRanks(sluice_communicator *communicator) {
+  if (communicator->across)
+    return communicator->across->abort();
   communicator->ranks->fail(Error(SLUICE_PEER_LOST, rankText(communicator->rank) + " was aborted"));
 }
 
 static void destroy(sluice_communicator *communicator) {
-  communicator->ranks->leave(communicator->rank);
+  if (communicator->ranks)
+    communicator->ranks->leave(communicator->rank);
   delete communicator;
 }
 
 static sluice_status counts(sluice_communicator *communicator, int32_t kind, int64_t *exchanges, int64_t *bytes) {
   return guardedExchange(communicator->run, [&] {
-    sluice::exchange::Roster::Count count = communicator->ranks->count(communicator->rank, kind);
+    sluice::exchange::Roster::Count count =
+        communicator->across ? communicator->across->count(kind) : communicator->ranks->count(communicator->rank, kind);
     *exchanges = count.exchanges;
     *bytes = count.bytes;
   });

@@ -1,4 +1,4 @@
-// Exchanges among threads of this process, behind the ABI's table.
+// Exchanges among threads of this process, or with other processes, behind the ABI's table.
 #pragma once
 
 #include "sluice/backend/collectives.h"

@@ -13,6 +13,8 @@ class Course {
 public:
   /// Puts it in.
   explicit Course(Pending pending) : its_(std::move(pending)) {
+    if (its_.across)
+      return; // other processes are not told before the queue has come to it
     try {
       meeting_ = its_.ranks->put(its_.rank, its_.queue, std::move(its_.part));
     } catch (const Error &error) {
@@ -26,6 +28,8 @@ public:
 
   /// Goes as far as it can without waiting; its queue has come to it.
   void advance(const sluice_run_services &services) {
+    if (its_.across)
+      return runAcross();
     if (!std::exchange(hasArrived_, true))
       its_.ranks->arrive(*meeting_);
     if (meeting_->state() == Meeting::State::Running && meeting_->help(services))
@@ -35,7 +39,7 @@ public:
 
   /// Notes whether it is over.
   void look() {
-    if (isOver())
+    if (isOver() || its_.across)
       return;
     isDone_ = meeting_->state() == Meeting::State::Done;
     if (meeting_->state() == Meeting::State::Failed) {
@@ -45,6 +49,16 @@ public:
   }
 
 private:
+  /// Waits for the other processes.
+  void runAcross() {
+    try {
+      its_.across->run(its_.part);
+      isDone_ = true;
+    } catch (const Error &error) {
+      error_ = error;
+    }
+  }
+
   Pending its_;
   std::shared_ptr<Meeting> meeting_;
   std::optional<Error> error_;
@@ -77,10 +91,7 @@ static std::pair<bool, bool> advanceAll(std::vector<Course> &courses, const slui
   return {ended, isLeft};
 }
 
-void exchangeAll(std::vector<Pending> pending, const sluice_run_services &services) {
-  if (pending.empty())
-    return;
-  Hall &hall = pending.front().ranks->hall(); // that of the context, and so of all
+void exchangeAll(Hall &hall, std::vector<Pending> pending, const sluice_run_services &services) {
   std::vector<Course> courses;
   for (Pending &next : pending)
     courses.emplace_back(std::move(next));
@@ -96,11 +107,11 @@ void exchangeAll(std::vector<Pending> pending, const sluice_run_services &servic
       throw *course.error();
 }
 
-void Together::end(const sluice_run_services &services) {
+void Together::end(Hall &hall, const sluice_run_services &services) {
   if (depth_ == 0)
     throw Error(SLUICE_USAGE, "exchanges end that did not begin");
   if (--depth_ == 0)
-    exchangeAll(std::exchange(pending_, {}), services);
+    exchangeAll(hall, std::exchange(pending_, {}), services);
 }
 
 } // namespace sluice::cpu

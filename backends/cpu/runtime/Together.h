@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cpu/runtime/Meetings.h"
+#include "backends/exchange/Across.h"
 
 #include <vector>
 
@@ -10,6 +11,7 @@ namespace sluice::cpu {
 /// An exchange of one rank.
 struct Pending {
   std::shared_ptr<Ranks> ranks;
+  exchange::Across *across; ///< instead, if the other ranks are in other processes
   int32_t rank;
   const void *queue;
   exchange::Part part;
@@ -21,7 +23,7 @@ public:
   bool isOpen() const { return depth_ > 0; }
   void begin() { ++depth_; }
   /// Does everything, if this is the last of nested ones. Throws the first error, after all are over.
-  void end(const sluice_run_services &services);
+  void end(Hall &hall, const sluice_run_services &services);
 
   void add(Pending pending) { pending_.push_back(std::move(pending)); }
 
@@ -31,6 +33,6 @@ private:
 };
 
 /// Does exchanges in the order of each queue, and returns when they are over. Throws the first error then.
-void exchangeAll(std::vector<Pending> pending, const sluice_run_services &services);
+void exchangeAll(Hall &hall, std::vector<Pending> pending, const sluice_run_services &services);
 
 } // namespace sluice::cpu

@@ -47,6 +47,9 @@ static std::shared_ptr<Ranks> ranksOf(Machine &machine, const sluice_communicato
 static sluice_status init(sluice_run *run, const sluice_communicator_options *options,
                           sluice_communicator **communicator) {
   return guarded(run, [&](Context &context) {
+    if (SLUICE_HAS_MEMBER(sluice_communicator_options, options, transport) && options->transport)
+      throw Error(SLUICE_UNSUPPORTED, std::string("sim: all ranks are in one process, whose clock they share; ") +
+                                          options->transport->library->name + " has ranks in several");
     if (options->device != SLUICE_HOST)
       context.machine().memory(options->device); // checks the number
     std::shared_ptr<Ranks> ranks = ranksOf(context.machine(), *options);

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <list>
 #include <memory>
 #include <optional>
@@ -70,22 +69,6 @@ private:
 
 } // namespace
 
-static std::string secondsText(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g s", seconds);
-  return text;
-}
-
-/// "rank 1", "ranks 1 and 2", "ranks 1, 2 and 5"
-static std::string ranksText(const std::vector<int32_t> &ranks) {
-  if (ranks.size() == 1)
-    return rankText(ranks.front());
-  std::string text = "ranks ";
-  for (size_t i = 0; i < ranks.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == ranks.size() ? " and " : ", ") + std::to_string(ranks[i]);
-  return text;
-}
-
 /// A year is as good as no deadline, and can be added to any moment.
 Rendezvous::Rendezvous(const Run &run)
     : run_(run),
@@ -102,8 +85,8 @@ std::string Rendezvous::hello(int32_t rank) const {
 }
 
 void Rendezvous::failLate(const std::vector<int32_t> &missing) const {
-  fail(SLUICE_DEADLINE, ranksText(missing), missing.size() == 1 ? " has" : " have", " not come to ",
-       run_.address.text(), " within ", secondsText(run_.deadline));
+  fail(SLUICE_DEADLINE, exchange::ranksHave(missing), " not come to ", run_.address.text(), " within ",
+       exchange::secondsText(run_.deadline));
 }
 
 //===- the store --------------------------------------------------------------------------------------------------===//
@@ -117,7 +100,7 @@ void Rendezvous::openStore() {
   } catch (const Error &error) {
     if (error.status() != SLUICE_DEADLINE)
       throw;
-    fail(SLUICE_DEADLINE, "rank 0 has not come within ", secondsText(run_.deadline), ": ", error.what());
+    fail(SLUICE_DEADLINE, "rank 0 has not come within ", exchange::secondsText(run_.deadline), ": ", error.what());
   }
 }
 

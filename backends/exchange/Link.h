@@ -1,0 +1,52 @@
+// A transport as exchanges use it: errors are thrown, and messages are waited for no longer than a deadline.
+#pragma once
+
+#include "backends/exchange/Error.h"
+#include "sluice/backend/transport.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace sluice::exchange {
+
+class Link {
+public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit Link(const sluice_transport_link &link) : link_(link) {}
+
+  sluice_transfer *send(int32_t rank, const void *from, size_t bytes) const {
+    sluice_transfer *transfer = nullptr;
+    check(link_.library->send(link_.transport, rank, from, bytes, &transfer));
+    return transfer;
+  }
+  sluice_transfer *receive(int32_t rank, void *to, size_t bytes) const {
+    sluice_transfer *transfer = nullptr;
+    check(link_.library->receive(link_.transport, rank, to, bytes, &transfer));
+    return transfer;
+  }
+  bool test(sluice_transfer *transfer) const {
+    int done = 0;
+    check(link_.library->test(link_.transport, transfer, &done));
+    return done != 0;
+  }
+  /// In any thread.
+  void abort() const { link_.library->abort(link_.transport); }
+
+  /// Whether what has waited since then has waited too long.
+  bool isLate(Clock::time_point since) const {
+    return !(std::chrono::duration<double>(Clock::now() - since).count() <= link_.deadline);
+  }
+  double deadline() const { return link_.deadline; }
+
+private:
+  void check(sluice_status status) const {
+    if (status != SLUICE_OK)
+      throw Error(status, link_.library->last_error(link_.transport));
+  }
+
+  sluice_transport_link link_;
+};
+
+} // namespace sluice::exchange
