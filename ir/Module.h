@@ -27,11 +27,20 @@ inline constexpr int64_t kMostCallsInFlight = 16;
 
 inline constexpr int64_t kMostReplicas = 1024;
 
+/// So many replicas are as many as processes are launched; what needs a number before that is planned for that of these.
+inline constexpr int64_t kReplicasOfLaunch = 0, kPlannedReplicas = 8;
+
 /// How many calls of an entry point may be under way at once.
 int64_t getCallsInFlight(mlir::ModuleOp module);
 
-/// How many replicas of the program run together, each on a share of the rows of a call.
+/// How many replicas of the program run together, each on a share of the rows of a call, or kReplicasOfLaunch.
 int64_t getReplicas(mlir::ModuleOp module);
+
+/// Whether the program is that of one of several replicas, or of however many there will be.
+bool isReplicated(mlir::ModuleOp module);
+
+/// For how many replicas the program's work is planned.
+int64_t getPlannedReplicas(mlir::ModuleOp module);
 
 /// The state that holds the number of rows of a call over all replicas, where `capacity` is that of one.
 inline constexpr llvm::StringLiteral kGlobalRows = "global_rows";

@@ -106,12 +106,13 @@ llvm::Expected<Target> Target::parse(StringRef text) {
 }
 
 llvm::Expected<Target> Target::shareAmong(int64_t replicas) const {
-  if (accelerators() % replicas != 0)
+  int64_t listed = std::max<int64_t>(replicas, 1);
+  if (accelerators() % listed != 0)
     return malformed(Twine(replicas) + " replicas need as many accelerators each, and '" + str() + "' has " +
                      Twine(accelerators()));
   Target shared = *this;
   shared.replicaCount = replicas;
-  size_t each = size_t(accelerators() / replicas);
+  size_t each = size_t(accelerators() / listed);
   shared.list.truncate(1 + each);
   for (size_t i = 1 + each; i < list.size(); ++i) {
     TargetDevice &device = shared.list[1 + (i - 1) % each];
@@ -148,7 +149,7 @@ static std::string problemOfRow(DeviceOp row, int64_t index, int64_t replicas) {
     return "has the number " + std::to_string(ordinal) + "; devices are numbered from 0 to " +
            std::to_string(kMostOrdinal);
   ArrayRef<int64_t> others = row.getReplicas().value_or(ArrayRef<int64_t>());
-  if (int64_t(others.size()) != (index == 0 ? 0 : replicas - 1))
+  if (int64_t(others.size()) != (index == 0 || replicas == kReplicasOfLaunch ? 0 : replicas - 1))
     return "is said for " + std::to_string(others.size()) + " more replicas, of " + std::to_string(replicas);
   if (llvm::any_of(others, [](int64_t other) { return other < 0 || other > kMostOrdinal; }))
     return "has a number of a replica that is outside of 0 to " + std::to_string(kMostOrdinal);

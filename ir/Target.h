@@ -32,7 +32,7 @@ public:
   /// malformed or listed twice.
   static llvm::Expected<Target> parse(llvm::StringRef list);
   /// The target of each of several replicas, where the list has the accelerators of all, one replica's behind another's.
-  /// Fails where they have not the same accelerators each.
+  /// Fails where they have not the same accelerators each. For kReplicasOfLaunch the list has those of one.
   llvm::Expected<Target> shareAmong(int64_t replicas) const;
   /// From a module's devices; what `record` could not have written is a diagnostic.
   static mlir::FailureOr<Target> of(mlir::ModuleOp module);
@@ -48,7 +48,7 @@ public:
   const TargetDevice &first() const { return list[firstIndex]; }
   /// "cpu,sim:0,sim:1", the host first, and the accelerators of one replica behind another's.
   std::string str() const;
-  /// How many copies of a program run on it together.
+  /// How many copies of a program run on it together, as getReplicas says it.
   int64_t replicas() const { return replicaCount; }
 
 private:

@@ -43,7 +43,7 @@ static LogicalResult runModel(Compilation &c) {
 /// Whether the statistics of a batch are those of each replica's rows: its sums are not to be seen when rows are shared
 /// out.
 static bool normalisesPerReplica(ModuleOp module) {
-  return ir::getReplicas(module) > 1 && !ir::getModel(module).getSyncBatchNorm();
+  return ir::isReplicated(module) && !ir::getModel(module).getSyncBatchNorm();
 }
 
 static LogicalResult runTrain(Compilation &c) {
@@ -59,7 +59,7 @@ static LogicalResult runTrain(Compilation &c) {
 }
 
 static LogicalResult runParallel(Compilation &c) {
-  if (ir::getReplicas(c.module) == 1)
+  if (!ir::isReplicated(c.module))
     return success();
   if (failed(partitionRows(c.module)))
     return failure();

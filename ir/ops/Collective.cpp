@@ -11,7 +11,7 @@ LogicalResult verifyCollective(CollectiveOp op) {
     if (auto tensor = dyn_cast<RankedTensorType>(type); tensor && !tensor.hasStaticShape())
       return op->emitOpError("is of a value with rows, ") << printShape(tensor.getShape());
   auto module = op->getParentOfType<ModuleOp>();
-  int64_t replicas = module ? getReplicas(module) : 1;
+  int64_t replicas = module ? std::max<int64_t>(getReplicas(module), 1) : 1; // there may be one alone
   if (int64_t(op.getRoot()) < 0 || int64_t(op.getRoot()) >= replicas)
     return op->emitOpError("is from replica ") << op.getRoot() << " of " << replicas;
   return success();

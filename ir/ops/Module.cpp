@@ -13,12 +13,13 @@ LogicalResult ModelOp::verify() {
     return emitOpError("capacity must be a number of rows from 0 to ") << INT32_MAX << ", but is " << rows;
   if (int64_t calls = int64_t(getInFlight().value_or(kCallsInFlight)); calls < 1 || calls > kMostCallsInFlight)
     return emitOpError("in_flight must be a number of calls from 1 to ") << kMostCallsInFlight << ", but is " << calls;
-  if (int64_t replicas = int64_t(getReplicas()); replicas < 1 || replicas > kMostReplicas)
-    return emitOpError("replicas must be a number from 1 to ") << kMostReplicas << ", but is " << replicas;
+  if (int64_t replicas = int64_t(getReplicas()); replicas < 0 || replicas > kMostReplicas)
+    return emitOpError("replicas must be a number from 1 to ")
+           << kMostReplicas << ", or 0 for as many as are launched, but is " << replicas;
   if (int64_t batch = int64_t(getBatch().value_or(0));
-      batch < 0 || llvm::divideCeil(batch, getReplicas()) > uint64_t(rows))
-    return emitOpError("has a batch of ")
-           << batch << " rows, which " << getReplicas() << " replicas of " << rows << " rows do not hold";
+      batch < 0 || llvm::divideCeil(batch, std::max<uint64_t>(getReplicas(), 1)) > uint64_t(rows))
+    return emitOpError("has a batch of ") << batch << " rows, which " << std::max<uint64_t>(getReplicas(), 1)
+                                          << " replicas of " << rows << " rows do not hold";
   for (Operation &other : *(*this)->getBlock())
     if (isa<ModelOp>(other) && &other != getOperation())
       return emitOpError("is one of two in a module");
@@ -57,6 +58,13 @@ int64_t getCapacity(ModuleOp module) {
 int64_t getReplicas(ModuleOp module) {
   ModelOp model = findModel(module);
   return model ? int64_t(model.getReplicas()) : 1;
+}
+
+bool isReplicated(ModuleOp module) { return getReplicas(module) != 1; }
+
+int64_t getPlannedReplicas(ModuleOp module) {
+  int64_t replicas = getReplicas(module);
+  return replicas == kReplicasOfLaunch ? kPlannedReplicas : replicas;
 }
 
 Precision getPrecision(ModuleOp module) {

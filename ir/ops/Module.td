@@ -9,7 +9,7 @@ def ModelOp : Sluice_Op<"model"> {
   let description = [{
     `capacity` is how many rows the dimension `?` may have, 0 if there is none; `in_flight` how many calls may be under way at once, so how often a
     buffer exists that the next call fills during this one: 2 unless it says otherwise, written down with the memory plan; `copies` what becomes of copies that pins need; `precision` what
-    products compute in where the model says f32, from `train` on; `replicas` how many of this program run together, each on a share of the rows of a call, from
+    products compute in where the model says f32, from `train` on; `replicas` how many of this program run together, each on a share of the rows of a call, 0 for as many as processes are launched, from
     `parallel` on, when `batch` is how many rows they may have together and `capacity` how many each; `sync_batch_norm` that statistics are then those of all rows; `data` the folder to train on by default. A module has at most one; without it there are no rows, and everything else is as nobody said.
   }];
   let arguments = (ins Arg<StrAttr, "as programs and files say it">:$name, Arg<I64Attr, "of this text; incremented when its meaning changes">:$format,

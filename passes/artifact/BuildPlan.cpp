@@ -72,7 +72,7 @@ public:
     plan.model = getModelName(module);
     if (ModelOp model = findModel(module))
       plan.data = setting.dataPath.empty() ? model.getData().value_or("").str() : setting.dataPath.str();
-    if (target.accelerators() > 0)
+    if (target.accelerators() > 0 || isReplicated(module)) // transports lie there, too
       plan.backends = setting.backendFolder;
     plan.build = {"sluice 0.1.0",
                   setting.host.cpu,
@@ -108,9 +108,9 @@ public:
 private:
   size_t indexOf(StringRef device) const { return deviceIndex(target, device); }
 
-  /// Of each replica.
+  /// Of each replica; of one, where their number is left to the launch.
   std::vector<int32_t> ordinalsOf(const TargetDevice &device) const {
-    std::vector<int32_t> ordinals(size_t(plan.replicas), int32_t(device.ordinal));
+    std::vector<int32_t> ordinals(std::max(size_t(plan.replicas), size_t(1)), int32_t(device.ordinal));
     for (auto [ordinal, other] : llvm::zip(llvm::drop_begin(ordinals), device.ofReplicas))
       ordinal = int32_t(other);
     return ordinals;

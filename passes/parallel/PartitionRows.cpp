@@ -172,7 +172,8 @@ LogicalResult partitionRows(ModuleOp module) {
     return failure();
   ModelOp model = getModel(module);
   model.setBatch(model.getCapacity());
-  model.setCapacity(llvm::divideCeil(model.getCapacity(), model.getReplicas()));
+  if (model.getReplicas() != kReplicasOfLaunch) // else one may have them all
+    model.setCapacity(llvm::divideCeil(model.getCapacity(), model.getReplicas()));
   for (auto entry : module.getOps<EntryOp>())
     if (failed(EntryPartition(entry).run()))
       return failure();

@@ -13,7 +13,7 @@ Queues::Queues(const Target &target) {
       continue;
     queues.push_back({device.name + ".in", i, Kind::Copies});
     queues.push_back({device.name + ".out", i, Kind::Copies});
-    if (target.replicas() > 1)
+    if (target.replicas() != 1)
       queues.push_back({device.name + ".comm", i, Kind::Collectives});
   }
 }

@@ -29,7 +29,8 @@ namespace {
 /// What the cost model says of the functions of a module.
 class ModuleClock : public ActionClock {
 public:
-  ModuleClock(ModuleOp module, const CostModel &costs) : symbols(module), costs(costs), replicas(getReplicas(module)) {}
+  ModuleClock(ModuleOp module, const CostModel &costs)
+      : symbols(module), costs(costs), replicas(getPlannedReplicas(module)) {}
 
   double launchSeconds(StringRef device, StringAttr function, int64_t rows) const final {
     CostAttr cost = symbols.lookup<FunctionOp>(function).getCost();

@@ -113,18 +113,20 @@ static llvm::Expected<std::optional<ir::Precision>> choosePrecision(ModuleOp mod
 /// model does.
 static llvm::Error checkReplicas(ModuleOp module, llvm::StringRef phase, const CompileOptions &options) {
   int64_t recorded = ir::getReplicas(module);
-  if (options.replicas && options.replicas != recorded && phase != "model")
+  int64_t replicas = options.replicas.value_or(recorded);
+  if (replicas != recorded && phase != "model")
     return makeError(ExitCode::Usage,
-                     "a dump of phase '" + phase + "' has its replicas already, " + llvm::Twine(recorded));
+                     "a dump of phase '" + phase + "' has its replicas already, " +
+                         (recorded == ir::kReplicasOfLaunch ? "as many as are launched" : llvm::Twine(recorded)));
   const std::string &norm = options.batchNorm;
   if (!norm.empty() && norm != "local" && norm != "sync")
     return makeError(ExitCode::Usage, "replicas normalise by 'local' or 'sync' rows, not '" + norm + "'" +
                                           didYouMean(norm, {"local", "sync"}));
   if (!norm.empty() && phase != "model")
     return makeError(ExitCode::Usage, "a dump of phase '" + phase + "' normalises already");
-  if (!norm.empty() && (options.replicas ? options.replicas : recorded) == 1)
+  if (!norm.empty() && replicas == 1)
     return makeError(ExitCode::Usage, "--batch-norm is for replicas; say --replicas");
-  if (options.placement.chooses && (options.replicas ? options.replicas : recorded) > 1)
+  if (options.placement.chooses && replicas != 1)
     return makeError(ExitCode::Unsupported,
                      "devices of replicas are not chosen; pin what is not to be on the first one");
   return llvm::Error::success();
@@ -240,7 +242,7 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
   if (llvm::Error error = checkReplicas(module, *from, options))
     return error;
   PlacementRequest placement = options.placement;
-  int64_t replicas = options.replicas ? options.replicas : ir::getReplicas(module);
+  int64_t replicas = options.replicas.value_or(ir::getReplicas(module));
   if (llvm::Error error = setDevices(module, options.devices, replicas, placement))
     return error;
   if (!options.batchNorm.empty())

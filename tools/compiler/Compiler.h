@@ -7,6 +7,7 @@
 #include "tools/compiler/placement/Report.h"
 #include "tools/compiler/placement/Request.h"
 #include "llvm/Support/Error.h"
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,8 @@ struct CompileOptions {
   std::string copies; // explicit, warn or insert: what becomes of copies that pins need; empty: what the model says
   std::string cpu = "native";       // whose instructions the code may use
   passes::BackendSettings settings; // of backends' own: "arch=sm_90" for "cuda"
-  int64_t replicas = 0;  // of the program, that run together on a share of the rows each; 0: what the model says
+  std::optional<int64_t>
+      replicas;          // of the program, on a share of the rows each, as ir::getReplicas; none: what the model says
   std::string batchNorm; // of replicas: "local" or "sync"; empty: what the model says, else local
   int64_t capacity = 0;  // rows of the batch; 0: what the model says
   bool fuse = true;

@@ -389,7 +389,7 @@ llvm::Expected<Verification> verifyFile(llvm::StringRef path, const VerifyOption
   auto module = ir::parseModuleFile(path, context);
   if (!module)
     return withCode(ExitCode::Invalid, module.takeError());
-  if (ir::getReplicas(**module) > 1)
+  if (ir::isReplicated(**module))
     return makeError(ExitCode::Unsupported, "what replicas do together is not compared; verify the model without them");
   auto compiled = compileModule(**module, options.compile);
   if (!compiled)

@@ -1,9 +1,11 @@
 #include "tools/sluice/Flags.h"
 
 #include "ir/Module.h"
+#include "llvm/ADT/StringRef.h"
 
 #include <algorithm>
 #include <cstdint>
+#include <fmt/format.h>
 #include <map>
 
 namespace sluice::tool {
@@ -104,11 +106,25 @@ void addCodeFlags(CLI::App &command, compiler::CompileOptions &options) {
       ->check(CLI::Range(int64_t(1), int64_t(INT32_MAX)));
 }
 
+static int64_t parseReplicaCount(const std::string &text) {
+  int64_t count = 0;
+  if (text == "env")
+    return ir::kReplicasOfLaunch;
+  if (llvm::StringRef(text).getAsInteger(10, count) || count < 1 || count > ir::kMostReplicas)
+    throw CLI::ValidationError("--replicas",
+                               fmt::format("'{}' is neither a number from 1 to {} nor env", text, ir::kMostReplicas));
+  return count;
+}
+
 void addReplicaFlags(CLI::App &command, compiler::CompileOptions &options) {
   command
-      .add_option("--replicas", options.replicas, "Copies that share the rows; --devices lists those of each in turn")
-      ->type_name("N")
-      ->check(CLI::Range(int64_t(1), ir::kMostReplicas));
+      .add_option_function<std::string>(
+          "--replicas", [&options](const std::string &text) { options.replicas = parseReplicaCount(text); },
+          fmt::format(
+              "Copies that share the rows, and --devices lists those of each in turn; or env: as many as processes "
+              "are launched, collectives planned for {}, and --devices lists those of one",
+              ir::kPlannedReplicas))
+      ->type_name("N|env");
   command.add_option("--batch-norm", options.batchNorm, "Of replicas: by their own rows (local) or all rows (sync)")
       ->type_name("local|sync");
 }

@@ -1,5 +1,6 @@
 #include "tools/sluice/Summary.h"
 
+#include "ir/Module.h"
 #include "tools/sluice/Amounts.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -174,6 +175,10 @@ void printSummary(llvm::raw_ostream &out, const Compiled &compiled) {
     out << fmt::format("  precision     {}\n", figures.precision);
   if (figures.capacity > 0)
     out << fmt::format("  rows          up to {} in one call\n", printCount(figures.capacity));
+  if (figures.replicas == ir::kReplicasOfLaunch)
+    out << fmt::format(
+        "  replicas      as many as are launched; collectives are planned for {}; what follows is of one\n",
+        ir::kPlannedReplicas);
   if (figures.replicas > 1)
     out << fmt::format("  replicas      {}, with up to {} rows each; what follows is of one of them\n",
                        figures.replicas, printCount(figures.shareCapacity));

@@ -73,6 +73,27 @@ class ReplicasTest(CliTest):
         fast, slow = exposed.values()
         self.assertGreater(slow, 10 * fast)
 
+    def test_they_may_be_as_many_as_are_launched(self):
+        flags = ("--replicas", "env", "--devices", "sim:0")
+        result = self.sluice("compile", "lenet.mlir", *flags, "-o", "lenet", env=self.environment)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("replicas      as many as are launched; collectives are planned for 8; what follows is of one", result.stdout + result.stderr)
+        self.assertRegex(result.stdout + result.stderr, r"collectives   \d+ in each train_step: [\d,]+ bytes")
+        result = self.run_program(self.path("lenet"), "info", "--json", env=self.environment)
+        info = json.loads(result.stdout)
+        self.assertEqual((info["replicas"], info["batch"], info["capacity"]), (0, 64, 64))
+        result = self.run_program(self.path("lenet"), "info", env=self.environment)
+        self.assertIn("replicas as many as processes are launched, up to 64 rows in one call", result.stdout)
+        result = self.compile(*flags, "--compile-to", "parallel", "--emit", "mlir", "-o", "parallel.mlir")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with open(self.path("parallel.mlir"), encoding="utf-8") as dump:
+            text = dump.read()
+        self.assertIn("capacity 64 replicas 0 batch 64", text)
+        self.assertIn("sluice.all_reduce", text)
+        self.assert_refused(self.sluice("compile", "parallel.mlir", "--replicas", "2", "-o", "out", env=self.environment), 2, "has its replicas already, as many as are launched")
+        self.assertEqual(self.sluice("compile", "parallel.mlir", "-q", "-o", "out", env=self.environment).returncode, 0)
+        self.assert_refused(self.compile("--replicas", "envy"), 2, "'envy' is neither a number from 1 to 1024 nor env")
+
     def test_devices_must_go_round(self):
         self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:0-2"), 2, "2 replicas need as many accelerators each", "has 3")
         self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:3-1"), 2, "'sim:3-1' is no range of devices")
