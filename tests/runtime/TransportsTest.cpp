@@ -9,27 +9,30 @@
 using namespace sluice::runtime;
 using testing::HasSubstr;
 
-static std::string folderOf(const std::string &fault) { return std::string(TRANSPORTS) + "/" + fault; }
+static std::string transportFolderOf(const std::string &fault) { return std::string(TRANSPORTS) + "/" + fault; }
 
 TEST(Transports, AreFoundByTheirName) {
-  const sluice_transport_library &library = findTransport("test", {"/no/such/folder", folderOf("None")});
+  const sluice_transport_library &library = findTransport("test", {"/no/such/folder", transportFolderOf("None")});
   EXPECT_STREQ(library.name, "test");
-  EXPECT_EQ(searchTransport("test", {folderOf("None")}).found, &library);
+  EXPECT_EQ(searchTransport("test", {transportFolderOf("None")}).found, &library);
 }
 
 TEST(Transports, OfTheFirstFolderThatHasASoundOneAreTaken) {
-  TransportSearch search = searchTransport("test", {folderOf("Crash"), folderOf("None"), folderOf("NoSend")});
+  TransportSearch search =
+      searchTransport("test", {transportFolderOf("Crash"), transportFolderOf("None"), transportFolderOf("NoSend")});
   EXPECT_NE(search.found, nullptr);
   EXPECT_THAT(search.refused, HasSubstr("Crash/libsluice_transport_test.so"));
 }
 
 TEST(Transports, ThatAreNotThereAreMissedByName) {
-  Status status = guarded([] { findTransport("tpc", {folderOf("None")}); });
+  Status status = guarded([] { findTransport("tpc", {transportFolderOf("None")}); });
   EXPECT_EQ(status.code, ExitCode::unsupported);
-  EXPECT_EQ(status.message, "there is no transport 'tpc' in " + folderOf("None"));
+  EXPECT_EQ(status.message, "there is no transport 'tpc' in " + transportFolderOf("None"));
 }
 
-TEST(Transports, AreNoBackends) { EXPECT_TRUE(tryBackends({folderOf("None"), folderOf("NoSymbol")}).empty()); }
+TEST(Transports, AreNoBackends) {
+  EXPECT_TRUE(tryBackends({transportFolderOf("None"), transportFolderOf("NoSymbol")}).empty());
+}
 
 namespace {
 
@@ -42,9 +45,10 @@ class TransportFaults : public testing::TestWithParam<BadTransport> {};
 } // namespace
 
 TEST_P(TransportFaults, AreTold) {
-  Status status = guarded([] { findTransport("test", {folderOf(GetParam().fault)}); });
+  Status status = guarded([] { findTransport("test", {transportFolderOf(GetParam().fault)}); });
   EXPECT_EQ(status.code, ExitCode::unsupported);
-  EXPECT_THAT(status.message, HasSubstr("refused " + folderOf(GetParam().fault) + "/libsluice_transport_test.so: "));
+  EXPECT_THAT(status.message,
+              HasSubstr("refused " + transportFolderOf(GetParam().fault) + "/libsluice_transport_test.so: "));
   EXPECT_THAT(status.message, HasSubstr(GetParam().reason));
 }
 
