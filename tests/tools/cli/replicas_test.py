@@ -84,14 +84,14 @@ class ReplicasTest(CliTest):
         self.assertEqual((info["replicas"], info["batch"], info["capacity"]), (0, 64, 64))
         result = self.run_program(self.path("lenet"), "info", env=self.environment)
         self.assertIn("replicas as many as processes are launched, up to 64 rows in one call", result.stdout)
-        result = self.compile(*flags, "--compile-to", "parallel", "--emit", "mlir", "-o", "parallel.mlir")
+        result = self.compile(*flags, "--compile-to", "fused", "--emit", "mlir", "-o", "fused.mlir")
         self.assertEqual(result.returncode, 0, result.stderr)
-        with open(self.path("parallel.mlir"), encoding="utf-8") as dump:
+        with open(self.path("fused.mlir"), encoding="utf-8") as dump:
             text = dump.read()
         self.assertIn("capacity 64 replicas 0 batch 64", text)
         self.assertIn("sluice.all_reduce", text)
-        self.assert_refused(self.sluice("compile", "parallel.mlir", "--replicas", "2", "-o", "out", env=self.environment), 2, "has its replicas already, as many as are launched")
-        self.assertEqual(self.sluice("compile", "parallel.mlir", "-q", "-o", "out", env=self.environment).returncode, 0)
+        self.assert_refused(self.sluice("compile", "fused.mlir", "--replicas", "2", "-o", "out", env=self.environment), 2, "has its replicas already, as many as are launched")
+        self.assertEqual(self.sluice("compile", "fused.mlir", "-q", "-o", "out", env=self.environment).returncode, 0)
         self.assert_refused(self.compile("--replicas", "envy"), 2, "'envy' is neither a number from 1 to 1024 nor env")
 
     def test_devices_must_go_round(self):
