@@ -130,7 +130,7 @@ class LostProcessesTest(ProcessesTest):
         processes[2].send_signal(signal.SIGTERM)
         results = self.wait(processes)
         self.assertEqual([result.returncode for result in results], [5, 5, 128 + signal.SIGTERM], [result.stderr for result in results])
-        self.assertIn("rank 2", results[0].stderr)
+        self.assertTrue(any("rank 2" in result.stderr for result in results[:2]), [result.stderr for result in results])
         self.assert_goes_on(1)
 
 
