@@ -28,8 +28,10 @@ sluice_transfer *Mesh::begin(int32_t rank, bool sends, void *memory, size_t byte
       transfers_.emplace_front(sluice_transfer{rank, sends, static_cast<std::byte *>(memory), bytes});
   transfer.self = transfers_.begin();
   peerOf(transfer).add(transfer);
-  if (sends && !broken_)
+  if (sends && !broken_) {
     peerOf(transfer).moveNow();
+    noteEnds(); // it may have received one
+  }
   return &transfer;
 }
 

@@ -72,7 +72,7 @@ public:
 
 private:
   bool hasHeader() const { return headerBytes_ == header_.size(); }
-  bool sendSome();
+  bool sendSome(int &error);
   void takeSent(size_t bytes);
   bool canReceive();
   bool readControl();

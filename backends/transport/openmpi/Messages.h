@@ -1,0 +1,65 @@
+// Messages by Open MPI, which is used by the thread that opened it alone.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "backends/transport/Fail.h"
+#include "sluice/backend/transport.h"
+#include <mpi.h>
+
+/// A message under way, in parts that MPI can count.
+struct sluice_transfer {
+  int32_t rank;
+  bool sends;
+  std::byte *memory; // only read of what is sent
+  size_t bytes;
+  std::vector<MPI_Request> parts{};
+  size_t done = 0; // parts
+  std::list<sluice_transfer>::iterator self{};
+};
+
+namespace sluice::transport {
+
+class Messages {
+public:
+  /// Throws an error of usage if MPI is of another opinion about who this is.
+  Messages(int32_t rank, int32_t size);
+  /// Ends MPI, unless something failed: then others may never come to its end.
+  ~Messages();
+  Messages(const Messages &) = delete;
+
+  sluice_transfer *begin(int32_t rank, bool sends, void *memory, size_t bytes);
+  bool test(sluice_transfer *transfer);
+  /// In any thread. The others hear of it with the next call.
+  void abort() { isAborted_ = true; }
+
+private:
+  using Clock = std::chrono::steady_clock;
+
+  static void check(int code, int32_t rank, const char *what);
+  void tellAbort();
+  void hearAbort();
+  void beginPart(sluice_transfer &transfer, size_t first);
+  bool testParts(sluice_transfer &transfer);
+  void checkSize(const sluice_transfer &transfer, MPI_Status &status, size_t part) const;
+  void pause();
+
+  int32_t rank_, size_;
+  MPI_Comm world_ = MPI_COMM_NULL, aborts_ = MPI_COMM_NULL; // messages, and who was aborted
+  MPI_Request abortOfOther_ = MPI_REQUEST_NULL;
+  int32_t aborted_ = -1;
+  std::list<sluice_transfer> transfers_;
+  std::optional<Error> broken_;
+  std::atomic<bool> isAborted_ = false;
+  bool hasToldAbort_ = false;
+  Clock::time_point lastMove_;
+};
+
+} // namespace sluice::transport

@@ -1,0 +1,207 @@
+// Exchanges among processes, over each transport: what they receive, and what becomes of them when one of them is another,
+// is stopped, dies or aborts.
+#include "backends/transport/tcp/Socket.h"
+#include "tests/runtime/Process.h"
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <gmock/gmock.h>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace sluice::test;
+using namespace sluice::transport;
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::StartsWith;
+
+static std::string freeAddress() {
+  Address any{"127.0.0.1", 0};
+  any.port = portOf(listenAt(any));
+  return any.text();
+}
+
+namespace {
+
+/// Ranks over tcp, each started here.
+class Ranks {
+public:
+  explicit Ranks(std::string deadline = "30") : deadline_(std::move(deadline)) {}
+  ~Ranks() {
+    for (size_t at = ended_; at < all_.size(); ++at)
+      all_[at]->signal(SIGKILL);
+    for (size_t at = ended_; at < all_.size(); ++at)
+      all_[at]->wait();
+  }
+  Ranks(const Ranks &) = delete;
+
+  void start(const std::string &scenario, int rank, int size, const std::string &secret = "ours") {
+    all_.push_back(std::make_unique<Process>(
+        TRANSPORT_RANK, std::vector<std::string>{TRANSPORT_TCP, scenario, std::to_string(rank), std::to_string(size),
+                                                 address, secret, deadline_}));
+  }
+  void startAll(const std::string &scenario, int size) {
+    for (int rank = 0; rank < size; ++rank)
+      start(scenario, rank, size);
+  }
+  /// What the next one says, of those that were started.
+  std::string wait() {
+    Process &next = *all_[ended_++];
+    ProcessResult result = next.wait();
+    return result.out + result.err;
+  }
+  std::vector<std::string> waitAll() {
+    std::vector<std::string> said;
+    while (ended_ < all_.size())
+      said.push_back(wait());
+    return said;
+  }
+
+  std::string address = freeAddress();
+
+private:
+  std::string deadline_;
+  size_t ended_ = 0;
+  std::vector<std::unique_ptr<Process>> all_;
+};
+
+class TcpRanks : public ::testing::TestWithParam<int> {};
+
+} // namespace
+
+static std::vector<std::string> said(const std::string &scenario, int size, const std::string &deadline = "30") {
+  Ranks ranks(deadline);
+  ranks.startAll(scenario, size);
+  return ranks.waitAll();
+}
+
+TEST_P(TcpRanks, ExchangesEverything) {
+  EXPECT_THAT(said("everything", GetParam(), "120"), Each(HasSubstr(": all is right\n")));
+}
+TEST_P(TcpRanks, ExchangesAtRandom) {
+  EXPECT_THAT(said("randomly", GetParam(), "120"), Each(HasSubstr(": all is right, after 100\n")));
+}
+
+INSTANTIATE_TEST_SUITE_P(, TcpRanks, ::testing::Range(1, 6), ::testing::PrintToStringParamName());
+
+TEST(Tcp, CarriesMessages) {
+  EXPECT_THAT(said("messages", 2),
+              ::testing::ElementsAre("rank 0: sent 12 bytes\n",
+                                     "rank 1: 3 rank 0 sent a message of 12 bytes, where 8 were to come\n"));
+}
+
+//===- ranks that differ ------------------------------------------------------------------------------------------===//
+
+static void expectDifference(const std::string &what, const std::string &why) {
+  EXPECT_THAT(said("differ " + what, 3),
+              Each(AllOf(HasSubstr(": 3 "),
+                         HasSubstr("rank 2 differs from rank 0 in exchange 1, all-reduce of dw1: " + why + "\n"),
+                         ::testing::Not(HasSubstr("another error")))));
+}
+
+TEST(Tcp, TellsOtherLabels) { expectDifference("label", "its label is 'dw2', not 'dw1'"); }
+TEST(Tcp, TellsOtherCounts) { expectDifference("count", "its count is 4999, not 5000"); }
+TEST(Tcp, TellsSmallCountsFromLarge) { expectDifference("small", "its count is 3, not 5000"); }
+TEST(Tcp, TellsOtherKinds) { expectDifference("kind", "its kind is broadcast, not all-reduce"); }
+TEST(Tcp, TellsOtherTypes) { expectDifference("type", "its element type is i32, not f32"); }
+TEST(Tcp, TellsOtherReductions) { expectDifference("reduction", "its reduction is max, not sum"); }
+
+//===- ranks that are lost ----------------------------------------------------------------------------------------===//
+
+TEST(Tcp, NamesWhoDied) {
+  std::vector<std::string> all = said("killed", 3);
+  EXPECT_EQ(all[2], "rank 2: has begun\n");
+  EXPECT_THAT(all[0] + all[1], HasSubstr(": rank 2 went away\n"));
+  for (size_t rank : {0, 1}) // the second to see it may hear of the first before
+    EXPECT_THAT(all[rank],
+                AllOf(HasSubstr(": 7 all-reduce of gradient of fc1.weight of rank " + std::to_string(rank) + ": rank "),
+                      AnyOf(HasSubstr("rank 2 went away\n"), HasSubstr("was aborted, because of rank 2\n"))));
+}
+
+TEST(Tcp, NamesWhoDoesNotCome) {
+  Ranks ranks("2");
+  ranks.startAll("stopped", 3);
+  std::string zero = ranks.wait(), one = ranks.wait();
+  EXPECT_THAT(zero + one, HasSubstr(": 6 rank 2 has not come to all-reduce of gradient of fc1.weight for 2 s\n"));
+  for (const std::string &text : {zero, one}) // the second to see it may hear of the first before
+    EXPECT_THAT(text, AnyOf(HasSubstr(": 6 rank 2 has not come to"), HasSubstr(": 7 ")));
+}
+
+TEST(Tcp, TellsAllOfAnAbort) {
+  std::vector<std::string> all = said("aborts", 3);
+  EXPECT_THAT(all[2], HasSubstr(": 7 rank 2 was aborted\n"));
+  EXPECT_THAT(all[1], HasSubstr("fc1.weight of rank 1: rank 2 was aborted\n"));
+  EXPECT_THAT(all[0],
+              AnyOf(HasSubstr("of rank 0: rank 2 was aborted"), HasSubstr("rank 1 was aborted, because of rank 2")));
+}
+
+//===- who meets --------------------------------------------------------------------------------------------------===//
+
+TEST(Tcp, RunsDoNotMeet) {
+  Ranks one, other;
+  one.startAll("randomly", 2);
+  other.startAll("randomly", 2);
+  EXPECT_THAT(one.waitAll(), Each(HasSubstr(": all is right")));
+  EXPECT_THAT(other.waitAll(), Each(HasSubstr(": all is right")));
+}
+
+TEST(Tcp, KeepsOutOtherSecrets) {
+  Ranks ranks("3");
+  ranks.start("randomly", 0, 2, "ours");
+  ranks.start("randomly", 1, 2, "theirs");
+  EXPECT_EQ(ranks.wait(), "rank 0: 6 rank 1 has not come to " + ranks.address + " within 3 s\n");
+  EXPECT_EQ(ranks.wait(), "rank 1: 3 the store at " + ranks.address + " is of another run: it has another secret\n");
+}
+
+TEST(Tcp, SaysThatAPortIsTaken) {
+  Ranks ranks("3");
+  Socket taken = listenAt(addressOf(ranks.address));
+  ranks.start("randomly", 0, 2);
+  EXPECT_EQ(ranks.wait(), "rank 0: 3 cannot listen at " + ranks.address + ": Address already in use\n");
+}
+
+TEST(Tcp, NamesRanksThatHaveNotCome) {
+  Ranks ranks("2");
+  ranks.start("randomly", 0, 4);
+  ranks.start("randomly", 2, 4);
+  EXPECT_EQ(ranks.wait(), "rank 0: 6 ranks 1 and 3 have not come to " + ranks.address + " within 2 s\n");
+  EXPECT_EQ(ranks.wait(), "rank 2: 6 ranks 1 and 3 have not come to " + ranks.address + " within 2 s\n");
+  Ranks alone("1");
+  alone.start("randomly", 1, 2);
+  EXPECT_THAT(alone.wait(), StartsWith("rank 1: 6 rank 0 has not come within 1 s: cannot connect to"));
+}
+
+TEST(Tcp, TellsContradictions) {
+  Ranks ranks("3");
+  ranks.start("randomly", 0, 3);
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  ranks.start("randomly", 1, 4);
+  ranks.start("randomly", 2, 3);
+  EXPECT_THAT(ranks.waitAll(), ::testing::Contains("rank 1: 2 rank 1 is one of 4, but others are of 3\n"));
+}
+
+/// Every port of ranks of ours, as far as they can be found by whoever tries all.
+TEST(Tcp, CutsOffStrangers) {
+  Ranks ranks;
+  ranks.start("randomly", 0, 2);
+  std::mt19937 random(3);
+  for (int i = 0; i < 20; ++i) {
+    Socket stranger = connectTo(addressOf(ranks.address), std::chrono::steady_clock::now() + std::chrono::seconds(20));
+    std::string bytes(random() % 1000, '\0');
+    for (char &byte : bytes)
+      byte = static_cast<char>(random());
+    if (i % 2)
+      bytes = std::string("\x89SL1\x01\x00\x00\xff\xff\xff\xff", 11) + bytes; // a secret of 4 GB
+    sendAll(stranger, bytes, std::chrono::steady_clock::now() + std::chrono::seconds(1));
+  }
+  ranks.start("randomly", 1, 2);
+  EXPECT_THAT(ranks.waitAll(), Each(HasSubstr(": all is right")));
+}
