@@ -57,8 +57,8 @@ module {
 // -----
 
 module {
-  // expected-error @+1 {{replicas must be a number from 1 to 1024, but is 0}}
-  sluice.model "m" format 1 phase "train" capacity 10 replicas 0
+  // expected-error @+1 {{replicas must be a number from 1 to 1024, or 0 for as many as are launched, but is 1025}}
+  sluice.model "m" format 1 phase "train" capacity 10 replicas 1025
 }
 
 // -----

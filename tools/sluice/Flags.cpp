@@ -120,10 +120,7 @@ void addReplicaFlags(CLI::App &command, compiler::CompileOptions &options) {
   command
       .add_option_function<std::string>(
           "--replicas", [&options](const std::string &text) { options.replicas = parseReplicaCount(text); },
-          fmt::format(
-              "Copies that share the rows, and --devices lists those of each in turn; or env: as many as processes "
-              "are launched, collectives planned for {}, and --devices lists those of one",
-              ir::kPlannedReplicas))
+          "Copies that share the rows; --devices lists those of each in turn. env: as many as are launched")
       ->type_name("N|env");
   command.add_option("--batch-norm", options.batchNorm, "Of replicas: by their own rows (local) or all rows (sync)")
       ->type_name("local|sync");
