@@ -120,7 +120,7 @@ void addReplicaFlags(CLI::App &command, compiler::CompileOptions &options) {
   command
       .add_option_function<std::string>(
           "--replicas", [&options](const std::string &text) { options.replicas = parseReplicaCount(text); },
-          "Copies that share the rows; --devices lists those of each in turn. env: as many as are launched")
+          "Copies that share the rows; --devices lists those of each in turn; env: as launched")
       ->type_name("N|env");
   command.add_option("--batch-norm", options.batchNorm, "Of replicas: by their own rows (local) or all rows (sync)")
       ->type_name("local|sync");
