@@ -30,7 +30,7 @@ sluice_transfer *Mesh::begin(int32_t rank, bool sends, void *memory, size_t byte
   peerOf(transfer).add(transfer);
   if (sends && !broken_) {
     peerOf(transfer).moveNow();
-    noteEnds(); // it may have received one
+    noteEnds();
   }
   return &transfer;
 }

@@ -72,7 +72,7 @@ public:
 
 private:
   bool hasHeader() const { return headerBytes_ == header_.size(); }
-  bool sendSome(int &error);
+  bool sendSome();
   void takeSent(size_t bytes);
   bool canReceive();
   bool readControl();
@@ -86,6 +86,7 @@ private:
   Header header_{}; // of the message that comes
   size_t headerBytes_ = 0;
   End end_ = End::None;
+  bool cannotSend_ = false; // the connection has ended, but not all that came over it was read
   int32_t culprit_ = 0;
   std::optional<std::pair<uint64_t, size_t>> difference_;
 };

@@ -62,7 +62,7 @@ void Peer::takeSent(size_t bytes) {
   }
 }
 
-bool Peer::sendSome(int &error) {
+bool Peer::sendSome() {
   iovec parts[2 * kMostTogether];
   size_t count = 0, messages = std::min(kMostTogether, sending_.size());
   for (size_t at = 0; at < messages; ++at) {
@@ -77,7 +77,7 @@ bool Peer::sendSome(int &error) {
   message.msg_iovlen = count;
   ssize_t sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
   if (sent < 0)
-    error = errno;
+    cannotSend_ = !isLater(errno);
   else
     takeSent(static_cast<size_t>(sent));
   return sent > 0;
@@ -152,12 +152,12 @@ bool Peer::receiveSome() {
 
 bool Peer::moveNow() {
   bool moved = false;
-  int error = EAGAIN;
-  while (isOpen() && !sending_.empty() && sendSome(error))
+  while (isOpen() && !cannotSend_ && !sending_.empty() && sendSome())
     moved = true;
   while (isOpen() && canReceive() && receiveSome())
     moved = true;
-  endAt(error); // behind what has come, which may say why
+  if (cannotSend_ && isOpen()) // what it said last has been read, or nobody is there to receive it
+    end_ = End::Lost;
   return moved;
 }
 

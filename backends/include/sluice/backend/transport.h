@@ -5,8 +5,8 @@
  * `libsluice_transport_*.so` in the folders where backends lie is tried.
  *
  * Messages from one rank to another are received in the order in which they were sent, and each whole: a message that has another
- * size than what is to receive it is SLUICE_INVALID, with both sizes. No call but `open` waits, and whatever
- * is under way goes on in `test`, of any transfer. A transport is used by one thread at a time, except for `abort`.
+ * size than what is to receive it is SLUICE_INVALID, with both sizes. No call but `open` waits; where nothing
+ * moves, `test` may sleep for a millisecond. Whatever is under way goes on in `test`, of any transfer. A transport is used by one thread at a time, except for `abort`.
  *
  * Errors. A rank that went away, was aborted or cannot be reached makes SLUICE_PEER_LOST of every transfer with it, with the rank
  * in last_error; the transport may then be of no more use. A rank that is silent is no error: who waits has a deadline. */
