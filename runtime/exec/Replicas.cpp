@@ -28,7 +28,8 @@ Replicas::Replicas(const Plan &plan, const sluice_artifact &artifact, int thread
 
 /// Ends may have to meet, so all replicas go at once.
 Replicas::~Replicas() {
-  if (group_.processes() && std::uncaught_exceptions() > 0) // those of other processes need not come any more
+  if (ProcessGroup *processes = group_.processes();
+      processes && std::uncaught_exceptions() > 0 && !processes->endsAlike())
     replicas_.front()->executor().devices().abortCollectives();
   if (size() == 1)
     return;

@@ -20,8 +20,9 @@ static bool isForOpenMpi(const ProcessLaunch &launch) {
   return launch.launcher == Launcher::OpenMpi || (launch.launcher == Launcher::Slurm && std::getenv("PMIX_RANK"));
 }
 
-static const sluice_transport_library &chooseTransport(const Options &options, const ProcessLaunch &launch) {
-  std::vector<std::string> folders = backendFoldersFor(readPlan(), "");
+static const sluice_transport_library &chooseTransport(const Options &options, const ProcessLaunch &launch,
+                                                       const Plan &plan) {
+  std::vector<std::string> folders = backendFoldersFor(plan, "");
   if (options.transport == "openmpi")
     checkOpenMpiCanJoin(launch);
   if (!options.transport.empty())
@@ -108,14 +109,15 @@ Processes::Processes(const Options &options) : launch_(findProcessLaunch(options
               "--world-size");
   if (!launch_ || launch_->size == 1)
     return;
-  const sluice_transport_library &transport = chooseTransport(options, *launch_);
+  Plan plan = readPlan();
+  const sluice_transport_library &transport = chooseTransport(options, *launch_, plan);
   if (launch_->rank == 0)
     talk(concat(launch_->text(), "; transport ", transport.name));
   group_.emplace(transport,
                  ProcessGroupOptions{launch_->rank, launch_->size, launch_->localRank.value_or(launch_->rank),
                                      launch_->address ? launch_->address->text() : "", secretOf(*launch_),
                                      options.deadline});
-  group_->agree("the start of the run", linesOf(options, readPlan()));
+  group_->agree("the start of the run", linesOf(options, plan));
 }
 
 Options Processes::optionsHere(const Options &options) const {
