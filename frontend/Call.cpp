@@ -189,6 +189,8 @@ Tensor Call::copy(const Tensor &x, StringAttr device, ir::CopyReason reason) {
 }
 
 void Call::update(const Tensor &buffer, const Tensor &value) {
+  if (graph.replica) // what it writes is lost
+    return;
   ir::StateOp state = graph.stateOf(Access::value(buffer));
   if (!state || state.getKind() != ir::StateKind::Statistic)
     fail("only buffers of a module are updated, under the tensors that `buffer` gave");

@@ -7,6 +7,7 @@
 #include "sluice/error.h"
 #include "sluice/graph.h"
 #include "sluice/init.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -100,7 +101,9 @@ public:
   std::vector<std::source_location> callers; ///< lines whose module calls are in progress, innermost last
   mlir::StringAttr pin;                      ///< of the module whose call is in progress
   std::optional<Device> scope;               ///< of the innermost DeviceScope
-  unsigned callDepth = 0, callNumber = 0;    ///< calls of the API in progress, and outermost ones so far
+  /// Of the replica whose call is in progress: what stands for the states of its module.
+  std::optional<llvm::DenseMap<mlir::Value, mlir::Value>> replica;
+  unsigned callDepth = 0, callNumber = 0; ///< calls of the API in progress, and outermost ones so far
 
 private:
   struct Binding {
@@ -120,7 +123,12 @@ private:
 struct Access {
   static GraphImpl *graph(const Tensor &tensor) { return tensor.graph.get(); }
   static std::shared_ptr<GraphImpl> graph(const Graph &graph) { return graph.graph; }
-  static mlir::Value value(const Tensor &tensor) { return mlir::Value::getFromOpaquePointer(tensor.value); }
+  /// In a replica's call, its copy of a state.
+  static mlir::Value value(const Tensor &tensor) {
+    mlir::Value value = mlir::Value::getFromOpaquePointer(tensor.value);
+    mlir::Value copy = value && tensor.graph->replica ? tensor.graph->replica->lookup(value) : mlir::Value();
+    return copy ? copy : value;
+  }
   static Tensor tensor(GraphImpl &graph, mlir::Value value);
 };
 

@@ -1,6 +1,7 @@
 // The graph API: include this for all of it but the in-process compiler (<sluice/compile.h>).
 #pragma once
 
+#include "sluice/data_parallel.h"
 #include "sluice/device.h"
 #include "sluice/dtype.h"
 #include "sluice/error.h"
