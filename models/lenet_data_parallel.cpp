@@ -53,11 +53,11 @@ static std::pair<std::vector<Tensor>, Tensor> train_batch(const Tensor &x, const
 
 static Graph build(const models::Options &options) {
   Graph graph = models::graph("lenet_data_parallel", options);
-  graph.set_data("mnist-10k");
   Tensor x = graph.input("image", options.input == "u8" ? u8 : f32, {options.batch, 1, 28, 28});
   Tensor y = graph.input("label", i32, {options.batch});
   std::vector<Device> devices = devicesOf(graph);
   nn::Module net{graph};
+  models::pin(net, options); // it has no parts
   std::vector<Tensor> params = parametersOf(net, devices.front());
   std::vector<std::vector<Tensor>> device_params;
   for (const Device &device : devices)

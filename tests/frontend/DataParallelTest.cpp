@@ -41,6 +41,13 @@ struct Normalized : nn::Module {
   Tensor forward(Tensor x) override { return fc(relu(bn(conv(x))).flatten(1)); }
 };
 
+struct Shifted : nn::Module {
+  Graph graph;
+  nn::Linear fc{this, "fc", 20, 10};
+  explicit Shifted(Graph &graph) : Module(graph), graph(graph) {}
+  Tensor forward(Tensor x) override { return fc(x) + graph.ones({10}); }
+};
+
 using checklist_44_split = DataParallel;
 using checklist_45_uneven_split = DataParallel;
 using checklist_46_data_parallel = DataParallel;
@@ -111,6 +118,16 @@ TEST_F(checklist_46_data_parallel, BuffersAreUpdatedByTheFirstDevice) {
   EXPECT_EQ(count("batch_norm"), 2);
   EXPECT_EQ(count("set"), 2);
   g.str(); // verifies
+}
+
+// Of a replica, on its device: whoever calls may create things elsewhere.
+TEST_F(checklist_46_data_parallel, ConstantsAreCreatedOnTheirReplicasDevice) {
+  Shifted net{g};
+  net.to(gpu(0));
+  Tensor x = g.input("x", f32, {4, 20});
+  DeviceScope scope(g, gpu(0));
+  EXPECT_EQ(nn::data_parallel(net, x, kTwo).device(), gpu(0));
+  EXPECT_EQ(g.ones({2}).device(), gpu(0)) << "the scope is as before";
 }
 
 TEST_F(checklist_46_data_parallel, TheModuleLivesOnTheFirstDevice) {

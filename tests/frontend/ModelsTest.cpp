@@ -56,6 +56,16 @@ TEST(LeNet, TakesItsSettings) {
   EXPECT_THAT(text, HasSubstr("@lr : tensor<f32> = <\"constant\", 2.5"));
 }
 
+TEST(LeNet, IsSplitOverDevicesFromScratch) {
+  Outcome lenet = run("lenet_data_parallel --batch 51 --devices sim:0-1 -o -");
+  EXPECT_EQ(lenet.code, 0);
+  EXPECT_THAT(lenet.text, HasSubstr("lenet_data_parallel: 129068 parameters"));
+  EXPECT_THAT(lenet.text, HasSubstr("[@W1, @b1, @W2, @b2, @W3, @b3, @W4, @b4]"));
+  for (const char *part : {"tensor<26x1x28x28xui8, #acc0", "tensor<25x1x28x28xui8, #acc1", "tensor<51x10xf32, #acc0"})
+    EXPECT_THAT(lenet.text, HasSubstr(part));
+  EXPECT_EQ(run("lenet_data_parallel --devices sim:0-1 --pin conv=gpu:0 -o -").code, 2);
+}
+
 TEST(LeNet, PinsItsStages) {
   std::string conv = run("lenet --devices cpu,sim:0 --pin conv=gpu:0 --copies insert -o -").text;
   EXPECT_THAT(conv, HasSubstr(" copies insert data"));

@@ -1,5 +1,6 @@
 // sluice::compile: what `sluice compile --emit=so` writes, loaded into the program that built the graph.
 #include "frontend/GraphImpl.h"
+#include "ir/Module.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
 #include "runtime/io/Weights.h"
@@ -173,8 +174,11 @@ std::vector<TransferCount> Program::transfers(Where where) const {
   guarded("transfers", where, [&] {
     runtime::Instance &instance = impl->instance();
     const std::vector<runtime::Device> &devices = instance.plan().devices;
+    std::map<std::pair<size_t, size_t>, runtime::CopyCount> sums; // over replicas
     for (const auto &[from, to, count, replica] : instance.copies())
-      result.push_back({devices[from].name, devices[to].name, count.copies, count.bytes});
+      sums[{from, to}] += count;
+    for (const auto &[pair, count] : sums)
+      result.push_back({devices[pair.first].name, devices[pair.second].name, count.copies, count.bytes});
   });
   return result;
 }
@@ -196,12 +200,16 @@ Program compile(const Graph &graph, const CompileOptions &options, std::source_l
   how.capacity = options.capacity.value_or(0);
   how.fuse = options.fuse;
   how.devices = options.devices;
+  how.replicas = options.replicas;
+  how.batchNorm = options.batch_norm;
   how.copies = options.copies;
   how.dumpIrDir = options.dump_ir;
   if (options.dtype && !is_float(*options.dtype))
     fail(std::string("a graph cannot be computed in ") + to_string(*options.dtype));
   if (how.capacity < 0)
     fail("a capacity of " + std::to_string(how.capacity) + " rows");
+  if (how.replicas && (*how.replicas < 1 || *how.replicas > ir::kMostReplicas))
+    fail("from 1 to " + std::to_string(ir::kMostReplicas) + " replicas, not " + std::to_string(*how.replicas));
 
   auto impl = std::make_unique<Program::Impl>();
   throwWhenExhausted();

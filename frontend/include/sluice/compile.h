@@ -24,8 +24,12 @@ struct CompileOptions {
   int threads = 0;                           ///< 0: all cores
   std::optional<std::int64_t> capacity = {}; ///< rows of the batch, instead of the graph's
   std::string devices = {};                  ///< what to run on, as "cpu,sim:0"; empty: what the graph says
-  std::string copies = {};  ///< that pins need: "explicit", "warn" or "insert"; empty: what the graph says
-  std::string dump_ir = {}; ///< a folder for one file a phase
+  /// Of the program, each on a share of the rows and, in turn, its own of `devices`; 1 unless the graph says otherwise.
+  /// They train as one.
+  std::optional<std::int64_t> replicas = {};
+  std::string batch_norm = {}; ///< of replicas: by their own rows ("local"; the default) or by all ("sync")
+  std::string copies = {};     ///< that pins need: "explicit", "warn" or "insert"; empty: what the graph says
+  std::string dump_ir = {};    ///< a folder for one file a phase
   std::map<std::string, std::string> backends = {}; ///< settings by backend: {"sim", "seed=7,link=12GB/s,latency=5us"}
 };
 
@@ -84,7 +88,8 @@ public:
   void save_weights(const std::string &path, Where where = Where::current()) const;
 
   /// The copies between devices since the program was made, by pair of devices, as the backends count them, else as
-  /// they were asked for; copies on one device do not count. Waits for all work.
+  /// they were asked for; copies on one device do not count. Replicas name their devices alike, and their copies are
+  /// added up. Waits for all work.
   std::vector<TransferCount> transfers(Where where = Where::current()) const;
   /// The key of the random numbers that `init` draws.
   void seed(std::uint64_t seed, Where where = Where::current());

@@ -32,7 +32,7 @@ double norm(const std::vector<double> &values) {
 
 TEST(checklist_47_train_batch, ParametersAreThoseOfOneDevice) {
   Values one = trained("sim:0");
-  for (const char *devices : {"sim:0-1", "sim:0-2"})
+  for (const char *devices : {"sim:0-1", "sim:0-2", "sim:0-3"})
     for (auto &[name, values] : trained(devices)) {
       std::vector<double> difference = values;
       for (size_t i = 0; i < values.size(); ++i)

@@ -115,3 +115,52 @@ TEST(checklist_36_net_computes_where_it_lives, OnEveryDeviceWithTheSameBits) {
     EXPECT_EQ(bitsOf(program.output<float>("y")), bitsOf(expected)) << where;
   }
 }
+
+// Replicas share the rows of a call, and show as one program: whole batches in, whole results out.
+TEST(checklist_48_replicas, TrainAsOneDevice) {
+  auto trained = [](const CompileOptions &options, TransferCount uploads) {
+    Graph g{"line"};
+    g.set_capacity(5);
+    Tensor x = g.input("x", f32, {Dim{"batch"}, 3});
+    nn::Module net{g};
+    nn::Linear fc{&net, "fc", 3, 2};
+    Tensor y = fc(x);
+    g.output("y", y);
+    g.minimize(mean(y * y), optim::SGD{.lr = 0.1});
+    Program program = compile(g, options);
+    program.seed(1);
+    program.run("init", 1);
+    TransferCount before;
+    for (const char *entry : {"train_step", "train_step", "predict"}) {
+      std::vector<TransferCount> soFar = program.transfers();
+      before = soFar.empty() ? TransferCount() : soFar.front();
+      program.set_input("x", std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 9, -1, -2, -3, -4, -5, -6});
+      program.run(entry, 5);
+    }
+    uploads.copies += before.copies;
+    uploads.bytes += before.bytes;
+    EXPECT_THAT(program.transfers(), ElementsAre(uploads));
+    return program.output<float>("y");
+  };
+  std::vector<float> expected = trained({.devices = "sim:0"}, {"cpu", "acc0", 1, 5 * 3 * 4});
+  ASSERT_EQ(expected.size(), 10u);
+  EXPECT_THAT(trained({.devices = "sim:0-1", .replicas = 2}, {"cpu", "acc0", 2, 5 * 3 * 4}),
+              testing::Pointwise(testing::FloatNear(1e-5F), expected));
+}
+
+TEST(checklist_48_replicas, AreAskedForByASensibleNumber) {
+  Graph g{"half"};
+  g.output("y", relu(g.input("x", f32, {Dim{"batch"}, 3})));
+  auto messageOf = [&](const CompileOptions &options) -> std::string {
+    try {
+      compile(g, options);
+    } catch (const Error &error) {
+      return error.message();
+    }
+    return "no error";
+  };
+  for (int replicas : {0, -1, 1025})
+    EXPECT_EQ(messageOf({.replicas = replicas}), "compile: from 1 to 1024 replicas, not " + std::to_string(replicas));
+  EXPECT_THAT(messageOf({.devices = "sim:0-2", .replicas = 2}), testing::HasSubstr("replicas"));
+  EXPECT_THAT(messageOf({.replicas = 2, .batch_norm = "global"}), testing::HasSubstr("'local' or 'sync'"));
+}
