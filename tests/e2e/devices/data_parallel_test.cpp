@@ -83,6 +83,24 @@ TEST(checklist_46_data_parallel, TrainsAsOneDeviceDoes) {
   }
 }
 
+// As in PyTorch: statistics are those of the first device's rows.
+TEST(checklist_46_data_parallel, KeepsTheStatisticsOfTheFirstDevice) {
+  Graph g{"norm"};
+  g.set_devices("sim:0-1");
+  nn::Module net{g};
+  nn::BatchNorm2d bn{&net, "bn", 1};
+  net.to(gpu(0));
+  Tensor y = nn::data_parallel(bn, g.input("x", f32, {4, 1, 1, 1}), firstOf(2));
+  g.minimize(mean(y * y), optim::SGD{.lr = 0});
+  Program program = compile(g);
+  program.seed(1);
+  program.run("init", 1);
+  program.set_input("x", std::vector<float>{1, 3, 70, 90});
+  program.run("train_step", 1);
+  EXPECT_THAT(program.state<float>("bn.running_mean"), ElementsAre(testing::FloatNear(0.1F * 2, 1e-6F)));
+  EXPECT_THAT(program.state<float>("bn.running_var"), ElementsAre(testing::FloatNear(0.9F + 0.1F * 2, 1e-6F)));
+}
+
 TEST(checklist_47_allreduce, GivesTheSumToAll) {
   Graph g{"sum"};
   g.set_devices("sim:0-1");
