@@ -1,5 +1,5 @@
-// LeNet on several devices from scratch: plain parameters, copied to every device; a batch of a static size, split among
-// them; losses that are summed. A copy's gradient is made where the copy is, and the parameter gets the sum of them.
+// LeNet on several devices from scratch: plain parameters, copied to every device; a batch of a static size, split
+// among them; losses that are summed. A copy's gradient is made where the copy is, and the parameter gets their sum.
 #include "Options.h"
 #include <sluice/sluice.h>
 
@@ -60,6 +60,7 @@ static Graph build(const models::Options &options) {
   models::pin(net, options); // it has no parts
   std::vector<Tensor> params = parametersOf(net, devices.front());
   std::vector<std::vector<Tensor>> device_params;
+  device_params.reserve(devices.size());
   for (const Device &device : devices)
     device_params.push_back(get_params(params, device));
   auto [logits, loss] = train_batch(x, y, device_params, devices);

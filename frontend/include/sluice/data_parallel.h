@@ -1,5 +1,5 @@
-// Data parallelism written out: one batch of a static size on several devices of one graph. A batch whose rows show when
-// the program runs is for `sluice compile --replicas N`, which needs none of this.
+// Data parallelism written out: one batch of a static size on several devices of one graph. A batch whose rows show
+// when the program runs is for `sluice compile --replicas N`, which needs none of this.
 #pragma once
 
 #include "sluice/device.h"
