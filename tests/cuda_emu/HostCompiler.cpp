@@ -41,7 +41,7 @@ static std::string read(const std::string &path) {
 static std::string sanitizingCompiler() {
   const char *named = std::getenv("CUDA_EMU_SANITIZE");
   if (!named)
-    return "'" SLUICE_CXX_COMPILER "' -fsanitize=alignment -fsanitize-trap=alignment";
+    return "'" SLUICE_CXX_COMPILER "' --ld-path='" SLUICE_LLD "' -fsanitize=alignment -fsanitize-trap=alignment";
   unsetenv("LD_PRELOAD"); // the compiler is not watched
   return "'" SLUICE_GXX "' -g -fno-sanitize-recover=all -fsanitize=" + std::string(named);
 }
