@@ -36,28 +36,32 @@ static std::string read(const std::string &path) {
   return text.str();
 }
 
-/// The compiler and what it is told of sanitizers. Misaligned accesses are always looked for. CUDA_EMU_SANITIZE names one,
-/// whose runtime must have been loaded in front of everything else, by LD_PRELOAD.
-static std::string sanitizingCompiler() {
-  const char *named = std::getenv("CUDA_EMU_SANITIZE");
-  if (!named)
-    return "'" SLUICE_CXX_COMPILER "' --ld-path='" SLUICE_LLD "' -fsanitize=alignment -fsanitize-trap=alignment";
-  unsetenv("LD_PRELOAD"); // the compiler is not watched
-  return "'" SLUICE_GXX "' -g -fno-sanitize-recover=all -fsanitize=" + std::string(named);
+/// The shell's command that makes a shared object. Misaligned accesses are always looked for. CUDA_EMU_SANITIZE names a
+/// sanitizer, whose runtime must have been loaded in front of everything else, by LD_PRELOAD. Without one, the compiler and
+/// the linker are run one by one: most of the time of a small kernel is that in which programs start, and a compiler that
+/// links starts three.
+static std::string commandFor(const TemporaryFolder &folder, Effort effort) {
+  std::string text = std::string(effort == Effort::Least ? " -O0" : " -O1") +
+                     " -fPIC -w -std=c++17 -fwrapv -mfma -ffp-contract=off -include '" SLUICE_CUDA_EMULATOR "' '" +
+                     folder.file("text.cpp") + "'";
+  std::string result = " '" SLUICE_CUDA_THREADS "' -o '" + folder.file("text.so") + "'";
+  if (const char *named = std::getenv("CUDA_EMU_SANITIZE")) {
+    unsetenv("LD_PRELOAD"); // the compiler is not watched
+    return "'" SLUICE_GXX "' -g -fno-sanitize-recover=all -shared -fsanitize=" + std::string(named) + text + result;
+  }
+  std::string object = " '" + folder.file("text.o") + "'";
+  return "'" SLUICE_CXX_COMPILER "' -fsanitize=alignment -fsanitize-trap=alignment -c" + text + " -o" + object +
+         " && '" SLUICE_LINKER "' -shared" + object + result;
 }
 
 std::string compileForHost(const std::string &text, Effort effort, std::string &log) {
   TemporaryFolder folder;
-  std::string source = folder.file("text.cpp"), object = folder.file("text.so"), messages = folder.file("messages");
-  std::ofstream(source) << text;
-  std::string command = sanitizingCompiler() +
-                        " -shared -fPIC -w -std=c++17 -fwrapv -mfma -ffp-contract=off "
-                        "-include '" SLUICE_CUDA_EMULATOR "' '" +
-                        source + (effort == Effort::Least ? "' -O0 '" : "' -O1 '") + SLUICE_CUDA_THREADS "' -o '" +
-                        object + "' > '" + messages + "' 2>&1";
+  std::string messages = folder.file("messages");
+  std::ofstream(folder.file("text.cpp")) << text;
+  std::string command = "(" + commandFor(folder, effort) + ") > '" + messages + "' 2>&1";
   bool compiled = std::system(command.c_str()) == 0;
   log = read(messages);
-  return compiled ? read(object) : "";
+  return compiled ? read(folder.file("text.so")) : "";
 }
 
 void *loadForHost(const std::string &object, std::string &log) {
