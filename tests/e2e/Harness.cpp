@@ -5,6 +5,7 @@
 #include "runtime/plan/ArtifactChecksum.h"
 #include "tools/compiler/Backends.h"
 #include "tools/compiler/Linker.h"
+#include <cmath>
 #include <cstring>
 #include <dlfcn.h>
 #include <filesystem>
@@ -124,6 +125,18 @@ std::vector<std::string> Compiled::code() const {
   for (const sluice_code_section &section : std::span(artifact().sections, artifact().num_sections))
     code.emplace_back(static_cast<const char *>(section.data), section.bytes);
   return code;
+}
+
+double relativeError(const std::vector<double> &value, const std::vector<double> &truth) {
+  EXPECT_EQ(value.size(), truth.size());
+  if (value.size() != truth.size())
+    return INFINITY;
+  double difference = 0, norm = 0;
+  for (size_t i = 0; i < truth.size(); ++i) {
+    difference += (value[i] - truth[i]) * (value[i] - truth[i]);
+    norm += truth[i] * truth[i];
+  }
+  return difference == 0 ? 0 : std::sqrt(difference / norm);
 }
 
 std::string compileError(const std::string &text) {

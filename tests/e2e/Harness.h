@@ -68,6 +68,9 @@ private:
   std::unique_ptr<runtime::Instance> instance;
 };
 
+/// The norm of what a value differs by from the truth, by that of the truth. Sizes that differ fail the test.
+double relativeError(const std::vector<double> &value, const std::vector<double> &truth);
+
 /// What the compiler says about a model that it refuses.
 std::string compileError(const std::string &text);
 

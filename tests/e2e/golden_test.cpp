@@ -125,16 +125,6 @@ void expectTruth(const Trained &run, const Golden &golden) {
   expectDigests(run.final, golden.finalValues(), 1e-9);
 }
 
-double relativeError(const std::vector<double> &value, const std::vector<double> &truth) {
-  EXPECT_EQ(value.size(), truth.size());
-  double difference = 0, norm = 0;
-  for (size_t i = 0; i < truth.size(); ++i) {
-    difference += (value[i] - truth[i]) * (value[i] - truth[i]);
-    norm += truth[i] * truth[i];
-  }
-  return difference == 0 ? 0 : std::sqrt(difference / norm);
-}
-
 double allowedError(double theirs) { return std::max(3 * theirs, 1e-6); }
 
 /// The tensors whose error exceeds their yardstick, and their errors.

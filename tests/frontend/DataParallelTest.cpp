@@ -18,7 +18,7 @@ struct DataParallel : testing::Test {
 
   Graph g{"test"};
 
-  /// The rows of every part.
+  /// The shape and the device of every part.
   static std::vector<std::string> shapes(const std::vector<Tensor> &parts) {
     std::vector<std::string> all;
     for (const Tensor &part : parts)

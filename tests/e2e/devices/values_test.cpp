@@ -1,4 +1,6 @@
 // What graphs on several devices compute: checklist statements that need values, on virtual accelerators.
+#include "tests/frontend/Observe.h"
+
 #include <bit>
 #include <cmath>
 #include <gmock/gmock.h>
@@ -151,16 +153,9 @@ TEST(checklist_48_replicas, TrainAsOneDevice) {
 TEST(checklist_48_replicas, AreAskedForByASensibleNumber) {
   Graph g{"half"};
   g.output("y", relu(g.input("x", f32, {Dim{"batch"}, 3})));
-  auto messageOf = [&](const CompileOptions &options) -> std::string {
-    try {
-      compile(g, options);
-    } catch (const Error &error) {
-      return error.message();
-    }
-    return "no error";
-  };
+  auto refusal = [&](const CompileOptions &options) { return sluice::test::messageOf([&] { compile(g, options); }); };
   for (int replicas : {0, -1, 1025})
-    EXPECT_EQ(messageOf({.replicas = replicas}), "compile: from 1 to 1024 replicas, not " + std::to_string(replicas));
-  EXPECT_THAT(messageOf({.devices = "sim:0-2", .replicas = 2}), testing::HasSubstr("replicas"));
-  EXPECT_THAT(messageOf({.replicas = 2, .batch_norm = "global"}), testing::HasSubstr("'local' or 'sync'"));
+    EXPECT_EQ(refusal({.replicas = replicas}), "compile: from 1 to 1024 replicas, not " + std::to_string(replicas));
+  EXPECT_THAT(refusal({.devices = "sim:0-2", .replicas = 2}), testing::HasSubstr("replicas"));
+  EXPECT_THAT(refusal({.replicas = 2, .batch_norm = "global"}), testing::HasSubstr("'local' or 'sync'"));
 }
