@@ -8,32 +8,20 @@
 #include <cmath>
 #include <cstring>
 #include <dlfcn.h>
-#include <filesystem>
-#include <fstream>
 #include <gtest/gtest.h>
 #include <span>
-#include <sstream>
 
 using namespace mlir;
 
 namespace sluice::test {
 
-static std::string temporaryFolder() {
-  std::string path = (std::filesystem::temp_directory_path() / "sluice-test-XXXXXX").string();
-  if (!mkdtemp(path.data()))
-    throw std::runtime_error("cannot make a temporary folder");
-  return path;
-}
-
 std::string modelText(const std::string &program, const std::string &arguments) {
-  std::string folder = temporaryFolder(), file = folder + "/model.mlir";
+  TemporaryFolder folder;
+  std::string file = folder / "model.mlir";
   std::string command = std::string(SLUICE_BINARY_DIR) + "/bin/models/" + program + " " + arguments + " -o " + file;
   if (std::system(command.c_str()) != 0)
     throw std::runtime_error("failed: " + command);
-  std::stringstream text;
-  text << std::ifstream(file).rdbuf();
-  std::filesystem::remove_all(folder);
-  return text.str();
+  return contentOf(file);
 }
 
 std::string replaced(std::string text, const std::string &from, const std::string &to) {
@@ -76,12 +64,11 @@ static passes::Lowered runPhases(ModuleOp module, passes::PipelineOptions option
   return std::move(*lowered);
 }
 
-Compiled::Compiled(const std::string &text, passes::PipelineOptions options, const RunOptions &run)
-    : folder(temporaryFolder()) {
+Compiled::Compiled(const std::string &text, passes::PipelineOptions options, const RunOptions &run) {
   MLIRContext context;
   OwningOpRef<ModuleOp> module = parse(text, context);
   passes::Lowered lowered = runPhases(*module, options);
-  std::string path = folder + "/model.so";
+  std::string path = folder / "model.so";
   if (llvm::Error error = compiler::linkArtifact(lowered.objects, path, compiler::LinkOutput::SharedLibrary))
     throw std::runtime_error(llvm::toString(std::move(error)));
   library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -153,7 +140,6 @@ Compiled::~Compiled() {
   instance.reset();
   if (library)
     dlclose(library);
-  std::filesystem::remove_all(folder);
 }
 
 template <typename T> static void packAs(const std::vector<double> &values, std::vector<std::byte> &bytes) {

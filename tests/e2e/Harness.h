@@ -4,6 +4,7 @@
 #include "ir/reference/Interpreter.h"
 #include "passes/Pipeline.h"
 #include "runtime/exec/Instance.h"
+#include "tests/TemporaryFolder.h"
 #include <map>
 #include <memory>
 #include <string>
@@ -60,7 +61,7 @@ public:
 private:
   const sluice_artifact &artifact() const;
 
-  std::string folder;
+  TemporaryFolder folder;
   void *library = nullptr;
   std::string otherPlan, otherCode;
   std::vector<sluice_code_section> sections;

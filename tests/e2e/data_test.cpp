@@ -1,9 +1,9 @@
 // Models of other inputs than MNIST's, trained on files of other kinds: the losses are those of a plain loop over the
 // same rows in double precision.
 #include "runtime/io/Shuffle.h"
+#include "tests/TemporaryFolder.h"
 #include "tests/runtime/FileContents.h"
 #include "tests/runtime/Process.h"
-#include "tests/runtime/TemporaryFolder.h"
 #include <cmath>
 #include <cstring>
 #include <filesystem>

@@ -1,16 +1,14 @@
 // Named dimensions, states, and files.
+#include "tests/TemporaryFolder.h"
 #include "tests/frontend/Observe.h"
 
-#include <dirent.h>
-#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sstream>
 #include <sys/stat.h>
-#include <unistd.h>
 
 using namespace sluice;
 using namespace sluice::test;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 namespace {
@@ -27,21 +25,6 @@ Graph small() {
   Affine net{g};
   g.output("y", net(x));
   return g;
-}
-
-int entriesOf(const std::string &folder) {
-  int count = 0;
-  DIR *listing = opendir(folder.c_str());
-  while (readdir(listing))
-    ++count;
-  closedir(listing);
-  return count - 2; // . and ..
-}
-
-std::string contentOf(const std::string &path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
 }
 
 } // namespace
@@ -71,18 +54,19 @@ TEST(States, AreListedInOrder) {
 
 TEST(Save, WritesWhatStrGives) {
   Graph g = small();
-  std::string path = temporaryFolder() + "/small.mlir";
+  TemporaryFolder folder;
+  std::string path = folder / "small.mlir";
   g.save(path);
   EXPECT_EQ(contentOf(path), g.str());
 }
 
 TEST(Save, LeavesNothingBehindWhenItFails) {
   Graph g = small();
-  std::string folder = temporaryFolder();
-  std::string taken = folder + "/taken";
+  TemporaryFolder folder;
+  std::string taken = folder / "taken";
   ASSERT_EQ(mkdir(taken.c_str(), 0700), 0);
   EXPECT_THAT(messageOf([&] { g.save(taken); }), HasSubstr(taken + ": cannot write: Is a directory"));
-  EXPECT_EQ(entriesOf(folder), 1);
+  EXPECT_THAT(folder.names(), ElementsAre("taken"));
 }
 
 TEST(Save, NamesAMissingFolder) {

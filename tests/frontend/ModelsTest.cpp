@@ -1,5 +1,5 @@
 // The model programs: what they write, and their exit codes.
-#include "tests/frontend/Observe.h"
+#include "tests/TemporaryFolder.h"
 
 #include <cstdio>
 #include <gmock/gmock.h>
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-using sluice::test::temporaryFolder;
+using sluice::test::TemporaryFolder;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -129,7 +129,8 @@ TEST(ResNet50, HasPartsToPin) {
 }
 
 TEST(ModelPrograms, WriteAFile) {
-  std::string path = temporaryFolder() + "/x.mlir";
+  TemporaryFolder folder;
+  std::string path = folder / "x.mlir";
   EXPECT_EQ(run("mlp -o " + path).code, 0);
   EXPECT_EQ(access(path.c_str(), R_OK), 0);
 }

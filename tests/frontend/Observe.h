@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <functional>
 #include <string>
 
@@ -19,12 +18,6 @@ inline std::string messageOf(const std::function<void()> &use) {
     return error.message();
   }
   return "no error";
-}
-
-/// A new folder.
-inline std::string temporaryFolder() {
-  std::string path = testing::TempDir() + "frontend.XXXXXX";
-  return mkdtemp(path.data());
 }
 
 } // namespace sluice::test

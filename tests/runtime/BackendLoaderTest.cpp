@@ -4,7 +4,7 @@
 #include "runtime/device/BackendTables.h"
 #include "sluice/backend/collectives.h"
 #include "sluice/backend/host.h"
-#include "tests/runtime/TemporaryFolder.h"
+#include "tests/TemporaryFolder.h"
 
 #include <algorithm>
 #include <cstdlib>

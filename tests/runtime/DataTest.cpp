@@ -1,11 +1,11 @@
 // Files and folders of data: what is in them is read row by row, and every lie in them is an error that names file,
 // column and row.
 #include "FileContents.h"
-#include "TemporaryFolder.h"
 #include "runtime/base/Text.h"
 #include "runtime/data/Dataset.h"
 #include "runtime/data/Idx.h"
 #include "runtime/data/OpenData.h"
+#include "tests/TemporaryFolder.h"
 
 #include <gtest/gtest.h>
 

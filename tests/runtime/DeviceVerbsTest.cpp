@@ -1,6 +1,6 @@
 // The verbs of an executable for several devices, on virtual accelerators.
 #include "Process.h"
-#include "TemporaryFolder.h"
+#include "tests/TemporaryFolder.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

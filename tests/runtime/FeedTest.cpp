@@ -1,10 +1,10 @@
 // Columns on their way into a model's inputs: which fit, where their elements land, and that reading ahead changes
 // nothing.
 #include "FileContents.h"
-#include "TemporaryFolder.h"
 #include "runtime/data/OpenData.h"
 #include "runtime/data/ReadAhead.h"
 #include "runtime/io/Shuffle.h"
+#include "tests/TemporaryFolder.h"
 
 #include <gtest/gtest.h>
 

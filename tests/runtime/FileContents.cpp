@@ -1,5 +1,5 @@
 #include "FileContents.h"
-#include "TemporaryFolder.h"
+#include "tests/TemporaryFolder.h"
 
 #include <gtest/gtest.h>
 #include <zlib.h>

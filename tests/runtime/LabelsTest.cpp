@@ -1,7 +1,7 @@
 // Labels in files: an executable refuses those that name none of its classes, whatever the verb.
 #include "Process.h"
-#include "TemporaryFolder.h"
 #include "runtime/io/Npy.h"
+#include "tests/TemporaryFolder.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 // npy and safetensors files: what is written reads back, and every lie in a header is an error that names it.
 #include "FileContents.h"
-#include "TemporaryFolder.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/Npy.h"
 #include "runtime/io/Safetensors.h"
+#include "tests/TemporaryFolder.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "Process.h"
-#include "TemporaryFolder.h"
+#include "tests/TemporaryFolder.h"
 
 #include <chrono>
 #include <cstdint>

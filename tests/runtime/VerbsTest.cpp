@@ -1,8 +1,8 @@
 // The verbs as a user meets them: a child process, its output and its exit code.
 #include "Process.h"
-#include "TemporaryFolder.h"
 #include "runtime/io/Npy.h"
 #include "runtime/io/Safetensors.h"
+#include "tests/TemporaryFolder.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -1,32 +1,19 @@
 // What the compile half keeps for people to read: the resources of functions, and comments that names cannot break out of.
 #include "backends/cuda/compiler/Dump.h"
+#include "tests/TemporaryFolder.h"
 #include "tests/backends/KernelCase.h"
 #include "llvm/Support/JSON.h"
-#include <filesystem>
-#include <fstream>
 #include <gtest/gtest.h>
-#include <sstream>
 
 namespace sluice::cuda::test {
+
+using sluice::test::contentOf;
 
 namespace {
 
 class DumpTest : public testing::Test {
 protected:
-  void SetUp() override {
-    char name[] = "/tmp/sluice-dump-XXXXXX";
-    ASSERT_TRUE(mkdtemp(name));
-    folder = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder); }
-
-  std::string read(const std::string &name) const {
-    std::stringstream text;
-    text << std::ifstream(folder + "/" + name).rdbuf();
-    return text.str();
-  }
-
-  std::string folder;
+  sluice::test::TemporaryFolder folder;
 };
 
 class NamedKernel : public sluice::test::KernelCase {
@@ -47,12 +34,12 @@ public:
 TEST_F(DumpTest, ListsWhatFunctionsNeed) {
   KernelResources first{"k0_conv2d", 96, 8, 4, 16, 18208}, second{"k1_relu", 20, 0, 0, 0, 0};
   std::vector<CompiledUnit> compiled = {{"sm_80", {first}}, {"sm_80", {second}}, {"sm_90", {first}}, {"sm_90", {}}};
-  ASSERT_FALSE(bool(makeDumpFolder(folder + "/a/b")));
-  folder += "/a/b";
-  ASSERT_FALSE(bool(writeDump(folder, {"first text", "second text"}, compiled)));
-  EXPECT_EQ(read("kernels-0.cu"), "first text");
-  EXPECT_EQ(read("kernels-1.cu"), "second text");
-  llvm::Expected<llvm::json::Value> json = llvm::json::parse(read("kernels.json"));
+  std::string dump = folder / "a/b";
+  ASSERT_FALSE(bool(makeDumpFolder(dump)));
+  ASSERT_FALSE(bool(writeDump(dump, {"first text", "second text"}, compiled)));
+  EXPECT_EQ(contentOf(dump + "/kernels-0.cu"), "first text");
+  EXPECT_EQ(contentOf(dump + "/kernels-1.cu"), "second text");
+  llvm::Expected<llvm::json::Value> json = llvm::json::parse(contentOf(dump + "/kernels.json"));
   ASSERT_TRUE(bool(json)) << llvm::toString(json.takeError());
   auto entry = [](const char *name, int unit, const char *architecture, int registers, int spilled, int stack,
                   int shared) {
@@ -67,10 +54,10 @@ TEST_F(DumpTest, ListsWhatFunctionsNeed) {
 }
 
 TEST_F(DumpTest, SaysWhereItCannotWrite) {
-  std::ofstream(folder + "/file") << "in the way";
-  EXPECT_EQ(llvm::toString(makeDumpFolder(folder + "/file/dump")), folder + "/file/dump: Not a directory");
-  std::string error = llvm::toString(writeDump(folder + "/absent", {"text"}, {}));
-  EXPECT_EQ(error, folder + "/absent/kernels-0.cu: No such file or directory");
+  folder.write("file", "in the way");
+  EXPECT_EQ(llvm::toString(makeDumpFolder(folder / "file/dump")), folder + "/file/dump: Not a directory");
+  std::string error = llvm::toString(writeDump(folder / "absent", {"text"}, {}));
+  EXPECT_EQ(error, folder / "absent/kernels-0.cu" + ": No such file or directory");
 }
 
 TEST(SourceComment, NamesTheLinesOfTheModel) {

@@ -4,17 +4,15 @@
 #include "backends/cuda/compiler/Prelude.h"
 #include "ir/Module.h"
 #include "ir/text/ParseGuard.h"
+#include "tests/TemporaryFolder.h"
 #include "tests/backends/cuda/Budgets.h"
 #include "tests/cuda_emu/PinnedNvrtc.h"
 #include "tests/ir/op_instance.h"
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <gtest/gtest.h>
 #include <optional>
 #include <set>
-#include <sstream>
 
 using namespace mlir;
 
@@ -42,32 +40,26 @@ constexpr Model kModels[] = {{"lenet", "--batch 16", "f32"},
 class ModelKernels : public testing::TestWithParam<Model> {
 protected:
   void SetUp() override {
-    char name[] = "/tmp/sluice-cuda-XXXXXX";
-    ASSERT_TRUE(mkdtemp(name));
-    folder = name;
     llvm::Expected<Nvrtc> found = sluice::test::loadPinnedNvrtc();
     if (!found)
       GTEST_SKIP() << llvm::toString(found.takeError());
     nvrtc = *found;
   }
-  void TearDown() override { std::filesystem::remove_all(folder); }
 
   /// The model's kernels as the compiler fuses them for a device.
   OwningOpRef<ModuleOp> fused() {
     Model model = GetParam();
-    std::string bin = SLUICE_BINARY_DIR "/bin/", graph = folder + "/model.mlir", dump = folder + "/fused.mlir";
+    std::string bin = SLUICE_BINARY_DIR "/bin/", graph = folder / "model.mlir", dump = folder / "fused.mlir";
     std::string command = bin + "models/" + model.name + " " + model.options + " -o " + graph + " > /dev/null && " +
                           bin + "sluice compile -q " + graph + " --precision " + model.precision +
                           " --devices cuda:0 --compile-to fused -o " + dump;
     EXPECT_EQ(std::system(command.c_str()), 0) << command;
-    std::stringstream text;
-    text << std::ifstream(dump).rdbuf();
-    auto parsed = ir::parseModuleText(text.str(), dump, sluice::test::getContext());
+    auto parsed = ir::parseModuleText(sluice::test::contentOf(dump), dump, sluice::test::getContext());
     EXPECT_TRUE(bool(parsed)) << llvm::toString(parsed.takeError());
     return parsed ? std::move(*parsed) : nullptr;
   }
 
-  std::string folder;
+  sluice::test::TemporaryFolder folder;
   std::optional<Nvrtc> nvrtc; // that `sluice` finds, too
 };
 

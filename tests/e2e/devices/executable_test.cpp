@@ -1,8 +1,8 @@
 // Executables on virtual accelerators: slow links, full devices, and weights that move between devices.
 #include "runtime/data/OpenData.h"
 #include "runtime/io/Npy.h"
+#include "tests/TemporaryFolder.h"
 #include "tests/runtime/Process.h"
-#include "tests/runtime/TemporaryFolder.h"
 #include <cstring>
 #include <filesystem>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // Chosen placements on the virtual clock, whose rates the compiler only knows by measuring: none is more than a tenth
 // slower than everything on one device or the user's own.
+#include "tests/TemporaryFolder.h"
 #include "tests/e2e/devices/PlacedNetworks.h"
-#include "tests/runtime/TemporaryFolder.h"
 #include "tools/compiler/placement/Measure.h"
 #include <gtest/gtest.h>
 #include <stdexcept>

@@ -1,7 +1,7 @@
 // A placement must beat everything on one device by more than the figures are sure to: by 2 % if any of them was
 // measured, by 0.25 % if all were given or described. Links of many speeds give placements that gain anything between.
+#include "tests/TemporaryFolder.h"
 #include "tests/e2e/devices/Assignments.h"
-#include "tests/runtime/TemporaryFolder.h"
 #include "tools/compiler/placement/Calibration.h"
 #include <cmath>
 #include <gtest/gtest.h>

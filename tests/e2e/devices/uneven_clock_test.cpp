@@ -1,8 +1,8 @@
 // Predictions on a clock of another form than the cost model's, by its own counts of work (`--sim table=uneven`), for
 // models that were not calibrated with: within a tenth of what that clock then shows.
+#include "tests/TemporaryFolder.h"
 #include "tests/e2e/devices/IdleSimulator.h"
 #include "tests/e2e/devices/PlacedNetworks.h"
-#include "tests/runtime/TemporaryFolder.h"
 #include "tools/compiler/placement/Measure.h"
 #include <cmath>
 #include <gtest/gtest.h>

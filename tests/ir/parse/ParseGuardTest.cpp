@@ -2,7 +2,7 @@
 #include "ir/text/ParseGuard.h"
 
 #include "ir/Dialect.h"
-#include <cstdio>
+#include "tests/TemporaryFolder.h"
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -212,11 +212,11 @@ TEST(ParseGuard, AFolderIsNotAModel) {
 }
 
 TEST(ParseGuard, AFileTooLargeIsNotRead) {
-  std::string path = testing::TempDir() + "large.mlir";
+  sluice::test::TemporaryFolder folder;
+  std::string path = folder / "large.mlir";
   std::ofstream(path).seekp(static_cast<std::streamoff>(kMaxModelBytes)).write("}}", 2); // sparse
   mlir::MLIRContext context;
   auto module = parseModuleFile(path, context);
-  std::remove(path.c_str());
 
   ASSERT_FALSE(static_cast<bool>(module));
   EXPECT_EQ(llvm::toString(module.takeError()), path + ": has 1073741826 bytes; at most 1073741824 are read");

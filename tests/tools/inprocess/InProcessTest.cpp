@@ -1,4 +1,5 @@
 // sluice::compile: a graph built and run in one program.
+#include "tests/TemporaryFolder.h"
 #include <cstdlib>
 #include <fstream>
 #include <gmock/gmock.h>
@@ -14,6 +15,7 @@
 #include <cstdio>
 
 using namespace sluice;
+using sluice::test::TemporaryFolder;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -274,7 +276,8 @@ TEST(InProcess, PoolsHangOverTheirInput) {
 }
 
 TEST(InProcess, WeightsGoToAFileAndComeBack) {
-  std::string path = testing::TempDir() + "inprocess-weights.safetensors";
+  TemporaryFolder folder;
+  std::string path = folder / "weights.safetensors";
   Program a = compile(lineGraph()), b = compile(lineGraph());
   setWeights(a);
   a.save_weights(path);
@@ -285,7 +288,6 @@ TEST(InProcess, WeightsGoToAFileAndComeBack) {
   EXPECT_THAT(b.output<float>("y"), ElementsAre(1.5F, 0.0F));
   Program other = compile(classifierGraph());
   EXPECT_THAT(messageOf([&] { other.load_weights(path); }), HasSubstr("'fc.weight' is f32[2, 3], but the model has"));
-  std::remove(path.c_str());
 }
 
 TEST(InProcess, AGraphThatCannotBeCompiledIsAnError) {

@@ -3,6 +3,7 @@
 #include "tools/compiler/placement/Measure.h"
 #include "runtime/device/BackendLoader.h"
 #include "runtime/exec/ActionTimes.h"
+#include "tests/TemporaryFolder.h"
 #include "tools/compiler/Installation.h"
 #include "tools/compiler/placement/MeasureLinks.h"
 #include <gmock/gmock.h>
@@ -72,7 +73,8 @@ TEST(MeasuredKernels, AClockIsBelievedWhereTheHostsAgrees) {
 // Kernels that could not be timed are told of, in the calibration, too, and are read back.
 TEST(MeasuredKernels, WhatCouldNotBeMeasuredIsKept) {
   ClockCalibration clock{"cpu", machineName(), {}, {}, {{"acc:0", "conv2d", "its clock showed no time for conv2d_1"}}};
-  std::string path = testing::TempDir() + "calibration.json";
+  test::TemporaryFolder folder;
+  std::string path = folder / "calibration.json";
   setenv("SLUICE_CALIBRATION", path.c_str(), /*replace=*/1);
   llvm::cantFail(writeCalibration(clock));
   Calibration read = llvm::cantFail(readCalibration());
