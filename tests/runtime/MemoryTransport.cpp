@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -35,27 +36,31 @@ Wire &wireOf(const std::string &secret) {
 
 } // namespace
 
-struct sluice_transport {
-  Wire &wire;
-  int rank, size;
-  std::string error;
-
-  sluice_status fail(sluice_status status, std::string text) {
-    error = std::move(text);
-    return status;
-  }
-};
-
 struct sluice_transfer {
   int from; // -1 of one that is sent
   std::byte *to;
   size_t bytes;
 };
 
+struct sluice_transport {
+  Wire &wire;
+  int rank, size;
+  std::string error{};
+  std::list<sluice_transfer> transfers{}; // under way
+
+  void end(const sluice_transfer *transfer) {
+    transfers.remove_if([=](const sluice_transfer &other) { return &other == transfer; });
+  }
+  sluice_status fail(sluice_status status, std::string text) {
+    error = std::move(text);
+    return status;
+  }
+};
+
 static sluice_status openMemory(const sluice_transport_options *options, sluice_transport **transport) {
   std::unique_lock lock(mutex);
   Wire &wire = wireOf(options->secret);
-  *transport = new sluice_transport{wire, options->rank, options->size, ""};
+  *transport = new sluice_transport{wire, options->rank, options->size};
   wire.isThere[options->rank] = true;
   wire.changed.notify_all();
   auto allHere = [&] { return wire.isThere.size() == size_t(options->size); };
@@ -83,41 +88,41 @@ static sluice_status sendMemory(sluice_transport *transport, int32_t rank, const
     message.emplace_back();
   if (fault != WireFault::silent)
     transport->wire.under_way[{transport->rank, rank}].push_back(std::move(message));
-  *transfer = new sluice_transfer{-1, nullptr, bytes};
+  *transfer = &transport->transfers.emplace_back(sluice_transfer{-1, nullptr, bytes});
   return SLUICE_OK;
 }
 
-static sluice_status receiveMemory(sluice_transport *, int32_t rank, void *to, size_t bytes,
+static sluice_status receiveMemory(sluice_transport *transport, int32_t rank, void *to, size_t bytes,
                                    sluice_transfer **transfer) {
-  *transfer = new sluice_transfer{rank, static_cast<std::byte *>(to), bytes};
+  std::lock_guard lock(mutex);
+  *transfer = &transport->transfers.emplace_back(sluice_transfer{rank, static_cast<std::byte *>(to), bytes});
   return SLUICE_OK;
 }
 
 static sluice_status testMemory(sluice_transport *transport, sluice_transfer *transfer, int *done) {
   std::lock_guard lock(mutex);
   Wire &wire = transport->wire;
-  std::unique_ptr<sluice_transfer> its(transfer);
+  sluice_transfer its = *transfer;
+  auto &messages = wire.under_way[{its.from, transport->rank}];
+  bool isAwaited = wire.aborted < 0 && its.from >= 0 && messages.empty() && wire.isThere[its.from];
+  *done = isAwaited ? 0 : 1;
+  if (isAwaited)
+    return SLUICE_OK;
+  transport->end(transfer);
   if (wire.aborted >= 0)
     return transport->fail(SLUICE_PEER_LOST, "rank " + std::to_string(wire.aborted) + " ended the run");
-  *done = 1;
-  if (its->from < 0)
+  if (its.from < 0)
     return SLUICE_OK;
-  auto &messages = wire.under_way[{its->from, transport->rank}];
-  if (messages.empty() && !wire.isThere[its->from])
-    return transport->fail(SLUICE_PEER_LOST, "rank " + std::to_string(its->from) + " went away");
-  if (messages.empty()) {
-    *done = 0;
-    its.release();
-    return SLUICE_OK;
-  }
+  if (messages.empty())
+    return transport->fail(SLUICE_PEER_LOST, "rank " + std::to_string(its.from) + " went away");
   std::vector<std::byte> message = std::move(messages.front());
   messages.pop_front();
-  if (message.size() != its->bytes)
-    return transport->fail(SLUICE_INVALID, "rank " + std::to_string(its->from) + " sent " +
+  if (message.size() != its.bytes)
+    return transport->fail(SLUICE_INVALID, "rank " + std::to_string(its.from) + " sent " +
                                                std::to_string(message.size()) + " bytes, and not " +
-                                               std::to_string(its->bytes));
+                                               std::to_string(its.bytes));
   if (!message.empty())
-    std::memcpy(its->to, message.data(), message.size());
+    std::memcpy(its.to, message.data(), message.size());
   return SLUICE_OK;
 }
 

@@ -198,7 +198,7 @@ TEST(Tcp, TellsContradictions) {
   EXPECT_THAT(ranks.waitAll(), ::testing::Contains("rank 1: 2 rank 1 is one of 4, but others are of 3\n"));
 }
 
-/// Every port of ranks of ours, as far as they can be found by whoever tries all.
+/// At the port that all know; of the others see rendezvous_test.cpp.
 TEST(Tcp, CutsOffStrangers) {
   Ranks ranks;
   ranks.start("randomly", 0, 2);
