@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <chrono>
 #include <string>
 #include <utility>
@@ -32,13 +31,11 @@ std::string message(const std::string &bytes) { return header(1, static_cast<cha
 std::string leave() { return header(2, 0); }
 std::string abortFor(int rank) { return header(3, static_cast<char>(rank)); }
 
-/// Of rank `rank`, with a socket for each other; an open one must stand at each other rank that is spoken of.
-Mesh meshOf(int32_t rank, Socket first, Socket second) {
-  std::array<Socket, 2> given{std::move(first), std::move(second)};
-  std::vector<Socket> sockets;
-  for (int32_t at = 0, used = 0; at < 3; ++at)
-    sockets.push_back(at == rank ? Socket() : std::move(given[static_cast<size_t>(used++)]));
-  return {rank, std::move(sockets)};
+/// One for each rank; that of the mesh's own is not open.
+template <typename... Sockets> std::vector<Socket> list(Sockets... sockets) {
+  std::vector<Socket> all;
+  (all.push_back(std::move(sockets)), ...);
+  return all;
 }
 
 /// The next message of four bytes from a rank, or the error that it ends with.
@@ -58,9 +55,7 @@ std::string next(Mesh &mesh, int32_t from) {
 /// What rank 0 of two has, after the other has sent these bytes: two messages, or how they end.
 std::string heard(const std::string &bytes) {
   auto [here, there] = connected();
-  std::vector<Socket> sockets(1);
-  sockets.push_back(std::move(here));
-  Mesh mesh(0, std::move(sockets));
+  Mesh mesh(0, list(Socket(), std::move(here)));
   sendAll(there, bytes, soon());
   std::string first = next(mesh, 1);
   return first + "; " + next(mesh, 1);
@@ -96,8 +91,8 @@ TEST(Mesh, RelaysWhoseEndItIs) {
   auto [zeroToOne, oneToZero] = connected();
   auto [zeroToTwo, twoToZero] = connected();
   auto [oneToTwo, twoToOne] = connected();
-  Mesh zero = meshOf(0, std::move(zeroToOne), std::move(zeroToTwo));
-  Mesh one = meshOf(1, std::move(oneToZero), std::move(oneToTwo));
+  Mesh zero(0, list(Socket(), std::move(zeroToOne), std::move(zeroToTwo)));
+  Mesh one(1, list(std::move(oneToZero), Socket(), std::move(oneToTwo)));
   sendAll(twoToOne, abortFor(2), soon());
   EXPECT_EQ(next(one, 2), "rank 2 was aborted");
   one.abort();

@@ -2,6 +2,7 @@
 #include "backends/transport/Fail.h"
 #include "backends/transport/tcp/Rendezvous.h"
 #include "backends/transport/tcp/Store.h"
+#include "tests/backends/transport/FreeAddress.h"
 
 #include <gtest/gtest.h>
 
@@ -18,12 +19,6 @@ namespace {
 const std::string secret = "the secret of this run";
 
 Deadline inTime() { return std::chrono::steady_clock::now() + 20s; }
-
-Address freeAddress() {
-  Address any{"127.0.0.1", 0};
-  any.port = portOf(listenAt(any));
-  return any;
-}
 
 /// Rank 0 of two, before the other has come.
 class FirstRank {
@@ -44,7 +39,7 @@ public:
     return heard;
   }
 
-  const Address store = freeAddress();
+  const Address store = sluice::test::freeAddress();
 
 private:
   std::future<std::vector<Socket>> sockets_;

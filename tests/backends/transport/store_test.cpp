@@ -1,6 +1,7 @@
 // The store at rank 0, on this machine: what it carries, whom it keeps out, and what becomes of who waits.
 #include "backends/transport/Fail.h"
 #include "backends/transport/tcp/Store.h"
+#include "tests/backends/transport/FreeAddress.h"
 
 #include <gtest/gtest.h>
 
@@ -180,11 +181,8 @@ TEST(Store, ServesOthersBesideTheSilent) {
 
 //===- who waits --------------------------------------------------------------------------------------------------===//
 
-/// A port where nobody listens now.
-static Address freeAddress() { return StoreServer(anyPort, secret).address(); }
-
 TEST(Store, IsWaitedFor) {
-  Address address = freeAddress();
+  Address address = sluice::test::freeAddress();
   std::unique_ptr<StoreServer> server;
   std::thread late([&] {
     std::this_thread::sleep_for(200ms);
@@ -196,7 +194,7 @@ TEST(Store, IsWaitedFor) {
 }
 
 TEST(Store, ThatDoesNotComeIsWaitedForUntilADeadline) {
-  Address address = freeAddress();
+  Address address = sluice::test::freeAddress();
   EXPECT_EQ(storeError(SLUICE_DEADLINE, [&] { StoreClient(address, secret, 200ms); }),
             "cannot connect to " + address.text() + " in time: Connection refused");
   EXPECT_TRUE(has(storeError(SLUICE_DEADLINE, [] { StoreClient({"no.such.host.invalid", 80}, secret, 50ms); }),

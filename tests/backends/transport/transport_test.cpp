@@ -1,6 +1,7 @@
 // Exchanges among processes, over each transport: what they receive, and what becomes of them when one of them is another,
 // is stopped, dies or aborts.
 #include "backends/transport/tcp/Socket.h"
+#include "tests/backends/transport/FreeAddress.h"
 #include "tests/runtime/Process.h"
 
 #include <csignal>
@@ -22,12 +23,6 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::StartsWith;
-
-static std::string freeAddress() {
-  Address any{"127.0.0.1", 0};
-  any.port = portOf(listenAt(any));
-  return any.text();
-}
 
 namespace {
 
@@ -65,7 +60,7 @@ public:
     return said;
   }
 
-  std::string address = freeAddress();
+  std::string address = freeAddress().text();
 
 private:
   std::string deadline_;
