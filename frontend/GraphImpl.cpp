@@ -186,8 +186,13 @@ ir::InitAttr GraphImpl::initAttr(const init::Init &init, const std::string &stat
   if (std::string problem = ir::problemOfInit(kinds[int(init.kind)], init.a, init.b, type); !problem.empty())
     throw Error("'" + state + "' cannot begin so: " + problem, location);
   bool two = init.kind != init::Init::Kind::constant;
+  if (init.zero_row && (type.getRank() == 0 || *init.zero_row < 0 || *init.zero_row >= type.getDimSize(0)))
+    throw Error("'" + state + "' cannot begin so: " + printShape(type) + " has no row " +
+                    std::to_string(*init.zero_row),
+                location);
   return ir::InitAttr::get(&context, kinds[int(init.kind)], builder.getF64FloatAttr(init.a),
-                           two ? builder.getF64FloatAttr(init.b) : FloatAttr());
+                           two ? builder.getF64FloatAttr(init.b) : FloatAttr(),
+                           init.zero_row ? builder.getI64IntegerAttr(*init.zero_row) : IntegerAttr());
 }
 
 ir::StateOp GraphImpl::addState(ir::StateKind kind, const std::string &state, RankedTensorType type,

@@ -12,7 +12,7 @@ Init Init::resolved(const Shape &shape) const {
   double count = 1;
   for (std::size_t i = 0; i < shape.size(); ++i)
     count *= i == across ? 1 : double(shape[i].size);
-  return {kind, a / std::sqrt(count), b / std::sqrt(count)};
+  return {kind, a / std::sqrt(count), b / std::sqrt(count), std::nullopt, zero_row};
 }
 
 Init constant(double value) { return {Init::Kind::constant, value, 0}; }

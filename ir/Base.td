@@ -40,13 +40,17 @@ def Sluice_AtAttr : Sluice_Attr<"At", "at"> {
 }
 
 def Sluice_InitAttr : Sluice_Attr<"Init", "init"> {
-  let summary = "how a state begins: constant (a), uniform in [a, b), or normal with mean a and deviation b";
-  let parameters = (ins StringRefParameter<"constant, uniform or normal">:$kind, "::mlir::FloatAttr":$a, OptionalParameter<"::mlir::FloatAttr">:$b);
+  let summary = "how a state begins: constant (a), uniform in [a, b), or normal with mean a and deviation b; `zero_row` of the first dimension is 0";
+  let parameters = (ins StringRefParameter<"constant, uniform or normal">:$kind, "::mlir::FloatAttr":$a, OptionalParameter<"::mlir::FloatAttr">:$b,
+                        OptionalParameter<"::mlir::IntegerAttr">:$zero_row);
+  let builders = [AttrBuilder<(ins "::llvm::StringRef":$kind, "::mlir::FloatAttr":$a, "::mlir::FloatAttr":$b), [{
+    return $_get($_ctxt, kind, a, b, ::mlir::IntegerAttr());
+  }]>];
   let extraClassDeclaration = [{
     /// A value of this type that begins so; random ones are drawn from stream `stream` of `key`.
     ::mlir::Value build(::mlir::OpBuilder &builder, ::mlir::Location loc, ::mlir::Value key, int64_t stream, ::mlir::RankedTensorType type) const;
   }];
-  let assemblyFormat = "`<` $kind `,` $a (`,` $b^)? `>`";
+  let assemblyFormat = "`<` $kind `,` $a (`,` $b^)? (`zero_row` $zero_row^)? `>`";
 }
 
 def Sluice_SgdAttr : Sluice_Attr<"Sgd", "sgd", [DeclareAttrInterfaceMethods<OptimizerAttr>]> {

@@ -1,6 +1,7 @@
 #include "ir/ops/Init.h"
 
 #include "ir/Dialect.h"
+#include "ir/build/Node.h"
 #include "ir/ops/Inference.h"
 #include "ir/reference/HostTensor.h"
 #include "llvm/ADT/StringExtras.h"
@@ -78,14 +79,32 @@ std::string problemOfInit(StringRef kind, double a, double b, RankedTensorType t
   return holds(element, a) ? "" : printNumber(a) + " is not a value of " + printType(element);
 }
 
-Value InitAttr::build(OpBuilder &builder, Location loc, Value key, int64_t stream, RankedTensorType type) const {
-  FloatAttr a = getA(), b = getB() ? getB() : builder.getF64FloatAttr(0);
+/// The value with zeros in one row of the first dimension.
+static Value withoutRow(Node value, int64_t row) {
+  OpBuilder &builder = *value.builder;
+  RankedTensorType type = value.type();
+  auto scalar = RankedTensorType::get({}, builder.getI32Type());
+  Value number = builder.create<FullOp>(value.loc, APFloat(double(row)), scalar);
+  Value isRow = builder.create<OneHotOp>(value.loc, number, type.getDimSize(0), builder.getI1Type());
+  const int64_t first[] = {0};
+  Node inRow = expand(Node(builder, value.loc, isRow), first, type);
+  return where(inRow, 0.0, value);
+}
+
+static Value buildAll(InitAttr init, OpBuilder &builder, Location loc, Value key, int64_t stream,
+                      RankedTensorType type) {
+  FloatAttr a = init.getA(), b = init.getB() ? init.getB() : builder.getF64FloatAttr(0);
   IntegerAttr number = builder.getI64IntegerAttr(stream);
-  if (getKind() == "uniform")
+  if (init.getKind() == "uniform")
     return builder.create<UniformOp>(loc, key, number, a, b, TypeAttr::get(type));
-  if (getKind() == "normal")
+  if (init.getKind() == "normal")
     return builder.create<NormalOp>(loc, key, number, a, b, TypeAttr::get(type));
   return builder.create<FullOp>(loc, a, TypeAttr::get(type));
+}
+
+Value InitAttr::build(OpBuilder &builder, Location loc, Value key, int64_t stream, RankedTensorType type) const {
+  Value value = buildAll(*this, builder, loc, key, stream, type);
+  return getZeroRow() ? withoutRow(Node(builder, loc, value), getZeroRow().getInt()) : value;
 }
 
 } // namespace sluice::ir

@@ -11,6 +11,19 @@ namespace sluice::ir {
 
 //===- state ------------------------------------------------------------------------------------------------------===//
 
+static LogicalResult verifyZeroRow(StateOp state) {
+  IntegerAttr row = state.getInit().getZeroRow();
+  ArrayRef<int64_t> shape = state.getTensorType().getShape();
+  if (!row)
+    return success();
+  if (!row.getType().isSignlessInteger(64))
+    return state.emitOpError("begins with a row of zeros whose number is no i64: ") << row;
+  if (shape.empty() || row.getInt() < 0 || row.getInt() >= shape[0])
+    return state.emitOpError("begins with a row of zeros that it has not: ")
+           << row.getInt() << " of " << printShape(shape);
+  return success();
+}
+
 static LogicalResult verifyInit(StateOp state) {
   InitAttr init = state.getInit();
   StringRef kind = init.getKind();
@@ -22,7 +35,7 @@ static LogicalResult verifyInit(StateOp state) {
   double a = init.getA().getValueAsDouble(), b = init.getB() ? init.getB().getValueAsDouble() : 0;
   if (std::string problem = problemOfInit(kind, a, b, state.getTensorType()); !problem.empty())
     return state.emitOpError("cannot begin so: ") << problem;
-  return success();
+  return verifyZeroRow(state);
 }
 
 /// A slot lies as its parameter does, so it has the same shape.

@@ -3,6 +3,7 @@
 
 #include "sluice/shape.h"
 
+#include <cstdint>
 #include <optional>
 
 namespace sluice::init {
@@ -18,6 +19,7 @@ struct Init {
   Kind kind = Kind::constant;
   double a = 0, b = 0;
   std::optional<Fan> fan = {};
+  std::optional<std::int64_t> zero_row = {}; ///< of the first dimension: begins as zeros
 
   /// The rule for one parameter, free of fans.
   Init resolved(const Shape &shape) const;

@@ -18,6 +18,8 @@ STATES = [
     ("32768x65536xf32", '"normal", 0.0 : f64, 1.0 : f64', "at most 2^30 random numbers"),
     ("2x3xf32", '"normal", 0.0 : f64, -1.0 : f64', "a deviation cannot be negative: -1"),
     ("2x3xf32", '"normal", 0.0 : f64, 1.0e39 : f64', "out of the range of f32"),
+    ("2x3xf32", '"normal", 0.0 : f64, 1.0 : f64 zero_row 2 : i64', "begins with a row of zeros that it has not: 2 of [2, 3]"),
+    ("2x3xf32", '"constant", 1.0 : f64 zero_row 1 : i32', "a row of zeros whose number is no i64"),
     ("2x3xf32", '"foo", 7.0 : f64, 8.0 : f64', "'foo' is none of constant, uniform and normal"),
     ("2x3xf32", '"foo", 7.0 : f64', "'foo' is none of constant, uniform and normal"),
     ("2x3xf32", '"constant", 1.0e308 : f64', "1e+308 is not a value of f32"),
