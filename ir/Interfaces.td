@@ -38,8 +38,8 @@ def ElementwiseOp : OpInterface<"ElementwiseOp"> {
 def ElementOp : OpInterface<"ElementOp"> {
   let cppNamespace = "::sluice::ir";
   let description = [{
-    Each result element is a formula in the operands' elements at affine functions of its index: all ops that a loop nest can
-    hold (data movement, reductions, pools, softmax, random numbers). `backends/loops` makes loop nests of the formulas; backends
+    Each result element is a formula in the operands' elements at affine functions of its index, and of elements that are
+    indices: all ops that a loop nest can hold (data movement, reductions, pools, softmax, random numbers). `backends/loops` makes loop nests of the formulas; backends
     implement the `Emitter` that writes them down.
   }];
   let methods = [
@@ -111,11 +111,14 @@ def ModeOp : OpInterface<"ModeOp"> {
 def IndexOp : OpInterface<"IndexOp"> {
   let cppNamespace = "::sluice::ir";
   let description = [{
-    An op that takes the elements of operands as indices. One that is out of range reads nothing, but means nothing either:
-    a call whose inputs hold such elements is refused before it starts.
+    An op that takes the elements of operands as indices. One that is out of range reads nothing beyond an operand, but means
+    nothing either: a call whose inputs hold such elements is refused before it starts.
   }];
-  let methods = [InterfaceMethod<"Of each operand, the number that its elements are below; 0 where they are no indices.",
-      "::llvm::SmallVector<int64_t>", "getIndexBounds", (ins)>];
+  let methods = [
+    InterfaceMethod<"Of each operand, the number that its elements are below; 0 where they are no indices.",
+      "::llvm::SmallVector<int64_t>", "getIndexBounds", (ins)>,
+    InterfaceMethod<"The operand of which it reads what indices name and no more, as many elements as it has in its result.",
+      "::std::optional<unsigned>", "getChosenOperand", (ins), "", "return ::std::nullopt;">];
 }
 
 def SameElementsOp : OpInterface<"SameElementsOp"> {

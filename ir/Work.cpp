@@ -29,17 +29,34 @@ static std::pair<int64_t, int64_t> countFlops(Operation *op) {
   return isReduction(op) ? countElements(op->getOperand(0).getType()) : std::pair<int64_t, int64_t>(0, 0);
 }
 
+static void addBytes(Work &work, RankedTensorType type, int64_t capacity) {
+  int64_t bytes = getBufferBytes(type, capacity);
+  if (type.hasStaticShape())
+    work.bytes += bytes;
+  else
+    work.bytesPerRow += bytes / std::max<int64_t>(capacity, 1);
+}
+
+/// What ops read of a value: all of it, or what its only reader chooses by indices where that is less.
+static RankedTensorType readOf(Value value, ArrayRef<Operation *> ops, int64_t capacity) {
+  auto type = cast<RankedTensorType>(value.getType());
+  SmallVector<OpOperand *> uses;
+  for (OpOperand &use : value.getUses())
+    if (llvm::is_contained(ops, use.getOwner()))
+      uses.push_back(&use);
+  auto reader = uses.size() == 1 ? dyn_cast<IndexOp>(uses.front()->getOwner()) : IndexOp();
+  if (!reader || reader.getChosenOperand() != uses.front()->getOperandNumber())
+    return type;
+  auto chosen = cast<RankedTensorType>(reader->getResult(0).getType());
+  return getBufferBytes(chosen, capacity) < getBufferBytes(type, capacity) ? chosen : type;
+}
+
 Work workOf(ArrayRef<Operation *> ops, ValueRange inputs, ValueRange outputs, int64_t capacity) {
   Work work;
-  for (ValueRange values : {inputs, outputs})
-    for (Type type : values.getTypes()) {
-      auto tensor = cast<RankedTensorType>(type);
-      int64_t bytes = getBufferBytes(tensor, capacity);
-      if (tensor.hasStaticShape())
-        work.bytes += bytes;
-      else
-        work.bytesPerRow += bytes / std::max<int64_t>(capacity, 1);
-    }
+  for (Value input : inputs)
+    addBytes(work, readOf(input, ops, capacity), capacity);
+  for (Type output : outputs.getTypes())
+    addBytes(work, cast<RankedTensorType>(output), capacity);
   for (Operation *op : ops) {
     auto [flops, perRow] = countFlops(op);
     work.flops += flops;

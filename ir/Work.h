@@ -16,7 +16,8 @@ struct Work {
   int64_t bytes = 0, bytesPerRow = 0; ///< that must move at least: inputs and outputs, each once
 };
 
-/// The work of ops in one launch, which read `inputs` and leave `outputs`. Padding of layouts counts, as it is moved.
+/// The work of ops in one launch, which read `inputs`, their operands, and leave `outputs`. Padding of layouts counts, as it is
+/// moved; of an input that indices choose from, what they choose.
 Work workOf(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange inputs, mlir::ValueRange outputs, int64_t capacity);
 
 /// The name of the op that such a launch is built around: its product, else its last reduction; "elementwise" or

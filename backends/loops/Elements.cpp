@@ -104,6 +104,17 @@ Elements::Found Elements::computeConstant(ir::ConstantOp op, ArrayRef<AffineExpr
   return constant(number);
 }
 
+// Where no lane has a part in the index, all have the same element: what lies side by side behind it stays so.
+AffineExpr Elements::dataIndex(Value value, ArrayRef<AffineExpr> index, int64_t size) {
+  Found found = find(value, index);
+  std::pair<const void *, int64_t> key{found.element.get(), size};
+  if (AffineExpr known = found.home->indices.lookup(key))
+    return known;
+  bool isSame = llvm::none_of(normalize(index), [&](AffineExpr expr) { return emitter.space().usesLane(expr); });
+  AffineExpr variable = scopes_.in(found.home, [&] { return scopes_.dataVariable(found.element, isSame, size); });
+  return found.home->indices[key] = variable;
+}
+
 SmallVector<Element> Elements::partial(Operation *op, AffineExpr chunk, ArrayRef<AffineExpr> index) {
   ChunkRequest asked{op, chunk, {}};
   request = &asked;
@@ -157,6 +168,10 @@ void Elements::follow(Frame &frame, const Step &step, const Arithmetic &what) {
 
 void Elements::follow(Frame &frame, const Step &step, const Read &what) {
   frame.values[step.result] = find(frame.formula.op->getOperand(what.operand), place(frame, what.index));
+}
+
+void Elements::follow(Frame &frame, const Step &, const DataIndex &what) {
+  frame.dims[what.dim] = dataIndex(frame.formula.op->getOperand(what.operand), place(frame, what.index), what.size);
 }
 
 void Elements::follow(Frame &frame, const Step &step, const IndexValue &what) {

@@ -40,6 +40,8 @@ public:
 
   /// The element of a value of the body.
   Element element(mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> index) { return find(value, index).element; }
+  /// That element, brought into 0 .. size - 1, as an index.
+  mlir::AffineExpr dataIndex(mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> index, int64_t size);
   /// The partial results of the one fold of `op` over the chunk numbered `chunk`, for its result's element at `index`.
   llvm::SmallVector<Element> partial(mlir::Operation *op, mlir::AffineExpr chunk,
                                      llvm::ArrayRef<mlir::AffineExpr> index);
@@ -110,6 +112,7 @@ private:
   void follow(Frame &frame, const Step &step, const Number &what);
   void follow(Frame &frame, const Step &step, const Arithmetic &what);
   void follow(Frame &frame, const Step &step, const Read &what);
+  void follow(Frame &frame, const Step &step, const DataIndex &what);
   void follow(Frame &frame, const Step &step, const IndexValue &what);
   void follow(Frame &frame, const Step &step, const RowCount &what);
   void follow(Frame &frame, const Step &step, const Guarded &what);

@@ -25,7 +25,6 @@
 
 namespace sluice::loops {
 
-using Element = Handle<struct ElementTag>;     // one in each lane
 using Condition = Handle<struct ConditionTag>; // a boolean, of each lane or of all
 using Slots = Handle<struct SlotsTag>;         // memory of a lane's own
 
@@ -42,7 +41,7 @@ struct Lanes {
   Condition exists;          // of those that do; null: all do
 };
 
-enum class CountOp { Add, Sub, Mul, Div, CeilDiv, Rem, Min };
+enum class CountOp { Add, Sub, Mul, Div, CeilDiv, Rem, Min, Max };
 
 class Emitter {
 public:
@@ -81,6 +80,8 @@ public:
   virtual Count arithmetic(CountOp op, Count a, Count b) = 0;
   /// The value of an expression without lane variables.
   virtual Count count(mlir::AffineExpr index) = 0;
+  /// The value of an i32 or i64 that all lanes have the same; it may be negative.
+  virtual Count count(Element integer) = 0;
 
   // Elements.
   virtual Element constant(mlir::TypedAttr number) = 0;
@@ -100,10 +101,12 @@ public:
   virtual Condition firstLanes(mlir::AffineExpr lane, Count count) = 0;
   virtual Condition firstLanes(int64_t count) = 0;
   virtual Condition both(Condition a, Condition b) = 0;
+  /// An i32 or i64, brought into 0 .. size - 1.
+  virtual Element clamp(Element integer, int64_t size) = 0;
   virtual Element select(Condition condition, Element then, Element otherwise) = 0;
 
-  // Memory. Offsets count elements of the memory's type, and differ in the lanes as they contain `lanes.variable`; they
-  // may be out of range where `condition` (null: none) fails, or in lanes that do not exist. Nothing is read or written
+  // Memory. Offsets count elements of the memory's type, and differ in the lanes as they contain `lanes.variable` or data
+  // of the lanes, if only in the former where they are stored to; they may be out of range where `condition` (null: none) fails, or in lanes that do not exist. Nothing is read or written
   // there. Elements of f16 and bf16 are loaded as f32, and stored from an f32 that has such a value.
   virtual Element load(const Memory &memory, mlir::AffineExpr offset, const Lanes &lanes, Condition condition) = 0;
   /// Of a constant's elements, in row-major order.

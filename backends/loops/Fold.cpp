@@ -42,6 +42,10 @@ void Fold::collectUsed(const Steps &steps, SmallVectorImpl<AffineExpr> &used) {
   for (const Step &step : steps.steps) {
     if (auto *read = std::get_if<Read>(&step.what))
       llvm::append_range(used, Elements::place(frame, read->index));
+    if (auto *data = std::get_if<DataIndex>(&step.what)) {
+      llvm::append_range(used, Elements::place(frame, data->index));
+      frame.dims[data->dim] = scopes.placeholder(data->dim, data->size);
+    }
     if (auto *index = std::get_if<IndexValue>(&step.what))
       used.push_back(Elements::place(frame, index->index));
     if (auto *guarded = std::get_if<Guarded>(&step.what)) {

@@ -42,6 +42,13 @@ public:
     Type type = ir::getLaneElement(element);
     return add(IndexValue{index, type}, type);
   }
+  AffineExpr dataIndex(unsigned number, ArrayRef<AffineExpr> index, int64_t size) final {
+    noteArithmetic();
+    DataIndex data{formula.numDims++, number, SmallVector<AffineExpr>(index), size};
+    AffineExpr dim = getAffineDimExpr(data.dim, builder_->getContext());
+    steps->push_back({formula.numValues, std::move(data)});
+    return dim;
+  }
   Value rows(Type element) final {
     Type type = ir::getLaneElement(element);
     return add(RowCount{type}, type);

@@ -6,7 +6,7 @@
 //                                  v7 = operand 0 at (d0, d1); v8 = v7 - v3; v9 = exp(v8); v10 = v9 / v6
 //
 // Values are numbered. Index expressions are in dimensions: those of the result's index come first, then those of each
-// fold. Arithmetic is ops of arith and math on scalars, in a block that belongs to the formula and is never run. An element
+// fold, and those that are data. Arithmetic is ops of arith and math on scalars, in a block that belongs to the formula and is never run. An element
 // of f16 or bf16 is an f32 with such a value: at the end of a formula stand a `truncf` and an `extf`, which round to one.
 #pragma once
 
@@ -42,6 +42,12 @@ struct Read {
   unsigned operand;
   llvm::SmallVector<mlir::AffineExpr> index;
 };
+/// Dimension `dim` of what follows is an operand's element, brought into 0 .. size - 1.
+struct DataIndex {
+  unsigned dim, operand;
+  llvm::SmallVector<mlir::AffineExpr> index;
+  int64_t size;
+};
 /// An index as an integer.
 struct IndexValue {
   mlir::AffineExpr index;
@@ -72,7 +78,7 @@ struct Reduction {
 
 struct Step {
   ValueNumber result; // the first, where there are several
-  std::variant<Number, Arithmetic, Read, IndexValue, RowCount, Guarded, Reduction> what;
+  std::variant<Number, Arithmetic, Read, DataIndex, IndexValue, RowCount, Guarded, Reduction> what;
 };
 
 struct Formula {

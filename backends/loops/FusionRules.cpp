@@ -41,7 +41,7 @@ private:
   static constexpr size_t kOutside = SIZE_MAX;
 
   /// What the kernel's loops run over.
-  enum Kind { Product, Loop, RowReduction };
+  enum Kind { Product, Loop, RowReduction, Scatter };
 
   const sluice_op_view &opAt(size_t op) const { return *sluice_kernel_op_at(&kernel, op); }
   llvm::ArrayRef<size_t> operandsOf(size_t op) const { return {opAt(op).operands, opAt(op).num_operands}; }
@@ -69,6 +69,8 @@ private:
     Operation *operation = operationOf(op);
     if (isa<ir::ContractionOp>(operation))
       return Product;
+    if (isa<ir::ScatterAddOp>(operation))
+      return Scatter;
     auto hasRows = [](Type type) { return !cast<RankedTensorType>(type).hasStaticShape(); };
     bool reducesRows =
         llvm::any_of(operation->getOperandTypes(), hasRows) && llvm::none_of(operation->getResultTypes(), hasRows);
@@ -146,7 +148,7 @@ private:
   }
 
   bool canJoin(size_t op) const {
-    if (kindOf(op) == Product || readsSpreadSum(op))
+    if (kindOf(op) == Product || kindOf(op) == Scatter || kind == Scatter || readsSpreadSum(op))
       return false;
     if (!isElementwise(op)) // a reduction, or a movement that needs a buffer
       return kind == Loop && (isOnlyReader(op) || isSumOfLoop(op));

@@ -14,6 +14,7 @@ private:
   const void *opaque = nullptr;
 };
 
-using Count = Handle<struct CountTag>; // a 64-bit integer, the same in all lanes
+using Count = Handle<struct CountTag>;     // a 64-bit integer, the same in all lanes
+using Element = Handle<struct ElementTag>; // one in each lane
 
 } // namespace sluice::loops

@@ -57,8 +57,17 @@ AffineExpr IndexSpace::addVariable(Count value, Interval range, bool keep) {
   return getAffineDimExpr(variables.size() - 1, context);
 }
 
+AffineExpr IndexSpace::addElement(Element element, Count same, Interval range) {
+  variables.push_back({same, range, /*kept=*/false, element});
+  return getAffineDimExpr(variables.size() - 1, context);
+}
+
 Count IndexSpace::valueOf(AffineExpr variable) const {
   return variables[cast<AffineDimExpr>(variable).getPosition()].value;
+}
+
+Element IndexSpace::elementOf(AffineExpr variable) const {
+  return variables[cast<AffineDimExpr>(variable).getPosition()].element;
 }
 
 bool IndexSpace::usesLane(AffineExpr expr) const {

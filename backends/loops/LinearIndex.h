@@ -33,14 +33,18 @@ struct LinearIndex {
 };
 
 /// The variables of a function being generated, numbered as dimensions: their ranges, and their values at run time. A
-/// variable without a value numbers lanes.
+/// variable without a value numbers lanes, or is an element that each of them has for itself.
 class IndexSpace {
 public:
   explicit IndexSpace(mlir::MLIRContext *context) : context(context) {}
 
   /// A variable of one value is replaced by it, unless it is kept: a lane's number stays, even where one lane exists.
   mlir::AffineExpr addVariable(Count value, Interval range, bool keep = false);
+  /// A variable that is data: an element of each lane, or `same` in all of them unless that is null.
+  mlir::AffineExpr addElement(Element element, Count same, Interval range);
   Count valueOf(mlir::AffineExpr variable) const;
+  /// Null where the variable is no data.
+  Element elementOf(mlir::AffineExpr variable) const;
   bool usesLane(mlir::AffineExpr expr) const;
   /// Whether lanes numbered by `lane` lie side by side at `offset`.
   bool isContiguous(mlir::AffineExpr offset, mlir::AffineExpr lane) const;
@@ -64,6 +68,7 @@ private:
     Count value;
     Interval range;
     bool kept;
+    Element element = {};
   };
   mlir::MLIRContext *context;
   llvm::SmallVector<Variable> variables;

@@ -8,8 +8,11 @@
 //    nest for the chunks' partial results; whoever needs the reduction's value combines them. If that is a nest over
 //    more elements than the reduction has, a nest of its own puts the value into memory first.
 // 2. What remains to be stored is grouped by type: one nest each, which shares loads and loops.
+//
+// A kernel of `scatter_add` is two nests of its own (ScatterNest.h).
 #include "backends/loops/LoopKernel.h"
 
+#include "backends/loops/ScatterNest.h"
 #include "ir/Layout.h"
 #include "mlir/IR/TypeUtilities.h"
 
@@ -31,6 +34,8 @@ public:
   FailureOr<int64_t> write() {
     for (auto [number, argument] : llvm::enumerate(body.getArguments()))
       memories[argument] = {int64_t(number), 0, cast<RankedTensorType>(argument.getType())};
+    if (Operation *scatter = findScatter(yield))
+      return writeScatter(scatter);
     stored.assign(kernel.getNumResults(), false);
     survey();
     for (Operation *op : splitOps)
@@ -45,6 +50,7 @@ public:
 private:
   void survey();
   std::optional<SplitFold> splitOf(Operation *op, const Reduction &fold);
+  FailureOr<int64_t> writeScatter(Operation *scatter);
   LogicalResult emitSplit(Operation *op);
   LogicalResult emitValue(Operation *op);
   LogicalResult emitResults(unsigned first);
@@ -88,6 +94,24 @@ private:
 };
 
 } // namespace
+
+FailureOr<int64_t> LoopKernel::writeScatter(Operation *scatter) {
+  Memory y = resultMemory(0);
+  LoopNest zeros = nestOver(y.type, scatter->getLoc(), "_zeros");
+  zeros.bytesPerElement = double(ir::getElementBytes(y.type.getElementType()));
+  zeros.outputs.push_back({[y](Elements &e, AffineExpr, ArrayRef<AffineExpr>) {
+                             return SmallVector<Element>{e.zero(y.type.getElementType())};
+                           },
+                           {y}});
+  if (failed(emit(zeros)))
+    return failure();
+  ScatterNest terms(scatter, y, formulas, capacity, writer);
+  LoopNest nest = nestOver(terms.space(), scatter->getLoc(), "_terms");
+  terms.fill(nest);
+  if (failed(emit(nest)))
+    return failure();
+  return workspaceBytes;
+}
 
 // Finds the folds that are worth chunks.
 void LoopKernel::survey() {

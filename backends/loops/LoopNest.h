@@ -30,6 +30,12 @@ struct LoopNest {
   std::function<double(Elements &)> penalty;
   /// Called for the way that was kept.
   std::function<void(Elements &)> chosen;
+
+  /// What is done in place of outputs: at each index, in each of `parts`, whose number is a dimension outside of all others
+  /// (null where there is one).
+  std::function<void(Emitter &, Elements &, mlir::AffineExpr part, llvm::ArrayRef<mlir::AffineExpr> index)> body =
+      nullptr;
+  int64_t parts = 1;
 };
 
 /// Who writes the nests of a kernel down, in the order in which they run.
@@ -39,6 +45,10 @@ public:
   virtual int64_t lanes() const = 0;
   /// Elements folded by one task of a nest with chunks. It is part of the order of sums.
   virtual int64_t elementsPerChunk() const = 0;
+  /// Of a nest with a body, which could be cut into more parts without a change of values: so many tasks are enough, and one
+  /// takes so many neighbouring elements at once.
+  virtual int64_t wantedTasks() const = 0;
+  virtual int64_t elementsAtOnce() const = 0;
   /// Fails with a diagnostic.
   virtual mlir::LogicalResult write(const LoopNest &nest) = 0;
 };

@@ -13,8 +13,8 @@ struct NestTasks::Task {
   ArrayRef<Dim> dims;
   Scopes &scopes;
   Count rowTask = {};
-  SmallVector<Count> blockOf = {}; // of each dim
-  AffineExpr chunk = nullptr;
+  SmallVector<Count> blockOf = {};    // of each dim
+  AffineExpr chunk = nullptr;         // or part
   SmallVector<AffineExpr> index = {}; // physical
 
   Count constant(int64_t value) { return emitter.constant(value); }
@@ -31,6 +31,8 @@ NestTasks::NestTasks(const LoopNest &nest, int64_t lanes, double bytesPerTask, i
       physical(*ir::getPhysicalDims(nest.space)), shape(ir::getPhysicalShape(nest.space, capacity)) {
   if (nest.chunks)
     dims.push_back({-1, nest.chunks->maxChunks, nest.chunks->overRows});
+  if (nest.parts > 1)
+    dims.push_back({-1, nest.parts, /*rows=*/false});
   for (auto [position, extent] : llvm::enumerate(shape)) {
     bool rows = nest.space.isDynamicDim(physical[position].logical);
     if (extent > 1 || rows)
@@ -328,6 +330,8 @@ void NestTasks::emitBody(Task &t) {
     index[dim.logical] = index[dim.logical] + (dim.kind == ir::PhysicalDim::Div ? place * dim.tile : place);
     offset = offset * size + place;
   }
+  if (nest.body)
+    return nest.body(t.emitter, t.elements, t.chunk, index);
   // The last tile may be padded; padding is zero.
   SmallVector<AffineExpr> inside;
   for (auto [dim, expr] : llvm::enumerate(index))

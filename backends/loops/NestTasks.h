@@ -13,7 +13,7 @@ namespace sluice::loops {
 class NestTasks {
 public:
   /// Lanes are over dims [from, end), in a loop inside of dims [0, at) and around dims [at, from); so many groups of
-  /// them at once. A dim is a physical dimension larger than 1, or the chunks.
+  /// them at once. A dim is a physical dimension larger than 1, or the chunks or parts.
   struct Way {
     size_t from, at;
     int64_t groups = 1;
@@ -48,7 +48,7 @@ public:
 private:
   /// One dimension of the loops.
   struct Dim {
-    int64_t physical;              // -1: the chunks
+    int64_t physical;              // -1: the chunks or parts
     int64_t extent;                // at capacity
     bool rows;                     // runs over the rows there are (or their chunks)
     int64_t block = 0, blocks = 1; // how tasks cut it: `block` units each (of lanes, in their dimension)

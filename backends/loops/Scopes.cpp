@@ -43,7 +43,8 @@ bool Scopes::repeats(Scope *inside, ArrayRef<AffineExpr> used) const {
     forEachVariable(expr, [&](unsigned number) { needed.insert(number); });
   for (auto [number, of] : llvm::enumerate(ofVariable)) {
     AffineExpr variable = getAffineDimExpr(number, emitter.space().getContext());
-    if (!of->isLoop || needed.contains(number) || !emitter.space().valueOf(variable))
+    bool isOfLoop = emitter.space().valueOf(variable) && !emitter.space().elementOf(variable);
+    if (!of->isLoop || needed.contains(number) || !isOfLoop)
       continue;
     for (const Scope *around = inside; around; around = around->parent)
       if (around == of)
@@ -55,6 +56,16 @@ bool Scopes::repeats(Scope *inside, ArrayRef<AffineExpr> used) const {
 AffineExpr Scopes::variable(Count value, Interval range) {
   ofVariable.push_back(scope);
   return emitter.space().addVariable(value, range);
+}
+
+AffineExpr Scopes::dataVariable(Element integer, bool isSame, int64_t size) {
+  ofVariable.push_back(scope);
+  Interval range{0, size - 1};
+  if (!isSame)
+    return emitter.space().addElement(emitter.clamp(integer, size), {}, range);
+  Count notNegative = emitter.arithmetic(CountOp::Max, emitter.count(integer), emitter.constant(0));
+  Count within = emitter.arithmetic(CountOp::Min, notNegative, emitter.constant(size - 1));
+  return emitter.space().addElement(integer, within, range);
 }
 
 AffineExpr Scopes::laneVariable(Count count) {

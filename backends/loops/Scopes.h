@@ -23,6 +23,8 @@ struct Scope {
   Lanes lanes; // if this scope brings any
   llvm::DenseMap<const void *, llvm::SmallVector<Entry, 1>> found;
   llvm::DenseMap<mlir::AffineExpr, Condition> conditions;
+  /// Elements of this scope that are indices below a number.
+  llvm::DenseMap<std::pair<const void *, int64_t>, mlir::AffineExpr> indices;
 };
 
 class Scopes {
@@ -32,6 +34,8 @@ public:
 
   /// A variable of the current scope.
   mlir::AffineExpr variable(Count value, Interval range);
+  /// One that is data: an integer of the current scope, brought into 0 .. size - 1. Whether all lanes have the same.
+  mlir::AffineExpr dataVariable(Element integer, bool isSame, int64_t size);
   /// Gives the current scope lanes: a variable that is 0, 1, ... in them. `count`, if any, is the number that exist.
   mlir::AffineExpr laneVariable(Count count = {});
   /// The same with a number known now.

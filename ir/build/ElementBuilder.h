@@ -15,7 +15,7 @@ namespace sluice::ir {
 enum class FusionKind { Injective, Reduction };
 
 /// Elements are SSA values: scalars (ui8 is i8), which arithmetic on lanes combines to others. Indices are affine
-/// expressions in the result's index, and in those of folds.
+/// expressions in the result's index, in those of folds, and in indices that are data.
 class ElementBuilder {
 public:
   virtual ~ElementBuilder() = default;
@@ -31,6 +31,9 @@ public:
 
   /// An index expression as a value of integer type `element`.
   virtual mlir::Value materialize(mlir::AffineExpr index, mlir::Type element) = 0;
+
+  /// An index that is data: an operand's element, i32 or i64, brought into 0 .. size - 1.
+  virtual mlir::AffineExpr dataIndex(unsigned number, llvm::ArrayRef<mlir::AffineExpr> index, int64_t size) = 0;
 
   /// `then` where every expression of `nonNegative` is >= 0, `otherwise` elsewhere. `then` is only asked for elements
   /// whose condition may hold, and loads in it are guarded: it may index out of range where the condition fails.

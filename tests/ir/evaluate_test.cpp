@@ -150,6 +150,20 @@ TEST(Evaluate, Movement) {
       {"\"sluice.one_hot\"(%0) {classes = 3 : i64, to = f32} : (tensor<3xi32>) -> tensor<3x3xf32>",
        {{2, -1, 3}},
        {{0, 0, 1, 0, 0, 0, 0, 0, 0}}},
+      {"\"sluice.gather\"(%0, %1) {axis = 0 : i64} : (tensor<3x2xf64>, tensor<?xi32>) -> tensor<?x2xf64>",
+       {count(6), {2, -1, 5}},
+       {{5, 6, 1, 2, 5, 6}}},
+      {"\"sluice.gather\"(%0, %1) {axis = 1 : i64} : (tensor<2x3xf64>, tensor<2x1xi64>) -> tensor<2x2x1xf64>",
+       {count(6), {2, 0}},
+       {{3, 1, 6, 4}}},
+      {"\"sluice.scatter_add\"(%0, %1) {axis = 0 : i64, size = 4 : i64} : (tensor<?x2xf64>, tensor<?xi32>) -> "
+       "tensor<4x2xf64>",
+       {count(6), {2, 2, 9}},
+       {{0, 0, 0, 0, 4, 6, 5, 6}}},
+      {"\"sluice.scatter_add\"(%0, %1) {axis = 1 : i64, size = 2 : i64} : (tensor<2x3xf64>, tensor<3xi64>) -> "
+       "tensor<2x2xf64>",
+       {count(6), {1, 1, 0}},
+       {{3, 3, 6, 9}}},
   };
   for (const Case &test : cases)
     expectResults(test, 0);

@@ -69,6 +69,10 @@ public:
   Value materialize(AffineExpr index, Type element) final {
     return makeConstant(builder(), element, double(read(index)));
   }
+  AffineExpr dataIndex(unsigned number, ArrayRef<AffineExpr> index, int64_t size) final {
+    return constantIndex(
+        std::clamp<int64_t>(int64_t(operands[number].at(llvm::map_to_vector(index, read))), 0, size - 1));
+  }
   Value guarded(ArrayRef<AffineExpr> nonNegative, const std::function<Value()> &then, Value otherwise) final {
     return llvm::all_of(nonNegative, [](AffineExpr expr) { return read(expr) >= 0; }) ? then() : otherwise;
   }

@@ -182,6 +182,23 @@ TEST(Inference, SaysWhatIsWrong) {
       {"\"sluice.concat\"(%0, %1) {axis = 0 : i64} : (tensor<?x3xf32>, tensor<2x3xf32>) -> tensor<?x3xf32>",
        "cannot join [?, 3] f32"},
       {"\"sluice.concat\"() {axis = 0 : i64} : () -> tensor<2xf32>", "concat needs an operand"},
+      {"\"sluice.gather\"(%0, %1) {axis = 0 : i64} : (tensor<?x3xf32>, tensor<2xi32>) -> tensor<2x3xf32>",
+       "the rows of a call cannot be indexed: axis 0 of [?, 3]"},
+      {"\"sluice.gather\"(%0, %1) {axis = 2 : i64} : (tensor<4x3xf32>, tensor<2xi32>) -> tensor<2x3xf32>",
+       "axis 2 is not a dimension of [4, 3]"},
+      {"\"sluice.gather\"(%0, %1) {axis = 1 : i64} : (tensor<?x3xf32>, tensor<?xi32>) -> tensor<?x?xf32>",
+       "more than one ?: [?, ?]"},
+      {"\"sluice.gather\"(%0, %1) {axis = 0 : i64} : (tensor<4x3xf32>, tensor<2xf32>) -> tensor<2x3xf32>",
+       "must be ranked tensor"},
+      {"\"sluice.scatter_add\"(%0, %1) {axis = 0 : i64, size = 0 : i64} : (tensor<2x3xf32>, tensor<2xi32>) -> "
+       "tensor<2x3xf32>",
+       "size needs numbers from 1 to 2^31 - 1; got 0"},
+      {"\"sluice.scatter_add\"(%0, %1) {axis = 2 : i64, size = 4 : i64} : (tensor<2x3xf32>, tensor<3xi32>) -> "
+       "tensor<2x4xf32>",
+       "axis 2 is none of 0 to 1: indices of [3] in [2, 3]"},
+      {"\"sluice.scatter_add\"(%0, %1) {axis = 0 : i64, size = 4 : i64} : (tensor<2x3xf32>, tensor<3xi32>) -> "
+       "tensor<4x3xf32>",
+       "x needs the index's dimensions from 0 on: [2, 3] and [3]"},
       {"\"sluice.one_hot\"(%0) {classes = -4 : i64, to = f32} : (tensor<2xi32>) -> tensor<2x4xf32>",
        "classes needs numbers from 1 to 2^31 - 1; got -4"},
       {"\"sluice.full\"() {value = 1.0 : f64, type = tensor<2x!sluice.none>} : () -> tensor<2xf32>", "sluice"},

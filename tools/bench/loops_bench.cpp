@@ -89,4 +89,15 @@ int main() {
         "%a : tensor<?x20x26x26xf32>");
   bench("to nhwc", {"tensor<?x20x26x26xf32>"}, "%a = sluice.relayout %0 : (tensor<?x20x26x26xf32>) -> " + x,
         "%a : " + x);
+  for (std::string width : {"16", "64", "768"}) {
+    std::string table = "tensor<10000x" + width + "xf32>", ids = "tensor<?x32xi32>",
+                rows = "tensor<?x32x" + width + "xf32>";
+    bench(("gather " + width).c_str(), {table, ids},
+          "%a = sluice.gather %0, %1 {axis = 0 : i64} : (" + table + ", " + ids + ") -> " + rows, "%a : " + rows, 0,
+          1e4);
+    bench(("scatter_add " + width).c_str(), {rows, ids},
+          "%a = sluice.scatter_add %0, %1 {axis = 0 : i64, size = 10000 : i64} : (" + rows + ", " + ids + ") -> " +
+              table,
+          "%a : " + table, 0, 1e4);
+  }
 }

@@ -57,8 +57,9 @@ FailureOr<LoweredKernel> lowerKernel(ir::KernelOp kernel, const StageModule &int
   FailureOr<LoweredKernel> lowered = hasProduct ? lowerContractionKernel(kernel, into, name, target, capacity)
                                                 : lowerLoopKernel(kernel, into.module, name, target, capacity);
   if (succeeded(lowered)) {
-    SmallVector<Operation *> ops(llvm::make_pointer_range(kernel.getBody().front().without_terminator()));
-    lowered->work = ir::workOf(ops, kernel.getOperands(), kernel.getResults(), capacity);
+    Block &body = kernel.getBody().front();
+    SmallVector<Operation *> ops(llvm::make_pointer_range(body.without_terminator()));
+    lowered->work = ir::workOf(ops, body.getArguments(), kernel.getResults(), capacity);
   }
   return lowered;
 }

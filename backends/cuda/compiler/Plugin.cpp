@@ -117,8 +117,9 @@ static sluice_status prepare(sluice_session *opaque, const sluice_kernel_view *v
     return SLUICE_UNSUPPORTED;
   launch->function = session->names.emplace_back(std::move(prepared->function)).c_str();
   launch->workspace_bytes = prepared->workspaceBytes;
-  SmallVector<Operation *> ops(llvm::make_pointer_range(kernel.getBody().front().without_terminator()));
-  ir::Work work = ir::workOf(ops, kernel.getOperands(), kernel.getResults(), session->session->capacity());
+  Block &body = kernel.getBody().front();
+  SmallVector<Operation *> ops(llvm::make_pointer_range(body.without_terminator()));
+  ir::Work work = ir::workOf(ops, body.getArguments(), kernel.getResults(), session->session->capacity());
   launch->cost = {work.flops, work.flopsPerRow, work.bytes, work.bytesPerRow, prepared->lanes};
   return SLUICE_OK;
 }

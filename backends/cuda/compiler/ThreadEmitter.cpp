@@ -237,6 +237,8 @@ Count ThreadEmitter::arithmetic(CountOp op, Count first, Count second) {
     return newCount(fmt::format("{0} - quotient({0}, {1}) * {1}", a, b));
   case CountOp::Min:
     return newCount(fmt::format("{0} < {1} ? {0} : {1}", a, b));
+  case CountOp::Max:
+    return newCount(fmt::format("{0} > {1} ? {0} : {1}", a, b));
   }
   llvm_unreachable("an unknown op on counts");
 }
@@ -248,12 +250,15 @@ std::string ThreadEmitter::laneNumber() const {
 std::string ThreadEmitter::text(AffineExpr index) const {
   return indexText(space(), index, [&](AffineExpr variable, bool isWide) {
     Count count = space().valueOf(variable);
-    std::string name = count ? nameOf(count) : laneNumber();
-    return bool(count) == isWide ? name : (isWide ? "(Index)" : "(int)") + name;
+    Element data = space().elementOf(variable);
+    std::string name = count ? nameOf(count) : data ? eachOf(data) : laneNumber();
+    bool isAsWide = count ? isWide : !data && !isWide;
+    return isAsWide ? name : (isWide ? "(Index)" : "(int)") + name;
   });
 }
 
 Count ThreadEmitter::count(AffineExpr index) { return newCount(text(index)); }
+Count ThreadEmitter::count(Element integer) { return newCount(firstOf(integer)); }
 
 //===- elements ---------------------------------------------------------------------------------------------------===//
 
@@ -307,6 +312,11 @@ Condition ThreadEmitter::firstLanes(int64_t count) {
 }
 Condition ThreadEmitter::both(Condition a, Condition b) {
   return define<Condition>("bool", eachOf(a) + " && " + eachOf(b));
+}
+Element ThreadEmitter::clamp(Element integer, int64_t size) {
+  const std::string &type = variableOf(integer).type;
+  int64_t last = type == "int" ? std::min<int64_t>(size - 1, INT32_MAX) : size - 1;
+  return define<Element>(type, fmt::format("{0} < 0 ? 0 : {0} < {1} ? {0} : {1}", eachOf(integer), last));
 }
 Element ThreadEmitter::select(Condition condition, Element then, Element otherwise) {
   return define<Element>(variableOf(then).type,
@@ -364,6 +374,12 @@ Element ThreadEmitter::loadFrom(const std::string &address, int64_t byteOffset, 
   for (Condition one : {lanes.exists, condition})
     if (one)
       held += (held.empty() ? "" : " && ") + eachOf(one);
+  if (!held.empty() && !isSingle() && !space().usesLane(offset)) { // one for all, if any of them wants it
+    std::string any = newName();
+    line(fmt::format("bool {} = false;", any));
+    each(fmt::format("{} |= {};", any, held));
+    held = any;
+  }
   return define<Element>(type, held.empty() ? place : fmt::format("{} ? {} : 0", held, place));
 }
 

@@ -64,6 +64,7 @@ public:
   loops::Count rows() final { return named<loops::Count>("rows"); }
   loops::Count arithmetic(loops::CountOp op, loops::Count a, loops::Count b) final;
   loops::Count count(mlir::AffineExpr index) final;
+  loops::Count count(loops::Element integer) final;
 
   loops::Element constant(mlir::TypedAttr number) final;
   loops::Element index(mlir::AffineExpr index, mlir::Type type) final;
@@ -75,6 +76,7 @@ public:
   loops::Condition firstLanes(mlir::AffineExpr lane, loops::Count count) final;
   loops::Condition firstLanes(int64_t count) final;
   loops::Condition both(loops::Condition a, loops::Condition b) final;
+  loops::Element clamp(loops::Element integer, int64_t size) final;
   loops::Element select(loops::Condition condition, loops::Element then, loops::Element otherwise) final;
 
   loops::Element load(const loops::Memory &memory, mlir::AffineExpr offset, const loops::Lanes &lanes,

@@ -134,6 +134,13 @@ Tensor cat(std::vector<Tensor> tensors, std::int64_t dim = 0,
            std::source_location where = std::source_location::current());
 Tensor concat(std::vector<Tensor> tensors, std::int64_t dim = 0,
               std::source_location where = std::source_location::current());
+/// Slices along a dimension, which is not the batch: y has the index's shape in its place, for which PyTorch allows one
+/// dimension at most. A call whose input has indices out of range is refused; such an index that is computed is taken as the
+/// first or the last.
+Tensor index_select(Arg x, std::int64_t dim, const Tensor &index);
+/// Rows of weight [num_embeddings, embedding_dim]: index [...] gives [..., embedding_dim]. No gradient reaches the row
+/// `padding_idx`, which counts from the end where it is negative.
+Tensor embedding(Arg index, const Tensor &weight, std::optional<std::int64_t> padding_idx = {});
 /// A last dimension of `classes` elements: 1 at the label, 0 elsewhere. A call whose input has other labels than 0 to
 /// classes - 1 is refused; a label that is computed and names no class gives zeros.
 Tensor one_hot(Arg label, std::int64_t classes, DType dtype = f32);
@@ -264,6 +271,9 @@ inline Tensor Tensor::slice(std::int64_t dim, std::int64_t start, std::int64_t e
 }
 inline Tensor Tensor::select(std::int64_t dim, std::int64_t index, Where where) const {
   return sluice::select(Arg(*this, where), dim, index);
+}
+inline Tensor Tensor::index_select(std::int64_t dim, const Tensor &index, Where where) const {
+  return sluice::index_select(Arg(*this, where), dim, index);
 }
 inline Tensor Tensor::matmul(const Tensor &other, Where where) const {
   return sluice::matmul(Arg(*this, where), Arg(other, where));

@@ -89,6 +89,7 @@ public:
   Tensor slice(std::int64_t dim, std::int64_t start, std::int64_t end = toEnd, std::int64_t step = 1,
                Where where = Where::current()) const;
   Tensor select(std::int64_t dim, std::int64_t index, Where where = Where::current()) const;
+  Tensor index_select(std::int64_t dim, const Tensor &index, Where where = Where::current()) const;
   Tensor matmul(const Tensor &other, Where where = Where::current()) const;
 
 private:

@@ -49,6 +49,34 @@ std::vector<Body> halves() {
   return all;
 }
 
+/// Indices that are data, some of them out of range.
+std::vector<Body> indexed() {
+  auto body = [](const std::string &op, const std::string &attributes, const std::string &x, const std::string &index,
+                 const std::string &y, double size) {
+    return Body{{x, index},  "%a = sluice." + op + " %0, %1 {" + attributes + "} : (" + x + ", " + index + ") -> " + y,
+                "%a : " + y, op == "gather" ? 0.0 : 1e-4,
+                -2,          size + 2};
+  };
+  auto gather = [&](int axis, const std::string &x, const std::string &index, const std::string &y, double size) {
+    return body("gather", "axis = " + std::to_string(axis) + " : i64", x, index, y, size);
+  };
+  auto scatter = [&](int axis, int size, const std::string &x, const std::string &index, const std::string &y) {
+    return body("scatter_add", "axis = " + std::to_string(axis) + " : i64, size = " + std::to_string(size) + " : i64",
+                x, index, y, size);
+  };
+  return {gather(0, "tensor<50x256xf32>", "tensor<?x5xi32>", "tensor<?x5x256xf32>", 50),
+          gather(0, "tensor<50x33xf32>", "tensor<?xi64>", "tensor<?x33xf32>", 50),
+          gather(0, "tensor<50x3xf64>", "tensor<?x9xi64>", "tensor<?x9x3xf64>", 50),
+          gather(1, "tensor<?x40xf32>", "tensor<70xi32>", "tensor<?x70xf32>", 40),
+          gather(0, "tensor<50x5x6x19xf32, #nhwc>", "tensor<?xi32>", "tensor<?x5x6x19xf32>", 50),
+          scatter(0, 50, "tensor<?x5x256xf32>", "tensor<?x5xi32>", "tensor<50x256xf32>"),
+          scatter(0, 50, "tensor<?x33xf32>", "tensor<?xi64>", "tensor<50x33xf32>"),
+          scatter(0, 50, "tensor<?x9xf64>", "tensor<?x9xi64>", "tensor<50xf64>"),
+          scatter(1, 40, "tensor<?x70xf32>", "tensor<70xi32>", "tensor<?x40xf32>"),
+          scatter(0, 30, "tensor<900x20xf32>", "tensor<900xi32>", "tensor<30x20xf32>"),
+          scatter(0, 50, "tensor<?x5x6x19xf32>", "tensor<?xi32>", "tensor<50x5x6x19xf32, #nhwc>")};
+}
+
 std::vector<Body> bodies() {
   std::vector<Body> all = {
       unary("square", "tensor<?xf32>"),
@@ -96,6 +124,8 @@ std::vector<Body> bodies() {
                  1e-5,
                  0,
                  9.99});
+  for (Body &body : indexed())
+    all.push_back(std::move(body));
   for (Body &body : halves())
     all.push_back(std::move(body));
   return all;

@@ -221,7 +221,7 @@ private:
 
   Tensor movement(const Tensor &x) {
     int64_t rank = x.dim(), dim = anyDim(x), size = sizeOf(x, dim);
-    switch (below(7)) {
+    switch (below(8)) {
     case 0:
       return x.transpose(dim, anyDim(x));
     case 1:
@@ -234,8 +234,28 @@ private:
       return rank > 2 ? x.flatten(1) : x.reshape({rows, size, 1});
     case 5:
       return rank > 2 ? x.select(dim, below(size)) : x.unsqueeze(1);
+    case 6:
+      return indexed(x, dim);
     default:
       return rank == 3 ? x.unsqueeze(1 + below(3)) : rank == 2 ? expand(x.unsqueeze(1), {-1, 3, -1}) : x.flatten(2);
+    }
+  }
+
+  /// Slices that another tensor names: of an embedding of the labels, of weights of the largest elements, or of x itself.
+  Tensor indexed(const Tensor &x, int64_t dim) {
+    int64_t size = sizeOf(x, dim), last = sizeOf(x, -1);
+    switch (below(3)) {
+    case 0: {
+      std::optional<int64_t> padding = coin() ? std::optional<int64_t>(below(kMixedClasses)) : std::nullopt;
+      std::vector<Dim> shape(size_t(x.dim()), 1);
+      shape.front() = rows;
+      shape.back() = last;
+      return x * embedding(label, parameter({kMixedClasses, last}), padding).reshape(Shape(shape));
+    }
+    case 1:
+      return x + index_select(parameter({size}), 0, argmax(x, dim, true)) * 0.5;
+    default:
+      return x.index_select(dim, argmax(parameter({5, size}), 1));
     }
   }
 

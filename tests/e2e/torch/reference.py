@@ -57,6 +57,11 @@ def expand(x, sizes, dims):
     return x.reshape(shape).expand(sizes)
 
 
+def gather(x, index, axis):
+    """PyTorch takes an index of one dimension."""
+    return x.index_select(axis, index.flatten()).reshape(x.shape[:axis] + index.shape + x.shape[axis + 1:])
+
+
 def conv2d(x, weight, padding, **options):
     top, left, bottom, right = padding
     return F.conv2d(F.pad(x, (left, right, top, bottom)), weight, **options)
@@ -108,13 +113,13 @@ OPS = {
     "log_softmax": lambda x, axis: x.log_softmax(axis),
     "softmax_cross_entropy": lambda x, label: F.cross_entropy(x, label.long(), reduction="none"),
     "transpose": lambda x, permutation: x.permute(permutation), "concat": lambda *xs, axis: torch.cat(xs, axis),
-    "pad": pad, "conv2d": conv2d, "max_pool2d": max_pool2d, "avg_pool2d": avg_pool2d, 
+    "pad": pad, "gather": gather, "conv2d": conv2d, "max_pool2d": max_pool2d, "avg_pool2d": avg_pool2d, 
     "einsum": lambda a, b, equation: torch.einsum(equation, a, b),
 }
 
 # Ops that choose or move and do not round: ties stay ties.
-EXACT = {"abs", "argmax", "cast", "ceil", "clip", "compare", "concat", "expand", "floor", "identity", "max", "max_pool2d",
-         "min", "neg", "pad", "reduce_max", "reduce_min", "relu", "relu6", "reshape", "round", "set", "sign", "slice",
+EXACT = {"abs", "argmax", "cast", "ceil", "clip", "compare", "concat", "expand", "floor", "gather", "identity", "max",
+         "max_pool2d", "min", "neg", "pad", "reduce_max", "reduce_min", "relu", "relu6", "reshape", "round", "set", "sign", "slice",
          "stop_gradient", "transpose", "where"}
 
 

@@ -161,6 +161,13 @@ Value LaneEmitter::loadUniform(Type stored, Value base, Value where, Mask guard,
   return loadBroadcast(b, loc, vectorOf(stored), elementAddress(b, loc, stored, base, where));
 }
 
+Value LaneEmitter::addresses(Type stored, Value from, const LinearIndex &varying) {
+  bool narrow = space().range(varying).within(INT32_MIN, INT32_MAX);
+  Value offsets = laneValue(varying, narrow ? b.getI32Type() : b.getI64Type());
+  Type pointers = LLVM::getFixedVectorType(from.getType(), lanes_);
+  return make<LLVM::GEPOp>(pointers, stored, from, ArrayRef<LLVM::GEPArg>{offsets});
+}
+
 Value LaneEmitter::loadAt(Type element, Value base, AffineExpr offset, const Lanes &lanes, Condition condition) {
   Type stored = getMemoryElement(element);
   VectorType type = vectorOf(stored);
@@ -174,11 +181,8 @@ Value LaneEmitter::loadAt(Type element, Value base, AffineExpr offset, const Lan
     Value mask = toLanes(guard, lanes.exists), nothing = constantOf(b.getZeroAttr(type));
     Value from = elementAddress(b, loc, stored, base, uniformValue(uniform));
     if (!space().isContiguous(offset, lanes.variable)) {
-      bool narrow = space().range(varying).within(INT32_MIN, INT32_MAX);
-      Value offsets = laneValue(varying, narrow ? b.getI32Type() : b.getI64Type());
-      Type pointers = LLVM::getFixedVectorType(from.getType(), lanes_);
-      Value addresses = make<LLVM::GEPOp>(pointers, stored, from, ArrayRef<LLVM::GEPArg>{offsets});
-      result = make<LLVM::masked_gather>(type, addresses, mask ? mask : allLanes(), nothing, alignmentOf(stored));
+      result = make<LLVM::masked_gather>(type, addresses(stored, from, varying), mask ? mask : allLanes(), nothing,
+                                         alignmentOf(stored));
     } else if (mask) {
       result = make<LLVM::MaskedLoadOp>(type, from, mask, nothing, alignmentOf(stored));
     } else {
@@ -210,11 +214,19 @@ void LaneEmitter::store(const Memory &memory, AffineExpr offset, const Lanes &la
     b.create<LLVM::StoreOp>(loc, first, to, alignmentOf(stored));
     return;
   }
-  assert(step == 1 && "results are stored in the order of their memory");
+  Value exists = maskOf(lanes.exists).lanes;
+  if (!space().isContiguous(offset, lanes.variable)) {
+    LinearIndex uniform, varying;
+    splitByLanes(offset, uniform, varying);
+    Value from = elementAddress(b, loc, stored, address(memory), uniformValue(uniform));
+    b.create<LLVM::masked_scatter>(loc, value, addresses(stored, from, varying), exists ? exists : allLanes(),
+                                   alignmentOf(stored));
+    return;
+  }
   index.add(lanes.variable, -1);
   Value to = elementAddress(b, loc, stored, address(memory), uniformValue(index));
-  if (lanes.exists)
-    b.create<LLVM::MaskedStoreOp>(loc, value, to, maskOf(lanes.exists).lanes, alignmentOf(stored));
+  if (exists)
+    b.create<LLVM::MaskedStoreOp>(loc, value, to, exists, alignmentOf(stored));
   else
     storeVector(b, loc, value, to);
 }

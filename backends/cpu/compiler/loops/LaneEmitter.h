@@ -44,6 +44,7 @@ public:
   loops::Count rows() final { return handleOf<loops::Count>(stage.rows); }
   loops::Count arithmetic(loops::CountOp op, loops::Count a, loops::Count b) final;
   loops::Count count(mlir::AffineExpr index) final;
+  loops::Count count(loops::Element integer) final;
 
   loops::Element constant(mlir::TypedAttr number) final;
   loops::Element index(mlir::AffineExpr index, mlir::Type type) final;
@@ -55,6 +56,7 @@ public:
   loops::Condition firstLanes(mlir::AffineExpr lane, loops::Count count) final;
   loops::Condition firstLanes(int64_t count) final;
   loops::Condition both(loops::Condition a, loops::Condition b) final;
+  loops::Element clamp(loops::Element integer, int64_t size) final;
   loops::Element select(loops::Condition condition, loops::Element then, loops::Element otherwise) final;
 
   loops::Element load(const loops::Memory &memory, mlir::AffineExpr offset, const loops::Lanes &lanes,
@@ -88,6 +90,8 @@ private:
   mlir::Value splatConstant(mlir::Type element, int64_t value);
   mlir::Value uniformValue(const loops::LinearIndex &index);
   mlir::Value laneValue(const loops::LinearIndex &index, mlir::Type element);
+  mlir::Value resized(mlir::Value integers, mlir::Type element);
+  mlir::Value variableOfLanes(mlir::AffineExpr variable, mlir::Type element);
   mlir::Value quotient(mlir::AffineExpr numerator, mlir::Value dividend, mlir::Value divisor);
   void splitByLanes(mlir::AffineExpr offset, loops::LinearIndex &uniform, loops::LinearIndex &varying);
 
@@ -95,6 +99,7 @@ private:
   Mask maskOf(loops::Condition condition) const;
   mlir::Value toLanes(Mask mask, loops::Condition exists);
   mlir::Value address(const loops::Memory &memory);
+  mlir::Value addresses(mlir::Type stored, mlir::Value from, const loops::LinearIndex &varying);
   mlir::Value loadAt(mlir::Type element, mlir::Value base, mlir::AffineExpr offset, const loops::Lanes &lanes,
                      loops::Condition condition);
   mlir::Value loadUniform(mlir::Type stored, mlir::Value base, mlir::Value where, Mask guard, loops::Condition exists);

@@ -29,6 +29,8 @@ Count LaneEmitter::arithmetic(CountOp op, Count first, Count second) {
       return make<arith::RemUIOp>(a, b);
     case CountOp::Min:
       return make<arith::MinSIOp>(a, b);
+    case CountOp::Max:
+      return make<arith::MaxSIOp>(a, b);
     }
     llvm_unreachable("an unknown op on counts");
   };
@@ -75,8 +77,37 @@ Value LaneEmitter::uniformValue(const LinearIndex &index) {
 
 Count LaneEmitter::count(AffineExpr index) { return handleOf<Count>(uniformValue(space().analyze(index))); }
 
+Count LaneEmitter::count(Element integer) {
+  Value first = make<vector::ExtractOp>(valueOf(integer), ArrayRef<int64_t>{0});
+  return handleOf<Count>(first.getType().isInteger(64) ? first : make<arith::ExtSIOp>(b.getI64Type(), first));
+}
+
+Element LaneEmitter::clamp(Element integer, int64_t size) {
+  Type type = cast<VectorType>(valueOf(integer).getType()).getElementType();
+  int64_t last = std::min(size - 1, llvm::maxIntN(type.getIntOrFloatBitWidth()));
+  Value notNegative = make<arith::MaxSIOp>(valueOf(integer), splatConstant(type, 0));
+  return handleOf<Element>(make<arith::MinSIOp>(notNegative, splatConstant(type, last)));
+}
+
+Value LaneEmitter::resized(Value integers, Type element) {
+  unsigned from = cast<VectorType>(integers.getType()).getElementTypeBitWidth(), to = element.getIntOrFloatBitWidth();
+  if (from == to)
+    return integers;
+  return from > to ? make<arith::TruncIOp>(vectorOf(element), integers)
+                   : make<arith::ExtSIOp>(vectorOf(element), integers);
+}
+
+/// Numbers of the lanes, or an element that each has for itself.
+Value LaneEmitter::variableOfLanes(AffineExpr variable, Type element) {
+  if (Element data = space().elementOf(variable))
+    return resized(valueOf(data), element);
+  SmallVector<Attribute> numbers;
+  for (int64_t lane = 0; lane < lanes_; ++lane)
+    numbers.push_back(IntegerAttr::get(element, lane));
+  return constantOf(DenseElementsAttr::get(vectorOf(element), numbers));
+}
+
 Value LaneEmitter::laneValue(const LinearIndex &index, Type element) {
-  VectorType type = vectorOf(element);
   LinearIndex uniform, varying;
   uniform.constant = index.constant;
   for (const LinearIndex::Term &term : index.terms)
@@ -87,10 +118,7 @@ Value LaneEmitter::laneValue(const LinearIndex &index, Type element) {
   for (const LinearIndex::Term &term : varying.terms) {
     Value value;
     if (isa<AffineDimExpr>(term.atom)) {
-      SmallVector<Attribute> numbers;
-      for (int64_t lane = 0; lane < lanes_; ++lane)
-        numbers.push_back(IntegerAttr::get(element, lane));
-      value = constantOf(DenseElementsAttr::get(type, numbers));
+      value = variableOfLanes(term.atom, element);
     } else {
       auto division = cast<AffineBinaryOpExpr>(term.atom);
       Value numerator = laneValue(space().analyze(division.getLHS()), element);
@@ -118,12 +146,7 @@ Element LaneEmitter::index(AffineExpr index, Type wanted) {
   Interval range = space().range(linear);
   Type narrow = range.within(INT32_MIN, INT32_MAX) ? b.getI32Type() : b.getI64Type();
   Value value = space().usesLane(space().toExpr(linear)) ? laneValue(linear, narrow) : splat(uniformValue(linear));
-  unsigned from = cast<VectorType>(value.getType()).getElementTypeBitWidth(), to = wanted.getIntOrFloatBitWidth();
-  if (from > to)
-    value = make<arith::TruncIOp>(vectorOf(wanted), value);
-  else if (from < to)
-    value = make<arith::ExtSIOp>(vectorOf(wanted), value);
-  return handleOf<Element>(value);
+  return handleOf<Element>(resized(value, wanted));
 }
 
 // Conditions.

@@ -17,6 +17,8 @@ public:
 
   int64_t lanes() const final { return lanesOf(target); }
   int64_t elementsPerChunk() const final { return 32 << 10; }
+  int64_t wantedTasks() const final { return 8; }
+  int64_t elementsAtOnce() const final { return kColumns; }
 
   LogicalResult write(const loops::LoopNest &nest) final {
     FailureOr<EmittedNest> emitted = emitLoopNest(nest, into, target, capacity);

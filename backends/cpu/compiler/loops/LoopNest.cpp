@@ -11,8 +11,6 @@ using namespace loops;
 
 // What one task reads and writes: it stays in the second-level cache, and outweighs handing out the task.
 static constexpr double kBytesPerTask = 64 << 10;
-// Of the rows that a walk down columns passes, each lies in another page: some cache lines of it are taken at once.
-static constexpr int64_t kColumns = 128;
 
 namespace {
 
@@ -59,7 +57,7 @@ FailureOr<EmittedNest> NestEmission::run() {
   FailureOr<NestTasks::Way> way = tasks.choose([&](NestTasks::Way one) { return weigh(one); });
   if (failed(way))
     return failure();
-  if (way->at < way->from) {
+  if (way->at < way->from || nest.body) {
     NestTasks::Way wide = tasks.widened(*way, kColumns);
     FailureOr<NestTasks::Weight> weight = weigh(wide);
     if (failed(weight))

@@ -14,6 +14,9 @@ struct EmittedNest {
   double lanes = 1; // the share of vector lanes that do work
 };
 
+/// Of the rows that a walk down columns passes, each lies in another page: some cache lines of it are taken at once.
+inline constexpr int64_t kColumns = 128;
+
 mlir::FailureOr<EmittedNest> emitLoopNest(const loops::LoopNest &nest, mlir::ModuleOp module, const Target &target,
                                           int64_t capacity);
 

@@ -12,7 +12,7 @@ namespace sluice::cpu {
 using namespace mlir;
 
 static double cyclesOf(Operation &op) {
-  if (isa<LLVM::masked_gather>(op))
+  if (isa<LLVM::masked_gather, LLVM::masked_scatter>(op))
     return 24;
   if (isa<LLVM::LoadOp, LLVM::MaskedLoadOp, LLVM::StoreOp, LLVM::MaskedStoreOp>(op))
     return 1;

@@ -1,0 +1,161 @@
+// Ops whose indices are data.
+#include "ir/Dialect.h"
+#include "ir/build/Fold.h"
+#include "ir/build/Node.h"
+#include "ir/ops/Inference.h"
+
+using namespace mlir;
+
+namespace sluice::ir {
+
+/// `shape` with `inner` in place of `count` dimensions from `axis` on.
+template <typename T>
+static SmallVector<T> replaceDims(ArrayRef<T> shape, int64_t axis, int64_t count, ArrayRef<T> inner) {
+  SmallVector<T> replaced(shape.take_front(axis));
+  llvm::append_range(replaced, inner);
+  llvm::append_range(replaced, shape.drop_front(axis + count));
+  return replaced;
+}
+
+static int64_t clampIndex(double index, int64_t size) {
+  return index < 0 ? 0 : int64_t(std::min(index, double(size - 1)));
+}
+
+static Lane clampIndex(Lane index, int64_t size) {
+  int64_t greatest = llvm::maxIntN(index.elementType().getIntOrFloatBitWidth());
+  return max(min(index, double(std::min(size - 1, greatest))), 0.0);
+}
+
+//===- gather ----------------------------------------------------------------------------------------------------===//
+
+LogicalResult GatherOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,
+                                         DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
+                                         SmallVectorImpl<Type> &types) {
+  Adaptor op(operands, attributes, properties);
+  ArrayRef<int64_t> x = shapeOf(op.getX()), index = shapeOf(op.getIndex());
+  int64_t axis = op.getAxis();
+  if (failed(checkAxes(loc, axis, x)))
+    return failure();
+  if (ShapedType::isDynamic(x[axis]))
+    return inferenceFailure(loc, "the rows of a call cannot be indexed: axis ", axis, " of ", printShape(x));
+  return addResult(loc, replaceDims(x, axis, 1, index), elementOf(op.getX()), types);
+}
+
+SmallVector<HostTensor> GatherOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
+  const HostTensor &x = operands[0], &index = operands[1];
+  HostTensor y(runtimeShape(getY().getType(), rows));
+  int64_t axis = getAxis(), count = int64_t(index.shape.size());
+  forEachIndex(y.shape, [&](ArrayRef<int64_t> at) {
+    int64_t chosen = clampIndex(index.at(at.slice(axis, count)), x.shape[axis]);
+    y.at(at) = x.at(replaceDims<int64_t>(at, axis, count, chosen));
+  });
+  return {y};
+}
+
+Value GatherOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> at) {
+  int64_t axis = getAxis(), count = tensorOf(getIndex()).getRank();
+  AffineExpr chosen = builder.dataIndex(1, at.slice(axis, count), shapeOf(getX())[axis]);
+  return builder.operand(0, replaceDims<AffineExpr>(at, axis, count, chosen));
+}
+
+// Sums of halves are those of floats, rounded once.
+SmallVector<Value> GatherOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
+  Node dY = widened(Node(builder, getLoc(), dResults[0]));
+  int64_t axis = getAxis();
+  Value dX = builder.create<ScatterAddOp>(getLoc(), dY, getIndex(), axis, shapeOf(getX())[axis]);
+  return {castTo(Node(builder, getLoc(), dX), elementOf(getX())), Value()};
+}
+
+SmallVector<int64_t> GatherOp::getIndexBounds() { return {0, shapeOf(getX())[getAxis()]}; }
+
+std::optional<unsigned> GatherOp::getChosenOperand() { return 0; }
+
+bool GatherOp::isLinearIn(ArrayRef<bool> sums) { return sums[0] && !sums[1]; }
+
+SmallVector<Sample> GatherOp::samples() {
+  auto sample = [](const std::string &axis, const std::string &x, const std::string &index, const std::string &y,
+                   double least, double size) {
+    return Sample{"\"sluice.gather\"(%0, %1) {axis = " + axis + " : i64} : (tensor<" + x + "xf64>, tensor<" + index +
+                      ">) -> tensor<" + y + "xf64>",
+                  {{-2, 2}, {least, size}}};
+  };
+  return {sample("0", "5x3", "?xi32", "?x3", 0, 5),
+          sample("0", "6x2", "?x4xi64", "?x4x2", 0, 6),
+          sample("1", "?x4x2", "3xi64", "?x3x2", 0, 4),
+          sample("1", "?x4", "2x3xi32", "?x2x3", -2, 7),
+          sample("0", "4x3", "i32", "3", 0, 4),
+          sample("2", "2x3x40", "5xi32", "2x3x5", 0, 40),
+          sample("0", "7x2x18", "?x2xi32", "?x2x2x18", 0, 7)};
+}
+
+//===- scatter_add -----------------------------------------------------------------------------------------------===//
+
+LogicalResult ScatterAddOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,
+                                             DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
+                                             SmallVectorImpl<Type> &types) {
+  Adaptor op(operands, attributes, properties);
+  ArrayRef<int64_t> x = shapeOf(op.getX()), index = shapeOf(op.getIndex());
+  int64_t axis = op.getAxis(), size = op.getSize(), count = int64_t(index.size());
+  if (failed(checkNumbers(loc, "size", size, 1, 1)))
+    return failure();
+  if (axis < 0 || axis > int64_t(x.size()) - count)
+    return inferenceFailure(loc, "axis ", axis, " is none of 0 to ", int64_t(x.size()) - count, ": indices of ",
+                            printShape(index), " in ", printShape(x));
+  if (x.slice(axis, count) != index)
+    return inferenceFailure(loc, "x needs the index's dimensions from ", axis, " on: ", printShape(x), " and ",
+                            printShape(index));
+  return addResult(loc, replaceDims<int64_t>(x, axis, count, size), elementOf(op.getX()), types);
+}
+
+SmallVector<HostTensor> ScatterAddOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
+  const HostTensor &x = operands[0], &index = operands[1];
+  HostTensor y(runtimeShape(getY().getType(), rows));
+  int64_t axis = getAxis(), count = int64_t(index.shape.size()), size = getSize();
+  forEachIndex(x.shape, [&](ArrayRef<int64_t> at) {
+    int64_t chosen = clampIndex(index.at(at.slice(axis, count)), size);
+    y.at(replaceDims<int64_t>(at, axis, count, chosen)) += x.at(at);
+  });
+  return {y};
+}
+
+// All elements of the index are looked at for each of y: what backends do, which know the op, is the same in fewer steps.
+Value ScatterAddOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> at) {
+  int64_t axis = getAxis(), size = getSize();
+  Type element = elementOf(getX());
+  auto term = [&](ArrayRef<AffineExpr> index) -> Value {
+    Lane chosen = clampIndex(Lane(builder.builder(), builder.loc(), builder.operand(1, index)), size);
+    Lane here(builder.builder(), builder.loc(), builder.materialize(at[axis], elementOf(getIndex())));
+    Lane x(builder.builder(), builder.loc(), builder.operand(0, replaceDims(at, axis, 1, index)));
+    return where(chosen == here, x, 0.0);
+  };
+  SmallVector<int64_t> extents = llvm::map_to_vector(shapeOf(getIndex()), [](int64_t extent) {
+    return ShapedType::isDynamic(extent) ? ElementBuilder::kRows : extent;
+  });
+  return extents.empty() ? term({}) : sluice::ir::fold(builder, extents, element, 0, addLanes, term);
+}
+
+SmallVector<Value> ScatterAddOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
+  int64_t axis = getAxis();
+  return {builder.create<GatherOp>(getLoc(), dResults[0], getIndex(), axis), Value()};
+}
+
+SmallVector<int64_t> ScatterAddOp::getIndexBounds() { return {0, int64_t(getSize())}; }
+
+RowFlow ScatterAddOp::getRowFlow() { return tensorOf(getIndex()).hasStaticShape() ? RowFlow::Apart : RowFlow::Sum; }
+
+bool ScatterAddOp::isLinearIn(ArrayRef<bool> sums) { return sums[0] && !sums[1]; }
+
+SmallVector<Sample> ScatterAddOp::samples() {
+  auto sample = [](const std::string &axis, const std::string &size, const std::string &x, const std::string &index,
+                   const std::string &y, double least, double below) {
+    return Sample{"\"sluice.scatter_add\"(%0, %1) {axis = " + axis + " : i64, size = " + size + " : i64} : (tensor<" +
+                      x + "xf64>, tensor<" + index + ">) -> tensor<" + y + "xf64>",
+                  {{-2, 2}, {least, below}}};
+  };
+  return {sample("0", "5", "?x3", "?xi32", "5x3", 0, 5),     sample("0", "6", "?x4x2", "?x4xi64", "6x2", 0, 6),
+          sample("1", "4", "?x3x2", "3xi64", "?x4x2", 0, 4), sample("1", "4", "?x2x3", "2x3xi32", "?x4", -2, 7),
+          sample("0", "4", "3", "i32", "4x3", 0, 4),         sample("2", "40", "2x3x5", "5xi32", "2x3x40", 0, 40),
+          sample("0", "3", "7x40", "7xi32", "3x40", 2, 3),   sample("0", "9", "?", "?xi32", "9", 0, 9)};
+}
+
+} // namespace sluice::ir

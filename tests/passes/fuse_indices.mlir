@@ -1,0 +1,35 @@
+// RUN: sluice-opt %s --split-input-file --sluice-build-entry-points --sluice-place-values --sluice-fuse-kernels | FileCheck %s
+
+// Tests that rows that an index names are found where they are read.
+// CHECK: sluice.entry @predict
+// CHECK: sluice.kernel "mul"
+// CHECK: sluice.gather
+// CHECK-NEXT: sluice.mul
+// CHECK-NOT: sluice.kernel
+// CHECK: sluice.return
+module {
+  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.graph ["x", "w", "ids"] (%x: tensor<?x3xf32>, %w: tensor<9x3xf32>, %ids: tensor<?xi32>) {
+    %g = sluice.gather %w, %ids {axis = 0 : i64} : (tensor<9x3xf32>, tensor<?xi32>) -> tensor<?x3xf32>
+    %y = sluice.mul %x, %g : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
+    sluice.output "y", %y : tensor<?x3xf32>
+  }
+}
+
+// -----
+
+// Tests that sums at indices are a launch of their own: no other op walks as they do.
+// CHECK: sluice.entry @predict
+// CHECK: sluice.kernel "relu"
+// CHECK: sluice.kernel "scatter_add"
+// CHECK: sluice.kernel "neg"
+// CHECK: sluice.return
+module {
+  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.graph ["x", "ids"] (%x: tensor<?x3xf32>, %ids: tensor<?xi32>) {
+    %r = sluice.relu %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
+    %s = sluice.scatter_add %r, %ids {axis = 0 : i64, size = 9 : i64} : (tensor<?x3xf32>, tensor<?xi32>) -> tensor<9x3xf32>
+    %n = sluice.neg %s : (tensor<9x3xf32>) -> tensor<9x3xf32>
+    sluice.output "n", %n : tensor<9x3xf32>
+  }
+}
