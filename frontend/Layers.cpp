@@ -27,6 +27,24 @@ Linear::Linear(Module *parent, std::string name, std::int64_t in_features, std::
 
 Tensor Linear::forward(Tensor x) { return linear(at(x), weight, bias); }
 
+//===- embedding --------------------------------------------------------------------------------------------------===//
+
+Embedding::Embedding(Module *parent, std::string name, std::int64_t num_embeddings, std::int64_t embedding_dim,
+                     EmbeddingOptions options, Where where)
+    : Module(parent, std::move(name), where), padding(options.padding_idx) {
+  if (padding && (*padding < -num_embeddings || *padding >= num_embeddings))
+    throw Error("Embedding: padding_idx " + std::to_string(*padding) + " is no row of " +
+                    std::to_string(num_embeddings),
+                where);
+  if (padding && *padding < 0)
+    *padding += num_embeddings;
+  init::Init begin = init::normal();
+  begin.zero_row = padding;
+  weight = parameter("weight", {num_embeddings, embedding_dim}, begin, where);
+}
+
+Tensor Embedding::forward(Tensor index) { return embedding(at(index), weight, padding); }
+
 //===- conv2d -----------------------------------------------------------------------------------------------------===//
 
 Conv2d::Conv2d(Module *parent, std::string name, std::int64_t in_channels, std::int64_t out_channels, Size2 kernel_size,

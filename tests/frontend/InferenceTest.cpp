@@ -190,3 +190,15 @@ TEST_F(Inference, LossesReduceAsAsked) {
   EXPECT_EQ(accuracy(logits, label).dtype(), f32);
   EXPECT_EQ(shape(one_hot(label, 7)), "[batch, 7]");
 }
+
+TEST_F(Inference, IndicesTakeADimensionsPlace) {
+  Tensor ids = g.input("ids", i32, {Dim{"batch"}, 3}), three = g.input("three", i64, {3});
+  EXPECT_EQ(shape(index_select(matrix, 0, ids)), "[batch, 3, 5]");
+  EXPECT_EQ(shape(index_select(matrix, -1, label)), "[8, batch]");
+  EXPECT_EQ(shape(x.index_select(1, three)), "[batch, 3, 8]");
+  EXPECT_EQ(shape(embedding(ids, matrix, -1)), "[batch, 3, 5]");
+  nn::Embedding layer{&root, "layer", 10, 4};
+  EXPECT_EQ(shape(layer(label)), "[batch, 4]");
+  EXPECT_EQ(shape(layer.weight), "[10, 4]");
+  EXPECT_EQ(index_select(bytes, 1, three).dtype(), u8);
+}

@@ -97,6 +97,17 @@ TEST_F(Modules, InitializeReplacesWhatMatches) {
   EXPECT_THAT(text, HasSubstr("@block.conv.weight : tensor<8x3x3x3xf32> = <\"uniform\""));
 }
 
+TEST_F(Modules, ThePaddingOfAnEmbeddingBeginsAsZeros) {
+  nn::Module root{g};
+  nn::Embedding words{&root, "words", 10, 4}, padded{&root, "padded", 10, 4, {.padding_idx = -1}};
+  Tensor ids = g.input("ids", i32, {Dim{"batch"}});
+  g.output("y", words(ids) + padded(ids));
+  EXPECT_THAT(g.str(), HasSubstr("@words.weight : tensor<10x4xf32> = <\"normal\", 0.000000e+00 : f64, "
+                                 "1.000000e+00 : f64>"));
+  EXPECT_THAT(g.str(), HasSubstr("@padded.weight : tensor<10x4xf32> = <\"normal\", 0.000000e+00 : f64, "
+                                 "1.000000e+00 : f64 zero_row 9 : i64>"));
+}
+
 TEST_F(Modules, BatchNormSetsItsRunningStatistics) {
   Net net{g};
   g.output("y", net(image));

@@ -375,6 +375,23 @@ TEST_F(WrongUse, AbsurdNumbers) {
   EXPECT_THAT(error.message(), StartsWith("expand: "));
 }
 
+TEST_F(WrongUse, IndicesThatAreNone) {
+  WRONG(index_select(matrix, 0, matrix));
+  SAYS("index_select: indices are i32 or i64, not f32 ([512, 10] x [512, 10])");
+  WRONG(index_select(logits, 0, label));
+  SAYS("index_select: would choose rows of the batch; how many there are, no shape can say ([batch, 10] x [batch])");
+  WRONG(index_select(logits, 1, label));
+  SAYS("index_select: both have the batch: each row would choose from all ([batch, 10] x [batch])");
+  WRONG(embedding(label, image));
+  SAYS("embedding: the weight has 4 dimensions, not 2 ([batch] x [batch, 4, 9, 9])");
+  WRONG(embedding(label, matrix, 512));
+  SAYS("embedding: padding_idx 512 is no row of [512, 10] ([batch] x [512, 10])");
+  WRONG((nn::Embedding{&root, "words", 5, 3, {.padding_idx = -6}}));
+  SAYS("Embedding: padding_idx -6 is no row of 5");
+  WRONG(root.parameter("p", {3}, {.zero_row = 3}));
+  SAYS("'p' cannot begin so: [3] has no row 3");
+}
+
 TEST_F(WrongUse, LabelsThatAreNone) {
   WRONG(cross_entropy(logits, logits));
   SAYS("cross_entropy: labels are i32 or i64, not f32 ([batch, 10] x [batch, 10])");

@@ -5,6 +5,7 @@
 #include "sluice/ops.h"
 
 #include <memory>
+#include <optional>
 
 namespace sluice::nn {
 
@@ -18,6 +19,22 @@ public:
   Tensor forward(Tensor x) override;
 
   Tensor weight, bias;
+};
+
+struct EmbeddingOptions {
+  std::optional<std::int64_t> padding_idx = {}; ///< a row that begins as zeros and is not trained
+};
+/// Of indices [...], i32 or i64, the rows of weight [num_embeddings, embedding_dim].
+class Embedding : public Module {
+public:
+  Embedding(Module *parent, std::string name, std::int64_t num_embeddings, std::int64_t embedding_dim,
+            EmbeddingOptions options = {}, Where where = Where::current());
+  Tensor forward(Tensor index) override;
+
+  Tensor weight;
+
+private:
+  std::optional<std::int64_t> padding;
 };
 
 struct Conv2dOptions {
