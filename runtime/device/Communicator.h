@@ -3,19 +3,13 @@
 #pragma once
 
 #include "runtime/device/DeviceContext.h"
+#include "runtime/plan/CollectiveCounts.h"
 #include "sluice/backend/collectives.h"
 
 #include <cstdint>
 #include <optional>
 
 namespace sluice::runtime {
-
-/// Exchanges, and the bytes that were reduced, broadcast, gathered or scattered in them.
-struct CollectiveCount {
-  int64_t exchanges = 0, bytes = 0;
-
-  bool operator==(const CollectiveCount &) const = default;
-};
 
 class Communicator {
 public:

@@ -27,14 +27,24 @@ ReplicaGroup::ReplicaGroup(const Plan &plan, const DeviceOptions &options)
       backends_.emplace(name, open(slot, options));
 }
 
+/// The settings of a backend: as given, but virtual accelerators begin with the link that the plan has for replicas.
+static std::string settingsFor(const std::string &backend, const Plan &plan, const DeviceOptions &options) {
+  auto given = options.settings.find(backend);
+  std::string settings = given == options.settings.end() ? "" : given->second;
+  if (backend != "sim" || !plan.replicaLink)
+    return settings;
+  return concat("link=", fixedText(plan.replicaLink->bytesPerSecond, 0),
+                "B/s,latency=", fixedText(plan.replicaLink->latency * 1e9, 3), "ns", settings.empty() ? "" : ",",
+                settings);
+}
+
 ReplicaGroup::Backend ReplicaGroup::open(size_t slot, const DeviceOptions &options) const {
   const Device &device = plan_.devices[slot];
   auto given = options.backends.find(device.backend);
-  auto settings = options.settings.find(device.backend);
   Backend backend{given != options.backends.end() ? given->second
                   : slot == 0                     ? sluice_host_backend()->run
                               : &findBackend(device.backend, slotText(device, ordinals_.front()[slot]), plan_, options),
-                  settings == options.settings.end() ? "" : settings->second,
+                  settingsFor(device.backend, plan_, options),
                   {nullptr, nullptr}};
   sluice_backend_run half = wholeRunHalf(*backend.half);
   sluice_group *group = nullptr;

@@ -4,14 +4,10 @@
 #include "runtime/device/Devices.h"
 #include "runtime/exec/WorkTimes.h"
 
-#include <array>
 #include <string>
 #include <vector>
 
 namespace sluice::runtime {
-
-/// By kind, of one replica.
-using CollectiveCounts = std::array<CollectiveCount, std::size(Collective::kindNames)>;
 
 /// The ABI's number of a kind.
 sluice_exchange_kind abiKindOf(Collective::Kind kind);

@@ -17,11 +17,13 @@ void CopyForecast::add(const Copy &copy, int64_t rows, int64_t times) {
   counts_[{0, to, copy.reason}] += moved;
 }
 
-/// Whether an action writes the state that lies at `state`: in place, so at its very start.
+/// Whether an action writes the state that lies at `state`: alone, or in a row of them.
 static bool writesState(const Action &action, const Slot &state) {
   std::vector<Buffer> buffers = action.buffers();
-  return std::any_of(buffers.begin(), buffers.end(),
-                     [&](const Buffer &buffer) { return buffer.isWritten() && buffer.slot == state; });
+  return std::any_of(buffers.begin(), buffers.end(), [&](const Buffer &buffer) {
+    return buffer.isWritten() && buffer.slot.arena == state.arena && buffer.slot.offset <= state.offset &&
+           state.offset < buffer.slot.offset + buffer.bytes;
+  });
 }
 
 static bool writesState(const Entry &entry, const Slot &state) {

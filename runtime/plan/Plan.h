@@ -303,6 +303,13 @@ struct Entry {
   bool operator==(const Entry &) const = default;
 };
 
+/// A link as the compiler was told of it.
+struct GivenLink {
+  double bytesPerSecond = 0, latency = 0;
+
+  bool operator==(const GivenLink &) const = default;
+};
+
 struct Build {
   std::string compiler, cpu, fp;
   std::string precision = "f32"; // what products of f32 are computed in
@@ -322,6 +329,9 @@ struct Plan {
   int64_t batch = 0;    ///< rows that one call may have, over all replicas; 0 if no dimension is symbolic
   int64_t capacity = 0; ///< rows of one replica in one call
   int64_t inFlight = 1; ///< calls of an entry point that may be under way at once
+  /// Between the devices of replicas, if the compiler was told: what virtual accelerators have unless they are told
+  /// otherwise.
+  std::optional<GivenLink> replicaLink;
   std::vector<Device> devices;
   std::vector<Arena> arenas;
   std::vector<Queue> queues;

@@ -25,6 +25,8 @@ public:
     plan_.backends = optionalText(root, "backends");
     parseRows(root);
     plan_.inFlight = root.at("in_flight").integer(1, mostInFlight);
+    if (root.has("replica_link"))
+      plan_.replicaLink = parseLink(root.at("replica_link"));
     parseBuild(root.at("build"));
     for (const JsonReader &item : root.at("devices").list())
       plan_.devices.push_back(parseDevice(item));
@@ -64,6 +66,13 @@ private:
     if (most > plan_.capacity)
       root.at("batch").fail(concat("is ", plan_.batch, ": one of ", least, " replicas would have ", most,
                                    " rows, and the capacity is ", plan_.capacity));
+  }
+
+  static GivenLink parseLink(const JsonReader &json) {
+    GivenLink link{json.at("bytes_per_second").number(), json.at("latency_s").number()};
+    if (!(link.bytesPerSecond > 0) || !(link.latency >= 0))
+      json.fail("has no positive speed, or a latency below zero");
+    return link;
   }
 
   void parseBuild(const JsonReader &json) {

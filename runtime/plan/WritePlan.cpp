@@ -195,6 +195,9 @@ std::string writePlan(const Plan &plan) {
             {"states", listOf(plan.states)},
             {"kernels", listOf(plan.kernels)}};
   addList(json, "modules", plan.modules);
+  if (plan.replicaLink)
+    json["replica_link"] = {{"bytes_per_second", plan.replicaLink->bytesPerSecond},
+                            {"latency_s", plan.replicaLink->latency}};
   json["entries"] = listOf(plan.entries);
   return json.dump();
 }

@@ -100,24 +100,15 @@ static void printKernels(const Json &result) {
 
 /// What was done for the last call, in milliseconds from the start of its first piece of work.
 static Json lastCallJson(const DeviceTimes &times, const Plan &plan, const Entry &entry) {
-  int64_t last = 0;
-  for (const WorkTime &time : times.work)
-    last = std::max(last, time.work.call);
-  std::vector<const WorkTime *> call;
-  double begin = std::numeric_limits<double>::infinity();
-  for (const WorkTime &time : times.work)
-    if (time.work.action && time.work.call == last && time.isHostClock == times.isHostClock) {
-      call.push_back(&time);
-      begin = std::min(begin, time.start);
-    }
+  LastCall last = lastCallOf(times.work, times.isHostClock);
   Json work = Json::array();
   std::vector<ListedAction> actions = entry.allActions();
-  for (const WorkTime *time : call) {
+  for (const WorkTime *time : last.work) {
     const Copy *copy = actions[*time->work.action].action->copy();
     work.push_back({{"name", copy ? copy->value : time->work.name},
                     {"queue", plan.queues[time->work.queue].name},
-                    {"start_ms", (time->start - begin) * 1e3},
-                    {"end_ms", (time->end - begin) * 1e3}});
+                    {"start_ms", (time->start - last.begin) * 1e3},
+                    {"end_ms", (time->end - last.begin) * 1e3}});
   }
   return work;
 }
@@ -130,30 +121,42 @@ static Json scheduleJson(const DeviceTimes &times, const Plan &plan, const Entry
           {"work", lastCallJson(times, plan, entry)}};
 }
 
-/// When the collectives of a call are ready, begin and end, as the schedule has them.
-static Json communicationJson(const DeviceTimes &times, const Plan &plan) {
+/// When the collectives of a call are ready, begin and end, as the schedule has them and as they did.
+static Json communicationJson(const DeviceTimes &times) {
   Json list = Json::array();
-  double sum = 0;
+  double predicted = 0, measured = 0;
   for (const CollectiveTime &time : times.collectives) {
-    sum += time.end - time.start;
-    list.push_back({{"name", time.collective->name},
-                    {"kind", Collective::kindNames[static_cast<size_t>(time.collective->kind)]},
-                    {"bytes", time.collective->bytesFor(plan.replicas)},
-                    {"ready_ms", time.ready * 1e3},
-                    {"start_ms", time.start * 1e3},
-                    {"end_ms", time.end * 1e3}});
+    const CollectiveForecast &its = time.predicted;
+    predicted += its.seconds();
+    measured += time.measured.end - time.measured.start;
+    list.push_back({{"name", its.collective->name},
+                    {"kind", Collective::kindNames[static_cast<size_t>(its.collective->kind)]},
+                    {"bytes", its.bytes},
+                    {"ready_ms", its.ready * 1e3},
+                    {"start_ms", its.start * 1e3},
+                    {"end_ms", its.end * 1e3},
+                    {"exposed_ms", its.exposed * 1e3},
+                    {"measured_start_ms", time.measured.start * 1e3},
+                    {"measured_end_ms", time.measured.end * 1e3}});
   }
-  return {{"ms", sum * 1e3}, {"exposed_ms", times.exposedSeconds * 1e3}, {"collectives", list}};
+  return {{"ms", predicted * 1e3},
+          {"exposed_ms", times.exposedSeconds * 1e3},
+          {"measured_ms", measured * 1e3},
+          {"measured_exposed_ms", times.measuredExposedSeconds * 1e3},
+          {"collectives", list}};
 }
 
 static void printCommunication(const Json &communication) {
-  auto milliseconds = [](const Json &value) { return fixedText(value.get<double>(), 4); };
-  printLine(concat("communication, predicted: ", milliseconds(communication["ms"]), " ms a call, ",
-                   milliseconds(communication["exposed_ms"]), " ms of it exposed"));
+  auto number = [](const Json &value) { return fixedText(value.get<double>(), 4); };
+  printLine(concat("communication, predicted: ", number(communication["ms"]), " ms a call, ",
+                   number(communication["exposed_ms"]),
+                   " ms of it exposed; measured: ", number(communication["measured_ms"]), " ms, ",
+                   number(communication["measured_exposed_ms"]), " ms of it exposed"));
   for (const Json &item : communication["collectives"])
     printLine(concat("  ", item["kind"].get<std::string>(), " of ", item["bytes"].get<int64_t>(), " B ready at ",
-                     milliseconds(item["ready_ms"]), ", from ", milliseconds(item["start_ms"]), " to ",
-                     milliseconds(item["end_ms"]), " ms  ", item["name"].get<std::string>()));
+                     number(item["ready_ms"]), ", predicted from ", number(item["start_ms"]), " to ",
+                     number(item["end_ms"]), " ms, measured from ", number(item["measured_start_ms"]), " to ",
+                     number(item["measured_end_ms"]), " ms  ", item["name"].get<std::string>()));
 }
 
 static void printResult(const Json &result) {
@@ -227,7 +230,7 @@ int runBench(const Options &options, Processes &processes) {
   if (hasDevices) {
     result["schedule"] = scheduleJson(devices, instance.plan(), entry);
     if (!devices.collectives.empty())
-      result["communication"] = communicationJson(devices, instance.plan());
+      result["communication"] = communicationJson(devices);
     result["untimed_ms"] = devices.untimedSeconds * 1e3;
     result["sequences"] = sequencesJson(instance.replayCount());
   }

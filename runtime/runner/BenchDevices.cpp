@@ -39,39 +39,35 @@ static double callAgainAndAgain(Instance &instance, const Entry &entry, int64_t 
   return (WorkTimes::now() - begin) / static_cast<double>(calls);
 }
 
-/// The collectives of an entry point's own list.
-static std::vector<CollectiveTime> collectivesOf(const Entry &entry, const ScheduleModel::Prediction &prediction) {
-  std::vector<CollectiveTime> collectives;
-  std::vector<size_t> numbers; // of the list's actions, among all
-  double begin = std::numeric_limits<double>::infinity();
-  std::vector<ListedAction> all = entry.allActions();
-  for (const Action &action : entry.actions) {
-    numbers.push_back(static_cast<size_t>(
-        std::find_if(all.begin(), all.end(), [&](const ListedAction &listed) { return listed.action == &action; }) -
-        all.begin()));
-    const ScheduleModel::Interval &its = prediction.lastCall[numbers.back()];
-    if (its.end > its.start)
-      begin = std::min(begin, its.start);
-    if (!action.collective())
-      continue;
-    CollectiveTime &time = collectives.emplace_back(action.collective(), begin, its.start, its.end);
-    for (const Wait &wait : action.waits)
-      if (wait.calls == 0)
-        time.ready = std::max(time.ready, prediction.lastCall[numbers[wait.action]].end);
-  }
-  for (CollectiveTime &time : collectives)
-    for (double *seconds : {&time.ready, &time.start, &time.end})
-      *seconds -= begin;
-  return collectives;
+LastCall lastCallOf(const std::vector<WorkTime> &work, bool isHostClock) {
+  int64_t number = 0;
+  for (const WorkTime &time : work)
+    number = std::max(number, time.work.call);
+  LastCall last{{}, std::numeric_limits<double>::infinity()};
+  for (const WorkTime &time : work)
+    if (time.work.action && time.work.call == number && time.isHostClock == isHostClock) {
+      last.work.push_back(&time);
+      last.begin = std::min(last.begin, time.start);
+    }
+  return last;
 }
 
-/// `alone` where collectives take no time.
-static std::vector<double> withoutCollectives(const Entry &entry, std::vector<double> alone) {
-  std::vector<ListedAction> all = entry.allActions();
-  for (size_t i = 0; i < all.size(); ++i)
-    if (all[i].action->collective())
-      alone[i] = 0;
-  return alone;
+/// Sets what was predicted of each collective beside when it ran.
+static std::vector<CollectiveTime> withMeasured(const std::vector<CollectiveForecast> &predicted, const Entry &entry,
+                                                const LastCall &last) {
+  std::vector<CollectiveTime> times;
+  std::vector<ListedAction> actions = entry.allActions();
+  double begin = std::numeric_limits<double>::infinity(); // of the first kernel
+  for (const WorkTime *work : last.work)
+    if (actions[*work->work.action].action->launch())
+      begin = std::min(begin, work->start);
+  for (const CollectiveForecast &item : predicted) {
+    CollectiveTime &time = times.emplace_back(item);
+    for (const WorkTime *work : last.work)
+      if (actions[*work->work.action].action->collective() == item.collective)
+        time.measured = {work->start - begin, work->end - begin};
+  }
+  return times;
 }
 
 DeviceTimes benchDevices(Instance &instance, const Entry &entry, int64_t rows, double seconds) {
@@ -88,12 +84,12 @@ DeviceTimes benchDevices(Instance &instance, const Entry &entry, int64_t rows, d
   for (size_t i = 1; i < ends.size(); ++i)
     result.steps.push_back(ends[i] - ends[i - 1]);
   result.steadySeconds = steadySeconds(ends);
-  auto calls = static_cast<int64_t>(ends.size());
-  ScheduleModel::Prediction prediction = model.predict(calls);
-  result.predictedSeconds = steadySeconds(prediction.ends);
-  result.collectives = collectivesOf(entry, prediction);
-  ScheduleModel silent(instance.plan(), entry, withoutCollectives(entry, alone), runsHere);
-  result.exposedSeconds = result.predictedSeconds - steadySeconds(silent.predict(calls).ends);
+  result.predictedSeconds = steadySeconds(model.predict(static_cast<int64_t>(ends.size())).ends);
+  CommunicationForecast forecast = forecastCommunication(instance.plan(), entry, alone, runsHere);
+  result.collectives = withMeasured(forecast.collectives, entry, lastCallOf(result.work, result.isHostClock));
+  result.exposedSeconds = forecast.exposedSeconds;
+  result.measuredExposedSeconds =
+      std::max(result.steadySeconds - (forecast.callSeconds - forecast.exposedSeconds), 0.0);
   result.serialSeconds = model.serialSeconds();
   result.untimedSeconds = callAgainAndAgain(instance, entry, rows, seconds, leastUntimedCalls);
   return result;

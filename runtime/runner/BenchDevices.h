@@ -2,16 +2,22 @@
 #pragma once
 
 #include "runtime/exec/Instance.h"
+#include "runtime/plan/CommunicationForecast.h"
 
 #include <vector>
 
 namespace sluice::runtime {
 
-/// A collective in a call that follows others, as the schedule has it; in seconds from the call's first piece of work.
+/// A collective in a call that follows others: as the schedule has it, and as it was in the last one.
 struct CollectiveTime {
-  const Collective *collective;
-  double ready = 0; ///< when what it waits for is done
-  double start = 0, end = 0;
+  CollectiveForecast predicted;
+  ScheduleModel::Interval measured;
+};
+
+/// What was done for the last call.
+struct LastCall {
+  std::vector<const WorkTime *> work;
+  double begin = 0; ///< of the first piece of it
 };
 
 struct DeviceTimes {
@@ -20,11 +26,15 @@ struct DeviceTimes {
   double predictedSeconds = 0; ///< the same, as the plan's queues and waits have it if all work takes its time alone
   double serialSeconds = 0;    ///< of a call, one piece of work after the other
   std::vector<CollectiveTime> collectives; ///< of a call, in their order
-  double exposedSeconds = 0;  ///< that a call would be predicted to take less if its collectives took no time
-  std::vector<WorkTime> work; ///< of those calls
-  double untimedSeconds = 0;  ///< of a call by the host's clock, when no work is timed and so steps are replayed
-  bool isHostClock = false;   ///< else the clock of the devices: a virtual one, of a simulator
+  double exposedSeconds = 0;         ///< that a call would be predicted to take less if its collectives took no time
+  double measuredExposedSeconds = 0; ///< that a call took longer than it would be predicted to take then
+  std::vector<WorkTime> work;        ///< of those calls
+  double untimedSeconds = 0;         ///< of a call by the host's clock, when no work is timed and so steps are replayed
+  bool isHostClock = false;          ///< else the clock of the devices: a virtual one, of a simulator
 };
+
+/// By the clock that most work has.
+LastCall lastCallOf(const std::vector<WorkTime> &work, bool isHostClock);
 
 /// Calls `entry` at least 32 times, with every input set anew for each call, and for `seconds` or 256 times; then
 /// again, at least 8 times, with no work timed.

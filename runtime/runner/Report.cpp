@@ -1,6 +1,7 @@
 #include "runtime/runner/Report.h"
 
 #include "runtime/base/Text.h"
+#include "runtime/plan/CommunicationForecast.h"
 #include "runtime/runner/Terminal.h"
 
 #include <cinttypes>
@@ -103,10 +104,23 @@ static Json collectiveCountJson(const CollectiveCount &count) {
   return {{"exchanges", count.exchanges}, {"bytes", count.bytes}};
 }
 
+/// What the plan says that the calls so far come to.
+static CollectiveCounts predictedCollectives(const Instance &instance) {
+  CollectiveCounts sum{};
+  for (const Entry &entry : instance.plan().entries) {
+    CollectiveCounts each = collectivesPerCall(entry, instance.replicas());
+    for (size_t kind = 0; kind < sum.size(); ++kind)
+      sum[kind].add(instance.calls(entry), each[kind]);
+  }
+  return sum;
+}
+
 static Json collectivesJson(Instance &instance) {
+  CollectiveCounts predicted = predictedCollectives(instance);
   Json list = Json::array();
   for (const CollectiveReport &report : instance.collectives())
     list.push_back({{"kind", Collective::kindNames[static_cast<size_t>(report.kind)]},
+                    {"predicted", collectiveCountJson(predicted[static_cast<size_t>(report.kind)])},
                     {"executed", collectiveCountJson(report.executed)},
                     {"engine", report.counted ? collectiveCountJson(*report.counted) : Json()}});
   return list;
@@ -177,12 +191,13 @@ static std::string exchangesText(const Json &count) {
 }
 
 static void printCollectives(const Json &collectives) {
-  printLine("collectives / bytes                        executed                   counted");
+  printLine("collectives / bytes predicted                  executed                   counted");
   for (const Json &item : collectives) {
-    std::string executed = exchangesText(item["executed"]), counted = exchangesText(item["engine"]);
-    bool differs = !item["engine"].is_null() && item["engine"] != item["executed"];
-    printFormatted("  %-40s %-26s %s%s", text(item["kind"]).c_str(), executed.c_str(), counted.c_str(),
-                   differs ? "  <- differs" : "");
+    std::string predicted = exchangesText(item["predicted"]), executed = exchangesText(item["executed"]);
+    bool differs =
+        item["predicted"] != item["executed"] || (!item["engine"].is_null() && item["engine"] != item["executed"]);
+    printFormatted("  %-17s %-26s %-26s %s%s", text(item["kind"]).c_str(), predicted.c_str(), executed.c_str(),
+                   exchangesText(item["engine"]).c_str(), differs ? "  <- differs" : "");
   }
 }
 

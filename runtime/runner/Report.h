@@ -17,7 +17,8 @@ Json sequencesJson(const ReplayCount &count);
 ///    "copies": [{"from", "to", "predicted", "executed", "engine": {"copies", "bytes"}}],   one for each pair of
 ///    devices "reasons": [{"from", "to", "reason", "copies", "bytes"}], "mirrors_refreshed": 1,
 ///    "sequences": {"kept", "replays"}, "memory": [{"device",
-///    "predicted_bytes", "allocated_bytes", "taken_bytes"}], "collectives": [{"kind", "executed": {"exchanges", "bytes"}, "engine"}]}
+///    "predicted_bytes", "allocated_bytes", "taken_bytes"}], "collectives": [{"kind",
+///    "predicted": {"exchanges", "bytes"}, "executed", "engine"}]}
 /// The copies of an entry are those of the first replica's share of the rows, `per_call` is of all replicas in this process.
 /// `engine` is what the backend itself counted, null if it does not count; `taken_bytes` is what the device says that
 /// the instance took of it, null for the host.

@@ -98,6 +98,7 @@ TEST(ReplicaPlan, EveryKindAndReductionIsWrittenAndReadBack) {
     reduce.root = 1;
     reduce.receive.slot.offset = 576;
     reduce.send.bytes = reduce.receive.bytes = 16;
+    plan.replicaLink = GivenLink{1.5e9, 0.25};
     std::string text = writePlan(plan);
     EXPECT_EQ(readPlan(test::averager(text)), plan) << Collective::kindNames[kind];
   }
@@ -158,6 +159,10 @@ static const BadReplicaPlan badReplicaPlans[] = {
     {"ShareOfAShape", "/states/1/shape", "[1]", "is i64[1], but a share is i64[]"},
     {"WrittenShare", "/entries/1/actions/7/launch/buffers/1/offset", "64",
      "is written by 'train_step', but the runtime sets it"},
+    {"LinkWithoutSpeed", "/replica_link", R"({"bytes_per_second": 0, "latency_s": 0})",
+     "replica_link: has no positive speed"},
+    {"LinkOfTheFuture", "/replica_link", R"({"bytes_per_second": 1, "latency_s": -1})", "or a latency below zero"},
+    {"LinkOfText", "/replica_link", "\"fast\"", "replica_link"},
     {"NoNames", COLLECTIVE "/name", "null", "expected a string"},
     {"UnknownKind", COLLECTIVE "/kind", "\"all_to_all\"",
      "is 'all_to_all', not 'all_reduce', 'broadcast', 'all_gather' or 'reduce_scatter'"},
