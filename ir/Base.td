@@ -87,6 +87,14 @@ def Sluice_CollectiveReductions : Sluice_Words<"CollectiveReduction", "how eleme
     I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Max", 1, "max">]>;
 def Sluice_CollectiveReductionAttr : EnumAttr<Sluice_Dialect, Sluice_CollectiveReductions, "collective_reduction">;
 
+def Sluice_SubjectKinds : Sluice_Words<"SubjectKind", "what users know a value of replicas as", [
+    I32EnumAttrCase<"Gradient", 0, "gradient">, I32EnumAttrCase<"Statistic", 1, "statistic">, I32EnumAttrCase<"Output", 2, "output">]>;
+def Sluice_SubjectAttr : Sluice_Attr<"Subject", "subject"> {
+  let summary = "what a collective is of: the gradient of a parameter, a statistic, or an output, by its name";
+  let parameters = (ins EnumParameter<Sluice_SubjectKinds>:$kind, "::mlir::StringAttr":$name);
+  let assemblyFormat = "`<` $kind `,` $name `>`";
+}
+
 def Sluice_Precisions : Sluice_Words<"Precision", "what ops of f32 may compute in", [
     I32EnumAttrCase<"F32", 0, "f32">, I32EnumAttrCase<"BF16", 1, "bf16">]>;
 def Sluice_PrecisionAttr : EnumAttr<Sluice_Dialect, Sluice_Precisions, "precision">;

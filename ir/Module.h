@@ -48,6 +48,10 @@ inline constexpr llvm::StringLiteral kGlobalRows = "global_rows";
 /// Whether a collective is of values without rows, and from a replica that there is.
 mlir::LogicalResult verifyCollective(CollectiveOp op);
 
+/// What a collective is of; null if nobody has said so.
+SubjectAttr getSubject(CollectiveOp op);
+void setSubject(CollectiveOp op, SubjectAttr subject);
+
 /// What all replicas have of a collective to which they give `parts`, one each.
 HostTensor evaluateTogether(CollectiveOp op, llvm::ArrayRef<HostTensor> parts);
 

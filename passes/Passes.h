@@ -12,6 +12,7 @@ class Target;
 namespace sluice::passes {
 
 class CostModel;
+enum class BucketPolicy;
 class DeviceBackends;
 struct PreparedKernels;
 
@@ -33,6 +34,12 @@ void expandComposites(mlir::ModuleOp module);
 
 /// train -> parallel. The program of one of the module's replicas: rows are shared out, sums over them reduced.
 mlir::LogicalResult partitionRows(mlir::ModuleOp module);
+
+/// train -> parallel, behind what merges equal ops. Lets a value be exchanged once.
+void mergeCollectives(mlir::ModuleOp module);
+
+/// train -> parallel, last. Says of each collective what it is of: the gradient of a parameter, a statistic, an output.
+void nameCollectives(mlir::ModuleOp module);
 
 /// Brings ops to canonical forms, merges equal ones and removes dead ones.
 mlir::LogicalResult simplify(mlir::ModuleOp module);
@@ -74,8 +81,9 @@ void settleLoops(mlir::ModuleOp module);
 mlir::LogicalResult prepareKernels(mlir::ModuleOp module, const DeviceBackends &backends,
                                    PreparedKernels *kept = nullptr);
 
-/// fused -> scheduled. Gives every kernel and copy its queue, its place in the order of issue, and its waits.
-void scheduleActions(mlir::ModuleOp module, const ir::Target &target, const CostModel &costs);
+/// fused -> scheduled. Gives every kernel and copy its queue, its place in the order of issue, and its waits;
+/// collectives share as `buckets` says.
+void scheduleActions(mlir::ModuleOp module, const ir::Target &target, const CostModel &costs, BucketPolicy buckets);
 
 /// scheduled -> planned, first half. Gives every buffer an arena and an offset, states in place.
 void planMemory(mlir::ModuleOp module, const ir::Target &target, bool reuse);

@@ -64,7 +64,11 @@ static LogicalResult runParallel(Compilation &c) {
   if (failed(partitionRows(c.module)))
     return failure();
   expandComposites(c.module); // what each replica does with its own rows
-  return simplify(c.module);
+  if (failed(simplify(c.module)))
+    return failure();
+  mergeCollectives(c.module);
+  nameCollectives(c.module);
+  return success();
 }
 
 static LogicalResult runPlaced(Compilation &c) {
@@ -91,7 +95,7 @@ static LogicalResult runScheduled(Compilation &c) {
   settleLoops(c.module);
   if (failed(prepareKernels(c.module, *c.backends, c.options.prepared)))
     return failure();
-  scheduleActions(c.module, c.backends->target(), c.options.costs);
+  scheduleActions(c.module, c.backends->target(), c.options.costs, c.options.buckets);
   return success();
 }
 
@@ -115,9 +119,18 @@ static LogicalResult addCode(Compilation &c, Backend &backend, std::vector<Devic
   return success();
 }
 
+/// That of the devices which unplaced values go to: all are given as one.
+static std::optional<runtime::GivenLink> givenReplicaLink(const Compilation &c) {
+  StringRef device = c.backends->target().first().name;
+  const LinkCosts &link = c.options.costs.link(device, device);
+  if (!ir::isReplicated(c.module) || link.source != CostSource::Given)
+    return std::nullopt;
+  return runtime::GivenLink{link.bytesPerSecond, link.latency};
+}
+
 static BuiltPlan planOf(Compilation &c, ArrayRef<DeviceCode> code) {
   return buildPlan(c.module, {c.backends->target(), c.backends->of(ir::kHostDevice).describe(), c.options.backendFolder,
-                              c.options.dataPath, code, c.options.settings});
+                              c.options.dataPath, code, c.options.settings, givenReplicaLink(c)});
 }
 
 static LogicalResult runLowered(Compilation &c) {

@@ -7,6 +7,7 @@
 #include "passes/artifact/BuildPlan.h"
 #include "passes/assign/ChosenDevices.h"
 #include "passes/backend/Backend.h"
+#include "passes/schedule/BucketCollectives.h"
 #include "sluice/backend/compile.h"
 #include <functional>
 #include <optional>
@@ -18,16 +19,17 @@ struct PreparedKernels;
 
 struct PipelineOptions {
   std::vector<const sluice_backend_compile *>
-      backends;                      // by name, those of the module's target; required from `placed` on
-  std::string compileFrom = "model"; // the phase that the module is in
-  std::string compileTo = "lowered"; // the phase to stop after
-  std::string dumpIrDir;             // numbered files and a manifest, one file a phase; empty: none
-  std::string cpu = "native";        // whose instructions to use
-  BackendSettings settings;          // of backends' own
-  std::string backendFolder;         // where backends were found: kept in plans for several devices
-  std::string dataPath;              // where the model's default data was found; empty: by its name
-  CostModel costs;                   // what the order of work is chosen by
-  int64_t capacity = 0;              // rows of `?`; 0: what the module says
+      backends;                              // by name, those of the module's target; required from `placed` on
+  std::string compileFrom = "model";         // the phase that the module is in
+  std::string compileTo = "lowered";         // the phase to stop after
+  std::string dumpIrDir;                     // numbered files and a manifest, one file a phase; empty: none
+  std::string cpu = "native";                // whose instructions to use
+  BackendSettings settings;                  // of backends' own
+  std::string backendFolder;                 // where backends were found: kept in plans for several devices
+  std::string dataPath;                      // where the model's default data was found; empty: by its name
+  CostModel costs;                           // what the order of work is chosen by
+  BucketPolicy buckets = BucketPolicy::Auto; // how collectives share
+  int64_t capacity = 0;                      // rows of `?`; 0: what the module says
   bool fuse = true;
   bool reuseMemory = true; // off: every value keeps its own bytes, for looking at them afterwards
   bool verifies = true;    // the IR behind each phase, by the rules of its ops

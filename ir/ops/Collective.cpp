@@ -37,6 +37,12 @@ LogicalResult BroadcastOp::verify() { return verifyCollective(*this); }
 
 CollectiveKind BroadcastOp::getKind() { return CollectiveKind::Broadcast; }
 
+static constexpr StringLiteral kSubject = "subject"; // as the ops on values call it
+
+SubjectAttr getSubject(CollectiveOp op) { return op->getAttrOfType<SubjectAttr>(kSubject); }
+
+void setSubject(CollectiveOp op, SubjectAttr subject) { op->setAttr(kSubject, subject); }
+
 HostTensor evaluateTogether(CollectiveOp op, ArrayRef<HostTensor> parts) {
   if (op.getKind() == CollectiveKind::Broadcast)
     return parts[op.getRoot()];

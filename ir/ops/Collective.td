@@ -23,18 +23,20 @@ def AllReduceOp : Sluice_Collective<"all_reduce", [DeclareOpInterfaceMethods<Col
     has one over its own. y has x's type, and the same bits on every replica. Of not-a-number and a number, the larger is either.
   }];
   let rounding = "Added in the element type, in an order that the backend of the device states; f16 and bf16 are rounded at least once.";
-  let arguments = (ins Sluice_ReducedTensor:$x, Arg<Sluice_CollectiveReductionAttr, "sum or max">:$reduction);
+  let arguments = (ins Sluice_ReducedTensor:$x, Arg<Sluice_CollectiveReductionAttr, "sum or max">:$reduction,
+                       Arg<OptionalAttr<Sluice_SubjectAttr>, "what it is of, as users know it">:$subject);
   let results = (outs Sluice_ReducedTensor:$y);
-  let assemblyFormat = "custom<Word>($reduction) $x attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "custom<Word>($reduction) $x (`of` $subject^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 def BroadcastOp : Sluice_Collective<"broadcast", [DeclareOpInterfaceMethods<CollectiveOp, ["getRoot"]>]> {
   let summary = "what one of the replicas has";
   let description = "It is in the programs of replicas alone, from phase `parallel` on. y has x's type.";
   let rounding = "None: elements are moved as they are.";
-  let arguments = (ins Sluice_ReducedTensor:$x, Arg<I64Attr, "the replica, from 0">:$root);
+  let arguments = (ins Sluice_ReducedTensor:$x, Arg<I64Attr, "the replica, from 0">:$root,
+                       Arg<OptionalAttr<Sluice_SubjectAttr>, "what it is of, as users know it">:$subject);
   let results = (outs Sluice_ReducedTensor:$y);
-  let assemblyFormat = "`from` $root $x attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "`from` $root $x (`of` $subject^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 

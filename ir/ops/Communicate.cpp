@@ -12,9 +12,9 @@ ParseResult CommunicateOp::parse(OpAsmParser &parser, OperationState &result) {
   CollectiveKindAttr kind;
   auto reduction = CollectiveReductionAttr::get(parser.getContext(), CollectiveReduction::Sum);
   int64_t root = 0;
-  StringAttr queue;
+  StringAttr name, queue;
   ActionParser action(parser, result);
-  if (parseWord(parser, kind))
+  if (parser.parseAttribute(name, "name", result.attributes) || parseWord(parser, kind))
     return failure();
   bool isReduced = kind.getValue() == CollectiveKind::AllReduce;
   if (isReduced ? bool(parseWord(parser, reduction)) : (parser.parseKeyword("from") || parser.parseInteger(root)))
@@ -29,7 +29,7 @@ ParseResult CommunicateOp::parse(OpAsmParser &parser, OperationState &result) {
 }
 
 void CommunicateOp::print(OpAsmPrinter &printer) {
-  printer << " " << stringifyCollectiveKind(getKind());
+  printer << " " << getNameAttr() << " " << stringifyCollectiveKind(getKind());
   if (getKind() == CollectiveKind::AllReduce)
     printer << " " << stringifyCollectiveReduction(getReduction());
   else
@@ -37,7 +37,7 @@ void CommunicateOp::print(OpAsmPrinter &printer) {
   printer << " on " << getQueueAttr();
   ActionPrinter(printer, *this).print();
   printer.printOptionalAttrDict((*this)->getAttrs(),
-                                {"kind", "reduction", "root", "queue", "operandSegmentSizes", "slots", "ends"});
+                                {"name", "kind", "reduction", "root", "queue", "operandSegmentSizes", "slots", "ends"});
 }
 
 LogicalResult CommunicateOp::verify() {
@@ -58,10 +58,19 @@ bool CommunicateOp::isInPlace() {
     auto maker = value.getDefiningOp<LaunchOp>();
     return maker ? maker.getQueue() : StringRef();
   };
+  auto isReadBefore = [&](Operation *reader) {
+    Operation *here = (*this)->getBlock()->findAncestorOpInBlock(*reader);
+    return here == getOperation() || here->isBeforeInBlock(getOperation());
+  };
   StringRef queue = queueOf(getValues().front());
   return !queue.empty() && llvm::all_of(getValues(), [&](Value value) {
-    return value.hasOneUse() && queueOf(value) == queue;
+    return queueOf(value) == queue && llvm::all_of(value.getUsers(), isReadBefore);
   }) && llvm::none_of(getOutputs(), [](Value output) { return llvm::any_of(output.getUsers(), llvm::IsaPred<SetOp>); });
+}
+
+bool CommunicateOp::isIntoStates() {
+  return llvm::all_of(getOutputs(),
+                      [](Value output) { return output.hasOneUse() && isa<SetOp>(*output.getUsers().begin()); });
 }
 
 double CommunicateOp::getSeconds(const ActionClock &clock, int64_t rows) {

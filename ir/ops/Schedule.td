@@ -114,10 +114,10 @@ def TransferOp : Sluice_Action<"transfer"> {
 def CommunicateOp : Sluice_Action<"communicate", [AttrSizedOperandSegments, CollectiveOp]> {
   let summary = "collectives of one kind under way, as one: each replica gives its values, and all have the same results";
   let description = [{
-    Phase `scheduled` makes it of `all_reduce` and `broadcast`, whose words it has. Values and results are in the same order, of one element type; several are done in place. `slots`
-    are those of the values and of the results.
+    Phase `scheduled` makes it of `all_reduce` and `broadcast`, whose words it has, and is called after what they are of. Values and results are in the same order, of one element type;
+    several are done in place, or from one buffer into states that lie in a row. `slots` are those of the values and of the results.
   }];
-  let arguments = (ins Arg<Sluice_CollectiveKindAttr, "what it does">:$kind, Arg<Sluice_CollectiveReductionAttr, "how elements are reduced; sum where they are not">:$reduction,
+  let arguments = (ins Arg<StrAttr, "what it is of, for messages and traces">:$name, Arg<Sluice_CollectiveKindAttr, "what it does">:$kind, Arg<Sluice_CollectiveReductionAttr, "how elements are reduced; sum where they are not">:$reduction,
                        Arg<I64Attr, "the replica that a broadcast is from; 0 of others">:$root, Arg<StrAttr, "its queue">:$queue, Variadic<Sluice_Tensor>:$values,
                        Variadic<Sluice_EventType>:$after, Arg<OptionalAttr<Sluice_Slots>, "where its buffers lie">:$slots, Arg<OptionalAttr<Sluice_Buffers>, "what ends with it">:$ends);
   let results = (outs Variadic<Sluice_Tensor>:$outputs, Sluice_EventType:$done);
@@ -127,9 +127,11 @@ def CommunicateOp : Sluice_Action<"communicate", [AttrSizedOperandSegments, Coll
     ::llvm::SmallVector<::mlir::StringAttr> getQueues() { return {getQueueAttr()}; }
     ::llvm::SmallVector<::mlir::Value> getRead() { return ::llvm::to_vector_of<::mlir::Value>(getValues()); }
     ::mlir::ResultRange getWritten() { return getOutputs(); }
-    /// Whether its results take the places of its values, which lie one behind another: launches of one queue make them, and
-    /// nobody else reads them; no result is a state.
+    /// Whether its results take the places of its values, which lie one behind another: launches of one queue make them, whoever
+    /// else reads them stands before it, and no result is a state.
     bool isInPlace();
+    /// Whether its results are states and nothing else, which lie one behind another as its values do.
+    bool isIntoStates();
     double getSeconds(const ActionClock &clock, int64_t rows);
     std::string describe();
   }];

@@ -82,6 +82,7 @@ public:
                   instructionsOf(setting.host)};
     plan.capacity = capacity;
     plan.replicas = getReplicas(module);
+    plan.replicaLink = setting.replicaLink;
     ModelOp model = findModel(module);
     plan.batch = model ? int64_t(model.getBatch().value_or(uint64_t(capacity))) : capacity;
     plan.inFlight = getCallsInFlight(module);
@@ -281,9 +282,7 @@ private:
       return runtime::Buffer{slotOf(first.slot), last.slot.getOffset() + last.bytes - first.slot.getOffset(), access};
     };
     runtime::Collective result;
-    result.name = nameOf(op.getValues().front());
-    if (count > 1)
-      result.name += " and " + std::to_string(count - 1) + " more";
+    result.name = op.getName();
     result.source = sourceOf(op.getLoc());
     result.kind =
         enumOf<runtime::Collective::Kind>(stringifyCollectiveKind(op.getKind()), runtime::Collective::kindNames);

@@ -5,6 +5,7 @@
 #include "passes/backend/Backend.h"
 #include "runtime/plan/Plan.h"
 #include "sluice/backend/compile.h"
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,8 @@ struct PlanSetting {
   llvm::StringRef backendFolder;  ///< where executables look for the backends of their accelerators
   llvm::StringRef dataPath;       ///< where the model's default data was found; empty: by the name that it has there
   llvm::ArrayRef<DeviceCode> code;
-  BackendSettings settings = {}; ///< that compile halves were given
+  BackendSettings settings = {};                      ///< that compile halves were given
+  std::optional<runtime::GivenLink> replicaLink = {}; ///< if one was given
 };
 
 /// The plan of a module after `planned`.

@@ -139,9 +139,10 @@ private:
       InheritDevice devices(builder, getDevice(value.getType()), pinOf(value));
       whole =
           flow == RowFlow::First
-              ? Value(builder.create<BroadcastOp>(value.getLoc(), value, /*root=*/0))
+              ? Value(builder.create<BroadcastOp>(value.getLoc(), value, /*root=*/0, /*subject=*/SubjectAttr()))
               : Value(builder.create<AllReduceOp>(
-                    value.getLoc(), value, flow == RowFlow::Max ? CollectiveReduction::Max : CollectiveReduction::Sum));
+                    value.getLoc(), value, flow == RowFlow::Max ? CollectiveReduction::Max : CollectiveReduction::Sum,
+                    /*subject=*/SubjectAttr()));
     }
     operand.set(whole);
     return success();

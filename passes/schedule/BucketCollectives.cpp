@@ -1,8 +1,10 @@
 #include "passes/schedule/BucketCollectives.h"
 
 #include "ir/Layout.h"
+#include "passes/schedule/BucketTrial.h"
 #include "llvm/ADT/MapVector.h"
 #include <limits>
+#include <map>
 #include <tuple>
 
 using namespace mlir;
@@ -12,49 +14,101 @@ namespace sluice::passes {
 
 namespace {
 
+/// Where the results of a bucket lie: in the places of its values, in buffers that outlive the call, or in a row of
+/// states.
+enum class ResultPlace { Values, Outputs, States };
+
 /// What may share a bucket.
-using Likeness = std::tuple<unsigned, unsigned, uint64_t, const void *, const void *, bool>;
+using Likeness = std::tuple<unsigned, unsigned, uint64_t, const void *, const void *, ResultPlace>;
 
 struct Candidate {
   CollectiveOp op;
   double ready = 0; // seconds from the start of the call until its value is there
+  double after = 0; // seconds of the launches that read its result, shared with whatever else they wait for
   double bytes = 0;
-  unsigned made = 0, used = 0; // places of the launch that makes its value, and of the first op that reads its result
+  unsigned made = 0, used = 0; // places of what it must come behind, and of the first op that reads its result but sets
   unsigned place = 0;          // of the collective itself
+  Operation *behind = nullptr; // what it must come behind
   bool isAlone = false;
+};
+
+/// How the collectives of a group are cut.
+struct Way {
+  BucketPolicy policy = BucketPolicy::Fewest;
+  double patience = 0; // seconds that each bucket counts for besides, where the policy is Auto: more of it makes fewer
 };
 
 class Bucketing {
 public:
-  Bucketing(EntryOp entry, const ActionClock &clock, int64_t rows) : clock(clock) {
+  Bucketing(EntryOp entry, const ActionClock &clock, int64_t rows)
+      : block(entry.getActions()), clock(clock), rows(rows) {
     llvm::StringMap<double> busy;
     unsigned place = 0;
-    for (Operation &op : entry.getActions()) {
+    for (Operation &op : block) {
       places[&op] = ++place;
       if (auto launch = dyn_cast<LaunchOp>(op))
         readyAt[&op] = busy[launch.getQueue()] += launch.getSeconds(clock, rows);
     }
-    for (CollectiveOp op : entry.getActions().getOps<CollectiveOp>())
-      groups[likenessOf(op)].push_back(look(op));
+    countSets(entry->getParentOfType<ModuleOp>());
+    for (CollectiveOp op : block.getOps<CollectiveOp>())
+      if (Candidate candidate = look(op); candidate.isAlone)
+        alone.push_back(candidate);
+      else
+        groups[likenessOf(op)].push_back(candidate);
+    for (auto &[likeness, candidates] : groups)
+      sort(candidates);
   }
 
-  SmallVector<Bucket> run() {
-    SmallVector<Bucket> buckets;
+  /// From now on values are there when they were in a trial.
+  void expect(const BucketTrial::Outcome &outcome) {
     for (auto &[likeness, candidates] : groups) {
-      llvm::sort(candidates, [](const Candidate &a, const Candidate &b) {
-        return std::pair(a.made, a.place) < std::pair(b.made, b.place);
-      });
-      cut(candidates, buckets);
+      for (Candidate &candidate : candidates)
+        candidate.ready = outcome.ends.lookup(candidate.op->getOperand(0).getDefiningOp());
+      sort(candidates);
     }
+  }
+
+  /// What may share a bucket is a group.
+  size_t groupCount() const { return groups.size(); }
+
+  /// The time until the last value is there.
+  double lastReady() const {
+    double last = 0;
+    for (const auto &[likeness, candidates] : groups)
+      for (const Candidate &candidate : candidates)
+        last = std::max(last, candidate.ready);
+    return last;
+  }
+
+  /// One way for each group.
+  SmallVector<Bucket> run(ArrayRef<Way> ways) const {
+    SmallVector<Bucket> buckets = llvm::map_to_vector(alone, [&](const Candidate &one) { return join(one); });
+    for (const auto &[group, way] : llvm::zip_equal(groups, ways))
+      cut(group.second, way, buckets);
     return buckets;
   }
 
 private:
+  static void sort(SmallVectorImpl<Candidate> &candidates) {
+    llvm::sort(candidates, [](const Candidate &a, const Candidate &b) {
+      return std::tuple(a.ready, a.made, a.place) < std::tuple(b.ready, b.made, b.place);
+    });
+  }
+
+  /// How many entry points have a collective give a state its next value. A state can lie in one row alone.
+  void countSets(ModuleOp module) {
+    for (auto other : module.getOps<EntryOp>())
+      for (auto set : other.getActions().getOps<SetOp>())
+        if (isa_and_nonnull<CollectiveOp>(set.getValue().getDefiningOp()))
+          ++setsOf[set.getState()];
+  }
+
   static bool isOutput(CollectiveOp op) {
     return llvm::any_of(op->getUsers(), [](Operation *user) { return isa<ReturnOp, TransferOp>(user); });
   }
 
-  /// What is returned has a buffer of its own, which outlives the call.
+  static bool isState(CollectiveOp op) { return llvm::any_of(op->getUsers(), llvm::IsaPred<SetOp>); }
+
   static Likeness likenessOf(CollectiveOp op) {
     auto type = cast<RankedTensorType>(op->getOperand(0).getType());
     return {unsigned(op.getKind()),
@@ -62,72 +116,264 @@ private:
             op.getRoot(),
             getDevice(type).getAsOpaquePointer(),
             type.getElementType().getAsOpaquePointer(),
-            isOutput(op)};
+            isState(op)    ? ResultPlace::States
+            : isOutput(op) ? ResultPlace::Outputs
+                           : ResultPlace::Values};
   }
 
-  Candidate look(CollectiveOp op) {
+  Candidate look(CollectiveOp op) const {
     Value value = op->getOperand(0);
     auto maker = value.getDefiningOp<LaunchOp>();
     Candidate candidate{op};
     candidate.bytes = double(getBufferBytes(cast<RankedTensorType>(value.getType()), /*capacity=*/0));
-    candidate.isAlone = !maker || !value.hasOneUse() || llvm::any_of(op->getUsers(), llvm::IsaPred<SetOp>);
     candidate.place = places.lookup(op);
-    candidate.made = maker ? places.lookup(maker) : candidate.place;
     candidate.used = std::numeric_limits<unsigned>::max();
     for (Operation *user : op->getUsers())
-      candidate.used = std::min(candidate.used, places.lookup(op->getBlock()->findAncestorOpInBlock(*user)));
+      if (!isa<SetOp>(user))
+        candidate.used = std::min(candidate.used, places.lookup(block.findAncestorOpInBlock(*user)));
+    candidate.behind = maker ? lastBefore(op, maker) : op.getOperation();
+    bool isShared = llvm::count_if(value.getUsers(), llvm::IsaPred<CollectiveOp>) > 1;
+    candidate.isAlone = !maker || isShared || isKept(value) || places.lookup(candidate.behind) >= candidate.used ||
+                        (isState(op) && !canLieInRow(op));
+    if (candidate.isAlone)
+      candidate.behind = op;
+    candidate.made = places.lookup(candidate.behind);
     if (maker)
       candidate.ready = readyAt.lookup(maker);
+    for (Operation *user : op->getUsers())
+      if (auto launch = dyn_cast<LaunchOp>(user))
+        candidate.after +=
+            launch.getSeconds(clock, rows) / double(llvm::count_if(launch.getArguments(), [](Value value) {
+              return isa_and_nonnull<CollectiveOp>(value.getDefiningOp());
+            }));
     return candidate;
   }
 
-  double seconds(Candidate like, double bytes) const {
-    return clock.collectiveSeconds(getDevice(like.op->getOperand(0).getType()), like.op.getKind(), bytes);
+  /// Whether it is there still when all else is done.
+  static bool isKept(Value value) {
+    return llvm::any_of(value.getUsers(), [](Operation *user) {
+      auto action = dyn_cast<ActionOp>(user);
+      return isa<SetOp, ReturnOp>(user) || (action && isAsked(action));
+    });
   }
 
-  /// The best cut of the first i candidates, for each i: a bucket after another, none before its last value is there.
-  void cut(ArrayRef<Candidate> candidates, SmallVectorImpl<Bucket> &buckets) const {
-    struct Cut {
-      double done = 0;
-      size_t count = 0, begin = 0; // of buckets, and where the last begins
+  /// Whether nobody but one state takes the result, in this entry point alone.
+  bool canLieInRow(CollectiveOp op) const {
+    Value result = op->getResult(0);
+    return result.hasOneUse() && setsOf.lookup(cast<SetOp>(*result.getUsers().begin()).getState()) == 1;
+  }
+
+  /// What makes the value, or is the last to read that or the state that is set.
+  Operation *lastBefore(CollectiveOp op, Operation *maker) const {
+    Operation *last = maker;
+    auto stayBehind = [&](Value value) {
+      for (Operation *reader : value.getUsers())
+        if (reader != op)
+          last = later(last, block.findAncestorOpInBlock(*reader));
     };
-    SmallVector<Cut> best(1);
+    if (!isState(op)) // else its value stays as it is
+      stayBehind(op->getOperand(0));
+    for (Operation *user : op->getUsers())
+      if (auto set = dyn_cast<SetOp>(user))
+        for (auto get : block.getOps<GetOp>())
+          if (get.getState() == set.getState())
+            stayBehind(get.getValue());
+    return last;
+  }
+
+  Operation *later(Operation *a, Operation *b) const {
+    return isa<SetOp, ReturnOp>(b) || places.lookup(b) < places.lookup(a) ? a : b;
+  }
+
+  double seconds(const Candidate &like, double bytes) const {
+    CollectiveOp op = like.op;
+    return clock.collectiveSeconds(getDevice(op->getOperand(0).getType()), op.getKind(), bytes);
+  }
+
+  /// A way to cut the first candidates: a bucket after another, none before its last value is there; and what reads
+  /// their results, behind whatever makes values.
+  struct Cut {
+    double done = 0, finished = 0; // the last bucket, and what reads it
+    size_t count = 0, begin = 0;   // of buckets, and where the last begins
+    size_t before = 0;             // the number of the cut of those in front of it
+  };
+
+  /// Whether no cut that goes on from `b` can be better than one that goes on so from `a`.
+  static bool isAsGood(const Cut &a, const Cut &b, BucketPolicy policy) {
+    if (policy == BucketPolicy::Fewest)
+      return std::pair(a.count, a.finished) <= std::pair(b.count, b.finished);
+    bool isSame = a.done == b.done && a.finished == b.finished;
+    return a.done <= b.done && a.finished <= b.finished && (!isSame || a.count <= b.count);
+  }
+
+  static void offer(const Cut &tried, SmallVectorImpl<Cut> &cuts, BucketPolicy policy) {
+    if (llvm::any_of(cuts, [&](const Cut &known) { return isAsGood(known, tried, policy); }))
+      return;
+    llvm::erase_if(cuts, [&](const Cut &known) { return isAsGood(tried, known, policy); });
+    cuts.push_back(tried);
+  }
+
+  /// All cuts of the first i candidates that may lead to the best, for each i.
+  std::vector<SmallVector<Cut, 2>> findCuts(ArrayRef<Candidate> candidates, const Way &way) const {
+    std::vector<SmallVector<Cut, 2>> cuts(candidates.size() + 1);
+    Cut &none = cuts.front().emplace_back();
+    for (const Candidate &candidate : candidates)
+      none.finished = std::max(none.finished, candidate.ready);
     for (size_t end = 1; end <= candidates.size(); ++end) {
-      Cut chosen{std::numeric_limits<double>::infinity(), 0, 0};
-      double bytes = 0, ready = 0;
+      double bytes = 0, ready = 0, after = 0;
       unsigned made = 0, used = std::numeric_limits<unsigned>::max();
       for (size_t begin = end; begin-- > 0;) {
         const Candidate &next = candidates[begin];
         bytes += next.bytes;
+        after += next.after;
         ready = std::max(ready, next.ready);
         made = std::max(made, next.made);
         used = std::min(used, next.used);
-        bool isOne = end - begin == 1;
-        if (!isOne && (next.isAlone || candidates[end - 1].isAlone || made >= used))
+        if (end - begin > 1 && (way.policy == BucketPolicy::Each || made >= used))
           break;
-        double done = std::max(best[begin].done, ready) + seconds(next, bytes);
-        if (std::pair(done, best[begin].count + 1) < std::pair(chosen.done, chosen.count))
-          chosen = {done, best[begin].count + 1, begin};
+        double taken = seconds(next, bytes) + way.patience;
+        for (auto [number, before] : llvm::enumerate(cuts[begin])) {
+          double done = std::max(before.done, ready) + taken;
+          offer({done, std::max(before.finished, done) + after, before.count + 1, begin, number}, cuts[end],
+                way.policy);
+        }
       }
-      best.push_back(chosen);
     }
-    for (size_t end = candidates.size(); end > 0; end = best[end].begin) {
-      Bucket &bucket = buckets.emplace_back();
-      for (const Candidate &member : candidates.slice(best[end].begin, end - best[end].begin))
-        bucket.push_back(member.op);
-    }
+    return cuts;
   }
 
+  void cut(ArrayRef<Candidate> candidates, const Way &way, SmallVectorImpl<Bucket> &buckets) const {
+    std::vector<SmallVector<Cut, 2>> cuts = findCuts(candidates, way);
+    const Cut *last = llvm::min_element(cuts.back(), [](const Cut &a, const Cut &b) {
+      return std::pair(a.finished, a.count) < std::pair(b.finished, b.count);
+    });
+    for (size_t end = candidates.size(); end > 0; end = last->begin, last = &cuts[end][last->before])
+      buckets.push_back(join(candidates.slice(last->begin, end - last->begin)));
+  }
+
+  Bucket join(ArrayRef<Candidate> candidates) const {
+    Bucket bucket{{}, candidates.front().behind};
+    for (const Candidate &member : candidates) {
+      bucket.members.push_back(member.op);
+      bucket.behind = later(bucket.behind, member.behind);
+    }
+    return bucket;
+  }
+
+  Block &block;
   const ActionClock &clock;
+  int64_t rows;
   DenseMap<Operation *, unsigned> places;
   DenseMap<Operation *, double> readyAt;
+  llvm::StringMap<unsigned> setsOf;
+  SmallVector<Candidate> alone;
   llvm::MapVector<Likeness, SmallVector<Candidate>, std::map<Likeness, unsigned>> groups;
 };
 
 } // namespace
 
-SmallVector<Bucket> bucketCollectives(EntryOp entry, const ActionClock &clock, int64_t rows) {
-  return Bucketing(entry, clock, rows).run();
+/// What an op, or what is in it, reads.
+static SmallVector<Value> readBy(Operation &op) {
+  auto action = dyn_cast<ActionOp>(op);
+  return action ? action.getRead() : llvm::to_vector_of<Value>(op.getOperands());
+}
+
+/// Puts what no result of a collective has gone into before all else, then what one has, and so on; what is alike in
+/// this stays in its order. So an update of one parameter is in no bucket's way that has the gradient of another.
+static void orderByCollectives(EntryOp entry) {
+  Block &block = entry.getActions();
+  DenseMap<Operation *, SmallVector<Operation *>> before; // who reads what an op replaces
+  for (auto [old, next] : entry.getUpdates())
+    if (Operation *writer = next.getDefiningOp())
+      for (Operation *reader : old.getUsers())
+        before[writer].push_back(block.findAncestorOpInBlock(*reader));
+  DenseMap<Operation *, unsigned> depths; // collectives that one behind the other have gone into it
+  std::map<unsigned, SmallVector<Operation *>> byDepth;
+  for (Operation &op : block.without_terminator()) {
+    unsigned depth = isa<SetOp>(op) ? std::numeric_limits<unsigned>::max() : 0;
+    for (Value value : readBy(op))
+      if (Operation *maker = value.getDefiningOp(); maker && maker->getBlock() == &block)
+        depth = std::max(depth, depths.lookup(maker) + isa<CollectiveOp>(maker));
+    for (Operation *reader : before.lookup(&op))
+      if (!isa<SetOp>(reader))
+        depth = std::max(depth, depths.lookup(reader));
+    depths[&op] = depth;
+    byDepth[depth].push_back(&op);
+  }
+  for (const auto &[depth, ops] : byDepth)
+    for (Operation *op : ops)
+      op->moveBefore(block.getTerminator());
+}
+
+namespace {
+
+/// Looks for the ways by which calls are the fastest, one group after the other.
+class BucketSearch {
+public:
+  BucketSearch(Bucketing &bucketing, const BucketTrial &trial)
+      : bucketing(bucketing), trial(trial), ways(bucketing.groupCount()), best(bucketing.run(ways)),
+        outcome(trial.run(best)) {}
+
+  SmallVector<Bucket> run() {
+    constexpr int kRounds = 3; // values may be there at other times once collectives share
+    double before = std::numeric_limits<double>::infinity();
+    for (int round = 0; round < kRounds && outcome.seconds < kGain * before; ++round) {
+      before = outcome.seconds;
+      for (Way &way : ways)
+        improve(way);
+      SmallVector<Way> mixed = std::exchange(ways, SmallVector<Way>(ways.size(), {BucketPolicy::Each}));
+      if (!takeIfFaster())
+        ways = mixed;
+      bucketing.expect(outcome);
+    }
+    return std::move(best);
+  }
+
+private:
+  static constexpr double kGain = 0.999; // fewer collectives are as fast
+
+  void improve(Way &way) {
+    double last = bucketing.lastReady();
+    for (double patience : {last / 4, last / 16, last / 64, last / 256, 0.0})
+      tryWay(way, {BucketPolicy::Auto, patience});
+    tryWay(way, {BucketPolicy::Each});
+  }
+
+  void tryWay(Way &way, const Way &other) {
+    Way before = std::exchange(way, other);
+    if (!takeIfFaster())
+      way = before;
+  }
+
+  bool takeIfFaster() {
+    SmallVector<Bucket> tried = bucketing.run(ways);
+    BucketTrial::Outcome its = trial.run(tried);
+    if (its.seconds >= kGain * outcome.seconds)
+      return false;
+    best = std::move(tried);
+    outcome = std::move(its);
+    return true;
+  }
+
+  Bucketing &bucketing;
+  const BucketTrial &trial;
+  SmallVector<Way> ways; // of the groups
+  SmallVector<Bucket> best;
+  BucketTrial::Outcome outcome; // of the best
+};
+
+} // namespace
+
+SmallVector<Bucket> bucketCollectives(EntryOp entry, const Queues &queues, const ActionClock &clock, int64_t rows,
+                                      BucketPolicy policy) {
+  if (entry.getActions().getOps<CollectiveOp>().empty())
+    return {};
+  orderByCollectives(entry);
+  Bucketing bucketing(entry, clock, rows);
+  if (policy != BucketPolicy::Auto)
+    return bucketing.run(SmallVector<Way>(bucketing.groupCount(), {policy}));
+  BucketTrial trial(entry, queues, clock, rows);
+  return BucketSearch(bucketing, trial).run();
 }
 
 } // namespace sluice::passes

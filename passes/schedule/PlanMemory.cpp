@@ -16,6 +16,7 @@
 #include "passes/Passes.h"
 #include "passes/schedule/Events.h"
 #include "passes/schedule/TransientMemory.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -46,7 +47,7 @@ public:
     issueActions(entry);
     nameStates();
     for (ActionOp op : actions)
-      if (auto collective = dyn_cast<CommunicateOp>(op.getOperation()); collective && collective.isInPlace())
+      if (auto collective = dyn_cast<CommunicateOp>(op.getOperation()); collective && liesInRow(collective))
         joinBuffers(collective);
     for (BlockArgument argument : entry.getInputArguments())
       addBuffer(argument, TransientBuffer::kBeforeCall);
@@ -146,20 +147,28 @@ private:
     }
   }
 
-  /// One buffer for all values of a collective, one behind another, and for its results.
+  static bool liesInRow(CommunicateOp op) { return op.getValues().size() > 1 || op.isInPlace(); }
+
+  /// One buffer for all values of a collective, one behind another, and for its results, unless they are states.
   void joinBuffers(CommunicateOp op) {
     TransientBuffer &buffer = addBuffer(op.getValues().front().getAsOpaquePointer());
     size_t number = buffers.size() - 1;
     buffer.device = deviceOf(op.getValues().front());
     buffer.sharesBytes = reuse;
+    bool isInPlace = op.isInPlace();
+    auto place = [&](Value value) {
+      bufferOf[value.getAsOpaquePointer()] = number;
+      offsetIn[value] = buffer.bytes;
+    };
     for (auto [value, output] : llvm::zip_equal(op.getValues(), op.getOutputs())) {
       unsigned made = numbers.lookup(value.getDefiningOp());
       buffer.begin = std::min(buffer.begin, made); // of launches in one queue, the first
-      buffer.uses.append({made, numbers.lookup(op)});
-      addUses(output, buffer);
-      for (Value its : {Value(value), Value(output)}) {
-        bufferOf[its.getAsOpaquePointer()] = number;
-        offsetIn[its] = buffer.bytes;
+      buffer.uses.push_back(made);
+      addUses(value, buffer);
+      place(value);
+      if (isInPlace) {
+        addUses(output, buffer);
+        place(output);
       }
       buffer.bytes += alignSlot(getBufferBytes(cast<RankedTensorType>(value.getType()), capacity));
     }
@@ -247,14 +256,17 @@ private:
 class StateMemory {
 public:
   StateMemory(ModuleOp module, const Target &target)
-      : module(module), target(target), arenas(target), capacity(getCapacity(module)),
+      : module(module), symbols(module), target(target), arenas(target), capacity(getCapacity(module)),
         bytes(target.devices().size(), 0) {}
 
   void run() {
-    for (auto state : module.getOps<StateOp>()) {
-      size_t device = deviceIndex(target, getDevice(state.getStoredType()));
-      state.setSlotAttr(slotIn(module, arenas, Arenas::Kind::State, device, take(device, state.getStoredType())));
-    }
+    module.walk([&](CommunicateOp op) {
+      if (op.isIntoStates())
+        for (Value output : op.getOutputs())
+          addState(symbols.lookup<StateOp>(cast<SetOp>(*output.getUsers().begin()).getState()));
+    });
+    for (auto state : module.getOps<StateOp>())
+      addState(state);
     module.walk([&](ActionOp action) {
       if (fillsMirror(action))
         for (auto [state, mirror] : llvm::zip_equal(action.getRead(), action.getWritten()))
@@ -268,6 +280,12 @@ public:
   SmallVector<int64_t> &sizes() { return bytes; }
 
 private:
+  void addState(StateOp state) {
+    size_t device = deviceIndex(target, getDevice(state.getStoredType()));
+    if (placed.insert(state).second)
+      state.setSlotAttr(slotIn(module, arenas, Arenas::Kind::State, device, take(device, state.getStoredType())));
+  }
+
   void addMirror(StringAttr state, RankedTensorType type) {
     size_t device = deviceIndex(target, getDevice(type));
     auto [offset, isNew] = mirrors.insert({{state, device}, 0});
@@ -291,10 +309,12 @@ private:
   }
 
   ModuleOp module;
+  SymbolTable symbols;
   const Target &target;
   Arenas arenas;
   int64_t capacity;
   SmallVector<int64_t> bytes;
+  llvm::DenseSet<Operation *> placed;
 };
 
 } // namespace

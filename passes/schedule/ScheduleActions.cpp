@@ -15,6 +15,7 @@
 #include "passes/analysis/CostModel.h"
 #include "passes/analysis/HappensBefore.h"
 #include "passes/schedule/BucketCollectives.h"
+#include "passes/schedule/CollectiveNames.h"
 #include "passes/schedule/Events.h"
 #include "passes/schedule/IssueOrder.h"
 #include "llvm/ADT/SetVector.h"
@@ -71,25 +72,24 @@ static void startTransfers(EntryOp entry, const Queues &queues) {
   }
 }
 
-/// A bucket is one action, behind the op that makes its last value.
+/// A bucket is one action.
 static void startBucket(Bucket &bucket, const Queues &queues) {
-  SmallVector<Value> values = llvm::map_to_vector(bucket, [](CollectiveOp op) { return op->getOperand(0); });
-  CollectiveOp like = bucket.front();
+  SmallVector<Value> values = llvm::map_to_vector(bucket.members, [](CollectiveOp op) { return op->getOperand(0); });
+  auto locations = llvm::map_to_vector(bucket.members, [](CollectiveOp op) { return op.getLoc(); });
+  CollectiveOp like = bucket.members.front();
   OpBuilder builder(like);
-  if (bucket.size() > 1) {
-    Operation *last = values.front().getDefiningOp();
-    for (Value value : values)
-      last = last->isBeforeInBlock(value.getDefiningOp()) ? value.getDefiningOp() : last;
-    builder.setInsertionPointAfter(last);
-  }
+  builder.setInsertionPointAfter(bucket.behind);
   auto started = builder.create<CommunicateOp>(
-      FusedLoc::get(like.getContext(), llvm::map_to_vector(bucket, [](CollectiveOp op) { return op.getLoc(); })),
-      ValueRange(values).getTypes(), builder.getType<EventType>(), like.getKind(), like.getReduction(), like.getRoot(),
+      FusedLoc::get(like.getContext(), locations), ValueRange(values).getTypes(), builder.getType<EventType>(),
+      nameOf(bucket.members), like.getKind(), like.getReduction(), like.getRoot(),
       queues.ofCollectives(getDevice(values.front().getType())), values, /*after=*/ValueRange(),
       /*slots=*/ArrayAttr(), /*ends=*/ArrayAttr());
-  for (auto [op, output] : llvm::zip_equal(bucket, started.getOutputs())) {
+  for (auto [op, output] : llvm::zip_equal(bucket.members, started.getOutputs())) {
     op->getResult(0).replaceAllUsesWith(output);
     op->erase();
+    for (Operation *user : output.getUsers())
+      if (auto set = dyn_cast<SetOp>(user))
+        set->moveBefore(set->getBlock()->getTerminator());
   }
 }
 
@@ -173,6 +173,11 @@ private:
         if (Operation *def = operand.getDefiningOp())
           depend(i, def);
     // What takes a value's place is written when everybody has read that.
+    for (auto [i, op] : llvm::enumerate(ops))
+      if (auto collective = dyn_cast<CommunicateOp>(op.getOperation()); collective && collective.isInPlace())
+        for (Value value : collective.getValues())
+          for (Operation *reader : value.getUsers())
+            depend(i, reader);
     for (auto [old, next] : list.getUpdates())
       if (auto writer = numbers.find(next.getDefiningOp()); writer != numbers.end())
         for (Operation *reader : old.getUsers())
@@ -228,17 +233,17 @@ static void addQueues(ModuleOp module, const Queues &queues) {
                             queue.kind == Queues::Kind::Collectives);
 }
 
-void scheduleActions(ModuleOp module, const Target &target, const CostModel &costs) {
+void scheduleActions(ModuleOp module, const Target &target, const CostModel &costs, BucketPolicy buckets) {
   Queues queues(target);
   ModuleClock clock(module, costs);
   addQueues(module, queues);
   for (auto entry : module.getOps<EntryOp>()) {
     addReceives(entry);
     startTransfers(entry, queues);
-    for (Bucket &bucket : bucketCollectives(entry, clock, getCapacity(module)))
-      startBucket(bucket, queues);
     startExchanges(entry, queues);
     startLoops(entry);
+    for (Bucket &bucket : bucketCollectives(entry, queues, clock, getCapacity(module), buckets))
+      startBucket(bucket, queues);
     for (ActionListOp list : listsOf(entry))
       ListScheduling(list, queues, clock).run();
   }

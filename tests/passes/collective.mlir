@@ -2,20 +2,20 @@
 // RUN: sluice-opt %s --sluice-prepare-kernels --sluice-schedule-actions --sluice-plan-memory --sluice-plan-waits --sluice-verify-plan | FileCheck %s --check-prefix=PLANNED
 
 // Tests that two sums which are there at about the same time are reduced as one, in a queue of its own, in place and one behind
-// the other; that a value which somebody else reads is reduced alone, into another place; and that a state is broadcast into
+// the other, under the names of what makes them, as nobody says what they are of; that a value which somebody else reads is reduced alone, into another place; and that a state is broadcast into
 // its own.
 // CHECK: sluice.queue "acc0.comm" on "acc0" communicates
 // CHECK-DAG: sluice.launch "acc0_exp" @acc0_exp on "acc0" after
-// CHECK-DAG: %[[R:.+]]:2, [[SUM:%done.*]] = sluice.communicate all_reduce sum on "acc0.comm" after
-// CHECK-DAG: sluice.communicate all_reduce max on "acc0.comm" after
-// CHECK-DAG: %[[S:.+]], %{{done.*}} = sluice.communicate broadcast from 1 on "acc0.comm"
+// CHECK-DAG: %[[R:.+]]:2, [[SUM:%done.*]] = sluice.communicate "acc0_exp and acc0_sin" all_reduce sum on "acc0.comm" after
+// CHECK-DAG: sluice.communicate "acc0_cos" all_reduce max on "acc0.comm" after
+// CHECK-DAG: %[[S:.+]], %{{done.*}} = sluice.communicate "acc0_cos" broadcast from 1 on "acc0.comm"
 // CHECK: sluice.set @s, %[[S]]
-// PLANNED: sluice.communicate all_reduce sum on "acc0.comm"
+// PLANNED: sluice.communicate "acc0_exp and acc0_sin" all_reduce sum on "acc0.comm"
 // PLANNED-NEXT: in %{{.+}} : tensor<2xf32, #acc0_> at acc0.transient[[FIRST:.+]]
 // PLANNED-NEXT: in %{{.+}} : tensor<4xf32, #acc0_> at acc0.transient[[SECOND:.+]]
 // PLANNED-NEXT: out tensor<2xf32, #acc0_> at acc0.transient[[FIRST]]
 // PLANNED-NEXT: out tensor<4xf32, #acc0_> at acc0.transient[[SECOND]]
-// PLANNED: sluice.communicate broadcast from 1 on "acc0.comm"
+// PLANNED: sluice.communicate "acc0_cos" broadcast from 1 on "acc0.comm"
 // PLANNED-NEXT: in %{{.+}} : tensor<2xf32, #acc0_> at acc0.transient
 // PLANNED-NEXT: out tensor<2xf32, #acc0_> at acc0.state[0]
 #acc0 = #sluice.at<device = "acc0">

@@ -55,6 +55,8 @@ static std::string labelOf(Operation *op) {
     return copyLabel(transfer.getReason(), transfer.getBytes(), transfer.getBytesPerRow());
   if (auto exchange = dyn_cast<ExchangeOp>(op))
     return ("exchange (" + stringifyCopyReason(exchange.getReason()) + ")").str();
+  if (auto communicate = dyn_cast<CommunicateOp>(op))
+    return (stringifyCollectiveKind(communicate.getKind()) + " of " + communicate.getName()).str();
   if (auto collective = dyn_cast<CollectiveOp>(op))
     return stringifyCollectiveKind(collective.getKind()).str();
   if (auto loop = dyn_cast<LoopOp>(op))

@@ -98,6 +98,20 @@ static PassBody fuseKernels(bool fuse) {
   });
 }
 
+/// One pass for each way in which collectives share.
+static void addSchedules() {
+  auto schedule = [](passes::BucketPolicy buckets) {
+    return withTarget([=](ModuleOp module, const ir::Target &target) {
+      passes::scheduleActions(module, target, passes::CostModel(), buckets);
+      return success();
+    });
+  };
+  std::string does = "Give every kernel and copy its queue, its place and its waits";
+  add("schedule-actions", does, schedule(passes::BucketPolicy::Auto));
+  add("schedule-fewest-buckets", does + ", with as few collectives as can be", schedule(passes::BucketPolicy::Fewest));
+  add("schedule-each-alone", does + ", with a collective for each value", schedule(passes::BucketPolicy::Each));
+}
+
 void registerSluicePasses() {
   add("promote-to-f64", "Compute in double what is in single precision", always(passes::promoteToF64));
   add("mix-precision", "Bring products to the precision that the module says", always(passes::mixPrecision));
@@ -105,6 +119,9 @@ void registerSluicePasses() {
   add("expand-composites", "Replace ops by the formula that they stand for, where it is of sums over the rows",
       always(passes::expandComposites));
   add("partition-rows", "Make the program that each replica runs on its share of the rows", passes::partitionRows);
+  add("merge-collectives", "Let a value be exchanged once",
+      always([](ModuleOp module) { passes::mergeCollectives(module); }));
+  add("name-collectives", "Say of each collective what it is of", always(passes::nameCollectives));
   add("canonicalize", "Bring ops to the forms that they call canonical", passes::canonicalize);
   add("simplify", "Bring ops to canonical forms, merge equal ones and remove dead ones", passes::simplify);
   // One pass, because ops may not read values of other devices in between.
@@ -129,11 +146,7 @@ void registerSluicePasses() {
       withBackends([](ModuleOp module, const passes::DeviceBackends &backends) {
         return passes::prepareKernels(module, backends);
       }));
-  add("schedule-actions", "Give every kernel and copy its queue, its place and its waits",
-      withTarget([](ModuleOp module, const ir::Target &target) {
-        passes::scheduleActions(module, target, passes::CostModel());
-        return success();
-      }));
+  addSchedules();
   add("plan-memory", "Give every buffer an arena and an offset",
       withTarget([](ModuleOp module, const ir::Target &target) {
         passes::planMemory(module, target, /*reuse=*/true);

@@ -1,0 +1,95 @@
+// train -> parallel, last. Says of each collective what it is of, as users know it.
+//
+//   %r = sluice.all_reduce sum %d                  ==>   %r = sluice.all_reduce sum %d of <gradient, "fc1.weight">
+//   sluice.set @momentum.fc1.weight, (of %r)
+//
+// That is what is nearest of all that is made of the result: a parameter or a slot of one that is set, a statistic that
+// is set, or an output that is returned; of several as near the first in the program. One of which nothing is made has
+// no name.
+#include "ir/Module.h"
+#include "passes/Passes.h"
+#include "llvm/ADT/SmallPtrSet.h"
+
+using namespace mlir;
+using namespace sluice::ir;
+
+namespace sluice::passes {
+
+/// The state as users know its new value; null for one that no user names.
+static SubjectAttr subjectOf(StateOp state) {
+  StringAttr name = state.getSymNameAttr();
+  switch (state.getKind()) {
+  case StateKind::Parameter:
+    return SubjectAttr::get(state.getContext(), SubjectKind::Gradient, name);
+  case StateKind::Slot:
+    return SubjectAttr::get(state.getContext(), SubjectKind::Gradient, state.getOfAttr().getAttr());
+  case StateKind::Statistic:
+    return SubjectAttr::get(state.getContext(), SubjectKind::Statistic, name);
+  default:
+    return {};
+  }
+}
+
+namespace {
+
+class Naming {
+public:
+  explicit Naming(EntryOp entry)
+      : entry(entry), block(entry.getActions()), symbols(entry->getParentOfType<ModuleOp>()) {}
+
+  void run() {
+    for (CollectiveOp collective : block.getOps<CollectiveOp>())
+      if (SubjectAttr subject = findNearest(collective))
+        setSubject(collective, subject);
+  }
+
+private:
+  /// Goes from users to their users, all that are as far at once.
+  SubjectAttr findNearest(Operation *collective) {
+    llvm::SmallPtrSet<Operation *, 32> seen{collective};
+    SmallVector<Operation *> level{collective};
+    while (!level.empty()) {
+      SmallVector<OpOperand *> uses;
+      for (Operation *op : level)
+        for (OpOperand &use : op->getUses())
+          uses.push_back(&use);
+      llvm::sort(uses, [&](OpOperand *a, OpOperand *b) {
+        Operation *first = ownerOf(*a), *second = ownerOf(*b);
+        return first == second ? a->getOperandNumber() < b->getOperandNumber() : first->isBeforeInBlock(second);
+      });
+      for (OpOperand *use : uses)
+        if (SubjectAttr subject = subjectOf(*use))
+          return subject;
+      level.clear();
+      for (OpOperand *use : uses)
+        if (seen.insert(ownerOf(*use)).second)
+          level.push_back(ownerOf(*use));
+    }
+    return {};
+  }
+
+  /// The op of the entry point's own list that the reader is or is in.
+  Operation *ownerOf(OpOperand &use) const { return block.findAncestorOpInBlock(*use.getOwner()); }
+
+  SubjectAttr subjectOf(OpOperand &use) {
+    if (auto set = dyn_cast<SetOp>(use.getOwner()))
+      return passes::subjectOf(symbols.lookup<StateOp>(set.getState()));
+    if (!isa<ReturnOp>(use.getOwner()))
+      return {};
+    auto name = cast<StringAttr>(entry.getOutputs()[use.getOperandNumber()]);
+    return SubjectAttr::get(entry.getContext(), SubjectKind::Output, name);
+  }
+
+  EntryOp entry;
+  Block &block;
+  SymbolTable symbols;
+};
+
+} // namespace
+
+void nameCollectives(ModuleOp module) {
+  for (auto entry : module.getOps<EntryOp>())
+    Naming(entry).run();
+}
+
+} // namespace sluice::passes
