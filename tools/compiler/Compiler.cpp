@@ -13,6 +13,8 @@
 #include "tools/compiler/Installation.h"
 #include "tools/compiler/Linker.h"
 #include "tools/compiler/Phases.h"
+#include "tools/compiler/placement/Costs.h"
+#include "tools/compiler/placement/Evaluation.h"
 #include "tools/compiler/placement/Placement.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
@@ -126,6 +128,8 @@ static llvm::Error checkReplicas(ModuleOp module, llvm::StringRef phase, const C
     return makeError(ExitCode::Usage, "a dump of phase '" + phase + "' normalises already");
   if (!norm.empty() && replicas == 1)
     return makeError(ExitCode::Usage, "--batch-norm is for replicas; say --replicas");
+  if (options.buckets && replicas == 1)
+    return makeError(ExitCode::Usage, "--buckets is for replicas; say --replicas");
   if (options.placement.chooses && replicas != 1)
     return makeError(ExitCode::Unsupported,
                      "devices of replicas are not chosen; pin what is not to be on the first one");
@@ -196,13 +200,41 @@ static llvm::Error checkInput(ModuleOp module, llvm::StringRef phase, int64_t ca
   return llvm::Error::success();
 }
 
-/// What is said of placement must have a placement to be about.
-static llvm::Error checkPlacement(const PlacementRequest &placement) {
-  if (!placement.chooses && (!placement.links.empty() || !placement.caps.empty() || !placement.entry.empty()))
+/// What is said of placement must have a placement to be about; the link between replicas is for these.
+static llvm::Error checkPlacement(const PlacementRequest &placement, int64_t replicas) {
+  bool hasOtherLinks = llvm::any_of(placement.links, [&](const GivenLink &link) { return !link.isBetweenReplicas(); });
+  if (!placement.chooses && (hasOtherLinks || !placement.caps.empty() || !placement.entry.empty()))
     return makeError(ExitCode::Usage,
                      "links, memory caps and the entry point that counts are for choosing devices; say "
                      "--placement auto, or a file");
+  if (!placement.links.empty() && !hasOtherLinks && replicas == 1)
+    return makeError(ExitCode::Usage, "a link between replicas is given, and there is one replica; say --replicas");
   return llvm::Error::success();
+}
+
+/// The costs of replicas' devices, by which their collectives share, and are predicted.
+static llvm::Expected<TargetCosts> costsOfReplicas(ModuleOp module, const PlacementRequest &request) {
+  ir::DiagnosticText diagnostics(module.getContext());
+  FailureOr<ir::Target> target = ir::Target::of(module);
+  if (failed(target))
+    return errorOf(diagnostics);
+  return costsOf(*target, request);
+}
+
+/// Predicts what the replicas of the plan exchange.
+static void forecastReplicas(const TargetCosts &costs, Compiled &compiled) {
+  const runtime::Plan &plan = compiled.plan;
+  auto runsHere = [&](size_t queue) { return costs.hostRunsHere && plan.queues[queue].device == 0; };
+  for (const runtime::Entry &entry : plan.entries) {
+    runtime::CommunicationForecast forecast =
+        runtime::forecastCommunication(plan, entry, workSeconds(entry, plan, costs.model), runsHere);
+    if (forecast.collectives.empty())
+      continue;
+    const runtime::Slot &sent = forecast.collectives.front().collective->send.slot;
+    const std::string &device = plan.devices[plan.deviceOf(sent)].name;
+    compiled.replicaLink = costs.model.link(device, device);
+    compiled.communication.push_back({entry.name, std::move(forecast)});
+  }
 }
 
 /// Runs the phases up to `train` and chooses devices. The pipeline goes on from there, with the costs of the choice.
@@ -247,7 +279,7 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
     return error;
   if (!options.batchNorm.empty())
     ir::getModel(module).setSyncBatchNorm(options.batchNorm == "sync");
-  if (llvm::Error error = checkPlacement(placement))
+  if (llvm::Error error = checkPlacement(placement, replicas))
     return error;
   if (llvm::Error error = setCopies(module, options.copies.empty() && placement.chooses ? "insert" : options.copies))
     return error;
@@ -271,6 +303,7 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
   pipeline.backendFolder = findBackendFolder();
   if (ir::ModelOp model = ir::findModel(module); model && model.getData() && options.emit == Emit::Executable)
     pipeline.dataPath = findData(*model.getData());
+  pipeline.buckets = options.buckets.value_or(passes::BucketPolicy::Auto);
   pipeline.capacity = options.capacity;
   pipeline.fuse = options.fuse;
   pipeline.reuseMemory = options.reuseMemory;
@@ -286,13 +319,23 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
   if (placement.chooses && goesOn)
     if (llvm::Error error = place(module, placement, pipeline, compiled))
       return error;
+  std::optional<TargetCosts> costs;
+  if (replicas != 1 && goesOn) {
+    auto found = costsOfReplicas(module, placement);
+    if (!found)
+      return found.takeError();
+    costs = std::move(*found);
+    pipeline.costs = costs->model;
+  }
   auto lowered = runPhases(module, pipeline, compiled.warnings);
   if (!lowered)
     return lowered.takeError();
   compiled.objects = std::move(lowered->objects);
   compiled.plan = std::move(lowered->plan);
   compiled.functions = std::move(lowered->functions);
-  return compiled;
+  if (costs)
+    forecastReplicas(*costs, compiled);
+  return std::move(compiled); // the forecast points into the plan
 }
 
 static std::string printModule(ModuleOp module, bool locations) {

@@ -3,6 +3,8 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/backend/Backend.h"
+#include "passes/schedule/BucketCollectives.h"
+#include "runtime/plan/CommunicationForecast.h"
 #include "runtime/plan/Plan.h"
 #include "tools/compiler/placement/Report.h"
 #include "tools/compiler/placement/Request.h"
@@ -32,7 +34,8 @@ struct CompileOptions {
   std::optional<int64_t>
       replicas;          // of the program, on a share of the rows each, as ir::getReplicas; none: what the model says
   std::string batchNorm; // of replicas: "local" or "sync"; empty: what the model says, else local
-  int64_t capacity = 0;  // rows of the batch; 0: what the model says
+  std::optional<passes::BucketPolicy> buckets; // of replicas: how their collectives share; none: Auto
+  int64_t capacity = 0;                        // rows of the batch; 0: what the model says
   bool fuse = true;
   bool reuseMemory = true;
   bool promoteF64 = false;
@@ -45,15 +48,23 @@ struct PhaseTime {
   double seconds;
 };
 
+/// What the replicas are predicted to exchange in calls of an entry point that follow each other.
+struct EntryForecast {
+  std::string entry;
+  runtime::CommunicationForecast communication;
+};
+
 /// What came out of the pipeline.
 struct Compiled {
   std::vector<std::string> objects;             // empty if it stopped before the last phase
   runtime::Plan plan;                           // of no entry points if it stopped before `planned`
   std::vector<passes::FunctionNeeds> functions; // of device code, as far as its backends say
   std::string warnings;
-  std::vector<PhaseTime> phases;            // linking is the last, as `executable`
-  std::optional<PlacementReport> placement; // if there was something to choose
-  std::string output;                       // the file that was written, or empty
+  std::vector<PhaseTime> phases;                // linking is the last, as `executable`
+  std::optional<PlacementReport> placement;     // if there was something to choose
+  std::vector<EntryForecast> communication;     // of entry points in which replicas exchange anything; of the plan
+  std::optional<passes::LinkCosts> replicaLink; // that this is predicted by
+  std::string output;                           // the file that was written, or empty
 };
 
 /// The phases that can be stopped at, in order; `executable` is the last.

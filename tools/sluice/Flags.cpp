@@ -53,7 +53,7 @@ void addPlacementFlags(CLI::App &command, compiler::PlacementRequest &request) {
               request.links.push_back(*link);
             }
           },
-          "A link to assume instead of the measured one, as sim:0=12GB/s,5us")
+          "A link to assume instead of the measured one, as sim:0=12GB/s,5us or replicas=12GB/s,5us")
       ->type_name("LINK")
       ->allow_extra_args(false);
   command
@@ -124,6 +124,17 @@ void addReplicaFlags(CLI::App &command, compiler::CompileOptions &options) {
       ->type_name("N|env");
   command.add_option("--batch-norm", options.batchNorm, "Of replicas: by their own rows (local) or all rows (sync)")
       ->type_name("local|sync");
+  static const std::map<std::string, passes::BucketPolicy> policies = {{"auto", passes::BucketPolicy::Auto},
+                                                                       {"fewest", passes::BucketPolicy::Fewest},
+                                                                       {"each", passes::BucketPolicy::Each}};
+  command
+      .add_option_function<std::string>(
+          "--buckets", [&options](const std::string &text) { options.buckets = policies.at(text); },
+          "Collectives of replicas: as is fastest (auto), as few as can be, or one for each value")
+      ->type_name("auto|fewest|each")
+      ->check([](const std::string &text) {
+        return policies.contains(text) ? "" : "'" + text + "' is none of auto, fewest, each";
+      });
 }
 
 } // namespace sluice::tool

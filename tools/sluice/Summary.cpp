@@ -32,6 +32,7 @@ struct CopyFigures {
 struct CollectiveFigures {
   std::string entry;
   int64_t collectives = 0, bytes = 0;
+  const runtime::CommunicationForecast *forecast = nullptr;
 };
 
 /// The figures of a plan that users ask for.
@@ -148,6 +149,10 @@ static Figures figuresOf(const Compiled &compiled) {
     addEntry(figures, entry, plan.capacity);
   for (const PhaseTime &phase : compiled.phases)
     figures.seconds += phase.seconds;
+  for (CollectiveFigures &collectives : figures.collectives)
+    for (const EntryForecast &forecast : compiled.communication)
+      if (forecast.entry == collectives.entry)
+        collectives.forecast = &forecast.communication;
   uint64_t bytes = 0;
   if (!compiled.output.empty() && !llvm::sys::fs::file_size(compiled.output, bytes))
     figures.fileBytes = int64_t(bytes);
@@ -160,6 +165,49 @@ static std::string printCount(int64_t count) {
   for (size_t at = digits.size(); at > 3; at -= 3)
     digits.insert(at - 3, ",");
   return digits;
+}
+
+static void printCollectives(llvm::raw_ostream &out, const CollectiveFigures &figures) {
+  out << fmt::format("  collectives   {} in each {}: {} bytes", figures.collectives, figures.entry,
+                     printCount(figures.bytes));
+  const runtime::CommunicationForecast *forecast = figures.forecast;
+  if (!forecast) {
+    out << '\n';
+    return;
+  }
+  out << fmt::format("; {:.3f} ms, of which {:.3f} ms are exposed in a call of {:.3f} ms\n", forecast->seconds() * 1e3,
+                     forecast->exposedSeconds * 1e3, forecast->callSeconds * 1e3);
+  for (const runtime::CollectiveForecast &item : forecast->collectives)
+    out << fmt::format("    {:<50} {:>13} bytes, ready at {:.3f}, from {:.3f} to {:.3f} ms, {:.3f} ms exposed\n",
+                       item.collective->name, printCount(item.bytes), item.ready * 1e3, item.start * 1e3,
+                       item.end * 1e3, item.exposed * 1e3);
+}
+
+static json::Object linkAsJson(const passes::LinkCosts &link) {
+  return json::Object{
+      {"bytes_per_second", link.bytesPerSecond}, {"latency_s", link.latency}, {"source", passes::nameOf(link.source)}};
+}
+
+static json::Array communicationAsJson(llvm::ArrayRef<EntryForecast> forecasts) {
+  json::Array entries;
+  for (const auto &[entry, communication] : forecasts) {
+    json::Array collectives;
+    for (const runtime::CollectiveForecast &item : communication.collectives)
+      collectives.push_back(
+          json::Object{{"name", item.collective->name},
+                       {"kind", llvm::StringRef(runtime::Collective::kindNames[size_t(item.collective->kind)])},
+                       {"bytes", item.bytes},
+                       {"ready_ms", item.ready * 1e3},
+                       {"start_ms", item.start * 1e3},
+                       {"end_ms", item.end * 1e3},
+                       {"exposed_ms", item.exposed * 1e3}});
+    entries.push_back(json::Object{{"entry", entry},
+                                   {"call_ms", communication.callSeconds * 1e3},
+                                   {"ms", communication.seconds() * 1e3},
+                                   {"exposed_ms", communication.exposedSeconds * 1e3},
+                                   {"collectives", std::move(collectives)}});
+  }
+  return entries;
 }
 
 void printSummary(llvm::raw_ostream &out, const Compiled &compiled) {
@@ -195,9 +243,12 @@ void printSummary(llvm::raw_ostream &out, const Compiled &compiled) {
     out << fmt::format("  copies        {} in each {}: {} bytes{}\n", copies.copies, copies.entry,
                        printCount(copies.bytes),
                        copies.growsWithRows ? fmt::format(" with {} rows", figures.shareCapacity) : "");
+  if (compiled.replicaLink)
+    out << fmt::format("  link          {:.2f} GB/s, {:.2f} us from one to the next, {}\n",
+                       compiled.replicaLink->bytesPerSecond / 1e9, compiled.replicaLink->latency * 1e6,
+                       passes::nameOf(compiled.replicaLink->source).str());
   for (const CollectiveFigures &collectives : figures.collectives)
-    out << fmt::format("  collectives   {} in each {}: {} bytes\n", collectives.collectives, collectives.entry,
-                       printCount(collectives.bytes));
+    printCollectives(out, collectives);
 }
 
 void printSummaryAsJson(llvm::raw_ostream &out, const Compiled &compiled) {
@@ -218,22 +269,25 @@ void printSummaryAsJson(llvm::raw_ostream &out, const Compiled &compiled) {
   for (const CollectiveFigures &entry : figures.collectives)
     collectives.push_back(
         json::Object{{"entry", entry.entry}, {"collectives", entry.collectives}, {"bytes", entry.bytes}});
-  out << json::Value(json::Object{{"output", compiled.output},
-                                  {"bytes", figures.fileBytes},
-                                  {"model", figures.model},
-                                  {"precision", figures.precision},
-                                  {"entries", json::Array(figures.entries)},
-                                  {"parameters", figures.parameters},
-                                  {"kernels", figures.kernels},
-                                  {"capacity", figures.capacity},
-                                  {"replicas", figures.replicas},
-                                  {"peak_bytes", figures.peakBytes()},
-                                  {"devices", std::move(devices)},
-                                  {"functions", functionsAsJson(compiled.functions)},
-                                  {"copies", std::move(copies)},
-                                  {"collectives", std::move(collectives)},
-                                  {"seconds", figures.seconds},
-                                  {"phases", std::move(phases)}})
+  out << json::Value(json::Object{
+             {"output", compiled.output},
+             {"bytes", figures.fileBytes},
+             {"model", figures.model},
+             {"precision", figures.precision},
+             {"entries", json::Array(figures.entries)},
+             {"parameters", figures.parameters},
+             {"kernels", figures.kernels},
+             {"capacity", figures.capacity},
+             {"replicas", figures.replicas},
+             {"peak_bytes", figures.peakBytes()},
+             {"devices", std::move(devices)},
+             {"functions", functionsAsJson(compiled.functions)},
+             {"copies", std::move(copies)},
+             {"collectives", std::move(collectives)},
+             {"replica_link", compiled.replicaLink ? json::Value(linkAsJson(*compiled.replicaLink)) : nullptr},
+             {"communication", communicationAsJson(compiled.communication)},
+             {"seconds", figures.seconds},
+             {"phases", std::move(phases)}})
       << '\n';
 }
 

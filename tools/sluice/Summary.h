@@ -8,7 +8,9 @@ namespace sluice::tool {
 
 void printSummary(llvm::raw_ostream &out, const compiler::Compiled &compiled);
 
-/// {"output", "bytes", "model", "entries", "parameters", "kernels", "capacity", "peak_bytes", "seconds", "phases"}
+/// {"output", "bytes", "model", "entries", "parameters", "kernels", "capacity", "peak_bytes", "collectives",
+/// "replica_link", "communication": [{"entry", "call_ms", "ms", "exposed_ms", "collectives": [{"name", "kind", "bytes",
+/// "ready_ms", "start_ms", "end_ms", "exposed_ms"}]}], "seconds", "phases"}
 void printSummaryAsJson(llvm::raw_ostream &out, const compiler::Compiled &compiled);
 
 /// A line for each phase with its time.

@@ -44,13 +44,78 @@ class ReplicasTest(CliTest):
         gradients = next(item for item in summary["collectives"] if item["entry"] == "train_step")
         self.assertGreaterEqual(gradients["bytes"], 4 * summary["parameters"])
 
+    def summary(self, *arguments):
+        flags = ("--replicas", "4", "--devices", "sim:0-3", "-o", "lenet")
+        result = self.sluice("compile", "lenet.mlir", *flags, *arguments, env=self.environment)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def communication(self, *arguments):
+        summary = json.loads(self.summary("--json", *arguments))
+        return next(item for item in summary["communication"] if item["entry"] == "train_step"), summary
+
+    def test_the_summary_tells_when_they_communicate(self):
+        step, summary = self.communication("--link", "replicas=1GB/s,10us")
+        link = summary["replica_link"]
+        self.assertEqual((link["bytes_per_second"], round(link["latency_s"], 9), link["source"]), (1e9, 1e-5, "given"))
+        collectives = step["collectives"]
+        gradients = [item for item in collectives if item["name"].startswith("gradient")]
+        self.assertGreater(len(gradients), 1)
+        self.assertTrue(any("loss" in item["name"].split(" and ") for item in collectives), collectives)
+        self.assertEqual(sum(item["bytes"] for item in collectives), next(item["bytes"] for item in summary["collectives"] if item["entry"] == "train_step"))
+        end = 0
+        for item in collectives:
+            self.assertLessEqual(max(item["ready_ms"], end), item["start_ms"] + 1e-9)
+            seconds = 6 * 10e-6 + 1.5 * item["bytes"] / 1e9  # of a ring of four
+            self.assertAlmostEqual(item["end_ms"] - item["start_ms"], 1e3 * seconds, places=6)
+            self.assertGreaterEqual(item["exposed_ms"], -1e-9)
+            end = item["end_ms"]
+        self.assertAlmostEqual(sum(item["exposed_ms"] for item in collectives), step["exposed_ms"], places=6)
+        self.assertLess(step["exposed_ms"], step["ms"])
+        self.assertLess(step["exposed_ms"], step["call_ms"])
+        text = self.summary("--link", "replicas=1GB/s,10us")
+        self.assertIn("link          1.00 GB/s, 10.00 us from one to the next, given", text)
+        self.assertRegex(text, r"in each train_step: [\d,]+ bytes; [\d.]+ ms, of which [\d.]+ ms are exposed in a call of [\d.]+ ms")
+        for item in gradients:
+            self.assertRegex(text, re.escape(item["name"]) + r" +[\d,]+ bytes, ready at [\d.]+, from [\d.]+ to [\d.]+ ms, [\d.]+ ms exposed")
+
+    def test_they_share_as_is_asked(self):
+        counts, calls = {}, {}
+        for policy in ("auto", "fewest", "each"):
+            step, summary = self.communication("--link", "replicas=12GB/s,5us", "--buckets", policy)
+            counts[policy] = sum(item["name"].startswith("gradient") for item in step["collectives"])
+            calls[policy] = step["call_ms"]
+        self.assertEqual((counts["fewest"], counts["each"]), (1, 8))
+        self.assertLessEqual(calls["auto"], 1.01 * min(calls["fewest"], calls["each"]))
+
+    def test_the_link_that_they_were_compiled_for_is_that_of_the_simulator(self):
+        step, _ = self.communication("--link", "replicas=100MB/s,50us")
+        for settings, factor in (((), 1), (("--sim", "link=50MB/s,latency=100us"), 2)):  # which counts where it is given
+            result = self.run_program(self.path("lenet"), "bench", "--seconds", "0.01", "--json", *settings, env=self.environment)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            communication = json.loads(result.stdout.splitlines()[0])["communication"]
+            self.assertAlmostEqual(communication["measured_ms"] / step["ms"], factor, places=3)
+            self.assertAlmostEqual(communication["measured_exposed_ms"] / communication["exposed_ms"], 1, delta=0.05)
+
+    def test_links_and_buckets_are_of_replicas(self):
+        four = ("--replicas", "4", "--devices", "sim:0-3")
+        self.assert_refused(self.compile("--buckets", "each"), 2, "--buckets is for replicas; say --replicas")
+        self.assert_refused(self.compile(*four, "--buckets", "many"), 2, "'many' is none of auto, fewest, each")
+        self.assert_refused(self.compile("--link", "replicas=1GB/s"), 2, "a link between replicas is given, and there is one replica")
+        self.assert_refused(self.compile(*four, "--link", "replicas=fast"), 2, "'fast' is no positive number of bytes a second")
+        self.assert_refused(self.compile(*four, "--link", "replicas=1GB/s,soon"), 2, "'soon' is no time")
+        self.assert_refused(self.compile(*four, "--link", "replicas=1GB/s", "--link", "replicas=2GB/s"), 2, "the link of replicas is given twice")
+        self.assert_refused(self.compile(*four, "--link", "sim:0=1GB/s"), 2, "links", "--placement auto")
+        place = self.sluice("place", "lenet.mlir", "--devices", "cpu,sim:0", "--link", "replicas=1GB/s", env=self.environment)
+        self.assert_refused(place, 2, "a link between replicas is given, and there is one replica")
+
     def test_what_was_exchanged_is_what_the_plan_says(self):
         self.assertEqual(self.compile("--replicas", "2", "--devices", "sim:0-1", "-o", "lenet").returncode, 0)
         result = self.run_program(self.path("lenet"), "bench", "--seconds", "0.01", "--report", env=self.environment)
         self.assertEqual(result.returncode, 0, result.stderr)
-        counts = re.findall(r"^ *all_reduce +(\d+ / \d+) B +(\d+ / \d+) B", result.stdout, re.MULTILINE)
+        counts = re.findall(r"^ *all_reduce +(\d+ / \d+) B +(\d+ / \d+) B +(\d+ / \d+) B", result.stdout, re.MULTILINE)
         self.assertEqual(len(counts), 1, result.stdout)
-        self.assertEqual(counts[0][0], counts[0][1])
+        self.assertEqual(len(set(counts[0])), 1, counts)
 
     def test_the_bench_tells_when_they_communicate(self):
         self.assertEqual(self.compile("--replicas", "4", "--devices", "sim:0-3", "-o", "lenet").returncode, 0)
@@ -67,7 +132,9 @@ class ReplicasTest(CliTest):
                 self.assertLessEqual(max(item["ready_ms"], end), item["start_ms"] + 1e-9)
                 self.assertLessEqual(item["start_ms"], item["end_ms"])
                 end = item["end_ms"]
+                self.assertAlmostEqual(item["measured_end_ms"] - item["measured_start_ms"], item["end_ms"] - item["start_ms"], places=4)
             self.assertLessEqual(communication["exposed_ms"], communication["ms"] + 1e-9)
+            self.assertAlmostEqual(communication["measured_ms"], communication["ms"], places=4)
             self.assertAlmostEqual(bench["schedule"]["predicted_ms"] / bench["schedule"]["measured_ms"], 1, delta=0.05)
             exposed[link] = communication["exposed_ms"]
         fast, slow = exposed.values()

@@ -32,11 +32,7 @@ public:
       for (const ir::TargetDevice &device : target.devices())
         apply(*measured, device);
     for (const GivenLink &given : request.links)
-      setLinks(*find(given.device), [&](passes::LinkCosts &link) {
-        link.bytesPerSecond = given.bytesPerSecond;
-        link.latency = given.latency.value_or(link.latency);
-        link.source = passes::CostSource::Given;
-      });
+      apply(given);
     costs.uncertainty = hasMeasured() ? kOfMeasurements : kOfFigures;
     return std::move(costs);
   }
@@ -73,6 +69,10 @@ private:
       if (llvm::Error error = check(device, "a memory cap"))
         return error;
     for (const GivenLink &link : request.links) {
+      if (link.isBetweenReplicas() && target.replicas() == 1)
+        return makeError(ExitCode::Usage, "a link between replicas is given, and there is one replica; say --replicas");
+      if (link.isBetweenReplicas())
+        continue;
       if (llvm::Error error = check(link.device, "a link"))
         return error;
       if (find(link.device)->name == ir::kHostDevice)
@@ -88,6 +88,21 @@ private:
         set(costs.model.link(device.name, other.name));
         set(costs.model.link(other.name, device.name));
       }
+  }
+
+  /// Between the devices that replicas have for this one.
+  passes::LinkCosts &replicaLink(const ir::TargetDevice &device) { return costs.model.link(device.name, device.name); }
+
+  void apply(const GivenLink &given) {
+    auto set = [&](passes::LinkCosts &link) {
+      link.bytesPerSecond = given.bytesPerSecond;
+      link.latency = given.latency.value_or(link.latency);
+      link.source = passes::CostSource::Given;
+    };
+    if (!given.isBetweenReplicas())
+      return setLinks(*find(given.device), set);
+    for (const ir::TargetDevice &device : target.devices())
+      set(replicaLink(device));
   }
 
   const BackendDevice *descriptionOf(const ir::TargetDevice &device) const {
@@ -119,10 +134,13 @@ private:
     }
     if (known->memoryBandwidth > 0)
       described.any.bytesPerSecond = known->memoryBandwidth;
-    if (known->linkBandwidth > 0)
-      setLinks(device, [&](passes::LinkCosts &link) {
+    if (known->linkBandwidth > 0) {
+      auto set = [&](passes::LinkCosts &link) {
         link = {known->linkBandwidth, known->linkLatency, passes::CostSource::Description};
-      });
+      };
+      setLinks(device, set);
+      set(replicaLink(device));
+    }
   }
 
   void apply(const ClockCalibration &measured, const ir::TargetDevice &device) {

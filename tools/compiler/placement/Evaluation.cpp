@@ -1,5 +1,6 @@
 #include "tools/compiler/placement/Evaluation.h"
 
+#include "ir/Module.h"
 #include "runtime/plan/CopyForecast.h"
 #include "tools/compiler/Phases.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -10,11 +11,22 @@ namespace sluice::compiler {
 
 static constexpr int64_t kCalls = 24; // of a simulated run, whose second half counts
 
+static double secondsOf(const runtime::Collective &collective, const runtime::Plan &plan,
+                        const passes::CostModel &costs) {
+  auto kind = ir::symbolizeCollectiveKind(runtime::Collective::kindNames[size_t(collective.kind)]);
+  assert(kind && "the compiler makes no other collectives");
+  int64_t replicas = plan.replicas == ir::kReplicasOfLaunch ? ir::kPlannedReplicas : plan.replicas;
+  return costs.collectiveSeconds(plan.devices[plan.deviceOf(collective.send.slot)].name, *kind,
+                                 double(collective.bytesFor(replicas)), replicas);
+}
+
 static double secondsOf(const runtime::Action &action, const runtime::Plan &plan, const passes::CostModel &costs) {
   int64_t rows = plan.capacity;
   auto nameOf = [&](const runtime::Slot &slot) -> const std::string & {
     return plan.devices[plan.deviceOf(slot)].name;
   };
+  if (const runtime::Collective *collective = action.collective())
+    return secondsOf(*collective, plan, costs);
   double longest = 0; // of what moves at once
   for (const runtime::Copy &copy : action.copies())
     longest = std::max(longest, costs.copySeconds(nameOf(copy.from), nameOf(copy.to), double(copy.bytesFor(rows))));
@@ -25,10 +37,8 @@ static double secondsOf(const runtime::Action &action, const runtime::Plan &plan
                              kernel.cost.bytesFor(rows));
 }
 
-/// The seconds of each action alone. Copies that are no part of every call take none: those of outputs that the host
-/// may ask for, and those that refresh the mirror of a state which no call of the entry point changes.
-static std::vector<double> workSeconds(const runtime::Entry &entry, const runtime::Plan &plan,
-                                       const passes::CostModel &costs) {
+std::vector<double> workSeconds(const runtime::Entry &entry, const runtime::Plan &plan,
+                                const passes::CostModel &costs) {
   llvm::SmallPtrSet<const runtime::Copy *, 32> recurs;
   for (const runtime::CopyOfCall &recurring : runtime::copiesPerCall(entry))
     recurs.insert(recurring.copy);

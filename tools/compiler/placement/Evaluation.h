@@ -21,6 +21,11 @@ struct Evaluation {
   const runtime::Entry &entryPoint() const { return plan.entries[entry]; }
 };
 
+/// How long each action of an entry point takes alone with all rows, by its number: the work of a call. Copies that are
+/// no part of every call take none: those of outputs that the host may ask for, and those that refresh the mirror of a
+/// state which no call of the entry point changes.
+std::vector<double> workSeconds(const runtime::Entry &entry, const runtime::Plan &plan, const passes::CostModel &costs);
+
 /// Runs the phases from `train` to `planned` on the module, which is used up, and the entry point's schedule on the
 /// cost model's clock. `hostRunsHere`: the thread that issues work also does the host's.
 llvm::Expected<Evaluation> evaluate(mlir::ModuleOp module, passes::PipelineOptions pipeline, llvm::StringRef entry,

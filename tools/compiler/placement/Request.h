@@ -10,11 +10,16 @@
 
 namespace sluice::compiler {
 
-/// A link between the host and an accelerator, the same in both directions.
+/// What a link is called that is between the devices of replicas.
+inline constexpr llvm::StringLiteral kReplicaLink = "replicas";
+
+/// A link between the host and an accelerator, the same in both directions, or that between replicas.
 struct GivenLink {
-  std::string device; ///< as in `--devices`: "sim:0"
+  std::string device; ///< as in `--devices`: "sim:0"; or kReplicaLink
   double bytesPerSecond = 0;
   std::optional<double> latency; ///< seconds
+
+  bool isBetweenReplicas() const { return device == kReplicaLink; }
 };
 
 struct PlacementRequest {
@@ -29,7 +34,7 @@ struct PlacementRequest {
 /// `--devices cpu,sim:0=16GB`: the target as text, and the caps, which are put into the request.
 llvm::Expected<std::string> takeCaps(llvm::StringRef devices, PlacementRequest &request);
 
-/// `--link sim:0=12GB/s,5us`.
+/// `--link sim:0=12GB/s,5us`, `--link replicas=12GB/s,5us`.
 llvm::Expected<GivenLink> parseLink(llvm::StringRef text);
 
 /// `--placement`: `auto`, or a file.
