@@ -39,6 +39,14 @@ int64_t getReplicas(mlir::ModuleOp module);
 /// Whether the program is that of one of several replicas, or of however many there will be.
 bool isReplicated(mlir::ModuleOp module);
 
+inline constexpr int64_t kMostMicrobatches = 1024;
+
+/// In how many microbatches a replica does its rows of a call at most, one after another.
+int64_t getMicrobatches(mlir::ModuleOp module);
+
+/// Whether no part of the program has all rows of a call: replicas or microbatches share them.
+bool sharesRows(mlir::ModuleOp module);
+
 /// For how many replicas the program's work is planned.
 int64_t getPlannedReplicas(mlir::ModuleOp module);
 

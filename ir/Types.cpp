@@ -1,5 +1,6 @@
 #include "ir/Types.h"
 #include "ir/Dialect.h"
+#include <limits>
 
 using namespace mlir;
 
@@ -45,6 +46,24 @@ FailureOr<sluice_dtype> dtypeOf(Type element) {
   if (element.isSignlessInteger(1))
     return SLUICE_DTYPE_boolean;
   return failure();
+}
+
+double leastOf(Type element) {
+  switch (*dtypeOf(element)) {
+  case SLUICE_DTYPE_f32:
+  case SLUICE_DTYPE_f64:
+  case SLUICE_DTYPE_f16:
+  case SLUICE_DTYPE_bf16:
+    return -std::numeric_limits<double>::infinity();
+  case SLUICE_DTYPE_i32:
+    return -0x1p31;
+  case SLUICE_DTYPE_i64:
+    return -0x1p63;
+  case SLUICE_DTYPE_u8:
+  case SLUICE_DTYPE_boolean:
+    return 0;
+  }
+  llvm_unreachable("a dtype beyond the table");
 }
 
 Type typeOf(MLIRContext *context, sluice_dtype dtype) {

@@ -34,6 +34,9 @@ bool isHalf(mlir::Type element);
 /// it.
 mlir::Type getAccumulator(mlir::Type element);
 
+/// The least value of an element type, which is the identity of max.
+double leastOf(mlir::Type element);
+
 /// Where a type says its values live; null before placement.
 AtAttr getAt(mlir::Type type);
 mlir::StringAttr getDevice(mlir::Type type);

@@ -40,10 +40,10 @@ static LogicalResult runModel(Compilation &c) {
   return success();
 }
 
-/// Whether the statistics of a batch are those of each replica's rows: its sums are not to be seen when rows are shared
-/// out.
-static bool normalisesPerReplica(ModuleOp module) {
-  return ir::isReplicated(module) && !ir::getModel(module).getSyncBatchNorm();
+/// Whether the statistics of a batch are those of each replica's or microbatch's rows: its sums are not to be seen when
+/// rows are shared out.
+static bool normalisesShares(ModuleOp module) {
+  return ir::sharesRows(module) && !ir::getModel(module).getSyncBatchNorm();
 }
 
 static LogicalResult runTrain(Compilation &c) {
@@ -53,15 +53,15 @@ static LogicalResult runTrain(Compilation &c) {
   mixPrecision(c.module);
   if (failed(buildEntryPoints(c.module)))
     return failure();
-  if (!normalisesPerReplica(c.module))
+  if (!normalisesShares(c.module))
     expandComposites(c.module);
   return simplify(c.module);
 }
 
 static LogicalResult runParallel(Compilation &c) {
-  if (!ir::isReplicated(c.module))
+  if (!ir::sharesRows(c.module))
     return success();
-  if (failed(partitionRows(c.module)))
+  if (failed(partitionRows(c.module)) || failed(cutMicrobatches(c.module)))
     return failure();
   expandComposites(c.module); // what each replica does with its own rows
   if (failed(simplify(c.module)))

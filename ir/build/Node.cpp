@@ -16,6 +16,14 @@ static Node compare(Node a, Node b, Predicate predicate) { return create<Compare
 
 Node Node::like(double constant) const { return create<FullOp>(*this, APFloat(constant), withoutEncoding(type())); }
 
+Node Node::least() const {
+  Type element = type().getElementType();
+  if (isa<FloatType>(element))
+    return like(leastOf(element));
+  auto value = IntegerAttr::get(element, APInt::getSignedMinValue(element.getIntOrFloatBitWidth()));
+  return create<ConstantOp>(*this, DenseElementsAttr::get(withoutEncoding(type()), Attribute(value)));
+}
+
 Node operator-(Node a) { return unary<NegOp>(a); }
 Node operator+(Node a, Node b) { return binary<AddOp>(a, b); }
 Node operator-(Node a, Node b) { return binary<SubOp>(a, b); }
@@ -27,6 +35,8 @@ Node operator>=(Node a, Node b) { return compare(a, b, Predicate::ge); }
 Node operator<=(Node a, Node b) { return compare(a, b, Predicate::le); }
 Node operator==(Node a, Node b) { return compare(a, b, Predicate::eq); }
 Node where(Node condition, Node a, Node b) { return create<WhereOp>(a, condition.value, a.value, b.value); }
+Node maximum(Node a, Node b) { return binary<MaxOp>(a, b); }
+Node copied(Node a) { return unary<IdentityOp>(a); }
 Node pow(Node a, Node b) { return binary<PowOp>(a, b); }
 Node sign(Node a) { return unary<SignOp>(a); }
 Node exp(Node a) { return unary<ExpOp>(a); }

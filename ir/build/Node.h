@@ -15,6 +15,8 @@ public:
 
   /// A constant of this node's type.
   Node like(double constant) const;
+  /// The least value of its element type, in every element.
+  Node least() const;
 
   mlir::OpBuilder *builder;
   mlir::Location loc;
@@ -32,6 +34,10 @@ Node operator>=(Node a, Node b);
 Node operator<=(Node a, Node b);
 Node operator==(Node a, Node b);
 Node where(Node condition, Node a, Node b);
+/// The larger, NaN if either is.
+Node maximum(Node a, Node b);
+/// The same in a buffer of its own.
+Node copied(Node a);
 Node pow(Node a, Node b);
 Node sign(Node a);
 Node exp(Node a);

@@ -16,10 +16,17 @@ LogicalResult ModelOp::verify() {
   if (int64_t replicas = int64_t(getReplicas()); replicas < 0 || replicas > kMostReplicas)
     return emitOpError("replicas must be a number from 1 to ")
            << kMostReplicas << ", or 0 for as many as are launched, but is " << replicas;
+  int64_t microbatches = int64_t(getMicrobatches());
+  if (microbatches < 1 || microbatches > kMostMicrobatches)
+    return emitOpError("microbatches must be a number from 1 to ") << kMostMicrobatches << ", but is " << microbatches;
   if (int64_t batch = int64_t(getBatch().value_or(0));
-      batch < 0 || llvm::divideCeil(batch, std::max<uint64_t>(getReplicas(), 1)) > uint64_t(rows))
-    return emitOpError("has a batch of ") << batch << " rows, which " << std::max<uint64_t>(getReplicas(), 1)
-                                          << " replicas of " << rows << " rows do not hold";
+      batch < 0 || llvm::divideCeil(batch, std::max<uint64_t>(getReplicas(), 1)) > uint64_t(rows * microbatches)) {
+    InFlightDiagnostic error = emitOpError("has a batch of ")
+                               << batch << " rows, which " << std::max<uint64_t>(getReplicas(), 1) << " replicas of ";
+    if (microbatches > 1)
+      error << microbatches << " microbatches of ";
+    return error << rows << " rows do not hold";
+  }
   for (Operation &other : *(*this)->getBlock())
     if (isa<ModelOp>(other) && &other != getOperation())
       return emitOpError("is one of two in a module");
@@ -37,7 +44,8 @@ ModelOp getModel(ModuleOp module) {
   auto builder = OpBuilder::atBlockBegin(module.getBody());
   return builder.create<ModelOp>(module.getLoc(), "model", kTextFormat, "model", /*capacity=*/0,
                                  /*in_flight=*/IntegerAttr(), CopyPolicyAttr(), PrecisionAttr(), /*replicas=*/1,
-                                 /*batch=*/IntegerAttr(), /*sync_batch_norm=*/false, /*data=*/StringAttr());
+                                 /*batch=*/IntegerAttr(), /*microbatches=*/1, /*sync_batch_norm=*/false,
+                                 /*data=*/StringAttr());
 }
 
 OpBuilder behindHead(ModuleOp module) {
@@ -61,6 +69,13 @@ int64_t getReplicas(ModuleOp module) {
 }
 
 bool isReplicated(ModuleOp module) { return getReplicas(module) != 1; }
+
+int64_t getMicrobatches(ModuleOp module) {
+  ModelOp model = findModel(module);
+  return model ? int64_t(model.getMicrobatches()) : 1;
+}
+
+bool sharesRows(ModuleOp module) { return isReplicated(module) || getMicrobatches(module) > 1; }
 
 int64_t getPlannedReplicas(ModuleOp module) {
   int64_t replicas = getReplicas(module);

@@ -193,25 +193,6 @@ LogicalResult ReduceMaxOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Va
   return inferReduction(loc, op.getX(), op.getAxes(), op.getKeepdims(), types);
 }
 
-/// The least value of an element type, which is the identity of max.
-static double leastOf(Type element) {
-  switch (*dtypeOf(element)) {
-  case SLUICE_DTYPE_f32:
-  case SLUICE_DTYPE_f64:
-  case SLUICE_DTYPE_f16:
-  case SLUICE_DTYPE_bf16:
-    return -kInfinity;
-  case SLUICE_DTYPE_i32:
-    return -0x1p31;
-  case SLUICE_DTYPE_i64:
-    return -0x1p63;
-  case SLUICE_DTYPE_u8:
-  case SLUICE_DTYPE_boolean:
-    return 0;
-  }
-  llvm_unreachable("a dtype beyond the table");
-}
-
 // Of i64 the greatest is no double; the nearest below it serves, as the reference holds integers only up to 2^53.
 static double greatestOf(Type element) {
   switch (*dtypeOf(element)) {

@@ -11,7 +11,8 @@ def StateOp : Sluice_Op<"state", [Symbol, Sluice_NamesSymbols]> {
   let summary = "a named value that outlives calls";
   let description = [{
     `kind` is parameter, slot (of the optimizer, `of` names its parameter), statistic (of batch norm), hyper (settable at run
-    time), step, or share (what replicas know of a call: the runtime sets it, and it is never kept). `type` is the logical type: what users see and checkpoints hold. `physical`, once layouts are chosen,
+    time), step, share (what replicas know of a call: the runtime sets it, and it is never kept), or accumulator (what the parts of a call hand on: a
+    sum or maximum over microbatches, which is at its neutral element between calls, or a value; it begins as that and is never kept). `type` is the logical type: what users see and checkpoints hold. `physical`, once layouts are chosen,
     carries the layout that the backend keeps it in. `init` says how it begins.
   }];
   let arguments = (ins Arg<SymbolNameAttr, "its name, as in checkpoints">:$sym_name, Arg<Sluice_StateKindAttr, "what it is for">:$kind, Arg<TypeAttrOf<AnyRankedTensor>, "its logical type">:$type,
@@ -82,6 +83,29 @@ def EntryOp : Sluice_Op<"entry", [IsolatedFromAbove, Symbol, SingleBlock, Sluice
     ::mlir::Block &getActions() { return getBody().front(); }
     ::mlir::MutableOperandRange getCarriedMutable();
     ::llvm::SmallVector<std::pair<::mlir::Value, ::mlir::Value>> getUpdates();
+  }];
+}
+def PartsOp : Sluice_Op<"parts", [Symbol, Sluice_NamesSymbols]> {
+  let summary = "an entry point whose calls are done in parts, entry points of their own: some for each microbatch, some once a call";
+  let description = [{
+    It stands before its parts, which follow each other in the order in which a call does them: one that is `each` for one microbatch after another, one
+    that is `once` a single time. Callers name it and see `inputs` and `outputs`: an input goes to the parts that have one of its name, those with rows by
+    microbatches; an output comes from the part that has one of its name, those with rows from parts that are `each`, and all
+    others from the last part. Parts hand values on by states of the kind accumulator.
+    `slots`, once memory is planned, say where the host keeps the inputs and outputs of a whole call, where an output without rows is that of the last part.
+  }];
+  let arguments = (ins Arg<SymbolNameAttr, "its name">:$sym_name, Arg<StrArrayAttr, "names of the inputs, in their order">:$inputs, Arg<StrArrayAttr, "names of the outputs, in their order">:$outputs,
+                       Arg<FlatSymbolRefArrayAttr, "the entry points that are its parts, in their order">:$parts, Arg<DenseBoolArrayAttr, "whether each of them is done for each microbatch">:$each,
+                       Arg<OptionalAttr<Sluice_Slots>, "where the host keeps inputs and outputs">:$slots);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Its parts, in their order.
+    ::llvm::SmallVector<EntryOp> getEntries();
+    /// The type that an input has in the first part with one of its name.
+    ::mlir::RankedTensorType getInputType(::llvm::StringRef input);
+    /// What a part returns as an output; null if none does.
+    ::mlir::Value getOutput(::llvm::StringRef output);
   }];
 }
 def ReturnOp : Sluice_Op<"return", [Terminator, Pure, HasParent<"EntryOp">, AttrSizedOperandSegments]> {

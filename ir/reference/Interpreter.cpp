@@ -164,12 +164,12 @@ private:
 
 } // namespace
 
-static void setAllRows(MutableArrayRef<ReplicaShare> shares) {
+static void setAllRows(MutableArrayRef<ReplicaShare> shares, std::optional<int64_t> allRows) {
   int64_t rows = 0;
   for (const ReplicaShare &share : shares)
     rows += share.rows;
   for (ReplicaShare &share : shares)
-    share.states[kGlobalRows.str()] = HostTensor({}, double(rows));
+    share.states[kGlobalRows.str()] = HostTensor({}, double(allRows.value_or(rows)));
 }
 
 FailureOr<SmallVector<SmallVector<HostTensor>>> interpretReplicas(EntryOp entry, MutableArrayRef<ReplicaShare> shares,
@@ -179,7 +179,7 @@ FailureOr<SmallVector<SmallVector<HostTensor>>> interpretReplicas(EntryOp entry,
       return entry.emitError("takes ") << entry.getInputs().size() << " inputs; " << share.inputs.size()
                                        << " were given";
   if (entry->getParentOfType<ModuleOp>().lookupSymbol(kGlobalRows))
-    setAllRows(shares);
+    setAllRows(shares, options.allRows);
   Interpreter interpreter(shares, options);
   auto results =
       interpreter.run(entry.getBody().front(),

@@ -16,6 +16,8 @@ struct InterpreterOptions {
   /// Called after each op with its operands and its results; what it leaves in the results is what others read.
   std::function<void(mlir::Operation *, llvm::ArrayRef<HostTensor> operands, llvm::MutableArrayRef<HostTensor> results)>
       observer;
+  /// The rows of the whole call over all replicas; none: those of the shares, which are no microbatches.
+  std::optional<int64_t> allRows = {};
 };
 
 /// What one of several replicas is given: inputs, its own states, and its rows of the call.

@@ -81,6 +81,7 @@ public:
                   setting.host.vector_bits,
                   instructionsOf(setting.host)};
     plan.capacity = capacity;
+    plan.microbatches = getMicrobatches(module);
     plan.replicas = getReplicas(module);
     plan.replicaLink = setting.replicaLink;
     ModelOp model = findModel(module);
@@ -98,8 +99,12 @@ public:
       plan.modules.push_back({item.backend, i});
     for (auto state : module.getOps<StateOp>())
       plan.states.push_back(buildState(state));
-    for (auto entry : module.getOps<EntryOp>())
-      plan.entries.push_back(buildEntry(entry));
+    for (Operation &op : *module.getBody())
+      if (auto whole = dyn_cast<PartsOp>(op))
+        plan.entries.push_back(buildWhole(whole));
+      else if (auto entry = dyn_cast<EntryOp>(op))
+        plan.entries.push_back(buildEntry(entry));
+    joinParts();
     BuiltPlan result{std::move(plan), {}};
     for (auto &[symbol, index] : stages)
       result.stages.push_back(symbol);
@@ -137,10 +142,47 @@ private:
     result.layout = layoutOf(type);
     result.slot = slotOf(state.getSlotAttr());
     result.bytes = getBufferBytes(type, capacity);
+    if (state.getKind() == StateKind::Accumulator && !state.getInit().getA().getValue().isZero())
+      result.reduction = runtime::Reduction::max; // it begins as what is neutral
     if (state.getMirrors())
       for (auto mirror : state.getMirrors()->getAsRange<SlotAttr>())
         result.mirrors.push_back(slotOf(mirror));
     return result;
+  }
+
+  /// An entry whose parts are the next ones.
+  runtime::Entry buildWhole(PartsOp whole) {
+    runtime::Entry result;
+    result.name = whole.getSymName();
+    for (auto [i, isEach] : llvm::enumerate(whole.getEach()))
+      result.parts.push_back(
+          {plan.entries.size() + 1 + i, isEach ? runtime::CallPart::When::each : runtime::CallPart::When::once});
+    size_t number = 0;
+    auto build = [&](StringRef name, RankedTensorType type) {
+      runtime::Value value = buildValue(name, type, cast<SlotAttr>((*whole.getSlots())[number++]));
+      value.bytes = getBufferBytes(type, capacity * plan.microbatches);
+      return value;
+    };
+    for (StringRef name : whole.getInputs().getAsValueRange<StringAttr>())
+      result.inputs.push_back(build(name, whole.getInputType(name)));
+    for (StringRef name : whole.getOutputs().getAsValueRange<StringAttr>())
+      result.outputs.push_back(build(name, cast<RankedTensorType>(whole.getOutput(name).getType())));
+    return result;
+  }
+
+  /// What entries have of their parts: bounds of indices, and the most memory of them.
+  void joinParts() {
+    for (runtime::Entry &entry : plan.entries)
+      for (const runtime::CallPart &part : entry.parts) {
+        runtime::Entry &its = plan.entries[part.entry];
+        its.isPart = true;
+        entry.peakBytes.resize(its.peakBytes.size());
+        for (auto [most, bytes] : llvm::zip_equal(entry.peakBytes, its.peakBytes))
+          most = std::max(most, bytes);
+        for (runtime::Value &input : entry.inputs)
+          if (const runtime::Value *taken = its.findInput(input.name); taken && taken->below > 0)
+            input.below = input.below > 0 ? std::min(input.below, taken->below) : taken->below;
+      }
   }
 
   runtime::Entry buildEntry(EntryOp entry) {
@@ -150,14 +192,15 @@ private:
     auto receives = entry.getActions().getOps<ReceiveOp>();
     for (auto [name, receive, bound] :
          llvm::zip_equal(entry.getInputs().getAsValueRange<StringAttr>(), receives, findIndexBounds(entry))) {
-      runtime::Value &input = result.inputs.emplace_back(buildValue(name, receive.getInput(), receive.getSlotAttr()));
+      auto type = cast<RankedTensorType>(receive.getInput().getType());
+      runtime::Value &input = result.inputs.emplace_back(buildValue(name, type, receive.getSlotAttr()));
       input.waits = waitsFor(receive.getAfter());
       input.below = bound;
     }
     ReturnOp results = entry.getReturn();
     for (auto [name, value, slot] : llvm::zip_equal(entry.getOutputs().getAsValueRange<StringAttr>(),
                                                     results.getValues(), results.getSlotsAttr().getAsRange<SlotAttr>()))
-      result.outputs.push_back(buildValue(name, value, slot));
+      result.outputs.push_back(buildValue(name, cast<RankedTensorType>(value.getType()), slot));
     for (auto [i, bytes] : llvm::enumerate(*entry.getTransientBytes()))
       result.peakBytes.push_back(bytes + logBytes(i) + plan.arenas[arenas.find(Arenas::Kind::State, i)].bytes);
     return result;
@@ -199,8 +242,7 @@ private:
     return outputs * SLUICE_LOG_CALLS * SLUICE_LOG_PLACE_BYTES;
   }
 
-  runtime::Value buildValue(StringRef name, Value value, SlotAttr slot) const {
-    auto type = cast<RankedTensorType>(value.getType());
+  runtime::Value buildValue(StringRef name, RankedTensorType type, SlotAttr slot) const {
     runtime::Value item;
     item.name = name;
     item.dtype = dtypeOf(type);
@@ -286,8 +328,8 @@ private:
     result.source = sourceOf(op.getLoc());
     result.kind =
         enumOf<runtime::Collective::Kind>(stringifyCollectiveKind(op.getKind()), runtime::Collective::kindNames);
-    result.reduction = enumOf<runtime::Collective::Reduction>(stringifyCollectiveReduction(op.getReduction()),
-                                                              runtime::Collective::reductionNames);
+    result.reduction =
+        enumOf<runtime::Reduction>(stringifyCollectiveReduction(op.getReduction()), runtime::reductionNames);
     result.dtype = dtypeOf(cast<RankedTensorType>(op.getValues().front().getType()));
     result.root = int32_t(op.getRoot());
     result.send = join(ends[0], ends[count - 1], runtime::Access::read);

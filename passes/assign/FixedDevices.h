@@ -17,6 +17,8 @@ public:
 
   /// The device where the op must work; null if nobody has said.
   mlir::StringAttr of(mlir::Operation *op) const { return devices.lookup(op); }
+  /// The device that what is made of a value follows, too; null if nobody has said, or it is the wish of a pin.
+  mlir::StringAttr followed(mlir::Value value) const { return fixedValues.lookup(value); }
   /// Whether the op needs no data: constants, and what is made of them alone, are made wherever they are read.
   bool isMadeAnywhere(mlir::Operation *op) const { return madeAnywhere.contains(op); }
 

@@ -1,4 +1,5 @@
-// train -> parallel. Makes the program that each of several replicas runs on its share of the rows of a call.
+// train -> parallel, first half. Makes the program that each of several replicas runs on its share of the rows of a
+// call.
 //
 //   %l = sluice.mean %ce {axes = 0}          ==>   %s = sluice.sum %ce {axes = 0};  %n = sluice.get @global_rows
 //   %d = sluice.conv2d_weight_grad %x, %dy         %l = sluice.div %s, (%n as f32); %t = sluice.all_reduce sum %l
@@ -10,6 +11,10 @@
 // sum goes through scaling and through other sums first, and two gradients of a weight are reduced as one.
 //
 // Values with rows are never exchanged: an op that needs all rows at once is an error.
+//
+// What is said of replicas holds of microbatches, which have their rows one after another (CutMicrobatches.cpp): the
+// program of one replica that has several is made as if there were others. There a sum does not go through what takes in a
+// whole value that comes from later collectives than its own: its rows would have to be computed again behind those.
 #include "ir/Module.h"
 #include "passes/Passes.h"
 #include "passes/place/InheritDevice.h"
@@ -32,7 +37,10 @@ namespace {
 
 class EntryPartition {
 public:
-  explicit EntryPartition(EntryOp entry) : block(entry.getActions()), builder(entry.getContext()) {}
+  explicit EntryPartition(EntryOp entry)
+      : block(entry.getActions()), builder(entry.getContext()),
+        sharer(isReplicated(entry->getParentOfType<ModuleOp>()) ? "replica" : "microbatch"),
+        isCut(getMicrobatches(entry->getParentOfType<ModuleOp>()) > 1) {}
 
   LogicalResult run() {
     for (Block::iterator next = block.begin(); next != block.end();) {
@@ -85,11 +93,13 @@ private:
     bool rows = llvm::any_of(op->getOperands(), hasRows) || llvm::any_of(op->getResults(), hasRows);
     if (!rows && isSum(op)) {
       flowOf[op->getResult(0)] = RowFlow::Sum;
+      noteLevel(op);
       return success();
     }
     for (OpOperand &operand : op->getOpOperands())
       if (failed(makeWhole(operand)))
         return failure();
+    noteLevel(op);
     return rows && op->getNumResults() ? partitionRows(op) : success();
   }
 
@@ -99,13 +109,24 @@ private:
     if (!linear)
       return false;
     SmallVector<bool> sums;
+    unsigned levelOfSums = 0, level = 0;
     for (Value operand : op->getOperands()) {
       RowFlow flow = flowOf.lookup(operand);
       if (flow != RowFlow::Whole && flow != RowFlow::Sum)
         return false;
       sums.push_back(flow == RowFlow::Sum);
+      unsigned &most = sums.back() ? levelOfSums : level;
+      most = std::max(most, levels.lookup(operand));
     }
-    return llvm::is_contained(sums, true) && linear.isLinearIn(sums);
+    return llvm::is_contained(sums, true) && linear.isLinearIn(sums) && !(isCut && level > levelOfSums);
+  }
+
+  void noteLevel(Operation *op) {
+    unsigned level = 0;
+    for (Value operand : op->getOperands())
+      level = std::max(level, levels.lookup(operand));
+    for (Value result : op->getResults())
+      levels[result] = level;
   }
 
   /// Of an op with rows, whose other operands are whole.
@@ -116,7 +137,7 @@ private:
     RowFlow flow = flowing.getRowFlow();
     if (flow == RowFlow::Whole)
       return op->emitError("'") << op->getName() << "' of " << listTypes(op)
-                                << " needs all rows of a call at once, and each replica has a share of them";
+                                << " needs all rows of a call at once, and each " << sharer << " has a share of them";
     for (Value result : op->getResults())
       if (!hasRows(result))
         flowOf[result] = flow;
@@ -133,7 +154,7 @@ private:
       Type element = cast<RankedTensorType>(value.getType()).getElementType();
       if (element.isUnsignedInteger() || element.isInteger(1))
         return value.getDefiningOp()->emitError("'")
-               << value.getDefiningOp()->getName() << "' gives each replica a part of " << value.getType()
+               << value.getDefiningOp()->getName() << "' gives each " << sharer << " a part of " << value.getType()
                << ", and values of " << element << " are not exchanged; cast it before";
       builder.setInsertionPointAfterValue(value);
       InheritDevice devices(builder, getDevice(value.getType()), pinOf(value));
@@ -143,6 +164,7 @@ private:
               : Value(builder.create<AllReduceOp>(
                     value.getLoc(), value, flow == RowFlow::Max ? CollectiveReduction::Max : CollectiveReduction::Sum,
                     /*subject=*/SubjectAttr()));
+      levels[whole] = levels.lookup(value) + 1;
     }
     operand.set(whole);
     return success();
@@ -150,9 +172,12 @@ private:
 
   Block &block;
   OpBuilder builder;
+  StringRef sharer; // who has a share of the rows
+  bool isCut;       // calls have microbatches
   Value allRows;
-  DenseMap<Value, RowFlow> flowOf; // of those without rows; absent: whole
-  DenseMap<Value, Value> wholeOf;  // what collectives made of others
+  DenseMap<Value, RowFlow> flowOf;  // of those without rows; absent: whole
+  DenseMap<Value, Value> wholeOf;   // what collectives made of others
+  DenseMap<Value, unsigned> levels; // how many collectives, one behind another, a value comes from
 };
 
 } // namespace
@@ -173,8 +198,8 @@ LogicalResult partitionRows(ModuleOp module) {
     return failure();
   ModelOp model = getModel(module);
   model.setBatch(model.getCapacity());
-  if (model.getReplicas() != kReplicasOfLaunch) // else one may have them all
-    model.setCapacity(llvm::divideCeil(model.getCapacity(), model.getReplicas()));
+  uint64_t replicas = std::max<uint64_t>(model.getReplicas(), 1); // of as many as are launched, one may have all rows
+  model.setCapacity(llvm::divideCeil(model.getCapacity(), replicas * model.getMicrobatches()));
   for (auto entry : module.getOps<EntryOp>())
     if (failed(EntryPartition(entry).run()))
       return failure();

@@ -10,6 +10,9 @@
 // Where an entry point uses accelerators, its inputs and their copies exist as often as calls may be in flight, so that
 // the next call's inputs can travel during this one; nothing else lies in their bytes, nor in those of outputs that are read back later.
 //
+// The host holds the inputs and outputs of a whole call that is done in parts, behind all that the parts use of its
+// arena.
+//
 // Slots say where: of states and their mirrors, of what the host receives and returns, of all that actions touch.
 // Arenas are ops at the top of the module; entry points say what they use of the transient ones.
 #include "ir/Layout.h"
@@ -330,6 +333,39 @@ static void addArenas(ModuleOp module, const Target &target, ArrayRef<int64_t> s
   }
 }
 
+/// Bytes of the host's transient arena behind what the parts of a call use; each of them keeps these. What is one
+/// value for a call lies where the last part leaves it.
+static void placeWholeCall(PartsOp whole, const Target &target) {
+  auto module = whole->getParentOfType<ModuleOp>();
+  int64_t rows = getCapacity(module) * getMicrobatches(module), end = 0;
+  Arenas arenas(target);
+  SmallVector<EntryOp> parts = whole.getEntries();
+  for (EntryOp part : parts)
+    end = std::max(end, part.getTransientBytes()->front());
+  SmallVector<Attribute> slots;
+  auto hold = [&](RankedTensorType type) {
+    slots.push_back(slotIn(module, arenas, Arenas::Kind::Transient, /*device=*/0, end));
+    end += alignSlot(getBufferBytes(type, rows));
+  };
+  for (StringRef input : whole.getInputs().getAsValueRange<StringAttr>())
+    hold(whole.getInputType(input));
+  ReturnOp last = parts.back().getReturn(); // its slots are known
+  for (StringRef name : whole.getOutputs().getAsValueRange<StringAttr>()) {
+    Value output = whole.getOutput(name);
+    auto type = cast<RankedTensorType>(output.getType());
+    if (!type.hasStaticShape())
+      hold(type);
+    else
+      slots.push_back((*last.getSlots())[llvm::find(last.getValues(), output) - last.getValues().begin()]);
+  }
+  whole.setSlotsAttr(ArrayAttr::get(module.getContext(), slots));
+  for (EntryOp part : parts) {
+    SmallVector<int64_t> bytes(*part.getTransientBytes());
+    bytes.front() = end;
+    part.setTransientBytes(bytes);
+  }
+}
+
 void planMemory(ModuleOp module, const Target &target, bool reuse) {
   getModel(module).setInFlight(uint64_t(getCallsInFlight(module))); // what the slots mean
   StateMemory states(module, target);
@@ -338,9 +374,12 @@ void planMemory(ModuleOp module, const Target &target, bool reuse) {
   for (auto entry : module.getOps<EntryOp>()) {
     SmallVector<int64_t> bytes = EntryMemory(entry, target, states.mirrors, reuse).run();
     entry.setTransientBytes(bytes);
-    for (auto [most, here] : llvm::zip_equal(transient, bytes))
-      most = std::max(most, here);
   }
+  for (auto whole : module.getOps<PartsOp>())
+    placeWholeCall(whole, target);
+  for (auto entry : module.getOps<EntryOp>())
+    for (auto [most, here] : llvm::zip_equal(transient, *entry.getTransientBytes()))
+      most = std::max(most, here);
   addArenas(module, target, states.sizes(), transient);
 }
 

@@ -17,8 +17,21 @@ double secondsOf(const WorkTime &time) {
   return agrees ? told : *time.hostSeconds;
 }
 
+/// The numbers of the first actions of an entry's parts in Plan::actionsOf, by the numbers of the parts.
+static std::map<size_t, size_t> firstActions(const Plan &plan, const Entry &entry) {
+  std::map<size_t, size_t> first;
+  size_t count = 0;
+  for (const Entry *part : plan.partsOf(entry)) {
+    first[static_cast<size_t>(part - plan.entries.data())] = count;
+    count += part->allActions().size();
+  }
+  return first;
+}
+
 static std::vector<double> timeCall(Instance &instance, const Entry &entry, int64_t rows) {
-  std::vector<ListedAction> actions = entry.allActions();
+  const Plan &plan = instance.plan();
+  std::vector<ListedAction> actions = plan.actionsOf(entry, plan.microbatchesFor(entry, rows));
+  std::map<size_t, size_t> first = firstActions(plan, entry);
   std::map<std::pair<size_t, size_t>, double> sums; // by action and queue: the parts of an exchange go on at once
   instance.synchronize();
   instance.times().start(/*oneByOne=*/true);
@@ -26,7 +39,7 @@ static std::vector<double> timeCall(Instance &instance, const Entry &entry, int6
   instance.synchronize();
   for (const WorkTime &time : instance.times().take())
     if (time.work.action)
-      sums[{*time.work.action, time.work.queue}] += secondsOf(time);
+      sums[{first.at(time.work.entry) + *time.work.action, time.work.queue}] += secondsOf(time);
   std::vector<double> seconds(actions.size());
   for (auto [part, sum] : sums)
     seconds[part.first] = std::max(seconds[part.first], sum / static_cast<double>(actions[part.first].times));

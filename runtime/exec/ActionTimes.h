@@ -12,8 +12,9 @@ struct TimingLimits {
   double seconds = 0; ///< more calls than the least are made until then
 };
 
-/// For each call of `entry` on made-up inputs, the seconds of every action by its number, each time that it is done,
-/// by the clock of its queue; 0 for one that did not run, and for loops, whose work is that of what is in them. Call it within the instance's team.
+/// For each call of `entry` on made-up inputs, the seconds of every action in the order of Plan::actionsOf, each time
+/// that it is done, by the clock of its queue; 0 for one that did not run, and for loops, whose work is that of what is
+/// in them. Call it within the instance's team.
 std::vector<std::vector<double>> timeActions(Instance &instance, const Entry &entry, int64_t rows,
                                              const TimingLimits &limits);
 

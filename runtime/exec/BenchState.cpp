@@ -19,9 +19,13 @@ template <typename T, typename Make> static void fill(std::byte *data, int64_t c
   }
 }
 
+/// The elements that an input has room for.
+static int64_t elementsToFill(const Plan &plan, const Value &input) {
+  return elementsOf(input.rowsDim < 0 ? input.shape : input.shapeFor(plan.roomOf(input), plan.capacity));
+}
+
 /// The same in all replicas.
-static void fillSample(std::byte *data, const Value &input) {
-  int64_t count = elementsOf(input.shape);
+static void fillSample(std::byte *data, const Value &input, int64_t count) {
   auto range = static_cast<uint32_t>(std::clamp<int64_t>(input.below, 1, UINT32_MAX));
   switch (input.dtype) {
   case DType::f32:
@@ -52,9 +56,10 @@ static bool changesStates(const Plan &plan, const Entry &entry) {
     return buffer.isWritten() && std::any_of(plan.states.begin(), plan.states.end(),
                                              [&](const State &state) { return state.slot.arena == buffer.slot.arena; });
   };
-  std::vector<const Launch *> launches = entry.launches();
-  return std::any_of(launches.begin(), launches.end(), [&](const Launch *launch) {
-    return std::any_of(launch->buffers.begin(), launch->buffers.end(), isState);
+  std::vector<ListedAction> actions = plan.actionsOf(entry, /*microbatches=*/1);
+  return std::any_of(actions.begin(), actions.end(), [&](const ListedAction &listed) {
+    const Launch *launch = listed.action->launch();
+    return launch && std::any_of(launch->buffers.begin(), launch->buffers.end(), isState);
   });
 }
 
@@ -71,7 +76,7 @@ BenchState::BenchState(Instance &instance, const Entry &entry, uint64_t seed)
     if (!overwrites(instance.plan(), entry, input))
       continue;
     sample.resize(static_cast<size_t>(input.bytes));
-    fillSample(sample.data(), input);
+    fillSample(sample.data(), input, elementsToFill(instance.plan(), input));
   }
   // With other devices, beginning again would wait for all of them.
   beginsAgain_ = instance.plan().isHostOnly() && changesStates(instance.plan(), entry);
@@ -89,7 +94,7 @@ void BenchState::prepare(int64_t step) {
       if (!samples_[i].empty())
         std::memcpy(instance_.inputAddress(input, replica), samples_[i].data(), samples_[i].size());
       else if (isFirst)
-        fillSample(instance_.inputAddress(input, replica), input);
+        fillSample(instance_.inputAddress(input, replica), input, elementsToFill(instance_.plan(), input));
     }
 }
 

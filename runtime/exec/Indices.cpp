@@ -9,7 +9,7 @@ void checkIndices(const Plan &plan, const Value &input, const std::byte *data, c
   if (input.below == 0)
     return;
   bool batched = input.rowsDim >= 0;
-  RowBlocks blocks(input, plan.capacity);
+  RowBlocks blocks(input, plan);
   int64_t perRow = blocks.rowBytes / static_cast<int64_t>(sizeOf(input.dtype)),
           used = batched ? share.rows * perRow : perRow, stride = batched && room > 0 ? room : blocks.room;
   for (int64_t block = 0; block < blocks.outer; ++block)

@@ -87,6 +87,8 @@ static void checkSize(std::string_view name, size_t given, int64_t wanted) {
 void Instance::checkSettable(const State &state) const {
   if (state.kind == StateKind::share)
     failUsage(concat("the state ", quote(state.name), " is set by the runtime before each call"));
+  if (state.kind == StateKind::accumulator)
+    failUsage(concat("the state ", quote(state.name), " is what the parts of a call hand on"));
 }
 
 void Instance::setState(const State &state, std::span<const std::byte> logical) {
@@ -174,12 +176,9 @@ int64_t &Instance::inputRows(const Value &input) {
   return calls_[input.entry].inputRows[static_cast<size_t>(&input - plan_.entries[input.entry].inputs.data())];
 }
 
-std::byte *Instance::awaitedInput(const Value &input, size_t number) {
+std::byte *Instance::awaitedInput(const Value &input, size_t number) const {
   int64_t call = calls_[input.entry].count;
-  return replicas_->on(number, [&](Replica &replica) {
-    replica.executor().waitForInput(input, call);
-    return replica.address(input.slot, call);
-  });
+  return replicas_->on(number, [&](Replica &replica) { return replica.inputAddress(input, call); });
 }
 
 std::byte *Instance::inputAddress(const Value &input, int64_t number) {
@@ -194,7 +193,7 @@ static RowShare shareOfValue(const Value &value, const RowShare &share) {
 
 void Instance::setInput(const Value &input, std::span<const std::byte> data, int64_t rows) {
   checkSize(input.name, data.size(), bytesFor(input, rows));
-  RowBlocks blocks(input, plan_.capacity);
+  RowBlocks blocks(input, plan_);
   for (int64_t number = 0; number < replicasHere(); ++number) {
     RowShare its = shareOfValue(input, share(rows, number));
     std::byte *to = awaitedInput(input, static_cast<size_t>(number));
@@ -205,15 +204,13 @@ void Instance::setInput(const Value &input, std::span<const std::byte> data, int
 
 void Instance::getOutput(const Value &output, std::span<std::byte> data, int64_t rows) const {
   checkSize(output.name, data.size(), bytesFor(output, rows));
-  RowBlocks blocks(output, plan_.capacity);
+  RowBlocks blocks(output, plan_);
   const Calls &calls = calls_[output.entry];
   int64_t call = calls.count - 1, wanted = output.rowsDim >= 0 ? rows : 1;
   for (int64_t number = 0; number < (output.rowsDim >= 0 ? replicasHere() : 1); ++number) {
     RowShare its = shareOfValue(output, share(plan_.replicas == 1 ? rows : calls.lastRows, number));
-    const std::byte *from = replicas_->on(static_cast<size_t>(number), [&](Replica &replica) {
-      replica.executor().fetchOutput(output, call, its.rows);
-      return replica.address(output.slot, call);
-    });
+    const std::byte *from = replicas_->on(static_cast<size_t>(number),
+                                          [&](Replica &replica) { return replica.output(output, call, its.rows); });
     blocks.copy(data.data(), wanted, its.first, from, blocks.room, 0,
                 std::clamp<int64_t>(wanted - its.first, 0, its.rows));
   }
@@ -223,7 +220,7 @@ void Instance::getOutput(const Value &output, std::span<std::byte> data, int64_t
 
 /// Each process brings those of its rows that are among the first `rows`, where they lie in `data`.
 void Instance::joinRows(const Value &output, std::span<std::byte> data, int64_t rows) const {
-  RowBlocks blocks(output, plan_.capacity);
+  RowBlocks blocks(output, plan_);
   std::vector<RowShare> shares;
   std::vector<size_t> sizes;
   for (int64_t number = 0; number < plan_.replicas; ++number) {
@@ -287,11 +284,11 @@ void Instance::run(const Entry &entry, int64_t rows) {
 }
 
 void Instance::keepOutputs(const Entry &entry, const std::vector<const Value *> &outputs) {
-  replicas_->on(0, [&](Replica &replica) { replica.executor().keepOutputs(entry, outputs); });
+  replicas_->on(0, [&](Replica &replica) { replica.keepOutputs(entry, outputs); });
 }
 
 std::vector<double> Instance::takeOutputs(const Entry &entry) {
-  return replicas_->on(0, [&](Replica &replica) { return replica.executor().takeOutputs(entry); });
+  return replicas_->on(0, [&](Replica &replica) { return replica.takeOutputs(entry); });
 }
 
 void Instance::synchronize() {

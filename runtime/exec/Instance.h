@@ -73,8 +73,8 @@ public:
   /// Copies the first `rows` rows of an input in, row-major, to the replicas in this process whose they will be in a call with
   /// as many rows; an input without rows goes to all. A run may reuse the memory of its inputs: set them before each.
   void setInput(const Value &input, std::span<const std::byte> data, int64_t rows);
-  /// Where the next call of a replica will look for an input, free to be written; row r of its share of one whose rows
-  /// are dimension 0 is at r * bytes / capacity.
+  /// Where the next call of a replica will look for an input, free to be written; there is room for
+  /// `plan().roomOf(input)` rows of its share.
   std::byte *inputAddress(const Value &input, int64_t replica = 0);
   /// Copies the first `rows` rows of an output out, row-major; one without rows is the first replica's. Valid until the
   /// next run. Of several processes the first has the rows of all, which come to it, and the others their own alone.
@@ -107,7 +107,9 @@ public:
   /// Waits for all work.
   void synchronize();
   /// How often an entry was called so far, and with how many rows at most.
-  int64_t calls(const Entry &entry) const { return calls_[numberOf(entry)].count; }
+  int64_t calls(const Entry &entry) const {
+    return entry.isPart ? replica().microbatches().calls(entry) : calls_[numberOf(entry)].count;
+  }
   int64_t mostRows(const Entry &entry) const { return calls_[numberOf(entry)].mostRows; }
   /// The copies between devices so far, those of one replica in this process after the other's; waits for all work.
   std::vector<PairCount> copies();
@@ -135,7 +137,7 @@ private:
   void joinRows(const Value &output, std::span<std::byte> data, int64_t rows) const;
   void checkSettable(const State &state) const;
   void checkInputs(const Entry &entry, int64_t rows) const;
-  std::byte *awaitedInput(const Value &input, size_t replica);
+  std::byte *awaitedInput(const Value &input, size_t replica) const;
   size_t numberOf(const Entry &entry) const { return static_cast<size_t>(&entry - plan_.entries.data()); }
   int64_t &inputRows(const Value &input);
 

@@ -40,7 +40,7 @@ void PreparedCollective::put(size_t number, WorkTimes &times, Work work, Collect
   exchange.struct_size = sizeof exchange;
   exchange.kind = abiKindOf(collective_.kind);
   exchange.dtype = static_cast<sluice_dtype>(collective_.dtype);
-  exchange.reduction = collective_.reduction == Collective::Reduction::sum ? SLUICE_SUM : SLUICE_MAX;
+  exchange.reduction = collective_.reduction == Reduction::sum ? SLUICE_SUM : SLUICE_MAX;
   exchange.root = collective_.root;
   exchange.send = send_[number];
   exchange.receive = receive_[number];

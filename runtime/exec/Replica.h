@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime/device/Parallel.h"
-#include "runtime/exec/Executor.h"
+#include "runtime/exec/Microbatches.h"
 
 #include <cstdint>
 #include <vector>
@@ -20,8 +20,16 @@ public:
   const Team &team() const { return team_; }
   Executor &executor() { return executor_; }
 
-  /// Sets the states of kind `share`, then puts the call into the queues.
+  /// Sets the states of kind `share`, then puts the call into the queues, if it has parts one after another.
   void run(const Entry &entry, int64_t call, const RowShare &share);
+  /// Waits until the host may write an input for call number `call`, and gives where.
+  std::byte *inputAddress(const Value &input, int64_t call);
+  /// Where the host has an output of call number `call`, the entry's last, in which this has so many rows.
+  const std::byte *output(const Value &output, int64_t call, int64_t rows);
+  /// From now on each call of `entry` keeps these outputs, of one element each, until they are taken.
+  void keepOutputs(const Entry &entry, const std::vector<const Value *> &outputs);
+  std::vector<double> takeOutputs(const Entry &entry);
+  const Microbatches &microbatches() const { return microbatches_; }
   /// Of a memory slot in call number `call`.
   std::byte *address(const Slot &slot, int64_t call) const {
     return executor_.devices().address(slot, plan_.copyOf(call));
@@ -36,10 +44,14 @@ private:
   };
 
   void setShares(const RowShare &share);
+  /// The one that gives what is one value for a call.
+  const Entry &lastPart(const Entry &entry) const { return *plan_.partsOf(entry).back(); }
+  bool isInParts(const Value &value) const { return !plan_.entries[value.entry].parts.empty(); }
 
   const Plan &plan_;
   Team team_;
   Executor executor_;
+  Microbatches microbatches_;
   std::vector<Share> shares_;
 };
 

@@ -7,7 +7,8 @@
 
 namespace sluice::runtime {
 
-/// Sequences that a segment keeps: for a few numbers of rows, such as those of full batches and of the last ones.
+/// Sequences that a segment keeps: for a few numbers of rows, such as those of full batches and of the last ones. Each
+/// microbatch of a call has others, by its place among the rows.
 static constexpr size_t leastKept = 8, keptOfEachCopy = 2;
 
 static bool canBeCaptured(const DeviceStep &step, const Plan &plan) {
@@ -43,7 +44,7 @@ static std::vector<Run> findRuns(const std::vector<DeviceStep> &steps, const std
 SegmentedSteps findSegments(const std::vector<DeviceStep> &steps, const std::vector<size_t> &called, const Plan &plan,
                             const std::function<bool(size_t)> &isCut) {
   SegmentedSteps segmented;
-  size_t most = std::max(leastKept, keptOfEachCopy * static_cast<size_t>(plan.inFlight));
+  size_t most = std::max(leastKept, keptOfEachCopy * static_cast<size_t>(plan.inFlight * plan.microbatches));
   for (Run &run : findRuns(steps, called, plan, isCut)) {
     SegmentedSteps::Place &place = segmented.order.emplace_back();
     place.step = run.front();

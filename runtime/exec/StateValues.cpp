@@ -26,16 +26,20 @@ StateValues::StateValues(const Plan &plan) {
     known_.push_back(!begins(state));
   for (const Entry &entry : plan.entries) {
     Use &use = uses_.emplace_back();
+    std::vector<const Action *> actions; // loops as a whole
+    for (const Entry *part : plan.partsOf(entry))
+      for (const Action &action : part->actions)
+        actions.push_back(&action);
     for (size_t i = 0; i < plan.states.size(); ++i) {
-      auto reads = [&](const Action &action) { return isRead(action, plan.states[i]); };
-      auto writes = [&](const Action &action) {
-        return plan.writes(action, plan.states[i].slot, plan.states[i].bytes);
+      auto reads = [&](const Action *action) { return isRead(*action, plan.states[i]); };
+      auto writes = [&](const Action *action) {
+        return plan.writes(*action, plan.states[i].slot, plan.states[i].bytes);
       };
-      auto firstRead = std::find_if(entry.actions.begin(), entry.actions.end(), reads); // loops as a whole
-      auto firstWrite = std::find_if(entry.actions.begin(), entry.actions.end(), writes);
-      if (firstRead != entry.actions.end() && firstRead <= firstWrite) // an update in place reads and writes at once
+      auto firstRead = std::find_if(actions.begin(), actions.end(), reads);
+      auto firstWrite = std::find_if(actions.begin(), actions.end(), writes);
+      if (firstRead != actions.end() && firstRead <= firstWrite) // an update in place reads and writes at once
         use.reads.push_back(i);
-      if (firstWrite != entry.actions.end())
+      if (firstWrite != actions.end())
         use.writes.push_back(i);
     }
   }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "runtime/plan/CollectiveCounts.h"
-#include "runtime/plan/ScheduleModel.h"
+#include "runtime/plan/CallModel.h"
 
 namespace sluice::runtime {
 
@@ -29,9 +29,10 @@ struct CommunicationForecast {
   double seconds() const;
 };
 
-/// `seconds` and `runsHere` as ScheduleModel has them. The entry must outlive what is given.
-CommunicationForecast forecastCommunication(const Plan &plan, const Entry &entry, const std::vector<double> &seconds,
-                                            const std::function<bool(size_t queue)> &runsHere);
+/// Of the entry point that the model is of; `seconds` as CallModel::predict has them. Plan and entry must outlive what
+/// is given.
+CommunicationForecast forecastCommunication(const Plan &plan, const CallModel &model,
+                                            const std::vector<double> &seconds);
 
 /// The collectives of each call of an entry point in `replicas` replicas, with those of its loops.
 CollectiveCounts collectivesPerCall(const Entry &entry, int64_t replicas);

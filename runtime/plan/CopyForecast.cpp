@@ -54,9 +54,9 @@ void CopyForecast::makeStale(const Slot &state) {
 
 void CopyForecast::call(const Entry &entry, int64_t rows) {
   Calls &calls = callsOf(entry);
-  for (auto [copy, times] : calls.copies) {
-    const Slot &filled = copy->to;
-    if (copy->when == Copy::When::stale) {
+  for (const CopyOfCall &its : calls.copies) {
+    const Slot &filled = its.copy->to;
+    if (its.copy->when == Copy::When::stale) {
       auto mirror =
           std::find_if(mirrors_.begin(), mirrors_.end(), [&](const Mirror &item) { return item.mirror == filled; });
       if (!mirror->stale)
@@ -64,7 +64,7 @@ void CopyForecast::call(const Entry &entry, int64_t rows) {
       mirror->stale = false;
       ++mirrorsRefreshed_;
     }
-    add(*copy, rows, times);
+    add(*its.copy, rows, its.times);
   }
   for (size_t mirror : calls.written)
     mirrors_[mirror].stale = true;
@@ -111,12 +111,31 @@ void CopyForecast::bring(const Entry &entry) {
   calls.kept = 0;
 }
 
-std::vector<CopyOfCall> copiesPerCall(const Entry &entry) {
+/// How often a call writes a state; the parts of one that is done in parts read what was written before.
+static int64_t writesOf(const Plan &plan, const Entry &entry, const Slot &state, int64_t microbatches) {
+  std::vector<const Entry *> parts = plan.partsOf(entry);
+  std::vector<int64_t> times = plan.timesOf(entry, microbatches);
+  int64_t writes = 0;
+  for (size_t i = 0; i < parts.size(); ++i)
+    if (writesState(*parts[i], state))
+      writes = std::max(writes, times[i]);
+  return writes;
+}
+
+std::vector<CopyOfCall> copiesPerCall(const Plan &plan, const Entry &entry, int64_t microbatches) {
   std::vector<CopyOfCall> copies;
-  for (auto [action, times] : entry.allActions())
-    for (const Copy &copy : action->copies())
-      if (copy.when == Copy::When::step || (copy.when == Copy::When::stale && writesState(entry, copy.from)))
-        copies.push_back({&copy, times});
+  std::vector<const Entry *> parts = plan.partsOf(entry);
+  std::vector<int64_t> timesOfPart = plan.timesOf(entry, microbatches);
+  for (size_t i = 0; i < parts.size(); ++i)
+    for (auto [action, times] : parts[i]->allActions())
+      for (const Copy &copy : action->copies()) {
+        int64_t due = copy.when == Copy::When::step ? timesOfPart[i]
+                      : copy.when == Copy::When::stale
+                          ? std::min(timesOfPart[i], writesOf(plan, entry, copy.from, microbatches))
+                          : 0;
+        if (due > 0)
+          copies.push_back({&copy, times, due});
+      }
   return copies;
 }
 

@@ -13,10 +13,16 @@ namespace sluice::runtime {
 /// Why the host itself has states copied.
 inline const std::string setReason = "set", readReason = "read", logReason = "log";
 
-/// A copy, and how often a call makes it.
+/// A copy, and how often a call makes it: so often for each of its microbatches.
 struct CopyOfCall {
   const Copy *copy;
   int64_t times;
+  int64_t microbatches = 1;
+
+  /// In a call with so many rows in all.
+  CopyCount countFor(int64_t rows) const {
+    return {times * microbatches, times * (copy->bytes * microbatches + copy->bytesPerRow * rows)};
+  }
 };
 
 class CopyForecast {
@@ -59,8 +65,8 @@ private:
   int64_t mirrorsRefreshed_ = 0;
 };
 
-/// The copies of each call of an entry, if the host changes no state: each `step` copy, and each `stale`
-/// copy of a state that the entry itself writes.
-std::vector<CopyOfCall> copiesPerCall(const Entry &entry);
+/// The copies of each call of an entry with so many microbatches, if the host changes no state: each `step` copy, and
+/// each `stale` copy of a state that the entry itself writes.
+std::vector<CopyOfCall> copiesPerCall(const Plan &plan, const Entry &entry, int64_t microbatches = 1);
 
 } // namespace sluice::runtime

@@ -75,6 +75,25 @@ int64_t elementsOf(const Shape &shape) {
   return count;
 }
 
+template <typename T> static std::vector<std::byte> leastAs() {
+  T value;
+  if constexpr (std::is_integral_v<T>)
+    value = std::numeric_limits<T>::min();
+  else
+    value = T(-std::numeric_limits<float>::infinity());
+  auto *bytes = reinterpret_cast<const std::byte *>(&value);
+  return {bytes, bytes + sizeof value};
+}
+
+std::vector<std::byte> leastOf(DType type) {
+#define SLUICE_DTYPE_LEAST(name, number, type, ...)                                                                    \
+  case DType::name:                                                                                                    \
+    return leastAs<type>();
+  switch (type) { SLUICE_FOR_EACH_DTYPE(SLUICE_DTYPE_LEAST) }
+#undef SLUICE_DTYPE_LEAST
+  return {};
+}
+
 template <typename T> static double readAs(const std::byte *data, int64_t index) {
   T value;
   std::memcpy(&value, data + index * static_cast<int64_t>(sizeof(T)), sizeof(T));

@@ -49,6 +49,9 @@ struct HostTensor {
   std::vector<std::byte> data;
 };
 
+/// The bytes of the least element, which is neutral among maxima: minus infinity where there is one.
+std::vector<std::byte> leastOf(DType type);
+
 /// Element `index` as a double.
 double elementAsDouble(DType type, const std::byte *data, int64_t index);
 

@@ -79,14 +79,57 @@ std::vector<const Launch *> Entry::launches() const {
 const Value *Entry::findInput(std::string_view wanted) const { return find(inputs, wanted); }
 const Value *Entry::findOutput(std::string_view wanted) const { return find(outputs, wanted); }
 
-const Entry *Plan::findEntry(std::string_view name) const { return find(entries, name); }
+const Entry *Plan::findEntry(std::string_view name) const {
+  const Entry *found = find(entries, name);
+  return found && !found->isPart ? found : nullptr;
+}
+
 const State *Plan::findState(std::string_view name) const { return find(states, name); }
 
 std::vector<std::string> Plan::entryNames() const {
   std::vector<std::string> names;
   for (const Entry &entry : entries)
-    names.push_back(entry.name);
+    if (!entry.isPart)
+      names.push_back(entry.name);
   return names;
+}
+
+std::vector<const Entry *> Plan::partsOf(const Entry &entry) const {
+  if (entry.parts.empty())
+    return {&entry};
+  std::vector<const Entry *> list;
+  for (const CallPart &part : entry.parts)
+    list.push_back(&entries[part.entry]);
+  return list;
+}
+
+std::vector<int64_t> Plan::timesOf(const Entry &entry, int64_t microbatches) const {
+  if (entry.parts.empty())
+    return {1};
+  std::vector<int64_t> times;
+  for (const CallPart &part : entry.parts)
+    times.push_back(part.when == CallPart::When::each ? microbatches : 1);
+  return times;
+}
+
+int64_t Plan::microbatchesFor(const Entry &entry, int64_t rows) const {
+  if (entry.parts.empty())
+    return 1;
+  int64_t among = std::max<int64_t>(replicas, 1), most = (rows + among - 1) / among;
+  return (most + capacity - 1) / capacity;
+}
+
+int64_t Plan::roomOf(const Value &value) const {
+  return entries[value.entry].parts.empty() ? capacity : capacity * microbatches;
+}
+
+std::vector<ListedAction> Plan::actionsOf(const Entry &entry, int64_t microbatches) const {
+  std::vector<ListedAction> all;
+  std::vector<const Entry *> parts = partsOf(entry);
+  std::vector<int64_t> times = timesOf(entry, microbatches);
+  for (size_t i = 0; i < parts.size(); ++i)
+    addActions(parts[i]->actions, times[i], all);
+  return all;
 }
 
 bool Plan::hasCollectives() const {

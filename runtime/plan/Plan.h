@@ -17,7 +17,7 @@
 namespace sluice::runtime {
 
 /// Of the text of a plan; incremented when its meaning changes.
-inline constexpr int64_t planFormat = 7;
+inline constexpr int64_t planFormat = 8;
 
 /// A slot for a device of a backend: which of the backend's devices fills it is decided when the plan is loaded. The
 /// first is the host.
@@ -67,28 +67,35 @@ enum class StateKind {
   hyper,
   step,
   share, ///< what a replica must know of a call's rows: the runtime sets it before each call, and nothing keeps it
+  accumulator, ///< what the parts of a call hand on, which nothing keeps either; it begins as what is neutral
 };
-inline constexpr std::string_view stateKindNames[] = {"parameter", "slot", "statistic", "hyper", "step", "share"};
+inline constexpr std::string_view stateKindNames[] = {"parameter", "slot",  "statistic",  "hyper",
+                                                      "step",      "share", "accumulator"};
 /// The states of kind `share`: the rows of a call over all replicas, and those in the replicas before this one.
 inline constexpr std::string_view globalRowsName = "global_rows", firstRowName = "first_row";
 inline std::string_view nameOf(StateKind kind) { return stateKindNames[static_cast<size_t>(kind)]; }
 
+/// How several values become one.
+enum class Reduction { sum, max };
+inline constexpr std::string_view reductionNames[] = {"sum", "max"};
+
 struct State {
   std::string name;
   StateKind kind = StateKind::parameter;
-  std::string of; ///< the parameter of a slot; empty otherwise
+  std::string of; ///< the parameter of a slot, or of the gradient that is accumulated; empty otherwise
   DType dtype = DType::f32;
   Shape shape;
   Layout layout;
   Slot slot;
-  int64_t bytes = 0;         ///< physical, padding included
-  std::vector<Slot> mirrors; ///< what other devices read
+  int64_t bytes = 0;                    ///< physical, padding included
+  std::vector<Slot> mirrors;            ///< what other devices read
+  Reduction reduction = Reduction::sum; ///< of an accumulator: what adds to it
 
   int64_t elements() const { return elementsOf(shape); }
   int64_t logicalBytes() const { return elements() * static_cast<int64_t>(sizeOf(dtype)); }
   bool isWeight() const { return kind == StateKind::parameter || kind == StateKind::statistic; }
   /// Whether checkpoints hold it.
-  bool isKept() const { return kind != StateKind::share; }
+  bool isKept() const { return kind != StateKind::share && kind != StateKind::accumulator; }
   bool operator==(const State &) const = default;
 };
 
@@ -211,9 +218,7 @@ struct Exchange {
 /// what it receives, at the replica's place in it.
 struct Collective {
   enum class Kind { allReduce, broadcast, allGather, reduceScatter };
-  enum class Reduction { sum, max };
   static constexpr std::string_view kindNames[] = {"all_reduce", "broadcast", "all_gather", "reduce_scatter"};
-  static constexpr std::string_view reductionNames[] = {"sum", "max"};
 
   std::string name, source; ///< for messages and traces
   Kind kind = Kind::allReduce;
@@ -286,11 +291,29 @@ inline constexpr int64_t mostInFlight = 16;
 /// So many replicas are as many as processes are launched.
 inline constexpr int64_t mostReplicas = 1024, replicasOfLaunch = 0;
 
+/// How many microbatches a call may have at most.
+inline constexpr int64_t mostMicrobatches = 1024;
+
+/// What is done for each microbatch of a call, or once: the actions of an entry of its own.
+struct CallPart {
+  enum class When { each, once };
+  static constexpr std::string_view whenNames[] = {"each", "once"};
+
+  size_t entry = 0;
+  When when = When::each;
+
+  bool operator==(const CallPart &) const = default;
+};
+
 struct Entry {
   std::string name;
   std::vector<Value> inputs, outputs;
   std::vector<Action> actions;
   std::vector<int64_t> peakBytes; ///< of each device: its states, and this entry's transient memory
+  /// That its calls are done in, one after another; then it has no actions of its own, and its inputs and outputs with
+  /// rows lie where the host holds those of a whole call.
+  std::vector<CallPart> parts;
+  bool isPart = false; ///< of another entry, so that nobody calls it by itself
 
   std::vector<ListedAction> allActions() const { return listActions(actions); }
   /// The launches among all actions, in their order; one in a loop is there once.
@@ -326,9 +349,10 @@ struct Plan {
   Build build;
   /// Copies of the program that run together, each on a share of a call's rows; replicasOfLaunch until that is known.
   int64_t replicas = 1;
-  int64_t batch = 0;    ///< rows that one call may have, over all replicas; 0 if no dimension is symbolic
-  int64_t capacity = 0; ///< rows of one replica in one call
-  int64_t inFlight = 1; ///< calls of an entry point that may be under way at once
+  int64_t batch = 0;        ///< rows that one call may have, over all replicas; 0 if no dimension is symbolic
+  int64_t microbatches = 1; ///< that a replica does its rows of a call in at most, one after another
+  int64_t capacity = 0;     ///< rows of one replica in one call; of several microbatches: in one of them
+  int64_t inFlight = 1;     ///< calls of an entry point that may be under way at once
   /// Between the devices of replicas, if the compiler was told: what virtual accelerators have unless they are told
   /// otherwise.
   std::optional<GivenLink> replicaLink;
@@ -340,9 +364,21 @@ struct Plan {
   std::vector<Module> modules;
   std::vector<Entry> entries;
 
+  /// Of what callers may name: no part of another.
   const Entry *findEntry(std::string_view name) const;
-  const State *findState(std::string_view name) const;
   std::vector<std::string> entryNames() const;
+  const State *findState(std::string_view name) const;
+  /// The entries that do the work of a call, in their order: its parts, or the entry itself.
+  std::vector<const Entry *> partsOf(const Entry &entry) const;
+  /// How often a call of `entry` does each of those, where each replica has so many microbatches.
+  std::vector<int64_t> timesOf(const Entry &entry, int64_t microbatches) const;
+  /// In how many microbatches a call with `rows` rows is done: those of the replica that has most of them. One if it is
+  /// not done in parts.
+  int64_t microbatchesFor(const Entry &entry, int64_t rows) const;
+  /// The rows that an input or output has room for where it lies.
+  int64_t roomOf(const Value &value) const;
+  /// All actions of the parts of an entry, one part's behind the other's, and how often a call does them.
+  std::vector<ListedAction> actionsOf(const Entry &entry, int64_t microbatches) const;
   /// Whether some entry point has its replicas exchange.
   bool hasCollectives() const;
 

@@ -48,7 +48,7 @@ Collective parseCollective(const JsonReader &json, const Plan &plan, const Queue
   if (plan.replicas == replicasOfLaunch && collective.isShared())
     json.at("kind").fail("has a part for each replica, and how many there are is left to the launch");
   if (json.has("reduction"))
-    collective.reduction = parseEnum<Collective::Reduction>(json.at("reduction"), Collective::reductionNames);
+    collective.reduction = parseEnum<Reduction>(json.at("reduction"), reductionNames);
   collective.dtype = parseDType(json.at("dtype"));
   if (!isExchanged(collective.dtype))
     json.at("dtype").fail(concat("is ", nameOf(collective.dtype), ", which is not exchanged"));

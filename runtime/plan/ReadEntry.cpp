@@ -26,12 +26,24 @@ public:
     if (entry_.peakBytes.size() != plan_.devices.size())
       json_.at("peak_bytes")
           .fail(concat("has ", entry_.peakBytes.size(), " numbers for ", plan_.devices.size(), " devices"));
+    if (json_.has("parts"))
+      for (const JsonReader &item : json_.at("parts").list())
+        entry_.parts.push_back(parsePart(item));
     checkUniqueNames(json_.at("inputs"), entry_.inputs);
     checkUniqueNames(json_.at("outputs"), entry_.outputs);
     return std::move(entry_);
   }
 
 private:
+  /// Which entry it is is checked when there are all of them.
+  static CallPart parsePart(const JsonReader &json) {
+    std::vector<JsonReader> fields = json.list();
+    if (fields.size() != 2)
+      json.fail(concat("has ", fields.size(), " fields, not 2"));
+    return {static_cast<size_t>(fields[0].integer(0, INT32_MAX)),
+            parseEnum<CallPart::When>(fields[1], CallPart::whenNames)};
+  }
+
   Value parseValue(const JsonReader &json) const {
     Value value;
     value.name = json.at("name").string();

@@ -40,6 +40,9 @@ Collective parseCollective(const JsonReader &json, const Plan &plan, const Queue
 /// An entry of `plan`, whose other lists have been parsed.
 Entry parseEntry(const JsonReader &json, const Plan &plan);
 
+/// Marks those of a plan's entries that are parts of others. Fails unless these take and give what their parts do.
+void checkParts(const JsonReader &entries, Plan &plan);
+
 /// Fails if two of `list` have the same name.
 void checkUnique(const JsonReader &where, const std::vector<std::string> &names);
 

@@ -46,6 +46,7 @@ public:
       plan_.kernels.push_back(parseKernel(item));
     for (const JsonReader &item : root.at("entries").list())
       plan_.entries.push_back(parseEntry(item, plan_));
+    checkParts(root.at("entries"), plan_);
     checkShares(root.at("states"));
     checkUniqueNames(root.at("devices"), plan_.devices);
     checkUniqueNames(root.at("queues"), plan_.queues);
@@ -58,14 +59,16 @@ private:
   void parseRows(const JsonReader &root) {
     plan_.capacity = root.at("capacity").integer(0, INT32_MAX);
     plan_.replicas = root.has("replicas") ? root.at("replicas").integer(0, mostReplicas) : 1;
+    plan_.microbatches = root.has("microbatches") ? root.at("microbatches").integer(1, mostMicrobatches) : 1;
     plan_.batch = plan_.capacity;
     if (!root.has("batch"))
       return;
     plan_.batch = root.at("batch").integer(std::min<int64_t>(plan_.capacity, 1), INT32_MAX);
     int64_t least = std::max<int64_t>(plan_.replicas, 1), most = (plan_.batch + least - 1) / least;
-    if (most > plan_.capacity)
-      root.at("batch").fail(concat("is ", plan_.batch, ": one of ", least, " replicas would have ", most,
-                                   " rows, and the capacity is ", plan_.capacity));
+    if (most > plan_.capacity * plan_.microbatches)
+      root.at("batch").fail(
+          concat("is ", plan_.batch, ": one of ", least, " replicas would have ", most, " rows, and the capacity is ",
+                 plan_.microbatches > 1 ? concat(plan_.microbatches, " microbatches of ") : "", plan_.capacity));
   }
 
   static GivenLink parseLink(const JsonReader &json) {
@@ -173,6 +176,8 @@ private:
     if (json.has("mirrors"))
       for (const JsonReader &item : json.at("mirrors").list())
         state.mirrors.push_back(parseStateSlot(item, state.bytes));
+    if (json.has("reduction"))
+      state.reduction = parseEnum<Reduction>(json.at("reduction"), reductionNames);
     return state;
   }
 

@@ -1,4 +1,4 @@
-// Which rows of a call a replica has, and where rows lie in a tensor.
+// Which rows of a call a replica and a microbatch have, and where rows lie in a tensor.
 #pragma once
 
 #include "runtime/plan/Plan.h"
@@ -21,19 +21,28 @@ inline RowShare shareOf(int64_t rows, int64_t replicas, int64_t replica) {
   return {least + (replica < more), replica * least + std::min(replica, more), rows};
 }
 
+/// Those of microbatch number `number` of a share, each of up to `capacity` rows.
+inline RowShare microbatchOf(const RowShare &share, int64_t number, int64_t capacity) {
+  int64_t before = std::min(number * capacity, share.rows);
+  return {std::min(capacity, share.rows - before), share.first + before, share.all};
+}
+
 /// A value as `outer` blocks of rows. One without a rows dimension is one row.
 struct RowBlocks {
   int64_t outer = 1, rowBytes, room = 1;
 
-  /// `capacity` is the plan's: as many rows a block has room for in the value's slot.
-  RowBlocks(const Value &value, int64_t capacity) : rowBytes(static_cast<int64_t>(sizeOf(value.dtype))) {
+  /// `capacity` is the plan's; a block in the value's slot has room for `rows` rows.
+  RowBlocks(const Value &value, int64_t capacity, int64_t rows) : rowBytes(static_cast<int64_t>(sizeOf(value.dtype))) {
     for (size_t i = 0; i < value.shape.size(); ++i) {
       int dim = static_cast<int>(i);
       (dim < value.rowsDim ? outer : rowBytes) *= dim == value.rowsDim ? value.shape[i] / capacity : value.shape[i];
     }
     if (value.rowsDim >= 0)
-      room = capacity;
+      room = rows;
   }
+  RowBlocks(const Value &value, int64_t capacity) : RowBlocks(value, capacity, capacity) {}
+  /// Of a value of the plan.
+  RowBlocks(const Value &value, const Plan &plan) : RowBlocks(value, plan.capacity, plan.roomOf(value)) {}
 
   /// Copies `rows` rows of each block from row `fromFirst` of `fromRoom` to row `toFirst` of `toRoom`.
   void copy(std::byte *to, int64_t toRoom, int64_t toFirst, const std::byte *from, int64_t fromRoom, int64_t fromFirst,

@@ -63,6 +63,8 @@ static Json write(const State &state) {
   json.update(write(state.slot));
   json["bytes"] = state.bytes;
   addList(json, "mirrors", state.mirrors);
+  if (state.reduction != Reduction::sum)
+    json["reduction"] = wordOf(state.reduction, reductionNames);
   return json;
 }
 
@@ -148,7 +150,7 @@ static Json write(const Collective &collective) {
   return {{"name", collective.name},
           {"source", collective.source},
           {"kind", wordOf(collective.kind, Collective::kindNames)},
-          {"reduction", wordOf(collective.reduction, Collective::reductionNames)},
+          {"reduction", wordOf(collective.reduction, reductionNames)},
           {"dtype", nameOf(collective.dtype)},
           {"count", collective.count},
           {"root", collective.root},
@@ -166,12 +168,16 @@ static Json write(const Action &action) {
   return json;
 }
 
+static Json write(const CallPart &part) { return Json::array({part.entry, wordOf(part.when, CallPart::whenNames)}); }
+
 static Json write(const Entry &entry) {
-  return {{"name", entry.name},
-          {"inputs", listOf(entry.inputs)},
-          {"outputs", listOf(entry.outputs)},
-          {"actions", listOf(entry.actions)},
-          {"peak_bytes", entry.peakBytes}};
+  Json json{{"name", entry.name},
+            {"inputs", listOf(entry.inputs)},
+            {"outputs", listOf(entry.outputs)},
+            {"actions", listOf(entry.actions)},
+            {"peak_bytes", entry.peakBytes}};
+  addList(json, "parts", entry.parts);
+  return json;
 }
 
 static Json write(const Build &build) {
@@ -194,6 +200,8 @@ std::string writePlan(const Plan &plan) {
             {"queues", listOf(plan.queues)},
             {"states", listOf(plan.states)},
             {"kernels", listOf(plan.kernels)}};
+  if (plan.microbatches > 1)
+    json["microbatches"] = plan.microbatches;
   addList(json, "modules", plan.modules);
   if (plan.replicaLink)
     json["replica_link"] = {{"bytes_per_second", plan.replicaLink->bytesPerSecond},

@@ -22,11 +22,17 @@ static constexpr int warmUpSteps = 3, leastSteps = 20, mostSteps = 1'000'000;
 /// Of all replicas.
 static double flopsOf(const Plan &plan, const Entry &entry, int64_t rows) {
   double flops = 0;
-  for (auto [action, times] : entry.allActions())
-    for (int64_t replica = 0; replica < plan.replicas; ++replica)
-      if (const Launch *launch = action->launch())
-        flops += static_cast<double>(times) *
-                 plan.kernels[launch->kernel].cost.flopsFor(shareOf(rows, plan.replicas, replica).rows);
+  std::vector<const Entry *> parts = plan.partsOf(entry);
+  std::vector<int64_t> timesOfPart = plan.timesOf(entry, plan.microbatchesFor(entry, rows));
+  for (int64_t replica = 0; replica < plan.replicas; ++replica)
+    for (size_t i = 0; i < parts.size(); ++i)
+      for (auto [action, times] : parts[i]->allActions())
+        if (const Launch *launch = action->launch()) { // those of microbatches have the rows between them
+          const Cost &cost = plan.kernels[launch->kernel].cost;
+          flops +=
+              static_cast<double>(times) * (cost.flops * static_cast<double>(timesOfPart[i]) +
+                                            cost.flopsFor(shareOf(rows, plan.replicas, replica).rows) - cost.flops);
+        }
   return flops;
 }
 
@@ -99,12 +105,11 @@ static void printKernels(const Json &result) {
 }
 
 /// What was done for the last call, in milliseconds from the start of its first piece of work.
-static Json lastCallJson(const DeviceTimes &times, const Plan &plan, const Entry &entry) {
-  LastCall last = lastCallOf(times.work, times.isHostClock);
+static Json lastCallJson(const DeviceTimes &times, const Plan &plan, const Entry &entry, int64_t rows) {
+  LastCall last = lastCallOf(plan, entry, plan.microbatchesFor(entry, rows), times.work, times.isHostClock);
   Json work = Json::array();
-  std::vector<ListedAction> actions = entry.allActions();
-  for (const WorkTime *time : last.work) {
-    const Copy *copy = actions[*time->work.action].action->copy();
+  for (auto [time, action] : last.work) {
+    const Copy *copy = action->copy();
     work.push_back({{"name", copy ? copy->value : time->work.name},
                     {"queue", plan.queues[time->work.queue].name},
                     {"start_ms", (time->start - last.begin) * 1e3},
@@ -113,12 +118,12 @@ static Json lastCallJson(const DeviceTimes &times, const Plan &plan, const Entry
   return work;
 }
 
-static Json scheduleJson(const DeviceTimes &times, const Plan &plan, const Entry &entry) {
+static Json scheduleJson(const DeviceTimes &times, const Plan &plan, const Entry &entry, int64_t rows) {
   return {{"clock", times.isHostClock ? "host" : "devices"},
           {"measured_ms", times.steadySeconds * 1e3},
           {"predicted_ms", times.predictedSeconds * 1e3},
           {"serial_ms", times.serialSeconds * 1e3},
-          {"work", lastCallJson(times, plan, entry)}};
+          {"work", lastCallJson(times, plan, entry, rows)}};
 }
 
 /// When the collectives of a call are ready, begin and end, as the schedule has them and as they did.
@@ -162,8 +167,11 @@ static void printCommunication(const Json &communication) {
 static void printResult(const Json &result) {
   auto number = [](const Json &value) { return value.get<double>(); };
   auto count = [](const Json &value) { return value.get<int64_t>(); };
-  printLine(concat(result["entry"].get<std::string>(), ", ", count(result["rows"]), " rows, ", count(result["threads"]),
-                   " threads, ", count(result["steps"]), " steps"));
+  std::string cut;
+  if (result.contains("microbatches"))
+    cut = concat(" in ", microbatchesText(count(result["microbatches"]), count(result["microbatch_rows"])));
+  printLine(concat(result["entry"].get<std::string>(), ", ", count(result["rows"]), " rows", cut, ", ",
+                   count(result["threads"]), " threads, ", count(result["steps"]), " steps"));
   printLine(concat("median ", fixedText(number(result["median_ms"]), 3), " ms, p90 ",
                    fixedText(number(result["p90_ms"]), 3), " ms, ", rateText(number(result["steps_per_s"])),
                    " steps/s, ", rateText(number(result[rateKey])), " rows/s"));
@@ -216,6 +224,10 @@ int runBench(const Options &options, Processes &processes) {
   result["entry"] = entry.name;
   result["rows"] = rows;
   result["replicas"] = instance.replicas();
+  if (!entry.parts.empty()) {
+    result["microbatches"] = instance.plan().microbatchesFor(entry, rows);
+    result["microbatch_rows"] = std::min(instance.plan().capacity, shareOf(rows, instance.replicas(), 0).rows);
+  }
   result["threads"] = instance.threads();
   result["steps"] = times.size();
   result["median_ms"] = median * 1e3;
@@ -228,7 +240,7 @@ int runBench(const Options &options, Processes &processes) {
   if (options.kernels)
     result.update(benchKernels(instance, entry, rows, options.seconds));
   if (hasDevices) {
-    result["schedule"] = scheduleJson(devices, instance.plan(), entry);
+    result["schedule"] = scheduleJson(devices, instance.plan(), entry, rows);
     if (!devices.collectives.empty())
       result["communication"] = communicationJson(devices);
     result["untimed_ms"] = devices.untimedSeconds * 1e3;

@@ -2,9 +2,9 @@
 
 #include "runtime/exec/ActionTimes.h"
 #include "runtime/exec/BenchState.h"
-#include "runtime/plan/ScheduleModel.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <map>
 
@@ -12,13 +12,23 @@ namespace sluice::runtime {
 
 static constexpr int64_t leastCalls = 32, leastUntimedCalls = 8, mostCalls = 256;
 
+/// The call of `entry` that a piece of its work belongs to, where all calls had so many microbatches.
+static int64_t callOf(const Plan &plan, const Entry &entry, int64_t microbatches, const Work &work) {
+  std::vector<int64_t> times = plan.timesOf(entry, microbatches);
+  for (size_t i = 0; i < entry.parts.size(); ++i)
+    if (entry.parts[i].entry == work.entry)
+      return work.call / times[i];
+  return work.call;
+}
+
 /// When each call ended, by one clock if all work has the same.
-static std::vector<double> endsOf(const std::vector<WorkTime> &times, bool &isHostClock) {
+static std::vector<double> endsOf(const std::vector<WorkTime> &times, bool &isHostClock,
+                                  const std::function<int64_t(const Work &)> &callOfWork) {
   isHostClock = std::any_of(times.begin(), times.end(), [](const WorkTime &time) { return time.isHostClock; });
   std::map<int64_t, double> ends;
   for (const WorkTime &time : times)
     if (time.isHostClock == isHostClock && time.work.action)
-      ends[time.work.call] = std::max(ends[time.work.call], time.end);
+      ends[callOfWork(time.work)] = std::max(ends[callOfWork(time.work)], time.end);
   std::vector<double> list;
   for (auto [call, end] : ends)
     list.push_back(end);
@@ -39,58 +49,67 @@ static double callAgainAndAgain(Instance &instance, const Entry &entry, int64_t 
   return (WorkTimes::now() - begin) / static_cast<double>(calls);
 }
 
-LastCall lastCallOf(const std::vector<WorkTime> &work, bool isHostClock) {
+LastCall lastCallOf(const Plan &plan, const Entry &entry, int64_t microbatches, const std::vector<WorkTime> &work,
+                    bool isHostClock) {
   int64_t number = 0;
   for (const WorkTime &time : work)
-    number = std::max(number, time.work.call);
+    if (time.work.action)
+      number = std::max(number, callOf(plan, entry, microbatches, time.work));
   LastCall last{{}, std::numeric_limits<double>::infinity()};
+  std::map<size_t, std::vector<ListedAction>> actions; // of entries
   for (const WorkTime &time : work)
-    if (time.work.action && time.work.call == number && time.isHostClock == isHostClock) {
-      last.work.push_back(&time);
+    if (time.work.action && callOf(plan, entry, microbatches, time.work) == number && time.isHostClock == isHostClock) {
+      std::vector<ListedAction> &listed = actions[time.work.entry];
+      if (listed.empty())
+        listed = plan.entries[time.work.entry].allActions();
+      last.work.push_back({&time, listed[*time.work.action].action});
       last.begin = std::min(last.begin, time.start);
     }
   return last;
 }
 
 /// Sets what was predicted of each collective beside when it ran.
-static std::vector<CollectiveTime> withMeasured(const std::vector<CollectiveForecast> &predicted, const Entry &entry,
+static std::vector<CollectiveTime> withMeasured(const std::vector<CollectiveForecast> &predicted,
                                                 const LastCall &last) {
   std::vector<CollectiveTime> times;
-  std::vector<ListedAction> actions = entry.allActions();
   double begin = std::numeric_limits<double>::infinity(); // of the first kernel
-  for (const WorkTime *work : last.work)
-    if (actions[*work->work.action].action->launch())
-      begin = std::min(begin, work->start);
+  for (auto [done, action] : last.work)
+    if (action->launch())
+      begin = std::min(begin, done->start);
   for (const CollectiveForecast &item : predicted) {
     CollectiveTime &time = times.emplace_back(item);
-    for (const WorkTime *work : last.work)
-      if (actions[*work->work.action].action->collective() == item.collective)
-        time.measured = {work->start - begin, work->end - begin};
+    for (auto [done, action] : last.work)
+      if (action->collective() == item.collective)
+        time.measured = {done->start - begin, done->end - begin};
   }
   return times;
 }
 
 DeviceTimes benchDevices(Instance &instance, const Entry &entry, int64_t rows, double seconds) {
   DeviceTimes result;
+  const Plan &plan = instance.plan();
+  int64_t microbatches = plan.microbatchesFor(entry, rows);
   Devices &devices = instance.executor().devices();
   std::vector<double> alone = medianOfCalls(timeActions(instance, entry, rows, {}));
   auto runsHere = [&](size_t queue) { return devices.queue(queue).isImmediate(); };
-  ScheduleModel model(instance.plan(), entry, alone, runsHere);
+  CallModel model(plan, entry, microbatches, runsHere);
   instance.synchronize();
   instance.times().start(/*oneByOne=*/false);
   callAgainAndAgain(instance, entry, rows, seconds, leastCalls);
   result.work = instance.times().take();
-  std::vector<double> ends = endsOf(result.work, result.isHostClock);
+  std::vector<double> ends = endsOf(result.work, result.isHostClock,
+                                    [&](const Work &work) { return callOf(plan, entry, microbatches, work); });
   for (size_t i = 1; i < ends.size(); ++i)
     result.steps.push_back(ends[i] - ends[i - 1]);
   result.steadySeconds = steadySeconds(ends);
-  result.predictedSeconds = steadySeconds(model.predict(static_cast<int64_t>(ends.size())).ends);
-  CommunicationForecast forecast = forecastCommunication(instance.plan(), entry, alone, runsHere);
-  result.collectives = withMeasured(forecast.collectives, entry, lastCallOf(result.work, result.isHostClock));
+  result.predictedSeconds = model.predict(alone, static_cast<int64_t>(ends.size())).seconds;
+  CommunicationForecast forecast = forecastCommunication(plan, model, alone);
+  result.collectives = withMeasured(forecast.collectives,
+                                    lastCallOf(plan, entry, microbatches, result.work, result.isHostClock));
   result.exposedSeconds = forecast.exposedSeconds;
   result.measuredExposedSeconds =
       std::max(result.steadySeconds - (forecast.callSeconds - forecast.exposedSeconds), 0.0);
-  result.serialSeconds = model.serialSeconds();
+  result.serialSeconds = model.serialSeconds(alone);
   result.untimedSeconds = callAgainAndAgain(instance, entry, rows, seconds, leastUntimedCalls);
   return result;
 }

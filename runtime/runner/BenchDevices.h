@@ -16,7 +16,11 @@ struct CollectiveTime {
 
 /// What was done for the last call.
 struct LastCall {
-  std::vector<const WorkTime *> work;
+  struct Done {
+    const WorkTime *time;
+    const Action *action;
+  };
+  std::vector<Done> work;
   double begin = 0; ///< of the first piece of it
 };
 
@@ -33,8 +37,9 @@ struct DeviceTimes {
   bool isHostClock = false;          ///< else the clock of the devices: a virtual one, of a simulator
 };
 
-/// By the clock that most work has.
-LastCall lastCallOf(const std::vector<WorkTime> &work, bool isHostClock);
+/// The call of `entry` that was last, by the clock that most work has; all calls had so many microbatches.
+LastCall lastCallOf(const Plan &plan, const Entry &entry, int64_t microbatches, const std::vector<WorkTime> &work,
+                    bool isHostClock);
 
 /// Calls `entry` at least 32 times, with every input set anew for each call, and for `seconds` or 256 times; then
 /// again, at least 8 times, with no work timed.

@@ -52,7 +52,7 @@ Json benchKernels(Instance &instance, const Entry &entry, int64_t rows, double s
     result["machine"]["bandwidth"].push_back({{"bytes", point.bytes}, {"gbps", point.bytesPerSecond * 1e-9}});
   result["machine"]["vector"] = peak.vector;
   result["kernels"] = Json::array();
-  std::vector<ListedAction> actions = entry.allActions();
+  std::vector<ListedAction> actions = plan.actionsOf(entry, plan.microbatchesFor(entry, rows));
   for (size_t kernel = 0; kernel < plan.kernels.size(); ++kernel) {
     std::vector<double> times(steps.size());
     const Launch *first = nullptr;
@@ -67,7 +67,8 @@ Json benchKernels(Instance &instance, const Entry &entry, int64_t rows, double s
         times[step] += steps[step][i] * static_cast<double>(actions[i].times);
     }
     if (first)
-      result["kernels"].push_back(describe(plan, *first, launches, std::max(medianOf(times), 1e-9), rows, peak));
+      result["kernels"].push_back(describe(plan, *first, launches, std::max(medianOf(times), 1e-9),
+                                           entry.parts.empty() ? rows : std::min(rows, plan.capacity), peak));
   }
   return result;
 }

@@ -16,6 +16,21 @@ static Json valueJson(const Value &value) {
   return json;
 }
 
+/// Of a replica in one call.
+static int64_t mostRows(const Plan &plan, const Entry &entry) {
+  return entry.parts.empty() ? plan.capacity : plan.capacity * plan.microbatches;
+}
+
+/// In a call with all rows; those in loops once.
+static int64_t launchesOf(const Plan &plan, const Entry &entry) {
+  std::vector<const Entry *> parts = plan.partsOf(entry);
+  std::vector<int64_t> times = plan.timesOf(entry, plan.microbatches);
+  int64_t launches = 0;
+  for (size_t i = 0; i < parts.size(); ++i)
+    launches += times[i] * static_cast<int64_t>(parts[i]->launches().size());
+  return launches;
+}
+
 static Json entryJson(const Plan &plan, const Entry &entry) {
   Json json;
   json["name"] = entry.name;
@@ -24,8 +39,11 @@ static Json entryJson(const Plan &plan, const Entry &entry) {
     json["inputs"].push_back(valueJson(input));
   for (const Value &output : entry.outputs)
     json["outputs"].push_back(valueJson(output));
-  json["launches"] = entry.launches().size();
-  json["copies"] = plannedCopies(plan, entry, plan.capacity);
+  json["launches"] = launchesOf(plan, entry);
+  json["copies"] = plannedCopies(plan, entry, mostRows(plan, entry));
+  for (const CallPart &part : entry.parts)
+    json["parts"].push_back({{"when", CallPart::whenNames[static_cast<size_t>(part.when)]},
+                             {"launches", plan.entries[part.entry].launches().size()}});
   json["peak_bytes"] = entry.peakBytes.front();
   json["device_peak_bytes"] = entry.peakBytes;
   return json;
@@ -50,12 +68,14 @@ static Json planJson(const Plan &plan, const Ordinals &ordinals) {
   json["model"] = plan.model;
   json["replicas"] = plan.replicas;
   json["batch"] = plan.batch;
+  json["microbatches"] = plan.microbatches;
   json["capacity"] = plan.capacity;
   json["parameters"] = plan.parameterCount();
   json["peak_bytes"] = plan.peakBytes(0);
   json["entries"] = json["states"] = json["devices"] = json["arenas"] = Json::array();
   for (const Entry &entry : plan.entries)
-    json["entries"].push_back(entryJson(plan, entry));
+    if (!entry.isPart)
+      json["entries"].push_back(entryJson(plan, entry));
   for (const State &state : plan.states)
     if (state.isKept())
       json["states"].push_back({{"name", state.name},
@@ -73,14 +93,20 @@ static Json planJson(const Plan &plan, const Ordinals &ordinals) {
   return json;
 }
 
+/// What has room for so many rows, and how many there may be in all.
+static std::string roomText(const Plan &plan) {
+  if (plan.microbatches == 1 && plan.replicas <= 1)
+    return "";
+  return concat(" in a ", plan.microbatches > 1 ? "microbatch" : "replica", " and ", plan.batch, " in all");
+}
+
 static std::string valuesText(const Plan &plan, const std::vector<Value> &values) {
   std::string text;
   for (const Value &value : values) {
     Shape shape = value.shape;
     text += concat(text.empty() ? "" : ", ", value.name, ": ", typeText(value.dtype, shape));
     if (value.rowsDim >= 0)
-      text += concat(" (rows: dimension ", value.rowsDim, ", up to ", plan.capacity,
-                     plan.replicas > 1 ? concat(" in a replica and ", plan.batch, " in all") : "", ")");
+      text += concat(" (rows: dimension ", value.rowsDim, ", up to ", plan.capacity, roomText(plan), ")");
   }
   return text.empty() ? "nothing" : text;
 }
@@ -108,14 +134,22 @@ static void printText(const Plan &plan, const Ordinals &ordinals, int threads) {
     printLine(concat("replicas as many as processes are launched, up to ", plan.batch, " rows in one call"));
   if (plan.replicas > 1)
     printLine(concat("replicas ", plan.replicas, ", up to ", plan.batch, " rows in one call"));
+  if (plan.microbatches > 1)
+    printLine(concat("rows     of a ", plan.replicas > 1 ? "replica" : "call", " in up to ",
+                     microbatchesText(plan.microbatches, plan.capacity)));
   printDevices(plan, ordinals, threads);
   printLine("entries");
   for (const Entry &entry : plan.entries) {
-    printLine(concat("  ", entry.name, "  ", entry.launches().size(), " launches, peak ",
+    if (entry.isPart)
+      continue;
+    printLine(concat("  ", entry.name, "  ", launchesOf(plan, entry), " launches, peak ",
                      bytesText(static_cast<uint64_t>(entry.peakBytes.front()))));
+    for (const CallPart &part : entry.parts)
+      printLine(concat("    ", part.when == CallPart::When::each ? "each microbatch " : "once a call ",
+                       plan.entries[part.entry].launches().size(), " launches"));
     printLine(concat("    takes ", valuesText(plan, entry.inputs)));
     printLine(concat("    gives ", valuesText(plan, entry.outputs)));
-    for (const Json &copy : plannedCopies(plan, entry, plan.capacity))
+    for (const Json &copy : plannedCopies(plan, entry, mostRows(plan, entry)))
       printLine(concat("    copies ", copy["value"].get<std::string>(), " from ", copy["from"].get<std::string>(),
                        " to ", copy["to"].get<std::string>(), ": ", bytesText(copy["bytes"].get<uint64_t>()), ", ",
                        copy["when"].get<std::string>(), ", ", copy["reason"].get<std::string>(),

@@ -86,6 +86,7 @@ static std::vector<NamedText> linesOf(const Options &options, const Plan &plan) 
                                   {"the CPU of the build", plan.build.cpu},
                                   {"the precision", plan.build.precision},
                                   {"the number of replicas", std::to_string(plan.replicas)},
+                                  {"the number of microbatches", std::to_string(plan.microbatches)},
                                   {"the capacity", std::to_string(plan.capacity)}};
   for (const Entry &entry : plan.entries)
     addCollectives(entry, std::max<int64_t>(plan.replicas, 1), lines);

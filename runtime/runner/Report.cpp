@@ -4,6 +4,7 @@
 #include "runtime/plan/CommunicationForecast.h"
 #include "runtime/runner/Terminal.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 
@@ -23,7 +24,9 @@ static const char *nameOf(Copy::When when) {
 
 Json plannedCopies(const Plan &plan, const Entry &entry, int64_t rows) {
   Json copies = Json::array();
-  for (auto [action, times] : entry.allActions())
+  int64_t microbatches = entry.parts.empty() ? 1 : (rows + plan.capacity - 1) / plan.capacity;
+  rows = entry.parts.empty() ? rows : std::min(rows, plan.capacity);
+  for (auto [action, times] : plan.actionsOf(entry, microbatches))
     for (const Copy &copy : action->copies()) {
       copies.push_back({{"value", copy.value},
                         {"from", plan.devices[plan.deviceOf(copy.from)].name},
@@ -38,6 +41,10 @@ Json plannedCopies(const Plan &plan, const Entry &entry, int64_t rows) {
   return copies;
 }
 
+std::string microbatchesText(int64_t microbatches, int64_t rows) {
+  return concat(microbatches, microbatches == 1 ? " microbatch" : " microbatches", " of ", rows, " rows");
+}
+
 static Json countJson(const CopyCount &count) { return {{"copies", count.copies}, {"bytes", count.bytes}}; }
 
 static Json entriesJson(const Instance &instance) {
@@ -45,18 +52,20 @@ static Json entriesJson(const Instance &instance) {
   Json entries = Json::array();
   for (const Entry &entry : plan.entries) {
     int64_t calls = instance.calls(entry), rows = entry.hasRows() ? instance.mostRows(entry) : 1;
-    if (calls == 0)
+    if (calls == 0 || entry.isPart)
       continue;
+    int64_t microbatches = plan.microbatchesFor(entry, rows);
     CopyCount perCall;
-    for (auto [copy, times] : copiesPerCall(entry))
+    for (const CopyOfCall &copy : copiesPerCall(plan, entry, microbatches))
       for (int64_t replica = 0; replica < instance.replicasHere(); ++replica)
-        perCall +=
-            {times, times * copy->bytesFor(shareOf(rows, plan.replicas, instance.numberOfReplica(replica)).rows)};
+        perCall += copy.countFor(shareOf(rows, plan.replicas, instance.numberOfReplica(replica)).rows);
     entries.push_back({{"name", entry.name},
                        {"calls", calls},
                        {"rows", rows},
                        {"copies", plannedCopies(plan, entry, shareOf(rows, plan.replicas, 0).rows)},
                        {"per_call", countJson(perCall)}});
+    if (!entry.parts.empty())
+      entries.back()["microbatches"] = microbatches;
   }
   return entries;
 }
@@ -202,8 +211,11 @@ static void printCollectives(const Json &collectives) {
 }
 
 static void printCalls(const Json &entry) {
+  std::string cut = entry.contains("microbatches")
+                        ? concat(" in ", entry["microbatches"].get<int64_t>(), " microbatches")
+                        : std::string();
   printLine(concat(text(entry["name"]), ": ", entry["calls"].get<int64_t>(), " calls; each copies ",
-                   countText(entry["per_call"]), " with ", entry["rows"].get<int64_t>(), " rows"));
+                   countText(entry["per_call"]), " with ", entry["rows"].get<int64_t>(), " rows", cut));
   for (const Json &copy : entry["copies"])
     printFormatted("  %-6s to %-6s %12" PRId64 " B  %-6s %-10s %s  %s", text(copy["from"]).c_str(),
                    text(copy["to"]).c_str(), copy["bytes"].get<int64_t>(), text(copy["when"]).c_str(),

@@ -6,8 +6,12 @@
 
 namespace sluice::runtime {
 
-/// The copies of an entry's calls, as the plan has them; `bytes` are those of a call with `rows` rows.
+/// The copies of an entry's calls, as the plan has them; `bytes` are those of a call with `rows` rows, or of its first
+/// microbatch, and "times" says how often where that is not once.
 Json plannedCopies(const Plan &plan, const Entry &entry, int64_t rows);
+
+/// "4 microbatches of 16 rows"
+std::string microbatchesText(int64_t microbatches, int64_t rows);
 
 /// {"kept", "replays"}: the sequences of kernels that are kept, and how often one was replayed.
 Json sequencesJson(const ReplayCount &count);

@@ -40,7 +40,8 @@ protected:
   }
 
   CommunicationForecast forecast(const std::vector<double> &seconds) const {
-    return forecastCommunication(plan, plan.entries.front(), seconds, [](size_t queue) { return queue == host; });
+    CallModel calls(plan, plan.entries.front(), /*microbatches=*/1, [](size_t queue) { return queue == host; });
+    return forecastCommunication(plan, calls, seconds);
   }
 
   Plan plan;
@@ -98,7 +99,8 @@ TEST(CommunicationForecast, OfNoCollectiveIsTheCallAlone) {
   plan.devices = {{"cpu", "cpu"}};
   plan.queues = {{"cpu", 0}};
   plan.entries.emplace_back().actions = {{Launch{}, {host}, {}, {}}};
-  CommunicationForecast none = forecastCommunication(plan, plan.entries.front(), {2}, [](size_t) { return true; });
+  CallModel calls(plan, plan.entries.front(), /*microbatches=*/1, [](size_t) { return true; });
+  CommunicationForecast none = forecastCommunication(plan, calls, {2});
   EXPECT_TRUE(none.collectives.empty());
   EXPECT_DOUBLE_EQ(none.callSeconds, 2);
   EXPECT_DOUBLE_EQ(none.exposedSeconds, 0);

@@ -94,7 +94,7 @@ TEST(ReplicaPlan, EveryKindAndReductionIsWrittenAndReadBack) {
   auto &reduce = std::get<Collective>(plan.entries[1].actions[test::reduce].work);
   for (size_t kind = 0; kind < std::size(Collective::kindNames); ++kind) {
     reduce.kind = static_cast<Collective::Kind>(kind);
-    reduce.reduction = Collective::Reduction::max;
+    reduce.reduction = Reduction::max;
     reduce.root = 1;
     reduce.receive.slot.offset = 576;
     reduce.send.bytes = reduce.receive.bytes = 16;

@@ -136,6 +136,25 @@ static llvm::Error checkReplicas(ModuleOp module, llvm::StringRef phase, const C
   return llvm::Error::success();
 }
 
+/// In how many microbatches calls are to be done.
+static llvm::Error checkMicrobatches(ModuleOp module, llvm::StringRef phase, const CompileOptions &options) {
+  int64_t recorded = ir::getMicrobatches(module), microbatches = options.accumulate.value_or(recorded);
+  if (microbatches != recorded && phase != "model")
+    return makeError(ExitCode::Usage,
+                     "a dump of phase '" + phase + "' has its microbatches already, " + llvm::Twine(recorded));
+  if (microbatches == 1 || phase == "fused")
+    return llvm::Error::success();
+  ir::ModelOp model = ir::findModel(module);
+  bool isSync = options.batchNorm.empty() ? model && model.getSyncBatchNorm() : options.batchNorm == "sync";
+  if (isSync)
+    return makeError(ExitCode::Unsupported, "microbatches normalise by their own rows, not by those of all: "
+                                            "--accumulate is for --batch-norm local");
+  if (options.placement.chooses)
+    return makeError(ExitCode::Unsupported,
+                     "devices of microbatches are not chosen; pin what is not to be on the first one");
+  return llvm::Error::success();
+}
+
 /// Puts the model, in so many replicas, on other devices than it was written for; never on fewer accelerators, which its
 /// types may name.
 static llvm::Error setDevices(ModuleOp module, llvm::StringRef list, int64_t replicas, PlacementRequest &placement) {
@@ -226,8 +245,11 @@ static void forecastReplicas(const TargetCosts &costs, Compiled &compiled) {
   const runtime::Plan &plan = compiled.plan;
   auto runsHere = [&](size_t queue) { return costs.hostRunsHere && plan.queues[queue].device == 0; };
   for (const runtime::Entry &entry : plan.entries) {
+    if (entry.isPart)
+      continue;
+    runtime::CallModel model(plan, entry, plan.microbatches, runsHere);
     runtime::CommunicationForecast forecast =
-        runtime::forecastCommunication(plan, entry, workSeconds(entry, plan, costs.model), runsHere);
+        runtime::forecastCommunication(plan, model, workSeconds(entry, plan, costs.model));
     if (forecast.collectives.empty())
       continue;
     const runtime::Slot &sent = forecast.collectives.front().collective->send.slot;
@@ -273,12 +295,16 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
     return precision.takeError();
   if (llvm::Error error = checkReplicas(module, *from, options))
     return error;
+  if (llvm::Error error = checkMicrobatches(module, *from, options))
+    return error;
   PlacementRequest placement = options.placement;
   int64_t replicas = options.replicas.value_or(ir::getReplicas(module));
   if (llvm::Error error = setDevices(module, options.devices, replicas, placement))
     return error;
   if (!options.batchNorm.empty())
     ir::getModel(module).setSyncBatchNorm(options.batchNorm == "sync");
+  if (options.accumulate)
+    ir::getModel(module).setMicrobatches(uint64_t(*options.accumulate));
   if (llvm::Error error = checkPlacement(placement, replicas))
     return error;
   if (llvm::Error error = setCopies(module, options.copies.empty() && placement.chooses ? "insert" : options.copies))

@@ -32,8 +32,9 @@ struct CompileOptions {
   std::string cpu = "native";       // whose instructions the code may use
   passes::BackendSettings settings; // of backends' own: "arch=sm_90" for "cuda"
   std::optional<int64_t>
-      replicas;          // of the program, on a share of the rows each, as ir::getReplicas; none: what the model says
-  std::string batchNorm; // of replicas: "local" or "sync"; empty: what the model says, else local
+      replicas; // of the program, on a share of the rows each, as ir::getReplicas; none: what the model says
+  std::optional<int64_t> accumulate; // into so many microbatches a call is cut, at most; none: what the model says
+  std::string batchNorm;             // of replicas: "local" or "sync"; empty: what the model says, else local
   std::optional<passes::BucketPolicy> buckets; // of replicas: how their collectives share; none: Auto
   int64_t capacity = 0;                        // rows of the batch; 0: what the model says
   bool fuse = true;

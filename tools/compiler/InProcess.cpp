@@ -201,6 +201,7 @@ Program compile(const Graph &graph, const CompileOptions &options, std::source_l
   how.fuse = options.fuse;
   how.devices = options.devices;
   how.replicas = options.replicas;
+  how.accumulate = options.accumulate;
   how.batchNorm = options.batch_norm;
   how.copies = options.copies;
   how.dumpIrDir = options.dump_ir;
@@ -210,6 +211,9 @@ Program compile(const Graph &graph, const CompileOptions &options, std::source_l
     fail("a capacity of " + std::to_string(how.capacity) + " rows");
   if (how.replicas && (*how.replicas < 1 || *how.replicas > ir::kMostReplicas))
     fail("from 1 to " + std::to_string(ir::kMostReplicas) + " replicas, not " + std::to_string(*how.replicas));
+  if (how.accumulate && (*how.accumulate < 1 || *how.accumulate > ir::kMostMicrobatches))
+    fail("from 1 to " + std::to_string(ir::kMostMicrobatches) + " microbatches, not " +
+         std::to_string(*how.accumulate));
 
   auto impl = std::make_unique<Program::Impl>();
   throwWhenExhausted();

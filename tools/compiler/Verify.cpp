@@ -391,6 +391,8 @@ llvm::Expected<Verification> verifyFile(llvm::StringRef path, const VerifyOption
     return withCode(ExitCode::Invalid, module.takeError());
   if (ir::isReplicated(**module))
     return makeError(ExitCode::Unsupported, "what replicas do together is not compared; verify the model without them");
+  if (ir::getMicrobatches(**module) > 1 || !(*module)->getOps<ir::PartsOp>().empty())
+    return makeError(ExitCode::Unsupported, "calls in parts are not compared; verify the model without microbatches");
   auto compiled = compileModule(**module, options.compile);
   if (!compiled)
     return compiled.takeError();

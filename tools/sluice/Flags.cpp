@@ -135,6 +135,12 @@ void addReplicaFlags(CLI::App &command, compiler::CompileOptions &options) {
       ->check([](const std::string &text) {
         return policies.contains(text) ? "" : "'" + text + "' is none of auto, fewest, each";
       });
+  command
+      .add_option_function<int64_t>(
+          "--accumulate", [&options](int64_t count) { options.accumulate = count; },
+          "Do the rows of a call in K microbatches, then one step of the optimizer: less memory")
+      ->type_name("K")
+      ->check(CLI::Range(int64_t(1), ir::kMostMicrobatches));
 }
 
 } // namespace sluice::tool

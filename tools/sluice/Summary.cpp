@@ -1,6 +1,7 @@
 #include "tools/sluice/Summary.h"
 
 #include "ir/Module.h"
+#include "runtime/plan/CopyForecast.h"
 #include "tools/sluice/Amounts.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -44,7 +45,8 @@ struct Figures {
   std::vector<CopyFigures> copies;            // of entries that have any, in one replica
   std::vector<CollectiveFigures> collectives; // the same
   int64_t parameters = 0, parameterTensors = 0, kernels = 0, capacity = 0, fileBytes = 0;
-  int64_t replicas = 1, shareCapacity = 0; // and the rows that each may have
+  int64_t replicas = 1, shareCapacity = 0;      // and the rows that each may have
+  int64_t microbatches = 1, microbatchRows = 0; // the same
   double seconds = 0;
 
   int64_t peakBytes() const {
@@ -77,23 +79,25 @@ static void addDevices(Figures &figures, const runtime::Plan &plan) {
     device.peakBytes = plan.peakBytes(i);
 }
 
-static void addEntry(Figures &figures, const runtime::Entry &entry, int64_t capacity) {
+static void addEntry(Figures &figures, const runtime::Plan &plan, const runtime::Entry &entry) {
   figures.entries.push_back(entry.name);
-  figures.launches.push_back(int64_t(entry.launches().size()));
+  figures.launches.push_back(0);
   CopyFigures copies{entry.name};
   CollectiveFigures collectives{entry.name};
-  for (auto [action, times] : entry.allActions()) {
+  for (auto [action, times] : plan.actionsOf(entry, plan.microbatches)) {
+    figures.launches.back() += action->launch() ? 1 : 0;
     if (const runtime::Collective *collective = action->collective()) {
       collectives.collectives += times;
       collectives.bytes += times * collective->bytesFor(figures.replicas);
     }
-    for (const runtime::Copy &copy : action->copies()) {
-      if (copy.when != runtime::Copy::When::step)
-        continue;
-      copies.copies += times;
-      copies.growsWithRows |= copy.bytesPerRow > 0;
-      copies.bytes += times * copy.bytesFor(capacity);
-    }
+  }
+  for (const runtime::CopyOfCall &recurring : runtime::copiesPerCall(plan, entry, plan.microbatches)) {
+    if (recurring.copy->when != runtime::Copy::When::step)
+      continue;
+    runtime::CopyCount count = recurring.countFor(figures.shareCapacity);
+    copies.copies += count.copies;
+    copies.bytes += count.bytes;
+    copies.growsWithRows |= recurring.copy->bytesPerRow > 0;
   }
   if (copies.copies > 0)
     figures.copies.push_back(copies);
@@ -139,14 +143,18 @@ static Figures figuresOf(const Compiled &compiled) {
   figures.precision = plan.build.precision;
   figures.capacity = plan.batch;
   figures.replicas = plan.replicas;
-  figures.shareCapacity = plan.capacity;
+  figures.microbatches = plan.microbatches;
+  figures.microbatchRows = plan.capacity;
+  figures.shareCapacity =
+      int64_t(llvm::divideCeil(uint64_t(plan.batch), uint64_t(std::max<int64_t>(plan.replicas, 1))));
   figures.kernels = int64_t(plan.kernels.size());
   figures.parameters = plan.parameterCount();
   figures.parameterTensors = llvm::count_if(
       plan.states, [](const runtime::State &state) { return state.kind == runtime::StateKind::parameter; });
   addDevices(figures, plan);
   for (const runtime::Entry &entry : plan.entries)
-    addEntry(figures, entry, plan.capacity);
+    if (!entry.isPart)
+      addEntry(figures, plan, entry);
   for (const PhaseTime &phase : compiled.phases)
     figures.seconds += phase.seconds;
   for (CollectiveFigures &collectives : figures.collectives)
@@ -230,6 +238,9 @@ void printSummary(llvm::raw_ostream &out, const Compiled &compiled) {
   if (figures.replicas > 1)
     out << fmt::format("  replicas      {}, with up to {} rows each; what follows is of one of them\n",
                        figures.replicas, printCount(figures.shareCapacity));
+  if (figures.microbatches > 1)
+    out << fmt::format("  microbatches  {} of up to {} rows, one after another\n", figures.microbatches,
+                       printCount(figures.microbatchRows));
   for (const DeviceFigures &device : figures.devices)
     out << fmt::format("  {:<13} {} ops in {} kernels; {} at its peak, {} of it state; {}{}{}\n", device.name,
                        device.ops, device.kernels, printBytes(device.peakBytes), printBytes(device.stateBytes),
@@ -279,6 +290,7 @@ void printSummaryAsJson(llvm::raw_ostream &out, const Compiled &compiled) {
              {"kernels", figures.kernels},
              {"capacity", figures.capacity},
              {"replicas", figures.replicas},
+             {"microbatches", figures.microbatches},
              {"peak_bytes", figures.peakBytes()},
              {"devices", std::move(devices)},
              {"functions", functionsAsJson(compiled.functions)},

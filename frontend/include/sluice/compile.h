@@ -27,6 +27,10 @@ struct CompileOptions {
   /// Of the program, each on a share of the rows and, in turn, its own of `devices`; 1 unless the graph says otherwise.
   /// They train as one.
   std::optional<std::int64_t> replicas = {};
+  /// The rows of a call, or a replica's, are done in so many microbatches at most, one after another: gradients are
+  /// added up, and one step of the optimizer follows. Batch norm has the statistics of each. 1 unless the graph says
+  /// otherwise.
+  std::optional<std::int64_t> accumulate = {};
   std::string batch_norm = {}; ///< of replicas: by their own rows ("local"; the default) or by all ("sync")
   std::string copies = {};     ///< that pins need: "explicit", "warn" or "insert"; empty: what the graph says
   std::string dump_ir = {};    ///< a folder for one file a phase

@@ -159,3 +159,41 @@ TEST(checklist_48_replicas, AreAskedForByASensibleNumber) {
   EXPECT_THAT(refusal({.devices = "sim:0-2", .replicas = 2}), testing::HasSubstr("replicas"));
   EXPECT_THAT(refusal({.replicas = 2, .batch_norm = "global"}), testing::HasSubstr("'local' or 'sync'"));
 }
+
+/// The rows of a call in microbatches, as one call.
+TEST(Accumulate, TrainsAsOneCall) {
+  auto trained = [](const CompileOptions &options) {
+    Graph g{"line"};
+    g.set_capacity(5);
+    Tensor x = g.input("x", f32, {Dim{"batch"}, 3});
+    nn::Module net{g};
+    nn::Linear fc{&net, "fc", 3, 2};
+    Tensor y = fc(x);
+    g.output("y", y);
+    g.minimize(mean(y * y), optim::SGD{.lr = 0.1});
+    Program program = compile(g, options);
+    program.seed(1);
+    program.run("init", 1);
+    for (const char *entry : {"train_step", "train_step", "predict"}) {
+      program.set_input("x", std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 9, -1, -2, -3, -4, -5, -6});
+      program.run(entry, 5);
+    }
+    return program.output<float>("y");
+  };
+  std::vector<float> expected = trained({});
+  ASSERT_EQ(expected.size(), 10u);
+  constexpr float allowed = 1e-4F; // a few roundings of values up to 200
+  for (int microbatches : {2, 3, 5})
+    EXPECT_THAT(trained({.accumulate = microbatches}), testing::Pointwise(testing::FloatNear(allowed), expected));
+  EXPECT_THAT(trained({.devices = "sim:0-1", .replicas = 2, .accumulate = 2}),
+              testing::Pointwise(testing::FloatNear(allowed), expected));
+}
+
+TEST(Accumulate, IsAskedForASensibleNumber) {
+  Graph g{"half"};
+  g.output("y", relu(g.input("x", f32, {Dim{"batch"}, 3})));
+  auto refusal = [&](const CompileOptions &options) { return sluice::test::messageOf([&] { compile(g, options); }); };
+  for (int microbatches : {0, -1, 1025})
+    EXPECT_EQ(refusal({.accumulate = microbatches}),
+              "compile: from 1 to 1024 microbatches, not " + std::to_string(microbatches));
+}

@@ -4,7 +4,7 @@
 #include "ir/Target.h"
 #include "ir/text/ParseGuard.h"
 
-#include <numeric>
+#include <algorithm>
 
 using namespace mlir;
 
@@ -18,18 +18,21 @@ static OwningOpRef<ModuleOp> parseModel(const std::string &text, MLIRContext &co
   return std::move(*parsed);
 }
 
-static void setReplicas(ModuleOp module, int64_t replicas, const std::string &devices, bool syncBatchNorm) {
+static void setReplicas(ModuleOp module, int64_t replicas, const std::string &devices, bool syncBatchNorm,
+                        int64_t microbatches) {
   ir::ModelOp model = ir::getModel(module);
   model.setReplicas(uint64_t(replicas));
+  model.setMicrobatches(uint64_t(microbatches));
   model.setSyncBatchNorm(syncBatchNorm);
   if (!devices.empty())
     llvm::cantFail(llvm::cantFail(ir::Target::parse(devices)).shareAmong(replicas)).record(module);
 }
 
-std::string onReplicas(const std::string &text, int64_t replicas, const std::string &devices, bool syncBatchNorm) {
+std::string onReplicas(const std::string &text, int64_t replicas, const std::string &devices, bool syncBatchNorm,
+                       int64_t microbatches) {
   MLIRContext context;
   OwningOpRef<ModuleOp> module = parseModel(text, context);
-  setReplicas(*module, replicas, devices, syncBatchNorm);
+  setReplicas(*module, replicas, devices, syncBatchNorm, microbatches);
   std::string result;
   llvm::raw_string_ostream out(result);
   module->getOperation()->print(out, OpPrintingFlags().enableDebugInfo());
@@ -37,47 +40,93 @@ std::string onReplicas(const std::string &text, int64_t replicas, const std::str
 }
 
 Replicated::Replicated(const std::string &text, size_t replicas, bool syncBatchNorm, passes::PipelineOptions options,
-                       const std::string &phase)
+                       const std::string &phase, int64_t microbatches)
     : states(replicas) {
   op = parseModel(text, context);
-  setReplicas(*op, int64_t(replicas), /*devices=*/"", syncBatchNorm);
+  setReplicas(*op, int64_t(replicas), /*devices=*/"", syncBatchNorm, microbatches);
   options.compileTo = phase;
   if (failed(passes::runPipeline(*op, options)))
     throw std::runtime_error("the phases failed");
   for (ir::StateMap &map : states)
     for (auto state : op->getOps<ir::StateOp>())
-      map[state.getSymName().str()] = ir::HostTensor(state.getTensorType().getShape());
+      map[state.getSymName().str()] = ir::HostTensor(
+          state.getTensorType().getShape(),
+          state.getKind() == ir::StateKind::Accumulator ? state.getInit().getA().getValueAsDouble() : 0.0);
+}
+
+/// `count` rows of an input, which are outermost, from number `first` on; all of one without rows.
+static ir::HostTensor rowsOf(Type type, const std::vector<double> &values, int64_t first, int64_t count) {
+  ir::HostTensor tensor(ir::runtimeShape(type, count));
+  size_t skipped =
+      cast<RankedTensorType>(type).hasStaticShape() ? 0 : ir::HostTensor(ir::runtimeShape(type, first)).data.size();
+  auto begin = values.begin() + std::ptrdiff_t(skipped);
+  tensor.data.assign(begin, begin + std::ptrdiff_t(tensor.data.size()));
+  return tensor;
+}
+
+void Replicated::runRows(ir::EntryOp entry, const Values &inputs, const Rows &rows, int64_t all,
+                         std::vector<Values> &outputs) {
+  SmallVector<ir::ReplicaShare> given;
+  for (size_t i = 0; i < states.size(); ++i) {
+    ir::ReplicaShare share{{}, states[i], rows.counts[i]};
+    for (auto [name, argument] :
+         llvm::zip_equal(entry.getInputs().getAsValueRange<StringAttr>(), entry.getInputArguments()))
+      share.inputs.push_back(rowsOf(argument.getType(), inputs.at(name.str()), rows.firsts[i], rows.counts[i]));
+    given.push_back(std::move(share));
+  }
+  ir::InterpreterOptions options;
+  options.allRows = all;
+  auto results = ir::interpretReplicas(entry, given, options);
+  if (failed(results))
+    throw std::runtime_error("the interpreter failed");
+  for (auto [number, name] : llvm::enumerate(entry.getOutputs().getAsValueRange<StringAttr>()))
+    for (size_t i = 0; i < states.size(); ++i) {
+      std::vector<double> &into = outputs[i][name.str()];
+      if (cast<RankedTensorType>(entry.getReturn().getValues()[number].getType()).hasStaticShape())
+        into.clear();
+      else
+        withRows.insert(name.str());
+      const std::vector<double> &result = (*results)[i][number].data;
+      into.insert(into.end(), result.begin(), result.end());
+    }
+}
+
+/// As the runtime does: as many microbatches as the replica with most rows has.
+void Replicated::runParts(ir::PartsOp whole, const Values &inputs, const Rows &rows, int64_t all,
+                          std::vector<Values> &outputs) {
+  int64_t capacity = ir::getCapacity(*op), most = *std::max_element(rows.counts.begin(), rows.counts.end());
+  for (auto [part, isEach] : llvm::zip_equal(whole.getEntries(), whole.getEach()))
+    for (int64_t done = 0; done == 0 || (isEach && done < most); done += capacity) {
+      Rows microbatch = rows;
+      for (auto [count, first] : llvm::zip_equal(microbatch.counts, microbatch.firsts)) {
+        int64_t before = std::min(done, count);
+        first += before;
+        count = std::min(capacity, count - before);
+      }
+      runRows(part, inputs, microbatch, all, outputs);
+    }
 }
 
 Values Replicated::run(const std::string &name, const Values &inputs, const std::vector<int64_t> &shares,
                        size_t replica) {
-  auto entry = op->lookupSymbol<ir::EntryOp>(name);
-  SmallVector<ir::ReplicaShare> given;
-  std::vector<size_t> taken(entry.getInputs().size(), 0);
-  for (auto [i, rows] : llvm::enumerate(shares)) {
-    ir::ReplicaShare share{{}, states[i], rows};
-    for (auto [number, input] : llvm::enumerate(entry.getInputs().getAsValueRange<StringAttr>())) {
-      Type type = entry.getInputArguments()[number].getType();
-      ir::HostTensor tensor(ir::runtimeShape(type, rows));
-      auto begin = inputs.at(input.str()).begin() + std::ptrdiff_t(taken[number]); // rows are outermost
-      tensor.data.assign(begin, begin + std::ptrdiff_t(tensor.data.size()));
-      if (!cast<RankedTensorType>(type).hasStaticShape())
-        taken[number] += tensor.data.size();
-      share.inputs.push_back(std::move(tensor));
-    }
-    given.push_back(std::move(share));
+  Rows rows{shares, {}};
+  int64_t all = 0;
+  for (int64_t share : shares) {
+    rows.firsts.push_back(all);
+    all += share;
   }
-  auto results = ir::interpretReplicas(entry, given);
-  if (failed(results))
-    throw std::runtime_error("the interpreter failed");
-  Values outputs;
-  for (auto [number, output] : llvm::enumerate(entry.getOutputs().getAsValueRange<StringAttr>())) {
-    std::vector<double> &joined = outputs[output.str()];
-    if (cast<RankedTensorType>(entry.getReturn().getValues()[number].getType()).hasStaticShape())
-      joined = (*results)[replica][number].data;
-    else
-      for (const SmallVector<ir::HostTensor> &of : *results)
-        joined.insert(joined.end(), of[number].data.begin(), of[number].data.end());
+  std::vector<Values> given(shares.size());
+  if (auto whole = op->lookupSymbol<ir::PartsOp>(name))
+    runParts(whole, inputs, rows, all, given);
+  else
+    runRows(op->lookupSymbol<ir::EntryOp>(name), inputs, rows, all, given);
+  Values outputs = given[replica];
+  for (auto &[output, joined] : outputs) {
+    if (!withRows.contains(output))
+      continue;
+    joined.clear();
+    for (const Values &of : given)
+      joined.insert(joined.end(), of.at(output).begin(), of.at(output).end());
   }
   return outputs;
 }

@@ -2,18 +2,20 @@
 #pragma once
 
 #include "tests/e2e/Harness.h"
+#include <set>
 
 namespace sluice::test {
 
-/// The text of a model with so many replicas, on `devices` as `--devices` says them; empty: the host.
+/// The text of a model with so many replicas, on `devices` as `--devices` says them; empty: the host. Each of them has
+/// so many microbatches at most.
 std::string onReplicas(const std::string &text, int64_t replicas, const std::string &devices,
-                       bool syncBatchNorm = false);
+                       bool syncBatchNorm = false, int64_t microbatches = 1);
 
 class Replicated {
 public:
   /// `text` is of phase `model`, `options` are of phases up to `phase`, which is `parallel` or later.
   Replicated(const std::string &text, size_t replicas, bool syncBatchNorm, passes::PipelineOptions options = {},
-             const std::string &phase = "parallel");
+             const std::string &phase = "parallel", int64_t microbatches = 1);
 
   /// States of each replica.
   std::vector<ir::StateMap> states;
@@ -23,8 +25,17 @@ public:
   Values run(const std::string &entry, const Values &inputs, const std::vector<int64_t> &shares, size_t replica = 0);
 
 private:
+  /// Rows of each replica: how many, and the first among those of the call.
+  struct Rows {
+    std::vector<int64_t> counts, firsts;
+  };
+  /// An entry point on these of `all` rows; its outputs go to those of each replica, rows behind what is there.
+  void runRows(ir::EntryOp entry, const Values &inputs, const Rows &rows, int64_t all, std::vector<Values> &outputs);
+  void runParts(ir::PartsOp whole, const Values &inputs, const Rows &rows, int64_t all, std::vector<Values> &outputs);
+
   mlir::MLIRContext context;
   mlir::OwningOpRef<mlir::ModuleOp> op;
+  std::set<std::string> withRows; // outputs, as far as they were given
 };
 
 } // namespace sluice::test

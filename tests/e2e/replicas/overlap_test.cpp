@@ -79,14 +79,15 @@ public:
 
   runtime::CommunicationForecast forecast(const runtime::Plan &plan, const Link &link) const {
     const runtime::Entry &step = *plan.findEntry("train_step");
-    return runtime::forecastCommunication(plan, step, compiler::workSeconds(step, plan, costsOf(link)), isNeverHere);
+    runtime::CallModel calls(plan, step, /*microbatches=*/1, isNeverHere);
+    return runtime::forecastCommunication(plan, calls, compiler::workSeconds(step, plan, costsOf(link)));
   }
 
   double predictedSeconds(const runtime::Plan &plan, const Link &link) const {
     constexpr int64_t kCalls = 24;
     const runtime::Entry &step = *plan.findEntry("train_step");
-    runtime::ScheduleModel schedule(plan, step, compiler::workSeconds(step, plan, costsOf(link)), isNeverHere);
-    return runtime::steadySeconds(schedule.predict(kCalls).ends);
+    runtime::CallModel calls(plan, step, /*microbatches=*/1, isNeverHere);
+    return calls.predict(compiler::workSeconds(step, plan, costsOf(link)), kCalls).seconds;
   }
 
   /// By the clock of the accelerators.

@@ -30,18 +30,21 @@ static std::vector<int64_t> drawShares(std::mt19937_64 &random, size_t replicas,
   return shares;
 }
 
-class BatchGraphs : public testing::TestWithParam<uint64_t> {};
+class BatchGraphs : public testing::TestWithParam<uint64_t> {
+protected:
+  static constexpr int64_t kCapacity = 12;
 
-TEST_P(BatchGraphs, AreEqualOnReplicas) {
-  if (GetParam() % 5 != 0 && !std::getenv("SLUICE_TEST_FULL"))
-    GTEST_SKIP() << "a fifth of the graphs runs unless SLUICE_TEST_FULL is set";
-  constexpr int64_t capacity = 12;
-  BatchGraph graph(GetParam(), capacity);
-  SCOPED_TRACE(graph.text);
-  std::mt19937_64 random(GetParam());
-  for (size_t replicas = 1; replicas <= 5; ++replicas) {
+  void SetUp() override {
+    if (GetParam() % 5 != 0 && !std::getenv("SLUICE_TEST_FULL"))
+      GTEST_SKIP() << "a fifth of the graphs runs unless SLUICE_TEST_FULL is set";
+  }
+
+  /// Trains on one device and on replicas that have so many microbatches each.
+  void expectEqual(size_t replicas, int64_t microbatches, std::mt19937_64 &random) {
+    BatchGraph graph(GetParam(), kCapacity);
+    SCOPED_TRACE(graph.text);
     Interpreted one(graph.text);
-    Replicated several(graph.text, replicas, /*syncBatchNorm=*/true);
+    Replicated several(graph.text, replicas, /*syncBatchNorm=*/true, {}, "parallel", microbatches);
     one.init(GetParam());
     several.run("init", {{"key", {0, double(GetParam())}}}, std::vector<int64_t>(replicas, 1));
     for (size_t replica = 0; replica < replicas; ++replica) {
@@ -51,14 +54,15 @@ TEST_P(BatchGraphs, AreEqualOnReplicas) {
     }
     one.setState("lr", {0.05});
     for (uint64_t step = 0; step < 4; ++step) {
-      int64_t rows = 1 + int64_t(random() % capacity);
+      int64_t rows = 1 + int64_t(random() % kCapacity);
       Values batch = BatchGraph::batch(100 * GetParam() + step, rows);
       std::vector<int64_t> shares = drawShares(random, replicas, rows);
       for (const char *entry : {"predict", "eval_step", "train_step"}) {
         Values expected = one.run(entry, batch, rows), actual = several.run(entry, batch, shares, random() % replicas);
         for (const auto &[name, values] : expected)
           EXPECT_TRUE(greatestError(actual.at(name), values) <= 1e-11)
-              << entry << " " << name << " of " << replicas << " replicas with " << rows << " rows";
+              << entry << " " << name << " of " << replicas << " replicas, up to " << microbatches
+              << " microbatches, with " << rows << " rows";
       }
       for (size_t replica = 0; replica < replicas; ++replica)
         for (const std::string &state : graph.states) {
@@ -68,6 +72,18 @@ TEST_P(BatchGraphs, AreEqualOnReplicas) {
         }
     }
   }
+};
+
+TEST_P(BatchGraphs, AreEqualOnReplicas) {
+  std::mt19937_64 random(GetParam());
+  for (size_t replicas = 1; replicas <= 5; ++replicas)
+    expectEqual(replicas, /*microbatches=*/1, random);
+}
+
+TEST_P(BatchGraphs, AreEqualInMicrobatches) {
+  std::mt19937_64 random(GetParam());
+  for (size_t replicas = 1; replicas <= 5; ++replicas)
+    expectEqual(replicas, 2 + int64_t(random() % 5), random);
 }
 
 INSTANTIATE_TEST_SUITE_P(Replicas, BatchGraphs, testing::Range<uint64_t>(0, 100));

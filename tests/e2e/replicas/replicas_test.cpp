@@ -85,6 +85,66 @@ TEST_P(LeNetReplicas, TrainAsOneDevice) {
 
 INSTANTIATE_TEST_SUITE_P(Replicas, LeNetReplicas, testing::Values(1, 2, 3, 4, 8));
 
+/// Replicas, and the microbatches of each.
+class LeNetMicrobatches : public testing::TestWithParam<std::pair<int64_t, int64_t>> {};
+
+TEST_P(LeNetMicrobatches, TrainAsOneDevice) {
+  auto [replicas, microbatches] = GetParam();
+  std::string model = modelText("lenet");
+  Compiled one(onReplicas(model, 1, "sim:0"), inDouble(16));
+  Compiled several(onReplicas(model, replicas, devicesOf(replicas), /*syncBatchNorm=*/false, microbatches),
+                   inDouble(16), {.sim = "devices=8,seed=6"});
+  double worst = trainBoth(one, several, unevenRows());
+  EXPECT_TRUE(worst <= 1e-12) << worst;
+  RecordProperty("worst", fmt::format("{}", worst));
+  Values batch = lenetBatch(99, 7);
+  EXPECT_TRUE(greatestDifference(several.run("predict", batch, 7).at("logits"),
+                                 one.run("predict", batch, 7).at("logits")) <= 1e-12);
+}
+
+INSTANTIATE_TEST_SUITE_P(Replicas, LeNetMicrobatches,
+                         testing::Values(std::pair<int64_t, int64_t>(1, 4), std::pair<int64_t, int64_t>(1, 16),
+                                         std::pair<int64_t, int64_t>(2, 3), std::pair<int64_t, int64_t>(3, 4)));
+
+class HostMicrobatches : public testing::TestWithParam<int64_t> {};
+
+/// In f32, where sums of microbatches have another order.
+TEST_P(HostMicrobatches, TrainAsOne) {
+  passes::PipelineOptions options;
+  options.capacity = 16;
+  std::string model = modelText("lenet");
+  Compiled one(model, options);
+  Compiled several(onReplicas(model, GetParam(), "", /*syncBatchNorm=*/false, /*microbatches=*/4), options);
+  double worst = trainBoth(one, several, unevenRows());
+  EXPECT_TRUE(worst <= 1e-5) << worst;
+  RecordProperty("worst", fmt::format("{}", worst));
+}
+
+INSTANTIATE_TEST_SUITE_P(Replicas, HostMicrobatches, testing::Values(1, 3));
+
+TEST(Microbatches, CopyWhatThePlanPredicts) {
+  Compiled several(onReplicas(modelText("lenet"), 1, "sim:0", /*syncBatchNorm=*/false, /*microbatches=*/4),
+                   inDouble(16));
+  several.init(3);
+  for (int64_t rows : {16, 7, 1, 16})
+    several.run("train_step", lenetBatch(int(rows), rows), rows);
+  several.run("predict", lenetBatch(5, 9), 9);
+  runtime::Executor &executor = several.program().executor();
+  EXPECT_EQ(runtime::byPair(executor.executedCopies()), runtime::byPair(executor.forecast().counts()));
+  EXPECT_EQ(runtime::byPair(executor.executedCopies()), runtime::byPair(executor.engineCopies()));
+}
+
+/// Activations are those of a microbatch, where those of the whole call were.
+TEST(Microbatches, NeedLessMemory) {
+  constexpr int64_t batch = 64;
+  Compiled one(smallResNet("sim:0", batch), inDouble(batch));
+  Compiled several(onReplicas(smallResNet("sim:0", batch), 1, "sim:0", /*syncBatchNorm=*/false, /*microbatches=*/4),
+                   inDouble(batch));
+  auto peak = [](const Compiled &model) { return double(model.plan().findEntry("train_step")->peakBytes[1]); };
+  EXPECT_LT(peak(several), 0.4 * peak(one));
+  RecordProperty("ratio", fmt::format("{}", peak(several) / peak(one)));
+}
+
 static Values resNetBatch(int step, int64_t rows) {
   std::string key = "replicas/step" + std::to_string(step);
   std::vector<float> pixels =
@@ -155,16 +215,18 @@ TEST(Replicas, GiveTheSameBitsAgain) {
   }
 }
 
-class CompiledBatchGraphs : public testing::TestWithParam<uint64_t> {};
+class CompiledBatchGraphs : public testing::TestWithParam<uint64_t> {
+protected:
+  void expectEqual(int64_t replicas, int64_t microbatches);
+};
 
-TEST_P(CompiledBatchGraphs, AreEqualOnReplicas) {
+void CompiledBatchGraphs::expectEqual(int64_t replicas, int64_t microbatches) {
   constexpr int64_t capacity = 12;
   BatchGraph graph(GetParam(), capacity);
   SCOPED_TRACE(graph.text);
-  int64_t replicas = 2 + int64_t(GetParam() % 4);
   Compiled one(graph.text, inDouble(capacity));
-  Compiled several(onReplicas(graph.text, replicas, devicesOf(replicas), /*syncBatchNorm=*/true), inDouble(capacity),
-                   {.sim = fmt::format("devices=8,seed={}", GetParam())});
+  Compiled several(onReplicas(graph.text, replicas, devicesOf(replicas), /*syncBatchNorm=*/true, microbatches),
+                   inDouble(capacity), {.sim = fmt::format("devices=8,seed={}", GetParam())});
   one.init(GetParam());
   several.init(GetParam());
   for (uint64_t step = 0; step < 5; ++step) {
@@ -180,6 +242,13 @@ TEST_P(CompiledBatchGraphs, AreEqualOnReplicas) {
       EXPECT_TRUE(greatestDifference(several.state(state), one.state(state)) <= 1e-10) << state;
     expectSameStates(several);
   }
+}
+
+TEST_P(CompiledBatchGraphs, AreEqualOnReplicas) { expectEqual(2 + int64_t(GetParam() % 4), /*microbatches=*/1); }
+
+TEST_P(CompiledBatchGraphs, AreEqualInMicrobatches) {
+  int64_t replicas = 1 + int64_t(GetParam() % 3), microbatches = 2 + int64_t(GetParam() % 4);
+  expectEqual(replicas, microbatches);
 }
 
 INSTANTIATE_TEST_SUITE_P(Replicas, CompiledBatchGraphs, testing::Range<uint64_t>(0, 10));

@@ -11,9 +11,10 @@ import subprocess
 import sys
 import tempfile
 
-FLAGS = {"mixed": ["--precision", "bf16"], "replicas": ["--replicas", "4", "--devices", "sim:0-3"]}
+FLAGS = {"mixed": ["--precision", "bf16"], "replicas": ["--replicas", "4", "--devices", "sim:0-3"], "microbatches": ["--accumulate", "4"]}
 MODELS = {
     "lenet": ["--batch", "256"],
+    "microbatches": ["--batch", "250"],
     "mixed": ["--batch", "256"],
     "replicas": ["--batch", "250"],
     "split": ["--batch", "256", "--devices", "cpu,sim:0", "--pin", "conv=gpu:0", "--copies", "insert"],

@@ -108,7 +108,7 @@ private:
     const runtime::Plan &plan = evaluation.plan;
     std::map<double, int64_t> changes;
     std::map<std::pair<size_t, int64_t>, int64_t> alive; // place to bytes
-    for (auto [listed, interval] : llvm::zip_equal(evaluation.entryPoint().allActions(), evaluation.timeline)) {
+    for (auto [listed, interval] : llvm::zip_equal(evaluation.actions(), evaluation.timeline)) {
       auto note = [&](const runtime::Slot &slot, int64_t size) {
         bool isTransient = plan.deviceOf(slot) == device && plan.arenas[slot.arena].name == "transient";
         if (isTransient && alive.try_emplace({slot.arena, slot.offset}, size).second)
@@ -230,12 +230,12 @@ private:
   void addCopies(PlacementReport &report) const {
     static constexpr const char *kWhen[] = {"step", "stale", "asked"};
     const runtime::Plan &plan = evaluation.plan;
-    const runtime::Entry &entry = evaluation.entryPoint();
+    std::vector<runtime::ListedAction> actions = evaluation.actions();
     std::map<std::string, size_t> groups; // by their kernels
     for (auto [i, group] : llvm::enumerate(report.groups))
       if (!group.kernel.empty())
         groups[group.kernel] = i;
-    for (auto [i, listed] : llvm::enumerate(entry.allActions())) {
+    for (auto [i, listed] : llvm::enumerate(actions)) {
       const runtime::Copy *copy = listed.action->copy(); // nothing else moves values before phase `fused`
       if (!copy)
         continue;
@@ -247,9 +247,10 @@ private:
       item.queue = plan.queues[listed.action->queues.front()].name;
       if (auto producer = groups.find(copy->value); producer != groups.end())
         item.producer = producer->second;
-      for (const runtime::Launch *launch : entry.launches())
-        if (auto reader = groups.find(launch->name); reader != groups.end() && reads(*launch, copy->to))
-          item.consumers.push_back(reader->second);
+      for (const runtime::ListedAction &other : actions)
+        if (const runtime::Launch *launch = other.action->launch())
+          if (auto reader = groups.find(launch->name); reader != groups.end() && reads(*launch, copy->to))
+            item.consumers.push_back(reader->second);
       item.when = kWhen[size_t(copy->when)];
       item.source = copy->source;
       item.bytes = copy->bytesFor(plan.capacity);
@@ -269,7 +270,7 @@ private:
   bool overlapsWork(size_t copy) const {
     const auto &moved = evaluation.timeline[copy];
     double covered = 0;
-    for (auto [listed, interval] : llvm::zip_equal(evaluation.entryPoint().allActions(), evaluation.timeline))
+    for (auto [listed, interval] : llvm::zip_equal(evaluation.actions(), evaluation.timeline))
       if (listed.action->launch())
         covered += std::max(0.0, std::min(moved.end, interval.end) - std::max(moved.start, interval.start));
     constexpr double kNearlyAll = 0.95;

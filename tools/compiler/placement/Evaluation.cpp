@@ -40,10 +40,10 @@ static double secondsOf(const runtime::Action &action, const runtime::Plan &plan
 std::vector<double> workSeconds(const runtime::Entry &entry, const runtime::Plan &plan,
                                 const passes::CostModel &costs) {
   llvm::SmallPtrSet<const runtime::Copy *, 32> recurs;
-  for (const runtime::CopyOfCall &recurring : runtime::copiesPerCall(entry))
+  for (const runtime::CopyOfCall &recurring : runtime::copiesPerCall(plan, entry, plan.microbatches))
     recurs.insert(recurring.copy);
   std::vector<double> seconds;
-  for (auto [action, times] : entry.allActions())
+  for (auto [action, times] : plan.actionsOf(entry, plan.microbatches))
     seconds.push_back(!action->copy() || recurs.contains(action->copy()) ? secondsOf(*action, plan, costs) : 0);
   return seconds;
 }
@@ -65,18 +65,13 @@ llvm::Expected<Evaluation> evaluate(ModuleOp module, passes::PipelineOptions pip
   const runtime::Entry *found = result.plan.findEntry(entry.str());
   result.entry = size_t(found - result.plan.entries.data());
   result.workSeconds = workSeconds(*found, result.plan, pipeline.costs);
-  runtime::ScheduleModel model(result.plan, *found, result.workSeconds,
-                               [&](size_t queue) { return hostRunsHere && result.plan.queues[queue].device == 0; });
-  runtime::ScheduleModel::Prediction prediction = model.predict(kCalls);
-  result.seconds = runtime::steadySeconds(prediction.ends);
-  result.serialSeconds = model.serialSeconds();
-  double begin = prediction.ends.back();
-  for (runtime::ScheduleModel::Interval interval : prediction.lastCall)
-    if (interval.end > 0)
-      begin = std::min(begin, interval.start);
-  for (runtime::ScheduleModel::Interval interval : prediction.lastCall)
-    result.timeline.push_back(
-        interval.end > 0 ? runtime::ScheduleModel::Interval{interval.start - begin, interval.end - begin} : interval);
+  runtime::CallModel model(result.plan, *found, result.plan.microbatches, [&](size_t queue) {
+    return hostRunsHere && result.plan.queues[queue].device == 0;
+  });
+  runtime::CallModel::Prediction prediction = model.predict(result.workSeconds, kCalls);
+  result.seconds = prediction.seconds;
+  result.serialSeconds = model.serialSeconds(result.workSeconds);
+  result.timeline = std::move(prediction.lastCall);
   for (size_t device = 0; device < result.plan.devices.size(); ++device)
     result.peakBytes.push_back(result.plan.peakBytes(device));
   return result;

@@ -2,8 +2,7 @@
 #pragma once
 
 #include "passes/Pipeline.h"
-#include "runtime/plan/Plan.h"
-#include "runtime/plan/ScheduleModel.h"
+#include "runtime/plan/CallModel.h"
 #include "llvm/Support/Error.h"
 
 namespace sluice::compiler {
@@ -19,9 +18,10 @@ struct Evaluation {
   std::vector<int64_t> peakBytes; ///< of each device
 
   const runtime::Entry &entryPoint() const { return plan.entries[entry]; }
+  std::vector<runtime::ListedAction> actions() const { return plan.actionsOf(entryPoint(), plan.microbatches); }
 };
 
-/// How long each action of an entry point takes alone with all rows, by its number: the work of a call. Copies that are
+/// How long each action of an entry point takes alone with all rows, as Plan::actionsOf has them: the work of a call. Copies that are
 /// no part of every call take none: those of outputs that the host may ask for, and those that refresh the mirror of a
 /// state which no call of the entry point changes.
 std::vector<double> workSeconds(const runtime::Entry &entry, const runtime::Plan &plan, const passes::CostModel &costs);

@@ -21,7 +21,7 @@ findGroupLaunches(const passes::PlacementGraph &graph, llvm::ArrayRef<uint32_t> 
   using Key = std::tuple<size_t, std::string, std::string>;             // device, line, base
   std::map<Key, std::vector<std::pair<unsigned, GroupLaunch>>> actions; // by number: the order of the program
   const runtime::Plan &plan = evaluation.plan;
-  for (auto [i, listed] : llvm::enumerate(evaluation.entryPoint().allActions())) {
+  for (auto [i, listed] : llvm::enumerate(evaluation.actions())) {
     const runtime::Launch *launch = listed.action->launch();
     if (!launch)
       continue;

@@ -198,7 +198,7 @@ private:
         int64_t rows = entry.hasRows() ? plan.capacity : 1;
         std::vector<double> seconds = runtime::medianOfCalls(runtime::timeActions(
             instance, entry, rows, {kLeastCalls, kMostCalls, request.seconds / double(plan.entries.size())}));
-        for (auto [listed, time] : llvm::zip_equal(entry.allActions(), seconds)) {
+        for (auto [listed, time] : llvm::zip_equal(plan.actionsOf(entry, /*microbatches=*/1), seconds)) {
           const runtime::Launch *launch = listed.action->launch();
           if (!launch)
             continue;

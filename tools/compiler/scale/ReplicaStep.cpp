@@ -48,7 +48,7 @@ llvm::Expected<ReplicaStep> replicaStepOf(const runtime::Plan &plan, const passe
   step.entry = entry->name;
   step.rows = plan.capacity;
   double done = 0;
-  for (auto [action, times] : entry->allActions()) {
+  for (auto [action, times] : plan.actionsOf(*entry, plan.microbatches)) {
     const runtime::Launch *launch = action->launch();
     if (!launch)
       continue;

@@ -1,0 +1,174 @@
+// RUN: sluice-opt %s --split-input-file --sluice-partition-rows --sluice-cut-microbatches | FileCheck %s
+
+// Tests that what each microbatch has of a gradient is added up, that replicas reduce the sum once, before the update; that
+// outputs with rows are each microbatch's, and that the capacity is a microbatch's.
+// CHECK-LABEL: module @step
+// CHECK: sluice.model "m" format 1 phase "train" capacity 2 replicas 2 batch 10 microbatches 3
+// CHECK: sluice.state accumulator @"accumulator of w" : tensor<3x2xf32> = <"constant", 0.000000e+00 : f64> of @w
+// CHECK: sluice.parts @train_step ["x", "dy"] -> ["y", "g"] = each @train_step.0, once @train_step.1
+// CHECK: sluice.entry @train_step.0 ["x", "dy"] -> ["y"] (%x: tensor<?x3xf32>, %dy: tensor<?x2xf32>)
+// CHECK: %[[Y:.+]] = sluice.exp %x
+// CHECK: %[[G:.+]] = sluice.einsum "ab,ac->bc" %x, %dy
+// CHECK: %[[A:.+]] = sluice.get @"accumulator of w"
+// CHECK: %[[S:.+]] = sluice.add %[[A]], %[[G]]
+// CHECK: sluice.set @"accumulator of w", %[[S]]
+// CHECK-NEXT: sluice.return %[[Y]] : tensor<?x3xf32>
+// CHECK: sluice.entry @train_step.1 [] -> ["g"] ()
+// CHECK: %[[W:.+]] = sluice.get @w
+// CHECK: %[[A:.+]] = sluice.get @"accumulator of w"
+// CHECK: %[[C:.+]] = sluice.identity %[[A]]
+// CHECK: %[[Z:.+]] = sluice.where
+// CHECK: sluice.set @"accumulator of w", %[[Z]]
+// CHECK: %[[R:.+]] = sluice.all_reduce sum %[[C]]
+// CHECK: %[[N:.+]] = sluice.sub %[[W]], %[[R]]
+// CHECK: sluice.set @w, %[[N]]
+// CHECK: sluice.return %[[R]]
+module @step {
+  sluice.model "m" format 1 phase "train" capacity 10 replicas 2 microbatches 3
+  sluice.state parameter @w : tensor<3x2xf32> = <"constant", 1.0 : f64>
+  sluice.entry @train_step ["x", "dy"] -> ["y", "g"] (%x: tensor<?x3xf32>, %dy: tensor<?x2xf32>) {
+    %w = sluice.get @w : tensor<3x2xf32>
+    %y = sluice.exp %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
+    %g = sluice.einsum "ab,ac->bc" %x, %dy : (tensor<?x3xf32>, tensor<?x2xf32>) -> tensor<3x2xf32>
+    %n = sluice.sub %w, %g : (tensor<3x2xf32>, tensor<3x2xf32>) -> tensor<3x2xf32>
+    sluice.set @w, %n : tensor<3x2xf32>
+    sluice.return %y, %g : tensor<?x3xf32>, tensor<3x2xf32>
+  }
+}
+
+// -----
+
+// Tests that one replica has no collectives, and that an entry point without rows is left as it is.
+// CHECK-LABEL: module @alone
+// CHECK: capacity 3 batch 9 microbatches 3
+// CHECK: sluice.entry @init ["key"]
+// CHECK: sluice.parts @predict ["x"] -> ["sum"] = each @predict.0, once @predict.1
+// CHECK-NOT: sluice.all_reduce
+// CHECK: %[[A:.+]] = sluice.get @"accumulator 1"
+// CHECK: sluice.return %[[A]]
+module @alone {
+  sluice.model "m" format 1 phase "train" capacity 9 microbatches 4
+  sluice.entry @init ["key"] -> [] (%key: tensor<2xi32>) {
+    sluice.return
+  }
+  sluice.entry @predict ["x"] -> ["sum"] (%x: tensor<?xf32>) {
+    %s = sluice.sum %x {axes = array<i64: 0>} : (tensor<?xf32>) -> tensor<f32>
+    sluice.return %s : tensor<f32>
+  }
+}
+
+// -----
+
+// Tests that what divides by a count that comes from data waits for the count of all microbatches, computes its rows anew, and
+// finds the count in a state of its own.
+// CHECK-LABEL: module @masked
+// CHECK-DAG: sluice.state accumulator @"accumulator 1" : tensor<f32>
+// CHECK-DAG: sluice.state accumulator @"accumulator 2" : tensor<2xf32>
+// CHECK-DAG: sluice.state accumulator @"accumulator 3" : tensor<f32>
+// CHECK: sluice.parts @predict ["x", "mask"] -> ["g"] = each @predict.0, once @predict.1, each @predict.2, once @predict.3
+// CHECK: sluice.entry @predict.0 ["mask"] -> []
+// CHECK: sluice.sum %mask
+// CHECK: sluice.entry @predict.1 [] -> []
+// CHECK: %[[N:.+]] = sluice.get @"accumulator 1"
+// CHECK: sluice.set @"accumulator 3", %[[N]]
+// CHECK: sluice.entry @predict.2 ["x", "mask"] -> []
+// CHECK: %[[N:.+]] = sluice.get @"accumulator 3"
+// CHECK: sluice.expand %[[N]]
+// CHECK: sluice.set @"accumulator 2"
+// CHECK: sluice.entry @predict.3 [] -> ["g"]
+// CHECK: %[[G:.+]] = sluice.get @"accumulator 2"
+// CHECK: sluice.return %[[G]]
+module @masked {
+  sluice.model "m" format 1 phase "train" capacity 8 microbatches 2
+  sluice.entry @predict ["x", "mask"] -> ["g"] (%x: tensor<?x2xf32>, %mask: tensor<?xf32>) {
+    %n = sluice.sum %mask {axes = array<i64: 0>} : (tensor<?xf32>) -> tensor<f32>
+    %e = sluice.expand %n {dims = array<i64>, shape = array<i64: -9223372036854775808>} : (tensor<f32>) -> tensor<?xf32>
+    %m = sluice.div %mask, %e : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+    %g = sluice.einsum "a,ab->b" %m, %x : (tensor<?xf32>, tensor<?x2xf32>) -> tensor<2xf32>
+    sluice.return %g : tensor<2xf32>
+  }
+}
+
+// -----
+
+// Tests that a masked mean that nothing with rows reads needs no second look at the rows.
+// CHECK-LABEL: module @masked_mean
+// CHECK: sluice.parts @predict ["x", "mask"] -> ["mean"] = each @predict.0, once @predict.1
+// CHECK: sluice.entry @predict.1
+// CHECK-DAG: %[[S:.+]] = sluice.get @"accumulator 1"
+// CHECK-DAG: %[[N:.+]] = sluice.get @"accumulator 2"
+// CHECK: sluice.div %[[S]], %[[N]]
+module @masked_mean {
+  sluice.model "m" format 1 phase "train" capacity 8 microbatches 2
+  sluice.entry @predict ["x", "mask"] -> ["mean"] (%x: tensor<?xf32>, %mask: tensor<?xf32>) {
+    %m = sluice.mul %x, %mask : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+    %s = sluice.sum %m {axes = array<i64: 0>} : (tensor<?xf32>) -> tensor<f32>
+    %n = sluice.sum %mask {axes = array<i64: 0>} : (tensor<?xf32>) -> tensor<f32>
+    %q = sluice.div %s, %n : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    sluice.return %q : tensor<f32>
+  }
+}
+
+// -----
+
+// Tests that a maximum is one of maxima, which begins at minus infinity.
+// CHECK-LABEL: module @most
+// CHECK: sluice.state accumulator @"accumulator 1" : tensor<f32> = <"constant", 0xFFF0000000000000 : f64>
+// CHECK: sluice.max
+// CHECK: sluice.full {{.*}}value = 0xFFF0000000000000
+module @most {
+  sluice.model "m" format 1 phase "train" capacity 8 microbatches 2
+  sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?xf32>) {
+    %m = sluice.reduce_max %x {axes = array<i64: 0>} : (tensor<?xf32>) -> tensor<f32>
+    sluice.return %m : tensor<f32>
+  }
+}
+
+// -----
+
+// Tests that the running statistics of batch norm are moved by each microbatch, and that the other replicas receive the
+// first one's once.
+// CHECK-LABEL: module @norm
+// CHECK: sluice.entry @train_step.0
+// CHECK: %[[M:.+]] = sluice.get @m
+// CHECK: %y, %[[N:.+]], %{{.+}} = sluice.batch_norm %x, {{.*}} %[[M]]
+// CHECK: sluice.set @m, %[[N]]
+// CHECK: sluice.entry @train_step.1
+// CHECK: %[[M:.+]] = sluice.get @m
+// CHECK: %[[B:.+]] = sluice.broadcast from 0 %[[M]]
+// CHECK: sluice.set @m, %[[B]]
+module @norm {
+  sluice.model "m" format 1 phase "train" capacity 10 replicas 2 microbatches 2
+  sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
+  sluice.state statistic @m : tensor<3xf32> = <"constant", 0.0 : f64>
+  sluice.state statistic @v : tensor<3xf32> = <"constant", 1.0 : f64>
+  sluice.entry @train_step ["x"] -> ["y"] (%x: tensor<?x3xf32>) {
+    %w = sluice.get @w : tensor<3xf32>
+    %m = sluice.get @m : tensor<3xf32>
+    %v = sluice.get @v : tensor<3xf32>
+    %y:3 = sluice.batch_norm %x, %w, %w, %m, %v {training} : (tensor<?x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<?x3xf32>, tensor<3xf32>, tensor<3xf32>)
+    sluice.set @m, %y#1 : tensor<3xf32>
+    sluice.return %y#0 : tensor<?x3xf32>
+  }
+}
+
+// -----
+
+// Tests that one replica sets them for each microbatch alone.
+// CHECK-LABEL: module @norm_alone
+// CHECK: sluice.entry @train_step.0
+// CHECK: sluice.set @m
+// CHECK: sluice.entry @train_step.1
+// CHECK-NOT: @m
+module @norm_alone {
+  sluice.model "m" format 1 phase "train" capacity 10 microbatches 2
+  sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
+  sluice.state statistic @m : tensor<3xf32> = <"constant", 0.0 : f64>
+  sluice.entry @train_step ["x"] -> ["y"] (%x: tensor<?x3xf32>) {
+    %w = sluice.get @w : tensor<3xf32>
+    %m = sluice.get @m : tensor<3xf32>
+    %y:3 = sluice.batch_norm %x, %w, %w, %m, %w {training} : (tensor<?x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<?x3xf32>, tensor<3xf32>, tensor<3xf32>)
+    sluice.set @m, %y#1 : tensor<3xf32>
+    sluice.return %y#0 : tensor<?x3xf32>
+  }
+}
