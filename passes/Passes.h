@@ -32,18 +32,19 @@ mlir::LogicalResult buildEntryPoints(mlir::ModuleOp module);
 /// the op to their own rows, when these are shared out.
 void expandComposites(mlir::ModuleOp module);
 
-/// train -> parallel, first half. The program of one of the module's replicas: rows are shared out, sums over them
+/// train -> parallel, first. The program of one of the module's replicas: rows are shared out, sums over them
 /// reduced.
 mlir::LogicalResult partitionRows(mlir::ModuleOp module);
+
+/// train -> parallel, second. Entry points with rows in parts, for each microbatch and once a call, if there are
+/// several microbatches.
+mlir::LogicalResult cutMicrobatches(mlir::ModuleOp module);
 
 /// train -> parallel, behind what merges equal ops. Lets a value be exchanged once.
 void mergeCollectives(mlir::ModuleOp module);
 
 /// train -> parallel, last. Says of each collective what it is of: the gradient of a parameter, a statistic, an output.
 void nameCollectives(mlir::ModuleOp module);
-/// train -> parallel, second half. Entry points with rows in parts, for each microbatch and once a call, if there are
-/// several microbatches.
-mlir::LogicalResult cutMicrobatches(mlir::ModuleOp module);
 
 /// Brings ops to canonical forms, merges equal ones and removes dead ones.
 mlir::LogicalResult simplify(mlir::ModuleOp module);
