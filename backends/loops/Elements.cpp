@@ -230,6 +230,10 @@ void Elements::store(const Memory &memory, AffineExpr offset, Element element) {
   emitter.store(memory, offset, scopes_.lanes(), element);
 }
 
+Element Elements::loadToStore(const Memory &memory, AffineExpr offset) {
+  return emitter.loadToStore(memory, offset, scopes_.lanes());
+}
+
 void Elements::storeIfAsked(Value value, ArrayRef<AffineExpr> index, Element element) {
   auto asked = onTheWay.find(value);
   if (asked == onTheWay.end() || stepIndex.empty() || !guards.empty())

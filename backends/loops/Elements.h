@@ -53,6 +53,7 @@ public:
   mlir::AffineExpr offsetOf(mlir::RankedTensorType type, llvm::ArrayRef<mlir::AffineExpr> index);
   Element load(const Memory &memory, mlir::AffineExpr offset);
   void store(const Memory &memory, mlir::AffineExpr offset, Element element);
+  Element loadToStore(const Memory &memory, mlir::AffineExpr offset);
   /// When `value` is computed for a step of a partial fold, at the index of that step, `memory` gets it: as the steps
   /// of all partial folds visit each element of the operand once, all of it.
   void storeOnTheWay(mlir::Value value, Memory memory) { onTheWay[value] = {memory, 0}; }

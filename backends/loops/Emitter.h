@@ -113,6 +113,10 @@ public:
   virtual Element load(mlir::DenseElementsAttr constant, mlir::AffineExpr offset, const Lanes &lanes,
                        Condition condition) = 0;
   virtual void store(const Memory &memory, mlir::AffineExpr offset, const Lanes &lanes, Element element) = 0;
+  /// What `store` is to change next. Without lanes one of several threads stores, and no other may read meanwhile.
+  virtual Element loadToStore(const Memory &memory, mlir::AffineExpr offset, const Lanes &lanes) {
+    return load(memory, offset, lanes, Condition());
+  }
 
   // Lanes together.
   /// In lane i the element of lane (i + by) mod lanes().

@@ -108,7 +108,7 @@ private:
     Element term = elements.guarded(
         inside, [&] { return elements.element(op.getX(), of); }, elements.zero(y.type.getElementType()));
     AffineExpr offset = elements.offsetOf(y.type, to);
-    elements.store(y, offset, emitter.apply(addition, {elements.load(y, offset), term}));
+    elements.store(y, offset, emitter.apply(addition, {elements.loadToStore(y, offset), term}));
   }
 
   Emitter &emitter;

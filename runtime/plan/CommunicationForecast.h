@@ -2,8 +2,8 @@
 // when, and what of it calls take longer for.
 #pragma once
 
-#include "runtime/plan/CollectiveCounts.h"
 #include "runtime/plan/CallModel.h"
+#include "runtime/plan/CollectiveCounts.h"
 
 namespace sluice::runtime {
 

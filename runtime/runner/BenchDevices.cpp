@@ -104,8 +104,8 @@ DeviceTimes benchDevices(Instance &instance, const Entry &entry, int64_t rows, d
   result.steadySeconds = steadySeconds(ends);
   result.predictedSeconds = model.predict(alone, static_cast<int64_t>(ends.size())).seconds;
   CommunicationForecast forecast = forecastCommunication(plan, model, alone);
-  result.collectives = withMeasured(forecast.collectives,
-                                    lastCallOf(plan, entry, microbatches, result.work, result.isHostClock));
+  result.collectives =
+      withMeasured(forecast.collectives, lastCallOf(plan, entry, microbatches, result.work, result.isHostClock));
   result.exposedSeconds = forecast.exposedSeconds;
   result.measuredExposedSeconds =
       std::max(result.steadySeconds - (forecast.callSeconds - forecast.exposedSeconds), 0.0);

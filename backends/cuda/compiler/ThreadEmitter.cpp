@@ -387,6 +387,11 @@ Element ThreadEmitter::load(const Memory &memory, AffineExpr offset, const Lanes
   return loadFrom(addressOf(memory), memory.byteOffset, memory.type.getElementType(), offset, lanes, condition);
 }
 
+Element ThreadEmitter::loadToStore(const Memory &memory, AffineExpr offset, const Lanes &lanes) {
+  Condition stores = lanes.variable ? Condition() : define<Condition>("bool", "thread == 0");
+  return load(memory, offset, lanes, stores);
+}
+
 Element ThreadEmitter::load(DenseElementsAttr constant, AffineExpr offset, const Lanes &lanes, Condition condition) {
   std::string name = newName(), numbers;
   for (Attribute number : constant.getValues<Attribute>())

@@ -81,6 +81,7 @@ public:
 
   loops::Element load(const loops::Memory &memory, mlir::AffineExpr offset, const loops::Lanes &lanes,
                       loops::Condition condition) final;
+  loops::Element loadToStore(const loops::Memory &memory, mlir::AffineExpr offset, const loops::Lanes &lanes) final;
   loops::Element load(mlir::DenseElementsAttr constant, mlir::AffineExpr offset, const loops::Lanes &lanes,
                       loops::Condition condition) final;
   void store(const loops::Memory &memory, mlir::AffineExpr offset, const loops::Lanes &lanes,

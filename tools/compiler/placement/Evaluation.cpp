@@ -65,9 +65,8 @@ llvm::Expected<Evaluation> evaluate(ModuleOp module, passes::PipelineOptions pip
   const runtime::Entry *found = result.plan.findEntry(entry.str());
   result.entry = size_t(found - result.plan.entries.data());
   result.workSeconds = workSeconds(*found, result.plan, pipeline.costs);
-  runtime::CallModel model(result.plan, *found, result.plan.microbatches, [&](size_t queue) {
-    return hostRunsHere && result.plan.queues[queue].device == 0;
-  });
+  runtime::CallModel model(result.plan, *found, result.plan.microbatches,
+                           [&](size_t queue) { return hostRunsHere && result.plan.queues[queue].device == 0; });
   runtime::CallModel::Prediction prediction = model.predict(result.workSeconds, kCalls);
   result.seconds = prediction.seconds;
   result.serialSeconds = model.serialSeconds(result.workSeconds);
