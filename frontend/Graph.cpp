@@ -2,11 +2,11 @@
 #include "sluice/graph.h"
 #include "Call.h"
 #include "GraphImpl.h"
+#include "Training.h"
 #include "ir/Module.h"
 #include "runtime/files/OutputFile.h"
 #include "llvm/ADT/StringExtras.h"
 
-#include <cmath>
 #include <unistd.h>
 
 using namespace mlir;
@@ -108,40 +108,21 @@ void Graph::metric(std::string name, Arg value) {
 
 //===- training ---------------------------------------------------------------------------------------------------===//
 
-static void checkSgd(const Call &call, const optim::SGD &sgd) {
-  auto require = [&](bool isRight, const char *what, double value) {
-    if (!isRight)
-      call.fail(std::string("SGD: ") + what + " cannot be " + std::to_string(value));
-  };
-  require(sgd.lr >= 0 && std::isfinite(sgd.lr), "lr", sgd.lr);
-  require(sgd.momentum >= 0 && std::isfinite(sgd.momentum), "momentum", sgd.momentum);
-  require(std::isfinite(sgd.dampening), "dampening", sgd.dampening);
-  require(sgd.weight_decay >= 0 && std::isfinite(sgd.weight_decay), "weight_decay", sgd.weight_decay);
-  if (sgd.nesterov && (sgd.momentum == 0 || sgd.dampening != 0))
-    call.fail("SGD: Nesterov's momentum needs a momentum and no dampening");
-}
-
-void Graph::minimize(Arg loss, const optim::SGD &optimizer) {
+void Graph::minimize(Arg loss, const optim::Optimizer &optimizer, const optim::Options &options) {
   Call call("minimize", loss);
   call.requireGraph(*graph);
   requireScalar(call, loss.tensor);
-  checkSgd(call, optimizer);
-  for (auto known : graph->graph.getBody().getOps<ir::MinimizeOp>())
-    throw Error("minimize: the graph has a loss already", loss.where, {{"here", detail::locationOf(known.getLoc())}});
   std::vector<std::string> names = graph->parametersBehind(Access::value(loss.tensor));
   if (names.empty())
     call.fail("the loss depends on no parameter");
-  OpBuilder &builder = graph->builder;
-  auto real = [&](double value) { return builder.getF64FloatAttr(value); };
-  auto sgd = ir::SgdAttr::get(&graph->context, real(optimizer.momentum), real(optimizer.dampening),
-                              real(optimizer.weight_decay), optimizer.nesterov);
+  detail::Training training(call, names, optimizer, options);
+  for (auto known : graph->graph.getBody().getOps<ir::MinimizeOp>())
+    throw Error("minimize: the graph has a loss already", loss.where, {{"here", detail::locationOf(known.getLoc())}});
   auto scalar = RankedTensorType::get({}, ir::getAccumulator(graph->elementType(graph->dtype)));
-  graph->addState(ir::StateKind::Hyper, "lr", scalar, init::constant(optimizer.lr), /*device=*/{}, loss.where);
-  SmallVector<Attribute> parameters;
-  for (const std::string &name : names)
-    parameters.push_back(FlatSymbolRefAttr::get(&graph->context, name));
-  builder.create<ir::MinimizeOp>(graph->toLocation(loss.where), Access::value(loss.tensor), sgd, "lr",
-                                 builder.getArrayAttr(parameters));
+  graph->addState(ir::StateKind::Hyper, "lr", scalar, init::constant(training.lr), /*device=*/{}, loss.where);
+  graph->builder.create<ir::MinimizeOp>(graph->toLocation(loss.where), Access::value(loss.tensor), training.optimizer,
+                                        "lr", training.parameters, training.groups, training.clips, training.schedule,
+                                        training.ema);
 }
 
 std::vector<Graph::State> Graph::states() const {

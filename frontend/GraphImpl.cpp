@@ -247,6 +247,17 @@ std::vector<std::string> GraphImpl::parametersBehind(Value value) {
   return names;
 }
 
+bool matches(std::string_view pattern, std::string_view name) {
+  if (pattern.empty())
+    return name.empty();
+  if (pattern.front() != '*')
+    return !name.empty() && name.front() == pattern.front() && matches(pattern.substr(1), name.substr(1));
+  for (size_t skip = 0; skip <= name.size(); ++skip)
+    if (matches(pattern.substr(1), name.substr(skip)))
+      return true;
+  return false;
+}
+
 std::string GraphImpl::verify() {
   Diagnostics diagnostics(&context);
   return succeeded(mlir::verify(*module)) ? std::string() : diagnostics.text;

@@ -135,6 +135,8 @@ struct Access {
 DType dtypeOf(mlir::Type type);
 /// The device of a logical name of the target.
 Device toDevice(llvm::StringRef name);
+/// Whether a name matches a pattern in which '*' stands for any characters.
+bool matches(std::string_view pattern, std::string_view name);
 /// Where the user wrote what became a value.
 SourceLocation locationOf(mlir::Location location);
 

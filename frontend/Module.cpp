@@ -141,23 +141,11 @@ Module::Named Module::named_buffers() const {
   return list;
 }
 
-/// Whether a name matches a pattern in which '*' stands for any characters.
-static bool matches(std::string_view pattern, std::string_view name) {
-  if (pattern.empty())
-    return name.empty();
-  if (pattern.front() != '*')
-    return !name.empty() && name.front() == pattern.front() && matches(pattern.substr(1), name.substr(1));
-  for (size_t skip = 0; skip <= name.size(); ++skip)
-    if (matches(pattern.substr(1), name.substr(skip)))
-      return true;
-  return false;
-}
-
 void Module::initialize(std::string_view pattern, init::Init init, Where at) {
   size_t prefix = path.empty() ? 0 : path.size() + 1;
   bool found = false;
   for (const auto &[full, tensor] : named_parameters()) {
-    if (!matches(pattern, std::string_view(full).substr(prefix)))
+    if (!detail::matches(pattern, std::string_view(full).substr(prefix)))
       continue;
     ir::StateOp state = graph->findState(full);
     state.setInitAttr(graph->initAttr(init.resolved(tensor.shape()), full, state.getTensorType(), at));

@@ -53,12 +53,6 @@ def Sluice_InitAttr : Sluice_Attr<"Init", "init"> {
   let assemblyFormat = "`<` $kind `,` $a (`,` $b^)? (`zero_row` $zero_row^)? `>`";
 }
 
-def Sluice_SgdAttr : Sluice_Attr<"Sgd", "sgd", [DeclareAttrInterfaceMethods<OptimizerAttr>]> {
-  let summary = "stochastic gradient descent with PyTorch's momentum, dampening, Nesterov and weight decay";
-  let parameters = (ins "::mlir::FloatAttr":$momentum, "::mlir::FloatAttr":$dampening, "::mlir::FloatAttr":$weight_decay, "bool":$nesterov);
-  let assemblyFormat = "`<` struct(params) `>`";
-}
-
 class Sluice_Words<string name, string summary, list<I32EnumAttrCase> words> : I32EnumAttr<name, summary, words> {
   let cppNamespace = "::sluice::ir";
   let genSpecializedAttr = 0;

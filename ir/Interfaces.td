@@ -179,4 +179,21 @@ def OptimizerAttr : AttrInterface<"OptimizerAttr"> {
       (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Value":$parameter, "::mlir::Value":$gradient, "::mlir::Value":$lr, "::mlir::Value":$step, "::mlir::ValueRange":$slots)>];
 }
 
+def GradientClipAttr : AttrInterface<"GradientClipAttr"> {
+  let cppNamespace = "::sluice::ir";
+  let description = "What bounds gradients before the updates. All that it knows of the other gradients is a sum over them.";
+  let methods = [
+    InterfaceMethod<"What one gradient adds to the sum: a scalar; null if none is needed.", "::mlir::Value", "buildTerm",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Value":$gradient)>,
+    InterfaceMethod<"The bounded gradient, of halves in f32. `sum` is null unless there are terms.", "::mlir::Value", "buildClipped",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Value":$gradient, "::mlir::Value":$sum)>];
+}
+
+def LrScheduleAttr : AttrInterface<"LrScheduleAttr"> {
+  let cppNamespace = "::sluice::ir";
+  let description = "How the learning rate changes with the step.";
+  let methods = [InterfaceMethod<"The rate of a step, of a scalar to begin with. `step`: the number of steps taken before (i32 scalar).",
+      "::mlir::Value", "buildRate", (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Value":$lr, "::mlir::Value":$step)>];
+}
+
 #endif

@@ -14,7 +14,7 @@ Classification::Classification(const std::string &name, const Options &options, 
   label = graph.input("label", i32, {Dim{"batch"}});
 }
 
-Graph Classification::minimize(nn::Module &net, const optim::SGD &optimizer) {
+Graph Classification::minimize(nn::Module &net, const optim::Optimizer &optimizer) {
   Tensor logits = net(image);
   graph.output("logits", logits);
   graph.metric("accuracy", accuracy(logits, label));

@@ -14,7 +14,7 @@ struct Classification {
   Classification(const std::string &name, const Options &options, const sluice::Shape &shape);
 
   /// Trains `net` on cross-entropy; reports its logits and its accuracy.
-  sluice::Graph minimize(sluice::nn::Module &net, const sluice::optim::SGD &optimizer);
+  sluice::Graph minimize(sluice::nn::Module &net, const sluice::optim::Optimizer &optimizer);
 
   sluice::Graph graph;
   sluice::Tensor image; ///< u8 or f32 [batch, ...]

@@ -38,6 +38,7 @@ Node where(Node condition, Node a, Node b) { return create<WhereOp>(a, condition
 Node maximum(Node a, Node b) { return binary<MaxOp>(a, b); }
 Node copied(Node a) { return unary<IdentityOp>(a); }
 Node pow(Node a, Node b) { return binary<PowOp>(a, b); }
+Node max(Node a, Node b) { return binary<MaxOp>(a, b); }
 Node sign(Node a) { return unary<SignOp>(a); }
 Node exp(Node a) { return unary<ExpOp>(a); }
 Node log(Node a) { return unary<LogOp>(a); }
@@ -45,6 +46,7 @@ Node sin(Node a) { return unary<SinOp>(a); }
 Node cos(Node a) { return unary<CosOp>(a); }
 Node tanh(Node a) { return unary<TanhOp>(a); }
 Node sigmoid(Node a) { return unary<SigmoidOp>(a); }
+Node sqrt(Node a) { return unary<SqrtOp>(a); }
 Node rsqrt(Node a) { return unary<RsqrtOp>(a); }
 
 Node castTo(Node a, Type element) {

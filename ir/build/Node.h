@@ -39,6 +39,7 @@ Node maximum(Node a, Node b);
 /// The same in a buffer of its own.
 Node copied(Node a);
 Node pow(Node a, Node b);
+Node max(Node a, Node b);
 Node sign(Node a);
 Node exp(Node a);
 Node log(Node a);
@@ -46,6 +47,7 @@ Node sin(Node a);
 Node cos(Node a);
 Node tanh(Node a);
 Node sigmoid(Node a);
+Node sqrt(Node a);
 Node rsqrt(Node a);
 
 /// `a` in another element type; and in the one that sums of its elements are of, where that is wider.

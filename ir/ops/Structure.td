@@ -2,6 +2,7 @@
 #ifndef SLUICE_IR_STRUCTURE
 #define SLUICE_IR_STRUCTURE
 
+include "ir/ops/Optimizers.td"
 include "ir/ops/Schedule.td"
 
 /// Names are looked up in a table that all ops of a module share.
@@ -60,9 +61,15 @@ def MetricOp : Sluice_Op<"metric"> {
 }
 def MinimizeOp : Sluice_Op<"minimize"> {
   let summary = "trains the listed parameters on a scalar loss; `lr` names the learning rate's state";
-  let description = "It stands in a graph, at most once; phase `train` differentiates the loss and adds the optimizer's updates.";
-  let arguments = (ins Sluice_FloatTensor:$loss, Arg<AnyAttr, "its rule and numbers, such as #sluice.sgd">:$optimizer, Arg<FlatSymbolRefAttr, "the state of the learning rate">:$lr, Arg<ArrayAttr, "the states to train">:$parameters);
-  let assemblyFormat = "$loss `,` $optimizer `lr` $lr $parameters attr-dict `:` type($loss)";
+  let description = [{
+    It stands in a graph, at most once; phase `train` differentiates the loss and adds the optimizer's updates. `groups` are trained by
+    optimizers of their own; each of `clips` in turn changes all gradients before the updates; `schedule` makes the rate of a step of `lr`
+    and the number of steps taken before; with `ema` each parameter has an average.
+  }];
+  let arguments = (ins Sluice_FloatTensor:$loss, Arg<AnyAttr, "its rule and numbers, such as #sluice.sgd">:$optimizer, Arg<FlatSymbolRefAttr, "the state of the learning rate">:$lr, Arg<ArrayAttr, "the states to train">:$parameters,
+                       Arg<OptionalAttr<ArrayAttr>, "more states to train, each a #sluice.parameter_group">:$groups, Arg<OptionalAttr<ArrayAttr>, "such as #sluice.clip_grad_norm">:$clips,
+                       Arg<OptionalAttr<AnyAttr>, "such as #sluice.step_lr">:$schedule, Arg<OptionalAttr<Sluice_EmaAttr>, "of the weights">:$ema);
+  let assemblyFormat = "$loss `,` $optimizer `lr` $lr (`schedule` $schedule^)? $parameters (`groups` $groups^)? (`clip` $clips^)? (`ema` $ema^)? attr-dict `:` type($loss)";
 }
 def EntryOp : Sluice_Op<"entry", [IsolatedFromAbove, Symbol, SingleBlock, Sluice_NamesInputs, ActionListOp]> {
   let summary = "an entry point: a pure function of its inputs and the state; `get` reads the state before the call, `set` gives it after";

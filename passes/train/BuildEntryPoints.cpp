@@ -2,14 +2,13 @@
 //
 //   sluice.graph(%x, %label) {...; sluice.output; sluice.metric; sluice.minimize}
 //     ==>  @init(key), @predict(x) -> outputs, @eval_step(x, label) -> loss, metrics, and
-//          @train_step(x, label) -> loss, metrics with gradients, the optimizer's update and its slots' states.
+//          @train_step(x, label) -> loss, metrics with gradients and updates (BuildTraining.cpp).
 //
 // Ops whose meaning depends on the mode mean in train_step what they mean in training.
-#include "ir/build/Node.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
 #include "passes/place/InheritDevice.h"
-#include "passes/train/Differentiate.h"
+#include "passes/train/BuildTraining.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -97,74 +96,6 @@ static SmallVector<std::string> namesOf(ArrayRef<Report> reports) {
   return llvm::map_to_vector(reports, [](const Report &report) { return report.name; });
 }
 
-static StateOp createState(OpBuilder &builder, Location loc, const Twine &name, StateKind kind, RankedTensorType type,
-                           FlatSymbolRefAttr of, TypeAttr physical) {
-  auto zero = InitAttr::get(builder.getContext(), "constant", builder.getF64FloatAttr(0.0), FloatAttr());
-  return builder.create<StateOp>(loc, builder.getStringAttr(name), kind, type, zero, of, physical);
-}
-
-/// The value of a state at the beginning of the entry point, of this type; one get per state.
-static Value getState(Clone &clone, StateOp state, RankedTensorType type) {
-  Block &body = clone.entry.getActions();
-  for (auto get : body.getOps<GetOp>())
-    if (get.getState() == state.getSymName())
-      return get.getValue();
-  OpBuilder builder = OpBuilder::atBlockBegin(&body);
-  return builder.create<GetOp>(state.getLoc(), type, FlatSymbolRefAttr::get(state.getSymNameAttr()));
-}
-
-/// Gradients and updates of the listed parameters, and the states that the optimizer keeps.
-static LogicalResult buildTraining(Clone &clone, MinimizeOp minimize, ModuleOp module) {
-  auto optimizer = dyn_cast<OptimizerAttr>(minimize.getOptimizer());
-  if (!optimizer)
-    return minimize.emitOpError("names no optimizer: ") << minimize.getOptimizer();
-  SmallVector<StateOp> parameters;
-  for (Attribute name : minimize.getParameters()) {
-    auto state = isa<FlatSymbolRefAttr>(name) ? module.lookupSymbol<StateOp>(cast<FlatSymbolRefAttr>(name).getAttr())
-                                              : StateOp();
-    if (!state || state.getKind() != StateKind::Parameter)
-      return minimize.emitOpError("trains what is no parameter: ") << name;
-    parameters.push_back(state);
-  }
-  auto lr = module.lookupSymbol<StateOp>(minimize.getLrAttr().getAttr());
-  if (!lr)
-    return minimize.emitOpError("names no learning rate: ") << minimize.getLrAttr();
-
-  SmallVector<Value> values =
-      llvm::map_to_vector(parameters, [&](StateOp state) { return getState(clone, state, state.getTensorType()); });
-  FailureOr<SmallVector<Value>> gradients =
-      differentiate(clone.builder, clone.mapping.lookup(minimize.getLoss()), values);
-  if (failed(gradients))
-    return failure();
-
-  OpBuilder states(minimize->getParentOp());
-  Value step, rate = getState(clone, lr, lr.getTensorType());
-  if (optimizer.needsStep()) {
-    StateOp state = createState(states, minimize.getLoc(), "step", StateKind::Step,
-                                RankedTensorType::get({}, states.getI32Type()), {}, {});
-    step = getState(clone, state, state.getTensorType());
-    clone.builder.create<SetOp>(state.getLoc(), "step", Node(clone.builder, state.getLoc(), step) + 1.0);
-  }
-  for (auto [state, value, gradient] : llvm::zip_equal(parameters, values, *gradients)) {
-    auto type = cast<RankedTensorType>(value.getType());
-    InheritDevice devices(clone.builder, getDevice(type), getDevice(state.getStoredType()));
-    SmallVector<Value> slots;
-    SmallVector<std::string> slotNames;
-    for (StringRef slot : optimizer.getSlots()) {
-      slotNames.push_back((state.getSymName() + "." + slot).str());
-      StateOp slotState = createState(states, state.getLoc(), slotNames.back(), StateKind::Slot, state.getTensorType(),
-                                      FlatSymbolRefAttr::get(state.getSymNameAttr()), state.getPhysicalAttr());
-      slots.push_back(getState(clone, slotState, type));
-    }
-    SmallVector<Value> updated =
-        optimizer.buildUpdate(clone.builder, state.getLoc(), value, gradient, rate, step, slots);
-    clone.builder.create<SetOp>(state.getLoc(), state.getSymName(), updated[0]);
-    for (auto [name, slot] : llvm::zip_equal(slotNames, ArrayRef(updated).drop_front()))
-      clone.builder.create<SetOp>(state.getLoc(), name, slot);
-  }
-  return success();
-}
-
 /// @init: every state from its initial value; the n-th state draws from stream n of the key.
 static void buildInit(ModuleOp module, Location loc) {
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
@@ -202,7 +133,7 @@ LogicalResult buildEntryPoints(ModuleOp module) {
   if (minimize) {
     metrics.insert(metrics.begin(), {"loss", minimize.getLoss()});
     Clone train = cloneGraph(graph, "train_step", namesOf(metrics), /*training=*/true);
-    if (failed(buildTraining(train, minimize, module)))
+    if (failed(buildTraining(train.builder, train.mapping.lookup(minimize.getLoss()), minimize, module)))
       return failure();
     finish(train, metrics, /*dropInputs=*/true);
   }

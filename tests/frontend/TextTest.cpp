@@ -53,6 +53,26 @@ Graph every() {
 
 } // namespace
 
+TEST(Text, OfTrainingRoundTrips) {
+  Graph g{"training"};
+  nn::Module root{g};
+  nn::Linear fc{&root, "fc", 24, 5};
+  optim::Options options{.groups = {{.params = {"*.bias"}, .lr_factor = 2, .weight_decay = 0}},
+                         .clip_grad_value = 0.5,
+                         .clip_grad_norm = 1.0,
+                         .schedule =
+                             optim::SequentialLR{{optim::LinearLR{}, optim::CosineAnnealingLR{.T_max = 90}}, {10}},
+                         .ema = optim::EMA{.decay = 0.99}};
+  g.minimize(fc(g.input("x", f32, {Dim{"batch"}, 24})).square().mean(), optim::AdamW{.lr = 3e-4}, options);
+  std::string text = g.str();
+  EXPECT_EQ(reparsed(text), text);
+  EXPECT_THAT(text, HasSubstr("groups [#sluice.parameter_group<parameters = [@fc.bias], optimizer = "
+                              "#sluice.adam<beta1 = 9.000000e-01 : f64"));
+  EXPECT_THAT(text,
+              HasSubstr("clip [#sluice.clip_grad_value<clip_value = 5.000000e-01 : f64>, #sluice.clip_grad_norm"));
+  EXPECT_THAT(text, HasSubstr("milestones = [10]> [@fc.weight] groups"));
+}
+
 TEST(Text, RoundTrips) {
   std::string text = every().str();
   EXPECT_EQ(reparsed(text), text);

@@ -1,6 +1,7 @@
 // Wrong uses of the graph API: each is refused at the user's own line, in the user's words.
 #include <sluice/sluice.h>
 
+#include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -531,6 +532,90 @@ TEST_F(WrongUse, LossesThatAreNone) {
   g.minimize((x * p).mean(), optim::SGD{.lr = 0.1});
   WRONG(g.minimize((x * p).sum(), optim::SGD{.lr = 0.1}));
   SAYS("minimize: the graph has a loss already");
+}
+
+TEST_F(WrongUse, OptimizersNumbers) {
+  Tensor loss = (x * parameter("p", {784})).mean();
+  WRONG(g.minimize(loss, optim::SGD{.momentum = -0.5}));
+  SAYS("minimize: SGD: momentum cannot be -0.500000 ([])");
+  WRONG(g.minimize(loss, optim::SGD{.dampening = NAN}));
+  SAYS("minimize: SGD: dampening cannot be nan ([])");
+  WRONG(g.minimize(loss, optim::Adam{.lr = INFINITY}));
+  SAYS("minimize: Adam: lr cannot be inf ([])");
+  WRONG(g.minimize(loss, optim::Adam{.betas = {1, 0.999}}));
+  SAYS("minimize: Adam: betas[0] cannot be 1.000000 ([])");
+  WRONG(g.minimize(loss, optim::Adam{.betas = {0.9, -0.1}}));
+  SAYS("minimize: Adam: betas[1] cannot be -0.100000 ([])");
+  WRONG(g.minimize(loss, optim::Adam{.eps = -1}));
+  SAYS("minimize: Adam: eps cannot be -1.000000 ([])");
+  WRONG(g.minimize(loss, optim::AdamW{.weight_decay = -1}));
+  SAYS("minimize: AdamW: weight_decay cannot be -1.000000 ([])");
+  WRONG(g.minimize(loss, optim::RMSprop{.alpha = -1}));
+  SAYS("minimize: RMSprop: alpha cannot be -1.000000 ([])");
+  WRONG(g.minimize(loss, optim::RMSprop{.eps = -1}));
+  SAYS("minimize: RMSprop: eps cannot be -1.000000 ([])");
+  WRONG(g.minimize(loss, optim::RMSprop{.weight_decay = NAN}));
+  SAYS("minimize: RMSprop: weight_decay cannot be nan ([])");
+  WRONG(g.minimize(loss, optim::RMSprop{.momentum = -1}));
+  SAYS("minimize: RMSprop: momentum cannot be -1.000000 ([])");
+  WRONG(g.minimize(loss, optim::RMSprop{.lr = -1}));
+  SAYS("minimize: RMSprop: lr cannot be -1.000000 ([])");
+}
+
+TEST_F(WrongUse, OptionsOfTraining) {
+  Tensor loss = (x * parameter("p", {784})).mean();
+  optim::SGD sgd{};
+  WRONG(g.minimize(loss, sgd, {.clip_grad_norm = 0}));
+  SAYS("minimize: clip: clip_grad_norm cannot be 0.000000 ([])");
+  WRONG(g.minimize(loss, sgd, {.clip_grad_value = -1}));
+  SAYS("minimize: clip: clip_grad_value cannot be -1.000000 ([])");
+  WRONG(g.minimize(loss, sgd, {.ema = optim::EMA{.decay = 1}}));
+  SAYS("minimize: EMA: decay cannot be 1.000000 ([])");
+  WRONG(g.minimize(loss, sgd, {.schedule = optim::StepLR{.step_size = 0}}));
+  SAYS("minimize: StepLR: step_size is a number of steps, from 1 to 2^31 - 1, not 0 ([])");
+  WRONG(g.minimize(loss, sgd, {.schedule = optim::StepLR{.step_size = 1, .gamma = -1}}));
+  SAYS("minimize: StepLR: gamma cannot be -1.000000 ([])");
+  WRONG(g.minimize(loss, sgd, {.schedule = optim::LinearLR{.start_factor = 0}}));
+  SAYS("minimize: LinearLR: start_factor cannot be 0.000000 ([])");
+  WRONG(g.minimize(loss, sgd, {.schedule = optim::LinearLR{.end_factor = 1.5}}));
+  SAYS("minimize: LinearLR: end_factor cannot be 1.500000 ([])");
+  WRONG(g.minimize(loss, sgd, {.schedule = optim::LinearLR{.total_iters = -3}}));
+  SAYS("minimize: LinearLR: total_iters is a number of steps, from 1 to 2^31 - 1, not -3 ([])");
+  WRONG(g.minimize(loss, sgd, {.schedule = optim::CosineAnnealingLR{.T_max = INT64_C(1) << 31}}));
+  SAYS("minimize: CosineAnnealingLR: T_max is a number of steps, from 1 to 2^31 - 1, not 2147483648 ([])");
+  WRONG(g.minimize(loss, sgd, {.schedule = optim::CosineAnnealingLR{.T_max = 1, .eta_min = -1}}));
+  SAYS("minimize: CosineAnnealingLR: eta_min cannot be -1.000000 ([])");
+}
+
+TEST_F(WrongUse, SchedulesOneAfterAnother) {
+  Tensor loss = (x * parameter("p", {784})).mean();
+  optim::SequentialLR sequence{.schedulers = {optim::LinearLR{}, optim::StepLR{.step_size = 2}}, .milestones = {}};
+  WRONG(g.minimize(loss, optim::SGD{}, {.schedule = sequence}));
+  SAYS("minimize: SequentialLR: between 2 schedules there are not 0 milestones ([])");
+  sequence.milestones = {0};
+  WRONG(g.minimize(loss, optim::SGD{}, {.schedule = sequence}));
+  SAYS("minimize: SequentialLR: a milestone is a number of steps, from 1 to 2^31 - 1, not 0 ([])");
+  sequence.schedulers.push_back(optim::LinearLR{});
+  sequence.milestones = {5, 5};
+  WRONG(g.minimize(loss, optim::SGD{}, {.schedule = sequence}));
+  SAYS("minimize: SequentialLR: milestones rise, and 5 comes behind 5 ([])");
+}
+
+TEST_F(WrongUse, GroupsOfParameters) {
+  nn::Linear fc{&root, "fc", 784, 3};
+  parameter("unused", {2});
+  Tensor loss = fc(x).square().mean();
+  optim::AdamW adam{};
+  WRONG(g.minimize(loss, adam, {.groups = {{.params = {"fc.bais"}}}}));
+  SAYS("minimize: no parameter that the loss depends on matches 'fc.bais' ([])");
+  WRONG(g.minimize(loss, adam, {.groups = {{.params = {"unused"}}}}));
+  SAYS("minimize: no parameter that the loss depends on matches 'unused' ([])");
+  WRONG(g.minimize(loss, adam, {.groups = {{.params = {"fc.*"}}, {.params = {"*.bias"}}}}));
+  SAYS("minimize: the parameter 'fc.bias' is in two groups, by 'fc.*' and by '*.bias' ([])");
+  WRONG(g.minimize(loss, adam, {.groups = {{.params = {"fc.*"}, .lr_factor = -1}}}));
+  SAYS("minimize: a group: lr_factor cannot be -1.000000 ([])");
+  WRONG(g.minimize(loss, adam, {.groups = {{.params = {"fc.*"}, .weight_decay = -1}}}));
+  SAYS("minimize: AdamW: weight_decay cannot be -1.000000 ([])");
 }
 
 TEST_F(WrongUse, MetricsThatAreNotScalars) {

@@ -53,8 +53,10 @@ public:
   void output(std::string name, Arg value);
   /// A scalar that training and evaluation report beside the loss: a mean over the rows.
   void metric(std::string name, Arg value);
-  /// Trains every parameter that the scalar loss depends on.
-  void minimize(Arg loss, const optim::SGD &optimizer);
+  /// Trains every parameter that the scalar loss depends on:
+  ///
+  ///     graph.minimize(loss, optim::AdamW{.lr = 3e-4}, {.clip_grad_norm = 1.0});
+  void minimize(Arg loss, const optim::Optimizer &optimizer, const optim::Options &options = {});
 
   /// Everything that outlives a step, in order of creation.
   struct State {

@@ -1,0 +1,145 @@
+// RUN: sluice-opt %s --split-input-file --sluice-build-entry-points | FileCheck %s
+
+// Tests that Adam keeps its averages, that its corrections are scalars, made once a step of the steps taken before, and that
+// the decay of AdamW is not in the gradient.
+// CHECK-LABEL: module @adam
+module @adam {
+  // CHECK: sluice.state parameter @w
+  sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  // CHECK: sluice.entry @train_step
+  // CHECK-DAG: %[[STEP:.+]] = sluice.get @step
+  // CHECK-DAG: %[[RATE:.+]] = sluice.get @lr
+  // CHECK-DAG: %[[W:.+]] = sluice.get @w :
+  // CHECK-DAG: %[[M:.+]] = sluice.get @w.exp_avg :
+  // CHECK: sluice.set @step
+  // CHECK: %[[KEPT:.+]] = sluice.sub %{{.+}}, %{{.+}} : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  // CHECK: %[[ALL:.+]] = sluice.expand %[[KEPT]]
+  // CHECK: %[[DECAYED:.+]] = sluice.mul %[[W]], %[[ALL]]
+  // CHECK: sluice.mul %[[M]]
+  // CHECK: %[[NOW:.+]] = sluice.add %[[STEP]]
+  // CHECK: %[[T:.+]] = sluice.cast %[[NOW]] {{.*}} : (tensor<i32>) -> tensor<f32>
+  // CHECK: %[[H:.+]] = sluice.mul %[[T]]
+  // CHECK: sluice.tanh %[[H]] : (tensor<f32>) -> tensor<f32>
+  // CHECK: %[[BIAS:.+]] = sluice.div
+  // CHECK: %[[SIZE:.+]] = sluice.div %[[RATE]], %[[BIAS]]
+  // CHECK: sluice.expand %[[SIZE]]
+  // CHECK: %[[NEW:.+]] = sluice.sub %[[DECAYED]]
+  // CHECK: sluice.set @w, %[[NEW]]
+  // CHECK: sluice.set @w.exp_avg,
+  // CHECK: sluice.set @w.exp_avg_sq,
+  // CHECK: sluice.state step @step : tensor<i32>
+  // CHECK: sluice.state slot @w.exp_avg : tensor<3xf32>
+  // CHECK: sluice.state slot @w.exp_avg_sq : tensor<3xf32>
+  sluice.graph ["x"] (%x: tensor<3xf32>) {
+    %w = sluice.get @w : tensor<3xf32>
+    %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %loss = sluice.sum %y {axes = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+    sluice.minimize %loss, #sluice.adam<beta1 = 0.9 : f64, beta2 = 0.999 : f64, eps = 1.0e-8 : f64, weight_decay = 0.01 : f64, decoupled_weight_decay = true, amsgrad = false> lr @lr [@w] : tensor<f32>
+  }
+}
+
+// -----
+
+// Tests that halves are widened before they are computed with, and rounded as they are stored.
+// CHECK-LABEL: module @halves
+module @halves {
+  sluice.state parameter @w : tensor<3xbf16> = <"constant", 1.0 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  // CHECK: sluice.entry @train_step
+  // CHECK: sluice.sqrt %{{.+}} : (tensor<3xf32>) -> tensor<3xf32>
+  // CHECK: %[[NEW:.+]] = sluice.cast %{{.+}} : (tensor<3xf32>) -> tensor<3xbf16>
+  // CHECK: %[[SQUARE:.+]] = sluice.cast %{{.+}} : (tensor<3xf32>) -> tensor<3xbf16>
+  // CHECK-NOT: sluice.cast
+  // CHECK: sluice.set @w, %[[NEW]]
+  // CHECK: sluice.set @w.square_avg, %[[SQUARE]]
+  // CHECK: sluice.state slot @w.square_avg : tensor<3xbf16>
+  sluice.graph ["x"] (%x: tensor<3xbf16>) {
+    %w = sluice.get @w : tensor<3xbf16>
+    %y = sluice.mul %x, %w : (tensor<3xbf16>, tensor<3xbf16>) -> tensor<3xbf16>
+    %loss = sluice.sum %y {axes = array<i64: 0>} : (tensor<3xbf16>) -> tensor<bf16>
+    sluice.minimize %loss, #sluice.rmsprop<alpha = 0.9 : f64, eps = 1.0e-8 : f64, weight_decay = 0.0 : f64, momentum = 0.0 : f64, centered = false> lr @lr [@w] : tensor<bf16>
+  }
+}
+
+// -----
+
+// Tests that the norm is of all gradients, in the order of the parameters, those of groups behind the others; that values
+// are bounded before it is taken; that a group has its rate; and that the average is of the new parameter.
+// CHECK-LABEL: module @clipped
+module @clipped {
+  sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
+  sluice.state parameter @b : tensor<3xf32> = <"constant", 1.0 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  // CHECK: sluice.entry @train_step ["x"] -> ["loss"] (%[[X:.+]]: tensor<3xf32>
+  // CHECK-DAG: %[[RATE:.+]] = sluice.get @lr
+  // CHECK-DAG: %[[W:.+]] = sluice.get @w :
+  // CHECK-DAG: %[[B:.+]] = sluice.get @b :
+  // CHECK: sluice.compare
+  // CHECK: %[[GB:.+]] = sluice.where
+  // CHECK: sluice.compare
+  // CHECK: %[[DB:.+]] = sluice.where
+  // CHECK: sluice.compare
+  // CHECK: sluice.where
+  // CHECK: sluice.compare
+  // CHECK: %[[DW:.+]] = sluice.where
+  // CHECK: %[[BB:.+]] = sluice.mul %[[DB]], %[[DB]]
+  // CHECK: %[[SB:.+]] = sluice.sum %[[BB]] {axes = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+  // CHECK: %[[WW:.+]] = sluice.mul %[[DW]], %[[DW]]
+  // CHECK: %[[SW:.+]] = sluice.sum %[[WW]] {axes = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+  // CHECK: %[[ALL:.+]] = sluice.add %[[SB]], %[[SW]] : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  // CHECK: %[[NORM:.+]] = sluice.sqrt %[[ALL]]
+  // CHECK: %[[MORE:.+]] = sluice.add %[[NORM]]
+  // CHECK: sluice.div %{{.+}}, %[[MORE]]
+  // CHECK: sluice.mul %[[DB]]
+  // CHECK: sluice.mul %[[DW]]
+  // CHECK: %[[NEWB:.+]] = sluice.sub %[[B]]
+  // CHECK: sluice.set @b, %[[NEWB]]
+  // CHECK: sluice.where %{{.+}}, %[[NEWB]]
+  // CHECK: sluice.set @b.ema
+  // CHECK: sluice.mul %[[RATE]]
+  // CHECK: %[[NEWW:.+]] = sluice.sub %[[W]]
+  // CHECK: sluice.set @w, %[[NEWW]]
+  // CHECK: sluice.set @w.ema
+  // CHECK: sluice.state slot @b.ema
+  // CHECK: sluice.state slot @w.ema
+  // CHECK: sluice.entry @eval_step
+  sluice.graph ["x"] (%x: tensor<3xf32>) {
+    %w = sluice.get @w : tensor<3xf32>
+    %b = sluice.get @b : tensor<3xf32>
+    %p = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %y = sluice.mul %p, %b : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %loss = sluice.sum %y {axes = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+    sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@b] groups [#sluice.parameter_group<parameters = [@w], optimizer = #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false>, lr_factor = 0.5 : f64>] clip [#sluice.clip_grad_value<clip_value = 0.5 : f64>, #sluice.clip_grad_norm<max_norm = 1.0 : f64>] ema <decay = 0.9 : f64> : tensor<f32>
+  }
+}
+
+// -----
+
+// Tests that, of gradients on several devices, what a clip needs of each is copied to where it is added up, and the sum to
+// where it is read; and that a schedule works where the parameter does.
+// CHECK-LABEL: module @devices
+module @devices {
+  sluice.state parameter @w : tensor<2xf32> = <"constant", 1.0 : f64>
+  sluice.state parameter @v : tensor<2xf32> = <"constant", 1.0 : f64> physical tensor<2xf32, #sluice.at<device = "acc0">>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  // CHECK: sluice.entry @train_step
+  // CHECK: %[[SW:.+]] = sluice.sum {{.*}} -> tensor<f32>
+  // CHECK: %[[TW:.+]] = sluice.copy %[[SW]] to : (tensor<f32>) -> tensor<f32>
+  // CHECK: %[[SV:.+]] = sluice.sum {{.*}} -> tensor<f32, [[ACC:#acc0_?]]>
+  // CHECK: %[[TV:.+]] = sluice.copy %[[SV]] to : (tensor<f32, [[ACC]]>) -> tensor<f32>
+  // CHECK: %[[ALL:.+]] = sluice.add %[[TW]], %[[TV]] : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  // CHECK: %[[ANYWHERE:.+]] = sluice.copy %[[ALL]] to : (tensor<f32>) -> tensor<f32>
+  // CHECK: sluice.sqrt %[[ANYWHERE]] : (tensor<f32>) -> tensor<f32>
+  // CHECK: sluice.sqrt %[[ANYWHERE]] : (tensor<f32>) -> tensor<f32, [[ACC]]>
+  // CHECK: sluice.pow {{.*}} -> tensor<f32>
+  // CHECK: sluice.pow {{.*}} -> tensor<f32, [[ACC]]>
+  sluice.graph ["x"] (%x: tensor<2xf32>) {
+    %w = sluice.get @w : tensor<2xf32>
+    %v = sluice.get @v : tensor<2xf32, #sluice.at<device = "acc0">>
+    %e = sluice.exp %w : (tensor<2xf32>) -> tensor<2xf32>
+    %y = sluice.mul %e, %v : (tensor<2xf32>, tensor<2xf32, #sluice.at<device = "acc0">>) -> tensor<2xf32, #sluice.at<device = "acc0">>
+    %loss = sluice.mean %y {axes = array<i64: 0>} : (tensor<2xf32, #sluice.at<device = "acc0">>) -> tensor<f32, #sluice.at<device = "acc0">>
+    sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr schedule #sluice.step_lr<step_size = 3, gamma = 0.5 : f64> [@w, @v] clip [#sluice.clip_grad_norm<max_norm = 1.0 : f64>] : tensor<f32, #sluice.at<device = "acc0">>
+  }
+}
