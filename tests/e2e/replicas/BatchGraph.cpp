@@ -32,10 +32,7 @@ public:
                         reduce(pick(2) ? "reduce_max" : "reduce_min", value, "0", rows(kTargets), type({kTargets})),
                         type({kTargets}));
     body += fmt::format("  sluice.metric \"metric\", {} : {}\n", metric, scalar());
-    body += fmt::format(
-        "  sluice.minimize {}, #sluice.sgd<momentum = 0.9 : f64, dampening = 0.0 : f64, weight_decay = {} : f64, "
-        "nesterov = false> lr @lr [{}] : {}\n",
-        loss, pick(2) ? "0.01" : "0.0", fmt::join(parameters, ", "), scalar());
+    body += fmt::format("  sluice.minimize {}, {} : {}\n", loss, training(), scalar());
     graph.text = fmt::format(
         "module {{\n  sluice.model \"batch\" format 1 phase \"model\" capacity {}\n{}  sluice.state hyper @lr : "
         "tensor<f32> = <\"constant\", 0.05 : f64>\n  sluice.graph [\"x\", \"t\", \"mask\"] (%x: {}, %t: {}, %mask: "
@@ -96,6 +93,25 @@ private:
     }
     std::string masked = op("mul", {x, mask}, from, from);
     return op("div", {reduce("sum", masked, "0", from, to), total}, to, to);
+  }
+
+  /// Momentum; or Adam, at a rate that rises and falls, with averages, momentum for its first two parameters, and the norm
+  /// of all gradients bounded.
+  std::string training() {
+    std::string momentum = fmt::format("#sluice.sgd<momentum = 0.9 : f64, dampening = 0.0 : f64, weight_decay = {} : "
+                                       "f64, nesterov = false>",
+                                       pick(2) ? "0.01" : "0.0");
+    if (pick(2))
+      return fmt::format("{} lr @lr [{}]", momentum, fmt::join(parameters, ", "));
+    auto others = parameters.begin() + 2;
+    return fmt::format(
+        "#sluice.adam<beta1 = 0.8 : f64, beta2 = 0.9 : f64, eps = 0.01 : f64, weight_decay = 0.01 : f64, "
+        "decoupled_weight_decay = true, amsgrad = false> lr @lr schedule #sluice.sequential_lr<schedulers = "
+        "[#sluice.linear_lr<start_factor = 0.5 : f64, end_factor = 1.0 : f64, total_iters = 2>, "
+        "#sluice.cosine_annealing_lr<T_max = 3, eta_min = 0.01 : f64>], milestones = [2]> [{}] groups "
+        "[#sluice.parameter_group<parameters = [{}], optimizer = {}, lr_factor = 0.5 : f64>] clip "
+        "[#sluice.clip_grad_norm<max_norm = 0.01 : f64>] ema <decay = 0.9 : f64>",
+        fmt::join(others, parameters.end(), ", "), fmt::join(parameters.begin(), others, ", "), momentum);
   }
 
   std::string state(const std::string &kind, const std::vector<int> &shape, const std::string &init) {

@@ -4,6 +4,8 @@
 //   torch_cases convolutions f32|f64 SPEC...        all of them in one model; a spec is stride,dilation,padding,kernel
 //                                                   along the height, the same along the width, groups
 //   torch_cases autocast NETWORK...                 mlp, lenet and small_resnet in bf16 from weights in f32
+//   torch_cases optimizers f32|f64 NAME RECIPE ...  a network trained as each recipe says, on the host and on virtual
+//                                                   accelerators
 //   torch_cases text f32|f64 MOST SEED              a random graph's model, to look at
 //   torch_cases ops                                 the names of all ops that compute
 #include "ir/Dialect.h"
@@ -14,6 +16,7 @@
 #include "tests/e2e/devices/SmallResNet.h"
 #include "tests/e2e/torch/MixedGraph.h"
 #include "tests/e2e/torch/ModelJson.h"
+#include "tests/e2e/torch/OptimizerCase.h"
 #include <algorithm>
 #include <iostream>
 #include <sstream>
@@ -172,6 +175,32 @@ void runAutocast(const std::string &network) {
   });
 }
 
+void runTraining(const std::string &name, const OptimizerCase &training, const std::string &compiledText) {
+  Compiled program(compiledText, {}, {.sim = "seed=7"});
+  program.init(1);
+  auto states = [&] {
+    json all;
+    for (const runtime::State &state : program.plan().states)
+      all[state.name] = program.state(state.name);
+    return all;
+  };
+  json result{{"name", name}, {"model", modelJson(training.text)}, {"rows", training.rows}, {"steps", training.steps}};
+  result["before"] = states();
+  result["losses"] = json::array();
+  for (size_t step = 0; step < training.steps.size(); ++step)
+    result["losses"].push_back(program.run("train_step", training.steps[step], training.rows[step]).at("loss")[0]);
+  result["after"] = states();
+  std::cout << result.dump() << std::endl;
+}
+
+void runOptimizer(DType dtype, const std::string &name, const std::string &recipe) {
+  guarded(name, [&] {
+    OptimizerCase training(json::parse(recipe), dtype);
+    runTraining(name, training, training.text);
+    runTraining(name, training, randomlyPinned(training.text, "cpu,sim:0,sim:1", uint32_t(fnv1a64(name))));
+  });
+}
+
 void printOps() {
   mlir::MLIRContext context;
   context.loadDialect<ir::SluiceDialect>();
@@ -196,6 +225,9 @@ int run(const std::string &kind, const std::vector<std::string> &arguments) {
     std::cout << mixedGraph(number(arguments.at(2)), dtype, kBatch, number(arguments.at(1)));
   else if (kind == "convolutions")
     runConvolutions(dtype, {arguments.begin() + 1, arguments.end()});
+  else if (kind == "optimizers")
+    for (size_t i = 1; i + 1 < arguments.size(); i += 2)
+      runOptimizer(dtype, arguments[i], arguments[i + 1]);
   else if (kind == "random")
     for (size_t i = 3; i < arguments.size(); ++i)
       runRandom(dtype, number(arguments[1]), number(arguments[2]), number(arguments[i]));

@@ -1,6 +1,6 @@
 """Random models and convolutions, compiled and run by torch_cases, beside PyTorch in double precision; networks in mixed
-precision beside its autocast:
-torch_test.py SOURCE_ROOT BUILD_ROOT random|halves|convolutions|autocast. With SLUICE_TEST_FULL=1, many more of them."""
+precision beside its autocast; and training beside its optimizers:
+torch_test.py SOURCE_ROOT BUILD_ROOT random|halves|convolutions|autocast|optimizers. With SLUICE_TEST_FULL=1, many more of them."""
 
 import itertools
 import json
@@ -15,6 +15,7 @@ import environment  # noqa: E402: of the folder named above
 environment.enter(SOURCE)
 
 import autocast  # noqa: E402: of the environment entered above
+import optimizers  # noqa: E402
 import torch  # noqa: E402
 from verdicts import HALVES, Verdicts  # noqa: E402
 
@@ -108,10 +109,20 @@ def check_autocast():
     return bool(wrong)
 
 
+def check_optimizers():
+    verdicts = optimizers.Verdicts()
+    for dtype in DTYPES:
+        recipes = [text for name, recipe in optimizers.RECIPES.items() for text in (name, json.dumps(recipe))]
+        for line in torch_cases("optimizers", dtype, *recipes):
+            verdicts.check(json.loads(line), dtype)
+    return verdicts.failed()
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
     version = environment.pinned(SOURCE, "torch")
     if torch.__version__ != version:
         sys.exit(f"this is PyTorch {torch.__version__}, and tests/requirements.txt asks for {version}")
-    kinds = {"random": check_random, "halves": check_halves, "convolutions": check_convolutions, "autocast": check_autocast}
+    kinds = {"random": check_random, "halves": check_halves, "convolutions": check_convolutions, "autocast": check_autocast,
+             "optimizers": check_optimizers}
     sys.exit(kinds[sys.argv[3]]())
