@@ -25,7 +25,9 @@ public:
   void requireNotNegative(const char *what, double value) const {
     require(value >= 0 && std::isfinite(value), what, value);
   }
-  void requirePositive(const char *what, double value) const { require(value > 0 && std::isfinite(value), what, value); }
+  void requirePositive(const char *what, double value) const {
+    require(value > 0 && std::isfinite(value), what, value);
+  }
   /// In [0, 1).
   void requireShare(const char *what, double value) const { require(value >= 0 && value < 1, what, value); }
   void requireSteps(const char *what, int64_t steps) const {
@@ -137,9 +139,8 @@ static ir::LrScheduleAttr toAttribute(const Call &call, const optim::SequentialL
 //===- groups -----------------------------------------------------------------------------------------------------===//
 
 /// Which group each parameter is in, by the pattern that put it there.
-static std::map<std::string, std::pair<size_t, std::string>> assignGroups(const Call &call,
-                                                                          const std::vector<std::string> &names,
-                                                                          const std::vector<optim::Group> &groups) {
+static std::map<std::string, std::pair<size_t, std::string>>
+assignGroups(const Call &call, const std::vector<std::string> &names, const std::vector<optim::Group> &groups) {
   std::map<std::string, std::pair<size_t, std::string>> groupOf;
   for (size_t number = 0; number < groups.size(); ++number)
     for (const std::string &pattern : groups[number].params) {

@@ -1,5 +1,5 @@
-// The updates of optimizers, as plain elementwise ops that fuse with the gradients they consume. What is stored as halves
-// is computed in f32 and rounded at the end, once.
+// The updates of optimizers, as plain elementwise ops that fuse with the gradients they consume. What is stored as
+// halves is computed in f32 and rounded at the end, once.
 #include "ir/Dialect.h"
 #include "ir/build/Node.h"
 

@@ -6,8 +6,8 @@
 //          %gw = %dw * min(1, max_norm / (sqrt(%s) + 1e-6)); ...   clipped
 //          set @w, %w - %rate * %gw; ...                           updates, each at the rate of its group
 //
-// An update works where its parameter is, the rate's schedule too; a term of a clip where its gradient is. Where gradients
-// are on several devices, terms and their sum are copied as if the user had written it with the clip: `to`.
+// An update works where its parameter is, the rate's schedule too; a term of a clip where its gradient is. Where
+// gradients are on several devices, terms and their sum are copied as if the user had written it with the clip: `to`.
 #include "passes/train/BuildTraining.h"
 #include "ir/build/Node.h"
 #include "passes/place/InheritDevice.h"

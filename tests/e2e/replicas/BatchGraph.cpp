@@ -95,8 +95,8 @@ private:
     return op("div", {reduce("sum", masked, "0", from, to), total}, to, to);
   }
 
-  /// Momentum; or Adam, at a rate that rises and falls, with averages, momentum for its first two parameters, and the norm
-  /// of all gradients bounded.
+  /// Momentum; or Adam, at a rate that rises and falls, with averages, momentum for its first two parameters, and the
+  /// norm of all gradients bounded.
   std::string training() {
     std::string momentum = fmt::format("#sluice.sgd<momentum = 0.9 : f64, dampening = 0.0 : f64, weight_decay = {} : "
                                        "f64, nesterov = false>",

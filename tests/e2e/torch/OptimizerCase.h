@@ -10,8 +10,8 @@ namespace sluice::test {
 
 struct OptimizerCase {
   /// `recipe`: {"optimizer": "AdamW", "settings": {"betas": [0.8, 0.95]}, "groups": [{"params": ["*.bias"],
-  /// "weight_decay": 0}], "clip_grad_norm": 1, "schedule": {"kind": "StepLR", "step_size": 3}, "ema": 0.9}. What it does
-  /// not say is as Sluice has it.
+  /// "weight_decay": 0}], "clip_grad_norm": 1, "schedule": {"kind": "StepLR", "step_size": 3}, "ema": 0.9}. What it
+  /// does not say is as Sluice has it.
   OptimizerCase(const nlohmann::json &recipe, DType dtype);
 
   static constexpr int64_t kCapacity = 6;
