@@ -36,8 +36,16 @@ struct Update {
 /// g + decay * p
 static Node decayed(const Update &u, FloatAttr decay) { return isZero(decay) ? u.g : u.g + u.p * numberOf(decay); }
 
-/// share * average + (1 - share) * value
-static Node averaged(Node average, Node value, double share) { return average * share + value * (1.0 - share); }
+/// share * average + (1 - share) * value, as torch.lerp has it. All of it reads `value`, with which it fuses.
+static Node averaged(Node average, Node value, double share) {
+  return share < 0.5 ? value + (average - value) * share : average + (value - average) * (1.0 - share);
+}
+
+/// Whether this is the first step, for each element of `like`: compared once.
+static Node isFirst(Value step, Node like) {
+  Node taken(*like.builder, like.loc, step), first = taken == taken.like(0);
+  return expand(first, {}, withElement(like.type(), first.type().getElementType()));
+}
 
 //===- SGD --------------------------------------------------------------------------------------------------------===//
 
@@ -58,10 +66,8 @@ SmallVector<Value> SgdAttr::buildUpdate(OpBuilder &builder, Location loc, Value 
   if (!isZero(getMomentum())) {
     double momentum = numberOf(getMomentum()), dampening = numberOf(getDampening());
     Node buffer = u.slot(slots[0]) * momentum + (dampening == 0 ? d : d * (1.0 - dampening));
-    if (needsStep()) {
-      Node taken(builder, loc, step), first = expand(taken, {}, withElement(u.p.type(), taken.type().getElementType()));
-      buffer = where(first == first.like(0), d, buffer);
-    }
+    if (needsStep())
+      buffer = where(isFirst(step, u.p), d, buffer);
     newSlots.push_back(buffer);
     d = getNesterov() ? d + buffer * momentum : buffer;
   }
@@ -149,10 +155,9 @@ SmallVector<Value> RmsPropAttr::buildUpdate(OpBuilder &builder, Location loc, Va
 
 // torch.optim.swa_utils.AveragedModel, updated after each step, with the decay as in its get_ema_avg_fn.
 Value EmaAttr::buildAverage(OpBuilder &builder, Location loc, Value average, Value parameter, Value step) const {
-  Node stored(builder, loc, parameter), p = widened(stored), taken(builder, loc, step);
-  Node first = expand(taken, {}, withElement(p.type(), taken.type().getElementType()));
+  Node stored(builder, loc, parameter), p = widened(stored);
   Node next = averaged(widened(Node(builder, loc, average)), p, numberOf(getDecay()));
-  return castTo(where(first == first.like(0), p, next), stored.type().getElementType());
+  return castTo(where(isFirst(step, p), p, next), stored.type().getElementType());
 }
 
 } // namespace sluice::ir

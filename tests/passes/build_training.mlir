@@ -16,7 +16,7 @@ module @adam {
   // CHECK: %[[KEPT:.+]] = sluice.sub %{{.+}}, %{{.+}} : (tensor<f32>, tensor<f32>) -> tensor<f32>
   // CHECK: %[[ALL:.+]] = sluice.expand %[[KEPT]]
   // CHECK: %[[DECAYED:.+]] = sluice.mul %[[W]], %[[ALL]]
-  // CHECK: sluice.mul %[[M]]
+  // CHECK: sluice.sub %{{.+}}, %[[M]]
   // CHECK: %[[NOW:.+]] = sluice.add %[[STEP]]
   // CHECK: %[[T:.+]] = sluice.cast %[[NOW]] {{.*}} : (tensor<i32>) -> tensor<f32>
   // CHECK: %[[H:.+]] = sluice.mul %[[T]]
