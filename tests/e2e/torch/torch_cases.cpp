@@ -4,7 +4,7 @@
 //   torch_cases convolutions f32|f64 SPEC...        all of them in one model; a spec is stride,dilation,padding,kernel
 //                                                   along the height, the same along the width, groups
 //   torch_cases autocast NETWORK...                 mlp, lenet and small_resnet in bf16 from weights in f32
-//   torch_cases optimizers f32|f64 NAME RECIPE ...  a network trained as each recipe says, on the host and on virtual
+//   torch_cases optimizers DTYPE NAME RECIPE ...    a network trained as each recipe says, on the host and on virtual
 //                                                   accelerators
 //   torch_cases text f32|f64 MOST SEED              a random graph's model, to look at
 //   torch_cases ops                                 the names of all ops that compute

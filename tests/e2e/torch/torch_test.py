@@ -111,8 +111,8 @@ def check_autocast():
 
 def check_optimizers():
     verdicts = optimizers.Verdicts()
-    for dtype in DTYPES:
-        recipes = [text for name, recipe in optimizers.RECIPES.items() for text in (name, json.dumps(recipe))]
+    for dtype in optimizers.TOLERANCE:
+        recipes = [text for name, recipe in optimizers.recipes_for(dtype).items() for text in (name, json.dumps(recipe))]
         for line in torch_cases("optimizers", dtype, *recipes):
             verdicts.check(json.loads(line), dtype)
     return verdicts.failed()
