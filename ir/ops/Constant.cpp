@@ -30,6 +30,47 @@ Value FullOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExp
   return builder.constant(getValue().convertToDouble(), getLaneElement(elementOf(getY())));
 }
 
+//===- iota ------------------------------------------------------------------------------------------------------===//
+
+LogicalResult IotaOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands, DictionaryAttr attributes,
+                                       OpaqueProperties properties, RegionRange, SmallVectorImpl<Type> &types) {
+  Adaptor op(operands, attributes, properties);
+  auto type = cast<RankedTensorType>(op.getType());
+  Type element = type.getElementType();
+  int64_t axis = op.getAxis();
+  if (failed(addResult(loc, type.getShape(), element, types)) || failed(checkAxes(loc, axis, type.getShape())))
+    return failure();
+  if (type.isDynamicDim(axis))
+    return inferenceFailure(loc, "the rows of a call are not counted: axis ", axis, " of ",
+                            printShape(type.getShape()));
+  if (!isa<FloatType>(element) && !element.isSignlessInteger(32) && !element.isSignlessInteger(64))
+    return inferenceFailure(loc, "counts in floats, i32 or i64, not in ", element);
+  double start = op.getStart().convertToDouble(), step = op.getStep().convertToDouble();
+  for (double value : {start, step, start + step * double(type.getDimSize(axis) - 1)})
+    if (!holds(element, value))
+      return inferenceFailure(loc, value, " is not a value of ", element);
+  return success();
+}
+
+SmallVector<HostTensor> IotaOp::evaluate(ArrayRef<HostTensor>, int64_t rows) {
+  HostTensor y(runtimeShape(getY().getType(), rows));
+  forEachIndex(y.shape, [&](ArrayRef<int64_t> index) {
+    y.at(index) = getStart().convertToDouble() + getStep().convertToDouble() * double(index[getAxis()]);
+  });
+  return {y};
+}
+
+Value IotaOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
+  Type element = getLaneElement(elementOf(getY()));
+  bool isFloat = isa<FloatType>(element);
+  Type counted = isFloat ? Type(builder.builder().getI64Type()) : element;
+  Lane place(builder.builder(), builder.loc(), builder.materialize(index[getAxis()], counted));
+  if (isFloat)
+    place = castTo(place, builder.builder().getF64Type(), /*fromUnsigned=*/false, /*toUnsigned=*/false);
+  Lane value = place * getStep().convertToDouble() + getStart().convertToDouble();
+  return castTo(value, element, /*fromUnsigned=*/false, /*toUnsigned=*/false);
+}
+
 //===- constant --------------------------------------------------------------------------------------------------===//
 
 LogicalResult ConstantOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,

@@ -162,6 +162,33 @@ SmallVector<HostTensor> Conv2dInputGradOp::evaluate(ArrayRef<HostTensor> operand
   return {dx};
 }
 
+SmallVector<Value> Conv2dInputGradOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
+  ArrayRef<int64_t> kernel = shapeOf(getWeight()).drop_front(2);
+  Value dDy = builder.create<Conv2dOp>(getLoc(), dResults[0], getWeight(), getStride(), getPadding(), getDilation(),
+                                       getGroups());
+  Value dWeight = builder.create<Conv2dWeightGradOp>(getLoc(), dResults[0], getDy(), kernel, getStride(), getPadding(),
+                                                     getDilation(), getGroups());
+  return {dDy, dWeight};
+}
+
+SmallVector<Sample> Conv2dInputGradOp::samples() {
+  auto sample = [](const std::string &attributes, const std::string &types) {
+    return Sample{"\"sluice.conv2d_input_grad\"(%0, %1) {" + attributes + " : i64} : " + types, {{-1, 1}, {-1, 1}}};
+  };
+  return {sample("size = array<i64: 5, 6>, stride = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = "
+                 "array<i64: 1, 1>, groups = 1",
+                 "(tensor<?x3x3x5xf64>, tensor<3x2x3x2xf64>) -> tensor<?x2x5x6xf64>"),
+          sample("size = array<i64: 5, 6>, stride = array<i64: 2, 3>, padding = array<i64: 1, 0, 2, 1>, dilation = "
+                 "array<i64: 1, 1>, groups = 1",
+                 "(tensor<2x3x3x2xf64>, tensor<3x2x3x3xf64>) -> tensor<2x2x5x6xf64>"),
+          sample("size = array<i64: 5, 6>, stride = array<i64: 1, 2>, padding = array<i64: 2, 1, 1, 1>, dilation = "
+                 "array<i64: 2, 1>, groups = 1",
+                 "(tensor<1x2x4x3xf64>, tensor<2x2x3x3xf64>) -> tensor<1x2x5x6xf64>"),
+          sample("size = array<i64: 3, 3>, stride = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilation = "
+                 "array<i64: 1, 1>, groups = 2",
+                 "(tensor<2x6x3x3xf64>, tensor<6x2x3x3xf64>) -> tensor<2x4x3x3xf64>")};
+}
+
 std::pair<int64_t, int64_t> Conv2dInputGradOp::getFlops() {
   return countFlops({shapeOf(getDy()), shapeOf(getWeight()).drop_front()});
 }

@@ -47,8 +47,8 @@ def Conv2dOp : Sluice_Convolution<"conv2d", [DeclareOpInterfaceMethods<Different
   let arguments = (ins Sluice_FloatTensor:$x, Sluice_FloatTensor:$weight, Sluice_Stride:$stride, Sluice_Padding:$padding, Sluice_Dilation:$dilation, Sluice_Groups:$groups);
   let results = (outs Sluice_FloatTensor:$y);
 }
-def Conv2dInputGradOp : Sluice_Convolution<"conv2d_input_grad"> {
-  let summary = "dX of conv2d from dY [N, O, H', W'] and weight; `size` is [H, W]";
+def Conv2dInputGradOp : Sluice_Convolution<"conv2d_input_grad", [DeclareOpInterfaceMethods<DifferentiableOp>]> {
+  let summary = "dX of conv2d from dY [N, O, H', W'] and weight; `size` is [H, W]. It is the transposed convolution, too";
   let description = [{
     dx [N, C, H, W]: each element is the sum of dy[n, o, i, j] * weight[o, c, u, v] over all o, i, j, u, v for which conv2d with
     the same attributes multiplies that element with weight[o, c, u, v] into y[n, o, i, j]; 0 where there are none.

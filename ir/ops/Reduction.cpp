@@ -268,6 +268,42 @@ SmallVector<Sample> ReduceMinOp::samples() {
   return SmallVector<Sample>(samples.begin(), samples.end());
 }
 
+//===- prod ------------------------------------------------------------------------------------------------------===//
+
+LogicalResult ProdOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands, DictionaryAttr attributes,
+                                       OpaqueProperties properties, RegionRange, SmallVectorImpl<Type> &types) {
+  Adaptor op(operands, attributes, properties);
+  return inferReduction(loc, op.getX(), op.getAxes(), op.getKeepdims(), types);
+}
+
+SmallVector<HostTensor> ProdOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
+  return {reduceHost(*this, operands[0], rows, 1, [](double a, double b) { return a * b; })};
+}
+
+static Lane multiplyLanes(Lane a, Lane b) { return a * b; }
+
+Value ProdOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
+  return buildReduction(*this, builder, index, 1, multiplyLanes);
+}
+
+// With `rest` the product of what is not 0: dX = dY * rest / x without zeros; of one zero, dY * rest there and 0 elsewhere; of
+// more, 0.
+SmallVector<Value> ProdOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
+  Node x = widened(Node(builder, getLoc(), getX())), dY = widened(Node(builder, getLoc(), dResults[0]));
+  Node isZero = where(x == x.like(0.0), x.like(1.0), 0.0), others = where(x == x.like(0.0), x.like(1.0), x);
+  Node zeros = spread(*this, sum(isZero, getAxes(), getKeepdims()));
+  Node rest(builder, getLoc(), builder.create<ProdOp>(getLoc(), others, getAxes(), getKeepdims()));
+  Node dX = spread(*this, dY * rest) / others;
+  return {castTo(where(zeros == isZero, dX, 0.0), elementOf(getX()))};
+}
+
+RowFlow ProdOp::getRowFlow() { return reducesRows(*this) ? RowFlow::Whole : RowFlow::Apart; }
+
+SmallVector<Sample> ProdOp::samples() {
+  auto samples = reductionSamples("prod");
+  return SmallVector<Sample>(samples.begin(), samples.end());
+}
+
 //===- argmax ----------------------------------------------------------------------------------------------------===//
 
 LogicalResult ArgMaxOp::inferReturnTypes(MLIRContext *context, MaybeLocation loc, ValueRange operands,

@@ -21,6 +21,7 @@ def SumOp : Sluice_DifferentiableReduction<"sum", [DeclareOpInterfaceMethods<Row
 def MeanOp : Sluice_DifferentiableReduction<"mean", [DeclareOpInterfaceMethods<RowFlowOp, ["expandForReplicas"]>, DeclareOpInterfaceMethods<LinearOp>]> { let summary = "sum over the axes divided by the number of elements there are (rows, not capacity)"; }
 def ReduceMaxOp : Sluice_DifferentiableReduction<"reduce_max", [DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>]> { let summary = "maximum over the axes; elements that tie share the gradient equally (PyTorch's amax)"; }
 def ReduceMinOp : Sluice_DifferentiableReduction<"reduce_min", [DeclareOpInterfaceMethods<RowFlowOp, ["expandForReplicas"]>]> { let summary = "minimum over the axes; elements that tie share the gradient equally (PyTorch's amin)"; }
+def ProdOp : Sluice_DifferentiableReduction<"prod", [DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>]> { let summary = "product over the axes; the gradient of an element is the product of all others, where there are zeros too"; }
 def ArgMaxOp : Sluice_ValueOp<"argmax", [DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>]> {
   let summary = "i32 index of the first maximum along `axis`, which is removed";
   let description = "y has x's shape without the axis. An element that is not a number is never larger; where all are smallest, the index is 0.";

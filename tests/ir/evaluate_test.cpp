@@ -125,6 +125,14 @@ TEST(Evaluate, Movement) {
       {"\"sluice.constant\"() {value = dense<[200, 3]> : tensor<2xui8>} : () -> tensor<2xui8>", {}, {{200, 3}}},
       {"\"sluice.constant\"() {value = dense<0.5> : tensor<3xf32>} : () -> tensor<3xf32>", {}, {{0.5, 0.5, 0.5}}},
       {"\"sluice.full\"() {value = 7.0 : f64, type = tensor<?xi32>} : () -> tensor<?xi32>", {}, {{7, 7, 7}}},
+      {"\"sluice.iota\"() {start = 5.0 : f64, step = -2.0 : f64, axis = 1 : i64, type = tensor<?x2xi32>} : () -> "
+       "tensor<?x2xi32>",
+       {},
+       {{5, 3, 5, 3, 5, 3}}},
+      {"\"sluice.iota\"() {start = 0.5 : f64, step = 0.25 : f64, axis = 0 : i64, type = tensor<3xf32>} : () -> "
+       "tensor<3xf32>",
+       {},
+       {{0.5, 0.75, 1}}},
       {"\"sluice.rows\"() {to = i32} : () -> tensor<i32>", {}, {{3}}},
       {"\"sluice.transpose\"(%0) {permutation = array<i64: 1, 0>} : (tensor<2x3xf64>) -> tensor<3x2xf64>",
        {count(6)},
@@ -181,6 +189,18 @@ TEST(Evaluate, Reductions) {
       {"\"sluice.reduce_min\"(%0) {axes = array<i64: 1>} : (tensor<2x3xi32>) -> tensor<2xi32>",
        {{1, 3, 2, -4, -6, -5}},
        {{1, -6}}},
+      {"\"sluice.prod\"(%0) {axes = array<i64: 1>} : (tensor<2x3xf64>) -> tensor<2xf64>",
+       {{1, 3, 2, -4, 0.5, 5}},
+       {{6, -10}}},
+      {"\"sluice.prod\"(%0) {axes = array<i64: 0>, keepdims} : (tensor<?xui8>) -> tensor<1xui8>", {{3, 5, 20}}, {{44}}},
+      {"\"sluice.normalize\"(%0, %1, %2) {axis = 1 : i64, dims = array<i64: 1>, eps = 0.75 : f64} : (tensor<1x4xf64>, "
+       "tensor<4xf64>, tensor<4xf64>) -> tensor<1x4xf64>",
+       {{1, 2, 3, 4}, {std::sqrt(2.0), std::sqrt(2.0), 0, std::sqrt(8.0)}, {10, 20, 30, 40}},
+       {{8.5, 19.5, 30, 43}}},
+      {"\"sluice.normalize\"(%0, %1, %2) {axis = 2 : i64, dims = array<i64: 1>, eps = 3.0 : f64, rms} : "
+       "(tensor<1x2x2xf64>, tensor<2xf64>, tensor<2xf64>) -> tensor<1x2x2xf64>",
+       {{1, 1, 5, 7}, {3, 2 * std::sqrt(10.0)}, {0, 1}},
+       {{1.5, 1.5, 6, 8}}},
       {"\"sluice.argmax\"(%0) {axis = 1 : i64} : (tensor<2x4xf64>) -> tensor<2xi32>",
        {{1, 5, 5, 2, -3, -4, -1, -1}},
        {{1, 2}}},

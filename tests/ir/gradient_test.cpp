@@ -168,6 +168,9 @@ TEST(Gradient, AtKinksIsPyTorchs) {
       {"\"sluice.leaky_relu\"(%0) {alpha = 0.125 : f64} : (tensor<3xf64>) -> tensor<3xf64>",
        {-1, 0, 3},
        {0.125, 0.125, 1}},
+      {"\"sluice.prod\"(%0) {axes = array<i64: 1>} : (tensor<4x3xf64>) -> tensor<4xf64>",
+       {1, 2, 3, 0, 2, 3, 0, 0, 3, 2, 4, 0.5},
+       {6, 3, 2, 6, 0, 0, 0, 0, 0, 2, 1, 8}},
       {"\"sluice.elu\"(%0) {alpha = 0.5 : f64} : (tensor<2xf64>) -> tensor<2xf64>", {0, 3}, {0.5, 1}},
   };
   for (const Case &test : cases) {

@@ -31,6 +31,16 @@ static std::string einsum(const std::string &equation, const std::string &types)
   return "\"sluice.einsum\"(%0, %1) {equation = \"" + equation + "\"} : " + types;
 }
 
+/// Of x and a weight and bias of one shape.
+static std::string norm(const std::string &attributes, const std::string &x, const std::string &vector) {
+  std::string type = "tensor<" + x + "xf32>", vectors = ", tensor<" + vector + "xf32>, tensor<" + vector + "xf32>";
+  return "\"sluice.normalize\"(%0, %1, %2) {" + attributes + "} : (" + type + vectors + ") -> " + type;
+}
+
+static std::string iota(const std::string &attributes, const std::string &type) {
+  return "\"sluice.iota\"() {" + attributes + ", type = " + type + "} : () -> " + type;
+}
+
 TEST(Inference, SaysWhatIsWrong) {
   const std::string x = "tensor<?x3x8x8xf32>", w = "tensor<4x3x3x3xf32>";
   const std::string unpadded = ", padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>";
@@ -140,6 +150,31 @@ TEST(Inference, SaysWhatIsWrong) {
       {"\"sluice.batch_norm\"(%0, %1, %1, %1, %1) : (tensor<2x3xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, "
        "tensor<4xf32>) -> (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>)",
        "weight differs from the channels: [4] and [2, 3]"},
+      {norm("axis = 0 : i64, dims = array<i64: 1>, eps = 1.0 : f64", "?x3", "3"),
+       "the rows of a call are not normalised over: dimensions of [?, 3] from 0 on"},
+      {norm("axis = 2 : i64, dims = array<i64: 1>, eps = 1.0 : f64", "?x3", "3"),
+       "axis 2 is not a dimension of [?, 3]"},
+      {norm("axis = 1 : i64, dims = array<i64: 0>, eps = 1.0 : f64", "?x3", "?"),
+       "the weight [?] is not of these dimensions of [?, 3]"},
+      {norm("axis = 1 : i64, dims = array<i64: 1>, eps = 1.0 : f64", "?x3", "2"),
+       "the weight [2] is not of these dimensions of [?, 3]"},
+      {norm("axis = 1 : i64, dims = array<i64: 1, 0>, eps = 1.0 : f64", "2x3", "3x2"), "dims are ascending"},
+      {norm("axis = 1 : i64, dims = array<i64: 1>, eps = 0.0 : f64", "2x3", "3"), "eps is above 0; got 0"},
+      {"\"sluice.normalize\"(%0, %1, %2) {axis = 1 : i64, dims = array<i64: 1>, eps = 1.0 : f64} : (tensor<2x3xf32>, "
+       "tensor<3xf32>, tensor<2xf32>) -> tensor<2x3xf32>",
+       "weight and bias differ: [3] and [2]"},
+      {"\"sluice.normalize_grad\"(%0, %1, %2) {axis = 1 : i64, dims = array<i64: 1>, eps = 1.0 : f64} : "
+       "(tensor<2x3xf32>, "
+       "tensor<3xf32>, tensor<3x2xf32>) -> tensor<2x3xf32>",
+       "dY differs in shape from x: [3, 2] and [2, 3]"},
+      {iota("start = 0.0 : f64, step = 1.0 : f64, axis = 0 : i64", "tensor<?xi32>"),
+       "the rows of a call are not counted: axis 0 of [?]"},
+      {iota("start = 0.0 : f64, step = 1.0 : f64, axis = 1 : i64", "tensor<3xi32>"),
+       "axis 1 is not a dimension of [3]"},
+      {iota("start = 0.0 : f64, step = 1.0 : f64, axis = 0 : i64", "tensor<3xui8>"),
+       "counts in floats, i32 or i64, not in ui8"},
+      {iota("start = 0.5 : f64, step = 1.0 : f64, axis = 0 : i64", "tensor<3xi32>"), "is not a value of i32"},
+      {iota("start = 0.0 : f64, step = 2.0e9 : f64, axis = 0 : i64", "tensor<3xi32>"), "is not a value of i32"},
       {"\"sluice.reshape\"(%0) {shape = array<i64: 5>} : (tensor<2x3xf32>) -> tensor<5xf32>",
        "a reshape keeps the number of elements: [2, 3] and [5]"},
       {"\"sluice.reshape\"(%0) {shape = array<i64: 0, 6>} : (tensor<2x3xf32>) -> tensor<0x6xf32>",

@@ -113,9 +113,8 @@ static const std::map<std::string, std::vector<Sample>> &getOtherSamples() {
                   {{-2, 2}}};
   };
   // What the samples of conv2d are, turned round: `attributes` without the size of what is computed.
-  auto convolutionGrad = [](const char *name, const char *size, const std::string &attributes,
-                            const std::string &types) {
-    return Sample{std::string("\"sluice.") + name + "\"(%0, %1) {size = array<i64: " + size + ">, " + attributes +
+  auto weightGrad = [](const char *size, const std::string &attributes, const std::string &types) {
+    return Sample{std::string("\"sluice.conv2d_weight_grad\"(%0, %1) {size = array<i64: ") + size + ">, " + attributes +
                       "} : " + types,
                   {{-1, 1}, {-1, 1}}};
   };
@@ -135,28 +134,25 @@ static const std::map<std::string, std::vector<Sample>> &getOtherSamples() {
                       channels + ")",
                   {{-2, 2}, {0.5, 1.5}, {-1, 1}, {0.5, 2}, {-2, 2}}};
   };
+  auto normGrad = [](const char *attributes, const std::string &x, const std::string &weight) {
+    return Sample{std::string("\"sluice.normalize_grad\"(%0, %1, %2) {") + attributes + "} : (tensor<" + x +
+                      "xf64>, tensor<" + weight + "xf64>, tensor<" + x + "xf64>) -> tensor<" + x + "xf64>",
+                  {{-2, 2}, {0.5, 1.5}, {-2, 2}}};
+  };
   static const std::map<std::string, std::vector<Sample>> samples = {
       {"sluice.batch_norm_grad",
        {batchNormGrad("eps = 1.0e-3 : f64, training", "tensor<?x3x2x2xf64>"),
         batchNormGrad("training", "tensor<?x3xf64>"), batchNormGrad("", "tensor<2x3x2xf64>")}},
-      {"sluice.conv2d_input_grad",
-       {convolutionGrad("conv2d_input_grad", "5, 6", plain,
-                        "(tensor<?x3x3x5xf64>, tensor<3x2x3x2xf64>) -> tensor<?x2x5x6xf64>"),
-        convolutionGrad("conv2d_input_grad", "5, 6", strided,
-                        "(tensor<2x3x3x2xf64>, tensor<3x2x3x3xf64>) -> tensor<2x2x5x6xf64>"),
-        convolutionGrad("conv2d_input_grad", "5, 6", dilated,
-                        "(tensor<1x2x4x3xf64>, tensor<2x2x3x3xf64>) -> tensor<1x2x5x6xf64>"),
-        convolutionGrad("conv2d_input_grad", "3, 3", grouped,
-                        "(tensor<2x6x3x3xf64>, tensor<6x2x3x3xf64>) -> tensor<2x4x3x3xf64>")}},
       {"sluice.conv2d_weight_grad",
-       {convolutionGrad("conv2d_weight_grad", "3, 2", plain,
-                        "(tensor<?x2x5x6xf64>, tensor<?x3x3x5xf64>) -> tensor<3x2x3x2xf64>"),
-        convolutionGrad("conv2d_weight_grad", "3, 3", strided,
-                        "(tensor<2x2x5x6xf64>, tensor<2x3x3x2xf64>) -> tensor<3x2x3x3xf64>"),
-        convolutionGrad("conv2d_weight_grad", "3, 3", dilated,
-                        "(tensor<1x2x5x6xf64>, tensor<1x2x4x3xf64>) -> tensor<2x2x3x3xf64>"),
-        convolutionGrad("conv2d_weight_grad", "3, 3", grouped,
-                        "(tensor<2x4x3x3xf64>, tensor<2x6x3x3xf64>) -> tensor<6x2x3x3xf64>")}},
+       {weightGrad("3, 2", plain, "(tensor<?x2x5x6xf64>, tensor<?x3x3x5xf64>) -> tensor<3x2x3x2xf64>"),
+        weightGrad("3, 3", strided, "(tensor<2x2x5x6xf64>, tensor<2x3x3x2xf64>) -> tensor<3x2x3x3xf64>"),
+        weightGrad("3, 3", dilated, "(tensor<1x2x5x6xf64>, tensor<1x2x4x3xf64>) -> tensor<2x2x3x3xf64>"),
+        weightGrad("3, 3", grouped, "(tensor<2x4x3x3xf64>, tensor<2x6x3x3xf64>) -> tensor<6x2x3x3xf64>")}},
+      {"sluice.normalize_grad",
+       {normGrad("axis = 1 : i64, dims = array<i64: 1>, eps = 0.125 : f64", "?x5", "5"),
+        normGrad("axis = 2 : i64, dims = array<i64: 2>, eps = 1.0e-3 : f64, rms", "?x2x6", "6"),
+        normGrad("axis = 2 : i64, dims = array<i64: 1, 2>, eps = 0.25 : f64", "?x2x3x4", "2x3"),
+        normGrad("axis = 1 : i64, dims = array<i64: 1, 2>, eps = 0.125 : f64, rms", "3x4x2", "4x2")}},
       {"sluice.sign", {unary("sign")}},
       {"sluice.floor", {unary("floor")}},
       {"sluice.ceil", {unary("ceil")}},
@@ -195,6 +191,19 @@ static const std::map<std::string, std::vector<Sample>> &getOtherSamples() {
         {"\"sluice.cast\"(%0) {to = i32} : (tensor<20xi1>) -> tensor<20xi32>", {{0, 2}}}}},
       {"sluice.full", {{"\"sluice.full\"() {value = 2.5 : f64, type = tensor<?x2xf64>} : () -> tensor<?x2xf64>", {}}}},
       {"sluice.constant", {{"\"sluice.constant\"() {value = dense<-3> : tensor<4xi32>} : () -> tensor<4xi32>", {}}}},
+      {"sluice.iota",
+       {{"\"sluice.iota\"() {start = 2.5 : f64, step = -0.75 : f64, axis = 1 : i64, type = tensor<?x9xf64>} : () -> "
+         "tensor<?x9xf64>",
+         {}},
+        {"\"sluice.iota\"() {start = -7.0 : f64, step = 3.0 : f64, axis = 0 : i64, type = tensor<20x3xi32>} : () -> "
+         "tensor<20x3xi32>",
+         {}},
+        {"\"sluice.iota\"() {start = 4.0 : f64, step = -5.0 : f64, axis = 1 : i64, type = tensor<2x40xi64>} : () -> "
+         "tensor<2x40xi64>",
+         {}}}},
+      {"sluice.prod",
+       {{"\"sluice.prod\"(%0) {axes = array<i64: 0>} : (tensor<4x3xi32>) -> tensor<3xi32>", {{-9, 9}}},
+        {"\"sluice.prod\"(%0) {axes = array<i64: 1>} : (tensor<3x4xui8>) -> tensor<3xui8>", {{0, 4}}}}},
       {"sluice.rows", {{"\"sluice.rows\"() {to = f64} : () -> tensor<f64>", {}}}},
       {"sluice.one_hot",
        {{"\"sluice.one_hot\"(%0) {classes = 4 : i64, to = f64} : (tensor<?xi32>) -> tensor<?x4xf64>", {{-1, 6}}}}},

@@ -76,6 +76,19 @@ int main() {
     bench((op + " nhwc").c_str(), {planes},
           "%a = sluice." + op + " %0 {axis = 1 : i64} : (" + planes + ") -> " + planes, "%a : " + planes);
   }
+  std::string tokens = "tensor<?x16x768xf32>", scale = "tensor<768xf32>";
+  std::string norm = " {axis = 2 : i64, dims = array<i64: 2>, eps = 1.0e-5 : f64} : (" + tokens + ", " + scale + ", ";
+  bench("layer_norm 768", {tokens, scale, scale}, "%a = sluice.normalize %0, %1, %2" + norm + scale + ") -> " + tokens,
+        "%a : " + tokens);
+  bench("layer_norm 768 dX", {tokens, scale, tokens},
+        "%a = sluice.normalize_grad %0, %1, %2" + norm + tokens + ") -> " + tokens, "%a : " + tokens);
+  bench("layer_norm 768 dWeight", {tokens, tokens},
+        "%o = sluice.full {value = 1.0 : f64, type = " + scale + "} : () -> " + scale +
+            "\n%z = sluice.full {value = 0.0 : f64, type = " + scale + "} : () -> " + scale +
+            "\n%n = sluice.normalize %0, %o, %z" + norm + scale + ") -> " + tokens + "\n%m = sluice.mul %n, %1 : (" +
+            tokens + ", " + tokens + ") -> " + tokens + "\n%s = sluice.sum %m {axes = array<i64: 0, 1>} : (" + tokens +
+            ") -> " + scale,
+        "%s : " + scale);
   bench("pow", {power, power}, "%a = sluice.pow %0, %1 : (" + power + ", " + power + ") -> " + power, "%a : " + power,
         0.5, 3);
   bench("cross entropy 10", {r10, "tensor<?xi32>"},

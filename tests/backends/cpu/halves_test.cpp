@@ -130,6 +130,11 @@ TEST_P(HalfKernels, AddUpInSinglePrecision) {
              "%b, %a : " + small + ", " + big, ulp);
   std::string s = tensor("?x100");
   expectRuns({s}, "%a = sluice.softmax %0 {axis = 1 : i64} : (" + s + ") -> " + s, "%a : " + s, ulp);
+  std::string vector = tensor("100");
+  expectRuns({s, vector, vector},
+             "%a = sluice.normalize %0, %1, %2 {axis = 1 : i64, dims = array<i64: 1>, eps = 1.0e-3 : f64} : (" + s +
+                 ", " + vector + ", " + vector + ") -> " + s,
+             "%a : " + s, 2 * ulp);
   std::string index = "tensor<?xi32>";
   expectRuns({s}, "%a = sluice.argmax %0 {axis = 1 : i64} : (" + s + ") -> " + index, "%a : " + index, 0);
 }

@@ -77,6 +77,27 @@ std::vector<Body> indexed() {
           scatter(0, 50, "tensor<?x5x6x19xf32>", "tensor<?xi32>", "tensor<50x5x6x19xf32, #nhwc>")};
 }
 
+/// Normalisations by the elements of a row, and their gradients.
+std::vector<Body> normalised() {
+  std::vector<Body> all;
+  auto add = [&](const std::string &x, const std::string &vector, const std::string &attributes) {
+    for (bool isGradient : {false, true}) {
+      const std::string &last = isGradient ? x : vector;
+      all.push_back({{x, vector, last},
+                     std::string("%a = sluice.normalize") + (isGradient ? "_grad" : "") + " %0, %1, %2 {" + attributes +
+                         ", eps = 1.0e-2 : f64} : (" + x + ", " + vector + ", " + last + ") -> " + x,
+                     "%a : " + x,
+                     1e-4});
+    }
+  };
+  add("tensor<?x100xf32>", "tensor<100xf32>", "axis = 1 : i64, dims = array<i64: 1>");
+  add("tensor<?x5x768xf32>", "tensor<768xf32>", "axis = 2 : i64, dims = array<i64: 2>, rms");
+  add("tensor<?x33xf64>", "tensor<f64>", "axis = 1 : i64, dims = array<i64>");
+  add("tensor<?x4x3x40xf32>", "tensor<4x3xf32>", "axis = 2 : i64, dims = array<i64: 1, 2>");
+  add("tensor<?x5x6x19xf32, #nhwc>", "tensor<5xf32>", "axis = 1 : i64, dims = array<i64: 1>");
+  return all;
+}
+
 std::vector<Body> bodies() {
   std::vector<Body> all = {
       unary("square", "tensor<?xf32>"),
@@ -124,6 +145,15 @@ std::vector<Body> bodies() {
                  1e-5,
                  0,
                  9.99});
+  all.push_back(unary("prod", "tensor<?x21xf32>", "{axes = array<i64: 1>}", "tensor<?xf32>"));
+  for (const char *type : {"tensor<?x33xf32>", "tensor<?x33xf64>", "tensor<?x33xi32>", "tensor<?x33xi64>"})
+    all.push_back({{},
+                   std::string("%a = sluice.iota {start = 3.0 : f64, step = -2.0 : f64, axis = 1 : i64, type = ") +
+                       type + "} : () -> " + type,
+                   std::string("%a : ") + type,
+                   0});
+  for (Body &body : normalised())
+    all.push_back(std::move(body));
   for (Body &body : indexed())
     all.push_back(std::move(body));
   for (Body &body : halves())

@@ -122,6 +122,7 @@ TEST(PartitionOps, WhatNeedsAllRowsIsRefused) {
   for (const char *op :
        {"\"sluice.softmax\"(%0) {axis = 0 : i64} : (tensor<?x2xf64>) -> tensor<?x2xf64>",
         "\"sluice.log_softmax\"(%0) {axis = 0 : i64} : (tensor<?x2xf64>) -> tensor<?x2xf64>",
+        "\"sluice.prod\"(%0) {axes = array<i64: 0>} : (tensor<?x2xf64>) -> tensor<2xf64>",
         "\"sluice.argmax\"(%0) {axis = 0 : i64} : (tensor<?x2xf64>) -> tensor<2xi32>",
         "\"sluice.uniform\"(%0) {stream = 0 : i64, a = 0.0 : f64, b = 1.0 : f64, type = tensor<?x5xf64>} : "
         "(tensor<2xi32>) -> tensor<?x5xf64>"}) {
