@@ -45,24 +45,89 @@ Embedding::Embedding(Module *parent, std::string name, std::int64_t num_embeddin
 
 Tensor Embedding::forward(Tensor index) { return embedding(at(index), weight, padding); }
 
-//===- conv2d -----------------------------------------------------------------------------------------------------===//
+//===- convolutions -----------------------------------------------------------------------------------------------===//
+
+static void requireGroups(const std::string &layer, std::int64_t in, std::int64_t out, std::int64_t groups,
+                          std::source_location where) {
+  if (groups <= 0 || in % groups != 0 || out % groups != 0)
+    throw Error(layer + ": " + std::to_string(groups) + " groups do not divide " + std::to_string(in) + " input and " +
+                    std::to_string(out) + " output channels",
+                where);
+}
 
 Conv2d::Conv2d(Module *parent, std::string name, std::int64_t in_channels, std::int64_t out_channels, Size2 kernel_size,
                Conv2dOptions options, Where where)
     : Module(parent, std::move(name), where),
       options{options.stride, options.padding, options.dilation, options.groups} {
-  std::int64_t groups = options.groups;
-  if (groups <= 0 || in_channels % groups != 0 || out_channels % groups != 0)
-    throw Error("Conv2d: " + std::to_string(groups) + " groups do not divide " + std::to_string(in_channels) +
-                    " input and " + std::to_string(out_channels) + " output channels",
-                where);
-  Shape shape{out_channels, in_channels / groups, kernel_size.h, kernel_size.w};
-  weight = parameter("weight", shape, defaultWeight(), where);
+  requireGroups("Conv2d", in_channels, out_channels, options.groups, where);
+  std::int64_t channels = in_channels / options.groups;
+  weight = parameter("weight", {out_channels, channels, kernel_size.h, kernel_size.w}, defaultWeight(), where);
   if (options.bias)
-    bias = parameter("bias", {out_channels}, defaultBias(in_channels / groups * kernel_size.h * kernel_size.w), where);
+    bias = parameter("bias", {out_channels}, defaultBias(channels * kernel_size.h * kernel_size.w), where);
 }
 
 Tensor Conv2d::forward(Tensor x) { return conv2d(at(x), weight, bias, options); }
+
+Conv1d::Conv1d(Module *parent, std::string name, std::int64_t in_channels, std::int64_t out_channels,
+               std::int64_t kernel_size, Conv1dOptions options, Where where)
+    : Module(parent, std::move(name), where),
+      options{options.stride, options.padding, options.dilation, options.groups} {
+  requireGroups("Conv1d", in_channels, out_channels, options.groups, where);
+  std::int64_t channels = in_channels / options.groups;
+  weight = parameter("weight", {out_channels, channels, kernel_size}, defaultWeight(), where);
+  if (options.bias)
+    bias = parameter("bias", {out_channels}, defaultBias(channels * kernel_size), where);
+}
+
+Tensor Conv1d::forward(Tensor x) { return conv1d(at(x), weight, bias, options); }
+
+ConvTranspose2d::ConvTranspose2d(Module *parent, std::string name, std::int64_t in_channels, std::int64_t out_channels,
+                                 Size2 kernel_size, ConvTranspose2dOptions options, Where where)
+    : Module(parent, std::move(name), where),
+      options{options.stride, options.padding, options.output_padding, options.groups, options.dilation} {
+  requireGroups("ConvTranspose2d", in_channels, out_channels, options.groups, where);
+  std::int64_t channels = out_channels / options.groups; // what PyTorch takes as the number of inputs
+  weight = parameter("weight", {in_channels, channels, kernel_size.h, kernel_size.w}, defaultWeight(), where);
+  if (options.bias)
+    bias = parameter("bias", {out_channels}, defaultBias(channels * kernel_size.h * kernel_size.w), where);
+}
+
+Tensor ConvTranspose2d::forward(Tensor x) { return conv_transpose2d(at(x), weight, bias, options); }
+
+//===- norms ------------------------------------------------------------------------------------------------------===//
+
+LayerNorm::LayerNorm(Module *parent, std::string name, Shape normalized_shape, LayerNormOptions options, Where where)
+    : Module(parent, std::move(name), where), shape(std::move(normalized_shape)), eps(options.eps) {
+  if (options.elementwise_affine)
+    weight = parameter("weight", shape, init::ones(), where);
+  if (options.elementwise_affine && options.bias)
+    bias = parameter("bias", shape, init::zeros(), where);
+}
+
+Tensor LayerNorm::forward(Tensor x) { return layer_norm(at(x), shape, weight, bias, eps); }
+
+RMSNorm::RMSNorm(Module *parent, std::string name, Shape normalized_shape, RMSNormOptions options, Where where)
+    : Module(parent, std::move(name), where), shape(std::move(normalized_shape)), eps(options.eps) {
+  if (options.elementwise_affine)
+    weight = parameter("weight", shape, init::ones(), where);
+}
+
+Tensor RMSNorm::forward(Tensor x) { return rms_norm(at(x), shape, weight, eps); }
+
+GroupNorm::GroupNorm(Module *parent, std::string name, std::int64_t num_groups, std::int64_t num_channels,
+                     GroupNormOptions options, Where where)
+    : Module(parent, std::move(name), where), groups(num_groups), eps(options.eps) {
+  if (num_groups <= 0 || num_channels % num_groups != 0)
+    throw Error("GroupNorm: " + std::to_string(num_groups) + " groups do not divide " + std::to_string(num_channels) +
+                    " channels",
+                where);
+  if (options.affine) {
+    weight = parameter("weight", {num_channels}, init::ones(), where);
+    bias = parameter("bias", {num_channels}, init::zeros(), where);
+  }
+}
+
+Tensor GroupNorm::forward(Tensor x) { return group_norm(at(x), groups, weight, bias, eps); }
 
 //===- batch norm -------------------------------------------------------------------------------------------------===//
 
@@ -90,6 +155,16 @@ AvgPool2d::AvgPool2d(Module *parent, std::string name, Size2 kernel_size, AvgPoo
     : Module(parent, std::move(name), where), kernel(kernel_size), options(options) {}
 
 Tensor AvgPool2d::forward(Tensor x) { return avg_pool2d(at(x), kernel, options); }
+
+AdaptiveAvgPool2d::AdaptiveAvgPool2d(Module *parent, std::string name, Size2 output_size, Where where)
+    : Module(parent, std::move(name), where), size(output_size) {}
+
+Tensor AdaptiveAvgPool2d::forward(Tensor x) { return adaptive_avg_pool2d(at(x), size); }
+
+Upsample::Upsample(Module *parent, std::string name, Size2 scale_factor, Where where)
+    : Module(parent, std::move(name), where), scale(scale_factor) {}
+
+Tensor Upsample::forward(Tensor x) { return interpolate(at(x), scale); }
 
 //===- the rest ---------------------------------------------------------------------------------------------------===//
 

@@ -80,18 +80,21 @@ Tensor squeeze(Arg x, Axes dim) {
   return call.reshape(x.tensor, sizes);
 }
 
-Tensor unsqueeze(Arg x, std::int64_t dim) {
-  Call call("unsqueeze", x);
-  int64_t location = call.axisOf(Call::rank(x.tensor) + 1, dim);
-  SmallVector<int64_t> sizes(Call::shape(x.tensor));
+static Tensor unsqueezed(Call &call, const Tensor &x, int64_t location) {
+  SmallVector<int64_t> sizes(Call::shape(x));
   sizes.insert(sizes.begin() + location, 1);
   // The op reshape keeps the batch outermost; broadcasting may put a dimension before it.
   if (!hasBatch(sizes) || ShapedType::isDynamic(sizes.front()))
-    return call.reshape(x.tensor, sizes);
+    return call.reshape(x, sizes);
   SmallVector<int64_t> dims;
-  for (int64_t i = 0; i < Call::rank(x.tensor); ++i)
+  for (int64_t i = 0; i < Call::rank(x); ++i)
     dims.push_back(i < location ? i : i + 1);
-  return call.expand(x.tensor, dims, sizes);
+  return call.expand(x, dims, sizes);
+}
+
+Tensor unsqueeze(Arg x, std::int64_t dim) {
+  Call call("unsqueeze", x);
+  return unsqueezed(call, x.tensor, call.axisOf(Call::rank(x.tensor) + 1, dim));
 }
 
 Tensor expand(Arg x, Shape shape) {
@@ -194,6 +197,55 @@ Tensor select(Arg x, std::int64_t dim, std::int64_t index) {
   return call.reshape(one, sizes);
 }
 
+/// Parts of x of these sizes, one after the other.
+static std::vector<Tensor> parts(Call &call, const Tensor &x, int64_t axis, ArrayRef<int64_t> sizes) {
+  std::vector<Tensor> result;
+  int64_t start = 0;
+  for (int64_t size : sizes) {
+    result.push_back(size == Call::shape(x)[axis] ? x : sliced(call, x, axis, start, start + size, 1));
+    start += size;
+  }
+  return result;
+}
+
+/// The sizes of parts of a dimension, all `most` but the last, which may be smaller.
+static SmallVector<int64_t> equalSizes(int64_t size, int64_t most) {
+  SmallVector<int64_t> sizes;
+  for (int64_t left = size; left > 0; left -= most)
+    sizes.push_back(std::min(left, most));
+  return sizes;
+}
+
+std::vector<Tensor> split(Arg x, std::int64_t split_size, std::int64_t dim) {
+  Call call("split", x);
+  int64_t axis = call.axis(x.tensor, dim), size = sliceable(call, x.tensor, axis, "would take the batch apart");
+  if (split_size <= 0)
+    call.fail("parts have a positive size, not " + std::to_string(split_size));
+  return parts(call, x.tensor, axis, equalSizes(size, split_size));
+}
+
+std::vector<Tensor> split(Arg x, std::vector<std::int64_t> split_sizes, std::int64_t dim) {
+  Call call("split", x);
+  int64_t axis = call.axis(x.tensor, dim), size = sliceable(call, x.tensor, axis, "would take the batch apart");
+  int64_t left = size;
+  for (int64_t part : split_sizes) {
+    if (part <= 0)
+      call.fail("parts have a positive size, not " + std::to_string(part));
+    left = part > left ? -1 : left - part;
+  }
+  if (left != 0)
+    call.fail("the sizes of parts do not add up to " + std::to_string(size));
+  return parts(call, x.tensor, axis, split_sizes);
+}
+
+std::vector<Tensor> chunk(Arg x, std::int64_t chunks, std::int64_t dim) {
+  Call call("chunk", x);
+  int64_t axis = call.axis(x.tensor, dim), size = sliceable(call, x.tensor, axis, "would take the batch apart");
+  if (chunks <= 0)
+    call.fail("the number of chunks is positive, not " + std::to_string(chunks));
+  return parts(call, x.tensor, axis, equalSizes(size, (size - 1) / chunks + 1));
+}
+
 /// x without what negative padding crops; the padding that is left has none.
 static Tensor cropped(Call &call, Tensor x, MutableArrayRef<int64_t> low, MutableArrayRef<int64_t> high) {
   for (int64_t axis = 0; axis < Call::rank(x); ++axis) {
@@ -266,6 +318,20 @@ Tensor cat(std::vector<Tensor> tensors, std::int64_t dim, std::source_location w
 }
 Tensor concat(std::vector<Tensor> tensors, std::int64_t dim, std::source_location where) {
   return joined("concat", tensors, dim, where);
+}
+
+Tensor stack(std::vector<Tensor> tensors, std::int64_t dim, std::source_location where) {
+  Call call("stack", tensors, where);
+  const Tensor &first = tensors.front();
+  int64_t axis = call.axisOf(Call::rank(first) + 1, dim);
+  SmallVector<Tensor> slices;
+  for (const Tensor &tensor : tensors) {
+    call.requireSameDType(first, tensor);
+    if (Call::shape(tensor) != Call::shape(first))
+      call.fail("shapes differ: " + call.print(first) + " and " + call.print(tensor));
+    slices.push_back(unsqueezed(call, tensor, axis));
+  }
+  return slices.size() == 1 ? slices.front() : call.emit<ir::ConcatOp>(slices, call.integer("axis", axis));
 }
 
 } // namespace sluice

@@ -23,10 +23,12 @@ static Tensor meanOver(Call &call, const Tensor &x, const Axes &dims, bool keepd
   return reduce<ir::MeanOp>(call, x, dims, keepdim);
 }
 
+/// Of integers and bool, as i64.
+static Tensor wide(Call &call, const Tensor &x) { return is_float(x.dtype()) ? x : call.cast(x, DType::i64); }
+
 Tensor sum(Arg x, Axes dim, bool keepdim) {
   Call call("sum", x);
-  Tensor summed = is_float(x.tensor.dtype()) ? x.tensor : call.cast(x.tensor, DType::i64);
-  return reduce<ir::SumOp>(call, summed, dim, keepdim);
+  return reduce<ir::SumOp>(call, wide(call, x.tensor), dim, keepdim);
 }
 Tensor mean(Arg x, Axes dim, bool keepdim) {
   Call call("mean", x);
@@ -39,6 +41,65 @@ Tensor max(Arg x, Axes dim, bool keepdim) {
 Tensor min(Arg x, Axes dim, bool keepdim) {
   Call call("min", x);
   return reduce<ir::ReduceMinOp>(call, x.tensor, dim, keepdim);
+}
+
+Tensor prod(Arg x, Axes dim, bool keepdim) {
+  Call call("prod", x);
+  return reduce<ir::ProdOp>(call, wide(call, x.tensor), dim, keepdim);
+}
+
+template <class Op> static Tensor reduceTruth(const char *name, const Arg &x, const Axes &dims, bool keepdim) {
+  Call call(name, x);
+  Tensor truth = call.cast(call.cast(x.tensor, DType::boolean), DType::u8);
+  return call.cast(reduce<Op>(call, truth, dims, keepdim), DType::boolean);
+}
+
+Tensor any(Arg x, Axes dim, bool keepdim) { return reduceTruth<ir::ReduceMaxOp>("any", x, dim, keepdim); }
+Tensor all(Arg x, Axes dim, bool keepdim) { return reduceTruth<ir::ReduceMinOp>("all", x, dim, keepdim); }
+
+//===- statistics -------------------------------------------------------------------------------------------------===//
+
+/// Repeats a reduction's result, which kept its dimensions, to the shape of x.
+static Tensor repeated(Call &call, const Tensor &kept, const Tensor &x) { return call.broadcast(kept, Call::shape(x)); }
+
+// No gradient reaches the mean: where it moves, the sum of squares does not, as differences from it add up to 0.
+static Tensor variance(Call &call, const Tensor &x, const Axes &dims, int64_t correction, bool keepdim) {
+  call.requireFloat(x);
+  int64_t count = 1;
+  for (int64_t axis : call.axes(x, dims)) {
+    if (ShapedType::isDynamic(Call::shape(x)[axis]))
+      call.fail("would be that of the rows of a call, of which batch_norm alone takes one");
+    count *= Call::shape(x)[axis];
+  }
+  if (correction < 0 || correction >= count)
+    call.fail("correction is from 0 to below the number of elements, " + std::to_string(count) + ", not " +
+              std::to_string(correction));
+  Tensor mean = call.emit<ir::StopGradientOp>({meanOver(call, x, dims, true)});
+  Tensor centred = call.emit<ir::SubOp>({x, repeated(call, mean, x)});
+  Tensor squares = reduce<ir::SumOp>(call, call.emit<ir::SquareOp>({centred}), dims, keepdim);
+  return call.emit<ir::DivOp>({squares, call.literal(double(count - correction), squares)});
+}
+
+Tensor var(Arg x, Axes dim, std::int64_t correction, bool keepdim) {
+  Call call("var", x);
+  return variance(call, x.tensor, dim, correction, keepdim);
+}
+
+Tensor std(Arg x, Axes dim, std::int64_t correction, bool keepdim) {
+  Call call("std", x);
+  return call.emit<ir::SqrtOp>({variance(call, x.tensor, dim, correction, keepdim)});
+}
+
+// Less the maximum, so that no power of e is too large; less nothing where that is infinite.
+Tensor logsumexp(Arg x, Axes dim, bool keepdim) {
+  Call call("logsumexp", x);
+  call.requireFloat(x.tensor);
+  Tensor largest = reduce<ir::ReduceMaxOp>(call, x.tensor, dim, true);
+  Tensor shift = call.emit<ir::StopGradientOp>(
+      {call.emit<ir::WhereOp>({call.emit<ir::IsInfOp>({largest}), call.literal(0.0, largest), largest})});
+  Tensor powers = call.emit<ir::ExpOp>({call.emit<ir::SubOp>({x.tensor, repeated(call, shift, x.tensor)})});
+  Tensor total = call.emit<ir::LogOp>({reduce<ir::SumOp>(call, powers, dim, keepdim)});
+  return call.emit<ir::AddOp>({total, call.reshape(shift, Call::shape(total))});
 }
 
 static Tensor argmaxAlong(Call &call, const Tensor &x, int64_t axis) {

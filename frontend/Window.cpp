@@ -46,27 +46,95 @@ static void requireImages(const Call &call, const Tensor &x) {
     call.fail("the batch dimension cannot be a height or width");
 }
 
+//===- convolutions -----------------------------------------------------------------------------------------------===//
+
+/// What conv2d is of images and a weight of four dimensions.
+static Tensor convolved(Call &call, const Tensor &x, const Tensor &weight, const Tensor &bias, ConvOptions options) {
+  requireRange(call, "stride", options.stride, 1);
+  requireRange(call, "dilation", options.dilation, 1);
+  requireRange(call, "padding", options.padding, 0);
+  ArrayRef<int64_t> w = Call::shape(weight);
+  int64_t channels = Call::shape(x)[1], groups = options.groups;
+  if (groups <= 0 || channels % groups != 0 || w[0] % groups != 0)
+    call.fail(std::to_string(groups) + " groups do not divide " + call.print(channels) + " input and " +
+              call.print(w[0]) + " output channels");
+  if (channels / groups != w[1])
+    call.fail("input channels differ: " + call.print(channels) + " and " + call.print(w[1] * groups));
+  requireFit(call, x, {w[2], w[3]}, options.padding, options.dilation);
+  Tensor y =
+      call.emit<ir::Conv2dOp>({x, weight}, {pair(call, "stride", options.stride), sides(call, options.padding),
+                                            pair(call, "dilation", options.dilation), call.integer("groups", groups)});
+  return call.plusBias(y, bias, 1);
+}
+
 Tensor conv2d(Arg x, const Tensor &weight, const Tensor &bias, ConvOptions options) {
   Call call("conv2d", Call::present({x.tensor, weight, bias}), x.where);
+  requireImages(call, x.tensor);
+  call.requireSameDType(x.tensor, weight);
+  call.requireRank("weight", weight, 4);
+  return convolved(call, x.tensor, weight, bias, options);
+}
+
+/// A line [.., L] as an image of height 1, [.., 1, L].
+static Tensor asImage(Call &call, const Tensor &x) {
+  ArrayRef<int64_t> line = Call::shape(x);
+  return call.reshape(x, {line[0], line[1], 1, line[2]});
+}
+
+Tensor conv1d(Arg x, const Tensor &weight, const Tensor &bias, ConvOptions1d options) {
+  Call call("conv1d", Call::present({x.tensor, weight, bias}), x.where);
+  call.requireFloat(x.tensor);
+  call.requireRank("the input", x.tensor, 3);
+  call.requireSameDType(x.tensor, weight);
+  call.requireRank("weight", weight, 3);
+  if (llvm::is_contained(Call::shape(x.tensor).drop_front(), ShapedType::kDynamic))
+    call.fail("the batch dimension cannot be the channels or the length");
+  Tensor y = convolved(call, asImage(call, x.tensor), asImage(call, weight), bias,
+                       {.stride = {1, options.stride},
+                        .padding = {0, options.padding},
+                        .dilation = {1, options.dilation},
+                        .groups = options.groups});
+  ArrayRef<int64_t> image = Call::shape(y);
+  return call.reshape(y, {image[0], image[1], image[3]});
+}
+
+/// The size of what a transposed convolution makes of `size` elements.
+static int64_t transposedSize(const Call &call, int64_t size, int64_t kernel, int64_t stride, int64_t padding,
+                              int64_t outputPadding, int64_t dilation) {
+  if (outputPadding >= stride)
+    call.fail("output_padding is below the stride, " + std::to_string(stride) + ", not " +
+              std::to_string(outputPadding));
+  int64_t result = (size - 1) * stride - 2 * padding + dilation * (kernel - 1) + outputPadding + 1;
+  if (result <= 0)
+    call.fail("nothing is left of the result: " + std::to_string(result) + " elements");
+  return result;
+}
+
+Tensor conv_transpose2d(Arg x, const Tensor &weight, const Tensor &bias, ConvTransposeOptions options) {
+  Call call("conv_transpose2d", Call::present({x.tensor, weight, bias}), x.where);
   requireImages(call, x.tensor);
   call.requireSameDType(x.tensor, weight);
   call.requireRank("weight", weight, 4);
   requireRange(call, "stride", options.stride, 1);
   requireRange(call, "dilation", options.dilation, 1);
   requireRange(call, "padding", options.padding, 0);
-  ArrayRef<int64_t> w = Call::shape(weight);
-  int64_t channels = Call::shape(x.tensor)[1], groups = options.groups;
-  if (groups <= 0 || channels % groups != 0 || w[0] % groups != 0)
-    call.fail(std::to_string(groups) + " groups do not divide " + call.print(channels) + " input and " +
-              call.print(w[0]) + " output channels");
-  if (channels / groups != w[1])
-    call.fail("input channels differ: " + call.print(channels) + " and " + call.print(w[1] * groups));
-  requireFit(call, x.tensor, {w[2], w[3]}, options.padding, options.dilation);
-  Tensor y = call.emit<ir::Conv2dOp>({x.tensor, weight},
-                                     {pair(call, "stride", options.stride), sides(call, options.padding),
-                                      pair(call, "dilation", options.dilation), call.integer("groups", groups)});
+  requireRange(call, "output_padding", options.output_padding, 0);
+  ArrayRef<int64_t> w = Call::shape(weight), image = Call::shape(x.tensor);
+  if (image[1] != w[0])
+    call.fail("input channels differ: " + call.print(image[1]) + " and " + call.print(w[0]));
+  if (options.groups <= 0 || w[0] % options.groups != 0)
+    call.fail(std::to_string(options.groups) + " groups do not divide " + call.print(w[0]) + " input channels");
+  Size2 size{transposedSize(call, image[2], w[2], options.stride.h, options.padding.h, options.output_padding.h,
+                            options.dilation.h),
+             transposedSize(call, image[3], w[3], options.stride.w, options.padding.w, options.output_padding.w,
+                            options.dilation.w)};
+  Tensor y = call.emit<ir::Conv2dInputGradOp>(
+      {x.tensor, weight}, {pair(call, "size", size), pair(call, "stride", options.stride), sides(call, options.padding),
+                           pair(call, "dilation", options.dilation), call.integer("groups", options.groups)});
   return call.plusBias(y, bias, 1);
 }
+
+//===- pools ------------------------------------------------------------------------------------------------------===//
 
 /// The stride of a pool: its kernel's size unless given.
 static Size2 strideOf(const Call &call, Size2 stride, Size2 kernel) {
@@ -97,18 +165,50 @@ Tensor max_pool2d(Arg x, Size2 kernel_size, MaxPoolOptions options) {
   return call.emit<ir::MaxPool2dOp>({x.tensor}, attributes);
 }
 
-Tensor avg_pool2d(Arg x, Size2 kernel_size, AvgPoolOptions options) {
-  Call call("avg_pool2d", x);
-  requireImages(call, x.tensor);
+static Tensor averaged(Call &call, const Tensor &x, Size2 kernel_size, AvgPoolOptions options) {
   Size2 stride = strideOf(call, options.stride, kernel_size);
-  requirePool(call, x.tensor, kernel_size, stride, options.padding, 1, options.ceil_mode);
+  requirePool(call, x, kernel_size, stride, options.padding, 1, options.ceil_mode);
   SmallVector<NamedAttribute> attributes{pair(call, "kernel", kernel_size), pair(call, "stride", stride),
                                          sides(call, options.padding)};
   if (options.ceil_mode)
     attributes.push_back(call.unit("ceil_mode"));
   if (options.count_include_pad)
     attributes.push_back(call.unit("count_include_pad"));
-  return call.emit<ir::AvgPool2dOp>({x.tensor}, attributes);
+  return call.emit<ir::AvgPool2dOp>({x}, attributes);
+}
+
+Tensor avg_pool2d(Arg x, Size2 kernel_size, AvgPoolOptions options) {
+  Call call("avg_pool2d", x);
+  requireImages(call, x.tensor);
+  return averaged(call, x.tensor, kernel_size, options);
+}
+
+Tensor adaptive_avg_pool2d(Arg x, Size2 output_size) {
+  Call call("adaptive_avg_pool2d", x);
+  requireImages(call, x.tensor);
+  requireRange(call, "output_size", output_size, 1);
+  int64_t height = Call::shape(x.tensor)[2], width = Call::shape(x.tensor)[3];
+  if (height % output_size.h != 0 || width % output_size.w != 0)
+    call.fail("an image of " + std::to_string(height) + " x " + std::to_string(width) + " is not made of " +
+              std::to_string(output_size.h) + " x " + std::to_string(output_size.w) + " equal windows");
+  return averaged(call, x.tensor, {height / output_size.h, width / output_size.w}, {});
+}
+
+//===- the inverse of a pool --------------------------------------------------------------------------------------===//
+
+// [N, C, H, W] -> [N, C, H, 1, W, 1] -> [N, C, H, s, W, s] -> [N, C, H * s, W * s]
+Tensor interpolate(Arg x, Size2 scale_factor) {
+  Call call("interpolate", x);
+  requireImages(call, x.tensor);
+  requireRange(call, "scale_factor", scale_factor, 1);
+  ArrayRef<int64_t> image = Call::shape(x.tensor);
+  int64_t height, width;
+  if (__builtin_mul_overflow(image[2], scale_factor.h, &height) ||
+      __builtin_mul_overflow(image[3], scale_factor.w, &width))
+    call.fail("the image becomes too large");
+  Tensor repeated =
+      call.expand(x.tensor, {0, 1, 2, 4}, {image[0], image[1], image[2], scale_factor.h, image[3], scale_factor.w});
+  return call.reshape(repeated, {image[0], image[1], height, width});
 }
 
 } // namespace sluice

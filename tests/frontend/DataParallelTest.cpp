@@ -73,7 +73,8 @@ TEST_F(checklist_44_split, RowsThatShowLaterAreForReplicas) {
 }
 
 TEST_F(checklist_44_split, NoDevicesFail) {
-  EXPECT_THAT(messageOf([&] { split(g.ones({4}), {}); }), HasSubstr("split: needs at least one device"));
+  EXPECT_THAT(messageOf([&] { split(g.ones({4}), std::vector<Device>()); }),
+              HasSubstr("split: needs at least one device"));
 }
 
 TEST_F(checklist_45_uneven_split, FailsUnlessAskedFor) {

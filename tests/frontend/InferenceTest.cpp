@@ -172,11 +172,43 @@ TEST_F(Inference, ConvolutionsFollowPyTorch) {
   EXPECT_EQ(shape(conv2d(image, grouped, {}, {.groups = 2})), "[batch, 12, 7, 8]");
 }
 
+TEST_F(Inference, TransposedConvolutionsFollowPyTorch) {
+  Tensor weight = parameter("weight", {4, 6, 3, 3}), grouped = parameter("grouped", {4, 3, 2, 3});
+  EXPECT_EQ(shape(conv_transpose2d(image, weight)), "[batch, 6, 11, 11]");
+  EXPECT_EQ(shape(conv_transpose2d(image, weight, {}, {.stride = 2, .padding = 1, .output_padding = {1, 0}})),
+            "[batch, 6, 18, 17]");
+  EXPECT_EQ(shape(conv_transpose2d(image, grouped, {}, {.stride = {3, 1}, .groups = 2, .dilation = {2, 3}})),
+            "[batch, 6, 27, 15]");
+  nn::ConvTranspose2d up{&root, "up", 4, 8, 2, {.stride = 2, .groups = 2}};
+  EXPECT_EQ(shape(up(image)), "[batch, 8, 18, 18]");
+  EXPECT_EQ(shape(up.weight), "[4, 4, 2, 2]");
+}
+
+TEST_F(Inference, LinesFollowPyTorch) {
+  nn::Conv1d conv{&root, "conv", 6, 4, 3, {.stride = 2, .padding = 1, .groups = 2}};
+  EXPECT_EQ(shape(conv(x)), "[batch, 4, 4]");
+  EXPECT_EQ(shape(conv.weight), "[4, 3, 3]");
+}
+
+TEST_F(Inference, NormsKeepTheShape) {
+  nn::LayerNorm layer{&root, "layer", {6, 8}};
+  nn::RMSNorm rms{&root, "rms", 8};
+  nn::GroupNorm group{&root, "group", 2, 4};
+  EXPECT_EQ(shape(layer(x)), "[batch, 6, 8]");
+  EXPECT_EQ(shape(layer.weight), "[6, 8]");
+  EXPECT_EQ(shape(rms(x)), "[batch, 6, 8]");
+  EXPECT_EQ(shape(group(image)), "[batch, 4, 9, 9]");
+  EXPECT_EQ(shape(group.bias), "[4]");
+  EXPECT_EQ(shape(layer_norm(x.permute({1, 0, 2}), 8)), "[6, batch, 8]");
+}
+
 TEST_F(Inference, PoolsFollowPyTorch) {
   EXPECT_EQ(shape(max_pool2d(image, 2)), "[batch, 4, 4, 4]");
   EXPECT_EQ(shape(max_pool2d(image, 2, {.ceil_mode = true})), "[batch, 4, 5, 5]");
   EXPECT_EQ(shape(max_pool2d(image, 3, {.stride = 2, .padding = 1})), "[batch, 4, 5, 5]");
   EXPECT_EQ(shape(avg_pool2d(image, {2, 3})), "[batch, 4, 4, 3]");
+  EXPECT_EQ(shape(adaptive_avg_pool2d(image, {3, 1})), "[batch, 4, 3, 1]");
+  EXPECT_EQ(shape(interpolate(image, {3, 2})), "[batch, 4, 27, 18]");
   EXPECT_EQ(shape(avg_pool2d(image, 3, {.stride = 1, .count_include_pad = false})), "[batch, 4, 7, 7]");
 }
 

@@ -108,6 +108,31 @@ TEST_F(Modules, ThePaddingOfAnEmbeddingBeginsAsZeros) {
                                  "1.000000e+00 : f64 zero_row 9 : i64>"));
 }
 
+// The names and initial values of PyTorch's state_dict.
+TEST_F(Modules, NormsAndConvolutionsBeginAsInPyTorch) {
+  nn::Module root{g};
+  nn::LayerNorm layer{&root, "layer", {8, 8}}, plain{&root, "plain", 8, {.elementwise_affine = false}},
+      unbiased{&root, "unbiased", 8, {.bias = false}};
+  nn::RMSNorm rms{&root, "rms", 8}, bare{&root, "bare", 8, {.elementwise_affine = false}};
+  nn::GroupNorm group{&root, "group", 3, 3}, free{&root, "free", 3, 3, {.affine = false}};
+  nn::Conv1d line{&root, "line", 8, 4, 5, {.groups = 2}};
+  nn::ConvTranspose2d up{&root, "up", 3, 8, 2, {.stride = 2}}, dry{&root, "dry", 3, 3, 1, {.bias = false}};
+  Tensor y = dry(group(free(bare(rms(unbiased(plain(layer(image))))))));
+  g.output("up", adaptive_avg_pool2d(up(y), 4));
+  EXPECT_THAT(names(root.named_parameters()),
+              ElementsAre("layer.weight", "layer.bias", "unbiased.weight", "rms.weight", "group.weight", "group.bias",
+                          "line.weight", "line.bias", "up.weight", "up.bias", "dry.weight"));
+  std::string text = g.str();
+  EXPECT_THAT(text, HasSubstr("@layer.weight : tensor<8x8xf32> = <\"constant\", 1.0"));
+  EXPECT_THAT(text, HasSubstr("@layer.bias : tensor<8x8xf32> = <\"constant\", 0.0"));
+  EXPECT_THAT(text, HasSubstr("@rms.weight : tensor<8xf32> = <\"constant\", 1.0"));
+  EXPECT_THAT(text, HasSubstr("@group.bias : tensor<3xf32> = <\"constant\", 0.0"));
+  EXPECT_THAT(text, HasSubstr("@line.weight : tensor<4x4x5xf32> = <\"uniform\", -0.2236")); // 1 / sqrt(4 * 5)
+  EXPECT_THAT(text, HasSubstr("@line.bias : tensor<4xf32> = <\"uniform\", -0.2236"));
+  EXPECT_THAT(text, HasSubstr("@up.weight : tensor<3x8x2x2xf32> = <\"uniform\", -0.17677")); // 1 / sqrt(8 * 2 * 2)
+  EXPECT_THAT(text, HasSubstr("@up.bias : tensor<8xf32> = <\"uniform\", -0.17677"));
+}
+
 TEST_F(Modules, BatchNormSetsItsRunningStatistics) {
   Net net{g};
   g.output("y", net(image));

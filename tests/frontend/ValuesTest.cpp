@@ -302,6 +302,123 @@ TEST_F(Values, BatchNormUsesTheRunningStatistics) {
   EXPECT_THAT(valuesOf(y), near({0, 0, 1, 2.0 / 3}));
 }
 
+// PyTorch's numbers.
+TEST_F(Values, LayersAreNormalised) {
+  Tensor x = batch("x", {1, 2, 3, 4, 8, 0}), weight = state("weight", {1, 2, 3}), bias = state("bias", {10, 20, 30});
+  EXPECT_THAT(valuesOf(layer_norm(x, 3, weight, bias, 1.0)),
+              near({9.225403330758517, 20.0, 32.32379000772445, 10.0, 22.34216017507648, 26.48675973738528}));
+  EXPECT_THAT(valuesOf(layer_norm(x, {3})),
+              near({-1.2247356859083902, 0.0, 1.2247356859083902, 0.0, 1.2247442972928344, -1.2247442972928344}));
+  EXPECT_THAT(valuesOf(layer_norm(x, 3, weight, {}, 1.0)),
+              near({-0.7745966692414834, 0.0, 2.32379000772445, 0.0, 2.34216017507648, -3.51324026261472}));
+  EXPECT_THAT(valuesOf(layer_norm(x, 3, {}, bias, 1.0)),
+              near({10 - 0.7745966692414834, 20.0, 30 + 2.32379000772445 / 3, 10.0, 20 + 2.34216017507648 / 2,
+                    30 - 2.34216017507648 / 2}));
+  EXPECT_THAT(valuesOf(layer_norm(x.reshape({-1, 1, 3}), {1, 3}, weight.unsqueeze(0), bias.unsqueeze(0), 1.0)),
+              near(valuesOf(layer_norm(x, 3, weight, bias, 1.0))));
+}
+
+TEST_F(Values, TheRootOfTheMeanSquareNormalises) {
+  Tensor x = batch("x", {1, 2, 3, 4, 8, 0}), weight = state("weight", {1, 2, 3});
+  EXPECT_THAT(valuesOf(rms_norm(x, 3, weight, 1.0)), near({0.42008402520840293, 1.6803361008336117, 3.780756226875626,
+                                                           0.7604691006293735, 3.041876402517494, 0.0}));
+  // eps is that of the dtype: 2^-23, 2^-52, 2^-10, 2^-7.
+  Tensor small = batch("small", {0.0001, -0.0001});
+  EXPECT_THAT(valuesOf(rms_norm(small, 1)),
+              near({0.0001 / std::sqrt(1e-8 + 0x1p-23), -0.0001 / std::sqrt(1e-8 + 0x1p-23)}));
+  for (auto [dtype, eps] : {std::pair(f64, 0x1p-52), {f16, 0x1p-10}, {bf16, 0x1p-7}})
+    EXPECT_THAT(valuesOf(rms_norm(batch(to_string(dtype), {0.0001, 1}, dtype), 1)),
+                near({0.0001 / std::sqrt(1e-8 + eps), 1 / std::sqrt(1 + eps)}));
+}
+
+TEST_F(Values, GroupsOfChannelsAreNormalised) {
+  Tensor x = batch("x", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}).reshape({-1, 4, 1, 2});
+  Tensor weight = state("weight", {1, 2, 3, 4}), bias = state("bias", {10, 20, 30, 40});
+  std::vector<double> expected{9, 29.0 / 3, 62.0 / 3, 22, 27, 29, 124.0 / 3, 44};
+  expected.insert(expected.end(), expected.begin(), expected.begin() + 8);
+  EXPECT_THAT(valuesOf(group_norm(x, 2, weight, bias, 1.0)), near(expected));
+  EXPECT_THAT(valuesOf(group_norm(x, 1, {}, {}, 1.0)), near(valuesOf(layer_norm(x, {4, 1, 2}, {}, {}, 1.0))));
+  EXPECT_THAT(valuesOf(group_norm(x.reshape({-1, 8}), 4, {}, {}, 1.0)), near(valuesOf(group_norm(x, 4, {}, {}, 1.0))));
+}
+
+TEST_F(Values, VariancesHaveACorrection) {
+  Tensor x = batch("x", {1, 2, 3, 4, 8, 0});
+  EXPECT_THAT(valuesOf(x.var(1)), near({1, 16}));
+  EXPECT_THAT(valuesOf(var(x, 1, 0, true)), near({2.0 / 3, 32.0 / 3}));
+  EXPECT_THAT(valuesOf(x.std(1)), near({1, 4}));
+  EXPECT_THAT(valuesOf(x.reshape({-1, 3, 1}).var({1, 2}, 2)), near({2, 32}));
+}
+
+TEST_F(Values, LogsumexpNeitherOverflowsNorLosesInfinities) {
+  Tensor x = batch("x", {1, 2, 3, 1000, 1001, -INFINITY});
+  EXPECT_THAT(valuesOf(x.logsumexp(1)), near({3.4076059644443806, 1001.3132616875182}));
+  EXPECT_EQ(logsumexp(x, {0, 1}, true).shape().str(), "[1, 1]");
+  Tensor infinite = batch("infinite", {-INFINITY, -INFINITY, INFINITY, 1});
+  EXPECT_THAT(valuesOf(infinite.logsumexp(1)), ElementsAre(-INFINITY, INFINITY));
+}
+
+TEST_F(Values, ProductsAndTruth) {
+  Tensor x = batch("x", {1, 2, 3, 4, 0, -2}), n = batch("n", {200, 100, 3, 250}, u8);
+  EXPECT_THAT(valuesOf(x.prod(1)), ElementsAre(6, 0));
+  EXPECT_THAT(valuesOf(n.prod(1)), ElementsAre(20000, 750));
+  EXPECT_EQ(n.prod(1).dtype(), i64);
+  EXPECT_THAT(valuesOf(x.all(1)), ElementsAre(1, 0));
+  EXPECT_THAT(valuesOf((x < 0).any(1, true)), ElementsAre(0, 1));
+  EXPECT_THAT(valuesOf(x.any()), ElementsAre(1));
+  EXPECT_EQ(x.any().dtype(), boolean);
+}
+
+TEST_F(Values, CountsAndTriangles) {
+  EXPECT_THAT(valuesOf(g.arange(4)), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(valuesOf(g.arange(5, 0, -2, i32)), ElementsAre(5, 3, 1));
+  EXPECT_THAT(valuesOf(g.arange(0.5, 1.5, 0.25, f64)), ElementsAre(0.5, 0.75, 1, 1.25));
+  EXPECT_EQ(g.arange(4).dtype(), i64);
+  Tensor x = batch("x", {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}).reshape({-1, 2, 3});
+  EXPECT_THAT(valuesOf(x.tril()), ElementsAre(1, 0, 0, 4, 5, 0, 7, 0, 0, 10, 11, 0));
+  EXPECT_THAT(valuesOf(tril(x, 1)), ElementsAre(1, 2, 0, 4, 5, 6, 7, 8, 0, 10, 11, 12));
+  EXPECT_THAT(valuesOf(x.triu()), ElementsAre(1, 2, 3, 0, 5, 6, 7, 8, 9, 0, 11, 12));
+  EXPECT_THAT(valuesOf(triu(x, -5)), ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12));
+  EXPECT_THAT(valuesOf(triu(x > 0, 2)), ElementsAre(0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0));
+}
+
+TEST_F(Values, TakesApartAndStacks) {
+  Tensor x = batch("x", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  EXPECT_THAT(valuesOf(x.split(2, 1).at(2)), ElementsAre(4, 9));
+  EXPECT_THAT(valuesOf(split(x, {1, 4}, -1).at(1)), ElementsAre(1, 2, 3, 4, 6, 7, 8, 9));
+  EXPECT_EQ(x.chunk(4, 1).size(), 3u); // of 2, 2 and 1
+  EXPECT_THAT(valuesOf(chunk(x, 2, 1).at(0)), ElementsAre(0, 1, 2, 5, 6, 7));
+  Tensor a = batch("a", {1, 2}), b = batch("b", {3, 4});
+  EXPECT_THAT(valuesOf(stack({a, b}, 1)), ElementsAre(1, 3, 2, 4));
+  EXPECT_THAT(valuesOf(stack({a, b})), ElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(stack({a, b}).shape().str(), "[2, batch, 1]");
+  EXPECT_EQ(stack({a}, -1).shape().str(), "[batch, 1, 1]");
+}
+
+TEST_F(Values, LinesAreConvolved) {
+  Tensor x = batch("x", {0, 1, 2, 3, 4, 5}).reshape({-1, 1, 3}), bias = state("bias", {100});
+  Tensor weight = state("weight", {1, 10}).reshape({1, 1, 2});
+  EXPECT_THAT(valuesOf(conv1d(x, weight, bias)), ElementsAre(110, 121, 143, 154));
+  EXPECT_THAT(valuesOf(conv1d(x, weight, {}, {.stride = 2, .padding = 1, .dilation = 2})), ElementsAre(10, 1, 40, 4));
+}
+
+// PyTorch's numbers.
+TEST_F(Values, ConvolutionsAreTransposed) {
+  Tensor x = input("x", {Dim{"batch"}, 1, 2, 2}), bias = state("bias", {100});
+  Tensor weight = root.parameter("weight", {1, 1, 2, 2}, init::zeros()); // 0 1; 2 3
+  EXPECT_THAT(valuesOf(conv_transpose2d(x, weight)),
+              ElementsAre(0, 0, 1, 0, 4, 6, 4, 12, 9, 0, 4, 5, 8, 28, 22, 12, 32, 21));
+  EXPECT_THAT(valuesOf(conv_transpose2d(x, weight, bias, {.stride = 2, .padding = 1, .output_padding = 1})),
+              ElementsAre(100, 102, 103, 102, 100, 103, 106, 106, 109, 112, 110, 115, 106, 100, 107, 118, 114, 121));
+}
+
+TEST_F(Values, ImagesShrinkAndGrow) {
+  Tensor x = input("x", {Dim{"batch"}, 1, 2, 2});
+  EXPECT_THAT(valuesOf(adaptive_avg_pool2d(x, 1)), ElementsAre(1.5, 5.5));
+  EXPECT_THAT(valuesOf(adaptive_avg_pool2d(x, {1, 2})), ElementsAre(1, 2, 5, 6));
+  EXPECT_THAT(valuesOf(interpolate(x, {1, 2})), ElementsAre(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7));
+  EXPECT_THAT(valuesOf(interpolate(x, {2, 1})), ElementsAre(0, 1, 0, 1, 2, 3, 2, 3, 4, 5, 4, 5, 6, 7, 6, 7));
+}
+
 TEST_F(Values, ActivationsWithNumbers) {
   Tensor x = batch("x", {-2, 8});
   EXPECT_THAT(valuesOf(relu6(x)), ElementsAre(0, 6));

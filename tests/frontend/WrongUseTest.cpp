@@ -407,6 +407,131 @@ TEST_F(WrongUse, TargetsOfAnotherShape) {
   SAYS("mse_loss: shapes differ: [batch, 784] and [batch, 10] ([batch, 784] x [batch, 10])");
 }
 
+TEST_F(WrongUse, WhatIsNotNormalised) {
+  Tensor four = parameter("four", {4}), weight = parameter("weight", {784});
+  WRONG(layer_norm(bytes, 784));
+  SAYS("layer_norm: works on floats, not u8; convert with .to(f32) ([batch, 784])");
+  WRONG(layer_norm(x, 10));
+  SAYS("layer_norm: the last dimensions are not normalized_shape [10] ([batch, 784])");
+  WRONG(layer_norm(x, {1, 2, 784}));
+  SAYS("layer_norm: the last dimensions are not normalized_shape [1, 2, 784] ([batch, 784])");
+  WRONG(layer_norm(x, Shape()));
+  SAYS("layer_norm: normalized_shape has a dimension at least ([batch, 784])");
+  WRONG(layer_norm(x, {Dim{"batch"}, 784}));
+  SAYS("layer_norm: would normalise over the rows of a call; batch_norm does that ([batch, 784])");
+  WRONG(layer_norm(x, 784, four));
+  SAYS("layer_norm: weight and bias are [784], not [4] ([batch, 784] x [4])");
+  WRONG(layer_norm(x, 784, weight, weight.to(f64)));
+  SAYS("layer_norm: dtypes differ: f32 and f64; convert one with .to(...) ([batch, 784] x [784] x [784])");
+  WRONG(layer_norm(x, 784, weight, {}, 0));
+  SAYS("layer_norm: eps is positive, not 0.000000 ([batch, 784] x [784])");
+  WRONG(rms_norm(x, 784, four));
+  SAYS("rms_norm: weight and bias are [784], not [4] ([batch, 784] x [4])");
+  WRONG(group_norm(image, 3));
+  SAYS("group_norm: 3 groups do not divide 4 channels ([batch, 4, 9, 9])");
+  WRONG(group_norm(image, 2, weight));
+  SAYS("group_norm: weight and bias are [4], not [784] ([batch, 4, 9, 9] x [784])");
+  WRONG(group_norm(label.to(f32), 1));
+  SAYS("group_norm: the input has 1 dimensions, not at least 2 ([batch])");
+  WRONG(group_norm(image.permute({1, 0, 2, 3}), 1));
+  SAYS("group_norm: would normalise over the rows of a call; batch_norm does that ([4, batch, 9, 9])");
+  WRONG((nn::GroupNorm{&root, "norm", 3, 8}));
+  SAYS("GroupNorm: 3 groups do not divide 8 channels");
+}
+
+TEST_F(WrongUse, VariancesThatAreNone) {
+  WRONG(x.var());
+  SAYS("var: would be that of the rows of a call, of which batch_norm alone takes one ([batch, 784])");
+  WRONG(matrix.std(1, 10));
+  SAYS("std: correction is from 0 to below the number of elements, 10, not 10 ([512, 10])");
+  WRONG(var(matrix, 1, -1));
+  SAYS("var: correction is from 0 to below the number of elements, 10, not -1 ([512, 10])");
+  WRONG(bytes.var(1));
+  SAYS("var: works on floats, not u8; convert with .to(f32) ([batch, 784])");
+  WRONG(logsumexp(label));
+  SAYS("logsumexp: works on floats, not i32; convert with .to(f32) ([batch])");
+}
+
+TEST_F(WrongUse, CountsThatAreNone) {
+  WRONG(g.arange(0));
+  SAYS("arange: there is no number from 0.000000 to below 0.000000 in steps of 1.000000");
+  WRONG(g.arange(0, 5, 0));
+  SAYS("arange: there is no number from 0.000000 to below 5.000000 in steps of 0.000000");
+  WRONG(g.arange(0, 1, 0.25));
+  SAYS("arange: the number 0.250000 is not a value of i64");
+  WRONG(g.arange(3, u8));
+  SAYS("arange: counts in floats, i32 or i64, not in u8");
+  WRONG(g.arange(1e15));
+  SAYS("arange: the shape [1000000000000000] has more than 2^40 elements");
+  WRONG(tril(label));
+  SAYS("tril: the input has 1 dimensions, not at least 2 ([batch])");
+  WRONG(triu(x));
+  SAYS("triu: would count the rows of a call, which stand for themselves ([batch, 784])");
+}
+
+TEST_F(WrongUse, PartsThatAreNone) {
+  WRONG(x.split(1));
+  SAYS("split: would take the batch apart; a result has all rows of a call, or a size that is known before ([batch, "
+       "784])");
+  WRONG(x.split(0, 1));
+  SAYS("split: parts have a positive size, not 0 ([batch, 784])");
+  WRONG(split(matrix, {5, 6}, 1));
+  SAYS("split: the sizes of parts do not add up to 10 ([512, 10])");
+  WRONG(split(matrix, {5, 4}, 1));
+  SAYS("split: the sizes of parts do not add up to 10 ([512, 10])");
+  WRONG(split(matrix, {-2, 12}, 1));
+  SAYS("split: parts have a positive size, not -2 ([512, 10])");
+  WRONG(chunk(matrix, 0));
+  SAYS("chunk: the number of chunks is positive, not 0 ([512, 10])");
+  WRONG(chunk(x, 2));
+  EXPECT_THAT(error.message(), StartsWith("chunk: would take the batch apart"));
+  WRONG(stack({x, logits}));
+  SAYS("stack: shapes differ: [batch, 784] and [batch, 10] ([batch, 784] x [batch, 10])");
+  WRONG(stack({x, bytes}));
+  EXPECT_THAT(error.message(), StartsWith("stack: dtypes differ"));
+  WRONG(stack({}));
+  SAYS("stack: needs at least one tensor");
+  WRONG(stack({x}, 3));
+  SAYS("stack: dimension 3 is out of range for 3 dimensions ([batch, 784])");
+}
+
+TEST_F(WrongUse, TransposedConvolutionsThatDoNotFit) {
+  Tensor weight = parameter("weight", {4, 6, 3, 3}), line = parameter("line", {6, 4, 3});
+  WRONG(conv_transpose2d(image, weight, {}, {.output_padding = 1}));
+  SAYS("conv_transpose2d: output_padding is below the stride, 1, not 1 ([batch, 4, 9, 9] x [4, 6, 3, 3])");
+  WRONG(conv_transpose2d(image, weight, {}, {.padding = 6}));
+  SAYS("conv_transpose2d: nothing is left of the result: -1 elements ([batch, 4, 9, 9] x [4, 6, 3, 3])");
+  WRONG(conv_transpose2d(image, weight, {}, {.groups = 3}));
+  SAYS("conv_transpose2d: 3 groups do not divide 4 input channels ([batch, 4, 9, 9] x [4, 6, 3, 3])");
+  WRONG(conv_transpose2d(image, parameter("other", {6, 4, 3, 3})));
+  SAYS("conv_transpose2d: input channels differ: 4 and 6 ([batch, 4, 9, 9] x [6, 4, 3, 3])");
+  WRONG(conv_transpose2d(image, weight, {}, {.output_padding = -1}));
+  SAYS("conv_transpose2d: output_padding is at least 0, not -1 ([batch, 4, 9, 9] x [4, 6, 3, 3])");
+  WRONG((nn::ConvTranspose2d{&root, "up", 4, 6, 3, {.groups = 4}}));
+  SAYS("ConvTranspose2d: 4 groups do not divide 4 input and 6 output channels");
+  WRONG((nn::Conv1d{&root, "conv", 4, 6, 3, {.groups = 3}}));
+  SAYS("Conv1d: 3 groups do not divide 4 input and 6 output channels");
+  WRONG(conv1d(image, line));
+  SAYS("conv1d: the input has 4 dimensions, not 3 ([batch, 4, 9, 9] x [6, 4, 3])");
+  WRONG(conv1d(image.flatten(2), weight));
+  SAYS("conv1d: weight has 4 dimensions, not 3 ([batch, 4, 81] x [4, 6, 3, 3])");
+  WRONG(conv1d(image.flatten(2).permute({1, 2, 0}), line));
+  SAYS("conv1d: the batch dimension cannot be the channels or the length ([4, 81, batch] x [6, 4, 3])");
+  WRONG(conv1d(image.flatten(2), line, {}, {.groups = 4}));
+  SAYS("conv1d: 4 groups do not divide 4 input and 6 output channels ([batch, 4, 81] x [6, 4, 3])");
+}
+
+TEST_F(WrongUse, ImagesThatDoNotDivide) {
+  WRONG(adaptive_avg_pool2d(image, {3, 2}));
+  SAYS("adaptive_avg_pool2d: an image of 9 x 9 is not made of 3 x 2 equal windows ([batch, 4, 9, 9])");
+  WRONG(adaptive_avg_pool2d(image, 0));
+  SAYS("adaptive_avg_pool2d: output_size is positive, not 0 ([batch, 4, 9, 9])");
+  WRONG(interpolate(image, 0));
+  SAYS("interpolate: scale_factor is positive, not 0 ([batch, 4, 9, 9])");
+  WRONG(interpolate(x, 2));
+  SAYS("interpolate: the input has 2 dimensions, not 4 ([batch, 784])");
+}
+
 TEST_F(WrongUse, BatchNormTwice) {
   nn::BatchNorm2d bn{&root, "bn", 4};
   Tensor y = bn(image);

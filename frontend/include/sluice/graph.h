@@ -49,6 +49,10 @@ public:
   Tensor full(Shape shape, double value, DType dtype = f32, Where where = Where::current());
   Tensor zeros(Shape shape, DType dtype = f32, Where where = Where::current());
   Tensor ones(Shape shape, DType dtype = f32, Where where = Where::current());
+  /// start, start + step, ... as far as they are below end (above it, where step is negative). Of i64 unless said:
+  /// fractions need a float.
+  Tensor arange(double end, DType dtype = i64, Where where = Where::current());
+  Tensor arange(double start, double end, double step = 1, DType dtype = i64, Where where = Where::current());
   /// A result of `predict`.
   void output(std::string name, Arg value);
   /// A scalar that training and evaluation report beside the loss: a mean over the rows.

@@ -54,6 +54,40 @@ private:
   ConvOptions options;
 };
 
+struct Conv1dOptions {
+  std::int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
+  bool bias = true;
+};
+class Conv1d : public Module {
+public:
+  Conv1d(Module *parent, std::string name, std::int64_t in_channels, std::int64_t out_channels,
+         std::int64_t kernel_size, Conv1dOptions options = {}, Where where = Where::current());
+  Tensor forward(Tensor x) override;
+
+  Tensor weight, bias;
+
+private:
+  ConvOptions1d options;
+};
+
+struct ConvTranspose2dOptions {
+  Size2 stride = 1, padding = 0, output_padding = 0;
+  std::int64_t groups = 1;
+  bool bias = true;
+  Size2 dilation = 1;
+};
+class ConvTranspose2d : public Module {
+public:
+  ConvTranspose2d(Module *parent, std::string name, std::int64_t in_channels, std::int64_t out_channels,
+                  Size2 kernel_size, ConvTranspose2dOptions options = {}, Where where = Where::current());
+  Tensor forward(Tensor x) override;
+
+  Tensor weight, bias;
+
+private:
+  ConvTransposeOptions options;
+};
+
 struct BatchNorm2dOptions {
   double eps = 1e-5, momentum = 0.1;
   bool affine = true;
@@ -68,6 +102,57 @@ public:
 
 private:
   BatchNormOptions options;
+};
+
+struct LayerNormOptions {
+  double eps = 1e-5;
+  bool elementwise_affine = true, bias = true;
+};
+class LayerNorm : public Module {
+public:
+  LayerNorm(Module *parent, std::string name, Shape normalized_shape, LayerNormOptions options = {},
+            Where where = Where::current());
+  Tensor forward(Tensor x) override;
+
+  Tensor weight, bias;
+
+private:
+  Shape shape;
+  double eps;
+};
+
+struct RMSNormOptions {
+  std::optional<double> eps = {}; ///< that of the dtype
+  bool elementwise_affine = true;
+};
+class RMSNorm : public Module {
+public:
+  RMSNorm(Module *parent, std::string name, Shape normalized_shape, RMSNormOptions options = {},
+          Where where = Where::current());
+  Tensor forward(Tensor x) override;
+
+  Tensor weight;
+
+private:
+  Shape shape;
+  std::optional<double> eps;
+};
+
+struct GroupNormOptions {
+  double eps = 1e-5;
+  bool affine = true;
+};
+class GroupNorm : public Module {
+public:
+  GroupNorm(Module *parent, std::string name, std::int64_t num_groups, std::int64_t num_channels,
+            GroupNormOptions options = {}, Where where = Where::current());
+  Tensor forward(Tensor x) override;
+
+  Tensor weight, bias;
+
+private:
+  std::int64_t groups;
+  double eps;
 };
 
 class MaxPool2d : public Module {
@@ -90,6 +175,25 @@ public:
 private:
   Size2 kernel;
   AvgPoolOptions options;
+};
+
+class AdaptiveAvgPool2d : public Module {
+public:
+  AdaptiveAvgPool2d(Module *parent, std::string name, Size2 output_size, Where where = Where::current());
+  Tensor forward(Tensor x) override;
+
+private:
+  Size2 size;
+};
+
+/// By the nearest element.
+class Upsample : public Module {
+public:
+  Upsample(Module *parent, std::string name, Size2 scale_factor, Where where = Where::current());
+  Tensor forward(Tensor x) override;
+
+private:
+  Size2 scale;
 };
 
 class Flatten : public Module {

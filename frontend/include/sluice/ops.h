@@ -103,6 +103,18 @@ Tensor max(Arg x, Axes dim = {}, bool keepdim = false);
 Tensor min(Arg x, Axes dim = {}, bool keepdim = false);
 /// i32 index of the first maximum.
 Tensor argmax(Arg x, std::int64_t dim, bool keepdim = false);
+/// Of integers and bool, i64. The gradient of an element is the product of all others, where there are zeros too.
+Tensor prod(Arg x, Axes dim = {}, bool keepdim = false);
+/// Whether one element, or all, are not 0.
+Tensor any(Arg x, Axes dim = {}, bool keepdim = false);
+Tensor all(Arg x, Axes dim = {}, bool keepdim = false);
+/// sum((x - mean)^2) / (n - correction), of n elements: 1 is that of a sample, 0 that of all there is. Not over the
+/// batch.
+Tensor var(Arg x, Axes dim = {}, std::int64_t correction = 1, bool keepdim = false);
+/// The square root of the variance.
+Tensor std(Arg x, Axes dim = {}, std::int64_t correction = 1, bool keepdim = false);
+/// log(sum(exp(x))), computed without overflow.
+Tensor logsumexp(Arg x, Axes dim = {}, bool keepdim = false);
 Tensor softmax(Arg x, std::int64_t dim);
 Tensor log_softmax(Arg x, std::int64_t dim);
 
@@ -134,6 +146,18 @@ Tensor cat(std::vector<Tensor> tensors, std::int64_t dim = 0,
            std::source_location where = std::source_location::current());
 Tensor concat(std::vector<Tensor> tensors, std::int64_t dim = 0,
               std::source_location where = std::source_location::current());
+/// Tensors of one shape along a new dimension.
+Tensor stack(std::vector<Tensor> tensors, std::int64_t dim = 0,
+             std::source_location where = std::source_location::current());
+/// Parts of so many elements, the last one of what is left; or of these sizes, which add up to the dimension's. Not of
+/// the batch.
+std::vector<Tensor> split(Arg x, std::int64_t split_size, std::int64_t dim = 0);
+std::vector<Tensor> split(Arg x, std::vector<std::int64_t> split_sizes, std::int64_t dim = 0);
+/// Parts of equal sizes but for the last, which may be smaller: as many as asked for, or fewer.
+std::vector<Tensor> chunk(Arg x, std::int64_t chunks, std::int64_t dim = 0);
+/// The elements of the last two dimensions whose row + diagonal is at least (triu: at most) their column; 0 elsewhere.
+Tensor tril(Arg x, std::int64_t diagonal = 0);
+Tensor triu(Arg x, std::int64_t diagonal = 0);
 /// Slices along a dimension, which is not the batch: y has the index's shape in its place, for which PyTorch allows one
 /// dimension at most. A call whose input has indices out of range is refused; such an index that is computed is taken as the
 /// first or the last.
@@ -180,6 +204,27 @@ struct AvgPoolOptions {
 };
 Tensor avg_pool2d(Arg x, Size2 kernel_size, AvgPoolOptions options = {});
 
+struct ConvOptions1d {
+  std::int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
+};
+/// Cross-correlation of x [N, C, L] with weight [O, C / groups, k].
+Tensor conv1d(Arg x, const Tensor &weight, const Tensor &bias = {}, ConvOptions1d options = {});
+
+struct ConvTransposeOptions {
+  Size2 stride = 1, padding = 0, output_padding = 0;
+  std::int64_t groups = 1;
+  Size2 dilation = 1;
+};
+/// The gradient of conv2d with respect to its input, of x [N, C, H, W] and weight [C, O / groups, kH, kW]. The result
+/// is (H - 1) * stride - 2 * padding + dilation * (kH - 1) + output_padding + 1 high, and its width by the same rule:
+/// of the sizes that conv2d would make H of, output_padding, which is below the stride, chooses one.
+Tensor conv_transpose2d(Arg x, const Tensor &weight, const Tensor &bias = {}, ConvTransposeOptions options = {});
+
+/// Means of so many windows of one size, which divides the image.
+Tensor adaptive_avg_pool2d(Arg x, Size2 output_size);
+/// Every element so many times along height and width (PyTorch's mode "nearest").
+Tensor interpolate(Arg x, Size2 scale_factor);
+
 struct BatchNormOptions {
   double eps = 1e-5, momentum = 0.1;
 };
@@ -187,6 +232,16 @@ struct BatchNormOptions {
 /// are states (buffers of a module), which training moves towards those of each batch.
 Tensor batch_norm(Arg x, const Tensor &running_mean, const Tensor &running_var, const Tensor &weight = {},
                   const Tensor &bias = {}, BatchNormOptions options = {});
+
+/// (x - mean) / sqrt(var + eps) * weight + bias, mean and var (biased) over the last dimensions, which are
+/// normalized_shape, as are weight and bias. They are not the batch.
+Tensor layer_norm(Arg x, Shape normalized_shape, const Tensor &weight = {}, const Tensor &bias = {}, double eps = 1e-5);
+/// x / sqrt(mean(x^2) + eps) * weight over the last dimensions; eps is that of the dtype unless given.
+Tensor rms_norm(Arg x, Shape normalized_shape, const Tensor &weight = {}, std::optional<double> eps = {});
+/// As layer_norm, mean and var over the channels of a group of x [N, C, ...] and all that they have; weight and bias
+/// are [C]. C is a multiple of num_groups.
+Tensor group_norm(Arg x, std::int64_t num_groups, const Tensor &weight = {}, const Tensor &bias = {},
+                  double eps = 1e-5);
 
 // --- losses and metrics
 // -----------------------------------------------------------------------------------------------
@@ -236,6 +291,24 @@ inline Tensor Tensor::max(Axes dim, bool keepdim, Where where) const {
 inline Tensor Tensor::min(Axes dim, bool keepdim, Where where) const {
   return sluice::min(Arg(*this, where), std::move(dim), keepdim);
 }
+inline Tensor Tensor::prod(Axes dim, bool keepdim, Where where) const {
+  return sluice::prod(Arg(*this, where), std::move(dim), keepdim);
+}
+inline Tensor Tensor::any(Axes dim, bool keepdim, Where where) const {
+  return sluice::any(Arg(*this, where), std::move(dim), keepdim);
+}
+inline Tensor Tensor::all(Axes dim, bool keepdim, Where where) const {
+  return sluice::all(Arg(*this, where), std::move(dim), keepdim);
+}
+inline Tensor Tensor::var(Axes dim, std::int64_t correction, bool keepdim, Where where) const {
+  return sluice::var(Arg(*this, where), std::move(dim), correction, keepdim);
+}
+inline Tensor Tensor::std(Axes dim, std::int64_t correction, bool keepdim, Where where) const {
+  return sluice::std(Arg(*this, where), std::move(dim), correction, keepdim);
+}
+inline Tensor Tensor::logsumexp(Axes dim, bool keepdim, Where where) const {
+  return sluice::logsumexp(Arg(*this, where), std::move(dim), keepdim);
+}
 inline Tensor Tensor::argmax(std::int64_t dim, bool keepdim, Where where) const {
   return sluice::argmax(Arg(*this, where), dim, keepdim);
 }
@@ -271,6 +344,21 @@ inline Tensor Tensor::slice(std::int64_t dim, std::int64_t start, std::int64_t e
 }
 inline Tensor Tensor::select(std::int64_t dim, std::int64_t index, Where where) const {
   return sluice::select(Arg(*this, where), dim, index);
+}
+inline std::vector<Tensor> Tensor::split(std::int64_t split_size, std::int64_t dim, Where where) const {
+  return sluice::split(Arg(*this, where), split_size, dim);
+}
+inline std::vector<Tensor> Tensor::split(std::vector<std::int64_t> split_sizes, std::int64_t dim, Where where) const {
+  return sluice::split(Arg(*this, where), std::move(split_sizes), dim);
+}
+inline std::vector<Tensor> Tensor::chunk(std::int64_t chunks, std::int64_t dim, Where where) const {
+  return sluice::chunk(Arg(*this, where), chunks, dim);
+}
+inline Tensor Tensor::tril(std::int64_t diagonal, Where where) const {
+  return sluice::tril(Arg(*this, where), diagonal);
+}
+inline Tensor Tensor::triu(std::int64_t diagonal, Where where) const {
+  return sluice::triu(Arg(*this, where), diagonal);
 }
 inline Tensor Tensor::index_select(std::int64_t dim, const Tensor &index, Where where) const {
   return sluice::index_select(Arg(*this, where), dim, index);

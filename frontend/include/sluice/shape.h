@@ -34,6 +34,7 @@ class Shape {
 public:
   Shape() = default;
   Shape(std::initializer_list<Dim> dims) : dims(dims) {}
+  template <std::integral T> Shape(T size) : dims{Dim(size)} {}
   explicit Shape(std::vector<Dim> dims) : dims(std::move(dims)) {}
 
   std::size_t size() const { return dims.size(); }

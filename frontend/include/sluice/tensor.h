@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <source_location>
+#include <vector>
 
 namespace sluice {
 
@@ -72,6 +73,12 @@ public:
   Tensor mean(Axes dim = {}, bool keepdim = false, Where where = Where::current()) const;
   Tensor max(Axes dim = {}, bool keepdim = false, Where where = Where::current()) const;
   Tensor min(Axes dim = {}, bool keepdim = false, Where where = Where::current()) const;
+  Tensor prod(Axes dim = {}, bool keepdim = false, Where where = Where::current()) const;
+  Tensor any(Axes dim = {}, bool keepdim = false, Where where = Where::current()) const;
+  Tensor all(Axes dim = {}, bool keepdim = false, Where where = Where::current()) const;
+  Tensor var(Axes dim = {}, std::int64_t correction = 1, bool keepdim = false, Where where = Where::current()) const;
+  Tensor std(Axes dim = {}, std::int64_t correction = 1, bool keepdim = false, Where where = Where::current()) const;
+  Tensor logsumexp(Axes dim = {}, bool keepdim = false, Where where = Where::current()) const;
   Tensor argmax(std::int64_t dim, bool keepdim = false, Where where = Where::current()) const;
   Tensor softmax(std::int64_t dim, Where where = Where::current()) const;
   Tensor log_softmax(std::int64_t dim, Where where = Where::current()) const;
@@ -89,6 +96,12 @@ public:
   Tensor slice(std::int64_t dim, std::int64_t start, std::int64_t end = toEnd, std::int64_t step = 1,
                Where where = Where::current()) const;
   Tensor select(std::int64_t dim, std::int64_t index, Where where = Where::current()) const;
+  std::vector<Tensor> split(std::int64_t split_size, std::int64_t dim = 0, Where where = Where::current()) const;
+  std::vector<Tensor> split(std::vector<std::int64_t> split_sizes, std::int64_t dim = 0,
+                            Where where = Where::current()) const;
+  std::vector<Tensor> chunk(std::int64_t chunks, std::int64_t dim = 0, Where where = Where::current()) const;
+  Tensor tril(std::int64_t diagonal = 0, Where where = Where::current()) const;
+  Tensor triu(std::int64_t diagonal = 0, Where where = Where::current()) const;
   Tensor index_select(std::int64_t dim, const Tensor &index, Where where = Where::current()) const;
   Tensor matmul(const Tensor &other, Where where = Where::current()) const;
 

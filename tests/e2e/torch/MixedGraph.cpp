@@ -168,7 +168,7 @@ private:
   Tensor reduction(const Tensor &x) {
     int64_t dim = anyDim(x);
     Axes axes = coin() ? Axes(dim) : Axes{dim, x.dim() - 1 == dim ? 0 : x.dim() - 1};
-    switch (below(7)) {
+    switch (below(10)) {
     case 0:
       return x - x.mean(axes, true);
     case 1:
@@ -181,6 +181,12 @@ private:
       return x * x.min(axes, true);
     case 5:
       return softmax(x, dim) * double(sizeOf(x, dim));
+    case 6:
+      return x * x.var(dim, sizeOf(x, dim) > 1 ? below(2) : 0, true);
+    case 7:
+      return coin() ? x - logsumexp(x, axes, true) * 0.5 : where(gt(x, 1.5).any(axes, true), x * 0.5, x);
+    case 8:
+      return coin() ? tanh(x) * prod(1.0 + tanh(x) * 0.3, dim, true) : where(lt(x, 1.0).all(dim, true), x, sin(x));
     default:
       return coin() ? log_softmax(x, dim) : x + argmax(x, dim, true).to(dtype) * 0.1;
     }
@@ -221,7 +227,7 @@ private:
 
   Tensor movement(const Tensor &x) {
     int64_t rank = x.dim(), dim = anyDim(x), size = sizeOf(x, dim);
-    switch (below(8)) {
+    switch (below(10)) {
     case 0:
       return x.transpose(dim, anyDim(x));
     case 1:
@@ -236,8 +242,27 @@ private:
       return rank > 2 ? x.select(dim, below(size)) : x.unsqueeze(1);
     case 6:
       return indexed(x, dim);
+    case 7:
+      return triangle(x.dim() == 2 ? x.unsqueeze(1) : x);
+    case 8: {
+      std::vector<Tensor> parts = coin() ? x.chunk(1 + below(3), dim) : x.split(1 + below(3), dim);
+      return coin() ? cat({parts.back(), x * 0.5, parts.front()}, dim) : stack({x, tanh(x)}, dim).flatten(dim, dim + 1);
+    }
     default:
       return rank == 3 ? x.unsqueeze(1 + below(3)) : rank == 2 ? expand(x.unsqueeze(1), {-1, 3, -1}) : x.flatten(2);
+    }
+  }
+
+  /// One beside a diagonal, or numbers that count along a dimension.
+  Tensor triangle(const Tensor &x) {
+    int64_t size = sizeOf(x, -1), diagonal = int64_t(below(5)) - 2;
+    switch (below(3)) {
+    case 0:
+      return tril(x, diagonal);
+    case 1:
+      return triu(x * 0.5, diagonal);
+    default:
+      return x + graph.arange(0.5, 0.5 + double(size) * 0.125, 0.125, dtype) * 0.5;
     }
   }
 
@@ -260,10 +285,35 @@ private:
   }
 
   Tensor normalised(const Tensor &x) {
-    if (x.dim() != 4)
-      return tanh(x);
-    Tensor y = layer<nn::BatchNorm2d>(sizeOf(x, 1), nn::BatchNorm2dOptions{.affine = coin()})(x);
-    return coin() ? relu(y) : y;
+    switch (below(x.dim() == 4 ? 4 : 3)) {
+    case 0:
+      return layer<nn::LayerNorm>(lastDims(x), nn::LayerNormOptions{0.3, coin(), coin()})(x);
+    case 1:
+      return layer<nn::RMSNorm>(lastDims(x), nn::RMSNormOptions{0.2, coin()})(x);
+    case 2:
+      return normalisedGroups(x);
+    default: {
+      Tensor y = layer<nn::BatchNorm2d>(sizeOf(x, 1), nn::BatchNorm2dOptions{.affine = coin()})(x);
+      return coin() ? relu(y) : y;
+    }
+    }
+  }
+
+  Tensor normalisedGroups(const Tensor &x) {
+    int64_t channels = sizeOf(x, 1), groups = 1 + below(channels);
+    while (channels % groups)
+      --groups;
+    Tensor y = layer<nn::GroupNorm>(groups, channels, nn::GroupNormOptions{0.25, coin()})(x);
+    Tensor scale = parameter({channels}), shift = parameter({channels}); // those of the layer begin as ones and zeros
+    return group_norm(y, groups, scale, coin() ? shift : Tensor(), 0.5);
+  }
+
+  /// One dimension or several from the end on, without the batch.
+  Shape lastDims(const Tensor &x) {
+    std::vector<Dim> dims;
+    for (int64_t dim = anyDim(x); dim < x.dim(); ++dim)
+      dims.push_back(sizeOf(x, dim));
+    return Shape(dims);
   }
 
   /// A convolution or a pool; what is no image becomes one.
@@ -272,7 +322,16 @@ private:
       x = x.unsqueeze(1);
     if (x.dim() == 3)
       x = x.unsqueeze(coin() ? 1 : 3);
-    return below(3) ? convolution(x) : pool(x);
+    switch (below(6)) {
+    case 0:
+      return transposedConvolution(x);
+    case 1:
+      return coin() ? pool(x) : small(interpolate(x, {1 + below(2), 1 + below(3)}));
+    case 2:
+      return coin() ? pool(x) : adaptive_avg_pool2d(x, {1, coin() ? 1 : sizeOf(x, 3)});
+    default:
+      return convolution(x);
+    }
   }
 
   /// A window's extent along a dimension of `size` elements, padded on both sides.
@@ -294,6 +353,19 @@ private:
     nn::Conv2dOptions options{
         .stride = stride, .padding = padding, .dilation = dilation, .groups = groups, .bias = coin()};
     return layer<nn::Conv2d>(channels, groups * (1 + below(6)), kernel, options)(x);
+  }
+
+  Tensor transposedConvolution(const Tensor &x) {
+    int64_t channels = sizeOf(x, 1), groups = channels % 2 == 0 && coin() ? 2 : 1;
+    Size2 stride{1 + below(3), 1 + below(2)}, padding{below(2), below(2)}, dilation{1 + below(2), 1};
+    Size2 outputPadding{below(stride.h), below(stride.w)}, kernel{2 + 2 * padding.h + below(2), 2 + 2 * padding.w};
+    nn::ConvTranspose2dOptions options{.stride = stride,
+                                       .padding = padding,
+                                       .output_padding = outputPadding,
+                                       .groups = groups,
+                                       .bias = coin(),
+                                       .dilation = dilation};
+    return layer<nn::ConvTranspose2d>(channels, groups * (1 + below(4)), kernel, options)(x);
   }
 
   Tensor pool(const Tensor &x) {

@@ -5,7 +5,7 @@ import collections
 import functools
 import itertools
 
-NO_GRADIENT = {"ceil", "floor", "full", "one_hot", "round", "sign", "stop_gradient"}
+NO_GRADIENT = {"ceil", "floor", "full", "iota", "one_hot", "round", "sign", "stop_gradient"}
 NAMES = {"name", "state", "dtype", "type"}  # attributes that are no numbers
 TRIES = 6  # of a kind in one case
 PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge")

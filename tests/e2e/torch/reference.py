@@ -67,6 +67,33 @@ def conv2d(x, weight, padding, **options):
     return F.conv2d(F.pad(x, (left, right, top, bottom)), weight, **options)
 
 
+def conv2d_input_grad(x, weight, size, stride, padding, dilation, groups):
+    """The transposed convolution. PyTorch knows the result's size by what is added to the least."""
+    assert padding[:2] == padding[2:]
+    least = [(n - 1) * s - 2 * p + d * (k - 1) + 1
+             for n, s, p, d, k in zip(x.shape[2:], stride, padding, dilation, weight.shape[2:])]
+    return F.conv_transpose2d(x, weight, None, stride, padding[:2], [n - m for n, m in zip(size, least)], groups, dilation)
+
+
+def normalize(x, weight, bias, axis, dims, eps, rms=False):
+    """PyTorch 1.13 has no rms_norm."""
+    over = tuple(range(axis, x.dim()))
+    y = x * (x.square().mean(over, keepdim=True) + eps).rsqrt() if rms else F.layer_norm(x, x.shape[axis:], eps=eps)
+    return y * expand(weight, x.shape, dims) + expand(bias, x.shape, dims)
+
+
+def prod(x, axes, keepdims=False):
+    """PyTorch takes one dimension."""
+    for axis in sorted(axes, reverse=True):
+        x = x.prod(axis, keepdims)
+    return x
+
+
+def iota(sizes, dtype, start, step, axis):
+    counted = (start + step * torch.arange(sizes[axis], dtype=torch.float64)).to(dtype)
+    return expand(counted, sizes, [axis])
+
+
 def max_pool2d(x, kernel, stride, padding, dilation, ceil_mode=False):
     assert padding[:2] == padding[2:]
     return F.max_pool2d(x, kernel, stride, padding[:2], dilation, ceil_mode), None
@@ -114,6 +141,7 @@ OPS = {
     "softmax_cross_entropy": lambda x, label: F.cross_entropy(x, label.long(), reduction="none"),
     "transpose": lambda x, permutation: x.permute(permutation), "concat": lambda *xs, axis: torch.cat(xs, axis),
     "pad": pad, "gather": gather, "conv2d": conv2d, "max_pool2d": max_pool2d, "avg_pool2d": avg_pool2d, 
+    "conv2d_input_grad": conv2d_input_grad, "normalize": normalize, "prod": prod,
     "einsum": lambda a, b, equation: torch.einsum(equation, a, b),
 }
 
@@ -176,6 +204,8 @@ class Reference:
         dtype, sizes = DTYPES[type_["dtype"]], self.sizes(type_["shape"])
         if name == "full":
             return torch.full(sizes, attributes["value"], dtype=dtype)
+        if name == "iota":
+            return iota(sizes, dtype, attributes["start"], attributes["step"], attributes["axis"])
         if name == "cast":
             return operands[0].to(dtype)
         if name == "reshape":

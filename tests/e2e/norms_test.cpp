@@ -1,0 +1,125 @@
+// Normalisations by the elements of a row, transposed convolutions and what is made of indices train as the interpreter
+// says, with the same bits on any number of threads, fused or not.
+#include "sluice/sluice.h"
+#include "tests/Worse.h"
+#include "tests/e2e/Harness.h"
+#include "tests/e2e/Portable.h"
+#include <cmath>
+#include <gtest/gtest.h>
+
+using namespace sluice::test;
+
+namespace {
+
+constexpr int64_t kRows = 12, kTime = 5, kWidth = 24, kClasses = 3;
+
+void finish(sluice::Graph &graph, const sluice::Tensor &logits) {
+  using namespace sluice;
+  graph.output("logits", logits);
+  graph.minimize(cross_entropy(logits, graph.input("label", i32, {Dim{"batch"}})),
+                 optim::SGD{.lr = 0.1, .momentum = 0.9});
+}
+
+/// A layer of sequences: what comes before a position, mixed; norms of both kinds, over one dimension and several.
+std::string sequences(sluice::DType dtype) {
+  using namespace sluice;
+  Graph g("sequences");
+  g.set_capacity(kRows);
+  g.set_dtype(dtype);
+  nn::Module root{g};
+  nn::LayerNorm first{&root, "first", kWidth}, whole{&root, "whole", {kTime, kWidth}, {.eps = 0.01, .bias = false}};
+  nn::RMSNorm second{&root, "second", kWidth};
+  nn::Linear mix{&root, "mix", kTime, kTime}, up{&root, "up", kWidth, 2 * kWidth}, fc{&root, "fc", kWidth, kClasses};
+  nn::Conv1d line{&root, "line", kTime, kTime, 3, {.padding = 1}};
+  Tensor x = g.input("x", dtype, {Dim{"batch"}, kTime, kWidth});
+  x = x + matmul(tril(mix.weight), first(x));
+  std::vector<Tensor> halves = up(second(x)).chunk(2, -1);
+  x = x + silu(halves[0]) * halves[1] + line(x) * g.arange(0, 0.1 * double(kTime) - 0.05, 0.1, dtype).unsqueeze(1);
+  x = whole(x) / (1.0 + x.var(-1, 1, true)) + logsumexp(x, 1, true) * tanh(prod(x, 1, true));
+  finish(g, fc(x.mean(1)));
+  return g.str();
+}
+
+/// A small U-Net: groups of channels, a transposed convolution up, the nearest element up.
+std::string images(sluice::DType dtype) {
+  using namespace sluice;
+  Graph g("images");
+  g.set_capacity(kRows);
+  g.set_dtype(dtype);
+  nn::Module root{g};
+  nn::Conv2d in{&root, "in", 3, 8, 3, {.padding = 1}}, down{&root, "down", 8, 16, 2, {.stride = 2}};
+  nn::GroupNorm norm{&root, "norm", 4, 8}, each{&root, "each", 16, 16}, all{&root, "all", 1, 16, {.affine = false}};
+  nn::ConvTranspose2d up{&root, "up", 16, 8, 3, {.stride = 2, .padding = 1, .output_padding = 1, .groups = 2}};
+  nn::Upsample nearest{&root, "nearest", 2};
+  nn::AdaptiveAvgPool2d pool{&root, "pool", 1};
+  nn::Linear fc{&root, "fc", 24, kClasses};
+  Tensor x = g.input("x", dtype, {Dim{"batch"}, 3, 8, 8});
+  Tensor wide = relu(norm(in(x))), deep = all(gelu(each(down(wide))));
+  finish(g, fc(pool(cat({wide + up(deep), nearest(deep)}, 1)).flatten(1)));
+  return g.str();
+}
+
+Values batchOf(const std::string &key, int64_t elements, int64_t rows) {
+  std::vector<float> x = portableUniform(key, size_t(rows * elements), -1, 1);
+  std::vector<int64_t> label = portableIntegers(key + "/label", size_t(rows), kClasses);
+  return {{"x", {x.begin(), x.end()}}, {"label", {label.begin(), label.end()}}};
+}
+
+struct Net {
+  const char *name;
+  std::string (*text)(sluice::DType);
+  int64_t elements;
+
+  Values batch(int64_t rows) const { return batchOf(name, elements, rows); }
+};
+
+class Norms : public testing::TestWithParam<Net> {};
+
+/// All states after two steps, the second one short.
+std::vector<std::byte> trained(const Net &net, sluice::DType dtype, int threads, bool fuse = true) {
+  sluice::passes::PipelineOptions options;
+  options.fuse = fuse;
+  Compiled model(net.text(dtype), options, {.threads = threads});
+  model.init(7);
+  for (int64_t rows : {kRows, int64_t(5)})
+    model.run("train_step", net.batch(rows), rows);
+  return model.stateBytes();
+}
+
+double largestDifference(const std::vector<double> &a, const std::vector<double> &b) {
+  double worst = a.size() == b.size() ? 0 : INFINITY;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    worst = worse(worst, std::fabs(a[i] - b[i]));
+  return worst;
+}
+
+} // namespace
+
+TEST_P(Norms, TrainAsTheInterpreter) {
+  std::string text = GetParam().text(sluice::f64);
+  Compiled model(text);
+  Interpreted reference(text);
+  model.init(3);
+  for (auto &[name, value] : reference.states)
+    value.data = model.state(name);
+  for (int64_t rows : {kRows, int64_t(7)}) {
+    Values actual = model.run("train_step", GetParam().batch(rows), rows),
+           expected = reference.run("train_step", GetParam().batch(rows), rows);
+    EXPECT_LT(largestDifference(actual.at("loss"), expected.at("loss")), 1e-12);
+    for (auto &[name, value] : reference.states)
+      EXPECT_LT(largestDifference(model.state(name), value.data), 1e-11) << name;
+  }
+}
+
+TEST_P(Norms, HaveTheSameBitsOnAnyNumberOfThreads) {
+  for (sluice::DType dtype : {sluice::f32, sluice::f64}) {
+    std::vector<std::byte> one = trained(GetParam(), dtype, 1);
+    EXPECT_EQ(one, trained(GetParam(), dtype, 2));
+    EXPECT_EQ(one, trained(GetParam(), dtype, 4));
+    EXPECT_EQ(one, trained(GetParam(), dtype, 2, /*fuse=*/false));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Nets, Norms,
+                         testing::Values(Net{"sequences", sequences, kTime *kWidth}, Net{"images", images, 3 * 8 * 8}),
+                         [](const testing::TestParamInfo<Net> &info) { return info.param.name; });
