@@ -89,6 +89,13 @@ TEST(Mlp, HasMomentumAndWeightDecay) {
   EXPECT_THAT(text, HasSubstr("weight_decay = 1.000000e-03"));
 }
 
+TEST(MlpMixer, HasItsParameters) {
+  std::string text = run("mlp_mixer -o -").text;
+  EXPECT_THAT(text, HasSubstr("mlp_mixer: 18528264 parameters, up to 16 rows"));
+  EXPECT_THAT(text, HasSubstr("@blocks.7.mlp_tokens.fc1.weight : tensor<256x196xf32>"));
+  EXPECT_THAT(text, HasSubstr("@norm.bias : tensor<512xf32> = <\"constant\", 0.0"));
+}
+
 TEST(AlexNetS, HasItsParameters) {
   std::string text = run("alexnet_s -o -").text;
   EXPECT_THAT(text, HasSubstr("alexnet_s: 62378344 parameters, up to 16 rows"));
