@@ -159,11 +159,16 @@ void Elements::follow(Frame &frame, const Step &step, const Number &what) {
   frame.values[step.result] = constant(what.value);
 }
 
+// In the outermost scope that has the operands: a fold that uses the result, as a variance does a mean, may stand there.
 void Elements::follow(Frame &frame, const Step &step, const Arithmetic &what) {
   SmallVector<Element, 3> operands;
-  for (ValueNumber operand : what.operands)
-    operands.push_back(frame.values[operand].element);
-  frame.values[step.result] = here(emitter.apply(what.op, operands));
+  Scope *home = scopes_.outermost();
+  for (ValueNumber operand : what.operands) {
+    const Found &found = frame.values[operand];
+    operands.push_back(found.element);
+    home = found.home->depth > home->depth ? found.home : home;
+  }
+  frame.values[step.result] = {scopes_.in(home, [&] { return emitter.apply(what.op, operands); }), home};
 }
 
 void Elements::follow(Frame &frame, const Step &step, const Read &what) {

@@ -258,6 +258,19 @@ TEST(Loops, FoldsColumnsOnce) {
   }
 }
 
+// Tests that what is made of a fold is found once, and with it a fold that uses it: a mean, and then a variance of a row.
+TEST(Loops, FoldsARowOnce) {
+  for (int64_t size : {64, 640}) {
+    std::string x = "tensor<1x" + std::to_string(size) + "xf32>", one = "tensor<f32>";
+    KernelRun kernel({x, one, one},
+                     "%a = sluice.normalize %0, %1, %2 {axis = 1 : i64, dims = array<i64>, eps = 1.0e-5 : f64} : (" +
+                         x + ", " + one + ", " + one + ") -> " + x,
+                     "%a : " + x, 1);
+    ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
+    EXPECT_EQ(countRuns(kernel, "math.sqrt"), 1);
+  }
+}
+
 // Tests that columns are walked down side by side, 128 of them at once: by the loops around an exponential, from inside.
 TEST(Loops, WalksDownNeighbouringColumnsTogether) {
   KernelRun kernel = softmaxOf("tensor<5x17x256xf32>", 1);
