@@ -240,6 +240,13 @@ static const std::map<std::string, std::vector<Sample>> &getOtherSamples() {
         {"\"sluice.uniform\"(%0) {stream = 7 : i64, a = 0.0 : f64, b = 1.0 : f64, type = tensor<?x5xf64>} : "
          "(tensor<2xi32>) -> tensor<?x5xf64>",
          {{-1e9, 1e9}}}}},
+      {"sluice.gather", // some out of range
+       {{"\"sluice.gather\"(%0, %1) {axis = 1 : i64} : (tensor<?x4xf64>, tensor<2x3xi32>) -> tensor<?x2x3xf64>",
+         {{-2, 2}, {-2, 7}}}}},
+      {"sluice.scatter_add", // some out of range
+       {{"\"sluice.scatter_add\"(%0, %1) {axis = 1 : i64, size = 4 : i64} : (tensor<?x2x3xf64>, tensor<2x3xi32>) -> "
+         "tensor<?x4xf64>",
+         {{-2, 2}, {-2, 7}}}}},
       {"sluice.normal",
        {{"\"sluice.normal\"(%0) {stream = -3 : i64, a = 1.0 : f64, b = 2.0 : f64, type = tensor<20xf64>} : "
          "(tensor<2xi32>) -> tensor<20xf64>",
