@@ -1,4 +1,4 @@
-// Slices that indices name.
+// Slices that indices name, and what says where they are.
 #include "Call.h"
 
 using namespace mlir;
@@ -44,6 +44,16 @@ Tensor embedding(Arg index, const Tensor &weight, std::optional<std::int64_t> pa
   if (*padding_idx < -rows || *padding_idx >= rows)
     call.fail("padding_idx " + std::to_string(*padding_idx) + " is no row of " + call.print(weight));
   return withoutGradientAt(call, y, index.tensor, *padding_idx < 0 ? *padding_idx + rows : *padding_idx);
+}
+
+Tensor one_hot(Arg label, std::int64_t classes, DType dtype) {
+  Call call("one_hot", label);
+  if (label.tensor.dtype() != DType::i32 && label.tensor.dtype() != DType::i64)
+    call.fail(std::string("labels are i32 or i64, not ") + to_string(label.tensor.dtype()));
+  if (classes <= 0)
+    call.fail("the number of classes is positive, not " + std::to_string(classes));
+  auto to = TypeAttr::get(call.graph.elementType(dtype));
+  return call.emit<ir::OneHotOp>({label.tensor}, {call.integer("classes", classes), call.attribute("to", to)});
 }
 
 } // namespace sluice

@@ -117,6 +117,8 @@ def IndexOp : OpInterface<"IndexOp"> {
   let methods = [
     InterfaceMethod<"Of each operand, the number that its elements are below; 0 where they are no indices.",
       "::llvm::SmallVector<int64_t>", "getIndexBounds", (ins)>,
+    InterfaceMethod<"A number that operands with a bound may hold besides, and that is no index.",
+      "::std::optional<int64_t>", "getIgnoredIndex", (ins), "", "return ::std::nullopt;">,
     InterfaceMethod<"The operand of which it reads what indices name and no more, as many elements as it has in its result.",
       "::std::optional<unsigned>", "getChosenOperand", (ins), "", "return ::std::nullopt;">];
 }

@@ -126,6 +126,11 @@ RankedTensorType withDevice(Type type, StringAttr device) {
 
 StringAttr getPin(Operation *op) { return op->getAttrOfType<StringAttr>(kPinAttr); }
 
+bool canTakeIn(Operation *op, Operation *movement) {
+  StringAttr pin = getPin(movement);
+  return !pin || pin == getPin(op);
+}
+
 void setDeviceAndPin(Operation *op, StringAttr fixed, StringAttr pin) {
   if (!op->hasTrait<SameDevice>())
     return;

@@ -47,6 +47,9 @@ mlir::RankedTensorType withDevice(mlir::Type type, mlir::StringAttr device);
 /// The device that an op is pinned to, or null.
 mlir::StringAttr getPin(mlir::Operation *op);
 
+/// Whether an op may do what `movement` does to an operand of it: no pin says that this happens elsewhere.
+bool canTakeIn(mlir::Operation *op, mlir::Operation *movement);
+
 /// Puts a new op to work. On the device `fixed`, if there is one: its results live there, as the type says. Else on the
 /// device `pin`, if there is one, by `sluice.pin`; ops without operands make constants and need no pin. Else nowhere
 /// yet. A pin on another device than `fixed` wins. Ops that are no value ops (copies, `get`) stay as they are.

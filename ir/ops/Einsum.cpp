@@ -159,12 +159,6 @@ SmallVector<Sample> EinsumOp::samples() {
 
 //===- canonical forms --------------------------------------------------------------------------------------------===//
 
-/// Whether `movement` may become a part of `product`: no pin holds it on another device.
-static bool canJoin(Operation *movement, EinsumOp product) {
-  Attribute pin = movement->getAttr(kPinAttr);
-  return !pin || pin == product->getAttr(kPinAttr);
-}
-
 /// The same work on other values: with what was noted on the product.
 static Value multiplyInstead(PatternRewriter &rewriter, EinsumOp product, Value a, Value b, const Equation &letters,
                              Type type) {
@@ -206,13 +200,13 @@ private:
   static bool isBroadcast(const Source &source, StringRef letters) { return source.letters.size() < letters.size(); }
 
   static std::optional<Source> sourceOf(EinsumOp op, Value operand, const Equation &equation, StringRef letters) {
-    if (auto transpose = operand.getDefiningOp<TransposeOp>(); transpose && canJoin(transpose, op)) {
+    if (auto transpose = operand.getDefiningOp<TransposeOp>(); transpose && canTakeIn(op, transpose)) {
       std::string source(letters.size(), ' ');
       for (auto [dim, axis] : llvm::enumerate(transpose.getPermutation()))
         source[axis] = letters[dim];
       return Source{transpose.getX(), source};
     }
-    if (auto expand = operand.getDefiningOp<ExpandOp>(); expand && canJoin(expand, op))
+    if (auto expand = operand.getDefiningOp<ExpandOp>(); expand && canTakeIn(op, expand))
       return sourceOfExpanded(expand, equation, letters);
     return std::nullopt;
   }
@@ -240,7 +234,7 @@ public:
 
   LogicalResult matchAndRewrite(TransposeOp transpose, PatternRewriter &rewriter) const final {
     auto product = transpose.getX().getDefiningOp<EinsumOp>();
-    if (!product || !product.getY().hasOneUse() || !canJoin(transpose, product))
+    if (!product || !product.getY().hasOneUse() || !canTakeIn(product, transpose))
       return failure();
     Equation letters = product.getLetters();
     std::string permuted;

@@ -65,6 +65,18 @@ LogicalResult ClipOp::verify() {
   return success();
 }
 
+//===- ignore_index ----------------------------------------------------------------------------------------------===//
+
+LogicalResult IgnoreIndexOp::verify() {
+  if (!llvm::isInt<32>(getIgnored()))
+    return emitOpError("the ignored index ") << getIgnored() << " is none of 32 bits";
+  return checkNumbers(getLoc(), "size", int64_t(getSize()), 1, 1);
+}
+
+SmallVector<int64_t> IgnoreIndexOp::getIndexBounds() { return {int64_t(getSize())}; }
+
+std::optional<int64_t> IgnoreIndexOp::getIgnoredIndex() { return getIgnored(); }
+
 static bool isUnsigned(Value value) { return elementOf(value).isUnsignedInteger(); }
 
 //===- compare ---------------------------------------------------------------------------------------------------===//

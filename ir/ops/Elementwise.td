@@ -117,6 +117,15 @@ def SignOp : Sluice_UnaryPlain<"sign", "-1, 0 or 1", Sluice_FloatTensor, "(a > 0
 def FloorOp : Sluice_UnaryPlain<"floor", "the largest integer not above a", Sluice_FloatTensor, "std::floor(a)", "floor(a)", [NoGradient, FollowsPrecision]>;
 def CeilOp : Sluice_UnaryPlain<"ceil", "the smallest integer not below a", Sluice_FloatTensor, "std::ceil(a)", "ceil(a)", [NoGradient, FollowsPrecision]>;
 def RoundOp : Sluice_UnaryPlain<"round", "the nearest integer, halves to even", Sluice_FloatTensor, "std::nearbyint(a)", "roundeven(a)", [NoGradient, FollowsPrecision]>;
+def IgnoreIndexOp : Sluice_UnaryPlain<"ignore_index", "-1 where a is `ignored`, a elsewhere: labels of which one number says that there is none", Sluice_IntTensor,
+    "a == double(getIgnored()) ? -1 : a", "where(a == double(getIgnored()), -1.0, a)", [DeclareOpInterfaceMethods<IndexOp, ["getIgnoredIndex"]>]> {
+  let description = [{
+    Operand and result have one shape; each element of the result depends on the operand's in its place. A call whose input has others
+    than `ignored` and 0 to `size` - 1 is refused.
+  }];
+  let arguments = (ins Sluice_IntTensor:$a, Arg<I64Attr, "what the indices are below; at least 1">:$size, Arg<I64Attr, "the number that is no index: of 32 bits">:$ignored);
+  let hasVerifier = 1;
+}
 def StopGradientOp : Sluice_UnaryPlain<"stop_gradient", "a, through which no gradient flows", Sluice_Tensor, "a", "a", [NoGradient, SameElementsOp, FollowsPrecision]>;
 def NotOp : Sluice_UnaryPlain<"not", "logical not", Sluice_BoolTensor, "a == 0", "!a">;
 

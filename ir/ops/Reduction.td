@@ -47,12 +47,28 @@ def LogSoftmaxOp : Sluice_ValueOp<"log_softmax", [DeclareOpInterfaceMethods<Elem
   let results = (outs Sluice_FloatTensor:$y);
 }
 def SoftmaxCrossEntropyOp : Sluice_ValueOp<"softmax_cross_entropy", [DeclareOpInterfaceMethods<ElementOp>, RowFlowOp, DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<IndexOp>]> {
-  let summary = "-log_softmax(logits)[label] for each row: logits [N, C], label [N] -> [N]";
-  let description = "A label outside of [0, C) picks 0 instead of a logit: the result is max + log(sum(exp(x - max))) of its row.";
-  let rows = "N may be `?`, nothing else.";
+  let summary = "-log_softmax(logits)[label] along `axis`: logits [N, C, ...], label [N, ...] -> [N, ...]";
+  let description = [{
+    y and label have the shape of the logits without the axis, which is that of the C classes. A label outside of [0, C) picks 0
+    instead of a logit: the result is max + log(sum(exp(x - max))) of its line.
+  }];
+  let rows = "Any dimension but the axis may be `?`.";
   let rounding = "In the element type; sums in an order that depends on the shape and the target alone.";
-  let arguments = (ins Sluice_FloatTensor:$logits, Sluice_IntTensor:$label);
+  let arguments = (ins Sluice_FloatTensor:$logits, Sluice_IntTensor:$label, Arg<DefaultValuedAttr<I64Attr, "1">, "the dimension of the classes, from 0">:$axis);
   let results = (outs Sluice_FloatTensor:$y);
+  let hasCanonicalizer = 1;
+}
+def SoftCrossEntropyOp : Sluice_ValueOp<"soft_cross_entropy", [DeclareOpInterfaceMethods<ElementOp>, RowFlowOp, DeclareOpInterfaceMethods<DifferentiableOp>]> {
+  let summary = "-sum(target * log_softmax(logits)) along `axis`: the cross-entropy of a softmax and shares of the classes";
+  let description = [{
+    logits and target have one shape, y has it without the axis, which is that of the classes. Targets need not sum up to 1: labels
+    that are smoothed or weighted are targets, too.
+  }];
+  let rows = "Any dimension but the axis may be `?`.";
+  let rounding = "In the element type; sums in an order that depends on the shape and the target alone.";
+  let arguments = (ins Sluice_FloatTensor:$logits, Sluice_FloatTensor:$target, Arg<DefaultValuedAttr<I64Attr, "1">, "the dimension of the classes, from 0">:$axis);
+  let results = (outs Sluice_FloatTensor:$y);
+  let hasCanonicalizer = 1;
 }
 def BatchNormOp : Sluice_ValueOp<"batch_norm", [DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<CompositeOp, ["isExpandedEarly"]>, DeclareOpInterfaceMethods<ModeOp>, DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>, RoundsNarrow]> {
   let summary = "batch normalisation of x [N, C, ...] over all dimensions but 1, by the running statistics";

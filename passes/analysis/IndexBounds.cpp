@@ -40,32 +40,43 @@ static BlockArgument argumentBehind(Value value) {
   return dyn_cast<BlockArgument>(value);
 }
 
-/// Of each of the first arguments of a body, the number that its elements must be below; 0 of others.
-static SmallVector<int64_t> boundsIn(Region &body, size_t arguments, SymbolTableCollection &symbols) {
-  SmallVector<int64_t> bounds(arguments, 0);
-  auto note = [&](Value index, int64_t bound) {
-    BlockArgument argument = bound > 0 ? argumentBehind(index) : BlockArgument();
-    if (!argument)
-      return;
-    int64_t &known = bounds[argument.getArgNumber()];
-    known = known == 0 ? bound : std::min(known, bound);
+static bool allows(const IndexBound &bound, std::optional<int64_t> number) {
+  return number && (number == bound.ignored || (*number >= 0 && *number < bound.below));
+}
+
+IndexBound intersect(const IndexBound &a, const IndexBound &b) {
+  if (a.below == 0 || b.below == 0)
+    return a.below == 0 ? b : a;
+  IndexBound both{std::min(a.below, b.below), std::nullopt};
+  for (std::optional<int64_t> ignored : {a.ignored, b.ignored})
+    if (allows(a, ignored) && allows(b, ignored) && !allows(both, ignored))
+      both.ignored = ignored;
+  return both;
+}
+
+/// Of each of the first arguments of a body, what its elements may be.
+static SmallVector<IndexBound> boundsIn(Region &body, size_t arguments, SymbolTableCollection &symbols) {
+  SmallVector<IndexBound> bounds(arguments);
+  auto note = [&](Value index, const IndexBound &bound) {
+    if (BlockArgument argument = bound.below > 0 ? argumentBehind(index) : BlockArgument())
+      bounds[argument.getArgNumber()] = intersect(bounds[argument.getArgNumber()], bound);
   };
   body.walk([&](Operation *op) {
     if (auto index = dyn_cast<IndexOp>(op))
-      for (auto [operand, bound] : llvm::zip_equal(op->getOperands(), index.getIndexBounds()))
-        note(operand, bound);
+      for (auto [operand, below] : llvm::zip_equal(op->getOperands(), index.getIndexBounds()))
+        note(operand, {below, index.getIgnoredIndex()});
     auto launch = dyn_cast<LaunchOp>(op);
     if (!launch)
       return;
     auto callee = symbols.lookupNearestSymbolFrom<FunctionOp>(launch, launch.getFunctionAttr());
-    SmallVector<int64_t> inner = boundsIn(callee.getBody(), launch.getArguments().size(), symbols);
+    SmallVector<IndexBound> inner = boundsIn(callee.getBody(), launch.getArguments().size(), symbols);
     for (auto [operand, bound] : llvm::zip_equal(launch.getArguments(), inner))
       note(operand, bound);
   });
   return bounds;
 }
 
-SmallVector<int64_t> findIndexBounds(EntryOp entry) {
+SmallVector<IndexBound> findIndexBounds(EntryOp entry) {
   SymbolTableCollection symbols;
   return boundsIn(entry.getBody(), entry.getInputs().size(), symbols);
 }

@@ -5,8 +5,17 @@
 
 namespace sluice::passes {
 
-/// Of each input of the entry, the number that its elements must be below because an op takes all of them as indices;
-/// 0 of others, of inputs that are computed with before among them.
-llvm::SmallVector<int64_t> findIndexBounds(ir::EntryOp entry);
+/// What the elements of an input of indices may be: 0 to below `below`, or `ignored`. `below` is 0 of other inputs.
+struct IndexBound {
+  int64_t below = 0;
+  std::optional<int64_t> ignored;
+};
+
+/// What both allow.
+IndexBound intersect(const IndexBound &a, const IndexBound &b);
+
+/// Of each input of the entry, what its elements may be because ops take all of them as indices; nothing is known of inputs
+/// that are computed with before.
+llvm::SmallVector<IndexBound> findIndexBounds(ir::EntryOp entry);
 
 } // namespace sluice::passes

@@ -180,8 +180,11 @@ private:
         for (auto [most, bytes] : llvm::zip_equal(entry.peakBytes, its.peakBytes))
           most = std::max(most, bytes);
         for (runtime::Value &input : entry.inputs)
-          if (const runtime::Value *taken = its.findInput(input.name); taken && taken->below > 0)
-            input.below = input.below > 0 ? std::min(input.below, taken->below) : taken->below;
+          if (const runtime::Value *taken = its.findInput(input.name)) {
+            IndexBound both = intersect({input.below, input.ignored}, {taken->below, taken->ignored});
+            input.below = both.below;
+            input.ignored = both.ignored;
+          }
       }
   }
 
@@ -195,7 +198,8 @@ private:
       auto type = cast<RankedTensorType>(receive.getInput().getType());
       runtime::Value &input = result.inputs.emplace_back(buildValue(name, type, receive.getSlotAttr()));
       input.waits = waitsFor(receive.getAfter());
-      input.below = bound;
+      input.below = bound.below;
+      input.ignored = bound.ignored;
     }
     ReturnOp results = entry.getReturn();
     for (auto [name, value, slot] : llvm::zip_equal(entry.getOutputs().getAsValueRange<StringAttr>(),

@@ -79,14 +79,14 @@ void Feed::load() {
 void Feed::checkIndices(const Binding &binding, const Column &column) const {
   const ColumnHeader &header = column.header();
   Bytes row(static_cast<size_t>(header.rowBytes()));
-  int64_t below = binding.input->below;
+  const Value &input = *binding.input;
   for (int64_t number = 0; number < header.rows; ++number) {
     column.read(number, row);
     for (int64_t i = 0; i < elementsOf(header.shape); ++i) {
       double index = elementAsDouble(header.dtype, row.data(), i);
-      if (!(index >= 0 && index < static_cast<double>(below)))
-        failInvalid(concat(column.where(number), ": ", static_cast<int64_t>(index), " is none of the ", below,
-                           " classes 0 to ", below - 1, " of input ", quote(binding.input->name)));
+      if (!input.takesIndex(index))
+        failInvalid(concat(column.where(number), ": ", static_cast<int64_t>(index), " is none of the ",
+                           input.indicesText(), " of input ", quote(input.name)));
     }
   }
 }

@@ -15,10 +15,10 @@ void checkIndices(const Plan &plan, const Value &input, const std::byte *data, c
   for (int64_t block = 0; block < blocks.outer; ++block)
     for (int64_t i = 0; i < used; ++i) {
       double index = elementAsDouble(input.dtype, data, block * stride * perRow + i);
-      if (!(index >= 0 && index < static_cast<double>(input.below)))
-        failInvalid(concat(
-            "input ", quote(input.name), batched ? concat(", row ", share.first + i / perRow) : concat(", element ", i),
-            ": ", static_cast<int64_t>(index), " is none of the ", input.below, " classes 0 to ", input.below - 1));
+      if (!input.takesIndex(index))
+        failInvalid(concat("input ", quote(input.name),
+                           batched ? concat(", row ", share.first + i / perRow) : concat(", element ", i), ": ",
+                           static_cast<int64_t>(index), " is none of the ", input.indicesText()));
     }
 }
 

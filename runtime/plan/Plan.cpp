@@ -1,5 +1,7 @@
 #include "runtime/plan/Plan.h"
 
+#include "runtime/base/Text.h"
+
 #include <algorithm>
 
 namespace sluice::runtime {
@@ -9,6 +11,14 @@ template <typename Named> static const Named *find(const std::vector<Named> &lis
     if (item.name == name)
       return &item;
   return nullptr;
+}
+
+bool Value::takesIndex(double number) const {
+  return (number >= 0 && number < static_cast<double>(below)) || (ignored && number == static_cast<double>(*ignored));
+}
+
+std::string Value::indicesText() const {
+  return concat(below, " classes 0 to ", below - 1, ignored ? concat(" and the ignored ", *ignored) : "");
 }
 
 Shape Value::shapeFor(int64_t rows, int64_t capacity) const {

@@ -160,8 +160,12 @@ struct Value {
   int64_t bytes = 0;
   size_t entry = 0;        ///< whose it is: the entry's number in the plan
   int64_t below = 0;       ///< of an input of indices, such as labels: each is from 0 to below this; 0 of others
+  std::optional<int64_t> ignored; ///< a number that indices may be besides: there is none
   std::vector<Wait> waits; ///< of an input: what must be done before the host writes it for a call
 
+  /// Whether an element of an input of indices may be this number, and what it may be: "10 classes 0 to 9".
+  bool takesIndex(double number) const;
+  std::string indicesText() const;
   /// The shape of a call with `rows` rows, where `capacity` is the plan's.
   Shape shapeFor(int64_t rows, int64_t capacity) const;
   bool operator==(const Value &) const = default;

@@ -74,6 +74,10 @@ private:
       value.below = json.at("below").integer(1, mostBytes);
     if (value.below > 0 && isFloat(value.dtype))
       json.at("below").fail(concat("counts classes, but the input is ", nameOf(value.dtype)));
+    if (json.has("ignored"))
+      value.ignored = json.at("ignored").integer(INT32_MIN, INT32_MAX);
+    if (value.ignored && value.below == 0)
+      json.at("ignored").fail("is no index, but the input has none");
     if (json.has("waits"))
       for (const JsonReader &item : json.at("waits").list())
         value.waits.push_back(parseWait(item, 0, actions, plan_.inFlight));

@@ -104,6 +104,8 @@ static Json write(const Value &value) {
   json["bytes"] = value.bytes;
   if (value.below > 0)
     json["below"] = value.below;
+  if (value.ignored)
+    json["ignored"] = *value.ignored;
   addList(json, "waits", value.waits);
   return json;
 }

@@ -217,6 +217,9 @@ TEST_F(Inference, LossesReduceAsAsked) {
   EXPECT_EQ(shape(cross_entropy(logits, label, Reduction::sum)), "[]");
   EXPECT_EQ(shape(cross_entropy(logits, label, Reduction::none)), "[batch]");
   EXPECT_EQ(shape(nll_loss(log_softmax(logits, 1), label, Reduction::none)), "[batch]");
+  EXPECT_EQ(shape(cross_entropy(logits, logits * 2, Reduction::none)), "[batch]");
+  EXPECT_EQ(shape(cross_entropy(matrix, matrix.sum(1).to(i32), {.reduction = Reduction::none})), "[8]");
+  EXPECT_EQ(shape(cross_entropy(matrix.sum(0), matrix.sum().to(i32), Reduction::none)), "[]");
   EXPECT_EQ(shape(mse_loss(x, x * 2)), "[]");
   EXPECT_EQ(shape(accuracy(logits, label)), "[]");
   EXPECT_EQ(accuracy(logits, label).dtype(), f32);

@@ -290,6 +290,89 @@ TEST_F(Values, AccuracyCountsTheRightRows) {
   EXPECT_THAT(valuesOf(accuracy(logits, label)), ElementsAre(0.5));
 }
 
+TEST_F(Values, IgnoredLabelsCountInNoLoss) {
+  Tensor logits = batch("logits", {1, 2, 3, 0.5, -1, 2}), label = labels({2, -100});
+  CrossEntropyOptions options{.ignore_index = -100, .reduction = Reduction::none};
+  EXPECT_THAT(valuesOf(cross_entropy(logits, label, options)), near({0.40760596444438013, 0}));
+  EXPECT_THAT(valuesOf(cross_entropy(logits, label, {.ignore_index = -100})), near({0.40760596444438013}));
+  EXPECT_THAT(valuesOf(nll_loss(logits, label, {.ignore_index = -100})), near({-3}));
+  EXPECT_THAT(valuesOf(nll_loss(logits, label, {.ignore_index = -100, .reduction = Reduction::sum})), near({-3}));
+}
+
+TEST_F(Values, AMeanOfIgnoredLabelsIsNoNumber) {
+  Tensor logits = batch("logits", {1, 2, 3, 0.5, -1, 2}), label = labels({1, 1});
+  EXPECT_TRUE(std::isnan(valuesOf(cross_entropy(logits, label, {.ignore_index = 1})).at(0)));
+  EXPECT_TRUE(std::isnan(valuesOf(nll_loss(logits, label, {.ignore_index = 1})).at(0)));
+  CrossEntropyOptions sum{.ignore_index = 1, .reduction = Reduction::sum};
+  EXPECT_THAT(valuesOf(cross_entropy(logits, label, sum)), ElementsAre(0));
+}
+
+TEST_F(Values, WeightsDivideAMean) {
+  Tensor logits = batch("logits", {1, 2, 3, 0.5, -1, 2}), label = labels({2, 0});
+  Tensor weight = state("weight", {2, 100, 0.5});
+  double first = 0.40760596444438013, second = 1.7413112966571571;
+  EXPECT_THAT(valuesOf(cross_entropy(logits, label, {.weight = weight})), near({(first / 2 + second * 2) / 2.5}));
+  EXPECT_THAT(valuesOf(nll_loss(logits, label, {.weight = weight})), near({-(3 * 0.5 + 0.5 * 2) / 2.5}));
+  NllLossOptions none{.weight = weight, .reduction = Reduction::none};
+  EXPECT_THAT(valuesOf(nll_loss(logits, label, none)), near({-1.5, -1}));
+}
+
+TEST_F(Values, SmoothedLabelsAreShares) {
+  Tensor logits = batch("logits", {1, 2, 3, 0.5, -1, 2}), label = labels({2, 0});
+  Tensor shares = batch("shares", {0.1, 0.1, 0.8, 0.8, 0.1, 0.1});
+  CrossEntropyOptions smoothed{.label_smoothing = 0.3}, none{.reduction = Reduction::none};
+  EXPECT_THAT(valuesOf(cross_entropy(logits, label, smoothed)), near(valuesOf(cross_entropy(logits, shares))));
+  smoothed.reduction = Reduction::none;
+  std::vector<double> logTotals = {3.4076059644443801, 2.2413112966571571};
+  EXPECT_THAT(valuesOf(cross_entropy(logits, label, smoothed)),
+              near({logTotals[0] - 2.7, logTotals[1] - (0.4 - 0.1 + 0.2)}));
+  EXPECT_THAT(valuesOf(cross_entropy(logits, shares, none)), near(valuesOf(cross_entropy(logits, label, smoothed))));
+}
+
+TEST_F(Values, ClassesLieInDimensionOne) {
+  given["logits"] = {1, 0.5, 2, -1, 3, 2, 1, 0.5, 2, -1, 3, 2};
+  given["label"] = {2, 0, 0, 2};
+  Tensor logits = input("logits", {Dim{"batch"}, 3, 2}), label = input("label", {Dim{"batch"}, 2}, i32);
+  std::vector<double> entropies = valuesOf(cross_entropy(logits, label, Reduction::none));
+  EXPECT_THAT(entropies, near({0.40760596444438013, 1.7413112966571571, 2.4076059644443801, 0.2413112966571571}));
+  EXPECT_THAT(valuesOf(nll_loss(log_softmax(logits, 1), label, Reduction::none)), near(entropies));
+  EXPECT_THAT(valuesOf(accuracy(logits, label)), ElementsAre(0.5));
+  EXPECT_THAT(valuesOf(top_k_accuracy(logits, label, 2)), ElementsAre(0.75));
+}
+
+TEST_F(Values, TheBestAreThoseThatFewReach) {
+  Tensor logits = batch("logits", {1, 3, 3, 2, NAN, 5, 4, 1}), label = labels({2, 0});
+  auto best = [&](int64_t k) { return valuesOf(top_k_accuracy(logits, label, k)).at(0); };
+  EXPECT_EQ(best(1), 0) << "a tie counts against the label";
+  EXPECT_EQ(best(2), 0.5);
+  EXPECT_EQ(best(3), 0.5) << "NaN is among the largest of none";
+  EXPECT_EQ(best(4), 1);
+}
+
+TEST_F(Values, BinaryCrossEntropyIsStable) {
+  Tensor x = batch("x", {0, 800, -800, 2}), target = batch("target", {1, 0, 1, 0.25});
+  BinaryCrossEntropyOptions options{.reduction = Reduction::none};
+  double soft = std::log1p(std::exp(-2.0));
+  EXPECT_THAT(valuesOf(binary_cross_entropy_with_logits(x, target, options)),
+              near({std::log(2), 800, 800, 1.5 + soft}));
+  options.pos_weight = state("pos_weight", {3, 5});
+  EXPECT_THAT(valuesOf(binary_cross_entropy_with_logits(x, target, options)),
+              near({3 * std::log(2), 800, 2400, 1.5 + 2 * soft}));
+  options.weight = state("weight", {2});
+  options.reduction = Reduction::mean;
+  EXPECT_THAT(valuesOf(binary_cross_entropy_with_logits(x, target, options)),
+              near({(3 * std::log(2) + 800 + 2400 + 1.5 + 2 * soft) / 2}));
+}
+
+TEST_F(Values, DifferencesFarFromZeroCountLinearly) {
+  Tensor x = batch("x", {1, 2, 3, 4}), y = batch("y", {1, 2.5, 3, 0});
+  EXPECT_THAT(valuesOf(l1_loss(x, y)), ElementsAre(4.5 / 4));
+  EXPECT_THAT(valuesOf(huber_loss(x, y, Reduction::none)), ElementsAre(0, 0.125, 0, 3.5));
+  EXPECT_THAT(valuesOf(huber_loss(x, y, Reduction::none, 0.5)), ElementsAre(0, 0.125, 0, 0.5 * 3.75));
+  EXPECT_THAT(valuesOf(smooth_l1_loss(x, y, Reduction::none, 2)), ElementsAre(0, 0.0625, 0, 3));
+  EXPECT_THAT(valuesOf(smooth_l1_loss(x, y, Reduction::sum, 0)), ElementsAre(4.5));
+}
+
 TEST_F(Values, MseIsTheMeanSquare) {
   Tensor x = batch("x", {1, 2, 3, 4}), y = batch("y", {1, 4, 3, 0});
   EXPECT_THAT(valuesOf(mse_loss(x, y)), ElementsAre(5));

@@ -394,17 +394,86 @@ TEST_F(WrongUse, IndicesThatAreNone) {
 }
 
 TEST_F(WrongUse, LabelsThatAreNone) {
-  WRONG(cross_entropy(logits, logits));
-  SAYS("cross_entropy: labels are i32 or i64, not f32 ([batch, 10] x [batch, 10])");
+  WRONG(cross_entropy(logits, bytes));
+  SAYS("cross_entropy: labels are i32 or i64, not u8 ([batch, 10] x [batch, 784])");
   WRONG(cross_entropy(image, label));
-  SAYS("cross_entropy: logits has 4 dimensions, not 2 ([batch, 4, 9, 9] x [batch])");
+  SAYS("cross_entropy: label needs the shape [batch, 9, 9], not [batch] ([batch, 4, 9, 9] x [batch])");
+  WRONG(nll_loss(logits, flag.to(i64)));
+  SAYS("nll_loss: label needs the shape [batch], not [batch, 784] ([batch, 10] x [batch, 784])");
   WRONG(accuracy(matrix, label));
-  SAYS("accuracy: logits and label differ in rows: 512 and batch ([512, 10] x [batch])");
+  SAYS("accuracy: label needs the shape [512], not [batch] ([512, 10] x [batch])");
+  WRONG(cross_entropy(bytes, label));
+  SAYS("cross_entropy: works on floats, not u8; convert with .to(f32) ([batch, 784] x [batch])");
+}
+
+TEST_F(WrongUse, ScoresOfNoClasses) {
+  WRONG(cross_entropy(logits.sum(), label));
+  SAYS("cross_entropy: logits has no dimension of classes ([] x [batch])");
+  WRONG(nll_loss(logits.t(), label));
+  SAYS("nll_loss: log_probabilities has the batch in dimension 1, that of the classes ([10, batch] x [batch])");
+}
+
+TEST_F(WrongUse, OptionsOfCrossEntropy) {
+  WRONG(cross_entropy(logits, label, {.label_smoothing = 1.5}));
+  SAYS("cross_entropy: label_smoothing is between 0 and 1, not 1.500000 ([batch, 10] x [batch])");
+  WRONG(cross_entropy(logits, label, {.label_smoothing = NAN}));
+  SAYS("cross_entropy: label_smoothing is between 0 and 1, not nan ([batch, 10] x [batch])");
+  WRONG(cross_entropy(logits, label, {.weight = matrix}));
+  SAYS("cross_entropy: weight needs the shape [10], not [512, 10] ([batch, 10] x [batch] x [512, 10])");
+  WRONG(nll_loss(logits, label, {.weight = matrix.sum(0).to(f64)}));
+  SAYS("nll_loss: dtypes differ: f32 and f64; convert one with .to(...) ([batch, 10] x [batch] x [10])");
+  WRONG(nll_loss(logits, label, {.ignore_index = std::int64_t(1) << 40}));
+  SAYS("nll_loss: ignore_index is a number of 32 bits, not 1099511627776 ([batch, 10] x [batch])");
+}
+
+TEST_F(WrongUse, SharesOfClasses) {
+  WRONG(cross_entropy(logits, x));
+  SAYS("cross_entropy: target needs the shape [batch, 10], not [batch, 784] ([batch, 10] x [batch, 784])");
+  WRONG(cross_entropy(logits, logits.to(f64)));
+  SAYS("cross_entropy: dtypes differ: f32 and f64; convert one with .to(...) ([batch, 10] x [batch, 10])");
+  WRONG(cross_entropy(logits, logits, {.ignore_index = 3}));
+  SAYS("cross_entropy: ignore_index is a label, and the target has shares of the classes ([batch, 10] x [batch, 10])");
+  WRONG(cross_entropy(logits, logits, {.weight = matrix}));
+  SAYS("cross_entropy: weight needs the shape [10], not [512, 10] ([batch, 10] x [batch, 10] x [512, 10])");
+}
+
+TEST_F(WrongUse, NumbersOfTheBest) {
+  WRONG(top_k_accuracy(logits, label, 0));
+  SAYS("top_k_accuracy: k is from 1 to the number of classes, 10, not 0 ([batch, 10] x [batch])");
+  WRONG(top_k_accuracy(logits, label, 11));
+  SAYS("top_k_accuracy: k is from 1 to the number of classes, 10, not 11 ([batch, 10] x [batch])");
+  WRONG(top_k_accuracy(logits, logits, 2));
+  SAYS("top_k_accuracy: labels are i32 or i64, not f32 ([batch, 10] x [batch, 10])");
 }
 
 TEST_F(WrongUse, TargetsOfAnotherShape) {
   WRONG(mse_loss(x, logits));
   SAYS("mse_loss: shapes differ: [batch, 784] and [batch, 10] ([batch, 784] x [batch, 10])");
+  WRONG(l1_loss(x, logits));
+  SAYS("l1_loss: shapes differ: [batch, 784] and [batch, 10] ([batch, 784] x [batch, 10])");
+  WRONG(huber_loss(x, bytes));
+  SAYS("huber_loss: dtypes differ: f32 and u8; convert one with .to(...) ([batch, 784] x [batch, 784])");
+  WRONG(smooth_l1_loss(bytes, bytes));
+  SAYS("smooth_l1_loss: works on floats, not u8; convert with .to(f32) ([batch, 784] x [batch, 784])");
+  WRONG(binary_cross_entropy_with_logits(x, logits));
+  SAYS("binary_cross_entropy_with_logits: target needs the shape [batch, 784], not [batch, 10] ([batch, 784] x [batch, "
+       "10])");
+}
+
+TEST_F(WrongUse, BordersOfLosses) {
+  WRONG(huber_loss(x, x, Reduction::mean, 0));
+  SAYS("huber_loss: delta is positive, not 0.000000 ([batch, 784] x [batch, 784])");
+  WRONG(smooth_l1_loss(x, x, Reduction::mean, -1));
+  SAYS("smooth_l1_loss: beta is not negative, and not -1.000000 ([batch, 784] x [batch, 784])");
+}
+
+TEST_F(WrongUse, WeightsOfBinaryCrossEntropy) {
+  WRONG(binary_cross_entropy_with_logits(logits, logits, {.weight = label.to(f32)}));
+  EXPECT_THAT(error.message(), StartsWith("binary_cross_entropy_with_logits: sizes do not broadcast: 10 and batch"));
+  WRONG(binary_cross_entropy_with_logits(matrix, matrix, {.pos_weight = image}));
+  EXPECT_THAT(error.message(), StartsWith("binary_cross_entropy_with_logits: sizes do not broadcast"));
+  WRONG(binary_cross_entropy_with_logits(matrix.sum(0), matrix.sum(0), {.pos_weight = matrix}));
+  SAYS("binary_cross_entropy_with_logits: pos_weight [512, 10] does not broadcast to [10] ([10] x [10] x [512, 10])");
 }
 
 TEST_F(WrongUse, WhatIsNotNormalised) {

@@ -173,6 +173,19 @@ TEST(Feed, IndicesNameClasses) {
   feedOf(Model({input("label", DType::i32, {capacity}, 0, 11)}), data).load();
 }
 
+TEST(Feed, IgnoredIndicesNameNone) {
+  Data data;
+  std::vector<uint8_t> labels(20, 9);
+  labels[17] = 255;
+  data.add("label", "|u1", "(20,)", bytesOfAll(labels));
+  Value label = input("label", DType::i32, {capacity}, 0, 10);
+  label.ignored = -100;
+  expectRefused(Model({label}), data,
+                "row 17: 255 is none of the 10 classes 0 to 9 and the ignored -100 of input 'label'");
+  label.ignored = 255;
+  feedOf(Model({label}), data).load();
+}
+
 // Reading ahead
 
 namespace {

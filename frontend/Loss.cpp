@@ -1,0 +1,330 @@
+// Losses and metrics. Where PyTorch has an op of its own, this is a formula of ops here; kernels are made of the whole.
+#include "Reduce.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace sluice {
+
+using detail::Call;
+using detail::reduce;
+
+static Tensor reduced(Call &call, const Tensor &losses, Reduction reduction) {
+  switch (reduction) {
+  case Reduction::mean:
+    return reduce<ir::MeanOp>(call, losses);
+  case Reduction::sum:
+    return reduce<ir::SumOp>(call, losses);
+  case Reduction::none:
+    return losses;
+  }
+  llvm_unreachable("a Reduction beyond the enumeration");
+}
+
+static Tensor compared(Call &call, ir::Predicate predicate, const Tensor &a, const Tensor &b) {
+  auto attribute = ir::PredicateAttr::get(&call.graph.context, predicate);
+  return call.emit<ir::CompareOp>({a, b}, call.attribute("predicate", attribute));
+}
+
+static Tensor scaled(Call &call, const Tensor &x, double factor) {
+  return call.emit<ir::MulOp>({x, call.literal(factor, x)});
+}
+
+/// The weights only where there are some.
+static SmallVector<Tensor> operandsOf(const Tensor &x, const Tensor &target, std::initializer_list<Tensor> weights) {
+  SmallVector<Tensor> operands{x, target};
+  llvm::append_range(operands, Call::present(weights));
+  return operands;
+}
+
+//===- scores of classes ------------------------------------------------------------------------------------------===//
+
+/// The dimension of the classes: of scores [N, C, ...] and [C].
+static int64_t classAxis(const Call &call, const char *scores, const Tensor &x) {
+  call.requireFloat(x);
+  if (Call::rank(x) == 0)
+    call.fail(std::string(scores) + " has no dimension of classes");
+  int64_t axis = Call::rank(x) > 1;
+  if (ShapedType::isDynamic(Call::shape(x)[axis]))
+    call.fail(std::string(scores) + " has the batch in dimension " + std::to_string(axis) + ", that of the classes");
+  return axis;
+}
+
+static void requireShape(const Call &call, const char *operand, const Tensor &x, ArrayRef<int64_t> shape) {
+  if (Call::shape(x) == shape)
+    return;
+  auto needed = Call::type(x).clone(shape);
+  call.fail(std::string(operand) + " needs the shape " + call.graph.printShape(needed) + ", not " + call.print(x));
+}
+
+/// Scores and integer labels [N, ...] or []; gives the axis of the classes.
+static int64_t requireLabels(const Call &call, const char *scores, const Tensor &x, const Tensor &label) {
+  int64_t axis = classAxis(call, scores, x);
+  if (label.dtype() != DType::i32 && label.dtype() != DType::i64)
+    call.fail(std::string("labels are i32 or i64, not ") + to_string(label.dtype()));
+  SmallVector<int64_t> others(Call::shape(x));
+  others.erase(others.begin() + axis);
+  requireShape(call, "label", label, others);
+  return axis;
+}
+
+namespace {
+
+/// Which class each position belongs to, and how much it counts.
+struct Labels {
+  Tensor label;  ///< -1 where it is ignored
+  Tensor counts; ///< bool: those that are not; none: all
+  Tensor weight; ///< that of the label's class; none: 1
+};
+
+} // namespace
+
+static Tensor withoutIgnored(Call &call, const Tensor &label, int64_t classes, int64_t ignored) {
+  if (!llvm::isInt<32>(ignored))
+    call.fail("ignore_index is a number of 32 bits, not " + std::to_string(ignored));
+  return call.emit<ir::IgnoreIndexOp>({label}, {call.integer("size", classes), call.integer("ignored", ignored)});
+}
+
+static void requireWeight(const Call &call, const Tensor &x, int64_t axis, const Tensor &weight) {
+  call.requireSameDType(x, weight);
+  requireShape(call, "weight", weight, Call::shape(x)[axis]);
+}
+
+static Labels labelsOf(Call &call, const char *scores, const Tensor &x, const Tensor &label, const Tensor &weight,
+                       std::optional<int64_t> ignored) {
+  int64_t axis = requireLabels(call, scores, x, label);
+  Labels labels{label, {}, {}};
+  if (ignored) {
+    labels.label = withoutIgnored(call, label, Call::shape(x)[axis], *ignored);
+    labels.counts = compared(call, ir::Predicate::ge, labels.label, call.literal(0, label));
+  }
+  if (weight) {
+    requireWeight(call, x, axis, weight);
+    Tensor fixed = call.emit<ir::StopGradientOp>({weight});
+    labels.weight = call.emit<ir::GatherOp>({fixed, labels.label}, call.integer("axis", 0));
+  }
+  return labels;
+}
+
+/// Where the label's class is among the scores: bool of x's shape.
+static Tensor isLabel(Call &call, const Tensor &label, const Tensor &x, int64_t axis) {
+  auto to = TypeAttr::get(call.graph.elementType(DType::boolean));
+  Tensor last = call.emit<ir::OneHotOp>(
+      {label}, {call.integer("classes", Call::shape(x)[axis]), call.attribute("to", to)});
+  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, Call::rank(x) - 1));
+  order.insert(order.begin() + axis, Call::rank(x) - 1);
+  return call.permute(last, order);
+}
+
+/// x where the position counts, 0 elsewhere.
+static Tensor counting(Call &call, const Labels &labels, const Tensor &x) {
+  return labels.counts ? call.emit<ir::WhereOp>({labels.counts, x, call.literal(0, x)}) : x;
+}
+
+/// The sum of losses by that of their weights, which is known from data alone: with replicas, from all of theirs. Halves
+/// are added up and divided in f32.
+static Tensor meanByWeight(Call &call, const Tensor &losses, const Tensor &weights) {
+  DType dtype = losses.dtype(), wide = dtype == DType::f64 ? dtype : DType::f32;
+  Tensor total = reduce<ir::SumOp>(call, call.cast(losses, wide)),
+         count = reduce<ir::SumOp>(call, call.cast(weights, wide));
+  return call.cast(call.emit<ir::DivOp>({total, count}), dtype);
+}
+
+/// PyTorch's reduction of losses that are weighted already.
+static Tensor reduced(Call &call, const Tensor &weighted, const Labels &labels, Reduction reduction) {
+  Tensor losses = counting(call, labels, weighted);
+  bool allCount = !bool(labels.counts) && !bool(labels.weight);
+  if (reduction != Reduction::mean || allCount)
+    return reduced(call, losses, reduction);
+  return meanByWeight(call, losses, labels.weight ? counting(call, labels, labels.weight) : labels.counts);
+}
+
+static Tensor weighted(Call &call, const Tensor &losses, const Labels &labels) {
+  return labels.weight ? call.emit<ir::MulOp>({losses, labels.weight}) : losses;
+}
+
+//===- cross-entropy ----------------------------------------------------------------------------------------------===//
+
+template <class Op>
+static Tensor crossEntropies(Call &call, const Tensor &logits, const Tensor &target, int64_t axis) {
+  SmallVector<NamedAttribute> attributes;
+  if (axis != 1)
+    attributes.push_back(call.integer("axis", axis));
+  return call.emit<Op>({logits, target}, attributes);
+}
+
+static void requireSmoothing(const Call &call, double smoothing) {
+  if (!(smoothing >= 0 && smoothing <= 1))
+    call.fail("label_smoothing is between 0 and 1, not " + std::to_string(smoothing));
+}
+
+/// Targets times the weights of their classes.
+static Tensor weightedShares(Call &call, const Tensor &target, const Tensor &weight, int64_t axis) {
+  if (!bool(weight))
+    return target;
+  Tensor fixed = call.emit<ir::StopGradientOp>({weight});
+  return call.emit<ir::MulOp>({target, call.expand(fixed, {axis}, Call::shape(target))});
+}
+
+static Tensor ofShares(Call &call, const Tensor &logits, const Tensor &target, const CrossEntropyOptions &options) {
+  int64_t axis = classAxis(call, "logits", logits);
+  call.requireSameDType(logits, target);
+  requireShape(call, "target", target, Call::shape(logits));
+  if (options.ignore_index)
+    call.fail("ignore_index is a label, and the target has shares of the classes");
+  if (options.weight)
+    requireWeight(call, logits, axis, options.weight);
+  Tensor shares = target;
+  if (double smoothing = options.label_smoothing; smoothing != 0) {
+    Tensor equal = call.literal(smoothing / double(Call::shape(logits)[axis]), target);
+    shares = call.emit<ir::AddOp>({scaled(call, target, 1 - smoothing), equal});
+  }
+  shares = weightedShares(call, shares, options.weight, axis);
+  return reduced(call, crossEntropies<ir::SoftCrossEntropyOp>(call, logits, shares, axis), options.reduction);
+}
+
+static Tensor ofSmoothedLabels(Call &call, const Tensor &logits, const Tensor &label, const Tensor &weight, int64_t axis,
+                               double smoothing) {
+  double equal = smoothing / double(Call::shape(logits)[axis]);
+  Tensor shares = call.emit<ir::WhereOp>({isLabel(call, label, logits, axis),
+                                          call.literal(1 - smoothing + equal, logits), call.literal(equal, logits)});
+  return crossEntropies<ir::SoftCrossEntropyOp>(call, logits, weightedShares(call, shares, weight, axis), axis);
+}
+
+Tensor cross_entropy(Arg logits, const Tensor &target, CrossEntropyOptions options) {
+  const Tensor &x = logits.tensor;
+  Call call("cross_entropy", operandsOf(x, target, {options.weight}), logits.where);
+  requireSmoothing(call, options.label_smoothing);
+  if (is_float(target.dtype()))
+    return ofShares(call, x, target, options);
+  Labels labels = labelsOf(call, "logits", x, target, options.weight, options.ignore_index);
+  int64_t axis = classAxis(call, "logits", x);
+  Tensor losses =
+      options.label_smoothing == 0
+          ? weighted(call, crossEntropies<ir::SoftmaxCrossEntropyOp>(call, x, labels.label, axis), labels)
+          : ofSmoothedLabels(call, x, labels.label, options.weight, axis, options.label_smoothing);
+  return reduced(call, losses, labels, options.reduction);
+}
+
+Tensor cross_entropy(Arg logits, const Tensor &target, Reduction reduction) {
+  return cross_entropy(logits, target, CrossEntropyOptions{.reduction = reduction});
+}
+
+Tensor nll_loss(Arg log_probabilities, const Tensor &label, NllLossOptions options) {
+  const Tensor &x = log_probabilities.tensor;
+  Call call("nll_loss", operandsOf(x, label, {options.weight}), log_probabilities.where);
+  Labels labels = labelsOf(call, "log_probabilities", x, label, options.weight, options.ignore_index);
+  int64_t axis = classAxis(call, "log_probabilities", x);
+  // Chosen by a condition and not by a product with 0 and 1: probabilities of 0 are -infinity here.
+  Tensor chosen = call.emit<ir::WhereOp>({isLabel(call, labels.label, x, axis), x, call.literal(0.0, x)});
+  Tensor losses = call.emit<ir::NegOp>({reduce<ir::SumOp>(call, chosen, axis)});
+  return reduced(call, weighted(call, losses, labels), labels, options.reduction);
+}
+
+Tensor nll_loss(Arg log_probabilities, const Tensor &label, Reduction reduction) {
+  return nll_loss(log_probabilities, label, NllLossOptions{.reduction = reduction});
+}
+
+Tensor binary_cross_entropy_with_logits(Arg logits, const Tensor &target, BinaryCrossEntropyOptions options) {
+  const Tensor &x = logits.tensor;
+  SmallVector<Tensor> operands = operandsOf(x, target, {options.weight, options.pos_weight});
+  Call call("binary_cross_entropy_with_logits", operands, logits.where);
+  call.requireFloat(x);
+  for (const Tensor &operand : ArrayRef(operands).drop_front())
+    call.requireSameDType(x, operand);
+  requireShape(call, "target", target, Call::shape(x));
+  auto spread = [&](const char *name, const Tensor &weight) {
+    if (ArrayRef(call.commonShape(Call::shape(x), Call::shape(weight))) != Call::shape(x))
+      call.fail(std::string(name) + " " + call.print(weight) + " does not broadcast to " + call.print(x));
+    return call.broadcast(weight, Call::shape(x));
+  };
+  Tensor one = call.literal(1, x), rest = call.emit<ir::MulOp>({call.emit<ir::SubOp>({one, target}), x}),
+         softplus = call.emit<ir::SoftplusOp>({call.emit<ir::NegOp>({x})});
+  if (options.pos_weight) {
+    Tensor beyond = call.emit<ir::SubOp>({spread("pos_weight", options.pos_weight), one});
+    softplus = call.emit<ir::MulOp>({call.emit<ir::AddOp>({one, call.emit<ir::MulOp>({beyond, target})}), softplus});
+  }
+  Tensor losses = call.emit<ir::AddOp>({rest, softplus});
+  if (options.weight)
+    losses = call.emit<ir::MulOp>({losses, spread("weight", options.weight)});
+  return reduced(call, losses, options.reduction);
+}
+
+//===- differences ------------------------------------------------------------------------------------------------===//
+
+/// x - target, of one shape.
+static Tensor difference(Call &call, const Tensor &x, const Tensor &target) {
+  call.requireFloat(x);
+  call.requireSameDType(x, target);
+  if (Call::shape(x) != Call::shape(target))
+    call.fail("shapes differ: " + call.print(x) + " and " + call.print(target));
+  return call.emit<ir::SubOp>({x, target});
+}
+
+Tensor mse_loss(Arg x, const Tensor &target, Reduction reduction) {
+  Call call("mse_loss", x, target);
+  return reduced(call, call.emit<ir::SquareOp>({difference(call, x.tensor, target)}), reduction);
+}
+
+Tensor l1_loss(Arg x, const Tensor &target, Reduction reduction) {
+  Call call("l1_loss", x, target);
+  return reduced(call, call.emit<ir::AbsOp>({difference(call, x.tensor, target)}), reduction);
+}
+
+/// d^2 / 2 where |d| < border, border * (|d| - border / 2) elsewhere; all of it times `factor`.
+static Tensor squaredNearZero(Call &call, const Tensor &d, double border, double factor) {
+  Tensor distance = call.emit<ir::AbsOp>({d}), square = scaled(call, call.emit<ir::SquareOp>({d}), 0.5 * factor);
+  Tensor beyond = call.emit<ir::SubOp>({distance, call.literal(0.5 * border, d)});
+  Tensor isNear = compared(call, ir::Predicate::lt, distance, call.literal(border, d));
+  return call.emit<ir::WhereOp>({isNear, square, scaled(call, beyond, border * factor)});
+}
+
+Tensor huber_loss(Arg x, const Tensor &target, Reduction reduction, double delta) {
+  Call call("huber_loss", x, target);
+  if (!(delta > 0 && std::isfinite(delta)))
+    call.fail("delta is positive, not " + std::to_string(delta));
+  return reduced(call, squaredNearZero(call, difference(call, x.tensor, target), delta, 1), reduction);
+}
+
+Tensor smooth_l1_loss(Arg x, const Tensor &target, Reduction reduction, double beta) {
+  Call call("smooth_l1_loss", x, target);
+  if (!(beta >= 0 && std::isfinite(beta)))
+    call.fail("beta is not negative, and not " + std::to_string(beta));
+  if (beta == 0)
+    return reduced(call, call.emit<ir::AbsOp>({difference(call, x.tensor, target)}), reduction);
+  return reduced(call, squaredNearZero(call, difference(call, x.tensor, target), beta, 1 / beta), reduction);
+}
+
+//===- metrics ----------------------------------------------------------------------------------------------------===//
+
+/// The share of what is true.
+static Tensor shareOf(Call &call, const Tensor &condition, DType dtype) {
+  return reduced(call, call.cast(condition, dtype), Reduction::mean);
+}
+
+Tensor accuracy(Arg logits, const Tensor &label) {
+  const Tensor &x = logits.tensor;
+  Call call("accuracy", logits, label);
+  int64_t axis = requireLabels(call, "logits", x, label);
+  Tensor best = call.cast(call.emit<ir::ArgMaxOp>({x}, call.integer("axis", axis)), label.dtype());
+  return shareOf(call, compared(call, ir::Predicate::eq, best, label), x.dtype());
+}
+
+Tensor top_k_accuracy(Arg logits, const Tensor &label, std::int64_t k) {
+  const Tensor &x = logits.tensor;
+  Call call("top_k_accuracy", logits, label);
+  int64_t axis = requireLabels(call, "logits", x, label), classes = Call::shape(x)[axis];
+  if (k < 1 || k > classes)
+    call.fail("k is from 1 to the number of classes, " + std::to_string(classes) + ", not " + std::to_string(k));
+  SmallVector<int64_t> others = llvm::to_vector(llvm::seq<int64_t>(0, Call::rank(x)));
+  others.erase(others.begin() + axis);
+  Tensor chosen = call.emit<ir::WhereOp>({isLabel(call, label, x, axis), x, call.literal(0.0, x)});
+  Tensor score = call.expand(reduce<ir::SumOp>(call, chosen, axis), others, Call::shape(x));
+  // Not below it, so that what is no number is no success.
+  Tensor rivals = call.emit<ir::NotOp>({compared(call, ir::Predicate::lt, x, score)});
+  Tensor rank = reduce<ir::SumOp>(call, call.cast(rivals, DType::i32), axis);
+  return shareOf(call, compared(call, ir::Predicate::le, rank, call.literal(double(k), rank)), x.dtype());
+}
+
+} // namespace sluice
