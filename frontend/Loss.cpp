@@ -110,8 +110,8 @@ static Labels labelsOf(Call &call, const char *scores, const Tensor &x, const Te
 /// Where the label's class is among the scores: bool of x's shape.
 static Tensor isLabel(Call &call, const Tensor &label, const Tensor &x, int64_t axis) {
   auto to = TypeAttr::get(call.graph.elementType(DType::boolean));
-  Tensor last = call.emit<ir::OneHotOp>(
-      {label}, {call.integer("classes", Call::shape(x)[axis]), call.attribute("to", to)});
+  Tensor last =
+      call.emit<ir::OneHotOp>({label}, {call.integer("classes", Call::shape(x)[axis]), call.attribute("to", to)});
   SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, Call::rank(x) - 1));
   order.insert(order.begin() + axis, Call::rank(x) - 1);
   return call.permute(last, order);
@@ -146,8 +146,7 @@ static Tensor weighted(Call &call, const Tensor &losses, const Labels &labels) {
 
 //===- cross-entropy ----------------------------------------------------------------------------------------------===//
 
-template <class Op>
-static Tensor crossEntropies(Call &call, const Tensor &logits, const Tensor &target, int64_t axis) {
+template <class Op> static Tensor crossEntropies(Call &call, const Tensor &logits, const Tensor &target, int64_t axis) {
   SmallVector<NamedAttribute> attributes;
   if (axis != 1)
     attributes.push_back(call.integer("axis", axis));
@@ -184,12 +183,16 @@ static Tensor ofShares(Call &call, const Tensor &logits, const Tensor &target, c
   return reduced(call, crossEntropies<ir::SoftCrossEntropyOp>(call, logits, shares, axis), options.reduction);
 }
 
-static Tensor ofSmoothedLabels(Call &call, const Tensor &logits, const Tensor &label, const Tensor &weight, int64_t axis,
-                               double smoothing) {
-  double equal = smoothing / double(Call::shape(logits)[axis]);
-  Tensor shares = call.emit<ir::WhereOp>({isLabel(call, label, logits, axis),
-                                          call.literal(1 - smoothing + equal, logits), call.literal(equal, logits)});
-  return crossEntropies<ir::SoftCrossEntropyOp>(call, logits, weightedShares(call, shares, weight, axis), axis);
+/// Losses of labels, (1 - smoothing) of them, and of shares that all classes have alike: two sums, as in PyTorch, so that no
+/// target of the logits' size is stored.
+static Tensor smoothed(Call &call, const Tensor &ofLabels, const Tensor &logits, const Tensor &weight, int64_t axis,
+                       double smoothing) {
+  if (smoothing == 0)
+    return ofLabels;
+  Tensor shares = weightedShares(call, call.literal(1, logits), weight, axis),
+         ofAll = crossEntropies<ir::SoftCrossEntropyOp>(call, logits, shares, axis);
+  double each = smoothing / double(Call::shape(logits)[axis]);
+  return call.emit<ir::AddOp>({scaled(call, ofLabels, 1 - smoothing), scaled(call, ofAll, each)});
 }
 
 Tensor cross_entropy(Arg logits, const Tensor &target, CrossEntropyOptions options) {
@@ -200,10 +203,8 @@ Tensor cross_entropy(Arg logits, const Tensor &target, CrossEntropyOptions optio
     return ofShares(call, x, target, options);
   Labels labels = labelsOf(call, "logits", x, target, options.weight, options.ignore_index);
   int64_t axis = classAxis(call, "logits", x);
-  Tensor losses =
-      options.label_smoothing == 0
-          ? weighted(call, crossEntropies<ir::SoftmaxCrossEntropyOp>(call, x, labels.label, axis), labels)
-          : ofSmoothedLabels(call, x, labels.label, options.weight, axis, options.label_smoothing);
+  Tensor picked = weighted(call, crossEntropies<ir::SoftmaxCrossEntropyOp>(call, x, labels.label, axis), labels);
+  Tensor losses = smoothed(call, picked, x, options.weight, axis, options.label_smoothing);
   return reduced(call, losses, labels, options.reduction);
 }
 
@@ -298,33 +299,35 @@ Tensor smooth_l1_loss(Arg x, const Tensor &target, Reduction reduction, double b
 
 //===- metrics ----------------------------------------------------------------------------------------------------===//
 
-/// The share of what is true.
-static Tensor shareOf(Call &call, const Tensor &condition, DType dtype) {
-  return reduced(call, call.cast(condition, dtype), Reduction::mean);
+/// The share of positions that count where the condition holds.
+static Tensor shareOf(Call &call, const Tensor &condition, const Labels &labels, DType dtype) {
+  return reduced(call, call.cast(condition, dtype), labels, Reduction::mean);
 }
 
-Tensor accuracy(Arg logits, const Tensor &label) {
+Tensor accuracy(Arg logits, const Tensor &label, std::optional<std::int64_t> ignore_index) {
   const Tensor &x = logits.tensor;
   Call call("accuracy", logits, label);
-  int64_t axis = requireLabels(call, "logits", x, label);
-  Tensor best = call.cast(call.emit<ir::ArgMaxOp>({x}, call.integer("axis", axis)), label.dtype());
-  return shareOf(call, compared(call, ir::Predicate::eq, best, label), x.dtype());
+  Labels labels = labelsOf(call, "logits", x, label, /*weight=*/{}, ignore_index);
+  Tensor best = call.emit<ir::ArgMaxOp>({x}, call.integer("axis", classAxis(call, "logits", x)));
+  Tensor isRight = compared(call, ir::Predicate::eq, call.cast(best, label.dtype()), labels.label);
+  return shareOf(call, isRight, labels, x.dtype());
 }
 
-Tensor top_k_accuracy(Arg logits, const Tensor &label, std::int64_t k) {
+Tensor top_k_accuracy(Arg logits, const Tensor &label, std::int64_t k, std::optional<std::int64_t> ignore_index) {
   const Tensor &x = logits.tensor;
   Call call("top_k_accuracy", logits, label);
-  int64_t axis = requireLabels(call, "logits", x, label), classes = Call::shape(x)[axis];
+  Labels labels = labelsOf(call, "logits", x, label, /*weight=*/{}, ignore_index);
+  int64_t axis = classAxis(call, "logits", x), classes = Call::shape(x)[axis];
   if (k < 1 || k > classes)
     call.fail("k is from 1 to the number of classes, " + std::to_string(classes) + ", not " + std::to_string(k));
   SmallVector<int64_t> others = llvm::to_vector(llvm::seq<int64_t>(0, Call::rank(x)));
   others.erase(others.begin() + axis);
-  Tensor chosen = call.emit<ir::WhereOp>({isLabel(call, label, x, axis), x, call.literal(0.0, x)});
+  Tensor chosen = call.emit<ir::WhereOp>({isLabel(call, labels.label, x, axis), x, call.literal(0.0, x)});
   Tensor score = call.expand(reduce<ir::SumOp>(call, chosen, axis), others, Call::shape(x));
   // Not below it, so that what is no number is no success.
   Tensor rivals = call.emit<ir::NotOp>({compared(call, ir::Predicate::lt, x, score)});
   Tensor rank = reduce<ir::SumOp>(call, call.cast(rivals, DType::i32), axis);
-  return shareOf(call, compared(call, ir::Predicate::le, rank, call.literal(double(k), rank)), x.dtype());
+  return shareOf(call, compared(call, ir::Predicate::le, rank, call.literal(double(k), rank)), labels, x.dtype());
 }
 
 } // namespace sluice

@@ -118,7 +118,7 @@ def FloorOp : Sluice_UnaryPlain<"floor", "the largest integer not above a", Slui
 def CeilOp : Sluice_UnaryPlain<"ceil", "the smallest integer not below a", Sluice_FloatTensor, "std::ceil(a)", "ceil(a)", [NoGradient, FollowsPrecision]>;
 def RoundOp : Sluice_UnaryPlain<"round", "the nearest integer, halves to even", Sluice_FloatTensor, "std::nearbyint(a)", "roundeven(a)", [NoGradient, FollowsPrecision]>;
 def IgnoreIndexOp : Sluice_UnaryPlain<"ignore_index", "-1 where a is `ignored`, a elsewhere: labels of which one number says that there is none", Sluice_IntTensor,
-    "a == double(getIgnored()) ? -1 : a", "where(a == double(getIgnored()), -1.0, a)", [DeclareOpInterfaceMethods<IndexOp, ["getIgnoredIndex"]>]> {
+    "a == double(int64_t(getIgnored())) ? -1 : a", "where(a == double(int64_t(getIgnored())), -1.0, a)", [DeclareOpInterfaceMethods<IndexOp, ["getIgnoredIndex"]>]> {
   let description = [{
     Operand and result have one shape; each element of the result depends on the operand's in its place. A call whose input has others
     than `ignored` and 0 to `size` - 1 is refused.

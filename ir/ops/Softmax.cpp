@@ -232,7 +232,8 @@ SmallVector<Value> SoftmaxCrossEntropyOp::buildGradient(OpBuilder &builder, Valu
   int64_t axis = getAxis(), classes = logits.type().getShape()[axis];
   Node softmax(builder, getLoc(), builder.create<SoftmaxOp>(getLoc(), logits, axis));
   Node oneHot(builder, getLoc(), builder.create<OneHotOp>(getLoc(), getLabel(), classes, element));
-  return {castTo((softmax - moveLast(oneHot, axis)) * expandOver(dY, axis, logits.type()), elementOf(getLogits())), Value()};
+  return {castTo((softmax - moveLast(oneHot, axis)) * expandOver(dY, axis, logits.type()), elementOf(getLogits())),
+          Value()};
 }
 
 SmallVector<int64_t> SoftmaxCrossEntropyOp::getIndexBounds() { return {0, shapeOf(getLogits())[getAxis()]}; }

@@ -158,10 +158,10 @@ struct Value {
   int rowsDim = -1; ///< the dimension that counts rows, or -1
   Slot slot;
   int64_t bytes = 0;
-  size_t entry = 0;        ///< whose it is: the entry's number in the plan
-  int64_t below = 0;       ///< of an input of indices, such as labels: each is from 0 to below this; 0 of others
+  size_t entry = 0;               ///< whose it is: the entry's number in the plan
+  int64_t below = 0;              ///< of an input of indices, such as labels: each is from 0 to below this; 0 of others
   std::optional<int64_t> ignored; ///< a number that indices may be besides: there is none
-  std::vector<Wait> waits; ///< of an input: what must be done before the host writes it for a call
+  std::vector<Wait> waits;        ///< of an input: what must be done before the host writes it for a call
 
   /// Whether an element of an input of indices may be this number, and what it may be: "10 classes 0 to 9".
   bool takesIndex(double number) const;

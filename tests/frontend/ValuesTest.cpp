@@ -347,6 +347,8 @@ TEST_F(Values, TheBestAreThoseThatFewReach) {
   EXPECT_EQ(best(2), 0.5);
   EXPECT_EQ(best(3), 0.5) << "NaN is among the largest of none";
   EXPECT_EQ(best(4), 1);
+  EXPECT_THAT(valuesOf(top_k_accuracy(logits, label, 2, 0)), ElementsAre(1));
+  EXPECT_THAT(valuesOf(accuracy(logits, label, 0)), ElementsAre(0));
 }
 
 TEST_F(Values, BinaryCrossEntropyIsStable) {

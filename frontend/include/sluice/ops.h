@@ -275,7 +275,7 @@ Tensor cross_entropy(Arg logits, const Tensor &target, CrossEntropyOptions optio
 Tensor cross_entropy(Arg logits, const Tensor &target, Reduction reduction = Reduction::mean);
 
 struct NllLossOptions {
-  Tensor weight = {};                       ///< as in CrossEntropyOptions
+  Tensor weight = {};                            ///< as in CrossEntropyOptions
   std::optional<std::int64_t> ignore_index = {}; ///< likewise
   Reduction reduction = Reduction::mean;
 };
@@ -284,8 +284,9 @@ Tensor nll_loss(Arg log_probabilities, const Tensor &label, NllLossOptions optio
 Tensor nll_loss(Arg log_probabilities, const Tensor &label, Reduction reduction = Reduction::mean);
 
 struct BinaryCrossEntropyOptions {
-  Tensor weight = {};     ///< of each loss; broadcasts to the logits' shape
-  Tensor pos_weight = {}; ///< of what the target says is there, such as [C] for classes in the last dimension; broadcasts, too
+  Tensor weight = {}; ///< of each loss; broadcasts to the logits' shape
+  Tensor pos_weight =
+      {}; ///< of what the target says is there, such as [C] for classes in the last dimension; broadcasts, too
   Reduction reduction = Reduction::mean;
 };
 /// -weight * (pos_weight * target * log(sigmoid(x)) + (1 - target) * log(1 - sigmoid(x))) for logits x and targets of their
@@ -302,12 +303,12 @@ Tensor huber_loss(Arg x, const Tensor &target, Reduction reduction = Reduction::
 /// d^2 / (2 beta) where |d| < beta, |d| - beta / 2 elsewhere; l1_loss where beta is 0.
 Tensor smooth_l1_loss(Arg x, const Tensor &target, Reduction reduction = Reduction::mean, double beta = 1.0);
 
-/// The share of positions whose largest logit is the label's: logits and labels as in cross_entropy. The first of equal
-/// logits is the largest.
-Tensor accuracy(Arg logits, const Tensor &label);
-/// The share of positions where the label's logit is among the k largest: at most k classes, its own among them, have one
-/// that is not below it. Equal logits count against it, so that a network that says the same of all classes scores nothing.
-Tensor top_k_accuracy(Arg logits, const Tensor &label, std::int64_t k);
+/// The share of positions whose largest logit is the label's, of those whose label is not ignored: logits and labels as in
+/// cross_entropy. The first of equal logits is the largest.
+Tensor accuracy(Arg logits, const Tensor &label, std::optional<std::int64_t> ignore_index = {});
+/// Likewise of positions where the label's logit is among the k largest: at most k classes, its own among them, have one that is
+/// not below it. Equal logits count against it, so that a network that says the same of all classes scores nothing.
+Tensor top_k_accuracy(Arg logits, const Tensor &label, std::int64_t k, std::optional<std::int64_t> ignore_index = {});
 
 // --- work
 // -----------------------------------------------------------------------------------------------------------------

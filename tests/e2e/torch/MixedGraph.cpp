@@ -379,11 +379,15 @@ private:
   }
 
   Tensor lossOf(const Tensor &logits) {
-    switch (below(3)) {
+    switch (below(5)) {
     case 0:
       return cross_entropy(logits, label, coin() ? Reduction::mean : Reduction::sum);
     case 1:
       return nll_loss(log_softmax(logits, 1), label);
+    case 2:
+      return cross_entropy(logits, label, {.ignore_index = 2, .label_smoothing = coin() ? 0.2 : 0.0});
+    case 3: // classes in another dimension
+      return cross_entropy(logits.unsqueeze(1).transpose(1, 2), label.unsqueeze(1));
     default:
       return mse_loss(softmax(logits, 1), one_hot(label, kMixedClasses, dtype));
     }

@@ -104,6 +104,14 @@ def avg_pool2d(x, kernel, stride, padding, ceil_mode=False, count_include_pad=Fa
     return F.avg_pool2d(x, kernel, stride, padding[:2], ceil_mode, count_include_pad)
 
 
+def softmax_cross_entropy(x, label, axis=1):
+    """A label of no class picks 0."""
+    label = label.long().unsqueeze(axis)
+    is_class = (label >= 0) & (label < x.shape[axis])
+    picked = torch.where(is_class, x.gather(axis, label.clamp(0, x.shape[axis] - 1)), 0)
+    return x.logsumexp(axis) - picked.squeeze(axis)
+
+
 def compare(a, b, predicate):
     return getattr(torch, predicate.rstrip(">").rpartition(" ")[2])(a, b)  # "#sluice<predicate lt>"
 
@@ -138,7 +146,9 @@ OPS = {
     "reduce_min": lambda x, axes, keepdims=False: x.amin(axes, keepdims),
     "argmax": lambda x, axis: x.argmax(axis), "softmax": lambda x, axis: x.softmax(axis),
     "log_softmax": lambda x, axis: x.log_softmax(axis),
-    "softmax_cross_entropy": lambda x, label: F.cross_entropy(x, label.long(), reduction="none"),
+    "softmax_cross_entropy": softmax_cross_entropy,
+    "soft_cross_entropy": lambda x, target, axis=1: -(target * x.log_softmax(axis)).sum(axis),
+    "ignore_index": lambda a, size, ignored: torch.where(a == ignored, -1, a),
     "transpose": lambda x, permutation: x.permute(permutation), "concat": lambda *xs, axis: torch.cat(xs, axis),
     "pad": pad, "gather": gather, "conv2d": conv2d, "max_pool2d": max_pool2d, "avg_pool2d": avg_pool2d, 
     "conv2d_input_grad": conv2d_input_grad, "normalize": normalize, "prod": prod,
@@ -146,7 +156,7 @@ OPS = {
 }
 
 # Ops that choose or move and do not round: ties stay ties.
-EXACT = {"abs", "argmax", "cast", "ceil", "clip", "compare", "concat", "expand", "floor", "gather", "identity", "max",
+EXACT = {"abs", "argmax", "cast", "ceil", "clip", "compare", "concat", "expand", "floor", "gather", "identity", "ignore_index", "max",
          "max_pool2d", "min", "neg", "pad", "reduce_max", "reduce_min", "relu", "relu6", "reshape", "round", "set", "sign", "slice",
          "stop_gradient", "transpose", "where"}
 
@@ -213,7 +223,7 @@ class Reference:
         if name == "expand":
             return expand(operands[0], sizes, attributes["dims"])
         if name == "one_hot":
-            return F.one_hot(operands[0].long(), attributes["classes"]).to(dtype)
+            return (operands[0].unsqueeze(-1) == torch.arange(attributes["classes"])).to(dtype)
         if name == "slice":
             return slice_(operands[0], type_["shape"], **attributes)
         return OPS[name](*operands, **attributes)

@@ -3,6 +3,7 @@
 //                                                   divides also on virtual accelerators, under random pins
 //   torch_cases convolutions f32|f64 SPEC...        all of them in one model; a spec is stride,dilation,padding,kernel
 //                                                   along the height, the same along the width, groups
+//   torch_cases losses f32|f64 FORM...              losses under all options, of logits that lie so (LossModel.h)
 //   torch_cases autocast NETWORK...                 mlp, lenet and small_resnet in bf16 from weights in f32
 //   torch_cases optimizers DTYPE NAME RECIPE ...    a network trained as each recipe says, on the host and on virtual
 //                                                   accelerators
@@ -14,6 +15,7 @@
 #include "tests/e2e/Portable.h"
 #include "tests/e2e/devices/RandomGraph.h"
 #include "tests/e2e/devices/SmallResNet.h"
+#include "tests/e2e/torch/LossModel.h"
 #include "tests/e2e/torch/MixedGraph.h"
 #include "tests/e2e/torch/ModelJson.h"
 #include "tests/e2e/torch/OptimizerCase.h"
@@ -31,7 +33,7 @@ constexpr int64_t kBatch = 4;
 
 /// Runs `predict` and a training step that leaves gradients in momentum buffers, and writes the case.
 void runCase(const std::string &name, const std::string &text, const std::string &compiledText, const Values &inputs,
-             int64_t rows, passes::PipelineOptions options = {}) {
+             int64_t rows, passes::PipelineOptions options = {}, json more = json::object()) {
   Compiled program(compiledText, std::move(options), {.sim = "seed=7"});
   program.init(1 + fnv1a64(name) % 1000);
   json model = modelJson(text), result{{"name", name}, {"rows", rows}, {"inputs", inputs}};
@@ -46,6 +48,7 @@ void runCase(const std::string &name, const std::string &text, const std::string
   result["trained"] = program.run("train_step", inputs, rows);
   result["after"] = states();
   result["model"] = std::move(model);
+  result.update(more);
   std::cout << result.dump() << std::endl;
 }
 
@@ -157,6 +160,15 @@ void runConvolutions(DType dtype, const std::vector<std::string> &specs) {
   });
 }
 
+void runLosses(DType dtype, const std::string &form) {
+  std::string name = "losses of " + form + " " + to_string(dtype);
+  constexpr int64_t kRows = 11;
+  guarded(name, [&] {
+    LossModel model(form, dtype, kRows);
+    runCase(name, model.text, model.text, model.inputs, kRows, {}, {{"losses", model.losses}});
+  });
+}
+
 /// A network whose optimizer keeps momentum, in mixed precision.
 void runAutocast(const std::string &network) {
   constexpr int64_t kRows = 16;
@@ -225,6 +237,8 @@ int run(const std::string &kind, const std::vector<std::string> &arguments) {
     std::cout << mixedGraph(number(arguments.at(2)), dtype, kBatch, number(arguments.at(1)));
   else if (kind == "convolutions")
     runConvolutions(dtype, {arguments.begin() + 1, arguments.end()});
+  else if (kind == "losses")
+    std::for_each(arguments.begin() + 1, arguments.end(), [&](const std::string &form) { runLosses(dtype, form); });
   else if (kind == "optimizers")
     for (size_t i = 1; i + 1 < arguments.size(); i += 2)
       runOptimizer(dtype, arguments[i], arguments[i + 1]);

@@ -1,6 +1,6 @@
 """Random models and convolutions, compiled and run by torch_cases, beside PyTorch in double precision; networks in mixed
 precision beside its autocast; and training beside its optimizers:
-torch_test.py SOURCE_ROOT BUILD_ROOT random|halves|convolutions|autocast|optimizers. With SLUICE_TEST_FULL=1, many more of them."""
+torch_test.py SOURCE_ROOT BUILD_ROOT random|halves|convolutions|losses|autocast|optimizers. With SLUICE_TEST_FULL=1, many more of them."""
 
 import itertools
 import json
@@ -15,6 +15,7 @@ import environment  # noqa: E402: of the folder named above
 environment.enter(SOURCE)
 
 import autocast  # noqa: E402: of the environment entered above
+import losses  # noqa: E402
 import optimizers  # noqa: E402
 import torch  # noqa: E402
 from verdicts import HALVES, Verdicts  # noqa: E402
@@ -103,6 +104,14 @@ def check_convolutions(together=40):
     return any([verdicts.failed(), verdicts.results != 2 * 3 * len(everything) + models])
 
 
+def check_losses():
+    cases = [json.loads(line) for dtype in DTYPES for line in torch_cases("losses", dtype, *losses.FORMS)]
+    wrong = [line for case in cases for line in losses.problems(case)]
+    count = sum(len(case.get("losses", [])) for case in cases)
+    print("\n".join(wrong) or f"{count} losses as PyTorch's")
+    return bool(wrong) or len(cases) != len(DTYPES) * len(losses.FORMS)
+
+
 def check_autocast():
     wrong = [line for line in torch_cases("autocast", *autocast.NETWORKS) for line in autocast.problems(json.loads(line))]
     print("\n".join(wrong) or f"{len(autocast.NETWORKS)} networks as in PyTorch's autocast")
@@ -123,6 +132,6 @@ if __name__ == "__main__":
     version = environment.pinned(SOURCE, "torch")
     if torch.__version__ != version:
         sys.exit(f"this is PyTorch {torch.__version__}, and tests/requirements.txt asks for {version}")
-    kinds = {"random": check_random, "halves": check_halves, "convolutions": check_convolutions, "autocast": check_autocast,
-             "optimizers": check_optimizers}
+    kinds = {"random": check_random, "halves": check_halves, "convolutions": check_convolutions, "losses": check_losses,
+             "autocast": check_autocast, "optimizers": check_optimizers}
     sys.exit(kinds[sys.argv[3]]())
