@@ -57,6 +57,12 @@ std::string Call::print(int64_t size) const {
   return graph.shapeOf(RankedTensorType::get({size}, graph.builder.getI1Type()))[0].str();
 }
 
+std::string Call::print(double number) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%.6g", number);
+  return text;
+}
+
 //===- requirements -----------------------------------------------------------------------------------------------===//
 
 void Call::requireGraph(const GraphImpl &owner) const {
@@ -167,17 +173,13 @@ std::pair<double, double> rangeOf(DType dtype) {
   llvm_unreachable("a DType beyond the enumeration");
 }
 
-static std::string shortest(double value) {
-  std::string text;
-  llvm::raw_string_ostream(text) << llvm::format("%.6g", value);
-  return text;
-}
-
 Tensor Call::literal(double value, const Tensor &x) {
   if (!ir::holds(type(x).getElementType(), value))
-    fail("the number " + shortest(value) + " is not a value of " + to_string(x.dtype()) + "; convert with .to(f32)");
+    fail("the number " + print(value) + " is not a value of " + to_string(x.dtype()) + "; convert with .to(f32)");
   return full(value, type(x));
 }
+
+Tensor Call::key() { return Access::tensor(graph, graph.readKey(location)); }
 
 Tensor Call::full(double value, RankedTensorType type) {
   auto unplaced = TypeAttr::get(ir::withDevice(type, {}));

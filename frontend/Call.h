@@ -39,6 +39,8 @@ public:
   std::string print(const Tensor &x) const { return graph.printShape(type(x)); }
   /// A size, or the name of the batch dimension.
   std::string print(int64_t size) const;
+  /// With as many digits as it takes, up to six.
+  static std::string print(double number);
 
   // Requirements; each fails with a message.
   void requireGraph(const GraphImpl &owner) const;
@@ -70,6 +72,8 @@ public:
   Tensor copy(const Tensor &x, mlir::StringAttr device, ir::CopyReason reason);
   /// Records that training gives a module's buffer this value.
   void update(const Tensor &buffer, const Tensor &value);
+  /// What a training step draws random numbers by.
+  Tensor key();
   /// A number as a tensor of x's dtype and shape.
   Tensor literal(double value, const Tensor &x);
   Tensor full(double value, mlir::RankedTensorType type);

@@ -200,12 +200,31 @@ ir::StateOp GraphImpl::addState(ir::StateKind kind, const std::string &state, Ra
   if (ir::StateOp known = findState(state))
     throw Error("there is already a " + ir::stringifyStateKind(known.getKind()).str() + " '" + state + "'", location,
                 {{"created here", locationOf(known.getLoc())}});
-  ir::InitAttr begin = initAttr(init.resolved(shapeOf(type)), state, type, location);
+  TypeAttr physical = device ? TypeAttr::get(ir::withDevice(type, device)) : TypeAttr();
+  return createState(kind, state, type, initAttr(init.resolved(shapeOf(type)), state, type, location), physical,
+                     location);
+}
+
+ir::StateOp GraphImpl::createState(ir::StateKind kind, StringRef state, RankedTensorType type, ir::InitAttr begin,
+                                   TypeAttr physical, const SourceLocation &location) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(graph);
-  TypeAttr physical = device ? TypeAttr::get(ir::withDevice(type, device)) : TypeAttr();
   return builder.create<ir::StateOp>(toLocation(location), builder.getStringAttr(state), kind, type, begin,
                                      FlatSymbolRefAttr(), physical);
+}
+
+Value GraphImpl::readKey(const SourceLocation &location) {
+  for (auto get : graph.getBody().getOps<ir::GetOp>())
+    if (ir::StateOp state = findState(get.getState()); state.getKind() == ir::StateKind::Key)
+      return get.getValue();
+  static constexpr const char *name = "random_key";
+  if (ir::StateOp other = findState(name))
+    throw Error("'" + std::string(name) + "' is the state of random numbers; call the " +
+                    ir::stringifyStateKind(other.getKind()).str() + " otherwise",
+                location, {{"created here", locationOf(other.getLoc())}});
+  auto begin = ir::InitAttr::get(&context, "key", builder.getF64FloatAttr(0), FloatAttr());
+  auto type = RankedTensorType::get({2}, builder.getI32Type());
+  return read(createState(ir::StateKind::Key, name, type, begin, TypeAttr(), location), /*device=*/{}, location);
 }
 
 Value GraphImpl::read(ir::StateOp state, StringAttr device, const SourceLocation &location) {

@@ -75,6 +75,8 @@ public:
                        mlir::StringAttr device, const SourceLocation &location);
   /// The state's value, fixed on a device unless that is null.
   mlir::Value read(ir::StateOp state, mlir::StringAttr device, const SourceLocation &location);
+  /// The key of the graph's random numbers, from a state of its own.
+  mlir::Value readKey(const SourceLocation &location);
   /// Throws when the rule makes no sense; `state` names what begins so.
   ir::InitAttr initAttr(const init::Init &init, const std::string &state, mlir::RankedTensorType type,
                         const SourceLocation &location);
@@ -103,9 +105,13 @@ public:
   std::optional<Device> scope;               ///< of the innermost DeviceScope
   /// Of the replica whose call is in progress: what stands for the states of its module.
   std::optional<llvm::DenseMap<mlir::Value, mlir::Value>> replica;
+  int64_t streams = 0;                    ///< of random numbers, so far
   unsigned callDepth = 0, callNumber = 0; ///< calls of the API in progress, and outermost ones so far
 
 private:
+  ir::StateOp createState(ir::StateKind kind, llvm::StringRef name, mlir::RankedTensorType type, ir::InitAttr begin,
+                          mlir::TypeAttr physical, const SourceLocation &location);
+
   struct Binding {
     int64_t size;
     SourceLocation location;

@@ -3,6 +3,7 @@
 #include "sluice/error.h"
 
 #include <cmath>
+#include <sstream>
 
 namespace sluice::nn {
 
@@ -172,6 +173,17 @@ Flatten::Flatten(Module *parent, std::string name, std::int64_t start_dim, std::
     : Module(parent, std::move(name), where), start(start_dim), end(end_dim) {}
 
 Tensor Flatten::forward(Tensor x) { return flatten(at(x), start, end); }
+
+Dropout::Dropout(Module *parent, std::string name, double p, Where where)
+    : Module(parent, std::move(name), where), p(p) {
+  if (!(p >= 0 && p <= 1)) {
+    std::ostringstream message;
+    message << "Dropout: p is a probability, within [0, 1], not " << p;
+    throw Error(message.str(), where);
+  }
+}
+
+Tensor Dropout::forward(Tensor x) { return dropout(at(x), p); }
 
 GELU::GELU(Module *parent, std::string name, Gelu approximate, Where where)
     : Module(parent, std::move(name), where), approximate(approximate) {}

@@ -40,8 +40,8 @@ def Sluice_AtAttr : Sluice_Attr<"At", "at"> {
 }
 
 def Sluice_InitAttr : Sluice_Attr<"Init", "init"> {
-  let summary = "how a state begins: constant (a), uniform in [a, b), or normal with mean a and deviation b; `zero_row` of the first dimension is 0";
-  let parameters = (ins StringRefParameter<"constant, uniform or normal">:$kind, "::mlir::FloatAttr":$a, OptionalParameter<"::mlir::FloatAttr">:$b,
+  let summary = "how a state begins: constant (a), uniform in [a, b), normal with mean a and deviation b, or key (the one behind that of `init`; a is 0); `zero_row` of the first dimension is 0";
+  let parameters = (ins StringRefParameter<"constant, uniform, normal or key">:$kind, "::mlir::FloatAttr":$a, OptionalParameter<"::mlir::FloatAttr">:$b,
                         OptionalParameter<"::mlir::IntegerAttr">:$zero_row);
   let builders = [AttrBuilder<(ins "::llvm::StringRef":$kind, "::mlir::FloatAttr":$a, "::mlir::FloatAttr":$b), [{
     return $_get($_ctxt, kind, a, b, ::mlir::IntegerAttr());
@@ -59,7 +59,8 @@ class Sluice_Words<string name, string summary, list<I32EnumAttrCase> words> : I
 }
 def Sluice_StateKinds : Sluice_Words<"StateKind", "what a state is for", [
     I32EnumAttrCase<"Parameter", 0, "parameter">, I32EnumAttrCase<"Slot", 1, "slot">, I32EnumAttrCase<"Statistic", 2, "statistic">,
-    I32EnumAttrCase<"Hyper", 3, "hyper">, I32EnumAttrCase<"Step", 4, "step">, I32EnumAttrCase<"Share", 5, "share">, I32EnumAttrCase<"Accumulator", 6, "accumulator">]>;
+    I32EnumAttrCase<"Hyper", 3, "hyper">, I32EnumAttrCase<"Step", 4, "step">, I32EnumAttrCase<"Share", 5, "share">, I32EnumAttrCase<"Accumulator", 6, "accumulator">,
+    I32EnumAttrCase<"Key", 7, "key">]>;
 def Sluice_StateKindAttr : EnumAttr<Sluice_Dialect, Sluice_StateKinds, "state_kind">;
 def Sluice_CopyReasons : Sluice_Words<"CopyReason", "who wants a copy", [
     I32EnumAttrCase<"To", 0, "to">, I32EnumAttrCase<"CopyTo", 1, "copy_to">, I32EnumAttrCase<"Pin", 2, "pin">, I32EnumAttrCase<"Placement", 3, "placement">,

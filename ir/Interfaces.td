@@ -80,9 +80,9 @@ def RowFlowOp : OpInterface<"RowFlowOp"> {
       Of an instance with rows: what replicas have of the results without rows. Whole: none of it can be said of a share, the op
       needs all rows at once.}], "::sluice::ir::RowFlow", "getRowFlow", (ins), "", "return ::sluice::ir::RowFlow::Apart;">,
     InterfaceMethod<[{
-      Builds what says the same by sums and maxima over rows, and by the number of all rows (an i64 scalar) where the op counts
-      them: a value for each result; none where this instance needs nothing of the kind.}],
-      "::llvm::SmallVector<::mlir::Value>", "expandForReplicas", (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$allRows), "", "return {};">];
+      Builds what says the same by sums and maxima over rows, and by the numbers of `rows` where the op counts or numbers them: a
+      value for each result; none where this instance needs nothing of the kind.}],
+      "::llvm::SmallVector<::mlir::Value>", "expandForReplicas", (ins "::mlir::OpBuilder &":$builder, "const ::sluice::ir::RowNumbers &":$rows), "", "return {};">];
 }
 
 def LinearOp : OpInterface<"LinearOp"> {
@@ -105,7 +105,9 @@ def CollectiveOp : OpInterface<"CollectiveOp"> {
 def ModeOp : OpInterface<"ModeOp"> {
   let cppNamespace = "::sluice::ir";
   let description = "An op whose meaning depends on the mode. As the user writes it, it means what it does outside of training.";
-  let methods = [InterfaceMethod<"Makes it mean what it does in training.", "void", "setTraining", (ins)>];
+  let methods = [
+    InterfaceMethod<"Makes it mean what it does in training.", "void", "setTraining", (ins)>,
+    InterfaceMethod<"The operand that is its result outside of training; null where it does something there.", "::mlir::Value", "getUnchanged", (ins), "", "return {};">];
 }
 
 def IndexOp : OpInterface<"IndexOp"> {

@@ -50,8 +50,9 @@ bool sharesRows(mlir::ModuleOp module);
 /// For how many replicas the program's work is planned.
 int64_t getPlannedReplicas(mlir::ModuleOp module);
 
-/// The state that holds the number of rows of a call over all replicas, where `capacity` is that of one.
-inline constexpr llvm::StringLiteral kGlobalRows = "global_rows";
+/// The states that hold the number of rows of a call over all replicas, where `capacity` is that of one, and the number of
+/// the first that a replica, or a microbatch of one, has of them.
+inline constexpr llvm::StringLiteral kGlobalRows = "global_rows", kFirstRow = "first_row";
 
 /// Whether a collective is of values without rows, and from a replica that there is.
 mlir::LogicalResult verifyCollective(CollectiveOp op);

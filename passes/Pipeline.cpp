@@ -40,12 +40,6 @@ static LogicalResult runModel(Compilation &c) {
   return success();
 }
 
-/// Whether the statistics of a batch are those of each replica's or microbatch's rows: its sums are not to be seen when
-/// rows are shared out.
-static bool normalisesShares(ModuleOp module) {
-  return ir::sharesRows(module) && !ir::getModel(module).getSyncBatchNorm();
-}
-
 static LogicalResult runTrain(Compilation &c) {
   // Before there are gradients, which are then those of the simpler forms.
   if (failed(canonicalize(c.module)))
@@ -53,8 +47,7 @@ static LogicalResult runTrain(Compilation &c) {
   mixPrecision(c.module);
   if (failed(buildEntryPoints(c.module)))
     return failure();
-  if (!normalisesShares(c.module))
-    expandComposites(c.module);
+  expandComposites(c.module);
   return simplify(c.module);
 }
 

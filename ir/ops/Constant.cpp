@@ -127,8 +127,8 @@ Value RowsOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExp
   return builder.rows(getLaneElement(getTo()));
 }
 
-SmallVector<Value> RowsOp::expandForReplicas(OpBuilder &builder, Value allRows) {
-  return {castTo(Node(builder, getLoc(), allRows), getTo())};
+SmallVector<Value> RowsOp::expandForReplicas(OpBuilder &builder, const RowNumbers &rows) {
+  return {castTo(Node(builder, getLoc(), rows.all()), getTo())};
 }
 
 //===- one_hot ---------------------------------------------------------------------------------------------------===//

@@ -1,4 +1,5 @@
 #include "ir/ops/Inference.h"
+#include "ir/ops/Init.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringExtras.h"
@@ -69,6 +70,17 @@ LogicalResult checkFloats(MaybeLocation loc, ValueRange operands) {
       return inferenceFailure(loc, "element types differ: ", elementOf(operands[0]), " and ", elementOf(operand));
   }
   return success();
+}
+
+LogicalResult checkKey(MaybeLocation loc, Value key) {
+  if (isKey(tensorOf(key)))
+    return success();
+  return inferenceFailure(loc, "a key is [2] i32; got ", printShape(shapeOf(key)), " ", elementOf(key));
+}
+
+LogicalResult checkProbability(MaybeLocation loc, const APFloat &p) {
+  double value = p.convertToDouble();
+  return value >= 0 && value <= 1 ? success() : inferenceFailure(loc, "a probability is within [0, 1]; got ", value);
 }
 
 LogicalResult checkElement(MaybeLocation loc, Type element) {

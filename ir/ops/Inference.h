@@ -53,6 +53,12 @@ mlir::LogicalResult checkRank(MaybeLocation loc, llvm::StringRef name, mlir::Val
 /// Operands are floats of one element type.
 mlir::LogicalResult checkFloats(MaybeLocation loc, mlir::ValueRange operands);
 
+/// What random numbers are drawn by: [2] i32.
+mlir::LogicalResult checkKey(MaybeLocation loc, mlir::Value key);
+
+/// A number within [0, 1].
+mlir::LogicalResult checkProbability(MaybeLocation loc, const llvm::APFloat &p);
+
 /// `element` is one of the dialect's element types.
 mlir::LogicalResult checkElement(MaybeLocation loc, mlir::Type element);
 

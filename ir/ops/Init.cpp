@@ -16,6 +16,10 @@ namespace sluice::ir {
 /// Counters are positive 32-bit integers, so this many elements can be drawn at once.
 static constexpr int64_t kMostDrawn = int64_t(1) << 30;
 
+/// 2^32 divided by the golden ratio, as a signed word: keys of any number of steps are far apart, so that those of seeds
+/// which are near each other do not meet.
+static constexpr double kKeyOfStep = double(int32_t(0x9E3779B9));
+
 bool holds(Type element, double value) {
   bool isWhole = value == std::trunc(value);
   switch (*dtypeOf(element)) {
@@ -68,12 +72,22 @@ static std::string problemOfRandom(StringRef kind, double a, double b, RankedTen
   return "";
 }
 
+bool isKey(RankedTensorType type) {
+  return type.getShape() == ArrayRef<int64_t>{2} && type.getElementType().isSignlessInteger(32);
+}
+
+Value nextKey(Node key) { return key + kKeyOfStep; }
+
 std::string problemOfInit(StringRef kind, double a, double b, RankedTensorType type) {
   Type element = type.getElementType();
   if (kind == "uniform" || kind == "normal")
     return problemOfRandom(kind, a, b, type);
+  if (kind == "key")
+    return isKey(type) && a == 0
+               ? ""
+               : "a key is [2] i32, with no number; got " + printNumber(a) + " and " + printType(type);
   if (kind != "constant")
-    return ("'" + kind + "' is none of constant, uniform and normal").str();
+    return ("'" + kind + "' is none of constant, uniform, normal and key").str();
   if (!std::isfinite(a))
     return "a state cannot begin with " + printNumber(a);
   return holds(element, a) ? "" : printNumber(a) + " is not a value of " + printType(element);
@@ -99,6 +113,8 @@ static Value buildAll(InitAttr init, OpBuilder &builder, Location loc, Value key
     return builder.create<UniformOp>(loc, key, number, a, b, TypeAttr::get(type));
   if (init.getKind() == "normal")
     return builder.create<NormalOp>(loc, key, number, a, b, TypeAttr::get(type));
+  if (init.getKind() == "key")
+    return nextKey(Node(builder, loc, key));
   return builder.create<FullOp>(loc, a, TypeAttr::get(type));
 }
 

@@ -2,7 +2,7 @@
 // and by the frontend.
 #pragma once
 
-#include "mlir/IR/BuiltinTypes.h"
+#include "ir/build/Node.h"
 #include <string>
 
 namespace sluice::ir {
@@ -10,7 +10,13 @@ namespace sluice::ir {
 /// Whether a value of this element type can be `value`; a float cannot be a finite number beyond its range.
 bool holds(mlir::Type element, double value);
 
-/// What is wrong with a beginning by `kind` (constant, uniform in [a, b), or normal with mean a and deviation b) for
+/// Whether random numbers can be drawn by values of this type.
+bool isKey(mlir::RankedTensorType type);
+
+/// The key of the training step behind that of `key`.
+mlir::Value nextKey(Node key);
+
+/// What is wrong with a beginning by `kind` (constant, uniform in [a, b), normal with mean a and deviation b, or key) for
 /// values of this type; empty if nothing is.
 std::string problemOfInit(llvm::StringRef kind, double a, double b, mlir::RankedTensorType type);
 

@@ -6,8 +6,10 @@
 //           depend on how many there are: the two halves of the block (0, i), exclusive-ored.
 // stream    A stream s other than 0 has the key that the block s, as (high, low), encrypts to.
 // uniform   The upper 23 bits as a fraction u; max(a, u (b - a) + a). The same fraction serves f64.
+// bernoulli The fraction is below p; of the block (row, place in the row).
 // normal    sqrt(2) erfinv(2 u + l) deviation + mean, where l is the float after -1; Giles' single-precision
 // polynomial.
+#include "ir/ops/Random.h"
 #include "ir/Dialect.h"
 #include "ir/build/Lane.h"
 #include "ir/ops/Inference.h"
@@ -65,6 +67,12 @@ static uint32_t drawBits(RandomBlock key, uint64_t element, uint64_t count, bool
   return encrypt(key, {uint32_t(first), uint32_t(second < count ? second : 0)})[element / half];
 }
 
+/// What moves the first word of a key to that of stream `stream`: an odd number, so that no two are alike.
+static uint32_t moveToStream(uint64_t stream) { return 0x85EBCA77 * uint32_t(stream); }
+
+/// The fraction below which there are `p` of all, in units of one.
+static double unitsBelow(const APFloat &p) { return std::ceil(p.convertToDouble() / kFraction); }
+
 /// Fills a tensor with `convert(fraction)` of each element's bits.
 static HostTensor draw(const HostTensor &key, uint64_t stream, RankedTensorType type, int64_t rows,
                        llvm::function_ref<double(double)> convert) {
@@ -115,13 +123,17 @@ static LaneBlock encrypt(const LaneKey &key, LaneBlock block) {
   return {x, y};
 }
 
+/// Word number `word` of the key, which is the first operand.
+static Lane loadKey(ElementBuilder &builder, int64_t word) {
+  return Lane(builder.builder(), builder.loc(), builder.operand(0, builder.constantIndex(word)));
+}
+
 /// The fraction of the element at `index`, as a value of the op's element type.
 template <typename Op> static Lane buildFraction(Op op, ElementBuilder &builder, ArrayRef<AffineExpr> index) {
   Type i32 = builder.builder().getI32Type();
   auto lane = [&](Value value) { return Lane(builder.builder(), builder.loc(), value); };
-  auto loadKey = [&](int64_t word) { return lane(builder.operand(0, builder.constantIndex(word))); };
   auto type = tensorOf(op.getY());
-  LaneKey key(loadKey(0), loadKey(1));
+  LaneKey key(loadKey(builder, 0), loadKey(builder, 1));
   if (uint64_t stream = op.getStream()) {
     LaneBlock words =
         encrypt(key, {key.words[0].like(double(int32_t(stream >> 32))), key.words[0].like(double(int32_t(stream)))});
@@ -160,8 +172,8 @@ static Lane erfinv(Lane x) {
 
 static LogicalResult inferRandom(MaybeLocation loc, StringRef kind, Value key, const APFloat &a, const APFloat &b,
                                  RankedTensorType type, SmallVectorImpl<Type> &types) {
-  if (shapeOf(key) != ArrayRef<int64_t>{2} || !elementOf(key).isSignlessInteger(32))
-    return inferenceFailure(loc, "a key is [2] i32; got ", printShape(shapeOf(key)), " ", elementOf(key));
+  if (failed(checkKey(loc, key)))
+    return failure();
   if (std::string problem = problemOfInit(kind, a.convertToDouble(), b.convertToDouble(), type); !problem.empty())
     return inferenceError(loc, problem);
   if (failed(addResult(loc, type.getShape(), type.getElementType(), types)))
@@ -210,6 +222,72 @@ SmallVector<HostTensor> NormalOp::evaluate(ArrayRef<HostTensor> operands, int64_
 Value NormalOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
   Lane standard = kSqrt2 * erfinv(buildFraction(*this, builder, index) * 2.0 + kAboveMinusOne);
   return standard * getB().convertToDouble() + getA().convertToDouble();
+}
+
+//===- bernoulli -------------------------------------------------------------------------------------------------===//
+
+LogicalResult BernoulliOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,
+                                            DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
+                                            SmallVectorImpl<Type> &types) {
+  Adaptor op(operands, attributes, properties);
+  auto type = cast<RankedTensorType>(op.getType());
+  if (failed(checkKey(loc, op.getKey())) || failed(checkProbability(loc, op.getP())))
+    return failure();
+  if (op.getFirst() && tensorOf(op.getFirst()).getRank() != 0)
+    return inferenceFailure(loc, "the number of the first row is a scalar; got ", printShape(shapeOf(op.getFirst())));
+  if (!type.getElementType().isInteger(1))
+    return inferenceFailure(loc, "what is true or not is i1; got ", type.getElementType());
+  return addResult(loc, type.getShape(), type.getElementType(), types);
+}
+
+/// The index in the dimension `?`, and the number of the element among those of its row, of an index that is made of numbers
+/// or expressions.
+template <typename Index>
+static std::pair<Index, Index> splitIndex(RankedTensorType type, ArrayRef<Index> index, Index zero) {
+  Index row = zero, place = zero;
+  for (auto [dim, i] : llvm::enumerate(index)) {
+    if (type.isDynamicDim(dim))
+      row = i;
+    else
+      place = place * type.getDimSize(dim) + i;
+  }
+  return {row, place};
+}
+
+HostTensor drawBernoulli(const HostTensor &key, int64_t first, uint64_t stream, const APFloat &p, RankedTensorType type,
+                         int64_t rows) {
+  HostTensor y(runtimeShape(type, rows));
+  RandomBlock words = getStreamKey(key, 0);
+  words[0] += moveToStream(stream);
+  forEachIndex(y.shape, [&](ArrayRef<int64_t> index) {
+    auto [row, place] = splitIndex<int64_t>(type, index, 0);
+    RandomBlock block = encrypt(words, {uint32_t(first + row), uint32_t(place)});
+    y.at(index) = ((block[0] ^ block[1]) >> 9) < unitsBelow(p);
+  });
+  return y;
+}
+
+SmallVector<HostTensor> BernoulliOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
+  int64_t first = getFirst() ? int64_t(operands[1].data[0]) : 0;
+  return {drawBernoulli(operands[0], first, getStream(), getP(), tensorOf(getY()), rows)};
+}
+
+Value BernoulliOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
+  Type i32 = builder.builder().getI32Type();
+  auto lane = [&](Value value) { return Lane(builder.builder(), builder.loc(), value); };
+  auto [row, place] = splitIndex(tensorOf(getY()), index, builder.constantIndex(0));
+  LaneBlock block{lane(builder.materialize(row, i32)), lane(builder.materialize(place, i32))};
+  if (getFirst())
+    block.first = block.first + castTo(lane(builder.operand(1, {})), i32, false, false);
+  LaneKey key(loadKey(builder, 0) + double(int32_t(moveToStream(getStream()))), loadKey(builder, 1));
+  block = encrypt(key, block);
+  return shiftRightUnsigned(block.first ^ block.second, 9) < unitsBelow(getP());
+}
+
+SmallVector<Value> BernoulliOp::expandForReplicas(OpBuilder &builder, const RowNumbers &rows) {
+  if (getFirst() || tensorOf(getY()).hasStaticShape())
+    return {};
+  return {builder.create<BernoulliOp>(getLoc(), getKey(), rows.first(), getStream(), getP(), getType())};
 }
 
 } // namespace sluice::ir

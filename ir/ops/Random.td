@@ -36,5 +36,32 @@ def NormalOp : Sluice_Random<"normal", "the mean", "the standard deviation"> {
   }];
   let description = threefry # erfinv;
 }
+def BernoulliOp : Sluice_ValueOp<"bernoulli", [DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<RowFlowOp, ["expandForReplicas"]>, NoGradient]> {
+  let summary = "true with probability p, from a key [2]: u < p";
+  let description = [{
+    u is the fraction of `uniform`, of these bits: the block (row, place) is encrypted by the key (k0 + 0x85EBCA77 * stream, k1), and
+    the bits are x ^ y. row is the index in the dimension `?`, after `first` where that is given, and 0 without one; place is the number
+    of the element, in row-major order of logical indices, among those of its row. So an element depends neither on how many
+    rows there are nor on who has them.
+  }];
+  let rows = "Any dimension of the result may be `?`.";
+  let rounding = "None: the same bits everywhere.";
+  let arguments = (ins RankedTensorOf<[I32]>:$key, Arg<Optional<RankedTensorOf<[I64]>>, "the number of the first row, where others have those before; a scalar">:$first,
+                       Arg<I64Attr, "the number of an independent sequence of the same key">:$stream, Arg<F64Attr, "within [0, 1]">:$p, Sluice_ResultType:$type);
+  let results = (outs Sluice_BoolTensor:$y);
+  let extraClassDeclaration = typeCompatibility # "static ::sluice::ir::FusionKind getFusionKind() { return ::sluice::ir::FusionKind::Injective; }";
+}
+def DropoutOp : Sluice_ValueOp<"dropout", [DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<CompositeOp, ["isExpandedEarly"]>, DeclareOpInterfaceMethods<ModeOp, ["getUnchanged"]>, RowFlowOp, FollowsPrecision]> {
+  let summary = "x; in training 0 with probability p, and x / (1 - p) elsewhere";
+  let description = [{
+    With `training`, an element is 0 where `bernoulli` of the same key, stream and p and of x's shape is true, and x * (1 / (1 - p)) elsewhere. It is
+    expanded into these before ops are placed, so that nothing is stored of what was drawn: the gradient is the same op on dY.
+  }];
+  let rows = "Any dimension may be `?`.";
+  let rounding = "As the ops that it is expanded into; backends never see it. Halves are scaled in f32.";
+  let arguments = (ins Sluice_FloatTensor:$x, RankedTensorOf<[I32]>:$key, Arg<F64Attr, "within [0, 1]">:$p, Arg<I64Attr, "the number of an independent sequence of the same key">:$stream,
+                       Arg<UnitAttr, "elements are dropped">:$training);
+  let results = (outs Sluice_FloatTensor:$y);
+}
 
 #endif

@@ -164,11 +164,11 @@ SmallVector<Value> MeanOp::buildGradient(OpBuilder &builder, ValueRange dResults
 bool MeanOp::isLinearIn(ArrayRef<bool>) { return true; }
 
 /// The sum of all replicas', divided by the number of elements of all; halves are added up and divided in f32.
-SmallVector<Value> MeanOp::expandForReplicas(OpBuilder &builder, Value allRows) {
+SmallVector<Value> MeanOp::expandForReplicas(OpBuilder &builder, const RowNumbers &rows) {
   if (!reducesRows(*this))
     return {};
   Node total = sum(widened(Node(builder, getLoc(), getX())), getAxes(), getKeepdims());
-  Node count = castTo(Node(builder, getLoc(), allRows), elementOf(total));
+  Node count = castTo(Node(builder, getLoc(), rows.all()), elementOf(total));
   if (int64_t known = countElements(shapeOf(getX()), getAxes()).known; known != 1)
     count = count * double(known);
   return {castTo(total / expand(count, {}, total.type()), elementOf(getX()))};
@@ -254,7 +254,7 @@ SmallVector<Value> ReduceMinOp::buildGradient(OpBuilder &builder, ValueRange dRe
 }
 
 /// A maximum of what is in the opposite order: -x, or -1 - x of integers, which the least has, too.
-SmallVector<Value> ReduceMinOp::expandForReplicas(OpBuilder &builder, Value) {
+SmallVector<Value> ReduceMinOp::expandForReplicas(OpBuilder &builder, const RowNumbers &) {
   if (!reducesRows(*this))
     return {};
   auto opposite = [](Node x) { return isa<FloatType>(x.type().getElementType()) ? -x : -1.0 - x; };

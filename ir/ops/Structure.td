@@ -12,8 +12,9 @@ def StateOp : Sluice_Op<"state", [Symbol, Sluice_NamesSymbols]> {
   let summary = "a named value that outlives calls";
   let description = [{
     `kind` is parameter, slot (of the optimizer, `of` names its parameter), statistic (of batch norm), hyper (settable at run
-    time), step, share (what replicas know of a call: the runtime sets it, and it is never kept), or accumulator (what the parts of a call hand on: a
-    sum or maximum over microbatches, which is at its neutral element between calls, or a value; it begins as that and is never kept). `type` is the logical type: what users see and checkpoints hold. `physical`, once layouts are chosen,
+    time), step (how many there were), share (what replicas know of a call: the runtime sets it, and it is never kept), or accumulator (what the parts of a call hand on: a
+    sum or maximum over microbatches, which is at its neutral element between calls, or a value; it begins as that and is never kept), or
+    key (of the random numbers of a training step, [2] i32: every step leaves the next one's). `type` is the logical type: what users see and checkpoints hold. `physical`, once layouts are chosen,
     carries the layout that the backend keeps it in. `init` says how it begins.
   }];
   let arguments = (ins Arg<SymbolNameAttr, "its name, as in checkpoints">:$sym_name, Arg<Sluice_StateKindAttr, "what it is for">:$kind, Arg<TypeAttrOf<AnyRankedTensor>, "its logical type">:$type,
@@ -29,6 +30,8 @@ def StateOp : Sluice_Op<"state", [Symbol, Sluice_NamesSymbols]> {
   let extraClassDeclaration = [{
     /// Whether the host sets it between calls, so that it is at home there if nobody says otherwise.
     bool isSetByHost() { return getKind() == StateKind::Hyper || getKind() == StateKind::Share; }
+    /// Whether it changes with every training step by itself, so that it is read wherever it is needed.
+    bool isOfSteps() { return getKind() == StateKind::Step || getKind() == StateKind::Key; }
     ::mlir::RankedTensorType getTensorType() { return ::llvm::cast<::mlir::RankedTensorType>(getType()); }
     /// The type that entry points read and write: physical where chosen, logical before.
     ::mlir::RankedTensorType getStoredType() { return ::llvm::cast<::mlir::RankedTensorType>(getPhysical().value_or(getType())); }

@@ -164,11 +164,13 @@ private:
 
 } // namespace
 
-static void setAllRows(MutableArrayRef<ReplicaShare> shares, std::optional<int64_t> allRows) {
+static void setRowNumbers(MutableArrayRef<ReplicaShare> shares, std::optional<int64_t> allRows) {
   int64_t rows = 0;
-  for (const ReplicaShare &share : shares)
+  for (const ReplicaShare &share : shares) {
+    share.states[kFirstRow.str()] = HostTensor({}, double(share.firstRow.value_or(rows)));
     rows += share.rows;
-  for (ReplicaShare &share : shares)
+  }
+  for (const ReplicaShare &share : shares)
     share.states[kGlobalRows.str()] = HostTensor({}, double(allRows.value_or(rows)));
 }
 
@@ -179,7 +181,7 @@ FailureOr<SmallVector<SmallVector<HostTensor>>> interpretReplicas(EntryOp entry,
       return entry.emitError("takes ") << entry.getInputs().size() << " inputs; " << share.inputs.size()
                                        << " were given";
   if (entry->getParentOfType<ModuleOp>().lookupSymbol(kGlobalRows))
-    setAllRows(shares, options.allRows);
+    setRowNumbers(shares, options.allRows);
   Interpreter interpreter(shares, options);
   auto results =
       interpreter.run(entry.getBody().front(),

@@ -25,10 +25,11 @@ struct ReplicaShare {
   llvm::SmallVector<HostTensor> inputs;
   StateMap &states;
   int64_t rows = 0;
+  std::optional<int64_t> firstRow = {}; ///< among those of the call; none: behind the rows of the shares before it
 };
 
 /// Runs `entry` on all replicas together, collectives among them, and gives each one's results; updates their states,
-/// and sets the one that holds the rows of all. Fails as `interpret` does.
+/// and sets those that hold the rows of all and the first of each. Fails as `interpret` does.
 mlir::FailureOr<llvm::SmallVector<llvm::SmallVector<HostTensor>>>
 interpretReplicas(EntryOp entry, llvm::MutableArrayRef<ReplicaShare> shares, const InterpreterOptions &options = {});
 

@@ -65,7 +65,8 @@ private:
     {
       builder.setInsertionPoint(op);
       InheritDevice devices(builder, op);
-      values = flowing.expandForReplicas(builder, getAllRows());
+      values = flowing.expandForReplicas(
+          builder, {[this] { return read(kGlobalRows, allRows); }, [this] { return read(kFirstRow, firstRow); }});
     }
     if (values.empty())
       return false;
@@ -77,13 +78,13 @@ private:
     return true;
   }
 
-  Value getAllRows() {
-    if (!allRows) {
+  /// The value of a share state, read once.
+  Value read(StringRef state, Value &known) {
+    if (!known) {
       OpBuilder first = OpBuilder::atBlockBegin(&block);
-      allRows = first.create<GetOp>(block.getParentOp()->getLoc(), RankedTensorType::get({}, first.getI64Type()),
-                                    kGlobalRows);
+      known = first.create<GetOp>(block.getParentOp()->getLoc(), RankedTensorType::get({}, first.getI64Type()), state);
     }
-    return allRows;
+    return known;
   }
 
   LogicalResult partition(Operation *op) {
@@ -174,7 +175,7 @@ private:
   OpBuilder builder;
   StringRef sharer; // who has a share of the rows
   bool isCut;       // calls have microbatches
-  Value allRows;
+  Value allRows, firstRow;
   DenseMap<Value, RowFlow> flowOf;  // of those without rows; absent: whole
   DenseMap<Value, Value> wholeOf;   // what collectives made of others
   DenseMap<Value, unsigned> levels; // how many collectives, one behind another, a value comes from
@@ -182,19 +183,23 @@ private:
 
 } // namespace
 
-/// The state that tells the number of all rows, before the first.
-static LogicalResult addRowStates(ModuleOp module) {
-  if (Operation *other = module.lookupSymbol(kGlobalRows))
-    return other->emitError("'") << kGlobalRows << "' is the name of the rows of all replicas; call it otherwise";
+/// A state that tells what a replica must know of the rows of a call, before the first.
+static LogicalResult addRowState(ModuleOp module, StringRef name, StringRef what) {
+  if (Operation *other = module.lookupSymbol(name))
+    return other->emitError("'") << name << "' is the name of " << what << "; call it otherwise";
   OpBuilder builder = behindHead(module);
   auto zero = InitAttr::get(builder.getContext(), "constant", builder.getF64FloatAttr(0.0), FloatAttr());
-  builder.create<StateOp>(module.getLoc(), builder.getStringAttr(kGlobalRows), StateKind::Share,
+  builder.create<StateOp>(module.getLoc(), builder.getStringAttr(name), StateKind::Share,
                           RankedTensorType::get({}, builder.getI64Type()), zero, FlatSymbolRefAttr(), TypeAttr());
   return success();
 }
 
+static bool reads(EntryOp entry, StringRef state) {
+  return llvm::any_of(entry.getActions().getOps<GetOp>(), [&](GetOp get) { return get.getState() == state; });
+}
+
 LogicalResult partitionRows(ModuleOp module) {
-  if (failed(addRowStates(module)))
+  if (failed(addRowState(module, kGlobalRows, "the rows of all replicas")))
     return failure();
   ModelOp model = getModel(module);
   model.setBatch(model.getCapacity());
@@ -203,7 +208,8 @@ LogicalResult partitionRows(ModuleOp module) {
   for (auto entry : module.getOps<EntryOp>())
     if (failed(EntryPartition(entry).run()))
       return failure();
-  return success();
+  bool isNumbered = llvm::any_of(module.getOps<EntryOp>(), [](EntryOp entry) { return reads(entry, kFirstRow); });
+  return success(!isNumbered || succeeded(addRowState(module, kFirstRow, "the first row of a replica")));
 }
 
 } // namespace sluice::passes

@@ -6,9 +6,10 @@
 //
 // Behind `placed`, an op is expanded where its device may have no kernel for it (`DeviceBackends::reasonAgainstKernel`);
 // the ops of the formula work where the op did. Only those that say so are expanded early, whatever
-// backends have. That is batch normalisation, which shares sums over the rows, and the counts that divide them, with its
-// gradient: in `train`; but where each of several replicas normalises its own rows, behind the pass that shares rows out,
-// which would add the sums up over all.
+// backends have: in `train`. That is batch normalisation, which shares sums over the rows, and the counts that divide them, with
+// its gradient, and dropout, which draws as its gradient does. But where each of several replicas normalises its own rows, its
+// sums are not to be seen by the pass that shares rows out, which would add them up over all: they appear behind it.
+#include "ir/Module.h"
 #include "passes/Passes.h"
 #include "passes/backend/DeviceBackends.h"
 #include "passes/place/InheritDevice.h"
@@ -24,9 +25,22 @@ static void replace(Operation *op, ValueRange values) {
   op->erase();
 }
 
+/// Whether an op has sums over the rows, or what is the first replica's.
+static bool joinsRows(CompositeOp op) {
+  auto flowing = dyn_cast<RowFlowOp>(op.getOperation());
+  return flowing && flowing.getRowFlow() != RowFlow::Apart;
+}
+
+/// Whether rows are still to be shared out, and sums of batch norm are then those of each share.
+static bool hidesSums(ModuleOp module) {
+  ModelOp model = findModel(module);
+  return sharesRows(module) && !model.getSyncBatchNorm() && !model.getBatch();
+}
+
 void expandComposites(ModuleOp module) {
-  module.walk([](CompositeOp op) {
-    if (!op.isExpandedEarly())
+  bool hides = hidesSums(module);
+  module.walk([&](CompositeOp op) {
+    if (!op.isExpandedEarly() || (hides && joinsRows(op)))
       return;
     OpBuilder builder(op);
     SmallVector<Value> values;

@@ -132,7 +132,7 @@ private:
     if (reason != CopyReason::State)
       return reason == CopyReason::Pin || reason == CopyReason::Placement;
     StateOp state = stateOf(value);
-    return state && !state.isSetByHost() && state.getKind() != StateKind::Step;
+    return state && !state.isSetByHost() && !state.isOfSteps();
   }
 
   /// Whether `placeValues` left the value to its readers.

@@ -4,7 +4,8 @@
 //     ==>  @init(key), @predict(x) -> outputs, @eval_step(x, label) -> loss, metrics, and
 //          @train_step(x, label) -> loss, metrics with gradients and updates (BuildTraining.cpp).
 //
-// Ops whose meaning depends on the mode mean in train_step what they mean in training.
+// Ops whose meaning depends on the mode mean in train_step what they mean in training; elsewhere, those that do nothing there
+// are left out.
 #include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
 #include "passes/place/InheritDevice.h"
@@ -76,6 +77,11 @@ static Clone cloneGraph(GraphOp graph, StringRef name, ArrayRef<std::string> out
   for (Operation &op : source) {
     if (isa<OutputOp, MetricOp, MinimizeOp>(op) || (isa<SetOp>(op) && !training))
       continue;
+    auto found = dyn_cast<ModeOp>(op);
+    if (Value unchanged = found && !training ? found.getUnchanged() : Value()) {
+      clone.mapping.map(op.getResult(0), clone.mapping.lookup(unchanged));
+      continue;
+    }
     Operation *copy = clone.builder.clone(op, clone.mapping);
     if (auto mode = dyn_cast<ModeOp>(copy); mode && training)
       mode.setTraining();

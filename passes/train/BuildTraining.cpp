@@ -10,6 +10,7 @@
 // gradients are on several devices, terms and their sum are copied as if the user had written it with the clip: `to`.
 #include "passes/train/BuildTraining.h"
 #include "ir/build/Node.h"
+#include "ir/ops/Init.h"
 #include "passes/place/InheritDevice.h"
 #include "passes/train/Differentiate.h"
 #include "llvm/ADT/STLExtras.h"
@@ -49,6 +50,7 @@ public:
       return failure();
     takeStep();
     llvm::for_each(trained, [this](const Trained &each) { update(each); });
+    advanceKeys();
     return success();
   }
 
@@ -178,6 +180,14 @@ private:
                                 RankedTensorType::get({}, builder.getI32Type()), {}, {});
     step = read(state, state.getTensorType());
     builder.create<SetOp>(state.getLoc(), "step", Node(builder, state.getLoc(), step) + 1.0);
+  }
+
+  /// A step leaves the keys of the next one.
+  void advanceKeys() {
+    for (auto state : module.getOps<StateOp>())
+      if (state.getKind() == StateKind::Key)
+        builder.create<SetOp>(state.getLoc(), state.getSymName(),
+                              nextKey(Node(builder, state.getLoc(), read(state, state.getTensorType()))));
   }
 
   /// Of a parameter's group in this step.

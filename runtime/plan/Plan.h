@@ -68,9 +68,10 @@ enum class StateKind {
   step,
   share, ///< what a replica must know of a call's rows: the runtime sets it before each call, and nothing keeps it
   accumulator, ///< what the parts of a call hand on, which nothing keeps either; it begins as what is neutral
+  key,         ///< of the random numbers of the next training step
 };
-inline constexpr std::string_view stateKindNames[] = {"parameter", "slot",  "statistic",  "hyper",
-                                                      "step",      "share", "accumulator"};
+inline constexpr std::string_view stateKindNames[] = {"parameter", "slot",  "statistic",   "hyper",
+                                                      "step",      "share", "accumulator", "key"};
 /// The states of kind `share`: the rows of a call over all replicas, and those in the replicas before this one.
 inline constexpr std::string_view globalRowsName = "global_rows", firstRowName = "first_row";
 inline std::string_view nameOf(StateKind kind) { return stateKindNames[static_cast<size_t>(kind)]; }

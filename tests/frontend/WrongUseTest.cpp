@@ -106,6 +106,15 @@ TEST_F(WrongUse, EmptyTensor) {
   EXPECT_THROW(!Tensor(), Error); // at no line
 }
 
+TEST_F(WrongUse, ProbabilitiesThatAreNone) {
+  WRONG(dropout(x, -0.25));
+  SAYS("dropout: p is a probability, within [0, 1], not -0.25 ([batch, 784])");
+  WRONG(dropout(x, std::nan("")));
+  SAYS("dropout: p is a probability, within [0, 1], not nan ([batch, 784])");
+  WRONG(dropout(argmax(x, 1), 0.5));
+  SAYS("dropout: works on floats, not i32; convert with .to(f32) ([batch])");
+}
+
 TEST_F(WrongUse, MethodsOfAnEmptyTensor) {
   Tensor none;
   WRONG(none.dim());
@@ -687,6 +696,8 @@ TEST_F(WrongUse, ModulesThatAreNone) {
   SAYS("'a.b' cannot name a module");
   WRONG(nn::Conv2d(&root, "conv", 4, 6, 3, {.groups = 4}));
   SAYS("Conv2d: 4 groups do not divide 4 input and 6 output channels");
+  WRONG(nn::Dropout(&root, "drop", 1.5));
+  SAYS("Dropout: p is a probability, within [0, 1], not 1.5");
   NoForward part{&root, "part"};
   WRONG(part(x));
   SAYS("the module 'part' has no forward(Tensor)");

@@ -264,6 +264,21 @@ TEST(Inference, SaysWhatIsWrong) {
       {"\"sluice.normal\"(%0) {stream = 0 : i64, a = 0.0 : f64, b = 1.0 : f64, type = tensor<1073741825xf32>} : "
        "(tensor<2xi32>) -> tensor<1073741825xf32>",
        "at most 2^30 random numbers"},
+      {"\"sluice.bernoulli\"(%0) {stream = 0 : i64, p = 1.5 : f64, type = tensor<2xi1>} : (tensor<2xi32>) -> "
+       "tensor<2xi1>",
+       "a probability is within [0, 1]; got 1.5"},
+      {"\"sluice.bernoulli\"(%0) {stream = 0 : i64, p = 0.5 : f64, type = tensor<2xf32>} : (tensor<2xi32>) -> "
+       "tensor<2xi1>",
+       "what is true or not is i1; got f32"},
+      {"\"sluice.bernoulli\"(%0, %1) {stream = 0 : i64, p = 0.5 : f64, type = tensor<2xi1>} : (tensor<2xi32>, "
+       "tensor<2xi64>) -> tensor<2xi1>",
+       "the number of the first row is a scalar; got [2]"},
+      {"\"sluice.dropout\"(%0, %1) {stream = 0 : i64, p = 0x7FF8000000000000 : f64} : (tensor<2xf32>, tensor<2xi32>) "
+       "-> "
+       "tensor<2xf32>",
+       "a probability is within [0, 1]; got"},
+      {"\"sluice.dropout\"(%0, %1) {stream = 0 : i64, p = 0.5 : f64} : (tensor<2xf32>, tensor<3xi32>) -> tensor<2xf32>",
+       "a key is [2] i32; got [3] i32"},
   };
   for (const WrongOp &test : cases) {
     OpInstance instance(test.op);

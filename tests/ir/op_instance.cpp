@@ -259,6 +259,13 @@ static const std::map<std::string, std::vector<Sample>> &getOtherSamples() {
        {{"\"sluice.normal\"(%0) {stream = -3 : i64, a = 1.0 : f64, b = 2.0 : f64, type = tensor<20xf64>} : "
          "(tensor<2xi32>) -> tensor<20xf64>",
          {{-1e9, 1e9}}}}},
+      {"sluice.bernoulli",
+       {{"\"sluice.bernoulli\"(%0) {stream = 0 : i64, p = 0.5 : f64, type = tensor<3x50xi1>} : (tensor<2xi32>) -> "
+         "tensor<3x50xi1>",
+         {{-1e9, 1e9}}},
+        {"\"sluice.bernoulli\"(%0, %1) {stream = 7 : i64, p = 0.3 : f64, type = tensor<2x?x7xi1>} : (tensor<2xi32>, "
+         "tensor<i64>) -> tensor<2x?x7xi1>",
+         {{-1e9, 1e9}, {0, 1e6}}}}},
       {"sluice.reduce_max",
        {{"\"sluice.reduce_max\"(%0) {axes = array<i64: 0>} : (tensor<4x3xi32>) -> tensor<3xi32>", {{-9, 9}}}}},
       {"sluice.reduce_min",

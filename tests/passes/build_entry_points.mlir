@@ -39,3 +39,36 @@ module @plain {
     sluice.output "y", %y : tensor<2xf32>
   }
 }
+
+// -----
+
+// Tests that training alone drops elements, the gradient those that the value does, and leaves the key of the next step.
+// CHECK-LABEL: module @dropped
+module @dropped {
+  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
+  sluice.state key @random_key : tensor<2xi32> = <"key", 0.0 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  // CHECK: sluice.entry @train_step
+  // CHECK: %[[KEY:.+]] = sluice.get @random_key
+  // CHECK: %[[W:.+]] = sluice.get @w
+  // CHECK: sluice.dropout %[[W]], %[[KEY]] {p = 5.000000e-01 : f64, stream = 3 : i64, training}
+  // CHECK: sluice.dropout %{{.+}}, %[[KEY]] {p = 5.000000e-01 : f64, stream = 3 : i64, training}
+  // CHECK: %[[STEP:.+]] = sluice.full {type = tensor<2xi32>
+  // CHECK: %[[NEXT:.+]] = sluice.add %[[KEY]], %[[STEP]]
+  // CHECK: sluice.set @random_key, %[[NEXT]]
+  // CHECK: sluice.entry @predict
+  // CHECK-NEXT: %[[P:.+]] = sluice.get @w
+  // CHECK-NEXT: sluice.return %[[P]]
+  // CHECK: sluice.entry @init ["key"]
+  // CHECK: %[[FIRST:.+]] = sluice.add %key,
+  // CHECK: sluice.set @random_key, %[[FIRST]]
+  sluice.graph [] () {
+    %key = sluice.get @random_key : tensor<2xi32>
+    %w = sluice.get @w : tensor<3xf32>
+    %y = sluice.dropout %w, %key {p = 0.5 : f64, stream = 3 : i64} : (tensor<3xf32>, tensor<2xi32>) -> tensor<3xf32>
+    sluice.output "y", %y : tensor<3xf32>
+    %loss = sluice.sum %y {axes = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+    sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] : tensor<f32>
+  }
+}

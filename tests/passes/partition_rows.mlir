@@ -104,3 +104,20 @@ module @norm {
     sluice.return %y#0, %g#0, %g#1 : tensor<?x3xf32>, tensor<?x3xf32>, tensor<3xf32>
   }
 }
+
+// -----
+
+// Tests that rows are numbered from the first of all that a replica has, and that what has none is drawn alike.
+// CHECK-LABEL: module @drawn
+// CHECK: sluice.state share @first_row : tensor<i64>
+// CHECK: %[[F:.+]] = sluice.get @first_row : tensor<i64>
+// CHECK: sluice.bernoulli %key, %[[F]] {p = 5.000000e-01 : f64, stream = 1 : i64, type = tensor<?x2xi1>}
+// CHECK: sluice.bernoulli %key {p = 5.000000e-01 : f64, stream = 2 : i64, type = tensor<2xi1>}
+module @drawn {
+  sluice.model "m" format 1 phase "train" capacity 10 replicas 2
+  sluice.entry @train_step ["key"] -> ["y", "z"] (%key: tensor<2xi32>) {
+    %y = sluice.bernoulli %key {p = 0.5 : f64, stream = 1 : i64, type = tensor<?x2xi1>} : (tensor<2xi32>) -> tensor<?x2xi1>
+    %z = sluice.bernoulli %key {p = 0.5 : f64, stream = 2 : i64, type = tensor<2xi1>} : (tensor<2xi32>) -> tensor<2xi1>
+    sluice.return %y, %z : tensor<?x2xi1>, tensor<2xi1>
+  }
+}

@@ -33,6 +33,19 @@ module {
 
 // -----
 
+// Tests that a state cannot take the name of a replica's first row, where rows are numbered.
+module {
+  sluice.model "m" format 1 phase "train" capacity 10 replicas 2
+  // expected-error @+1 {{'first_row' is the name of the first row of a replica; call it otherwise}}
+  sluice.state parameter @first_row : tensor<3xf32> = <"constant", 1.0 : f64>
+  sluice.entry @train_step ["key"] -> ["y"] (%key: tensor<2xi32>) {
+    %y = sluice.bernoulli %key {p = 0.5 : f64, stream = 1 : i64, type = tensor<?x2xi1>} : (tensor<2xi32>) -> tensor<?x2xi1>
+    sluice.return %y : tensor<?x2xi1>
+  }
+}
+
+// -----
+
 // Tests that a broadcast is from a replica that there is, and that rows are not exchanged.
 module {
   sluice.model "m" format 1 phase "train" capacity 10 replicas 2

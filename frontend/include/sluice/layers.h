@@ -226,6 +226,16 @@ private:
 SLUICE_ACTIVATIONS(SLUICE_ACTIVATION)
 #undef SLUICE_ACTIVATION
 
+/// Drops each element with probability p in training; see `dropout`.
+class Dropout : public Module {
+public:
+  Dropout(Module *parent, std::string name, double p = 0.5, Where where = Where::current());
+  Tensor forward(Tensor x) override;
+
+private:
+  double p;
+};
+
 class GELU : public Module {
 public:
   GELU(Module *parent, std::string name, Gelu approximate = Gelu::none, Where where = Where::current());

@@ -243,6 +243,11 @@ Tensor rms_norm(Arg x, Shape normalized_shape, const Tensor &weight = {}, std::o
 Tensor group_norm(Arg x, std::int64_t num_groups, const Tensor &weight = {}, const Tensor &bias = {},
                   double eps = 1e-5);
 
+/// In training 0 with probability p, and x / (1 - p) elsewhere; x itself outside of training. Each call draws numbers of
+/// its own, by the seed, the number of the step and the element's place in the whole batch: the same on every device, and
+/// on any number of them.
+Tensor dropout(Arg x, double p = 0.5);
+
 // --- losses and metrics
 // -----------------------------------------------------------------------------------------------
 

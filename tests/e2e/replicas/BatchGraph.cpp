@@ -158,8 +158,21 @@ private:
     value = result + "#0";
   }
 
+  void addDropout() {
+    if (streams++ == 0) {
+      names.push_back("key");
+      states += "  sluice.state key @key : tensor<2xi32> = <\"key\", 0.0 : f64>\n";
+      body += "    %key = sluice.get @key : tensor<2xi32>\n";
+    }
+    std::string result = fmt::format("%v{}", ++count);
+    body += fmt::format(
+        "    {} = sluice.dropout {}, %key {{p = 0.3 : f64, stream = {} : i64}} : ({}, tensor<2xi32>) -> {}\n", result,
+        value, streams, rows(width), rows(width));
+    value = result;
+  }
+
   void addLayer() {
-    switch (pick(7)) {
+    switch (pick(8)) {
     case 0:
     case 1:
       addLinear(2 + pick(5));
@@ -181,6 +194,9 @@ private:
     case 5:
       value = op("softmax", {value}, rows(width), rows(width), " {axis = 1 : i64}");
       break;
+    case 6:
+      addDropout();
+      break;
     default: // a weight that two products share: its gradients are added
       addSquare();
     }
@@ -190,7 +206,7 @@ private:
   std::mt19937_64 random;
   std::string states, body, value;
   std::vector<std::string> parameters, names;
-  int width = kFeatures, width0 = kFeatures, count = 0;
+  int width = kFeatures, width0 = kFeatures, count = 0, streams = 0;
 };
 
 } // namespace

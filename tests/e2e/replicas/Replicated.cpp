@@ -68,7 +68,7 @@ void Replicated::runRows(ir::EntryOp entry, const Values &inputs, const Rows &ro
                          std::vector<Values> &outputs) {
   SmallVector<ir::ReplicaShare> given;
   for (size_t i = 0; i < states.size(); ++i) {
-    ir::ReplicaShare share{{}, states[i], rows.counts[i]};
+    ir::ReplicaShare share{{}, states[i], rows.counts[i], rows.firsts[i]};
     for (auto [name, argument] :
          llvm::zip_equal(entry.getInputs().getAsValueRange<StringAttr>(), entry.getInputArguments()))
       share.inputs.push_back(rowsOf(argument.getType(), inputs.at(name.str()), rows.firsts[i], rows.counts[i]));

@@ -68,6 +68,7 @@ static void expectEqual(const std::string &text, const std::vector<HostTensor> &
   auto whole = interpret(entryOf(*plain), inputs, states, rows);
   ASSERT_TRUE(succeeded(whole));
   getModel(*partitioned).setReplicas(shares.rows.size());
+  getModel(*partitioned).setSyncBatchNorm(true);
   passes::expandComposites(*partitioned);
   ASSERT_TRUE(succeeded(passes::partitionRows(*partitioned)));
   EntryOp entry = entryOf(*partitioned);
