@@ -78,7 +78,7 @@ SmallVector<Sample> BatchNormOp::samples() {
 }
 
 SmallVector<Value> BatchNormOp::expand(OpBuilder &builder) {
-  Normalised norm(builder, getLoc(), {getX(), getRunningMean(), getRunningVar(), getEps(), getTraining()});
+  Normalised norm(builder, getLoc(), NormOperands::of(*this));
   auto wide = [&](Value operand) { return widened(Node(builder, getLoc(), operand)); };
   auto stored = [&](Node result) -> Value { return castTo(result, elementOf(getX())); };
   Node weight = wide(getWeight()), bias = wide(getBias());

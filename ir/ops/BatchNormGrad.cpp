@@ -1,4 +1,5 @@
 // The gradient of batch normalisation, in closed form.
+#include "ir/Module.h"
 #include "ir/ops/Normalised.h"
 #include <cmath>
 
@@ -12,16 +13,49 @@ static SmallVector<int64_t> axesButChannels(Value x) {
   return axes;
 }
 
-Normalised::Normalised(OpBuilder &builder, Location loc, const NormOperands &of)
-    : axes(axesButChannels(of.x)), x(widened(Node(builder, loc, of.x))),
-      mean(of.training ? batchMean(x) : widened(Node(builder, loc, of.runningMean))), centred(x - overChannels(mean)),
-      var(of.training ? batchMean(centred * centred) : widened(Node(builder, loc, of.runningVar))),
-      inverseDeviation(rsqrt(var + of.eps.convertToDouble())), xHat(centred * overChannels(inverseDeviation)) {}
+bool sharesStatistics(Operation *op) {
+  auto module = op->getParentOfType<ModuleOp>();
+  ModelOp model = module ? findModel(module) : ModelOp();
+  return model && model.getSyncBatchNorm() && sharesRows(module);
+}
 
-Node Normalised::batchMean(Node value) const {
-  Node total = sum(value, axes);
+/// Of each channel.
+static Node meanOfAll(Node x) {
+  SmallVector<int64_t> axes = axesButChannels(x);
+  Node total = sum(x, axes);
   return total / count(x, axes, total);
 }
+
+/// Of rows that are apart: what is exchanged for the variance does not depend on the mean, so that both are exchanged as
+/// one. See "Two sums at once" below.
+static Moments getSharedMoments(Node x, Node runningMean) {
+  Node shift = castTo(runningMean, x.builder->getF64Type());
+  auto meanOfPower = [&](int64_t power) {
+    Node total(*x.builder, x.loc, x.builder->create<PowerSumOp>(x.loc, x, shift, power));
+    return total / count(castTo(x, elementOf(total)), axesButChannels(x), total);
+  };
+  Node mean = meanOfPower(1), var = meanOfPower(2) - mean * mean;
+  Type element = elementOf(runningMean);
+  return {castTo(shift + mean, element), castTo(maximum(var, var.like(0.0)), element)};
+}
+
+static Moments getMoments(Node x, const NormOperands &of) {
+  auto wide = [&](Value running) { return widened(Node(*x.builder, x.loc, running)); };
+  if (!of.training)
+    return {wide(of.runningMean), wide(of.runningVar)};
+  if (of.isShared && !x.type().hasStaticShape() && !elementOf(x).isF64())
+    return getSharedMoments(x, wide(of.runningMean));
+  Node mean = meanOfAll(x), centred = x - expand(mean, 1, x.type());
+  return {mean, meanOfAll(centred * centred)};
+}
+
+Normalised::Normalised(OpBuilder &builder, Location loc, const NormOperands &of)
+    : Normalised(widened(Node(builder, loc, of.x)), getMoments(widened(Node(builder, loc, of.x)), of),
+                 of.eps.convertToDouble()) {}
+
+Normalised::Normalised(Node x, const Moments &moments, double eps)
+    : axes(axesButChannels(x)), x(x), mean(moments.mean), centred(x - overChannels(mean)), var(moments.var),
+      inverseDeviation(rsqrt(var + eps)), xHat(centred * overChannels(inverseDeviation)) {}
 
 LogicalResult BatchNormGradOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands, DictionaryAttr,
                                                 OpaqueProperties, RegionRange, SmallVectorImpl<Type> &types) {
@@ -81,7 +115,7 @@ SmallVector<HostTensor> BatchNormGradOp::evaluate(ArrayRef<HostTensor> operands,
 // With x^ = (x - mean) / deviation: dWeight = sum(dY x^), dBias = sum(dY) and, where mean and variance are the batch's,
 // dX = weight / deviation (dY - dBias / n - x^ dWeight / n).
 SmallVector<Value> BatchNormGradOp::expand(OpBuilder &builder) {
-  Normalised norm(builder, getLoc(), {getX(), getRunningMean(), getRunningVar(), getEps(), getTraining()});
+  Normalised norm(builder, getLoc(), NormOperands::of(*this));
   Node dY = widened(Node(builder, getLoc(), getDy())), weight = widened(Node(builder, getLoc(), getWeight()));
   Type element = elementOf(getX());
   Node dBias = sum(dY, norm.axes), dWeight = sum(dY * norm.xHat, norm.axes), dXHat = dY;
@@ -99,3 +133,10 @@ bool BatchNormGradOp::isExpandedEarly() { return true; }
 RowFlow BatchNormGradOp::getRowFlow() { return RowFlow::Sum; }
 
 } // namespace sluice::ir
+
+// Two sums at once. The variance is that of d = x - s for any s that all have, E[d^2] - E[d]^2, by sums that replicas and
+// microbatches add up at once, whatever their number and the rows of each; those of none are zeros. In f64 its error is
+// about 2^-52 (E[d]^2 + var). That of one device, which sums squared differences from the mean in f32, is the square of the
+// mean's own rounding, 2^-48 E[x]^2, beside the rounding of its sums: no smaller. s is the running mean, which comes to be
+// near the batch's. Of f64, there is nothing wider: replicas exchange the mean first and the squares then. Merging counts,
+// means and sums of squares in pairs needs what all replicas have, side by side, so a program for a known number of them.

@@ -7,11 +7,25 @@
 
 namespace sluice::ir {
 
+/// Whether an op's statistics are those of rows that replicas or microbatches share.
+bool sharesStatistics(mlir::Operation *op);
+
 /// Operands and attributes of a batch normalisation.
 struct NormOperands {
   mlir::Value x, runningMean, runningVar;
   llvm::APFloat eps;
   bool training;
+  bool isShared; ///< the statistics are those of rows that are apart
+
+  /// Of a batch normalisation or its gradient.
+  template <typename Op> static NormOperands of(Op op) {
+    return {op.getX(), op.getRunningMean(), op.getRunningVar(), op.getEps(), op.getTraining(), sharesStatistics(op)};
+  }
+};
+
+/// Of each channel.
+struct Moments {
+  Node mean, var;
 };
 
 /// x with mean 0 and variance 1 in each channel. Halves are computed in f32.
@@ -23,7 +37,9 @@ struct Normalised {
 
   /// A value per channel, repeated to x's shape.
   Node overChannels(Node value) const { return expand(value, 1, x.type()); }
-  Node batchMean(Node value) const;
+
+private:
+  Normalised(Node x, const Moments &moments, double eps);
 };
 
 } // namespace sluice::ir

@@ -273,6 +273,12 @@ TEST(Inference, SaysWhatIsWrong) {
       {"\"sluice.bernoulli\"(%0, %1) {stream = 0 : i64, p = 0.5 : f64, type = tensor<2xi1>} : (tensor<2xi32>, "
        "tensor<2xi64>) -> tensor<2xi1>",
        "the number of the first row is a scalar; got [2]"},
+      {"\"sluice.power_sum\"(%0, %1) {power = 3 : i64} : (tensor<2x3xf32>, tensor<3xf64>) -> tensor<3xf64>",
+       "power is 1 or 2; got 3"},
+      {"\"sluice.power_sum\"(%0, %1) {power = 1 : i64} : (tensor<2x3xf32>, tensor<2xf64>) -> tensor<2xf64>",
+       "shift differs from the channels: [2] and [2, 3]"},
+      {"\"sluice.power_sum\"(%0, %1) {power = 1 : i64} : (tensor<2xf32>, tensor<2xf64>) -> tensor<2xf64>",
+       "sums for channels need [N, C, ...]"},
       {"\"sluice.dropout\"(%0, %1) {stream = 0 : i64, p = 0x7FF8000000000000 : f64} : (tensor<2xf32>, tensor<2xi32>) "
        "-> "
        "tensor<2xf32>",

@@ -266,6 +266,11 @@ static const std::map<std::string, std::vector<Sample>> &getOtherSamples() {
         {"\"sluice.bernoulli\"(%0, %1) {stream = 7 : i64, p = 0.3 : f64, type = tensor<2x?x7xi1>} : (tensor<2xi32>, "
          "tensor<i64>) -> tensor<2x?x7xi1>",
          {{-1e9, 1e9}, {0, 1e6}}}}},
+      {"sluice.power_sum",
+       {{"\"sluice.power_sum\"(%0, %1) {power = 1 : i64} : (tensor<?x3x2x5xf64>, tensor<3xf64>) -> tensor<3xf64>",
+         {{-2, 2}, {-1, 1}}},
+        {"\"sluice.power_sum\"(%0, %1) {power = 2 : i64} : (tensor<4x3xf64>, tensor<3xf64>) -> tensor<3xf64>",
+         {{-2, 2}, {-1, 1}}}}},
       {"sluice.reduce_max",
        {{"\"sluice.reduce_max\"(%0) {axes = array<i64: 0>} : (tensor<4x3xi32>) -> tensor<3xi32>", {{-9, 9}}}}},
       {"sluice.reduce_min",

@@ -7,8 +7,12 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <map>
+#include <sluice/sluice.h>
 
 namespace sluice::test {
+
+static const std::vector<double> kMeans = {1e4, -3e3, 0, 5};
 
 static double greatestDifference(const std::vector<double> &a, const std::vector<double> &b) {
   double worst = a.size() == b.size() ? 0 : INFINITY;
@@ -178,6 +182,82 @@ TEST_P(ResNetReplicas, TrainAsOneDeviceWithSynchronisedNorms) {
 INSTANTIATE_TEST_SUITE_P(Replicas, ResNetReplicas,
                          testing::Values(std::pair<int64_t, int64_t>(1, 3), std::pair<int64_t, int64_t>(2, 2),
                                          std::pair<int64_t, int64_t>(2, 4)));
+
+/// A norm of channels whose means are large beside their deviations, in f32.
+static std::string normOfLargeMeans() {
+  Graph graph("large_means");
+  graph.set_capacity(64);
+  nn::Module root{graph};
+  nn::BatchNorm2d norm{&root, "bn", int64_t(kMeans.size())};
+  Tensor y = norm(graph.input("x", f32, {Dim{"batch"}, int64_t(kMeans.size())}));
+  graph.minimize(mean(y * y * y), optim::SGD{.lr = 0.1});
+  return graph.str();
+}
+
+static Values largeMeans(int64_t rows) {
+  std::vector<float> noise = portableUniform("large means", size_t(rows) * kMeans.size(), -2, 2);
+  std::vector<double> x;
+  for (size_t i = 0; i < noise.size(); ++i)
+    x.push_back(double(float(kMeans[i % kMeans.size()] + double(noise[i]))));
+  return {{"x", x}};
+}
+
+/// The greatest error of the running variances behind the first step, relative to the variance of the rows.
+static double errorOfVariances(Compiled &program, const Values &batch, int64_t rows) {
+  double worst = 0;
+  std::vector<double> running = program.state("bn.running_var");
+  const std::vector<double> &x = batch.at("x");
+  for (size_t channel = 0; channel < kMeans.size(); ++channel) {
+    double mean = 0, var = 0;
+    for (size_t i = channel; i < x.size(); i += kMeans.size())
+      mean += x[i] / double(rows);
+    for (size_t i = channel; i < x.size(); i += kMeans.size())
+      var += (x[i] - mean) * (x[i] - mean) / double(rows - 1);
+    worst = worse(worst, std::abs((running[channel] - 0.9) / 0.1 - var) / var);
+  }
+  return worst;
+}
+
+class SynchronisedNorms : public testing::TestWithParam<std::pair<int64_t, int64_t>> {};
+
+/// As well as one device, which sums the squares of differences from the mean; rows are few, too, so that replicas have
+/// none.
+TEST_P(SynchronisedNorms, HaveTheMomentsOfAllRows) {
+  auto [replicas, microbatches] = GetParam();
+  std::string model = normOfLargeMeans();
+  Compiled one(model);
+  Compiled several(onReplicas(model, replicas, devicesOf(replicas), /*syncBatchNorm=*/true, microbatches), {},
+                   {.sim = "devices=8"});
+  for (int64_t rows : {64, 37, 2}) {
+    Values batch = largeMeans(rows);
+    one.init(1);
+    several.init(1);
+    Values expected = one.run("train_step", batch, rows), actual = several.run("train_step", batch, rows);
+    double error = errorOfVariances(several, batch, rows), ofOne = errorOfVariances(one, batch, rows);
+    EXPECT_TRUE(error <= std::max(ofOne, 2e-6)) << error << ", of one device " << ofOne << ", with " << rows;
+    EXPECT_TRUE(greatestDifference(actual.at("loss"), expected.at("loss")) <= 1e-3) << rows;
+    EXPECT_TRUE(greatestDifference(several.state("bn.running_mean"), one.state("bn.running_mean")) <= 1e-6) << rows;
+    expectSameStates(several);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Replicas, SynchronisedNorms,
+                         testing::Values(std::pair<int64_t, int64_t>(2, 1), std::pair<int64_t, int64_t>(3, 1),
+                                         std::pair<int64_t, int64_t>(1, 4), std::pair<int64_t, int64_t>(2, 3)));
+
+/// Forward mean and variance, backward the sums that are its gradients.
+TEST(SynchronisedNorms, ExchangeOnceInEachDirection) {
+  passes::PipelineOptions options;
+  options.capacity = 12;
+  Compiled several(onReplicas(smallResNet("sim:0", 12), 2, devicesOf(2), /*syncBatchNorm=*/true), options);
+  std::map<runtime::DType, size_t> counts;
+  for (const runtime::ListedAction &listed : several.plan().findEntry("train_step")->allActions())
+    if (const runtime::Collective *collective = listed.action->collective())
+      ++counts[collective->dtype];
+  constexpr size_t norms = 5;
+  EXPECT_EQ(counts[runtime::DType::f64], norms);
+  EXPECT_LE(counts[runtime::DType::f32], norms + 2) << "the others are of all other gradients and the loss";
+}
 
 TEST(Replicas, HaveTheFirstOnesStatistics) {
   Compiled several(onReplicas(smallResNet("sim:0", 12), 3, devicesOf(3)), inDouble(12), {.sim = "seed=4"});

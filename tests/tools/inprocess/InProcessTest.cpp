@@ -104,6 +104,34 @@ TEST(InProcess, TrainingLowersTheLoss) {
   EXPECT_LT(program.output<float>("loss")[0], first * 0.8F);
 }
 
+/// Running means and variances behind two steps on five rows, which three replicas share unevenly.
+static std::vector<float> statisticsOf(CompileOptions options) {
+  Graph g{"norm"};
+  g.set_capacity(6);
+  nn::Module root{g};
+  nn::BatchNorm2d norm{&root, "bn", 2};
+  Tensor y = norm(g.input("x", f32, {Dim{"batch"}, 2}));
+  g.minimize(mean(y * y * y), optim::SGD{.lr = 0.1});
+  Program program = compile(g, options);
+  initialise(program);
+  program.set_input("x", std::vector<float>{1, 200, -1, 201, 4, 199, 2, 203, 0.5F, 200});
+  program.run("train_step", 5);
+  program.run("train_step", 5);
+  std::vector<float> statistics = program.state<float>("bn.running_mean"), var = program.state<float>("bn.running_var");
+  statistics.insert(statistics.end(), var.begin(), var.end());
+  return statistics;
+}
+
+TEST(InProcess, SynchronisedNormsHaveTheStatisticsOfAllRows) {
+  using testing::FloatNear;
+  using testing::Pointwise;
+  std::vector<float> one = statisticsOf({});
+  EXPECT_THAT(statisticsOf({.devices = "sim:0-2", .replicas = 3, .batch_norm = "sync"}),
+              Pointwise(FloatNear(1e-5F), one));
+  EXPECT_THAT(statisticsOf({.devices = "sim:0-2", .replicas = 3, .batch_norm = "local"}),
+              testing::Not(Pointwise(FloatNear(1e-2F), one)));
+}
+
 TEST(InProcess, TheSeedDecidesTheInitialValues) {
   Program a = compile(lineGraph()), b = compile(lineGraph());
   a.seed(7);
