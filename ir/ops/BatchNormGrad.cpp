@@ -26,8 +26,8 @@ static Node meanOfAll(Node x) {
   return total / count(x, axes, total);
 }
 
-/// Of rows that are apart: what is exchanged for the variance does not depend on the mean, so that both are exchanged as
-/// one. See "Two sums at once" below.
+/// Of rows that are apart: what is exchanged for the variance does not depend on the mean, so that both are exchanged
+/// as one. See "Two sums at once" below.
 static Moments getSharedMoments(Node x, Node runningMean) {
   Node shift = castTo(runningMean, x.builder->getF64Type());
   auto meanOfPower = [&](int64_t power) {
@@ -134,9 +134,10 @@ RowFlow BatchNormGradOp::getRowFlow() { return RowFlow::Sum; }
 
 } // namespace sluice::ir
 
-// Two sums at once. The variance is that of d = x - s for any s that all have, E[d^2] - E[d]^2, by sums that replicas and
-// microbatches add up at once, whatever their number and the rows of each; those of none are zeros. In f64 its error is
-// about 2^-52 (E[d]^2 + var). That of one device, which sums squared differences from the mean in f32, is the square of the
-// mean's own rounding, 2^-48 E[x]^2, beside the rounding of its sums: no smaller. s is the running mean, which comes to be
-// near the batch's. Of f64, there is nothing wider: replicas exchange the mean first and the squares then. Merging counts,
-// means and sums of squares in pairs needs what all replicas have, side by side, so a program for a known number of them.
+// Two sums at once. The variance is that of d = x - s for any s that all have, E[d^2] - E[d]^2, by sums that replicas
+// and microbatches add up at once, whatever their number and the rows of each; those of none are zeros. In f64 its
+// error is about 2^-52 (E[d]^2 + var). That of one device, which sums squared differences from the mean in f32, is the
+// square of the mean's own rounding, 2^-48 E[x]^2, beside the rounding of its sums: no smaller. s is the running mean,
+// which comes to be near the batch's. Of f64, there is nothing wider: replicas exchange the mean first and the squares
+// then. Merging counts, means and sums of squares in pairs needs what all replicas have, side by side, so a program for
+// a known number of them.

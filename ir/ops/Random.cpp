@@ -240,8 +240,8 @@ LogicalResult BernoulliOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Va
   return addResult(loc, type.getShape(), type.getElementType(), types);
 }
 
-/// The index in the dimension `?`, and the number of the element among those of its row, of an index that is made of numbers
-/// or expressions.
+/// The index in the dimension `?`, and the number of the element among those of its row, of an index that is made of
+/// numbers or expressions.
 template <typename Index>
 static std::pair<Index, Index> splitIndex(RankedTensorType type, ArrayRef<Index> index, Index zero) {
   Index row = zero, place = zero;

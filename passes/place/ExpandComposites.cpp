@@ -4,11 +4,12 @@
 //     ==>  %0 = sluice.slice %x ...; %1 = sluice.slice %w ...; %2 = sluice.conv2d %0, %1 {groups = 1}
 //          ...                                    %y = sluice.concat %2, %5 {axis = 1}
 //
-// Behind `placed`, an op is expanded where its device may have no kernel for it (`DeviceBackends::reasonAgainstKernel`);
-// the ops of the formula work where the op did. Only those that say so are expanded early, whatever
-// backends have: in `train`. That is batch normalisation, which shares sums over the rows, and the counts that divide them, with
-// its gradient, and dropout, which draws as its gradient does. But where each of several replicas normalises its own rows, its
-// sums are not to be seen by the pass that shares rows out, which would add them up over all: they appear behind it.
+// Behind `placed`, an op is expanded where its device may have no kernel for it
+// (`DeviceBackends::reasonAgainstKernel`); the ops of the formula work where the op did. Only those that say so are
+// expanded early, whatever backends have: in `train`. That is batch normalisation, which shares sums over the rows, and
+// the counts that divide them, with its gradient, and dropout, which draws as its gradient does. But where each of
+// several replicas normalises its own rows, its sums are not to be seen by the pass that shares rows out, which would
+// add them up over all: they appear behind it.
 #include "ir/Module.h"
 #include "passes/Passes.h"
 #include "passes/backend/DeviceBackends.h"
