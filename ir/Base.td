@@ -76,16 +76,18 @@ def Sluice_CopyPolicies : Sluice_Words<"CopyPolicy", "what becomes of copies tha
 def Sluice_CopyPolicyAttr : EnumAttr<Sluice_Dialect, Sluice_CopyPolicies, "copy_policy">;
 
 def Sluice_CollectiveKinds : Sluice_Words<"CollectiveKind", "what replicas do together", [
-    I32EnumAttrCase<"AllReduce", 0, "all_reduce">, I32EnumAttrCase<"Broadcast", 1, "broadcast">]>;
+    I32EnumAttrCase<"AllReduce", 0, "all_reduce">, I32EnumAttrCase<"Broadcast", 1, "broadcast">,
+    I32EnumAttrCase<"AllGather", 2, "all_gather">, I32EnumAttrCase<"ReduceScatter", 3, "reduce_scatter">]>;
 def Sluice_CollectiveKindAttr : EnumAttr<Sluice_Dialect, Sluice_CollectiveKinds, "collective_kind">;
 def Sluice_CollectiveReductions : Sluice_Words<"CollectiveReduction", "how elements of replicas are reduced", [
     I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Max", 1, "max">]>;
 def Sluice_CollectiveReductionAttr : EnumAttr<Sluice_Dialect, Sluice_CollectiveReductions, "collective_reduction">;
 
 def Sluice_SubjectKinds : Sluice_Words<"SubjectKind", "what users know a value of replicas as", [
-    I32EnumAttrCase<"Gradient", 0, "gradient">, I32EnumAttrCase<"Statistic", 1, "statistic">, I32EnumAttrCase<"Output", 2, "output">]>;
+    I32EnumAttrCase<"Gradient", 0, "gradient">, I32EnumAttrCase<"Statistic", 1, "statistic">, I32EnumAttrCase<"Output", 2, "output">,
+    I32EnumAttrCase<"Parameter", 3, "parameter">]>;
 def Sluice_SubjectAttr : Sluice_Attr<"Subject", "subject"> {
-  let summary = "what a collective is of: the gradient of a parameter, a statistic, or an output, by its name";
+  let summary = "what a collective is of: a parameter or its gradient, a statistic, or an output, by its name";
   let parameters = (ins EnumParameter<Sluice_SubjectKinds>:$kind, "::mlir::StringAttr":$name);
   let assemblyFormat = "`<` $kind `,` $name `>`";
 }

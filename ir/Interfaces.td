@@ -95,7 +95,7 @@ def LinearOp : OpInterface<"LinearOp"> {
 
 def CollectiveOp : OpInterface<"CollectiveOp"> {
   let cppNamespace = "::sluice::ir";
-  let description = "An op that all replicas of a program do together: each gives a value, and all have the same results.";
+  let description = "An op that all replicas of a program do together: each gives a value, and all have the same results, or each its own part of one.";
   let methods = [
     InterfaceMethod<"What it does.", "::sluice::ir::CollectiveKind", "getKind", (ins)>,
     InterfaceMethod<"How elements are reduced; Sum where they are not.", "::sluice::ir::CollectiveReduction", "getReduction", (ins), "", "return ::sluice::ir::CollectiveReduction::Sum;">,
@@ -130,6 +130,13 @@ def SameElementsOp : OpInterface<"SameElementsOp"> {
   let description = "An op whose result holds every element of an operand, once or more, and nothing else.";
   let methods = [InterfaceMethod<"That operand; null where this instance changes elements.",
       "::mlir::Value", "getElementsSource", (ins), "", "return $_op->getOperand(0);">];
+}
+
+def SplatOp : OpInterface<"SplatOp"> {
+  let cppNamespace = "::sluice::ir";
+  let description = "An op of which all elements of the result may be the same one.";
+  let methods = [InterfaceMethod<"Builds that element, again and again, in another shape; null where elements of this instance differ.",
+      "::mlir::Value", "buildInShape", (ins "::mlir::OpBuilder &":$builder, "::llvm::ArrayRef<int64_t>":$shape)>];
 }
 
 def ActionOp : OpInterface<"ActionOp"> {

@@ -54,6 +54,9 @@ int64_t getPlannedReplicas(mlir::ModuleOp module);
 /// the first that a replica, or a microbatch of one, has of them.
 inline constexpr llvm::StringLiteral kGlobalRows = "global_rows", kFirstRow = "first_row";
 
+/// The state that holds a replica's number, from 0, where its program works on a shard of its own.
+inline constexpr llvm::StringLiteral kReplica = "replica";
+
 /// Whether a collective is of values without rows, and from a replica that there is.
 mlir::LogicalResult verifyCollective(CollectiveOp op);
 
@@ -61,8 +64,14 @@ mlir::LogicalResult verifyCollective(CollectiveOp op);
 SubjectAttr getSubject(CollectiveOp op);
 void setSubject(CollectiveOp op, SubjectAttr subject);
 
-/// What all replicas have of a collective to which they give `parts`, one each.
-HostTensor evaluateTogether(CollectiveOp op, llvm::ArrayRef<HostTensor> parts);
+/// Whether each replica has elements of its own in what is gathered or scattered.
+bool isOfShards(CollectiveOp op);
+
+/// Of all that is reduced, broadcast, gathered or scattered.
+int64_t bytesOf(CollectiveOp op, int64_t rows);
+
+/// What each replica has of a collective to which they give `parts`, one each.
+llvm::SmallVector<HostTensor> evaluateTogether(CollectiveOp op, llvm::ArrayRef<HostTensor> parts);
 
 /// What products compute in where the model says f32.
 Precision getPrecision(mlir::ModuleOp module);

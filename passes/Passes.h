@@ -40,6 +40,9 @@ mlir::LogicalResult partitionRows(mlir::ModuleOp module);
 /// several microbatches.
 mlir::LogicalResult cutMicrobatches(mlir::ModuleOp module);
 
+/// train -> parallel, third. The optimizer keeps and updates a shard in each replica, if the module's `zero` says so.
+mlir::LogicalResult shardOptimizer(mlir::ModuleOp module);
+
 /// train -> parallel, behind what merges equal ops. Lets a value be exchanged once.
 void mergeCollectives(mlir::ModuleOp module);
 

@@ -54,7 +54,7 @@ static LogicalResult runTrain(Compilation &c) {
 static LogicalResult runParallel(Compilation &c) {
   if (!ir::sharesRows(c.module))
     return success();
-  if (failed(partitionRows(c.module)) || failed(cutMicrobatches(c.module)))
+  if (failed(partitionRows(c.module)) || failed(cutMicrobatches(c.module)) || failed(shardOptimizer(c.module)))
     return failure();
   expandComposites(c.module); // what each replica does with its own rows
   if (failed(simplify(c.module)))

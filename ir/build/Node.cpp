@@ -66,6 +66,20 @@ Node reshape(Node a, ArrayRef<int64_t> shape) {
   return a.type().getShape() == shape ? a : create<ReshapeOp>(a, a.value, shape);
 }
 
+Node padded(Node a, int64_t size) {
+  int64_t behind = size - a.type().getDimSize(0);
+  return behind == 0 ? a : create<PadOp>(a, a.value, ArrayRef<int64_t>{0}, ArrayRef(behind), ArrayRef<int64_t>{0},
+                                         APFloat(0.0));
+}
+
+Node leading(Node a, int64_t size) {
+  if (a.type().getDimSize(0) == size)
+    return a;
+  return create<SliceOp>(a, a.value, ArrayRef<int64_t>{0}, ArrayRef(size), ArrayRef<int64_t>{1});
+}
+
+Node at(Node a, Node place) { return create<GatherOp>(a, a.value, place.value, /*axis=*/0); }
+
 Node expand(Node a, ArrayRef<int64_t> dims, RankedTensorType type) {
   if (a.type().getShape() == type.getShape())
     return a;

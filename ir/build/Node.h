@@ -56,6 +56,11 @@ Node widened(Node a);
 /// Sum over `axes`, keeping them with size 1 if asked.
 Node sum(Node a, llvm::ArrayRef<int64_t> axes, bool keepdims = false);
 Node reshape(Node a, llvm::ArrayRef<int64_t> shape);
+/// Zeros behind a vector, so that it has `size` elements; and as many of it from the first on.
+Node padded(Node a, int64_t size);
+Node leading(Node a, int64_t size);
+/// What `a` has at a place along its first dimension.
+Node at(Node a, Node place);
 /// Broadcasts `a` to `type`'s shape: dimension i of a is dimension dims[i].
 Node expand(Node a, llvm::ArrayRef<int64_t> dims, mlir::RankedTensorType type);
 /// Inverse of a reduction over `axes` without keepdims: repeats `a` along them to `type`'s shape.

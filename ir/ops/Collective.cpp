@@ -1,4 +1,5 @@
 // Collectives as ops on values. What they become when they are scheduled is in Communicate.cpp.
+#include "ir/Layout.h"
 #include "ir/Module.h"
 #include "ir/ops/Inference.h"
 
@@ -37,20 +38,111 @@ LogicalResult BroadcastOp::verify() { return verifyCollective(*this); }
 
 CollectiveKind BroadcastOp::getKind() { return CollectiveKind::Broadcast; }
 
+//===- shards -----------------------------------------------------------------------------------------------------===//
+
+static LogicalResult verifyShards(CollectiveOp op, uint64_t shards) {
+  auto module = op->getParentOfType<ModuleOp>();
+  if (module && int64_t(shards) != getReplicas(module))
+    return op->emitOpError("has ") << shards << " shards, and there are " << getReplicas(module) << " replicas";
+  return verifyCollective(op);
+}
+
+/// A vector of `shards` of the operand's size, or of a part of it.
+static LogicalResult inferShards(MaybeLocation loc, ValueRange operands, IntegerAttr shards, bool gathers,
+                                 SmallVectorImpl<Type> &types) {
+  auto x = cast<RankedTensorType>(operands[0].getType());
+  int64_t count = shards ? shards.getInt() : 0;
+  if (x.getRank() != 1 || !x.hasStaticShape())
+    return inferenceFailure(loc, "shards are of a vector, not of ", printShape(x.getShape()));
+  if (count < 2 || count > kMostReplicas || (!gathers && x.getDimSize(0) % count != 0))
+    return inferenceFailure(loc, "there are no ", count, " shards of ", x.getDimSize(0), " elements");
+  int64_t size = gathers ? x.getDimSize(0) * count : x.getDimSize(0) / count;
+  types.push_back(RankedTensorType::get({size}, x.getElementType()));
+  return success();
+}
+
+LogicalResult ReduceScatterOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,
+                                                DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
+                                                SmallVectorImpl<Type> &types) {
+  Adaptor op(operands, attributes, properties);
+  return inferShards(loc, operands, op.getShardsAttr(), /*gathers=*/false, types);
+}
+
+LogicalResult ReduceScatterOp::verify() { return verifyShards(*this, getShards()); }
+
+CollectiveKind ReduceScatterOp::getKind() { return CollectiveKind::ReduceScatter; }
+
+LogicalResult AllGatherOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,
+                                            DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
+                                            SmallVectorImpl<Type> &types) {
+  Adaptor op(operands, attributes, properties);
+  return inferShards(loc, operands, op.getShardsAttr(), /*gathers=*/true, types);
+}
+
+LogicalResult AllGatherOp::verify() { return verifyShards(*this, getShards()); }
+
+CollectiveKind AllGatherOp::getKind() { return CollectiveKind::AllGather; }
+
+//===- what is asked of all of them -------------------------------------------------------------------------------===//
+
+bool isOfShards(CollectiveOp op) {
+  return op.getKind() == CollectiveKind::AllGather || op.getKind() == CollectiveKind::ReduceScatter;
+}
+
+static int64_t bytesOf(TypeRange types, int64_t rows) {
+  int64_t bytes = 0;
+  for (Type type : types)
+    if (auto tensor = dyn_cast<RankedTensorType>(type))
+      bytes += getBufferBytes(tensor, rows);
+  return bytes;
+}
+
+int64_t bytesOf(CollectiveOp op, int64_t rows) {
+  return std::max(bytesOf(op->getOperandTypes(), rows), bytesOf(op->getResultTypes(), rows));
+}
+
 static constexpr StringLiteral kSubject = "subject"; // as the ops on values call it
 
 SubjectAttr getSubject(CollectiveOp op) { return op->getAttrOfType<SubjectAttr>(kSubject); }
 
 void setSubject(CollectiveOp op, SubjectAttr subject) { op->setAttr(kSubject, subject); }
 
-HostTensor evaluateTogether(CollectiveOp op, ArrayRef<HostTensor> parts) {
-  if (op.getKind() == CollectiveKind::Broadcast)
-    return parts[op.getRoot()];
+static HostTensor reduceTogether(CollectiveOp op, ArrayRef<HostTensor> parts) {
   HostTensor y = parts.front();
   for (const HostTensor &part : parts.drop_front())
     for (auto [sofar, element] : llvm::zip_equal(y.data, part.data))
       sofar = op.getReduction() == CollectiveReduction::Sum ? sofar + element : std::max(sofar, element);
   return y;
+}
+
+static HostTensor gatherTogether(ArrayRef<HostTensor> parts) {
+  HostTensor y({int64_t(parts.size()) * parts.front().size()});
+  y.data.clear();
+  for (const HostTensor &part : parts)
+    y.data.insert(y.data.end(), part.data.begin(), part.data.end());
+  return y;
+}
+
+static SmallVector<HostTensor> scatterTogether(const HostTensor &x, size_t shards) {
+  SmallVector<HostTensor> parts;
+  int64_t size = x.size() / int64_t(shards);
+  for (auto from = x.data.begin(); parts.size() < shards; from += size)
+    parts.emplace_back(ArrayRef(size)).data.assign(from, from + size);
+  return parts;
+}
+
+SmallVector<HostTensor> evaluateTogether(CollectiveOp op, ArrayRef<HostTensor> parts) {
+  switch (op.getKind()) {
+  case CollectiveKind::AllReduce:
+    return SmallVector<HostTensor>(parts.size(), reduceTogether(op, parts));
+  case CollectiveKind::Broadcast:
+    return SmallVector<HostTensor>(parts.size(), parts[op.getRoot()]);
+  case CollectiveKind::AllGather:
+    return SmallVector<HostTensor>(parts.size(), gatherTogether(parts));
+  case CollectiveKind::ReduceScatter:
+    return scatterTogether(reduceTogether(op, parts), parts.size());
+  }
+  llvm_unreachable("a kind beyond the table");
 }
 
 } // namespace sluice::ir

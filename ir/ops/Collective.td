@@ -40,4 +40,28 @@ def BroadcastOp : Sluice_Collective<"broadcast", [DeclareOpInterfaceMethods<Coll
   let hasVerifier = 1;
 }
 
+def ReduceScatterOp : Sluice_Collective<"reduce_scatter", [DeclareOpInterfaceMethods<CollectiveOp, ["getReduction"]>]> {
+  let summary = "of the sum or the maximum, element by element, of what the replicas have: each has its own shard";
+  let description = [{
+    It is in the programs of replicas alone, from phase `parallel` on. x is a vector of a shard for each replica, one after another in the replicas'
+    order; y is this replica's. What `all_gather` makes of the replicas' y has the elements of the `all_reduce` of x.
+  }];
+  let rounding = "As `all_reduce`.";
+  let arguments = (ins Sluice_ReducedTensor:$x, Arg<Sluice_CollectiveReductionAttr, "sum or max">:$reduction, Arg<I64Attr, "how many replicas there are">:$shards,
+                       Arg<OptionalAttr<Sluice_SubjectAttr>, "what it is of, as users know it">:$subject);
+  let results = (outs Sluice_ReducedTensor:$y);
+  let assemblyFormat = "custom<Word>($reduction) $x `in` $shards (`of` $subject^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+def AllGatherOp : Sluice_Collective<"all_gather", [DeclareOpInterfaceMethods<CollectiveOp>]> {
+  let summary = "the shards of all replicas, one after another in the replicas' order";
+  let description = "It is in the programs of replicas alone, from phase `parallel` on. x is this replica's shard, a vector; y has the same elements on every replica.";
+  let rounding = "None: elements are moved as they are.";
+  let arguments = (ins Sluice_ReducedTensor:$x, Arg<I64Attr, "how many replicas there are">:$shards,
+                       Arg<OptionalAttr<Sluice_SubjectAttr>, "what it is of, as users know it">:$subject);
+  let results = (outs Sluice_ReducedTensor:$y);
+  let assemblyFormat = "$x `in` $shards (`of` $subject^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
 #endif

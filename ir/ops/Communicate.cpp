@@ -8,6 +8,10 @@ using namespace mlir;
 
 namespace sluice::ir {
 
+static bool isReduced(CollectiveKind kind) {
+  return kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter;
+}
+
 ParseResult CommunicateOp::parse(OpAsmParser &parser, OperationState &result) {
   CollectiveKindAttr kind;
   auto reduction = CollectiveReductionAttr::get(parser.getContext(), CollectiveReduction::Sum);
@@ -16,8 +20,9 @@ ParseResult CommunicateOp::parse(OpAsmParser &parser, OperationState &result) {
   ActionParser action(parser, result);
   if (parser.parseAttribute(name, "name", result.attributes) || parseWord(parser, kind))
     return failure();
-  bool isReduced = kind.getValue() == CollectiveKind::AllReduce;
-  if (isReduced ? bool(parseWord(parser, reduction)) : (parser.parseKeyword("from") || parser.parseInteger(root)))
+  if (isReduced(kind.getValue()) && parseWord(parser, reduction))
+    return failure();
+  if (kind.getValue() == CollectiveKind::Broadcast && (parser.parseKeyword("from") || parser.parseInteger(root)))
     return failure();
   if (parser.parseKeyword("on") || parser.parseAttribute(queue, "queue", result.attributes) || action.parse())
     return failure();
@@ -30,9 +35,9 @@ ParseResult CommunicateOp::parse(OpAsmParser &parser, OperationState &result) {
 
 void CommunicateOp::print(OpAsmPrinter &printer) {
   printer << " " << getNameAttr() << " " << stringifyCollectiveKind(getKind());
-  if (getKind() == CollectiveKind::AllReduce)
+  if (isReduced(getKind()))
     printer << " " << stringifyCollectiveReduction(getReduction());
-  else
+  if (getKind() == CollectiveKind::Broadcast)
     printer << " from " << getRoot();
   printer << " on " << getQueueAttr();
   ActionPrinter(printer, *this).print();
@@ -40,7 +45,23 @@ void CommunicateOp::print(OpAsmPrinter &printer) {
                                 {"name", "kind", "reduction", "root", "queue", "operandSegmentSizes", "slots", "ends"});
 }
 
+/// One value, of which the replicas' shards are as long as all of it.
+static LogicalResult verifyShardsOf(CommunicateOp op) {
+  auto value = cast<RankedTensorType>(op.getValues().front().getType());
+  auto output = cast<RankedTensorType>(op.getOutputs().front().getType());
+  auto module = op->getParentOfType<ModuleOp>();
+  if (op.getKind() == CollectiveKind::ReduceScatter)
+    std::swap(value, output); // a shard, and all of it
+  if (op.getValues().size() != 1 || value.getRank() != 1 || output.getRank() != 1 || getAt(value) != getAt(output) ||
+      value.getElementType() != output.getElementType() ||
+      (module && value.getDimSize(0) * getReplicas(module) != output.getDimSize(0)))
+    return op.emitOpError("has no shards like these: ") << output << " of " << value;
+  return verifySlots(op, 2);
+}
+
 LogicalResult CommunicateOp::verify() {
+  if (!getValues().empty() && getValues().size() == getOutputs().size() && isOfShards(*this))
+    return verifyShardsOf(*this);
   TypeRange values = getValues().getTypes(), outputs = getOutputs().getTypes();
   if (values.empty() || !sameShapesAndElements(values, outputs))
     return emitOpError("has other results than values: ") << outputs << " and " << values;
@@ -63,7 +84,7 @@ bool CommunicateOp::isInPlace() {
     return here == getOperation() || here->isBeforeInBlock(getOperation());
   };
   StringRef queue = queueOf(getValues().front());
-  return !queue.empty() && llvm::all_of(getValues(), [&](Value value) {
+  return !isOfShards(*this) && !queue.empty() && llvm::all_of(getValues(), [&](Value value) {
     return queueOf(value) == queue && llvm::all_of(value.getUsers(), isReadBefore);
   }) && llvm::none_of(getOutputs(), [](Value output) { return llvm::any_of(output.getUsers(), llvm::IsaPred<SetOp>); });
 }
@@ -74,10 +95,7 @@ bool CommunicateOp::isIntoStates() {
 }
 
 double CommunicateOp::getSeconds(const ActionClock &clock, int64_t rows) {
-  int64_t bytes = 0;
-  for (Type type : getValues().getTypes())
-    bytes += getBufferBytes(cast<RankedTensorType>(type), rows);
-  return clock.collectiveSeconds(getDevice(getValues().front().getType()), getKind(), double(bytes));
+  return clock.collectiveSeconds(getDevice(getValues().front().getType()), getKind(), double(bytesOf(*this, rows)));
 }
 
 std::string CommunicateOp::describe() {

@@ -26,6 +26,11 @@ SmallVector<HostTensor> FullOp::evaluate(ArrayRef<HostTensor>, int64_t rows) {
   return {HostTensor(runtimeShape(getY().getType(), rows), getValue().convertToDouble())};
 }
 
+Value FullOp::buildInShape(OpBuilder &builder, ArrayRef<int64_t> shape) {
+  auto type = RankedTensorType::get(shape, cast<RankedTensorType>(getType()).getElementType());
+  return builder.create<FullOp>(getLoc(), getValue(), type);
+}
+
 Value FullOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr>) {
   return builder.constant(getValue().convertToDouble(), getLaneElement(elementOf(getY())));
 }

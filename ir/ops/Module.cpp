@@ -16,6 +16,8 @@ LogicalResult ModelOp::verify() {
   if (int64_t replicas = int64_t(getReplicas()); replicas < 0 || replicas > kMostReplicas)
     return emitOpError("replicas must be a number from 1 to ")
            << kMostReplicas << ", or 0 for as many as are launched, but is " << replicas;
+  if (getZero() > 1 || (getZero() == 1 && getReplicas() < 2))
+    return emitOpError("zero must be 0, or 1 where replicas are several, but is ") << getZero();
   int64_t microbatches = int64_t(getMicrobatches());
   if (microbatches < 1 || microbatches > kMostMicrobatches)
     return emitOpError("microbatches must be a number from 1 to ") << kMostMicrobatches << ", but is " << microbatches;
@@ -44,7 +46,7 @@ ModelOp getModel(ModuleOp module) {
   auto builder = OpBuilder::atBlockBegin(module.getBody());
   return builder.create<ModelOp>(module.getLoc(), "model", kTextFormat, "model", /*capacity=*/0,
                                  /*in_flight=*/IntegerAttr(), CopyPolicyAttr(), PrecisionAttr(), /*replicas=*/1,
-                                 /*batch=*/IntegerAttr(), /*microbatches=*/1, /*sync_batch_norm=*/false,
+                                 /*batch=*/IntegerAttr(), /*microbatches=*/1, /*zero=*/0, /*sync_batch_norm=*/false,
                                  /*data=*/StringAttr());
 }
 

@@ -10,16 +10,16 @@ def ModelOp : Sluice_Op<"model"> {
     `capacity` is how many rows the dimension `?` may have, 0 if there is none; `in_flight` how many calls may be under way at once, so how often a
     buffer exists that the next call fills during this one: 2 unless it says otherwise, written down with the memory plan; `copies` what becomes of copies that pins need; `precision` what
     products compute in where the model says f32, from `train` on; `replicas` how many of this program run together, each on a share of the rows of a call, 0 for as many as processes are launched, from
-    `parallel` on, when `batch` is how many rows they may have together and `capacity` how many each; `microbatches` in how many a replica does its rows at most, each of up to `capacity` rows; `sync_batch_norm` that statistics are then those of all rows; `data` the folder to train on by default. A module has at most one; without it there are no rows, and everything else is as nobody said.
+    `parallel` on, when `batch` is how many rows they may have together and `capacity` how many each; `microbatches` in how many a replica does its rows at most, each of up to `capacity` rows; `zero` the stage of ZeRO: at 1 each replica keeps and updates a shard of what the optimizer keeps; `sync_batch_norm` that statistics are then those of all rows; `data` the folder to train on by default. A module has at most one; without it there are no rows, and everything else is as nobody said.
   }];
   let arguments = (ins Arg<StrAttr, "as programs and files say it">:$name, Arg<I64Attr, "of this text; incremented when its meaning changes">:$format,
                        Arg<StrAttr, "the last phase that ran">:$phase, Arg<DefaultValuedAttr<I64Attr, "0">, "rows">:$capacity,
                        Arg<OptionalAttr<I64Attr>, "calls under way at once">:$in_flight,
                        Arg<OptionalAttr<Sluice_CopyPolicyAttr>, "explicit unless it says otherwise">:$copies, Arg<OptionalAttr<Sluice_PrecisionAttr>, "f32 unless it says otherwise">:$precision,
-                       Arg<DefaultValuedAttr<I64Attr, "1">, "of the program that run together">:$replicas, Arg<OptionalAttr<I64Attr>, "rows over all replicas">:$batch, Arg<DefaultValuedAttr<I64Attr, "1">, "of a call that a replica does one after another">:$microbatches,
+                       Arg<DefaultValuedAttr<I64Attr, "1">, "of the program that run together">:$replicas, Arg<OptionalAttr<I64Attr>, "rows over all replicas">:$batch, Arg<DefaultValuedAttr<I64Attr, "1">, "of a call that a replica does one after another">:$microbatches, Arg<DefaultValuedAttr<I64Attr, "0">, "of ZeRO: 0 or 1">:$zero,
                        Arg<UnitAttr, "batch norm has the statistics of all rows, not of each replica's">:$sync_batch_norm, Arg<OptionalAttr<StrAttr>, "a folder">:$data);
   let assemblyFormat = [{
-    $name `format` $format `phase` $phase (`capacity` $capacity^)? (`replicas` $replicas^)? (`batch` $batch^)? (`microbatches` $microbatches^)? (`sync_batch_norm` $sync_batch_norm^)? (`in_flight` $in_flight^)? (`copies` custom<Word>($copies)^)? (`precision` custom<Word>($precision)^)? (`data` $data^)? attr-dict
+    $name `format` $format `phase` $phase (`capacity` $capacity^)? (`replicas` $replicas^)? (`batch` $batch^)? (`microbatches` $microbatches^)? (`zero` $zero^)? (`sync_batch_norm` $sync_batch_norm^)? (`in_flight` $in_flight^)? (`copies` custom<Word>($copies)^)? (`precision` custom<Word>($precision)^)? (`data` $data^)? attr-dict
   }];
   let hasVerifier = 1;
 }

@@ -184,6 +184,13 @@ SmallVector<HostTensor> ExpandOp::evaluate(ArrayRef<HostTensor> operands, int64_
   return {y};
 }
 
+Value ExpandOp::buildInShape(OpBuilder &builder, ArrayRef<int64_t> shape) {
+  auto x = cast<RankedTensorType>(getX().getType());
+  if (!x.hasStaticShape() || x.getNumElements() != 1)
+    return {};
+  return builder.create<ExpandOp>(getLoc(), reshape(Node(builder, getLoc(), getX()), {}), ArrayRef<int64_t>(), shape);
+}
+
 Value ExpandOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
   SmallVector<AffineExpr> source;
   for (auto [size, dim] : llvm::zip_equal(shapeOf(getX()), getDims()))

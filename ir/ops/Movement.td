@@ -12,7 +12,7 @@ class Sluice_Movement<string mnemonic, list<Trait> traits = []>
 class Sluice_DifferentiableMovement<string mnemonic, list<Trait> traits = []>
     : Sluice_Movement<mnemonic, !listconcat([DeclareOpInterfaceMethods<DifferentiableOp>, FollowsPrecision], traits)>;
 
-def FullOp : Sluice_Movement<"full", [RowFlowOp, FollowsPrecision]> {
+def FullOp : Sluice_Movement<"full", [RowFlowOp, FollowsPrecision, DeclareOpInterfaceMethods<SplatOp>]> {
   let summary = "every element is `value`";
   let description = "y has the type of the attribute. `value` is rounded to its element type; of integer types it is a whole number in range.";
   let rows = "Any dimension may be `?`.";
@@ -57,7 +57,7 @@ def TransposeOp : Sluice_DifferentiableMovement<"transpose", [SameElementsOp, Ro
   let arguments = (ins Sluice_Tensor:$x, Arg<DenseI64ArrayAttr, "for each dimension of y, outermost first, the dimension of x; each once">:$permutation);
   let results = (outs Sluice_Tensor:$y);
 }
-def ExpandOp : Sluice_DifferentiableMovement<"expand", [SameElementsOp, RowFlowOp, DeclareOpInterfaceMethods<LinearOp>]> {
+def ExpandOp : Sluice_DifferentiableMovement<"expand", [SameElementsOp, RowFlowOp, DeclareOpInterfaceMethods<LinearOp>, DeclareOpInterfaceMethods<SplatOp>]> {
   let summary = "broadcasts: dimension i of x becomes dimension dims[i] of `shape`, where sizes are equal or 1; others repeat";
   let description = "y[i0, i1, ...] = x[j0, j1, ...] where j[d] is 0 if x has size 1 there, and i[dims[d]] otherwise.";
   let rows = "Any dimension of y may be `?`: x has the rows there too, or repeats.";

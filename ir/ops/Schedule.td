@@ -112,10 +112,10 @@ def TransferOp : Sluice_Action<"transfer"> {
 }
 
 def CommunicateOp : Sluice_Action<"communicate", [AttrSizedOperandSegments, CollectiveOp]> {
-  let summary = "collectives of one kind under way, as one: each replica gives its values, and all have the same results";
+  let summary = "collectives of one kind under way, as one: each replica gives its values, and all have the same results, or its shard of them";
   let description = [{
-    Phase `scheduled` makes it of `all_reduce` and `broadcast`, whose words it has, and is called after what they are of. Values and results are in the same order, of one element type;
-    several are done in place, or from one buffer into states that lie in a row. `slots` are those of the values and of the results.
+    Phase `scheduled` makes it of `all_reduce`, `broadcast`, `reduce_scatter` and `all_gather`, whose words it has, and is called after what they are of. Values and results are in the same order, of one element type;
+    several are done in place, or from one buffer into states that lie in a row. Of shards there is one value. `slots` are those of the values and of the results.
   }];
   let arguments = (ins Arg<StrAttr, "what it is of, for messages and traces">:$name, Arg<Sluice_CollectiveKindAttr, "what it does">:$kind, Arg<Sluice_CollectiveReductionAttr, "how elements are reduced; sum where they are not">:$reduction,
                        Arg<I64Attr, "the replica that a broadcast is from; 0 of others">:$root, Arg<StrAttr, "its queue">:$queue, Variadic<Sluice_Tensor>:$values,

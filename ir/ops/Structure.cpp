@@ -1,6 +1,7 @@
 // State, graphs, entry points, kernels and copies: their text forms and what holds them together.
 #include "ir/Dialect.h"
 #include "ir/Layout.h"
+#include "ir/Module.h"
 #include "ir/ops/Inference.h"
 #include "ir/ops/Init.h"
 #include "llvm/ADT/StringSet.h"
@@ -55,6 +56,27 @@ LogicalResult StateOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
+RankedTensorType StateOp::getKeptType() {
+  RankedTensorType all = getTensorType();
+  if (getShards() == 1)
+    return all;
+  return RankedTensorType::get({int64_t(llvm::divideCeil(uint64_t(all.getNumElements()), getShards()))},
+                               all.getElementType());
+}
+
+/// Every replica has a shard of its own.
+static LogicalResult verifyShards(StateOp state) {
+  auto module = state->getParentOfType<ModuleOp>();
+  if (state.getShards() == 1)
+    return success();
+  if (state.getKind() != StateKind::Slot)
+    return state.emitOpError("is no slot, and is kept in shards");
+  if (module && int64_t(state.getShards()) != getReplicas(module))
+    return state.emitOpError("has ") << state.getShards() << " shards, and there are " << getReplicas(module)
+                                     << " replicas";
+  return success();
+}
+
 LogicalResult StateOp::verify() {
   if (!getTensorType().hasStaticShape())
     return emitOpError("has a symbolic shape: ") << printShape(getTensorType().getShape());
@@ -66,9 +88,11 @@ LogicalResult StateOp::verify() {
     return failure();
   if (getTensorType().getEncoding())
     return emitOpError("the logical type has an encoding; it belongs to 'physical'");
-  if (getPhysical() && !sameShapesAndElements({getType()}, {*getPhysical()}))
+  if (failed(verifyShards(*this)))
+    return failure();
+  if (getPhysical() && !sameShapesAndElements({getKeptType()}, {*getPhysical()}))
     return emitOpError("the physical type differs in more than its encoding: ")
-           << getType() << " and " << *getPhysical();
+           << getKeptType() << " and " << *getPhysical();
   return verifyInit(*this);
 }
 
@@ -77,8 +101,8 @@ static LogicalResult verifyStateUse(Operation *op, FlatSymbolRefAttr name, Type 
   auto state = symbols.lookupNearestSymbolFrom<StateOp>(op, name);
   if (!state)
     return op->emitOpError("names no state: ") << name;
-  if (!sameShapesAndElements({state.getType()}, {type}))
-    return op->emitOpError("has type ") << type << ", the state has " << state.getType();
+  if (!sameShapesAndElements({state.getKeptType()}, {type}))
+    return op->emitOpError("has type ") << type << ", the state has " << state.getKeptType();
   return success();
 }
 

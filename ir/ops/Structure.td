@@ -16,16 +16,18 @@ def StateOp : Sluice_Op<"state", [Symbol, Sluice_NamesSymbols]> {
     sum or maximum over microbatches, which is at its neutral element between calls, or a value; it begins as that and is never kept), or
     key (of the random numbers of a training step, [2] i32: every step leaves the next one's). `type` is the logical type: what users see and checkpoints hold. `physical`, once layouts are chosen,
     carries the layout that the backend keeps it in. `init` says how it begins.
+     One in several `shards` is kept in parts: each of so many replicas keeps, and its program reads and writes, a vector of as many of its elements in row-major order, one replica's
+     behind another's; what is missing at the end is filled up.
   }];
   let arguments = (ins Arg<SymbolNameAttr, "its name, as in checkpoints">:$sym_name, Arg<Sluice_StateKindAttr, "what it is for">:$kind, Arg<TypeAttrOf<AnyRankedTensor>, "its logical type">:$type,
-                       Arg<Sluice_InitAttr, "its first value">:$init, Arg<OptionalAttr<FlatSymbolRefAttr>, "a slot's parameter">:$of,
+                       Arg<Sluice_InitAttr, "its first value">:$init, Arg<OptionalAttr<FlatSymbolRefAttr>, "a slot's parameter">:$of, Arg<DefaultValuedAttr<I64Attr, "1">, "in which replicas keep it">:$shards,
                        Arg<OptionalAttr<TypeAttrOf<AnyRankedTensor>>, "its type with the layout in which it is kept">:$physical,
                        Arg<OptionalAttr<Sluice_SlotAttr>, "where it lies">:$slot, Arg<OptionalAttr<Sluice_Slots>, "where other devices read it">:$mirrors);
   let builders = [OpBuilder<(ins "::mlir::StringAttr":$name, "StateKind":$kind, "::mlir::RankedTensorType":$type, "InitAttr":$init, "::mlir::FlatSymbolRefAttr":$of, "::mlir::TypeAttr":$physical), [{
-    build($_builder, $_state, name, StateKindAttr::get($_builder.getContext(), kind), ::mlir::TypeAttr::get(type), init, of, physical, /*slot=*/SlotAttr(), /*mirrors=*/::mlir::ArrayAttr());
+    build($_builder, $_state, name, StateKindAttr::get($_builder.getContext(), kind), ::mlir::TypeAttr::get(type), init, of, $_builder.getI64IntegerAttr(1), physical, /*slot=*/SlotAttr(), /*mirrors=*/::mlir::ArrayAttr());
   }]>];
   let assemblyFormat = [{
-    custom<Word>($kind) $sym_name `:` $type `=` $init (`of` $of^)? (`physical` $physical^)? (`slot` $slot^)? (`mirrors` $mirrors^)? attr-dict
+    custom<Word>($kind) $sym_name `:` $type `=` $init (`of` $of^)? (`shards` $shards^)? (`physical` $physical^)? (`slot` $slot^)? (`mirrors` $mirrors^)? attr-dict
   }];
   let extraClassDeclaration = [{
     /// Whether the host sets it between calls, so that it is at home there if nobody says otherwise.
@@ -33,8 +35,10 @@ def StateOp : Sluice_Op<"state", [Symbol, Sluice_NamesSymbols]> {
     /// Whether it changes with every training step by itself, so that it is read wherever it is needed.
     bool isOfSteps() { return getKind() == StateKind::Step || getKind() == StateKind::Key; }
     ::mlir::RankedTensorType getTensorType() { return ::llvm::cast<::mlir::RankedTensorType>(getType()); }
+    /// The logical type of what one replica keeps: of all, or of its shard.
+    ::mlir::RankedTensorType getKeptType();
     /// The type that entry points read and write: physical where chosen, logical before.
-    ::mlir::RankedTensorType getStoredType() { return ::llvm::cast<::mlir::RankedTensorType>(getPhysical().value_or(getType())); }
+    ::mlir::RankedTensorType getStoredType() { return getPhysical() ? ::llvm::cast<::mlir::RankedTensorType>(*getPhysical()) : getKeptType(); }
   }];
   let hasVerifier = 1;
 }

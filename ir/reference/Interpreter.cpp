@@ -129,11 +129,14 @@ private:
 
   void defineTogether(CollectiveOp op) {
     SmallVector<Values> operands = operandsOf(*op);
-    Values together;
+    SmallVector<Values> together(replicas.size());
     for (size_t i = 0; i < operands.front().size(); ++i)
-      together.push_back(evaluateTogether(op, llvm::map_to_vector(operands, [&](const Values &of) { return of[i]; })));
-    for (auto [replica, of] : llvm::zip_equal(replicas, operands))
-      define(*op, replica, of, together);
+      for (auto [results, result] : llvm::zip_equal(
+               together,
+               evaluateTogether(op, llvm::map_to_vector(operands, [&](const Values &of) { return of[i]; }))))
+        results.push_back(result);
+    for (auto [replica, of, results] : llvm::zip_equal(replicas, operands, together))
+      define(*op, replica, of, results);
   }
 
   LogicalResult defineAll(Operation &op, FailureOr<SmallVector<Values>> results) {
@@ -180,8 +183,12 @@ FailureOr<SmallVector<SmallVector<HostTensor>>> interpretReplicas(EntryOp entry,
     if (share.inputs.size() != entry.getInputs().size())
       return entry.emitError("takes ") << entry.getInputs().size() << " inputs; " << share.inputs.size()
                                        << " were given";
-  if (entry->getParentOfType<ModuleOp>().lookupSymbol(kGlobalRows))
+  auto module = entry->getParentOfType<ModuleOp>();
+  if (module.lookupSymbol(kGlobalRows))
     setRowNumbers(shares, options.allRows);
+  if (module.lookupSymbol(kReplica))
+    for (auto [number, share] : llvm::enumerate(shares))
+      share.states[kReplica.str()] = HostTensor({}, double(number));
   Interpreter interpreter(shares, options);
   auto results =
       interpreter.run(entry.getBody().front(),

@@ -39,12 +39,13 @@ double CostModel::copySeconds(llvm::StringRef from, llvm::StringRef to, double b
   return costs.latency + bytes / costs.bytesPerSecond;
 }
 
-// Each replica passes n - 1 parts of the value on to the next: once, and of an all-reduce once more with the sums.
+// Each replica passes n - 1 parts of the value on to the next, of which a broadcast has one less than others: once, and of
+// an all-reduce once more with the sums.
 double CostModel::collectiveSeconds(llvm::StringRef device, ir::CollectiveKind kind, double bytes,
                                     int64_t replicas) const {
   double others = double(replicas - 1), rounds = kind == ir::CollectiveKind::AllReduce ? 2 * others : others;
   const LinkCosts &costs = link(device, device);
-  double part = kind == ir::CollectiveKind::AllReduce ? bytes / double(replicas) : bytes / others;
+  double part = kind == ir::CollectiveKind::Broadcast ? bytes / others : bytes / double(replicas);
   return rounds * costs.latency + rounds * part / costs.bytesPerSecond;
 }
 

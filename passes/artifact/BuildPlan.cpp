@@ -138,7 +138,8 @@ private:
     result.kind = enumOf<runtime::StateKind>(stringifyStateKind(state.getKind()), runtime::stateKindNames);
     result.of = state.getOf().value_or("");
     result.dtype = dtypeOf(type);
-    result.shape = type.getShape();
+    result.shape = state.getTensorType().getShape();
+    result.shards = int64_t(state.getShards());
     result.layout = layoutOf(type);
     result.slot = slotOf(state.getSlotAttr());
     result.bytes = getBufferBytes(type, capacity);
@@ -338,7 +339,7 @@ private:
     result.root = int32_t(op.getRoot());
     result.send = join(ends[0], ends[count - 1], runtime::Access::read);
     result.receive = join(ends[count], ends[2 * count - 1], runtime::Access::write);
-    result.count = result.send.bytes / int64_t(sizeOf(result.dtype));
+    result.count = std::min(result.send.bytes, result.receive.bytes) / int64_t(sizeOf(result.dtype));
     return result;
   }
 

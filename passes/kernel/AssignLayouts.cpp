@@ -3,7 +3,7 @@
 // 1. Values that elementwise ops connect, a state with what is read from and written to it, and a slot with its
 //    parameter form one class and share a layout: the one that a backend requires somewhere in the class, else the
 //    first one proposed, else row-major. Inputs and outputs of entry points are row-major, and so is what loops carry,
-//    and all that lives on a device whose backend proposes nothing.
+//    what replicas scatter and gather, and all that lives on a device whose backend proposes nothing.
 // 2. Each op is asked again about the layouts that its values have then. Where it takes another one only, a
 //    `sluice.relayout` is put in between, unless the elements lie in memory as required anyway.
 //
@@ -11,6 +11,7 @@
 // without padding whose outermost dimension is the rows. A relayout runs on the device of its value, or on the other
 // side of a copy where only that one can.
 #include "ir/Layout.h"
+#include "ir/Module.h"
 #include "passes/Passes.h"
 #include "passes/backend/DeviceBackends.h"
 #include "passes/backend/KernelView.h"
@@ -52,8 +53,12 @@ private:
   bool isRowMajor(Type type) { return !backends.of(getDevice(type).getValue()).proposesLayouts(); }
   /// Inputs and outputs of entry points keep the layout that callers use, on both sides of a copy.
   bool isFixed(Value value) {
-    return isa<BlockArgument>(value) || value.getDefiningOp<LoopOp>() || fixedCopies.contains(value) ||
+    return isa<BlockArgument>(value) || value.getDefiningOp<LoopOp>() || isOfShards(value.getDefiningOp()) || fixedCopies.contains(value) ||
            isRowMajor(value.getType());
+  }
+  static bool isOfShards(Operation *op) {
+    auto collective = dyn_cast_or_null<CollectiveOp>(op);
+    return collective && ir::isOfShards(collective);
   }
   StateOp stateOf(StringRef name) { return symbols.lookup<StateOp>(name); }
   void *keyOfState(StringRef name) { return stateOf(name); }
@@ -97,7 +102,7 @@ private:
   }
 
   void joinSlot(StateOp slot, StateOp parameter) {
-    if (!isRowMajor(slot.getStoredType()) && !isRowMajor(parameter.getStoredType()))
+    if (slot.getShards() == 1 && !isRowMajor(slot.getStoredType()) && !isRowMajor(parameter.getStoredType()))
       join(slot, parameter);
   }
 
@@ -246,7 +251,7 @@ private:
       return convertOperand(set.getValueMutable(), choices.lookup(leader(keyOfState(set.getState()))).layout);
     if (auto copy = dyn_cast<CopyOp>(op); copy && copy.isCrossing())
       return convertCopy(copy);
-    if (isa<ReturnOp, LoopOp, NextOp>(op))
+    if (isa<ReturnOp, LoopOp, NextOp>(op) || isOfShards(op))
       for (OpOperand &operand : op->getOpOperands())
         if (failed(convertOperand(operand, AffineMap())))
           return failure();

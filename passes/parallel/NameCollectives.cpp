@@ -30,6 +30,12 @@ static SubjectAttr subjectOf(StateOp state) {
   }
 }
 
+/// Of what all replicas gather: no gradient, but the parameter that is updated with it.
+static SubjectAttr updated(SubjectAttr subject) {
+  bool isGradient = subject.getKind() == SubjectKind::Gradient;
+  return isGradient ? SubjectAttr::get(subject.getContext(), SubjectKind::Parameter, subject.getName()) : subject;
+}
+
 namespace {
 
 class Naming {
@@ -40,7 +46,7 @@ public:
   void run() {
     for (CollectiveOp collective : block.getOps<CollectiveOp>())
       if (SubjectAttr subject = findNearest(collective))
-        setSubject(collective, subject);
+        setSubject(collective, collective.getKind() == CollectiveKind::AllGather ? updated(subject) : subject);
   }
 
 private:

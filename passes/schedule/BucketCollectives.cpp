@@ -1,6 +1,6 @@
 #include "passes/schedule/BucketCollectives.h"
 
-#include "ir/Layout.h"
+#include "ir/Module.h"
 #include "passes/schedule/BucketTrial.h"
 #include "llvm/ADT/MapVector.h"
 #include <limits>
@@ -125,7 +125,7 @@ private:
     Value value = op->getOperand(0);
     auto maker = value.getDefiningOp<LaunchOp>();
     Candidate candidate{op};
-    candidate.bytes = double(getBufferBytes(cast<RankedTensorType>(value.getType()), /*capacity=*/0));
+    candidate.bytes = double(bytesOf(op, /*rows=*/0));
     candidate.place = places.lookup(op);
     candidate.used = std::numeric_limits<unsigned>::max();
     for (Operation *user : op->getUsers())
@@ -133,7 +133,7 @@ private:
         candidate.used = std::min(candidate.used, places.lookup(block.findAncestorOpInBlock(*user)));
     candidate.behind = maker ? lastBefore(op, maker) : op.getOperation();
     bool isShared = llvm::count_if(value.getUsers(), llvm::IsaPred<CollectiveOp>) > 1;
-    candidate.isAlone = !maker || isShared || isKept(value) || places.lookup(candidate.behind) >= candidate.used ||
+    candidate.isAlone = isOfShards(op) || !maker || isShared || isKept(value) || places.lookup(candidate.behind) >= candidate.used ||
                         (isState(op) && !canLieInRow(op));
     if (candidate.isAlone)
       candidate.behind = op;

@@ -1,6 +1,6 @@
 #include "passes/schedule/BucketTrial.h"
 
-#include "ir/Layout.h"
+#include "ir/Module.h"
 #include "runtime/plan/ScheduleModel.h"
 #include <limits>
 
@@ -36,7 +36,7 @@ void BucketTrial::add(Actions &actions, const Bucket &bucket) const {
   for (CollectiveOp op : bucket.members) {
     actions.numbers[op] = actions.size();
     values.push_back(op->getOperand(0));
-    bytes += double(getBufferBytes(cast<RankedTensorType>(values.back().getType()), rows));
+    bytes += double(bytesOf(op, rows));
   }
   StringRef device = getDevice(values.front().getType());
   CollectiveOp like = bucket.members.front();

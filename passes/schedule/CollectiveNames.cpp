@@ -24,9 +24,9 @@ static std::string listEnds(ArrayRef<StringRef> names) {
   return (names.front() + (names.size() == 2 ? " and " : " to ") + names.back()).str();
 }
 
-/// "gradients of fc2.bias to conv1.weight (6)".
-static std::string nameGradients(ArrayRef<StringRef> parameters) {
-  std::string text = (parameters.size() == 1 ? "gradient of " : "gradients of ") + listEnds(parameters);
+/// "gradients of fc2.bias to conv1.weight (6)", "parameter fc2.bias": `one` and `several` are what stands before names.
+static std::string nameParameters(StringRef one, StringRef several, ArrayRef<StringRef> parameters) {
+  std::string text = (parameters.size() == 1 ? one : several).str() + listEnds(parameters);
   return parameters.size() > 2 ? text + " (" + std::to_string(parameters.size()) + ")" : text;
 }
 
@@ -50,7 +50,8 @@ std::string nameOf(ArrayRef<CollectiveOp> bucket) {
   }
   SmallVector<std::string> phrases;
   for (const auto &[kind, list] : names)
-    phrases.push_back(kind == SubjectKind::Gradient    ? nameGradients(list)
+    phrases.push_back(kind == SubjectKind::Gradient    ? nameParameters("gradient of ", "gradients of ", list)
+                      : kind == SubjectKind::Parameter ? nameParameters("parameter ", "parameters ", list)
                       : kind == SubjectKind::Statistic ? nameStatistics(list)
                                                        : listEnds(list));
   return llvm::join(phrases, " and ");

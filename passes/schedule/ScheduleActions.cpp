@@ -76,11 +76,12 @@ static void startTransfers(EntryOp entry, const Queues &queues) {
 static void startBucket(Bucket &bucket, const Queues &queues) {
   SmallVector<Value> values = llvm::map_to_vector(bucket.members, [](CollectiveOp op) { return op->getOperand(0); });
   auto locations = llvm::map_to_vector(bucket.members, [](CollectiveOp op) { return op.getLoc(); });
+  auto types = llvm::map_to_vector(bucket.members, [](CollectiveOp op) { return op->getResult(0).getType(); });
   CollectiveOp like = bucket.members.front();
   OpBuilder builder(like);
   builder.setInsertionPointAfter(bucket.behind);
   auto started = builder.create<CommunicateOp>(
-      FusedLoc::get(like.getContext(), locations), ValueRange(values).getTypes(), builder.getType<EventType>(),
+      FusedLoc::get(like.getContext(), locations), TypeRange(types), builder.getType<EventType>(),
       nameOf(bucket.members), like.getKind(), like.getReduction(), like.getRoot(),
       queues.ofCollectives(getDevice(values.front().getType())), values, /*after=*/ValueRange(),
       /*slots=*/ArrayAttr(), /*ends=*/ArrayAttr());

@@ -93,6 +93,8 @@ void Instance::checkSettable(const State &state) const {
 
 void Instance::setState(const State &state, std::span<const std::byte> logical) {
   checkSize(state.name, logical.size(), state.logicalBytes());
+  if (state.isSharded())
+    return setShards(state, logical);
   if (replica().executor().isOnHost(state))
     return setState(state, [&](size_t at, std::span<std::byte> to) {
       std::copy_n(logical.begin() + static_cast<std::ptrdiff_t>(at), to.size(), to.begin());
@@ -104,7 +106,7 @@ void Instance::setState(const State &state, std::span<const std::byte> logical) 
 
 void Instance::setState(const State &state, const std::function<void(size_t, std::span<std::byte>)> &read) {
   std::vector<std::byte> logical;
-  if (!replica().executor().isOnHost(state)) {
+  if (state.isSharded() || !replica().executor().isOnHost(state)) {
     logical.resize(static_cast<size_t>(state.logicalBytes()));
     read(0, logical);
     return setState(state, std::span<const std::byte>(logical));
@@ -127,6 +129,11 @@ void Instance::setState(const State &state, const std::function<void(size_t, std
 void Instance::getState(const State &state, std::span<std::byte> logical, int64_t number) const {
   checkSize(state.name, logical.size(), state.logicalBytes());
   size_t size = sizeOf(state.dtype);
+  if (state.isSharded()) {
+    std::vector<std::byte> whole = allShards(state);
+    std::copy_n(whole.begin(), logical.size(), logical.begin());
+    return;
+  }
   if (replica().executor().isOnHost(state)) {
     const std::byte *from = replicas_->on(static_cast<size_t>(number),
                                           [&](Replica &replica) { return replica.executor().hostStateToRead(state); });
@@ -139,7 +146,7 @@ void Instance::getState(const State &state, std::span<std::byte> logical, int64_
 
 void Instance::getState(const State &state, const std::function<void(std::span<const std::byte>)> &write) const {
   std::vector<std::byte> logical;
-  if (!replica().executor().isOnHost(state)) {
+  if (state.isSharded() || !replica().executor().isOnHost(state)) {
     logical.resize(static_cast<size_t>(state.logicalBytes()));
     getState(state, std::span(logical));
     return write(logical);
@@ -164,6 +171,73 @@ void Instance::setPhysicalState(const State &state, std::span<const std::byte> p
 void Instance::getPhysicalState(const State &state, std::span<std::byte> physical, int64_t number) const {
   checkSize(state.name, physical.size(), state.bytes);
   replicas_->on(static_cast<size_t>(number), [&](Replica &replica) { replica.executor().readState(state, physical); });
+}
+
+//===- shards -----------------------------------------------------------------------------------------------------===//
+
+static size_t shardBytes(const State &state) {
+  return static_cast<size_t>(elementsOf(state.keptShape())) * sizeOf(state.dtype);
+}
+
+void Instance::setShards(const State &state, std::span<const std::byte> logical) {
+  checkSettable(state);
+  std::vector<std::byte> whole(logical.begin(), logical.end()), physical(static_cast<size_t>(state.bytes));
+  whole.resize(static_cast<size_t>(state.shards) * shardBytes(state));
+  for (size_t number = 0; number < replicas_->size(); ++number)
+    replicas_->on(number, [&](Replica &replica) {
+      const std::byte *own = whole.data() + static_cast<size_t>(replica.number()) * shardBytes(state);
+      pack(state.keptShape(), state.layout, sizeOf(state.dtype), own, physical.data());
+      replica.executor().writeState(state, physical);
+    });
+  collected_.erase(&state);
+  stateValues_.set(plan_, state);
+}
+
+void Instance::getShards(const State &state, std::span<std::byte> whole) const {
+  std::vector<std::byte> physical(static_cast<size_t>(state.bytes));
+  for (size_t number = 0; number < replicas_->size(); ++number)
+    replicas_->on(number, [&](Replica &replica) {
+      replica.executor().readState(state, physical);
+      std::byte *own = whole.data() + static_cast<size_t>(replica.number()) * shardBytes(state);
+      unpack(state.keptShape(), state.layout, sizeOf(state.dtype), physical.data(), own);
+    });
+}
+
+std::vector<std::byte> Instance::allShards(const State &state) const {
+  if (auto known = collected_.find(&state); known != collected_.end())
+    return known->second;
+  if (processes())
+    failUsage(concat("the state ", quote(state.name), " is kept in shards by ", plan_.replicas,
+                     " processes, and nobody has collected them"));
+  std::vector<std::byte> whole(static_cast<size_t>(state.shards) * shardBytes(state));
+  getShards(state, whole);
+  return whole;
+}
+
+bool Instance::hasShardsElsewhere() const {
+  return processes() && std::any_of(plan_.states.begin(), plan_.states.end(),
+                                    [](const State &state) { return state.isSharded(); });
+}
+
+void Instance::collectShards() {
+  if (!hasShardsElsewhere())
+    return;
+  for (const State &state : plan_.states) {
+    if (!state.isSharded())
+      continue;
+    std::vector<std::byte> whole(static_cast<size_t>(state.shards) * shardBytes(state));
+    getShards(state, whole);
+    std::span<const std::byte> own =
+        std::span(whole).subspan(static_cast<size_t>(processes()->rank()) * shardBytes(state), shardBytes(state));
+    std::vector<size_t> sizes(static_cast<size_t>(state.shards), shardBytes(state));
+    std::vector<std::vector<std::byte>> all = processes()->gather(concat("the state ", quote(state.name)), own, sizes);
+    if (!processes()->isFirst())
+      continue;
+    auto to = whole.begin();
+    for (const std::vector<std::byte> &shard : all)
+      to = std::copy(shard.begin(), shard.end(), to);
+    collected_[&state] = std::move(whole);
+  }
 }
 
 //===- inputs and outputs -----------------------------------------------------------------------------------------===//
@@ -272,6 +346,7 @@ void Instance::run(const Entry &entry, int64_t rows) {
   checkRows(entry, rows);
   checkInputs(entry, rows);
   size_t number = numberOf(entry);
+  collected_.clear();
   stateValues_.beforeRun(plan_, number);
   Calls &calls = calls_[number];
   int64_t call = calls.count++;

@@ -7,6 +7,7 @@
 #include "runtime/plan/Plan.h"
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -58,15 +59,21 @@ public:
   const Entry &entry(std::string_view name) const;
   const State &state(std::string_view name) const;
 
-  /// Copies a state in and out in its logical, row-major form: into all replicas, and out of one. A usage error for a
-  /// share of a call's rows, which the runtime sets.
+  /// Copies a state in and out in its logical, row-major form: into all replicas, and out of one, or, of one in shards, each
+  /// replica's own. A usage error for a share of a call's rows, which the runtime sets, and for shards of other processes
+  /// that nobody has collected.
   void setState(const State &state, std::span<const std::byte> logical);
   void getState(const State &state, std::span<std::byte> logical, int64_t replica = 0) const;
   /// The same piece by piece, so that no second copy is in memory: `read` gives the bytes from `at` on, `write` takes
   /// all bytes in order.
   void setState(const State &state, const std::function<void(size_t at, std::span<std::byte> to)> &read);
   void getState(const State &state, const std::function<void(std::span<const std::byte>)> &write) const;
-  /// The same in its physical form of `state.bytes` bytes.
+  /// Whether replicas keep shards of some state, and the processes of all of them are several.
+  bool hasShardsElsewhere() const;
+  /// Brings the shards of all processes to the first, for `getState` until the next run or change of the state. All
+  /// processes call it.
+  void collectShards();
+  /// The same in its physical form of `state.bytes` bytes; of one in shards, that of a replica's own.
   void setPhysicalState(const State &state, std::span<const std::byte> physical);
   void getPhysicalState(const State &state, std::span<std::byte> physical, int64_t replica = 0) const;
 
@@ -136,6 +143,10 @@ private:
   ProcessGroup *processes() const { return replicas_->group().processes(); }
   void joinRows(const Value &output, std::span<std::byte> data, int64_t rows) const;
   void checkSettable(const State &state) const;
+  void setShards(const State &state, std::span<const std::byte> logical);
+  /// Into `whole`, which has room for all shards: those of the replicas in this process.
+  void getShards(const State &state, std::span<std::byte> whole) const;
+  std::vector<std::byte> allShards(const State &state) const;
   void checkInputs(const Entry &entry, int64_t rows) const;
   std::byte *awaitedInput(const Value &input, size_t replica) const;
   size_t numberOf(const Entry &entry) const { return static_cast<size_t>(&entry - plan_.entries.data()); }
@@ -144,6 +155,7 @@ private:
   Plan plan_;
   StateValues stateValues_;
   std::vector<Calls> calls_;           ///< of each entry
+  std::map<const State *, std::vector<std::byte>> collected_; ///< all shards of states, in the first of several processes
   std::unique_ptr<Replicas> replicas_; ///< made when the plan has been checked against this machine
 };
 

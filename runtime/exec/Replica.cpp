@@ -18,11 +18,19 @@ Replica::Replica(const Plan &plan, const sluice_artifact &artifact, int threads,
     : plan_(plan), team_(threads), executor_(plan, artifact, team_, group, number, replays),
       microbatches_(plan, executor_) {
   for (const State &state : plan.states) {
-    if (state.kind == StateKind::share)
+    if (state.kind == StateKind::share && state.name == replicaName)
+      writeShare(state, number);
+    else if (state.kind == StateKind::share)
       shares_.push_back({&state, state.name == globalRowsName ? &RowShare::all : &RowShare::first});
     if (state.kind == StateKind::accumulator && state.reduction == Reduction::max)
       executor_.writeState(state, leastOf(state));
   }
+}
+
+void Replica::writeShare(const State &state, int64_t value) {
+  std::vector<std::byte> physical(static_cast<size_t>(state.bytes));
+  std::memcpy(physical.data(), &value, sizeof value);
+  executor_.writeState(state, physical);
 }
 
 /// Memory begins as zeros. A change waits for all work, as every change of a state by the host does.
@@ -31,9 +39,7 @@ void Replica::setShares(const RowShare &share) {
     int64_t value = share.*known.source;
     if (value == known.value)
       continue;
-    std::vector<std::byte> physical(static_cast<size_t>(known.state->bytes));
-    std::memcpy(physical.data(), &value, sizeof value);
-    executor_.writeState(*known.state, physical);
+    writeShare(*known.state, value);
     known.value = value;
   }
 }

@@ -43,6 +43,7 @@ private:
     int64_t value = 0;
   };
 
+  void writeShare(const State &state, int64_t value);
   void setShares(const RowShare &share);
   /// The one that gives what is one value for a call.
   const Entry &lastPart(const Entry &entry) const { return *plan_.partsOf(entry).back(); }

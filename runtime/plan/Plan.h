@@ -72,8 +72,9 @@ enum class StateKind {
 };
 inline constexpr std::string_view stateKindNames[] = {"parameter", "slot",  "statistic",   "hyper",
                                                       "step",      "share", "accumulator", "key"};
-/// The states of kind `share`: the rows of a call over all replicas, and those in the replicas before this one.
-inline constexpr std::string_view globalRowsName = "global_rows", firstRowName = "first_row";
+/// The states of kind `share`: the rows of a call over all replicas, and those in the replicas before this one; and the
+/// replica's number.
+inline constexpr std::string_view globalRowsName = "global_rows", firstRowName = "first_row", replicaName = "replica";
 inline std::string_view nameOf(StateKind kind) { return stateKindNames[static_cast<size_t>(kind)]; }
 
 /// How several values become one.
@@ -85,8 +86,9 @@ struct State {
   StateKind kind = StateKind::parameter;
   std::string of; ///< the parameter of a slot, or of the gradient that is accumulated; empty otherwise
   DType dtype = DType::f32;
-  Shape shape;
-  Layout layout;
+  Shape shape;        ///< of all of it
+  int64_t shards = 1; ///< that replicas keep one each of: vectors of its elements in row-major order, one behind another
+  Layout layout;      ///< of what one replica keeps
   Slot slot;
   int64_t bytes = 0;                    ///< physical, padding included
   std::vector<Slot> mirrors;            ///< what other devices read
@@ -94,6 +96,9 @@ struct State {
 
   int64_t elements() const { return elementsOf(shape); }
   int64_t logicalBytes() const { return elements() * static_cast<int64_t>(sizeOf(dtype)); }
+  bool isSharded() const { return shards > 1; }
+  /// Of what one replica keeps: of a shard, of which the last ones may have more elements than are left.
+  Shape keptShape() const { return isSharded() ? Shape{(elements() + shards - 1) / shards} : shape; }
   bool isWeight() const { return kind == StateKind::parameter || kind == StateKind::statistic; }
   /// Whether checkpoints hold it.
   bool isKept() const { return kind != StateKind::share && kind != StateKind::accumulator; }

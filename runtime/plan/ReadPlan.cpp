@@ -165,13 +165,18 @@ private:
     state.of = optionalText(json, "of");
     state.dtype = parseDType(json.at("dtype"));
     state.shape = parseShape(json.at("shape"), state.dtype);
+    if (json.has("shards"))
+      state.shards = json.at("shards").integer(1, mostReplicas);
+    if (state.isSharded() && (state.kind != StateKind::slot || state.shards != plan_.replicas))
+      json.at("shards").fail(concat("is ", state.shards, ", but a slot has one for each of ", plan_.replicas,
+                                    " replicas, and another state has one"));
     if (json.has("layout") && !json.at("layout").isNull()) {
       state.layout = parseLayout(json.at("layout"));
-      std::string error = layoutError(state.shape, state.layout);
+      std::string error = layoutError(state.keptShape(), state.layout);
       if (!error.empty())
         json.at("layout").fail(error);
     }
-    state.bytes = parseTensorBytes(json, physicalShape(state.shape, state.layout), state.dtype);
+    state.bytes = parseTensorBytes(json, physicalShape(state.keptShape(), state.layout), state.dtype);
     state.slot = parseStateSlot(json, state.bytes);
     if (json.has("mirrors"))
       for (const JsonReader &item : json.at("mirrors").list())
@@ -188,9 +193,9 @@ private:
       JsonReader its = json.list()[i];
       if (state.kind != StateKind::share)
         continue;
-      if (state.name != globalRowsName && state.name != firstRowName)
-        its.at("name").fail(concat("is ", quote(state.name), ", not ", quote(globalRowsName), " or ",
-                                   quote(firstRowName), ", as the runtime sets it"));
+      if (state.name != globalRowsName && state.name != firstRowName && state.name != replicaName)
+        its.at("name").fail(concat("is ", quote(state.name), ", not ", quote(globalRowsName), ", ",
+                                   quote(firstRowName), " or ", quote(replicaName), ", as the runtime sets it"));
       if (state.dtype != DType::i64 || !state.shape.empty())
         its.fail(concat("is ", typeText(state.dtype, state.shape), ", but a share is ", typeText(DType::i64, {})));
       for (const Entry &entry : plan_.entries)

@@ -59,6 +59,8 @@ static Json write(const State &state) {
   Json json{{"name", state.name}, {"kind", nameOf(state.kind)}, {"dtype", nameOf(state.dtype)}, {"shape", state.shape}};
   if (!state.of.empty())
     json["of"] = state.of;
+  if (state.isSharded())
+    json["shards"] = state.shards;
   addList(json, "layout", state.layout);
   json.update(write(state.slot));
   json["bytes"] = state.bytes;

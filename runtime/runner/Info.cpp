@@ -82,6 +82,7 @@ static Json planJson(const Plan &plan, const Ordinals &ordinals) {
                                 {"kind", nameOf(state.kind)},
                                 {"dtype", nameOf(state.dtype)},
                                 {"shape", state.shape},
+                                {"shards", state.shards},
                                 {"bytes", state.bytes}});
   for (size_t i = 0; i < plan.devices.size(); ++i)
     json["devices"].push_back(deviceJson(plan.devices[i], i, ordinals));
@@ -162,7 +163,8 @@ static void printText(const Plan &plan, const Ordinals &ordinals, int threads) {
   printLine("states");
   for (const State &state : plan.states)
     if (state.isKept())
-      printLine(concat("  ", state.name, "  ", typeText(state.dtype, state.shape), "  ", nameOf(state.kind)));
+      printLine(concat("  ", state.name, "  ", typeText(state.dtype, state.shape), "  ", nameOf(state.kind),
+                       state.isSharded() ? concat(", a shard of ", state.shards) : ""));
   printLine(concat("parameters ", plan.parameterCount()));
 }
 

@@ -109,6 +109,8 @@ private:
                                     {"the step that it starts at", std::to_string(position_.step)},
                                     {"the rows done of the epoch", std::to_string(position_.rowsDone)},
                                     {"the steps between checkpoints", std::to_string(options_.checkpointEvery)}};
+    if (instance_.hasShardsElsewhere()) // which all bring to a checkpoint
+      lines.push_back({"whether there are checkpoints", options_.checkpointFolder.empty() ? "no" : "yes"});
     for (const Setting &setting : settings_)
       lines.push_back({concat("the setting ", quote(setting.state->name)), Json(setting.value).dump()});
     return lines;
@@ -173,20 +175,29 @@ private:
                      text);
   }
 
+  /// Where processes keep shards, all of them come to it.
   void checkpoint() {
-    if (!folder_ || !processes_.isFirst() || saved_ == position_.step)
+    if (options_.checkpointFolder.empty() || saved_ == position_.step)
       return;
-    position_.sums = means_.sums();
-    folder_->save(instance_, position_);
+    instance_.collectShards();
+    if (processes_.isFirst()) {
+      position_.sums = means_.sums();
+      folder_->save(instance_, position_);
+    }
     saved_ = position_.rowsDone == train_->rows() ? -1 : position_.step;
   }
 
   /// The first process has a whole step to save. The others of a run lose this one, in whatever step they are then.
   int endBySignal() {
     progress_.clear();
-    checkpoint();
+    bool isElsewhere = instance_.hasShardsElsewhere();
+    if (!isElsewhere && processes_.isFirst())
+      checkpoint();
     processes_.abort();
-    std::string saved = folder_ ? "; go on with --resume" : "; nothing was saved, for want of --checkpoint";
+    std::string saved = !folder_      ? "; nothing was saved, for want of --checkpoint"
+                        : isElsewhere ? "; other processes have shards of the optimizer's: --resume goes on from what "
+                                        "was saved before"
+                                      : "; go on with --resume";
     talk(concat("ended by signal ", caughtSignal(), " after step ", position_.step, processes_.isFirst() ? saved : ""));
     return 128 + caughtSignal();
   }

@@ -58,10 +58,10 @@ UNCHECKED = re.compile(r"(tools|tests)/")  # where everything meets
 # What passes may name: the ops that programs are held together by, and interfaces. What they ask of ops on values, they ask
 # through interfaces.
 STRUCTURAL_OPS = set(
-    "AllReduce Arena Broadcast Communicate Copy Device Entry Exchange Function Get Graph Kernel Launch Loop Metric Minimize Model "
-    "Module Next Output Parts Queue Receive Relayout Return Set State Transfer Yield".split()
+    "AllGather AllReduce Arena Broadcast Communicate Copy Device Entry Exchange Function Get Graph Kernel Launch Loop Metric Minimize Model "
+    "Module Next Output Parts Queue Receive ReduceScatter Relayout Return Set State Transfer Yield".split()
 )
-INTERFACES = set("Action ActionList Collective Composite Contraction Differentiable Element Elementwise Index Linear Mode Reference RowFlow SameElements".split())
+INTERFACES = set("Action ActionList Collective Composite Contraction Differentiable Element Elementwise Index Linear Mode Reference RowFlow SameElements Splat".split())
 NAMED_OP = re.compile(r"\b([A-Z]\w*)Op\b|\"sluice\.(\w+)\"")
 COMMENT = re.compile(r"//[^\n]*")
 

@@ -114,6 +114,25 @@ TEST(ReplicaPlan, OneReplicaIsWhatAPlanHasThatSaysNothing) {
   EXPECT_FALSE(plan.hasCollectives());
 }
 
+/// What users see of a slot in shards is all of it, and so is what a checkpoint must agree with.
+TEST(ReplicaPlan, ASlotMayBeInShards) {
+  Json json = test::averagerPlan(2);
+  json["states"][3]["kind"] = "slot";
+  Plan whole = parsedReplicas(json);
+  json["states"][3]["shape"] = Json::array({2});
+  json["states"][3]["shards"] = 2;
+  Plan plan = parsedReplicas(json);
+  EXPECT_EQ(readPlan(test::averager(writePlan(plan))), plan);
+  EXPECT_EQ(plan.states[3].keptShape(), Shape{1});
+  EXPECT_EQ(plan.states[3].bytes, whole.states[3].bytes);
+  EXPECT_EQ(plan.states[3].logicalBytes(), 2 * whole.states[3].logicalBytes());
+  json["states"][3]["shards"] = 1;
+  json["states"][3]["bytes"] = 16;
+  EXPECT_EQ(parsedReplicas(json).stateHash(), plan.stateHash());
+  json["states"][3]["shards"] = 3;
+  test::expectInvalid(guarded([&] { parsedReplicas(json); }), "is 3, but a slot has one for each of 2 replicas");
+}
+
 /// A collective touches what it sends and what it receives, so whoever looks for writers finds it.
 TEST(ReplicaPlan, KnowsWhatACollectiveWrites) {
   Json json = test::averagerPlan(2);
@@ -154,7 +173,9 @@ static const BadReplicaPlan badReplicaPlans[] = {
     {"ANumber", "/devices/1/compiled_for", "0", "compiled_for: expected a list"},
     {"NegativeNumber", "/devices/1/compiled_for/1", "-1", "outside [0"},
     {"AnotherHost", "/devices/0/compiled_for/1", "1", "outside [0, 0]"},
-    {"UnknownShare", "/states/1/name", "\"rows\"", "is 'rows', not 'global_rows' or 'first_row'"},
+    {"UnknownShare", "/states/1/name", "\"rows\"", "is 'rows', not 'global_rows', 'first_row' or 'replica'"},
+    {"ShardsOfNoSlot", "/states/3/shards", "2",
+     "shards: is 2, but a slot has one for each of 2 replicas, and another state has one"},
     {"ShareOfAnotherType", "/states/1/dtype", "\"f64\"", "is f64[], but a share is i64[]"},
     {"ShareOfAShape", "/states/1/shape", "[1]", "is i64[1], but a share is i64[]"},
     {"WrittenShare", "/entries/1/actions/7/launch/buffers/1/offset", "64",

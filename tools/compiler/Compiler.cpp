@@ -155,6 +155,27 @@ static llvm::Error checkMicrobatches(ModuleOp module, llvm::StringRef phase, con
   return llvm::Error::success();
 }
 
+/// Whether replicas are to share out what the optimizer keeps.
+static llvm::Error checkZero(ModuleOp module, llvm::StringRef phase, const CompileOptions &options) {
+  ir::ModelOp model = ir::findModel(module);
+  int64_t recorded = model ? int64_t(model.getZero()) : 0, zero = options.zero.value_or(recorded);
+  int64_t replicas = options.replicas.value_or(ir::getReplicas(module));
+  if (zero == 2 || zero == 3)
+    return makeError(ExitCode::Unsupported, "there is no stage " + llvm::Twine(zero) +
+                                                " of ZeRO here, which shards gradients" +
+                                                (zero == 3 ? " and parameters" : "") + ": say --zero 1");
+  if (zero != 0 && zero != 1)
+    return makeError(ExitCode::Usage, "a stage of ZeRO is 0 or 1, not " + llvm::Twine(zero));
+  if (zero != recorded && phase != "model" && phase != "train")
+    return makeError(ExitCode::Usage, "a dump of phase '" + phase + "' has its shards already");
+  if (zero == 1 && replicas == ir::kReplicasOfLaunch)
+    return makeError(ExitCode::Unsupported, "--zero needs the number of replicas, which --replicas env leaves to the "
+                                            "launch; say --replicas N");
+  if (zero == 1 && replicas == 1)
+    return makeError(ExitCode::Usage, "--zero is for replicas; say --replicas");
+  return llvm::Error::success();
+}
+
 /// Puts the model, in so many replicas, on other devices than it was written for; never on fewer accelerators, which its
 /// types may name.
 static llvm::Error setDevices(ModuleOp module, llvm::StringRef list, int64_t replicas, PlacementRequest &placement) {
@@ -297,6 +318,8 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
     return error;
   if (llvm::Error error = checkMicrobatches(module, *from, options))
     return error;
+  if (llvm::Error error = checkZero(module, *from, options))
+    return error;
   PlacementRequest placement = options.placement;
   int64_t replicas = options.replicas.value_or(ir::getReplicas(module));
   if (llvm::Error error = setDevices(module, options.devices, replicas, placement))
@@ -305,6 +328,8 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
     ir::getModel(module).setSyncBatchNorm(options.batchNorm == "sync");
   if (options.accumulate)
     ir::getModel(module).setMicrobatches(uint64_t(*options.accumulate));
+  if (options.zero)
+    ir::getModel(module).setZero(uint64_t(*options.zero));
   if (llvm::Error error = checkPlacement(placement, replicas))
     return error;
   if (llvm::Error error = setCopies(module, options.copies.empty() && placement.chooses ? "insert" : options.copies))

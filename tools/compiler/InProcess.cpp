@@ -202,6 +202,7 @@ Program compile(const Graph &graph, const CompileOptions &options, std::source_l
   how.devices = options.devices;
   how.replicas = options.replicas;
   how.accumulate = options.accumulate;
+  how.zero = options.zero;
   how.batchNorm = options.batch_norm;
   how.copies = options.copies;
   how.dumpIrDir = options.dump_ir;

@@ -141,6 +141,11 @@ void addReplicaFlags(CLI::App &command, compiler::CompileOptions &options) {
           "Do the rows of a call in K microbatches, then one step of the optimizer: less memory")
       ->type_name("K")
       ->check(CLI::Range(int64_t(1), ir::kMostMicrobatches));
+  command
+      .add_option_function<int64_t>(
+          "--zero", [&options](int64_t stage) { options.zero = stage; },
+          "Of replicas, ZeRO's stage: 1 keeps and updates a shard of the optimizer's state in each")
+      ->type_name("0|1");
 }
 
 } // namespace sluice::tool

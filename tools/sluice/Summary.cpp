@@ -47,6 +47,8 @@ struct Figures {
   int64_t parameters = 0, parameterTensors = 0, kernels = 0, capacity = 0, fileBytes = 0;
   int64_t replicas = 1, shareCapacity = 0;      // and the rows that each may have
   int64_t microbatches = 1, microbatchRows = 0; // the same
+  int64_t slotBytes = 0, allSlotBytes = 0;      // of the optimizer: what a replica keeps, and what one alone would
+  int64_t shards = 1;                           // of the optimizer's
   double seconds = 0;
 
   int64_t peakBytes() const {
@@ -136,6 +138,9 @@ static json::Array functionsAsJson(llvm::ArrayRef<passes::FunctionNeeds> functio
   return all;
 }
 
+/// Buffers begin at multiples of 64.
+static int64_t inArena(int64_t bytes) { return int64_t(llvm::alignTo(uint64_t(bytes), 64)); }
+
 static Figures figuresOf(const Compiled &compiled) {
   const runtime::Plan &plan = compiled.plan;
   Figures figures;
@@ -151,6 +156,12 @@ static Figures figuresOf(const Compiled &compiled) {
   figures.parameters = plan.parameterCount();
   figures.parameterTensors = llvm::count_if(
       plan.states, [](const runtime::State &state) { return state.kind == runtime::StateKind::parameter; });
+  for (const runtime::State &state : plan.states)
+    if (state.kind == runtime::StateKind::slot) {
+      figures.slotBytes += inArena(state.bytes);
+      figures.allSlotBytes += inArena(state.isSharded() ? state.logicalBytes() : state.bytes);
+      figures.shards = state.shards;
+    }
   addDevices(figures, plan);
   for (const runtime::Entry &entry : plan.entries)
     if (!entry.isPart)
@@ -241,6 +252,9 @@ void printSummary(llvm::raw_ostream &out, const Compiled &compiled) {
   if (figures.microbatches > 1)
     out << fmt::format("  microbatches  {} of up to {} rows, one after another\n", figures.microbatches,
                        printCount(figures.microbatchRows));
+  if (figures.shards > 1)
+    out << fmt::format("  zero          stage 1: {} bytes of the optimizer's {} in each replica\n",
+                       printCount(figures.slotBytes), printCount(figures.allSlotBytes));
   for (const DeviceFigures &device : figures.devices)
     out << fmt::format("  {:<13} {} ops in {} kernels; {} at its peak, {} of it state; {}{}{}\n", device.name,
                        device.ops, device.kernels, printBytes(device.peakBytes), printBytes(device.stateBytes),
@@ -291,6 +305,8 @@ void printSummaryAsJson(llvm::raw_ostream &out, const Compiled &compiled) {
              {"capacity", figures.capacity},
              {"replicas", figures.replicas},
              {"microbatches", figures.microbatches},
+             {"zero", figures.shards > 1 ? 1 : 0},
+             {"optimizer_bytes", figures.slotBytes},
              {"peak_bytes", figures.peakBytes()},
              {"devices", std::move(devices)},
              {"functions", functionsAsJson(compiled.functions)},

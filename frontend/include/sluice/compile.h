@@ -31,6 +31,9 @@ struct CompileOptions {
   /// added up, and one step of the optimizer follows. Batch norm has the statistics of each. 1 unless the graph says
   /// otherwise.
   std::optional<std::int64_t> accumulate = {};
+  /// The stage of ZeRO: at 1, each of the replicas keeps and updates a shard of the optimizer's slots. 0 unless the graph
+  /// says otherwise.
+  std::optional<std::int64_t> zero = {};
   std::string batch_norm = {}; ///< of replicas: by their own rows ("local"; the default) or by all ("sync")
   std::string copies = {};     ///< that pins need: "explicit", "warn" or "insert"; empty: what the graph says
   std::string dump_ir = {};    ///< a folder for one file a phase

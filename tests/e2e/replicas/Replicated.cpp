@@ -50,7 +50,7 @@ Replicated::Replicated(const std::string &text, size_t replicas, bool syncBatchN
   for (ir::StateMap &map : states)
     for (auto state : op->getOps<ir::StateOp>())
       map[state.getSymName().str()] = ir::HostTensor(
-          state.getTensorType().getShape(),
+          state.getKeptType().getShape(),
           state.getKind() == ir::StateKind::Accumulator ? state.getInit().getA().getValueAsDouble() : 0.0);
 }
 
