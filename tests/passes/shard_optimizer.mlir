@@ -1,4 +1,5 @@
 // RUN: sluice-opt %s --sluice-shard-optimizer --sluice-simplify --sluice-name-collectives | FileCheck %s
+// RUN: sluice-opt %s --sluice-shard-optimizer --sluice-simplify --sluice-name-collectives --sluice-place-values --sluice-settle-copies --sluice-assign-layouts --sluice-fuse-kernels --sluice-prepare-kernels --sluice-schedule-fewest-buckets --sluice-plan-memory --sluice-plan-waits --sluice-verify-plan | sluice-opt | FileCheck %s --check-prefix=PLANNED
 
 // Tests that of three replicas each keeps a shard of the slot and updates that: gradients are scattered, the parameter's own part is taken by
 // the replica's number, and what is updated is gathered; that a parameter whose elements cannot be shared out equally is filled up; that
@@ -26,6 +27,15 @@
 // CHECK-LABEL: sluice.entry @init
 // CHECK: %[[ZERO:.+]] = sluice.full{{ +}}{type = tensor<4xf32>, value = 0.000000e+00 : f64}
 // CHECK: sluice.set @w.momentum_buffer, %[[ZERO]] : tensor<4xf32>
+
+// Tests that shards are exchanged one value at a time, and not in place, beside the bucket of what has none.
+// PLANNED: sluice.state slot @w.momentum_buffer : tensor<2x5xf32> = <"constant", 0.000000e+00 : f64> of @w shards 3 physical tensor<4xf32, #cpu>
+// PLANNED: sluice.communicate "gradient of w" reduce_scatter sum on "cpu"
+// PLANNED-NEXT: in %{{.+}} : tensor<12xf32, #cpu> at cpu.transient
+// PLANNED-NEXT: out tensor<4xf32, #cpu> at cpu.transient
+// PLANNED: sluice.communicate "parameter w" all_gather on "cpu"
+// PLANNED-NEXT: in %{{.+}} : tensor<4xf32, #cpu> at cpu.transient
+// PLANNED-NEXT: out tensor<12xf32, #cpu> at cpu.transient
 module {
   sluice.model "m" format 1 phase "train" replicas 3 zero 1
   sluice.state parameter @w : tensor<2x5xf32> = <"constant", 1.0 : f64>

@@ -37,3 +37,77 @@ module {
   // expected-error @+1 {{'replica' is the name of a replica's number; call it otherwise}}
   sluice.state parameter @replica : tensor<4xf32> = <"constant", 1.0 : f64>
 }
+
+// -----
+
+// Tests that shards are one for each replica, and those of a vector.
+module {
+  sluice.model "m" format 1 phase "parallel" replicas 2
+  sluice.entry @train_step ["x"] -> ["y"] (%x: tensor<6xf32>) {
+    // expected-error @+1 {{has 3 shards, and there are 2 replicas}}
+    %y = sluice.reduce_scatter sum %x in 3 : (tensor<6xf32>) -> tensor<2xf32>
+    sluice.return %y : tensor<2xf32>
+  }
+}
+
+// -----
+
+module {
+  sluice.model "m" format 1 phase "parallel" replicas 2
+  sluice.entry @train_step ["x"] -> ["y"] (%x: tensor<7xf32>) {
+    // expected-error @+2 {{there are no 2 shards of 7 elements}}
+    // expected-error @+1 {{failed to infer returned types}}
+    %y = sluice.reduce_scatter sum %x in 2 : (tensor<7xf32>) -> tensor<3xf32>
+    sluice.return %y : tensor<3xf32>
+  }
+}
+
+// -----
+
+module {
+  sluice.model "m" format 1 phase "parallel" replicas 2
+  sluice.entry @train_step ["x"] -> ["y"] (%x: tensor<2x2xf32>) {
+    // expected-error @+2 {{shards are of a vector, not of [2, 2]}}
+    // expected-error @+1 {{failed to infer returned types}}
+    %y = sluice.all_gather %x in 2 : (tensor<2x2xf32>) -> tensor<4x2xf32>
+    sluice.return %y : tensor<4x2xf32>
+  }
+}
+
+// -----
+
+// Tests that an action on shards moves one value.
+module {
+  sluice.model "m" format 1 phase "scheduled" replicas 2
+  sluice.queue "cpu" on "cpu"
+  sluice.entry @train_step ["x"] -> ["y"] (%x: tensor<6xf32, #sluice.at<device = "cpu">>) {
+    // expected-error @+1 {{has no shards like these}}
+    %y, %done = sluice.communicate "x" reduce_scatter sum on "cpu"
+        in %x : tensor<6xf32, #sluice.at<device = "cpu">>
+        out tensor<2xf32, #sluice.at<device = "cpu">>
+    sluice.return %y : tensor<2xf32, #sluice.at<device = "cpu">>
+  }
+}
+
+// -----
+
+// Tests that slots alone are kept in shards.
+module {
+  sluice.model "m" format 1 phase "parallel" replicas 2
+  // expected-error @+1 {{is no slot, and is kept in shards}}
+  sluice.state parameter @w : tensor<4xf32> = <"constant", 1.0 : f64> shards 2
+}
+
+// -----
+
+module {
+  sluice.model "m" format 1 phase "parallel" replicas 2
+  sluice.state parameter @w : tensor<4xf32> = <"constant", 1.0 : f64>
+  // expected-error @+1 {{has 3 shards, and there are 2 replicas}}
+  sluice.state slot @m : tensor<4xf32> = <"constant", 0.0 : f64> of @w shards 3
+}
+
+// -----
+
+// expected-error @+1 {{zero must be 0, or 1 where replicas are several, but is 1}}
+sluice.model "m" format 1 phase "model" zero 1
