@@ -1,5 +1,5 @@
-// train -> parallel, behind cutMicrobatches: the first stage of ZeRO. Each of N replicas keeps and updates a shard of what the
-// optimizer keeps, and brings the others up to date.
+// train -> parallel, behind cutMicrobatches: the first stage of ZeRO. Each of N replicas keeps and updates a shard of
+// what the optimizer keeps, and brings the others up to date.
 //
 //   %r = sluice.all_reduce sum %d            ==>   %r = sluice.reduce_scatter sum (%d as a vector) in N
 //   %w = sluice.get @w                             %w = (of @w as a vector, the part of this replica)
@@ -9,8 +9,9 @@
 //   %v = sluice.sub %w, %n                         %v = sluice.sub %w, %n
 //   sluice.set @w, %v                              %a = sluice.all_gather %v in N;  sluice.set @w, (%a in w's shape)
 //
-// 1. A shard is a vector: of w's elements in row-major order, ceil(elements / N) a replica. Where N does not divide them,
-//    zeros fill the last shards up; what an update makes of those is dropped behind the all_gather, and is in no checkpoint.
+// 1. A shard is a vector: of w's elements in row-major order, ceil(elements / N) a replica. Where N does not divide
+//    them, zeros fill the last shards up; what an update makes of those is dropped behind the all_gather, and is in no
+//    checkpoint.
 // 2. What leads from gradients to the new values is done on shards as far as it is elementwise. What it reads is taken
 //    apart: of a sum over replicas that nothing else reads, the shard is all that is exchanged; of anything else, the
 //    parameter above all, each replica takes its part, which its number (`@replica`) names.

@@ -59,9 +59,9 @@ public:
   const Entry &entry(std::string_view name) const;
   const State &state(std::string_view name) const;
 
-  /// Copies a state in and out in its logical, row-major form: into all replicas, and out of one, or, of one in shards, each
-  /// replica's own. A usage error for a share of a call's rows, which the runtime sets, and for shards of other processes
-  /// that nobody has collected.
+  /// Copies a state in and out in its logical, row-major form: into all replicas, and out of one. Of a state in shards
+  /// each replica takes and gives its own. A usage error for a share of a call's rows, which the runtime sets, and for
+  /// shards of other processes that nobody has collected.
   void setState(const State &state, std::span<const std::byte> logical);
   void getState(const State &state, std::span<std::byte> logical, int64_t replica = 0) const;
   /// The same piece by piece, so that no second copy is in memory: `read` gives the bytes from `at` on, `write` takes
@@ -155,7 +155,8 @@ private:
   Plan plan_;
   StateValues stateValues_;
   std::vector<Calls> calls_;           ///< of each entry
-  std::map<const State *, std::vector<std::byte>> collected_; ///< all shards of states, in the first of several processes
+  /// All shards of states, in the first of several processes.
+  std::map<const State *, std::vector<std::byte>> collected_;
   std::unique_ptr<Replicas> replicas_; ///< made when the plan has been checked against this machine
 };
 

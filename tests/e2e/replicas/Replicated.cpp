@@ -5,6 +5,7 @@
 #include "ir/text/ParseGuard.h"
 
 #include <algorithm>
+#include <regex>
 
 using namespace mlir;
 
@@ -37,6 +38,11 @@ std::string onReplicas(const std::string &text, int64_t replicas, const std::str
   llvm::raw_string_ostream out(result);
   module->getOperation()->print(out, OpPrintingFlags().enableDebugInfo());
   return result;
+}
+
+std::string withShards(const std::string &text) {
+  static const std::regex kReplicas(" replicas \\d+( microbatches \\d+)?");
+  return std::regex_replace(text, kReplicas, "$& zero 1", std::regex_constants::format_first_only);
 }
 
 Replicated::Replicated(const std::string &text, size_t replicas, bool syncBatchNorm, passes::PipelineOptions options,

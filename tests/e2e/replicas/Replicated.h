@@ -11,6 +11,9 @@ namespace sluice::test {
 std::string onReplicas(const std::string &text, int64_t replicas, const std::string &devices,
                        bool syncBatchNorm = false, int64_t microbatches = 1);
 
+/// A text on replicas, which share out what the optimizer keeps.
+std::string withShards(const std::string &text);
+
 class Replicated {
 public:
   /// `text` is of phase `model`, `options` are of phases up to `phase`, which is `parallel` or later.

@@ -50,6 +50,29 @@ TEST_P(CudaReplicas, TrainAsOneDevice) {
   RecordProperty("worst", fmt::format("{}", worst));
 }
 
+/// Against replicas that keep all of what the optimizer keeps.
+TEST_P(CudaReplicas, TrainInShards) {
+  useCudaDoubles(/*devices=*/4, /*seed=*/int(GetParam()));
+  if (GetParam() == 1)
+    GTEST_SKIP() << "one replica has all of it";
+  std::string model = replaced(onCuda(GetParam()), "momentum = 0.000000e+00", "momentum = 9.000000e-01");
+  Compiled all(model), shards(withShards(model));
+  all.init(3);
+  shards.init(3);
+  for (int step = 0; step < 3; ++step)
+    for (Compiled *program : {&all, &shards})
+      program->run("train_step", lenetBatch(step, kBatch - 3 * step), kBatch - 3 * step);
+  double worst = 0;
+  for (const runtime::State &state : all.plan().states) {
+    std::vector<double> expected = all.state(state.name), actual = shards.state(state.name);
+    for (size_t i = 0; state.isKept() && i < expected.size(); ++i)
+      worst = worse(worst, std::abs(actual.at(i) - expected[i]));
+  }
+  EXPECT_TRUE(worst <= 1e-6) << worst;
+  for (const runtime::CollectiveReport &report : shards.program().collectives())
+    EXPECT_FALSE(report.differs());
+}
+
 /// What was put into queues is what the backend counted, and what the plan says of so many steps.
 TEST_P(CudaReplicas, ExchangeWhatThePlanSays) {
   useCudaDoubles(/*devices=*/4);

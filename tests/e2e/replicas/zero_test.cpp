@@ -6,15 +6,8 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <regex>
 
 namespace sluice::test {
-
-/// The text of a model on replicas, with shards.
-static std::string withShards(const std::string &text) {
-  static const std::regex kReplicas(" replicas \\d+( microbatches \\d+)?");
-  return std::regex_replace(text, kReplicas, "$& zero 1", std::regex_constants::format_first_only);
-}
 
 static std::string devicesFor(int64_t replicas) { return fmt::format("sim:0-{}", replicas - 1); }
 
@@ -208,6 +201,33 @@ TEST(Shards, TrainInMicrobatches) {
   expectSameParameters(shards);
   double worst = worstState(shards, alone);
   EXPECT_TRUE(worst <= 1e-12) << worst;
+}
+
+/// The meaning of all this in the reference interpreter.
+TEST(Shards, MeanWhatOneMeans) {
+  constexpr int64_t capacity = 12;
+  for (size_t replicas : {2, 3, 5}) {
+    BatchGraph graph(replicas, capacity);
+    SCOPED_TRACE(graph.text);
+    Interpreted one(graph.text);
+    Replicated shards(withShards(onReplicas(graph.text, int64_t(replicas), "")), replicas, /*syncBatchNorm=*/true);
+    one.init(7);
+    shards.run("init", {{"key", {0, 7}}}, std::vector<int64_t>(replicas, 1));
+    for (uint64_t step = 0; step < 4; ++step) {
+      Values batch = BatchGraph::batch(step, capacity);
+      std::vector<int64_t> shares(replicas, 1);
+      shares.back() = capacity + 1 - int64_t(replicas);
+      one.run("train_step", batch, capacity);
+      shards.run("train_step", batch, shares);
+    }
+    for (const ir::StateMap &states : shards.states)
+      for (const std::string &name : graph.states) {
+        std::vector<double> expected = one.state(name), actual = states.at(name).data;
+        for (size_t i = 0; i < expected.size(); ++i)
+          EXPECT_NEAR(actual.at(i), expected[i], 1e-11 * std::max(1.0, std::abs(expected[i]))) << name;
+        EXPECT_EQ(actual, shards.states.front().at(name).data) << name;
+      }
+  }
 }
 
 /// Parameters of all sizes, some of fewer elements than there are replicas; and on the host.
