@@ -68,8 +68,9 @@ Node reshape(Node a, ArrayRef<int64_t> shape) {
 
 Node padded(Node a, int64_t size) {
   int64_t behind = size - a.type().getDimSize(0);
-  return behind == 0 ? a : create<PadOp>(a, a.value, ArrayRef<int64_t>{0}, ArrayRef(behind), ArrayRef<int64_t>{0},
-                                         APFloat(0.0));
+  return behind == 0
+             ? a
+             : create<PadOp>(a, a.value, ArrayRef<int64_t>{0}, ArrayRef(behind), ArrayRef<int64_t>{0}, APFloat(0.0));
 }
 
 Node leading(Node a, int64_t size) {

@@ -65,7 +65,7 @@ RankedTensorType StateOp::getKeptType() {
 }
 
 /// Every replica has a shard of its own.
-static LogicalResult verifyShards(StateOp state) {
+static LogicalResult verifyStateShards(StateOp state) {
   auto module = state->getParentOfType<ModuleOp>();
   if (state.getShards() == 1)
     return success();
@@ -88,7 +88,7 @@ LogicalResult StateOp::verify() {
     return failure();
   if (getTensorType().getEncoding())
     return emitOpError("the logical type has an encoding; it belongs to 'physical'");
-  if (failed(verifyShards(*this)))
+  if (failed(verifyStateShards(*this)))
     return failure();
   if (getPhysical() && !sameShapesAndElements({getKeptType()}, {*getPhysical()}))
     return emitOpError("the physical type differs in more than its encoding: ")

@@ -132,8 +132,7 @@ private:
     SmallVector<Values> together(replicas.size());
     for (size_t i = 0; i < operands.front().size(); ++i)
       for (auto [results, result] : llvm::zip_equal(
-               together,
-               evaluateTogether(op, llvm::map_to_vector(operands, [&](const Values &of) { return of[i]; }))))
+               together, evaluateTogether(op, llvm::map_to_vector(operands, [&](const Values &of) { return of[i]; }))))
         results.push_back(result);
     for (auto [replica, of, results] : llvm::zip_equal(replicas, operands, together))
       define(*op, replica, of, results);

@@ -33,7 +33,7 @@ public:
   const LinkCosts &link(llvm::StringRef from, llvm::StringRef to) const;
 
   double kernelSeconds(llvm::StringRef device, llvm::StringRef kind, double flops, double bytes) const;
-  /// Of a ring of replicas, each on its device called `device`, that reduces or broadcasts `bytes`.
+  /// Of a ring of replicas, each on its device called `device`, that reduces, broadcasts, scatters or gathers `bytes`.
   double collectiveSeconds(llvm::StringRef device, ir::CollectiveKind kind, double bytes, int64_t replicas) const;
   double copySeconds(llvm::StringRef from, llvm::StringRef to, double bytes) const;
 

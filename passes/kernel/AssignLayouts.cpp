@@ -53,8 +53,8 @@ private:
   bool isRowMajor(Type type) { return !backends.of(getDevice(type).getValue()).proposesLayouts(); }
   /// Inputs and outputs of entry points keep the layout that callers use, on both sides of a copy.
   bool isFixed(Value value) {
-    return isa<BlockArgument>(value) || value.getDefiningOp<LoopOp>() || isOfShards(value.getDefiningOp()) || fixedCopies.contains(value) ||
-           isRowMajor(value.getType());
+    return isa<BlockArgument>(value) || value.getDefiningOp<LoopOp>() || isOfShards(value.getDefiningOp()) ||
+           fixedCopies.contains(value) || isRowMajor(value.getType());
   }
   static bool isOfShards(Operation *op) {
     auto collective = dyn_cast_or_null<CollectiveOp>(op);

@@ -133,8 +133,8 @@ private:
         candidate.used = std::min(candidate.used, places.lookup(block.findAncestorOpInBlock(*user)));
     candidate.behind = maker ? lastBefore(op, maker) : op.getOperation();
     bool isShared = llvm::count_if(value.getUsers(), llvm::IsaPred<CollectiveOp>) > 1;
-    candidate.isAlone = isOfShards(op) || !maker || isShared || isKept(value) || places.lookup(candidate.behind) >= candidate.used ||
-                        (isState(op) && !canLieInRow(op));
+    candidate.isAlone = isOfShards(op) || !maker || isShared || isKept(value) ||
+                        places.lookup(candidate.behind) >= candidate.used || (isState(op) && !canLieInRow(op));
     if (candidate.isAlone)
       candidate.behind = op;
     candidate.made = places.lookup(candidate.behind);

@@ -215,8 +215,8 @@ std::vector<std::byte> Instance::allShards(const State &state) const {
 }
 
 bool Instance::hasShardsElsewhere() const {
-  return processes() && std::any_of(plan_.states.begin(), plan_.states.end(),
-                                    [](const State &state) { return state.isSharded(); });
+  return processes() &&
+         std::any_of(plan_.states.begin(), plan_.states.end(), [](const State &state) { return state.isSharded(); });
 }
 
 void Instance::collectShards() {

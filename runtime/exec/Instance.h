@@ -154,7 +154,7 @@ private:
 
   Plan plan_;
   StateValues stateValues_;
-  std::vector<Calls> calls_;           ///< of each entry
+  std::vector<Calls> calls_; ///< of each entry
   /// All shards of states, in the first of several processes.
   std::map<const State *, std::vector<std::byte>> collected_;
   std::unique_ptr<Replicas> replicas_; ///< made when the plan has been checked against this machine

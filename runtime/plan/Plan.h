@@ -86,9 +86,10 @@ struct State {
   StateKind kind = StateKind::parameter;
   std::string of; ///< the parameter of a slot, or of the gradient that is accumulated; empty otherwise
   DType dtype = DType::f32;
-  Shape shape;        ///< of all of it
-  int64_t shards = 1; ///< that replicas keep one each of: vectors of its elements in row-major order, one behind another
-  Layout layout;      ///< of what one replica keeps
+  Shape shape; ///< of all of it
+  /// Replicas keep one each: vectors of its elements in row-major order, one behind another.
+  int64_t shards = 1;
+  Layout layout; ///< of what one replica keeps
   Slot slot;
   int64_t bytes = 0;                    ///< physical, padding included
   std::vector<Slot> mirrors;            ///< what other devices read

@@ -194,8 +194,8 @@ private:
       if (state.kind != StateKind::share)
         continue;
       if (state.name != globalRowsName && state.name != firstRowName && state.name != replicaName)
-        its.at("name").fail(concat("is ", quote(state.name), ", not ", quote(globalRowsName), ", ",
-                                   quote(firstRowName), " or ", quote(replicaName), ", as the runtime sets it"));
+        its.at("name").fail(concat("is ", quote(state.name), ", not ", quote(globalRowsName), ", ", quote(firstRowName),
+                                   " or ", quote(replicaName), ", as the runtime sets it"));
       if (state.dtype != DType::i64 || !state.shape.empty())
         its.fail(concat("is ", typeText(state.dtype, state.shape), ", but a share is ", typeText(DType::i64, {})));
       for (const Entry &entry : plan_.entries)
