@@ -125,6 +125,26 @@ def IndexOp : OpInterface<"IndexOp"> {
       "::std::optional<unsigned>", "getChosenOperand", (ins), "", "return ::std::nullopt;">];
 }
 
+def UpdateOp : OpInterface<"UpdateOp"> {
+  let cppNamespace = "::sluice::ir";
+  let description = [{
+    An op whose result is its first operand, but for a part that it writes anew. Where the result lies in that operand's place, all else
+    is there already.
+  }];
+  let methods = [
+    InterfaceMethod<"The operand that is written: as many elements as are new.", "unsigned", "getPartOperand", (ins)>,
+    InterfaceMethod<"Whether the result is known to lie in the first operand's place.", "bool", "isInPlace", (ins)>,
+    InterfaceMethod<"Says so.", "void", "setInPlace", (ins)>];
+}
+
+def StepSumOp : OpInterface<"StepSumOp"> {
+  let cppNamespace = "::sluice::ir";
+  let description = "An op whose results, summed over the steps of a scan, are one op on its operands of all steps.";
+  let methods = [InterfaceMethod<
+      "Builds the sum, where `stacked` holds an operand's values of all steps along one more dimension, `dims`.",
+      "::mlir::Value", "buildStepSum", (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$stacked, "::llvm::ArrayRef<int64_t>":$dims)>];
+}
+
 def SameElementsOp : OpInterface<"SameElementsOp"> {
   let cppNamespace = "::sluice::ir";
   let description = "An op whose result holds every element of an operand, once or more, and nothing else.";

@@ -18,7 +18,7 @@ static std::pair<int64_t, int64_t> countElements(Type type) {
 
 static bool isReduction(Operation *op) {
   auto element = dyn_cast<ElementOp>(op);
-  return element && element.getFusionKind() == FusionKind::Reduction && op->getNumOperands() > 0;
+  return element && element.getFusionKind() == FusionKind::Reduction && op->getNumOperands() > 0 && !isa<UpdateOp>(op);
 }
 
 static std::pair<int64_t, int64_t> countFlops(Operation *op) {
@@ -30,6 +30,8 @@ static std::pair<int64_t, int64_t> countFlops(Operation *op) {
 }
 
 static void addBytes(Work &work, RankedTensorType type, int64_t capacity) {
+  if (!type)
+    return;
   int64_t bytes = getBufferBytes(type, capacity);
   if (type.hasStaticShape())
     work.bytes += bytes;
@@ -37,13 +39,24 @@ static void addBytes(Work &work, RankedTensorType type, int64_t capacity) {
     work.bytesPerRow += bytes / std::max<int64_t>(capacity, 1);
 }
 
-/// What ops read of a value: all of it, or what its only reader chooses by indices where that is less.
+/// What ops write of a value: all of it, or the part that is new.
+static RankedTensorType writtenOf(Value value) {
+  auto update = value.getDefiningOp<UpdateOp>();
+  return cast<RankedTensorType>((update ? update->getOperand(update.getPartOperand()) : value).getType());
+}
+
+/// Whether the reader leaves the value where it lies, but for a part that is new.
+static bool isUpdated(OpOperand *use) { return isa<UpdateOp>(use->getOwner()) && use->getOperandNumber() == 0; }
+
+/// What ops read of a value: all of it, or what its only reader chooses by indices where that is less. Null: nothing.
 static RankedTensorType readOf(Value value, ArrayRef<Operation *> ops, int64_t capacity) {
   auto type = cast<RankedTensorType>(value.getType());
   SmallVector<OpOperand *> uses;
   for (OpOperand &use : value.getUses())
     if (llvm::is_contained(ops, use.getOwner()))
       uses.push_back(&use);
+  if (uses.size() == 1 && isUpdated(uses.front()))
+    return {};
   auto reader = uses.size() == 1 ? dyn_cast<IndexOp>(uses.front()->getOwner()) : IndexOp();
   if (!reader || reader.getChosenOperand() != uses.front()->getOperandNumber())
     return type;
@@ -55,8 +68,8 @@ Work workOf(ArrayRef<Operation *> ops, ValueRange inputs, ValueRange outputs, in
   Work work;
   for (Value input : inputs)
     addBytes(work, readOf(input, ops, capacity), capacity);
-  for (Type output : outputs.getTypes())
-    addBytes(work, cast<RankedTensorType>(output), capacity);
+  for (Value output : outputs)
+    addBytes(work, writtenOf(output), capacity);
   for (Operation *op : ops) {
     auto [flops, perRow] = countFlops(op);
     work.flops += flops;

@@ -69,7 +69,7 @@ private:
     Operation *operation = operationOf(op);
     if (isa<ir::ContractionOp>(operation))
       return Product;
-    if (isa<ir::ScatterAddOp>(operation))
+    if (isa<ir::ScatterAddOp, ir::UpdateOp>(operation))
       return Scatter;
     auto hasRows = [](Type type) { return !cast<RankedTensorType>(type).hasStaticShape(); };
     bool reducesRows =

@@ -9,7 +9,8 @@
 //    more elements than the reduction has, a nest of its own puts the value into memory first.
 // 2. What remains to be stored is grouped by type: one nest each, which shares loads and loops.
 //
-// A kernel of `scatter_add` is two nests of its own (ScatterNest.h).
+// A kernel of `scatter_add` is two nests of its own (ScatterNest.h), one of a `dynamic_update_slice` in place a nest over the part
+// that is new.
 #include "backends/loops/LoopKernel.h"
 
 #include "backends/loops/ScatterNest.h"
@@ -22,6 +23,16 @@ using namespace mlir;
 
 // A result with more elements than this has enough tasks without chunks.
 static constexpr int64_t kMaxElementsOfSplit = 2048;
+
+/// What alone a kernel does, where its result lies where its operand lies, in the order of indices; null if it does
+/// anything else.
+static ir::DynamicUpdateSliceOp findUpdateInPlace(ir::YieldOp yield) {
+  auto op = yield.getNumOperands() == 1 ? yield.getOperand(0).getDefiningOp<ir::DynamicUpdateSliceOp>()
+                                        : ir::DynamicUpdateSliceOp();
+  bool isWhole = op && llvm::all_of(*ir::getPhysicalDims(op.getY().getType()),
+                                    [](const ir::PhysicalDim &dim) { return dim.kind == ir::PhysicalDim::Whole; });
+  return isWhole && op.getInPlace() ? op : ir::DynamicUpdateSliceOp();
+}
 
 namespace {
 
@@ -36,6 +47,8 @@ public:
       memories[argument] = {int64_t(number), 0, cast<RankedTensorType>(argument.getType())};
     if (Operation *scatter = findScatter(yield))
       return writeScatter(scatter);
+    if (ir::DynamicUpdateSliceOp update = findUpdateInPlace(yield))
+      return writePart(update);
     stored.assign(kernel.getNumResults(), false);
     survey();
     for (Operation *op : splitOps)
@@ -51,6 +64,7 @@ private:
   void survey();
   std::optional<SplitFold> splitOf(Operation *op, const Reduction &fold);
   FailureOr<int64_t> writeScatter(Operation *scatter);
+  FailureOr<int64_t> writePart(ir::DynamicUpdateSliceOp update);
   LogicalResult emitSplit(Operation *op);
   LogicalResult emitValue(Operation *op);
   LogicalResult emitResults(unsigned first);
@@ -108,6 +122,23 @@ FailureOr<int64_t> LoopKernel::writeScatter(Operation *scatter) {
   ScatterNest terms(scatter, y, formulas, capacity, writer);
   LoopNest nest = nestOver(terms.space(), scatter->getLoc(), "_terms");
   terms.fill(nest);
+  if (failed(emit(nest)))
+    return failure();
+  return workspaceBytes;
+}
+
+FailureOr<int64_t> LoopKernel::writePart(ir::DynamicUpdateSliceOp update) {
+  Memory y = resultMemory(0);
+  auto part = cast<RankedTensorType>(update.getPart().getType());
+  LoopNest nest = nestOver(RankedTensorType::get(part.getShape(), part.getElementType(), y.type.getEncoding()),
+                           update->getLoc(), "_part");
+  nest.bytesPerElement = 2 * double(ir::getElementBytes(part.getElementType()));
+  nest.body = [=](Emitter &, Elements &elements, AffineExpr, ArrayRef<AffineExpr> at) mutable {
+    int64_t axis = update.getAxis();
+    SmallVector<AffineExpr> in(at);
+    in[axis] = at[axis] + elements.dataIndex(update.getIndex(), {}, update.getIndexBounds()[2]);
+    elements.store(y, elements.offsetOf(y.type, in), elements.element(update.getPart(), at));
+  };
   if (failed(emit(nest)))
     return failure();
   return workspaceBytes;

@@ -14,7 +14,11 @@ template <typename Op> static Node unary(Node a) { return create<Op>(a, a.value)
 template <typename Op> static Node binary(Node a, Node b) { return create<Op>(a, a.value, b.value); }
 static Node compare(Node a, Node b, Predicate predicate) { return create<CompareOp>(a, a.value, b.value, predicate); }
 
-Node Node::like(double constant) const { return create<FullOp>(*this, APFloat(constant), withoutEncoding(type())); }
+Node full(OpBuilder &builder, Location loc, double constant, RankedTensorType type) {
+  return Node(builder, loc, builder.create<FullOp>(loc, APFloat(constant), withoutEncoding(type)));
+}
+
+Node Node::like(double constant) const { return full(*builder, loc, constant, type()); }
 
 Node Node::least() const {
   Type element = type().getElementType();
@@ -93,6 +97,18 @@ Node expandOver(Node a, ArrayRef<int64_t> axes, RankedTensorType type) {
     if (!llvm::is_contained(axes, dim))
       dims.push_back(dim);
   return expand(a, dims, type);
+}
+
+Node sliceAt(Node x, Value index, int64_t axis) { return create<GatherOp>(x, x.value, index, axis); }
+
+Node updatedAt(Node x, Node part, Value index, int64_t axis) {
+  return create<DynamicUpdateSliceOp>(x, x.value, part.value, index, axis, /*in_place=*/false);
+}
+
+Node withSliceAt(Node x, Node slice, Value index, int64_t axis) {
+  SmallVector<int64_t> shape(x.type().getShape());
+  shape[axis] = 1;
+  return updatedAt(x, expandOver(slice, axis, withShape(x.type(), shape)), index, axis);
 }
 
 Node count(Node x, ArrayRef<int64_t> axes, Node like) {

@@ -23,6 +23,8 @@ public:
   mlir::Value value;
 };
 
+/// A constant of a type, whose encoding is left out.
+Node full(mlir::OpBuilder &builder, mlir::Location loc, double constant, mlir::RankedTensorType type);
 Node operator-(Node a);
 Node operator+(Node a, Node b);
 Node operator-(Node a, Node b);
@@ -65,6 +67,11 @@ Node at(Node a, Node place);
 Node expand(Node a, llvm::ArrayRef<int64_t> dims, mlir::RankedTensorType type);
 /// Inverse of a reduction over `axes` without keepdims: repeats `a` along them to `type`'s shape.
 Node expandOver(Node a, llvm::ArrayRef<int64_t> axes, mlir::RankedTensorType type);
+/// The slice of `x` at an index that is data, without its dimension.
+Node sliceAt(Node x, mlir::Value index, int64_t axis);
+/// `x` with `part`, of as many dimensions, from an index that is data on; with `slice`, which has not that dimension.
+Node updatedAt(Node x, Node part, mlir::Value index, int64_t axis);
+Node withSliceAt(Node x, Node slice, mlir::Value index, int64_t axis);
 /// The run-time number of elements of `x` along `axes`, in x's element type, expanded to `like`'s shape.
 Node count(Node x, llvm::ArrayRef<int64_t> axes, Node like);
 /// d gelu(a) / da * dY.

@@ -158,4 +158,138 @@ SmallVector<Sample> ScatterAddOp::samples() {
           sample("0", "3", "7x40", "7xi32", "3x40", 2, 3),   sample("0", "9", "?", "?xi32", "9", 0, 9)};
 }
 
+//===- dynamic_slice ---------------------------------------------------------------------------------------------===//
+
+/// What both have: a position along an axis of x at which `size` elements are.
+static LogicalResult checkPosition(MaybeLocation loc, Value x, Value index, int64_t axis, int64_t size) {
+  ArrayRef<int64_t> shape = shapeOf(x);
+  if (failed(checkAxes(loc, axis, shape)) || failed(checkNumbers(loc, "size", size, 1, 1)))
+    return failure();
+  if (!shapeOf(index).empty())
+    return inferenceFailure(loc, "the index is a scalar, not ", printShape(shapeOf(index)));
+  if (ShapedType::isDynamic(shape[axis]))
+    return inferenceFailure(loc, "the rows of a call cannot be indexed: axis ", axis, " of ", printShape(shape));
+  if (size > shape[axis])
+    return inferenceFailure(loc, "a slice of ", size, " elements is in no dimension of ", shape[axis], ": axis ", axis,
+                            " of ", printShape(shape));
+  return success();
+}
+
+LogicalResult DynamicSliceOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,
+                                               DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
+                                               SmallVectorImpl<Type> &types) {
+  Adaptor op(operands, attributes, properties);
+  int64_t axis = op.getAxis(), size = op.getSize();
+  if (failed(checkPosition(loc, op.getX(), op.getIndex(), axis, size)))
+    return failure();
+  return addResult(loc, replaceDims<int64_t>(shapeOf(op.getX()), axis, 1, size), elementOf(op.getX()), types);
+}
+
+SmallVector<HostTensor> DynamicSliceOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
+  const HostTensor &x = operands[0];
+  HostTensor y(runtimeShape(getY().getType(), rows));
+  int64_t axis = getAxis(), from = clampIndex(operands[1].at({}), getIndexBounds()[1]);
+  forEachIndex(y.shape,
+               [&](ArrayRef<int64_t> at) { y.at(at) = x.at(replaceDims<int64_t>(at, axis, 1, from + at[axis])); });
+  return {y};
+}
+
+Value DynamicSliceOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> at) {
+  int64_t axis = getAxis();
+  AffineExpr from = builder.dataIndex(1, {}, getIndexBounds()[1]);
+  return builder.operand(0, replaceDims<AffineExpr>(at, axis, 1, from + at[axis]));
+}
+
+SmallVector<Value> DynamicSliceOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
+  Node zeros = Node(builder, getLoc(), getX()).like(0.0);
+  return {updatedAt(zeros, Node(builder, getLoc(), dResults[0]), getIndex(), int64_t(getAxis())), Value()};
+}
+
+SmallVector<int64_t> DynamicSliceOp::getIndexBounds() {
+  return {0, shapeOf(getX())[getAxis()] - int64_t(getSize()) + 1};
+}
+
+std::optional<unsigned> DynamicSliceOp::getChosenOperand() { return 0; }
+
+bool DynamicSliceOp::isLinearIn(ArrayRef<bool> sums) { return sums[0] && !sums[1]; }
+
+SmallVector<Sample> DynamicSliceOp::samples() {
+  auto sample = [](const std::string &axis, const std::string &size, const std::string &x, const std::string &index,
+                   const std::string &y, double least, double below) {
+    return Sample{"\"sluice.dynamic_slice\"(%0, %1) {axis = " + axis + " : i64, size = " + size + " : i64} : (tensor<" +
+                      x + "xf64>, tensor<" + index + ">) -> tensor<" + y + "xf64>",
+                  {{-2, 2}, {least, below}}};
+  };
+  return {sample("1", "1", "?x5x3", "i32", "?x1x3", 0, 5), sample("0", "2", "6x?x2", "i64", "2x?x2", 0, 5),
+          sample("1", "3", "2x40", "i32", "2x3", 0, 38), sample("0", "4", "4x3", "i32", "4x3", 0, 1),
+          sample("2", "18", "?x2x40", "i32", "?x2x18", 0, 23)};
+}
+
+//===- dynamic_update_slice --------------------------------------------------------------------------------------===//
+
+LogicalResult DynamicUpdateSliceOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,
+                                                     DictionaryAttr attributes, OpaqueProperties properties,
+                                                     RegionRange, SmallVectorImpl<Type> &types) {
+  Adaptor op(operands, attributes, properties);
+  ArrayRef<int64_t> x = shapeOf(op.getX()), part = shapeOf(op.getPart());
+  int64_t axis = op.getAxis();
+  bool hasAxis = part.size() == x.size() && axis >= 0 && axis < int64_t(part.size());
+  if (failed(checkPosition(loc, op.getX(), op.getIndex(), axis, hasAxis ? part[axis] : 1)))
+    return failure();
+  if (!hasAxis || part != ArrayRef<int64_t>(replaceDims<int64_t>(x, axis, 1, part[axis])))
+    return inferenceFailure(loc, "the part needs x's shape but for axis ", axis, ": ", printShape(x), " and ",
+                            printShape(part));
+  if (elementOf(op.getX()) != elementOf(op.getPart()))
+    return inferenceFailure(loc, "x and the part have two element types: ", elementOf(op.getX()), " and ",
+                            elementOf(op.getPart()));
+  return addResult(loc, x, elementOf(op.getX()), types);
+}
+
+SmallVector<HostTensor> DynamicUpdateSliceOp::evaluate(ArrayRef<HostTensor> operands, int64_t) {
+  HostTensor y = operands[0];
+  const HostTensor &part = operands[1];
+  int64_t axis = getAxis(), from = clampIndex(operands[2].at({}), getIndexBounds()[2]);
+  forEachIndex(part.shape,
+               [&](ArrayRef<int64_t> at) { y.at(replaceDims<int64_t>(at, axis, 1, from + at[axis])) = part.at(at); });
+  return {y};
+}
+
+// What backends do in place is the part of it that is new.
+Value DynamicUpdateSliceOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> at) {
+  int64_t axis = getAxis(), size = shapeOf(getPart())[axis];
+  AffineExpr place = at[axis] - builder.dataIndex(2, {}, getIndexBounds()[2]);
+  SmallVector<AffineExpr> inPart = replaceDims<AffineExpr>(at, axis, 1, place);
+  return builder.guarded({place, size - 1 - place}, [&] { return builder.operand(1, inPart); }, builder.operand(0, at));
+}
+
+SmallVector<Value> DynamicUpdateSliceOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
+  Node dY(builder, getLoc(), dResults[0]), zeros = Node(builder, getLoc(), getPart()).like(0.0);
+  int64_t axis = getAxis(), size = shapeOf(getPart())[axis];
+  return {updatedAt(dY, zeros, getIndex(), axis),
+          builder.create<DynamicSliceOp>(getLoc(), dResults[0], getIndex(), axis, size), Value()};
+}
+
+SmallVector<int64_t> DynamicUpdateSliceOp::getIndexBounds() {
+  int64_t axis = getAxis();
+  return {0, 0, shapeOf(getX())[axis] - shapeOf(getPart())[axis] + 1};
+}
+
+unsigned DynamicUpdateSliceOp::getPartOperand() { return 1; }
+bool DynamicUpdateSliceOp::isInPlace() { return getInPlace(); }
+void DynamicUpdateSliceOp::setInPlace() { setInPlaceAttr(UnitAttr::get(getContext())); }
+
+bool DynamicUpdateSliceOp::isLinearIn(ArrayRef<bool> sums) { return sums[0] && sums[1] && !sums[2]; }
+
+SmallVector<Sample> DynamicUpdateSliceOp::samples() {
+  auto sample = [](const std::string &axis, const std::string &x, const std::string &part, const std::string &index,
+                   double least, double below) {
+    return Sample{"\"sluice.dynamic_update_slice\"(%0, %1, %2) {axis = " + axis + " : i64} : (tensor<" + x +
+                      "xf64>, tensor<" + part + "xf64>, tensor<" + index + ">) -> tensor<" + x + "xf64>",
+                  {{-2, 2}, {-2, 2}, {least, below}}};
+  };
+  return {sample("1", "?x5x3", "?x1x3", "i32", 0, 5), sample("0", "6x?x2", "2x?x2", "i64", 0, 5),
+          sample("1", "2x40", "2x3", "i32", 0, 38), sample("0", "4x3", "4x3", "i32", 0, 1),
+          sample("2", "?x2x40", "?x2x18", "i32", 0, 23)};
+}
+
 } // namespace sluice::ir

@@ -30,4 +30,30 @@ def ScatterAddOp : Sluice_ValueOp<"scatter_add", [DeclareOpInterfaceMethods<Elem
   let results = (outs Sluice_FloatTensor:$y);
 }
 
+def Sluice_Position : Arg<Sluice_IntTensor, "a scalar: where along the axis the slice begins, from 0">;
+
+def DynamicSliceOp : Sluice_Movement<"dynamic_slice", [DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<IndexOp, ["getChosenOperand"]>, RowFlowOp, DeclareOpInterfaceMethods<LinearOp>, FollowsPrecision]> {
+  let summary = "`size` neighbouring elements of x along `axis`, from one that is data on";
+  let description = [{
+    y[i..., j, k...] = x[i..., p + j, k...] where p is the index, brought into 0 to x's size - `size`, so that nothing else is ever
+    read; a call whose inputs hold other indices is refused. y has x's shape, but for `size` along the axis.
+  }];
+  let rows = "Any dimension of x but the axis may be `?`.";
+  let arguments = (ins Sluice_Tensor:$x, Sluice_Position:$index, Sluice_Axis:$axis, Arg<I64Attr, "elements along the axis; at least 1">:$size);
+  let results = (outs Sluice_Tensor:$y);
+}
+def DynamicUpdateSliceOp : Sluice_Movement<"dynamic_update_slice", [DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<IndexOp>, DeclareOpInterfaceMethods<UpdateOp>, RowFlowOp, DeclareOpInterfaceMethods<LinearOp>, FollowsPrecision]> {
+  let summary = "x with `part` in the place of as many neighbouring elements along `axis`, from one that is data on";
+  let description = [{
+    y[i..., p + j, k...] = part[i..., j, k...] where p is the index, brought into 0 to x's size - part's, and x's elements elsewhere. A call whose
+    inputs hold other indices is refused. `in_place`, which phase `scheduled` sets, says that y lies where x lies: then the part alone is written.
+  }];
+  let rows = "Any dimension but the axis may be `?`.";
+  let arguments = (ins Sluice_Tensor:$x, Arg<Sluice_Tensor, "of x's shape but for the axis, where it is no larger">:$part, Sluice_Position:$index, Sluice_Axis:$axis,
+                       Arg<UnitAttr, "y lies where x lies">:$in_place);
+  let results = (outs Sluice_Tensor:$y);
+  // Not found again where it is read: it would be written again.
+  let extraClassDeclaration = typeCompatibility # "static ::sluice::ir::FusionKind getFusionKind() { return ::sluice::ir::FusionKind::Reduction; }";
+}
+
 #endif

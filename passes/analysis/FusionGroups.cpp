@@ -279,18 +279,25 @@ LaunchContents contentsOf(const FusionGroup &group) {
   return contents;
 }
 
+/// Whether the op reads the value only where it gives the same elements again.
+static bool isUpdateOf(Operation *op, Value value) {
+  return isa<UpdateOp>(op) && op->getOperand(0) == value && llvm::count(op->getOperands(), value) == 1;
+}
+
 bool isReadInPlace(Value value, llvm::function_ref<bool(Operation *)> isInLaunch) {
   SmallVector<Value> work{value};
   DenseSet<Value> seen;
-  while (!work.empty())
-    for (Operation *user : work.pop_back_val().getUsers()) {
+  while (!work.empty()) {
+    Value current = work.pop_back_val();
+    for (Operation *user : current.getUsers()) {
       if (!isInLaunch(user))
         continue;
-      if (!isa<ElementwiseOp>(user) || user->getResult(0).getType() != value.getType())
+      if (!(isa<ElementwiseOp>(user) || isUpdateOf(user, current)) || user->getResult(0).getType() != value.getType())
         return false;
       if (seen.insert(user->getResult(0)).second)
         work.push_back(user->getResult(0));
     }
+  }
   return true;
 }
 

@@ -8,7 +8,8 @@
 //   sluice.set @s, %r                                  %s = sluice.kernel "copy_state" (%r); sluice.set @s, %s
 //
 // Afterwards a first value is made for its loop alone; the value of `next` is made in the loop, by an action that may
-// write it over the argument, or is the argument itself; and no state is a loop's result.
+// write it over the argument, or is the argument itself; and no state is a loop's result. What is written over a loop's
+// argument or a state, and is the same but for a part, is told so: there the part alone is written.
 #include "passes/Passes.h"
 #include "passes/kernel/CopyKernel.h"
 
@@ -57,6 +58,18 @@ static void copyLate(LoopOp loop) {
   }
 }
 
+/// `next` will lie where `old` does.
+static void markInPlace(Value old, Value next) {
+  auto kernel = next.getDefiningOp<KernelOp>();
+  if (!kernel)
+    return;
+  Block &body = kernel.getBody().front();
+  auto update = body.getTerminator()->getOperand(cast<OpResult>(next).getResultNumber()).getDefiningOp<UpdateOp>();
+  auto updated = update ? dyn_cast<BlockArgument>(update->getOperand(0)) : BlockArgument();
+  if (updated && kernel.getOperand(updated.getArgNumber()) == old)
+    update.setInPlace();
+}
+
 void settleLoops(ModuleOp module) {
   SmallVector<LoopOp> loops;
   module.walk([&](LoopOp loop) { loops.push_back(loop); });
@@ -68,6 +81,10 @@ void settleLoops(ModuleOp module) {
   module.walk([](SetOp set) {
     if (set.getValue().getDefiningOp<LoopOp>())
       set.getValueMutable().set(copyInKernel(set.getValue(), set, "copy_state"));
+  });
+  module.walk([](ActionListOp list) {
+    for (auto [old, next] : list.getUpdates())
+      markInPlace(old, next);
   });
 }
 

@@ -320,7 +320,23 @@ private:
 
 } // namespace
 
+/// What is the same but for a part lies where it lay, if the part alone is written.
+static WalkResult verifyInPlace(LaunchOp launch) {
+  ArrayRef<Attribute> slots = launch.getSlotsAttr().getValue();
+  for (auto [number, value] : llvm::enumerate(launch.getCallee().getBody().front().getTerminator()->getOperands())) {
+    auto update = value.getDefiningOp<UpdateOp>();
+    if (!update || !update.isInPlace())
+      continue;
+    auto old = dyn_cast<BlockArgument>(update->getOperand(0));
+    if (!old || slots[old.getArgNumber()] != slots[launch.getRead().size() + number])
+      return launch.emitOpError("writes a part in place of what lies elsewhere");
+  }
+  return WalkResult::advance();
+}
+
 LogicalResult verifyPlan(ModuleOp module, const Target &target) {
+  if (module.walk(verifyInPlace).wasInterrupted())
+    return failure();
   Queues queues(target);
   for (auto entry : module.getOps<EntryOp>())
     if (failed(EntryVerifier(entry, queues).run()))

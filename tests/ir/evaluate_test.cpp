@@ -178,6 +178,22 @@ TEST(Evaluate, Movement) {
        "tensor<2x2xf64>",
        {count(6), {1, 1, 0}},
        {{3, 3, 6, 9}}},
+      {"\"sluice.dynamic_slice\"(%0, %1) {axis = 1 : i64, size = 2 : i64} : (tensor<2x3xf64>, tensor<i32>) -> "
+       "tensor<2x2xf64>",
+       {count(6), {1}},
+       {{2, 3, 5, 6}}},
+      {"\"sluice.dynamic_slice\"(%0, %1) {axis = 0 : i64, size = 2 : i64} : (tensor<3x2xf64>, tensor<i64>) -> "
+       "tensor<2x2xf64>",
+       {count(6), {5}},
+       {{3, 4, 5, 6}}},
+      {"\"sluice.dynamic_update_slice\"(%0, %1, %2) {axis = 1 : i64} : (tensor<2x3xf64>, tensor<2x1xf64>, tensor<i32>) "
+       "-> tensor<2x3xf64>",
+       {count(6), {8, 9}, {1}},
+       {{1, 8, 3, 4, 9, 6}}},
+      {"\"sluice.dynamic_update_slice\"(%0, %1, %2) {axis = 0 : i64} : (tensor<3x2xf64>, tensor<2x2xf64>, tensor<i64>) "
+       "-> tensor<3x2xf64>",
+       {count(6), {6, 7, 8, 9}, {-3}},
+       {{6, 7, 8, 9, 5, 6}}},
   };
   for (const Case &test : cases)
     expectResults(test, 0);

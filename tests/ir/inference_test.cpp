@@ -246,6 +246,31 @@ TEST(Inference, SaysWhatIsWrong) {
       {"\"sluice.scatter_add\"(%0, %1) {axis = 0 : i64, size = 4 : i64} : (tensor<2x3xf32>, tensor<3xi32>) -> "
        "tensor<4x3xf32>",
        "x needs the index's dimensions from 0 on: [2, 3] and [3]"},
+      {"\"sluice.dynamic_slice\"(%0, %1) {axis = 0 : i64, size = 2 : i64} : (tensor<?x3xf32>, tensor<i32>) -> "
+       "tensor<2x3xf32>",
+       "the rows of a call cannot be indexed: axis 0 of [?, 3]"},
+      {"\"sluice.dynamic_slice\"(%0, %1) {axis = 1 : i64, size = 4 : i64} : (tensor<?x3xf32>, tensor<i32>) -> "
+       "tensor<?x4xf32>",
+       "a slice of 4 elements is in no dimension of 3: axis 1 of [?, 3]"},
+      {"\"sluice.dynamic_slice\"(%0, %1) {axis = 1 : i64, size = 2 : i64} : (tensor<?x3xf32>, tensor<1xi32>) -> "
+       "tensor<?x2xf32>",
+       "the index is a scalar, not [1]"},
+      {"\"sluice.dynamic_update_slice\"(%0, %1, %2) {axis = 1 : i64} : (tensor<?x3xf32>, tensor<?x4xf32>, tensor<i32>) "
+       "-> "
+       "tensor<?x3xf32>",
+       "a slice of 4 elements is in no dimension of 3: axis 1 of [?, 3]"},
+      {"\"sluice.dynamic_update_slice\"(%0, %1, %2) {axis = 1 : i64} : (tensor<?x3xf32>, tensor<2x1xf32>, tensor<i32>) "
+       "-> "
+       "tensor<?x3xf32>",
+       "the part needs x's shape but for axis 1: [?, 3] and [2, 1]"},
+      {"\"sluice.dynamic_update_slice\"(%0, %1, %2) {axis = 1 : i64} : (tensor<?x3xf32>, tensor<?xf32>, tensor<i32>) "
+       "-> "
+       "tensor<?x3xf32>",
+       "the part needs x's shape but for axis 1: [?, 3] and [?]"},
+      {"\"sluice.dynamic_update_slice\"(%0, %1, %2) {axis = 1 : i64} : (tensor<?x3xf32>, tensor<?x1xf64>, tensor<i32>) "
+       "-> "
+       "tensor<?x3xf32>",
+       "x and the part have two element types"},
       {"\"sluice.one_hot\"(%0) {classes = -4 : i64, to = f32} : (tensor<2xi32>) -> tensor<2x4xf32>",
        "classes needs numbers from 1 to 2^31 - 1; got -4"},
       {"\"sluice.full\"() {value = 1.0 : f64, type = tensor<2x!sluice.none>} : () -> tensor<2xf32>", "sluice"},

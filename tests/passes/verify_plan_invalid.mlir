@@ -99,3 +99,24 @@ module {
     sluice.return %c : tensor<2xf32, #cpu> slots [#sluice.slot<cpu.transient[128]>]
   }
 }
+
+// -----
+
+// Tests that a part is written in place only where the rest lies.
+#cpu = #sluice.at<device = "cpu">
+module {
+  sluice.device "cpu" = "cpu" 0
+  sluice.function @part of "cpu" cost <"dynamic_update_slice", 0 + 0 flops, 16 + 0 bytes, 1.0 : f64 lanes> stage "part_0" tasks 1 (%x: tensor<4xf32>, %p: tensor<1xf32>, %i: tensor<i32>) {
+    %y = sluice.dynamic_update_slice %x, %p, %i {axis = 0 : i64, in_place} : (tensor<4xf32>, tensor<1xf32>, tensor<i32>) -> tensor<4xf32>
+    sluice.yield %y : tensor<4xf32>
+  }
+  sluice.entry @predict ["x", "p", "i"] -> ["y"] (%x: tensor<4xf32, #cpu>, %p: tensor<1xf32, #cpu>, %i: tensor<i32, #cpu>) {
+    // expected-error @+1 {{writes a part in place of what lies elsewhere}}
+    %y, %done = sluice.launch "part" @part on "cpu"
+        in %x : tensor<4xf32, #cpu> at cpu.transient[0]
+        in %p : tensor<1xf32, #cpu> at cpu.transient[64]
+        in %i : tensor<i32, #cpu> at cpu.transient[128]
+        out tensor<4xf32, #cpu> at cpu.transient[192]
+    sluice.return %y : tensor<4xf32, #cpu> slots [#sluice.slot<cpu.transient[192]>]
+  }
+}

@@ -59,7 +59,7 @@ FailureOr<LoweredKernel> lowerKernel(ir::KernelOp kernel, const StageModule &int
   if (succeeded(lowered)) {
     Block &body = kernel.getBody().front();
     SmallVector<Operation *> ops(llvm::make_pointer_range(body.without_terminator()));
-    lowered->work = ir::workOf(ops, body.getArguments(), kernel.getResults(), capacity);
+    lowered->work = ir::workOf(ops, body.getArguments(), body.getTerminator()->getOperands(), capacity);
   }
   return lowered;
 }

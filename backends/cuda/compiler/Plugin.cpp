@@ -119,7 +119,8 @@ static sluice_status prepare(sluice_session *opaque, const sluice_kernel_view *v
   launch->workspace_bytes = prepared->workspaceBytes;
   Block &body = kernel.getBody().front();
   SmallVector<Operation *> ops(llvm::make_pointer_range(body.without_terminator()));
-  ir::Work work = ir::workOf(ops, body.getArguments(), kernel.getResults(), session->session->capacity());
+  ir::Work work =
+      ir::workOf(ops, body.getArguments(), body.getTerminator()->getOperands(), session->session->capacity());
   launch->cost = {work.flops, work.flopsPerRow, work.bytes, work.bytesPerRow, prepared->lanes};
   return SLUICE_OK;
 }

@@ -1,4 +1,4 @@
-// Indices that are data: kernels of gather and scatter_add against the reference functions, whatever the order of tasks.
+// Indices that are data: kernels of gather, scatter_add and slices against the reference functions, whatever the order of tasks.
 #include "tests/backends/cpu/KernelRun.h"
 
 #include <cmath>
@@ -162,6 +162,81 @@ TEST(Indices, AddsInTheOrderOfTheIndex) {
       EXPECT_EQ(y.at({123, column}), double(sum));
       EXPECT_EQ(y.at({122, column}), 0);
     }
+  }
+}
+
+namespace {
+
+struct Position {
+  std::string x, part, index;
+  int axis;
+
+  KernelRun update(const std::string &more = "") const {
+    return KernelRun({x, part, index},
+                     "%a = sluice.dynamic_update_slice %0, %1, %2 {axis = " + std::to_string(axis) + " : i64" + more +
+                         "} : (" + x + ", " + part + ", " + index + ") -> " + x,
+                     "%a : " + x, kRowsOfIndices, kIndexLayouts);
+  }
+  KernelRun slice(int size) const {
+    return KernelRun({x, index},
+                     "%a = sluice.dynamic_slice %0, %1 {axis = " + std::to_string(axis) +
+                         " : i64, size = " + std::to_string(size) + " : i64} : (" + x + ", " + index + ") -> " + part,
+                     "%a : " + part, kRowsOfIndices, kIndexLayouts);
+  }
+};
+
+/// At each position, and beyond the first and the last.
+void expectAtAllPositions(KernelRun kernel, size_t index, int size) {
+  ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
+  kernel.randomize(-2, 2);
+  for (int position = -2; position < size + 2; ++position) {
+    kernel.inputs[index].data = {double(position)};
+    for (int64_t rows : {7, 3, 0}) {
+      kernel.run(rows, /*seed=*/5);
+      EXPECT_EQ(kernel.error(), 0) << "at " << position << " with " << rows << " rows\n" << kernel.llvmIR;
+    }
+  }
+}
+
+} // namespace
+
+TEST(Indices, SlicesAndUpdatesAtAPosition) {
+  for (const Position &at : {Position{"tensor<?x9x20xf32>", "tensor<?x1x20xf32>", "tensor<i32>", 1},
+                             {"tensor<?x9xf64>", "tensor<?x4xf64>", "tensor<i64>", 1},
+                             {"tensor<9x?x33xf32>", "tensor<2x?x33xf32>", "tensor<i32>", 0},
+                             {"tensor<9x6xui8>", "tensor<9x6xui8>", "tensor<i32>", 0},
+                             {"tensor<3x9xf32, #tiles>", "tensor<3x2xf32>", "tensor<i32>", 1}}) {
+    SCOPED_TRACE(at.x);
+    expectAtAllPositions(at.update(), 2, 9);
+    if (at.x.find('#') == std::string::npos)
+      expectAtAllPositions(at.slice(at.axis == 1      ? (at.x == "tensor<?x9xf64>" ? 4 : 1)
+                                    : at.part == at.x ? 9
+                                                      : 2),
+                           1, 9);
+  }
+}
+
+// Tests that in place the part alone is written, and the rest not even looked at.
+TEST(Indices, UpdatesInPlace) {
+  for (const Position &at : {Position{"tensor<?x9x20xf32>", "tensor<?x1x20xf32>", "tensor<i32>", 1},
+                             {"tensor<?x9x3xf64>", "tensor<?x4x3xf64>", "tensor<i64>", 1}}) {
+    KernelRun kernel = at.update(", in_place");
+    ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
+    kernel.randomize(-2, 2);
+    kernel.inputs[2].data = {3};
+    kernel.run(5);
+    ir::HostTensor x = kernel.inputs[0], y = kernel.output(0), part = kernel.inputs[1];
+    ir::forEachIndex(y.shape, [&](ArrayRef<int64_t> index) {
+      SmallVector<int64_t> in(index);
+      in[1] -= 3;
+      if (in[1] >= 0 && in[1] < part.shape[1])
+        EXPECT_EQ(y.at(index), part.at(in));
+      else
+        EXPECT_NE(y.at(index), x.at(index));
+    });
+    auto elements = [](const ir::HostTensor &tensor) { return tensor.size() / kRowsOfIndices; };
+    EXPECT_EQ(kernel.result().work.bytesPerRow, 2 * elements(part) * (at.x.find("f64") == std::string::npos ? 4 : 8));
+    EXPECT_EQ(kernel.result().work.flops + kernel.result().work.flopsPerRow, 0);
   }
 }
 
