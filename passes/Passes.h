@@ -28,6 +28,9 @@ void mixPrecision(mlir::ModuleOp module);
 /// model -> train. Entry points with gradients and updates in place of the graph.
 mlir::LogicalResult buildEntryPoints(mlir::ModuleOp module);
 
+/// model -> train, behind what makes gradients. Loops in the place of scans.
+void lowerScans(mlir::ModuleOp module);
+
 /// Replaces ops by the formula that they stand for, where it is of sums over the rows: in `train`, or where replicas keep
 /// the op to their own rows, when these are shared out.
 void expandComposites(mlir::ModuleOp module);

@@ -47,6 +47,7 @@ static LogicalResult runTrain(Compilation &c) {
   mixPrecision(c.module);
   if (failed(buildEntryPoints(c.module)))
     return failure();
+  lowerScans(c.module);
   expandComposites(c.module);
   return simplify(c.module);
 }

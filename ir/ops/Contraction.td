@@ -9,7 +9,7 @@ class Sluice_Contraction<string mnemonic, list<Trait> traits = []>
   let rounding = "Products are summed in the element type, in an order that depends on the op, its shape and the target alone; multiply and add may be one rounding.";
 }
 
-def EinsumOp : Sluice_Contraction<"einsum", [DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<LinearOp>]> {
+def EinsumOp : Sluice_Contraction<"einsum", [DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<LinearOp>, DeclareOpInterfaceMethods<StepSumOp>]> {
   let summary = "a product of two operands by an equation: \"abd,cd->abc\" has a letter for each dimension of a, of b and of y";
   let description = [{
     y at the letters' indices is the sum of a times b at theirs, over all letters that are in both operands and not in the result. So

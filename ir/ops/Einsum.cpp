@@ -117,6 +117,17 @@ SmallVector<Value> EinsumOp::buildGradient(OpBuilder &builder, ValueRange dResul
           multiplyInOrder(builder, getLoc(), getA(), dResults[0], {letters.a, letters.y, letters.b})};
 }
 
+// The steps are one more letter that is summed over.
+Value EinsumOp::buildStepSum(OpBuilder &builder, ValueRange stacked, ArrayRef<int64_t> dims) {
+  Equation letters = getLetters();
+  char steps = 'a';
+  while (Equation::isIn(letters.a + letters.b, steps))
+    ++steps;
+  letters.a.insert(size_t(dims[0]), 1, steps);
+  letters.b.insert(size_t(dims[1]), 1, steps);
+  return multiply(builder, getLoc(), stacked[0], stacked[1], letters);
+}
+
 RowFlow EinsumOp::getRowFlow() {
   SummedLetters summed = getSummedLetters(getLetters(), shapeOf(getA()));
   return llvm::is_contained(summed.sizes, ShapedType::kDynamic) ? RowFlow::Sum : RowFlow::Apart;

@@ -124,6 +124,15 @@ RowFlow SumOp::getRowFlow() { return reducesRows(*this) ? RowFlow::Sum : RowFlow
 
 bool SumOp::isLinearIn(ArrayRef<bool>) { return true; }
 
+Value SumOp::buildStepSum(OpBuilder &builder, ValueRange stacked, ArrayRef<int64_t> dims) {
+  SmallVector<int64_t> axes{dims[0]};
+  for (int64_t axis : getAxes())
+    axes.push_back(axis < dims[0] ? axis : axis + 1);
+  llvm::sort(axes);
+  Node all = sum(Node(builder, getLoc(), stacked[0]), axes);
+  return getKeepdims() ? expandOver(all, getAxes(), getY().getType()) : all;
+}
+
 SmallVector<Sample> SumOp::samples() {
   auto samples = reductionSamples("sum");
   return SmallVector<Sample>(samples.begin(), samples.end());

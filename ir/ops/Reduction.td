@@ -17,7 +17,7 @@ class Sluice_Reduction<string mnemonic, list<Trait> traits = []>
 }
 class Sluice_DifferentiableReduction<string mnemonic, list<Trait> traits> : Sluice_Reduction<mnemonic, !listconcat([DeclareOpInterfaceMethods<DifferentiableOp>], traits)>;
 
-def SumOp : Sluice_DifferentiableReduction<"sum", [DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>, DeclareOpInterfaceMethods<LinearOp>]> { let summary = "sum over the axes"; }
+def SumOp : Sluice_DifferentiableReduction<"sum", [DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>, DeclareOpInterfaceMethods<LinearOp>, DeclareOpInterfaceMethods<StepSumOp>]> { let summary = "sum over the axes"; }
 def MeanOp : Sluice_DifferentiableReduction<"mean", [DeclareOpInterfaceMethods<RowFlowOp, ["expandForReplicas"]>, DeclareOpInterfaceMethods<LinearOp>]> { let summary = "sum over the axes divided by the number of elements there are (rows, not capacity)"; }
 def ReduceMaxOp : Sluice_DifferentiableReduction<"reduce_max", [DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>]> { let summary = "maximum over the axes; elements that tie share the gradient equally (PyTorch's amax)"; }
 def ReduceMinOp : Sluice_DifferentiableReduction<"reduce_min", [DeclareOpInterfaceMethods<RowFlowOp, ["expandForReplicas"]>]> { let summary = "minimum over the axes; elements that tie share the gradient equally (PyTorch's amin)"; }

@@ -5,6 +5,28 @@ using namespace mlir;
 
 namespace sluice::ir {
 
+/// Calls `body` with each index of a slice, and with its index in the whole.
+static void forEachInSlice(ArrayRef<int64_t> slice, int64_t dim, int64_t place,
+                           llvm::function_ref<void(ArrayRef<int64_t>, ArrayRef<int64_t>)> body) {
+  forEachIndex(slice, [&](ArrayRef<int64_t> at) {
+    SmallVector<int64_t> in(at);
+    in.insert(in.begin() + dim, place);
+    body(at, in);
+  });
+}
+
+static HostTensor sliceOf(const HostTensor &x, int64_t dim, int64_t place) {
+  SmallVector<int64_t> shape(x.shape);
+  shape.erase(shape.begin() + dim);
+  HostTensor slice(shape);
+  forEachInSlice(shape, dim, place, [&](ArrayRef<int64_t> at, ArrayRef<int64_t> in) { slice.at(at) = x.at(in); });
+  return slice;
+}
+
+static void setSlice(HostTensor &x, int64_t dim, int64_t place, const HostTensor &slice) {
+  forEachInSlice(slice.shape, dim, place, [&](ArrayRef<int64_t> at, ArrayRef<int64_t> in) { x.at(in) = slice.at(at); });
+}
+
 namespace {
 
 /// One value for each replica.
@@ -83,6 +105,8 @@ private:
       return defineAll(op, run(body->front(), operandsOf(op)));
     if (auto loop = dyn_cast<LoopOp>(op))
       return defineAll(op, runLoop(loop, operandsOf(op)));
+    if (auto scan = dyn_cast<ScanOp>(op))
+      return defineAll(op, runScan(scan));
     if (auto collective = dyn_cast<CollectiveOp>(op)) {
       defineTogether(collective);
       return success();
@@ -125,6 +149,35 @@ private:
       carried = std::move(*next);
     }
     return carried;
+  }
+
+  FailureOr<SmallVector<Values>> runScan(ScanOp scan) {
+    size_t numCarried = scan.getFirst().size();
+    int64_t count = int64_t(scan.getCount());
+    SmallVector<Values> operands = operandsOf(*scan.getOperation()), results(replicas.size());
+    for (auto [replica, given, result] : llvm::zip_equal(replicas, operands, results)) {
+      llvm::append_range(result, ArrayRef(given).take_front(numCarried));
+      for (Value stack : scan.getStacks())
+        result.push_back(HostTensor(runtimeShape(stack.getType(), replica.rows)));
+    }
+    for (int64_t step = 0; step < count; ++step) {
+      int64_t place = scan.getReverse() ? count - 1 - step : step;
+      SmallVector<Values> arguments(replicas.size());
+      for (auto [given, result, argument] : llvm::zip_equal(operands, results, arguments)) {
+        llvm::append_range(argument, ArrayRef(result).take_front(numCarried));
+        for (auto [x, dim] : llvm::zip_equal(ArrayRef(given).drop_front(numCarried), scan.getDims()))
+          argument.push_back(sliceOf(x, dim, place));
+      }
+      FailureOr<SmallVector<Values>> left = run(scan.getStepBlock(), arguments);
+      if (failed(left))
+        return failure();
+      for (auto [result, of] : llvm::zip_equal(results, *left)) {
+        llvm::copy(ArrayRef(of).take_front(numCarried), result.begin());
+        for (size_t i = numCarried; i < of.size(); ++i)
+          setSlice(result[i], scan.getStackDims()[i - numCarried], place, of[i]);
+      }
+    }
+    return results;
   }
 
   void defineTogether(CollectiveOp op) {

@@ -10,7 +10,8 @@
 // value that is not whole is made whole where somebody needs it so: states, outputs, ops that are not linear in it. So a
 // sum goes through scaling and through other sums first, and two gradients of a weight are reduced as one.
 //
-// Values with rows are never exchanged: an op that needs all rows at once is an error.
+// Values with rows are never exchanged: an op that needs all rows at once is an error. So is a sum over rows in a loop; where the
+// steps of a scan sum over rows for its gradient, that is done behind it (DifferentiateScan.cpp).
 //
 // What is said of replicas holds of microbatches, which have their rows one after another (CutMicrobatches.cpp): the
 // program of one replica that has several is made as if there were others. There a sum does not go through what takes in a
@@ -42,8 +43,11 @@ public:
         sharer(isReplicated(entry->getParentOfType<ModuleOp>()) ? "replica" : "microbatch"),
         isCut(getMicrobatches(entry->getParentOfType<ModuleOp>()) > 1) {}
 
-  LogicalResult run() {
-    for (Block::iterator next = block.begin(); next != block.end();) {
+  LogicalResult run() { return run(block); }
+
+private:
+  LogicalResult run(Block &list) {
+    for (Block::iterator next = list.begin(); next != list.end();) {
       Operation *op = &*next;
       if (expand(op, next))
         continue; // with the first op of what took its place
@@ -54,7 +58,6 @@ public:
     return success();
   }
 
-private:
   /// Puts what says the same by sums, maxima and the number of all rows in an op's place, if it has to be.
   bool expand(Operation *op, Block::iterator &next) {
     auto flowing = dyn_cast<RowFlowOp>(op);
@@ -70,7 +73,7 @@ private:
     }
     if (values.empty())
       return false;
-    next = before ? std::next(before->getIterator()) : block.begin();
+    next = before ? std::next(before->getIterator()) : op->getBlock()->begin();
     op->replaceAllUsesWith(values);
     if (next == op->getIterator())
       ++next;
@@ -91,8 +94,10 @@ private:
     for (OpOperand &operand : op->getOpOperands())
       if (Value whole = wholeOf.lookup(operand.get()))
         operand.set(whole);
+    if (auto loop = dyn_cast<LoopOp>(op))
+      return partitionLoop(loop);
     bool rows = llvm::any_of(op->getOperands(), hasRows) || llvm::any_of(op->getResults(), hasRows);
-    if (!rows && isSum(op)) {
+    if (!rows && !isInLoop(op) && isSum(op)) {
       flowOf[op->getResult(0)] = RowFlow::Sum;
       noteLevel(op);
       return success();
@@ -102,6 +107,23 @@ private:
         return failure();
     noteLevel(op);
     return rows && op->getNumResults() ? partitionRows(op) : success();
+  }
+
+  static bool isInLoop(Operation *op) { return op->getParentOfType<LoopOp>() != nullptr; }
+
+  /// What goes from one iteration to the next is apart or whole, as in a call; a loop exchanges nothing.
+  LogicalResult partitionLoop(LoopOp loop) {
+    for (OpOperand &first : loop.getFirstMutable())
+      if (failed(makeWhole(first)))
+        return failure();
+    if (failed(run(loop.getActions())))
+      return failure();
+    unsigned level = 0;
+    for (Value read : loop.getRead())
+      level = std::max(level, levels.lookup(read));
+    for (Value result : loop.getWritten())
+      levels[result] = level;
+    return success();
   }
 
   /// Whether its result is a sum over replicas as operands are.
@@ -139,9 +161,14 @@ private:
     if (flow == RowFlow::Whole)
       return op->emitError("'") << op->getName() << "' of " << listTypes(op)
                                 << " needs all rows of a call at once, and each " << sharer << " has a share of them";
-    for (Value result : op->getResults())
-      if (!hasRows(result))
-        flowOf[result] = flow;
+    for (Value result : op->getResults()) {
+      if (hasRows(result))
+        continue;
+      if (isInLoop(op))
+        return op->emitError("'") << op->getName() << "' gives each " << sharer << " a part of " << result.getType()
+                                  << " in every iteration of a loop, which exchanges nothing";
+      flowOf[result] = flow;
+    }
     return success();
   }
 

@@ -83,8 +83,8 @@ static Clone cloneGraph(GraphOp graph, StringRef name, ArrayRef<std::string> out
       continue;
     }
     Operation *copy = clone.builder.clone(op, clone.mapping);
-    if (auto mode = dyn_cast<ModeOp>(copy); mode && training)
-      mode.setTraining();
+    if (training)
+      copy->walk([](ModeOp mode) { mode.setTraining(); });
   }
   return clone;
 }

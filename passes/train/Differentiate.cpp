@@ -11,81 +11,95 @@
 #include "passes/train/Differentiate.h"
 #include "ir/build/Node.h"
 #include "passes/place/InheritDevice.h"
+#include "passes/train/Gradients.h"
 
 using namespace mlir;
 using namespace sluice::ir;
 
 namespace sluice::passes {
 
-static bool isFloat(Value value) { return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType()); }
+bool isFloat(Value value) { return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType()); }
 
-/// Values of the block that depend on `wrt`, and are floats.
-static DenseSet<Value> findActive(Block &block, ValueRange wrt) {
-  DenseSet<Value> active(wrt.begin(), wrt.end());
+//===- active values ----------------------------------------------------------------------------------------------===//
+
+static bool addIf(bool isActive, Value value, ActiveValues &active) {
+  return isActive && isFloat(value) && active.insert(value).second;
+}
+
+/// What corresponds to active values is active; gives whether any is so newly.
+static bool addActive(ValueRange from, ValueRange to, ActiveValues &active) {
+  bool isNew = false;
+  for (auto [value, other] : llvm::zip_equal(from, to))
+    isNew |= addIf(active.contains(value), other, active);
+  return isNew;
+}
+
+/// What a step makes active is so in the next one.
+static void addActive(ScanOp scan, ActiveValues &active) {
+  addActive(scan.getXs(), scan.getSlices(), active);
+  addActive(scan.getFirst(), scan.getCarried(), active);
+  do
+    addActive(scan.getStepBlock(), active);
+  while (addActive(scan.getStep().getNext(), scan.getCarried(), active));
+  addActive(scan.getCarried(), scan.getLast(), active);
+  addActive(scan.getStep().getNext(), scan.getLast(), active);
+  addActive(scan.getStep().getStacked(), scan.getStacks(), active);
+}
+
+void addActive(Block &block, ActiveValues &active) {
   for (Operation &op : block) {
+    if (auto scan = dyn_cast<ScanOp>(op)) {
+      addActive(scan, active);
+      continue;
+    }
     if (op.hasTrait<NoGradient>() ||
         llvm::none_of(op.getOperands(), [&](Value operand) { return active.contains(operand); }))
       continue;
     for (Value result : op.getResults())
-      if (isFloat(result))
-        active.insert(result);
+      addIf(true, result, active);
   }
-  return active;
 }
 
-namespace {
+//===- gradients --------------------------------------------------------------------------------------------------===//
 
-class Gradients {
-public:
-  explicit Gradients(OpBuilder &builder) : builder(builder) {}
-
-  Value lookup(Value value) const { return gradients.lookup(value); }
-
-  void add(Value value, Value gradient) {
-    gradient = bringTo(value, gradient);
-    Value &sum = gradients[value];
-    if (!sum) {
-      sum = gradient;
-      return;
-    }
-    StringAttr shared = pinOf(sum), pin = shared == pinOf(gradient) ? shared : pinOf(value);
-    InheritDevice devices(builder, getDevice(value.getType()), pin);
-    sum = Node(builder, value.getLoc(), sum) + Node(builder, value.getLoc(), gradient);
+void Gradients::add(Value value, Value gradient) {
+  gradient = bringTo(value, gradient);
+  Value &sum = gradients[value];
+  if (!sum) {
+    sum = gradient;
+    return;
   }
+  StringAttr shared = pinOf(sum), pin = shared == pinOf(gradient) ? shared : pinOf(value);
+  InheritDevice devices(builder, getDevice(value.getType()), pin);
+  sum = Node(builder, value.getLoc(), sum) + Node(builder, value.getLoc(), gradient);
+}
 
-private:
-  Value bringTo(Value value, Value gradient) {
-    StringAttr here = getDevice(value.getType()), there = getDevice(gradient.getType());
-    if (!there || there == here)
-      return gradient;
-    return builder.create<CopyOp>(value.getLoc(), withDevice(gradient.getType(), here), gradient,
-                                  CopyReason::Placement);
-  }
+Value Gradients::bringTo(Value value, Value gradient) {
+  StringAttr here = getDevice(value.getType()), there = getDevice(gradient.getType());
+  if (!there || there == here)
+    return gradient;
+  return builder.create<CopyOp>(value.getLoc(), withDevice(gradient.getType(), here), gradient, CopyReason::Placement);
+}
 
-  OpBuilder &builder;
-  DenseMap<Value, Value> gradients;
-};
-
-} // namespace
-
-static LogicalResult propagate(Operation &op, Gradients &gradients, const DenseSet<Value> &active, OpBuilder &builder) {
-  SmallVector<Value> dResults =
-      llvm::map_to_vector(op.getResults(), [&](Value result) { return gradients.lookup(result); });
+LogicalResult Gradients::propagate(Operation *op, const ActiveValues &active) {
+  if (auto scan = dyn_cast<ScanOp>(op))
+    return differentiateScan(scan, *this, active, builder);
+  SmallVector<Value> dResults = llvm::map_to_vector(op->getResults(), [&](Value result) { return lookup(result); });
   bool reached = llvm::any_of(dResults, [](Value gradient) { return bool(gradient); });
-  bool wanted = llvm::any_of(op.getOperands(), [&](Value operand) { return active.contains(operand); });
+  bool wanted = llvm::any_of(op->getOperands(), [&](Value operand) { return active.contains(operand); });
   if (!reached || !wanted)
     return success();
   auto differentiable = dyn_cast<DifferentiableOp>(op);
   if (!differentiable)
-    return op.emitError("'") << op.getName() << "' has no gradient, and the loss depends on it";
+    return op->emitError("'") << op->getName() << "' has no gradient, and the loss depends on it";
   SmallVector<Value> dOperands;
   {
-    InheritDevice devices(builder, &op);
+    InheritDevice devices(builder, op);
     dOperands = differentiable.buildGradient(builder, dResults);
   }
-  for (auto [operand, gradient] : llvm::zip_equal(op.getOperands(), dOperands))
+  for (auto [operand, gradient] : llvm::zip_equal(op->getOperands(), dOperands))
     if (gradient && active.contains(operand))
-      gradients.add(operand, gradient);
+      add(operand, gradient);
   return success();
 }
 
@@ -94,13 +108,14 @@ FailureOr<SmallVector<Value>> differentiate(OpBuilder &builder, Value loss, Valu
   if (type.getRank() != 0)
     return emitError(loss.getLoc(), "the loss is not a scalar: ") << printShape(type.getShape());
   Block &block = *builder.getInsertionBlock();
-  DenseSet<Value> active = findActive(block, wrt);
+  ActiveValues active(wrt.begin(), wrt.end());
+  addActive(block, active);
   SmallVector<Operation *> forward = llvm::map_to_vector(block, [](Operation &op) { return &op; });
 
   Gradients gradients(builder);
   gradients.add(loss, Node(builder, loss.getLoc(), loss).like(1.0));
   for (Operation *op : llvm::reverse(forward))
-    if (failed(propagate(*op, gradients, active, builder)))
+    if (failed(gradients.propagate(op, active)))
       return failure();
   return llvm::map_to_vector(wrt, [&](Value value) -> Value {
     Value gradient = gradients.lookup(value);

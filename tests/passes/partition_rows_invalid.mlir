@@ -80,3 +80,19 @@ module {
   // expected-error @+1 {{has a batch of 9 rows, which 2 replicas of 4 rows do not hold}}
   sluice.model "m" format 1 phase "parallel" capacity 4 replicas 2 batch 9
 }
+
+// -----
+
+// Tests that a sum over rows in a loop is named.
+module {
+  sluice.model "m" format 1 phase "train" capacity 10 replicas 2
+  sluice.entry @predict ["x", "s"] -> ["y"] (%x: tensor<?x2xf32>, %s: tensor<2xf32>) {
+    %y = sluice.loop "sums" 3 times (%a = %s : tensor<2xf32>) {
+      // expected-error @+1 {{'sluice.sum' gives each replica a part of 'tensor<2xf32>' in every iteration of a loop, which exchanges nothing}}
+      %t = sluice.sum %x {axes = array<i64: 0>} : (tensor<?x2xf32>) -> tensor<2xf32>
+      %n = sluice.add %a, %t : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+      sluice.next %n : tensor<2xf32>
+    }
+    sluice.return %y : tensor<2xf32>
+  }
+}

@@ -116,6 +116,7 @@ void registerSluicePasses() {
   add("promote-to-f64", "Compute in double what is in single precision", always(passes::promoteToF64));
   add("mix-precision", "Bring products to the precision that the module says", always(passes::mixPrecision));
   add("build-entry-points", "Make entry points, with gradients and updates, of the graph", passes::buildEntryPoints);
+  add("lower-scans", "Make loops of scans", always(passes::lowerScans));
   add("expand-composites", "Replace ops by the formula that they stand for, where it is of sums over the rows",
       always(passes::expandComposites));
   add("partition-rows", "Make the program that each replica runs on its share of the rows", passes::partitionRows);
