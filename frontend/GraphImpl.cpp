@@ -5,6 +5,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/IR/Verifier.h"
+#include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -229,6 +230,8 @@ Value GraphImpl::readKey(const SourceLocation &location) {
 
 Value GraphImpl::read(ir::StateOp state, StringAttr device, const SourceLocation &location) {
   Type type = ir::withDevice(state.getTensorType(), device);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(&graph.getBody().front()); // where a step of a scan is built, before the scan
   return builder.create<ir::GetOp>(toLocation(location), type, state.getSymName());
 }
 
@@ -240,7 +243,7 @@ ir::StateOp GraphImpl::stateOf(Value value) {
 std::string GraphImpl::nameOf(Value value) {
   if (auto copy = value.getDefiningOp<ir::CopyOp>(); copy && copy.getReason() == ir::CopyReason::Input)
     return nameOf(copy.getX());
-  if (auto input = dyn_cast<BlockArgument>(value))
+  if (auto input = dyn_cast<BlockArgument>(value); input && input.getOwner() == &graph.getBody().front())
     return ("'" + cast<StringAttr>(graph.getInputs()[input.getArgNumber()]).getValue() + "' ").str();
   ir::StateOp state = stateOf(value);
   return state ? ("'" + state.getSymName() + "' ").str() : std::string();
@@ -250,10 +253,13 @@ std::vector<std::string> GraphImpl::parametersBehind(Value value) {
   llvm::SetVector<Operation *> behind;
   if (Operation *op = value.getDefiningOp())
     behind.insert(op);
-  for (size_t i = 0; i < behind.size(); ++i)
-    for (Value operand : behind[i]->getOperands())
+  for (size_t i = 0; i < behind.size(); ++i) {
+    llvm::SetVector<Value> read(behind[i]->operand_begin(), behind[i]->operand_end());
+    getUsedValuesDefinedAbove(behind[i]->getRegions(), read);
+    for (Value operand : read)
       if (Operation *op = operand.getDefiningOp())
         behind.insert(op);
+  }
   std::vector<std::string> names;
   for (auto state : module->getOps<ir::StateOp>()) {
     auto reads = [&](Operation *op) {

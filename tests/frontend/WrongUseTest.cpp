@@ -823,6 +823,31 @@ TEST_F(WrongUse, GroupsOfParameters) {
   SAYS("minimize: AdamW: weight_decay cannot be -1.000000 ([])");
 }
 
+TEST_F(WrongUse, Scans) {
+  auto same = [](const std::vector<Tensor> &carried, const std::vector<Tensor> &slices) {
+    return ScanStep{carried, slices};
+  };
+  Tensor words = g.input("words", f32, {Dim{"batch"}, 5, 3}), longer = g.input("longer", f32, {Dim{"batch"}, 6, 3});
+  Tensor state = g.input("state", f32, {Dim{"batch"}, 3});
+  WRONG(scan({state}, {}, 1, same));
+  SAYS("scan: needs something to go along ([batch, 3])");
+  WRONG(scan({state}, {words}, 0, same));
+  SAYS("scan: cannot go along the batch ([batch, 3] x [batch, 5, 3])");
+  WRONG(scan({}, {words, longer}, 1, same));
+  SAYS("scan: the steps differ: [batch, 5, 3] and [batch, 6, 3] ([batch, 5, 3] x [batch, 6, 3])");
+  WRONG(scan({state}, {words}, 1, [](auto &, auto &slices) { return ScanStep{{}, slices}; }));
+  SAYS("scan: carries 1 values, and a step leaves 0 ([batch, 3] x [batch, 5, 3])");
+  WRONG(scan({state}, {words}, 1, [](auto &, auto &slices) { return ScanStep{{slices[0].sum(1)}, {}}; }));
+  SAYS("scan: a value that is carried begins as [batch, 3], and a step leaves [batch] ([batch, 3] x [batch, 5, 3])");
+  WRONG(scan({}, {words}, 1, [](auto &, auto &slices) { return ScanStep{{}, {slices[0].sum({0, 1})}}; }));
+  SAYS("scan: cannot stack [] along dimension 1 ([batch, 5, 3])");
+  nn::LSTM lstm{&root, "lstm", 3, 4};
+  WRONG(lstm(state));
+  SAYS("a recurrent layer takes three dimensions, steps, batch and features, not [batch, 3]");
+  WRONG(nn::GRU(&root, "gru", 3, 0));
+  SAYS("input_size, hidden_size and num_layers are at least 1, not 3, 0 and 1");
+}
+
 TEST_F(WrongUse, MetricsThatAreNotScalars) {
   WRONG(g.metric("m", x));
   SAYS("metric: needs a scalar; reduce it with mean or sum ([batch, 784])");

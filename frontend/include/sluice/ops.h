@@ -5,6 +5,7 @@
 
 #include "sluice/tensor.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -168,6 +169,29 @@ Tensor embedding(Arg index, const Tensor &weight, std::optional<std::int64_t> pa
 /// A last dimension of `classes` elements: 1 at the label, 0 elsewhere. A call whose input has other labels than 0 to
 /// classes - 1 is refused; a label that is computed and names no class gives zeros.
 Tensor one_hot(Arg label, std::int64_t classes, DType dtype = f32);
+
+// --- steps
+// ------------------------------------------------------------------------------------------------------------
+
+/// What a step of a scan leaves: the carried values for the next one, and what is stacked.
+struct ScanStep {
+  std::vector<Tensor> carried, stacked;
+};
+struct ScanOptions {
+  bool reverse = false; ///< from the last slice to the first; what a step stacks lies where its slices lie
+};
+/// Does `body` for each slice of all `xs` along a dimension, which is not the batch: with the carried values, which begin as
+/// `init`, and the slices, without that dimension. It is called once, to build one step; other tensors of the graph it may
+/// read, parameters among them. Gives what the last step carries, and what all have stacked, along the same dimension:
+///
+///     ScanStep sums = scan({zeros_like(x.select(1, 0))}, {x}, 1, [](auto &carried, auto &slices) {
+///       Tensor sum = carried[0] + slices[0];
+///       return ScanStep{{sum}, {sum}};
+///     });
+ScanStep
+scan(std::vector<Tensor> init, std::vector<Tensor> xs, std::int64_t dim,
+     const std::function<ScanStep(const std::vector<Tensor> &carried, const std::vector<Tensor> &slices)> &body,
+     ScanOptions options = {}, std::source_location where = std::source_location::current());
 
 // --- products, convolutions, pools
 // ------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@
 //   torch_cases autocast NETWORK...                 mlp, lenet and small_resnet in bf16 from weights in f32
 //   torch_cases optimizers DTYPE NAME RECIPE ...    a network trained as each recipe says, on the host and on virtual
 //                                                   accelerators
+//   torch_cases recurrent f32|f64                   RNN, LSTM and GRU, with the arguments of their layers
 //   torch_cases text f32|f64 MOST SEED              a random graph's model, to look at
 //   torch_cases ops                                 the names of all ops that compute
 #include "ir/Dialect.h"
@@ -213,6 +214,77 @@ void runOptimizer(DType dtype, const std::string &name, const std::string &recip
   });
 }
 
+/// The arguments of a recurrent layer, as torch.nn has them too.
+struct RecurrentCase {
+  std::string layer;
+  int64_t layers;
+  bool bias, batchFirst;
+  std::string nonlinearity = "tanh";
+};
+
+std::unique_ptr<nn::Recurrent> makeRecurrent(const RecurrentCase &spec, nn::Module &parent, int64_t features,
+                                             int64_t hidden) {
+  nn::RecurrentOptions options{spec.layers, spec.bias, spec.batchFirst};
+  if (spec.layer == "LSTM")
+    return std::make_unique<nn::LSTM>(&parent, "layer", features, hidden, options);
+  if (spec.layer == "GRU")
+    return std::make_unique<nn::GRU>(&parent, "layer", features, hidden, options);
+  nn::Nonlinearity nonlinearity = spec.nonlinearity == "relu" ? nn::Nonlinearity::relu : nn::Nonlinearity::tanh;
+  return std::make_unique<nn::RNN>(&parent, "layer", features, hidden,
+                                   nn::RNNOptions{spec.layers, nonlinearity, spec.bias, spec.batchFirst});
+}
+
+/// All that a layer gives, and a loss in which every element of it counts, and differently.
+void runRecurrent(DType dtype, const RecurrentCase &spec) {
+  constexpr int64_t kRows = 3, kSteps = 6, kFeatures = 5, kHidden = 4;
+  std::string name = spec.layer + " " + std::to_string(spec.layers) + (spec.bias ? " bias" : "") +
+                     (spec.batchFirst ? " batch_first " : " ") + spec.nonlinearity + " " + to_string(dtype);
+  guarded(name, [&] {
+    Graph graph("recurrent");
+    graph.set_capacity(kBatch);
+    graph.set_dtype(dtype);
+    nn::Module net(graph);
+    Shape shape = spec.batchFirst ? Shape{Dim{"batch"}, kSteps, kFeatures} : Shape{kSteps, Dim{"batch"}, kFeatures};
+    Tensor x = graph.input("x", dtype, shape);
+    std::unique_ptr<nn::Recurrent> layer = makeRecurrent(spec, net, kFeatures, kHidden);
+    std::map<std::string, Tensor> results{{"y", (*layer)(x)}, {"h_n", layer->h_n}};
+    if (auto *lstm = dynamic_cast<nn::LSTM *>(layer.get()))
+      results["c_n"] = lstm->c_n;
+    Tensor loss;
+    for (auto &[result, value] : results) {
+      graph.output(result, value);
+      loss = loss ? loss + square(value + 0.5).sum() : square(value + 0.5).sum();
+    }
+    graph.minimize(loss, optim::SGD{.lr = 0, .momentum = 0.9});
+    Compiled program(graph.str());
+    program.init(1 + fnv1a64(name) % 1000);
+    std::vector<float> values = portableUniform(name, size_t(kRows * kSteps * kFeatures), -1, 1);
+    Values inputs{{"x", {values.begin(), values.end()}}};
+    json result{{"name", name}, {"layer", spec.layer}, {"rows", kRows}, {"steps", kSteps}, {"inputs", inputs}};
+    result["arguments"] = {{"input_size", kFeatures},
+                           {"hidden_size", kHidden},
+                           {"num_layers", spec.layers},
+                           {"bias", spec.bias},
+                           {"batch_first", spec.batchFirst}};
+    if (spec.layer == "RNN")
+      result["arguments"]["nonlinearity"] = spec.nonlinearity;
+    for (const auto &[parameter, tensor] : net.named_parameters())
+      result["before"][parameter] = program.state(parameter);
+    result["predicted"] = program.run("predict", inputs, kRows);
+    result["trained"] = program.run("train_step", inputs, kRows);
+    for (const auto &[parameter, tensor] : net.named_parameters())
+      result["gradients"][parameter] = program.state(parameter + ".momentum_buffer");
+    std::cout << result.dump() << std::endl;
+  });
+}
+
+void runRecurrent(DType dtype) {
+  for (const char *layer : {"RNN", "LSTM", "GRU"})
+    for (auto [layers, bias, batchFirst] : {std::tuple(1, true, false), {2, true, true}, {3, false, false}})
+      runRecurrent(dtype, {layer, layers, bias, batchFirst});
+  runRecurrent(dtype, {"RNN", 2, true, true, "relu"});
+}
+
 void printOps() {
   mlir::MLIRContext context;
   context.loadDialect<ir::SluiceDialect>();
@@ -235,6 +307,8 @@ int run(const std::string &kind, const std::vector<std::string> &arguments) {
   DType dtype = dtypeOf(arguments.at(0));
   if (kind == "text")
     std::cout << mixedGraph(number(arguments.at(2)), dtype, kBatch, number(arguments.at(1)));
+  else if (kind == "recurrent")
+    runRecurrent(dtype);
   else if (kind == "convolutions")
     runConvolutions(dtype, {arguments.begin() + 1, arguments.end()});
   else if (kind == "losses")

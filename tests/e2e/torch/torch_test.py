@@ -1,6 +1,6 @@
 """Random models and convolutions, compiled and run by torch_cases, beside PyTorch in double precision; networks in mixed
 precision beside its autocast; and training beside its optimizers:
-torch_test.py SOURCE_ROOT BUILD_ROOT random|halves|convolutions|losses|autocast|optimizers. With SLUICE_TEST_FULL=1, many more of them."""
+torch_test.py SOURCE_ROOT BUILD_ROOT random|halves|convolutions|losses|recurrent|autocast|optimizers. With SLUICE_TEST_FULL=1, many more of them."""
 
 import itertools
 import json
@@ -17,6 +17,7 @@ environment.enter(SOURCE)
 import autocast  # noqa: E402: of the environment entered above
 import losses  # noqa: E402
 import optimizers  # noqa: E402
+import recurrent  # noqa: E402
 import torch  # noqa: E402
 from verdicts import HALVES, Verdicts  # noqa: E402
 
@@ -128,11 +129,18 @@ def check_optimizers():
     return verdicts.failed()
 
 
+def check_recurrent():
+    cases = [json.loads(line) for dtype in DTYPES for line in torch_cases("recurrent", dtype)]
+    wrong = [line for case in cases for line in recurrent.problems(case)]
+    print("\n".join(wrong) or f"{len(cases)} recurrent layers as PyTorch's")
+    return bool(wrong) or len(cases) != 2 * 10
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
     version = environment.pinned(SOURCE, "torch")
     if torch.__version__ != version:
         sys.exit(f"this is PyTorch {torch.__version__}, and tests/requirements.txt asks for {version}")
     kinds = {"random": check_random, "halves": check_halves, "convolutions": check_convolutions, "losses": check_losses,
-             "autocast": check_autocast, "optimizers": check_optimizers}
+             "recurrent": check_recurrent, "autocast": check_autocast, "optimizers": check_optimizers}
     sys.exit(kinds[sys.argv[3]]())

@@ -1,0 +1,96 @@
+// Steps along a dimension.
+#include "Call.h"
+#include "ir/Work.h"
+
+using namespace mlir;
+
+namespace sluice {
+
+using detail::Access;
+using detail::Call;
+
+/// The dimension, counted from the front, and the number of steps.
+static std::pair<int64_t, int64_t> stepsOf(const Call &call, ArrayRef<Tensor> xs, int64_t dim) {
+  if (xs.empty())
+    call.fail("needs something to go along");
+  int64_t axis = call.axis(xs.front(), dim);
+  for (const Tensor &x : xs) {
+    if (axis >= Call::rank(x))
+      call.fail("dimension " + std::to_string(axis) + " is out of range for " + call.print(x));
+    if (ShapedType::isDynamic(Call::shape(x)[axis]))
+      call.fail("cannot go along the batch");
+    if (Call::shape(x)[axis] != Call::shape(xs.front())[axis])
+      call.fail("the steps differ: " + call.print(xs.front()) + " and " + call.print(x));
+  }
+  return {axis, Call::shape(xs.front())[axis]};
+}
+
+static void checkStep(const Call &call, ArrayRef<Tensor> init, const ScanStep &step, int64_t axis) {
+  if (step.carried.size() != init.size())
+    call.fail("carries " + std::to_string(init.size()) + " values, and a step leaves " +
+              std::to_string(step.carried.size()));
+  for (auto [before, after] : llvm::zip_equal(init, step.carried)) {
+    call.requireGraph(after);
+    call.requireSameDType(before, after);
+    if (Call::shape(before) != Call::shape(after))
+      call.fail("a value that is carried begins as " + call.print(before) + ", and a step leaves " + call.print(after));
+  }
+  for (const Tensor &stacked : step.stacked) {
+    call.requireGraph(stacked);
+    if (axis > Call::rank(stacked))
+      call.fail("cannot stack " + call.print(stacked) + " along dimension " + std::to_string(axis));
+  }
+}
+
+static void checkOps(const Call &call, Block &body) {
+  for (Operation &op : body)
+    if (!ir::isCompute(&op) && !isa<ir::ScanOp, ir::StepOp>(op))
+      call.fail("'" + op.getName().stripDialect().str() + "' has no place in a step");
+}
+
+static SmallVector<Value> valuesOf(ArrayRef<Tensor> tensors) {
+  return llvm::map_to_vector(tensors, [](const Tensor &tensor) { return Access::value(tensor); });
+}
+
+static std::vector<Tensor> tensorsOf(detail::GraphImpl &graph, ValueRange values) {
+  std::vector<Tensor> tensors;
+  for (Value value : values)
+    tensors.push_back(Access::tensor(graph, value));
+  return tensors;
+}
+
+ScanStep scan(std::vector<Tensor> init, std::vector<Tensor> xs, std::int64_t dim,
+              const std::function<ScanStep(const std::vector<Tensor> &, const std::vector<Tensor> &)> &body,
+              ScanOptions options, std::source_location where) {
+  std::vector<Tensor> operands = init;
+  operands.insert(operands.end(), xs.begin(), xs.end());
+  Call call("scan", operands, where);
+  detail::GraphImpl &graph = call.graph;
+  auto [axis, count] = stepsOf(call, xs, dim);
+  Location loc = graph.toLocation(where);
+
+  Region region; // until it is the op's
+  Block *block = new Block;
+  region.push_back(block);
+  for (Value value : valuesOf(init))
+    block->addArgument(value.getType(), loc);
+  for (Value value : valuesOf(xs))
+    block->addArgument(ir::ScanOp::getSliceType(value.getType(), axis), loc);
+  {
+    OpBuilder::InsertionGuard guard(graph.builder);
+    graph.builder.setInsertionPointToEnd(block);
+    ValueRange arguments = block->getArguments();
+    ScanStep step =
+        body(tensorsOf(graph, arguments.take_front(init.size())), tensorsOf(graph, arguments.drop_front(init.size())));
+    checkStep(call, init, step, axis);
+    graph.builder.create<ir::StepOp>(loc, valuesOf(step.carried), valuesOf(step.stacked));
+    checkOps(call, *block);
+  }
+  region.getBlocks().remove(block);
+  size_t stacked = cast<ir::StepOp>(block->getTerminator()).getStacked().size();
+  ir::ScanOp op = ir::ScanOp::create(graph.builder, loc, count, options.reverse, valuesOf(init), valuesOf(xs),
+                                     SmallVector<int64_t>(xs.size(), axis), SmallVector<int64_t>(stacked, axis), block);
+  return {tensorsOf(graph, op.getLast()), tensorsOf(graph, op.getStacks())};
+}
+
+} // namespace sluice

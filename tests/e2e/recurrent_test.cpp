@@ -1,0 +1,232 @@
+// Scans and recurrent layers: what they compute, their gradients by differences, and the same bits on any number of threads
+// and on an accelerator; what is compiled does not grow with the steps.
+#include "sluice/sluice.h"
+#include "tests/Worse.h"
+#include "tests/e2e/Harness.h"
+#include "tests/e2e/Portable.h"
+#include "tests/e2e/replicas/Replicated.h"
+#include <cmath>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace sluice::test;
+
+namespace {
+
+constexpr int64_t kRows = 6, kFeatures = 5, kHidden = 8, kSteps = 7;
+
+/// A user's recurrence: a decaying sum that goes either way, with a weight of each kind: in a product, a bias, a factor.
+std::string recurrence(bool reverse, int64_t steps = kSteps) {
+  using namespace sluice;
+  Graph g("recurrence");
+  g.set_capacity(kRows);
+  g.set_dtype(f64);
+  Tensor x = g.input("x", f64, {Dim{"batch"}, steps, kHidden});
+  nn::Module root{g};
+  Tensor w = root.parameter("w", {kHidden, kHidden}, init::uniform(-0.5, 0.5)),
+         b = root.parameter("b", {kHidden}, init::uniform(-0.5, 0.5)),
+         decay = root.parameter("decay", {kHidden}, init::uniform(0.5, 0.9)),
+         start = root.parameter("start", {kHidden}, init::uniform(-0.5, 0.5));
+  ScanStep all = scan({zeros_like(x.select(1, 0)) + start, zeros_like(x.select(1, 0))}, {x, tanh(x * b)}, 1,
+                      [&](const std::vector<Tensor> &carried, const std::vector<Tensor> &slices) {
+                        Tensor h = tanh(linear(carried[0], w, b) + slices[0] + slices[1]);
+                        Tensor sum = carried[1] * decay + h * slices[1];
+                        return ScanStep{{h, sum}, {sum, softmax(h, 1)}};
+                      },
+                      {.reverse = reverse});
+  g.output("sum", all.carried[1]);
+  g.output("sums", all.stacked[0]);
+  Tensor scaled = all.stacked[0] * all.stacked[1];
+  g.minimize(square(scaled).mean() + all.carried[0].mean(), optim::SGD{.lr = 0, .momentum = 0.9});
+  return g.str();
+}
+
+enum class Kind { RNN, LSTM, GRU };
+constexpr Kind kKinds[] = {Kind::RNN, Kind::LSTM, Kind::GRU};
+
+template <class Layer> std::string network(sluice::DType dtype, int64_t steps, const std::string &devices) {
+  using namespace sluice;
+  Graph g("recurrent");
+  g.set_devices(devices);
+  g.set_capacity(kRows);
+  g.set_dtype(dtype);
+  Tensor x = g.input("x", dtype, {Dim{"batch"}, steps, kFeatures}), label = g.input("label", i32, {Dim{"batch"}});
+  nn::Module root{g};
+  Layer layer{&root, "layer", kFeatures, kHidden, {.num_layers = 2, .batch_first = true}};
+  nn::Linear fc{&root, "fc", kHidden, 3};
+  Tensor y = layer(x), logits = fc(y).mean(1) + fc(layer.h_n.select(0, 1));
+  g.output("logits", logits);
+  g.minimize(cross_entropy(logits, label), optim::SGD{.lr = 0.1, .momentum = 0.9});
+  return g.str();
+}
+
+std::string network(Kind kind, sluice::DType dtype, int64_t steps = kSteps, const std::string &devices = "cpu") {
+  switch (kind) {
+  case Kind::RNN:
+    return network<sluice::nn::RNN>(dtype, steps, devices);
+  case Kind::LSTM:
+    return network<sluice::nn::LSTM>(dtype, steps, devices);
+  case Kind::GRU:
+    return network<sluice::nn::GRU>(dtype, steps, devices);
+  }
+}
+
+Values batch(int64_t rows, int64_t width, int64_t steps = kSteps) {
+  std::vector<float> x = portableUniform("x", size_t(rows * steps * width), -1, 1);
+  std::vector<int64_t> label = portableIntegers("label", size_t(rows), 3);
+  return {{"x", {x.begin(), x.end()}}, {"label", {label.begin(), label.end()}}};
+}
+
+Values unlabelled(int64_t rows, int64_t steps = kSteps) { return {{"x", batch(rows, kHidden, steps).at("x")}}; }
+
+double largestDifference(const std::vector<double> &a, const std::vector<double> &b) {
+  double worst = a.size() == b.size() ? 0 : INFINITY;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    worst = worse(worst, std::fabs(a[i] - b[i]));
+  return worst;
+}
+
+/// All states after some steps, the last one of a short batch.
+std::vector<std::byte> trained(const std::string &text, const sluice::passes::PipelineOptions &options,
+                               const RunOptions &run) {
+  Compiled model(text, options, run);
+  model.init(7);
+  for (int64_t rows : {kRows, kRows, int64_t(2)})
+    model.run("train_step", batch(rows, kFeatures), rows);
+  return model.stateBytes();
+}
+
+} // namespace
+
+// In plain loops, from the model's own numbers.
+TEST(Scan, IsALoopOverTheSlices) {
+  for (bool reverse : {false, true}) {
+    Compiled model(recurrence(reverse));
+    model.init(3);
+    Values inputs = unlabelled(kRows), actual = model.run("predict", inputs, kRows);
+    const std::vector<double> &x = inputs.at("x");
+    std::vector<double> w = model.state("w"), b = model.state("b"), decay = model.state("decay"),
+                        start = model.state("start"), sums(x.size()), last(kRows * kHidden);
+    for (int64_t row = 0; row < kRows; ++row) {
+      std::vector<double> h = start, sum(kHidden, 0.0);
+      for (int64_t count = 0; count < kSteps; ++count) {
+        int64_t step = reverse ? kSteps - 1 - count : count, at = (row * kSteps + step) * kHidden;
+        std::vector<double> next(kHidden);
+        for (int64_t i = 0; i < kHidden; ++i) {
+          double product = b[i] + x[at + i] + std::tanh(x[at + i] * b[i]);
+          for (int64_t j = 0; j < kHidden; ++j)
+            product += h[j] * w[i * kHidden + j];
+          next[i] = std::tanh(product);
+          sum[i] = sum[i] * decay[i] + next[i] * std::tanh(x[at + i] * b[i]);
+          sums[at + i] = sum[i];
+        }
+        h = next;
+      }
+      std::copy(sum.begin(), sum.end(), last.begin() + row * kHidden);
+    }
+    EXPECT_LT(largestDifference(actual.at("sums"), sums), 1e-13) << reverse;
+    EXPECT_LT(largestDifference(actual.at("sum"), last), 1e-13) << reverse;
+  }
+}
+
+// Central differences of generated f64 code; the gradient is what momentum begins with.
+TEST(Scan, HasTheGradientOfDifferences) {
+  for (bool reverse : {false, true}) {
+    Compiled model(recurrence(reverse));
+    model.init(3);
+    Values inputs = unlabelled(4);
+    model.run("train_step", inputs, 4);
+    for (std::string name : {"w", "b", "decay", "start"}) {
+      std::vector<double> gradient = model.state(name + ".momentum_buffer"), value = model.state(name), differences;
+      auto lossWith = [&](size_t i, double change) {
+        std::vector<double> moved = value;
+        moved[i] += change;
+        model.setState(name, moved);
+        return model.run("eval_step", inputs, 4).at("loss")[0];
+      };
+      for (size_t i = 0; i < value.size(); ++i)
+        differences.push_back((lossWith(i, 1e-5) - lossWith(i, -1e-5)) / 2e-5);
+      model.setState(name, value);
+      EXPECT_LT(largestDifference(gradient, differences), 1e-9) << name << (reverse ? " reverse" : "");
+      EXPECT_GT(*std::max_element(gradient.begin(), gradient.end()), 1e-4) << name;
+    }
+  }
+}
+
+TEST(Scan, TrainsAsTheInterpreter) {
+  for (const std::string &text : {recurrence(false), recurrence(true)}) {
+    Compiled model(text);
+    Interpreted reference(text);
+    model.init(3);
+    for (auto &[name, value] : reference.states)
+      value.data = model.state(name);
+    Values actual = model.run("train_step", unlabelled(5), 5), expected = reference.run("train_step", unlabelled(5), 5);
+    EXPECT_LT(largestDifference(actual.at("loss"), expected.at("loss")), 1e-12);
+    for (auto &[name, value] : reference.states)
+      EXPECT_LT(largestDifference(model.state(name), value.data), 1e-12) << name;
+  }
+}
+
+TEST(Recurrent, TrainsAsTheInterpreter) {
+  for (Kind kind : kKinds) {
+    std::string text = network(kind, sluice::f64);
+    Compiled model(text);
+    Interpreted reference(text);
+    model.init(3);
+    for (auto &[name, value] : reference.states)
+      value.data = model.state(name);
+    for (int64_t rows : {kRows, int64_t(3)}) {
+      Values inputs = batch(rows, kFeatures);
+      EXPECT_LT(largestDifference(model.run("train_step", inputs, rows).at("loss"),
+                                  reference.run("train_step", inputs, rows).at("loss")),
+                1e-12);
+    }
+    for (auto &[name, value] : reference.states)
+      EXPECT_LT(largestDifference(model.state(name), value.data), 1e-11) << name;
+  }
+}
+
+TEST(Recurrent, HasTheSameBitsOnAnyNumberOfThreadsAndOnAnAccelerator) {
+  for (Kind kind : kKinds) {
+    std::string text = network(kind, sluice::f32);
+    std::vector<std::byte> one = trained(text, {}, {.threads = 1});
+    EXPECT_EQ(one, trained(text, {}, {.threads = 2}));
+    EXPECT_EQ(one, trained(text, {}, {.threads = 4}));
+    EXPECT_EQ(one, trained(network(kind, sluice::f32, kSteps, "sim:0"), {}, {.sim = "seed=3"}));
+    sluice::passes::PipelineOptions unfused;
+    unfused.fuse = false;
+    EXPECT_EQ(one, trained(text, unfused, {}));
+  }
+}
+
+TEST(Recurrent, IsEqualOnReplicasAndInMicrobatches) {
+  for (Kind kind : kKinds)
+    for (auto [replicas, microbatches] : {std::pair<size_t, int64_t>(2, 1), {3, 1}, {1, 2}, {2, 2}}) {
+      std::string text = network(kind, sluice::f64);
+      Interpreted one(text);
+      Replicated several(text, replicas, /*syncBatchNorm=*/true, {}, "parallel", microbatches);
+      one.init(3);
+      several.run("init", {{"key", {0, 3}}}, std::vector<int64_t>(replicas, 1));
+      for (auto &states : several.states)
+        states.at("lr").data = {0.1};
+      one.setState("lr", {0.1});
+      std::vector<int64_t> shares{kRows};
+      if (replicas > 1)
+        shares = replicas == 2 ? std::vector<int64_t>{4, 2} : std::vector<int64_t>{1, 2, 3};
+      for (int step = 0; step < 2; ++step) {
+        Values inputs = batch(kRows, kFeatures), expected = one.run("train_step", inputs, kRows);
+        EXPECT_LT(largestDifference(several.run("train_step", inputs, shares).at("loss"), expected.at("loss")), 1e-12);
+      }
+      for (const auto &[name, value] : one.states)
+        for (auto &states : several.states)
+          EXPECT_LT(largestDifference(states.at(name).data, value.data), 1e-12) << name << " of " << replicas;
+    }
+}
+
+TEST(Recurrent, HasAPlanThatDoesNotGrowWithTheSteps) {
+  auto lines = [](int64_t steps) {
+    std::string plan = Compiled(network(Kind::LSTM, sluice::f32, steps)).planText();
+    return std::count(plan.begin(), plan.end(), '\n');
+  };
+  EXPECT_EQ(lines(8), lines(64));
+}
