@@ -39,6 +39,16 @@ TEST(LeNet, HasPyTorchsParameters) {
                                     "@fc2.weight, @fc2.bias]"));
 }
 
+TEST(Lstm, HasItsParametersAndAScanForEachLayer) {
+  Outcome lstm = run("lstm -o -");
+  EXPECT_EQ(lstm.code, 0);
+  EXPECT_THAT(lstm.text, HasSubstr("lstm: 6180624 parameters"));
+  EXPECT_THAT(lstm.text,
+              HasSubstr("[@embedding.weight, @lstm1.input.weight, @lstm1.input.bias, @lstm1.state.weight, "
+                        "@lstm2.input.weight, @lstm2.input.bias, @lstm2.state.weight, @fc.weight, @fc.bias]"));
+  EXPECT_THAT(lstm.text, HasSubstr("sluice.scan 32 steps"));
+}
+
 TEST(LeNet, ScalesBytesInTheGraph) {
   EXPECT_THAT(run("lenet -o -").text, HasSubstr("tensor<?x1x28x28xui8>"));
   EXPECT_THAT(run("lenet --input f32 -o -").text, testing::Not(HasSubstr("ui8")));
