@@ -15,7 +15,8 @@ namespace {
 
 constexpr int64_t kRows = 6, kFeatures = 5, kHidden = 8, kSteps = 7;
 
-/// A user's recurrence: a decaying sum that goes either way, with a weight of each kind: in a product, a bias, a factor.
+/// A user's recurrence: a decaying sum that goes either way, with a weight of each kind: in a product, a bias, a factor of rows,
+/// and one of a value without rows.
 std::string recurrence(bool reverse, int64_t steps = kSteps) {
   using namespace sluice;
   Graph g("recurrence");
@@ -26,12 +27,13 @@ std::string recurrence(bool reverse, int64_t steps = kSteps) {
   Tensor w = root.parameter("w", {kHidden, kHidden}, init::uniform(-0.5, 0.5)),
          b = root.parameter("b", {kHidden}, init::uniform(-0.5, 0.5)),
          decay = root.parameter("decay", {kHidden}, init::uniform(0.5, 0.9)),
-         start = root.parameter("start", {kHidden}, init::uniform(-0.5, 0.5));
-  ScanStep all = scan({zeros_like(x.select(1, 0)) + start, zeros_like(x.select(1, 0))}, {x, tanh(x * b)}, 1,
+         start = root.parameter("start", {kHidden}, init::uniform(-0.5, 0.5)),
+         factor = root.parameter("factor", {kHidden}, init::uniform(0.5, 0.9));
+  ScanStep all = scan({zeros_like(x.select(1, 0)) + start, zeros_like(x.select(1, 0)), start}, {x, tanh(x * b)}, 1,
                       [&](const std::vector<Tensor> &carried, const std::vector<Tensor> &slices) {
-                        Tensor h = tanh(linear(carried[0], w, b) + slices[0] + slices[1]);
+                        Tensor h = tanh(linear(carried[0], w, b) + slices[0] + slices[1] + carried[2]);
                         Tensor sum = carried[1] * decay + h * slices[1];
-                        return ScanStep{{h, sum}, {sum, softmax(h, 1)}};
+                        return ScanStep{{h, sum, carried[2] * factor}, {sum, softmax(h, 1)}};
                       },
                       {.reverse = reverse});
   g.output("sum", all.carried[1]);
@@ -106,19 +108,21 @@ TEST(Scan, IsALoopOverTheSlices) {
     Values inputs = unlabelled(kRows), actual = model.run("predict", inputs, kRows);
     const std::vector<double> &x = inputs.at("x");
     std::vector<double> w = model.state("w"), b = model.state("b"), decay = model.state("decay"),
-                        start = model.state("start"), sums(x.size()), last(kRows * kHidden);
+                        start = model.state("start"), factor = model.state("factor"), sums(x.size()),
+                        last(kRows * kHidden);
     for (int64_t row = 0; row < kRows; ++row) {
-      std::vector<double> h = start, sum(kHidden, 0.0);
+      std::vector<double> h = start, moving = start, sum(kHidden, 0.0);
       for (int64_t count = 0; count < kSteps; ++count) {
         int64_t step = reverse ? kSteps - 1 - count : count, at = (row * kSteps + step) * kHidden;
         std::vector<double> next(kHidden);
         for (int64_t i = 0; i < kHidden; ++i) {
-          double product = b[i] + x[at + i] + std::tanh(x[at + i] * b[i]);
+          double product = b[i] + x[at + i] + std::tanh(x[at + i] * b[i]) + moving[i];
           for (int64_t j = 0; j < kHidden; ++j)
             product += h[j] * w[i * kHidden + j];
           next[i] = std::tanh(product);
           sum[i] = sum[i] * decay[i] + next[i] * std::tanh(x[at + i] * b[i]);
           sums[at + i] = sum[i];
+          moving[i] *= factor[i];
         }
         h = next;
       }
@@ -136,7 +140,7 @@ TEST(Scan, HasTheGradientOfDifferences) {
     model.init(3);
     Values inputs = unlabelled(4);
     model.run("train_step", inputs, 4);
-    for (std::string name : {"w", "b", "decay", "start"}) {
+    for (std::string name : {"w", "b", "decay", "start", "factor"}) {
       std::vector<double> gradient = model.state(name + ".momentum_buffer"), value = model.state(name), differences;
       auto lossWith = [&](size_t i, double change) {
         std::vector<double> moved = value;

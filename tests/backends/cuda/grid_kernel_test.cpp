@@ -98,6 +98,30 @@ std::vector<Body> normalised() {
   return all;
 }
 
+/// Slices at a position that is data; one that is all of it, written in its place.
+std::vector<Body> positioned() {
+  auto update = [](const std::string &x, const std::string &part, int axis, const std::string &more = "") {
+    return Body{{x, part, "tensor<i32>"},
+                "%a = sluice.dynamic_update_slice %0, %1, %2 {axis = " + std::to_string(axis) + " : i64" + more +
+                    "} : (" + x + ", " + part + ", tensor<i32>) -> " + x,
+                "%a : " + x,
+                0,
+                2,
+                3};
+  };
+  return {{{"tensor<?x9x33xf32>", "tensor<i64>"},
+           "%a = sluice.dynamic_slice %0, %1 {axis = 1 : i64, size = 2 : i64} : (tensor<?x9x33xf32>, tensor<i64>) -> "
+           "tensor<?x2x33xf32>",
+           "%a : tensor<?x2x33xf32>",
+           0,
+           2,
+           9},
+          update("tensor<?x9x33xf32>", "tensor<?x1x33xf32>", 1),
+          update("tensor<9x40xf64>", "tensor<9x7xf64>", 1),
+          update("tensor<?x9x33xf32>", "tensor<?x9x33xf32>", 1, ", in_place"),
+          update("tensor<9x40xf64>", "tensor<9x40xf64>", 0, ", in_place")};
+}
+
 std::vector<Body> bodies() {
   std::vector<Body> all = {
       unary("square", "tensor<?xf32>"),
@@ -155,6 +179,8 @@ std::vector<Body> bodies() {
   for (Body &body : normalised())
     all.push_back(std::move(body));
   for (Body &body : indexed())
+    all.push_back(std::move(body));
+  for (Body &body : positioned())
     all.push_back(std::move(body));
   for (Body &body : halves())
     all.push_back(std::move(body));
