@@ -8,6 +8,7 @@ using exchange::rankText;
 
 static constexpr std::chrono::microseconds kEagerness{20}; // for which nothing sleeps after something has moved
 static constexpr int kSleepMilliseconds = 1;               // at most; whatever comes ends it
+static constexpr std::chrono::seconds kFarewell{2};        // for last words, which others may be too busy to hear
 
 Mesh::Mesh(int32_t rank, std::vector<Socket> sockets) : rank_(rank), culprit_(rank) {
   for (Socket &socket : sockets)
@@ -15,9 +16,24 @@ Mesh::Mesh(int32_t rank, std::vector<Socket> sockets) : rank_(rank), culprit_(ra
 }
 
 Mesh::~Mesh() {
-  if (!broken_)
+  if (broken_)
+    sayLastWords();
+  else
     for (Peer &peer : peers_)
       peer.leave();
+}
+
+void Mesh::sayLastWords() {
+  Clock::time_point end = Clock::now() + kFarewell;
+  for (bool saidAll = false; !saidAll && Clock::now() < end;) {
+    saidAll = true;
+    for (Peer &peer : peers_) {
+      peer.abort(culprit_);
+      saidAll &= peer.hasSaidAll();
+    }
+    if (!saidAll)
+      poll(nullptr, 0, kSleepMilliseconds);
+  }
 }
 
 sluice_transfer *Mesh::begin(int32_t rank, bool sends, void *memory, size_t bytes) {

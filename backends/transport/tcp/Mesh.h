@@ -2,7 +2,7 @@
 //
 // A message is a header with the number of its bytes, and these. Nothing is read of one that no receive is there for, so
 // nothing is kept of what others send. Who closes in order says so; a connection that ends without that was lost, and ends
-// the whole mesh.
+// the whole mesh. Who is aborted says on whose account, behind the rest of a message that it is in the middle of.
 #pragma once
 
 #include "backends/transport/Fail.h"
@@ -17,6 +17,7 @@
 #include <list>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -68,7 +69,10 @@ public:
   void notice(short events);
 
   void leave();
+  /// Nothing else is sent from here on. What of its last words does not go out at once is for `hasSaidAll`.
   void abort(int32_t culprit);
+  /// Goes on with them without waiting. Once the other end has them all the connection is cut.
+  bool hasSaidAll();
 
 private:
   bool hasHeader() const { return headerBytes_ == header_.size(); }
@@ -78,8 +82,11 @@ private:
   bool readControl();
   bool receiveSome();
   void finishReceive();
-  void sendControl(unsigned char kind, uint64_t number);
+  void keepRest(const sluice_transfer &transfer);
+  bool sendLastWords();
+  void discardReceived();
   void endAt(int error);
+  void endUnread();
 
   Socket socket_;
   std::deque<sluice_transfer *> sending_, receiving_;
@@ -87,6 +94,8 @@ private:
   size_t headerBytes_ = 0;
   End end_ = End::None;
   bool cannotSend_ = false; // the connection has ended, but not all that came over it was read
+  std::string lastWords_;   // that are still to be sent: the rest of a message, and why it is the last
+  bool isAborted_ = false, isCut_ = false;
   int32_t culprit_ = 0;
   std::optional<std::pair<uint64_t, size_t>> difference_;
 };
@@ -95,7 +104,7 @@ class Mesh {
 public:
   /// A socket for each rank; that of `rank` itself is not open.
   Mesh(int32_t rank, std::vector<Socket> sockets);
-  /// Leaves.
+  /// Leaves; after an error it says its last words first, which may take two seconds.
   ~Mesh();
   Mesh(const Mesh &) = delete;
 
@@ -111,6 +120,7 @@ private:
   Peer &peerOf(const sluice_transfer &transfer) { return peers_[static_cast<size_t>(transfer.rank)]; }
   bool moveAll();
   void noteEnds();
+  void sayLastWords();
   bool look(sluice_transfer &transfer);
   [[noreturn]] void drop(sluice_transfer &transfer, const Error &error);
   void sleep(std::unique_lock<std::mutex> &lock);

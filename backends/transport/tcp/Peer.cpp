@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <linux/sockios.h>
 #include <poll.h>
+#include <string_view>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -34,6 +37,8 @@ static uint64_t numberIn(const Header &header) {
 static bool isLater(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
 void Peer::remove(const sluice_transfer &transfer) {
+  if (transfer.sends && !sending_.empty() && sending_.front() == &transfer && !isAborted_)
+    keepRest(transfer);
   auto &queue = transfer.sends ? sending_ : receiving_;
   queue.erase(std::remove(queue.begin(), queue.end(), &transfer), queue.end());
 }
@@ -157,7 +162,7 @@ bool Peer::moveNow() {
   while (isOpen() && canReceive() && receiveSome())
     moved = true;
   if (cannotSend_ && isOpen()) // what it said last has been read, or nobody is there to receive it
-    end_ = End::Lost;
+    endUnread();
   return moved;
 }
 
@@ -173,29 +178,85 @@ std::optional<short> Peer::events() const {
 /// What was received is no longer read of a connection that was cut.
 void Peer::notice(short events) {
   if (events & (POLLERR | POLLHUP) && hasHeader() && receiving_.empty())
-    endAt(ECONNRESET);
+    endUnread();
 }
 
-void Peer::sendControl(unsigned char kind, uint64_t number) {
-  bool isBetweenMessages = sending_.empty() || sending_.front()->headerSent == 0;
-  if (!isOpen() || !isBetweenMessages)
-    return;
-  Header header = headerOf(kind, number);
-  [[maybe_unused]] ssize_t sent = send(socket_.get(), header.data(), header.size(), MSG_NOSIGNAL); // or it is lost
+/// Why the other end is aborted may stand behind messages that nobody is there to receive.
+void Peer::endUnread() {
+  int available = 0;
+  if (!hasHeader() || ioctl(socket_.get(), FIONREAD, &available) != 0)
+    available = 0;
+  std::string bytes(static_cast<size_t>(available), '\0');
+  ssize_t peeked = recv(socket_.get(), bytes.data(), bytes.size(), MSG_PEEK);
+  std::string_view unread(bytes.data(), static_cast<size_t>(std::max<ssize_t>(peeked, 0)));
+  while (hasHeader() && !readControl()) {
+    uint64_t message = numberIn(header_);
+    headerBytes_ = 0;
+    if (message > unread.size() || unread.size() - message < header_.size())
+      break;
+    headerBytes_ = unread.copy(reinterpret_cast<char *>(header_.data()), header_.size(), message);
+    unread.remove_prefix(message + header_.size());
+  }
+  endAt(ECONNRESET);
 }
 
 /// With something under way it is no leaving in order.
 void Peer::leave() {
-  if (sending_.empty())
-    sendControl(kLeave, 0);
+  if (!isOpen() || !sending_.empty())
+    return;
+  Header header = headerOf(kLeave, 0);
+  [[maybe_unused]] ssize_t sent = send(socket_.get(), header.data(), header.size(), MSG_NOSIGNAL); // or it is lost
+}
+
+/// Of a message that the other end has the beginning of, whose memory is somebody else's from here on.
+void Peer::keepRest(const sluice_transfer &transfer) {
+  if (transfer.headerSent == 0 || transfer.isDone)
+    return;
+  lastWords_.assign(transfer.header.begin() + static_cast<std::ptrdiff_t>(transfer.headerSent), transfer.header.end());
+  lastWords_.append(reinterpret_cast<const char *>(transfer.memory) + transfer.moved, transfer.bytes - transfer.moved);
 }
 
 void Peer::abort(int32_t culprit) {
-  sendControl(kAbort, static_cast<uint64_t>(culprit));
+  if (std::exchange(isAborted_, true) || !isOpen())
+    return;
+  if (!sending_.empty())
+    keepRest(*sending_.front());
+  Header header = headerOf(kAbort, static_cast<uint64_t>(culprit));
+  lastWords_.append(header.begin(), header.end());
+  hasSaidAll();
+}
+
+/// Whether nothing is left of them, be it that nobody hears them.
+bool Peer::sendLastWords() {
+  while (!lastWords_.empty()) {
+    ssize_t sent = send(socket_.get(), lastWords_.data(), lastWords_.size(), MSG_NOSIGNAL);
+    if (sent < 0 && isLater(errno))
+      return false;
+    lastWords_.erase(0, sent < 0 ? std::string::npos : static_cast<size_t>(sent));
+  }
+  int unheard = 0;
+  return ioctl(socket_.get(), SIOCOUTQ, &unheard) != 0 || unheard == 0;
+}
+
+/// The other end may be at its last words, too: who has no room for them does not get rid of its own.
+void Peer::discardReceived() {
+  char bytes[1 << 14];
+  while (recv(socket_.get(), bytes, sizeof bytes, 0) > 0) {
+  }
+}
+
+bool Peer::hasSaidAll() {
+  if (isCut_ || !socket_.isOpen())
+    return true;
+  if (end_ == End::None && !sendLastWords()) {
+    discardReceived();
+    return false;
+  }
   sockaddr none{};
   none.sa_family = AF_UNSPEC;
-  if (socket_.isOpen())
-    connect(socket_.get(), &none, sizeof none); // cuts the connection, whatever its other end has not read
+  isCut_ = true;
+  connect(socket_.get(), &none, sizeof none); // cuts the connection, whatever its other end has not read
+  return true;
 }
 
 } // namespace sluice::transport

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <memory>
 #include <string>
+#include <sys/socket.h>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -84,6 +87,43 @@ TEST(Mesh, CutsOffWhoeverSpeaksOtherwise) {
 TEST(Mesh, TellsMessagesOfAnotherSize) {
   std::string other = "rank 1 sent a message of 5 bytes, where 4 were to come";
   EXPECT_EQ(heard(message("fours") + message("more")), other + "; " + other);
+}
+
+/// No message of rank 1 is to be received, which is cut off behind the last of them.
+TEST(Mesh, HearsWhatWasSaidBehindMessages) {
+  auto [zeroToOne, oneToZero] = connected();
+  auto [zeroToTwo, twoToZero] = connected();
+  Mesh zero(0, list(Socket(), std::move(zeroToOne), std::move(zeroToTwo)));
+  char bytes[4];
+  sluice_transfer *transfer = zero.begin(2, /*sends=*/false, bytes, sizeof bytes);
+  sendAll(oneToZero, message("four") + message("more") + abortFor(7), soon());
+  for (Deadline end = std::chrono::steady_clock::now() + 50ms; std::chrono::steady_clock::now() < end;)
+    EXPECT_FALSE(zero.test(transfer));
+  linger atOnce{1, 0};
+  setsockopt(oneToZero.get(), SOL_SOCKET, SO_LINGER, &atOnce, sizeof atOnce);
+  oneToZero = Socket();
+  EXPECT_EQ(next(zero, 2), "rank 1 was aborted, because of rank 7");
+}
+
+/// Rank 2 ends rank 1, which is in the middle of a message to rank 0.
+TEST(Mesh, SaysWhyBehindTheMessageThatItIsInTheMiddleOf) {
+  auto [zeroToOne, oneToZero] = connected();
+  auto [oneToTwo, twoToOne] = connected();
+  Mesh zero(0, list(Socket(), std::move(zeroToOne)));
+  auto one = std::make_unique<Mesh>(1, list(std::move(oneToZero), Socket(), std::move(oneToTwo)));
+  std::string sent(32 << 20, 's'), received(sent.size(), '.'), expected = sent;
+  one->begin(0, /*sends=*/true, sent.data(), sent.size());
+  sendAll(twoToOne, abortFor(2), soon());
+  EXPECT_EQ(next(*one, 2), "rank 2 was aborted");
+  one->abort();
+  sent.assign(sent.size(), 'x'); // it is the test's own again
+  std::thread ending([&] { one.reset(); });
+  sluice_transfer *transfer = zero.begin(1, /*sends=*/false, received.data(), received.size());
+  for (Deadline end = soon(); !zero.test(transfer) && std::chrono::steady_clock::now() < end;) {
+  }
+  EXPECT_TRUE(received == expected);
+  EXPECT_EQ(next(zero, 1), "rank 1 was aborted, because of rank 2");
+  ending.join();
 }
 
 /// Rank 2 ends rank 1, which ends rank 0. Of rank 2 itself rank 0 hears nothing.
