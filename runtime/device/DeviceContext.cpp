@@ -59,7 +59,7 @@ DeviceEvent::DeviceEvent(DeviceContext &context) : context_(&context), event_(nu
   event_.reset(event);
 }
 
-void DeviceEvent::synchronize() const { context_->check(context_->half().synchronize(get()), context_->backend()); }
+void DeviceEvent::synchronize() const { context_->check(context_->synchronize(get()), context_->backend()); }
 
 bool DeviceEvent::isDone() const {
   int done = 0;
@@ -101,6 +101,11 @@ void DeviceQueue::wait(const DeviceEvent &event) {
 }
 
 void DeviceQueue::synchronize() {
+  if (context_->patience() > 0) {
+    DeviceEvent end(*context_);
+    record(end);
+    return end.synchronize();
+  }
   context_->check(context_->half().synchronize_queue(queue_.get()), context_->backend());
 }
 

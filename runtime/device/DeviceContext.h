@@ -32,6 +32,13 @@ public:
   /// Whether its queues keep sequences.
   bool captures() const { return half_.capture_begin != nullptr; }
 
+  /// From now on the host waits for work no longer than this, if the backend can: its devices wait for others. 0: any.
+  void setPatience(double seconds) { patience_ = half_.synchronize_until ? seconds : 0; }
+  double patience() const { return patience_; }
+  sluice_status synchronize(sluice_event *event) const {
+    return patience_ > 0 ? half_.synchronize_until(event, patience_) : half_.synchronize(event);
+  }
+
   int32_t deviceCount() const;
   sluice_device_info deviceInfo(int32_t device) const;
   /// What the copy engine counted; empty if it does not count.
@@ -50,6 +57,7 @@ private:
   sluice_backend_run half_{};
   sluice_run_services services_;
   sluice_run *run_ = nullptr;
+  double patience_ = 0;
 };
 
 /// Owns a handle of the ABI.

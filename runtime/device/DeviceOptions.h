@@ -1,9 +1,11 @@
 // How the devices of a plan are chosen and set.
 #pragma once
 
+#include "runtime/base/Status.h"
 #include "runtime/launch/ProcessGroup.h"
 #include "sluice/backend/run.h"
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -15,7 +17,13 @@ struct DeviceOptions {
   std::string folder;                          ///< where backends lie, after those of SLUICE_BACKEND_PATH
   std::map<std::string, const sluice_backend_run *> backends; ///< by name: used rather than what the folders have
   ProcessGroup *processes = nullptr; ///< with the other replicas in them; null: all are in this process
-  bool replays = true;               ///< work of accelerators is captured and replayed, where their backend can
+  /// Seconds in which all replicas in this process must come to a collective, and in which the devices of replicas that
+  /// exchange must do what the host waits for; 0: any.
+  double deadline = 0;
+  /// Called in a thread of its own with the error of one that did not come, whose thread nothing can end, and need not
+  /// return. Empty: the others end with the error, and it is waited for.
+  std::function<void(const Error &)> onLate;
+  bool replays = true; ///< work of accelerators is captured and replayed, where their backend can
 };
 
 } // namespace sluice::runtime

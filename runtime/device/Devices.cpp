@@ -119,11 +119,13 @@ void Devices::synchronize() {
 }
 
 void Devices::connect(const std::map<size_t, sluice_unique_id> &ids) {
-  for (const auto &[device, id] : ids)
+  for (const auto &[device, id] : ids) {
     communicators_[device] = std::make_unique<Communicator>(
         context(device), id,
         Communicator::Rank{static_cast<int32_t>(replica_), static_cast<int32_t>(group_.size()), ordinal(device)},
         group_.processes() ? &group_.processes()->link() : nullptr);
+    context(device).setPatience(group_.deadline());
+  }
 }
 
 void Devices::abortCollectives() noexcept {

@@ -25,6 +25,10 @@ public:
   /// Meets the other replicas, which call this too, with one id for each device that exchanges.
   void connect(const std::map<size_t, sluice_unique_id> &ids);
   Communicator &communicator(size_t device) { return *communicators_.at(device); }
+  /// The replica is about to put in its next collective, whose text must outlive the other replicas.
+  void comeTo(const std::string &collective) {
+    group_.attendance().come(static_cast<size_t>(replica_ - group_.first()), collective);
+  }
   /// By device.
   const std::map<size_t, std::unique_ptr<Communicator>> &communicators() const { return communicators_; }
   /// Ends the exchanges of all replicas, which fail from here on; any thread may call it once they have met.

@@ -21,7 +21,8 @@ static const sluice_backend_run &findBackend(const std::string &backend, const s
 }
 
 ReplicaGroup::ReplicaGroup(const Plan &plan, const DeviceOptions &options)
-    : plan_(plan), processes_(options.processes), ordinals_(fillSlots(plan, options)) {
+    : plan_(plan), processes_(options.processes), deadline_(options.deadline), ordinals_(fillSlots(plan, options)),
+      attendance_(std::make_unique<Attendance>(static_cast<size_t>(count()))) {
   for (size_t slot = 0; slot < plan.devices.size(); ++slot)
     if (const std::string &name = plan.devices[slot].backend; !backends_.contains(name))
       backends_.emplace(name, open(slot, options));

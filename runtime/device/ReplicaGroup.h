@@ -2,6 +2,7 @@
 // their contexts are opened into, so that they have one clock and their queues can wait for each other.
 #pragma once
 
+#include "runtime/device/Attendance.h"
 #include "runtime/device/Communicator.h"
 #include "runtime/device/DeviceOptions.h"
 #include "runtime/plan/Plan.h"
@@ -30,6 +31,11 @@ public:
     return ordinals_[static_cast<size_t>(replica - first())];
   }
 
+  /// Seconds that devices wait for those of other replicas; 0: any.
+  double deadline() const { return deadline_; }
+  /// Of the replicas in this process.
+  Attendance &attendance() const { return *attendance_; }
+
   struct Backend {
     const sluice_backend_run *half;
     std::string settings;
@@ -43,8 +49,10 @@ private:
 
   const Plan &plan_;
   ProcessGroup *processes_;
+  double deadline_;
   std::vector<std::vector<int32_t>> ordinals_;
   std::map<std::string, Backend> backends_;
+  std::unique_ptr<Attendance> attendance_;
 };
 
 } // namespace sluice::runtime

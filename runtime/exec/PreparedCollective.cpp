@@ -27,7 +27,8 @@ PreparedCollective::PreparedCollective(const Action &action, const Plan &plan, D
     : collective_(*action.collective()), devices_(devices), device_(plan.queues[action.queues.front()].device),
       queue_(action.queues.front()), send_(devices.addresses(collective_.send.slot)),
       receive_(devices.addresses(collective_.receive.slot)), bytes_(collective_.bytesFor(plan.replicas)),
-      label_(collective_.source.empty() ? collective_.name : concat(collective_.name, ", ", collective_.source)) {
+      label_(collective_.source.empty() ? collective_.name : concat(collective_.name, ", ", collective_.source)),
+      text_(concat(Collective::kindNames[static_cast<size_t>(collective_.kind)], " of ", label_)) {
   int64_t before = devices.replica() * collective_.partBytes();
   if (collective_.isInPlace() && collective_.kind == Collective::Kind::allGather)
     moveBy(send_, before);
@@ -49,6 +50,7 @@ void PreparedCollective::put(size_t number, WorkTimes &times, Work work, Collect
   bool isTimed = times.wants(work.call);
   double start = isTimed ? WorkTimes::now() : 0;
   DeviceQueue &queue = devices_.queue(queue_);
+  devices_.comeTo(text_);
   devices_.communicator(device_).exchange(queue, exchange);
   CollectiveCount &count = counts[static_cast<size_t>(collective_.kind)];
   ++count.exchanges;

@@ -26,7 +26,7 @@ private:
   size_t device_, queue_;
   std::vector<std::byte *> send_, receive_; ///< by the number of the copy
   int64_t bytes_;                           ///< of all replicas
-  std::string label_;
+  std::string label_, text_;                ///< "dw1, lenet.cpp:12:9", and what kind of collective of it
 };
 
 } // namespace sluice::runtime

@@ -1,8 +1,10 @@
 #include "runtime/exec/ReplicaThread.h"
 
+#include <pthread.h>
+
 namespace sluice::runtime {
 
-ReplicaThread::ReplicaThread() : thread_([this] { serve(); }) {}
+ReplicaThread::ReplicaThread(const std::string &name) : thread_([this, name] { serve(name); }) {}
 
 ReplicaThread::~ReplicaThread() {
   give(nullptr, /*ends=*/true);
@@ -23,7 +25,8 @@ void ReplicaThread::wait() {
   changed_.wait(lock, [&] { return !work_; });
 }
 
-void ReplicaThread::serve() {
+void ReplicaThread::serve(const std::string &name) {
+  pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return work_ || ends_; });

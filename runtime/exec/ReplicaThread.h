@@ -4,13 +4,15 @@
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <thread>
 
 namespace sluice::runtime {
 
 class ReplicaThread {
 public:
-  ReplicaThread();
+  /// `name` is what tools show of it, its first 15 characters.
+  explicit ReplicaThread(const std::string &name);
   ReplicaThread(const ReplicaThread &) = delete;
   ReplicaThread &operator=(const ReplicaThread &) = delete;
   /// No work may be under way.
@@ -22,7 +24,7 @@ public:
   void wait();
 
 private:
-  void serve();
+  void serve(const std::string &name);
   void give(const std::function<void()> *work, bool ends);
 
   std::mutex mutex_;

@@ -10,20 +10,22 @@
 namespace sluice::runtime {
 
 Replicas::Replicas(const Plan &plan, const sluice_artifact &artifact, int threads, const DeviceOptions &options)
-    : group_(plan, options), replicas_(static_cast<size_t>(group_.count())) {
+    : group_(plan, options), replicas_(static_cast<size_t>(group_.count())), onLate_(options.onLate) {
   int each = std::max(threads / static_cast<int>(size()), 1);
   auto make = [&](size_t number) {
     replicas_[number] = std::make_unique<Replica>(plan, artifact, each, group_,
                                                   group_.first() + static_cast<int64_t>(number), options.replays);
   };
   for (size_t i = 1; i < size(); ++i)
-    threads_.push_back(std::make_unique<ReplicaThread>());
+    threads_.push_back(std::make_unique<ReplicaThread>(concat("replica ", i)));
   if (size() == 1)
     make(0);
   else
     inThreads(make);
   throwFailure();
   connect();
+  if (size() > 1 && options.deadline > 0)
+    watch_.emplace(group_.attendance(), options.deadline, [this](const std::string &message) { failLate(message); });
 }
 
 /// Ends may have to meet, so all replicas go at once.
@@ -74,11 +76,18 @@ void Replicas::inThreads(const std::function<void(size_t number)> &body) {
       if (Status status = guarded([&] { body(number); }); !status.ok())
         fail(number, status);
     });
+  setAtWork(true);
   for (size_t number = 1; number < size(); ++number)
     threads_[number - 1]->start(parts[number]);
   parts.front()();
   for (const std::unique_ptr<ReplicaThread> &thread : threads_)
     thread->wait();
+  setAtWork(false);
+}
+
+void Replicas::setAtWork(bool areAtWork) {
+  std::lock_guard lock(mutex_);
+  areAtWork_ = areAtWork;
 }
 
 void Replicas::fail(size_t number, const Status &status) {
@@ -89,6 +98,22 @@ void Replicas::fail(size_t number, const Status &status) {
   }
   if (replicas_[number])
     replicas_[number]->executor().devices().abortCollectives();
+}
+
+/// What else has failed is the cause, but who keeps the others waiting keeps them from saying so.
+void Replicas::failLate(const std::string &message) {
+  std::optional<Error> failure;
+  {
+    std::lock_guard lock(mutex_);
+    if (!areAtWork_)
+      return;
+    if (!failure_)
+      failure_.emplace(ExitCode::deadline, message);
+    failure = failure_;
+  }
+  if (onLate_)
+    return onLate_(*failure);
+  replicas_.front()->executor().devices().abortCollectives();
 }
 
 } // namespace sluice::runtime

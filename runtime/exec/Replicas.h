@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/base/Status.h"
+#include "runtime/exec/LateWatch.h"
 #include "runtime/exec/Replica.h"
 #include "runtime/exec/ReplicaThread.h"
 
@@ -15,7 +16,8 @@
 namespace sluice::runtime {
 
 /// If something fails in one of several replicas, the others' exchanges are ended, so that nobody waits for it, and all of
-/// this gives the cause from then on: the first error that is not another replica's end, with the replica's number.
+/// this gives the cause from then on: the first error that is not another replica's end, with the replica's number. One
+/// that does not come to a collective within the deadline of the options fails, too.
 class Replicas {
 public:
   /// They share the threads, and have one each at least. `plan` and `artifact` must outlive this.
@@ -56,18 +58,25 @@ public:
 private:
   /// Calls `body` with the number of each replica in its thread; what it throws is a failure.
   void inThreads(const std::function<void(size_t number)> &body);
+  void setAtWork(bool areAtWork);
   void connect();
   void fail(size_t number, const Status &status);
+  /// Ends what replicas are at with this or an earlier error, if they are at something.
+  void failLate(const std::string &message);
   void throwFailure() const {
+    std::lock_guard lock(mutex_);
     if (failure_)
       throw Error(*failure_);
   }
 
   ReplicaGroup group_;
   std::vector<std::unique_ptr<Replica>> replicas_;
-  std::mutex mutex_; ///< of the failure
+  std::function<void(const Error &)> onLate_;
+  mutable std::mutex mutex_; ///< of what follows
   std::optional<Error> failure_;
+  bool areAtWork_ = false;                              ///< all, each in its thread
   std::vector<std::unique_ptr<ReplicaThread>> threads_; ///< of all replicas but the first
+  std::optional<LateWatch> watch_;                      ///< of several that exchange
 };
 
 } // namespace sluice::runtime

@@ -151,7 +151,8 @@ private:
     command
         ->add_option_function<std::string>(
             "--deadline", [this](const std::string &text) { options_.deadline = parseDeadline(text); },
-            "How long processes wait for each other, while one writes a checkpoint, too (default: 60s)")
+            "How long processes, or replicas in one, wait for each other, while one writes a checkpoint, too "
+            "(default: 60s)")
         ->type_name("SECONDS");
   }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <unistd.h>
 
 using namespace sluice::runtime;
 
@@ -55,13 +56,17 @@ static int fail(const std::string &program, const Status &status, bool json) {
 int main(int argc, char **argv) {
   sluice::files::prepareProcess();
   int code = 0;
-  Status status = guarded([&] {
-    if (std::optional<Options> options = parseCommandLine(argc, argv))
-      code = run(*options);
-  });
-  if (status.ok())
-    return code;
   // The arguments themselves may be what is wrong, so they are looked at once more.
   bool json = std::any_of(argv, argv + argc, [](std::string_view argument) { return argument == "--json"; });
-  return fail(argc > 0 ? argv[0] : "sluice", status, json);
+  std::string program = argc > 0 ? argv[0] : "sluice";
+  Status status = guarded([&] {
+    std::optional<Options> options = parseCommandLine(argc, argv);
+    if (!options)
+      return;
+    options->onLate = [&](const Error &error) { // in another thread: nobody waits for those that are stuck
+      _exit(fail(program, {error.code(), error.what()}, json));
+    };
+    code = run(*options);
+  });
+  return status.ok() ? code : fail(program, status, json);
 }

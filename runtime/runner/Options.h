@@ -1,10 +1,12 @@
 // What the command line of an executable asks for.
 #pragma once
 
+#include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
 #include "runtime/launch/ProcessLaunch.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,9 +23,10 @@ struct Options {
   std::string device, devices;
   std::vector<NamedText> backends; ///< settings of backends by name
 
-  LaunchFlags launch;    ///< which of several processes this is
-  std::string transport; ///< between them; empty: that of the launcher
-  double deadline = 60;  ///< seconds that they wait for each other
+  LaunchFlags launch;                        ///< which of several processes this is
+  std::string transport;                     ///< between them; empty: that of the launcher
+  double deadline = 60;                      ///< seconds that they, or replicas in one process, wait for each other
+  std::function<void(const Error &)> onLate; ///< as in DeviceOptions
 
   bool replays = true; ///< what accelerators do is captured and replayed
   bool report = false; ///< of copies and memory

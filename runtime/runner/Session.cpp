@@ -33,6 +33,8 @@ Instance startInstance(const Options &options, ProcessGroup *processes) {
   wanted.devices.list = options.devices;
   wanted.devices.replays = options.replays;
   wanted.devices.processes = processes;
+  wanted.devices.deadline = options.deadline;
+  wanted.devices.onLate = options.onLate;
   for (const NamedText &setting : options.backends)
     wanted.devices.settings[setting.name] = setting.text;
   checkBackends(readPlan(), options);

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <functional>
+#include <future>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -32,6 +33,8 @@ struct Meddling {
   std::map<int32_t, int> launches;           ///< on devices
   std::map<sluice_communicator *, int32_t> ranks;
   std::map<int32_t, sluice_exchange> exchanges; ///< the last one of each rank
+  std::map<int32_t, int> exchanged;
+  std::function<bool(int32_t rank, int number)> isDropped = [](int32_t, int) { return false; }; ///< not put in
 };
 
 Meddling *meddling = nullptr;
@@ -66,8 +69,12 @@ sluice_status meddledInit(sluice_run *run, const sluice_communicator_options *op
 
 sluice_status notedExchange(sluice_communicator *of, sluice_queue *queue, const sluice_exchange *exchange) {
   std::unique_lock lock(meddling->mutex);
-  meddling->exchanges[meddling->ranks[of]] = *exchange;
+  int32_t rank = meddling->ranks[of];
+  meddling->exchanges[rank] = *exchange;
+  int number = meddling->exchanged[rank]++;
   lock.unlock();
+  if (meddling->isDropped(rank, number))
+    return SLUICE_OK;
   return meddling->sound.collectives->exchange(of, queue, exchange);
 }
 
@@ -140,6 +147,107 @@ TEST_P(FailingReplicas, EndTheOthersWithTheCause) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, FailingReplicas, testing::Combine(testing::Range(0, 3), testing::Bool()));
+
+/// One replica stays away from the exchange of a step until the test lets it go; those that are late for less are waited for.
+class StuckReplicas : public MeddledReplicas, public testing::WithParamInterface<int> {
+protected:
+  StuckReplicas() {
+    int stuck = GetParam();
+    meddling_.before = [this, stuck](int32_t device, int number, const sluice_call &) {
+      if (device == (stuck + 1) % 3 && number % 5 == 2)
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      if (device == stuck && number == 7)
+        released_.get_future().wait();
+      return SLUICE_OK;
+    };
+  }
+
+  Status runWith(const DeviceOptions &devices) {
+    AveragerRun run(3, "seed=4", nullptr, devices);
+    return guarded([&] {
+      for (int i = 0; i < 12; ++i)
+        run.run(64);
+    });
+  }
+
+  std::promise<void> released_;
+  const std::string late_ =
+      "replica " + std::to_string(GetParam()) + " has not come to all_reduce of sum, model.cpp:2:1 within 0.3 s";
+};
+
+TEST_P(StuckReplicas, AreNamedWithTheCollective) {
+  DeviceOptions devices = options();
+  devices.deadline = 0.3;
+  Status told;
+  devices.onLate = [&](const Error &error) {
+    told = {error.code(), error.what()};
+    released_.set_value();
+  };
+  Status status = runWith(devices);
+  EXPECT_EQ(told.code, ExitCode::deadline);
+  EXPECT_EQ(told.message, late_);
+  EXPECT_EQ(status.code, ExitCode::deadline);
+  EXPECT_EQ(status.message, late_);
+}
+
+TEST_P(StuckReplicas, EndTheOthersWhenTheyComeAfterAll) {
+  DeviceOptions devices = options();
+  devices.deadline = 0.3;
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(900));
+    released_.set_value();
+  });
+  Status status = runWith(devices);
+  other.join();
+  EXPECT_EQ(status.code, ExitCode::deadline);
+  EXPECT_EQ(status.message, late_);
+}
+
+TEST_P(StuckReplicas, AreWaitedForWithoutADeadline) {
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    released_.set_value();
+  });
+  Status status = runWith(options());
+  other.join();
+  EXPECT_TRUE(status.ok()) << status.message;
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, StuckReplicas, testing::Range(0, 3));
+
+using StuckDevices = MeddledReplicas;
+
+/// One device never does its exchange of the sixth step, and what lies behind it.
+TEST_F(StuckDevices, AreNamedWithTheCollective) {
+  meddling_.isDropped = [](int32_t rank, int number) { return rank == 1 && number >= 5; };
+  DeviceOptions devices = options();
+  devices.deadline = 0.3;
+  AveragerRun run(3, "seed=4", nullptr, devices);
+  Status status = guarded([&] {
+    for (int i = 0; i < 6; ++i)
+      run.run(64);
+    run.instance().synchronize();
+  });
+  EXPECT_EQ(status.code, ExitCode::deadline);
+  EXPECT_NE(status.message.find("all-reduce of sum, model.cpp:2:1 of rank "), std::string::npos) << status.message;
+  EXPECT_NE(status.message.find("waits for rank 1"), std::string::npos) << status.message;
+}
+
+TEST(Attendance, NamesAllThatAreLate) {
+  Attendance attendance(4);
+  std::string first = "broadcast of a", second = "all_reduce of b";
+  EXPECT_EQ(attendance.awaited(), std::nullopt);
+  attendance.come(0, first);
+  attendance.come(2, first);
+  attendance.come(0, second);
+  EXPECT_EQ(attendance.awaited(), 0u);
+  EXPECT_EQ(attendance.whoIsLate(0), "replicas 1, 3 have not come to broadcast of a");
+  attendance.come(1, first);
+  attendance.come(3, first);
+  EXPECT_EQ(attendance.whoIsLate(0), "");
+  EXPECT_EQ(attendance.awaited(), 1u);
+  EXPECT_EQ(attendance.whoIsLate(1), "replicas 1, 2, 3 have not come to all_reduce of b");
+}
 
 /// What another replica's end leads to is not the cause, whoever says it first.
 TEST_F(MeddledReplicas, TellTheCauseAndNotTheEndOfAnother) {

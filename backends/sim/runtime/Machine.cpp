@@ -200,12 +200,13 @@ bool Machine::query(const Recording &recording, Host &host) {
 }
 
 bool Machine::synchronizeUntil(const Recording &recording, Host &host, std::chrono::steady_clock::time_point deadline) {
-  while (!query(recording, host)) {
-    if (std::chrono::steady_clock::now() >= deadline)
-      return false;
-    if (!recording.isKnown)
-      awaitOthers(&deadline);
-  }
+  if (query(recording, host))
+    return true;
+  while (!recording.isKnown && std::chrono::steady_clock::now() < deadline)
+    awaitOthers(&deadline);
+  if (std::chrono::steady_clock::now() >= deadline)
+    return false;
+  synchronize(recording, host);
   return true;
 }
 

@@ -69,7 +69,7 @@ public:
   void synchronize(const Recording &recording, Host &host);
   /// Whether a position is reached. Each question does a piece of work, so that asking again comes to an end.
   bool query(const Recording &recording, Host &host);
-  /// Gives up at a time of the host's clock; says whether the position was reached.
+  /// Gives up at a time of the host's clock, unless work is all that is left to do; says whether the position was reached.
   bool synchronizeUntil(const Recording &recording, Host &host, std::chrono::steady_clock::time_point deadline);
   /// ": all-reduce of dw1 waits for rank 1", if somebody must do something before the position is known.
   static std::string reasonOf(const Recording &recording);
