@@ -88,6 +88,9 @@ static std::vector<NamedText> linesOf(const Options &options, const Plan &plan) 
                                   {"the number of replicas", std::to_string(plan.replicas)},
                                   {"the number of microbatches", std::to_string(plan.microbatches)},
                                   {"the capacity", std::to_string(plan.capacity)}};
+  for (const State &state : plan.states)
+    if (state.isKept())
+      lines.push_back({concat("the state ", quote(state.name)), typeText(state.dtype, state.shape)});
   for (const Entry &entry : plan.entries)
     addCollectives(entry, std::max<int64_t>(plan.replicas, 1), lines);
   lines.push_back({"the checksum of the artifact", std::to_string(sluice_artifact_query()->checksum)});

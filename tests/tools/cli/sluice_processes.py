@@ -36,15 +36,18 @@ class ProcessesTest(CliTest):
         self.environment["SLUICE_BACKEND_PATH"] = BACKENDS
         self.write_images("data", 110, 30)
 
-    def program(self, *flags):
-        """LeNet compiled for the host with these flags, for up to 24 rows."""
-        if flags not in self.compiled:
+    def program(self, *flags, rows=24, hidden=128):
+        """LeNet compiled for the host with these flags, for up to so many rows, with so many hidden features."""
+        if (flags, rows, hidden) not in self.compiled:
             path = os.path.join(self.shelf, f"lenet{len(self.compiled)}")
-            self.succeed(os.path.join(BUILD, "bin", "models", "lenet"), "--batch", "24", "-o", "lenet.mlir")
+            self.succeed(os.path.join(BUILD, "bin", "models", "lenet"), "--batch", str(rows), "-o", "lenet.mlir")
+            with open(self.path("lenet.mlir"), encoding="utf-8") as model:
+                text = model.read()
+            self.write("lenet.mlir", text.replace("128", str(hidden)) if hidden != 128 else text)
             result = self.sluice("compile", "lenet.mlir", "-q", *flags, "--devices", "cpu", "-o", path, env=self.environment)
             self.assertEqual(result.returncode, 0, result.stderr)
-            self.compiled[flags] = path
-        return self.compiled[flags]
+            self.compiled[flags, rows, hidden] = path
+        return self.compiled[flags, rows, hidden]
 
     def replicas(self, count):
         return self.program("--replicas", str(count))
@@ -73,13 +76,18 @@ class ProcessesTest(CliTest):
     def start(self, commands):
         """Processes, one for each command; the first is rank 0."""
         port = self.free_port()
-        processes = [
-            subprocess.Popen(
-                command, cwd=self.folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.launched(rank, len(commands), port))
-            for rank, command in enumerate(commands)]
-        for process in processes:
-            self.addCleanup(self.end, process)
-        return processes
+        return [self.start_alone(command, self.launched(rank, len(commands), port)) for rank, command in enumerate(commands)]
+
+    def start_alone(self, command, environment=None):
+        process = subprocess.Popen(
+            command, cwd=self.folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment or self.environment)
+        self.addCleanup(self.end, process)
+        return process
+
+    def start_by_mpi(self, size, *command):
+        # Open MPI's own libraries do not free all of their memory.
+        environment = self.environment | {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
+        return self.start_alone(["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(size), *command], environment)
 
     @staticmethod
     def end(process):
