@@ -29,6 +29,8 @@ public:
   void comeTo(const std::string &collective) {
     group_.attendance().come(static_cast<size_t>(replica_ - group_.first()), collective);
   }
+  /// It comes back from that.
+  void comeBack() { group_.attendance().go(static_cast<size_t>(replica_ - group_.first())); }
   /// By device.
   const std::map<size_t, std::unique_ptr<Communicator>> &communicators() const { return communicators_; }
   /// Ends the exchanges of all replicas, which fail from here on; any thread may call it once they have met.

@@ -52,6 +52,7 @@ void PreparedCollective::put(size_t number, WorkTimes &times, Work work, Collect
   DeviceQueue &queue = devices_.queue(queue_);
   devices_.comeTo(text_);
   devices_.communicator(device_).exchange(queue, exchange);
+  devices_.comeBack();
   CollectiveCount &count = counts[static_cast<size_t>(collective_.kind)];
   ++count.exchanges;
   count.bytes += bytes_;

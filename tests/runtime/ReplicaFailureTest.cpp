@@ -244,6 +244,11 @@ TEST(Attendance, NamesAllThatAreLate) {
   EXPECT_EQ(attendance.whoIsLate(0), "replicas 1, 3 have not come to broadcast of a");
   attendance.come(1, first);
   attendance.come(3, first);
+  EXPECT_EQ(attendance.whoIsLate(0), "replicas 0, 1, 2, 3 have not come back from broadcast of a");
+  for (size_t replica : {0, 1, 3})
+    attendance.go(replica);
+  EXPECT_EQ(attendance.whoIsLate(0), "replica 2 has not come back from broadcast of a");
+  attendance.go(2);
   EXPECT_EQ(attendance.whoIsLate(0), "");
   EXPECT_EQ(attendance.awaited(), 1u);
   EXPECT_EQ(attendance.whoIsLate(1), "replicas 1, 2, 3 have not come to all_reduce of b");

@@ -1,38 +1,71 @@
-"""What becomes of a run when one of its processes is killed, stopped or cut off."""
+"""What becomes of a run when one of its processes, or a replica in one, is killed, stopped or cut off."""
 
+import contextlib
 import ctypes
 import json
 import os
 import random
 import re
 import signal
+import sys
 import time
+import unittest
 
 from sluice_cli import main
-from sluice_processes import ProcessesTest
+from sluice_processes import HAS_OPEN_MPI, ProcessesTest
 
-MOMENTS = 20 if os.environ.get("SLUICE_TEST_FULL") else 3
-PATIENCE = 30  # seconds in which the others end, by the deadline of 10 s
+IS_FULL = bool(os.environ.get("SLUICE_TEST_FULL"))
+MOMENTS = 20 if IS_FULL else 3
+SEED = int(os.environ.get("SLUICE_TEST_SEED", random.randrange(1 << 30)))
+DEADLINE = "10s" if IS_FULL else "4s"
+PATIENCE = 30  # seconds in which the others end
 # Learns slowly, so that what sums of another order are off by stays as small as it is.
 FLAGS = ("--data", "data", "--seed", "3", "--set", "lr=0.01", "--epochs", "60", "--json")
 
+LIBC = ctypes.CDLL(None, use_errno=True)
+PIDFD_GETFD, PTRACE_SEIZE, PTRACE_INTERRUPT, WALL = 438, 0x4206, 0x4207, 0x40000000
 
-def cut_off(process):
+
+def kill(pid):
+    os.kill(pid, signal.SIGKILL)
+
+
+def stop(pid):
+    os.kill(pid, signal.SIGSTOP)
+
+
+def cut_off(pid):
     """Shuts the connections of a process down, from outside; false where this system does not let us."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    pidfd = os.pidfd_open(process.pid)
+    pidfd = os.pidfd_open(pid)
     cut = False
-    for name in os.listdir(f"/proc/{process.pid}/fd"):
+    for name in os.listdir(f"/proc/{pid}/fd"):
         try:
-            is_socket = os.readlink(f"/proc/{process.pid}/fd/{name}").startswith("socket:")
+            is_socket = os.readlink(f"/proc/{pid}/fd/{name}").startswith("socket:")
         except OSError:
             continue
-        taken = libc.syscall(438, pidfd, int(name), 0) if is_socket else -1  # pidfd_getfd
+        taken = LIBC.syscall(PIDFD_GETFD, pidfd, int(name), 0) if is_socket else -1
         if taken >= 0:
-            cut = libc.shutdown(taken, 2) == 0 or cut
+            cut = LIBC.shutdown(taken, 2) == 0 or cut
             os.close(taken)
     os.close(pidfd)
     return cut
+
+
+def thread_of(pid, replica):
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{tid}/comm", encoding="utf-8") as name:
+            if name.read().strip() == f"replica {replica}":
+                return int(tid)
+    raise AssertionError(f"no thread is called 'replica {replica}'")
+
+
+def stop_thread(tid):
+    """Of a child; false where this system does not let us."""
+    for request in (PTRACE_SEIZE, PTRACE_INTERRUPT):
+        if LIBC.ptrace(request, tid, None, None) != 0:
+            return False
+    os.waitpid(tid, WALL)
+    return True
 
 
 def names(text, rank):
@@ -40,104 +73,214 @@ def names(text, rank):
     return re.search(rf"\branks? (\d+(,| and) )*{rank}\b", text)
 
 
-class LostProcessesTest(ProcessesTest):
-    def begin(self, size, *flags):
-        """A run that has its first checkpoint."""
-        processes = self.start([[self.program("--replicas", "env"), "train", *FLAGS, "--checkpoint", "run", "--checkpoint-every", "10", "--log", "log", *flags]] * size)
-        end = time.monotonic() + 60
-        while not self.checkpoints():
-            self.assertLess(time.monotonic(), end, "there is no checkpoint")
-            self.assertIsNone(processes[0].poll(), "the run ended before its first checkpoint")
-            time.sleep(0.01)
-        return processes
+class Run:
+    """A run in a folder of its own, of which somebody is lost."""
+
+    def __init__(self, folder, number, size, processes):
+        self.folder, self.number, self.size, self.processes = folder, number, size, processes
 
     def checkpoints(self):
-        folder = self.path("run")
+        folder = os.path.join(self.folder, f"run{self.number}")
         return [name for name in os.listdir(folder) if name.endswith(".safetensors")] if os.path.isdir(folder) else []
 
     def losses(self):
-        with open(self.path("log"), encoding="utf-8") as log:
+        with open(os.path.join(self.folder, f"log{self.number}"), encoding="utf-8") as log:
             return [json.loads(line)["loss"] for line in log]
 
-    def assert_others_end(self, processes, lost):
-        begin = time.monotonic()
-        others = [process for rank, process in enumerate(processes) if rank != lost]
-        results = self.wait(others, timeout=PATIENCE + 30)
-        self.assertLess(time.monotonic() - begin, PATIENCE)
+
+class LostTest(ProcessesTest):
+    worst = 0.0
+
+    def setUp(self):
+        super().setUp()
+        self.runs = 0
+
+    def arguments(self, number, *flags):
+        return ("train", *FLAGS, "--checkpoint", f"run{number}", "--checkpoint-every", "10", "--log", f"log{number}", *flags)
+
+    def begin(self, size, *flags, launch=None):
+        """A run of so many, which is soon at work; `launch` starts it from the program's arguments."""
+        self.runs += 1
+        arguments = self.arguments(self.runs, *flags)
+        processes = launch(arguments) if launch else self.start([[self.program("--replicas", "env"), *arguments]] * size)
+        return Run(self.folder, self.runs, size, processes)
+
+    def await_checkpoint(self, run):
+        end = time.monotonic() + 60
+        while not run.checkpoints():
+            self.assertLess(time.monotonic(), end, "there is no checkpoint")
+            self.assertIsNone(run.processes[0].poll(), "the run ended before its first checkpoint")
+            time.sleep(0.01)
+
+    def note_time(self, begin):
+        """Since somebody was lost."""
+        taken = time.monotonic() - begin
+        self.assertLess(taken, PATIENCE)
+        LostTest.worst = max(LostTest.worst, taken)
+
+    def assert_others_end(self, run, lost, begin):
+        results = self.wait([process for rank, process in enumerate(run.processes) if rank != lost], timeout=PATIENCE + 30)
+        self.note_time(begin)
         for result in results:
             self.assertIn(result.returncode, (5, 6), result.stderr)
         self.assertTrue(any(names(result.stderr, lost) for result in results), [result.stderr for result in results])
 
-    def assert_goes_on(self, size):
+    def assert_goes_on(self, run, size):
         """To the losses of a run that was never interrupted."""
-        for name in self.checkpoints():
-            self.assertTrue(name.startswith("step-"), name)
-        results = self.launch(self.program("--replicas", "env"), size, "train", *FLAGS, "--checkpoint", "run", "--log", "log", "--resume", "--checkpoint-every", "10")
-        self.assert_ended_well(results)
+        for name in run.checkpoints():
+            self.assertRegex(name, r"^step-\d+\.safetensors$")
+        results = self.launch(self.program("--replicas", "env"), size, *self.arguments(run.number, "--resume"))
+        for rank, result in enumerate(results):
+            self.assertEqual(result.returncode, 0, f"rank {rank}: {result.stderr}")
+            self.assertNotIn("damaged", result.stderr)
         self.assertIn("resumed at step", results[0].stderr)
-        losses = self.losses()
+        losses = run.losses()
         self.assertEqual(len(losses), len(self.expected()))
         for loss, expected in zip(losses, self.expected()):
             self.assertTrue(abs(loss - expected) <= 1e-4, (losses, self.expected()))
 
-    def assert_ended_well(self, results):
-        for rank, result in enumerate(results):
-            self.assertEqual(result.returncode, 0, f"rank {rank}: {result.stderr}")
-            self.assertNotIn("damaged", result.stderr)
-
     def expected(self):
-        if not hasattr(LostProcessesTest, "uninterrupted"):
+        if not hasattr(LostTest, "uninterrupted"):
             lines = self.alone(self.program("--replicas", "env"), "train", *FLAGS).splitlines()
-            LostProcessesTest.uninterrupted = [json.loads(line)["loss"] for line in lines]
-        return LostProcessesTest.uninterrupted
+            LostTest.uninterrupted = [json.loads(line)["loss"] for line in lines]
+        return LostTest.uninterrupted
 
-    def lose(self, harm, seed):
-        """Any rank of 2 to 4, at any moment behind the first checkpoint; then one more or less go on."""
-        draw = random.Random(seed)
-        for moment in range(MOMENTS):
-            size = draw.randrange(2, 5)
-            lost = draw.randrange(size)
-            with self.subTest(moment=moment, size=size, lost=lost):
-                self.tearDownRun()
-                processes = self.begin(size, "--deadline", "10s")
-                time.sleep(draw.random() * 0.3)
-                if harm(processes[lost]) is False:
-                    self.skipTest("this system does not let a process be cut off")
-                self.assert_others_end(processes, lost)
-                self.end(processes[lost])
-                self.assert_goes_on(draw.choice([number for number in (1, 2, 3) if number != size]))
+    def moments(self, count=MOMENTS, first=0, most=4):
+        """Who, from the first on, is lost of how many, after how long behind the first checkpoint, and how many go on: 3 after 2,
+        2 after 3, then whatever is drawn."""
+        draw = random.Random(f"{SEED} {self.id()}")
+        for moment in range(count):
+            size = (2, 3)[moment] if moment < 2 else draw.randrange(2, most + 1)
+            after = (3, 2)[moment] if moment < 2 else draw.choice([number for number in (1, 2, 3) if number != size])
+            yield {"size": size, "lost": draw.randrange(first, size), "pause": draw.random() * 0.3, "after": after, "seed": SEED}
 
-    def tearDownRun(self):
-        for name in self.checkpoints():
-            os.remove(os.path.join(self.path("run"), name))
-        if os.path.exists(self.path("log")):
-            os.remove(self.path("log"))
+    def need(self, is_done):
+        if not is_done:
+            self.skipTest("this system does not let us do that to a process")
+
+
+class LostProcessesTest(LostTest):
+    def lose(self, harm):
+        for moment in self.moments():
+            with self.subTest(**moment):
+                self.lose_at(harm, **moment)
+
+    def lose_at(self, harm, size, lost, pause, after, seed):
+        run = self.begin(size, "--deadline", DEADLINE)
+        self.await_checkpoint(run)
+        time.sleep(pause)
+        begin = time.monotonic()
+        self.need(harm(run.processes[lost].pid) is not False)
+        self.assert_others_end(run, lost, begin)
+        self.end(run.processes[lost])
+        self.assert_goes_on(run, after)
 
     def test_one_is_killed(self):
-        self.lose(lambda process: process.send_signal(signal.SIGKILL), 1)
+        self.lose(kill)
 
     def test_one_is_stopped(self):
-        self.lose(lambda process: process.send_signal(signal.SIGSTOP), 2)
+        self.lose(stop)
 
     def test_one_is_cut_off(self):
-        self.lose(cut_off, 3)
+        self.lose(cut_off)
 
     def test_the_first_saves_when_it_is_asked_to_end(self):
-        processes = self.begin(2)
-        processes[0].send_signal(signal.SIGTERM)
-        first, other = self.wait(processes)
+        run = self.begin(2)
+        self.await_checkpoint(run)
+        run.processes[0].send_signal(signal.SIGTERM)
+        first, other = self.wait(run.processes)
         self.assertEqual(first.returncode, 128 + signal.SIGTERM, first.stderr)
         self.assertIn("go on with --resume", first.stderr)
         self.assertEqual(other.returncode, 5, other.stderr)
-        self.assert_goes_on(2)
+        self.assert_goes_on(run, 2)
 
     def test_another_that_is_asked_to_end_ends_all(self):
-        processes = self.begin(3)
-        processes[2].send_signal(signal.SIGTERM)
-        results = self.wait(processes)
+        run = self.begin(3)
+        self.await_checkpoint(run)
+        run.processes[2].send_signal(signal.SIGTERM)
+        results = self.wait(run.processes)
         self.assertEqual([result.returncode for result in results], [5, 5, 128 + signal.SIGTERM], [result.stderr for result in results])
         self.assertTrue(any("rank 2" in result.stderr for result in results[:2]), [result.stderr for result in results])
-        self.assert_goes_on(1)
+        self.assert_goes_on(run, 1)
+
+
+@unittest.skipUnless(HAS_OPEN_MPI, "there is no mpirun, or the transport openmpi was not built")
+class LostMpiProcessesTest(LostTest):
+    """Its launcher ends all when one dies."""
+
+    def lose(self, harm, count):
+        for moment in self.moments(count):
+            with self.subTest(**moment):
+                self.lose_at(harm, **moment)
+
+    def lose_at(self, harm, size, lost, pause, after, seed):
+        run = self.begin(size, "--deadline", DEADLINE, launch=lambda arguments: [self.start_by_mpi(size, self.program("--replicas", "env"), *arguments)])
+        self.await_checkpoint(run)
+        time.sleep(pause)
+        begin = time.monotonic()
+        harm(self.pid_of_rank(run.processes[0].pid, lost))
+        (result,) = self.wait(run.processes, timeout=PATIENCE + 30)
+        self.note_time(begin)
+        self.assertNotEqual(result.returncode, 0, result.stderr)
+        self.assertTrue(names(result.stderr, lost), result.stderr)
+        self.assert_goes_on(run, after)
+
+    @staticmethod
+    def pid_of_rank(launcher, rank):
+        for name in os.listdir("/proc"):
+            with contextlib.suppress(OSError, ValueError):
+                with open(f"/proc/{int(name)}/environ", "rb") as environment, open(f"/proc/{name}/stat", encoding="utf-8") as stat:
+                    variables = environment.read().split(b"\0")
+                    parent = int(stat.read().rsplit(")", 1)[1].split()[1])
+                    if parent == launcher and f"OMPI_COMM_WORLD_RANK={rank}".encode() in variables:
+                        return int(name)
+        raise AssertionError(f"there is no rank {rank}")
+
+    def test_one_is_killed(self):
+        self.lose(kill, MOMENTS)
+
+    def test_one_is_stopped(self):
+        self.lose(stop, MOMENTS if IS_FULL else 1)
+
+
+class LostReplicasTest(LostTest):
+    """Of one process, each in a thread of its own. The first one's is that of the process, which writes files as well."""
+
+    def test_one_is_stuck(self):
+        for moment in self.moments(first=1, most=3):
+            with self.subTest(**moment):
+                self.stop_at(**moment)
+
+    def stop_at(self, size, lost, pause, after, seed):
+        program = self.replicas(size)
+        run = self.begin(size, "--deadline", DEADLINE, launch=lambda arguments: [self.start_alone([program, *arguments])])
+        self.await_checkpoint(run)
+        time.sleep(pause)
+        begin = time.monotonic()
+        (process,) = run.processes
+        thread = thread_of(process.pid, lost)
+        self.need(stop_thread(thread))
+        self.reap(thread)
+        (result,) = self.wait(run.processes)
+        self.note_time(begin)
+        self.assertEqual(result.returncode, 6, result.stderr)
+        late = rf"(replica {lost} has not come (to|back from)|replicas .* have not come back from)"  # it may be in the middle of adding
+        self.assertRegex(result.stderr, rf"error: {late} all_reduce of .+, \w+\.cpp:\d+:\d+ within ")
+        self.assertEqual(json.loads(result.stdout.splitlines()[-1])["code"], 6)
+        self.assertEqual(sorted(run.checkpoints()), sorted(os.listdir(self.path(f"run{run.number}"))), "a file is left that is none")
+        self.assert_goes_on(run, after)
+
+    def reap(self, thread):
+        """Whoever stopped a thread must know of its end before the process has one."""
+        end = time.monotonic() + PATIENCE
+        while os.waitpid(thread, WALL | os.WNOHANG) == (0, 0):
+            self.assertLess(time.monotonic(), end, "the run goes on")
+            time.sleep(0.01)
+
+
+def tearDownModule():
+    if IS_FULL:
+        print(f"seed {SEED}: the slowest ended {LostTest.worst:.1f} s after somebody was lost", file=sys.stderr)
 
 
 if __name__ == "__main__":
