@@ -35,8 +35,8 @@ private:
 
   mutable std::mutex mutex_;
   std::vector<uint64_t> came_, gone_; // how often each replica did
-  uint64_t first_ = 0;         // the number of the first that is open
-  std::deque<Open> open_;      // that not all have come back from
+  uint64_t first_ = 0;                // the number of the first that is open
+  std::deque<Open> open_;             // that not all have come back from
 };
 
 } // namespace sluice::runtime
