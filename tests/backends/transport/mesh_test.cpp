@@ -117,13 +117,12 @@ TEST(Mesh, SaysWhyBehindTheMessageThatItIsInTheMiddleOf) {
   EXPECT_EQ(next(*one, 2), "rank 2 was aborted");
   one->abort();
   sent.assign(sent.size(), 'x'); // it is the test's own again
-  std::thread ending([&] { one.reset(); });
+  std::jthread ending([&] { one.reset(); });
   sluice_transfer *transfer = zero.begin(1, /*sends=*/false, received.data(), received.size());
   for (Deadline end = soon(); !zero.test(transfer) && std::chrono::steady_clock::now() < end;) {
   }
   EXPECT_TRUE(received == expected);
   EXPECT_EQ(next(zero, 1), "rank 1 was aborted, because of rank 2");
-  ending.join();
 }
 
 /// Rank 2 ends rank 1, which ends rank 0. Of rank 2 itself rank 0 hears nothing.
