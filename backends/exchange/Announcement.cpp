@@ -39,8 +39,7 @@ void announce(const Signature &signature, uint64_t number, Announcement &announc
 }
 
 static bool isSound(const Announcement &told, size_t ranks) {
-  bool isReduction = told.reduction == SLUICE_SUM || told.reduction == SLUICE_MAX;
-  return told.magic == kMagic && isKnown(told.kind) && isReduction && told.root >= 0 &&
+  return told.magic == kMagic && isKnown(told.kind) && isKnownReduction(told.reduction) && told.root >= 0 &&
          static_cast<size_t>(told.root) < ranks && told.labelBytes <= Announcement::kMostLabelBytes &&
          exchangedBytes(static_cast<sluice_dtype>(told.dtype)) > 0;
 }

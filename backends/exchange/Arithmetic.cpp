@@ -1,6 +1,9 @@
 #include "backends/exchange/Arithmetic.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <span>
 #include <type_traits>
 
 namespace sluice::exchange {
@@ -28,11 +31,11 @@ template <> struct Sum<sluice_bf16> {
 
 static constexpr size_t kBlock = 1024; // elements whose totals stay in the nearest cache
 
+using Sent = std::span<const void *const>;
+
 /// Rank after rank is added to a block of totals, so that each loop has two arrays and is vectorized.
-template <typename T>
-static void sumBlock(const std::vector<const void *> &sent, size_t first, size_t count, T *result) {
+template <typename T> static void sumBlock(Sent sent, size_t first, size_t count, typename Sum<T>::Type *totals) {
   using Total = typename Sum<T>::Type;
-  Total totals[kBlock];
   const T *of = static_cast<const T *>(sent.front()) + first;
   for (size_t i = 0; i < count; ++i)
     totals[i] = static_cast<Total>(of[i]);
@@ -41,15 +44,34 @@ static void sumBlock(const std::vector<const void *> &sent, size_t first, size_t
     for (size_t i = 0; i < count; ++i)
       totals[i] = static_cast<Total>(totals[i] + static_cast<Total>(of[i]));
   }
+}
+
+/// The first half is as large a power of two as can be: what has no neighbour goes on alone.
+template <typename T> static void sumTree(Sent sent, size_t first, size_t count, typename Sum<T>::Type *totals) {
+  using Total = typename Sum<T>::Type;
+  if (sent.size() <= 2)
+    return sumBlock<T>(sent, first, count, totals);
+  size_t half = std::bit_ceil(sent.size()) / 2;
+  Total right[kBlock];
+  sumTree<T>(sent.first(half), first, count, totals);
+  sumTree<T>(sent.subspan(half), first, count, right);
   for (size_t i = 0; i < count; ++i)
-    result[i] = static_cast<T>(totals[i]);
+    totals[i] = static_cast<Total>(totals[i] + right[i]);
+}
+
+/// Whether `b` takes the place of an equal `a`: of two zeros, the positive one is the larger.
+template <typename T> static bool isLargerEqual(T a, T b) {
+  if constexpr (std::is_integral_v<T>)
+    return false;
+  else
+    return a == b && std::signbit(static_cast<double>(a));
 }
 
 template <typename T> static T largest(const std::vector<const void *> &sent, size_t at) {
   T best = static_cast<const T *>(sent.front())[at];
   for (size_t rank = 1; rank < sent.size(); ++rank) {
     T next = static_cast<const T *>(sent[rank])[at];
-    if (best < next || next != next)
+    if (best < next || next != next || isLargerEqual(best, next))
       best = next;
   }
   return best;
@@ -58,8 +80,13 @@ template <typename T> static T largest(const std::vector<const void *> &sent, si
 template <typename T>
 static void reduceAll(sluice_reduction reduction, const std::vector<const void *> &sent, size_t first, size_t count,
                       T *result) {
-  for (size_t done = 0; done < count && reduction == SLUICE_SUM; done += kBlock)
-    sumBlock(sent, first + done, std::min(kBlock, count - done), result + done);
+  typename Sum<T>::Type totals[kBlock];
+  for (size_t done = 0; done < count && reduction != SLUICE_MAX; done += kBlock) {
+    size_t elements = std::min(kBlock, count - done);
+    (reduction == SLUICE_TREE_SUM ? sumTree<T> : sumBlock<T>)(sent, first + done, elements, totals);
+    for (size_t i = 0; i < elements; ++i)
+      result[done + i] = static_cast<T>(totals[i]);
+  }
   for (size_t i = 0; i < count && reduction == SLUICE_MAX; ++i)
     result[i] = largest<T>(sent, first + i);
 }

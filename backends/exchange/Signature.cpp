@@ -8,10 +8,11 @@
 namespace sluice::exchange {
 
 static constexpr const char *kKinds[] = {"all-reduce", "broadcast", "all-gather", "reduce-scatter"};
-static constexpr const char *kReductions[] = {"sum", "max"};
+static constexpr const char *kReductions[] = {"sum", "max", "tree sum"};
 
 bool isKnown(int32_t kind) { return kind >= SLUICE_ALL_REDUCE && kind <= SLUICE_REDUCE_SCATTER; }
 bool reduces(int32_t kind) { return kind == SLUICE_ALL_REDUCE || kind == SLUICE_REDUCE_SCATTER; }
+bool isKnownReduction(int32_t reduction) { return reduction >= SLUICE_SUM && reduction <= SLUICE_TREE_SUM; }
 static bool isShared(int32_t kind) { return kind == SLUICE_ALL_GATHER || kind == SLUICE_REDUCE_SCATTER; }
 
 size_t Signature::elements() const {
@@ -61,8 +62,7 @@ static void checkSound(const sluice_exchange &exchange, int32_t size) {
   require(isKnown(exchange.kind), "known kind");
   require(exchangedBytes(exchange.dtype) > 0,
           std::string("element type that is exchanged, but ") + typeText(exchange.dtype));
-  require(!reduces(exchange.kind) || exchange.reduction == SLUICE_SUM || exchange.reduction == SLUICE_MAX,
-          "known reduction");
+  require(!reduces(exchange.kind) || isKnownReduction(exchange.reduction), "known reduction");
   require(exchange.kind != SLUICE_BROADCAST || (exchange.root >= 0 && exchange.root < size),
           "root from 0 to " + std::to_string(size - 1));
 }

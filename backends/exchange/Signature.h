@@ -16,6 +16,8 @@ namespace sluice::exchange {
 bool isKnown(int32_t kind);
 /// Whether they add or compare elements.
 bool reduces(int32_t kind);
+/// Whether there is this sluice_reduction.
+bool isKnownReduction(int32_t reduction);
 
 /// What must be equal for all ranks.
 struct Signature {

@@ -1,6 +1,7 @@
 // Collectives as ops on values. What they become when they are scheduled is in Communicate.cpp.
 #include "ir/Layout.h"
 #include "ir/Module.h"
+#include "ir/Shards.h"
 #include "ir/ops/Inference.h"
 
 using namespace mlir;
@@ -107,7 +108,25 @@ SubjectAttr getSubject(CollectiveOp op) { return op->getAttrOfType<SubjectAttr>(
 
 void setSubject(CollectiveOp op, SubjectAttr subject) { op->setAttr(kSubject, subject); }
 
+static constexpr StringLiteral kTree = "sluice.tree";
+
+bool isInTree(CollectiveOp op) { return op->hasAttr(kTree); }
+
+void setInTree(CollectiveOp op) { op->setAttr(kTree, UnitAttr::get(op.getContext())); }
+
+/// Neighbours are added, then neighbouring sums, and so on.
+static HostTensor sumInTree(ArrayRef<HostTensor> parts) {
+  SmallVector<HostTensor> sums(parts);
+  for (size_t width = 1; width < sums.size(); width *= 2)
+    for (size_t left = 0; left + width < sums.size(); left += 2 * width)
+      for (auto [sofar, element] : llvm::zip_equal(sums[left].data, sums[left + width].data))
+        sofar += element;
+  return sums.front();
+}
+
 static HostTensor reduceTogether(CollectiveOp op, ArrayRef<HostTensor> parts) {
+  if (isInTree(op))
+    return sumInTree(parts);
   HostTensor y = parts.front();
   for (const HostTensor &part : parts.drop_front())
     for (auto [sofar, element] : llvm::zip_equal(y.data, part.data))

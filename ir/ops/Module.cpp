@@ -1,9 +1,22 @@
 // The top of a module.
 #include "ir/Module.h"
+#include "ir/Shards.h"
 
 using namespace mlir;
 
 namespace sluice::ir {
+
+static constexpr StringLiteral kShards = "sluice.shards";
+
+static LogicalResult verifyShards(ModelOp model) {
+  if (!model->hasAttr(kShards))
+    return success();
+  auto shards = model->getAttrOfType<IntegerAttr>(kShards);
+  if (!shards || !shards.getType().isInteger(64))
+    return model.emitOpError("has logical shards that are no i64");
+  std::string reason = whyNotShared(shards.getInt(), int64_t(model.getReplicas()));
+  return reason.empty() ? success() : model.emitOpError(reason);
+}
 
 LogicalResult ModelOp::verify() {
   if (int64_t(getFormat()) != kTextFormat)
@@ -21,6 +34,8 @@ LogicalResult ModelOp::verify() {
   int64_t microbatches = int64_t(getMicrobatches());
   if (microbatches < 1 || microbatches > kMostMicrobatches)
     return emitOpError("microbatches must be a number from 1 to ") << kMostMicrobatches << ", but is " << microbatches;
+  if (failed(verifyShards(*this)))
+    return failure();
   if (int64_t batch = int64_t(getBatch().value_or(0));
       batch < 0 || llvm::divideCeil(batch, std::max<uint64_t>(getReplicas(), 1)) > uint64_t(rows * microbatches)) {
     InFlightDiagnostic error = emitOpError("has a batch of ")
@@ -77,7 +92,31 @@ int64_t getMicrobatches(ModuleOp module) {
   return model ? int64_t(model.getMicrobatches()) : 1;
 }
 
-bool sharesRows(ModuleOp module) { return isReplicated(module) || getMicrobatches(module) > 1; }
+int64_t getShards(ModuleOp module) {
+  ModelOp model = findModel(module);
+  auto shards = model ? model->getAttrOfType<IntegerAttr>(kShards) : IntegerAttr();
+  return shards ? shards.getInt() : 0;
+}
+
+void setShards(ModelOp model, int64_t shards) { model->setAttr(kShards, Builder(model).getI64IntegerAttr(shards)); }
+
+std::string whyNotShared(int64_t shards, int64_t replicas) {
+  if (shards < 1 || shards > kMostMicrobatches || !llvm::isPowerOf2_64(uint64_t(shards)))
+    return ("logical shards are added in a balanced tree: there must be 1, 2, 4, 8 and so on up to " +
+            llvm::Twine(kMostMicrobatches) + " of them, not " + llvm::Twine(shards))
+        .str();
+  if (replicas == kReplicasOfLaunch)
+    return "logical shards are for a number of replicas that is known, not for as many as are launched";
+  if (shards % replicas != 0)
+    return ("each replica must have as many logical shards as the others: " + llvm::Twine(shards) +
+            " of them cannot be shared out to " + llvm::Twine(replicas) + " replicas")
+        .str();
+  return "";
+}
+
+bool sharesRows(ModuleOp module) {
+  return isReplicated(module) || getMicrobatches(module) > 1 || getShards(module) > 0;
+}
 
 int64_t getPlannedReplicas(ModuleOp module) {
   int64_t replicas = getReplicas(module);

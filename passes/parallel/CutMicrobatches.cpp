@@ -27,7 +27,10 @@
 //    to update a state, each microbatch does so, one on the other: the running statistics of batch norm.
 //
 // One replica has no collectives: what is accumulated is whole.
+//
+// Microbatches that are logical shards leave the same bits however many of them a replica has: see [Shards].
 #include "ir/Module.h"
+#include "ir/Shards.h"
 #include "ir/build/Node.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -35,6 +38,7 @@
 #include "passes/assign/FixedDevices.h"
 #include "passes/place/InheritDevice.h"
 #include "llvm/ADT/SetVector.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -69,9 +73,12 @@ struct Accumulated {
   CollectiveOp collective;
   Value part;
   Kept kept;
-  bool isSet = false; // each microbatch sets the state, instead of adding to it
+  bool isSet = false;           // each microbatch sets the state, instead of adding to it
+  SmallVector<Kept> lefts = {}; // of a sum in a tree: at each level what waits for its right neighbour
+  Kept shard = {};              // which counts the shards, where somebody must know
 
   bool isFirst() { return collective.getKind() == CollectiveKind::Broadcast; }
+  bool isInTree() { return ir::isInTree(collective); }
 };
 
 /// One part under construction.
@@ -86,7 +93,9 @@ class EntryCut {
 public:
   EntryCut(EntryOp entry, SymbolTable &symbols)
       : entry(entry), block(entry.getActions()), symbols(symbols),
-        isReplicated(ir::isReplicated(entry->getParentOfType<ModuleOp>())), fixed(entry) {}
+        isReplicated(ir::isReplicated(entry->getParentOfType<ModuleOp>())),
+        hasShards(getShards(entry->getParentOfType<ModuleOp>()) > 0),
+        microbatches(getMicrobatches(entry->getParentOfType<ModuleOp>())), fixed(entry) {}
 
   void run() {
     for (Operation &op : block.without_terminator())
@@ -165,25 +174,33 @@ private:
     return parameter;
   }
 
-  std::string nameFor(StateOp parameter) {
-    std::string base = parameter ? "accumulator of " + parameter.getSymName().str() : "accumulator";
-    std::string name = parameter ? base : base + " 1";
+  std::string freeName(const std::string &first, const std::string &base) {
+    std::string name = first;
     for (int number = 2; symbols.lookup(name); ++number)
       name = base + " " + std::to_string(number);
     return name;
   }
 
+  std::string nameFor(StateOp parameter) {
+    std::string base = parameter ? "accumulator of " + parameter.getSymName().str() : "accumulator";
+    return freeName(parameter ? base : base + " 1", base);
+  }
+
   /// A state like `value`, where that lives.
   Kept keep(Value value, RankedTensorType type, CollectiveReduction reduction, StateOp parameter) {
+    double first = reduction == CollectiveReduction::Max ? leastOf(type.getElementType()) : 0;
+    return keep(value, type, nameFor(parameter), first, parameter);
+  }
+
+  Kept keep(Value value, RankedTensorType type, const std::string &name, double first, StateOp parameter) {
     StringAttr device = fixed.of(value.getDefiningOp());
     auto plain = RankedTensorType::get(type.getShape(), type.getElementType());
     bool liesAlike = parameter && getDevice(parameter.getStoredType()) == device &&
                      sameShapesAndElements({parameter.getType()}, {plain});
     OpBuilder builder(entry);
-    double first = reduction == CollectiveReduction::Sum ? 0 : leastOf(type.getElementType());
     auto init = InitAttr::get(builder.getContext(), "constant", builder.getF64FloatAttr(first), FloatAttr());
     auto state = builder.create<StateOp>(
-        value.getLoc(), builder.getStringAttr(nameFor(parameter)), StateKind::Accumulator, plain, init,
+        value.getLoc(), builder.getStringAttr(name), StateKind::Accumulator, plain, init,
         liesAlike ? FlatSymbolRefAttr::get(parameter.getSymNameAttr()) : FlatSymbolRefAttr(),
         device ? TypeAttr::get(withDevice(plain, device)) : TypeAttr());
     symbols.insert(state);
@@ -203,7 +220,7 @@ private:
     for (CollectiveOp collective : block.getOps<CollectiveOp>()) {
       Accumulated its{collective, collective->getOperand(0), {}};
       auto type = cast<RankedTensorType>(its.part.getType());
-      if (StateOp state = stateSetTo(collective)) {
+      if (StateOp state = hasShards ? StateOp() : stateSetTo(collective)) {
         its.isSet = true;
         its.kept = {state, withDevice(type, getDevice(state.getStoredType()))};
         stages[collective->getResult(0)] = int(parts.size()) - 1;
@@ -212,8 +229,24 @@ private:
           type = withElement(type, getAccumulator(type.getElementType()));
         its.kept = keep(its.part, type, collective.getReduction(), parameterOf(collective->getResult(0)));
       }
+      if (hasShards && microbatches > 1)
+        keepForShards(its);
       accumulated[collective] = its;
     }
+  }
+
+  void keepForShards(Accumulated &its) {
+    for (int64_t width = 1; width < microbatches && its.isInTree(); width *= 2)
+      its.lefts.push_back(keep(its.part, its.kept.type, its.collective.getReduction(),
+                               parameterOf(its.collective->getResult(0))));
+    if (!its.isFirst() && !its.isInTree())
+      return;
+    auto number = RankedTensorType::get({}, IntegerType::get(entry.getContext(), 64));
+    StringAttr device = fixed.of(its.part.getDefiningOp()), followed = getDevice(its.kept.type);
+    Kept &shard = shards[{stageOf(its.part), {device, followed}}];
+    if (!shard.state)
+      shard = keep(its.part, withDevice(number, followed), freeName("shard", "shard"), /*first=*/0, StateOp());
+    its.shard = shard;
   }
 
   //===- what parts do --------------------------------------------------------------------------------------------===//
@@ -307,6 +340,7 @@ private:
     state.addRegion()->push_back(body);
     auto result = cast<EntryOp>(before.create(state));
     OpBuilder builder = OpBuilder::atBlockEnd(body);
+    shardsInPart.clear();
     IRMapping mapping;
     for (BlockArgument input : block.getArguments())
       if (isTaken(input))
@@ -331,8 +365,25 @@ private:
     builder.create<SetOp>(kept.state.getLoc(), FlatSymbolRefAttr::get(kept.state.getSymNameAttr()), value);
   }
 
+  /// The last shard left the sum of all of a replica. They are rounded to the type of the parts once all are added.
+  void takeFromTree(OpBuilder &builder, IRMapping &mapping, Accumulated &its) {
+    Node sum(builder, its.collective.getLoc(), get(builder, its.kept));
+    InheritDevice devices(builder, getDevice(its.part.getType()), fixed.of(its.part.getDefiningOp()));
+    if (isReplicated) {
+      mapping.map(its.part, isa<FloatType>(its.kept.type.getElementType()) ? Value(copied(sum)) : sum.value);
+      Operation *together = builder.clone(*its.collective, mapping);
+      together->getResult(0).setType(cast<RankedTensorType>(together->getOperand(0).getType()));
+      mapping.erase(its.part);
+      sum.value = together->getResult(0);
+    }
+    Type element = cast<RankedTensorType>(its.part.getType()).getElementType();
+    mapping.map(its.collective->getResult(0), castTo(sum, element).value);
+  }
+
   /// What all microbatches have of a value is made whole, and the next call begins anew.
   void take(OpBuilder &builder, IRMapping &mapping, Accumulated &its) {
+    if (its.isInTree())
+      return takeFromTree(builder, mapping, its);
     Node sum(builder, its.collective.getLoc(), get(builder, its.kept));
     Value whole = sum;
     if (!its.isFirst()) {
@@ -352,12 +403,62 @@ private:
     }
   }
 
+  /// The number of the shard that a part is run for, from 0 on.
+  Node shardOf(OpBuilder &builder, Accumulated &its) {
+    Value &known = shardsInPart[its.shard.state];
+    Location loc = its.collective.getLoc();
+    if (known)
+      return {builder, loc, known};
+    Node number(builder, loc, get(builder, its.shard));
+    known = number;
+    set(builder, its.shard, where(number < double(microbatches - 1), number + 1.0, 0.0));
+    return number;
+  }
+
+  /// [Shards] of a sum.
+  void addInTree(OpBuilder &builder, Node part, Accumulated &its) {
+    InheritDevice devices(builder, getDevice(its.part.getType()), fixed.of(its.part.getDefiningOp()));
+    Node sum = castTo(part, its.kept.type.getElementType());
+    SmallVector<Node> isRight;
+    if (!its.lefts.empty())
+      isRight = bitsOf(shardOf(builder, its), its.lefts.size());
+    for (auto [left, right] : llvm::zip_equal(its.lefts, isRight)) {
+      Node before(builder, part.loc, get(builder, left));
+      set(builder, left, where(expand(right, {}, sum.type()), before, sum));
+      sum = before + sum;
+    }
+    set(builder, its.kept, sum);
+  }
+
+  /// The lowest first; of a number below 2^count.
+  static SmallVector<Node> bitsOf(Node number, size_t count) {
+    SmallVector<Node> bits;
+    for (size_t bit = count; bit-- > 0;) {
+      double worth = std::ldexp(1, int(bit));
+      bits.push_back(number >= worth);
+      number = where(bits.back(), number - worth, number);
+    }
+    std::reverse(bits.begin(), bits.end());
+    return bits;
+  }
+
+  /// A microbatch sets what is the first one's; of shards, the first one does.
+  void setFirst(OpBuilder &builder, Node part, Accumulated &its) {
+    if (!its.shard.state)
+      return set(builder, its.kept, part);
+    InheritDevice devices(builder, getDevice(its.part.getType()), fixed.of(its.part.getDefiningOp()));
+    Node before(builder, part.loc, get(builder, its.kept)), isLater = shardOf(builder, its) >= 1.0;
+    set(builder, its.kept, where(expand(isLater, {}, part.type()), before, part));
+  }
+
   /// A microbatch adds what it has.
   void add(OpBuilder &builder, IRMapping &mapping, Accumulated &its) {
     Value part = mapping.lookup(its.part);
     Location loc = its.collective.getLoc();
     if (its.isFirst())
-      return set(builder, its.kept, part);
+      return setFirst(builder, {builder, loc, part}, its);
+    if (its.isInTree())
+      return addInTree(builder, {builder, loc, part}, its);
     Node before(builder, loc, get(builder, its.kept));
     Value sum;
     {
@@ -368,6 +469,9 @@ private:
     set(builder, its.kept, sum);
   }
 
+  /// What a state holds that is set back, apart from it.
+  static Node handed(Node value) { return value.value.getDefiningOp<GetOp>() ? copied(value) : value; }
+
   /// What a part leaves.
   void finish(OpBuilder &builder, IRMapping &mapping, int stage) {
     for (auto &[op, its] : accumulated)
@@ -375,7 +479,7 @@ private:
         add(builder, mapping, its);
     for (auto &[value, kept] : handedOn)
       if (stageOf(value) == stage)
-        set(builder, kept, mapping.lookup(value));
+        set(builder, kept, handed({builder, value.getLoc(), mapping.lookup(value)}));
     if (stage + 1 < int(parts.size()))
       return;
     for (SetOp set : block.getOps<SetOp>())
@@ -386,13 +490,16 @@ private:
   EntryOp entry;
   Block &block;
   SymbolTable &symbols;
-  bool isReplicated;
+  bool isReplicated, hasShards;
+  int64_t microbatches;
   FixedDevices fixed;
   DenseMap<Value, int> stages;
   DenseSet<Value> isPart; // without rows, of values that the microbatches have a part of each
   SmallVector<Part> parts;
   llvm::MapVector<Operation *, Accumulated> accumulated; // by collective
   llvm::MapVector<Value, Kept> handedOn;
+  DenseMap<std::pair<int, std::pair<Attribute, Attribute>>, Kept> shards; // by stage, and devices
+  DenseMap<Operation *, Value> shardsInPart;                              // of the part under construction
 };
 
 } // namespace
@@ -404,13 +511,13 @@ static bool hasRows(EntryOp entry) {
 
 LogicalResult cutMicrobatches(ModuleOp module) {
   ModelOp model = getModel(module);
-  if (model.getMicrobatches() == 1)
+  if (model.getMicrobatches() == 1 && getShards(module) == 0)
     return success();
   SymbolTable symbols(module);
   for (EntryOp entry : llvm::to_vector(module.getOps<EntryOp>()))
     if (hasRows(entry))
       EntryCut(entry, symbols).run();
-  if (uint64_t capacity = model.getCapacity()) { // fewer do where rows are few
+  if (uint64_t capacity = model.getCapacity(); capacity && getShards(module) == 0) { // fewer do where rows are few
     uint64_t replicas = std::max<uint64_t>(model.getReplicas(), 1);
     model.setMicrobatches(llvm::divideCeil(llvm::divideCeil(*model.getBatch(), replicas), capacity));
   }
@@ -418,3 +525,19 @@ LogicalResult cutMicrobatches(ModuleOp module) {
 }
 
 } // namespace sluice::passes
+
+// [Shards]
+// A call has a number of logical shards that is a power of two, and a replica has as many of them as the others, next to
+// each other. All shards are done, those without rows too, by the same ops. Their sums are added in a balanced tree:
+// neighbours first, then neighbouring sums. The lower levels are a replica's, and the collective has those above (ir/Shards.h).
+//
+// With n = 0, 1, ... the numbers of a replica's shards, level l adds what the shards with bit l of n clear have to what those
+// have in which it is set. So it keeps what it has while the bit is clear: the last of these is the right one. Behind it
+//
+//   sum of level l + 1 = what level l keeps + sum of level l
+//
+// is what the level gives once the bit is set. Before that it is of no use, and nobody uses it: the level above keeps
+// something else before it adds, and what the last shard leaves is the sum of all. One buffer a level, instead of one a
+// shard; and no more than a replica with one shard has in all, where it has one.
+//
+// The first shard of the first replica gives what is the first one's.

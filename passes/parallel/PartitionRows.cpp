@@ -16,7 +16,11 @@
 // What is said of replicas holds of microbatches, which have their rows one after another (CutMicrobatches.cpp): the
 // program of one replica that has several is made as if there were others. There a sum does not go through what takes in a
 // whole value that comes from later collectives than its own: its rows would have to be computed again behind those.
+//
+// With logical shards, the program is made as if there were many of both, however many there are: then it is the same for
+// any number of replicas, up to who does which shard. Sums are added in a tree.
 #include "ir/Module.h"
+#include "ir/Shards.h"
 #include "passes/Passes.h"
 #include "passes/place/InheritDevice.h"
 
@@ -41,7 +45,8 @@ public:
   explicit EntryPartition(EntryOp entry)
       : block(entry.getActions()), builder(entry.getContext()),
         sharer(isReplicated(entry->getParentOfType<ModuleOp>()) ? "replica" : "microbatch"),
-        isCut(getMicrobatches(entry->getParentOfType<ModuleOp>()) > 1) {}
+        isCut(getMicrobatches(entry->getParentOfType<ModuleOp>()) > 1 || hasShards(entry)),
+        addsInTree(hasShards(entry)) {}
 
   LogicalResult run() { return run(block); }
 
@@ -57,6 +62,8 @@ private:
     }
     return success();
   }
+
+  static bool hasShards(EntryOp entry) { return getShards(entry->getParentOfType<ModuleOp>()) > 0; }
 
   /// Puts what says the same by sums, maxima and the number of all rows in an op's place, if it has to be.
   bool expand(Operation *op, Block::iterator &next) {
@@ -192,6 +199,8 @@ private:
               : Value(builder.create<AllReduceOp>(
                     value.getLoc(), value, flow == RowFlow::Max ? CollectiveReduction::Max : CollectiveReduction::Sum,
                     /*subject=*/SubjectAttr()));
+      if (addsInTree && flow == RowFlow::Sum)
+        setInTree(whole.getDefiningOp<CollectiveOp>());
       levels[whole] = levels.lookup(value) + 1;
     }
     operand.set(whole);
@@ -202,6 +211,7 @@ private:
   OpBuilder builder;
   StringRef sharer; // who has a share of the rows
   bool isCut;       // calls have microbatches
+  bool addsInTree;  // logical shards are shared out
   Value allRows, firstRow;
   DenseMap<Value, RowFlow> flowOf;  // of those without rows; absent: whole
   DenseMap<Value, Value> wholeOf;   // what collectives made of others
@@ -231,6 +241,8 @@ LogicalResult partitionRows(ModuleOp module) {
   ModelOp model = getModel(module);
   model.setBatch(model.getCapacity());
   uint64_t replicas = std::max<uint64_t>(model.getReplicas(), 1); // of as many as are launched, one may have all rows
+  if (uint64_t shards = uint64_t(getShards(module)))
+    model.setMicrobatches(shards / replicas);
   model.setCapacity(llvm::divideCeil(model.getCapacity(), replicas * model.getMicrobatches()));
   for (auto entry : module.getOps<EntryOp>())
     if (failed(EntryPartition(entry).run()))

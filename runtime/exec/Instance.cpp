@@ -298,7 +298,7 @@ void Instance::joinRows(const Value &output, std::span<std::byte> data, int64_t 
   std::vector<RowShare> shares;
   std::vector<size_t> sizes;
   for (int64_t number = 0; number < plan_.replicas; ++number) {
-    RowShare &its = shares.emplace_back(shareOf(calls_[output.entry].lastRows, plan_.replicas, number));
+    RowShare &its = shares.emplace_back(shareOf(plan_, calls_[output.entry].lastRows, number));
     its.rows = std::clamp<int64_t>(rows - its.first, 0, its.rows);
     sizes.push_back(static_cast<size_t>(blocks.outer * its.rows * blocks.rowBytes));
   }
@@ -354,7 +354,7 @@ void Instance::run(const Entry &entry, int64_t rows) {
   calls.mostRows = std::max(calls.mostRows, rows);
   bool isShared = entry.hasRows();
   replicas_->everywhere([&](Replica &replica) {
-    replica.run(entry, call, isShared ? shareOf(rows, plan_.replicas, replica.number()) : RowShare{rows, 0, rows});
+    replica.run(entry, call, isShared ? shareOf(plan_, rows, replica.number()) : RowShare{rows, 0, rows});
   });
 }
 

@@ -27,7 +27,7 @@ void Microbatches::run(const Entry &entry, const RowShare &share, const RunPart 
     const Entry &its = plan_.entries[part.entry];
     const Links &links = links_[part.entry];
     for (int64_t i = 0; i < (part.when == CallPart::When::each ? microbatches : 1); ++i) {
-      RowShare rows = microbatchOf(share, i, plan_.capacity);
+      RowShare rows = microbatchOf(plan_, share, executor_.devices().replica(), i);
       int64_t call = calls_[part.entry]++, first = rows.first - share.first;
       for (const Link &input : links.inputs)
         copyIn(input, call, first, rows.rows);

@@ -20,7 +20,7 @@ public:
   /// Puts call number `call` of a part into the queues, with these rows.
   using RunPart = std::function<void(const Entry &part, int64_t call, const RowShare &rows)>;
   /// Does a call of an entry that has parts, on this replica's share of its rows. Every replica does as many
-  /// microbatches as the one with most rows.
+  /// microbatches as the one with most rows, or all of its logical shards.
   void run(const Entry &entry, const RowShare &share, const RunPart &runPart);
 
   /// Where the host has an output of the last call: with rows, those of the whole call.

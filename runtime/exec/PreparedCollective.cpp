@@ -18,6 +18,18 @@ sluice_exchange_kind abiKindOf(Collective::Kind kind) {
   return SLUICE_ALL_REDUCE;
 }
 
+static sluice_reduction abiReductionOf(Reduction reduction) {
+  switch (reduction) {
+  case Reduction::sum:
+    return SLUICE_SUM;
+  case Reduction::max:
+    return SLUICE_MAX;
+  case Reduction::treeSum:
+    return SLUICE_TREE_SUM;
+  }
+  return SLUICE_SUM;
+}
+
 static void moveBy(std::vector<std::byte *> &addresses, int64_t bytes) {
   for (std::byte *&address : addresses)
     address += bytes;
@@ -41,7 +53,7 @@ void PreparedCollective::put(size_t number, WorkTimes &times, Work work, Collect
   exchange.struct_size = sizeof exchange;
   exchange.kind = abiKindOf(collective_.kind);
   exchange.dtype = static_cast<sluice_dtype>(collective_.dtype);
-  exchange.reduction = collective_.reduction == Reduction::sum ? SLUICE_SUM : SLUICE_MAX;
+  exchange.reduction = abiReductionOf(collective_.reduction);
   exchange.root = collective_.root;
   exchange.send = send_[number];
   exchange.receive = receive_[number];

@@ -77,9 +77,9 @@ inline constexpr std::string_view stateKindNames[] = {"parameter", "slot",  "sta
 inline constexpr std::string_view globalRowsName = "global_rows", firstRowName = "first_row", replicaName = "replica";
 inline std::string_view nameOf(StateKind kind) { return stateKindNames[static_cast<size_t>(kind)]; }
 
-/// How several values become one.
-enum class Reduction { sum, max };
-inline constexpr std::string_view reductionNames[] = {"sum", "max"};
+/// How several values become one. A sum is added in an order that the backend says, a tree sum in a balanced tree.
+enum class Reduction { sum, max, treeSum };
+inline constexpr std::string_view reductionNames[] = {"sum", "max", "tree_sum"};
 
 struct State {
   std::string name;
@@ -362,6 +362,7 @@ struct Plan {
   int64_t replicas = 1;
   int64_t batch = 0;        ///< rows that one call may have, over all replicas; 0 if no dimension is symbolic
   int64_t microbatches = 1; ///< that a replica does its rows of a call in at most, one after another
+  int64_t shards = 0;       ///< that the rows of a call are cut into for any number of replicas; 0: as these have them
   int64_t capacity = 0;     ///< rows of one replica in one call; of several microbatches: in one of them
   int64_t inFlight = 1;     ///< calls of an entry point that may be under way at once
   /// Between the devices of replicas, if the compiler was told: what virtual accelerators have unless they are told

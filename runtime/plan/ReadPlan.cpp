@@ -60,6 +60,10 @@ private:
     plan_.capacity = root.at("capacity").integer(0, INT32_MAX);
     plan_.replicas = root.has("replicas") ? root.at("replicas").integer(0, mostReplicas) : 1;
     plan_.microbatches = root.has("microbatches") ? root.at("microbatches").integer(1, mostMicrobatches) : 1;
+    plan_.shards = root.has("shards") ? root.at("shards").integer(1, mostMicrobatches) : 0;
+    if (plan_.shards > 0 && plan_.shards != plan_.replicas * plan_.microbatches)
+      root.at("shards").fail(concat("is ", plan_.shards, ", and ", plan_.replicas, " replicas have ",
+                                    plan_.microbatches, " microbatches each"));
     plan_.batch = plan_.capacity;
     if (!root.has("batch"))
       return;
@@ -183,6 +187,8 @@ private:
         state.mirrors.push_back(parseStateSlot(item, state.bytes));
     if (json.has("reduction"))
       state.reduction = parseEnum<Reduction>(json.at("reduction"), reductionNames);
+    if (state.reduction == Reduction::treeSum)
+      json.at("reduction").fail("is of what replicas do together");
     return state;
   }
 

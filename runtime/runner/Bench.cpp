@@ -31,7 +31,7 @@ static double flopsOf(const Plan &plan, const Entry &entry, int64_t rows) {
           const Cost &cost = plan.kernels[launch->kernel].cost;
           flops +=
               static_cast<double>(times) * (cost.flops * static_cast<double>(timesOfPart[i]) +
-                                            cost.flopsFor(shareOf(rows, plan.replicas, replica).rows) - cost.flops);
+                                            cost.flopsFor(shareOf(plan, rows, replica).rows) - cost.flops);
         }
   return flops;
 }
@@ -226,7 +226,8 @@ int runBench(const Options &options, Processes &processes) {
   result["replicas"] = instance.replicas();
   if (!entry.parts.empty()) {
     result["microbatches"] = instance.plan().microbatchesFor(entry, rows);
-    result["microbatch_rows"] = std::min(instance.plan().capacity, shareOf(rows, instance.replicas(), 0).rows);
+    RowShare share = shareOf(instance.plan(), rows, 0);
+    result["microbatch_rows"] = microbatchOf(instance.plan(), share, /*replica=*/0, /*number=*/0).rows;
   }
   result["threads"] = instance.threads();
   result["steps"] = times.size();

@@ -24,8 +24,11 @@ static const char *nameOf(Copy::When when) {
 
 Json plannedCopies(const Plan &plan, const Entry &entry, int64_t rows) {
   Json copies = Json::array();
-  int64_t microbatches = entry.parts.empty() ? 1 : (rows + plan.capacity - 1) / plan.capacity;
-  rows = entry.parts.empty() ? rows : std::min(rows, plan.capacity);
+  int64_t microbatches = 1;
+  if (!entry.parts.empty()) {
+    microbatches = plan.shards > 0 ? plan.microbatches : (rows + plan.capacity - 1) / plan.capacity;
+    rows = plan.shards > 0 ? shareOf(rows, microbatches, 0).rows : std::min(rows, plan.capacity);
+  }
   for (auto [action, times] : plan.actionsOf(entry, microbatches))
     for (const Copy &copy : action->copies()) {
       copies.push_back({{"value", copy.value},
@@ -58,11 +61,11 @@ static Json entriesJson(const Instance &instance) {
     CopyCount perCall;
     for (const CopyOfCall &copy : copiesPerCall(plan, entry, microbatches))
       for (int64_t replica = 0; replica < instance.replicasHere(); ++replica)
-        perCall += copy.countFor(shareOf(rows, plan.replicas, instance.numberOfReplica(replica)).rows);
+        perCall += copy.countFor(shareOf(plan, rows, instance.numberOfReplica(replica)).rows);
     entries.push_back({{"name", entry.name},
                        {"calls", calls},
                        {"rows", rows},
-                       {"copies", plannedCopies(plan, entry, shareOf(rows, plan.replicas, 0).rows)},
+                       {"copies", plannedCopies(plan, entry, shareOf(plan, rows, 0).rows)},
                        {"per_call", countJson(perCall)}});
     if (!entry.parts.empty())
       entries.back()["microbatches"] = microbatches;

@@ -70,7 +70,8 @@ module @alone {
 // CHECK: sluice.sum %mask
 // CHECK: sluice.entry @predict.1 [] -> []
 // CHECK: %[[N:.+]] = sluice.get @"accumulator 1"
-// CHECK: sluice.set @"accumulator 3", %[[N]]
+// CHECK: %[[H:.+]] = sluice.identity %[[N]]
+// CHECK: sluice.set @"accumulator 3", %[[H]]
 // CHECK: sluice.entry @predict.2 ["x", "mask"] -> []
 // CHECK: %[[N:.+]] = sluice.get @"accumulator 3"
 // CHECK: sluice.expand %[[N]]
@@ -162,6 +163,105 @@ module @norm {
 // CHECK-NOT: @m
 module @norm_alone {
   sluice.model "m" format 1 phase "train" capacity 10 microbatches 2
+  sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
+  sluice.state statistic @m : tensor<3xf32> = <"constant", 0.0 : f64>
+  sluice.entry @train_step ["x"] -> ["y"] (%x: tensor<?x3xf32>) {
+    %w = sluice.get @w : tensor<3xf32>
+    %m = sluice.get @m : tensor<3xf32>
+    %y:3 = sluice.batch_norm %x, %w, %w, %m, %w {training} : (tensor<?x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<?x3xf32>, tensor<3xf32>, tensor<3xf32>)
+    sluice.set @m, %y#1 : tensor<3xf32>
+    sluice.return %y#0 : tensor<?x3xf32>
+  }
+}
+
+// -----
+
+// Tests that logical shards are microbatches whose sums are added in a tree: the sums of two shards wait for each other at
+// level 0, those of four at level 1; that the last shard leaves the sum of all, which replicas reduce in the same tree; and
+// that the shards are counted.
+// CHECK-LABEL: module @shards
+// CHECK: sluice.model "m" format 1 phase "train" capacity 2 replicas 2 batch 10 microbatches 4 {sluice.shards = 8 : i64}
+// CHECK-DAG: sluice.state accumulator @"accumulator of w" : tensor<3x2xf32>
+// CHECK-DAG: sluice.state accumulator @"accumulator of w 2" : tensor<3x2xf32>
+// CHECK-DAG: sluice.state accumulator @"accumulator of w 3" : tensor<3x2xf32>
+// CHECK-DAG: sluice.state accumulator @shard : tensor<i64>
+// CHECK: sluice.entry @train_step.0
+// CHECK: %[[G:.+]] = sluice.einsum "ab,ac->bc" %x, %dy
+// CHECK: %[[I:.+]] = sluice.get @shard
+// CHECK: sluice.set @shard
+// CHECK: %[[H:.+]] = sluice.compare %[[I]], {{.*}}ge>
+// CHECK: %[[L:.+]] = sluice.compare {{.*}}ge>
+// CHECK: %[[A:.+]] = sluice.get @"accumulator of w 2"
+// CHECK: %[[C:.+]] = sluice.expand %[[L]]
+// CHECK: %[[K:.+]] = sluice.where %[[C]], %[[A]], %[[G]]
+// CHECK: sluice.set @"accumulator of w 2", %[[K]]
+// CHECK: %[[S:.+]] = sluice.add %[[A]], %[[G]]
+// CHECK: %[[A:.+]] = sluice.get @"accumulator of w 3"
+// CHECK: %[[C:.+]] = sluice.expand %[[H]]
+// CHECK: %[[K:.+]] = sluice.where %[[C]], %[[A]], %[[S]]
+// CHECK: sluice.set @"accumulator of w 3", %[[K]]
+// CHECK: %[[S2:.+]] = sluice.add %[[A]], %[[S]]
+// CHECK: sluice.set @"accumulator of w", %[[S2]]
+// CHECK: sluice.entry @train_step.1
+// CHECK: %[[A:.+]] = sluice.get @"accumulator of w"
+// CHECK: %[[C:.+]] = sluice.identity %[[A]]
+// CHECK: %[[R:.+]] = sluice.all_reduce sum %[[C]] {sluice.tree}
+// CHECK-NOT: sluice.set @"accumulator
+// CHECK: sluice.return %[[R]]
+module @shards {
+  sluice.model "m" format 1 phase "train" capacity 10 replicas 2 {sluice.shards = 8 : i64}
+  sluice.state parameter @w : tensor<3x2xf32> = <"constant", 1.0 : f64>
+  sluice.entry @train_step ["x", "dy"] -> ["g"] (%x: tensor<?x3xf32>, %dy: tensor<?x2xf32>) {
+    %w = sluice.get @w : tensor<3x2xf32>
+    %g = sluice.einsum "ab,ac->bc" %x, %dy : (tensor<?x3xf32>, tensor<?x2xf32>) -> tensor<3x2xf32>
+    %n = sluice.sub %w, %g : (tensor<3x2xf32>, tensor<3x2xf32>) -> tensor<3x2xf32>
+    sluice.set @w, %n : tensor<3x2xf32>
+    sluice.return %g : tensor<3x2xf32>
+  }
+}
+
+// -----
+
+// Tests that a replica with one shard is cut all the same, keeps its sums as it has them, and counts nothing; and that sums of
+// halves are rounded behind the collective.
+// CHECK-LABEL: module @one_shard
+// CHECK: capacity 5 replicas 2 batch 10 {sluice.shards = 2 : i64}
+// CHECK: sluice.state accumulator @"accumulator 1" : tensor<f32>
+// CHECK-NOT: sluice.state
+// CHECK: sluice.parts @predict ["x"] -> ["y"] = each @predict.0, once @predict.1
+// CHECK: sluice.entry @predict.0
+// CHECK: %[[S:.+]] = sluice.sum %x
+// CHECK: %[[W:.+]] = sluice.cast %[[S]] {to = f32}
+// CHECK: sluice.set @"accumulator 1", %[[W]]
+// CHECK: sluice.entry @predict.1
+// CHECK: %[[R:.+]] = sluice.all_reduce sum {{.*}} {sluice.tree} : (tensor<f32>) -> tensor<f32>
+// CHECK: %[[H:.+]] = sluice.cast %[[R]] {to = bf16}
+// CHECK: sluice.return %[[H]]
+module @one_shard {
+  sluice.model "m" format 1 phase "train" capacity 10 replicas 2 {sluice.shards = 2 : i64}
+  sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?xbf16>) {
+    %s = sluice.sum %x {axes = array<i64: 0>} : (tensor<?xbf16>) -> tensor<bf16>
+    sluice.return %s : tensor<bf16>
+  }
+}
+
+// -----
+
+// Tests that the running statistics are the first shard's, also where one replica has them all.
+// CHECK-LABEL: module @norm_of_shards
+// CHECK: sluice.entry @train_step.0
+// CHECK: %[[M:.+]] = sluice.get @m
+// CHECK: %y, %[[N:.+]], %{{.+}} = sluice.batch_norm %x, {{.*}} %[[M]]
+// CHECK: %[[A:.+]] = sluice.get @"accumulator 1"
+// CHECK: %[[L:.+]] = sluice.compare {{.*}}ge>
+// CHECK: %[[C:.+]] = sluice.expand %[[L]]
+// CHECK: %[[K:.+]] = sluice.where %[[C]], %[[A]], %[[N]]
+// CHECK: sluice.set @"accumulator 1", %[[K]]
+// CHECK: sluice.entry @train_step.1
+// CHECK: %[[A:.+]] = sluice.get @"accumulator 1"
+// CHECK: sluice.set @m, %[[A]]
+module @norm_of_shards {
+  sluice.model "m" format 1 phase "train" capacity 10 {sluice.shards = 2 : i64}
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
   sluice.state statistic @m : tensor<3xf32> = <"constant", 0.0 : f64>
   sluice.entry @train_step ["x"] -> ["y"] (%x: tensor<?x3xf32>) {

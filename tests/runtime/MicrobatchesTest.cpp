@@ -152,6 +152,46 @@ TEST(Microbatches, AreConsecutiveInAShare) {
   EXPECT_EQ(microbatchOf(share, 3, 4).all, 20);
 }
 
+/// The rows of all microbatches of all replicas, where these share 8 logical shards.
+static std::vector<std::pair<int64_t, int64_t>> shardsOf(int64_t rows, int64_t replicas) {
+  Plan plan;
+  plan.shards = 8;
+  plan.replicas = replicas;
+  plan.microbatches = plan.shards / replicas;
+  std::vector<std::pair<int64_t, int64_t>> shards;
+  for (int64_t replica = 0; replica < replicas; ++replica) {
+    RowShare share = shareOf(plan, rows, replica);
+    int64_t end = share.first;
+    for (int64_t number = 0; number < plan.microbatches; ++number) {
+      RowShare its = microbatchOf(plan, share, replica, number);
+      EXPECT_EQ(its.first, end);
+      end += its.rows;
+      shards.emplace_back(its.first, its.rows);
+    }
+    EXPECT_EQ(end, share.first + share.rows) << "of replica " << replica;
+  }
+  return shards;
+}
+
+TEST(LogicalShards, AreTheSameForAnyNumberOfReplicas) {
+  for (int64_t rows : {1, 5, 8, 10, 16, 23}) {
+    std::vector<std::pair<int64_t, int64_t>> expected;
+    for (int64_t shard = 0; shard < 8; ++shard)
+      expected.emplace_back(shareOf(rows, 8, shard).first, shareOf(rows, 8, shard).rows);
+    for (int64_t replicas : {1, 2, 4, 8})
+      EXPECT_EQ(shardsOf(rows, replicas), expected) << rows << " rows of " << replicas << " replicas";
+  }
+}
+
+TEST(LogicalShards, AreAllDoneInEveryCall) {
+  Json json = summerPlan();
+  json["shards"] = json["microbatches"];
+  Plan plan = parsed(json);
+  std::string text = writePlan(plan);
+  EXPECT_EQ(readPlan(summer(text)), plan);
+  EXPECT_EQ(plan.microbatchesFor(plan.entries[0], 1), microbatches);
+}
+
 TEST(Microbatches, AddUpAndPutRowsTogether) {
   Summer summer;
   for (size_t rows : {11, 4, 1, 5, 11}) {

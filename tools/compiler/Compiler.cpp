@@ -2,6 +2,7 @@
 
 #include "ir/Dialect.h"
 #include "ir/Module.h"
+#include "ir/Shards.h"
 #include "ir/Target.h"
 #include "ir/text/ParseGuard.h"
 #include "passes/train/VerifyInput.h"
@@ -136,6 +137,11 @@ static llvm::Error checkReplicas(ModuleOp module, llvm::StringRef phase, const C
   return llvm::Error::success();
 }
 
+static bool normalisesAllRows(ModuleOp module, const CompileOptions &options) {
+  ir::ModelOp model = ir::findModel(module);
+  return options.batchNorm.empty() ? model && model.getSyncBatchNorm() : options.batchNorm == "sync";
+}
+
 /// In how many microbatches calls are to be done.
 static llvm::Error checkMicrobatches(ModuleOp module, llvm::StringRef phase, const CompileOptions &options) {
   int64_t recorded = ir::getMicrobatches(module), microbatches = options.accumulate.value_or(recorded);
@@ -144,9 +150,7 @@ static llvm::Error checkMicrobatches(ModuleOp module, llvm::StringRef phase, con
                      "a dump of phase '" + phase + "' has its microbatches already, " + llvm::Twine(recorded));
   if (microbatches == 1 || phase == "fused")
     return llvm::Error::success();
-  ir::ModelOp model = ir::findModel(module);
-  bool isSync = options.batchNorm.empty() ? model && model.getSyncBatchNorm() : options.batchNorm == "sync";
-  if (isSync)
+  if (normalisesAllRows(module, options))
     return makeError(ExitCode::Unsupported, "microbatches normalise by their own rows, not by those of all: "
                                             "--accumulate is for --batch-norm local");
   if (options.placement.chooses)
@@ -173,6 +177,34 @@ static llvm::Error checkZero(ModuleOp module, llvm::StringRef phase, const Compi
                                             "launch; say --replicas N");
   if (zero == 1 && replicas == 1)
     return makeError(ExitCode::Usage, "--zero is for replicas; say --replicas");
+  return llvm::Error::success();
+}
+
+/// Into how many logical shards calls are cut, so that the number of replicas changes no bit.
+static llvm::Error checkShards(ModuleOp module, llvm::StringRef phase, const CompileOptions &options) {
+  int64_t recorded = ir::getShards(module), shards = options.shards.value_or(recorded);
+  if (shards != recorded && phase != "model")
+    return makeError(ExitCode::Usage, "a dump of phase '" + phase + "' has " +
+                                          (recorded ? llvm::Twine(recorded) : llvm::Twine("no")) +
+                                          " logical shards already");
+  if (shards == 0 && !options.shards)
+    return llvm::Error::success();
+  if (std::string reason = ir::whyNotShared(shards, options.replicas.value_or(ir::getReplicas(module)));
+      !reason.empty())
+    return makeError(ExitCode::Usage, "--deterministic: " + reason);
+  if (phase == "fused")
+    return llvm::Error::success();
+  if (options.accumulate.value_or(ir::getMicrobatches(module)) > 1)
+    return makeError(ExitCode::Usage, "logical shards are microbatches already: --deterministic is without --accumulate");
+  if (ir::ModelOp model = ir::findModel(module); options.zero.value_or(model ? int64_t(model.getZero()) : 0) > 0)
+    return makeError(ExitCode::Unsupported, "sums of shards of the optimizer are not added in a tree: --deterministic is "
+                                            "without --zero");
+  if (normalisesAllRows(module, options))
+    return makeError(ExitCode::Unsupported, "logical shards normalise by their own rows, not by those of all: "
+                                            "--deterministic is for --batch-norm local");
+  if (options.placement.chooses)
+    return makeError(ExitCode::Unsupported,
+                     "devices of logical shards are not chosen; pin what is not to be on the first one");
   return llvm::Error::success();
 }
 
@@ -320,6 +352,8 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
     return error;
   if (llvm::Error error = checkZero(module, *from, options))
     return error;
+  if (llvm::Error error = checkShards(module, *from, options))
+    return error;
   PlacementRequest placement = options.placement;
   int64_t replicas = options.replicas.value_or(ir::getReplicas(module));
   if (llvm::Error error = setDevices(module, options.devices, replicas, placement))
@@ -330,6 +364,8 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
     ir::getModel(module).setMicrobatches(uint64_t(*options.accumulate));
   if (options.zero)
     ir::getModel(module).setZero(uint64_t(*options.zero));
+  if (options.shards)
+    ir::setShards(ir::getModel(module), *options.shards);
   if (llvm::Error error = checkPlacement(placement, replicas))
     return error;
   if (llvm::Error error = setCopies(module, options.copies.empty() && placement.chooses ? "insert" : options.copies))

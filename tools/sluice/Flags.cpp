@@ -146,6 +146,12 @@ void addReplicaFlags(CLI::App &command, compiler::CompileOptions &options) {
           "--zero", [&options](int64_t stage) { options.zero = stage; },
           "Of replicas, ZeRO's stage: 1 keeps and updates a shard of the optimizer's state in each")
       ->type_name("0|1");
+  command
+      .add_option_function<int64_t>(
+          "--deterministic", [&options](int64_t count) { options.shards = count; },
+          "Cut calls into S shards (1, 2, 4, 8, ...): any number of replicas that divides S leaves the same bits")
+      ->type_name("S")
+      ->check(CLI::Range(int64_t(1), ir::kMostMicrobatches));
 }
 
 } // namespace sluice::tool

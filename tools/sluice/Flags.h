@@ -20,7 +20,7 @@ void addTargetFlags(CLI::App &command, compiler::CompileOptions &options);
 /// Those, and --batch.
 void addCodeFlags(CLI::App &command, compiler::CompileOptions &options);
 
-/// --replicas, --batch-norm, --buckets, --accumulate
+/// --replicas, --batch-norm, --buckets, --accumulate, --deterministic
 void addReplicaFlags(CLI::App &command, compiler::CompileOptions &options);
 
 } // namespace sluice::tool

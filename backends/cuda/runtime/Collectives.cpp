@@ -164,6 +164,9 @@ static sluice_status putIn(sluice_communicator *communicator, sluice_queue *queu
                                     rank->text() + " is the communicator");
     rank->ranks->check();
     Part part = sluice::exchange::partOf(*exchange, rank->number, rank->ranks->size());
+    if (sluice::exchange::reduces(part.signature.kind) && part.signature.reduction == SLUICE_TREE_SUM)
+      throw Error(SLUICE_UNSUPPORTED, "NCCL adds in an order of its own, not in a tree: replicas on devices of cuda "
+                                      "cannot be --deterministic, and one alone can");
     std::string what = part.signature.text();
     its.exchanges[rank] = rank->ranks->put(*rank, part);
     auto call = [its = rank.get(), stream = its.stream, part = std::move(part)](const Nccl &nccl) {

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <gmock/gmock.h>
 #include <memory>
 #include <string>
@@ -85,9 +86,10 @@ struct Context {
 
 template <typename T>
 static sluice_status allReduce(sluice_communicator *end, sluice_queue *queue, std::vector<T> &values,
-                               sluice_dtype dtype, const char *label = "dw1") {
-  sluice_exchange exchange{sizeof exchange, SLUICE_ALL_REDUCE, dtype,         SLUICE_SUM, 0,
-                           values.data(),   values.data(),     values.size(), nullptr,    label};
+                               sluice_dtype dtype, const char *label = "dw1",
+                               sluice_reduction reduction = SLUICE_SUM) {
+  sluice_exchange exchange{sizeof exchange, SLUICE_ALL_REDUCE, dtype,         reduction, 0,
+                           values.data(),   values.data(),     values.size(), nullptr,   label};
   return exchanges().exchange(end, queue, &exchange);
 }
 
@@ -145,6 +147,41 @@ TEST(CpuExchanges, AddLargeSumsInTheOrderOfRanks) {
   EXPECT_EQ(exchanges().counts(contexts[1]->ends[0], SLUICE_ALL_REDUCE, &done, &bytes), SLUICE_OK);
   EXPECT_EQ(done, int64_t(kRounds));
   EXPECT_EQ(bytes, int64_t(kRounds * kCount * sizeof(float)));
+}
+
+/// Of numbers of ranks that are no powers of two as well.
+TEST(CpuExchanges, AddTreeSumsInATree) {
+  for (size_t ranks : {1, 2, 3, 4, 6, 8})
+    for (size_t count : {5, 70'007}) {
+      Group group;
+      std::vector<std::unique_ptr<Context>> contexts = contextsOf(group, ranks);
+      std::vector<std::vector<float>> sums;
+      for (size_t rank = 0; rank < ranks; ++rank)
+        sums.push_back(valuesOf(rank, count));
+      for (size_t width = 1; width < ranks; width *= 2)
+        for (size_t left = 0; left + width < ranks; left += 2 * width)
+          for (size_t i = 0; i < count; ++i)
+            sums[left][i] += sums[left + width][i];
+      inThreads(ranks, [&](size_t rank) {
+        std::vector<float> values = valuesOf(rank, count);
+        sluice_communicator *end = contexts[rank]->ends[0];
+        EXPECT_EQ(allReduce(end, contexts[rank]->queues[0], values, SLUICE_DTYPE_f32, "dw1", SLUICE_TREE_SUM),
+                  SLUICE_OK);
+        EXPECT_TRUE(values == sums[0]) << "of rank " << rank << " of " << ranks;
+      });
+    }
+}
+
+TEST(CpuExchanges, FindThePositiveZeroLarger) {
+  Group group;
+  std::vector<std::unique_ptr<Context>> contexts = contextsOf(group, 3);
+  inThreads(3, [&](size_t rank) {
+    std::vector<float> values = {rank == 1 ? 0.0f : -0.0f, -0.0f};
+    sluice_communicator *end = contexts[rank]->ends[0];
+    EXPECT_EQ(allReduce(end, contexts[rank]->queues[0], values, SLUICE_DTYPE_f32, "dw1", SLUICE_MAX), SLUICE_OK);
+    EXPECT_FALSE(std::signbit(values[0]));
+    EXPECT_TRUE(std::signbit(values[1]));
+  });
 }
 
 /// 256 + 1 is 256 in bf16, and 256 + 1 + 1 is 258.

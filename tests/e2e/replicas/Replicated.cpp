@@ -1,8 +1,10 @@
 #include "tests/e2e/replicas/Replicated.h"
 
 #include "ir/Module.h"
+#include "ir/Shards.h"
 #include "ir/Target.h"
 #include "ir/text/ParseGuard.h"
+#include "runtime/plan/RowBlocks.h"
 
 #include <algorithm>
 #include <regex>
@@ -20,20 +22,22 @@ static OwningOpRef<ModuleOp> parseModel(const std::string &text, MLIRContext &co
 }
 
 static void setReplicas(ModuleOp module, int64_t replicas, const std::string &devices, bool syncBatchNorm,
-                        int64_t microbatches) {
+                        int64_t microbatches, int64_t shards) {
   ir::ModelOp model = ir::getModel(module);
   model.setReplicas(uint64_t(replicas));
   model.setMicrobatches(uint64_t(microbatches));
+  if (shards)
+    ir::setShards(model, shards);
   model.setSyncBatchNorm(syncBatchNorm);
   if (!devices.empty())
     llvm::cantFail(llvm::cantFail(ir::Target::parse(devices)).shareAmong(replicas)).record(module);
 }
 
 std::string onReplicas(const std::string &text, int64_t replicas, const std::string &devices, bool syncBatchNorm,
-                       int64_t microbatches) {
+                       int64_t microbatches, int64_t shards) {
   MLIRContext context;
   OwningOpRef<ModuleOp> module = parseModel(text, context);
-  setReplicas(*module, replicas, devices, syncBatchNorm, microbatches);
+  setReplicas(*module, replicas, devices, syncBatchNorm, microbatches, shards);
   std::string result;
   llvm::raw_string_ostream out(result);
   module->getOperation()->print(out, OpPrintingFlags().enableDebugInfo());
@@ -46,10 +50,10 @@ std::string withShards(const std::string &text) {
 }
 
 Replicated::Replicated(const std::string &text, size_t replicas, bool syncBatchNorm, passes::PipelineOptions options,
-                       const std::string &phase, int64_t microbatches)
+                       const std::string &phase, int64_t microbatches, int64_t shards)
     : states(replicas) {
   op = parseModel(text, context);
-  setReplicas(*op, int64_t(replicas), /*devices=*/"", syncBatchNorm, microbatches);
+  setReplicas(*op, int64_t(replicas), /*devices=*/"", syncBatchNorm, microbatches, shards);
   options.compileTo = phase;
   if (failed(passes::runPipeline(*op, options)))
     throw std::runtime_error("the phases failed");
@@ -97,20 +101,32 @@ void Replicated::runRows(ir::EntryOp entry, const Values &inputs, const Rows &ro
     }
 }
 
-/// As the runtime does: as many microbatches as the replica with most rows has.
+/// As the runtime does: as many microbatches as the replica with most rows has, or all of its logical shards.
+int64_t Replicated::microbatchesFor(const Rows &rows) {
+  int64_t most = *std::max_element(rows.counts.begin(), rows.counts.end());
+  return ir::getShards(*op) ? ir::getMicrobatches(*op)
+                            : std::max<int64_t>(1, int64_t(llvm::divideCeil(most, ir::getCapacity(*op))));
+}
+
+Replicated::Rows Replicated::microbatchOf(const Rows &rows, int64_t number, int64_t all) {
+  Rows result = rows;
+  for (auto [replica, its] : llvm::enumerate(llvm::zip_equal(result.counts, result.firsts))) {
+    auto [count, first] = its;
+    runtime::RowShare share{count, first, all};
+    int64_t microbatches = ir::getMicrobatches(*op), shards = ir::getShards(*op);
+    share = shards ? runtime::shareOf(all, shards, int64_t(replica) * microbatches + number)
+                   : runtime::microbatchOf(share, number, ir::getCapacity(*op));
+    count = share.rows;
+    first = share.first;
+  }
+  return result;
+}
+
 void Replicated::runParts(ir::PartsOp whole, const Values &inputs, const Rows &rows, int64_t all,
                           std::vector<Values> &outputs) {
-  int64_t capacity = ir::getCapacity(*op), most = *std::max_element(rows.counts.begin(), rows.counts.end());
   for (auto [part, isEach] : llvm::zip_equal(whole.getEntries(), whole.getEach()))
-    for (int64_t done = 0; done == 0 || (isEach && done < most); done += capacity) {
-      Rows microbatch = rows;
-      for (auto [count, first] : llvm::zip_equal(microbatch.counts, microbatch.firsts)) {
-        int64_t before = std::min(done, count);
-        first += before;
-        count = std::min(capacity, count - before);
-      }
-      runRows(part, inputs, microbatch, all, outputs);
-    }
+    for (int64_t number = 0; number < (isEach ? microbatchesFor(rows) : 1); ++number)
+      runRows(part, inputs, microbatchOf(rows, number, all), all, outputs);
 }
 
 Values Replicated::run(const std::string &name, const Values &inputs, const std::vector<int64_t> &shares,

@@ -7,9 +7,9 @@
 namespace sluice::test {
 
 /// The text of a model with so many replicas, on `devices` as `--devices` says them; empty: the host. Each of them has
-/// so many microbatches at most.
+/// so many microbatches at most. With `shards`, calls are cut into so many logical shards.
 std::string onReplicas(const std::string &text, int64_t replicas, const std::string &devices,
-                       bool syncBatchNorm = false, int64_t microbatches = 1);
+                       bool syncBatchNorm = false, int64_t microbatches = 1, int64_t shards = 0);
 
 /// A text on replicas, which share out what the optimizer keeps.
 std::string withShards(const std::string &text);
@@ -18,13 +18,13 @@ class Replicated {
 public:
   /// `text` is of phase `model`, `options` are of phases up to `phase`, which is `parallel` or later.
   Replicated(const std::string &text, size_t replicas, bool syncBatchNorm, passes::PipelineOptions options = {},
-             const std::string &phase = "parallel", int64_t microbatches = 1);
+             const std::string &phase = "parallel", int64_t microbatches = 1, int64_t shards = 0);
 
   /// States of each replica.
   std::vector<ir::StateMap> states;
 
   /// Runs an entry point where replica i has shares[i] rows, and gives what one device would: rows joined, all else from the
-  /// replica asked for.
+  /// replica asked for. With logical shards these are shared out as the runtime does.
   Values run(const std::string &entry, const Values &inputs, const std::vector<int64_t> &shares, size_t replica = 0);
 
 private:
@@ -34,6 +34,8 @@ private:
   };
   /// An entry point on these of `all` rows; its outputs go to those of each replica, rows behind what is there.
   void runRows(ir::EntryOp entry, const Values &inputs, const Rows &rows, int64_t all, std::vector<Values> &outputs);
+  int64_t microbatchesFor(const Rows &rows);
+  Rows microbatchOf(const Rows &rows, int64_t number, int64_t all);
   void runParts(ir::PartsOp whole, const Values &inputs, const Rows &rows, int64_t all, std::vector<Values> &outputs);
 
   mlir::MLIRContext context;

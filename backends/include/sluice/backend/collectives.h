@@ -12,8 +12,10 @@
  * queue captures has no exchanges in it: they are refused with SLUICE_USAGE.
  *
  * Sums of f16 and bf16 are rounded at least once and no more often than they are added. All ranks receive the same bits of a sum,
- * and the same operands give the same bits again; the order of adding is the backend's own, and `order` says it. Of
- * not-a-number and a number, the larger is either.
+ * and the same operands give the same bits again; the order of adding is the backend's own, and `order` says it, but for
+ * SLUICE_TREE_SUM: neighbouring ranks' are added, rank 1's to rank 0's, rank 3's to rank 2's and so on, then neighbouring sums, where
+ * a last one that has no neighbour goes on as it is. So the sums over groups of 2, 4, 8 and so on ranks are those of as many ranks.
+ * Of not-a-number and a number, the larger is either.
  *
  * Threads. A call may wait for the same call of the other ranks; one thread that has several ranks therefore puts their calls between
  * begin and end. From begin to end nothing else is put into the queues of these exchanges.
@@ -56,7 +58,11 @@ typedef enum sluice_exchange_kind {
   SLUICE_REDUCE_SCATTER = 3  /* each rank sends elements for all, in the order of ranks, and receives the reduction of its own */
 } sluice_exchange_kind;
 
-typedef enum sluice_reduction { SLUICE_SUM = 0, SLUICE_MAX = 1 } sluice_reduction;
+typedef enum sluice_reduction {
+  SLUICE_SUM = 0,
+  SLUICE_MAX = 1,
+  SLUICE_TREE_SUM = 2  /* the sum, added in a balanced tree; a backend may refuse it with SLUICE_UNSUPPORTED */
+} sluice_reduction;
 
 typedef struct sluice_exchange {
   uint32_t struct_size;

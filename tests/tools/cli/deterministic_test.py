@@ -1,0 +1,84 @@
+"""Logical shards as users meet them: any number of replicas leaves the same bits; and what is refused."""
+
+import json
+import os
+
+from sluice_cli import BUILD, CliTest, main
+
+
+class DeterministicTest(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.environment = self.placement_environment()
+        self.succeed(os.path.join(BUILD, "bin", "models", "lenet"), "--batch", "60", "-o", "lenet.mlir")
+
+    def compile(self, *arguments):
+        return self.sluice("compile", "lenet.mlir", *arguments, env=self.environment)
+
+    def program(self, name, *arguments):
+        result = self.compile("-q", *arguments, "-o", name)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return self.path(name)
+
+    def run_here(self, *arguments):
+        result = self.run_program(*arguments, env=self.environment)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def trained(self, program):
+        """The losses of an epoch whose last batch is shorter, as they are printed, and the bytes of the weights."""
+        weights = program + ".safetensors"
+        train = ("train", "--epochs", "1", "--batch", "60", "--json", "--seed", "3", "--save", weights)
+        lines = [json.loads(line) for line in self.run_here(program, *train).splitlines()]
+        with open(weights, "rb") as file:
+            return [repr(line["loss"]) for line in lines if "loss" in line], file.read()
+
+    def assert_refused(self, result, code, message):
+        self.assertEqual(result.returncode, code, result.stderr)
+        self.assertIn(message, result.stderr)
+
+    def test_any_number_of_replicas_leaves_the_same_bits(self):
+        plain, _ = self.trained(self.program("plain"))
+        expected, weights = self.trained(self.program("host", "--deterministic", "8"))
+        self.assertTrue(expected)
+        for one, other in zip(plain, expected):
+            self.assertTrue(abs(float(one) - float(other)) <= 1e-3 * float(one), (plain, expected))
+        for replicas in (2, 4):
+            losses, its = self.trained(self.program(f"host{replicas}", "--deterministic", "8", "--replicas", str(replicas)))
+            self.assertEqual(losses, expected)
+            self.assertTrue(its == weights, f"the weights of {replicas} replicas are others")
+
+    def test_it_is_told(self):
+        result = self.compile("--deterministic", "8", "--replicas", "4", "-o", "lenet")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        text = result.stdout + result.stderr
+        self.assertIn("replicas      4, with up to 16 rows each", text)
+        self.assertIn("microbatches  2 of up to 8 rows, one after another", text)
+        self.assertIn("bits          those of 8 logical shards, for any number of replicas that divides it", text)
+        self.assertIn("bits     those of 8 logical shards, for any number of replicas", self.run_here(self.path("lenet"), "info"))
+        info = json.loads(self.run_here(self.path("lenet"), "info", "--json"))
+        self.assertEqual((info["shards"], info["replicas"], info["microbatches"], info["capacity"]), (8, 4, 2, 8))
+
+    def test_shards_are_shared_out_alike(self):
+        self.assert_refused(self.compile("--deterministic", "8", "--replicas", "3"), 2, "8 of them cannot be shared out to 3 replicas")
+        self.assert_refused(self.compile("--deterministic", "2", "--replicas", "4"), 2, "2 of them cannot be shared out to 4 replicas")
+        self.assert_refused(self.compile("--deterministic", "6"), 2, "there must be 1, 2, 4, 8 and so on up to 1024 of them, not 6")
+        self.assert_refused(self.compile("--deterministic", "8", "--replicas", "env"), 2, "not for as many as are launched")
+        for count in ("0", "2048", "yes"):
+            self.assert_refused(self.compile("--deterministic", count), 2, "--deterministic")
+
+    def test_what_does_not_go_together(self):
+        self.assert_refused(self.compile("--deterministic", "8", "--accumulate", "2"), 2, "--deterministic is without --accumulate")
+        self.assert_refused(self.compile("--deterministic", "8", "--replicas", "2", "--batch-norm", "sync"), 4, "--deterministic is for --batch-norm local")
+        self.assert_refused(self.compile("--deterministic", "8", "--placement", "auto", "--devices", "cpu,sim:0"), 4, "devices of logical shards are not chosen")
+
+    def test_a_dump_has_its_shards(self):
+        result = self.compile("-q", "--deterministic", "4", "--compile-to", "fused", "--emit", "mlir", "-o", "fused.mlir")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assert_refused(self.sluice("compile", "fused.mlir", "--deterministic", "8", "-o", "out", env=self.environment), 2, "has 4 logical shards already")
+        self.assertEqual(self.sluice("compile", "fused.mlir", "-q", "-o", "out", env=self.environment).returncode, 0)
+        self.assert_refused(self.sluice("verify", "fused.mlir", env=self.environment), 4, "calls in parts are not compared")
+
+
+if __name__ == "__main__":
+    main()
