@@ -62,8 +62,8 @@ private:
     plan_.microbatches = root.has("microbatches") ? root.at("microbatches").integer(1, mostMicrobatches) : 1;
     plan_.shards = root.has("shards") ? root.at("shards").integer(1, mostMicrobatches) : 0;
     if (plan_.shards > 0 && plan_.shards != plan_.replicas * plan_.microbatches)
-      root.at("shards").fail(concat("is ", plan_.shards, ", and ", plan_.replicas, " replicas have ",
-                                    plan_.microbatches, " microbatches each"));
+      root.at("shards").fail(concat("is ", plan_.shards, ", and all replicas have ",
+                                    plan_.replicas * plan_.microbatches, " microbatches"));
     plan_.batch = plan_.capacity;
     if (!root.has("batch"))
       return;
@@ -186,9 +186,7 @@ private:
       for (const JsonReader &item : json.at("mirrors").list())
         state.mirrors.push_back(parseStateSlot(item, state.bytes));
     if (json.has("reduction"))
-      state.reduction = parseEnum<Reduction>(json.at("reduction"), reductionNames);
-    if (state.reduction == Reduction::treeSum)
-      json.at("reduction").fail("is of what replicas do together");
+      state.reduction = parseEnum<Reduction>(json.at("reduction"), std::span(reductionNames).first<2>()); // no tree
     return state;
   }
 

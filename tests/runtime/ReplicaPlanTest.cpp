@@ -187,7 +187,7 @@ static const BadReplicaPlan badReplicaPlans[] = {
     {"NoNames", COLLECTIVE "/name", "null", "expected a string"},
     {"UnknownKind", COLLECTIVE "/kind", "\"all_to_all\"",
      "is 'all_to_all', not 'all_reduce', 'broadcast', 'all_gather' or 'reduce_scatter'"},
-    {"UnknownReduction", COLLECTIVE "/reduction", "\"mean\"", "is 'mean', not 'sum' or 'max'"},
+    {"UnknownReduction", COLLECTIVE "/reduction", "\"mean\"", "is 'mean', not 'sum', 'max' or 'tree_sum'"},
     {"BooleansAreNotExchanged", COLLECTIVE "/dtype", "\"bool\"", "is bool, which is not exchanged"},
     {"NegativeCount", COLLECTIVE "/count", "-1", "count: is -1, outside"},
     {"HugeCount", COLLECTIVE "/count", "1125899906842624", "outside"},

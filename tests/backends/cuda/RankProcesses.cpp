@@ -56,12 +56,13 @@ void DeviceRank::leave() {
     table().destroy(std::exchange(communicator, nullptr));
 }
 
-void DeviceRank::put(sluice_exchange_kind kind, size_t count, const std::vector<size_t> &counts) {
+void DeviceRank::put(sluice_exchange_kind kind, size_t count, const std::vector<size_t> &counts,
+                     sluice_reduction reduction) {
   float *send = static_cast<float *>(memory);
   sluice_exchange exchange{sizeof exchange,
                            kind,
                            SLUICE_DTYPE_f32,
-                           SLUICE_MAX,
+                           reduction,
                            0,
                            send,
                            send + kElements,

@@ -29,7 +29,8 @@ public:
   /// The elements of all ranks, of which the largest is received, or all in their order.
   std::vector<float> exchange(sluice_exchange_kind kind, const std::vector<float> &values,
                               const std::vector<size_t> &counts = {});
-  void put(sluice_exchange_kind kind, size_t count, const std::vector<size_t> &counts = {});
+  void put(sluice_exchange_kind kind, size_t count, const std::vector<size_t> &counts = {},
+           sluice_reduction reduction = SLUICE_MAX);
   void wait();
   void abort() { table().abort(communicator); }
   void leave();

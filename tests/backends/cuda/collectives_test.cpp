@@ -66,6 +66,17 @@ TEST(CudaCollectives, RefuseRanksOfTheHostAndCaptures) {
   EXPECT_EQ(captured, "2: cuda:0: a queue that captures cannot exchange with other ranks");
 }
 
+TEST(CudaCollectives, RefuseSumsInATree) {
+  std::string added = inOneProcess({}, [] {
+    DeviceRank rank(loadCudaRunHalf({}), 0);
+    rank.join(rank.makeId(), 0, 1);
+    rank.put(SLUICE_ALL_REDUCE, 4, {}, SLUICE_TREE_SUM);
+    return std::string("added");
+  });
+  EXPECT_EQ(added, "4: NCCL adds in an order of its own, not in a tree: replicas on devices of cuda cannot be "
+                   "--deterministic, and one alone can");
+}
+
 class CudaProcesses : public testing::TestWithParam<int32_t> {};
 
 TEST_P(CudaProcesses, Exchange) {

@@ -29,6 +29,17 @@ class TrainingTest(ProcessesTest):
         self.assert_train_alike(4, "--batch", "7")
         self.assert_train_alike(4, "--batch", "3")
 
+    def test_any_number_of_them_leaves_the_same_bits_of_logical_shards(self):
+        for rows in ("24", "7"):
+            flags = (*self.TRAIN, "--batch", rows)
+            one = self.lines(self.alone(self.program("--deterministic", "4"), *flags, "--save", "one.safetensors"))
+            for count in (2, 4):
+                program = self.program("--deterministic", "4", "--replicas", str(count))
+                results = self.launch(program, count, *flags, "--save", "many.safetensors")
+                self.assert_fine(results)
+                self.assertEqual(self.lines(results[0].stdout), one)
+                self.assertEqual(self.content("many.safetensors"), self.content("one.safetensors"))
+
     def test_as_many_as_are_launched(self):
         program = self.program("--replicas", "env")
         for count in (1, 2, 3):
