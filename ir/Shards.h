@@ -1,9 +1,9 @@
-// Logical shards: into how many parts the rows of a call are cut, whatever the number of replicas, so that this changes no
-// bit of a result. Each replica does as many of them as the others, as microbatches (passes/parallel), and their sums are
-// added in one balanced tree, ((0 + 1) + (2 + 3)) + ((4 + 5) + (6 + 7)), of which it has a part.
+// Logical shards: into how many parts the rows of a call are cut, whatever the number of replicas, so that this
+// changes no bit of a result. Each replica does as many of them as the others, as microbatches (passes/parallel), and
+// their sums are added in one balanced tree, ((0 + 1) + (2 + 3)) + ((4 + 5) + (6 + 7)), of which it has a part.
 //
-// They are discardable attributes: `sluice.shards` of the model, and `sluice.tree` of a collective whose sum is so over the
-// replicas, in whatever order the backend adds else.
+// They are discardable attributes: `sluice.shards` of the model, and `sluice.tree` of a collective whose sum is so
+// over the replicas, in whatever order the backend adds else.
 #pragma once
 
 #include "ir/Dialect.h"

@@ -11,9 +11,9 @@ namespace sluice::exchange {
 /// Bytes of one element; 0 if there are no exchanges of this type.
 size_t exchangedBytes(sluice_dtype type);
 
-/// The reduction of elements `first` to `first + count` of each of `sent`: ((first + second) + third) and so on, or in the
-/// tree of SLUICE_TREE_SUM. f16 and bf16 are added in f32 and rounded once. Of not-a-number and a number, not-a-number is
-/// the larger; of two zeros, the positive one. `result` overlaps none of them.
+/// The reduction of elements `first` to `first + count` of each of `sent`: ((first + second) + third) and so on, or in
+/// the tree of SLUICE_TREE_SUM. f16 and bf16 are added in f32 and rounded once. Of not-a-number and a number,
+/// not-a-number is the larger; of two zeros, the positive one. `result` overlaps none of them.
 void reduce(sluice_dtype type, sluice_reduction reduction, const std::vector<const void *> &sent, size_t first,
             size_t count, void *result);
 

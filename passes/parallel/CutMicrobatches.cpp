@@ -199,10 +199,10 @@ private:
                      sameShapesAndElements({parameter.getType()}, {plain});
     OpBuilder builder(entry);
     auto init = InitAttr::get(builder.getContext(), "constant", builder.getF64FloatAttr(first), FloatAttr());
-    auto state = builder.create<StateOp>(
-        value.getLoc(), builder.getStringAttr(name), StateKind::Accumulator, plain, init,
-        liesAlike ? FlatSymbolRefAttr::get(parameter.getSymNameAttr()) : FlatSymbolRefAttr(),
-        device ? TypeAttr::get(withDevice(plain, device)) : TypeAttr());
+    auto state =
+        builder.create<StateOp>(value.getLoc(), builder.getStringAttr(name), StateKind::Accumulator, plain, init,
+                                liesAlike ? FlatSymbolRefAttr::get(parameter.getSymNameAttr()) : FlatSymbolRefAttr(),
+                                device ? TypeAttr::get(withDevice(plain, device)) : TypeAttr());
     symbols.insert(state);
     StringAttr followed = getDevice(value.getType()) ? getDevice(value.getType()) : fixed.followed(value);
     return {state, withDevice(plain, followed)};
@@ -237,8 +237,8 @@ private:
 
   void keepForShards(Accumulated &its) {
     for (int64_t width = 1; width < microbatches && its.isInTree(); width *= 2)
-      its.lefts.push_back(keep(its.part, its.kept.type, its.collective.getReduction(),
-                               parameterOf(its.collective->getResult(0))));
+      its.lefts.push_back(
+          keep(its.part, its.kept.type, its.collective.getReduction(), parameterOf(its.collective->getResult(0))));
     if (!its.isFirst() && !its.isInTree())
       return;
     auto number = RankedTensorType::get({}, IntegerType::get(entry.getContext(), 64));
@@ -527,17 +527,19 @@ LogicalResult cutMicrobatches(ModuleOp module) {
 } // namespace sluice::passes
 
 // [Shards]
-// A call has a number of logical shards that is a power of two, and a replica has as many of them as the others, next to
-// each other. All shards are done, those without rows too, by the same ops. Their sums are added in a balanced tree:
-// neighbours first, then neighbouring sums. The lower levels are a replica's, and the collective has those above (ir/Shards.h).
+// A call has a number of logical shards that is a power of two, and a replica has as many of them as the others, next
+// to each other. All shards are done, those without rows too, by the same ops. Their sums are added in a balanced
+// tree: neighbours first, then neighbouring sums. The lower levels are a replica's, and the collective has those above
+// (ir/Shards.h).
 //
-// With n = 0, 1, ... the numbers of a replica's shards, level l adds what the shards with bit l of n clear have to what those
-// have in which it is set. So it keeps what it has while the bit is clear: the last of these is the right one. Behind it
+// With n = 0, 1, ... the numbers of a replica's shards, level l adds the sum of 2^l of them, in whose numbers bit l is
+// clear, and that of the next 2^l, in which it is set. It keeps what it has (`lefts`) with each shard whose bit is
+// clear, and the last of these has the first sum. What it hands up,
 //
 //   sum of level l + 1 = what level l keeps + sum of level l
 //
-// is what the level gives once the bit is set. Before that it is of no use, and nobody uses it: the level above keeps
-// something else before it adds, and what the last shard leaves is the sum of all. One buffer a level, instead of one a
-// shard; and no more than a replica with one shard has in all, where it has one.
+// is right with the last of the next 2^l shards. Before that nobody uses it: the levels above replace it before they
+// add. So the last shard leaves the sum of all. That takes a buffer a level and one for the result, instead of one a
+// shard; and of one shard no more than the result.
 //
 // The first shard of the first replica gives what is the first one's.

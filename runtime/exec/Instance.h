@@ -137,9 +137,7 @@ private:
 
   Replica &replica(int64_t number = 0) const { return (*replicas_)[static_cast<size_t>(number)]; }
   /// Of a replica in this process.
-  RowShare share(int64_t rows, int64_t here) const {
-    return shareOf(plan_, rows, replicas_->group().first() + here);
-  }
+  RowShare share(int64_t rows, int64_t here) const { return shareOf(plan_, rows, replicas_->group().first() + here); }
   ProcessGroup *processes() const { return replicas_->group().processes(); }
   void joinRows(const Value &output, std::span<std::byte> data, int64_t rows) const;
   void checkSettable(const State &state) const;

@@ -27,8 +27,8 @@ inline RowShare microbatchOf(const RowShare &share, int64_t number, int64_t capa
   return {std::min(capacity, share.rows - before), share.first + before, share.all};
 }
 
-/// Those of a replica of the plan: with logical shards, which are shared out as the rows of as many replicas, all of its
-/// shards'.
+/// Those of a replica of the plan: with logical shards, which are shared out as the rows of as many replicas, those of
+/// all its shards.
 inline RowShare shareOf(const Plan &plan, int64_t rows, int64_t replica) {
   if (plan.shards == 0)
     return shareOf(rows, plan.replicas, replica);

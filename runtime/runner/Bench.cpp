@@ -29,9 +29,8 @@ static double flopsOf(const Plan &plan, const Entry &entry, int64_t rows) {
       for (auto [action, times] : parts[i]->allActions())
         if (const Launch *launch = action->launch()) { // those of microbatches have the rows between them
           const Cost &cost = plan.kernels[launch->kernel].cost;
-          flops +=
-              static_cast<double>(times) * (cost.flops * static_cast<double>(timesOfPart[i]) +
-                                            cost.flopsFor(shareOf(plan, rows, replica).rows) - cost.flops);
+          flops += static_cast<double>(times) * (cost.flops * static_cast<double>(timesOfPart[i]) +
+                                                 cost.flopsFor(shareOf(plan, rows, replica).rows) - cost.flops);
         }
   return flops;
 }

@@ -195,7 +195,8 @@ static llvm::Error checkShards(ModuleOp module, llvm::StringRef phase, const Com
   if (phase == "fused")
     return llvm::Error::success();
   if (options.accumulate.value_or(ir::getMicrobatches(module)) > 1)
-    return makeError(ExitCode::Usage, "logical shards are microbatches already: --deterministic is without --accumulate");
+    return makeError(ExitCode::Usage,
+                     "logical shards are microbatches already: --deterministic is without --accumulate");
   if (ir::ModelOp model = ir::findModel(module); options.zero.value_or(model ? int64_t(model.getZero()) : 0) > 0)
     return makeError(ExitCode::Unsupported, "sums of shards of the optimizer are not added in a tree: --deterministic is "
                                             "without --zero");

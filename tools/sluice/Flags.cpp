@@ -149,7 +149,7 @@ void addReplicaFlags(CLI::App &command, compiler::CompileOptions &options) {
   command
       .add_option_function<int64_t>(
           "--deterministic", [&options](int64_t count) { options.shards = count; },
-          "Cut calls into S shards (1, 2, 4, 8, ...): any number of replicas that divides S leaves the same bits")
+          "S shards of a call (1, 2, 4, 8, ...): any number of replicas dividing S gives the same bits")
       ->type_name("S")
       ->check(CLI::Range(int64_t(1), ir::kMostMicrobatches));
 }

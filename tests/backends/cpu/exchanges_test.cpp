@@ -86,8 +86,7 @@ struct Context {
 
 template <typename T>
 static sluice_status allReduce(sluice_communicator *end, sluice_queue *queue, std::vector<T> &values,
-                               sluice_dtype dtype, const char *label = "dw1",
-                               sluice_reduction reduction = SLUICE_SUM) {
+                               sluice_dtype dtype, const char *label = "dw1", sluice_reduction reduction = SLUICE_SUM) {
   sluice_exchange exchange{sizeof exchange, SLUICE_ALL_REDUCE, dtype,         reduction, 0,
                            values.data(),   values.data(),     values.size(), nullptr,   label};
   return exchanges().exchange(end, queue, &exchange);

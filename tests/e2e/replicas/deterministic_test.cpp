@@ -107,7 +107,9 @@ static passes::PipelineOptions optionsOf(bool promoteF64, passes::BucketPolicy b
   return options;
 }
 
-static Case lenet(passes::PipelineOptions options = optionsOf(false)) { return {modelText("lenet"), lenetBatch, options}; }
+static Case lenet(passes::PipelineOptions options = optionsOf(false)) {
+  return {modelText("lenet"), lenetBatch, options};
+}
 
 static Values resNetBatch(int step, int64_t rows) {
   std::string key = "deterministic/step" + std::to_string(step);
@@ -180,8 +182,7 @@ TEST(LogicalShards, LeaveTheSameBitsOnTwoAcceleratorsEach) {
 }
 
 TEST(LogicalShards, CopyWhatThePlanPredicts) {
-  std::string text =
-      onReplicas(modelText("lenet"), 2, "sim:0-1", /*syncBatchNorm=*/false, /*microbatches=*/1, kShards);
+  std::string text = onReplicas(modelText("lenet"), 2, "sim:0-1", /*syncBatchNorm=*/false, /*microbatches=*/1, kShards);
   Compiled program(text, optionsOf(false));
   program.init(3);
   for (int64_t rows : kRows)
