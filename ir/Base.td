@@ -80,7 +80,7 @@ def Sluice_CollectiveKinds : Sluice_Words<"CollectiveKind", "what replicas do to
     I32EnumAttrCase<"AllGather", 2, "all_gather">, I32EnumAttrCase<"ReduceScatter", 3, "reduce_scatter">]>;
 def Sluice_CollectiveKindAttr : EnumAttr<Sluice_Dialect, Sluice_CollectiveKinds, "collective_kind">;
 def Sluice_CollectiveReductions : Sluice_Words<"CollectiveReduction", "how elements of replicas are reduced", [
-    I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Max", 1, "max">]>;
+    I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Max", 1, "max">, I32EnumAttrCase<"TreeSum", 2, "tree_sum">]>;
 def Sluice_CollectiveReductionAttr : EnumAttr<Sluice_Dialect, Sluice_CollectiveReductions, "collective_reduction">;
 
 def Sluice_SubjectKinds : Sluice_Words<"SubjectKind", "what users know a value of replicas as", [

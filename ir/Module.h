@@ -44,6 +44,12 @@ inline constexpr int64_t kMostMicrobatches = 1024;
 /// In how many microbatches a replica does its rows of a call at most, one after another.
 int64_t getMicrobatches(mlir::ModuleOp module);
 
+/// Into how many logical shards the rows of a call are cut, whatever the number of replicas; 0 if nobody asks for that.
+int64_t getLogicalShards(mlir::ModuleOp module);
+
+/// Why so many replicas cannot do them in one order of sums; empty if they can.
+std::string whyNotShared(int64_t shards, int64_t replicas);
+
 /// Whether no part of the program has all rows of a call: replicas or microbatches share them.
 bool sharesRows(mlir::ModuleOp module);
 

@@ -1,7 +1,6 @@
 // Collectives as ops on values. What they become when they are scheduled is in Communicate.cpp.
 #include "ir/Layout.h"
 #include "ir/Module.h"
-#include "ir/Shards.h"
 #include "ir/ops/Inference.h"
 
 using namespace mlir;
@@ -108,12 +107,6 @@ SubjectAttr getSubject(CollectiveOp op) { return op->getAttrOfType<SubjectAttr>(
 
 void setSubject(CollectiveOp op, SubjectAttr subject) { op->setAttr(kSubject, subject); }
 
-static constexpr StringLiteral kTree = "sluice.tree";
-
-bool isInTree(CollectiveOp op) { return op->hasAttr(kTree); }
-
-void setInTree(CollectiveOp op) { op->setAttr(kTree, UnitAttr::get(op.getContext())); }
-
 /// Neighbours are added, then neighbouring sums, and so on.
 static HostTensor sumInTree(ArrayRef<HostTensor> parts) {
   SmallVector<HostTensor> sums(parts);
@@ -125,7 +118,7 @@ static HostTensor sumInTree(ArrayRef<HostTensor> parts) {
 }
 
 static HostTensor reduceTogether(CollectiveOp op, ArrayRef<HostTensor> parts) {
-  if (isInTree(op))
+  if (op.getReduction() == CollectiveReduction::TreeSum)
     return sumInTree(parts);
   HostTensor y = parts.front();
   for (const HostTensor &part : parts.drop_front())

@@ -22,8 +22,8 @@ def AllReduceOp : Sluice_Collective<"all_reduce", [DeclareOpInterfaceMethods<Col
     It is in the programs of replicas alone, from phase `parallel` on: where one device would have a sum or a maximum over all rows, each replica
     has one over its own. y has x's type, and the same bits on every replica. Of not-a-number and a number, the larger is either.
   }];
-  let rounding = "Added in the element type, in an order that the backend of the device states; f16 and bf16 are rounded at least once.";
-  let arguments = (ins Sluice_ReducedTensor:$x, Arg<Sluice_CollectiveReductionAttr, "sum or max">:$reduction,
+  let rounding = "Added in the element type, in an order that the backend of the device states, or of a tree_sum in a balanced tree over the replicas, neighbours first; f16 and bf16 are rounded at least once.";
+  let arguments = (ins Sluice_ReducedTensor:$x, Arg<Sluice_CollectiveReductionAttr, "sum, tree_sum or max">:$reduction,
                        Arg<OptionalAttr<Sluice_SubjectAttr>, "what it is of, as users know it">:$subject);
   let results = (outs Sluice_ReducedTensor:$y);
   let assemblyFormat = "custom<Word>($reduction) $x (`of` $subject^)? attr-dict `:` functional-type(operands, results)";
@@ -47,7 +47,7 @@ def ReduceScatterOp : Sluice_Collective<"reduce_scatter", [DeclareOpInterfaceMet
     order; y is this replica's. What `all_gather` makes of the replicas' y has the elements of the `all_reduce` of x.
   }];
   let rounding = "As `all_reduce`.";
-  let arguments = (ins Sluice_ReducedTensor:$x, Arg<Sluice_CollectiveReductionAttr, "sum or max">:$reduction, Arg<I64Attr, "how many replicas there are">:$shards,
+  let arguments = (ins Sluice_ReducedTensor:$x, Arg<Sluice_CollectiveReductionAttr, "sum, tree_sum or max">:$reduction, Arg<I64Attr, "how many replicas there are">:$shards,
                        Arg<OptionalAttr<Sluice_SubjectAttr>, "what it is of, as users know it">:$subject);
   let results = (outs Sluice_ReducedTensor:$y);
   let assemblyFormat = "custom<Word>($reduction) $x `in` $shards (`of` $subject^)? attr-dict `:` functional-type(operands, results)";

@@ -1,22 +1,9 @@
 // The top of a module.
 #include "ir/Module.h"
-#include "ir/Shards.h"
 
 using namespace mlir;
 
 namespace sluice::ir {
-
-static constexpr StringLiteral kShards = "sluice.shards";
-
-static LogicalResult verifyShards(ModelOp model) {
-  if (!model->hasAttr(kShards))
-    return success();
-  auto shards = model->getAttrOfType<IntegerAttr>(kShards);
-  if (!shards || !shards.getType().isInteger(64))
-    return model.emitOpError("has logical shards that are no i64");
-  std::string reason = whyNotShared(shards.getInt(), int64_t(model.getReplicas()));
-  return reason.empty() ? success() : model.emitOpError(reason);
-}
 
 LogicalResult ModelOp::verify() {
   if (int64_t(getFormat()) != kTextFormat)
@@ -34,8 +21,9 @@ LogicalResult ModelOp::verify() {
   int64_t microbatches = int64_t(getMicrobatches());
   if (microbatches < 1 || microbatches > kMostMicrobatches)
     return emitOpError("microbatches must be a number from 1 to ") << kMostMicrobatches << ", but is " << microbatches;
-  if (failed(verifyShards(*this)))
-    return failure();
+  if (int64_t shards = int64_t(getLogicalShards()))
+    if (std::string reason = whyNotShared(shards, int64_t(getReplicas())); !reason.empty())
+      return emitOpError(reason);
   if (int64_t batch = int64_t(getBatch().value_or(0));
       batch < 0 || llvm::divideCeil(batch, std::max<uint64_t>(getReplicas(), 1)) > uint64_t(rows * microbatches)) {
     InFlightDiagnostic error = emitOpError("has a batch of ")
@@ -61,8 +49,8 @@ ModelOp getModel(ModuleOp module) {
   auto builder = OpBuilder::atBlockBegin(module.getBody());
   return builder.create<ModelOp>(module.getLoc(), "model", kTextFormat, "model", /*capacity=*/0,
                                  /*in_flight=*/IntegerAttr(), CopyPolicyAttr(), PrecisionAttr(), /*replicas=*/1,
-                                 /*batch=*/IntegerAttr(), /*microbatches=*/1, /*zero=*/0, /*sync_batch_norm=*/false,
-                                 /*data=*/StringAttr());
+                                 /*batch=*/IntegerAttr(), /*microbatches=*/1, /*logical_shards=*/0, /*zero=*/0,
+                                 /*sync_batch_norm=*/false, /*data=*/StringAttr());
 }
 
 OpBuilder behindHead(ModuleOp module) {
@@ -92,13 +80,10 @@ int64_t getMicrobatches(ModuleOp module) {
   return model ? int64_t(model.getMicrobatches()) : 1;
 }
 
-int64_t getShards(ModuleOp module) {
+int64_t getLogicalShards(ModuleOp module) {
   ModelOp model = findModel(module);
-  auto shards = model ? model->getAttrOfType<IntegerAttr>(kShards) : IntegerAttr();
-  return shards ? shards.getInt() : 0;
+  return model ? int64_t(model.getLogicalShards()) : 0;
 }
-
-void setShards(ModelOp model, int64_t shards) { model->setAttr(kShards, Builder(model).getI64IntegerAttr(shards)); }
 
 std::string whyNotShared(int64_t shards, int64_t replicas) {
   if (shards < 1 || shards > kMostMicrobatches || !llvm::isPowerOf2_64(uint64_t(shards)))
@@ -115,7 +100,7 @@ std::string whyNotShared(int64_t shards, int64_t replicas) {
 }
 
 bool sharesRows(ModuleOp module) {
-  return isReplicated(module) || getMicrobatches(module) > 1 || getShards(module) > 0;
+  return isReplicated(module) || getMicrobatches(module) > 1 || getLogicalShards(module) > 0;
 }
 
 int64_t getPlannedReplicas(ModuleOp module) {

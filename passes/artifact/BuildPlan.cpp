@@ -1,7 +1,6 @@
 #include "passes/artifact/BuildPlan.h"
 #include "ir/Layout.h"
 #include "ir/Module.h"
-#include "ir/Shards.h"
 #include "passes/analysis/IndexBounds.h"
 #include "passes/schedule/Events.h"
 #include "sluice/runtime/output_log.h"
@@ -83,7 +82,7 @@ public:
                   instructionsOf(setting.host)};
     plan.capacity = capacity;
     plan.microbatches = getMicrobatches(module);
-    plan.shards = getShards(module);
+    plan.logicalShards = getLogicalShards(module);
     plan.replicas = getReplicas(module);
     plan.replicaLink = setting.replicaLink;
     ModelOp model = findModel(module);
@@ -337,8 +336,6 @@ private:
         enumOf<runtime::Collective::Kind>(stringifyCollectiveKind(op.getKind()), runtime::Collective::kindNames);
     result.reduction =
         enumOf<runtime::Reduction>(stringifyCollectiveReduction(op.getReduction()), runtime::reductionNames);
-    if (isInTree(op))
-      result.reduction = runtime::Reduction::treeSum;
     result.dtype = dtypeOf(cast<RankedTensorType>(op.getValues().front().getType()));
     result.root = int32_t(op.getRoot());
     result.send = join(ends[0], ends[count - 1], runtime::Access::read);

@@ -30,7 +30,6 @@
 //
 // Microbatches that are logical shards leave the same bits however many of them a replica has: see [Shards].
 #include "ir/Module.h"
-#include "ir/Shards.h"
 #include "ir/build/Node.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -57,7 +56,7 @@ static llvm::SetVector<Value> readBy(Operation *op) {
 /// What the first microbatch of the next call adds to. As an op on the sum, none of which is greater than itself, it is
 /// computed where that is read, in its place; equal constants would be made once, elsewhere, and copied.
 static Value neutralFor(Node sum, CollectiveReduction reduction) {
-  return where(sum > sum, sum, reduction == CollectiveReduction::Sum ? sum.like(0.0) : sum.least());
+  return where(sum > sum, sum, reduction == CollectiveReduction::Max ? sum.least() : sum.like(0.0));
 }
 
 namespace {
@@ -78,7 +77,7 @@ struct Accumulated {
   Kept shard = {};              // which counts the shards, where somebody must know
 
   bool isFirst() { return collective.getKind() == CollectiveKind::Broadcast; }
-  bool isInTree() { return ir::isInTree(collective); }
+  bool isInTree() { return collective.getReduction() == CollectiveReduction::TreeSum; }
 };
 
 /// One part under construction.
@@ -94,7 +93,7 @@ public:
   EntryCut(EntryOp entry, SymbolTable &symbols)
       : entry(entry), block(entry.getActions()), symbols(symbols),
         isReplicated(ir::isReplicated(entry->getParentOfType<ModuleOp>())),
-        hasShards(getShards(entry->getParentOfType<ModuleOp>()) > 0),
+        hasShards(getLogicalShards(entry->getParentOfType<ModuleOp>()) > 0),
         microbatches(getMicrobatches(entry->getParentOfType<ModuleOp>())), fixed(entry) {}
 
   void run() {
@@ -511,13 +510,14 @@ static bool hasRows(EntryOp entry) {
 
 LogicalResult cutMicrobatches(ModuleOp module) {
   ModelOp model = getModel(module);
-  if (model.getMicrobatches() == 1 && getShards(module) == 0)
+  if (model.getMicrobatches() == 1 && getLogicalShards(module) == 0)
     return success();
   SymbolTable symbols(module);
   for (EntryOp entry : llvm::to_vector(module.getOps<EntryOp>()))
     if (hasRows(entry))
       EntryCut(entry, symbols).run();
-  if (uint64_t capacity = model.getCapacity(); capacity && getShards(module) == 0) { // fewer do where rows are few
+  if (uint64_t capacity = model.getCapacity();
+      capacity && getLogicalShards(module) == 0) { // fewer do where rows are few
     uint64_t replicas = std::max<uint64_t>(model.getReplicas(), 1);
     model.setMicrobatches(llvm::divideCeil(llvm::divideCeil(*model.getBatch(), replicas), capacity));
   }
@@ -530,7 +530,7 @@ LogicalResult cutMicrobatches(ModuleOp module) {
 // A call has a number of logical shards that is a power of two, and a replica has as many of them as the others, next
 // to each other. All shards are done, those without rows too, by the same ops. Their sums are added in a balanced
 // tree: neighbours first, then neighbouring sums. The lower levels are a replica's, and the collective has those above
-// (ir/Shards.h).
+// (tree_sum).
 //
 // With n = 0, 1, ... the numbers of a replica's shards, level l adds the sum of 2^l of them, in whose numbers bit l is
 // clear, and that of the next 2^l, in which it is set. It keeps what it has (`lefts`) with each shard whose bit is

@@ -20,7 +20,6 @@
 // With logical shards, the program is made as if there were many of both, however many there are: then it is the same for
 // any number of replicas, up to who does which shard. Sums are added in a tree.
 #include "ir/Module.h"
-#include "ir/Shards.h"
 #include "passes/Passes.h"
 #include "passes/place/InheritDevice.h"
 
@@ -46,7 +45,7 @@ public:
       : block(entry.getActions()), builder(entry.getContext()),
         sharer(isReplicated(entry->getParentOfType<ModuleOp>()) ? "replica" : "microbatch"),
         isCut(getMicrobatches(entry->getParentOfType<ModuleOp>()) > 1 || hasShards(entry)),
-        addsInTree(hasShards(entry)) {}
+        sum(hasShards(entry) ? CollectiveReduction::TreeSum : CollectiveReduction::Sum) {}
 
   LogicalResult run() { return run(block); }
 
@@ -63,7 +62,7 @@ private:
     return success();
   }
 
-  static bool hasShards(EntryOp entry) { return getShards(entry->getParentOfType<ModuleOp>()) > 0; }
+  static bool hasShards(EntryOp entry) { return getLogicalShards(entry->getParentOfType<ModuleOp>()) > 0; }
 
   /// Puts what says the same by sums, maxima and the number of all rows in an op's place, if it has to be.
   bool expand(Operation *op, Block::iterator &next) {
@@ -193,14 +192,11 @@ private:
                << ", and values of " << element << " are not exchanged; cast it before";
       builder.setInsertionPointAfterValue(value);
       InheritDevice devices(builder, getDevice(value.getType()), pinOf(value));
-      whole =
-          flow == RowFlow::First
-              ? Value(builder.create<BroadcastOp>(value.getLoc(), value, /*root=*/0, /*subject=*/SubjectAttr()))
-              : Value(builder.create<AllReduceOp>(
-                    value.getLoc(), value, flow == RowFlow::Max ? CollectiveReduction::Max : CollectiveReduction::Sum,
-                    /*subject=*/SubjectAttr()));
-      if (addsInTree && flow == RowFlow::Sum)
-        setInTree(whole.getDefiningOp<CollectiveOp>());
+      whole = flow == RowFlow::First
+                  ? Value(builder.create<BroadcastOp>(value.getLoc(), value, /*root=*/0, /*subject=*/SubjectAttr()))
+                  : Value(builder.create<AllReduceOp>(value.getLoc(), value,
+                                                      flow == RowFlow::Max ? CollectiveReduction::Max : sum,
+                                                      /*subject=*/SubjectAttr()));
       levels[whole] = levels.lookup(value) + 1;
     }
     operand.set(whole);
@@ -209,9 +205,9 @@ private:
 
   Block &block;
   OpBuilder builder;
-  StringRef sharer; // who has a share of the rows
-  bool isCut;       // calls have microbatches
-  bool addsInTree;  // logical shards are shared out
+  StringRef sharer;        // who has a share of the rows
+  bool isCut;              // calls have microbatches
+  CollectiveReduction sum; // in a tree, where logical shards are shared out
   Value allRows, firstRow;
   DenseMap<Value, RowFlow> flowOf;  // of those without rows; absent: whole
   DenseMap<Value, Value> wholeOf;   // what collectives made of others
@@ -241,7 +237,7 @@ LogicalResult partitionRows(ModuleOp module) {
   ModelOp model = getModel(module);
   model.setBatch(model.getCapacity());
   uint64_t replicas = std::max<uint64_t>(model.getReplicas(), 1); // of as many as are launched, one may have all rows
-  if (uint64_t shards = uint64_t(getShards(module)))
+  if (uint64_t shards = uint64_t(getLogicalShards(module)))
     model.setMicrobatches(shards / replicas);
   model.setCapacity(llvm::divideCeil(model.getCapacity(), replicas * model.getMicrobatches()));
   for (auto entry : module.getOps<EntryOp>())

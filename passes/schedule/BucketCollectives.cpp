@@ -1,7 +1,6 @@
 #include "passes/schedule/BucketCollectives.h"
 
 #include "ir/Module.h"
-#include "ir/Shards.h"
 #include "passes/schedule/BucketTrial.h"
 #include "llvm/ADT/MapVector.h"
 #include <limits>
@@ -20,7 +19,7 @@ namespace {
 enum class ResultPlace { Values, Outputs, States };
 
 /// What may share a bucket.
-using Likeness = std::tuple<unsigned, unsigned, bool, uint64_t, const void *, const void *, ResultPlace>;
+using Likeness = std::tuple<unsigned, unsigned, uint64_t, const void *, const void *, ResultPlace>;
 
 struct Candidate {
   CollectiveOp op;
@@ -114,7 +113,6 @@ private:
     auto type = cast<RankedTensorType>(op->getOperand(0).getType());
     return {unsigned(op.getKind()),
             unsigned(op.getReduction()),
-            isInTree(op),
             op.getRoot(),
             getDevice(type).getAsOpaquePointer(),
             type.getElementType().getAsOpaquePointer(),

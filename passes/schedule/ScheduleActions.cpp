@@ -11,7 +11,6 @@
 //    (IssueOrder.h). A loop is one action of the list that it is in.
 // 3. Waits are the transitive reduction of what values and updates, of states and of what loops carry, need.
 // A program for the host alone keeps its order and waits for nothing.
-#include "ir/Shards.h"
 #include "passes/Passes.h"
 #include "passes/analysis/CostModel.h"
 #include "passes/analysis/HappensBefore.h"
@@ -86,8 +85,6 @@ static void startBucket(Bucket &bucket, const Queues &queues) {
       nameOf(bucket.members), like.getKind(), like.getReduction(), like.getRoot(),
       queues.ofCollectives(getDevice(values.front().getType())), values, /*after=*/ValueRange(),
       /*slots=*/ArrayAttr(), /*ends=*/ArrayAttr());
-  if (isInTree(like))
-    setInTree(started);
   for (auto [op, output] : llvm::zip_equal(bucket.members, started.getOutputs())) {
     op->getResult(0).replaceAllUsesWith(output);
     op->erase();

@@ -125,7 +125,7 @@ std::vector<int64_t> Plan::timesOf(const Entry &entry, int64_t microbatches) con
 int64_t Plan::microbatchesFor(const Entry &entry, int64_t rows) const {
   if (entry.parts.empty())
     return 1;
-  if (shards > 0)
+  if (logicalShards > 0)
     return microbatches;
   int64_t among = std::max<int64_t>(replicas, 1), most = (rows + among - 1) / among;
   return (most + capacity - 1) / capacity;

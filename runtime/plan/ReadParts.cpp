@@ -89,7 +89,7 @@ void checkParts(const JsonReader &entries, Plan &plan) {
   for (size_t i = 0; i < list.size(); ++i)
     if (!plan.entries[i].parts.empty())
       PartsChecker(list[i], plan, plan.entries[i]).check();
-  bool isCut = plan.microbatches > 1 || plan.shards > 0;
+  bool isCut = plan.microbatches > 1 || plan.logicalShards > 0;
   for (size_t i = 0; i < list.size() && isCut; ++i)
     if (const Entry &entry = plan.entries[i]; !entry.isPart && entry.parts.empty() && entry.hasRows())
       list[i].fail(concat("has rows and no parts, and a call may have ", plan.microbatches, " microbatches"));

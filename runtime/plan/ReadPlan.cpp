@@ -60,10 +60,11 @@ private:
     plan_.capacity = root.at("capacity").integer(0, INT32_MAX);
     plan_.replicas = root.has("replicas") ? root.at("replicas").integer(0, mostReplicas) : 1;
     plan_.microbatches = root.has("microbatches") ? root.at("microbatches").integer(1, mostMicrobatches) : 1;
-    plan_.shards = root.has("shards") ? root.at("shards").integer(1, mostMicrobatches) : 0;
-    if (plan_.shards > 0 && plan_.shards != plan_.replicas * plan_.microbatches)
-      root.at("shards").fail(concat("is ", plan_.shards, ", and all replicas have ",
-                                    plan_.replicas * plan_.microbatches, " microbatches"));
+    plan_.logicalShards = root.has("logical_shards") ? root.at("logical_shards").integer(1, mostMicrobatches) : 0;
+    if (plan_.logicalShards > 0 && plan_.logicalShards != plan_.replicas * plan_.microbatches)
+      root.at("logical_shards")
+          .fail(concat("is ", plan_.logicalShards, ", and all replicas have ", plan_.replicas * plan_.microbatches,
+                       " microbatches"));
     plan_.batch = plan_.capacity;
     if (!root.has("batch"))
       return;

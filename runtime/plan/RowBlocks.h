@@ -30,17 +30,17 @@ inline RowShare microbatchOf(const RowShare &share, int64_t number, int64_t capa
 /// Those of a replica of the plan: with logical shards, which are shared out as the rows of as many replicas, those of
 /// all its shards.
 inline RowShare shareOf(const Plan &plan, int64_t rows, int64_t replica) {
-  if (plan.shards == 0)
+  if (plan.logicalShards == 0)
     return shareOf(rows, plan.replicas, replica);
-  RowShare first = shareOf(rows, plan.shards, replica * plan.microbatches);
-  RowShare next = shareOf(rows, plan.shards, (replica + 1) * plan.microbatches);
+  RowShare first = shareOf(rows, plan.logicalShards, replica * plan.microbatches);
+  RowShare next = shareOf(rows, plan.logicalShards, (replica + 1) * plan.microbatches);
   return {next.first - first.first, first.first, rows};
 }
 
 /// Those of microbatch number `number` of the share of a replica of the plan.
 inline RowShare microbatchOf(const Plan &plan, const RowShare &share, int64_t replica, int64_t number) {
-  return plan.shards == 0 ? microbatchOf(share, number, plan.capacity)
-                          : shareOf(share.all, plan.shards, replica * plan.microbatches + number);
+  return plan.logicalShards == 0 ? microbatchOf(share, number, plan.capacity)
+                                 : shareOf(share.all, plan.logicalShards, replica * plan.microbatches + number);
 }
 
 /// A value as `outer` blocks of rows. One without a rows dimension is one row.

@@ -206,8 +206,8 @@ std::string writePlan(const Plan &plan) {
             {"kernels", listOf(plan.kernels)}};
   if (plan.microbatches > 1)
     json["microbatches"] = plan.microbatches;
-  if (plan.shards > 0)
-    json["shards"] = plan.shards;
+  if (plan.logicalShards > 0)
+    json["logical_shards"] = plan.logicalShards;
   addList(json, "modules", plan.modules);
   if (plan.replicaLink)
     json["replica_link"] = {{"bytes_per_second", plan.replicaLink->bytesPerSecond},

@@ -69,8 +69,8 @@ static Json planJson(const Plan &plan, const Ordinals &ordinals) {
   json["replicas"] = plan.replicas;
   json["batch"] = plan.batch;
   json["microbatches"] = plan.microbatches;
-  if (plan.shards > 0)
-    json["shards"] = plan.shards;
+  if (plan.logicalShards > 0)
+    json["logical_shards"] = plan.logicalShards;
   json["capacity"] = plan.capacity;
   json["parameters"] = plan.parameterCount();
   json["peak_bytes"] = plan.peakBytes(0);
@@ -140,8 +140,8 @@ static void printText(const Plan &plan, const Ordinals &ordinals, int threads) {
   if (plan.microbatches > 1)
     printLine(concat("rows     of a ", plan.replicas > 1 ? "replica" : "call", " in up to ",
                      microbatchesText(plan.microbatches, plan.capacity)));
-  if (plan.shards > 0)
-    printLine(concat("bits     those of ", plan.shards, " logical shards, for any number of replicas"));
+  if (plan.logicalShards > 0)
+    printLine(concat("bits     those of ", plan.logicalShards, " logical shards, for any number of replicas"));
   printDevices(plan, ordinals, threads);
   printLine("entries");
   for (const Entry &entry : plan.entries) {

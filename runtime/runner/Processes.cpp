@@ -87,7 +87,7 @@ static std::vector<NamedText> linesOf(const Options &options, const Plan &plan) 
                                   {"the precision", plan.build.precision},
                                   {"the number of replicas", std::to_string(plan.replicas)},
                                   {"the number of microbatches", std::to_string(plan.microbatches)},
-                                  {"the number of logical shards", std::to_string(plan.shards)},
+                                  {"the number of logical shards", std::to_string(plan.logicalShards)},
                                   {"the capacity", std::to_string(plan.capacity)}};
   for (const State &state : plan.states)
     if (state.isKept())

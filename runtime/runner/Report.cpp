@@ -26,8 +26,8 @@ Json plannedCopies(const Plan &plan, const Entry &entry, int64_t rows) {
   Json copies = Json::array();
   int64_t microbatches = 1;
   if (!entry.parts.empty()) {
-    microbatches = plan.shards > 0 ? plan.microbatches : (rows + plan.capacity - 1) / plan.capacity;
-    rows = plan.shards > 0 ? shareOf(rows, microbatches, 0).rows : std::min(rows, plan.capacity);
+    microbatches = plan.logicalShards > 0 ? plan.microbatches : (rows + plan.capacity - 1) / plan.capacity;
+    rows = plan.logicalShards > 0 ? shareOf(rows, microbatches, 0).rows : std::min(rows, plan.capacity);
   }
   for (auto [action, times] : plan.actionsOf(entry, microbatches))
     for (const Copy &copy : action->copies()) {

@@ -180,7 +180,7 @@ module @norm_alone {
 // level 0, those of four at level 1; that the last shard leaves the sum of all, which replicas reduce in the same tree; and
 // that the shards are counted.
 // CHECK-LABEL: module @shards
-// CHECK: sluice.model "m" format 1 phase "train" capacity 2 replicas 2 batch 10 microbatches 4 {sluice.shards = 8 : i64}
+// CHECK: sluice.model "m" format 1 phase "train" capacity 2 replicas 2 batch 10 microbatches 4 logical_shards 8
 // CHECK-DAG: sluice.state accumulator @"accumulator of w" : tensor<3x2xf32>
 // CHECK-DAG: sluice.state accumulator @"accumulator of w 2" : tensor<3x2xf32>
 // CHECK-DAG: sluice.state accumulator @"accumulator of w 3" : tensor<3x2xf32>
@@ -205,11 +205,11 @@ module @norm_alone {
 // CHECK: sluice.entry @train_step.1
 // CHECK: %[[A:.+]] = sluice.get @"accumulator of w"
 // CHECK: %[[C:.+]] = sluice.identity %[[A]]
-// CHECK: %[[R:.+]] = sluice.all_reduce sum %[[C]] {sluice.tree}
+// CHECK: %[[R:.+]] = sluice.all_reduce tree_sum %[[C]]
 // CHECK-NOT: sluice.set @"accumulator
 // CHECK: sluice.return %[[R]]
 module @shards {
-  sluice.model "m" format 1 phase "train" capacity 10 replicas 2 {sluice.shards = 8 : i64}
+  sluice.model "m" format 1 phase "train" capacity 10 replicas 2 logical_shards 8
   sluice.state parameter @w : tensor<3x2xf32> = <"constant", 1.0 : f64>
   sluice.entry @train_step ["x", "dy"] -> ["g"] (%x: tensor<?x3xf32>, %dy: tensor<?x2xf32>) {
     %w = sluice.get @w : tensor<3x2xf32>
@@ -225,7 +225,7 @@ module @shards {
 // Tests that a replica with one shard is cut all the same, keeps its sums as it has them, and counts nothing; and that sums of
 // halves are rounded behind the collective.
 // CHECK-LABEL: module @one_shard
-// CHECK: capacity 5 replicas 2 batch 10 {sluice.shards = 2 : i64}
+// CHECK: capacity 5 replicas 2 batch 10 logical_shards 2
 // CHECK: sluice.state accumulator @"accumulator 1" : tensor<f32>
 // CHECK-NOT: sluice.state
 // CHECK: sluice.parts @predict ["x"] -> ["y"] = each @predict.0, once @predict.1
@@ -234,11 +234,11 @@ module @shards {
 // CHECK: %[[W:.+]] = sluice.cast %[[S]] {to = f32}
 // CHECK: sluice.set @"accumulator 1", %[[W]]
 // CHECK: sluice.entry @predict.1
-// CHECK: %[[R:.+]] = sluice.all_reduce sum {{.*}} {sluice.tree} : (tensor<f32>) -> tensor<f32>
+// CHECK: %[[R:.+]] = sluice.all_reduce tree_sum {{.*}} : (tensor<f32>) -> tensor<f32>
 // CHECK: %[[H:.+]] = sluice.cast %[[R]] {to = bf16}
 // CHECK: sluice.return %[[H]]
 module @one_shard {
-  sluice.model "m" format 1 phase "train" capacity 10 replicas 2 {sluice.shards = 2 : i64}
+  sluice.model "m" format 1 phase "train" capacity 10 replicas 2 logical_shards 2
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?xbf16>) {
     %s = sluice.sum %x {axes = array<i64: 0>} : (tensor<?xbf16>) -> tensor<bf16>
     sluice.return %s : tensor<bf16>
@@ -261,7 +261,7 @@ module @one_shard {
 // CHECK: %[[A:.+]] = sluice.get @"accumulator 1"
 // CHECK: sluice.set @m, %[[A]]
 module @norm_of_shards {
-  sluice.model "m" format 1 phase "train" capacity 10 {sluice.shards = 2 : i64}
+  sluice.model "m" format 1 phase "train" capacity 10 logical_shards 2
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
   sluice.state statistic @m : tensor<3xf32> = <"constant", 0.0 : f64>
   sluice.entry @train_step ["x"] -> ["y"] (%x: tensor<?x3xf32>) {

@@ -59,19 +59,15 @@ sluice.state accumulator @a : tensor<f32> = <"constant", 1.0 : f64>
 // -----
 
 // expected-error @+1 {{logical shards are added in a balanced tree: there must be 1, 2, 4, 8 and so on up to 1024 of them, not 6}}
-sluice.model "m" format 1 phase "train" capacity 10 {sluice.shards = 6 : i64}
+sluice.model "m" format 1 phase "train" capacity 10 logical_shards 6
 
 // -----
 
 // expected-error @+1 {{each replica must have as many logical shards as the others: 8 of them cannot be shared out to 3 replicas}}
-sluice.model "m" format 1 phase "train" capacity 10 replicas 3 {sluice.shards = 8 : i64}
+sluice.model "m" format 1 phase "train" capacity 10 replicas 3 logical_shards 8
 
 // -----
 
 // expected-error @+1 {{logical shards are for a number of replicas that is known, not for as many as are launched}}
-sluice.model "m" format 1 phase "train" capacity 10 replicas 0 {sluice.shards = 8 : i64}
+sluice.model "m" format 1 phase "train" capacity 10 replicas 0 logical_shards 8
 
-// -----
-
-// expected-error @+1 {{has logical shards that are no i64}}
-sluice.model "m" format 1 phase "train" capacity 10 {sluice.shards}

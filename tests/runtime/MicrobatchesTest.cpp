@@ -155,9 +155,9 @@ TEST(Microbatches, AreConsecutiveInAShare) {
 /// The rows of all microbatches of all replicas, where these share 8 logical shards.
 static std::vector<std::pair<int64_t, int64_t>> shardsOf(int64_t rows, int64_t replicas) {
   Plan plan;
-  plan.shards = 8;
+  plan.logicalShards = 8;
   plan.replicas = replicas;
-  plan.microbatches = plan.shards / replicas;
+  plan.microbatches = plan.logicalShards / replicas;
   std::vector<std::pair<int64_t, int64_t>> shards;
   for (int64_t replica = 0; replica < replicas; ++replica) {
     RowShare share = shareOf(plan, rows, replica);
@@ -291,7 +291,7 @@ static const BadMicrobatchPlan badMicrobatchPlans[] = {
     {"ActionsBeside", "/entries/0/actions/0", R"({"launch": {"kernel": 1, "buffers": []}, "queues": [0]})",
      "are not those of its parts alone"},
     {"NoParts", "/entries/0/parts", "[]", "has rows and no parts, and a call may have 3 microbatches"},
-    {"OtherNumberOfShards", "/shards", "5", "plan.shards: is 5, and all replicas have 3 microbatches"},
+    {"OtherNumberOfShards", "/shards", "5", "plan.logicalShards: is 5, and all replicas have 3 microbatches"},
     {"TreeOfAState", "/states/1/reduction", "\"tree_sum\"", "is 'tree_sum', not 'sum' or 'max'"},
     {"UnknownReduction", "/states/1/reduction", "\"mean\"", "is 'mean', not 'sum' or 'max'"},
 };

@@ -2,7 +2,6 @@
 
 #include "ir/Dialect.h"
 #include "ir/Module.h"
-#include "ir/Shards.h"
 #include "ir/Target.h"
 #include "ir/text/ParseGuard.h"
 #include "passes/train/VerifyInput.h"
@@ -182,7 +181,7 @@ static llvm::Error checkZero(ModuleOp module, llvm::StringRef phase, const Compi
 
 /// Into how many logical shards calls are cut, so that the number of replicas changes no bit.
 static llvm::Error checkShards(ModuleOp module, llvm::StringRef phase, const CompileOptions &options) {
-  int64_t recorded = ir::getShards(module), shards = options.shards.value_or(recorded);
+  int64_t recorded = ir::getLogicalShards(module), shards = options.shards.value_or(recorded);
   if (shards != recorded && phase != "model")
     return makeError(ExitCode::Usage, "a dump of phase '" + phase + "' has " +
                                           (recorded ? llvm::Twine(recorded) : llvm::Twine("no")) +
@@ -198,8 +197,9 @@ static llvm::Error checkShards(ModuleOp module, llvm::StringRef phase, const Com
     return makeError(ExitCode::Usage,
                      "logical shards are microbatches already: --deterministic is without --accumulate");
   if (ir::ModelOp model = ir::findModel(module); options.zero.value_or(model ? int64_t(model.getZero()) : 0) > 0)
-    return makeError(ExitCode::Unsupported, "sums of shards of the optimizer are not added in a tree: --deterministic is "
-                                            "without --zero");
+    return makeError(ExitCode::Unsupported,
+                     "sums of shards of the optimizer are not added in a tree: --deterministic is "
+                     "without --zero");
   if (normalisesAllRows(module, options))
     return makeError(ExitCode::Unsupported, "logical shards normalise by their own rows, not by those of all: "
                                             "--deterministic is for --batch-norm local");
@@ -366,7 +366,7 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
   if (options.zero)
     ir::getModel(module).setZero(uint64_t(*options.zero));
   if (options.shards)
-    ir::setShards(ir::getModel(module), *options.shards);
+    ir::getModel(module).setLogicalShards(uint64_t(*options.shards));
   if (llvm::Error error = checkPlacement(placement, replicas))
     return error;
   if (llvm::Error error = setCopies(module, options.copies.empty() && placement.chooses ? "insert" : options.copies))

@@ -7,7 +7,6 @@
 
 #include "ir/Layout.h"
 #include "ir/Module.h"
-#include "ir/Shards.h"
 #include "ir/reference/Interpreter.h"
 #include "ir/text/DiagnosticText.h"
 #include "ir/text/ParseGuard.h"
@@ -392,7 +391,8 @@ llvm::Expected<Verification> verifyFile(llvm::StringRef path, const VerifyOption
     return withCode(ExitCode::Invalid, module.takeError());
   if (ir::isReplicated(**module))
     return makeError(ExitCode::Unsupported, "what replicas do together is not compared; verify the model without them");
-  if (ir::getMicrobatches(**module) > 1 || ir::getShards(**module) > 0 || !(*module)->getOps<ir::PartsOp>().empty())
+  if (ir::getMicrobatches(**module) > 1 || ir::getLogicalShards(**module) > 0 ||
+      !(*module)->getOps<ir::PartsOp>().empty())
     return makeError(ExitCode::Unsupported, "calls in parts are not compared; verify the model without microbatches");
   auto compiled = compileModule(**module, options.compile);
   if (!compiled)

@@ -49,8 +49,8 @@ struct Figures {
   int64_t replicas = 1, shareCapacity = 0;      // and the rows that each may have
   int64_t microbatches = 1, microbatchRows = 0; // the same
   int64_t slotBytes = 0, allSlotBytes = 0;      // of the optimizer: what a replica keeps, and what one alone would
-  int64_t slotShards = 1;                       // of the optimizer's
-  int64_t shards = 0;                           // of all replicas; 0: none
+  int64_t shards = 1;                           // of the optimizer's
+  int64_t logicalShards = 0;                    // of all replicas; 0: none
   double seconds = 0;
 
   int64_t peakBytes() const {
@@ -152,7 +152,7 @@ static Figures figuresOf(const Compiled &compiled) {
   figures.replicas = plan.replicas;
   figures.microbatches = plan.microbatches;
   figures.microbatchRows = plan.capacity;
-  figures.shards = plan.shards;
+  figures.logicalShards = plan.logicalShards;
   figures.shareCapacity = plan.replicas == runtime::replicasOfLaunch ? plan.batch : shareOf(plan, plan.batch, 0).rows;
   figures.kernels = int64_t(plan.kernels.size());
   figures.parameters = plan.parameterCount();
@@ -162,7 +162,7 @@ static Figures figuresOf(const Compiled &compiled) {
     if (state.kind == runtime::StateKind::slot) {
       figures.slotBytes += inArena(state.bytes);
       figures.allSlotBytes += inArena(state.isSharded() ? state.logicalBytes() : state.bytes);
-      figures.slotShards = state.shards;
+      figures.shards = state.shards;
     }
   addDevices(figures, plan);
   for (const runtime::Entry &entry : plan.entries)
@@ -254,12 +254,12 @@ void printSummary(llvm::raw_ostream &out, const Compiled &compiled) {
   if (figures.microbatches > 1)
     out << fmt::format("  microbatches  {} of up to {} rows, one after another\n", figures.microbatches,
                        printCount(figures.microbatchRows));
-  if (figures.slotShards > 1)
+  if (figures.shards > 1)
     out << fmt::format("  zero          stage 1: {} bytes of the optimizer's {} in each replica\n",
                        printCount(figures.slotBytes), printCount(figures.allSlotBytes));
-  if (figures.shards > 0)
+  if (figures.logicalShards > 0)
     out << fmt::format("  bits          those of {} logical shards, for any number of replicas that divides it\n",
-                       figures.shards);
+                       figures.logicalShards);
   for (const DeviceFigures &device : figures.devices)
     out << fmt::format("  {:<13} {} ops in {} kernels; {} at its peak, {} of it state; {}{}{}\n", device.name,
                        device.ops, device.kernels, printBytes(device.peakBytes), printBytes(device.stateBytes),
@@ -310,9 +310,9 @@ void printSummaryAsJson(llvm::raw_ostream &out, const Compiled &compiled) {
              {"capacity", figures.capacity},
              {"replicas", figures.replicas},
              {"microbatches", figures.microbatches},
-             {"zero", figures.slotShards > 1 ? 1 : 0},
+             {"zero", figures.shards > 1 ? 1 : 0},
              {"optimizer_bytes", figures.slotBytes},
-             {"shards", figures.shards},
+             {"logical_shards", figures.logicalShards},
              {"peak_bytes", figures.peakBytes()},
              {"devices", std::move(devices)},
              {"functions", functionsAsJson(compiled.functions)},

@@ -1,7 +1,6 @@
 #include "tests/e2e/replicas/Replicated.h"
 
 #include "ir/Module.h"
-#include "ir/Shards.h"
 #include "ir/Target.h"
 #include "ir/text/ParseGuard.h"
 #include "runtime/plan/RowBlocks.h"
@@ -27,7 +26,7 @@ static void setReplicas(ModuleOp module, int64_t replicas, const std::string &de
   model.setReplicas(uint64_t(replicas));
   model.setMicrobatches(uint64_t(microbatches));
   if (shards)
-    ir::setShards(model, shards);
+    model.setLogicalShards(uint64_t(shards));
   model.setSyncBatchNorm(syncBatchNorm);
   if (!devices.empty())
     llvm::cantFail(llvm::cantFail(ir::Target::parse(devices)).shareAmong(replicas)).record(module);
@@ -104,8 +103,8 @@ void Replicated::runRows(ir::EntryOp entry, const Values &inputs, const Rows &ro
 /// As the runtime does: as many microbatches as the replica with most rows has, or all of its logical shards.
 int64_t Replicated::microbatchesFor(const Rows &rows) {
   int64_t most = *std::max_element(rows.counts.begin(), rows.counts.end());
-  return ir::getShards(*op) ? ir::getMicrobatches(*op)
-                            : std::max<int64_t>(1, int64_t(llvm::divideCeil(most, ir::getCapacity(*op))));
+  return ir::getLogicalShards(*op) ? ir::getMicrobatches(*op)
+                                   : std::max<int64_t>(1, int64_t(llvm::divideCeil(most, ir::getCapacity(*op))));
 }
 
 Replicated::Rows Replicated::microbatchOf(const Rows &rows, int64_t number, int64_t all) {
@@ -113,7 +112,7 @@ Replicated::Rows Replicated::microbatchOf(const Rows &rows, int64_t number, int6
   for (auto [replica, its] : llvm::enumerate(llvm::zip_equal(result.counts, result.firsts))) {
     auto [count, first] = its;
     runtime::RowShare share{count, first, all};
-    int64_t microbatches = ir::getMicrobatches(*op), shards = ir::getShards(*op);
+    int64_t microbatches = ir::getMicrobatches(*op), shards = ir::getLogicalShards(*op);
     share = shards ? runtime::shareOf(all, shards, int64_t(replica) * microbatches + number)
                    : runtime::microbatchOf(share, number, ir::getCapacity(*op));
     count = share.rows;

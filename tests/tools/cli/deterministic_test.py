@@ -57,7 +57,7 @@ class DeterministicTest(CliTest):
         self.assertIn("bits          those of 8 logical shards, for any number of replicas that divides it", text)
         self.assertIn("bits     those of 8 logical shards, for any number of replicas", self.run_here(self.path("lenet"), "info"))
         info = json.loads(self.run_here(self.path("lenet"), "info", "--json"))
-        self.assertEqual((info["shards"], info["replicas"], info["microbatches"], info["capacity"]), (8, 4, 2, 8))
+        self.assertEqual((info["logical_shards"], info["replicas"], info["microbatches"], info["capacity"]), (8, 4, 2, 8))
 
     def test_shards_are_shared_out_alike(self):
         self.assert_refused(self.compile("--deterministic", "8", "--replicas", "3"), 2, "8 of them cannot be shared out to 3 replicas")
