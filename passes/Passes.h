@@ -49,8 +49,11 @@ mlir::LogicalResult shardOptimizer(mlir::ModuleOp module);
 /// train -> parallel, behind what merges equal ops. Lets a value be exchanged once.
 void mergeCollectives(mlir::ModuleOp module);
 
-/// train -> parallel, last. Says of each collective what it is of: the gradient of a parameter, a statistic, an output.
+/// train -> parallel. Says of each collective what it is of: the gradient of a parameter, a statistic, an output.
 void nameCollectives(mlir::ModuleOp module);
+
+/// train -> parallel, last. Gradients are reduced in the module's wire type, where that is narrower than they are.
+void narrowGradients(mlir::ModuleOp module);
 
 /// Brings ops to canonical forms, merges equal ones and removes dead ones.
 mlir::LogicalResult simplify(mlir::ModuleOp module);

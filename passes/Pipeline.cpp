@@ -62,6 +62,7 @@ static LogicalResult runParallel(Compilation &c) {
     return failure();
   mergeCollectives(c.module);
   nameCollectives(c.module);
+  narrowGradients(c.module);
   return success();
 }
 

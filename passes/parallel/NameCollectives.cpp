@@ -1,4 +1,4 @@
-// train -> parallel, last. Says of each collective what it is of, as users know it.
+// train -> parallel. Says of each collective what it is of, as users know it.
 //
 //   %r = sluice.all_reduce sum %d                  ==>   %r = sluice.all_reduce sum %d of <gradient, "fc1.weight">
 //   sluice.set @momentum.fc1.weight, (of %r)

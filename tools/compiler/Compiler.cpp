@@ -128,6 +128,13 @@ static llvm::Error checkReplicas(ModuleOp module, llvm::StringRef phase, const C
     return makeError(ExitCode::Usage, "a dump of phase '" + phase + "' normalises already");
   if (!norm.empty() && replicas == 1)
     return makeError(ExitCode::Usage, "--batch-norm is for replicas; say --replicas");
+  if (!options.wire.empty() && !ir::symbolizePrecision(options.wire))
+    return makeError(ExitCode::Usage, "gradients are reduced in 'f32' or 'bf16', not '" + options.wire + "'" +
+                                          didYouMean(options.wire, {"f32", "bf16"}));
+  if (!options.wire.empty() && phase != "model")
+    return makeError(ExitCode::Usage, "a dump of phase '" + phase + "' has its gradients' type already");
+  if (!options.wire.empty() && replicas == 1)
+    return makeError(ExitCode::Usage, "--wire is for replicas; say --replicas");
   if (options.buckets && replicas == 1)
     return makeError(ExitCode::Usage, "--buckets is for replicas; say --replicas");
   if (options.placement.chooses && replicas != 1)
@@ -361,6 +368,8 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
     return error;
   if (!options.batchNorm.empty())
     ir::getModel(module).setSyncBatchNorm(options.batchNorm == "sync");
+  if (!options.wire.empty())
+    ir::getModel(module).setWire(ir::symbolizePrecision(options.wire));
   if (options.accumulate)
     ir::getModel(module).setMicrobatches(uint64_t(*options.accumulate));
   if (options.zero)

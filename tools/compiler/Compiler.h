@@ -37,6 +37,7 @@ struct CompileOptions {
   std::optional<int64_t> zero;       // the stage of ZeRO, 0 or 1; none: what the model says
   std::optional<int64_t> shards; // that the rows of a call are cut into for any number of replicas; none: as it says
   std::string batchNorm;         // of replicas: "local" or "sync"; empty: what the model says, else local
+  std::string wire;              // f32 or bf16: of gradients between replicas; empty: what the model says
   std::optional<passes::BucketPolicy> buckets; // of replicas: how their collectives share; none: Auto
   int64_t capacity = 0;                        // rows of the batch; 0: what the model says
   bool fuse = true;

@@ -204,6 +204,7 @@ Program compile(const Graph &graph, const CompileOptions &options, std::source_l
   how.accumulate = options.accumulate;
   how.zero = options.zero;
   how.batchNorm = options.batch_norm;
+  how.wire = options.wire ? to_string(*options.wire) : "";
   how.copies = options.copies;
   how.dumpIrDir = options.dump_ir;
   if (options.dtype && !is_float(*options.dtype))

@@ -124,6 +124,8 @@ void addReplicaFlags(CLI::App &command, compiler::CompileOptions &options) {
       ->type_name("N|env");
   command.add_option("--batch-norm", options.batchNorm, "Of replicas: by their own rows (local) or all rows (sync)")
       ->type_name("local|sync");
+  command.add_option("--wire", options.wire, "What replicas reduce gradients in, where it is narrower than they are")
+      ->type_name("f32|bf16");
   static const std::map<std::string, passes::BucketPolicy> policies = {{"auto", passes::BucketPolicy::Auto},
                                                                        {"fewest", passes::BucketPolicy::Fewest},
                                                                        {"each", passes::BucketPolicy::Each}};

@@ -20,7 +20,7 @@ void addTargetFlags(CLI::App &command, compiler::CompileOptions &options);
 /// Those, and --batch.
 void addCodeFlags(CLI::App &command, compiler::CompileOptions &options);
 
-/// --replicas, --batch-norm, --buckets, --accumulate, --deterministic
+/// --replicas, --batch-norm, --wire, --buckets, --accumulate, --zero, --deterministic
 void addReplicaFlags(CLI::App &command, compiler::CompileOptions &options);
 
 } // namespace sluice::tool

@@ -34,9 +34,10 @@ struct CompileOptions {
   /// The stage of ZeRO: at 1, each of the replicas keeps and updates a shard of the optimizer's slots. 0 unless the graph
   /// says otherwise.
   std::optional<std::int64_t> zero = {};
-  std::string batch_norm = {}; ///< of replicas: by their own rows ("local"; the default) or by all ("sync")
-  std::string copies = {};     ///< that pins need: "explicit", "warn" or "insert"; empty: what the graph says
-  std::string dump_ir = {};    ///< a folder for one file a phase
+  std::string batch_norm = {};    ///< of replicas: by their own rows ("local"; the default) or by all ("sync")
+  std::optional<DType> wire = {}; ///< what replicas reduce gradients in, where it is narrower than they are
+  std::string copies = {};        ///< that pins need: "explicit", "warn" or "insert"; empty: what the graph says
+  std::string dump_ir = {};       ///< a folder for one file a phase
   std::map<std::string, std::string> backends = {}; ///< settings by backend: {"sim", "seed=7,link=12GB/s,latency=5us"}
 };
 

@@ -20,6 +20,13 @@ static OwningOpRef<ModuleOp> parseModel(const std::string &text, MLIRContext &co
   return std::move(*parsed);
 }
 
+static std::string textOf(ModuleOp module) {
+  std::string result;
+  llvm::raw_string_ostream out(result);
+  module->print(out, OpPrintingFlags().enableDebugInfo());
+  return result;
+}
+
 static void setReplicas(ModuleOp module, int64_t replicas, const std::string &devices, bool syncBatchNorm,
                         int64_t microbatches, int64_t shards) {
   ir::ModelOp model = ir::getModel(module);
@@ -37,10 +44,14 @@ std::string onReplicas(const std::string &text, int64_t replicas, const std::str
   MLIRContext context;
   OwningOpRef<ModuleOp> module = parseModel(text, context);
   setReplicas(*module, replicas, devices, syncBatchNorm, microbatches, shards);
-  std::string result;
-  llvm::raw_string_ostream out(result);
-  module->getOperation()->print(out, OpPrintingFlags().enableDebugInfo());
-  return result;
+  return textOf(*module);
+}
+
+std::string onWire(const std::string &text, ir::Precision wire) {
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module = parseModel(text, context);
+  ir::getModel(*module).setWire(wire);
+  return textOf(*module);
 }
 
 std::string withShards(const std::string &text) {

@@ -14,6 +14,9 @@ std::string onReplicas(const std::string &text, int64_t replicas, const std::str
 /// A text on replicas, which share out what the optimizer keeps.
 std::string withShards(const std::string &text);
 
+/// The text of a model whose replicas reduce gradients in this type.
+std::string onWire(const std::string &text, ir::Precision wire);
+
 class Replicated {
 public:
   /// `text` is of phase `model`, `options` are of phases up to `phase`, which is `parallel` or later.

@@ -36,6 +36,12 @@ struct Link {
 /// In no time.
 constexpr Link kNoLink{1e15, 0};
 
+Values batchOf(int64_t rows, int64_t pixels, int64_t classes) {
+  std::vector<float> image = portableUniform("overlap", size_t(rows * pixels));
+  std::vector<int64_t> labels = portableIntegers("overlap/label", size_t(rows), uint64_t(classes));
+  return {{"image", {image.begin(), image.end()}}, {"label", {labels.begin(), labels.end()}}};
+}
+
 /// A network, compiled once: its kernels are timed and then do nothing, so that any plan of the same launches can be
 /// run.
 class Network {
@@ -46,9 +52,7 @@ public:
     fused.pipeline.compileTo = "fused";
     if (failed(passes::runPipeline(*fused.module, fused.pipeline)))
       throw std::runtime_error("the model does not fuse");
-    std::vector<float> image = portableUniform("overlap", size_t(kRows * pixels));
-    std::vector<int64_t> labels = portableIntegers("overlap/label", size_t(kRows), uint64_t(classes));
-    batch = {{"image", {image.begin(), image.end()}}, {"label", {labels.begin(), labels.end()}}};
+    batch = batchOf(kRows, pixels, classes);
     timeKernels();
   }
 
@@ -192,6 +196,28 @@ TEST(Overlap, OfResNet50IsWhatIsPredicted) {
   EXPECT_LT(clocked, kShare * apart);
   if (runsAll())
     Sweep(network, /*isClocked=*/false).run();
+}
+
+/// With the same batch, by the clock of accelerators with the rates and links that they have unless they are told otherwise.
+TEST(Overlap, LetsTwoDevicesTakeLittleMoreThanHalfTheTime) {
+  constexpr double kShare = 0.55;
+  struct {
+    const char *program;
+    int64_t rows, pixels, classes;
+  } networks[] = {{"lenet", 256, 28 * 28, 10}, {"resnet50", 16, 3 * 224 * 224, 1000}};
+  for (auto [program, rows, pixels, classes] : networks) {
+    std::string text = modelText(program, fmt::format("--batch {}", rows));
+    Values batch = batchOf(rows, pixels, classes);
+    auto secondsOn = [&, rows = rows](int64_t replicas) {
+      Compiled model(onReplicas(text, replicas, fmt::format("sim:0-{}", replicas - 1)), {},
+                     {.simulator = &idleSimulator()});
+      model.init(1);
+      return clockSeconds(model, batch, rows);
+    };
+    double one = secondsOn(1), two = secondsOn(2);
+    std::printf("%s: %.4f ms on one device, %.4f ms on two: %.3f\n", program, one * 1e3, two * 1e3, two / one);
+    EXPECT_LE(two, kShare * one) << program;
+  }
 }
 
 TEST(Overlap, OfResNet56IsTheFastestThatIsPredictedAndClocked) {

@@ -5,6 +5,7 @@
 #include "tests/e2e/replicas/BatchGraph.h"
 #include "tests/e2e/replicas/Replicated.h"
 
+#include <bit>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <map>
@@ -147,6 +148,47 @@ TEST(Microbatches, NeedLessMemory) {
   auto peak = [](const Compiled &model) { return double(model.plan().findEntry("train_step")->peakBytes[1]); };
   EXPECT_LT(peak(several), 0.4 * peak(one));
   RecordProperty("ratio", fmt::format("{}", peak(several) / peak(one)));
+}
+
+static float toBf16(double value) {
+  auto bits = std::bit_cast<uint32_t>(float(value));
+  bits += 0x7fff + (bits >> 16 & 1); // to nearest, ties to even
+  return std::bit_cast<float>(bits & 0xffff0000u);
+}
+
+/// Each of two replicas has half of the rows, and half of what a step on these alone subtracts is its part of the sum.
+TEST(Replicas, ReduceGradientsInTheWireType) {
+  constexpr int64_t kRows = 8;
+  std::string model = modelText("lenet");
+  Compiled one(onReplicas(model, 1, "sim:0"), inDouble(kRows));
+  Compiled several(onWire(onReplicas(model, 2, devicesOf(2)), ir::Precision::BF16), inDouble(kRows), {.sim = "seed=8"});
+  Values batch = lenetBatch(0, kRows);
+  std::map<std::string, std::vector<double>> parts[2];
+  for (int half = 0; half < 2; ++half) {
+    Values rows;
+    for (const auto &[name, values] : batch) {
+      auto size = std::ptrdiff_t(values.size() / 2);
+      rows[name].assign(values.begin() + half * size, values.begin() + (half + 1) * size);
+    }
+    one.init(3);
+    one.run("train_step", rows, kRows / 2);
+    for (const runtime::State &state : one.plan().states)
+      if (state.kind == runtime::StateKind::parameter)
+        parts[half][state.name] = one.state(state.name);
+  }
+  one.init(3);
+  several.init(3);
+  several.run("train_step", batch, kRows);
+  expectSameStates(several);
+  size_t compared = 0;
+  for (const auto &[name, first] : parts[0]) {
+    std::vector<double> before = one.state(name), after = several.state(name), second = parts[1][name];
+    for (size_t i = 0; i < before.size(); ++i, ++compared) {
+      float sum = toBf16(before[i] - first[i]) / 2 + toBf16(before[i] - second[i]) / 2; // times the rate
+      ASSERT_NEAR(after[i], before[i] - double(toBf16(sum)), 1e-14) << name << "[" << i << "]";
+    }
+  }
+  EXPECT_EQ(compared, 129068u);
 }
 
 static Values resNetBatch(int step, int64_t rows) {

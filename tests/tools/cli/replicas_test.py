@@ -54,6 +54,16 @@ class ReplicasTest(CliTest):
         summary = json.loads(self.summary("--json", *arguments))
         return next(item for item in summary["communication"] if item["entry"] == "train_step"), summary
 
+    def test_gradients_are_half_as_many_bytes_in_halves(self):
+        full, summary = self.communication()
+        half, _ = self.communication("--wire", "bf16")
+        size = lambda step: sum(item["bytes"] for item in step["collectives"])
+        self.assertGreaterEqual(size(half), 2 * summary["parameters"])
+        self.assertTrue(0.49 < size(half) / size(full) < 0.51, (size(half), size(full)))  # layouts pad some
+        self.assertEqual(size(self.communication("--wire", "f32")[0]), size(full))
+        self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:0-1", "--wire", "bf17"), 2, "'f32' or 'bf16'", "'bf17'")
+        self.assert_refused(self.compile("--wire", "bf16"), 2, "--wire is for replicas")
+
     def test_the_summary_tells_when_they_communicate(self):
         step, summary = self.communication("--link", "replicas=1GB/s,10us")
         link = summary["replica_link"]
