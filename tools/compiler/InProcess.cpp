@@ -203,6 +203,7 @@ Program compile(const Graph &graph, const CompileOptions &options, std::source_l
   how.replicas = options.replicas;
   how.accumulate = options.accumulate;
   how.zero = options.zero;
+  how.shards = options.deterministic;
   how.batchNorm = options.batch_norm;
   how.wire = options.wire ? to_string(*options.wire) : "";
   how.copies = options.copies;

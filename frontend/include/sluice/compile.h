@@ -31,6 +31,9 @@ struct CompileOptions {
   /// added up, and one step of the optimizer follows. Batch norm has the statistics of each. 1 unless the graph says
   /// otherwise.
   std::optional<std::int64_t> accumulate = {};
+  /// The rows of a call are cut into so many logical shards (1, 2, 4, 8 and so on), each of which has its own statistics in
+  /// batch norm. Whatever number of replicas that divides it shares them, all bits are the same. Not with `accumulate`.
+  std::optional<std::int64_t> deterministic = {};
   /// The stage of ZeRO: at 1, each of the replicas keeps and updates a shard of the optimizer's slots. 0 unless the graph
   /// says otherwise.
   std::optional<std::int64_t> zero = {};

@@ -132,6 +132,12 @@ TEST(InProcess, SynchronisedNormsHaveTheStatisticsOfAllRows) {
               testing::Not(Pointwise(FloatNear(1e-2F), one)));
 }
 
+TEST(InProcess, LogicalShardsHaveTheSameStatisticsForAnyNumberOfReplicas) {
+  std::vector<float> one = statisticsOf({.devices = "sim:0", .deterministic = 4});
+  EXPECT_EQ(statisticsOf({.devices = "sim:0-1", .replicas = 2, .deterministic = 4}), one);
+  EXPECT_EQ(statisticsOf({.devices = "sim:0-3", .replicas = 4, .deterministic = 4}), one);
+}
+
 TEST(InProcess, TheSeedDecidesTheInitialValues) {
   Program a = compile(lineGraph()), b = compile(lineGraph());
   a.seed(7);
