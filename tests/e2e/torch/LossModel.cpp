@@ -8,7 +8,7 @@ namespace sluice::test {
 
 namespace {
 
-constexpr int64_t kClasses = 5;
+constexpr int64_t kLossClasses = 5;
 constexpr int64_t kIgnored[] = {-100, 2};
 
 class LossList {
@@ -21,14 +21,14 @@ public:
                                      : isTransposed ? std::vector<int64_t>{7}
                                                     : std::vector<int64_t>{3, 4};
     std::vector<int64_t> inner = positions;
-    inner.insert(isTransposed ? inner.end() : inner.begin(), kClasses);
+    inner.insert(isTransposed ? inner.end() : inner.begin(), kLossClasses);
     shape = {inner.begin(), inner.end()};
     x = floats("x", inner, -2, 2);
     target = floats("target", inner, 0, 1);
     label = labels("label", positions, {});
     for (size_t i = 0; i < 2; ++i)
       ignoring[i] = labels("label" + std::to_string(i), positions, kIgnored[i]);
-    weight = graph.input("weight", dtype, {kClasses});
+    weight = graph.input("weight", dtype, {kLossClasses});
     model.inputs["weight"] = {0.5, 2, 0.25, 1.5, 1};
     last = graph.input("last", dtype, {inner.back()});
     model.inputs["last"] = {0.75, 2, 3, 0.5, 1.25};
@@ -65,7 +65,7 @@ private:
   }
   /// A third of them ignored.
   Tensor labels(const std::string &name, const std::vector<int64_t> &inner, std::optional<int64_t> ignored) {
-    std::vector<int64_t> values = portableIntegers(name, count(inner), kClasses);
+    std::vector<int64_t> values = portableIntegers(name, count(inner), kLossClasses);
     for (size_t i = 0; ignored && i < values.size(); i += 3)
       values[i] = *ignored;
     model.inputs[name] = {values.begin(), values.end()};
