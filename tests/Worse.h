@@ -2,7 +2,9 @@
 // count as none of them.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace sluice::test {
 
@@ -11,6 +13,14 @@ inline double worse(double worst, double error) {
   if (std::isnan(worst) || std::isnan(error))
     return INFINITY;
   return worst < error ? error : worst;
+}
+
+/// Of elements; infinite if there are not as many in both.
+inline double largestDifference(const std::vector<double> &a, const std::vector<double> &b) {
+  double worst = a.size() == b.size() ? 0 : INFINITY;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    worst = worse(worst, std::fabs(a[i] - b[i]));
+  return worst;
 }
 
 } // namespace sluice::test

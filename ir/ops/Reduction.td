@@ -71,15 +71,15 @@ def SoftCrossEntropyOp : Sluice_ValueOp<"soft_cross_entropy", [DeclareOpInterfac
   let hasCanonicalizer = 1;
 }
 def PowerSumOp : Sluice_ValueOp<"power_sum", [DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>, NoGradient]> {
-  let summary = "the sum of (x - shift)^power over all dimensions of x [N, C, ...] but 1, in f64";
+  let summary = "the sum of (x - shift)^power over all dimensions of x [N, C, ...] but 1, in the type of shift";
   let description = [{
     y[c] is the sum over all elements of channel c. Batch norm has mean and variance by the sums of power 1 and 2, which replicas can
     exchange at once, as the variance's does not wait for the mean.
   }];
   let rows = "Any dimension but 1 may be `?`; the rows of the call are summed.";
-  let rounding = "In f64, in an order that depends on the shape and the target alone.";
-  let arguments = (ins Sluice_FloatTensor:$x, RankedTensorOf<[F64]>:$shift, Arg<I64Attr, "1 or 2">:$power);
-  let results = (outs RankedTensorOf<[F64]>:$y);
+  let rounding = "In shift's element type, which may be wider than x's, in an order that depends on the shape and the target alone.";
+  let arguments = (ins Sluice_FloatTensor:$x, Sluice_FloatTensor:$shift, Arg<I64Attr, "1 or 2">:$power);
+  let results = (outs Sluice_FloatTensor:$y);
 }
 def BatchNormOp : Sluice_ValueOp<"batch_norm", [DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<CompositeOp, ["isExpandedEarly"]>, DeclareOpInterfaceMethods<ModeOp>, DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>, RoundsNarrow]> {
   let summary = "batch normalisation of x [N, C, ...] over all dimensions but 1, by the running statistics";

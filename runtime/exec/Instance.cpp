@@ -36,19 +36,30 @@ void checkDevices(const Plan &plan, const std::vector<std::vector<int32_t>> &ord
     failUnsupported(concat("device ", quote(wanted), " is not there; the model was compiled for: ", listed(names)));
 }
 
+/// Why a plan is not for as many processes; empty if it is.
+static std::string whyNotFor(const Plan &plan, int64_t launched) {
+  if (plan.replicas == replicasOfLaunch)
+    return launched > mostReplicas
+               ? concat(launched, " processes were launched, and ", mostReplicas, " replicas are the most")
+               : "";
+  return plan.replicas == launched
+             ? ""
+             : concat(launched, " processes were launched, and the model was compiled for ", plan.replicas,
+                      plan.replicas == 1 ? " replica" : " replicas", ": launch ",
+                      plan.replicas == 1 ? "one" : concat(plan.replicas, ", or one that has them all"),
+                      ", or compile it with --replicas ", launched, " or --replicas env");
+}
+
 /// The plan for as many replicas as there are.
-static Plan planFor(const sluice_artifact &artifact, const ProcessGroup *processes) {
+static Plan planFor(const sluice_artifact &artifact, ProcessGroup *processes) {
   Plan plan = readPlan(artifact);
   int64_t launched = processes ? processes->size() : 1;
-  if (plan.replicas == replicasOfLaunch && launched > mostReplicas)
-    failUsage(concat(launched, " processes were launched, and ", mostReplicas, " replicas are the most"));
+  if (std::string reason = processes ? whyNotFor(plan, launched) : std::string(); !reason.empty()) {
+    processes->endAlike("the start of the run");
+    failUsage(reason);
+  }
   if (plan.replicas == replicasOfLaunch)
     plan.replicas = launched;
-  if (processes && plan.replicas != launched)
-    failUsage(concat(launched, " processes were launched, and the model was compiled for ", plan.replicas,
-                     plan.replicas == 1 ? " replica" : " replicas", ": launch ",
-                     plan.replicas == 1 ? "one" : concat(plan.replicas, ", or one that has them all"),
-                     ", or compile it with --replicas ", launched, " or --replicas env"));
   return plan;
 }
 

@@ -195,9 +195,13 @@ void ProcessGroup::agree(const std::string &what, const std::vector<NamedText> &
     return;
   verdict.resize(size);
   broadcast(what, std::as_writable_bytes(std::span(verdict)));
+  endAlike(what);
+  failInvalid(verdict);
+}
+
+void ProcessGroup::endAlike(const std::string &what) {
   meet(what); // all have it before anybody goes away
   endsAlike_ = true;
-  failInvalid(verdict);
 }
 
 } // namespace sluice::runtime

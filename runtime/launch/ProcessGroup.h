@@ -49,7 +49,8 @@ public:
                                              const std::vector<size_t> &sizes);
   /// Returns when all ranks have come.
   void meet(const std::string &what);
-  /// Whether all ranks end with one error, so that nobody need end the others.
+  /// All ranks have come to one error, with which each ends by itself: nobody need end the others.
+  void endAlike(const std::string &what);
   bool endsAlike() const { return endsAlike_; }
   /// Ends the transport of all ranks. Any thread may call it.
   void abort() noexcept { library_.abort(transport_); }

@@ -51,13 +51,6 @@ std::vector<std::byte> trained(const std::string &text, const sluice::passes::Pi
   return model.stateBytes();
 }
 
-double largestDifference(const std::vector<double> &a, const std::vector<double> &b) {
-  double worst = a.size() == b.size() ? 0 : INFINITY;
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
-    worst = worse(worst, std::fabs(a[i] - b[i]));
-  return worst;
-}
-
 } // namespace
 
 TEST(Embedding, TrainsAsTheInterpreter) {

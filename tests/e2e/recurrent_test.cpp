@@ -81,13 +81,6 @@ Values batch(int64_t rows, int64_t width, int64_t steps = kSteps) {
 
 Values unlabelled(int64_t rows, int64_t steps = kSteps) { return {{"x", batch(rows, kHidden, steps).at("x")}}; }
 
-double largestDifference(const std::vector<double> &a, const std::vector<double> &b) {
-  double worst = a.size() == b.size() ? 0 : INFINITY;
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
-    worst = worse(worst, std::fabs(a[i] - b[i]));
-  return worst;
-}
-
 /// All states after some steps, the last one of a short batch.
 std::vector<std::byte> trained(const std::string &text, const sluice::passes::PipelineOptions &options,
                                const RunOptions &run) {

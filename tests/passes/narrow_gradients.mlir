@@ -2,16 +2,16 @@
 
 // Tests that the sum of a gradient, or a shard of it, is reduced in the module's wire type, and comes back as it was; and that a statistic, an
 // output, a maximum and a gradient that is as narrow already are reduced as they are.
-// CHECK: %[[N:.+]] = sluice.cast %d : (tensor<2xf32>) -> tensor<2xbf16>
+// CHECK: %[[N:.+]] = sluice.cast %d {to = bf16} : (tensor<2xf32>) -> tensor<2xbf16>
 // CHECK: %[[S:.+]] = sluice.all_reduce sum %[[N]] of <gradient, "w"> : (tensor<2xbf16>) -> tensor<2xbf16>
-// CHECK: %[[W:.+]] = sluice.cast %[[S]] : (tensor<2xbf16>) -> tensor<2xf32>
+// CHECK: %[[W:.+]] = sluice.cast %[[S]] {to = f32} : (tensor<2xbf16>) -> tensor<2xf32>
 // CHECK: %[[M:.+]] = sluice.all_reduce sum %d of <statistic, "m"> : (tensor<2xf32>) -> tensor<2xf32>
 // CHECK: %[[O:.+]] = sluice.all_reduce sum %d of <output, "o"> : (tensor<2xf32>) -> tensor<2xf32>
 // CHECK: %[[X:.+]] = sluice.all_reduce max %d of <gradient, "w"> : (tensor<2xf32>) -> tensor<2xf32>
 // CHECK: %[[H:.+]] = sluice.all_reduce sum %h of <gradient, "w"> : (tensor<2xf16>) -> tensor<2xf16>
-// CHECK: %[[C:.+]] = sluice.cast %d : (tensor<2xf32>) -> tensor<2xbf16>
+// CHECK: %[[C:.+]] = sluice.cast %d {to = bf16} : (tensor<2xf32>) -> tensor<2xbf16>
 // CHECK: %[[R:.+]] = sluice.reduce_scatter sum %[[C]] in 2 of <gradient, "w"> : (tensor<2xbf16>) -> tensor<1xbf16>
-// CHECK: %[[P:.+]] = sluice.cast %[[R]] : (tensor<1xbf16>) -> tensor<1xf32>
+// CHECK: %[[P:.+]] = sluice.cast %[[R]] {to = f32} : (tensor<1xbf16>) -> tensor<1xf32>
 // CHECK-NOT: sluice.cast
 // CHECK: sluice.return %[[W]], %[[M]], %[[O]], %[[X]], %[[H]], %[[P]]
 module {

@@ -185,7 +185,7 @@ TEST(LogicalShards, AreTheSameForAnyNumberOfReplicas) {
 
 TEST(LogicalShards, AreAllDoneInEveryCall) {
   Json json = summerPlan();
-  json["shards"] = json["microbatches"];
+  json["logical_shards"] = json["microbatches"];
   Plan plan = parsed(json);
   std::string text = writePlan(plan);
   EXPECT_EQ(readPlan(summer(text)), plan);
@@ -291,7 +291,7 @@ static const BadMicrobatchPlan badMicrobatchPlans[] = {
     {"ActionsBeside", "/entries/0/actions/0", R"({"launch": {"kernel": 1, "buffers": []}, "queues": [0]})",
      "are not those of its parts alone"},
     {"NoParts", "/entries/0/parts", "[]", "has rows and no parts, and a call may have 3 microbatches"},
-    {"OtherNumberOfShards", "/shards", "5", "plan.logicalShards: is 5, and all replicas have 3 microbatches"},
+    {"OtherNumberOfShards", "/logical_shards", "5", "plan.logical_shards: is 5, and all replicas have 3 microbatches"},
     {"TreeOfAState", "/states/1/reduction", "\"tree_sum\"", "is 'tree_sum', not 'sum' or 'max'"},
     {"UnknownReduction", "/states/1/reduction", "\"mean\"", "is 'mean', not 'sum' or 'max'"},
 };

@@ -53,7 +53,7 @@ void addPlacementFlags(CLI::App &command, compiler::PlacementRequest &request) {
               request.links.push_back(*link);
             }
           },
-          "A link to assume instead of the measured one, as sim:0=12GB/s,5us or replicas=12GB/s,5us")
+          "A link instead of the measured one, as sim:0=12GB/s,5us or replicas=12GB/s,5us")
       ->type_name("LINK")
       ->allow_extra_args(false);
   command
@@ -103,7 +103,7 @@ void addCodeFlags(CLI::App &command, compiler::CompileOptions &options) {
   addTargetFlags(command, options);
   command.add_option("--batch", options.capacity, "The most rows of one call, instead of the model's")
       ->type_name("ROWS")
-      ->check(CLI::Range(int64_t(1), int64_t(INT32_MAX)));
+      ->check(CLI::Range(int64_t(1), int64_t(INT32_MAX)).description(""));
 }
 
 static int64_t parseReplicaCount(const std::string &text) {
@@ -142,18 +142,18 @@ void addReplicaFlags(CLI::App &command, compiler::CompileOptions &options) {
           "--accumulate", [&options](int64_t count) { options.accumulate = count; },
           "Do the rows of a call in K microbatches, then one step of the optimizer: less memory")
       ->type_name("K")
-      ->check(CLI::Range(int64_t(1), ir::kMostMicrobatches));
+      ->check(CLI::Range(int64_t(1), ir::kMostMicrobatches).description(""));
   command
       .add_option_function<int64_t>(
           "--zero", [&options](int64_t stage) { options.zero = stage; },
-          "Of replicas, ZeRO's stage: 1 keeps and updates a shard of the optimizer's state in each")
+          "ZeRO's stage: at 1, each replica keeps and updates a shard of the optimizer's state")
       ->type_name("0|1");
   command
       .add_option_function<int64_t>(
           "--deterministic", [&options](int64_t count) { options.shards = count; },
-          "S shards of a call (1, 2, 4, 8, ...): any number of replicas dividing S gives the same bits")
+          "S shards of a call (1, 2, 4, ...): any replicas that divide S leave the same bits")
       ->type_name("S")
-      ->check(CLI::Range(int64_t(1), ir::kMostMicrobatches));
+      ->check(CLI::Range(int64_t(1), ir::kMostMicrobatches).description(""));
 }
 
 } // namespace sluice::tool

@@ -25,6 +25,7 @@ static const char kToolExamples[] = R"(Examples:
 /// `sluice` with all its commands.
 static std::vector<Command> addCommands(CLI::App &app) {
   app.name("sluice");
+  app.get_formatter()->column_width(34);
   app.set_version_flag("--version", std::string("sluice ") + SLUICE_VERSION);
   app.require_subcommand(1);
   app.footer(kToolExamples);

@@ -118,25 +118,33 @@ TEST(checklist_36_net_computes_where_it_lives, OnEveryDeviceWithTheSameBits) {
   }
 }
 
+/// A layer that is trained on up to five rows, with its initial values.
+static Program trainedLine(const CompileOptions &options) {
+  Graph g{"line"};
+  g.set_capacity(5);
+  Tensor x = g.input("x", f32, {Dim{"batch"}, 3});
+  nn::Module net{g};
+  nn::Linear fc{&net, "fc", 3, 2};
+  Tensor y = fc(x);
+  g.output("y", y);
+  g.minimize(mean(y * y), optim::SGD{.lr = 0.1});
+  Program program = compile(g, options);
+  program.seed(1);
+  program.run("init", 1);
+  return program;
+}
+
+static const std::vector<float> kFiveRows = {1, 2, 3, 4, 5, 6, 7, 8, 9, -1, -2, -3, -4, -5, -6};
+
 // Replicas share the rows of a call, and show as one program: whole batches in, whole results out.
 TEST(checklist_48_replicas, TrainAsOneDevice) {
   auto trained = [](const CompileOptions &options, TransferCount uploads) {
-    Graph g{"line"};
-    g.set_capacity(5);
-    Tensor x = g.input("x", f32, {Dim{"batch"}, 3});
-    nn::Module net{g};
-    nn::Linear fc{&net, "fc", 3, 2};
-    Tensor y = fc(x);
-    g.output("y", y);
-    g.minimize(mean(y * y), optim::SGD{.lr = 0.1});
-    Program program = compile(g, options);
-    program.seed(1);
-    program.run("init", 1);
+    Program program = trainedLine(options);
     TransferCount before;
     for (const char *entry : {"train_step", "train_step", "predict"}) {
       std::vector<TransferCount> soFar = program.transfers();
       before = soFar.empty() ? TransferCount() : soFar.front();
-      program.set_input("x", std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 9, -1, -2, -3, -4, -5, -6});
+      program.set_input("x", kFiveRows);
       program.run(entry, 5);
     }
     uploads.copies += before.copies;
@@ -163,19 +171,9 @@ TEST(checklist_48_replicas, AreAskedForByASensibleNumber) {
 /// The rows of a call in microbatches, as one call.
 TEST(Accumulate, TrainsAsOneCall) {
   auto trained = [](const CompileOptions &options) {
-    Graph g{"line"};
-    g.set_capacity(5);
-    Tensor x = g.input("x", f32, {Dim{"batch"}, 3});
-    nn::Module net{g};
-    nn::Linear fc{&net, "fc", 3, 2};
-    Tensor y = fc(x);
-    g.output("y", y);
-    g.minimize(mean(y * y), optim::SGD{.lr = 0.1});
-    Program program = compile(g, options);
-    program.seed(1);
-    program.run("init", 1);
+    Program program = trainedLine(options);
     for (const char *entry : {"train_step", "train_step", "predict"}) {
-      program.set_input("x", std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 9, -1, -2, -3, -4, -5, -6});
+      program.set_input("x", kFiveRows);
       program.run(entry, 5);
     }
     return program.output<float>("y");

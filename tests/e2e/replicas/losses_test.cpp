@@ -46,16 +46,9 @@ Values batch(int64_t step, int64_t rows) {
   return {{"x", {x.begin(), x.end()}}, {"label", {label.begin(), label.end()}}};
 }
 
-double greatestDifference(const std::vector<double> &a, const std::vector<double> &b) {
-  double worst = a.size() == b.size() ? 0 : INFINITY;
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
-    worst = worse(worst, std::abs(a[i] - b[i]));
-  return worst;
-}
-
 void expectSame(const Values &actual, const Values &expected, const std::string &where) {
   for (const auto &[name, values] : expected)
-    EXPECT_TRUE(greatestDifference(actual.at(name), values) <= 1e-12) << name << " " << where;
+    EXPECT_TRUE(largestDifference(actual.at(name), values) <= 1e-12) << name << " " << where;
 }
 
 const std::pair<bool, double> kForms[] = {{false, 0}, {true, 0}, {false, 0.1}, {true, 0.1}};
@@ -82,7 +75,7 @@ TEST(ReplicatedLosses, AreOneDevicesInTheInterpreter) {
                                  weighs, smoothing));
         }
       for (const sluice::ir::StateMap &states : several.states)
-        EXPECT_TRUE(greatestDifference(states.at("fc.weight").data, one.state("fc.weight")) <= 1e-12);
+        EXPECT_TRUE(largestDifference(states.at("fc.weight").data, one.state("fc.weight")) <= 1e-12);
     }
 }
 
@@ -100,6 +93,6 @@ TEST(ReplicatedLosses, AreOneDevicesWhereTheyAreCompiled) {
       for (const char *entry : {"predict", "eval_step", "train_step"})
         expectSame(several.run(entry, batch(rows, rows), rows), one.run(entry, batch(rows, rows), rows),
                    fmt::format("of {}, {} rows, weights {}, smoothing {}", entry, rows, weighs, smoothing));
-    EXPECT_TRUE(greatestDifference(several.state("fc.weight"), one.state("fc.weight")) <= 1e-12);
+    EXPECT_TRUE(largestDifference(several.state("fc.weight"), one.state("fc.weight")) <= 1e-12);
   }
 }
