@@ -10,6 +10,9 @@ using namespace mlir;
 
 namespace {
 
+/// Of a sum over the rows that joins folds of each row: a few vectors.
+constexpr int64_t kMostColumnsOfFolds = 64;
+
 /// A kernel that is put together op by op, in the order of the view.
 class KernelGrowth {
 public:
@@ -147,11 +150,30 @@ private:
     return false;
   }
 
+  /// Whether an op has a fold for each row, of which all its elements are made: a softmax, or a norm.
+  bool foldsEachRow(size_t op) const {
+    Operation *operation = operationOf(op);
+    return isa<ir::ElementOp>(operation) && !isElementwise(op) && !isFoundAgain.test(op) &&
+           llvm::any_of(operation->getOperandTypes(),
+                        [&](Type type) { return cast<RankedTensorType>(type).getShape() == typeOf(op).getShape(); });
+  }
+
+  /// Whether `op` sums over the rows what such an op makes, in many columns. They are summed down all rows, a few at a
+  /// time, and each time every row would be folded again.
+  bool foldsRowsAgain(size_t op) const {
+    if (kindOf(op) != RowReduction || typeOf(op).getNumElements() <= kMostColumnsOfFolds)
+      return false;
+    for (size_t before = 0; before < op; ++before)
+      if (foldsEachRow(before))
+        return true;
+    return false;
+  }
+
   bool canJoin(size_t op) const {
     if (kindOf(op) == Product || kindOf(op) == Scatter || kind == Scatter || readsSpreadSum(op))
       return false;
     if (!isElementwise(op)) // a reduction, or a movement that needs a buffer
-      return kind == Loop && (isOnlyReader(op) || isSumOfLoop(op));
+      return kind == Loop && !foldsRowsAgain(op) && (isOnlyReader(op) || isSumOfLoop(op));
     return kind != RowReduction && haveOneSpace(typeOf(op), space) && computesOperand(op);
   }
 

@@ -20,7 +20,8 @@ inline constexpr size_t kMaxOpsInKernel = 128;
 /// 3. A reduction, or another op that is not elementwise, takes a loop kernel into itself if nothing else reads that
 ///    kernel: its operand needs no buffer.
 /// 4. A reduction of the rows (a bias gradient) joins the loop kernel that computes its operand as one more result: it
-///    is summed while it is stored. Nothing of that kernel may need the sum, since each element would repeat it.
+///    is summed while it is stored. Nothing of that kernel may need the sum, since each element would repeat it. Of what
+///    folds each row (a softmax, a norm) it joins if it has few columns: for each few of them all rows are folded.
 /// Ops that move elements, and scalars made of them, are rematerialised where they are read if they are no results.
 bool lastOpJoins(const sluice_kernel_view &kernel);
 

@@ -72,3 +72,30 @@ module {
     sluice.output "t", %t : tensor<?x5x5xf32>
   }
 }
+
+// -----
+
+// Tests that sums over the rows of many columns do not join what folds each row, which would be done again for each few of them:
+// x^ times dY is stored, and so is the gradient of x that a bias sums.
+// CHECK: sluice.entry @train_step
+// CHECK: sluice.kernel "normalize_mul"
+// CHECK-NOT: sluice.kernel "normalize{{.*}}sum
+// CHECK: sluice.entry @eval_step
+module {
+  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.state parameter @weight : tensor<768xf32> = <"constant", 1.0 : f64>
+  sluice.state parameter @bias : tensor<768xf32> = <"constant", 0.0 : f64>
+  sluice.state parameter @shift : tensor<768xf32> = <"constant", 0.0 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.01 : f64>
+  sluice.graph ["x"] (%x: tensor<?x768xf32>) {
+    %w = sluice.get @weight : tensor<768xf32>
+    %b = sluice.get @bias : tensor<768xf32>
+    %s = sluice.get @shift : tensor<768xf32>
+    %e = sluice.expand %s {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 768>} : (tensor<768xf32>) -> tensor<?x768xf32>
+    %r = sluice.add %x, %e : (tensor<?x768xf32>, tensor<?x768xf32>) -> tensor<?x768xf32>
+    %n = sluice.normalize %r, %w, %b {axis = 1 : i64, dims = array<i64: 1>, eps = 1.000000e-05 : f64} : (tensor<?x768xf32>, tensor<768xf32>, tensor<768xf32>) -> tensor<?x768xf32>
+    %y = sluice.tanh %n : (tensor<?x768xf32>) -> tensor<?x768xf32>
+    %l = sluice.mean %y {axes = array<i64: 0, 1>} : (tensor<?x768xf32>) -> tensor<f32>
+    sluice.minimize %l, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@weight, @bias, @shift] : tensor<f32>
+  }
+}

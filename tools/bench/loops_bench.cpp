@@ -82,13 +82,6 @@ int main() {
         "%a : " + tokens);
   bench("layer_norm 768 dX", {tokens, scale, tokens},
         "%a = sluice.normalize_grad %0, %1, %2" + norm + tokens + ") -> " + tokens, "%a : " + tokens);
-  bench("layer_norm 768 dWeight", {tokens, tokens},
-        "%o = sluice.full {value = 1.0 : f64, type = " + scale + "} : () -> " + scale +
-            "\n%z = sluice.full {value = 0.0 : f64, type = " + scale + "} : () -> " + scale +
-            "\n%n = sluice.normalize %0, %o, %z" + norm + scale + ") -> " + tokens + "\n%m = sluice.mul %n, %1 : (" +
-            tokens + ", " + tokens + ") -> " + tokens + "\n%s = sluice.sum %m {axes = array<i64: 0, 1>} : (" + tokens +
-            ") -> " + scale,
-        "%s : " + scale);
   bench("pow", {power, power}, "%a = sluice.pow %0, %1 : (" + power + ", " + power + ") -> " + power, "%a : " + power,
         0.5, 3);
   bench("cross entropy 10", {r10, "tensor<?xi32>"},
