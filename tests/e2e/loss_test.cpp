@@ -38,15 +38,13 @@ Values batch(int64_t rows) {
   return {{"x", {x.begin(), x.end()}}, {"label", {label.begin(), label.end()}}};
 }
 
+/// Why the label is invalid; empty if it is not.
 std::string errorOf(Compiled &model, double label) {
   Values inputs = batch(kRows);
   inputs["label"][kLength + 2] = label;
-  try {
-    model.run("train_step", inputs, kRows);
-  } catch (const std::exception &error) {
-    return error.what();
-  }
-  return "";
+  sluice::runtime::Status status = sluice::runtime::guarded([&] { model.run("train_step", inputs, kRows); });
+  EXPECT_EQ(status.code, status.message.empty() ? sluice::runtime::ExitCode::ok : sluice::runtime::ExitCode::invalid);
+  return status.message;
 }
 
 } // namespace

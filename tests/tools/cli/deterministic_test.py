@@ -33,10 +33,6 @@ class DeterministicTest(CliTest):
         with open(weights, "rb") as file:
             return [repr(line["loss"]) for line in lines if "loss" in line], file.read()
 
-    def assert_refused(self, result, code, message):
-        self.assertEqual(result.returncode, code, result.stderr)
-        self.assertIn(message, result.stderr)
-
     def test_any_number_of_replicas_leaves_the_same_bits(self):
         plain, _ = self.trained(self.program("plain"))
         expected, weights = self.trained(self.program("host", "--deterministic", "8"))

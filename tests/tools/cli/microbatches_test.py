@@ -31,11 +31,6 @@ class MicrobatchesTest(CliTest):
     def losses(self, *arguments):
         return [json.loads(line)["loss"] for line in self.run_here(*arguments).splitlines() if "loss" in line]
 
-    def assert_refused(self, result, code, *messages):
-        self.assertEqual(result.returncode, code, result.stderr)
-        for message in messages:
-            self.assertIn(message, result.stderr)
-
     def assert_close(self, some, others, allowed=1e-3):
         self.assertEqual(len(some), len(others))
         for one, other in zip(some, others):

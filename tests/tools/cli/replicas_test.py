@@ -16,11 +16,6 @@ class ReplicasTest(CliTest):
     def compile(self, *arguments):
         return self.sluice("compile", "lenet.mlir", "-q", *arguments, env=self.environment)
 
-    def assert_refused(self, result, code, *messages):
-        self.assertEqual(result.returncode, code, result.stderr)
-        for message in messages:
-            self.assertIn(message, result.stderr)
-
     def test_they_train_as_one_device(self):
         losses = {}
         for replicas in (1, 3):

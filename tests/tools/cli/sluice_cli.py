@@ -87,6 +87,11 @@ class CliTest(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         return result.stdout
 
+    def assert_refused(self, result, code, *messages):
+        self.assertEqual(result.returncode, code, result.stderr)
+        for message in messages:
+            self.assertIn(message, result.stderr)
+
     def predictions(self, program, rows):
         """y of a program compiled from the small model, for rows of three numbers and a w of ones."""
         header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({len(rows)}, 3), }}".ljust(117) + "\n"

@@ -43,11 +43,6 @@ class ZeroTest(ProcessesTest):
         for one, other in zip(some, others):
             self.assertTrue(abs(one - other) <= allowed * abs(one), (some, others))
 
-    def assert_refused(self, result, code, *messages):
-        self.assertEqual(result.returncode, code, result.stderr)
-        for message in messages:
-            self.assertIn(message, result.stderr)
-
     def test_the_summary_tells_what_each_keeps(self):
         four = ("--replicas", "4", "--devices", "sim:0-3", "-o", "lenet")
         text = self.compile(*four, "--zero", "1").stdout
