@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What tools/scripts/skips tells of a run of ctest: skips_test.py SOURCE_ROOT"""
+"""What tools/scripts/outcomes tells of a run of ctest: outcomes_test.py SOURCE_ROOT"""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ import sys
 import tempfile
 import unittest
 
-SCRIPT = os.path.join(os.path.abspath(sys.argv.pop()), "tools", "scripts", "skips")
+SCRIPT = os.path.join(os.path.abspath(sys.argv.pop()), "tools", "scripts", "outcomes")
 PASSED = '<testcase name="Runs" status="run"><system-out>[       OK ] Runs</system-out></testcase>'
 
 
@@ -44,31 +44,42 @@ Ran 2 tests in 0.1s
 OK (skipped=2)</system-out></testcase>"""
 
 
-class SkipsTest(unittest.TestCase):
-    def skips(self, *tests):
+class OutcomesTest(unittest.TestCase):
+    def outcomes(self, *tests):
         with tempfile.NamedTemporaryFile("w", suffix=".xml") as file:
             file.write("<testsuite>" + "".join(tests) + "</testsuite>")
             file.flush()
             return subprocess.run([SCRIPT, file.name], text=True, capture_output=True, check=True).stdout.splitlines()
 
     def test_nothing_is_skipped(self):
-        self.assertEqual(self.skips(PASSED), ["nothing skipped, of 1 tests"])
+        self.assertEqual(self.outcomes(PASSED), ["nothing skipped, of 1 tests"])
 
     def test_reasons_are_counted(self):
-        lines = self.skips(PASSED, skipped_by_gtest("A.x"), skipped_by_gtest("A.y"), SKIPPED_BY_CODE)
+        lines = self.outcomes(PASSED, skipped_by_gtest("A.x"), skipped_by_gtest("A.y"), SKIPPED_BY_CODE)
         self.assertEqual(lines, ["skipped 3, of 4 tests:", "     2  only LeNet runs  (A.x and 1 more)", "     1  no browser here  (page)"])
 
     def test_a_script_that_passes_may_skip_cases(self):
-        lines = self.skips(SKIPS_A_CASE)
+        lines = self.outcomes(SKIPS_A_CASE)
         self.assertEqual(lines, ["skipped 1, of 1 tests:", "     1  no mount (it isn't allowed)  (cli.usage.test_disk)"])
 
     def test_subtests_that_are_skipped_say_why(self):
-        lines = self.skips(SKIPS_SUBTESTS)
+        lines = self.outcomes(SKIPS_SUBTESTS)
         self.assertEqual(lines, ["skipped 2, of 1 tests:", "     2  no terminal  (cli.executables.test_quiet and 1 more)"])
 
     def test_a_case_without_a_reason_counts(self):
-        lines = self.skips(SKIPS_A_CASE.replace("... skipped", "... s"))
+        lines = self.outcomes(SKIPS_A_CASE.replace("... skipped", "... s"))
         self.assertEqual(lines, ["skipped 1, of 1 tests:", "     1  no reason given  (cli.usage)"])
+
+    def test_a_failure_is_told_last_with_the_end_of_its_output(self):
+        printed = "\n".join(f"line {number}" for number in range(60))
+        lines = self.outcomes(f'<testcase name="B.z" status="fail"><failure message=""/><system-out>{printed}</system-out></testcase>',
+                              skipped_by_gtest("A.x"), PASSED)
+        self.assertEqual(lines[:4], ["skipped 1, of 3 tests:", "     1  only LeNet runs  (A.x)", "failed 1, of 3 tests:", "  B.z"])
+        self.assertEqual(lines[4:], [f"    | line {number}" for number in range(20, 60)])
+
+    def test_a_failure_that_prints_nothing_is_told(self):
+        lines = self.outcomes('<testcase name="B.z" status="fail"><failure message=""/></testcase>')
+        self.assertEqual(lines[1:], ["failed 1, of 1 tests:", "  B.z", "    | nothing was printed"])
 
 
 if __name__ == "__main__":
