@@ -7,12 +7,12 @@
 
 namespace sluice::conformance {
 
-/// Status and reason of waiting, no longer than ten seconds, for the end of a rank's queue.
+/// Status and reason of waiting, no longer than the suite has patience, for the end of a rank's queue.
 static std::pair<sluice_status, std::string> wait(Rank &rank) {
   RunHalf &half = rank.half();
   sluice_event *event = half.record(rank.queue());
-  sluice_status status =
-      half.table().synchronize_until ? half.table().synchronize_until(event, 10) : half.table().synchronize(event);
+  sluice_status status = half.table().synchronize_until ? half.table().synchronize_until(event, half.patience())
+                                                        : half.table().synchronize(event);
   return {status, status == SLUICE_OK ? "" : half.lastError()};
 }
 
@@ -105,26 +105,33 @@ static void checkWaitingFor0(Rounds &rank) {
   expect(!done, "an exchange is told to be done before all ranks have come");
 }
 
+/// Returns when `count` has reached a number, or after some seconds.
+static void awaitCount(const std::atomic<size_t> &count, size_t wanted, double seconds) {
+  auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  while (count < wanted && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
 /// Rank 0 comes when all others have seen that it does not, or when their calls wait for it.
 static void exchangeLate(ManyThreads &all, const std::vector<std::unique_ptr<Rounds>> &ranks) {
-  constexpr std::chrono::seconds kPatience{3};
   std::atomic<bool> hasCome = false;
-  std::atomic<size_t> haveSeen = 0;
+  std::atomic<size_t> haveCalled = 0, haveSeen = 0;
   bool isImmediate = all.halves[0]->table().immediate != 0;
+  double patience = all.halves[0]->patience();
   inThreads(static_cast<int32_t>(ranks.size()), [&](int32_t number) {
     Rounds &mine = *ranks[static_cast<size_t>(number)];
     if (number == 0) {
-      auto end = std::chrono::steady_clock::now() + kPatience;
-      while (haveSeen + 1 < ranks.size() && std::chrono::steady_clock::now() < end)
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      awaitCount(haveCalled, ranks.size() - 1, patience);
+      awaitCount(haveSeen, ranks.size() - 1, 0.3 * patience);
       hasCome = true;
       return putRound(mine);
     }
+    Last seen([&] { ++haveSeen; });
+    ++haveCalled;
     putRound(mine);
     expect(!isImmediate || hasCome, "an exchange returns before all ranks have come");
     if (!hasCome)
       checkWaitingFor0(mine);
-    ++haveSeen;
   });
 }
 

@@ -1,9 +1,8 @@
 // Contexts of a group: what they share, and what orders their work.
-#include "tests/conformance/Group.h"
+#include "tests/conformance/RankThreads.h"
 
 #include <atomic>
 #include <memory>
-#include <thread>
 
 namespace sluice::conformance {
 
@@ -70,36 +69,35 @@ static void groupsSpanThreads(const Subject &subject) {
   RunHalf first(subject, 1, group.get()), second(subject, 1, group.get());
   Ends ends(first, second);
   std::vector<Bytes> sent = patterns(), found(kRounds, Bytes(kBytes));
-  std::vector<sluice_event *> uploaded(kRounds), downloaded(kRounds);
+  std::vector<sluice_event *> uploaded(kRounds), downloaded(kRounds); // null behind a failure
   std::atomic<unsigned> uploads = 0, downloads = 0;
-  std::string why;
-  std::thread other([&] {
-    try {
-      for (unsigned round = 0; round < kRounds; ++round) {
-        awaitRound(uploads, round + 1);
-        second.wait(ends.over, uploaded[round]);
-        ends.download(found[round]);
-        downloaded[round] = second.record(ends.over);
-        reach(downloads, round + 1);
-      }
-      second.finish(ends.over);
-    } catch (const std::exception &error) {
-      why = error.what();
-      reach(downloads, kRounds);
-    }
-  });
-  for (unsigned round = 0; round < kRounds && why.empty(); ++round) {
-    ends.upload(sent[round]);
-    uploaded[round] = first.record(ends.up);
-    reach(uploads, round + 1);
-    awaitRound(downloads, round + 1);
-    if (downloaded[round])
+  auto upload = [&] {
+    Last over([&] { reach(uploads, kRounds); });
+    for (unsigned round = 0; round < kRounds; ++round) {
+      ends.upload(sent[round]);
+      uploaded[round] = first.record(ends.up);
+      reach(uploads, round + 1);
+      awaitRound(downloads, round + 1);
+      if (!downloaded[round])
+        return;
       first.wait(ends.up, downloaded[round]);
-  }
-  reach(uploads, kRounds);
-  other.join();
-  expect(why.empty(), why);
-  first.finish(ends.up);
+    }
+    first.finish(ends.up);
+  };
+  auto download = [&] {
+    Last over([&] { reach(downloads, kRounds); });
+    for (unsigned round = 0; round < kRounds; ++round) {
+      awaitRound(uploads, round + 1);
+      if (!uploaded[round])
+        return;
+      second.wait(ends.over, uploaded[round]);
+      ends.download(found[round]);
+      downloaded[round] = second.record(ends.over);
+      reach(downloads, round + 1);
+    }
+    second.finish(ends.over);
+  };
+  inThreads(2, [&](int32_t thread) { thread == 0 ? upload() : download(); });
   expect(found == sent, "two threads, each with its context, did not wait for each other's events");
 }
 

@@ -12,6 +12,17 @@ namespace sluice::conformance {
 /// Calls `body` for each rank in a thread of its own; what one of them throws is thrown when all are done.
 void inThreads(int32_t size, const std::function<void(int32_t rank)> &body);
 
+/// Does something at the end of its life, whatever is thrown.
+class Last {
+public:
+  explicit Last(std::function<void()> act) : act_(std::move(act)) {}
+  ~Last() { act_(); }
+  Last(const Last &) = delete;
+
+private:
+  std::function<void()> act_;
+};
+
 /// Ranks with a context and a thread each, in one group.
 struct ManyThreads {
   ManyThreads(const Subject &subject, Places places, int32_t size);

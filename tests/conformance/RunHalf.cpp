@@ -36,7 +36,7 @@ static void runBackwards(void *, int64_t tasks, void (*function)(void *, int64_t
 
 static const sluice_run_services kServices{sizeof(kServices), nullptr, runBackwards};
 
-RunHalf::RunHalf(const Subject &subject, int32_t devices, sluice_group *group) {
+RunHalf::RunHalf(const Subject &subject, int32_t devices, sluice_group *group) : patience_(subject.patience) {
   if (!subject.run)
     throw Skipped("there is no run half");
   table_ = runtime::wholeRunHalf(*subject.run);

@@ -33,6 +33,8 @@ public:
   const sluice_backend_run &table() const { return table_; }
   sluice_run *get() const { return run_; }
   int32_t devices() const { return devices_; }
+  /// Seconds that a test waits for what must come.
+  double patience() const { return patience_; }
   std::string lastError() const;
 
   /// Fails the test unless `status` is SLUICE_OK.
@@ -66,6 +68,7 @@ private:
   sluice_backend_run table_;
   sluice_run *run_ = nullptr;
   int32_t devices_ = 0;
+  double patience_;
   std::vector<sluice_queue *> queues_;
   std::vector<sluice_event *> events_;
   std::vector<std::pair<int32_t, void *>> memory_;

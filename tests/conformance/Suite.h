@@ -26,6 +26,7 @@ struct Subject {
   const sluice_backend_compile *compile = nullptr;
   const sluice_backend_run *run = nullptr;
   const sluice_backend_compile *host = nullptr; ///< for its services
+  double patience = 10;                         ///< seconds that a test waits for what must come
 };
 
 /// Ends a test: the backend does not do what it must.

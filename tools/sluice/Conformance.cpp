@@ -42,8 +42,8 @@ static void addPlugin(const runtime::BackendFile &file, Found &found) {
     found.exclusions = readExclusions(path.str().str());
 }
 
-static llvm::Expected<Found> findSubject(const std::string &name) {
-  Found found{{name, nullptr, nullptr, &hostBackend()}, {}};
+static llvm::Expected<Found> findSubject(const std::string &name, double patience) {
+  Found found{{name, nullptr, nullptr, &hostBackend(), patience}, {}};
   for (const sluice_backend_compile *builtIn : builtInBackends())
     if (name == builtIn->name)
       found.subject.compile = builtIn;
@@ -72,8 +72,8 @@ static const char *nameOf(Result result) {
   return kNames[size_t(result)];
 }
 
-static llvm::Error checkBackend(const std::string &name, const std::string &only, const Talk &talk) {
-  auto found = findSubject(name);
+static llvm::Error checkBackend(const std::string &name, const std::string &only, double patience, const Talk &talk) {
+  auto found = findSubject(name, patience);
   if (!found)
     return found.takeError();
   json::Array outcomes;
@@ -115,7 +115,12 @@ Command addConformance(CLI::App &app) {
   auto name = std::make_shared<std::string>(), only = std::make_shared<std::string>();
   command->add_option("--backend", *name, "The backend, as `sluice devices` lists it")->required()->type_name("NAME");
   command->add_option("--only", *only, "Only tests whose names begin with this")->type_name("PREFIX");
-  return {command, [=](const Talk &talk) { return checkBackend(*name, *only, talk); }};
+  auto patience = std::make_shared<double>(Subject().patience);
+  command->add_option("--patience", *patience, "For how long a test waits for what must come")
+      ->type_name("SECONDS")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1000.0));
+  return {command, [=](const Talk &talk) { return checkBackend(*name, *only, *patience, talk); }};
 }
 
 } // namespace sluice::tool

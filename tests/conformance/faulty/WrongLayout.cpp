@@ -51,7 +51,8 @@ static sluice_status supports(sluice_session *, const sluice_kernel_view *view) 
   if (std::strcmp(op.name, "sluice.einsum") != 0 || std::strcmp(sluice_op_attribute_at(&op, 0)->word, "ab,bc->ac") != 0)
     return SLUICE_UNSUPPORTED;
   const sluice_type_view &a = valueAt(view, op.operands[0]), &b = valueAt(view, op.operands[1]);
-  bool isPlain = a.dtype == SLUICE_DTYPE_f32 && a.rank == 2 && b.shape[0] > 0;
+  // What fixed_sizes takes for the second type is no type at all, with no address to go to.
+  bool isPlain = a.dtype == SLUICE_DTYPE_f32 && a.rank == 2 && b.dtype == SLUICE_DTYPE_f32 && b.shape[0] > 0;
   return isPlain ? SLUICE_OK : SLUICE_UNSUPPORTED;
 }
 
