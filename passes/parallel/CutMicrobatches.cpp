@@ -28,16 +28,14 @@
 //
 // One replica has no collectives: what is accumulated is whole.
 //
-// Microbatches that are logical shards leave the same bits however many of them a replica has: see [Shards].
+// Microbatches that are logical shards leave the same bits however many of them a replica has: see ShardTree.h.
 #include "ir/Module.h"
 #include "ir/build/Node.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "passes/Passes.h"
-#include "passes/assign/FixedDevices.h"
-#include "passes/place/InheritDevice.h"
+#include "passes/parallel/ShardTree.h"
 #include "llvm/ADT/SetVector.h"
-#include <cmath>
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -61,25 +59,6 @@ static Value neutralFor(Node sum, CollectiveReduction reduction) {
 
 namespace {
 
-/// A value that goes from one part to another by a state.
-struct Kept {
-  StateOp state;
-  RankedTensorType type; // that it is read with
-};
-
-/// The operand of a collective: what the microbatches have of it.
-struct Accumulated {
-  CollectiveOp collective;
-  Value part;
-  Kept kept;
-  bool isSet = false;           // each microbatch sets the state, instead of adding to it
-  SmallVector<Kept> lefts = {}; // of a sum in a tree: at each level what waits for its right neighbour
-  Kept shard = {};              // which counts the shards, where somebody must know
-
-  bool isFirst() { return collective.getKind() == CollectiveKind::Broadcast; }
-  bool isInTree() { return collective.getReduction() == CollectiveReduction::TreeSum; }
-};
-
 /// One part under construction.
 struct Part {
   SmallVector<Value> roots;
@@ -93,8 +72,8 @@ public:
   EntryCut(EntryOp entry, SymbolTable &symbols)
       : entry(entry), block(entry.getActions()), symbols(symbols),
         isReplicated(ir::isReplicated(entry->getParentOfType<ModuleOp>())),
-        hasShards(getLogicalShards(entry->getParentOfType<ModuleOp>()) > 0),
-        microbatches(getMicrobatches(entry->getParentOfType<ModuleOp>())), fixed(entry) {}
+        hasShards(getLogicalShards(entry->getParentOfType<ModuleOp>()) > 0), states(entry, symbols),
+        tree(states, getMicrobatches(entry->getParentOfType<ModuleOp>())) {}
 
   void run() {
     for (Operation &op : block.without_terminator())
@@ -155,58 +134,6 @@ private:
 
   //===- states ---------------------------------------------------------------------------------------------------===//
 
-  /// The parameter that a whole value updates, where it is the only one and alike.
-  StateOp parameterOf(Value whole) {
-    llvm::SetVector<Operation *> behind;
-    behind.insert(whole.user_begin(), whole.user_end());
-    StateOp parameter;
-    for (size_t i = 0; i < behind.size(); ++i) {
-      behind.insert(behind[i]->user_begin(), behind[i]->user_end());
-      auto set = dyn_cast<SetOp>(behind[i]);
-      auto state = set ? symbols.lookup<StateOp>(set.getStateAttr().getAttr()) : StateOp();
-      if (!state || state.getKind() != StateKind::Parameter)
-        continue;
-      if (parameter || !sameShapesAndElements({state.getType()}, {whole.getType()}))
-        return {};
-      parameter = state;
-    }
-    return parameter;
-  }
-
-  std::string freeName(const std::string &first, const std::string &base) {
-    std::string name = first;
-    for (int number = 2; symbols.lookup(name); ++number)
-      name = base + " " + std::to_string(number);
-    return name;
-  }
-
-  std::string nameFor(StateOp parameter) {
-    std::string base = parameter ? "accumulator of " + parameter.getSymName().str() : "accumulator";
-    return freeName(parameter ? base : base + " 1", base);
-  }
-
-  /// A state like `value`, where that lives.
-  Kept keep(Value value, RankedTensorType type, CollectiveReduction reduction, StateOp parameter) {
-    double first = reduction == CollectiveReduction::Max ? leastOf(type.getElementType()) : 0;
-    return keep(value, type, nameFor(parameter), first, parameter);
-  }
-
-  Kept keep(Value value, RankedTensorType type, const std::string &name, double first, StateOp parameter) {
-    StringAttr device = fixed.of(value.getDefiningOp());
-    auto plain = RankedTensorType::get(type.getShape(), type.getElementType());
-    bool liesAlike = parameter && getDevice(parameter.getStoredType()) == device &&
-                     sameShapesAndElements({parameter.getType()}, {plain});
-    OpBuilder builder(entry);
-    auto init = InitAttr::get(builder.getContext(), "constant", builder.getF64FloatAttr(first), FloatAttr());
-    auto state =
-        builder.create<StateOp>(value.getLoc(), builder.getStringAttr(name), StateKind::Accumulator, plain, init,
-                                liesAlike ? FlatSymbolRefAttr::get(parameter.getSymNameAttr()) : FlatSymbolRefAttr(),
-                                device ? TypeAttr::get(withDevice(plain, device)) : TypeAttr());
-    symbols.insert(state);
-    StringAttr followed = getDevice(value.getType()) ? getDevice(value.getType()) : fixed.followed(value);
-    return {state, withDevice(plain, followed)};
-  }
-
   /// The state that all of a broadcast's readers set to what it gives; null if there are others, or none.
   StateOp stateSetTo(CollectiveOp collective) {
     if (collective.getKind() != CollectiveKind::Broadcast || !collective->hasOneUse())
@@ -226,26 +153,12 @@ private:
       } else {
         if (!its.isFirst() && isHalf(type.getElementType()))
           type = withElement(type, getAccumulator(type.getElementType()));
-        its.kept = keep(its.part, type, collective.getReduction(), parameterOf(collective->getResult(0)));
+        its.kept = states.keep(its.part, type, collective.getReduction(), states.parameterOf(collective->getResult(0)));
       }
-      if (hasShards && microbatches > 1)
-        keepForShards(its);
+      if (hasShards)
+        tree.keepFor(its, stageOf(its.part));
       accumulated[collective] = its;
     }
-  }
-
-  void keepForShards(Accumulated &its) {
-    for (int64_t width = 1; width < microbatches && its.isInTree(); width *= 2)
-      its.lefts.push_back(
-          keep(its.part, its.kept.type, its.collective.getReduction(), parameterOf(its.collective->getResult(0))));
-    if (!its.isFirst() && !its.isInTree())
-      return;
-    auto number = RankedTensorType::get({}, IntegerType::get(entry.getContext(), 64));
-    StringAttr device = fixed.of(its.part.getDefiningOp()), followed = getDevice(its.kept.type);
-    Kept &shard = shards[{stageOf(its.part), {device, followed}}];
-    if (!shard.state)
-      shard = keep(its.part, withDevice(number, followed), freeName("shard", "shard"), /*first=*/0, StateOp());
-    its.shard = shard;
   }
 
   //===- what parts do --------------------------------------------------------------------------------------------===//
@@ -285,7 +198,8 @@ private:
         parts[stage].arguments.insert(next);
       } else if (made != kAnywhere && !isEach(made) && made < stage) {
         if (parts[stage].taken.insert(next) && !handedOn.contains(next)) {
-          handedOn[next] = keep(next, cast<RankedTensorType>(next.getType()), CollectiveReduction::Sum, StateOp());
+          handedOn[next] =
+              states.keep(next, cast<RankedTensorType>(next.getType()), CollectiveReduction::Sum, StateOp());
           parts[made].roots.push_back(next);
         }
       } else if (parts[stage].ops.insert(op).second && !isa<CollectiveOp>(op)) {
@@ -339,13 +253,13 @@ private:
     state.addRegion()->push_back(body);
     auto result = cast<EntryOp>(before.create(state));
     OpBuilder builder = OpBuilder::atBlockEnd(body);
-    shardsInPart.clear();
+    tree.beginPart();
     IRMapping mapping;
     for (BlockArgument input : block.getArguments())
       if (isTaken(input))
         mapping.map(input, body->addArgument(input.getType(), input.getLoc()));
     for (Value taken : part.taken)
-      mapping.map(taken, get(builder, handedOn.lookup(taken)));
+      mapping.map(taken, handedOn.lookup(taken).get(builder));
     for (Operation &op : block.without_terminator())
       if (part.ops.contains(&op))
         isa<CollectiveOp>(op) ? take(builder, mapping, accumulated.find(&op)->second)
@@ -356,42 +270,19 @@ private:
     return result;
   }
 
-  static Value get(OpBuilder &builder, Kept kept) {
-    return builder.create<GetOp>(kept.state.getLoc(), kept.type, FlatSymbolRefAttr::get(kept.state.getSymNameAttr()));
-  }
-
-  static void set(OpBuilder &builder, Kept kept, Value value) {
-    builder.create<SetOp>(kept.state.getLoc(), FlatSymbolRefAttr::get(kept.state.getSymNameAttr()), value);
-  }
-
-  /// The last shard left the sum of all of a replica. They are rounded to the type of the parts once all are added.
-  void takeFromTree(OpBuilder &builder, IRMapping &mapping, Accumulated &its) {
-    Node sum(builder, its.collective.getLoc(), get(builder, its.kept));
-    InheritDevice devices(builder, getDevice(its.part.getType()), fixed.of(its.part.getDefiningOp()));
-    if (isReplicated) {
-      mapping.map(its.part, isa<FloatType>(its.kept.type.getElementType()) ? Value(copied(sum)) : sum.value);
-      Operation *together = builder.clone(*its.collective, mapping);
-      together->getResult(0).setType(cast<RankedTensorType>(together->getOperand(0).getType()));
-      mapping.erase(its.part);
-      sum.value = together->getResult(0);
-    }
-    Type element = cast<RankedTensorType>(its.part.getType()).getElementType();
-    mapping.map(its.collective->getResult(0), castTo(sum, element).value);
-  }
-
   /// What all microbatches have of a value is made whole, and the next call begins anew.
   void take(OpBuilder &builder, IRMapping &mapping, Accumulated &its) {
     if (its.isInTree())
-      return takeFromTree(builder, mapping, its);
-    Node sum(builder, its.collective.getLoc(), get(builder, its.kept));
+      return tree.take(builder, mapping, its, isReplicated);
+    Node sum(builder, its.collective.getLoc(), its.kept.get(builder));
     Value whole = sum;
     if (!its.isFirst()) {
-      InheritDevice devices(builder, getDevice(its.part.getType()), fixed.of(its.part.getDefiningOp()));
+      InheritDevice devices = states.devicesOf(builder, its);
       whole = castTo(sum, cast<RankedTensorType>(its.part.getType()).getElementType());
       bool isFloat = isa<FloatType>(its.kept.type.getElementType());
       if (isReplicated && isFloat && whole == sum) // what a launch makes can be reduced with others, as one
         whole = copied(sum);
-      set(builder, its.kept, neutralFor(sum, its.collective.getReduction()));
+      its.kept.set(builder, neutralFor(sum, its.collective.getReduction()));
     }
     if (isReplicated) {
       mapping.map(its.part, whole);
@@ -402,52 +293,9 @@ private:
     }
   }
 
-  /// The number of the shard that a part is run for, from 0 on.
-  Node shardOf(OpBuilder &builder, Accumulated &its) {
-    Value &known = shardsInPart[its.shard.state];
-    Location loc = its.collective.getLoc();
-    if (known)
-      return {builder, loc, known};
-    Node number(builder, loc, get(builder, its.shard));
-    known = number;
-    set(builder, its.shard, where(number < double(microbatches - 1), number + 1.0, 0.0));
-    return number;
-  }
-
-  /// [Shards] of a sum.
-  void addInTree(OpBuilder &builder, Node part, Accumulated &its) {
-    InheritDevice devices(builder, getDevice(its.part.getType()), fixed.of(its.part.getDefiningOp()));
-    Node sum = castTo(part, its.kept.type.getElementType());
-    SmallVector<Node> isRight;
-    if (!its.lefts.empty())
-      isRight = bitsOf(shardOf(builder, its), its.lefts.size());
-    for (auto [left, right] : llvm::zip_equal(its.lefts, isRight)) {
-      Node before(builder, part.loc, get(builder, left));
-      set(builder, left, where(expand(right, {}, sum.type()), before, sum));
-      sum = before + sum;
-    }
-    set(builder, its.kept, sum);
-  }
-
-  /// The lowest first; of a number below 2^count.
-  static SmallVector<Node> bitsOf(Node number, size_t count) {
-    SmallVector<Node> bits;
-    for (size_t bit = count; bit-- > 0;) {
-      double worth = std::ldexp(1, int(bit));
-      bits.push_back(number >= worth);
-      number = where(bits.back(), number - worth, number);
-    }
-    std::reverse(bits.begin(), bits.end());
-    return bits;
-  }
-
   /// A microbatch sets what is the first one's; of shards, the first one does.
   void setFirst(OpBuilder &builder, Node part, Accumulated &its) {
-    if (!its.shard.state)
-      return set(builder, its.kept, part);
-    InheritDevice devices(builder, getDevice(its.part.getType()), fixed.of(its.part.getDefiningOp()));
-    Node before(builder, part.loc, get(builder, its.kept)), isLater = shardOf(builder, its) >= 1.0;
-    set(builder, its.kept, where(expand(isLater, {}, part.type()), before, part));
+    its.shard.state ? tree.setFirst(builder, part, its) : its.kept.set(builder, part);
   }
 
   /// A microbatch adds what it has.
@@ -457,15 +305,15 @@ private:
     if (its.isFirst())
       return setFirst(builder, {builder, loc, part}, its);
     if (its.isInTree())
-      return addInTree(builder, {builder, loc, part}, its);
-    Node before(builder, loc, get(builder, its.kept));
+      return tree.add(builder, {builder, loc, part}, its);
+    Node before(builder, loc, its.kept.get(builder));
     Value sum;
     {
-      InheritDevice devices(builder, getDevice(its.part.getType()), fixed.of(its.part.getDefiningOp()));
+      InheritDevice devices = states.devicesOf(builder, its);
       Node more = castTo(Node(builder, loc, part), its.kept.type.getElementType());
       sum = its.collective.getReduction() == CollectiveReduction::Max ? maximum(before, more) : before + more;
     }
-    set(builder, its.kept, sum);
+    its.kept.set(builder, sum);
   }
 
   /// What a state holds that is set back, apart from it.
@@ -478,7 +326,7 @@ private:
         add(builder, mapping, its);
     for (auto &[value, kept] : handedOn)
       if (stageOf(value) == stage)
-        set(builder, kept, handed({builder, value.getLoc(), mapping.lookup(value)}));
+        kept.set(builder, handed({builder, value.getLoc(), mapping.lookup(value)}));
     if (stage + 1 < int(parts.size()))
       return;
     for (SetOp set : block.getOps<SetOp>())
@@ -490,21 +338,19 @@ private:
   Block &block;
   SymbolTable &symbols;
   bool isReplicated, hasShards;
-  int64_t microbatches;
-  FixedDevices fixed;
+  KeptStates states;
+  ShardTree tree;
   DenseMap<Value, int> stages;
   DenseSet<Value> isPart; // without rows, of values that the microbatches have a part of each
   SmallVector<Part> parts;
   llvm::MapVector<Operation *, Accumulated> accumulated; // by collective
   llvm::MapVector<Value, Kept> handedOn;
-  DenseMap<std::pair<int, std::pair<Attribute, Attribute>>, Kept> shards; // by stage, and devices
-  DenseMap<Operation *, Value> shardsInPart;                              // of the part under construction
 };
 
 } // namespace
 
 /// Whether a call of it has rows, as callers see it.
-static bool hasRows(EntryOp entry) {
+static bool isCalledWithRows(EntryOp entry) {
   return llvm::any_of(entry.getInputArguments(), isOfRows) || llvm::any_of(entry.getReturn().getValues(), isOfRows);
 }
 
@@ -514,7 +360,7 @@ LogicalResult cutMicrobatches(ModuleOp module) {
     return success();
   SymbolTable symbols(module);
   for (EntryOp entry : llvm::to_vector(module.getOps<EntryOp>()))
-    if (hasRows(entry))
+    if (isCalledWithRows(entry))
       EntryCut(entry, symbols).run();
   if (uint64_t capacity = model.getCapacity();
       capacity && getLogicalShards(module) == 0) { // fewer do where rows are few
@@ -525,21 +371,3 @@ LogicalResult cutMicrobatches(ModuleOp module) {
 }
 
 } // namespace sluice::passes
-
-// [Shards]
-// A call has a number of logical shards that is a power of two, and a replica has as many of them as the others, next
-// to each other. All shards are done, those without rows too, by the same ops. Their sums are added in a balanced
-// tree: neighbours first, then neighbouring sums. The lower levels are a replica's, and the collective has those above
-// (tree_sum).
-//
-// With n = 0, 1, ... the numbers of a replica's shards, level l adds the sum of 2^l of them, in whose numbers bit l is
-// clear, and that of the next 2^l, in which it is set. It keeps what it has (`lefts`) with each shard whose bit is
-// clear, and the last of these has the first sum. What it hands up,
-//
-//   sum of level l + 1 = what level l keeps + sum of level l
-//
-// is right with the last of the next 2^l shards. Before that nobody uses it: the levels above replace it before they
-// add. So the last shard leaves the sum of all. That takes a buffer a level and one for the result, instead of one a
-// shard; and of one shard no more than the result.
-//
-// The first shard of the first replica gives what is the first one's.
