@@ -87,9 +87,9 @@ def Sluice_SubjectKinds : Sluice_Words<"SubjectKind", "what users know a value o
     I32EnumAttrCase<"Gradient", 0, "gradient">, I32EnumAttrCase<"Statistic", 1, "statistic">, I32EnumAttrCase<"Output", 2, "output">,
     I32EnumAttrCase<"Parameter", 3, "parameter">]>;
 def Sluice_SubjectAttr : Sluice_Attr<"Subject", "subject"> {
-  let summary = "what a collective is of: a parameter or its gradient, a statistic, or an output, by its name";
-  let parameters = (ins EnumParameter<Sluice_SubjectKinds>:$kind, "::mlir::StringAttr":$name);
-  let assemblyFormat = "`<` $kind `,` $name `>`";
+  let summary = "what a collective is of: a parameter or its gradient, a statistic, or an output, by its name; or several of a kind";
+  let parameters = (ins EnumParameter<Sluice_SubjectKinds>:$kind, ArrayRefParameter<"::mlir::StringAttr">:$names);
+  let assemblyFormat = "`<` $kind `,` $names `>`";
 }
 
 def Sluice_Precisions : Sluice_Words<"Precision", "what ops of f32 may compute in", [

@@ -52,8 +52,11 @@ void mergeCollectives(mlir::ModuleOp module);
 /// train -> parallel. Says of each collective what it is of: the gradient of a parameter, a statistic, an output.
 void nameCollectives(mlir::ModuleOp module);
 
-/// train -> parallel, last. Gradients are reduced in the module's wire type, where that is narrower than they are.
+/// train -> parallel. Gradients are reduced in the module's wire type, where that is narrower than they are.
 void narrowGradients(mlir::ModuleOp module);
+
+/// train -> parallel, behind all that changes what is exchanged. Shards of a kind are exchanged in so many buckets.
+void bucketShards(mlir::ModuleOp module, int64_t buckets);
 
 /// Brings ops to canonical forms, merges equal ones and removes dead ones.
 mlir::LogicalResult simplify(mlir::ModuleOp module);

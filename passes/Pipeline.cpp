@@ -63,6 +63,8 @@ static LogicalResult runParallel(Compilation &c) {
   mergeCollectives(c.module);
   nameCollectives(c.module);
   narrowGradients(c.module);
+  if (c.options.buckets != BucketPolicy::Each && c.options.shardBuckets > 0)
+    bucketShards(c.module, c.options.shardBuckets);
   return success();
 }
 

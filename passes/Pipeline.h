@@ -29,6 +29,7 @@ struct PipelineOptions {
   std::string dataPath;                      // where the model's default data was found; empty: by its name
   CostModel costs;                           // what the order of work is chosen by
   BucketPolicy buckets = BucketPolicy::Auto; // how collectives share
+  int64_t shardBuckets = 1;                  // of each kind, that shards of the optimizer go in; 0: each alone
   int64_t capacity = 0;                      // rows of `?`; 0: what the module says
   bool fuse = true;
   bool reuseMemory = true; // off: every value keeps its own bytes, for looking at them afterwards

@@ -83,6 +83,18 @@ Node leading(Node a, int64_t size) {
   return create<SliceOp>(a, a.value, ArrayRef<int64_t>{0}, ArrayRef(size), ArrayRef<int64_t>{1});
 }
 
+Node columns(Node a, int64_t begin, int64_t size) {
+  SmallVector<int64_t> from(size_t(a.type().getRank()), 0), to(a.type().getShape()), step(from.size(), 1);
+  from.back() = begin;
+  to.back() = begin + size;
+  return create<SliceOp>(a, a.value, from, to, step);
+}
+
+Node joined(ArrayRef<Node> nodes, int64_t axis) {
+  auto values = llvm::map_to_vector(nodes, [](Node node) { return node.value; });
+  return create<ConcatOp>(nodes.front(), values, axis);
+}
+
 Node at(Node a, Node place) { return create<GatherOp>(a, a.value, place.value, /*axis=*/0); }
 
 Node expand(Node a, ArrayRef<int64_t> dims, RankedTensorType type) {

@@ -61,6 +61,10 @@ Node reshape(Node a, llvm::ArrayRef<int64_t> shape);
 /// Zeros behind a vector, so that it has `size` elements; and as many of it from the first on.
 Node padded(Node a, int64_t size);
 Node leading(Node a, int64_t size);
+/// `size` elements of the last dimension, from `begin` on.
+Node columns(Node a, int64_t begin, int64_t size);
+/// One behind the other along `axis`.
+Node joined(llvm::ArrayRef<Node> nodes, int64_t axis);
 /// What `a` has at a place along its first dimension.
 Node at(Node a, Node place);
 /// Broadcasts `a` to `type`'s shape: dimension i of a is dimension dims[i].

@@ -33,7 +33,7 @@ static SubjectAttr subjectOf(StateOp state) {
 /// Of what all replicas gather: no gradient, but the parameter that is updated with it.
 static SubjectAttr updated(SubjectAttr subject) {
   bool isGradient = subject.getKind() == SubjectKind::Gradient;
-  return isGradient ? SubjectAttr::get(subject.getContext(), SubjectKind::Parameter, subject.getName()) : subject;
+  return isGradient ? SubjectAttr::get(subject.getContext(), SubjectKind::Parameter, subject.getNames()) : subject;
 }
 
 namespace {

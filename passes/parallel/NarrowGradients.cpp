@@ -1,4 +1,4 @@
-// train -> parallel, last. Gradients are reduced over replicas in the module's wire type, where that is narrower than they
+// train -> parallel, behind what names collectives. Gradients are reduced over replicas in the module's wire type, where that is narrower than they
 // are: half the bytes, for sums of as few digits.
 //
 //   %r = sluice.all_reduce sum %d of <gradient, "w">   ==>   %n = sluice.cast %d : (tensor<2xf32>) -> tensor<2xbf16>

@@ -45,8 +45,11 @@ std::string nameOf(ArrayRef<CollectiveOp> bucket) {
   llvm::MapVector<SubjectKind, SmallVector<StringRef>, std::map<SubjectKind, unsigned>> names;
   for (CollectiveOp op : bucket) {
     SubjectAttr subject = getSubject(op);
-    names[subject ? subject.getKind() : SubjectKind::Output].push_back(subject ? subject.getName().getValue()
-                                                                               : nameOfMaker(op->getOperand(0)));
+    if (!subject)
+      names[SubjectKind::Output].push_back(nameOfMaker(op->getOperand(0)));
+    else
+      llvm::append_range(names[subject.getKind()],
+                         llvm::map_range(subject.getNames(), [](StringAttr name) { return name.getValue(); }));
   }
   SmallVector<std::string> phrases;
   for (const auto &[kind, list] : names)

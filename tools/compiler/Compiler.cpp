@@ -13,6 +13,7 @@
 #include "tools/compiler/Installation.h"
 #include "tools/compiler/Linker.h"
 #include "tools/compiler/Phases.h"
+#include "tools/compiler/ShardBuckets.h"
 #include "tools/compiler/placement/Costs.h"
 #include "tools/compiler/placement/Evaluation.h"
 #include "tools/compiler/placement/Placement.h"
@@ -343,6 +344,14 @@ static llvm::Error place(ModuleOp module, const PlacementRequest &request, passe
   return llvm::Error::success();
 }
 
+/// Whether somebody is to choose into how many collectives the shards of replicas go.
+static bool choosesShardBuckets(ModuleOp module, const PlacementRequest &request,
+                                const passes::PipelineOptions &pipeline) {
+  ir::ModelOp model = ir::findModel(module);
+  return model && model.getZero() > 0 && !request.chooses && pipeline.buckets == passes::BucketPolicy::Auto &&
+         (pipeline.compileFrom == "model" || pipeline.compileFrom == "train");
+}
+
 llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &options) {
   if (llvm::Error error = checkCpu(options.cpu))
     return error;
@@ -423,6 +432,8 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
       return found.takeError();
     costs = std::move(*found);
     pipeline.costs = costs->model;
+    if (choosesShardBuckets(module, placement, pipeline))
+      pipeline.shardBuckets = chooseShardBuckets(module, pipeline, *costs);
   }
   auto lowered = runPhases(module, pipeline, compiled.warnings);
   if (!lowered)

@@ -125,6 +125,8 @@ void registerSluicePasses() {
   add("name-collectives", "Say of each collective what it is of", always(passes::nameCollectives));
   add("shard-optimizer", "Keep and update a shard of what the optimizer keeps in each replica", passes::shardOptimizer);
   add("narrow-gradients", "Reduce gradients in the wire type", always(passes::narrowGradients));
+  add("bucket-shards", "Exchange shards of a kind as one",
+      always([](ModuleOp module) { passes::bucketShards(module, 1); }));
   add("cut-microbatches", "Make parts of entry points, for each microbatch and once a call", passes::cutMicrobatches);
   add("canonicalize", "Bring ops to the forms that they call canonical", passes::canonicalize);
   add("simplify", "Bring ops to canonical forms, merge equal ones and remove dead ones", passes::simplify);

@@ -132,8 +132,14 @@ TEST_P(LeNetShards, KeepTheirPartOfTheOptimizer) {
   int64_t slots = 0;
   for (const runtime::State &state : shards.plan().states)
     slots += state.kind == runtime::StateKind::slot ? 1 : 0;
-  EXPECT_EQ(countOf(shards, runtime::Collective::Kind::reduceScatter), slots);
-  EXPECT_EQ(countOf(shards, runtime::Collective::Kind::allGather), slots);
+  passes::PipelineOptions each = ofBatch(16, false);
+  each.buckets = passes::BucketPolicy::Each;
+  Compiled apart(withShards(plain), each);
+  for (runtime::Collective::Kind kind :
+       {runtime::Collective::Kind::reduceScatter, runtime::Collective::Kind::allGather}) {
+    EXPECT_EQ(countOf(shards, kind), 1);
+    EXPECT_EQ(countOf(apart, kind), slots);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Replicas, LeNetShards, testing::Values(2, 3, 4));
@@ -149,6 +155,32 @@ TEST(Shards, GiveTheSameBitsAgain) {
     std::vector<std::byte> bytes = shards.stateBytes();
     first = seed == 0 ? bytes : first;
     EXPECT_EQ(bytes, first) << "of seed " << seed;
+  }
+}
+
+/// The bits of all states of the first replica after some steps, where shards share so many collectives; 0: none do.
+static std::vector<std::byte> bitsIn(int64_t buckets, const std::string &model, const std::string &sim = "devices=8") {
+  passes::PipelineOptions options = ofBatch(16, false);
+  options.shardBuckets = buckets;
+  Compiled shards(model, options, {.sim = sim});
+  shards.init(1);
+  for (int step = 0; step < 4; ++step)
+    shards.run("train_step", lenetBatch(step, 16 - 5 * step), 16 - 5 * step);
+  expectSameParameters(shards);
+  if (buckets > 0)
+    EXPECT_LE(countOf(shards, runtime::Collective::Kind::allGather), buckets);
+  return shards.stateBytes();
+}
+
+TEST(Shards, HaveTheSameBitsInBuckets) {
+  std::string model = lenetWithMomentum();
+  for (const std::string &shards :
+       {withShards(onReplicas(model, 3, devicesFor(3))), withShards(onReplicas(model, 4, "")),
+        withShards(onWire(onReplicas(model, 2, devicesFor(2)), ir::Precision::BF16)),
+        withShards(onReplicas(model, 3, devicesFor(3), /*syncBatchNorm=*/false, /*microbatches=*/2))}) {
+    std::vector<std::byte> apart = bitsIn(0, shards);
+    for (int64_t buckets : {1, 2, 3, 100})
+      EXPECT_EQ(bitsIn(buckets, shards), apart) << buckets << " buckets of " << shards.substr(0, 200);
   }
 }
 

@@ -1,0 +1,64 @@
+#include "tools/compiler/ShardBuckets.h"
+
+#include "ir/Module.h"
+#include "passes/kernel/PreparedKernels.h"
+#include "tools/compiler/Phases.h"
+#include "tools/compiler/placement/Evaluation.h"
+#include <limits>
+
+using namespace mlir;
+
+namespace sluice::compiler {
+
+static constexpr double kGain = 0.999; // fewer collectives are as fast
+
+/// Of a training step; without end where it cannot be compiled, which is said when it is.
+static double secondsWith(int64_t buckets, ModuleOp module, passes::PipelineOptions pipeline,
+                          const TargetCosts &costs) {
+  OwningOpRef<ModuleOp> copy(module.clone());
+  pipeline.shardBuckets = buckets;
+  auto evaluation = evaluate(*copy, std::move(pipeline), "train_step", costs.hostRunsHere);
+  if (evaluation)
+    return evaluation->seconds;
+  llvm::consumeError(evaluation.takeError());
+  return std::numeric_limits<double>::infinity();
+}
+
+/// A module of our own in phase `train`; null if there is none, which is said when it is compiled.
+static OwningOpRef<ModuleOp> trained(ModuleOp module, passes::PipelineOptions pipeline) {
+  OwningOpRef<ModuleOp> copy(module.clone());
+  pipeline.compileTo = "train";
+  pipeline.dumpIrDir.clear();
+  pipeline.progress = nullptr;
+  std::string warnings; // said then, too
+  auto run = runPhases(*copy, pipeline, warnings);
+  if (run)
+    return copy;
+  llvm::consumeError(run.takeError());
+  return {};
+}
+
+int64_t chooseShardBuckets(ModuleOp model, const passes::PipelineOptions &pipeline, const TargetCosts &costs) {
+  OwningOpRef<ModuleOp> module = trained(model, pipeline);
+  if (!module)
+    return 1;
+  passes::PreparedKernels prepared;
+  passes::PipelineOptions trial = pipeline;
+  trial.prepared = &prepared;
+  auto isParameter = [](ir::StateOp state) { return state.getKind() == ir::StateKind::Parameter; };
+  int64_t parameters = llvm::count_if(module->getOps<ir::StateOp>(), isParameter);
+  SmallVector<int64_t> tried;
+  for (int64_t buckets = 1; buckets < parameters; buckets *= 2)
+    tried.push_back(buckets);
+  tried.push_back(0);
+  int64_t best = tried.front();
+  double least = secondsWith(best, *module, trial, costs);
+  for (int64_t buckets : llvm::drop_begin(tried))
+    if (double seconds = secondsWith(buckets, *module, trial, costs); seconds < kGain * least) {
+      best = buckets;
+      least = seconds;
+    }
+  return best;
+}
+
+} // namespace sluice::compiler
