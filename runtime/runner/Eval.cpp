@@ -4,7 +4,6 @@
 #include "runtime/data/ReadAhead.h"
 #include "runtime/exec/Initialise.h"
 #include "runtime/io/Weights.h"
-#include "runtime/runner/Signals.h"
 #include "runtime/runner/Verbs.h"
 
 #include <algorithm>
@@ -12,14 +11,15 @@
 
 namespace sluice::runtime {
 
-std::optional<Means> evaluate(Instance &instance, const Feed &feed, int64_t batch, Progress &progress) {
+std::optional<Means> evaluate(Instance &instance, const Feed &feed, int64_t batch, Progress &progress,
+                              SharedSignal *signal) {
   const Entry &step = instance.entry("eval_step");
   Means means(instance, step);
   std::vector<uint32_t> order(static_cast<size_t>(feed.rows()));
   std::iota(order.begin(), order.end(), 0u);
   ReadAhead batches(feed, order, batch);
   while (means.rows() < feed.rows()) {
-    if (caughtSignal())
+    if (signal && signal->came())
       return std::nullopt;
     int64_t rows = std::min(batch, feed.rows() - means.rows());
     feed.set(instance, batches.next(), rows);
@@ -46,7 +46,7 @@ int runEval(const Options &options, Processes &processes) {
                   instance);
   Progress progress(!options.quiet && !options.json);
   startTrace(instance, options);
-  std::optional<Means> means = evaluate(instance, feed, batch, progress);
+  std::optional<Means> means = evaluate(instance, feed, batch, progress, /*signal=*/nullptr);
   Json result;
   std::string text;
   for (size_t i = 0; i < means->outputs().size(); ++i) {

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
+#include <span>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -161,9 +163,24 @@ bool Processes::decide(bool here) {
   return decision != std::byte{0};
 }
 
-void Processes::abort() {
-  if (group_)
-    group_->abort();
+int64_t Processes::agreeOnEnding(int signal, int64_t steps) {
+  static const std::string what = "whether to go on";
+  struct {
+    int64_t steps;
+    Ending ending;
+  } decision{group_ ? steps : 1, {signal, 0}};
+  if (group_) {
+    std::vector<size_t> sizes(static_cast<size_t>(group_->size()), sizeof signal);
+    std::vector<std::vector<std::byte>> all = group_->gather(what, std::as_bytes(std::span(&signal, 1)), sizes);
+    for (size_t rank = all.size(); rank-- > 0;) { // the first of those that have one
+      std::memcpy(&signal, all[rank].data(), sizeof signal);
+      if (signal != 0)
+        decision.ending = {signal, static_cast<int32_t>(rank)};
+    }
+    group_->broadcast(what, std::as_writable_bytes(std::span(&decision, 1)));
+  }
+  ending_ = decision.ending;
+  return decision.steps;
 }
 
 void Processes::finish() {

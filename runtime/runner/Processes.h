@@ -32,14 +32,21 @@ public:
   void agree(std::vector<NamedText> lines, const Instance &instance);
   /// What the first one says.
   bool decide(bool here);
-  /// Ends the run of all.
-  void abort();
+  /// The signal by which all end their run, and the process that it came to; 0 as long as there is none.
+  struct Ending {
+    int32_t signal = 0, rank = 0;
+  };
+  /// Tells all of a signal that came to one of them, 0 if none has. Gives in how many steps they ask again: as many as the first
+  /// one says, and a process that is alone in the next.
+  int64_t agreeOnEnding(int signal, int64_t steps);
+  const Ending &ending() const { return ending_; }
   /// Waits until all have come to a good end.
   void finish();
 
 private:
   std::optional<ProcessLaunch> launch_;
   std::optional<ProcessGroup> group_;
+  Ending ending_;
 };
 
 } // namespace sluice::runtime

@@ -1,16 +1,26 @@
 #include "runtime/runner/Signals.h"
 
 #include <csignal>
+#include <ctime>
 #include <unistd.h>
 
 namespace sluice::runtime {
 
+/// A launcher passes on what may have come to its processes as well.
+static constexpr time_t kSecondsOfOneRequest = 2;
+
 static volatile std::sig_atomic_t caught = 0;
+static volatile time_t caughtAt = 0;
 
 extern "C" void sluiceRememberSignal(int signal) {
-  if (caught != 0)
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  if (caught == 0)
+    caughtAt = now.tv_sec;
+  else if (now.tv_sec - caughtAt >= kSecondsOfOneRequest)
     _exit(128 + signal);
-  caught = signal;
+  if (caught == 0)
+    caught = signal;
 }
 
 void catchSignals() {

@@ -3,7 +3,7 @@
 
 namespace sluice::runtime {
 
-/// From now on the first signal is only remembered; a second one ends the process at once.
+/// From now on the first signal is only remembered; another that does not come with it ends the process at once.
 void catchSignals();
 
 /// The signal that came, or 0.

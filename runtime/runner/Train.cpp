@@ -39,7 +39,8 @@ public:
       if (!trainEpoch())
         return endBySignal();
       std::optional<Means> tested;
-      if (test_ && !(tested = evaluate(instance_, *test_, position_.batch, progress_)))
+      SharedSignal signal(processes_);
+      if (test_ && !(tested = evaluate(instance_, *test_, position_.batch, progress_, &signal)))
         return endBySignal();
       report(tested, log);
       ++position_.epoch;
@@ -144,8 +145,9 @@ private:
     Clock::time_point start = Clock::now();
     int64_t before = position_.rowsDone;
     ReadAhead batches(*train_, std::span(order).subspan(static_cast<size_t>(before)), position_.batch);
+    SharedSignal signal(processes_);
     instance_.team().enter([&] {
-      while (position_.rowsDone < train_->rows() && !caughtSignal())
+      while (position_.rowsDone < train_->rows() && !signal.came())
         trainStep(batches.next());
     });
     seconds_ = std::chrono::duration<double>(Clock::now() - start).count();
@@ -187,19 +189,16 @@ private:
     saved_ = position_.rowsDone == train_->rows() ? -1 : position_.step;
   }
 
-  /// The first process has a whole step to save. The others of a run lose this one, in whatever step they are then.
+  /// All are behind the same step. Launchers that see one end may kill the others, so that all wait for what is saved.
   int endBySignal() {
     progress_.clear();
-    bool isElsewhere = instance_.hasShardsElsewhere();
-    if (!isElsewhere && processes_.isFirst())
-      checkpoint();
-    processes_.abort();
-    std::string saved = !folder_      ? "; nothing was saved, for want of --checkpoint"
-                        : isElsewhere ? "; other processes have shards of the optimizer's: --resume goes on from what "
-                                        "was saved before"
-                                      : "; go on with --resume";
-    talk(concat("ended by signal ", caughtSignal(), " after step ", position_.step, processes_.isFirst() ? saved : ""));
-    return 128 + caughtSignal();
+    checkpoint();
+    processes_.finish();
+    auto [signal, rank] = processes_.ending();
+    std::string who = processes_.group() ? concat(" of rank ", rank) : "";
+    std::string saved = folder_ ? "; go on with --resume" : "; nothing was saved, for want of --checkpoint";
+    talk(concat("ended by signal ", signal, who, " after step ", position_.step, processes_.isFirst() ? saved : ""));
+    return 128 + signal;
   }
 
   void report(std::optional<Means> &tested, EpochLog &log) {

@@ -8,6 +8,7 @@
 #include "runtime/runner/Options.h"
 #include "runtime/runner/Processes.h"
 #include "runtime/runner/Session.h"
+#include "runtime/runner/SharedSignal.h"
 #include "runtime/runner/Terminal.h"
 
 namespace sluice::runtime {
@@ -21,8 +22,9 @@ int runPredict(const Options &options, Processes &processes);
 int runBench(const Options &options, Processes &processes);
 int runInfo(const Options &options);
 
-/// The means of eval_step over the rows of `feed`, or nothing if a signal came.
-std::optional<Means> evaluate(Instance &instance, const Feed &feed, int64_t batch, Progress &progress);
+/// The means of eval_step over the rows of `feed`, or nothing if `signal`, which may be null, came.
+std::optional<Means> evaluate(Instance &instance, const Feed &feed, int64_t batch, Progress &progress,
+                              SharedSignal *signal);
 
 /// What `bench --kernels` adds to the result.
 Json benchKernels(Instance &instance, const Entry &entry, int64_t rows, double seconds);

@@ -25,6 +25,8 @@ class Ended:
 class ProcessesTest(CliTest):
     """Programs are compiled once for a class, and are in `compiled` by their flags."""
 
+    MOMENTUM = "0.0"
+
     @classmethod
     def setUpClass(cls):
         cls.shelf = cls.enterClassContext(tempfile.TemporaryDirectory())
@@ -43,6 +45,7 @@ class ProcessesTest(CliTest):
             self.succeed(os.path.join(BUILD, "bin", "models", "lenet"), "--batch", str(rows), "-o", "lenet.mlir")
             with open(self.path("lenet.mlir"), encoding="utf-8") as model:
                 text = model.read()
+            text = text.replace("momentum = 0.0", f"momentum = {self.MOMENTUM}", 1)
             self.write("lenet.mlir", text.replace("128", str(hidden)) if hidden != 128 else text)
             result = self.sluice("compile", "lenet.mlir", "-q", *flags, "--devices", "cpu", "-o", path, env=self.environment)
             self.assertEqual(result.returncode, 0, result.stderr)

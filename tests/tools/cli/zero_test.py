@@ -3,8 +3,6 @@
 import json
 import os
 import re
-import signal
-import time
 
 from sluice_cli import BUILD, main
 from sluice_processes import ProcessesTest
@@ -114,23 +112,6 @@ class ZeroTest(ProcessesTest):
         self.assertEqual([result.returncode for result in results], [0, 0], results[0].stderr + results[1].stderr)
         expected = self.losses(self.alone(self.program(), *self.TRAIN))
         self.assert_close(expected[1:], self.losses(results[0].stdout))
-
-    def test_a_process_that_is_asked_to_end_saves_nothing_by_itself(self):
-        flags = ("train", "--data", "data", "--seed", "3", "--json", "--checkpoint", "run", "--checkpoint-every", "5")
-        processes = self.start([[self.shards(2), *flags, "--epochs", "100000"]] * 2)
-        for _ in range(600):
-            if os.path.isdir(self.path("run")) and any(name.startswith("step-") and name.endswith("5.safetensors") for name in os.listdir(self.path("run"))):
-                break
-            time.sleep(0.05)
-        processes[0].send_signal(signal.SIGTERM)
-        first, other = self.wait(processes)
-        self.assertEqual((first.returncode, other.returncode), (128 + signal.SIGTERM, 5), first.stderr + other.stderr)
-        self.assertIn("other processes have shards of the optimizer's: --resume goes on from what was saved before", first.stderr)
-        steps = sorted(int(name[5:-12]) for name in os.listdir(self.path("run")))
-        self.assertEqual([step % 5 for step in steps], [0] * len(steps), steps)
-        result = self.run_program(self.program(), *flags, "--epochs", "1", "--resume", env=self.environment)
-        self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn(f"resumed at step {steps[-1]}", result.stderr)
 
     def test_what_makes_no_sense_is_refused(self):
         two = ("--replicas", "2", "--devices", "sim:0-1", "-o", "out")
