@@ -66,6 +66,12 @@ static void pauseFor(int turn) {
     std::this_thread::sleep_for(std::chrono::microseconds(50 * std::min(turn - kYields + 1, 20)));
 }
 
+/// The first waits for all, and knows who is late; the others wait for its word of that, too.
+double ProcessGroup::patience() const {
+  constexpr double kLonger = 1.25;
+  return isFirst() ? options_.deadline : kLonger * options_.deadline;
+}
+
 void ProcessGroup::await(const std::string &what, Transfers &transfers) {
   for (Transfer &transfer : transfers)
     check(transfer.isSend
@@ -86,9 +92,9 @@ void ProcessGroup::await(const std::string &what, Transfers &transfers) {
     }
     if (!late)
       return;
-    if (std::chrono::duration<double>(Clock::now() - begin).count() >= options_.deadline)
+    if (std::chrono::duration<double>(Clock::now() - begin).count() >= patience())
       throw Error(ExitCode::deadline,
-                  concat(what, ": rank ", late->rank, " did not come within ", fixedText(options_.deadline, 1), " s"));
+                  concat(what, ": rank ", late->rank, " did not come within ", fixedText(patience(), 1), " s"));
     pauseFor(turn);
   }
 }

@@ -69,6 +69,7 @@ private:
   Transfers withOthers(bool isSend, const std::vector<std::byte> &bytes) const;
   /// Does them all. What fails keeps its memory until the transport is closed.
   void move(const std::string &what, Transfers &transfers);
+  double patience() const;
   void await(const std::string &what, Transfers &transfers);
   std::vector<std::vector<std::byte>> collect(const std::string &what, std::span<const std::byte> own);
   void check(sluice_status status, const std::string &what) const;

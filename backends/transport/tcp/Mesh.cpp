@@ -10,7 +10,8 @@ static constexpr std::chrono::microseconds kEagerness{20}; // for which nothing 
 static constexpr int kSleepMilliseconds = 1;               // at most; whatever comes ends it
 static constexpr std::chrono::seconds kFarewell{2};        // for last words, which others may be too busy to hear
 
-Mesh::Mesh(int32_t rank, std::vector<Socket> sockets) : rank_(rank), culprit_(rank) {
+Mesh::Mesh(int32_t rank, std::vector<Socket> sockets, double deadline)
+    : rank_(rank), deadline_(deadline), culprit_(rank) {
   for (Socket &socket : sockets)
     peers_.emplace_back(std::move(socket));
 }
@@ -123,8 +124,21 @@ bool Mesh::test(sluice_transfer *transfer) {
   return look(*transfer);
 }
 
+/// Whoever waits looks at the clock in between.
+std::optional<int32_t> Mesh::whoIsLate() const {
+  constexpr double kAlmost = 0.9;
+  for (auto oldest = transfers_.rbegin(); oldest != transfers_.rend(); ++oldest)
+    if (!oldest->isDone)
+      return std::chrono::duration<double>(Clock::now() - oldest->begun).count() >= kAlmost * deadline_
+                 ? std::optional(oldest->rank)
+                 : std::nullopt;
+  return std::nullopt;
+}
+
 void Mesh::abort() {
   std::lock_guard<std::mutex> lock(mutex_);
+  if (!broken_)
+    culprit_ = whoIsLate().value_or(rank_);
   for (Peer &peer : peers_)
     peer.abort(culprit_);
   if (!broken_)

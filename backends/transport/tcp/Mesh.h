@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <list>
 #include <mutex>
 #include <optional>
@@ -38,6 +39,7 @@ struct sluice_transfer {
   size_t moved = 0;      // of the memory
   size_t headerSent = 0; // bytes of it
   bool isDone = false;
+  std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
   sluice::transport::Header header{}; // of what is sent
   std::list<sluice_transfer>::iterator self{};
 };
@@ -102,8 +104,8 @@ private:
 
 class Mesh {
 public:
-  /// A socket for each rank; that of `rank` itself is not open.
-  Mesh(int32_t rank, std::vector<Socket> sockets);
+  /// A socket for each rank; that of `rank` itself is not open. Who has not moved for `deadline` seconds is late.
+  Mesh(int32_t rank, std::vector<Socket> sockets, double deadline = std::numeric_limits<double>::infinity());
   /// Leaves; after an error it says its last words first, which may take two seconds.
   ~Mesh();
   Mesh(const Mesh &) = delete;
@@ -111,7 +113,7 @@ public:
   sluice_transfer *begin(int32_t rank, bool sends, void *memory, size_t bytes);
   /// Whether it is done; throws if it never will be. It is no more then.
   bool test(sluice_transfer *transfer);
-  /// In any thread.
+  /// In any thread. It is on account of the rank that has been late the longest, if one is.
   void abort();
 
 private:
@@ -119,6 +121,7 @@ private:
 
   Peer &peerOf(const sluice_transfer &transfer) { return peers_[static_cast<size_t>(transfer.rank)]; }
   bool moveAll();
+  std::optional<int32_t> whoIsLate() const;
   void noteEnds();
   void sayLastWords();
   bool look(sluice_transfer &transfer);
@@ -127,6 +130,7 @@ private:
 
   std::mutex mutex_; // of what follows, but not while a thread sleeps
   int32_t rank_;
+  double deadline_;
   std::vector<Peer> peers_;
   std::list<sluice_transfer> transfers_;
   std::optional<Error> broken_; // for all

@@ -19,7 +19,9 @@ struct sluice_transport {
   std::optional<Mesh> open;
   std::string error;
 
-  void openWith(const sluice_transport_options &options) { open.emplace(options.rank, socketsOf(options)); }
+  void openWith(const sluice_transport_options &options) {
+    open.emplace(options.rank, socketsOf(options), options.deadline);
+  }
 };
 
 const sluice_transport_library *sluice_transport_query() {

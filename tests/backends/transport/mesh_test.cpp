@@ -125,6 +125,22 @@ TEST(Mesh, SaysWhyBehindTheMessageThatItIsInTheMiddleOf) {
   EXPECT_EQ(next(zero, 1), "rank 1 was aborted, because of rank 2");
 }
 
+/// Rank 1, which has waited for rank 2, ends rank 0: in vain if it was for as long as anybody waits.
+TEST(Mesh, SaysForWhomItHasWaitedInVain) {
+  for (double deadline : {0.05, 60.0}) {
+    auto [zeroToOne, oneToZero] = connected();
+    auto [oneToTwo, twoToOne] = connected();
+    Mesh zero(0, list(Socket(), std::move(zeroToOne)));
+    Mesh one(1, list(std::move(oneToZero), Socket(), std::move(oneToTwo)), deadline);
+    char bytes[4];
+    sluice_transfer *transfer = one.begin(2, /*sends=*/false, bytes, sizeof bytes);
+    for (Deadline end = std::chrono::steady_clock::now() + 60ms; std::chrono::steady_clock::now() < end;)
+      EXPECT_FALSE(one.test(transfer));
+    one.abort();
+    EXPECT_EQ(next(zero, 1), deadline < 1 ? "rank 1 was aborted, because of rank 2" : "rank 1 was aborted");
+  }
+}
+
 /// Rank 2 ends rank 1, which ends rank 0. Of rank 2 itself rank 0 hears nothing.
 TEST(Mesh, RelaysWhoseEndItIs) {
   auto [zeroToOne, oneToZero] = connected();

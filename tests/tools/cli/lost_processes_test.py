@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import sys
 import time
@@ -22,6 +23,7 @@ PATIENCE = 30  # seconds in which the others end
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 PIDFD_GETFD, PTRACE_SEIZE, PTRACE_INTERRUPT, WALL = 438, 0x4206, 0x4207, 0x40000000
+IN_OPEN = 0x20
 
 
 def kill(pid):
@@ -47,6 +49,13 @@ def cut_off(pid):
             os.close(taken)
     os.close(pidfd)
     return cut
+
+
+def watch(path):
+    """A descriptor that there is something to read from once somebody has opened the file."""
+    opened = LIBC.inotify_init1(os.O_CLOEXEC)
+    LIBC.inotify_add_watch(opened, path.encode(), IN_OPEN)
+    return opened
 
 
 def thread_of(pid, replica):
@@ -129,7 +138,7 @@ class LostTest(ProcessesTest):
         self.note_time(begin)
         for result in results:
             self.assertIn(result.returncode, (5, 6), result.stderr)
-        self.assertTrue(any(names(result.stderr, lost) for result in results), [result.stderr for result in results])
+        self.assertTrue(all(names(result.stderr, lost) for result in results), [result.stderr for result in results])
 
     def assert_goes_on(self, run, size):
         """To the losses of a run that was never interrupted."""
@@ -190,6 +199,23 @@ class LostProcessesTest(LostTest):
 
     def test_one_is_cut_off(self):
         self.lose(cut_off)
+
+    def test_one_is_stopped_while_it_reads_its_data(self):
+        """Before the first collective, where the first has to tell the others who is late."""
+        for size, lost in ((3, 1), (3, 2), (2, 0), (4, 0)):
+            with self.subTest(size=size, lost=lost):
+                own = f"data{size}{lost}"
+                shutil.copytree(self.path("data"), self.path(own))
+                opened = watch(self.path(f"{own}/train/image.npy"))
+                commands = [[self.program_for(size), "train", *self.flags, "--deadline", DEADLINE] for _ in range(size)]
+                commands[lost][commands[lost].index("data")] = own
+                run = Run(self.folder, 0, size, self.start(commands))
+                os.read(opened, 1024)
+                begin = time.monotonic()
+                stop(run.processes[lost].pid)
+                self.assert_others_end(run, lost, begin)
+                self.end(run.processes[lost])
+                os.close(opened)
 
 
 @unittest.skipUnless(HAS_OPEN_MPI, "there is no mpirun, or the transport openmpi was not built")

@@ -53,8 +53,8 @@ typedef struct sluice_transport_library {
   /* Does what can be done now, and says whether the transfer is done: then, and after an error, it is no more. */
   sluice_status (*test)(sluice_transport *transport, sluice_transfer *transfer, int *done);
 
-  /* Makes SLUICE_PEER_LOST of every transfer on every rank that can be reached, with this rank's number. By any thread; waits for
-   * nobody. It is still to be closed. */
+  /* Makes SLUICE_PEER_LOST of every transfer on every rank that can be reached, with this rank's number, and that of the rank that it
+   * has waited for in vain, if the transport knows one. By any thread; waits for nobody. It is still to be closed. */
   void (*abort)(sluice_transport *transport);
 } sluice_transport_library;
 
