@@ -19,10 +19,13 @@ struct PreparedKernels;
 /// Replaces f32 by f64 everywhere: states, values, attributes. For tests and for `--dtype f64`.
 void promoteToF64(mlir::ModuleOp module);
 
-/// model -> train, first. Brings ops to the forms that they call canonical.
+/// model -> train, first. Lets what reads a value that a gradient is asked by go on reading it.
+void keepVariables(mlir::ModuleOp module);
+
+/// model -> train, second. Brings ops to the forms that they call canonical.
 mlir::LogicalResult canonicalize(mlir::ModuleOp module);
 
-/// model -> train, second. Brings products, and the ops between them that are safe, to the module's precision.
+/// model -> train, third. Brings products, and the ops between them that are safe, to the module's precision.
 void mixPrecision(mlir::ModuleOp module);
 
 /// model -> train. Entry points with gradients and updates in place of the graph.

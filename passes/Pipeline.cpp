@@ -41,6 +41,7 @@ static LogicalResult runModel(Compilation &c) {
 }
 
 static LogicalResult runTrain(Compilation &c) {
+  keepVariables(c.module);
   // Before there are gradients, which are then those of the simpler forms.
   if (failed(canonicalize(c.module)))
     return failure();

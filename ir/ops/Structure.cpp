@@ -43,8 +43,22 @@ static LogicalResult verifyInit(StateOp state) {
   return verifyZeroRow(state);
 }
 
+/// What another state begins with is there before.
+static LogicalResult verifyLike(StateOp state, SymbolTableCollection &symbols) {
+  if (!state.getLike())
+    return success();
+  auto other = symbols.lookupNearestSymbolFrom<StateOp>(state, state.getLikeAttr());
+  if (!other || other.getLike() || !other->isBeforeInBlock(state))
+    return state.emitOpError("begins like no state before it: @") << *state.getLike();
+  if (other.getType() != state.getType() || other.getInit() != state.getInit())
+    return state.emitOpError("begins like @") << *state.getLike() << ", which is another type or begins otherwise";
+  return success();
+}
+
 /// A slot, or the accumulator of a gradient, lies as its parameter does, so it has the same shape.
 LogicalResult StateOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (failed(verifyLike(*this, symbols)))
+    return failure();
   if (!getOf())
     return success();
   auto owner = symbols.lookupNearestSymbolFrom<StateOp>(*this, getOfAttr());
@@ -194,6 +208,28 @@ void GraphOp::print(OpAsmPrinter &printer) {
 LogicalResult GraphOp::verify() {
   Block &body = getBody().front();
   return failure(failed(verifyInputs(*this, getInputs(), body)) || failed(verifyOneSetEach(body)));
+}
+
+bool GraphOp::setsParameters() {
+  auto module = (*this)->getParentOfType<ModuleOp>();
+  return llvm::any_of(getBody().getOps<SetOp>(), [&](SetOp set) {
+    auto state = module.lookupSymbol<StateOp>(set.getStateAttr().getAttr());
+    return state && state.getKind() == StateKind::Parameter;
+  });
+}
+
+LogicalResult GradientOp::verify() {
+  if (cast<RankedTensorType>(getLoss().getType()).getRank() != 0)
+    return emitOpError("is of a loss that is no scalar: ") << getLoss().getType();
+  if (getValues().empty())
+    return emitOpError("is by no value");
+  if (getValues().size() != getGradients().size())
+    return emitOpError("is by ") << getValues().size() << " values and gives " << getGradients().size();
+  for (auto [value, gradient] : llvm::zip_equal(getValues(), getGradients()))
+    if (!sameShapesAndElements({value.getType()}, {gradient.getType()}) ||
+        getDevice(value.getType()) != getDevice(gradient.getType()))
+      return emitOpError("by ") << value.getType() << " cannot be " << gradient.getType();
+  return success();
 }
 
 ParseResult EntryOp::parse(OpAsmParser &parser, OperationState &result) {

@@ -15,19 +15,20 @@ def StateOp : Sluice_Op<"state", [Symbol, Sluice_NamesSymbols]> {
     time), step (how many there were), share (what replicas know of a call: the runtime sets it, and it is never kept), or accumulator (what the parts of a call hand on: a
     sum or maximum over microbatches, which is at its neutral element between calls, or a value; it begins as that and is never kept), or
     key (of the random numbers of a training step, [2] i32: every step leaves the next one's). `type` is the logical type: what users see and checkpoints hold. `physical`, once layouts are chosen,
-    carries the layout that the backend keeps it in. `init` says how it begins.
+    carries the layout that the backend keeps it in. `init` says how it begins; one that is `like` another, which stands before it and has the same `init`, begins with
+    the same elements, random ones too.
      One in several `shards` is kept in parts: each of so many replicas keeps, and its program reads and writes, a vector of as many of its elements in row-major order, one replica's
      behind another's; what is missing at the end is filled up.
   }];
   let arguments = (ins Arg<SymbolNameAttr, "its name, as in checkpoints">:$sym_name, Arg<Sluice_StateKindAttr, "what it is for">:$kind, Arg<TypeAttrOf<AnyRankedTensor>, "its logical type">:$type,
-                       Arg<Sluice_InitAttr, "its first value">:$init, Arg<OptionalAttr<FlatSymbolRefAttr>, "a slot's parameter">:$of, Arg<DefaultValuedAttr<I64Attr, "1">, "in which replicas keep it">:$shards,
+                       Arg<Sluice_InitAttr, "its first value">:$init, Arg<OptionalAttr<FlatSymbolRefAttr>, "a slot's parameter">:$of, Arg<OptionalAttr<FlatSymbolRefAttr>, "the state whose first value it has">:$like, Arg<DefaultValuedAttr<I64Attr, "1">, "in which replicas keep it">:$shards,
                        Arg<OptionalAttr<TypeAttrOf<AnyRankedTensor>>, "its type with the layout in which it is kept">:$physical,
                        Arg<OptionalAttr<Sluice_SlotAttr>, "where it lies">:$slot, Arg<OptionalAttr<Sluice_Slots>, "where other devices read it">:$mirrors);
   let builders = [OpBuilder<(ins "::mlir::StringAttr":$name, "StateKind":$kind, "::mlir::RankedTensorType":$type, "InitAttr":$init, "::mlir::FlatSymbolRefAttr":$of, "::mlir::TypeAttr":$physical), [{
-    build($_builder, $_state, name, StateKindAttr::get($_builder.getContext(), kind), ::mlir::TypeAttr::get(type), init, of, $_builder.getI64IntegerAttr(1), physical, /*slot=*/SlotAttr(), /*mirrors=*/::mlir::ArrayAttr());
+    build($_builder, $_state, name, StateKindAttr::get($_builder.getContext(), kind), ::mlir::TypeAttr::get(type), init, of, /*like=*/::mlir::FlatSymbolRefAttr(), $_builder.getI64IntegerAttr(1), physical, /*slot=*/SlotAttr(), /*mirrors=*/::mlir::ArrayAttr());
   }]>];
   let assemblyFormat = [{
-    custom<Word>($kind) $sym_name `:` $type `=` $init (`of` $of^)? (`shards` $shards^)? (`physical` $physical^)? (`slot` $slot^)? (`mirrors` $mirrors^)? attr-dict
+    custom<Word>($kind) $sym_name `:` $type `=` $init (`of` $of^)? (`like` $like^)? (`shards` $shards^)? (`physical` $physical^)? (`slot` $slot^)? (`mirrors` $mirrors^)? attr-dict
   }];
   let extraClassDeclaration = [{
     /// Whether the host sets it between calls, so that it is at home there if nobody says otherwise.
@@ -53,6 +54,10 @@ def GraphOp : Sluice_Op<"graph", [IsolatedFromAbove, NoTerminator, SingleBlock, 
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Whether it says itself what a training step makes of parameters.
+    bool setsParameters();
+  }];
 }
 def OutputOp : Sluice_Op<"output"> {
   let summary = "a result of `predict` under a name";
@@ -77,6 +82,26 @@ def MinimizeOp : Sluice_Op<"minimize"> {
                        Arg<OptionalAttr<ArrayAttr>, "more states to train, each a #sluice.parameter_group">:$groups, Arg<OptionalAttr<ArrayAttr>, "such as #sluice.clip_grad_norm">:$clips,
                        Arg<OptionalAttr<AnyAttr>, "such as #sluice.step_lr">:$schedule, Arg<OptionalAttr<Sluice_EmaAttr>, "of the weights">:$ema);
   let assemblyFormat = "$loss `,` $optimizer `lr` $lr (`schedule` $schedule^)? $parameters (`groups` $groups^)? (`clip` $clips^)? (`ema` $ema^)? attr-dict `:` type($loss)";
+}
+def GradientOp : Sluice_Op<"gradient", [Pure, HasParent<"GraphOp">]> {
+  let summary = "the gradients of a scalar loss by values that it depends on";
+  let description = [{
+    It stands in a graph. Each result is as its value is, and lives where that does. Phase `train` differentiates the loss in every entry point that needs a result; what a loss is
+    made of may be results of others, as far as ops of gradients have gradients.
+  }];
+  let arguments = (ins Sluice_FloatTensor:$loss, Variadic<Sluice_FloatTensor>:$values);
+  let results = (outs Variadic<Sluice_FloatTensor>:$gradients);
+  let assemblyFormat = "$loss `by` $values attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+def VariableOp : Sluice_Op<"variable", [Pure, SameOperandsAndResultType, HasParent<"GraphOp">]> {
+  let summary = "the same value, which a loss of the graph is differentiated by";
+  let description = [{
+    It stands behind the value while phase `train` brings the graph to canonical forms, in which a reader would else take in what the value is made of, and have no gradient for it.
+  }];
+  let arguments = (ins Sluice_FloatTensor:$x);
+  let results = (outs Sluice_FloatTensor:$y);
+  let assemblyFormat = "$x attr-dict `:` type($x)";
 }
 def EntryOp : Sluice_Op<"entry", [IsolatedFromAbove, Symbol, SingleBlock, Sluice_NamesInputs, ActionListOp]> {
   let summary = "an entry point: a pure function of its inputs and the state; `get` reads the state before the call, `set` gives it after";

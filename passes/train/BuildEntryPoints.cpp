@@ -4,13 +4,17 @@
 //     ==>  @init(key), @predict(x) -> outputs, @eval_step(x, label) -> loss, metrics, and
 //          @train_step(x, label) -> loss, metrics with gradients and updates (BuildTraining.cpp).
 //
+// A graph that sets parameters itself has a @train_step without an optimizer: what it sets, states have behind a step, and
+// behind no other call. Gradients that it asks for are made where they are needed (ExpandGradients.cpp).
+//
 // Ops whose meaning depends on the mode mean in train_step what they mean in training; elsewhere, those that do nothing there
 // are left out.
 #include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
 #include "passes/place/InheritDevice.h"
 #include "passes/train/BuildTraining.h"
-#include "llvm/ADT/SetVector.h"
+#include "passes/train/ExpandGradients.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -22,13 +26,6 @@ namespace {
 struct Report {
   std::string name;
   Value value;
-};
-
-/// One entry point under construction: a clone of the graph's body.
-struct Clone {
-  EntryOp entry;
-  IRMapping mapping;
-  OpBuilder builder;
 };
 
 } // namespace
@@ -64,45 +61,71 @@ static void removeDeadInputs(EntryOp entry) {
   entry.setInputsAttr(ArrayAttr::get(entry.getContext(), names));
 }
 
-static Clone cloneGraph(GraphOp graph, StringRef name, ArrayRef<std::string> outputs, bool training) {
+static void finish(EntryOp entry) {
+  removeDead(entry.getActions());
+  removeDeadInputs(entry);
+}
+
+static SmallVector<StringRef> namesOf(ArrayRef<Report> reports) {
+  return llvm::map_to_vector(reports, [](const Report &report) { return StringRef(report.name); });
+}
+
+/// An entry point that reports values of the graph: a clone of its body, without what nothing needs.
+static FailureOr<EntryOp> cloneGraph(GraphOp graph, StringRef name, ArrayRef<Report> reports, bool training) {
   OpBuilder builder(graph);
   Block &source = graph.getBody().front();
   SmallVector<StringRef> inputs =
       llvm::map_to_vector(graph.getInputs().getAsValueRange<StringAttr>(), [](StringRef input) { return input; });
-  SmallVector<StringRef> names(outputs.begin(), outputs.end());
-  Clone clone{createEntry(builder, graph.getLoc(), name, inputs, source.getArgumentTypes(), names), {}, builder};
-  Block &body = clone.entry.getActions();
-  clone.mapping.map(source.getArguments(), body.getArguments());
-  clone.builder.setInsertionPointToEnd(&body);
+  EntryOp entry = createEntry(builder, graph.getLoc(), name, inputs, source.getArgumentTypes(), namesOf(reports));
+  Block &body = entry.getActions();
+  IRMapping mapping;
+  mapping.map(source.getArguments(), body.getArguments());
+  builder.setInsertionPointToEnd(&body);
   for (Operation &op : source) {
     if (isa<OutputOp, MetricOp, MinimizeOp>(op) || (isa<SetOp>(op) && !training))
       continue;
+    auto variable = dyn_cast<VariableOp>(op);
     auto found = dyn_cast<ModeOp>(op);
-    if (Value unchanged = found && !training ? found.getUnchanged() : Value()) {
-      clone.mapping.map(op.getResult(0), clone.mapping.lookup(unchanged));
+    if (Value unchanged = variable ? variable.getX() : found && !training ? found.getUnchanged() : Value()) {
+      mapping.map(op.getResult(0), mapping.lookup(unchanged));
       continue;
     }
-    Operation *copy = clone.builder.clone(op, clone.mapping);
+    Operation *copy = builder.clone(op, mapping);
     if (training)
       copy->walk([](ModeOp mode) { mode.setTraining(); });
   }
-  return clone;
-}
-
-static void finish(Clone &clone, ArrayRef<Report> reports, bool dropInputs) {
   SmallVector<Value> values =
-      llvm::map_to_vector(reports, [&](const Report &report) { return clone.mapping.lookupOrDefault(report.value); });
-  clone.builder.create<ReturnOp>(clone.entry.getLoc(), values);
-  removeDead(clone.entry.getActions());
-  if (dropInputs)
-    removeDeadInputs(clone.entry);
+      llvm::map_to_vector(reports, [&](const Report &report) { return mapping.lookup(report.value); });
+  builder.create<ReturnOp>(entry.getLoc(), values);
+  removeDead(body);
+  if (failed(expandGradients(entry)))
+    return failure();
+  return entry;
 }
 
-static SmallVector<std::string> namesOf(ArrayRef<Report> reports) {
-  return llvm::map_to_vector(reports, [](const Report &report) { return report.name; });
+/// Adds the entry point that reports values of the graph and changes no state.
+static LogicalResult addPure(GraphOp graph, StringRef name, ArrayRef<Report> reports) {
+  FailureOr<EntryOp> entry = cloneGraph(graph, name, reports, /*training=*/false);
+  if (succeeded(entry))
+    finish(*entry);
+  return entry;
 }
 
-/// @init: every state from its initial value; the n-th state draws from stream n of the key.
+/// Adds the entry point that trains, by an optimizer if there is a `minimize`, whose loss is the first of `metrics`.
+static LogicalResult addTraining(GraphOp graph, ArrayRef<Report> metrics, MinimizeOp minimize, ModuleOp module) {
+  FailureOr<EntryOp> entry = cloneGraph(graph, "train_step", metrics, /*training=*/true);
+  if (failed(entry))
+    return failure();
+  OpBuilder builder(entry->getReturn());
+  if (minimize && failed(buildTraining(builder, entry->getReturn().getValues().front(), minimize, module)))
+    return failure();
+  advanceKeys(builder, module);
+  finish(*entry);
+  return success();
+}
+
+/// @init: every state from its initial value; the n-th state draws from stream n of the key. One that is like another is set
+/// to the same value.
 static void buildInit(ModuleOp module, Location loc) {
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
   Type keyType = RankedTensorType::get({2}, builder.getI32Type());
@@ -110,9 +133,13 @@ static void buildInit(ModuleOp module, Location loc) {
   Block &body = entry.getActions();
   builder.setInsertionPointToEnd(&body);
   int64_t stream = 0;
+  llvm::StringMap<Value> values;
   for (StateOp state : module.getOps<StateOp>()) {
     InheritDevice devices(builder, /*fixed=*/{}, getDevice(state.getStoredType()));
-    Value value = state.getInit().build(builder, state.getLoc(), body.getArgument(0), ++stream, state.getTensorType());
+    ++stream;
+    Value &value = values[state.getSymName()];
+    value = state.getLike() ? values.lookup(*state.getLike())
+                            : state.getInit().build(builder, state.getLoc(), body.getArgument(0), stream, state.getTensorType());
     builder.create<SetOp>(state.getLoc(), state.getSymName(), value);
   }
   builder.create<ReturnOp>(loc, ValueRange());
@@ -136,21 +163,14 @@ LogicalResult buildEntryPoints(ModuleOp module) {
       minimize = found;
     }
   }
-  if (minimize) {
+  if (minimize)
     metrics.insert(metrics.begin(), {"loss", minimize.getLoss()});
-    Clone train = cloneGraph(graph, "train_step", namesOf(metrics), /*training=*/true);
-    if (failed(buildTraining(train.builder, train.mapping.lookup(minimize.getLoss()), minimize, module)))
-      return failure();
-    finish(train, metrics, /*dropInputs=*/true);
-  }
-  if (!metrics.empty()) {
-    Clone eval = cloneGraph(graph, "eval_step", namesOf(metrics), /*training=*/false);
-    finish(eval, metrics, true);
-  }
-  if (!outputs.empty()) {
-    Clone predict = cloneGraph(graph, "predict", namesOf(outputs), /*training=*/false);
-    finish(predict, outputs, true);
-  }
+  if ((minimize || graph.setsParameters()) && failed(addTraining(graph, metrics, minimize, module)))
+    return failure();
+  if (!metrics.empty() && failed(addPure(graph, "eval_step", metrics)))
+    return failure();
+  if (!outputs.empty() && failed(addPure(graph, "predict", outputs)))
+    return failure();
   buildInit(module, graph.getLoc());
   graph.erase();
   return success();

@@ -30,6 +30,20 @@ struct Trained {
   Value value, gradient;
 };
 
+} // namespace
+
+/// The value of a state at the beginning of the entry point, of this type; one get per state.
+static Value readState(OpBuilder &builder, StateOp state, RankedTensorType type) {
+  Block &body = *builder.getInsertionBlock();
+  for (auto get : body.getOps<GetOp>())
+    if (get.getState() == state.getSymName())
+      return get.getValue();
+  OpBuilder first = OpBuilder::atBlockBegin(&body);
+  return first.create<GetOp>(state.getLoc(), type, FlatSymbolRefAttr::get(state.getSymNameAttr()));
+}
+
+namespace {
+
 class Training {
 public:
   Training(OpBuilder &builder, MinimizeOp minimize, ModuleOp module)
@@ -45,12 +59,11 @@ public:
     if (failed(gradients))
       return failure();
     for (auto [each, gradient] : llvm::zip_equal(trained, *gradients))
-      each.gradient = gradient;
+      each.gradient = gradient ? gradient : Value(Node(builder, each.value.getLoc(), each.value).like(0.0));
     if (failed(clipAll()))
       return failure();
     takeStep();
     llvm::for_each(trained, [this](const Trained &each) { update(each); });
-    advanceKeys();
     return success();
   }
 
@@ -106,15 +119,7 @@ private:
     return states.create<StateOp>(loc, builder.getStringAttr(name), kind, type, zero, of, physical);
   }
 
-  /// The value of a state at the beginning of the entry point, of this type; one get per state.
-  Value read(StateOp state, RankedTensorType type) {
-    Block &body = *builder.getInsertionBlock();
-    for (auto get : body.getOps<GetOp>())
-      if (get.getState() == state.getSymName())
-        return get.getValue();
-    OpBuilder first = OpBuilder::atBlockBegin(&body);
-    return first.create<GetOp>(state.getLoc(), type, FlatSymbolRefAttr::get(state.getSymNameAttr()));
-  }
+  Value read(StateOp state, RankedTensorType type) { return readState(builder, state, type); }
 
   StateOp createSlot(const Trained &of, StringRef name) {
     StateOp state = of.state;
@@ -182,14 +187,6 @@ private:
     builder.create<SetOp>(state.getLoc(), "step", Node(builder, state.getLoc(), step) + 1.0);
   }
 
-  /// A step leaves the keys of the next one.
-  void advanceKeys() {
-    for (auto state : module.getOps<StateOp>())
-      if (state.getKind() == StateKind::Key)
-        builder.create<SetOp>(state.getLoc(), state.getSymName(),
-                              nextKey(Node(builder, state.getLoc(), read(state, state.getTensorType()))));
-  }
-
   /// Of a parameter's group in this step.
   Value rateOf(const Trained &of, Location loc) {
     Node scaled(builder, loc, rate);
@@ -218,7 +215,7 @@ private:
     }
   }
 
-  OpBuilder &builder; // at the end of the entry point
+  OpBuilder &builder; // before the end of the entry point
   OpBuilder states;   // before the graph
   MinimizeOp minimize;
   ModuleOp module;
@@ -231,6 +228,13 @@ private:
 
 LogicalResult buildTraining(OpBuilder &builder, Value loss, MinimizeOp minimize, ModuleOp module) {
   return Training(builder, minimize, module).run(loss);
+}
+
+void advanceKeys(OpBuilder &builder, ModuleOp module) {
+  for (auto state : module.getOps<StateOp>())
+    if (state.getKind() == StateKind::Key)
+      builder.create<SetOp>(state.getLoc(), state.getSymName(),
+                            nextKey(Node(builder, state.getLoc(), readState(builder, state, state.getTensorType()))));
 }
 
 } // namespace sluice::passes

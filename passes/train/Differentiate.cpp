@@ -87,7 +87,7 @@ LogicalResult Gradients::propagate(Operation *op, const ActiveValues &active) {
   SmallVector<Value> dResults = llvm::map_to_vector(op->getResults(), [&](Value result) { return lookup(result); });
   bool reached = llvm::any_of(dResults, [](Value gradient) { return bool(gradient); });
   bool wanted = llvm::any_of(op->getOperands(), [&](Value operand) { return active.contains(operand); });
-  if (!reached || !wanted)
+  if (!reached || !wanted || op->hasTrait<NoGradient>())
     return success();
   auto differentiable = dyn_cast<DifferentiableOp>(op);
   if (!differentiable)
@@ -110,17 +110,28 @@ FailureOr<SmallVector<Value>> differentiate(OpBuilder &builder, Value loss, Valu
   Block &block = *builder.getInsertionBlock();
   ActiveValues active(wrt.begin(), wrt.end());
   addActive(block, active);
-  SmallVector<Operation *> forward = llvm::map_to_vector(block, [](Operation &op) { return &op; });
+  SmallVector<Operation *> forward;
+  for (Operation &op : llvm::make_range(block.begin(), builder.getInsertionPoint()))
+    forward.push_back(&op);
 
   Gradients gradients(builder);
   gradients.add(loss, Node(builder, loss.getLoc(), loss).like(1.0));
-  for (Operation *op : llvm::reverse(forward))
+  // Taken where it is complete, before the op that makes the value: that of a scan gives way to another.
+  SmallVector<Value> values(wrt), results(wrt.size());
+  DenseMap<Operation *, SmallVector<size_t>> madeBy;
+  for (auto [number, value] : llvm::enumerate(values))
+    madeBy[value.getDefiningOp()].push_back(number);
+  auto take = [&](Operation *op) {
+    for (size_t number : madeBy.lookup(op))
+      results[number] = gradients.lookup(values[number]);
+  };
+  for (Operation *op : llvm::reverse(forward)) {
+    take(op);
     if (failed(gradients.propagate(op, active)))
       return failure();
-  return llvm::map_to_vector(wrt, [&](Value value) -> Value {
-    Value gradient = gradients.lookup(value);
-    return gradient ? gradient : Value(Node(builder, value.getLoc(), value).like(0.0));
-  });
+  }
+  take(nullptr); // the block's arguments
+  return results;
 }
 
 } // namespace sluice::passes

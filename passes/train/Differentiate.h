@@ -5,8 +5,8 @@
 
 namespace sluice::passes {
 
-/// Appends to the builder's block the gradients of the scalar `loss` with respect to `wrt` (values of the same block).
-/// A value that the loss does not depend on gets zeros. Fails with a diagnostic on an op that has no gradient.
+/// Builds the gradients of the scalar `loss` with respect to `wrt`, where all are of the builder's block and stand before it.
+/// Null for a value that the loss does not depend on. Fails with a diagnostic on an op that has no gradient.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>> differentiate(mlir::OpBuilder &builder, mlir::Value loss,
                                                               mlir::ValueRange wrt);
 

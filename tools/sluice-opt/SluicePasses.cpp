@@ -114,6 +114,8 @@ static void addSchedules() {
 
 void registerSluicePasses() {
   add("promote-to-f64", "Compute in double what is in single precision", always(passes::promoteToF64));
+  add("keep-variables", "Let what reads a value that a gradient is asked by go on reading it",
+      always(passes::keepVariables));
   add("mix-precision", "Bring products to the precision that the module says", always(passes::mixPrecision));
   add("build-entry-points", "Make entry points, with gradients and updates, of the graph", passes::buildEntryPoints);
   add("lower-scans", "Make loops of scans", always(passes::lowerScans));
