@@ -25,18 +25,29 @@ static std::vector<std::string> columnsFor(const Entry &entry, const std::vector
   return columns;
 }
 
+/// What all inputs have along their first dimension, where none has a batch dimension; else 0.
+static int64_t fixedRowsOf(const Entry &entry) {
+  auto isRowless = [](const Value &input) { return input.rowsDim < 0 && !input.shape.empty(); };
+  auto isAlike = [&](const Value &input) { return isRowless(input) && input.shape[0] == entry.inputs[0].shape[0]; };
+  return !entry.inputs.empty() && std::all_of(entry.inputs.begin(), entry.inputs.end(), isAlike)
+             ? entry.inputs[0].shape[0]
+             : 0;
+}
+
 Feed::Feed(const Plan &plan, const Entry &entry, const Table &table, const std::vector<NamedText> &renamed)
-    : plan_(plan), data_(table, columnsFor(entry, renamed)) {
+    : plan_(plan), fixedRows_(fixedRowsOf(entry)), data_(table, columnsFor(entry, renamed)) {
   if (entry.inputs.empty())
     failUnsupported(concat("entry point ", quote(entry.name), " has no inputs to feed data to"));
   for (size_t i = 0; i < entry.inputs.size(); ++i)
     bindings_.push_back(bind(entry.inputs[i], data_.column(i).header()));
+  if (rows() == 0 && data_.rows() > 0)
+    failInvalid(concat(data_.column(0).header().file, ": has ", data_.rows(), " rows, and every call has ", fixedRows_));
 }
 
-/// The shape of one row of an input.
-static Shape rowShape(const Value &input, int64_t capacity) {
+/// The shape of one of so many rows of an input.
+static Shape rowShape(const Value &input, int rowsDim, int64_t capacity) {
   Shape shape = input.shape;
-  auto rows = shape.begin() + input.rowsDim;
+  auto rows = shape.begin() + rowsDim;
   *rows /= capacity;
   if (*rows == 1)
     shape.erase(rows);
@@ -51,10 +62,12 @@ static bool isSameRow(Shape a, Shape b) {
 }
 
 Feed::Binding Feed::bind(const Value &input, const ColumnHeader &column) const {
-  if (input.rowsDim < 0 || plan_.capacity == 0)
+  int64_t capacity = fixedRows_ > 0 ? fixedRows_ : plan_.capacity;
+  int rowsDim = fixedRows_ > 0 ? 0 : input.rowsDim;
+  if (rowsDim < 0 || capacity == 0)
     failUnsupported(concat("input ", quote(input.name), " of type ", typeText(input.dtype, input.shape),
                            " has no batch dimension to feed rows of data to"));
-  Shape row = rowShape(input, plan_.capacity);
+  Shape row = rowShape(input, rowsDim, capacity);
   std::string both =
       concat(column.file, ": column ", quote(column.name), " has rows of ", typeText(column.dtype, column.shape),
              ", but input ", quote(input.name), " takes ", typeText(input.dtype, row));
@@ -63,7 +76,7 @@ Feed::Binding Feed::bind(const Value &input, const ColumnHeader &column) const {
   Binding binding{&input, nullptr};
   if (column.dtype != input.dtype && !(binding.convert = conversion(column.dtype, input.dtype)))
     failInvalid(concat(both, "; a column fills its own type and wider ones of its kind"));
-  for (int i = 0; i < input.rowsDim; ++i)
+  for (int i = 0; i < rowsDim; ++i)
     binding.pieces *= input.shape[static_cast<size_t>(i)];
   binding.pieceBytes = elementsOf(row) * static_cast<int64_t>(sizeOf(input.dtype)) / binding.pieces;
   return binding;

@@ -19,10 +19,14 @@ using Batch = std::vector<Bytes>;
 class Feed {
 public:
   /// Reads headers alone. `renamed` says which inputs take a column of another name. Fails unless each input has a
-  /// batch dimension and a column whose rows fit. `plan` must outlive this.
+  /// batch dimension, or all have as many rows along the first, and a column whose rows fit. `plan` must outlive this.
   Feed(const Plan &plan, const Entry &entry, const Table &table, const std::vector<NamedText> &renamed);
 
-  int64_t rows() const { return data_.rows(); }
+  /// Those of the data; where calls have a fixed number of them, without what is left behind the last whole call.
+  int64_t rows() const { return data_.rows() - rowsLeftOut(); }
+  int64_t rowsLeftOut() const { return fixedRows_ > 0 ? data_.rows() % fixedRows_ : 0; }
+  /// How many rows every call has, if the model says so; else 0.
+  int64_t fixedRows() const { return fixedRows_; }
 
   /// Once, before any row is read. Fails if a row of indices names none of the model's classes, so that no epoch is
   /// lost to a row that the last one would find.
@@ -46,6 +50,7 @@ private:
   void checkIndices(const Binding &binding, const Column &column) const;
 
   const Plan &plan_;
+  int64_t fixedRows_;
   Dataset data_;
   std::vector<Binding> bindings_; ///< of the inputs and of the data's columns, in their order
 };

@@ -35,12 +35,14 @@ int runEval(const Options &options, Processes &processes) {
   Instance instance = startInstance(options, processes.group());
   if (options.weights.empty() && instance.plan().parameterCount() > 0)
     failUsage("eval needs --weights FILE");
-  int64_t batch = batchRows(options, instance.plan());
   initialise(instance, 0);
   if (!options.weights.empty())
     loadWeights(instance, options.weights);
   Feed feed(instance.plan(), instance.entry("eval_step"), evaluationTable(DataPath(dataPath(options, instance.plan()))),
             options.columns);
+  int64_t batch = batchRows(options, instance.plan(), feed.fixedRows());
+  if (processes.isFirst())
+    tellRowsLeftOut(options, feed, "rows");
   feed.load();
   processes.agree({{"the number of rows", std::to_string(feed.rows())}, {"the batch", std::to_string(batch)}},
                   instance);

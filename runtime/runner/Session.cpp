@@ -2,6 +2,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
+#include "runtime/data/Feed.h"
 #include "runtime/io/File.h"
 #include "runtime/runner/Report.h"
 #include "runtime/runner/Terminal.h"
@@ -182,10 +183,20 @@ std::optional<Table> testTable(const DataPath &data, const Options &options) {
   return data.part(DataPart::test);
 }
 
-int64_t batchRows(const Options &options, const Plan &plan) {
+int64_t batchRows(const Options &options, const Plan &plan, int64_t fixedRows) {
+  if (fixedRows > 0 && options.batch > 0 && options.batch != fixedRows)
+    failUsage(concat("--batch: ", options.batch, " rows, and every call of the model has ", fixedRows));
+  if (fixedRows > 0)
+    return fixedRows;
   if (options.batch > plan.batch && plan.batch > 0)
     failUsage(concat("--batch: ", options.batch, " exceeds the model's capacity of ", plan.batch, " rows"));
   return options.batch > 0 && plan.batch > 0 ? options.batch : std::max<int64_t>(plan.batch, 1);
+}
+
+void tellRowsLeftOut(const Options &options, const Feed &feed, const char *rows) {
+  if (feed.rowsLeftOut() > 0 && !options.quiet)
+    talk(concat("the last ", feed.rowsLeftOut(), " of ", feed.rows() + feed.rowsLeftOut(), " ", rows,
+                " are left out: every call has ", feed.fixedRows()));
 }
 
 } // namespace sluice::runtime

@@ -73,6 +73,12 @@ private:
     std::optional<Table> test = testTable(path, options_);
     if (test)
       test_.emplace(instance_.plan(), instance_.entry("eval_step"), *test, options_.columns);
+    position_.batch = batchRows(options_, instance_.plan(), train_->fixedRows());
+    if (processes_.isFirst()) {
+      tellRowsLeftOut(options_, *train_, "training rows");
+      if (test_)
+        tellRowsLeftOut(options_, *test_, "test rows");
+    }
     train_->load();
     if (test_)
       test_->load();

@@ -150,11 +150,29 @@ TEST(Feed, RowsMayBeAnyDimension) {
 
 TEST(Feed, AnInputWithoutRowsIsRefused) {
   Data data;
-  data.add("x", "<f4", "(2,)", std::string(8, '\0'));
-  Status status = guarded([&] { feedOf(Model({input("x", DType::f32, {3}, -1)}), data); });
+  data.add("x", "<f4", "(2,)", std::string(8, '\0')).add("y", "<f4", "(2,)", std::string(8, '\0'));
+  Model model({input("x", DType::f32, {3}, -1), input("y", DType::f32, {capacity})});
+  Status status = guarded([&] { feedOf(model, data); });
   EXPECT_EQ(status.code, ExitCode::unsupported);
   EXPECT_NE(status.message.find("input 'x' of type f32[3] has no batch dimension"), std::string::npos)
       << status.message;
+}
+
+/// A model without a batch dimension has as many rows in each call as its inputs have along the first.
+TEST(Feed, CallsMayHaveAFixedNumberOfRows) {
+  Data data;
+  data.add("x", "<i4", "(5, 2)", bytesOfAll<int32_t>({1, 2, 3, 4, 5, 6, 7, 8, 9, 10})).add("y", "<i4", "(5,)", bytesOfAll<int32_t>({1, 2, 3, 4, 5}));
+  Model model({input("x", DType::i32, {2, 2}, -1), input("y", DType::i32, {2}, -1)});
+  Feed feed = feedOf(model, data);
+  EXPECT_EQ(feed.fixedRows(), 2);
+  EXPECT_EQ(feed.rows(), 4);
+  EXPECT_EQ(feed.rowsLeftOut(), 1);
+  Batch batch = read(feed, {3, 0});
+  EXPECT_EQ(valuesOf<int32_t>(batch[0]), (std::vector<int32_t>{7, 8, 1, 2}));
+  EXPECT_EQ(valuesOf<int32_t>(batch[1]), (std::vector<int32_t>{4, 1}));
+  expectRefused(Model({input("x", DType::i32, {6, 2}, -1)}), data, "has 5 rows, and every call has 6");
+  Model uneven({input("x", DType::i32, {2, 2}, -1), input("y", DType::i32, {3}, -1)});
+  EXPECT_EQ(guarded([&] { feedOf(uneven, data); }).code, ExitCode::unsupported);
 }
 
 TEST(Feed, AMissingColumnIsNamed) {
