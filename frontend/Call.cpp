@@ -96,6 +96,12 @@ void Call::requireFloat(const Tensor &x) const {
     fail(std::string("works on floats, not ") + to_string(x.dtype()) + "; convert with .to(f32)");
 }
 
+void Call::requireScalar(const Tensor &x) const {
+  requireFloat(x);
+  if (rank(x) != 0)
+    fail("needs a scalar; reduce it with mean or sum");
+}
+
 void Call::requireSameDType(const Tensor &a, const Tensor &b) const {
   if (a.dtype() != b.dtype())
     fail(std::string("dtypes differ: ") + to_string(a.dtype()) + " and " + to_string(b.dtype()) +
@@ -190,15 +196,33 @@ Tensor Call::copy(const Tensor &x, StringAttr device, ir::CopyReason reason) {
   return Access::tensor(graph, graph.copy(Access::value(x), device, reason, location));
 }
 
+static bool isOf(ir::StateOp state, ir::StateKind kind) { return state && state.getKind() == kind; }
+
 void Call::update(const Tensor &buffer, const Tensor &value) {
   if (graph.replica) // what it writes is lost
     return;
   ir::StateOp state = graph.stateOf(Access::value(buffer));
-  if (!state || state.getKind() != ir::StateKind::Statistic)
+  if (!isOf(state, ir::StateKind::Statistic))
     fail("only buffers of a module are updated, under the tensors that `buffer` gave");
-  for (auto set : graph.graph.getBody().getOps<ir::SetOp>())
-    if (set.getState() == state.getSymName())
-      fail(("'" + state.getSymName() + "' is updated twice a step; one batch norm serves one place").str());
+  set(state, value, "; one batch norm serves one place");
+}
+
+void Call::write(const Tensor &existing, const Tensor &value) {
+  if (graph.replica)
+    return;
+  ir::StateOp state = graph.stateOf(Access::value(existing));
+  bool isParameter = isOf(state, ir::StateKind::Parameter);
+  if (!isParameter && !isOf(state, ir::StateKind::Statistic))
+    fail("only parameters and buffers of a module are written, under the tensors that `parameter` and `buffer` gave");
+  for (auto minimize : graph.graph.getBody().getOps<ir::MinimizeOp>())
+    if (isParameter && graph.dependsOn(minimize.getLoss(), Access::value(existing)))
+      fail(("'" + state.getSymName() + "' is trained by minimize already").str());
+  set(state, value, "");
+}
+
+void Call::set(ir::StateOp state, const Tensor &value, const char *advice) {
+  if (graph.findSet(state.getSymName()))
+    fail(("'" + state.getSymName() + "' is updated twice a step" + advice).str());
   graph.builder.create<ir::SetOp>(graph.toLocation(location), state.getSymName(), Access::value(value));
 }
 
@@ -250,7 +274,11 @@ Tensor Call::reshape(const Tensor &x, ArrayRef<int64_t> newShape) {
 }
 
 Tensor Call::expand(const Tensor &x, ArrayRef<int64_t> dims, ArrayRef<int64_t> newShape) {
-  return emit<ir::ExpandOp>({x}, {list("dims", dims), list("shape", newShape)});
+  Tensor y = emit<ir::ExpandOp>({x}, {list("dims", dims), list("shape", newShape)});
+  for (const Tensor &operand : operands)
+    if (StringAttr device = ir::getDevice(type(operand)))
+      ir::setDeviceAndPin(Access::value(y).getDefiningOp(), device, graph.pin);
+  return y;
 }
 
 Tensor Call::broadcast(const Tensor &x, ArrayRef<int64_t> newShape) {

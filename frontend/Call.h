@@ -47,6 +47,8 @@ public:
   /// `other` exists and is of the operands' graph.
   void requireGraph(const Tensor &other) const;
   void requireFloat(const Tensor &x) const;
+  /// A float without dimensions.
+  void requireScalar(const Tensor &x) const;
   void requireSameDType(const Tensor &a, const Tensor &b) const;
   void requireRank(const char *operand, const Tensor &x, int64_t rank) const;
   /// `dim` counted from the front.
@@ -70,8 +72,9 @@ public:
 
   /// x in a buffer of its own on a device; null: placed later.
   Tensor copy(const Tensor &x, mlir::StringAttr device, ir::CopyReason reason);
-  /// Records that training gives a module's buffer this value.
+  /// Records that training gives a module's buffer this value; or what the user writes into, a parameter or a buffer.
   void update(const Tensor &buffer, const Tensor &value);
+  void write(const Tensor &existing, const Tensor &value);
   /// What a training step draws random numbers by.
   Tensor key();
   /// A number as a tensor of x's dtype and shape.
@@ -84,6 +87,7 @@ public:
   Tensor permute(const Tensor &x, llvm::ArrayRef<int64_t> order);
   /// Broadcasts by NumPy's rules; nothing to do gives x itself.
   Tensor broadcast(const Tensor &x, llvm::ArrayRef<int64_t> shape);
+  /// On the device of the call's operands, where the result is needed.
   Tensor expand(const Tensor &x, llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<int64_t> shape);
   /// y plus a vector along one dimension of it, if there is one.
   Tensor plusBias(const Tensor &y, const Tensor &bias, int64_t axis);
@@ -96,6 +100,7 @@ public:
 
 private:
   void requireOneDevice() const;
+  void set(ir::StateOp state, const Tensor &value, const char *advice);
 
   CallNumber number{graph};
   const char *function;

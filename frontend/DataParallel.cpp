@@ -74,8 +74,14 @@ std::vector<Tensor> allreduce(std::vector<Tensor> data, std::source_location whe
 
 std::vector<Tensor> get_params(const std::vector<Tensor> &params, const Device &device, std::source_location where) {
   std::vector<Tensor> copies;
-  for (const Tensor &each : params)
-    copies.push_back(each.copy_to(device, where));
+  for (const Tensor &each : params) {
+    Call call("get_params", {each}, where);
+    ir::StateOp state = call.graph.stateOf(Access::value(each));
+    if (!state || state.getKind() != ir::StateKind::Parameter)
+      call.fail("copies parameters of a module, under the tensors that `parameter` gave");
+    ir::StateOp copy = call.graph.addLike(state, device, where);
+    copies.push_back(Access::tensor(call.graph, call.graph.read(copy, ir::getDevice(copy.getStoredType()), where)));
+  }
   return copies;
 }
 

@@ -82,6 +82,17 @@ Tensor Graph::full(Shape shape, double value, DType dtype, Where where) {
 Tensor Graph::zeros(Shape shape, DType dtype, Where where) { return full(std::move(shape), 0, dtype, where); }
 Tensor Graph::ones(Shape shape, DType dtype, Where where) { return full(std::move(shape), 1, dtype, where); }
 
+Tensor Graph::hyper(std::string name, double value, DType dtype, Where where) {
+  requireName("a hyperparameter", name, where);
+  if (name == "step")
+    throw Error("'step' is a state of the optimizer; name the hyperparameter otherwise", where);
+  if (!is_float(dtype))
+    throw Error("'" + name + "': hyperparameters are floats, not " + to_string(dtype), where);
+  auto type = RankedTensorType::get({}, graph->elementType(dtype));
+  ir::StateOp state = graph->addState(ir::StateKind::Hyper, name, type, init::constant(value), /*device=*/{}, where);
+  return Access::tensor(*graph, graph->read(state, /*device=*/{}, where));
+}
+
 void Graph::output(std::string name, Arg value) {
   requireName("an output", name, value.where);
   Call("output", value).requireGraph(*graph);
@@ -89,19 +100,21 @@ void Graph::output(std::string name, Arg value) {
   graph->builder.create<ir::OutputOp>(graph->toLocation(value.where), name, Access::value(value.tensor));
 }
 
-static void requireScalar(const Call &call, const Tensor &x) {
-  call.requireFloat(x);
-  if (Call::rank(x) != 0)
-    call.fail("needs a scalar; reduce it with mean or sum");
+/// There is at most one: what `minimize` trains on, or the metric of this name.
+static void requireNoLoss(GraphImpl &graph, const char *function, const SourceLocation &location) {
+  for (Operation &op : graph.graph.getBody().front())
+    if (auto metric = dyn_cast<ir::MetricOp>(op); isa<ir::MinimizeOp>(op) || (metric && metric.getName() == "loss"))
+      throw Error(std::string(function) + ": the graph has a loss already", location,
+                  {{"here", detail::locationOf(op.getLoc())}});
 }
 
 void Graph::metric(std::string name, Arg value) {
   requireName("a metric", name, value.where);
   Call call("metric", value);
   call.requireGraph(*graph);
-  requireScalar(call, value.tensor);
+  call.requireScalar(value.tensor);
   if (name == "loss")
-    throw Error("the metric 'loss' is reported by minimize", value.where);
+    requireNoLoss(*graph, "metric", value.where);
   graph->claimResult(name, value.where);
   graph->builder.create<ir::MetricOp>(graph->toLocation(value.where), name, Access::value(value.tensor));
 }
@@ -111,13 +124,15 @@ void Graph::metric(std::string name, Arg value) {
 void Graph::minimize(Arg loss, const optim::Optimizer &optimizer, const optim::Options &options) {
   Call call("minimize", loss);
   call.requireGraph(*graph);
-  requireScalar(call, loss.tensor);
+  call.requireScalar(loss.tensor);
   std::vector<std::string> names = graph->parametersBehind(Access::value(loss.tensor));
   if (names.empty())
     call.fail("the loss depends on no parameter");
+  for (const std::string &name : names)
+    if (graph->findSet(name))
+      call.fail("'" + name + "' is written by copy_ or copy_to already");
   detail::Training training(call, names, optimizer, options);
-  for (auto known : graph->graph.getBody().getOps<ir::MinimizeOp>())
-    throw Error("minimize: the graph has a loss already", loss.where, {{"here", detail::locationOf(known.getLoc())}});
+  requireNoLoss(*graph, "minimize", loss.where);
   auto scalar = RankedTensorType::get({}, ir::getAccumulator(graph->elementType(graph->dtype)));
   graph->addState(ir::StateKind::Hyper, "lr", scalar, init::constant(training.lr), /*device=*/{}, loss.where);
   graph->builder.create<ir::MinimizeOp>(graph->toLocation(loss.where), Access::value(loss.tensor), training.optimizer,
@@ -140,7 +155,7 @@ ModuleOp moduleOf(const Graph &handle, std::source_location where) {
   GraphImpl &graph = *Access::graph(handle);
   Block &body = graph.graph.getBody().front();
   auto isResult = [](Operation &op) { return isa<ir::OutputOp, ir::MinimizeOp>(op); };
-  if (llvm::none_of(body, isResult))
+  if (llvm::none_of(body, isResult) && !graph.graph.setsParameters())
     throw Error("the graph '" + graph.name + "' has neither an output nor a loss", where);
   if (std::string failure = graph.verify(); !failure.empty())
     throw Error("the graph '" + graph.name + "' does not verify: " + failure, where);

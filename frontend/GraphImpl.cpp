@@ -198,12 +198,16 @@ ir::InitAttr GraphImpl::initAttr(const init::Init &init, const std::string &stat
 
 ir::StateOp GraphImpl::addState(ir::StateKind kind, const std::string &state, RankedTensorType type,
                                 const init::Init &init, StringAttr device, const SourceLocation &location) {
+  return addState(kind, state, type, initAttr(init.resolved(shapeOf(type)), state, type, location), device, location);
+}
+
+ir::StateOp GraphImpl::addState(ir::StateKind kind, const std::string &state, RankedTensorType type, ir::InitAttr begin,
+                                StringAttr device, const SourceLocation &location) {
   if (ir::StateOp known = findState(state))
     throw Error("there is already a " + ir::stringifyStateKind(known.getKind()).str() + " '" + state + "'", location,
                 {{"created here", locationOf(known.getLoc())}});
   TypeAttr physical = device ? TypeAttr::get(ir::withDevice(type, device)) : TypeAttr();
-  return createState(kind, state, type, initAttr(init.resolved(shapeOf(type)), state, type, location), physical,
-                     location);
+  return createState(kind, state, type, begin, physical, location);
 }
 
 ir::StateOp GraphImpl::createState(ir::StateKind kind, StringRef state, RankedTensorType type, ir::InitAttr begin,
@@ -212,6 +216,29 @@ ir::StateOp GraphImpl::createState(ir::StateKind kind, StringRef state, RankedTe
   builder.setInsertionPoint(graph);
   return builder.create<ir::StateOp>(toLocation(location), builder.getStringAttr(state), kind, type, begin,
                                      FlatSymbolRefAttr(), physical);
+}
+
+ir::StateOp GraphImpl::addLike(ir::StateOp parameter, const Device &device, const SourceLocation &location) {
+  std::string place = device.kind() == Device::Kind::cpu ? "cpu" : "gpu" + std::to_string(device.index());
+  ir::StateOp first = parameter.getLike() ? findState(*parameter.getLike()) : parameter;
+  ir::StateOp state =
+      addState(ir::StateKind::Parameter, (parameter.getSymName() + "." + place).str(), parameter.getTensorType(),
+               first.getInit(), use("get_params", device, location), location);
+  state.setLikeAttr(FlatSymbolRefAttr::get(first.getSymNameAttr()));
+  return state;
+}
+
+void GraphImpl::setInit(ir::StateOp state, ir::InitAttr begin) {
+  for (auto other : module->getOps<ir::StateOp>())
+    if (other == state || other.getLike() == state.getSymName())
+      other.setInitAttr(begin);
+}
+
+ir::SetOp GraphImpl::findSet(StringRef state) {
+  for (auto set : graph.getBody().getOps<ir::SetOp>())
+    if (set.getState() == state)
+      return set;
+  return {};
 }
 
 Value GraphImpl::readKey(const SourceLocation &location) {
@@ -249,14 +276,35 @@ std::string GraphImpl::nameOf(Value value) {
   return state ? ("'" + state.getSymName() + "' ").str() : std::string();
 }
 
+/// What an op reads, in its regions too.
+static llvm::SetVector<Value> readBy(Operation *op) {
+  llvm::SetVector<Value> read(op->operand_begin(), op->operand_end());
+  getUsedValuesDefinedAbove(op->getRegions(), read);
+  return read;
+}
+
+bool GraphImpl::dependsOn(Value value, Value on) {
+  llvm::SetVector<Value> behind;
+  behind.insert(value);
+  for (size_t i = 0; i < behind.size(); ++i) {
+    Operation *op = behind[i].getDefiningOp();
+    if (behind[i] == on)
+      return true;
+    if (!op || op->hasTrait<ir::NoGradient>())
+      continue;
+    for (Value operand : readBy(op))
+      if (is_float(dtypeOf(operand.getType())))
+        behind.insert(operand);
+  }
+  return false;
+}
+
 std::vector<std::string> GraphImpl::parametersBehind(Value value) {
   llvm::SetVector<Operation *> behind;
   if (Operation *op = value.getDefiningOp())
     behind.insert(op);
   for (size_t i = 0; i < behind.size(); ++i) {
-    llvm::SetVector<Value> read(behind[i]->operand_begin(), behind[i]->operand_end());
-    getUsedValuesDefinedAbove(behind[i]->getRegions(), read);
-    for (Value operand : read)
+    for (Value operand : readBy(behind[i]))
       if (Operation *op = operand.getDefiningOp())
         behind.insert(op);
   }

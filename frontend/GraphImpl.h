@@ -73,6 +73,8 @@ public:
   /// Throws when the name is taken. The state is kept on `device`; null: placed later.
   ir::StateOp addState(ir::StateKind kind, const std::string &name, mlir::RankedTensorType type, const init::Init &init,
                        mlir::StringAttr device, const SourceLocation &location);
+  ir::StateOp addState(ir::StateKind kind, const std::string &name, mlir::RankedTensorType type, ir::InitAttr begin,
+                       mlir::StringAttr device, const SourceLocation &location);
   /// The state's value, fixed on a device unless that is null.
   mlir::Value read(ir::StateOp state, mlir::StringAttr device, const SourceLocation &location);
   /// The key of the graph's random numbers, from a state of its own.
@@ -83,12 +85,20 @@ public:
   /// The state that a value reads, or null.
   ir::StateOp stateOf(mlir::Value value);
   ir::StateOp findState(llvm::StringRef name);
+  /// A parameter on a device that begins as another one does, and changes by itself from then on.
+  ir::StateOp addLike(ir::StateOp parameter, const Device &device, const SourceLocation &location);
+  /// Of a state, and of those that are like it.
+  void setInit(ir::StateOp state, ir::InitAttr begin);
+  /// What gives a state its value behind a training step, or null.
+  ir::SetOp findSet(llvm::StringRef state);
   /// "'fc1.weight' " of a state or input; nothing of other values.
   std::string nameOf(mlir::Value value);
   /// Throws unless `name` is new among the outputs and metrics.
   void claimResult(const std::string &name, const SourceLocation &location);
   /// The names of the parameters that a value depends on, in order of their creation.
   std::vector<std::string> parametersBehind(mlir::Value value);
+  /// Whether a gradient flows from a value to another that it is made of, or is.
+  bool dependsOn(mlir::Value value, mlir::Value on);
 
   /// Empty, or why the module does not verify.
   std::string verify();

@@ -148,7 +148,7 @@ void Module::initialize(std::string_view pattern, init::Init init, Where at) {
     if (!detail::matches(pattern, std::string_view(full).substr(prefix)))
       continue;
     ir::StateOp state = graph->findState(full);
-    state.setInitAttr(graph->initAttr(init.resolved(tensor.shape()), full, state.getTensorType(), at));
+    graph->setInit(state, graph->initAttr(init.resolved(tensor.shape()), full, state.getTensorType(), at));
     found = true;
   }
   if (!found)

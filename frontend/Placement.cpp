@@ -31,14 +31,14 @@ Tensor Tensor::cpu(Where where) const { return to(sluice::cpu(), where); }
 Tensor Tensor::cuda(Where where) const { return to(Call("cuda", Arg(*this, where)).graph.defaultGpu(), where); }
 Tensor Tensor::cuda(int index, Where where) const { return to(gpu(index, where), where); }
 
-/// The value that training gives to the buffer `existing`: the source, on the buffer's device.
+/// The value that training gives to a state, `existing`: the source, on its device.
 static Tensor write(Call &call, const Tensor &existing, const Tensor &source) {
   if (Call::shape(source) != Call::shape(existing))
     call.fail("sizes differ: " + call.print(source) + " and " + call.print(existing));
   StringAttr from = ir::getDevice(Call::type(source)), to = ir::getDevice(Call::type(existing));
   Tensor value =
       from == to ? source : call.copy(source, to, ir::CopyReason::To); // needless if both are placed on one device
-  call.update(existing, value);
+  call.write(existing, value);
   return value;
 }
 

@@ -1,11 +1,15 @@
-// LeNet on several devices from scratch: plain parameters, copied to every device; a batch of a static size, split
-// among them; losses that are summed. A copy's gradient is made where the copy is, and the parameter gets their sum.
+// LeNet on several devices from scratch, as the d2l book's multi-GPU notebook has it: each device has parameters of its
+// own and a share of the rows of a batch, whose size is static. The gradients of its loss are added to those of the others
+// for each parameter, and each device updates its own parameters by the sums.
 #include "Options.h"
 #include <sluice/sluice.h>
 
 using namespace sluice;
 
-/// What the accelerators share, or the host if there are none.
+/// Of one device each: W1, b1, W2, b2, W3, b3, W4, b4.
+using PerDevice = std::vector<std::vector<Tensor>>;
+
+/// The accelerators, or the host if there are none.
 static std::vector<Device> devicesOf(const Graph &graph) {
   std::vector<Device> devices;
   for (const Graph::DeviceInfo &info : graph.devices())
@@ -15,8 +19,8 @@ static std::vector<Device> devicesOf(const Graph &graph) {
   return devices;
 }
 
-/// W1, b1, W2, b2, W3, b3, W4, b4.
-static std::vector<Tensor> parametersOf(nn::Module &net, const Device &device) {
+/// On the host, where they stay as they begin.
+static std::vector<Tensor> parametersOf(nn::Module &net) {
   const Shape weights[] = {{20, 1, 3, 3}, {50, 20, 5, 5}, {128, 800}, {10, 128}};
   int layer = 0;
   std::vector<Tensor> params;
@@ -25,7 +29,7 @@ static std::vector<Tensor> parametersOf(nn::Module &net, const Device &device) {
     net.parameter("W" + number, weight, init::normal(0.0, 0.01));
     net.parameter("b" + number, {weight[0]}, init::zeros());
   }
-  net.to(device);
+  net.to(cpu());
   for (const auto &[name, param] : net.named_parameters())
     params.push_back(param);
   return params;
@@ -38,36 +42,54 @@ static Tensor lenet(const Tensor &x, const std::vector<Tensor> &params) {
   return linear(h3, params[6], params[7]);
 }
 
-/// The logits of every device's rows, and the sum of the losses of all rows, on the first device.
-static std::pair<std::vector<Tensor>, Tensor> train_batch(const Tensor &x, const Tensor &y,
-                                                          const std::vector<std::vector<Tensor>> &device_params,
-                                                          const std::vector<Device> &devices) {
+static void sgd(std::vector<Tensor> &params, const std::vector<Tensor> &grads, const Tensor &lr, double batch) {
+  for (size_t i = 0; i < params.size(); ++i)
+    params[i].copy_(params[i] - lr * grads[i] / batch);
+}
+
+/// The logits of all rows and the mean of their losses, on the first device, before the parameters are updated.
+static std::pair<Tensor, Tensor> train_batch(const Tensor &x, const Tensor &y, PerDevice &params,
+                                             const std::vector<Device> &devices, const Tensor &lr, double batch) {
   auto [xs, ys] = split_batch(x, y, devices, {.even_split = false});
   std::vector<Tensor> logits, losses;
   for (size_t i = 0; i < devices.size(); ++i) {
-    logits.push_back(lenet(xs[i].dtype() == u8 ? xs[i] / 255 : xs[i], device_params[i]));
+    logits.push_back(lenet(xs[i].dtype() == u8 ? xs[i] / 255 : xs[i], params[i]));
     losses.push_back(cross_entropy(logits[i], ys[i], Reduction::sum));
   }
-  return {logits, allreduce(losses).front()};
+  PerDevice grads;
+  for (size_t i = 0; i < devices.size(); ++i)
+    grads.push_back(grad(losses[i], params[i]));
+  for (size_t p = 0; p < grads.front().size(); ++p) {
+    std::vector<Tensor> each;
+    for (const std::vector<Tensor> &own : grads)
+      each.push_back(own[p]);
+    each = allreduce(each);
+    for (size_t i = 0; i < devices.size(); ++i)
+      grads[i][p] = each[i];
+  }
+  for (size_t i = 0; i < devices.size(); ++i)
+    sgd(params[i], grads[i], lr, batch);
+  for (Tensor &part : logits)
+    part = part.to(devices.front());
+  return {cat(logits), allreduce(losses).front() / batch};
 }
 
 static Graph build(const models::Options &options) {
   Graph graph = models::graph("lenet_data_parallel", options);
+  graph.set_data("mnist-10k");
   Tensor x = graph.input("image", options.input == "u8" ? u8 : f32, {options.batch, 1, 28, 28});
   Tensor y = graph.input("label", i32, {options.batch});
   std::vector<Device> devices = devicesOf(graph);
   nn::Module net{graph};
   models::pin(net, options); // it has no parts
-  std::vector<Tensor> params = parametersOf(net, devices.front());
-  std::vector<std::vector<Tensor>> device_params;
-  device_params.reserve(devices.size());
+  std::vector<Tensor> params = parametersOf(net);
+  PerDevice device_params;
   for (const Device &device : devices)
     device_params.push_back(get_params(params, device));
-  auto [logits, loss] = train_batch(x, y, device_params, devices);
-  for (Tensor &part : logits)
-    part = part.to(devices.front());
-  graph.output("logits", cat(logits));
-  graph.minimize(loss / double(options.batch), optim::SGD{.lr = options.lr});
+  auto [logits, loss] = train_batch(x, y, device_params, devices, graph.hyper("lr", options.lr), double(options.batch));
+  graph.metric("loss", loss);
+  graph.metric("accuracy", accuracy(logits, y.to(devices.front())));
+  graph.output("logits", logits);
   return graph;
 }
 

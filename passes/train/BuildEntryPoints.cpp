@@ -138,8 +138,9 @@ static void buildInit(ModuleOp module, Location loc) {
     InheritDevice devices(builder, /*fixed=*/{}, getDevice(state.getStoredType()));
     ++stream;
     Value &value = values[state.getSymName()];
-    value = state.getLike() ? values.lookup(*state.getLike())
-                            : state.getInit().build(builder, state.getLoc(), body.getArgument(0), stream, state.getTensorType());
+    value = state.getLike()
+                ? values.lookup(*state.getLike())
+                : state.getInit().build(builder, state.getLoc(), body.getArgument(0), stream, state.getTensorType());
     builder.create<SetOp>(state.getLoc(), state.getSymName(), value);
   }
   builder.create<ReturnOp>(loc, ValueRange());

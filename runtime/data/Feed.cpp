@@ -41,7 +41,8 @@ Feed::Feed(const Plan &plan, const Entry &entry, const Table &table, const std::
   for (size_t i = 0; i < entry.inputs.size(); ++i)
     bindings_.push_back(bind(entry.inputs[i], data_.column(i).header()));
   if (rows() == 0 && data_.rows() > 0)
-    failInvalid(concat(data_.column(0).header().file, ": has ", data_.rows(), " rows, and every call has ", fixedRows_));
+    failInvalid(
+        concat(data_.column(0).header().file, ": has ", data_.rows(), " rows, and every call has ", fixedRows_));
 }
 
 /// The shape of one of so many rows of an input.

@@ -69,8 +69,9 @@ TEST(LeNet, TakesItsSettings) {
 TEST(LeNet, IsSplitOverDevicesFromScratch) {
   Outcome lenet = run("lenet_data_parallel --batch 51 --devices sim:0-1 -o -");
   EXPECT_EQ(lenet.code, 0);
-  EXPECT_THAT(lenet.text, HasSubstr("lenet_data_parallel: 129068 parameters"));
-  EXPECT_THAT(lenet.text, HasSubstr("[@W1, @b1, @W2, @b2, @W3, @b3, @W4, @b4]"));
+  EXPECT_THAT(lenet.text, HasSubstr("lenet_data_parallel: 387204 parameters")) << "the host's, and two devices' own";
+  for (const char *set : {"sluice.set @W1.gpu0, ", "sluice.set @b4.gpu1, "})
+    EXPECT_THAT(lenet.text, HasSubstr(set));
   for (const char *part : {"tensor<26x1x28x28xui8, #acc0", "tensor<25x1x28x28xui8, #acc1", "tensor<51x10xf32, #acc0"})
     EXPECT_THAT(lenet.text, HasSubstr(part));
   EXPECT_EQ(run("lenet_data_parallel --devices sim:0-1 --pin conv=gpu:0 -o -").code, 2);

@@ -209,12 +209,13 @@ TEST_F(checklist_25_copy_to_existing, GivesTheNewValueToWhatFollows) {
   EXPECT_TRUE(isSame(kept, fresh));
 }
 
-TEST_F(checklist_25_copy_to_existing, IsForBuffersAlone) {
+TEST_F(checklist_25_copy_to_existing, IsForStatesAlone) {
   nn::Module root{g};
-  Tensor p = root.parameter("p", {4}, init::zeros()), b = root.buffer("b", {4}, init::zeros()), value = g.ones({4});
+  Tensor b = root.buffer("b", {4}, init::zeros()), value = g.ones({4});
   Tensor none, computed = value + 1, first = b, second = b;
-  std::string only = "copy_to: only buffers of a module are updated, under the tensors that `buffer` gave ([4])";
-  EXPECT_EQ(errorOf([&] { value.copy_to(p); }), only);
+  std::string only =
+      "copy_to: only parameters and buffers of a module are written, under the tensors that `parameter` and "
+      "`buffer` gave ([4])";
   EXPECT_EQ(errorOf([&] { value.copy_to(computed); }), only);
   EXPECT_EQ(errorOf([&] { value.copy_to(none); }), "copy_to: an operand is an empty tensor ([4])");
   EXPECT_EQ(errorOf([&] { g.ones({3}).copy_to(b); }), "copy_to: sizes differ: [3] and [4] ([3])");

@@ -644,8 +644,6 @@ TEST_F(WrongUse, NamesThatAreTaken) {
   SAYS("there is already a parameter 'p'");
   WRONG(root.parameter("lr", {}, init::zeros()));
   SAYS("'lr' is a state of the optimizer; name the parameter otherwise");
-  WRONG(g.metric("loss", x.mean()));
-  SAYS("the metric 'loss' is reported by minimize");
 }
 
 TEST_F(WrongUse, NamedDimensionsThatDisagree) {

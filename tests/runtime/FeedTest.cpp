@@ -161,7 +161,8 @@ TEST(Feed, AnInputWithoutRowsIsRefused) {
 /// A model without a batch dimension has as many rows in each call as its inputs have along the first.
 TEST(Feed, CallsMayHaveAFixedNumberOfRows) {
   Data data;
-  data.add("x", "<i4", "(5, 2)", bytesOfAll<int32_t>({1, 2, 3, 4, 5, 6, 7, 8, 9, 10})).add("y", "<i4", "(5,)", bytesOfAll<int32_t>({1, 2, 3, 4, 5}));
+  data.add("x", "<i4", "(5, 2)", bytesOfAll<int32_t>({1, 2, 3, 4, 5, 6, 7, 8, 9, 10}))
+      .add("y", "<i4", "(5,)", bytesOfAll<int32_t>({1, 2, 3, 4, 5}));
   Model model({input("x", DType::i32, {2, 2}, -1), input("y", DType::i32, {2}, -1)});
   Feed feed = feedOf(model, data);
   EXPECT_EQ(feed.fixedRows(), 2);

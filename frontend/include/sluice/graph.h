@@ -53,9 +53,12 @@ public:
   /// fractions need a float.
   Tensor arange(double end, DType dtype = i64, Where where = Where::current());
   Tensor arange(double start, double end, double step = 1, DType dtype = i64, Where where = Where::current());
+  /// A scalar that is set when the program runs (`--set lr=0.1`), and is `value` unless it is.
+  Tensor hyper(std::string name, double value, DType dtype = f32, Where where = Where::current());
   /// A result of `predict`.
   void output(std::string name, Arg value);
-  /// A scalar that training and evaluation report beside the loss: a mean over the rows.
+  /// A scalar that training and evaluation report beside the loss: a mean over the rows. A graph that writes its parameters
+  /// itself (Tensor::copy_) reports its loss so, under the name "loss".
   void metric(std::string name, Arg value);
   /// Trains every parameter that the scalar loss depends on:
   ///

@@ -57,10 +57,12 @@ public:
   Tensor cuda(Where where = Where::current()) const;
   Tensor cuda(int index, Where where = Where::current()) const;
 
-  /// Writes this value into a buffer of a module when a training step ends, from any device; `existing` becomes the new
-  /// value, on its device. Shapes and dtypes agree.
+  /// Writes this value into a buffer or parameter of a module when a training step ends, from any device; `existing`
+  /// becomes the new value, on its device. Shapes and dtypes agree. Evaluation and prediction write nothing. What
+  /// `minimize` trains cannot be written. A graph that writes a parameter has a training step without an optimizer; one
+  /// that writes buffers alone has none.
   void copy_to(Tensor &existing, Where where = Where::current()) const;
-  /// The same from the buffer's side, from any dtype too: `running.copy_(value)` gives `running`.
+  /// The same from the other side, from any dtype too: `param.copy_(param - lr * gradient)` gives `param`.
   Tensor &copy_(const Tensor &source, Where where = Where::current());
 
   Tensor to(DType dtype, Where where = Where::current()) const;

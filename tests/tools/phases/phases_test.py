@@ -12,7 +12,9 @@ import sys
 import tempfile
 
 FLAGS = {"mixed": ["--precision", "bf16"], "replicas": ["--replicas", "4", "--devices", "sim:0-3"], "microbatches": ["--accumulate", "4"]}
+PROGRAMS = {"gradients": "lenet_data_parallel"}  # the others are of lenet
 MODELS = {
+    "gradients": ["--batch", "256", "--devices", "sim:0-1"],
     "lenet": ["--batch", "256"],
     "microbatches": ["--batch", "250"],
     "mixed": ["--batch", "256"],
@@ -41,7 +43,7 @@ def dump(root, build, folder, name, phase):
     place = folder if name in MODELS else os.path.join(root, "tests/e2e/devices/trees")
     model, tool = os.path.join(place, f"{name}.mlir"), os.path.join(build, "bin", "sluice")
     if not os.path.exists(model):
-        program = os.path.join(build, "bin", "models", "lenet")
+        program = os.path.join(build, "bin", "models", PROGRAMS.get(name, "lenet"))
         subprocess.run([program, *MODELS[name], "-o", model], check=True, stderr=subprocess.DEVNULL)
     return subprocess.run([tool, "show", model, "--stage", phase, *FLAGS.get(name, [])], check=True, stdout=subprocess.PIPE, text=True).stdout
 
