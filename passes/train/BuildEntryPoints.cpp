@@ -84,9 +84,8 @@ static FailureOr<EntryOp> cloneGraph(GraphOp graph, StringRef name, ArrayRef<Rep
   for (Operation &op : source) {
     if (isa<OutputOp, MetricOp, MinimizeOp>(op) || (isa<SetOp>(op) && !training))
       continue;
-    auto variable = dyn_cast<VariableOp>(op);
     auto found = dyn_cast<ModeOp>(op);
-    if (Value unchanged = variable ? variable.getX() : found && !training ? found.getUnchanged() : Value()) {
+    if (Value unchanged = found && !training ? found.getUnchanged() : Value()) {
       mapping.map(op.getResult(0), mapping.lookup(unchanged));
       continue;
     }

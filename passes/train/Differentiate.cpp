@@ -84,6 +84,11 @@ Value Gradients::bringTo(Value value, Value gradient) {
 LogicalResult Gradients::propagate(Operation *op, const ActiveValues &active) {
   if (auto scan = dyn_cast<ScanOp>(op))
     return differentiateScan(scan, *this, active, builder);
+  if (auto variable = dyn_cast<VariableOp>(op)) {
+    if (Value gradient = lookup(variable.getY()); gradient && active.contains(variable.getX()))
+      add(variable.getX(), gradient);
+    return success();
+  }
   SmallVector<Value> dResults = llvm::map_to_vector(op->getResults(), [&](Value result) { return lookup(result); });
   bool reached = llvm::any_of(dResults, [](Value gradient) { return bool(gradient); });
   bool wanted = llvm::any_of(op->getOperands(), [&](Value operand) { return active.contains(operand); });

@@ -8,7 +8,7 @@
 //
 // A gradient by a value is one by all that is made of it. Canonical forms, which a graph is brought to before, would have
 // its readers read what the value is made of instead, and a narrow precision its narrow form: `keepVariables` puts an op
-// between that nothing looks through, and whoever clones the graph leaves it out.
+// between that nothing looks through, which goes once gradients are made.
 #include "passes/train/ExpandGradients.h"
 #include "passes/Passes.h"
 #include "passes/train/Differentiate.h"
@@ -55,6 +55,10 @@ LogicalResult expandGradients(EntryOp entry) {
   for (auto op : llvm::make_early_inc_range(entry.getActions().getOps<GradientOp>()))
     if (failed(expand(op)))
       return failure();
+  for (auto variable : llvm::make_early_inc_range(entry.getActions().getOps<VariableOp>())) {
+    variable.replaceAllUsesWith(variable.getX());
+    variable.erase();
+  }
   return success();
 }
 

@@ -238,6 +238,23 @@ TEST(Gradient, IsOfTheModeItIsIn) {
   EXPECT_NE(program.state<float>("p"), mask) << "the key of the next step is another";
 }
 
+// Evaluation leaves dropout out, and with it a value that is asked for: what else is made of x is nothing of its gradient.
+TEST(Gradient, IsByAValueThatEvaluationLeavesAsItIs) {
+  Graph g{"left"};
+  Tensor x = g.input("x", f32, {3}), y = dropout(x);
+  Tensor loss = sum(y * y + 100 * x * x);
+  std::vector<Tensor> gradients = grad(loss, {y, x});
+  g.output("dy", gradients[0]);
+  g.output("dx", gradients[1]);
+  Program program = compile(g);
+  program.seed(1);
+  program.run("init", 1);
+  program.set_input("x", std::vector<float>{1, 2, 3});
+  program.run("predict", 1);
+  EXPECT_THAT(program.output<float>("dy"), ElementsAre(2, 4, 6));
+  EXPECT_THAT(program.output<float>("dx"), ElementsAre(202, 404, 606));
+}
+
 // --- training without an optimizer
 
 namespace {
