@@ -121,22 +121,10 @@ FailureOr<SmallVector<Value>> differentiate(OpBuilder &builder, Value loss, Valu
 
   Gradients gradients(builder);
   gradients.add(loss, Node(builder, loss.getLoc(), loss).like(1.0));
-  // Taken where it is complete, before the op that makes the value: that of a scan gives way to another.
-  SmallVector<Value> values(wrt), results(wrt.size());
-  DenseMap<Operation *, SmallVector<size_t>> madeBy;
-  for (auto [number, value] : llvm::enumerate(values))
-    madeBy[value.getDefiningOp()].push_back(number);
-  auto take = [&](Operation *op) {
-    for (size_t number : madeBy.lookup(op))
-      results[number] = gradients.lookup(values[number]);
-  };
-  for (Operation *op : llvm::reverse(forward)) {
-    take(op);
+  for (Operation *op : llvm::reverse(forward))
     if (failed(gradients.propagate(op, active)))
       return failure();
-  }
-  take(nullptr); // the block's arguments
-  return results;
+  return llvm::map_to_vector(wrt, [&](Value value) { return gradients.lookup(value); });
 }
 
 } // namespace sluice::passes

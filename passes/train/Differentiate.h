@@ -6,7 +6,7 @@
 namespace sluice::passes {
 
 /// Builds the gradients of the scalar `loss` with respect to `wrt`, where all are of the builder's block and stand before it.
-/// Null for a value that the loss does not depend on. Fails with a diagnostic on an op that has no gradient.
+/// Null for a value that the loss does not depend on. Those of `wrt` are no results of a scan, which gives way to another one. Fails with a diagnostic on an op that has no gradient.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>> differentiate(mlir::OpBuilder &builder, mlir::Value loss,
                                                               mlir::ValueRange wrt);
 

@@ -157,6 +157,34 @@ TEST(Gradient, OfGradientsAgreesWithFiniteDifferences) {
     EXPECT_LE(f.errorOf(name, "penalty"), 1e-5) << name; // of values of some hundreds
 }
 
+// A step of plain SGD with rate 1 subtracts the gradient of all of a loss, of which gradients are a part.
+TEST(Gradient, MayBePartOfWhatIsMinimized) {
+  Graph g{"penalty"};
+  nn::Module root{g};
+  Tensor w = root.parameter("w", {3}, init::zeros()), x = g.input("x", f32, {4, 3});
+  Tensor loss = mean(tanh(sum(x * w, 1)));
+  g.minimize(loss + sum(square(grad(loss, {x})[0])), optim::SGD{.lr = 1});
+  Program program = compile(g, {.dtype = f64});
+  program.seed(1);
+  program.run("init", 1);
+  Doubles begin = wave(3, 1);
+  auto lossAt = [&](size_t i, double moved) {
+    Doubles value = begin;
+    value[i] += moved;
+    program.set_state("w", value);
+    program.set_input("x", wave(12));
+    program.run("eval_step", 1);
+    return program.output<double>("loss")[0];
+  };
+  Doubles expected = begin;
+  for (size_t i = 0; i < 3; ++i)
+    expected[i] -= (lossAt(i, 1e-5) - lossAt(i, -1e-5)) / 2e-5;
+  program.set_state("w", begin);
+  program.set_input("x", wave(12));
+  program.run("train_step", 1);
+  EXPECT_LE(largestDifference(program.state<double>("w"), expected), 1e-9);
+}
+
 TEST(Gradient, OfWhatHasNoneIsRefused) {
   Graph g{"pool"};
   Tensor x = g.input("x", f32, {1, 1, 4, 4});
