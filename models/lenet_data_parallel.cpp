@@ -1,6 +1,6 @@
 // LeNet on several devices from scratch, as the d2l book's multi-GPU notebook has it: each device has parameters of its
-// own and a share of the rows of a batch, whose size is static. The gradients of its loss are added to those of the others
-// for each parameter, and each device updates its own parameters by the sums.
+// own and a share of the rows of a batch, whose size is static. The gradients of its loss are added to those of the
+// others for each parameter, and each device updates its own parameters by the sums.
 #include "Options.h"
 #include <sluice/sluice.h>
 

@@ -4,8 +4,8 @@
 //     ==>  @init(key), @predict(x) -> outputs, @eval_step(x, label) -> loss, metrics, and
 //          @train_step(x, label) -> loss, metrics with gradients and updates (BuildTraining.cpp).
 //
-// A graph that sets parameters itself has a @train_step without an optimizer: what it sets, states have behind a step, and
-// behind no other call. Gradients that it asks for are made where they are needed (ExpandGradients.cpp).
+// A graph that sets parameters itself has a @train_step without an optimizer: what it sets, states have behind a step,
+// and behind no other call. Gradients that it asks for are made where they are needed (ExpandGradients.cpp).
 //
 // Ops whose meaning depends on the mode mean in train_step what they mean in training; elsewhere, those that do nothing there
 // are left out.
@@ -123,8 +123,8 @@ static LogicalResult addTraining(GraphOp graph, ArrayRef<Report> metrics, Minimi
   return success();
 }
 
-/// @init: every state from its initial value; the n-th state draws from stream n of the key. One that is like another is set
-/// to the same value.
+/// @init: every state from its initial value; the n-th state draws from stream n of the key. One that is like another
+/// is set to the same value.
 static void buildInit(ModuleOp module, Location loc) {
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
   Type keyType = RankedTensorType::get({2}, builder.getI32Type());

@@ -5,8 +5,8 @@
 
 namespace sluice::passes {
 
-/// Builds at `builder`, before the end of an entry point, gradients of `loss` and updates of the parameters that `minimize`
-/// lists, and adds the states that these keep.
+/// Builds at `builder`, before the end of an entry point, gradients of `loss` and updates of the parameters that
+/// `minimize` lists, and adds the states that these keep.
 mlir::LogicalResult buildTraining(mlir::OpBuilder &builder, mlir::Value loss, ir::MinimizeOp minimize,
                                   mlir::ModuleOp module);
 

@@ -1,14 +1,14 @@
 // Gradients that a graph asks for, as plain ops.
 //
-//   %g = sluice.gradient %loss by %h     ==>     %d = sluice.mul %one, %w; ...         what Differentiate.cpp makes of %loss
+//   %g = sluice.gradient %loss by %h     ==>     %d = sluice.mul %one, %w; ...     what Differentiate.cpp makes of %loss
 //   sluice.set @w, (of %g)                       sluice.set @w, (of %d)
 //
 // It is done in each entry point for itself, where ops already mean what they mean there, and for those alone that
 // something needs. The first comes first, so that others may be of what it gives: gradients of gradients.
 //
-// A gradient by a value is one by all that is made of it. Canonical forms, which a graph is brought to before, would have
-// its readers read what the value is made of instead, and a narrow precision its narrow form: `keepVariables` puts an op
-// between that nothing looks through, which goes once gradients are made.
+// A gradient by a value is one by all that is made of it. Canonical forms, which a graph is brought to before, would
+// have its readers read what the value is made of instead, and a narrow precision its narrow form: `keepVariables` puts
+// an op between that nothing looks through, which goes once gradients are made.
 #include "passes/train/ExpandGradients.h"
 #include "passes/Passes.h"
 #include "passes/train/Differentiate.h"

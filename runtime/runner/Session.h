@@ -43,7 +43,8 @@ std::optional<Table> testTable(const DataPath &data, const Options &options);
 /// The rows that `eval` evaluates on: the test part, or all of what has no parts.
 Table evaluationTable(const DataPath &data);
 
-/// Rows per step, over all replicas: `--batch`, at most the plan's, or the plan's; what calls have, where that is fixed.
+/// Rows per step, over all replicas: `--batch`, at most the plan's, or the plan's; what calls have, where that is
+/// fixed.
 int64_t batchRows(const Options &options, const Plan &plan, int64_t fixedRows = 0);
 /// Says which rows no call has, where calls have a fixed number of them.
 void tellRowsLeftOut(const Options &options, const Feed &feed, const char *rows);

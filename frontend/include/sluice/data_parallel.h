@@ -27,9 +27,9 @@ split_batch(Arg x, const Tensor &y, const std::vector<Device> &devices, const Sp
 /// The sum of tensors on several devices, on the device of each: the first adds the others in their order.
 std::vector<Tensor> allreduce(std::vector<Tensor> data, std::source_location where = std::source_location::current());
 
-/// A copy of every parameter on a device: a parameter of its own, such as W1.gpu0 of W1, that begins with the same elements.
-/// From then on nothing holds them together but what the graph writes into them (Tensor::copy_); those that were copied stay
-/// as they are. Once for each device.
+/// A copy of every parameter on a device: a parameter of its own, such as W1.gpu0 of W1, that begins with the same
+/// elements. From then on nothing holds them together but what the graph writes into them (Tensor::copy_); those that
+/// were copied stay as they are. Once for each device.
 std::vector<Tensor> get_params(const std::vector<Tensor> &params, const Device &device,
                                std::source_location where = std::source_location::current());
 

@@ -57,8 +57,8 @@ public:
   Tensor hyper(std::string name, double value, DType dtype = f32, Where where = Where::current());
   /// A result of `predict`.
   void output(std::string name, Arg value);
-  /// A scalar that training and evaluation report beside the loss: a mean over the rows. A graph that writes its parameters
-  /// itself (Tensor::copy_) reports its loss so, under the name "loss".
+  /// A scalar that training and evaluation report beside the loss: a mean over the rows. A graph that writes its
+  /// parameters itself (Tensor::copy_) reports its loss so, under the name "loss".
   void metric(std::string name, Arg value);
   /// Trains every parameter that the scalar loss depends on:
   ///

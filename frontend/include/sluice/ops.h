@@ -342,10 +342,11 @@ Tensor top_k_accuracy(Arg logits, const Tensor &label, std::int64_t k, std::opti
 // --- gradients
 // ------------------------------------------------------------------------------------------------------------
 
-/// The gradients of a scalar by values that it is made of: parameters, copies, inputs or anything between, each as its value
-/// is and where that lives, as torch.autograd.grad gives them. They are values as others: a graph may report them, write
-/// what it makes of them into parameters (Tensor::copy_), or make another loss of them, as far as gradients of gradients are
-/// known. In training they are those of what a training step computes, elsewhere of what `predict` does.
+/// The gradients of a scalar by values that it is made of: parameters, copies, inputs or anything between, each as its
+/// value is and where that lives, as torch.autograd.grad gives them. They are values as others: a graph may report
+/// them, write what it makes of them into parameters (Tensor::copy_), or make another loss of them, as far as gradients
+/// of gradients are known. In training they are those of what a training step computes, elsewhere of what `predict`
+/// does.
 ///
 ///     std::vector<Tensor> gradients = grad(loss, {weight, bias});
 std::vector<Tensor> grad(Arg loss, const std::vector<Tensor> &values);

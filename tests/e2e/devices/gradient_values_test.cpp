@@ -112,8 +112,8 @@ TEST(Gradient, AgreesWithFiniteDifferences) {
   }
 }
 
-// A product takes in a transpose of an operand, which has a gradient all the same: x^T c, and that of the parameter lies the
-// other way.
+// A product takes in a transpose of an operand, which has a gradient all the same: x^T c, and that of the parameter
+// lies the other way.
 TEST(Gradient, IsByWhatAProductTakesIn) {
   Graph g{"product"};
   Tensor x = g.input("x", f32, {2, 3});
@@ -266,7 +266,8 @@ TEST(Gradient, IsOfTheModeItIsIn) {
   EXPECT_NE(program.state<float>("p"), mask) << "the key of the next step is another";
 }
 
-// Evaluation leaves dropout out, and with it a value that is asked for: what else is made of x is nothing of its gradient.
+// Evaluation leaves dropout out, and with it a value that is asked for: what else is made of x is nothing of its
+// gradient.
 TEST(Gradient, IsByAValueThatEvaluationLeavesAsItIs) {
   Graph g{"left"};
   Tensor x = g.input("x", f32, {3}), y = dropout(x);
@@ -289,7 +290,8 @@ namespace {
 
 constexpr size_t kRows = 5, kWidth = 3;
 
-/// Linear regression of 5 rows, by gradients that are summed over devices and divided by all rows, as the notebook does.
+/// Linear regression of 5 rows, by gradients that are summed over devices and divided by all rows, as the notebook
+/// does.
 Graph regression(const char *targets, const std::vector<Device> &devices) {
   Graph g{"regression"};
   g.set_devices(targets);
