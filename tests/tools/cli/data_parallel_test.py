@@ -66,7 +66,7 @@ class DataParallelTest(CliTest):
             self.assertEqual(one.read(), other.read())
         tested = self.epochs(program, "eval", "--data", data, "--weights", self.path("whole"))[-1]
         self.assertEqual(tested, self.epochs(program, "eval", "--data", data, "--weights", self.path("resumed"))[-1])
-        self.assertEqual((tested["loss"], tested["rows"]), (whole[-1]["test_loss"], 100))
+        self.assertEqual((tested["loss"], tested["images"]), (whole[-1]["test_loss"], 100))
 
     def test_the_rate_is_set(self):
         program, data = self.program("sim:0-1"), self.few_rows(50)
