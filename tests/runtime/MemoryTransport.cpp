@@ -40,6 +40,7 @@ struct sluice_transfer {
   int from; // -1 of one that is sent
   std::byte *to;
   size_t bytes;
+  std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
 };
 
 struct sluice_transport {
@@ -105,6 +106,8 @@ static sluice_status testMemory(sluice_transport *transport, sluice_transfer *tr
   sluice_transfer its = *transfer;
   auto &messages = wire.under_way[{its.from, transport->rank}];
   bool isAwaited = wire.aborted < 0 && its.from >= 0 && messages.empty() && wire.isThere[its.from];
+  isAwaited |= wire.faults[transport->rank] == WireFault::late && its.from >= 0 &&
+               std::chrono::steady_clock::now() - its.begun < kLateness;
   *done = isAwaited ? 0 : 1;
   if (isAwaited)
     return SLUICE_OK;

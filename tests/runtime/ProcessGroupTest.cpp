@@ -124,6 +124,21 @@ TEST(ProcessGroup, EndsTheOthersWithItsError) {
   }
 }
 
+/// A launcher ends the others as soon as it sees one end, before they have said why.
+TEST(ProcessGroup, NobodyGoesAwayBeforeAllKnowWhy) {
+  setWireFault(runName(), 2, WireFault::late);
+  auto begin = std::chrono::steady_clock::now();
+  expectAll(together(3,
+                     [&](ProcessGroup &group) {
+                       Status end =
+                           guarded([&] { group.agree("the start", {{"rank", std::to_string(group.rank())}}); });
+                       EXPECT_GE(std::chrono::steady_clock::now() - begin, 2 * kLateness) << "rank " << group.rank();
+                       EXPECT_TRUE(group.endsAlike());
+                       throw Error(end.code, end.message);
+                     }),
+            ExitCode::invalid, "rank 1 is not as rank 0: rank is 1, and 0 in rank 0");
+}
+
 TEST(ProcessGroup, TellsThatARankWentAway) {
   std::vector<Status> ends = together(2, [](ProcessGroup &group) {
     if (group.isFirst())

@@ -83,6 +83,11 @@ static void stopInCheckpoint(const TrainingRun &run, const Process &process, int
   }
 }
 
+/// Whenever the runs before were ended, all checkpoints that they left are whole.
+static void expectNoDamage(const ProcessResult &resumed) {
+  EXPECT_EQ(resumed.err.find("damaged"), std::string::npos) << resumed.err;
+}
+
 Hits runWithInterruptions(const TrainingRun &run, const Interruptions &interruptions,
                           const std::function<void()> &afterEach) {
   std::mt19937 random(interruptions.seed);
@@ -99,6 +104,7 @@ Hits runWithInterruptions(const TrainingRun &run, const Interruptions &interrupt
       stopInCheckpoint(run, process, before);
     process.signal(interruptions.signal);
     ProcessResult result = process.wait();
+    expectNoDamage(result);
     if (result.code == 0)
       return hits;
     // Before training begins a signal still ends the process itself.
@@ -112,6 +118,7 @@ Hits runWithInterruptions(const TrainingRun &run, const Interruptions &interrupt
   }
   ProcessResult last = run.run(true);
   EXPECT_EQ(last.code, 0) << last.err;
+  expectNoDamage(last);
   return hits;
 }
 
