@@ -12,6 +12,8 @@ using namespace mlir;
 
 namespace sluice::test {
 
+static constexpr llvm::StringLiteral kLocalRows = "rows of this replica";
+
 static OwningOpRef<ModuleOp> parseModel(const std::string &text, MLIRContext &context) {
   context.loadDialect<ir::SluiceDialect>();
   llvm::Expected<OwningOpRef<ModuleOp>> parsed = ir::parseModuleText(text, "test", context);
@@ -88,6 +90,7 @@ void Replicated::runRows(ir::EntryOp entry, const Values &inputs, const Rows &ro
                          std::vector<Values> &outputs) {
   SmallVector<ir::ReplicaShare> given;
   for (size_t i = 0; i < states.size(); ++i) {
+    states[i][kLocalRows.str()] = ir::HostTensor({}, double(rows.counts[i]));
     ir::ReplicaShare share{{}, states[i], rows.counts[i], rows.firsts[i]};
     for (auto [name, argument] :
          llvm::zip_equal(entry.getInputs().getAsValueRange<StringAttr>(), entry.getInputArguments()))
@@ -109,6 +112,47 @@ void Replicated::runRows(ir::EntryOp entry, const Values &inputs, const Rows &ro
       const std::vector<double> &result = (*results)[i][number].data;
       into.insert(into.end(), result.begin(), result.end());
     }
+}
+
+/// What reads the number of all rows, behind a cast; and what reads a sum over replicas.
+SmallVector<OpOperand *> Replicated::findCounts() {
+  SmallVector<OpOperand *> places;
+  auto readsRows = [](Operation *reader) {
+    auto get = reader->getOperand(0).getDefiningOp<ir::GetOp>();
+    return get && get.getState() == ir::kGlobalRows;
+  };
+  auto add = [&](Value value) {
+    for (OpOperand &use : value.getUses())
+      if (!isa<ir::CastOp>(use.getOwner()) || !readsRows(use.getOwner())) // else what reads that
+        places.push_back(&use);
+  };
+  op->walk([&](Operation *reader) {
+    auto get = dyn_cast<ir::GetOp>(reader);
+    if (get && get.getState() == ir::kGlobalRows)
+      add(get.getValue());
+    if (isa<ir::AllReduceOp>(reader) || (isa<ir::CastOp>(reader) && readsRows(reader)))
+      add(reader->getResult(0));
+  });
+  return places;
+}
+
+size_t Replicated::counts() { return findCounts().size(); }
+
+std::string Replicated::takeLocal(size_t place) {
+  OpOperand &use = *findCounts()[place];
+  std::string where = use.getOwner()->getName().getStringRef().str() + " in " +
+                      use.getOwner()->getParentOfType<ir::EntryOp>().getSymName().str();
+  Operation *maker = use.get().getDefiningOp();
+  if (isa<ir::AllReduceOp>(maker)) {
+    use.set(maker->getOperand(0));
+    return where + " reads a sum";
+  }
+  OpBuilder builder(use.getOwner());
+  auto type = cast<RankedTensorType>(use.get().getType());
+  Value local = builder.create<ir::GetOp>(maker->getLoc(), ir::withElement(type, builder.getI64Type()),
+                                          FlatSymbolRefAttr::get(builder.getContext(), kLocalRows));
+  use.set(builder.create<ir::CastOp>(maker->getLoc(), local, type.getElementType()));
+  return where + " reads the number of rows";
 }
 
 /// As the runtime does: as many microbatches as the replica with most rows has, or all of its logical shards.

@@ -30,6 +30,11 @@ public:
   /// replica asked for. With logical shards these are shared out as the runtime does.
   Values run(const std::string &entry, const Values &inputs, const std::vector<int64_t> &shares, size_t replica = 0);
 
+  /// Where each replica could take what it has of itself for what all have: uses of the number of all rows, and sums over replicas.
+  size_t counts();
+  /// Takes it so in one of these places; says in which.
+  std::string takeLocal(size_t place);
+
 private:
   /// Rows of each replica: how many, and the first among those of the call.
   struct Rows {
@@ -39,6 +44,7 @@ private:
   void runRows(ir::EntryOp entry, const Values &inputs, const Rows &rows, int64_t all, std::vector<Values> &outputs);
   int64_t microbatchesFor(const Rows &rows);
   Rows microbatchOf(const Rows &rows, int64_t number, int64_t all);
+  mlir::SmallVector<mlir::OpOperand *> findCounts();
   void runParts(ir::PartsOp whole, const Values &inputs, const Rows &rows, int64_t all, std::vector<Values> &outputs);
 
   mlir::MLIRContext context;

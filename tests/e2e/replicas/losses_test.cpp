@@ -3,7 +3,7 @@
 #include "sluice/sluice.h"
 #include "tests/Worse.h"
 #include "tests/e2e/Portable.h"
-#include "tests/e2e/replicas/Replicated.h"
+#include "tests/e2e/replicas/LocalCounts.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kCapacity = 12, kLength = 3, kWidth = 4, kClasses = 5, kIgnored = -100;
 
-std::string words(bool weighs, double smoothing) {
+std::string words(bool weighs, double smoothing, std::optional<double> clip = {}) {
   using namespace sluice;
   Graph g("words");
   g.set_capacity(kCapacity);
@@ -30,7 +30,7 @@ std::string words(bool weighs, double smoothing) {
   options.reduction = Reduction::none;
   g.output("each", cross_entropy(logits, label, options));
   options.reduction = Reduction::mean;
-  g.minimize(cross_entropy(logits, label, options), optim::SGD{.lr = 0.2, .momentum = 0.9});
+  g.minimize(cross_entropy(logits, label, options), optim::SGD{.lr = 0.2, .momentum = 0.9}, {.clip_grad_norm = clip});
   return g.str();
 }
 
@@ -77,6 +77,19 @@ TEST(ReplicatedLosses, AreOneDevicesInTheInterpreter) {
       for (const sluice::ir::StateMap &states : several.states)
         EXPECT_TRUE(largestDifference(states.at("fc.weight").data, one.state("fc.weight")) <= 1e-12);
     }
+}
+
+TEST(ReplicatedLosses, NoticeALocalCountAnywhere) {
+  auto rows = [](uint64_t step, int64_t count) { return batch(int64_t(step), count); };
+  for (auto [weighs, smoothing] : kForms)
+    for (std::optional<double> clip : {std::optional<double>(), std::optional(0.05)})
+      for (int64_t shards : {0, 4}) {
+        SharedModel model{words(weighs, smoothing, clip), {6, 6}, rows, /*syncBatchNorm=*/false};
+        model.shards = shards;
+        Plants plants = plantLocalCounts(model);
+        EXPECT_GT(plants.noticed, 5u);
+        EXPECT_TRUE(plants.unnoticed.empty()) << plants.text() << " of " << model.text;
+      }
 }
 
 TEST(ReplicatedLosses, AreOneDevicesWhereTheyAreCompiled) {
