@@ -44,7 +44,8 @@ Devices::Devices(const Plan &plan, const sluice_artifact &artifact, Team &team, 
     const Device &device = plan.devices[i];
     DeviceContext &context = open(i, team);
     if (int32_t count = context.deviceCount(); ordinals_[i] >= count)
-      failUnsupported(concat("device ", textOf(i), " is not there: ", device.backend, " has ", count, " devices"));
+      failUnsupported(concat("device ", textOf(i), " is not there: ", device.backend, " has ", count, " devices",
+                             group.demandText(device.backend)));
     contextOf_.push_back(&context);
     if (i > 0) // the host's memory has other users
       freeAtFirst_[i] = context.deviceInfo(ordinals_[i]).free_bytes;

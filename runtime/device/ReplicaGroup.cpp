@@ -8,6 +8,8 @@
 #include "runtime/device/Slots.h"
 #include "sluice/backend/host.h"
 
+#include <algorithm>
+
 namespace sluice::runtime {
 
 static const sluice_backend_run &findBackend(const std::string &backend, const std::string &device, const Plan &plan,
@@ -26,6 +28,15 @@ ReplicaGroup::ReplicaGroup(const Plan &plan, const DeviceOptions &options)
   for (size_t slot = 0; slot < plan.devices.size(); ++slot)
     if (const std::string &name = plan.devices[slot].backend; !backends_.contains(name))
       backends_.emplace(name, open(slot, options));
+}
+
+std::string ReplicaGroup::demandText(const std::string &backend) const {
+  int processes = processes_ ? processes_->localRank() + 1 : 1;
+  auto each = std::count_if(plan_.devices.begin(), plan_.devices.end(),
+                            [&](const Device &device) { return device.backend == backend; });
+  return processes == 1
+             ? ""
+             : concat(", and ", processes, " processes of this machine need ", static_cast<int64_t>(each) * processes);
 }
 
 /// The settings of a backend: as given, but virtual accelerators begin with the link that the plan has for replicas.

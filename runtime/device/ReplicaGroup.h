@@ -31,6 +31,10 @@ public:
     return ordinals_[static_cast<size_t>(replica - first())];
   }
 
+  /// ", and 2 processes of this machine need 2" of a backend: this process, and those whose devices come before its own; empty if
+  /// those are none.
+  std::string demandText(const std::string &backend) const;
+
   /// Seconds that devices wait for those of other replicas; 0: any.
   double deadline() const { return deadline_; }
   /// Of the replicas in this process.

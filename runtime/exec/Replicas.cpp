@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <set>
 #include <span>
 
 namespace sluice::runtime {
@@ -18,12 +17,17 @@ Replicas::Replicas(const Plan &plan, const sluice_artifact &artifact, int thread
   };
   for (size_t i = 1; i < size(); ++i)
     threads_.push_back(std::make_unique<ReplicaThread>(concat("replica ", i)));
-  if (size() == 1)
-    make(0);
-  else
-    inThreads(make);
-  throwFailure();
-  connect();
+  std::map<size_t, sluice_unique_id> ids;
+  Status made = guarded([&] {
+    size() == 1 ? make(0) : inThreads(make);
+    throwFailure();
+    ids = makeIds();
+  });
+  if (ProcessGroup *processes = group_.processes())
+    processes->settle("the devices of all", made, made.ok() ? devicesHere() : std::vector<NamedText>());
+  else if (!made.ok())
+    throw Error(made.code, made.message);
+  connect(ids);
   if (size() > 1 && options.deadline > 0)
     watch_.emplace(group_.attendance(), options.deadline, [this](const std::string &message) { failLate(message); });
 }
@@ -40,32 +44,51 @@ Replicas::~Replicas() {
   inThreads([&](size_t number) { replicas_[number].reset(); });
 }
 
-static std::set<size_t> exchangingDevices(const Plan &plan) {
-  std::set<size_t> devices;
+/// The devices that exchange, and whether something of theirs is added in a tree.
+static std::map<size_t, bool> exchangingDevices(const Plan &plan) {
+  std::map<size_t, bool> devices;
   for (const Entry &entry : plan.entries)
     for (const ListedAction &listed : entry.allActions())
-      if (listed.action->collective())
-        devices.insert(plan.queues[listed.action->queues.front()].device);
+      if (const Collective *collective = listed.action->collective())
+        devices[plan.queues[listed.action->queues.front()].device] |= collective->reduction == Reduction::treeSum;
   return devices;
 }
 
-static void checkExchanges(const DeviceContext &context, const std::string &device) {
-  if (!context.half().collectives)
+static void checkExchanges(const DeviceContext &context, const std::string &device, bool addsInTrees) {
+  const sluice_backend_collectives *table = context.half().collectives;
+  if (!table)
     failUnsupported(
         concat("backend ", quote(context.backend()), " has no collectives, and replicas of ", device, " exchange"));
+  bool says = SLUICE_HAS_MEMBER(sluice_backend_collectives, table, no_tree_sums) && table->no_tree_sums;
+  if (addsInTrees && says)
+    failUnsupported(concat("replicas of ", device, " add in a tree: ", table->no_tree_sums));
 }
 
-void Replicas::connect() {
+std::map<size_t, sluice_unique_id> Replicas::makeIds() {
   std::map<size_t, sluice_unique_id> ids;
   Devices &first = replicas_.front()->executor().devices();
-  for (size_t device : exchangingDevices(first.plan())) {
-    checkExchanges(first.context(device), first.textOf(device));
-    if (group_.first() == 0)
-      ids[device] = Communicator::makeId(first.context(device));
-    if (group_.processes())
-      group_.processes()->broadcast(concat("the id for ranks of ", first.textOf(device)),
-                                    std::as_writable_bytes(std::span(ids[device].bytes)));
+  for (auto [device, addsInTrees] : exchangingDevices(first.plan())) {
+    checkExchanges(first.context(device), first.textOf(device), addsInTrees);
+    ids[device] = group_.first() == 0 ? Communicator::makeId(first.context(device)) : sluice_unique_id{};
   }
+  return ids;
+}
+
+std::vector<NamedText> Replicas::devicesHere() {
+  std::vector<NamedText> claims;
+  Devices &devices = replicas_.front()->executor().devices();
+  for (size_t device = 1; device < devices.plan().devices.size(); ++device)
+    if (const char *identity = devices.context(device).deviceInfo(devices.ordinal(device)).identity)
+      claims.push_back({identity, concat("device, ", devices.textOf(device))});
+  return claims;
+}
+
+void Replicas::connect(std::map<size_t, sluice_unique_id> &ids) {
+  Devices &first = replicas_.front()->executor().devices();
+  if (ProcessGroup *processes = group_.processes())
+    for (auto &[device, id] : ids)
+      processes->broadcast(concat("the id for ranks of ", first.textOf(device)),
+                           std::as_writable_bytes(std::span(id.bytes)));
   everywhere([&](Replica &replica) { replica.executor().devices().connect(ids); });
 }
 

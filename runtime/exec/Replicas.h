@@ -8,6 +8,7 @@
 #include "runtime/exec/ReplicaThread.h"
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -59,7 +60,11 @@ private:
   /// Calls `body` with the number of each replica in its thread; what it throws is a failure.
   void inThreads(const std::function<void(size_t number)> &body);
   void setAtWork(bool areAtWork);
-  void connect();
+  /// One for each device that exchanges, made in the first replica.
+  std::map<size_t, sluice_unique_id> makeIds();
+  /// What no other process may have, of a process with one replica.
+  std::vector<NamedText> devicesHere();
+  void connect(std::map<size_t, sluice_unique_id> &ids);
   void fail(size_t number, const Status &status);
   /// Ends what replicas are at with this or an earlier error, if they are at something.
   void failLate(const std::string &message);

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
+#include <map>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -141,6 +142,15 @@ void ProcessGroup::meet(const std::string &what) {
   }
 }
 
+std::string ProcessGroup::spread(const std::string &what, std::string text) {
+  uint64_t size = text.size();
+  broadcast(what, std::as_writable_bytes(std::span(&size, 1)));
+  text.resize(size);
+  if (size > 0)
+    broadcast(what, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
 /// As `gather`, where nobody knows the sizes.
 std::vector<Bytes> ProcessGroup::collect(const std::string &what, std::span<const std::byte> own) {
   uint64_t size = own.size();
@@ -195,14 +205,69 @@ void ProcessGroup::agree(const std::string &what, const std::vector<NamedText> &
   for (size_t rank = 1; rank < told.size() && verdict.empty(); ++rank)
     if (std::string difference = firstDifference(lines, decodeLines(told[rank])); !difference.empty())
       verdict = concat("rank ", rank, " is not as rank 0: ", difference);
-  uint64_t size = verdict.size();
-  broadcast(what, std::as_writable_bytes(std::span(&size, 1)));
-  if (size == 0)
+  verdict = spread(what, std::move(verdict));
+  if (verdict.empty())
     return;
-  verdict.resize(size);
-  broadcast(what, std::as_writable_bytes(std::span(verdict)));
   endAlike(what);
   failInvalid(verdict);
+}
+
+//===- how something ended ----------------------------------------------------------------------------------------===//
+
+static const char *const kErrorLine = "error";
+
+/// Of the first rank that has one: "4 rank 1: device acc0 (cuda:1) is not there", by its exit code; or nothing.
+static std::string firstError(const std::vector<std::vector<NamedText>> &told) {
+  for (size_t rank = 0; rank < told.size(); ++rank)
+    if (!told[rank].empty() && told[rank].front().name == kErrorLine) {
+      const std::string &error = told[rank].front().text;
+      size_t code = error.find(' ') + 1;
+      return concat(error.substr(0, code), "rank ", rank, ": ", error.substr(code));
+    }
+  return "";
+}
+
+/// Of the first claim that two ranks have, or nothing.
+static std::string firstConflict(const std::vector<std::vector<NamedText>> &told) {
+  std::map<std::string, size_t> claimed; // by whom
+  for (size_t rank = 0; rank < told.size(); ++rank)
+    for (const NamedText &claim : told[rank])
+      if (auto [owner, isFree] = claimed.try_emplace(claim.name, rank); !isFree)
+        return concat(static_cast<int>(ExitCode::unsupported), " ranks ", owner->second, " and ", rank, " have one ",
+                      claim.text, ": each needs its own");
+  return "";
+}
+
+void ProcessGroup::settle(const std::string &what, const Status &own, const std::vector<NamedText> &claims) {
+  std::vector<NamedText> lines = claims;
+  if (!own.ok())
+    lines = {{kErrorLine, concat(static_cast<int>(own.code), " ", own.message)}};
+  std::string verdict;
+  Status told = guarded([&] {
+    std::vector<std::vector<NamedText>> all;
+    for (const Bytes &bytes : collect(what, encodeLines(lines)))
+      all.push_back(decodeLines(bytes));
+    verdict = firstError(all);
+    verdict = spread(what, verdict.empty() ? firstConflict(all) : verdict);
+    if (!verdict.empty())
+      endAlike(what);
+  });
+  if (!own.ok())
+    throw Error(own.code, own.message);
+  if (!told.ok())
+    throw Error(told.code, told.message);
+  if (!verdict.empty())
+    throw Error(static_cast<ExitCode>(std::stoi(verdict)), verdict.substr(verdict.find(' ') + 1));
+}
+
+std::string ProcessGroup::whoIsSilent() noexcept {
+  constexpr double kPatience = 5; // by which others come to the deadline later
+  if (!failed_.empty())
+    return "";
+  options_.deadline =
+      std::min(options_.deadline, isFirst() ? kPatience : 2 * kPatience); // rank 0 knows more, and ends first
+  Status status = guarded([&] { meet("a sign of life"); });
+  return status.code == ExitCode::deadline ? status.message : "";
 }
 
 void ProcessGroup::endAlike(const std::string &what) {

@@ -2,6 +2,7 @@
 // (sluice/backend/transport.h), with its errors as exceptions.
 #pragma once
 
+#include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
 #include "sluice/backend/transport.h"
 
@@ -42,6 +43,10 @@ public:
   /// Throws an error of input in all ranks unless each of them has rank 0's lines: it names the first rank that differs, and the
   /// first line, with both texts.
   void agree(const std::string &what, const std::vector<NamedText> &lines);
+  /// How something ended in each rank: throws the own error, or else that of the first rank that has one, with its number.
+  /// `claims` are what no other rank may have, each with a text for people; two that are claimed by two ranks are an unsupported
+  /// error of all. Either ends all ranks alike.
+  void settle(const std::string &what, const Status &own, const std::vector<NamedText> &claims);
   /// Puts rank 0's bytes into those of all. All have the same number.
   void broadcast(const std::string &what, std::span<std::byte> bytes);
   /// In rank 0: the bytes of each rank, `sizes` of them, which all ranks know; in others nothing.
@@ -49,6 +54,9 @@ public:
                                              const std::vector<size_t> &sizes);
   /// Returns when all ranks have come.
   void meet(const std::string &what);
+  /// For who waited for its device until a deadline, as all ranks did but those that are stuck: "rank 1 did not come", of the first
+  /// that gives no sign of life, if this rank can tell.
+  std::string whoIsSilent() noexcept;
   /// All ranks have come to one error, with which each ends by itself: nobody need end the others.
   void endAlike(const std::string &what);
   bool endsAlike() const { return endsAlike_; }
@@ -72,6 +80,8 @@ private:
   double patience() const;
   void await(const std::string &what, Transfers &transfers);
   std::vector<std::vector<std::byte>> collect(const std::string &what, std::span<const std::byte> own);
+  /// As `broadcast`, of a text whose length rank 0 alone knows.
+  std::string spread(const std::string &what, std::string text);
   void check(sluice_status status, const std::string &what) const;
 
   const sluice_transport_library &library_;

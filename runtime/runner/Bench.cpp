@@ -205,15 +205,13 @@ int runBench(const Options &options, Processes &processes) {
   if (options.kernels && instance.replicas() > 1)
     failUnsupported(
         concat("--kernels measures kernels that run alone, and this model has ", instance.replicas(), " replicas"));
-  if (hasDevices && processes.group())
-    failUnsupported("bench of a model with accelerators is for one process that has all replicas");
   processes.agree({{"the entry point", entry.name}, {"the number of rows", std::to_string(rows)}}, instance);
   startTrace(instance, options);
   std::vector<double> times;
   DeviceTimes devices;
   instance.team().enter([&] {
     if (hasDevices)
-      devices = benchDevices(instance, entry, rows, options.seconds);
+      devices = benchDevices(instance, entry, rows, options.seconds, processes);
     times = hasDevices ? devices.steps : timeSteps(instance, entry, rows, options, processes);
   });
   if (!hasDevices)

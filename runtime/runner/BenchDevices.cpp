@@ -36,12 +36,14 @@ static std::vector<double> endsOf(const std::vector<WorkTime> &times, bool &isHo
 }
 
 /// Calls that follow each other, `least` to 256 of them; gives the seconds of each on average, by the host's clock.
-static double callAgainAndAgain(Instance &instance, const Entry &entry, int64_t rows, double seconds, int64_t least) {
+static double callAgainAndAgain(Instance &instance, const Entry &entry, int64_t rows, double seconds, int64_t least,
+                                Processes &processes) {
   BenchState state(instance, entry);
   instance.synchronize();
   double begin = WorkTimes::now();
   int64_t calls = 0;
-  for (; calls < mostCalls && (calls < least || WorkTimes::now() - begin < seconds); ++calls) {
+  auto goesOn = [&] { return calls < least || processes.decide(WorkTimes::now() - begin < seconds); };
+  for (; calls < mostCalls && goesOn(); ++calls) {
     state.prepare(calls);
     instance.run(entry, rows);
   }
@@ -85,17 +87,20 @@ static std::vector<CollectiveTime> withMeasured(const std::vector<CollectiveFore
   return times;
 }
 
-DeviceTimes benchDevices(Instance &instance, const Entry &entry, int64_t rows, double seconds) {
+DeviceTimes benchDevices(Instance &instance, const Entry &entry, int64_t rows, double seconds, Processes &processes) {
   DeviceTimes result;
   const Plan &plan = instance.plan();
   int64_t microbatches = plan.microbatchesFor(entry, rows);
   Devices &devices = instance.executor().devices();
-  std::vector<double> alone = medianOfCalls(timeActions(instance, entry, rows, {}));
+  TimingLimits limits;
+  if (processes.group()) // as often in all
+    limits.mostCalls = limits.leastCalls;
+  std::vector<double> alone = medianOfCalls(timeActions(instance, entry, rows, limits));
   auto runsHere = [&](size_t queue) { return devices.queue(queue).isImmediate(); };
   CallModel model(plan, entry, microbatches, runsHere);
   instance.synchronize();
   instance.times().start(/*oneByOne=*/false);
-  callAgainAndAgain(instance, entry, rows, seconds, leastCalls);
+  callAgainAndAgain(instance, entry, rows, seconds, leastCalls, processes);
   result.work = instance.times().take();
   std::vector<double> ends = endsOf(result.work, result.isHostClock,
                                     [&](const Work &work) { return callOf(plan, entry, microbatches, work); });
@@ -110,7 +115,7 @@ DeviceTimes benchDevices(Instance &instance, const Entry &entry, int64_t rows, d
   result.measuredExposedSeconds =
       std::max(result.steadySeconds - (forecast.callSeconds - forecast.exposedSeconds), 0.0);
   result.serialSeconds = model.serialSeconds(alone);
-  result.untimedSeconds = callAgainAndAgain(instance, entry, rows, seconds, leastUntimedCalls);
+  result.untimedSeconds = callAgainAndAgain(instance, entry, rows, seconds, leastUntimedCalls, processes);
   return result;
 }
 

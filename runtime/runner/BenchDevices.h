@@ -3,6 +3,7 @@
 
 #include "runtime/exec/Instance.h"
 #include "runtime/plan/CommunicationForecast.h"
+#include "runtime/runner/Processes.h"
 
 #include <vector>
 
@@ -42,7 +43,8 @@ LastCall lastCallOf(const Plan &plan, const Entry &entry, int64_t microbatches, 
                     bool isHostClock);
 
 /// Calls `entry` at least 32 times, with every input set anew for each call, and for `seconds` or 256 times; then
-/// again, at least 8 times, with no work timed.
-DeviceTimes benchDevices(Instance &instance, const Entry &entry, int64_t rows, double seconds);
+/// again, at least 8 times, with no work timed. All processes call it as often as the first one says, and each has times of its own
+/// replica.
+DeviceTimes benchDevices(Instance &instance, const Entry &entry, int64_t rows, double seconds, Processes &processes);
 
 } // namespace sluice::runtime

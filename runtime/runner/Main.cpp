@@ -30,7 +30,12 @@ static int run(const Options &options) {
   if (options.verb == Verb::info)
     return runInfo(options); // of the file, whoever runs it
   Processes processes(options);
-  int code = runVerb(processes.optionsHere(options), processes);
+  int code = 0;
+  Status status = guarded([&] { code = runVerb(processes.optionsHere(options), processes); });
+  if (!status.ok()) {
+    status = processes.explained(status);
+    throw Error(status.code, status.message);
+  }
   if (code == 0)
     processes.finish();
   return code;

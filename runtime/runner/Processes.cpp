@@ -183,6 +183,16 @@ int64_t Processes::agreeOnEnding(int signal, int64_t steps) {
   return decision.steps;
 }
 
+Status Processes::explained(const Status &status) {
+  std::string silent = group_ && status.code == ExitCode::deadline ? group_->whoIsSilent() : "";
+  return silent.empty() ? status : Status{status.code, concat(status.message, "; ", silent)};
+}
+
+void Processes::abort() {
+  if (group_)
+    group_->abort();
+}
+
 void Processes::finish() {
   if (group_)
     group_->meet("the end of the run");

@@ -40,6 +40,10 @@ public:
   /// one says, and a process that is alone in the next.
   int64_t agreeOnEnding(int signal, int64_t steps);
   const Ending &ending() const { return ending_; }
+  /// The error with the rank that is stuck, where a deadline passed and that can be told.
+  Status explained(const Status &status);
+  /// Ends the run of all.
+  void abort();
   /// Waits until all have come to a good end.
   void finish();
 

@@ -106,6 +106,49 @@ static void theSameBitsAgain(const Subject &subject) {
   expect(std::string(RunHalf(subject).table().collectives->order).size() > 0, "the order of its sums is not told");
 }
 
+static bool isSumInATree(const Task &task, const std::vector<Bytes> &sent, const std::vector<Bytes> &received) {
+  std::vector<Bytes> allowed = treeSums(task.dtype, sent);
+  bool isShared = task.kind == SLUICE_REDUCE_SCATTER;
+  return std::any_of(allowed.begin(), allowed.end(), [&](const Bytes &sum) {
+    auto share = sum.begin();
+    return std::all_of(received.begin(), received.end(), [&](const Bytes &of) {
+      bool isIts = std::equal(of.begin(), of.end(), share);
+      share += isShared ? static_cast<std::ptrdiff_t>(of.size()) : 0;
+      return isIts;
+    });
+  });
+}
+
+static void checkTreeSum(OneThread &all, sluice_exchange_kind kind, sluice_dtype type) {
+  Task task{kind, type, SLUICE_TREE_SUM, 0, 5001, {}};
+  std::vector<Bytes> sent;
+  for (int32_t rank = 0; rank < all.size(); ++rank)
+    sent.push_back(elements(type, task.sent(rank, all.size()), 20 + static_cast<unsigned>(rank)));
+  expect(isSumInATree(task, sent, all.exchange(task, sent)),
+         "a sum of " + textOf(type) + " of " + std::to_string(all.size()) + " ranks is not added in a tree");
+}
+
+/// Tries one element of one rank.
+static void skipWithoutTreeSums(OneThread &all) {
+  Rank &rank = *all.ranks.front();
+  void *memory = all.half.allocate(64, rank.device());
+  sluice_status status = rank.put({SLUICE_ALL_REDUCE, SLUICE_DTYPE_f32, SLUICE_TREE_SUM, 0, 1, {}}, memory, memory);
+  if (status == SLUICE_UNSUPPORTED)
+    throw Skipped("it refuses them: " + all.half.lastError());
+  all.half.check(status, "exchange");
+  all.half.finish(rank.queue());
+}
+
+static void addInATree(const Subject &subject) {
+  withRanks(subject, [](OneThread &all) {
+    if (all.size() == 1)
+      skipWithoutTreeSums(all);
+    for (sluice_dtype type : {SLUICE_DTYPE_f32, SLUICE_DTYPE_f64, SLUICE_DTYPE_f16, SLUICE_DTYPE_bf16})
+      for (sluice_exchange_kind kind : {SLUICE_ALL_REDUCE, SLUICE_REDUCE_SCATTER})
+        checkTreeSum(all, kind, type);
+  });
+}
+
 //===- what orders them -------------------------------------------------------------------------------------------===//
 
 static void eventsOrderExchanges(const Subject &subject) {
@@ -173,7 +216,8 @@ std::vector<Test> collectiveTests() {
       {"collective.all_gather", allGather},       {"collective.reduce_scatter", reduceScatter},
       {"collective.in_place", inPlace},           {"collective.integers", integersWrapAround},
       {"collective.same_bits", theSameBitsAgain}, {"collective.event_order", eventsOrderExchanges},
-      {"collective.threads", threadsExchange},    {"collective.counts", theyAreCounted}};
+      {"collective.threads", threadsExchange},    {"collective.counts", theyAreCounted},
+      {"collective.tree_sum", addInATree}};
   for (Test &test : collectiveErrorTests())
     tests.push_back(std::move(test));
   return tests;

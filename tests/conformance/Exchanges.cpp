@@ -98,6 +98,52 @@ Reduced reduced(sluice_dtype type, int32_t reduction, const std::vector<Bytes> &
   return {sum, sizes * terms * roundingOf(type) * (type == SLUICE_DTYPE_f64 ? 2 : 1)};
 }
 
+template <typename T> static T added(T one, T other) {
+  if constexpr (sizeof(T) < sizeof(float))
+    return T(static_cast<float>(one) + static_cast<float>(other));
+  else
+    return one + other;
+}
+
+template <typename T> static T addedInATree(std::vector<T> terms) {
+  while (terms.size() > 1) {
+    std::vector<T> sums;
+    for (size_t i = 0; i < terms.size(); i += 2)
+      sums.push_back(i + 1 < terms.size() ? added(terms[i], terms[i + 1]) : terms[i]);
+    terms = std::move(sums);
+  }
+  return terms.front();
+}
+
+/// Of elements of T, with sums of `Sum`.
+template <typename T, typename Sum> static Bytes treeSum(const std::vector<Bytes> &sent) {
+  Bytes sums(sent.front().size());
+  for (size_t at = 0; at < sums.size(); at += sizeof(T)) {
+    std::vector<Sum> terms;
+    for (const Bytes &of : sent) {
+      T term;
+      std::memcpy(&term, of.data() + at, sizeof term);
+      terms.push_back(static_cast<Sum>(term));
+    }
+    auto sum = static_cast<T>(addedInATree(terms));
+    std::memcpy(sums.data() + at, &sum, sizeof sum);
+  }
+  return sums;
+}
+
+std::vector<Bytes> treeSums(sluice_dtype type, const std::vector<Bytes> &sent) {
+  switch (type) {
+  case SLUICE_DTYPE_f16:
+    return {treeSum<sluice_f16, float>(sent), treeSum<sluice_f16, sluice_f16>(sent)};
+  case SLUICE_DTYPE_bf16:
+    return {treeSum<sluice_bf16, float>(sent), treeSum<sluice_bf16, sluice_bf16>(sent)};
+  case SLUICE_DTYPE_f64:
+    return {treeSum<double, double>(sent)};
+  default:
+    return {treeSum<float, float>(sent)};
+  }
+}
+
 //===- exchanges --------------------------------------------------------------------------------------------------===//
 
 size_t Task::whole(int32_t size) const {

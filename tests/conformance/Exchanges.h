@@ -26,6 +26,10 @@ struct Reduced {
 };
 Reduced reduced(sluice_dtype type, int32_t reduction, const std::vector<Bytes> &sent, size_t at);
 
+/// The sum in a tree of what the ranks sent, all of it: of floats, with one rounding of each sum; of f16 and bf16, also
+/// that with one rounding of all.
+std::vector<Bytes> treeSums(sluice_dtype type, const std::vector<Bytes> &sent);
+
 /// What all ranks agree on.
 struct Task {
   int32_t kind; ///< a sluice_exchange_kind

@@ -44,6 +44,7 @@ FAULTS = {
 # The same for faults of exchanges.
 EXCHANGE_FAULTS = {
     "maximal_sums": ["collective.all_reduce", "collective.reduce_scatter", "collective.in_place", "collective.event_order"],
+    "ascending_sums": ["collective.tree_sum"],
     "ignored_differences": ["collective.differences"],
     "exchanged_bytes": ["collective.refusals"],
     "unordered_exchanges": ["collective.event_order", "collective.threads"],

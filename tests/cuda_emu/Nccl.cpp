@@ -1,5 +1,5 @@
 // A double of NCCL, beside that of the driver, into whose streams it puts its work. Ranks are threads of this process and other
-// processes of this machine; each process has emulated devices of its own.
+// processes of this machine, whose emulated devices they share.
 //
 // Contracts that it assumes, and enforces with an error (nccl.h; NCCL's documentation, "Creating a Communicator", "Group Calls",
 // "Thread Safety", "Fault Tolerance"): a communicator is made by all ranks of an id, each on a device of its own, the one whose
@@ -228,8 +228,8 @@ int join(Communicator **communicator, int size, const Id &id, int rank, const Co
     ++number;
   }
   for (const Seat &seat : table->seats)
-    if (seat.presence == Presence::Here && seat.process == getpid() && seat.device == number)
-      return fail(InvalidUsage, "two ranks have one device");
+    if (seat.presence == Presence::Here && seat.device == number)
+      return fail(InvalidUsage, "Duplicate GPU detected: two ranks have device " + std::to_string(number));
   table->size = size;
   Seat &seat = table->seats[rank];
   seat.process = getpid();

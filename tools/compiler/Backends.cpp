@@ -71,7 +71,8 @@ llvm::Expected<TargetDescription> describeTarget(const sluice_backend_compile &b
   TargetDescription description;
   std::string reason;
   if (status == SLUICE_OK)
-    description = {info.device_type, info.cpu, info.vector_bits, info.instructions ? info.instructions : ""};
+    description = {info.device_type, info.cpu, info.vector_bits, info.instructions ? info.instructions : "",
+                   info.no_tree_sums ? info.no_tree_sums : ""};
   else
     reason = session ? backend.last_error(session) : "it gives no reason";
   if (session)

@@ -29,6 +29,7 @@ struct TargetDescription {
   std::string deviceType, cpu;
   unsigned vectorBits;
   std::string instructions; // "avx2,fma"
+  std::string noTreeSums;   // why its devices do not add in a tree what replicas exchange; empty: they may
 };
 llvm::Expected<TargetDescription> describeTarget(const sluice_backend_compile &backend, const std::string &cpu,
                                                  const std::string &settings = "");

@@ -25,6 +25,7 @@
 #include <array>
 #include <chrono>
 #include <new>
+#include <set>
 
 using namespace mlir;
 
@@ -302,6 +303,33 @@ static llvm::Expected<TargetCosts> costsOfReplicas(ModuleOp module, const Placem
   return costsOf(*target, request);
 }
 
+/// The backends of devices of which something is added in a tree.
+static std::set<std::string> backendsOfTrees(const runtime::Plan &plan) {
+  std::set<std::string> backends;
+  for (const runtime::Entry &entry : plan.entries)
+    for (const runtime::ListedAction &listed : entry.allActions())
+      if (const runtime::Collective *collective = listed.action->collective();
+          collective && collective->reduction == runtime::Reduction::treeSum)
+        backends.insert(plan.devices[plan.queues[listed.action->queues.front()].device].backend);
+  return backends;
+}
+
+/// Replicas' logical shards are added in a tree, which not all backends do.
+static llvm::Error checkTrees(const runtime::Plan &plan, const CompileOptions &options) {
+  for (const std::string &name : backendsOfTrees(plan)) {
+    auto backend = findBackend(name);
+    if (!backend)
+      return backend.takeError();
+    auto settings = options.settings.find(name);
+    auto target = describeTarget(**backend, options.cpu, settings == options.settings.end() ? "" : settings->second);
+    if (!target)
+      return target.takeError();
+    if (!target->noTreeSums.empty())
+      return makeError(ExitCode::Unsupported, target->noTreeSums);
+  }
+  return llvm::Error::success();
+}
+
 /// Predicts what the replicas of the plan exchange.
 static void forecastReplicas(const TargetCosts &costs, Compiled &compiled) {
   const runtime::Plan &plan = compiled.plan;
@@ -441,6 +469,8 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
   compiled.objects = std::move(lowered->objects);
   compiled.plan = std::move(lowered->plan);
   compiled.functions = std::move(lowered->functions);
+  if (llvm::Error error = checkTrees(compiled.plan, options))
+    return error;
   if (costs)
     forecastReplicas(*costs, compiled);
   return std::move(compiled); // the forecast points into the plan

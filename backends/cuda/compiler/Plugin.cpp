@@ -1,5 +1,6 @@
 #include "backends/cuda/compiler/Plugin.h"
 
+#include "backends/cuda/NoTreeSums.h"
 #include "backends/cuda/compiler/ProductKernel.h"
 #include "backends/cuda/compiler/Session.h"
 #include "backends/loops/FusionRules.h"
@@ -67,6 +68,7 @@ static const char *lastError(sluice_session *session) { return PluginSession::of
 static sluice_status describe(sluice_session *session, sluice_target_info *info) {
   info->device_type = "cuda";
   info->cpu = PluginSession::of(session)->architectures.c_str();
+  info->no_tree_sums = cuda::kNoTreeSums;
   return SLUICE_OK;
 }
 

@@ -4,6 +4,7 @@
 // taken, for calls that wait until all ranks have come.
 #include "backends/cuda/runtime/Collectives.h"
 
+#include "backends/cuda/NoTreeSums.h"
 #include "backends/cuda/runtime/Handles.h"
 #include "backends/exchange/Arithmetic.h"
 
@@ -165,8 +166,7 @@ static sluice_status putIn(sluice_communicator *communicator, sluice_queue *queu
     rank->ranks->check();
     Part part = sluice::exchange::partOf(*exchange, rank->number, rank->ranks->size());
     if (sluice::exchange::reduces(part.signature.kind) && part.signature.reduction == SLUICE_TREE_SUM)
-      throw Error(SLUICE_UNSUPPORTED, "NCCL adds in an order of its own, not in a tree: replicas on devices of cuda "
-                                      "cannot be --deterministic, and one alone can");
+      throw Error(SLUICE_UNSUPPORTED, kNoTreeSums);
     std::string what = part.signature.text();
     its.exchanges[rank] = rank->ranks->put(*rank, part);
     auto call = [its = rank.get(), stream = its.stream, part = std::move(part)](const Nccl &nccl) {
@@ -230,6 +230,7 @@ const sluice_backend_collectives &sluice::cuda::collectives() {
         "NCCL's own, by its choice of algorithm for the counts and the machine; the same program on the same "
         "machine repeats its bits";
     filled.counts = counts;
+    filled.no_tree_sums = kNoTreeSums;
     return filled;
   }();
   return table;

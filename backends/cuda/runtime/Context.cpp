@@ -3,6 +3,7 @@
 #include "backends/cuda/runtime/Error.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -29,7 +30,22 @@ Context::Context(Products products) : driver_(Driver::get()), products_(products
     char name[256] = "";
     driver_.check(driver_.deviceName(name, sizeof name, device.number), text(device));
     device.name = name;
+    device.identity = identityOf(device);
   }
+}
+
+/// "GPU-" and the digits of its UUID, as nvidia-smi prints it.
+std::string Context::identityOf(const Device &device) const {
+  unsigned char bytes[16] = {};
+  driver_.check(driver_.deviceIdentity(&bytes, device.number), text(device));
+  std::string identity = "GPU";
+  for (size_t i = 0; i < sizeof bytes; ++i) {
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", bytes[i]);
+    bool beginsGroup = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
+    identity += std::string(beginsGroup ? "-" : "") + digits;
+  }
+  return identity;
 }
 
 Context::~Context() {
@@ -96,6 +112,8 @@ void Context::describe(Device &device, sluice_device_info &info) const {
     info.compute_major = attribute(device, DeviceAttribute::Major);
     info.compute_minor = attribute(device, DeviceAttribute::Minor);
   }
+  if (SLUICE_HAS_MEMBER(sluice_device_info, &info, identity))
+    info.identity = device.identity.c_str();
 }
 
 //===- memory -----------------------------------------------------------------------------------------------------===//

@@ -21,7 +21,7 @@ namespace sluice::cuda {
 struct Device {
   int32_t ordinal = 0;
   int number = 0; // the driver's
-  std::string name;
+  std::string name, identity;
   DriverContext context = nullptr;
   DriverStream stream = nullptr;             // for what callers wait for
   std::map<DeviceAddress, size_t> allocated; // bytes
@@ -139,6 +139,7 @@ private:
   /// With the code of an image, and its kernels.
   void fill(LoadedModule &loaded, ModuleImage image);
   int attribute(const Device &device, DeviceAttribute attribute) const;
+  std::string identityOf(const Device &device) const;
   std::pair<size_t, size_t> freeAndTotal(const Device &device) const;
   std::vector<std::string_view> codeFor(const Device &device, const ModuleImage &image) const;
   void connect(const Device &from, const Device &to);

@@ -46,6 +46,7 @@ inline constexpr int kNotReady = 600; // the answer to whether an event is done
   X(deviceCount, "cuDeviceGetCount", (int *count))                                                                     \
   X(deviceGet, "cuDeviceGet", (int *device, int ordinal))                                                              \
   X(deviceName, "cuDeviceGetName", (char *name, int length, int device))                                               \
+  X(deviceIdentity, "cuDeviceGetUuid_v2", (unsigned char(*bytes)[16], int device))                                     \
   X(deviceAttribute, "cuDeviceGetAttribute", (int *value, DeviceAttribute attribute, int device))                      \
   X(contextRetain, "cuDevicePrimaryCtxRetain", (DriverContext * context, int device))                                  \
   X(contextRelease, "cuDevicePrimaryCtxRelease_v2", (int device))                                                      \

@@ -15,6 +15,7 @@ using testing::AllOf;
 using testing::Each;
 using testing::HasSubstr;
 using testing::StartsWith;
+using testing::UnorderedElementsAre;
 
 static std::string inOneProcess(const Environment &environment, const std::function<std::string()> &body) {
   return inProcesses(1, [&](int32_t, const ShareId &) { return body(); }, environment)[0];
@@ -85,7 +86,8 @@ TEST_P(CudaProcesses, Exchange) {
   for (int32_t rank = 0; rank < size; ++rank)
     counts.push_back(size_t(rank));
   std::vector<std::string> said = inProcesses(size, [&](int32_t number, const ShareId &share) {
-    DeviceRank rank(loadCudaRunHalf({{"CUDA_EMU_DEVICES", "1"}, {"CUDA_EMU_SEED", std::to_string(number)}}));
+    Environment environment = {{"CUDA_EMU_DEVICES", std::to_string(size)}, {"CUDA_EMU_SEED", std::to_string(number)}};
+    DeviceRank rank(loadCudaRunHalf(environment), number);
     rank.join(share(rank), number, size);
     std::string text;
     for (int round = 0; round < 20; ++round) {
@@ -102,12 +104,22 @@ TEST_P(CudaProcesses, Exchange) {
   EXPECT_THAT(said, Each("right"));
 }
 
-INSTANTIATE_TEST_SUITE_P(OfOneDevice, CudaProcesses, testing::Values(2, 4));
+INSTANTIATE_TEST_SUITE_P(OfOneDeviceEach, CudaProcesses, testing::Values(2, 4));
+
+TEST(CudaCollectives, RefuseTwoRanksOfOneDevice) {
+  std::vector<std::string> said = inProcesses(2, [&](int32_t number, const ShareId &share) {
+    DeviceRank rank(loadCudaRunHalf({}), 0);
+    rank.join(share(rank), number, 2, /*patience=*/1);
+    return std::string("made");
+  });
+  EXPECT_THAT(said,
+              UnorderedElementsAre(StartsWith("6: "), AllOf(StartsWith("2: "), HasSubstr("Duplicate GPU detected"))));
+}
 
 /// Rank 1 exchanges once and then does `go`; what rank 0, which goes on, is told in the end.
 static std::string whatIsToldOf(const std::function<void(DeviceRank &)> &go) {
   return inProcesses(2, [&](int32_t number, const ShareId &share) {
-    DeviceRank rank(loadCudaRunHalf({{"CUDA_EMU_DEVICES", "1"}}));
+    DeviceRank rank(loadCudaRunHalf({}), number);
     rank.join(share(rank), number, 2);
     rank.exchange(SLUICE_ALL_REDUCE, {1.0f});
     if (number == 1) {

@@ -19,6 +19,15 @@ static sluice_status exchangeMaxima(sluice_communicator *rank, sluice_queue *que
   return exchanges.exchange(rank, queue, &other);
 }
 
+// ascending_sums: a sum in a tree is added as any other.
+static sluice_status exchangeAscending(sluice_communicator *rank, sluice_queue *queue,
+                                       const sluice_exchange *exchange) {
+  sluice_exchange other = *exchange;
+  if (other.reduction == SLUICE_TREE_SUM)
+    other.reduction = SLUICE_SUM;
+  return exchanges.exchange(rank, queue, &other);
+}
+
 // ignored_differences: ranks may put in their exchanges in any order.
 static sluice_status exchangeUnnamed(sluice_communicator *rank, sluice_queue *queue, const sluice_exchange *exchange) {
   sluice_exchange other = *exchange;
@@ -84,6 +93,8 @@ const sluice_backend_compile *addFault(sluice_backend_run &run) {
   run.collectives = &faulty;
   if (kFault == "maximal_sums")
     faulty.exchange = exchangeMaxima;
+  else if (kFault == "ascending_sums")
+    faulty.exchange = exchangeAscending;
   else if (kFault == "ignored_differences")
     faulty.exchange = exchangeUnnamed;
   else if (kFault == "exchanged_bytes")

@@ -26,6 +26,7 @@ class ProcessesTest(CliTest):
     """Programs are compiled once for a class, and are in `compiled` by their flags."""
 
     MOMENTUM = "0.0"
+    DEVICES = "cpu"
 
     @classmethod
     def setUpClass(cls):
@@ -38,19 +39,20 @@ class ProcessesTest(CliTest):
         self.environment["SLUICE_BACKEND_PATH"] = BACKENDS
         self.write_images("data", 110, 30)
 
-    def program(self, *flags, rows=24, hidden=128):
-        """LeNet compiled for the host with these flags, for up to so many rows, with so many hidden features."""
-        if (flags, rows, hidden) not in self.compiled:
-            path = os.path.join(self.shelf, f"lenet{len(self.compiled)}")
-            self.succeed(os.path.join(BUILD, "bin", "models", "lenet"), "--batch", str(rows), "-o", "lenet.mlir")
-            with open(self.path("lenet.mlir"), encoding="utf-8") as model:
-                text = model.read()
+    def program(self, *flags, rows=24, hidden=128, model="lenet"):
+        """A model compiled for the devices of the class with these flags, for up to so many rows, with so many hidden features."""
+        key = (flags, rows, hidden, model)
+        if key not in self.compiled:
+            path = os.path.join(self.shelf, f"{model}{len(self.compiled)}")
+            self.succeed(os.path.join(BUILD, "bin", "models", model), "--batch", str(rows), "-o", f"{model}.mlir")
+            with open(self.path(f"{model}.mlir"), encoding="utf-8") as file:
+                text = file.read()
             text = text.replace("momentum = 0.0", f"momentum = {self.MOMENTUM}", 1)
-            self.write("lenet.mlir", text.replace("128", str(hidden)) if hidden != 128 else text)
-            result = self.sluice("compile", "lenet.mlir", "-q", *flags, "--devices", "cpu", "-o", path, env=self.environment)
+            self.write(f"{model}.mlir", text.replace("128", str(hidden)) if hidden != 128 else text)
+            result = self.sluice("compile", f"{model}.mlir", "-q", *flags, "--devices", self.DEVICES, "-o", path, env=self.environment)
             self.assertEqual(result.returncode, 0, result.stderr)
-            self.compiled[flags, rows, hidden] = path
-        return self.compiled[flags, rows, hidden]
+            self.compiled[key] = path
+        return self.compiled[key]
 
     def replicas(self, count):
         return self.program("--replicas", str(count))

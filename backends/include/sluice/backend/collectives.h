@@ -105,6 +105,11 @@ struct sluice_backend_collectives {
   /* The exchanges of one kind that this rank has done, and their bytes: of all that is reduced, broadcast or gathered. An unknown kind
    * is refused with SLUICE_USAGE. */
   sluice_status (*counts)(sluice_communicator *communicator, int32_t kind, int64_t *exchanges, int64_t *bytes);
+
+  /* Since 2.4. */
+
+  /* Why SLUICE_TREE_SUM is refused; NULL: it is not, or the backend does not say. */
+  const char *no_tree_sums;
 };
 
 #ifdef __cplusplus

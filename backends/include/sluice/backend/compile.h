@@ -43,6 +43,8 @@ typedef struct sluice_target_info {
    * the same ones give the same bits. */
   const char *instructions;
   int host_kernels; /* nonzero: prepare and cost say what they would in a session of the host with the same options */
+  /* Since 2.4. */
+  const char *no_tree_sums; /* why the run half's collectives refuse SLUICE_TREE_SUM; NULL: they do not, or it is unknown */
 } sluice_target_info;
 
 /* What a physical dimension is: a logical dimension whole, the number of its tile, or the place in the tile. */

@@ -94,6 +94,8 @@ typedef struct sluice_device_info {
   /* Since 2.1. */
   size_t alignment;                     /* bytes whose multiples kernels and copies like addresses to be; 0: 64 */
   int32_t compute_major, compute_minor; /* the architecture's version, where its code has them; 0: none */
+  /* Since 2.4. */
+  const char *identity;                 /* the same in all processes, and of no other device of any machine; NULL: unknown */
 } sluice_device_info;
 
 /* Copies from one device to another of the same backend. */
