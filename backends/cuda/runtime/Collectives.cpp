@@ -4,7 +4,6 @@
 // taken, for calls that wait until all ranks have come.
 #include "backends/cuda/runtime/Collectives.h"
 
-#include "backends/cuda/NoTreeSums.h"
 #include "backends/cuda/runtime/Handles.h"
 #include "backends/exchange/Arithmetic.h"
 
@@ -14,6 +13,10 @@
 using namespace sluice::cuda;
 using sluice::exchange::Part;
 using sluice::exchange::Signature;
+
+static constexpr const char *kNoTreeSums =
+    "NCCL adds in an order of its own, not in a tree: replicas on devices of cuda "
+    "cannot be --deterministic, and one alone can";
 
 struct sluice_communicator {
   sluice_run *run;
