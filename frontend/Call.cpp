@@ -198,11 +198,16 @@ Tensor Call::copy(const Tensor &x, StringAttr device, ir::CopyReason reason) {
 
 static bool isOf(ir::StateOp state, ir::StateKind kind) { return state && state.getKind() == kind; }
 
+/// A statistic, or what rows carry.
+static bool isBuffer(ir::StateOp state) {
+  return isOf(state, ir::StateKind::Statistic) || (isOf(state, ir::StateKind::Slot) && !state.getOf());
+}
+
 void Call::update(const Tensor &buffer, const Tensor &value) {
   if (graph.replica) // what it writes is lost
     return;
   ir::StateOp state = graph.stateOf(Access::value(buffer));
-  if (!isOf(state, ir::StateKind::Statistic))
+  if (!isBuffer(state))
     fail("only buffers of a module are updated, under the tensors that `buffer` gave");
   set(state, value, "; one batch norm serves one place");
 }
@@ -212,7 +217,7 @@ void Call::write(const Tensor &existing, const Tensor &value) {
     return;
   ir::StateOp state = graph.stateOf(Access::value(existing));
   bool isParameter = isOf(state, ir::StateKind::Parameter);
-  if (!isParameter && !isOf(state, ir::StateKind::Statistic))
+  if (!isParameter && !isBuffer(state))
     fail("only parameters and buffers of a module are written, under the tensors that `parameter` and `buffer` gave");
   for (auto minimize : graph.graph.getBody().getOps<ir::MinimizeOp>())
     if (isParameter && graph.dependsOn(minimize.getLoss(), Access::value(existing)))

@@ -142,10 +142,11 @@ void Graph::minimize(Arg loss, const optim::Optimizer &optimizer, const optim::O
 
 std::vector<Graph::State> Graph::states() const {
   std::vector<State> list;
+  int64_t capacity = ir::getCapacity(*graph->module);
   for (auto state : graph->module->getOps<ir::StateOp>())
     list.push_back({state.getSymName().str(), ir::stringifyStateKind(state.getKind()).str(),
                     detail::dtypeOf(state.getType()), graph->shapeOf(state.getType()),
-                    state.getTensorType().getNumElements()});
+                    detail::product(ir::runtimeShape(state.getType(), capacity))});
   return list;
 }
 

@@ -100,13 +100,17 @@ Tensor Module::state(const char *kind, const std::string &own, const Shape &shap
     throw Error("'" + full + "' is a state of the optimizer; name the " + kind + " otherwise", at);
   std::string what = std::string(kind) + " '" + full + "'";
   mlir::RankedTensorType type = graph->typeOf(what, graph->dtype, shape, at);
-  if (!type.hasStaticShape())
+  ir::StateKind purpose = *ir::symbolizeStateKind(kind);
+  bool isCarried = purpose == ir::StateKind::Statistic && type.getRank() > 0 && type.isDynamicDim(0);
+  if (!type.hasStaticShape() && !isCarried)
     throw Error(what + ": the shape " + shape.str() + " has a dimension without a size", at);
+  if (isCarried && (init.kind != init::Init::Kind::constant || init.a != 0))
+    throw Error(what + " is carried by rows, which begin with zeros", at);
   const Device *pin = pinnedTo();
   mlir::StringAttr created = pin ? mlir::StringAttr() : graph->scopeDevice();
   mlir::StringAttr device = pin ? graph->use("pin", *pin, at) : created;
-  mlir::Value value =
-      graph->read(graph->addState(*ir::symbolizeStateKind(kind), full, type, init, device, at), created, at);
+  mlir::Value value = graph->read(
+      graph->addState(isCarried ? ir::StateKind::Slot : purpose, full, type, init, device, at), created, at);
   members.push_back({kind, full, Access::tensor(*graph, value)});
   return members.back().tensor;
 }

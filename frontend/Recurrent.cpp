@@ -22,10 +22,10 @@ Recurrent::Recurrent(Module *parent, std::string name, std::int64_t input_size, 
     Layer layer;
     layer.weight_ih = add("weight_ih", {gates * hidden_size, number ? hidden_size : input_size});
     layer.weight_hh = add("weight_hh", {gates * hidden_size, hidden_size});
-    if (options.bias) {
+    if (options.bias)
       layer.bias_ih = add("bias_ih", {gates * hidden_size});
+    if (options.bias && !options.single_bias)
       layer.bias_hh = add("bias_hh", {gates * hidden_size});
-    }
     layers.push_back(layer);
   }
 }
@@ -43,19 +43,23 @@ Tensor Recurrent::forward(Tensor x) {
                 at(x).where);
   Tensor y = options.batch_first ? x : transpose(at(x), 0, 1);
   std::vector<std::vector<Tensor>> lastOf(static_cast<std::size_t>(states));
-  for (const Layer &layer : layers) {
+  for (std::size_t number = 0; number < layers.size(); ++number) {
+    const Layer &layer = layers[number];
     Tensor projected = project(y, layer);
-    std::vector<Tensor> init(static_cast<std::size_t>(states), zeroState(at(y), hidden));
+    std::vector<Tensor> before = first(y, number);
     ScanStep all = scan(
-        init, {projected}, 1,
+        before, {projected}, 1,
         [&](const std::vector<Tensor> &carried, const std::vector<Tensor> &slices) {
           std::vector<Tensor> next = step(slices[0], carried, layer);
           return ScanStep{next, {next[0]}};
         },
         {}, at(y).where);
     y = all.stacked[0];
-    for (std::size_t state = 0; state < lastOf.size(); ++state)
+    for (std::size_t state = 0; state < lastOf.size(); ++state) {
+      if (options.stateful)
+        before[state].copy_(all.carried[state], at(y).where);
       lastOf[state].push_back(unsqueeze(at(all.carried[state]), 0));
+    }
   }
   last.clear();
   for (const std::vector<Tensor> &of : lastOf)
@@ -64,8 +68,21 @@ Tensor Recurrent::forward(Tensor x) {
   return options.batch_first ? y : transpose(at(y), 0, 1);
 }
 
+std::vector<Tensor> Recurrent::first(const Tensor &y, std::size_t number) {
+  if (!options.stateful)
+    return std::vector<Tensor>(static_cast<std::size_t>(states), zeroState(at(y), hidden));
+  if (!y.shape()[0].symbolic())
+    throw Error("a stateful layer takes the batch dimension, which " + y.shape().str() + " has not", at(y).where);
+  static constexpr const char *names[] = {"h_l", "c_l"};
+  std::vector<Tensor> carried;
+  for (std::int64_t state = 0; state < states; ++state)
+    carried.push_back(
+        buffer(names[state] + std::to_string(number), Shape({y.shape()[0], Dim(hidden)}), init::zeros(), at(y).where));
+  return carried;
+}
+
 Tensor Recurrent::project(const Tensor &x, const Layer &layer) const {
-  return linear(at(x), layer.weight_ih, layer.bias_ih ? at(layer.bias_ih) + at(layer.bias_hh) : Tensor());
+  return linear(at(x), layer.weight_ih, layer.bias_hh ? at(layer.bias_ih) + at(layer.bias_hh) : layer.bias_ih);
 }
 
 Tensor Recurrent::gate(const Tensor &gates, std::int64_t number) const {
@@ -77,7 +94,7 @@ Tensor Recurrent::gate(const Tensor &gates, std::int64_t number) const {
 RNN::RNN(Module *parent, std::string name, std::int64_t input_size, std::int64_t hidden_size, RNNOptions options,
          Where where)
     : Recurrent(parent, std::move(name), input_size, hidden_size, /*gates=*/1, /*states=*/1,
-                {options.num_layers, options.bias, options.batch_first}, where),
+                {options.num_layers, options.bias, options.batch_first, options.single_bias, options.stateful}, where),
       nonlinearity(options.nonlinearity) {}
 
 std::vector<Tensor> RNN::step(const Tensor &projected, const std::vector<Tensor> &states, const Layer &layer) const {

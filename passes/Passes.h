@@ -38,15 +38,18 @@ void lowerScans(mlir::ModuleOp module);
 /// the op to their own rows, when these are shared out.
 void expandComposites(mlir::ModuleOp module);
 
-/// train -> parallel, first. The program of one of the module's replicas: rows are shared out, sums over them
+/// train -> parallel, first. States that rows carry from step to step have the rows of a full call.
+void carryRows(mlir::ModuleOp module);
+
+/// train -> parallel, second. The program of one of the module's replicas: rows are shared out, sums over them
 /// reduced.
 mlir::LogicalResult partitionRows(mlir::ModuleOp module);
 
-/// train -> parallel, second. Entry points with rows in parts, for each microbatch and once a call, if there are
+/// train -> parallel, third. Entry points with rows in parts, for each microbatch and once a call, if there are
 /// several microbatches.
 mlir::LogicalResult cutMicrobatches(mlir::ModuleOp module);
 
-/// train -> parallel, third. The optimizer keeps and updates a shard in each replica, if the module's `zero` says so.
+/// train -> parallel, fourth. The optimizer keeps and updates a shard in each replica, if the module's `zero` says so.
 mlir::LogicalResult shardOptimizer(mlir::ModuleOp module);
 
 /// train -> parallel, behind what merges equal ops. Lets a value be exchanged once.

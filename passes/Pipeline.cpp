@@ -54,6 +54,7 @@ static LogicalResult runTrain(Compilation &c) {
 }
 
 static LogicalResult runParallel(Compilation &c) {
+  carryRows(c.module);
   if (!ir::sharesRows(c.module))
     return success();
   if (failed(partitionRows(c.module)) || failed(cutMicrobatches(c.module)) || failed(shardOptimizer(c.module)))

@@ -45,13 +45,11 @@ LogicalResult IotaOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRa
   int64_t axis = op.getAxis();
   if (failed(addResult(loc, type.getShape(), element, types)) || failed(checkAxes(loc, axis, type.getShape())))
     return failure();
-  if (type.isDynamicDim(axis))
-    return inferenceFailure(loc, "the rows of a call are not counted: axis ", axis, " of ",
-                            printShape(type.getShape()));
   if (!isa<FloatType>(element) && !element.isSignlessInteger(32) && !element.isSignlessInteger(64))
     return inferenceFailure(loc, "counts in floats, i32 or i64, not in ", element);
   double start = op.getStart().convertToDouble(), step = op.getStep().convertToDouble();
-  for (double value : {start, step, start + step * double(type.getDimSize(axis) - 1)})
+  int64_t last = type.isDynamicDim(axis) ? 0 : type.getDimSize(axis) - 1;
+  for (double value : {start, step, start + step * double(last)})
     if (!holds(element, value))
       return inferenceFailure(loc, value, " is not a value of ", element);
   return success();

@@ -23,7 +23,7 @@ def FullOp : Sluice_Movement<"full", [RowFlowOp, FollowsPrecision, DeclareOpInte
 def IotaOp : Sluice_Movement<"iota", [RowFlowOp, FollowsPrecision]> {
   let summary = "every element is start + step * its index along `axis`";
   let description = "y has the type of the attribute, of floats, i32 or i64. Of integers, start, step and all elements are whole numbers in range.";
-  let rows = "Any dimension but `axis` may be `?`.";
+  let rows = "Any dimension may be `?`. Along it, the rows that one who shares them has are counted.";
   let rounding = "Floats are computed in f64 and rounded to the element type, to nearest.";
   let arguments = (ins Arg<F64Attr, "the element at index 0">:$start, Arg<F64Attr, "what an element is more than its neighbour before">:$step, Arg<I64Attr, "the dimension of y that is counted along, from 0">:$axis, Sluice_ResultType:$type);
   let results = (outs Sluice_Tensor:$y);

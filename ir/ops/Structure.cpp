@@ -91,9 +91,19 @@ static LogicalResult verifyStateShards(StateOp state) {
   return success();
 }
 
+/// Rows carry what is no parameter's slot: dimension 0 counts them, and they begin with zeros.
+static LogicalResult verifyRows(StateOp state) {
+  if (state.getKind() != StateKind::Slot || state.getOf() || !state.getTensorType().isDynamicDim(0))
+    return state.emitOpError("has a symbolic shape: ") << printShape(state.getTensorType().getShape());
+  InitAttr init = state.getInit();
+  return init.getKind() == "constant" && init.getA().getValue().isZero()
+             ? success()
+             : state.emitOpError("is carried by rows, which begin with zeros: ") << init;
+}
+
 LogicalResult StateOp::verify() {
-  if (!getTensorType().hasStaticShape())
-    return emitOpError("has a symbolic shape: ") << printShape(getTensorType().getShape());
+  if (!getTensorType().hasStaticShape() && failed(verifyRows(*this)))
+    return failure();
   if (llvm::is_contained(getTensorType().getShape(), 0))
     return emitOpError("has an empty dimension: ") << printShape(getTensorType().getShape());
   if (!isSmallEnough(getTensorType().getShape()))
@@ -115,7 +125,10 @@ static LogicalResult verifyStateUse(Operation *op, FlatSymbolRefAttr name, Type 
   auto state = symbols.lookupNearestSymbolFrom<StateOp>(op, name);
   if (!state)
     return op->emitOpError("names no state: ") << name;
-  if (!sameShapesAndElements({state.getKeptType()}, {type}))
+  RankedTensorType kept = state.getKeptType();
+  if (!kept.hasStaticShape() && cast<RankedTensorType>(type).hasStaticShape()) // all rows that there may be
+    kept = kept.clone(runtimeShape(kept, getCapacity(op->getParentOfType<ModuleOp>())));
+  if (!sameShapesAndElements({kept}, {type}))
     return op->emitOpError("has type ") << type << ", the state has " << state.getKeptType();
   return success();
 }

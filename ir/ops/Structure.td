@@ -11,7 +11,8 @@ def Sluice_NamesSymbols : DeclareOpInterfaceMethods<SymbolUserOpInterface>;
 def StateOp : Sluice_Op<"state", [Symbol, Sluice_NamesSymbols]> {
   let summary = "a named value that outlives calls";
   let description = [{
-    `kind` is parameter, slot (of the optimizer, `of` names its parameter), statistic (of batch norm), hyper (settable at run
+    `kind` is parameter, slot (of the optimizer, `of` names its parameter; without one, what each row of a training step leaves to the same row of the next: dimension 0 of its type is `?`, `get` and `set`
+    are of the rows of the call, others keep what they have, and evaluation and prediction read zeros; phase `parallel` makes it a state of all rows that there may be), statistic (of batch norm), hyper (settable at run
     time), step (how many there were), share (what replicas know of a call: the runtime sets it, and it is never kept), or accumulator (what the parts of a call hand on: a
     sum or maximum over microbatches, which is at its neutral element between calls, or a value; it begins as that and is never kept), or
     key (of the random numbers of a training step, [2] i32: every step leaves the next one's). `type` is the logical type: what users see and checkpoints hold. `physical`, once layouts are chosen,

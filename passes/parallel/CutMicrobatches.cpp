@@ -1,4 +1,4 @@
-// train -> parallel, second. Cuts entry points with rows into parts: some are done for each microbatch of a call,
+// train -> parallel, third. Cuts entry points with rows into parts: some are done for each microbatch of a call,
 // some once. It follows partitionRows, whose collectives say what is a sum or maximum over rows, and where it is needed
 // whole.
 //

@@ -22,7 +22,9 @@ static SubjectAttr subjectOf(StateOp state) {
   case StateKind::Parameter:
     return SubjectAttr::get(state.getContext(), SubjectKind::Gradient, name);
   case StateKind::Slot:
-    return SubjectAttr::get(state.getContext(), SubjectKind::Gradient, state.getOfAttr().getAttr());
+    if (FlatSymbolRefAttr of = state.getOfAttr())
+      return SubjectAttr::get(state.getContext(), SubjectKind::Gradient, of.getAttr());
+    return SubjectAttr::get(state.getContext(), SubjectKind::Statistic, name);
   case StateKind::Statistic:
     return SubjectAttr::get(state.getContext(), SubjectKind::Statistic, name);
   default:

@@ -1,4 +1,4 @@
-// train -> parallel, first. Makes the program that each of several replicas runs on its share of the rows of a
+// train -> parallel, second. Makes the program that each of several replicas runs on its share of the rows of a
 // call.
 //
 //   %l = sluice.mean %ce {axes = 0}          ==>   %s = sluice.sum %ce {axes = 0};  %n = sluice.get @global_rows

@@ -214,7 +214,7 @@ static void shardInitialValues(EntryOp init, SymbolTable &symbols) {
 static LogicalResult shardSlots(ModuleOp module, int64_t shards) {
   bool hasSlots = false;
   for (auto state : module.getOps<StateOp>()) {
-    if (state.getKind() != StateKind::Slot)
+    if (state.getKind() != StateKind::Slot || !state.getOf())
       continue;
     hasSlots = true;
     StringAttr device = getDevice(state.getStoredType());

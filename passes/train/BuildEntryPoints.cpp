@@ -9,6 +9,8 @@
 //
 // Ops whose meaning depends on the mode mean in train_step what they mean in training; elsewhere, those that do nothing there
 // are left out.
+#include "ir/Module.h"
+#include "ir/build/Node.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
 #include "passes/place/InheritDevice.h"
@@ -70,6 +72,11 @@ static SmallVector<StringRef> namesOf(ArrayRef<Report> reports) {
   return llvm::map_to_vector(reports, [](const Report &report) { return StringRef(report.name); });
 }
 
+/// Whether it reads what rows carry, outside of training, where that begins anew.
+static bool startsAnew(Operation &op, bool training) {
+  return !training && isa<GetOp>(op) && !cast<RankedTensorType>(op.getResult(0).getType()).hasStaticShape();
+}
+
 /// An entry point that reports values of the graph: a clone of its body, without what nothing needs.
 static FailureOr<EntryOp> cloneGraph(GraphOp graph, StringRef name, ArrayRef<Report> reports, bool training) {
   OpBuilder builder(graph);
@@ -84,6 +91,12 @@ static FailureOr<EntryOp> cloneGraph(GraphOp graph, StringRef name, ArrayRef<Rep
   for (Operation &op : source) {
     if (isa<OutputOp, MetricOp, MinimizeOp>(op) || (isa<SetOp>(op) && !training))
       continue;
+    if (startsAnew(op, training)) {
+      InheritDevice devices(builder, &op);
+      auto type = cast<RankedTensorType>(op.getResult(0).getType());
+      mapping.map(op.getResult(0), full(builder, op.getLoc(), 0.0, type).value);
+      continue;
+    }
     auto found = dyn_cast<ModeOp>(op);
     if (Value unchanged = found && !training ? found.getUnchanged() : Value()) {
       mapping.map(op.getResult(0), mapping.lookup(unchanged));
@@ -136,10 +149,11 @@ static void buildInit(ModuleOp module, Location loc) {
   for (StateOp state : module.getOps<StateOp>()) {
     InheritDevice devices(builder, /*fixed=*/{}, getDevice(state.getStoredType()));
     ++stream;
+    RankedTensorType type = state.getTensorType(); // of rows: all that there may be
+    type = type.clone(runtimeShape(type, getCapacity(module)));
     Value &value = values[state.getSymName()];
-    value = state.getLike()
-                ? values.lookup(*state.getLike())
-                : state.getInit().build(builder, state.getLoc(), body.getArgument(0), stream, state.getTensorType());
+    value = state.getLike() ? values.lookup(*state.getLike())
+                            : state.getInit().build(builder, state.getLoc(), body.getArgument(0), stream, type);
     builder.create<SetOp>(state.getLoc(), state.getSymName(), value);
   }
   builder.create<ReturnOp>(loc, ValueRange());

@@ -22,8 +22,11 @@ Golden::Golden(Network network)
 }
 
 std::string Golden::model() const {
-  return modelText(net.name,
-                   "--input f32 --batch " + figures["batch"].dump() + " --lr " + figures["optimizer"]["lr"].dump());
+  std::string text = modelText(net.name, "--input f32 --batch " + figures["batch"].dump() + " --lr " +
+                                             figures["optimizer"]["lr"].dump());
+  for (auto [size, smaller] : net.smaller)
+    text = replaced(text, std::to_string(size), std::to_string(smaller));
+  return text;
 }
 
 std::string Golden::modelWithOptimizer() const {
@@ -36,12 +39,25 @@ std::string Golden::modelWithOptimizer() const {
 }
 
 // Noise, and for images a value for each quarter of each channel.
+int64_t Golden::rows(int step) const {
+  auto steps = figures.find("short_steps");
+  return steps == figures.end() ? rows() : steps->value(std::to_string(step), rows());
+}
+
 Values Golden::batch(int step) const {
+  int64_t rows = this->rows(step);
   std::string key = net.name + "/batch" + std::to_string(step);
-  std::vector<float> x = portableUniform(key + "/x", rows() * countOf(net.input));
+  if (net.hasWords) {
+    auto words = [&](const std::string &what) {
+      std::vector<int64_t> indices = portableIntegers(key + what, rows * countOf(net.input), net.classes);
+      return std::vector<double>(indices.begin(), indices.end());
+    };
+    return {{"words", words("/x")}, {"next", words("/y")}};
+  }
+  std::vector<float> x = portableUniform(key + "/x", rows * countOf(net.input));
   if (net.input.size() == 3)
-    addPatches(x, portableUniform(key + "/patch", rows() * net.input[0] * 4, -1, 1));
-  std::vector<int64_t> y = portableIntegers(key + "/y", rows(), net.classes);
+    addPatches(x, portableUniform(key + "/patch", rows * net.input[0] * 4, -1, 1));
+  std::vector<int64_t> y = portableIntegers(key + "/y", rows, net.classes);
   return {{"image", widen(x)}, {"label", {y.begin(), y.end()}}};
 }
 
@@ -54,11 +70,11 @@ void Golden::addPatches(std::vector<float> &x, const std::vector<float> &patches
             patches[plane * 4 + row / (height / 2) * 2 + column / (width / 2)];
 }
 
-// +-sqrt(3 / fan_in) for weights, 1 +- 0.1 for those of norms, +-0.1 for the rest.
+// +-sqrt(3 / fan_in) for weights, 1 +- 0.1 for those of norms, +-0.1 for the rest, embeddings too.
 std::vector<double> Golden::initial(const std::string &parameter) const {
   std::vector<int64_t> shape = figures["first_gradient"][parameter]["shape"];
   double centre = 0, spread = 0.1;
-  if (shape.size() >= 2)
+  if (shape.size() >= 2 && !parameter.starts_with("embedding"))
     spread = std::sqrt(3.0 / (double(countOf(shape)) / double(shape[0])));
   else if (parameter.ends_with("weight"))
     centre = parameter.find(net.lastNorm) == std::string::npos ? 1 : 0.2;

@@ -13,9 +13,12 @@ namespace sluice::test {
 struct Network {
   std::string name;                ///< of the program
   std::string figures;             ///< of the file: the program's name, and a variant behind a dot
-  std::vector<int64_t> input;      ///< shape of one image
+  std::vector<int64_t> input;      ///< shape of one image, or of a row of words
   int64_t classes;                 ///< of the labels
   std::string lastNorm = "(none)"; ///< the norms that end a residual branch, whose weights begin small
+  bool hasWords = false;           ///< the inputs are `words`, and for each of them the `next`
+  /// Sizes of the program's text, and what they are of a smaller network of the same kind.
+  std::vector<std::pair<int64_t, int64_t>> smaller = {};
 };
 
 class Golden {
@@ -31,6 +34,8 @@ public:
   double weightDecay() const { return figures["optimizer"]["weight_decay"]; }
 
   int64_t rows() const { return figures["batch"]; }
+  /// Of a step: those, or fewer.
+  int64_t rows(int step) const;
   Values batch(int step) const;
   const std::vector<std::string> &parameters() const { return names; }
   std::vector<double> initial(const std::string &parameter) const;

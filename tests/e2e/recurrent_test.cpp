@@ -73,6 +73,25 @@ std::string network(Kind kind, sluice::DType dtype, int64_t steps = kSteps, cons
   }
 }
 
+/// A sum over the steps, whose parameters stay as they are.
+template <class Layer> std::string sums(int64_t steps, bool stateful) {
+  using namespace sluice;
+  Graph g("sums");
+  g.set_capacity(kRows);
+  g.set_dtype(f64);
+  Tensor x = g.input("x", f64, {Dim{"batch"}, steps, kFeatures});
+  nn::Module root{g};
+  Layer layer{&root, "layer", kFeatures, kHidden, {.num_layers = 2, .batch_first = true, .stateful = stateful}};
+  g.minimize(layer(x).exp().sum({1, 2}).mean(), optim::SGD{.lr = 0});
+  return g.str();
+}
+
+std::string sums(Kind kind, int64_t steps, bool stateful) {
+  return kind == Kind::RNN    ? sums<sluice::nn::RNN>(steps, stateful)
+         : kind == Kind::LSTM ? sums<sluice::nn::LSTM>(steps, stateful)
+                              : sums<sluice::nn::GRU>(steps, stateful);
+}
+
 Values batch(int64_t rows, int64_t width, int64_t steps = kSteps) {
   std::vector<float> x = portableUniform("x", size_t(rows * steps * width), -1, 1);
   std::vector<int64_t> label = portableIntegers("label", size_t(rows), 3);
@@ -218,6 +237,36 @@ TEST(Recurrent, IsEqualOnReplicasAndInMicrobatches) {
         for (auto &states : several.states)
           EXPECT_LT(largestDifference(states.at(name).data, value.data), 1e-12) << name << " of " << replicas;
     }
+}
+
+// A sum over all steps is that of its parts, where each row goes on with what it left in the last batch that it was in.
+TEST(Recurrent, GoesOnWhereTheRowLeftOffWhereItIsStateful) {
+  for (Kind kind : kKinds) {
+    Compiled parts(sums(kind, kSteps, /*stateful=*/true)), once(sums(kind, 2 * kSteps, /*stateful=*/false)),
+        thrice(sums(kind, 3 * kSteps, /*stateful=*/false));
+    for (Compiled *model : {&parts, &once, &thrice})
+      model->init(5);
+    auto lossOf = [](Compiled &model, const std::string &entry, const std::vector<double> &x, int64_t rows) {
+      return double(rows) * model.run(entry, {{"x", x}}, rows).at("loss")[0];
+    };
+    constexpr int64_t few = 2, part = kSteps * kFeatures;
+    std::vector<double> first = batch(kRows, kFeatures).at("x"), second(first.rbegin(), first.rbegin() + few * part),
+                        third(first.rbegin(), first.rend()), longer, longest;
+    for (int64_t row = 0; row < kRows; ++row) {
+      std::vector<double> &to = row < few ? longest : longer;
+      for (const std::vector<double> *of : {&first, &second, &third})
+        if (of != &second || row < few)
+          to.insert(to.end(), of->begin() + row * part, of->begin() + (row + 1) * part);
+    }
+    double expected = lossOf(thrice, "train_step", longest, few) + lossOf(once, "train_step", longer, kRows - few);
+    double begin = lossOf(parts, "train_step", first, kRows);
+    EXPECT_NEAR(lossOf(parts, "eval_step", first, kRows), begin, 1e-12) << "evaluation begins with zeros";
+    double sum = begin + lossOf(parts, "train_step", second, few) + lossOf(parts, "train_step", third, kRows);
+    EXPECT_NEAR(sum, expected, 1e-11);
+    EXPECT_NEAR(lossOf(parts, "eval_step", first, kRows), begin, 1e-12);
+    parts.init(5);
+    EXPECT_NEAR(lossOf(parts, "train_step", first, kRows), begin, 1e-12) << "a model that begins anew";
+  }
 }
 
 TEST(Recurrent, HasAPlanThatDoesNotGrowWithTheSteps) {

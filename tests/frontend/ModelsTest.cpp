@@ -43,9 +43,10 @@ TEST(Lstm, HasItsParametersAndAScanForEachLayer) {
   Outcome lstm = run("lstm -o -");
   EXPECT_EQ(lstm.code, 0);
   EXPECT_THAT(lstm.text, HasSubstr("lstm: 6180624 parameters"));
-  EXPECT_THAT(lstm.text,
-              HasSubstr("[@embedding.weight, @lstm1.input.weight, @lstm1.input.bias, @lstm1.state.weight, "
-                        "@lstm2.input.weight, @lstm2.input.bias, @lstm2.state.weight, @fc.weight, @fc.bias]"));
+  EXPECT_THAT(lstm.text, HasSubstr("[@embedding.weight, @lstm.weight_ih_l0, @lstm.weight_hh_l0, @lstm.bias_ih_l0, "
+                                   "@lstm.weight_ih_l1, @lstm.weight_hh_l1, @lstm.bias_ih_l1, @fc.weight, @fc.bias]"));
+  EXPECT_THAT(lstm.text, HasSubstr("sluice.state slot @lstm.c_l1 : tensor<?x256xf32>"));
+  EXPECT_THAT(lstm.text, HasSubstr("clip [#sluice.clip_grad_norm<"));
   EXPECT_THAT(lstm.text, HasSubstr("sluice.scan 32 steps"));
 }
 

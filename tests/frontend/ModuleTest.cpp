@@ -141,6 +141,20 @@ TEST_F(Modules, BatchNormSetsItsRunningStatistics) {
   EXPECT_THAT(text, HasSubstr("sluice.set @block.bn.running_var, %"));
 }
 
+TEST_F(Modules, RowsCarryWhatABufferOfTheBatchIsGiven) {
+  nn::Module root{g};
+  Tensor x = g.input("x", f32, {Dim{"batch"}, 4}), h = root.buffer("h", {Dim{"batch"}, 4}, init::zeros());
+  Tensor y = x + h;
+  h.copy_(y);
+  g.output("y", y);
+  g.set_capacity(6);
+  EXPECT_THAT(g.str(), HasSubstr("sluice.state slot @h : tensor<?x4xf32> = <\"constant\", 0.0"));
+  EXPECT_THAT(g.str(), HasSubstr("sluice.set @h, %"));
+  ASSERT_EQ(g.states().size(), 1u);
+  EXPECT_EQ(g.states()[0].kind, "slot");
+  EXPECT_EQ(g.states()[0].elements, 24);
+}
+
 TEST_F(Modules, TrainingListsWhatTheLossDependsOn) {
   Net used{g};
   nn::Linear unused{&used, "unused", 4, 4};

@@ -842,6 +842,16 @@ TEST_F(WrongUse, Scans) {
   nn::LSTM lstm{&root, "lstm", 3, 4};
   WRONG(lstm(state));
   SAYS("a recurrent layer takes three dimensions, steps, batch and features, not [batch, 3]");
+  nn::LSTM stateful{&root, "stateful", 3, 4, {.batch_first = true, .stateful = true}};
+  WRONG(stateful(g.ones({2, 5, 3})));
+  SAYS("a stateful layer takes the batch dimension, which [2, 5, 3] has not");
+  stateful(words);
+  WRONG(stateful(words));
+  SAYS("there is already a slot 'stateful.h_l0'");
+  WRONG(root.buffer("rows", {Dim{"batch"}, 4}, init::ones()));
+  SAYS("statistic 'rows' is carried by rows, which begin with zeros");
+  WRONG(root.buffer("rows", {4, Dim{"batch"}}, init::zeros()));
+  SAYS("statistic 'rows': the shape [4, batch] has a dimension without a size");
   WRONG(nn::GRU(&root, "gru", 3, 0));
   SAYS("input_size, hidden_size and num_layers are at least 1, not 3, 0 and 1");
 }

@@ -129,6 +129,10 @@ TEST(Evaluate, Movement) {
        "tensor<?x2xi32>",
        {},
        {{5, 3, 5, 3, 5, 3}}},
+      {"\"sluice.iota\"() {start = 1.0 : f64, step = 2.0 : f64, axis = 0 : i64, type = tensor<?x2xi64>} : () -> "
+       "tensor<?x2xi64>",
+       {},
+       {{1, 1, 3, 3, 5, 5}}},
       {"\"sluice.iota\"() {start = 0.5 : f64, step = 0.25 : f64, axis = 0 : i64, type = tensor<3xf32>} : () -> "
        "tensor<3xf32>",
        {},

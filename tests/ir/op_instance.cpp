@@ -195,6 +195,12 @@ static const std::map<std::string, std::vector<Sample>> &getOtherSamples() {
        {{"\"sluice.iota\"() {start = 2.5 : f64, step = -0.75 : f64, axis = 1 : i64, type = tensor<?x9xf64>} : () -> "
          "tensor<?x9xf64>",
          {}},
+        {"\"sluice.iota\"() {start = 3.0 : f64, step = -2.0 : f64, axis = 0 : i64, type = tensor<?x5xi64>} : () -> "
+         "tensor<?x5xi64>",
+         {}},
+        {"\"sluice.iota\"() {start = 0.5 : f64, step = 0.25 : f64, axis = 0 : i64, type = tensor<?x3xf32>} : () -> "
+         "tensor<?x3xf32>",
+         {}},
         {"\"sluice.iota\"() {start = -7.0 : f64, step = 3.0 : f64, axis = 0 : i64, type = tensor<20x3xi32>} : () -> "
          "tensor<20x3xi32>",
          {}},

@@ -121,6 +121,7 @@ void registerSluicePasses() {
   add("lower-scans", "Make loops of scans", always(passes::lowerScans));
   add("expand-composites", "Replace ops by the formula that they stand for, where it is of sums over the rows",
       always(passes::expandComposites));
+  add("carry-rows", "Give states that rows carry from step to step the rows of a full call", always(passes::carryRows));
   add("partition-rows", "Make the program that each replica runs on its share of the rows", passes::partitionRows);
   add("merge-collectives", "Let a value be exchanged once",
       always([](ModuleOp module) { passes::mergeCollectives(module); }));

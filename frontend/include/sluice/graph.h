@@ -67,7 +67,7 @@ public:
 
   /// Everything that outlives a step, in order of creation.
   struct State {
-    std::string name, kind; ///< kind: parameter, statistic or hyper
+    std::string name, kind; ///< kind: parameter, statistic, slot (what rows carry) or hyper
     DType dtype;
     Shape shape;
     std::int64_t elements;

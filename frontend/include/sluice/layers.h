@@ -38,11 +38,15 @@ private:
 };
 
 /// The arguments that recurrent layers share with torch.nn's, which has more: dropout, directions, projections and states to
-/// begin with. These begin with zeros.
+/// begin with. These begin with zeros, unless they are stateful.
 struct RecurrentOptions {
   std::int64_t num_layers = 1;
   bool bias = true;
   bool batch_first = false; ///< x and y are [N, T, ...], not [T, N, ...]
+  bool single_bias = false; ///< each layer has bias_ih alone
+  /// In training, row i of a batch begins with what row i of the batch before has left, which no gradient goes back to:
+  /// buffers h_l0, ..., and c_l0, ... of LSTM, carried by rows (Module::buffer).
+  bool stateful = false;
 };
 /// Layers along the steps of x [T, N, input_size], each over the one before: y [T, N, hidden_size]. Parameters are weight_ih_l0,
 /// weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_ih_l1, ... They begin as U(-k, k), k = 1 / sqrt(hidden_size).
@@ -71,6 +75,9 @@ protected:
   std::vector<Tensor> last; ///< of each state, as h_n is
 
 private:
+  /// The states before the first step of layer number `number`, for y [N, T, ...].
+  std::vector<Tensor> first(const Tensor &y, std::size_t number);
+
   std::int64_t hidden, states;
   RecurrentOptions options;
   std::vector<Layer> layers;
@@ -83,6 +90,8 @@ struct RNNOptions {
   Nonlinearity nonlinearity = Nonlinearity::tanh;
   bool bias = true;
   bool batch_first = false;
+  bool single_bias = false;
+  bool stateful = false;
 };
 class RNN : public Recurrent {
 public:

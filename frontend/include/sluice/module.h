@@ -51,7 +51,10 @@ public:
 
   /// A trained tensor. Its shape is static.
   Tensor parameter(const std::string &name, const Shape &shape, init::Init init, Where where = Where::current());
-  /// A statistic: saved with the parameters, but not trained.
+  /// A statistic: saved with the parameters, but not trained. Or, with the batch dimension first, what rows carry: each
+  /// row of a training step reads what the same row of the step before was given by `copy_`, to which no gradient goes
+  /// back. It begins with zeros, which evaluation and prediction always read; a row that is not in a call keeps what it
+  /// has. Checkpoints hold it, weights do not.
   Tensor buffer(const std::string &name, const Shape &shape, init::Init init, Where where = Where::current());
 
   /// Of this module and those within, as ("conv1.weight", tensor).

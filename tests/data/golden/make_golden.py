@@ -52,8 +52,11 @@ def integers(name, shape, n):
 
 
 def batch(net, step, rows, shape, classes):
-    """Noise in [0, 1), and for images a value in [-1, 1) for each quarter of each channel, so that they differ by more."""
+    """Noise in [0, 1), and for images a value in [-1, 1) for each quarter of each channel, so that they differ by more;
+    words of a language model, each with the next."""
     key = f"{net}/batch{step}"
+    if net == "lstm":
+        return integers(f"{key}/x", (rows, *shape), classes), integers(f"{key}/y", (rows, *shape), classes)
     x = uniform(f"{key}/x", (rows, *shape))
     if len(shape) == 3:
         half = shape[1] // 2
@@ -64,10 +67,13 @@ def batch(net, step, rows, shape, classes):
 
 @torch.no_grad()
 def set_initial(module, net):
-    """Weights +-sqrt(3 / fan_in); those of norms 1 +- 0.1, of a residual branch's last norm 0.2 +- 0.1; the rest +-0.1."""
+    """Weights +-sqrt(3 / fan_in); those of norms 1 +- 0.1, of a residual branch's last norm 0.2 +- 0.1; the rest
+    +-0.1, embeddings too."""
     for name, p in module.named_parameters():
         centre, spread = 0.0, 0.1
-        if p.dim() >= 2:
+        if not p.requires_grad:
+            continue
+        if p.dim() >= 2 and not name.startswith("embedding"):
             spread = (3.0 / p[0].numel()) ** 0.5
         elif name.endswith("weight"):
             last = net == "resnet50" and ".bn3." in name or net == "resnet56" and ".bn2." in name
@@ -179,12 +185,35 @@ class ResNet56(nn.Module):
         return self.fc(self.layer3(self.layer2(self.layer1(x))).mean((2, 3)))
 
 
+class LSTM(nn.Module):
+    """Each row of a batch begins with what the same row of the batch before left."""
+
+    def __init__(self, words=10000, width=256):
+        super().__init__()
+        self.embedding, self.lstm = nn.Embedding(words, width), nn.LSTM(width, width, 2, batch_first=True)
+        for layer in range(2):  # one bias each: the second stays zero
+            getattr(self.lstm, f"bias_hh_l{layer}").data.zero_()
+            getattr(self.lstm, f"bias_hh_l{layer}").requires_grad_(False)
+        self.fc = nn.Linear(width, words)
+        self.state = None
+
+    def forward(self, x):
+        rows = x.shape[0]
+        before = self.state and tuple(s[:, :rows].contiguous() for s in self.state)
+        y, state = self.lstm(self.embedding(x), before)
+        if self.state:  # rows that are not in the batch keep what they have
+            state = tuple(torch.cat([new, old[:, rows:]], 1) for new, old in zip(state, self.state))
+        self.state = tuple(s.detach() for s in state)
+        return self.fc(y)
+
+
 NETWORKS = {  # module, shape of a row, classes
     "lenet": (LeNet, (1, 28, 28), 10),
     "mlp": (MLP, (784,), 10),
     "alexnet_s": (AlexNetS, (3, 224, 224), 1000),
     "resnet56": (ResNet56, (3, 32, 32), 10),
     "resnet50": (ResNet50, (3, 224, 224), 1000),
+    "lstm": (LSTM, (32,), 10000),
 }
 RESNET50 = {"lr": 0.002, "momentum": 0.9, "nesterov": True, "weight_decay": 1e-4}
 RESNET56 = {"lr": 0.001, "momentum": 0.9, "weight_decay": 1e-4}
@@ -197,6 +226,8 @@ RUNS = {  # rows, steps, arguments of torch.optim.SGD
     "alexnet_s.batch2": (2, 3, {"lr": 0.002}),
     "resnet56.batch4": (4, 3, RESNET56),
     "resnet50.batch2": (2, 3, RESNET50),
+    "lstm": (128, 10, {"lr": 0.1}),
+    "lstm.small": (3, 4, {"lr": 0.1}),
     "mlp.momentum": (16, 5, {"lr": 0.05, "momentum": 0.8}),
     "mlp.nesterov": (16, 5, {"lr": 0.05, "momentum": 0.8, "nesterov": True}),
     "mlp.dampening": (16, 5, {"lr": 0.05, "momentum": 0.8, "dampening": 0.3}),
@@ -204,6 +235,9 @@ RUNS = {  # rows, steps, arguments of torch.optim.SGD
     "mlp.dampening_decay": (16, 5, {"lr": 0.05, "momentum": 0.8, "dampening": 0.3, "weight_decay": 0.04}),
     "mlp.nesterov_decay": (16, 5, {"lr": 0.05, "momentum": 0.8, "nesterov": True, "weight_decay": 0.04}),
 }
+SIZES = {"lstm.small": (50, 32)}  # arguments of a network, the first its classes
+SHORT = {"lstm.small": {"1": 2}}  # the rows of steps that have fewer
+CLIP = {"lstm": 5.0}  # the norm of all gradients
 SETTINGS = ("lr", "momentum", "dampening", "weight_decay", "nesterov")
 
 
@@ -218,22 +252,33 @@ def run(name, dtype):
     """Losses, first gradients and final values of all steps, and the optimizer's settings."""
     net, (rows, steps, settings) = name.partition(".")[0], RUNS[name]
     build, shape, classes = NETWORKS[net]
-    module = build()
+    sizes = SIZES.get(name, ())
+    classes = sizes[0] if sizes else classes
+    module = build(*sizes)
     set_initial(module, net)
     module = module.to(dtype).train()
     save_weights(module, name, "init")
     optimizer = torch.optim.SGD(module.parameters(), **settings)
     losses, gradients = [], {}
     for step in range(steps):
-        x, y = batch(net, step, rows, shape, classes)
+        x, y = batch(net, step, SHORT.get(name, {}).get(str(step), rows), shape, classes)
         optimizer.zero_grad()
-        loss = F.cross_entropy(module(x.to(dtype)), y)
+        logits = module(x.to(dtype) if x.is_floating_point() else x)
+        if net == "lstm":  # a sum over the steps, a mean over the rows
+            loss = F.cross_entropy(logits.flatten(0, 1), y.flatten(), reduction="sum") / y.shape[0]
+        else:
+            loss = F.cross_entropy(logits, y)
         loss.backward()
-        gradients = gradients or {k: p.grad.detach().double() for k, p in module.named_parameters()}
+        gradients = gradients or {
+            k: p.grad.detach().double().clone() for k, p in module.named_parameters() if p.requires_grad
+        }
+        if net in CLIP:
+            nn.utils.clip_grad_norm_(module.parameters(), CLIP[net])
         optimizer.step()
         losses.append(loss.item())
     save_weights(module, name, "final")
-    final = {k: v.detach().double() for k, v in module.state_dict().items() if v.is_floating_point()}
+    single = [k for k in module.state_dict() if "bias_hh" not in k]  # it has one bias a layer
+    final = {k: v.detach().double() for k, v in module.state_dict().items() if v.is_floating_point() and k in single}
     return losses, gradients, final, {key: optimizer.param_groups[0][key] for key in SETTINGS}
 
 
@@ -258,7 +303,8 @@ def write(name):
         "net": name.partition(".")[0],
         "pytorch": torch.__version__,
         "batch": RUNS[name][0],
-        "optimizer": {"kind": "SGD", **settings},
+        "short_steps": SHORT.get(name, {}),
+        "optimizer": {"kind": "SGD", **settings, "global_norm_clip": CLIP.get(name.partition(".")[0])},
         "loss_f64": losses,
         "loss_f32": losses32,
         "loss_f32_max_rel_error": max(abs(a - b) / abs(a) for a, b in zip(losses, losses32)),

@@ -1,0 +1,109 @@
+// train -> parallel, first. What rows carry from one training step to the next becomes a state with as many rows as a
+// call may have, of which each step reads and writes those of the call.
+//
+//   %h = sluice.get @h : ?x64     ==>   %s = sluice.get @h : 128x64                        (%i = 0, 1, ... : ?)
+//                                       %h = sluice.gather %s, %i
+//   sluice.set @h, %n : ?x64      ==>   %t = sluice.scatter_add %n, %i {size = 128}
+//                                       %w = sluice.where %isOfCall, %t, %s;  sluice.set @h, %w
+//
+// A row keeps its number, whoever computes it: the numbers are those among all rows of a call, and a sum over rows is
+// one of what replicas have, which is nothing but zeros beyond their own. So each has what all rows leave, rows may be
+// shared out otherwise in every call, and a checkpoint goes on with any number of replicas.
+#include "ir/Module.h"
+#include "ir/build/Node.h"
+#include "passes/Passes.h"
+#include "passes/place/InheritDevice.h"
+
+using namespace mlir;
+using namespace sluice::ir;
+
+namespace sluice::passes {
+
+static RankedTensorType withAllRows(Type type, int64_t rows) {
+  auto tensor = cast<RankedTensorType>(type);
+  return tensor.clone(runtimeShape(tensor, rows));
+}
+
+static bool carriesRows(Value value) { return !cast<RankedTensorType>(value.getType()).hasStaticShape(); }
+
+/// 0, 1, ... along dimension 0.
+static Node rowNumbers(OpBuilder &builder, Location loc, int64_t rows) {
+  auto type = RankedTensorType::get({rows}, builder.getI64Type());
+  return {builder, loc,
+          builder.create<IotaOp>(loc, builder.getF64FloatAttr(0), builder.getF64FloatAttr(1),
+                                 builder.getI64IntegerAttr(0), TypeAttr::get(type))};
+}
+
+namespace {
+
+class EntryCarrying {
+public:
+  EntryCarrying(EntryOp entry, bool sharesRows) : entry(entry), sharesRows(sharesRows), builder(entry.getContext()) {}
+
+  void run() {
+    for (Operation &op : llvm::make_early_inc_range(entry.getActions())) {
+      auto get = dyn_cast<GetOp>(op);
+      auto set = dyn_cast<SetOp>(op);
+      if (get && carriesRows(get.getValue()))
+        read(get);
+      if (set && carriesRows(set.getValue()))
+        write(set);
+    }
+  }
+
+private:
+  /// Of the rows of the call: their numbers among all.
+  Value index(Location loc) {
+    Node own = rowNumbers(builder, loc, ShapedType::kDynamic);
+    if (!sharesRows)
+      return own;
+    Value first = builder.create<GetOp>(loc, RankedTensorType::get({}, builder.getI64Type()), kFirstRow);
+    return own + expand(Node(builder, loc, first), {}, own.type());
+  }
+
+  Value getAll(Location loc, FlatSymbolRefAttr name) {
+    auto state = SymbolTable::lookupNearestSymbolFrom<StateOp>(entry, name);
+    return builder.create<GetOp>(loc, state.getStoredType(), name);
+  }
+
+  void read(GetOp get) {
+    builder.setInsertionPoint(get);
+    Value all = getAll(get.getLoc(), get.getStateAttr());
+    InheritDevice devices(builder, get);
+    Value rows = builder.create<GatherOp>(get.getLoc(), all, index(get.getLoc()), /*axis=*/0);
+    get.getValue().replaceAllUsesWith(rows);
+    get.erase();
+  }
+
+  void write(SetOp set) {
+    builder.setInsertionPoint(set);
+    Location loc = set.getLoc();
+    Node before(builder, loc, getAll(loc, set.getStateAttr()));
+    int64_t rows = before.type().getDimSize(0);
+    InheritDevice devices(builder, getDevice(before.type()), pinOf(before));
+    Node after(builder, loc, builder.create<ScatterAddOp>(loc, set.getValue(), index(loc), /*axis=*/0, rows));
+    Node number = rowNumbers(builder, loc, rows);
+    Node count(builder, loc, builder.create<RowsOp>(loc, builder.getI64Type()));
+    Node isOfCall = expand(number < expand(count, {}, number.type()), {0}, after.type());
+    set.getValueMutable().set(where(isOfCall, after, before));
+  }
+
+  EntryOp entry;
+  bool sharesRows;
+  OpBuilder builder;
+};
+
+} // namespace
+
+void carryRows(ModuleOp module) {
+  int64_t rows = getCapacity(module);
+  for (StateOp state : module.getOps<StateOp>()) {
+    state.setTypeAttr(TypeAttr::get(withAllRows(state.getTensorType(), rows)));
+    if (auto physical = state.getPhysicalAttr())
+      state.setPhysicalAttr(TypeAttr::get(withAllRows(physical.getValue(), rows)));
+  }
+  for (EntryOp entry : module.getOps<EntryOp>())
+    EntryCarrying(entry, sharesRows(module)).run();
+}
+
+} // namespace sluice::passes
