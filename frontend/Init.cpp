@@ -5,14 +5,25 @@
 
 namespace sluice::init {
 
+/// The product of all dimensions but one.
+static double countBut(const Shape &shape, std::size_t dim) {
+  double count = 1;
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    count *= i == dim ? 1 : double(shape[i].size);
+  return count;
+}
+
+static double countOf(Fan fan, const Shape &shape) {
+  if (fan == Fan::mean)
+    return (countOf(Fan::in, shape) + countOf(Fan::out, shape)) / 2;
+  return countBut(shape, fan == Fan::in ? 0 : 1);
+}
+
 Init Init::resolved(const Shape &shape) const {
   if (!fan)
     return *this;
-  std::size_t across = *fan == Fan::in ? 0 : 1;
-  double count = 1;
-  for (std::size_t i = 0; i < shape.size(); ++i)
-    count *= i == across ? 1 : double(shape[i].size);
-  return {kind, a / std::sqrt(count), b / std::sqrt(count), std::nullopt, zero_row};
+  double scale = std::sqrt(countOf(*fan, shape));
+  return {kind, a / scale, b / scale, std::nullopt, zero_row};
 }
 
 Init constant(double value) { return {Init::Kind::constant, value, 0}; }
@@ -27,5 +38,10 @@ Init kaiming_uniform(double a, Fan mode) {
 }
 
 Init kaiming_normal(double a, Fan mode) { return {Init::Kind::normal, 0, std::sqrt(2.0 / (1.0 + a * a)), mode}; }
+
+Init xavier_uniform(double gain) {
+  double bound = gain * std::sqrt(3.0);
+  return {Init::Kind::uniform, -bound, bound, Fan::mean};
+}
 
 } // namespace sluice::init

@@ -6,12 +6,16 @@ using namespace sluice;
 
 namespace models {
 
-Classification::Classification(const std::string &name, const Options &options, const Shape &shape)
-    : graph(models::graph(name, options)) {
+static Shape ofBatch(const Shape &row) {
   std::vector<Dim> dims{Dim{"batch"}};
-  dims.insert(dims.end(), shape.begin(), shape.end());
-  image = graph.input("image", options.input == "u8" ? u8 : f32, Shape(dims));
-  label = graph.input("label", i32, {Dim{"batch"}});
+  dims.insert(dims.end(), row.begin(), row.end());
+  return Shape(dims);
+}
+
+Classification::Classification(const std::string &name, const Options &options, const Shape &shape, const Shape &labels)
+    : graph(models::graph(name, options)) {
+  image = graph.input("image", options.input == "u8" ? u8 : f32, ofBatch(shape));
+  label = graph.input("label", i32, ofBatch(labels));
 }
 
 Graph Classification::minimize(nn::Module &net, const optim::Optimizer &optimizer) {
@@ -27,6 +31,12 @@ Tensor scaled(Arg image) { return image.tensor.dtype() == u8 ? image / 255 : ima
 void initializeNormally(nn::Module &net) {
   net.initialize("*.weight", init::normal(0.0, 0.01));
   net.initialize("*.bias", init::zeros());
+}
+
+void initializeConvolutions(nn::Module &net) {
+  for (const auto &[name, weight] : net.named_parameters())
+    if (weight.shape().size() == 4)
+      net.initialize(name, init::kaiming_normal(0.0, init::Fan::out));
 }
 
 } // namespace models

@@ -55,6 +55,11 @@ static std::string checkPin(const std::string &text) {
   return messageOf([&] { Pin pin(text); });
 }
 
+static std::string checkSize(const std::string &text) {
+  long size = std::strtol(text.c_str(), nullptr, 10);
+  return size > 0 && size <= 4096 && size % 16 == 0 ? "" : "a size is a multiple of 16 up to 4096, not " + text;
+}
+
 static void describe(CLI::App &app, Options &options) {
   app.add_option("--batch", options.batch, "the most rows of one call")
       ->check(CLI::Range(1, 1 << 20))
@@ -62,9 +67,14 @@ static void describe(CLI::App &app, Options &options) {
   app.add_option("--input", options.input, "dtype of the images: u8 (scaled by 1/255 in the graph) or f32")
       ->check(CLI::IsMember({"u8", "f32"}))
       ->capture_default_str();
-  app.add_option("--init", options.init,
-                 "how parameters begin: torch (PyTorch's defaults), notebook (weights N(0, 0.01^2), zero biases) or he "
-                 "(convolutions N(0, 2 / fan_out))")
+  if (options.size)
+    app.add_option("--size", options.size, "height and width of the images, a multiple of 16")
+        ->check(checkSize)
+        ->capture_default_str();
+  app.add_option(
+         "--init", options.init,
+         "how parameters begin: torch (PyTorch's defaults), notebook (weights N(0, 0.01^2), zero biases), "
+         "xavier (weights U(+-sqrt(6 / (fan_in + fan_out))), zero biases) or he (convolutions N(0, 2 / fan_out))")
       ->check(CLI::IsMember(options.inits))
       ->capture_default_str();
   app.add_option("--lr", options.lr, "learning rate, settable again when the program runs")

@@ -15,7 +15,8 @@ namespace models {
 struct Options {
   std::int64_t batch = 256;                               ///< the most rows of one call
   std::string input = "u8";                               ///< the dtype of images: u8 (scaled by 1/255) or f32
-  std::string init = "torch";                             ///< how parameters begin: torch, notebook or he
+  std::int64_t size = 0;                                  ///< the side of images, of programs that let one choose it
+  std::string init = "torch";                             ///< how parameters begin: torch, notebook, xavier or he
   std::vector<std::string> inits = {"torch", "notebook"}; ///< what the program knows
   double lr = 0.1;
   std::string output = {};            ///< the file to write; the model's name with .mlir unless given

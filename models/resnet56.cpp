@@ -59,7 +59,7 @@ static Graph build(const models::Options &options) {
   ResNet56 net{task.graph};
   models::pin(net, options);
   if (options.init == "he")
-    net.initialize("*conv*.weight", init::kaiming_normal(0.0, init::Fan::out));
+    models::initializeConvolutions(net);
   return task.minimize(net, optim::SGD{.lr = options.lr, .momentum = 0.9, .weight_decay = 1e-4});
 }
 

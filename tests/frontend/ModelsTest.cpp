@@ -114,6 +114,59 @@ TEST(AlexNetS, HasItsParameters) {
   EXPECT_THAT(text, HasSubstr("@fc6.weight : tensor<4096x9216xf32> = <\"normal\", 0.0"));
 }
 
+TEST(AlexNetR, HasItsParametersAndOptimizer) {
+  std::string text = run("alexnet_r -o -").text;
+  EXPECT_THAT(text, HasSubstr("alexnet_r: 85098 parameters, up to 1024 rows"));
+  EXPECT_THAT(text, HasSubstr("@fc.weight : tensor<10x576xf32> = <\"normal\", 0.0"));
+  EXPECT_THAT(text, HasSubstr("momentum = 9.0"));
+}
+
+TEST(FcnS, HasItsParameters) {
+  std::string text = run("fcn_s -o -").text;
+  EXPECT_THAT(text, HasSubstr("fcn_s: 117997696 parameters, up to 64 rows"));
+  EXPECT_THAT(text, HasSubstr("[@fc.0.weight, @fc.0.bias, @fc.1.weight, @fc.1.bias, @fc.2.weight, @fc.2.bias, "
+                              "@fc.3.weight, @fc.3.bias]"));
+  EXPECT_THAT(text, HasSubstr("@fc.3.bias : tensor<26752xf32> = <\"uniform\", -0.0220970")); // 1 / sqrt(2048)
+}
+
+TEST(FcnR, BeginsAsXavierAndScalesBytesByTwoHundredAndFiftySix) {
+  std::string text = run("fcn_r -o -").text;
+  EXPECT_THAT(text, HasSubstr("fcn_r: 14205962 parameters, up to 1024 rows"));
+  EXPECT_THAT(text, HasSubstr("@fc.2.weight : tensor<1024x4096xf32> = <\"uniform\", -0.0342326")); // sqrt(6 / 5120)
+  EXPECT_THAT(text, HasSubstr("@fc.2.bias : tensor<1024xf32> = <\"constant\", 0.0"));
+  EXPECT_THAT(text, HasSubstr("2.560000e+02"));
+  EXPECT_THAT(text, HasSubstr("momentum = 9.0"));
+  EXPECT_THAT(run("fcn_r --input f32 -o -").text, Not(HasSubstr("2.560000e+02")));
+}
+
+TEST(MobileNetV2, HasItsParametersAndAConvolutionOfEachChannelByItself) {
+  std::string text = run("mobilenetv2 -o -").text;
+  EXPECT_THAT(text, HasSubstr("mobilenetv2: 3504872 parameters, up to 16 rows"));
+  EXPECT_THAT(text, HasSubstr("@features.19.conv.3.weight : tensor<960x1x3x3xf32>"));
+  EXPECT_THAT(text, HasSubstr("groups = 960"));
+}
+
+TEST(UNet, HasItsParametersAndALabelForEachPixel) {
+  std::string text = run("unet -o -").text;
+  EXPECT_THAT(text, HasSubstr("unet: 31037698 parameters, up to 4 rows"));
+  EXPECT_THAT(text, HasSubstr("@up1.up.weight : tensor<1024x512x2x2xf32>"));
+  EXPECT_THAT(text, HasSubstr("tensor<?x256x256xi32>"));
+}
+
+TEST(UNet, TakesTheSizeOfItsImages) {
+  EXPECT_THAT(run("unet --size 64 -o -").text, HasSubstr("tensor<?x3x64x64xui8>"));
+  Outcome odd = run("unet --size 72 -o -");
+  EXPECT_EQ(odd.code, 2);
+  EXPECT_THAT(odd.text, HasSubstr("a size is a multiple of 16 up to 4096, not 72"));
+}
+
+TEST(ResNet18, HasItsParametersAndOptimizer) {
+  std::string text = run("resnet18 -o -").text;
+  EXPECT_THAT(text, HasSubstr("resnet18: 11689512 parameters, up to 16 rows"));
+  EXPECT_THAT(text, HasSubstr("@layer4.0.downsample.1.running_mean"));
+  EXPECT_THAT(text, HasSubstr("nesterov = true"));
+}
+
 TEST(ResNet56, HasItsParametersAndOptimizer) {
   std::string text = run("resnet56 -o -").text;
   EXPECT_THAT(text, HasSubstr("resnet56: 853018 parameters, up to 128 rows"));
@@ -161,6 +214,7 @@ TEST(ModelPrograms, RefuseWrongUsageWithCode2) {
   EXPECT_EQ(run("lenet --init xavier").code, 2);
   EXPECT_EQ(run("lenet --lr nan").code, 2);
   EXPECT_EQ(run("lenet --no-such-flag").code, 2);
+  EXPECT_EQ(run("lenet --size 32").code, 2); // it has one size
   EXPECT_EQ(run("lenet --devices sim:0,sim:0").code, 2);
   EXPECT_EQ(run("lenet --devices gpu:0").code, 2);
   EXPECT_EQ(run("lenet --devices ''").code, 2);

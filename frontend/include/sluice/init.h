@@ -8,9 +8,9 @@
 
 namespace sluice::init {
 
-/// What a deviation is scaled by: the number of inputs of one output (the product of all dimensions but the first), or
-/// of outputs of one input (of all but the second).
-enum class Fan { in, out };
+/// What a deviation is scaled by: the number of inputs of one output (the product of all dimensions but the first), that of
+/// outputs of one input (of all but the second), or the mean of both.
+enum class Fan { in, out, mean };
 
 /// One rule: a constant (a), uniform in [a, b), or normal with mean a and deviation b. With a fan, a and b are divided
 /// by its square root.
@@ -34,5 +34,7 @@ Init normal(double mean = 0.0, double std = 1.0);
 Init kaiming_uniform(double a = 0.0, Fan mode = Fan::in);
 /// Normal with deviation gain / sqrt(fan).
 Init kaiming_normal(double a = 0.0, Fan mode = Fan::in);
+/// Uniform within +-gain * sqrt(6 / (inputs of one output + outputs of one input)).
+Init xavier_uniform(double gain = 1.0);
 
 } // namespace sluice::init

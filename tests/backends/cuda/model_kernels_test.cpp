@@ -1,5 +1,5 @@
 // Every kernel of every model in models/, in training and inference, as CUDA C++: compiled for a
-// device, within its budget of registers. SLUICE_TEST_FULL=1 takes the residual networks, too.
+// device, within its budget of registers. SLUICE_TEST_FULL=1 takes those with hundreds of kernels, too.
 #include "backends/cuda/compiler/GridKernel.h"
 #include "backends/cuda/compiler/Prelude.h"
 #include "ir/Module.h"
@@ -30,10 +30,16 @@ constexpr Model kModels[] = {{"lenet", "--batch 16", "f32"},
                              {"lenet", "--batch 16", "bf16"},
                              {"mlp", "--batch 16", "f32"},
                              {"mlp", "--batch 16", "bf16"},
+                             {"fcn_r", "--batch 16", "f32"},
+                             {"fcn_s", "--batch 16", "f32"},
+                             {"alexnet_r", "--batch 16", "f32"},
                              {"alexnet_s", "--batch 16", "f32"},
                              {"alexnet_s", "--batch 16", "bf16"},
                              {"resnet56", "--batch 16", "f32", true},
                              {"resnet56", "--batch 16", "bf16", true},
+                             {"resnet18", "--batch 2", "f32", true},
+                             {"mobilenetv2", "--batch 2", "f32", true},
+                             {"unet", "--batch 2", "f32", true},
                              {"resnet50", "--batch 2", "f32", true},
                              {"resnet50", "--batch 2", "bf16", true}};
 
