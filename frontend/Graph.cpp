@@ -5,7 +5,9 @@
 #include "Training.h"
 #include "ir/Module.h"
 #include "runtime/files/OutputFile.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Path.h"
 
 #include <unistd.h>
 
@@ -168,7 +170,26 @@ std::string Graph::str(Where where) const {
   return graph->print();
 }
 
+/// The text, and beside it what states begin with: both or none.
+static void saveWithData(GraphImpl &graph, const std::string &path, const std::function<std::string()> &print,
+                         const SourceLocation &location) {
+  if (path == "-")
+    throw Error("save: the graph '" + graph.name + "' has data, which is written beside a file", location);
+  std::string values = path + ".safetensors";
+  ir::ModelOp model = ir::getModel(*graph.module);
+  model.setValues(llvm::sys::path::filename(values));
+  auto cleanUp = llvm::make_scope_exit([&] { model.removeValuesAttr(); });
+  std::string text = print();
+  graph.writeData(values, location);
+  if (files::Failure failure = files::writeFile(path, text); !failure.empty()) {
+    unlink(values.c_str());
+    throw Error(path + ": " + failure, location);
+  }
+}
+
 void Graph::save(const std::string &path, Where where) const {
+  if (graph->hasData())
+    return saveWithData(*graph, path, [&] { return str(where); }, where);
   std::string text = str(where);
   files::Failure failure = path == "-" ? files::writeTo(STDOUT_FILENO, text) : files::writeFile(path, text);
   if (!failure.empty())

@@ -156,6 +156,52 @@ StringAttr GraphImpl::deviceOf(Value value) {
   return op ? ir::getPin(op) : StringAttr();
 }
 
+//===- ties -------------------------------------------------------------------------------------------------------===//
+
+Value GraphImpl::resolve(Value value) const {
+  while (Value other = tied.lookup(value))
+    value = other;
+  return value;
+}
+
+ir::StateOp GraphImpl::tiedState(const std::string &what, const Tensor &tensor, const SourceLocation &location) {
+  if (Access::graph(tensor) != this)
+    throw Error(what + (tensor ? " is tied to a parameter of another graph" : " is tied to no tensor"), location);
+  ir::StateOp state = stateOf(Access::value(tensor));
+  if (!state || state.getKind() != ir::StateKind::Parameter)
+    throw Error(what + " is tied to what is no parameter", location);
+  return state;
+}
+
+void GraphImpl::tie(const Tensor &parameter, const Tensor &other) {
+  Value from = Access::value(parameter), to = Access::value(other);
+  if (from == to)
+    return;
+  ir::StateOp own = stateOf(from);
+  std::string what = "'" + own.getSymName().str() + "'";
+  SourceLocation location = locationOf(own.getLoc());
+  ir::StateOp shared = tiedState(what, other, location);
+  SourceLocation created = locationOf(shared.getLoc());
+  std::string with = what + " cannot be '" + shared.getSymName().str() + "': ";
+  if (own.getTensorType() != shared.getTensorType())
+    throw Error(with + to_string(dtypeOf(from.getType())) + printShape(own.getType()) + " and " +
+                    to_string(dtypeOf(to.getType())) + printShape(shared.getType()),
+                location, {{"created here", created}});
+  if (!from.use_empty())
+    throw Error(with + "it is used already; tie a parameter before its module is called", location,
+                {{"used here", locationOf((*from.user_begin())->getLoc())}});
+  SmallVector<Attribute> names;
+  for (ArrayAttr before : {shared.getAliasesAttr(), builder.getArrayAttr(own.getSymNameAttr()), own.getAliasesAttr()})
+    if (before)
+      llvm::append_range(names, before);
+  shared.setAliasesAttr(builder.getArrayAttr(names));
+  data.erase(own.getSymName().str());
+  own.erase();
+  from.getDefiningOp()->remove();
+  tiedHandles.emplace_back(cast<ir::GetOp>(from.getDefiningOp()));
+  tied[from] = to;
+}
+
 //===- structure --------------------------------------------------------------------------------------------------===//
 
 Value GraphImpl::addInput(const std::string &input, RankedTensorType type, const SourceLocation &location) {
@@ -184,6 +230,8 @@ ir::StateOp GraphImpl::findState(StringRef state) { return module->lookupSymbol<
 ir::InitAttr GraphImpl::initAttr(const init::Init &init, const std::string &state, RankedTensorType type,
                                  const SourceLocation &location) {
   static constexpr const char *kinds[] = {"constant", "uniform", "normal"};
+  if (init.kind == init::Init::Kind::data)
+    return dataAttr(init, state, type, location);
   if (std::string problem = ir::problemOfInit(kinds[int(init.kind)], init.a, init.b, type); !problem.empty())
     throw Error("'" + state + "' cannot begin so: " + problem, location);
   bool two = init.kind != init::Init::Kind::constant;
@@ -191,9 +239,11 @@ ir::InitAttr GraphImpl::initAttr(const init::Init &init, const std::string &stat
     throw Error("'" + state + "' cannot begin so: " + printShape(type) + " has no row " +
                     std::to_string(*init.zero_row),
                 location);
+  data.erase(state);
   return ir::InitAttr::get(&context, kinds[int(init.kind)], builder.getF64FloatAttr(init.a),
                            two ? builder.getF64FloatAttr(init.b) : FloatAttr(),
-                           init.zero_row ? builder.getI64IntegerAttr(*init.zero_row) : IntegerAttr());
+                           init.zero_row ? builder.getI64IntegerAttr(*init.zero_row) : IntegerAttr(),
+                           /*crc32=*/IntegerAttr());
 }
 
 ir::StateOp GraphImpl::addState(ir::StateKind kind, const std::string &state, RankedTensorType type,

@@ -3,6 +3,7 @@
 
 #include "ir/Dialect.h"
 #include "ir/Target.h"
+#include "runtime/io/TensorSource.h"
 #include "sluice/device.h"
 #include "sluice/error.h"
 #include "sluice/graph.h"
@@ -11,6 +12,7 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <source_location>
@@ -82,6 +84,13 @@ public:
   /// Throws when the rule makes no sense; `state` names what begins so.
   ir::InitAttr initAttr(const init::Init &init, const std::string &state, mlir::RankedTensorType type,
                         const SourceLocation &location);
+  /// The file of a rule that is data: the tensor that it names, or else this one.
+  runtime::TensorSource open(const init::Init &init, const std::string &tensor);
+  /// A constant that stands beside the text.
+  mlir::Value constant(const runtime::TensorSource &source, mlir::RankedTensorType type, const SourceLocation &location);
+  /// Whether there is anything to stand beside the text, and writes it.
+  bool hasData() const { return !data.empty(); }
+  void writeData(const std::string &path, const SourceLocation &location) const;
   /// The state that a value reads, or null.
   ir::StateOp stateOf(mlir::Value value);
   ir::StateOp findState(llvm::StringRef name);
@@ -91,6 +100,10 @@ public:
   void setInit(ir::StateOp state, ir::InitAttr begin);
   /// What gives a state its value behind a training step, or null.
   ir::SetOp findSet(llvm::StringRef state);
+  /// Makes one parameter another name of a second one: its own state is gone, and handles of it are handles of the other.
+  void tie(const Tensor &parameter, const Tensor &to);
+  /// What stands for the value of a parameter that was tied.
+  mlir::Value resolve(mlir::Value value) const;
   /// "'fc1.weight' " of a state or input; nothing of other values.
   std::string nameOf(mlir::Value value);
   /// Throws unless `name` is new among the outputs and metrics.
@@ -119,8 +132,15 @@ public:
   unsigned callDepth = 0, callNumber = 0; ///< calls of the API in progress, and outermost ones so far
 
 private:
+  /// The parameter that a handle of `tie` is of. Throws where it is another value.
+  ir::StateOp tiedState(const std::string &what, const Tensor &tensor, const SourceLocation &location);
   ir::StateOp createState(ir::StateKind kind, llvm::StringRef name, mlir::RankedTensorType type, ir::InitAttr begin,
                           mlir::TypeAttr physical, const SourceLocation &location);
+
+  ir::InitAttr dataAttr(const init::Init &init, const std::string &state, mlir::RankedTensorType type,
+                        const SourceLocation &location);
+  /// Keeps what a state begins with.
+  ir::InitAttr keepData(const std::string &state, const runtime::TensorSource &source);
 
   struct Binding {
     int64_t size;
@@ -133,6 +153,11 @@ private:
   ir::Target targetDevices;
   int64_t lastUsed = -1; ///< the last accelerator in use
   llvm::DenseMap<mlir::Operation *, unsigned> callOf;
+  std::map<std::string, runtime::TensorSource> data; ///< that states begin with, by their names
+  std::map<std::string, std::shared_ptr<const runtime::SafetensorsFile>> dataFiles;
+  int64_t constants = 0; ///< beside the text, so far
+  llvm::DenseMap<mlir::Value, mlir::Value> tied;         ///< the first read of parameters that were tied, and of which
+  std::vector<mlir::OwningOpRef<ir::GetOp>> tiedHandles; ///< no longer in the graph; handles of users name them
 };
 
 /// What the public handles hide.
@@ -142,6 +167,8 @@ struct Access {
   /// In a replica's call, its copy of a state.
   static mlir::Value value(const Tensor &tensor) {
     mlir::Value value = mlir::Value::getFromOpaquePointer(tensor.value);
+    if (value)
+      value = tensor.graph->resolve(value);
     mlir::Value copy = value && tensor.graph->replica ? tensor.graph->replica->lookup(value) : mlir::Value();
     return copy ? copy : value;
   }

@@ -23,7 +23,7 @@ Init Init::resolved(const Shape &shape) const {
   if (!fan)
     return *this;
   double scale = std::sqrt(countOf(*fan, shape));
-  return {kind, a / scale, b / scale, std::nullopt, zero_row};
+  return {kind, a / scale, b / scale, std::nullopt, zero_row, file, tensor};
 }
 
 Init constant(double value) { return {Init::Kind::constant, value, 0}; }
@@ -31,6 +31,12 @@ Init zeros() { return constant(0.0); }
 Init ones() { return constant(1.0); }
 Init uniform(double low, double high) { return {Init::Kind::uniform, low, high}; }
 Init normal(double mean, double std) { return {Init::Kind::normal, mean, std}; }
+
+Init from_file(const std::string &path, const std::string &tensor) {
+  return {.kind = Init::Kind::data, .file = path, .tensor = tensor};
+}
+
+Init from_npy(const std::string &path) { return from_file(path); }
 
 Init kaiming_uniform(double a, Fan mode) {
   double bound = std::sqrt(6.0 / (1.0 + a * a));

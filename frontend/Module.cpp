@@ -125,9 +125,20 @@ Tensor Module::buffer(const std::string &name, const Shape &shape, init::Init in
 
 DType Module::dtype() const { return graph->dtype; }
 
+Parameter &Parameter::operator=(const Tensor &other) {
+  if (isMember)
+    Access::graph(*this)->tie(*this, other);
+  bool hasTensor(static_cast<const Tensor &>(*this)); // `!` is an op
+  isMember = isMember || !hasTensor;
+  Tensor::operator=(other);
+  return *this;
+}
+
+bool Module::isOwn(const Member &member) const { return bool(graph->findState(member.path)); }
+
 void Module::collect(const char *kind, Named &into) const {
   for (const Member &member : members)
-    if (std::string_view(member.kind) == kind)
+    if (std::string_view(member.kind) == kind && isOwn(member))
       into.emplace_back(member.path, member.tensor);
   for (const Module *child : children)
     child->collect(kind, into);

@@ -83,7 +83,8 @@ Module &Module::cuda(int index, Where at) { return to(gpu(index, at), at); }
 
 void Module::collectUnpinned(Named &into) const {
   for (const Member &member : members)
-    into.emplace_back(member.path, member.tensor);
+    if (isOwn(member))
+      into.emplace_back(member.path, member.tensor);
   for (const Module *child : children)
     if (!child->pinned)
       child->collectUnpinned(into);

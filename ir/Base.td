@@ -40,17 +40,19 @@ def Sluice_AtAttr : Sluice_Attr<"At", "at"> {
 }
 
 def Sluice_InitAttr : Sluice_Attr<"Init", "init"> {
-  let summary = "how a state begins: constant (a), uniform in [a, b), normal with mean a and deviation b, or key (the one behind that of `init`; a is 0); `zero_row` of the first dimension is 0";
-  let parameters = (ins StringRefParameter<"constant, uniform, normal or key">:$kind, "::mlir::FloatAttr":$a, OptionalParameter<"::mlir::FloatAttr">:$b,
-                        OptionalParameter<"::mlir::IntegerAttr">:$zero_row);
+  let summary = "how a state begins: constant (a), uniform in [a, b), normal with mean a and deviation b, key (the one behind that of `init`; a is 0), or data (what the model's file of values has under the state's name, with this `crc32`; a is 0); `zero_row` of the first dimension is 0";
+  let parameters = (ins StringRefParameter<"constant, uniform, normal, key or data">:$kind, "::mlir::FloatAttr":$a, OptionalParameter<"::mlir::FloatAttr">:$b,
+                        OptionalParameter<"::mlir::IntegerAttr">:$zero_row, OptionalParameter<"::mlir::IntegerAttr">:$crc32);
   let builders = [AttrBuilder<(ins "::llvm::StringRef":$kind, "::mlir::FloatAttr":$a, "::mlir::FloatAttr":$b), [{
-    return $_get($_ctxt, kind, a, b, ::mlir::IntegerAttr());
+    return $_get($_ctxt, kind, a, b, ::mlir::IntegerAttr(), ::mlir::IntegerAttr());
   }]>];
   let extraClassDeclaration = [{
     /// A value of this type that begins so; random ones are drawn from stream `stream` of `key`.
     ::mlir::Value build(::mlir::OpBuilder &builder, ::mlir::Location loc, ::mlir::Value key, int64_t stream, ::mlir::RankedTensorType type) const;
+    /// Whether the host gives the value, and no entry point makes it.
+    bool isData() const { return getKind() == "data"; }
   }];
-  let assemblyFormat = "`<` $kind `,` $a (`,` $b^)? (`zero_row` $zero_row^)? `>`";
+  let assemblyFormat = "`<` $kind `,` $a (`,` $b^)? (`zero_row` $zero_row^)? (`crc32` $crc32^)? `>`";
 }
 
 class Sluice_Words<string name, string summary, list<I32EnumAttrCase> words> : I32EnumAttr<name, summary, words> {
@@ -60,7 +62,7 @@ class Sluice_Words<string name, string summary, list<I32EnumAttrCase> words> : I
 def Sluice_StateKinds : Sluice_Words<"StateKind", "what a state is for", [
     I32EnumAttrCase<"Parameter", 0, "parameter">, I32EnumAttrCase<"Slot", 1, "slot">, I32EnumAttrCase<"Statistic", 2, "statistic">,
     I32EnumAttrCase<"Hyper", 3, "hyper">, I32EnumAttrCase<"Step", 4, "step">, I32EnumAttrCase<"Share", 5, "share">, I32EnumAttrCase<"Accumulator", 6, "accumulator">,
-    I32EnumAttrCase<"Key", 7, "key">]>;
+    I32EnumAttrCase<"Key", 7, "key">, I32EnumAttrCase<"Constant", 8, "constant">]>;
 def Sluice_StateKindAttr : EnumAttr<Sluice_Dialect, Sluice_StateKinds, "state_kind">;
 def Sluice_CopyReasons : Sluice_Words<"CopyReason", "who wants a copy", [
     I32EnumAttrCase<"To", 0, "to">, I32EnumAttrCase<"CopyTo", 1, "copy_to">, I32EnumAttrCase<"Pin", 2, "pin">, I32EnumAttrCase<"Placement", 3, "placement">,

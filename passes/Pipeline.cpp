@@ -129,7 +129,7 @@ static std::optional<runtime::GivenLink> givenReplicaLink(const Compilation &c) 
 
 static BuiltPlan planOf(Compilation &c, ArrayRef<DeviceCode> code) {
   return buildPlan(c.module, {c.backends->target(), c.backends->of(ir::kHostDevice).describe(), c.options.backendFolder,
-                              c.options.dataPath, code, c.options.settings, givenReplicaLink(c)});
+                              c.options.dataPath, code, c.options.settings, givenReplicaLink(c), &c.options.values});
 }
 
 static LogicalResult runLowered(Compilation &c) {
@@ -138,7 +138,7 @@ static LogicalResult runLowered(Compilation &c) {
     if (failed(addCode(c, *backend, code)))
       return failure();
   BuiltPlan built = planOf(c, code);
-  llvm::Expected<std::string> artifact = emitArtifact(built, code);
+  llvm::Expected<std::string> artifact = emitArtifact(built, code, c.options.values.constants);
   if (!artifact)
     return c.module.emitError(llvm::toString(artifact.takeError()));
   c.result.objects.push_back(std::move(*artifact));

@@ -27,6 +27,7 @@ struct PipelineOptions {
   BackendSettings settings;                  // of backends' own
   std::string backendFolder;                 // where backends were found: kept in plans for several devices
   std::string dataPath;                      // where the model's default data was found; empty: by its name
+  InitialValues values;                      // that states begin with
   CostModel costs;                           // what the order of work is chosen by
   BucketPolicy buckets = BucketPolicy::Auto; // how collectives share
   int64_t shardBuckets = 1;                  // of each kind, that shards of the optimizer go in; 0: each alone

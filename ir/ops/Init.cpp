@@ -86,8 +86,10 @@ std::string problemOfInit(StringRef kind, double a, double b, RankedTensorType t
     return isKey(type) && a == 0
                ? ""
                : "a key is [2] i32, with no number; got " + printNumber(a) + " and " + printType(type);
+  if (kind == "data")
+    return a == 0 ? "" : "data has its numbers elsewhere; got " + printNumber(a);
   if (kind != "constant")
-    return ("'" + kind + "' is none of constant, uniform, normal and key").str();
+    return ("'" + kind + "' is none of constant, uniform, normal, key and data").str();
   if (!std::isfinite(a))
     return "a state cannot begin with " + printNumber(a);
   return holds(element, a) ? "" : printNumber(a) + " is not a value of " + printType(element);

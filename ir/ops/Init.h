@@ -16,7 +16,7 @@ bool isKey(mlir::RankedTensorType type);
 /// The key of the training step behind that of `key`.
 mlir::Value nextKey(Node key);
 
-/// What is wrong with a beginning by `kind` (constant, uniform in [a, b), normal with mean a and deviation b, or key) for
+/// What is wrong with a beginning by `kind` (constant, uniform in [a, b), normal with mean a and deviation b, key, or data) for
 /// values of this type; empty if nothing is.
 std::string problemOfInit(llvm::StringRef kind, double a, double b, mlir::RankedTensorType type);
 

@@ -25,14 +25,31 @@ static LogicalResult verifyZeroRow(StateOp state) {
   return success();
 }
 
+/// What is data says which, by its sum; the bytes stand elsewhere.
+static LogicalResult verifyData(StateOp state) {
+  InitAttr init = state.getInit();
+  IntegerAttr sum = init.getCrc32();
+  if (init.isData() != bool(sum))
+    return state.emitOpError("cannot begin so: ") << (sum ? "crc32 is of data" : "data needs its crc32");
+  if (sum && (!sum.getType().isSignlessInteger(64) || sum.getInt() < 0 || sum.getInt() > UINT32_MAX))
+    return state.emitOpError("begins with data whose crc32 is none: ") << sum;
+  if (init.isData() && init.getZeroRow())
+    return state.emitOpError("begins with data, which has its own row of zeros");
+  if (state.getKind() == StateKind::Constant && !init.isData())
+    return state.emitOpError("is a constant, and begins with no data: ") << init;
+  return success();
+}
+
 static LogicalResult verifyInit(StateOp state) {
   InitAttr init = state.getInit();
   StringRef kind = init.getKind();
   if (!init.getA().getType().isF64() || (init.getB() && !init.getB().getType().isF64()))
     return state.emitOpError("begins with numbers that are not f64: ") << init;
-  bool takesOne = kind == "constant" || kind == "key", takesTwo = kind == "uniform" || kind == "normal";
+  bool takesOne = kind == "constant" || kind == "key" || init.isData(), takesTwo = kind == "uniform" || kind == "normal";
   if (init.getB() ? takesOne : takesTwo)
     return state.emitOpError("cannot begin so: ") << kind << " takes " << (takesTwo ? "two numbers" : "one number");
+  if (failed(verifyData(state)))
+    return failure();
   double a = init.getA().getValueAsDouble(), b = init.getB() ? init.getB().getValueAsDouble() : 0;
   if (state.getKind() == StateKind::Accumulator)
     return takesOne && (a == 0 || a == leastOf(state.getTensorType().getElementType()))
@@ -55,9 +72,33 @@ static LogicalResult verifyLike(StateOp state, SymbolTableCollection &symbols) {
   return success();
 }
 
+/// Each of its other names is its own: no state has it, and no other one has it, too.
+static LogicalResult verifyAliases(StateOp state) {
+  auto taken = [&](StringRef alias) { return state.emitOpError("has another name that is taken: ") << alias; };
+  auto module = state->getParentOfType<ModuleOp>();
+  if (!state.getAliases() || !module)
+    return success();
+  if (state.getKind() != StateKind::Parameter)
+    return state.emitOpError("has other names, as parameters alone may");
+  llvm::StringSet<> own;
+  for (StringRef alias : state.getAliases()->getAsValueRange<StringAttr>())
+    if (!own.insert(alias).second)
+      return taken(alias);
+  for (auto other : module.getOps<StateOp>()) {
+    if (own.contains(other.getSymName()))
+      return taken(other.getSymName());
+    if (other == state || !other.getAliases())
+      continue;
+    for (StringRef alias : other.getAliases()->getAsValueRange<StringAttr>())
+      if (own.contains(alias))
+        return taken(alias);
+  }
+  return success();
+}
+
 /// A slot, or the accumulator of a gradient, lies as its parameter does, so it has the same shape.
 LogicalResult StateOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  if (failed(verifyLike(*this, symbols)))
+  if (failed(verifyLike(*this, symbols)) || failed(verifyAliases(*this)))
     return failure();
   if (!getOf())
     return success();

@@ -15,21 +15,22 @@ def StateOp : Sluice_Op<"state", [Symbol, Sluice_NamesSymbols]> {
     are of the rows of the call, others keep what they have, and evaluation and prediction read zeros; phase `parallel` makes it a state of all rows that there may be), statistic (of batch norm), hyper (settable at run
     time), step (how many there were), share (what replicas know of a call: the runtime sets it, and it is never kept), or accumulator (what the parts of a call hand on: a
     sum or maximum over microbatches, which is at its neutral element between calls, or a value; it begins as that and is never kept), or
-    key (of the random numbers of a training step, [2] i32: every step leaves the next one's). `type` is the logical type: what users see and checkpoints hold. `physical`, once layouts are chosen,
+    key (of the random numbers of a training step, [2] i32: every step leaves the next one's), or constant (data that is never written nor kept). `type` is the logical type: what users see and checkpoints hold. `physical`, once layouts are chosen,
     carries the layout that the backend keeps it in. `init` says how it begins; one that is `like` another, which stands before it and has the same `init`, begins with
     the same elements, random ones too.
+    `aliases` are other names of a parameter that several modules share: files may have it under these, too.
      One in several `shards` is kept in parts: each of so many replicas keeps, and its program reads and writes, a vector of as many of its elements in row-major order, one replica's
      behind another's; what is missing at the end is filled up.
   }];
   let arguments = (ins Arg<SymbolNameAttr, "its name, as in checkpoints">:$sym_name, Arg<Sluice_StateKindAttr, "what it is for">:$kind, Arg<TypeAttrOf<AnyRankedTensor>, "its logical type">:$type,
-                       Arg<Sluice_InitAttr, "its first value">:$init, Arg<OptionalAttr<FlatSymbolRefAttr>, "a slot's parameter">:$of, Arg<OptionalAttr<FlatSymbolRefAttr>, "the state whose first value it has">:$like, Arg<DefaultValuedAttr<I64Attr, "1">, "in which replicas keep it">:$shards,
+                       Arg<Sluice_InitAttr, "its first value">:$init, Arg<OptionalAttr<StrArrayAttr>, "its other names">:$aliases, Arg<OptionalAttr<FlatSymbolRefAttr>, "a slot's parameter">:$of, Arg<OptionalAttr<FlatSymbolRefAttr>, "the state whose first value it has">:$like, Arg<DefaultValuedAttr<I64Attr, "1">, "in which replicas keep it">:$shards,
                        Arg<OptionalAttr<TypeAttrOf<AnyRankedTensor>>, "its type with the layout in which it is kept">:$physical,
                        Arg<OptionalAttr<Sluice_SlotAttr>, "where it lies">:$slot, Arg<OptionalAttr<Sluice_Slots>, "where other devices read it">:$mirrors);
   let builders = [OpBuilder<(ins "::mlir::StringAttr":$name, "StateKind":$kind, "::mlir::RankedTensorType":$type, "InitAttr":$init, "::mlir::FlatSymbolRefAttr":$of, "::mlir::TypeAttr":$physical), [{
-    build($_builder, $_state, name, StateKindAttr::get($_builder.getContext(), kind), ::mlir::TypeAttr::get(type), init, of, /*like=*/::mlir::FlatSymbolRefAttr(), $_builder.getI64IntegerAttr(1), physical, /*slot=*/SlotAttr(), /*mirrors=*/::mlir::ArrayAttr());
+    build($_builder, $_state, name, StateKindAttr::get($_builder.getContext(), kind), ::mlir::TypeAttr::get(type), init, /*aliases=*/::mlir::ArrayAttr(), of, /*like=*/::mlir::FlatSymbolRefAttr(), $_builder.getI64IntegerAttr(1), physical, /*slot=*/SlotAttr(), /*mirrors=*/::mlir::ArrayAttr());
   }]>];
   let assemblyFormat = [{
-    custom<Word>($kind) $sym_name `:` $type `=` $init (`of` $of^)? (`like` $like^)? (`shards` $shards^)? (`physical` $physical^)? (`slot` $slot^)? (`mirrors` $mirrors^)? attr-dict
+    custom<Word>($kind) $sym_name `:` $type `=` $init (`also` $aliases^)? (`of` $of^)? (`like` $like^)? (`shards` $shards^)? (`physical` $physical^)? (`slot` $slot^)? (`mirrors` $mirrors^)? attr-dict
   }];
   let extraClassDeclaration = [{
     /// Whether the host sets it between calls, so that it is at home there if nobody says otherwise.

@@ -36,8 +36,8 @@ static Constant *addSections(Module &module, ArrayRef<DeviceCode> code) {
   return addConstant(module, ConstantArray::get(ArrayType::get(type, sections.size()), sections), "sections");
 }
 
-/// As the runtime computes it; there are no constants.
-static uint64_t checksumOf(StringRef plan, const BuiltPlan &built, ArrayRef<DeviceCode> code) {
+/// As the runtime computes it.
+static uint64_t checksumOf(StringRef plan, const BuiltPlan &built, ArrayRef<DeviceCode> code, StringRef constants) {
   std::vector<sluice_code_section> sections;
   for (const DeviceCode &item : code)
     sections.push_back({item.blob.data(), item.blob.size()});
@@ -45,13 +45,15 @@ static uint64_t checksumOf(StringRef plan, const BuiltPlan &built, ArrayRef<Devi
   artifact.plan = plan.data();
   artifact.plan_size = plan.size();
   artifact.num_stages = built.stages.size();
+  artifact.constants = constants.data();
+  artifact.constants_size = constants.size();
   artifact.sections = sections.data();
   artifact.num_sections = sections.size();
   return runtime::checksumOf(artifact);
 }
 
 /// The constant that artifact.h describes, and the function that gives its address.
-static void buildQuery(Module &module, const BuiltPlan &built, ArrayRef<DeviceCode> code) {
+static void buildQuery(Module &module, const BuiltPlan &built, ArrayRef<DeviceCode> code, StringRef constants) {
   LLVMContext &context = module.getContext();
   Type *pointer = PointerType::getUnqual(context), *i32 = Type::getInt32Ty(context), *i64 = Type::getInt64Ty(context);
   auto *stageType = FunctionType::get(Type::getVoidTy(context), {pointer, i64, i64, i64}, false);
@@ -62,6 +64,10 @@ static void buildQuery(Module &module, const BuiltPlan &built, ArrayRef<DeviceCo
   std::string plan = runtime::writePlan(built.plan);
   Constant *text = addConstant(module, ConstantDataArray::getString(context, plan, /*AddNull=*/false), "plan");
   Constant *sections = addSections(module, code);
+  Constant *data =
+      constants.empty()
+          ? cast<Constant>(ConstantPointerNull::get(cast<PointerType>(pointer)))
+          : addConstant(module, ConstantDataArray::getString(context, constants, /*AddNull=*/false), "constants");
   auto *type = StructType::create(context, {i32, i32, pointer, i64, pointer, i64, pointer, i64, pointer, i64, i64},
                                   "sluice_artifact");
   Constant *artifact =
@@ -69,15 +75,15 @@ static void buildQuery(Module &module, const BuiltPlan &built, ArrayRef<DeviceCo
                   ConstantStruct::get(
                       type, {ConstantInt::get(i32, sizeof(sluice_artifact)), ConstantInt::get(i32, SLUICE_ARTIFACT_ABI),
                              text, ConstantInt::get(i64, plan.size()), table, ConstantInt::get(i64, stages.size()),
-                             ConstantPointerNull::get(cast<PointerType>(pointer)), ConstantInt::get(i64, 0), sections,
-                             ConstantInt::get(i64, code.size()), ConstantInt::get(i64, checksumOf(plan, built, code))}),
+                             data, ConstantInt::get(i64, constants.size()), sections, ConstantInt::get(i64, code.size()),
+                             ConstantInt::get(i64, checksumOf(plan, built, code, constants))}),
                   "artifact");
   auto *query = Function::Create(FunctionType::get(pointer, false), GlobalValue::ExternalLinkage,
                                  "sluice_artifact_query", module);
   IRBuilder<>(BasicBlock::Create(context, "entry", query)).CreateRet(artifact);
 }
 
-Expected<std::string> emitArtifact(const BuiltPlan &built, ArrayRef<DeviceCode> code) {
+Expected<std::string> emitArtifact(const BuiltPlan &built, ArrayRef<DeviceCode> code, StringRef constants) {
   InitializeNativeTarget();
   InitializeNativeTargetAsmPrinter();
   std::string triple = sys::getDefaultTargetTriple(), message;
@@ -89,7 +95,7 @@ Expected<std::string> emitArtifact(const BuiltPlan &built, ArrayRef<DeviceCode> 
   Module module("artifact", context);
   module.setTargetTriple(triple);
   module.setDataLayout(machine->createDataLayout());
-  buildQuery(module, built, code);
+  buildQuery(module, built, code, constants);
   SmallString<0> object;
   raw_svector_ostream os(object);
   legacy::PassManager manager;

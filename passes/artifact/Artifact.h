@@ -6,8 +6,9 @@
 
 namespace sluice::passes {
 
-/// An object file for the host with the artifact's query function, the plan's text and the device code; it refers to
-/// the plan's stages by symbol.
-llvm::Expected<std::string> emitArtifact(const BuiltPlan &built, llvm::ArrayRef<DeviceCode> code);
+/// An object file for the host with the artifact's query function, the plan's text, the device code and the constants; it
+/// refers to the plan's stages by symbol.
+llvm::Expected<std::string> emitArtifact(const BuiltPlan &built, llvm::ArrayRef<DeviceCode> code,
+                                         llvm::StringRef constants);
 
 } // namespace sluice::passes

@@ -72,6 +72,8 @@ public:
     plan.model = getModelName(module);
     if (ModelOp model = findModel(module))
       plan.data = setting.dataPath.empty() ? model.getData().value_or("").str() : setting.dataPath.str();
+    if (setting.values)
+      plan.values = setting.values->file;
     if (target.accelerators() > 0 || isReplicated(module)) // transports lie there, too
       plan.backends = setting.backendFolder;
     plan.build = {"sluice 0.1.0",
@@ -144,6 +146,11 @@ private:
     result.layout = layoutOf(type);
     result.slot = slotOf(state.getSlotAttr());
     result.bytes = getBufferBytes(type, capacity);
+    if (state.getAliases())
+      for (StringRef alias : state.getAliases()->getAsValueRange<StringAttr>())
+        result.aliases.push_back(alias.str());
+    if (setting.values && setting.values->of.contains(result.name))
+      result.initial = setting.values->of.at(result.name);
     if (state.getKind() == StateKind::Accumulator && !state.getInit().getA().getValue().isZero())
       result.reduction = runtime::Reduction::max; // it begins as what is neutral
     if (state.getMirrors())

@@ -5,6 +5,7 @@
 #include "passes/backend/Backend.h"
 #include "runtime/plan/Plan.h"
 #include "sluice/backend/compile.h"
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,13 @@ struct DeviceCode {
   std::string backend, blob;
 };
 
+/// Data that states begin with, as whoever reads files has found it.
+struct InitialValues {
+  std::map<std::string, runtime::InitialData> of; ///< by the states' names
+  std::string constants;                          ///< the artifact's own, which have those that are small
+  std::string file;                               ///< has the others, as plans name it
+};
+
 /// What a plan says beside the module.
 struct PlanSetting {
   const ir::Target &target;
@@ -31,6 +39,7 @@ struct PlanSetting {
   llvm::ArrayRef<DeviceCode> code;
   BackendSettings settings = {};                      ///< that compile halves were given
   std::optional<runtime::GivenLink> replicaLink = {}; ///< if one was given
+  const InitialValues *values = nullptr; ///< null: states begin with no data
 };
 
 /// The plan of a module after `planned`.

@@ -77,6 +77,17 @@ static bool startsAnew(Operation &op, bool training) {
   return !training && isa<GetOp>(op) && !cast<RankedTensorType>(op.getResult(0).getType()).hasStaticShape();
 }
 
+/// What an op reads again of a state, so that its gradient is one.
+static Value readBefore(Operation &op, Block &body) {
+  auto get = dyn_cast<GetOp>(op);
+  if (!get)
+    return {};
+  for (auto read : body.getOps<GetOp>())
+    if (read.getState() == get.getState() && read.getType() == get.getType())
+      return read.getValue();
+  return {};
+}
+
 /// An entry point that reports values of the graph: a clone of its body, without what nothing needs.
 static FailureOr<EntryOp> cloneGraph(GraphOp graph, StringRef name, ArrayRef<Report> reports, bool training) {
   OpBuilder builder(graph);
@@ -91,6 +102,10 @@ static FailureOr<EntryOp> cloneGraph(GraphOp graph, StringRef name, ArrayRef<Rep
   for (Operation &op : source) {
     if (isa<OutputOp, MetricOp, MinimizeOp>(op) || (isa<SetOp>(op) && !training))
       continue;
+    if (Value read = readBefore(op, body)) {
+      mapping.map(op.getResult(0), read);
+      continue;
+    }
     if (startsAnew(op, training)) {
       InheritDevice devices(builder, &op);
       auto type = cast<RankedTensorType>(op.getResult(0).getType());
@@ -137,7 +152,7 @@ static LogicalResult addTraining(GraphOp graph, ArrayRef<Report> metrics, Minimi
 }
 
 /// @init: every state from its initial value; the n-th state draws from stream n of the key. One that is like another
-/// is set to the same value.
+/// is set to the same value. What is data the host sets.
 static void buildInit(ModuleOp module, Location loc) {
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
   Type keyType = RankedTensorType::get({2}, builder.getI32Type());
@@ -147,8 +162,10 @@ static void buildInit(ModuleOp module, Location loc) {
   int64_t stream = 0;
   llvm::StringMap<Value> values;
   for (StateOp state : module.getOps<StateOp>()) {
-    InheritDevice devices(builder, /*fixed=*/{}, getDevice(state.getStoredType()));
     ++stream;
+    if (state.getInit().isData())
+      continue;
+    InheritDevice devices(builder, /*fixed=*/{}, getDevice(state.getStoredType()));
     RankedTensorType type = state.getTensorType(); // of rows: all that there may be
     type = type.clone(runtimeShape(type, getCapacity(module)));
     Value &value = values[state.getSymName()];

@@ -60,9 +60,10 @@ private:
   /// Whether it is a parameter, a constant or made of these alone, by ops that may follow.
   bool isParameter(Value value) const {
     Operation *op = value.getDefiningOp();
-    if (auto get = dyn_cast_or_null<GetOp>(op))
-      return get->getParentOfType<ModuleOp>().lookupSymbol<StateOp>(get.getStateAttr().getAttr()).getKind() ==
-             StateKind::Parameter;
+    if (auto get = dyn_cast_or_null<GetOp>(op)) {
+      auto state = get->getParentOfType<ModuleOp>().lookupSymbol<StateOp>(get.getStateAttr().getAttr());
+      return state.getKind() == StateKind::Parameter || state.getKind() == StateKind::Constant;
+    }
     return op && madeOfParameters.contains(op);
   }
 

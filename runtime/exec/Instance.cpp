@@ -4,6 +4,8 @@
 #include "runtime/base/Text.h"
 #include "runtime/device/Instructions.h"
 #include "runtime/exec/Indices.h"
+#include "runtime/io/InitialValues.h"
+#include "runtime/io/Weights.h"
 #include "sluice/backend/host.h"
 
 #include <algorithm>
@@ -63,14 +65,19 @@ static Plan planFor(const sluice_artifact &artifact, ProcessGroup *processes) {
   return plan;
 }
 
+static bool isConstant(const State &state) { return state.kind == StateKind::constant; }
+
 Instance::Instance(const sluice_artifact &artifact, const InstanceOptions &options)
-    : plan_(planFor(artifact, options.devices.processes)), stateValues_(plan_), calls_(plan_.entries.size()) {
+    : artifact_(&artifact), plan_(planFor(artifact, options.devices.processes)), stateValues_(plan_),
+      calls_(plan_.entries.size()) {
   int threads = checkedThreads(options.threads);
   checkDevices(plan_, fillSlots(plan_, options.devices), options.device);
   checkInstructions(plan_.build);
   replicas_ = std::make_unique<Replicas>(plan_, artifact, threads, options.devices);
   for (size_t i = 0; i < calls_.size(); ++i)
     calls_[i].inputRows.resize(plan_.entries[i].inputs.size());
+  for (const InitialValue &value : initialValues(plan_, artifact, isConstant))
+    loadState(*this, *value.state, value.source);
 }
 
 const Entry &Instance::entry(std::string_view name) const {
@@ -354,6 +361,15 @@ void Instance::checkInputs(const Entry &entry, int64_t rows) const {
 }
 
 void Instance::run(const Entry &entry, int64_t rows) {
+  std::vector<InitialValue> values; // read before anything is written
+  if (entry.name == "init")
+    values = initialValues(plan_, *artifact_, [](const State &state) { return !isConstant(state); });
+  runActions(entry, rows);
+  for (const InitialValue &value : values)
+    loadState(*this, *value.state, value.source);
+}
+
+void Instance::runActions(const Entry &entry, int64_t rows) {
   checkRows(entry, rows);
   checkInputs(entry, rows);
   size_t number = numberOf(entry);

@@ -39,7 +39,7 @@ struct CollectiveReport {
 /// of `setInput`, `run` and `getOutput` with the same rows, and has the same states.
 class Instance {
 public:
-  /// Allocates the arenas; every state is zero, and weights are of no use, until `init` runs or they are set.
+  /// Allocates the arenas; every state but constants is zero, and weights are of no use, until `init` runs or they are set.
   /// `artifact` and the processes must outlive the instance. A usage error if the plan has another number of replicas than
   /// there are processes.
   Instance(const sluice_artifact &artifact, const InstanceOptions &options);
@@ -96,7 +96,7 @@ public:
   void checkRows(const Entry &entry, int64_t rows) const;
 
   /// Runs an entry on `rows` rows, which must satisfy `checkRows`, each replica on its share; one without rows runs in
-  /// every replica. Fails before anything has happened if an input of indices has one that names no class, or if the
+  /// every replica; `init` also sets what begins with data. Fails before anything has happened if an input of indices has one that names no class, or if the
   /// entry reads weights or settings that nothing has set. With accelerators it may return before the work is done;
   /// whatever looks at results waits for them.
   void run(const Entry &entry, int64_t rows);
@@ -150,6 +150,10 @@ private:
   size_t numberOf(const Entry &entry) const { return static_cast<size_t>(&entry - plan_.entries.data()); }
   int64_t &inputRows(const Value &input);
 
+  /// A run of what the entry's actions do.
+  void runActions(const Entry &entry, int64_t rows);
+
+  const sluice_artifact *artifact_;
   Plan plan_;
   StateValues stateValues_;
   std::vector<Calls> calls_; ///< of each entry

@@ -2,63 +2,131 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
-#include "runtime/data/Convert.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
+#include <iterator>
 #include <zlib.h>
 
 namespace sluice::runtime {
 
-namespace {
-/// Fills elements from narrower ones, of which `read` gives the bytes from a place on.
-struct Widening {
-  Convert convert;
-  size_t narrow, wide; // bytes of an element
+void loadState(Instance &instance, const State &state, const TensorSource &source) {
+  instance.setState(state, source.as(state.dtype, state.shape).read);
+}
 
-  template <typename Read> void operator()(std::span<std::byte> to, size_t at, Read read) const {
-    size_t count = to.size() / wide;
-    Bytes from(count * narrow);
-    read(at / wide * narrow, std::span(from));
-    convert(from.data(), to.data(), static_cast<int64_t>(count));
-  }
+namespace {
+struct OpenWeights {
+  const std::string &path;
+  std::shared_ptr<const SafetensorsFile> file;
 };
 } // namespace
 
-static void loadState(Instance &instance, const State &state, const SafetensorsFile &file, const TensorRange &tensor,
-                      const std::string &name) {
-  Convert convert = isFloat(state.dtype) ? conversion(tensor.dtype, state.dtype) : nullptr;
-  if (tensor.shape != state.shape || (tensor.dtype != state.dtype && !convert))
-    failInvalid(concat(name, ": ", quote(state.name), " is ", typeText(tensor.dtype, tensor.shape),
-                       ", but the model has ", typeText(state.dtype, state.shape)));
-  auto read = [&](size_t at, std::span<std::byte> to) { file.read(tensor, at, to); };
-  Widening widen{convert, sizeOf(tensor.dtype), sizeOf(state.dtype)};
-  instance.setState(state, [&](size_t at, std::span<std::byte> to) { convert ? widen(to, at, read) : read(at, to); });
+//===- tied parameters --------------------------------------------------------------------------------------------===//
+
+/// Whether two tensors have the same bytes.
+static bool isEqual(const TensorSource &a, const TensorSource &b) {
+  bool equal = a.dtype == b.dtype && a.shape == b.shape;
+  size_t at = 0;
+  if (equal)
+    a.give([&](std::span<const std::byte> piece) {
+      Bytes other(piece.size());
+      b.read(at, other);
+      equal = equal && std::ranges::equal(piece, other);
+      at += piece.size();
+    });
+  return equal;
 }
 
-static void loadOneOf(Instance &instance, const State &state, const SafetensorsFile &file, const std::string &name) {
-  const TensorRange *tensor = file.find(state.name);
-  if (!tensor)
-    failInvalid(concat(name, ": has no ", quote(state.name), ", which the model needs"));
-  loadState(instance, state, file, *tensor, name);
+/// The tensor of a state: by its name or, of a parameter that modules share, by another one; all that are there are equal.
+static TensorSource findTensor(const State &state, const OpenWeights &weights) {
+  std::vector<std::string> names{state.name}, found;
+  names.insert(names.end(), state.aliases.begin(), state.aliases.end());
+  std::ranges::copy_if(names, std::back_inserter(found),
+                       [&](const std::string &name) { return weights.file->find(name); });
+  if (found.empty())
+    failInvalid(concat(weights.path, ": has no ", quote(state.name), ", which the model needs"));
+  TensorSource first = sourceIn(weights.file, weights.path, found.front());
+  for (const std::string &other : std::span(found).subspan(1))
+    if (!isEqual(first, sourceIn(weights.file, weights.path, other)))
+      failInvalid(concat(weights.path, ": ", quote(found.front()), " and ", quote(other),
+                         " differ, but are one parameter of the model"));
+  return first;
 }
+
+//===- files of transformers --------------------------------------------------------------------------------------===//
+
+/// Whether the state is a weight that GPT-2 of transformers keeps as [in, out], in its Conv1D, where a Linear has [out, in].
+static bool mayBeTransposed(const State &state) {
+  if (state.kind != StateKind::parameter || state.shape.size() != 2)
+    return false;
+  std::string dotted = "." + state.name;
+  return std::ranges::any_of(std::array{".c_attn.weight", ".q_attn.weight", ".c_proj.weight", ".c_fc.weight"},
+                             [&](const char *end) { return dotted.ends_with(end); });
+}
+
+/// Whether a file keeps such weights transposed. Those that are not square tell, and the square ones are as they are.
+static bool isTransposed(const Plan &plan, const OpenWeights &weights) {
+  const TensorRange *straight = nullptr, *transposed = nullptr;
+  for (const State &state : plan.states) {
+    const TensorRange *tensor = mayBeTransposed(state) ? weights.file->find(state.name) : nullptr;
+    if (!tensor || state.shape[0] == state.shape[1])
+      continue;
+    if (tensor->shape == state.shape)
+      straight = tensor;
+    else if (tensor->shape == Shape{state.shape[1], state.shape[0]})
+      transposed = tensor;
+  }
+  if (straight && transposed)
+    failInvalid(concat(weights.path, ": ", quote(transposed->name), " is transposed and ", quote(straight->name),
+                       " is not; a file has all such weights of GPT-2 as [in, out] or as [out, in]"));
+  return transposed;
+}
+
+/// The transpose of a matrix, in memory.
+static TensorSource transposed(const TensorSource &source) {
+  if (source.shape.size() != 2)
+    return source;
+  Bytes stored(source.bytes());
+  source.read(0, stored);
+  auto turned = std::make_shared<Bytes>(stored.size());
+  size_t size = sizeOf(source.dtype), rows = static_cast<size_t>(source.shape[0]),
+         columns = static_cast<size_t>(source.shape[1]);
+  for (size_t row = 0; row < rows; ++row)
+    for (size_t column = 0; column < columns; ++column)
+      std::memcpy(&(*turned)[(column * rows + row) * size], &stored[(row * columns + column) * size], size);
+  return sourceOf(source.what, source.dtype, {source.shape[1], source.shape[0]}, turned);
+}
+
+/// What files have that no model needs: PyTorch counts batches in every batch norm, and GPT-2 of transformers keeps the mask
+/// of its attention.
+static bool isIgnored(const TensorRange &tensor) {
+  bool isMask = tensor.shape.size() == 4 && tensor.shape[0] == 1 && tensor.shape[1] == 1;
+  return tensor.name.ends_with("num_batches_tracked") || (tensor.name.ends_with(".attn.bias") && isMask) ||
+         (tensor.name.ends_with(".attn.masked_bias") && elementsOf(tensor.shape) == 1);
+}
+
+//===- weights ----------------------------------------------------------------------------------------------------===//
 
 void loadWeights(Instance &instance, const std::string &path) {
-  SafetensorsFile file(path);
+  OpenWeights weights{path, std::make_shared<const SafetensorsFile>(path)};
+  const Plan &plan = instance.plan();
   std::vector<std::string> names;
-  for (const State &state : instance.plan().states)
-    if (state.isKept())
+  for (const State &state : plan.states)
+    if (state.isKept()) {
       names.push_back(state.name);
-  for (const TensorRange &tensor : file.tensors()) {
-    // PyTorch counts batches in every batch norm; nothing that is computed depends on it.
-    bool known = std::find(names.begin(), names.end(), tensor.name) != names.end() ||
-                 tensor.name.ends_with("num_batches_tracked");
-    if (!known)
+      names.insert(names.end(), state.aliases.begin(), state.aliases.end());
+    }
+  for (const TensorRange &tensor : weights.file->tensors())
+    if (std::find(names.begin(), names.end(), tensor.name) == names.end() && !isIgnored(tensor))
       failInvalid(concat(path, ": has a tensor ", quote(tensor.name), ", which the model does not have",
                          didYouMean(tensor.name, names)));
-  }
-  for (const State &state : instance.plan().states)
-    if (state.isWeight())
-      loadOneOf(instance, state, file, path);
+  bool turns = isTransposed(plan, weights);
+  for (const State &state : plan.states)
+    if (state.isWeight()) {
+      TensorSource source = findTensor(state, weights);
+      loadState(instance, state, turns && mayBeTransposed(state) ? transposed(source) : source);
+    }
 }
 
 static constexpr const char *checksumKey = "sluice.crc32";
@@ -104,19 +172,16 @@ static std::string checksumOf(const Metadata &metadata, std::vector<TensorRange>
   return sum.text();
 }
 
-static void giveFromFile(const SafetensorsFile &file, const TensorRange &tensor, const WriteBytes &write) {
-  constexpr uint64_t pieceBytes = 1 << 20;
-  Bytes piece;
-  for (uint64_t at = 0; at < tensor.bytes; at += pieceBytes) {
-    piece.resize(std::min(pieceBytes, tensor.bytes - at));
-    file.read(tensor, at, piece);
-    write(piece);
-  }
+/// The file for as long as its owner has it.
+static OpenWeights lent(const SafetensorsFile &file, const std::string &name) {
+  return {name, std::shared_ptr<const SafetensorsFile>(std::shared_ptr<void>(), &file)};
 }
 
 void checkWhole(const SafetensorsFile &file, const std::string &name) {
   auto recorded = file.metadata().find(checksumKey);
-  auto give = [&](const TensorRange &tensor, const WriteBytes &write) { giveFromFile(file, tensor, write); };
+  auto give = [&](const TensorRange &tensor, const WriteBytes &write) {
+    sourceIn(lent(file, name).file, name, tensor.name).give(write);
+  };
   if (recorded == file.metadata().end() || recorded->second != checksumOf(file.metadata(), file.tensors(), give))
     failInvalid(concat(name, ": its checksum does not fit its content"));
 }
@@ -124,7 +189,7 @@ void checkWhole(const SafetensorsFile &file, const std::string &name) {
 void loadStates(Instance &instance, const SafetensorsFile &file, const std::string &name) {
   for (const State &state : instance.plan().states)
     if (state.isKept())
-      loadOneOf(instance, state, file, name);
+      loadState(instance, state, findTensor(state, lent(file, name)));
 }
 
 /// Writes the states that `chosen` picks, and a checksum if the metadata asks for one.

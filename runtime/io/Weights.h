@@ -2,14 +2,19 @@
 #pragma once
 
 #include "runtime/exec/Instance.h"
-#include "runtime/io/Safetensors.h"
+#include "runtime/io/TensorSource.h"
 
 #include <string>
 
 namespace sluice::runtime {
 
+/// Sets a state from a tensor of its shape and type, or from narrower floats.
+void loadState(Instance &instance, const State &state, const TensorSource &source);
+
 /// Sets every parameter and statistic from `path`. A missing, misshapen or unknown tensor is an error; other states of
-/// the model (a checkpoint holds them) are passed over. Floats may fill a state of wider floats.
+/// the model (a checkpoint holds them) are passed over. Floats may fill a state of wider floats. A parameter that modules
+/// share may have several of its names, with equal tensors. Of GPT-2's weights by the names c_attn, q_attn, c_proj and c_fc a
+/// file of transformers has the transposes: it is known by those that are not square.
 void loadWeights(Instance &instance, const std::string &path);
 
 /// Writes every parameter and statistic to `path`.

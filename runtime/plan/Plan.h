@@ -69,9 +69,11 @@ enum class StateKind {
   share, ///< what a replica must know of a call's rows: the runtime sets it before each call, and nothing keeps it
   accumulator, ///< what the parts of a call hand on, which nothing keeps either; it begins as what is neutral
   key,         ///< of the random numbers of the next training step
+  constant,    ///< data that nothing writes nor keeps: the artifact brings it
 };
 inline constexpr std::string_view stateKindNames[] = {"parameter", "slot",  "statistic",   "hyper",
-                                                      "step",      "share", "accumulator", "key"};
+                                                      "step",      "share", "accumulator", "key",
+                                                      "constant"};
 /// The states of kind `share`: the rows of a call over all replicas, and those in the replicas before this one; and the
 /// replica's number.
 inline constexpr std::string_view globalRowsName = "global_rows", firstRowName = "first_row", replicaName = "replica";
@@ -80,6 +82,14 @@ inline std::string_view nameOf(StateKind kind) { return stateKindNames[static_ca
 /// How several values become one. A sum is added in an order that the backend says, a tree sum in a balanced tree.
 enum class Reduction { sum, max, treeSum };
 inline constexpr std::string_view reductionNames[] = {"sum", "max", "tree_sum"};
+
+/// The elements that a state begins with where they are data: in the artifact's constants, or in the plan's file of values.
+struct InitialData {
+  uint32_t crc32 = 0;                  ///< of the bytes
+  std::optional<int64_t> offset = {}; ///< in the constants, as the state's logical bytes
+
+  bool operator==(const InitialData &) const = default;
+};
 
 struct State {
   std::string name;
@@ -94,6 +104,8 @@ struct State {
   int64_t bytes = 0;                    ///< physical, padding included
   std::vector<Slot> mirrors;            ///< what other devices read
   Reduction reduction = Reduction::sum; ///< of an accumulator: what adds to it
+  std::vector<std::string> aliases;     ///< other names of a parameter
+  std::optional<InitialData> initial;   ///< instead of what `init` makes
 
   int64_t elements() const { return elementsOf(shape); }
   int64_t logicalBytes() const { return elements() * static_cast<int64_t>(sizeOf(dtype)); }
@@ -102,7 +114,9 @@ struct State {
   Shape keptShape() const { return isSharded() ? Shape{(elements() + shards - 1) / shards} : shape; }
   bool isWeight() const { return kind == StateKind::parameter || kind == StateKind::statistic; }
   /// Whether checkpoints hold it.
-  bool isKept() const { return kind != StateKind::share && kind != StateKind::accumulator; }
+  bool isKept() const {
+    return kind != StateKind::share && kind != StateKind::accumulator && kind != StateKind::constant;
+  }
   bool operator==(const State &) const = default;
 };
 
@@ -357,6 +371,7 @@ struct Plan {
   std::string model;
   std::string data;     ///< the default data, a path from the executable; empty if the plan names none
   std::string backends; ///< where the backends of its devices were installed; empty if the plan does not say
+  std::string values; ///< a safetensors file of what states begin with, a path from the artifact's file; empty: none
   Build build;
   /// Copies of the program that run together, each on a share of a call's rows; replicasOfLaunch until that is known.
   int64_t replicas = 1;

@@ -23,6 +23,7 @@ public:
     plan_.model = root.at("model").string();
     plan_.data = optionalText(root, "data");
     plan_.backends = optionalText(root, "backends");
+    plan_.values = optionalText(root, "values");
     parseRows(root);
     plan_.inFlight = root.at("in_flight").integer(1, mostInFlight);
     if (root.has("replica_link"))
@@ -188,7 +189,27 @@ private:
         state.mirrors.push_back(parseStateSlot(item, state.bytes));
     if (json.has("reduction"))
       state.reduction = parseEnum<Reduction>(json.at("reduction"), std::span(reductionNames).first<2>()); // no tree
+    if (json.has("aliases"))
+      for (const JsonReader &item : json.at("aliases").list())
+        state.aliases.push_back(item.string());
+    if (json.has("initial"))
+      state.initial = parseInitial(json.at("initial"), state);
+    if (state.kind == StateKind::constant && !state.initial)
+      json.fail("is a constant and has no 'initial'");
     return state;
+  }
+
+  InitialData parseInitial(const JsonReader &json, const State &state) const {
+    InitialData initial{static_cast<uint32_t>(json.at("crc32").integer(0, UINT32_MAX)), {}};
+    if (!json.has("offset") && plan_.values.empty())
+      json.fail("has no offset, and the plan names no file of values");
+    if (json.has("offset"))
+      initial.offset = json.at("offset").integer(0, mostBytes);
+    if (initial.offset && static_cast<uint64_t>(*initial.offset + state.logicalBytes()) > artifact_.constants_size)
+      json.at("offset").fail(concat("is ", *initial.offset, ", and ", state.logicalBytes(),
+                                    " bytes from there are not in the ", artifact_.constants_size,
+                                    " that the artifact brings"));
+    return initial;
   }
 
   /// The runtime, which knows these names, sets them, and nothing else does.

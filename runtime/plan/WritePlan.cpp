@@ -55,6 +55,13 @@ static Json write(const PhysicalDim &dim) {
   return Json::array({dim.dim, dim.part == PhysicalDim::Part::tileNumber ? "div" : "mod", dim.tile});
 }
 
+static Json write(const InitialData &initial) {
+  Json json{{"crc32", initial.crc32}};
+  if (initial.offset)
+    json["offset"] = *initial.offset;
+  return json;
+}
+
 static Json write(const State &state) {
   Json json{{"name", state.name}, {"kind", nameOf(state.kind)}, {"dtype", nameOf(state.dtype)}, {"shape", state.shape}};
   if (!state.of.empty())
@@ -67,6 +74,10 @@ static Json write(const State &state) {
   addList(json, "mirrors", state.mirrors);
   if (state.reduction != Reduction::sum)
     json["reduction"] = wordOf(state.reduction, reductionNames);
+  if (!state.aliases.empty())
+    json["aliases"] = state.aliases;
+  if (state.initial)
+    json["initial"] = write(*state.initial);
   return json;
 }
 
@@ -208,6 +219,8 @@ std::string writePlan(const Plan &plan) {
     json["microbatches"] = plan.microbatches;
   if (plan.logicalShards > 0)
     json["logical_shards"] = plan.logicalShards;
+  if (!plan.values.empty())
+    json["values"] = plan.values;
   addList(json, "modules", plan.modules);
   if (plan.replicaLink)
     json["replica_link"] = {{"bytes_per_second", plan.replicaLink->bytesPerSecond},

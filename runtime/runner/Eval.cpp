@@ -33,8 +33,7 @@ std::optional<Means> evaluate(Instance &instance, const Feed &feed, int64_t batc
 
 int runEval(const Options &options, Processes &processes) {
   Instance instance = startInstance(options, processes.group());
-  if (options.weights.empty() && instance.plan().parameterCount() > 0)
-    failUsage("eval needs --weights FILE");
+  requireWeights("eval", options, instance.plan());
   initialise(instance, 0);
   if (!options.weights.empty())
     loadWeights(instance, options.weights);

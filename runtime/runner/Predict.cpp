@@ -245,8 +245,7 @@ private:
 int runPredict(const Options &options, Processes &processes) {
   Instance instance = startInstance(options, processes.group());
   const Entry &entry = instance.entry(options.entry.empty() ? "predict" : options.entry);
-  if (options.weights.empty() && instance.plan().parameterCount() > 0)
-    failUsage("predict needs --weights FILE");
+  requireWeights("predict", options, instance.plan());
   Prediction prediction(options, instance, entry);
   initialise(instance, options.seed.value_or(0));
   if (!options.weights.empty())

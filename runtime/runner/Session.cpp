@@ -42,6 +42,12 @@ Instance startInstance(const Options &options, ProcessGroup *processes) {
   return Instance(*sluice_artifact_query(), wanted);
 }
 
+void requireWeights(const char *verb, const Options &options, const Plan &plan) {
+  auto isUnknown = [](const State &state) { return state.kind == StateKind::parameter && !state.initial; };
+  if (options.weights.empty() && std::any_of(plan.states.begin(), plan.states.end(), isUnknown))
+    failUsage(concat(verb, " needs --weights FILE"));
+}
+
 /// More calls of an entry show nothing new, and a trace of an hour could not be opened.
 static constexpr int64_t mostTracedCalls = 64;
 

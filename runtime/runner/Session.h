@@ -18,6 +18,9 @@ Plan readPlan();
 /// The artifact itself, as an instance; of several processes with the replica of this one.
 Instance startInstance(const Options &options, ProcessGroup *processes);
 
+/// Fails unless a verb that trains nothing has weights: of `--weights`, or data that all parameters begin with.
+void requireWeights(const char *verb, const Options &options, const Plan &plan);
+
 /// Begins to note times, if `--trace` asks for them. Call when the model is ready to run.
 void startTrace(Instance &instance, const Options &options);
 /// What `--trace` and `--report` ask for, at the end of a verb.

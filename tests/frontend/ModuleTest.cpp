@@ -4,9 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 using namespace sluice;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 namespace {
 
@@ -200,4 +203,72 @@ TEST_F(Modules, NamesTheForwardThatIsMissing) {
     EXPECT_THAT(error.what(), HasSubstr("has no forward(Tensor, Tensor)"));
     EXPECT_EQ(error.location().file, "ModuleTest.cpp");
   }
+}
+
+//===- tied parameters --------------------------------------------------------------------------------------------===//
+
+namespace {
+
+struct Tied : nn::Module {
+  using Module::Module;
+  nn::Linear first{this, "first", 4, 4}, second{this, "second", 4, 4}, third{this, "third", 4, 4};
+  nn::Linear narrow{this, "narrow", 4, 2};
+  Tensor forward(Tensor x) override { return third(second(first(x))); }
+};
+
+std::string messageOfTie(const std::function<void()> &use) {
+  try {
+    use();
+  } catch (const Error &error) {
+    return error.message();
+  }
+  return "no error";
+}
+
+} // namespace
+
+TEST_F(Modules, AnAssignmentTiesParameters) {
+  Tied net{g};
+  Tensor before = net.second.weight; // a handle of what is tied then
+  net.second.weight = net.first.weight;
+  EXPECT_THAT(names(net.named_parameters()), ElementsAre("first.weight", "first.bias", "second.bias", "third.weight",
+                                                         "third.bias", "narrow.weight", "narrow.bias"));
+  g.output("y", net(vector) * before.sum());
+  std::string text = g.str();
+  EXPECT_THAT(text, HasSubstr("also [\"second.weight\"]"));
+  EXPECT_THAT(text, Not(HasSubstr("@second.weight")));
+}
+
+TEST_F(Modules, TiesOfTiesAreOneParameter) {
+  Tied net{g};
+  net.third.weight = net.second.weight;
+  net.second.weight = net.first.weight;
+  net.first.weight = net.third.weight; // which it is already
+  g.output("y", net(vector));
+  EXPECT_THAT(g.str(), HasSubstr("also [\"second.weight\", \"third.weight\"]"));
+}
+
+TEST_F(Modules, ACopyOfAParameterIsAHandle) {
+  Tied net{g};
+  auto weight = net.first.weight;
+  weight = relu(weight);
+  EXPECT_EQ(names(net.named_parameters()).front(), "first.weight");
+  EXPECT_EQ(names(net.named_parameters()).size(), 8u);
+}
+
+TEST_F(Modules, OnlyParametersThatFitAreTied) {
+  Tied net{g};
+  EXPECT_EQ(messageOfTie([&] { net.narrow.weight = net.first.weight; }),
+            "'narrow.weight' cannot be 'first.weight': f32[2, 4] and f32[4, 4]");
+  EXPECT_EQ(messageOfTie([&] { net.narrow.weight = relu(net.first.weight); }),
+            "'narrow.weight' is tied to what is no parameter");
+  EXPECT_EQ(messageOfTie([&] { net.narrow.weight = Tensor(); }), "'narrow.weight' is tied to no tensor");
+  Graph other{"other"};
+  Tied there{other};
+  EXPECT_EQ(messageOfTie([&] { net.first.weight = there.first.weight; }),
+            "'first.weight' is tied to a parameter of another graph");
+  net(vector);
+  EXPECT_EQ(messageOfTie([&] { net.second.weight = net.first.weight; }),
+            "'second.weight' cannot be 'first.weight': it is used already; tie a parameter before its module is called");
+  EXPECT_EQ(names(net.named_parameters()).size(), 8u);
 }

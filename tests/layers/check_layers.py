@@ -22,6 +22,7 @@ OWNERS = [
     (r"sluice/", "frontend api"),
     (r"runtime/plan/", "runtime plan"),
     (r"runtime/base/", "runtime base"),
+    (r"runtime/io/(Npy|Safetensors|TensorSource)\.h$", "tensor files"),
     (r"backends/loops/", "loops"),
     (r"backends/exchange/", "exchange"),
     (r"backends/transport/", "transport"),
@@ -40,7 +41,7 @@ LAYERS = [
     (r"runtime/files/", "files", {"system"}),
     (r"runtime/base/", "runtime base", {"system", "json", "files"}),
     (r"runtime/plan/", "runtime plan", {"system", "json", "zlib", "runtime base", "runtime api", "dtypes"}),
-    (r"runtime/", "runtime", {"files", "runtime base", "runtime plan"} | CONTRACTS | LIBRARIES - {"fmt"}),
+    (r"runtime/", "runtime", {"files", "runtime base", "runtime plan", "tensor files"} | CONTRACTS | LIBRARIES - {"fmt"}),
     (r"ir/", "ir", {"system", "llvm", "files", "dtypes"}),
     (r"passes/", "passes", {"system", "llvm", "ir", "files", "runtime plan"} | CONTRACTS),
     (r"backends/include/", "backend abi", {"system", "dtypes"}),
@@ -50,7 +51,7 @@ LAYERS = [
     (r"backends/(\w+)/compiler/", r"backend \1 compiler", {"system", "llvm", "ir", "loops", "fmt", "json"} | CONTRACTS),
     (r"backends/(\w+)/runtime/", r"backend \1 runtime", {"system", "tbb", "exchange"} | CONTRACTS),
     (r"frontend/include/", "frontend api", {"system", "dtypes"}),
-    (r"frontend/", "frontend", {"system", "llvm", "ir", "fmt", "json", "files", "frontend api", "dtypes"}),
+    (r"frontend/", "frontend", {"system", "llvm", "ir", "fmt", "json", "files", "tensor files", "runtime base", "frontend api", "dtypes"}),
     (r"models/", "models", {"system", "frontend api", "cli11"}),
 ]
 UNCHECKED = re.compile(r"(tools|tests)/")  # where everything meets

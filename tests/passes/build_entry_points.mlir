@@ -72,3 +72,22 @@ module @dropped {
     sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] : tensor<f32>
   }
 }
+
+// -----
+
+// Tests that the host gives what begins with data: `init` leaves it out, and what it draws is what it drew.
+// CHECK-LABEL: module @data
+module @data {
+  sluice.model "model" format 1 phase "model" capacity 4 values "model.safetensors"
+  sluice.state parameter @w : tensor<3xf32> = <"data", 0.0 : f64 crc32 1234 : i64>
+  sluice.state constant @"constant 1" : tensor<3xf32> = <"data", 0.0 : f64 crc32 5678 : i64>
+  sluice.state parameter @v : tensor<3xf32> = <"uniform", 0.0 : f64, 1.0 : f64>
+  // CHECK: sluice.entry @init ["key"] -> []
+  // CHECK-NOT: sluice.set @w
+  // CHECK-NOT: sluice.set @"constant 1"
+  // CHECK: sluice.uniform %{{.+}} {{.*}}stream = 3
+  // CHECK: sluice.set @v
+  sluice.graph ["x"] (%x: tensor<?x3xf32>) {
+    sluice.output "y", %x : tensor<?x3xf32>
+  }
+}

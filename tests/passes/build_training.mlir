@@ -143,3 +143,30 @@ module @devices {
     sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr schedule #sluice.step_lr<step_size = 3, gamma = 0.5 : f64> [@w, @v] clip [#sluice.clip_grad_norm<max_norm = 1.0 : f64>] : tensor<f32, #sluice.at<device = "acc0">>
   }
 }
+
+// -----
+
+// Tests that a parameter which is read twice is read once, and trained with the sum of both gradients.
+// CHECK-LABEL: module @twice
+module @twice {
+  // CHECK: sluice.state parameter @w : tensor<3xf32> = <"constant", {{.+}}> also ["head.weight"]
+  sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64> also ["head.weight"]
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  // CHECK: sluice.entry @train_step
+  // CHECK: %[[W:.+]] = sluice.get @w :
+  // CHECK-NOT: sluice.get @w :
+  // CHECK: sluice.mul %{{.+}}, %[[W]]
+  // CHECK: sluice.mul %{{.+}}, %[[W]]
+  // CHECK: %[[SUM:.+]] = sluice.add %{{.+}}, %{{.+}} : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+  // CHECK: sluice.sub %[[W]]
+  // CHECK: sluice.set @w,
+  // CHECK: sluice.entry @eval_step
+  sluice.graph ["x"] (%x: tensor<3xf32>) {
+    %w = sluice.get @w : tensor<3xf32>
+    %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %again = sluice.get @w : tensor<3xf32>
+    %z = sluice.mul %y, %again : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %loss = sluice.sum %z {axes = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+    sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] : tensor<f32>
+  }
+}

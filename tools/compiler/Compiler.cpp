@@ -10,6 +10,7 @@
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Dot.h"
 #include "tools/compiler/Files.h"
+#include "tools/compiler/InitialData.h"
 #include "tools/compiler/Installation.h"
 #include "tools/compiler/Linker.h"
 #include "tools/compiler/Phases.h"
@@ -19,6 +20,7 @@
 #include "tools/compiler/placement/Placement.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/TargetParser/X86TargetParser.h"
@@ -463,6 +465,13 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
     if (choosesShardBuckets(module, placement, pipeline))
       pipeline.shardBuckets = chooseShardBuckets(module, pipeline, *costs);
   }
+  if (pipeline.compileTo == "lowered") {
+    auto values = readInitialData(module, options.values, options.promoteF64);
+    if (!values)
+      return values.takeError();
+    pipeline.values = *values;
+    compiled.values = std::move(*values);
+  }
   auto lowered = runPhases(module, pipeline, compiled.warnings);
   if (!lowered)
     return lowered.takeError();
@@ -496,18 +505,40 @@ static std::string defaultOutput(llvm::StringRef input, Emit emit) {
   return name.str().str();
 }
 
+/// What stands behind the name of an artifact in that of its file of large initial data.
+static constexpr llvm::StringLiteral kValuesEnding = ".values.safetensors";
+
+/// The artifact, and its file of initial data where there is much: both or none.
+static llvm::Error writeArtifact(ModuleOp module, const Compiled &compiled, Emit emit) {
+  std::string values = compiled.output + kValuesEnding.str();
+  if (llvm::Error error = writeInitialData(module, compiled.values, values))
+    return error;
+  llvm::Error error = linkArtifact(compiled.objects, compiled.output,
+                                   emit == Emit::Executable      ? LinkOutput::Executable
+                                   : emit == Emit::SharedLibrary ? LinkOutput::SharedLibrary
+                                                                 : LinkOutput::Object);
+  if (error && !compiled.values.file.empty())
+    llvm::sys::fs::remove(values);
+  return error;
+}
+
 static llvm::Error writeOutput(ModuleOp module, const Compiled &compiled, Emit emit, bool locations) {
   if (emit == Emit::None)
     return llvm::Error::success();
   if (!isText(emit))
-    return linkArtifact(compiled.objects, compiled.output,
-                        emit == Emit::Executable      ? LinkOutput::Executable
-                        : emit == Emit::SharedLibrary ? LinkOutput::SharedLibrary
-                                                      : LinkOutput::Object);
+    return writeArtifact(module, compiled, emit);
   std::string text = emit == Emit::Dot ? printDot(module) : printModule(module, locations);
   if (compiled.output != "-")
     return writeWhole(text, compiled.output);
   return writeStandardOutput(text);
+}
+
+llvm::Expected<OwningOpRef<ModuleOp>> readModel(llvm::StringRef path, MLIRContext &context) {
+  auto module = ir::parseModuleFile(path, context);
+  if (!module)
+    return withCode(ExitCode::Invalid, module.takeError());
+  locateValues(**module, path);
+  return module;
 }
 
 llvm::Expected<Compiled> compileFile(llvm::StringRef path, const CompileOptions &options) {
@@ -518,10 +549,13 @@ llvm::Expected<Compiled> compileFile(llvm::StringRef path, const CompileOptions 
     return makeError(ExitCode::Usage, "only IR can be written to the standard output");
 
   MLIRContext context(MLIRContext::Threading::DISABLED); // a thread that cannot be had would end the process
-  auto module = ir::parseModuleFile(path, context);
+  auto module = readModel(path, context);
   if (!module)
-    return withCode(ExitCode::Invalid, module.takeError());
-  auto compiled = compileModule(**module, options);
+    return module.takeError();
+  CompileOptions how = options;
+  if (!isText(emit))
+    how.values = (llvm::sys::path::filename(output) + kValuesEnding).str();
+  auto compiled = compileModule(**module, how);
   if (!compiled)
     return compiled.takeError();
 

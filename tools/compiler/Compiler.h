@@ -2,6 +2,8 @@
 #pragma once
 
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "passes/artifact/BuildPlan.h"
 #include "passes/backend/Backend.h"
 #include "passes/schedule/BucketCollectives.h"
 #include "runtime/plan/CommunicationForecast.h"
@@ -45,6 +47,7 @@ struct CompileOptions {
   bool promoteF64 = false;
   std::string precision;      // f32 or bf16: of products of f32; empty: what the model says
   bool printLocations = true; // in IR that is written
+  std::string values;         // what the plan calls the file of large initial data; empty: the module's own
 };
 
 struct PhaseTime {
@@ -62,6 +65,7 @@ struct EntryForecast {
 struct Compiled {
   std::vector<std::string> objects;             // empty if it stopped before the last phase
   runtime::Plan plan;                           // of no entry points if it stopped before `planned`
+  passes::InitialValues values;                 // that states begin with, if it got as far as `lowered`
   std::vector<passes::FunctionNeeds> functions; // of device code, as far as its backends say
   std::string warnings;
   std::vector<PhaseTime> phases;                // linking is the last, as `executable`
@@ -73,6 +77,9 @@ struct Compiled {
 
 /// The phases that can be stopped at, in order; `executable` is the last.
 std::vector<llvm::StringRef> phaseNames();
+
+/// Reads a graph's file or a dump, which names its file of data by an absolute path then.
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> readModel(llvm::StringRef path, mlir::MLIRContext &context);
 
 /// Runs the pipeline on the module in place.
 llvm::Expected<Compiled> compileModule(mlir::ModuleOp module, const CompileOptions &options);

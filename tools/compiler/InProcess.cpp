@@ -8,13 +8,29 @@
 #include "tools/compiler/Compiler.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/LoadedModel.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/FileSystem.h"
 #include <algorithm>
 #include <map>
 #include <mutex>
 #include <new>
 
 namespace sluice {
+
+namespace {
+/// A folder, while this lives.
+struct DataFolder {
+  llvm::SmallString<128> path; ///< empty: none
+  DataFolder() = default;
+  DataFolder(const DataFolder &) = delete;
+  std::string file() const { return (path + "/data.safetensors").str(); }
+  ~DataFolder() {
+    if (!path.empty())
+      llvm::sys::fs::remove_directories(path);
+  }
+};
+} // namespace
 
 /// Inputs wait here for the run that takes them, because their rows are known only then.
 struct Program::Impl {
@@ -24,6 +40,7 @@ struct Program::Impl {
     size_t count;
   };
 
+  DataFolder data; ///< of large data, which `init` reads
   std::unique_ptr<compiler::LoadedModel> model;
   std::map<std::string, Pending, std::less<>> inputs;
   const runtime::Entry *lastEntry = nullptr;
@@ -190,6 +207,16 @@ static void throwWhenExhausted() {
       once, [] { llvm::install_bad_alloc_error_handler([](void *, const char *, bool) { throw std::bad_alloc(); }); });
 }
 
+/// Writes the data of a graph, if it has any, to a folder of its own.
+static void writeData(const Graph &graph, DataFolder &folder, std::source_location where) {
+  detail::GraphImpl &impl = *detail::Access::graph(graph);
+  if (!impl.hasData())
+    return;
+  if (std::error_code error = llvm::sys::fs::createUniqueDirectory("sluice", folder.path))
+    throw Error("compile: a temporary folder: " + error.message(), where);
+  impl.writeData(folder.file(), where);
+}
+
 Program compile(const Graph &graph, const CompileOptions &options, std::source_location where) {
   auto fail = [&](const std::string &message) { throw Error("compile: " + message, where); };
   mlir::ModuleOp written = moduleOf(graph, where);
@@ -220,8 +247,11 @@ Program compile(const Graph &graph, const CompileOptions &options, std::source_l
 
   auto impl = std::make_unique<Program::Impl>();
   throwWhenExhausted();
+  writeData(graph, impl->data, where);
   llvm::Error error = compiler::guardRuntime([&]() -> llvm::Error {
     mlir::OwningOpRef<mlir::ModuleOp> module = written.clone();
+    if (!impl->data.path.empty())
+      ir::getModel(*module).setValues(llvm::StringRef(impl->data.file()));
     auto compiled = compiler::compileModule(*module, how);
     if (!compiled)
       return compiled.takeError();

@@ -386,9 +386,9 @@ llvm::Expected<Verification> compareWithReference(ModuleOp module, runtime::Inst
 
 llvm::Expected<Verification> verifyFile(llvm::StringRef path, const VerifyOptions &options) {
   MLIRContext context(MLIRContext::Threading::DISABLED); // a thread that cannot be had would end the process
-  auto module = ir::parseModuleFile(path, context);
+  auto module = readModel(path, context);
   if (!module)
-    return withCode(ExitCode::Invalid, module.takeError());
+    return module.takeError();
   if (ir::isReplicated(**module))
     return makeError(ExitCode::Unsupported, "what replicas do together is not compared; verify the model without them");
   if (ir::getMicrobatches(**module) > 1 || ir::getLogicalShards(**module) > 0 ||

@@ -240,6 +240,8 @@ void printSummary(llvm::raw_ostream &out, const Compiled &compiled) {
                      figures.seconds);
   out << fmt::format("  entry points  {}\n", llvm::join(entries, ", "));
   out << fmt::format("  parameters    {} in {} tensors\n", printCount(figures.parameters), figures.parameterTensors);
+  if (!compiled.plan.values.empty())
+    out << fmt::format("  values        that states begin with are in {}, beside it\n", compiled.plan.values);
   if (figures.precision != "f32")
     out << fmt::format("  precision     {}\n", figures.precision);
   if (figures.capacity > 0)

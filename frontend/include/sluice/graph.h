@@ -2,12 +2,14 @@
 #pragma once
 
 #include "sluice/device.h"
+#include "sluice/init.h"
 #include "sluice/optim.h"
 #include "sluice/tensor.h"
 
 #include <memory>
 #include <source_location>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace sluice {
@@ -49,6 +51,14 @@ public:
   Tensor full(Shape shape, double value, DType dtype = f32, Where where = Where::current());
   Tensor zeros(Shape shape, DType dtype = f32, Where where = Where::current());
   Tensor ones(Shape shape, DType dtype = f32, Where where = Where::current());
+  /// The elements of a vector, in row-major order, of its dtype (`bool` of boolean).
+  template <class T>
+  Tensor constant(const std::vector<T> &values, const Shape &shape, Where where = Where::current()) {
+    std::vector<StoredAs<T>> elements(values.begin(), values.end());
+    return constant(elements.data(), elements.size(), DTypeOf<T>::value, shape, where);
+  }
+  /// Those of a file, of its dtype and shape: init::from_file("x.safetensors", "name") or init::from_npy("x.npy").
+  Tensor constant(const init::Init &data, Where where = Where::current());
   /// start, start + step, ... as far as they are below end (above it, where step is negative). Of i64 unless said:
   /// fractions need a float.
   Tensor arange(double end, DType dtype = i64, Where where = Where::current());
@@ -77,10 +87,15 @@ public:
 
   /// The graph in text form: what `sluice compile` reads.
   std::string str(Where where = Where::current()) const;
-  /// Writes `str()`; the file is whole or is not there ("-": the standard output).
+  /// Writes `str()`; the file is whole or is not there ("-": the standard output). What states begin with that is data, and
+  /// constants of more than 1024 elements, are written beside it: to `path` with .safetensors behind it.
   void save(const std::string &path, Where where = Where::current()) const;
 
 private:
+  /// As elements lie one after the other: those of std::vector<bool> do not.
+  template <class T> using StoredAs = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
+  Tensor constant(const void *elements, std::size_t count, DType dtype, const Shape &shape, Where where);
+
   std::shared_ptr<detail::GraphImpl> graph;
   friend struct detail::Access;
 };

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace sluice::init {
 
@@ -12,14 +13,16 @@ namespace sluice::init {
 /// outputs of one input (of all but the second), or the mean of both.
 enum class Fan { in, out, mean };
 
-/// One rule: a constant (a), uniform in [a, b), or normal with mean a and deviation b. With a fan, a and b are divided
-/// by its square root.
+/// One rule: a constant (a), uniform in [a, b), normal with mean a and deviation b, or data of a file. With a fan, a and b are
+/// divided by its square root.
 struct Init {
-  enum class Kind { constant, uniform, normal };
+  enum class Kind { constant, uniform, normal, data };
   Kind kind = Kind::constant;
   double a = 0, b = 0;
   std::optional<Fan> fan = {};
   std::optional<std::int64_t> zero_row = {}; ///< of the first dimension: begins as zeros
+  std::string file = {};                     ///< of data: .safetensors or .npy
+  std::string tensor = {};                   ///< in a safetensors file; empty: what is called as the parameter
 
   /// The rule for one parameter, free of fans.
   Init resolved(const Shape &shape) const;
@@ -32,6 +35,12 @@ Init uniform(double low, double high);
 Init normal(double mean = 0.0, double std = 1.0);
 /// Uniform within +-gain * sqrt(3 / fan), gain = sqrt(2 / (1 + a^2)); PyTorch's layers use a = sqrt(5).
 Init kaiming_uniform(double a = 0.0, Fan mode = Fan::in);
+/// As a tensor of a safetensors file, by default the one with the parameter's name: all of a network begins as a file has it by
+/// `net.initialize("*", init::from_file("x.safetensors"))`. Shapes are equal; floats may fill wider ones. The tensor is written
+/// beside the graph's file (Graph::save), and compiled in: programs need `path` no longer.
+Init from_file(const std::string &path, const std::string &tensor = "");
+/// The same of an .npy file.
+Init from_npy(const std::string &path);
 /// Normal with deviation gain / sqrt(fan).
 Init kaiming_normal(double a = 0.0, Fan mode = Fan::in);
 /// Uniform within +-gain * sqrt(6 / (inputs of one output + outputs of one input)).

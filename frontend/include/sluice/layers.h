@@ -18,7 +18,7 @@ public:
          LinearOptions options = {}, Where where = Where::current());
   Tensor forward(Tensor x) override;
 
-  Tensor weight, bias;
+  Parameter weight, bias;
 };
 
 struct EmbeddingOptions {
@@ -31,7 +31,7 @@ public:
             EmbeddingOptions options = {}, Where where = Where::current());
   Tensor forward(Tensor index) override;
 
-  Tensor weight;
+  Parameter weight;
 
 private:
   std::optional<std::int64_t> padding;
@@ -143,7 +143,7 @@ public:
          Conv2dOptions options = {}, Where where = Where::current());
   Tensor forward(Tensor x) override;
 
-  Tensor weight, bias;
+  Parameter weight, bias;
 
 private:
   ConvOptions options;
@@ -159,7 +159,7 @@ public:
          std::int64_t kernel_size, Conv1dOptions options = {}, Where where = Where::current());
   Tensor forward(Tensor x) override;
 
-  Tensor weight, bias;
+  Parameter weight, bias;
 
 private:
   ConvOptions1d options;
@@ -177,7 +177,7 @@ public:
                   Size2 kernel_size, ConvTranspose2dOptions options = {}, Where where = Where::current());
   Tensor forward(Tensor x) override;
 
-  Tensor weight, bias;
+  Parameter weight, bias;
 
 private:
   ConvTransposeOptions options;
@@ -193,7 +193,8 @@ public:
               Where where = Where::current());
   Tensor forward(Tensor x) override;
 
-  Tensor weight, bias, running_mean, running_var;
+  Parameter weight, bias;
+  Tensor running_mean, running_var;
 
 private:
   BatchNormOptions options;
@@ -209,7 +210,7 @@ public:
             Where where = Where::current());
   Tensor forward(Tensor x) override;
 
-  Tensor weight, bias;
+  Parameter weight, bias;
 
 private:
   Shape shape;
@@ -226,7 +227,7 @@ public:
           Where where = Where::current());
   Tensor forward(Tensor x) override;
 
-  Tensor weight;
+  Parameter weight;
 
 private:
   Shape shape;
@@ -243,7 +244,7 @@ public:
             GroupNormOptions options = {}, Where where = Where::current());
   Tensor forward(Tensor x) override;
 
-  Tensor weight, bias;
+  Parameter weight, bias;
 
 private:
   std::int64_t groups;

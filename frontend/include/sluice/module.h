@@ -16,6 +16,23 @@ struct Stage {
   std::string name;
 };
 
+/// A module's parameter, as a member of the module. It is tied by an assignment, as in PyTorch, before its module is called:
+///
+///     lm_head.weight = wte.weight;  // one parameter, `wte.weight`, which both train; its other name is `lm_head.weight`
+///
+/// Files hold it once, under its first name. A file that has it under its other names, too, is read if all are equal.
+class Parameter : public Tensor {
+public:
+  Parameter() = default;
+  /// A handle that is no member: assigning to it changes nothing but the handle.
+  Parameter(const Parameter &other) : Tensor(other) {}
+  Parameter &operator=(const Tensor &other);
+  Parameter &operator=(const Parameter &other) { return *this = static_cast<const Tensor &>(other); }
+
+private:
+  bool isMember = false;
+};
+
 /// A part of a model with parameters. Sub-modules are members, named at construction:
 ///
 ///     struct Net : nn::Module {
@@ -93,6 +110,13 @@ private:
   // No name here may be that of a function of <sluice/ops.h>: `forward` would find the member instead.
   Tensor state(const char *kind, const std::string &name, const Shape &shape, init::Init init, Where where);
   Module(Module *parent, std::string name, bool isStage, Where where);
+  struct Member {
+    const char *kind;
+    std::string path;
+    Tensor tensor;
+  };
+  /// Whether it is not another module's by now (Parameter).
+  bool isOwn(const Member &member) const;
   void collect(const char *kind, Named &into) const;
   /// States of this module and of the parts that have no pin of their own.
   void collectUnpinned(Named &into) const;
@@ -109,11 +133,6 @@ private:
   Module *parent = nullptr;
   std::optional<Device> pinned;
   std::vector<Module *> children;
-  struct Member {
-    const char *kind;
-    std::string path;
-    Tensor tensor;
-  };
   std::vector<Member> members;
 };
 

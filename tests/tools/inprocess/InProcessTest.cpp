@@ -366,3 +366,78 @@ TEST(InProcess, LittleMemoryIsAnError) {
   }
   EXPECT_THAT(ends, testing::Contains(5));
 }
+
+/// What a model says that adds a constant to x, for x of zeros.
+template <class T> static std::vector<float> addedTo(const std::vector<T> &values) {
+  Graph g{"constant"};
+  g.set_capacity(2);
+  Tensor x = g.input("x", f32, {Dim{"batch"}, std::int64_t(values.size())});
+  g.output("y", x + g.constant(values, {std::int64_t(values.size())}).to(f32));
+  Program program = compile(g);
+  program.set_input("x", std::vector<float>(values.size()));
+  program.run("predict", 1);
+  return program.output<float>("y");
+}
+
+template <class T> class InProcessConstant : public testing::Test {};
+using ConstantTypes = testing::Types<float, double, sluice_f16, sluice_bf16, std::int32_t, std::int64_t, std::uint8_t, bool>;
+TYPED_TEST_SUITE(InProcessConstant, ConstantTypes);
+
+TYPED_TEST(InProcessConstant, IsAsItWasGiven) {
+  for (std::size_t count : {std::size_t(5), std::size_t(1500)}) { // in the text, and beside it
+    std::vector<TypeParam> values;
+    for (std::size_t i = 0; i < count; ++i)
+      values.push_back(TypeParam(std::is_same_v<TypeParam, bool> ? float(i % 3 == 0) : float(i % 120)));
+    std::vector<float> expected(values.begin(), values.end());
+    EXPECT_EQ(addedTo(values), expected);
+  }
+}
+
+TEST(InProcess, BeginsWithDataOfAFile) {
+  TemporaryFolder folder;
+  {
+    Program writer = compile(lineGraph());
+    setWeights(writer);
+    writer.save_weights(folder / "w.safetensors");
+  }
+  Graph g{"line"};
+  Tensor x = g.input("x", f32, {Dim{"batch"}, 3});
+  Line line{g};
+  line.initialize("*", init::from_file(folder / "w.safetensors"));
+  g.output("y", line(x));
+  Program program = compile(g);
+  initialise(program);
+  EXPECT_THAT(program.state<float>("fc.bias"), ElementsAre(0.5F, -0.5F));
+  EXPECT_THAT(program.state<float>("fc.weight"), ElementsAre(1, 2, 3, -1, 0, 1));
+  CompileOptions exact;
+  exact.dtype = f64;
+  Program wide = compile(g, exact);
+  initialise(wide);
+  EXPECT_THAT(wide.state<double>("fc.weight"), ElementsAre(1, 2, 3, -1, 0, 1));
+}
+
+TEST(InProcess, LargeDataStaysForAsLongAsTheProgram) {
+  constexpr std::int64_t kWidth = 1200; // 5.8 MB
+  Graph g{"large"};
+  Tensor x = g.input("x", f32, {Dim{"batch"}, kWidth});
+  std::vector<float> values(std::size_t(kWidth * kWidth));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = float(i % 7);
+  g.output("y", matmul(x, g.constant(values, {kWidth, kWidth})));
+  Program program = compile(g);
+  std::vector<float> row(kWidth);
+  row[1] = 1;
+  program.set_input("x", row);
+  initialise(program);
+  program.run("predict", 1);
+  EXPECT_EQ(program.output<float>("y"), std::vector<float>(values.begin() + kWidth, values.begin() + 2 * kWidth));
+}
+
+TEST(InProcess, AConstantHasAsManyElementsAsItsShape) {
+  Graph g{"wrong"};
+  EXPECT_THAT(messageOf([&] { g.constant(std::vector<float>{1, 2, 3}, {2, 2}); }),
+              HasSubstr("constant: [2, 2] has 4 elements, not 3"));
+  EXPECT_THAT(messageOf([&] { g.constant(init::zeros()); }), HasSubstr("constant: what is not data has no shape; use full"));
+  EXPECT_THAT(messageOf([&] { g.constant(init::from_npy("/nowhere.npy")); }),
+              HasSubstr("constant: /nowhere.npy: cannot open"));
+}

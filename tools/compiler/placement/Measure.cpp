@@ -75,9 +75,9 @@ private:
       if (!request.knowsOnlyThem)
         models.push_back(moduleOf(graph).clone());
     for (const std::string &path : request.models) {
-      auto module = ir::parseModuleFile(path, context);
+      auto module = readModel(path, context);
       if (!module)
-        return withCode(ExitCode::Invalid, module.takeError());
+        return module.takeError();
       models.push_back(std::move(*module));
     }
     return llvm::Error::success();

@@ -31,7 +31,7 @@ typedef struct sluice_artifact {
   uint64_t plan_size;             /* bytes */
   const sluice_stage_fn *stages;  /* indexed by "fn" of the plan's stages */
   uint64_t num_stages;
-  const void *constants;          /* read-only data, 64-byte aligned: the plan's arena "constants" */
+  const void *constants;          /* read-only data, 64-byte aligned: the plan's arena "constants", and what states begin with */
   uint64_t constants_size;        /* bytes */
   const sluice_code_section *sections; /* indexed by "section" of the plan's modules */
   uint64_t num_sections;
