@@ -56,6 +56,16 @@ def ContractionOp : OpInterface<"ContractionOp"> {
     InterfaceMethod<"Into how many groups its channels are split, each with a product of its own.", "uint64_t", "getGroups", (ins), "", "return 1;">];
 }
 
+def BlockwiseOp : OpInterface<"BlockwiseOp"> {
+  let cppNamespace = "::sluice::ir";
+  let description = [{
+    An op that takes its operands in blocks, one after another, so that what it makes of all of them together is never stored. Its backend
+    kernel is a launch of its own, which nothing joins.
+  }];
+  let methods = [
+    InterfaceMethod<"Multiply-adds of its products times two, as (constant part, part per row).", "std::pair<int64_t, int64_t>", "getFlops", (ins)>];
+}
+
 def CompositeOp : OpInterface<"CompositeOp"> {
   let cppNamespace = "::sluice::ir";
   let description = [{

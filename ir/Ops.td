@@ -1,4 +1,5 @@
 // All op families, for one set of generated files.
+include "ir/ops/Attention.td"
 include "ir/ops/Collective.td"
 include "ir/ops/Contraction.td"
 include "ir/ops/Elementwise.td"

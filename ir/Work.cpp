@@ -24,6 +24,8 @@ static bool isReduction(Operation *op) {
 static std::pair<int64_t, int64_t> countFlops(Operation *op) {
   if (auto contraction = dyn_cast<ContractionOp>(op))
     return contraction.getFlops();
+  if (auto blockwise = dyn_cast<BlockwiseOp>(op))
+    return blockwise.getFlops();
   if (isa<ElementwiseOp>(op))
     return countElements(op->getResult(0).getType());
   return isReduction(op) ? countElements(op->getOperand(0).getType()) : std::pair<int64_t, int64_t>(0, 0);
@@ -78,7 +80,7 @@ Work workOf(ArrayRef<Operation *> ops, ValueRange inputs, ValueRange outputs, in
   return work;
 }
 
-bool isCompute(Operation *op) { return isa<ElementwiseOp, ElementOp, ContractionOp>(op); }
+bool isCompute(Operation *op) { return isa<ElementwiseOp, ElementOp, ContractionOp, BlockwiseOp>(op); }
 
 bool isCrossing(Operation *op) {
   auto copy = dyn_cast<CopyOp>(op);
@@ -88,7 +90,7 @@ bool isCrossing(Operation *op) {
 StringRef kindOf(ArrayRef<Operation *> ops) {
   StringRef kind = "movement";
   for (Operation *op : ops) {
-    if (isa<ContractionOp>(op))
+    if (isa<ContractionOp, BlockwiseOp>(op))
       return op->getName().stripDialect();
     if (isReduction(op))
       kind = op->getName().stripDialect();

@@ -60,6 +60,25 @@ static std::string checkSize(const std::string &text) {
   return size > 0 && size <= 4096 && size % 16 == 0 ? "" : "a size is a multiple of 16 up to 4096, not " + text;
 }
 
+static std::string checkWidth(const std::string &text) {
+  constexpr long kHead = 64, kWidest = 1 << 14;
+  long width = std::strtol(text.c_str(), nullptr, 10);
+  return width > 0 && width <= kWidest && width % kHead == 0
+             ? ""
+             : "a width is a multiple of 64 up to 16384, not " + text;
+}
+
+static void describeSizes(CLI::App &app, Sizes &sizes) {
+  auto add = [&](const char *flag, std::int64_t &size, const char *what, const CLI::Validator &check) {
+    if (size)
+      app.add_option(flag, size, what)->check(check)->capture_default_str();
+  };
+  add("--layers", sizes.layers, "blocks of the transformer", CLI::Range(1, 1024));
+  add("--width", sizes.width, "elements of a position, in heads of 64", CLI::Validator(checkWidth, "N"));
+  add("--length", sizes.length, "words in a row", CLI::Range(std::int64_t(1), sizes.length));
+  add("--words", sizes.words, "words that there are", CLI::Range(std::int64_t(2), sizes.words));
+}
+
 static void describe(CLI::App &app, Options &options) {
   app.add_option("--batch", options.batch, "the most rows of one call")
       ->check(CLI::Range(1, 1 << 20))
@@ -80,6 +99,7 @@ static void describe(CLI::App &app, Options &options) {
   app.add_option("--lr", options.lr, "learning rate, settable again when the program runs")
       ->check(checkRate)
       ->capture_default_str();
+  describeSizes(app, options.sizes);
   app.add_option("--devices", options.devices,
                  "the devices to run on, as in cpu,sim:0; the first takes what no pin does")
       ->check(checkDevices)

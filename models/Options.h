@@ -12,6 +12,14 @@
 
 namespace models {
 
+/// How large a transformer is; 0: the program has nothing of the kind.
+struct Sizes {
+  std::int64_t layers = 0;
+  std::int64_t width = 0;  ///< of heads of 64 elements
+  std::int64_t length = 0; ///< words in a row
+  std::int64_t words = 0;  ///< that there are
+};
+
 struct Options {
   std::int64_t batch = 256;                               ///< the most rows of one call
   std::string input = "u8";                               ///< the dtype of images: u8 (scaled by 1/255) or f32
@@ -19,6 +27,7 @@ struct Options {
   std::string init = "torch";                             ///< how parameters begin: torch, notebook, xavier or he
   std::vector<std::string> inits = {"torch", "notebook"}; ///< what the program knows
   double lr = 0.1;
+  Sizes sizes = {};
   std::string output = {};            ///< the file to write; the model's name with .mlir unless given
   std::string devices = "cpu";        ///< the target
   std::string copies = {};            ///< what becomes of copies that pins need; the compiler's default unless given

@@ -44,7 +44,7 @@ private:
   static constexpr size_t kOutside = SIZE_MAX;
 
   /// What the kernel's loops run over.
-  enum Kind { Product, Loop, RowReduction, Scatter };
+  enum Kind { Product, Loop, RowReduction, Scatter, Alone };
 
   const sluice_op_view &opAt(size_t op) const { return *sluice_kernel_op_at(&kernel, op); }
   llvm::ArrayRef<size_t> operandsOf(size_t op) const { return {opAt(op).operands, opAt(op).num_operands}; }
@@ -72,6 +72,8 @@ private:
     Operation *operation = operationOf(op);
     if (isa<ir::ContractionOp>(operation))
       return Product;
+    if (isa<ir::BlockwiseOp>(operation))
+      return Alone;
     if (isa<ir::ScatterAddOp, ir::UpdateOp>(operation))
       return Scatter;
     auto hasRows = [](Type type) { return !cast<RankedTensorType>(type).hasStaticShape(); };
@@ -107,7 +109,7 @@ private:
     return llvm::all_of(operandsOf(op), [&](size_t operand) { return makers[operand] == kOutside; });
   }
 
-  bool canBegin(size_t op) const { return kindOf(op) != Product || readsMemory(op); }
+  bool canBegin(size_t op) const { return (kindOf(op) != Product && kindOf(op) != Alone) || readsMemory(op); }
 
   /// Whether an op of the kernel so far computes an operand of `op` over the kernel's index space.
   bool computesOperand(size_t op) const {
@@ -170,7 +172,8 @@ private:
   }
 
   bool canJoin(size_t op) const {
-    if (kindOf(op) == Product || kindOf(op) == Scatter || kind == Scatter || readsSpreadSum(op))
+    if (kindOf(op) == Product || kindOf(op) == Scatter || kind == Scatter || kindOf(op) == Alone || kind == Alone ||
+        readsSpreadSum(op))
       return false;
     if (!isElementwise(op)) // a reduction, or a movement that needs a buffer
       return kind == Loop && !foldsRowsAgain(op) && (isOnlyReader(op) || isSumOfLoop(op));

@@ -92,6 +92,7 @@ SLUICE_MIXED(>)
 SLUICE_MIXED(>=)
 SLUICE_MIXED(<)
 SLUICE_MIXED(<=)
+SLUICE_MIXED(==)
 #undef SLUICE_MIXED
 inline Node where(Node condition, Node a, double b) { return where(condition, a, a.like(b)); }
 inline Node where(Node condition, double a, Node b) { return where(condition, b.like(a), b); }

@@ -92,10 +92,20 @@ private:
         mapping.map(operand, narrowed(operand));
     builder.setInsertionPoint(op);
     Operation *copy = builder.clone(*op, mapping);
-    for (Value result : copy->getResults())
-      if (isWide(result))
-        result.setType(withElement(result.getType(), narrow));
+    for (auto [result, inferred] : llvm::zip_equal(copy->getResults(), inferTypes(copy)))
+      result.setType(withElement(result.getType(), cast<RankedTensorType>(inferred).getElementType()));
     return copy;
+  }
+
+  /// What the op's results are of now: narrow, or what sums of narrow elements are of.
+  static SmallVector<Type> inferTypes(Operation *op) {
+    SmallVector<Type> types;
+    LogicalResult inferred = cast<InferTypeOpInterface>(op).inferReturnTypes(
+        op->getContext(), op->getLoc(), op->getOperands(), op->getDiscardableAttrDictionary(),
+        op->getPropertiesStorage(), op->getRegions(), types);
+    assert(succeeded(inferred) && "an op that computes in narrow types has them");
+    (void)inferred;
+    return types;
   }
 
   /// The value in the narrow type, made once. What is made of parameters is made of narrow ones, so that the cast is of a

@@ -108,6 +108,39 @@ TEST(MlpMixer, HasItsParameters) {
   EXPECT_THAT(text, HasSubstr("@norm.bias : tensor<512xf32> = <\"constant\", 0.0"));
 }
 
+TEST(VitS, HasItsParameters) {
+  std::string text = run("vit_s -o -").text;
+  EXPECT_THAT(text, HasSubstr("vit_s: 22050664 parameters, up to 16 rows"));
+  EXPECT_THAT(text, HasSubstr("@blocks.11.attn.qkv.weight : tensor<1152x384xf32>"));
+  EXPECT_THAT(text, HasSubstr("@pos_embed : tensor<1x197x384xf32>"));
+  EXPECT_THAT(text, HasSubstr("sluice.scaled_dot_product_attention"));
+}
+
+// Those of the encoder, 109,482,240, and of a classifier of two classes, 2 * 768 + 2.
+TEST(BertBase, HasItsParameters) {
+  std::string text = run("bert_base -o -").text;
+  EXPECT_THAT(text, HasSubstr("bert_base: 109483778 parameters, up to 8 rows"));
+  EXPECT_THAT(text, HasSubstr("@bert.encoder.layer.11.attention.output.LayerNorm.weight : tensor<768xf32>"));
+  EXPECT_THAT(text, HasSubstr("@classifier.weight : tensor<2x768xf32>"));
+  EXPECT_THAT(text, HasSubstr("@classifier.bias : tensor<2xf32>"));
+}
+
+TEST(Gpt2, HasItsParametersOnce) {
+  std::string text = run("gpt2 -o -").text;
+  EXPECT_THAT(text, HasSubstr("gpt2: 124439808 parameters, up to 4 rows"));
+  EXPECT_THAT(text, HasSubstr("@h.11.mlp.c_fc.weight : tensor<768x3072xf32>"));
+  EXPECT_THAT(text, Not(HasSubstr("lm_head")));
+  EXPECT_THAT(text, HasSubstr("causal"));
+}
+
+TEST(Gpt2, TakesItsSizes) {
+  EXPECT_THAT(run("gpt2 --layers 2 --width 128 --words 100 --length 16 -o -").text,
+              HasSubstr("gpt2: 540672 parameters")); // 100 * 128 + 1024 * 128 + 2 * 198272 + 256
+  EXPECT_EQ(run("gpt2 --width 100 -o -").code, 2);
+  EXPECT_EQ(run("gpt2 --length 2000 -o -").code, 2);
+  EXPECT_EQ(run("lenet --layers 2 -o -").code, 2);
+}
+
 TEST(AlexNetS, HasItsParameters) {
   std::string text = run("alexnet_s -o -").text;
   EXPECT_THAT(text, HasSubstr("alexnet_s: 62378344 parameters, up to 16 rows"));

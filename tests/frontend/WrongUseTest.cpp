@@ -517,6 +517,30 @@ TEST_F(WrongUse, WhatIsNotNormalised) {
   SAYS("GroupNorm: 3 groups do not divide 8 channels");
 }
 
+TEST_F(WrongUse, AttentionOfOtherShapes) {
+  Tensor q = g.input("q", f32, {Dim{"batch"}, 4, 5, 8}), k = g.input("k", f32, {Dim{"batch"}, 4, 7, 8}),
+         few = g.input("few", f32, {Dim{"batch"}, 3, 7, 8}), flat = g.input("flat", f32, {Dim{"batch"}, 7, 8});
+  WRONG(scaled_dot_product_attention(bytes, bytes, bytes));
+  EXPECT_THAT(error.message(), StartsWith("scaled_dot_product_attention: works on floats, not u8"));
+  WRONG(scaled_dot_product_attention(q, k.to(f64), k));
+  EXPECT_THAT(error.message(), StartsWith("scaled_dot_product_attention: dtypes differ: f32 and f64"));
+  WRONG(scaled_dot_product_attention(q, flat, flat));
+  EXPECT_THAT(error.message(), StartsWith("scaled_dot_product_attention: queries, keys and values differ in how many "
+                                          "dimensions they have: 4 and 3"));
+  WRONG(scaled_dot_product_attention(q, few, few));
+  EXPECT_THAT(error.message(), HasSubstr("the heads of the keys do not divide those of the queries: q [batch, 4, 5, 8], "
+                                         "k [batch, 3, 7, 8], v [batch, 3, 7, 8]"));
+  WRONG(scaled_dot_product_attention(q, k, k, {.attn_mask = parameter("mask", {5, 6})}));
+  EXPECT_THAT(error.message(), HasSubstr("a mask has the dimensions of the scores, or 1 in their place, [batch, 4, 5, "
+                                         "7]; got [1, 1, 5, 6]"));
+  WRONG(scaled_dot_product_attention(flat, flat, flat, {.attn_mask = parameter("deep", {1, 1, 7, 7})}));
+  EXPECT_THAT(error.message(), HasSubstr("the mask has 4 dimensions, the queries 3"));
+  WRONG(scaled_dot_product_attention(label.to(f32), label.to(f32), label.to(f32)));
+  EXPECT_THAT(error.message(), HasSubstr("queries, keys and values have 2 to 4 dimensions, not 1"));
+  WRONG((nn::MultiheadAttention{&root, "attention", 10, 3}));
+  SAYS("MultiheadAttention: 3 heads do not divide an embed_dim of 10");
+}
+
 TEST_F(WrongUse, VariancesThatAreNone) {
   WRONG(x.var());
   SAYS("var: would be that of the rows of a call, of which batch_norm alone takes one ([batch, 784])");

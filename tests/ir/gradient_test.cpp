@@ -16,21 +16,21 @@ constexpr double kStep = 1e-5;
 // Central differences err by about step^2 times the third derivative, and by 1e-16 / step of rounding.
 constexpr double kTolerance = 1e-7;
 
-/// The entry of an instance with dY, the weights of a sum of the first result, as one more input and the gradients as
-/// further outputs.
+/// The entry of an instance with dY, the weights of a sum of a result, as one more input and the gradients as further
+/// outputs.
 struct Differentiated {
   OpInstance instance;
   std::vector<size_t> operands; // which have a gradient
 
-  explicit Differentiated(const Sample &sample) : instance(sample.op) {
+  explicit Differentiated(const Sample &sample, size_t result = 0) : instance(sample.op) {
     if (!instance.op)
       return;
     Block &body = instance.entry.getBody().front();
-    Value dY = body.addArgument(instance.op->getResult(0).getType(), instance.op->getLoc());
+    Value dY = body.addArgument(instance.op->getResult(result).getType(), instance.op->getLoc());
     Operation *end = body.getTerminator();
     OpBuilder builder(end);
     SmallVector<Value> dResults(instance.op->getNumResults()), outputs(instance.op->getResults());
-    dResults[0] = dY;
+    dResults[result] = dY;
     for (auto [number, gradient] :
          llvm::enumerate(cast<DifferentiableOp>(instance.op).buildGradient(builder, dResults))) {
       if (!gradient)
@@ -68,15 +68,15 @@ static double dot(const HostTensor &a, const HostTensor &b) {
 
 /// The greatest difference between the gradients of a sample and differences, relative to the greater of 1 and the
 /// gradient.
-static double measureError(const Sample &sample, double wrongness = 1) {
-  Differentiated differentiated(sample);
+static double measureError(const Sample &sample, double wrongness = 1, size_t result = 0) {
+  Differentiated differentiated(sample, result);
   OpInstance &instance = differentiated.instance;
   EXPECT_TRUE(instance.op) << sample.op << "\n" << instance.error;
   if (!instance.op)
     return HUGE_VAL;
   EXPECT_FALSE(differentiated.operands.empty()) << sample.op;
   std::vector<HostTensor> inputs = drawOperands(instance, sample);
-  HostTensor weights(runtimeShape(instance.op->getResult(0).getType(), kRows));
+  HostTensor weights(runtimeShape(instance.op->getResult(result).getType(), kRows));
   for (size_t i = 0; i < weights.data.size(); ++i)
     weights.data[i] = std::cos(double(i) * 2.3 + 0.4);
   inputs.push_back(weights);
@@ -88,13 +88,24 @@ static double measureError(const Sample &sample, double wrongness = 1) {
       auto lossAt = [&](double change) {
         std::vector<HostTensor> moved = inputs;
         moved[operand].data[i] += change;
-        return dot(instance.run(moved)[0], weights);
+        return dot(instance.run(moved)[result], weights);
       };
       double expected = (lossAt(kStep) - lossAt(-kStep)) / (2 * kStep), actual = gradient.data[i] * wrongness;
       error = worse(error, std::fabs(actual - expected) / std::fmax(1, std::fabs(expected)));
     }
   }
   return error;
+}
+
+/// The numbers of the results that carry a gradient.
+static std::vector<size_t> resultsWithGradient(const Sample &sample) {
+  OpInstance instance(sample.op);
+  std::vector<size_t> numbers;
+  for (size_t number = 0; instance.op && number < instance.op->getNumResults(); ++number)
+    if (isa<FloatType>(cast<RankedTensorType>(instance.op->getResult(number).getType()).getElementType()) &&
+        !llvm::is_contained(sample.constantResults, number))
+      numbers.push_back(number);
+  return numbers;
 }
 
 TEST(Gradient, OfEveryDifferentiableOpMatchesDifferences) {
@@ -104,7 +115,8 @@ TEST(Gradient, OfEveryDifferentiableOpMatchesDifferences) {
     auto offered = OperationName(name, &getContext()).getInterface<DifferentiableOp>()->samples();
     EXPECT_FALSE(offered.empty()) << name << " offers no samples";
     for (const Sample &sample : offered)
-      EXPECT_LT(measureError(sample), kTolerance) << sample.op;
+      for (size_t result : resultsWithGradient(sample))
+        EXPECT_LT(measureError(sample, 1, result), kTolerance) << sample.op << " result " << result;
     samples += offered.size();
   }
   printf("checked the gradients of %zu ops in %zu samples\n", names.size(), samples);

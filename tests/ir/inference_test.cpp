@@ -37,6 +37,14 @@ static std::string norm(const std::string &attributes, const std::string &x, con
   return "\"sluice.normalize\"(%0, %1, %2) {" + attributes + "} : (" + type + vectors + ") -> " + type;
 }
 
+/// Attention of queries, keys, values and, if there is one, a mask.
+static std::string attention(const std::string &attributes, const std::string &q, const std::string &k,
+                             const std::string &v, const std::string &mask = "") {
+  return "\"sluice.scaled_dot_product_attention\"(%0, %1, %2" + std::string(mask.empty() ? "" : ", %3") + ") {" +
+         attributes + "} : (tensor<" + q + "xf32>, tensor<" + k + "xf32>, tensor<" + v + "xf32>" +
+         (mask.empty() ? "" : ", tensor<" + mask + ">") + ") -> (tensor<1xf32>, tensor<1xf32>)";
+}
+
 static std::string iota(const std::string &attributes, const std::string &type) {
   return "\"sluice.iota\"() {" + attributes + ", type = " + type + "} : () -> " + type;
 }
@@ -179,6 +187,35 @@ TEST(Inference, SaysWhatIsWrong) {
        "(tensor<2x3xf32>, "
        "tensor<3xf32>, tensor<3x2xf32>) -> tensor<2x3xf32>",
        "dY differs in shape from x: [3, 2] and [2, 3]"},
+      {attention("scale = 1.0 : f64", "?x4x5x8", "?x4x7", "?x4x7x8"), "needs 4 dimensions; got [?, 4, 7]"},
+      {attention("scale = 1.0 : f64", "2x?x5x8", "2x?x7x8", "2x?x7x8"),
+       "only the first dimension of attention may be ?: q [2, ?, 5, 8], k [2, ?, 7, 8], v [2, ?, 7, 8]"},
+      {attention("scale = 1.0 : f64", "?x4x5x8", "3x4x7x8", "?x4x7x8"),
+       "queries, keys and values differ in their first dimension: q [?, 4, 5, 8], k [3, 4, 7, 8], v [?, 4, 7, 8]"},
+      {attention("scale = 1.0 : f64", "?x4x5x8", "?x4x7x8", "?x4x6x8"),
+       "there is not one value for each key: q [?, 4, 5, 8], k [?, 4, 7, 8], v [?, 4, 6, 8]"},
+      {attention("scale = 1.0 : f64", "?x4x5x8", "?x4x7x6", "?x4x7x8"),
+       "queries and keys differ in their last dimension: q [?, 4, 5, 8], k [?, 4, 7, 6], v [?, 4, 7, 8]"},
+      {attention("scale = 1.0 : f64", "?x4x5x8", "?x3x7x8", "?x3x7x8"),
+       "the heads of the keys do not divide those of the queries: q [?, 4, 5, 8], k [?, 3, 7, 8], v [?, 3, 7, 8]"},
+      {attention("scale = 1.0 : f64", "?x4x5x8", "?x2x7x8", "?x2x7x8", "?x2x5x7xf32"),
+       "a mask has the dimensions of the scores, or 1 in their place, [?, 4, 5, 7]; got [?, 2, 5, 7]"},
+      {attention("scale = 1.0 : f64", "?x4x5x8", "?x4x7x8", "?x4x7x8", "5x7xf32"),
+       "a mask has the dimensions of the scores, or 1 in their place, [?, 4, 5, 7]; got [5, 7]"},
+      {attention("scale = 1.0 : f64", "?x4x5x8", "?x4x7x8", "?x4x7x8", "1x1x5x7xf64"),
+       "a mask is of bool or, as the queries are, of f32; got f64"},
+      {attention("scale = 0x7FF8000000000000 : f64", "?x4x5x8", "?x4x7x8", "?x4x7x8"), "scale is a number; got"},
+      {attention("scale = 1.0 : f64, block = 0 : i64", "?x4x5x8", "?x4x7x8", "?x4x7x8"), "block is 1 to 1024; got 0"},
+      {attention("scale = 1.0 : f64, block = 2000 : i64", "?x4x5x8", "?x4x7x8", "?x4x7x8"),
+       "block is 1 to 1024; got 2000"},
+      {"\"sluice.attention_query_grad\"(%0, %1, %2, %3, %4, %5) {scale = 1.0 : f64} : (tensor<?x1x2x3xf16>, "
+       "tensor<?x1x2x3xf16>, tensor<?x1x2x3xf16>, tensor<?x1x2x3xf16>, tensor<?x1x2xf16>, tensor<?x1x2xf16>) -> "
+       "tensor<?x1x2x3xf16>",
+       "logsumexp and delta have one f32 for each query, [?, 1, 2]; got [?, 1, 2] of f16"},
+      {"\"sluice.attention_query_grad\"(%0, %1, %2, %3, %4, %5) {scale = 1.0 : f64} : (tensor<?x1x2x3xf32>, "
+       "tensor<?x1x2x3xf32>, tensor<?x1x2x3xf32>, tensor<?x1x3x3xf32>, tensor<?x1x2xf32>, tensor<?x1x2xf32>) -> "
+       "tensor<?x1x2x3xf32>",
+       "dY differs in shape from y: [?, 1, 3, 3] and [?, 1, 2, 3]"},
       {iota("start = 0.0 : f64, step = 1.0 : f64, axis = 1 : i64", "tensor<3xi32>"),
        "axis 1 is not a dimension of [3]"},
       {iota("start = 0.0 : f64, step = 1.0 : f64, axis = 0 : i64", "tensor<3xui8>"),

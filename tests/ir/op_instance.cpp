@@ -139,7 +139,30 @@ static const std::map<std::string, std::vector<Sample>> &getOtherSamples() {
                       "xf64>, tensor<" + weight + "xf64>, tensor<" + x + "xf64>) -> tensor<" + x + "xf64>",
                   {{-2, 2}, {0.5, 1.5}, {-2, 2}}};
   };
+  // Queries, keys, values, dY, logsumexp and delta of two heads, and a mask.
+  auto attentionGrad = [](const std::string &op, const std::string &attributes, int64_t headsOfKeys,
+                          const std::string &mask) {
+    auto type = [](int64_t heads, const char *items) { return "tensor<?x" + std::to_string(heads) + items + "xf64>"; };
+    std::string q = type(2, "x3x4"), k = type(headsOfKeys, "x5x4"), v = type(headsOfKeys, "x5x2"), dY = type(2, "x3x2"),
+                rows = type(2, "x3");
+    Sample sample{"\"sluice." + op + "\"(%0, %1, %2, %3, %4, %5" + (mask.empty() ? "" : ", %6") + ") {" + attributes +
+                      "} : (" + q + ", " + k + ", " + v + ", " + dY + ", " + rows + ", " + rows +
+                      (mask.empty() ? "" : ", tensor<" + mask + ">") + ") -> " +
+                      (op == "attention_query_grad" ? q : "(" + k + ", " + v + ")"),
+                  {{-1, 1}, {-1, 1}, {-1, 1}, {-1, 1}, {0.5, 1.5}, {-1, 1}}};
+    if (!mask.empty())
+      sample.ranges.push_back({0, 2});
+    return sample;
+  };
+  auto attentionGrads = [&](const std::string &op) {
+    return std::vector<Sample>{attentionGrad(op, "scale = 0.5 : f64, block = 2 : i64", 2, ""),
+                               attentionGrad(op, "causal, scale = 1.5 : f64", 1, ""),
+                               attentionGrad(op, "scale = -0.5 : f64, block = 3 : i64", 1, "?x1x3x5xf64"),
+                               attentionGrad(op, "causal, scale = 1.0 : f64", 2, "1x2x1x5xi1")};
+  };
   static const std::map<std::string, std::vector<Sample>> samples = {
+      {"sluice.attention_query_grad", attentionGrads("attention_query_grad")},
+      {"sluice.attention_key_value_grad", attentionGrads("attention_key_value_grad")},
       {"sluice.batch_norm_grad",
        {batchNormGrad("eps = 1.0e-3 : f64, training", "tensor<?x3x2x2xf64>"),
         batchNormGrad("training", "tensor<?x3xf64>"), batchNormGrad("", "tensor<2x3x2xf64>")}},

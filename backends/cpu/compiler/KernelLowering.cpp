@@ -1,5 +1,6 @@
 #include "backends/cpu/compiler/KernelLowering.h"
 
+#include "backends/cpu/compiler/AttentionKernel.h"
 #include "backends/cpu/compiler/ContractionKernel.h"
 #include "backends/cpu/compiler/EinsumLetters.h"
 #include "backends/cpu/compiler/loops/LoopKernel.h"
@@ -48,14 +49,22 @@ bool hasLargeGroups(Operation *op) {
          hasLargeGroupsAs<ir::Conv2dWeightGradOp>(op);
 }
 
+static FailureOr<LoweredKernel> lowerByContents(ir::KernelOp kernel, const StageModule &into, StringRef name,
+                                                const Target &target, int64_t capacity) {
+  Block &body = kernel.getBody().front();
+  if (!body.getOps<ir::BlockwiseOp>().empty())
+    return lowerAttentionKernel(kernel, into, name, target, capacity);
+  if (llvm::any_of(body.getOps<ir::ContractionOp>(), isProduct))
+    return lowerContractionKernel(kernel, into, name, target, capacity);
+  return lowerLoopKernel(kernel, into.module, name, target, capacity);
+}
+
 FailureOr<LoweredKernel> lowerKernel(ir::KernelOp kernel, const StageModule &into, StringRef name, const Target &target,
                                      int64_t capacity) {
   kernel.getContext()->loadDialect<math::MathDialect, LLVM::LLVMDialect>();
   if (failed(loops::checkLayouts(kernel)))
     return failure();
-  bool hasProduct = llvm::any_of(kernel.getBody().front().getOps<ir::ContractionOp>(), isProduct);
-  FailureOr<LoweredKernel> lowered = hasProduct ? lowerContractionKernel(kernel, into, name, target, capacity)
-                                                : lowerLoopKernel(kernel, into.module, name, target, capacity);
+  FailureOr<LoweredKernel> lowered = lowerByContents(kernel, into, name, target, capacity);
   if (succeeded(lowered)) {
     Block &body = kernel.getBody().front();
     SmallVector<Operation *> ops(llvm::make_pointer_range(body.without_terminator()));

@@ -1,7 +1,7 @@
 // From one `sluice.kernel` to the stage functions that run it.
 //
 // A kernel with a product or convolution is made by the contraction generator, with its elementwise consumers as
-// epilogue; every other kernel by the loop generator. Buffers are the kernel's operands, its results, then its
+// epilogue; attention by that of attention; every other kernel by the loop generator. Buffers are the kernel's operands, its results, then its
 // workspace.
 #pragma once
 
@@ -26,8 +26,8 @@ bool hasLargeGroups(mlir::Operation *op);
 /// A name that no function of the module begins with, as those of a kernel's stages do.
 std::string uniqueName(mlir::ModuleOp module, llvm::StringRef wanted);
 
-/// Adds the kernel's stage functions to `into`; their names begin with `name`. Only those of products can be without
-/// bodies: loop nests are chosen by what they become. Fails with a diagnostic on the op that cannot be lowered.
+/// Adds the kernel's stage functions to `into`; their names begin with `name`. Only those of products and attention can be
+/// without bodies: loop nests are chosen by what they become. Fails with a diagnostic on the op that cannot be lowered.
 ///
 /// A result may lie where an operand of the same type lies if the operand is only read elementwise, by ops whose
 /// results are yielded or elementwise operands of such ops.

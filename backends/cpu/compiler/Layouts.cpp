@@ -47,6 +47,23 @@ static LayoutPreference ofGroups(MLIRContext *context, bool isWeight) {
           false};
 }
 
+/// Attention reads and writes elements that are next to each other, and masks and what there is of each query as they are.
+static LayoutPreference ofAttention(RankedTensorType type, bool isVectors) {
+  SmallVector<ir::PhysicalDim> dims = *ir::getPhysicalDims(type);
+  bool isWhole = llvm::all_of(dims, [](const ir::PhysicalDim &dim) { return dim.kind == ir::PhysicalDim::Whole; });
+  if (isVectors && isWhole && dims.back().logical == type.getRank() - 1)
+    return {};
+  return {AffineMap::getMultiDimIdentityMap(type.getRank(), type.getContext()), true};
+}
+
+static bool isVectorsOfAttention(Operation *op, bool isResult, unsigned number) {
+  constexpr unsigned kVectorOperands = 3, kVectorOperandsOfGradients = 4; // q, k, v, and dY
+  bool isForward = isa<ir::ScaledDotProductAttentionOp>(op);
+  if (isResult)
+    return !isForward || number == 0;
+  return number < (isForward ? kVectorOperands : kVectorOperandsOfGradients);
+}
+
 LayoutPreference preferredLayout(Operation *op, bool isResult, unsigned number, const Target &target) {
   MLIRContext *context = op->getContext();
   Value value = isResult ? Value(op->getResult(number)) : op->getOperand(number);
@@ -59,6 +76,8 @@ LayoutPreference preferredLayout(Operation *op, bool isResult, unsigned number, 
     return !isResult && number == 1 ? filter(type, target) : nhwc(context, true);
   if (isa<ir::Conv2dWeightGradOp>(op))
     return isResult ? filter(type, target) : nhwc(context, true);
+  if (isa<ir::BlockwiseOp>(op))
+    return ofAttention(type, isVectorsOfAttention(op, isResult, number));
   if (isa<ir::MaxPool2dOp, ir::MaxPool2dGradOp, ir::AvgPool2dOp, ir::AvgPool2dGradOp>(op))
     return nhwc(context, false);
   return {};

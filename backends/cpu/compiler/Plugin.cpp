@@ -1,6 +1,7 @@
 // The CPU backend's compile half: kernels become stage functions in one module per session, and the module an object
 // file.
 #include "backends/cpu/compiler/Plugin.h"
+#include "backends/cpu/compiler/AttentionKernel.h"
 #include "backends/cpu/compiler/Codegen.h"
 #include "backends/cpu/compiler/KernelLowering.h"
 #include "backends/cpu/compiler/Layouts.h"
@@ -126,6 +127,8 @@ static sluice_status supports(sluice_session *session, const sluice_kernel_view 
     session->error = ("the CPU has no code for " + op->getName().getStringRef()).str();
   else if (cpu::hasLargeGroups(op))
     session->error = "the CPU has products for large groups, each by itself";
+  else
+    session->error = cpu::reasonAgainstAttention(op);
   return session->error.empty() ? SLUICE_OK : SLUICE_UNSUPPORTED;
 }
 

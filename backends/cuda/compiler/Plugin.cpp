@@ -74,7 +74,7 @@ static sluice_status describe(sluice_session *session, sluice_target_info *info)
 
 static sluice_status supports(sluice_session *session, const sluice_kernel_view *view) {
   Operation *op = operationOf(view);
-  if (!ir::isCompute(op))
+  if (!ir::isCompute(op) || isa<ir::BlockwiseOp>(op))
     return PluginSession::of(session)->fail(SLUICE_UNSUPPORTED,
                                             "CUDA devices have no code for " + op->getName().getStringRef().str());
   return SLUICE_OK;

@@ -207,6 +207,20 @@ Tensor einsum(const std::string &equation, Arg x);
 /// x weight^T + bias; weight is [out, in].
 Tensor linear(Arg x, const Tensor &weight, const Tensor &bias = {});
 
+struct AttentionOptions {
+  /// Added to the scores, or of bool whether a query may attend to a key; broadcasts to [N, H, T, S]. No gradient reaches one of bool.
+  Tensor attn_mask = {};
+  bool is_causal = false;             ///< query t attends to keys 0 to t alone; also where there is a mask
+  std::optional<double> scale = {};   ///< 1 / sqrt(D) unless given
+};
+/// softmax(query key^T * scale + mask) value over the keys, for queries [N, H, T, D], keys [N, Hk, S, D] and values
+/// [N, Hk, S, Dv]: [N, H, T, Dv]. Hk divides H: as many heads after one another share those of keys and values (PyTorch's
+/// enable_gqa). Without heads they are [N, T, D], and so on, or [T, D]. A query that may attend to no key gives 0.
+///
+/// It is an op of its own: scores are computed block by block, and never stored as a whole. Products and a softmax that
+/// are written out are what they say.
+Tensor scaled_dot_product_attention(Arg query, const Tensor &key, const Tensor &value, AttentionOptions options = {});
+
 struct ConvOptions {
   Size2 stride = 1, padding = 0, dilation = 1;
   std::int64_t groups = 1;

@@ -8,6 +8,8 @@
 //   torch_cases optimizers DTYPE NAME RECIPE ...    a network trained as each recipe says, on the host and on virtual
 //                                                   accelerators
 //   torch_cases recurrent f32|f64                   RNN, LSTM and GRU, with the arguments of their layers
+//   torch_cases attention f32|f64                   attention under all options, and its layer
+//   torch_cases transformers f64                    the transformers of models/, small ones
 //   torch_cases text f32|f64 MOST SEED              a random graph's model, to look at
 //   torch_cases ops                                 the names of all ops that compute
 #include "ir/Dialect.h"
@@ -285,6 +287,190 @@ void runRecurrent(DType dtype) {
   runRecurrent(dtype, {"RNN", 2, true, true, "relu"});
 }
 
+/// Values of a case, drawn by its name.
+std::vector<double> drawn(const std::string &name, int64_t count, float low = -1, float high = 1) {
+  std::vector<float> values = portableUniform(name, size_t(count), low, high);
+  return {values.begin(), values.end()};
+}
+
+/// Attention with projections in front, so that all its operands have gradients, and a mask's too.
+struct AttentionCase {
+  std::string name;
+  int64_t headsOfKeys, queries, keys;
+  Shape mask;             ///< none: ""
+  std::string kindOfMask; ///< "", "bool", "input" or "parameter"
+  bool causal = false;
+  std::optional<double> scale = {};
+};
+
+Tensor maskOf(Graph &graph, nn::Module &net, const AttentionCase &spec, DType dtype) {
+  if (spec.kindOfMask.empty())
+    return {};
+  if (spec.kindOfMask == "parameter")
+    return net.parameter("mask", spec.mask, init::uniform(-1, 1));
+  Tensor mask = graph.input("mask", spec.kindOfMask == "bool" ? u8 : dtype, spec.mask);
+  return spec.kindOfMask == "bool" ? ne(mask, 0) : mask;
+}
+
+void runAttention(DType dtype, const AttentionCase &spec) {
+  constexpr int64_t kRows = 3, kHeads = 4, kWidth = 6, kDepth = 5, kValues = 3;
+  std::string name = "attention " + spec.name + " " + to_string(dtype);
+  guarded(name, [&] {
+    Graph graph("attention");
+    graph.set_capacity(kBatch);
+    graph.set_dtype(dtype);
+    nn::Module net(graph);
+    auto operand = [&](const std::string &of, int64_t heads, int64_t items, int64_t depth) {
+      Tensor x = graph.input(of, dtype, {Dim{"batch"}, heads, items, kWidth});
+      return matmul(x, net.parameter("w" + of, {kWidth, depth}, init::uniform(-1, 1)));
+    };
+    Tensor q = operand("q", kHeads, spec.queries, kDepth), k = operand("k", spec.headsOfKeys, spec.keys, kDepth),
+           v = operand("v", spec.headsOfKeys, spec.keys, kValues), mask = maskOf(graph, net, spec, dtype);
+    Tensor y = scaled_dot_product_attention(
+        q, k, v, {.attn_mask = mask, .is_causal = spec.causal, .scale = spec.scale});
+    graph.output("y", y);
+    graph.minimize(square(y + 0.5).sum(), optim::SGD{.lr = 0, .momentum = 0.9});
+    Values inputs{{"q", drawn(name + "q", kRows * kHeads * spec.queries * kWidth)},
+                  {"k", drawn(name + "k", kRows * spec.headsOfKeys * spec.keys * kWidth)},
+                  {"v", drawn(name + "v", kRows * spec.headsOfKeys * spec.keys * kWidth)}};
+    if (spec.kindOfMask == "bool" || spec.kindOfMask == "input") {
+      int64_t elements = 1;
+      for (const Dim &dim : spec.mask)
+        elements *= dim.symbolic() ? kRows : dim.size;
+      inputs["mask"] = drawn(name + "mask", elements);
+      if (spec.kindOfMask == "bool")
+        for (double &element : inputs["mask"])
+          element = element > -0.3;
+    }
+    std::string text = graph.str();
+    runCase(name, text, text, inputs, kRows, {},
+            {{"heads", {kHeads, spec.headsOfKeys}}, {"items", {spec.queries, spec.keys}}});
+    runCase(name + " on sim", text, randomlyPinned(text, "cpu,sim:0", uint32_t(fnv1a64(name))), inputs, kRows);
+  });
+}
+
+void runAttention(DType dtype) {
+  Dim rows{"batch"};
+  for (const AttentionCase &spec : std::vector<AttentionCase>{
+           {"plain", 4, 7, 9, {}, ""},
+           {"long", 4, 80, 140, {}, ""},
+           {"causal", 4, 70, 70, {}, "", true},
+           {"causal of fewer keys", 4, 20, 9, {}, "", true},
+           {"two heads of keys", 2, 7, 9, {}, "", true, 0.3},
+           {"one head of keys", 1, 7, 70, {}, "", false, -1.5},
+           {"bool mask", 4, 7, 9, {rows, 1, 7, 9}, "bool"},
+           {"padding", 2, 7, 9, {rows, 1, 1, 9}, "bool", true},
+           {"added mask", 4, 70, 70, {70, 70}, "input"},
+           {"mask of heads", 4, 7, 9, {4, 1, 9}, "parameter"},
+           {"mask of queries", 2, 7, 9, {4, 7, 1}, "parameter", true},
+           {"mask of all", 1, 7, 9, {4, 7, 9}, "parameter"}})
+    runAttention(dtype, spec);
+}
+
+/// The layer, with masks as torch.nn has them.
+void runMultihead(DType dtype, const std::string &kind, bool bias, bool batchFirst) {
+  constexpr int64_t kRows = 3, kItems = 7, kKeys = 5, kWidth = 8, kHeads = 2;
+  bool isCross = kind == "cross", isCausal = kind == "causal";
+  std::string name = "multihead " + kind + (bias ? " bias" : "") + (batchFirst ? " batch_first " : " ") + to_string(dtype);
+  guarded(name, [&] {
+    Graph graph("multihead");
+    graph.set_capacity(kBatch);
+    graph.set_dtype(dtype);
+    nn::Module net(graph);
+    auto input = [&](const std::string &of, int64_t items) {
+      return graph.input(of, dtype, batchFirst ? Shape{Dim{"batch"}, items, kWidth} : Shape{items, Dim{"batch"}, kWidth});
+    };
+    nn::MultiheadAttention layer(&net, "layer", kWidth, kHeads,
+                                 {.bias = bias, .batch_first = batchFirst, .is_causal = isCausal});
+    int64_t keys = isCross ? kKeys : kItems;
+    Values inputs{{"x", drawn(name + "x", kRows * kItems * kWidth)}};
+    nn::AttentionMasks masks;
+    if (kind == "padding" || kind == "both") {
+      masks.key_padding_mask = ne(graph.input("padding", u8, {Dim{"batch"}, keys}), 0);
+      for (double value : drawn(name + "padding", kRows * keys))
+        inputs["padding"].push_back(value > 0.4);
+    }
+    if (kind == "added" || kind == "both") {
+      masks.attn_mask = graph.input("added", dtype, {kItems, keys});
+      inputs["added"] = drawn(name + "added", kItems * keys);
+    }
+    Tensor x = input("x", kItems), y;
+    if (isCross) {
+      inputs["keys"] = drawn(name + "keys", kRows * kKeys * kWidth);
+      inputs["values"] = drawn(name + "values", kRows * kKeys * kWidth);
+      y = layer(x, input("keys", kKeys), input("values", kKeys));
+    } else {
+      y = layer(x, masks);
+    }
+    graph.output("y", y);
+    graph.minimize(square(y + 0.5).sum(), optim::SGD{.lr = 0, .momentum = 0.9});
+    std::string text = graph.str();
+    runCase(name, text, text, inputs, kRows, {},
+            {{"kind", kind},
+             {"items", {kItems, keys}},
+             {"arguments",
+              {{"embed_dim", kWidth}, {"num_heads", kHeads}, {"bias", bias}, {"batch_first", batchFirst}}}});
+  });
+}
+
+void runMultihead(DType dtype) {
+  for (const char *kind : {"plain", "cross", "causal", "padding", "added", "both"})
+    runMultihead(dtype, kind, /*bias=*/std::string(kind) != "plain", /*batchFirst=*/std::string(kind) != "cross");
+}
+
+/// A program of models/, small, in double precision: what it predicts, its loss and the first gradients, which AdamW keeps.
+void runTransformer(const std::string &program, const std::string &arguments, int64_t rows, const Values &inputs) {
+  guarded(program, [&] {
+    std::string text = modelText(program, arguments);
+    if (program == "gpt2")
+      text = replaced(text, "{p = 1.000000e-01 : f64", "{p = 0.000000e+00 : f64");
+    passes::PipelineOptions options;
+    options.promoteF64 = true;
+    Compiled model(text, options);
+    model.init(5);
+    json result{{"name", program}, {"rows", rows}, {"inputs", inputs}};
+    for (const runtime::State &state : model.plan().states)
+      if (std::vector<double> values = model.state(state.name); values.size() > 1 && !state.name.ends_with("exp_avg") &&
+                                                                !state.name.ends_with("exp_avg_sq")) {
+        // Ones and zeros, too, become numbers that tell where they are used.
+        std::vector<double> noise = drawn(program + state.name, int64_t(values.size()), -0.1F, 0.1F);
+        std::ranges::transform(values, noise, values.begin(), std::plus<>());
+        model.setState(state.name, values);
+        result["before"][state.name] = values;
+      }
+    result["predicted"] = model.run("predict", inputs, rows);
+    result["loss"] = model.run("train_step", inputs, rows).at("loss")[0];
+    for (const auto &[name, values] : result["before"].items()) {
+      std::vector<double> gradient = model.state(name + ".exp_avg");
+      for (double &element : gradient)
+        element *= 10; // 1 - beta1
+      result["gradients"][name] = gradient;
+    }
+    std::cout << result.dump() << std::endl;
+  });
+}
+
+void runTransformers() {
+  constexpr int64_t kRows = 2, kLength = 11, kWords = 60;
+  auto integers = [](const std::string &key, int64_t count, int64_t limit) {
+    std::vector<int64_t> values = portableIntegers(key, size_t(count), limit);
+    return std::vector<double>(values.begin(), values.end());
+  };
+  runTransformer("vit_s", "--batch 2 --input f32 --layers 2 --width 128", kRows,
+                 {{"image", drawn("vit", kRows * 3 * 224 * 224)}, {"label", integers("vit/label", kRows, 1000)}});
+  std::string sizes = "--batch 2 --layers 2 --width 128 --length 11 --words 60";
+  std::vector<double> present(kRows * kLength, 1);
+  std::fill(present.end() - 4, present.end(), 0);
+  runTransformer("bert_base", sizes, kRows,
+                 {{"input_ids", integers("bert", kRows * kLength, kWords)},
+                  {"token_type_ids", integers("bert/type", kRows * kLength, 2)},
+                  {"attention_mask", present},
+                  {"label", integers("bert/label", kRows, 2)}});
+  runTransformer("gpt2", sizes, kRows,
+                 {{"input_ids", integers("gpt2", kRows * kLength, kWords)},
+                  {"labels", integers("gpt2/label", kRows * kLength, kWords)}});
+}
+
 void printOps() {
   mlir::MLIRContext context;
   context.loadDialect<ir::SluiceDialect>();
@@ -309,6 +495,10 @@ int run(const std::string &kind, const std::vector<std::string> &arguments) {
     std::cout << mixedGraph(number(arguments.at(2)), dtype, kBatch, number(arguments.at(1)));
   else if (kind == "recurrent")
     runRecurrent(dtype);
+  else if (kind == "attention")
+    runAttention(dtype), runMultihead(dtype);
+  else if (kind == "transformers")
+    runTransformers();
   else if (kind == "convolutions")
     runConvolutions(dtype, {arguments.begin() + 1, arguments.end()});
   else if (kind == "losses")

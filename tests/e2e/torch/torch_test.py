@@ -1,6 +1,6 @@
 """Random models and convolutions, compiled and run by torch_cases, beside PyTorch in double precision; networks in mixed
 precision beside its autocast; and training beside its optimizers:
-torch_test.py SOURCE_ROOT BUILD_ROOT random|halves|convolutions|losses|recurrent|autocast|optimizers. With SLUICE_TEST_FULL=1, many more of them."""
+torch_test.py SOURCE_ROOT BUILD_ROOT random|halves|convolutions|losses|recurrent|attention|transformers|autocast|optimizers. With SLUICE_TEST_FULL=1, many more of them."""
 
 import itertools
 import json
@@ -14,21 +14,24 @@ import environment  # noqa: E402: of the folder named above
 
 environment.enter(SOURCE)
 
-import autocast  # noqa: E402: of the environment entered above
+import attention  # noqa: E402: of the environment entered above
+import autocast  # noqa: E402
 import losses  # noqa: E402
 import optimizers  # noqa: E402
 import recurrent  # noqa: E402
 import torch  # noqa: E402
+import transformers  # noqa: E402
 from verdicts import HALVES, Verdicts  # noqa: E402
 
 FULL = bool(os.environ.get("SLUICE_TEST_FULL"))
 DTYPES = ("f32", "f64")
 
 # Ops that are in no graph of a user, and one that the frontend leaves out.
-LATER = {"avg_pool2d_grad", "batch_norm_grad", "bernoulli", "constant", "conv2d_weight_grad", "copy", "dynamic_slice",
+LATER = {"attention_key_value_grad", "attention_query_grad", "avg_pool2d_grad", "batch_norm_grad", "bernoulli", "constant", "conv2d_weight_grad", "copy", "dynamic_slice",
          "dynamic_update_slice", "max_pool2d_grad", "normal", "normalize_grad", "power_sum", "relayout", "rows",
          "scatter_add", "uniform"}
 UNSPOKEN = {"dropout", "identity"}
+ELSEWHERE = {"scaled_dot_product_attention"}  # in cases of their own
 
 
 def torch_cases(*arguments):
@@ -57,7 +60,7 @@ def check_random():
         verdicts.check(case)
         seen.update(op["op"] for op in case.get("model", {"ops": []})["ops"])
         graphs += "pinned" not in case["name"]
-    missing = {line.strip() for line in torch_cases("ops")} - LATER - UNSPOKEN - seen
+    missing = {line.strip() for line in torch_cases("ops")} - LATER - UNSPOKEN - ELSEWHERE - seen
     print("in no graph:", ", ".join(sorted(missing)) or "no op")
     return any([verdicts.failed(), missing, graphs != (2 * 2000 if FULL else 100)])
 
@@ -136,11 +139,25 @@ def check_recurrent():
     return bool(wrong) or len(cases) != 2 * 10
 
 
+def check_attention():
+    cases = [json.loads(line) for dtype in DTYPES for line in torch_cases("attention", dtype)]
+    wrong = [line for case in cases for line in attention.problems(case)]
+    print("\n".join(wrong) or f"{len(cases)} times attention as PyTorch's")
+    return bool(wrong) or len(cases) != 2 * (2 * 12 + 6)
+
+
+def check_transformers():
+    cases = [json.loads(line) for line in torch_cases("transformers", "f64")]
+    wrong = [line for case in cases for line in transformers.problems(case)]
+    print("\n".join(wrong) or f"{len(cases)} transformers as PyTorch's")
+    return bool(wrong) or len(cases) != 3
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
     version = environment.pinned(SOURCE, "torch")
     if torch.__version__ != version:
         sys.exit(f"this is PyTorch {torch.__version__}, and tests/requirements.txt asks for {version}")
     kinds = {"random": check_random, "halves": check_halves, "convolutions": check_convolutions, "losses": check_losses,
-             "recurrent": check_recurrent, "autocast": check_autocast, "optimizers": check_optimizers}
+             "recurrent": check_recurrent, "attention": check_attention, "transformers": check_transformers, "autocast": check_autocast, "optimizers": check_optimizers}
     sys.exit(kinds[sys.argv[3]]())

@@ -3,6 +3,7 @@
 #include "backends/cpu/compiler/VectorAccess.h"
 #include "backends/cpu/compiler/contraction/IndexMath.h"
 #include "backends/cpu/compiler/contraction/Tile.h"
+#include "backends/cpu/compiler/contraction/Transpose.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -19,25 +20,6 @@ int64_t PackPanels::count() const {
   return std::accumulate(counts.begin(), counts.end(), int64_t(1), std::multiplies<>());
 }
 int64_t PackPanels::elements() const { return llvm::divideCeil(n, panel) * count() * k * panel; }
-
-// Exchanges rows and columns of a square block, one bit of the lane number at a time.
-static void transpose(OpBuilder &b, Location loc, SmallVectorImpl<Value> &rows) {
-  int64_t size = rows.size();
-  for (int64_t bit = 1; bit < size; bit *= 2) {
-    SmallVector<int64_t> low(size), high(size);
-    for (int64_t lane = 0; lane < size; ++lane) {
-      low[lane] = lane & bit ? size + (lane ^ bit) : lane;
-      high[lane] = lane & bit ? size + lane : lane ^ bit;
-    }
-    for (int64_t row = 0; row < size; ++row) {
-      if (row & bit)
-        continue;
-      Value first = rows[row], second = rows[row | bit];
-      rows[row] = b.create<vector::ShuffleOp>(loc, first, second, low);
-      rows[row | bit] = b.create<vector::ShuffleOp>(loc, first, second, high);
-    }
-  }
-}
 
 namespace {
 class Packer {
@@ -90,7 +72,7 @@ private:
     SmallVector<Value> rows;
     for (int64_t n = 0; n < lanes; ++n)
       rows.push_back(loadVector(b, loc, vector, elementAddress(b, loc, pack.element, corner, n * pack.strideN)));
-    transpose(b, loc, rows);
+    transposeSquare(b, loc, rows);
     Value out = address(b, to, IndexMath{b, loc}.mul(k, pack.panel));
     for (int64_t i = 0; i < lanes; ++i)
       storeVector(b, loc, rows[i], elementAddress(b, loc, pack.element, out, i * pack.panel));

@@ -1,0 +1,12 @@
+// Squares of elements, exchanged in registers.
+#pragma once
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace sluice::cpu {
+
+/// Exchanges rows and columns of as many vectors as each has lanes, a power of two.
+void transposeSquare(mlir::OpBuilder &b, mlir::Location loc, llvm::SmallVectorImpl<mlir::Value> &rows);
+
+} // namespace sluice::cpu

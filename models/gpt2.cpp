@@ -1,0 +1,101 @@
+// GPT-2, of 124 million parameters: of up to 1024 words each next one, by 12 blocks of attention to the words before. What
+// embeds a word scores it as the next one, too. Parameters are named as Hugging Face's transformers name them, and matrices
+// lie as there, [in, out].
+#include "Options.h"
+#include "Transformer.h"
+
+#include <cmath>
+
+using namespace sluice;
+
+static constexpr std::int64_t kPositions = 1024;
+static constexpr double kDropout = 0.1;
+
+/// A linear layer with its weight transposed.
+struct Conv1d : nn::Module {
+  Tensor weight, bias;
+
+  Conv1d(nn::Module *parent, std::string name, std::int64_t in, std::int64_t out, double deviation = 0.02)
+      : Module(parent, std::move(name)), weight(parameter("weight", {in, out}, init::normal(0.0, deviation))),
+        bias(parameter("bias", {out}, init::zeros())) {}
+
+  Tensor forward(Tensor x) override { return matmul(x, weight) + bias; }
+};
+
+/// The deviation of what is added to the residual stream, which is a sum of two parts of each layer.
+static double ofResidual(const models::Sizes &sizes) { return 0.02 / std::sqrt(2.0 * double(sizes.layers)); }
+
+struct Attention : nn::Module {
+  Conv1d c_attn, c_proj;
+
+  Attention(nn::Module *parent, std::string name, const models::Sizes &sizes)
+      : Module(parent, std::move(name)), c_attn{this, "c_attn", sizes.width, 3 * sizes.width},
+        c_proj{this, "c_proj", sizes.width, sizes.width, ofResidual(sizes)} {}
+
+  Tensor forward(Tensor x) override {
+    return dropout(c_proj(models::attention(c_attn(x), {.is_causal = true})), kDropout);
+  }
+};
+
+struct Mlp : nn::Module {
+  Conv1d c_fc, c_proj;
+
+  Mlp(nn::Module *parent, std::string name, const models::Sizes &sizes)
+      : Module(parent, std::move(name)), c_fc{this, "c_fc", sizes.width, 4 * sizes.width},
+        c_proj{this, "c_proj", 4 * sizes.width, sizes.width, ofResidual(sizes)} {}
+
+  Tensor forward(Tensor x) override { return dropout(c_proj(gelu(c_fc(x), Gelu::tanh)), kDropout); }
+};
+
+struct Block : nn::Module {
+  nn::LayerNorm ln_1;
+  Attention attn;
+  nn::LayerNorm ln_2;
+  Mlp mlp;
+
+  Block(nn::Module *parent, std::string name, const models::Sizes &sizes)
+      : Module(parent, std::move(name)), ln_1{this, "ln_1", sizes.width}, attn{this, "attn", sizes},
+        ln_2{this, "ln_2", sizes.width}, mlp{this, "mlp", sizes} {}
+
+  Tensor forward(Tensor x) override {
+    x = x + attn(ln_1(x));
+    return x + mlp(ln_2(x));
+  }
+};
+
+struct Gpt2 : nn::Module {
+  nn::Embedding wte, wpe;
+  nn::Sequential h{this, "h"};
+  nn::LayerNorm ln_f;
+
+  Gpt2(Graph &graph, const models::Sizes &sizes)
+      : Module(graph), wte{this, "wte", sizes.words, sizes.width}, wpe{this, "wpe", kPositions, sizes.width},
+        ln_f{this, "ln_f", sizes.width} {
+    for (std::int64_t layer = 0; layer < sizes.layers; ++layer)
+      h.add<Block>(sizes);
+  }
+
+  Tensor forward(Tensor words) override {
+    Tensor x = wte(words) + wpe.weight.slice(0, 0, words.shape()[1].size);
+    return linear(ln_f(h(dropout(x, kDropout))), wte.weight);
+  }
+};
+
+static Graph build(const models::Options &options) {
+  Graph graph = models::graph("gpt2", options);
+  Shape shape{Dim{"batch"}, options.sizes.length};
+  Tensor words = graph.input("input_ids", i32, shape), next = graph.input("labels", i32, shape);
+  Gpt2 net{graph, options.sizes};
+  models::pin(net, options);
+  net.initialize("w*e.weight", init::normal(0.0, 0.02));
+  Tensor logits = net(words);
+  graph.output("logits", logits);
+  graph.minimize(cross_entropy(logits.transpose(1, 2), next),
+                 optim::AdamW{.lr = options.lr, .betas = {0.9, 0.95}, .weight_decay = 0.1});
+  return graph;
+}
+
+int main(int argc, char **argv) {
+  models::Sizes sizes{.layers = 12, .width = 768, .length = kPositions, .words = 50257};
+  return models::run(argc, argv, "gpt2", {.batch = 4, .inits = {"torch"}, .lr = 6e-4, .sizes = sizes}, build);
+}
