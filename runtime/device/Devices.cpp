@@ -119,6 +119,14 @@ void Devices::synchronize() {
     queue->synchronize();
 }
 
+void Devices::settle() noexcept {
+  for (DeviceQueue *queue : lateQueues_) {
+    Status status = guarded([&] { queue->synchronize(); });
+    if (!status.ok()) // as of an exchange, behind which there may be more
+      guarded([&] { queue->synchronize(); });
+  }
+}
+
 void Devices::connect(const std::map<size_t, sluice_unique_id> &ids) {
   for (const auto &[device, id] : ids) {
     communicators_[device] = std::make_unique<Communicator>(

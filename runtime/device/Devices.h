@@ -55,6 +55,8 @@ public:
   bool mayBeBusy() const { return !lateQueues_.empty(); }
   /// Waits for all work of all queues.
   void synchronize();
+  /// The same for whoever lets go of memory, whatever has failed: nothing works on it any more.
+  void settle() noexcept;
 
   /// Of one of the plan's arenas.
   std::byte *arena(size_t number) const { return addresses_[number]; }

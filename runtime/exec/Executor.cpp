@@ -20,7 +20,8 @@ Executor::Executor(const Plan &plan, const sluice_artifact &artifact, Team &team
 }
 
 Executor::~Executor() {
-  guarded([&] { synchronize(); }); // whatever it was, nobody waits for it any more
+  if (devices_.mayBeBusy())
+    team_.enter([&] { devices_.settle(); });
 }
 
 void Executor::synchronize() {

@@ -21,6 +21,8 @@ bool SharedSignal::came() {
     --left_;
     return false;
   }
+  if (processes_.group()) // who waits for a message gives its devices nothing that others' may wait for
+    instance_.synchronize();
   steps_ = processes_.agreeOnEnding(caughtSignal(), stepsUntilNext());
   left_ = steps_ - 1;
   told_ = Clock::now();

@@ -12,7 +12,8 @@ namespace sluice::runtime {
 /// launchers wait for seconds.
 class SharedSignal {
 public:
-  explicit SharedSignal(Processes &processes) : processes_(processes), told_(Clock::now()) {}
+  SharedSignal(Processes &processes, Instance &instance)
+      : processes_(processes), instance_(instance), told_(Clock::now()) {}
 
   /// Before each step: whether all are to end instead, which all decide alike.
   bool came();
@@ -23,6 +24,7 @@ private:
   int64_t stepsUntilNext();
 
   Processes &processes_;
+  Instance &instance_;
   int64_t steps_ = 0, left_ = 0; ///< from the last time to the next one, and those that are left of them
   Clock::time_point told_;       ///< when that was
 };

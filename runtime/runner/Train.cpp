@@ -39,7 +39,7 @@ public:
       if (!trainEpoch())
         return endBySignal();
       std::optional<Means> tested;
-      SharedSignal signal(processes_);
+      SharedSignal signal(processes_, instance_);
       if (test_ && !(tested = evaluate(instance_, *test_, position_.batch, progress_, &signal)))
         return endBySignal();
       report(tested, log);
@@ -151,7 +151,7 @@ private:
     Clock::time_point start = Clock::now();
     int64_t before = position_.rowsDone;
     ReadAhead batches(*train_, std::span(order).subspan(static_cast<size_t>(before)), position_.batch);
-    SharedSignal signal(processes_);
+    SharedSignal signal(processes_, instance_);
     instance_.team().enter([&] {
       while (position_.rowsDone < train_->rows() && !signal.came())
         trainStep(batches.next());
