@@ -24,8 +24,8 @@ Golden::Golden(Network network)
 std::string Golden::model() const {
   std::string text = modelText(net.name, "--input f32 --batch " + figures["batch"].dump() + " --lr " +
                                              figures["optimizer"]["lr"].dump());
-  for (auto [size, smaller] : net.smaller)
-    text = replaced(text, std::to_string(size), std::to_string(smaller));
+  for (const auto &[number, smaller] : net.smaller)
+    text = replaced(text, number, smaller);
   return text;
 }
 
@@ -74,9 +74,10 @@ void Golden::addPatches(std::vector<float> &x, const std::vector<float> &patches
 std::vector<double> Golden::initial(const std::string &parameter) const {
   std::vector<int64_t> shape = figures["first_gradient"][parameter]["shape"];
   double centre = 0, spread = 0.1;
-  if (shape.size() >= 2 && !parameter.starts_with("embedding"))
+  bool isEmbedding = parameter.starts_with("embedding");
+  if (shape.size() >= 2 && !isEmbedding)
     spread = std::sqrt(3.0 / (double(countOf(shape)) / double(shape[0])));
-  else if (parameter.ends_with("weight"))
+  else if (parameter.ends_with("weight") && !isEmbedding)
     centre = parameter.find(net.lastNorm) == std::string::npos ? 1 : 0.2;
   return widen(portableUniform(net.name + "/" + parameter, countOf(shape), centre - spread, centre + spread));
 }

@@ -17,8 +17,8 @@ struct Network {
   int64_t classes;                 ///< of the labels
   std::string lastNorm = "(none)"; ///< the norms that end a residual branch, whose weights begin small
   bool hasWords = false;           ///< the inputs are `words`, and for each of them the `next`
-  /// Sizes of the program's text, and what they are of a smaller network of the same kind.
-  std::vector<std::pair<int64_t, int64_t>> smaller = {};
+  /// Numbers of the program's text, and what they are of a smaller network of the same kind.
+  std::vector<std::pair<std::string, std::string>> smaller = {};
 };
 
 class Golden {

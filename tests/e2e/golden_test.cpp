@@ -23,10 +23,10 @@ Network variant(Network net, const std::string &name) {
   return net;
 }
 
-/// A network whose text has other sizes.
-Network smaller(Network net, int64_t classes, std::vector<std::pair<int64_t, int64_t>> sizes) {
+/// A network whose text has other numbers.
+Network smaller(Network net, int64_t classes, std::vector<std::pair<std::string, std::string>> numbers) {
   net.classes = classes;
-  net.smaller = std::move(sizes);
+  net.smaller = std::move(numbers);
   return variant(std::move(net), "small");
 }
 
@@ -35,7 +35,13 @@ const Network kLeNet{"lenet", "lenet", {1, 28, 28}, 10}, kMlp{"mlp", "mlp", {784
     kResNet56{"resnet56", "resnet56", {3, 32, 32}, 10, ".bn2."},
     kResNet50{"resnet50", "resnet50", {3, 224, 224}, 1000, ".bn3."},
     kLstm{.name = "lstm", .figures = "lstm", .input = {32}, .classes = 10000, .hasWords = true};
-const Network kSmallLstm = smaller(kLstm, 50, {{10000, 50}, {1024, 128}, {768, 96}, {512, 64}, {256, 32}});
+const Network kSmallLstm = smaller(kLstm, 50,
+                                   {{"10000", "50"},
+                                    {"1024", "128"},
+                                    {"768", "96"},
+                                    {"512", "64"},
+                                    {"256", "32"},
+                                    {"max_norm = 5.0", "max_norm = 2.0"}});
 const Network kFewRows[] = {variant(kMlp, "momentum"), variant(kResNet56, "batch4"), variant(kAlexNet, "batch2"),
                             variant(kResNet50, "batch2"), kSmallLstm};
 const Network kQuick[] = {kLeNet,     kMlp, kResNet56, variant(kAlexNet, "batch2"), variant(kResNet50, "batch2"),
