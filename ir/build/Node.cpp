@@ -18,6 +18,16 @@ Node full(OpBuilder &builder, Location loc, double constant, RankedTensorType ty
   return Node(builder, loc, builder.create<FullOp>(loc, APFloat(constant), withoutEncoding(type)));
 }
 
+Node iota(OpBuilder &builder, Location loc, RankedTensorType type) {
+  return Node(builder, loc,
+              builder.create<IotaOp>(loc, builder.getF64FloatAttr(0), builder.getF64FloatAttr(1),
+                                     builder.getI64IntegerAttr(0), TypeAttr::get(withoutEncoding(type))));
+}
+
+Node rowCount(OpBuilder &builder, Location loc, Type element) {
+  return Node(builder, loc, builder.create<RowsOp>(loc, element));
+}
+
 Node Node::like(double constant) const { return full(*builder, loc, constant, type()); }
 
 Node Node::least() const {
@@ -97,6 +107,10 @@ Node joined(ArrayRef<Node> nodes, int64_t axis) {
 
 Node at(Node a, Node place) { return create<GatherOp>(a, a.value, place.value, /*axis=*/0); }
 
+Node addedAt(Node a, Node places, int64_t size) {
+  return create<ScatterAddOp>(a, a.value, places.value, /*axis=*/0, size);
+}
+
 Node expand(Node a, ArrayRef<int64_t> dims, RankedTensorType type) {
   if (a.type().getShape() == type.getShape())
     return a;
@@ -127,7 +141,7 @@ Node count(Node x, ArrayRef<int64_t> axes, Node like) {
   ElementCount number = countElements(x.type().getShape(), axes);
   if (!number.rows)
     return like.like(double(number.known));
-  Node rows = create<RowsOp>(x, x.type().getElementType());
+  Node rows = rowCount(*x.builder, x.loc, x.type().getElementType());
   return expand(number.known == 1 ? rows : rows * double(number.known), {}, like.type());
 }
 

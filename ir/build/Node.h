@@ -25,6 +25,10 @@ public:
 
 /// A constant of a type, whose encoding is left out.
 Node full(mlir::OpBuilder &builder, mlir::Location loc, double constant, mlir::RankedTensorType type);
+/// 0, 1, ... along the first dimension.
+Node iota(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTensorType type);
+/// The rows of the call, as a scalar.
+Node rowCount(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type element);
 Node operator-(Node a);
 Node operator+(Node a, Node b);
 Node operator-(Node a, Node b);
@@ -65,8 +69,10 @@ Node leading(Node a, int64_t size);
 Node columns(Node a, int64_t begin, int64_t size);
 /// One behind the other along `axis`.
 Node joined(llvm::ArrayRef<Node> nodes, int64_t axis);
-/// What `a` has at a place along its first dimension.
+/// What `a` has at a place along its first dimension, or at several.
 Node at(Node a, Node place);
+/// Zeros, `size` along the first dimension, to which what `a` has there is added at `places`.
+Node addedAt(Node a, Node places, int64_t size);
 /// Broadcasts `a` to `type`'s shape: dimension i of a is dimension dims[i].
 Node expand(Node a, llvm::ArrayRef<int64_t> dims, mlir::RankedTensorType type);
 /// Inverse of a reduction over `axes` without keepdims: repeats `a` along them to `type`'s shape.

@@ -28,10 +28,7 @@ static bool carriesRows(Value value) { return !cast<RankedTensorType>(value.getT
 
 /// 0, 1, ... along dimension 0.
 static Node rowNumbers(OpBuilder &builder, Location loc, int64_t rows) {
-  auto type = RankedTensorType::get({rows}, builder.getI64Type());
-  return {builder, loc,
-          builder.create<IotaOp>(loc, builder.getF64FloatAttr(0), builder.getF64FloatAttr(1),
-                                 builder.getI64IntegerAttr(0), TypeAttr::get(type))};
+  return iota(builder, loc, RankedTensorType::get({rows}, builder.getI64Type()));
 }
 
 namespace {
@@ -53,7 +50,7 @@ public:
 
 private:
   /// Of the rows of the call: their numbers among all.
-  Value index(Location loc) {
+  Node index(Location loc) {
     Node own = rowNumbers(builder, loc, ShapedType::kDynamic);
     if (!sharesRows)
       return own;
@@ -70,8 +67,7 @@ private:
     builder.setInsertionPoint(get);
     Value all = getAll(get.getLoc(), get.getStateAttr());
     InheritDevice devices(builder, get);
-    Value rows = builder.create<GatherOp>(get.getLoc(), all, index(get.getLoc()), /*axis=*/0);
-    get.getValue().replaceAllUsesWith(rows);
+    get.getValue().replaceAllUsesWith(at(Node(builder, get.getLoc(), all), index(get.getLoc())));
     get.erase();
   }
 
@@ -81,9 +77,9 @@ private:
     Node before(builder, loc, getAll(loc, set.getStateAttr()));
     int64_t rows = before.type().getDimSize(0);
     InheritDevice devices(builder, getDevice(before.type()), pinOf(before));
-    Node after(builder, loc, builder.create<ScatterAddOp>(loc, set.getValue(), index(loc), /*axis=*/0, rows));
+    Node after = addedAt(Node(builder, loc, set.getValue()), index(loc), rows);
     Node number = rowNumbers(builder, loc, rows);
-    Node count(builder, loc, builder.create<RowsOp>(loc, builder.getI64Type()));
+    Node count = rowCount(builder, loc, builder.getI64Type());
     Node isOfCall = expand(number < expand(count, {}, number.type()), {0}, after.type());
     set.getValueMutable().set(where(isOfCall, after, before));
   }

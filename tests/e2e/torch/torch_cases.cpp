@@ -430,8 +430,8 @@ void runTransformer(const std::string &program, const std::string &arguments, in
     model.init(5);
     json result{{"name", program}, {"rows", rows}, {"inputs", inputs}};
     for (const runtime::State &state : model.plan().states)
-      if (std::vector<double> values = model.state(state.name); values.size() > 1 && !state.name.ends_with("exp_avg") &&
-                                                                !state.name.ends_with("exp_avg_sq")) {
+      if (state.kind == runtime::StateKind::parameter) {
+        std::vector<double> values = model.state(state.name);
         // Ones and zeros, too, become numbers that tell where they are used.
         std::vector<double> noise = drawn(program + state.name, int64_t(values.size()), -0.1F, 0.1F);
         std::ranges::transform(values, noise, values.begin(), std::plus<>());
