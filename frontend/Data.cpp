@@ -21,8 +21,7 @@ static constexpr int64_t kMostInText = 1024;
 //===- sources ----------------------------------------------------------------------------------------------------===//
 
 /// Runs what may throw an error of the readers: it is the user's, at this line.
-template <typename Body>
-static void guarded(const std::string &what, const SourceLocation &location, Body body) {
+template <typename Body> static void guarded(const std::string &what, const SourceLocation &location, Body body) {
   if (runtime::Status status = runtime::guarded(body); !status.ok())
     throw Error(what + status.message, location);
 }
@@ -49,9 +48,8 @@ ir::InitAttr GraphImpl::keepData(const std::string &state, const runtime::Tensor
 ir::InitAttr GraphImpl::dataAttr(const init::Init &init, const std::string &state, RankedTensorType type,
                                  const SourceLocation &location) {
   ir::InitAttr attr;
-  guarded("'" + state + "' cannot begin so: ", location, [&] {
-    attr = keepData(state, open(init, state).as(runtime::DType(dtypeOf(type)), sizesOf(type)));
-  });
+  guarded("'" + state + "' cannot begin so: ", location,
+          [&] { attr = keepData(state, open(init, state).as(runtime::DType(dtypeOf(type)), sizesOf(type))); });
   return attr;
 }
 
@@ -79,8 +77,9 @@ static Value constantInText(GraphImpl &graph, const void *elements, RankedTensor
   ArrayRef<char> bytes(static_cast<const char *>(elements),
                        type.getNumElements() * runtime::sizeOf(runtime::DType(detail::dtypeOf(type))));
   bool isBool = type.getElementType().isInteger(1); // which MLIR packs
-  auto value = isBool ? DenseElementsAttr::get(type, ArrayRef(reinterpret_cast<const bool *>(bytes.data()), bytes.size()))
-                      : DenseElementsAttr::getFromRawBuffer(type, bytes);
+  auto value = isBool
+                   ? DenseElementsAttr::get(type, ArrayRef(reinterpret_cast<const bool *>(bytes.data()), bytes.size()))
+                   : DenseElementsAttr::getFromRawBuffer(type, bytes);
   auto constant = graph.builder.create<ir::ConstantOp>(graph.toLocation(location), value);
   ir::setDeviceAndPin(constant, graph.scopeDevice(), {});
   return constant;

@@ -87,7 +87,8 @@ public:
   /// The file of a rule that is data: the tensor that it names, or else this one.
   runtime::TensorSource open(const init::Init &init, const std::string &tensor);
   /// A constant that stands beside the text.
-  mlir::Value constant(const runtime::TensorSource &source, mlir::RankedTensorType type, const SourceLocation &location);
+  mlir::Value constant(const runtime::TensorSource &source, mlir::RankedTensorType type,
+                       const SourceLocation &location);
   /// Whether there is anything to stand beside the text, and writes it.
   bool hasData() const { return !data.empty(); }
   void writeData(const std::string &path, const SourceLocation &location) const;
@@ -155,7 +156,7 @@ private:
   llvm::DenseMap<mlir::Operation *, unsigned> callOf;
   std::map<std::string, runtime::TensorSource> data; ///< that states begin with, by their names
   std::map<std::string, std::shared_ptr<const runtime::SafetensorsFile>> dataFiles;
-  int64_t constants = 0; ///< beside the text, so far
+  int64_t constants = 0;                                 ///< beside the text, so far
   llvm::DenseMap<mlir::Value, mlir::Value> tied;         ///< the first read of parameters that were tied, and of which
   std::vector<mlir::OwningOpRef<ir::GetOp>> tiedHandles; ///< no longer in the graph; handles of users name them
 };

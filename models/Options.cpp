@@ -63,9 +63,8 @@ static std::string checkSize(const std::string &text) {
 static std::string checkWidth(const std::string &text) {
   constexpr long kHead = 64, kWidest = 1 << 14;
   long width = std::strtol(text.c_str(), nullptr, 10);
-  return width > 0 && width <= kWidest && width % kHead == 0
-             ? ""
-             : "a width is a multiple of 64 up to 16384, not " + text;
+  return width > 0 && width <= kWidest && width % kHead == 0 ? ""
+                                                             : "a width is a multiple of 64 up to 16384, not " + text;
 }
 
 static void describeSizes(CLI::App &app, Sizes &sizes) {

@@ -70,8 +70,8 @@ struct Layer : nn::Module {
   Output output;
 
   Layer(nn::Module *parent, std::string name, std::int64_t width)
-      : Module(parent, std::move(name)), attention{this, "attention", width},
-        intermediate{this, "intermediate", width}, output{this, "output", 4 * width, width} {}
+      : Module(parent, std::move(name)), attention{this, "attention", width}, intermediate{this, "intermediate", width},
+        output{this, "output", 4 * width, width} {}
 
   Tensor forward(Tensor x, Tensor mask) override {
     x = attention(x, mask);

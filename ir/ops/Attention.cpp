@@ -176,8 +176,7 @@ SmallVector<HostTensor> ScaledDotProductAttentionOp::evaluate(ArrayRef<HostTenso
     logsumexp.at(index) = largest + std::log(total);
     for (auto [s, score] : llvm::enumerate(scores))
       for (int64_t d = 0; d < v.shape[3]; ++d)
-        y.at({b, h, t, d}) +=
-            std::exp(score - largest) / total * v.at({b, scoring.headOfKeys(h), int64_t(s), d});
+        y.at({b, h, t, d}) += std::exp(score - largest) / total * v.at({b, scoring.headOfKeys(h), int64_t(s), d});
   });
   return {y, logsumexp};
 }
@@ -233,7 +232,8 @@ SmallVector<HostTensor> AttentionKeyValueGradOp::evaluate(ArrayRef<HostTensor> o
 /// Of so many products of queries and keys, and of their scores with values. `causal` hides about half of them.
 template <typename Op> static std::pair<int64_t, int64_t> flopsOf(Op op, int64_t ofKeys, int64_t ofValues) {
   SmallVector<int64_t> scores = scoresOf(shapeOf(op.getQ()), shapeOf(op.getK()));
-  auto [flops, perRow] = countFlops({scores, ofKeys * shapeOf(op.getQ()).back() + ofValues * shapeOf(op.getV()).back()});
+  auto [flops, perRow] =
+      countFlops({scores, ofKeys * shapeOf(op.getQ()).back() + ofValues * shapeOf(op.getV()).back()});
   int64_t share = op.getCausal() ? 2 : 1;
   return {flops / share, perRow / share};
 }

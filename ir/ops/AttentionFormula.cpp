@@ -56,7 +56,6 @@ public:
   static constexpr double kHidden = -std::numeric_limits<double>::infinity();
 
 private:
-
   /// In the shape of the scores: repeated along the dimensions in which it has one element.
   Node additiveMask(RankedTensorType type) {
     Node mask(builder, op.getLoc(), op.getMask());

@@ -50,7 +50,8 @@ ModelOp getModel(ModuleOp module) {
   return builder.create<ModelOp>(module.getLoc(), "model", kTextFormat, "model", /*capacity=*/0,
                                  /*in_flight=*/IntegerAttr(), CopyPolicyAttr(), PrecisionAttr(), /*replicas=*/1,
                                  /*batch=*/IntegerAttr(), /*microbatches=*/1, /*logical_shards=*/0, /*zero=*/0,
-                                 /*sync_batch_norm=*/false, /*wire=*/PrecisionAttr(), /*data=*/StringAttr(), /*values=*/StringAttr());
+                                 /*sync_batch_norm=*/false, /*wire=*/PrecisionAttr(), /*data=*/StringAttr(),
+                                 /*values=*/StringAttr());
 }
 
 OpBuilder behindHead(ModuleOp module) {

@@ -45,7 +45,8 @@ static LogicalResult verifyInit(StateOp state) {
   StringRef kind = init.getKind();
   if (!init.getA().getType().isF64() || (init.getB() && !init.getB().getType().isF64()))
     return state.emitOpError("begins with numbers that are not f64: ") << init;
-  bool takesOne = kind == "constant" || kind == "key" || init.isData(), takesTwo = kind == "uniform" || kind == "normal";
+  bool takesOne = kind == "constant" || kind == "key" || init.isData(),
+       takesTwo = kind == "uniform" || kind == "normal";
   if (init.getB() ? takesOne : takesTwo)
     return state.emitOpError("cannot begin so: ") << kind << " takes " << (takesTwo ? "two numbers" : "one number");
   if (failed(verifyData(state)))

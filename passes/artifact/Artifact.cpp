@@ -70,14 +70,14 @@ static void buildQuery(Module &module, const BuiltPlan &built, ArrayRef<DeviceCo
           : addConstant(module, ConstantDataArray::getString(context, constants, /*AddNull=*/false), "constants");
   auto *type = StructType::create(context, {i32, i32, pointer, i64, pointer, i64, pointer, i64, pointer, i64, i64},
                                   "sluice_artifact");
-  Constant *artifact =
-      addConstant(module,
-                  ConstantStruct::get(
-                      type, {ConstantInt::get(i32, sizeof(sluice_artifact)), ConstantInt::get(i32, SLUICE_ARTIFACT_ABI),
-                             text, ConstantInt::get(i64, plan.size()), table, ConstantInt::get(i64, stages.size()),
-                             data, ConstantInt::get(i64, constants.size()), sections, ConstantInt::get(i64, code.size()),
-                             ConstantInt::get(i64, checksumOf(plan, built, code, constants))}),
-                  "artifact");
+  Constant *artifact = addConstant(
+      module,
+      ConstantStruct::get(type,
+                          {ConstantInt::get(i32, sizeof(sluice_artifact)), ConstantInt::get(i32, SLUICE_ARTIFACT_ABI),
+                           text, ConstantInt::get(i64, plan.size()), table, ConstantInt::get(i64, stages.size()), data,
+                           ConstantInt::get(i64, constants.size()), sections, ConstantInt::get(i64, code.size()),
+                           ConstantInt::get(i64, checksumOf(plan, built, code, constants))}),
+      "artifact");
   auto *query = Function::Create(FunctionType::get(pointer, false), GlobalValue::ExternalLinkage,
                                  "sluice_artifact_query", module);
   IRBuilder<>(BasicBlock::Create(context, "entry", query)).CreateRet(artifact);

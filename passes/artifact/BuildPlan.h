@@ -39,7 +39,7 @@ struct PlanSetting {
   llvm::ArrayRef<DeviceCode> code;
   BackendSettings settings = {};                      ///< that compile halves were given
   std::optional<runtime::GivenLink> replicaLink = {}; ///< if one was given
-  const InitialValues *values = nullptr; ///< null: states begin with no data
+  const InitialValues *values = nullptr;              ///< null: states begin with no data
 };
 
 /// The plan of a module after `planned`.

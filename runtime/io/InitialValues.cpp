@@ -65,8 +65,7 @@ std::vector<InitialValue> initialValues(const Plan &plan, const sluice_artifact 
       path = folderOf(artifact) / plan.values; // which gives way to an absolute path
       file = openValues(path);
     }
-    TensorSource source =
-        state.initial->offset ? sourceInArtifact(state, artifact) : sourceIn(file, path, state.name);
+    TensorSource source = state.initial->offset ? sourceInArtifact(state, artifact) : sourceIn(file, path, state.name);
     TensorSource fitting = source.as(state.dtype, state.shape);
     if (source.crc32() != state.initial->crc32)
       failInvalid(concat(source.what, " is not what the model was compiled with: its checksum differs"));

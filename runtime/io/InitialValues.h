@@ -1,8 +1,8 @@
 // What states begin with where that is data: the artifact brings it, or the file of values beside it.
 #pragma once
 
-#include "runtime/plan/Plan.h"
 #include "runtime/io/TensorSource.h"
+#include "runtime/plan/Plan.h"
 #include "sluice/runtime/artifact.h"
 
 #include <functional>

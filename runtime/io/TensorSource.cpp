@@ -35,7 +35,7 @@ TensorSource TensorSource::as(DType wanted, const Shape &size) const {
   if (dtype == wanted)
     return *this;
   auto widen = [convert, narrow = sizeOf(dtype), wide = sizeOf(wanted), read = read](size_t at,
-                                                                                      std::span<std::byte> to) {
+                                                                                     std::span<std::byte> to) {
     size_t count = to.size() / wide;
     Bytes from(count * narrow);
     read(at / wide * narrow, from);

@@ -71,9 +71,8 @@ enum class StateKind {
   key,         ///< of the random numbers of the next training step
   constant,    ///< data that nothing writes nor keeps: the artifact brings it
 };
-inline constexpr std::string_view stateKindNames[] = {"parameter", "slot",  "statistic",   "hyper",
-                                                      "step",      "share", "accumulator", "key",
-                                                      "constant"};
+inline constexpr std::string_view stateKindNames[] = {"parameter", "slot",        "statistic", "hyper",   "step",
+                                                      "share",     "accumulator", "key",       "constant"};
 /// The states of kind `share`: the rows of a call over all replicas, and those in the replicas before this one; and the
 /// replica's number.
 inline constexpr std::string_view globalRowsName = "global_rows", firstRowName = "first_row", replicaName = "replica";
@@ -85,7 +84,7 @@ inline constexpr std::string_view reductionNames[] = {"sum", "max", "tree_sum"};
 
 /// The elements that a state begins with where they are data: in the artifact's constants, or in the plan's file of values.
 struct InitialData {
-  uint32_t crc32 = 0;                  ///< of the bytes
+  uint32_t crc32 = 0;                 ///< of the bytes
   std::optional<int64_t> offset = {}; ///< in the constants, as the state's logical bytes
 
   bool operator==(const InitialData &) const = default;
@@ -371,7 +370,7 @@ struct Plan {
   std::string model;
   std::string data;     ///< the default data, a path from the executable; empty if the plan names none
   std::string backends; ///< where the backends of its devices were installed; empty if the plan does not say
-  std::string values; ///< a safetensors file of what states begin with, a path from the artifact's file; empty: none
+  std::string values;   ///< a safetensors file of what states begin with, a path from the artifact's file; empty: none
   Build build;
   /// Copies of the program that run together, each on a share of a call's rows; replicasOfLaunch until that is known.
   int64_t replicas = 1;

@@ -1,5 +1,5 @@
-// Attention trains as the interpreter says, with the same bits on any number of threads, on an accelerator and under pins, and
-// with what one device has on several replicas; inference has no buffer of the size of all scores.
+// Attention trains as the interpreter says, with the same bits on any number of threads, on an accelerator and under
+// pins, and with what one device has on several replicas; inference has no buffer of the size of all scores.
 #include "sluice/sluice.h"
 #include "tests/Worse.h"
 #include "tests/e2e/Harness.h"
@@ -7,6 +7,7 @@
 #include "tests/e2e/devices/RandomGraph.h"
 #include "tests/e2e/replicas/Replicated.h"
 #include <gtest/gtest.h>
+#include <string>
 
 using namespace sluice::test;
 
@@ -140,6 +141,35 @@ TEST(Attention, NeverStoresAllScoresInInference) {
   for (const runtime::Arena &arena : model.plan().arenas)
     bytes += arena.bytes;
   EXPECT_LT(bytes, kLong * kLong * int64_t(sizeof(float)));
+}
+
+// Tests that where the CPU has no kernel, products and a softmax take its place: heads of more than 256 elements.
+TEST(Attention, OfDeepHeadsIsItsFormula) {
+  using namespace sluice;
+  constexpr int64_t kDeep = 264, kFew = 4;
+  Graph g("deep");
+  g.set_capacity(kRows);
+  g.set_dtype(f64);
+  nn::Module root{g};
+  Tensor weight = root.parameter("weight", {kDeep}, init::uniform(-1, 1)),
+         bias = root.parameter("bias", {2, kFew, 1}, init::uniform(-1, 1));
+  Tensor x = g.input("x", f64, {Dim{"batch"}, 2, kFew, kDeep});
+  Tensor y = scaled_dot_product_attention(x * weight, x, x * weight, {.attn_mask = bias, .is_causal = true});
+  g.output("y", y);
+  g.minimize(square(y).mean(), optim::SGD{.lr = 0.1, .momentum = 0.9});
+  Compiled model(g.str());
+  EXPECT_EQ(model.planText().find("attention"), std::string::npos);
+  Interpreted reference(g.str());
+  model.init(3);
+  for (auto &[name, value] : reference.states)
+    value.data = model.state(name);
+  std::vector<float> values = portableUniform("deep", size_t(kRows * 2 * kFew * kDeep), -1, 1);
+  Values inputs{{"x", {values.begin(), values.end()}}};
+  EXPECT_LT(largestDifference(model.run("train_step", inputs, kRows).at("loss"),
+                              reference.run("train_step", inputs, kRows).at("loss")),
+            1e-12);
+  for (auto &[name, value] : reference.states)
+    EXPECT_LT(largestDifference(model.state(name), value.data), 1e-12) << name;
 }
 
 // Tests that in mixed precision, attention reads and writes bf16 and keeps logarithms in f32.

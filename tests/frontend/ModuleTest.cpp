@@ -268,7 +268,8 @@ TEST_F(Modules, OnlyParametersThatFitAreTied) {
   EXPECT_EQ(messageOfTie([&] { net.first.weight = there.first.weight; }),
             "'first.weight' is tied to a parameter of another graph");
   net(vector);
-  EXPECT_EQ(messageOfTie([&] { net.second.weight = net.first.weight; }),
-            "'second.weight' cannot be 'first.weight': it is used already; tie a parameter before its module is called");
+  EXPECT_EQ(
+      messageOfTie([&] { net.second.weight = net.first.weight; }),
+      "'second.weight' cannot be 'first.weight': it is used already; tie a parameter before its module is called");
   EXPECT_EQ(names(net.named_parameters()).size(), 8u);
 }

@@ -528,8 +528,9 @@ TEST_F(WrongUse, AttentionOfOtherShapes) {
   EXPECT_THAT(error.message(), StartsWith("scaled_dot_product_attention: queries, keys and values differ in how many "
                                           "dimensions they have: 4 and 3"));
   WRONG(scaled_dot_product_attention(q, few, few));
-  EXPECT_THAT(error.message(), HasSubstr("the heads of the keys do not divide those of the queries: q [batch, 4, 5, 8], "
-                                         "k [batch, 3, 7, 8], v [batch, 3, 7, 8]"));
+  EXPECT_THAT(error.message(),
+              HasSubstr("the heads of the keys do not divide those of the queries: q [batch, 4, 5, 8], "
+                        "k [batch, 3, 7, 8], v [batch, 3, 7, 8]"));
   WRONG(scaled_dot_product_attention(q, k, k, {.attn_mask = parameter("mask", {5, 6})}));
   EXPECT_THAT(error.message(), HasSubstr("a mask has the dimensions of the scores, or 1 in their place, [batch, 4, 5, "
                                          "7]; got [1, 1, 5, 6]"));

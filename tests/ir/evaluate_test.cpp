@@ -296,8 +296,8 @@ TEST(Evaluate, AttentionOfNoKeyIsZero) {
   auto tensor = [&](unsigned number, std::vector<double> data) {
     return makeTensor(instance.op->getOperand(number), std::move(data));
   };
-  std::vector<HostTensor> results = instance.run(
-      {tensor(0, {1000, 3}), tensor(1, {1, -1}), tensor(2, {5, 7}), tensor(3, {1, 1, 0, 0})});
+  std::vector<HostTensor> results =
+      instance.run({tensor(0, {1000, 3}), tensor(1, {1, -1}), tensor(2, {5, 7}), tensor(3, {1, 1, 0, 0})});
   EXPECT_EQ(results[0].data, (std::vector<double>{5, 0}));
   EXPECT_EQ(results[1].data, (std::vector<double>{1000, -std::numeric_limits<double>::infinity()}));
 }

@@ -15,8 +15,8 @@ static void bench(const std::string &name, const std::vector<std::string> &opera
     resultTypes += (i ? ", " : "") + results[i];
     names += (i ? ", %a#" : "%a#") + std::to_string(i);
   }
-  std::string text = "%a:" + std::to_string(results.size()) + " = \"sluice." + op + "\"(" + numbers + ") {" + attributes +
-                     "} : (" + types + ") -> (" + resultTypes + ")";
+  std::string text = "%a:" + std::to_string(results.size()) + " = \"sluice." + op + "\"(" + numbers + ") {" +
+                     attributes + "} : (" + types + ") -> (" + resultTypes + ")";
   KernelRun kernel(operands, text, names + " : " + resultTypes, batch);
   if (!kernel.lowered()) {
     printf("%s: %s\n", name.c_str(), kernel.diagnostics().c_str());

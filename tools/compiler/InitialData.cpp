@@ -42,7 +42,8 @@ static std::string lineOf(ir::StateOp state) {
   auto at = dyn_cast<FileLineColLoc>(state.getLoc());
   if (!at)
     return "";
-  return (" (" + at.getFilename().getValue() + ":" + llvm::Twine(at.getLine()) + ":" + llvm::Twine(at.getColumn()) + ")")
+  return (" (" + at.getFilename().getValue() + ":" + llvm::Twine(at.getLine()) + ":" + llvm::Twine(at.getColumn()) +
+          ")")
       .str();
 }
 
@@ -69,8 +70,8 @@ static llvm::Expected<std::vector<StateData>> readAll(ModuleOp module) {
       continue;
     ir::ModelOp model = ir::findModel(module);
     if (!model || !model.getValues())
-      return makeError(ExitCode::Invalid, "'" + state.getSymName() + "' begins with data, and the graph names no file of it" +
-                                              lineOf(state));
+      return makeError(ExitCode::Invalid, "'" + state.getSymName() +
+                                              "' begins with data, and the graph names no file of it" + lineOf(state));
     std::string path = model.getValues()->str();
     runtime::Status status = runtime::guarded([&] {
       if (!file)
@@ -78,8 +79,8 @@ static llvm::Expected<std::vector<StateData>> readAll(ModuleOp module) {
       all.push_back(readState(state, file, path));
     });
     if (!status.ok())
-      return makeError(ExitCode(int(status.code)), status.message + "; '" + state.getSymName() + "' begins with it" +
-                                                       lineOf(state));
+      return makeError(ExitCode(int(status.code)),
+                       status.message + "; '" + state.getSymName() + "' begins with it" + lineOf(state));
   }
   return all;
 }

@@ -52,8 +52,7 @@ public:
   Tensor zeros(Shape shape, DType dtype = f32, Where where = Where::current());
   Tensor ones(Shape shape, DType dtype = f32, Where where = Where::current());
   /// The elements of a vector, in row-major order, of its dtype (`bool` of boolean).
-  template <class T>
-  Tensor constant(const std::vector<T> &values, const Shape &shape, Where where = Where::current()) {
+  template <class T> Tensor constant(const std::vector<T> &values, const Shape &shape, Where where = Where::current()) {
     std::vector<StoredAs<T>> elements(values.begin(), values.end());
     return constant(elements.data(), elements.size(), DTypeOf<T>::value, shape, where);
   }

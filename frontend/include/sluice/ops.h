@@ -210,8 +210,8 @@ Tensor linear(Arg x, const Tensor &weight, const Tensor &bias = {});
 struct AttentionOptions {
   /// Added to the scores, or of bool whether a query may attend to a key; broadcasts to [N, H, T, S]. No gradient reaches one of bool.
   Tensor attn_mask = {};
-  bool is_causal = false;             ///< query t attends to keys 0 to t alone; also where there is a mask
-  std::optional<double> scale = {};   ///< 1 / sqrt(D) unless given
+  bool is_causal = false;           ///< query t attends to keys 0 to t alone; also where there is a mask
+  std::optional<double> scale = {}; ///< 1 / sqrt(D) unless given
 };
 /// softmax(query key^T * scale + mask) value over the keys, for queries [N, H, T, D], keys [N, Hk, S, D] and values
 /// [N, Hk, S, Dv]: [N, H, T, Dv]. Hk divides H: as many heads after one another share those of keys and values (PyTorch's

@@ -9,17 +9,16 @@ namespace sluice::cpu::testing {
 
 namespace {
 
-constexpr const char *kLayouts =
-    "#bthd = #sluice.at<layout = affine_map<(d0, d1, d2, d3) -> (d0, d2, d1, d3)>>\n"
-    "#hbtd = #sluice.at<layout = affine_map<(d0, d1, d2, d3) -> (d1, d0, d2, d3)>>\n";
+constexpr const char *kLayouts = "#bthd = #sluice.at<layout = affine_map<(d0, d1, d2, d3) -> (d0, d2, d1, d3)>>\n"
+                                 "#hbtd = #sluice.at<layout = affine_map<(d0, d1, d2, d3) -> (d1, d0, d2, d3)>>\n";
 
 /// The sizes of an instance, and how it is written.
 struct Case {
   int64_t heads, headsOfKeys, queries, keys, depth, valueDepth;
-  std::string attributes = "";    // beside the scale
-  std::string mask = "";          // its dimensions but the first, "1x5x7xi1"
+  std::string attributes = ""; // beside the scale
+  std::string mask = "";       // its dimensions but the first, "1x5x7xi1"
   std::string element = "f32";
-  std::string layout = "";        // ", #bthd" of all of four dimensions
+  std::string layout = ""; // ", #bthd" of all of four dimensions
   std::string batch = "?", batchOfMask = "?";
 
   std::string type(int64_t head, int64_t items, int64_t elements) const {

@@ -25,7 +25,8 @@ struct Language : nn::Module {
 Graph language(const std::string &name, bool isTied) {
   Graph g(name);
   g.set_capacity(8);
-  Tensor tokens = g.input("tokens", i32, {Dim{"batch"}, kLength}), label = g.input("label", i32, {Dim{"batch"}, kLength});
+  Tensor tokens = g.input("tokens", i32, {Dim{"batch"}, kLength}),
+         label = g.input("label", i32, {Dim{"batch"}, kLength});
   Language net{g, isTied};
   Tensor logits = net(tokens);
   g.output("logits", logits);

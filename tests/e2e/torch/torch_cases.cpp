@@ -326,8 +326,8 @@ void runAttention(DType dtype, const AttentionCase &spec) {
     };
     Tensor q = operand("q", kHeads, spec.queries, kDepth), k = operand("k", spec.headsOfKeys, spec.keys, kDepth),
            v = operand("v", spec.headsOfKeys, spec.keys, kValues), mask = maskOf(graph, net, spec, dtype);
-    Tensor y = scaled_dot_product_attention(
-        q, k, v, {.attn_mask = mask, .is_causal = spec.causal, .scale = spec.scale});
+    Tensor y =
+        scaled_dot_product_attention(q, k, v, {.attn_mask = mask, .is_causal = spec.causal, .scale = spec.scale});
     graph.output("y", y);
     graph.minimize(square(y + 0.5).sum(), optim::SGD{.lr = 0, .momentum = 0.9});
     Values inputs{{"q", drawn(name + "q", kRows * kHeads * spec.queries * kWidth)},
@@ -351,19 +351,19 @@ void runAttention(DType dtype, const AttentionCase &spec) {
 
 void runAttention(DType dtype) {
   Dim rows{"batch"};
-  for (const AttentionCase &spec : std::vector<AttentionCase>{
-           {"plain", 4, 7, 9, {}, ""},
-           {"long", 4, 80, 140, {}, ""},
-           {"causal", 4, 70, 70, {}, "", true},
-           {"causal of fewer keys", 4, 20, 9, {}, "", true},
-           {"two heads of keys", 2, 7, 9, {}, "", true, 0.3},
-           {"one head of keys", 1, 7, 70, {}, "", false, -1.5},
-           {"bool mask", 4, 7, 9, {rows, 1, 7, 9}, "bool"},
-           {"padding", 2, 7, 9, {rows, 1, 1, 9}, "bool", true},
-           {"added mask", 4, 70, 70, {70, 70}, "input"},
-           {"mask of heads", 4, 7, 9, {4, 1, 9}, "parameter"},
-           {"mask of queries", 2, 7, 9, {4, 7, 1}, "parameter", true},
-           {"mask of all", 1, 7, 9, {4, 7, 9}, "parameter"}})
+  for (const AttentionCase &spec :
+       std::vector<AttentionCase>{{"plain", 4, 7, 9, {}, ""},
+                                  {"long", 4, 80, 140, {}, ""},
+                                  {"causal", 4, 70, 70, {}, "", true},
+                                  {"causal of fewer keys", 4, 20, 9, {}, "", true},
+                                  {"two heads of keys", 2, 7, 9, {}, "", true, 0.3},
+                                  {"one head of keys", 1, 7, 70, {}, "", false, -1.5},
+                                  {"bool mask", 4, 7, 9, {rows, 1, 7, 9}, "bool"},
+                                  {"padding", 2, 7, 9, {rows, 1, 1, 9}, "bool", true},
+                                  {"added mask", 4, 70, 70, {70, 70}, "input"},
+                                  {"mask of heads", 4, 7, 9, {4, 1, 9}, "parameter"},
+                                  {"mask of queries", 2, 7, 9, {4, 7, 1}, "parameter", true},
+                                  {"mask of all", 1, 7, 9, {4, 7, 9}, "parameter"}})
     runAttention(dtype, spec);
 }
 
@@ -371,14 +371,16 @@ void runAttention(DType dtype) {
 void runMultihead(DType dtype, const std::string &kind, bool bias, bool batchFirst) {
   constexpr int64_t kRows = 3, kItems = 7, kKeys = 5, kWidth = 8, kHeads = 2;
   bool isCross = kind == "cross", isCausal = kind == "causal";
-  std::string name = "multihead " + kind + (bias ? " bias" : "") + (batchFirst ? " batch_first " : " ") + to_string(dtype);
+  std::string name =
+      "multihead " + kind + (bias ? " bias" : "") + (batchFirst ? " batch_first " : " ") + to_string(dtype);
   guarded(name, [&] {
     Graph graph("multihead");
     graph.set_capacity(kBatch);
     graph.set_dtype(dtype);
     nn::Module net(graph);
     auto input = [&](const std::string &of, int64_t items) {
-      return graph.input(of, dtype, batchFirst ? Shape{Dim{"batch"}, items, kWidth} : Shape{items, Dim{"batch"}, kWidth});
+      return graph.input(of, dtype,
+                         batchFirst ? Shape{Dim{"batch"}, items, kWidth} : Shape{items, Dim{"batch"}, kWidth});
     };
     nn::MultiheadAttention layer(&net, "layer", kWidth, kHeads,
                                  {.bias = bias, .batch_first = batchFirst, .is_causal = isCausal});
@@ -405,11 +407,11 @@ void runMultihead(DType dtype, const std::string &kind, bool bias, bool batchFir
     graph.output("y", y);
     graph.minimize(square(y + 0.5).sum(), optim::SGD{.lr = 0, .momentum = 0.9});
     std::string text = graph.str();
-    runCase(name, text, text, inputs, kRows, {},
-            {{"kind", kind},
-             {"items", {kItems, keys}},
-             {"arguments",
-              {{"embed_dim", kWidth}, {"num_heads", kHeads}, {"bias", bias}, {"batch_first", batchFirst}}}});
+    runCase(
+        name, text, text, inputs, kRows, {},
+        {{"kind", kind},
+         {"items", {kItems, keys}},
+         {"arguments", {{"embed_dim", kWidth}, {"num_heads", kHeads}, {"bias", bias}, {"batch_first", batchFirst}}}});
   });
 }
 

@@ -380,7 +380,8 @@ template <class T> static std::vector<float> addedTo(const std::vector<T> &value
 }
 
 template <class T> class InProcessConstant : public testing::Test {};
-using ConstantTypes = testing::Types<float, double, sluice_f16, sluice_bf16, std::int32_t, std::int64_t, std::uint8_t, bool>;
+using ConstantTypes =
+    testing::Types<float, double, sluice_f16, sluice_bf16, std::int32_t, std::int64_t, std::uint8_t, bool>;
 TYPED_TEST_SUITE(InProcessConstant, ConstantTypes);
 
 TYPED_TEST(InProcessConstant, IsAsItWasGiven) {
@@ -437,7 +438,8 @@ TEST(InProcess, AConstantHasAsManyElementsAsItsShape) {
   Graph g{"wrong"};
   EXPECT_THAT(messageOf([&] { g.constant(std::vector<float>{1, 2, 3}, {2, 2}); }),
               HasSubstr("constant: [2, 2] has 4 elements, not 3"));
-  EXPECT_THAT(messageOf([&] { g.constant(init::zeros()); }), HasSubstr("constant: what is not data has no shape; use full"));
+  EXPECT_THAT(messageOf([&] { g.constant(init::zeros()); }),
+              HasSubstr("constant: what is not data has no shape; use full"));
   EXPECT_THAT(messageOf([&] { g.constant(init::from_npy("/nowhere.npy")); }),
               HasSubstr("constant: /nowhere.npy: cannot open"));
 }

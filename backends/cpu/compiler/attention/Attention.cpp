@@ -81,9 +81,7 @@ protected:
   }
   Sums select(OpBuilder &b, arith::CmpFPredicate predicate, const Sums &x, const Sums &y, const Sums &then,
               const Sums &otherwise);
-  Sums larger(OpBuilder &b, const Sums &x, const Sums &y) {
-    return select(b, arith::CmpFPredicate::OGT, x, y, x, y);
-  }
+  Sums larger(OpBuilder &b, const Sums &x, const Sums &y) { return select(b, arith::CmpFPredicate::OGT, x, y, x, y); }
   Sums broadcast(OpBuilder &b, const LaneTile &tile, Value scalar) {
     return Sums(tile.numVectors(), b.create<vector::BroadcastOp>(loc, vector, scalar));
   }
@@ -268,8 +266,7 @@ Sums AttentionEmitter::masked(OpBuilder &b, TaskTile &task, Value headOfQueries,
   }
   Sums added;
   for (int64_t v = 0; v < task.tile.numVectors(); ++v)
-    added.push_back(
-        loadMask(b, elementAddress(b, loc, op.mask.stored, from, v * lanes), task.tile.itemsOf(v), lanes));
+    added.push_back(loadMask(b, elementAddress(b, loc, op.mask.stored, from, v * lanes), task.tile.itemsOf(v), lanes));
   return each<arith::AddFOp>(b, scores, added);
 }
 
@@ -291,8 +288,7 @@ Sums AttentionEmitter::hideLater(OpBuilder &b, TaskTile &task, Value step, Sums 
     Value bound = math.add(distance, -v * lanes);
     if (integer.getWidth() == 32)
       bound = b.create<arith::TruncIOp>(loc, integer, bound);
-    Value isHidden =
-        b.create<arith::CmpIOp>(loc, predicate, lane, b.create<vector::BroadcastOp>(loc, type, bound));
+    Value isHidden = b.create<arith::CmpIOp>(loc, predicate, lane, b.create<vector::BroadcastOp>(loc, type, bound));
     scores[v] = b.create<arith::SelectOp>(loc, isHidden, hidden[v], scores[v]);
   }
   return scores;
@@ -321,8 +317,9 @@ void AttentionEmitter::score(OpBuilder &b, TaskTile &task, Value headOfQueries, 
       });
 }
 
-void AttentionEmitter::accumulate(OpBuilder &b, const LaneTile &tile, Value a, int64_t stride, Value from, int64_t steps,
-                                  Value sums, int64_t elements, llvm::function_ref<Sums(OpBuilder &, Sums)> begin) {
+void AttentionEmitter::accumulate(OpBuilder &b, const LaneTile &tile, Value a, int64_t stride, Value from,
+                                  int64_t steps, Value sums, int64_t elements,
+                                  llvm::function_ref<Sums(OpBuilder &, Sums)> begin) {
   tile.multiply(
       b, {a, 1, stride, from, elements, steps}, rowsAtOnce(tile),
       [&](OpBuilder &inner, Value row) {
@@ -361,7 +358,8 @@ public:
 private:
   bool lanesAreQueries() const final { return true; }
   void emitTile(OpBuilder &b, TaskTile &task) final;
-  void emitBlock(OpBuilder &b, TaskTile &task, Value headOfKeys, Value first, int64_t count, Sums &largest, Sums &total);
+  void emitBlock(OpBuilder &b, TaskTile &task, Value headOfKeys, Value first, int64_t count, Sums &largest,
+                 Sums &total);
   void finish(OpBuilder &b, TaskTile &task, const Sums &largest, const Sums &total);
 
   Value queries, scores, values; // [depth], [block], [valueDepth] times the lanes
@@ -404,16 +402,14 @@ void ForwardEmitter::emitBlock(OpBuilder &b, TaskTile &task, Value headOfKeys, V
   Sums none = tile.splat(b, -INFINITY);
   Sums shift = select(b, arith::CmpFPredicate::OEQ, largest, none, tile.splat(b, 0), largest);
   Sums kept = each<math::ExpOp>(b, each<arith::SubFOp>(b, before, shift));
-  total = accumulateOver(b, loc, zero, end, 1, each<arith::MulFOp>(b, total, kept),
-                         [&](OpBuilder &inner, Value row, Sums &sum) {
-                           Sums p = each<math::ExpOp>(
-                               inner, each<arith::SubFOp>(inner, tile.load(inner, scores, row), shift));
-                           tile.store(inner, p, scores, row);
-                           sum = each<arith::AddFOp>(inner, sum, p);
-                         });
+  total = accumulateOver(
+      b, loc, zero, end, 1, each<arith::MulFOp>(b, total, kept), [&](OpBuilder &inner, Value row, Sums &sum) {
+        Sums p = each<math::ExpOp>(inner, each<arith::SubFOp>(inner, tile.load(inner, scores, row), shift));
+        tile.store(inner, p, scores, row);
+        sum = each<arith::AddFOp>(inner, sum, p);
+      });
   accumulate(b, tile, at(b, task.stage, op.v, task.batch, headOfKeys, first), op.v.item, scores, count, values,
-             op.valueDepth,
-             [&](OpBuilder &inner, Sums sums) { return each<arith::MulFOp>(inner, sums, kept); });
+             op.valueDepth, [&](OpBuilder &inner, Sums sums) { return each<arith::MulFOp>(inner, sums, kept); });
 }
 
 void ForwardEmitter::finish(OpBuilder &b, TaskTile &task, const Sums &largest, const Sums &total) {
@@ -531,7 +527,8 @@ void KeyValueGradientEmitter::emitBlock(OpBuilder &b, TaskTile &task, Value head
   auto ofBlock = [&](const Attention::Tensor &tensor) { return at(b, task.stage, tensor, task.batch, head, first); };
   Value q = ofBlock(op.q), dY = ofBlock(op.dY), logsumexp = ofBlock(op.logsumexp), delta = ofBlock(op.delta);
   auto ofStep = [&](OpBuilder &inner, Value items, Value row) {
-    return Sums(tile.numVectors(), loadBroadcast(inner, loc, vector, elementAddress(inner, loc, op.element, items, row)));
+    return Sums(tile.numVectors(),
+                loadBroadcast(inner, loc, vector, elementAddress(inner, loc, op.element, items, row)));
   };
   score(b, task, head, first, count, q, op.q.item, keys, scores, [&](OpBuilder &inner, Value row, const Sums &sums) {
     Sums logarithms = subtrahend(inner, tile, ofStep(inner, logsumexp, row));

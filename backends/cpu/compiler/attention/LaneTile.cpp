@@ -84,8 +84,7 @@ void LaneTile::transposeOut(OpBuilder &b, Value tile, int64_t elements, int64_t 
       rows[i] = loadVector(inner, loc, type, address(inner, tile, math.add(element, i), vector));
     transposeSquare(inner, loc, rows);
     for (int64_t item = 0; item < itemsOf(vector); ++item)
-      store(inner, firstLanes(inner, loc, rows[item], count),
-            math.add(element, (vector * lanes() + item) * stride));
+      store(inner, firstLanes(inner, loc, rows[item], count), math.add(element, (vector * lanes() + item) * stride));
   });
 }
 
