@@ -1,12 +1,12 @@
 // Modules: names, initial values, layers.
+#include "tests/frontend/Observe.h"
 #include <sluice/sluice.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
-
 using namespace sluice;
+using sluice::test::messageOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
@@ -216,15 +216,6 @@ struct Tied : nn::Module {
   Tensor forward(Tensor x) override { return third(second(first(x))); }
 };
 
-std::string messageOfTie(const std::function<void()> &use) {
-  try {
-    use();
-  } catch (const Error &error) {
-    return error.message();
-  }
-  return "no error";
-}
-
 } // namespace
 
 TEST_F(Modules, AnAssignmentTiesParameters) {
@@ -258,18 +249,18 @@ TEST_F(Modules, ACopyOfAParameterIsAHandle) {
 
 TEST_F(Modules, OnlyParametersThatFitAreTied) {
   Tied net{g};
-  EXPECT_EQ(messageOfTie([&] { net.narrow.weight = net.first.weight; }),
+  EXPECT_EQ(messageOf([&] { net.narrow.weight = net.first.weight; }),
             "'narrow.weight' cannot be 'first.weight': f32[2, 4] and f32[4, 4]");
-  EXPECT_EQ(messageOfTie([&] { net.narrow.weight = relu(net.first.weight); }),
+  EXPECT_EQ(messageOf([&] { net.narrow.weight = relu(net.first.weight); }),
             "'narrow.weight' is tied to what is no parameter");
-  EXPECT_EQ(messageOfTie([&] { net.narrow.weight = Tensor(); }), "'narrow.weight' is tied to no tensor");
+  EXPECT_EQ(messageOf([&] { net.narrow.weight = Tensor(); }), "'narrow.weight' is tied to no tensor");
   Graph other{"other"};
   Tied there{other};
-  EXPECT_EQ(messageOfTie([&] { net.first.weight = there.first.weight; }),
+  EXPECT_EQ(messageOf([&] { net.first.weight = there.first.weight; }),
             "'first.weight' is tied to a parameter of another graph");
   net(vector);
   EXPECT_EQ(
-      messageOfTie([&] { net.second.weight = net.first.weight; }),
+      messageOf([&] { net.second.weight = net.first.weight; }),
       "'second.weight' cannot be 'first.weight': it is used already; tie a parameter before its module is called");
   EXPECT_EQ(names(net.named_parameters()).size(), 8u);
 }

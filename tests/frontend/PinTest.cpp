@@ -1,12 +1,14 @@
 // Where work happens: pins of ops and modules, and what training makes of them.
 #include "frontend/GraphImpl.h"
 #include "passes/Passes.h"
+#include "tests/frontend/Observe.h"
 #include <sluice/sluice.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 using namespace sluice;
+using sluice::test::messageOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -43,14 +45,6 @@ struct Pins : testing::Test {
     return names;
   }
   std::vector<std::string> pinned(const std::string &device) { return pinned(detail::Access::graph(g)->graph, device); }
-  std::string errorOf(const std::function<void()> &use) {
-    try {
-      use();
-    } catch (const Error &error) {
-      return error.message();
-    }
-    return "no error";
-  }
 };
 
 } // namespace
@@ -92,16 +86,16 @@ TEST_F(Pins, TheLastOneHolds) {
 TEST_F(Pins, AreForWorkAlone) {
   nn::Module root{g};
   Tensor weight = root.parameter("weight", {4}, init::ones()), moved = x.to(gpu(1));
-  EXPECT_EQ(errorOf([&] { pin(x, gpu(0)); }), "pin: 'x' is an input: nothing computes it ([batch, 4])");
-  EXPECT_EQ(errorOf([&] { pin(weight, gpu(0)); }), "pin: 'weight' is a state: pin or move its module ([4])");
-  EXPECT_EQ(errorOf([&] { pin(g.ones({2}), gpu(0)); }),
+  EXPECT_EQ(messageOf([&] { pin(x, gpu(0)); }), "pin: 'x' is an input: nothing computes it ([batch, 4])");
+  EXPECT_EQ(messageOf([&] { pin(weight, gpu(0)); }), "pin: 'weight' is a state: pin or move its module ([4])");
+  EXPECT_EQ(messageOf([&] { pin(g.ones({2}), gpu(0)); }),
             "pin: the value is a constant: it is made where it is used ([2])");
-  EXPECT_EQ(errorOf([&] { pin(moved, gpu(0)); }),
+  EXPECT_EQ(messageOf([&] { pin(moved, gpu(0)); }),
             "pin: the value is a copy, and lives where `to` or `copy_to` puts it ([batch, 4])");
-  EXPECT_EQ(errorOf([&] { pin(relu(moved), gpu(0)); }),
+  EXPECT_EQ(messageOf([&] { pin(relu(moved), gpu(0)); }),
             "pin: the value is fixed on gpu(1), where its operands live ([batch, 4])");
-  EXPECT_EQ(errorOf([&] { pin(relu(moved), gpu(1)); }), "no error");
-  EXPECT_EQ(errorOf([&] { pin(Tensor(), gpu(0)); }), "pin: an operand is an empty tensor");
+  EXPECT_EQ(messageOf([&] { pin(relu(moved), gpu(1)); }), "no error");
+  EXPECT_EQ(messageOf([&] { pin(Tensor(), gpu(0)); }), "pin: an operand is an empty tensor");
 }
 
 // --- modules
@@ -154,17 +148,18 @@ TEST_F(Pins, ReachPartsCreatedLater) {
 TEST_F(Pins, AgreeWithWhereStatesAreFixed) {
   StagedNet net{g};
   net.fc.to(gpu(0));
-  EXPECT_EQ(errorOf([&] { net.pin(gpu(1)); }), "pin: 'fc.weight' is fixed on gpu(0), where it was created or moved to");
+  EXPECT_EQ(messageOf([&] { net.pin(gpu(1)); }),
+            "pin: 'fc.weight' is fixed on gpu(0), where it was created or moved to");
   net.features.pin(gpu(1));
-  EXPECT_EQ(errorOf([&] { net.to(gpu(0)); }), "to: 'conv.weight' is pinned to gpu(1) with its module");
+  EXPECT_EQ(messageOf([&] { net.to(gpu(0)); }), "to: 'conv.weight' is pinned to gpu(1) with its module");
 }
 
 TEST_F(Pins, FindPartsByName) {
   StagedNet net{g};
   EXPECT_EQ(&net.get_submodule("features"), &net.features);
   EXPECT_EQ(&net.get_submodule("bn"), &net.features.bn);
-  EXPECT_EQ(errorOf([&] { net.get_submodule("head"); }), "'test' has no part 'head'; it has features, conv, bn, fc");
-  EXPECT_EQ(errorOf([&] { net.fc.get_submodule("x"); }), "'fc' has no part 'x'; it has none");
+  EXPECT_EQ(messageOf([&] { net.get_submodule("head"); }), "'test' has no part 'head'; it has features, conv, bn, fc");
+  EXPECT_EQ(messageOf([&] { net.fc.get_submodule("x"); }), "'fc' has no part 'x'; it has none");
 }
 
 TEST_F(Pins, StagesNameNoParameters) {

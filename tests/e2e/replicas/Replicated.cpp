@@ -4,8 +4,11 @@
 #include "ir/Target.h"
 #include "ir/text/ParseGuard.h"
 #include "runtime/plan/RowBlocks.h"
+#include "tests/Worse.h"
 
 #include <algorithm>
+#include <gtest/gtest.h>
+#include <numeric>
 #include <regex>
 
 using namespace mlir;
@@ -205,6 +208,26 @@ Values Replicated::run(const std::string &name, const Values &inputs, const std:
       joined.insert(joined.end(), of.at(output).begin(), of.at(output).end());
   }
   return outputs;
+}
+
+void expectAsOneDevice(const std::string &text, const Values &inputs, const std::vector<int64_t> &shares,
+                       int64_t microbatches, int steps) {
+  size_t replicas = shares.size();
+  int64_t rows = std::accumulate(shares.begin(), shares.end(), int64_t(0));
+  Interpreted one(text);
+  Replicated several(text, replicas, /*syncBatchNorm=*/true, {}, "parallel", microbatches);
+  one.init(3);
+  several.run("init", {{"key", {0, 3}}}, std::vector<int64_t>(replicas, 1));
+  for (auto &states : several.states)
+    states.at("lr").data = {0.1};
+  one.setState("lr", {0.1});
+  for (int step = 0; step < steps; ++step)
+    EXPECT_LT(largestDifference(several.run("train_step", inputs, shares).at("loss"),
+                                one.run("train_step", inputs, rows).at("loss")),
+              1e-12);
+  for (const auto &[name, value] : one.states)
+    for (auto &states : several.states)
+      EXPECT_LT(largestDifference(states.at(name).data, value.data), 1e-12) << name << " of " << replicas;
 }
 
 } // namespace sluice::test

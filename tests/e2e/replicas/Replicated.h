@@ -52,4 +52,9 @@ private:
   std::set<std::string> withRows; // outputs, as far as they were given
 };
 
+/// Tests that steps of training at the rate 0.1, where replica i has shares[i] rows, leave the losses and states of one device,
+/// within 1e-12.
+void expectAsOneDevice(const std::string &text, const Values &inputs, const std::vector<int64_t> &shares,
+                       int64_t microbatches, int steps);
+
 } // namespace sluice::test
