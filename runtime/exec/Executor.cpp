@@ -19,7 +19,9 @@ Executor::Executor(const Plan &plan, const sluice_artifact &artifact, Team &team
   }
 }
 
-Executor::~Executor() {
+Executor::~Executor() { settle(); }
+
+void Executor::settle() {
   if (devices_.mayBeBusy())
     team_.enter([&] { devices_.settle(); });
 }

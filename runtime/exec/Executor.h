@@ -31,6 +31,8 @@ public:
   void run(const Entry &entry, int64_t call, const RowShare &share);
   /// Waits for everything.
   void synchronize();
+  /// The same for whoever lets go of memory, whatever has failed.
+  void settle();
 
   /// Waits until the host may write an input for call number `call`.
   void waitForInput(const Value &input, int64_t call);

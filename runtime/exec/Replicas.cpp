@@ -39,8 +39,7 @@ Replicas::~Replicas() {
     replicas_.front()->executor().devices().abortCollectives();
   if (size() == 1)
     return;
-  guarded(
-      [&] { everywhere([](Replica &replica) { replica.executor().synchronize(); }); }); // nobody waits for it any more
+  guarded([&] { everywhere([](Replica &replica) { replica.executor().settle(); }); });
   inThreads([&](size_t number) { replicas_[number].reset(); });
 }
 
