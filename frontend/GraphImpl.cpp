@@ -190,6 +190,10 @@ void GraphImpl::tie(const Tensor &parameter, const Tensor &other) {
   if (!from.use_empty())
     throw Error(with + "it is used already; tie a parameter before its module is called", location,
                 {{"used here", locationOf((*from.user_begin())->getLoc())}});
+  for (auto copy : module->getOps<ir::StateOp>())
+    if (copy.getLike() == own.getSymName())
+      throw Error(with + "'" + copy.getSymName().str() + "' begins like it; tie a parameter before it is copied",
+                  location, {{"copied here", locationOf(copy.getLoc())}});
   SmallVector<Attribute> names;
   for (ArrayAttr before : {shared.getAliasesAttr(), builder.getArrayAttr(own.getSymNameAttr()), own.getAliasesAttr()})
     if (before)

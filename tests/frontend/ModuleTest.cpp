@@ -264,3 +264,13 @@ TEST_F(Modules, OnlyParametersThatFitAreTied) {
       "'second.weight' cannot be 'first.weight': it is used already; tie a parameter before its module is called");
   EXPECT_EQ(names(net.named_parameters()).size(), 8u);
 }
+
+TEST_F(Modules, CopiedParametersAreNotTied) {
+  Tied net{g};
+  get_params({net.second.weight}, cpu());
+  EXPECT_EQ(messageOf([&] { net.second.weight = net.first.weight; }),
+            "'second.weight' cannot be 'first.weight': 'second.weight.cpu' begins like it; tie a parameter before it "
+            "is copied");
+  get_params({net.first.bias}, cpu());
+  EXPECT_NO_THROW(net.second.bias = net.first.bias);
+}

@@ -54,7 +54,8 @@ static runtime::DType typeOf(ir::StateOp state, bool promoteF64) {
 
 static StateData readState(ir::StateOp state, const std::shared_ptr<const runtime::SafetensorsFile> &file,
                            const std::string &path) {
-  runtime::TensorSource source = runtime::sourceIn(file, path, state.getSymName().str());
+  llvm::StringRef name = state.getLike().value_or(state.getSymName()); // what is like another has no data of its own
+  runtime::TensorSource source = runtime::sourceIn(file, path, name.str());
   source.as(typeOf(state, false), state.getTensorType().getShape().vec()); // fails where it does not fit
   if (source.crc32() != uint32_t(state.getInit().getCrc32().getInt()))
     runtime::failInvalid(source.what + " is not what the graph was written with: its checksum differs");

@@ -417,6 +417,25 @@ TEST(InProcess, BeginsWithDataOfAFile) {
   EXPECT_THAT(wide.state<double>("fc.weight"), ElementsAre(1, 2, 3, -1, 0, 1));
 }
 
+TEST(InProcess, CopiesOfParametersBeginWithTheSameData) {
+  TemporaryFolder folder;
+  {
+    Program writer = compile(lineGraph());
+    setWeights(writer);
+    writer.save_weights(folder / "w.safetensors");
+  }
+  Graph g{"line"};
+  g.set_devices("cpu,sim:0");
+  Tensor x = g.input("x", f32, {Dim{"batch"}, 2});
+  Line line{g};
+  Tensor copy = get_params({line.fc.bias}, gpu(0))[0];
+  line.initialize("*", init::from_file(folder / "w.safetensors"));
+  g.output("y", x + copy.to(cpu()));
+  Program program = compile(g);
+  initialise(program);
+  EXPECT_THAT(program.state<float>("fc.bias.gpu0"), ElementsAre(0.5F, -0.5F));
+}
+
 TEST(InProcess, LargeDataStaysForAsLongAsTheProgram) {
   constexpr std::int64_t kWidth = 1200; // 5.8 MB
   Graph g{"large"};
