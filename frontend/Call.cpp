@@ -26,9 +26,11 @@ static GraphImpl &graphOf(const char *function, ArrayRef<Tensor> operands, const
   return *graph;
 }
 
-Call::Call(const char *function, ArrayRef<Tensor> operands, SourceLocation where)
+Call::Call(const char *function, ArrayRef<Tensor> operands, SourceLocation where, Rows rows)
     : graph(graphOf(function, operands, where)), function(function), operands(operands), location(std::move(where)) {
   requireOneDevice();
+  if (rows == Rows::own)
+    requireOwnRows();
 }
 
 static bool isSameLine(const SourceLocation &a, const SourceLocation &b) {
@@ -91,6 +93,32 @@ void Call::requireOneDevice() const {
   }
 }
 
+void Call::requireOwnRows() const {
+  for (const Tensor &operand : operands)
+    if (int64_t at = mergedAt(operand); at >= 0)
+      fail("needs the batch in a dimension of its own, and it is merged with one of " +
+           std::to_string(shape(operand)[at + 1]) + "; reshape it back before");
+}
+
+int64_t Call::mergedAt(const Tensor &x) {
+  if (!Access::isMerged(x))
+    return -1;
+  return llvm::find_if(shape(x), ShapedType::isDynamic) - shape(x).begin();
+}
+
+int64_t Call::placeOf(const Tensor &x, int64_t seen) {
+  int64_t merged = mergedAt(x);
+  return merged < 0 || seen <= merged ? seen : seen + 1;
+}
+
+int64_t Call::axis(const Tensor &x, int64_t dim) const {
+  int64_t place = placeOf(x, axisOf(seenRank(x), dim));
+  if (place == mergedAt(x))
+    fail("cannot work along " + graph.shapeOf(type(x), true)[size_t(place)].str() +
+         ": the batch, merged with another dimension");
+  return place;
+}
+
 void Call::requireFloat(const Tensor &x) const {
   if (!is_float(x.dtype()))
     fail(std::string("works on floats, not ") + to_string(x.dtype()) + "; convert with .to(f32)");
@@ -109,8 +137,8 @@ void Call::requireSameDType(const Tensor &a, const Tensor &b) const {
 }
 
 void Call::requireRank(const char *operand, const Tensor &x, int64_t expected) const {
-  if (rank(x) != expected)
-    fail(std::string(operand) + " has " + std::to_string(rank(x)) + " dimensions, not " + std::to_string(expected));
+  if (seenRank(x) != expected)
+    fail(std::string(operand) + " has " + std::to_string(seenRank(x)) + " dimensions, not " + std::to_string(expected));
 }
 
 int64_t Call::axisOf(int64_t rank, int64_t dim) const {
@@ -123,8 +151,11 @@ SmallVector<int64_t> Call::axes(const Tensor &x, const Axes &dims) const {
   SmallVector<int64_t> result;
   if (dims.values().empty())
     return llvm::to_vector(llvm::seq<int64_t>(0, rank(x)));
-  for (int64_t dim : dims.values())
-    result.push_back(axis(x, dim));
+  for (int64_t dim : dims.values()) {
+    result.push_back(placeOf(x, axisOf(seenRank(x), dim)));
+    if (result.back() == mergedAt(x))
+      result.push_back(result.back() + 1);
+  }
   llvm::sort(result);
   if (auto twice = std::adjacent_find(result.begin(), result.end()); twice != result.end())
     fail("dimension " + std::to_string(*twice) + " is given twice");
@@ -141,9 +172,11 @@ SmallVector<Tensor> Call::emitAll(StringRef op, ArrayRef<Tensor> tensors, ArrayR
   Operation *built = graph.build(op, values, attributes, location, failure);
   if (!built)
     fail(graph.withNames(failure));
+  bool isMerged = llvm::any_of(tensors, Access::isMerged);
   SmallVector<Tensor> results;
   for (Value result : built->getResults())
-    results.push_back(Access::tensor(graph, result));
+    results.push_back(
+        Access::tensor(graph, result, isMerged && !cast<RankedTensorType>(result.getType()).hasStaticShape()));
   return results;
 }
 
@@ -182,7 +215,7 @@ std::pair<double, double> rangeOf(DType dtype) {
 Tensor Call::literal(double value, const Tensor &x) {
   if (!ir::holds(type(x).getElementType(), value))
     fail("the number " + print(value) + " is not a value of " + to_string(x.dtype()) + "; convert with .to(f32)");
-  return full(value, type(x));
+  return seen(full(value, type(x)), Access::isMerged(x));
 }
 
 Tensor Call::key() { return Access::tensor(graph, graph.readKey(location)); }
@@ -284,6 +317,23 @@ Tensor Call::expand(const Tensor &x, ArrayRef<int64_t> dims, ArrayRef<int64_t> n
     if (StringAttr device = ir::getDevice(type(operand)))
       ir::setDeviceAndPin(Access::value(y).getDefiningOp(), device, graph.pin);
   return y;
+}
+
+// Where the merged dimension is, x has one of size 1, which becomes two, or none yet.
+Tensor Call::beside(const Tensor &other, const Tensor &x) {
+  int64_t merged = mergedAt(other);
+  if (merged < 0)
+    return x;
+  int64_t behind = rank(other) - 2 - merged, at = seenRank(x) - 1 - behind;
+  bool isAlike = mergedAt(x) >= 0 && placeOf(x, at) == mergedAt(x) && shape(x)[at + 1] == shape(other)[merged + 1];
+  if (isAlike || at < 0)
+    return x;
+  if (Access::isMerged(x) || shape(x)[at] != 1)
+    fail("sizes do not broadcast: " + print(other) + " and " + print(x) + " in dimension -" +
+         std::to_string(behind + 1));
+  SmallVector<int64_t> sizes(shape(x));
+  sizes.insert(sizes.begin() + at, 1);
+  return reshape(x, sizes);
 }
 
 Tensor Call::broadcast(const Tensor &x, ArrayRef<int64_t> newShape) {

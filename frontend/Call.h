@@ -19,13 +19,19 @@ private:
   GraphImpl &graph;
 };
 
+/// Whether a function takes tensors whose batch is merged with the dimension behind it. Their values have both: `?` and the
+/// other, next to each other. What sees one dimension there is the user, and so are the functions that count dimensions:
+/// `axis` gives a dimension of the value for one that the user sees.
+enum class Rows { own, merged };
+
 class Call {
 public:
-  /// Throws unless all operands exist, belong to one graph and, where they are fixed on devices, on one. Absent
-  /// optional operands are simply not listed.
-  Call(const char *function, llvm::ArrayRef<Tensor> operands, SourceLocation location);
-  Call(const char *function, const Arg &x) : Call(function, {x.tensor}, x.where) {}
-  Call(const char *function, const Arg &a, const Arg &b) : Call(function, {a.tensor, b.tensor}, a.where) {}
+  /// Throws unless all operands exist, belong to one graph and, where they are fixed on devices, on one, and have rows that
+  /// the function takes. Absent optional operands are simply not listed.
+  Call(const char *function, llvm::ArrayRef<Tensor> operands, SourceLocation location, Rows rows = Rows::own);
+  Call(const char *function, const Arg &x, Rows rows = Rows::own) : Call(function, {x.tensor}, x.where, rows) {}
+  Call(const char *function, const Arg &a, const Arg &b, Rows rows = Rows::own)
+      : Call(function, {a.tensor, b.tensor}, a.where, rows) {}
 
   /// "model.cpp:13:18: error: matmul: <message> ([batch, 784] x [512, 10])", with notes at the operands' lines.
   [[noreturn]] void fail(const std::string &message) const;
@@ -36,7 +42,13 @@ public:
   }
   static llvm::ArrayRef<int64_t> shape(const Tensor &x) { return type(x).getShape(); }
   static int64_t rank(const Tensor &x) { return type(x).getRank(); }
-  std::string print(const Tensor &x) const { return graph.printShape(type(x)); }
+  /// The dimensions that the user sees.
+  static int64_t seenRank(const Tensor &x) { return rank(x) - Access::isMerged(x); }
+  /// Where the batch is that is merged with the dimension behind it; -1: it is not.
+  static int64_t mergedAt(const Tensor &x);
+  /// The same value with its rows merged or not.
+  Tensor seen(const Tensor &x, bool merged) { return Access::tensor(graph, Access::value(x), merged); }
+  std::string print(const Tensor &x) const { return graph.printShape(type(x), Access::isMerged(x)); }
   /// A size, or the name of the batch dimension.
   std::string print(int64_t size) const;
   /// With as many digits as it takes, up to six.
@@ -51,10 +63,12 @@ public:
   void requireScalar(const Tensor &x) const;
   void requireSameDType(const Tensor &a, const Tensor &b) const;
   void requireRank(const char *operand, const Tensor &x, int64_t rank) const;
-  /// `dim` counted from the front.
-  int64_t axis(const Tensor &x, int64_t dim) const { return axisOf(rank(x), dim); }
+  /// The dimension of the value, counted from the front; fails for merged rows, which are two.
+  int64_t axis(const Tensor &x, int64_t dim) const;
+  /// The same for a dimension that the user sees, counted from the front: its first one, of merged rows.
+  static int64_t placeOf(const Tensor &x, int64_t seen);
   int64_t axisOf(int64_t rank, int64_t dim) const;
-  /// Sorted and counted from the front; all if none are given.
+  /// Sorted and counted from the front, both of merged rows; all if none are given.
   llvm::SmallVector<int64_t> axes(const Tensor &x, const Axes &dims) const;
 
   // Ops.
@@ -89,6 +103,8 @@ public:
   Tensor broadcast(const Tensor &x, llvm::ArrayRef<int64_t> shape);
   /// On the device of the call's operands, where the result is needed.
   Tensor expand(const Tensor &x, llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<int64_t> shape);
+  /// x in the shape in which it broadcasts beside a tensor, whose rows may be merged.
+  Tensor beside(const Tensor &other, const Tensor &x);
   /// y plus a vector along one dimension of it, if there is one.
   Tensor plusBias(const Tensor &y, const Tensor &bias, int64_t axis);
   /// The operands that exist.
@@ -101,6 +117,7 @@ public:
 private:
   void requireOneDevice() const;
   void set(ir::StateOp state, const Tensor &value, const char *advice);
+  void requireOwnRows() const;
 
   CallNumber number{graph};
   const char *function;

@@ -7,6 +7,7 @@ using namespace mlir;
 namespace sluice {
 
 using detail::Call;
+using detail::Rows;
 
 namespace {
 
@@ -79,8 +80,19 @@ static std::string leadingLetters(const std::string &all, int64_t rank, int64_t 
   return rank <= own ? "" : all.substr(all.size() - size_t(rank - own));
 }
 
+/// Merged rows are the rows of a, or of the leading dimensions of both: never what is summed over, nor columns.
+static void requireOuterRows(const Call &call, const Tensor &a, const Tensor &b) {
+  int64_t ofA = Call::mergedAt(a), ofB = Call::mergedAt(b), rankOfA = Call::rank(a), rankOfB = Call::rank(b);
+  bool isLeading = ofB >= 0 && ofB + 3 < rankOfB && rankOfA - ofA == rankOfB - ofB;
+  bool isRowOfA = ofB < 0 && ofA >= 0 && ofA + 2 < rankOfA && (rankOfB <= 2 || ofA + 3 < rankOfA);
+  if ((ofA >= 0 || ofB >= 0) && !isLeading && !isRowOfA)
+    call.fail("the batch, merged with another dimension, can only be the rows of the first operand; use einsum");
+}
+
 /// a's last dimension with b's last one (transposed) or last but one; leading dimensions broadcast.
-static Tensor multiplyMatrices(Call &call, const Tensor &a, const Tensor &b, bool transposedB) {
+static Tensor multiplyMatrices(Call &call, const Tensor &a, const Tensor &given, bool transposedB) {
+  requireOuterRows(call, a, given);
+  Tensor b = Call::rank(given) > 2 ? call.beside(a, given) : given;
   ArrayRef<int64_t> left = Call::shape(a), right = Call::shape(b);
   bool isRow = left.size() == 1, isColumn = right.size() == 1;
   int64_t inner = transposedB || isColumn ? right.back() : right[right.size() - 2];
@@ -101,7 +113,7 @@ static Tensor multiplyMatrices(Call &call, const Tensor &a, const Tensor &b, boo
 }
 
 Tensor matmul(Arg a, Arg b) {
-  Call call("matmul", a, b);
+  Call call("matmul", a, b, Rows::merged);
   call.requireFloat(a.tensor);
   call.requireSameDType(a.tensor, b.tensor);
   if (Call::rank(a.tensor) == 0 || Call::rank(b.tensor) == 0)
@@ -110,12 +122,12 @@ Tensor matmul(Arg a, Arg b) {
 }
 
 Tensor linear(Arg x, const Tensor &weight, const Tensor &bias) {
-  Call call("linear", Call::present({x.tensor, weight, bias}), x.where);
+  Call call("linear", Call::present({x.tensor, weight, bias}), x.where, Rows::merged);
   call.requireFloat(x.tensor);
   call.requireSameDType(x.tensor, weight);
   call.requireRank("weight", weight, 2);
-  if (Call::rank(x.tensor) < 2)
-    call.fail("the input has " + std::to_string(Call::rank(x.tensor)) + " dimensions, not at least 2");
+  if (Call::seenRank(x.tensor) < 2)
+    call.fail("the input has " + std::to_string(Call::seenRank(x.tensor)) + " dimensions, not at least 2");
   Tensor y = multiplyMatrices(call, x.tensor, weight, true);
   return call.plusBias(y, bias, Call::rank(y) - 1);
 }
@@ -168,21 +180,53 @@ static WrittenEquation read(const Call &call, const std::string &equation, Array
   written.result = inputs.size() == text.size() ? impliedResult(written.operands) : result.str();
   checkLetters(call, written.result);
   for (auto [letters, operand] : llvm::zip_equal(written.operands, operands))
-    if (int64_t(letters.size()) != Call::rank(operand))
+    if (int64_t(letters.size()) != Call::seenRank(operand))
       call.fail("'" + letters + "' are " + std::to_string(letters.size()) + " letters for " +
-                std::to_string(Call::rank(operand)) + " dimensions");
+                std::to_string(Call::seenRank(operand)) + " dimensions");
   for (char letter : written.result)
     if (!contains(llvm::join(written.operands, ""), letter))
       call.fail("the letter " + quoted(letter) + " of the result is in no operand");
   return written;
 }
 
+/// The letter of merged rows becomes two, wherever it is.
+static void splitRows(Call &call, WrittenEquation &written, MutableArrayRef<Tensor> operands) {
+  static constexpr char behindRows = '0';
+  auto merged = llvm::find_if(operands, detail::Access::isMerged);
+  if (merged == operands.end())
+    return;
+  Tensor first = *merged;
+  int64_t times = Call::shape(first)[Call::mergedAt(first) + 1];
+  char rows = written.operands[size_t(merged - operands.begin())][size_t(Call::mergedAt(first))];
+  auto split = [&](std::string &letters) {
+    if (size_t at = letters.find(rows); at != std::string::npos)
+      letters.insert(at + 1, 1, behindRows);
+  };
+  for (auto [operand, letters] : llvm::zip_equal(operands, written.operands)) {
+    int64_t at = int64_t(letters.find(rows));
+    if (Call::mergedAt(operand) != at && (at >= 0 || Call::mergedAt(operand) >= 0)) {
+      if (at < 0 || Call::mergedAt(operand) >= 0 || Call::shape(operand)[at] != 1)
+        call.fail("the letter " + quoted(rows) + " has two sizes: " + call.print(first) + " and " +
+                  call.print(operand));
+      SmallVector<int64_t> sizes(Call::shape(operand));
+      sizes.insert(sizes.begin() + at, 1);
+      operand = call.reshape(operand, sizes);
+    } else if (at >= 0 && Call::shape(operand)[at + 1] != times) {
+      call.fail("the letter " + quoted(rows) + " has two sizes: " + call.print(first) + " and " + call.print(operand));
+    }
+    split(letters);
+  }
+  split(written.result);
+}
+
 Tensor einsum(const std::string &equation, Arg a, Arg b) {
-  Call call("einsum", a, b);
+  Call call("einsum", a, b, Rows::merged);
   call.requireFloat(a.tensor);
   call.requireSameDType(a.tensor, b.tensor);
-  WrittenEquation written = read(call, equation, {a.tensor, b.tensor});
-  Factor first{a.tensor, written.operands[0]}, second{b.tensor, written.operands[1]};
+  SmallVector<Tensor> operands{a.tensor, b.tensor};
+  WrittenEquation written = read(call, equation, operands);
+  splitRows(call, written, operands);
+  Factor first{operands[0], written.operands[0]}, second{operands[1], written.operands[1]};
   std::string all;
   for (char letter : first.letters + second.letters) {
     if (!contains(all, letter))
@@ -199,10 +243,12 @@ Tensor einsum(const std::string &equation, Arg a, Arg b) {
 }
 
 Tensor einsum(const std::string &equation, Arg x) {
-  Call call("einsum", x);
+  Call call("einsum", x, Rows::merged);
   call.requireFloat(x.tensor);
-  WrittenEquation written = read(call, equation, {x.tensor});
-  Factor factor{x.tensor, written.operands[0]};
+  SmallVector<Tensor> operands{x.tensor};
+  WrittenEquation written = read(call, equation, operands);
+  splitRows(call, written, operands);
+  Factor factor{operands[0], written.operands[0]};
   sumAlong(call, factor, [&](char letter) { return !contains(written.result, letter); });
   return call.permute(factor.tensor, llvm::map_to_vector(written.result, [&](char letter) {
                         return int64_t(factor.letters.find(letter));

@@ -6,9 +6,10 @@ using namespace mlir;
 namespace sluice {
 
 using detail::Call;
+using detail::Rows;
 
 Tensor dropout(Arg x, double p) {
-  Call call("dropout", x);
+  Call call("dropout", x, Rows::merged);
   call.requireFloat(x.tensor);
   if (!(p >= 0 && p <= 1))
     call.fail("p is a probability, within [0, 1], not " + Call::print(p));

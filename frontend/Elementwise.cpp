@@ -9,11 +9,12 @@ using namespace mlir;
 namespace sluice {
 
 using detail::Call;
+using detail::Rows;
 
 //===- one tensor -------------------------------------------------------------------------------------------------===//
 
 template <class Op> static Tensor unary(const char *name, const Arg &x, ArrayRef<NamedAttribute> attributes = {}) {
-  Call call(name, x);
+  Call call(name, x, Rows::merged);
   call.requireFloat(x.tensor);
   return call.emit<Op>({x.tensor}, attributes);
 }
@@ -31,7 +32,7 @@ static void requireNumber(const Call &call, const Tensor &x) {
 }
 
 template <class Op> static Tensor unaryOfNumber(const char *name, const Arg &x) {
-  Call call(name, x);
+  Call call(name, x, Rows::merged);
   requireNumber(call, x.tensor);
   return call.emit<Op>({x.tensor});
 }
@@ -44,19 +45,19 @@ SLUICE_NUMBER_FUNCTIONS(SLUICE_NUMBERS)
 Tensor operator-(Arg x) { return unaryOfNumber<ir::NegOp>("-", x); }
 
 Tensor leaky_relu(Arg x, double negative_slope) {
-  Call call("leaky_relu", x);
+  Call call("leaky_relu", x, Rows::merged);
   call.requireFloat(x.tensor);
   return call.emit<ir::LeakyReluOp>({x.tensor}, call.real("alpha", negative_slope));
 }
 
 Tensor elu(Arg x, double alpha) {
-  Call call("elu", x);
+  Call call("elu", x, Rows::merged);
   call.requireFloat(x.tensor);
   return call.emit<ir::EluOp>({x.tensor}, call.real("alpha", alpha));
 }
 
 Tensor gelu(Arg x, Gelu approximate) {
-  Call call("gelu", x);
+  Call call("gelu", x, Rows::merged);
   call.requireFloat(x.tensor);
   SmallVector<NamedAttribute> attributes;
   if (approximate == Gelu::tanh)
@@ -76,7 +77,7 @@ static void addBound(Call &call, const Tensor &x, StringRef name, double bound, 
 }
 
 static Tensor clipAs(const char *name, const Arg &x, std::optional<double> min, std::optional<double> max) {
-  Call call(name, x);
+  Call call(name, x, Rows::merged);
   requireNumber(call, x.tensor);
   auto [least, most] = detail::rangeOf(x.tensor.dtype());
   double low = std::max(min.value_or(least), least), high = std::min(max.value_or(most), most);
@@ -92,8 +93,8 @@ static Tensor clipAs(const char *name, const Arg &x, std::optional<double> min, 
 Tensor clip(Arg x, std::optional<double> min, std::optional<double> max) { return clipAs("clip", x, min, max); }
 Tensor clamp(Arg x, std::optional<double> min, std::optional<double> max) { return clipAs("clamp", x, min, max); }
 
-Tensor cast(Arg x, DType dtype) { return Call("cast", x).cast(x.tensor, dtype); }
-Tensor stop_gradient(Arg x) { return Call("stop_gradient", x).emit<ir::StopGradientOp>({x.tensor}); }
+Tensor cast(Arg x, DType dtype) { return Call("cast", x, Rows::merged).cast(x.tensor, dtype); }
+Tensor stop_gradient(Arg x) { return Call("stop_gradient", x, Rows::merged).emit<ir::StopGradientOp>({x.tensor}); }
 
 static void requireBool(const Call &call, const char *operand, const Tensor &x) {
   if (x.dtype() != DType::boolean)
@@ -101,7 +102,7 @@ static void requireBool(const Call &call, const char *operand, const Tensor &x) 
 }
 
 static Tensor negated(const char *name, const Tensor &x, const SourceLocation &location) {
-  Call call(name, {x}, location);
+  Call call(name, {x}, location, Rows::merged);
   requireBool(call, "the operand", x);
   return call.emit<ir::NotOp>({x});
 }
@@ -115,8 +116,9 @@ Tensor operator!(const Tensor &x) {
 
 /// Both operands in their common shape.
 static std::pair<Tensor, Tensor> matched(Call &call, const Tensor &a, const Tensor &b) {
-  SmallVector<int64_t> shape = call.commonShape(Call::shape(a), Call::shape(b));
-  return {call.broadcast(a, shape), call.broadcast(b, shape)};
+  Tensor left = call.beside(b, a), right = call.beside(a, b);
+  SmallVector<int64_t> shape = call.commonShape(Call::shape(left), Call::shape(right));
+  return {call.broadcast(left, shape), call.broadcast(right, shape)};
 }
 
 namespace {
@@ -151,18 +153,18 @@ template <ir::Predicate predicate> struct Comparison {
 } // namespace
 
 template <class Combine> static Tensor binary(const char *name, const Arg &a, const Arg &b, Combine combine) {
-  Call call(name, a, b);
+  Call call(name, a, b, Rows::merged);
   call.requireSameDType(a.tensor, b.tensor);
   auto [left, right] = matched(call, combine.operand(call, a.tensor), combine.operand(call, b.tensor));
   return combine(call, left, right);
 }
 template <class Combine> static Tensor binary(const char *name, const Arg &a, double b, Combine combine) {
-  Call call(name, a);
+  Call call(name, a, Rows::merged);
   Tensor left = combine.operand(call, a.tensor);
   return combine(call, left, call.literal(b, left));
 }
 template <class Combine> static Tensor binary(const char *name, double a, const Arg &b, Combine combine) {
-  Call call(name, b);
+  Call call(name, b, Rows::merged);
   Tensor right = combine.operand(call, b.tensor);
   return combine(call, call.literal(a, right), right);
 }
@@ -199,9 +201,9 @@ Tensor operator^(Arg a, Arg b) { return binary("^", a, b, Logical<ir::XorOp>{});
 template <class Y, class Combine>
 static Tensor &assign(const char *name, const AssignedArg &x, const Y &y, Combine combine) {
   Arg before(x.tensor, x.where);
-  Call call(name, before);
+  Call call(name, before, Rows::merged);
   Tensor result = binary(name, before, y, combine);
-  if (result.dtype() != x.tensor.dtype() || Call::shape(result) != Call::shape(x.tensor))
+  if (result.dtype() != x.tensor.dtype() || call.print(result) != call.print(x.tensor))
     call.fail("the result is " + std::string(to_string(result.dtype())) + " " + call.print(result) +
               ", which cannot take the place of " + to_string(x.tensor.dtype()) + "; give it a name of its own");
   return x.tensor = result;
@@ -220,26 +222,33 @@ SLUICE_ASSIGNMENT(/=, TrueDivision)
 static Tensor select(Call &call, const Tensor &condition, const Tensor &a, const Tensor &b) {
   requireBool(call, "the condition", condition);
   call.requireSameDType(a, b);
-  SmallVector<int64_t> shape =
-      call.commonShape(call.commonShape(Call::shape(a), Call::shape(b)), Call::shape(condition));
-  return call.emit<ir::WhereOp>({call.broadcast(condition, shape), call.broadcast(a, shape), call.broadcast(b, shape)});
+  SmallVector<Tensor> operands{condition, a, b};
+  for (const Tensor &other : {condition, a, b})
+    for (Tensor &operand : operands)
+      operand = call.beside(other, operand);
+  SmallVector<int64_t> shape;
+  for (const Tensor &operand : operands)
+    shape = call.commonShape(shape, Call::shape(operand));
+  for (Tensor &operand : operands)
+    operand = call.broadcast(operand, shape);
+  return call.emit<ir::WhereOp>(operands);
 }
 
 Tensor where(Arg condition, Arg a, Arg b) {
-  Call call("where", {condition.tensor, a.tensor, b.tensor}, condition.where);
+  Call call("where", {condition.tensor, a.tensor, b.tensor}, condition.where, Rows::merged);
   return select(call, condition.tensor, a.tensor, b.tensor);
 }
 Tensor where(Arg condition, Arg a, double b) {
-  Call call("where", condition, a);
+  Call call("where", condition, a, Rows::merged);
   return select(call, condition.tensor, a.tensor, call.literal(b, a.tensor));
 }
 Tensor where(Arg condition, double a, Arg b) {
-  Call call("where", condition, b);
+  Call call("where", condition, b, Rows::merged);
   return select(call, condition.tensor, call.literal(a, b.tensor), b.tensor);
 }
 
 Tensor where(Arg condition, double a, double b) {
-  Call call("where", condition);
+  Call call("where", condition, Rows::merged);
   requireBool(call, "the condition", condition.tensor);
   auto type = RankedTensorType::get(Call::shape(condition.tensor), call.graph.elementType(call.graph.dtype));
   return call.emit<ir::WhereOp>({condition.tensor, call.full(a, type), call.full(b, type)});
@@ -248,7 +257,7 @@ Tensor where(Arg condition, double a, double b) {
 //===- constants --------------------------------------------------------------------------------------------------===//
 
 static Tensor constantLike(const char *name, const Arg &x, double value) {
-  Call call(name, x);
+  Call call(name, x, Rows::merged);
   return call.literal(value, x.tensor);
 }
 

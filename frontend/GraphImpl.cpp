@@ -46,8 +46,9 @@ Type GraphImpl::elementType(DType dtype) { return ir::typeOf(builder.getContext(
 
 DType dtypeOf(Type type) { return DType(*ir::dtypeOf(getElementTypeOrSelf(type))); }
 
-Tensor Access::tensor(GraphImpl &graph, Value value) {
+Tensor Access::tensor(GraphImpl &graph, Value value, bool merged) {
   Tensor tensor;
+  tensor.merged = merged;
   tensor.graph = graph.shared_from_this();
   tensor.value = value.getAsOpaquePointer();
   return tensor;

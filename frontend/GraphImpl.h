@@ -35,9 +35,10 @@ public:
   /// The type of a tensor with these dimensions; binds new names and throws on contradictions. `what` names the tensor.
   mlir::RankedTensorType typeOf(const std::string &what, DType dtype, const Shape &shape,
                                 const SourceLocation &location);
-  Shape shapeOf(mlir::Type type) const;
+  /// With `merged`, the batch and the dimension behind it are one.
+  Shape shapeOf(mlir::Type type, bool merged = false) const;
   /// "[batch, 784]"
-  std::string printShape(mlir::Type type) const { return shapeOf(type).str(); }
+  std::string printShape(mlir::Type type, bool merged = false) const { return shapeOf(type, merged).str(); }
   /// `text` of a diagnostic, with the name of the batch dimension for `?` in its shapes.
   std::string withNames(llvm::StringRef text) const;
   /// The size of a dimension in a type (kDynamic for the batch), or nothing if its name is not known.
@@ -173,7 +174,9 @@ struct Access {
     mlir::Value copy = value && tensor.graph->replica ? tensor.graph->replica->lookup(value) : mlir::Value();
     return copy ? copy : value;
   }
-  static Tensor tensor(GraphImpl &graph, mlir::Value value);
+  static Tensor tensor(GraphImpl &graph, mlir::Value value, bool merged = false);
+  /// Whether the batch and the dimension behind it are seen as one.
+  static bool isMerged(const Tensor &tensor) { return tensor.merged; }
 };
 
 DType dtypeOf(mlir::Type type);

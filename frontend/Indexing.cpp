@@ -6,6 +6,7 @@ using namespace mlir;
 namespace sluice {
 
 using detail::Call;
+using detail::Rows;
 
 static Tensor gathered(Call &call, const Tensor &x, int64_t axis, const Tensor &index) {
   if (index.dtype() != DType::i32 && index.dtype() != DType::i64)
@@ -19,7 +20,7 @@ static Tensor gathered(Call &call, const Tensor &x, int64_t axis, const Tensor &
 }
 
 Tensor index_select(Arg x, std::int64_t dim, const Tensor &index) {
-  Call call("index_select", x, Arg(index, x.where));
+  Call call("index_select", x, Arg(index, x.where), Rows::merged);
   return gathered(call, x.tensor, call.axis(x.tensor, dim), index);
 }
 
@@ -34,7 +35,7 @@ static Tensor withoutGradientAt(Call &call, const Tensor &y, const Tensor &index
 }
 
 Tensor embedding(Arg index, const Tensor &weight, std::optional<std::int64_t> padding_idx) {
-  Call call("embedding", index, Arg(weight, index.where));
+  Call call("embedding", index, Arg(weight, index.where), Rows::merged);
   call.requireFloat(weight);
   call.requireRank("the weight", weight, 2);
   int64_t rows = Call::shape(weight)[0];
@@ -47,7 +48,7 @@ Tensor embedding(Arg index, const Tensor &weight, std::optional<std::int64_t> pa
 }
 
 Tensor one_hot(Arg label, std::int64_t classes, DType dtype) {
-  Call call("one_hot", label);
+  Call call("one_hot", label, Rows::merged);
   if (label.tensor.dtype() != DType::i32 && label.tensor.dtype() != DType::i64)
     call.fail(std::string("labels are i32 or i64, not ") + to_string(label.tensor.dtype()));
   if (classes <= 0)

@@ -9,6 +9,7 @@ namespace sluice {
 
 using detail::Call;
 using detail::reduce;
+using detail::Rows;
 
 static Tensor reduced(Call &call, const Tensor &losses, Reduction reduction) {
   switch (reduction) {
@@ -45,17 +46,17 @@ static int64_t classAxis(const Call &call, const char *scores, const Tensor &x) 
   call.requireFloat(x);
   if (Call::rank(x) == 0)
     call.fail(std::string(scores) + " has no dimension of classes");
-  int64_t axis = Call::rank(x) > 1;
+  int64_t axis = call.axis(x, Call::seenRank(x) > 1);
   if (ShapedType::isDynamic(Call::shape(x)[axis]))
     call.fail(std::string(scores) + " has the batch in dimension " + std::to_string(axis) + ", that of the classes");
   return axis;
 }
 
-static void requireShape(const Call &call, const char *operand, const Tensor &x, ArrayRef<int64_t> shape) {
-  if (Call::shape(x) == shape)
-    return;
-  auto needed = Call::type(x).clone(shape);
-  call.fail(std::string(operand) + " needs the shape " + call.graph.printShape(needed) + ", not " + call.print(x));
+static void requireShape(const Call &call, const char *operand, const Tensor &x, ArrayRef<int64_t> shape,
+                         bool merged = false) {
+  std::string needed = call.graph.printShape(Call::type(x).clone(shape), merged);
+  if (call.print(x) != needed)
+    call.fail(std::string(operand) + " needs the shape " + needed + ", not " + call.print(x));
 }
 
 /// Scores and integer labels [N, ...] or []; gives the axis of the classes.
@@ -65,7 +66,7 @@ static int64_t requireLabels(const Call &call, const char *scores, const Tensor 
     call.fail(std::string("labels are i32 or i64, not ") + to_string(label.dtype()));
   SmallVector<int64_t> others(Call::shape(x));
   others.erase(others.begin() + axis);
-  requireShape(call, "label", label, others);
+  requireShape(call, "label", label, others, detail::Access::isMerged(x));
   return axis;
 }
 
@@ -115,6 +116,11 @@ static Tensor isLabel(Call &call, const Tensor &label, const Tensor &x, int64_t 
   SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, Call::rank(x) - 1));
   order.insert(order.begin() + axis, Call::rank(x) - 1);
   return call.permute(last, order);
+}
+
+/// The sum over one dimension of the value.
+static Tensor lineSum(Call &call, const Tensor &x, int64_t axis) {
+  return call.emit<ir::SumOp>({x}, call.list("axes", axis));
 }
 
 /// x where the position counts, 0 elsewhere.
@@ -169,7 +175,7 @@ static Tensor weightedShares(Call &call, const Tensor &target, const Tensor &wei
 static Tensor ofShares(Call &call, const Tensor &logits, const Tensor &target, const CrossEntropyOptions &options) {
   int64_t axis = classAxis(call, "logits", logits);
   call.requireSameDType(logits, target);
-  requireShape(call, "target", target, Call::shape(logits));
+  requireShape(call, "target", target, Call::shape(logits), detail::Access::isMerged(logits));
   if (options.ignore_index)
     call.fail("ignore_index is a label, and the target has shares of the classes");
   if (options.weight)
@@ -197,7 +203,7 @@ static Tensor smoothed(Call &call, const Tensor &ofLabels, const Tensor &logits,
 
 Tensor cross_entropy(Arg logits, const Tensor &target, CrossEntropyOptions options) {
   const Tensor &x = logits.tensor;
-  Call call("cross_entropy", operandsOf(x, target, {options.weight}), logits.where);
+  Call call("cross_entropy", operandsOf(x, target, {options.weight}), logits.where, Rows::merged);
   requireSmoothing(call, options.label_smoothing);
   if (is_float(target.dtype()))
     return ofShares(call, x, target, options);
@@ -214,12 +220,12 @@ Tensor cross_entropy(Arg logits, const Tensor &target, Reduction reduction) {
 
 Tensor nll_loss(Arg log_probabilities, const Tensor &label, NllLossOptions options) {
   const Tensor &x = log_probabilities.tensor;
-  Call call("nll_loss", operandsOf(x, label, {options.weight}), log_probabilities.where);
+  Call call("nll_loss", operandsOf(x, label, {options.weight}), log_probabilities.where, Rows::merged);
   Labels labels = labelsOf(call, "log_probabilities", x, label, options.weight, options.ignore_index);
   int64_t axis = classAxis(call, "log_probabilities", x);
   // Chosen by a condition and not by a product with 0 and 1: probabilities of 0 are -infinity here.
   Tensor chosen = call.emit<ir::WhereOp>({isLabel(call, labels.label, x, axis), x, call.literal(0.0, x)});
-  Tensor losses = call.emit<ir::NegOp>({reduce<ir::SumOp>(call, chosen, axis)});
+  Tensor losses = call.emit<ir::NegOp>({lineSum(call, chosen, axis)});
   return reduced(call, weighted(call, losses, labels), labels, options.reduction);
 }
 
@@ -230,12 +236,13 @@ Tensor nll_loss(Arg log_probabilities, const Tensor &label, Reduction reduction)
 Tensor binary_cross_entropy_with_logits(Arg logits, const Tensor &target, BinaryCrossEntropyOptions options) {
   const Tensor &x = logits.tensor;
   SmallVector<Tensor> operands = operandsOf(x, target, {options.weight, options.pos_weight});
-  Call call("binary_cross_entropy_with_logits", operands, logits.where);
+  Call call("binary_cross_entropy_with_logits", operands, logits.where, Rows::merged);
   call.requireFloat(x);
   for (const Tensor &operand : ArrayRef(operands).drop_front())
     call.requireSameDType(x, operand);
-  requireShape(call, "target", target, Call::shape(x));
-  auto spread = [&](const char *name, const Tensor &weight) {
+  requireShape(call, "target", target, Call::shape(x), detail::Access::isMerged(x));
+  auto spread = [&](const char *name, const Tensor &given) {
+    Tensor weight = call.beside(x, given);
     if (ArrayRef(call.commonShape(Call::shape(x), Call::shape(weight))) != Call::shape(x))
       call.fail(std::string(name) + " " + call.print(weight) + " does not broadcast to " + call.print(x));
     return call.broadcast(weight, Call::shape(x));
@@ -258,18 +265,18 @@ Tensor binary_cross_entropy_with_logits(Arg logits, const Tensor &target, Binary
 static Tensor difference(Call &call, const Tensor &x, const Tensor &target) {
   call.requireFloat(x);
   call.requireSameDType(x, target);
-  if (Call::shape(x) != Call::shape(target))
+  if (call.print(x) != call.print(target))
     call.fail("shapes differ: " + call.print(x) + " and " + call.print(target));
   return call.emit<ir::SubOp>({x, target});
 }
 
 Tensor mse_loss(Arg x, const Tensor &target, Reduction reduction) {
-  Call call("mse_loss", x, target);
+  Call call("mse_loss", x, target, Rows::merged);
   return reduced(call, call.emit<ir::SquareOp>({difference(call, x.tensor, target)}), reduction);
 }
 
 Tensor l1_loss(Arg x, const Tensor &target, Reduction reduction) {
-  Call call("l1_loss", x, target);
+  Call call("l1_loss", x, target, Rows::merged);
   return reduced(call, call.emit<ir::AbsOp>({difference(call, x.tensor, target)}), reduction);
 }
 
@@ -282,14 +289,14 @@ static Tensor squaredNearZero(Call &call, const Tensor &d, double border, double
 }
 
 Tensor huber_loss(Arg x, const Tensor &target, Reduction reduction, double delta) {
-  Call call("huber_loss", x, target);
+  Call call("huber_loss", x, target, Rows::merged);
   if (!(delta > 0 && std::isfinite(delta)))
     call.fail("delta is positive, not " + std::to_string(delta));
   return reduced(call, squaredNearZero(call, difference(call, x.tensor, target), delta, 1), reduction);
 }
 
 Tensor smooth_l1_loss(Arg x, const Tensor &target, Reduction reduction, double beta) {
-  Call call("smooth_l1_loss", x, target);
+  Call call("smooth_l1_loss", x, target, Rows::merged);
   if (!(beta >= 0 && std::isfinite(beta)))
     call.fail("beta is not negative, and not " + std::to_string(beta));
   if (beta == 0)
@@ -306,7 +313,7 @@ static Tensor shareOf(Call &call, const Tensor &condition, const Labels &labels,
 
 Tensor accuracy(Arg logits, const Tensor &label, std::optional<std::int64_t> ignore_index) {
   const Tensor &x = logits.tensor;
-  Call call("accuracy", logits, label);
+  Call call("accuracy", logits, label, Rows::merged);
   Labels labels = labelsOf(call, "logits", x, label, /*weight=*/{}, ignore_index);
   Tensor best = call.emit<ir::ArgMaxOp>({x}, call.integer("axis", classAxis(call, "logits", x)));
   Tensor isRight = compared(call, ir::Predicate::eq, call.cast(best, label.dtype()), labels.label);
@@ -315,7 +322,7 @@ Tensor accuracy(Arg logits, const Tensor &label, std::optional<std::int64_t> ign
 
 Tensor top_k_accuracy(Arg logits, const Tensor &label, std::int64_t k, std::optional<std::int64_t> ignore_index) {
   const Tensor &x = logits.tensor;
-  Call call("top_k_accuracy", logits, label);
+  Call call("top_k_accuracy", logits, label, Rows::merged);
   Labels labels = labelsOf(call, "logits", x, label, /*weight=*/{}, ignore_index);
   int64_t axis = classAxis(call, "logits", x), classes = Call::shape(x)[axis];
   if (k < 1 || k > classes)
@@ -323,10 +330,10 @@ Tensor top_k_accuracy(Arg logits, const Tensor &label, std::int64_t k, std::opti
   SmallVector<int64_t> others = llvm::to_vector(llvm::seq<int64_t>(0, Call::rank(x)));
   others.erase(others.begin() + axis);
   Tensor chosen = call.emit<ir::WhereOp>({isLabel(call, labels.label, x, axis), x, call.literal(0.0, x)});
-  Tensor score = call.expand(reduce<ir::SumOp>(call, chosen, axis), others, Call::shape(x));
+  Tensor score = call.expand(lineSum(call, chosen, axis), others, Call::shape(x));
   // Not below it, so that what is no number is no success.
   Tensor rivals = call.emit<ir::NotOp>({compared(call, ir::Predicate::lt, x, score)});
-  Tensor rank = reduce<ir::SumOp>(call, call.cast(rivals, DType::i32), axis);
+  Tensor rank = lineSum(call, call.cast(rivals, DType::i32), axis);
   return shareOf(call, compared(call, ir::Predicate::le, rank, call.literal(double(k), rank)), labels, x.dtype());
 }
 

@@ -8,21 +8,46 @@ using namespace mlir;
 namespace sluice {
 
 using detail::Call;
+using detail::Rows;
 
 //===- reshape ----------------------------------------------------------------------------------------------------===//
 
 static bool hasBatch(ArrayRef<int64_t> shape) { return llvm::any_of(shape, ShapedType::isDynamic); }
 
-/// The sizes that the user asks for: names resolved, -1 worked out.
-static SmallVector<int64_t> targetSizes(const Call &call, const Tensor &x, const Shape &asked) {
+namespace {
+
+/// Sizes that the user asks for, and how many times the batch is in its dimension.
+struct Target {
+  SmallVector<int64_t> sizes;
+  int64_t times = 1;
+
+  /// Those of the value, of which merged rows are two.
+  SmallVector<int64_t> ofValue() const {
+    SmallVector<int64_t> result(sizes);
+    if (times != 1)
+      result.insert(llvm::find_if(result, ShapedType::isDynamic) + 1, times);
+    return result;
+  }
+};
+
+} // namespace
+
+/// The sizes that the user asks for: names resolved, -1 worked out. A row's elements must find their place behind the batch,
+/// or it is merged with as many as are left.
+static Target targetOf(const Call &call, const Tensor &x, const Shape &asked) {
   ArrayRef<int64_t> from = Call::shape(x);
   std::string cannot = "cannot turn " + call.print(x) + " into " + asked.str();
-  SmallVector<int64_t> sizes;
+  Target target;
+  SmallVector<int64_t> &sizes = target.sizes;
   int64_t open = -1;
   for (const Dim &dim : asked) {
-    std::optional<int64_t> size = call.graph.sizeOf(dim);
+    Dim one = dim;
+    one.times = 1;
+    std::optional<int64_t> size = call.graph.sizeOf(one);
     if (!size)
       call.fail("no dimension is called '" + dim.name + "'");
+    if (dim.symbolic() && ShapedType::isDynamic(*size))
+      target.times = dim.times;
     if (!dim.symbolic() && *size == -1) {
       if (open >= 0)
         call.fail("only one size can be -1: " + asked.str());
@@ -34,43 +59,53 @@ static SmallVector<int64_t> targetSizes(const Call &call, const Tensor &x, const
     sizes.push_back(*size);
   }
   bool batchIsMissing = hasBatch(from) && !hasBatch(sizes);
-  int64_t had = detail::product(from), has = detail::product(sizes);
-  if (open >= 0 && batchIsMissing && had == has)
-    sizes[open] = ShapedType::kDynamic;
-  else if (open >= 0 && !batchIsMissing && had % has == 0)
-    sizes[open] = had / has;
-  else if (open >= 0 || had != has || hasBatch(from) != hasBatch(sizes))
+  int64_t had = detail::product(from), has = 0;
+  bool isTooMany = __builtin_mul_overflow(detail::product(sizes), target.times, &has);
+  if (isTooMany || has < 1 || (open >= 0 && had % has != 0))
     call.fail(cannot);
-  return sizes;
+  if (open >= 0 && batchIsMissing) {
+    sizes[open] = ShapedType::kDynamic;
+    target.times = had / has;
+  } else if (open >= 0) {
+    sizes[open] = had / has;
+  } else if (had != has || hasBatch(from) != hasBatch(sizes)) {
+    call.fail(cannot);
+  }
+  return target;
+}
+
+static Tensor reshapedTo(Call &call, const Tensor &x, const Target &target) {
+  return call.seen(call.reshape(x, target.ofValue()), target.times != 1);
 }
 
 static Tensor reshapeAs(const char *name, const Arg &x, const Shape &shape) {
-  Call call(name, x);
-  return call.reshape(x.tensor, targetSizes(call, x.tensor, shape));
+  Call call(name, x, Rows::merged);
+  return reshapedTo(call, x.tensor, targetOf(call, x.tensor, shape));
 }
 
 Tensor reshape(Arg x, Shape shape) { return reshapeAs("reshape", x, shape); }
 Tensor view(Arg x, Shape shape) { return reshapeAs("view", x, shape); }
 
 Tensor flatten(Arg x, std::int64_t start_dim, std::int64_t end_dim) {
-  Call call("flatten", x);
-  ArrayRef<int64_t> from = Call::shape(x.tensor);
-  if (from.empty())
+  Call call("flatten", x, Rows::merged);
+  Shape from = x.tensor.shape();
+  int64_t rank = Call::seenRank(x.tensor);
+  if (rank == 0)
     return call.reshape(x.tensor, {1});
-  int64_t start = call.axis(x.tensor, start_dim), end = call.axis(x.tensor, end_dim);
+  int64_t start = call.axisOf(rank, start_dim), end = call.axisOf(rank, end_dim);
   if (start > end)
     call.fail("start_dim " + std::to_string(start_dim) + " comes after end_dim " + std::to_string(end_dim));
-  ArrayRef<int64_t> merged = from.slice(start, end - start + 1);
-  if (hasBatch(merged) && detail::product(merged) != 1)
-    call.fail("would merge the batch dimension with others; start at 1");
-  SmallVector<int64_t> sizes(from.take_front(start));
-  sizes.push_back(hasBatch(merged) ? ShapedType::kDynamic : detail::product(merged));
-  sizes.append(from.begin() + end + 1, from.end());
-  return call.reshape(x.tensor, sizes);
+  Dim product = 1;
+  for (int64_t i = start; i <= end; ++i)
+    product = from[size_t(i)].symbolic() ? from[size_t(i)] * product.size : product * from[size_t(i)].size;
+  std::vector<Dim> dims(from.begin(), from.begin() + start);
+  dims.push_back(product);
+  dims.insert(dims.end(), from.begin() + end + 1, from.end());
+  return reshapedTo(call, x.tensor, targetOf(call, x.tensor, Shape(std::move(dims))));
 }
 
 Tensor squeeze(Arg x, Axes dim) {
-  Call call("squeeze", x);
+  Call call("squeeze", x, Rows::merged);
   ArrayRef<int64_t> from = Call::shape(x.tensor);
   SmallVector<int64_t> sizes;
   SmallVector<int64_t> removed = call.axes(x.tensor, dim);
@@ -93,8 +128,8 @@ static Tensor unsqueezed(Call &call, const Tensor &x, int64_t location) {
 }
 
 Tensor unsqueeze(Arg x, std::int64_t dim) {
-  Call call("unsqueeze", x);
-  return unsqueezed(call, x.tensor, call.axisOf(Call::rank(x.tensor) + 1, dim));
+  Call call("unsqueeze", x, Rows::merged);
+  return unsqueezed(call, x.tensor, Call::placeOf(x.tensor, call.axisOf(Call::seenRank(x.tensor) + 1, dim)));
 }
 
 Tensor expand(Arg x, Shape shape) {
@@ -106,7 +141,7 @@ Tensor expand(Arg x, Shape shape) {
   for (size_t i = 0; i < shape.size(); ++i) {
     std::optional<int64_t> size = call.graph.sizeOf(shape[i]);
     if (!size)
-      call.fail("no dimension is called '" + shape[i].name + "'");
+      call.fail("no dimension is called '" + shape[i].str() + "'");
     size_t missing = shape.size() - from.size();
     bool keeps = !shape[i].symbolic() && *size == -1 && i >= missing;
     int64_t to = keeps ? from[i - missing] : *size;
@@ -121,31 +156,43 @@ Tensor expand(Arg x, Shape shape) {
 
 //===- order ------------------------------------------------------------------------------------------------------===//
 
-Tensor permute(Arg x, Axes dims) {
-  Call call("permute", x);
-  if (int64_t(dims.values().size()) != Call::rank(x.tensor))
-    call.fail("names " + std::to_string(dims.values().size()) + " dimensions of " +
-              std::to_string(Call::rank(x.tensor)));
-  call.axes(x.tensor, dims); // each once
+/// In an order of the dimensions that the user sees: merged rows stay next to each other.
+static Tensor permuted(Call &call, const Tensor &x, ArrayRef<int64_t> seen) {
   SmallVector<int64_t> order;
-  for (int64_t dim : dims.values())
-    order.push_back(call.axis(x.tensor, dim));
-  return call.permute(x.tensor, order);
-}
-
-static Tensor swapped(Call &call, const Tensor &x, int64_t dim0, int64_t dim1) {
-  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, Call::rank(x)));
-  std::swap(order[call.axis(x, dim0)], order[call.axis(x, dim1)]);
+  for (int64_t dim : seen) {
+    order.push_back(Call::placeOf(x, dim));
+    if (order.back() == Call::mergedAt(x))
+      order.push_back(order.back() + 1);
+  }
   return call.permute(x, order);
 }
 
+Tensor permute(Arg x, Axes dims) {
+  Call call("permute", x, Rows::merged);
+  int64_t rank = Call::seenRank(x.tensor);
+  if (int64_t(dims.values().size()) != rank)
+    call.fail("names " + std::to_string(dims.values().size()) + " dimensions of " + std::to_string(rank));
+  call.axes(x.tensor, dims); // each once
+  SmallVector<int64_t> order;
+  for (int64_t dim : dims.values())
+    order.push_back(call.axisOf(rank, dim));
+  return permuted(call, x.tensor, order);
+}
+
+static Tensor swapped(Call &call, const Tensor &x, int64_t dim0, int64_t dim1) {
+  int64_t rank = Call::seenRank(x);
+  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  std::swap(order[call.axisOf(rank, dim0)], order[call.axisOf(rank, dim1)]);
+  return permuted(call, x, order);
+}
+
 Tensor transpose(Arg x, std::int64_t dim0, std::int64_t dim1) {
-  Call call("transpose", x);
+  Call call("transpose", x, Rows::merged);
   return swapped(call, x.tensor, dim0, dim1);
 }
 
 Tensor Tensor::t(Where where) const {
-  Call call("t", Arg(*this, where));
+  Call call("t", Arg(*this, where), Rows::merged);
   call.requireRank("the operand", *this, 2);
   return swapped(call, *this, 0, 1);
 }
@@ -170,7 +217,7 @@ static int64_t sliceable(const Call &call, const Tensor &x, int64_t axis, const 
 }
 
 Tensor slice(Arg x, std::int64_t dim, std::int64_t start, std::int64_t end, std::int64_t step) {
-  Call call("slice", x);
+  Call call("slice", x, Rows::merged);
   int64_t axis = call.axis(x.tensor, dim);
   if (step <= 0)
     call.fail("the step is positive, not " + std::to_string(step));
@@ -185,7 +232,7 @@ Tensor slice(Arg x, std::int64_t dim, std::int64_t start, std::int64_t end, std:
 }
 
 Tensor select(Arg x, std::int64_t dim, std::int64_t index) {
-  Call call("select", x);
+  Call call("select", x, Rows::merged);
   int64_t axis = call.axis(x.tensor, dim);
   int64_t size = sliceable(call, x.tensor, axis, "would take one row of the batch");
   if (index < -size || index >= size)
@@ -217,7 +264,7 @@ static SmallVector<int64_t> equalSizes(int64_t size, int64_t most) {
 }
 
 std::vector<Tensor> split(Arg x, std::int64_t split_size, std::int64_t dim) {
-  Call call("split", x);
+  Call call("split", x, Rows::merged);
   int64_t axis = call.axis(x.tensor, dim), size = sliceable(call, x.tensor, axis, "would take the batch apart");
   if (split_size <= 0)
     call.fail("parts have a positive size, not " + std::to_string(split_size));
@@ -225,7 +272,7 @@ std::vector<Tensor> split(Arg x, std::int64_t split_size, std::int64_t dim) {
 }
 
 std::vector<Tensor> split(Arg x, std::vector<std::int64_t> split_sizes, std::int64_t dim) {
-  Call call("split", x);
+  Call call("split", x, Rows::merged);
   int64_t axis = call.axis(x.tensor, dim), size = sliceable(call, x.tensor, axis, "would take the batch apart");
   int64_t left = size;
   for (int64_t part : split_sizes) {
@@ -239,7 +286,7 @@ std::vector<Tensor> split(Arg x, std::vector<std::int64_t> split_sizes, std::int
 }
 
 std::vector<Tensor> chunk(Arg x, std::int64_t chunks, std::int64_t dim) {
-  Call call("chunk", x);
+  Call call("chunk", x, Rows::merged);
   int64_t axis = call.axis(x.tensor, dim), size = sliceable(call, x.tensor, axis, "would take the batch apart");
   if (chunks <= 0)
     call.fail("the number of chunks is positive, not " + std::to_string(chunks));
@@ -266,15 +313,19 @@ static Tensor cropped(Call &call, Tensor x, MutableArrayRef<int64_t> low, Mutabl
 }
 
 Tensor pad(Arg x, std::vector<std::int64_t> pad, double value) {
-  Call call("pad", x);
+  Call call("pad", x, Rows::merged);
   int64_t rank = Call::rank(x.tensor), pairs = int64_t(pad.size()) / 2;
-  if (pad.size() % 2 != 0 || pairs > rank)
+  if (pad.size() % 2 != 0 || pairs > Call::seenRank(x.tensor))
     call.fail("takes a pair (before, after) for each dimension from the last; got " + std::to_string(pad.size()) +
-              " numbers for " + std::to_string(rank) + " dimensions");
+              " numbers for " + std::to_string(Call::seenRank(x.tensor)) + " dimensions");
+  for (int64_t i = 0; i < pairs; ++i)
+    if (pad[2 * i] != 0 || pad[2 * i + 1] != 0)
+      call.axis(x.tensor, -1 - i); // fails for merged rows
   SmallVector<int64_t> low(rank, 0), high(rank, 0), interior(rank, 0);
   for (int64_t i = 0; i < pairs; ++i) {
-    low[rank - 1 - i] = pad[2 * i];
-    high[rank - 1 - i] = pad[2 * i + 1];
+    int64_t axis = Call::placeOf(x.tensor, Call::seenRank(x.tensor) - 1 - i);
+    low[axis] = pad[2 * i];
+    high[axis] = pad[2 * i + 1];
   }
   constexpr int64_t most = std::numeric_limits<int32_t>::max();
   for (int64_t i = 0; i < rank; ++i) {
@@ -293,7 +344,9 @@ Tensor pad(Arg x, std::vector<std::int64_t> pad, double value) {
 /// That a tensor agrees with the first in all dimensions but the axis.
 static void requireJoinable(const Call &call, const Tensor &first, const Tensor &tensor, int64_t axis) {
   call.requireSameDType(first, tensor);
-  call.requireRank("a tensor", tensor, Call::rank(first));
+  call.requireRank("a tensor", tensor, Call::seenRank(first));
+  if (Call::mergedAt(first) != Call::mergedAt(tensor))
+    call.fail("the batch is merged differently: " + call.print(first) + " and " + call.print(tensor));
   ArrayRef<int64_t> a = Call::shape(first), b = Call::shape(tensor);
   sliceable(call, tensor, axis, "would join along the batch");
   for (int64_t i = 0; i < Call::rank(first); ++i)
@@ -303,7 +356,7 @@ static void requireJoinable(const Call &call, const Tensor &first, const Tensor 
 }
 
 static Tensor joined(const char *name, ArrayRef<Tensor> tensors, int64_t dim, std::source_location where) {
-  Call call(name, tensors, where);
+  Call call(name, tensors, where, Rows::merged);
   const Tensor &first = tensors.front();
   int64_t axis = call.axis(first, dim);
   if (tensors.size() == 1)
@@ -321,13 +374,13 @@ Tensor concat(std::vector<Tensor> tensors, std::int64_t dim, std::source_locatio
 }
 
 Tensor stack(std::vector<Tensor> tensors, std::int64_t dim, std::source_location where) {
-  Call call("stack", tensors, where);
+  Call call("stack", tensors, where, Rows::merged);
   const Tensor &first = tensors.front();
-  int64_t axis = call.axisOf(Call::rank(first) + 1, dim);
+  int64_t axis = Call::placeOf(first, call.axisOf(Call::seenRank(first) + 1, dim));
   SmallVector<Tensor> slices;
   for (const Tensor &tensor : tensors) {
     call.requireSameDType(first, tensor);
-    if (Call::shape(tensor) != Call::shape(first))
+    if (call.print(tensor) != call.print(first))
       call.fail("shapes differ: " + call.print(first) + " and " + call.print(tensor));
     slices.push_back(unsqueezed(call, tensor, axis));
   }

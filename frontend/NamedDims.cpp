@@ -8,6 +8,8 @@ namespace sluice::detail {
 std::optional<int64_t> GraphImpl::sizeOf(const Dim &dim) const {
   if (!dim.symbolic())
     return dim.size;
+  if (dim.times != 1)
+    return std::nullopt;
   if (dim.name == batch)
     return ShapedType::kDynamic;
   auto known = dims.find(dim.name);
@@ -41,6 +43,10 @@ RankedTensorType GraphImpl::typeOf(const std::string &what, DType dtype, const S
                         " and " + std::to_string(dim.size),
                     location, {{std::to_string(known->second.size) + " here", known->second.location}});
     }
+    if (dim.symbolic() && dim.times != 1)
+      throw Error(what + ": " + dim.str() + " is a dimension of what is reshaped alone; give it two: " +
+                      quoted(dim.name) + " and " + std::to_string(dim.times),
+                  location);
     if (dim.symbolic() && batch.empty() && !sizeOf(dim)) {
       batch = dim.name;
       batchLocation = location;
@@ -59,10 +65,14 @@ RankedTensorType GraphImpl::typeOf(const std::string &what, DType dtype, const S
   return RankedTensorType::get(sizes, elementType(dtype));
 }
 
-Shape GraphImpl::shapeOf(Type type) const {
+Shape GraphImpl::shapeOf(Type type, bool merged) const {
   std::vector<Dim> list;
-  for (int64_t size : cast<RankedTensorType>(type).getShape())
-    list.push_back(ShapedType::isDynamic(size) ? Dim(batch) : Dim(size));
+  for (int64_t size : cast<RankedTensorType>(type).getShape()) {
+    if (merged && !list.empty() && list.back().symbolic() && list.back().times == 1)
+      list.back().times = size;
+    else
+      list.push_back(ShapedType::isDynamic(size) ? Dim(batch) : Dim(size));
+  }
   return Shape(std::move(list));
 }
 

@@ -8,6 +8,7 @@ using namespace mlir;
 namespace sluice {
 
 using detail::Call;
+using detail::Rows;
 
 /// Weight and bias of one shape; where one is absent it is ones or zeros, of no dimension if both are.
 struct NormVectors {
@@ -35,7 +36,8 @@ static Tensor normalized(Call &call, const Tensor &x, const NormVectors &vectors
 
 /// That x's elements from `axis` on are those of one row.
 static void requireElements(const Call &call, const Tensor &x, int64_t axis) {
-  if (llvm::is_contained(Call::shape(x).drop_front(axis), ShapedType::kDynamic))
+  if (llvm::is_contained(Call::shape(x).drop_front(axis), ShapedType::kDynamic) ||
+      (axis > 0 && axis - 1 == Call::mergedAt(x)))
     call.fail("would normalise over the rows of a call; batch_norm does that");
 }
 
@@ -66,7 +68,7 @@ static Tensor normalizedLast(Call &call, const Tensor &x, const Shape &shape, co
 }
 
 Tensor layer_norm(Arg x, Shape normalized_shape, const Tensor &weight, const Tensor &bias, double eps) {
-  Call call("layer_norm", Call::present({x.tensor, weight, bias}), x.where);
+  Call call("layer_norm", Call::present({x.tensor, weight, bias}), x.where, Rows::merged);
   return normalizedLast(call, x.tensor, normalized_shape, weight, bias, eps, /*rms=*/false);
 }
 
@@ -85,7 +87,7 @@ static double epsilonOf(DType dtype) {
 }
 
 Tensor rms_norm(Arg x, Shape normalized_shape, const Tensor &weight, std::optional<double> eps) {
-  Call call("rms_norm", Call::present({x.tensor, weight}), x.where);
+  Call call("rms_norm", Call::present({x.tensor, weight}), x.where, Rows::merged);
   return normalizedLast(call, x.tensor, normalized_shape, weight, {}, eps.value_or(epsilonOf(x.tensor.dtype())),
                         /*rms=*/true);
 }

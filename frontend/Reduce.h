@@ -9,10 +9,16 @@ namespace sluice::detail {
 template <class Op> Tensor reduce(Call &call, const Tensor &x, const Axes &dims = {}, bool keepdim = false) {
   if (x.dtype() == DType::boolean)
     call.fail("works on numbers, not bool; convert with .to(f32)");
-  llvm::SmallVector<mlir::NamedAttribute> attributes{call.list("axes", call.axes(x, dims))};
+  llvm::SmallVector<int64_t> axes = call.axes(x, dims);
+  llvm::SmallVector<mlir::NamedAttribute> attributes{call.list("axes", axes)};
   if (keepdim)
     attributes.push_back(call.unit("keepdims"));
-  return call.emit<Op>({x}, attributes);
+  Tensor y = call.emit<Op>({x}, attributes);
+  if (int64_t merged = Call::mergedAt(x); !keepdim || merged < 0 || !llvm::is_contained(axes, merged))
+    return y;
+  llvm::SmallVector<int64_t> sizes(Call::shape(y)); // one dimension of size 1 in the place of merged rows
+  sizes.erase(sizes.begin() + Call::mergedAt(x));
+  return call.reshape(y, sizes);
 }
 
 } // namespace sluice::detail

@@ -7,6 +7,7 @@ namespace sluice {
 
 using detail::Call;
 using detail::reduce;
+using detail::Rows;
 
 //===- reductions -------------------------------------------------------------------------------------------------===//
 
@@ -14,30 +15,30 @@ using detail::reduce;
 static Tensor wide(Call &call, const Tensor &x) { return is_float(x.dtype()) ? x : call.cast(x, DType::i64); }
 
 Tensor sum(Arg x, Axes dim, bool keepdim) {
-  Call call("sum", x);
+  Call call("sum", x, Rows::merged);
   return reduce<ir::SumOp>(call, wide(call, x.tensor), dim, keepdim);
 }
 Tensor mean(Arg x, Axes dim, bool keepdim) {
-  Call call("mean", x);
+  Call call("mean", x, Rows::merged);
   call.requireFloat(x.tensor);
   return reduce<ir::MeanOp>(call, x.tensor, dim, keepdim);
 }
 Tensor max(Arg x, Axes dim, bool keepdim) {
-  Call call("max", x);
+  Call call("max", x, Rows::merged);
   return reduce<ir::ReduceMaxOp>(call, x.tensor, dim, keepdim);
 }
 Tensor min(Arg x, Axes dim, bool keepdim) {
-  Call call("min", x);
+  Call call("min", x, Rows::merged);
   return reduce<ir::ReduceMinOp>(call, x.tensor, dim, keepdim);
 }
 
 Tensor prod(Arg x, Axes dim, bool keepdim) {
-  Call call("prod", x);
+  Call call("prod", x, Rows::merged);
   return reduce<ir::ProdOp>(call, wide(call, x.tensor), dim, keepdim);
 }
 
 template <class Op> static Tensor reduceTruth(const char *name, const Arg &x, const Axes &dims, bool keepdim) {
-  Call call(name, x);
+  Call call(name, x, Rows::merged);
   Tensor truth = call.cast(call.cast(x.tensor, DType::boolean), DType::u8);
   return call.cast(reduce<Op>(call, truth, dims, keepdim), DType::boolean);
 }
@@ -69,18 +70,18 @@ static Tensor variance(Call &call, const Tensor &x, const Axes &dims, int64_t co
 }
 
 Tensor var(Arg x, Axes dim, std::int64_t correction, bool keepdim) {
-  Call call("var", x);
+  Call call("var", x, Rows::merged);
   return variance(call, x.tensor, dim, correction, keepdim);
 }
 
 Tensor std(Arg x, Axes dim, std::int64_t correction, bool keepdim) {
-  Call call("std", x);
+  Call call("std", x, Rows::merged);
   return call.emit<ir::SqrtOp>({variance(call, x.tensor, dim, correction, keepdim)});
 }
 
 // Less the maximum, so that no power of e is too large; less nothing where that is infinite.
 Tensor logsumexp(Arg x, Axes dim, bool keepdim) {
-  Call call("logsumexp", x);
+  Call call("logsumexp", x, Rows::merged);
   call.requireFloat(x.tensor);
   Tensor largest = reduce<ir::ReduceMaxOp>(call, x.tensor, dim, true);
   Tensor shift = call.emit<ir::StopGradientOp>(
@@ -91,14 +92,14 @@ Tensor logsumexp(Arg x, Axes dim, bool keepdim) {
 }
 
 Tensor argmax(Arg x, std::int64_t dim, bool keepdim) {
-  Call call("argmax", x);
+  Call call("argmax", x, Rows::merged);
   int64_t axis = call.axis(x.tensor, dim);
   Tensor index = call.emit<ir::ArgMaxOp>({x.tensor}, call.integer("axis", axis));
-  return keepdim ? unsqueeze(Arg(index, x.where), axis) : index;
+  return keepdim ? unsqueeze(Arg(index, x.where), dim < 0 ? dim + Call::seenRank(x.tensor) : dim) : index;
 }
 
 template <class Op> static Tensor alongAxis(const char *name, const Arg &x, int64_t dim) {
-  Call call(name, x);
+  Call call(name, x, Rows::merged);
   call.requireFloat(x.tensor);
   return call.emit<Op>({x.tensor}, call.integer("axis", call.axis(x.tensor, dim)));
 }

@@ -4,10 +4,20 @@
 
 namespace sluice {
 
-std::string Dim::str() const { return symbolic() ? name : std::to_string(size); }
+std::string Dim::str() const {
+  return !symbolic() ? std::to_string(size) : times == 1 ? name : name + "*" + std::to_string(times);
+}
 
 bool Dim::operator==(const Dim &other) const {
-  return symbolic() || other.symbolic() ? name == other.name && size == other.size : size == other.size;
+  if (!symbolic() && !other.symbolic())
+    return size == other.size;
+  return name == other.name && size == other.size && times == other.times;
+}
+
+Dim operator*(const Dim &dim, std::int64_t times) {
+  Dim result = dim;
+  (dim.symbolic() ? result.times : result.size) *= times;
+  return result;
 }
 
 std::string Shape::str() const {

@@ -17,16 +17,16 @@ DType Tensor::dtype(Where where) const { return detail::dtypeOf(valueOf("dtype",
 
 Shape Tensor::shape(Where where) const {
   mlir::Value value = valueOf("shape", *this, where); // an empty tensor has no graph
-  return graph->shapeOf(value.getType());
+  return graph->shapeOf(value.getType(), merged);
 }
 
 std::int64_t Tensor::dim(Where where) const {
-  return llvm::cast<mlir::RankedTensorType>(valueOf("dim", *this, where).getType()).getRank();
+  return llvm::cast<mlir::RankedTensorType>(valueOf("dim", *this, where).getType()).getRank() - merged;
 }
 
 Dim Tensor::size(std::int64_t dim, Where where) const {
-  detail::Call call("size", Arg(*this, where));
-  return shape()[call.axis(*this, dim)];
+  detail::Call call("size", Arg(*this, where), detail::Rows::merged);
+  return shape()[call.axisOf(this->dim(), dim)];
 }
 
 } // namespace sluice

@@ -238,10 +238,34 @@ TEST_F(WrongUse, ReshapesWithSizesThatAreNone) {
 }
 
 TEST_F(WrongUse, FlatteningTheBatch) {
-  WRONG(flatten(image));
-  SAYS("flatten: would merge the batch dimension with others; start at 1 ([batch, 4, 9, 9])");
   WRONG(flatten(image, 3, 1));
   SAYS("flatten: start_dim 3 comes after end_dim 1 ([batch, 4, 9, 9])");
+  WRONG(image.transpose(0, 1).flatten(0, 1));
+  SAYS("flatten: would mix rows: 4 elements lie before the batch dimension, and in the result 1 ([4, batch, 9, 9])");
+}
+
+TEST_F(WrongUse, MergedRowsWhereTheBatchIsNeeded) {
+  Tensor tokens = image.flatten(0, 1).flatten(1), labels = g.input("labels", i32, {Dim{"batch"}, 4});
+  WRONG(g.output("tokens", tokens));
+  SAYS("output: needs the batch in a dimension of its own, and it is merged with one of 4; reshape it back before "
+       "([batch*4, 81])");
+  WRONG(tokens.select(0, 1));
+  SAYS("select: cannot work along batch*4: the batch, merged with another dimension ([batch*4, 81])");
+  WRONG(tokens + image.flatten(1).slice(1, 0, 81));
+  SAYS("+: sizes do not broadcast: [batch*4, 81] and [batch, 81] in dimension -2 ([batch*4, 81] x [batch, 81])");
+  WRONG(matmul(tokens.t(), tokens));
+  SAYS("matmul: the batch, merged with another dimension, can only be the rows of the first operand; use einsum "
+       "([81, batch*4] x [batch*4, 81])");
+  WRONG(einsum("na,nb->ab", tokens, logits));
+  SAYS("einsum: the letter 'n' has two sizes: [batch*4, 81] and [batch, 10] ([batch*4, 81] x [batch, 10])");
+  WRONG(cross_entropy(tokens, labels));
+  SAYS("cross_entropy: label needs the shape [batch*4], not [batch, 4] ([batch*4, 81] x [batch, 4])");
+  WRONG(tokens.reshape({Dim{"batch"} * 5, -1, 9}));
+  SAYS("reshape: cannot turn [batch*4, 81] into [batch*5, -1, 9] ([batch*4, 81])");
+  WRONG(cat({tokens, tokens.reshape({Dim{"batch"}, 4, 81})}, 1));
+  SAYS("cat: a tensor has 3 dimensions, not 2 ([batch*4, 81] x [batch, 4, 81])");
+  WRONG(g.input("many", f32, {Dim{"batch"} * 4, 3}));
+  SAYS("input 'many': batch*4 is a dimension of what is reshaped alone; give it two: 'batch' and 4");
 }
 
 TEST_F(WrongUse, ReshapesThatMixRows) {

@@ -123,7 +123,10 @@ Tensor log_softmax(Arg x, std::int64_t dim);
 // ------------------------------------------------------------------------------------------------------------
 
 /// One size may be -1. As many elements lie before the batch dimension as did, and behind it, so that a row stays a
-/// row.
+/// row. Or the batch is merged with what is behind it, as many elements as are left, in a dimension that is a multiple of the
+/// batch: [batch, 16, 32] as {-1, 32} is [batch*16, 32], on which elementwise functions, reductions, products, norms, losses
+/// and metrics work as on any rows. Reshaping takes it apart again. What needs the batch by itself (convolutions, outputs, scans)
+/// says so.
 Tensor reshape(Arg x, Shape shape);
 Tensor view(Arg x, Shape shape);
 Tensor flatten(Arg x, std::int64_t start_dim = 0, std::int64_t end_dim = -1);

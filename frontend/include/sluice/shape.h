@@ -12,22 +12,27 @@
 namespace sluice {
 
 /// One dimension: a size (`28`), a name (`Dim{"batch"}`), or both (`Dim{"classes", 10}`).
-/// Dimensions of one name are one dimension. A graph may have one name without a size: its batch.
+/// Dimensions of one name are one dimension. A graph may have one name without a size: its batch, of which a dimension may
+/// be a multiple: `Dim{"batch"} * 16`.
 struct Dim {
   static constexpr std::int64_t unknown = -1;
 
   std::string name;
   std::int64_t size = unknown;
+  std::int64_t times = 1; ///< that the batch is in it
 
   template <std::integral T> Dim(T size) : size(std::int64_t(size)) {}
   explicit Dim(std::string name, std::int64_t size = unknown) : name(std::move(name)), size(size) {}
 
   /// Whether the size is known only at run time.
   bool symbolic() const { return !name.empty() && size == unknown; }
-  /// The name of a symbolic dimension, the size of any other.
+  /// The name of a symbolic dimension, as in "batch" or "batch*16", the size of any other.
   std::string str() const;
   bool operator==(const Dim &other) const;
 };
+
+/// So many of a dimension.
+Dim operator*(const Dim &dim, std::int64_t times);
 
 /// The dimensions of a tensor, outermost first.
 class Shape {

@@ -110,6 +110,7 @@ public:
 private:
   std::shared_ptr<detail::GraphImpl> graph;
   const void *value = nullptr;
+  bool merged = false; ///< the batch and the dimension behind it are seen as one, a multiple of the batch
   friend struct detail::Access;
 };
 
