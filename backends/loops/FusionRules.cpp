@@ -74,7 +74,7 @@ private:
       return Product;
     if (isa<ir::BlockwiseOp>(operation))
       return Alone;
-    if (isa<ir::ScatterAddOp, ir::UpdateOp>(operation))
+    if (isa<ir::ScatterAddOp, ir::CumSumOp, ir::UpdateOp>(operation))
       return Scatter;
     auto hasRows = [](Type type) { return !cast<RankedTensorType>(type).hasStaticShape(); };
     bool reducesRows =

@@ -9,11 +9,12 @@
 //    more elements than the reduction has, a nest of its own puts the value into memory first.
 // 2. What remains to be stored is grouped by type: one nest each, which shares loads and loops.
 //
-// A kernel of `scatter_add` is two nests of its own (ScatterNest.h), one of a `dynamic_update_slice` in place a nest over the part
-// that is new.
+// A kernel of `scatter_add` is two nests of its own (ScatterNest.h), one of `cumsum` is one (SumNest.h), one of a
+// `dynamic_update_slice` in place a nest over the part that is new.
 #include "backends/loops/LoopKernel.h"
 
 #include "backends/loops/ScatterNest.h"
+#include "backends/loops/SumNest.h"
 #include "ir/Layout.h"
 #include "mlir/IR/TypeUtilities.h"
 
@@ -47,6 +48,8 @@ public:
       memories[argument] = {int64_t(number), 0, cast<RankedTensorType>(argument.getType())};
     if (Operation *scatter = findScatter(yield))
       return writeScatter(scatter);
+    if (ir::CumSumOp sums = findSums(yield))
+      return writeSums(sums);
     if (ir::DynamicUpdateSliceOp update = findUpdateInPlace(yield))
       return writePart(update);
     stored.assign(kernel.getNumResults(), false);
@@ -64,6 +67,7 @@ private:
   void survey();
   std::optional<SplitFold> splitOf(Operation *op, const Reduction &fold);
   FailureOr<int64_t> writeScatter(Operation *scatter);
+  FailureOr<int64_t> writeSums(ir::CumSumOp sums);
   FailureOr<int64_t> writePart(ir::DynamicUpdateSliceOp update);
   LogicalResult emitSplit(Operation *op);
   LogicalResult emitValue(Operation *op);
@@ -122,6 +126,15 @@ FailureOr<int64_t> LoopKernel::writeScatter(Operation *scatter) {
   ScatterNest terms(scatter, y, formulas, capacity, writer);
   LoopNest nest = nestOver(terms.space(), scatter->getLoc(), "_terms");
   terms.fill(nest);
+  if (failed(emit(nest)))
+    return failure();
+  return workspaceBytes;
+}
+
+FailureOr<int64_t> LoopKernel::writeSums(ir::CumSumOp sums) {
+  Memory y = resultMemory(0);
+  LoopNest nest = nestOver(columnsOf(y.type, sums.getAxis()), sums.getLoc(), "_sums");
+  fillWithSums(nest, sums, y, formulas);
   if (failed(emit(nest)))
     return failure();
   return workspaceBytes;

@@ -1,5 +1,6 @@
 #include "backends/loops/ScatterNest.h"
 
+#include "backends/loops/SumNest.h"
 #include "ir/Layout.h"
 
 namespace sluice::loops {
@@ -37,15 +38,7 @@ ScatterNest::ScatterNest(Operation *scatter, Memory y, Formulas &formulas, int64
   parts = llvm::divideCeil(size, perPart);
 }
 
-// With y's layout, so that columns come in the order of memory; unless that cuts the dimension that is left out.
-RankedTensorType ScatterNest::space() const {
-  SmallVector<int64_t> shape(y.type.getShape());
-  shape[axis] = 1;
-  bool isCut = llvm::any_of(*ir::getPhysicalDims(y.type), [&](const ir::PhysicalDim &dim) {
-    return dim.logical == axis && dim.kind != ir::PhysicalDim::Whole;
-  });
-  return RankedTensorType::get(shape, y.type.getElementType(), isCut ? Attribute() : y.type.getEncoding());
-}
+RankedTensorType ScatterNest::space() const { return columnsOf(y.type, axis); }
 
 namespace {
 

@@ -158,6 +158,126 @@ SmallVector<Sample> ScatterAddOp::samples() {
           sample("0", "3", "7x40", "7xi32", "3x40", 2, 3),   sample("0", "9", "?", "?xi32", "9", 0, 9)};
 }
 
+//===- take_along ------------------------------------------------------------------------------------------------===//
+
+/// `shape` with another size along an axis, for what has the index in place of x.
+static LogicalResult checkAlong(MaybeLocation loc, int64_t axis, ArrayRef<int64_t> shape, ArrayRef<int64_t> index) {
+  if (failed(checkAxes(loc, axis, shape)))
+    return failure();
+  if (index.size() != shape.size() || replaceDims<int64_t>(index, axis, 1, shape[axis]) != SmallVector<int64_t>(shape))
+    return inferenceFailure(loc, "the index needs the dimensions of ", printShape(shape), " but for axis ", axis,
+                            ", not ", printShape(index));
+  if (ShapedType::isDynamic(shape[axis]) || ShapedType::isDynamic(index[axis]))
+    return inferenceFailure(loc, "the rows of a call cannot be indexed: axis ", axis, " of ", printShape(shape));
+  return success();
+}
+
+LogicalResult TakeAlongOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,
+                                            DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
+                                            SmallVectorImpl<Type> &types) {
+  Adaptor op(operands, attributes, properties);
+  if (failed(checkAlong(loc, op.getAxis(), shapeOf(op.getX()), shapeOf(op.getIndex()))))
+    return failure();
+  return addResult(loc, shapeOf(op.getIndex()), elementOf(op.getX()), types);
+}
+
+SmallVector<HostTensor> TakeAlongOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
+  const HostTensor &x = operands[0], &index = operands[1];
+  HostTensor y(runtimeShape(getY().getType(), rows));
+  int64_t axis = getAxis();
+  forEachIndex(y.shape, [&](ArrayRef<int64_t> at) {
+    y.at(at) = x.at(replaceDims<int64_t>(at, axis, 1, clampIndex(index.at(at), x.shape[axis])));
+  });
+  return {y};
+}
+
+Value TakeAlongOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> at) {
+  AffineExpr chosen = builder.dataIndex(1, at, shapeOf(getX())[getAxis()]);
+  return builder.operand(0, replaceDims<AffineExpr>(at, getAxis(), 1, chosen));
+}
+
+// Sums of halves are those of floats, rounded once.
+SmallVector<Value> TakeAlongOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
+  Node dY = widened(Node(builder, getLoc(), dResults[0]));
+  Value dX = builder.create<AddAlongOp>(getLoc(), dY, getIndex(), getAxis(), shapeOf(getX())[getAxis()]);
+  return {castTo(Node(builder, getLoc(), dX), elementOf(getX())), Value()};
+}
+
+SmallVector<int64_t> TakeAlongOp::getIndexBounds() { return {0, shapeOf(getX())[getAxis()]}; }
+
+std::optional<unsigned> TakeAlongOp::getChosenOperand() { return 0; }
+
+bool TakeAlongOp::isLinearIn(ArrayRef<bool> sums) { return sums[0] && !sums[1]; }
+
+SmallVector<Sample> TakeAlongOp::samples() {
+  auto sample = [](const std::string &axis, const std::string &x, const std::string &index, const std::string &type,
+                   double size) {
+    return Sample{"\"sluice.take_along\"(%0, %1) {axis = " + axis + " : i64} : (tensor<" + x + "xf64>, tensor<" +
+                      index + "x" + type + ">) -> tensor<" + index + "xf64>",
+                  {{-2, 2}, {0, size}}};
+  };
+  return {sample("1", "?x5", "?x3", "i32", 5), sample("1", "?x4x2", "?x6x2", "i64", 4),
+          sample("0", "7x?", "2x?", "i32", 7), sample("2", "2x3x40", "2x3x1", "i32", 40),
+          sample("0", "4", "9", "i64", 4)};
+}
+
+//===- add_along -------------------------------------------------------------------------------------------------===//
+
+LogicalResult AddAlongOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,
+                                           DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
+                                           SmallVectorImpl<Type> &types) {
+  Adaptor op(operands, attributes, properties);
+  ArrayRef<int64_t> x = shapeOf(op.getX());
+  int64_t axis = op.getAxis(), size = op.getSize();
+  if (failed(checkNumbers(loc, "size", size, 1, 1)) || failed(checkAlong(loc, axis, x, shapeOf(op.getIndex()))))
+    return failure();
+  if (x != shapeOf(op.getIndex()))
+    return inferenceFailure(loc, "x needs the shape of the index, ", printShape(shapeOf(op.getIndex())), ", not ",
+                            printShape(x));
+  return addResult(loc, replaceDims<int64_t>(x, axis, 1, size), elementOf(op.getX()), types);
+}
+
+SmallVector<HostTensor> AddAlongOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
+  const HostTensor &x = operands[0], &index = operands[1];
+  HostTensor y(runtimeShape(getY().getType(), rows));
+  int64_t axis = getAxis(), size = getSize();
+  forEachIndex(x.shape, [&](ArrayRef<int64_t> at) {
+    y.at(replaceDims<int64_t>(at, axis, 1, clampIndex(index.at(at), size))) += x.at(at);
+  });
+  return {y};
+}
+
+// Each element of y looks for its terms, all along the index: nothing is written by two.
+Value AddAlongOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> at) {
+  int64_t axis = getAxis(), size = getSize();
+  auto term = [&](ArrayRef<AffineExpr> step) -> Value {
+    SmallVector<AffineExpr> of = replaceDims<AffineExpr>(at, axis, 1, step[0]);
+    Lane chosen = clampIndex(Lane(builder.builder(), builder.loc(), builder.operand(1, of)), size);
+    Lane here(builder.builder(), builder.loc(), builder.materialize(at[axis], elementOf(getIndex())));
+    return where(chosen == here, Lane(builder.builder(), builder.loc(), builder.operand(0, of)), 0.0);
+  };
+  return sluice::ir::fold(builder, shapeOf(getX())[axis], elementOf(getX()), 0, addLanes, term);
+}
+
+SmallVector<Value> AddAlongOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
+  return {builder.create<TakeAlongOp>(getLoc(), dResults[0], getIndex(), getAxis()), Value()};
+}
+
+SmallVector<int64_t> AddAlongOp::getIndexBounds() { return {0, int64_t(getSize())}; }
+
+bool AddAlongOp::isLinearIn(ArrayRef<bool> sums) { return sums[0] && !sums[1]; }
+
+SmallVector<Sample> AddAlongOp::samples() {
+  auto sample = [](const std::string &axis, const std::string &size, const std::string &index, const std::string &y,
+                   double below) {
+    return Sample{"\"sluice.add_along\"(%0, %1) {axis = " + axis + " : i64, size = " + size + " : i64} : (tensor<" +
+                      index + "xf64>, tensor<" + index + "xi32>) -> tensor<" + y + "xf64>",
+                  {{-2, 2}, {0, below}}};
+  };
+  return {sample("1", "5", "?x3", "?x5", 5), sample("1", "4", "?x6x2", "?x4x2", 4), sample("0", "7", "2x?", "7x?", 7),
+          sample("2", "40", "2x3x1", "2x3x40", 40), sample("0", "3", "9", "3", 2)};
+}
+
 //===- dynamic_slice ---------------------------------------------------------------------------------------------===//
 
 /// What both have: a position along an axis of x at which `size` elements are.

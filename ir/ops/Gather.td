@@ -30,6 +30,29 @@ def ScatterAddOp : Sluice_ValueOp<"scatter_add", [DeclareOpInterfaceMethods<Elem
   let results = (outs Sluice_FloatTensor:$y);
 }
 
+def Sluice_AlongIndex : Arg<Sluice_IntTensor, "indices along the axis, each from 0 to below the size; of as many dimensions as x, which are x's but for the axis">;
+
+def TakeAlongOp : Sluice_Movement<"take_along", [DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<IndexOp, ["getChosenOperand"]>, RowFlowOp, DeclareOpInterfaceMethods<LinearOp>]> {
+  let summary = "elements of x along `axis` that an index names for each place: PyTorch's gather, ONNX's GatherElements";
+  let description = [{
+    y[i..., j, k...] = x[i..., index[i..., j, k...], k...]; y has the index's shape. Indices out of range are taken as `gather` takes them.
+  }];
+  let rows = "Any dimension but the axis may be `?`.";
+  let arguments = (ins Sluice_Tensor:$x, Sluice_AlongIndex:$index, Sluice_Axis:$axis);
+  let results = (outs Sluice_Tensor:$y);
+}
+def AddAlongOp : Sluice_ValueOp<"add_along", [DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<IndexOp>, RowFlowOp, DeclareOpInterfaceMethods<LinearOp>]> {
+  let summary = "zeros of `size` elements along `axis`, to which elements of x are added where an index says: dX of take_along from dY";
+  let description = [{
+    y[i..., v, k...] = the sum of x[i..., j, k...] over all j with index[i..., j, k...] = v, and 0 where there is none; x has the index's
+    shape. Indices out of range are taken as `gather` takes them.
+  }];
+  let rows = "Any dimension but the axis may be `?`.";
+  let rounding = "In the element type, in an order that depends on the op, its shape and the target alone.";
+  let arguments = (ins Sluice_FloatTensor:$x, Sluice_IntTensor:$index, Sluice_Axis:$axis, Arg<I64Attr, "the size of y along the axis; at least 1">:$size);
+  let results = (outs Sluice_FloatTensor:$y);
+}
+
 def Sluice_Position : Arg<Sluice_IntTensor, "a scalar: where along the axis the slice begins, from 0">;
 
 def DynamicSliceOp : Sluice_Movement<"dynamic_slice", [DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<IndexOp, ["getChosenOperand"]>, RowFlowOp, DeclareOpInterfaceMethods<LinearOp>, FollowsPrecision]> {

@@ -30,6 +30,17 @@ def ArgMaxOp : Sluice_ValueOp<"argmax", [DeclareOpInterfaceMethods<ElementOp>, D
   let arguments = (ins Sluice_NumberTensor:$x, Sluice_Axis:$axis);
   let results = (outs Sluice_IntTensor:$y);
 }
+def CumSumOp : Sluice_ValueOp<"cumsum", [DeclareOpInterfaceMethods<ElementOp>, RowFlowOp, DeclareOpInterfaceMethods<LinearOp>, DeclareOpInterfaceMethods<DifferentiableOp>]> {
+  let summary = "the sums of all elements along `axis` up to each one";
+  let description = [{
+    An element of y is the sum of x's element in its place and of all before it along the axis; with `exclusive`, of those before it
+    alone, which for the first one is 0. With `reverse`, what is behind an element takes the place of what is before it.
+  }];
+  let rows = "Any dimension but the axis may be `?`.";
+  let rounding = "Elements are added one after another, each to the sum of those before it, in f32 for halves, whose sums are rounded where they are stored. Integers wrap around.";
+  let arguments = (ins Sluice_NumberTensor:$x, Sluice_Axis:$axis, Arg<UnitAttr, "an element is not in its own sum">:$exclusive, Arg<UnitAttr, "from the last element to the first">:$reverse);
+  let results = (outs Sluice_NumberTensor:$y);
+}
 def SoftmaxOp : Sluice_ValueOp<"softmax", [DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>, DeclareOpInterfaceMethods<DifferentiableOp>]> {
   let summary = "exp(x - max) / sum(exp(x - max)) along `axis`";
   let description = "max and sum are those of the line of x along the axis that the element lies in; y has x's shape.";

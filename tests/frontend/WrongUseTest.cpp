@@ -268,6 +268,24 @@ TEST_F(WrongUse, MergedRowsWhereTheBatchIsNeeded) {
   SAYS("input 'many': batch*4 is a dimension of what is reshaped alone; give it two: 'batch' and 4");
 }
 
+TEST_F(WrongUse, OrdersThatAreNone) {
+  Tensor index = g.input("index", i32, {Dim{"batch"}, 3});
+  WRONG(topk(x, 785));
+  SAYS("topk: k is from 1 to the size of the dimension, 784, not 785 ([batch, 784])");
+  WRONG(topk(x, 1, 0));
+  SAYS("topk: would put the rows of the batch in order ([batch, 784])");
+  WRONG(sort(flag));
+  SAYS("sort: works on numbers, not bool; convert with .to(f32) ([batch, 784])");
+  WRONG(cumsum(x, 0));
+  SAYS("cumsum: would add rows of the batch to each other, one after another ([batch, 784])");
+  WRONG(gather(x, 0, index));
+  SAYS("gather: would choose rows of the batch; how many there are, no shape can say ([batch, 784] x [batch, 3])");
+  WRONG(gather(x, 1, x));
+  SAYS("gather: indices are i32 or i64, not f32 ([batch, 784] x [batch, 784])");
+  WRONG(gather(image, 1, index));
+  SAYS("gather: the index has other dimensions than what it chooses from ([batch, 4, 9, 9] x [batch, 3])");
+}
+
 TEST_F(WrongUse, ReshapesThatMixRows) {
   WRONG(image.permute({1, 0, 2, 3}).reshape({Dim{"batch"}, 4, 81}));
   SAYS("reshape: would mix rows: 4 elements lie before the batch dimension, and in the result 1 ([4, batch, 9, 9])");

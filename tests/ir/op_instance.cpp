@@ -280,6 +280,16 @@ static const std::map<std::string, std::vector<Sample>> &getOtherSamples() {
       {"sluice.gather", // some out of range
        {{"\"sluice.gather\"(%0, %1) {axis = 1 : i64} : (tensor<?x4xf64>, tensor<2x3xi32>) -> tensor<?x2x3xf64>",
          {{-2, 2}, {-2, 7}}}}},
+      {"sluice.take_along", // some out of range
+       {{"\"sluice.take_along\"(%0, %1) {axis = 1 : i64} : (tensor<?x4xf64>, tensor<?x6xi32>) -> tensor<?x6xf64>",
+         {{-2, 2}, {-2, 7}}}}},
+      {"sluice.add_along", // some out of range
+       {{"\"sluice.add_along\"(%0, %1) {axis = 1 : i64, size = 4 : i64} : (tensor<?x6xf64>, tensor<?x6xi64>) -> "
+         "tensor<?x4xf64>",
+         {{-2, 2}, {-2, 7}}}}},
+      {"sluice.cumsum",
+       {{"\"sluice.cumsum\"(%0) {axis = 0 : i64} : (tensor<9x4xi64>) -> tensor<9x4xi64>", {{-9, 9}}},
+        {"\"sluice.cumsum\"(%0) {axis = 1 : i64, reverse} : (tensor<?x7xui8>) -> tensor<?x7xui8>", {{0, 256}}}}},
       {"sluice.scatter_add", // some out of range
        {{"\"sluice.scatter_add\"(%0, %1) {axis = 1 : i64, size = 4 : i64} : (tensor<?x2x3xf64>, tensor<2x3xi32>) -> "
          "tensor<?x4xf64>",

@@ -173,6 +173,35 @@ Tensor embedding(Arg index, const Tensor &weight, std::optional<std::int64_t> pa
 /// classes - 1 is refused; a label that is computed and names no class gives zeros.
 Tensor one_hot(Arg label, std::int64_t classes, DType dtype = f32);
 
+// --- order
+// ------------------------------------------------------------------------------------------------------------
+
+struct CumsumOptions {
+  bool exclusive = false; ///< an element is not in its own sum
+  bool reverse = false;   ///< sums of what is behind an element
+};
+/// The sum of all elements up to each one along a dimension, which is not the batch; of integers and bool, i64. They are added
+/// one after another, from the first to the last (with `reverse` from the last to the first), on every device.
+Tensor cumsum(Arg x, std::int64_t dim, CumsumOptions options = {});
+
+/// torch.gather: y[i][j] = x[index[i][j]][j] for dimension 0, and so on; y has the index's shape. Elsewhere than in the
+/// dimension, x has as many elements as the index, or more. A call whose input has indices out of range is refused; such an
+/// index that is computed is taken as the first or the last. The gradients of elements taken twice are added.
+Tensor gather(Arg x, std::int64_t dim, const Tensor &index);
+/// The same, where x and the index broadcast in all other dimensions.
+Tensor take_along_dim(Arg x, const Tensor &index, std::int64_t dim);
+
+struct TopK {
+  Tensor values, indices; ///< i32
+};
+/// The k largest (or smallest) elements along a dimension, which is not the batch, and their indices, in order. Of equal
+/// elements the one with the least index comes first, which PyTorch leaves open; what is no number comes last. Gradients
+/// flow through the values. Each takes a walk along the dimension: meant for few of many, or for few.
+TopK topk(Arg x, std::int64_t k, std::int64_t dim = -1, bool largest = true, bool sorted = true);
+/// topk of all: for dimensions of some hundreds at most. Equal elements stay in their order.
+TopK sort(Arg x, std::int64_t dim = -1, bool descending = false);
+Tensor argsort(Arg x, std::int64_t dim = -1, bool descending = false);
+
 // --- steps
 // ------------------------------------------------------------------------------------------------------------
 
@@ -474,6 +503,9 @@ inline Tensor Tensor::triu(std::int64_t diagonal, Where where) const {
 }
 inline Tensor Tensor::index_select(std::int64_t dim, const Tensor &index, Where where) const {
   return sluice::index_select(Arg(*this, where), dim, index);
+}
+inline Tensor Tensor::gather(std::int64_t dim, const Tensor &index, Where where) const {
+  return sluice::gather(Arg(*this, where), dim, index);
 }
 inline Tensor Tensor::matmul(const Tensor &other, Where where) const {
   return sluice::matmul(Arg(*this, where), Arg(other, where));

@@ -105,6 +105,7 @@ public:
   Tensor tril(std::int64_t diagonal = 0, Where where = Where::current()) const;
   Tensor triu(std::int64_t diagonal = 0, Where where = Where::current()) const;
   Tensor index_select(std::int64_t dim, const Tensor &index, Where where = Where::current()) const;
+  Tensor gather(std::int64_t dim, const Tensor &index, Where where = Where::current()) const;
   Tensor matmul(const Tensor &other, Where where = Where::current()) const;
 
 private:

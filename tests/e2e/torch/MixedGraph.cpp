@@ -266,10 +266,21 @@ private:
     }
   }
 
-  /// Slices that another tensor names: of an embedding of the labels, of weights of the largest elements, or of x itself.
+  /// Slices that another tensor names: of an embedding of the labels, of weights of the largest elements, or of x itself. Or sums
+  /// along a dimension, the largest elements, and those that parameters order.
   Tensor indexed(const Tensor &x, int64_t dim) {
     int64_t size = sizeOf(x, dim), last = sizeOf(x, -1);
-    switch (below(3)) {
+    switch (below(6)) {
+    case 3:
+      return cumsum(x, dim, {.exclusive = coin(), .reverse = coin()}) * 0.3;
+    case 4:
+      return topk(x, std::min<int64_t>(size, 1 + below(3)), dim, coin()).values;
+    case 5: {
+      Tensor order = topk(parameter({size}), std::min<int64_t>(size, 4), 0).indices;
+      std::vector<Dim> shape(size_t(x.dim()), 1);
+      shape[size_t(dim)] = sizeOf(order, 0);
+      return take_along_dim(x, order.reshape(Shape(shape)), dim);
+    }
     case 0: {
       std::optional<int64_t> padding = coin() ? std::optional<int64_t>(below(kMixedClasses)) : std::nullopt;
       std::vector<Dim> shape(size_t(x.dim()), 1);

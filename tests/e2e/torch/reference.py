@@ -62,6 +62,12 @@ def gather(x, index, axis):
     return x.index_select(axis, index.flatten()).reshape(x.shape[:axis] + index.shape + x.shape[axis + 1:])
 
 
+def cumsum(x, axis, exclusive=False, reverse=False):
+    y = x.flip(axis) if reverse else x
+    y = F.pad(y.movedim(axis, -1), (1, -1)).movedim(-1, axis).cumsum(axis) if exclusive else y.cumsum(axis)
+    return y.flip(axis) if reverse else y
+
+
 def conv2d(x, weight, padding, **options):
     top, left, bottom, right = padding
     return F.conv2d(F.pad(x, (left, right, top, bottom)), weight, **options)
@@ -151,6 +157,7 @@ OPS = {
     "ignore_index": lambda a, size, ignored: torch.where(a == ignored, -1, a),
     "transpose": lambda x, permutation: x.permute(permutation), "concat": lambda *xs, axis: torch.cat(xs, axis),
     "pad": pad, "gather": gather, "conv2d": conv2d, "max_pool2d": max_pool2d, "avg_pool2d": avg_pool2d, 
+    "cumsum": cumsum, "take_along": lambda x, index, axis: x.gather(axis, index.long()),
     "conv2d_input_grad": conv2d_input_grad, "normalize": normalize, "prod": prod,
     "einsum": lambda a, b, equation: torch.einsum(equation, a, b),
 }
@@ -158,7 +165,7 @@ OPS = {
 # Ops that choose or move and do not round: ties stay ties.
 EXACT = {"abs", "argmax", "cast", "ceil", "clip", "compare", "concat", "expand", "floor", "gather", "identity", "ignore_index", "max",
          "max_pool2d", "min", "neg", "pad", "reduce_max", "reduce_min", "relu", "relu6", "reshape", "round", "set", "sign", "slice",
-         "stop_gradient", "transpose", "where"}
+         "stop_gradient", "take_along", "transpose", "where"}
 
 
 class Reference:

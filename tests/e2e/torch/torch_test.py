@@ -27,7 +27,8 @@ FULL = bool(os.environ.get("SLUICE_TEST_FULL"))
 DTYPES = ("f32", "f64")
 
 # Ops that are in no graph of a user, and one that the frontend leaves out.
-LATER = {"attention_key_value_grad", "attention_query_grad", "avg_pool2d_grad", "batch_norm_grad", "bernoulli", "constant", "conv2d_weight_grad", "copy", "dynamic_slice",
+LATER = {"add_along", "attention_key_value_grad", "attention_query_grad", "avg_pool2d_grad", "batch_norm_grad",
+         "bernoulli", "constant", "conv2d_weight_grad", "copy", "dynamic_slice",
          "dynamic_update_slice", "max_pool2d_grad", "normal", "normalize_grad", "power_sum", "relayout", "rows",
          "scatter_add", "uniform"}
 UNSPOKEN = {"dropout", "identity"}

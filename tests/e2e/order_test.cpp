@@ -1,0 +1,202 @@
+// Sums along a dimension, elements that indices name, and the largest ones: against plain loops, differences, the interpreter,
+// other threads, an accelerator and replicas.
+#include "sluice/sluice.h"
+#include "tests/e2e/Portable.h"
+#include "tests/e2e/TrainedAlike.h"
+
+#include <cmath>
+#include <gmock/gmock.h>
+
+using namespace sluice::test;
+
+namespace {
+
+constexpr int64_t kRows = 6, kSize = 7, kColumns = 3, kTaken = 4;
+
+/// All of it in one network, along the last dimension and one before it.
+std::string network(sluice::DType dtype, const std::string &devices = "cpu") {
+  using namespace sluice;
+  Graph g("order");
+  g.set_devices(devices);
+  g.set_capacity(kRows);
+  g.set_dtype(dtype);
+  Tensor x = g.input("x", dtype, {Dim{"batch"}, kSize, kColumns}),
+         index = g.input("index", i32, {Dim{"batch"}, kTaken, kColumns});
+  nn::Module root{g};
+  Tensor w = root.parameter("w", {kColumns, 5}, init::uniform(-0.5, 0.5)),
+         scale = root.parameter("scale", {kSize, kColumns}, init::uniform(0.5, 1.5)),
+         bias = root.parameter("bias", {5}, init::uniform(-0.5, 0.5));
+  Tensor y = x * scale, sums = cumsum(y, 1), behind = cumsum(y, 2, {.exclusive = true, .reverse = true});
+  Tensor taken = gather(y, 1, index);
+  TopK few = topk(tanh(matmul(y, w) + bias), 3), many = topk(y, 6, 1, /*largest=*/false);
+  g.output("sums", sums);
+  g.output("behind", behind);
+  g.output("taken", taken);
+  g.output("few", few.values);
+  g.output("few_at", few.indices);
+  g.output("many", many.values);
+  g.output("many_at", many.indices);
+  Tensor loss =
+      square(sums * behind).mean() * 0.1 + sin(taken).mean() + square(few.values).mean() + square(many.values).mean();
+  g.minimize(loss, optim::SGD{.lr = 0.1, .momentum = 0.9});
+  return g.str();
+}
+
+Values batch() {
+  std::vector<float> x = portableUniform("x", size_t(kRows * kSize * kColumns), -1, 1);
+  std::vector<int64_t> index = portableIntegers("index", size_t(kRows * kTaken * kColumns), kSize);
+  return {{"x", {x.begin(), x.end()}}, {"index", {index.begin(), index.end()}}};
+}
+
+const std::vector<std::string> kParameters = {"w", "scale", "bias"};
+
+} // namespace
+
+// Of equal elements the first comes first; from the model's own numbers.
+TEST(Order, IsWhatPlainLoopsSay) {
+  Compiled model(network(sluice::f64));
+  model.init(3);
+  Values inputs = batch(), actual = model.run("predict", inputs, kRows);
+  std::vector<double> y = inputs.at("x"), scale = model.state("scale"), sums(y.size()), behind(y.size()), taken, values,
+                      indices;
+  for (size_t i = 0; i < y.size(); ++i)
+    y[i] *= scale[i % scale.size()];
+  auto at = [](int64_t row, int64_t place, int64_t column) {
+    return size_t((row * kSize + place) * kColumns + column);
+  };
+  for (int64_t row = 0; row < kRows; ++row)
+    for (int64_t column = 0; column < kColumns; ++column) {
+      double sum = 0;
+      for (int64_t place = 0; place < kSize; ++place)
+        sums[at(row, place, column)] = sum += y[at(row, place, column)];
+      for (int64_t place = 0; place < kSize; ++place)
+        for (int64_t other = column + 1; other < kColumns; ++other)
+          behind[at(row, place, column)] += y[at(row, place, other)];
+    }
+  std::vector<double> index = inputs.at("index");
+  for (int64_t i = 0; i < int64_t(index.size()); ++i)
+    taken.push_back(y[at(i / (kTaken * kColumns), int64_t(index[size_t(i)]), i % kColumns)]);
+  values.resize(size_t(kRows * 6 * kColumns)), indices.resize(values.size());
+  for (int64_t row = 0; row < kRows; ++row)
+    for (int64_t column = 0; column < kColumns; ++column) {
+      std::vector<int64_t> order(kSize);
+      std::iota(order.begin(), order.end(), 0);
+      std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+        return std::pair(y[at(row, a, column)], a) < std::pair(y[at(row, b, column)], b);
+      });
+      for (int64_t i = 0; i < 6; ++i) {
+        size_t to = size_t((row * 6 + i) * kColumns + column);
+        values[to] = y[at(row, order[size_t(i)], column)];
+        indices[to] = double(order[size_t(i)]);
+      }
+    }
+  EXPECT_LT(largestDifference(actual.at("sums"), sums), 1e-13);
+  EXPECT_LT(largestDifference(actual.at("behind"), behind), 1e-13);
+  EXPECT_EQ(actual.at("taken"), taken);
+  EXPECT_EQ(actual.at("many"), values);
+  EXPECT_EQ(actual.at("many_at"), indices);
+}
+
+TEST(Order, HasTheGradientsOfDifferences) {
+  expectGradientsOfDifferences(network(sluice::f64), batch(), kRows, kParameters);
+}
+
+TEST(Order, TrainsAsTheInterpreter) { expectTrainsAsTheInterpreter(network(sluice::f64), batch(), kRows); }
+
+TEST(Order, HasTheSameBitsOnAnyNumberOfThreadsAndOnAnAccelerator) {
+  expectSameBits(network(sluice::f32), network(sluice::f32, "sim:0"), batch(), kRows);
+}
+
+TEST(Order, IsEqualOnReplicasAndInMicrobatches) {
+  expectSameOnReplicas(network(sluice::f64), batch(), {{4, 2}, {1, 0, 5}});
+  expectSameOnReplicas(network(sluice::f64), batch(), {{6}, {4, 2}}, /*microbatches=*/2);
+}
+
+namespace {
+
+/// The order of all of one line, of each kind of number.
+struct Line {
+  std::vector<double> values, indices;
+};
+
+Line sorted(sluice::DType dtype, const std::vector<double> &line, bool descending) {
+  using namespace sluice;
+  Graph g("sorted");
+  g.set_capacity(1);
+  Tensor x = g.input("x", dtype, {Dim{"batch"}, int64_t(line.size())});
+  TopK all = sort(x, 1, descending);
+  g.output("values", all.values);
+  g.output("indices", all.indices);
+  Compiled model(g.str());
+  model.init(1);
+  Values outputs = model.run("predict", {{"x", line}}, 1);
+  return {outputs.at("values"), outputs.at("indices")};
+}
+
+} // namespace
+
+TEST(Sort, KeepsEqualElementsInTheirOrderEitherWay) {
+  const std::vector<double> line{3, 1, 2, 1, 3, 1, 0, 3, 2};
+  for (sluice::DType dtype : {sluice::f32, sluice::f64, sluice::i32, sluice::i64, sluice::u8, sluice::bf16}) {
+    Line up = sorted(dtype, line, false), down = sorted(dtype, line, true);
+    EXPECT_EQ(up.values, (std::vector<double>{0, 1, 1, 1, 2, 2, 3, 3, 3})) << int(dtype);
+    EXPECT_EQ(up.indices, (std::vector<double>{6, 1, 3, 5, 2, 8, 0, 4, 7})) << int(dtype);
+    EXPECT_EQ(down.values, (std::vector<double>{3, 3, 3, 2, 2, 1, 1, 1, 0})) << int(dtype);
+    EXPECT_EQ(down.indices, (std::vector<double>{0, 4, 7, 2, 8, 1, 3, 5, 6})) << int(dtype);
+  }
+}
+
+// Infinities are numbers like others; each element is there once, whatever it is.
+TEST(Sort, HasWhatIsNoNumberLast) {
+  const double infinity = std::numeric_limits<double>::infinity(), none = std::nan("");
+  const std::vector<double> line{none, 1, -infinity, none, infinity, -infinity, infinity, 0};
+  EXPECT_EQ(sorted(sluice::f32, line, false).indices, (std::vector<double>{2, 5, 7, 1, 4, 6, 0, 3}));
+  EXPECT_EQ(sorted(sluice::f32, line, true).indices, (std::vector<double>{4, 6, 1, 7, 2, 5, 0, 3}));
+}
+
+TEST(Sort, OrdersTheLeastAndTheGreatestIntegers) {
+  const std::vector<double> line{-0x1p31, 0, 0x1p31 - 1, -0x1p31, 0x1p31 - 1};
+  EXPECT_EQ(sorted(sluice::i32, line, false).indices, (std::vector<double>{0, 3, 1, 2, 4}));
+  EXPECT_EQ(sorted(sluice::i32, line, true).indices, (std::vector<double>{2, 4, 1, 0, 3}));
+}
+
+// One addition after another: no other order of these gives these sums.
+TEST(Cumsum, AddsInTheOrderOfTheDimension) {
+  using namespace sluice;
+  constexpr int64_t size = 300;
+  Graph g("sums");
+  g.set_capacity(5);
+  Tensor x = g.input("x", f32, {Dim{"batch"}, size}), wide = g.input("wide", f32, {Dim{"batch"}, size, 20});
+  g.output("sums", cumsum(x, 1));
+  g.output("wide_sums", cumsum(wide, 1, {.reverse = true}));
+  Compiled model(g.str());
+  model.init(1);
+  std::vector<float> line = portableUniform("line", 5 * size, -1, 1),
+                     block = portableUniform("block", 5 * size * 20, -1, 1);
+  Values actual = model.run("predict", {{"x", {line.begin(), line.end()}}, {"wide", {block.begin(), block.end()}}}, 5);
+  for (int64_t row = 0; row < 5; ++row) {
+    float sum = 0;
+    for (int64_t i = 0; i < size; ++i) {
+      sum += line[size_t(row * size + i)];
+      ASSERT_EQ(actual.at("sums")[size_t(row * size + i)], double(sum)) << row << " " << i;
+    }
+    for (int64_t column = 0; column < 20; ++column) {
+      sum = 0;
+      for (int64_t i = size; i-- > 0;) {
+        size_t at = size_t((row * size + i) * 20 + column);
+        sum += block[at];
+        ASSERT_EQ(actual.at("wide_sums")[at], double(sum)) << row << " " << i << " " << column;
+      }
+    }
+  }
+}
+
+TEST(Gather, RefusesIndicesThatAreOutOfRange) {
+  Compiled model(network(sluice::f32));
+  model.init(5);
+  Values wrong = batch();
+  wrong["index"][kTaken * kColumns + 1] = kSize;
+  sluice::runtime::Status status = sluice::runtime::guarded([&] { model.run("predict", wrong, kRows); });
+  EXPECT_EQ(status.code, sluice::runtime::ExitCode::invalid);
+  EXPECT_THAT(status.message, testing::HasSubstr("input 'index', row 1: 7 is none of the 7"));
+}
