@@ -1,6 +1,5 @@
 // Steps along a dimension.
-#include "Call.h"
-#include "ir/Work.h"
+#include "Nested.h"
 
 using namespace mlir;
 
@@ -8,6 +7,8 @@ namespace sluice {
 
 using detail::Access;
 using detail::Call;
+using detail::tensorsOf;
+using detail::valuesOf;
 
 /// The dimension, counted from the front, and the number of steps.
 static std::pair<int64_t, int64_t> stepsOf(const Call &call, ArrayRef<Tensor> xs, int64_t dim) {
@@ -32,31 +33,16 @@ static void checkStep(const Call &call, ArrayRef<Tensor> init, const ScanStep &s
   for (auto [before, after] : llvm::zip_equal(init, step.carried)) {
     call.requireGraph(after);
     call.requireSameDType(before, after);
-    if (Call::shape(before) != Call::shape(after))
+    if (call.print(before) != call.print(after))
       call.fail("a value that is carried begins as " + call.print(before) + ", and a step leaves " + call.print(after));
   }
   for (const Tensor &stacked : step.stacked) {
     call.requireGraph(stacked);
+    if (Access::isMerged(stacked))
+      call.fail("cannot stack " + call.print(stacked) + ": the batch is merged with another dimension");
     if (axis > Call::rank(stacked))
       call.fail("cannot stack " + call.print(stacked) + " along dimension " + std::to_string(axis));
   }
-}
-
-static void checkOps(const Call &call, Block &body) {
-  for (Operation &op : body)
-    if (!ir::isCompute(&op) && !isa<ir::ScanOp, ir::StepOp>(op))
-      call.fail("'" + op.getName().stripDialect().str() + "' has no place in a step");
-}
-
-static SmallVector<Value> valuesOf(ArrayRef<Tensor> tensors) {
-  return llvm::map_to_vector(tensors, [](const Tensor &tensor) { return Access::value(tensor); });
-}
-
-static std::vector<Tensor> tensorsOf(detail::GraphImpl &graph, ValueRange values) {
-  std::vector<Tensor> tensors;
-  for (Value value : values)
-    tensors.push_back(Access::tensor(graph, value));
-  return tensors;
 }
 
 ScanStep scan(std::vector<Tensor> init, std::vector<Tensor> xs, std::int64_t dim,
@@ -84,7 +70,7 @@ ScanStep scan(std::vector<Tensor> init, std::vector<Tensor> xs, std::int64_t dim
         body(tensorsOf(graph, arguments.take_front(init.size())), tensorsOf(graph, arguments.drop_front(init.size())));
     checkStep(call, init, step, axis);
     graph.builder.create<ir::StepOp>(loc, valuesOf(step.carried), valuesOf(step.stacked));
-    checkOps(call, *block);
+    detail::requireValueOps(call, *block, "a step");
   }
   region.getBlocks().remove(block);
   size_t stacked = cast<ir::StepOp>(block->getTerminator()).getStacked().size();

@@ -33,6 +33,7 @@ mlir::LogicalResult buildEntryPoints(mlir::ModuleOp module);
 
 /// model -> train, behind what makes gradients. Loops in the place of scans.
 void lowerScans(mlir::ModuleOp module);
+void lowerBranches(mlir::ModuleOp module);
 
 /// Replaces ops by the formula that they stand for, where it is of sums over the rows: in `train`, or where replicas keep
 /// the op to their own rows, when these are shared out.

@@ -49,6 +49,7 @@ static LogicalResult runTrain(Compilation &c) {
   if (failed(buildEntryPoints(c.module)))
     return failure();
   lowerScans(c.module);
+  lowerBranches(c.module);
   expandComposites(c.module);
   return simplify(c.module);
 }

@@ -48,6 +48,7 @@ Node operator<(Node a, Node b) { return compare(a, b, Predicate::lt); }
 Node operator>=(Node a, Node b) { return compare(a, b, Predicate::ge); }
 Node operator<=(Node a, Node b) { return compare(a, b, Predicate::le); }
 Node operator==(Node a, Node b) { return compare(a, b, Predicate::eq); }
+Node operator!(Node a) { return unary<NotOp>(a); }
 Node where(Node condition, Node a, Node b) { return create<WhereOp>(a, condition.value, a.value, b.value); }
 Node maximum(Node a, Node b) { return binary<MaxOp>(a, b); }
 Node copied(Node a) { return unary<IdentityOp>(a); }
@@ -62,6 +63,11 @@ Node tanh(Node a) { return unary<TanhOp>(a); }
 Node sigmoid(Node a) { return unary<SigmoidOp>(a); }
 Node sqrt(Node a) { return unary<SqrtOp>(a); }
 Node rsqrt(Node a) { return unary<RsqrtOp>(a); }
+
+bool isZero(Value value) {
+  auto constant = value.getDefiningOp<FullOp>();
+  return constant && constant.getValue().isZero();
+}
 
 Node castTo(Node a, Type element) {
   return a.type().getElementType() == element ? a : create<CastOp>(a, a.value, element);

@@ -39,6 +39,7 @@ Node operator<(Node a, Node b);
 Node operator>=(Node a, Node b);
 Node operator<=(Node a, Node b);
 Node operator==(Node a, Node b);
+Node operator!(Node a);
 Node where(Node condition, Node a, Node b);
 /// The larger, NaN if either is.
 Node maximum(Node a, Node b);
@@ -55,6 +56,9 @@ Node tanh(Node a);
 Node sigmoid(Node a);
 Node sqrt(Node a);
 Node rsqrt(Node a);
+
+/// Whether every element is known to be 0.
+bool isZero(mlir::Value value);
 
 /// `a` in another element type; and in the one that sums of its elements are of, where that is wider.
 Node castTo(Node a, mlir::Type element);

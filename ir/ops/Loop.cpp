@@ -3,6 +3,8 @@
 //   %r, %done = sluice.loop "power" 4 times on "acc0", "acc0.in" after %done_1
 //       (%acc = %x : tensor<8xf32, #acc0> at acc0.transient[0],
 //        %before : !sluice.event) {
+//
+// One that may not happen has `if %p : tensor<i1, #cpu> at cpu.transient[64]` behind the arguments.
 #include "ir/Work.h"
 #include "ir/ops/ActionText.h"
 #include "llvm/ADT/SetVector.h"
@@ -37,11 +39,18 @@ ParseResult LoopOp::parse(OpAsmParser &parser, OperationState &result) {
   result.addAttribute("count", parser.getBuilder().getI64IntegerAttr(count));
   FailureOr<bool> isScheduled = parseQueues(parser, result);
   if (failed(isScheduled) || action.parseAfter() ||
-      parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, parseArgument) || action.parseEnds() ||
-      parser.parseOptionalAttrDictWithKeyword(result.attributes))
+      parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, parseArgument))
     return failure();
-  action.addSegments();
   action.outputTypes = action.operandTypes;
+  if (succeeded(parser.parseOptionalKeyword("if")) &&
+      (parser.parseOperand(action.operands.emplace_back()) ||
+       parser.parseColonType(action.operandTypes.emplace_back()) || action.parseSlot()))
+    return failure();
+  if (action.parseEnds() || parser.parseOptionalAttrDictWithKeyword(result.attributes))
+    return failure();
+  int32_t first = int32_t(action.outputTypes.size()), conditions = int32_t(action.operands.size()) - first;
+  result.addAttribute("operandSegmentSizes",
+                      parser.getBuilder().getDenseI32ArrayAttr({first, conditions, int32_t(action.after.size())}));
   // Operands after the region, as for kernels.
   return failure(parser.parseRegion(*result.addRegion(), arguments) || action.resolve(*isScheduled));
 }
@@ -67,6 +76,11 @@ void LoopOp::print(OpAsmPrinter &printer) {
         action.beginLine(" ");
       });
   printer << ")";
+  if (Value condition = getCondition()) {
+    action.beginLine("if ");
+    printer << condition << " : " << condition.getType();
+    action.printSlot();
+  }
   action.printEnds();
   printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
                                            {"name", "count", "on", "operandSegmentSizes", "slots", "ends"});
@@ -86,13 +100,14 @@ void LoopOp::getAsmBlockArgumentNames(Region &, OpAsmSetValueNameFn setName) {
 
 //===- what holds -------------------------------------------------------------------------------------------------===//
 
-/// Whether an op may stand in a loop. States are those of the call.
+/// Whether an op may stand in a loop. States are those of the call. Branches are there for as long as it takes to make loops
+/// of scans.
 static bool mayLoop(Operation &op) {
   if (auto copy = dyn_cast<CopyOp>(op))
     return copy.getWhen().value_or(CopyTime::Step) == CopyTime::Step;
   if (auto transfer = dyn_cast<TransferOp>(op))
     return transfer.getWhen() == CopyTime::Step;
-  return isCompute(&op) || isa<KernelOp, ActionOp, NextOp>(op);
+  return isCompute(&op) || isa<IfOp, KernelOp, ActionOp, NextOp>(op);
 }
 
 /// As plans have it: a call does nothing more often than 2^31 - 1 times, and loops are not deep in each other.
@@ -127,6 +142,13 @@ static LogicalResult verifyArguments(LoopOp loop) {
   return success();
 }
 
+static LogicalResult verifyCondition(LoopOp loop) {
+  Value condition = loop.getCondition();
+  if (condition && cast<RankedTensorType>(condition.getType()).getRank() != 0)
+    return loop.emitOpError("needs a scalar to decide by, not ") << condition.getType();
+  return success();
+}
+
 /// A loop has the queues of what is in it.
 static LogicalResult verifyQueues(LoopOp loop) {
   if (!loop.getOnAttr())
@@ -152,7 +174,8 @@ LogicalResult LoopOp::verify() {
     if (!mayLoop(op))
       return op.emitOpError("cannot stand in a loop");
   return failure(failed(verifyDone(*this, getOnAttr(), getFirst().size())) || failed(verifyArguments(*this)) ||
-                 failed(verifySlots(*this, getFirst().size())));
+                 failed(verifyCondition(*this)) ||
+                 failed(verifySlots(*this, getFirst().size() + (getCondition() ? 1 : 0))));
 }
 
 LogicalResult LoopOp::verifyRegions() { return verifyQueues(*this); }
@@ -174,6 +197,8 @@ SmallVector<StringAttr> LoopOp::getQueues() { return queuesOf(getOnAttr()); }
 
 SmallVector<Value> LoopOp::getRead() {
   llvm::SetVector<Value> read(getFirst().begin(), getFirst().end());
+  if (getCondition())
+    read.insert(getCondition());
   getBody().walk([&](Operation *op) {
     for (Value operand : op->getOperands())
       if (isa<RankedTensorType>(operand.getType()) && !getBody().isAncestor(operand.getParentRegion()))

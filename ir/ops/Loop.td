@@ -14,10 +14,12 @@ def LoopOp : Sluice_Op<"loop", [ActionOp, ActionListOp, SingleBlock, AttrSizedOp
     queues come to it before anything in it starts, and none goes on before all of it is done. A carried value has one place in memory,
     which its first value, the argument, what `next` gives and the result share: where what computes the next value cannot do so in the
     place of the old one, and where the first value is wanted elsewhere too, phase `scheduled` adds kernels that copy (`copy_loop`).
-    `slots` are these places. There is no gradient of it.
+    `slots` are these places, and behind them that of the condition. Where there is a `condition`, the host waits for what makes it, and
+    where it does not hold nothing in the loop happens: the results are the first values. There is no gradient of it.
   }];
   let rows = "Any dimension of a carried value may be `?`.";
-  let arguments = (ins Arg<StrAttr, "for messages and traces">:$name, Arg<I64Attr, "iterations, at least 1">:$count, Variadic<Sluice_Tensor>:$first, Variadic<Sluice_EventType>:$after,
+  let arguments = (ins Arg<StrAttr, "for messages and traces">:$name, Arg<I64Attr, "iterations, at least 1">:$count, Variadic<Sluice_Tensor>:$first,
+                       Arg<Optional<Sluice_BoolTensor>, "a scalar on the host: whether it happens at all; absent: it does">:$condition, Variadic<Sluice_EventType>:$after,
                        Arg<OptionalAttr<StrArrayAttr>, "its queues">:$on, Arg<OptionalAttr<Sluice_Slots>, "where what it carries lies">:$slots,
                        Arg<OptionalAttr<Sluice_Buffers>, "what ends with it">:$ends);
   let results = (outs Variadic<AnyType>:$results);

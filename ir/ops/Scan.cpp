@@ -207,7 +207,7 @@ LogicalResult ScanOp::verify() {
   if (int64_t count = int64_t(getCount()); count < 1 || count > kMostSteps)
     return emitOpError("must have 1 to ") << kMostSteps << " steps, but has " << count;
   for (Operation &op : body)
-    if (!isCompute(&op) && !isa<ScanOp, StepOp>(op))
+    if (!isCompute(&op) && !isa<ScanOp, IfOp, StepOp>(op))
       return op.emitOpError("cannot stand in a scan, which is of values alone");
   return failure(failed(verifyScanned(*this)) || failed(verifyCarried(*this)) || failed(verifyStacks(*this)));
 }

@@ -217,9 +217,9 @@ def KernelOp : Sluice_Op<"kernel", [IsolatedFromAbove, SingleBlock]> {
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
 }
-def YieldOp : Sluice_Op<"yield", [Terminator, Pure, ParentOneOf<["KernelOp", "FunctionOp"]>]> {
-  let summary = "the results of a kernel or function";
-  let description = "Each is a result of an op in it.";
+def YieldOp : Sluice_Op<"yield", [Terminator, Pure, ParentOneOf<["KernelOp", "FunctionOp", "IfOp"]>]> {
+  let summary = "the results of a kernel, a function or a branch";
+  let description = "Of a kernel or function each is a result of an op in it; a branch may also give what is defined before it.";
   let arguments = (ins Variadic<Sluice_Tensor>:$values);
   let assemblyFormat = "$values attr-dict `:` type($values)";
 }

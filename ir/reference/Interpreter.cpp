@@ -104,7 +104,9 @@ private:
     if (Region *body = bodyOf(op))
       return defineAll(op, run(body->front(), operandsOf(op)));
     if (auto loop = dyn_cast<LoopOp>(op))
-      return defineAll(op, runLoop(loop, operandsOf(op)));
+      return defineAll(op, runLoop(loop));
+    if (auto branch = dyn_cast<IfOp>(op))
+      return defineAll(op, runBranch(branch));
     if (auto scan = dyn_cast<ScanOp>(op))
       return defineAll(op, runScan(scan));
     if (auto collective = dyn_cast<CollectiveOp>(op)) {
@@ -141,7 +143,33 @@ private:
     return success();
   }
 
-  FailureOr<SmallVector<Values>> runLoop(LoopOp loop, SmallVector<Values> carried) {
+  /// What all replicas must decide alike.
+  FailureOr<bool> holds(Operation *op, Value condition) const {
+    auto holdsFor = [&](const Replica &replica) { return replica.values.at(condition).data[0] != 0; };
+    bool first = holdsFor(replicas.front());
+    if (!llvm::all_of(replicas, [&](const Replica &replica) { return holdsFor(replica) == first; }))
+      return op->emitError("replicas differ in whether it is done");
+    return first;
+  }
+
+  FailureOr<SmallVector<Values>> runBranch(IfOp op) {
+    FailureOr<bool> isFirst = holds(op, op.getCondition());
+    if (failed(isFirst))
+      return failure();
+    return run(op->getRegion(*isFirst ? 0 : 1).front(), SmallVector<Values>(replicas.size()));
+  }
+
+  FailureOr<SmallVector<Values>> runLoop(LoopOp loop) {
+    SmallVector<Values> carried = operandsOf(*loop.getOperation());
+    if (Value condition = loop.getCondition()) {
+      FailureOr<bool> happens = holds(loop, condition);
+      if (failed(happens))
+        return failure();
+      for (Values &values : carried)
+        values.pop_back();
+      if (!*happens)
+        return carried;
+    }
     for (uint64_t i = 0; i < loop.getCount(); ++i) {
       FailureOr<SmallVector<Values>> next = run(loop.getActions(), carried);
       if (failed(next))

@@ -352,7 +352,11 @@ private:
   }
 
   runtime::Loop buildLoop(LoopOp loop) {
-    return {loop.getName().str(), sourceOf(loop.getLoc()), int64_t(loop.getCount()), buildActions(loop)};
+    runtime::Loop result{loop.getName().str(), sourceOf(loop.getLoc()), int64_t(loop.getCount()), std::nullopt,
+                         buildActions(loop)};
+    if (loop.getCondition())
+      result.condition = slotOf(cast<SlotAttr>(loop.getSlotsAttr().getValue().back()));
+    return result;
   }
 
   runtime::Launch buildLaunch(LaunchOp launch) {

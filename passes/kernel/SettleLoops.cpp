@@ -26,11 +26,21 @@ static bool isMadeIn(Block &block, Value value) {
   return isa_and_nonnull<KernelOp, CopyOp, ExchangeOp>(maker) && maker->getBlock() == &block;
 }
 
+/// Whether a kernel makes the value, and nothing else, of nothing: zeros above all.
+static bool isConstant(Value value) {
+  auto kernel = value.getDefiningOp<KernelOp>();
+  return kernel && kernel.getNumOperands() == 0 && kernel.getNumResults() == 1;
+}
+
+static Value madeAgain(Value constant, LoopOp loop) {
+  return OpBuilder(loop).clone(*constant.getDefiningOp())->getResult(0);
+}
+
 static void settleFirst(LoopOp loop) {
   Block &block = *loop->getBlock();
   for (OpOperand &first : loop.getFirstMutable())
     if (Value value = first.get(); !value.hasOneUse() || !(isMadeIn(block, value) || value.getDefiningOp<LoopOp>()))
-      first.set(copyInKernel(value, loop, kCopyLoop));
+      first.set(isConstant(value) ? madeAgain(value, loop) : copyInKernel(value, loop, kCopyLoop));
 }
 
 /// What is not made in the loop is copied before anything is overwritten: two arguments may change places.

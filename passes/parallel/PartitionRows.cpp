@@ -10,8 +10,8 @@
 // value that is not whole is made whole where somebody needs it so: states, outputs, ops that are not linear in it. So a
 // sum goes through scaling and through other sums first, and two gradients of a weight are reduced as one.
 //
-// Values with rows are never exchanged: an op that needs all rows at once is an error. So is a sum over rows in a loop; where the
-// steps of a scan sum over rows for its gradient, that is done behind it (DifferentiateScan.cpp).
+// Values with rows are never exchanged: an op that needs all rows at once is an error. So is what needs all of a sum in a loop
+// or branch, which exchanges nothing: there sums are added up, or given, and reduced behind it.
 //
 // What is said of replicas holds of microbatches, which have their rows one after another (CutMicrobatches.cpp): the
 // program of one replica that has several is made as if there were others. There a sum does not go through what takes in a
@@ -102,8 +102,10 @@ private:
         operand.set(whole);
     if (auto loop = dyn_cast<LoopOp>(op))
       return partitionLoop(loop);
+    if (isa<NextOp>(op))
+      return success(); // partitionLoop looks at what it gives
     bool rows = llvm::any_of(op->getOperands(), hasRows) || llvm::any_of(op->getResults(), hasRows);
-    if (!rows && !isInLoop(op) && isSum(op)) {
+    if (!rows && (isSum(op) || isAccumulation(op))) {
       flowOf[op->getResult(0)] = RowFlow::Sum;
       noteLevel(op);
       return success();
@@ -117,12 +119,13 @@ private:
 
   static bool isInLoop(Operation *op) { return op->getParentOfType<LoopOp>() != nullptr; }
 
-  /// What goes from one iteration to the next is apart or whole, as in a call; a loop exchanges nothing.
+  /// What goes from one iteration to the next is apart or whole, as in a call, or a sum that each iteration replaces or adds
+  /// to; a loop exchanges nothing. All replicas decide alike whether one happens.
   LogicalResult partitionLoop(LoopOp loop) {
-    for (OpOperand &first : loop.getFirstMutable())
-      if (failed(makeWhole(first)))
+    for (OpOperand &condition : loop.getConditionMutable())
+      if (failed(makeWhole(condition)))
         return failure();
-    if (failed(run(loop.getActions())))
+    if (failed(run(loop.getActions())) || failed(partitionCarried(loop)))
       return failure();
     unsigned level = 0;
     for (Value read : loop.getRead())
@@ -130,6 +133,40 @@ private:
     for (Value result : loop.getWritten())
       levels[result] = level;
     return success();
+  }
+
+  LogicalResult partitionCarried(LoopOp loop) {
+    for (auto [first, next, argument, result] : llvm::zip_equal(
+             loop.getFirstMutable(), loop.getNext().getValuesMutable(), loop.getValueArguments(), loop.getWritten())) {
+      bool isSum = isSumOrZeros(first.get()) && isSumOrZeros(next.get()) &&
+                   (argument.use_empty() || flowOf.lookup(argument) == RowFlow::Sum);
+      bool isZeros = isZero(first.get()) && isZero(next.get());
+      if (isSum && (!isZeros || loop.getCondition())) // the other branch may give a sum where this one gives zeros
+        flowOf[result] = RowFlow::Sum;
+      else if (failed(makeWhole(first)) || failed(makeWhole(next)))
+        return failure();
+    }
+    return success();
+  }
+
+  bool isSumOrZeros(Value value) const { return flowOf.lookup(value) == RowFlow::Sum || isZero(value); }
+
+  /// Whether the op adds sums over replicas to what a loop carries, which then is one: it begins as one, or as zeros.
+  bool isAccumulation(Operation *op) {
+    auto loop = dyn_cast<LoopOp>(op->getParentOp());
+    auto linear = dyn_cast<LinearOp>(op);
+    if (!loop || !linear || !op->hasOneUse() || !linear.isLinearIn(SmallVector<bool>(op->getNumOperands(), true)))
+      return false;
+    OpOperand &use = *op->use_begin();
+    if (use.getOwner() != loop.getNext() || use.getOperandNumber() >= loop.getFirst().size())
+      return false;
+    BlockArgument carried = loop.getValueArguments()[use.getOperandNumber()];
+    auto isOther = [&](Value operand) { return operand == carried || flowOf.lookup(operand) == RowFlow::Sum; };
+    if (!carried.hasOneUse() || *carried.user_begin() != op || op->getNumOperands() < 2 ||
+        !llvm::all_of(op->getOperands(), isOther) || !isSumOrZeros(loop.getFirst()[use.getOperandNumber()]))
+      return false;
+    flowOf[carried] = RowFlow::Sum;
+    return true;
   }
 
   /// Whether its result is a sum over replicas as operands are.
@@ -170,7 +207,7 @@ private:
     for (Value result : op->getResults()) {
       if (hasRows(result))
         continue;
-      if (isInLoop(op))
+      if (isInLoop(op) && flow != RowFlow::Sum)
         return op->emitError("'") << op->getName() << "' gives each " << sharer << " a part of " << result.getType()
                                   << " in every iteration of a loop, which exchanges nothing";
       flowOf[result] = flow;
@@ -185,6 +222,10 @@ private:
       return success();
     Value &whole = wholeOf[value];
     if (!whole) {
+      if (value.getParentBlock() != &block)
+        return operand.getOwner()->emitError("'")
+               << operand.getOwner()->getName() << "' needs all of a value of which each " << sharer
+               << " has a part, in a loop or branch, which exchanges nothing";
       Type element = cast<RankedTensorType>(value.getType()).getElementType();
       if (element.isUnsignedInteger() || element.isInteger(1))
         return value.getDefiningOp()->emitError("'")

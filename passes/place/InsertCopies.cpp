@@ -5,8 +5,8 @@
 //          %y = sluice.relu %c : (tensor<2xf32, #acc0>) -> tensor<2xf32, #acc0>
 //
 // Constants are made on the device of each reader instead, or on the host where that device has no kernel for them.
-// Inputs, outputs, constants, initial values, the learning rate and the step cross under every policy: nobody could
-// write those copies. Each reader gets a copy of its own here; `settleCopies` merges them.
+// Inputs, outputs, constants, initial values, the learning rate, the step and what the host decides by cross under every
+// policy: nobody could write those copies. Each reader gets a copy of its own here; `settleCopies` merges them.
 #include "ir/Layout.h"
 #include "ir/Module.h"
 #include "ir/ops/Inference.h"
@@ -72,9 +72,17 @@ public:
   }
 
 private:
+  /// What the host reads to decide whether a loop happens. It crosses under every policy, as that says.
+  static bool isCondition(OpOperand &operand) {
+    auto loop = dyn_cast<LoopOp>(operand.getOwner());
+    return loop && operand.getOperandNumber() >= loop.getFirst().size();
+  }
+
   /// Where the operand must be; null for what has no place of its own.
   StringAttr deviceFor(OpOperand &operand) {
     Operation *op = operand.getOwner();
+    if (isCondition(operand))
+      return StringAttr::get(op->getContext(), kHostDevice);
     if (auto loop = dyn_cast<LoopOp>(isa<NextOp>(op) ? op->getParentOp() : op))
       return getDevice(loop.getValueArguments()[operand.getOperandNumber()].getType());
     if (isa<ReturnOp>(op))
@@ -97,7 +105,7 @@ private:
     if (getDevice(value.getType()) == device)
       return success();
     CopyReason reason = written ? written.getReason() : reasonFor(value, reader);
-    if (isSubjectToPolicy(reason, value) && failed(reports.report(reader, value, device)))
+    if (!isCondition(operand) && isSubjectToPolicy(reason, value) && failed(reports.report(reader, value, device)))
       return failure();
     if (written == reader)
       return success();

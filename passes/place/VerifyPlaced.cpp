@@ -1,5 +1,5 @@
 // Checks that nothing crosses devices without a copy: what every phase after `placed` must leave.
-#include "ir/Dialect.h"
+#include "ir/Work.h"
 #include "passes/Passes.h"
 
 using namespace mlir;
@@ -13,6 +13,19 @@ static LogicalResult verifyDevice(Operation *op, Type type, StringRef expected, 
     return success();
   return op->emitOpError() << what << " is on " << (device ? device.getValue() : "no device") << ", not on "
                            << expected;
+}
+
+/// How many copies a call makes is known before: none depends on a condition.
+static LogicalResult verifyBranch(LoopOp loop) {
+  WalkResult result = loop.getBody().walk([](Operation *op) -> WalkResult {
+    if (!isCrossing(op) && !isa<ExchangeOp>(op))
+      return WalkResult::advance();
+    return op->emitError("a branch is done on one device, and this crosses from ")
+           << getDevice(op->getOperand(0).getType()).getValue() << " to "
+           << getDevice(op->getResult(0).getType()).getValue();
+  });
+  return failure(result.wasInterrupted() ||
+                 failed(verifyDevice(loop, loop.getCondition().getType(), kHostDevice, "the condition")));
 }
 
 static LogicalResult verifyOp(Operation *op, const SymbolTable &symbols) {
@@ -35,6 +48,8 @@ static LogicalResult verifyOp(Operation *op, const SymbolTable &symbols) {
     for (Value value : op->getOperands())
       if (failed(verifyDevice(op, value.getType(), kHostDevice, "an output")))
         return failure();
+  if (auto loop = dyn_cast<LoopOp>(op); loop && loop.getCondition())
+    return verifyBranch(loop);
   return isa<CopyOp, ExchangeOp, LoopOp, NextOp>(op) ? success() : verifySameDevice(op);
 }
 

@@ -65,11 +65,22 @@ unsigned Arenas::find(Kind kind, size_t device) const {
   return indexOf(arenas, [&](const Arena &arena) { return arena.kind == kind && arena.device == device; });
 }
 
+std::optional<BufferAccess> conditionOf(ActionOp action, int64_t capacity) {
+  auto loop = dyn_cast<LoopOp>(action.getOperation());
+  if (!loop || !loop.getCondition())
+    return std::nullopt;
+  auto type = cast<RankedTensorType>(loop.getCondition().getType());
+  return BufferAccess{cast<SlotAttr>(loop.getSlotsAttr().getValue().back()), getBufferBytes(type, capacity),
+                      /*isWrite=*/false, loop.getCondition()};
+}
+
 SmallVector<BufferAccess> accessesOf(ActionOp action, int64_t capacity) {
   SmallVector<BufferAccess> accesses;
   if (auto list = dyn_cast<ActionListOp>(action.getOperation())) {
     for (ActionOp inner : actionsOf(list))
       llvm::append_range(accesses, accessesOf(inner, capacity));
+    if (std::optional<BufferAccess> condition = conditionOf(action, capacity))
+      accesses.push_back(*condition);
     return accesses;
   }
   ArrayAttr slots = action.getSlotsAttr();

@@ -69,8 +69,11 @@ struct BufferAccess {
   mlir::Value value;
 };
 
+/// What the host reads before a loop; nothing of what happens anyway.
+std::optional<BufferAccess> conditionOf(ir::ActionOp action, int64_t capacity);
+
 /// What an action of a planned module touches: what it reads, what it writes, its workspace; of a list of actions: what
-/// those in it do.
+/// those in it do, and its condition.
 llvm::SmallVector<BufferAccess> accessesOf(ir::ActionOp action, int64_t capacity);
 /// What the host touches when it writes an input.
 BufferAccess accessOf(ir::ReceiveOp receive, int64_t capacity);

@@ -220,6 +220,8 @@ private:
     for (ActionOp op : actions) {
       if (auto loop = dyn_cast<LoopOp>(op.getOperation())) {
         add(loop.getFirst());
+        if (loop.getCondition())
+          add(loop.getCondition());
         loop.setSlotsAttr(take());
         continue;
       }

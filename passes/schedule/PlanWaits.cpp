@@ -99,7 +99,7 @@ private:
                     [](const BufferAccess &access) { return access.isWrite; });
       return left;
     }
-    for (auto [result, slot] : llvm::zip_equal(action.op.getWritten(), action.op.getSlotsAttr().getAsRange<SlotAttr>()))
+    for (auto [result, slot] : llvm::zip(action.op.getWritten(), action.op.getSlotsAttr().getAsRange<SlotAttr>()))
       left.push_back(
           {slot, getBufferBytes(cast<RankedTensorType>(result.getType()), capacity), /*isWrite=*/true, result});
     return left;

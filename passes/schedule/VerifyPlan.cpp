@@ -122,6 +122,8 @@ private:
     Clock clock = begin(loop);
     for (unsigned queue : queues.of(loop))
       clocks[queue] = clock;
+    if (failed(checkCondition(loop, clock)))
+      return failure();
     ValueRange carried = loop.getFirst();
     for (int64_t i = 0, count = std::min<int64_t>(loop.getCount(), 2); i < count; ++i) {
       if (failed(handOn(loop, carried, loop.getActions().getArguments(), /*begins=*/true)) || failed(perform(loop)))
@@ -135,11 +137,18 @@ private:
     return endBuffers(momentOf(loop, clock), clock);
   }
 
+  /// The host reads it when all is done that the loop waits for.
+  LogicalResult checkCondition(LoopOp loop, const Clock &clock) {
+    auto action = cast<ActionOp>(loop.getOperation());
+    std::optional<BufferAccess> condition = conditionOf(action, capacity);
+    return condition ? check(momentOf(loop, clock), *condition, clock, condition->value) : success();
+  }
+
   /// The bytes of what a loop carries hold another value of it, and an iteration begins or none.
   LogicalResult handOn(LoopOp loop, ValueRange from, ValueRange to, bool begins) {
     Clock everything(queues.size(), ~0u); // nobody touches them
     SmallVector<BufferAccess> places;
-    for (auto [slot, value] : llvm::zip_equal(loop.getSlotsAttr().getAsRange<SlotAttr>(), from))
+    for (auto [slot, value] : llvm::zip(loop.getSlotsAttr().getAsRange<SlotAttr>(), from))
       places.push_back(
           {slot, getBufferBytes(cast<RankedTensorType>(value.getType()), capacity), /*isWrite=*/false, value});
     for (const BufferAccess &place : places)

@@ -46,10 +46,23 @@ static void addActive(ScanOp scan, ActiveValues &active) {
   addActive(scan.getStep().getStacked(), scan.getStacks(), active);
 }
 
+/// What either branch makes active is so.
+static void addActive(IfOp op, ActiveValues &active) {
+  for (unsigned branch : {0, 1}) {
+    YieldOp yield = op.getYield(branch);
+    addActive(*yield->getBlock(), active);
+    addActive(yield.getValues(), op.getResults(), active);
+  }
+}
+
 void addActive(Block &block, ActiveValues &active) {
   for (Operation &op : block) {
     if (auto scan = dyn_cast<ScanOp>(op)) {
       addActive(scan, active);
+      continue;
+    }
+    if (auto branch = dyn_cast<IfOp>(op)) {
+      addActive(branch, active);
       continue;
     }
     if (op.hasTrait<NoGradient>() ||
@@ -84,6 +97,8 @@ Value Gradients::bringTo(Value value, Value gradient) {
 LogicalResult Gradients::propagate(Operation *op, const ActiveValues &active) {
   if (auto scan = dyn_cast<ScanOp>(op))
     return differentiateScan(scan, *this, active, builder);
+  if (auto branch = dyn_cast<IfOp>(op))
+    return differentiateBranch(branch, *this, active, builder);
   if (auto variable = dyn_cast<VariableOp>(op)) {
     if (Value gradient = lookup(variable.getY()); gradient && active.contains(variable.getX()))
       add(variable.getX(), gradient);

@@ -56,7 +56,8 @@ namespace {
 class ScanGradient {
 public:
   ScanGradient(ScanOp scan, Gradients &gradients, const ActiveValues &active, OpBuilder &builder)
-      : scan(scan), gradients(gradients), active(active), builder(builder), inner(builder.getContext()) {}
+      : scan(scan), gradients(gradients), active(active), builder(builder), inner(builder.getContext()),
+        nested(builder, scan.getLoc()), body(nested.get()) {}
 
   LogicalResult run() {
     repeatForward();
@@ -96,8 +97,6 @@ private:
   //===- the body -------------------------------------------------------------------------------------------------===//
 
   void repeatForward() {
-    body = new Block;
-    region.push_back(body);
     inner.setInsertionPointToEnd(body);
     for (auto [argument, first] : llvm::zip_equal(scan.getCarried(), scan.getFirst())) {
       if (active.contains(argument)) {
@@ -164,7 +163,7 @@ private:
 
   //===- sums over steps ------------------------------------------------------------------------------------------===//
 
-  bool isOfStep(Value value) { return region.isAncestor(value.getParentRegion()); }
+  bool isOfStep(Value value) { return nested.region().isAncestor(value.getParentRegion()); }
 
   /// All steps' values of one of the body, which what is done behind the scan reads.
   AllSteps allOf(Value value) {
@@ -238,10 +237,14 @@ private:
 
   Sum accumulate(Value value) {
     size_t number = carried.size() + accumulated++;
-    BlockArgument before = body->insertArgument(unsigned(number), value.getType(), value.getLoc());
     InheritDevice devices(inner, getDevice(value.getType()), pinOf(value));
-    next.push_back(Node(inner, value.getLoc(), before) + Node(inner, value.getLoc(), value));
-    return [this, number] { return Value(backward.getLast()[number]); };
+    Node term = widened(Node(inner, value.getLoc(), value)); // steps of halves add up in f32
+    BlockArgument before = body->insertArgument(unsigned(number), term.type(), value.getLoc());
+    next.push_back(Node(inner, value.getLoc(), before) + term);
+    Type element = cast<RankedTensorType>(value.getType()).getElementType();
+    return [this, number, element]() -> Value {
+      return castTo(Node(builder, scan.getLoc(), backward.getLast()[number]), element);
+    };
   }
 
   Value valueOf(AllSteps all) { return all.isInput ? inputs[all.number].all : Value(backward.getStacks()[all.number]); }
@@ -313,9 +316,8 @@ private:
         xs.push_back(input.all);
         dims.push_back(input.dim);
       }
-    region.getBlocks().remove(body);
     backward = ScanOp::create(builder, scan.getLoc(), int64_t(scan.getCount()), !scan.getReverse(), first, xs, dims,
-                              stackDims, body);
+                              stackDims, nested.take());
     for (auto [number, argument] : llvm::enumerate(carried))
       if (Value value = scan.getFirst()[argument.getArgNumber()]; active.contains(value))
         gradients.add(value, backward.getLast()[number]);
@@ -329,8 +331,8 @@ private:
   Gradients &gradients;
   const ActiveValues &active;
   OpBuilder &builder, inner;
-  Region region; // of the body, until the scan is made
-  Block *body = nullptr;
+  NestedBlock nested; // the body, until the scan is made
+  Block *body;
   SmallVector<Operation *> forward;    // the scan's ops again
   llvm::MapVector<Value, Value> again; // what stands for the values of its body
   DenseMap<Value, Value> originalOf;   // of results, the other way

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/Dialect.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/DenseSet.h"
 
 namespace sluice::passes {
@@ -31,8 +32,34 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> gradients;
 };
 
+/// A block under construction, which stands where the builder does until it is some op's: what is in it may read what is
+/// defined before, and whoever looks for what an op in it reads finds that.
+class NestedBlock {
+public:
+  NestedBlock(mlir::OpBuilder &builder, mlir::Location loc) : holder(builder.create<mlir::ModuleOp>(loc)) {}
+  NestedBlock(const NestedBlock &) = delete;
+  NestedBlock &operator=(const NestedBlock &) = delete;
+  ~NestedBlock() { holder.erase(); }
+
+  mlir::Region &region() { return holder.getBodyRegion(); }
+  mlir::Block *get() { return holder.getBody(); }
+  /// For an op to be made around it.
+  mlir::Block *take() {
+    mlir::Block *block = get();
+    region().getBlocks().remove(block);
+    return block;
+  }
+
+private:
+  mlir::ModuleOp holder;
+};
+
 /// The same for a scan: see DifferentiateScan.cpp.
 mlir::LogicalResult differentiateScan(ir::ScanOp scan, Gradients &gradients, const ActiveValues &active,
                                       mlir::OpBuilder &builder);
+
+/// And for a branch: see DifferentiateBranch.cpp.
+mlir::LogicalResult differentiateBranch(ir::IfOp op, Gradients &gradients, const ActiveValues &active,
+                                        mlir::OpBuilder &builder);
 
 } // namespace sluice::passes

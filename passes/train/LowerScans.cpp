@@ -29,9 +29,10 @@ public:
       InheritDevice devices(before, getDevice(value.getType()), pinOf(value));
       first.push_back(full(before, loc, 0.0, cast<RankedTensorType>(stack.getType())));
     }
-    auto loop = before.create<LoopOp>(loc, TypeRange(ValueRange(first)), "scan", scan.getCount(), first,
-                                      /*after=*/ValueRange(), /*on=*/ArrayAttr(), /*slots=*/ArrayAttr(),
-                                      /*ends=*/ArrayAttr());
+    auto loop =
+        before.create<LoopOp>(loc, TypeRange(ValueRange(first)), "scan", scan.getCount(), first,
+                              /*condition=*/Value(), /*after=*/ValueRange(), /*on=*/ArrayAttr(), /*slots=*/ArrayAttr(),
+                              /*ends=*/ArrayAttr());
     Block *body = inner.createBlock(&loop.getBody());
     for (Value value : first)
       body->addArgument(value.getType(), loc);

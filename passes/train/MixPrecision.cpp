@@ -33,12 +33,18 @@ class PrecisionMix {
 public:
   PrecisionMix(GraphOp graph, FloatType narrow) : builder(graph.getContext()), graph(graph), narrow(narrow) {}
 
-  void run() {
-    for (Operation &op : llvm::make_early_inc_range(graph.getBody().front()))
-      mix(&op);
-  }
+  void run() { run(graph.getBody().front()); }
 
 private:
+  /// What is in scans and branches, too.
+  void run(Block &block) {
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      for (Region &region : op.getRegions())
+        run(region.front());
+      mix(&op);
+    }
+  }
+
   void mix(Operation *op) {
     if (op->hasTrait<ComputesNarrow>() && llvm::any_of(op->getOperands(), isWide))
       return computeNarrow(op);

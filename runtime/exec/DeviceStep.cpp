@@ -42,6 +42,8 @@ static DeviceStep prepareStep(const Action &action, size_t number, const Plan &p
                                    QueueMeeting(devices.queues(action.queues)),
                                    prepareSteps(loop->actions, number + 1, iterationsBack, plan, artifact, devices),
                                    {}});
+  if (const Loop *loop = action.loop(); loop && loop->condition)
+    step.loop->condition = {devices.addresses(*loop->condition), std::nullopt};
   addEnds(step, plan, devices);
   return step;
 }
@@ -52,6 +54,21 @@ void addEvents(DeviceStep &step, int64_t turnsBack) {
   step.hasEvents = true;
   for (int64_t i = 0; i <= turnsBack; ++i)
     step.events.emplace_back(step.queue->context());
+}
+
+/// Lets the host wait for what writes conditions of loops.
+static void findWriters(std::vector<DeviceStep> &steps, int64_t turnsBack, const Plan &plan) {
+  for (size_t number = 0; number < steps.size(); ++number) {
+    if (!steps[number].loop || !steps[number].loop->condition)
+      continue;
+    const Slot &slot = *steps[number].action->loop()->condition;
+    std::optional<size_t> &writer = steps[number].loop->condition->writer;
+    for (size_t earlier = 0; earlier < number; ++earlier)
+      if (plan.writes(*steps[earlier].action, slot, 1))
+        writer = earlier;
+    if (writer)
+      addEvents(steps[*writer], turnsBack);
+  }
 }
 
 std::vector<DeviceStep> prepareSteps(const std::vector<Action> &actions, size_t number, int64_t turnsBack,
@@ -65,6 +82,7 @@ std::vector<DeviceStep> prepareSteps(const std::vector<Action> &actions, size_t 
   for (const DeviceStep &step : steps)
     for (const Wait &wait : step.action->waits)
       addEvents(steps[wait.action], turnsBack);
+  findWriters(steps, turnsBack, plan);
   return steps;
 }
 

@@ -78,8 +78,10 @@ void Executor::issue(std::vector<DeviceStep> &list, size_t number, int64_t turn,
     step.exchange->put(copies_, at.copy, rows.rows, at.work(step));
   else if (step.collective)
     step.collective->put(at.copy, times_, at.work(step), collectives_);
-  else
+  else if (happens(*step.loop, list, turn, at))
     repeat(*step.loop, at, rows);
+  else
+    step.loop->meeting.meet();
   if (at.log)
     at.log->afterStep(number, at.number);
   if (watcher_)
@@ -154,6 +156,16 @@ void Executor::copy(const DeviceStep &step, const Call &at, int64_t rows) {
   if (mirror)
     stale_[*mirror] = false;
   copies_.copy(step.action->queues.front(), step.copy->forCall(at.copy, rows), at.work(step));
+}
+
+bool Executor::happens(const PreparedLoop &loop, std::vector<DeviceStep> &list, int64_t turn, const Call &at) {
+  if (!loop.condition)
+    return true;
+  if (!loop.condition->writer)
+    devices_.synchronize();
+  else if (DeviceStep &writer = list[*loop.condition->writer]; writer.hasEvents)
+    writer.event(turn).synchronize();
+  return *loop.condition->at[at.copy] != std::byte(0);
 }
 
 void Executor::repeat(PreparedLoop &loop, Call at, const sluice_call &rows) {

@@ -107,6 +107,8 @@ private:
   void waitFor(DeviceStep &step, std::vector<DeviceStep> &list, int64_t turn);
   void launch(DeviceStep &step, const Call &at, const sluice_call &rows);
   void copy(const DeviceStep &step, const Call &at, int64_t rows);
+  /// Whether a loop of the list happens: the host waits until that is known.
+  bool happens(const PreparedLoop &loop, std::vector<DeviceStep> &list, int64_t turn, const Call &at);
   void repeat(PreparedLoop &loop, Call at, const sluice_call &rows);
   void watch(const DeviceStep &step, const Call &at);
   /// A state changes from outside.

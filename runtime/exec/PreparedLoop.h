@@ -4,6 +4,7 @@
 #include "runtime/device/QueueMeeting.h"
 #include "runtime/exec/Segments.h"
 
+#include <optional>
 #include <vector>
 
 namespace sluice::runtime {
@@ -16,6 +17,13 @@ struct PreparedLoop {
   QueueMeeting meeting;
   std::vector<DeviceStep> steps;
   SegmentedSteps segmented; ///< if its work may be replayed
+
+  /// What the host looks at before the loop.
+  struct Condition {
+    std::vector<std::byte *> at;  ///< by copy
+    std::optional<size_t> writer; ///< the step of the loop's list that writes it; none: it comes from elsewhere
+  };
+  std::optional<Condition> condition = std::nullopt; ///< none: it always happens
 };
 
 } // namespace sluice::runtime

@@ -31,7 +31,8 @@ Shape Value::shapeFor(int64_t rows, int64_t capacity) const {
 }
 
 bool Loop::operator==(const Loop &other) const {
-  return name == other.name && source == other.source && count == other.count && actions == other.actions;
+  return name == other.name && source == other.source && count == other.count && condition == other.condition &&
+         actions == other.actions;
 }
 
 std::span<const Copy> Action::copies() const {
@@ -52,6 +53,8 @@ std::vector<Buffer> Action::buffers() const {
     touched.push_back({copy.from, copy.capacityBytes, Access::read});
     touched.push_back({copy.to, copy.capacityBytes, Access::write});
   }
+  if (const Loop *many = loop(); many && many->condition)
+    touched.push_back({*many->condition, 1, Access::read});
   if (const Loop *many = loop())
     for (const Action &action : many->actions)
       for (const Buffer &buffer : action.buffers())

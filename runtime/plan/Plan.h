@@ -268,6 +268,7 @@ struct Action;
 struct Loop {
   std::string name, source;
   int64_t count = 1;
+  std::optional<Slot> condition; ///< a boolean on the host: where it is 0, nothing happens
   std::vector<Action> actions;
 
   bool operator==(const Loop &other) const;

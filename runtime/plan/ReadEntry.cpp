@@ -156,14 +156,27 @@ private:
     Loop loop{json.at("name").string(),
               optionalText(json, "source"),
               json.at("count").integer(1, INT32_MAX / list.times),
+              std::nullopt,
               {}};
+    if (json.has("condition"))
+      loop.condition = parseCondition(json.at("condition"));
     loop.actions = parseActions(json.at("actions"), {1, list.depth + 1, list.times * loop.count});
     std::set<size_t> stated(queues.begin(), queues.end()), wanted;
     for (const Action &action : loop.actions)
       wanted.insert(action.queues.begin(), action.queues.end());
     if (stated != wanted || stated.size() != queues.size())
       json.fail("has other queues than what is in it");
+    for (const ListedAction &inner : listActions(loop.actions))
+      if (loop.condition && (inner.action->collective() || !inner.action->copies().empty()))
+        json.fail("has a condition, and copies or collectives, of which a call has a known number");
     return loop;
+  }
+
+  Slot parseCondition(const JsonReader &json) const {
+    Slot slot = parseSlot(json, plan_, 1);
+    if (plan_.deviceOf(slot) != 0)
+      json.at("arena").fail("is not on the host, which decides");
+    return slot;
   }
 
   /// Action `number` of `count` waits; in the same turn only for what comes earlier, so that every wait comes to an end.

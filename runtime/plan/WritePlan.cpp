@@ -158,7 +158,10 @@ static Json write(const Exchange &exchange) {
 }
 
 static Json write(const Loop &loop) {
-  return {{"name", loop.name}, {"source", loop.source}, {"count", loop.count}, {"actions", listOf(loop.actions)}};
+  Json json{{"name", loop.name}, {"source", loop.source}, {"count", loop.count}, {"actions", listOf(loop.actions)}};
+  if (loop.condition)
+    json["condition"] = write(*loop.condition);
+  return json;
 }
 
 static Json write(const Collective &collective) {

@@ -1,10 +1,8 @@
 // Scans and recurrent layers: what they compute, their gradients by differences, and the same bits on any number of threads
 // and on an accelerator; what is compiled does not grow with the steps.
 #include "sluice/sluice.h"
-#include "tests/Worse.h"
-#include "tests/e2e/Harness.h"
 #include "tests/e2e/Portable.h"
-#include "tests/e2e/replicas/Replicated.h"
+#include "tests/e2e/TrainedAlike.h"
 #include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -40,6 +38,36 @@ std::string recurrence(bool reverse, int64_t steps = kSteps) {
   g.output("sums", all.stacked[0]);
   Tensor scaled = all.stacked[0] * all.stacked[1];
   g.minimize(square(scaled).mean() + all.carried[0].mean(), optim::SGD{.lr = 0, .momentum = 0.9});
+  return g.str();
+}
+
+/// A scan in each step of another, which goes the other way: along the features of a row, from what the outer one carries. Of the
+/// inner one's weights each is read in another way: by a product, as a factor, and as what it begins with.
+std::string nested(sluice::DType dtype, const std::string &devices = "cpu") {
+  using namespace sluice;
+  Graph g("nested");
+  g.set_devices(devices);
+  g.set_capacity(kRows);
+  g.set_dtype(dtype);
+  Tensor x = g.input("x", dtype, {Dim{"batch"}, kSteps, kHidden});
+  nn::Module root{g};
+  Tensor w = root.parameter("w", {kHidden, kHidden}, init::uniform(-0.5, 0.5)),
+         u = root.parameter("u", {3, 3}, init::uniform(-0.7, 0.7)),
+         decay = root.parameter("decay", {3}, init::uniform(0.5, 0.9)),
+         start = root.parameter("start", {3}, init::uniform(-0.5, 0.5));
+  ScanStep all = scan(
+      {zeros_like(x.select(1, 0))}, {x}, 1, [&](const std::vector<Tensor> &carried, const std::vector<Tensor> &slices) {
+        Tensor h = tanh(linear(carried[0], w) + slices[0]);
+        ScanStep inner = scan({zeros_like(h.slice(1, 0, 3)) + start}, {h}, 1,
+                              [&](const std::vector<Tensor> &state, const std::vector<Tensor> &feature) {
+                                Tensor s = tanh(linear(state[0], u) + feature[0].unsqueeze(1) * decay);
+                                return ScanStep{{s}, {s.mean(1)}};
+                              },
+                              {.reverse = true});
+        return ScanStep{{h + inner.stacked[0] * 0.5}, {inner.carried[0]}};
+      });
+  g.output("last", all.carried[0]);
+  g.minimize(square(all.stacked[0]).mean() + all.carried[0].mean(), optim::SGD{.lr = 0.1, .momentum = 0.9});
   return g.str();
 }
 
@@ -145,28 +173,9 @@ TEST(Scan, IsALoopOverTheSlices) {
   }
 }
 
-// Central differences of generated f64 code; the gradient is what momentum begins with.
 TEST(Scan, HasTheGradientOfDifferences) {
-  for (bool reverse : {false, true}) {
-    Compiled model(recurrence(reverse));
-    model.init(3);
-    Values inputs = unlabelled(4);
-    model.run("train_step", inputs, 4);
-    for (std::string name : {"w", "b", "decay", "start", "factor"}) {
-      std::vector<double> gradient = model.state(name + ".momentum_buffer"), value = model.state(name), differences;
-      auto lossWith = [&](size_t i, double change) {
-        std::vector<double> moved = value;
-        moved[i] += change;
-        model.setState(name, moved);
-        return model.run("eval_step", inputs, 4).at("loss")[0];
-      };
-      for (size_t i = 0; i < value.size(); ++i)
-        differences.push_back((lossWith(i, 1e-5) - lossWith(i, -1e-5)) / 2e-5);
-      model.setState(name, value);
-      EXPECT_LT(largestDifference(gradient, differences), 1e-9) << name << (reverse ? " reverse" : "");
-      EXPECT_GT(*std::max_element(gradient.begin(), gradient.end()), 1e-4) << name;
-    }
-  }
+  for (bool reverse : {false, true})
+    expectGradientsOfDifferences(recurrence(reverse), unlabelled(4), 4, {"w", "b", "decay", "start", "factor"});
 }
 
 TEST(Scan, TrainsAsTheInterpreter) {
@@ -258,4 +267,62 @@ TEST(Recurrent, HasAPlanThatDoesNotGrowWithTheSteps) {
     return std::count(plan.begin(), plan.end(), '\n');
   };
   EXPECT_EQ(lines(8), lines(64));
+}
+
+TEST(NestedScan, HasTheGradientOfDifferences) {
+  expectGradientsOfDifferences(nested(sluice::f64), unlabelled(4), 4, {"w", "u", "decay", "start"});
+}
+
+TEST(NestedScan, TrainsAsTheInterpreter) { expectTrainsAsTheInterpreter(nested(sluice::f64), unlabelled(5), 5); }
+
+TEST(NestedScan, HasTheSameBitsOnAnyNumberOfThreadsAndOnAnAccelerator) {
+  expectSameBits(nested(sluice::f32), nested(sluice::f32, "sim:0"), unlabelled(kRows), kRows);
+}
+
+TEST(NestedScan, IsEqualOnReplicas) {
+  expectSameOnReplicas(nested(sluice::f64), unlabelled(kRows), {{4, 2}, {1, 0, 5}});
+}
+
+namespace {
+
+/// The parameters after some steps with a short last one, in a precision.
+std::map<std::string, std::vector<double>> parametersIn(sluice::ir::Precision precision, const std::string &text,
+                                                        const Values &inputs, double lr) {
+  sluice::passes::PipelineOptions options;
+  options.precision = precision;
+  Compiled model(text, options);
+  model.init(3);
+  model.setState("lr", {lr});
+  for (int64_t rows : {kRows, kRows, int64_t(2)})
+    model.run("train_step", firstRows(inputs, kRows, rows), rows);
+  std::map<std::string, std::vector<double>> parameters;
+  for (const sluice::runtime::State &state : model.plan().states)
+    if (state.kind == sluice::runtime::StateKind::parameter)
+      parameters[state.name] = model.state(state.name);
+  return parameters;
+}
+
+} // namespace
+
+// Products of steps are in bf16, sums over steps in f32: what training adds to the parameters is off by some roundings to 8 bits
+// of its own size, and not by the number of steps.
+TEST(Recurrent, TrainsInBf16AsInF32) {
+  using sluice::ir::Precision;
+  constexpr int64_t steps = 64;
+  for (const std::string &text :
+       {network(Kind::LSTM, sluice::f32, steps), network(Kind::GRU, sluice::f32, steps), nested(sluice::f32)}) {
+    bool isNested = text.find("@nested") != std::string::npos;
+    Values inputs = isNested ? unlabelled(kRows) : batch(kRows, kFeatures, steps);
+    auto before = parametersIn(Precision::F32, text, inputs, 0), wide = parametersIn(Precision::F32, text, inputs, 0.1),
+         narrow = parametersIn(Precision::BF16, text, inputs, 0.1);
+    EXPECT_NE(wide, narrow);
+    for (auto &[name, value] : wide) {
+      std::vector<double> moved = value, movedNarrow = narrow.at(name);
+      for (size_t i = 0; i < value.size(); ++i) {
+        moved[i] -= before.at(name)[i];
+        movedNarrow[i] -= before.at(name)[i];
+      }
+      EXPECT_LT(relativeError(movedNarrow, moved), 0.05) << name;
+    }
+  }
 }

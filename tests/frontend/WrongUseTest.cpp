@@ -268,6 +268,19 @@ TEST_F(WrongUse, MergedRowsWhereTheBatchIsNeeded) {
   SAYS("input 'many': batch*4 is a dimension of what is reshaped alone; give it two: 'batch' and 4");
 }
 
+TEST_F(WrongUse, BranchesThatAreNotAlike) {
+  auto one = [&] { return x; };
+  WRONG(cond(x > 0.5, one, one));
+  SAYS("cond: decides by one bool, not by bool; reduce it with any() or all(), or choose by where() ([batch, 784])");
+  Tensor isLarge = x.mean() > 0.5;
+  WRONG(cond(isLarge, one, [&] { return logits; }));
+  SAYS("cond: the branches give [batch, 784] and [batch, 10] ([])");
+  WRONG(cond(isLarge, one, [&] { return bytes; }));
+  SAYS("cond: dtypes differ: f32 and u8; convert one with .to(...) ([])");
+  WRONG(cond(isLarge, [&] { return std::vector<Tensor>{x}; }, [&] { return std::vector<Tensor>{x, x}; }));
+  SAYS("cond: one branch gives 1 values, the other 2 ([])");
+}
+
 TEST_F(WrongUse, OrdersThatAreNone) {
   Tensor index = g.input("index", i32, {Dim{"batch"}, 3});
   WRONG(topk(x, 785));

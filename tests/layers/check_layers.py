@@ -59,7 +59,7 @@ UNCHECKED = re.compile(r"(tools|tests)/")  # where everything meets
 # What passes may name: the ops that programs are held together by, and interfaces. What they ask of ops on values, they ask
 # through interfaces.
 STRUCTURAL_OPS = set(
-    "AllGather AllReduce Arena Broadcast Communicate Copy Device Entry Exchange Function Get Gradient Graph Kernel Launch Loop Metric Minimize Model "
+    "AllGather AllReduce Arena Broadcast Communicate Copy Device Entry Exchange Function Get Gradient Graph If Kernel Launch Loop Metric Minimize Model "
     "Module Next Output Parts Queue Receive ReduceScatter Relayout Return Scan Set State Step Transfer Variable Yield".split()
 )
 INTERFACES = set("Action ActionList Blockwise Collective Composite Contraction Differentiable Element Elementwise Index Linear Mode Reference RowFlow SameElements Splat StepSum Update".split())

@@ -83,13 +83,13 @@ module {
 
 // -----
 
-// Tests that a sum over rows in a loop is named.
+// Tests that what needs all of a sum over rows in a loop is named: this one begins as something else.
 module {
   sluice.model "m" format 1 phase "train" capacity 10 replicas 2
   sluice.entry @predict ["x", "s"] -> ["y"] (%x: tensor<?x2xf32>, %s: tensor<2xf32>) {
     %y = sluice.loop "sums" 3 times (%a = %s : tensor<2xf32>) {
-      // expected-error @+1 {{'sluice.sum' gives each replica a part of 'tensor<2xf32>' in every iteration of a loop, which exchanges nothing}}
       %t = sluice.sum %x {axes = array<i64: 0>} : (tensor<?x2xf32>) -> tensor<2xf32>
+      // expected-error @+1 {{'sluice.add' needs all of a value of which each replica has a part, in a loop or branch, which exchanges nothing}}
       %n = sluice.add %a, %t : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
       sluice.next %n : tensor<2xf32>
     }

@@ -87,6 +87,22 @@ TEST(TreePlan, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(step.actions[1].queues, (std::vector<size_t>{4, 2}));
 }
 
+// Of one launch, which happens or does not.
+TEST(TreePlan, AConditionIsWrittenReadBackAndCompared) {
+  Json plan = treePlan();
+  Json &loop = plan["entries"][1]["actions"][0]["loop"];
+  loop["actions"].erase(0);
+  loop["actions"][0].erase("waits");
+  plan["entries"][1]["actions"][0]["queues"] = {1};
+  Plan without = test::parsed(plan);
+  loop["condition"] = {{"arena", 1}, {"offset", 832}};
+  Plan with = test::parsed(plan);
+  EXPECT_EQ(readPlan(test::scaler(writePlan(with))), with);
+  EXPECT_FALSE(with == without);
+  EXPECT_EQ(with.findEntry("step")->actions[0].loop()->condition->offset, 832);
+  EXPECT_EQ(with.findEntry("step")->actions[0].buffers().front(), (Buffer{{1, 832}, 1, Access::read}));
+}
+
 TEST(TreePlan, ListsALoopBeforeWhatIsInIt) {
   Plan plan = test::parsed(treePlan());
   std::vector<ListedAction> all = plan.findEntry("step")->allActions();
@@ -118,6 +134,10 @@ static const BadTree badTrees[] = {
     {"HugeCount", "0/loop/count", "2147483648", "outside [1, 2147483647]"},
     {"CountIsText", "0/loop/count", "\"3\"", "expected an integer"},
     {"ActionsAreNone", "0/loop/actions", "3", "expected a list"},
+    {"ConditionIsElsewhere", "0/loop/condition", R"({"arena": 3, "offset": 0})", "is not on the host, which decides"},
+    {"ConditionBeyondItsArena", "0/loop/condition", R"({"arena": 1, "offset": 1048576})", "exceed the arena's"},
+    {"ConditionOfCopies", "0/loop/condition", R"({"arena": 1, "offset": 0})",
+     "has a condition, and copies or collectives, of which a call has a known number"},
     {"OtherQueues", "0/queues", "[1]", "has other queues than what is in it"},
     {"MoreQueues", "0/queues", "[1, 2, 3]", "has other queues than what is in it"},
     {"SameQueueTwice", "0/queues", "[2, 1, 2]", "has other queues than what is in it"},

@@ -118,6 +118,7 @@ void registerSluicePasses() {
       always(passes::keepVariables));
   add("mix-precision", "Bring products to the precision that the module says", always(passes::mixPrecision));
   add("build-entry-points", "Make entry points, with gradients and updates, of the graph", passes::buildEntryPoints);
+  add("lower-branches", "Make loops of branches", always(passes::lowerBranches));
   add("lower-scans", "Make loops of scans", always(passes::lowerScans));
   add("expand-composites", "Replace ops by the formula that they stand for, where it is of sums over the rows",
       always(passes::expandComposites));

@@ -225,6 +225,17 @@ scan(std::vector<Tensor> init, std::vector<Tensor> xs, std::int64_t dim,
      const std::function<ScanStep(const std::vector<Tensor> &carried, const std::vector<Tensor> &slices)> &body,
      ScanOptions options = {}, std::source_location where = std::source_location::current());
 
+/// What `then` gives where the predicate, a bool without dimensions, holds, what `otherwise` gives elsewhere: alike in number,
+/// shapes and dtypes. Both are called once, to build them; of a call of the program one is done, and its gradient alone. They may
+/// read all tensors of the graph, parameters among them, and random numbers and updates of buffers have no place in them. A
+/// branch is done on one device. All rows of a call, and all replicas, take one branch: a predicate that is made of rows is
+/// one of all rows.
+///
+///     Tensor y = cond(loss > 2.0, [&] { return x * 0.5; }, [&] { return x; });
+std::vector<Tensor> cond(Arg predicate, const std::function<std::vector<Tensor>()> &then,
+                         const std::function<std::vector<Tensor>()> &otherwise);
+Tensor cond(Arg predicate, const std::function<Tensor()> &then, const std::function<Tensor()> &otherwise);
+
 // --- products, convolutions, pools
 // ------------------------------------------------------------------------------------
 

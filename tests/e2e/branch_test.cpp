@@ -1,0 +1,132 @@
+// Branches: what they give and what they cost, their gradients by differences, and the same bits on any number of threads and on
+// an accelerator; replicas decide together.
+#include "sluice/sluice.h"
+#include "tests/e2e/Portable.h"
+#include "tests/e2e/TrainedAlike.h"
+
+#include <cmath>
+#include <gmock/gmock.h>
+
+using namespace sluice::test;
+
+namespace {
+
+constexpr int64_t kRows = 6, kWidth = 5, kHidden = 4, kSteps = 3;
+
+/// Branches by an input and by all rows, with parameters and a scan in them, one of them in a scan.
+std::string network(sluice::DType dtype, const std::string &devices = "cpu") {
+  using namespace sluice;
+  Graph g("branches");
+  g.set_devices(devices);
+  g.set_capacity(kRows);
+  g.set_dtype(dtype);
+  Tensor x = g.input("x", dtype, {Dim{"batch"}, kSteps, kWidth}), flag = g.input("flag", i32, {});
+  nn::Module root{g};
+  nn::Linear wide{&root, "wide", kWidth, kHidden}, narrow{&root, "narrow", kWidth, kHidden};
+  Tensor decay = root.parameter("decay", {kHidden}, init::uniform(0.3, 0.9));
+  Tensor y = cond(
+      flag == 1.0,
+      [&] {
+        Tensor all = wide(x);
+        return scan({zeros_like(all.select(1, 0))}, {all}, 1,
+                    [&](const std::vector<Tensor> &carried, const std::vector<Tensor> &slices) {
+                      Tensor h = tanh(carried[0] * decay + slices[0]);
+                      return ScanStep{{h}, {}};
+                    })
+            .carried[0];
+      },
+      [&] { return narrow(x).mean(1); });
+  g.output("y", y);
+  std::vector<Tensor> both = cond(
+      y.mean() > 0.05, [&] { return std::vector<Tensor>{square(y).mean(), y * 0.5}; },
+      [&] { return std::vector<Tensor>{(y * decay).mean() * 2.0, y}; });
+  Tensor last =
+      scan({both[1]}, {x}, 1, [&](const std::vector<Tensor> &carried, const std::vector<Tensor> &slices) {
+        Tensor h = cond(
+            flag > 0.0, [&] { return sin(carried[0] * decay); }, [&] { return carried[0] + slices[0].mean(1, true); });
+        return ScanStep{{h}, {}};
+      }).carried[0];
+  g.output("last", last);
+  g.minimize(both[0] + square(last).mean(), optim::SGD{.lr = 0.1, .momentum = 0.9});
+  return g.str();
+}
+
+Values batch(double flag, double shift = 0) {
+  std::vector<float> x = portableUniform("x", size_t(kRows * kSteps * kWidth), -1, 1);
+  Values inputs{{"x", {x.begin(), x.end()}}, {"flag", {flag}}};
+  for (double &value : inputs["x"])
+    value += shift;
+  return inputs;
+}
+
+constexpr double kFlags[] = {0, 1, 2};
+
+} // namespace
+
+TEST(Branch, HasTheGradientsOfDifferences) {
+  expectGradientsOfDifferences(network(sluice::f64), batch(1), kRows, {"wide.weight", "wide.bias", "decay"});
+  expectGradientsOfDifferences(network(sluice::f64), batch(0, 0.5), kRows, {"narrow.weight", "narrow.bias"});
+  expectGradientsOfDifferences(network(sluice::f64), batch(2, -0.5), kRows, {"narrow.weight", "decay"});
+}
+
+TEST(Branch, LeavesTheParametersOfTheOtherOne) {
+  Compiled model(network(sluice::f64));
+  model.init(3);
+  std::vector<double> wide = model.state("wide.weight"), narrow = model.state("narrow.weight");
+  model.run("train_step", batch(0), kRows);
+  EXPECT_EQ(model.state("wide.weight"), wide);
+  EXPECT_NE(model.state("narrow.weight"), narrow);
+}
+
+TEST(Branch, TrainsAsTheInterpreter) {
+  for (double flag : kFlags)
+    for (double shift : {-0.5, 0.5})
+      expectTrainsAsTheInterpreter(network(sluice::f64), batch(flag, shift), kRows);
+}
+
+TEST(Branch, HasTheSameBitsOnAnyNumberOfThreadsAndOnAnAccelerator) {
+  for (double flag : kFlags)
+    expectSameBits(network(sluice::f32), network(sluice::f32, "sim:0"), batch(flag), kRows);
+}
+
+TEST(Branch, IsDecidedByAllReplicas) {
+  for (double flag : kFlags)
+    for (double shift : {-0.5, 0.5}) {
+      expectSameOnReplicas(network(sluice::f64), batch(flag, shift), {{4, 2}, {1, 0, 5}});
+      expectSameOnReplicas(network(sluice::f64), batch(flag, shift), {{6}, {4, 2}}, /*microbatches=*/2);
+    }
+}
+
+// The program decides in each call, whatever was before.
+TEST(Branch, IsDecidedInEachCall) {
+  Compiled model(network(sluice::f64)), onSim(network(sluice::f64, "sim:0"), {}, {.sim = "seed=5"});
+  Interpreted reference(network(sluice::f64));
+  model.init(3);
+  onSim.init(3);
+  for (auto &[name, value] : reference.states)
+    value.data = model.state(name);
+  for (double flag : {0.0, 1.0, 0.0, 2.0, 1.0}) {
+    Values expected = reference.run("predict", batch(flag), kRows);
+    for (const char *name : {"y", "last"}) {
+      EXPECT_LT(largestDifference(model.run("predict", batch(flag), kRows).at(name), expected.at(name)), 1e-12) << flag;
+      EXPECT_LT(largestDifference(onSim.run("predict", batch(flag), kRows).at(name), expected.at(name)), 1e-12) << flag;
+    }
+  }
+}
+
+// In calls that follow each other without a look at what they give.
+TEST(Branch, IsDecidedWhileCallsAreInFlight) {
+  for (const char *devices : {"cpu", "sim:0"}) {
+    Compiled model(network(sluice::f64, devices), {}, {.sim = "seed=7"});
+    Interpreted reference(network(sluice::f64));
+    model.init(3);
+    for (auto &[name, value] : reference.states)
+      value.data = model.state(name);
+    for (double flag : {0.0, 1.0, 1.0, 2.0, 0.0, 1.0}) {
+      model.submit("train_step", batch(flag), kRows);
+      reference.run("train_step", batch(flag), kRows);
+    }
+    for (auto &[name, value] : reference.states)
+      EXPECT_LT(largestDifference(model.state(name), value.data), 1e-11) << name << " " << devices;
+  }
+}

@@ -1,0 +1,55 @@
+// RUN: sluice-opt %s --split-input-file --sluice-partition-rows | FileCheck %s
+
+// Tests that a loop that adds up sums over rows from zeros carries a part of the sum, which is reduced once, behind it.
+// CHECK: sluice.entry @sums
+// CHECK: %[[L:.+]] = sluice.loop "sums" 3 times
+// CHECK-NOT: sluice.all_reduce
+// CHECK: sluice.next
+// CHECK: %[[R:.+]] = sluice.all_reduce sum %[[L]]
+// CHECK: sluice.return %[[R]]
+module {
+  sluice.model "m" format 1 phase "train" capacity 10 replicas 2
+  sluice.entry @sums ["x"] -> ["y"] (%x: tensor<?x2xf32>) {
+    %z = sluice.full {value = 0.0 : f64, type = tensor<2xf32>} : () -> tensor<2xf32>
+    %y = sluice.loop "sums" 3 times (%a = %z : tensor<2xf32>) {
+      %t = sluice.sum %x {axes = array<i64: 0>} : (tensor<?x2xf32>) -> tensor<2xf32>
+      %n = sluice.add %a, %t : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+      sluice.next %n : tensor<2xf32>
+    }
+    sluice.return %y : tensor<2xf32>
+  }
+}
+
+// -----
+
+// Tests that what decides is whole, and that a branch gives a part of a sum where the other one gives zeros.
+// CHECK: sluice.entry @branch
+// CHECK: %[[S:.+]] = sluice.sum %x {axes = array<i64: 0, 1>}
+// CHECK: %[[W:.+]] = sluice.all_reduce sum %[[S]]
+// CHECK: %[[P:.+]] = sluice.compare %[[W]],
+// CHECK: %[[T:.+]] = sluice.loop "then" 1 times
+// CHECK: if %[[P]]
+// CHECK-NOT: sluice.all_reduce
+// CHECK: %[[E:.+]] = sluice.loop "else" 1 times
+// CHECK-NOT: sluice.all_reduce
+// CHECK: sluice.next
+// CHECK: %[[R:.+]] = sluice.all_reduce sum %[[E]]
+// CHECK: sluice.return %[[R]]
+module {
+  sluice.model "m" format 1 phase "train" capacity 10 replicas 2
+  sluice.entry @branch ["x"] -> ["y"] (%x: tensor<?x2xf32>) {
+    %z = sluice.full {value = 0.0 : f64, type = tensor<f32>} : () -> tensor<f32>
+    %o = sluice.full {value = 0.0 : f64, type = tensor<2xf32>} : () -> tensor<2xf32>
+    %s = sluice.sum %x {axes = array<i64: 0, 1>} : (tensor<?x2xf32>) -> tensor<f32>
+    %p = sluice.compare %s, %z {predicate = #sluice<predicate gt>} : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %t = sluice.loop "then" 1 times (%a = %o : tensor<2xf32>) if %p : tensor<i1> {
+      sluice.next %o : tensor<2xf32>
+    }
+    %q = sluice.not %p : (tensor<i1>) -> tensor<i1>
+    %y = sluice.loop "else" 1 times (%a = %t : tensor<2xf32>) if %q : tensor<i1> {
+      %u = sluice.sum %x {axes = array<i64: 0>} : (tensor<?x2xf32>) -> tensor<2xf32>
+      sluice.next %u : tensor<2xf32>
+    }
+    sluice.return %y : tensor<2xf32>
+  }
+}
