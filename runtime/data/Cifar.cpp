@@ -37,7 +37,7 @@ static Table tableOf(const std::string &folder, const std::vector<std::string> &
     fields.push_back({labels[static_cast<size_t>(i)], {}, i});
   Table table{folder, {}};
   for (const Field &field : fields)
-    table.columns.push_back({field.name, [=] { return openField(paths, rowBytes, field); }});
+    table.columns.push_back({field.name, [=](const Shape &) { return openField(paths, rowBytes, field); }});
   return table;
 }
 

@@ -39,6 +39,11 @@ public:
   /// Unpacks what cannot be read where it is. Comes once, before `read`.
   virtual void load() {}
 
+  /// Rows that are read from now on are of this epoch of a run with this seed, where that makes a difference.
+  virtual void beginEpoch(uint64_t seed, uint64_t epoch) { (void)seed, (void)epoch; }
+  /// Whether rows take so long that several are read at once.
+  virtual bool isCostly() const { return false; }
+
   /// Copies a row, `rowBytes()` of the header. Fails if it is damaged or not there any more. Any thread may call this.
   void read(int64_t row, std::span<std::byte> to) const;
 

@@ -18,9 +18,9 @@ static void checkRows(const ColumnHeader &header, const ColumnHeader &first) {
     failInvalid(concat(named(header), " has ", header.rows, " rows, but ", named(first), " has ", first.rows));
 }
 
-Dataset::Dataset(const Table &table, const std::vector<std::string> &names) {
-  for (const std::string &name : names) {
-    columns_.push_back(table.open(name));
+Dataset::Dataset(const Table &table, const std::vector<Wanted> &wanted) {
+  for (const auto &[name, row] : wanted) {
+    columns_.push_back(table.open(name, row));
     checkRows(columns_.back()->header(), columns_.front()->header());
   }
   rows_ = columns_.empty() ? 0 : columns_.front()->header().rows;
@@ -29,6 +29,11 @@ Dataset::Dataset(const Table &table, const std::vector<std::string> &names) {
 void Dataset::load() {
   for (const std::unique_ptr<Column> &column : columns_)
     column->load();
+}
+
+void Dataset::beginEpoch(uint64_t seed, uint64_t epoch) {
+  for (const std::unique_ptr<Column> &column : columns_)
+    column->beginEpoch(seed, epoch);
 }
 
 } // namespace sluice::runtime

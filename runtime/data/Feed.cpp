@@ -1,29 +1,15 @@
 #include "runtime/data/Feed.h"
 
 #include "runtime/base/Status.h"
+#include "runtime/device/Parallel.h"
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
+#include <functional>
+#include <thread>
 
 namespace sluice::runtime {
-
-/// The columns that fill the inputs, in their order.
-static std::vector<std::string> columnsFor(const Entry &entry, const std::vector<NamedText> &renamed) {
-  std::vector<std::string> inputs, columns;
-  for (const Value &input : entry.inputs) {
-    inputs.push_back(input.name);
-    auto isOf = [&](const NamedText &item) { return item.name == input.name; };
-    auto found = std::find_if(renamed.begin(), renamed.end(), isOf);
-    if (std::count_if(renamed.begin(), renamed.end(), isOf) > 1)
-      failUsage(concat("--column: ", quote(input.name), " is given twice"));
-    columns.push_back(found == renamed.end() ? input.name : found->text);
-  }
-  for (const NamedText &item : renamed)
-    if (std::find(inputs.begin(), inputs.end(), item.name) == inputs.end())
-      failUsage(concat("--column: entry point ", quote(entry.name), " has no input ", quote(item.name),
-                       didYouMean(item.name, inputs), " (it has: ", listed(inputs), ")"));
-  return columns;
-}
 
 /// What all inputs have along their first dimension, where none has a batch dimension; else 0.
 static int64_t fixedRowsOf(const Entry &entry) {
@@ -34,8 +20,54 @@ static int64_t fixedRowsOf(const Entry &entry) {
              : 0;
 }
 
+/// The dimension of an input that rows of data fill, and how many one call takes.
+struct RowsDim {
+  int dim;
+  int64_t capacity;
+
+  bool exists() const { return dim >= 0 && capacity > 0; }
+};
+
+/// `fixedRows` if none of the entry point's inputs has a batch dimension, and all have so many along their first; else 0.
+static RowsDim rowsDimOf(const Value &input, int64_t capacity, int64_t fixedRows) {
+  return fixedRows > 0 ? RowsDim{0, fixedRows} : RowsDim{input.rowsDim, capacity};
+}
+
+/// The shape of one row of an input.
+static Shape rowShape(const Value &input, RowsDim rowsDim) {
+  Shape shape = input.shape;
+  if (!rowsDim.exists())
+    return shape;
+  auto rows = shape.begin() + rowsDim.dim;
+  *rows /= rowsDim.capacity;
+  if (*rows == 1)
+    shape.erase(rows);
+  return shape;
+}
+
+/// The columns that fill the inputs, in their order.
+static std::vector<Dataset::Wanted> columnsFor(const Plan &plan, const Entry &entry, int64_t fixedRows,
+                                               const std::vector<NamedText> &renamed) {
+  std::vector<std::string> inputs;
+  std::vector<Dataset::Wanted> columns;
+  for (const Value &input : entry.inputs) {
+    inputs.push_back(input.name);
+    auto isOf = [&](const NamedText &item) { return item.name == input.name; };
+    auto found = std::find_if(renamed.begin(), renamed.end(), isOf);
+    if (std::count_if(renamed.begin(), renamed.end(), isOf) > 1)
+      failUsage(concat("--column: ", quote(input.name), " is given twice"));
+    columns.push_back({found == renamed.end() ? input.name : found->text,
+                       rowShape(input, rowsDimOf(input, plan.capacity, fixedRows))});
+  }
+  for (const NamedText &item : renamed)
+    if (std::find(inputs.begin(), inputs.end(), item.name) == inputs.end())
+      failUsage(concat("--column: entry point ", quote(entry.name), " has no input ", quote(item.name),
+                       didYouMean(item.name, inputs), " (it has: ", listed(inputs), ")"));
+  return columns;
+}
+
 Feed::Feed(const Plan &plan, const Entry &entry, const Table &table, const std::vector<NamedText> &renamed)
-    : plan_(plan), fixedRows_(fixedRowsOf(entry)), data_(table, columnsFor(entry, renamed)) {
+    : plan_(plan), fixedRows_(fixedRowsOf(entry)), data_(table, columnsFor(plan, entry, fixedRows_, renamed)) {
   if (entry.inputs.empty())
     failUnsupported(concat("entry point ", quote(entry.name), " has no inputs to feed data to"));
   for (size_t i = 0; i < entry.inputs.size(); ++i)
@@ -43,16 +75,6 @@ Feed::Feed(const Plan &plan, const Entry &entry, const Table &table, const std::
   if (rows() == 0 && data_.rows() > 0)
     failInvalid(
         concat(data_.column(0).header().file, ": has ", data_.rows(), " rows, and every call has ", fixedRows_));
-}
-
-/// The shape of one of so many rows of an input.
-static Shape rowShape(const Value &input, int rowsDim, int64_t capacity) {
-  Shape shape = input.shape;
-  auto rows = shape.begin() + rowsDim;
-  *rows /= capacity;
-  if (*rows == 1)
-    shape.erase(rows);
-  return shape;
 }
 
 /// Whether elements of one shape are those of the other, in the same order and with the same meaning.
@@ -63,12 +85,11 @@ static bool isSameRow(Shape a, Shape b) {
 }
 
 Feed::Binding Feed::bind(const Value &input, const ColumnHeader &column) const {
-  int64_t capacity = fixedRows_ > 0 ? fixedRows_ : plan_.capacity;
-  int rowsDim = fixedRows_ > 0 ? 0 : input.rowsDim;
-  if (rowsDim < 0 || capacity == 0)
+  RowsDim rowsDim = rowsDimOf(input, plan_.capacity, fixedRows_);
+  if (!rowsDim.exists())
     failUnsupported(concat("input ", quote(input.name), " of type ", typeText(input.dtype, input.shape),
                            " has no batch dimension to feed rows of data to"));
-  Shape row = rowShape(input, rowsDim, capacity);
+  Shape row = rowShape(input, rowsDim);
   std::string both =
       concat(column.file, ": column ", quote(column.name), " has rows of ", typeText(column.dtype, column.shape),
              ", but input ", quote(input.name), " takes ", typeText(input.dtype, row));
@@ -77,7 +98,7 @@ Feed::Binding Feed::bind(const Value &input, const ColumnHeader &column) const {
   Binding binding{&input, nullptr};
   if (column.dtype != input.dtype && !(binding.convert = conversion(column.dtype, input.dtype)))
     failInvalid(concat(both, "; a column fills its own type and wider ones of its kind"));
-  for (int i = 0; i < rowsDim; ++i)
+  for (int i = 0; i < rowsDim.dim; ++i)
     binding.pieces *= input.shape[static_cast<size_t>(i)];
   binding.pieceBytes = elementsOf(row) * static_cast<int64_t>(sizeOf(input.dtype)) / binding.pieces;
   return binding;
@@ -105,24 +126,47 @@ void Feed::checkIndices(const Binding &binding, const Column &column) const {
   }
 }
 
+void Feed::readRows(size_t number, std::span<const uint32_t> numbers, size_t begin, size_t end, Bytes &batch) const {
+  const auto &[input, convert, pieces, pieceBytes] = bindings_[number];
+  const Column &column = data_.column(number);
+  int64_t elements = elementsOf(column.header().shape), count = static_cast<int64_t>(numbers.size());
+  Bytes stored(static_cast<size_t>(column.header().rowBytes())), row(static_cast<size_t>(pieces * pieceBytes));
+  for (size_t r = begin; r < end; ++r) {
+    column.read(numbers[r], convert ? stored : row);
+    if (convert)
+      convert(stored.data(), row.data(), elements);
+    for (int64_t piece = 0; piece < pieces; ++piece)
+      std::memcpy(batch.data() + (piece * count + static_cast<int64_t>(r)) * pieceBytes, row.data() + piece * pieceBytes,
+                  static_cast<size_t>(pieceBytes));
+  }
+}
+
+/// Does parts of [0, count) at once, one a thread, and throws what went wrong with the first of those that failed.
+static void inParts(size_t count, const std::function<void(size_t begin, size_t end)> &body) {
+  size_t parts = std::min(count, static_cast<size_t>(availableThreads()));
+  std::vector<std::exception_ptr> errors(parts);
+  std::vector<std::thread> threads;
+  for (size_t part = 0; part < parts; ++part)
+    threads.emplace_back([&, part] {
+      try {
+        body(count * part / parts, count * (part + 1) / parts);
+      } catch (...) {
+        errors[part] = std::current_exception();
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (const std::exception_ptr &error : errors)
+    if (error)
+      std::rethrow_exception(error);
+}
+
 void Feed::read(std::span<const uint32_t> numbers, Batch &batch) const {
   batch.resize(bindings_.size());
-  Bytes stored, row;
   for (size_t i = 0; i < bindings_.size(); ++i) {
-    const auto &[input, convert, pieces, pieceBytes] = bindings_[i];
-    const Column &column = data_.column(i);
-    int64_t elements = elementsOf(column.header().shape), count = static_cast<int64_t>(numbers.size());
-    stored.resize(static_cast<size_t>(column.header().rowBytes()));
-    row.resize(static_cast<size_t>(pieces * pieceBytes));
-    batch[i].resize(row.size() * numbers.size());
-    for (int64_t r = 0; r < count; ++r) {
-      column.read(numbers[static_cast<size_t>(r)], convert ? stored : row);
-      if (convert)
-        convert(stored.data(), row.data(), elements);
-      for (int64_t piece = 0; piece < pieces; ++piece)
-        std::memcpy(batch[i].data() + (piece * count + r) * pieceBytes, row.data() + piece * pieceBytes,
-                    static_cast<size_t>(pieceBytes));
-    }
+    batch[i].resize(static_cast<size_t>(bindings_[i].pieces * bindings_[i].pieceBytes) * numbers.size());
+    auto readSome = [&](size_t begin, size_t end) { readRows(i, numbers, begin, end, batch[i]); };
+    data_.column(i).isCostly() ? inParts(numbers.size(), readSome) : readSome(0, numbers.size());
   }
 }
 

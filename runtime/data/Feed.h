@@ -32,6 +32,9 @@ public:
   /// lost to a row that the last one would find.
   void load();
 
+  /// As Column::beginEpoch, between reads.
+  void beginEpoch(uint64_t seed, uint64_t epoch) { data_.beginEpoch(seed, epoch); }
+
   /// Fills `batch` with the rows that have these numbers. Any thread may call this.
   void read(std::span<const uint32_t> numbers, Batch &batch) const;
 
@@ -48,6 +51,8 @@ private:
 
   Binding bind(const Value &input, const ColumnHeader &column) const;
   void checkIndices(const Binding &binding, const Column &column) const;
+  /// Rows [begin, end) of `numbers` of a column, which go to `batch`.
+  void readRows(size_t column, std::span<const uint32_t> numbers, size_t begin, size_t end, Bytes &batch) const;
 
   const Plan &plan_;
   int64_t fixedRows_;

@@ -176,7 +176,7 @@ Table idxTable(const std::string &folder, const std::vector<std::string> &files,
       auto isSame = [&](const Table::Source &source) { return source.name == name.column; };
       if (std::none_of(table.columns.begin(), table.columns.end(), isSame))
         table.columns.push_back(
-            {name.column, [path = concat(folder, "/", file), name] { return openIdx(path, name.column, name.rank); }});
+            {name.column, [path = concat(folder, "/", file), name](const Shape &) { return openIdx(path, name.column, name.rank); }});
     }
   return table;
 }

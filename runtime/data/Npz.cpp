@@ -24,7 +24,7 @@ static std::string stemOf(const std::string &path) {
 }
 
 Table npyTable(const std::string &path) {
-  return {path, {{stemOf(path), [path] { return openNpy(path, stemOf(path)); }}}};
+  return {path, {{stemOf(path), [path](const Shape &) { return openNpy(path, stemOf(path)); }}}};
 }
 
 Table npyFolderTable(const std::string &folder, const std::vector<std::string> &files) {
@@ -72,7 +72,7 @@ Table npzTable(const std::string &path) {
     auto isSame = [&](const Table::Source &source) { return source.name == column; };
     if (std::any_of(table.columns.begin(), table.columns.end(), isSame))
       failInvalid(concat(path, ": has two members ", quote(member.name)));
-    table.columns.push_back({column, [=] { return openMember(file, member, column); }});
+    table.columns.push_back({column, [=](const Shape &) { return openMember(file, member, column); }});
   }
   if (table.columns.empty())
     failInvalid(concat(path, ": has no member that ends in .npy"));

@@ -2,9 +2,12 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
+#include "runtime/data/Bpe.h"
 #include "runtime/data/Cifar.h"
 #include "runtime/data/Idx.h"
+#include "runtime/data/Images.h"
 #include "runtime/data/Npz.h"
+#include "runtime/data/Tokens.h"
 
 #include <algorithm>
 #include <cstring>
@@ -21,7 +24,9 @@ struct DataPath::Format {
   bool hasParts;
   bool (*isThere)(const std::string &folder, const Files &files);
   std::optional<Table> (*open)(const std::string &path, const Files &files, DataPart part);
+  enum class Kind { rows, text, images } kind = Kind::rows; ///< where options make a difference
 };
+using Kind = DataPath::Format::Kind;
 
 static bool has(const Files &files, const std::string &name) {
   return std::find(files.begin(), files.end(), name) != files.end();
@@ -64,8 +69,24 @@ static std::optional<Table> openCifar10(const std::string &folder, const Files &
   return (isTest ? hasTest : count > hasTest) ? std::optional(cifar10Table(folder, isTest)) : std::nullopt;
 }
 
-static bool hasCifar100(const std::string &, const Files &files) {
-  return has(files, "train.bin") || has(files, "test.bin");
+static bool hasTokens(const std::string &, const Files &files) { return has(files, "val.bin"); }
+
+static std::optional<Table> openTokens(const std::string &folder, const Files &files, DataPart part) {
+  std::string name = part == DataPart::train ? "train.bin" : "val.bin";
+  return has(files, name) ? std::optional(binaryTokens(concat(folder, "/", name))) : std::nullopt;
+}
+
+static bool hasTexts(const std::string &, const Files &files) {
+  return has(files, "train.txt") || has(files, "test.txt");
+}
+
+static std::optional<Table> openTexts(const std::string &folder, const Files &files, DataPart part) {
+  std::string name = concat(nameOf(part), ".txt");
+  return has(files, name) ? std::optional(textTokens(concat(folder, "/", name))) : std::nullopt;
+}
+
+static bool hasCifar100(const std::string &folder, const Files &files) {
+  return (has(files, "train.bin") || has(files, "test.bin")) && !hasTokens(folder, files);
 }
 
 static std::optional<Table> openCifar100(const std::string &folder, const Files &files, DataPart part) {
@@ -103,23 +124,61 @@ static bool hasNpyParts(const std::string &folder, const Files &files) {
   return openNpyPart(folder, files, DataPart::train) || openNpyPart(folder, files, DataPart::test);
 }
 
+static std::optional<Table> openImagePart(const std::string &folder, const Files &files, DataPart part) {
+  for (const char *name : {nameOf(part), part == DataPart::train ? "" : "val"}) // as ImageNet's folders are called
+    if (*name && has(files, name) && hasImages(concat(folder, "/", name)))
+      return imageTable(concat(folder, "/", name), /*augments=*/false);
+  return std::nullopt;
+}
+
+static bool hasImageParts(const std::string &folder, const Files &files) {
+  return openImagePart(folder, files, DataPart::train) || openImagePart(folder, files, DataPart::test);
+}
+
+static bool hasImageClasses(const std::string &folder, const Files &) { return hasImages(folder); }
+
+static std::optional<Table> openImageClasses(const std::string &folder, const Files &, DataPart) {
+  return imageTable(folder, /*augments=*/false);
+}
+
 static constexpr DataPath::Format folderFormats[] = {
     {"IDX files, as MNIST's", true, hasIdx, openIdxFolder},
     {"CIFAR-10's data_batch_1.bin to data_batch_5.bin and test_batch.bin", true, hasCifar10, openCifar10},
     {"CIFAR-100's train.bin and test.bin", true, hasCifar100, openCifar100},
+    {"train.bin and val.bin of tokens", true, hasTokens, openTokens},
+    {"train.txt and test.txt", true, hasTexts, openTexts, Kind::text},
     {"train.npz and test.npz", true, hasNpzParts, openNpzPart},
     {"folders train and test of .npy files", true, hasNpyParts, openNpyPart},
+    {"folders train and test of folders of images", true, hasImageParts, openImagePart, Kind::images},
+    {"folders of images", false, hasImageClasses, openImageClasses, Kind::images},
     {".npy files", false, hasNpy, openNpyFolder},
 };
 
-static constexpr DataPath::Format npyFile = {"an .npy file", false, nullptr,
-                                             [](const std::string &path, const Files &, DataPart) {
-                                               return std::optional(npyTable(path));
-                                             }},
-                                  npzFile = {"an .npz file", false, nullptr,
-                                             [](const std::string &path, const Files &, DataPart) {
-                                               return std::optional(npzTable(path));
-                                             }};
+/// One array: a column of its name, and windows of it where it is a stream of numbers and an input takes several.
+static Table npyOrTokens(const std::string &path) {
+  Table table = npyTable(path);
+  Table::Source array = table.columns.front();
+  for (Table::Source &windows : npyTokens(path))
+    if (windows.name != array.name)
+      table.columns.push_back(std::move(windows));
+    else
+      table.columns.front().open = [array, windows](const Shape &row) {
+        std::unique_ptr<Column> column = array.open(row);
+        return column->header().shape.empty() && elementsOf(row) > 1 ? windows.open(row) : std::move(column);
+      };
+  return table;
+}
+
+/// What a file is.
+template <Table (*open)(const std::string &)> static constexpr DataPath::Format formatOf(const char *what, Kind kind = Kind::rows) {
+  return {what, false, nullptr,
+          [](const std::string &path, const Files &, DataPart) { return std::optional(open(path)); }, kind};
+}
+
+static constexpr DataPath::Format npyFile = formatOf<npyOrTokens>("an .npy file"),
+                                  npzFile = formatOf<npzTable>("an .npz file"),
+                                  binaryFile = formatOf<binaryTokens>("a .bin file of tokens"),
+                                  textFile = formatOf<textTokens>("a text", Kind::text);
 
 static const DataPath::Format &formatOfFile(const std::string &path) {
   Bytes start = MappedFile(path).read(0, 8);
@@ -130,7 +189,11 @@ static const DataPath::Format &formatOfFile(const std::string &path) {
     return npyFile;
   if (begins("PK\x03\x04") || begins("PK\x05\x06"))
     return npzFile;
-  failInvalid(concat(path, ": is neither an .npy nor an .npz file, and no folder of data"));
+  if (path.ends_with(".bin"))
+    return binaryFile;
+  if (path.ends_with(".txt"))
+    return textFile;
+  failInvalid(concat(path, ": is neither an .npy, .npz, .bin nor .txt file, and no folder of data"));
 }
 
 static const DataPath::Format &formatOfFolder(const std::string &folder, const Files &files) {
@@ -149,20 +212,29 @@ static const DataPath::Format &formatOfFolder(const std::string &folder, const F
   return *found;
 }
 
-DataPath::DataPath(const std::string &path) : path_(path) {
+DataPath::DataPath(const std::string &path, DataOptions options) : path_(path), options_(std::move(options)) {
   std::error_code error;
   bool isFolder = fs::is_directory(path, error);
   if (isFolder)
     files_ = filesIn(path);
   format_ = isFolder ? &formatOfFolder(path, files_) : &formatOfFile(path);
+  if (!options_.tokenizer.empty() && format_->kind != Kind::text)
+    failUsage(concat("--tokenizer is for texts, and ", path, " is ", format_->what));
+  if (options_.augments && format_->kind != Kind::images)
+    failUsage(concat("--augment is for folders of images, and ", path, " is ", format_->what));
 }
 
 bool DataPath::hasParts() const { return format_->hasParts; }
 
-std::optional<Table> DataPath::part(DataPart part) const {
-  return hasParts() ? format_->open(path_, files_, part) : std::nullopt;
+std::optional<Table> DataPath::open(DataPart part) const {
+  std::optional<Table> table = format_->open(path_, files_, part);
+  if (table && options_.augments)
+    return imageTable(table->path, part == DataPart::train);
+  return table && !options_.tokenizer.empty() ? bpeTokens(table->path, options_.tokenizer) : table;
 }
 
-Table DataPath::whole() const { return *format_->open(path_, files_, DataPart::train); }
+std::optional<Table> DataPath::part(DataPart part) const { return hasParts() ? open(part) : std::nullopt; }
+
+Table DataPath::whole() const { return *open(DataPart::train); }
 
 } // namespace sluice::runtime

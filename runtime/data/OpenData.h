@@ -11,11 +11,17 @@ namespace sluice::runtime {
 
 enum class DataPart { train, test };
 
+/// How data is read where there is a choice.
+struct DataOptions {
+  std::string tokenizer = {}; ///< a folder, as Bpe takes one: what texts are read by; empty: bytes are tokens
+  bool augments = false;      ///< images to train on, as `imageTable` says
+};
+
 /// A file or folder of data: in parts, as MNIST is, or one set of rows, as an .npz file is.
 class DataPath {
 public:
-  /// Fails if it is not there, or of no kind or of several.
-  explicit DataPath(const std::string &path);
+  /// Fails if it is not there, or of no kind or of several, or if an option is not for its kind.
+  explicit DataPath(const std::string &path, DataOptions options = {});
 
   const std::string &path() const { return path_; }
   bool hasParts() const;
@@ -28,7 +34,10 @@ public:
   struct Format;
 
 private:
+  std::optional<Table> open(DataPart part) const;
+
   std::string path_;
+  DataOptions options_;
   std::vector<std::string> files_; ///< in the folder, by name; of a file, none
   const Format *format_ = nullptr;
 };

@@ -5,11 +5,11 @@
 
 namespace sluice::runtime {
 
-std::unique_ptr<Column> Table::open(std::string_view name) const {
+std::unique_ptr<Column> Table::open(std::string_view name, const Shape &row) const {
   std::vector<std::string> names;
   for (const Source &column : columns) {
     if (column.name == name)
-      return column.open();
+      return column.open(row);
     names.push_back(quote(column.name));
   }
   failInvalid(concat(path, ": has no column ", quote(name), " (columns: ", listed(names), ")"));

@@ -15,14 +15,16 @@ namespace sluice::runtime {
 struct Table {
   struct Source {
     std::string name;
-    std::function<std::unique_ptr<Column>()> open; ///< reads and checks the header
+    /// Reads and checks the header. `row` is the shape of what the column's rows are to fill: most columns have a shape of
+    /// their own, others are cut to that one.
+    std::function<std::unique_ptr<Column>(const Shape &row)> open;
   };
 
   std::string path; ///< for messages
   std::vector<Source> columns;
 
   /// Opens the column of that name; an error that lists the names if there is none.
-  std::unique_ptr<Column> open(std::string_view name) const;
+  std::unique_ptr<Column> open(std::string_view name, const Shape &row = {}) const;
 };
 
 } // namespace sluice::runtime

@@ -24,7 +24,7 @@ Words threefry2x32(Words key, Words counter) {
   return {a, b};
 }
 
-static Words wordsOf(uint64_t value) { return {static_cast<uint32_t>(value >> 32), static_cast<uint32_t>(value)}; }
+Words wordsOf(uint64_t value) { return {static_cast<uint32_t>(value >> 32), static_cast<uint32_t>(value)}; }
 
 std::vector<uint32_t> shuffledOrder(uint64_t seed, uint64_t epoch, int64_t count) {
   // Two derived keys, so that the words for shuffling are not those that a model draws from the same seed.

@@ -171,6 +171,7 @@ private:
     addInteger(train, "--epochs", options_.epochs, 0, 1'000'000, "Epochs (default: 10)");
     addSettings(train);
     addSeed(train);
+    train->add_flag("--augment", options_.dataOptions.augments, "Train on random parts of images, mirrored or not");
     train->add_option("--weights", options_.weights, "Start from these weights (.safetensors)");
     train->add_option("--checkpoint", options_.checkpointFolder, "Folder for checkpoints; the newest 3 are kept");
     addInteger(train, "--checkpoint-every", options_.checkpointEvery, 1, INT64_C(1) << 40,
@@ -215,7 +216,9 @@ private:
 
   void addData(CLI::App *command) {
     command->add_option("--data", options_.data,
-                        "Folder of IDX, CIFAR, npz or npy files, or an npz or npy file (default: the model's)");
+                        "Folder or file of images, arrays, tokens or text (default: the model's)");
+    command->add_option("--tokenizer", options_.dataOptions.tokenizer,
+                        "Folder with GPT-2's vocab.json and merges.txt, for texts (default: bytes are tokens)");
     addNamed(command, "--column", options_.columns, parseNamed,
              "input=column: fill an input with a column of another name");
   }

@@ -3,6 +3,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
+#include "runtime/data/OpenData.h"
 #include "runtime/launch/ProcessLaunch.h"
 
 #include <cstdint>
@@ -33,6 +34,7 @@ struct Options {
   std::string trace;   ///< a file for the times of all work; empty: none
 
   std::string data, testData, weights;
+  DataOptions dataOptions;
   std::vector<NamedText> columns; ///< of inputs: the columns that fill them
   int64_t batch = 0;              ///< 0: as many as the model takes
 

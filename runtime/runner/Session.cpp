@@ -185,7 +185,7 @@ Table evaluationTable(const DataPath &data) {
 
 std::optional<Table> testTable(const DataPath &data, const Options &options) {
   if (!options.testData.empty())
-    return evaluationTable(DataPath(options.testData));
+    return evaluationTable(DataPath(options.testData, options.dataOptions));
   return data.part(DataPart::test);
 }
 

@@ -68,7 +68,7 @@ private:
 
   /// Checks everything by its headers before anything is unpacked.
   void openData() {
-    DataPath path(dataPath(options_, instance_.plan()));
+    DataPath path(dataPath(options_, instance_.plan()), options_.dataOptions);
     train_.emplace(instance_.plan(), step_, trainingTable(path), options_.columns);
     std::optional<Table> test = testTable(path, options_);
     if (test)
@@ -148,6 +148,7 @@ private:
   /// Trains on what is left of the epoch; false if a signal came.
   bool trainEpoch() {
     std::vector<uint32_t> order = shuffledOrder(position_.seed, static_cast<uint64_t>(position_.epoch), train_->rows());
+    train_->beginEpoch(position_.seed, static_cast<uint64_t>(position_.epoch));
     Clock::time_point start = Clock::now();
     int64_t before = position_.rowsDone;
     ReadAhead batches(*train_, std::span(order).subspan(static_cast<size_t>(before)), position_.batch);

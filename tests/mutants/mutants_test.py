@@ -23,7 +23,7 @@ import zlib
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from fork_server import ForkServer
-from readers import COLOURS, MODEL, all_readers, idx, npy, safetensors, write_images
+from readers import COLOURS, MODEL, WORDS, all_readers, idx, npy, safetensors, write_images
 from sanitized import is_sanitized
 
 USAGE_OR_WORSE = {0, 1, 2, 3, 4, 5, 6}
@@ -49,7 +49,7 @@ class Bench:
         self.prepare()
         self.servers = {name: ForkServer(build, path, self.environment)
                         for name, path in (("sluice", self.tool), ("logreg", self.logreg), ("small", self.path("small")),
-                                           ("on_sim", self.path("on_sim")), ("colours", self.path("colours")))}
+                                           ("on_sim", self.path("on_sim")), ("colours", self.path("colours")), ("words", self.path("words")))}
 
     def path(self, name):
         return os.path.join(self.work, name)
@@ -83,6 +83,8 @@ class Bench:
         self.call(self.tool, "compile", "good.mlir", "-o", "on_sim", "--devices", "sim:0", "-q")
         self.write("colours.mlir", COLOURS)
         self.call(self.tool, "compile", "colours.mlir", "-o", "colours", "-q")
+        self.write("words.mlir", WORDS)
+        self.call(self.tool, "compile", "words.mlir", "-o", "words", "-q")
         self.dumps = {name: self.read(f"dump/{name}") for name in ("02-train.mlir", "06-fused.mlir")}
         self.program = self.read("small")
         text = self.program[self.program.index(b'{"format":'):].decode("latin-1")

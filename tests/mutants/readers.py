@@ -4,6 +4,7 @@ A reader has seeds, a way to damage them, and a run: it puts a damaged seed wher
 and its arguments. What it leaves beside the seed, unless it ends with 0, is a failure.
 """
 
+import base64
 import dataclasses
 import gzip
 import io
@@ -13,6 +14,7 @@ import shutil
 import struct
 import typing
 import zipfile
+import zlib
 
 from mutate import damage_bytes, damage_gzip, damage_text
 
@@ -43,6 +45,29 @@ COLOURS = b"""module @colours {
   }
 }
 """
+WORDS = b"""module @words {
+  sluice.model "words" format 1 phase "model" capacity 4
+  sluice.state parameter @w : tensor<256x256xf32> = <"constant", 0.0 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.graph ["tokens", "label"] (%x: tensor<?x1xi32>, %label: tensor<?x1xi32>) {
+    %w = sluice.get @w : tensor<256x256xf32>
+    %i = sluice.reshape %x {shape = array<i64: -9223372036854775808>} : (tensor<?x1xi32>) -> tensor<?xi32>
+    %l = sluice.reshape %label {shape = array<i64: -9223372036854775808>} : (tensor<?x1xi32>) -> tensor<?xi32>
+    %y = sluice.gather %w, %i {axis = 0 : i64} : (tensor<256x256xf32>, tensor<?xi32>) -> tensor<?x256xf32>
+    %each = sluice.softmax_cross_entropy %y, %l : (tensor<?x256xf32>, tensor<?xi32>) -> tensor<?xf32>
+    %loss = sluice.mean %each {axes = array<i64: 0>} : (tensor<?xf32>) -> tensor<f32>
+    sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] : tensor<f32>
+  }
+}
+"""
+VOCABULARY = {"a": 0, "b": 1, "ab": 2, "\u0120": 3, "aba": 4, "abab": 5}
+MERGES = b"#version: 0.2\na b\nab a\nab ab\n"
+JPEG = base64.b64decode("""
+/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDABsSFBcUERsXFhceHBsgKEIrKCUlKFE6PTBCYFVlZF9VXVtqeJmBanGQc1tdhbWGkJ6jq62rZ4C8ybqmx5moq6
+T/2wBDARweHigjKE4rK06kbl1upKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKT/wAARCAAQABADASIAAhEBAxEB
+/8QAFQABAQAAAAAAAAAAAAAAAAAABQH/xAAYEAEAAwEAAAAAAAAAAAAAAAABAAMiBP/EABUBAQEAAAAAAAAAAAAAAAAAAAID/8QAGREAAgMBAAAAAAAAAA
+AAAAAAAAIDBBES/9oADAMBAAIRAxEAPwC0OiLUOSCUOyM87ghaxpKFuj//2Q==
+""")
 EXCLUSIONS = b"# of the simulator\nop.add: it cannot add\nmemory.*: it forgets\n"
 DEVICES = ["cpu", "cpu,sim:0", "cpu,sim:0=16GB,sim:1", "cpu,sim:0=512MiB"]
 LINKS = ["sim:0=12GB/s,5us", "sim:0=3GB/s,100ns", "sim:0=1.5TB/s"]
@@ -179,6 +204,42 @@ def train_on_cifar(bench, damaged):
     return "colours", ["train", "--data", "cifar", "--epochs", "1", "--save", "w.out", "-q"]
 
 
+def png(width, height):
+    """Of noise, in colours."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    rows = b"".join(b"\0" + bytes((7 * row + 5 * i) % 256 for i in range(3 * width)) for row in range(height))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) +
+            chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def train_on_picture(ending):
+    def run(bench, damaged):
+        shutil.rmtree(bench.path("pictures"), ignore_errors=True)
+        bench.write("pictures/ant/0.png", png(9, 5))
+        bench.write("pictures/bee/1." + ending, damaged)
+        return "colours", ["train", "--data", "pictures", "--epochs", "1", "--save", "w.out", "-q"]
+    return run
+
+
+def train_on_words(name):
+    def run(bench, damaged):
+        for file, data in {"vocab.json": json.dumps(VOCABULARY).encode(), "merges.txt": MERGES, "x.txt": b"abab ab aabb ab", name: damaged}.items():
+            bench.write(file, data)
+        is_binary = name.endswith(".bin")
+        return "words", ["train", "--data", name if is_binary else "x.txt", "--epochs", "1", "--save", "w.out", "-q",
+                         *([] if is_binary else ["--tokenizer", "."])]
+    return run
+
+
+def compile_with_values(bench, damaged):
+    begins = b'<"data", 0.0 : f64 crc32 %d : i64>' % zlib.crc32(bench.weights[-24:])
+    bench.write("valued.mlir", MODEL.replace(b'<"uniform", -0.5 : f64, 0.5 : f64>', begins)
+                .replace(b"capacity 4", b'capacity 4 values "valued.safetensors"'))
+    bench.write("valued.safetensors", damaged)
+    return "sluice", ["compile", "valued.mlir", "-o", "valued.o", "--emit", "obj", "-q"]
+
+
 def resume(bench, damaged):
     shutil.rmtree(bench.path("checkpoints"), ignore_errors=True)
     bench.write("checkpoints/step-000000000002.safetensors", damaged)
@@ -236,6 +297,13 @@ def all_readers(bench):
                train_on_npz, weight=2),
         Reader("npz, inside", [rows[0]], damage_bytes, train_on_npz_with),
         Reader("cifar", [cifar(2)], damage_bytes, train_on_cifar),
+        Reader("JPEG", [JPEG], damage_bytes, train_on_picture("jpg")),
+        Reader("PNG", [png(7, 9)], damage_bytes, train_on_picture("png")),
+        Reader("tokens", [struct.pack("<6i", *range(6))], damage_bytes, train_on_words("x.i32.bin")),
+        Reader("text in tokens", [b"abab ab aabb ab"], damage_bytes, train_on_words("x.txt")),
+        Reader("vocabulary", [json.dumps(VOCABULARY).encode()], damage_text, train_on_words("vocab.json")),
+        Reader("merges", [MERGES], damage_text, train_on_words("merges.txt")),
+        Reader("initial values", [bench.weights], damage_bytes, compile_with_values),
         Reader("npy", [bench.rows], damage_bytes, predict_with("x.npy")),
         Reader("safetensors", [bench.weights], damage_bytes, predict_with("w.safetensors")),
         Reader("checkpoint", [bench.checkpoint], damage_bytes, resume, keep=("checkpoints",)),

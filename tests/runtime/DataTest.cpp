@@ -55,7 +55,7 @@ void readAll(const std::string &path) {
     tables.emplace_back(data.whole());
   for (const std::optional<Table> &table : tables)
     for (const Table::Source &source : table ? table->columns : std::vector<Table::Source>())
-      contentOf(*source.open());
+      contentOf(*source.open({}));
 }
 
 void expectRefused(const std::string &path, const std::string &message) {
@@ -86,7 +86,7 @@ TEST(Idx, ReadsPlainAndGzipped) {
 
 TEST(Idx, ReadsTheShippedImages) {
   DataPath data(SLUICE_MNIST);
-  Dataset train(*data.part(DataPart::train), {"image", "label"}), test(*data.part(DataPart::test), {"label", "image"});
+  Dataset train(*data.part(DataPart::train), {{"image", {}}, {"label", {}}}), test(*data.part(DataPart::test), {{"label", {}}, {"image", {}}});
   EXPECT_EQ(train.rows(), 8000);
   EXPECT_EQ(test.rows(), 2000);
   EXPECT_EQ(train.column(0).header().shape, (Shape{28, 28}));
@@ -97,7 +97,7 @@ TEST(Idx, FolderWithoutImages) {
   TemporaryFolder folder;
   expectRefused(folder.path(), "has no data; what is read: IDX files, as MNIST's");
   expectRefused(folder / "none", "No such file or directory");
-  expectRefused(folder.write("file", "x"), "neither an .npy nor an .npz file");
+  expectRefused(folder.write("file", "x"), "is neither an .npy, .npz, .bin nor .txt file");
 }
 
 TEST(Idx, CountsThatDiffer) {
@@ -105,7 +105,7 @@ TEST(Idx, CountsThatDiffer) {
   folder.write("train-images-idx3-ubyte", idx({2, 1, 2}, "abcd"));
   folder.write("train-labels-idx1-ubyte", idx({3}, "abc"));
   Table table = *DataPath(folder.path()).part(DataPart::train);
-  expectInvalid(guarded([&] { Dataset(table, {"image", "label"}); }),
+  expectInvalid(guarded([&] { Dataset(table, {{"image", {}}, {"label", {}}}); }),
                 "train-labels-idx1-ubyte: column 'label' has 3 rows, but " + folder.path() +
                     "/train-images-idx3-ubyte: column 'image' has 2");
 }
@@ -115,7 +115,7 @@ TEST(Idx, NothingIsUnpackedThatIsNotWanted) {
   TemporaryFolder folder;
   folder.write("train-images-idx3-ubyte.gz", gzipped(idx({20, 28, 28}, std::string(100, 'x')))); // fewer than it says
   folder.write("train-labels-idx1-ubyte", idx({20}, std::string(20, '\0')));
-  Dataset data(*DataPath(folder.path()).part(DataPart::train), {"image", "label"});
+  Dataset data(*DataPath(folder.path()).part(DataPart::train), {{"image", {}}, {"label", {}}});
   EXPECT_EQ(data.column(0).header().shape, (Shape{28, 28}));
   expectInvalid(guarded([&] { data.load(); }), "15680 bytes, but 100 are there");
 }
@@ -139,7 +139,7 @@ TEST(Idx, NoImagesAtAll) {
   TemporaryFolder folder;
   folder.write("train-images-idx3-ubyte", idx({0, 28, 28}, ""));
   Table table = *DataPath(folder.path()).part(DataPart::train);
-  expectInvalid(guarded([&] { Dataset(table, {"image"}); }), "column 'image' has no rows");
+  expectInvalid(guarded([&] { Dataset(table, {{"image", {}}}); }), "column 'image' has no rows");
 }
 
 TEST_P(BadIdxTest, IsRefused) {
@@ -207,10 +207,10 @@ TEST(Npz, WhatIsNotWantedMayBeOfAnyKind) {
       folder.write("d.npz", zip({{.name = "x.npy", .content = bytes},
                                  {.name = "names.npy", .content = npyOf("<U3", "(2,)", std::string(24, '\0'))},
                                  {.name = "n.npy", .content = npyOf("<i8", "()", std::string(8, '\0'))}}));
-  EXPECT_EQ(Dataset(DataPath(path).whole(), {"x"}).rows(), 2);
-  expectInvalid(guarded([&] { Dataset(DataPath(path).whole(), {"names"}); }), "'names.npy': element type '<U3'");
-  expectInvalid(guarded([&] { Dataset(DataPath(path).whole(), {"n"}); }), "column 'n' is one number and has no rows");
-  expectInvalid(guarded([&] { Dataset(DataPath(path).whole(), {"y"}); }),
+  EXPECT_EQ(Dataset(DataPath(path).whole(), {{"x", {}}}).rows(), 2);
+  expectInvalid(guarded([&] { Dataset(DataPath(path).whole(), {{"names", {}}}); }), "'names.npy': element type '<U3'");
+  expectInvalid(guarded([&] { Dataset(DataPath(path).whole(), {{"n", {}}}); }), "column 'n' is one number and has no rows");
+  expectInvalid(guarded([&] { Dataset(DataPath(path).whole(), {{"y", {}}}); }),
                 "d.npz: has no column 'y' (columns: 'x', 'names', 'n')");
 }
 
@@ -345,7 +345,7 @@ TEST(Cifar, ReadsItsParts) {
                  cifarRow(std::string(1, batch), 'r') + cifarRow("x", batch));
   folder.write("test_batch.bin", cifarRow("t", 'g'));
   DataPath data(folder.path());
-  Dataset train(*data.part(DataPart::train), {"image", "label"});
+  Dataset train(*data.part(DataPart::train), {{"image", {}}, {"label", {}}});
   EXPECT_EQ(train.rows(), 10);
   EXPECT_EQ(train.column(0).header().shape, (Shape{3, 32, 32}));
   EXPECT_EQ(rowOf(train.column(0), 5), std::string(3072, '3'));
@@ -371,7 +371,7 @@ TEST(Cifar, OfSizesThatCannotBe) {
   expectRefused(folder.path(), "test_batch.bin: has 3074 bytes, not a multiple of the 3073 of a row");
   folder.write("test_batch.bin", "");
   Table test = *DataPath(folder.path()).part(DataPart::test);
-  expectInvalid(guarded([&] { Dataset(test, {"label"}); }), "column 'label' has no rows");
+  expectInvalid(guarded([&] { Dataset(test, {{"label", {}}}); }), "column 'label' has no rows");
   folder.write("data_batch_1.bin", cifarRow("t", 'g'));
   expectRefused(folder.path(), "data_batch_2.bin: cannot open: No such file");
 }
@@ -399,7 +399,7 @@ TEST(DataFolder, OfNpyFilesIsOneSetOfRows) {
   DataPath data(folder.path());
   EXPECT_FALSE(data.hasParts());
   EXPECT_EQ(namesOf(data.whole()), (std::vector<std::string>{"x", "y"}));
-  EXPECT_EQ(Dataset(data.whole(), {"y", "x"}).rows(), 2);
+  EXPECT_EQ(Dataset(data.whole(), {{"y", {}}, {"x", {}}}).rows(), 2);
 }
 
 TEST(DataFolder, OfTwoKindsIsRefused) {
@@ -421,5 +421,77 @@ TEST(DataFolder, WhatIsNoFileIsRefused) {
 TEST(DataFolder, RowsWithoutElementsAreRefused) {
   TemporaryFolder folder;
   std::string path = folder.write("x.npy", npyOf("<f4", "(4000000000, 0)", ""));
-  expectInvalid(guarded([&] { Dataset(DataPath(path).whole(), {"x"}); }), "has rows without elements: f32[0]");
+  expectInvalid(guarded([&] { Dataset(DataPath(path).whole(), {{"x", {}}}); }), "has rows without elements: f32[0]");
+}
+
+//===- tokens -----------------------------------------------------------------------------------------------------===//
+
+namespace {
+
+/// The windows of a path under a name, of so many tokens each, as a row each: "1 2 3|4 5 6".
+std::string windowsOf(const Table &table, const std::string &column, int64_t length) {
+  std::unique_ptr<Column> windows = table.open(column, {length});
+  windows->load();
+  std::string text;
+  for (int64_t row = 0; row < windows->header().rows; ++row) {
+    std::vector<int32_t> tokens(static_cast<size_t>(length));
+    windows->read(row, std::as_writable_bytes(std::span(tokens)));
+    for (size_t i = 0; i < tokens.size(); ++i)
+      text += (i > 0 ? " " : row > 0 ? "|" : "") + std::to_string(tokens[i]);
+  }
+  return text;
+}
+
+class TokensTest : public testing::Test {
+protected:
+  std::string write(const std::string &name, const std::string &content) const { return folder.write(name, content); }
+  TemporaryFolder folder;
+};
+
+} // namespace
+
+TEST_F(TokensTest, ATextIsItsBytes) {
+  Table table = DataPath(write("x.txt", std::string("abc\xff\0ef", 7))).whole();
+  EXPECT_EQ(windowsOf(table, "tokens", 2), "97 98|99 255|0 101");
+  EXPECT_EQ(windowsOf(table, "label", 2), "98 99|255 0|101 102");
+  EXPECT_EQ(windowsOf(table, "tokens", 6), "97 98 99 255 0 101");
+}
+
+TEST_F(TokensTest, ABinaryFileHasNumbersOfTwoOrFourBytes) {
+  std::string numbers("\1\0\0\1\xff\xff\7\0", 8);
+  EXPECT_EQ(windowsOf(DataPath(write("x.bin", numbers)).whole(), "tokens", 1), "1|256|65535");
+  EXPECT_EQ(windowsOf(DataPath(write("x.i32.bin", numbers)).whole(), "tokens", 1), "16777217");
+  EXPECT_EQ(windowsOf(DataPath(write("x.i32.bin", numbers)).whole(), "label", 1), "524287");
+}
+
+TEST_F(TokensTest, AnArrayIsAStreamWhereAnInputTakesSeveral) {
+  std::string path = write("tokens.npy", npyOf("<i4", "(4,)", std::string("\1\0\0\0\2\0\0\0\3\0\0\0\4\0\0\0", 16)));
+  EXPECT_EQ(windowsOf(DataPath(path).whole(), "tokens", 3), "1 2 3");
+  EXPECT_EQ(windowsOf(DataPath(path).whole(), "label", 3), "2 3 4");
+  EXPECT_EQ(DataPath(path).whole().open("tokens")->header().rows, 4);
+  std::string wide = write("x.npy", npyOf("<i8", "(2,)", std::string("\1\0\0\0\0\0\0\0\2\0\0\0\1\0\0\0", 16)));
+  expectInvalid(guarded([&] { windowsOf(DataPath(wide).whole(), "label", 1); }),
+                "x.npy: token 1 is 4294967298, which is beyond 32 bits");
+  EXPECT_EQ(namesOf(DataPath(write("f.npy", floats)).whole()), std::vector<std::string>{"f"});
+}
+
+TEST_F(TokensTest, PartsAreFilesOfAFolder) {
+  write("train.txt", "abcd");
+  write("test.txt", "xyz");
+  DataPath texts(folder.path());
+  EXPECT_EQ(windowsOf(*texts.part(DataPart::test), "tokens", 2), "120 121");
+  TemporaryFolder other;
+  other.write("train.bin", std::string("\1\0\2\0", 4));
+  other.write("val.bin", std::string("\3\0\4\0", 4));
+  DataPath binary(other.path());
+  EXPECT_EQ(windowsOf(*binary.part(DataPart::train), "label", 1), "2");
+  EXPECT_EQ(windowsOf(*binary.part(DataPart::test), "label", 1), "4");
+}
+
+TEST_F(TokensTest, WhatIsTooShortIsRefused) {
+  expectInvalid(guarded([&] { windowsOf(DataPath(write("x.txt", "")).whole(), "tokens", 2); }), "x.txt: is empty");
+  expectInvalid(guarded([&] { windowsOf(DataPath(write("x.txt", "abc")).whole(), "tokens", 3); }),
+                "x.txt: has 3 tokens, but a window has 3 and is followed by another one");
+  expectInvalid(guarded([&] { windowsOf(DataPath(write("x.bin", "abc")).whole(), "tokens", 1); }),
+                "x.bin: has 3 bytes, which are no tokens of 2 bytes each");
 }

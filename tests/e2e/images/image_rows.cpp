@@ -1,0 +1,33 @@
+// The rows of a folder of images: image_rows FOLDER CHANNELS HEIGHT WIDTH [SEED EPOCH] writes the pixels of all, then the labels, to
+// the standard output; or says what is wrong, and ends with its code. With a seed the images are augmented.
+#include "runtime/base/Status.h"
+#include "runtime/data/OpenData.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+using namespace sluice::runtime;
+
+static void write(Column &column, uint64_t seed, uint64_t epoch) {
+  column.load();
+  column.beginEpoch(seed, epoch);
+  Bytes row(static_cast<size_t>(column.header().rowBytes()));
+  for (int64_t number = 0; number < column.header().rows; ++number) {
+    column.read(number, row);
+    std::fwrite(row.data(), 1, row.size(), stdout);
+  }
+}
+
+int main(int argc, char **argv) {
+  Status status = guarded([&] {
+    bool augments = argc > 5;
+    DataPath data(argv[1], {.augments = augments});
+    Table table = data.hasParts() ? *data.part(DataPart::train) : data.whole();
+    Shape size{std::atoll(argv[2]), std::atoll(argv[3]), std::atoll(argv[4])};
+    uint64_t seed = augments ? std::strtoull(argv[5], nullptr, 10) : 0, epoch = augments ? std::strtoull(argv[6], nullptr, 10) : 0;
+    write(*table.open("image", size), seed, epoch);
+    write(*table.open("label", {}), seed, epoch);
+  });
+  std::fprintf(stderr, "%s\n", status.message.c_str());
+  return static_cast<int>(status.code);
+}

@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""Texts and tokens as data, beside the tokenizers of PyPI and PyTorch: text_test.py SOURCE_ROOT BUILD_ROOT."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE, BUILD = map(os.path.abspath, sys.argv[1:3])
+sys.path.insert(0, os.path.join(SOURCE, "tests"))
+import environment  # noqa: E402: of the folder named above
+
+environment.enter(SOURCE)
+
+import numpy as np  # noqa: E402: of the environment entered above
+import torch  # noqa: E402
+from safetensors.numpy import save_file  # noqa: E402
+from tokenizers import ByteLevelBPETokenizer  # noqa: E402
+
+KJV = os.path.join(SOURCE, "models", "data", "kjv")
+WORDS, WIDTH, LENGTH = 11, 6, 5  # of state_models
+TEXTS = ["", " ", "\n", "  ", " \n ", "a", " a", "a ", "  a", "a  b", "a \n b", "a\n\n\nb", "\t\tx", "I'm he's we'll they'd I've you're don't",
+         "'s 'S ' s' 'll'd", "'", "a'", "it's'", "12 345,678.90 a1b2", "x=y+z; // (ok?)", "...!?\n", "é ü ñ ß", "Ελληνικά κείμενο", "中文字 テスト",
+         "a\u00a0b\u2003 c", "👍🏽 ok", "½ ² Ⅷ ٣", "a\u0301 b", "_a_ __", "\u200b\ufeff", "\x00\x01", "e" * 300, " " * 40 + "x", "x\r\ny"]
+
+
+class TokenizerTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory()
+        cls.folder = cls.scratch.name
+        cls.tokenizer = ByteLevelBPETokenizer()
+        cls.tokenizer.train([os.path.join(KJV, "train.txt")], vocab_size=700, show_progress=False)
+        cls.tokenizer.save_model(cls.folder)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    def dump(self, folder, *texts, code=0):
+        for i, text in enumerate(texts):
+            with open(os.path.join(self.folder, f"{i}.txt"), "wb") as file:
+                file.write(text if isinstance(text, bytes) else text.encode())
+        command = [os.path.join(BUILD, "tests", "token_dump"), folder, *(f"{i}.txt" for i in range(len(texts)))]
+        result = subprocess.run(command, cwd=self.folder, text=True, capture_output=True, timeout=100, check=False)
+        self.assertEqual(result.returncode, code, result.stderr)
+        return result.stderr if code else [list(map(int, line.split())) for line in result.stdout.splitlines()]
+
+    def compare(self, texts):
+        for text, tokens in zip(texts, self.dump(".", *texts)):
+            self.assertEqual(tokens, self.tokenizer.encode(text).ids, repr(text))
+            self.assertEqual(self.tokenizer.decode(tokens), text)
+
+    def test_a_book_has_the_tokens_of_the_package(self):
+        with open(os.path.join(KJV, "test.txt")) as file:
+            self.compare([file.read()])
+
+    def test_so_have_words_spaces_and_signs_of_all_kinds(self):
+        self.compare(TEXTS)
+
+    def test_so_have_random_texts(self):
+        draw = random.Random(3)
+        alphabet = "aeinst  \n\t.,;'-0123 ABéß中👍½\u00a0\u2003" + "the and of "
+        self.compare(["".join(draw.choice(alphabet) for _ in range(draw.randrange(60))) for _ in range(200)])
+
+    def test_a_long_word_takes_no_longer_than_many_short_ones(self):
+        self.compare(["ababcthe" * 20000])
+
+    def test_damaged_files_are_refused(self):
+        with open(os.path.join(self.folder, "vocab.json")) as words, open(os.path.join(self.folder, "merges.txt")) as lines:
+            vocabulary, merges = json.load(words), lines.read()
+        cases = [("{", merges, "is no vocabulary"), ("[1]", merges, "is no vocabulary"), ('{"a": -1}', merges, "'a' is negative"),
+                 ('{"a": {"b": 1}}', merges, "an object in it"), ('{"a": 1, "a": 2}', merges, "'a' appears twice"),
+                 ('{"a": 4294967296}', merges, "'a' is 4294967296"), ("{" * 100000, merges, "is no vocabulary"),
+                 (json.dumps(vocabulary), "#version: 0.2\nt qqq\n", "merges.txt: line 2: 't qqq' are not two tokens"),
+                 (json.dumps(vocabulary), "t\n", "merges.txt: line 1: 't' are not two tokens"),
+                 (json.dumps({"a": 1}), "", "'x' needs the byte 120, for which broken/vocab.json has no token")]
+        os.makedirs(os.path.join(self.folder, "broken"), exist_ok=True)
+        for text, lines, said in cases:
+            with self.subTest(said):
+                for name, content in (("vocab.json", text), ("merges.txt", lines)):
+                    with open(os.path.join(self.folder, "broken", name), "w") as file:
+                        file.write(content)
+                self.assertIn(said, self.dump("broken", "x", code=3))
+        self.assertIn("none/vocab.json: cannot open", self.dump("none", "x", code=3))
+        for wrong in (b"a\xff", b"\xc3", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x82"):
+            self.assertRegex(self.dump(".", wrong, code=3), r"0.txt: byte \d is no UTF-8")
+
+
+class TrainingTest(unittest.TestCase):
+    """A language model of eleven words that reads streams of them."""
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = scratch.name
+        self.run_program(os.path.join(BUILD, "tests", "state_models"), "untied", "words.mlir")
+        self.run_program(os.path.join(BUILD, "bin", "sluice"), "compile", "words.mlir", "-o", "words")
+        draw = np.random.default_rng(2)
+        self.tokens = draw.integers(0, WORDS, 104)
+        self.weights = {"wte.weight": draw.normal(0, 1, (WORDS, WIDTH)).astype(np.float32),
+                        "lm_head.weight": draw.normal(0, 1, (WORDS, WIDTH)).astype(np.float32)}
+        save_file(self.weights, os.path.join(self.folder, "w.safetensors"))
+
+    def run_program(self, *command, code=0):
+        result = subprocess.run(command, cwd=self.folder, text=True, capture_output=True, timeout=200, check=False)
+        self.assertEqual(result.returncode, code, f"{command}: {result.stderr}")
+        return result.stderr if code else result.stdout
+
+    def eval(self, data, *options, code=0):
+        said = self.run_program("./words", "eval", "--data", data, "--weights", "w.safetensors", "--json", *options, code=code)
+        return said if code else json.loads(said)
+
+    def expected(self):
+        rows = (len(self.tokens) - 1) // LENGTH
+        x, label = (torch.tensor(self.tokens[i : i + rows * LENGTH].astype(np.int64)).reshape(rows, LENGTH) for i in (0, 1))
+        wte, head = (torch.tensor(self.weights[f"{name}.weight"], dtype=torch.float64) for name in ("wte", "lm_head"))
+        return torch.nn.functional.cross_entropy((torch.tanh(wte[x]) @ head.T).transpose(1, 2), label).item()
+
+    def write(self, name, content):
+        with open(os.path.join(self.folder, name), "wb") as file:
+            file.write(content)
+
+    def test_all_kinds_of_streams_are_read_alike(self):
+        self.write("x.bin", self.tokens.astype("<u2").tobytes())
+        self.write("x.i32.bin", self.tokens.astype("<i4").tobytes())
+        self.write("x.txt", self.tokens.astype(np.uint8).tobytes())
+        for dtype in (np.uint8, np.int32, np.int64):
+            np.save(os.path.join(self.folder, f"{np.dtype(dtype).name}.npy"), self.tokens.astype(dtype))
+        for name in ("x.bin", "x.i32.bin", "x.txt", "uint8.npy", "int32.npy", "int64.npy"):
+            with self.subTest(name):
+                self.assertAlmostEqual(self.eval(name)["loss"], self.expected(), delta=2e-6)
+
+    def test_windows_are_drawn_by_the_seed(self):
+        self.write("x.bin", self.tokens.astype("<u2").tobytes())
+        def train(*options):
+            self.run_program("./words", "train", "--data", "x.bin", "--epochs", "2", "--weights", "w.safetensors", "--save", "a.safetensors",
+                             *options)
+            with open(os.path.join(self.folder, "a.safetensors"), "rb") as file:
+                return file.read()
+        first = train("--seed", "4")
+        self.assertEqual(first, train("--seed", "4", "--threads", "1"))
+        self.assertNotEqual(first, train("--seed", "5"))
+
+    def test_what_is_no_word_is_refused(self):
+        self.tokens[70] = WORDS
+        self.write("x.bin", self.tokens.astype("<u2").tobytes())
+        self.assertIn("x.bin: column 'tokens', row 14: 11 is none of the 11 classes 0 to 10 of input 'tokens'", self.eval("x.bin", code=3))
+
+    def test_what_is_too_short_is_refused(self):
+        self.write("x.txt", b"\1\2\3\4\5")
+        self.assertIn("x.txt: has 5 tokens, but a window has 5 and is followed by another one", self.eval("x.txt", code=3))
+        self.write("x.txt", b"")
+        self.assertIn("x.txt: is empty", self.eval("x.txt", code=3))
+        self.write("x.bin", b"\1\0\2")
+        self.assertIn("x.bin: has 3 bytes, which are no tokens of 2 bytes each", self.eval("x.bin", code=3))
+
+    def test_a_tokenizer_is_for_texts(self):
+        self.write("x.bin", self.tokens.astype("<u2").tobytes())
+        self.assertIn("--tokenizer is for texts, and x.bin is a .bin file of tokens", self.eval("x.bin", "--tokenizer", ".", code=2))
+
+    def test_a_text_is_read_by_a_tokenizer(self):
+        letters = "abcdefghij "
+        tokenizer = {"abcdefghij"[i]: i for i in range(10)} | {"Ġ": 10}
+        self.write("vocab.json", json.dumps(tokenizer).encode())
+        self.write("merges.txt", b"#version: 0.2\n")
+        self.write("x.txt", "".join(letters[token] for token in self.tokens).encode())
+        self.assertAlmostEqual(self.eval("x.txt", "--tokenizer", ".")["loss"], self.expected(), delta=2e-6)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
