@@ -226,8 +226,9 @@ std::vector<int32_t> Bpe::encodeWord(std::string_view word, const std::string &n
   for (char byte : word) {
     int32_t token = bytes_[static_cast<unsigned char>(byte)];
     if (token < 0)
-      failInvalid(concat(name, ": ", quote(word), " needs the byte ", static_cast<int>(static_cast<unsigned char>(byte)),
-                         ", for which ", vocabulary_, " has no token"));
+      failInvalid(concat(name, ": ", quote(word), " needs the byte ",
+                         static_cast<int>(static_cast<unsigned char>(byte)), ", for which ", vocabulary_,
+                         " has no token"));
     pieces.push_back({token, pieces.size() - 1, pieces.size() + 1});
   }
   std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> candidates;

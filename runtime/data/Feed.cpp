@@ -136,8 +136,8 @@ void Feed::readRows(size_t number, std::span<const uint32_t> numbers, size_t beg
     if (convert)
       convert(stored.data(), row.data(), elements);
     for (int64_t piece = 0; piece < pieces; ++piece)
-      std::memcpy(batch.data() + (piece * count + static_cast<int64_t>(r)) * pieceBytes, row.data() + piece * pieceBytes,
-                  static_cast<size_t>(pieceBytes));
+      std::memcpy(batch.data() + (piece * count + static_cast<int64_t>(r)) * pieceBytes,
+                  row.data() + piece * pieceBytes, static_cast<size_t>(pieceBytes));
   }
 }
 

@@ -175,8 +175,9 @@ Table idxTable(const std::string &folder, const std::vector<std::string> &files,
         continue;
       auto isSame = [&](const Table::Source &source) { return source.name == name.column; };
       if (std::none_of(table.columns.begin(), table.columns.end(), isSame))
-        table.columns.push_back(
-            {name.column, [path = concat(folder, "/", file), name](const Shape &) { return openIdx(path, name.column, name.rank); }});
+        table.columns.push_back({name.column, [path = concat(folder, "/", file), name](const Shape &) {
+                                   return openIdx(path, name.column, name.rank);
+                                 }});
     }
   return table;
 }

@@ -36,8 +36,8 @@ public:
 
   void require() const {
     if (!problem_.empty())
-      failUnsupported(concat(name_.what, " images need ", name_.file, ", which cannot be used: ", problem_, "; install ",
-                             name_.package, ", or name the library in ", name_.variable));
+      failUnsupported(concat(name_.what, " images need ", name_.file, ", which cannot be used: ", problem_,
+                             "; install ", name_.package, ", or name the library in ", name_.variable));
   }
 
 private:
@@ -111,7 +111,8 @@ namespace {
 /// A decompressor, while it lives.
 class JpegReader {
 public:
-  JpegReader(const TurboJpeg &jpeg, const std::string &name) : jpeg_(jpeg), name_(name), handle_(jpeg.initDecompress()) {
+  JpegReader(const TurboJpeg &jpeg, const std::string &name)
+      : jpeg_(jpeg), name_(name), handle_(jpeg.initDecompress()) {
     if (!handle_)
       failExhausted(concat(name, ": libturbojpeg has no memory"));
   }

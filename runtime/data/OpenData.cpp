@@ -170,7 +170,8 @@ static Table npyOrTokens(const std::string &path) {
 }
 
 /// What a file is.
-template <Table (*open)(const std::string &)> static constexpr DataPath::Format formatOf(const char *what, Kind kind = Kind::rows) {
+template <Table (*open)(const std::string &)>
+static constexpr DataPath::Format formatOf(const char *what, Kind kind = Kind::rows) {
   return {what, false, nullptr,
           [](const std::string &path, const Files &, DataPart) { return std::optional(open(path)); }, kind};
 }

@@ -53,7 +53,8 @@ static Image resizedAlongRows(const Image &image, int64_t width) {
     for (const Taps &its : taps)
       for (size_t channel = 0; channel < channels; ++channel)
         result.pixels.push_back(
-            mix(&image.pixels[static_cast<size_t>(y * image.width + its.first) * channels + channel], channels, its.weights));
+            mix(&image.pixels[static_cast<size_t>(y * image.width + its.first) * channels + channel], channels,
+                its.weights));
   return result;
 }
 

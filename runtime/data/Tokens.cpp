@@ -99,9 +99,8 @@ std::vector<Table::Source> tokenColumns(std::function<std::shared_ptr<const Toke
   auto shared = std::make_shared<SharedStream>(std::move(open));
   std::vector<Table::Source> columns;
   for (auto [name, shift] : {std::pair("tokens", 0), std::pair("label", 1)})
-    columns.push_back({name, [shared, name, shift](const Shape &row) {
-                         return openWindows(shared->get(), name, shift, row);
-                       }});
+    columns.push_back(
+        {name, [shared, name, shift](const Shape &row) { return openWindows(shared->get(), name, shift, row); }});
   return columns;
 }
 

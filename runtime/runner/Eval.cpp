@@ -37,8 +37,8 @@ int runEval(const Options &options, Processes &processes) {
   initialise(instance, 0);
   if (!options.weights.empty())
     loadWeights(instance, options.weights);
-  Feed feed(instance.plan(), instance.entry("eval_step"), evaluationTable(DataPath(dataPath(options, instance.plan()), options.dataOptions)),
-            options.columns);
+  Feed feed(instance.plan(), instance.entry("eval_step"),
+            evaluationTable(DataPath(dataPath(options, instance.plan()), options.dataOptions)), options.columns);
   int64_t batch = batchRows(options, instance.plan(), feed.fixedRows());
   if (processes.isFirst())
     tellRowsLeftOut(options, feed, "rows");

@@ -86,7 +86,8 @@ TEST(Idx, ReadsPlainAndGzipped) {
 
 TEST(Idx, ReadsTheShippedImages) {
   DataPath data(SLUICE_MNIST);
-  Dataset train(*data.part(DataPart::train), {{"image", {}}, {"label", {}}}), test(*data.part(DataPart::test), {{"label", {}}, {"image", {}}});
+  Dataset train(*data.part(DataPart::train), {{"image", {}}, {"label", {}}}),
+      test(*data.part(DataPart::test), {{"label", {}}, {"image", {}}});
   EXPECT_EQ(train.rows(), 8000);
   EXPECT_EQ(test.rows(), 2000);
   EXPECT_EQ(train.column(0).header().shape, (Shape{28, 28}));
@@ -209,7 +210,8 @@ TEST(Npz, WhatIsNotWantedMayBeOfAnyKind) {
                                  {.name = "n.npy", .content = npyOf("<i8", "()", std::string(8, '\0'))}}));
   EXPECT_EQ(Dataset(DataPath(path).whole(), {{"x", {}}}).rows(), 2);
   expectInvalid(guarded([&] { Dataset(DataPath(path).whole(), {{"names", {}}}); }), "'names.npy': element type '<U3'");
-  expectInvalid(guarded([&] { Dataset(DataPath(path).whole(), {{"n", {}}}); }), "column 'n' is one number and has no rows");
+  expectInvalid(guarded([&] { Dataset(DataPath(path).whole(), {{"n", {}}}); }),
+                "column 'n' is one number and has no rows");
   expectInvalid(guarded([&] { Dataset(DataPath(path).whole(), {{"y", {}}}); }),
                 "d.npz: has no column 'y' (columns: 'x', 'names', 'n')");
 }

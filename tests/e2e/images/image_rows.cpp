@@ -24,7 +24,8 @@ int main(int argc, char **argv) {
     DataPath data(argv[1], {.augments = augments});
     Table table = data.hasParts() ? *data.part(DataPart::train) : data.whole();
     Shape size{std::atoll(argv[2]), std::atoll(argv[3]), std::atoll(argv[4])};
-    uint64_t seed = augments ? std::strtoull(argv[5], nullptr, 10) : 0, epoch = augments ? std::strtoull(argv[6], nullptr, 10) : 0;
+    uint64_t seed = augments ? std::strtoull(argv[5], nullptr, 10) : 0,
+             epoch = augments ? std::strtoull(argv[6], nullptr, 10) : 0;
     write(*table.open("image", size), seed, epoch);
     write(*table.open("label", {}), seed, epoch);
   });
