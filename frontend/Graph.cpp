@@ -9,6 +9,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"
 
+#include <iostream>
 #include <unistd.h>
 
 using namespace mlir;
@@ -194,6 +195,8 @@ void Graph::save(const std::string &path, Where where) const {
   files::Failure failure = path == "-" ? files::writeTo(STDOUT_FILENO, text) : files::writeFile(path, text);
   if (!failure.empty())
     throw Error(path + ": " + failure, where);
+  for (const Unused &part : unused())
+    std::cerr << part.where.str() << ": warning: no output, metric or loss depends on " << part.what << "\n";
 }
 
 } // namespace sluice

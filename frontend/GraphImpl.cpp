@@ -6,7 +6,6 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Transforms/RegionUtils.h"
-#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cstddef>
@@ -354,15 +353,21 @@ bool GraphImpl::dependsOn(Value value, Value on) {
   return false;
 }
 
-std::vector<std::string> GraphImpl::parametersBehind(Value value) {
+llvm::SetVector<Operation *> GraphImpl::opsBehind(ValueRange values) {
   llvm::SetVector<Operation *> behind;
-  if (Operation *op = value.getDefiningOp())
-    behind.insert(op);
+  for (Value value : values)
+    if (Operation *op = value.getDefiningOp())
+      behind.insert(op);
   for (size_t i = 0; i < behind.size(); ++i) {
     for (Value operand : readBy(behind[i]))
       if (Operation *op = operand.getDefiningOp())
         behind.insert(op);
   }
+  return behind;
+}
+
+std::vector<std::string> GraphImpl::parametersBehind(Value value) {
+  llvm::SetVector<Operation *> behind = opsBehind(value);
   std::vector<std::string> names;
   for (auto state : module->getOps<ir::StateOp>()) {
     auto reads = [&](Operation *op) {

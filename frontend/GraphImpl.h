@@ -9,6 +9,7 @@
 #include "sluice/graph.h"
 #include "sluice/init.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -110,6 +111,8 @@ public:
   std::string nameOf(mlir::Value value);
   /// Throws unless `name` is new among the outputs and metrics.
   void claimResult(const std::string &name, const SourceLocation &location);
+  /// What values are made of: ops of the graph, those in regions of others apart.
+  llvm::SetVector<mlir::Operation *> opsBehind(mlir::ValueRange values);
   /// The names of the parameters that a value depends on, in order of their creation.
   std::vector<std::string> parametersBehind(mlir::Value value);
   /// Whether a gradient flows from a value to another that it is made of, or is.
@@ -130,6 +133,15 @@ public:
   std::optional<Device> scope;               ///< of the innermost DeviceScope
   /// Of the replica whose call is in progress: what stands for the states of its module.
   std::optional<llvm::DenseMap<mlir::Value, mlir::Value>> replica;
+  /// A module: modules are gone when the graph is saved.
+  struct Layer {
+    std::string name;             ///< for `get_submodule`; the whole model has none
+    std::optional<size_t> parent; ///< among the layers, before it
+    SourceLocation where;         ///< of the first call; before that, of the declaration
+    std::vector<std::string> states;
+    std::vector<mlir::Value> results; ///< of its calls
+  };
+  std::vector<Layer> layers;
   int64_t streams = 0;                    ///< of random numbers, so far
   unsigned callDepth = 0, callNumber = 0; ///< calls of the API in progress, and outermost ones so far
 

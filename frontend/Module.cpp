@@ -10,7 +10,12 @@ namespace sluice::nn {
 using detail::Access;
 using detail::GraphImpl;
 
-Module::Module(Graph &graph, Where where) : graph(Access::graph(graph)), created(where) {}
+Module::Module(Graph &graph, Where where) : graph(Access::graph(graph)), created(where) { enroll(); }
+
+void Module::enroll() {
+  number = graph->layers.size();
+  graph->layers.push_back({name, parent ? std::optional(parent->number) : std::nullopt, created, {}, {}});
+}
 
 Module::Module(Module *parent, std::string name, Where where)
     : Module(parent, std::move(name), /*isStage=*/false, where) {}
@@ -31,6 +36,7 @@ Module::Module(Module *parent, std::string part, bool isStage, Where where) : cr
   path = isStage ? parent->path : joined(parent->path, part);
   name = joined(parent->path, part);
   parent->children.push_back(this);
+  enroll();
 }
 
 Module::~Module() = default;
@@ -72,7 +78,12 @@ Tensor Module::forward(Tensor, Tensor, Tensor, Tensor) { failForward("Tensor, Te
 template <class Forward> Tensor Module::call(Where line, Forward forward) {
   const Device *pin = pinnedTo();
   CallScope scope(*graph, pin ? graph->use("pin", *pin, created) : mlir::StringAttr(), line);
-  return forward();
+  Tensor result = forward();
+  GraphImpl::Layer &layer = graph->layers[number];
+  if (layer.results.empty())
+    layer.where = line;
+  layer.results.push_back(Access::value(result));
+  return result;
 }
 
 Tensor Module::operator()(Arg x) {
@@ -112,6 +123,7 @@ Tensor Module::state(const char *kind, const std::string &own, const Shape &shap
   mlir::Value value = graph->read(
       graph->addState(isCarried ? ir::StateKind::Slot : purpose, full, type, init, device, at), created, at);
   members.push_back({kind, full, Access::tensor(*graph, value)});
+  graph->layers[number].states.push_back(full);
   return members.back().tensor;
 }
 

@@ -19,6 +19,31 @@ struct Affine : nn::Module {
   Tensor forward(Tensor x) override { return fc(x); }
 };
 
+struct Wasteful : nn::Module {
+  static constexpr int kLine = __LINE__;
+  using Module::Module; // what members begin with is written here, C++ says
+  nn::Conv2d conv1{this, "conv1", 3, 8, 3}, conv2{this, "conv2", 8, 8, 3};
+  nn::Linear fc{this, "fc", 8, 2}, spare{this, "spare", 8, 2};
+  nn::MaxPool2d pool{this, "pool", 2};
+  Tensor scale = parameter("scale", {8}, init::ones());
+  nn::Sequential block{this, "block"};
+  Tensor forward(Tensor x) override {
+    Tensor y = conv1(x);
+    pool(conv2(y));
+    block(y);
+    return fc(y.mean({2, 3})); // conv1's, as in an AlexNet that was measured
+  }
+};
+
+/// Half of it is in vain.
+Graph wasteful() {
+  Graph g{"wasteful"};
+  Wasteful net{g};
+  net.block.add<nn::BatchNorm2d>(8).add<nn::ReLU>();
+  g.output("y", net(g.input("x", f32, {Dim{"batch"}, 3, 8, 8})));
+  return g;
+}
+
 Graph small() {
   Graph g{"small"};
   Tensor x = g.input("x", f32, {Dim{"batch"}, 4});
@@ -58,6 +83,47 @@ TEST(Save, WritesWhatStrGives) {
   std::string path = folder / "small.mlir";
   g.save(path);
   EXPECT_EQ(contentOf(path), g.str());
+}
+
+TEST(Save, WarnsOfLayersThatNothingDependsOn) {
+  Graph g = wasteful();
+  TemporaryFolder folder;
+  testing::internal::CaptureStderr();
+  g.save(folder / "test.mlir");
+  std::string text = testing::internal::GetCapturedStderr();
+  auto warning = [](int line, const std::string &what) {
+    return "GraphTest.cpp:" + std::to_string(Wasteful::kLine + line) +
+           ":[0-9]+: warning: no output, metric or loss depends on " + what + "\n";
+  };
+  EXPECT_THAT(text, testing::MatchesRegex(warning(1, "parameter 'scale'") + warning(9, "layer 'conv2'") +
+                                          warning(1, "layer 'spare'") + warning(9, "layer 'pool'") +
+                                          warning(10, "layer 'block'")));
+}
+
+TEST(Save, TakesStepsOfScansAndWeightsOfTheirOwnForUses) {
+  Graph g{"test"};
+  Tensor x = g.input("x", f32, {Dim{"batch"}, 3, 4});
+  nn::Module root{g};
+  nn::Linear step{&root, "step", 4, 4}, tied{&root, "tied", 4, 4};
+  ScanStep all = scan({x.select(1, 0)}, {x}, 1, [&](const auto &carried, const auto &slices) {
+    return ScanStep{{step(carried[0]) + slices[0]}, {}};
+  });
+  g.metric("size", tied.weight.square().mean());
+  g.output("y", all.carried[0]);
+  ASSERT_EQ(g.unused().size(), 1u);
+  EXPECT_EQ(g.unused()[0].what, "parameter 'tied.bias'");
+}
+
+TEST(Save, TakesCopiesOnDevicesAndWhatAGraphSetsForUses) {
+  Graph g{"test"};
+  Tensor x = g.input("x", f32, {3, 4});
+  nn::Module root{g};
+  nn::Linear own{&root, "own", 4, 4, false}, rate{&root, "rate", 4, 4, false}, spare{&root, "spare", 4, 4, false};
+  Tensor weight = get_params({own.weight}, gpu(0))[0];
+  weight.copy_(weight - rate.weight.to(gpu(0)));
+  g.output("y", x.sum());
+  ASSERT_EQ(g.unused().size(), 1u);
+  EXPECT_EQ(g.unused()[0].what, "layer 'spare'");
 }
 
 TEST(Save, LeavesNothingBehindWhenItFails) {

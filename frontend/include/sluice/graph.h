@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sluice/device.h"
+#include "sluice/error.h"
 #include "sluice/init.h"
 #include "sluice/optim.h"
 #include "sluice/tensor.h"
@@ -84,10 +85,18 @@ public:
   std::vector<State> states() const;
   const std::string &name() const;
 
+  /// What no output, metric or loss depends on: layers as a whole, and parameters of other layers.
+  struct Unused {
+    std::string what;     ///< "layer 'conv4'", "parameter 'scale'"
+    SourceLocation where; ///< of a layer: where it is called, if it is
+  };
+  std::vector<Unused> unused() const;
+
   /// The graph in text form: what `sluice compile` reads.
   std::string str(Where where = Where::current()) const;
   /// Writes `str()`; the file is whole or is not there ("-": the standard output). What states begin with that is data, and
   /// constants of more than 1024 elements, are written beside it: to `path` with .safetensors behind it.
+  /// What is `unused` is warned of on the standard error.
   void save(const std::string &path, Where where = Where::current()) const;
 
 private:

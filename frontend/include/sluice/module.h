@@ -122,6 +122,7 @@ private:
   void collectUnpinned(Named &into) const;
   void collectParts(std::vector<Module *> &into);
   template <class Forward> Tensor call(Where line, Forward forward);
+  void enroll();
   [[noreturn]] void failForward(const char *parameters) const;
   /// Where it works: its pin, or that of the innermost module around it; null if there is none.
   const Device *pinnedTo() const;
@@ -130,6 +131,7 @@ private:
   std::string path; ///< in front of its parameters' names
   std::string name; ///< for `get_submodule`, from the whole model
   Where created;
+  std::size_t number = 0; ///< among the graph's layers
   Module *parent = nullptr;
   std::optional<Device> pinned;
   std::vector<Module *> children;
