@@ -277,6 +277,8 @@ int main(int argc, char **argv) {
   bench.run("linear 128-10 forward", 256, product(256, 10, 128, Rows::M, Layout::Panels, false, false, target));
   bench.run("linear 128-10 dX", 256, product(256, 128, 10, Rows::M, Layout::PanelsT, false, false, target));
   bench.run("linear 128-10 dW", 256, product(128, 10, 256, Rows::K, Layout::Strided, true, true, target));
+  bench.run("4096 steps 256-1024 dW", 4096, product(256, 1024, 4096, Rows::K, Layout::Strided, true, true, target));
+  bench.run("4096 steps 256-4000 dW", 4096, product(256, 4000, 4096, Rows::K, Layout::Strided, true, true, target));
 
   struct Layer {
     const char *name;

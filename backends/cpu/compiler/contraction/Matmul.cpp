@@ -1,5 +1,6 @@
 // Matrix products. A task is a block of C's rows times one group of columns; B's group stays in the second-level cache
-// while tiles of A pass over it. Weights come in panels; B that is transposed, or whose long rows would evict each
+// while tiles of A pass over it; where k is too long for that, and A's terms lie far apart, the block is summed in parts of k
+// (SumsOfBlock.h). Weights come in panels; B that is transposed, or whose long rows would evict each
 // other while they are used often, is packed into panels by a stage in front. Where C is small and k is the batch, k is
 // cut into a number of chunks given by the shape, summed by a stage behind.
 #include "backends/cpu/compiler/VectorAccess.h"
@@ -7,6 +8,7 @@
 #include "backends/cpu/compiler/contraction/IndexMath.h"
 #include "backends/cpu/compiler/contraction/PackPanels.h"
 #include "backends/cpu/compiler/contraction/SumPartials.h"
+#include "backends/cpu/compiler/contraction/SumsOfBlock.h"
 #include "backends/cpu/compiler/contraction/Tile.h"
 #include "backends/cpu/compiler/contraction/TileChoice.h"
 
@@ -17,6 +19,9 @@
 namespace sluice::cpu {
 
 using namespace mlir;
+
+// Of a task that sums k in parts.
+static constexpr int64_t mostColumns = 256;
 
 int64_t panelWidth(int64_t columns, int64_t lanes) { return std::min<int64_t>(64, llvm::alignTo(columns, lanes)); }
 
@@ -54,12 +59,15 @@ private:
   // ---- Planning ----
 
   void plan() {
+    chunks = chunksOfK();
+    splitK = chunks > 1;
+    inParts = sumsInParts();
     planPacking();
     TileProblem problem;
     problem.elementBits = op.element.getIntOrFloatBitWidth();
     problem.rows = op.m;
     problem.columns = op.n;
-    problem.panel = panelOfB;
+    problem.panel = inParts && !panelOfB ? panelWidth(op.n, lanes) : panelOfB;
     problem.depth = op.k;
     problem.rowBytes = op.a.strideI * elementBytes();
     groups = chooseTiles(problem, target);
@@ -72,7 +80,8 @@ private:
         op.b.layout == Matmul::Layout::PanelsT || (op.b.layout == Matmul::Layout::Strided && op.b.strideJ != 1);
     bool evictsItself = op.b.layout == Matmul::Layout::Strided && op.m >= 192 && op.rows != Matmul::Rows::K &&
                         op.b.strideI * elementBytes() >= 1024 && op.k * op.n * elementBytes() > target.l1;
-    packed = transposed || evictsItself;
+    // Of many rows of A, what is summed in parts reads columns of B again and again.
+    packed = transposed || (evictsItself && !inParts);
     if (!packed)
       return;
     panelOfB = panelWidth(op.n, lanes);
@@ -103,19 +112,56 @@ private:
     return pack;
   }
 
-  // Tasks of a million multiply-adds or more: enough tasks for 16 threads, and rows enough in each to use B's panel
-  // well.
-  void planTasks() {
+  // Enough tasks for 16 threads, of a million multiply-adds or more.
+  int64_t wantedTasks() const {
     int64_t wanted = std::clamp<int64_t>(flops() / (2 << 20), 1, 128);
-    if (flops() > (1 << 18))
-      wanted = std::max<int64_t>(wanted, 16);
-    int64_t tile = groups.full ? groups.rows : groups.tailRows;
-    int64_t columnTasks = groups.count() * batchCount();
+    return flops() > (1 << 18) ? std::max<int64_t>(wanted, 16) : wanted;
+  }
+
+  // Whether terms of A are rows in memory, of a k that is long, so that its tiles would find nothing in the cache.
+  bool sumsInParts() const {
+    return op.rows != Matmul::Rows::M && !splitK && op.k > termsPerSum && op.a.layout == Matmul::Layout::Strided &&
+           op.a.strideI == 1 && op.a.strideJ != 1 && op.m >= 2 * lanes;
+  }
+
+  int64_t tileRows() const { return groups.full ? groups.rows : groups.tailRows; }
+
+  // Those of a block of which there are enough for `wanted` tasks. `terms` of A stay in a quarter of the second-level cache.
+  int64_t rowsFor(int64_t wanted, int64_t terms) const {
+    int64_t tile = tileRows(), columnTasks = llvm::divideCeil(groups.count(), groupsOfTask) * batchCount();
     int64_t blocks = std::clamp<int64_t>(llvm::divideCeil(wanted, columnTasks), 1, llvm::divideCeil(op.m, tile));
-    rowsOfBlock = llvm::alignTo(llvm::divideCeil(op.m, blocks), tile);
-    // The block of A stays in a quarter of the second-level cache.
-    int64_t fitting = target.l2 / 4 / std::max<int64_t>(op.k * elementBytes(), 1) / tile * tile;
-    rowsOfBlock = std::max(tile, std::min(rowsOfBlock, fitting));
+    int64_t fitting = target.l2 / 4 / std::max<int64_t>(terms * elementBytes(), 1);
+    fitting = inParts ? llvm::alignTo(fitting, tile) : fitting / tile * tile;
+    return std::max(tile, std::min<int64_t>(llvm::alignTo(llvm::divideCeil(op.m, blocks), tile), fitting));
+  }
+
+  // Of the blocks that make enough tasks, those for which the least is copied: an element of A once for the columns of a
+  // task, one of B once for its rows.
+  void planBlocks() {
+    double least = 0;
+    int64_t most = std::clamp<int64_t>(mostColumns / groups.width, 1, groups.count()), best = 1;
+    for (groupsOfTask = 1; groupsOfTask <= most; ++groupsOfTask) {
+      int64_t columns = std::min(groupsOfTask * groups.width, op.n);
+      int64_t rows = std::min(rowsFor(std::min<int64_t>(wantedTasks(), 16), termsPerPart), op.m);
+      double copied = 1.0 / double(rows) + 1.0 / double(columns);
+      if (groupsOfTask == 1 || copied < least) {
+        least = copied;
+        best = groupsOfTask;
+      }
+    }
+    groupsOfTask = best;
+    rowsOfBlock = rowsFor(std::min<int64_t>(wantedTasks(), 16), termsPerPart);
+  }
+
+  // Rows enough in a task to use B's panel well.
+  void planTasks() {
+    int64_t wanted = wantedTasks();
+    int64_t tile = tileRows();
+    if (inParts)
+      planBlocks();
+    else
+      rowsOfBlock = rowsFor(wanted, op.k);
+    int64_t columnTasks = llvm::divideCeil(groups.count(), groupsOfTask) * batchCount();
     int64_t staticBlocks = llvm::divideCeil(op.m, rowsOfBlock);
     Stage stage{name + "_product", columnTasks, 0};
     switch (op.rows) {
@@ -137,22 +183,25 @@ private:
       break;
     case Matmul::Rows::K:
       stage.tasks *= staticBlocks;
-      planSplit(stage, wanted);
+      if (splitK)
+        planSplit(stage);
       break;
     }
     staticBlocksOfM = op.rows == Matmul::Rows::M ? 1 : staticBlocks;
     product = stage;
   }
 
-  // The chunks of k are an order of sums, so the shape decides alone: the tiles counted here are not those chosen.
-  void planSplit(Stage &stage, int64_t wanted) {
-    int64_t rowsOfCall = op.k / op.rowsFactor;
+  // Those of k are an order of sums, so the shape decides alone: the tiles counted here are not those chosen.
+  int64_t chunksOfK() const {
     int64_t tiles = llvm::divideCeil(op.m, 8) * llvm::divideCeil(op.n, 4 * lanes);
-    int64_t missing = std::min<int64_t>(llvm::divideCeil(wanted, tiles), 16);
-    splitK = tiles < 16 && missing > 1 && op.k >= 64 * missing && batchCount() == 1;
-    if (!splitK)
-      return;
-    stage.rowsPerTask = llvm::divideCeil(rowsOfCall, missing);
+    int64_t missing = std::min<int64_t>(llvm::divideCeil(wantedTasks(), tiles), 16);
+    bool isCut = op.rows == Matmul::Rows::K && tiles < 16 && op.k >= 64 * missing && batchCount() == 1;
+    return isCut ? missing : 1;
+  }
+
+  void planSplit(Stage &stage) {
+    int64_t rowsOfCall = op.k / op.rowsFactor;
+    stage.rowsPerTask = llvm::divideCeil(rowsOfCall, chunks);
     partials.element = op.element;
     partials.rows = op.m;
     partials.columns = op.n;
@@ -161,9 +210,9 @@ private:
     partials.place = {op.workspace.buffer,
                       op.workspace.offset +
                           static_cast<int64_t>(llvm::alignTo(result.workspaceBytes, 64)) / elementBytes()};
-    int64_t chunks = llvm::divideCeil(rowsOfCall, stage.rowsPerTask);
+    int64_t filled = llvm::divideCeil(rowsOfCall, stage.rowsPerTask);
     result.workspaceBytes =
-        llvm::alignTo(result.workspaceBytes, 64) + chunks * partials.elementsPerChunk() * elementBytes();
+        llvm::alignTo(result.workspaceBytes, 64) + filled * partials.elementsPerChunk() * elementBytes();
   }
 
   void describe() {
@@ -206,8 +255,9 @@ private:
     bool cut = product.rowsPerTask != 0;
     Value rowBlock = cut ? math.div(task, product.tasks) : math.constant(0);
     Value rest = cut ? math.rem(task, product.tasks) : task;
-    Value group = math.rem(rest, groups.count());
-    rest = math.div(rest, groups.count());
+    int64_t groupTasks = llvm::divideCeil(groups.count(), groupsOfTask);
+    Value group = math.mul(math.rem(rest, groupTasks), groupsOfTask);
+    rest = math.div(rest, groupTasks);
     Value block = math.rem(rest, staticBlocksOfM);
     rest = math.div(rest, staticBlocksOfM);
 
@@ -236,6 +286,8 @@ private:
   }
 
   void emitGroup(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, Value group) {
+    if (inParts)
+      return emitInParts(stage, b, batch, group);
     if (!groups.tail)
       return emitBlock(stage, b, batch, group, groups.width, groups.rows);
     if (!groups.full)
@@ -246,6 +298,92 @@ private:
         b, loc, full, [&](OpBuilder &then) { emitBlock(stage, then, batch, group, groups.width, groups.rows); },
         [&](OpBuilder &otherwise) { emitBlock(stage, otherwise, batch, group, groups.tail, groups.tailRows); });
   }
+
+  // ---- Sums in parts ----
+
+  // The rows [m0, m1) of a task's groups, the first of which is `group`.
+  void emitInParts(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, Value group) {
+    IndexMath math{b, loc};
+    SumsOfBlock block(stage, loc, vector, rowsOfBlock, groupsOfTask * groups.width, groups.width);
+    Value rows = math.sub(m1, m0), end = op.rows == Matmul::Rows::K ? k1 : math.constant(op.k);
+    Value aBase = address(b, corner(stage, b, op.a, batch), m0);
+    block.clear(b, rows);
+    loopOver(b, loc, math.constant(0), end, termsPerPart, [&](OpBuilder &part, Value first) {
+      IndexMath inner{part, loc};
+      Value terms = inner.sub(inner.min(inner.add(first, termsPerPart), end), first);
+      block.copyA(part, address(part, aBase, inner.mul(first, op.a.strideJ)), op.a.strideJ, terms, rows);
+      forEachGroup(part, group, [&](OpBuilder &body, Value which, int64_t columns) {
+        Value bBase = columnsOfB(stage, body, batch, IndexMath{body, loc}.mul(which, groups.width));
+        bBase = address(body, bBase, IndexMath{body, loc}.mul(first, strideOfB()));
+        if (!panelOfB)
+          bBase = block.copyB(body, bBase, strideOfB(), terms, columns);
+        addPart(body, block, bBase, placeIn(body, which, group), columns, terms, rows);
+      });
+    });
+    forEachGroup(b, group, [&](OpBuilder &body, Value which, int64_t columns) {
+      finishBlock(stage, body, batch, block, which, placeIn(body, which, group), columns, rows);
+    });
+  }
+
+  // The first column of a group among those of its task.
+  Value placeIn(OpBuilder &b, Value which, Value first) {
+    IndexMath math{b, loc};
+    return math.mul(math.sub(which, first), groups.width);
+  }
+
+  // Those of a task: full ones, and the last of all.
+  void forEachGroup(OpBuilder &b, Value first, llvm::function_ref<void(OpBuilder &, Value, int64_t)> body) {
+    IndexMath math{b, loc};
+    Value end = math.add(first, groupsOfTask), full = math.constant(groups.full);
+    if (groups.full)
+      loopOver(b, loc, first, math.min(end, full), 1,
+               [&](OpBuilder &inner, Value which) { body(inner, which, groups.width); });
+    if (groups.tail)
+      ifThen(b, loc, math.less(full, end), [&](OpBuilder &inner) { body(inner, full, groups.tail); });
+  }
+
+  void addPart(OpBuilder &b, SumsOfBlock &block, Value bBase, Value column, int64_t columns, Value terms, Value rows) {
+    IndexMath math{b, loc};
+    int64_t size = tileRows();
+    Value whole = math.roundDown(rows, size);
+    loopOver(b, loc, math.constant(0), whole, size,
+             [&](OpBuilder &inner, Value row) { addTile(inner, block, bBase, row, column, size, columns, terms); });
+    if (int64_t rest = op.m % size)
+      ifThen(b, loc, math.less(whole, rows),
+             [&](OpBuilder &inner) { addTile(inner, block, bBase, whole, column, rest, columns, terms); });
+  }
+
+  void addTile(OpBuilder &b, SumsOfBlock &block, Value bBase, Value row, Value column, int64_t rows, int64_t columns,
+               Value terms) {
+    int64_t strideB = panelOfB ? panelOfB : groups.width;
+    Tile tile(loc, vector, rows, columns, /*wholeVectors=*/true);
+    tile.prefetchB(prefetchSteps * strideB);
+    Sums sums = accumulateOver(
+        b, loc, constantI64(b, loc, 0), terms, 1, tile.zeros(b), [&](OpBuilder &step, Value term, Sums &carried) {
+          Value first = block.addressOfA(step, term, row);
+          SmallVector<Value> aAddresses;
+          for (int64_t r = 0; r < rows; ++r)
+            aAddresses.push_back(elementAddress(step, loc, op.element, first, r));
+          tile.multiplyAdd(step, carried, aAddresses, address(step, bBase, IndexMath{step, loc}.mul(term, strideB)));
+        });
+    block.add(b, tile, sums, row, column);
+  }
+
+  void finishBlock(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, const SumsOfBlock &block, Value group,
+                   Value place, int64_t columns, Value rows) {
+    Tile tile(loc, vector, 1, columns, true);
+    loopOver(b, loc, IndexMath{b, loc}.constant(0), rows, 1, [&](OpBuilder &body, Value row) {
+      IndexMath math{body, loc};
+      Value column = math.mul(group, groups.width);
+      for (int64_t v = 0; v < tile.vectors(); ++v) {
+        Value sums = block.load(body, row, math.add(place, v * lanes));
+        finish(stage, body, batch, math.add(m0, row), math.add(column, v * lanes),
+               firstLanes(body, loc, sums, tile.lanesOf(v)));
+      }
+    });
+  }
+
+  // ---- Sums of all of k ----
 
   // The rows [m0, m1) of one group of columns.
   void emitBlock(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, Value group, int64_t columns,
@@ -284,7 +422,7 @@ private:
       aRows.push_back(limit || r == 0 ? address(b, aBase, math.mul(at, op.a.strideI))
                                       : elementAddress(b, loc, op.element, aRows[0], r * op.a.strideI));
     }
-    int64_t strideB = panelOfB ? panelOfB : op.b.strideI;
+    int64_t strideB = strideOfB();
     if (op.k * columns * elementBytes() > target.l1 / 2)
       tile.prefetchB(prefetchSteps * strideB);
     auto step = [&](OpBuilder &body, Value k, int64_t plus, Sums &sums) {
@@ -324,6 +462,9 @@ private:
         finishRow(b);
     }
   }
+
+  // From one term to the next.
+  int64_t strideOfB() const { return panelOfB ? panelOfB : op.b.strideI; }
 
   // Small tiles are unrolled so that the loop's own instructions do not weigh.
   static int64_t unrollOf(const Tile &tile) { return tile.rows() * tile.vectors() >= 16 ? 2 : 4; }
@@ -392,8 +533,10 @@ private:
   ColumnGroups groups;
   int64_t panelOfB = 0; // of what the product stage reads; 0: B's rows as they are
   bool packed = false;
-  bool splitK = false;
-  int64_t rowsOfBlock = 1, staticBlocksOfM = 1;
+  int64_t chunks = 1;   // of k, each summed by tasks of its own
+  bool splitK = false;  // there are several
+  bool inParts = false; // a task sums one part of k after another
+  int64_t rowsOfBlock = 1, staticBlocksOfM = 1, groupsOfTask = 1;
   Stage product;
   Partials partials;
   Value m0, m1, k0, k1, chunk; // of the task being emitted
