@@ -118,7 +118,8 @@ TEST(Save, TakesCopiesOnDevicesAndWhatAGraphSetsForUses) {
   Graph g{"test"};
   Tensor x = g.input("x", f32, {3, 4});
   nn::Module root{g};
-  nn::Linear own{&root, "own", 4, 4, false}, rate{&root, "rate", 4, 4, false}, spare{&root, "spare", 4, 4, false};
+  nn::Linear own{&root, "own", 4, 4, {.bias = false}}, rate{&root, "rate", 4, 4, {.bias = false}},
+      spare{&root, "spare", 4, 4, {.bias = false}};
   Tensor weight = get_params({own.weight}, gpu(0))[0];
   weight.copy_(weight - rate.weight.to(gpu(0)));
   g.output("y", x.sum());
