@@ -116,6 +116,7 @@ TEST(Save, TakesStepsOfScansAndWeightsOfTheirOwnForUses) {
 
 TEST(Save, TakesCopiesOnDevicesAndWhatAGraphSetsForUses) {
   Graph g{"test"};
+  g.set_devices("cpu,sim:0");
   Tensor x = g.input("x", f32, {3, 4});
   nn::Module root{g};
   nn::Linear own{&root, "own", 4, 4, {.bias = false}}, rate{&root, "rate", 4, 4, {.bias = false}},
