@@ -6,6 +6,7 @@
 #include "runtime/data/Dataset.h"
 #include "runtime/exec/Instance.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -25,8 +26,10 @@ public:
   /// Those of the data; where calls have a fixed number of them, without what is left behind the last whole call.
   int64_t rows() const { return data_.rows() - rowsLeftOut(); }
   int64_t rowsLeftOut() const { return fixedRows_ > 0 ? data_.rows() % fixedRows_ : 0; }
-  /// How many rows every call has, if the model says so; else 0.
+  /// How many rows every call has, if the model or `takeWholeCalls` says so; else 0.
   int64_t fixedRows() const { return fixedRows_; }
+  /// From now on calls have so many rows, or all there are, if these are fewer.
+  void takeWholeCalls(int64_t rows) { fixedRows_ = std::min(rows, data_.rows()); }
 
   /// Once, before any row is read. Fails if a row of indices names none of the model's classes, so that no epoch is
   /// lost to a row that the last one would find.

@@ -42,4 +42,12 @@ std::vector<uint32_t> shuffledOrder(uint64_t seed, uint64_t epoch, int64_t count
   return order;
 }
 
+std::vector<uint32_t> streamOrder(int64_t streams, int64_t count) {
+  std::vector<uint32_t> order;
+  for (int64_t call = 0; call < count / streams; ++call)
+    for (int64_t stream = 0; stream < streams; ++stream)
+      order.push_back(static_cast<uint32_t>(stream * (count / streams) + call));
+  return order;
+}
+
 } // namespace sluice::runtime

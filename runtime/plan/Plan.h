@@ -111,6 +111,8 @@ struct State {
   bool isSharded() const { return shards > 1; }
   /// Of what one replica keeps: of a shard, of which the last ones may have more elements than are left.
   Shape keptShape() const { return isSharded() ? Shape{(elements() + shards - 1) / shards} : shape; }
+  /// What row i of a training step leaves to row i of the next.
+  bool isCarried() const { return kind == StateKind::slot && of.empty(); }
   bool isWeight() const { return kind == StateKind::parameter || kind == StateKind::statistic; }
   /// Whether checkpoints hold it.
   bool isKept() const {

@@ -1,4 +1,5 @@
-// `train`: epochs over shuffled rows, with checkpoints from which a run goes on to the same bits.
+// `train`: epochs over shuffled rows, or over streams of rows where rows carry states on, with checkpoints from which a
+// run goes on to the same bits.
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
 #include "runtime/data/ReadAhead.h"
@@ -74,6 +75,10 @@ private:
     if (test)
       test_.emplace(instance_.plan(), instance_.entry("eval_step"), *test, options_.columns);
     position_.batch = batchRows(options_, instance_.plan(), train_->fixedRows());
+    if (!carried().empty()) {
+      train_->takeWholeCalls(position_.batch);
+      position_.batch = train_->fixedRows();
+    }
     if (processes_.isFirst()) {
       tellRowsLeftOut(options_, *train_, "training rows");
       if (test_)
@@ -145,9 +150,31 @@ private:
                        " was made with ", there));
   }
 
+  /// The states that rows carry.
+  std::vector<const State *> carried() const {
+    std::vector<const State *> states;
+    for (const State &state : instance_.plan().states)
+      if (state.isCarried())
+        states.push_back(&state);
+    return states;
+  }
+
+  /// Rows that carry states begin an epoch anew.
+  void beginStreams() {
+    for (const State *state : carried())
+      instance_.setState(*state, Bytes(static_cast<size_t>(state->logicalBytes())));
+  }
+
+  std::vector<uint32_t> order() const {
+    return carried().empty() ? shuffledOrder(position_.seed, static_cast<uint64_t>(position_.epoch), train_->rows())
+                             : streamOrder(position_.batch, train_->rows());
+  }
+
   /// Trains on what is left of the epoch; false if a signal came.
   bool trainEpoch() {
-    std::vector<uint32_t> order = shuffledOrder(position_.seed, static_cast<uint64_t>(position_.epoch), train_->rows());
+    std::vector<uint32_t> order = this->order();
+    if (position_.rowsDone == 0)
+      beginStreams();
     train_->beginEpoch(position_.seed, static_cast<uint64_t>(position_.epoch));
     Clock::time_point start = Clock::now();
     int64_t before = position_.rowsDone;

@@ -176,6 +176,19 @@ TEST(Feed, CallsMayHaveAFixedNumberOfRows) {
   EXPECT_EQ(guarded([&] { feedOf(uneven, data); }).code, ExitCode::unsupported);
 }
 
+TEST(Feed, RowsBehindTheLastWholeCallAreLeftOut) {
+  Data data;
+  data.add("x", "<i4", "(5,)", bytesOfAll<int32_t>({1, 2, 3, 4, 5}));
+  Feed feed = feedOf(Model({input("x", DType::i32, {capacity})}), data);
+  EXPECT_EQ(feed.rows(), 5);
+  feed.takeWholeCalls(2);
+  EXPECT_EQ(feed.rows(), 4);
+  EXPECT_EQ(feed.rowsLeftOut(), 1);
+  feed.takeWholeCalls(6);
+  EXPECT_EQ(feed.fixedRows(), 5);
+  EXPECT_EQ(feed.rows(), 5);
+}
+
 TEST(Feed, AMissingColumnIsNamed) {
   Data data;
   data.add("x", "<f4", "(2,)", std::string(8, '\0'));

@@ -35,6 +35,12 @@ TEST(Shuffle, IsTheSameEverywhere) {
   EXPECT_EQ(shuffledOrder(0, 0, 8), (std::vector<uint32_t>{1, 5, 0, 2, 4, 3, 7, 6}));
 }
 
+TEST(Streams, GoOnInTheNextCall) {
+  EXPECT_EQ(streamOrder(3, 12), (std::vector<uint32_t>{0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11}));
+  EXPECT_EQ(streamOrder(2, 2), (std::vector<uint32_t>{0, 1}));
+  EXPECT_EQ(streamOrder(1, 3), (std::vector<uint32_t>{0, 1, 2}));
+}
+
 TEST(Shuffle, EmptyAndSingle) {
   EXPECT_TRUE(shuffledOrder(0, 0, 0).empty());
   EXPECT_EQ(shuffledOrder(0, 0, 1), std::vector<uint32_t>{0});
