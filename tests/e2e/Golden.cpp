@@ -19,11 +19,14 @@ Golden::Golden(Network network)
       figures(json::parse(std::ifstream(std::string(SLUICE_TEST_DATA) + "/golden/" + net.figures + ".json"))) {
   for (auto &[name, digest] : figures["first_gradient"].items())
     names.push_back(name);
+  if (figures.contains("size"))
+    std::fill(net.input.begin() + 1, net.input.end(), figures["size"]);
 }
 
 std::string Golden::model() const {
+  std::string size = figures.contains("size") ? " --size " + figures["size"].dump() : "";
   std::string text = modelText(net.name, "--input f32 --batch " + figures["batch"].dump() + " --lr " +
-                                             figures["optimizer"]["lr"].dump());
+                                             figures["optimizer"]["lr"].dump() + size);
   for (const auto &[number, smaller] : net.smaller)
     text = replaced(text, number, smaller);
   return text;
@@ -38,12 +41,12 @@ std::string Golden::modelWithOptimizer() const {
   return text.replace(begin, end - begin, attribute);
 }
 
-// Noise, and for images a value for each quarter of each channel.
 int64_t Golden::rows(int step) const {
   auto steps = figures.find("short_steps");
   return steps == figures.end() ? rows() : steps->value(std::to_string(step), rows());
 }
 
+// Noise, and for images a value for each quarter of each channel.
 Values Golden::batch(int step) const {
   int64_t rows = this->rows(step);
   std::string key = net.name + "/batch" + std::to_string(step);
@@ -57,7 +60,8 @@ Values Golden::batch(int step) const {
   std::vector<float> x = portableUniform(key + "/x", rows * countOf(net.input));
   if (net.input.size() == 3)
     addPatches(x, portableUniform(key + "/patch", rows * net.input[0] * 4, -1, 1));
-  std::vector<int64_t> y = portableIntegers(key + "/y", rows, net.classes);
+  int64_t labels = net.labelsPixels ? net.input[1] * net.input[2] : 1;
+  std::vector<int64_t> y = portableIntegers(key + "/y", rows * labels, net.classes);
   return {{"image", widen(x)}, {"label", {y.begin(), y.end()}}};
 }
 

@@ -16,6 +16,7 @@ struct Network {
   std::vector<int64_t> input;      ///< shape of one image, or of a row of words
   int64_t classes;                 ///< of the labels
   std::string lastNorm = "(none)"; ///< the norms that end a residual branch, whose weights begin small
+  bool labelsPixels = false;       ///< each pixel has a label
   bool hasWords = false;           ///< the inputs are `words`, and for each of them the `next`
   /// Numbers of the program's text, and what they are of a smaller network of the same kind.
   std::vector<std::pair<std::string, std::string>> smaller = {};
@@ -48,6 +49,8 @@ public:
   /// By tensor: norm, samples, and the error of PyTorch's f32.
   const nlohmann::json &firstGradients() const { return figures["first_gradient"]; }
   const nlohmann::json &finalValues() const { return figures["final"]; }
+  /// Of the first batch, behind the last step; older files have none.
+  nlohmann::json predicted() const { return figures.value("predicted", nlohmann::json::object()); }
 
 private:
   void addPatches(std::vector<float> &x, const std::vector<float> &patches) const;

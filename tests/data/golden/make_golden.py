@@ -1,14 +1,14 @@
 """Writes <name>.json: what PyTorch computes for a model program from portable initial values and batches.
 
-    python make_golden.py NAME...        needs PyTorch (2.15 made the files here) and numpy, and safetensors
+    python make_golden.py NAME...        needs PyTorch (a file says which made it) and numpy, and safetensors
                                          for `lenet` and `mlp`
 
-A name is a network's, or one with a variant: fewer rows and steps (`resnet50.batch2`), or another optimizer
-(`mlp.nesterov`); RUNS lists them. A file holds the optimizer's settings, the loss before every update in float64 (the
-truth) and in float32 (PyTorch's own rounding, the yardstick); for every parameter its first gradient, and for every
-parameter and running statistic its value after the last step, each as L2 norm, sum and eight samples (float64) with the
-relative L2 error of PyTorch's float32. `lenet` and `mlp` also write their float32 weights before and after, as
-safetensors. tests/e2e/Portable.h makes the same numbers in C++.
+A name is a network's, or one with a variant: fewer rows and steps (`resnet50.batch2`), smaller images (`unet.size32`) or
+another optimizer (`mlp.nesterov`); RUNS lists them. A file holds the optimizer's settings, the loss before every update in
+float64 (the truth) and in float32 (PyTorch's own rounding, the yardstick); for every parameter its first gradient, for every
+parameter and running statistic its value after the last step, and what is predicted then of the first batch, each as L2 norm,
+sum and eight samples (float64) with the relative L2 error of PyTorch's float32. `lenet` and `mlp` also write their float32
+weights before and after, as safetensors. tests/e2e/Portable.h makes the same numbers in C++.
 """
 
 import json
@@ -51,9 +51,9 @@ def integers(name, shape, n):
     return torch.from_numpy(((z * np.uint64(n)) >> np.uint64(32)).astype(np.int64).reshape(shape))
 
 
-def batch(net, step, rows, shape, classes):
-    """Noise in [0, 1), and for images a value in [-1, 1) for each quarter of each channel, so that they differ by more;
-    words of a language model, each with the next."""
+def batch(net, step, rows, shape, classes, labels):
+    """Noise in [0, 1), and for images a value in [-1, 1) for each quarter of each channel, so that they differ by more, with
+    labels, of one row in that shape; words of a language model, each with the next."""
     key = f"{net}/batch{step}"
     if net == "lstm":
         return integers(f"{key}/x", (rows, *shape), classes), integers(f"{key}/y", (rows, *shape), classes)
@@ -62,7 +62,10 @@ def batch(net, step, rows, shape, classes):
         half = shape[1] // 2
         patch = uniform(f"{key}/patch", (rows, shape[0], 2, 2), -1, 1)
         x = x + patch.repeat_interleave(half, 2).repeat_interleave(half, 3)
-    return x, integers(f"{key}/y", (rows,), classes)
+    return x, integers(f"{key}/y", (rows, *labels), classes)
+
+
+LAST_NORMS = {"resnet18": ".bn2.", "resnet50": ".bn3.", "resnet56": ".bn2."}
 
 
 @torch.no_grad()
@@ -78,7 +81,7 @@ def set_initial(module, net):
         elif p.dim() >= 2:
             spread = (3.0 / p[0].numel()) ** 0.5
         elif name.endswith("weight"):
-            last = net == "resnet50" and ".bn3." in name or net == "resnet56" and ".bn2." in name
+            last = LAST_NORMS.get(net, " ") in name
             centre = 0.2 if last else 1.0
         p.copy_(uniform(f"{net}/{name}", p.shape, centre - spread, centre + spread))
 
@@ -107,6 +110,29 @@ class MLP(nn.Module):
         return self.fc3(F.relu(self.fc2(torch.tanh(self.fc1(x)))))
 
 
+class FCN(nn.Module):
+    def __init__(self, *widths):
+        super().__init__()
+        self.fc = nn.ModuleList(nn.Linear(a, b) for a, b in zip(widths, widths[1:]))
+
+    def forward(self, x):
+        for layer in self.fc[:-1]:
+            x = torch.sigmoid(layer(x))
+        return self.fc[-1](x)
+
+
+class AlexNetR(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(3, 32, 5, 1, 2), nn.Conv2d(32, 32, 5, 1, 2)
+        self.conv3, self.fc = nn.Conv2d(32, 64, 5, 1, 2), nn.Linear(576, 10)
+
+    def forward(self, x):
+        x = F.relu(F.max_pool2d(self.conv1(x), 3, 2))
+        x = F.max_pool2d(F.relu(self.conv2(x)), 3, 2)
+        return self.fc(F.avg_pool2d(F.relu(self.conv3(x)), 3, 2).flatten(1))
+
+
 class AlexNetS(nn.Module):
     def __init__(self):
         super().__init__()
@@ -124,15 +150,14 @@ class AlexNetS(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    def __init__(self, cin, width, stride, project):
+    expansion = 4
+
+    def __init__(self, cin, width, stride):
         super().__init__()
         self.conv1, self.bn1 = nn.Conv2d(cin, width, 1, bias=False), nn.BatchNorm2d(width)
         self.conv2, self.bn2 = nn.Conv2d(width, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width)
         self.conv3, self.bn3 = nn.Conv2d(width, 4 * width, 1, bias=False), nn.BatchNorm2d(4 * width)
-        self.downsample = None
-        if project:
-            conv = nn.Conv2d(cin, 4 * width, 1, stride, bias=False)
-            self.downsample = nn.Sequential(conv, nn.BatchNorm2d(4 * width))
+        self.downsample = projection(cin, 4 * width, stride)
 
     def forward(self, x):
         y = F.relu(self.bn1(self.conv1(x)))
@@ -140,18 +165,38 @@ class Bottleneck(nn.Module):
         return F.relu(self.bn3(self.conv3(y)) + (self.downsample(x) if self.downsample else x))
 
 
-class ResNet50(nn.Module):
-    def __init__(self):
+class BasicBlock(nn.Module):
+    expansion = 1
+
+    def __init__(self, cin, width, stride):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(cin, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width)
+        self.conv2, self.bn2 = nn.Conv2d(width, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width)
+        self.downsample = projection(cin, width, stride)
+
+    def forward(self, x):
+        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
+        return F.relu(y + (self.downsample(x) if self.downsample else x))
+
+
+def projection(cin, cout, stride):
+    if cin == cout and stride == 1:
+        return None
+    return nn.Sequential(nn.Conv2d(cin, cout, 1, stride, bias=False), nn.BatchNorm2d(cout))
+
+
+class ResNet(nn.Module):
+    def __init__(self, block, blocks):
         super().__init__()
         self.conv1, self.bn1 = nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64)
         cin = 64
-        for stage, (blocks, width) in enumerate(zip((3, 4, 6, 3), (64, 128, 256, 512))):
+        for stage, (count, width) in enumerate(zip(blocks, (64, 128, 256, 512))):
             layers = []
-            for block in range(blocks):
-                layers.append(Bottleneck(cin, width, 2 if stage and block == 0 else 1, block == 0))
-                cin = 4 * width
+            for number in range(count):
+                layers.append(block(cin, width, 2 if stage and number == 0 else 1))
+                cin = block.expansion * width
             setattr(self, f"layer{stage + 1}", nn.Sequential(*layers))
-        self.fc = nn.Linear(2048, 1000)
+        self.fc = nn.Linear(cin, 1000)
 
     def forward(self, x):
         x = F.max_pool2d(F.relu(self.bn1(self.conv1(x))), 3, 2, 1)
@@ -187,6 +232,92 @@ class ResNet56(nn.Module):
         return self.fc(self.layer3(self.layer2(self.layer1(x))).mean((2, 3)))
 
 
+class InvertedResidual(nn.Module):
+    def __init__(self, cin, cout, stride, t):
+        super().__init__()
+        mid = cin * t
+        layers = [] if t == 1 else [nn.Conv2d(cin, mid, 1, bias=False), nn.BatchNorm2d(mid), nn.ReLU6()]
+        layers += [nn.Conv2d(mid, mid, 3, stride, 1, groups=mid, bias=False), nn.BatchNorm2d(mid), nn.ReLU6()]
+        self.conv = nn.Sequential(*layers, nn.Conv2d(mid, cout, 1, bias=False), nn.BatchNorm2d(cout))
+        self.residual = stride == 1 and cin == cout
+
+    def forward(self, x):
+        return x + self.conv(x) if self.residual else self.conv(x)
+
+
+class MobileNetV2(nn.Module):
+    STAGES = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
+
+    def __init__(self):
+        super().__init__()
+        layers, cin = [nn.Conv2d(3, 32, 3, 2, 1, bias=False), nn.BatchNorm2d(32), nn.ReLU6()], 32
+        for t, c, n, s in self.STAGES:
+            for i in range(n):
+                layers.append(InvertedResidual(cin, c, s if i == 0 else 1, t))
+                cin = c
+        self.features = nn.Sequential(*layers, nn.Conv2d(320, 1280, 1, bias=False), nn.BatchNorm2d(1280), nn.ReLU6())
+        self.fc = nn.Linear(1280, 1000)
+
+    def forward(self, x):
+        return self.fc(self.features(x).mean((2, 3)))
+
+
+class DoubleConv(nn.Module):
+    def __init__(self, cin, cout):
+        super().__init__()
+        layers = []
+        for channels in (cin, cout):
+            layers += [nn.Conv2d(channels, cout, 3, 1, 1, bias=False), nn.BatchNorm2d(cout), nn.ReLU()]
+        self.double_conv = nn.Sequential(*layers)
+
+    def forward(self, x):
+        return self.double_conv(x)
+
+
+class Down(nn.Module):
+    def __init__(self, cin):
+        super().__init__()
+        self.maxpool_conv = nn.Sequential(nn.MaxPool2d(2), DoubleConv(cin, 2 * cin))
+
+    def forward(self, x):
+        return self.maxpool_conv(x)
+
+
+class Up(nn.Module):
+    def __init__(self, cin):
+        super().__init__()
+        self.up, self.conv = nn.ConvTranspose2d(cin, cin // 2, 2, 2), DoubleConv(cin, cin // 2)
+
+    def forward(self, x, skipped):
+        return self.conv(torch.cat((skipped, self.up(x)), 1))
+
+
+class Head(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(64, 2, 1)
+
+    def forward(self, x):
+        return self.conv(x)
+
+
+class UNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inc = DoubleConv(3, 64)
+        self.down1, self.down2, self.down3, self.down4 = (Down(width) for width in (64, 128, 256, 512))
+        self.up1, self.up2, self.up3, self.up4 = (Up(width) for width in (1024, 512, 256, 128))
+        self.outc = Head()
+
+    def forward(self, x):
+        x1 = self.inc(x)
+        x2 = self.down1(x1)
+        x3 = self.down2(x2)
+        x4 = self.down3(x3)
+        x = self.up1(self.down4(x4), x4)
+        return self.outc(self.up4(self.up3(self.up2(x, x3), x2), x1))
+
+
 class LSTM(nn.Module):
     """Each row of a batch begins with what the same row of the batch before left."""
 
@@ -212,20 +343,44 @@ class LSTM(nn.Module):
 NETWORKS = {  # module, shape of a row, classes
     "lenet": (LeNet, (1, 28, 28), 10),
     "mlp": (MLP, (784,), 10),
+    "fcn_s": (lambda: FCN(26752, 2048, 2048, 2048, 26752), (26752,), 26752),
+    "fcn_r": (lambda: FCN(784, 2048, 4096, 1024, 10), (784,), 10),
     "alexnet_s": (AlexNetS, (3, 224, 224), 1000),
+    "alexnet_r": (AlexNetR, (3, 32, 32), 10),
     "resnet56": (ResNet56, (3, 32, 32), 10),
-    "resnet50": (ResNet50, (3, 224, 224), 1000),
+    "resnet18": (lambda: ResNet(BasicBlock, (2, 2, 2, 2)), (3, 224, 224), 1000),
+    "resnet50": (lambda: ResNet(Bottleneck, (3, 4, 6, 3)), (3, 224, 224), 1000),
+    "mobilenetv2": (MobileNetV2, (3, 224, 224), 1000),
+    "unet": (UNet, (3, 256, 256), 2),
     "lstm": (LSTM, (32,), 10000),
 }
+PIXELS = ("unet",)  # each has a label
 RESNET50 = {"lr": 0.002, "momentum": 0.9, "nesterov": True, "weight_decay": 1e-4}
 RESNET56 = {"lr": 0.001, "momentum": 0.9, "weight_decay": 1e-4}
-RUNS = {  # rows, steps, arguments of torch.optim.SGD
+FCN_R = {"lr": 0.05, "momentum": 0.9}
+ALEXNET_R = {"lr": 0.01, "momentum": 0.9}
+RESNET18 = {"lr": 0.01, "momentum": 0.9, "nesterov": True, "weight_decay": 1e-4}
+MOBILENETV2 = {"lr": 1e-4, "momentum": 0.9}
+UNET = {"lr": 0.01, "momentum": 0.9}
+RUNS = {  # rows, steps, arguments of torch.optim.SGD, and the size of images that are smaller
     "lenet": (256, 20, {"lr": 0.02}),
     "mlp": (64, 20, {"lr": 0.05, "momentum": 0.9, "weight_decay": 1e-3}),
+    "fcn_s": (64, 10, {"lr": 0.01}),
+    "fcn_r": (1024, 10, FCN_R),
     "alexnet_s": (16, 10, {"lr": 0.002}),
+    "alexnet_r": (1024, 10, ALEXNET_R),
     "resnet56": (128, 10, RESNET56),
     "resnet50": (16, 10, RESNET50),
+    "resnet18": (4, 2, RESNET18),
+    "mobilenetv2": (4, 2, MOBILENETV2),
+    "unet": (2, 2, UNET),
+    "resnet18.size64": (4, 3, RESNET18, 64),
+    "mobilenetv2.size64": (4, 3, MOBILENETV2, 64),
+    "unet.size32": (3, 3, UNET, 32),
+    "fcn_s.batch2": (2, 3, {"lr": 0.01, "momentum": 0.9}),
+    "fcn_r.batch8": (8, 3, FCN_R),
     "alexnet_s.batch2": (2, 3, {"lr": 0.002}),
+    "alexnet_r.batch8": (8, 3, ALEXNET_R),
     "resnet56.batch4": (4, 3, RESNET56),
     "resnet50.batch2": (2, 3, RESNET50),
     "lstm": (128, 10, {"lr": 0.1}),
@@ -251,9 +406,11 @@ def save_weights(module, name, when):
 
 
 def run(name, dtype):
-    """Losses, first gradients and final values of all steps, and the optimizer's settings."""
-    net, (rows, steps, settings) = name.partition(".")[0], RUNS[name]
+    """Losses, first gradients and final values of all steps, what is predicted then, and the optimizer's settings."""
+    net, (rows, steps, settings, *size) = name.partition(".")[0], RUNS[name]
     build, shape, classes = NETWORKS[net]
+    shape = (shape[0], *size, *size) if size else shape
+    labels = shape[1:] if net in PIXELS else ()
     sizes = SIZES.get(name, ())
     classes = sizes[0] if sizes else classes
     module = build(*sizes)
@@ -262,10 +419,14 @@ def run(name, dtype):
     save_weights(module, name, "init")
     optimizer = torch.optim.SGD(module.parameters(), **settings)
     losses, gradients = [], {}
+
+    def cast(x):
+        return x.to(dtype) if x.is_floating_point() else x
+
     for step in range(steps):
-        x, y = batch(net, step, SHORT.get(name, {}).get(str(step), rows), shape, classes)
+        x, y = batch(net, step, SHORT.get(name, {}).get(str(step), rows), shape, classes, labels)
         optimizer.zero_grad()
-        logits = module(x.to(dtype) if x.is_floating_point() else x)
+        logits = module(cast(x))
         if net == "lstm":  # a sum over the steps, a mean over the rows
             loss = F.cross_entropy(logits.flatten(0, 1), y.flatten(), reduction="sum") / y.shape[0]
         else:
@@ -281,7 +442,10 @@ def run(name, dtype):
     save_weights(module, name, "final")
     single = [k for k in module.state_dict() if "bias_hh" not in k]  # it has one bias a layer
     final = {k: v.detach().double() for k, v in module.state_dict().items() if v.is_floating_point() and k in single}
-    return losses, gradients, final, {key: optimizer.param_groups[0][key] for key in SETTINGS}
+    module.state = None  # what is predicted begins with zeros
+    with torch.no_grad():
+        logits = module.eval()(cast(batch(net, 0, rows, shape, classes, labels)[0]))
+    return losses, gradients, final, {"logits": logits.double()}, {key: optimizer.param_groups[0][key] for key in SETTINGS}
 
 
 def samples(value):
@@ -299,19 +463,21 @@ def digest(truth, single):
 
 
 def write(name):
-    losses, gradients, final, settings = run(name, torch.float64)
-    losses32, gradients32, final32, _ = run(name, torch.float32)
+    losses, gradients, final, predicted, settings = run(name, torch.float64)
+    losses32, gradients32, final32, predicted32, _ = run(name, torch.float32)
     figures = {
         "net": name.partition(".")[0],
         "pytorch": torch.__version__,
         "batch": RUNS[name][0],
-        "short_steps": SHORT.get(name, {}),
-        "optimizer": {"kind": "SGD", **settings, "global_norm_clip": CLIP.get(name)},
+        **({"short_steps": SHORT[name]} if name in SHORT else {}),
+        **dict(zip(["size"], RUNS[name][3:])),
+        "optimizer": {"kind": "SGD", **settings, **({"global_norm_clip": CLIP[name]} if name in CLIP else {})},
         "loss_f64": losses,
         "loss_f32": losses32,
         "loss_f32_max_rel_error": max(abs(a - b) / abs(a) for a, b in zip(losses, losses32)),
         "first_gradient": digest(gradients, gradients32),
         "final": digest(final, final32),
+        "predicted": digest(predicted, predicted32),
     }
     with open(os.path.join(FOLDER, f"{name}.json"), "w", encoding="utf-8") as file:
         json.dump(figures, file, separators=(",", ":"))
