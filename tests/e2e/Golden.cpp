@@ -14,21 +14,55 @@ static int64_t countOf(const std::vector<int64_t> &shape) {
 
 static std::vector<double> widen(const std::vector<float> &values) { return {values.begin(), values.end()}; }
 
+/// Where the element of this place is if a matrix of this shape is transposed.
+static int64_t transposedPlace(const std::vector<int64_t> &shape, int64_t place) {
+  return place % shape[1] * shape[0] + place / shape[1];
+}
+
+static std::vector<double> transposed(const std::vector<int64_t> &shape, const std::vector<double> &values) {
+  std::vector<double> result(values.size());
+  for (size_t place = 0; place < values.size(); ++place)
+    result[size_t(transposedPlace(shape, int64_t(place)))] = values[place];
+  return result;
+}
+
 Golden::Golden(Network network)
     : net(std::move(network)),
       figures(json::parse(std::ifstream(std::string(SLUICE_TEST_DATA) + "/golden/" + net.figures + ".json"))) {
+  for (const char *part : {"first_gradient", "final"})
+    figures[part] = asInProgram(figures[part]);
   for (auto &[name, digest] : figures["first_gradient"].items())
     names.push_back(name);
   if (figures.contains("size"))
-    std::fill(net.input.begin() + 1, net.input.end(), figures["size"]);
+    std::fill(net.input.begin() + (isImage() ? 1 : 0), net.input.end(), figures["size"]);
+}
+
+/// With the program's names and layouts; a tensor that has another name there says which one it was recorded by.
+json Golden::asInProgram(const json &digests) const {
+  json result = json::object();
+  for (const auto &[recorded, digest] : digests.items()) {
+    std::string name = recorded;
+    for (const auto &[theirs, own] : net.renamed)
+      if (size_t at = recorded.find(theirs); at != std::string::npos)
+        name = recorded.substr(0, at) + own + recorded.substr(at + theirs.size());
+    json &own = result[name] = digest;
+    if (name == recorded)
+      continue;
+    own["recorded"] = recorded;
+    std::vector<int64_t> shape = digest["shape"];
+    if (shape.size() == 2)
+      for (json &index : own["samples"]["index"])
+        index = transposedPlace(shape, index);
+  }
+  return result;
 }
 
 std::string Golden::model() const {
-  std::string size = figures.contains("size") ? " --size " + figures["size"].dump() : "";
+  std::string size = figures.contains("size") && isImage() ? " --size " + figures["size"].dump() : "";
   std::string text = modelText(net.name, "--input f32 --batch " + figures["batch"].dump() + " --lr " +
-                                             figures["optimizer"]["lr"].dump() + size);
-  for (const auto &[number, smaller] : net.smaller)
-    text = replaced(text, number, smaller);
+                                             figures["optimizer"]["lr"].dump() + size + " " + net.arguments);
+  for (const auto &[own, other] : net.replaced)
+    text = replaced(text, own, other);
   return text;
 }
 
@@ -50,15 +84,15 @@ int64_t Golden::rows(int step) const {
 Values Golden::batch(int step) const {
   int64_t rows = this->rows(step);
   std::string key = net.name + "/batch" + std::to_string(step);
-  if (net.hasWords) {
+  if (!net.words.empty()) {
     auto words = [&](const std::string &what) {
       std::vector<int64_t> indices = portableIntegers(key + what, rows * countOf(net.input), net.classes);
       return std::vector<double>(indices.begin(), indices.end());
     };
-    return {{"words", words("/x")}, {"next", words("/y")}};
+    return {{net.words[0], words("/x")}, {net.words[1], words("/y")}};
   }
   std::vector<float> x = portableUniform(key + "/x", rows * countOf(net.input));
-  if (net.input.size() == 3)
+  if (isImage())
     addPatches(x, portableUniform(key + "/patch", rows * net.input[0] * 4, -1, 1));
   int64_t labels = net.labelsPixels ? net.input[1] * net.input[2] : 1;
   std::vector<int64_t> y = portableIntegers(key + "/y", rows * labels, net.classes);
@@ -74,16 +108,36 @@ void Golden::addPatches(std::vector<float> &x, const std::vector<float> &patches
             patches[plane * 4 + row / (height / 2) * 2 + column / (width / 2)];
 }
 
+// Weight decay that is coupled is in what momentum begins with; the first moment has a share of the gradient alone.
+std::vector<double> Golden::firstGradient(const std::string &parameter, std::vector<double> kept) const {
+  const json &optimizer = figures["optimizer"];
+  if (isAdamW()) {
+    for (double &element : kept)
+      element /= 1 - double(optimizer["betas"][0]);
+  } else if (double decay = optimizer["weight_decay"]; decay != 0) {
+    std::vector<double> value = initial(parameter);
+    for (size_t i = 0; i < kept.size(); ++i)
+      kept[i] -= decay * value[i];
+  }
+  return kept;
+}
+
+static bool isEmbedding(const std::string &parameter) {
+  return parameter.starts_with("embedding") || parameter.starts_with("wte") || parameter.starts_with("wpe");
+}
+
 // +-sqrt(3 / fan_in) for weights, 1 +- 0.1 for those of norms, +-0.1 for the rest, embeddings too.
 std::vector<double> Golden::initial(const std::string &parameter) const {
-  std::vector<int64_t> shape = figures["first_gradient"][parameter]["shape"];
+  const json &digest = figures["first_gradient"][parameter];
+  std::vector<int64_t> shape = digest["shape"];
   double centre = 0, spread = 0.1;
-  bool isEmbedding = parameter.starts_with("embedding");
-  if (shape.size() >= 2 && !isEmbedding)
+  if (shape.size() >= 2 && !isEmbedding(parameter))
     spread = std::sqrt(3.0 / (double(countOf(shape)) / double(shape[0])));
-  else if (parameter.ends_with("weight") && !isEmbedding)
+  else if (parameter.ends_with("weight") && !isEmbedding(parameter))
     centre = parameter.find(net.lastNorm) == std::string::npos ? 1 : 0.2;
-  return widen(portableUniform(net.name + "/" + parameter, countOf(shape), centre - spread, centre + spread));
+  std::string key = net.name + "/" + digest.value("recorded", parameter);
+  std::vector<double> values = widen(portableUniform(key, countOf(shape), centre - spread, centre + spread));
+  return digest.contains("recorded") && shape.size() == 2 ? transposed(shape, values) : values;
 }
 
 } // namespace sluice::test

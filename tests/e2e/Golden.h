@@ -17,9 +17,14 @@ struct Network {
   int64_t classes;                 ///< of the labels
   std::string lastNorm = "(none)"; ///< the norms that end a residual branch, whose weights begin small
   bool labelsPixels = false;       ///< each pixel has a label
-  bool hasWords = false;           ///< the inputs are `words`, and for each of them the `next`
-  /// Numbers of the program's text, and what they are of a smaller network of the same kind.
-  std::vector<std::pair<std::string, std::string>> smaller = {};
+  std::string arguments = "";      ///< of the program, beside those that all have
+  /// The inputs that have a row's words, and for each of them the next; none of images.
+  std::vector<std::string> words = {};
+  /// What of their names PyTorch's figures call otherwise than the program: theirs, and its own. These matrices lie
+  /// transposed in the program.
+  std::vector<std::pair<std::string, std::string>> renamed = {};
+  /// Parts of the program's text, and what stands there in that of the figures: of a smaller network, say.
+  std::vector<std::pair<std::string, std::string>> replaced = {};
 };
 
 class Golden {
@@ -31,8 +36,13 @@ public:
   /// The same with the optimizer of the figures.
   std::string modelWithOptimizer() const;
   /// Whether it keeps momentum.
-  bool hasMomentum() const { return figures["optimizer"]["momentum"] != 0; }
-  double weightDecay() const { return figures["optimizer"]["weight_decay"]; }
+  bool hasMomentum() const { return figures["optimizer"].value("momentum", 0.0) != 0; }
+  /// Whether it keeps what first gradients were.
+  bool keepsGradients() const { return hasMomentum() || isAdamW(); }
+  /// Behind a parameter's name, that of the state which is left of its gradient.
+  const char *keptGradient() const { return isAdamW() ? ".exp_avg" : ".momentum_buffer"; }
+  /// A gradient of the first step, of what is kept of it.
+  std::vector<double> firstGradient(const std::string &parameter, std::vector<double> kept) const;
 
   int64_t rows() const { return figures["batch"]; }
   /// Of a step: those, or fewer.
@@ -53,6 +63,9 @@ public:
   nlohmann::json predicted() const { return figures.value("predicted", nlohmann::json::object()); }
 
 private:
+  bool isImage() const { return net.input.size() == 3; }
+  bool isAdamW() const { return figures["optimizer"]["kind"] == "AdamW"; }
+  nlohmann::json asInProgram(const nlohmann::json &digests) const;
   void addPatches(std::vector<float> &x, const std::vector<float> &patches) const;
 
   Network net;

@@ -5,7 +5,8 @@
 // rounding alone decides a ReLU, the place is named, and f32 is compared with f64 on the same side of it. The large
 // networks run with few rows, or small images; SLUICE_TEST_FULL=1 runs them with all, too.
 #include "runtime/io/Safetensors.h"
-#include "tests/e2e/Golden.h"
+#include "tests/e2e/GoldenNetworks.h"
+#include "tests/e2e/GoldenTraining.h"
 #include "tests/e2e/Kinks.h"
 #include <cmath>
 #include <cstdlib>
@@ -18,35 +19,6 @@ using nlohmann::json;
 
 namespace {
 
-/// A network's figures with a variant.
-Network variant(Network net, const std::string &name) {
-  net.figures += "." + name;
-  return net;
-}
-
-/// A network whose text has other numbers.
-Network smaller(Network net, int64_t classes, std::vector<std::pair<std::string, std::string>> numbers) {
-  net.classes = classes;
-  net.smaller = std::move(numbers);
-  return variant(std::move(net), "small");
-}
-
-const Network kLeNet{"lenet", "lenet", {1, 28, 28}, 10}, kMlp{"mlp", "mlp", {784}, 10},
-    kFcnS{"fcn_s", "fcn_s", {26752}, 26752}, kFcnR{"fcn_r", "fcn_r", {784}, 10},
-    kAlexNet{"alexnet_s", "alexnet_s", {3, 224, 224}, 1000}, kAlexNetR{"alexnet_r", "alexnet_r", {3, 32, 32}, 10},
-    kResNet56{"resnet56", "resnet56", {3, 32, 32}, 10, ".bn2."},
-    kResNet18{"resnet18", "resnet18", {3, 224, 224}, 1000, ".bn2."},
-    kResNet50{"resnet50", "resnet50", {3, 224, 224}, 1000, ".bn3."},
-    kMobileNetV2{"mobilenetv2", "mobilenetv2", {3, 224, 224}, 1000},
-    kUNet{"unet", "unet", {3, 256, 256}, 2, "(none)", /*labelsPixels=*/true},
-    kLstm{.name = "lstm", .figures = "lstm", .input = {32}, .classes = 10000, .hasWords = true};
-const Network kSmallLstm = smaller(kLstm, 50,
-                                   {{"10000", "50"},
-                                    {"1024", "128"},
-                                    {"768", "96"},
-                                    {"512", "64"},
-                                    {"256", "32"},
-                                    {"max_norm = 5.0", "max_norm = 2.0"}});
 const Network kFewRows[] = {variant(kMlp, "momentum"),
                             variant(kFcnS, "batch2"),
                             variant(kFcnR, "batch8"),
@@ -57,7 +29,8 @@ const Network kFewRows[] = {variant(kMlp, "momentum"),
                             variant(kResNet18, "size64"),
                             variant(kMobileNetV2, "size64"),
                             variant(kUNet, "size32"),
-                            kSmallLstm};
+                            kSmallLstm,
+                            kSmallGpt2};
 const Network kQuick[] = {kLeNet,
                           kMlp,
                           kResNet56,
@@ -66,8 +39,9 @@ const Network kQuick[] = {kLeNet,
                           variant(kAlexNetR, "batch8"),
                           variant(kResNet50, "batch2"),
                           kSmallLstm,
-                          kLstm};
-const Network kLong[] = {kFcnS, kFcnR, kAlexNet, kAlexNetR, kResNet50};
+                          kLstm,
+                          kSmallGpt2};
+const Network kLong[] = {kFcnS, kFcnR, kAlexNet, kAlexNetR, kResNet50, kGpt2};
 const Network kExact[] = {variant(kFcnS, "batch2"), variant(kResNet18, "size64"), variant(kMobileNetV2, "size64"),
                           variant(kUNet, "size32")};
 const Network kExactLong[] = {kResNet18, kMobileNetV2};
@@ -79,53 +53,6 @@ std::string nameOf(const testing::TestParamInfo<Network> &info) {
   std::string name = info.param.figures;
   std::replace(name.begin(), name.end(), '.', '_');
   return name;
-}
-
-struct Trained {
-  std::vector<double> losses;
-  Values final, predicted;
-};
-
-template <typename Model> void setInitial(Model &model, const Golden &golden) {
-  model.init(0);
-  for (const std::string &name : golden.parameters())
-    model.setState(name, golden.initial(name));
-}
-
-/// What momentum from zero holds after one step, with the weight decay taken off.
-template <typename Model> Values firstGradients(const Model &model, const Golden &golden) {
-  Values gradients;
-  for (const std::string &name : golden.parameters()) {
-    std::vector<double> &gradient = gradients[name] = model.state(name + ".momentum_buffer");
-    if (golden.weightDecay() == 0)
-      continue;
-    std::vector<double> value = golden.initial(name);
-    for (size_t i = 0; i < gradient.size(); ++i)
-      gradient[i] -= golden.weightDecay() * value[i];
-  }
-  return gradients;
-}
-
-/// The text of a model that keeps its gradients, as momentum, before anything clips them.
-std::string withMomentum(std::string text, const Golden &golden) {
-  if (size_t clip = text.find(" clip ["); clip != std::string::npos)
-    text.erase(clip, text.find(']', clip) + 1 - clip);
-  return golden.hasMomentum() ? text : replaced(text, "momentum = 0.000000e+00", "momentum = 9.000000e-01");
-}
-
-/// All steps that were recorded, or the first of them.
-template <typename Model> Trained train(Model &model, const Golden &golden, int steps) {
-  Trained result;
-  setInitial(model, golden);
-  for (int step = 0; step < steps; ++step)
-    result.losses.push_back(model.run("train_step", golden.batch(step), golden.rows(step)).at("loss")[0]);
-  if (steps < golden.steps())
-    return result;
-  for (auto &[name, digest] : golden.finalValues().items())
-    result.final[name] = model.state(name);
-  if (!golden.predicted().empty())
-    result.predicted = model.run("predict", golden.batch(0), golden.rows());
-  return result;
 }
 
 /// The first step of a model that shows its kinks.
@@ -147,45 +74,6 @@ private:
   const Golden &golden;
   Compiled model;
 };
-
-/// What rounding in f64 leaves of a tensor that is zero, as is the gradient of a bias that a norm takes off again.
-constexpr double kZero = 1e-12;
-
-/// Norm and samples of every tensor against the recorded ones, relative to the norm.
-void expectDigests(const Values &values, const json &digests, double tolerance) {
-  for (auto &[name, value] : values) {
-    const json &digest = digests.at(name);
-    double norm = 0, expected = digest["norm"], allowed = expected < kZero ? kZero : tolerance * expected;
-    for (double x : value)
-      norm += x * x;
-    EXPECT_NEAR(std::sqrt(norm), expected, allowed) << name;
-    for (size_t i = 0; i < digest["samples"]["index"].size(); ++i)
-      EXPECT_NEAR(value[digest["samples"]["index"][i]], digest["samples"]["value"][i].get<double>(), allowed)
-          << name << " sample " << i;
-  }
-}
-
-/// Losses to 1e-9, and the final values and what is predicted with them if the run got so far.
-void expectTruth(const Trained &run, const Golden &golden) {
-  for (size_t step = 0; step < run.losses.size(); ++step)
-    EXPECT_NEAR(run.losses[step], golden.loss(step), 1e-9 * golden.loss(step)) << "step " << step;
-  expectDigests(run.final, golden.finalValues(), 1e-9);
-  expectDigests(run.predicted, golden.predicted(), 1e-9);
-}
-
-double allowedError(double theirs) { return std::max(3 * theirs, 1e-6); }
-
-/// The tensors whose error exceeds their yardstick, and their errors.
-std::map<std::string, double> beyondYardstick(const Values &values, const Values &truth, const json &digests) {
-  std::map<std::string, double> beyond;
-  for (auto &[name, value] : values) {
-    double theirs = digests.at(name)["f32_rel_error"], error = relativeError(value, truth.at(name));
-    std::printf("  %-14s error %.2e, PyTorch's %.2e\n", name.c_str(), error, theirs);
-    if (!(error <= allowedError(theirs)))
-      beyond[name] = error;
-  }
-  return beyond;
-}
 
 constexpr double kTie = 1e-5; ///< what rounding may leave of zero
 
@@ -234,7 +122,7 @@ void expectFirstGradients(const Golden &golden) {
 /// Losses and final values of a model, in f64 and f32.
 void expectTraining(const std::string &text, const Golden &golden) {
   Compiled exact(text, precision(/*doubles=*/true)), single(text, precision(/*doubles=*/false));
-  Trained truth = train(exact, golden, golden.steps()), ours = train(single, golden, golden.steps());
+  GoldenRun truth = train(exact, golden, golden.steps()), ours = train(single, golden, golden.steps());
   expectTruth(truth, golden);
   for (size_t step = 0; step < ours.losses.size(); ++step)
     EXPECT_NEAR(ours.losses[step], truth.losses[step], allowedError(golden.lossError()) * truth.losses[step])
@@ -250,11 +138,6 @@ void compareInterpreter(const Network &net, int steps) {
 }
 
 /// Loss and gradients of the first step.
-template <typename Model> void expectFirstStep(Model &model, const Golden &golden) {
-  expectTruth(train(model, golden, 1), golden);
-  expectDigests(firstGradients(model, golden), golden.firstGradients(), 1e-9);
-}
-
 void compareFirstInterpreted(const Network &net) {
   Golden golden(net);
   std::string text = golden.hasMomentum() ? golden.modelWithOptimizer() : withMomentum(golden.model(), golden);

@@ -55,7 +55,7 @@ def batch(net, step, rows, shape, classes, labels):
     """Noise in [0, 1), and for images a value in [-1, 1) for each quarter of each channel, so that they differ by more, with
     labels, of one row in that shape; words of a language model, each with the next."""
     key = f"{net}/batch{step}"
-    if net == "lstm":
+    if net in WORDS:
         return integers(f"{key}/x", (rows, *shape), classes), integers(f"{key}/y", (rows, *shape), classes)
     x = uniform(f"{key}/x", (rows, *shape))
     if len(shape) == 3:
@@ -65,6 +65,7 @@ def batch(net, step, rows, shape, classes, labels):
     return x, integers(f"{key}/y", (rows, *labels), classes)
 
 
+WORDS = ("lstm", "gpt2")
 LAST_NORMS = {"resnet18": ".bn2.", "resnet50": ".bn3.", "resnet56": ".bn2."}
 
 
@@ -76,7 +77,7 @@ def set_initial(module, net):
         centre, spread = 0.0, 0.1
         if not p.requires_grad:
             continue
-        if name.startswith("embedding"):
+        if name.startswith(("embedding", "wte", "wpe")):
             pass
         elif p.dim() >= 2:
             spread = (3.0 / p[0].numel()) ** 0.5
@@ -340,6 +341,37 @@ class LSTM(nn.Module):
         return self.fc(y)
 
 
+class GPT2Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.ln_1, self.ln_2 = nn.LayerNorm(width, 1e-5), nn.LayerNorm(width, 1e-5)
+        self.c_attn, self.c_proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.c_fc, self.c_mlp_proj = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def attention(self, x):
+        """Heads of 64 elements; PyTorch 1.13 has no function for it."""
+        q, k, v = (part.unflatten(2, (-1, 64)).transpose(1, 2) for part in self.c_attn(x).chunk(3, 2))
+        later = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
+        scores = (q @ k.transpose(2, 3) / 8).masked_fill(later, -torch.inf)
+        return self.c_proj((scores.softmax(3) @ v).transpose(1, 2).flatten(2))
+
+    def forward(self, x):
+        x = x + self.attention(self.ln_1(x))
+        return x + self.c_mlp_proj(F.gelu(self.c_fc(self.ln_2(x)), approximate="tanh"))
+
+
+class GPT2(nn.Module):
+    """Without dropout."""
+
+    def __init__(self, words=50257, width=768, layers=12):
+        super().__init__()
+        self.wte, self.wpe = nn.Embedding(words, width), nn.Embedding(1024, width)
+        self.h, self.ln_f = nn.Sequential(*(GPT2Block(width) for _ in range(layers))), nn.LayerNorm(width, 1e-5)
+
+    def forward(self, x):
+        return self.ln_f(self.h(self.wte(x) + self.wpe.weight[:x.shape[1]])) @ self.wte.weight.T
+
+
 NETWORKS = {  # module, shape of a row, classes
     "lenet": (LeNet, (1, 28, 28), 10),
     "mlp": (MLP, (784,), 10),
@@ -353,6 +385,7 @@ NETWORKS = {  # module, shape of a row, classes
     "mobilenetv2": (MobileNetV2, (3, 224, 224), 1000),
     "unet": (UNet, (3, 256, 256), 2),
     "lstm": (LSTM, (32,), 10000),
+    "gpt2": (GPT2, (128,), 50257),
 }
 PIXELS = ("unet",)  # each has a label
 RESNET50 = {"lr": 0.002, "momentum": 0.9, "nesterov": True, "weight_decay": 1e-4}
@@ -362,7 +395,8 @@ ALEXNET_R = {"lr": 0.01, "momentum": 0.9}
 RESNET18 = {"lr": 0.01, "momentum": 0.9, "nesterov": True, "weight_decay": 1e-4}
 MOBILENETV2 = {"lr": 1e-4, "momentum": 0.9}
 UNET = {"lr": 0.01, "momentum": 0.9}
-RUNS = {  # rows, steps, arguments of torch.optim.SGD, and the size of images that are smaller
+GPT2_ADAMW = {"lr": 3e-4, "betas": (0.9, 0.95), "eps": 1e-8, "weight_decay": 0.1}
+RUNS = {  # rows, steps, arguments of torch.optim.SGD or AdamW, and the size of images that are smaller, or of shorter rows
     "lenet": (256, 20, {"lr": 0.02}),
     "mlp": (64, 20, {"lr": 0.05, "momentum": 0.9, "weight_decay": 1e-3}),
     "fcn_s": (64, 10, {"lr": 0.01}),
@@ -385,6 +419,9 @@ RUNS = {  # rows, steps, arguments of torch.optim.SGD, and the size of images th
     "resnet50.batch2": (2, 3, RESNET50),
     "lstm": (128, 10, {"lr": 0.1}),
     "lstm.small": (3, 4, {"lr": 0.1}),
+    "gpt2": (1, 10, GPT2_ADAMW),
+    # What rounding leaves of the gradients of keys' biases, which are zero, is divided by eps.
+    "gpt2.small": (2, 3, {**GPT2_ADAMW, "eps": 1e-4}, 16),
     "mlp.momentum": (16, 5, {"lr": 0.05, "momentum": 0.8}),
     "mlp.nesterov": (16, 5, {"lr": 0.05, "momentum": 0.8, "nesterov": True}),
     "mlp.dampening": (16, 5, {"lr": 0.05, "momentum": 0.8, "dampening": 0.3}),
@@ -392,10 +429,11 @@ RUNS = {  # rows, steps, arguments of torch.optim.SGD, and the size of images th
     "mlp.dampening_decay": (16, 5, {"lr": 0.05, "momentum": 0.8, "dampening": 0.3, "weight_decay": 0.04}),
     "mlp.nesterov_decay": (16, 5, {"lr": 0.05, "momentum": 0.8, "nesterov": True, "weight_decay": 0.04}),
 }
-SIZES = {"lstm.small": (50, 32)}  # arguments of a network, the first its classes
+SIZES = {"lstm.small": (50, 32), "gpt2.small": (50, 128, 2)}  # arguments of a network, the first its classes
 SHORT = {"lstm.small": {"1": 2}}  # the rows of steps that have fewer
 CLIP = {"lstm": 5.0, "lstm.small": 2.0}  # the norm of all gradients
-SETTINGS = ("lr", "momentum", "dampening", "weight_decay", "nesterov")
+SETTINGS = {"SGD": ("lr", "momentum", "dampening", "weight_decay", "nesterov"),
+            "AdamW": ("lr", "betas", "eps", "weight_decay", "amsgrad")}
 
 
 def save_weights(module, name, when):
@@ -405,11 +443,15 @@ def save_weights(module, name, when):
         save_file(module.state_dict(), os.path.join(FOLDER, f"{name}.{when}.safetensors"))
 
 
+def kind_of(name):
+    return "AdamW" if "betas" in RUNS[name][2] else "SGD"
+
+
 def run(name, dtype):
     """Losses, first gradients and final values of all steps, what is predicted then, and the optimizer's settings."""
     net, (rows, steps, settings, *size) = name.partition(".")[0], RUNS[name]
     build, shape, classes = NETWORKS[net]
-    shape = (shape[0], *size, *size) if size else shape
+    shape = (*shape[:-2], *(size * len(shape[-2:]))) if size else shape
     labels = shape[1:] if net in PIXELS else ()
     sizes = SIZES.get(name, ())
     classes = sizes[0] if sizes else classes
@@ -417,7 +459,7 @@ def run(name, dtype):
     set_initial(module, net)
     module = module.to(dtype).train()
     save_weights(module, name, "init")
-    optimizer = torch.optim.SGD(module.parameters(), **settings)
+    optimizer = getattr(torch.optim, kind_of(name))(module.parameters(), **settings)
     losses, gradients = [], {}
 
     def cast(x):
@@ -427,10 +469,11 @@ def run(name, dtype):
         x, y = batch(net, step, SHORT.get(name, {}).get(str(step), rows), shape, classes, labels)
         optimizer.zero_grad()
         logits = module(cast(x))
+        if net in WORDS:
+            logits, y = logits.flatten(0, 1), y.flatten()
+        loss = F.cross_entropy(logits, y)
         if net == "lstm":  # a sum over the steps, a mean over the rows
-            loss = F.cross_entropy(logits.flatten(0, 1), y.flatten(), reduction="sum") / y.shape[0]
-        else:
-            loss = F.cross_entropy(logits, y)
+            loss = loss * shape[0]
         loss.backward()
         gradients = gradients or {
             k: p.grad.detach().double().clone() for k, p in module.named_parameters() if p.requires_grad
@@ -445,7 +488,7 @@ def run(name, dtype):
     module.state = None  # what is predicted begins with zeros
     with torch.no_grad():
         logits = module.eval()(cast(batch(net, 0, rows, shape, classes, labels)[0]))
-    return losses, gradients, final, {"logits": logits.double()}, {key: optimizer.param_groups[0][key] for key in SETTINGS}
+    return losses, gradients, final, {"logits": logits.double()}, {key: optimizer.param_groups[0][key] for key in SETTINGS[kind_of(name)]}
 
 
 def samples(value):
@@ -471,7 +514,7 @@ def write(name):
         "batch": RUNS[name][0],
         **({"short_steps": SHORT[name]} if name in SHORT else {}),
         **dict(zip(["size"], RUNS[name][3:])),
-        "optimizer": {"kind": "SGD", **settings, **({"global_norm_clip": CLIP[name]} if name in CLIP else {})},
+        "optimizer": {"kind": kind_of(name), **settings, **({"global_norm_clip": CLIP[name]} if name in CLIP else {})},
         "loss_f64": losses,
         "loss_f32": losses32,
         "loss_f32_max_rel_error": max(abs(a - b) / abs(a) for a, b in zip(losses, losses32)),
