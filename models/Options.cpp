@@ -72,8 +72,8 @@ static void describeSizes(CLI::App &app, Sizes &sizes) {
     if (size)
       app.add_option(flag, size, what)->check(check)->capture_default_str();
   };
-  add("--layers", sizes.layers, "blocks of the transformer", CLI::Range(1, 1024));
-  add("--width", sizes.width, "elements of a position, in heads of 64", CLI::Validator(checkWidth, "N"));
+  add("--layers", sizes.layers, "blocks", CLI::Range(1, 1024));
+  add("--width", sizes.width, "elements of each word or patch, a multiple of 64", CLI::Validator(checkWidth, "N"));
   add("--length", sizes.length, "words in a row", CLI::Range(std::int64_t(1), sizes.length));
   add("--words", sizes.words, "words that there are", CLI::Range(std::int64_t(2), sizes.words));
 }

@@ -4,23 +4,27 @@
 
 using namespace sluice;
 
-static constexpr int kPatches = 14 * 14, kChannels = 512, kBlocks = 8;
+static constexpr std::int64_t kPatches = 14 * 14;
 
 struct Mlp : nn::Module {
   nn::Linear fc1, fc2;
 
-  Mlp(nn::Module *parent, std::string name, int features, int hidden)
+  Mlp(nn::Module *parent, std::string name, std::int64_t features, std::int64_t hidden)
       : Module(parent, std::move(name)), fc1{this, "fc1", features, hidden}, fc2{this, "fc2", hidden, features} {}
 
   Tensor forward(Tensor x) override { return fc2(gelu(fc1(x))); }
 };
 
 struct Mixer : nn::Module {
-  using Module::Module;
-  nn::LayerNorm norm1{this, "norm1", kChannels, {.eps = 1e-6}};
-  Mlp tokens{this, "mlp_tokens", kPatches, 256};
-  nn::LayerNorm norm2{this, "norm2", kChannels, {.eps = 1e-6}};
-  Mlp channels{this, "mlp_channels", kChannels, 2048};
+  nn::LayerNorm norm1;
+  Mlp tokens;
+  nn::LayerNorm norm2;
+  Mlp channels;
+
+  Mixer(nn::Module *parent, std::string name, std::int64_t width)
+      : Module(parent, std::move(name)), norm1{this, "norm1", width, {.eps = 1e-6}}, tokens{this, "mlp_tokens",
+                                                                                            kPatches, 256},
+        norm2{this, "norm2", width, {.eps = 1e-6}}, channels{this, "mlp_channels", width, 4 * width} {}
 
   Tensor forward(Tensor x) override {
     x = x + tokens(norm1(x).transpose(1, 2)).transpose(1, 2);
@@ -29,21 +33,25 @@ struct Mixer : nn::Module {
 };
 
 struct Patches : nn::Module {
-  using Module::Module;
-  nn::Conv2d proj{this, "proj", 3, kChannels, 16, {.stride = 16}};
+  nn::Conv2d proj;
+
+  Patches(nn::Module *parent, std::string name, std::int64_t width)
+      : Module(parent, std::move(name)), proj{this, "proj", 3, width, 16, {.stride = 16}} {}
 
   Tensor forward(Tensor x) override { return proj(models::scaled(x)).flatten(2).transpose(1, 2); }
 };
 
 struct MlpMixer : nn::Module {
-  Patches stem{this, "stem"};
+  Patches stem;
   nn::Sequential blocks{this, "blocks"};
-  nn::LayerNorm norm{this, "norm", kChannels, {.eps = 1e-6}};
-  nn::Linear head{this, "head", kChannels, 1000};
+  nn::LayerNorm norm;
+  nn::Linear head;
 
-  explicit MlpMixer(Graph &graph) : Module(graph) {
-    for (int block = 0; block < kBlocks; ++block)
-      blocks.add<Mixer>();
+  MlpMixer(Graph &graph, const models::Sizes &sizes)
+      : Module(graph), stem{this, "stem", sizes.width}, norm{this, "norm", sizes.width, {.eps = 1e-6}},
+        head{this, "head", sizes.width, 1000} {
+    for (std::int64_t block = 0; block < sizes.layers; ++block)
+      blocks.add<Mixer>(sizes.width);
   }
 
   Tensor forward(Tensor x) override { return head(norm(blocks(stem(x))).mean(1)); }
@@ -51,11 +59,12 @@ struct MlpMixer : nn::Module {
 
 static Graph build(const models::Options &options) {
   models::Classification task{"mlp_mixer", options, {3, 224, 224}};
-  MlpMixer net{task.graph};
+  MlpMixer net{task.graph, options.sizes};
   models::pin(net, options);
   return task.minimize(net, optim::SGD{.lr = options.lr, .momentum = 0.9});
 }
 
 int main(int argc, char **argv) {
-  return models::run(argc, argv, "mlp_mixer", {.batch = 16, .inits = {"torch"}, .lr = 0.01}, build);
+  models::Options defaults{.batch = 16, .inits = {"torch"}, .lr = 0.01, .sizes = {.layers = 8, .width = 512}};
+  return models::run(argc, argv, "mlp_mixer", defaults, build);
 }

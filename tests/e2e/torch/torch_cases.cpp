@@ -9,10 +9,11 @@
 //                                                   accelerators
 //   torch_cases recurrent f32|f64                   RNN, LSTM and GRU, with the arguments of their layers
 //   torch_cases attention f32|f64                   attention under all options, and its layer
-//   torch_cases transformers f64                    the transformers of models/, small ones
+//   torch_cases programs small|full FOLDER NAME...  programs of models/ in f64, whose states go into files in the folder
 //   torch_cases text f32|f64 MOST SEED              a random graph's model, to look at
 //   torch_cases ops                                 the names of all ops that compute
 #include "ir/Dialect.h"
+#include "runtime/io/Weights.h"
 #include "sluice/sluice.h"
 #include "tests/e2e/Harness.h"
 #include "tests/e2e/Portable.h"
@@ -420,57 +421,83 @@ void runMultihead(DType dtype) {
     runMultihead(dtype, kind, /*bias=*/std::string(kind) != "plain", /*batchFirst=*/std::string(kind) != "cross");
 }
 
-/// A program of models/, small, in double precision: what it predicts, its loss and the first gradients, which AdamW keeps.
-void runTransformer(const std::string &program, const std::string &arguments, int64_t rows, const Values &inputs) {
-  guarded(program, [&] {
-    std::string text = modelText(program, arguments);
-    if (program == "gpt2")
+/// How a program of models/ is run beside PyTorch: small, or as large as it is.
+struct ProgramCase {
+  std::string program, arguments;
+  int64_t rows;
+  Values inputs;
+};
+
+/// Ones and zeros, too, become numbers that tell where they are used.
+void blurParameters(const std::string &key, Compiled &model) {
+  for (const runtime::State &state : model.plan().states) {
+    if (state.kind != runtime::StateKind::parameter)
+      continue;
+    std::vector<double> values = model.state(state.name);
+    std::vector<double> noise = drawn(key + state.name, int64_t(values.size()), -0.1F, 0.1F);
+    std::ranges::transform(values, noise, values.begin(), std::plus<>());
+    model.setState(state.name, values);
+  }
+}
+
+/// In double precision: what it predicts, its loss, and in a file each its states before and after a training step, of which
+/// the optimizer's have the first gradients.
+void runProgram(const std::string &folder, const ProgramCase &spec) {
+  guarded(spec.program, [&] {
+    std::string text = modelText(spec.program, spec.arguments);
+    if (spec.program == "gpt2")
       text = replaced(text, "{p = 1.000000e-01 : f64", "{p = 0.000000e+00 : f64");
     passes::PipelineOptions options;
     options.promoteF64 = true;
     Compiled model(text, options);
     model.init(5);
-    json result{{"name", program}, {"rows", rows}, {"inputs", inputs}};
-    for (const runtime::State &state : model.plan().states)
-      if (state.kind == runtime::StateKind::parameter) {
-        std::vector<double> values = model.state(state.name);
-        // Ones and zeros, too, become numbers that tell where they are used.
-        std::vector<double> noise = drawn(program + state.name, int64_t(values.size()), -0.1F, 0.1F);
-        std::ranges::transform(values, noise, values.begin(), std::plus<>());
-        model.setState(state.name, values);
-        result["before"][state.name] = values;
-      }
-    result["predicted"] = model.run("predict", inputs, rows);
-    result["loss"] = model.run("train_step", inputs, rows).at("loss")[0];
-    for (const auto &[name, values] : result["before"].items()) {
-      std::vector<double> gradient = model.state(name + ".exp_avg");
-      for (double &element : gradient)
-        element *= 10; // 1 - beta1
-      result["gradients"][name] = gradient;
-    }
+    blurParameters(spec.program, model);
+    json result{{"name", spec.program}, {"rows", spec.rows}, {"inputs", spec.inputs}};
+    auto save = [&](const std::string &when) {
+      result[when] = folder + "/" + spec.program + "." + when + ".safetensors";
+      runtime::saveStates(model.program(), result[when], {});
+    };
+    save("before");
+    result["predicted"] = model.run("predict", spec.inputs, spec.rows);
+    result["loss"] = model.run("train_step", spec.inputs, spec.rows).at("loss")[0];
+    save("after");
     std::cout << result.dump() << std::endl;
   });
 }
 
-void runTransformers() {
-  constexpr int64_t kRows = 2, kLength = 11, kWords = 60;
-  auto integers = [](const std::string &key, int64_t count, int64_t limit) {
-    std::vector<int64_t> values = portableIntegers(key, size_t(count), limit);
-    return std::vector<double>(values.begin(), values.end());
-  };
-  runTransformer("vit_s", "--batch 2 --input f32 --layers 2 --width 128", kRows,
-                 {{"image", drawn("vit", kRows * 3 * 224 * 224)}, {"label", integers("vit/label", kRows, 1000)}});
-  std::string sizes = "--batch 2 --layers 2 --width 128 --length 11 --words 60";
-  std::vector<double> present(kRows * kLength, 1);
+std::vector<double> integers(const std::string &key, int64_t count, int64_t limit) {
+  std::vector<int64_t> values = portableIntegers(key, size_t(count), uint64_t(limit));
+  return {values.begin(), values.end()};
+}
+
+/// A batch of images or words for a program; the last words of BERT's rows are padding.
+Values inputsFor(const std::string &program, int64_t rows, int64_t length, int64_t words) {
+  std::string label = program + "/label";
+  if (program == "gpt2")
+    return {{"input_ids", integers(program, rows * length, words)}, {"labels", integers(label, rows * length, words)}};
+  if (program != "bert_base")
+    return {{"image", drawn(program, rows * 3 * 224 * 224)}, {"label", integers(label, rows, 1000)}};
+  std::vector<double> present(size_t(rows * length), 1);
   std::fill(present.end() - 4, present.end(), 0);
-  runTransformer("bert_base", sizes, kRows,
-                 {{"input_ids", integers("bert", kRows * kLength, kWords)},
-                  {"token_type_ids", integers("bert/type", kRows * kLength, 2)},
-                  {"attention_mask", present},
-                  {"label", integers("bert/label", kRows, 2)}});
-  runTransformer("gpt2", sizes, kRows,
-                 {{"input_ids", integers("gpt2", kRows * kLength, kWords)},
-                  {"labels", integers("gpt2/label", kRows * kLength, kWords)}});
+  return {{"input_ids", integers(program, rows * length, words)},
+          {"token_type_ids", integers(program + "/type", rows * length, 2)},
+          {"attention_mask", present},
+          {"label", integers(label, rows, 2)}};
+}
+
+void runPrograms(bool isSmall, const std::string &folder, const std::vector<std::string> &programs) {
+  int64_t rows = isSmall ? 2 : 1, length = isSmall ? 11 : 32;
+  for (const std::string &program : programs) {
+    bool hasWords = program == "gpt2" || program == "bert_base";
+    int64_t words = isSmall ? 60 : program == "gpt2" ? 50257 : 30522;
+    std::ostringstream arguments;
+    arguments << "--batch " << rows << " --input f32";
+    if (isSmall)
+      arguments << " --layers 2 --width 128";
+    if (hasWords)
+      arguments << " --length " << length << " --words " << words;
+    runProgram(folder, {program, arguments.str(), rows, inputsFor(program, rows, length, words)});
+  }
 }
 
 void printOps() {
@@ -492,6 +519,10 @@ int run(const std::string &kind, const std::vector<std::string> &arguments) {
     std::ranges::for_each(arguments, runAutocast);
     return 0;
   }
+  if (kind == "programs") {
+    runPrograms(arguments.at(0) == "small", arguments.at(1), {arguments.begin() + 2, arguments.end()});
+    return 0;
+  }
   DType dtype = dtypeOf(arguments.at(0));
   if (kind == "text")
     std::cout << mixedGraph(number(arguments.at(2)), dtype, kBatch, number(arguments.at(1)));
@@ -499,8 +530,6 @@ int run(const std::string &kind, const std::vector<std::string> &arguments) {
     runRecurrent(dtype);
   else if (kind == "attention")
     runAttention(dtype), runMultihead(dtype);
-  else if (kind == "transformers")
-    runTransformers();
   else if (kind == "convolutions")
     runConvolutions(dtype, {arguments.begin() + 1, arguments.end()});
   else if (kind == "losses")

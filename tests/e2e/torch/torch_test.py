@@ -1,12 +1,13 @@
 """Random models and convolutions, compiled and run by torch_cases, beside PyTorch in double precision; networks in mixed
 precision beside its autocast; and training beside its optimizers:
-torch_test.py SOURCE_ROOT BUILD_ROOT random|halves|convolutions|losses|recurrent|attention|transformers|autocast|optimizers. With SLUICE_TEST_FULL=1, many more of them."""
+torch_test.py SOURCE_ROOT BUILD_ROOT random|halves|convolutions|losses|recurrent|attention|programs|autocast|optimizers. With SLUICE_TEST_FULL=1, many more of them."""
 
 import itertools
 import json
 import os
 import subprocess
 import sys
+import tempfile
 
 SOURCE, BUILD = map(os.path.abspath, sys.argv[1:3])
 sys.path.insert(0, os.path.join(SOURCE, "tests"))
@@ -18,9 +19,9 @@ import attention  # noqa: E402: of the environment entered above
 import autocast  # noqa: E402
 import losses  # noqa: E402
 import optimizers  # noqa: E402
+import programs  # noqa: E402
 import recurrent  # noqa: E402
 import torch  # noqa: E402
-import transformers  # noqa: E402
 from verdicts import HALVES, Verdicts  # noqa: E402
 
 FULL = bool(os.environ.get("SLUICE_TEST_FULL"))
@@ -147,11 +148,16 @@ def check_attention():
     return bool(wrong) or len(cases) != 2 * (2 * 12 + 6)
 
 
-def check_transformers():
-    cases = [json.loads(line) for line in torch_cases("transformers", "f64")]
-    wrong = [line for case in cases for line in transformers.problems(case)]
-    print("\n".join(wrong) or f"{len(cases)} transformers as PyTorch's")
-    return bool(wrong) or len(cases) != 3
+def check_programs():
+    """Small, or as large as they are, too."""
+    sizes, wrong, checked = ("small", "full") if FULL else ("small",), [], 0
+    with tempfile.TemporaryDirectory() as folder:
+        for size in sizes:
+            for line in torch_cases("programs", size, folder, *programs.NETWORKS):
+                wrong += programs.problems(json.loads(line), size)
+                checked += 1
+    print("\n".join(wrong) or f"{checked} programs as PyTorch's")
+    return bool(wrong) or checked != len(sizes) * len(programs.NETWORKS)
 
 
 if __name__ == "__main__":
@@ -160,5 +166,5 @@ if __name__ == "__main__":
     if torch.__version__ != version:
         sys.exit(f"this is PyTorch {torch.__version__}, and tests/requirements.txt asks for {version}")
     kinds = {"random": check_random, "halves": check_halves, "convolutions": check_convolutions, "losses": check_losses,
-             "recurrent": check_recurrent, "attention": check_attention, "transformers": check_transformers, "autocast": check_autocast, "optimizers": check_optimizers}
+             "recurrent": check_recurrent, "attention": check_attention, "programs": check_programs, "autocast": check_autocast, "optimizers": check_optimizers}
     sys.exit(kinds[sys.argv[3]]())

@@ -1,22 +1,26 @@
-"""The transformers of models/ beside PyTorch in double precision, small ones with the same weights: what they predict, the loss,
+"""Transformers and MLP-Mixer of models/ beside PyTorch in double precision, with the same weights: what they predict, the loss,
 and the gradients of all parameters. They are written with torch.nn's layers and products alone."""
 
 import math
+import os
 
 import torch
 import torch.nn.functional as F
+from safetensors import safe_open
 
 ALLOWED = 1e-9  # of the largest element
 
 
 class Weights:
-    """Parameters by name, shaped where they are used."""
+    """Parameters by name; their shapes are asserted where they are used."""
 
-    def __init__(self, before):
-        self.parameters = {name: torch.tensor(values, dtype=torch.float64).requires_grad_() for name, values in before.items()}
+    def __init__(self, parameters):
+        self.parameters = {name: value.requires_grad_() for name, value in parameters.items()}
 
     def __call__(self, name, *shape):
-        return self.parameters[name].reshape(shape)
+        parameter = self.parameters[name]
+        assert all(size in (-1, its) for size, its in zip(shape, parameter.shape, strict=True)), f"{name}: {parameter.shape}"
+        return parameter
 
     def linear(self, name, x, width):
         return F.linear(x, self(name + ".weight", width, x.shape[-1]), self.parameters[name + ".bias"])
@@ -26,6 +30,19 @@ class Weights:
 
     def norm(self, name, x, eps):
         return F.layer_norm(x, x.shape[-1:], self.parameters[name + ".weight"], self.parameters[name + ".bias"], eps)
+
+    def blocks(self, prefix):
+        """The prefixes of modules that are numbered from 0."""
+        numbers = {int(name[len(prefix):].partition(".")[0]) for name in self.parameters if name.startswith(prefix)}
+        assert numbers == set(range(len(numbers)))
+        return [f"{prefix}{number}." for number in sorted(numbers)]
+
+    def mlp(self, name, x, width):
+        return self.linear(name + ".fc2", F.gelu(self.linear(name + ".fc1", x, width)), x.shape[-1])
+
+    def patches(self, name, image, width):
+        weight, bias = self(name + ".weight", width, 3, 16, 16), self(name + ".bias", width)
+        return F.conv2d(image, weight, bias, stride=16).flatten(2).transpose(1, 2)
 
 
 def attention(q, k, v, hidden=None):
@@ -39,16 +56,24 @@ def attention(q, k, v, hidden=None):
 
 def vit_s(weights, inputs, rows):
     width = weights.parameters["norm.weight"].numel()
-    image = inputs["image"].reshape(rows, 3, 224, 224)
-    x = F.conv2d(image, weights("patch_embed.proj.weight", width, 3, 16, 16), weights.parameters["patch_embed.proj.bias"],
-                 stride=16).flatten(2).transpose(1, 2)
+    x = weights.patches("patch_embed.proj", inputs["image"].reshape(rows, 3, 224, 224), width)
     x = torch.cat([weights("cls_token", 1, 1, width).expand(rows, 1, width), x], 1) + weights("pos_embed", 1, 197, width)
-    for block in (f"blocks.{number}." for number in range(2)):
+    for block in weights.blocks("blocks."):
         q, k, v = weights.linear(block + "attn.qkv", weights.norm(block + "norm1", x, 1e-6), 3 * width).chunk(3, 2)
         x = x + weights.linear(block + "attn.proj", attention(q, k, v), width)
-        hidden = F.gelu(weights.linear(block + "mlp.fc1", weights.norm(block + "norm2", x, 1e-6), 4 * width))
-        x = x + weights.linear(block + "mlp.fc2", hidden, width)
+        x = x + weights.mlp(block + "mlp", weights.norm(block + "norm2", x, 1e-6), 4 * width)
     logits = weights.linear("head", weights.norm("norm", x, 1e-6)[:, 0], 1000)
+    return logits, F.cross_entropy(logits, inputs["label"].long())
+
+
+def mlp_mixer(weights, inputs, rows):
+    width = weights.parameters["norm.weight"].numel()
+    x = weights.patches("stem.proj", inputs["image"].reshape(rows, 3, 224, 224), width)
+    for block in weights.blocks("blocks."):
+        tokens = weights.norm(block + "norm1", x, 1e-6).transpose(1, 2)
+        x = x + weights.mlp(block + "mlp_tokens", tokens, 256).transpose(1, 2)
+        x = x + weights.mlp(block + "mlp_channels", weights.norm(block + "norm2", x, 1e-6), 4 * width)
+    logits = weights.linear("head", weights.norm("norm", x, 1e-6).mean(1), 1000)
     return logits, F.cross_entropy(logits, inputs["label"].long())
 
 
@@ -60,7 +85,7 @@ def bert_base(weights, inputs, rows):
     x = table["word"][words] + table["token_type"][types] + table["position"][:words.shape[1]]
     x = weights.norm("bert.embeddings.LayerNorm", x, 1e-12)
     hidden = (inputs["attention_mask"].reshape(rows, 1, 1, -1) == 0)
-    for layer in (f"bert.encoder.layer.{number}." for number in range(2)):
+    for layer in weights.blocks("bert.encoder.layer."):
         q, k, v = (weights.linear(layer + "attention.self." + name, x, width) for name in ("query", "key", "value"))
         y = weights.linear(layer + "attention.output.dense", attention(q, k, v, hidden), width)
         x = weights.norm(layer + "attention.output.LayerNorm", x + y, 1e-12)
@@ -77,7 +102,7 @@ def gpt2(weights, inputs, rows):
     table = weights("wte.weight", -1, width)
     x = table[words] + weights("wpe.weight", -1, width)[:words.shape[1]]
     later = torch.ones(words.shape[1], words.shape[1], dtype=torch.bool).triu(1)
-    for layer in (f"h.{number}." for number in range(2)):
+    for layer in weights.blocks("h."):
         q, k, v = weights.transposed(layer + "attn.c_attn", weights.norm(layer + "ln_1", x, 1e-5), 3 * width).chunk(3, 2)
         x = x + weights.transposed(layer + "attn.c_proj", attention(q, k, v, later), width)
         hidden = weights.transposed(layer + "mlp.c_fc", weights.norm(layer + "ln_2", x, 1e-5), 4 * width)
@@ -86,26 +111,43 @@ def gpt2(weights, inputs, rows):
     return logits, F.cross_entropy(logits.flatten(0, 1), following.flatten())
 
 
-NETWORKS = {"vit_s": vit_s, "bert_base": bert_base, "gpt2": gpt2}
+NETWORKS = {"vit_s": vit_s, "mlp_mixer": mlp_mixer, "bert_base": bert_base, "gpt2": gpt2}
+# Of the networks as large as they are; BERT has a classifier of two classes.
+PARAMETERS = {"vit_s": 22_050_664, "mlp_mixer": 18_528_264, "bert_base": 109_482_240 + 2 * 768 + 2, "gpt2": 124_439_808}
+KEPT = {".exp_avg": 0.1, ".momentum_buffer": 1}  # of a first gradient, by AdamW and by SGD
 
 
-def problems(case):
+def states(path, wanted):
+    """Tensors of a file, which goes away with that."""
+    with safe_open(path, "pt") as file:
+        found = {name: file.get_tensor(name) for name in file.keys() if wanted(name)}
+    os.remove(path)
+    return found
+
+
+def problems(case, size):
     if "error" in case:
         yield f"{case['name']}: {case['error']}"
         return
-    weights = Weights(case["before"])
+    kept = states(case["after"], lambda name: name.endswith(tuple(KEPT)))
+    gradients = {name.removesuffix(end): value / share
+                 for name, value in kept.items() for end, share in KEPT.items() if name.endswith(end)}
+    weights = Weights(states(case["before"], gradients.__contains__))
+    count = sum(parameter.numel() for parameter in weights.parameters.values())
+    if size == "full" and count != PARAMETERS[case["name"]]:
+        yield f"{case['name']}: {count} parameters in place of {PARAMETERS[case['name']]}"
     inputs = {name: torch.tensor(values, dtype=torch.float64) for name, values in case["inputs"].items()}
     logits, loss = NETWORKS[case["name"]](weights, inputs, case["rows"])
     loss.backward()
     truth = {"logits": logits, "loss": loss} | {name: parameter.grad for name, parameter in weights.parameters.items()}
-    found = case["gradients"] | {"logits": case["predicted"]["logits"], "loss": [case["loss"]]}
+    found = gradients | {"logits": case["predicted"]["logits"], "loss": [case["loss"]]}
     for name, value in truth.items():
         if value is None:
             yield f"{case['name']}: {name} has no gradient in PyTorch"
             continue
         value = value.detach().flatten()
-        got = torch.tensor(found[name], dtype=torch.float64)
+        got = torch.as_tensor(found[name], dtype=torch.float64).flatten()
         if got.shape != value.shape:
             yield f"{case['name']}: {name} has {got.numel()} elements in place of {value.numel()}"
-        elif not bool((got - value).abs().max() <= ALLOWED * value.abs().max().clamp(min=1e-3)):
+        elif not bool((got - value).abs().max() <= ALLOWED * value.abs().max().clamp(min=1e-6)):
             yield f"{case['name']}: {name} is off by {(got - value).abs().max():.3g} of {value.abs().max():.3g}"
