@@ -7,6 +7,7 @@
 #include "tests/Worse.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <numeric>
 #include <regex>
@@ -62,6 +63,29 @@ std::string onWire(const std::string &text, ir::Precision wire) {
 std::string withShards(const std::string &text) {
   static const std::regex kReplicas(" replicas \\d+( microbatches \\d+)?");
   return std::regex_replace(text, kReplicas, "$& zero 1", std::regex_constants::format_first_only);
+}
+
+Compiled onSimulators(const std::string &text, int64_t replicas, int64_t microbatches, int64_t shards) {
+  passes::PipelineOptions options;
+  options.promoteF64 = true;
+  return {
+      onReplicas(text, replicas, fmt::format("sim:0-{}", replicas - 1), /*syncBatchNorm=*/false, microbatches, shards),
+      options,
+      {.sim = "devices=4,seed=3"}};
+}
+
+void expectStatesOf(Compiled &actual, const Compiled &expected) {
+  for (const runtime::State &state : expected.plan().states) {
+    if (!state.isKept())
+      continue;
+    std::vector<std::byte> first(size_t(state.logicalBytes())), other = first;
+    EXPECT_LT(largestDifference(actual.state(state.name), expected.state(state.name)), 1e-12) << state.name;
+    actual.program().getState(actual.program().state(state.name), first);
+    for (int64_t replica = 1; replica < actual.program().replicas(); ++replica) {
+      actual.program().getState(actual.program().state(state.name), other, replica);
+      EXPECT_EQ(other, first) << state.name << " of replica " << replica;
+    }
+  }
 }
 
 Replicated::Replicated(const std::string &text, size_t replicas, bool syncBatchNorm, passes::PipelineOptions options,

@@ -17,6 +17,12 @@ std::string withShards(const std::string &text);
 /// The text of a model whose replicas reduce gradients in this type.
 std::string onWire(const std::string &text, ir::Precision wire);
 
+/// The model in f64 on as many virtual accelerators as it has replicas.
+Compiled onSimulators(const std::string &text, int64_t replicas, int64_t microbatches = 1, int64_t shards = 0);
+
+/// Tests that all replicas have the same states, which are those of another program within 1e-12.
+void expectStatesOf(Compiled &actual, const Compiled &expected);
+
 class Replicated {
 public:
   /// `text` is of phase `model`, `options` are of phases up to `phase`, which is `parallel` or later.

@@ -1,7 +1,6 @@
 // What rows carry from one training step to the next: the same for any number of replicas and microbatches, in calls of
 // any number of rows, and when training goes on with other replicas than it began with.
 #include "sluice/sluice.h"
-#include "tests/Worse.h"
 #include "tests/e2e/Portable.h"
 #include "tests/e2e/replicas/Replicated.h"
 
@@ -61,29 +60,6 @@ static double train(Compiled &model, int step) {
   return model.run("train_step", inputsOf(model, step, kRows[step]), kRows[step]).at("loss")[0];
 }
 
-static Compiled compiled(const std::string &text, int64_t replicas, int64_t microbatches = 1, int64_t shards = 0) {
-  passes::PipelineOptions options;
-  options.promoteF64 = true;
-  return {
-      onReplicas(text, replicas, fmt::format("sim:0-{}", replicas - 1), /*syncBatchNorm=*/false, microbatches, shards),
-      options,
-      {.sim = "devices=4,seed=3"}};
-}
-
-static void expectSameStates(Compiled &actual, const Compiled &expected) {
-  for (const runtime::State &state : expected.plan().states) {
-    if (!state.isKept())
-      continue;
-    std::vector<std::byte> first(size_t(state.logicalBytes())), other = first;
-    EXPECT_LT(largestDifference(actual.state(state.name), expected.state(state.name)), 1e-12) << state.name;
-    actual.program().getState(actual.program().state(state.name), first);
-    for (int64_t replica = 1; replica < actual.program().replicas(); ++replica) {
-      actual.program().getState(actual.program().state(state.name), other, replica);
-      EXPECT_EQ(other, first) << state.name << " of replica " << replica;
-    }
-  }
-}
-
 /// Replicas, the microbatches of each, and logical shards.
 struct Shares {
   int64_t replicas, microbatches, shards;
@@ -93,13 +69,13 @@ class Carried : public testing::TestWithParam<Shares> {};
 
 TEST_P(Carried, IsThatOfOneDevice) {
   for (const std::string &text : {network(), smallLanguageModel()}) {
-    Compiled one = compiled(text, 1),
-             several = compiled(text, GetParam().replicas, GetParam().microbatches, GetParam().shards);
+    Compiled one = onSimulators(text, 1),
+             several = onSimulators(text, GetParam().replicas, GetParam().microbatches, GetParam().shards);
     one.init(3);
     several.init(3);
     for (int step = 0; step < int(std::size(kRows)); ++step) {
       EXPECT_NEAR(train(several, step), train(one, step), 1e-11) << "step " << step;
-      expectSameStates(several, one);
+      expectStatesOf(several, one);
     }
   }
 }
@@ -115,19 +91,19 @@ INSTANTIATE_TEST_SUITE_P(Replicas, Carried,
 /// Each step is done by other replicas than the one before, which know nothing but the states.
 TEST(CarriedRows, GoOnWithOtherReplicas) {
   std::string text = network();
-  Compiled one = compiled(text, 1);
+  Compiled one = onSimulators(text, 1);
   one.init(3);
   Values states;
   for (const runtime::State &state : one.plan().states)
     states[state.name] = one.state(state.name);
   for (int step = 0; step < int(std::size(kRows)); ++step) {
-    Compiled next = compiled(text, 1 + step % 3);
+    Compiled next = onSimulators(text, 1 + step % 3);
     for (const auto &[name, values] : states)
       next.setState(name, values);
     EXPECT_NEAR(train(next, step), train(one, step), 1e-11) << "step " << step;
     for (auto &[name, values] : states)
       values = next.state(name);
-    expectSameStates(next, one);
+    expectStatesOf(next, one);
   }
 }
 
