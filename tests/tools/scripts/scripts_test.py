@@ -135,5 +135,68 @@ class PairsTest(unittest.TestCase):
         self.assertRegex(result.stdout, "fails bench .* gives 5:\nout of memory")
 
 
+class PeersTest(unittest.TestCase):
+    """With a Python that tells the times it is told to, in place of one with PyTorch."""
+
+    PYTHON = """#!/usr/bin/env python3
+import json, sys
+net, mode, batch, variant, threads = sys.argv[2:]
+if variant == "fails":
+    sys.exit(3)
+if variant == "compile+cl":
+    sys.exit(0)  # what a PyTorch that cannot compile does
+slow = variant == "eager"
+print(json.dumps({"version": f"of {net} {mode} {batch} {threads}", "first_s": 20.5}), flush=True)
+for seconds in sys.stdin:
+    print(json.dumps({"median_ms": 1e6 * float(seconds) * (2 if slow else 1), "resident_mb": 50 if slow else 70}), flush=True)
+"""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.python = os.path.join(folder.name, "python")
+        with open(self.python, "w", encoding="utf-8") as file:
+            file.write(self.PYTHON)
+        os.chmod(self.python, 0o755)
+
+    def peers(self, *flags, net="lenet"):
+        return run("tools/bench/peers", "--build", BUILD, "--net", net, "--seconds", "0.01", "--rounds", "1", "--threads", "1", *flags)
+
+    def test_the_best_variant_is_beside_ours(self):
+        result = self.peers("--python", self.python, "--mode", "train", "--json")
+        self.assertEqual(result.returncode, 0, result.stdout)
+        row = json.loads(result.stdout)
+        self.assertEqual((row["net"], row["mode"], row["batch"], row["torch"]), ("lenet", "train", 256, "of lenet train 256 1"))
+        self.assertEqual(row["torch_ms"], {"eager": 2e4, "eager+cl": 1e4, "compile": 1e4})
+        self.assertEqual((row["torch_best"], row["torch_compile_s"]), ("eager+cl", {"compile": 20.5}))
+        self.assertEqual(row["torch_mb"], {"eager": 50, "eager+cl": 70, "compile": 70})
+        self.assertAlmostEqual(row["ratio"], row["ms"] / 1e4)
+        self.assertLess(row["gflops"], 1.5 * row["peak_gflops"])
+        self.assertGreater(row["planned_mb"], 3)
+        self.assertGreater(row["compile_s"], 0.05)
+
+    def test_it_prints_a_line_for_each(self):
+        result = self.peers("--python", self.python)
+        self.assertEqual(result.returncode, 0, result.stdout)
+        for mode in ("train", "infer"):
+            self.assertRegex(result.stdout, rf"(?m)^lenet {mode} +256 +[\d.]+ +10000.00 eager\+cl +\d+\.\d\d +\d+ +\d+% +\d+ +50 +[\d.]+ +20\.5$")
+
+    def test_alone_without_a_python(self):
+        result = self.peers("--python", "", net="mlp")
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertRegex(result.stdout, r"(?m)^mlp train +64 +[\d.]+ +\d+ +\d+% +\d+ +[\d.]+ *$")
+
+    def test_what_fails_is_named(self):
+        result = self.peers("--python", self.python, "--variants", "fails", net="mlp")
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stdout, "peers_torch.py mlp train 64 fails 1 gives 3")
+
+    def test_networks_and_modes_are_known(self):
+        for flags, said in ((("--net", "lenot"), "--net: lenot is none of mlp, "), (("--mode", "eval"), "--mode: eval is none of train, ")):
+            result = run("tools/bench/peers", *flags)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn(said, result.stdout)
+
+
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], TEST], verbosity=2)
