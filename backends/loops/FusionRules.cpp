@@ -13,6 +13,9 @@ namespace {
 /// Of a sum over the rows that joins folds of each row: a few vectors.
 constexpr int64_t kMostColumnsOfFolds = 64;
 
+/// Of folds whose results are reduced in the same kernel, which a single task may do.
+constexpr int64_t kMostTermsOfOneTask = 1 << 12;
+
 /// A kernel that is put together op by op, in the order of the view.
 class KernelGrowth {
 public:
@@ -109,7 +112,25 @@ private:
     return llvm::all_of(operandsOf(op), [&](size_t operand) { return makers[operand] == kOutside; });
   }
 
-  bool canBegin(size_t op) const { return (kindOf(op) != Product && kindOf(op) != Alone) || readsMemory(op); }
+  /// Whether `op` has a fold for each row of what is read apart in memory: neighbours of a slice or a transposition that are
+  /// none there. It would be read so in each pass of the fold.
+  bool foldsWhatIsApart(size_t op) const {
+    llvm::BitVector found = foundFor(op);
+    return foldsEachRow(op) &&
+           llvm::any_of(found.set_bits(), [&](size_t maker) { return movesApart(operationOf(maker)); });
+  }
+
+  static bool movesApart(Operation *op) {
+    auto last = [](Value value) { return cast<RankedTensorType>(value.getType()).getRank() - 1; };
+    if (auto gather = dyn_cast<ir::GatherOp>(op))
+      return int64_t(gather.getAxis()) == last(gather.getX());
+    auto transpose = dyn_cast<ir::TransposeOp>(op);
+    return transpose && transpose.getPermutation().back() != last(transpose.getX());
+  }
+
+  bool canBegin(size_t op) const {
+    return ((kindOf(op) != Product && kindOf(op) != Alone) || readsMemory(op)) && !foldsWhatIsApart(op);
+  }
 
   /// Whether an op of the kernel so far computes an operand of `op` over the kernel's index space.
   bool computesOperand(size_t op) const {
@@ -171,12 +192,31 @@ private:
     return false;
   }
 
+  static int64_t staticElements(Type type) {
+    int64_t count = 1;
+    for (int64_t size : cast<RankedTensorType>(type).getShape())
+      count *= ShapedType::isDynamic(size) ? 1 : size;
+    return count;
+  }
+
+  /// Whether `op` reduces what ops of the kernel fold, each from many terms. In a launch of its own each fold may have a task.
+  bool reducesLongFolds(size_t op) const {
+    auto folds = [&](size_t before) {
+      Operation *operation = operationOf(before);
+      return isa<ir::ElementOp>(operation) && !isElementwise(before) && !isFoundAgain.test(before) &&
+             llvm::any_of(operation->getOperandTypes(), [&](Type type) {
+               return staticElements(type) > kMostTermsOfOneTask * staticElements(typeOf(before));
+             });
+    };
+    return !isElementwise(op) && llvm::any_of(llvm::seq<size_t>(0, op), folds);
+  }
+
   bool canJoin(size_t op) const {
     if (kindOf(op) == Product || kindOf(op) == Scatter || kind == Scatter || kindOf(op) == Alone || kind == Alone ||
-        readsSpreadSum(op))
+        readsSpreadSum(op) || foldsWhatIsApart(op))
       return false;
     if (!isElementwise(op)) // a reduction, or a movement that needs a buffer
-      return kind == Loop && !foldsRowsAgain(op) && (isOnlyReader(op) || isSumOfLoop(op));
+      return kind == Loop && !foldsRowsAgain(op) && !reducesLongFolds(op) && (isOnlyReader(op) || isSumOfLoop(op));
     return kind != RowReduction && haveOneSpace(typeOf(op), space) && computesOperand(op);
   }
 

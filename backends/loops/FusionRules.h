@@ -22,6 +22,8 @@ inline constexpr size_t kMaxOpsInKernel = 128;
 /// 4. A reduction of the rows (a bias gradient) joins the loop kernel that computes its operand as one more result: it
 ///    is summed while it is stored. Nothing of that kernel may need the sum, since each element would repeat it. Of what
 ///    folds each row (a softmax, a norm) it joins if it has few columns: for each few of them all rows are folded.
+///    Results of folds of thousands of terms are reduced in a launch of its own: in theirs each fold is a task. A fold of
+///    each row does not read what is apart in memory: it is made before.
 /// 5. An op that works on blocks of its operands reads memory, and nothing joins it.
 /// Ops that move elements, and scalars made of them, are rematerialised where they are read if they are no results.
 bool lastOpJoins(const sluice_kernel_view &kernel);

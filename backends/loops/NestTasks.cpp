@@ -26,8 +26,8 @@ struct NestTasks::Task {
   void place(size_t dim, AffineExpr at) { (dims[dim].physical < 0 ? chunk : index[dims[dim].physical]) = at; }
 };
 
-NestTasks::NestTasks(const LoopNest &nest, int64_t lanes, double bytesPerTask, int64_t capacity)
-    : nest(nest), lanesOfGroup(lanes), capacity(capacity), bytesPerTask(bytesPerTask),
+NestTasks::NestTasks(const LoopNest &nest, int64_t lanes, double bytesPerTask, int64_t enoughTasks, int64_t capacity)
+    : nest(nest), lanesOfGroup(lanes), enoughTasks(enoughTasks), capacity(capacity), bytesPerTask(bytesPerTask),
       physical(*ir::getPhysicalDims(nest.space)), shape(ir::getPhysicalShape(nest.space, capacity)) {
   if (nest.chunks)
     dims.push_back({-1, nest.chunks->maxChunks, nest.chunks->overRows});
@@ -173,7 +173,7 @@ void NestTasks::cutIntoTasks() {
       inside *= dim.extent;
   double pieces = std::ceil(inside / wanted);
   auto cut = [&](size_t i) {
-    if (dims[i].rows || pieces <= 1)
+    if (dims[i].rows || pieces <= 1 || (nest.folds && tasksAtCapacity() >= enoughTasks))
       return;
     int64_t units = i == way.from ? (laneExtent + lanes_ - 1) / lanes_ : dims[i].extent;
     int64_t blocks = std::min<int64_t>(units, pieces);

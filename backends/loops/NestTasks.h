@@ -19,8 +19,9 @@ public:
     int64_t groups = 1;
   };
 
-  /// Lanes come in groups of `lanes`; a task reads and writes some `bytesPerTask`.
-  NestTasks(const LoopNest &nest, int64_t lanes, double bytesPerTask, int64_t capacity);
+  /// Lanes come in groups of `lanes`; a task reads and writes some `bytesPerTask`, or more where something is folded and
+  /// there are `enoughTasks`: several that share a fold would each do it.
+  NestTasks(const LoopNest &nest, int64_t lanes, double bytesPerTask, int64_t enoughTasks, int64_t capacity);
 
   struct Weight {
     double cost = 0;
@@ -72,7 +73,7 @@ private:
   bool lanesOverRows() const { return way.from == 0 && !dims.empty() && dims[0].rows; }
 
   const LoopNest &nest;
-  int64_t lanesOfGroup, capacity;
+  int64_t lanesOfGroup, enoughTasks, capacity;
   double bytesPerTask;
   llvm::SmallVector<ir::PhysicalDim> physical;
   llvm::SmallVector<int64_t> shape;

@@ -2,7 +2,7 @@
 //
 // 1. Ops are visited in block order. Injective ops, and scalars made of them, are not grouped: they are rematerialised
 //    where they are used, unless a buffer must hold them (a state, an output), or the backend will not have them in the
-//    launch of a reader.
+//    launch of a reader. So is what an optimizer makes of a state alone, such as its decay, for what reads it besides.
 // 2. Another op joins the last group that computes something for it, if the backend agrees.
 // 3. A group may be joined only if none of the op's other operands depends on it, so that groups stay convex: the one
 //    rule that holds for every backend, and the reason why this is no matter of theirs.
@@ -63,6 +63,21 @@ bool FusionRules::isRecomputed(Operation *op) {
   return result;
 }
 
+/// Whether the op is computed from memory for a single reader, elementwise as it is, that joins what computes its other
+/// operand. A launch of its own would part these.
+static bool servesReader(Operation *op) {
+  if (!isa<ElementwiseOp>(op) || !op->hasOneUse())
+    return false;
+  RankedTensorType type = typeOf(op->getResult(0));
+  auto isComputed = [&](Value value) {
+    Operation *def = value.getDefiningOp();
+    return def && def != op && isCompute(def) && !isInjective(def) && typeOf(value) == type;
+  };
+  Operation *reader = *op->user_begin();
+  return isa<ElementwiseOp>(reader) && llvm::none_of(op->getOperands(), isComputed) &&
+         llvm::any_of(reader->getOperands(), isComputed);
+}
+
 bool FusionRules::findWhetherRecomputed(Operation *op) {
   if (!fuse && op->getNumOperands() > 0)
     return false;
@@ -70,7 +85,7 @@ bool FusionRules::findWhetherRecomputed(Operation *op) {
   // A number such as 1 / rows, from constants and counts alone.
   bool isScalar = isa<ElementwiseOp>(op) && typeOf(op->getResult(0)).getRank() == 0 &&
                   llvm::all_of(op->getOperands(), isFoundAgain);
-  return (isInjective(op) || isScalar) && !isAlone(op) && !needsBuffer(op) &&
+  return (isInjective(op) || isScalar || servesReader(op)) && !isAlone(op) && !needsBuffer(op) &&
          llvm::all_of(op->getUsers(), [&](Operation *user) { return canBeFoundFor(op, user); });
 }
 

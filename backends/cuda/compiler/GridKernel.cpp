@@ -41,7 +41,7 @@ private:
 } // namespace
 
 LogicalResult GridWriter::write(const LoopNest &nest) {
-  NestTasks tasks(nest, kWarp, kBytesPerTask, capacity);
+  NestTasks tasks(nest, kWarp, kBytesPerTask, kWarpsAtOnce, capacity);
   auto emitterFor = [&](NestTasks::Way way) {
     tasks.take(way);
     return ThreadEmitter(nest.space.getContext(), {kWarp, way.groups});

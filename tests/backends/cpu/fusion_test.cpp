@@ -116,5 +116,15 @@ TEST(Fusion, SoftmaxKeepsItsBits) {
   EXPECT_EQ(alone.output(0).data, beside.output(1).data);
 }
 
+// Tests that a row of a softmax is one task's, however long it is: others would fold it again.
+TEST(Fusion, LongRowsAreFoldedOnce) {
+  std::string x = "tensor<?x50257xf32>";
+  KernelRun kernel({x}, "%a = sluice.softmax %0 {axis = 1 : i64} : (" + x + ") -> " + x, "%a : " + x, 128);
+  ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
+  ASSERT_EQ(kernel.result().stages.size(), 1u);
+  EXPECT_EQ(kernel.result().stages[0].tasks, 1);
+  EXPECT_EQ(kernel.result().stages[0].rowsPerTask, 1);
+}
+
 } // namespace
 } // namespace sluice::cpu::testing

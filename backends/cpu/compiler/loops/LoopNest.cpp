@@ -11,6 +11,8 @@ using namespace loops;
 
 // What one task reads and writes: it stays in the second-level cache, and outweighs handing out the task.
 static constexpr double kBytesPerTask = 64 << 10;
+// For sixteen threads to end at about the same time.
+static constexpr int64_t kEnoughTasks = 64;
 
 namespace {
 
@@ -18,7 +20,7 @@ namespace {
 class NestEmission {
 public:
   NestEmission(const LoopNest &nest, ModuleOp module, const Target &target, int64_t capacity)
-      : nest(nest), module(module), lanes(lanesOf(target)), tasks(nest, lanes, kBytesPerTask, capacity) {}
+      : nest(nest), module(module), lanes(lanesOf(target)), tasks(nest, lanes, kBytesPerTask, kEnoughTasks, capacity) {}
 
   FailureOr<EmittedNest> run();
 

@@ -1,0 +1,65 @@
+// RUN: sluice-opt %s --split-input-file --sluice-build-entry-points --sluice-place-values --sluice-fuse-kernels | FileCheck %s
+
+// Tests that a softmax does not read what is apart in memory: each pass over a row would.
+// CHECK: sluice.entry @predict
+// CHECK: sluice.kernel "transpose"
+// CHECK: sluice.kernel "softmax"
+// CHECK-NOT: sluice.transpose
+// CHECK: sluice.return
+module {
+  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.graph ["x"] (%x: tensor<?x3x5xf32>) {
+    %t = sluice.transpose %x {permutation = array<i64: 0, 2, 1>} : (tensor<?x3x5xf32>) -> tensor<?x5x3xf32>
+    %y = sluice.softmax %t {axis = 2 : i64} : (tensor<?x5x3xf32>) -> tensor<?x5x3xf32>
+    sluice.output "y", %y : tensor<?x5x3xf32>
+  }
+}
+
+// -----
+
+// Tests that what lies together is read as it is.
+// CHECK: sluice.entry @predict
+// CHECK-NOT: sluice.kernel "transpose"
+// CHECK: sluice.kernel "softmax"
+// CHECK: sluice.transpose
+// CHECK: sluice.return
+module {
+  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.graph ["x"] (%x: tensor<?x3x4x5xf32>) {
+    %t = sluice.transpose %x {permutation = array<i64: 0, 2, 1, 3>} : (tensor<?x3x4x5xf32>) -> tensor<?x4x3x5xf32>
+    %y = sluice.softmax %t {axis = 3 : i64} : (tensor<?x4x3x5xf32>) -> tensor<?x4x3x5xf32>
+    sluice.output "y", %y : tensor<?x4x3x5xf32>
+  }
+}
+
+// -----
+
+// Tests that folds of many terms have a launch of their own, in which each is a task, before their results are reduced.
+// CHECK: sluice.entry @predict
+// CHECK: sluice.kernel "softmax_cross_entropy"
+// CHECK: sluice.kernel "mean"
+// CHECK: sluice.return
+module {
+  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.graph ["x", "label"] (%x: tensor<?x5000xf32>, %label: tensor<?xi32>) {
+    %losses = sluice.softmax_cross_entropy %x, %label {axis = 1 : i64} : (tensor<?x5000xf32>, tensor<?xi32>) -> tensor<?xf32>
+    %loss = sluice.mean %losses {axes = array<i64: 0>} : (tensor<?xf32>) -> tensor<f32>
+    sluice.output "loss", %loss : tensor<f32>
+  }
+}
+
+// -----
+
+// Tests that folds of few terms have none.
+// CHECK: sluice.entry @predict
+// CHECK: sluice.kernel "softmax_cross_entropy_mean"
+// CHECK-NOT: sluice.kernel
+// CHECK: sluice.return
+module {
+  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.graph ["x", "label"] (%x: tensor<?x1000xf32>, %label: tensor<?xi32>) {
+    %losses = sluice.softmax_cross_entropy %x, %label {axis = 1 : i64} : (tensor<?x1000xf32>, tensor<?xi32>) -> tensor<?xf32>
+    %loss = sluice.mean %losses {axes = array<i64: 0>} : (tensor<?xf32>) -> tensor<f32>
+    sluice.output "loss", %loss : tensor<f32>
+  }
+}

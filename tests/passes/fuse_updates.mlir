@@ -1,0 +1,42 @@
+// RUN: sluice-opt %s --split-input-file --sluice-build-entry-points --sluice-place-values --sluice-fuse-kernels | FileCheck %s
+
+// Tests that what is made of a state alone, as an optimizer's decay is, joins what reads it beside a product.
+// CHECK: sluice.entry @predict
+// CHECK: sluice.kernel "einsum_add"
+// CHECK: sluice.mul
+// CHECK-NOT: sluice.kernel
+// CHECK: sluice.return
+module {
+  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.state parameter @w : tensor<3x2xf32> = <"constant", 1.0 : f64>
+  sluice.graph ["x", "y"] (%x: tensor<?x3xf32>, %y: tensor<?x2xf32>) {
+    %w = sluice.get @w : tensor<3x2xf32>
+    %factor = sluice.full {value = 0.9 : f64, type = tensor<3x2xf32>} : () -> tensor<3x2xf32>
+    %decayed = sluice.mul %w, %factor : (tensor<3x2xf32>, tensor<3x2xf32>) -> tensor<3x2xf32>
+    %gradient = sluice.einsum "ab,ac->bc" %x, %y : (tensor<?x3xf32>, tensor<?x2xf32>) -> tensor<3x2xf32>
+    %new = sluice.add %gradient, %decayed : (tensor<3x2xf32>, tensor<3x2xf32>) -> tensor<3x2xf32>
+    sluice.output "new", %new : tensor<3x2xf32>
+  }
+}
+
+// -----
+
+// Tests that what two read is computed once.
+// CHECK: sluice.entry @predict
+// CHECK: sluice.kernel "einsum"
+// CHECK: {{.+}}:2 = sluice.kernel "mul_add"
+// CHECK-NOT: sluice.kernel
+// CHECK: sluice.return
+module {
+  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.state parameter @w : tensor<3x2xf32> = <"constant", 1.0 : f64>
+  sluice.graph ["x", "y"] (%x: tensor<?x3xf32>, %y: tensor<?x2xf32>) {
+    %w = sluice.get @w : tensor<3x2xf32>
+    %factor = sluice.full {value = 0.9 : f64, type = tensor<3x2xf32>} : () -> tensor<3x2xf32>
+    %decayed = sluice.mul %w, %factor : (tensor<3x2xf32>, tensor<3x2xf32>) -> tensor<3x2xf32>
+    %gradient = sluice.einsum "ab,ac->bc" %x, %y : (tensor<?x3xf32>, tensor<?x2xf32>) -> tensor<3x2xf32>
+    %new = sluice.add %gradient, %decayed : (tensor<3x2xf32>, tensor<3x2xf32>) -> tensor<3x2xf32>
+    sluice.output "new", %new : tensor<3x2xf32>
+    sluice.output "decayed", %decayed : tensor<3x2xf32>
+  }
+}
