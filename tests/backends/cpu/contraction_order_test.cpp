@@ -197,6 +197,8 @@ TEST(ContractionOrder, ProductsOfKnownNetworks) {
            Product{200, 120, 700, Rows::K, true, false},
            Product{37, 90, 1300, Rows::M, false, true}, // sums beyond 512 terms
            Product{300, 260, 1030, Rows::M, false, false},
+           Product{128, 600, 768, Rows::M, false, false}, // GPT-2's weights, whose rows lie apart
+           Product{64, 140, 6000, Rows::M, false, true},  // a large vocabulary's gradient
        })
     expectOneResult(product);
 }

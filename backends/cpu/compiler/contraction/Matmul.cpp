@@ -1,6 +1,6 @@
 // Matrix products. A task is a block of C's rows times one group of columns; B's group stays in the second-level cache
-// while tiles of A pass over it; where k is too long for that, and A's terms lie far apart, the block is summed in parts of k
-// (SumsOfBlock.h). Weights come in panels; B that is transposed, or whose long rows would evict each
+// while tiles of A pass over it; where k is too long for that, or terms lie so that they evict each other, the block is summed
+// in parts of k (SumsOfBlock.h). Weights come in panels; B that is transposed, or whose long rows would evict each
 // other while they are used often, is packed into panels by a stage in front. Where C is small and k is the batch, k is
 // cut into a number of chunks given by the shape, summed by a stage behind.
 #include "backends/cpu/compiler/VectorAccess.h"
@@ -20,8 +20,8 @@ namespace sluice::cpu {
 
 using namespace mlir;
 
-// Of a task that sums k in parts.
-static constexpr int64_t mostColumns = 256;
+// Of a task that sums k in parts: columns, and terms of a part where rows of A are copied.
+static constexpr int64_t mostColumns = 256, termsPerCopy = 256;
 
 int64_t panelWidth(int64_t columns, int64_t lanes) { return std::min<int64_t>(64, llvm::alignTo(columns, lanes)); }
 
@@ -61,8 +61,10 @@ private:
   void plan() {
     chunks = chunksOfK();
     splitK = chunks > 1;
-    inParts = sumsInParts();
+    copiesA = termsOfAAreRows();
     planPacking();
+    inParts = copiesA || readsBAgain();
+    terms = copiesA ? termsPerCopy : termsOfPart(op.k);
     TileProblem problem;
     problem.elementBits = op.element.getIntOrFloatBitWidth();
     problem.rows = op.m;
@@ -78,10 +80,8 @@ private:
     panelOfB = op.b.layout == Matmul::Layout::Panels ? op.b.panel : 0;
     bool transposed =
         op.b.layout == Matmul::Layout::PanelsT || (op.b.layout == Matmul::Layout::Strided && op.b.strideJ != 1);
-    bool evictsItself = op.b.layout == Matmul::Layout::Strided && op.m >= 192 && op.rows != Matmul::Rows::K &&
-                        op.b.strideI * elementBytes() >= 1024 && op.k * op.n * elementBytes() > target.l1;
     // Of many rows of A, what is summed in parts reads columns of B again and again.
-    packed = transposed || (evictsItself && !inParts);
+    packed = transposed || (rowsOfBEvictEachOther() && op.m >= 192 && !copiesA);
     if (!packed)
       return;
     panelOfB = panelWidth(op.n, lanes);
@@ -112,27 +112,44 @@ private:
     return pack;
   }
 
+  // While tiles of A pass over a group of B's columns.
+  bool rowsOfBEvictEachOther() const {
+    return op.b.layout == Matmul::Layout::Strided && op.rows != Matmul::Rows::K &&
+           op.b.strideI * elementBytes() >= 1024 && op.k * op.n * elementBytes() > target.l1;
+  }
+
   // Enough tasks for 16 threads, of a million multiply-adds or more.
   int64_t wantedTasks() const {
     int64_t wanted = std::clamp<int64_t>(flops() / (2 << 20), 1, 128);
     return flops() > (1 << 18) ? std::max<int64_t>(wanted, 16) : wanted;
   }
 
+  // Whether several tiles of A would each read a group of B's columns from beyond the second-level cache.
+  bool readsBAgain() const {
+    if (op.rows == Matmul::Rows::K || splitK || op.m < 16 || op.a.layout != Matmul::Layout::Strided || op.a.strideJ != 1)
+      return false;
+    return panelOfB ? op.k * panelOfB * elementBytes() > target.l2 / 4 : rowsOfBEvictEachOther();
+  }
+
   // Whether terms of A are rows in memory, of a k that is long, so that its tiles would find nothing in the cache.
-  bool sumsInParts() const {
+  bool termsOfAAreRows() const {
     return op.rows != Matmul::Rows::M && !splitK && op.k > termsPerSum && op.a.layout == Matmul::Layout::Strided &&
            op.a.strideI == 1 && op.a.strideJ != 1 && op.m >= 2 * lanes;
   }
 
   int64_t tileRows() const { return groups.full ? groups.rows : groups.tailRows; }
 
-  // Those of a block of which there are enough for `wanted` tasks. `terms` of A stay in a quarter of the second-level cache.
-  int64_t rowsFor(int64_t wanted, int64_t terms) const {
+  // Those of a block of which there are enough for `wanted` tasks.
+  int64_t rowsFor(int64_t wanted) const {
     int64_t tile = tileRows(), columnTasks = llvm::divideCeil(groups.count(), groupsOfTask) * batchCount();
     int64_t blocks = std::clamp<int64_t>(llvm::divideCeil(wanted, columnTasks), 1, llvm::divideCeil(op.m, tile));
-    int64_t fitting = target.l2 / 4 / std::max<int64_t>(terms * elementBytes(), 1);
-    fitting = inParts ? llvm::alignTo(fitting, tile) : fitting / tile * tile;
-    return std::max(tile, std::min<int64_t>(llvm::alignTo(llvm::divideCeil(op.m, blocks), tile), fitting));
+    return std::max(tile, std::min<int64_t>(llvm::alignTo(llvm::divideCeil(op.m, blocks), tile), fittingRows()));
+  }
+
+  // Those whose terms, or those of a part, stay in a quarter of the second-level cache.
+  int64_t fittingRows() const {
+    int64_t fitting = target.l2 / 4 / std::max<int64_t>((inParts ? terms : op.k) * elementBytes(), 1);
+    return inParts ? llvm::alignTo(fitting, tileRows()) : fitting / tileRows() * tileRows();
   }
 
   // Of the blocks that make enough tasks, those for which the least is copied: an element of A once for the columns of a
@@ -142,7 +159,7 @@ private:
     int64_t most = std::clamp<int64_t>(mostColumns / groups.width, 1, groups.count()), best = 1;
     for (groupsOfTask = 1; groupsOfTask <= most; ++groupsOfTask) {
       int64_t columns = std::min(groupsOfTask * groups.width, op.n);
-      int64_t rows = std::min(rowsFor(std::min<int64_t>(wantedTasks(), 16), termsPerPart), op.m);
+      int64_t rows = std::min(rowsFor(std::min<int64_t>(wantedTasks(), 16)), op.m);
       double copied = 1.0 / double(rows) + 1.0 / double(columns);
       if (groupsOfTask == 1 || copied < least) {
         least = copied;
@@ -150,7 +167,7 @@ private:
       }
     }
     groupsOfTask = best;
-    rowsOfBlock = rowsFor(std::min<int64_t>(wantedTasks(), 16), termsPerPart);
+    rowsOfBlock = rowsFor(std::min<int64_t>(wantedTasks(), 16));
   }
 
   // Rows enough in a task to use B's panel well.
@@ -160,7 +177,7 @@ private:
     if (inParts)
       planBlocks();
     else
-      rowsOfBlock = rowsFor(wanted, op.k);
+      rowsOfBlock = rowsFor(wanted);
     int64_t columnTasks = llvm::divideCeil(groups.count(), groupsOfTask) * batchCount();
     int64_t staticBlocks = llvm::divideCeil(op.m, rowsOfBlock);
     Stage stage{name + "_product", columnTasks, 0};
@@ -287,7 +304,7 @@ private:
 
   void emitGroup(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, Value group) {
     if (inParts)
-      return emitInParts(stage, b, batch, group);
+      return emitBlocksInParts(stage, b, batch, group);
     if (!groups.tail)
       return emitBlock(stage, b, batch, group, groups.width, groups.rows);
     if (!groups.full)
@@ -301,23 +318,57 @@ private:
 
   // ---- Sums in parts ----
 
-  // The rows [m0, m1) of a task's groups, the first of which is `group`.
-  void emitInParts(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, Value group) {
+  // A part of k of a block.
+  struct Part {
+    Value a;            // where A's terms of the first row begin, or null where they were copied
+    Value b;            // where B's terms of the first column begin
+    Value terms, rows;  // how many
+    Value column;       // the first one among those of the task
+    int64_t columns;
+  };
+
+  // The rows [m0, m1) of a task's groups, the first of which is `group`, so many at a time as have room on the stack.
+  void emitBlocksInParts(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, Value group) {
+    int64_t most = std::max(fittingRows(), tileRows());
+    SumsOfBlock block(stage, loc, vector, llvm::alignTo(std::min(rowsOfBlock, most), tileRows()),
+                      groupsOfTask * groups.width);
+    if (copiesA)
+      block.makeRoomForA(stage, terms);
+    if (!panelOfB)
+      block.makeRoomForB(stage, terms, groups.width);
+    if (rowsOfBlock <= most)
+      return emitInParts(stage, b, batch, group, block);
+    Value first = m0, last = m1;
+    loopOver(b, loc, first, last, most, [&](OpBuilder &inner, Value row) {
+      IndexMath math{inner, loc};
+      m0 = row;
+      m1 = math.min(math.add(row, most), last);
+      emitInParts(stage, inner, batch, group, block);
+    });
+    m0 = first;
+    m1 = last;
+  }
+
+  void emitInParts(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, Value group, SumsOfBlock &block) {
     IndexMath math{b, loc};
-    SumsOfBlock block(stage, loc, vector, rowsOfBlock, groupsOfTask * groups.width, groups.width);
     Value rows = math.sub(m1, m0), end = op.rows == Matmul::Rows::K ? k1 : math.constant(op.k);
-    Value aBase = address(b, corner(stage, b, op.a, batch), m0);
-    block.clear(b, rows);
-    loopOver(b, loc, math.constant(0), end, termsPerPart, [&](OpBuilder &part, Value first) {
-      IndexMath inner{part, loc};
-      Value terms = inner.sub(inner.min(inner.add(first, termsPerPart), end), first);
-      block.copyA(part, address(part, aBase, inner.mul(first, op.a.strideJ)), op.a.strideJ, terms, rows);
-      forEachGroup(part, group, [&](OpBuilder &body, Value which, int64_t columns) {
-        Value bBase = columnsOfB(stage, body, batch, IndexMath{body, loc}.mul(which, groups.width));
-        bBase = address(body, bBase, IndexMath{body, loc}.mul(first, strideOfB()));
+    Value aBase = address(b, corner(stage, b, op.a, batch), math.mul(m0, op.a.strideI));
+    block.clear(b, math.mul(math.ceilDiv(rows, tileRows()), tileRows()));
+    loopOver(b, loc, math.constant(0), end, terms, [&](OpBuilder &body, Value first) {
+      IndexMath inner{body, loc};
+      Value a = address(body, aBase, inner.mul(first, op.a.strideJ));
+      Part part{a, {}, inner.sub(inner.min(inner.add(first, terms), end), first), rows, {}, 0};
+      if (copiesA)
+        block.copyA(body, a, op.a.strideJ, part.terms, rows);
+      forEachGroup(body, group, [&](OpBuilder &inside, Value which, int64_t columns) {
+        IndexMath place{inside, loc};
+        part.b = columnsOfB(stage, inside, batch, place.mul(which, groups.width));
+        part.b = address(inside, part.b, place.mul(first, strideOfB()));
         if (!panelOfB)
-          bBase = block.copyB(body, bBase, strideOfB(), terms, columns);
-        addPart(body, block, bBase, placeIn(body, which, group), columns, terms, rows);
+          part.b = block.copyB(inside, part.b, strideOfB(), part.terms, columns);
+        part.column = placeIn(inside, which, group);
+        part.columns = columns;
+        addPart(inside, block, part);
       });
     });
     forEachGroup(b, group, [&](OpBuilder &body, Value which, int64_t columns) {
@@ -342,31 +393,43 @@ private:
       ifThen(b, loc, math.less(full, end), [&](OpBuilder &inner) { body(inner, full, groups.tail); });
   }
 
-  void addPart(OpBuilder &b, SumsOfBlock &block, Value bBase, Value column, int64_t columns, Value terms, Value rows) {
+  void addPart(OpBuilder &b, SumsOfBlock &block, const Part &part) {
     IndexMath math{b, loc};
     int64_t size = tileRows();
-    Value whole = math.roundDown(rows, size);
+    Value whole = math.roundDown(part.rows, size);
     loopOver(b, loc, math.constant(0), whole, size,
-             [&](OpBuilder &inner, Value row) { addTile(inner, block, bBase, row, column, size, columns, terms); });
-    if (int64_t rest = op.m % size)
-      ifThen(b, loc, math.less(whole, rows),
-             [&](OpBuilder &inner) { addTile(inner, block, bBase, whole, column, rest, columns, terms); });
+             [&](OpBuilder &inner, Value row) { addTile(inner, block, part, row, size, /*last=*/false); });
+    bool isStatic = op.rows != Matmul::Rows::M;
+    if (int64_t rest = isStatic ? op.m % size : op.rowsFactor % size)
+      ifThen(b, loc, math.less(whole, part.rows), [&](OpBuilder &inner) {
+        addTile(inner, block, part, whole, isStatic ? rest : size, /*last=*/!isStatic);
+      });
   }
 
-  void addTile(OpBuilder &b, SumsOfBlock &block, Value bBase, Value row, Value column, int64_t rows, int64_t columns,
-               Value terms) {
+  // With `last`, rows from the last one on are computed from its operands, and not read.
+  void addTile(OpBuilder &b, SumsOfBlock &block, const Part &part, Value row, int64_t rows, bool last) {
     int64_t strideB = panelOfB ? panelOfB : groups.width;
-    Tile tile(loc, vector, rows, columns, /*wholeVectors=*/true);
+    Tile tile(loc, vector, rows, part.columns, /*wholeVectors=*/true);
     tile.prefetchB(prefetchSteps * strideB);
+    SmallVector<Value> aRows;
+    for (int64_t r = 0; r < rows && !copiesA; ++r) {
+      IndexMath math{b, loc};
+      Value at = math.add(row, r);
+      if (last)
+        at = math.min(at, math.add(part.rows, -1));
+      aRows.push_back(last || r == 0 ? address(b, part.a, math.mul(at, op.a.strideI))
+                                     : elementAddress(b, loc, op.element, aRows[0], r * op.a.strideI));
+    }
     Sums sums = accumulateOver(
-        b, loc, constantI64(b, loc, 0), terms, 1, tile.zeros(b), [&](OpBuilder &step, Value term, Sums &carried) {
-          Value first = block.addressOfA(step, term, row);
+        b, loc, constantI64(b, loc, 0), part.terms, 1, tile.zeros(b), [&](OpBuilder &step, Value term, Sums &carried) {
+          Value first = copiesA ? block.addressOfA(step, term, row) : Value();
           SmallVector<Value> aAddresses;
           for (int64_t r = 0; r < rows; ++r)
-            aAddresses.push_back(elementAddress(step, loc, op.element, first, r));
-          tile.multiplyAdd(step, carried, aAddresses, address(step, bBase, IndexMath{step, loc}.mul(term, strideB)));
+            aAddresses.push_back(copiesA ? elementAddress(step, loc, op.element, first, r)
+                                         : address(step, aRows[r], term));
+          tile.multiplyAdd(step, carried, aAddresses, address(step, part.b, IndexMath{step, loc}.mul(term, strideB)));
         });
-    block.add(b, tile, sums, row, column);
+    block.add(b, tile, sums, row, part.column);
   }
 
   void finishBlock(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, const SumsOfBlock &block, Value group,
@@ -536,6 +599,8 @@ private:
   int64_t chunks = 1;   // of k, each summed by tasks of its own
   bool splitK = false;  // there are several
   bool inParts = false; // a task sums one part of k after another
+  bool copiesA = false; // and copies the rows that A's terms are
+  int64_t terms = 0;    // of such a part
   int64_t rowsOfBlock = 1, staticBlocksOfM = 1, groupsOfTask = 1;
   Stage product;
   Partials partials;

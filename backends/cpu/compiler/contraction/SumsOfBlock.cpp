@@ -14,11 +14,16 @@ using namespace mlir;
 // Neighbouring terms lie an odd number of vectors apart, so that they are in different sets of a cache.
 static int64_t oddLines(int64_t elements, int64_t lanes) { return (llvm::divideCeil(elements, lanes) | 1) * lanes; }
 
-SumsOfBlock::SumsOfBlock(StageFunction &stage, Location loc, VectorType vector, int64_t rows, int64_t columns,
-                         int64_t width)
-    : loc(loc), vector(vector), lanes(vector.getNumElements()), strideOfA(oddLines(rows, lanes)), strideOfB(width),
-      strideOfSums(llvm::alignTo(columns, lanes)), copyOfA(onStack(stage, termsPerPart * strideOfA)),
-      copyOfB(onStack(stage, termsPerPart * strideOfB)), sums(onStack(stage, rows * strideOfSums)) {}
+SumsOfBlock::SumsOfBlock(StageFunction &stage, Location loc, VectorType vector, int64_t rows, int64_t columns)
+    : loc(loc), vector(vector), lanes(vector.getNumElements()), strideOfA(oddLines(rows, lanes)),
+      strideOfSums(llvm::alignTo(columns, lanes)), sums(onStack(stage, rows * strideOfSums)) {}
+
+void SumsOfBlock::makeRoomForA(StageFunction &stage, int64_t terms) { copyOfA = onStack(stage, terms * strideOfA); }
+
+void SumsOfBlock::makeRoomForB(StageFunction &stage, int64_t terms, int64_t width) {
+  strideOfB = width;
+  copyOfB = onStack(stage, terms * strideOfB);
+}
 
 Value SumsOfBlock::onStack(StageFunction &stage, int64_t elements) const {
   OpBuilder b = OpBuilder::atBlockBegin(&stage.func.getBody().front());

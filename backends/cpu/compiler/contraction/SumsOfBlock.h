@@ -1,6 +1,6 @@
-// Sums of a block of C that are made of one part of k after another: between the parts they are kept on the stack, beside a
-// copy of the part of A and of B that tiles are computed from. So these stay in the cache while all tiles of the block use
-// them, however long k is and however far apart its terms lie.
+// Sums of a block of C that are made of one part of k after another: between the parts they are kept on the stack, beside
+// copies of the part of A and of B that tiles are computed from, where these lie apart in memory. So the part stays in the
+// cache while all tiles of the block use it, however long k is and however far apart its terms lie.
 #pragma once
 
 #include "backends/cpu/compiler/StageFunction.h"
@@ -8,14 +8,14 @@
 
 namespace sluice::cpu {
 
-// The terms of a part: of sums this long, the partial ones are added up.
-constexpr int64_t termsPerPart = 256;
-
 class SumsOfBlock {
 public:
-  // Of at most `rows` x `columns` sums; B's columns are copied for `width` of them at a time.
-  SumsOfBlock(StageFunction &stage, mlir::Location loc, mlir::VectorType vector, int64_t rows, int64_t columns,
-              int64_t width);
+  // Of at most `rows` x `columns` sums.
+  SumsOfBlock(StageFunction &stage, mlir::Location loc, mlir::VectorType vector, int64_t rows, int64_t columns);
+
+  // Makes room for copies of `terms` terms of A, or of B for `width` columns at a time.
+  void makeRoomForA(StageFunction &stage, int64_t terms);
+  void makeRoomForB(StageFunction &stage, int64_t terms, int64_t width);
 
   // Sets the sums of the first `rows` rows to zero.
   void clear(mlir::OpBuilder &b, mlir::Value rows);
@@ -36,7 +36,7 @@ private:
 
   mlir::Location loc;
   mlir::VectorType vector;
-  int64_t lanes, strideOfA, strideOfB, strideOfSums;
+  int64_t lanes, strideOfA, strideOfB = 0, strideOfSums;
   mlir::Value copyOfA, copyOfB, sums;
 };
 

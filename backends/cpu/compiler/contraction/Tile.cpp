@@ -111,11 +111,14 @@ Sums accumulateInParts(OpBuilder &b, Location loc, const Tile &tile, Value lower
   });
 }
 
+int64_t termsOfPart(int64_t count) {
+  constexpr int64_t mostUnrolled = 4;
+  return llvm::alignTo(llvm::divideCeil(count, llvm::divideCeil(count, termsPerSum)), mostUnrolled);
+}
+
 Sums accumulateInParts(OpBuilder &b, Location loc, const Tile &tile, int64_t count, int64_t unroll, Sums sums,
                        llvm::function_ref<void(OpBuilder &, Value, int64_t, Sums &)> body) {
-  constexpr int64_t mostUnrolled = 4;
-  int64_t parts = llvm::divideCeil(count, termsPerSum);
-  int64_t size = llvm::alignTo(llvm::divideCeil(count, parts), mostUnrolled), whole = count / size;
+  int64_t size = termsOfPart(count), whole = count / size;
   auto addPart = [&](OpBuilder &outer, Value first, int64_t terms, Sums &carried) {
     carried = addApart(outer, loc, tile, carried, [&](OpBuilder &inner, Sums zeros) {
       return accumulateOver(inner, loc, terms, unroll, zeros, [&](OpBuilder &step, Value i, int64_t plus, Sums &sum) {

@@ -57,6 +57,9 @@ Sums accumulateOver(mlir::OpBuilder &b, mlir::Location loc, int64_t count, int64
 // Sums of more terms than this are added up from sums of so many: a running sum's rounding errors grow with its length.
 constexpr int64_t termsPerSum = 512;
 
+// The terms of each such part, but the last one's, of a sum of `count`.
+int64_t termsOfPart(int64_t count);
+
 // Adds what `terms` makes of zeros.
 Sums addApart(mlir::OpBuilder &b, mlir::Location loc, const Tile &tile, Sums sums,
               llvm::function_ref<Sums(mlir::OpBuilder &, Sums zeros)> terms);
