@@ -67,6 +67,11 @@ static std::string checkWidth(const std::string &text) {
                                                              : "a width is a multiple of 64 up to 16384, not " + text;
 }
 
+static std::string checkShare(const std::string &text) {
+  double share = std::strtod(text.c_str(), nullptr);
+  return share >= 0 && share < 1 ? "" : "a share of elements is at least 0 and less than 1, not " + text;
+}
+
 static void describeSizes(CLI::App &app, Sizes &sizes) {
   auto add = [&](const char *flag, std::int64_t &size, const char *what, const CLI::Validator &check) {
     if (size)
@@ -76,6 +81,10 @@ static void describeSizes(CLI::App &app, Sizes &sizes) {
   add("--width", sizes.width, "elements of each word or patch, a multiple of 64", CLI::Validator(checkWidth, "N"));
   add("--length", sizes.length, "words in a row", CLI::Range(std::int64_t(1), sizes.length));
   add("--words", sizes.words, "words that there are", CLI::Range(std::int64_t(2), sizes.words));
+  if (sizes.dropout)
+    app.add_option("--dropout", *sizes.dropout, "share of the elements that dropout zeroes in training")
+        ->check(CLI::Validator(checkShare, "P"))
+        ->capture_default_str();
 }
 
 static void describe(CLI::App &app, Options &options) {

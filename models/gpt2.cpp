@@ -1,7 +1,7 @@
 // GPT-2, of 124 million parameters: of up to 1024 words each next one, by 12 blocks of attention to the words before. What
 // embeds a word scores it as the next one, too. Parameters are named as Hugging Face's transformers name them, and matrices
 // lie as there, [in, out].
-#include "Options.h"
+#include "NextWord.h"
 #include "Transformer.h"
 
 #include <cmath>
@@ -9,7 +9,6 @@
 using namespace sluice;
 
 static constexpr std::int64_t kPositions = 1024;
-static constexpr double kDropout = 0.1;
 
 /// A linear layer with its weight transposed.
 struct Conv1d : nn::Module {
@@ -26,25 +25,27 @@ struct Conv1d : nn::Module {
 static double ofResidual(const models::Sizes &sizes) { return 0.02 / std::sqrt(2.0 * double(sizes.layers)); }
 
 struct Attention : nn::Module {
+  double share; // that dropout zeroes, here and in what follows
   Conv1d c_attn, c_proj;
 
   Attention(nn::Module *parent, std::string name, const models::Sizes &sizes)
-      : Module(parent, std::move(name)), c_attn{this, "c_attn", sizes.width, 3 * sizes.width},
+      : Module(parent, std::move(name)), share(*sizes.dropout), c_attn{this, "c_attn", sizes.width, 3 * sizes.width},
         c_proj{this, "c_proj", sizes.width, sizes.width, ofResidual(sizes)} {}
 
   Tensor forward(Tensor x) override {
-    return dropout(c_proj(models::attention(c_attn(x), {.is_causal = true})), kDropout);
+    return dropout(c_proj(models::attention(c_attn(x), {.is_causal = true})), share);
   }
 };
 
 struct Mlp : nn::Module {
+  double share;
   Conv1d c_fc, c_proj;
 
   Mlp(nn::Module *parent, std::string name, const models::Sizes &sizes)
-      : Module(parent, std::move(name)), c_fc{this, "c_fc", sizes.width, 4 * sizes.width},
+      : Module(parent, std::move(name)), share(*sizes.dropout), c_fc{this, "c_fc", sizes.width, 4 * sizes.width},
         c_proj{this, "c_proj", 4 * sizes.width, sizes.width, ofResidual(sizes)} {}
 
-  Tensor forward(Tensor x) override { return dropout(c_proj(gelu(c_fc(x), Gelu::tanh)), kDropout); }
+  Tensor forward(Tensor x) override { return dropout(c_proj(gelu(c_fc(x), Gelu::tanh)), share); }
 };
 
 struct Block : nn::Module {
@@ -64,12 +65,13 @@ struct Block : nn::Module {
 };
 
 struct Gpt2 : nn::Module {
+  double share;
   nn::Embedding wte, wpe;
   nn::Sequential h{this, "h"};
   nn::LayerNorm ln_f;
 
   Gpt2(Graph &graph, const models::Sizes &sizes)
-      : Module(graph), wte{this, "wte", sizes.words, sizes.width}, wpe{this, "wpe", kPositions, sizes.width},
+      : Module(graph), share(*sizes.dropout), wte{this, "wte", sizes.words, sizes.width}, wpe{this, "wpe", kPositions, sizes.width},
         ln_f{this, "ln_f", sizes.width} {
     for (std::int64_t layer = 0; layer < sizes.layers; ++layer)
       h.add<Block>(sizes);
@@ -77,25 +79,20 @@ struct Gpt2 : nn::Module {
 
   Tensor forward(Tensor words) override {
     Tensor x = wte(words) + wpe.weight.slice(0, 0, words.shape()[1].size);
-    return linear(ln_f(h(dropout(x, kDropout))), wte.weight);
+    return linear(ln_f(h(dropout(x, share))), wte.weight);
   }
 };
 
 static Graph build(const models::Options &options) {
-  Graph graph = models::graph("gpt2", options);
-  Shape shape{Dim{"batch"}, options.sizes.length};
-  Tensor words = graph.input("input_ids", i32, shape), next = graph.input("labels", i32, shape);
-  Gpt2 net{graph, options.sizes};
+  models::NextWord task("gpt2", options);
+  Gpt2 net{task.graph, options.sizes};
   models::pin(net, options);
   net.initialize("w*e.weight", init::normal(0.0, 0.02));
-  Tensor logits = net(words);
-  graph.output("logits", logits);
-  graph.minimize(cross_entropy(logits.transpose(1, 2), next),
-                 optim::AdamW{.lr = options.lr, .betas = {0.9, 0.95}, .weight_decay = 0.1});
-  return graph;
+  return task.minimize(net(task.tokens),
+                       optim::AdamW{.lr = options.lr, .betas = {0.9, 0.95}, .weight_decay = 0.1});
 }
 
 int main(int argc, char **argv) {
-  models::Sizes sizes{.layers = 12, .width = 768, .length = kPositions, .words = 50257};
+  models::Sizes sizes{.layers = 12, .width = 768, .length = kPositions, .words = 50257, .dropout = 0.1};
   return models::run(argc, argv, "gpt2", {.batch = 4, .inits = {"torch"}, .lr = 6e-4, .sizes = sizes}, build);
 }

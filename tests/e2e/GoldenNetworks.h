@@ -26,7 +26,7 @@ inline const Network kLeNet{"lenet", "lenet", {1, 28, 28}, 10}, kMlp{"mlp", "mlp
     kResNet50{"resnet50", "resnet50", {3, 224, 224}, 1000, ".bn3."},
     kMobileNetV2{"mobilenetv2", "mobilenetv2", {3, 224, 224}, 1000},
     kUNet{"unet", "unet", {3, 256, 256}, 2, "(none)", /*labelsPixels=*/true},
-    kLstm{.name = "lstm", .figures = "lstm", .input = {32}, .classes = 10000, .words = {"words", "next"}};
+    kLstm{.name = "lstm", .figures = "lstm", .input = {32}, .classes = 10000, .words = {"tokens", "label"}};
 inline const Network kSmallLstm = smaller(kLstm, 50,
                                           {{"10000", "50"},
                                            {"1024", "128"},
@@ -40,7 +40,7 @@ inline const Network kGpt2{
     .input = {128},
     .classes = 50257,
     .arguments = "--length 128",
-    .words = {"input_ids", "labels"},
+    .words = {"tokens", "label"},
     .renamed = {{".c_attn.", ".attn.c_attn."},
                 {".c_proj.", ".attn.c_proj."},
                 {".c_fc.", ".mlp.c_fc."},

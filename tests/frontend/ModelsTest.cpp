@@ -50,6 +50,25 @@ TEST(Lstm, HasItsParametersAndAScanForEachLayer) {
   EXPECT_THAT(lstm.text, HasSubstr("sluice.scan 32 steps"));
 }
 
+TEST(Lstm, TakesOtherNumbersOfWords) {
+  std::string text = run("lstm --words 256 --length 8 -o -").text;
+  EXPECT_THAT(text, HasSubstr("lstm: 1181952 parameters")); // 256 * 256 + 1050624 + 256 * 257
+  EXPECT_THAT(text, HasSubstr("data \"kjv\""));
+  EXPECT_THAT(text, HasSubstr("sluice.scan 8 steps"));
+  EXPECT_EQ(run("lstm --words 10001 -o -").code, 2);
+}
+
+TEST(LstmLm, HasItsParameters) {
+  std::string text = run("lstm_lm -o -").text;
+  EXPECT_THAT(text, HasSubstr("lstm_lm: 19775200 parameters, up to 20 rows"));
+  EXPECT_THAT(text, HasSubstr("@lstm2.weight_hh_l0 : tensor<2600x650xf32> = <\"uniform\", -5.0"));
+  EXPECT_THAT(text, HasSubstr("sluice.scan 35 steps"));
+  EXPECT_THAT(text, HasSubstr("p = 5.0"));
+  EXPECT_THAT(run("lstm_lm --dropout 0 -o -").text, Not(HasSubstr("sluice.dropout")));
+  for (const char *share : {"1", "-0.1", "nan"})
+    EXPECT_EQ(run(std::string("lstm_lm -o - --dropout ") + share).code, 2) << share;
+}
+
 TEST(LeNet, ScalesBytesInTheGraph) {
   EXPECT_THAT(run("lenet -o -").text, HasSubstr("tensor<?x1x28x28xui8>"));
   EXPECT_THAT(run("lenet --input f32 -o -").text, testing::Not(HasSubstr("ui8")));

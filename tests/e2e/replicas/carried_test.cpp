@@ -17,7 +17,7 @@ static std::string network() {
   Graph g("stateful");
   g.set_capacity(kBatch);
   g.set_dtype(f64);
-  Tensor x = g.input("x", f64, {Dim{"batch"}, kSteps, kFeatures}), label = g.input("label", i32, {Dim{"batch"}});
+  Tensor x = g.input("x", f64, {Dim{"batch"}, kSteps, kFeatures}), label = g.input("class", i32, {Dim{"batch"}});
   nn::Module root{g};
   nn::LSTM lstm{&root, "lstm", kFeatures, 4, {.num_layers = 2, .batch_first = true, .stateful = true}};
   nn::Linear fc{&root, "fc", 4, 3};
@@ -43,9 +43,9 @@ static Values batch(int step, int64_t rows) {
     return std::vector<double>(values.begin(), values.end());
   };
   return {{"x", {x.begin(), x.end()}},
-          {"label", integers("label", 1, 3)},
-          {"words", integers("words", 32, 50)},
-          {"next", integers("next", 32, 50)}};
+          {"class", integers("label", 1, 3)},
+          {"tokens", integers("words", 32, 50)},
+          {"label", integers("next", 32, 50)}};
 }
 
 /// Those of a batch that the model takes.

@@ -98,7 +98,7 @@ def bert_base(weights, inputs, rows):
 
 def gpt2(weights, inputs, rows):
     width = weights.parameters["ln_f.weight"].numel()
-    words, following = (inputs[name].reshape(rows, -1).long() for name in ("input_ids", "labels"))
+    words, following = (inputs[name].reshape(rows, -1).long() for name in ("tokens", "label"))
     table = weights("wte.weight", -1, width)
     x = table[words] + weights("wpe.weight", -1, width)[:words.shape[1]]
     later = torch.ones(words.shape[1], words.shape[1], dtype=torch.bool).triu(1)

@@ -474,7 +474,7 @@ std::vector<double> integers(const std::string &key, int64_t count, int64_t limi
 Values inputsFor(const std::string &program, int64_t rows, int64_t length, int64_t words) {
   std::string label = program + "/label";
   if (program == "gpt2")
-    return {{"input_ids", integers(program, rows * length, words)}, {"labels", integers(label, rows * length, words)}};
+    return {{"tokens", integers(program, rows * length, words)}, {"label", integers(label, rows * length, words)}};
   if (program != "bert_base")
     return {{"image", drawn(program, rows * 3 * 224 * 224)}, {"label", integers(label, rows, 1000)}};
   std::vector<double> present(size_t(rows * length), 1);
