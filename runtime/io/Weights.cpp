@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <iterator>
 #include <zlib.h>
 
@@ -192,28 +193,48 @@ void loadStates(Instance &instance, const SafetensorsFile &file, const std::stri
       loadState(instance, state, findTensor(state, lent(file, name)));
 }
 
-/// Writes the states that `chosen` picks, and a checksum if the metadata asks for one.
-template <typename Chosen>
-static void writeStates(const Instance &instance, const std::string &path, Metadata metadata, Chosen chosen) {
+/// Writes the states that `chosen` picks, with the elements of those that `elements` names, and a checksum if the metadata asks
+/// for one.
+template <typename Chosen, typename Elements>
+static void writeStates(const Instance &instance, const std::string &path, Metadata metadata, Chosen chosen,
+                        Elements elements) {
   std::vector<TensorRange> tensors;
   for (const State &state : instance.plan().states)
     if (chosen(state))
       tensors.push_back({state.name, state.dtype, state.shape, 0, static_cast<uint64_t>(state.logicalBytes())});
   auto give = [&](const TensorRange &tensor, const WriteBytes &write) {
-    instance.getState(instance.state(tensor.name), write);
+    instance.getState(instance.state(elements(tensor.name)), write);
   };
   if (metadata.count(checksumKey))
     metadata[checksumKey] = checksumOf(metadata, tensors, give);
   writeSafetensors(path, std::move(tensors), metadata, give);
 }
 
+static const std::string &itself(const std::string &name) { return name; }
+
 void saveWeights(const Instance &instance, const std::string &path) {
-  writeStates(instance, path, {{"format", "pt"}}, [](const State &state) { return state.isWeight(); });
+  writeStates(instance, path, {{"format", "pt"}}, std::mem_fn(&State::isWeight), itself);
+}
+
+/// The average of a parameter.
+static std::string averageOf(const std::string &name) { return name + ".ema"; }
+
+bool hasAverages(const Plan &plan) {
+  return std::ranges::any_of(plan.states, [&](const State &state) {
+    return state.kind == StateKind::slot && !state.of.empty() && state.name == averageOf(state.of);
+  });
+}
+
+void saveAverages(const Instance &instance, const std::string &path) {
+  writeStates(instance, path, {{"format", "pt"}}, std::mem_fn(&State::isWeight), [&](const std::string &name) {
+    std::string average = averageOf(name);
+    return instance.plan().findState(average) ? average : name;
+  });
 }
 
 void saveStates(const Instance &instance, const std::string &path, Metadata metadata) {
   metadata[checksumKey]; // filled in when the states are written
-  writeStates(instance, path, std::move(metadata), [](const State &state) { return state.isKept(); });
+  writeStates(instance, path, std::move(metadata), std::mem_fn(&State::isKept), itself);
 }
 
 } // namespace sluice::runtime

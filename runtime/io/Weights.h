@@ -20,6 +20,12 @@ void loadWeights(Instance &instance, const std::string &path);
 /// Writes every parameter and statistic to `path`.
 void saveWeights(const Instance &instance, const std::string &path);
 
+/// Whether training keeps averages of parameters (optim::EMA).
+bool hasAverages(const Plan &plan);
+
+/// As `saveWeights`, with averages in place of the parameters that have one. All shards are here (Instance::collectShards).
+void saveAverages(const Instance &instance, const std::string &path);
+
 /// Fails if a checkpoint is not what was written, whether in its tensors or in what it says beside them.
 void checkWhole(const SafetensorsFile &file, const std::string &name);
 

@@ -168,7 +168,9 @@ private:
     addData(train);
     train->add_option("--test-data", options_.testData, "Data to evaluate on (default: the test part of --data)");
     addBatch(train);
-    addInteger(train, "--epochs", options_.epochs, 0, 1'000'000, "Epochs (default: 10)");
+    addInteger(train, "--epochs", options_.epochs, 0, 1'000'000, "Epochs (default: 10, or as many as --steps takes)");
+    addInteger(train, "--steps", options_.steps, 1, INT64_C(1) << 40,
+               "Steps to end after, within an epoch, too (default: those of the epochs)");
     addSettings(train);
     addSeed(train);
     train->add_flag("--augment", options_.dataOptions.augments, "Train on random parts of images, mirrored or not");
@@ -178,6 +180,8 @@ private:
                "Steps between checkpoints (default: 100)");
     train->add_flag("--resume", options_.resume, "Go on from the newest valid checkpoint, if there is one");
     train->add_option("--save", options_.save, "Write the weights here at the end (.safetensors)");
+    train->add_option("--save-averages", options_.saveAverages,
+                      "The same with the averages of weights that the model's optimizer keeps");
     train->add_option("--log", options_.log, "Write one JSON object per epoch here");
     train->footer("Examples:\n  train --epochs 20 --set lr=0.1 --save weights.safetensors\n"
                   "  train --data FashionMNIST/raw --checkpoint run1 --resume\n"

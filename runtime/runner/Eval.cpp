@@ -50,12 +50,10 @@ int runEval(const Options &options, Processes &processes) {
   std::optional<Means> means = evaluate(instance, feed, batch, progress, /*signal=*/nullptr);
   Json result;
   std::string text;
-  for (size_t i = 0; i < means->outputs().size(); ++i) {
-    const std::string &name = means->outputs()[i]->name;
-    result[name] = means->mean(i);
+  for (const auto &[name, mean] : means->results()) {
+    result[name] = mean;
     bool share = name == "accuracy";
-    text += concat(text.empty() ? "" : "  ", name, " ",
-                   share ? fixedText(100 * means->mean(i), 2) + " %" : fixedText(means->mean(i), 4));
+    text += concat(text.empty() ? "" : "  ", name, " ", share ? fixedText(100 * mean, 2) + " %" : fixedText(mean, 4));
   }
   result[rowsKey] = feed.rows();
   if (processes.isFirst())

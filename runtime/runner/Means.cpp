@@ -1,5 +1,7 @@
 #include "runtime/runner/Means.h"
 
+#include <cmath>
+
 namespace sluice::runtime {
 
 static bool isScalar(const Value &value) { return value.rowsDim < 0 && elementsOf(value.shape) == 1; }
@@ -30,6 +32,22 @@ void Means::collect() {
 double Means::mean(size_t output) {
   collect();
   return sums_[output] / static_cast<double>(rows_);
+}
+
+std::vector<std::pair<std::string, double>> Means::results() {
+  std::vector<std::pair<std::string, double>> results;
+  std::optional<double> nll;
+  double words = 1;
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const auto &[name, value] = results.emplace_back(outputs_[i]->name, mean(i));
+    if (name == "nll")
+      nll = value;
+    if (name == "words")
+      words = value;
+  }
+  if (nll)
+    results.emplace_back("perplexity", std::exp(*nll / words));
+  return results;
 }
 
 std::optional<double> Means::meanSoFar(std::string_view name) {

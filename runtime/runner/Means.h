@@ -4,7 +4,9 @@
 #include "runtime/exec/Instance.h"
 
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace sluice::runtime {
@@ -23,6 +25,9 @@ public:
   int64_t rows() const { return rows_; }
   const std::vector<const Value *> &outputs() const { return outputs_; }
   double mean(size_t output);
+  /// All means by name. Where one is called `nll`, a sum of -log of what words were given, there is `perplexity`, too: exp of it,
+  /// of each of `words`, if that is another one. This is that of all words, of which exp of each call's is not the mean.
+  std::vector<std::pair<std::string, double>> results();
   /// The mean of the output called `name` over the calls whose outputs are known; nothing if there are none. With
   /// accelerators those are the calls before the last time that a mean was asked for: progress is not worth a wait.
   std::optional<double> meanSoFar(std::string_view name);

@@ -39,13 +39,14 @@ struct Options {
   int64_t batch = 0;              ///< 0: as many as the model takes
 
   // train
-  int64_t epochs = 10;
+  std::optional<int64_t> epochs;
+  int64_t steps = 0; ///< 0: those of the epochs
   std::optional<uint64_t> seed;
   std::vector<NamedText> settings;
   std::string checkpointFolder;
   int64_t checkpointEvery = 100;
   bool resume = false;
-  std::string save, log;
+  std::string save, saveAverages, log;
 
   // predict and bench
   std::string entry;

@@ -18,6 +18,7 @@
 namespace sluice::runtime {
 
 using Clock = std::chrono::steady_clock;
+static constexpr int64_t defaultEpochs = 10;
 
 namespace {
 
@@ -36,7 +37,7 @@ public:
     processes_.agree(lines(), instance_);
     startTrace(instance_, options_);
     EpochLog log(options_.log, position_.epoch);
-    while (position_.epoch < options_.epochs) {
+    while (!isDone()) {
       if (!trainEpoch())
         return endBySignal();
       std::optional<Means> tested;
@@ -44,6 +45,8 @@ public:
       if (test_ && !(tested = evaluate(instance_, *test_, position_.batch, progress_, &signal)))
         return endBySignal();
       report(tested, log);
+      if (position_.rowsDone < train_->rows())
+        break; // --steps end here
       ++position_.epoch;
       position_.rowsDone = 0;
       means_.reset();
@@ -51,6 +54,11 @@ public:
     checkpoint();
     if (!options_.save.empty())
       saveWeights(instance_, options_.save);
+    if (!options_.saveAverages.empty()) {
+      instance_.collectShards();
+      if (processes_.isFirst())
+        saveAverages(instance_, options_.saveAverages);
+    }
     finishRun(instance_, options_, instance_.times().take());
     return 0;
   }
@@ -61,8 +69,10 @@ private:
       failUsage("--resume needs --checkpoint DIR");
     if (options_.resume && !options_.weights.empty())
       failUsage("--weights is for the start of a run; --resume goes on from the weights of a checkpoint");
+    if (!options_.saveAverages.empty() && !hasAverages(instance_.plan()))
+      failUsage("--save-averages: the model keeps no averages of its weights");
     position_.batch = batchRows(options_, instance_.plan());
-    for (const std::string *output : {&options_.save, &options_.trace})
+    for (const std::string *output : {&options_.save, &options_.saveAverages, &options_.trace})
       if (!output->empty())
         check(*output, files::checkWritable(*output));
   }
@@ -87,6 +97,15 @@ private:
     train_->load();
     if (test_)
       test_->load();
+  }
+
+  /// As many as were asked for, or as --steps take.
+  int64_t epochs() const {
+    int64_t steps = (train_->rows() + position_.batch - 1) / position_.batch;
+    return options_.epochs.value_or(options_.steps > 0 ? (options_.steps + steps - 1) / steps : defaultEpochs);
+  }
+  bool isDone() const {
+    return position_.epoch >= epochs() || (options_.steps > 0 && position_.step >= options_.steps);
   }
 
   /// Fresh weights, or the newest checkpoint.
@@ -115,14 +134,17 @@ private:
     std::vector<NamedText> lines = {{"the number of training rows", std::to_string(train_->rows())},
                                     {"the number of test rows", std::to_string(test_ ? test_->rows() : 0)},
                                     {"the batch", std::to_string(position_.batch)},
-                                    {"the number of epochs", std::to_string(options_.epochs)},
+                                    {"the number of epochs", std::to_string(epochs())},
+                                    {"the number of steps", std::to_string(options_.steps)},
                                     {"the seed", std::to_string(position_.seed)},
                                     {"the epoch that it starts in", std::to_string(position_.epoch)},
                                     {"the step that it starts at", std::to_string(position_.step)},
                                     {"the rows done of the epoch", std::to_string(position_.rowsDone)},
                                     {"the steps between checkpoints", std::to_string(options_.checkpointEvery)}};
     if (instance_.hasShardsElsewhere()) // which all bring to a checkpoint
-      lines.push_back({"whether there are checkpoints", options_.checkpointFolder.empty() ? "no" : "yes"});
+      for (auto [what, path] : {std::pair("checkpoints", options_.checkpointFolder),
+                                std::pair("averages to save", options_.saveAverages)})
+        lines.push_back({concat("whether there are ", what), path.empty() ? "no" : "yes"});
     for (const Setting &setting : settings_)
       lines.push_back({concat("the setting ", quote(setting.state->name)), Json(setting.value).dump()});
     return lines;
@@ -181,12 +203,12 @@ private:
     ReadAhead batches(*train_, std::span(order).subspan(static_cast<size_t>(before)), position_.batch);
     SharedSignal signal(processes_, instance_);
     instance_.team().enter([&] {
-      while (position_.rowsDone < train_->rows() && !signal.came())
+      while (position_.rowsDone < train_->rows() && !isDone() && !signal.came())
         trainStep(batches.next());
     });
     seconds_ = std::chrono::duration<double>(Clock::now() - start).count();
     rowsTimed_ = position_.rowsDone - before;
-    return position_.rowsDone == train_->rows();
+    return position_.rowsDone == train_->rows() || isDone();
   }
 
   void trainStep(const Batch &batch) {
@@ -207,8 +229,7 @@ private:
     std::string text = concat(position_.rowsDone * 100 / train_->rows(), "%");
     if (std::optional<double> loss = means_.meanSoFar("loss"))
       text += "  loss " + fixedText(*loss, 4);
-    progress_.update(concat("epoch ", position_.epoch + 1, "/", options_.epochs), position_.rowsDone, train_->rows(),
-                     text);
+    progress_.update(concat("epoch ", position_.epoch + 1, "/", epochs()), position_.rowsDone, train_->rows(), text);
   }
 
   /// Where processes keep shards, all of them come to it.
@@ -240,14 +261,11 @@ private:
     double rate = seconds_ > 0 ? static_cast<double>(rowsTimed_) / seconds_ : 0;
     Json line;
     line["epoch"] = position_.epoch + 1;
-    for (size_t i = 0; i < means_.outputs().size(); ++i) {
-      const std::string &name = means_.outputs()[i]->name;
-      line[name == "loss" ? name : "train_" + name] = means_.mean(i);
-    }
-    for (size_t i = 0; tested && i < tested->outputs().size(); ++i) {
-      const std::string &name = tested->outputs()[i]->name;
-      line[name == "loss" ? "test_loss" : name] = tested->mean(i);
-    }
+    for (const auto &[name, mean] : means_.results())
+      line[name == "loss" ? name : "train_" + name] = mean;
+    if (tested)
+      for (const auto &[name, mean] : tested->results())
+        line[name == "loss" ? "test_loss" : name] = mean;
     line["step"] = position_.step;
     line[rateKey] = rate;
     log.append(line);
@@ -256,11 +274,13 @@ private:
   }
 
   std::string textOf(const Json &line, double rate) const {
-    std::string text = concat("epoch ", position_.epoch + 1, "/", options_.epochs);
+    std::string text = concat("epoch ", position_.epoch + 1, "/", epochs());
     if (line.contains("loss"))
       text += "  loss " + fixedText(line["loss"].get<double>(), 4);
     if (line.contains("accuracy"))
       text += "  test accuracy " + fixedText(100 * line["accuracy"].get<double>(), 2) + " %";
+    else if (line.contains("perplexity"))
+      text += "  test perplexity " + fixedText(line["perplexity"].get<double>(), 4);
     else if (line.contains("test_loss"))
       text += "  test loss " + fixedText(line["test_loss"].get<double>(), 4);
     return text + "  " + rateText(rate) + " rows/s";

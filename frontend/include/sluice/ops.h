@@ -354,9 +354,10 @@ struct CrossEntropyOptions {
 ///
 /// Perplexity is exp of an evaluation's loss and no metric: metrics are means over the rows of all calls, and exp of a loss
 /// would be averaged as such. Nor is the loss itself the mean of all labels where calls ignore some unevenly. Both follow
-/// from metrics that are sums of a row: perplexity is exp(nll / words) of
+/// from metrics that are sums of a row, of which executables print the perplexity, exp(nll / words):
 ///   g.metric("nll", cross_entropy(logits, label, {.ignore_index = -100, .reduction = Reduction::none}).sum(1).mean());
 ///   g.metric("words", ne(label, -100).to(f32).sum(1).mean());
+/// Without "words", nll is the mean of a word.
 Tensor cross_entropy(Arg logits, const Tensor &target, CrossEntropyOptions options);
 Tensor cross_entropy(Arg logits, const Tensor &target, Reduction reduction = Reduction::mean);
 

@@ -83,7 +83,8 @@ struct SequentialLR {
 using Schedule = std::variant<StepLR, LinearLR, CosineAnnealingLR, SequentialLR>;
 
 /// An average of each parameter's values: decay * average + (1 - decay) * parameter after each step, the parameter
-/// itself after the first; the slot `ema`, in checkpoints as `fc.weight.ema`. `predict` uses the parameters.
+/// itself after the first; the slot `ema`, in checkpoints as `fc.weight.ema`. `predict` uses the parameters, or
+/// the weights that `train --save-averages` has written.
 struct EMA {
   double decay = 0.999;
 };

@@ -9,7 +9,7 @@ using namespace sluice;
 
 namespace {
 
-constexpr std::int64_t kWords = 11, kWidth = 6, kLength = 5;
+constexpr std::int64_t kWords = 11, kWidth = 6, kLength = 5, kIgnored = 3;
 
 /// The head's weight is the embedding's, or one of its own.
 struct Language : nn::Module {
@@ -22,7 +22,7 @@ struct Language : nn::Module {
   Tensor forward(Tensor tokens) override { return lm_head(tanh(wte(tokens))); }
 };
 
-Graph language(const std::string &name, bool isTied) {
+Graph language(const std::string &name, bool isTied, const optim::Options &options = {}) {
   Graph g(name);
   g.set_capacity(8);
   Tensor tokens = g.input("tokens", i32, {Dim{"batch"}, kLength}),
@@ -30,7 +30,10 @@ Graph language(const std::string &name, bool isTied) {
   Language net{g, isTied};
   Tensor logits = net(tokens);
   g.output("logits", logits);
-  g.minimize(cross_entropy(logits.transpose(1, 2), label), optim::SGD{.lr = 0.5, .momentum = 0.9});
+  CrossEntropyOptions counted{.ignore_index = kIgnored, .reduction = Reduction::none};
+  g.metric("nll", cross_entropy(logits.transpose(1, 2), label, counted).sum(1).mean());
+  g.metric("words", ne(label, kIgnored).to(f32).sum(1).mean());
+  g.minimize(cross_entropy(logits.transpose(1, 2), label), optim::SGD{.lr = 0.5, .momentum = 0.9}, options);
   return g;
 }
 
@@ -86,6 +89,7 @@ int main(int argc, char **argv) {
   const std::map<std::string, std::function<Graph()>> kinds = {
       {"tied", [] { return language("tied", true); }},
       {"untied", [] { return language("untied", false); }},
+      {"averaged", [] { return language("averaged", false, {.ema = optim::EMA{.decay = 0.8}}); }},
       {"gpt", [] { return gpt(); }},
       {"data", [&] { return data(arguments.at(2), arguments.at(3), std::stoll(arguments.at(4))); }}};
   try {

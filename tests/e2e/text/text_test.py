@@ -2,6 +2,7 @@
 """Texts and tokens as data, beside the tokenizers of PyPI and PyTorch: text_test.py SOURCE_ROOT BUILD_ROOT."""
 
 import json
+import math
 import os
 import random
 import subprocess
@@ -17,11 +18,11 @@ environment.enter(SOURCE)
 
 import numpy as np  # noqa: E402: of the environment entered above
 import torch  # noqa: E402
-from safetensors.numpy import save_file  # noqa: E402
+from safetensors.numpy import load_file, save_file  # noqa: E402
 from tokenizers import ByteLevelBPETokenizer  # noqa: E402
 
 KJV = os.path.join(SOURCE, "models", "data", "kjv")
-WORDS, WIDTH, LENGTH = 11, 6, 5  # of state_models
+WORDS, WIDTH, LENGTH, IGNORED = 11, 6, 5, 3  # of state_models
 TEXTS = ["", " ", "\n", "  ", " \n ", "a", " a", "a ", "  a", "a  b", "a \n b", "a\n\n\nb", "\t\tx", "I'm he's we'll they'd I've you're don't",
          "'s 'S ' s' 'll'd", "'", "a'", "it's'", "12 345,678.90 a1b2", "x=y+z; // (ok?)", "...!?\n", "é ü ñ ß", "Ελληνικά κείμενο", "中文字 テスト",
          "a\u00a0b\u2003 c", "👍🏽 ok", "½ ² Ⅷ ٣", "a\u0301 b", "_a_ __", "\u200b\ufeff", "\x00\x01", "e" * 300, " " * 40 + "x", "x\r\ny"]
@@ -97,7 +98,7 @@ class TrainingTest(unittest.TestCase):
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
         self.folder = scratch.name
-        self.run_program(os.path.join(BUILD, "tests", "state_models"), "untied", "words.mlir")
+        self.run_program(os.path.join(BUILD, "tests", "state_models"), "averaged", "words.mlir")
         self.run_program(os.path.join(BUILD, "bin", "sluice"), "compile", "words.mlir", "-o", "words")
         draw = np.random.default_rng(2)
         self.tokens = draw.integers(0, WORDS, 104)
@@ -114,11 +115,11 @@ class TrainingTest(unittest.TestCase):
         said = self.run_program("./words", "eval", "--data", data, "--weights", "w.safetensors", "--json", *options, code=code)
         return said if code else json.loads(said)
 
-    def expected(self):
+    def expected(self, **options):
         rows = (len(self.tokens) - 1) // LENGTH
         x, label = (torch.tensor(self.tokens[i : i + rows * LENGTH].astype(np.int64)).reshape(rows, LENGTH) for i in (0, 1))
         wte, head = (torch.tensor(self.weights[f"{name}.weight"], dtype=torch.float64) for name in ("wte", "lm_head"))
-        return torch.nn.functional.cross_entropy((torch.tanh(wte[x]) @ head.T).transpose(1, 2), label).item()
+        return torch.nn.functional.cross_entropy((torch.tanh(wte[x]) @ head.T).transpose(1, 2), label, **options).item()
 
     def write(self, name, content):
         with open(os.path.join(self.folder, name), "wb") as file:
@@ -134,29 +135,99 @@ class TrainingTest(unittest.TestCase):
             with self.subTest(name):
                 self.assertAlmostEqual(self.eval(name)["loss"], self.expected(), delta=2e-6)
 
-    def test_windows_are_drawn_by_the_seed(self):
+    def read(self, name):
+        with open(os.path.join(self.folder, name), "rb") as file:
+            return file.read()
+
+    def train(self, *options):
+        """What a run says, and its weights."""
         self.write("x.bin", self.tokens.astype("<u2").tobytes())
-        def train(*options):
-            self.run_program("./words", "train", "--data", "x.bin", "--epochs", "2", "--weights", "w.safetensors", "--save", "a.safetensors",
-                             *options)
-            with open(os.path.join(self.folder, "a.safetensors"), "rb") as file:
-                return file.read()
-        first = train("--seed", "4")
-        self.assertEqual(first, train("--seed", "4", "--threads", "1"))
-        self.assertNotEqual(first, train("--seed", "5"))
+        said = self.run_program("./words", "train", "--data", "x.bin", "--save", "a.safetensors", "--json", *options)
+        return [json.loads(line) for line in said.splitlines()], self.read("a.safetensors")
+
+    def test_windows_are_drawn_by_the_seed(self):
+        first = self.train("--epochs", "2", "--seed", "4")[1]
+        self.assertEqual(first, self.train("--epochs", "2", "--seed", "4", "--threads", "1")[1])
+        self.assertNotEqual(first, self.train("--epochs", "2", "--seed", "5")[1])
+
+    def test_perplexity_is_that_of_all_words(self):
+        self.write("x.bin", self.tokens.astype("<u2").tobytes())
+        found, expected = self.eval("x.bin")["perplexity"], math.exp(self.expected(ignore_index=IGNORED))
+        self.assertAlmostEqual(found, expected, delta=1e-5 * expected)
+        self.assertIn(f"  perplexity {found:.4f}  (20 rows)", self.run_program("./words", "eval", "--data", "x.bin", "--weights", "w.safetensors"))
+        said = self.run_program("./words", "train", "--data", "x.bin", "--test-data", "x.bin", "--epochs", "1", "--set", "lr=0",
+                                "--weights", "w.safetensors")
+        self.assertIn(f"  test perplexity {found:.4f}  ", said)
+
+    def test_steps_end_within_an_epoch(self):
+        whole, weights = self.train("--steps", "7")  # of three in an epoch
+        self.assertEqual([(line["epoch"], line["step"]) for line in whole], [(1, 3), (2, 6), (3, 7)])
+        self.assertNotEqual(weights, self.train("--steps", "6")[1])
+        self.assertEqual(self.train("--steps", "6")[1], self.train("--epochs", "2")[1])
+        self.assertEqual(self.train("--epochs", "1")[1], self.train("--epochs", "1", "--steps", "7")[1])
+        self.train("--steps", "4", "--checkpoint", "run")
+        rest, resumed = self.train("--steps", "7", "--checkpoint", "run", "--resume")
+        self.assertEqual(resumed, weights)
+        for line in whole + rest:
+            del line["images_per_s"]
+        self.assertEqual(rest, whole[1:])
+        self.assertIn("--steps: 0 is outside", self.run_program("./words", "train", "--steps", "0", code=2))
+
+    def test_averages_are_saved_as_weights(self):
+        self.train("--epochs", "3", "--checkpoint", "run", "--save-averages", "averages.safetensors")
+        averages, weights = (load_file(os.path.join(self.folder, name)) for name in ("averages.safetensors", "a.safetensors"))
+        states = load_file(os.path.join(self.folder, "run", sorted(os.listdir(os.path.join(self.folder, "run")))[-1]))
+        self.assertEqual(averages.keys(), weights.keys())
+        for name, average in averages.items():
+            np.testing.assert_array_equal(average, states[name + ".ema"])
+            self.assertFalse(np.array_equal(average, weights[name]))
+        self.weights = averages
+        found = json.loads(self.run_program("./words", "eval", "--data", "x.bin", "--weights", "averages.safetensors", "--json"))
+        self.assertAlmostEqual(found["loss"], self.expected(), delta=2e-6)
+
+    def test_averages_that_no_optimizer_keeps_are_refused(self):
+        self.run_program(os.path.join(BUILD, "tests", "state_models"), "untied", "words.mlir")
+        self.run_program(os.path.join(BUILD, "bin", "sluice"), "compile", "words.mlir", "-o", "words")
+        said = self.refused("--data", "x.bin", "--save-averages", "averages.safetensors", code=2)
+        self.assertIn("--save-averages: the model keeps no averages of its weights", said)
+
+    def refused(self, *options, code=3):
+        """What a run says that leaves nothing behind."""
+        before = sorted(os.listdir(self.folder))
+        said = self.run_program("./words", "train", *options, "--save", "out.safetensors", "--log", "out.jsonl", "--trace", "out.json", code=code)
+        self.assertEqual(sorted(os.listdir(self.folder)), before)
+        return said
 
     def test_what_is_no_word_is_refused(self):
         self.tokens[70] = WORDS
         self.write("x.bin", self.tokens.astype("<u2").tobytes())
-        self.assertIn("x.bin: column 'tokens', row 14: 11 is none of the 11 classes 0 to 10 of input 'tokens'", self.eval("x.bin", code=3))
+        self.write("x.txt", self.tokens.astype(np.uint8).tobytes())
+        np.save(os.path.join(self.folder, "x.npy"), self.tokens)
+        for name in ("x.bin", "x.txt", "x.npy"):
+            said = f"{name}: column 'tokens', row 14: 11 is none of the 11 classes 0 to 10 of input 'tokens'"
+            self.assertIn(said, self.eval(name, code=3))
+            self.assertIn(said, self.refused("--data", name))
+        self.tokens[70] = -1
+        self.write("x.i32.bin", self.tokens.astype("<i4").tobytes())
+        self.assertIn("x.i32.bin: column 'tokens', row 14: -1 is none of the 11 classes", self.refused("--data", "x.i32.bin"))
 
     def test_what_is_too_short_is_refused(self):
         self.write("x.txt", b"\1\2\3\4\5")
-        self.assertIn("x.txt: has 5 tokens, but a window has 5 and is followed by another one", self.eval("x.txt", code=3))
+        self.assertIn("x.txt: has 5 tokens, but a window has 5 and is followed by another one", self.refused("--data", "x.txt"))
         self.write("x.txt", b"")
-        self.assertIn("x.txt: is empty", self.eval("x.txt", code=3))
+        self.assertIn("x.txt: is empty", self.refused("--data", "x.txt"))
         self.write("x.bin", b"\1\0\2")
-        self.assertIn("x.bin: has 3 bytes, which are no tokens of 2 bytes each", self.eval("x.bin", code=3))
+        self.assertIn("x.bin: has 3 bytes, which are no tokens of 2 bytes each", self.refused("--data", "x.bin"))
+
+    def test_what_cannot_be_read_is_refused(self):
+        os.symlink("nowhere", os.path.join(self.folder, "lost.txt"))
+        self.assertIn("lost.txt: cannot open: No such file", self.refused("--data", "lost.txt"))
+        os.makedirs(os.path.join(self.folder, "texts", "train.txt"))
+        self.assertIn("texts/train.txt: ", self.refused("--data", "texts"))
+        os.makedirs(os.path.join(self.folder, "empty"))
+        self.assertIn("empty: has no data; what is read: ", self.refused("--data", "empty"))
+        self.write("x.dat", b"abc")
+        self.assertIn("x.dat: is neither an .npy, .npz, .bin nor .txt file", self.refused("--data", "x.dat"))
 
     def test_a_tokenizer_is_for_texts(self):
         self.write("x.bin", self.tokens.astype("<u2").tobytes())
