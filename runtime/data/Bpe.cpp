@@ -202,6 +202,13 @@ int32_t Bpe::numberOf(const std::string &token) const {
   return found == numbers_.end() ? -1 : found->second;
 }
 
+Vocabulary Bpe::vocabulary() const {
+  int64_t size = 0;
+  for (const auto &[token, number] : numbers_)
+    size = std::max(size, static_cast<int64_t>(number) + 1);
+  return {size, vocabulary_};
+}
+
 //===- encoding ---------------------------------------------------------------------------------------------------===//
 
 namespace {
@@ -283,8 +290,8 @@ std::vector<int32_t> Bpe::encode(std::string_view text, const std::string &name)
 namespace {
 class EncodedTokens final : public TokenStream {
 public:
-  EncodedTokens(const std::string &file, std::vector<int32_t> tokens)
-      : TokenStream(file, static_cast<int64_t>(tokens.size())), tokens_(std::move(tokens)) {}
+  EncodedTokens(const std::string &file, std::vector<int32_t> tokens, Vocabulary vocabulary)
+      : TokenStream(file, static_cast<int64_t>(tokens.size()), std::move(vocabulary)), tokens_(std::move(tokens)) {}
   void read(int64_t from, std::span<int32_t> to) const override {
     std::copy_n(tokens_.begin() + from, to.size(), to.begin());
   }
@@ -296,7 +303,8 @@ private:
 
 Table bpeTokens(const std::string &path, const std::string &folder) {
   return {path, tokenColumns([path, folder] {
-            return std::make_shared<EncodedTokens>(path, Bpe(folder).encode(readText(path), path));
+            Bpe bpe(folder);
+            return std::make_shared<EncodedTokens>(path, bpe.encode(readText(path), path), bpe.vocabulary());
           })};
 }
 

@@ -22,6 +22,9 @@ public:
   /// The tokens of a text in UTF-8; `name` begins messages. No token is special.
   std::vector<int32_t> encode(std::string_view text, const std::string &name) const;
 
+  /// One more than the largest token.
+  Vocabulary vocabulary() const;
+
 private:
   struct Merge {
     int32_t rank, token;

@@ -13,12 +13,19 @@
 
 namespace sluice::runtime {
 
+/// What says which tokens there may be.
+struct Vocabulary {
+  int64_t size = 0;     ///< 0: nothing does
+  std::string file = {}; ///< empty: they are the bytes of a text
+};
+
 /// What a header says of a column.
 struct ColumnHeader {
   std::string name, file; ///< of the column, and of the file that messages name
   DType dtype = DType::f32;
   Shape shape; ///< of one row
   int64_t rows = 0;
+  Vocabulary vocabulary = {}; ///< of tokens
 
   /// Of the column `name`, whose elements have this shape, rows first; fails if it has no rows dimension.
   static ColumnHeader of(const std::string &name, const std::string &file, DType dtype, const Shape &whole);

@@ -84,6 +84,20 @@ static bool isSameRow(Shape a, Shape b) {
   return a == b || (elementsOf(a) == elementsOf(b) && std::min(a.size(), b.size()) <= 1);
 }
 
+/// Fails if a model of other tokens than the column's is to read them. One that knows fewer than the bytes may read a text that
+/// has none but these.
+static void checkVocabulary(const Value &input, const ColumnHeader &column) {
+  auto [size, file] = column.vocabulary;
+  std::string wanted = concat(", but input ", quote(input.name), " takes ", input.below);
+  if (size == 0 || input.below == 0)
+    return;
+  if (file.empty() && input.below > size)
+    failInvalid(concat(column.file, ": is read by its bytes, which are ", size, " tokens", wanted,
+                       "; --tokenizer FOLDER reads it by words"));
+  if (!file.empty() && input.below < size)
+    failInvalid(concat(file, ": has ", size, " tokens", wanted));
+}
+
 Feed::Binding Feed::bind(const Value &input, const ColumnHeader &column) const {
   RowsDim rowsDim = rowsDimOf(input, plan_.capacity, fixedRows_);
   if (!rowsDim.exists())
@@ -98,6 +112,7 @@ Feed::Binding Feed::bind(const Value &input, const ColumnHeader &column) const {
   Binding binding{&input, nullptr};
   if (column.dtype != input.dtype && !(binding.convert = conversion(column.dtype, input.dtype)))
     failInvalid(concat(both, "; a column fills its own type and wider ones of its kind"));
+  checkVocabulary(input, column);
   for (int i = 0; i < rowsDim.dim; ++i)
     binding.pieces *= input.shape[static_cast<size_t>(i)];
   binding.pieceBytes = elementsOf(row) * static_cast<int64_t>(sizeOf(input.dtype)) / binding.pieces;

@@ -16,8 +16,8 @@ namespace {
 /// Numbers of one width that lie in a file.
 template <typename Element> class MappedTokens final : public TokenStream {
 public:
-  MappedTokens(std::shared_ptr<const MappedFile> file, int64_t begin, int64_t count)
-      : TokenStream(file->path(), count), mapped_(std::move(file)), begin_(begin) {}
+  MappedTokens(std::shared_ptr<const MappedFile> file, int64_t begin, int64_t count, Vocabulary vocabulary)
+      : TokenStream(file->path(), count, std::move(vocabulary)), mapped_(std::move(file)), begin_(begin) {}
 
   void read(int64_t from, std::span<int32_t> to) const override {
     std::vector<Element> elements(to.size());
@@ -36,17 +36,18 @@ private:
 };
 } // namespace
 
-std::shared_ptr<const TokenStream> mappedTokens(const std::string &path, int64_t begin, int64_t count, int64_t width) {
+std::shared_ptr<const TokenStream> mappedTokens(const std::string &path, int64_t begin, int64_t count, int64_t width,
+                                                Vocabulary vocabulary) {
   auto file = std::make_shared<const MappedFile>(path);
   switch (width) {
   case 1:
-    return std::make_shared<MappedTokens<uint8_t>>(file, begin, count);
+    return std::make_shared<MappedTokens<uint8_t>>(file, begin, count, std::move(vocabulary));
   case 2:
-    return std::make_shared<MappedTokens<uint16_t>>(file, begin, count);
+    return std::make_shared<MappedTokens<uint16_t>>(file, begin, count, std::move(vocabulary));
   case 4:
-    return std::make_shared<MappedTokens<int32_t>>(file, begin, count);
+    return std::make_shared<MappedTokens<int32_t>>(file, begin, count, std::move(vocabulary));
   default:
-    return std::make_shared<MappedTokens<int64_t>>(file, begin, count);
+    return std::make_shared<MappedTokens<int64_t>>(file, begin, count, std::move(vocabulary));
   }
 }
 
@@ -92,7 +93,8 @@ static std::unique_ptr<Column> openWindows(const std::shared_ptr<const TokenStre
   if (rows == 0)
     failInvalid(concat(stream->file(), ": has ", stream->count(), " tokens, but a window has ", length,
                        " and is followed by another one"));
-  return std::make_unique<WindowColumn>(ColumnHeader{name, stream->file(), DType::i32, row, rows}, stream, shift);
+  return std::make_unique<WindowColumn>(ColumnHeader{name, stream->file(), DType::i32, row, rows, stream->vocabulary()},
+                                        stream, shift);
 }
 
 std::vector<Table::Source> tokenColumns(std::function<std::shared_ptr<const TokenStream>()> open) {
@@ -130,7 +132,7 @@ Table binaryTokens(const std::string &path) {
 }
 
 Table textTokens(const std::string &path) {
-  return {path, tokenColumns([path] { return mappedTokens(path, 0, MappedFile(path).bytes(), 1); })};
+  return {path, tokenColumns([path] { return mappedTokens(path, 0, MappedFile(path).bytes(), 1, {.size = 256}); })};
 }
 
 } // namespace sluice::runtime

@@ -15,12 +15,14 @@ namespace sluice::runtime {
 /// Tokens one behind another.
 class TokenStream {
 public:
-  TokenStream(std::string file, int64_t count) : file_(std::move(file)), count_(count) {}
+  TokenStream(std::string file, int64_t count, Vocabulary vocabulary)
+      : file_(std::move(file)), count_(count), vocabulary_(std::move(vocabulary)) {}
   TokenStream(const TokenStream &) = delete;
   TokenStream &operator=(const TokenStream &) = delete;
   virtual ~TokenStream() = default;
 
   const std::string &file() const { return file_; }
+  const Vocabulary &vocabulary() const { return vocabulary_; }
   int64_t count() const { return count_; }
   /// Tokens from number `from` on. Any thread may call this.
   virtual void read(int64_t from, std::span<int32_t> to) const = 0;
@@ -28,10 +30,12 @@ public:
 private:
   std::string file_;
   int64_t count_;
+  Vocabulary vocabulary_;
 };
 
 /// Elements of a file, from `begin` on: u8, u16, i32 or i64, as their bytes tell.
-std::shared_ptr<const TokenStream> mappedTokens(const std::string &path, int64_t begin, int64_t count, int64_t width);
+std::shared_ptr<const TokenStream> mappedTokens(const std::string &path, int64_t begin, int64_t count, int64_t width,
+                                                Vocabulary vocabulary = {});
 
 /// The columns of windows of a stream, which `open` opens once: row i of `tokens` has the tokens from i * T on, of `label` those
 /// behind them, where T is what an input takes.

@@ -132,6 +132,13 @@ class ImagesTest(unittest.TestCase):
             file.write(b"GIF89a")
         self.assertIn("is neither a JPEG nor a PNG image", self.rows(3, 8, 12, code=3))
 
+    def test_what_cannot_be_read_is_named(self):
+        os.symlink("nowhere", self.path("data/ant/9.jpg"))
+        self.assertIn("data/ant/9.jpg: cannot open: No such file", self.rows(3, 8, 12, code=3))
+        os.remove(self.path("data/ant/9.jpg"))
+        os.makedirs(self.path("data/bee/9.png"))
+        self.assertIn("data/bee/9.png: cannot read: Is a directory", self.rows(3, 8, 12, code=3))
+
     def test_a_library_that_is_not_there_is_named(self):
         said = self.rows(3, 8, 12, code=4, SLUICE_TURBOJPEG="/nowhere.so")
         self.assertIn("JPEG images need libturbojpeg.so.0", said)
@@ -175,8 +182,10 @@ class ImagesTest(unittest.TestCase):
         self.assertEqual(augmented, self.train("pictures", "--augment", "--threads", "1"))
         with open(self.images[5][0], "wb") as file:
             file.write(b"\xff\xd8\xff")
-        result = subprocess.run([self.path("pictures"), "train", "--data", "data", "--epochs", "1", "--json"], cwd=self.folder, text=True,
-                                capture_output=True, timeout=100, check=False)
+        before = sorted(os.listdir(self.folder))
+        result = subprocess.run([self.path("pictures"), "train", "--data", "data", "--epochs", "1", "--save", "out.safetensors", "--json"],
+                                cwd=self.folder, text=True, capture_output=True, timeout=100, check=False)
+        self.assertEqual(sorted(os.listdir(self.folder)), before)
         self.assertEqual(result.returncode, 3, result.stderr)
         self.assertIn(self.images[5][0].removeprefix(self.folder + "/"), json.loads(result.stdout.splitlines()[-1])["error"])
 

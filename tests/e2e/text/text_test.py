@@ -229,6 +229,20 @@ class TrainingTest(unittest.TestCase):
         self.write("x.dat", b"abc")
         self.assertIn("x.dat: is neither an .npy, .npz, .bin nor .txt file", self.refused("--data", "x.dat"))
 
+    def test_a_text_has_another_vocabulary_than_the_model(self):
+        self.run_program(os.path.join(BUILD, "bin", "models", "lstm"), "--words", "300", "-o", "words.mlir")
+        self.run_program(os.path.join(BUILD, "bin", "sluice"), "compile", "words.mlir", "-o", "words")
+        self.write("x.txt", b"in the beginning " * 20)
+        self.assertIn("x.txt: is read by its bytes, which are 256 tokens, but input 'tokens' takes 300; --tokenizer FOLDER reads it by words",
+                      self.refused("--data", "x.txt"))
+        self.write("merges.txt", b"")
+        for words, code in ((300, 0), (301, 3)):
+            self.write("vocab.json", json.dumps({letter: i for i, letter in enumerate("inthebgĠ")} | {"last": words - 1}).encode())
+            command = ["./words", "train", "--data", "x.txt", "--tokenizer", ".", "--epochs", "1"]
+            said = self.run_program(*command, code=code)
+            if code:
+                self.assertIn("./vocab.json: has 301 tokens, but input 'tokens' takes 300", said)
+
     def test_a_tokenizer_is_for_texts(self):
         self.write("x.bin", self.tokens.astype("<u2").tobytes())
         self.assertIn("--tokenizer is for texts, and x.bin is a .bin file of tokens", self.eval("x.bin", "--tokenizer", ".", code=2))
