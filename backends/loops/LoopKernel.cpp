@@ -66,6 +66,7 @@ public:
 private:
   void survey();
   std::optional<SplitFold> splitOf(Operation *op, const Reduction &fold);
+  LogicalResult emitZeros(Memory y, Location loc);
   FailureOr<int64_t> writeScatter(Operation *scatter);
   FailureOr<int64_t> writeSums(ir::CumSumOp sums);
   FailureOr<int64_t> writePart(ir::DynamicUpdateSliceOp update);
@@ -113,15 +114,19 @@ private:
 
 } // namespace
 
-FailureOr<int64_t> LoopKernel::writeScatter(Operation *scatter) {
-  Memory y = resultMemory(0);
-  LoopNest zeros = nestOver(y.type, scatter->getLoc(), "_zeros");
+LogicalResult LoopKernel::emitZeros(Memory y, Location loc) {
+  LoopNest zeros = nestOver(y.type, loc, "_zeros");
   zeros.bytesPerElement = double(ir::getElementBytes(y.type.getElementType()));
   zeros.outputs.push_back({[y](Elements &e, AffineExpr, ArrayRef<AffineExpr>) {
                              return SmallVector<Element>{e.zero(y.type.getElementType())};
                            },
                            {y}});
-  if (failed(emit(zeros)))
+  return emit(zeros);
+}
+
+FailureOr<int64_t> LoopKernel::writeScatter(Operation *scatter) {
+  Memory y = resultMemory(0);
+  if (failed(emitZeros(y, scatter->getLoc())))
     return failure();
   ScatterNest terms(scatter, y, formulas, capacity, writer);
   LoopNest nest = nestOver(terms.space(), scatter->getLoc(), "_terms");
@@ -133,7 +138,11 @@ FailureOr<int64_t> LoopKernel::writeScatter(Operation *scatter) {
 
 FailureOr<int64_t> LoopKernel::writeSums(ir::CumSumOp sums) {
   Memory y = resultMemory(0);
-  LoopNest nest = nestOver(columnsOf(y.type, sums.getAxis()), sums.getLoc(), "_sums");
+  RankedTensorType columns = columnsOf(y.type, sums.getAxis());
+  // Where tiles cut the axis, what pads the last one is no sum.
+  if (columns.getEncoding() != y.type.getEncoding() && failed(emitZeros(y, sums.getLoc())))
+    return failure();
+  LoopNest nest = nestOver(columns, sums.getLoc(), "_sums");
   fillWithSums(nest, sums, y, formulas);
   if (failed(emit(nest)))
     return failure();
