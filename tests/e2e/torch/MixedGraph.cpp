@@ -168,7 +168,7 @@ private:
   Tensor reduction(const Tensor &x) {
     int64_t dim = anyDim(x);
     Axes axes = coin() ? Axes(dim) : Axes{dim, x.dim() - 1 == dim ? 0 : x.dim() - 1};
-    switch (below(10)) {
+    switch (below(11)) {
     case 0:
       return x - x.mean(axes, true);
     case 1:
@@ -187,6 +187,8 @@ private:
       return coin() ? x - logsumexp(x, axes, true) * 0.5 : where(gt(x, 1.5).any(axes, true), x * 0.5, x);
     case 8:
       return coin() ? tanh(x) * prod(1.0 + tanh(x) * 0.3, dim, true) : where(lt(x, 1.0).all(dim, true), x, sin(x));
+    case 9:
+      return cumsum(x, dim, {.exclusive = coin(), .reverse = coin()}) * 0.3;
     default:
       return coin() ? log_softmax(x, dim) : x + argmax(x, dim, true).to(dtype) * 0.1;
     }
@@ -266,16 +268,14 @@ private:
     }
   }
 
-  /// Slices that another tensor names: of an embedding of the labels, of weights of the largest elements, or of x itself. Or sums
-  /// along a dimension, the largest elements, and those that parameters order.
+  /// Slices that another tensor names: of an embedding of the labels, of weights of the largest elements, or of x itself. Or the
+  /// largest elements, and those that parameters order.
   Tensor indexed(const Tensor &x, int64_t dim) {
     int64_t size = sizeOf(x, dim), last = sizeOf(x, -1);
-    switch (below(6)) {
+    switch (below(5)) {
     case 3:
-      return cumsum(x, dim, {.exclusive = coin(), .reverse = coin()}) * 0.3;
-    case 4:
       return topk(x, std::min<int64_t>(size, 1 + below(3)), dim, coin()).values;
-    case 5: {
+    case 4: {
       Tensor order = topk(parameter({size}), std::min<int64_t>(size, 4), 0).indices;
       std::vector<Dim> shape(size_t(x.dim()), 1);
       shape[size_t(dim)] = sizeOf(order, 0);

@@ -1,6 +1,7 @@
 #include "tests/e2e/torch/ModelJson.h"
 #include "ir/Dialect.h"
 #include "ir/text/ParseGuard.h"
+#include <cmath>
 
 using namespace mlir;
 using nlohmann::json;
@@ -30,8 +31,10 @@ static json typeJson(Type type) {
 static json attributeJson(Attribute attribute) {
   if (isa<UnitAttr>(attribute))
     return true;
-  if (auto number = dyn_cast<FloatAttr>(attribute))
-    return number.getValueAsDouble();
+  if (auto number = dyn_cast<FloatAttr>(attribute)) {
+    double value = number.getValueAsDouble();
+    return std::isfinite(value) ? json(value) : json(std::to_string(value)); // JSON has no infinities
+  }
   if (auto number = dyn_cast<IntegerAttr>(attribute))
     return number.getInt();
   if (auto numbers = dyn_cast<DenseI64ArrayAttr>(attribute))

@@ -14,7 +14,8 @@ class Rounding(torch.autograd.Function):
 
     @staticmethod
     def rounded(x, epsilon):
-        return x + x * (epsilon * (2 * torch.rand_like(x) - 1))  # x * (1 + 2^-53) would be x
+        error = x * (epsilon * (2 * torch.rand_like(x) - 1))  # x * (1 + 2^-53) would be x
+        return torch.where(x.isinf(), x, x + error)
 
     @staticmethod
     def forward(ctx, x, epsilon):
@@ -220,7 +221,7 @@ class Reference:
         type_ = op["types"][0]
         dtype, sizes = DTYPES[type_["dtype"]], self.sizes(type_["shape"])
         if name == "full":
-            return torch.full(sizes, attributes["value"], dtype=dtype)
+            return torch.full(sizes, float(attributes["value"]), dtype=dtype)
         if name == "iota":
             return iota(sizes, dtype, attributes["start"], attributes["step"], attributes["axis"])
         if name == "cast":
