@@ -225,6 +225,19 @@ Tensor Call::full(double value, RankedTensorType type) {
   return emit<ir::FullOp>({}, {real("value", value), attribute("type", unplaced)});
 }
 
+Tensor Call::iota(Type type, int64_t axis, double start, double step) {
+  auto unplaced = TypeAttr::get(ir::withDevice(type, {}));
+  return emit<ir::IotaOp>(
+      {}, {real("start", start), real("step", step), integer("axis", axis), attribute("type", unplaced)});
+}
+
+Tensor Call::vector(ArrayRef<double> elements, Type element) {
+  auto values =
+      llvm::map_to_vector(elements, [&](double value) -> Attribute { return FloatAttr::get(element, value); });
+  auto type = RankedTensorType::get({int64_t(elements.size())}, element);
+  return emit<ir::ConstantOp>({}, attribute("value", DenseElementsAttr::get(type, values)));
+}
+
 Tensor Call::copy(const Tensor &x, StringAttr device, ir::CopyReason reason) {
   return Access::tensor(graph, graph.copy(Access::value(x), device, reason, location));
 }

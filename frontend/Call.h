@@ -94,6 +94,10 @@ public:
   /// A number as a tensor of x's dtype and shape.
   Tensor literal(double value, const Tensor &x);
   Tensor full(double value, mlir::RankedTensorType type);
+  /// start, start + step, ... along an axis.
+  Tensor iota(mlir::Type type, int64_t axis, double start, double step);
+  /// A vector of a type of floats.
+  Tensor vector(llvm::ArrayRef<double> elements, mlir::Type element);
   Tensor cast(const Tensor &x, DType dtype);
   /// Fails where rows would mix: as many elements lie before the batch dimension in both shapes.
   Tensor reshape(const Tensor &x, llvm::ArrayRef<int64_t> shape);

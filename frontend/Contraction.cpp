@@ -149,9 +149,8 @@ static std::string quoted(char letter) { return std::string("'") + letter + "'";
 static void checkLetters(const Call &call, const std::string &letters) {
   for (auto [place, letter] : llvm::enumerate(letters)) {
     if (!llvm::isAlpha(letter))
-      call.fail(
-          "the equation has " + quoted(letter) +
-          (letter == '.' ? "; '...' is not known here, so give each dimension a letter" : " where a letter should be"));
+      call.fail("the equation has " + quoted(letter) + " where a letter" + (letter == '.' ? " or '...'" : "") +
+                " should be");
     if (letters.find(letter) != place)
       call.fail("the letter " + quoted(letter) + " is twice in '" + letters + "': diagonals are not taken");
   }
@@ -165,19 +164,58 @@ static std::string impliedResult(ArrayRef<std::string> operands) {
   return result;
 }
 
+static constexpr StringLiteral kDots = "...";
+
+/// So many letters that the equation lacks; the same ones for fewer dimensions are its last.
+static std::string unusedLetters(const Call &call, const std::string &equation, int64_t count) {
+  std::string letters;
+  for (char letter : StringRef("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"))
+    if (int64_t(letters.size()) < count && !contains(equation, letter))
+      letters += letter;
+  if (int64_t(letters.size()) < count)
+    call.fail("a product has at most " + std::to_string(kMostLetters) + " different dimensions");
+  return letters;
+}
+
+/// Puts letters in the place of `...`.
+static void spellDots(const Call &call, WrittenEquation &written, bool hasResult, ArrayRef<Tensor> operands) {
+  auto dotsIn = [](const std::string &letters) { return StringRef(letters).contains(kDots); };
+  SmallVector<int64_t> counts;
+  for (auto [letters, operand] : llvm::zip_equal(written.operands, operands)) {
+    counts.push_back(dotsIn(letters) ? Call::seenRank(operand) - int64_t(letters.size() - kDots.size()) : 0);
+    if (counts.back() < 0)
+      call.fail("'" + letters + "' are " + std::to_string(letters.size() - kDots.size()) + " letters for " +
+                std::to_string(Call::seenRank(operand)) + " dimensions");
+  }
+  std::string all = unusedLetters(call, llvm::join(written.operands, "") + written.result, *llvm::max_element(counts));
+  auto spell = [&](std::string &letters, int64_t count) {
+    if (dotsIn(letters))
+      letters.replace(letters.find(kDots), kDots.size(), all.substr(all.size() - size_t(count)));
+  };
+  for (auto [letters, count] : llvm::zip_equal(written.operands, counts))
+    spell(letters, count);
+  spell(written.result, int64_t(all.size()));
+  if (!hasResult)
+    written.result = all;
+}
+
 static WrittenEquation read(const Call &call, const std::string &equation, ArrayRef<Tensor> operands) {
   std::string text;
   llvm::copy_if(equation, std::back_inserter(text), [](char letter) { return letter != ' '; });
   auto [inputs, result] = StringRef(text).split("->");
   SmallVector<StringRef> parts;
   inputs.split(parts, ',');
-  WrittenEquation written;
-  for (StringRef part : parts)
-    checkLetters(call, written.operands.emplace_back(part.str()));
   if (parts.size() != operands.size())
     call.fail("the equation '" + equation + "' is one of " + std::to_string(parts.size()) + " operands; there are " +
               std::to_string(operands.size()));
-  written.result = inputs.size() == text.size() ? impliedResult(written.operands) : result.str();
+  bool hasResult = inputs.size() != text.size();
+  WrittenEquation written{llvm::map_to_vector(parts, [](StringRef part) { return part.str(); }), result.str()};
+  SmallVector<std::string> named = written.operands;
+  spellDots(call, written, hasResult, operands);
+  for (const std::string &letters : written.operands)
+    checkLetters(call, letters);
+  if (!hasResult)
+    written.result += impliedResult(named);
   checkLetters(call, written.result);
   for (auto [letters, operand] : llvm::zip_equal(written.operands, operands))
     if (int64_t(letters.size()) != Call::seenRank(operand))

@@ -47,9 +47,7 @@ static Tensor triangle(const char *name, const Arg &x, int64_t diagonal, ir::Pre
     call.fail("would count the rows of a call, which stand for themselves");
   constexpr int64_t most = std::numeric_limits<int32_t>::max() / 2;
   auto along = [&](int64_t axis, int64_t start) {
-    auto type = ir::withDevice(Call::type(x.tensor).clone(call.graph.elementType(DType::i32)), {});
-    return call.emit<ir::IotaOp>({}, {call.real("start", double(start)), call.real("step", 1.0),
-                                      call.integer("axis", axis), call.attribute("type", TypeAttr::get(type))});
+    return call.iota(Call::type(x.tensor).clone(call.graph.elementType(DType::i32)), axis, double(start), 1);
   };
   Tensor row = along(rank - 2, std::clamp(diagonal, -most, most)), column = along(rank - 1, 0);
   Tensor isKept = call.emit<ir::CompareOp>(

@@ -130,6 +130,25 @@ GroupNorm::GroupNorm(Module *parent, std::string name, std::int64_t num_groups, 
 
 Tensor GroupNorm::forward(Tensor x) { return group_norm(at(x), groups, weight, bias, eps); }
 
+InstanceNorm2d::InstanceNorm2d(Module *parent, std::string name, std::int64_t num_features, InstanceNormOptions options,
+                               Where where)
+    : Module(parent, std::move(name), where), eps(options.eps) {
+  if (options.affine) {
+    weight = parameter("weight", {num_features}, init::ones(), where);
+    bias = parameter("bias", {num_features}, init::zeros(), where);
+  }
+}
+
+Tensor InstanceNorm2d::forward(Tensor x) { return instance_norm(at(x), weight, bias, eps); }
+
+LocalResponseNorm::LocalResponseNorm(Module *parent, std::string name, std::int64_t size,
+                                     LocalResponseNormOptions options, Where where)
+    : Module(parent, std::move(name), where), size(size), options(options) {}
+
+Tensor LocalResponseNorm::forward(Tensor x) {
+  return local_response_norm(at(x), size, options.alpha, options.beta, options.k);
+}
+
 //===- batch norm -------------------------------------------------------------------------------------------------===//
 
 BatchNorm2d::BatchNorm2d(Module *parent, std::string name, std::int64_t num_features, BatchNorm2dOptions options,
@@ -162,10 +181,15 @@ AdaptiveAvgPool2d::AdaptiveAvgPool2d(Module *parent, std::string name, Size2 out
 
 Tensor AdaptiveAvgPool2d::forward(Tensor x) { return adaptive_avg_pool2d(at(x), size); }
 
-Upsample::Upsample(Module *parent, std::string name, Size2 scale_factor, Where where)
-    : Module(parent, std::move(name), where), scale(scale_factor) {}
+Upsample::Upsample(Module *parent, std::string name, Size2 scale_factor, InterpolateOptions options, Where where)
+    : Module(parent, std::move(name), where), scale(scale_factor), options(options) {}
 
-Tensor Upsample::forward(Tensor x) { return interpolate(at(x), scale); }
+Tensor Upsample::forward(Tensor x) { return interpolate(at(x), scale, options); }
+
+PixelShuffle::PixelShuffle(Module *parent, std::string name, std::int64_t upscale_factor, Where where)
+    : Module(parent, std::move(name), where), factor(upscale_factor) {}
+
+Tensor PixelShuffle::forward(Tensor x) { return pixel_shuffle(at(x), factor); }
 
 //===- the rest ---------------------------------------------------------------------------------------------------===//
 
@@ -199,6 +223,13 @@ ELU::ELU(Module *parent, std::string name, double alpha, Where where)
     : Module(parent, std::move(name), where), alpha(alpha) {}
 
 Tensor ELU::forward(Tensor x) { return elu(at(x), alpha); }
+
+PReLU::PReLU(Module *parent, std::string name, std::int64_t num_parameters, PReLUOptions options, Where where)
+    : Module(parent, std::move(name), where) {
+  weight = parameter("weight", {num_parameters}, init::constant(options.init), where);
+}
+
+Tensor PReLU::forward(Tensor x) { return prelu(at(x), weight); }
 
 Tensor Sequential::forward(Tensor x) {
   for (const auto &layer : layers)

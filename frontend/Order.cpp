@@ -119,24 +119,18 @@ private:
   /// Nothing of integers, which are all numbers.
   Tensor isNumberOf(const Tensor &x) { return is_float(x.dtype()) ? compared(ir::Predicate::eq, x, x) : Tensor(); }
 
-  /// What is no number comes behind all numbers: with the last of them, by its place. The smallest is the largest of the
-  /// numbers turned around: of integers by their complement, as each has one.
+  /// What is no number comes behind all numbers: with the last of them, by its place.
   Tensor keyOf(const Tensor &x, bool largest) {
-    bool isFloat = is_float(x.dtype());
-    Tensor turned = largest   ? x
-                    : isFloat ? call.emit<ir::NegOp>({x})
-                              : call.emit<ir::SubOp>({call.literal(x.dtype() == DType::u8 ? 255 : -1, x), x});
-    if (!isFloat)
-      return turned;
+    Tensor y = largest ? x : detail::turned(call, x);
+    if (!is_float(x.dtype()))
+      return y;
     return call.emit<ir::StopGradientOp>(
-        {call.emit<ir::WhereOp>({isNumber, turned, call.literal(detail::rangeOf(x.dtype()).first, x)})});
+        {call.emit<ir::WhereOp>({isNumber, y, call.literal(detail::rangeOf(x.dtype()).first, x)})});
   }
 
   Tensor placesOf(const Tensor &x) {
-    auto type = ir::withDevice(Call::type(x).clone(call.graph.elementType(DType::i32)), {});
     auto from = [&](double start) {
-      return call.emit<ir::IotaOp>({}, {call.real("start", start), call.real("step", 1.0), call.integer("axis", axis),
-                                        call.attribute("type", TypeAttr::get(type))});
+      return call.iota(Call::type(x).clone(call.graph.elementType(DType::i32)), axis, start, 1);
     };
     return isNumber ? call.emit<ir::WhereOp>({isNumber, from(0), from(double(size))}) : from(0);
   }

@@ -14,20 +14,28 @@ Recurrent::Recurrent(Module *parent, std::string name, std::int64_t input_size, 
     throw Error("input_size, hidden_size and num_layers are at least 1, not " + std::to_string(input_size) + ", " +
                     std::to_string(hidden_size) + " and " + std::to_string(options.num_layers),
                 where);
-  double bound = 1.0 / std::sqrt(double(hidden_size));
-  for (std::int64_t number = 0; number < options.num_layers; ++number) {
-    auto add = [&](const char *what, Shape shape) {
-      return parameter(what + ("_l" + std::to_string(number)), shape, init::uniform(-bound, bound), where);
-    };
-    Layer layer;
-    layer.weight_ih = add("weight_ih", {gates * hidden_size, number ? hidden_size : input_size});
-    layer.weight_hh = add("weight_hh", {gates * hidden_size, hidden_size});
-    if (options.bias)
-      layer.bias_ih = add("bias_ih", {gates * hidden_size});
-    if (options.bias && !options.single_bias)
-      layer.bias_hh = add("bias_hh", {gates * hidden_size});
-    layers.push_back(layer);
-  }
+  if (options.stateful && options.bidirectional)
+    throw Error("a stateful layer goes one way: the other one would begin with what is behind the batch", where);
+  std::int64_t directions = options.bidirectional ? 2 : 1;
+  for (std::int64_t number = 0; number < options.num_layers; ++number)
+    for (std::int64_t direction = 0; direction < directions; ++direction)
+      layers.push_back(makeLayer("_l" + std::to_string(number) + (direction ? "_reverse" : ""), gates,
+                                 number ? directions * hidden_size : input_size, where));
+}
+
+Recurrent::Layer Recurrent::makeLayer(const std::string &suffix, std::int64_t gates, std::int64_t inputs, Where where) {
+  double bound = 1.0 / std::sqrt(double(hidden));
+  auto add = [&](const char *what, Shape shape) {
+    return parameter(what + suffix, shape, init::uniform(-bound, bound), where);
+  };
+  Layer layer;
+  layer.weight_ih = add("weight_ih", {gates * hidden, inputs});
+  layer.weight_hh = add("weight_hh", {gates * hidden, hidden});
+  if (options.bias)
+    layer.bias_ih = add("bias_ih", {gates * hidden});
+  if (options.bias && !options.single_bias)
+    layer.bias_hh = add("bias_hh", {gates * hidden});
+  return layer;
 }
 
 /// [N, hidden_size], of x [N, T, ...].
@@ -42,30 +50,37 @@ Tensor Recurrent::forward(Tensor x) {
     throw Error("a recurrent layer takes three dimensions, steps, batch and features, not " + x.shape().str(),
                 at(x).where);
   Tensor y = options.batch_first ? x : transpose(at(x), 0, 1);
+  std::size_t directions = options.bidirectional ? 2 : 1;
   std::vector<std::vector<Tensor>> lastOf(static_cast<std::size_t>(states));
-  for (std::size_t number = 0; number < layers.size(); ++number) {
-    const Layer &layer = layers[number];
-    Tensor projected = project(y, layer);
-    std::vector<Tensor> before = first(y, number);
-    ScanStep all = scan(
-        before, {projected}, 1,
-        [&](const std::vector<Tensor> &carried, const std::vector<Tensor> &slices) {
-          std::vector<Tensor> next = step(slices[0], carried, layer);
-          return ScanStep{next, {next[0]}};
-        },
-        {}, at(y).where);
-    y = all.stacked[0];
-    for (std::size_t state = 0; state < lastOf.size(); ++state) {
-      if (options.stateful)
-        before[state].copy_(all.carried[state], at(y).where);
-      lastOf[state].push_back(unsqueeze(at(all.carried[state]), 0));
+  for (std::size_t number = 0; number < layers.size(); number += directions) {
+    std::vector<Tensor> outputs;
+    for (std::size_t direction = 0; direction < directions; ++direction) {
+      ScanStep all = go(y, number + direction);
+      outputs.push_back(all.stacked[0]);
+      for (std::size_t state = 0; state < lastOf.size(); ++state)
+        lastOf[state].push_back(unsqueeze(at(all.carried[state]), 0));
     }
+    y = cat(outputs, 2, at(y).where);
   }
   last.clear();
   for (const std::vector<Tensor> &of : lastOf)
     last.push_back(of.size() == 1 ? of[0] : cat(of, 0, at(y).where));
   h_n = last[0];
   return options.batch_first ? y : transpose(at(y), 0, 1);
+}
+
+ScanStep Recurrent::go(const Tensor &x, std::size_t number) {
+  const Layer &layer = layers[number];
+  std::vector<Tensor> before = first(x, number);
+  auto one = [&](const std::vector<Tensor> &carried, const std::vector<Tensor> &slices) {
+    std::vector<Tensor> next = step(slices[0], carried, layer);
+    return ScanStep{next, {next[0]}};
+  };
+  ScanStep all =
+      scan(before, {project(x, layer)}, 1, one, {.reverse = options.bidirectional && number % 2 == 1}, at(x).where);
+  for (std::size_t state = 0; options.stateful && state < before.size(); ++state)
+    before[state].copy_(all.carried[state], at(x).where);
+  return all;
 }
 
 std::vector<Tensor> Recurrent::first(const Tensor &y, std::size_t number) {
@@ -94,7 +109,9 @@ Tensor Recurrent::gate(const Tensor &gates, std::int64_t number) const {
 RNN::RNN(Module *parent, std::string name, std::int64_t input_size, std::int64_t hidden_size, RNNOptions options,
          Where where)
     : Recurrent(parent, std::move(name), input_size, hidden_size, /*gates=*/1, /*states=*/1,
-                {options.num_layers, options.bias, options.batch_first, options.single_bias, options.stateful}, where),
+                {options.num_layers, options.bias, options.batch_first, options.single_bias, options.stateful,
+                 options.bidirectional},
+                where),
       nonlinearity(options.nonlinearity) {}
 
 std::vector<Tensor> RNN::step(const Tensor &projected, const std::vector<Tensor> &states, const Layer &layer) const {

@@ -21,4 +21,11 @@ template <class Op> Tensor reduce(Call &call, const Tensor &x, const Axes &dims 
   return call.reshape(y, sizes);
 }
 
+/// Numbers of which the largest is the smallest of x: of integers their complements, as each has one.
+inline Tensor turned(Call &call, const Tensor &x) {
+  if (is_float(x.dtype()))
+    return call.emit<ir::NegOp>({x});
+  return call.emit<ir::SubOp>({call.literal(x.dtype() == DType::u8 ? 255 : -1, x), x});
+}
+
 } // namespace sluice::detail

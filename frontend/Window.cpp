@@ -165,33 +165,18 @@ Tensor max_pool2d(Arg x, Size2 kernel_size, MaxPoolOptions options) {
   return call.emit<ir::MaxPool2dOp>({x.tensor}, attributes);
 }
 
-static Tensor averaged(Call &call, const Tensor &x, Size2 kernel_size, AvgPoolOptions options) {
+Tensor avg_pool2d(Arg x, Size2 kernel_size, AvgPoolOptions options) {
+  Call call("avg_pool2d", x);
+  requireImages(call, x.tensor);
   Size2 stride = strideOf(call, options.stride, kernel_size);
-  requirePool(call, x, kernel_size, stride, options.padding, 1, options.ceil_mode);
+  requirePool(call, x.tensor, kernel_size, stride, options.padding, 1, options.ceil_mode);
   SmallVector<NamedAttribute> attributes{pair(call, "kernel", kernel_size), pair(call, "stride", stride),
                                          sides(call, options.padding)};
   if (options.ceil_mode)
     attributes.push_back(call.unit("ceil_mode"));
   if (options.count_include_pad)
     attributes.push_back(call.unit("count_include_pad"));
-  return call.emit<ir::AvgPool2dOp>({x}, attributes);
-}
-
-Tensor avg_pool2d(Arg x, Size2 kernel_size, AvgPoolOptions options) {
-  Call call("avg_pool2d", x);
-  requireImages(call, x.tensor);
-  return averaged(call, x.tensor, kernel_size, options);
-}
-
-Tensor adaptive_avg_pool2d(Arg x, Size2 output_size) {
-  Call call("adaptive_avg_pool2d", x);
-  requireImages(call, x.tensor);
-  requireRange(call, "output_size", output_size, 1);
-  int64_t height = Call::shape(x.tensor)[2], width = Call::shape(x.tensor)[3];
-  if (height % output_size.h != 0 || width % output_size.w != 0)
-    call.fail("an image of " + std::to_string(height) + " x " + std::to_string(width) + " is not made of " +
-              std::to_string(output_size.h) + " x " + std::to_string(output_size.w) + " equal windows");
-  return averaged(call, x.tensor, {height / output_size.h, width / output_size.w}, {});
+  return call.emit<ir::AvgPool2dOp>({x.tensor}, attributes);
 }
 
 //===- the inverse of a pool --------------------------------------------------------------------------------------===//

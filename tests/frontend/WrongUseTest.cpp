@@ -377,9 +377,10 @@ TEST_F(WrongUse, EquationsOfProducts) {
   SAYS("einsum: 'ijk' are 3 letters for 2 dimensions ([batch, 784] x [512, 10])");
   WRONG(einsum("ii,jk->ik", x, matrix));
   SAYS("einsum: the letter 'i' is twice in 'ii': diagonals are not taken ([batch, 784] x [512, 10])");
-  WRONG(einsum("...i,ij->...j", x, matrix));
-  SAYS("einsum: the equation has '.'; '...' is not known here, so give each dimension a letter ([batch, 784] x [512, "
-       "10])");
+  WRONG(einsum("....i,ij->...j", x, matrix));
+  SAYS("einsum: the equation has '.' where a letter or '...' should be ([batch, 784] x [512, 10])");
+  WRONG(einsum("...ijk,ij->...k", x, matrix));
+  SAYS("einsum: '...ijk' are 3 letters for 2 dimensions ([batch, 784] x [512, 10])");
   WRONG(einsum("i1,1j->ij", x, matrix));
   SAYS("einsum: the equation has '1' where a letter should be ([batch, 784] x [512, 10])");
   WRONG(einsum("ij,jk->il", x, matrix));
@@ -680,10 +681,12 @@ TEST_F(WrongUse, TransposedConvolutionsThatDoNotFit) {
 }
 
 TEST_F(WrongUse, ImagesThatDoNotDivide) {
-  WRONG(adaptive_avg_pool2d(image, {3, 2}));
-  SAYS("adaptive_avg_pool2d: an image of 9 x 9 is not made of 3 x 2 equal windows ([batch, 4, 9, 9])");
   WRONG(adaptive_avg_pool2d(image, 0));
-  SAYS("adaptive_avg_pool2d: output_size is positive, not 0 ([batch, 4, 9, 9])");
+  SAYS("adaptive_avg_pool2d: a size is from 1 to 65535, not 0 ([batch, 4, 9, 9])");
+  WRONG(interpolate_to(image, 65536));
+  SAYS("interpolate_to: a size is from 1 to 65535, not 65536 ([batch, 4, 9, 9])");
+  WRONG(interpolate(image, 2, {.align_corners = true}));
+  SAYS("interpolate_to: corners are aligned of bilinear interpolation alone ([batch, 4, 9, 9])");
   WRONG(interpolate(image, 0));
   SAYS("interpolate: scale_factor is positive, not 0 ([batch, 4, 9, 9])");
   WRONG(interpolate(x, 2));

@@ -1,6 +1,7 @@
 // The layers of torch.nn, with its argument names, defaults and initial values.
 #pragma once
 
+#include "sluice/formulas.h"
 #include "sluice/module.h"
 #include "sluice/ops.h"
 
@@ -37,8 +38,8 @@ private:
   std::optional<std::int64_t> padding;
 };
 
-/// The arguments that recurrent layers share with torch.nn's, which has more: dropout, directions, projections and states to
-/// begin with. These begin with zeros, unless they are stateful.
+/// The arguments that recurrent layers share with torch.nn's, which has more: dropout, projections and states to begin with.
+/// These begin with zeros, unless they are stateful.
 struct RecurrentOptions {
   std::int64_t num_layers = 1;
   bool bias = true;
@@ -47,14 +48,17 @@ struct RecurrentOptions {
   /// In training, row i of a batch begins with what row i of the batch before has left, which no gradient goes back to:
   /// buffers h_l0, ..., and c_l0, ... of LSTM, carried by rows (Module::buffer).
   bool stateful = false;
+  /// Each layer goes along the steps both ways, and y has what both give, [T, N, 2 hidden_size].
+  bool bidirectional = false;
 };
 /// Layers along the steps of x [T, N, input_size], each over the one before: y [T, N, hidden_size]. Parameters are weight_ih_l0,
-/// weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_ih_l1, ... They begin as U(-k, k), k = 1 / sqrt(hidden_size).
+/// weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_ih_l1, ..., and weight_ih_l0_reverse, ... of the other direction. They begin as
+/// U(-k, k), k = 1 / sqrt(hidden_size).
 class Recurrent : public Module {
 public:
   Tensor forward(Tensor x) override;
 
-  /// Of the latest call, what the last step of each layer has left: [num_layers, N, hidden_size].
+  /// Of the latest call, what the last step of each layer has left: [num_layers, N, hidden_size], or of each direction of each.
   Tensor h_n;
 
 protected:
@@ -75,12 +79,15 @@ protected:
   std::vector<Tensor> last; ///< of each state, as h_n is
 
 private:
+  Layer makeLayer(const std::string &suffix, std::int64_t gates, std::int64_t inputs, Where where);
+  /// All steps of one layer in one direction, from x [N, T, ...].
+  ScanStep go(const Tensor &x, std::size_t number);
   /// The states before the first step of layer number `number`, for y [N, T, ...].
   std::vector<Tensor> first(const Tensor &y, std::size_t number);
 
   std::int64_t hidden, states;
   RecurrentOptions options;
-  std::vector<Layer> layers;
+  std::vector<Layer> layers; ///< of two directions, one behind the other
 };
 
 enum class Nonlinearity { tanh, relu };
@@ -92,6 +99,7 @@ struct RNNOptions {
   bool batch_first = false;
   bool single_bias = false;
   bool stateful = false;
+  bool bidirectional = false;
 };
 class RNN : public Recurrent {
 public:
@@ -290,6 +298,36 @@ private:
   double eps;
 };
 
+struct InstanceNormOptions {
+  double eps = 1e-5;
+  bool affine = false;
+};
+class InstanceNorm2d : public Module {
+public:
+  InstanceNorm2d(Module *parent, std::string name, std::int64_t num_features, InstanceNormOptions options = {},
+                 Where where = Where::current());
+  Tensor forward(Tensor x) override;
+
+  Parameter weight, bias;
+
+private:
+  double eps;
+};
+
+struct LocalResponseNormOptions {
+  double alpha = 1e-4, beta = 0.75, k = 1.0;
+};
+class LocalResponseNorm : public Module {
+public:
+  LocalResponseNorm(Module *parent, std::string name, std::int64_t size, LocalResponseNormOptions options = {},
+                    Where where = Where::current());
+  Tensor forward(Tensor x) override;
+
+private:
+  std::int64_t size;
+  LocalResponseNormOptions options;
+};
+
 class MaxPool2d : public Module {
 public:
   MaxPool2d(Module *parent, std::string name, Size2 kernel_size, MaxPoolOptions options = {},
@@ -321,14 +359,25 @@ private:
   Size2 size;
 };
 
-/// By the nearest element.
+/// By the nearest element unless told otherwise.
 class Upsample : public Module {
 public:
-  Upsample(Module *parent, std::string name, Size2 scale_factor, Where where = Where::current());
+  Upsample(Module *parent, std::string name, Size2 scale_factor, InterpolateOptions options = {},
+           Where where = Where::current());
   Tensor forward(Tensor x) override;
 
 private:
   Size2 scale;
+  InterpolateOptions options;
+};
+
+class PixelShuffle : public Module {
+public:
+  PixelShuffle(Module *parent, std::string name, std::int64_t upscale_factor, Where where = Where::current());
+  Tensor forward(Tensor x) override;
+
+private:
+  std::int64_t factor;
 };
 
 class Flatten : public Module {
@@ -396,6 +445,18 @@ public:
 
 private:
   double alpha;
+};
+
+struct PReLUOptions {
+  double init = 0.25;
+};
+class PReLU : public Module {
+public:
+  PReLU(Module *parent, std::string name, std::int64_t num_parameters = 1, PReLUOptions options = {},
+        Where where = Where::current());
+  Tensor forward(Tensor x) override;
+
+  Parameter weight;
 };
 
 /// Modules one after another, named "0", "1", ...:

@@ -243,7 +243,8 @@ Tensor cond(Arg predicate, const std::function<Tensor()> &then, const std::funct
 Tensor matmul(Arg a, Arg b);
 /// A product by PyTorch's notation: einsum("bthd,bshd->bhts", q, k) sums over d alone. Each dimension has a letter, letters
 /// that the result lacks are summed over, and without `->` the result has those that are there once, in the order of the
-/// alphabet. Sizes of 1 broadcast. No `...`, and no letter twice in an operand.
+/// alphabet. Sizes of 1 broadcast. `...` stands for all other dimensions of an operand, which are aligned from the last; without
+/// `->` they come first. No letter is twice in an operand.
 Tensor einsum(const std::string &equation, Arg a, Arg b);
 /// Sums and permutes.
 Tensor einsum(const std::string &equation, Arg x);
@@ -301,7 +302,7 @@ struct ConvTransposeOptions {
 /// of the sizes that conv2d would make H of, output_padding, which is below the stride, chooses one.
 Tensor conv_transpose2d(Arg x, const Tensor &weight, const Tensor &bias = {}, ConvTransposeOptions options = {});
 
-/// Means of so many windows of one size, which divides the image.
+/// Means of so many windows: of one size where it divides the image, else of sizes that differ by one, which may overlap.
 Tensor adaptive_avg_pool2d(Arg x, Size2 output_size);
 /// Every element so many times along height and width (PyTorch's mode "nearest").
 Tensor interpolate(Arg x, Size2 scale_factor);

@@ -5,6 +5,7 @@
 #include "sluice/device.h"
 #include "sluice/dtype.h"
 #include "sluice/error.h"
+#include "sluice/formulas.h"
 #include "sluice/graph.h"
 #include "sluice/init.h"
 #include "sluice/layers.h"

@@ -4,6 +4,7 @@
 //   torch_cases convolutions f32|f64 SPEC...        all of them in one model; a spec is stride,dilation,padding,kernel
 //                                                   along the height, the same along the width, groups
 //   torch_cases losses f32|f64 FORM...              losses under all options, of logits that lie so (LossModel.h)
+//   torch_cases functions f32|f64                   functions that are formulas of others (FunctionModel.h)
 //   torch_cases autocast NETWORK...                 mlp, lenet and small_resnet in bf16 from weights in f32
 //   torch_cases optimizers DTYPE NAME RECIPE ...    a network trained as each recipe says, on the host and on virtual
 //                                                   accelerators
@@ -19,6 +20,7 @@
 #include "tests/e2e/Portable.h"
 #include "tests/e2e/devices/RandomGraph.h"
 #include "tests/e2e/devices/SmallResNet.h"
+#include "tests/e2e/torch/FunctionModel.h"
 #include "tests/e2e/torch/LossModel.h"
 #include "tests/e2e/torch/MixedGraph.h"
 #include "tests/e2e/torch/ModelJson.h"
@@ -173,6 +175,15 @@ void runLosses(DType dtype, const std::string &form) {
   });
 }
 
+void runFunctions(DType dtype) {
+  std::string name = std::string("functions ") + to_string(dtype);
+  constexpr int64_t kRows = 3;
+  guarded(name, [&] {
+    FunctionModel model(dtype, kRows);
+    runCase(name, model.text, model.text, model.inputs, kRows, {}, {{"functions", model.functions}});
+  });
+}
+
 /// A network whose optimizer keeps momentum, in mixed precision.
 void runAutocast(const std::string &network) {
   constexpr int64_t kRows = 16;
@@ -223,25 +234,34 @@ struct RecurrentCase {
   int64_t layers;
   bool bias, batchFirst;
   std::string nonlinearity = "tanh";
+  bool bidirectional = false;
 };
 
 std::unique_ptr<nn::Recurrent> makeRecurrent(const RecurrentCase &spec, nn::Module &parent, int64_t features,
                                              int64_t hidden) {
-  nn::RecurrentOptions options{spec.layers, spec.bias, spec.batchFirst};
+  nn::RecurrentOptions options{.num_layers = spec.layers,
+                               .bias = spec.bias,
+                               .batch_first = spec.batchFirst,
+                               .bidirectional = spec.bidirectional};
   if (spec.layer == "LSTM")
     return std::make_unique<nn::LSTM>(&parent, "layer", features, hidden, options);
   if (spec.layer == "GRU")
     return std::make_unique<nn::GRU>(&parent, "layer", features, hidden, options);
   nn::Nonlinearity nonlinearity = spec.nonlinearity == "relu" ? nn::Nonlinearity::relu : nn::Nonlinearity::tanh;
   return std::make_unique<nn::RNN>(&parent, "layer", features, hidden,
-                                   nn::RNNOptions{spec.layers, nonlinearity, spec.bias, spec.batchFirst});
+                                   nn::RNNOptions{.num_layers = spec.layers,
+                                                  .nonlinearity = nonlinearity,
+                                                  .bias = spec.bias,
+                                                  .batch_first = spec.batchFirst,
+                                                  .bidirectional = spec.bidirectional});
 }
 
 /// All that a layer gives, and a loss in which every element of it counts, and differently.
 void runRecurrent(DType dtype, const RecurrentCase &spec) {
   constexpr int64_t kRows = 3, kSteps = 6, kFeatures = 5, kHidden = 4;
   std::string name = spec.layer + " " + std::to_string(spec.layers) + (spec.bias ? " bias" : "") +
-                     (spec.batchFirst ? " batch_first " : " ") + spec.nonlinearity + " " + to_string(dtype);
+                     (spec.batchFirst ? " batch_first " : " ") + (spec.bidirectional ? "both ways " : "") +
+                     spec.nonlinearity + " " + to_string(dtype);
   guarded(name, [&] {
     Graph graph("recurrent");
     graph.set_capacity(kBatch);
@@ -264,11 +284,9 @@ void runRecurrent(DType dtype, const RecurrentCase &spec) {
     std::vector<float> values = portableUniform(name, size_t(kRows * kSteps * kFeatures), -1, 1);
     Values inputs{{"x", {values.begin(), values.end()}}};
     json result{{"name", name}, {"layer", spec.layer}, {"rows", kRows}, {"steps", kSteps}, {"inputs", inputs}};
-    result["arguments"] = {{"input_size", kFeatures},
-                           {"hidden_size", kHidden},
-                           {"num_layers", spec.layers},
-                           {"bias", spec.bias},
-                           {"batch_first", spec.batchFirst}};
+    result["arguments"] = {{"input_size", kFeatures},        {"hidden_size", kHidden},
+                           {"num_layers", spec.layers},      {"bias", spec.bias},
+                           {"batch_first", spec.batchFirst}, {"bidirectional", spec.bidirectional}};
     if (spec.layer == "RNN")
       result["arguments"]["nonlinearity"] = spec.nonlinearity;
     for (const auto &[parameter, tensor] : net.named_parameters())
@@ -286,6 +304,8 @@ void runRecurrent(DType dtype) {
     for (auto [layers, bias, batchFirst] : {std::tuple(1, true, false), {2, true, true}, {3, false, false}})
       runRecurrent(dtype, {layer, layers, bias, batchFirst});
   runRecurrent(dtype, {"RNN", 2, true, true, "relu"});
+  for (const char *layer : {"RNN", "LSTM", "GRU"})
+    runRecurrent(dtype, {layer, 2, true, false, "tanh", /*bidirectional=*/true});
 }
 
 /// Values of a case, drawn by its name.
@@ -526,6 +546,8 @@ int run(const std::string &kind, const std::vector<std::string> &arguments) {
   DType dtype = dtypeOf(arguments.at(0));
   if (kind == "text")
     std::cout << mixedGraph(number(arguments.at(2)), dtype, kBatch, number(arguments.at(1)));
+  else if (kind == "functions")
+    runFunctions(dtype);
   else if (kind == "recurrent")
     runRecurrent(dtype);
   else if (kind == "attention")

@@ -1,6 +1,6 @@
 """Random models and convolutions, compiled and run by torch_cases, beside PyTorch in double precision; networks in mixed
 precision beside its autocast; and training beside its optimizers:
-torch_test.py SOURCE_ROOT BUILD_ROOT random|halves|convolutions|losses|recurrent|attention|programs|autocast|optimizers. With SLUICE_TEST_FULL=1, many more of them."""
+torch_test.py SOURCE_ROOT BUILD_ROOT random|halves|convolutions|losses|functions|recurrent|attention|programs|autocast|optimizers. With SLUICE_TEST_FULL=1, many more of them."""
 
 import itertools
 import json
@@ -17,6 +17,7 @@ environment.enter(SOURCE)
 
 import attention  # noqa: E402: of the environment entered above
 import autocast  # noqa: E402
+import functions  # noqa: E402
 import losses  # noqa: E402
 import optimizers  # noqa: E402
 import programs  # noqa: E402
@@ -119,6 +120,13 @@ def check_losses():
     return bool(wrong) or len(cases) != len(DTYPES) * len(losses.FORMS)
 
 
+def check_functions():
+    cases = [json.loads(line) for dtype in DTYPES for line in torch_cases("functions", dtype)]
+    wrong = [line for case in cases for line in functions.problems(case)]
+    print("\n".join(wrong) or f"{sum(len(case['functions']) for case in cases)} functions as PyTorch's")
+    return bool(wrong) or len(cases) != len(DTYPES)
+
+
 def check_autocast():
     wrong = [line for line in torch_cases("autocast", *autocast.NETWORKS) for line in autocast.problems(json.loads(line))]
     print("\n".join(wrong) or f"{len(autocast.NETWORKS)} networks as in PyTorch's autocast")
@@ -138,7 +146,7 @@ def check_recurrent():
     cases = [json.loads(line) for dtype in DTYPES for line in torch_cases("recurrent", dtype)]
     wrong = [line for case in cases for line in recurrent.problems(case)]
     print("\n".join(wrong) or f"{len(cases)} recurrent layers as PyTorch's")
-    return bool(wrong) or len(cases) != 2 * 10
+    return bool(wrong) or len(cases) != 2 * 13
 
 
 def check_attention():
@@ -165,6 +173,6 @@ if __name__ == "__main__":
     version = environment.pinned(SOURCE, "torch")
     if torch.__version__ != version:
         sys.exit(f"this is PyTorch {torch.__version__}, and tests/requirements.txt asks for {version}")
-    kinds = {"random": check_random, "halves": check_halves, "convolutions": check_convolutions, "losses": check_losses,
+    kinds = {"random": check_random, "halves": check_halves, "convolutions": check_convolutions, "losses": check_losses, "functions": check_functions,
              "recurrent": check_recurrent, "attention": check_attention, "programs": check_programs, "autocast": check_autocast, "optimizers": check_optimizers}
     sys.exit(kinds[sys.argv[3]]())

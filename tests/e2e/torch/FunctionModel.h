@@ -1,0 +1,19 @@
+// Functions that are formulas, side by side in one model, each beside what PyTorch has for it.
+#pragma once
+
+#include "sluice/dtype.h"
+#include "tests/e2e/Harness.h"
+#include <nlohmann/json.hpp>
+
+namespace sluice::test {
+
+struct FunctionModel {
+  std::string text;
+  Values inputs;
+  nlohmann::json functions; ///< of each output: its name, PyTorch's expression of x, w and index, and their shapes
+
+  /// The operand x of output y3 is the input x3 times the parameter scale3; w is the parameter w3, index the input index3.
+  FunctionModel(DType dtype, int64_t rows);
+};
+
+} // namespace sluice::test
