@@ -250,7 +250,7 @@ static bool isBuffer(ir::StateOp state) {
 }
 
 void Call::update(const Tensor &buffer, const Tensor &value) {
-  if (graph.replica) // what it writes is lost
+  if (graph.replica || !graph.entry.empty()) // what it writes is lost
     return;
   ir::StateOp state = graph.stateOf(Access::value(buffer));
   if (!isBuffer(state))
@@ -262,8 +262,12 @@ void Call::write(const Tensor &existing, const Tensor &value) {
   if (graph.replica)
     return;
   ir::StateOp state = graph.stateOf(Access::value(existing));
-  bool isParameter = isOf(state, ir::StateKind::Parameter);
-  if (!isParameter && !isBuffer(state))
+  bool isParameter = isOf(state, ir::StateKind::Parameter), isCache = isOf(state, ir::StateKind::Cache);
+  if (isCache && graph.entry.empty())
+    fail(("'" + state.getSymName() + "' is a cache, which is written in entry points of the graph's own alone").str());
+  if (!isCache && !graph.entry.empty())
+    fail("the entry point '" + graph.entry + "' writes caches alone, under the tensors that `cache` gave");
+  if (!isParameter && !isCache && !isBuffer(state))
     fail("only parameters and buffers of a module are written, under the tensors that `parameter` and `buffer` gave");
   for (auto minimize : graph.graph.getBody().getOps<ir::MinimizeOp>())
     if (isParameter && graph.dependsOn(minimize.getLoss(), Access::value(existing)))
@@ -273,8 +277,9 @@ void Call::write(const Tensor &existing, const Tensor &value) {
 
 void Call::set(ir::StateOp state, const Tensor &value, const char *advice) {
   if (graph.findSet(state.getSymName()))
-    fail(("'" + state.getSymName() + "' is updated twice a step" + advice).str());
-  graph.builder.create<ir::SetOp>(graph.toLocation(location), state.getSymName(), Access::value(value));
+    fail(("'" + state.getSymName() + "' is updated twice a " + (graph.entry.empty() ? "step" : "call") + advice).str());
+  auto set = graph.builder.create<ir::SetOp>(graph.toLocation(location), state.getSymName(), Access::value(value));
+  set.setEntryAttr(graph.entryAttr());
 }
 
 Tensor Call::cast(const Tensor &x, DType dtype) {

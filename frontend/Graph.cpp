@@ -100,7 +100,27 @@ void Graph::output(std::string name, Arg value) {
   requireName("an output", name, value.where);
   Call("output", value).requireGraph(*graph);
   graph->claimResult(name, value.where);
-  graph->builder.create<ir::OutputOp>(graph->toLocation(value.where), name, Access::value(value.tensor));
+  auto output = graph->builder.create<ir::OutputOp>(graph->toLocation(value.where), name, Access::value(value.tensor));
+  output.setEntryAttr(graph->entryAttr());
+}
+
+static void requireNoEntry(const GraphImpl &graph, const char *function, const SourceLocation &location) {
+  if (!graph.entry.empty())
+    throw Error(std::string(function) + " has no place in the entry point '" + graph.entry + "'", location);
+}
+
+void Graph::entry(const std::string &name, const std::function<void()> &build, Where where) {
+  if (std::string problem = ir::GraphOp::problemOfEntryName(name); !problem.empty())
+    throw Error("'" + name + "' cannot name an entry point: " + problem, where);
+  requireNoEntry(*graph, "entry", where);
+  auto isThere = [&] { return llvm::is_contained(graph->graph.getOwnEntries(), graph->builder.getStringAttr(name)); };
+  if (isThere())
+    throw Error("there is already an entry point '" + name + "'", where);
+  graph->entry = name;
+  auto leave = llvm::make_scope_exit([&] { graph->entry.clear(); });
+  build();
+  if (!isThere())
+    throw Error("the entry point '" + name + "' has no output and writes nothing", where);
 }
 
 /// There is at most one: what `minimize` trains on, or the metric of this name.
@@ -114,6 +134,7 @@ static void requireNoLoss(GraphImpl &graph, const char *function, const SourceLo
 void Graph::metric(std::string name, Arg value) {
   requireName("a metric", name, value.where);
   Call call("metric", value);
+  requireNoEntry(*graph, "metric", value.where);
   call.requireGraph(*graph);
   call.requireScalar(value.tensor);
   if (name == "loss")
@@ -126,6 +147,7 @@ void Graph::metric(std::string name, Arg value) {
 
 void Graph::minimize(Arg loss, const optim::Optimizer &optimizer, const optim::Options &options) {
   Call call("minimize", loss);
+  requireNoEntry(*graph, "minimize", loss.where);
   call.requireGraph(*graph);
   call.requireScalar(loss.tensor);
   std::vector<std::string> names = graph->parametersBehind(Access::value(loss.tensor));

@@ -224,9 +224,10 @@ Value GraphImpl::addInput(const std::string &input, RankedTensorType type, const
 }
 
 void GraphImpl::claimResult(const std::string &result, const SourceLocation &location) {
-  auto [known, isNew] = results.try_emplace(result, location);
+  auto [known, isNew] = results.try_emplace(entry.empty() ? result : entry + " " + result, location);
+  std::string what = entry.empty() ? "an output or metric" : "in '" + entry + "' an output";
   if (!isNew)
-    throw Error("there is already an output or metric '" + result + "'", location, {{"created here", known->second}});
+    throw Error("there is already " + what + " '" + result + "'", location, {{"created here", known->second}});
 }
 
 ir::StateOp GraphImpl::findState(StringRef state) { return module->lookupSymbol<ir::StateOp>(state); }
@@ -290,10 +291,12 @@ void GraphImpl::setInit(ir::StateOp state, ir::InitAttr begin) {
 
 ir::SetOp GraphImpl::findSet(StringRef state) {
   for (auto set : graph.getBody().getOps<ir::SetOp>())
-    if (set.getState() == state)
+    if (set.getState() == state && set.getEntryAttr() == entryAttr())
       return set;
   return {};
 }
+
+StringAttr GraphImpl::entryAttr() { return entry.empty() ? StringAttr() : builder.getStringAttr(entry); }
 
 Value GraphImpl::readKey(const SourceLocation &location) {
   for (auto get : graph.getBody().getOps<ir::GetOp>())

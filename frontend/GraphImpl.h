@@ -101,15 +101,17 @@ public:
   ir::StateOp addLike(ir::StateOp parameter, const Device &device, const SourceLocation &location);
   /// Of a state, and of those that are like it.
   void setInit(ir::StateOp state, ir::InitAttr begin);
-  /// What gives a state its value behind a training step, or null.
+  /// What gives a state its value behind a training step, or behind a call of the entry point under construction; or null.
   ir::SetOp findSet(llvm::StringRef state);
+  /// The name of the entry point under construction; null outside of any.
+  mlir::StringAttr entryAttr();
   /// Makes one parameter another name of a second one: its own state is gone, and handles of it are handles of the other.
   void tie(const Tensor &parameter, const Tensor &to);
   /// What stands for the value of a parameter that was tied.
   mlir::Value resolve(mlir::Value value) const;
   /// "'fc1.weight' " of a state or input; nothing of other values.
   std::string nameOf(mlir::Value value);
-  /// Throws unless `name` is new among the outputs and metrics.
+  /// Throws unless `name` is new among the outputs and metrics, or among the outputs of the entry point under construction.
   void claimResult(const std::string &name, const SourceLocation &location);
   /// What values are made of: ops of the graph, those in regions of others apart.
   llvm::SetVector<mlir::Operation *> opsBehind(mlir::ValueRange values);
@@ -131,6 +133,7 @@ public:
   std::vector<std::source_location> callers; ///< lines whose module calls are in progress, innermost last
   mlir::StringAttr pin;                      ///< of the module whose call is in progress
   std::optional<Device> scope;               ///< of the innermost DeviceScope
+  std::string entry;                         ///< under construction; empty outside of any
   /// Of the replica whose call is in progress: what stands for the states of its module.
   std::optional<llvm::DenseMap<mlir::Value, mlir::Value>> replica;
   /// A module: modules are gone when the graph is saved.
@@ -163,7 +166,8 @@ private:
   llvm::StringMap<Binding> dims;
   std::string batch; ///< the name of the symbolic dimension
   SourceLocation batchLocation;
-  llvm::StringMap<SourceLocation> inputs, results;
+  llvm::StringMap<SourceLocation> inputs,
+      results; ///< of the latter, those of an entry point behind its name and a space
   ir::Target targetDevices;
   int64_t lastUsed = -1; ///< the last accelerator in use
   llvm::DenseMap<mlir::Operation *, unsigned> callOf;

@@ -24,6 +24,28 @@ Tensor index_select(Arg x, std::int64_t dim, const Tensor &index) {
   return gathered(call, x.tensor, call.axis(x.tensor, dim), index);
 }
 
+/// The dimension along which a position is known when the program runs.
+static int64_t axisAt(const Call &call, const Tensor &x, int64_t dim, const Tensor &start) {
+  if ((start.dtype() != DType::i32 && start.dtype() != DType::i64) || Call::rank(start) != 0)
+    call.fail(std::string("begins at a scalar of i32 or i64, not at ") + to_string(start.dtype()) + call.print(start));
+  int64_t axis = call.axis(x, dim);
+  if (ShapedType::isDynamic(Call::shape(x)[axis]))
+    call.fail("cannot go along the batch");
+  return axis;
+}
+
+Tensor narrow(Arg x, std::int64_t dim, const Tensor &start, std::int64_t length) {
+  Call call("narrow", x, Arg(start, x.where));
+  int64_t axis = axisAt(call, x.tensor, dim, start);
+  return call.emit<ir::DynamicSliceOp>({x.tensor, start}, {call.integer("axis", axis), call.integer("size", length)});
+}
+
+Tensor slice_scatter(Arg x, const Tensor &source, std::int64_t dim, const Tensor &start) {
+  Call call("slice_scatter", {x.tensor, source, start}, x.where);
+  int64_t axis = axisAt(call, x.tensor, dim, start);
+  return call.emit<ir::DynamicUpdateSliceOp>({x.tensor, source, start}, call.integer("axis", axis));
+}
+
 /// y, through which no gradient flows where the index is the padding's.
 static Tensor withoutGradientAt(Call &call, const Tensor &y, const Tensor &index, int64_t padding) {
   auto equal = ir::PredicateAttr::get(&call.graph.context, ir::Predicate::eq);

@@ -237,4 +237,10 @@ Tensor Sequential::forward(Tensor x) {
   return x;
 }
 
+Tensor Sequential::forward(Tensor x, Tensor a, Tensor b) {
+  for (const std::unique_ptr<Module> &layer : layers)
+    x = (*layer)(at(x), at(a), at(b));
+  return x;
+}
+
 } // namespace sluice::nn

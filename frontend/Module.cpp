@@ -135,6 +135,10 @@ Tensor Module::buffer(const std::string &name, const Shape &shape, init::Init in
   return state("statistic", name, shape, init, at);
 }
 
+Tensor Module::cache(const std::string &name, const Shape &shape, Where at) {
+  return state("cache", name, shape, init::zeros(), at);
+}
+
 DType Module::dtype() const { return graph->dtype; }
 
 Parameter &Parameter::operator=(const Tensor &other) {

@@ -86,13 +86,17 @@ ScanStep Recurrent::go(const Tensor &x, std::size_t number) {
 std::vector<Tensor> Recurrent::first(const Tensor &y, std::size_t number) {
   if (!options.stateful)
     return std::vector<Tensor>(static_cast<std::size_t>(states), zeroState(at(y), hidden));
-  if (!y.shape()[0].symbolic())
+  bool isBatch = y.shape()[0].symbolic();
+  if (!isBatch && detail::Call("stateful", at(y)).graph.entry.empty())
     throw Error("a stateful layer takes the batch dimension, which " + y.shape().str() + " has not", at(y).where);
   static constexpr const char *names[] = {"h_l", "c_l"};
   std::vector<Tensor> carried;
-  for (std::int64_t state = 0; state < states; ++state)
-    carried.push_back(
-        buffer(names[state] + std::to_string(number), Shape({y.shape()[0], Dim(hidden)}), init::zeros(), at(y).where));
+  for (std::int64_t state = 0; state < states; ++state) {
+    std::string name = names[state] + std::to_string(number);
+    Shape shape({y.shape()[0], Dim(hidden)});
+    carried.push_back(isBatch ? buffer(name, shape, init::zeros(), at(y).where)
+                              : cache("cached_" + name, shape, at(y).where));
+  }
   return carried;
 }
 

@@ -62,7 +62,7 @@ class Sluice_Words<string name, string summary, list<I32EnumAttrCase> words> : I
 def Sluice_StateKinds : Sluice_Words<"StateKind", "what a state is for", [
     I32EnumAttrCase<"Parameter", 0, "parameter">, I32EnumAttrCase<"Slot", 1, "slot">, I32EnumAttrCase<"Statistic", 2, "statistic">,
     I32EnumAttrCase<"Hyper", 3, "hyper">, I32EnumAttrCase<"Step", 4, "step">, I32EnumAttrCase<"Share", 5, "share">, I32EnumAttrCase<"Accumulator", 6, "accumulator">,
-    I32EnumAttrCase<"Key", 7, "key">, I32EnumAttrCase<"Constant", 8, "constant">]>;
+    I32EnumAttrCase<"Key", 7, "key">, I32EnumAttrCase<"Constant", 8, "constant">, I32EnumAttrCase<"Cache", 9, "cache">]>;
 def Sluice_StateKindAttr : EnumAttr<Sluice_Dialect, Sluice_StateKinds, "state_kind">;
 def Sluice_CopyReasons : Sluice_Words<"CopyReason", "who wants a copy", [
     I32EnumAttrCase<"To", 0, "to">, I32EnumAttrCase<"CopyTo", 1, "copy_to">, I32EnumAttrCase<"Pin", 2, "pin">, I32EnumAttrCase<"Placement", 3, "placement">,

@@ -4,6 +4,8 @@
 #include "ir/Module.h"
 #include "ir/ops/Inference.h"
 #include "ir/ops/Init.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -52,6 +54,8 @@ static LogicalResult verifyInit(StateOp state) {
   if (failed(verifyData(state)))
     return failure();
   double a = init.getA().getValueAsDouble(), b = init.getB() ? init.getB().getValueAsDouble() : 0;
+  if (state.getKind() == StateKind::Cache && (kind != "constant" || a != 0))
+    return state.emitOpError("is a cache, which begins with zeros: ") << init;
   if (state.getKind() == StateKind::Accumulator)
     return takesOne && (a == 0 || a == leastOf(state.getTensorType().getElementType()))
                ? success()
@@ -179,8 +183,15 @@ LogicalResult GetOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyStateUse(*this, getStateAttr(), getValue().getType(), symbols);
 }
 
+/// In a graph, caches alone are of entry points of its own, which are all that set them.
 LogicalResult SetOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return verifyStateUse(*this, getStateAttr(), getValue().getType(), symbols);
+  if (failed(verifyStateUse(*this, getStateAttr(), getValue().getType(), symbols)))
+    return failure();
+  bool isCache = symbols.lookupNearestSymbolFrom<StateOp>(*this, getStateAttr()).getKind() == StateKind::Cache;
+  if (isCache == bool(getEntry()) || !isa<GraphOp>((*this)->getParentOp()))
+    return success();
+  return isCache ? emitOpError("sets a cache in no entry point of the graph's own: ") << getStateAttr()
+                 : emitOpError("sets what is no cache in an entry point of the graph's own: ") << getStateAttr();
 }
 
 //===- bodies -----------------------------------------------------------------------------------------------------===//
@@ -208,10 +219,11 @@ static ParseResult parseAttributeAs(OpAsmParser &parser, OperationState &result,
   return parser.parseAttribute(attribute, name, result.attributes);
 }
 
+/// One in each entry point of a graph.
 static LogicalResult verifyOneSetEach(Block &body) {
-  llvm::StringSet<> set;
+  llvm::DenseSet<std::pair<Attribute, Attribute>> set;
   for (auto write : body.getOps<SetOp>())
-    if (!set.insert(write.getState()).second)
+    if (!set.insert({write.getStateAttr(), write.getEntryAttr()}).second)
       return write.emitOpError("is the second one of this state in one entry point: @") << write.getState();
   return success();
 }
@@ -262,6 +274,9 @@ void GraphOp::print(OpAsmPrinter &printer) {
 
 LogicalResult GraphOp::verify() {
   Block &body = getBody().front();
+  for (StringAttr entry : getOwnEntries())
+    if (std::string problem = problemOfEntryName(entry); !problem.empty())
+      return emitOpError("has an entry point that cannot be called ") << entry << ": " << problem;
   return failure(failed(verifyInputs(*this, getInputs(), body)) || failed(verifyOneSetEach(body)));
 }
 
@@ -271,6 +286,26 @@ bool GraphOp::setsParameters() {
     auto state = module.lookupSymbol<StateOp>(set.getStateAttr().getAttr());
     return state && state.getKind() == StateKind::Parameter;
   });
+}
+
+SmallVector<StringAttr> GraphOp::getOwnEntries() {
+  llvm::SetVector<StringAttr> entries;
+  for (Operation &op : getBody().front()) {
+    auto output = dyn_cast<OutputOp>(op);
+    auto set = dyn_cast<SetOp>(op);
+    if (StringAttr entry = output ? output.getEntryAttr() : set ? set.getEntryAttr() : StringAttr())
+      entries.insert(entry);
+  }
+  return SmallVector<StringAttr>(entries.getArrayRef());
+}
+
+std::string GraphOp::problemOfEntryName(StringRef name) {
+  auto isPart = [](char c) { return llvm::isAlnum(c) || c == '_' || c == '-'; };
+  if (name.empty() || !(llvm::isAlpha(name.front()) || name.front() == '_') || !llvm::all_of(name, isPart))
+    return "a letter comes first, then letters, digits, '_' and '-'";
+  if (llvm::is_contained({"init", "train_step", "eval_step", "predict"}, name))
+    return "every program calls one so that the compiler makes";
+  return "";
 }
 
 LogicalResult GradientOp::verify() {

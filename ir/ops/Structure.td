@@ -15,7 +15,8 @@ def StateOp : Sluice_Op<"state", [Symbol, Sluice_NamesSymbols]> {
     are of the rows of the call, others keep what they have, and evaluation and prediction read zeros; phase `parallel` makes it a state of all rows that there may be), statistic (of batch norm), hyper (settable at run
     time), step (how many there were), share (what replicas know of a call: the runtime sets it, and it is never kept), or accumulator (what the parts of a call hand on: a
     sum or maximum over microbatches, which is at its neutral element between calls, or a value; it begins as that and is never kept), or
-    key (of the random numbers of a training step, [2] i32: every step leaves the next one's), or constant (data that is never written nor kept). `type` is the logical type: what users see and checkpoints hold. `physical`, once layouts are chosen,
+    key (of the random numbers of a training step, [2] i32: every step leaves the next one's), or constant (data that is never written nor kept), or cache (what calls of entry points of the graph's own leave
+    to the next ones: it begins with zeros and is never kept). `type` is the logical type: what users see and checkpoints hold. `physical`, once layouts are chosen,
     carries the layout that the backend keeps it in. `init` says how it begins; one that is `like` another, which stands before it and has the same `init`, begins with
     the same elements, random ones too.
     `aliases` are other names of a parameter that several modules share: files may have it under these, too.
@@ -59,13 +60,20 @@ def GraphOp : Sluice_Op<"graph", [IsolatedFromAbove, NoTerminator, SingleBlock, 
   let extraClassDeclaration = [{
     /// Whether it says itself what a training step makes of parameters.
     bool setsParameters();
+    /// The entry points of its own, in the order of what they give and set.
+    ::llvm::SmallVector<::mlir::StringAttr> getOwnEntries();
+    /// Why an entry point of its own cannot have this name; empty if it can.
+    static ::std::string problemOfEntryName(::llvm::StringRef name);
   }];
 }
 def OutputOp : Sluice_Op<"output"> {
-  let summary = "a result of `predict` under a name";
-  let description = "It stands in a graph; `predict` returns the value.";
-  let arguments = (ins Arg<StrAttr, "of the output">:$name, Sluice_Tensor:$value);
-  let assemblyFormat = "$name `,` $value attr-dict `:` type($value)";
+  let summary = "a result of `predict`, or of an entry point of the graph's own, under a name";
+  let description = "It stands in a graph; `predict` returns the value, or the entry point that `in` names, and nobody else.";
+  let arguments = (ins Arg<StrAttr, "of the output">:$name, Sluice_Tensor:$value, Arg<OptionalAttr<StrAttr>, "whose it is; of `predict` unless it says otherwise">:$entry);
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "::mlir::Value":$value), [{
+    build($_builder, $_state, name, value, /*entry=*/::mlir::StringAttr());
+  }]>];
+  let assemblyFormat = "$name `,` $value (`in` $entry^)? attr-dict `:` type($value)";
 }
 def MetricOp : Sluice_Op<"metric"> {
   let summary = "a scalar that train_step and eval_step report under a name: a mean over the rows";
@@ -108,7 +116,7 @@ def VariableOp : Sluice_Op<"variable", [Pure, SameOperandsAndResultType, HasPare
 def EntryOp : Sluice_Op<"entry", [IsolatedFromAbove, Symbol, SingleBlock, Sluice_NamesInputs, ActionListOp]> {
   let summary = "an entry point: a pure function of its inputs and the state; `get` reads the state before the call, `set` gives it after";
   let description = [{
-    Inputs are block arguments; `return` gives the outputs. `init`, `train_step`, `eval_step` and `predict` are what the runner calls. Behind
+    Inputs are block arguments; `return` gives the outputs. `init`, `train_step`, `eval_step` and `predict` are what the runner calls; graphs may have others. Behind
     the inputs, once actions are scheduled, there may be events that the call before has carried to this one.
   }];
   let arguments = (ins Arg<SymbolNameAttr, "its name">:$sym_name, Arg<StrArrayAttr, "names of the inputs, in their order">:$inputs, Arg<StrArrayAttr, "names of the outputs, in their order">:$outputs,
@@ -167,9 +175,17 @@ def GetOp : Sluice_Op<"get", [Sluice_NamesSymbols, DeclareOpInterfaceMethods<OpA
 }
 def SetOp : Sluice_Op<"set", [Sluice_NamesSymbols]> {
   let summary = "the value that a state has when the entry point returns; at most one per state";
-  let description = "The memory plan makes the update in place where every reader allows it.";
-  let arguments = (ins Arg<FlatSymbolRefAttr, "which">:$state, Sluice_Tensor:$value);
-  let assemblyFormat = "$state `,` $value attr-dict `:` type($value)";
+  let description = [{
+    The memory plan makes the update in place where every reader allows it. In a graph, it is of a training step, or of a cache and the
+    entry point that `in` names: then every entry point may set a state once.
+  }];
+  let arguments = (ins Arg<FlatSymbolRefAttr, "which">:$state, Sluice_Tensor:$value, Arg<OptionalAttr<StrAttr>, "of the graph's own, that sets it">:$entry);
+  let builders = [OpBuilder<(ins "::mlir::FlatSymbolRefAttr":$state, "::mlir::Value":$value), [{
+    build($_builder, $_state, state, value, /*entry=*/::mlir::StringAttr());
+  }]>, OpBuilder<(ins "::llvm::StringRef":$state, "::mlir::Value":$value), [{
+    build($_builder, $_state, state, value, /*entry=*/::mlir::StringAttr());
+  }]>];
+  let assemblyFormat = "$state `,` $value (`in` $entry^)? attr-dict `:` type($value)";
 }
 def RelayoutOp : Sluice_ValueOp<"relayout", [DeclareOpInterfaceMethods<ElementOp>, SameElementsOp]> {
   let summary = "the same value in the layout of the result's type";

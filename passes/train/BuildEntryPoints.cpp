@@ -5,7 +5,7 @@
 //          @train_step(x, label) -> loss, metrics with gradients and updates (BuildTraining.cpp).
 //
 // A graph that sets parameters itself has a @train_step without an optimizer: what it sets, states have behind a step,
-// and behind no other call. Gradients that it asks for are made where they are needed (ExpandGradients.cpp).
+// and behind no other call. Entry points of its own are what `output ... in` and `set ... in` name, and have these alone. Gradients that it asks for are made where they are needed (ExpandGradients.cpp).
 //
 // Ops whose meaning depends on the mode mean in train_step what they mean in training; elsewhere, those that do nothing there
 // are left out.
@@ -68,6 +68,15 @@ static void finish(EntryOp entry) {
   removeDeadInputs(entry);
 }
 
+/// What `predict` gives, or an entry point of the graph's own.
+static SmallVector<Report> outputsOf(GraphOp graph, StringAttr entry = {}) {
+  SmallVector<Report> outputs;
+  for (auto output : graph.getBody().getOps<OutputOp>())
+    if (output.getEntryAttr() == entry)
+      outputs.push_back({output.getName().str(), output.getValue()});
+  return outputs;
+}
+
 static SmallVector<StringRef> namesOf(ArrayRef<Report> reports) {
   return llvm::map_to_vector(reports, [](const Report &report) { return StringRef(report.name); });
 }
@@ -88,6 +97,13 @@ static Value readBefore(Operation &op, Block &body) {
   return {};
 }
 
+/// What no clone of the graph's body has, and the sets of other entry points.
+static bool isLeftOut(Operation &op, StringRef name, bool training) {
+  auto set = dyn_cast<SetOp>(op);
+  bool isOthers = set && (set.getEntry() ? *set.getEntry() != name : !training);
+  return isa<OutputOp, MetricOp, MinimizeOp>(op) || isOthers;
+}
+
 /// An entry point that reports values of the graph: a clone of its body, without what nothing needs.
 static FailureOr<EntryOp> cloneGraph(GraphOp graph, StringRef name, ArrayRef<Report> reports, bool training) {
   OpBuilder builder(graph);
@@ -100,7 +116,7 @@ static FailureOr<EntryOp> cloneGraph(GraphOp graph, StringRef name, ArrayRef<Rep
   mapping.map(source.getArguments(), body.getArguments());
   builder.setInsertionPointToEnd(&body);
   for (Operation &op : source) {
-    if (isa<OutputOp, MetricOp, MinimizeOp>(op) || (isa<SetOp>(op) && !training))
+    if (isLeftOut(op, name, training))
       continue;
     if (Value read = readBefore(op, body)) {
       mapping.map(op.getResult(0), read);
@@ -118,6 +134,8 @@ static FailureOr<EntryOp> cloneGraph(GraphOp graph, StringRef name, ArrayRef<Rep
       continue;
     }
     Operation *copy = builder.clone(op, mapping);
+    if (auto set = dyn_cast<SetOp>(copy))
+      set.removeEntryAttr();
     if (training)
       copy->walk([](ModeOp mode) { mode.setTraining(); });
   }
@@ -130,7 +148,7 @@ static FailureOr<EntryOp> cloneGraph(GraphOp graph, StringRef name, ArrayRef<Rep
   return entry;
 }
 
-/// Adds the entry point that reports values of the graph and changes no state.
+/// Adds the entry point that reports values of the graph and changes no state, but caches if it is the graph's own.
 static LogicalResult addPure(GraphOp graph, StringRef name, ArrayRef<Report> reports) {
   FailureOr<EntryOp> entry = cloneGraph(graph, name, reports, /*training=*/false);
   if (succeeded(entry))
@@ -181,11 +199,9 @@ LogicalResult buildEntryPoints(ModuleOp module) {
   if (graphs.size() != 1)
     return module.emitError("has ") << graphs.size() << " graphs; one is expected";
   GraphOp graph = graphs[0];
-  SmallVector<Report> outputs, metrics;
+  SmallVector<Report> outputs = outputsOf(graph), metrics;
   MinimizeOp minimize;
   for (Operation &op : graph.getBody().front()) {
-    if (auto output = dyn_cast<OutputOp>(op))
-      outputs.push_back({output.getName().str(), output.getValue()});
     if (auto metric = dyn_cast<MetricOp>(op))
       metrics.push_back({metric.getName().str(), metric.getValue()});
     if (auto found = dyn_cast<MinimizeOp>(op)) {
@@ -202,6 +218,9 @@ LogicalResult buildEntryPoints(ModuleOp module) {
     return failure();
   if (!outputs.empty() && failed(addPure(graph, "predict", outputs)))
     return failure();
+  for (StringAttr entry : graph.getOwnEntries())
+    if (failed(addPure(graph, entry, outputsOf(graph, entry))))
+      return failure();
   buildInit(module, graph.getLoc());
   graph.erase();
   return success();

@@ -70,9 +70,10 @@ enum class StateKind {
   accumulator, ///< what the parts of a call hand on, which nothing keeps either; it begins as what is neutral
   key,         ///< of the random numbers of the next training step
   constant,    ///< data that nothing writes nor keeps: the artifact brings it
+  cache, ///< what calls of entry points of the model's own leave to later ones, which nothing keeps; it begins as zero
 };
-inline constexpr std::string_view stateKindNames[] = {"parameter", "slot",        "statistic", "hyper",   "step",
-                                                      "share",     "accumulator", "key",       "constant"};
+inline constexpr std::string_view stateKindNames[] = {"parameter", "slot",        "statistic", "hyper",    "step",
+                                                      "share",     "accumulator", "key",       "constant", "cache"};
 /// The states of kind `share`: the rows of a call over all replicas, and those in the replicas before this one; and the
 /// replica's number.
 inline constexpr std::string_view globalRowsName = "global_rows", firstRowName = "first_row", replicaName = "replica";
@@ -116,7 +117,8 @@ struct State {
   bool isWeight() const { return kind == StateKind::parameter || kind == StateKind::statistic; }
   /// Whether checkpoints hold it.
   bool isKept() const {
-    return kind != StateKind::share && kind != StateKind::accumulator && kind != StateKind::constant;
+    return kind != StateKind::share && kind != StateKind::accumulator && kind != StateKind::constant &&
+           kind != StateKind::cache;
   }
   bool operator==(const State &) const = default;
 };

@@ -91,3 +91,34 @@ module @data {
     sluice.output "y", %x : tensor<?x3xf32>
   }
 }
+
+// -----
+
+// Tests that an entry point of the graph's own has what is its own: its outputs, what it sets, and the inputs of these.
+// CHECK-LABEL: module @own
+// CHECK: sluice.state cache @sum : tensor<2xf32>
+// CHECK: sluice.entry @predict ["x"] -> ["y"]
+// CHECK-NOT: sluice.set
+// CHECK: sluice.entry @add ["x", "by"] -> ["y", "sum"]
+// CHECK: %[[OLD:.+]] = sluice.get @sum
+// CHECK: %[[NEW:.+]] = sluice.add %[[OLD]]
+// CHECK: sluice.set @sum, %[[NEW]] : tensor<2xf32>
+// CHECK: sluice.return %{{.+}}, %[[NEW]]
+// CHECK: sluice.entry @forget [] -> []
+// CHECK: sluice.set @sum, %{{.+}} : tensor<2xf32>
+// CHECK: sluice.entry @init
+module @own {
+  sluice.state cache @sum : tensor<2xf32> = <"constant", 0.0 : f64>
+  sluice.graph ["x", "by", "other"] (%x: tensor<2xf32>, %by: tensor<2xf32>, %other: tensor<2xf32>) {
+    %y = sluice.relu %x : (tensor<2xf32>) -> tensor<2xf32>
+    sluice.output "y", %y : tensor<2xf32>
+    %sum = sluice.get @sum : tensor<2xf32>
+    %scaled = sluice.mul %y, %by : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    %new = sluice.add %sum, %scaled : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    sluice.output "y", %y in "add" : tensor<2xf32>
+    sluice.output "sum", %new in "add" : tensor<2xf32>
+    sluice.set @sum, %new in "add" : tensor<2xf32>
+    %zeros = sluice.sub %sum, %sum : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    sluice.set @sum, %zeros in "forget" : tensor<2xf32>
+  }
+}

@@ -72,7 +72,8 @@ public:
   void set_input(std::string_view name, const std::vector<T> &values, Where where = Where::current()) {
     set(Kind::input, name, Flat(values).data(), values.size(), DTypeOf<T>::value, where);
   }
-  /// Runs an entry point ("init", "train_step", "eval_step", "predict") on this many rows, from 1 to the capacity.
+  /// Runs an entry point ("init", "train_step", "eval_step", "predict" or one of the graph's own) on this many rows, from 1 to
+  /// the capacity.
   /// States have no value before "init" has run, weights are loaded or they are set: what reads one before throws.
   void run(std::string_view entry, std::int64_t rows, Where where = Where::current());
   /// What the last run gave under this name, row-major.

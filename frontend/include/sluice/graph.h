@@ -7,6 +7,7 @@
 #include "sluice/optim.h"
 #include "sluice/tensor.h"
 
+#include <functional>
 #include <memory>
 #include <source_location>
 #include <string>
@@ -65,11 +66,18 @@ public:
   Tensor arange(double start, double end, double step = 1, DType dtype = i64, Where where = Where::current());
   /// A scalar that is set when the program runs (`--set lr=0.1`), and is `value` unless it is.
   Tensor hyper(std::string name, double value, DType dtype = f32, Where where = Where::current());
-  /// A result of `predict`.
+  /// A result of `predict`, or of the entry point in which it is given.
   void output(std::string name, Arg value);
   /// A scalar that training and evaluation report beside the loss: a mean over the rows. A graph that writes its
   /// parameters itself (Tensor::copy_) reports its loss so, under the name "loss".
   void metric(std::string name, Arg value);
+  /// An entry point of the graph's own beside those of training, evaluation and prediction, which knows nothing of it:
+  ///
+  ///     graph.entry("decode", [&] { graph.output("logits", net.next(token, position)); });
+  ///
+  /// What `build` gives to `output` are its outputs, what it writes to caches (nn::Module::cache) is what its calls leave to later
+  /// ones, and it takes the inputs that these depend on. It computes as prediction does. Neither metrics nor other entry points are within.
+  void entry(const std::string &name, const std::function<void()> &build, Where where = Where::current());
   /// Trains every parameter that the scalar loss depends on:
   ///
   ///     graph.minimize(loss, optim::AdamW{.lr = 3e-4}, {.clip_grad_norm = 1.0});
@@ -77,7 +85,7 @@ public:
 
   /// Everything that outlives a step, in order of creation.
   struct State {
-    std::string name, kind; ///< kind: parameter, statistic, slot (what rows carry) or hyper
+    std::string name, kind; ///< kind: parameter, statistic, slot (what rows carry), cache or hyper
     DType dtype;
     Shape shape;
     std::int64_t elements;

@@ -467,6 +467,8 @@ class Sequential : public Module {
 public:
   using Module::Module;
   Tensor forward(Tensor x) override;
+  /// Of layers that take two more tensors, which are the same for all.
+  Tensor forward(Tensor x, Tensor a, Tensor b) override;
 
   template <class Layer, class... Args> Sequential &add(Args... args) {
     layers.push_back(std::make_unique<Layer>(this, std::to_string(layers.size()), std::move(args)...));

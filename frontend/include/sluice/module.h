@@ -74,6 +74,10 @@ public:
   /// has. Checkpoints hold it, weights do not.
   Tensor buffer(const std::string &name, const Shape &shape, init::Init init, Where where = Where::current());
 
+  /// What calls of entry points leave to later ones (Graph::entry), in which alone it is written, by `copy_`: keys and values
+  /// of the words so far, say. It begins with zeros, and neither weights nor checkpoints hold it. Its shape is static.
+  Tensor cache(const std::string &name, const Shape &shape, Where where = Where::current());
+
   /// Of this module and those within, as ("conv1.weight", tensor).
   Named named_parameters() const;
   Named named_buffers() const;

@@ -251,6 +251,12 @@ Tensor einsum(const std::string &equation, Arg x);
 /// x weight^T + bias; weight is [out, in].
 Tensor linear(Arg x, const Tensor &weight, const Tensor &bias = {});
 
+/// `length` neighbouring elements along a dimension, from one on that is known when the program runs: a scalar of i32 or i64. One that
+/// is an input is checked; another is brought into 0 to size - length. slice() is for what the graph knows.
+Tensor narrow(Arg x, std::int64_t dim, const Tensor &start, std::int64_t length);
+/// x with `source` in the place of what `narrow` would give.
+Tensor slice_scatter(Arg x, const Tensor &source, std::int64_t dim, const Tensor &start);
+
 struct AttentionOptions {
   /// Added to the scores, or of bool whether a query may attend to a key; broadcasts to [N, H, T, S]. No gradient reaches one of bool.
   Tensor attn_mask = {};
