@@ -27,4 +27,26 @@ inline sluice::Tensor attention(const sluice::Tensor &qkv, sluice::AttentionOpti
   return attention(parts[0], parts[1], parts[2], std::move(options));
 }
 
+/// What generation keeps of the keys or values of a layer: [1, heads, length, 64].
+inline sluice::Shape cache_shape(std::int64_t width, std::int64_t length) { return {1, width / kHead, length, kHead}; }
+
+/// Whether each of `count` words, the first of which stands at `position`, attends to each of `length` places: to its own and
+/// those before. [count, length]
+inline sluice::Tensor is_before(sluice::Graph &graph, const sluice::Tensor &position, std::int64_t count,
+                                std::int64_t length) {
+  sluice::Tensor places = graph.arange(double(count), sluice::i32) + position;
+  return graph.arange(double(length), sluice::i32) <= places.unsqueeze(1);
+}
+
+/// Attention of words from `position` on to themselves and to those before, of which the caches have keys and values.
+inline sluice::Tensor cached_attention(const sluice::Tensor &qkv, sluice::Tensor keys, sluice::Tensor values,
+                                       const sluice::Tensor &position, const sluice::Tensor &mask) {
+  std::vector<sluice::Tensor> parts = qkv.chunk(3, 2);
+  keys.copy_(slice_scatter(keys, split_heads(parts[1]), 2, position));
+  values.copy_(slice_scatter(values, split_heads(parts[2]), 2, position));
+  return scaled_dot_product_attention(split_heads(parts[0]), keys, values, {.attn_mask = mask})
+      .transpose(1, 2)
+      .flatten(2);
+}
+
 } // namespace models

@@ -1,14 +1,16 @@
 // GPT-2, of 124 million parameters: of up to 1024 words each next one, by 12 blocks of attention to the words before. What
 // embeds a word scores it as the next one, too. Parameters are named as Hugging Face's transformers name them, and matrices
-// lie as there, [in, out].
+// lie as there, [in, out]. Generation keeps the keys and values of the words so far: it takes the first ones in chunks, and
+// each one behind them by itself.
 #include "NextWord.h"
 #include "Transformer.h"
 
+#include <algorithm>
 #include <cmath>
 
 using namespace sluice;
 
-static constexpr std::int64_t kPositions = 1024;
+static constexpr std::int64_t kPositions = 1024, kChunk = 64;
 
 /// A linear layer with its weight transposed.
 struct Conv1d : nn::Module {
@@ -27,13 +29,19 @@ static double ofResidual(const models::Sizes &sizes) { return 0.02 / std::sqrt(2
 struct Attention : nn::Module {
   double share; // that dropout zeroes, here and in what follows
   Conv1d c_attn, c_proj;
+  Tensor keys, values;
 
   Attention(nn::Module *parent, std::string name, const models::Sizes &sizes)
       : Module(parent, std::move(name)), share(*sizes.dropout), c_attn{this, "c_attn", sizes.width, 3 * sizes.width},
-        c_proj{this, "c_proj", sizes.width, sizes.width, ofResidual(sizes)} {}
+        c_proj{this, "c_proj", sizes.width, sizes.width, ofResidual(sizes)},
+        keys(cache("keys", models::cache_shape(sizes.width, sizes.length))),
+        values(cache("values", models::cache_shape(sizes.width, sizes.length))) {}
 
   Tensor forward(Tensor x) override {
     return dropout(c_proj(models::attention(c_attn(x), {.is_causal = true})), share);
+  }
+  Tensor forward(Tensor x, Tensor position, Tensor mask) override {
+    return c_proj(models::cached_attention(c_attn(x), keys, values, position, mask));
   }
 };
 
@@ -62,6 +70,10 @@ struct Block : nn::Module {
     x = x + attn(ln_1(x));
     return x + mlp(ln_2(x));
   }
+  Tensor forward(Tensor x, Tensor position, Tensor mask) override {
+    x = x + attn(ln_1(x), position, mask);
+    return x + mlp(ln_2(x));
+  }
 };
 
 struct Gpt2 : nn::Module {
@@ -81,13 +93,36 @@ struct Gpt2 : nn::Module {
     Tensor x = wte(words) + wpe.weight.slice(0, 0, words.shape()[1].size);
     return linear(ln_f(h(dropout(x, share))), wte.weight);
   }
+
+  /// The states of words from `position` on, behind those that the caches have. `mask`: which places each attends to.
+  Tensor forward(Tensor words, Tensor position, Tensor mask) override {
+    return h(wte(words) + narrow(wpe.weight, 0, position, words.shape()[1].size), position, mask);
+  }
+  /// The scores of the word behind one, of its state.
+  Tensor scores(const Tensor &state) { return linear(ln_f(state), wte.weight).flatten(); }
 };
+
+/// The scores of the word behind one, `token`, and behind number `last` of several, the first of which stands at `position`.
+static void addGeneration(Graph &graph, Gpt2 &net, std::int64_t length) {
+  std::int64_t chunk = std::min(kChunk, length);
+  Tensor token = graph.input("token", i32, {1, 1}), prompt = graph.input("prompt", i32, {1, chunk}),
+         position = graph.input("position", i32, {}), last = graph.input("last", i32, {});
+  graph.entry("decode", [&] {
+    Tensor mask = models::is_before(graph, position, 1, length);
+    graph.output("logits", net.scores(net(token, position, mask)));
+  });
+  graph.entry("prefill", [&] {
+    Tensor mask = models::is_before(graph, position, chunk, length);
+    graph.output("logits", net.scores(narrow(net(prompt, position, mask), 1, last, 1)));
+  });
+}
 
 static Graph build(const models::Options &options) {
   models::NextWord task("gpt2", options);
   Gpt2 net{task.graph, options.sizes};
   models::pin(net, options);
   net.initialize("w*e.weight", init::normal(0.0, 0.02));
+  addGeneration(task.graph, net, options.sizes.length);
   return task.minimize(net(task.tokens),
                        optim::AdamW{.lr = options.lr, .betas = {0.9, 0.95}, .weight_decay = 0.1});
 }

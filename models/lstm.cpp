@@ -1,6 +1,6 @@
 // A language model over 10,000 words: of 32 words in a row each next one, by an embedding, two LSTM layers and a
 // product. Its layers have one bias each, where torch.nn's have two, and begin each row with what the same row of the
-// batch before left.
+// batch before left; to generate, it goes on from what the word before left.
 #include "NextWord.h"
 
 using namespace sluice;
@@ -24,6 +24,8 @@ static Graph build(const models::Options &options) {
   LanguageModel net{task.graph, options.sizes.words};
   models::pin(net, options);
   net.initialize("*", init::uniform(-0.1, 0.1));
+  Tensor token = task.graph.input("token", i32, {1, 1});
+  task.graph.entry("decode", [&] { task.graph.output("logits", net(token).flatten()); });
   return task.minimize_sums(net(task.tokens), optim::SGD{.lr = options.lr});
 }
 
