@@ -122,9 +122,10 @@ static Graph build(const models::Options &options) {
   Gpt2 net{task.graph, options.sizes};
   models::pin(net, options);
   net.initialize("w*e.weight", init::normal(0.0, 0.02));
-  addGeneration(task.graph, net, options.sizes.length);
-  return task.minimize(net(task.tokens),
-                       optim::AdamW{.lr = options.lr, .betas = {0.9, 0.95}, .weight_decay = 0.1});
+  Graph graph = task.minimize(net(task.tokens),
+                              optim::AdamW{.lr = options.lr, .betas = {0.9, 0.95}, .weight_decay = 0.1});
+  addGeneration(graph, net, options.sizes.length);
+  return graph;
 }
 
 int main(int argc, char **argv) {

@@ -24,9 +24,10 @@ static Graph build(const models::Options &options) {
   LanguageModel net{task.graph, options.sizes.words};
   models::pin(net, options);
   net.initialize("*", init::uniform(-0.1, 0.1));
-  Tensor token = task.graph.input("token", i32, {1, 1});
-  task.graph.entry("decode", [&] { task.graph.output("logits", net(token).flatten()); });
-  return task.minimize_sums(net(task.tokens), optim::SGD{.lr = options.lr});
+  Graph graph = task.minimize_sums(net(task.tokens), optim::SGD{.lr = options.lr});
+  Tensor token = graph.input("token", i32, {1, 1});
+  graph.entry("decode", [&] { graph.output("logits", net(token).flatten()); });
+  return graph;
 }
 
 int main(int argc, char **argv) {

@@ -29,7 +29,10 @@ static Graph build(const models::Options &options) {
   LanguageModel net{task.graph, options.sizes};
   models::pin(net, options);
   net.initialize("*", init::uniform(-0.05, 0.05));
-  return task.minimize_sums(net(task.tokens), optim::SGD{.lr = options.lr});
+  Graph graph = task.minimize_sums(net(task.tokens), optim::SGD{.lr = options.lr});
+  Tensor token = graph.input("token", i32, {1, 1});
+  graph.entry("decode", [&] { graph.output("logits", net(token).flatten()); });
+  return graph;
 }
 
 int main(int argc, char **argv) {

@@ -173,6 +173,10 @@ void Bpe::readVocabulary(const std::string &path) {
   std::string text = readText(path);
   VocabularyReader reader(path, numbers_);
   nlohmann::json::sax_parse(text.begin(), text.end(), &reader);
+  for (const auto &[token, number] : numbers_) {
+    texts_.resize(std::max(texts_.size(), static_cast<size_t>(number) + 1));
+    texts_[static_cast<size_t>(number)] = token;
+  }
 }
 
 void Bpe::readMerges(const std::string &path) {
@@ -285,6 +289,32 @@ std::vector<int32_t> Bpe::encode(std::string_view text, const std::string &name)
     begin = end;
   }
   return tokens;
+}
+
+//===- decoding ---------------------------------------------------------------------------------------------------===//
+
+/// The bytes that characters stand for.
+static std::map<std::string, char, std::less<>> bytesOfCharacters() {
+  std::map<std::string, char, std::less<>> bytes;
+  for (int byte = 0; byte < 256; ++byte)
+    bytes[characterOf(byte)] = static_cast<char>(byte);
+  return bytes;
+}
+
+std::string Bpe::textOf(int32_t token) const {
+  static const std::map<std::string, char, std::less<>> bytes = bytesOfCharacters();
+  std::string text;
+  if (token < 0 || token >= size())
+    return text;
+  std::string_view rest = texts_[static_cast<size_t>(token)];
+  while (!rest.empty()) {
+    size_t length = std::max<size_t>(1, lengthOf(static_cast<unsigned char>(rest.front())));
+    std::string_view character = rest.substr(0, length);
+    rest.remove_prefix(character.size());
+    auto byte = bytes.find(character); // a special token may have others
+    text += byte == bytes.end() ? std::string(character) : std::string(1, byte->second);
+  }
+  return text;
 }
 
 namespace {

@@ -21,6 +21,10 @@ public:
 
   /// The tokens of a text in UTF-8; `name` begins messages. No token is special.
   std::vector<int32_t> encode(std::string_view text, const std::string &name) const;
+  /// The bytes of a token; nothing of a number that is none.
+  std::string textOf(int32_t token) const;
+  /// All tokens are below.
+  int64_t size() const { return static_cast<int64_t>(texts_.size()); }
 
   /// One more than the largest token.
   Vocabulary vocabulary() const;
@@ -40,6 +44,7 @@ private:
   std::unordered_map<std::string, int32_t> numbers_;
   std::map<std::pair<int32_t, int32_t>, Merge> merges_;
   std::array<int32_t, 256> bytes_{}; ///< the tokens of single bytes
+  std::vector<std::string> texts_;   ///< of each token, as in the vocabulary
 };
 
 /// A text in these tokens.

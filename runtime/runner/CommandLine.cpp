@@ -32,6 +32,14 @@ static uint64_t parseSeed(const std::string &text) {
   return value;
 }
 
+static double parseNumber(const std::string &flag, const std::string &text, double low, double high) {
+  char *end = nullptr;
+  double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0' || !(value >= low && value <= high))
+    failUsage(concat(flag, ": ", quote(text), " is not a number from ", fixedText(low, 0), " to ", fixedText(high, 0)));
+  return value;
+}
+
 static double parseSeconds(const std::string &text) {
   char *end = nullptr;
   double value = std::strtod(text.c_str(), &end);
@@ -78,6 +86,7 @@ public:
     addTrain();
     addEval();
     addPredict();
+    addGenerate();
     addBench();
     addVerb(Verb::info, "info", "Print entry points, shapes, parameters, devices, memory plan and build");
   }
@@ -205,6 +214,29 @@ private:
     predict->footer("Example:\n  predict --weights w.safetensors --input image=@x.npy --output logits=@y.npy");
   }
 
+  void addGenerate() {
+    GenerateOptions &into = options_.generate;
+    CLI::App *generate =
+        addRunningVerb(Verb::generate, "generate", "Go on with a text, if the model is one of language");
+    generate->add_option("--weights", options_.weights, "Weights (.safetensors)");
+    CLI::Option *prompt = generate->add_option("--prompt", into.prompt, "The text to go on with; -: standard input");
+    generate->add_option("--prompt-tokens", into.promptTokens, "Its tokens, 5,17,3, instead; then tokens are printed")
+        ->excludes(prompt);
+    addTokenizer(generate);
+    addInteger(generate, "--tokens", into.tokens, 1, INT64_C(1) << 40, "Tokens to add (default: 64)");
+    addNumber(generate, "--temperature", into.sampling.temperature, 1000,
+              "What scores are divided by; 0 takes the best token (default: 1)");
+    addInteger(generate, "--top-k", into.sampling.topK, 1, INT32_MAX, "Draw from the N best tokens (default: all)");
+    addNumber(generate, "--top-p", into.sampling.topP, 1,
+              "Draw from the fewest of the best tokens with this probability together (default: 1)");
+    addSeed(generate, "Seed of what is drawn (default: 0)");
+    generate->add_flag("--slide", into.slides,
+                       "At the end of the model's context go on behind the last half of it, rather than refuse");
+    generate->footer(
+        "Examples:\n  generate --weights w.safetensors --prompt 'In the beginning' --tokens 200 --top-k 40\n"
+        "  generate --weights w.safetensors --prompt - --tokenizer gpt2 --temperature 0 < text");
+  }
+
   void addBench() {
     CLI::App *bench = addRunningVerb(Verb::bench, "bench", "Measure an entry point");
     bench->add_option("--entry", options_.entry, "Entry point (default: train_step)");
@@ -221,10 +253,13 @@ private:
   void addData(CLI::App *command) {
     command->add_option("--data", options_.data,
                         "Folder or file of images, arrays, tokens or text (default: the model's)");
-    command->add_option("--tokenizer", options_.dataOptions.tokenizer,
-                        "Folder with GPT-2's vocab.json and merges.txt, for texts (default: bytes are tokens)");
+    addTokenizer(command);
     addNamed(command, "--column", options_.columns, parseNamed,
              "input=column: fill an input with a column of another name");
+  }
+  void addTokenizer(CLI::App *command) {
+    command->add_option("--tokenizer", options_.dataOptions.tokenizer,
+                        "Folder with GPT-2's vocab.json and merges.txt, for texts (default: bytes are tokens)");
   }
   void addBatch(CLI::App *command) {
     addInteger(command, "--batch", options_.batch, 1, INT32_MAX,
@@ -233,11 +268,10 @@ private:
   void addSettings(CLI::App *command) {
     addNamed(command, "--set", options_.settings, parseNamed, "name=value: set a hyperparameter, such as lr=0.1");
   }
-  void addSeed(CLI::App *command) {
+  void addSeed(CLI::App *command, const char *help = "Seed of initial weights and shuffling (default: 0)") {
     command
         ->add_option_function<std::string>(
-            "--seed", [this](const std::string &text) { options_.seed = parseSeed(text); },
-            "Seed of initial weights and shuffling (default: 0)")
+            "--seed", [this](const std::string &text) { options_.seed = parseSeed(text); }, help)
         ->type_name("SEED");
   }
 
@@ -250,6 +284,11 @@ private:
     command->add_option_function<std::string>(flag, set, help)->type_name("N");
   }
 
+  static void addNumber(CLI::App *command, const std::string &flag, double &value, double high, const char *help) {
+    auto set = [&value, flag, high](const std::string &text) { value = parseNumber(flag, text, 0, high); };
+    command->add_option_function<std::string>(flag, set, help)->type_name("X");
+  }
+
   static void addNamed(CLI::App *command, const std::string &flag, std::vector<NamedText> &list,
                        NamedText (*parse)(const std::string &, const std::string &), const char *help) {
     auto add = [&list, flag, parse](const std::string &text) { list.push_back(parse(flag, text)); };
@@ -258,6 +297,13 @@ private:
         ->multi_option_policy(CLI::MultiOptionPolicy::Throw)
         ->trigger_on_parse()
         ->take_all();
+  }
+
+  std::vector<std::string> verbNames() const {
+    std::vector<std::string> names;
+    for (const CLI::App *verb : app_.get_subcommands({}))
+      names.push_back(verb->get_name());
+    return names;
   }
 
   const CLI::App *verbNamed(const std::string &name) const {
@@ -275,7 +321,7 @@ private:
       if (command == &app_ && !word.starts_with("-")) {
         command = verbNamed(word);
         if (!command)
-          return concat(": there is no ", quote(word), didYouMean(word, {"train", "eval", "predict", "bench", "info"}));
+          return concat(": there is no ", quote(word), didYouMean(word, verbNames()));
         continue;
       }
       word = word.substr(0, word.find('='));

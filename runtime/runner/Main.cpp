@@ -18,6 +18,8 @@ static int runVerb(const Options &options, Processes &processes) {
     return runEval(options, processes);
   case Verb::predict:
     return runPredict(options, processes);
+  case Verb::generate:
+    return runGenerate(options, processes);
   case Verb::bench:
     return runBench(options, processes);
   case Verb::info:

@@ -4,6 +4,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
 #include "runtime/data/OpenData.h"
+#include "runtime/exec/Sampling.h"
 #include "runtime/launch/ProcessLaunch.h"
 
 #include <cstdint>
@@ -14,7 +15,15 @@
 
 namespace sluice::runtime {
 
-enum class Verb { train, eval, predict, bench, info };
+enum class Verb { train, eval, predict, generate, bench, info };
+
+struct GenerateOptions {
+  std::optional<std::string> prompt;       ///< "-": the standard input
+  std::optional<std::string> promptTokens; ///< "5,17,3": tokens in, tokens out
+  int64_t tokens = 64;
+  SamplingOptions sampling; ///< but for the seed
+  bool slides = false;      ///< at the end of the context
+};
 
 struct Options {
   Verb verb = Verb::info;
@@ -53,6 +62,8 @@ struct Options {
   std::vector<NamedText> inputs, outputs; ///< the text is a path
   bool kernels = false;
   double seconds = 3;
+
+  GenerateOptions generate;
 };
 
 /// Parses the command line. Help goes to standard output, and then nothing is returned; a usage error is thrown.

@@ -81,7 +81,7 @@ static void addCollectives(const Entry &entry, int64_t replicas, std::vector<Nam
 
 /// From what people know to what they do not.
 static std::vector<NamedText> linesOf(const Options &options, const Plan &plan) {
-  static constexpr const char *verbs[] = {"train", "eval", "predict", "bench", "info"};
+  static constexpr const char *verbs[] = {"train", "eval", "predict", "generate", "bench", "info"};
   std::vector<NamedText> lines = {{"the verb", verbs[static_cast<size_t>(options.verb)]},
                                   {"the model", plan.model},
                                   {"the compiler", plan.build.compiler},

@@ -19,6 +19,7 @@ inline constexpr const char *rateKey = "images_per_s", *rowsKey = "images";
 int runTrain(const Options &options, Processes &processes);
 int runEval(const Options &options, Processes &processes);
 int runPredict(const Options &options, Processes &processes);
+int runGenerate(const Options &options, Processes &processes);
 int runBench(const Options &options, Processes &processes);
 int runInfo(const Options &options);
 

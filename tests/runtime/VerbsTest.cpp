@@ -195,7 +195,7 @@ TEST(Info, GivesItsStableKeys) {
 }
 
 TEST(Help, GoesToStandardOutput) {
-  for (const char *verb : {"train", "eval", "predict", "bench", "info"}) {
+  for (const char *verb : {"train", "eval", "predict", "generate", "bench", "info"}) {
     ProcessResult result = logreg({verb, "--help"});
     EXPECT_EQ(result.code, 0);
     EXPECT_NE(result.out.find("--json"), std::string::npos);
