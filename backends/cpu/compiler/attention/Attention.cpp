@@ -106,6 +106,8 @@ private:
   Sums masked(OpBuilder &b, TaskTile &task, Value headOfQueries, Value step, Value row, Sums scores);
   Sums hideLater(OpBuilder &b, TaskTile &task, Value step, Sums scores);
   Value maskAt(OpBuilder &b, TaskTile &task, Value headOfQueries, Value step);
+  bool maskEndsSteps() const;
+  Value endOfAttended(OpBuilder &b, TaskTile &task);
   int64_t maskOfItems() const { return op.mask.strides[lanesAreQueries() ? 2 : 3]; }
   int64_t maskOfSteps() const { return op.mask.strides[lanesAreQueries() ? 3 : 2]; }
   bool transposesMask() const { return op.mask.stored && maskOfItems() > 1; }
@@ -174,6 +176,8 @@ Sums AttentionEmitter::forEachBlock(OpBuilder &b, TaskTile &task, Sums state, Bl
     end = math.min(end, math.add(task.first, task.tile.width()));
   else if (op.causal) // no query before the first key
     begin = math.roundDown(task.first, op.block);
+  if (maskEndsSteps())
+    end = math.min(end, endOfAttended(b, task));
   auto walk = [&](Value from, Value to, int64_t count) {
     auto one = [&](OpBuilder &inner, Value first, Sums &carried) { body(inner, first, count, carried); };
     if (!state.empty())
@@ -252,6 +256,42 @@ Value AttentionEmitter::maskAt(OpBuilder &b, TaskTile &task, Value headOfQueries
   offset = math.add(offset, math.mul(task.first, maskOfItems()));
   offset = math.add(math.add(offset, math.mul(step, maskOfSteps())), op.mask.place.offset);
   return elementAddress(b, loc, op.mask.stored, task.stage.buffer(op.mask.place.buffer), offset);
+}
+
+/// Whether the mask says cheaply which keys no query of a tile attends to.
+bool AttentionEmitter::maskEndsSteps() const {
+  return lanesAreQueries() && op.mask.stored && op.mask.stored != op.element && op.mask.strides[3] == 1;
+}
+
+/// Behind the last block of keys to any of which some query of the tile attends. What follows would add zeros: of a cache that
+/// is filled key by key, what is empty costs nothing.
+Value AttentionEmitter::endOfAttended(OpBuilder &b, TaskTile &task) {
+  IndexMath math{b, loc};
+  Value zero = math.constant(0), queries = math.constant(maskOfItems() == 0 ? 1 : task.tile.width());
+  int64_t whole = steps() / op.block * op.block, rest = steps() - whole;
+  Value end = zero;
+  auto walk = [&](int64_t from, int64_t to, int64_t count) {
+    auto type = VectorType::get({count}, op.mask.stored);
+    Value none = b.create<arith::ConstantOp>(loc, b.getZeroAttr(type));
+    Value hidden = b.create<arith::ConstantOp>(loc, b.getZeroAttr(op.mask.stored));
+    auto look = [&](OpBuilder &inner, Value first, Sums &last) {
+      Value block = maskAt(inner, task, task.head, first);
+      Sums seen =
+          accumulateOver(inner, loc, zero, queries, 1, Sums{none}, [&](OpBuilder &each, Value query, Sums &any) {
+            Value row =
+                elementAddress(each, loc, op.mask.stored, block, IndexMath{each, loc}.mul(query, maskOfItems()));
+            any[0] = each.create<arith::OrIOp>(loc, any[0], loadFirstLanes(each, loc, type, row, count));
+          });
+      Value any = inner.create<vector::ReductionOp>(loc, vector::CombiningKind::OR, seen[0]);
+      Value isSeen = inner.create<arith::CmpIOp>(loc, arith::CmpIPredicate::ne, any, hidden);
+      last[0] = inner.create<arith::SelectOp>(loc, isSeen, IndexMath{inner, loc}.add(first, count), last[0]);
+    };
+    end = accumulateOver(b, loc, math.constant(from), math.constant(to), count, Sums{end}, look)[0];
+  };
+  walk(0, whole, op.block);
+  if (rest)
+    walk(whole, steps(), rest);
+  return end;
 }
 
 Sums AttentionEmitter::masked(OpBuilder &b, TaskTile &task, Value headOfQueries, Value step, Value row, Sums scores) {
