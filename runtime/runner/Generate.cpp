@@ -1,7 +1,7 @@
 // `generate`: a language model goes on with a text, a token a call of `decode`.
 //
 // `decode` takes a `token`, and its `position` if the model has a context of so many places, and gives `logits`: the scores of the next
-// token. What it leaves in caches the next call goes on from. `prefill`, if there is one, takes the `tokens` of a prompt in chunks, and
+// token. What it leaves in caches the next call goes on from. `prefill`, if there is one, takes a `prompt` in chunks, and
 // `last`, the number of the last one of a chunk that is shorter; of this it gives the logits.
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
@@ -35,7 +35,7 @@ public:
         position_(decode_.findInput("position")) {
     checkTokens(decode_, "token");
     if (prefill_)
-      checkTokens(*prefill_, "tokens");
+      checkTokens(*prefill_, "prompt");
     scores_.resize(static_cast<size_t>(elementsOf(logitsOf(decode_).shape)));
   }
 
@@ -114,14 +114,14 @@ private:
 
   /// A chunk that would go beyond the end of the context begins earlier, with tokens that were read before.
   size_t readChunk(size_t at) {
-    auto size = static_cast<size_t>(elementsOf(prefill_->findInput("tokens")->shape));
+    auto size = static_cast<size_t>(elementsOf(prefill_->findInput("prompt")->shape));
     size_t end = std::min(window_.size(), at + size), begin = at;
     if (const Value *position = prefill_->findInput("position"))
       begin = std::min(at, static_cast<size_t>(position->below - 1));
     Tokens chunk(window_.begin() + static_cast<std::ptrdiff_t>(begin),
                  window_.begin() + static_cast<std::ptrdiff_t>(end));
     chunk.resize(size);
-    set(*prefill_, "tokens", chunk);
+    set(*prefill_, "prompt", chunk);
     set(*prefill_, "position", {static_cast<int32_t>(begin)});
     set(*prefill_, "last", {static_cast<int32_t>(end - begin - 1)});
     run(*prefill_);

@@ -54,7 +54,7 @@ std::vector<double> prefill(Compiled &model, const std::vector<double> &text, in
   std::vector<double> chunk(text.begin() + begin, text.begin() + end);
   chunk.resize(kChunk, 11);
   return model
-      .run("prefill", {{"tokens", chunk}, {"position", {double(begin)}}, {"last", {double(end - begin - 1)}}}, 1)
+      .run("prefill", {{"prompt", chunk}, {"position", {double(begin)}}, {"last", {double(end - begin - 1)}}}, 1)
       .at("logits");
 }
 
@@ -85,7 +85,7 @@ double distance(const std::vector<double> &logits, const std::vector<double> &tr
 
 void expectAsPredicted(Compiled &model, int64_t prompt, double tolerance) {
   std::vector<double> text = words(kLength, kWords),
-                      truth = model.run("predict", {{"input_ids", text}}, 1).at("logits");
+                      truth = model.run("predict", {{"tokens", text}}, 1).at("logits");
   EXPECT_LT(distance(read(model, text, prompt), row(truth, prompt - 1, kWords)), tolerance) << prompt;
   for (int64_t position = prompt; position < kLength; ++position)
     EXPECT_LT(distance(decode(model, text[size_t(position)], position), row(truth, position, kWords)), tolerance)
@@ -142,7 +142,7 @@ TEST(Generate, ChoosesTheWordsThatPredictChooses) {
     text.push_back(double(best(steps.back())));
   }
   text.resize(kLength);
-  std::vector<double> truth = model.run("predict", {{"input_ids", text}}, 1).at("logits");
+  std::vector<double> truth = model.run("predict", {{"tokens", text}}, 1).at("logits");
   for (int64_t position = 0; position < kTokens; ++position) {
     std::vector<double> expected = row(truth, position, kWords);
     double behind = expected[best(expected)] - expected[best(steps[size_t(position)])];
@@ -193,7 +193,7 @@ TEST(Generate, KeepsTheStateOfAnLstm) {
   Compiled model(modelText("lstm", "--batch 1"));
   begin(model);
   std::vector<double> text = words(kSteps, kVocabulary),
-                      truth = model.run("predict", {{"words", text}}, 1).at("logits");
+                      truth = model.run("predict", {{"tokens", text}}, 1).at("logits");
   for (int64_t step = 0; step < kSteps; ++step) {
     std::vector<double> logits = model.run("decode", {{"token", {text[size_t(step)]}}}, 1).at("logits");
     EXPECT_LT(distance(logits, row(truth, step, kVocabulary)), 1e-4) << step;

@@ -31,8 +31,7 @@ class GenerateTest(CliTest):
         with open(os.path.join(scratch.name, "text.txt"), "w", encoding="utf-8") as text:
             text.write(CYCLE * 1000)
         subprocess.run(
-            [cls.trained, "train", "--data", os.path.join(scratch.name, "text.txt"), "--column", "input_ids=tokens", "--column",
-             "labels=label", "--epochs", "4", "--set", "lr=0.003", "--save", cls.weights, "-q"],
+            [cls.trained, "train", "--data", os.path.join(scratch.name, "text.txt"), "--epochs", "4", "--set", "lr=0.003", "--save", cls.weights, "-q"],
             check=True, capture_output=True)
 
     def generate(self, *arguments, program=None, **options):
