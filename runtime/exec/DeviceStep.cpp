@@ -20,6 +20,8 @@ static void addEnds(DeviceStep &step, const Plan &plan, Devices &devices) {
       step.ends.push_back({&queue, devices.addresses(buffer.slot), static_cast<size_t>(buffer.bytes)});
   }
   step.hasEnds = !step.ends.empty();
+  if (step.hasEnds && step.action->queues.size() > 1)
+    step.endsMeeting.emplace(devices.queues(step.action->queues));
 }
 
 static DeviceStep prepareStep(const Action &action, size_t number, const Plan &plan, const sluice_artifact &artifact,

@@ -32,6 +32,8 @@ struct DeviceStep {
     size_t bytes;
   };
   std::vector<End> ends;
+  /// Of an action of several queues that has ends: what comes behind it in one of them comes behind what another is told.
+  std::optional<QueueMeeting> endsMeeting;
   /// Of this turn of the list and of those before that waits may look at, by their number modulo that; none if nobody
   /// waits for this, or its queue is immediate.
   std::vector<DeviceEvent> events;

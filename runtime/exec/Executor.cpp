@@ -92,9 +92,11 @@ void Executor::issue(std::vector<DeviceStep> &list, size_t number, int64_t turn,
     step.queue->record(step.event(turn));
 }
 
-void Executor::discardEnds(const DeviceStep &step, const Call &at) {
+void Executor::discardEnds(DeviceStep &step, const Call &at) {
   for (const DeviceStep::End &end : step.ends)
     end.queue->discard(end.at[at.copy], end.bytes);
+  if (step.endsMeeting)
+    step.endsMeeting->meet();
 }
 
 void Executor::issueSegments(std::vector<DeviceStep> &list, SegmentedSteps &segmented, int64_t turn, const Call &at,
