@@ -199,6 +199,7 @@ TEST(ContractionOrder, ProductsOfKnownNetworks) {
            Product{300, 260, 1030, Rows::M, false, false},
            Product{128, 600, 768, Rows::M, false, false}, // GPT-2's weights, whose rows lie apart
            Product{64, 140, 6000, Rows::M, false, true},  // a large vocabulary's gradient
+           Product{200, 70, 3001, Rows::M, false, true},
        })
     expectOneResult(product);
 }

@@ -23,6 +23,9 @@ using namespace mlir;
 // Of a task that sums k in parts: columns, and terms of a part where rows of A are copied.
 static constexpr int64_t mostColumns = 256, termsPerCopy = 256;
 
+// Of A: for more, all of B is packed once rather than parts of it again for each block.
+static constexpr int64_t fewRows = 192;
+
 int64_t panelWidth(int64_t columns, int64_t lanes) { return std::min<int64_t>(64, llvm::alignTo(columns, lanes)); }
 
 namespace {
@@ -81,7 +84,8 @@ private:
     bool transposed =
         op.b.layout == Matmul::Layout::PanelsT || (op.b.layout == Matmul::Layout::Strided && op.b.strideJ != 1);
     // Of many rows of A, what is summed in parts reads columns of B again and again.
-    packed = transposed || (rowsOfBEvictEachOther() && op.m >= 192 && !copiesA);
+    packsParts = transposed && canSumInParts() && op.n >= lanes && op.m < fewRows;
+    packed = (transposed && !packsParts) || (rowsOfBEvictEachOther() && op.m >= fewRows && !copiesA);
     if (!packed)
       return;
     panelOfB = panelWidth(op.n, lanes);
@@ -126,9 +130,14 @@ private:
 
   // Whether several tiles of A would each read a group of B's columns from beyond the second-level cache.
   bool readsBAgain() const {
-    if (op.rows == Matmul::Rows::K || splitK || op.m < 16 || op.a.layout != Matmul::Layout::Strided || op.a.strideJ != 1)
+    if (!canSumInParts())
       return false;
-    return panelOfB ? op.k * panelOfB * elementBytes() > target.l2 / 4 : rowsOfBEvictEachOther();
+    return packsParts || (panelOfB ? op.k * panelOfB * elementBytes() > target.l2 / 4 : rowsOfBEvictEachOther());
+  }
+
+  // Whether A's rows can be read a part of k at a time, and there are several tiles of them.
+  bool canSumInParts() const {
+    return op.rows != Matmul::Rows::K && op.m >= 16 && op.a.layout == Matmul::Layout::Strided && op.a.strideJ == 1;
   }
 
   // Whether terms of A are rows in memory, of a k that is long, so that its tiles would find nothing in the cache.
@@ -361,11 +370,7 @@ private:
       if (copiesA)
         block.copyA(body, a, op.a.strideJ, part.terms, rows);
       forEachGroup(body, group, [&](OpBuilder &inside, Value which, int64_t columns) {
-        IndexMath place{inside, loc};
-        part.b = columnsOfB(stage, inside, batch, place.mul(which, groups.width));
-        part.b = address(inside, part.b, place.mul(first, strideOfB()));
-        if (!panelOfB)
-          part.b = block.copyB(inside, part.b, strideOfB(), part.terms, columns);
+        part.b = partOfB(stage, inside, batch, block, which, first, part.terms, columns);
         part.column = placeIn(inside, which, group);
         part.columns = columns;
         addPart(inside, block, part);
@@ -374,6 +379,20 @@ private:
     forEachGroup(b, group, [&](OpBuilder &body, Value which, int64_t columns) {
       finishBlock(stage, body, batch, block, which, placeIn(body, which, group), columns, rows);
     });
+  }
+
+  // Where the terms from `first` on of a group of B's columns lie, or a copy of them.
+  Value partOfB(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, SumsOfBlock &block, Value group, Value first,
+                Value terms, int64_t columns) {
+    IndexMath math{b, loc};
+    Value column = math.mul(group, groups.width);
+    if (packsParts) {
+      PackPanels pack = packStage();
+      return block.packB(b, pack, address(b, corner(stage, b, op.b, batch), math.mul(column, pack.strideN)), first, terms,
+                         columns);
+    }
+    Value from = address(b, columnsOfB(stage, b, batch, column), math.mul(first, strideOfB()));
+    return panelOfB ? from : block.copyB(b, from, strideOfB(), terms, columns);
   }
 
   // The first column of a group among those of its task.
@@ -595,7 +614,8 @@ private:
 
   ColumnGroups groups;
   int64_t panelOfB = 0; // of what the product stage reads; 0: B's rows as they are
-  bool packed = false;
+  bool packed = false;     // by a stage in front
+  bool packsParts = false; // by each task
   int64_t chunks = 1;   // of k, each summed by tasks of its own
   bool splitK = false;  // there are several
   bool inParts = false; // a task sums one part of k after another

@@ -24,16 +24,17 @@ int64_t PackPanels::elements() const { return llvm::divideCeil(n, panel) * count
 namespace {
 class Packer {
 public:
-  Packer(Location loc, const PackPanels &pack, int64_t lanes)
-      : loc(loc), pack(pack), lanes(lanes), vector(VectorType::get({lanes}, pack.element)) {}
+  // Of the terms [begin, end).
+  Packer(Location loc, const PackPanels &pack, int64_t lanes, Value begin, Value end)
+      : loc(loc), pack(pack), lanes(lanes), vector(VectorType::get({lanes}, pack.element)), begin(begin), end(end) {}
 
   // One panel of one matrix: `source` and `target` are its corners, `columns` the number that it has.
   void panel(OpBuilder &b, Value source, Value target, Value columns) {
     IndexMath math{b, loc};
     if (pack.panel == 1)
-      return loopOver(b, loc, math.constant(0), math.constant(pack.k), 1, [&](OpBuilder &inner, Value k) {
+      return loopOver(b, loc, begin, end, 1, [&](OpBuilder &inner, Value k) {
         Value scalar = loadScalar(inner, loc, pack.element, address(inner, source, sourceK(inner, k)));
-        storeVector(inner, loc, scalar, address(inner, target, k));
+        storeVector(inner, loc, scalar, address(inner, target, targetK(inner, k)));
       });
     Value whole = math.roundDown(columns, lanes);
     loopOver(b, loc, math.constant(0), whole, lanes,
@@ -46,24 +47,23 @@ public:
 private:
   bool canTranspose() const { return pack.strideK == 1 && (pack.panelK == 0 || pack.panelK % lanes == 0); }
 
-  // All k of `width` columns (at most a vector) starting at n.
+  // The terms of `width` columns (at most a vector) starting at n.
   void column(OpBuilder &b, Value source, Value target, Value n, int64_t width) {
     Value from = address(b, source, IndexMath{b, loc}.mul(n, pack.strideN));
     Value to = address(b, target, n);
     IndexMath math{b, loc};
     if (pack.strideN == 1)
-      return loopOver(b, loc, math.constant(0), math.constant(pack.k), 1, [&](OpBuilder &inner, Value k) {
+      return loopOver(b, loc, begin, end, 1, [&](OpBuilder &inner, Value k) {
         Value row = loadFirstLanes(inner, loc, vector, address(inner, from, sourceK(inner, k)), width);
-        storeVector(inner, loc, row, address(inner, to, IndexMath{inner, loc}.mul(k, pack.panel)));
+        storeVector(inner, loc, row, address(inner, to, targetK(inner, k)));
       });
     // Tails are gathered: a transposition in registers is a lot of code for each shape of its own.
-    int64_t whole = canTranspose() && width == lanes ? pack.k / lanes * lanes : 0;
-    if (whole)
-      loopOver(b, loc, math.constant(0), math.constant(whole), lanes,
-               [&](OpBuilder &inner, Value k) { block(inner, from, to, k); });
-    if (whole != pack.k)
-      loopOver(b, loc, math.constant(whole), math.constant(pack.k), 1,
-               [&](OpBuilder &inner, Value k) { gatherRow(inner, from, to, k, width); });
+    bool transposes = canTranspose() && width == lanes && pack.k >= lanes;
+    Value whole = transposes ? math.add(begin, math.roundDown(math.sub(end, begin), lanes)) : begin;
+    if (transposes)
+      loopOver(b, loc, begin, whole, lanes, [&](OpBuilder &inner, Value k) { block(inner, from, to, k); });
+    if (!transposes || pack.k % lanes != 0)
+      loopOver(b, loc, whole, end, 1, [&](OpBuilder &inner, Value k) { gatherRow(inner, from, to, k, width); });
   }
 
   // A square block, read along k and written along n.
@@ -73,7 +73,7 @@ private:
     for (int64_t n = 0; n < lanes; ++n)
       rows.push_back(loadVector(b, loc, vector, elementAddress(b, loc, pack.element, corner, n * pack.strideN)));
     transposeSquare(b, loc, rows);
-    Value out = address(b, to, IndexMath{b, loc}.mul(k, pack.panel));
+    Value out = address(b, to, targetK(b, k));
     for (int64_t i = 0; i < lanes; ++i)
       storeVector(b, loc, rows[i], elementAddress(b, loc, pack.element, out, i * pack.panel));
   }
@@ -85,7 +85,12 @@ private:
       Value scalar = loadScalar(b, loc, pack.element, elementAddress(b, loc, pack.element, corner, n * pack.strideN));
       row = b.create<vector::InsertOp>(loc, scalar, row, ArrayRef<int64_t>{n});
     }
-    storeVector(b, loc, row, address(b, to, IndexMath{b, loc}.mul(k, pack.panel)));
+    storeVector(b, loc, row, address(b, to, targetK(b, k)));
+  }
+
+  Value targetK(OpBuilder &b, Value k) {
+    IndexMath math{b, loc};
+    return math.mul(math.sub(k, begin), pack.panel);
   }
 
   Value sourceK(OpBuilder &b, Value k) {
@@ -102,8 +107,16 @@ private:
   const PackPanels &pack;
   int64_t lanes;
   VectorType vector;
+  Value begin, end;
 };
 } // namespace
+
+void emitPackTerms(OpBuilder &b, Location loc, const PackPanels &pack, int64_t lanes, Value source, Value target,
+                   Value begin, Value end, int64_t columns) {
+  PackPanels part = pack;
+  part.n = columns;
+  Packer(loc, part, lanes, begin, end).panel(b, source, target, constantI64(b, loc, columns));
+}
 
 Stage emitPackPanels(const StageModule &module, llvm::StringRef name, Location loc, const PackPanels &pack,
                      const Target &target) {
@@ -121,7 +134,7 @@ Stage emitPackPanels(const StageModule &module, llvm::StringRef name, Location l
     Value place = pack.reversed ? math.sub(math.constant(pack.count() - 1), t) : t;
     Value toOffset = math.mul(math.add(math.mul(panel, pack.count()), place), pack.k * pack.panel);
     toOffset = math.add(toOffset, pack.to.offset);
-    Packer(loc, pack, lanes)
+    Packer(loc, pack, lanes, math.constant(0), math.constant(pack.k))
         .panel(b, elementAddress(b, loc, pack.element, stage.buffer(pack.from.buffer), fromOffset),
                elementAddress(b, loc, pack.element, stage.buffer(pack.to.buffer), toOffset), columns);
   });

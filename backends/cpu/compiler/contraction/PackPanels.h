@@ -1,4 +1,5 @@
-// A stage that copies a matrix into panels along its columns, transposing it in registers where it must.
+// Copies of a matrix in panels along its columns, transposed in registers where they must be: made by a stage, or of a part
+// within a task.
 #pragma once
 
 #include "backends/cpu/compiler/contraction/Contraction.h"
@@ -25,5 +26,10 @@ struct PackPanels {
 
 Stage emitPackPanels(const StageModule &module, llvm::StringRef name, mlir::Location loc, const PackPanels &pack,
                      const Target &target);
+
+// Copies the terms [begin, end) of the first `columns` columns from `source`, the corner of a matrix, to a panel at `target`.
+// `begin` is a multiple of the lanes, as is `end` or it is k.
+void emitPackTerms(mlir::OpBuilder &b, mlir::Location loc, const PackPanels &pack, int64_t lanes, mlir::Value source,
+                   mlir::Value target, mlir::Value begin, mlir::Value end, int64_t columns);
 
 } // namespace sluice::cpu

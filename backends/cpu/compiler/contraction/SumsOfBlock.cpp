@@ -22,7 +22,7 @@ void SumsOfBlock::makeRoomForA(StageFunction &stage, int64_t terms) { copyOfA = 
 
 void SumsOfBlock::makeRoomForB(StageFunction &stage, int64_t terms, int64_t width) {
   strideOfB = width;
-  copyOfB = onStack(stage, terms * strideOfB);
+  copyOfB = onStack(stage, llvm::alignTo(terms + lanes, lanes) * strideOfB);
 }
 
 Value SumsOfBlock::onStack(StageFunction &stage, int64_t elements) const {
@@ -80,6 +80,17 @@ Value SumsOfBlock::copyB(OpBuilder &b, Value from, int64_t stride, Value terms, 
                   elementAddress(inner, loc, element, to, column));
   });
   return copyOfB;
+}
+
+// A few neighbouring terms, too, so that squares of terms and columns are whole.
+Value SumsOfBlock::packB(OpBuilder &b, const PackPanels &pack, Value source, Value first, Value terms, int64_t columns) {
+  IndexMath math{b, loc};
+  Value begin = math.roundDown(first, lanes), last = math.add(first, terms);
+  Value end = math.min(math.mul(math.ceilDiv(last, lanes), lanes), math.constant(pack.k));
+  PackPanels part = pack;
+  part.panel = strideOfB;
+  emitPackTerms(b, loc, part, lanes, source, copyOfB, begin, end, columns);
+  return elementAddress(b, loc, vector.getElementType(), copyOfB, math.mul(math.sub(first, begin), strideOfB));
 }
 
 void SumsOfBlock::add(OpBuilder &b, const Tile &tile, const Sums &more, Value row, Value column) {

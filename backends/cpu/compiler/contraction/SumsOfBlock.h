@@ -4,6 +4,7 @@
 #pragma once
 
 #include "backends/cpu/compiler/StageFunction.h"
+#include "backends/cpu/compiler/contraction/PackPanels.h"
 #include "backends/cpu/compiler/contraction/Tile.h"
 
 namespace sluice::cpu {
@@ -27,6 +28,9 @@ public:
   mlir::Value copyB(mlir::OpBuilder &b, mlir::Value from, int64_t stride, mlir::Value terms, int64_t columns);
   // Adds a tile that begins at a row and a column.
   void add(mlir::OpBuilder &b, const Tile &tile, const Sums &sums, mlir::Value row, mlir::Value column);
+  // The same of B where it is another matrix's transpose: `source` is where the first column begins, and `first` the first term.
+  mlir::Value packB(mlir::OpBuilder &b, const PackPanels &pack, mlir::Value source, mlir::Value first, mlir::Value terms,
+                    int64_t columns);
   // The vector of sums at a row and a column.
   mlir::Value load(mlir::OpBuilder &b, mlir::Value row, mlir::Value column) const;
 
