@@ -49,7 +49,7 @@ Tensor prelu(Arg x, const Tensor &weight) {
     if (Call::shape(x.tensor)[axis] != count)
       call.fail("the weight has " + std::to_string(count) + " elements for " + call.print(Call::shape(x.tensor)[axis]) +
                 " channels");
-    slope = call.expand(weight, {axis}, Call::shape(x.tensor));
+    slope = call.seen(call.expand(weight, {axis}, Call::shape(x.tensor)), detail::Access::isMerged(x.tensor));
   }
   Line at{x.where};
   return where(at(x > 0.0), x, at(x * at(slope)));

@@ -212,6 +212,33 @@ TEST_F(Inference, PoolsFollowPyTorch) {
   EXPECT_EQ(shape(avg_pool2d(image, 3, {.stride = 1, .count_include_pad = false})), "[batch, 4, 7, 7]");
 }
 
+TEST_F(Inference, LayersThatAreFormulasFollowPyTorch) {
+  nn::PReLU each{&root, "each", 4}, one{&root, "one"};
+  nn::InstanceNorm2d plain{&root, "plain", 4}, instance{&root, "instance", 4, {.affine = true}};
+  nn::LocalResponseNorm response{&root, "response", 5};
+  nn::PixelShuffle shuffle{&root, "shuffle", 2};
+  nn::Upsample smooth{&root, "smooth", {2, 3}, {.mode = Interpolation::bilinear}};
+  EXPECT_EQ(shape(response(instance(plain(one(each(image)))))), "[batch, 4, 9, 9]");
+  EXPECT_EQ(shape(shuffle(image)), "[batch, 1, 18, 18]");
+  EXPECT_EQ(shape(smooth(image)), "[batch, 4, 18, 27]");
+  EXPECT_EQ(shape(each.weight), "[4]");
+  EXPECT_EQ(shape(one.weight), "[1]");
+  EXPECT_FALSE(bool(plain.weight));
+  EXPECT_EQ(shape(instance.bias), "[4]");
+  EXPECT_EQ(shape(adaptive_avg_pool2d(image, {2, 4})), "[batch, 4, 2, 4]");
+}
+
+TEST_F(Inference, FormulasTakeMergedRows) {
+  Tensor tokens = x.flatten(0, 1);
+  for (const Tensor &y :
+       {remainder(tokens, 2.0), prelu(tokens, root.parameter("slope", {8}, init::ones())),
+        masked_fill(tokens, gt(tokens, 0.0), 1.0), normalize(tokens), flip(tokens, 1), roll(tokens, 3, 1)})
+    EXPECT_EQ(shape(y), "[batch*6, 8]");
+  EXPECT_EQ(shape(norm(tokens, 2, 1)), "[batch*6]");
+  EXPECT_EQ(shape(argmin(tokens, 1)), "[batch*6]");
+  EXPECT_EQ(shape(einsum("...i,ij->...j", tokens, root.parameter("weight", {8, 3}, init::ones()))), "[batch*6, 3]");
+}
+
 TEST_F(Inference, LossesReduceAsAsked) {
   EXPECT_EQ(shape(cross_entropy(logits, label)), "[]");
   EXPECT_EQ(shape(cross_entropy(logits, label, Reduction::sum)), "[]");

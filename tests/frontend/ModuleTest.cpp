@@ -122,14 +122,20 @@ TEST_F(Modules, NormsAndConvolutionsBeginAsInPyTorch) {
   nn::ConvTranspose2d up{&root, "up", 3, 8, 2, {.stride = 2}}, dry{&root, "dry", 3, 3, 1, {.bias = false}};
   Tensor y = dry(group(free(bare(rms(unbiased(plain(layer(image))))))));
   g.output("up", adaptive_avg_pool2d(up(y), 4));
+  nn::PReLU slope{&root, "slope"};
+  nn::InstanceNorm2d each{&root, "each", 3, {.affine = true}}, none{&root, "none", 3};
+  g.output("each", each(none(slope(y))));
   EXPECT_THAT(names(root.named_parameters()),
               ElementsAre("layer.weight", "layer.bias", "unbiased.weight", "rms.weight", "group.weight", "group.bias",
-                          "line.weight", "line.bias", "up.weight", "up.bias", "dry.weight"));
+                          "line.weight", "line.bias", "up.weight", "up.bias", "dry.weight", "slope.weight",
+                          "each.weight", "each.bias"));
   std::string text = g.str();
   EXPECT_THAT(text, HasSubstr("@layer.weight : tensor<8x8xf32> = <\"constant\", 1.0"));
   EXPECT_THAT(text, HasSubstr("@layer.bias : tensor<8x8xf32> = <\"constant\", 0.0"));
   EXPECT_THAT(text, HasSubstr("@rms.weight : tensor<8xf32> = <\"constant\", 1.0"));
   EXPECT_THAT(text, HasSubstr("@group.bias : tensor<3xf32> = <\"constant\", 0.0"));
+  EXPECT_THAT(text, HasSubstr("@slope.weight : tensor<1xf32> = <\"constant\", 2.5"));
+  EXPECT_THAT(text, HasSubstr("@each.weight : tensor<3xf32> = <\"constant\", 1.0"));
   EXPECT_THAT(text, HasSubstr("@line.weight : tensor<4x4x5xf32> = <\"uniform\", -0.2236")); // 1 / sqrt(4 * 5)
   EXPECT_THAT(text, HasSubstr("@line.bias : tensor<4xf32> = <\"uniform\", -0.2236"));
   EXPECT_THAT(text, HasSubstr("@up.weight : tensor<3x8x2x2xf32> = <\"uniform\", -0.17677")); // 1 / sqrt(8 * 2 * 2)

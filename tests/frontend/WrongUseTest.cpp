@@ -693,6 +693,40 @@ TEST_F(WrongUse, ImagesThatDoNotDivide) {
   SAYS("interpolate: the input has 2 dimensions, not 4 ([batch, 784])");
 }
 
+TEST_F(WrongUse, FormulasThatCannotBe) {
+  Tensor three = g.input("three", f32, {3}), index = g.input("places", i32, {Dim{"batch"}, 4, 9, 9});
+  WRONG(remainder(bytes, 2.0));
+  SAYS("remainder: works on floats, not u8; convert with .to(f32) ([batch, 784])");
+  WRONG(prelu(image, three));
+  SAYS("prelu: the weight has 3 elements for 4 channels ([batch, 4, 9, 9] x [3])");
+  WRONG(norm(x, 3));
+  SAYS("norm: p is 1, 2 or infinity, not 3 ([batch, 784])");
+  WRONG(repeat(x, {2, 1}));
+  SAYS("repeat: would repeat the rows of a call, which stand for themselves ([batch, 784])");
+  WRONG(repeat(x, {2}));
+  SAYS("repeat: names 1 dimensions of 2 ([batch, 784])");
+  WRONG(flip(x, 0));
+  SAYS("flip: would move the rows of a call, which stand for themselves ([batch, 784])");
+  WRONG(pad(image, {9, 0}, PadMode::reflect));
+  SAYS("pad: padding is from 0 to 8 in a dimension of 9, not 9 and 0 ([batch, 4, 9, 9])");
+  WRONG(pixel_shuffle(image, 3));
+  SAYS("pixel_shuffle: 4 channels are no multiple of the square of 3 ([batch, 4, 9, 9])");
+  WRONG(pixel_unshuffle(image, 2));
+  SAYS("pixel_unshuffle: the image's sides are no multiples of 2 ([batch, 4, 9, 9])");
+  WRONG(scatter_add(image, 1, index.slice(2, 0, 5), image.slice(2, 0, 5)));
+  SAYS("scatter_add: what is added is [batch, 4, 5, 9], not [batch, 4, 9, 9] ([batch, 4, 9, 9] x [batch, 4, 5, 9] x "
+       "[batch, 4, "
+       "5, 9])");
+  WRONG(rope(image));
+  SAYS("rope: elements are turned in pairs, and there are 9 ([batch, 4, 9, 9])");
+  WRONG(instance_norm(x));
+  SAYS("instance_norm: the input has 2 dimensions, not at least 3 ([batch, 784])");
+  WRONG(local_response_norm(image, 0));
+  SAYS("local_response_norm: size is positive, not 0 ([batch, 4, 9, 9])");
+  WRONG((nn::LSTM{&root, "lstm", 4, 4, {.stateful = true, .bidirectional = true}}));
+  SAYS("a stateful layer goes one way: the other one would begin with what is behind the batch");
+}
+
 TEST_F(WrongUse, BatchNormTwice) {
   nn::BatchNorm2d bn{&root, "bn", 4};
   Tensor y = bn(image);
