@@ -1,6 +1,7 @@
 // Branches: what they give and what they cost, their gradients by differences, and the same bits on any number of threads and on
 // an accelerator; replicas decide together.
 #include "sluice/sluice.h"
+#include "tests/cuda_emu/Doubles.h"
 #include "tests/e2e/Portable.h"
 #include "tests/e2e/TrainedAlike.h"
 
@@ -129,4 +130,36 @@ TEST(Branch, IsDecidedWhileCallsAreInFlight) {
     for (auto &[name, value] : reference.states)
       EXPECT_LT(largestDifference(model.state(name), value.data), 1e-11) << name << " " << devices;
   }
+}
+
+// What is before a branch, in it and behind it is captured apart: each call decides anew.
+TEST(Branch, IsCutOutOfWhatIsReplayed) {
+  useCudaDoubles(/*devices=*/1, /*seed=*/7);
+  for (const char *devices : {"sim:0", "cuda:0"}) {
+    Compiled model(network(sluice::f32, devices), {}, {.threads = 1, .sim = "seed=3", .replays = false});
+    auto trained = [&] {
+      model.init(3);
+      for (int step = 0; step < 24; ++step)
+        model.submit("train_step", batch(kFlags[step % 5 % 3], step % 2 ? 0.5 : -0.5), kRows);
+      return model.stateBytes();
+    };
+    std::vector<std::byte> expected = trained();
+    model.restart({.threads = 1, .sim = "seed=3"});
+    EXPECT_EQ(trained(), expected) << devices;
+    EXPECT_GT(model.program().executor().replayCount().replays, 24) << devices;
+  }
+}
+
+// A device that adds in another order than the host.
+TEST(Branch, TrainsOnCudaAsOnTheHost) {
+  useCudaDoubles(/*devices=*/1, /*seed=*/5);
+  Compiled host(network(sluice::f32)), device(network(sluice::f32, "cuda:0"));
+  host.init(3);
+  device.init(3);
+  for (double flag : {0.0, 1.0, 2.0, 1.0}) {
+    double loss = host.run("train_step", batch(flag), kRows).at("loss")[0];
+    EXPECT_NEAR(device.run("train_step", batch(flag), kRows).at("loss")[0], loss, 1e-5 * std::abs(loss)) << flag;
+  }
+  for (const char *name : {"wide.weight", "narrow.weight", "decay"})
+    EXPECT_LT(relativeError(device.state(name), host.state(name)), 1e-5) << name;
 }
