@@ -181,6 +181,11 @@ for seconds in sys.stdin:
         for mode in ("train", "infer"):
             self.assertRegex(result.stdout, rf"(?m)^lenet {mode} +256 +[\d.]+ +10000.00 eager\+cl +\d+\.\d\d +\d+ +\d+% +\d+ +50 +[\d.]+ +20\.5$")
 
+    def test_for_inference_nothing_is_compiled_that_trains(self):
+        rows = [json.loads(line) for line in self.peers("--json").stdout.splitlines()]
+        self.assertEqual([row["mode"] for row in rows], ["train", "infer"])
+        self.assertLess(rows[1]["executable_kb"], rows[0]["executable_kb"] - 30)
+
     def test_alone_without_a_python(self):
         result = self.peers("--python", "", net="mlp")
         self.assertEqual(result.returncode, 0, result.stdout)
