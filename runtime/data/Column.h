@@ -15,7 +15,7 @@ namespace sluice::runtime {
 
 /// What says which tokens there may be.
 struct Vocabulary {
-  int64_t size = 0;     ///< 0: nothing does
+  int64_t size = 0;      ///< 0: nothing does
   std::string file = {}; ///< empty: they are the bytes of a text
 };
 

@@ -142,8 +142,8 @@ private:
                                     {"the rows done of the epoch", std::to_string(position_.rowsDone)},
                                     {"the steps between checkpoints", std::to_string(options_.checkpointEvery)}};
     if (instance_.hasShardsElsewhere()) // which all bring to a checkpoint
-      for (auto [what, path] : {std::pair("checkpoints", options_.checkpointFolder),
-                                std::pair("averages to save", options_.saveAverages)})
+      for (auto [what, path] :
+           {std::pair("checkpoints", options_.checkpointFolder), std::pair("averages to save", options_.saveAverages)})
         lines.push_back({concat("whether there are ", what), path.empty() ? "no" : "yes"});
     for (const Setting &setting : settings_)
       lines.push_back({concat("the setting ", quote(setting.state->name)), Json(setting.value).dump()});
