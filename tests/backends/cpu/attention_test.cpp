@@ -118,6 +118,29 @@ TEST(Attention, LeavesOutWhatABoolMaskDoes) {
   expectMatches({2, 2, 33, 40, 8, 8, ", causal", "1x33x40xi1", "f64", "", "?", "1"});
 }
 
+// Tests that blocks of keys behind the last one that some query of a tile attends to are not even read.
+TEST(Attention, EndsWhereABoolMaskDoes) {
+  constexpr int64_t kQueries = 70, kKeys = 150, kBlock = 64;
+  for (int64_t shown : {0, 1, 64, 65, 128, 140, 150}) {
+    Case c{2, 1, kQueries, kKeys, 8, 8, "", "1x70x150xi1", "f32", "", "?", "1"};
+    KernelRun kernel = makeKernel(c, "scaled_dot_product_attention", {c.q(), c.k(), c.v()}, {c.y(), c.rows()});
+    ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
+    kernel.randomize(-1, 1);
+    for (int64_t query = 0; query < kQueries; ++query)
+      for (int64_t key = 0; key < kKeys; ++key) // the last of them is one query's alone, in either tile
+        kernel.inputs[3].at({0, 0, query, key}) = key + 1 < shown || (key < shown && (query == 7 || query == 67));
+    kernel.run(5);
+    EXPECT_LE(kernel.error(), c.tolerance()) << shown;
+    auto bits = kernel.bytes(0);
+    for (size_t operand : {1, 2})
+      for (int64_t row = 0; row < 5; ++row)
+        for (int64_t key = (shown + kBlock - 1) / kBlock * kBlock; key < kKeys; ++key)
+          kernel.inputs[operand].at({row, 0, key, 3}) = std::numeric_limits<double>::quiet_NaN();
+    kernel.run(5);
+    EXPECT_TRUE(kernel.bytes(0) == bits) << shown;
+  }
+}
+
 TEST(Attention, ReadsAndWritesItemsAsTheyLie) {
   expectMatches({2, 2, 70, 40, 12, 8, "", "", "f32", ", #bthd"});
   expectMatches({4, 2, 33, 40, 8, 8, ", causal", "1x33x40xi1", "f32", ", #hbtd", "3", "3"});

@@ -267,7 +267,7 @@ bool AttentionEmitter::maskEndsSteps() const {
 /// is filled key by key, what is empty costs nothing.
 Value AttentionEmitter::endOfAttended(OpBuilder &b, TaskTile &task) {
   IndexMath math{b, loc};
-  Value zero = math.constant(0), queries = math.constant(maskOfItems() == 0 ? 1 : task.tile.width());
+  Value zero = math.constant(0), queries = math.constant(maskOfItems() == 0 ? 1 : task.tile.numItems());
   int64_t whole = steps() / op.block * op.block, rest = steps() - whole;
   Value end = zero;
   auto walk = [&](int64_t from, int64_t to, int64_t count) {

@@ -13,6 +13,7 @@ public:
 
   int64_t numVectors() const { return vectors; }
   int64_t width() const { return vectors * lanes(); }
+  int64_t numItems() const { return items; }
   /// The items in a vector.
   int64_t itemsOf(int64_t vector) const { return std::min(lanes(), items - vector * lanes()); }
   mlir::VectorType vectorType() const { return type; }
