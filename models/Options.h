@@ -13,10 +13,10 @@
 
 namespace models {
 
-/// How large a transformer or a language model is; 0: the program has nothing of the kind.
+/// How large a language model or another network of equal blocks is; 0: the program has nothing of the kind.
 struct Sizes {
   std::int64_t layers = 0;
-  std::int64_t width = 0;             ///< of heads of 64 elements
+  std::int64_t width = 0;             ///< elements of each word or patch, in heads of 64
   std::int64_t length = 0;            ///< words in a row
   std::int64_t words = 0;             ///< that there are
   std::optional<double> dropout = {}; ///< the share of elements that it zeroes

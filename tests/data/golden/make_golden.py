@@ -488,7 +488,8 @@ def run(name, dtype):
     module.state = None  # what is predicted begins with zeros
     with torch.no_grad():
         logits = module.eval()(cast(batch(net, 0, rows, shape, classes, labels)[0]))
-    return losses, gradients, final, {"logits": logits.double()}, {key: optimizer.param_groups[0][key] for key in SETTINGS[kind_of(name)]}
+    used = {key: optimizer.param_groups[0][key] for key in SETTINGS[kind_of(name)]}
+    return losses, gradients, final, {"logits": logits.double()}, used
 
 
 def samples(value):
