@@ -329,10 +329,10 @@ private:
 
   // A part of k of a block.
   struct Part {
-    Value a;            // where A's terms of the first row begin, or null where they were copied
-    Value b;            // where B's terms of the first column begin
-    Value terms, rows;  // how many
-    Value column;       // the first one among those of the task
+    Value a;           // where A's terms of the first row begin
+    Value b;           // where B's terms of the first column begin
+    Value terms, rows; // how many
+    Value column;      // the first one among those of the task
     int64_t columns;
   };
 
@@ -388,8 +388,8 @@ private:
     Value column = math.mul(group, groups.width);
     if (packsParts) {
       PackPanels pack = packStage();
-      return block.packB(b, pack, address(b, corner(stage, b, op.b, batch), math.mul(column, pack.strideN)), first, terms,
-                         columns);
+      return block.packB(b, pack, address(b, corner(stage, b, op.b, batch), math.mul(column, pack.strideN)), first,
+                         terms, columns);
     }
     Value from = address(b, columnsOfB(stage, b, batch, column), math.mul(first, strideOfB()));
     return panelOfB ? from : block.copyB(b, from, strideOfB(), terms, columns);
@@ -420,9 +420,8 @@ private:
              [&](OpBuilder &inner, Value row) { addTile(inner, block, part, row, size, /*last=*/false); });
     bool isStatic = op.rows != Matmul::Rows::M;
     if (int64_t rest = isStatic ? op.m % size : op.rowsFactor % size)
-      ifThen(b, loc, math.less(whole, part.rows), [&](OpBuilder &inner) {
-        addTile(inner, block, part, whole, isStatic ? rest : size, /*last=*/!isStatic);
-      });
+      ifThen(b, loc, math.less(whole, part.rows),
+             [&](OpBuilder &inner) { addTile(inner, block, part, whole, isStatic ? rest : size, /*last=*/!isStatic); });
   }
 
   // With `last`, rows from the last one on are computed from its operands, and not read.
@@ -613,14 +612,14 @@ private:
   Contraction result;
 
   ColumnGroups groups;
-  int64_t panelOfB = 0; // of what the product stage reads; 0: B's rows as they are
+  int64_t panelOfB = 0;    // of what the product stage reads; 0: B's rows as they are
   bool packed = false;     // by a stage in front
   bool packsParts = false; // by each task
-  int64_t chunks = 1;   // of k, each summed by tasks of its own
-  bool splitK = false;  // there are several
-  bool inParts = false; // a task sums one part of k after another
-  bool copiesA = false; // and copies the rows that A's terms are
-  int64_t terms = 0;    // of such a part
+  int64_t chunks = 1;      // of k, each summed by tasks of its own
+  bool splitK = false;     // there are several
+  bool inParts = false;    // a task sums one part of k after another
+  bool copiesA = false;    // and copies the rows that A's terms are
+  int64_t terms = 0;       // of such a part
   int64_t rowsOfBlock = 1, staticBlocksOfM = 1, groupsOfTask = 1;
   Stage product;
   Partials partials;

@@ -83,7 +83,8 @@ Value SumsOfBlock::copyB(OpBuilder &b, Value from, int64_t stride, Value terms, 
 }
 
 // A few neighbouring terms, too, so that squares of terms and columns are whole.
-Value SumsOfBlock::packB(OpBuilder &b, const PackPanels &pack, Value source, Value first, Value terms, int64_t columns) {
+Value SumsOfBlock::packB(OpBuilder &b, const PackPanels &pack, Value source, Value first, Value terms,
+                         int64_t columns) {
   IndexMath math{b, loc};
   Value begin = math.roundDown(first, lanes), last = math.add(first, terms);
   Value end = math.min(math.mul(math.ceilDiv(last, lanes), lanes), math.constant(pack.k));

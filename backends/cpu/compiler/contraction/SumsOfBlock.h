@@ -29,8 +29,8 @@ public:
   // Adds a tile that begins at a row and a column.
   void add(mlir::OpBuilder &b, const Tile &tile, const Sums &sums, mlir::Value row, mlir::Value column);
   // The same of B where it is another matrix's transpose: `source` is where the first column begins, and `first` the first term.
-  mlir::Value packB(mlir::OpBuilder &b, const PackPanels &pack, mlir::Value source, mlir::Value first, mlir::Value terms,
-                    int64_t columns);
+  mlir::Value packB(mlir::OpBuilder &b, const PackPanels &pack, mlir::Value source, mlir::Value first,
+                    mlir::Value terms, int64_t columns);
   // The vector of sums at a row and a column.
   mlir::Value load(mlir::OpBuilder &b, mlir::Value row, mlir::Value column) const;
 
