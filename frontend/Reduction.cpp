@@ -37,9 +37,10 @@ Tensor prod(Arg x, Axes dim, bool keepdim) {
   return reduce<ir::ProdOp>(call, wide(call, x.tensor), dim, keepdim);
 }
 
+// In a type that replicas exchange.
 template <class Op> static Tensor reduceTruth(const char *name, const Arg &x, const Axes &dims, bool keepdim) {
   Call call(name, x, Rows::merged);
-  Tensor truth = call.cast(call.cast(x.tensor, DType::boolean), DType::u8);
+  Tensor truth = call.cast(call.cast(x.tensor, DType::boolean), DType::i32);
   return call.cast(reduce<Op>(call, truth, dims, keepdim), DType::boolean);
 }
 

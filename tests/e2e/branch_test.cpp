@@ -98,6 +98,26 @@ TEST(Branch, IsDecidedByAllReplicas) {
     }
 }
 
+// By one of all rows, and by all of them.
+TEST(Branch, IsDecidedByAnyRowOfAllReplicas) {
+  using namespace sluice;
+  Graph g("rows");
+  g.set_capacity(kRows);
+  g.set_dtype(f64);
+  Tensor x = g.input("x", f64, {Dim{"batch"}, kWidth});
+  nn::Module root{g};
+  Tensor w = root.parameter("w", {kWidth}, init::uniform(0.3, 0.9));
+  Tensor y = cond(any(x > 0.9), [&] { return x * w; }, [&] { return x - w; });
+  y = cond(all(x > -0.9), [&] { return y * 2.0; }, [&] { return y + 1.0; });
+  g.output("y", y);
+  g.minimize(square(y).mean(), optim::SGD{.lr = 0.1});
+  for (double last : {0.0, 1.0, -1.0}) {
+    Values inputs{{"x", std::vector<double>(size_t(kRows * kWidth), 0.5)}};
+    inputs["x"].back() = last;
+    expectSameOnReplicas(g.str(), inputs, {{4, 2}, {1, 0, 5}});
+  }
+}
+
 // The program decides in each call, whatever was before.
 TEST(Branch, IsDecidedInEachCall) {
   Compiled model(network(sluice::f64)), onSim(network(sluice::f64, "sim:0"), {}, {.sim = "seed=5"});
