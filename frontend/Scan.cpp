@@ -1,4 +1,5 @@
 // Steps along a dimension.
+#include "ir/ops/Scan.h"
 #include "Nested.h"
 
 using namespace mlir;
@@ -76,6 +77,8 @@ ScanStep scan(std::vector<Tensor> init, std::vector<Tensor> xs, std::int64_t dim
   size_t stacked = cast<ir::StepOp>(block->getTerminator()).getStacked().size();
   ir::ScanOp op = ir::ScanOp::create(graph.builder, loc, count, options.reverse, valuesOf(init), valuesOf(xs),
                                      SmallVector<int64_t>(xs.size(), axis), SmallVector<int64_t>(stacked, axis), block);
+  if (options.recompute)
+    op->setDiscardableAttr(ir::kRecompute, graph.builder.getUnitAttr());
   return {tensorsOf(graph, op.getLast()), tensorsOf(graph, op.getStacks())};
 }
 

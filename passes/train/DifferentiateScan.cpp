@@ -9,11 +9,13 @@
 // 1. Its body is the scan's body again, and the gradients of that, by the rules of an entry point's block. Carried are the
 //    gradients of what the scan carries.
 // 2. Of the body's values that gradients need, those that cost something, products among them, and the carried ones are
-//    stacked by the scan itself; elementwise ones, and elements moved, are computed again from these.
+//    stacked by the scan itself; elementwise ones, and elements moved, are computed again from these. With `sluice.recompute` the
+//    carried ones alone are stacked, and all else is computed again.
 // 3. What a value from outside, a weight, gets is a sum over all steps. Where it is linear in the steps' values it is done
 //    behind the scan, on all steps at once (StepSumOp): what is summed in the end, over the rows too, is then seen as one
 //    product. Else it is carried, and each step adds to it.
 #include "ir/build/Node.h"
+#include "ir/ops/Scan.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -31,12 +33,6 @@ static int64_t stackDimOf(Value value) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
   auto rows = llvm::find_if(shape, ShapedType::isDynamic);
   return rows == shape.end() ? 0 : rows - shape.begin() + 1;
-}
-
-/// Whether its results are computed again where the gradient needs them.
-static bool isDoneAgain(Operation *op) {
-  auto element = dyn_cast<ElementOp>(op);
-  return isa<ElementwiseOp, ScanOp>(op) || (element && element.getFusionKind() == FusionKind::Injective);
 }
 
 static Value zerosLike(OpBuilder &builder, Value value) {
@@ -162,6 +158,13 @@ private:
   }
 
   //===- sums over steps ------------------------------------------------------------------------------------------===//
+
+  /// Whether its results are computed again where the gradient needs them.
+  bool isDoneAgain(Operation *op) {
+    auto element = dyn_cast<ElementOp>(op);
+    return scan->hasAttr(kRecompute) || isa<ElementwiseOp, ScanOp>(op) ||
+           (element && element.getFusionKind() == FusionKind::Injective);
+  }
 
   bool isOfStep(Value value) { return nested.region().isAncestor(value.getParentRegion()); }
 

@@ -15,7 +15,7 @@ constexpr int64_t kRows = 6, kFeatures = 5, kHidden = 8, kSteps = 7;
 
 /// A user's recurrence: a decaying sum that goes either way, with a weight of each kind: in a product, a bias, a factor of rows,
 /// and one of a value without rows.
-std::string recurrence(bool reverse, int64_t steps = kSteps) {
+std::string recurrence(bool reverse, int64_t steps = kSteps, bool recompute = false) {
   using namespace sluice;
   Graph g("recurrence");
   g.set_capacity(kRows);
@@ -33,7 +33,7 @@ std::string recurrence(bool reverse, int64_t steps = kSteps) {
                         Tensor sum = carried[1] * decay + h * slices[1];
                         return ScanStep{{h, sum, carried[2] * factor}, {sum, softmax(h, 1)}};
                       },
-                      {.reverse = reverse});
+                      {.reverse = reverse, .recompute = recompute});
   g.output("sum", all.carried[1]);
   g.output("sums", all.stacked[0]);
   Tensor scaled = all.stacked[0] * all.stacked[1];
@@ -176,6 +176,25 @@ TEST(Scan, IsALoopOverTheSlices) {
 TEST(Scan, HasTheGradientOfDifferences) {
   for (bool reverse : {false, true})
     expectGradientsOfDifferences(recurrence(reverse), unlabelled(4), 4, {"w", "b", "decay", "start", "factor"});
+}
+
+TEST(Scan, KeepsLessWhereItComputesAgain) {
+  constexpr int64_t steps = 64;
+  auto trained = [](bool reverse, bool recompute) {
+    Compiled model(recurrence(reverse, steps, recompute));
+    model.init(5);
+    model.run("train_step", unlabelled(kRows, steps), kRows);
+    int64_t bytes = 0;
+    for (const sluice::runtime::Arena &arena : model.plan().arenas)
+      bytes += arena.bytes;
+    return std::pair(model.stateBytes(), bytes);
+  };
+  for (bool reverse : {false, true}) {
+    auto [kept, bytes] = trained(reverse, false);
+    auto [again, fewer] = trained(reverse, true);
+    EXPECT_EQ(again, kept) << reverse;
+    EXPECT_LE(fewer, bytes - kRows * kHidden * steps * int64_t(sizeof(double))) << "at least a value of each step";
+  }
 }
 
 TEST(Scan, TrainsAsTheInterpreter) {

@@ -211,6 +211,8 @@ struct ScanStep {
 };
 struct ScanOptions {
   bool reverse = false; ///< from the last slice to the first; what a step stacks lies where its slices lie
+  /// Of all steps only what they carry is kept for their gradients, which compute the rest again: less memory, the same bits.
+  bool recompute = false;
 };
 /// Does `body` for each slice of all `xs` along a dimension, which is not the batch: with the carried values, which begin as
 /// `init`, and the slices, without that dimension. It is called once, to build one step; other tensors of the graph it may
