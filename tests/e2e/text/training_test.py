@@ -31,7 +31,7 @@ KJV = os.path.join(SOURCE, "models", "data", "kjv")
 IS_FULL = bool(os.environ.get("SLUICE_TEST_FULL"))
 STEPS, SEEDS = (2000, (1, 2, 3)) if IS_FULL else (50, (1,))
 BATCH = 8
-ALLOWED = 0.02 if IS_FULL else 1e-3  # of the validation loss: rounding grows with the steps
+ALLOWED = 0.02 if IS_FULL else 1e-4  # of the loss: no decay of weights makes 1e-3 in 50 steps
 
 
 def threefry(key, counter):
