@@ -83,8 +83,8 @@ struct Gpt2 : nn::Module {
   nn::LayerNorm ln_f;
 
   Gpt2(Graph &graph, const models::Sizes &sizes)
-      : Module(graph), share(*sizes.dropout), wte{this, "wte", sizes.words, sizes.width}, wpe{this, "wpe", kPositions, sizes.width},
-        ln_f{this, "ln_f", sizes.width} {
+      : Module(graph), share(*sizes.dropout), wte{this, "wte", sizes.words, sizes.width},
+        wpe{this, "wpe", kPositions, sizes.width}, ln_f{this, "ln_f", sizes.width} {
     for (std::int64_t layer = 0; layer < sizes.layers; ++layer)
       h.add<Block>(sizes);
   }
@@ -122,8 +122,8 @@ static Graph build(const models::Options &options) {
   Gpt2 net{task.graph, options.sizes};
   models::pin(net, options);
   net.initialize("w*e.weight", init::normal(0.0, 0.02));
-  Graph graph = task.minimize(net(task.tokens),
-                              optim::AdamW{.lr = options.lr, .betas = {0.9, 0.95}, .weight_decay = 0.1});
+  Graph graph =
+      task.minimize(net(task.tokens), optim::AdamW{.lr = options.lr, .betas = {0.9, 0.95}, .weight_decay = 0.1});
   addGeneration(graph, net, options.sizes.length);
   return graph;
 }

@@ -22,9 +22,9 @@ struct Mixer : nn::Module {
   Mlp channels;
 
   Mixer(nn::Module *parent, std::string name, std::int64_t width)
-      : Module(parent, std::move(name)), norm1{this, "norm1", width, {.eps = 1e-6}}, tokens{this, "mlp_tokens",
-                                                                                            kPatches, 256},
-        norm2{this, "norm2", width, {.eps = 1e-6}}, channels{this, "mlp_channels", width, 4 * width} {}
+      : Module(parent, std::move(name)), norm1{this, "norm1", width, {.eps = 1e-6}},
+        tokens{this, "mlp_tokens", kPatches, 256}, norm2{this, "norm2", width, {.eps = 1e-6}},
+        channels{this, "mlp_channels", width, 4 * width} {}
 
   Tensor forward(Tensor x) override {
     x = x + tokens(norm1(x).transpose(1, 2)).transpose(1, 2);

@@ -84,8 +84,7 @@ double distance(const std::vector<double> &logits, const std::vector<double> &tr
 }
 
 void expectAsPredicted(Compiled &model, int64_t prompt, double tolerance) {
-  std::vector<double> text = words(kLength, kWords),
-                      truth = model.run("predict", {{"tokens", text}}, 1).at("logits");
+  std::vector<double> text = words(kLength, kWords), truth = model.run("predict", {{"tokens", text}}, 1).at("logits");
   EXPECT_LT(distance(read(model, text, prompt), row(truth, prompt - 1, kWords)), tolerance) << prompt;
   for (int64_t position = prompt; position < kLength; ++position)
     EXPECT_LT(distance(decode(model, text[size_t(position)], position), row(truth, position, kWords)), tolerance)
