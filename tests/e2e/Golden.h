@@ -37,6 +37,7 @@ public:
   std::string modelWithOptimizer() const;
   /// Whether it keeps momentum.
   bool hasMomentum() const { return figures["optimizer"].value("momentum", 0.0) != 0; }
+  bool isAdamW() const { return figures["optimizer"]["kind"] == "AdamW"; }
   /// Whether it keeps what first gradients were.
   bool keepsGradients() const { return hasMomentum() || isAdamW(); }
   /// Behind a parameter's name, that of the state which is left of its gradient.
@@ -64,7 +65,6 @@ public:
 
 private:
   bool isImage() const { return net.input.size() == 3; }
-  bool isAdamW() const { return figures["optimizer"]["kind"] == "AdamW"; }
   nlohmann::json asInProgram(const nlohmann::json &digests) const;
   void addPatches(std::vector<float> &x, const std::vector<float> &patches) const;
 

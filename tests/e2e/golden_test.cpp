@@ -127,6 +127,7 @@ void expectTraining(const std::string &text, const Golden &golden) {
   for (size_t step = 0; step < ours.losses.size(); ++step)
     EXPECT_NEAR(ours.losses[step], truth.losses[step], allowedError(golden.lossError()) * truth.losses[step])
         << "step " << step;
+  settleTies(ours, truth, golden.finalValues());
   for (auto &[name, error] : beyondYardstick(ours.final, truth.final, golden.finalValues()))
     ADD_FAILURE() << name << " ends with an error of " << error;
 }
