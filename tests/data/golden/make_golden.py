@@ -21,6 +21,8 @@ import torch.nn.functional as F
 from torch import nn
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.join(FOLDER, "../../../tools/bench"))
+from peers_nets import FCN, AlexNetR, MobileNetV2  # noqa: E402: of the folder named above
 
 
 # Numbers that any program can reproduce: uniform values from splitmix64, keyed by a name.
@@ -109,29 +111,6 @@ class MLP(nn.Module):
 
     def forward(self, x):
         return self.fc3(F.relu(self.fc2(torch.tanh(self.fc1(x)))))
-
-
-class FCN(nn.Module):
-    def __init__(self, *widths):
-        super().__init__()
-        self.fc = nn.ModuleList(nn.Linear(a, b) for a, b in zip(widths, widths[1:]))
-
-    def forward(self, x):
-        for layer in self.fc[:-1]:
-            x = torch.sigmoid(layer(x))
-        return self.fc[-1](x)
-
-
-class AlexNetR(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv1, self.conv2 = nn.Conv2d(3, 32, 5, 1, 2), nn.Conv2d(32, 32, 5, 1, 2)
-        self.conv3, self.fc = nn.Conv2d(32, 64, 5, 1, 2), nn.Linear(576, 10)
-
-    def forward(self, x):
-        x = F.relu(F.max_pool2d(self.conv1(x), 3, 2))
-        x = F.max_pool2d(F.relu(self.conv2(x)), 3, 2)
-        return self.fc(F.avg_pool2d(F.relu(self.conv3(x)), 3, 2).flatten(1))
 
 
 class AlexNetS(nn.Module):
@@ -231,36 +210,6 @@ class ResNet56(nn.Module):
     def forward(self, x):
         x = F.relu(self.bn1(self.conv1(x)))
         return self.fc(self.layer3(self.layer2(self.layer1(x))).mean((2, 3)))
-
-
-class InvertedResidual(nn.Module):
-    def __init__(self, cin, cout, stride, t):
-        super().__init__()
-        mid = cin * t
-        layers = [] if t == 1 else [nn.Conv2d(cin, mid, 1, bias=False), nn.BatchNorm2d(mid), nn.ReLU6()]
-        layers += [nn.Conv2d(mid, mid, 3, stride, 1, groups=mid, bias=False), nn.BatchNorm2d(mid), nn.ReLU6()]
-        self.conv = nn.Sequential(*layers, nn.Conv2d(mid, cout, 1, bias=False), nn.BatchNorm2d(cout))
-        self.residual = stride == 1 and cin == cout
-
-    def forward(self, x):
-        return x + self.conv(x) if self.residual else self.conv(x)
-
-
-class MobileNetV2(nn.Module):
-    STAGES = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
-
-    def __init__(self):
-        super().__init__()
-        layers, cin = [nn.Conv2d(3, 32, 3, 2, 1, bias=False), nn.BatchNorm2d(32), nn.ReLU6()], 32
-        for t, c, n, s in self.STAGES:
-            for i in range(n):
-                layers.append(InvertedResidual(cin, c, s if i == 0 else 1, t))
-                cin = c
-        self.features = nn.Sequential(*layers, nn.Conv2d(320, 1280, 1, bias=False), nn.BatchNorm2d(1280), nn.ReLU6())
-        self.fc = nn.Linear(1280, 1000)
-
-    def forward(self, x):
-        return self.fc(self.features(x).mean((2, 3)))
 
 
 class DoubleConv(nn.Module):
