@@ -33,8 +33,8 @@ public:
         continue;
       }
       for (const std::string &name : layer.states)
-        if (ir::StateOp state = graph.findState(name);
-            state.getKind() == ir::StateKind::Parameter && !read.contains(name))
+        if (ir::StateOp state = graph.findState(name); // none of a parameter that is another's
+            state && state.getKind() == ir::StateKind::Parameter && !read.contains(name))
           unused.push_back({"parameter '" + name + "'", detail::locationOf(state.getLoc())});
     }
     return unused;

@@ -110,6 +110,7 @@ std::vector<Graph> calibrationModels() {
           trainingOf<ThinNet>("thin", 256, {1, 32, 32}, f32, {.lr = 0.01}),
           trainingOf<LargeNet>("large", 8, {3, 224, 224}, u8, {.lr = 0.01}),
           trainingOf<ResidualNet>("residual", 64, {3, 32, 32}, u8, {.lr = 0.01, .momentum = 0.9, .weight_decay = 1e-4}),
+          trainingOf<ResidualNet>("few_rows", 8, {3, 32, 32}, u8, {.lr = 0.01, .momentum = 0.9, .weight_decay = 1e-4}),
           trainingOf<DenseNet>("dense", 128, {1, 28, 28}, f32, {.lr = 0.01, .momentum = 0.9})};
 }
 
