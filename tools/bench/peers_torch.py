@@ -12,7 +12,8 @@ from pathlib import Path
 
 import torch
 
-import peers_nets
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "gpu_check/peers"))
+from nets_torch import NETS  # noqa: E402: of the folder named above
 
 
 def most_resident_mb():
@@ -63,7 +64,7 @@ def main(name, mode, batch, variant, threads):
     base, compiles = most_resident_mb(), variant.startswith("compile")
     if compiles and not hasattr(torch, "compile"):
         return
-    net = peers_nets.NETS[name]
+    net = NETS[name]
     module, (x, y) = net.build(), net.batch(batch)
     if "+cl" in variant:
         module, x = module.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)

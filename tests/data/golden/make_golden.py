@@ -21,8 +21,8 @@ import torch.nn.functional as F
 from torch import nn
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
-sys.path.append(os.path.join(FOLDER, "../../../tools/bench"))
-from peers_nets import FCN, AlexNetR, MobileNetV2  # noqa: E402: of the folder named above
+sys.path.append(os.path.join(FOLDER, "../../../tools/gpu_check/peers"))
+from nets_torch import FCN, AlexNetR, MobileNetV2  # noqa: E402: of the folder named above
 
 
 # Numbers that any program can reproduce: uniform values from splitmix64, keyed by a name.

@@ -12,13 +12,16 @@ from parts import Talk
 from report import row
 
 ROUNDS = 3
-SECONDS = 0.4  # of a round
+SECONDS = 0.3  # of a round
 BEGIN = 75  # seconds in which a peer must be ready: it may compile
+ENTRIES = {"train": "train_step", "infer": "predict"}
 
-# The frameworks, what of each is measured, and what it calls the device. TF32 is another arithmetic than ours: beside it.
+# What is measured of each framework, by what it computes in, and what it calls the device.
 PEERS = {
-    "torch": (("eager", "eager+cl", "compile", "compile+cl", "compile+graphs", "eager+cl+tf32", "compile+cl+graphs+tf32"), "cuda"),
-    "jax": (("jit", "jit+tf32"), "cuda"),
+    "torch": ({"f32": ("eager", "eager+cl", "compile", "compile+cl", "compile+cl+graphs"),
+               "tf32": ("eager+cl+tf32", "compile+cl+graphs+tf32"),
+               "bf16": ("eager+cl+bf16", "compile+cl+graphs+bf16")}, "cuda"),
+    "jax": ({"f32": ("jit",), "tf32": ("jit+tf32",), "bf16": ("jit+bf16",)}, "cuda"),
 }
 
 
@@ -27,7 +30,7 @@ class Unmeasured(Exception):
 
 
 def bench(machine, program, entry, deadline, flags=(), seconds=SECONDS):
-    command = [machine.folder / "models" / program, "bench", "--entry", entry, "--json", "-q", "--seconds", str(seconds), *flags]
+    command = [machine.program(program), "bench", "--entry", entry, "--json", "-q", "--seconds", str(seconds), *flags]
     try:
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=machine.environment(), check=False,
                               timeout=max(1, deadline - time.monotonic()))
@@ -39,16 +42,24 @@ def bench(machine, program, entry, deadline, flags=(), seconds=SECONDS):
 
 
 class Peer:
-    """A process that has its step ready and measures when it is told to."""
+    """A process that makes its step ready, while others do, and measures when it is told to."""
 
-    def __init__(self, machine, framework, net, batch, variant, deadline):
-        script = machine.folder / "peers" / f"peer_{framework}.py"
-        self.talk = Talk([machine.python, str(script), net, str(batch), variant, PEERS[framework][1]], None, stdin=subprocess.PIPE)
+    def __init__(self, machine, framework, net, mode, variant):
+        script, batch = machine.folder / "peers" / f"peer_{framework}.py", rows_of(net)
+        self.talk = Talk([machine.python, str(script), net["net"], mode, batch, variant, PEERS[framework][1]], None, stdin=subprocess.PIPE)
+        self.times, self.why = [], ""
+
+    def try_to(self, what, deadline):
+        """Says why it cannot, once; it is asked no more then."""
+        if self.why:
+            return
         try:
-            self.hear(min(deadline, time.monotonic() + BEGIN))
-        except Unmeasured:
-            self.close()
-            raise
+            what(self, deadline)
+        except Unmeasured as why:
+            self.why = str(why)
+
+    def begin(self, deadline):
+        self.hear(min(deadline, time.monotonic() + BEGIN))
 
     def hear(self, deadline):
         try:
@@ -62,23 +73,10 @@ class Peer:
     def measure(self, deadline):
         self.talk.process.stdin.write(f"{SECONDS}\n")
         self.talk.process.stdin.flush()
-        return self.hear(deadline)["median_ms"]
+        self.times.append(self.hear(deadline)["median_ms"])
 
     def close(self):
         self.talk.close()
-
-
-def beside(machine, net, framework, variant, deadline):
-    """The medians of ours and of a peer's, in alternating rounds."""
-    peer = Peer(machine, framework, net["net"], net["batch"], variant, deadline)
-    ours, theirs = [], []
-    try:
-        for _ in range(ROUNDS):
-            ours.append(bench(machine, net["program"], "train_step", deadline)["median_ms"])
-            theirs.append(peer.measure(deadline))
-        return statistics.median(ours), statistics.median(theirs)
-    finally:
-        peer.close()
 
 
 def frameworks(machine, deadline):
@@ -108,29 +106,56 @@ def peaks(machine, deadline):
     return peak
 
 
+def rows_of(net):
+    return str(net["batch"]) + (f"x{net['length']}" if net.get("length") else "")
+
+
 def figure(name, ms, ratio, **more):
     return row("benchmarks", name, "measured", "", ms=ms, ratio=ratio, **more)
 
 
-def measure_net(machine, net, found, peak, deadline):
-    label = f"{net['net']} {net['batch']}"
+def most_of(machine, precision, peak, deadline):
+    """Operations a second: those of multiply-adds alone, or where tensor cores do them, those of a large product."""
+    if precision == "f32":
+        return peak.get("flops")
     try:
-        alone = bench(machine, net["program"], "train_step", deadline)
+        return bench(machine, machine.manifest["products"][precision], "predict", deadline)["gflops"] * 1e9
+    except Unmeasured:
+        return None
+
+
+def measure_net(machine, net, mode, found, most, deadline):
+    """One network in one precision: ours and the peers' alternate, and get ready all at once."""
+    precision = net["precision"]
+    label = f"{net['net']} {mode} {rows_of(net)} {precision}"
+    try:
+        alone = bench(machine, net["program"], ENTRIES[mode], deadline)
     except Unmeasured as why:
         yield row("benchmarks", f"{label} sluice", "failed", str(why))
         return
-    share = {"share": alone["gflops"] * 1e9 / peak["flops"]} if "flops" in peak else {}
-    yield figure(f"{label} sluice", alone["median_ms"], 1.0, **share)
-    for framework in found:
-        for variant in PEERS[framework][0]:
-            if time.monotonic() >= deadline - 1:
-                yield row("benchmarks", f"{label} {framework} {variant}", "not tried", "there is no time left")
-                continue
-            try:
-                ours, theirs = beside(machine, net, framework, variant, deadline)
-                yield figure(f"{label} {framework} {variant}", theirs, theirs / ours, ours_ms=ours)
-            except Unmeasured as why:
-                yield row("benchmarks", f"{label} {framework} {variant}", "not tried", str(why))
+    peers = {f"{framework} {variant}": Peer(machine, framework, net, mode, variant)
+             for framework in found for variant in PEERS[framework][0].get(precision, ()) if machine.variants is None or variant in machine.variants}
+    ours = [alone["median_ms"]]
+    try:
+        for peer in peers.values():
+            peer.try_to(Peer.begin, deadline)
+        for _ in range(ROUNDS if any(not peer.why for peer in peers.values()) else 0):
+            ours.append(bench(machine, net["program"], ENTRIES[mode], deadline)["median_ms"])
+            for peer in peers.values():
+                peer.try_to(Peer.measure, deadline)
+    except Unmeasured as why:
+        yield row("benchmarks", f"{label} peers", "not tried", str(why))
+    finally:
+        for peer in peers.values():
+            peer.close()
+    mine = statistics.median(ours)
+    yield figure(f"{label} sluice", mine, 1.0, **({"share": alone["gflops"] * 1e9 * ours[0] / mine / most} if most else {}))
+    for name, peer in peers.items():
+        if peer.times:
+            theirs = statistics.median(peer.times)
+            yield figure(f"{label} {name}", theirs, theirs / mine, ours_ms=mine)
+        else:
+            yield row("benchmarks", f"{label} {name}", "not tried", peer.why or "there is no time left")
 
 
 def benchmarks(machine, deadline):
@@ -140,10 +165,16 @@ def benchmarks(machine, deadline):
     peak = peaks(machine, deadline)
     yield peak
     found = []
-    for name, why in frameworks(machine, deadline):
+    for name, why in frameworks(machine, deadline) if machine.variants != [] else ():
         if why:
             yield row("benchmarks", name, "not tried", why)
         else:
             found.append(name)
-    for net in machine.manifest["benchmarks"]:
-        yield from measure_net(machine, net, found, peak, deadline)
+    nets = [net for net in machine.manifest["benchmarks"] if not machine.nets or net["net"] in machine.nets]
+    most = {precision: most_of(machine, precision, peak, deadline) for precision in dict.fromkeys(net["precision"] for net in nets)}
+    for net in nets:
+        for mode in machine.modes:
+            if time.monotonic() >= deadline - 1:
+                yield row("benchmarks", f"{net['net']} {mode} {net['precision']}", "not tried", "there is no time left")
+            else:
+                yield from measure_net(machine, net, mode, found, most[net["precision"]], deadline)

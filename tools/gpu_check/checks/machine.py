@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import lzma
 import os
 import platform
 import shutil
@@ -41,12 +42,13 @@ def stop(process):
 
 
 class Machine:
-    def __init__(self, folder, deadline, silence, python, sanitizer):
-        self.folder, self.deadline, self.silence, self.python = folder, deadline, silence, python
+    def __init__(self, folder, deadline, options):
+        self.folder, self.deadline, self.silence, self.python = folder, deadline, options.silence, options.python
+        self.nets, self.modes, self.variants = options.nets, options.modes, options.variants
         self.manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         self.runner, self.plugin = folder / "gpu_check_run", folder / "backends" / "sluice_cuda_run.so"
-        self.sanitizer_named = bool(sanitizer)
-        self.sanitizer = sanitizer or self.find_sanitizer()
+        self.sanitizer_named = bool(options.compute_sanitizer)
+        self.sanitizer = options.compute_sanitizer or self.find_sanitizer()
         self.probe()
         self.unpacked = tempfile.TemporaryDirectory()
         self.packs = Path(self.unpacked.name)
@@ -66,6 +68,18 @@ class Machine:
                     shutil.copyfileobj(packed, file)
             else:
                 shutil.copy(path, self.packs)
+
+    def program(self, name):
+        """The path of a program, which is unpacked when it is first asked for."""
+        path = self.folder / "models" / name
+        if path.exists():
+            return path
+        path = self.packs / name
+        if not path.exists():
+            with lzma.open(self.folder / "benchmarks" / f"{name}.xz") as packed, open(path, "wb") as file:
+                shutil.copyfileobj(packed, file)
+            path.chmod(0o755)
+        return path
 
     def probe(self):
         try:

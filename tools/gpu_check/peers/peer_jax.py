@@ -1,6 +1,8 @@
-"""A peer in JAX: peer_jax.py NET BATCH VARIANT DEVICE
+"""A peer in JAX: peer_jax.py NET MODE BATCH VARIANT DEVICE
 
-VARIANT is jit, with +tf32 for tensor cores on f32. A step begins with the batch in the host's memory, and ends with the device idle."""
+MODE is train or infer; BATCH rows, or rows and their length, as 4x1024. VARIANT is jit, with +tf32 for tensor cores on f32 or
++bf16 for all of the network in bf16, from weights in f32. A step begins with the batch in the host's memory, and ends with the
+device idle."""
 
 import os
 import sys
@@ -8,26 +10,30 @@ import sys
 os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # or there is no memory for the program that it alternates with
 
 import jax  # noqa: E402
-import numpy as np  # noqa: E402
 
-from nets_jax import NETS, make_step, rng  # noqa: E402
+from nets_jax import NETS, TRAINING, in_dtype, make_slots, make_step  # noqa: E402
 from serve import serve  # noqa: E402
 
 
-def main(name, batch, variant, device):
+def main(name, mode, batch, variant, device):
     jax.config.update("jax_platforms", device)
     jax.config.update("jax_default_matmul_precision", "tensorfloat32" if "+tf32" in variant else "float32")
-    build, apply, image, classes, settings = NETS[name]
+    build, apply, loss, batch_of, settings = NETS[name]
+    if "+bf16" in variant:
+        apply = in_dtype(apply, jax.numpy.bfloat16)
     parameters = jax.tree.map(jax.numpy.asarray, build())
-    state = [parameters, jax.tree.map(jax.numpy.zeros_like, parameters)]
-    x, y = rng.random((batch, *image), dtype=np.float32), rng.integers(0, classes, batch)
-    run = jax.jit(make_step(apply, settings), donate_argnums=(0, 1))
+    state, (x, y) = [parameters, make_slots(parameters, settings)], batch_of(*map(int, batch.split("x")))
+    TRAINING[0] = mode == "train"
+    run, predict = jax.jit(make_step(apply, loss, settings), donate_argnums=(0, 1)), jax.jit(apply)
 
-    def step():
-        state[0], state[1], loss = run(*state, x, y)
-        jax.block_until_ready((state, loss))
+    def train():
+        state[0], state[1], value = run(*state, x, y)
+        jax.block_until_ready((state, value))
 
-    serve(step, version=jax.__version__)
+    def infer():
+        jax.block_until_ready(predict(state[0], x))
+
+    serve(train if mode == "train" else infer, version=jax.__version__)
 
 
-main(sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4])
+main(*sys.argv[1:6])
