@@ -87,6 +87,12 @@ bool isCrossing(Operation *op) {
   return copy && copy.isCrossing();
 }
 
+bool isSharedWidening(Operation *op) {
+  auto cast = dyn_cast<CastOp>(op);
+  return cast && isa_and_nonnull<ContractionOp>(cast.getA().getDefiningOp()) && isHalf(elementOf(cast.getA())) &&
+         elementOf(cast.getY()).isF32() && !op->hasOneUse();
+}
+
 StringRef kindOf(ArrayRef<Operation *> ops) {
   StringRef kind = "movement";
   for (Operation *op : ops) {

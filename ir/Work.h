@@ -10,6 +10,9 @@ bool isCompute(mlir::Operation *op);
 /// Whether the op is a copy between two devices, which no kernel holds.
 bool isCrossing(mlir::Operation *op);
 
+/// Whether the op widens what a product leaves for several readers, each of which reads less where it widens that itself.
+bool isSharedWidening(mlir::Operation *op);
+
 /// Constant parts, and parts for each row of the call.
 struct Work {
   int64_t flops = 0, flopsPerRow = 0; ///< multiply-adds times two of products, one an element of other ops that compute

@@ -29,14 +29,32 @@ struct NestTasks::Task {
 NestTasks::NestTasks(const LoopNest &nest, int64_t lanes, double bytesPerTask, int64_t enoughTasks, int64_t capacity)
     : nest(nest), lanesOfGroup(lanes), enoughTasks(enoughTasks), capacity(capacity), bytesPerTask(bytesPerTask),
       physical(*ir::getPhysicalDims(nest.space)), shape(ir::getPhysicalShape(nest.space, capacity)) {
+  joinTiles();
   if (nest.chunks)
     dims.push_back({-1, nest.chunks->maxChunks, nest.chunks->overRows});
   if (nest.parts > 1)
     dims.push_back({-1, nest.parts, /*rows=*/false});
-  for (auto [position, extent] : llvm::enumerate(shape)) {
-    bool rows = nest.space.isDynamicDim(physical[position].logical);
+  for (auto [position, size] : llvm::enumerate(shape)) {
+    const ir::PhysicalDim &dim = physical[position];
+    bool rows = nest.space.isDynamicDim(dim.logical);
+    bool isPadded = dim.kind == ir::PhysicalDim::Whole && !rows;
+    int64_t extent = isPadded ? nest.space.getDimSize(dim.logical) : size;
     if (extent > 1 || rows)
       dims.push_back({int64_t(position), extent, rows});
+  }
+}
+
+/// A dimension whose tiles follow each other is one that has padding behind it, which is left as it is.
+void NestTasks::joinTiles() {
+  for (size_t i = 0; i + 1 < physical.size(); ++i) {
+    bool isCut = physical[i].kind == ir::PhysicalDim::Div && physical[i + 1].kind == ir::PhysicalDim::Mod &&
+                 physical[i].logical == physical[i + 1].logical;
+    if (!isCut)
+      continue;
+    physical[i] = {ir::PhysicalDim::Whole, physical[i].logical, 0};
+    shape[i] *= shape[i + 1];
+    physical.erase(physical.begin() + int64_t(i) + 1);
+    shape.erase(shape.begin() + int64_t(i) + 1);
   }
 }
 

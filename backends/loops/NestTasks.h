@@ -57,6 +57,7 @@ private:
   /// A task being emitted.
   struct Task;
 
+  void joinTiles();
   llvm::SmallVector<Way> ways() const;
   llvm::SmallVector<Way> waysDownColumns(size_t from) const;
   void cutIntoTasks();
@@ -75,8 +76,8 @@ private:
   const LoopNest &nest;
   int64_t lanesOfGroup, enoughTasks, capacity;
   double bytesPerTask;
-  llvm::SmallVector<ir::PhysicalDim> physical;
-  llvm::SmallVector<int64_t> shape;
+  llvm::SmallVector<ir::PhysicalDim> physical; // of the nest's space
+  llvm::SmallVector<int64_t> shape;            // with padding
   llvm::SmallVector<Dim> dims;
 
   Way way = {0, 0};

@@ -85,8 +85,8 @@ bool FusionRules::findWhetherRecomputed(Operation *op) {
   // A number such as 1 / rows, from constants and counts alone.
   bool isScalar = isa<ElementwiseOp>(op) && typeOf(op->getResult(0)).getRank() == 0 &&
                   llvm::all_of(op->getOperands(), isFoundAgain);
-  return (isInjective(op) || isScalar || servesReader(op)) && !isAlone(op) && !needsBuffer(op) &&
-         llvm::all_of(op->getUsers(), [&](Operation *user) { return canBeFoundFor(op, user); });
+  return (isInjective(op) || isScalar || isSharedWidening(op) || servesReader(op)) && !isAlone(op) &&
+         !needsBuffer(op) && llvm::all_of(op->getUsers(), [&](Operation *user) { return canBeFoundFor(op, user); });
 }
 
 static void addRecomputed(Operation *op, FusionRules &rules, llvm::SetVector<Operation *> &found) {

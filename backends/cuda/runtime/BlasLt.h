@@ -30,6 +30,10 @@ enum class PreferenceAttribute : int {
   AlignmentD = 8,
 };
 
+/// Parts of a sum lie in the workspace, in the type that is summed in, and are added in their order
+/// (cublasLtReductionScheme_t).
+inline constexpr uint32_t kReductionInWorkspace = 2;
+
 struct BlasAlgorithm {
   uint64_t data[8];
 };

@@ -1,5 +1,6 @@
 // A product that cublasLt does, on one device: its algorithm is chosen when the code is loaded, for the capacity's rows, and is
-// the same in every call, so that the order of each sum hangs on shape, device and library alone. Sums are in one piece.
+// the same in every call, so that the order of each sum hangs on shape, device and library alone: what is added in parts lies in
+// the workspace, and nothing is added where two blocks meet.
 #pragma once
 
 #include "backends/cuda/runtime/BlasLt.h"

@@ -34,29 +34,39 @@ static std::string multiplySingles(const TiledProduct &p) {
   return text + eachFragment(p, "multiplyTf32", "aPart[i], bPart[j]") + "      }\n";
 }
 
-/// Statements that load four matrices of 8 x 8 into each `part[l]`: where a lane's row lies is said for either arrangement.
-static std::string loadParts(const TiledProduct &p, const TileOperand &operand, const char *bySide,
+/// Statements that load four matrices of 8 x 8 into each of `count` `part[l]`: where a lane's row lies is said for either
+/// arrangement.
+static std::string loadParts(const TiledProduct &p, const TileOperand &operand, int64_t count, const char *bySide,
                              const char *byDepth) {
-  const TileSide &side = p.sideOf(operand);
   bool liesBySide = p.liesBySide(operand);
-  return fmt::format("EACH({0}) loadMatrices<{1}>({2}Part[l], &{2}[slot]{3});\n", side.perThread / 2, !liesBySide,
-                     operand.name, liesBySide ? bySide : byDepth);
+  return fmt::format("EACH({0}) loadMatrices<{1}>({2}Part[l], &{2}[slot]{3});\n", count, !liesBySide, operand.name,
+                     liesBySide ? bySide : byDepth);
 }
 
-/// Of B four matrices are two fragments, one behind the other in the sum; of A they are one.
+/// Of A four matrices are a fragment. Of B two are one, and four are those of two neighbours, or, where a warp has one fragment
+/// alone, of twice as many terms.
 static std::string multiplyHalves(const TiledProduct &p) {
   constexpr int64_t kTerms = 16;
   static_assert(kFragment.rows == 16 && kFragment.columns == 8);
-  std::string text = fmt::format("      unsigned bPart[{}][4];\n      ", p.n.perThread / 2);
-  text += loadParts(p, p.operands[1], "[warpN + l * 8 + lane % 8][lane / 8 * 8]", "[lane][warpN + l * 8]");
-  text += fmt::format("      _Pragma(\"unroll\") for (int depth = 0; depth < {}; depth += {}) {{\n"
-                      "        unsigned aPart[{}][4];\n        ",
-                      p.depth, kTerms, p.m.perThread / 2);
-  text += loadParts(p, p.operands[0], "[warpM + l * 16 + lane % 16][depth + lane / 16 * 8]",
-                    "[depth + lane / 16 * 8 + lane % 8][warpM + l * 16 + lane / 8 % 2 * 8]");
-  std::string function = "multiply" + p.term;
-  return text + eachFragment(p, function.c_str(), "aPart[i], bPart[j][depth / 8], bPart[j][depth / 8 + 1]") +
-         "      }\n";
+  int64_t fragmentsOfA = p.m.perThread / 2, fragmentsOfB = p.n.perThread / 2;
+  bool hasNeighbours = fragmentsOfB > 1;
+  auto loadB = [&](const char *bySide, const char *byDepth) {
+    return loadParts(p, p.operands[1], (fragmentsOfB + 1) / 2, bySide, byDepth);
+  };
+  std::string text = fmt::format("      unsigned aPart[{}][4], bPart[{}][4];\n"
+                                 "      _Pragma(\"unroll\") for (int depth = 0; depth < {}; depth += {}) {{\n",
+                                 fragmentsOfA, (fragmentsOfB + 1) / 2, p.depth, kTerms);
+  if (!hasNeighbours)
+    text +=
+        "        if (depth % 32 == 0) " + loadB("[warpN + lane % 8][depth + lane / 8 * 8]", "[depth + lane][warpN]");
+  if (hasNeighbours)
+    text += "        " + loadB("[warpN + l * 16 + lane / 16 * 8 + lane % 8][depth + lane / 8 % 2 * 8]",
+                               "[depth + lane % 16][warpN + l * 16 + lane / 16 * 8]");
+  text += "        " + loadParts(p, p.operands[0], fragmentsOfA, "[warpM + l * 16 + lane % 16][depth + lane / 16 * 8]",
+                                 "[depth + lane / 16 * 8 + lane % 8][warpM + l * 16 + lane / 8 % 2 * 8]");
+  const char *arguments = hasNeighbours ? "aPart[i], bPart[j / 2][j % 2 * 2], bPart[j / 2][j % 2 * 2 + 1]"
+                                        : "aPart[i], bPart[0][depth % 32 / 8], bPart[0][depth % 32 / 8 + 1]";
+  return text + eachFragment(p, ("multiply" + p.term).c_str(), arguments) + "      }\n";
 }
 
 std::string multiplyFragments(const TiledProduct &product) {

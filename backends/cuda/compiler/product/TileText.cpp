@@ -14,8 +14,10 @@ namespace sluice::cuda {
 using namespace mlir;
 using namespace loops;
 
-// Of a row of a tile in shared memory: keeps rows apart that threads write at once, and packs aligned.
+// Of a row of a tile in shared memory: keeps rows apart that threads write, or load as matrices, at once, and packs aligned.
 static constexpr int64_t kPaddingBytes = 16;
+// Threads of a warp load single elements of four rows, eight of each.
+static constexpr int64_t kPaddingOfTf32 = 32;
 
 namespace {
 
@@ -175,7 +177,8 @@ std::string TileText::prepare(const TileOperand &operand) const {
 std::string TileText::sharedMemory() const {
   std::string text = fmt::format("  __shared__ bool exists[2][{}];\n", p.depth);
   for (const TileOperand &operand : p.operands) {
-    int64_t side = p.sideOf(operand).tile, padding = kPaddingBytes / p.termBytes;
+    int64_t side = p.sideOf(operand).tile;
+    int64_t padding = (p.cores == Cores::Tf32 ? kPaddingOfTf32 : kPaddingBytes) / p.termBytes;
     text += fmt::format("  alignas({}) __shared__ {} {}[2][{}][{}];\n", kPaddingBytes, p.term, operand.name,
                         p.liesBySide(operand) ? side : p.depth, (p.liesBySide(operand) ? p.depth : side) + padding);
     text += fmt::format("  __shared__ {} {}Depth[2][{}];\n", typeFor(operand.offset), operand.name, p.depth);

@@ -15,15 +15,17 @@ using namespace loops;
 
 // A block's threads lie as a square over its tile.
 static constexpr int64_t kSide = 16;
-// Blocks that fill a device, by which chunks are counted: those of the largest there are.
-static constexpr int64_t kBlocksAtOnce = 128;
+// Blocks that fill a device, by which chunks are counted: two for each multiprocessor of the largest there are.
+static constexpr int64_t kBlocksAtOnce = 256;
 // Terms of a chunk at least, so that its sum costs little beside them.
-static constexpr int64_t kTermsOfChunk = 1024;
+static constexpr int64_t kTermsOfChunk = 256;
 // Rows and columns of the tiles by which chunks are counted; those that are chosen later change no sum.
-static constexpr int64_t kTileOfChunks = 64;
+static constexpr int64_t kTileOfChunks = 128;
 static constexpr int64_t kBytesOfPack = 16;
 // Terms of the sum in a step. Halves are half as large, and tensor cores multiply them in less time.
 static constexpr int64_t kDepth = 16, kDepthOfHalves = 32;
+// Of small tiles, in which a step would be shorter than the time that its loads take, as many as shared memory holds.
+static constexpr int64_t kMostDepth = 64, kSmallTile = 64 * 64, kBytesOfTiles = 40 << 10;
 // Registers of a thread that hold sums.
 static constexpr int64_t kRegistersOfSums = 128;
 
@@ -57,11 +59,13 @@ double TiledProduct::filledTiles() const {
   return filled(m) * filled(n);
 }
 
-bool TiledProduct::hasChains() const { return (termsOfChunk ? termsOfChunk : k.atCapacity()) > kChain; }
+bool TiledProduct::hasChains() const {
+  return !onTensorCores() && (termsOfChunk ? termsOfChunk : k.atCapacity()) > kChain;
+}
 
 int64_t TiledProduct::blocksOfMultiprocessor() const {
-  constexpr int64_t kFewSums = 32;
-  return m.perThread * n.perThread <= kFewSums ? 2 : 1;
+  constexpr int64_t kFewSums = 32, kFewOnTensorCores = 64;
+  return m.perThread * n.perThread <= (onTensorCores() ? kFewOnTensorCores : kFewSums) ? 2 : 1;
 }
 
 bool TiledProduct::hasShortNumbers() const {
@@ -91,13 +95,18 @@ public:
   TiledProduct cut();
 
 private:
-  Flat flatten(Product::Role role) const;
+  AffineExpr offsetOf(const Product::Operand &its) const;
+  int64_t strideAlong(const Product::Dim &dim, AffineExpr offset) const;
+  AffineExpr orderOfTerms() const;
+  Flat flatten(Product::Role role, AffineExpr order) const;
   bool isAlong(const Flat &side, AffineExpr offset) const;
   TileOperand operandFor(const char *name, const Product::Operand &its, const Flat &side);
   std::optional<Parts> partsOf(AffineExpr index) const;
   void cutIntoChunks();
   int64_t largestTile(const TileOperand &operand, const Product::Operand &its, const Flat &side) const;
   void chooseTiles();
+  bool arePacked() const;
+  void chooseDepth();
   int64_t blocks() const { return made.m.tiles() * made.n.tiles() * made.batch.atCapacity() * made.maxChunks; }
   bool holdsSums() const;
   void placeThreads();
@@ -121,8 +130,9 @@ bool Tiling::findParts() {
     for (Product::Dim &dim : product.dims)
       dim.role = dim.role == Product::M ? Product::N : dim.role == Product::N ? Product::M : dim.role;
   }
-  p.m.flat = flatten(Product::M), p.n.flat = flatten(Product::N);
-  p.batch = flatten(Product::Batch), p.k = flatten(Product::K);
+  p.resultOffset = product.space.normalize(offsetIn(p.type, product.result, p.capacity));
+  p.m.flat = flatten(Product::M, p.resultOffset), p.n.flat = flatten(Product::N, p.resultOffset);
+  p.batch = flatten(Product::Batch, p.resultOffset), p.k = flatten(Product::K, orderOfTerms());
   p.operands[0] = operandFor("a", product.a, p.m.flat);
   p.operands[1] = operandFor("b", product.b, p.n.flat);
   for (AffineExpr condition : product.nonNegative) {
@@ -135,26 +145,56 @@ bool Tiling::findParts() {
     else
       p.always.push_back(condition);
   }
-  p.resultOffset = product.space.normalize(offsetIn(p.type, product.result, p.capacity));
   p.acrossM = isAlong(p.m.flat, p.resultOffset) && !p.n.flat.dims.empty();
   return isTileable;
 }
 
-Flat Tiling::flatten(Product::Role role) const {
+AffineExpr Tiling::offsetOf(const Product::Operand &its) const {
+  RankedTensorType type = tensorTypeOf(made.op->getOperand(its.number));
+  return made.product.space.normalize(offsetIn(type, its.index, made.capacity));
+}
+
+/// How far apart neighbours along the dimension are: 0 where it moves nothing, and far where it has none.
+int64_t Tiling::strideAlong(const Product::Dim &dim, AffineExpr offset) const {
+  int64_t stride = dim.size == 1 && !dim.hasRows ? INT64_MAX : 0;
+  for (const LinearIndex::Term &term : made.product.space.analyze(offset).terms)
+    if (term.atom.isFunctionOfDim(cast<AffineDimExpr>(dim.variable).getPosition()))
+      stride = std::max(stride, std::abs(term.coefficient));
+  return stride;
+}
+
+/// Where terms of the sum lie in the order in which they are added: in the operand that has neighbours among them.
+AffineExpr Tiling::orderOfTerms() const {
+  const Product &product = made.product;
+  AffineExpr ofA = offsetOf(product.a), ofB = offsetOf(product.b);
+  auto hasNeighbours = [&](AffineExpr offset) {
+    return llvm::any_of(product.dims, [&](const Product::Dim &dim) {
+      return dim.role == Product::K && dim.size > 1 && strideAlong(dim, offset) == 1;
+    });
+  };
+  return hasNeighbours(ofA) || !hasNeighbours(ofB) ? ofA : ofB;
+}
+
+/// Those of a role in the order of memory, with the rows of the call outermost.
+Flat Tiling::flatten(Product::Role role, AffineExpr order) const {
   Flat flat;
   for (const Product::Dim &dim : made.product.dims) {
     if (dim.role != role)
       continue;
-    flat.dims.insert(dim.hasRows ? flat.dims.begin() : flat.dims.end(), dim);
+    flat.dims.push_back(dim);
     flat.hasRows |= dim.hasRows;
     flat.inner *= dim.hasRows ? 1 : dim.size;
   }
+  auto place = [&](const Product::Dim &dim) {
+    unsigned number = cast<AffineDimExpr>(dim.variable).getPosition();
+    return std::tuple(!dim.hasRows, -strideAlong(dim, order), number);
+  };
+  llvm::sort(flat.dims, [&](const Product::Dim &one, const Product::Dim &other) { return place(one) < place(other); });
   return flat;
 }
 
 TileOperand Tiling::operandFor(const char *name, const Product::Operand &its, const Flat &side) {
-  RankedTensorType type = tensorTypeOf(made.op->getOperand(its.number));
-  AffineExpr offset = made.product.space.normalize(offsetIn(type, its.index, made.capacity));
+  AffineExpr offset = offsetOf(its);
   std::optional<Parts> parts = partsOf(offset);
   isTileable &= parts.has_value();
   return {name, its.number, parts.value_or(Parts()), {}, isAlong(side, offset)};
@@ -185,6 +225,7 @@ std::optional<Parts> Tiling::partsOf(AffineExpr index) const {
 TiledProduct Tiling::cut() {
   cutIntoChunks();
   chooseTiles();
+  chooseDepth();
   placeThreads();
   made.operands[0].packed = packedAt(made.operands[0], made.product.a, made.m);
   made.operands[1].packed = packedAt(made.operands[1], made.product.b, made.n);
@@ -214,9 +255,9 @@ bool Tiling::holdsSums() const {
 
 /// How large a side's tiles may be: elements that are loaded one by one need registers for the place of each.
 int64_t Tiling::largestTile(const TileOperand &operand, const Product::Operand &its, const Flat &side) const {
-  constexpr int64_t kSingles = 1024, kLargestOfDoubles = 64; // more than shared memory holds
+  constexpr int64_t kSingles = 64, kLargestOfDoubles = 64; // more than shared memory holds
   bool isPacked = isPackedBy(its, operand.alongSide ? side : made.k, kBytesOfPack / made.termBytes);
-  int64_t largest = made.scalarBytes > 4 ? kLargestOfDoubles : isPacked ? options.largestTile : kSingles / made.depth;
+  int64_t largest = made.scalarBytes > 4 ? kLargestOfDoubles : isPacked ? options.largestTile : kSingles;
   return std::min(options.largestTile, largest);
 }
 
@@ -233,6 +274,24 @@ void Tiling::chooseTiles() {
   auto larger = [&]() -> TileSide & { return made.n.tile > made.m.tile ? made.n : made.m; };
   while (!holdsSums() || (blocks() < options.wantedBlocks && larger().tile > kSmallest))
     larger().tile /= 2;
+}
+
+/// Whether each load takes as much as it can.
+bool Tiling::arePacked() const {
+  int64_t whole = kBytesOfPack / made.termBytes;
+  auto isPacked = [&](const TileOperand &operand, const Product::Operand &its, const Flat &side) {
+    return isPackedBy(its, operand.alongSide ? side : made.k, whole);
+  };
+  return isPacked(made.operands[0], made.product.a, made.m.flat) &&
+         isPacked(made.operands[1], made.product.b, made.n.flat);
+}
+
+void Tiling::chooseDepth() {
+  if (made.m.tile * made.n.tile > kSmallTile || !arePacked())
+    return;
+  auto bytesAt = [&](int64_t depth) { return 2 * (made.m.tile + made.n.tile) * depth * made.termBytes; };
+  while (made.depth < kMostDepth && made.depth < made.k.atCapacity() && bytesAt(2 * made.depth) <= kBytesOfTiles)
+    made.depth *= 2;
 }
 
 /// Groups of elements that lie side by side in all tiles; tensor cores say themselves which thread has what.
@@ -272,8 +331,7 @@ bool Tiling::isPackedBy(const Product::Operand &its, const Flat &along, int64_t 
   auto differs = [&](AffineExpr index) { return space.usesLane(space.normalize(index.replaceDims(replacements))); };
   if (llvm::any_of(product.nonNegative, differs) || llvm::any_of(product.inResult, differs))
     return false;
-  auto type = tensorTypeOf(made.op->getOperand(its.number));
-  AffineExpr offset = space.normalize(offsetIn(type, its.index, made.capacity).replaceDims(replacements));
+  AffineExpr offset = space.normalize(offsetOf(its).replaceDims(replacements));
   auto isMultiple = [&](const LinearIndex::Term &term) { return term.atom == lane || term.coefficient % by == 0; };
   LinearIndex linear = space.analyze(offset);
   return space.isContiguous(offset, lane) && linear.constant % by == 0 && llvm::all_of(linear.terms, isMultiple);

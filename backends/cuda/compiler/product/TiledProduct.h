@@ -1,9 +1,9 @@
 // What a product's kernel is written from: rows, columns and terms as one number each, where elements of the operands lie
 // for these, and how the result is cut into tiles and the sums into chunks.
 //
-// Values depend on the op, its shape and the capacity: terms are added in chains of `kChain` and chains in their order,
-// whatever the tiles are, and the chunks of a sum are those of its shape. In a chain terms are added one by one, or as many at
-// once as a fragment of tensor cores has, in an order that is the architecture's own.
+// Values depend on the op, its shape, layouts and the capacity: terms are added in the order of memory, in chains of `kChain`
+// and chains in their order, whatever the tiles are, and the chunks of a sum are those of its shape. Tensor cores add as many
+// at once as a fragment has, in an order that is the architecture's own, and these one behind the other.
 #pragma once
 
 #include "backends/cuda/compiler/GridKernel.h"
