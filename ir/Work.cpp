@@ -87,11 +87,41 @@ bool isCrossing(Operation *op) {
   return copy && copy.isCrossing();
 }
 
-bool isSharedWidening(Operation *op) {
-  auto cast = dyn_cast<CastOp>(op);
+/// Whether the op widens what a product leaves.
+static bool widensProduct(Operation *op) {
+  auto cast = dyn_cast_or_null<CastOp>(op);
   return cast && isa_and_nonnull<ContractionOp>(cast.getA().getDefiningOp()) && isHalf(elementOf(cast.getA())) &&
-         elementOf(cast.getY()).isF32() && !op->hasOneUse();
+         elementOf(cast.getY()).isF32();
 }
+
+static bool setsProductOff(Operation *op);
+
+/// The product whose result the value is: as it is, widened or set off.
+static Operation *productOf(Value value) {
+  Operation *op = value.getDefiningOp();
+  while (op && (widensProduct(op) || setsProductOff(op)))
+    op = op->getOperand(0).getDefiningOp();
+  return isa_and_nonnull<ContractionOp>(op) ? op : nullptr;
+}
+
+/// Whether some steps back from the value is `product`.
+static bool isFoundFrom(Value value, Operation *product, int steps) {
+  Operation *op = value.getDefiningOp();
+  return op && steps > 0 && (op == product || llvm::any_of(op->getOperands(), [&](Value operand) {
+                               return isFoundFrom(operand, product, steps - 1);
+                             }));
+}
+
+/// Whether each element is that of a product, less or times a number that is found from all of them, as a mean is.
+static bool setsProductOff(Operation *op) {
+  constexpr int kStepsOfMean = 12; // and of a deviation from it
+  Operation *product = isa<LinearOp>(op) && op->getNumOperands() == 2 ? productOf(op->getOperand(0)) : nullptr;
+  auto spread = product ? op->getOperand(1).getDefiningOp<ElementOp>() : ElementOp();
+  return spread && spread.getFusionKind() == FusionKind::Injective &&
+         isFoundFrom(op->getOperand(1), product, kStepsOfMean);
+}
+
+bool isReadFromProduct(Operation *op) { return !op->hasOneUse() && (widensProduct(op) || setsProductOff(op)); }
 
 StringRef kindOf(ArrayRef<Operation *> ops) {
   StringRef kind = "movement";

@@ -10,8 +10,9 @@ bool isCompute(mlir::Operation *op);
 /// Whether the op is a copy between two devices, which no kernel holds.
 bool isCrossing(mlir::Operation *op);
 
-/// Whether the op widens what a product leaves for several readers, each of which reads less where it widens that itself.
-bool isSharedWidening(mlir::Operation *op);
+/// Whether the op only widens what a product leaves, or subtracts its mean, for several readers: each of them reads no more
+/// where it does that itself, and nobody has to write it.
+bool isReadFromProduct(mlir::Operation *op);
 
 /// Constant parts, and parts for each row of the call.
 struct Work {

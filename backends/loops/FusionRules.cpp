@@ -59,13 +59,13 @@ private:
     return a.getShape() == b.getShape() && a.getEncoding() == b.getEncoding();
   }
 
-  /// Whether the op is no result, and only moves or widens elements or makes a scalar of such ops.
+  /// Whether the op is no result, and only moves elements, reads a product's or makes a scalar of such ops.
   bool costsNothing(size_t op) const {
     for (size_t i = 0; i < opAt(op).num_results; ++i)
       if (isResult.test(firstResult[op] + i))
         return false;
     auto element = dyn_cast<ir::ElementOp>(operationOf(op));
-    if ((element && element.getFusionKind() == ir::FusionKind::Injective) || ir::isSharedWidening(operationOf(op)))
+    if ((element && element.getFusionKind() == ir::FusionKind::Injective) || ir::isReadFromProduct(operationOf(op)))
       return true;
     return isElementwise(op) && typeOf(op).getRank() == 0 && llvm::all_of(operandsOf(op), [&](size_t operand) {
              return makers[operand] != kOutside && isFoundAgain.test(makers[operand]);

@@ -71,7 +71,7 @@ static bool servesReader(Operation *op) {
   RankedTensorType type = typeOf(op->getResult(0));
   auto isComputed = [&](Value value) {
     Operation *def = value.getDefiningOp();
-    return def && def != op && isCompute(def) && !isInjective(def) && typeOf(value) == type;
+    return def && def != op && isCompute(def) && !isInjective(def) && !isReadFromProduct(def) && typeOf(value) == type;
   };
   Operation *reader = *op->user_begin();
   return isa<ElementwiseOp>(reader) && llvm::none_of(op->getOperands(), isComputed) &&
@@ -85,7 +85,7 @@ bool FusionRules::findWhetherRecomputed(Operation *op) {
   // A number such as 1 / rows, from constants and counts alone.
   bool isScalar = isa<ElementwiseOp>(op) && typeOf(op->getResult(0)).getRank() == 0 &&
                   llvm::all_of(op->getOperands(), isFoundAgain);
-  return (isInjective(op) || isScalar || isSharedWidening(op) || servesReader(op)) && !isAlone(op) &&
+  return (isInjective(op) || isScalar || isReadFromProduct(op) || servesReader(op)) && !isAlone(op) &&
          !needsBuffer(op) && llvm::all_of(op->getUsers(), [&](Operation *user) { return canBeFoundFor(op, user); });
 }
 

@@ -76,7 +76,7 @@ class Machine:
             return path
         path = self.packs / name
         if not path.exists():
-            with lzma.open(self.folder / "benchmarks" / f"{name}.xz") as packed, open(path, "wb") as file:
+            with lzma.open(self.folder / "models" / f"{name}.xz") as packed, open(path, "wb") as file:
                 shutil.copyfileobj(packed, file)
             path.chmod(0o755)
         return path
