@@ -67,6 +67,9 @@ public:
   /// Whether some fold goes along lanes that are more than its partial results, or has too few terms for so many lanes: what was
   /// emitted is of no use.
   bool hasTooManyLanes() const { return needsFewerLanes; }
+  /// The terms of the longest fold along lanes, at capacity; whether any fold goes across them.
+  int64_t termsAlongLanes() const { return foldedAlong; }
+  bool foldsAcrossLanes() const { return foldedAcross; }
 
 private:
   friend class Fold;
@@ -144,7 +147,8 @@ private:
   ChunkRequest *request = nullptr;
   llvm::SmallVector<mlir::AffineExpr> stepIndex; // of the partial fold's step being emitted: kept and folded dimensions
   unsigned steps = 0;                            // of partial folds
-  bool failed = false, foldedAgain = false, needsFewerLanes = false;
+  bool failed = false, foldedAgain = false, needsFewerLanes = false, foldedAcross = false;
+  int64_t foldedAlong = 0;
 };
 
 } // namespace sluice::loops

@@ -51,6 +51,9 @@ public:
   virtual int64_t lanes() const = 0;
   /// The order of sums: as many partial results has a fold, see Fold.h. A power of two, at most `lanes()`.
   virtual int64_t partials() const { return lanes(); }
+  /// If lanes are threads with registers of their own, how many each thread has, side by side; 0 otherwise. A fold along
+  /// them has a partial result in each lane, which may be more than `partials()`; one across them has `partials()` in each.
+  virtual int64_t lanesOfThread() const { return 0; }
   /// The variables that index expressions are made of; a count's value is what the emitter gave for it.
   IndexSpace &space() { return space_; }
   const IndexSpace &space() const { return space_; }
@@ -119,7 +122,8 @@ public:
   }
 
   // Lanes together.
-  /// In lane i the element of lane (i + by) mod lanes().
+  /// In lane i the element of lane i + by, where i < by or, if a thread has both, i mod lanesOfThread() < by; what others
+  /// get is of no use. Of further threads only each one's first lane counts.
   virtual Element rotate(Element element, int64_t by) = 0;
   /// In all lanes the element of lane 0.
   virtual Element spreadFirst(Element element) = 0;

@@ -116,17 +116,28 @@ SmallVector<Element> Fold::combineChunks(const SplitFold &split) {
 Fold::Values Fold::emitAll() {
   across = bool(scopes.lanes().variable);
   arrange();
-  // More lanes than partial results have those in memory, which a sum of few terms, in registers otherwise, does not pay for.
-  int64_t terms = 1;
-  for (int64_t extent : reduction.extents)
-    terms *= capacityOf(extent);
-  elements.needsFewerLanes |= (!across || terms <= emitter.partials()) && emitter.lanes() > emitter.partials();
+  noteLanes();
   partialResults = across ? std::min(emitter.partials(), innerExtent) : 1;
   Values carried;
   for (int64_t i = 0; i < partialResults; ++i)
     llvm::append_range(carried, initial);
   Values partials = emitLoops(0, carried);
   return across ? foldPartials(partials, emitter.partials()) : foldLanes(partials);
+}
+
+// Of what the client chooses lanes by.
+void Fold::noteLanes() {
+  int64_t terms = 1, here = innerExtent;
+  for (int64_t extent : reduction.extents)
+    terms *= capacityOf(extent);
+  for (const Dim &dim : outer)
+    here *= dim.extent;
+  // More lanes than partial results have those in memory, which a sum of few terms, in registers otherwise, does not pay for.
+  elements.needsFewerLanes |=
+      emitter.lanesOfThread() == 0 && (!across || terms <= emitter.partials()) && emitter.lanes() > emitter.partials();
+  elements.foldedAcross |= across;
+  if (!across)
+    elements.foldedAlong = std::max(elements.foldedAlong, here);
 }
 
 // Decides which dimensions are flattened, by extents alone, and restricts the outermost to the chunk asked for.
@@ -144,7 +155,8 @@ void Fold::arrange() {
   }
   int64_t fullInner = 1;
   size_t firstInner = dims.size();
-  while (firstInner > 0 && fullInner < 4 * emitter.partials()) {
+  int64_t enough = 4 * (across ? emitter.partials() : emitter.lanes());
+  while (firstInner > 0 && fullInner < enough) {
     const Dim &dim = dims[--firstInner];
     fullInner *= dim.extent;
     if (extents[dim.position] == ElementBuilder::kRows)
@@ -276,7 +288,7 @@ Fold::Values Fold::acrossLanes(ValueRange carried) {
   };
   Values partials(carried);
   Count count = innerCount();
-  if (emitter.lanes() > lanes)
+  if (emitter.lanes() > lanes && emitter.lanesOfThread() == 0)
     return acrossLanesInMemory(partials, constantIndex(0), count ? count : emitter.constant(innerExtent), innerExtent);
   int64_t full = innerExtent / lanes;
   if (full > 0) {
@@ -341,7 +353,13 @@ Fold::Values Fold::foldPartials(Values partials, int64_t leaves) {
 }
 
 Fold::Values Fold::foldLanes(Values partials) {
-  for (int64_t half = emitter.lanes() / 2; half >= 1; half /= 2) {
+  SmallVector<int64_t> halves;
+  int64_t ofThread = std::max<int64_t>(emitter.lanesOfThread(), 1);
+  for (int64_t half = ofThread / 2; half >= 1; half /= 2)
+    halves.push_back(half);
+  for (int64_t half = emitter.lanes() / 2; half >= ofThread; half /= 2)
+    halves.push_back(half);
+  for (int64_t half : halves) {
     Values shifted;
     for (Element partial : partials)
       shifted.push_back(emitter.rotate(partial, half));

@@ -10,7 +10,8 @@
 // to sum c mod 4, and the four sums are combined as a tree.
 //
 // Two ways lead there. Along lanes, where the fold does not depend on an enclosing lane variable: partial result i is
-// that of lane i, and the lanes walk over the flattened elements together; there have to be L of them. Across lanes,
+// that of lane i, and the lanes walk over the flattened elements together; there have to be L of them, and where they are
+// threads L is their number, and the tree begins with those of a thread. Across lanes,
 // where it does (bias gradients: the channel is the lane): each lane has L partial results of its own. They are carried
 // from trip to trip; where there are more than L lanes, which is more than registers hold, they lie in memory.
 #pragma once
@@ -43,6 +44,7 @@ private:
   Scope *scopeOf(llvm::ArrayRef<mlir::AffineExpr> used);
   Values combineChunks(const SplitFold &split);
   Values loadChunk(const SplitFold &split, mlir::AffineExpr chunk, mlir::AffineExpr last, mlir::AffineExpr offset);
+  void noteLanes();
   void arrange();
   void cutToChunk(Dim &first);
   Values emitAll();

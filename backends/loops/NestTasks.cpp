@@ -220,7 +220,8 @@ FailureOr<NestTasks::Weight> NestTasks::emit(Emitter &emitter, Count task, bool 
   });
   if (elements.hasFailed())
     return failure();
-  Weight weight{nest.penalty ? nest.penalty(elements) : 0, elements.foldsAgain()};
+  Weight weight{nest.penalty ? nest.penalty(elements) : 0, elements.foldsAgain(), elements.foldsAcrossLanes(),
+                elements.termsAlongLanes()};
   if (elements.hasTooManyLanes())
     weight.cost = INFINITY;
   if (keep && nest.chosen)

@@ -25,7 +25,9 @@ public:
 
   struct Weight {
     double cost = 0;
-    bool foldsAgain = false; ///< whether the same is folded in each trip of a loop
+    bool foldsAgain = false;  ///< whether the same is folded in each trip of a loop
+    bool foldsAcross = false; ///< whether any fold goes across lanes
+    int64_t termsAlong = 0;   ///< of the longest fold along lanes
   };
   /// The way that costs least by `weigh`, which is not asked where there is one way only.
   mlir::FailureOr<Way> choose(llvm::function_ref<mlir::FailureOr<Weight>(Way)> weigh) const;

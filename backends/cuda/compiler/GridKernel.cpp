@@ -17,6 +17,13 @@ using namespace loops;
 static constexpr double kBytesPerTask = 4 << 10;
 // Fewer warps than that take no less time.
 static constexpr int64_t kWarpsAtOnce = 2048;
+// Folds of so many terms are for a block, if warps are few; of longer ones a warp for each would keep more rows at work than
+// caches hold, so that each walk over them were one over memory.
+static constexpr int64_t kTermsOfBlock = 1024, kTermsOfCache = 16 << 10;
+// With registers for what such loops hold.
+static constexpr int64_t kThreadsOfLargestBlock = 512;
+// What folding again may save, and is not done for: memory has others to serve.
+static constexpr double kMoreForWhole = 2;
 // Elements of a warp that lie side by side, where nothing is folded: 16 bytes a thread.
 static constexpr int64_t kPacked = 128;
 
@@ -35,31 +42,121 @@ public:
   GridKernel kernel;
 
 private:
+  /// How a nest lies on threads. Tasks that share a fold do it each, unless they are `whole`: then they are one.
+  struct Plan {
+    ThreadGroup group;
+    bool whole = false;
+    NestTasks::Way way = {0, 0};
+    NestTasks::Weight weight = {}; // of nests that fold
+    int64_t tasks = 0;
+    bool isBetterThan(const Plan &other) const { return weight.cost < other.weight.cost; }
+  };
+  NestTasks tasksOf(const LoopNest &nest, const Plan &plan) const;
+  ThreadEmitter emitterOf(const LoopNest &nest, const Plan &plan, NestTasks::Way way) const;
+  FailureOr<Plan> inBestWay(const LoopNest &nest, Plan plan) const;
+  FailureOr<Plan> cutOrWhole(const LoopNest &nest, ThreadGroup group) const;
+  FailureOr<Plan> choose(const LoopNest &nest) const;
+
   int64_t buffers, capacity;
 };
 
 } // namespace
 
-LogicalResult GridWriter::write(const LoopNest &nest) {
-  NestTasks tasks(nest, kWarp, kBytesPerTask, kWarpsAtOnce, capacity);
-  auto emitterFor = [&](NestTasks::Way way) {
-    tasks.take(way);
-    return ThreadEmitter(nest.space.getContext(), {kWarp, way.groups});
-  };
-  FailureOr<NestTasks::Way> way = tasks.choose([&](NestTasks::Way one) {
-    ThreadEmitter emitter = emitterFor(one);
+/// All that a nest reads and writes.
+static double bytesOf(const LoopNest &nest, int64_t capacity) {
+  double bytes = nest.bytesPerElement;
+  for (int64_t size : ir::getPhysicalShape(nest.space, capacity))
+    bytes *= double(size);
+  return bytes;
+}
+
+NestTasks GridWriter::tasksOf(const LoopNest &nest, const Plan &plan) const {
+  int64_t warps = plan.group.threads / kWarp;
+  double bytes = double(warps) * std::min(kBytesPerTask, bytesOf(nest, capacity) / double(kWarpsAtOnce));
+  return NestTasks(nest, plan.group.lanes(), bytes, plan.whole ? 1 : kWarpsAtOnce / warps, capacity);
+}
+
+ThreadEmitter GridWriter::emitterOf(const LoopNest &nest, const Plan &plan, NestTasks::Way way) const {
+  return ThreadEmitter(nest.space.getContext(), {plan.group.threads, plan.group.perThread * way.groups});
+}
+
+FailureOr<GridWriter::Plan> GridWriter::inBestWay(const LoopNest &nest, Plan plan) const {
+  NestTasks tasks = tasksOf(nest, plan);
+  double warps = double(plan.group.threads / kWarp);
+  auto weigh = [&](NestTasks::Way one) {
+    tasks.take(one);
+    ThreadEmitter emitter = emitterOf(nest, plan, one);
     FailureOr<NestTasks::Weight> weight = tasks.emit(emitter, emitter.task(), /*keep=*/false);
     if (succeeded(weight))
-      weight->cost += emitter.cost() * double(std::max(tasks.tasksAtCapacity(), kWarpsAtOnce));
+      weight->cost += emitter.cost() * std::max(double(tasks.tasksAtCapacity()) * warps, double(kWarpsAtOnce));
     return weight;
-  });
+  };
+  FailureOr<NestTasks::Way> way = tasks.choose(weigh);
   if (failed(way))
     return failure();
-  ThreadEmitter emitter = emitterFor(nest.folds ? *way : tasks.widened(*way, kPacked));
+  plan.way = *way;
+  if (!nest.folds)
+    return plan;
+  FailureOr<NestTasks::Weight> weight = weigh(*way);
+  if (failed(weight))
+    return failure();
+  plan.weight = *weight;
+  plan.tasks = tasks.tasksAtCapacity();
+  return plan;
+}
+
+FailureOr<GridWriter::Plan> GridWriter::cutOrWhole(const LoopNest &nest, ThreadGroup group) const {
+  FailureOr<Plan> cut = inBestWay(nest, {group});
+  if (failed(cut) || !nest.folds)
+    return cut;
+  FailureOr<Plan> whole = inBestWay(nest, {group, /*whole=*/true});
+  return failed(whole) || whole->weight.cost <= kMoreForWhole * cut->weight.cost ? whole : cut;
+}
+
+/// So many that warps are enough, or that a thread has few terms; more, where each would still have many.
+static int64_t threadsOfBlock(int64_t terms, int64_t tasks) {
+  int64_t threads = 4 * kWarp;
+  auto isFew = [&] { return tasks * threads < kWarpsAtOnce * kWarp || terms > 64 * threads; };
+  while (threads < kThreadsOfLargestBlock && 4 * threads <= terms && isFew())
+    threads *= 2;
+  return threads;
+}
+
+// All that decides is the nest's shape at capacity: so does the order of its sums.
+FailureOr<GridWriter::Plan> GridWriter::choose(const LoopNest &nest) const {
+  FailureOr<Plan> best = cutOrWhole(nest, {kWarp});
+  if (failed(best) || !nest.folds)
+    return best;
+  int64_t terms = best->weight.termsAlong;
+  if (terms < kTermsOfBlock || (best->tasks >= kWarpsAtOnce && terms < kTermsOfCache))
+    return best;
+  int64_t threads = threadsOfBlock(terms, best->tasks);
+  best->weight.cost *= terms < kTermsOfCache ? 1 : 2;
+  for (int64_t perThread : {int64_t(1), kPacked / kWarp}) {
+    if (threads * perThread > terms)
+      break;
+    FailureOr<Plan> block = cutOrWhole(nest, {threads, perThread});
+    if (failed(block))
+      return failure();
+    bool fits = perThread == 1 || !block->weight.foldsAcross; // which has partial results of every element in registers
+    if (fits && block->isBetterThan(*best))
+      best = block;
+  }
+  return best;
+}
+
+LogicalResult GridWriter::write(const LoopNest &nest) {
+  FailureOr<Plan> plan = choose(nest);
+  if (failed(plan))
+    return failure();
+  NestTasks tasks = tasksOf(nest, *plan);
+  NestTasks::Way way = nest.folds ? plan->way : tasks.widened(plan->way, kPacked);
+  tasks.take(way);
+  ThreadEmitter emitter = emitterOf(nest, *plan, way);
   if (failed(tasks.emit(emitter, emitter.task(), /*keep=*/true)))
     return failure();
   kernel.text += emitter.kernel(nest.name, buffers);
-  kernel.functions.push_back({nest.name, tasks.tasks(), tasks.rowsPerTask()});
+  kernel.functions.push_back({nest.name, tasks.tasks(), tasks.rowsPerTask(), plan->group.threads});
   kernel.lanes = std::min(kernel.lanes, tasks.filledLanes());
   return success();
 }

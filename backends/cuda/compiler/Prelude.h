@@ -18,7 +18,23 @@ template <int N, class T> static __device__ Pack<T, N> &packAt(T *first) { retur
 // The threads of a warp that a group of so many neighbours has.
 static __device__ unsigned groupMask(int threads) {
   int lane = threadIdx.x % 32;
-  return threads == 32 ? ~0u : ((1u << threads) - 1) << (lane / threads * threads);
+  return threads >= 32 ? ~0u : ((1u << threads) - 1) << (lane / threads * threads);
+}
+
+// Of a block whose threads compute together: what the thread so many further on has, for as many threads.
+template <int threads, class T> static __device__ T takeFrom(int thread, T *held, T element) {
+  if (thread / threads == 1) held[thread - threads] = element;
+  __syncthreads();
+  if (thread < threads) element = held[thread];
+  __syncthreads();
+  return element;
+}
+template <class T> static __device__ T ofFirst(int thread, T *held, T element) {
+  if (thread == 0) *held = element;
+  __syncthreads();
+  T first = *held;
+  __syncthreads();
+  return first;
 }
 
 // Of what is never negative.

@@ -142,7 +142,7 @@ void ThreadEmitter::each(const std::string &statement) {
 
 template <typename H> H ThreadEmitter::define(const std::string &type, const std::string &value) {
   std::string name = newName();
-  charge(double(group.perThread));
+  charge(onlyFirst ? 1 : double(group.perThread));
   if (isSingle()) {
     line(fmt::format("{} {} = {};", type, name, value));
   } else {
@@ -153,7 +153,9 @@ template <typename H> H ThreadEmitter::define(const std::string &type, const std
 }
 
 std::string ThreadEmitter::kernel(const std::string &name, int64_t buffers) const {
-  return kernelHead(name, buffers) +
+  std::string bounds = isBlock() ? fmt::format("__launch_bounds__({}) ", group.threads) : "";
+  std::string held = heldBytes ? fmt::format("  alignas(16) __shared__ Byte held[{}];\n", heldBytes) : "";
+  return kernelHead(name, buffers, bounds) + held +
          fmt::format("  const Index task = (Index)blockIdx.x * (blockDim.x / {0}) + threadIdx.x / {0};\n"
                      "  if (task >= tasks) return;\n"
                      "  const int thread = threadIdx.x % {0};\n"
@@ -308,7 +310,10 @@ Condition ThreadEmitter::firstLanes(AffineExpr lane, Count count) {
   return define<Condition>("bool", fmt::format("{} < {}", text(lane), nameOf(count)));
 }
 Condition ThreadEmitter::firstLanes(int64_t count) {
-  return define<Condition>("bool", fmt::format("{} < {}", laneNumber(), count));
+  Condition condition = define<Condition>("bool", fmt::format("{} < {}", laneNumber(), count));
+  if (count % group.perThread == 0)
+    wholePacks.insert(nameOf(condition));
+  return condition;
 }
 Condition ThreadEmitter::both(Condition a, Condition b) {
   return define<Condition>("bool", eachOf(a) + " && " + eachOf(b));
@@ -333,20 +338,28 @@ static std::string addressOf(const Memory &memory) {
 static int64_t bytesOf(Type element) { return std::max(8u, element.getIntOrFloatBitWidth()) / 8; }
 
 /// Neighbouring lanes share the lines that they read or write; others have one each.
-void ThreadEmitter::chargeAccess(AffineExpr offset, const Lanes &lanes) {
+void ThreadEmitter::chargeAccess(AffineExpr offset, const Lanes &lanes, bool isPack) {
   bool isShared = !lanes.variable || !space().usesLane(offset) || space().isContiguous(offset, lanes.variable);
-  charge(isShared ? 4 * double(group.perThread) : double(group.lanes()));
+  charge(isPack     ? 4
+         : isShared ? 4 * double(group.perThread)
+                    : double(std::min(group.threads, kWarp) * group.perThread));
 }
 
-/// Whether a thread's elements lie side by side, from a multiple of their size on, and all exist.
+/// Whether a thread's elements lie side by side, from a multiple of their size on, and exist together.
 bool ThreadEmitter::isPacked(Type element, int64_t byteOffset, AffineExpr offset, const Lanes &lanes) const {
-  if (isSingle() || !lanes.variable || lanes.exists || !space().isContiguous(offset, lanes.variable))
+  if (isSingle() || !lanes.variable || (lanes.exists && !wholePacks.contains(nameOf(lanes.exists))) ||
+      !space().isContiguous(offset, lanes.variable))
     return false;
   LinearIndex first = space().analyze(offset);
   first.add(lanes.variable, -1);
   auto isMultiple = [&](const LinearIndex::Term &term) { return term.coefficient % group.perThread == 0; };
   return byteOffset % (bytesOf(element) * group.perThread) == 0 && first.constant % group.perThread == 0 &&
          llvm::all_of(first.terms, isMultiple);
+}
+
+/// In front of what is done to packs.
+std::string ThreadEmitter::ifExist(const Lanes &lanes) const {
+  return lanes.exists ? fmt::format("if ({}) ", firstOf(lanes.exists)) : "";
 }
 
 /// A thread's elements together.
@@ -361,11 +374,12 @@ std::string ThreadEmitter::packAt(Type element, const std::string &address, Affi
 Element ThreadEmitter::loadFrom(const std::string &address, int64_t byteOffset, Type element, AffineExpr offset,
                                 const Lanes &lanes, Condition condition) {
   std::string type = element.isInteger(1) ? "bool" : typeName(element);
-  chargeAccess(offset, lanes);
-  if (!condition && isPacked(element, byteOffset, offset, lanes)) {
+  bool isPack = !condition && isPacked(element, byteOffset, offset, lanes);
+  chargeAccess(offset, lanes, isPack);
+  if (isPack) {
     std::string pack = newName();
-    line(fmt::format("Pack<{}, {}> {} = {};", memoryTypeName(element), group.perThread, pack,
-                     packAt(element, address, offset, lanes.variable)));
+    line(fmt::format("Pack<{}, {}> {} = {{}};", memoryTypeName(element), group.perThread, pack));
+    line(ifExist(lanes) + fmt::format("{} = {};", pack, packAt(element, address, offset, lanes.variable)));
     return define<Element>(type, fmt::format("({}){}.at[l]", type, pack));
   }
   std::string place = fmt::format("(({} *){})[{}]", memoryTypeName(element), address, text(offset)), held;
@@ -403,17 +417,18 @@ Element ThreadEmitter::load(DenseElementsAttr constant, AffineExpr offset, const
 
 void ThreadEmitter::store(const Memory &memory, AffineExpr offset, const Lanes &lanes, Element element) {
   Type type = memory.type.getElementType();
-  chargeAccess(offset, lanes);
+  bool isPack = isPacked(type, memory.byteOffset, offset, lanes);
+  chargeAccess(offset, lanes, isPack);
   std::string address = addressOf(memory),
               place = fmt::format("(({} *){})[{}]", memoryTypeName(type), address, text(offset));
   if (!lanes.variable) {
     line("if (thread == 0)");
     line("  " + fmt::format("{} = {};", place, firstOf(element)));
-  } else if (isPacked(type, memory.byteOffset, offset, lanes)) {
+  } else if (isPack) {
     std::string pack = newName();
     line(fmt::format("Pack<{}, {}> {};", memoryTypeName(type), group.perThread, pack));
     each(fmt::format("{}.at[l] = {};", pack, eachOf(element)));
-    line(fmt::format("{} = {};", packAt(type, address, offset, lanes.variable), pack));
+    line(ifExist(lanes) + fmt::format("{} = {};", packAt(type, address, offset, lanes.variable), pack));
   } else {
     each(lanes.exists ? fmt::format("if ({}) {} = {};", eachOf(lanes.exists), place, eachOf(element))
                       : fmt::format("{} = {};", place, eachOf(element)));
@@ -422,15 +437,38 @@ void ThreadEmitter::store(const Memory &memory, AffineExpr offset, const Lanes &
 
 //===- threads together -------------------------------------------------------------------------------------------===//
 
+constexpr double kBarriers = 20; // two, with what is between them
+
+std::string ThreadEmitter::heldAs(const std::string &type, int64_t count) {
+  charge(kBarriers);
+  bool isLong = type == "double" || type == "long long";
+  heldBytes = std::max(heldBytes, count * (isLong ? 8 : 4));
+  return fmt::format("({} *)held", type);
+}
+
 Element ThreadEmitter::rotate(Element element, int64_t by) {
   const auto &[name, type] = variableOf(element);
-  std::string held = isSingle() ? name : fmt::format("{}[(l + {}) % {}]", name, by, group.perThread);
-  std::string from =
-      isSingle() ? fmt::format("thread + {}", by) : fmt::format("thread + (l + {}) / {}", by, group.perThread);
-  return define<Element>(type, fmt::format("({})__shfl_sync(group, {}, {}, {})", type, held, from, group.threads));
+  if (by < group.perThread)
+    return define<Element>(type, fmt::format("{}[(l + {}) % {}]", name, by, group.perThread));
+  onlyFirst = true; // from here on, one of each thread's elements counts
+  int64_t threads = by / group.perThread;
+  if (threads < kWarp)
+    return define<Element>(type, fmt::format("({})__shfl_sync(group, {}, thread + {}, {})", type, firstOf(element),
+                                             threads, std::min(group.threads, kWarp)));
+  std::string taken = newName();
+  line(fmt::format("{0} {1} = takeFrom<{2}>(thread, {3}, {4});", type, taken, threads, heldAs(type, threads),
+                   firstOf(element)));
+  return define<Element>(type, taken);
 }
 
 Element ThreadEmitter::spreadFirst(Element element) {
+  onlyFirst = false;
+  if (isBlock()) {
+    const std::string &type = variableOf(element).type;
+    std::string first = newName();
+    line(fmt::format("{} {} = ofFirst(thread, {}, {});", type, first, heldAs(type, 1), firstOf(element)));
+    return define<Element>(type, first);
+  }
   return define<Element>(
       variableOf(element).type,
       fmt::format("({})__shfl_sync(group, {}, 0, {})", variableOf(element).type, firstOf(element), group.threads));

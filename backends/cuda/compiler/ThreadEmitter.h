@@ -1,5 +1,5 @@
-// Loop nests as CUDA C++: a group of threads of one warp computes `lanes()` elements together, each thread some that
-// lie side by side.
+// Loop nests as CUDA C++: a group of threads, of one warp or a whole block, computes `lanes()` elements together, each
+// thread some that lie side by side.
 //
 // A handle is the name of a variable. That of an element or condition is every thread's own, a number or, where a
 // thread has several elements, an array of them that unrolled loops keep in registers; a count is the same in all
@@ -8,7 +8,9 @@
 // A thread that is a group of its own goes in its loops over what it has in registers: they are unrolled.
 #pragma once
 
+#include "backends/cuda/compiler/GridKernel.h"
 #include "backends/loops/Emitter.h"
+#include "llvm/ADT/StringSet.h"
 #include <deque>
 #include <memory>
 #include <string>
@@ -16,7 +18,8 @@
 
 namespace sluice::cuda {
 
-/// The threads that compute together: a power of two up to a warp's 32, and the elements that each of them has.
+/// The threads that compute together: a power of two up to a warp's 32, or more for all of a block, and the elements that
+/// each of them has.
 struct ThreadGroup {
   int64_t threads = 32;
   int64_t perThread = 1;
@@ -51,6 +54,8 @@ public:
   double cost() const { return cost_; }
 
   int64_t lanes() const final { return group.lanes(); }
+  int64_t partials() const final { return isBlock() ? kWarp : lanes(); }
+  int64_t lanesOfThread() const final { return group.perThread; }
 
   Inside beginLoop(loops::Count begin, loops::Count end, int64_t step, int64_t trips,
                    llvm::ArrayRef<loops::Element> carried) final;
@@ -115,12 +120,15 @@ private:
   template <typename H> std::string eachOf(H handle) const { return nameOf(handle) + (isSingle() ? "" : "[l]"); }
   template <typename H> std::string firstOf(H handle) const { return nameOf(handle) + (isSingle() ? "" : "[0]"); }
   bool isSingle() const { return group.perThread == 1; }
+  bool isBlock() const { return group.threads > kWarp; }
+  /// What threads of a block hand each other, of so many bytes at once.
+  std::string heldAs(const std::string &type, int64_t count);
   std::string newName() { return "v" + std::to_string(nextName++); }
   std::string indented(const std::string &text) const;
   void line(const std::string &text) { open.back()->text += indented(text); }
   void openLevel(llvm::ArrayRef<loops::Element> carried, const std::string &head, int64_t trips);
   void charge(double cycles) { cost_ += cycles * open.back()->runs; }
-  void chargeAccess(mlir::AffineExpr offset, const loops::Lanes &lanes);
+  void chargeAccess(mlir::AffineExpr offset, const loops::Lanes &lanes, bool isPack);
   loops::Count newCount(const std::string &value);
   /// A variable of this type, whose element `l` is `value`.
   template <typename H> H define(const std::string &type, const std::string &value);
@@ -129,6 +137,7 @@ private:
 
   std::string text(mlir::AffineExpr index) const;
   bool isPacked(mlir::Type element, int64_t byteOffset, mlir::AffineExpr offset, const loops::Lanes &lanes) const;
+  std::string ifExist(const loops::Lanes &lanes) const;
   std::string packAt(mlir::Type element, const std::string &address, mlir::AffineExpr offset,
                      mlir::AffineExpr lane) const;
   loops::Element loadFrom(const std::string &address, int64_t byteOffset, mlir::Type element, mlir::AffineExpr offset,
@@ -137,6 +146,9 @@ private:
   ThreadGroup group;
   unsigned nextName = 0;
   double cost_ = 0;
+  bool onlyFirst = false; // of a thread's elements: the others are computed for nothing, and left out by compilers
+  int64_t heldBytes = 0;  // of shared memory
+  llvm::StringSet<> wholePacks; // conditions that a thread's elements have together
   std::deque<Variable> variables;
   std::vector<std::shared_ptr<Level>> open;
   std::vector<std::vector<std::shared_ptr<Level>>> left; // by `enter`

@@ -1,6 +1,7 @@
 // Kernels without products as CUDA C++: run by emulated threads of several blocks, against the reference functions.
 #include "tests/backends/cuda/GridRun.h"
 #include "tests/cuda_emu/PinnedNvrtc.h"
+#include <algorithm>
 #include <cmath>
 
 namespace sluice::cuda::test {
@@ -122,6 +123,57 @@ std::vector<Body> positioned() {
           update("tensor<9x40xf64>", "tensor<9x40xf64>", 0, ", in_place")};
 }
 
+/// Rows that are folded by a block: their elements are stored by it, or fold on; and few classes of many rows.
+std::vector<Body> longRows() {
+  std::vector<Body> all;
+  for (const char *op : {"softmax", "log_softmax"})
+    for (const char *x : {"tensor<?x10000xf32>", "tensor<3x4099xf64>"})
+      all.push_back(unary(op, x, "{axis = 1 : i64}"));
+  for (const char *element : {"bf16", "f16"})
+    all.push_back(as(element, unary("softmax", "tensor<?x2048xf32>", "{axis = 1 : i64}"), 0x1p-7));
+  all.push_back(unary("argmax", "tensor<?x10000xf32>", "{axis = 1 : i64}", "tensor<?xi32>"));
+  all.push_back(unary("reduce_max", "tensor<?x3x4000xf32>", "{axes = array<i64: 2>}", "tensor<?x3xf32>"));
+  all.push_back(unary("sum", "tensor<3x50001xf32>", "{axes = array<i64: 0, 1>}", "tensor<f32>"));
+  all.push_back(unary("sum", "tensor<1024x33xf64>", "{axes = array<i64: 0>}", "tensor<33xf64>"));
+  all.push_back(unary("prod", "tensor<?x1500xf32>", "{axes = array<i64: 1>}", "tensor<?xf32>"));
+  std::string x = "tensor<?x10000xf32>", row = "tensor<?xf32>", index = "tensor<?xi32>";
+  all.push_back({{x, index},
+                 "%a = sluice.softmax_cross_entropy %0, %1 : (" + x + ", " + index + ") -> " + row,
+                 "%a : " + row,
+                 1e-5,
+                 0,
+                 12});
+  // The gradient of one: what is folded, and what is not.
+  all.push_back({{x, x},
+                 "%a = sluice.softmax %0 {axis = 1 : i64} : (" + x + ") -> " + x + "\n%b = sluice.sub %a, %1 : (" + x +
+                     ", " + x + ") -> " + x + "\n%c = sluice.mul %b, %0 : (" + x + ", " + x + ") -> " + x,
+                 "%c : " + x});
+  std::string few = "tensor<1024x10xf32>", classes = "tensor<1024xi32>", each = "tensor<1024xf32>";
+  all.push_back({{few, classes},
+                 "%a = sluice.softmax_cross_entropy %0, %1 : (" + few + ", " + classes + ") -> " + each +
+                     "\n%b = sluice.mean %a {axes = array<i64: 0>} : (" + each + ") -> tensor<f32>",
+                 "%b : tensor<f32>",
+                 1e-5,
+                 0,
+                 9.99});
+  all.push_back({{few, classes},
+                 "%a = sluice.argmax %0 {axis = 1 : i64} : (" + few + ") -> " + classes +
+                     "\n%b = sluice.compare %a, %1 {predicate = #sluice<predicate eq>} : (" + classes + ", " + classes +
+                     ") -> tensor<1024xi1>\n%c = sluice.cast %b {to = f32} : (tensor<1024xi1>) -> " + each +
+                     "\n%d = sluice.mean %c {axes = array<i64: 0>} : (" + each + ") -> tensor<f32>",
+                 "%d : tensor<f32>",
+                 1e-5,
+                 0,
+                 9.99});
+  all.push_back(unary("softmax", few, "{axis = 1 : i64}"));
+  return all;
+}
+
+/// The functions of a run whose tasks are blocks.
+size_t blocksOf(const GridRun &run) {
+  return llvm::count_if(run.kernel.functions, [](const GridFunction &function) { return function.threads > kWarp; });
+}
+
 std::vector<Body> bodies() {
   std::vector<Body> all = {
       unary("square", "tensor<?xf32>"),
@@ -176,6 +228,8 @@ std::vector<Body> bodies() {
                        type + "} : () -> " + type,
                    std::string("%a : ") + type,
                    0});
+  for (Body &body : longRows())
+    all.push_back(std::move(body));
   for (Body &body : normalised())
     all.push_back(std::move(body));
   for (Body &body : indexed())
@@ -193,7 +247,7 @@ TEST(GridKernel, MatchesTheReference) {
   Grid grid(bodies());
   sluice::test::EmulatedLibrary library;
   library.compile(grid.kernels + grid.callers);
-  size_t partial = 0;
+  size_t partial = 0, blocks = 0;
   for (auto [body, run] : llvm::zip_equal(grid.all, grid.runs)) {
     run.randomize(body.low, body.high);
     if (castsFloats(body))
@@ -204,12 +258,70 @@ TEST(GridKernel, MatchesTheReference) {
     partial += llvm::count_if(run.kernel.functions, [](const GridFunction &function) {
       return llvm::StringRef(function.name).contains("_partial_");
     });
+    blocks += blocksOf(run);
     for (int64_t rows : {7, 3, 1, 0}) {
       run.run(library, rows);
       EXPECT_LE(run.error(), body.tolerance) << body.text << "\nwith " << rows << " rows\n" << run.kernel.text;
     }
   }
   EXPECT_GT(partial, 0u) << "nothing was cut into chunks";
+  EXPECT_GE(blocks, 12u) << "long rows are not folded by blocks";
+}
+
+// Each row is made of itself alone, in one order.
+TEST(GridKernel, LongRowsDoNotDependOnOthers) {
+  std::string x = "tensor<?x3001xf32>";
+  Grid grid({unary("softmax", x, "{axis = 1 : i64}"), unary("log_softmax", x, "{axis = 1 : i64}"),
+             unary("sum", x, "{axes = array<i64: 1>}", "tensor<?xf32>")});
+  sluice::test::EmulatedLibrary library;
+  library.compile(grid.kernels + grid.callers);
+  for (GridRun &run : grid.runs) {
+    EXPECT_EQ(blocksOf(run), 1u) << run.kernel.text;
+    run.randomize(-2, 2);
+    run.run(library, kCapacity);
+    ir::HostTensor all = run.output(0);
+    run.run(library, 2);
+    ir::HostTensor few = run.output(0);
+    ASSERT_LT(few.size(), all.size());
+    EXPECT_TRUE(std::equal(few.data.begin(), few.data.end(), all.data.begin()));
+  }
+}
+
+// No row is folded but by the one task that has all of it.
+TEST(GridKernel, LongRowsAreFoldedOnce) {
+  Grid grid({unary("softmax", "tensor<?x10000xf32>", "{axis = 1 : i64}"),
+             unary("softmax", "tensor<?x700xf32>", "{axis = 1 : i64}")});
+  for (const GridRun &run : grid.runs) {
+    ASSERT_EQ(run.kernel.functions.size(), 1u);
+    EXPECT_EQ(run.kernel.functions[0].tasks, 1);
+    EXPECT_EQ(run.kernel.functions[0].rowsPerTask, 1);
+  }
+}
+
+TEST(GridKernel, LongRowsOfTiesAndNoNumbers) {
+  constexpr int64_t kSize = 1500;
+  std::string x = "tensor<?x1500xf32>";
+  Grid grid({unary("argmax", x, "{axis = 1 : i64}", "tensor<?xi32>"), unary("softmax", x, "{axis = 1 : i64}"),
+             unary("log_softmax", x, "{axis = 1 : i64}"),
+             unary("reduce_max", x, "{axes = array<i64: 1>}", "tensor<?xf32>")});
+  sluice::test::EmulatedLibrary library;
+  library.compile(grid.kernels + grid.callers);
+  for (GridRun &run : grid.runs) {
+    EXPECT_EQ(blocksOf(run), 1u) << run.kernel.text;
+    run.randomize(-2, 2);
+    auto row = [&](int64_t number) { return llvm::MutableArrayRef(run.inputs[0].data).slice(number * kSize, kSize); };
+    for (int64_t place : {1499, 700, 513, 37})
+      row(0)[place] = 5;
+    std::ranges::fill(row(1), -INFINITY);
+    row(2)[900] = NAN;
+    row(3)[1400] = INFINITY;
+    std::ranges::fill(row(4), 1.5);
+    std::ranges::fill(row(5), -INFINITY);
+    row(5)[1498] = row(5)[1010] = -3;
+    row(6)[1499] = 7;
+    run.run(library, kCapacity);
+    EXPECT_LE(run.error(), 1e-5) << run.kernel.text;
+  }
 }
 
 TEST(GridKernel, CompilesForDevices) {
