@@ -88,6 +88,13 @@ inline void __syncthreads() { cuda_emu::cuda_emu_barrier(); }
 
 // Tensor cores, in place of the prelude's.
 #define SLUICE_TENSOR_CORES
+extern "C" float exp2f(float);
+inline float powerOfTwo(float x) { return exp2f(x); }
+template <class Half> unsigned pairOf(float low, float high) {
+  Half pair[2];
+  pair[0] = low, pair[1] = high;
+  return pair[0].bits | unsigned(pair[1].bits) << 16;
+}
 inline float roundToTf32(float x) {
   unsigned bits = __builtin_bit_cast(unsigned, x);
   if ((bits >> 23 & 0xff) != 0xff) // to the nearest, ties away from zero
@@ -192,6 +199,7 @@ CUDA_EMU_FUNCTION(ceil)
 CUDA_EMU_FUNCTION(rint)
 CUDA_EMU_FUNCTION(fabs)
 #undef CUDA_EMU_FUNCTION
+extern "C" float fmaxf(float, float);
 extern "C" float powf(float, float);
 extern "C" double pow(double, double);
 inline float pow(float x, float y) { return powf(x, y); }

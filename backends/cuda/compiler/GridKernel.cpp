@@ -1,5 +1,6 @@
 #include "backends/cuda/compiler/GridKernel.h"
 
+#include "backends/cuda/compiler/AttentionKernel.h"
 #include "backends/cuda/compiler/ProductKernel.h"
 #include "backends/cuda/compiler/ThreadEmitter.h"
 #include "backends/loops/LoopKernel.h"
@@ -165,6 +166,12 @@ FailureOr<GridKernel> writeGridKernel(ir::KernelOp kernel, StringRef name, int64
                                       const GridOptions &options) {
   kernel.getContext()->loadDialect<arith::ArithDialect, math::MathDialect>(); // of what ops mean
   GridWriter writer(kernel.getNumOperands() + kernel.getNumResults() + 1, capacity);
+  std::optional<LogicalResult> attention = writeAttentionKernel(kernel, name, capacity, options, writer.kernel);
+  if (attention) {
+    if (failed(*attention))
+      return failure();
+    return std::move(writer.kernel);
+  }
   if (std::optional<LogicalResult> product =
           writeProductKernel(kernel, name, capacity, options, writer, writer.kernel)) {
     if (failed(*product))

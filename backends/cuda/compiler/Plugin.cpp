@@ -1,5 +1,7 @@
 #include "backends/cuda/compiler/Plugin.h"
 
+#include "backends/cuda/compiler/AttentionKernel.h"
+#include "backends/cuda/compiler/Layouts.h"
 #include "backends/cuda/compiler/ProductKernel.h"
 #include "backends/cuda/compiler/Session.h"
 #include "backends/loops/FusionRules.h"
@@ -8,7 +10,6 @@
 #include "llvm/ADT/StringExtras.h"
 #include <deque>
 #include <memory>
-#include <tuple>
 
 using namespace mlir;
 using namespace sluice;
@@ -75,77 +76,27 @@ static sluice_status describe(sluice_session *session, sluice_target_info *info)
 
 static sluice_status supports(sluice_session *session, const sluice_kernel_view *view) {
   Operation *op = operationOf(view);
-  if (!ir::isCompute(op) || isa<ir::BlockwiseOp>(op))
-    return PluginSession::of(session)->fail(SLUICE_UNSUPPORTED,
-                                            "CUDA devices have no code for " + op->getName().getStringRef().str());
+  PluginSession *its = PluginSession::of(session);
+  if (!ir::isCompute(op))
+    return its->fail(SLUICE_UNSUPPORTED, "CUDA devices have no code for " + op->getName().getStringRef().str());
+  if (isa<ir::BlockwiseOp>(op))
+    if (std::string reason = cuda::reasonAgainstAttention(op, its->session->options()); !reason.empty())
+      return its->fail(SLUICE_UNSUPPORTED, reason);
   return SLUICE_OK;
 }
 
-static bool isProduct(const sluice_op_view &op) {
-  auto product = dyn_cast<ir::ContractionOp>(static_cast<Operation *>(op.operation));
-  return product && product.getGroups() == 1;
-}
-
-// What lies side by side in a matrix of any product is a multiple of so many elements, so that a load may take 16 bytes of
-// halves; neighbours that are this few are not worth it.
-static constexpr uint32_t kPadded = 8;
-static constexpr int64_t kWorthPadding = 256;
-
-/// Row-major, with the last dimension padded.
-static std::vector<sluice_layout_dim> paddedLayout(size_t rank) {
-  std::vector<sluice_layout_dim> layout;
-  for (uint32_t dim = 0; dim + 1 < rank; ++dim)
-    layout.push_back({dim, SLUICE_LAYOUT_WHOLE, 0});
-  layout.push_back({uint32_t(rank) - 1, SLUICE_LAYOUT_TILE_NUMBER, kPadded});
-  layout.push_back({uint32_t(rank) - 1, SLUICE_LAYOUT_PLACE_IN_TILE, kPadded});
-  return layout;
-}
-
-static bool wantsPadding(const sluice_type_view &type) {
-  int64_t last = type.rank < 2 ? 0 : type.shape[type.rank - 1];
-  return last >= kWorthPadding && last % kPadded != 0;
-}
-
-/// Whether elements do not lie in the order of some of their dimensions.
-static bool isTiled(const sluice_type_view &type) {
-  auto isWhole = [](const sluice_layout_dim &dim) { return dim.part == SLUICE_LAYOUT_WHOLE; };
-  auto isSame = [](const sluice_layout_dim &one, const sluice_layout_dim &other) {
-    return std::tie(one.dimension, one.part, one.tile) == std::tie(other.dimension, other.part, other.tile);
-  };
-  llvm::ArrayRef layout(type.layout, type.num_layout);
-  return !llvm::all_of(layout, isWhole) && !llvm::equal(layout, paddedLayout(type.rank), isSame);
-}
-
-/// Convolutions read and write channels side by side, filters among them: what lies side by side is loaded together.
-static bool wantsChannelsLast(const sluice_op_view &op) {
-  return isa<ir::Conv2dOp, ir::Conv2dInputGradOp, ir::Conv2dWeightGradOp, ir::MaxPool2dOp, ir::MaxPool2dGradOp,
-             ir::AvgPool2dOp, ir::AvgPool2dGradOp>(static_cast<Operation *>(op.operation));
-}
-
-// Loops take any layout, products those without tiles, and padding.
 static sluice_status proposeLayout(sluice_session *session, const sluice_kernel_view *view, int isResult,
                                    unsigned number, sluice_layout_proposal *proposal) {
   const sluice_op_view &op = *sluice_kernel_op_at(view, 0);
   size_t value = isResult ? view->num_operands + number : op.operands[number];
-  const sluice_type_view &type = *sluice_kernel_value_at(view, value);
-  std::vector<sluice_layout_dim> layout;
-  bool isRequired = isProduct(op);
-  if (wantsChannelsLast(op)) {
-    for (uint32_t dim : {0, 2, 3, 1})
-      layout.push_back({dim, SLUICE_LAYOUT_WHOLE, 0});
-  } else if (isProduct(op) && isTiled(type)) {
-    for (uint32_t dim = 0; dim < type.rank; ++dim)
-      layout.push_back({dim, SLUICE_LAYOUT_WHOLE, 0});
-  } else if (isProduct(op) && wantsPadding(type)) {
-    layout = paddedLayout(type.rank);
-    isRequired = false;
-  } else {
+  std::optional<cuda::LayoutPreference> preferred =
+      cuda::preferredLayout(op, isResult != 0, number, *sluice_kernel_value_at(view, value));
+  if (!preferred)
     return SLUICE_OK;
-  }
   proposal->cares = 1;
-  proposal->required = isRequired;
-  proposal->num_layout = layout.size();
-  proposal->layout = PluginSession::of(session)->layouts.emplace_back(std::move(layout)).data();
+  proposal->required = preferred->required;
+  proposal->num_layout = preferred->layout.size();
+  proposal->layout = PluginSession::of(session)->layouts.emplace_back(std::move(preferred->layout)).data();
   return SLUICE_OK;
 }
 
@@ -215,7 +166,7 @@ static sluice_status cost(sluice_session *opaque, const sluice_kernel_view *kern
   PluginSession *session = PluginSession::of(opaque);
   for (size_t number = 0; number < kernel->num_ops; ++number) {
     const sluice_op_view &op = *sluice_kernel_op_at(kernel, number);
-    if (!isProduct(op))
+    if (!cuda::isProduct(op))
       continue;
     std::optional<double> filled = cuda::filledTiles(static_cast<Operation *>(op.operation),
                                                      session->session->capacity(), session->session->options());

@@ -85,6 +85,24 @@ template <class T> static __device__ T minimum(T a, T b) { return a != a ? a : b
 
 // Tensor cores, from sm_80 on; fragments lie as the PTX ISA says (product/Fragments.h).
 #ifndef SLUICE_TENSOR_CORES
+// Within 2^-22 of itself, or 0 below what is normal.
+static __device__ float powerOfTwo(float x) {
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power;
+}
+// Two halves in a register, as their operator= rounds.
+template <class Half> static __device__ unsigned pairOf(float low, float high);
+template <> __device__ unsigned pairOf<BF16>(float low, float high) {
+  unsigned pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
+template <> __device__ unsigned pairOf<F16>(float low, float high) {
+  unsigned pair;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
 // To 11 bits, the nearest, ties away from zero.
 static __device__ float roundToTf32(float x) {
   unsigned rounded;

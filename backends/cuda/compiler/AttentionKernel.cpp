@@ -1,0 +1,287 @@
+#include "backends/cuda/compiler/AttentionKernel.h"
+
+#include "backends/cuda/compiler/Prelude.h"
+#include "backends/cuda/compiler/ThreadEmitter.h"
+#include "backends/cuda/compiler/attention/AttentionText.h"
+#include "ir/Layout.h"
+#include "ir/Types.h"
+#include "llvm/Support/MathExtras.h"
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sluice::cuda {
+
+using namespace mlir;
+
+// Of a block's tiles, as devices give it without being asked.
+static constexpr int64_t kSharedBytes = 48 << 10;
+// Of what comes in blocks, on its way to shared memory.
+static constexpr int64_t kIncomingBytesOfThread = 128;
+// Elements of an item, by which the sums in registers are counted.
+static constexpr int64_t kMostElements = 128, kFewElements = 64;
+
+namespace {
+
+/// What the three ops have in common, in the words of their operands.
+struct AttentionShape {
+  explicit AttentionShape(Operation *op);
+
+  Operation *op;
+  Value q, k, v, mask;
+  bool causal = false;
+  double scale = 1;
+
+  RankedTensorType typeOf(Value value) const { return cast<RankedTensorType>(value.getType()); }
+  Type element() const { return typeOf(q).getElementType(); }
+  int64_t heads() const { return typeOf(q).getDimSize(1); }
+  int64_t headsOfKeys() const { return typeOf(k).getDimSize(1); }
+  int64_t queries() const { return typeOf(q).getDimSize(2); }
+  int64_t keys() const { return typeOf(k).getDimSize(2); }
+  int64_t depth() const { return typeOf(q).getDimSize(3); }
+  int64_t valueDepth() const { return typeOf(v).getDimSize(3); }
+  bool isForward() const { return isa<ir::ScaledDotProductAttentionOp>(op); }
+  bool isOfKeys() const { return isa<ir::AttentionKeyValueGradOp>(op); }
+
+private:
+  template <typename Op> void take(Op its);
+};
+
+/// How the work is cut: 16 rows a warp, items of the other side that come at once, and those whose scores a warp has at once.
+struct AttentionTiles {
+  int64_t warps = 4, block = 64, step = 32;
+  int64_t blocks = 1; ///< as GridFunction has them
+
+  int64_t rows() const { return 16 * warps; }
+  int64_t threads() const { return kWarp * warps; }
+};
+
+} // namespace
+
+template <typename Op> void AttentionShape::take(Op its) {
+  q = its.getQ(), k = its.getK(), v = its.getV(), mask = its.getMask();
+  causal = its.getCausal();
+  scale = its.getScale().convertToDouble();
+}
+
+AttentionShape::AttentionShape(Operation *op) : op(op) {
+  if (auto forward = dyn_cast<ir::ScaledDotProductAttentionOp>(op))
+    take(forward);
+  else if (auto ofQueries = dyn_cast<ir::AttentionQueryGradOp>(op))
+    take(ofQueries);
+  else
+    take(cast<ir::AttentionKeyValueGradOp>(op));
+}
+
+//===- what is supported ------------------------------------------------------------------------------------------===//
+
+std::string reasonAgainstAttention(Operation *op, const GridOptions &options) {
+  AttentionShape shape(op);
+  Type element = shape.element();
+  if (!element.isF32() && !(ir::isHalf(element) && options.halfCores))
+    return "kernels of attention are for f32, and for f16 and bf16 on tensor cores";
+  if (std::max(shape.depth(), shape.valueDepth()) > kMostElements)
+    return fmt::format("kernels of attention are for heads of at most {} elements", kMostElements);
+  auto isOfSums = [&](Value value) { return shape.typeOf(value).getElementType().isF32(); };
+  bool givesSums = shape.isForward() ? isOfSums(op->getResult(1)) : isOfSums(op->getOperand(4)) && isOfSums(op->getOperand(5));
+  return givesSums ? "" : "kernels of attention have what there is of each query in f32";
+}
+
+bool isVectorsOfAttention(Operation *op, bool isResult, unsigned number) {
+  constexpr unsigned kOfForward = 3, kOfGradients = 4; // q, k, v, and dy
+  bool isForward = isa<ir::ScaledDotProductAttentionOp>(op);
+  if (isResult)
+    return !isForward || number == 0;
+  return number < (isForward ? kOfForward : kOfGradients);
+}
+
+bool isLaidOutForAttention(RankedTensorType type, bool vectors) {
+  SmallVector<ir::PhysicalDim> dims = *ir::getPhysicalDims(type);
+  bool isWhole = llvm::all_of(dims, [](const ir::PhysicalDim &dim) { return dim.kind == ir::PhysicalDim::Whole; });
+  return isWhole && (!vectors || dims.back().logical + 1 == type.getRank());
+}
+
+//===- tiles ------------------------------------------------------------------------------------------------------===//
+
+/// Bytes of a row in shared memory, as TileRows of the text has it.
+static int64_t rowBytes(int64_t elements, int64_t elementBytes) {
+  constexpr int64_t kFragment = 16, kPadding = 16;
+  return llvm::alignTo(elements, kFragment) * elementBytes + kPadding;
+}
+
+/// The most warps, then the largest blocks, of which shared memory and the registers of what comes in hold all.
+static AttentionTiles tilesOf(const AttentionShape &shape) {
+  int64_t bytes = ir::getElementBytes(shape.element()), smallest = bytes == 2 ? 16 : 8;
+  int64_t ofKeys = rowBytes(shape.depth(), bytes), ofValues = rowBytes(shape.valueDepth(), bytes);
+  bool isNarrow = std::max(shape.depth(), shape.valueDepth()) <= kFewElements;
+  auto fits = [&](const AttentionTiles &tiles) {
+    int64_t own = tiles.rows() * (shape.isForward() ? ofKeys : ofKeys + ofValues);
+    int64_t incoming = tiles.block * (ofKeys + ofValues), ofColumns = shape.isOfKeys() ? tiles.block * 8 : 0;
+    return own + incoming + ofColumns <= kSharedBytes && incoming <= (kIncomingBytesOfThread + 32) * tiles.threads();
+  };
+  AttentionTiles tiles;
+  for (tiles.warps = 4; tiles.warps > 1; tiles.warps /= 2) {
+    for (tiles.block = 64; tiles.block > smallest && !fits(tiles);)
+      tiles.block /= 2;
+    if (fits(tiles))
+      break;
+  }
+  bool isForwardOfHalves = shape.isForward() && bytes == 2;
+  tiles.step = std::min<int64_t>(tiles.block, !isNarrow ? 16 : isForwardOfHalves ? 64 : 32);
+  tiles.blocks = isNarrow && shape.isForward() ? 4 : 1;
+  return tiles;
+}
+
+//===- text -------------------------------------------------------------------------------------------------------===//
+
+namespace {
+
+class AttentionWriter {
+public:
+  AttentionWriter(ir::KernelOp kernel, Operation *op, StringRef name, int64_t capacity, const GridOptions &options)
+      : results(kernel.getBody().front().getTerminator()->getOperands()), firstResult(kernel.getNumOperands()),
+        buffers(firstResult + kernel.getNumResults() + 1), shape(op), tiles(tilesOf(shape)), name(name.str()),
+        capacity(capacity), options(options) {}
+
+  std::string text() const;
+  GridFunction function() const;
+  double filled() const { return double(items()) / double(tilesOfHead() * tiles.rows()); }
+
+private:
+  int64_t items() const { return shape.isOfKeys() ? shape.keys() : shape.queries(); }
+  int64_t tilesOfHead() const { return llvm::divideCeilSigned(items(), tiles.rows()); }
+  SmallVector<int64_t> stridesOf(RankedTensorType type) const;
+  std::string cores() const;
+  std::string caseText() const;
+  std::string itemsOf(RankedTensorType type, const std::string &at) const;
+  std::string operandText(unsigned number) const;
+  std::string resultText(unsigned number) const;
+  std::string maskText() const;
+  std::string callText() const;
+
+  SmallVector<Value> results; // of the kernel
+  int64_t firstResult, buffers;
+  AttentionShape shape;
+  AttentionTiles tiles;
+  std::string name;
+  int64_t capacity;
+  const GridOptions &options;
+};
+
+} // namespace
+
+/// Of the logical dimensions, none of which is cut.
+SmallVector<int64_t> AttentionWriter::stridesOf(RankedTensorType type) const {
+  SmallVector<int64_t> strides(type.getRank()), sizes = ir::getPhysicalShape(type, capacity);
+  SmallVector<ir::PhysicalDim> dims = *ir::getPhysicalDims(type);
+  int64_t stride = 1;
+  for (size_t place = dims.size(); place-- > 0; stride *= sizes[place])
+    strides[dims[place].logical] = stride;
+  return strides;
+}
+
+std::string AttentionWriter::cores() const {
+  if (ir::isHalf(shape.element()))
+    return "HalfCores<" + memoryTypeName(shape.element()) + ">";
+  return options.tf32 ? "Tf32Cores" : "ScalarCores";
+}
+
+std::string AttentionWriter::caseText() const {
+  return fmt::format("struct {}_case {{\n"
+                     "  typedef {} Cores;\n"
+                     "  static constexpr int depth = {}, valueDepth = {}, queries = {}, keys = {};\n"
+                     "  static constexpr int heads = {}, headsOfKey = {};\n"
+                     "  static constexpr bool causal = {};\n"
+                     "  static constexpr int threads = {}, block = {}, step = {};\n"
+                     "}};\n",
+                     name, cores(), shape.depth(), shape.valueDepth(), shape.queries(), shape.keys(), shape.heads(),
+                     shape.heads() / shape.headsOfKeys(), shape.causal, tiles.threads(), tiles.block, tiles.step);
+}
+
+/// The tensor that begins at `at`, whose last dimension but that of elements is items.
+std::string AttentionWriter::itemsOf(RankedTensorType type, const std::string &at) const {
+  SmallVector<int64_t> strides = stridesOf(type);
+  std::string element = memoryTypeName(type.getElementType());
+  return fmt::format("Items<{0}>{{({0} *){1}, {2}, {3}, {4}}}", element, at, strides[0], strides[1], strides[2]);
+}
+
+static std::string bufferName(int64_t number) { return "b" + std::to_string(number); }
+
+std::string AttentionWriter::operandText(unsigned number) const {
+  Value operand = shape.op->getOperand(number);
+  return itemsOf(shape.typeOf(operand), bufferName(cast<BlockArgument>(operand).getArgNumber()));
+}
+
+/// Null where nothing reads it.
+std::string AttentionWriter::resultText(unsigned number) const {
+  Value result = shape.op->getResult(number);
+  auto found = llvm::find(results, result);
+  if (found == results.end())
+    return fmt::format("Items<{}>{{}}", memoryTypeName(shape.typeOf(result).getElementType()));
+  return itemsOf(shape.typeOf(result), bufferName(firstResult + (found - results.begin())));
+}
+
+/// Of dimensions in which it is repeated the stride is 0.
+std::string AttentionWriter::maskText() const {
+  if (!shape.mask)
+    return "NoMask{}";
+  RankedTensorType type = shape.typeOf(shape.mask);
+  std::string element = memoryTypeName(type.getElementType()), strides;
+  for (auto [dim, stride] : llvm::enumerate(stridesOf(type)))
+    strides += ", " + std::to_string(type.getDimSize(unsigned(dim)) == 1 ? 0 : stride);
+  return fmt::format("Mask<{0}>{{({0} *){1}{2}}}", element,
+                     bufferName(cast<BlockArgument>(shape.mask).getArgNumber()), strides);
+}
+
+std::string AttentionWriter::callText() const {
+  std::string scale = fmt::format("{:a}f", shape.scale), vectors;
+  for (unsigned i = 0; i < 3; ++i)
+    vectors += operandText(i) + ", ";
+  if (shape.isForward())
+    return fmt::format("attend<{}_case>({}{}, {}, {}, {})", name, vectors, maskText(), resultText(0), resultText(1), scale);
+  for (unsigned i = 3; i < 6; ++i)
+    vectors += operandText(i) + ", ";
+  Type element = shape.element();
+  std::string second = shape.isOfKeys() ? resultText(1) : fmt::format("Items<{}>{{}}", memoryTypeName(element));
+  return fmt::format("attentionGradients<{}_case, {}>({}{}, {}, {}, {})", name, shape.isOfKeys(), vectors, maskText(),
+                     resultText(0), second, scale);
+}
+
+std::string AttentionWriter::text() const {
+  std::string bounds = fmt::format("__launch_bounds__({}, {}) ", tiles.threads(), tiles.blocks);
+  return kAttentionText + caseText() +
+         kernelHead(name, buffers, bounds) +
+         "  if (blockIdx.x >= tasks) return;\n  " + callText() + ";\n}\n";
+}
+
+GridFunction AttentionWriter::function() const {
+  GridFunction function{name};
+  function.threads = tiles.threads();
+  function.blocks = tiles.blocks;
+  function.tasks = tilesOfHead() * (shape.isOfKeys() ? shape.headsOfKeys() : shape.heads());
+  RankedTensorType type = shape.typeOf(shape.q);
+  if (type.isDynamicDim(0))
+    function.rowsPerTask = 1;
+  else
+    function.tasks *= type.getDimSize(0);
+  return function;
+}
+
+std::optional<LogicalResult> writeAttentionKernel(ir::KernelOp kernel, StringRef name, int64_t capacity,
+                                                  const GridOptions &options, GridKernel &into) {
+  auto ops = kernel.getBody().front().getOps<ir::BlockwiseOp>();
+  if (ops.empty())
+    return std::nullopt;
+  Operation *op = *ops.begin();
+  for (Value operand : op->getOperands())
+    if (!isa<BlockArgument>(operand))
+      return op->emitOpError("reads what is computed in the same kernel; kernels of attention read memory");
+  if (std::string reason = reasonAgainstAttention(op, options); !reason.empty())
+    return op->emitOpError(reason);
+  AttentionWriter writer(kernel, op, name, capacity, options);
+  into.text += writer.text();
+  into.functions.push_back(writer.function());
+  into.lanes = writer.filled();
+  return success();
+}
+
+} // namespace sluice::cuda

@@ -1,0 +1,25 @@
+// Attention and its gradients as CUDA C++: scores stay in the registers of the warps that make them, and a block of threads has
+// a tile of one head's queries, or keys. What the text is made of lies in attention/.
+#pragma once
+
+#include "backends/cuda/compiler/GridKernel.h"
+#include <optional>
+
+namespace sluice::cuda {
+
+/// Why there is no kernel of attention for `op`, which is one of those ops; "" if there is one.
+std::string reasonAgainstAttention(mlir::Operation *op, const GridOptions &options);
+
+/// Whether kernels of attention read and write a value of this type as it lies: of `vectors`, each item's elements must be
+/// neighbours.
+bool isLaidOutForAttention(mlir::RankedTensorType type, bool vectors);
+
+/// Whether an operand or result of such an op is items of vectors, and neither a mask nor a number for each query.
+bool isVectorsOfAttention(mlir::Operation *op, bool isResult, unsigned number);
+
+/// Adds the function of a kernel that is one such op. None, and nothing is added, if it is another kernel. Fails with a
+/// diagnostic.
+std::optional<mlir::LogicalResult> writeAttentionKernel(ir::KernelOp kernel, llvm::StringRef name, int64_t capacity,
+                                                        const GridOptions &options, GridKernel &into);
+
+} // namespace sluice::cuda

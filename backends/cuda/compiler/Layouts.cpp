@@ -1,0 +1,82 @@
+#include "backends/cuda/compiler/Layouts.h"
+
+#include "backends/cuda/compiler/AttentionKernel.h"
+#include "ir/Dialect.h"
+#include <tuple>
+
+namespace sluice::cuda {
+
+using namespace mlir;
+
+// What lies side by side in a matrix of any product is a multiple of so many elements, so that a load may take 16 bytes of
+// halves; neighbours that are this few are not worth it.
+static constexpr uint32_t kPadded = 8;
+static constexpr int64_t kWorthPadding = 256;
+
+static Operation *operationOf(const sluice_op_view &op) { return static_cast<Operation *>(op.operation); }
+
+bool isProduct(const sluice_op_view &op) {
+  auto product = dyn_cast<ir::ContractionOp>(operationOf(op));
+  return product && product.getGroups() == 1;
+}
+
+/// These dimensions, each of them whole, outermost first.
+static std::vector<sluice_layout_dim> whole(llvm::ArrayRef<uint32_t> dims) {
+  std::vector<sluice_layout_dim> layout;
+  for (uint32_t dim : dims)
+    layout.push_back({dim, SLUICE_LAYOUT_WHOLE, 0});
+  return layout;
+}
+
+static std::vector<sluice_layout_dim> rowMajor(size_t rank) {
+  return whole(llvm::to_vector(llvm::seq<uint32_t>(0, uint32_t(rank))));
+}
+
+/// Row-major, with the last dimension padded.
+static std::vector<sluice_layout_dim> padded(size_t rank) {
+  uint32_t last = uint32_t(rank) - 1;
+  std::vector<sluice_layout_dim> layout = rowMajor(rank);
+  layout.back() = {last, SLUICE_LAYOUT_TILE_NUMBER, kPadded};
+  layout.push_back({last, SLUICE_LAYOUT_PLACE_IN_TILE, kPadded});
+  return layout;
+}
+
+static bool wantsPadding(const sluice_type_view &type) {
+  int64_t last = type.rank < 2 ? 0 : type.shape[type.rank - 1];
+  return last >= kWorthPadding && last % kPadded != 0;
+}
+
+/// Whether elements do not lie in the order of some of their dimensions.
+static bool isTiled(const sluice_type_view &type) {
+  auto isWhole = [](const sluice_layout_dim &dim) { return dim.part == SLUICE_LAYOUT_WHOLE; };
+  auto isSame = [](const sluice_layout_dim &one, const sluice_layout_dim &other) {
+    return std::tie(one.dimension, one.part, one.tile) == std::tie(other.dimension, other.part, other.tile);
+  };
+  llvm::ArrayRef layout(type.layout, type.num_layout);
+  return !llvm::all_of(layout, isWhole) && !llvm::equal(layout, padded(type.rank), isSame);
+}
+
+/// Convolutions read and write channels side by side, filters among them: what lies side by side is loaded together.
+static bool wantsChannelsLast(Operation *op) {
+  return isa<ir::Conv2dOp, ir::Conv2dInputGradOp, ir::Conv2dWeightGradOp, ir::MaxPool2dOp, ir::MaxPool2dGradOp,
+             ir::AvgPool2dOp, ir::AvgPool2dGradOp>(op);
+}
+
+static bool isLaidOutForAttention(Operation *op, bool isResult, unsigned number) {
+  Value value = isResult ? Value(op->getResult(number)) : op->getOperand(number);
+  return isLaidOutForAttention(cast<RankedTensorType>(value.getType()), isVectorsOfAttention(op, isResult, number));
+}
+
+std::optional<LayoutPreference> preferredLayout(const sluice_op_view &view, bool isResult, unsigned number,
+                                                const sluice_type_view &type) {
+  Operation *op = operationOf(view);
+  if (wantsChannelsLast(op))
+    return LayoutPreference{whole({0, 2, 3, 1}), isProduct(view)};
+  if (isa<ir::BlockwiseOp>(op) ? !isLaidOutForAttention(op, isResult, number) : isProduct(view) && isTiled(type))
+    return LayoutPreference{rowMajor(type.rank), true};
+  if (isProduct(view) && wantsPadding(type))
+    return LayoutPreference{padded(type.rank), false};
+  return std::nullopt;
+}
+
+} // namespace sluice::cuda

@@ -1,0 +1,214 @@
+// Attention and its gradients as CUDA C++, run by emulated threads against the reference functions: on every kind of cores,
+// with tiles and blocks that are not full, masks, shared heads and layouts.
+#include "tests/backends/cuda/Budgets.h"
+#include "tests/backends/cuda/GridRun.h"
+#include "tests/cuda_emu/PinnedNvrtc.h"
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+namespace sluice::cuda::test {
+
+namespace {
+
+/// The sizes of an instance, and how it is written.
+struct Case {
+  int64_t heads, headsOfKeys, queries, keys, depth, valueDepth;
+  std::string attributes = ""; // beside the scale
+  std::string mask = "";       // its dimensions but the first, "1x5x7xi1"
+  std::string layout = "";     // ", #bthd" of all of four dimensions
+  std::string batch = "?", batchOfMask = "?";
+  std::string element = "f32";
+
+  std::string type(int64_t head, int64_t items, int64_t elements) const {
+    return "tensor<" + batch + "x" + std::to_string(head) + "x" + std::to_string(items) + "x" +
+           std::to_string(elements) + "x" + element + layout + ">";
+  }
+  std::string q() const { return type(heads, queries, depth); }
+  std::string k() const { return type(headsOfKeys, keys, depth); }
+  std::string v() const { return type(headsOfKeys, keys, valueDepth); }
+  std::string y() const { return type(heads, queries, valueDepth); }
+  std::string rows() const {
+    return "tensor<" + batch + "x" + std::to_string(heads) + "x" + std::to_string(queries) + "xf32>";
+  }
+};
+
+/// A kernel of one op. Of halves, what is multiplied by probabilities has them rounded to halves.
+Body bodyOf(const Case &c, const std::string &op, std::vector<std::string> operands,
+            const std::vector<std::string> &results) {
+  if (!c.mask.empty())
+    operands.push_back("tensor<" + c.batchOfMask + "x" + c.mask + ">");
+  std::string numbers, types, resultTypes, names;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    numbers += (i ? ", %" : " %") + std::to_string(i);
+    types += (i ? ", " : "") + operands[i];
+  }
+  for (size_t i = 0; i < results.size(); ++i) {
+    resultTypes += (i ? ", " : "") + results[i];
+    names += (i ? ", %a#" : "%a#") + std::to_string(i);
+  }
+  Body body{operands,
+            "%a:" + std::to_string(results.size()) + " = sluice." + op + numbers + " {scale = 0.3 : f64" +
+                c.attributes + "} : (" + types + ") -> (" + resultTypes + ")",
+            names + " : " + resultTypes};
+  body.tolerance = c.element == "f32" ? 1e-5 : c.element == "f16" ? 0x1p-10 : 0x1p-7;
+  return body;
+}
+
+Body forward(const Case &c) {
+  return bodyOf(c, "scaled_dot_product_attention", {c.q(), c.k(), c.v()}, {c.y(), c.rows()});
+}
+std::vector<std::string> operandsOfGradients(const Case &c) {
+  return {c.q(), c.k(), c.v(), c.y(), c.rows(), c.rows()};
+}
+Body ofQueries(const Case &c) { return bodyOf(c, "attention_query_grad", operandsOfGradients(c), {c.q()}); }
+Body ofKeys(const Case &c) {
+  return bodyOf(c, "attention_key_value_grad", operandsOfGradients(c), {c.k(), c.v()});
+}
+
+/// All three ops.
+std::vector<Body> bodiesOf(const std::vector<Case> &cases) {
+  std::vector<Body> all;
+  for (const Case &c : cases)
+    llvm::append_range(all, std::vector<Body>{forward(c), ofQueries(c), ofKeys(c)});
+  return all;
+}
+
+/// In halves, masks of floats, too.
+std::vector<Case> in(const std::string &element, std::vector<Case> cases) {
+  for (Case &c : cases) {
+    c.element = element;
+    if (size_t at = c.mask.find("f32"); at != std::string::npos)
+      c.mask.replace(at, 3, element);
+  }
+  return cases;
+}
+
+/// Half of the bools of a mask.
+void flipMask(GridRun &run, const Case &c) {
+  if (!llvm::StringRef(c.mask).ends_with("i1"))
+    return;
+  for (size_t i = 0; i < run.inputs.back().data.size(); ++i)
+    run.inputs.back().data[i] = i * 2654435761u >> 7 & 1;
+}
+
+/// The largest difference in a result, of its largest element; and that nothing beyond results was written.
+double relativeError(GridRun &run) {
+  double worst = std::isfinite(run.error()) ? 0 : INFINITY;
+  for (auto [number, wanted] : llvm::enumerate(run.expected())) {
+    ir::HostTensor got = run.output(unsigned(number));
+    double largest = 0, difference = 0;
+    for (auto [a, b] : llvm::zip_equal(got.data, wanted.data)) {
+      if (a == b)
+        continue;
+      largest = std::max(largest, std::fabs(b));
+      difference = std::isfinite(a - b) ? std::max(difference, std::fabs(a - b)) : INFINITY;
+    }
+    worst = std::max(worst, largest == 0 ? difference : difference / largest);
+  }
+  return worst;
+}
+
+void expectTheReference(const sluice::test::EmulatedLibrary &library, const Body &body, GridRun &run) {
+  ASSERT_EQ(run.kernel.functions.size(), 1u);
+  EXPECT_EQ(run.kernel.workspaceBytes, 0) << "scores are stored";
+  for (int64_t rows : {int64_t(0), int64_t(2), kCapacity}) {
+    run.run(library, rows);
+    double error = relativeError(run);
+    EXPECT_TRUE(error <= body.tolerance) << body.text << "\nwith " << rows << " rows: " << error;
+  }
+}
+
+/// All three ops of each case, the gradients with the logsumexp of the same scores.
+void expectTheReference(const std::vector<Case> &cases, const GridOptions &options = {}) {
+  Grid grid(bodiesOf(cases), options);
+  sluice::test::EmulatedLibrary library;
+  library.compile(grid.kernels + grid.callers);
+  for (auto [number, its] : llvm::enumerate(cases)) {
+    GridRun &first = grid.runs[number * 3];
+    first.randomize(-1, 1);
+    flipMask(first, its);
+    expectTheReference(library, grid.all[number * 3], first);
+    for (size_t gradient : {number * 3 + 1, number * 3 + 2}) {
+      GridRun &run = grid.runs[gradient];
+      run.randomize(-1, 1, /*seed=*/2);
+      for (size_t operand : {0, 1, 2})
+        run.inputs[operand] = first.inputs[operand];
+      run.inputs[4] = first.expected()[1];
+      if (!its.mask.empty())
+        run.inputs.back() = first.inputs.back();
+      expectTheReference(library, grid.all[gradient], run);
+    }
+  }
+}
+
+/// One tile and several, of which the last is not full; elements that are no whole fragments; few heads of keys; `causal` with
+/// fewer keys than queries, and more.
+std::vector<Case> sizes() {
+  return {{2, 2, 70, 130, 64, 64},
+          {1, 1, 64, 64, 64, 64, ", causal"},
+          {2, 2, 3, 5, 4, 3},
+          {1, 1, 20, 33, 16, 40},
+          {4, 2, 20, 70, 8, 8},
+          {6, 1, 70, 20, 8, 16, ", causal"},
+          {1, 1, 150, 150, 16, 16, ", causal"},
+          {1, 1, 40, 130, 32, 32, ", causal"},
+          {1, 1, 150, 40, 24, 16, ", causal"},
+          {1, 1, 1, 70, 16, 16},
+          {1, 1, 40, 40, 128, 128},
+          {1, 1, 70, 20, 80, 112, ", causal"}};
+}
+
+std::vector<Case> masks() {
+  std::vector<Case> all;
+  for (const char *mask : {"2x70x40xf32", "1x1x40xf32", "2x70x1xf32", "1x70x40xi1", "1x1x40xi1", "1x70x1xi1", "1x1x1xf32"})
+    all.push_back({2, 1, 70, 40, 16, 16, "", mask});
+  all.push_back({2, 2, 70, 40, 16, 16, ", causal", "1x70x40xi1", "", "?", "1"});
+  return all;
+}
+
+} // namespace
+
+TEST(AttentionKernel, IsThatOfTheReference) { expectTheReference(sizes()); }
+TEST(AttentionKernel, MultipliesHalvesOnTensorCores) {
+  expectTheReference(in("bf16", sizes()));
+  expectTheReference(in("f16", {sizes()[0], sizes()[6]}));
+}
+TEST(AttentionKernel, AddsMasks) {
+  expectTheReference(masks());
+  expectTheReference(in("bf16", masks()));
+}
+
+TEST(AttentionKernel, FitsItsBudgets) {
+  llvm::Expected<Nvrtc> nvrtc = sluice::test::loadPinnedNvrtc();
+  if (!nvrtc)
+    GTEST_SKIP() << llvm::toString(nvrtc.takeError());
+  const std::vector<Case> cases = {{12, 12, 1024, 1024, 64, 64, ", causal"},
+                                   {12, 12, 384, 384, 64, 64, "", "1x1x384xi1"},
+                                   {6, 6, 197, 197, 64, 64},
+                                   {8, 2, 512, 512, 128, 128, ", causal"},
+                                   {8, 8, 500, 500, 96, 80},
+                                   {8, 8, 500, 500, 32, 32}};
+  struct Way {
+    const char *element;
+    bool tf32;
+  };
+  for (auto [element, tf32] : {Way{"bf16", false}, {"f16", false}, {"f32", false}, {"f32", true}}) {
+    Grid grid(bodiesOf(in(element, cases)), {.tf32 = tf32});
+    std::vector<GridFunction> functions;
+    for (const GridRun &run : grid.runs)
+      llvm::append_range(functions, run.kernel.functions);
+    for (const char *architecture : {"sm_80", "sm_90"}) {
+      SCOPED_TRACE(std::string(element) + (tf32 ? " in tf32, " : ", ") + architecture);
+      llvm::Expected<DeviceCode> code = nvrtc->compile(grid.kernels, architecture);
+      ASSERT_TRUE(bool(code)) << llvm::toString(code.takeError());
+      expectBudgets(*code, functions);
+      for (const KernelResources &kernel : code->kernels)
+        std::printf("%s%s %s %s: %d registers, %d bytes of shared memory, spills %d\n", element, tf32 ? " in tf32" : "",
+                    architecture, kernel.name.c_str(), int(kernel.registers), int(kernel.shared),
+                    int(kernel.spillStores + kernel.spillLoads));
+    }
+  }
+}
+
+} // namespace sluice::cuda::test
