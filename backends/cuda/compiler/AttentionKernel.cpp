@@ -15,8 +15,8 @@ using namespace mlir;
 
 // Of a block's tiles, as devices give it without being asked.
 static constexpr int64_t kSharedBytes = 48 << 10;
-// Of what comes in blocks, on its way to shared memory.
-static constexpr int64_t kIncomingBytesOfThread = 128;
+// Of what comes in blocks, on its way to shared memory, and of what each query says there of its scores.
+static constexpr int64_t kIncomingBytesOfThread = 160, kBytesOfQuery = 8;
 // Elements of an item, by which the sums in registers are counted.
 static constexpr int64_t kMostElements = 128, kFewElements = 64;
 
@@ -108,27 +108,37 @@ static int64_t rowBytes(int64_t elements, int64_t elementBytes) {
   return llvm::alignTo(elements, kFragment) * elementBytes + kPadding;
 }
 
+/// The largest blocks that are worth it, and then what the registers of so many blocks hold.
+static AttentionTiles wantedTiles(const AttentionShape &shape) {
+  bool isNarrow = std::max(shape.depth(), shape.valueDepth()) <= kFewElements, isOfHalves = ir::isHalf(shape.element());
+  if (!isNarrow)
+    return {.block = 64, .step = 16, .blocks = 1};
+  if (shape.isForward())
+    return {.block = 64, .step = 32, .blocks = isOfHalves ? 4 : 3};
+  if (shape.isOfKeys())
+    return {.block = 64, .step = isOfHalves ? 32 : 16, .blocks = isOfHalves ? 3 : 2};
+  return {.block = 32, .step = isOfHalves ? 32 : 16, .blocks = isOfHalves ? 4 : 3};
+}
+
 /// The most warps, then the largest blocks, of which shared memory and the registers of what comes in hold all.
 static AttentionTiles tilesOf(const AttentionShape &shape) {
   int64_t bytes = ir::getElementBytes(shape.element()), smallest = bytes == 2 ? 16 : 8;
   int64_t ofKeys = rowBytes(shape.depth(), bytes), ofValues = rowBytes(shape.valueDepth(), bytes);
-  bool isNarrow = std::max(shape.depth(), shape.valueDepth()) <= kFewElements;
   auto fits = [&](const AttentionTiles &tiles) {
     int64_t own = tiles.rows() * (shape.isForward() ? ofKeys : ofKeys + ofValues);
-    int64_t incoming = tiles.block * (ofKeys + ofValues), ofColumns = shape.isOfKeys() ? tiles.block * 8 : 0;
-    return own + incoming + ofColumns <= kSharedBytes && incoming <= (kIncomingBytesOfThread + 32) * tiles.threads();
+    int64_t incoming = tiles.block * (ofKeys + ofValues), ofColumns = shape.isOfKeys() ? tiles.block * kBytesOfQuery : 0;
+    return own + incoming + ofColumns <= kSharedBytes && incoming <= kIncomingBytesOfThread * tiles.threads();
   };
-  AttentionTiles tiles;
-  for (tiles.warps = 4; tiles.warps > 1; tiles.warps /= 2) {
-    for (tiles.block = 64; tiles.block > smallest && !fits(tiles);)
-      tiles.block /= 2;
-    if (fits(tiles))
-      break;
+  AttentionTiles wanted = wantedTiles(shape), tiles = wanted;
+  for (int64_t warps : {4, 2}) {
+    tiles.warps = warps;
+    for (tiles.block = wanted.block; tiles.block >= smallest; tiles.block /= 2)
+      if (fits(tiles)) {
+        tiles.step = std::min(tiles.step, tiles.block);
+        return tiles;
+      }
   }
-  bool isForwardOfHalves = shape.isForward() && bytes == 2;
-  tiles.step = std::min<int64_t>(tiles.block, !isNarrow ? 16 : isForwardOfHalves ? 64 : 32);
-  tiles.blocks = isNarrow && shape.isForward() ? 4 : 1;
-  return tiles;
+  llvm_unreachable("items of kMostElements fit");
 }
 
 //===- text -------------------------------------------------------------------------------------------------------===//
@@ -237,12 +247,12 @@ std::string AttentionWriter::callText() const {
   for (unsigned i = 0; i < 3; ++i)
     vectors += operandText(i) + ", ";
   if (shape.isForward())
-    return fmt::format("attend<{}_case>({}{}, {}, {}, {})", name, vectors, maskText(), resultText(0), resultText(1), scale);
+    return fmt::format("attend<{}_case>({}{}, {}, {}, {}, tasks)", name, vectors, maskText(), resultText(0), resultText(1), scale);
   for (unsigned i = 3; i < 6; ++i)
     vectors += operandText(i) + ", ";
   Type element = shape.element();
   std::string second = shape.isOfKeys() ? resultText(1) : fmt::format("Items<{}>{{}}", memoryTypeName(element));
-  return fmt::format("attentionGradients<{}_case, {}>({}{}, {}, {}, {})", name, shape.isOfKeys(), vectors, maskText(),
+  return fmt::format("attentionGradients<{}_case, {}>({}{}, {}, {}, {}, tasks)", name, shape.isOfKeys(), vectors, maskText(),
                      resultText(0), second, scale);
 }
 

@@ -178,13 +178,16 @@ template <class C, int rows, int elements> struct Incoming {
   }
 };
 
-// A block's part of the work: a tile of items of one head. What `causal` gives most to do comes first.
-template <int tiles, int heads, bool reversed> struct Part {
+// A block's part of the work: a tile of items of one head. Blocks of one head follow each other, as they read the same; where
+// `uneven` tiles take times of their own, and a cache has what is read of all heads, so many bytes each, the longest come first.
+template <int tiles, int heads, bool uneven, bool lastIsLongest> struct Part {
   int tile, head;
   Index batch;
-  __device__ Part() {
-    const unsigned place = blockIdx.x, of = place / tiles;
-    tile = reversed ? tiles - 1 - (int)(place % tiles) : (int)(place % tiles), head = (int)(of % heads), batch = of / heads;
+  __device__ Part(Index tasks, Index bytes) {
+    const unsigned place = blockIdx.x, all = (unsigned)tasks / tiles;
+    const bool byTile = uneven && all * bytes <= (32 << 20);
+    const unsigned of = byTile ? place % all : place / tiles, its = byTile ? place / all : place % tiles;
+    tile = lastIsLongest ? tiles - 1 - (int)its : (int)its, head = (int)(of % heads), batch = of / heads;
   }
 };
 
@@ -234,7 +237,8 @@ static __device__ float acrossRow(float x, int by) {
 // softmax(q k^T) v for a tile of queries. Of the keys so far each row has the largest score, the sum of e^(score - largest), and
 // that of e^(score - largest) * v; null results are not stored.
 template <class C, class M, class T>
-static __device__ void attend(Items<T> q, Items<T> k, Items<T> v, const M &mask, Items<T> y, Items<float> logsumexp, float scale) {
+static __device__ void attend(Items<T> q, Items<T> k, Items<T> v, const M &mask, Items<T> y, Items<float> logsumexp, float scale,
+                              Index tasks) {
   typedef typename C::Cores Cores;
   typedef typename Cores::Term Term;
   typedef TileRows<Term, C::depth> OfKeys;
@@ -243,7 +247,7 @@ static __device__ void attend(Items<T> q, Items<T> k, Items<T> v, const M &mask,
   alignas(16) __shared__ Term qTile[rows * OfKeys::stride];
   alignas(16) __shared__ Term kTile[C::block * OfKeys::stride];
   alignas(16) __shared__ Term vTile[C::block * OfValues::stride];
-  const Part<tiles, C::heads, C::causal> part;
+  const Part<tiles, C::heads, C::causal, C::causal> part(tasks, (Index)C::keys * (C::depth + C::valueDepth) * sizeof(T));
   const int first = part.tile * rows, ofWarp = threadIdx.x / 32 * 16, row = first + ofWarp;
   T *keys = k.of(part.batch, part.head / C::headsOfKey), *values = v.of(part.batch, part.head / C::headsOfKey);
   Incoming<C, C::block, C::depth> nextKeys;
@@ -311,7 +315,8 @@ struct OfQuery {
 // head that reads the keys after another, and the columns of scores are queries. Without, dq for a tile of queries.
 template <class C, bool ofKeys, class M, class T>
 static __device__ void attentionGradients(Items<T> q, Items<T> k, Items<T> v, Items<T> dy, Items<float> logsumexp,
-                                          Items<float> delta, const M &mask, Items<T> dqOrDk, Items<T> dv, float scale) {
+                                          Items<float> delta, const M &mask, Items<T> dqOrDk, Items<T> dv, float scale,
+                                          Index tasks) {
   typedef typename C::Cores Cores;
   typedef typename Cores::Term Term;
   typedef TileRows<Term, C::depth> OfKeys;
@@ -323,7 +328,8 @@ static __device__ void attentionGradients(Items<T> q, Items<T> k, Items<T> v, It
   alignas(16) __shared__ Term tile[C::block * OfKeys::stride];
   alignas(16) __shared__ Term values[C::block * OfValues::stride];
   __shared__ OfQuery ofColumn[ofKeys ? C::block : 1];
-  const Part<(ownCount + rows - 1) / rows, heads, C::causal && !ofKeys> part;
+  const Part<(ownCount + rows - 1) / rows, heads, C::causal, C::causal && !ofKeys> part(
+      tasks, (Index)count * (C::depth + C::valueDepth) * sizeof(T));
   const int first = part.tile * rows, ofWarp = threadIdx.x / 32 * 16, row = first + ofWarp;
   {
     Incoming<C, rows, C::depth> own;
