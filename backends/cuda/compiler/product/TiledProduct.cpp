@@ -25,7 +25,7 @@ static constexpr int64_t kBytesOfPack = 16;
 // Terms of the sum in a step. Halves are half as large, and tensor cores multiply them in less time.
 static constexpr int64_t kDepth = 16, kDepthOfHalves = 32;
 // Of small tiles, in which a step would be shorter than the time that its loads take, as many as shared memory holds.
-static constexpr int64_t kMostDepth = 64, kSmallTile = 64 * 64, kBytesOfTiles = 40 << 10;
+static constexpr int64_t kMostDepth = 64, kSmallTile = 64 * 64, kBytesOfTiles = 32 << 10;
 // Registers of a thread that hold sums.
 static constexpr int64_t kRegistersOfSums = 128;
 
