@@ -1,10 +1,10 @@
 // Attention and its gradients as CUDA C++, run by emulated threads against the reference functions: on every kind of cores,
 // with tiles and blocks that are not full, masks, shared heads and layouts.
+#include "backends/cuda/compiler/AttentionKernel.h"
 #include "tests/backends/cuda/Budgets.h"
 #include "tests/backends/cuda/GridRun.h"
 #include "tests/cuda_emu/PinnedNvrtc.h"
 #include <cmath>
-#include <cstdio>
 #include <limits>
 
 namespace sluice::cuda::test {
@@ -29,7 +29,8 @@ struct Case {
   std::string v() const { return type(headsOfKeys, keys, valueDepth); }
   std::string y() const { return type(heads, queries, valueDepth); }
   std::string rows() const {
-    return "tensor<" + batch + "x" + std::to_string(heads) + "x" + std::to_string(queries) + "xf32>";
+    std::string sums = element == "f64" ? "xf64>" : "xf32>";
+    return "tensor<" + batch + "x" + std::to_string(heads) + "x" + std::to_string(queries) + sums;
   }
 };
 
@@ -51,6 +52,7 @@ Body bodyOf(const Case &c, const std::string &op, std::vector<std::string> opera
             "%a:" + std::to_string(results.size()) + " = sluice." + op + numbers + " {scale = 0.3 : f64" +
                 c.attributes + "} : (" + types + ") -> (" + resultTypes + ")",
             names + " : " + resultTypes};
+  // Probabilities are rounded to halves.
   body.tolerance = c.element == "f32" ? 1e-5 : c.element == "f16" ? 0x1p-10 : 0x1p-7;
   return body;
 }
@@ -109,13 +111,13 @@ double relativeError(GridRun &run) {
   return worst;
 }
 
-void expectTheReference(const sluice::test::EmulatedLibrary &library, const Body &body, GridRun &run) {
+void expectTheReference(const sluice::test::EmulatedLibrary &library, const Body &body, GridRun &run, double tolerance) {
   ASSERT_EQ(run.kernel.functions.size(), 1u);
   EXPECT_EQ(run.kernel.workspaceBytes, 0) << "scores are stored";
-  for (int64_t rows : {int64_t(0), int64_t(2), kCapacity}) {
+  for (int64_t rows : {0, 3}) {
     run.run(library, rows);
     double error = relativeError(run);
-    EXPECT_TRUE(error <= body.tolerance) << body.text << "\nwith " << rows << " rows: " << error;
+    EXPECT_TRUE(error <= tolerance) << body.text << "\nwith " << rows << " rows: " << error;
   }
 }
 
@@ -128,7 +130,8 @@ void expectTheReference(const std::vector<Case> &cases, const GridOptions &optio
     GridRun &first = grid.runs[number * 3];
     first.randomize(-1, 1);
     flipMask(first, its);
-    expectTheReference(library, grid.all[number * 3], first);
+    double tolerance = options.tf32 ? 0x1p-9 : grid.all[number * 3].tolerance;
+    expectTheReference(library, grid.all[number * 3], first, tolerance);
     for (size_t gradient : {number * 3 + 1, number * 3 + 2}) {
       GridRun &run = grid.runs[gradient];
       run.randomize(-1, 1, /*seed=*/2);
@@ -137,46 +140,88 @@ void expectTheReference(const std::vector<Case> &cases, const GridOptions &optio
       run.inputs[4] = first.expected()[1];
       if (!its.mask.empty())
         run.inputs.back() = first.inputs.back();
-      expectTheReference(library, grid.all[gradient], run);
+      expectTheReference(library, grid.all[gradient], run, tolerance);
     }
   }
 }
 
-/// One tile and several, of which the last is not full; elements that are no whole fragments; few heads of keys; `causal` with
+/// Tiles and blocks that are full, and such that are not; elements that are no whole fragments; few heads of keys; `causal` with
 /// fewer keys than queries, and more.
 std::vector<Case> sizes() {
   return {{2, 2, 70, 130, 64, 64},
           {1, 1, 64, 64, 64, 64, ", causal"},
           {2, 2, 3, 5, 4, 3},
           {1, 1, 20, 33, 16, 40},
-          {4, 2, 20, 70, 8, 8},
           {6, 1, 70, 20, 8, 16, ", causal"},
-          {1, 1, 150, 150, 16, 16, ", causal"},
+          {4, 2, 150, 150, 16, 16, ", causal"},
           {1, 1, 40, 130, 32, 32, ", causal"},
-          {1, 1, 150, 40, 24, 16, ", causal"},
-          {1, 1, 1, 70, 16, 16},
-          {1, 1, 40, 40, 128, 128},
-          {1, 1, 70, 20, 80, 112, ", causal"}};
+          {1, 1, 1, 70, 128, 128}};
 }
 
 std::vector<Case> masks() {
   std::vector<Case> all;
-  for (const char *mask : {"2x70x40xf32", "1x1x40xf32", "2x70x1xf32", "1x70x40xi1", "1x1x40xi1", "1x70x1xi1", "1x1x1xf32"})
+  for (const char *mask : {"2x70x40xf32", "1x1x40xf32", "2x70x1xf32", "1x70x40xi1", "1x1x40xi1", "1x70x1xi1"})
     all.push_back({2, 1, 70, 40, 16, 16, "", mask});
   all.push_back({2, 2, 70, 40, 16, 16, ", causal", "1x70x40xi1", "", "?", "1"});
   return all;
 }
 
+/// An op as a test of its own has it.
+struct OpCase : sluice::test::KernelCase {
+  explicit OpCase(const Body &body) : KernelCase(body.operands, body.text, body.yields, kCapacity, kLayouts) {}
+  std::string reason(const GridOptions &options = {}) {
+    return op ? reasonAgainstAttention(&op.getBody().front().front(), options) : diagnostics();
+  }
+};
+
 } // namespace
 
 TEST(AttentionKernel, IsThatOfTheReference) { expectTheReference(sizes()); }
+
 TEST(AttentionKernel, MultipliesHalvesOnTensorCores) {
-  expectTheReference(in("bf16", sizes()));
-  expectTheReference(in("f16", {sizes()[0], sizes()[6]}));
+  std::vector<Case> all = in("bf16", sizes());
+  llvm::append_range(all, in("f16", {sizes()[1], sizes()[2]}));
+  expectTheReference(all);
 }
+
+// Each operand of a product errs by at most 2^-11 of itself.
+TEST(AttentionKernel, RoundsOperandsForTensorCores) {
+  expectTheReference({sizes()[0], sizes()[2], sizes()[5]}, {.tf32 = true});
+}
+
 TEST(AttentionKernel, AddsMasks) {
-  expectTheReference(masks());
-  expectTheReference(in("bf16", masks()));
+  std::vector<Case> all = masks(), ofHalves = in("bf16", masks());
+  all.insert(all.end(), {ofHalves[0], ofHalves[3], ofHalves[6]});
+  expectTheReference(all);
+}
+
+TEST(AttentionKernel, ReadsAndWritesItemsAsTheyLie) {
+  Case its{2, 2, 70, 40, 16, 8, ", causal", "", ", #bthd"}, other{4, 2, 33, 40, 8, 8, "", "1x33x40xi1", ", #hbtd", "3", "3"};
+  expectTheReference({its, other, in("bf16", {its})[0]});
+}
+
+// Tests that scores which f32 holds do not overflow on the way, and that a result that nothing reads is not stored.
+TEST(AttentionKernel, OfLargeScoresIsFinite) {
+  Case its{1, 1, 20, 150, 8, 8};
+  Body body = forward(its);
+  body.yields = "%a#0 : " + its.y();
+  Grid grid({body});
+  sluice::test::EmulatedLibrary library;
+  library.compile(grid.kernels + grid.callers);
+  GridRun &run = grid.runs.front();
+  run.randomize(-1e4, 1e4);
+  run.run(library, 2);
+  EXPECT_TRUE(run.error() <= 1) << run.error(); // and writes nothing beyond its result
+}
+
+TEST(AttentionKernel, LeavesTheRestToItsFormula) {
+  EXPECT_EQ(OpCase(forward({1, 1, 3, 3, 128, 128})).reason(), "");
+  EXPECT_NE(OpCase(forward({1, 1, 3, 3, 136, 8})).reason(), "");
+  EXPECT_NE(OpCase(forward({1, 1, 3, 3, 8, 136})).reason(), "");
+  Case halves = in("bf16", {{1, 1, 3, 3, 8, 8}})[0], doubles = in("f64", {{1, 1, 3, 3, 8, 8}})[0];
+  EXPECT_EQ(OpCase(ofKeys(halves)).reason(), "");
+  EXPECT_NE(OpCase(ofKeys(halves)).reason({.halfCores = false}), "");
+  EXPECT_NE(OpCase(forward(doubles)).reason(), "");
 }
 
 TEST(AttentionKernel, FitsItsBudgets) {
@@ -185,7 +230,6 @@ TEST(AttentionKernel, FitsItsBudgets) {
     GTEST_SKIP() << llvm::toString(nvrtc.takeError());
   const std::vector<Case> cases = {{12, 12, 1024, 1024, 64, 64, ", causal"},
                                    {12, 12, 384, 384, 64, 64, "", "1x1x384xi1"},
-                                   {6, 6, 197, 197, 64, 64},
                                    {8, 2, 512, 512, 128, 128, ", causal"},
                                    {8, 8, 500, 500, 96, 80},
                                    {8, 8, 500, 500, 32, 32}};
@@ -193,7 +237,7 @@ TEST(AttentionKernel, FitsItsBudgets) {
     const char *element;
     bool tf32;
   };
-  for (auto [element, tf32] : {Way{"bf16", false}, {"f16", false}, {"f32", false}, {"f32", true}}) {
+  for (auto [element, tf32] : {Way{"bf16", false}, {"f32", false}, {"f32", true}}) {
     Grid grid(bodiesOf(in(element, cases)), {.tf32 = tf32});
     std::vector<GridFunction> functions;
     for (const GridRun &run : grid.runs)
@@ -203,10 +247,6 @@ TEST(AttentionKernel, FitsItsBudgets) {
       llvm::Expected<DeviceCode> code = nvrtc->compile(grid.kernels, architecture);
       ASSERT_TRUE(bool(code)) << llvm::toString(code.takeError());
       expectBudgets(*code, functions);
-      for (const KernelResources &kernel : code->kernels)
-        std::printf("%s%s %s %s: %d registers, %d bytes of shared memory, spills %d\n", element, tf32 ? " in tf32" : "",
-                    architecture, kernel.name.c_str(), int(kernel.registers), int(kernel.shared),
-                    int(kernel.spillStores + kernel.spillLoads));
     }
   }
 }
