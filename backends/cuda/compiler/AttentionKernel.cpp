@@ -108,16 +108,13 @@ static int64_t rowBytes(int64_t elements, int64_t elementBytes) {
   return llvm::alignTo(elements, kFragment) * elementBytes + kPadding;
 }
 
-/// The largest blocks that are worth it, and then what the registers of so many blocks hold.
+/// The largest that are worth it. Blocks of a multiprocessor leave registers enough that nothing is spilled: masks need more.
 static AttentionTiles wantedTiles(const AttentionShape &shape) {
   bool isNarrow = std::max(shape.depth(), shape.valueDepth()) <= kFewElements, isOfHalves = ir::isHalf(shape.element());
   if (!isNarrow)
     return {.block = 64, .step = 16, .blocks = 1};
-  if (shape.isForward())
-    return {.block = 64, .step = 32, .blocks = isOfHalves ? 4 : 3};
-  if (shape.isOfKeys())
-    return {.block = 64, .step = isOfHalves ? 32 : 16, .blocks = isOfHalves ? 3 : 2};
-  return {.block = 32, .step = isOfHalves ? 32 : 16, .blocks = isOfHalves ? 4 : 3};
+  int64_t blocks = (shape.isOfKeys() ? 2 : 3) + (isOfHalves && !shape.mask ? 1 : 0);
+  return {.block = 32, .step = isOfHalves || shape.isForward() ? 32 : 16, .blocks = blocks};
 }
 
 /// The most warps, then the largest blocks, of which shared memory and the registers of what comes in hold all.
