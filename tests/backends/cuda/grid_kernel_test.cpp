@@ -287,6 +287,31 @@ TEST(GridKernel, LongRowsDoNotDependOnOthers) {
   }
 }
 
+// Lane i has the elements i, i + lanes, ...; four lanes of each of 512 threads come together first, then the threads.
+TEST(GridKernel, LongRowsAreAddedInOneOrder) {
+  constexpr size_t kSize = 10000, kThreads = 512, kOfThread = 4, kLanes = kThreads * kOfThread;
+  Grid grid({unary("sum", "tensor<?x10000xf32>", "{axes = array<i64: 1>}", "tensor<?xf32>")});
+  sluice::test::EmulatedLibrary library;
+  library.compile(grid.kernels + grid.callers);
+  GridRun &run = grid.runs[0];
+  ASSERT_EQ(run.kernel.functions[0].threads, int64_t(kThreads));
+  run.randomize(-2, 2);
+  run.run(library, 2);
+  for (size_t row = 0; row < 2; ++row) {
+    std::vector<float> lanes(kLanes, 0);
+    for (size_t i = 0; i < kSize; ++i)
+      lanes[i % kLanes] += float(run.inputs[0].data[row * kSize + i]);
+    for (size_t thread = 0; thread < kThreads; ++thread) {
+      float *own = &lanes[thread * kOfThread];
+      own[0] = (own[0] + own[2]) + (own[1] + own[3]);
+    }
+    for (size_t half = kThreads / 2; half > 0; half /= 2)
+      for (size_t thread = 0; thread < half; ++thread)
+        lanes[thread * kOfThread] += lanes[(thread + half) * kOfThread];
+    EXPECT_EQ(float(run.output(0).data[row]), lanes[0]);
+  }
+}
+
 // No row is folded but by the one task that has all of it.
 TEST(GridKernel, LongRowsAreFoldedOnce) {
   Grid grid({unary("softmax", "tensor<?x10000xf32>", "{axis = 1 : i64}"),
