@@ -261,8 +261,9 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertLessEqual(sum(path.stat().st_size for path in output.rglob("*") if path.is_file()), MOST_BYTES)
         manifest = json.loads((output / "manifest.json").read_text())
-        self.assertEqual(manifest["packs"], ["lenet", "mlp", "ops", "resnet56", "alexnet_s", "resnet50"])
-        self.assertEqual(len(manifest["benchmarks"]), 5)
+        self.assertEqual(manifest["packs"][:3], ["lenet", "mlp", "ops"])
+        self.assertEqual(len(manifest["packs"]), 2 * 12 + 1)
+        self.assertEqual(len(manifest["benchmarks"]), 12 * 3)
         self.assertEqual(len(manifest["exercises"]["products"]), 4)
 
     # The benchmarks, with programs that stand in for the device's.
@@ -274,27 +275,36 @@ class GpuCheckTest(unittest.TestCase):
         self.write_script(self.folder / "models" / "net", f"echo ours >> {log}\necho '{{\"median_ms\": 2.0, \"gflops\": 500}}'\n")
         self.write_script(self.folder / "gpu_check_run.peaks", "echo '{\"name\": \"peak\", \"result\": \"measured\", \"flops\": 1e12, \"bandwidth\": 2e12, \"upload\": 5e10, \"download\": 5e10}'\n")
         self.write_script(self.folder / "python", f"""[ "$1" = -c ] && {{ [[ "$2" == *jax* ]] && {{ echo 'ModuleNotFoundError: no jax' >&2; exit 1; }}; exit 0; }}
-[ "$4" = compile ] && exit 3
+[ "$5" = compile ] && exit 3
+echo "$@" >> {log}.asked
 echo '{{"ready": true}}'
 while read seconds; do echo peer >> {log}; echo '{{"median_ms": 3.0, "steps": 9}}'; done
 """)
+        net = {"net": "net", "batch": 8, "length": 16, "precision": "bf16", "program": "net"}
         machine = types.SimpleNamespace(folder=self.folder, python=str(self.folder / "python"), emulated=False, environment=lambda: dict(os.environ),
-                                        command=lambda *_: [str(self.folder / "gpu_check_run.peaks")],
-                                        packs=self.folder, manifest={"benchmarks": [{"net": "net", "batch": 8, "program": "net"}]})
+                                        command=lambda *_: [str(self.folder / "gpu_check_run.peaks")], program=lambda name: self.folder / "models" / name,
+                                        nets=[], modes=["infer"], variants=None,
+                                        packs=self.folder, manifest={"products": {"bf16": "net"}, "benchmarks": [net, net | {"precision": "f32"}]})
         rows = {row["name"]: row for row in benchmarks.benchmarks(machine, time.monotonic() + 60)}
-        self.assertEqual((rows["net 8 sluice"]["ms"], rows["net 8 sluice"]["share"]), (2.0, 0.5))
-        self.assertEqual((rows["net 8 torch eager"]["ms"], rows["net 8 torch eager"]["ratio"]), (3.0, 1.5))
-        self.assertEqual(rows["net 8 torch compile"]["result"], "not tried")
-        self.assertIn("ended with code 3", rows["net 8 torch compile"]["detail"])
+        label = "net infer 8x16"
+        self.assertEqual((rows[f"{label} f32 sluice"]["ms"], rows[f"{label} f32 sluice"]["share"]), (2.0, 0.5))
+        self.assertEqual(rows[f"{label} bf16 sluice"]["share"], 1.0)  # of the large product, which is as fast
+        self.assertEqual((rows[f"{label} f32 torch eager"]["ms"], rows[f"{label} f32 torch eager"]["ratio"]), (3.0, 1.5))
+        self.assertEqual(rows[f"{label} f32 torch compile"]["result"], "not tried")
+        self.assertIn("ended with code 3", rows[f"{label} f32 torch compile"]["detail"])
         self.assertEqual(rows["jax"]["detail"], "ModuleNotFoundError: no jax")
-        self.assertEqual(log.read_text().split()[1:7], ["ours", "peer"] * 3)
+        asked = (self.folder / "log.asked").read_text()
+        self.assertIn("peer_torch.py net infer 8x16 eager+cl+bf16 cuda\n", asked)
+        order = log.read_text().split()
+        self.assertEqual(order[order.index("peer") - 1:][:9], ["ours", "peer", "peer"] * 3)
 
     def test_the_crossover_is_where_the_device_stays_ahead(self):
         sys.path.insert(0, str(self.folder / "checks"))
         import exercises  # pylint: disable=import-error,import-outside-toplevel
         for name, ms in {"h1": 1, "d1": 2, "h2": 9, "d2": 2, "h3": 1, "d3": 2, "h4": 8, "d4": 2, "fused": 1, "apart": 5, "net": 3}.items():
             self.write_script(self.folder / "models" / name, f"[[ \"$*\" == *--no-graphs* ]] && echo '{{\"median_ms\": 6}}' || echo '{{\"median_ms\": {ms}}}'\n")
-        machine = types.SimpleNamespace(folder=self.folder, emulated=False, environment=lambda: dict(os.environ), manifest={"exercises": {
+        machine = types.SimpleNamespace(folder=self.folder, emulated=False, environment=lambda: dict(os.environ),
+                                        program=lambda name: self.folder / "models" / name, manifest={"exercises": {
             "products": [[1, "h1", "d1"], [2, "h2", "d2"], [3, "h3", "d3"], [4, "h4", "d4"]], "chain": ["fused", "apart"], "graphs": [["net", "net", "train_step"]]}})
         rows = {row["name"]: row for row in exercises.exercises(machine, time.monotonic() + 60)}
         self.assertEqual((rows["product of 2, host"]["ms"], rows["product of 2, host"]["ratio"]), (2, 4.5))

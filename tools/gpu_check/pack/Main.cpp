@@ -1,5 +1,5 @@
-// gpu_check_pack FOLDER SETTINGS NAME=GRAPH... ops=OP,OP...: packs the kernels of models, of single ops (all where none is
-// named), and those of the runner's own checks. SETTINGS are those of the CUDA backend, such as arch=sm_90, or empty.
+// gpu_check_pack FOLDER SETTINGS NAME=GRAPH[:PRECISION]... ops=OP,OP...: packs the kernels of models, of single ops (all where
+// none is named), and those of the runner's own checks. SETTINGS are those of the CUDA backend, such as arch=sm_90, or empty.
 #include "tools/compiler/Diagnostics.h"
 #include "tools/gpu_check/pack/ModelKernels.h"
 #include "tools/gpu_check/pack/OpKernels.h"
@@ -16,7 +16,7 @@ static int report(llvm::Error error) {
 
 int main(int count, char **arguments) {
   if (count < 3) {
-    llvm::errs() << "usage: gpu_check_pack FOLDER SETTINGS NAME=GRAPH...\n";
+    llvm::errs() << "usage: gpu_check_pack FOLDER SETTINGS NAME=GRAPH[:PRECISION]...\n";
     return int(compiler::ExitCode::Usage);
   }
   std::string folder = arguments[1];
@@ -26,9 +26,10 @@ int main(int count, char **arguments) {
   if (llvm::Error error = gpu_check::packOwnKernels(folder, arguments[2]))
     return report(std::move(error));
   for (int i = 3; i < count; ++i) {
-    auto [name, graph] = llvm::StringRef(arguments[i]).split('=');
-    auto kernels = name == "ops" ? gpu_check::packOps(graph, folder, settings)
-                                 : gpu_check::packModel(graph.str(), name.str(), folder, settings);
+    auto [name, what] = llvm::StringRef(arguments[i]).split('=');
+    auto [graph, precision] = what.split(':');
+    auto kernels = name == "ops" ? gpu_check::packOps(what, folder, settings)
+                                 : gpu_check::packModel(graph.str(), precision.str(), name.str(), folder, settings);
     if (!kernels)
       return report(kernels.takeError());
     llvm::outs() << name << ": " << *kernels << " kernels\n";

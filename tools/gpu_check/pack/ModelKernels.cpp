@@ -47,8 +47,8 @@ static llvm::Expected<std::unique_ptr<passes::DeviceBackends>> beginSessions(Mod
   return backends;
 }
 
-llvm::Expected<size_t> packModel(const std::string &graph, const std::string &name, const std::string &folder,
-                                 const passes::BackendSettings &settings) {
+llvm::Expected<size_t> packModel(const std::string &graph, const std::string &precision, const std::string &name,
+                                 const std::string &folder, const passes::BackendSettings &settings) {
   MLIRContext context(MLIRContext::Threading::DISABLED);
   auto module = ir::parseModuleFile(graph, context);
   if (!module)
@@ -56,6 +56,7 @@ llvm::Expected<size_t> packModel(const std::string &graph, const std::string &na
   compiler::CompileOptions compile;
   compile.devices = kDevice;
   compile.compileTo = "fused";
+  compile.precision = precision;
   compile.settings = settings;
   auto compiled = compiler::compileModule(**module, compile);
   if (!compiled)

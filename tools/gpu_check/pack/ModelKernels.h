@@ -7,8 +7,8 @@
 
 namespace sluice::gpu_check {
 
-/// Compiles the model in the file `graph`, packs it under a name, and gives the number of kernels.
-llvm::Expected<size_t> packModel(const std::string &graph, const std::string &name, const std::string &folder,
-                                 const passes::BackendSettings &settings);
+/// Compiles the model in the file `graph` in a precision ("": its own), packs it under a name, and gives the number of kernels.
+llvm::Expected<size_t> packModel(const std::string &graph, const std::string &precision, const std::string &name,
+                                 const std::string &folder, const passes::BackendSettings &settings);
 
 } // namespace sluice::gpu_check
