@@ -82,7 +82,8 @@ std::string reasonAgainstAttention(Operation *op, const GridOptions &options) {
   if (std::max(shape.depth(), shape.valueDepth()) > kMostElements)
     return fmt::format("kernels of attention are for heads of at most {} elements", kMostElements);
   auto isOfSums = [&](Value value) { return shape.typeOf(value).getElementType().isF32(); };
-  bool givesSums = shape.isForward() ? isOfSums(op->getResult(1)) : isOfSums(op->getOperand(4)) && isOfSums(op->getOperand(5));
+  bool givesSums =
+      shape.isForward() ? isOfSums(op->getResult(1)) : isOfSums(op->getOperand(4)) && isOfSums(op->getOperand(5));
   return givesSums ? "" : "kernels of attention have what there is of each query in f32";
 }
 
@@ -123,7 +124,8 @@ static AttentionTiles tilesOf(const AttentionShape &shape) {
   int64_t ofKeys = rowBytes(shape.depth(), bytes), ofValues = rowBytes(shape.valueDepth(), bytes);
   auto fits = [&](const AttentionTiles &tiles) {
     int64_t own = tiles.rows() * (shape.isForward() ? ofKeys : ofKeys + ofValues);
-    int64_t incoming = tiles.block * (ofKeys + ofValues), ofColumns = shape.isOfKeys() ? tiles.block * kBytesOfQuery : 0;
+    int64_t incoming = tiles.block * (ofKeys + ofValues),
+            ofColumns = shape.isOfKeys() ? tiles.block * kBytesOfQuery : 0;
     return own + incoming + ofColumns <= kSharedBytes && incoming <= kIncomingBytesOfThread * tiles.threads();
   };
   AttentionTiles wanted = wantedTiles(shape), tiles = wanted;
@@ -235,8 +237,8 @@ std::string AttentionWriter::maskText() const {
   std::string element = memoryTypeName(type.getElementType()), strides;
   for (auto [dim, stride] : llvm::enumerate(stridesOf(type)))
     strides += ", " + std::to_string(type.getDimSize(unsigned(dim)) == 1 ? 0 : stride);
-  return fmt::format("Mask<{0}>{{({0} *){1}{2}}}", element,
-                     bufferName(cast<BlockArgument>(shape.mask).getArgNumber()), strides);
+  return fmt::format("Mask<{0}>{{({0} *){1}{2}}}", element, bufferName(cast<BlockArgument>(shape.mask).getArgNumber()),
+                     strides);
 }
 
 std::string AttentionWriter::callText() const {
@@ -244,20 +246,20 @@ std::string AttentionWriter::callText() const {
   for (unsigned i = 0; i < 3; ++i)
     vectors += operandText(i) + ", ";
   if (shape.isForward())
-    return fmt::format("attend<{}_case>({}{}, {}, {}, {}, tasks)", name, vectors, maskText(), resultText(0), resultText(1), scale);
+    return fmt::format("attend<{}_case>({}{}, {}, {}, {}, tasks)", name, vectors, maskText(), resultText(0),
+                       resultText(1), scale);
   for (unsigned i = 3; i < 6; ++i)
     vectors += operandText(i) + ", ";
   Type element = shape.element();
   std::string second = shape.isOfKeys() ? resultText(1) : fmt::format("Items<{}>{{}}", memoryTypeName(element));
-  return fmt::format("attentionGradients<{}_case, {}>({}{}, {}, {}, {}, tasks)", name, shape.isOfKeys(), vectors, maskText(),
-                     resultText(0), second, scale);
+  return fmt::format("attentionGradients<{}_case, {}>({}{}, {}, {}, {}, tasks)", name, shape.isOfKeys(), vectors,
+                     maskText(), resultText(0), second, scale);
 }
 
 std::string AttentionWriter::text() const {
   std::string bounds = fmt::format("__launch_bounds__({}, {}) ", tiles.threads(), tiles.blocks);
-  return kAttentionText + caseText() +
-         kernelHead(name, buffers, bounds) +
-         "  if (blockIdx.x >= tasks) return;\n  " + callText() + ";\n}\n";
+  return kAttentionText + caseText() + kernelHead(name, buffers, bounds) + "  if (blockIdx.x >= tasks) return;\n  " +
+         callText() + ";\n}\n";
 }
 
 GridFunction AttentionWriter::function() const {

@@ -60,13 +60,9 @@ Body bodyOf(const Case &c, const std::string &op, std::vector<std::string> opera
 Body forward(const Case &c) {
   return bodyOf(c, "scaled_dot_product_attention", {c.q(), c.k(), c.v()}, {c.y(), c.rows()});
 }
-std::vector<std::string> operandsOfGradients(const Case &c) {
-  return {c.q(), c.k(), c.v(), c.y(), c.rows(), c.rows()};
-}
+std::vector<std::string> operandsOfGradients(const Case &c) { return {c.q(), c.k(), c.v(), c.y(), c.rows(), c.rows()}; }
 Body ofQueries(const Case &c) { return bodyOf(c, "attention_query_grad", operandsOfGradients(c), {c.q()}); }
-Body ofKeys(const Case &c) {
-  return bodyOf(c, "attention_key_value_grad", operandsOfGradients(c), {c.k(), c.v()});
-}
+Body ofKeys(const Case &c) { return bodyOf(c, "attention_key_value_grad", operandsOfGradients(c), {c.k(), c.v()}); }
 
 /// All three ops.
 std::vector<Body> bodiesOf(const std::vector<Case> &cases) {
@@ -111,7 +107,8 @@ double relativeError(GridRun &run) {
   return worst;
 }
 
-void expectTheReference(const sluice::test::EmulatedLibrary &library, const Body &body, GridRun &run, double tolerance) {
+void expectTheReference(const sluice::test::EmulatedLibrary &library, const Body &body, GridRun &run,
+                        double tolerance) {
   ASSERT_EQ(run.kernel.functions.size(), 1u);
   EXPECT_EQ(run.kernel.workspaceBytes, 0) << "scores are stored";
   for (int64_t rows : {0, 3}) {
@@ -196,7 +193,8 @@ TEST(AttentionKernel, AddsMasks) {
 }
 
 TEST(AttentionKernel, ReadsAndWritesItemsAsTheyLie) {
-  Case its{2, 2, 70, 40, 16, 8, ", causal", "", ", #bthd"}, other{4, 2, 33, 40, 8, 8, "", "1x33x40xi1", ", #hbtd", "3", "3"};
+  Case its{2, 2, 70, 40, 16, 8, ", causal", "", ", #bthd"},
+      other{4, 2, 33, 40, 8, 8, "", "1x33x40xi1", ", #hbtd", "3", "3"};
   expectTheReference({its, other, in("bf16", {its})[0]});
 }
 

@@ -171,7 +171,9 @@ template <class C, int rows, int elements> struct Incoming {
   __device__ void keep(Term *tile) {
     EACH(each) {
       const int at = threadIdx.x + l * C::threads;
-      if constexpr (sizeof(Term) == 4) { UNROLLED for (int i = 0; i < packed; ++i) held[l].at[i] = C::Cores::termOf(held[l].at[i]); }
+      if constexpr (sizeof(Term) == 4) {
+        UNROLLED for (int i = 0; i < packed; ++i) held[l].at[i] = C::Cores::termOf(held[l].at[i]);
+      }
       if (packs % C::threads == 0 || at < packs)
         packAt<packed>(tile + at / packsOfRow * Rows::stride + at % packsOfRow * packed) = held[l];
     }
@@ -298,7 +300,8 @@ static __device__ void attend(Items<T> q, Items<T> k, Items<T> v, const M &mask,
   }
   if (y.at) storeRows<C::valueDepth>(y.of(part.batch, part.head), y.item, sums, row, C::queries, inverse);
 }
-)" R"(
+)"
+                                   R"(
 // What each query says of its scores: what makes them probabilities, and what is taken from what reaches these.
 struct OfQuery {
   float logsumexp, delta;
