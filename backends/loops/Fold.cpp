@@ -93,6 +93,10 @@ SmallVector<Element> Fold::combineChunks(const SplitFold &split) {
     Count count = emitter.constant(split.maxChunks);
     if (split.overRows)
       count = emitter.arithmetic(CountOp::CeilDiv, emitter.rows(), emitter.constant(split.chunk));
+    if (split.overRows && split.parts > 1)
+      count = emitter.arithmetic(CountOp::Mul, count, emitter.constant(split.parts));
+    if (emitter.lanesOfThread() > 0 && !scopes.lanes().variable)
+      return combineAlongLanes(split, count, offset);
     AffineExpr last = scopes.variable(count, {split.overRows ? 0 : split.maxChunks, split.maxChunks}) - 1;
     Count trips = emitter.arithmetic(CountOp::CeilDiv, count, emitter.constant(kChunkSums));
     int64_t mostTrips = llvm::divideCeil(split.maxChunks, kChunkSums);
@@ -111,6 +115,24 @@ SmallVector<Element> Fold::combineChunks(const SplitFold &split) {
   });
   elements.remember(home_, split.op, place, results, home_);
   return results;
+}
+
+/// Each lane combines some of the chunks.
+Fold::Values Fold::combineAlongLanes(const SplitFold &split, Count count, AffineExpr offset) {
+  int64_t lanes = emitter.lanes(), mostTrips = llvm::divideCeil(split.maxChunks, lanes);
+  Count trips = emitter.arithmetic(CountOp::CeilDiv, count, emitter.constant(lanes));
+  Values sums = scopes.loop(emitter.constant(0), trips, 1, mostTrips, Values(initial),
+                            [&](Count number, ValueRange before) {
+    AffineExpr first = scopes.variable(number, {0, mostTrips - 1}) * lanes;
+    Count left = emitter.arithmetic(CountOp::Sub, count, emitter.count(first));
+    AffineExpr chunk = first + scopes.laneVariable(left);
+    Values loaded;
+    for (auto [type, byteOffset] : llvm::zip_equal(reduction.types, split.byteOffsets))
+      loaded.push_back(elements.load({split.buffer, byteOffset, RankedTensorType::get({split.elements}, type)},
+                                     chunk * split.elements + offset));
+    return keepTail(combine(before, loaded), before);
+  });
+  return foldLanes(sums);
 }
 
 Fold::Values Fold::emitAll() {
@@ -163,15 +185,24 @@ void Fold::arrange() {
       break;
   }
   if (isPartial())
-    cutToChunk(dims.front());
+    cutToChunk(dims);
   outer.assign(dims.begin(), dims.begin() + firstInner);
   inner.assign(dims.begin() + firstInner, dims.end());
   for (const Dim &dim : inner)
     innerExtent *= dim.extent;
 }
 
-void Fold::cutToChunk(Dim &first) {
-  int64_t chunk = elements.splits[frame.formula.op].chunk;
+void Fold::cutToChunk(MutableArrayRef<Dim> all) {
+  const SplitFold &split = elements.splits[frame.formula.op];
+  Dim &first = all.front();
+  int64_t chunk = split.chunk;
+  if (split.parts > 1) {
+    Dim &below = all[1];
+    below.extent /= split.parts;
+    below.start = elements.request->chunk % split.parts * below.extent;
+    first = {first.position, 1, {}, elements.request->chunk.floorDiv(split.parts)};
+    return;
+  }
   first.start = elements.request->chunk * chunk;
   if (first.count || first.extent % chunk != 0) {
     Count total = first.count ? first.count : emitter.constant(first.extent);

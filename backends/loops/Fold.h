@@ -46,7 +46,8 @@ private:
   Values loadChunk(const SplitFold &split, mlir::AffineExpr chunk, mlir::AffineExpr last, mlir::AffineExpr offset);
   void noteLanes();
   void arrange();
-  void cutToChunk(Dim &first);
+  void cutToChunk(llvm::MutableArrayRef<Dim> all);
+  Values combineAlongLanes(const SplitFold &split, Count count, mlir::AffineExpr offset);
   Values emitAll();
   Values emitLoops(size_t depth, ValueRange carried);
   Values alongLanes(ValueRange carried);

@@ -65,6 +65,7 @@ public:
 
 private:
   void survey();
+  int64_t partsOf(const Reduction &fold, int64_t elementsOfRow) const;
   std::optional<SplitFold> splitOf(Operation *op, const Reduction &fold);
   LogicalResult emitZeros(Memory y, Location loc);
   FailureOr<int64_t> writeScatter(Operation *scatter);
@@ -182,6 +183,17 @@ void LoopKernel::survey() {
   }
 }
 
+/// Into how many equal parts a fold cuts each row of so many elements: of the dimension below the rows.
+int64_t LoopKernel::partsOf(const Reduction &fold, int64_t elementsOfRow) const {
+  auto below = llvm::find_if(fold.extents, [](int64_t extent) { return extent > 1; });
+  int64_t most = below == fold.extents.end() ? 1 : *below;
+  most = std::min({most, writer.mostChunks() / capacity, elementsOfRow / writer.elementsPerPart()});
+  int64_t parts = std::max<int64_t>(most, 1);
+  while (parts > 1 && *below % parts != 0)
+    --parts;
+  return parts;
+}
+
 std::optional<SplitFold> LoopKernel::splitOf(Operation *op, const Reduction &fold) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   int64_t kept = countOf(type), folded = 1, outermost = 1;
@@ -189,12 +201,10 @@ std::optional<SplitFold> LoopKernel::splitOf(Operation *op, const Reduction &fol
   for (int64_t extent : fold.extents) {
     int64_t size = extent == ir::ElementBuilder::kRows ? capacity : extent;
     folded *= size;
-    if (outermost == 1) {
+    if (outermost == 1 && !split.overRows) {
       outermost = size;
       split.overRows = extent == ir::ElementBuilder::kRows;
     }
-    if (split.overRows)
-      outermost = capacity;
   }
   if (!type.hasStaticShape() || kept > kMaxElementsOfSplit || kept * folded < 2 * writer.elementsPerChunk() ||
       outermost < 2)
@@ -202,7 +212,8 @@ std::optional<SplitFold> LoopKernel::splitOf(Operation *op, const Reduction &fol
   int64_t perIndex = kept * (folded / outermost);
   split.op = op;
   split.chunk = std::max<int64_t>(1, writer.elementsPerChunk() / perIndex);
-  split.maxChunks = (outermost + split.chunk - 1) / split.chunk;
+  split.parts = partsOf(fold, split.overRows && split.chunk == 1 ? perIndex : 0);
+  split.maxChunks = (outermost + split.chunk - 1) / split.chunk * split.parts;
   split.elements = 1;
   for (int64_t size : ir::getPhysicalShape(type, capacity))
     split.elements *= size;

@@ -45,6 +45,10 @@ public:
   virtual int64_t lanes() const = 0;
   /// Elements folded by one task of a nest with chunks. It is part of the order of sums.
   virtual int64_t elementsPerChunk() const = 0;
+  /// The most chunks of a fold: rows are cut where they are fewer. 0: rows stay whole.
+  virtual int64_t mostChunks() const { return 0; }
+  /// Of a part of a row, at least.
+  virtual int64_t elementsPerPart() const { return elementsPerChunk(); }
   /// Of a nest with a body, which could be cut into more parts without a change of values: so many tasks are enough, and one
   /// takes so many neighbouring elements at once.
   virtual int64_t wantedTasks() const = 0;

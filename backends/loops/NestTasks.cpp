@@ -23,7 +23,12 @@ struct NestTasks::Task {
   Count endOf(Count begin, Count size, Count limit) {
     return emitter.arithmetic(CountOp::Min, emitter.arithmetic(CountOp::Add, begin, size), limit);
   }
-  void place(size_t dim, AffineExpr at) { (dims[dim].physical < 0 ? chunk : index[dims[dim].physical]) = at; }
+  void place(size_t dim, AffineExpr at) {
+    if (dims[dim].physical >= 0)
+      index[dims[dim].physical] = at;
+    else
+      chunk = dim == 0 ? at : chunk * dims[dim].extent + at;
+  }
 };
 
 NestTasks::NestTasks(const LoopNest &nest, int64_t lanes, double bytesPerTask, int64_t enoughTasks, int64_t capacity)
@@ -31,9 +36,9 @@ NestTasks::NestTasks(const LoopNest &nest, int64_t lanes, double bytesPerTask, i
       physical(*ir::getPhysicalDims(nest.space)), shape(ir::getPhysicalShape(nest.space, capacity)) {
   joinTiles();
   if (nest.chunks)
-    dims.push_back({-1, nest.chunks->maxChunks, nest.chunks->overRows});
-  if (nest.parts > 1)
-    dims.push_back({-1, nest.parts, /*rows=*/false});
+    dims.push_back({-1, nest.chunks->maxChunks / nest.chunks->parts, nest.chunks->overRows});
+  if (int64_t parts = nest.chunks ? nest.chunks->parts : nest.parts; parts > 1)
+    dims.push_back({-1, parts, /*rows=*/false});
   for (auto [position, size] : llvm::enumerate(shape)) {
     const ir::PhysicalDim &dim = physical[position];
     bool rows = nest.space.isDynamicDim(dim.logical);

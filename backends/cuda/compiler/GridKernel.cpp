@@ -36,6 +36,8 @@ public:
 
   int64_t lanes() const final { return kWarp; }
   int64_t elementsPerChunk() const final { return 32 << 10; }
+  int64_t elementsPerPart() const final { return 8 << 10; }
+  int64_t mostChunks() const final { return 1024; }
   int64_t wantedTasks() const final { return kWarpsAtOnce; }
   int64_t elementsAtOnce() const final { return kWarp; }
   LogicalResult write(const LoopNest &nest) final;

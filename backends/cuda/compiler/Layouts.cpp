@@ -56,7 +56,14 @@ static bool isTiled(const sluice_type_view &type) {
   return !llvm::all_of(layout, isWhole) && !llvm::equal(layout, padded(type.rank), isSame);
 }
 
-/// Convolutions read and write channels side by side, filters among them: what lies side by side is loaded together.
+/// Convolutions read and write channels side by side, filters among them: what lies side by side is loaded together. Filters of
+/// groups have one channel of each group.
+static std::vector<sluice_layout_dim> channelsLast(Operation *op, bool isResult, unsigned number) {
+  auto product = dyn_cast<ir::ContractionOp>(op);
+  bool isFilter = isa<ir::Conv2dWeightGradOp>(op) ? isResult : !isResult && number == 1;
+  return isFilter && product && product.getGroups() > 1 ? whole({2, 3, 1, 0}) : whole({0, 2, 3, 1});
+}
+
 static bool wantsChannelsLast(Operation *op) {
   return isa<ir::Conv2dOp, ir::Conv2dInputGradOp, ir::Conv2dWeightGradOp, ir::MaxPool2dOp, ir::MaxPool2dGradOp,
              ir::AvgPool2dOp, ir::AvgPool2dGradOp>(op);
@@ -71,7 +78,7 @@ std::optional<LayoutPreference> preferredLayout(const sluice_op_view &view, bool
                                                 const sluice_type_view &type) {
   Operation *op = operationOf(view);
   if (wantsChannelsLast(op))
-    return LayoutPreference{whole({0, 2, 3, 1}), isProduct(view)};
+    return LayoutPreference{channelsLast(op, isResult, number), isProduct(view)};
   if (isa<ir::BlockwiseOp>(op) ? !isLaidOutForAttention(op, isResult, number) : isProduct(view) && isTiled(type))
     return LayoutPreference{rowMajor(type.rank), true};
   if (isProduct(view) && wantsPadding(type))

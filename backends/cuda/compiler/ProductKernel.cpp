@@ -52,4 +52,10 @@ std::optional<double> filledTiles(Operation *op, int64_t capacity, const GridOpt
   return product ? std::optional(product->filledTiles()) : std::nullopt;
 }
 
+bool hasFewLongSums(Operation *op, int64_t capacity, const GridOptions &options) {
+  constexpr int64_t kManyChunks = 16;
+  std::optional<TiledProduct> product = TiledProduct::of(op, capacity, options);
+  return product && product->maxChunks >= kManyChunks;
+}
+
 } // namespace sluice::cuda

@@ -18,4 +18,8 @@ std::optional<mlir::LogicalResult> writeProductKernel(ir::KernelOp kernel, llvm:
 /// The share of its tiles' elements that are results of a product; none if it has no tiles.
 std::optional<double> filledTiles(mlir::Operation *op, int64_t capacity, const GridOptions &options);
 
+/// Whether the op is a product of so few results, with such long sums, that a library that keeps sums in one piece would leave
+/// most of a device idle.
+bool hasFewLongSums(mlir::Operation *op, int64_t capacity, const GridOptions &options);
+
 } // namespace sluice::cuda

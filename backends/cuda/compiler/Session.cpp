@@ -1,6 +1,7 @@
 #include "backends/cuda/compiler/Session.h"
 
 #include "backends/cuda/compiler/Prelude.h"
+#include "backends/cuda/compiler/ProductKernel.h"
 #include "backends/loops/LoopKernel.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -92,6 +93,8 @@ std::optional<LibraryProduct> Session::libraryProductOf(ArrayRef<Operation *> op
   if (double(flops) + double(flopsPerRow) * double(capacity_) < settings.libraryFlops)
     return std::nullopt;
   op->getContext()->loadDialect<arith::ArithDialect, math::MathDialect>(); // of what ops mean
+  if (hasFewLongSums(op, capacity_, options()))
+    return std::nullopt;
   loops::Formulas formulas;
   std::optional<loops::Product> product = loops::findProduct(formulas, op, capacity_);
   std::optional<LibraryProduct> found = product ? findLibraryProduct(*product, ops, capacity_) : std::nullopt;
