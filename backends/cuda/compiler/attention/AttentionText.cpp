@@ -300,8 +300,7 @@ static __device__ void attend(Items<T> q, Items<T> k, Items<T> v, const M &mask,
   }
   if (y.at) storeRows<C::valueDepth>(y.of(part.batch, part.head), y.item, sums, row, C::queries, inverse);
 }
-)"
-                                   R"(
+
 // What each query says of its scores: what makes them probabilities, and what is taken from what reaches these.
 struct OfQuery {
   float logsumexp, delta;
