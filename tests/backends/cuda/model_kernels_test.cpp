@@ -41,7 +41,10 @@ constexpr Model kModels[] = {{"lenet", "--batch 16", "f32"},
                              {"mobilenetv2", "--batch 2", "f32", true},
                              {"unet", "--batch 2", "f32", true},
                              {"resnet50", "--batch 2", "f32", true},
-                             {"resnet50", "--batch 2", "bf16", true}};
+                             {"resnet50", "--batch 2", "bf16", true},
+                             {"vit_s", "--batch 2", "f32", true},
+                             {"bert_base", "--batch 2", "bf16", true},
+                             {"gpt2", "--batch 2", "bf16", true}};
 
 class ModelKernels : public testing::TestWithParam<Model> {
 protected:
