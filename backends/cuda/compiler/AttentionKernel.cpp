@@ -106,7 +106,7 @@ bool isLaidOutForAttention(RankedTensorType type, bool vectors) {
 /// Bytes of a row in shared memory, as TileRows of the text has it.
 static int64_t rowBytes(int64_t elements, int64_t elementBytes) {
   constexpr int64_t kFragment = 16, kPadding = 16;
-  return llvm::alignTo(elements, kFragment) * elementBytes + kPadding;
+  return llvm::divideCeilSigned(elements, kFragment) * kFragment * elementBytes + kPadding;
 }
 
 /// The largest that are worth it. Blocks of a multiprocessor leave registers enough that nothing is spilled: masks need more.
