@@ -121,17 +121,17 @@ SmallVector<Element> Fold::combineChunks(const SplitFold &split) {
 Fold::Values Fold::combineAlongLanes(const SplitFold &split, Count count, AffineExpr offset) {
   int64_t lanes = emitter.lanes(), mostTrips = llvm::divideCeil(split.maxChunks, lanes);
   Count trips = emitter.arithmetic(CountOp::CeilDiv, count, emitter.constant(lanes));
-  Values sums = scopes.loop(emitter.constant(0), trips, 1, mostTrips, Values(initial),
-                            [&](Count number, ValueRange before) {
-    AffineExpr first = scopes.variable(number, {0, mostTrips - 1}) * lanes;
-    Count left = emitter.arithmetic(CountOp::Sub, count, emitter.count(first));
-    AffineExpr chunk = first + scopes.laneVariable(left);
-    Values loaded;
-    for (auto [type, byteOffset] : llvm::zip_equal(reduction.types, split.byteOffsets))
-      loaded.push_back(elements.load({split.buffer, byteOffset, RankedTensorType::get({split.elements}, type)},
-                                     chunk * split.elements + offset));
-    return keepTail(combine(before, loaded), before);
-  });
+  Values sums =
+      scopes.loop(emitter.constant(0), trips, 1, mostTrips, Values(initial), [&](Count number, ValueRange before) {
+        AffineExpr first = scopes.variable(number, {0, mostTrips - 1}) * lanes;
+        Count left = emitter.arithmetic(CountOp::Sub, count, emitter.count(first));
+        AffineExpr chunk = first + scopes.laneVariable(left);
+        Values loaded;
+        for (auto [type, byteOffset] : llvm::zip_equal(reduction.types, split.byteOffsets))
+          loaded.push_back(elements.load({split.buffer, byteOffset, RankedTensorType::get({split.elements}, type)},
+                                         chunk * split.elements + offset));
+        return keepTail(combine(before, loaded), before);
+      });
   return foldLanes(sums);
 }
 

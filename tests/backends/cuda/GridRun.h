@@ -23,8 +23,8 @@ inline constexpr const char *kLayouts =
 class GridRun : public sluice::test::KernelCase {
 public:
   GridRun(const std::string &name, const std::vector<std::string> &operands, const std::string &body,
-          const std::string &yields, const GridOptions &options = {})
-      : KernelCase(operands, body, yields, kCapacity, kLayouts) {
+          const std::string &yields, const GridOptions &options = {}, int64_t capacity = kCapacity)
+      : KernelCase(operands, body, yields, capacity, kLayouts) {
     mlir::ScopedDiagnosticHandler handler(&context,
                                           [&](mlir::Diagnostic &diagnostic) { messages += diagnostic.str() + "\n"; });
     mlir::FailureOr<GridKernel> written = mlir::failure();
@@ -113,10 +113,11 @@ struct Grid {
   std::deque<GridRun> runs;
   std::string kernels = kPrelude, callers;
 
-  explicit Grid(std::vector<Body> bodies, const GridOptions &options = {}) : all(std::move(bodies)) {
+  explicit Grid(std::vector<Body> bodies, const GridOptions &options = {}, int64_t capacity = kCapacity)
+      : all(std::move(bodies)) {
     for (const Body &body : all) {
-      GridRun &run =
-          runs.emplace_back("k" + std::to_string(runs.size()), body.operands, body.text, body.yields, options);
+      GridRun &run = runs.emplace_back("k" + std::to_string(runs.size()), body.operands, body.text, body.yields,
+                                       options, capacity);
       kernels += run.kernel.text;
       callers += run.callers();
     }

@@ -268,6 +268,36 @@ TEST(GridKernel, MatchesTheReference) {
   EXPECT_GE(blocks, 12u) << "long rows are not folded by blocks";
 }
 
+/// Sums over the rows of large rows, which are few: each row is cut into parts, whose sums lanes add.
+std::vector<Body> sumsOfLargeRows() {
+  return {unary("sum", "tensor<?x40x40x16xf32>", "{axes = array<i64: 0, 1, 2>}", "tensor<16xf32>"),
+          unary("sum", "tensor<?x48x36x36xf32, #nhwc>", "{axes = array<i64: 0, 2, 3>}", "tensor<48xf32>"),
+          unary("mean", "tensor<?x197x400xf32>", "{axes = array<i64: 0, 1>}", "tensor<400xf32>"),
+          as("bf16", unary("reduce_max", "tensor<?x40x40x16xf32>", "{axes = array<i64: 0, 1, 2>}", "tensor<16xf32>"),
+             0x1p-8)};
+}
+
+TEST(GridKernel, CutsLargeRows) {
+  for (int64_t capacity : {int64_t(1), kCapacity}) {
+    Grid grid(sumsOfLargeRows(), {}, capacity);
+    sluice::test::EmulatedLibrary library;
+    library.compile(grid.kernels + grid.callers);
+    for (auto [body, run] : llvm::zip_equal(grid.all, grid.runs)) {
+      SCOPED_TRACE(body.text);
+      const GridFunction &first = run.kernel.functions.front();
+      EXPECT_EQ(llvm::StringRef(first.name).contains("_partial_"), capacity > 1);
+      EXPECT_TRUE(capacity == 1 || (first.rowsPerTask == 1 && first.tasks > 1)) << "rows are whole";
+      run.randomize(body.low, body.high);
+      for (int64_t rows : {kCapacity, int64_t(3), int64_t(1), int64_t(0)}) {
+        if (rows > capacity)
+          continue;
+        run.run(library, rows);
+        EXPECT_LE(run.error(), 1e-4) << rows << " rows\n" << run.kernel.text;
+      }
+    }
+  }
+}
+
 // Each row is made of itself alone, in one order.
 TEST(GridKernel, LongRowsDoNotDependOnOthers) {
   std::string x = "tensor<?x3001xf32>";
