@@ -114,6 +114,10 @@ bool liesAs(RankedTensorType type, AffineMap layout) {
   return shapeOfMemory(type) == shapeOfMemory(withLayout(type, layout));
 }
 
+bool areJoinedTiles(const PhysicalDim &outer, const PhysicalDim &inner) {
+  return outer.kind == PhysicalDim::Div && inner.kind == PhysicalDim::Mod && outer.logical == inner.logical;
+}
+
 AffineMap getNhwc(MLIRContext *context) { return AffineMap::getPermutationMap(ArrayRef<int64_t>{0, 2, 3, 1}, context); }
 
 } // namespace sluice::ir

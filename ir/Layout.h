@@ -13,6 +13,10 @@ struct PhysicalDim {
   int64_t tile; // of Div and Mod; 0 if whole
 };
 
+/// Whether two physical dimensions, one inside of the other, are tiles of one dimension that follow each other, so that its
+/// elements lie as if it were whole.
+bool areJoinedTiles(const PhysicalDim &outer, const PhysicalDim &inner);
+
 /// The layout's dimensions, outermost first (row-major if the type has no layout); fails on maps of another form.
 mlir::FailureOr<llvm::SmallVector<PhysicalDim>> getPhysicalDims(mlir::RankedTensorType type);
 

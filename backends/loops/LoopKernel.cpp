@@ -52,6 +52,19 @@ public:
       return writeSums(sums);
     if (ir::DynamicUpdateSliceOp update = findUpdateInPlace(yield))
       return writePart(update);
+    return writeResults();
+  }
+
+  /// What loops over joined tiles leave as it is (NestTasks.h) is zero, as all padding.
+  LogicalResult clearPadding() {
+    for (unsigned number = 0; number < kernel.getNumResults(); ++number)
+      if (failed(emitPadding(resultMemory(number))))
+        return failure();
+    return success();
+  }
+
+private:
+  FailureOr<int64_t> writeResults() {
     stored.assign(kernel.getNumResults(), false);
     survey();
     for (Operation *op : splitOps)
@@ -63,11 +76,11 @@ public:
     return workspaceBytes;
   }
 
-private:
   void survey();
   int64_t partsOf(const Reduction &fold, int64_t elementsOfRow) const;
   std::optional<SplitFold> splitOf(Operation *op, const Reduction &fold);
   LogicalResult emitZeros(Memory y, Location loc);
+  LogicalResult emitPadding(Memory y);
   FailureOr<int64_t> writeScatter(Operation *scatter);
   FailureOr<int64_t> writeSums(ir::CumSumOp sums);
   FailureOr<int64_t> writePart(ir::DynamicUpdateSliceOp update);
@@ -123,6 +136,30 @@ LogicalResult LoopKernel::emitZeros(Memory y, Location loc) {
                            },
                            {y}});
   return emit(zeros);
+}
+
+LogicalResult LoopKernel::emitPadding(Memory y) {
+  SmallVector<ir::PhysicalDim> dims = *ir::getPhysicalDims(y.type);
+  for (size_t i = 0; i + 1 < dims.size(); ++i) {
+    if (!ir::areJoinedTiles(dims[i], dims[i + 1]))
+      continue;
+    unsigned dim = dims[i].logical;
+    int64_t size = y.type.getDimSize(dim), padding = llvm::alignTo(size, dims[i].tile) - size;
+    SmallVector<int64_t> shape(y.type.getShape());
+    shape[dim] = padding;
+    LoopNest nest = nestOver(RankedTensorType::get(shape, y.type.getElementType()), kernel.getLoc(),
+                             "_padding_" + std::to_string(nests));
+    nest.bytesPerElement = double(ir::getElementBytes(y.type.getElementType()));
+    nest.folds = false;
+    nest.body = [=](Emitter &, Elements &elements, AffineExpr, ArrayRef<AffineExpr> at) {
+      SmallVector<AffineExpr> in(at);
+      in[dim] = at[dim] + size;
+      elements.store(y, elements.offsetOf(y.type, in), elements.zero(y.type.getElementType()));
+    };
+    if (padding > 0 && failed(emit(nest)))
+      return failure();
+  }
+  return success();
 }
 
 FailureOr<int64_t> LoopKernel::writeScatter(Operation *scatter) {
@@ -381,7 +418,11 @@ LogicalResult checkLayouts(ir::KernelOp kernel) {
 }
 
 FailureOr<int64_t> writeLoopKernel(ir::KernelOp kernel, StringRef name, int64_t capacity, NestWriter &writer) {
-  return LoopKernel(kernel, name, capacity, writer).write();
+  LoopKernel writing(kernel, name, capacity, writer);
+  FailureOr<int64_t> bytes = writing.write();
+  if (failed(bytes) || failed(writing.clearPadding()))
+    return failure();
+  return bytes;
 }
 
 } // namespace sluice::loops

@@ -49,12 +49,10 @@ NestTasks::NestTasks(const LoopNest &nest, int64_t lanes, double bytesPerTask, i
   }
 }
 
-/// A dimension whose tiles follow each other is one that has padding behind it, which is left as it is.
+/// A dimension whose tiles follow each other is one that has padding behind it, to which nothing is written.
 void NestTasks::joinTiles() {
   for (size_t i = 0; i + 1 < physical.size(); ++i) {
-    bool isCut = physical[i].kind == ir::PhysicalDim::Div && physical[i + 1].kind == ir::PhysicalDim::Mod &&
-                 physical[i].logical == physical[i + 1].logical;
-    if (!isCut)
+    if (!ir::areJoinedTiles(physical[i], physical[i + 1]))
       continue;
     physical[i] = {ir::PhysicalDim::Whole, physical[i].logical, 0};
     shape[i] *= shape[i + 1];

@@ -283,7 +283,7 @@ while read seconds; do echo peer >> {log}; echo '{{"median_ms": 3.0, "steps": 9}
         net = {"net": "net", "batch": 8, "length": 16, "precision": "bf16", "program": "net"}
         machine = types.SimpleNamespace(folder=self.folder, python=str(self.folder / "python"), emulated=False, environment=lambda: dict(os.environ),
                                         command=lambda *_: [str(self.folder / "gpu_check_run.peaks")], program=lambda name: self.folder / "models" / name,
-                                        nets=[], modes=["infer"], variants=None,
+                                        nets=[], modes=["infer"], variants=None, rounds=3, ahead=2,
                                         packs=self.folder, manifest={"products": {"bf16": "net"}, "benchmarks": [net, net | {"precision": "f32"}]})
         rows = {row["name"]: row for row in benchmarks.benchmarks(machine, time.monotonic() + 60)}
         label = "net infer 8x16"

@@ -11,9 +11,8 @@ from machine import end_of
 from parts import Talk
 from report import row
 
-ROUNDS = 3
 SECONDS = 0.3  # of a round
-BEGIN = 75  # seconds in which a peer must be ready: it may compile
+BEGIN = 100  # seconds in which a peer must be ready: it may compile, and others beside it
 ENTRIES = {"train": "train_step", "infer": "predict"}
 
 # What is measured of each framework, by what it computes in, and what it calls the device.
@@ -124,38 +123,65 @@ def most_of(machine, precision, peak, deadline):
         return None
 
 
-def measure_net(machine, net, mode, found, most, deadline):
-    """One network in one precision: ours and the peers' alternate, and get ready all at once."""
-    precision = net["precision"]
-    label = f"{net['net']} {mode} {rows_of(net)} {precision}"
-    try:
-        alone = bench(machine, net["program"], ENTRIES[mode], deadline)
-    except Unmeasured as why:
-        yield row("benchmarks", f"{label} sluice", "failed", str(why))
-        return
-    peers = {f"{framework} {variant}": Peer(machine, framework, net, mode, variant)
-             for framework in found for variant in PEERS[framework][0].get(precision, ()) if machine.variants is None or variant in machine.variants}
-    ours = [alone["median_ms"]]
-    try:
-        for peer in peers.values():
+class Benchmark:
+    """One network in one mode and precision, with its peers."""
+
+    def __init__(self, machine, net, mode, found):
+        self.machine, self.net, self.mode = machine, net, mode
+        self.label = f"{net['net']} {mode} {rows_of(net)} {net['precision']}"
+        self.peers = {f"{framework} {variant}": Peer(machine, framework, net, mode, variant) for framework in found
+                      for variant in PEERS[framework][0].get(net["precision"], ()) if machine.variants is None or variant in machine.variants}
+
+    def ours(self, deadline):
+        return bench(self.machine, self.net["program"], ENTRIES[self.mode], deadline)
+
+    def begin(self, deadline):
+        for peer in self.peers.values():
             peer.try_to(Peer.begin, deadline)
-        for _ in range(ROUNDS if any(not peer.why for peer in peers.values()) else 0):
-            ours.append(bench(machine, net["program"], ENTRIES[mode], deadline)["median_ms"])
-            for peer in peers.values():
+
+    def measure(self, most, deadline):
+        """Ours and the peers' alternate."""
+        alone = self.ours(deadline)
+        times = [alone["median_ms"]]
+        for _ in range(self.machine.rounds if any(not peer.why for peer in self.peers.values()) else 0):
+            times.append(self.ours(deadline)["median_ms"])
+            for peer in self.peers.values():
                 peer.try_to(Peer.measure, deadline)
-    except Unmeasured as why:
-        yield row("benchmarks", f"{label} peers", "not tried", str(why))
-    finally:
-        for peer in peers.values():
+        mine = statistics.median(times)
+        yield figure(f"{self.label} sluice", mine, 1.0, **({"share": alone["gflops"] * 1e9 * times[0] / mine / most} if most else {}))
+        for name, peer in self.peers.items():
+            if peer.times:
+                theirs = statistics.median(peer.times)
+                yield figure(f"{self.label} {name}", theirs, theirs / mine, ours_ms=mine)
+            else:
+                yield row("benchmarks", f"{self.label} {name}", "not tried", peer.why or "there is no time left")
+
+    def rows(self, most, deadline):
+        if time.monotonic() >= deadline - 1:
+            yield row("benchmarks", self.label, "not tried", "there is no time left")
+            return
+        try:
+            yield from self.measure(most, deadline)
+        except Unmeasured as why:
+            yield row("benchmarks", f"{self.label} sluice", "failed", str(why))
+
+    def close(self):
+        for peer in self.peers.values():
             peer.close()
-    mine = statistics.median(ours)
-    yield figure(f"{label} sluice", mine, 1.0, **({"share": alone["gflops"] * 1e9 * ours[0] / mine / most} if most else {}))
-    for name, peer in peers.items():
-        if peer.times:
-            theirs = statistics.median(peer.times)
-            yield figure(f"{label} {name}", theirs, theirs / mine, ours_ms=mine)
-        else:
-            yield row("benchmarks", f"{label} {name}", "not tried", peer.why or "there is no time left")
+
+
+def several(machine, jobs, found, most, deadline):
+    """Benchmarks whose peers get ready at once."""
+    together = [Benchmark(machine, net, mode, found) for net, mode in jobs]
+    try:
+        for benchmark in together:
+            benchmark.begin(deadline)
+        for benchmark in together:
+            yield from benchmark.rows(most[benchmark.net["precision"]], deadline)
+            benchmark.close()
+    finally:
+        for benchmark in together:
+            benchmark.close()
 
 
 def benchmarks(machine, deadline):
@@ -172,9 +198,6 @@ def benchmarks(machine, deadline):
             found.append(name)
     nets = [net for net in machine.manifest["benchmarks"] if not machine.nets or net["net"] in machine.nets]
     most = {precision: most_of(machine, precision, peak, deadline) for precision in dict.fromkeys(net["precision"] for net in nets)}
-    for net in nets:
-        for mode in machine.modes:
-            if time.monotonic() >= deadline - 1:
-                yield row("benchmarks", f"{net['net']} {mode} {net['precision']}", "not tried", "there is no time left")
-            else:
-                yield from measure_net(machine, net, mode, found, most[net["precision"]], deadline)
+    jobs = [(net, mode) for net in nets for mode in machine.modes]
+    for first in range(0, len(jobs), machine.ahead):
+        yield from several(machine, jobs[first:first + machine.ahead], found, most, deadline)

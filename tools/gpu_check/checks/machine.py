@@ -45,6 +45,7 @@ class Machine:
     def __init__(self, folder, deadline, options):
         self.folder, self.deadline, self.silence, self.python = folder, deadline, options.silence, options.python
         self.nets, self.modes, self.variants = options.nets, options.modes, options.variants
+        self.rounds, self.ahead = options.rounds, options.ahead
         self.manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         self.runner, self.plugin = folder / "gpu_check_run", folder / "backends" / "sluice_cuda_run.so"
         self.sanitizer_named = bool(options.compute_sanitizer)
