@@ -8,7 +8,8 @@
 // rounded once, at the end. An algorithm is made by the heuristic or passes the check, for types, transposes and epilogue;
 // operands lie at multiples of the alignment that the heuristic was promised (256 bytes unless told), the workspace at
 // multiples of 16, and it is as large as the algorithm wants. The workspace is overwritten. Heuristics look at no memory;
-// nothing of it waits for the device, so that all of it may happen in a capture. C is not read where beta is 0.
+// nothing of it waits for the device, so that all of it may happen in a capture. C, which has D's layout, is not read where
+// beta is 0, and is added before the bias where it is 1.
 //
 // An epilogue's bias is a number of D's type for each of D's rows, side by side, the same for all columns and the whole batch. It
 // is added in f32, before the ReLU, and lies at multiples of what its pointer was a multiple of when the algorithm was made.
@@ -160,11 +161,12 @@ size_t extent(const Layout &layout) {
   return (last + 1) * bytesOf(layout.type);
 }
 
-void multiply(const Description &description, const Sizes &sizes, const std::byte *a, const Layout &layoutA,
-              const std::byte *b, const Layout &layoutB, std::byte *d, const Layout &layoutD) {
+void multiply(const Description &description, const Sizes &sizes, double beta, const std::byte *a,
+              const Layout &layoutA, const std::byte *b, const Layout &layoutB, std::byte *d, const Layout &layoutD) {
   for (uint64_t column = 0; column < sizes.n; ++column)
     for (uint64_t row = 0; row < sizes.m; ++row) {
-      double sum = behaves("wrong");
+      std::byte *place = d + (row + column * uint64_t(layoutD.leading)) * bytesOf(layoutD.type);
+      double sum = behaves("wrong") + (beta == 0 ? 0 : numberAt(place, layoutD.type));
       for (uint64_t k = 0; k < sizes.k; ++k)
         sum += (description.transposed[0] ? at(a, layoutA, k, row) : at(a, layoutA, row, k)) *
                (description.transposed[1] ? at(b, layoutB, column, k) : at(b, layoutB, k, column));
@@ -172,7 +174,7 @@ void multiply(const Description &description, const Sizes &sizes, const std::byt
         sum = float(sum) + numberAt(description.bias + row * bytesOf(layoutD.type), layoutD.type);
       if (description.hasRelu() && sum < 0)
         sum = 0;
-      putNumber(d + (row + column * uint64_t(layoutD.leading)) * bytesOf(layoutD.type), layoutD.type, sum);
+      putNumber(place, layoutD.type, sum);
     }
 }
 
@@ -283,8 +285,9 @@ EXPORTED int cublasLtMatmulAlgoGetHeuristic(Device **handle, const Description *
     Choice &choice = choices[(*found)++];
     choice = {algorithmFor(*description, *d), workspace, Done, 1, {}};
     choice.algorithm.workspace = workspace;
+    const uint32_t *promised = preference->alignment; // of A, B, C and D; C and D are one place
     for (int i = 0; i < 3; ++i)
-      choice.algorithm.alignment[i] = preference->alignment[i == 2 ? 3 : i];
+      choice.algorithm.alignment[i] = i < 2 ? promised[i] : std::max(promised[2], promised[3]);
   };
   offer(kWorkspace);
   offer(0);
@@ -313,7 +316,7 @@ EXPORTED int cublasLtMatmul(Device **handle, const Description *description, con
   auto number = [&](const void *value) {
     return isWide ? *static_cast<const double *>(value) : *static_cast<const float *>(value);
   };
-  if (number(alpha) != 1 || number(beta) != 0) // nobody asks for others
+  if (number(alpha) != 1 || (number(beta) != 0 && number(beta) != 1)) // nobody asks for others
     return NotSupported;
   const std::byte *places[] = {a, b, d};
   const Layout *layouts[] = {layoutA, layoutB, layoutD};
@@ -337,12 +340,12 @@ EXPORTED int cublasLtMatmul(Device **handle, const Description *description, con
     return InvalidArgument;
   if (needed > 0)
     touched.push_back(bufferAt(own, needed));
-  auto work = [=, description = *description, a = *layoutA, b = *layoutB, d = *layoutD] {
+  auto work = [=, scale = number(beta), description = *description, a = *layoutA, b = *layoutB, d = *layoutD] {
     sim::Unlocked unlocked(touched);
     if (needed > 0)
       std::memset(workspace, 0xff, needed);
     for (int64_t i = 0; i < d.batch; ++i)
-      multiply(description, sizes, places[0] + i * a.batchStride * int64_t(bytesOf(a.type)), a,
+      multiply(description, sizes, scale, places[0] + i * a.batchStride * int64_t(bytesOf(a.type)), a,
                places[1] + i * b.batchStride * int64_t(bytesOf(b.type)), b,
                const_cast<std::byte *>(places[2]) + i * d.batchStride * int64_t(bytesOf(d.type)), d);
   };

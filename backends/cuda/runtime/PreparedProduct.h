@@ -1,12 +1,10 @@
-// A product that cublasLt does, on one device: its algorithm is chosen when the code is loaded, for the capacity's rows, and is
-// the same in every call, so that the order of each sum hangs on shape, device and library alone: what is added in parts lies in
-// the workspace, and nothing is added where two blocks meet.
+// A product that cublasLt does, on one device, in one call of the library or in several (ProductParts.h).
 #pragma once
 
-#include "backends/cuda/runtime/BlasLt.h"
-#include "backends/cuda/runtime/ModuleImage.h"
+#include "backends/cuda/runtime/PreparedPart.h"
 
 #include <memory>
+#include <vector>
 
 namespace sluice::cuda {
 
@@ -14,30 +12,18 @@ class PreparedProduct {
 public:
   /// Null if the library has no algorithm for it. The device's context must be current.
   static std::unique_ptr<PreparedProduct> prepare(const BlasLt &blas, BlasHandle handle, const ImageProduct &product);
-  ~PreparedProduct();
-  PreparedProduct(const PreparedProduct &) = delete;
-  PreparedProduct &operator=(const PreparedProduct &) = delete;
 
-  /// Whether there is anything to multiply in a call of so many rows, and the algorithm does it.
+  /// Whether there is anything to multiply in a call of so many rows, and the algorithms of all parts do it.
   bool does(int64_t rows);
   /// Puts it into the stream; `addresses` are the kernel's buffers. Gives the library's status.
   int launch(int64_t rows, void *const *addresses, void *workspace, DriverStream stream);
 
 private:
-  PreparedProduct(const BlasLt &blas, BlasHandle handle, const ImageProduct &product);
+  using Parts = std::vector<std::unique_ptr<PreparedPart>>;
 
-  bool choose();
-  void setBias(const void *address);
-  void setRows(int64_t rows);
+  explicit PreparedProduct(Parts parts) : parts(std::move(parts)) {}
 
-  const BlasLt &blas;
-  BlasHandle handle;
-  ImageProduct product;
-  BlasDescription description = nullptr;
-  BlasLayout first = nullptr, second = nullptr, result = nullptr;
-  BlasAlgorithm algorithm{};
-  int64_t rowsSet = -1;
-  bool doesRowsSet = false;
+  Parts parts;
 };
 
 } // namespace sluice::cuda

@@ -1,0 +1,44 @@
+// A call of cublasLt, on one device: its algorithm is chosen when the code is loaded, for the capacity's rows, and is the
+// same in every call, so that the order of each sum hangs on shape, device and library alone: what is added in parts lies
+// in the workspace, and nothing is added where two blocks meet.
+#pragma once
+
+#include "backends/cuda/runtime/BlasLt.h"
+#include "backends/cuda/runtime/ProductParts.h"
+
+#include <memory>
+
+namespace sluice::cuda {
+
+class PreparedPart {
+public:
+  /// Null if the library has no algorithm for it. The device's context must be current.
+  static std::unique_ptr<PreparedPart> prepare(const BlasLt &blas, BlasHandle handle, const ProductPart &part);
+  ~PreparedPart();
+  PreparedPart(const PreparedPart &) = delete;
+  PreparedPart &operator=(const PreparedPart &) = delete;
+
+  /// Whether there is anything to multiply in a call of so many rows, and the algorithm does it.
+  bool does(int64_t rows);
+  /// Puts it into the stream; `addresses` are the kernel's buffers. Gives the library's status.
+  int launch(int64_t rows, void *const *addresses, void *workspace, DriverStream stream);
+
+private:
+  PreparedPart(const BlasLt &blas, BlasHandle handle, const ProductPart &part);
+
+  bool choose();
+  void setBias(const void *address);
+  void setRows(int64_t rows);
+
+  const BlasLt &blas;
+  BlasHandle handle;
+  ProductPart part;
+  const ImageProduct &product; // the part's
+  BlasDescription description = nullptr;
+  BlasLayout first = nullptr, second = nullptr, result = nullptr;
+  BlasAlgorithm algorithm{};
+  int64_t rowsSet = -1;
+  bool doesRowsSet = false;
+};
+
+} // namespace sluice::cuda

@@ -1,0 +1,308 @@
+// Products as calls of cublasLt: which parts they are done in, and that these give what one sum in double precision gives.
+#include "backends/cuda/runtime/PreparedProduct.h"
+#include "sluice/backend/halves.h"
+#include "tests/cuda_emu/Doubles.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+#include <random>
+
+namespace sluice::cuda::test {
+
+namespace {
+
+constexpr int64_t kCapacity = 8, kBatch = 2, kWorkspaceBytes = 1 << 16;
+
+/// The double, which keeps what results were multiplied with, and refuses what it is told to.
+struct Watched {
+  static inline std::vector<float> betas;                    // of the calls
+  static inline int choiceToRefuse = -1, checkToRefuse = -1; // the next is 0
+
+  static BlasLt library() {
+    BlasLt watched = *BlasLt::find();
+    watched.choose = [](auto... arguments) {
+      return choiceToRefuse-- == 0 ? kNotSupported : BlasLt::find()->choose(arguments...);
+    };
+    watched.check = [](auto... arguments) {
+      return checkToRefuse-- == 0 ? kNotSupported : BlasLt::find()->check(arguments...);
+    };
+    watched.multiply = [](BlasHandle handle, BlasDescription description, const void *alpha, const void *a,
+                          BlasLayout layoutA, const void *b, BlasLayout layoutB, const void *beta, const void *c,
+                          BlasLayout layoutC, void *d, BlasLayout layoutD, const BlasAlgorithm *algorithm,
+                          void *workspace, size_t workspaceBytes, DriverStream stream) {
+      betas.push_back(*static_cast<const float *>(beta));
+      return BlasLt::find()->multiply(handle, description, alpha, a, layoutA, b, layoutB, beta, c, layoutC, d, layoutD,
+                                      algorithm, workspace, workspaceBytes, stream);
+    };
+    return watched;
+  }
+
+private:
+  static constexpr int kNotSupported = 15;
+};
+
+/// A double of a device, with the library begun on it.
+struct EmulatedDevice {
+  EmulatedDevice() {
+    driver.contextRetain(&context, 0);
+    driver.contextSetCurrent(context);
+    driver.streamCreate(&stream, kStreamNonBlocking);
+    blas.create(&handle);
+  }
+  ~EmulatedDevice() {
+    blas.destroy(handle);
+    driver.streamDestroy(stream);
+    driver.contextRelease(0);
+  }
+
+  const Driver &driver = Driver::get();
+  BlasLt blas = Watched::library();
+  DriverContext context = nullptr;
+  DriverStream stream = nullptr;
+  BlasHandle handle = nullptr;
+};
+
+/// Numbers in the memory of the host and of a device; NaN until they are set.
+class Numbers {
+public:
+  Numbers(EmulatedDevice &device, const std::string &type, int64_t count)
+      : device(device), type(type), bytes(size_t(count) * elementBytes(), '\xff') {
+    device.driver.allocate(&address, bytes.size());
+  }
+  ~Numbers() { device.driver.release(address); }
+
+  void *place() const { return reinterpret_cast<void *>(address); }
+  void forget() { std::fill(bytes.begin(), bytes.end(), '\xff'); }
+  void send() { device.driver.copyUp(address, bytes.data(), bytes.size(), device.stream); }
+  void fetch() {
+    device.driver.copyDown(bytes.data(), address, bytes.size(), device.stream);
+    device.driver.streamSynchronize(device.stream);
+  }
+  double get(int64_t i) const {
+    if (elementBytes() == 4)
+      return reinterpret_cast<const float *>(bytes.data())[i];
+    uint16_t half = reinterpret_cast<const uint16_t *>(bytes.data())[i];
+    return type == "f16" ? sluice_float_of_f16(half) : sluice_float_of_bf16(half);
+  }
+  void set(int64_t i, float number) {
+    if (elementBytes() == 4)
+      reinterpret_cast<float *>(bytes.data())[i] = number;
+    else
+      reinterpret_cast<uint16_t *>(bytes.data())[i] =
+          type == "f16" ? sluice_f16_of_float(number) : sluice_bf16_of_float(number);
+  }
+  /// How many have been set.
+  int64_t known() const {
+    int64_t count = 0;
+    for (size_t i = 0; i < bytes.size() / elementBytes(); ++i)
+      count += !std::isnan(get(int64_t(i)));
+    return count;
+  }
+
+private:
+  size_t elementBytes() const { return type == "f16" || type == "bf16" ? 2 : 4; }
+
+  EmulatedDevice &device;
+  std::string type;
+  std::vector<char> bytes;
+  DeviceAddress address = 0;
+};
+
+int64_t padded(int64_t extent) { return (extent + 7) / 8 * 8; }
+
+/// D[p, rows] of a batch, with padded matrices; buffers are the operands, the bias and D.
+ImageProduct productOf(const std::string &type, int64_t p, int64_t k, bool firstTransposed, bool secondTransposed,
+                       bool hasBias = false, bool hasRelu = false) {
+  auto matrix = [](int64_t buffer, int64_t height, int64_t width, bool isTransposed) {
+    int64_t neighbours = padded(isTransposed ? width : height), others = isTransposed ? height : width;
+    return ImageProduct::Matrix{buffer, neighbours, neighbours * others, isTransposed};
+  };
+  ImageProduct product;
+  product.type = type;
+  product.p = {p, 0}, product.q = {1, 1}, product.k = {k, 0}, product.batch = {kBatch, 0};
+  product.first = matrix(0, p, k, firstTransposed);
+  product.second = matrix(1, k, kCapacity, secondTransposed);
+  product.result = matrix(3, p, kCapacity, false);
+  product.bias = hasBias ? 2 : -1;
+  product.hasRelu = hasRelu;
+  product.capacity = kCapacity;
+  product.workspaceBytes = kWorkspaceBytes;
+  return product;
+}
+
+int64_t indexIn(const ImageProduct::Matrix &matrix, int64_t batch, int64_t row, int64_t column) {
+  if (matrix.isTransposed)
+    std::swap(row, column);
+  return batch * matrix.batchStride + column * matrix.leading + row;
+}
+
+/// A product on a device, whose operands are multiples of 1/4 that every type has.
+class ProductRun {
+public:
+  ProductRun(EmulatedDevice &device, const ImageProduct &product)
+      : prepared(PreparedProduct::prepare(device.blas, device.handle, product)), device(device), product(product),
+        first(device, product.type, kBatch * product.first.batchStride),
+        second(device, product.type, kBatch * product.second.batchStride), bias(device, product.type, product.p.size),
+        result(device, product.type, kBatch * product.result.batchStride),
+        workspace(device, "f32", kWorkspaceBytes / int64_t(sizeof(float))) {
+    fill(first, product.first, product.p.size, product.k.size);
+    fill(second, product.second, product.k.size, kCapacity);
+    for (int64_t p = 0; p < product.p.size; ++p)
+      bias.set(p, next());
+    for (Numbers *numbers : {&first, &second, &bias})
+      numbers->send();
+  }
+
+  /// Compares what a call gives with sums in double precision. Gives beta of each call of the library.
+  std::vector<float> call(int64_t rows) {
+    EXPECT_TRUE(prepared->does(rows));
+    result.forget();
+    result.send();
+    void *addresses[] = {first.place(), second.place(), bias.place(), result.place()};
+    Watched::betas.clear();
+    EXPECT_EQ(prepared->launch(rows, addresses, workspace.place(), device.stream), 0);
+    result.fetch();
+    EXPECT_EQ(result.known(), kBatch * product.p.size * rows);
+    EXPECT_LE(largestError(rows), 1) << "of what rounding may do";
+    return Watched::betas;
+  }
+
+  std::unique_ptr<PreparedProduct> prepared;
+
+private:
+  float next() { return float(int64_t(random() % 17) - 8) / 4; }
+
+  void fill(Numbers &numbers, const ImageProduct::Matrix &matrix, int64_t height, int64_t width) {
+    for (int64_t batch = 0; batch < kBatch; ++batch)
+      for (int64_t row = 0; row < height; ++row)
+        for (int64_t column = 0; column < width; ++column)
+          numbers.set(indexIn(matrix, batch, row, column), next());
+  }
+
+  double sum(int64_t batch, int64_t p, int64_t row) const {
+    double sum = product.bias >= 0 ? bias.get(p) : 0;
+    for (int64_t k = 0; k < product.k.size; ++k)
+      sum += first.get(indexIn(product.first, batch, p, k)) * second.get(indexIn(product.second, batch, k, row));
+    return product.hasRelu ? std::max(sum, 0.0) : sum;
+  }
+
+  /// In terms of half a unit in the last place of the sum, and one of the few terms' that may be rounded by themselves.
+  double largestError(int64_t rows) const {
+    double half = product.type == "f16" ? 0x1p-11 : product.type == "bf16" ? 0x1p-8 : 0x1p-24, largest = 0;
+    constexpr double kLargestOfFewTerms = 7 * 2 * 2;
+    for (int64_t batch = 0; batch < kBatch; ++batch)
+      for (int64_t row = 0; row < rows; ++row)
+        for (int64_t p = 0; p < product.p.size; ++p) {
+          double wanted = sum(batch, p, row), found = result.get(indexIn(product.result, batch, p, row));
+          double error = std::abs(found - wanted) / (half * (std::abs(wanted) + kLargestOfFewTerms));
+          largest = std::isnan(error) ? INFINITY : std::max(largest, error);
+        }
+    return largest;
+  }
+
+  EmulatedDevice &device;
+  ImageProduct product;
+  std::mt19937 random{5};
+  Numbers first, second, bias, result, workspace;
+};
+
+using Betas = std::vector<float>;
+using Parts = std::vector<std::tuple<int64_t, int64_t, bool>>; // p, k, and whether it adds to the result
+
+Parts partsFor(const ImageProduct &product) {
+  Parts parts;
+  for (const ProductPart &part : partsOf(product))
+    parts.emplace_back(part.product.p.size, part.product.k.size, part.addsToResult);
+  return parts;
+}
+
+class PreparedProducts : public testing::Test {
+protected:
+  static void SetUpTestSuite() { sluice::test::useCudaDoubles(1); }
+  void SetUp() override { Watched::choiceToRefuse = Watched::checkToRefuse = -1; }
+
+  /// Runs a product of each type with what may follow it, for several numbers of rows.
+  static void expectTheSums(int64_t p, int64_t k, bool firstTransposed, bool secondTransposed, const Betas &betas) {
+    for (const char *type : {"f16", "bf16", "tf32"})
+      for (bool hasBias : {false, true})
+        for (bool hasRelu : {false, true}) {
+          SCOPED_TRACE(testing::Message() << type << " " << p << " " << k << " " << firstTransposed << secondTransposed
+                                          << (hasBias ? " bias" : "") << (hasRelu ? " ReLU" : ""));
+          EmulatedDevice device;
+          ProductRun run(device, productOf(type, p, k, firstTransposed, secondTransposed, hasBias, hasRelu));
+          ASSERT_TRUE(run.prepared);
+          for (int64_t rows : {kCapacity, int64_t(3), int64_t(1)})
+            EXPECT_EQ(run.call(rows), betas) << rows << " rows";
+          EXPECT_FALSE(run.prepared->does(0));
+        }
+  }
+};
+
+} // namespace
+
+TEST_F(PreparedProducts, HavePartsWhereTheirNeighboursAreNoMultiples) {
+  EXPECT_EQ(partsFor(productOf("bf16", 1001, 64, true, false)), (Parts{{1, 64, false}, {1000, 64, false}}));
+  EXPECT_EQ(partsFor(productOf("bf16", 1007, 64, true, false)), (Parts{{7, 64, false}, {1000, 64, false}}));
+  EXPECT_EQ(partsFor(productOf("f16", 64, 1001, false, false)), (Parts{{64, 1, false}, {64, 1000, true}}));
+  EXPECT_EQ(partsFor(productOf("f16", 64, 1001, true, true)), (Parts{{64, 1, false}, {64, 1000, true}}));
+  EXPECT_EQ(partsFor(productOf("tf32", 1001, 1003, true, false)),
+            (Parts{{1, 1003, false}, {1000, 3, false}, {1000, 1000, true}}));
+}
+
+TEST_F(PreparedProducts, AreWholeWherePartsWouldNotPay) {
+  auto isWhole = [](const ImageProduct &product) {
+    return partsFor(product) == Parts{{product.p.size, product.k.size, false}};
+  };
+  ImageProduct both = productOf("bf16", 1001, 1001, true, false);
+  EXPECT_FALSE(isWhole(both));
+  for (const char *type : {"f32", "f64"})
+    EXPECT_TRUE(isWhole(productOf(type, 1001, 1001, true, false))) << type;
+  EXPECT_TRUE(isWhole(productOf("bf16", 1000, 1000, true, false))) << "multiples already";
+  EXPECT_TRUE(isWhole(productOf("tf32", 1004, 1004, true, false))) << "multiples of 16 bytes";
+  EXPECT_TRUE(isWhole(productOf("bf16", 255, 255, true, false))) << "small";
+  EXPECT_TRUE(isWhole(productOf("bf16", 64, 1001, false, true))) << "terms of a sum are no neighbours";
+  ImageProduct perRow = productOf("bf16", 64, 1001, true, false);
+  perRow.k.perRow = 1;
+  EXPECT_TRUE(isWhole(perRow)) << "each call has another rest";
+  for (ImageProduct::Matrix ImageProduct::*matrix :
+       {&ImageProduct::first, &ImageProduct::second, &ImageProduct::result})
+    for (int64_t ImageProduct::Matrix::*distance :
+         {&ImageProduct::Matrix::leading, &ImageProduct::Matrix::batchStride}) {
+      ImageProduct unaligned = both;
+      unaligned.*matrix.*distance += 1;
+      EXPECT_TRUE(isWhole(unaligned)) << "columns of no multiples";
+    }
+}
+
+// The double refuses addresses that are less aligned than was promised when an algorithm was chosen.
+TEST_F(PreparedProducts, AddUpInParts) {
+  for (bool firstTransposed : {false, true})
+    for (bool secondTransposed : {false, true}) {
+      bool sumsNeighbours = firstTransposed || !secondTransposed;
+      expectTheSums(1001, 24, firstTransposed, secondTransposed, {0, 0});
+      expectTheSums(24, 1001, firstTransposed, secondTransposed, sumsNeighbours ? Betas{0, 1} : Betas{0});
+      expectTheSums(263, 267, firstTransposed, secondTransposed, sumsNeighbours ? Betas{0, 0, 1} : Betas{0, 0});
+    }
+}
+
+TEST_F(PreparedProducts, AreWholeWhereAPartHasNoAlgorithm) {
+  EmulatedDevice device;
+  for (int part : {0, 1}) {
+    Watched::choiceToRefuse = part;
+    ProductRun run(device, productOf("bf16", 24, 1001, true, false, true, true));
+    ASSERT_TRUE(run.prepared);
+    EXPECT_EQ(run.call(3), Betas{0});
+  }
+}
+
+TEST_F(PreparedProducts, DoRowsThatAllPartsDo) {
+  EmulatedDevice device;
+  ProductRun run(device, productOf("bf16", 1001, 24, true, false));
+  for (int part : {0, 1}) {
+    Watched::checkToRefuse = part;
+    EXPECT_FALSE(run.prepared->does(3 + part)) << part;
+    EXPECT_TRUE(run.prepared->does(5 + part));
+  }
+}
+
+} // namespace sluice::cuda::test
