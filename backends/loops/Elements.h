@@ -17,13 +17,13 @@ namespace sluice::loops {
 struct SplitFold {
   mlir::Operation *op = nullptr;
   int64_t chunk = 0;     // indices of the outermost reduced dimension (of size > 1) that one chunk holds
-  int64_t parts = 1;     // of a chunk that is one index: each so many of the next dimension, and a chunk of its own
   int64_t maxChunks = 0; // at capacity
   bool overRows = false; // whether that dimension is `?`
   int64_t elements = 0;  // of the op's result, in its layout
   int64_t buffer = 0;    // the workspace
   llvm::SmallVector<int64_t> byteOffsets; // of each carried value's partial results
   llvm::SmallVector<mlir::Type> carried;  // their element types
+  int64_t parts = 1; // of a chunk that is one index: equal ones of the next dimension, each a chunk of its own
 };
 
 /// The place of an element of a value that lies as `type` does, in a buffer for `capacity` rows.
