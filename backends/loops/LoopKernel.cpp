@@ -220,11 +220,12 @@ void LoopKernel::survey() {
   }
 }
 
-/// Into how many equal parts a fold cuts each row of so many elements: of the dimension below the rows.
+/// Into how many equal parts a fold cuts each row of so many elements, those of the dimension below; 0 elements: of no rows.
 int64_t LoopKernel::partsOf(const Reduction &fold, int64_t elementsOfRow) const {
   auto below = llvm::find_if(fold.extents, [](int64_t extent) { return extent > 1; });
-  int64_t most = below == fold.extents.end() ? 1 : *below;
-  most = std::min({most, writer.mostChunks() / capacity, elementsOfRow / writer.elementsPerPart()});
+  if (elementsOfRow == 0 || below == fold.extents.end())
+    return 1;
+  int64_t most = std::min({*below, writer.mostChunks() / capacity, elementsOfRow / writer.elementsPerPart()});
   int64_t parts = std::max<int64_t>(most, 1);
   while (parts > 1 && *below % parts != 0)
     --parts;

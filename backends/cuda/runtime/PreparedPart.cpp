@@ -96,9 +96,9 @@ bool PreparedPart::choose() {
   if (blas.createPreference(&preference) != 0)
     return false;
   auto workspace = uint64_t(product.workspaceBytes);
-  uint32_t oneSum = 0;
+  uint32_t schemes = kReductionInWorkspace;
   blas.setPreference(preference, PreferenceAttribute::WorkspaceBytes, &workspace, sizeof workspace);
-  blas.setPreference(preference, PreferenceAttribute::ReductionSchemes, &oneSum, sizeof oneSum);
+  blas.setPreference(preference, PreferenceAttribute::ReductionSchemes, &schemes, sizeof schemes);
   for (auto [attribute, offset] : {std::pair(PreferenceAttribute::AlignmentA, part.offsets.first),
                                    {PreferenceAttribute::AlignmentB, part.offsets.second},
                                    {PreferenceAttribute::AlignmentC, part.offsets.result},
