@@ -16,7 +16,7 @@
 // ReLU keeps NaN. f64 has no epilogues.
 //
 // CUDA_EMU_BLAS=none makes heuristics that find nothing, CUDA_EMU_BLAS=wrong products that are wrong, so that tests see who
-// makes them.
+// makes them, and CUDA_EMU_BLAS=uneven those that are for slow kernels.
 #include "sluice/backend/halves.h"
 #include "tests/cuda_emu/DriverState.h"
 
@@ -161,12 +161,17 @@ size_t extent(const Layout &layout) {
   return (last + 1) * bytesOf(layout.type);
 }
 
+/// Whether many neighbours are no multiple of the 16 bytes that fast kernels take at once.
+bool isUneven(const Layout &layout) { return layout.rows > 8 && layout.rows * bytesOf(layout.type) % 16 != 0; }
+
 void multiply(const Description &description, const Sizes &sizes, double beta, const std::byte *a,
               const Layout &layoutA, const std::byte *b, const Layout &layoutB, std::byte *d, const Layout &layoutD) {
+  bool isWrong =
+      behaves("wrong") || (behaves("uneven") && (isUneven(layoutA) || isUneven(layoutB) || isUneven(layoutD)));
   for (uint64_t column = 0; column < sizes.n; ++column)
     for (uint64_t row = 0; row < sizes.m; ++row) {
       std::byte *place = d + (row + column * uint64_t(layoutD.leading)) * bytesOf(layoutD.type);
-      double sum = behaves("wrong") + (beta == 0 ? 0 : numberAt(place, layoutD.type));
+      double sum = isWrong + (beta == 0 ? 0 : numberAt(place, layoutD.type));
       for (uint64_t k = 0; k < sizes.k; ++k)
         sum += (description.transposed[0] ? at(a, layoutA, k, row) : at(a, layoutA, row, k)) *
                (description.transposed[1] ? at(b, layoutB, column, k) : at(b, layoutB, k, column));

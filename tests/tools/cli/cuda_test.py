@@ -127,6 +127,29 @@ module @biased {
                 result = self.run_sluice("verify", *arguments, "--rows", "3", CUDA_EMU_BLAS=behaviour)
                 self.assertEqual(result.returncode, 0 if agrees else 1, (element, behaviour, result.stderr))
 
+    def test_a_library_does_wide_products_in_parts(self):
+        model = """
+module @wide {
+  sluice.model "wide" format 1 phase "model" capacity 4
+  sluice.state parameter @w : tensor<16x1001xTYPE> = <"uniform", -1.0 : f64, 1.0 : f64>
+  sluice.state parameter @v : tensor<16x1001xTYPE> = <"uniform", -1.0 : f64, 1.0 : f64>
+  sluice.graph ["x"] (%x: tensor<?x16xTYPE>) {
+    %w = sluice.get @w : tensor<16x1001xTYPE>
+    %v = sluice.get @v : tensor<16x1001xTYPE>
+    %p = sluice.einsum "ab,bc->ac" %x, %w : (tensor<?x16xTYPE>, tensor<16x1001xTYPE>) -> tensor<?x1001xTYPE>
+    %r = sluice.relu %p : (tensor<?x1001xTYPE>) -> tensor<?x1001xTYPE>
+    %y = sluice.einsum "ab,cb->ac" %r, %v : (tensor<?x1001xTYPE>, tensor<16x1001xTYPE>) -> tensor<?x16xTYPE>
+    sluice.output "y", %y : tensor<?x16xTYPE>
+  }
+}
+"""
+        for element, setting in (("bf16", ""), ("f32", ",tf32=on")):
+            self.write("wide.mlir", model.replace("TYPE", element))
+            arguments = ("wide.mlir", "--devices", "cuda:0", "--rows", "3", "--backend", "cuda=library=all" + setting)
+            for behaviour, agrees in (("uneven", True), ("wrong", False)):
+                result = self.run_sluice("verify", *arguments, CUDA_EMU_BLAS=behaviour)
+                self.assertEqual(result.returncode, 0 if agrees else 1, (element, behaviour, result.stderr))
+
     def test_who_makes_products_is_said(self):
         self.assertEqual(self.compile("--backend", "cuda=library=all", "-o", "small").returncode, 0)
         absent = {"SLUICE_CUBLASLT": "/nowhere/libcublasLt.so"}
