@@ -272,13 +272,13 @@ class GpuCheckTest(unittest.TestCase):
         sys.path.insert(0, str(self.folder / "checks"))
         import benchmarks  # pylint: disable=import-error,import-outside-toplevel
         log = self.folder / "log"
-        self.write_script(self.folder / "models" / "net", f"echo ours >> {log}\necho '{{\"median_ms\": 2.0, \"gflops\": 500}}'\n")
+        self.write_script(self.folder / "models" / "net", f"echo ours >> {log}\necho '{{\"median_ms\": 1.0, \"untimed_ms\": 2.0, \"gflops\": 1000}}'\n")
         self.write_script(self.folder / "gpu_check_run.peaks", "echo '{\"name\": \"peak\", \"result\": \"measured\", \"flops\": 1e12, \"bandwidth\": 2e12, \"upload\": 5e10, \"download\": 5e10}'\n")
         self.write_script(self.folder / "python", f"""[ "$1" = -c ] && {{ [[ "$2" == *jax* ]] && {{ echo 'ModuleNotFoundError: no jax' >&2; exit 1; }}; exit 0; }}
 [ "$5" = compile ] && exit 3
 echo "$@" >> {log}.asked
 echo '{{"ready": true}}'
-while read seconds; do echo peer >> {log}; echo '{{"median_ms": 3.0, "steps": 9}}'; done
+while read seconds; do echo peer >> {log}; echo '{{"ms": 3.0, "steps": 9}}'; done
 """)
         net = {"net": "net", "batch": 8, "length": 16, "precision": "bf16", "program": "net"}
         machine = types.SimpleNamespace(folder=self.folder, python=str(self.folder / "python"), emulated=False, environment=lambda: dict(os.environ),
@@ -302,7 +302,7 @@ while read seconds; do echo peer >> {log}; echo '{{"median_ms": 3.0, "steps": 9}
         sys.path.insert(0, str(self.folder / "checks"))
         import exercises  # pylint: disable=import-error,import-outside-toplevel
         for name, ms in {"h1": 1, "d1": 2, "h2": 9, "d2": 2, "h3": 1, "d3": 2, "h4": 8, "d4": 2, "fused": 1, "apart": 5, "net": 3}.items():
-            self.write_script(self.folder / "models" / name, f"[[ \"$*\" == *--no-graphs* ]] && echo '{{\"median_ms\": 6}}' || echo '{{\"median_ms\": {ms}}}'\n")
+            self.write_script(self.folder / "models" / name, f"[[ \"$*\" == *--no-graphs* ]] && MS=6 || MS={ms}; echo '{{\"median_ms\": 1, \"gflops\": 1, \"untimed_ms\": '$MS'}}'\n")
         machine = types.SimpleNamespace(folder=self.folder, emulated=False, environment=lambda: dict(os.environ),
                                         program=lambda name: self.folder / "models" / name, manifest={"exercises": {
             "products": [[1, "h1", "d1"], [2, "h2", "d2"], [3, "h3", "d3"], [4, "h4", "d4"]], "chain": ["fused", "apart"], "graphs": [["net", "net", "train_step"]]}})

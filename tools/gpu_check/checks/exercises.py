@@ -15,8 +15,8 @@ def compared(machine, name, ours, other, entry, deadline, flags=()):
     if time.monotonic() >= deadline - 1:
         return row("exercises", name, "not tried", "there is no time left")
     try:
-        first = bench(machine, ours, entry, deadline, seconds=seconds)["median_ms"]
-        second = bench(machine, other, entry, deadline, flags, seconds)["median_ms"]
+        first = bench(machine, ours, entry, deadline, seconds=seconds)["ms"]
+        second = bench(machine, other, entry, deadline, flags, seconds)["ms"]
     except Unmeasured as why:
         return row("exercises", name, "failed", str(why))
     if machine.emulated:

@@ -1,8 +1,7 @@
 """A peer in JAX: peer_jax.py NET MODE BATCH VARIANT DEVICE
 
 MODE is train or infer; BATCH rows, or rows and their length, as 4x1024. VARIANT is jit, with +tf32 for tensor cores on f32 or
-+bf16 for all of the network in bf16, from weights in f32. A step begins with the batch in the host's memory, and ends with the
-device idle."""
++bf16 for all of the network in bf16, from weights in f32. A step begins with the batch in the host's memory."""
 
 import os
 import sys
@@ -22,18 +21,17 @@ def main(name, mode, batch, variant, device):
     if "+bf16" in variant:
         apply = in_dtype(apply, jax.numpy.bfloat16)
     parameters = jax.tree.map(jax.numpy.asarray, build())
-    state, (x, y) = [parameters, make_slots(parameters, settings)], batch_of(*map(int, batch.split("x")))
+    state, (x, y) = [parameters, make_slots(parameters, settings), None], batch_of(*map(int, batch.split("x")))
     TRAINING[0] = mode == "train"
     run, predict = jax.jit(make_step(apply, loss, settings), donate_argnums=(0, 1)), jax.jit(apply)
 
     def train():
-        state[0], state[1], value = run(*state, x, y)
-        jax.block_until_ready((state, value))
+        state[:] = run(*state[:2], x, y)
 
     def infer():
-        jax.block_until_ready(predict(state[0], x))
+        state[2] = predict(state[0], x)
 
-    serve(train if mode == "train" else infer, version=jax.__version__)
+    serve(train if mode == "train" else infer, lambda: jax.block_until_ready(state), version=jax.__version__)
 
 
 main(*sys.argv[1:6])

@@ -1,8 +1,8 @@
 """What a peer's process says and hears: `{"ready": ...}` once its step runs, then for each line of seconds that it is given
-the median of steps that took at least so long. It stays warm between rounds, which alternate with others'."""
+the mean of steps that took at least so long, one behind the other, until the last has ended. It stays warm between rounds, which
+alternate with others'."""
 
 import json
-import statistics
 import sys
 import time
 
@@ -11,15 +11,16 @@ def say(**line):
     print(json.dumps(line), flush=True)
 
 
-def serve(step, **ready):
-    """`step` does one step, to its end."""
+def serve(step, finish, **ready):
+    """`step` begins one step, `finish` waits for what was begun."""
     for _ in range(5):
         step()
+    finish()
     say(ready=True, **ready)
     for line in sys.stdin:
-        times, start = [], time.perf_counter()
-        while len(times) < 5 or time.perf_counter() - start < float(line):
-            begin = time.perf_counter()
+        steps, begin = 0, time.perf_counter()
+        while steps < 5 or time.perf_counter() - begin < float(line):
             step()
-            times.append((time.perf_counter() - begin) * 1e3)
-        say(median_ms=statistics.median(times), steps=len(times))
+            steps += 1
+        finish()
+        say(ms=(time.perf_counter() - begin) * 1e3 / steps, steps=steps)
