@@ -9,6 +9,7 @@
 #include "tests/cuda_emu/EmulatedLibrary.h"
 #include "tests/cuda_emu/PinnedNvrtc.h"
 #include "tests/ir/op_instance.h"
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
@@ -366,7 +367,24 @@ TEST(LoopsText, OfChunksMatchesTheReference) {
   }
 }
 
-// The same lanes give the same bits, whether a fold has all of them or each has a fold of its own, and other lanes give
+/// Sums of rows in eight lanes, which are added up in a tree: the lanes that are so far apart, one distance after the other.
+static std::vector<float> sumsInLanes(const HostTensor &x, int64_t columns, std::initializer_list<int> distances) {
+  std::vector<float> sums;
+  for (size_t row = 0; row < x.data.size(); row += size_t(columns)) {
+    std::array<float, 8> lanes{};
+    for (int64_t i = 0; i < columns; ++i)
+      lanes[size_t(i) % lanes.size()] += float(x.data[row + size_t(i)]);
+    for (int distance : distances) {
+      std::array<float, 8> before = lanes;
+      for (size_t i = 0; i < lanes.size(); ++i)
+        lanes[i] = before[i] + before[(i + size_t(distance)) % lanes.size()];
+    }
+    sums.push_back(lanes[0]);
+  }
+  return sums;
+}
+
+// The same lanes give the same bits, whether a fold has all of them or each has a fold of its own; a thread adds its own lanes first, and other lanes give
 // others: sums of single precision are never the same by chance here.
 TEST(LoopsText, OrderOfSumsIsThatOfTheLanes) {
   OpInstance sum("\"sluice.sum\"(%0) {axes = array<i64: 1>} : (tensor<4x1001xf32>) -> tensor<4xf32>");
@@ -378,8 +396,18 @@ TEST(LoopsText, OrderOfSumsIsThatOfTheLanes) {
   program.compile();
   std::vector<HostTensor> operands = drawOperands(sum, {"", {{-2, 2}}});
   auto bytesOf = [&](const std::string &function) { return call(program.function(function), x, y, operands)[0]; };
-  EXPECT_EQ(bytesOf(along), bytesOf(across));
-  EXPECT_EQ(bytesOf(along), bytesOf(together));
+  auto bytesInLanes = [&](std::initializer_list<int> distances) {
+    std::vector<float> sums = sumsInLanes(operands[0], 1001, distances);
+    auto bytes = reinterpret_cast<const char *>(sums.data());
+    return std::vector<char>(bytes, bytes + sums.size() * sizeof(float));
+  };
+  auto isThatOf = [&](const std::string &function, std::initializer_list<int> distances) {
+    auto found = bytesOf(function);
+    return llvm::equal(found, bytesInLanes(distances), [](auto a, auto b) { return char(a) == b; });
+  };
+  EXPECT_TRUE(isThatOf(along, {4, 2, 1}));
+  EXPECT_TRUE(isThatOf(across, {4, 2, 1}));
+  EXPECT_TRUE(isThatOf(together, {2, 1, 4})) << "a thread adds its own lanes first";
   EXPECT_NE(bytesOf(along), bytesOf(alone));
 }
 
