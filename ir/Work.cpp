@@ -94,14 +94,14 @@ static bool widensProduct(Operation *op) {
          elementOf(cast.getY()).isF32();
 }
 
-static bool setsProductOff(Operation *op);
+static Operation *productSetOffBy(Operation *op);
 
 /// The product whose result the value is: as it is, widened or set off.
 static Operation *productOf(Value value) {
   Operation *op = value.getDefiningOp();
-  while (op && (widensProduct(op) || setsProductOff(op)))
-    op = op->getOperand(0).getDefiningOp();
-  return isa_and_nonnull<ContractionOp>(op) ? op : nullptr;
+  if (widensProduct(op))
+    return op->getOperand(0).getDefiningOp();
+  return isa_and_nonnull<ContractionOp>(op) ? op : op ? productSetOffBy(op) : nullptr;
 }
 
 /// Whether some steps back from the value is `product`.
@@ -112,16 +112,18 @@ static bool isFoundFrom(Value value, Operation *product, int steps) {
                              }));
 }
 
-/// Whether each element is that of a product, less or times a number that is found from all of them, as a mean is.
-static bool setsProductOff(Operation *op) {
+/// The product of which each element is taken, less or times a number that is found from all of them, as a mean is; or null.
+static Operation *productSetOffBy(Operation *op) {
   constexpr int kStepsOfMean = 12; // and of a deviation from it
-  Operation *product = isa<LinearOp>(op) && op->getNumOperands() == 2 ? productOf(op->getOperand(0)) : nullptr;
-  auto spread = product ? op->getOperand(1).getDefiningOp<ElementOp>() : ElementOp();
-  return spread && spread.getFusionKind() == FusionKind::Injective &&
-         isFoundFrom(op->getOperand(1), product, kStepsOfMean);
+  auto spread =
+      isa<LinearOp>(op) && op->getNumOperands() == 2 ? op->getOperand(1).getDefiningOp<ElementOp>() : ElementOp();
+  if (!spread || spread.getFusionKind() != FusionKind::Injective)
+    return nullptr;
+  Operation *product = productOf(op->getOperand(0));
+  return product && isFoundFrom(op->getOperand(1), product, kStepsOfMean) ? product : nullptr;
 }
 
-bool isReadFromProduct(Operation *op) { return !op->hasOneUse() && (widensProduct(op) || setsProductOff(op)); }
+bool isReadFromProduct(Operation *op) { return !op->hasOneUse() && (widensProduct(op) || productSetOffBy(op)); }
 
 StringRef kindOf(ArrayRef<Operation *> ops) {
   StringRef kind = "movement";

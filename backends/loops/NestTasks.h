@@ -2,8 +2,8 @@
 // of the host, a warp), in how many lanes it has, and in which way suits it best.
 //
 // The ways to lay lanes: over the innermost dimension, over several that are contiguous taken together, or over none
-// (where what is contiguous is folded). Values do not depend on the way, but for sums in lanes of which a thread has several. Tiles that follow each other are one dimension, and
-// what pads the last is not written.
+// (where what is contiguous is folded). Values do not depend on the way, but for sums in lanes of which a thread has several.
+// Tiles that follow each other are one dimension, and what pads the last is not written.
 #pragma once
 
 #include "backends/loops/LoopNest.h"
