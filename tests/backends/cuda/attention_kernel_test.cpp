@@ -99,8 +99,10 @@ double relativeError(GridRun &run) {
     for (auto [a, b] : llvm::zip_equal(got.data, wanted.data)) {
       if (a == b)
         continue;
+      if (!std::isfinite(a - b))
+        return INFINITY;
       largest = std::max(largest, std::fabs(b));
-      difference = std::isfinite(a - b) ? std::max(difference, std::fabs(a - b)) : INFINITY;
+      difference = std::max(difference, std::fabs(a - b));
     }
     worst = std::max(worst, largest == 0 ? difference : difference / largest);
   }
