@@ -63,7 +63,9 @@ def BlockwiseOp : OpInterface<"BlockwiseOp"> {
     kernel is a launch of its own, which nothing joins.
   }];
   let methods = [
-    InterfaceMethod<"Multiply-adds of its products times two, as (constant part, part per row).", "std::pair<int64_t, int64_t>", "getFlops", (ins)>];
+    InterfaceMethod<"Multiply-adds of its products times two, as (constant part, part per row).", "std::pair<int64_t, int64_t>", "getFlops", (ins)>,
+    InterfaceMethod<"Whether operand (or result) `number` holds vectors, whose elements its kernel takes side by side.",
+      "bool", "holdsVectors", (ins "bool":$isResult, "unsigned":$number)>];
 }
 
 def CompositeOp : OpInterface<"CompositeOp"> {

@@ -56,6 +56,15 @@ SmallVector<int64_t> getPhysicalShape(RankedTensorType type, int64_t capacity) {
   return shape;
 }
 
+SmallVector<int64_t> getStrides(RankedTensorType type, int64_t capacity) {
+  SmallVector<int64_t> strides(type.getRank()), sizes = getPhysicalShape(type, capacity);
+  SmallVector<PhysicalDim> dims = *getPhysicalDims(type);
+  int64_t stride = 1;
+  for (size_t place = dims.size(); place-- > 0; stride *= sizes[place])
+    strides[dims[place].logical] = stride;
+  return strides;
+}
+
 int64_t getElementBytes(Type element) {
 #define SLUICE_DTYPE_BYTES(name, number, type, ...) sizeof(type),
   static constexpr int64_t bytes[] = {SLUICE_FOR_EACH_DTYPE(SLUICE_DTYPE_BYTES)};

@@ -23,6 +23,9 @@ mlir::FailureOr<llvm::SmallVector<PhysicalDim>> getPhysicalDims(mlir::RankedTens
 /// Sizes of the physical dimensions with `?` = capacity; tiles are rounded up.
 llvm::SmallVector<int64_t> getPhysicalShape(mlir::RankedTensorType type, int64_t capacity);
 
+/// Elements from one to the next along each logical dimension, of a layout that cuts none into tiles, with `?` = capacity.
+llvm::SmallVector<int64_t> getStrides(mlir::RankedTensorType type, int64_t capacity);
+
 /// Bytes of the buffer that holds a value of this type.
 int64_t getBufferBytes(mlir::RankedTensorType type, int64_t capacity);
 

@@ -242,6 +242,11 @@ std::pair<int64_t, int64_t> ScaledDotProductAttentionOp::getFlops() { return flo
 std::pair<int64_t, int64_t> AttentionQueryGradOp::getFlops() { return flopsOf(*this, 2, 1); }
 std::pair<int64_t, int64_t> AttentionKeyValueGradOp::getFlops() { return flopsOf(*this, 2, 2); }
 
+// q, k and v, behind them dy; but neither a mask nor what there is of each query.
+bool ScaledDotProductAttentionOp::holdsVectors(bool isResult, unsigned number) { return number < (isResult ? 1 : 3); }
+bool AttentionQueryGradOp::holdsVectors(bool isResult, unsigned number) { return isResult || number < 4; }
+bool AttentionKeyValueGradOp::holdsVectors(bool isResult, unsigned number) { return isResult || number < 4; }
+
 //===- gradient --------------------------------------------------------------------------------------------------===//
 
 // delta is found once for both: p * (dP - delta) is what reaches the scores through the softmax, and what reaches them

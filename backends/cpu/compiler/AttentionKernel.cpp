@@ -121,16 +121,6 @@ template <typename Op> void AttentionKernel::addGradientOperands(Op op, Attentio
   attention.delta = tensorOf(op.getDelta());
 }
 
-/// Strides of the logical dimensions, none of which is cut.
-static SmallVector<int64_t> stridesOf(RankedTensorType type, int64_t capacity) {
-  SmallVector<int64_t> strides(type.getRank()), sizes = ir::getPhysicalShape(type, capacity);
-  SmallVector<ir::PhysicalDim> dims = *ir::getPhysicalDims(type);
-  int64_t stride = 1;
-  for (size_t place = dims.size(); place-- > 0; stride *= sizes[place])
-    strides[dims[place].logical] = stride;
-  return strides;
-}
-
 /// In the element type of sums: where it was widened to, if it was.
 Place AttentionKernel::placeOf(Value operand) {
   if (std::optional<int64_t> offset = widened.offsetOf(operand))
@@ -139,7 +129,7 @@ Place AttentionKernel::placeOf(Value operand) {
 }
 
 Attention::Tensor AttentionKernel::tensorOf(Value operand) {
-  SmallVector<int64_t> strides = stridesOf(attentionTypeOf(operand), capacity);
+  SmallVector<int64_t> strides = ir::getStrides(attentionTypeOf(operand), capacity);
   return {placeOf(operand), strides[0], strides[1], strides[2]};
 }
 
@@ -149,7 +139,7 @@ Attention::Mask AttentionKernel::maskOf(Value mask) {
   Attention::Mask result;
   result.place = placeOf(mask);
   result.stored = isBool ? IntegerType::get(type.getContext(), 8) : ir::getAccumulator(type.getElementType());
-  for (auto [dim, stride] : llvm::enumerate(stridesOf(type, capacity)))
+  for (auto [dim, stride] : llvm::enumerate(ir::getStrides(type, capacity)))
     result.strides[dim] = type.getDimSize(dim) == 1 ? 0 : stride;
   return result;
 }
@@ -159,7 +149,7 @@ Attention::Result AttentionKernel::resultOf(Value result) {
   if (yielded == yield.getOperands().end())
     return {};
   RankedTensorType type = attentionTypeOf(result);
-  SmallVector<int64_t> strides = stridesOf(type, capacity);
+  SmallVector<int64_t> strides = ir::getStrides(type, capacity);
   int64_t number = std::distance(yield.getOperands().begin(), yielded);
   return {{{int64_t(kernel.getNumOperands()) + number, 0}, strides[0], strides[1], strides[2]}, type.getElementType()};
 }

@@ -56,14 +56,6 @@ static LayoutPreference ofAttention(RankedTensorType type, bool isVectors) {
   return {AffineMap::getMultiDimIdentityMap(type.getRank(), type.getContext()), true};
 }
 
-static bool isVectorsOfAttention(Operation *op, bool isResult, unsigned number) {
-  constexpr unsigned kVectorOperands = 3, kVectorOperandsOfGradients = 4; // q, k, v, and dY
-  bool isForward = isa<ir::ScaledDotProductAttentionOp>(op);
-  if (isResult)
-    return !isForward || number == 0;
-  return number < (isForward ? kVectorOperands : kVectorOperandsOfGradients);
-}
-
 LayoutPreference preferredLayout(Operation *op, bool isResult, unsigned number, const Target &target) {
   MLIRContext *context = op->getContext();
   Value value = isResult ? Value(op->getResult(number)) : op->getOperand(number);
@@ -76,8 +68,8 @@ LayoutPreference preferredLayout(Operation *op, bool isResult, unsigned number, 
     return !isResult && number == 1 ? filter(type, target) : nhwc(context, true);
   if (isa<ir::Conv2dWeightGradOp>(op))
     return isResult ? filter(type, target) : nhwc(context, true);
-  if (isa<ir::BlockwiseOp>(op))
-    return ofAttention(type, isVectorsOfAttention(op, isResult, number));
+  if (auto attention = dyn_cast<ir::BlockwiseOp>(op))
+    return ofAttention(type, attention.holdsVectors(isResult, number));
   if (isa<ir::MaxPool2dOp, ir::MaxPool2dGradOp, ir::AvgPool2dOp, ir::AvgPool2dGradOp>(op))
     return nhwc(context, false);
   return {};

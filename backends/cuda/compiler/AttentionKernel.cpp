@@ -87,14 +87,6 @@ std::string reasonAgainstAttention(Operation *op, const GridOptions &options) {
   return givesSums ? "" : "kernels of attention have what there is of each query in f32";
 }
 
-bool isVectorsOfAttention(Operation *op, bool isResult, unsigned number) {
-  constexpr unsigned kOfForward = 3, kOfGradients = 4; // q, k, v, and dy
-  bool isForward = isa<ir::ScaledDotProductAttentionOp>(op);
-  if (isResult)
-    return !isForward || number == 0;
-  return number < (isForward ? kOfForward : kOfGradients);
-}
-
 bool isLaidOutForAttention(RankedTensorType type, bool vectors) {
   SmallVector<ir::PhysicalDim> dims = *ir::getPhysicalDims(type);
   bool isWhole = llvm::all_of(dims, [](const ir::PhysicalDim &dim) { return dim.kind == ir::PhysicalDim::Whole; });
@@ -158,7 +150,6 @@ public:
 private:
   int64_t items() const { return shape.isOfKeys() ? shape.keys() : shape.queries(); }
   int64_t tilesOfHead() const { return llvm::divideCeilSigned(items(), tiles.rows()); }
-  SmallVector<int64_t> stridesOf(RankedTensorType type) const;
   std::string cores() const;
   std::string caseText() const;
   std::string itemsOf(RankedTensorType type, const std::string &at) const;
@@ -177,16 +168,6 @@ private:
 };
 
 } // namespace
-
-/// Of the logical dimensions, none of which is cut.
-SmallVector<int64_t> AttentionWriter::stridesOf(RankedTensorType type) const {
-  SmallVector<int64_t> strides(type.getRank()), sizes = ir::getPhysicalShape(type, capacity);
-  SmallVector<ir::PhysicalDim> dims = *ir::getPhysicalDims(type);
-  int64_t stride = 1;
-  for (size_t place = dims.size(); place-- > 0; stride *= sizes[place])
-    strides[dims[place].logical] = stride;
-  return strides;
-}
 
 std::string AttentionWriter::cores() const {
   if (ir::isHalf(shape.element()))
@@ -208,7 +189,7 @@ std::string AttentionWriter::caseText() const {
 
 /// The tensor that begins at `at`, whose last dimension but that of elements is items.
 std::string AttentionWriter::itemsOf(RankedTensorType type, const std::string &at) const {
-  SmallVector<int64_t> strides = stridesOf(type);
+  SmallVector<int64_t> strides = ir::getStrides(type, capacity);
   std::string element = memoryTypeName(type.getElementType());
   return fmt::format("Items<{0}>{{({0} *){1}, {2}, {3}, {4}}}", element, at, strides[0], strides[1], strides[2]);
 }
@@ -235,7 +216,7 @@ std::string AttentionWriter::maskText() const {
     return "NoMask{}";
   RankedTensorType type = shape.typeOf(shape.mask);
   std::string element = memoryTypeName(type.getElementType()), strides;
-  for (auto [dim, stride] : llvm::enumerate(stridesOf(type)))
+  for (auto [dim, stride] : llvm::enumerate(ir::getStrides(type, capacity)))
     strides += ", " + std::to_string(type.getDimSize(unsigned(dim)) == 1 ? 0 : stride);
   return fmt::format("Mask<{0}>{{({0} *){1}{2}}}", element, bufferName(cast<BlockArgument>(shape.mask).getArgNumber()),
                      strides);

@@ -14,9 +14,6 @@ std::string reasonAgainstAttention(mlir::Operation *op, const GridOptions &optio
 /// neighbours.
 bool isLaidOutForAttention(mlir::RankedTensorType type, bool vectors);
 
-/// Whether an operand or result of such an op is items of vectors, and neither a mask nor a number for each query.
-bool isVectorsOfAttention(mlir::Operation *op, bool isResult, unsigned number);
-
 /// Adds the function of a kernel that is one such op. None, and nothing is added, if it is another kernel. Fails with a
 /// diagnostic.
 std::optional<mlir::LogicalResult> writeAttentionKernel(ir::KernelOp kernel, llvm::StringRef name, int64_t capacity,

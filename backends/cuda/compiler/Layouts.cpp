@@ -69,9 +69,9 @@ static bool wantsChannelsLast(Operation *op) {
              ir::AvgPool2dOp, ir::AvgPool2dGradOp>(op);
 }
 
-static bool isLaidOutForAttention(Operation *op, bool isResult, unsigned number) {
-  Value value = isResult ? Value(op->getResult(number)) : op->getOperand(number);
-  return isLaidOutForAttention(cast<RankedTensorType>(value.getType()), isVectorsOfAttention(op, isResult, number));
+static bool isLaidOut(ir::BlockwiseOp attention, bool isResult, unsigned number) {
+  Value value = isResult ? Value(attention->getResult(number)) : attention->getOperand(number);
+  return isLaidOutForAttention(cast<RankedTensorType>(value.getType()), attention.holdsVectors(isResult, number));
 }
 
 std::optional<LayoutPreference> preferredLayout(const sluice_op_view &view, bool isResult, unsigned number,
@@ -79,7 +79,8 @@ std::optional<LayoutPreference> preferredLayout(const sluice_op_view &view, bool
   Operation *op = operationOf(view);
   if (wantsChannelsLast(op))
     return LayoutPreference{channelsLast(op, isResult, number), isProduct(view)};
-  if (isa<ir::BlockwiseOp>(op) ? !isLaidOutForAttention(op, isResult, number) : isProduct(view) && isTiled(type))
+  auto attention = dyn_cast<ir::BlockwiseOp>(op);
+  if (attention ? !isLaidOut(attention, isResult, number) : isProduct(view) && isTiled(type))
     return LayoutPreference{rowMajor(type.rank), true};
   if (isProduct(view) && wantsPadding(type))
     return LayoutPreference{padded(type.rank), false};
