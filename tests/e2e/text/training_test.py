@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Language models trained on the shipped text by Sluice and by PyTorch: training_test.py SOURCE_ROOT BUILD_ROOT.
+"""Language models trained on the shipped text by Sluice and by PyTorch: training_test.py SOURCE_ROOT BUILD_ROOT [TEST ...].
 
 Both begin with the same weights and see the same windows in the same order; a dropout of nothing leaves rounding as the only
 difference. 50 steps of one seed, or, with SLUICE_TEST_FULL=1, 2,000 of three; on one thread each."""
@@ -183,4 +183,4 @@ class TrainingTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
