@@ -7,7 +7,8 @@
 // any stream (CUDA C++ Programming Guide, "Stream and Event Behavior"), and copies between two devices name both.
 // Memory is not zeroed, the host's neither, and lies at multiples of 256 bytes. Of a launch, the arguments are read at
 // once; of a copy, the host's memory is read or written when the stream comes to it. Freeing memory waits for the device's work.
-// Asking whether an event is done does not wait. A block has at most 1024 threads, a grid at least one block; code runs
+// Asking whether an event is done does not wait. A block has at most 1024 threads, a grid at least one block; a launch gives a
+// block at most 48 KB of shared memory unless its function was told otherwise, which may be 227 KB; code runs
 // on devices of its major version that are no older, PTX on all that are no older than what it was made for. Access to a peer is enabled once.
 //
 // Threads may call it at the same time, and take turns.
@@ -429,6 +430,17 @@ EXPORTED int cuModuleGetFunction(Function **function, Module *module, const char
   return Success;
 }
 
+EXPORTED int cuFuncSetAttribute(Function *function, int attribute, int value) {
+  constexpr int kDynamicSharedBytes = 8;
+  Turn turn;
+  if (!function || function->module->device != current)
+    return InvalidHandle;
+  if (attribute != kDynamicSharedBytes || value < 0 || unsigned(value) > kMostSharedBytes)
+    return InvalidValue;
+  function->mostSharedBytes = unsigned(value);
+  return Success;
+}
+
 EXPORTED int cuLaunchKernel(Function *function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,
                             unsigned blockY, unsigned blockZ, unsigned shared, Stream *stream, void **arguments,
                             void **extra) {
@@ -436,7 +448,7 @@ EXPORTED int cuLaunchKernel(Function *function, unsigned gridX, unsigned gridY, 
   if (!function || !stream || function->module->device != stream->device)
     return InvalidHandle;
   if (gridX == 0 || gridX > 0x7fffffffu || gridY != 1 || gridZ != 1 || blockX == 0 || blockX > kMostThreads ||
-      blockY != 1 || blockZ != 1 || shared != 0 || extra)
+      blockY != 1 || blockZ != 1 || shared > function->mostSharedBytes || extra)
     return InvalidValue;
   std::vector<std::string> values;
   for (unsigned i = 0; i < function->sizes[0]; ++i)
@@ -448,6 +460,7 @@ EXPORTED int cuLaunchKernel(Function *function, unsigned gridX, unsigned gridY, 
     for (std::string &copy : copies)
       addresses.push_back(copy.data());
     sim::Unlocked unlocked(device->everything());
+    cuda_emu::cuda_emu_give_shared_bytes(shared);
     function->launch({gridX}, {blockX}, addresses.data());
   });
 }

@@ -100,10 +100,14 @@ struct Module {
   void *library;
 };
 
+/// Of a block: what it can always have, and what a function can ask for (CUDA C++ Programming Guide, compute capability 9.0).
+inline constexpr unsigned kSharedBytes = 48 << 10, kMostSharedBytes = 227 << 10;
+
 struct Function {
   Module *module;
   void (*launch)(cuda_emu::Dim, cuda_emu::Dim, void *const *);
   const unsigned *sizes; // of the arguments, behind their number
+  unsigned mostSharedBytes = kSharedBytes;
 };
 
 inline int64_t setting(const char *name, int64_t otherwise) {

@@ -42,12 +42,21 @@ constexpr size_t kStackBytes = 256 << 10;
 constexpr unsigned kWarp = 32;
 constexpr unsigned kMostBytes = 24, kMostOfShuffle = 8; // of an exchange
 
+struct Copy {
+  void (*copy)(void *, const void *);
+  void *to;
+  const void *from;
+  uint64_t group;
+};
+
 struct Thread {
   Place place;
   unsigned number = 0;                 // in the block
   uint64_t exchanges = 0;              // shuffles begun
   uint64_t barriers = 0;               // come to
   unsigned char held[2][kMostBytes]{}; // what it gave for the last two
+  std::deque<Copy> copies;             // that are late
+  uint64_t groups = 0;                 // of copies, ended
   bool begun = false, ended = false;
   void *stack = nullptr; // its top while others run
   const Fiber *fiber = nullptr;
@@ -74,6 +83,7 @@ struct Block {
 };
 
 thread_local Block *running = nullptr;
+thread_local unsigned sharedBytes = ~0u;
 
 [[noreturn]] void fail(const char *why) {
   Thread &thread = *running->current;
@@ -103,6 +113,8 @@ void copyBytes(void *to, const void *from, unsigned bytes) {
 
 void runThread() {
   running->kernel(running->argument);
+  if (!running->current->copies.empty())
+    fail("ends before its copies");
   running->ends.arrive(0);
   running->current->ended = true;
   running->advanced = true;
@@ -222,6 +234,27 @@ extern "C" void cuda_emu_barrier() {
   while (block.arrivals < now * block.threads.size())
     giveWay();
   block.order.leave(now);
+}
+
+extern "C" unsigned cuda_emu_shared_bytes() { return sharedBytes; }
+
+extern "C" void cuda_emu_give_shared_bytes(unsigned bytes) { sharedBytes = bytes; }
+
+extern "C" void cuda_emu_begin_copy(void (*copy)(void *, const void *), void *to, const void *from) {
+  Thread &self = *running->current;
+  bool isLate = self.number % 2 == 1;
+  if (isLate)
+    self.copies.push_back({copy, to, from, self.groups});
+  else
+    copy(to, from);
+}
+
+extern "C" void cuda_emu_end_group_of_copies() { ++running->current->groups; }
+
+extern "C" void cuda_emu_await_copies(unsigned groups) {
+  Thread &self = *running->current;
+  for (; !self.copies.empty() && self.copies.front().group + groups < self.groups; self.copies.pop_front())
+    self.copies.front().copy(self.copies.front().to, self.copies.front().from);
 }
 
 } // namespace cuda_emu

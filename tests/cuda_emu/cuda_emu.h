@@ -5,7 +5,9 @@
 // of the source lane modulo the width in its segment, and is undefined for sources outside of the mask; all threads of a
 // block come to the same `__syncthreads`, or none does. What tensor cores multiply has been rounded for them, and they
 // add as the fragments of the PTX ISA say, in an order of their own (here in double precision, rounded once). All threads of a
-// warp come to `ldmatrix` together, whose rows begin at multiples of 16 bytes.
+// warp come to `ldmatrix` together, whose rows begin at multiples of 16 bytes. A copy by `cp.async` is of 4, 8 or 16 bytes
+// between multiples of as many, may be done any time from where it begins to where its thread has waited for its group, and is waited for
+// before the thread ends. A launch gives shared memory that a kernel does not declare, as much as it says.
 #pragma once
 
 #define __global__
@@ -39,6 +41,15 @@ extern "C" void cuda_emu_require(bool holds, const char *what);
 
 /// Waits for all threads of the block.
 extern "C" void cuda_emu_barrier();
+
+/// Bytes of shared memory that the launch gives each block; without end for callers that say nothing of it.
+extern "C" unsigned cuda_emu_shared_bytes();
+extern "C" void cuda_emu_give_shared_bytes(unsigned bytes);
+
+/// `copy(to, from)` of the running thread, at once or when it waits for it: every other thread's are late.
+extern "C" void cuda_emu_begin_copy(void (*copy)(void *, const void *), void *to, const void *from);
+extern "C" void cuda_emu_end_group_of_copies();
+extern "C" void cuda_emu_await_copies(unsigned groups);
 
 template <typename Kernel> void launch(Dim gridSize, Dim blockSize, Kernel kernel) {
   cuda_emu_launch(gridSize, blockSize, [](void *argument) { (*static_cast<Kernel *>(argument))(); }, &kernel);
@@ -86,8 +97,22 @@ template <typename T> T __shfl_sync(unsigned mask, T value, int from, int width)
 
 inline void __syncthreads() { cuda_emu::cuda_emu_barrier(); }
 
-// Tensor cores, in place of the prelude's.
-#define SLUICE_TENSOR_CORES
+// What comes with sm_80, in place of the prelude's.
+#define SLUICE_EMULATED
+#define SHARED_BYTES(name, bytes)                                                                                      \
+  cuda_emu::cuda_emu_require(cuda_emu::cuda_emu_shared_bytes() >= (bytes), "too little shared memory is given");       \
+  alignas(16) static unsigned char name[bytes]
+template <int bytes> void beginCopy(void *to, const void *from, bool exists) {
+  static_assert(bytes == 4 || bytes == 8 || bytes == 16, "there are no such copies");
+  static const unsigned char zeros[bytes] = {};
+  auto isAligned = [](const void *at) { return reinterpret_cast<unsigned long long>(at) % bytes == 0; };
+  cuda_emu::cuda_emu_require(isAligned(to) && (!exists || isAligned(from)), "a copy that is not aligned");
+  auto copy = [](void *to, const void *from) { __builtin_memcpy(to, from, bytes); };
+  cuda_emu::cuda_emu_begin_copy(copy, to, exists ? from : zeros);
+}
+inline void endGroupOfCopies() { cuda_emu::cuda_emu_end_group_of_copies(); }
+template <int groups> void awaitCopies() { cuda_emu::cuda_emu_await_copies(groups); }
+
 extern "C" float exp2f(float);
 inline float powerOfTwo(float x) { return exp2f(x); }
 template <class Half> unsigned pairOf(float low, float high) {

@@ -14,7 +14,8 @@ struct GridFunction {
   std::string name;
   int64_t tasks = 1, rowsPerTask = 0;
   int64_t threads = kWarp;
-  int64_t blocks = 1; ///< that a multiprocessor runs at once: so many share its 65536 registers
+  int64_t blocks = 1;      ///< that a multiprocessor runs at once: so many share its 65536 registers
+  int64_t sharedBytes = 0; ///< of a block, beside those that it declares
 };
 
 struct GridKernel {

@@ -83,8 +83,24 @@ template <class Half> static __device__ float rounded(float x) { Half half; half
 template <class T> static __device__ T maximum(T a, T b) { return a != a ? a : b != b ? b : a > b ? a : b; }
 template <class T> static __device__ T minimum(T a, T b) { return a != a ? a : b != b ? b : a < b ? a : b; }
 
-// Tensor cores, from sm_80 on; fragments lie as the PTX ISA says (product/Fragments.h).
-#ifndef SLUICE_TENSOR_CORES
+// What comes with sm_80: copies that go on beside the thread, and tensor cores, whose fragments lie as the PTX ISA says
+// (product/Fragments.h).
+#ifndef SLUICE_EMULATED
+// So many bytes of shared memory, which the launch gives: a kernel's own are at most 48 KB.
+#define SHARED_BYTES(name, bytes) alignas(16) extern __shared__ Byte name[]
+// Begins to copy 4, 8 or 16 bytes into shared memory, or zeros.
+template <int bytes> static __device__ void beginCopy(void *to, const void *from, bool exists) {
+  unsigned at = (unsigned)__cvta_generic_to_shared(to);
+  int there = exists ? bytes : 0;
+  if (bytes == 16) // not by way of a cache that other threads do not read
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(at), "l"(from), "r"(there) : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" :: "r"(at), "l"(from), "n"(bytes), "r"(there) : "memory");
+}
+// Those that the thread has begun since the last group are one.
+static __device__ void endGroupOfCopies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// For all of the thread's groups but the last so many.
+template <int groups> static __device__ void awaitCopies() { asm volatile("cp.async.wait_group %0;" :: "n"(groups) : "memory"); }
 // Within 2^-22 of itself, or 0 below what is normal.
 static __device__ float powerOfTwo(float x) {
   float power;

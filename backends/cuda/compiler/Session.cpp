@@ -119,6 +119,8 @@ FailureOr<Session::Prepared> Session::prepare(ir::KernelOp kernel) {
   if (failed(written))
     return failure();
   texts.push_back(sourceComment(kernel) + written->text);
+  for (const GridFunction &function : written->functions)
+    sharedBytes[function.name] = int(function.sharedBytes);
   image.addKernel(name, kernel.getNumOperands() + kernel.getNumResults() + 1, written->functions);
   int64_t workspaceBytes = written->workspaceBytes;
   Block &body = kernel.getBody().front();
@@ -166,6 +168,8 @@ llvm::Expected<std::string> Session::lower() {
     if (!job.error.empty())
       return llvm::createStringError(llvm::inconvertibleErrorCode(), "%s", job.error.c_str());
     image.addCode(*job.architecture, std::move(job.code));
+    for (KernelResources &function : job.functions)
+      function.shared += sharedBytes.lookup(function.name);
     compiled_.push_back({*job.architecture, std::move(job.functions)});
   }
   if (!settings.dump.empty())

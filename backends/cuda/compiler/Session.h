@@ -6,6 +6,7 @@
 #include "backends/cuda/compiler/GridKernel.h"
 #include "backends/cuda/compiler/ModuleImage.h"
 #include "backends/cuda/compiler/Nvrtc.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
 #include <string>
 #include <vector>
@@ -63,7 +64,8 @@ private:
   Settings settings;
   int64_t capacity_;
   ModuleImage image;
-  std::vector<std::string> texts; // of the kernels
+  std::vector<std::string> texts;   // of the kernels
+  llvm::StringMap<int> sharedBytes; // of functions, beside what the compiler knows of
   std::vector<CompiledUnit> compiled_;
 };
 

@@ -314,8 +314,13 @@ void Context::fill(LoadedModule &loaded, ModuleImage image) {
     its.buffers = kernel.buffers;
     if (const BlasLt *blas = kernel.product ? libraryOn(device) : nullptr)
       its.product = PreparedProduct::prepare(*blas, device.blas, *kernel.product);
-    for (ImageFunction &function : kernel.functions)
-      its.functions.push_back({find(function.name), std::move(function)});
+    for (ImageFunction &function : kernel.functions) {
+      DriverFunction code = find(function.name);
+      if (function.sharedBytes > 0)
+        driver_.check(driver_.setAttribute(code, FunctionAttribute::MostSharedBytes, int(function.sharedBytes)),
+                      text(device) + ": shared memory of " + function.name);
+      its.functions.push_back({code, std::move(function)});
+    }
   }
 }
 
@@ -383,9 +388,9 @@ void Context::launch(const Queue &queue, const LoadedModule &module, const sluic
     int64_t tasksOfBlock = std::max<int64_t>(kThreadsOfBlock / function.image.threads, 1);
     unsigned blocks = unsigned((tasks + tasksOfBlock - 1) / tasksOfBlock);
     unsigned threads = unsigned(tasksOfBlock * function.image.threads);
-    driver_.check(
-        driver_.launch(function.function, blocks, 1, 1, threads, 1, 1, 0, queue.stream, arguments.data(), nullptr),
-        text(*queue.device) + ": kernel " + launch.name);
+    driver_.check(driver_.launch(function.function, blocks, 1, 1, threads, 1, 1, unsigned(function.image.sharedBytes),
+                                 queue.stream, arguments.data(), nullptr),
+                  text(*queue.device) + ": kernel " + launch.name);
   }
 }
 

@@ -27,6 +27,11 @@ enum class DeviceAttribute {
   Minor = 76,
 };
 
+/// Attributes of functions.
+enum class FunctionAttribute {
+  MostSharedBytes = 8, // that a launch may give
+};
+
 inline constexpr unsigned kStreamNonBlocking = 1; // does not wait for the default stream
 inline constexpr unsigned kEventWithoutTimes = 2;
 inline constexpr unsigned kHostMemoryOfAllContexts = 1;
@@ -84,6 +89,7 @@ inline constexpr int kNotReady = 600; // the answer to whether an event is done
   X(moduleLoad, "cuModuleLoadData", (DriverModule * module, const void *image))                                        \
   X(moduleUnload, "cuModuleUnload", (DriverModule module))                                                             \
   X(moduleFunction, "cuModuleGetFunction", (DriverFunction * function, DriverModule module, const char *name))         \
+  X(setAttribute, "cuFuncSetAttribute", (DriverFunction function, FunctionAttribute attribute, int value))             \
   X(launch, "cuLaunchKernel",                                                                                          \
     (DriverFunction function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY,        \
      unsigned blockZ, unsigned sharedBytes, DriverStream stream, void **arguments, void **extra))

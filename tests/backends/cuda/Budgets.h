@@ -13,6 +13,7 @@ namespace sluice::cuda::test {
 /// where these have several chains: one block fills a multiprocessor, by their GridFunction::blocks.
 inline void expectBudgets(const DeviceCode &code, const std::vector<GridFunction> &functions) {
   constexpr int64_t kRegisters = 64 << 10, kShared = 48 << 10;
+  constexpr int64_t kSharedOfAll = 163 << 10, kSharedOfNobody = 1 << 10; // sm_80's, and what each block takes of it
   std::map<std::string, GridFunction> known;
   for (const GridFunction &function : functions)
     known[function.name] = function;
@@ -20,11 +21,12 @@ inline void expectBudgets(const DeviceCode &code, const std::vector<GridFunction
   for (const KernelResources &kernel : code.kernels) {
     auto function = known.find(kernel.name);
     ASSERT_NE(function, known.end()) << kernel.name;
-    auto [name, tasks, rowsPerTask, threads, blocks] = function->second;
+    auto [name, tasks, rowsPerTask, threads, blocks, sharedBytes] = function->second;
     EXPECT_EQ(kernel.spillStores + kernel.spillLoads, 0) << name;
     EXPECT_LE(kernel.registers * threads * blocks, kRegisters) << name;
     EXPECT_LE(kernel.registers, threads > kWarp ? 255 : 128) << name;
     EXPECT_LE(kernel.shared, kShared) << name;
+    EXPECT_LE((kernel.shared + sharedBytes + kSharedOfNobody) * blocks, kSharedOfAll + kSharedOfNobody) << name;
   }
 }
 

@@ -19,6 +19,8 @@ struct Fault {
 constexpr Fault kFaults[] = {
     {"missing_barrier", "__syncthreads\\(\\);", ""},
     {"divergent_barrier", "__syncthreads\\(\\);", "if (threadIdx.x % 32 != 5) __syncthreads();"},
+    {"copies_not_awaited", "awaitCopies<2>", "awaitCopies<3>"},
+    {"stage_overwritten", "stage = \\(step \\+ 3\\) % 4", "stage = (step + 4) % 4"},
     {"small_shared_array", "(__shared__ float \\w+)\\[(\\d+)\\]", "$1[$2 - 1]"},
 };
 
@@ -42,13 +44,19 @@ TEST(Faulty, Kernel) {
   GridRun product("product", {"tensor<?x70xf32>", "tensor<70x90xf32>"},
                   "%a = sluice.einsum \"ab,bc->ac\" %0, %1 : (tensor<?x70xf32>, tensor<70x90xf32>) -> tensor<?x90xf32>",
                   "%a : tensor<?x90xf32>");
+  GridRun halves("halves", {"tensor<?x256xbf16>", "tensor<256x32xbf16>"},
+                 "%a = sluice.einsum \"ab,bc->ac\" %0, %1 : (tensor<?x256xbf16>, tensor<256x32xbf16>) -> "
+                 "tensor<?x32xbf16>",
+                 "%a : tensor<?x32xbf16>");
   GridRun wide("wide", {"tensor<?x256xf32>"}, "%a = sluice.neg %0 : (tensor<?x256xf32>) -> tensor<?x256xf32>",
                "%a : tensor<?x256xf32>");
   sluice::test::EmulatedLibrary library;
-  library.compile(kPrelude + plant(fault, product.kernel.text) + wide.kernel.text + product.callers() + wide.callers());
-  product.randomize(-2, 2), wide.randomize(-2, 2);
+  library.compile(kPrelude + plant(fault, product.kernel.text + halves.kernel.text) + wide.kernel.text +
+                  product.callers() + halves.callers() + wide.callers());
+  product.randomize(-2, 2), halves.randomize(-2, 2), wide.randomize(-2, 2);
   bool hasRowTooMany = fault == "row_too_many";
   product.runOn(library, kCapacity + hasRowTooMany, product.begin(kCapacity, 0));
+  halves.run(library, kCapacity);
   std::vector<void *> buffers = wide.begin(/*rows=*/3, 0);
   if (fault == "misaligned_load")
     buffers[0] = static_cast<char *>(buffers[0]) + sizeof(float);

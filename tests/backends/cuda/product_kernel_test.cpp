@@ -82,6 +82,29 @@ std::vector<Body> ofHalves(const std::vector<Body> &bodies) {
   return all;
 }
 
+/// Halves of which each load takes several: in fewer steps than there are stages, and in many, in chunks, with tiles that are
+/// not full, and of images beyond whose edges there is nothing.
+std::vector<Body> copiedAhead() {
+  std::vector<Body> all = {
+      einsum("ab,bc->ac", "tensor<?x24xf32>", "tensor<24x40xf32>", "tensor<?x40xf32>"),
+      einsum("ab,cb->ac", "tensor<140x600xf32>", "tensor<152x600xf32>", "tensor<140x152xf32>"),
+      einsum("ab,ac->bc", "tensor<?x136xf32>", "tensor<?x72xf32>", "tensor<136x72xf32>"),
+      einsum("ab,ac->bc", "tensor<2048x24xf32>", "tensor<2048x40xf32>", "tensor<24x40xf32>"),
+      einsum("abc,acd->abd", "tensor<?x24x40xf32>", "tensor<?x40x16xf32>", "tensor<?x24x16xf32>"),
+  };
+  std::string x = "tensor<?x16x9x8xf32, #nhwc>", weight = "tensor<24x16x3x2xf32, #nhwc>";
+  for (auto [attributes, size] :
+       {std::pair("stride = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 0>, dilation = array<i64: 1, 1>", "9x8"),
+        {"stride = array<i64: 2, 2>, padding = array<i64: 2, 1, 2, 1>, dilation = array<i64: 2, 1>", "5x5"}}) {
+    std::string dy = fmt::format("tensor<?x24x{}xf32, #nhwc>", size),
+                given = fmt::format("{{{}, groups = 1 : i64", attributes);
+    all.push_back(product("conv2d", x, weight, dy, given + "}"));
+    all.push_back(product("conv2d_input_grad", dy, weight, x, given + ", size = array<i64: 9, 8>}"));
+    all.push_back(product("conv2d_weight_grad", x, dy, weight, given + ", size = array<i64: 3, 2>}"));
+  }
+  return ofHalves(all);
+}
+
 /// What follows a product in a kernel.
 enum class Behind {
   Activation, ///< bias, residual, ReLU and where it is positive: three results
@@ -293,6 +316,18 @@ TEST(ProductKernel, MultipliesHalvesOnTensorCores) {
   EXPECT_GT(chunked(grid), 2u);
 }
 
+TEST(ProductKernel, CopiesTilesAhead) {
+  for (int64_t largest : {32, 128}) {
+    Grid grid(copiedAhead(), {.largestTile = largest, .wantedBlocks = 1});
+    for (const GridRun &run : grid.runs) {
+      EXPECT_NE(run.kernel.text.find("beginCopy<"), std::string::npos) << run.kernel.text;
+      EXPECT_GT(run.kernel.functions[0].sharedBytes, 0);
+    }
+    expectTheReference(grid);
+    EXPECT_GE(chunked(grid), 1u);
+  }
+}
+
 // What a launch's cost says of them.
 TEST(ProductKernel, SaysWhatItsTilesFill) {
   Grid grid(large(), {.wantedBlocks = 1});
@@ -335,7 +370,8 @@ TEST(ProductKernel, FitsItsBudgets) {
     expect(bodies, options, "sm_90");
   expect(ofHalves(bodies), {}, "sm_90");
   for (const char *architecture : {"sm_80", "sm_90"})
-    expect(ofHalves(large()), {.wantedBlocks = 1}, architecture);
+    for (const std::vector<Body> &halves : {ofHalves(large()), copiedAhead()})
+      expect(halves, {.wantedBlocks = 1}, architecture);
 }
 
 } // namespace sluice::cuda::test

@@ -2,6 +2,7 @@
 // its own, because a driver is loaded once.
 #include "runtime/base/Child.h"
 #include "sluice/backend/run.h"
+#include "tests/cuda_emu/HostCompiler.h"
 
 #include <cstdlib>
 #include <dlfcn.h>
@@ -76,27 +77,27 @@ TEST(CudaRunHalf, SaysThatThereIsNoDevice) {
 TEST(CudaRunHalf, RefusesWhatIsNoImage) {
   for (auto [image, why] :
        {std::pair("", "line 1 of a module does not end"),
-        {"something\n", "line 1 of a module is not 'sluice cuda 3'"},
-        {"sluice cuda 3\nfunction f 1 1 32\nend\n", "line 2 of a module is 'function f 1 1 32'"},
-        {"sluice cuda 3\nkernel k -1\nend\n", "line 2 of a module is 'kernel k -1'"},
-        {"sluice cuda 3\nkernel k 1 1\nend\n", "line 2 of a module is 'kernel k 1 1'"},
-        {"sluice cuda 3\nkernel k 1\nfunction f 1 0\nend\n", "line 3 of a module is 'function f 1 0'"},
-        {"sluice cuda 3\nkernel k 4\nproduct f8 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 0 4 0\nend\n",
+        {"something\n", "line 1 of a module is not 'sluice cuda 4'"},
+        {"sluice cuda 4\nfunction f 1 1 32 0\nend\n", "line 2 of a module is 'function f 1 1 32 0'"},
+        {"sluice cuda 4\nkernel k -1\nend\n", "line 2 of a module is 'kernel k -1'"},
+        {"sluice cuda 4\nkernel k 1 1\nend\n", "line 2 of a module is 'kernel k 1 1'"},
+        {"sluice cuda 4\nkernel k 1\nfunction f 1 0\nend\n", "line 3 of a module is 'function f 1 0'"},
+        {"sluice cuda 4\nkernel k 4\nproduct f8 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 0 4 0\nend\n",
          "line 3 of a module"},
-        {"sluice cuda 3\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 3 0 4 0\nend\n",
+        {"sluice cuda 4\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 3 0 4 0\nend\n",
          "line 3 of a module"},
-        {"sluice cuda 3\ncode sm_90 5\nend\nbyte", "too few bytes"},
-        {"sluice cuda 3\nkernel k 1\n", "line 3 of a module does not end"}})
+        {"sluice cuda 4\ncode sm_90 5\nend\nbyte", "too few bytes"},
+        {"sluice cuda 4\nkernel k 1\n", "line 3 of a module does not end"}})
     EXPECT_THAT(whatLoadSays(image), AllOf(StartsWith("3: "), HasSubstr(why))) << image;
 }
 
 TEST(CudaRunHalf, NamesTheArchitecturesOfItsCode) {
-  EXPECT_EQ(whatLoadSays("sluice cuda 3\nkernel k 1\ncode sm_80 1\ncode sm_100 1\ncode compute_100 1\nend\nabc"),
+  EXPECT_EQ(whatLoadSays("sluice cuda 4\nkernel k 1\ncode sm_80 1\ncode sm_100 1\ncode compute_100 1\nend\nabc"),
             "4: cuda:0, Emulated CUDA device, has architecture sm_90, and the code is for sm_80, sm_100, compute_100");
 }
 
 TEST(CudaRunHalf, SaysThatADriverRefusesCode) {
-  EXPECT_THAT(whatLoadSays("sluice cuda 3\nkernel k 1\ncode sm_90 7\nend\nno code"),
+  EXPECT_THAT(whatLoadSays("sluice cuda 4\nkernel k 1\ncode sm_90 7\nend\nno code"),
               AllOf(StartsWith("70: cuda:0 refuses its code"), HasSubstr("CUDA_ERROR_INVALID_IMAGE")));
 }
 
@@ -108,6 +109,52 @@ TEST(CudaRunHalf, TellsTheArchitectureAndTheAlignment) {
                           sluice_status status = half.device_info(run, 0, &info);
                           bool isRight = info.alignment == 256 && info.compute_major == 9 && info.compute_minor == 0;
                           return status != SLUICE_OK || isRight ? status : SLUICE_INVALID;
+                        }),
+            "0: ");
+}
+
+/// An image with a kernel whose blocks need 80 KB of shared memory, and are given so many.
+static std::string imageWithSharedBytes(int bytes) {
+  static const std::string kText = R"(
+extern "C" __global__ void far(int *to, long long, long long) {
+  SHARED_BYTES(held, 80 << 10);
+  held[(80 << 10) - 1 - threadIdx.x] = threadIdx.x;
+  to[threadIdx.x] = held[(80 << 10) - 1 - threadIdx.x];
+}
+extern "C" void cuda_emu_launch_far(cuda_emu::Dim grid, cuda_emu::Dim block, void *const *arguments) {
+  cuda_emu::call(far, grid, block, arguments);
+}
+extern "C" const unsigned *cuda_emu_sizes_far() { return cuda_emu::argumentSizes(far); }
+)";
+  std::string log, code = test::compileForHost(kText, test::Effort::Least, log) + "sm_90" + '\0';
+  return "sluice cuda 4\nkernel far 1\nfunction far 1 0 32 " + std::to_string(bytes) + "\ncode sm_90 " +
+         std::to_string(code.size()) + "\nend\n" + code;
+}
+
+TEST(CudaRunHalf, GivesFunctionsTheirSharedMemory) {
+  EXPECT_THAT(whatLoadSays(imageWithSharedBytes(228 << 10)),
+              AllOf(StartsWith("70: cuda:0: shared memory of far"), HasSubstr("CUDA_ERROR_INVALID_VALUE")));
+  std::string image = imageWithSharedBytes(80 << 10);
+  EXPECT_EQ(whatComesOf({},
+                        [&](const sluice_backend_run &half, sluice_run *run) {
+                          sluice_module *module = nullptr;
+                          sluice_queue *queue = nullptr;
+                          void *address = nullptr;
+                          half.module_load(run, 0, image.data(), image.size(), &module);
+                          half.queue_create(run, 0, SLUICE_QUEUE_COMPUTE, "computes", &queue);
+                          half.allocate(run, 0, 32 * sizeof(int), &address);
+                          sluice_call call{sizeof call, 1, 0, 1};
+                          sluice_launch launch{};
+                          launch.struct_size = sizeof launch;
+                          launch.call = &call, launch.addresses = &address, launch.num_buffers = 1;
+                          launch.module = module, launch.function = launch.name = "far";
+                          if (sluice_status status = half.launch(queue, &launch); status != SLUICE_OK)
+                            return status;
+                          int found[32] = {};
+                          sluice_copy down{sizeof down, 0, SLUICE_HOST, address, found, sizeof found, "down"};
+                          half.copy(queue, &down);
+                          half.synchronize_queue(queue);
+                          return found[31] == 31 ? SLUICE_OK : SLUICE_INVALID;
                         }),
             "0: ");
 }

@@ -13,11 +13,14 @@ KERNELS = (
     ("cuda_attention_kernel_test", ["AttentionKernel.ReadsAndWritesItemsAsTheyLie"]),
     ("cuda_grid_kernel_test", ["GridKernel.MatchesTheReference"]),
     ("cuda_product_kernel_test", ["ProductKernel.MatchesTheReference", "ProductKernel.TakesTheOpsBehindIt",
-                                  "ProductKernel.MultipliesOnTensorCores", "ProductKernel.MultipliesHalvesOnTensorCores"]),
+                                  "ProductKernel.MultipliesOnTensorCores", "ProductKernel.MultipliesHalvesOnTensorCores",
+                                  "ProductKernel.CopiesTilesAhead"]),
 )
 # The sanitizer that sees a fault, and what it says of it.
 FAULTS = {
     "missing_barrier": ("thread", r"ThreadSanitizer: data race"),
+    "copies_not_awaited": ("thread", r"ThreadSanitizer: data race"),
+    "stage_overwritten": ("thread", r"ThreadSanitizer: data race"),
     "row_too_many": ("address", r"AddressSanitizer: heap-buffer-overflow"),
     "small_shared_array": ("undefined", r"runtime error: index \d+ out of bounds for type 'float"),
     "misaligned_load": ("undefined", r"runtime error: .*misaligned address"),

@@ -183,12 +183,31 @@ module @wide {
         with open(self.path("dump/kernels.json")) as text:
             self.assertIn("functions", json.load(text))  # none: the double has no assembler
 
-    def test_what_functions_need_is_reported(self):
+    def pinned_nvrtc(self):
         wheels = glob.glob(os.path.join(BUILD, "..", "venv", "lib", "python3*", "site-packages", "nvidia", "cu13", "lib", "libnvrtc.so.13"))
         if not wheels:
             self.skipTest("the pinned NVRTC is not installed")
+        return wheels[0]
+
+    def test_shared_memory_that_launches_give_is_reported(self):
+        self.succeed(os.path.join(BUILD, "bin", "models", "mlp"), "--batch", "64", "-o", "mlp.mlir")
+        result = self.run_sluice("compile", "mlp.mlir", "--devices", "cuda:0", "--precision", "bf16", "-o", "mlp", "--json",
+                                 "--backend", "cuda=arch=sm_90,library=none,dump=dump", SLUICE_NVRTC=self.pinned_nvrtc())
+        self.assertEqual(result.returncode, 0, result.stderr)
+        reported = {one["function"]: one["shared_bytes"] for one in json.loads(result.stdout)["functions"]}
+        text = ""
+        for name in glob.glob(self.path("dump/kernels-*.cu")):
+            with open(name) as file:
+                text += file.read()
+        given = re.findall(r"__global__ void (\w+)\([^{]*\{[^{}]*SHARED_BYTES\(stages, (\d+)\)", text)
+        self.assertTrue(given)
+        for name, count in given:
+            self.assertGreater(reported[name], int(count), "and tables, which the compiler knows of")
+
+    def test_what_functions_need_is_reported(self):
+        nvrtc = self.pinned_nvrtc()
         arguments = ("compile", "small.mlir", "--devices", "cuda:0", "--backend", "cuda=arch=sm_80+sm_90+compute_90,dump=dump")
-        result = self.run_sluice(*arguments, "-o", "small", "--json", SLUICE_NVRTC=wheels[0])
+        result = self.run_sluice(*arguments, "-o", "small", "--json", SLUICE_NVRTC=nvrtc)
         self.assertEqual(result.returncode, 0, result.stderr)
         functions = json.loads(result.stdout)["functions"]
         self.assertEqual({function["target"] for function in functions}, {"sm_80", "sm_90"})  # PTX has no registers yet
@@ -198,7 +217,7 @@ module @wide {
         keys = ("function", "registers", "spilled_bytes", "stack_bytes", "shared_bytes")
         self.assertEqual([[one["target"], *(one[key] for key in keys)] for one in functions],
                          [[one["architecture"], *(one[key] for key in keys)] for one in dumped])
-        result = self.run_sluice(*arguments, "-o", "small", SLUICE_NVRTC=wheels[0])
+        result = self.run_sluice(*arguments, "-o", "small", SLUICE_NVRTC=nvrtc)
         self.assertRegex(result.stdout + result.stderr, r"\n  sm_90 +\d+ functions; at most \d+ registers of a thread and .* of a block's shared memory; nothing spilled\n")
         result = self.compile("-o", "small", "--json")  # the double has no assembler
         self.assertEqual(json.loads(result.stdout)["functions"], [])

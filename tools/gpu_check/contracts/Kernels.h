@@ -1,12 +1,10 @@
-// The kernels that contracts are tried with, as text for NVRTC: see contracts/*.cpp for what each must do.
+// The kernels that contracts are tried with, as text for NVRTC behind the prelude of generated kernels: see contracts/*.cpp for
+// what each must do.
 #pragma once
 
 namespace sluice::gpu_check {
 
 inline constexpr const char *kOwnKernels = R"(
-typedef long long Index;
-template <class T, int N> struct alignas(sizeof(T) * N) Pack { T at[N]; };
-
 extern "C" __global__ void store(int *to, int value) { *to = value; }
 
 // Works for a while, then copies one number.
@@ -36,6 +34,33 @@ extern "C" __global__ void reverse(int *to) {
     __syncthreads();
     to[256 * round + threadIdx.x] = held[255 - threadIdx.x];
     __syncthreads();
+  }
+}
+
+// to[i] = i for `count` numbers, by way of so much shared memory.
+extern "C" __global__ void count_in_shared(int *to, int count) {
+  SHARED_BYTES(bytes, 80 << 10);
+  int *held = (int *)bytes;
+  for (int i = threadIdx.x; i < count; i += blockDim.x)
+    held[count - 1 - i] = count - 1 - i;
+  __syncthreads();
+  for (int i = threadIdx.x; i < count; i += blockDim.x)
+    to[i] = held[i];
+}
+
+// Sixteen bytes a thread, of which every third thread's are zeros, in each of four rounds, two of them ahead.
+extern "C" __global__ void copy_ahead(Pack<int, 4> *to, const Pack<int, 4> *from) {
+  __shared__ Pack<int, 4> held[3][128];
+  int size = blockDim.x;
+  for (int round = -2; round < 4; ++round) {
+    if (round >= 0)
+      awaitCopies<1>();
+    __syncthreads();
+    if (round < 2)
+      beginCopy<16>(&held[(round + 2) % 3][threadIdx.x], from + (round + 2) * size + threadIdx.x, threadIdx.x % 3 != 0);
+    endGroupOfCopies();
+    if (round >= 0)
+      to[round * size + threadIdx.x] = held[round % 3][size - 1 - threadIdx.x];
   }
 }
 

@@ -39,6 +39,22 @@ static void barriersOrderSharedMemory(Machine &machine) {
     expect(found[size_t(i)] == 1000 * (i / 256) + 255 - i % 256, "a barrier does not order shared memory");
 }
 
+static void copiesAreWaitedForInTheirOrder(Machine &machine) {
+  constexpr int kThreads = 128, kRounds = 4, kNumbers = kThreads * kRounds * 4;
+  std::vector<int> numbers(kNumbers);
+  for (int i = 0; i < kNumbers; ++i)
+    numbers[size_t(i)] = 100 + i;
+  DriverStream stream = machine.stream();
+  DeviceAddress from = machine.place(stream, numbers), to = machine.allocate(kNumbers * sizeof(int));
+  machine.launch(stream, "copy_ahead", 1, kThreads, {&to, &from});
+  std::vector<int> found = machine.read<int>(stream, to, kNumbers);
+  for (int i = 0; i < kNumbers; ++i) {
+    int round = i / 4 / kThreads, thread = kThreads - 1 - i / 4 % kThreads;
+    int wanted = thread % 3 == 0 ? 0 : numbers[size_t((round * kThreads + thread) * 4 + i % 4)];
+    expect(found[size_t(i)] == wanted, "a copy into shared memory was not waited for, or is no zero");
+  }
+}
+
 /// What the host's processor makes of the same operations, each rounded by itself.
 template <typename T> static void roundsAsIeee(Machine &machine, const char *kernel, T smallest) {
   volatile T a = T(1) + T(1) / 3, b = T(1) - T(1) / 7, c = T(-8) / 7; // a * b + c cancels
@@ -114,6 +130,7 @@ std::vector<Contract> languageContracts() {
   return {{"language.shuffle", shufflesStayInTheirSegment},
           {"language.shuffle_of_half_a_warp", shufflesOfHalfAWarp},
           {"language.barrier", barriersOrderSharedMemory},
+          {"language.copies", copiesAreWaitedForInTheirOrder},
           {"language.rounding_f32", roundsF32},
           {"language.rounding_f64", roundsF64},
           {"language.functions_f32", functionsAreAccurate}};

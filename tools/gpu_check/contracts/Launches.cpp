@@ -47,6 +47,27 @@ static void gridsMayBeLarge(Machine &machine) {
   machine.check(launchSized(machine, machine.isEmulated() ? 1000 : 100'000, 32), "cuLaunchKernel with many blocks");
 }
 
+/// More than 48 KB are for functions that were told so, and 227 KB are the most.
+static void sharedMemoryIsAskedFor(Machine &machine) {
+  constexpr int kCount = 20 << 10, kBytes = kCount * int(sizeof(int));
+  DriverStream stream = machine.stream();
+  DeviceAddress to = machine.allocate(kBytes);
+  DriverFunction function = machine.function("count_in_shared");
+  int count = kCount;
+  void *arguments[] = {&to, &count};
+  auto launch = [&] { return machine.driver.launch(function, 1, 1, 1, 128, 1, 1, kBytes, stream, arguments, nullptr); };
+  auto allow = [&](int bytes) {
+    return machine.driver.setAttribute(function, FunctionAttribute::MostSharedBytes, bytes);
+  };
+  expect(launch() == kInvalidValue, "80 KB of shared memory are there unasked");
+  expect(allow(228 << 10) == kInvalidValue, "there are 228 KB of shared memory");
+  machine.check(allow(kBytes), "cuFuncSetAttribute with 80 KB of shared memory");
+  machine.check(launch(), "cuLaunchKernel with 80 KB of shared memory");
+  std::vector<int> found = machine.read<int>(stream, to, kCount);
+  for (int i = 0; i < kCount; ++i)
+    expect(found[size_t(i)] == i, "shared memory beyond 48 KB does not hold what was stored");
+}
+
 static void everyThreadHasItsPlace(Machine &machine) {
   DriverStream stream = machine.stream();
   DeviceAddress to = machine.allocate(7 * 96 * 4);
@@ -77,6 +98,7 @@ std::vector<Contract> launchContracts() {
           {"launch.no_blocks", gridsHaveABlock},
           {"launch.many_blocks", gridsMayBeLarge},
           {"launch.places", everyThreadHasItsPlace},
+          {"launch.shared_bytes", sharedMemoryIsAskedFor},
           {"launch.faults_lose_the_device", faultsLoseTheDevice}};
 }
 

@@ -2,6 +2,7 @@
 
 #include "backends/cuda/compiler/ModuleImage.h"
 #include "backends/cuda/compiler/Nvrtc.h"
+#include "backends/cuda/compiler/Prelude.h"
 #include "backends/cuda/compiler/Session.h"
 #include "tools/compiler/Files.h"
 #include "tools/gpu_check/contracts/Kernels.h"
@@ -20,7 +21,7 @@ llvm::Error packOwnKernels(const std::string &folder, const std::string &setting
     return nvrtc.takeError();
   cuda::ModuleImage image;
   for (const std::string &architecture : session->architectures()) {
-    auto code = nvrtc->compile(kOwnKernels, architecture);
+    auto code = nvrtc->compile(std::string(cuda::kPrelude) + kOwnKernels, architecture);
     if (!code)
       return code.takeError();
     image.addCode(architecture, std::move(code->bytes));

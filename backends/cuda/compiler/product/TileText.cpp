@@ -16,6 +16,9 @@ using namespace loops;
 
 // Of a row of a tile in shared memory: keeps rows apart that threads write, or load as matrices, at once, and packs aligned.
 static constexpr int64_t kPaddingBytes = 16;
+// Of tiles that are copied ahead, those of several steps are in shared memory at once: what is on its way then covers the time
+// that memory takes. Two blocks of sm_80 have so many bytes each, with their tables.
+static constexpr int64_t kMostStages = 4, kBytesOfStages = 78 << 10;
 // Threads of a warp load single elements of four rows, eight of each.
 static constexpr int64_t kPaddingOfTf32 = 32;
 
@@ -26,11 +29,12 @@ public:
   explicit TileText(const TiledProduct &product) : p(product) {}
 
   std::string places() const;
+  int64_t bytesOfStages() const { return p.isCopiedAhead() ? stages() * bytesOfStage() : 0; }
   std::string sharedMemory() const;
   std::string threadPlace() const;
   std::string prepare(const TileOperand &operand) const;
   std::string sums() const;
-  std::string steps() const;
+  std::string steps() const { return p.isCopiedAhead() ? stepsCopiedAhead() : stepsLoadedAhead(); }
 
 private:
   std::string textOf(AffineExpr index) const;
@@ -45,12 +49,26 @@ private:
   Type elementOf(const TileOperand &operand) const {
     return tensorTypeOf(p.op->getOperand(operand.number)).getElementType();
   }
+  int64_t rowsOf(const TileOperand &operand) const { return p.liesBySide(operand) ? p.sideOf(operand).tile : p.depth; }
+  int64_t rowLengthOf(const TileOperand &operand) const;
+  int64_t bytesOf(const TileOperand &operand) const { return rowsOf(operand) * rowLengthOf(operand) * p.termBytes; }
+  int64_t bytesOfStage() const { return bytesOf(p.operands[0]) + bytesOf(p.operands[1]); }
+  int64_t stages() const { return std::min(kMostStages, kBytesOfStages / bytesOfStage()); }
+  std::string tiles() const;
+  std::string tilesOfStages() const;
   std::string elementPlace(const TileOperand &operand) const;
-  std::string fillTable() const;
+  std::string fillTable(int64_t ahead) const;
+  std::string conditionsOf(const TileOperand &operand) const;
+  std::string addressOf(const TileOperand &operand) const;
+  std::string placeIn(const TileOperand &operand) const;
+  std::string beginCopies(const TileOperand &operand) const;
   std::string load(const TileOperand &operand) const;
   std::string keep(const TileOperand &operand) const;
   std::string multiply() const;
   std::string addChain() const;
+  std::string forEachStep(int64_t before) const;
+  std::string stepsCopiedAhead() const;
+  std::string stepsLoadedAhead() const;
 
   const TiledProduct &p;
 };
@@ -170,17 +188,42 @@ std::string TileText::prepare(const TileOperand &operand) const {
   for (auto [i, condition] : llvm::enumerate(operand.nonNegative))
     text += fmt::format("    {}If{}[l] = {};\n", name, i, textOf(condition.side));
   text += "    (void)depth;\n  }\n";
-  return text + fmt::format("  {} {}Next[{}];\n", packOf(operand), name, each);
+  if (!p.isCopiedAhead())
+    text += fmt::format("  {} {}Next[{}];\n", packOf(operand), name, each);
+  return text;
 }
 
-/// Of both tiles, and of what places in the sum say, those of one step and those of the next.
+int64_t TileText::rowLengthOf(const TileOperand &operand) const {
+  int64_t padding = (p.cores == Cores::Tf32 ? kPaddingOfTf32 : kPaddingBytes) / p.termBytes;
+  return (p.liesBySide(operand) ? p.depth : p.sideOf(operand).tile) + padding;
+}
+
+/// Those of one step and those of the next.
+std::string TileText::tiles() const {
+  std::string text;
+  for (const TileOperand &operand : p.operands)
+    text += fmt::format("  alignas({}) __shared__ {} {}[2][{}][{}];\n", kPaddingBytes, p.term, operand.name,
+                        rowsOf(operand), rowLengthOf(operand));
+  return text;
+}
+
+/// Tiles of several steps, in memory that the launch gives.
+std::string TileText::tilesOfStages() const {
+  std::string text = fmt::format("  SHARED_BYTES(stages, {});\n", bytesOfStages());
+  int64_t offset = 0;
+  for (const TileOperand &operand : p.operands) {
+    text += fmt::format("  {0} (&{1})[{2}][{3}][{4}] = *({0} (*)[{2}][{3}][{4}])(stages + {5});\n", p.term,
+                        operand.name, stages(), rowsOf(operand), rowLengthOf(operand), offset);
+    offset += stages() * bytesOf(operand);
+  }
+  return text;
+}
+
+/// Of both tiles, and of what places in the sum say, for the next two steps.
 std::string TileText::sharedMemory() const {
   std::string text = fmt::format("  __shared__ bool exists[2][{}];\n", p.depth);
+  text += p.isCopiedAhead() ? tilesOfStages() : tiles();
   for (const TileOperand &operand : p.operands) {
-    int64_t side = p.sideOf(operand).tile;
-    int64_t padding = (p.cores == Cores::Tf32 ? kPaddingOfTf32 : kPaddingBytes) / p.termBytes;
-    text += fmt::format("  alignas({}) __shared__ {} {}[2][{}][{}];\n", kPaddingBytes, p.term, operand.name,
-                        p.liesBySide(operand) ? side : p.depth, (p.liesBySide(operand) ? p.depth : side) + padding);
     text += fmt::format("  __shared__ {} {}Depth[2][{}];\n", typeFor(operand.offset), operand.name, p.depth);
     for (auto [i, condition] : llvm::enumerate(operand.nonNegative))
       text += fmt::format("  __shared__ {} {}DepthIf{}[2][{}];\n", typeFor(condition), operand.name, i, p.depth);
@@ -188,11 +231,12 @@ std::string TileText::sharedMemory() const {
   return text;
 }
 
-std::string TileText::fillTable() const {
-  std::string text = fmt::format("    if (step + 2 < steps && thread < {0}) {{\n"
-                                 "      const int slot = step & 1;\n"
-                                 "      const {1} at = begin + ({1})(step + 2) * {0} + thread;\n",
-                                 p.depth, numberType());
+/// Of the step that is so many ahead.
+std::string TileText::fillTable(int64_t ahead) const {
+  std::string text = fmt::format("    if (step + {2} < steps && thread < {0}) {{\n"
+                                 "      const int slot = (step + {2}) & 1;\n"
+                                 "      const {1} at = begin + ({1})(step + {2}) * {0} + thread;\n",
+                                 p.depth, numberType(), ahead);
   text += decode(p.k, "at", "      ");
   SmallVector<std::string> conditions{"at < end"};
   for (AffineExpr condition : p.always)
@@ -206,15 +250,35 @@ std::string TileText::fillTable() const {
   return text + "    }\n";
 }
 
-/// Into registers.
-std::string TileText::load(const TileOperand &operand) const {
+/// Of what a thread takes: whether it exists.
+std::string TileText::conditionsOf(const TileOperand &operand) const {
   const std::string name = operand.name;
   SmallVector<std::string> conditions{name + "Exists[l]", "exists[slot][depth]"};
   for (size_t i = 0; i < operand.nonNegative.size(); ++i)
     conditions.push_back(fmt::format("{0}If{1}[l] + {0}DepthIf{1}[slot][depth] >= 0", name, i));
-  std::string element = memoryTypeName(elementOf(operand));
-  std::string place = fmt::format("packAt<{0}>(({1} *)b{2} + {3}Side[l] + {3}Depth[slot][depth])", operand.packed,
-                                  element, cast<BlockArgument>(p.op->getOperand(operand.number)).getArgNumber(), name);
+  return conjunction(conditions);
+}
+
+std::string TileText::addressOf(const TileOperand &operand) const {
+  return fmt::format("({0} *)b{1} + {2}Side[l] + {2}Depth[slot][depth]", memoryTypeName(elementOf(operand)),
+                     cast<BlockArgument>(p.op->getOperand(operand.number)).getArgNumber(), operand.name);
+}
+
+/// Where in a tile as it lies in memory.
+std::string TileText::placeIn(const TileOperand &operand) const {
+  return operand.alongSide ? "[depth][side]" : "[side][depth]";
+}
+
+std::string TileText::beginCopies(const TileOperand &operand) const {
+  return fmt::format("      EACH({}) {{\n        {}\n        beginCopy<{}>(&{}[stage]{}, {}, {});\n      }}\n",
+                     loadsOf(operand), elementPlace(operand), operand.packed * p.termBytes, operand.name,
+                     placeIn(operand), addressOf(operand), conditionsOf(operand));
+}
+
+/// Into registers.
+std::string TileText::load(const TileOperand &operand) const {
+  const std::string name = operand.name, element = memoryTypeName(elementOf(operand));
+  std::string place = fmt::format("packAt<{}>({})", operand.packed, addressOf(operand));
   std::string take = fmt::format("{}Next[l] = {};", name, place);
   if (element != p.term)
     take = fmt::format("{{ const auto from = {0}; _Pragma(\"unroll\") for (int i = 0; i < {1}; ++i) {2}Next[l].at[i] = "
@@ -222,7 +286,7 @@ std::string TileText::load(const TileOperand &operand) const {
                        place, operand.packed, name, p.term);
   return fmt::format("      EACH({0}) {{\n        {1}\n        {2}Next[l] = {3}{{}};\n        if ({4}) {5}\n"
                      "        (void)side;\n      }}\n",
-                     loadsOf(operand), elementPlace(operand), name, packOf(operand), conjunction(conditions), take);
+                     loadsOf(operand), elementPlace(operand), name, packOf(operand), conditionsOf(operand), take);
 }
 
 /// From registers into shared memory.
@@ -234,8 +298,7 @@ std::string TileText::keep(const TileOperand &operand) const {
                         "roundToTf32({1}Next[l].at[i]);\n",
                         operand.packed, name);
   if (operand.alongSide || p.liesBySide(operand))
-    text += fmt::format("        packAt<{0}>(&{1}[slot][{2}]) = {1}Next[l];\n", operand.packed, name,
-                        operand.alongSide ? "depth][side" : "side][depth");
+    text += fmt::format("        packAt<{0}>(&{1}[slot]{2}) = {1}Next[l];\n", operand.packed, name, placeIn(operand));
   else
     text += fmt::format("        _Pragma(\"unroll\") for (int i = 0; i < {}; ++i) {}[slot][depth + i][side] = "
                         "{}Next[l].at[i];\n",
@@ -280,12 +343,31 @@ std::string TileText::addChain() const {
                      eachSum(p, "        ", "sum[i][j] += chain[i][j], chain[i][j] = 0;"));
 }
 
+/// The loop over steps, of which so many come before the first that multiplies.
+std::string TileText::forEachStep(int64_t before) const {
+  return fmt::format("  const int steps = (int)quotient(end - begin + {0} - 1, ({1}){0});\n"
+                     "  _Pragma(\"unroll 1\") for (int step = -{2}; step < steps; ++step) {{\n",
+                     p.depth, numberType(), before);
+}
+
+/// Each step begins to copy into the tile that the step before has multiplied, of places in the sum that it has written down.
+std::string TileText::stepsCopiedAhead() const {
+  int64_t all = stages();
+  std::string text = forEachStep(all);
+  text +=
+      fmt::format("    if (step > -{}) {{\n      awaitCopies<{}>();\n      __syncthreads();\n    }}\n", all, all - 2);
+  text += fillTable(all);
+  text += fmt::format("    if (step > -{0} && step + {1} < steps) {{\n"
+                      "      const int slot = (step + {1}) & 1, stage = (step + {1}) % {0};\n",
+                      all, all - 1);
+  text += beginCopies(p.operands[0]) + beginCopies(p.operands[1]) + "    }\n    endGroupOfCopies();\n";
+  text += fmt::format("    if (step >= 0) {{\n      const int slot = step % {};\n", all);
+  return text + multiplyFragments(p) + "    }\n  }\n";
+}
+
 /// Each step loads what the next multiplies, of places in the sum that the step before has written down.
-std::string TileText::steps() const {
-  std::string text = fmt::format("  const int steps = (int)quotient(end - begin + {0} - 1, ({1}){0});\n"
-                                 "  _Pragma(\"unroll 1\") for (int step = -2; step < steps; ++step) {{\n",
-                                 p.depth, numberType());
-  text += fillTable();
+std::string TileText::stepsLoadedAhead() const {
+  std::string text = forEachStep(2) + fillTable(2);
   text += "    if (step >= -1 && step + 1 < steps) {\n      const int slot = (step + 1) & 1;\n" + load(p.operands[0]) +
           load(p.operands[1]) + "    }\n";
   text += "    if (step >= 0) {\n      const int slot = step & 1;\n" +
@@ -308,6 +390,7 @@ GridFunction tileTasks(const TiledProduct &p, StringRef name) {
   GridFunction function{name.str()};
   function.threads = kThreads;
   function.blocks = p.blocksOfMultiprocessor();
+  function.sharedBytes = TileText(p).bytesOfStages();
   function.tasks = p.n.tiles() * p.batch.inner;
   bool chunksAreOfRows = p.termsOfChunk && p.k.hasRows;
   if (chunksAreOfRows)

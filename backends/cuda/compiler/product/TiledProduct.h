@@ -15,6 +15,8 @@ namespace sluice::cuda {
 
 /// A block's threads.
 inline constexpr int64_t kThreads = 256;
+/// Of a copy that goes on beside the thread that began it, at least.
+inline constexpr int64_t kBytesOfCopy = 4;
 /// Terms that are added in one chain, before their sum is added to that of those before.
 inline constexpr int64_t kChain = 256;
 
@@ -103,6 +105,13 @@ struct TiledProduct {
   /// Whether sums have more terms than a chain.
   bool hasChains() const;
   bool onTensorCores() const { return cores != Cores::Scalar; }
+  /// Whether tiles are copied several steps ahead, beside all that threads do: each load takes enough for such a copy, and
+  /// nothing is to be done to it.
+  bool isCopiedAhead() const {
+    return cores == Cores::Halves && llvm::all_of(operands, [&](const TileOperand &operand) {
+             return operand.packed * termBytes >= kBytesOfCopy;
+           });
+  }
   /// Whether a tile in shared memory is rows of neighbours in the sum, not of neighbours on its side: matrices of halves are
   /// loaded either way, so they lie as in memory.
   bool liesBySide(const TileOperand &operand) const { return cores == Cores::Halves && !operand.alongSide; }
