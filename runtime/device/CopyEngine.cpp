@@ -4,17 +4,15 @@ namespace sluice::runtime {
 
 void CopyEngine::copy(size_t queue, const DeviceCopy &copy, Work work) {
   DeviceQueue &there = devices_.queue(queue);
-  bool isTimed = times_.wants(work.call);
-  double start = isTimed ? WorkTimes::now() : 0;
   bool meet =
       copy.kind.from == 0 || copy.kind.to == 0 || &devices_.context(copy.kind.from) == &devices_.context(copy.kind.to);
-  meet ? putCopy(there, copy) : putCopyOverHost(there, copy);
-  if (!isTimed)
-    return;
+  auto put = [&] { meet ? putCopy(there, copy) : putCopyOverHost(there, copy); };
+  if (!times_.wants(work.call))
+    return put();
   work.name = copy.label;
   work.queue = queue;
   work.bytes = copy.bytes;
-  times_.note(std::move(work), start, there);
+  times_.note(std::move(work), there, put);
 }
 
 void CopyEngine::putCopy(DeviceQueue &queue, const DeviceCopy &copy) {

@@ -88,6 +88,11 @@ DeviceQueue::DeviceQueue(DeviceContext &context, int32_t device, sluice_queue_ki
   queue_.reset(queue);
 }
 
+void DeviceQueue::noteTimes(bool on) {
+  if (context_->half().note_times)
+    context_->check(context_->half().note_times(queue_.get(), on), context_->backend());
+}
+
 void DeviceQueue::record(DeviceEvent &event) {
   context_->check(context_->half().record(queue_.get(), event.get()), context_->backend());
 }

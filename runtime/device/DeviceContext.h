@@ -29,6 +29,8 @@ public:
   sluice_run *get() const { return run_; }
   bool takesHostQueues() const { return half_.takes_host_queues != 0; }
   bool isImmediate() const { return half_.immediate != 0; }
+  /// Whether it has a clock.
+  bool tellsTimes() const { return half_.event_times != nullptr; }
   /// Whether its queues keep sequences.
   bool captures() const { return half_.capture_begin != nullptr; }
 
@@ -79,7 +81,7 @@ public:
   bool isDone() const;
   /// Waits no longer than this and says whether it is done; only if the backend can.
   bool synchronizeFor(double seconds) const;
-  /// Start and end of the last work before it, in seconds of the backend's clock; the event must be done.
+  /// Start and end of the last work before it, in seconds of the backend's clock; it must be done, and have times.
   std::pair<double, double> times() const;
 
 private:
@@ -107,6 +109,8 @@ public:
   /// Whether its work is done when the call that asks for it returns, so that it needs no events.
   bool isImmediate() const { return context_->isImmediate(); }
 
+  /// Whether events of what is put in from here on have times; where the backend wants to know.
+  void noteTimes(bool on);
   void record(DeviceEvent &event);
   /// Waits in the queue for an event of the same context; the host waits for one of another.
   void wait(const DeviceEvent &event);

@@ -143,12 +143,10 @@ void Executor::launch(DeviceStep &step, const Call &at, const sluice_call &rows)
   const sluice_launch &launch = step.launch->forCall(at.copy, rows);
   if (!times_.wants(at.number))
     return step.queue->launch(launch);
-  double start = WorkTimes::now();
-  step.queue->launch(launch);
   Work work = at.work(step);
   work.name = step.launch->name();
   work.queue = step.action->queues.front();
-  times_.note(std::move(work), start, *step.queue);
+  times_.note(std::move(work), *step.queue, [&] { step.queue->launch(launch); });
 }
 
 void Executor::copy(const DeviceStep &step, const Call &at, int64_t rows) {

@@ -59,21 +59,21 @@ void PreparedCollective::put(size_t number, WorkTimes &times, Work work, Collect
   exchange.receive = receive_[number];
   exchange.count = static_cast<size_t>(collective_.count);
   exchange.label = label_.c_str();
-  bool isTimed = times.wants(work.call);
-  double start = isTimed ? WorkTimes::now() : 0;
   DeviceQueue &queue = devices_.queue(queue_);
-  devices_.comeTo(text_);
-  devices_.communicator(device_).exchange(queue, exchange);
-  devices_.comeBack();
-  CollectiveCount &count = counts[static_cast<size_t>(collective_.kind)];
-  ++count.exchanges;
-  count.bytes += bytes_;
-  if (!isTimed)
-    return;
+  auto put = [&] {
+    devices_.comeTo(text_);
+    devices_.communicator(device_).exchange(queue, exchange);
+    devices_.comeBack();
+    CollectiveCount &count = counts[static_cast<size_t>(collective_.kind)];
+    ++count.exchanges;
+    count.bytes += bytes_;
+  };
+  if (!times.wants(work.call))
+    return put();
   work.name = label_;
   work.queue = queue_;
   work.bytes = bytes_;
-  times.note(std::move(work), start, queue);
+  times.note(std::move(work), queue, put);
 }
 
 } // namespace sluice::runtime

@@ -30,15 +30,16 @@ std::vector<WorkTime> WorkTimes::take() {
   return times;
 }
 
-void WorkTimes::note(Work work, double start, double end) { noted_.push_back({{std::move(work), start, end}, {}}); }
-
-void WorkTimes::note(Work work, double start, DeviceQueue &queue) {
-  bool hasClock = queue.context().half().event_times != nullptr;
+void WorkTimes::note(Work work, DeviceQueue &queue, const std::function<void()> &put) {
+  queue.noteTimes(true);
+  double start = now();
+  put();
   DeviceEvent event;
-  if (hasClock) {
+  if (queue.context().tellsTimes()) {
     event = DeviceEvent(queue.context());
     queue.record(event);
   }
+  queue.noteTimes(false);
   if (oneByOne_)
     queue.synchronize();
   double end = now();

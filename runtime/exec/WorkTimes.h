@@ -4,6 +4,7 @@
 #include "runtime/device/DeviceContext.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,10 +40,8 @@ public:
   bool wants(int64_t call) const { return on_ && call < most_; }
   /// Seconds of the host's clock.
   static double now();
-  /// Notes work of the calling thread.
-  void note(Work work, double start, double end);
-  /// Notes the last work put into a queue; `start` is when, for a backend without a clock.
-  void note(Work work, double start, DeviceQueue &queue);
+  /// Notes the work that `put` puts into a queue: when it is done, or when it is put in if the backend has no clock.
+  void note(Work work, DeviceQueue &queue, const std::function<void()> &put);
 
 private:
   struct Noted {

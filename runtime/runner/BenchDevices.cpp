@@ -21,10 +21,10 @@ static int64_t callOf(const Plan &plan, const Entry &entry, int64_t microbatches
   return work.call;
 }
 
-/// When each call ended, by one clock if all work has the same.
+/// When each call ended, by the clock of devices if any of them has one.
 static std::vector<double> endsOf(const std::vector<WorkTime> &times, bool &isHostClock,
                                   const std::function<int64_t(const Work &)> &callOfWork) {
-  isHostClock = std::any_of(times.begin(), times.end(), [](const WorkTime &time) { return time.isHostClock; });
+  isHostClock = std::all_of(times.begin(), times.end(), [](const WorkTime &time) { return time.isHostClock; });
   std::map<int64_t, double> ends;
   for (const WorkTime &time : times)
     if (time.isHostClock == isHostClock && time.work.action)

@@ -35,10 +35,10 @@ struct DeviceTimes {
   double measuredExposedSeconds = 0; ///< that a call took longer than it would be predicted to take then
   std::vector<WorkTime> work;        ///< of those calls
   double untimedSeconds = 0;         ///< of a call by the host's clock, when no work is timed and so steps are replayed
-  bool isHostClock = false;          ///< else the clock of the devices: a virtual one, of a simulator
+  bool isHostClock = false;          ///< none of the devices has a clock
 };
 
-/// The call of `entry` that was last, by the clock that most work has; all calls had so many microbatches.
+/// The call of `entry` that was last, as one of the clocks has it; all calls had so many microbatches.
 LastCall lastCallOf(const Plan &plan, const Entry &entry, int64_t microbatches, const std::vector<WorkTime> &work,
                     bool isHostClock);
 

@@ -1,6 +1,9 @@
 // Queues keep their order, events order queues, and what a backend says of its queues is true.
 #include "tests/conformance/RunHalf.h"
 
+#include <algorithm>
+#include <limits>
+
 namespace sluice::conformance {
 
 static void keepTheirOrder(const Subject &subject) {
@@ -97,21 +100,67 @@ static void holdMuchWork(const Subject &subject) {
 
 static void eventsTellTimes(const Subject &subject) {
   RunHalf half(subject);
-  if (!half.table().event_times)
-    throw Skipped("it does not tell times");
-  Bytes data = pattern(1 << 20);
+  Bytes little = pattern(64), much = pattern(1 << 24);
+  void *address = half.allocate(much.size());
+  sluice_queue *queue = half.queue();
+  half.noteTimes(queue);
+  std::vector<sluice_event *> events;
+  for (const Bytes *data : {&little, &much, &little, &little, &little}) {
+    half.upload(queue, *data, address);
+    events.push_back(half.record(queue));
+  }
+  half.finish(queue);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  double previous = -kInfinity, least = kInfinity, most = 0; // something else may hold up one of the little ones
+  for (size_t i = 0; i < events.size(); ++i) {
+    auto [start, end] = half.times(events[i]);
+    expect(start <= end, "work ends before it begins");
+    expect(start >= previous, "work of one queue overlaps");
+    previous = end;
+    if (i == 1)
+      most = end - start;
+    else
+      least = std::min(least, end - start);
+  }
+  expect(most > 0 && most > 20 * least, "16 MiB are uploaded about as fast as 64 bytes");
+}
+
+/// Of an event that has none.
+static void expectNoTimes(const RunHalf &half, sluice_event *event, const char *which) {
+  double start = 0, end = 0;
+  sluice_status status = half.table().event_times(event, &start, &end);
+  expect(status == SLUICE_USAGE,
+         std::string("event_times of ") + which + " ends with status " + std::to_string(status));
+  expect(!half.lastError().empty(), std::string("event_times of ") + which + " gives no reason");
+}
+
+static void timesAreNotedWhenAskedFor(const Subject &subject) {
+  RunHalf half(subject);
+  if (!half.table().note_times)
+    throw Skipped(half.table().event_times ? "all its events have times" : "it does not tell times");
+  Bytes data = pattern(1000);
   void *address = half.allocate(data.size());
   sluice_queue *queue = half.queue();
-  double start = 0, end = 0, nextStart = 0, nextEnd = 0;
-  half.upload(queue, data, address);
-  sluice_event *first = half.record(queue);
-  half.upload(queue, data, address);
-  sluice_event *second = half.record(queue);
+  auto work = [&] {
+    half.upload(queue, data, address);
+    return half.record(queue);
+  };
+  sluice_event *before = work();
+  half.noteTimes(queue);
+  sluice_event *behindOld = half.record(queue), *noted = work();
+  half.check(half.table().note_times(queue, 0), "note_times");
+  sluice_event *behindNoted = half.record(queue), *after = work();
+  half.noteTimes(queue);
+  sluice_event *again = work();
   half.finish(queue);
-  half.check(half.table().event_times(first, &start, &end), "event_times");
-  half.check(half.table().event_times(second, &nextStart, &nextEnd), "event_times");
-  expect(start < end && nextStart < nextEnd, "work takes no time");
-  expect(nextStart >= end, "work of one queue overlaps");
+  expectNoTimes(half, before, "work that nobody wanted to be noted");
+  expectNoTimes(half, behindOld, "what was put in before times were noted");
+  expectNoTimes(half, behindNoted, "an event that was recorded when they no longer were");
+  expectNoTimes(half, after, "work that was put in then");
+  expectNoTimes(half, half.event(), "an event that was never recorded");
+  auto [start, end] = half.times(noted);
+  auto [nextStart, nextEnd] = half.times(again);
+  expect(start <= end && end <= nextStart && nextStart <= nextEnd, "work that was noted overlaps");
 }
 
 static void discardingHarmsNothingElse(const Subject &subject) {
@@ -194,6 +243,7 @@ std::vector<Test> queueTests() {
           {"queue.host_waits_for_event", theHostWaitsForEvents},
           {"queue.much_work", holdMuchWork},
           {"queue.event_times", eventsTellTimes},
+          {"queue.noted_times", timesAreNotedWhenAskedFor},
           {"queue.discard", discardingHarmsNothingElse},
           {"queue.of_the_host", takeTheHostsWork},
           {"queue.immediate", areImmediateIfTheySaySo}};

@@ -100,6 +100,19 @@ sluice_event *RunHalf::record(sluice_queue *queue) {
   return recorded;
 }
 
+void RunHalf::noteTimes(sluice_queue *queue) {
+  if (!table_.event_times)
+    throw Skipped("it does not tell times");
+  if (table_.note_times)
+    check(table_.note_times(queue, 1), "note_times");
+}
+
+std::pair<double, double> RunHalf::times(sluice_event *event) const {
+  double start = 0, end = 0;
+  check(table_.event_times(event, &start, &end), "event_times");
+  return {start, end};
+}
+
 void RunHalf::wait(sluice_queue *queue, sluice_event *event) { check(table_.wait(queue, event), "wait"); }
 void RunHalf::finish(sluice_queue *queue) { check(table_.synchronize_queue(queue), "synchronize_queue"); }
 

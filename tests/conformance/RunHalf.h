@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace sluice::conformance {
@@ -47,6 +48,10 @@ public:
   sluice_event *event();
   /// An event that stands for the end of the queue.
   sluice_event *record(sluice_queue *queue);
+  /// Has a queue note times from here on; skips the test if the backend tells none.
+  void noteTimes(sluice_queue *queue);
+  /// Start and end of the last work before an event that is done.
+  std::pair<double, double> times(sluice_event *event) const;
   void wait(sluice_queue *queue, sluice_event *event);
   void finish(sluice_queue *queue);
   sluice_device_info info(int32_t device = 0) const;

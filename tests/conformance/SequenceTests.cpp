@@ -2,6 +2,8 @@
 // of ops and graphs.
 #include "tests/conformance/RunHalf.h"
 
+#include <algorithm>
+
 namespace sluice::conformance {
 
 namespace {
@@ -213,12 +215,45 @@ static void countAtEachReplay(const Subject &subject) {
   expect(copiesWithin(blocks.half) == 6, "copies are not counted at each replay");
 }
 
+/// The least seconds of several replays of so many copies; `end` is when the work before them ended.
+static double secondsOfReplay(Blocks &blocks, int copies, double end) {
+  constexpr int kReplays = 5;
+  Sequence sequence = blocks.half.capture(blocks.queue, [&] {
+    for (int copy = 0; copy < copies; ++copy)
+      blocks.move(0, 1);
+  });
+  std::vector<double> seconds;
+  for (int replay = 0; replay < kReplays; ++replay) {
+    blocks.half.replay(blocks.queue, sequence);
+    sluice_event *event = blocks.half.record(blocks.queue);
+    blocks.half.finish(blocks.queue);
+    auto [nextStart, nextEnd] = blocks.half.times(event);
+    expect(nextStart >= end, "a replay begins before the work before it ends");
+    seconds.push_back(nextEnd - nextStart);
+    end = nextEnd;
+  }
+  return *std::min_element(seconds.begin(), seconds.end());
+}
+
+static void areTimedAsOnePiece(const Subject &subject) {
+  Blocks blocks(subject);
+  blocks.half.noteTimes(blocks.queue);
+  blocks.move(0, 1);
+  Sequence chain = blocks.captureChain();
+  sluice_event *behindTheCopy = blocks.half.record(blocks.queue); // and what was kept is none
+  blocks.half.finish(blocks.queue);
+  double end = blocks.half.times(behindTheCopy).second;
+  double one = secondsOfReplay(blocks, 1, end), many = secondsOfReplay(blocks, 100, end);
+  expect(many > 3 * one, "a replay of a hundred copies takes " + std::to_string(many * 1e6) + " us, and of one " +
+                             std::to_string(one * 1e6));
+}
+
 std::vector<Test> sequenceTests() {
-  return {{"sequence.kept", areKeptAndNotDone},       {"sequence.order", areReplayedInOrder},
-          {"sequence.arguments", keepTheirArguments}, {"sequence.event_order", areOrderedByEvents},
-          {"sequence.empty", mayHaveNothingInThem},   {"sequence.discard", mayHoldDiscards},
-          {"sequence.refusals", refuseAllElse},       {"sequence.errors", tellErrors},
-          {"sequence.copy_counts", countAtEachReplay}};
+  return {{"sequence.kept", areKeptAndNotDone},        {"sequence.order", areReplayedInOrder},
+          {"sequence.arguments", keepTheirArguments},  {"sequence.event_order", areOrderedByEvents},
+          {"sequence.empty", mayHaveNothingInThem},    {"sequence.discard", mayHoldDiscards},
+          {"sequence.refusals", refuseAllElse},        {"sequence.errors", tellErrors},
+          {"sequence.copy_counts", countAtEachReplay}, {"sequence.times", areTimedAsOnePiece}};
 }
 
 } // namespace sluice::conformance

@@ -8,7 +8,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <utility>
 
 using namespace sluice;
 using namespace sluice::runtime;
@@ -368,6 +370,66 @@ TEST(Executor, NotesTimesOfTheHostWhereABackendHasNoClock) {
   ASSERT_EQ(noted.size(), 5u);
   EXPECT_TRUE(std::all_of(noted.begin(), noted.end(), [](const WorkTime &time) { return time.isHostClock; }));
   EXPECT_LE(noted[0].end, noted[1].start);
+}
+
+namespace {
+
+/// A simulator that wants to be told when to note times, and what it was told.
+struct ToldSimulator {
+  static inline sluice_backend_run sound;
+  static inline std::map<sluice_queue *, bool> notes;
+  static inline std::vector<bool> wasNoted; ///< of the work that was put into queues, one after the other
+
+  static void put(sluice_queue *queue) { wasNoted.push_back(notes[queue]); }
+
+  static sluice_backend_run half() {
+    sluice_backend_run half = sound = findRunHalf("sim", {backends});
+    half.note_times = [](sluice_queue *queue, int on) {
+      notes[queue] = on != 0;
+      return SLUICE_OK;
+    };
+    half.copy = [](sluice_queue *queue, const sluice_copy *copy) {
+      put(queue);
+      return sound.copy(queue, copy);
+    };
+    half.launch = [](sluice_queue *queue, const sluice_launch *launch) {
+      put(queue);
+      return sound.launch(queue, launch);
+    };
+    return half;
+  }
+
+  /// How much work was noted since this was last asked, of how much.
+  static std::pair<int64_t, size_t> take() {
+    auto noted = std::count(wasNoted.begin(), wasNoted.end(), true);
+    return {noted, std::exchange(wasNoted, {}).size()};
+  }
+  static bool notesAny() {
+    return std::any_of(notes.begin(), notes.end(), [](const auto &queue) { return queue.second; });
+  }
+};
+
+} // namespace
+
+TEST(Executor, HasQueuesNoteTheTimesThatAreAskedForAlone) {
+  using Counts = std::pair<int64_t, size_t>;
+  static sluice_backend_run told = ToldSimulator::half();
+  DeviceOptions devices;
+  devices.backends["sim"] = &told;
+  Scaler scaler("", test::scalerPlan(), devices);
+  WorkTimes &times = scaler.instance().executor().times();
+  scaler.run(50);
+  EXPECT_EQ(ToldSimulator::take().first, 0);
+  times.start(/*oneByOne=*/false, /*most=*/2);
+  scaler.run(50);
+  EXPECT_EQ(ToldSimulator::take(), Counts(4, 4));
+  EXPECT_FALSE(ToldSimulator::notesAny());
+  scaler.run(50);
+  EXPECT_EQ(ToldSimulator::take(), Counts(0, 4)) << "the third call is one more than was asked for";
+  EXPECT_EQ(times.take().size(), 4u);
+  scaler.run(50);
+  EXPECT_EQ(ToldSimulator::take(), Counts(0, 4));
+  EXPECT_FALSE(ToldSimulator::notesAny());
 }
 
 // Two backends know nothing of each other's memory.

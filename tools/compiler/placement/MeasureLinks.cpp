@@ -20,13 +20,16 @@ namespace {
 class LinkTiming {
 public:
   LinkTiming(const ir::TargetDevice &from, const ir::TargetDevice &to, DeviceContext &context)
-      : context(context), fromDevice(ordinalOf(from)), toDevice(ordinalOf(to)),
+      : context(context), hasClock(context.takesHostQueues() && context.tellsTimes()), fromDevice(ordinalOf(from)),
+        toDevice(ordinalOf(to)),
         queue(context, fromDevice == SLUICE_HOST ? toDevice : fromDevice, SLUICE_QUEUE_COPY, "link"),
         host(kSizes.back()) {
     if (fromDevice != SLUICE_HOST)
       source.emplace(context, fromDevice, kSizes.back(), "a buffer to measure a link with");
     if (toDevice != SLUICE_HOST)
       target.emplace(context, toDevice, kSizes.back(), "a buffer to measure a link with");
+    if (hasClock)
+      queue.noteTimes(true);
   }
 
   /// The median of several copies.
@@ -56,13 +59,14 @@ private:
     runtime::DeviceEvent event(context);
     queue.record(event);
     event.synchronize();
-    if (!context.takesHostQueues() || !context.half().event_times)
+    if (!hasClock)
       return runtime::WorkTimes::now() - start;
     auto [begin, end] = event.times();
     return end - begin;
   }
 
   DeviceContext &context;
+  bool hasClock; // that the host goes by, too
   int32_t fromDevice, toDevice;
   runtime::DeviceQueue queue;
   std::vector<std::byte> host;

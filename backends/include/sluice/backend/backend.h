@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 #define SLUICE_BACKEND_MAJOR 2
-#define SLUICE_BACKEND_MINOR 4
+#define SLUICE_BACKEND_MINOR 5
 
 /* What each minor version appended:
  *
@@ -28,8 +28,8 @@ extern "C" {
  *      of the run half: group_create and group_destroy; the table `collectives` (collectives.h), with the status SLUICE_PEER_LOST; of
  *      sluice_run_options: group
  *   3  of sluice_communicator_options: transport (transport.h)
- *   4  of the compile half, of sluice_target_info: no_tree_sums; of the run half, of sluice_device_info: identity; of the table
- *      `collectives`: no_tree_sums */
+ *   4  of sluice_target_info and of the table `collectives`: no_tree_sums; of sluice_device_info: identity
+ *   5  of the run half: note_times */
 
 typedef struct sluice_backend_compile sluice_backend_compile; /* compile.h */
 typedef struct sluice_backend_run sluice_backend_run;         /* run.h */

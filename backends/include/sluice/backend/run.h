@@ -216,7 +216,8 @@ struct sluice_backend_run {
   sluice_status (*discard)(sluice_queue *queue, void *address, size_t bytes);
   /* Fills at most `capacity` counts, each of `count_size` bytes, and sets *count to how many there are. */
   sluice_status (*copy_counts)(sluice_run *context, sluice_copy_count *counts, size_t count_size, size_t capacity, size_t *count);
-  /* Start and end, in seconds of the backend's clock, of the last piece of work before `event` was recorded. */
+  /* Start and end, in seconds of the backend's clock, of the last piece of work before `event` was recorded. The event is
+   * done, and has times (note_times). Those of one device are compared exactly, of several as well as their clocks can be. */
   sluice_status (*event_times)(sluice_event *event, double *start, double *end);
   /* A backend that takes the host's launches and copies too, in a queue of device SLUICE_HOST: the host's own, and one that
    * stands in for it, by its own clock and in its own order (sim). */
@@ -255,6 +256,13 @@ struct sluice_backend_run {
    * by any threads at any time; it is destroyed after the last of them. */
   sluice_status (*group_create)(sluice_group **group);
   void (*group_destroy)(sluice_group *group);
+
+  /* Since 2.5; may be NULL: then all events have times. */
+
+  /* Whether the queue notes from here on when its work is done, which may cost something; in the beginning it does not. An
+   * event has times if the last work before it was put in, and it was recorded, while the queue noted them without a break:
+   * of others event_times is refused with SLUICE_USAGE. A replay is one piece of work, and what is kept is none. */
+  sluice_status (*note_times)(sluice_queue *queue, int on);
 };
 
 #ifdef __cplusplus
