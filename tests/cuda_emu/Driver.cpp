@@ -7,14 +7,18 @@
 // any stream (CUDA C++ Programming Guide, "Stream and Event Behavior"), and copies between two devices name both.
 // Memory is not zeroed, the host's neither, and lies at multiples of 256 bytes. Of a launch, the arguments are read at
 // once; of a copy, the host's memory is read or written when the stream comes to it. Freeing memory waits for the device's work.
-// Asking whether an event is done does not wait. A block has at most 1024 threads, a grid at least one block; a launch gives a
-// block at most 48 KB of shared memory unless its function was told otherwise, which may be 227 KB; code runs
+// Asking whether an event is done does not wait. Between two events of one context that have times, were recorded and are
+// done there are milliseconds, as a float, from when the stream came to one to when it came to the other; what is not done
+// is not ready, and all others are invalid handles. A block has at most 1024 threads, a grid at least one block; a launch
+// gives a block at most 48 KB of shared memory unless its function was told otherwise, which may be 227 KB; code runs
 // on devices of its major version that are no older, PTX on all that are no older than what it was made for. Access to a peer is enabled once.
 //
 // Threads may call it at the same time, and take turns.
 //
 // CUDA_EMU_DEVICES, CUDA_EMU_SEED and CUDA_EMU_VERSION set the number of devices, the order of work from when the first
-// context is retained, and the version that the driver says it has; CUDA_EMU_OLD_PTX=1 makes one that is older than PTX.
+// context is retained, and the version that the driver says it has; CUDA_EMU_OLD_PTX=1 makes one that is older than PTX,
+// CUDA_EMU_TIMELESS=1 one that refuses events with times, and CUDA_EMU_HASTE=0.01 one whose devices' clocks are faster than
+// the host's by a hundredth.
 #include "tests/cuda_emu/DriverState.h"
 #include "tests/cuda_emu/HostCompiler.h"
 
@@ -323,11 +327,15 @@ EXPORTED int cuStreamWaitEvent(Stream *stream, Event *event, unsigned) {
   return Success;
 }
 
-EXPORTED int cuEventCreate(Event **event, unsigned) {
+EXPORTED int cuEventCreate(Event **event, unsigned flags) {
+  constexpr unsigned kWithoutTimes = 2;
   Turn turn;
   if (!current)
     return InvalidContext;
-  *event = new Event{current, std::nullopt};
+  bool hasTimes = !(flags & kWithoutTimes);
+  if (hasTimes && setting("CUDA_EMU_TIMELESS", 0))
+    return InvalidValue;
+  *event = new Event{current, hasTimes};
   return Success;
 }
 
@@ -344,6 +352,10 @@ EXPORTED int cuEventRecord(Event *event, Stream *stream) {
   if (stream->capture)
     return spoil(stream, CaptureUnsupported);
   event->recorded = driver().scheduler->end(stream->queue);
+  if (event->hasTimes) {
+    event->seconds = std::make_shared<double>(0);
+    event->recorded = driver().scheduler->enqueue(stream->queue, [at = event->seconds] { *at = clockSeconds(); });
+  }
   return Success;
 }
 
@@ -363,6 +375,20 @@ EXPORTED int cuEventSynchronize(Event *event) {
     return CaptureUnsupported;
   if (event->recorded)
     turn.finish(*event->recorded);
+  return Success;
+}
+
+EXPORTED int cuEventElapsedTime(float *milliseconds, Event *from, Event *to) {
+  Turn turn;
+  if (!current)
+    return InvalidContext;
+  auto isTimed = [](const Event *event) { return event && event->hasTimes && event->recorded; };
+  auto isDone = [](const Event *event) { return driver().scheduler->isDone(*event->recorded); };
+  if (!isTimed(from) || !isTimed(to) || from->device != to->device)
+    return InvalidHandle;
+  if (!isDone(from) || !isDone(to))
+    return NotReady;
+  *milliseconds = float(1e3 * (*to->seconds - *from->seconds));
   return Success;
 }
 

@@ -92,7 +92,9 @@ struct Graph {
 
 struct Event {
   Device *device;
-  std::optional<sim::QueuePosition> recorded;
+  bool hasTimes;
+  std::optional<sim::QueuePosition> recorded = {};
+  std::shared_ptr<double> seconds = {}; // by the device's clock, when the stream came to it
 };
 
 struct Module {
@@ -113,6 +115,13 @@ struct Function {
 inline int64_t setting(const char *name, int64_t otherwise) {
   const char *value = std::getenv(name);
   return value ? std::atoll(value) : otherwise;
+}
+
+/// Of the devices' clocks: the host's, unless they are to be faster.
+inline double clockSeconds() {
+  const char *haste = std::getenv("CUDA_EMU_HASTE");
+  std::chrono::duration<double> host = std::chrono::steady_clock::now().time_since_epoch();
+  return host.count() * (1 + (haste ? std::atof(haste) : 0));
 }
 
 /// All that there is in a process.

@@ -160,7 +160,7 @@ static sluice_status init(sluice_run *run, const sluice_communicator_options *op
 }
 
 static sluice_status putIn(sluice_communicator *communicator, sluice_queue *queue, const sluice_exchange *exchange) {
-  return guarded(queue, [&](Context &context, Queue &its) {
+  return guardedWork(queue, [&](Context &context, Queue &its) {
     std::shared_ptr<Rank> rank = communicator->rank;
     Context::checkCapturesNot(its, "exchange with other ranks");
     if (its.device->ordinal != rank->device)

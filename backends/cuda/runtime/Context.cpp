@@ -20,7 +20,8 @@ static DeviceAddress addressOf(const void *pointer) { return reinterpret_cast<De
 
 //===- devices ----------------------------------------------------------------------------------------------------===//
 
-Context::Context(Products products) : driver_(Driver::get()), products_(products) {
+Context::Context(Products products, std::shared_ptr<Clock> clock)
+    : driver_(Driver::get()), products_(products), clock_(std::move(clock)) {
   int count = 0;
   driver_.check(driver_.deviceCount(&count), "the number of devices");
   for (int ordinal = 0; ordinal < count; ++ordinal) {

@@ -1,6 +1,7 @@
 // All CUDA devices of one instance: each one's primary context, which other libraries of the process share.
 #pragma once
 
+#include "backends/cuda/runtime/Clock.h"
 #include "backends/cuda/runtime/Driver.h"
 #include "backends/cuda/runtime/ModuleImage.h"
 #include "backends/cuda/runtime/PreparedProduct.h"
@@ -52,6 +53,8 @@ struct Queue {
   bool captures = false;
   CopyCounts captured = {}; // the copies that are kept
   Exchanges exchanges = {};
+  std::shared_ptr<const TimeBase> base = {};   // null: it notes no times
+  std::shared_ptr<const WorkBegin> begin = {}; // of the last work, if that was noted
 };
 
 /// What a queue captured.
@@ -61,12 +64,13 @@ struct Sequence {
   CopyCounts copies; // of each replay
 };
 
-/// An event of the driver belongs to a device; one of ours is recorded in queues of any.
+/// An event of the driver belongs to a device, and has times or not; one of ours is recorded in queues of any.
 struct Event {
-  std::map<Device *, DriverEvent> events;
-  DriverEvent recorded = nullptr; // of `events`: the last
-  Device *device = nullptr;       // whose it is
-  Exchanges exchanges;            // before it
+  std::map<std::pair<Device *, bool>, DriverEvent> events; // by whether they have times
+  DriverEvent recorded = nullptr;                          // of `events`: the last
+  Device *device = nullptr;                                // whose it is
+  Exchanges exchanges;                                     // before it
+  std::shared_ptr<const WorkBegin> begin;                  // of the last work before it; null if it has no times
 };
 
 /// The code of a session, on one device.
@@ -89,7 +93,7 @@ struct LoadedModule {
 class Context {
 public:
   /// Takes every device that the driver knows.
-  explicit Context(Products products);
+  Context(Products products, std::shared_ptr<Clock> clock);
   ~Context();
   Context(const Context &) = delete;
   Context &operator=(const Context &) = delete;
@@ -110,7 +114,12 @@ public:
 
   Queue addQueue(Device &device);
   void remove(const Queue &queue);
+  void noteTimes(Queue &queue, bool on);
+  /// Where the next work of a queue begins; null if it is not noted.
+  std::shared_ptr<const WorkBegin> beginWork(Queue &queue);
   void record(const Queue &queue, Event &event);
+  /// Start and end of the last work before it.
+  std::pair<double, double> times(const Event &event) const;
   void wait(Queue &queue, const Event &event);
   void synchronize(const Event &event);
   bool isDone(const Event &event);
@@ -148,6 +157,7 @@ private:
 
   const Driver &driver_;
   Products products_;
+  std::shared_ptr<Clock> clock_;
   std::deque<Device> devices_;
   std::set<std::pair<int32_t, int32_t>> connected_; // devices whose copies were asked to go directly
   std::set<void *> hostMemory_;

@@ -33,7 +33,7 @@ enum class FunctionAttribute {
 };
 
 inline constexpr unsigned kStreamNonBlocking = 1; // does not wait for the default stream
-inline constexpr unsigned kEventWithoutTimes = 2;
+inline constexpr unsigned kEventWithTimes = 0, kEventWithoutTimes = 2;
 inline constexpr unsigned kHostMemoryOfAllContexts = 1;
 
 // What a stream that captures forbids the whole process, the thread that began it, or nobody: what may disturb the
@@ -41,7 +41,7 @@ inline constexpr unsigned kHostMemoryOfAllContexts = 1;
 // told if we did.
 inline constexpr int kCaptureOfThread = 1;
 
-inline constexpr int kNotReady = 600; // the answer to whether an event is done
+inline constexpr int kNotReady = 600; // the answer to whether an event is done, and to when one was that is not
 
 // X(member, symbol, parameters)
 #define SLUICE_FOR_EACH_DRIVER_FUNCTION(X)                                                                             \
@@ -79,6 +79,7 @@ inline constexpr int kNotReady = 600; // the answer to whether an event is done
   X(eventRecord, "cuEventRecord", (DriverEvent event, DriverStream stream))                                            \
   X(eventSynchronize, "cuEventSynchronize", (DriverEvent event))                                                       \
   X(eventQuery, "cuEventQuery", (DriverEvent event))                                                                   \
+  X(elapsed, "cuEventElapsedTime", (float *milliseconds, DriverEvent from, DriverEvent to))                            \
   X(captureBegin, "cuStreamBeginCapture_v2", (DriverStream stream, int mode))                                          \
   X(captureEnd, "cuStreamEndCapture", (DriverStream stream, DriverGraph * graph))                                      \
   X(graphInstantiate, "cuGraphInstantiateWithFlags",                                                                   \

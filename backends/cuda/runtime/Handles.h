@@ -11,6 +11,7 @@
 
 struct sluice_group {
   std::shared_ptr<sluice::cuda::RankRegistry> ranks;
+  std::shared_ptr<sluice::cuda::Clock> clock;
 };
 
 struct sluice_run {
@@ -62,6 +63,16 @@ template <typename Body> sluice_status guarded(sluice_queue *queue, Body body) {
   if (status != SLUICE_OK)
     queue->run->context->abandonCapture(queue->queue);
   return status;
+}
+
+/// The same for work that is put into the queue.
+template <typename Body> sluice_status guardedWork(sluice_queue *queue, Body body) {
+  return guarded(queue, [&](Context &context, Queue &its) {
+    std::shared_ptr<const WorkBegin> begin = context.beginWork(its);
+    body(context, its);
+    if (!its.captures)
+      its.begin = std::move(begin);
+  });
 }
 
 } // namespace sluice::cuda

@@ -8,6 +8,7 @@
 #include <new>
 #include <string>
 #include <thread>
+#include <tuple>
 
 using namespace sluice::cuda;
 
@@ -22,14 +23,17 @@ static Products productsIn(const std::string &settings) {
   throw Error(SLUICE_USAGE, "cuda has no setting '" + settings + "'; it has products=own and products=library");
 }
 
+static sluice_group newGroup() { return {std::make_shared<RankRegistry>(), std::make_shared<Clock>()}; }
+
 static sluice_status open(const sluice_run_options *options, sluice_run **run) {
   *run = new (std::nothrow) sluice_run;
   if (!*run)
     return SLUICE_EXHAUSTED;
   return guarded(*run, [&] {
     bool isOfGroup = SLUICE_HAS_MEMBER(sluice_run_options, options, group) && options->group;
-    (*run)->ranks = isOfGroup ? options->group->ranks : std::make_shared<RankRegistry>();
-    (*run)->context = std::make_unique<Context>(productsIn(options->settings ? options->settings : ""));
+    sluice_group group = isOfGroup ? *options->group : newGroup();
+    (*run)->ranks = group.ranks;
+    (*run)->context = std::make_unique<Context>(productsIn(options->settings ? options->settings : ""), group.clock);
   });
 }
 
@@ -77,6 +81,14 @@ static sluice_status record(sluice_queue *queue, sluice_event *event) {
   return guarded(queue, [&](Context &context, Queue &its) { context.record(its, event->event); });
 }
 
+static sluice_status noteTimes(sluice_queue *queue, int on) {
+  return guarded(queue, [&](Context &context, Queue &its) { context.noteTimes(its, on != 0); });
+}
+
+static sluice_status eventTimes(sluice_event *event, double *start, double *end) {
+  return guarded(event->run, [&] { std::tie(*start, *end) = event->run->context->times(event->event); });
+}
+
 static sluice_status wait(sluice_queue *queue, sluice_event *event) {
   return guarded(queue, [&](Context &context, Queue &its) { context.wait(its, event->event); });
 }
@@ -103,11 +115,11 @@ static void moduleUnload(sluice_module *module) {
 }
 
 static sluice_status copy(sluice_queue *queue, const sluice_copy *copy) {
-  return guarded(queue, [&](Context &context, Queue &its) { context.copy(its, *copy); });
+  return guardedWork(queue, [&](Context &context, Queue &its) { context.copy(its, *copy); });
 }
 
 static sluice_status launch(sluice_queue *queue, const sluice_launch *launch) {
-  return guarded(queue, [&](Context &context, Queue &its) {
+  return guardedWork(queue, [&](Context &context, Queue &its) {
     if (!launch->module || !launch->function)
       throw Error(SLUICE_UNSUPPORTED, std::string("cuda runs kernels of its modules, and ") + launch->name +
                                           " is none" + (launch->function ? std::string(": ") + launch->function : ""));
@@ -138,7 +150,7 @@ static sluice_status captureEnd(sluice_queue *queue, sluice_sequence **sequence)
 }
 
 static sluice_status replay(sluice_queue *queue, sluice_sequence *sequence) {
-  return guarded(queue, [&](Context &context, Queue &its) { context.replay(its, sequence->sequence); });
+  return guardedWork(queue, [&](Context &context, Queue &its) { context.replay(its, sequence->sequence); });
 }
 
 static void sequenceDestroy(sluice_sequence *sequence) {
@@ -184,7 +196,7 @@ static sluice_status peerLink(sluice_run *run, int32_t from, int32_t to, sluice_
 /// Contexts of CUDA share each device's primary context: memory and events are all contexts' anyhow.
 static sluice_status groupCreate(sluice_group **group) {
   try {
-    *group = new sluice_group{std::make_shared<RankRegistry>()};
+    *group = new sluice_group(newGroup());
     return SLUICE_OK;
   } catch (const std::bad_alloc &) {
     return SLUICE_EXHAUSTED;
@@ -219,6 +231,7 @@ extern "C" const sluice_backend *sluice_backend_query(void) {
     half.module_load = moduleLoad;
     half.module_unload = moduleUnload;
     half.copy_counts = copyCounts;
+    half.event_times = eventTimes;
     half.capture_begin = captureBegin;
     half.capture_end = captureEnd;
     half.replay = replay;
@@ -231,6 +244,7 @@ extern "C" const sluice_backend *sluice_backend_query(void) {
     half.collectives = &collectives();
     half.group_create = groupCreate;
     half.group_destroy = groupDestroy;
+    half.note_times = noteTimes;
     return half;
   }();
   static const sluice_backend backend = {

@@ -29,16 +29,45 @@ void Context::checkCapturesNot(const Queue &queue, const char *what) {
     throw Error(SLUICE_USAGE, text(*queue.device) + ": a queue that captures cannot " + what);
 }
 
+void Context::noteTimes(Queue &queue, bool on) {
+  checkCapturesNot(queue, "begin or end to note times");
+  if (!on) {
+    queue.base.reset();
+    queue.begin.reset();
+    return;
+  }
+  makeCurrent(*queue.device);
+  queue.base = clock_->baseOf(driver_, *queue.device);
+}
+
+std::shared_ptr<const WorkBegin> Context::beginWork(Queue &queue) {
+  if (!queue.base || queue.captures)
+    return nullptr;
+  makeCurrent(*queue.device);
+  queue.base = clock_->baseOf(driver_, *queue.device); // another one if it has grown old
+  return std::make_shared<WorkBegin>(queue.base, driver_, *queue.device, queue.stream);
+}
+
 void Context::record(const Queue &queue, Event &event) {
   checkCapturesNot(queue, "record events");
   makeCurrent(*queue.device);
-  DriverEvent &its = event.events[queue.device];
+  bool hasTimes = queue.base != nullptr;
+  DriverEvent &its = event.events[{queue.device, hasTimes}];
   if (!its)
-    driver_.check(driver_.eventCreate(&its, kEventWithoutTimes), text(*queue.device));
+    driver_.check(driver_.eventCreate(&its, hasTimes ? kEventWithTimes : kEventWithoutTimes), text(*queue.device));
   driver_.check(driver_.eventRecord(its, queue.stream), text(*queue.device));
   event.recorded = its;
   event.device = queue.device;
   event.exchanges = queue.exchanges;
+  event.begin = queue.begin;
+}
+
+std::pair<double, double> Context::times(const Event &event) const {
+  if (!event.begin)
+    throw Error(SLUICE_USAGE,
+                "cuda: the event was not recorded, or the queue did not note the times of what was before it");
+  makeCurrent(*event.device);
+  return event.begin->timesUntil(event.recorded);
 }
 
 void Context::wait(Queue &queue, const Event &event) {
@@ -110,8 +139,8 @@ void Context::synchronize(Queue &queue) {
 }
 
 void Context::remove(const Event &event) {
-  for (auto [device, its] : event.events) {
-    driver_.contextSetCurrent(device->context);
+  for (const auto &[kind, its] : event.events) {
+    driver_.contextSetCurrent(kind.first->context);
     driver_.eventDestroy(its);
   }
 }

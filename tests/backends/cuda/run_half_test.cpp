@@ -4,10 +4,13 @@
 #include "sluice/backend/run.h"
 #include "tests/cuda_emu/HostCompiler.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <thread>
+#include <utility>
 
 namespace sluice {
 
@@ -207,6 +210,102 @@ TEST(CudaRunHalf, DeadlinesPass) {
                           return found == sent ? status : SLUICE_INVALID;
                         }),
             "0: cuda: work was not done within 0.000000 s");
+}
+
+namespace {
+
+/// A queue that copies a number to the first device.
+class Copies {
+public:
+  Copies(const sluice_backend_run &half, sluice_run *run) : half(half), run(run) {
+    check(half.allocate(run, 0, sizeof number, &address));
+    check(half.queue_create(run, 0, SLUICE_QUEUE_COPY, "copies", &queue));
+  }
+  ~Copies() {
+    half.queue_destroy(queue);
+    forget();
+  }
+
+  /// The first that was no success.
+  sluice_status status() const { return failed; }
+  void noteTimes(bool on) { check(half.note_times(queue, on)); }
+  /// Lets go of the events so far.
+  void forget() {
+    for (sluice_event *event : std::exchange(events, {}))
+      half.event_destroy(event);
+  }
+
+  /// Copies, and waits for an event behind that.
+  sluice_event *copy() {
+    sluice_copy up{sizeof up, SLUICE_HOST, 0, &number, address, sizeof number, "up"};
+    sluice_event *&event = events.emplace_back();
+    check(half.event_create(run, &event));
+    check(half.copy(queue, &up));
+    check(half.record(queue, event));
+    check(half.synchronize(event));
+    return event;
+  }
+
+  /// Copies; an error if the times of that are not between readings of the host's clock.
+  void copyInTime() {
+    constexpr double kApart = 1e-3;
+    double before = hostSeconds(), start = 0, end = 0;
+    sluice_event *event = copy();
+    double after = hostSeconds();
+    check(half.event_times(event, &start, &end));
+    check(before - kApart < start && start < end && end < after + kApart ? SLUICE_OK : SLUICE_INVALID);
+  }
+
+private:
+  static double hostSeconds() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  }
+  void check(sluice_status its) { failed = failed == SLUICE_OK ? its : failed; }
+
+  const sluice_backend_run &half;
+  sluice_run *run;
+  int number = 12345;
+  void *address = nullptr;
+  sluice_queue *queue = nullptr;
+  std::vector<sluice_event *> events;
+  sluice_status failed = SLUICE_OK;
+};
+
+} // namespace
+
+/// The device's clock runs away from the host's, by a hundredth.
+TEST(CudaRunHalf, TellsTimesByTheHostsClock) {
+  EXPECT_EQ(whatComesOf({{"CUDA_EMU_HASTE", "0.01"}},
+                        [](const sluice_backend_run &half, sluice_run *run) {
+                          Copies copies(half, run);
+                          copies.noteTimes(true);
+                          copies.copyInTime();
+                          std::this_thread::sleep_for(std::chrono::milliseconds(1300));
+                          copies.copyInTime();
+                          copies.noteTimes(false);
+                          copies.forget();
+                          std::this_thread::sleep_for(std::chrono::milliseconds(300));
+                          copies.noteTimes(true);
+                          copies.copyInTime();
+                          return copies.status();
+                        }),
+            "0: ");
+}
+
+/// What a driver refuses that has no events with times.
+static std::string whatTimelessDriversSay(bool notesTimes) {
+  return whatComesOf({{"CUDA_EMU_TIMELESS", "1"}}, [&](const sluice_backend_run &half, sluice_run *run) {
+    Copies copies(half, run);
+    if (notesTimes)
+      copies.noteTimes(true);
+    copies.copy();
+    return copies.status();
+  });
+}
+
+TEST(CudaRunHalf, HasNoEventsWithTimesUnlessTheyAreNoted) {
+  EXPECT_EQ(whatTimelessDriversSay(/*notesTimes=*/false), "0: ");
+  EXPECT_THAT(whatTimelessDriversSay(/*notesTimes=*/true), StartsWith("70: "));
 }
 
 } // namespace sluice

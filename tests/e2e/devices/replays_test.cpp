@@ -138,13 +138,16 @@ TEST(ReplaysOfWatchedCalls, AreNone) {
 }
 
 TEST(ReplaysOfTimedCalls, AreNone) {
-  Compiled model(textFor({"", "mlp", "sim:0"}), {}, withReplays(true));
-  model.program().times().start(/*oneByOne=*/false, /*most=*/6);
-  train(model, 6);
-  EXPECT_EQ(replaysOf(model).replays, 0);
-  train(model, 12);
-  EXPECT_GT(replaysOf(model).replays, 0) << "later calls are not timed";
-  EXPECT_GT(model.program().times().take().size(), 6u);
+  for (const char *devices : {"sim:0", "cuda:0"}) {
+    useCudaDoubles(/*devices=*/2, /*seed=*/7);
+    Compiled model(textFor({"", "mlp", devices}), {}, withReplays(true));
+    model.program().times().start(/*oneByOne=*/false, /*most=*/6);
+    train(model, 6);
+    EXPECT_EQ(replaysOf(model).replays, 0) << devices;
+    train(model, 12);
+    EXPECT_GT(replaysOf(model).replays, 0) << devices << ": later calls are not timed";
+    EXPECT_GT(model.program().times().take().size(), 6u) << devices;
+  }
 }
 
 /// A backend of version 2.0 has no sequences: everything runs as it always did.

@@ -51,6 +51,48 @@ class CudaTest(CliTest):
             self.assertEqual(predicted, executed)
             self.assertEqual(executed, counted)
 
+    def spans(self, trace, clock):
+        """Start and end in microseconds of what a trace has by the host's or the devices' clock: lists by tracks."""
+        with open(self.path(trace), encoding="utf-8") as text:
+            events = json.load(text)["traceEvents"]
+        processes = {event["pid"] for event in events if event["args"].get("name", "").endswith(f", by the {clock} clock")}
+        spans = {}
+        for event in events:
+            if event["ph"] == "X" and event["pid"] in processes:
+                spans.setdefault(event["tid"], []).append((event["ts"], event["ts"] + event["dur"]))
+        return spans
+
+    def test_times_are_those_of_the_devices(self):
+        for devices, pins, host in (("cuda:0", (), False), ("cpu,cuda:0", ("--pin", "fc1=gpu:0"), True)):
+            self.succeed(os.path.join(BUILD, "bin", "models", "mlp"), "--batch", "4", "--devices", devices, *pins, "-o", "mlp.mlir")
+            result = self.run_sluice("compile", "mlp.mlir", "--copies", "insert", "-q", "-o", "mlp", CUDA_EMU_EFFORT="least")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            result = self.bench("mlp", "--json", "--trace", "trace.json")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            bench = json.loads(result.stdout)
+            self.assertEqual(bench["schedule"]["clock"], "devices")
+            steps = bench["steps"] * bench["median_ms"] * 1e3
+            spans = self.spans("trace.json", "devices'")
+            self.assertEqual(bool(self.spans("trace.json", "host's")), host)
+            self.assertGreater(len(spans), 1)
+            for track in spans.values():
+                self.assertTrue(all(start <= end for start, end in track))
+                # The host may be held up while it reads its clock.
+                self.assertTrue(all(before[1] <= behind[0] + 1000 for before, behind in zip(track, track[1:])), track)
+            whole = max(track[-1][1] for track in spans.values())
+            self.assertTrue(steps / 20 < whole < 20 * steps, (steps, whole))
+
+    def test_nobody_times_what_is_not_asked_for(self):
+        self.succeed(os.path.join(BUILD, "bin", "models", "mlp"), "--batch", "4", "--input", "f32", "-o", "mlp.mlir")
+        result = self.run_sluice("compile", "mlp.mlir", "--devices", "cuda:0", "-q", "-o", "mlp", CUDA_EMU_EFFORT="least")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.write_zeros("data", (8, 784))
+        train = (self.path("mlp"), "train", "--epochs", "1", "--data", self.path("data"))
+        for flags, code in (((), 0), (("--trace", "trace.json"), 70)):
+            result = self.run_program(*train, *flags, env=self.environment | {"CUDA_EMU_TIMELESS": "1"})
+            self.assertEqual(result.returncode, code, result.stderr)
+        self.assertIn("an event with times", result.stderr)
+
     def test_a_machine_without_a_driver_is_told(self):
         self.assertEqual(self.compile("-o", "small").returncode, 0)
         result = self.bench("small", "--entry", "predict", SLUICE_CUDA_DRIVER="libnowhere.so")
