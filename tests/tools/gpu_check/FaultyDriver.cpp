@@ -33,6 +33,13 @@ EXPORTED int cuEventSynchronize(void *event) {
   return hasFault("hasty_events") ? 0 : call("cuEventSynchronize", event);
 }
 
+EXPORTED int cuEventElapsedTime(float *milliseconds, void *from, void *to) {
+  int status = call("cuEventElapsedTime", milliseconds, from, to);
+  *milliseconds =
+      hasFault("careless_times") && status != 0 ? 0 : *milliseconds * (hasFault("other_seconds") ? 1000 : 1);
+  return hasFault("careless_times") ? 0 : status;
+}
+
 EXPORTED int cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
   return hasFault("lost_waits") ? 0 : call("cuStreamWaitEvent", stream, event, flags);
 }

@@ -56,9 +56,9 @@ DriverStream Machine::stream() {
   return stream;
 }
 
-DriverEvent Machine::event() {
+DriverEvent Machine::event(unsigned flags) {
   DriverEvent event = nullptr;
-  check(driver.eventCreate(&event, kEventWithoutTimes), "cuEventCreate");
+  check(driver.eventCreate(&event, flags), "cuEventCreate");
   return event;
 }
 

@@ -46,7 +46,7 @@ public:
   // Of the current device; a status that is none of success is thrown as Contradicted.
   void check(int status, const std::string &what) const;
   cuda::DriverStream stream();
-  cuda::DriverEvent event();
+  cuda::DriverEvent event(unsigned flags = cuda::kEventWithoutTimes);
   cuda::DeviceAddress allocate(size_t bytes);
   /// The first device's code.
   cuda::DriverFunction function(const char *name);

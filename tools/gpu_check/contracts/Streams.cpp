@@ -1,5 +1,8 @@
-// Of streams and events: what keeps its order, what waits for what, and to which context each belongs.
+// Of streams and events: what keeps its order, what waits for what, to which context each belongs, and when it was.
 #include "tools/gpu_check/contracts/Machine.h"
+
+#include <chrono>
+#include <utility>
 
 namespace sluice::gpu_check {
 
@@ -17,8 +20,8 @@ struct LateCopy {
     int turns = machine.turns(), zero = 0;
     machine.launch(stream, "copy_late", 1, 1, {&to, &from, &turns, &zero});
   }
-  DriverEvent record() {
-    DriverEvent event = machine.event();
+  DriverEvent record(unsigned flags = kEventWithoutTimes) {
+    DriverEvent event = machine.event(flags);
     machine.check(machine.driver.eventRecord(event, stream), "cuEventRecord");
     return event;
   }
@@ -140,6 +143,92 @@ static void destroyingLosesNothing(Machine &machine) {
   expect(copy.readIn(machine.stream()) == 1, "work of a stream that was destroyed is lost");
 }
 
+static double millisecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// Milliseconds, of the work between two events.
+static void timesAreTold(Machine &machine) {
+  constexpr double kRounding = 1.01, kOverhead = 10; // of the host, which may have other work
+  LateCopy copy(machine);
+  copy.begin();
+  machine.finish(copy.stream); // the code is loaded
+  auto start = std::chrono::steady_clock::now();
+  DriverEvent before = copy.record(kEventWithTimes);
+  copy.begin();
+  DriverEvent between = copy.record(kEventWithTimes);
+  copy.begin();
+  DriverEvent behind = copy.record(kEventWithTimes);
+  machine.check(machine.driver.eventSynchronize(behind), "cuEventSynchronize");
+  double host = millisecondsSince(start);
+  float first = 0, both = 0;
+  machine.check(machine.driver.elapsed(&first, before, between), "cuEventElapsedTime");
+  machine.check(machine.driver.elapsed(&both, before, behind), "cuEventElapsedTime");
+  expect(first > 0 && both > first,
+         "one kernel took " + std::to_string(first) + " ms, and that and another one " + std::to_string(both));
+  expect(both < kRounding * host && both > host / 2 - kOverhead, "work took " + std::to_string(both) +
+                                                                     " ms by events, and " + std::to_string(host) +
+                                                                     " ms by the host's clock");
+}
+
+static void timesAreOfWhatIsDone(Machine &machine) {
+  LateCopy copy(machine);
+  DriverEvent before = copy.record(kEventWithTimes);
+  copy.begin();
+  DriverEvent behind = copy.record(kEventWithTimes);
+  float milliseconds = 0;
+  int status = machine.driver.elapsed(&milliseconds, before, behind);
+  expect(status == kNotReady, "cuEventElapsedTime of an event that is not done gives " + machine.driver.textOf(status));
+  machine.finish(copy.stream);
+  machine.check(machine.driver.elapsed(&milliseconds, before, behind), "cuEventElapsedTime");
+}
+
+static void timesAreOfEventsThatHaveSome(Machine &machine) {
+  LateCopy copy(machine);
+  DriverEvent timed = copy.record(kEventWithTimes), timeless = copy.record(),
+              unrecorded = machine.event(kEventWithTimes);
+  machine.finish(copy.stream);
+  float milliseconds = 0;
+  for (DriverEvent other : {timeless, unrecorded})
+    for (auto [from, to] : {std::pair(timed, other), std::pair(other, timed)}) {
+      int status = machine.driver.elapsed(&milliseconds, from, to);
+      expect(status != 0 && status != kNotReady,
+             "cuEventElapsedTime of an event without times gives " + machine.driver.textOf(status));
+    }
+}
+
+static void timesAreOfOneDevice(Machine &machine) {
+  machine.needDevices(2);
+  LateCopy copy(machine);
+  DriverEvent here = copy.record(kEventWithTimes), there = nullptr;
+  machine.finish(copy.stream);
+  machine.makeCurrent(1);
+  DriverStream stream = machine.stream();
+  there = machine.event(kEventWithTimes);
+  machine.check(machine.driver.eventRecord(there, stream), "cuEventRecord");
+  machine.finish(stream);
+  float milliseconds = 0;
+  expect(machine.driver.elapsed(&milliseconds, here, there) != 0, "there is a time between events of two devices");
+}
+
+/// The host can wait for an event of one stream while another one works.
+static void idleStreamsAreNotHeldUp(Machine &machine) {
+  if (machine.isEmulated())
+    throw NotTried("an emulated device does the work of any stream while the host waits");
+  LateCopy copy(machine);
+  DriverStream idle = machine.stream();
+  DriverEvent there = machine.event(kEventWithTimes);
+  copy.begin();
+  DriverEvent late = copy.record();
+  auto start = std::chrono::steady_clock::now();
+  machine.check(machine.driver.eventRecord(there, idle), "cuEventRecord");
+  machine.check(machine.driver.eventSynchronize(there), "cuEventSynchronize");
+  double milliseconds = millisecondsSince(start);
+  int status = machine.driver.eventQuery(late);
+  expect(status == kNotReady,
+         "an event of an idle stream, which took " + std::to_string(milliseconds) + " ms, waited for another stream");
+}
+
 std::vector<Contract> streamContracts() {
   return {{"stream.keeps_its_order", keepsItsOrder},
           {"stream.waits_for_events", waitsForEvents},
@@ -150,6 +239,11 @@ std::vector<Contract> streamContracts() {
           {"event.never_recorded_is_done", unrecordedIsDone},
           {"event.wait_means_the_last_record", waitMeansTheLastRecord},
           {"event.destroyed_is_waited_for", destroyedEventsAreWaitedFor},
+          {"event.times", timesAreTold},
+          {"event.times_of_what_is_done", timesAreOfWhatIsDone},
+          {"event.times_of_timed_events", timesAreOfEventsThatHaveSome},
+          {"event.times_of_one_device", timesAreOfOneDevice},
+          {"event.idle_streams", idleStreamsAreNotHeldUp},
           {"event.waits_across_contexts", waitsAcrossContexts},
           {"event.belongs_to_a_context", eventsBelongToAContext}};
 }
