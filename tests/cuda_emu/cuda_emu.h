@@ -6,8 +6,8 @@
 // block come to the same `__syncthreads`, or none does. What tensor cores multiply has been rounded for them, and they
 // add as the fragments of the PTX ISA say, in an order of their own (here in double precision, rounded once). All threads of a
 // warp come to `ldmatrix` together, whose rows begin at multiples of 16 bytes. A copy by `cp.async` is of 4, 8 or 16 bytes
-// between multiples of as many, may be done any time from where it begins to where its thread has waited for its group, and is waited for
-// before the thread ends. A launch gives shared memory that a kernel does not declare, as much as it says.
+// between multiples of as many, and done at any time from where it begins to where its thread has waited for its group,
+// which it does before it ends. A launch gives as much shared memory as it says, beside what a kernel declares.
 #pragma once
 
 #define __global__

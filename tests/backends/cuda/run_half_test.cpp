@@ -85,6 +85,8 @@ TEST(CudaRunHalf, RefusesWhatIsNoImage) {
         {"sluice cuda 4\nkernel k -1\nend\n", "line 2 of a module is 'kernel k -1'"},
         {"sluice cuda 4\nkernel k 1 1\nend\n", "line 2 of a module is 'kernel k 1 1'"},
         {"sluice cuda 4\nkernel k 1\nfunction f 1 0\nend\n", "line 3 of a module is 'function f 1 0'"},
+        {"sluice cuda 4\nkernel k 1\nfunction f 1 0 32\nend\n", "line 3 of a module is 'function f 1 0 32'"},
+        {"sluice cuda 4\nkernel k 1\nfunction f 1 0 32 -1\nend\n", "line 3 of a module is 'function f 1 0 32 -1'"},
         {"sluice cuda 4\nkernel k 4\nproduct f8 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 0 4 0\nend\n",
          "line 3 of a module"},
         {"sluice cuda 4\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 3 0 4 0\nend\n",

@@ -40,6 +40,10 @@ EXPORTED int cuEventElapsedTime(float *milliseconds, void *from, void *to) {
   return hasFault("careless_times") ? 0 : status;
 }
 
+EXPORTED int cuFuncSetAttribute(void *function, int attribute, int value) {
+  return hasFault("deaf_functions") ? 0 : call("cuFuncSetAttribute", function, attribute, value);
+}
+
 EXPORTED int cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
   return hasFault("lost_waits") ? 0 : call("cuStreamWaitEvent", stream, event, flags);
 }

@@ -29,6 +29,7 @@ FAULTS = {
     "hasty_events": {"event.host_waits"},
     "other_seconds": {"event.times"},
     "careless_times": {"event.times_of_what_is_done", "event.times_of_timed_events", "event.times_of_one_device"},
+    "deaf_functions": {"launch.shared_bytes"},
     "lost_waits": {"stream.waits_for_events", "event.wait_means_the_last_record", "event.destroyed_is_waited_for", "event.waits_across_contexts",
                    "graph.events_behind"},
     "eager_captures": {"graph.capture_does_nothing", "graph.waiting_spoils_it", "graph.allocating_spoils_it"},
