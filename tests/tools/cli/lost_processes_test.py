@@ -35,7 +35,9 @@ def stop(pid):
 
 
 def cut_off(pid):
-    """Shuts the connections of a process down, from outside; false where this system does not let us."""
+    """Shuts the connections of a child down, from outside, all before it sees the first; false where this system does not let us."""
+    stop(pid)
+    os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
     pidfd = os.pidfd_open(pid)
     cut = False
     for name in os.listdir(f"/proc/{pid}/fd"):
@@ -48,6 +50,7 @@ def cut_off(pid):
             cut = LIBC.shutdown(taken, 2) == 0 or cut
             os.close(taken)
     os.close(pidfd)
+    os.kill(pid, signal.SIGCONT)
     return cut
 
 
