@@ -1,5 +1,6 @@
-// Every kernel of every model in models/, in training and inference, as CUDA C++: compiled for a
-// device, within its budget of registers. SLUICE_TEST_FULL=1 takes those with hundreds of kernels, too.
+// The kernels of every model in models/, in training and inference, in f32 and bf16, as CUDA C++: compiled for devices, within
+// their budgets of registers. Of those that are of the same ops one is compiled, for one target; SLUICE_TEST_FULL=1 takes each,
+// for all targets.
 #include "backends/cuda/compiler/GridKernel.h"
 #include "backends/cuda/compiler/Prelude.h"
 #include "ir/Module.h"
@@ -8,9 +9,11 @@
 #include "tests/backends/cuda/Budgets.h"
 #include "tests/cuda_emu/PinnedNvrtc.h"
 #include "tests/ir/op_instance.h"
+#include "llvm/Support/Parallel.h"
 #include <cstdio>
 #include <cstdlib>
 #include <gtest/gtest.h>
+#include <mutex>
 #include <optional>
 #include <set>
 
@@ -21,32 +24,102 @@ namespace sluice::cuda {
 namespace {
 
 struct Model {
-  const char *name, *options, *precision;
-  bool isLong = false; // minutes of NVRTC
-
-  std::string title() const { return std::string(name) + "_" + precision; }
+  const char *name, *options;
 };
-constexpr Model kModels[] = {{"lenet", "--batch 16", "f32"},
-                             {"lenet", "--batch 16", "bf16"},
-                             {"mlp", "--batch 16", "f32"},
-                             {"mlp", "--batch 16", "bf16"},
-                             {"fcn_r", "--batch 16", "f32"},
-                             {"fcn_s", "--batch 16", "f32"},
-                             {"alexnet_r", "--batch 16", "f32"},
-                             {"alexnet_s", "--batch 16", "f32"},
-                             {"alexnet_s", "--batch 16", "bf16"},
-                             {"resnet56", "--batch 16", "f32", true},
-                             {"resnet56", "--batch 16", "bf16", true},
-                             {"resnet18", "--batch 2", "f32", true},
-                             {"mobilenetv2", "--batch 2", "f32", true},
-                             {"unet", "--batch 2", "f32", true},
-                             {"resnet50", "--batch 2", "f32", true},
-                             {"resnet50", "--batch 2", "bf16", true},
-                             {"vit_s", "--batch 2", "f32", true},
-                             {"bert_base", "--batch 2", "bf16", true},
-                             {"gpt2", "--batch 2", "bf16", true}};
+constexpr Model kModels[] = {{"lenet", "--batch 16"},    {"mlp", "--batch 16"},        {"fcn_r", "--batch 16"},
+                             {"fcn_s", "--batch 16"},    {"alexnet_r", "--batch 16"},  {"alexnet_s", "--batch 16"},
+                             {"resnet56", "--batch 16"}, {"resnet18", "--batch 2"},    {"resnet50", "--batch 2"},
+                             {"unet", "--batch 2"},      {"mobilenetv2", "--batch 2"}, {"vit_s", "--batch 2"},
+                             {"bert_base", "--batch 2"}, {"gpt2", "--batch 2"},        {"mlp_mixer", "--batch 2"},
+                             {"lstm", "--batch 16"},     {"lstm_lm", "--batch 20"}};
+constexpr const char *kPrecisions[] = {"f32", "bf16"};
 
-class ModelKernels : public testing::TestWithParam<Model> {
+/// The model's kernels as the compiler fuses them for a device, and how many rows there may be.
+std::pair<OwningOpRef<ModuleOp>, int64_t> fused(const Model &model, const std::string &precision) {
+  sluice::test::TemporaryFolder folder;
+  std::string bin = SLUICE_BINARY_DIR "/bin/", graph = folder / "model.mlir", dump = folder / "fused.mlir";
+  std::string command = bin + "models/" + model.name + " " + model.options + " -o " + graph + " > /dev/null && " + bin +
+                        "sluice compile -q " + graph + " --precision " + precision +
+                        " --devices cuda:0 --compile-to fused -o " + dump;
+  EXPECT_EQ(std::system(command.c_str()), 0) << command;
+  auto parsed = ir::parseModuleText(sluice::test::contentOf(dump), dump, sluice::test::getContext());
+  EXPECT_TRUE(bool(parsed)) << llvm::toString(parsed.takeError());
+  if (!parsed)
+    return {};
+  auto capacity = int64_t(ir::getModel(**parsed).getCapacity());
+  return {std::move(*parsed), capacity};
+}
+
+std::string textOf(ir::KernelOp, const GridKernel &written) { return written.text; }
+
+/// The ops, what they are of, and what that means for a multiprocessor.
+std::string kindOf(ir::KernelOp kernel, const GridKernel &written) {
+  std::string kind;
+  llvm::raw_string_ostream stream(kind);
+  for (Operation &op : kernel.getBody().front()) {
+    stream << op.getName();
+    for (Type type : op.getOperandTypes())
+      stream << " " << cast<RankedTensorType>(type).getElementType();
+    stream << "\n";
+  }
+  for (const GridFunction &function : written.functions)
+    stream << function.threads << " " << function.blocks << " " << function.sharedBytes << "\n";
+  return kind;
+}
+
+/// Kernels that differ in what `keyOf` says of them, in texts of at most so many.
+class Texts {
+public:
+  Texts(std::string (*keyOf)(ir::KernelOp, const GridKernel &), size_t most) : keyOf(keyOf), most(most) {}
+
+  void add(ModuleOp module, int64_t capacity) {
+    module.walk([&](ir::KernelOp kernel) {
+      FailureOr<GridKernel> written = writeGridKernel(kernel, "k", capacity);
+      ASSERT_TRUE(succeeded(written)) << kernel.getName().str();
+      if (!known.insert(keyOf(kernel, *written)).second)
+        return;
+      if ((known.size() - 1) % most == 0)
+        texts.push_back({kPrelude, {}});
+      written = writeGridKernel(kernel, "k" + std::to_string(known.size()) + "_" + kernel.getName().str(), capacity);
+      texts.back().first += written->text;
+      llvm::append_range(texts.back().second, written->functions);
+    });
+  }
+
+  /// All in threads, and what they need.
+  void expectBudgets(const Nvrtc &nvrtc, const std::string &target) const {
+    std::mutex one;
+    size_t functions = 0, bytes = 0;
+    int registers = 0;
+    llvm::parallelFor(0, texts.size(), [&](size_t number) {
+      llvm::Expected<DeviceCode> code = nvrtc.compile(texts[number].first, target);
+      std::lock_guard<std::mutex> lock(one);
+      ASSERT_TRUE(bool(code)) << llvm::toString(code.takeError());
+      test::expectBudgets(*code, texts[number].second);
+      functions += code->kernels.size();
+      bytes += code->bytes.size();
+      for (const KernelResources &kernel : code->kernels)
+        registers = std::max(registers, kernel.registers);
+    });
+    std::printf("%s: %zu kernels, %zu functions, %zu kB of code, at most %d registers\n", target.c_str(), known.size(),
+                functions, bytes >> 10, registers);
+  }
+
+private:
+  std::string (*keyOf)(ir::KernelOp, const GridKernel &);
+  size_t most;
+  std::set<std::string> known;
+  std::vector<std::pair<std::string, std::vector<GridFunction>>> texts;
+};
+
+using Parameters = std::tuple<Model, const char *>;
+
+std::string titleOf(const testing::TestParamInfo<Parameters> &info) {
+  return std::string(std::get<Model>(info.param).name) + "_" + std::get<const char *>(info.param);
+}
+
+/// What a test needs NVRTC for.
+class KindsOfKernels : public testing::Test {
 protected:
   void SetUp() override {
     llvm::Expected<Nvrtc> found = sluice::test::loadPinnedNvrtc();
@@ -55,58 +128,42 @@ protected:
     nvrtc = *found;
   }
 
-  /// The model's kernels as the compiler fuses them for a device.
-  OwningOpRef<ModuleOp> fused() {
-    Model model = GetParam();
-    std::string bin = SLUICE_BINARY_DIR "/bin/", graph = folder / "model.mlir", dump = folder / "fused.mlir";
-    std::string command = bin + "models/" + model.name + " " + model.options + " -o " + graph + " > /dev/null && " +
-                          bin + "sluice compile -q " + graph + " --precision " + model.precision +
-                          " --devices cuda:0 --compile-to fused -o " + dump;
-    EXPECT_EQ(std::system(command.c_str()), 0) << command;
-    auto parsed = ir::parseModuleText(sluice::test::contentOf(dump), dump, sluice::test::getContext());
-    EXPECT_TRUE(bool(parsed)) << llvm::toString(parsed.takeError());
-    return parsed ? std::move(*parsed) : nullptr;
-  }
-
-  sluice::test::TemporaryFolder folder;
   std::optional<Nvrtc> nvrtc; // that `sluice` finds, too
 };
 
+class ModelKernels : public KindsOfKernels, public testing::WithParamInterface<Parameters> {};
 class FusedKernels : public ModelKernels {};
 
 } // namespace
 
 TEST_P(ModelKernels, FitTheirBudgets) {
-  if (GetParam().isLong && !std::getenv("SLUICE_TEST_FULL"))
+  if (!std::getenv("SLUICE_TEST_FULL"))
     GTEST_SKIP() << "hundreds of kernels: only with SLUICE_TEST_FULL=1";
-  OwningOpRef<ModuleOp> module = fused();
+  auto [model, precision] = GetParam();
+  auto [module, capacity] = fused(model, precision);
   ASSERT_TRUE(bool(module));
-  int64_t capacity = int64_t(ir::getModel(*module).getCapacity());
-  std::set<std::string> known;
-  std::string text = kPrelude;
-  std::vector<GridFunction> functions;
-  module->walk([&](ir::KernelOp kernel) {
-    FailureOr<GridKernel> written = writeGridKernel(kernel, "k", capacity);
-    ASSERT_TRUE(succeeded(written)) << kernel.getName().str();
-    if (!known.insert(written->text).second)
-      return;
-    written = writeGridKernel(kernel, "k" + std::to_string(known.size()) + "_" + kernel.getName().str(), capacity);
-    text += written->text;
-    llvm::append_range(functions, written->functions);
-  });
-  llvm::Expected<DeviceCode> code = nvrtc->compile(text, "sm_90");
-  ASSERT_TRUE(bool(code)) << llvm::toString(code.takeError());
-  test::expectBudgets(*code, functions);
-  int most = 0;
-  for (const KernelResources &kernel : code->kernels)
-    most = std::max(most, kernel.registers);
-  std::printf("%s: %zu kernels, %zu functions, %zu kB of code, at most %d registers\n", GetParam().title().c_str(),
-              known.size(), functions.size(), code->bytes.size() >> 10, most);
+  Texts each(textOf, 64);
+  each.add(*module, capacity);
+  for (const char *target : {"sm_80", "sm_90", "sm_100"})
+    each.expectBudgets(*nvrtc, target);
+}
+
+// Of all models.
+TEST_F(KindsOfKernels, FitTheirBudgets) {
+  Texts kinds(kindOf, 16);
+  for (const Model &model : kModels)
+    for (const char *precision : kPrecisions) {
+      auto [module, capacity] = fused(model, precision);
+      ASSERT_TRUE(bool(module)) << model.name;
+      kinds.add(*module, capacity);
+    }
+  kinds.expectBudgets(*nvrtc, "sm_90");
 }
 
 // Bias, activation, mask and the optimizer's step are in the kernel of the product that they follow, and casts between them.
 TEST_P(FusedKernels, TakeWhatFollowsAProduct) {
-  OwningOpRef<ModuleOp> module = fused();
+  auto [model, precision] = GetParam();
+  OwningOpRef<ModuleOp> module = fused(model, precision).first;
   ASSERT_TRUE(bool(module));
   std::multiset<std::string> products;
   module->walk([&](ir::KernelOp kernel) {
@@ -119,7 +176,7 @@ TEST_P(FusedKernels, TakeWhatFollowsAProduct) {
         ops += (ops.empty() ? "" : " ") + op.getName().stripDialect().str();
     products.insert(ops);
   });
-  std::string cast = std::string(GetParam().precision) == "f32" ? "" : " cast";
+  std::string cast = std::string(precision) == "f32" ? "" : " cast";
   EXPECT_EQ(products, (std::multiset<std::string>{
                           "conv2d add relu compare", "conv2d add relu compare", "einsum add relu compare",
                           "einsum add" + cast, "einsum where", "einsum", "conv2d_input_grad",
@@ -127,9 +184,9 @@ TEST_P(FusedKernels, TakeWhatFollowsAProduct) {
                           "conv2d_weight_grad" + cast + " mul sub", "conv2d_weight_grad" + cast + " mul sub"}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ModelKernels, testing::ValuesIn(kModels),
-                         [](const auto &info) { return info.param.title(); });
-INSTANTIATE_TEST_SUITE_P(Models, FusedKernels, testing::Values(kModels[0], kModels[1]),
-                         [](const auto &info) { return info.param.title(); });
+INSTANTIATE_TEST_SUITE_P(Models, ModelKernels,
+                         testing::Combine(testing::ValuesIn(kModels), testing::ValuesIn(kPrecisions)), titleOf);
+INSTANTIATE_TEST_SUITE_P(Models, FusedKernels,
+                         testing::Combine(testing::Values(kModels[0]), testing::ValuesIn(kPrecisions)), titleOf);
 
 } // namespace sluice::cuda
