@@ -42,6 +42,11 @@ FailureOr<SmallVector<PhysicalDim>> getPhysicalDims(RankedTensorType type) {
   return dims;
 }
 
+bool isUncut(RankedTensorType type) {
+  auto dims = getPhysicalDims(type);
+  return succeeded(dims) && llvm::all_of(*dims, [](const PhysicalDim &dim) { return dim.kind == PhysicalDim::Whole; });
+}
+
 SmallVector<int64_t> getPhysicalShape(RankedTensorType type, int64_t capacity) {
   SmallVector<int64_t> shape;
   SmallVector<PhysicalDim> dims = *getPhysicalDims(type);

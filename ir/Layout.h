@@ -20,6 +20,9 @@ bool areJoinedTiles(const PhysicalDim &outer, const PhysicalDim &inner);
 /// The layout's dimensions, outermost first (row-major if the type has no layout); fails on maps of another form.
 mlir::FailureOr<llvm::SmallVector<PhysicalDim>> getPhysicalDims(mlir::RankedTensorType type);
 
+/// Whether the layout, if there is one, only orders dimensions, and cuts none into tiles.
+bool isUncut(mlir::RankedTensorType type);
+
 /// Sizes of the physical dimensions with `?` = capacity; tiles are rounded up.
 llvm::SmallVector<int64_t> getPhysicalShape(mlir::RankedTensorType type, int64_t capacity);
 

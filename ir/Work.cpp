@@ -125,6 +125,40 @@ static Operation *productSetOffBy(Operation *op) {
 
 bool isReadFromProduct(Operation *op) { return !op->hasOneUse() && (widensProduct(op) || productSetOffBy(op)); }
 
+static bool isInjective(Operation *op) {
+  auto element = dyn_cast_or_null<ElementOp>(op);
+  return element && element.getFusionKind() == FusionKind::Injective;
+}
+
+/// Whether the value lies in memory, or is moved from there in few steps, when the ops beside `op` are computed.
+static bool isFromMemory(Value value, Operation *op, int steps = 4) {
+  Operation *maker = value.getDefiningOp();
+  if (!maker || maker->getBlock() != op->getBlock() || !isCompute(maker))
+    return true;
+  return steps > 0 && isInjective(maker) &&
+         llvm::all_of(maker->getOperands(), [&](Value operand) { return isFromMemory(operand, op, steps - 1); });
+}
+
+bool isReadInParts(Operation *op) {
+  if (!isa<ElementwiseOp>(op) || !llvm::all_of(op->getUsers(), isInjective) ||
+      !llvm::all_of(op->getOperands(), [op](Value operand) { return isFromMemory(operand, op); }))
+    return false;
+  auto [fixed, perRow] = countElements(op->getResult(0).getType());
+  for (Operation *part : op->getUsers()) {
+    auto [its, itsPerRow] = countElements(part->getResult(0).getType());
+    int64_t readers = std::distance(part->user_begin(), part->user_end());
+    fixed -= its * readers;
+    perRow -= itsPerRow * readers;
+  }
+  return fixed >= 0 && perRow >= 0;
+}
+
+Value storedBy(UpdateOp update) {
+  Value part = update->getOperand(update.getPartOperand());
+  auto expand = part.getDefiningOp<ExpandOp>();
+  return expand && countElements(expand.getX().getType()) == countElements(part.getType()) ? expand.getX() : part;
+}
+
 StringRef kindOf(ArrayRef<Operation *> ops) {
   StringRef kind = "movement";
   for (Operation *op : ops) {

@@ -14,6 +14,12 @@ bool isCrossing(mlir::Operation *op);
 /// where it does that itself, and nobody has to write it.
 bool isReadFromProduct(mlir::Operation *op);
 
+/// Whether the op computes of memory, elementwise, what others read in parts, each element once: there it costs no more.
+bool isReadInParts(mlir::Operation *op);
+
+/// What an update stores: its part, or where that has dimensions of size 1 more than a value whose elements it is, that value.
+mlir::Value storedBy(UpdateOp update);
+
 /// Constant parts, and parts for each row of the call.
 struct Work {
   int64_t flops = 0, flopsPerRow = 0; ///< multiply-adds times two of products, one an element of other ops that compute

@@ -1,6 +1,7 @@
 #include "backends/loops/FusionRules.h"
 
 #include "ir/Dialect.h"
+#include "ir/Layout.h"
 #include "ir/Work.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/SmallVector.h"
@@ -59,13 +60,14 @@ private:
     return a.getShape() == b.getShape() && a.getEncoding() == b.getEncoding();
   }
 
-  /// Whether the op is no result, and only moves elements, reads a product's or makes a scalar of such ops.
+  /// Whether the op is no result, and only moves elements, reads a product's, is read in parts or makes a scalar of such ops.
   bool costsNothing(size_t op) const {
     for (size_t i = 0; i < opAt(op).num_results; ++i)
       if (isResult.test(firstResult[op] + i))
         return false;
     auto element = dyn_cast<ir::ElementOp>(operationOf(op));
-    if ((element && element.getFusionKind() == ir::FusionKind::Injective) || ir::isReadFromProduct(operationOf(op)))
+    if ((element && element.getFusionKind() == ir::FusionKind::Injective) || ir::isReadFromProduct(operationOf(op)) ||
+        ir::isReadInParts(operationOf(op)))
       return true;
     return isElementwise(op) && typeOf(op).getRank() == 0 && llvm::all_of(operandsOf(op), [&](size_t operand) {
              return makers[operand] != kOutside && isFoundAgain.test(makers[operand]);
@@ -212,9 +214,40 @@ private:
     return !isElementwise(op) && llvm::any_of(llvm::seq<size_t>(0, op), folds);
   }
 
+  /// Whether `op` updates a part of what lies in memory by elements of the kernel's index space, in the order of indices. Those
+  /// that are read from memory it stores before anything that is folded could be known.
+  bool storesPart(size_t op) const {
+    auto update = dyn_cast<ir::UpdateOp>(operationOf(op));
+    if (!update || kind != Loop || !ir::isUncut(space) || !ir::isUncut(typeOf(op)))
+      return false;
+    Value stored = ir::storedBy(update);
+    for (auto [number, operand] : llvm::enumerate(operandsOf(op)))
+      if (number != update.getPartOperand() && makers[operand] != kOutside)
+        return false;
+    auto isMaker = [&](size_t before) { return operationOf(before) == stored.getDefiningOp(); };
+    auto isSimple = [&](size_t before) {
+      return isFoundAgain.test(before) || isElementwise(before) || kindOf(before) == Scatter;
+    };
+    return haveOneSpace(cast<RankedTensorType>(stored.getType()), space) &&
+           (llvm::any_of(llvm::seq<size_t>(0, op), isMaker) || llvm::all_of(llvm::seq<size_t>(0, op), isSimple));
+  }
+
+  /// Whether `op` reads what an update of this kernel leaves.
+  bool readsUpdated(size_t op) const {
+    llvm::BitVector found = foundFor(op);
+    found.set(op);
+    return llvm::any_of(found.set_bits(), [&](size_t reader) {
+      return llvm::any_of(operandsOf(reader), [&](size_t operand) {
+        return makers[operand] != kOutside && kindOf(makers[operand]) == Scatter;
+      });
+    });
+  }
+
   bool canJoin(size_t op) const {
-    if (kindOf(op) == Product || kindOf(op) == Scatter || kind == Scatter || kindOf(op) == Alone || kind == Alone ||
-        readsSpreadSum(op) || foldsWhatIsApart(op))
+    if (kindOf(op) == Scatter)
+      return storesPart(op);
+    if (kindOf(op) == Product || kind == Scatter || kindOf(op) == Alone || kind == Alone || readsSpreadSum(op) ||
+        foldsWhatIsApart(op) || readsUpdated(op))
       return false;
     if (!isElementwise(op)) // a reduction, or a movement that needs a buffer
       return kind == Loop && !foldsRowsAgain(op) && !reducesLongFolds(op) && (isOnlyReader(op) || isSumOfLoop(op));
@@ -223,7 +256,8 @@ private:
 
   /// Adds an op that was accepted when it was the last.
   void add(size_t op) {
-    bool takesOver = !begun || (!isElementwise(op) && (!isSumOfLoop(op) || isOnlyReader(op)));
+    bool storesOnly = begun && kindOf(op) == Scatter;
+    bool takesOver = !begun || (!isElementwise(op) && !storesOnly && (!isSumOfLoop(op) || isOnlyReader(op)));
     begun = true;
     if (!takesOver)
       return;

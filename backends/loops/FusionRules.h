@@ -24,7 +24,9 @@ inline constexpr size_t kMaxOpsInKernel = 128;
 ///    folds each row (a softmax, a norm) it joins if it has few columns: for each few of them all rows are folded.
 ///    Results of folds of thousands of terms are reduced in a launch of its own: in theirs each fold is a task. A fold of
 ///    each row does not read what is apart in memory: it is made before.
-/// 5. An op that works on blocks of its operands reads memory, and nothing joins it.
+/// 5. An update of a part joins the loop kernel that computes the part, or one of elementwise ops over as many elements: they
+///    are stored where they belong as they are found. Nothing joins what it leaves. That it works in place is the caller's word.
+/// 6. An op that works on blocks of its operands reads memory, and nothing joins it.
 /// Ops that move elements, and scalars made of them, are rematerialised where they are read if they are no results.
 bool lastOpJoins(const sluice_kernel_view &kernel);
 

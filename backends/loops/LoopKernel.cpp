@@ -9,8 +9,8 @@
 //    more elements than the reduction has, a nest of its own puts the value into memory first.
 // 2. What remains to be stored is grouped by type: one nest each, which shares loads and loops.
 //
-// A kernel of `scatter_add` is two nests of its own (ScatterNest.h), one of `cumsum` is one (SumNest.h), one of a
-// `dynamic_update_slice` in place a nest over the part that is new.
+// A kernel of `scatter_add` is two nests of its own (ScatterNest.h), one of `cumsum` is one (SumNest.h). Of a
+// `dynamic_update_slice` in place the part that is new is stored, by the nest over its elements.
 #include "backends/loops/LoopKernel.h"
 
 #include "backends/loops/ScatterNest.h"
@@ -25,14 +25,45 @@ using namespace mlir;
 // A result with more elements than this has enough tasks without chunks.
 static constexpr int64_t kMaxElementsOfSplit = 2048;
 
-/// What alone a kernel does, where its result lies where its operand lies, in the order of indices; null if it does
-/// anything else.
-static ir::DynamicUpdateSliceOp findUpdateInPlace(ir::YieldOp yield) {
-  auto op = yield.getNumOperands() == 1 ? yield.getOperand(0).getDefiningOp<ir::DynamicUpdateSliceOp>()
-                                        : ir::DynamicUpdateSliceOp();
-  bool isWhole = op && llvm::all_of(*ir::getPhysicalDims(op.getY().getType()),
-                                    [](const ir::PhysicalDim &dim) { return dim.kind == ir::PhysicalDim::Whole; });
-  return isWhole && op.getInPlace() ? op : ir::DynamicUpdateSliceOp();
+namespace {
+
+/// What is stored of a result, and the elements of that: of an update in place the part that is new.
+struct Stored {
+  explicit Stored(Value result) : value(result), space(cast<RankedTensorType>(result.getType())) {
+    auto made = result.getDefiningOp<ir::DynamicUpdateSliceOp>();
+    if (!made || !made.getInPlace() || !ir::isUncut(space))
+      return;
+    update = made;
+    value = ir::storedBy(made);
+    RankedTensorType part = made.getPart().getType(), type = cast<RankedTensorType>(value.getType());
+    bool isUncut = ir::isUncut(type);
+    if (!isUncut)
+      value = made.getPart();
+    space = isUncut ? type : RankedTensorType::get(part.getShape(), part.getElementType(), space.getEncoding());
+  }
+
+  /// Where the result has the element that `value` has at the index.
+  AffineExpr offsetIn(Elements &elements, ArrayRef<AffineExpr> index) const;
+
+  Value value;
+  RankedTensorType space;
+  ir::DynamicUpdateSliceOp update; ///< null if all of the result is stored
+};
+
+} // namespace
+
+AffineExpr Stored::offsetIn(Elements &elements, ArrayRef<AffineExpr> index) const {
+  ir::DynamicUpdateSliceOp made = update;
+  int64_t axis = made.getAxis();
+  SmallVector<AffineExpr> in(index);
+  if (value != made.getPart()) {
+    auto expand = made.getPart().getDefiningOp<ir::ExpandOp>();
+    in.assign(made.getPart().getType().getRank(), getAffineConstantExpr(0, made.getContext()));
+    for (auto [at, dim] : llvm::zip_equal(index, expand.getDims()))
+      in[dim] = at;
+  }
+  in[axis] = in[axis] + elements.dataIndex(made.getIndex(), {}, made.getIndexBounds()[2]);
+  return elements.offsetOf(made.getY().getType(), in);
 }
 
 namespace {
@@ -50,8 +81,6 @@ public:
       return writeScatter(scatter);
     if (ir::CumSumOp sums = findSums(yield))
       return writeSums(sums);
-    if (ir::DynamicUpdateSliceOp update = findUpdateInPlace(yield))
-      return writePart(update);
     return writeResults();
   }
 
@@ -83,7 +112,6 @@ private:
   LogicalResult emitPadding(Memory y);
   FailureOr<int64_t> writeScatter(Operation *scatter);
   FailureOr<int64_t> writeSums(ir::CumSumOp sums);
-  FailureOr<int64_t> writePart(ir::DynamicUpdateSliceOp update);
   LogicalResult emitSplit(Operation *op);
   LogicalResult emitValue(Operation *op);
   LogicalResult emitResults(unsigned first);
@@ -187,23 +215,6 @@ FailureOr<int64_t> LoopKernel::writeSums(ir::CumSumOp sums) {
   return workspaceBytes;
 }
 
-FailureOr<int64_t> LoopKernel::writePart(ir::DynamicUpdateSliceOp update) {
-  Memory y = resultMemory(0);
-  auto part = cast<RankedTensorType>(update.getPart().getType());
-  LoopNest nest = nestOver(RankedTensorType::get(part.getShape(), part.getElementType(), y.type.getEncoding()),
-                           update->getLoc(), "_part");
-  nest.bytesPerElement = 2 * double(ir::getElementBytes(part.getElementType()));
-  nest.body = [=](Emitter &, Elements &elements, AffineExpr, ArrayRef<AffineExpr> at) mutable {
-    int64_t axis = update.getAxis();
-    SmallVector<AffineExpr> in(at);
-    in[axis] = at[axis] + elements.dataIndex(update.getIndex(), {}, update.getIndexBounds()[2]);
-    elements.store(y, elements.offsetOf(y.type, in), elements.element(update.getPart(), at));
-  };
-  if (failed(emit(nest)))
-    return failure();
-  return workspaceBytes;
-}
-
 // Finds the folds that are worth chunks.
 void LoopKernel::survey() {
   for (Operation &op : body.without_terminator()) {
@@ -265,11 +276,17 @@ std::optional<SplitFold> LoopKernel::splitOf(Operation *op, const Reduction &fol
   return split;
 }
 
+/// Whether the operand is only updated in its place.
+static bool staysInPlace(BlockArgument argument) {
+  auto update = argument.hasOneUse() ? dyn_cast<ir::DynamicUpdateSliceOp>(*argument.user_begin()) : nullptr;
+  return update && update.getInPlace() && update.getX() == argument;
+}
+
 LoopNest LoopKernel::nestOver(RankedTensorType space, Location loc, StringRef suffix) {
   LoopNest nest{(name + suffix).str(), loc, formulas, space, std::nullopt, {}, 8, folds, nullptr, nullptr, nullptr};
   double bytes = 0;
-  for (Type type : kernel->getOperandTypes())
-    bytes += ir::getBufferBytes(cast<RankedTensorType>(type), capacity);
+  for (BlockArgument argument : body.getArguments())
+    bytes += staysInPlace(argument) ? 0 : ir::getBufferBytes(cast<RankedTensorType>(argument.getType()), capacity);
   double elements = std::max<int64_t>(1, countOf(space));
   nest.bytesPerElement = bytes / elements + ir::getElementBytes(space.getElementType());
   nest.prepare = [this](Elements &e) {
@@ -373,21 +390,23 @@ LogicalResult LoopKernel::emitValue(Operation *op) {
 
 // All results of one type from `first` on that can be computed now.
 LogicalResult LoopKernel::emitResults(unsigned first) {
-  Type type = yield.getOperand(first).getType();
+  RankedTensorType space = Stored(yield.getOperand(first)).space;
   bool early = llvm::any_of(splitOps, [&](Operation *op) { return !splits.count(op); });
-  LoopNest nest = nestOver(cast<RankedTensorType>(type), yield.getOperand(first).getLoc(), ("_" + Twine(nests)).str());
+  LoopNest nest = nestOver(space, yield.getOperand(first).getLoc(), ("_" + Twine(nests)).str());
   SmallVector<unsigned> numbers;
   for (unsigned number = first; number < stored.size(); ++number) {
-    Value value = yield.getOperand(number);
-    auto other = cast<RankedTensorType>(value.getType());
-    bool sameSpace = other.getShape() == nest.space.getShape() && other.getEncoding() == nest.space.getEncoding();
+    Stored one(yield.getOperand(number));
+    bool sameSpace = one.space.getShape() == space.getShape() && one.space.getEncoding() == space.getEncoding();
     if (stored[number] || !sameSpace || (early && number != first))
       continue;
-    nest.outputs.push_back({[value](Elements &e, AffineExpr, ArrayRef<AffineExpr> index) {
+    LoopNest::Output output{[value = one.value](Elements &e, AffineExpr, ArrayRef<AffineExpr> index) {
                               return SmallVector<Element>{e.element(value, index)};
                             },
-                            {resultMemory(number)}});
-    nest.bytesPerElement += ir::getElementBytes(other.getElementType());
+                            {resultMemory(number)}};
+    if (one.update)
+      output.offset = [one](Elements &e, ArrayRef<AffineExpr> index) { return one.offsetIn(e, index); };
+    nest.outputs.push_back(output);
+    nest.bytesPerElement += ir::getElementBytes(one.space.getElementType());
     numbers.push_back(number);
   }
   if (failed(emit(nest)))

@@ -15,6 +15,8 @@ struct LoopNest {
                                              llvm::ArrayRef<mlir::AffineExpr> index)>
         elements;
     llvm::SmallVector<Memory> memories;
+    /// Where the memories have these values; null: where `space` has the index.
+    std::function<mlir::AffineExpr(Elements &, llvm::ArrayRef<mlir::AffineExpr> index)> offset = nullptr;
   };
 
   std::string name; ///< unique in the kernel

@@ -360,8 +360,11 @@ void NestTasks::emitBody(Task &t) {
     if (!nest.space.isDynamicDim(dim))
       inside.push_back(-expr + (nest.space.getDimSize(dim) - 1));
 
-  SmallVector<std::pair<Memory, Element>> stores;
+  if (t.chunk)
+    offset = t.chunk * nest.chunks->elements + offset;
+  SmallVector<std::tuple<Memory, AffineExpr, Element>> stores;
   for (const LoopNest::Output &output : nest.outputs) {
+    AffineExpr place = output.offset ? output.offset(t.elements, index) : offset;
     SmallVector<Element> values;
     for (auto [i, memory] : llvm::enumerate(output.memories)) {
       auto element = [&, i = i] {
@@ -370,13 +373,11 @@ void NestTasks::emitBody(Task &t) {
         return values[i];
       };
       Element zero = t.elements.zero(memory.type.getElementType());
-      stores.push_back({memory, t.elements.guarded(inside, element, zero)});
+      stores.push_back({memory, place, t.elements.guarded(inside, element, zero)});
     }
   }
-  if (t.chunk)
-    offset = t.chunk * nest.chunks->elements + offset;
-  for (auto &[memory, element] : stores)
-    t.elements.store(memory, offset, element);
+  for (auto &[memory, place, element] : stores)
+    t.elements.store(memory, place, element);
 }
 
 } // namespace sluice::loops

@@ -3,8 +3,11 @@
 // 1. Ops are visited in block order. Injective ops, and scalars made of them, are not grouped: they are rematerialised
 //    where they are used, unless a buffer must hold them (a state, an output), or the backend will not have them in the
 //    launch of a reader. So is what an optimizer makes of a state alone, such as its decay, for what reads it besides.
-// 2. Another op joins the last group that computes something for it, if the backend agrees.
-// 3. A group may be joined only if none of the op's other operands depends on it, so that groups stay convex: the one
+// 2. Another op joins the last group that computes something for it, if the backend agrees. Groups that only compute
+//    elementwise what it reads besides come along: `x @ w + a * b` is one launch, whatever `a * b` was before.
+// 3. What updates a part of a value in its place, a scan's stack above all, joins the group that computes the part, or one that
+//    passes over as many elements.
+// 4. A group may be joined only if none of the op's other operands depends on it, so that groups stay convex: the one
 //    rule that holds for every backend, and the reason why this is no matter of theirs.
 #include "passes/analysis/FusionGroups.h"
 #include "ir/Work.h"
@@ -33,6 +36,10 @@ static bool needsBuffer(Operation *op) {
 
 /// Whether the op is never part of a launch: a copy between devices, a loop.
 static bool isAlone(Operation *op) { return isCrossing(op) || isa<ActionOp, CollectiveOp>(op); }
+
+static bool haveOneSpace(Value a, Value b) {
+  return typeOf(a).getShape() == typeOf(b).getShape() && typeOf(a).getEncoding() == typeOf(b).getEncoding();
+}
 
 static SmallVector<Value> readBy(Operation *op) {
   auto action = dyn_cast<ActionOp>(op);
@@ -63,21 +70,6 @@ bool FusionRules::isRecomputed(Operation *op) {
   return result;
 }
 
-/// Whether the op is computed from memory for a single reader, elementwise as it is, that joins what computes its other
-/// operand. A launch of its own would part these.
-static bool servesReader(Operation *op) {
-  if (!isa<ElementwiseOp>(op) || !op->hasOneUse())
-    return false;
-  RankedTensorType type = typeOf(op->getResult(0));
-  auto isComputed = [&](Value value) {
-    Operation *def = value.getDefiningOp();
-    return def && def != op && isCompute(def) && !isInjective(def) && !isReadFromProduct(def) && typeOf(value) == type;
-  };
-  Operation *reader = *op->user_begin();
-  return isa<ElementwiseOp>(reader) && llvm::none_of(op->getOperands(), isComputed) &&
-         llvm::any_of(reader->getOperands(), isComputed);
-}
-
 bool FusionRules::findWhetherRecomputed(Operation *op) {
   if (!fuse && op->getNumOperands() > 0)
     return false;
@@ -85,7 +77,7 @@ bool FusionRules::findWhetherRecomputed(Operation *op) {
   // A number such as 1 / rows, from constants and counts alone.
   bool isScalar = isa<ElementwiseOp>(op) && typeOf(op->getResult(0)).getRank() == 0 &&
                   llvm::all_of(op->getOperands(), isFoundAgain);
-  return (isInjective(op) || isScalar || isReadFromProduct(op) || servesReader(op)) && !isAlone(op) &&
+  return (isInjective(op) || isScalar || isReadFromProduct(op) || isReadInParts(op)) && !isAlone(op) &&
          !needsBuffer(op) && llvm::all_of(op->getUsers(), [&](Operation *user) { return canBeFoundFor(op, user); });
 }
 
@@ -107,9 +99,12 @@ namespace {
 
 class GroupForming {
 public:
-  GroupForming(ActionListOp list, FusionRules &rules) : block(list.getActions()), rules(rules) {}
+  GroupForming(ActionListOp list, FusionRules &rules) : list(list), block(list.getActions()), rules(rules) {}
 
   SmallVector<FusionGroup> run() {
+    for (auto [old, next] : list.getUpdates())
+      if (old.hasOneUse() && next.hasOneUse())
+        madeInPlace.insert({old, next});
     for (Operation &op : block)
       if (isAlone(&op) || (isCompute(&op) && !rules.isRecomputed(&op)))
         place(&op);
@@ -151,32 +146,79 @@ private:
     return it != groupOf.end() && it->second == group;
   }
 
-  /// What is read of the group beside the group and `op`.
-  SmallVector<Value> resultsBeside(Operation *op, unsigned group) {
+  /// What is read of the groups beside them and `op`.
+  SmallVector<Value> resultsBeside(Operation *op, ArrayRef<unsigned> joined) {
+    auto isBeside = [&](Operation *user) {
+      return user != op && llvm::none_of(joined, [&](unsigned group) { return isMember(user, group); });
+    };
     SmallVector<Value> results;
-    for (Operation *member : groups[group].ops)
-      for (Value result : member->getResults())
-        if (llvm::any_of(result.getUsers(), [&](Operation *user) { return user != op && !isMember(user, group); }))
-          results.push_back(result);
+    for (unsigned group : joined)
+      for (Operation *member : groups[group].ops)
+        llvm::copy_if(member->getResults(), std::back_inserter(results),
+                      [&](Value result) { return llvm::any_of(result.getUsers(), isBeside); });
     return results;
   }
 
   bool canJoin(Operation *op, unsigned index, const llvm::SetVector<unsigned> &producers) {
     const FusionGroup &group = groups[index];
     return rules.fuses() && group.kind == FusionGroup::Launch && !isAlone(op) && isConvexWith(index, producers) &&
+           (!isa<UpdateOp>(op) || madeInPlace.contains({op->getOperand(0), op->getResult(0)})) &&
            rules.canJoin(op, group.contents, resultsBeside(op, index));
+  }
+
+  /// Whether the group computes, elementwise alone, an operand that `op` reads elementwise.
+  bool servesElementwise(unsigned group, Operation *op) {
+    auto isAlike = [&](Operation *member) {
+      return isa<ElementwiseOp>(member) && haveOneSpace(member->getResult(0), op->getResult(0));
+    };
+    return groups[group].kind == FusionGroup::Launch && isAlike(op) && llvm::all_of(groups[group].ops, isAlike);
+  }
+
+  /// Whether a path leads from a group to another, or to `op` with its producers, through a third.
+  bool leadsAround(unsigned from, unsigned to, const llvm::SetVector<unsigned> &producers) {
+    for (unsigned between = 0; between < groups.size(); ++between)
+      if (between != to && dependsOn(between, from) && (producers.contains(between) || dependsOn(to, between)))
+        return true;
+    return false;
+  }
+
+  /// Whether what serves `op` can be computed in the group that `op` joins.
+  bool canComeAlong(unsigned group, Operation *op, unsigned target, const llvm::SetVector<unsigned> &producers) {
+    if (group == target || !servesElementwise(group, op) || dependsOn(target, group) ||
+        leadsAround(group, target, producers))
+      return false;
+    llvm::SetVector<Operation *> contents = groups[target].contents;
+    contents.insert(groups[group].contents.begin(), groups[group].contents.end());
+    return rules.canJoin(op, contents, resultsBeside(op, {target, group}));
+  }
+
+  /// Groups that `op` may join: the last first, but those that can come along behind those that cannot, and then any that pass
+  /// over as many elements as an update stores.
+  SmallVector<unsigned> inOrderOfChoice(Operation *op, const llvm::SetVector<unsigned> &producers) {
+    SmallVector<unsigned> order, along;
+    for (unsigned group : llvm::reverse(producers))
+      (servesElementwise(group, op) ? along : order).push_back(group);
+    llvm::append_range(order, along);
+    if (auto update = dyn_cast<UpdateOp>(op))
+      for (unsigned group = groups.size(); group-- > 0;)
+        if (groups[group].kind == FusionGroup::Launch && !groups[group].ops.empty() &&
+            !llvm::is_contained(order, group) &&
+            haveOneSpace(groups[group].ops.front()->getResult(0), storedBy(update)))
+          order.push_back(group);
+    return order;
   }
 
   void place(Operation *op) {
     llvm::SetVector<unsigned> before = producers(op);
-    unsigned target = groups.size();
-    for (unsigned candidate : llvm::reverse(before))
-      if (canJoin(op, candidate, before)) {
-        target = candidate;
-        break;
-      }
+    SmallVector<unsigned> choice = inOrderOfChoice(op, before);
+    auto chosen = llvm::find_if(choice, [&](unsigned candidate) { return canJoin(op, candidate, before); });
+    unsigned target = chosen == choice.end() ? groups.size() : *chosen;
     if (target == groups.size())
       groups.push_back({isAlone(op) ? FusionGroup::Alone : FusionGroup::Launch, {}, {}, llvm::BitVector()});
+    else
+      for (unsigned group : choice)
+        if (canComeAlong(group, op, target, before))
+          merge(group, target);
     FusionGroup &group = groups[target];
     group.ops.push_back(op);
     for (Operation *found : rules.rematerialisedFor(op))
@@ -184,8 +226,24 @@ private:
     group.contents.insert(op);
     groupOf[op] = target;
     for (unsigned producer : before)
-      if (producer != target)
+      if (producer != target && !groups[producer].ops.empty())
         addDependence(target, producer);
+  }
+
+  /// Leaves an empty group behind, on which nothing depends.
+  void merge(unsigned group, unsigned into) {
+    FusionGroup from = std::exchange(groups[group], {FusionGroup::Launch, {}, {}, llvm::BitVector()});
+    for (Operation *op : from.ops)
+      groupOf[op] = into;
+    llvm::append_range(groups[into].ops, from.ops);
+    groups[into].contents.insert(from.contents.begin(), from.contents.end());
+    for (unsigned on : from.dependsOn.set_bits())
+      addDependence(into, on);
+    for (unsigned other = 0; other < groups.size(); ++other)
+      if (dependsOn(other, group)) {
+        groups[other].dependsOn.reset(group);
+        addDependence(other, into);
+      }
   }
 
   void addDependence(unsigned group, unsigned on) {
@@ -236,7 +294,9 @@ private:
   /// Of the groups that can run, the first comes next.
   SmallVector<FusionGroup> sorted() {
     SmallVector<FusionGroup> result;
-    llvm::BitVector waiting(groups.size(), true);
+    llvm::BitVector waiting(groups.size());
+    for (auto [i, group] : llvm::enumerate(groups))
+      waiting[unsigned(i)] = !group.ops.empty();
     while (waiting.any())
       for (unsigned i : waiting.set_bits()) {
         if (groups[i].dependsOn.anyCommon(waiting))
@@ -248,8 +308,10 @@ private:
     return result;
   }
 
+  ActionListOp list;
   Block &block;
   FusionRules &rules;
+  DenseSet<std::pair<Value, Value>> madeInPlace; // what nothing else reads, and is replaced by what nothing else reads
   std::vector<FusionGroup> groups;
   DenseMap<Operation *, unsigned> groupOf;
 };
@@ -299,13 +361,22 @@ static bool isUpdateOf(Operation *op, Value value) {
   return isa<UpdateOp>(op) && op->getOperand(0) == value && llvm::count(op->getOperands(), value) == 1;
 }
 
+/// Whether the op reads the value only for updates to store it.
+static bool isStored(Operation *op, Value value) {
+  auto stores = [&](Operation *user) {
+    auto update = dyn_cast<UpdateOp>(user);
+    return update && update->getOperand(0) != value && storedBy(update) == value;
+  };
+  return stores(op) || (isInjective(op) && llvm::all_of(op->getUsers(), stores));
+}
+
 bool isReadInPlace(Value value, llvm::function_ref<bool(Operation *)> isInLaunch) {
   SmallVector<Value> work{value};
   DenseSet<Value> seen;
   while (!work.empty()) {
     Value current = work.pop_back_val();
     for (Operation *user : current.getUsers()) {
-      if (!isInLaunch(user))
+      if (!isInLaunch(user) || isStored(user, current))
         continue;
       if (!(isa<ElementwiseOp>(user) || isUpdateOf(user, current)) || user->getResult(0).getType() != value.getType())
         return false;

@@ -57,8 +57,8 @@ struct LaunchContents {
 };
 LaunchContents contentsOf(const FusionGroup &group);
 
-/// Whether every element of `value` is read in a launch only for the result element in its own place, so that a result
-/// may overwrite it. `isInLaunch` says which of the value's readers, and of theirs, compute in it.
+/// Whether every element of `value` is read in a launch only for the result element in its own place, or to be stored by an
+/// update, so that a result may overwrite it. `isInLaunch` says which of the value's readers, and of theirs, compute in it.
 bool isReadInPlace(mlir::Value value, llvm::function_ref<bool(mlir::Operation *)> isInLaunch);
 
 /// The groups of the ops in `list`, in an order in which they can run; readers of a state come before what updates it

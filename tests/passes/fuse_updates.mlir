@@ -2,7 +2,7 @@
 
 // Tests that what is made of a state alone, as an optimizer's decay is, joins what reads it beside a product.
 // CHECK: sluice.entry @predict
-// CHECK: sluice.kernel "einsum_add"
+// CHECK: sluice.kernel "einsum_mul_add"
 // CHECK: sluice.mul
 // CHECK-NOT: sluice.kernel
 // CHECK: sluice.return
@@ -21,10 +21,9 @@ module {
 
 // -----
 
-// Tests that what two read is computed once.
+// Tests that what two read is computed once, where one of them is.
 // CHECK: sluice.entry @predict
-// CHECK: sluice.kernel "einsum"
-// CHECK: {{.+}}:2 = sluice.kernel "mul_add"
+// CHECK: {{.+}}:2 = sluice.kernel "einsum_mul_add"
 // CHECK-NOT: sluice.kernel
 // CHECK: sluice.return
 module {

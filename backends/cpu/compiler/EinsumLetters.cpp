@@ -10,11 +10,6 @@ using namespace mlir;
 using ir::Equation;
 using ir::tensorOf;
 
-static bool isCut(RankedTensorType type) {
-  return llvm::any_of(*ir::getPhysicalDims(type),
-                      [](const ir::PhysicalDim &dim) { return dim.kind != ir::PhysicalDim::Whole; });
-}
-
 bool isInPanels(RankedTensorType type) {
   int64_t panel = panelOfFirstDim(type);
   return panel != 0 && type.getRank() == 2 && ir::liesAs(type, getMatrixPanels(type.getContext(), panel));
@@ -77,7 +72,7 @@ bool EinsumLetters::canStore(const Target &target) const {
   RankedTensorType type = tensorOf(y);
   if (isInPanels(type))
     return lanes == equation.y[0] && swapped && freeIn(equation.y).size() == 2 && vectorsFillPanels(type, target);
-  return !isCut(type) && (lanes || freeIn(equation.b).empty());
+  return ir::isUncut(type) && (lanes || freeIn(equation.b).empty());
 }
 
 static bool isChained(StringRef inMemory, StringRef chain, ArrayRef<int64_t> shape, StringRef letters) {
@@ -92,7 +87,7 @@ static bool isChained(RankedTensorType type, StringRef letters, StringRef chain)
 
 bool EinsumLetters::canReadLeft() const {
   RankedTensorType type = tensorOf(left());
-  return !isCut(type) && isChained(type, lettersOfLeft(), summed);
+  return ir::isUncut(type) && isChained(type, lettersOfLeft(), summed);
 }
 
 bool EinsumLetters::canReadRight(const Target &target) const {
@@ -100,7 +95,7 @@ bool EinsumLetters::canReadRight(const Target &target) const {
   StringRef letters = lettersOfRight();
   if (isInPanels(type))
     return isMatrix(letters) && (!equation.isFree(letters[0]) || vectorsFillPanels(type, target));
-  return !isCut(type) && isChained(type, letters, summed);
+  return ir::isUncut(type) && isChained(type, letters, summed);
 }
 
 //===- layouts that products ask for ------------------------------------------------------------------------------===//

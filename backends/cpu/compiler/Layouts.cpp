@@ -49,9 +49,7 @@ static LayoutPreference ofGroups(MLIRContext *context, bool isWeight) {
 
 /// Attention reads and writes elements that are next to each other, and masks and what there is of each query as they are.
 static LayoutPreference ofAttention(RankedTensorType type, bool isVectors) {
-  SmallVector<ir::PhysicalDim> dims = *ir::getPhysicalDims(type);
-  bool isWhole = llvm::all_of(dims, [](const ir::PhysicalDim &dim) { return dim.kind == ir::PhysicalDim::Whole; });
-  if (isVectors && isWhole && dims.back().logical == type.getRank() - 1)
+  if (isVectors && ir::isUncut(type) && ir::getPhysicalDims(type)->back().logical == type.getRank() - 1)
     return {};
   return {AffineMap::getMultiDimIdentityMap(type.getRank(), type.getContext()), true};
 }

@@ -88,9 +88,7 @@ std::string reasonAgainstAttention(Operation *op, const GridOptions &options) {
 }
 
 bool isLaidOutForAttention(RankedTensorType type, bool vectors) {
-  SmallVector<ir::PhysicalDim> dims = *ir::getPhysicalDims(type);
-  bool isWhole = llvm::all_of(dims, [](const ir::PhysicalDim &dim) { return dim.kind == ir::PhysicalDim::Whole; });
-  return isWhole && (!vectors || dims.back().logical + 1 == type.getRank());
+  return ir::isUncut(type) && (!vectors || ir::getPhysicalDims(type)->back().logical + 1 == type.getRank());
 }
 
 //===- tiles ------------------------------------------------------------------------------------------------------===//

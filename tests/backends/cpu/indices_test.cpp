@@ -240,4 +240,38 @@ TEST(Indices, UpdatesInPlace) {
   }
 }
 
+// Tests that what is computed, or read besides, is stored in parts of other values on the way, by the one loop that there is.
+TEST(Indices, StoresPartsOfWhatIsComputed) {
+  const std::string a = "tensor<?x20xf32>", x = "tensor<?x9x20xf32>", part = "tensor<?x1x20xf32>";
+  auto stored = [&](const std::string &value, const std::string &in, const std::string &name) {
+    return "%p" + name + " = sluice.expand " + value +
+           " {dims = array<i64: 0, 2>, shape = array<i64: -9223372036854775808, 1, 20>} : (" + a + ") -> " + part +
+           "\n%" + name + " = sluice.dynamic_update_slice " + in + ", %p" + name +
+           ", %3 {axis = 1 : i64, in_place} : (" + x + ", " + part + ", tensor<i32>) -> " + x + "\n";
+  };
+  KernelRun kernel({a, x, x, "tensor<i32>"},
+                   "%b = sluice.add %0, %0 : (" + a + ", " + a + ") -> " + a + "\n" + stored("%b", "%1", "c") +
+                       stored("%0", "%2", "d"),
+                   "%b, %c, %d : " + a + ", " + x + ", " + x, kRowsOfIndices);
+  ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
+  EXPECT_EQ(kernel.result().stages.size(), 1u);
+  kernel.randomize(-2, 2);
+  for (int64_t position : {0, 5, 8}) {
+    kernel.inputs[3].data = {double(position)};
+    kernel.run(5, /*seed=*/3);
+    ir::forEachIndex({5, 9, 20}, [&](ArrayRef<int64_t> index) {
+      double read = kernel.inputs[0].at({index[0], index[2]});
+      for (auto [number, expected] : {std::pair(0, 2 * read), std::pair(1, read)}) {
+        double found = kernel.output(unsigned(number) + 1).at(index);
+        if (index[1] == position)
+          EXPECT_EQ(found, expected);
+        else
+          EXPECT_NE(found, kernel.inputs[size_t(number) + 1].at(index));
+      }
+      EXPECT_EQ(kernel.output(0).at({index[0], index[2]}), 2 * read);
+    });
+  }
+  EXPECT_EQ(kernel.result().work.bytesPerRow, 4 * 20 * 4) << "one value read, and three written";
+}
+
 } // namespace sluice::cpu::testing

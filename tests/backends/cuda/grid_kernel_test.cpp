@@ -120,7 +120,17 @@ std::vector<Body> positioned() {
           update("tensor<?x9x33xf32>", "tensor<?x1x33xf32>", 1),
           update("tensor<9x40xf64>", "tensor<9x7xf64>", 1),
           update("tensor<?x9x33xf32>", "tensor<?x9x33xf32>", 1, ", in_place"),
-          update("tensor<9x40xf64>", "tensor<9x40xf64>", 0, ", in_place")};
+          update("tensor<9x40xf64>", "tensor<9x40xf64>", 0, ", in_place"),
+          {{"tensor<?x33xf32>", "tensor<?x1x33xf32>", "tensor<i32>"},
+           "%a = sluice.neg %0 : (tensor<?x33xf32>) -> tensor<?x33xf32>\n"
+           "%b = sluice.expand %a {dims = array<i64: 0, 2>, shape = array<i64: -9223372036854775808, 1, 33>} : "
+           "(tensor<?x33xf32>) -> tensor<?x1x33xf32>\n"
+           "%c = sluice.dynamic_update_slice %1, %b, %2 {axis = 1 : i64, in_place} : "
+           "(tensor<?x1x33xf32>, tensor<?x1x33xf32>, tensor<i32>) -> tensor<?x1x33xf32>",
+           "%c, %a : tensor<?x1x33xf32>, tensor<?x33xf32>",
+           0,
+           2,
+           3}};
 }
 
 /// Rows that are folded by a block: their elements are stored by it, or fold on; and few classes of many rows.

@@ -15,6 +15,7 @@ using sluice::loops::kMaxOpsInKernel;
 namespace {
 
 constexpr const char *kRow = "tensor<?x8xf32>";
+constexpr const char *kBinary = "(tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>";
 
 /// The body of an entry point, written op by op; every op reads the last one unless told otherwise.
 class Body {
@@ -33,7 +34,8 @@ class FusionGroupsTest : public testing::Test {
 protected:
   /// The ops of each launch of an entry point from `x` to the body's last value, of type `result`.
   std::vector<size_t> launchSizes(const Body &body, const std::string &result = kRow, bool fuse = true,
-                                  const sluice_backend_compile *table = sluice_cpu_backend_compile()) {
+                                  const sluice_backend_compile *table = sluice_cpu_backend_compile(),
+                                  bool ofLoop = false) {
     std::string text =
         "module {\n  sluice.model \"m\" format 1 phase \"train\" capacity 4\nsluice.entry @e [\"x\"] -> [\"y\"] (%x: " +
         std::string(kRow) + ") {\n" + body.text + "sluice.return " + body.last + " : " + result + "\n}\n}";
@@ -47,10 +49,17 @@ protected:
     std::unique_ptr<Backend> backend = Backend::create(*table, options, module->getLoc());
     FusionRules rules(fuse,
                       [&](ArrayRef<Operation *> ops, ValueRange results) { return backend->canFuse(ops, results); });
+    ActionListOp list = module->lookupSymbol<EntryOp>("e");
+    if (ofLoop)
+      list = *list.getActions().getOps<LoopOp>().begin();
     std::vector<size_t> sizes;
-    for (const FusionGroup &group : formFusionGroups(module->lookupSymbol<EntryOp>("e"), rules))
+    for (const FusionGroup &group : formFusionGroups(list, rules))
       sizes.push_back(contentsOf(group).ops.size());
     return sizes;
+  }
+
+  std::vector<size_t> sizesInLoop(const Body &body) {
+    return launchSizes(body, kRow, /*fuse=*/true, sluice_cpu_backend_compile(), /*ofLoop=*/true);
   }
 
   static size_t largest(const std::vector<size_t> &sizes) {
@@ -64,8 +73,15 @@ protected:
 Body chain(unsigned length) {
   Body body;
   for (unsigned i = 0; i < length; ++i)
-    body.add("add", "", body.last + ", %x", "(tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>");
+    body.add("add", "", body.last + ", %x", kBinary);
   return body;
+}
+
+/// Of a value with weights, which a launch of their own makes.
+void addProduct(Body &body, std::string of) {
+  body.add("full", "{value = 0.5 : f64, type = tensor<8x8xf32>}", "", "() -> tensor<8x8xf32>");
+  body.add("einsum", "{equation = \"ab,bc->ac\"}", of + ", " + body.last,
+           "(tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>");
 }
 
 } // namespace
@@ -80,8 +96,7 @@ TEST_F(FusionGroupsTest, AChainIsCutIntoLaunchesOfTheLargestSize) {
 TEST_F(FusionGroupsTest, DiamondsAreWalkedOnce) {
   Body elements;
   for (unsigned i = 0; i < 100; ++i)
-    elements.add("mul", "", elements.last + ", " + elements.last,
-                 "(tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>");
+    elements.add("mul", "", elements.last + ", " + elements.last, kBinary);
   EXPECT_EQ(launchSizes(elements), std::vector<size_t>{100});
 
   Body numbers; // rematerialised wherever they are used
@@ -130,7 +145,7 @@ TEST_F(FusionGroupsTest, ABackendThatSaysNothingHasALaunchForEachOp) {
   silent.can_fuse = nullptr;
   Body body = chain(3);
   body.add("full", "{value = 1.0 : f64, type = tensor<?x8xf32>}", "", "() -> tensor<?x8xf32>");
-  body.add("add", "", body.last + ", %v2", "(tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>");
+  body.add("add", "", body.last + ", %v2", kBinary);
   EXPECT_EQ(launchSizes(body, kRow, /*fuse=*/true, &silent), std::vector<size_t>(5, 1));
 }
 
@@ -143,12 +158,43 @@ TEST_F(FusionGroupsTest, ABackendThatTakesAllHasOneLaunch) {
     return SLUICE_OK;
   };
   Body body = chain(2 * kMaxOpsInKernel);
-  body.add("full", "{value = 0.5 : f64, type = tensor<8x8xf32>}", "", "() -> tensor<8x8xf32>");
-  body.add("einsum", "{equation = \"ab,bc->ac\"}", "%v" + std::to_string(2 * kMaxOpsInKernel - 1) + ", " + body.last,
-           "(tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>");
+  addProduct(body, body.last);
   body.add("einsum", "{equation = \"ab,bc->ac\"}", body.last + ", %v" + std::to_string(2 * kMaxOpsInKernel),
            "(tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>");
   EXPECT_EQ(launchSizes(body, kRow, /*fuse=*/true, &greedy), std::vector<size_t>{2 * kMaxOpsInKernel + 3});
+}
+
+TEST_F(FusionGroupsTest, ElementwiseOpsComeAlongToTheirReader) {
+  Body body;
+  body.add("mul", "", "%x, %x", kBinary);
+  addProduct(body, "%x");
+  body.add("add", "", body.last + ", %v0", kBinary);
+  EXPECT_EQ(launchSizes(body), (std::vector<size_t>{1, 3}));
+
+  addProduct(body, "%v0"); // which the first launch stores now, too
+  body.add("add", "", body.last + ", %v3", kBinary);
+  EXPECT_EQ(launchSizes(body), (std::vector<size_t>{1, 3, 1, 2}));
+}
+
+// The product reads what else would come along to it.
+TEST_F(FusionGroupsTest, WhatALaunchReadsDoesNotComeAlong) {
+  Body body;
+  body.add("mul", "", "%x, %x", kBinary);
+  addProduct(body, "%v0");
+  body.add("add", "", body.last + ", %v0", kBinary);
+  EXPECT_EQ(launchSizes(body), (std::vector<size_t>{1, 1, 2}));
+}
+
+// The softmax reads what `where` reads, is read by it, and is in neither launch.
+TEST_F(FusionGroupsTest, WhatIsReadOnTheWayDoesNotComeAlong) {
+  Body body;
+  body.add("isnan", "", "%x", "(tensor<?x8xf32>) -> tensor<?x8xi1>");
+  constexpr const char *kWhere = "(tensor<?x8xi1>, tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>";
+  body.add("where", "", "%v0, %x, %x", kWhere);
+  body.add("softmax", "{axis = 1 : i64}", body.last, "(tensor<?x8xf32>) -> tensor<?x8xf32>");
+  addProduct(body, "%x");
+  body.add("where", "", "%v0, %v2, " + body.last, kWhere);
+  EXPECT_EQ(launchSizes(body), (std::vector<size_t>{2, 1, 1, 2}));
 }
 
 TEST_F(FusionGroupsTest, WhatALoopReadsIsHeldForIt) {
@@ -163,4 +209,44 @@ TEST_F(FusionGroupsTest, WhatALoopReadsIsHeldForIt) {
 )";
   body.last = "%r";
   EXPECT_EQ(launchSizes(body), (std::vector<size_t>{1, 1})) << "the transpose, and the loop";
+}
+
+namespace {
+
+/// A loop that stacks what it carries and what it computes of that; `more` is done besides, and `stack` is the next one of these.
+Body stacking(const std::string &more = "", const std::string &stack = "%u") {
+  auto updated = [](const std::string &name, const std::string &in, const std::string &of) {
+    return "%p" + name + " = sluice.expand " + of +
+           " {dims = array<i64: 0, 2>, shape = array<i64: -9223372036854775808, 1, 8>} : (tensor<?x8xf32>) -> "
+           "tensor<?x1x8xf32>\n%" +
+           name + " = sluice.dynamic_update_slice " + in + ", %p" + name +
+           ", %i {axis = 1 : i64} : (tensor<?x4x8xf32>, tensor<?x1x8xf32>, tensor<i32>) -> tensor<?x4x8xf32>\n";
+  };
+  Body body;
+  body.text = R"(
+    %zero = sluice.full {value = 0.0 : f64, type = tensor<i32>} : () -> tensor<i32>
+    %none = sluice.full {value = 0.0 : f64, type = tensor<?x4x8xf32>} : () -> tensor<?x4x8xf32>
+    %r:4 = sluice.loop "l" 4 times (%i = %zero : tensor<i32>, %a = %x : tensor<?x8xf32>, %s = %none : tensor<?x4x8xf32>,
+                                    %t = %none : tensor<?x4x8xf32>) {
+      %j = sluice.add %i, %i : (tensor<i32>, tensor<i32>) -> tensor<i32>
+      %b = sluice.add %a, %a : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+)" + updated("u", "%s", "%b") +
+              updated("v", "%t", "%a") + more + "sluice.next %j, %b, " + stack +
+              ", %v : tensor<i32>, tensor<?x8xf32>, tensor<?x4x8xf32>, tensor<?x4x8xf32>\n}\n";
+  body.last = "%r#1";
+  return body;
+}
+
+} // namespace
+
+TEST_F(FusionGroupsTest, PartsAreStoredWhereTheyAreComputed) {
+  EXPECT_EQ(sizesInLoop(stacking()), (std::vector<size_t>{1, 5})) << "the count, and the sum with two stacks";
+}
+
+// What others read is no place to be written over.
+TEST_F(FusionGroupsTest, PartsOfWhatIsReadBesidesAreStoredByThemselves) {
+  std::string read = "%w = sluice.add %s, %t : (tensor<?x4x8xf32>, tensor<?x4x8xf32>) -> tensor<?x4x8xf32>\n";
+  EXPECT_EQ(sizesInLoop(stacking(read, "%w")), (std::vector<size_t>{1, 1, 2, 2, 1}));
+  std::string readNext = "%w = sluice.add %u, %u : (tensor<?x4x8xf32>, tensor<?x4x8xf32>) -> tensor<?x4x8xf32>\n";
+  EXPECT_EQ(sizesInLoop(stacking(readNext, "%w")), (std::vector<size_t>{1, 3, 2, 1}));
 }
