@@ -21,8 +21,12 @@ StateOp KeptStates::parameterOf(Value whole) const {
   llvm::SetVector<Operation *> behind;
   behind.insert(whole.user_begin(), whole.user_end());
   StateOp parameter;
+  // A clip or a scaled loss looks at all gradients: what is made of a sum over one updates other parameters, too.
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(whole.getType()).getShape();
+  auto hasItsShape = [&](Type type) { return cast<RankedTensorType>(type).getShape() == shape; };
   for (size_t i = 0; i < behind.size(); ++i) {
-    behind.insert(behind[i]->user_begin(), behind[i]->user_end());
+    if (llvm::any_of(behind[i]->getResultTypes(), hasItsShape))
+      behind.insert(behind[i]->user_begin(), behind[i]->user_end());
     auto set = dyn_cast<SetOp>(behind[i]);
     auto state = set ? symbols.lookup<StateOp>(set.getStateAttr().getAttr()) : StateOp();
     if (!state || state.getKind() != StateKind::Parameter)

@@ -42,7 +42,7 @@ public:
   /// A number that begins at zero, where `value` lives.
   Kept keepNumber(mlir::Value value, llvm::StringRef name, mlir::StringAttr followed);
 
-  /// The parameter that a whole value updates, where it is the only one and alike.
+  /// The parameter that a whole value updates by values of its shape, where it is the only one and alike.
   ir::StateOp parameterOf(mlir::Value whole) const;
   /// The device that the user has decided of for what makes a value.
   mlir::StringAttr deviceOf(mlir::Value value) const { return fixed.of(value.getDefiningOp()); }

@@ -38,6 +38,38 @@ module @step {
 
 // -----
 
+// Tests that a gradient is accumulated as its parameter lies where a sum over it, which a clip takes, updates others, too.
+// CHECK-LABEL: module @clipped
+// CHECK-DAG: sluice.state accumulator @"accumulator of v" : tensor<3xf32> = <"constant", 0.000000e+00 : f64> of @v
+// CHECK-DAG: sluice.state accumulator @"accumulator of w" : tensor<2xf32> = <"constant", 0.000000e+00 : f64> of @w
+module @clipped {
+  sluice.model "m" format 1 phase "train" capacity 10 microbatches 3
+  sluice.state parameter @v : tensor<3xf32> = <"constant", 1.0 : f64>
+  sluice.state parameter @w : tensor<2xf32> = <"constant", 1.0 : f64>
+  sluice.entry @train_step ["x", "y"] -> [] (%x: tensor<?x3xf32>, %y: tensor<?x2xf32>) {
+    %v = sluice.get @v : tensor<3xf32>
+    %w = sluice.get @w : tensor<2xf32>
+    %dv = sluice.sum %x {axes = array<i64: 0>} : (tensor<?x3xf32>) -> tensor<3xf32>
+    %dw = sluice.sum %y {axes = array<i64: 0>} : (tensor<?x2xf32>) -> tensor<2xf32>
+    %vv = sluice.mul %dv, %dv : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %ww = sluice.mul %dw, %dw : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    %sv = sluice.sum %vv {axes = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+    %sw = sluice.sum %ww {axes = array<i64: 0>} : (tensor<2xf32>) -> tensor<f32>
+    %s = sluice.add %sv, %sw : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    %fv = sluice.expand %s {dims = array<i64>, shape = array<i64: 3>} : (tensor<f32>) -> tensor<3xf32>
+    %fw = sluice.expand %s {dims = array<i64>, shape = array<i64: 2>} : (tensor<f32>) -> tensor<2xf32>
+    %cv = sluice.mul %dv, %fv : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %cw = sluice.mul %dw, %fw : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    %nv = sluice.sub %v, %cv : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %nw = sluice.sub %w, %cw : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    sluice.set @v, %nv : tensor<3xf32>
+    sluice.set @w, %nw : tensor<2xf32>
+    sluice.return
+  }
+}
+
+// -----
+
 // Tests that one replica has no collectives, and that an entry point without rows is left as it is.
 // CHECK-LABEL: module @alone
 // CHECK: capacity 3 batch 9 microbatches 3
