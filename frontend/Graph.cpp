@@ -162,7 +162,7 @@ void Graph::minimize(Arg loss, const optim::Optimizer &optimizer, const optim::O
   graph->addState(ir::StateKind::Hyper, "lr", scalar, init::constant(training.lr), /*device=*/{}, loss.where);
   graph->builder.create<ir::MinimizeOp>(graph->toLocation(loss.where), Access::value(loss.tensor), training.optimizer,
                                         "lr", training.parameters, training.groups, training.clips, training.schedule,
-                                        training.ema);
+                                        training.ema, training.lossScale);
 }
 
 std::vector<Graph::State> Graph::states() const {

@@ -2,6 +2,7 @@
 #include "Training.h"
 
 #include <cmath>
+#include <limits>
 #include <map>
 
 using namespace mlir;
@@ -195,10 +196,24 @@ static ir::EmaAttr emaOf(const Call &call, const std::optional<optim::EMA> &ema)
   return ir::EmaAttr::get(n.context(), n.real(ema->decay));
 }
 
+static ir::LossScaleAttr lossScaleOf(const Call &call, const std::optional<optim::LossScale> &scale) {
+  if (!scale)
+    return {};
+  Numbers n(call, "LossScale");
+  n.require(scale->init_scale >= std::numeric_limits<float>::min() &&
+                scale->init_scale <= std::numeric_limits<float>::max(),
+            "init_scale", scale->init_scale);
+  n.require(scale->growth_factor >= 1 && std::isfinite(scale->growth_factor), "growth_factor", scale->growth_factor);
+  n.require(scale->backoff_factor > 0 && scale->backoff_factor < 1, "backoff_factor", scale->backoff_factor);
+  n.requireSteps("growth_interval", scale->growth_interval);
+  return ir::LossScaleAttr::get(n.context(), n.real(scale->init_scale), n.real(scale->growth_factor),
+                                n.real(scale->backoff_factor), scale->growth_interval);
+}
+
 Training::Training(const Call &call, const std::vector<std::string> &names, const optim::Optimizer &rule,
                    const optim::Options &options)
     : lr(std::visit([](const auto &own) { return own.lr; }, rule)), optimizer(anyToAttribute(call, rule)),
-      clips(clipsOf(call, options)), ema(emaOf(call, options.ema)) {
+      clips(clipsOf(call, options)), ema(emaOf(call, options.ema)), lossScale(lossScaleOf(call, options.loss_scale)) {
   if (options.schedule)
     schedule = anyToAttribute(call, *options.schedule);
   auto groupOf = assignGroups(call, names, options.groups);

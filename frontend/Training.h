@@ -16,6 +16,7 @@ struct Training {
   mlir::ArrayAttr groups, clips;
   ir::LrScheduleAttr schedule;
   ir::EmaAttr ema;
+  ir::LossScaleAttr lossScale;
 };
 
 } // namespace sluice::detail

@@ -95,7 +95,7 @@ def Sluice_SubjectAttr : Sluice_Attr<"Subject", "subject"> {
 }
 
 def Sluice_Precisions : Sluice_Words<"Precision", "what ops of f32 may compute in", [
-    I32EnumAttrCase<"F32", 0, "f32">, I32EnumAttrCase<"BF16", 1, "bf16">]>;
+    I32EnumAttrCase<"F32", 0, "f32">, I32EnumAttrCase<"BF16", 1, "bf16">, I32EnumAttrCase<"F16", 2, "f16">]>;
 def Sluice_PrecisionAttr : EnumAttr<Sluice_Dialect, Sluice_Precisions, "precision">;
 
 def Sluice_Tensor : RankedTensorOf<[F32, F64, F16, BF16, I32, I64, UI8, I1]>;

@@ -83,6 +83,9 @@ llvm::SmallVector<HostTensor> evaluateTogether(CollectiveOp op, llvm::ArrayRef<H
 Precision getPrecision(mlir::ModuleOp module);
 void setPrecision(mlir::ModuleOp module, Precision precision);
 
+/// The element type of a precision.
+mlir::FloatType typeOf(mlir::MLIRContext *context, Precision precision);
+
 /// "model" if the module does not say.
 llvm::StringRef getModelName(mlir::ModuleOp module);
 

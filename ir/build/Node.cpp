@@ -54,6 +54,7 @@ Node maximum(Node a, Node b) { return binary<MaxOp>(a, b); }
 Node copied(Node a) { return unary<IdentityOp>(a); }
 Node pow(Node a, Node b) { return binary<PowOp>(a, b); }
 Node max(Node a, Node b) { return binary<MaxOp>(a, b); }
+Node abs(Node a) { return unary<AbsOp>(a); }
 Node sign(Node a) { return unary<SignOp>(a); }
 Node exp(Node a) { return unary<ExpOp>(a); }
 Node log(Node a) { return unary<LogOp>(a); }

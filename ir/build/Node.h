@@ -47,6 +47,7 @@ Node maximum(Node a, Node b);
 Node copied(Node a);
 Node pow(Node a, Node b);
 Node max(Node a, Node b);
+Node abs(Node a);
 Node sign(Node a);
 Node exp(Node a);
 Node log(Node a);

@@ -18,6 +18,8 @@ LogicalResult ModelOp::verify() {
            << kMostReplicas << ", or 0 for as many as are launched, but is " << replicas;
   if (getZero() > 1 || (getZero() == 1 && getReplicas() < 2))
     return emitOpError("zero must be 0, or 1 where replicas are several, but is ") << getZero();
+  if (getWire() == Precision::F16)
+    return emitOpError("wire must be f32 or bf16, whose range is that of sums of gradients, but is f16");
   int64_t microbatches = int64_t(getMicrobatches());
   if (microbatches < 1 || microbatches > kMostMicrobatches)
     return emitOpError("microbatches must be a number from 1 to ") << kMostMicrobatches << ", but is " << microbatches;
@@ -118,6 +120,18 @@ void setPrecision(ModuleOp module, Precision precision) {
   if (precision != getPrecision(module))
     getModel(module).setPrecisionAttr(precision == Precision::F32 ? PrecisionAttr()
                                                                   : PrecisionAttr::get(module.getContext(), precision));
+}
+
+FloatType typeOf(MLIRContext *context, Precision precision) {
+  switch (precision) {
+  case Precision::F32:
+    return FloatType::getF32(context);
+  case Precision::BF16:
+    return FloatType::getBF16(context);
+  case Precision::F16:
+    return FloatType::getF16(context);
+  }
+  llvm_unreachable("a precision beyond the list");
 }
 
 int64_t getCallsInFlight(ModuleOp module) {

@@ -71,4 +71,26 @@ def Sluice_EmaAttr : Sluice_Attr<"Ema", "ema"> {
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
+def Sluice_LossScaleAttr : Sluice_Attr<"LossScale", "loss_scale"> {
+  let summary = "a factor of the loss that is differentiated, so that small gradients are none too small for f16: it changes with what becomes of them";
+  let parameters = (ins "::mlir::FloatAttr":$init_scale, "::mlir::FloatAttr":$growth_factor, "::mlir::FloatAttr":$backoff_factor, "int64_t":$growth_interval);
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// That of PyTorch: 65536, 2, 0.5, 2000.
+    static LossScaleAttr getDefault(::mlir::MLIRContext *context);
+    /// What one gradient adds to a sum over all of them, a scalar of f32, or f64 of f64: 0 if all its elements are finite, else no
+    /// number.
+    ::mlir::Value buildTerm(::mlir::OpBuilder &builder, ::mlir::Location loc, ::mlir::Value gradient) const;
+    /// Whether the sum says that all elements of all gradients are finite (i1 scalar).
+    ::mlir::Value buildIsFinite(::mlir::OpBuilder &builder, ::mlir::Location loc, ::mlir::Value sum) const;
+    /// The gradient of the loss, in f32 if it is of halves, of that of the loss times `scale`, a scalar; anything if not all are
+    /// finite.
+    ::mlir::Value buildUnscaled(::mlir::OpBuilder &builder, ::mlir::Location loc, ::mlir::Value gradient, ::mlir::Value scale, ::mlir::Value isFinite) const;
+    /// The scale of the next step, and the number of good steps (i32 scalar) that were taken with it one after another; of
+    /// those of this one.
+    std::pair<::mlir::Value, ::mlir::Value> buildNext(::mlir::OpBuilder &builder, ::mlir::Location loc, ::mlir::Value scale, ::mlir::Value goodSteps, ::mlir::Value isFinite) const;
+  }];
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
 #endif

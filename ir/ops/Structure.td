@@ -13,7 +13,7 @@ def StateOp : Sluice_Op<"state", [Symbol, Sluice_NamesSymbols]> {
   let description = [{
     `kind` is parameter, slot (of the optimizer, `of` names its parameter; without one, what each row of a training step leaves to the same row of the next: dimension 0 of its type is `?`, `get` and `set`
     are of the rows of the call, others keep what they have, and evaluation and prediction read zeros; phase `parallel` makes it a state of all rows that there may be), statistic (of batch norm), hyper (settable at run
-    time), step (how many there were), share (what replicas know of a call: the runtime sets it, and it is never kept), or accumulator (what the parts of a call hand on: a
+    time), step (how many there were, or what else all of them together leave: the scale of the loss), share (what replicas know of a call: the runtime sets it, and it is never kept), or accumulator (what the parts of a call hand on: a
     sum or maximum over microbatches, which is at its neutral element between calls, or a value; it begins as that and is never kept), or
     key (of the random numbers of a training step, [2] i32: every step leaves the next one's), or constant (data that is never written nor kept), or cache (what calls of entry points of the graph's own leave
     to the next ones: it begins with zeros and is never kept). `type` is the logical type: what users see and checkpoints hold. `physical`, once layouts are chosen,
@@ -86,12 +86,14 @@ def MinimizeOp : Sluice_Op<"minimize"> {
   let description = [{
     It stands in a graph, at most once; phase `train` differentiates the loss and adds the optimizer's updates. `groups` are trained by
     optimizers of their own; each of `clips` in turn changes all gradients before the updates; `schedule` makes the rate of a step of `lr`
-    and the number of steps taken before; with `ema` each parameter has an average.
+    and the number of steps taken before; with `ema` each parameter has an average; with `loss_scale` it is the loss times a scale that is
+    differentiated, and a step in which a gradient is not finite leaves parameters, slots and the number of steps as they are.
   }];
   let arguments = (ins Sluice_FloatTensor:$loss, Arg<AnyAttr, "its rule and numbers, such as #sluice.sgd">:$optimizer, Arg<FlatSymbolRefAttr, "the state of the learning rate">:$lr, Arg<ArrayAttr, "the states to train">:$parameters,
                        Arg<OptionalAttr<ArrayAttr>, "more states to train, each a #sluice.parameter_group">:$groups, Arg<OptionalAttr<ArrayAttr>, "such as #sluice.clip_grad_norm">:$clips,
-                       Arg<OptionalAttr<AnyAttr>, "such as #sluice.step_lr">:$schedule, Arg<OptionalAttr<Sluice_EmaAttr>, "of the weights">:$ema);
-  let assemblyFormat = "$loss `,` $optimizer `lr` $lr (`schedule` $schedule^)? $parameters (`groups` $groups^)? (`clip` $clips^)? (`ema` $ema^)? attr-dict `:` type($loss)";
+                       Arg<OptionalAttr<AnyAttr>, "such as #sluice.step_lr">:$schedule, Arg<OptionalAttr<Sluice_EmaAttr>, "of the weights">:$ema,
+                       Arg<OptionalAttr<Sluice_LossScaleAttr>, "of the loss that is differentiated">:$loss_scale);
+  let assemblyFormat = "$loss `,` $optimizer `lr` $lr (`schedule` $schedule^)? $parameters (`groups` $groups^)? (`clip` $clips^)? (`ema` $ema^)? (`loss_scale` $loss_scale^)? attr-dict `:` type($loss)";
 }
 def GradientOp : Sluice_Op<"gradient", [Pure, HasParent<"GraphOp">]> {
   let summary = "the gradients of a scalar loss by values that it depends on";

@@ -41,8 +41,7 @@ void narrowGradients(ModuleOp module) {
   ModelOp model = findModel(module);
   if (!model || !model.getWire())
     return;
-  FloatType wire = *model.getWire() == Precision::BF16 ? FloatType::getBF16(module.getContext())
-                                                       : FloatType::getF32(module.getContext());
+  FloatType wire = typeOf(module.getContext(), *model.getWire());
   for (auto entry : module.getOps<EntryOp>())
     for (auto op : llvm::to_vector(entry.getActions().getOps<CollectiveOp>()))
       if (isWiderGradient(op, wire))

@@ -14,4 +14,8 @@ StringAttr pinOf(Value value) {
   return op ? getPin(op) : StringAttr();
 }
 
+Value copyAnywhere(OpBuilder &builder, Value value) {
+  return builder.create<CopyOp>(value.getLoc(), withDevice(value.getType(), {}), value, CopyReason::To);
+}
+
 } // namespace sluice::passes

@@ -8,6 +8,9 @@ namespace sluice::passes {
 /// The device that a value is pinned to: by the op that makes it, or with the state that it reads.
 mlir::StringAttr pinOf(mlir::Value value);
 
+/// A copy of a value to wherever its readers work, as if the user had written it.
+mlir::Value copyAnywhere(mlir::OpBuilder &builder, mlir::Value value);
+
 /// While it lives, every op that the builder inserts gets a device or a pin (see ir::setDeviceAndPin):
 ///
 ///     InheritDevice devices(builder, op);            // that of `op`: the device of its results, or its pin

@@ -6,6 +6,8 @@
 //          %gw = %dw * min(1, max_norm / (sqrt(%s) + 1e-6)); ...   clipped
 //          set @w, %w - %rate * %gw; ...                           updates, each at the rate of its group
 //
+// Where the loss is scaled, gradients are first divided by its scale (ScaledLoss.h).
+//
 // An update works where its parameter is, the rate's schedule too; a term of a clip where its gradient is. Where
 // gradients are on several devices, terms and their sum are copied as if the user had written it with the clip: `to`.
 #include "passes/train/BuildTraining.h"
@@ -13,6 +15,7 @@
 #include "ir/ops/Init.h"
 #include "passes/place/InheritDevice.h"
 #include "passes/train/Differentiate.h"
+#include "passes/train/ScaledLoss.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -30,24 +33,10 @@ struct Trained {
   Value value, gradient;
 };
 
-} // namespace
-
-/// The value of a state at the beginning of the entry point, of this type; one get per state.
-static Value readState(OpBuilder &builder, StateOp state, RankedTensorType type) {
-  Block &body = *builder.getInsertionBlock();
-  for (auto get : body.getOps<GetOp>())
-    if (get.getState() == state.getSymName())
-      return get.getValue();
-  OpBuilder first = OpBuilder::atBlockBegin(&body);
-  return first.create<GetOp>(state.getLoc(), type, FlatSymbolRefAttr::get(state.getSymNameAttr()));
-}
-
-namespace {
-
 class Training {
 public:
   Training(OpBuilder &builder, MinimizeOp minimize, ModuleOp module)
-      : builder(builder), states(minimize->getParentOp()), minimize(minimize), module(module) {}
+      : builder(builder), states(minimize), scaledLoss(builder, states, minimize), minimize(minimize), module(module) {}
 
   LogicalResult run(Value loss) {
     if (failed(listParameters()) || failed(findRate()))
@@ -55,15 +44,20 @@ public:
     SmallVector<Value> values;
     for (Trained &each : trained)
       values.push_back(each.value = read(each.state, each.state.getTensorType()));
-    FailureOr<SmallVector<Value>> gradients = differentiate(builder, loss, values);
+    FailureOr<Value> scaled = scaledLoss.scale(loss, elementOfRate());
+    if (failed(scaled))
+      return failure();
+    FailureOr<SmallVector<Value>> gradients = differentiate(builder, *scaled, values);
     if (failed(gradients))
       return failure();
     for (auto [each, gradient] : llvm::zip_equal(trained, *gradients))
       each.gradient = gradient ? gradient : Value(Node(builder, each.value.getLoc(), each.value).like(0.0));
+    unscaleAll();
     if (failed(clipAll()))
       return failure();
     takeStep();
     llvm::for_each(trained, [this](const Trained &each) { update(each); });
+    scaledLoss.advance();
     return success();
   }
 
@@ -111,67 +105,67 @@ private:
     return success();
   }
 
-  //===- states ---------------------------------------------------------------------------------------------------===//
-
-  StateOp createState(Location loc, const Twine &name, StateKind kind, RankedTensorType type, FlatSymbolRefAttr of,
-                      TypeAttr physical) {
-    auto zero = InitAttr::get(builder.getContext(), "constant", builder.getF64FloatAttr(0.0), FloatAttr());
-    return states.create<StateOp>(loc, builder.getStringAttr(name), kind, type, zero, of, physical);
-  }
+  Type elementOfRate() const { return cast<RankedTensorType>(rate.getType()).getElementType(); }
 
   Value read(StateOp state, RankedTensorType type) { return readState(builder, state, type); }
 
-  StateOp createSlot(const Trained &of, StringRef name) {
-    StateOp state = of.state;
-    return createState(state.getLoc(), state.getSymName() + "." + name, StateKind::Slot, state.getTensorType(),
-                       FlatSymbolRefAttr::get(state.getSymNameAttr()), state.getPhysicalAttr());
+  /// Sets a state to what this step makes of it.
+  void set(Location loc, StateOp state, Value next, Value before) {
+    builder.create<SetOp>(loc, state.getSymName(), scaledLoss.kept(loc, next, before));
   }
 
-  Value readSlot(const Trained &of, StateOp slot) { return read(slot, cast<RankedTensorType>(of.value.getType())); }
+  //===- gradients ------------------------------------------------------------------------------------------------===//
 
-  //===- clips ----------------------------------------------------------------------------------------------------===//
+  /// What is done to a gradient works where that is.
+  static std::pair<StringAttr, StringAttr> placeOf(const Trained &each) {
+    return {getDevice(each.gradient.getType()), pinOf(each.gradient)};
+  }
+
+  void unscaleAll() {
+    if (!scaledLoss.isScaled())
+      return;
+    scaledLoss.decide(sumOfTerms([&](Location loc, Value gradient) { return scaledLoss.buildTerm(loc, gradient); }));
+    for (Trained &each : trained) {
+      auto [device, pin] = placeOf(each);
+      InheritDevice devices(builder, device, pin);
+      each.gradient = scaledLoss.unscaled(each.state.getLoc(), each.gradient);
+    }
+  }
 
   LogicalResult clipAll() {
     for (Attribute named : minimize.getClipsAttr() ? minimize.getClipsAttr() : builder.getArrayAttr({})) {
       auto clip = dyn_cast<GradientClipAttr>(named);
       if (!clip)
         return minimize.emitOpError("names no clip of gradients: ") << named;
-      Value sum = sumOfTerms(clip);
+      Value sum = sumOfTerms([&](Location loc, Value gradient) { return clip.buildTerm(builder, loc, gradient); });
       for (Trained &each : trained) {
-        InheritDevice devices(builder, getDevice(each.gradient.getType()), pinOf(each.gradient));
+        auto [device, pin] = placeOf(each);
+        InheritDevice devices(builder, device, pin);
         each.gradient = clip.buildClipped(builder, each.state.getLoc(), each.gradient, sum);
       }
     }
     return success();
   }
 
-  /// In the order of the parameters, in the type of the learning rate; null if the clip needs none.
-  Value sumOfTerms(GradientClipAttr clip) {
+  /// Of all gradients, in the order of the parameters, in the type of the learning rate; null if there are none.
+  Value sumOfTerms(function_ref<Value(Location, Value)> buildTerm) {
     Location loc = minimize.getLoc();
-    auto placeOf = [](const Trained &each) {
-      return std::pair(getDevice(each.gradient.getType()), pinOf(each.gradient));
-    };
     bool isOnePlace = llvm::all_equal(llvm::map_range(trained, placeOf));
     std::optional<Node> sum;
     for (Trained &each : trained) {
       auto [device, pin] = placeOf(each);
       InheritDevice devices(builder, device, pin);
-      Value term = clip.buildTerm(builder, each.state.getLoc(), each.gradient);
+      Value term = buildTerm(each.state.getLoc(), each.gradient);
       if (!term)
         return {};
-      term = castTo(Node(builder, loc, term), cast<RankedTensorType>(rate.getType()).getElementType());
+      term = castTo(Node(builder, loc, term), elementOfRate());
       InheritDevice together(builder, isOnePlace ? device : StringAttr(), isOnePlace ? pin : StringAttr());
-      Node added(builder, loc, isOnePlace ? term : copyAnywhere(term));
+      Node added(builder, loc, isOnePlace ? term : copyAnywhere(builder, term));
       sum = sum ? *sum + added : added;
     }
     if (!sum)
       return {};
-    return isOnePlace ? Value(*sum) : copyAnywhere(*sum);
-  }
-
-  /// To where its readers work.
-  Value copyAnywhere(Value value) {
-    return builder.create<CopyOp>(value.getLoc(), withDevice(value.getType(), {}), value, CopyReason::To);
+    return isOnePlace ? Value(*sum) : copyAnywhere(builder, *sum);
   }
 
   //===- updates --------------------------------------------------------------------------------------------------===//
@@ -181,10 +175,10 @@ private:
     auto needsStep = [](const Trained &each) { return OptimizerAttr(each.optimizer).needsStep(); };
     if (!schedule && !minimize.getEmaAttr() && llvm::none_of(trained, needsStep))
       return;
-    StateOp state = createState(minimize.getLoc(), "step", StateKind::Step,
-                                RankedTensorType::get({}, builder.getI32Type()), {}, {});
-    step = read(state, state.getTensorType());
-    builder.create<SetOp>(state.getLoc(), "step", Node(builder, state.getLoc(), step) + 1.0);
+    auto number = RankedTensorType::get({}, builder.getI32Type());
+    StateOp state = states.create(minimize.getLoc(), "step", StateKind::Step, number, /*first=*/0, {}, {});
+    step = read(state, number);
+    set(state.getLoc(), state, Node(builder, state.getLoc(), step) + 1.0, step);
   }
 
   /// Of a parameter's group in this step.
@@ -195,28 +189,31 @@ private:
     return schedule ? schedule.buildRate(builder, loc, scaled, step) : Value(scaled);
   }
 
+  Value readSlot(const Trained &of, StateOp slot) { return read(slot, cast<RankedTensorType>(of.value.getType())); }
+
   void update(const Trained &of) {
     StateOp state = of.state;
     Location loc = state.getLoc();
     InheritDevice devices(builder, getDevice(of.value.getType()), getDevice(state.getStoredType()));
     SmallVector<StateOp> slots;
     for (StringRef slot : of.optimizer.getSlots())
-      slots.push_back(createSlot(of, slot));
+      slots.push_back(states.createSlot(state, slot));
     SmallVector<Value> values = llvm::map_to_vector(slots, [&](StateOp slot) { return readSlot(of, slot); });
     SmallVector<Value> updated =
         of.optimizer.buildUpdate(builder, loc, of.value, of.gradient, rateOf(of, loc), step, values);
-    builder.create<SetOp>(loc, state.getSymName(), updated[0]);
-    for (auto [slot, value] : llvm::zip_equal(slots, ArrayRef(updated).drop_front()))
-      builder.create<SetOp>(loc, slot.getSymName(), value);
+    set(loc, state, updated[0], of.value);
+    for (auto [slot, value, before] : llvm::zip_equal(slots, ArrayRef(updated).drop_front(), values))
+      set(loc, slot, value, before);
     if (EmaAttr ema = minimize.getEmaAttr()) {
-      StateOp average = createSlot(of, "ema");
-      Value next = ema.buildAverage(builder, loc, readSlot(of, average), updated[0], step);
-      builder.create<SetOp>(loc, average.getSymName(), next);
+      StateOp average = states.createSlot(state, "ema");
+      Value before = readSlot(of, average);
+      set(loc, average, ema.buildAverage(builder, loc, before, updated[0], step), before);
     }
   }
 
   OpBuilder &builder; // before the end of the entry point
-  OpBuilder states;   // before the graph
+  TrainingStates states;
+  ScaledLoss scaledLoss;
   MinimizeOp minimize;
   ModuleOp module;
   SmallVector<Trained> trained;

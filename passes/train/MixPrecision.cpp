@@ -1,4 +1,5 @@
-// Brings products to a type of two bytes, and back to f32 what must not be there: PyTorch's autocast on the graph.
+// Brings products to a type of two bytes, and back to f32 what must not be there: PyTorch's autocast on the graph. Where that is
+// f16, the loss is scaled (LossScaleAttr).
 //
 //   %y = sluice.conv2d %x, %w            ==>   %0 = sluice.cast %x {to = bf16};  %1 = sluice.cast %w {to = bf16}
 //   %s = sluice.mean %y                        %y = sluice.conv2d %0, %1         (bf16)
@@ -147,11 +148,22 @@ private:
 
 } // namespace
 
+/// The range of f16 ends where gradients often are.
+static void scaleLoss(GraphOp graph) {
+  for (auto minimize : graph.getBody().getOps<MinimizeOp>())
+    if (!minimize.getLossScaleAttr())
+      minimize.setLossScaleAttr(LossScaleAttr::getDefault(graph.getContext()));
+}
+
 void mixPrecision(ModuleOp module) {
-  if (getPrecision(module) == Precision::F32)
+  Precision precision = getPrecision(module);
+  if (precision == Precision::F32)
     return;
-  for (auto graph : module.getOps<GraphOp>())
-    PrecisionMix(graph, BFloat16Type::get(module.getContext())).run();
+  for (auto graph : module.getOps<GraphOp>()) {
+    PrecisionMix(graph, typeOf(module.getContext(), precision)).run();
+    if (precision == Precision::F16)
+      scaleLoss(graph);
+  }
 }
 
 } // namespace sluice::passes

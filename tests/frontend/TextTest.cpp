@@ -62,7 +62,8 @@ TEST(Text, OfTrainingRoundTrips) {
                          .clip_grad_norm = 1.0,
                          .schedule =
                              optim::SequentialLR{{optim::LinearLR{}, optim::CosineAnnealingLR{.T_max = 90}}, {10}},
-                         .ema = optim::EMA{.decay = 0.99}};
+                         .ema = optim::EMA{.decay = 0.99},
+                         .loss_scale = optim::LossScale{.growth_interval = 100}};
   g.minimize(fc(g.input("x", f32, {Dim{"batch"}, 24})).square().mean(), optim::AdamW{.lr = 3e-4}, options);
   std::string text = g.str();
   EXPECT_EQ(reparsed(text), text);
@@ -71,6 +72,8 @@ TEST(Text, OfTrainingRoundTrips) {
   EXPECT_THAT(text,
               HasSubstr("clip [#sluice.clip_grad_value<clip_value = 5.000000e-01 : f64>, #sluice.clip_grad_norm"));
   EXPECT_THAT(text, HasSubstr("milestones = [10]> [@fc.weight] groups"));
+  EXPECT_THAT(text, HasSubstr("> loss_scale <init_scale = 6.553600e+04 : f64, growth_factor = "
+                              "2.000000e+00 : f64, backoff_factor = 5.000000e-01 : f64, growth_interval = 100>"));
 }
 
 TEST(Text, RoundTrips) {

@@ -170,3 +170,94 @@ module @twice {
     sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] : tensor<f32>
   }
 }
+
+// -----
+
+// Tests that it is the loss times its scale that is differentiated; that gradients are looked at before they are divided by the
+// scale, of which clips see the quotients; and that what the optimizer keeps, the number of steps too, stays as it was if one is not
+// finite.
+// CHECK-LABEL: module @scaled
+module @scaled {
+  // CHECK: sluice.state parameter @w
+  sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  // CHECK: sluice.entry @train_step
+  // CHECK-DAG: %[[W:.+]] = sluice.get @w : tensor<3xf32>
+  // CHECK-DAG: %[[M:.+]] = sluice.get @w.momentum_buffer
+  // CHECK-DAG: %[[A:.+]] = sluice.get @w.ema
+  // CHECK-DAG: %[[STEP:.+]] = sluice.get @step
+  // CHECK-DAG: %[[SCALE:.+]] = sluice.get @loss_scale : tensor<f32>
+  // CHECK-DAG: %[[GOOD:.+]] = sluice.get @loss_scale.good_steps : tensor<i32>
+  // CHECK: %[[SEED:.+]] = sluice.mul %{{.+}}, %[[SCALE]] : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  // CHECK: sluice.expand %[[SEED]]
+  // CHECK: %[[G:.+]] = sluice.mul %{{.+}}, %x : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+  // CHECK: %[[SIZE:.+]] = sluice.abs %[[G]]
+  // CHECK: %[[NONE:.+]] = sluice.mul %[[SIZE]]
+  // CHECK: %[[SUM:.+]] = sluice.sum %[[NONE]]
+  // CHECK: %[[INVERSE:.+]] = sluice.div %{{.+}}, %[[SCALE]]
+  // CHECK: %[[FACTOR:.+]] = sluice.where %{{.+}}, %[[INVERSE]],
+  // CHECK: %[[ALL:.+]] = sluice.expand %[[FACTOR]]
+  // CHECK: %[[UNSCALED:.+]] = sluice.mul %[[G]], %[[ALL]]
+  // CHECK: sluice.mul %[[UNSCALED]], %[[UNSCALED]]
+  // CHECK: %[[COUNTED:.+]] = sluice.add %[[STEP]]
+  // CHECK: %[[KEPTSTEP:.+]] = sluice.where %{{.+}}, %[[COUNTED]], %[[STEP]] : (tensor<i1>
+  // CHECK: sluice.set @step, %[[KEPTSTEP]]
+  // CHECK: %[[EACH:.+]] = sluice.expand %{{.+}} -> tensor<3xi1>
+  // CHECK: %[[KEPT:.+]] = sluice.where %[[EACH]], %{{.+}}, %[[W]]
+  // CHECK: sluice.set @w, %[[KEPT]]
+  // CHECK: %[[KEPTSLOT:.+]] = sluice.where %{{.+}}, %{{.+}}, %[[M]]
+  // CHECK: sluice.set @w.momentum_buffer, %[[KEPTSLOT]]
+  // CHECK: %[[KEPTAVERAGE:.+]] = sluice.where %{{.+}}, %{{.+}}, %[[A]]
+  // CHECK: sluice.set @w.ema, %[[KEPTAVERAGE]]
+  // CHECK: %[[FINITE:.+]] = sluice.compare %[[SUM]], %{{.+}} {predicate = #sluice<predicate eq>}
+  // CHECK: %[[MORE:.+]] = sluice.add %[[GOOD]]
+  // CHECK: %[[LONG:.+]] = sluice.compare %[[MORE]], %{{.+}} {predicate = #sluice<predicate ge>}
+  // CHECK: %[[GROWN:.+]] = sluice.mul %[[SCALE]]
+  // CHECK: %[[HOLDS:.+]] = sluice.compare %[[GROWN]], %{{.+}} {predicate = #sluice<predicate lt>}
+  // CHECK: %[[HELD:.+]] = sluice.where %[[HOLDS]], %[[GROWN]], %[[SCALE]]
+  // CHECK: %[[ON:.+]] = sluice.where %[[LONG]], %[[HELD]], %[[SCALE]]
+  // CHECK: %[[BACK:.+]] = sluice.mul %[[SCALE]]
+  // CHECK: %[[NEXT:.+]] = sluice.where %[[FINITE]], %[[ON]], %[[BACK]]
+  // CHECK: sluice.set @loss_scale, %[[NEXT]]
+  // CHECK: sluice.set @loss_scale.good_steps,
+  // CHECK: sluice.state step @loss_scale : tensor<f32> = <"constant", 1.024000e+03 : f64>
+  // CHECK: sluice.state step @loss_scale.good_steps : tensor<i32> = <"constant", 0.000000e+00 : f64>
+  sluice.graph ["x"] (%x: tensor<3xf32>) {
+    %w = sluice.get @w : tensor<3xf32>
+    %y = sluice.mul %w, %x : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %loss = sluice.sum %y {axes = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+    sluice.minimize %loss, #sluice.sgd<momentum = 0.9 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] clip [#sluice.clip_grad_norm<max_norm = 1.0 : f64>] ema <decay = 0.9 : f64> loss_scale <init_scale = 1024.0 : f64, growth_factor = 2.0 : f64, backoff_factor = 0.5 : f64, growth_interval = 5> : tensor<f32>
+  }
+}
+
+// -----
+
+// Tests that the scale is kept where the loss is, and that what is said of gradients on several devices is added up once, and copied
+// to where it is read.
+// CHECK-LABEL: module @scaled_devices
+module @scaled_devices {
+  sluice.state parameter @w : tensor<2xf32> = <"constant", 1.0 : f64>
+  sluice.state parameter @v : tensor<2xf32> = <"constant", 1.0 : f64> physical tensor<2xf32, #sluice.at<device = "acc0">>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  // CHECK: sluice.entry @train_step
+  // CHECK: %[[SCALE:.+]] = sluice.get @loss_scale : tensor<f32, [[ACC:#acc0_?]]>
+  // CHECK: %[[TW:.+]] = sluice.copy %{{.+}} to : (tensor<f32>) -> tensor<f32>
+  // CHECK: %[[TV:.+]] = sluice.copy %{{.+}} to : (tensor<f32, [[ACC]]>) -> tensor<f32>
+  // CHECK: %[[SUM:.+]] = sluice.add %[[TW]], %[[TV]]
+  // CHECK: %[[ANYWHERE:.+]] = sluice.copy %[[SUM]] to : (tensor<f32>) -> tensor<f32>
+  // CHECK: sluice.compare %[[ANYWHERE]], {{.*}} -> tensor<i1>
+  // CHECK: sluice.set @w
+  // CHECK: sluice.compare %[[ANYWHERE]], {{.*}} -> tensor<i1, [[ACC]]>
+  // CHECK: sluice.set @v
+  // CHECK: sluice.compare %[[ANYWHERE]], {{.*}} -> tensor<i1, [[ACC]]>
+  // CHECK: sluice.set @loss_scale, %{{.+}} : tensor<f32, [[ACC]]>
+  // CHECK: sluice.state step @loss_scale : tensor<f32> = {{.*}} physical tensor<f32, [[ACC]]>
+  sluice.graph ["x"] (%x: tensor<2xf32>) {
+    %w = sluice.get @w : tensor<2xf32>
+    %v = sluice.get @v : tensor<2xf32, #sluice.at<device = "acc0">>
+    %e = sluice.exp %w : (tensor<2xf32>) -> tensor<2xf32>
+    %y = sluice.mul %e, %v : (tensor<2xf32>, tensor<2xf32, #sluice.at<device = "acc0">>) -> tensor<2xf32, #sluice.at<device = "acc0">>
+    %loss = sluice.mean %y {axes = array<i64: 0>} : (tensor<2xf32, #sluice.at<device = "acc0">>) -> tensor<f32, #sluice.at<device = "acc0">>
+    sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w, @v] loss_scale <init_scale = 1024.0 : f64, growth_factor = 2.0 : f64, backoff_factor = 0.5 : f64, growth_interval = 5> : tensor<f32, #sluice.at<device = "acc0">>
+  }
+}

@@ -1,6 +1,6 @@
 // RUN: sluice-opt %s --split-input-file --verify-diagnostics --sluice-build-entry-points
 
-// Tests that what makes no sense is refused: an optimizer, parameters, a rate, groups, clips and schedules.
+// Tests that what makes no sense is refused: an optimizer, parameters, a rate, groups, clips, schedules and scales of the loss.
 
 module {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
@@ -207,5 +207,160 @@ module {
     %loss = sluice.sum %y {axes = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
     // expected-error@+1 {{a milestone is a number of steps, from 1 to 2^31 - 1, not 2147483648}}
     sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr schedule #sluice.sequential_lr<schedulers = [#sluice.step_lr<step_size = 1, gamma = 0.5 : f64>, #sluice.step_lr<step_size = 1, gamma = 0.5 : f64>], milestones = [2147483648]> [@w] : tensor<f32>
+  }
+}
+
+// -----
+
+module {
+  sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.graph ["x"] (%x: tensor<3xf32>) {
+    %w = sluice.get @w : tensor<3xf32>
+    %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %loss = sluice.sum %y {axes = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+    // expected-error@+1 {{init_scale is a positive number that f32 holds, not 0.0}}
+    sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] loss_scale <init_scale = 0.0 : f64, growth_factor = 2.0 : f64, backoff_factor = 0.5 : f64, growth_interval = 2000> : tensor<f32>
+  }
+}
+
+// -----
+
+module {
+  sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.graph ["x"] (%x: tensor<3xf32>) {
+    %w = sluice.get @w : tensor<3xf32>
+    %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %loss = sluice.sum %y {axes = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+    // expected-error@+1 {{init_scale is a positive number that f32 holds, not 1.0}}
+    sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] loss_scale <init_scale = 1.0e39 : f64, growth_factor = 2.0 : f64, backoff_factor = 0.5 : f64, growth_interval = 2000> : tensor<f32>
+  }
+}
+
+// -----
+
+module {
+  sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.graph ["x"] (%x: tensor<3xf32>) {
+    %w = sluice.get @w : tensor<3xf32>
+    %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %loss = sluice.sum %y {axes = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+    // expected-error@+1 {{init_scale is a positive number that f32 holds, not -1.0}}
+    sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] loss_scale <init_scale = -1.0 : f64, growth_factor = 2.0 : f64, backoff_factor = 0.5 : f64, growth_interval = 2000> : tensor<f32>
+  }
+}
+
+// -----
+
+module {
+  sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.graph ["x"] (%x: tensor<3xf32>) {
+    %w = sluice.get @w : tensor<3xf32>
+    %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %loss = sluice.sum %y {axes = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+    // expected-error@+1 {{init_scale is a positive number that f32 holds, not}}
+    sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] loss_scale <init_scale = 0x7FF8000000000000 : f64, growth_factor = 2.0 : f64, backoff_factor = 0.5 : f64, growth_interval = 2000> : tensor<f32>
+  }
+}
+
+// -----
+
+module {
+  sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.graph ["x"] (%x: tensor<3xf32>) {
+    %w = sluice.get @w : tensor<3xf32>
+    %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %loss = sluice.sum %y {axes = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+    // expected-error@+1 {{growth_factor is a number from 1 on, not 5.0}}
+    sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] loss_scale <init_scale = 65536.0 : f64, growth_factor = 0.5 : f64, backoff_factor = 0.5 : f64, growth_interval = 2000> : tensor<f32>
+  }
+}
+
+// -----
+
+module {
+  sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.graph ["x"] (%x: tensor<3xf32>) {
+    %w = sluice.get @w : tensor<3xf32>
+    %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %loss = sluice.sum %y {axes = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+    // expected-error@+1 {{growth_factor is a number from 1 on, not INF}}
+    sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] loss_scale <init_scale = 65536.0 : f64, growth_factor = 0x7FF0000000000000 : f64, backoff_factor = 0.5 : f64, growth_interval = 2000> : tensor<f32>
+  }
+}
+
+// -----
+
+module {
+  sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.graph ["x"] (%x: tensor<3xf32>) {
+    %w = sluice.get @w : tensor<3xf32>
+    %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %loss = sluice.sum %y {axes = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+    // expected-error@+1 {{backoff_factor is between 0 and 1, not 0.0}}
+    sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] loss_scale <init_scale = 65536.0 : f64, growth_factor = 2.0 : f64, backoff_factor = 0.0 : f64, growth_interval = 2000> : tensor<f32>
+  }
+}
+
+// -----
+
+module {
+  sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.graph ["x"] (%x: tensor<3xf32>) {
+    %w = sluice.get @w : tensor<3xf32>
+    %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %loss = sluice.sum %y {axes = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+    // expected-error@+1 {{backoff_factor is between 0 and 1, not 1.0}}
+    sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] loss_scale <init_scale = 65536.0 : f64, growth_factor = 2.0 : f64, backoff_factor = 1.0 : f64, growth_interval = 2000> : tensor<f32>
+  }
+}
+
+// -----
+
+module {
+  sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.graph ["x"] (%x: tensor<3xf32>) {
+    %w = sluice.get @w : tensor<3xf32>
+    %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %loss = sluice.sum %y {axes = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+    // expected-error@+1 {{growth_interval is a number of steps, from 1 to 2^31 - 1, not 0}}
+    sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] loss_scale <init_scale = 65536.0 : f64, growth_factor = 2.0 : f64, backoff_factor = 0.5 : f64, growth_interval = 0> : tensor<f32>
+  }
+}
+
+// -----
+
+module {
+  sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.graph ["x"] (%x: tensor<3xf32>) {
+    %w = sluice.get @w : tensor<3xf32>
+    %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %loss = sluice.sum %y {axes = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+    // expected-error@+1 {{growth_interval is a number of steps, from 1 to 2^31 - 1, not 2147483648}}
+    sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] loss_scale <init_scale = 65536.0 : f64, growth_factor = 2.0 : f64, backoff_factor = 0.5 : f64, growth_interval = 2147483648> : tensor<f32>
+  }
+}
+
+// -----
+
+module {
+  // expected-error@+1 {{'loss_scale' is the name of what scales the loss; call it otherwise}}
+  sluice.state parameter @loss_scale : tensor<3xf32> = <"constant", 1.0 : f64>
+  sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.graph ["x"] (%x: tensor<3xf32>) {
+    %w = sluice.get @w : tensor<3xf32>
+    %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %loss = sluice.sum %y {axes = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+    sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] loss_scale <init_scale = 65536.0 : f64, growth_factor = 2.0 : f64, backoff_factor = 0.5 : f64, growth_interval = 2000> : tensor<f32>
   }
 }

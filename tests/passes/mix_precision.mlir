@@ -119,3 +119,38 @@ module {
     sluice.output "p", %p : tensor<2x2xf32>
   }
 }
+
+// -----
+
+// Tests that in f16 products are as in bf16, and that the loss is scaled as PyTorch begins to, or as the model says.
+// GRAPH: %[[P:.+]] = sluice.einsum {{.*}} -> tensor<2x2xf16>
+// GRAPH: %[[WIDE:.+]] = sluice.cast %[[P]] {to = f32}
+// GRAPH: sluice.mean %[[WIDE]]
+// GRAPH: sluice.minimize {{.*}} loss_scale <init_scale = 6.553600e+04 : f64, growth_factor = 2.000000e+00 : f64, backoff_factor = 5.000000e-01 : f64, growth_interval = 2000>
+module {
+  sluice.model "halves" format 1 phase "model" precision f16
+  sluice.state parameter @w : tensor<2x2xf32> = <"uniform", -1.0 : f64, 1.0 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.graph ["x"] (%x: tensor<2x2xf32>) {
+    %w = sluice.get @w : tensor<2x2xf32>
+    %p = sluice.einsum "ab,bc->ac" %x, %w : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+    %loss = sluice.mean %p {axes = array<i64: 0, 1>} : (tensor<2x2xf32>) -> tensor<f32>
+    sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] : tensor<f32>
+  }
+}
+
+// -----
+
+// GRAPH: sluice.minimize {{.*}} loss_scale <init_scale = 8.000000e+00 : f64,
+// GRAPH-NOT: 6.553600e+04
+module {
+  sluice.model "own" format 1 phase "model" precision f16
+  sluice.state parameter @w : tensor<2xf32> = <"uniform", -1.0 : f64, 1.0 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.graph ["x"] (%x: tensor<2xf32>) {
+    %w = sluice.get @w : tensor<2xf32>
+    %p = sluice.mul %x, %w : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    %loss = sluice.mean %p {axes = array<i64: 0>} : (tensor<2xf32>) -> tensor<f32>
+    sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] loss_scale <init_scale = 8.0 : f64, growth_factor = 2.0 : f64, backoff_factor = 0.5 : f64, growth_interval = 3> : tensor<f32>
+  }
+}

@@ -96,15 +96,12 @@ static llvm::Error setCopies(ModuleOp module, llvm::StringRef copies) {
 /// The precision that is asked for, of a model that is in `phase`; none: what the model says.
 static llvm::Expected<std::optional<ir::Precision>> choosePrecision(ModuleOp module, llvm::StringRef phase,
                                                                     const CompileOptions &options) {
-  static constexpr llvm::StringRef known[] = {"f32", "bf16"};
+  static constexpr llvm::StringRef known[] = {"f32", "bf16", "f16"};
   const std::string &text = options.precision;
-  if (text == "f16")
-    return makeError(ExitCode::Unsupported,
-                     "no precision f16: gradients in f16 need a scaled loss, which is not there; "
-                     "bf16 needs none");
   std::optional<ir::Precision> precision = ir::symbolizePrecision(text);
   if (!text.empty() && !precision)
-    return makeError(ExitCode::Usage, "a precision is 'f32' or 'bf16', not '" + text + "'" + didYouMean(text, known));
+    return makeError(ExitCode::Usage,
+                     "a precision is 'f32', 'bf16' or 'f16', not '" + text + "'" + didYouMean(text, known));
   ir::Precision recorded = ir::getPrecision(module);
   if (precision.value_or(recorded) != recorded && phase != "model")
     return makeError(ExitCode::Usage,
@@ -132,7 +129,7 @@ static llvm::Error checkReplicas(ModuleOp module, llvm::StringRef phase, const C
     return makeError(ExitCode::Usage, "a dump of phase '" + phase + "' normalises already");
   if (!norm.empty() && replicas == 1)
     return makeError(ExitCode::Usage, "--batch-norm is for replicas; say --replicas");
-  if (!options.wire.empty() && !ir::symbolizePrecision(options.wire))
+  if (!options.wire.empty() && options.wire != "f32" && options.wire != "bf16")
     return makeError(ExitCode::Usage, "gradients are reduced in 'f32' or 'bf16', not '" + options.wire + "'" +
                                           didYouMean(options.wire, {"f32", "bf16"}));
   if (!options.wire.empty() && phase != "model")

@@ -45,7 +45,7 @@ struct CompileOptions {
   bool fuse = true;
   bool reuseMemory = true;
   bool promoteF64 = false;
-  std::string precision;      // f32 or bf16: of products of f32; empty: what the model says
+  std::string precision;      // f32, bf16 or f16: of products of f32; empty: what the model says
   bool printLocations = true; // in IR that is written
   std::string values;         // what the plan calls the file of large initial data; empty: the module's own
 };

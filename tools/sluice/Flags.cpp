@@ -94,8 +94,8 @@ void addTargetFlags(CLI::App &command, compiler::CompileOptions &options) {
       ->check([](const std::string &dtype) { return dtype == "f64" ? "" : "'" + dtype + "' is not f64"; });
   command
       .add_option("--precision", options.precision,
-                  "bf16: compute products, and what is safe between them, in bf16, from weights in f32")
-      ->type_name("f32|bf16");
+                  "bf16, f16: compute products, and what is safe between them, in it, from weights in f32")
+      ->type_name("f32|bf16|f16");
   command.add_flag("--no-fuse", [&options](int64_t) { options.fuse = false; }, "Give every op a kernel of its own");
 }
 

@@ -17,8 +17,8 @@ namespace sluice {
 
 struct CompileOptions {
   std::optional<DType> dtype = {}; ///< f64: computes everything that is f32 in double precision
-  /// bf16: products of f32, and what is safe between them, in bf16, from states that stay f32; f32: as they are; else:
-  /// what the graph says
+  /// bf16, f16: products of f32, and what is safe between them, in that, from states that stay f32; with f16, minimize scales
+  /// its loss (optim::LossScale); f32: as they are; else: what the graph says
   std::optional<DType> precision = {};
   bool fuse = true;                          ///< one kernel for several ops
   int threads = 0;                           ///< 0: all cores

@@ -89,6 +89,16 @@ struct EMA {
   double decay = 0.999;
 };
 
+/// What is differentiated is the loss times a scale, so that gradients which are computed in f16 are none too small for it; they
+/// are divided by it before they are clipped: torch.amp.GradScaler. A step with a gradient that is not finite leaves parameters,
+/// the optimizer's slots, averages and the number of steps as they were, on all replicas, and the scale is multiplied by
+/// backoff_factor; after growth_interval steps without one, by growth_factor. Checkpoints have it as `loss_scale`. Compiled with
+/// the precision f16, a graph that asks for none has one as here.
+struct LossScale {
+  double init_scale = 65536, growth_factor = 2, backoff_factor = 0.5;
+  std::int64_t growth_interval = 2000;
+};
+
 /// What `minimize` does beside the updates.
 struct Options {
   std::vector<Group> groups = {};
@@ -99,6 +109,7 @@ struct Options {
   std::optional<double> clip_grad_norm = {};
   std::optional<Schedule> schedule = {};
   std::optional<EMA> ema = {};
+  std::optional<LossScale> loss_scale = {};
 };
 
 } // namespace sluice::optim

@@ -1,4 +1,4 @@
-// The kernels of every model in models/, in training and inference, in f32 and bf16, as CUDA C++: compiled for devices, within
+// The kernels of every model in models/, in training and inference, in f32 and bf16, one in f16 too, as CUDA C++: compiled for devices, within
 // their budgets of registers. Of those that are of the same ops one is compiled, for one target; SLUICE_TEST_FULL=1 takes each,
 // for all targets.
 #include "backends/cuda/compiler/GridKernel.h"
@@ -151,12 +151,15 @@ TEST_P(ModelKernels, FitTheirBudgets) {
 // Of all models.
 TEST_F(KindsOfKernels, FitTheirBudgets) {
   Texts kinds(kindOf, 16);
+  auto add = [&](const Model &model, const char *precision) {
+    auto [module, capacity] = fused(model, precision);
+    ASSERT_TRUE(bool(module)) << model.name;
+    kinds.add(*module, capacity);
+  };
   for (const Model &model : kModels)
-    for (const char *precision : kPrecisions) {
-      auto [module, capacity] = fused(model, precision);
-      ASSERT_TRUE(bool(module)) << model.name;
-      kinds.add(*module, capacity);
-    }
+    for (const char *precision : kPrecisions)
+      add(model, precision);
+  add(kModels[0], "f16");
   kinds.expectBudgets(*nvrtc, "sm_90");
 }
 
@@ -186,6 +189,8 @@ TEST_P(FusedKernels, TakeWhatFollowsAProduct) {
 
 INSTANTIATE_TEST_SUITE_P(Models, ModelKernels,
                          testing::Combine(testing::ValuesIn(kModels), testing::ValuesIn(kPrecisions)), titleOf);
+INSTANTIATE_TEST_SUITE_P(Scaled, ModelKernels, testing::Combine(testing::Values(kModels[0]), testing::Values("f16")),
+                         titleOf);
 INSTANTIATE_TEST_SUITE_P(Models, FusedKernels,
                          testing::Combine(testing::Values(kModels[0]), testing::ValuesIn(kPrecisions)), titleOf);
 

@@ -1,7 +1,11 @@
 """Networks in mixed precision beside PyTorch's autocast: the same networks by hand, with PyTorch's own layers and optimizer, from
 the same weights and images, in double precision and under autocast to bf16. The yardstick of a tensor is how far autocast is
 from the truth, with those images and some that differ a little, as other sides of other kinks are then taken: a compiled network
-is no further than three times the furthest, and no closer than a tenth of the closest, for it is not in f32."""
+is no further than three times the furthest, and no closer than a tenth of the closest, for it is not in f32.
+
+This PyTorch has no autocast to f16 on CPUs, and no GradScaler but for CUDA. There layers round what they read and give, as autocast
+has them do, and autograd rounds the gradients of what is rounded; the loss is scaled by GradScaler's first scale, and gradients are
+divided by it."""
 
 import contextlib
 
@@ -36,35 +40,41 @@ NETWORKS = {"mlp": (mlp, (784,), 1e-3), "lenet": (lenet, (1, 28, 28), 0.0), "sma
 
 
 class Layers:
-    """Parameters and statistics by name, and the layers that they are of."""
+    """Parameters and statistics by name, and the layers that they are of, which round to `narrow` where that is a type."""
 
-    def __init__(self, case, dtype, training):
+    def __init__(self, case, dtype, training, narrow=None):
         shapes = {op["attributes"]["state"]: op["types"][0]["shape"] for op in case["model"]["ops"] if op["op"] == "get"}
         self.states = {name: torch.tensor(case["before"][name], dtype=dtype).reshape(shape) for name, shape in shapes.items()}
         self.parameters = {name: self.states[name].requires_grad_() for name in case["model"]["parameters"]}
-        self.training = training
+        self.training, self.narrow = training, narrow
+
+    def rounded(self, x):
+        return x if x is None or self.narrow is None else x.to(self.narrow).to(x.dtype)
 
     def __call__(self, function, name, x, **options):
-        return function(x, self.states[f"{name}.weight"], self.states.get(f"{name}.bias"), **options)
+        operands = (x, self.states[f"{name}.weight"], self.states.get(f"{name}.bias"))
+        return self.rounded(function(*map(self.rounded, operands), **options))
 
     def norm(self, name, x):
         mean, variance, weight, bias = (self.states[f"{name}.{part}"]
                                         for part in ("running_mean", "running_var", "weight", "bias"))
-        return F.batch_norm(x, mean, variance, weight, bias, self.training)
+        return self.rounded(F.batch_norm(x, mean, variance, weight, bias, self.training))
 
 
-def results(case, image, dtype, context):
+def results(case, image, dtype, context=contextlib.nullcontext(), narrow=None, scale=1.0):
     """All that a compiled network gives, by the part of the case and the name there."""
-    network, shape, decay = NETWORKS[case["name"]]
+    network, shape, decay = NETWORKS[case["name"].split()[0]]
     image = image.to(dtype).reshape(-1, *shape)
     label = torch.tensor(case["inputs"]["label"]).long()
     with torch.no_grad(), context:
-        found = {("predicted", "logits"): network(Layers(case, dtype, training=False), image)}
-    layers = Layers(case, dtype, training=True)
+        found = {("predicted", "logits"): network(Layers(case, dtype, False, narrow), image)}
+    layers = Layers(case, dtype, True, narrow)
     with context:
         loss = F.cross_entropy(network(layers, image), label)
     found["trained", "loss"] = loss
-    loss.backward()
+    (loss * scale).backward()
+    for parameter in layers.parameters.values():
+        parameter.grad /= scale
     optimizer = torch.optim.SGD(layers.parameters.values(), lr=0.0, momentum=0.9, weight_decay=decay)
     optimizer.step()
     for name, parameter in layers.parameters.items():
@@ -75,14 +85,20 @@ def results(case, image, dtype, context):
     return {key: value.detach().double().flatten() for key, value in found.items()}
 
 
+def in_halves(case, image):
+    if case["name"].endswith("bf16"):
+        return results(case, image, torch.float32, torch.autocast("cpu", torch.bfloat16))
+    return results(case, image, torch.float32, narrow=torch.float16, scale=65536.0)
+
+
 def yardsticks(case, image):
     """What is true for the images, and how far autocast is from it, at least and at most, for them and images like them."""
     truths, closest, furthest = [], {}, {}
     for draw in range(DRAWS):
         torch.manual_seed(draw)
         changed = image + CHANGE * torch.randn_like(image) * (draw > 0)
-        truth = results(case, changed, torch.float64, contextlib.nullcontext())
-        for key, theirs in results(case, changed, torch.float32, torch.autocast("cpu", torch.bfloat16)).items():
+        truth = results(case, changed, torch.float64)
+        for key, theirs in in_halves(case, changed).items():
             error = (theirs - truth[key]).norm() / truth[key].norm()
             closest[key], furthest[key] = min(closest.get(key, error), error), max(furthest.get(key, error), error)
         truths.append(truth)

@@ -5,7 +5,7 @@
 //                                                   along the height, the same along the width, groups
 //   torch_cases losses f32|f64 FORM...              losses under all options, of logits that lie so (LossModel.h)
 //   torch_cases functions f32|f64                   functions that are formulas of others (FunctionModel.h)
-//   torch_cases autocast NETWORK...                 mlp, lenet and small_resnet in bf16 from weights in f32
+//   torch_cases autocast DTYPE NETWORK...           mlp, lenet and small_resnet in bf16 or f16 from weights in f32
 //   torch_cases optimizers DTYPE NAME RECIPE ...    a network trained as each recipe says, on the host and on virtual
 //                                                   accelerators
 //   torch_cases recurrent f32|f64                   RNN, LSTM and GRU, with the arguments of their layers
@@ -185,9 +185,10 @@ void runFunctions(DType dtype) {
 }
 
 /// A network whose optimizer keeps momentum, in mixed precision.
-void runAutocast(const std::string &network) {
+void runAutocast(DType dtype, const std::string &network) {
   constexpr int64_t kRows = 16;
-  guarded(network, [&] {
+  std::string name = network + " " + to_string(dtype);
+  guarded(name, [&] {
     bool isResNet = network == "small_resnet";
     std::string text = isResNet ? smallResNet("cpu", kRows) : modelText(network, "--input f32 --batch 16");
     if (network == "lenet")
@@ -196,8 +197,8 @@ void runAutocast(const std::string &network) {
     std::vector<float> image = portableUniform("autocast/" + network, size_t(kRows * pixels), -1, 1);
     std::vector<int64_t> labels = portableIntegers("autocast/label/" + network, size_t(kRows), kSmallResNetClasses);
     passes::PipelineOptions options;
-    options.precision = ir::Precision::BF16;
-    runCase(network, text, text, {{"image", {image.begin(), image.end()}}, {"label", {labels.begin(), labels.end()}}},
+    options.precision = ir::symbolizePrecision(to_string(dtype));
+    runCase(name, text, text, {{"image", {image.begin(), image.end()}}, {"label", {labels.begin(), labels.end()}}},
             kRows, std::move(options));
   });
 }
@@ -535,10 +536,6 @@ int run(const std::string &kind, const std::vector<std::string> &arguments) {
     printOps();
     return 0;
   }
-  if (kind == "autocast") {
-    std::ranges::for_each(arguments, runAutocast);
-    return 0;
-  }
   if (kind == "programs") {
     runPrograms(arguments.at(0) == "small", arguments.at(1), {arguments.begin() + 2, arguments.end()});
     return 0;
@@ -548,6 +545,8 @@ int run(const std::string &kind, const std::vector<std::string> &arguments) {
     std::cout << mixedGraph(number(arguments.at(2)), dtype, kBatch, number(arguments.at(1)));
   else if (kind == "functions")
     runFunctions(dtype);
+  else if (kind == "autocast")
+    std::for_each(arguments.begin() + 1, arguments.end(), [&](const std::string &net) { runAutocast(dtype, net); });
   else if (kind == "recurrent")
     runRecurrent(dtype);
   else if (kind == "attention")

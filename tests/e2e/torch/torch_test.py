@@ -128,9 +128,10 @@ def check_functions():
 
 
 def check_autocast():
-    wrong = [line for line in torch_cases("autocast", *autocast.NETWORKS) for line in autocast.problems(json.loads(line))]
-    print("\n".join(wrong) or f"{len(autocast.NETWORKS)} networks as in PyTorch's autocast")
-    return bool(wrong)
+    cases = [json.loads(line) for dtype in HALVES for line in torch_cases("autocast", dtype, *autocast.NETWORKS)]
+    wrong = [line for case in cases for line in autocast.problems(case)]
+    print("\n".join(wrong) or f"{len(cases)} networks as in PyTorch's autocast")
+    return bool(wrong) or len(cases) != len(HALVES) * len(autocast.NETWORKS)
 
 
 def check_optimizers():

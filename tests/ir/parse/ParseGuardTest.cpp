@@ -95,6 +95,8 @@ static const BadModule kBadModules[] = {
      "m.mlir:1:10: error: 'sluice.model' op capacity must be a number of rows from 0 to 2147483647, but is -1"},
     {"capacity_too_wide", "module { sluice.model \"m\" format 1 phase \"model\" capacity 99999999999999999999 }",
      "m.mlir:1:"},
+    {"wire_of_halves", "module { sluice.model \"m\" format 1 phase \"model\" replicas 2 wire f16 }",
+     "m.mlir:1:10: error: 'sluice.model' op wire must be f32 or bf16"},
     {"another_format", "module { sluice.model \"m\" format 7 phase \"model\" }",
      "m.mlir:1:10: error: the text is of format 7; this Sluice reads and writes format 1"},
     {"generic_form_of_another_format",

@@ -72,7 +72,7 @@ class CompileTest(CliTest):
 
     def test_the_precision_is_named(self):
         """By the compiler, the executable and dumps, of which those of phase model take another."""
-        for flags, precision in ((), "f32"), (("--precision", "bf16"), "bf16"):
+        for flags, precision in ((), "f32"), (("--precision", "f16"), "f16"), (("--precision", "bf16"), "bf16"):
             with self.subTest(precision):
                 compiled = self.sluice("compile", "small.mlir", *flags, "-o", "small", "--dump-ir", "dump", "--json")
                 self.assertEqual(json.loads(compiled.stdout)["precision"], precision)

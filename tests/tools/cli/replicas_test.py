@@ -57,6 +57,7 @@ class ReplicasTest(CliTest):
         self.assertTrue(0.49 < size(half) / size(full) < 0.51, (size(half), size(full)))  # layouts pad some
         self.assertEqual(size(self.communication("--wire", "f32")[0]), size(full))
         self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:0-1", "--wire", "bf17"), 2, "'f32' or 'bf16'", "'bf17'")
+        self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:0-1", "--wire", "f16"), 2, "'f32' or 'bf16', not 'f16'")
         self.assert_refused(self.compile("--wire", "bf16"), 2, "--wire is for replicas")
 
     def test_the_summary_tells_when_they_communicate(self):

@@ -135,7 +135,7 @@ REFUSED = [
     (["--strong", "--weak"], ["--weak", "excludes", "--strong"]),
     (["--clusters", "x"], ["there is no flag '--clusters'; did you mean '--cluster'?"]),
     (["--frobnicate"], ["there is no flag '--frobnicate'"]),
-    (["--precision", "f8"], ["a precision is 'f32' or 'bf16', not 'f8'"]),
+    (["--precision", "f8"], ["a precision is 'f32', 'bf16' or 'f16', not 'f8'"]),
 ]
 
 

@@ -38,9 +38,10 @@ class VerifyTest(CliTest):
 
     def test_mixed_precision_agrees(self):
         for model in ("lenet", "mlp"):
-            with self.subTest(model):
-                largest = self.verify(model, "--precision", "bf16")["largest_error"]
-                self.assertGreater(largest, 1e-5) # of results in bf16, some of which round the other way
+            for precision in ("bf16", "f16"):
+                with self.subTest(model=model, precision=precision):
+                    largest = self.verify(model, "--precision", precision)["largest_error"]
+                    self.assertGreater(largest, 1e-5) # of results in halves, some of which round the other way
 
     def test_double_precision_agrees_closely(self):
         self.assertLess(self.verify("lenet", "--dtype", "f64")["largest_error"], 1e-10)

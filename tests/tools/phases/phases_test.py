@@ -11,13 +11,14 @@ import subprocess
 import sys
 import tempfile
 
-FLAGS = {"mixed": ["--precision", "bf16"], "replicas": ["--replicas", "4", "--devices", "sim:0-3"], "microbatches": ["--accumulate", "4"]}
+FLAGS = {"mixed": ["--precision", "bf16"], "scaled": ["--precision", "f16"], "replicas": ["--replicas", "4", "--devices", "sim:0-3"], "microbatches": ["--accumulate", "4"]}
 PROGRAMS = {"gradients": "lenet_data_parallel"}  # the others are of lenet
 MODELS = {
     "gradients": ["--batch", "256", "--devices", "sim:0-1"],
     "lenet": ["--batch", "256"],
     "microbatches": ["--batch", "250"],
     "mixed": ["--batch", "256"],
+    "scaled": ["--batch", "256"],
     "replicas": ["--batch", "250"],
     "split": ["--batch", "256", "--devices", "cpu,sim:0", "--pin", "conv=gpu:0", "--copies", "insert"],
 }
