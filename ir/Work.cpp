@@ -16,7 +16,7 @@ static std::pair<int64_t, int64_t> countElements(Type type) {
   return tensor.hasStaticShape() ? std::pair(count, int64_t(0)) : std::pair(int64_t(0), count);
 }
 
-static bool isReduction(Operation *op) {
+bool isReduction(Operation *op) {
   auto element = dyn_cast<ElementOp>(op);
   return element && element.getFusionKind() == FusionKind::Reduction && op->getNumOperands() > 0 && !isa<UpdateOp>(op);
 }

@@ -1,5 +1,6 @@
 #include "passes/kernel/CopyKernel.h"
 
+#include "ir/Work.h"
 #include "passes/analysis/FusionGroups.h"
 
 using namespace mlir;
@@ -34,11 +35,29 @@ static bool isReadInPlaceBy(KernelOp kernel, OpOperand &use) {
                        [](Operation *op) { return !isa<YieldOp>(op); });
 }
 
+/// Whether a kernel reads an operand for other results than `next`, which it may store before these, while it reduces it.
+static bool isReadBehind(KernelOp kernel, OpOperand &use, OpResult next) {
+  Block &body = kernel.getBody().front();
+  Value early = body.getTerminator()->getOperand(next.getResultNumber());
+  if (llvm::none_of(early.getUsers(), isReduction))
+    return false;
+  llvm::SetVector<Value> reached;
+  reached.insert(body.getArgument(use.getOperandNumber()));
+  for (size_t i = 0; i < reached.size(); ++i)
+    for (Operation *user : reached[i].getUsers()) {
+      if (isa<YieldOp>(user))
+        return true;
+      if (user != early.getDefiningOp())
+        reached.insert(user->result_begin(), user->result_end());
+    }
+  return false;
+}
+
 bool canReplace(Value old, Value next, Operation *terminator) {
   Operation *maker = next.getDefiningOp();
   return llvm::all_of(old.getUses(), [&](OpOperand &use) {
-    if (use.getOwner() == maker)
-      return isa<KernelOp>(maker) && isReadInPlaceBy(cast<KernelOp>(maker), use);
+    if (auto kernel = dyn_cast_or_null<KernelOp>(maker); use.getOwner() == maker)
+      return kernel && isReadInPlaceBy(kernel, use) && !isReadBehind(kernel, use, cast<OpResult>(next));
     Operation *reader = terminator->getBlock()->findAncestorOpInBlock(*use.getOwner());
     return reader && reader->isBeforeInBlock(maker);
   });

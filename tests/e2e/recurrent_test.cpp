@@ -173,6 +173,51 @@ TEST(Scan, IsALoopOverTheSlices) {
   }
 }
 
+// Tests that what the next values replace is read before: `h` and `last` by what is stacked and multiplied, behind the sum over
+// many rows, in whose loop `next` is stored.
+TEST(Scan, ReplacesNothingThatIsStillRead) {
+  constexpr int64_t rows = 512, width = 256, steps = 5;
+  Compiled model(R"(module {
+  sluice.model "m" format 1 phase "model" capacity 512
+  sluice.graph ["x"] (%x: tensor<?x5x256xf32>) {
+    %zeros = sluice.full {value = 0.0 : f64, type = tensor<?x256xf32>} : () -> tensor<?x256xf32>
+    %ones = sluice.full {value = 1.0 : f64, type = tensor<?x256xf32>} : () -> tensor<?x256xf32>
+    %none = sluice.full {value = 0.0 : f64, type = tensor<256xf32>} : () -> tensor<256xf32>
+    %r:4 = sluice.scan 5 steps
+        (%h = %zeros : tensor<?x256xf32>,
+         %last = %ones : tensor<?x256xf32>,
+         %total = %none : tensor<256xf32>,
+         %s = %x : tensor<?x5x256xf32> along 1)
+        stack 1 {
+      %next = sluice.add %h, %s : (tensor<?x256xf32>, tensor<?x256xf32>) -> tensor<?x256xf32>
+      %product = sluice.mul %last, %next : (tensor<?x256xf32>, tensor<?x256xf32>) -> tensor<?x256xf32>
+      %sum = sluice.sum %next {axes = array<i64: 0>} : (tensor<?x256xf32>) -> tensor<256xf32>
+      %all = sluice.add %total, %sum : (tensor<256xf32>, tensor<256xf32>) -> tensor<256xf32>
+      sluice.step %product, %next, %all : tensor<?x256xf32>, tensor<?x256xf32>, tensor<256xf32>
+          stack %last : tensor<?x256xf32>
+    }
+    sluice.output "h", %r#0 : tensor<?x256xf32>
+    sluice.output "total", %r#2 : tensor<256xf32>
+    sluice.output "lasts", %r#3 : tensor<?x5x256xf32>
+  }
+})");
+  std::vector<float> x = portableUniform("x", rows * steps * width, -1, 1);
+  std::vector<double> h(rows * width, 0.0), last(rows * width, 1.0), total(width), lasts(x.size());
+  for (int64_t step = 0; step < steps; ++step)
+    for (int64_t i = 0; i < rows * width; ++i) {
+      int64_t at = (i / width * steps + step) * width + i % width;
+      double next = h[size_t(i)] + double(x[size_t(at)]);
+      lasts[size_t(at)] = last[size_t(i)];
+      h[size_t(i)] = last[size_t(i)] * next;
+      last[size_t(i)] = next;
+      total[size_t(i % width)] += next;
+    }
+  Values actual = model.run("predict", {{"x", {x.begin(), x.end()}}}, rows);
+  EXPECT_LT(relativeError(actual.at("h"), h), 1e-6);
+  EXPECT_LT(relativeError(actual.at("total"), total), 1e-6);
+  EXPECT_LT(relativeError(actual.at("lasts"), lasts), 1e-6);
+}
+
 TEST(Scan, HasTheGradientOfDifferences) {
   for (bool reverse : {false, true})
     expectGradientsOfDifferences(recurrence(reverse), unlabelled(4), 4, {"w", "b", "decay", "start", "factor"});
