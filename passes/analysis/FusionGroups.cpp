@@ -11,9 +11,7 @@
 //    rule that holds for every backend, and the reason why this is no matter of theirs.
 #include "passes/analysis/FusionGroups.h"
 #include "ir/Work.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -258,10 +256,10 @@ private:
         extend(groups[other]);
   }
 
-  /// The groups in which the value of `get` is read.
-  llvm::SetVector<unsigned> readers(Value get) {
+  /// The groups in which a value from before all of them is read.
+  llvm::SetVector<unsigned> readers(Value value) {
     llvm::SetVector<unsigned> result;
-    SmallVector<Operation *> work(get.getUsers());
+    SmallVector<Operation *> work(value.getUsers());
     DenseSet<Operation *> seen;
     while (!work.empty()) {
       Operation *user = block.findAncestorOpInBlock(*work.pop_back_val());
@@ -275,19 +273,16 @@ private:
     return result;
   }
 
-  /// What reads a state runs before what computes its new value, so that the update can be made in place.
+  /// What reads a state, or what a loop carries, runs before what computes its new value, so that the update can be made in
+  /// place.
   void orderUpdatesLast() {
-    llvm::StringMap<SmallVector<GetOp, 1>> gets; // of each state
-    for (auto get : block.getOps<GetOp>())
-      gets[get.getState()].push_back(get);
-    for (auto set : block.getOps<SetOp>()) {
-      auto writer = groupOf.find(set.getValue().getDefiningOp());
+    for (auto [old, next] : list.getUpdates()) {
+      auto writer = groupOf.find(next.getDefiningOp());
       if (writer == groupOf.end())
         continue;
-      for (GetOp get : gets.lookup(set.getState()))
-        for (unsigned reader : readers(get.getValue()))
-          if (reader != writer->second && !dependsOn(reader, writer->second))
-            addDependence(writer->second, reader);
+      for (unsigned reader : readers(old))
+        if (reader != writer->second && !dependsOn(reader, writer->second))
+          addDependence(writer->second, reader);
     }
   }
 
