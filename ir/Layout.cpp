@@ -47,6 +47,10 @@ bool isUncut(RankedTensorType type) {
   return succeeded(dims) && llvm::all_of(*dims, [](const PhysicalDim &dim) { return dim.kind == PhysicalDim::Whole; });
 }
 
+bool haveOneSpace(RankedTensorType a, RankedTensorType b) {
+  return a.getShape() == b.getShape() && a.getEncoding() == b.getEncoding();
+}
+
 SmallVector<int64_t> getPhysicalShape(RankedTensorType type, int64_t capacity) {
   SmallVector<int64_t> shape;
   SmallVector<PhysicalDim> dims = *getPhysicalDims(type);

@@ -23,6 +23,9 @@ mlir::FailureOr<llvm::SmallVector<PhysicalDim>> getPhysicalDims(mlir::RankedTens
 /// Whether the layout, if there is one, only orders dimensions, and cuts none into tiles.
 bool isUncut(mlir::RankedTensorType type);
 
+/// Whether values of these types have elements at the same indices, in the same places.
+bool haveOneSpace(mlir::RankedTensorType a, mlir::RankedTensorType b);
+
 /// Sizes of the physical dimensions with `?` = capacity; tiles are rounded up.
 llvm::SmallVector<int64_t> getPhysicalShape(mlir::RankedTensorType type, int64_t capacity);
 

@@ -16,6 +16,11 @@ static std::pair<int64_t, int64_t> countElements(Type type) {
   return tensor.hasStaticShape() ? std::pair(count, int64_t(0)) : std::pair(int64_t(0), count);
 }
 
+bool isInjective(Operation *op) {
+  auto element = dyn_cast<ElementOp>(op);
+  return element && element.getFusionKind() == FusionKind::Injective;
+}
+
 bool isReduction(Operation *op) {
   auto element = dyn_cast<ElementOp>(op);
   return element && element.getFusionKind() == FusionKind::Reduction && op->getNumOperands() > 0 && !isa<UpdateOp>(op);
@@ -115,20 +120,14 @@ static bool isFoundFrom(Value value, Operation *product, int steps) {
 /// The product of which each element is taken, less or times a number that is found from all of them, as a mean is; or null.
 static Operation *productSetOffBy(Operation *op) {
   constexpr int kStepsOfMean = 12; // and of a deviation from it
-  auto spread =
-      isa<LinearOp>(op) && op->getNumOperands() == 2 ? op->getOperand(1).getDefiningOp<ElementOp>() : ElementOp();
-  if (!spread || spread.getFusionKind() != FusionKind::Injective)
+  Operation *spread = isa<LinearOp>(op) && op->getNumOperands() == 2 ? op->getOperand(1).getDefiningOp() : nullptr;
+  if (!spread || !isInjective(spread))
     return nullptr;
   Operation *product = productOf(op->getOperand(0));
   return product && isFoundFrom(op->getOperand(1), product, kStepsOfMean) ? product : nullptr;
 }
 
 bool isReadFromProduct(Operation *op) { return !op->hasOneUse() && (widensProduct(op) || productSetOffBy(op)); }
-
-static bool isInjective(Operation *op) {
-  auto element = dyn_cast_or_null<ElementOp>(op);
-  return element && element.getFusionKind() == FusionKind::Injective;
-}
 
 /// Whether the value lies in memory, or is moved from there in few steps, when the ops beside `op` are computed.
 static bool isFromMemory(Value value, Operation *op, int steps = 4) {

@@ -7,6 +7,8 @@ namespace sluice::ir {
 
 /// Whether the op computes a value, and so belongs into a kernel.
 bool isCompute(mlir::Operation *op);
+/// Whether the op only moves elements, each to where its index says.
+bool isInjective(mlir::Operation *op);
 /// Whether the op computes its elements of many.
 bool isReduction(mlir::Operation *op);
 /// Whether the op is a copy between two devices, which no kernel holds.

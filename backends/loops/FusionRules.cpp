@@ -56,18 +56,13 @@ private:
   Operation *operationOf(size_t op) const { return static_cast<Operation *>(opAt(op).operation); }
   bool isElementwise(size_t op) const { return isa<ir::ElementwiseOp>(operationOf(op)); }
   RankedTensorType typeOf(size_t op) const { return cast<RankedTensorType>(operationOf(op)->getResult(0).getType()); }
-  static bool haveOneSpace(RankedTensorType a, RankedTensorType b) {
-    return a.getShape() == b.getShape() && a.getEncoding() == b.getEncoding();
-  }
-
   /// Whether the op is no result, and only moves elements, reads a product's, is read in parts or makes a scalar of such ops.
   bool costsNothing(size_t op) const {
     for (size_t i = 0; i < opAt(op).num_results; ++i)
       if (isResult.test(firstResult[op] + i))
         return false;
-    auto element = dyn_cast<ir::ElementOp>(operationOf(op));
-    if ((element && element.getFusionKind() == ir::FusionKind::Injective) || ir::isReadFromProduct(operationOf(op)) ||
-        ir::isReadInParts(operationOf(op)))
+    Operation *operation = operationOf(op);
+    if (ir::isInjective(operation) || ir::isReadFromProduct(operation) || ir::isReadInParts(operation))
       return true;
     return isElementwise(op) && typeOf(op).getRank() == 0 && llvm::all_of(operandsOf(op), [&](size_t operand) {
              return makers[operand] != kOutside && isFoundAgain.test(makers[operand]);
@@ -140,9 +135,9 @@ private:
     return llvm::any_of(operandsOf(op), [&](size_t operand) {
       size_t maker = makers[operand];
       return maker < op && maker != kOutside && !isFoundAgain.test(maker) &&
-             haveOneSpace(cast<RankedTensorType>(
-                              operationOf(maker)->getResult(unsigned(operand - firstResult[maker])).getType()),
-                          space);
+             ir::haveOneSpace(cast<RankedTensorType>(
+                                  operationOf(maker)->getResult(unsigned(operand - firstResult[maker])).getType()),
+                              space);
     });
   }
 
@@ -165,16 +160,18 @@ private:
   /// Whether `op` sums over the rows what the kernel's loops pass over anyway.
   bool isSumOfLoop(size_t op) const { return kind == Loop && kindOf(op) == RowReduction && computesOperand(op); }
 
-  /// Whether `op` reads a sum over the rows of this kernel, spread by ops that are rematerialised.
-  bool readsSpreadSum(size_t op) const {
-    llvm::BitVector spread = foundFor(op);
-    for (unsigned found : spread.set_bits())
-      for (size_t operand : operandsOf(found))
-        if (size_t maker = makers[operand];
-            maker != kOutside && !isFoundAgain.test(maker) && kindOf(maker) == RowReduction)
-          return true;
-    return false;
+  /// Whether any of the ops reads what an op of this kind leaves in this kernel.
+  bool readAny(const llvm::BitVector &readers, Kind left) const {
+    return llvm::any_of(readers.set_bits(), [&](size_t reader) {
+      return llvm::any_of(operandsOf(reader), [&](size_t operand) {
+        size_t maker = makers[operand];
+        return maker != kOutside && !isFoundAgain.test(maker) && kindOf(maker) == left;
+      });
+    });
   }
+
+  /// Whether `op` reads a sum over the rows of this kernel, spread by ops that are rematerialised.
+  bool readsSpreadSum(size_t op) const { return readAny(foundFor(op), RowReduction); }
 
   /// Whether an op has a fold for each row, of which all its elements are made: a softmax, or a norm.
   bool foldsEachRow(size_t op) const {
@@ -228,19 +225,15 @@ private:
     auto isSimple = [&](size_t before) {
       return isFoundAgain.test(before) || isElementwise(before) || kindOf(before) == Scatter;
     };
-    return haveOneSpace(cast<RankedTensorType>(stored.getType()), space) &&
+    return ir::haveOneSpace(cast<RankedTensorType>(stored.getType()), space) &&
            (llvm::any_of(llvm::seq<size_t>(0, op), isMaker) || llvm::all_of(llvm::seq<size_t>(0, op), isSimple));
   }
 
   /// Whether `op` reads what an update of this kernel leaves.
   bool readsUpdated(size_t op) const {
-    llvm::BitVector found = foundFor(op);
-    found.set(op);
-    return llvm::any_of(found.set_bits(), [&](size_t reader) {
-      return llvm::any_of(operandsOf(reader), [&](size_t operand) {
-        return makers[operand] != kOutside && kindOf(makers[operand]) == Scatter;
-      });
-    });
+    llvm::BitVector readers = foundFor(op);
+    readers.set(op);
+    return readAny(readers, Scatter);
   }
 
   bool canJoin(size_t op) const {
@@ -251,7 +244,7 @@ private:
       return false;
     if (!isElementwise(op)) // a reduction, or a movement that needs a buffer
       return kind == Loop && !foldsRowsAgain(op) && !reducesLongFolds(op) && (isOnlyReader(op) || isSumOfLoop(op));
-    return kind != RowReduction && haveOneSpace(typeOf(op), space) && computesOperand(op);
+    return kind != RowReduction && ir::haveOneSpace(typeOf(op), space) && computesOperand(op);
   }
 
   /// Adds an op that was accepted when it was the last.

@@ -396,8 +396,7 @@ LogicalResult LoopKernel::emitResults(unsigned first) {
   SmallVector<unsigned> numbers;
   for (unsigned number = first; number < stored.size(); ++number) {
     Stored one(yield.getOperand(number));
-    bool sameSpace = one.space.getShape() == space.getShape() && one.space.getEncoding() == space.getEncoding();
-    if (stored[number] || !sameSpace || (early && number != first))
+    if (stored[number] || !ir::haveOneSpace(one.space, space) || (early && number != first))
       continue;
     LoopNest::Output output{[value = one.value](Elements &e, AffineExpr, ArrayRef<AffineExpr> index) {
                               return SmallVector<Element>{e.element(value, index)};

@@ -10,6 +10,7 @@
 // 4. A group may be joined only if none of the op's other operands depends on it, so that groups stay convex: the one
 //    rule that holds for every backend, and the reason why this is no matter of theirs.
 #include "passes/analysis/FusionGroups.h"
+#include "ir/Layout.h"
 #include "ir/Work.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -20,11 +21,6 @@ namespace sluice::passes {
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-static bool isInjective(Operation *op) {
-  auto element = dyn_cast<ElementOp>(op);
-  return element && element.getFusionKind() == FusionKind::Injective;
-}
-
 /// Whether a buffer must hold the op's result: what reads it is no computation of its list.
 static bool needsBuffer(Operation *op) {
   return llvm::any_of(op->getUsers(), [&](Operation *user) {
@@ -34,10 +30,6 @@ static bool needsBuffer(Operation *op) {
 
 /// Whether the op is never part of a launch: a copy between devices, a loop.
 static bool isAlone(Operation *op) { return isCrossing(op) || isa<ActionOp, CollectiveOp>(op); }
-
-static bool haveOneSpace(Value a, Value b) {
-  return typeOf(a).getShape() == typeOf(b).getShape() && typeOf(a).getEncoding() == typeOf(b).getEncoding();
-}
 
 static SmallVector<Value> readBy(Operation *op) {
   auto action = dyn_cast<ActionOp>(op);
@@ -167,7 +159,7 @@ private:
   /// Whether the group computes, elementwise alone, an operand that `op` reads elementwise.
   bool servesElementwise(unsigned group, Operation *op) {
     auto isAlike = [&](Operation *member) {
-      return isa<ElementwiseOp>(member) && haveOneSpace(member->getResult(0), op->getResult(0));
+      return isa<ElementwiseOp>(member) && haveOneSpace(typeOf(member->getResult(0)), typeOf(op->getResult(0)));
     };
     return groups[group].kind == FusionGroup::Launch && isAlike(op) && llvm::all_of(groups[group].ops, isAlike);
   }
@@ -201,7 +193,7 @@ private:
       for (unsigned group = groups.size(); group-- > 0;)
         if (groups[group].kind == FusionGroup::Launch && !groups[group].ops.empty() &&
             !llvm::is_contained(order, group) &&
-            haveOneSpace(groups[group].ops.front()->getResult(0), storedBy(update)))
+            haveOneSpace(typeOf(groups[group].ops.front()->getResult(0)), typeOf(storedBy(update))))
           order.push_back(group);
     return order;
   }

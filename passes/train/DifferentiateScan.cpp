@@ -14,6 +14,7 @@
 // 3. What a value from outside, a weight, gets is a sum over all steps. Where it is linear in the steps' values it is done
 //    behind the scan, on all steps at once (StepSumOp): what is summed in the end, over the rows too, is then seen as one
 //    product. Else it is carried, and each step adds to it.
+#include "ir/Work.h"
 #include "ir/build/Node.h"
 #include "ir/ops/Scan.h"
 #include "mlir/IR/IRMapping.h"
@@ -161,9 +162,7 @@ private:
 
   /// Whether its results are computed again where the gradient needs them.
   bool isDoneAgain(Operation *op) {
-    auto element = dyn_cast<ElementOp>(op);
-    return scan->hasAttr(kRecompute) || isa<ElementwiseOp, ScanOp>(op) ||
-           (element && element.getFusionKind() == FusionKind::Injective);
+    return scan->hasAttr(kRecompute) || isa<ElementwiseOp, ScanOp>(op) || isInjective(op);
   }
 
   bool isOfStep(Value value) { return nested.region().isAncestor(value.getParentRegion()); }

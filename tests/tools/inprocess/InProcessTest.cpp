@@ -169,29 +169,21 @@ TEST(InProcess, ComputesInDoubleWhenAsked) {
   EXPECT_DOUBLE_EQ(program.output<double>("y")[0], 0.1 * 0.1);
 }
 
-// 1.01 is 1.0078125 in bf16, in which the product is; the state stays as it was set.
-TEST(InProcess, ComputesProductsInBf16WhenAsked) {
-  Program program = compile(lineGraph(), {.precision = bf16});
+/// That `x` is rounded to `rounded` for its product with 1; the state stays as it was set.
+static void expectProductsIn(DType precision, float x, float rounded) {
+  Program program = compile(lineGraph(), {.precision = precision});
   program.set_state("fc.weight", std::vector<float>{1, 0, 0, 0.3F, 0, 0});
   program.set_state("fc.bias", std::vector<float>{0, 0});
-  program.set_input("x", std::vector<float>{1.01F, 0, 0});
+  program.set_input("x", std::vector<float>{x, 0, 0});
   program.run("predict", 1);
 
-  EXPECT_EQ(program.output<float>("y")[0], 1.0078125F);
+  EXPECT_EQ(program.output<float>("y")[0], rounded);
   EXPECT_EQ(program.state<float>("fc.weight")[3], 0.3F);
 }
 
-// 1.001 is 1 + 2^-10 in f16.
-TEST(InProcess, ComputesProductsInF16WhenAsked) {
-  Program program = compile(lineGraph(), {.precision = f16});
-  program.set_state("fc.weight", std::vector<float>{1, 0, 0, 0.3F, 0, 0});
-  program.set_state("fc.bias", std::vector<float>{0, 0});
-  program.set_input("x", std::vector<float>{1.001F, 0, 0});
-  program.run("predict", 1);
+TEST(InProcess, ComputesProductsInBf16WhenAsked) { expectProductsIn(bf16, 1.01F, 1.0078125F); }
 
-  EXPECT_EQ(program.output<float>("y")[0], 1.0009765625F);
-  EXPECT_EQ(program.state<float>("fc.weight")[3], 0.3F);
-}
+TEST(InProcess, ComputesProductsInF16WhenAsked) { expectProductsIn(f16, 1.001F, 1.0009765625F); }
 
 TEST(InProcess, TheCapacityCanBeReplaced) {
   Program program = compile(lineGraph(4), {.capacity = 8});
