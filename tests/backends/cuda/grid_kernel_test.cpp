@@ -278,6 +278,30 @@ TEST(GridKernel, MatchesTheReference) {
   EXPECT_GE(blocks, 12u) << "long rows are not folded by blocks";
 }
 
+// A part of a value in place that is computed on the way: it lies where its position says, and nothing else is written.
+TEST(GridKernel, StoresPartsWhereTheirPositionsSay) {
+  const std::string a = "tensor<?x33xf32>", part = "tensor<?x1x33xf32>", x = "tensor<?x9x33xf32>";
+  Grid grid(
+      {{{x, a, "tensor<i32>"},
+        "%b = sluice.neg %1 : (" + a + ") -> " + a +
+            "\n%p = sluice.expand %b {dims = array<i64: 0, 2>, shape = array<i64: -9223372036854775808, 1, 33>} : (" +
+            a + ") -> " + part + "\n%c = sluice.dynamic_update_slice %0, %p, %2 {axis = 1 : i64, in_place} : (" + x +
+            ", " + part + ", tensor<i32>) -> " + x,
+        "%c, %b : " + x + ", " + a}});
+  sluice::test::EmulatedLibrary library;
+  library.compile(grid.kernels + grid.callers);
+  GridRun &run = grid.runs.front();
+  run.randomize(1, 2);
+  for (int64_t position : {0, 5, 8}) {
+    run.inputs[2].data = {double(position)};
+    run.run(library, kCapacity);
+    ir::forEachIndex({kCapacity, 9, 33}, [&](llvm::ArrayRef<int64_t> index) {
+      double computed = -run.inputs[1].at({index[0], index[2]}), found = run.output(0).at(index);
+      EXPECT_EQ(index[1] == position, found == computed) << "at " << index[1] << " of " << position;
+    });
+  }
+}
+
 /// Sums over the rows of large rows, which are few: each row is cut into parts, whose sums lanes add.
 std::vector<Body> sumsOfLargeRows() {
   return {unary("sum", "tensor<?x40x40x16xf32>", "{axes = array<i64: 0, 1, 2>}", "tensor<16xf32>"),

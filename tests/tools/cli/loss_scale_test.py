@@ -37,7 +37,8 @@ class LossScaleTest(CliTest):
         whole = self.train("whole", "--epochs", "2")
         half = self.train("run", "--epochs", "1")
         self.assertNotEqual(half["fc1.weight"], whole["fc1.weight"])
-        self.assertEqual(self.train("run", "--epochs", "2", "--resume"), whole)
+        resumed = self.train("run", "--epochs", "2", "--resume")
+        self.assertEqual([name for name in whole | resumed if whole.get(name) != resumed.get(name)], [])
         for states in half, whole:
             (kind, scale), (counts, good) = states["loss_scale"], states["loss_scale.good_steps"]
             self.assertEqual((kind, counts), ("F32", "I32"))
