@@ -105,6 +105,16 @@ std::vector<Body> copiedAhead() {
   return ofHalves(all);
 }
 
+/// Convolutions of halves, of images of three channels, with which networks begin: three are no pairs, so each element is loaded
+/// by itself.
+std::vector<Body> ofThreeChannels(int64_t size) {
+  Body single = product("conv2d", fmt::format("tensor<?x3x{0}x{0}xf32, #nhwc>", size), "tensor<70x3x3x3xf32, #nhwc>",
+                        fmt::format("tensor<?x70x{0}x{0}xf32, #nhwc>", size),
+                        "{stride = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, "
+                        "groups = 1 : i64}");
+  return ofHalves({single, single});
+}
+
 /// What follows a product in a kernel.
 enum class Behind {
   Activation, ///< bias, residual, ReLU and where it is positive: three results
@@ -316,6 +326,13 @@ TEST(ProductKernel, MultipliesHalvesOnTensorCores) {
   EXPECT_GT(chunked(grid), 2u);
 }
 
+TEST(ProductKernel, TakesShortStepsWhereEachElementIsLoadedByItself) {
+  Grid grid(ofThreeChannels(9), {.wantedBlocks = 1});
+  for (const GridRun &run : grid.runs)
+    EXPECT_NE(run.kernel.text.find("exists[2][16]"), std::string::npos) << run.kernel.text;
+  expectTheReference(grid);
+}
+
 TEST(ProductKernel, CopiesTilesAhead) {
   for (int64_t largest : {32, 128}) {
     Grid grid(copiedAhead(), {.largestTile = largest, .wantedBlocks = 1});
@@ -370,7 +387,7 @@ TEST(ProductKernel, FitsItsBudgets) {
     expect(bodies, options, "sm_90");
   expect(ofHalves(bodies), {}, "sm_90");
   for (const char *architecture : {"sm_80", "sm_90"})
-    for (const std::vector<Body> &halves : {ofHalves(large()), copiedAhead()})
+    for (const std::vector<Body> &halves : {ofHalves(large()), copiedAhead(), ofThreeChannels(256)})
       expect(halves, {.wantedBlocks = 1}, architecture);
 }
 

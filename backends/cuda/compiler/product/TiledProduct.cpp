@@ -15,6 +15,8 @@ using namespace loops;
 
 // A block's threads lie as a square over its tile.
 static constexpr int64_t kSide = 16;
+// Rows or columns of a tile that has threads enough, on tensor cores.
+static constexpr int64_t kSmallest = 32;
 // Blocks that fill a device, by which chunks are counted: two for each multiprocessor of the largest there are.
 static constexpr int64_t kBlocksAtOnce = 256;
 // Terms of a chunk at least, so that its sum costs little beside them.
@@ -106,6 +108,7 @@ private:
   int64_t largestTile(const TileOperand &operand, const Product::Operand &its, const Flat &side) const;
   void chooseTiles();
   bool arePacked() const;
+  bool hasManySingles() const;
   void chooseDepth();
   int64_t blocks() const { return made.m.tiles() * made.n.tiles() * made.batch.atCapacity() * made.maxChunks; }
   bool holdsSums() const;
@@ -263,7 +266,6 @@ int64_t Tiling::largestTile(const TileOperand &operand, const Product::Operand &
 
 /// The largest that the result fills, that fill the device, and whose sums fit into registers.
 void Tiling::chooseTiles() {
-  constexpr int64_t kSmallest = 32;
   auto choose = [&](TileSide &side, int64_t largest) {
     side.tile = made.onTensorCores() ? kSmallest : kSide; // all warps have some of those of tensor cores
     while (side.tile < largest && side.tile < side.flat.atCapacity())
@@ -286,7 +288,20 @@ bool Tiling::arePacked() const {
          isPacked(made.operands[1], made.product.b, made.n.flat);
 }
 
+/// Of halves that are loaded one by one steps are as short as of floats: a thread keeps the place of each in registers. Where
+/// warps have one fragment of columns alone they multiply twice as many terms at once.
+bool Tiling::hasManySingles() const {
+  constexpr int64_t kMost = 4;
+  auto isMany = [&](const TileOperand &operand, const Product::Operand &its, const TileSide &side) {
+    return side.tile * made.depth / kThreads > kMost && !isPackedBy(its, operand.alongSide ? side.flat : made.k, 2);
+  };
+  return made.cores == Cores::Halves && made.n.tile > kSmallest &&
+         (isMany(made.operands[0], made.product.a, made.m) || isMany(made.operands[1], made.product.b, made.n));
+}
+
 void Tiling::chooseDepth() {
+  if (hasManySingles())
+    made.depth = kDepth;
   if (made.m.tile * made.n.tile > kSmallTile || !arePacked())
     return;
   auto bytesAt = [&](int64_t depth) { return 2 * (made.m.tile + made.n.tile) * depth * made.termBytes; };
