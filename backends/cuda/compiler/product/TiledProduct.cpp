@@ -15,8 +15,6 @@ using namespace loops;
 
 // A block's threads lie as a square over its tile.
 static constexpr int64_t kSide = 16;
-// Rows or columns of a tile that has threads enough, on tensor cores.
-static constexpr int64_t kSmallest = 32;
 // Blocks that fill a device, by which chunks are counted: two for each multiprocessor of the largest there are.
 static constexpr int64_t kBlocksAtOnce = 256;
 // Terms of a chunk at least, so that its sum costs little beside them.
@@ -105,7 +103,7 @@ private:
   TileOperand operandFor(const char *name, const Product::Operand &its, const Flat &side);
   std::optional<Parts> partsOf(AffineExpr index) const;
   void cutIntoChunks();
-  int64_t largestTile(const TileOperand &operand, const Product::Operand &its, const Flat &side) const;
+  int64_t largestTile(const TileOperand &operand) const;
   void chooseTiles();
   bool arePacked() const;
   bool hasManySingles() const;
@@ -113,8 +111,8 @@ private:
   int64_t blocks() const { return made.m.tiles() * made.n.tiles() * made.batch.atCapacity() * made.maxChunks; }
   bool holdsSums() const;
   void placeThreads();
-  int64_t packedAt(const TileOperand &operand, const Product::Operand &its, const TileSide &side) const;
-  bool isPackedBy(const Product::Operand &its, const Flat &along, int64_t by) const;
+  int64_t packedAt(const TileOperand &operand) const;
+  bool isPacked(const TileOperand &operand, int64_t by) const;
 
   const GridOptions &options;
   TiledProduct made;
@@ -230,8 +228,8 @@ TiledProduct Tiling::cut() {
   chooseTiles();
   chooseDepth();
   placeThreads();
-  made.operands[0].packed = packedAt(made.operands[0], made.product.a, made.m);
-  made.operands[1].packed = packedAt(made.operands[1], made.product.b, made.n);
+  for (TileOperand &operand : made.operands)
+    operand.packed = packedAt(operand);
   return made;
 }
 
@@ -257,22 +255,23 @@ bool Tiling::holdsSums() const {
 }
 
 /// How large a side's tiles may be: elements that are loaded one by one need registers for the place of each.
-int64_t Tiling::largestTile(const TileOperand &operand, const Product::Operand &its, const Flat &side) const {
+int64_t Tiling::largestTile(const TileOperand &operand) const {
   constexpr int64_t kSingles = 64, kLargestOfDoubles = 64; // more than shared memory holds
-  bool isPacked = isPackedBy(its, operand.alongSide ? side : made.k, kBytesOfPack / made.termBytes);
-  int64_t largest = made.scalarBytes > 4 ? kLargestOfDoubles : isPacked ? options.largestTile : kSingles;
+  bool isWhole = isPacked(operand, kBytesOfPack / made.termBytes);
+  int64_t largest = made.scalarBytes > 4 ? kLargestOfDoubles : isWhole ? options.largestTile : kSingles;
   return std::min(options.largestTile, largest);
 }
 
 /// The largest that the result fills, that fill the device, and whose sums fit into registers.
 void Tiling::chooseTiles() {
+  constexpr int64_t kSmallest = 32;
   auto choose = [&](TileSide &side, int64_t largest) {
     side.tile = made.onTensorCores() ? kSmallest : kSide; // all warps have some of those of tensor cores
     while (side.tile < largest && side.tile < side.flat.atCapacity())
       side.tile *= 2;
   };
-  choose(made.m, largestTile(made.operands[0], made.product.a, made.m.flat));
-  choose(made.n, largestTile(made.operands[1], made.product.b, made.n.flat));
+  choose(made.m, largestTile(made.operands[0]));
+  choose(made.n, largestTile(made.operands[1]));
   auto larger = [&]() -> TileSide & { return made.n.tile > made.m.tile ? made.n : made.m; };
   while (!holdsSums() || (blocks() < options.wantedBlocks && larger().tile > kSmallest))
     larger().tile /= 2;
@@ -280,23 +279,18 @@ void Tiling::chooseTiles() {
 
 /// Whether each load takes as much as it can.
 bool Tiling::arePacked() const {
-  int64_t whole = kBytesOfPack / made.termBytes;
-  auto isPacked = [&](const TileOperand &operand, const Product::Operand &its, const Flat &side) {
-    return isPackedBy(its, operand.alongSide ? side : made.k, whole);
-  };
-  return isPacked(made.operands[0], made.product.a, made.m.flat) &&
-         isPacked(made.operands[1], made.product.b, made.n.flat);
+  return llvm::all_of(made.operands,
+                      [&](const TileOperand &operand) { return isPacked(operand, kBytesOfPack / made.termBytes); });
 }
 
 /// Of halves that are loaded one by one steps are as short as of floats: a thread keeps the place of each in registers. Where
 /// warps have one fragment of columns alone they multiply twice as many terms at once.
 bool Tiling::hasManySingles() const {
   constexpr int64_t kMost = 4;
-  auto isMany = [&](const TileOperand &operand, const Product::Operand &its, const TileSide &side) {
-    return side.tile * made.depth / kThreads > kMost && !isPackedBy(its, operand.alongSide ? side.flat : made.k, 2);
-  };
-  return made.cores == Cores::Halves && made.n.tile > kSmallest &&
-         (isMany(made.operands[0], made.product.a, made.m) || isMany(made.operands[1], made.product.b, made.n));
+  return made.cores == Cores::Halves && made.n.tile > kFragment.warpsOfN * kFragment.columns &&
+         llvm::any_of(made.operands, [&](const TileOperand &operand) {
+           return made.sideOf(operand).tile * made.depth / kThreads > kMost && !isPacked(operand, 2);
+         });
 }
 
 void Tiling::chooseDepth() {
@@ -321,16 +315,17 @@ void Tiling::placeThreads() {
 }
 
 /// How many elements one load takes: a power of two, of which every thread has some.
-int64_t Tiling::packedAt(const TileOperand &operand, const Product::Operand &its, const TileSide &side) const {
-  int64_t most = std::min(kBytesOfPack / made.termBytes, side.tile * made.depth / kThreads), by = most;
-  while (by > 1 && !isPackedBy(its, operand.alongSide ? side.flat : made.k, by))
+int64_t Tiling::packedAt(const TileOperand &operand) const {
+  int64_t most = std::min(kBytesOfPack / made.termBytes, made.sideOf(operand).tile * made.depth / kThreads), by = most;
+  while (by > 1 && !isPacked(operand, by))
     by /= 2;
   return by;
 }
 
 /// Whether so many neighbours, of the side or of the sum's terms, from a multiple of their number on, lie side by side
 /// from a multiple of it on, all exist if the first does, and all count if it does.
-bool Tiling::isPackedBy(const Product::Operand &its, const Flat &along, int64_t by) const {
+bool Tiling::isPacked(const TileOperand &operand, int64_t by) const {
+  const Flat &along = operand.alongSide ? made.sideOf(operand).flat : made.k;
   if (along.inner % by != 0 || (&along == &made.k && made.termsOfChunk % by != 0))
     return false;
   IndexSpace space(made.type.getContext());
@@ -346,6 +341,7 @@ bool Tiling::isPackedBy(const Product::Operand &its, const Flat &along, int64_t 
   auto differs = [&](AffineExpr index) { return space.usesLane(space.normalize(index.replaceDims(replacements))); };
   if (llvm::any_of(product.nonNegative, differs) || llvm::any_of(product.inResult, differs))
     return false;
+  const Product::Operand &its = &operand == &made.operands[0] ? product.a : product.b;
   AffineExpr offset = space.normalize(offsetOf(its).replaceDims(replacements));
   auto isMultiple = [&](const LinearIndex::Term &term) { return term.atom == lane || term.coefficient % by == 0; };
   LinearIndex linear = space.analyze(offset);
