@@ -159,16 +159,53 @@ void Elements::follow(Frame &frame, const Step &step, const Number &what) {
   frame.values[step.result] = constant(what.value);
 }
 
-// In the outermost scope that has the operands: a fold that uses the result, as a variance does a mean, may stand there.
-void Elements::follow(Frame &frame, const Step &step, const Arithmetic &what) {
-  SmallVector<Element, 3> operands;
+/// Values, and the outermost scope that has them all: a fold that uses what is made of them, as a variance does a mean,
+/// may stand there.
+std::pair<SmallVector<Element>, Scope *> Elements::together(const Frame &frame, ArrayRef<ValueNumber> numbers) {
+  SmallVector<Element> elements;
   Scope *home = scopes_.outermost();
-  for (ValueNumber operand : what.operands) {
-    const Found &found = frame.values[operand];
-    operands.push_back(found.element);
+  for (ValueNumber number : numbers) {
+    const Found &found = frame.values[number];
+    elements.push_back(found.element);
     home = found.home->depth > home->depth ? found.home : home;
   }
+  return {elements, home};
+}
+
+void Elements::follow(Frame &frame, const Step &step, const Arithmetic &what) {
+  auto [operands, home] = together(frame, what.operands);
   frame.values[step.result] = {scopes_.in(home, [&] { return emitter.apply(what.op, operands); }), home};
+}
+
+/// The results of a function's body, all of it in one place.
+static SmallVector<Element> applyAll(Emitter &emitter, const Call &what, ArrayRef<Element> arguments) {
+  llvm::DenseMap<ValueNumber, Element> values;
+  for (auto [number, argument] : llvm::zip_equal(what.arguments, arguments))
+    values[number] = argument;
+  auto elementsOf = [&](ArrayRef<ValueNumber> numbers) {
+    return llvm::map_to_vector(numbers, [&](ValueNumber number) { return values.at(number); });
+  };
+  for (const Step &step : what.body.steps) {
+    auto *number = std::get_if<Number>(&step.what);
+    auto *arithmetic = std::get_if<Arithmetic>(&step.what);
+    values[step.result] =
+        number ? emitter.constant(number->value) : emitter.apply(arithmetic->op, elementsOf(arithmetic->operands));
+  }
+  return elementsOf(what.body.results);
+}
+
+void Elements::follow(Frame &frame, const Step &step, const Call &what) {
+  auto [operands, home] = together(frame, what.operands);
+  auto body = [&](Emitter &inside, ArrayRef<Element> arguments) { return applyAll(inside, what, arguments); };
+  std::optional<SmallVector<Element>> called =
+      scopes_.in(home, [&] { return emitter.call(what.name, operands, body); });
+  if (!called) {
+    for (auto [argument, operand] : llvm::zip_equal(what.arguments, what.operands))
+      frame.values[argument] = frame.values[operand];
+    follow(frame, what.body);
+  }
+  for (auto [i, inside] : llvm::enumerate(what.body.results))
+    frame.values[step.result + i] = called ? Found{(*called)[i], home} : frame.values[inside];
 }
 
 void Elements::follow(Frame &frame, const Step &step, const Read &what) {

@@ -116,12 +116,14 @@ private:
   llvm::SmallVector<Element> follow(Frame &frame, const Steps &steps);
   void follow(Frame &frame, const Step &step, const Number &what);
   void follow(Frame &frame, const Step &step, const Arithmetic &what);
+  void follow(Frame &frame, const Step &step, const Call &what);
   void follow(Frame &frame, const Step &step, const Read &what);
   void follow(Frame &frame, const Step &step, const DataIndex &what);
   void follow(Frame &frame, const Step &step, const IndexValue &what);
   void follow(Frame &frame, const Step &step, const RowCount &what);
   void follow(Frame &frame, const Step &step, const Guarded &what);
   void follow(Frame &frame, const Step &step, const Reduction &what);
+  std::pair<llvm::SmallVector<Element>, Scope *> together(const Frame &frame, llvm::ArrayRef<ValueNumber> numbers);
   void setValues(Frame &frame, llvm::ArrayRef<ValueNumber> numbers, llvm::ArrayRef<Element> elements);
   static mlir::AffineExpr place(const Frame &frame, mlir::AffineExpr index);
   static llvm::SmallVector<mlir::AffineExpr> place(const Frame &frame, llvm::ArrayRef<mlir::AffineExpr> index);

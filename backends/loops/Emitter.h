@@ -21,7 +21,9 @@
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
+#include <optional>
 
 namespace sluice::loops {
 
@@ -95,6 +97,14 @@ public:
   /// `op`, of arith or math and on scalars, with `operands` in place of its own. The only ones of f16 and bf16 are `truncf`
   /// from f32, and `extf`: what they are in between is for the emitter to choose.
   virtual Element apply(mlir::Operation *op, llvm::ArrayRef<Element> operands) = 0;
+
+  /// What `body` writes with the emitter and the arguments that it is given, as a call of a function on `operands`, all of
+  /// one type: one function for every name and type. Nothing where each place is to have the body for itself.
+  using FunctionBody = llvm::function_ref<llvm::SmallVector<Element>(Emitter &, llvm::ArrayRef<Element> arguments)>;
+  virtual std::optional<llvm::SmallVector<Element>> call(llvm::StringRef /*name*/, llvm::ArrayRef<Element> /*operands*/,
+                                                         FunctionBody /*body*/) {
+    return std::nullopt;
+  }
 
   // Conditions.
   virtual Condition isEqual(Count count, int64_t value) = 0;

@@ -49,6 +49,8 @@ public:
     steps->push_back({formula.numValues, std::move(data)});
     return dim;
   }
+  SmallVector<Value> call(StringRef name, ValueRange operands,
+                          const std::function<SmallVector<Value>(ValueRange)> &body) final;
   Value rows(Type element) final {
     Type type = ir::getLaneElement(element);
     return add(RowCount{type}, type);
@@ -140,6 +142,17 @@ Value Recorder::guarded(ArrayRef<AffineExpr> nonNegative, const std::function<Va
   return value;
 }
 
+SmallVector<Value> Recorder::call(StringRef name, ValueRange operands,
+                                  const std::function<SmallVector<Value>(ValueRange)> &body) {
+  noteArithmetic();
+  SmallVector<Value> arguments, made, results;
+  Call call{name.str(), numbersOf(operands), newArguments(operands.getTypes(), arguments), {}};
+  call.body = record([&] { return made = body(arguments); });
+  steps->push_back({formula.numValues, std::move(call)});
+  newArguments(TypeRange(ValueRange(made)), results);
+  return results;
+}
+
 /// The values numbered below `end` that `steps` use.
 static void collectCaptured(const Steps &steps, ValueNumber end, SmallVectorImpl<ValueNumber> &captured) {
   auto use = [&](ArrayRef<ValueNumber> values) {
@@ -149,6 +162,8 @@ static void collectCaptured(const Steps &steps, ValueNumber end, SmallVectorImpl
   for (const Step &step : steps.steps) {
     if (auto *arithmetic = std::get_if<Arithmetic>(&step.what))
       use(arithmetic->operands);
+    if (auto *call = std::get_if<Call>(&step.what))
+      use(call->operands);
     if (auto *guarded = std::get_if<Guarded>(&step.what)) {
       use(guarded->otherwise);
       collectCaptured(guarded->then, end, captured);

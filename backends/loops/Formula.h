@@ -37,6 +37,12 @@ struct Arithmetic {
   mlir::Operation *op;
   llvm::SmallVector<ValueNumber, 3> operands;
 };
+/// What `body`, numbers and arithmetic alone, makes of `operands` in place of `arguments`: all of one type.
+struct Call {
+  std::string name; // which tells bodies apart, but for the type
+  llvm::SmallVector<ValueNumber, 4> operands, arguments;
+  Steps body;
+};
 /// An operand's element.
 struct Read {
   unsigned operand;
@@ -78,7 +84,7 @@ struct Reduction {
 
 struct Step {
   ValueNumber result; // the first, where there are several
-  std::variant<Number, Arithmetic, Read, DataIndex, IndexValue, RowCount, Guarded, Reduction> what;
+  std::variant<Number, Arithmetic, Call, Read, DataIndex, IndexValue, RowCount, Guarded, Reduction> what;
 };
 
 struct Formula {

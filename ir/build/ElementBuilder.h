@@ -50,6 +50,12 @@ public:
              &step,
          const std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange, mlir::ValueRange)> &combine) = 0;
 
+  /// What `body` makes of `operands`, which have one type, by arithmetic alone: long work that many kernels have in
+  /// common, so that code may have it once, as a function for every `name` and type.
+  virtual llvm::SmallVector<mlir::Value>
+  call(llvm::StringRef name, mlir::ValueRange operands,
+       const std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange)> &body) = 0;
+
   /// The run-time number of rows as a value of `element` (float or integer).
   virtual mlir::Value rows(mlir::Type element) = 0;
 

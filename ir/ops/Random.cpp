@@ -123,34 +123,44 @@ static LaneBlock encrypt(const LaneKey &key, LaneBlock block) {
   return {x, y};
 }
 
+static Lane laneOf(ElementBuilder &builder, Value value) { return Lane(builder.builder(), builder.loc(), value); }
+
+/// As a function of its own: every weight of a model is drawn with it.
+static LaneBlock callEncrypt(ElementBuilder &builder, LaneBlock key, LaneBlock block) {
+  const Value operands[] = {key.first, key.second, block.first, block.second};
+  SmallVector<Value> made = builder.call("threefry", operands, [&](ValueRange words) -> SmallVector<Value> {
+    auto lane = [&](unsigned number) { return laneOf(builder, words[number]); };
+    LaneBlock encrypted = encrypt(LaneKey(lane(0), lane(1)), {lane(2), lane(3)});
+    return {encrypted.first, encrypted.second};
+  });
+  return {laneOf(builder, made[0]), laneOf(builder, made[1])};
+}
+
 /// Word number `word` of the key, which is the first operand.
 static Lane loadKey(ElementBuilder &builder, int64_t word) {
-  return Lane(builder.builder(), builder.loc(), builder.operand(0, builder.constantIndex(word)));
+  return laneOf(builder, builder.operand(0, builder.constantIndex(word)));
 }
 
 /// The fraction of the element at `index`, as a value of the op's element type.
 template <typename Op> static Lane buildFraction(Op op, ElementBuilder &builder, ArrayRef<AffineExpr> index) {
   Type i32 = builder.builder().getI32Type();
-  auto lane = [&](Value value) { return Lane(builder.builder(), builder.loc(), value); };
   auto type = tensorOf(op.getY());
-  LaneKey key(loadKey(builder, 0), loadKey(builder, 1));
-  if (uint64_t stream = op.getStream()) {
-    LaneBlock words =
-        encrypt(key, {key.words[0].like(double(int32_t(stream >> 32))), key.words[0].like(double(int32_t(stream)))});
-    key = LaneKey(words.first, words.second);
-  }
+  LaneBlock key{loadKey(builder, 0), loadKey(builder, 1)};
+  if (uint64_t stream = op.getStream())
+    key = callEncrypt(builder, key,
+                      {key.first.like(double(int32_t(stream >> 32))), key.first.like(double(int32_t(stream)))});
   AffineExpr linear = builder.constantIndex(0);
   for (auto [dim, i] : llvm::enumerate(index))
     linear = type.isDynamicDim(dim) || dim == 0 ? i : linear * type.getDimSize(dim) + i;
-  Lane element = lane(builder.materialize(linear, i32)), bits = element;
+  Lane element = laneOf(builder, builder.materialize(linear, i32)), bits = element;
   if (type.hasStaticShape()) {
     int64_t count = type.getNumElements(), half = (count + 1) / 2;
     Lane isSecond = element >= double(half);
     Lane first = where(isSecond, element - double(half), element), second = first + double(half);
-    LaneBlock block = encrypt(key, {first, where(second < double(count), second, 0.0)});
+    LaneBlock block = callEncrypt(builder, key, {first, where(second < double(count), second, 0.0)});
     bits = where(isSecond, block.second, block.first);
   } else {
-    LaneBlock block = encrypt(key, {element.like(0), element});
+    LaneBlock block = callEncrypt(builder, key, {element.like(0), element});
     bits = block.first ^ block.second;
   }
   return castTo(shiftRightUnsigned(bits, 9), elementOf(op.getY()), false, false) * kFraction;
@@ -166,6 +176,11 @@ static Lane evaluatePolynomial(ArrayRef<double> coefficients, Lane w) {
 static Lane erfinv(Lane x) {
   Lane w = -log((1.0 - x) * (1.0 + x));
   return where(w < 5.0, evaluatePolynomial(kCentral, w - 2.5), evaluatePolynomial(kTail, sqrt(w) - 3.0)) * x;
+}
+
+static Lane callErfinv(ElementBuilder &builder, Lane x) {
+  auto body = [&](ValueRange operand) -> SmallVector<Value> { return {erfinv(laneOf(builder, operand[0]))}; };
+  return laneOf(builder, builder.call("erfinv", x.value, body)[0]);
 }
 
 //===- uniform, normal -------------------------------------------------------------------------------------------===//
@@ -220,7 +235,7 @@ SmallVector<HostTensor> NormalOp::evaluate(ArrayRef<HostTensor> operands, int64_
 }
 
 Value NormalOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
-  Lane standard = kSqrt2 * erfinv(buildFraction(*this, builder, index) * 2.0 + kAboveMinusOne);
+  Lane standard = kSqrt2 * callErfinv(builder, buildFraction(*this, builder, index) * 2.0 + kAboveMinusOne);
   return standard * getB().convertToDouble() + getA().convertToDouble();
 }
 

@@ -89,6 +89,10 @@ public:
     });
     return combine(partial[1], partial[0]);
   }
+  SmallVector<Value> call(StringRef, ValueRange operands,
+                          const std::function<SmallVector<Value>(ValueRange)> &body) final {
+    return body(operands);
+  }
   Value rows(Type element) final { return makeConstant(builder(), element, double(sluice::test::kRows)); }
 
 private:

@@ -125,13 +125,26 @@ static llvm::Expected<llvm::SmallVector<char, 0>> emit(llvm::Module &module, llv
   return bytes;
 }
 
-/// Gives `part` the constant data of `module` that `function` reads, which every module has for itself.
-static void copyGlobals(Operation *function, ModuleOp module, ModuleOp part) {
-  function->walk([&](LLVM::AddressOfOp use) {
-    auto global = module.lookupSymbol<LLVM::GlobalOp>(use.getGlobalName());
-    if (global && !part.lookupSymbol(use.getGlobalName()))
-      OpBuilder::atBlockBegin(part.getBody()).clone(*global);
+/// Gives `part` the constant data and private functions of `module` that `function` uses, which every module has for
+/// itself. How many ops that adds.
+static size_t copyWhatIsUsed(Operation *function, ModuleOp module, ModuleOp part) {
+  size_t ops = 0;
+  function->walk([&](Operation *op) {
+    StringRef name;
+    if (auto use = dyn_cast<LLVM::AddressOfOp>(op))
+      name = use.getGlobalName();
+    else if (auto call = dyn_cast<func::CallOp>(op))
+      name = call.getCallee();
+    Operation *used = name.empty() || part.lookupSymbol(name) ? nullptr : module.lookupSymbol(name);
+    if (!used)
+      return;
+    Operation *copy = OpBuilder::atBlockBegin(part.getBody()).clone(*used);
+    if (isa<func::FuncOp>(copy))
+      copy->setAttr("llvm.linkage", LLVM::LinkageAttr::get(part.getContext(), LLVM::Linkage::Internal));
+    used->walk([&](Operation *) { ++ops; });
+    ops += copyWhatIsUsed(used, module, part);
   });
+  return ops;
 }
 
 /// Moves the functions of a module into parts of about as many ops each, with the data that they need. The same module
@@ -141,11 +154,13 @@ static std::vector<OwningOpRef<ModuleOp>> cutIntoParts(ModuleOp module) {
   std::vector<OwningOpRef<ModuleOp>> parts;
   size_t ops = kOps; // in the last part
   for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
+    if (function.isPrivate())
+      continue;
     if (ops >= kOps) {
       parts.push_back(ModuleOp::create(module.getLoc()));
       ops = 0;
     }
-    copyGlobals(function, module, *parts.back());
+    ops += copyWhatIsUsed(function, module, *parts.back());
     Block *body = parts.back()->getBody();
     function->moveBefore(body, body->end());
     function->walk([&](Operation *) { ++ops; });

@@ -19,9 +19,12 @@ namespace {
 
 using StageFn = void (*)(void *const *, int64_t, int64_t, int64_t);
 
+mlir::VectorType fourFloats(mlir::ModuleOp module) {
+  return mlir::VectorType::get({4}, mlir::Float32Type::get(module.getContext()));
+}
+
 /// Four times 1/4, in the module's own data.
 mlir::LLVM::GlobalOp addQuarters(mlir::ModuleOp module) {
-  module.getContext()->loadDialect<mlir::LLVM::LLVMDialect>();
   auto b = mlir::OpBuilder::atBlockBegin(module.getBody());
   const std::array<float, 4> quarters = {0.25f, 0.25f, 0.25f, 0.25f};
   std::string bytes(reinterpret_cast<const char *>(quarters.data()), sizeof quarters);
@@ -30,17 +33,31 @@ mlir::LLVM::GlobalOp addQuarters(mlir::ModuleOp module) {
                                         b.getStringAttr(bytes), /*alignment=*/64);
 }
 
-/// A stage whose tasks raise e to a quarter of four numbers each.
-void addExponentials(mlir::ModuleOp module, const std::string &name, mlir::LLVM::GlobalOp quarters) {
+/// A private function that raises e to a quarter of four numbers.
+mlir::func::FuncOp addExponential(mlir::ModuleOp module) {
+  auto loc = module.getLoc();
+  mlir::LLVM::GlobalOp quarters = addQuarters(module);
+  auto b = mlir::OpBuilder::atBlockBegin(module.getBody());
+  auto type = fourFloats(module);
+  auto function = b.create<mlir::func::FuncOp>(loc, "exponential", b.getFunctionType({type}, {type}));
+  function.setPrivate();
+  b.setInsertionPointToStart(function.addEntryBlock());
+  mlir::Value factor = loadVector(b, loc, type, b.create<mlir::LLVM::AddressOfOp>(loc, quarters));
+  mlir::Value product = b.create<mlir::arith::MulFOp>(loc, function.getArgument(0), factor);
+  b.create<mlir::func::ReturnOp>(loc, mlir::Value(b.create<mlir::math::ExpOp>(loc, product)));
+  return function;
+}
+
+/// A stage whose tasks call the function on four numbers each.
+void addExponentials(mlir::ModuleOp module, const std::string &name, mlir::func::FuncOp exponential) {
   auto loc = module.getLoc();
   StageFunction stage = StageFunction::create(module, name, loc);
-  auto type = mlir::VectorType::get({4}, mlir::Float32Type::get(module.getContext()));
+  auto type = fourFloats(module);
   stage.forEachTask([&](mlir::OpBuilder &b, mlir::Value task) {
     mlir::Value in = elementAddress(b, loc, type, stage.buffer(0), task);
     mlir::Value out = elementAddress(b, loc, type, stage.buffer(1), task);
-    mlir::Value factor = loadVector(b, loc, type, b.create<mlir::LLVM::AddressOfOp>(loc, quarters));
-    mlir::Value product = b.create<mlir::arith::MulFOp>(loc, loadVector(b, loc, type, in), factor);
-    storeVector(b, loc, b.create<mlir::math::ExpOp>(loc, product), out);
+    auto call = b.create<mlir::func::CallOp>(loc, exponential, loadVector(b, loc, type, in));
+    storeVector(b, loc, call.getResult(0), out);
   });
 }
 
@@ -49,11 +66,12 @@ std::string numbered(int number) { return std::string("exponentials_").append(st
 /// An object of this many stages, made by as many threads.
 llvm::SmallVector<char, 0> compiled(int stages, unsigned threads) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
-  context.loadDialect<mlir::math::MathDialect>();
+  context.loadDialect<mlir::arith::ArithDialect, mlir::func::FuncDialect, mlir::LLVM::LLVMDialect,
+                      mlir::math::MathDialect>();
   auto module = mlir::OwningOpRef<mlir::ModuleOp>(mlir::ModuleOp::create(mlir::UnknownLoc::get(&context)));
-  mlir::LLVM::GlobalOp quarters = addQuarters(*module);
+  mlir::func::FuncOp exponential = addExponential(*module);
   for (int stage = 0; stage < stages; ++stage)
-    addExponentials(*module, numbered(stage), quarters);
+    addExponentials(*module, numbered(stage), exponential);
   CodegenOptions options;
   options.threads = threads;
   return llvm::cantFail(compileToObject(*module, Target::host(), options));
@@ -80,8 +98,8 @@ TEST(Codegen, RunsTheTasksOfAStage) {
   expectExponentials(loaded, numbered(0));
 }
 
-// Many functions are an archive of parts that are compiled side by side, each with the data that it reads, and the same
-// bytes on one thread.
+// Many functions are an archive of parts that are compiled side by side, each with the data and the private functions
+// that it uses, and the same bytes on one thread.
 TEST(Codegen, CutsLargeModulesIntoParts) {
   constexpr int kStages = 300;
   llvm::SmallVector<char, 0> object = compiled(kStages, /*threads=*/4);

@@ -11,6 +11,7 @@
 #include "mlir/Parser/Parser.h"
 
 #include <gtest/gtest.h>
+#include <map>
 
 namespace sluice::cpu::testing {
 
@@ -256,6 +257,24 @@ TEST(Loops, FoldsColumnsOnce) {
     ASSERT_EQ(kernel.result().stages.size(), 1u);
     EXPECT_EQ(countRuns(kernel, "math.exp") * double(kernel.result().stages[0].tasks), 2.0 * double(size));
   }
+}
+
+// Tests that two weights are drawn with one function, which is called for the keys and the elements of both.
+TEST(Loops, DrawsWithOneFunction) {
+  KernelRun kernel({"tensor<2xi32>"},
+                   "%a = sluice.normal %0 {stream = 3 : i64, a = 0.0 : f64, b = 0.5 : f64, type = tensor<32x64xf32>} : "
+                   "(tensor<2xi32>) -> tensor<32x64xf32>\n"
+                   "%b = sluice.normal %0 {stream = 4 : i64, a = 1.0 : f64, b = 2.0 : f64, type = tensor<32x64xf32>} : "
+                   "(tensor<2xi32>) -> tensor<32x64xf32>",
+                   "%a, %b : tensor<32x64xf32>, tensor<32x64xf32>", 1);
+  expectRuns(kernel, -9e8, 9e8, 1e-5);
+  withCode(kernel, [](ModuleOp code) {
+    std::map<std::string, int> calls;
+    code->walk([&](func::CallOp call) { ++calls[call.getCallee().str()]; });
+    std::string lanes = "." + std::to_string(lanesOf(Target::host()));
+    EXPECT_EQ(calls, (std::map<std::string, int>{{"erfinv" + lanes + "xf32", 2}, {"threefry" + lanes + "xi32", 4}}));
+    EXPECT_EQ(llvm::count_if(code.getOps<func::FuncOp>(), [](func::FuncOp one) { return one.isPrivate(); }), 2);
+  });
 }
 
 // Tests that what is made of a fold is found once, and with it a fold that uses it: a mean, and then a variance of a row.

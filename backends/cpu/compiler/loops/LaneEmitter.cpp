@@ -119,6 +119,31 @@ Element LaneEmitter::apply(Operation *op, ArrayRef<Element> operands) {
   return handleOf<Element>(b.insert(made)->getResult(0));
 }
 
+/// At the beginning of the module; what is compiled apart gets a copy of its own (Codegen.cpp).
+func::FuncOp LaneEmitter::makeFunction(StringRef symbol, TypeRange arguments, FunctionBody body) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(stage.func->getParentOfType<ModuleOp>().getBody());
+  auto function = b.create<func::FuncOp>(loc, symbol, b.getFunctionType(arguments, {}));
+  function.setPrivate();
+  b.setInsertionPointToStart(function.addEntryBlock());
+  LaneEmitter inside(b, loc, stage, lanes_, partials_, Surroundings::Ignored);
+  SmallVector<Value> results = valuesOf(body(inside, elementsOf(function.getArguments())));
+  b.create<func::ReturnOp>(loc, results);
+  function.setType(b.getFunctionType(arguments, TypeRange(ValueRange(results))));
+  return function;
+}
+
+std::optional<SmallVector<Element>> LaneEmitter::call(StringRef name, ArrayRef<Element> operands, FunctionBody body) {
+  SmallVector<Value> values = valuesOf(operands);
+  assert(llvm::all_equal(TypeRange(ValueRange(values))));
+  std::string symbol;
+  llvm::raw_string_ostream(symbol) << name << '.' << lanes_ << 'x' << getElementTypeOrSelf(values[0]);
+  auto function = stage.func->getParentOfType<ModuleOp>().lookupSymbol<func::FuncOp>(symbol);
+  if (!function)
+    function = makeFunction(symbol, TypeRange(ValueRange(values)), body);
+  return elementsOf(b.create<func::CallOp>(loc, function, values).getResults());
+}
+
 // Memory.
 
 Type getMemoryElement(Type element) {

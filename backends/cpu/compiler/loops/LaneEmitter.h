@@ -50,6 +50,8 @@ public:
   loops::Element index(mlir::AffineExpr index, mlir::Type type) final;
   loops::Element rows(mlir::Type type) final;
   loops::Element apply(mlir::Operation *op, llvm::ArrayRef<loops::Element> operands) final;
+  std::optional<llvm::SmallVector<loops::Element>> call(llvm::StringRef name, llvm::ArrayRef<loops::Element> operands,
+                                                        FunctionBody body) final;
 
   loops::Condition isEqual(loops::Count count, int64_t value) final;
   loops::Condition isNonNegative(mlir::AffineExpr index) final;
@@ -85,6 +87,7 @@ private:
     mlir::Value lanes;   // null: all
   };
 
+  mlir::func::FuncOp makeFunction(llvm::StringRef symbol, mlir::TypeRange arguments, FunctionBody body);
   void open(mlir::Operation *op, mlir::Block *inside, bool carries);
   mlir::Value constantOf(mlir::TypedAttr vector);
   mlir::Value splatConstant(mlir::Type element, int64_t value);

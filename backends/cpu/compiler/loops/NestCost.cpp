@@ -12,6 +12,8 @@ namespace sluice::cpu {
 using namespace mlir;
 
 static double cyclesOf(Operation &op) {
+  if (auto call = dyn_cast<func::CallOp>(op))
+    return costOf(SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr()));
   if (isa<LLVM::masked_gather, LLVM::masked_scatter>(op))
     return 24;
   if (isa<LLVM::LoadOp, LLVM::MaskedLoadOp, LLVM::StoreOp, LLVM::MaskedStoreOp>(op))
