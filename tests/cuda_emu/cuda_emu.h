@@ -13,6 +13,7 @@
 #define __global__
 #define __device__
 #define __launch_bounds__(...)
+#define OUT_OF_LINE __attribute__((noinline))
 #define __shared__ static // blocks run one after the other
 
 namespace cuda_emu {

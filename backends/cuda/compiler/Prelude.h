@@ -10,6 +10,9 @@ namespace sluice::cuda {
 inline constexpr const char *kPrelude = R"(#define EACH(count) _Pragma("unroll") for (int l = 0; l < count; ++l)
 typedef long long Index;
 typedef unsigned char Byte;
+#ifndef OUT_OF_LINE // an emulator's own
+#define OUT_OF_LINE __noinline__
+#endif
 
 template <class T, int N> struct alignas(sizeof(T) * N) Pack { T at[N]; };
 // The elements from there on, which is a multiple of their size: as a reference, whose alignment is checked where it can be.

@@ -154,8 +154,11 @@ template <typename H> H ThreadEmitter::define(const std::string &type, const std
 
 std::string ThreadEmitter::kernel(const std::string &name, int64_t buffers) const {
   std::string bounds = isBlock() ? fmt::format("__launch_bounds__({}) ", group.threads) : "";
+  std::string called;
+  for (const auto &[function, text] : functions)
+    called += text;
   std::string held = heldBytes ? fmt::format("  alignas(16) __shared__ Byte held[{}];\n", heldBytes) : "";
-  return kernelHead(name, buffers, bounds) + held +
+  return called + kernelHead(name, buffers, bounds) + held +
          fmt::format("  const Index task = (Index)blockIdx.x * (blockDim.x / {0}) + threadIdx.x / {0};\n"
                      "  if (task >= tasks) return;\n"
                      "  const int thread = threadIdx.x % {0};\n"
@@ -298,6 +301,40 @@ Element ThreadEmitter::apply(Operation *op, ArrayRef<Element> operands) {
       text += form[i];
   }
   return define<Element>(typeName(result), fmt::format("({})({})", typeName(result), text));
+}
+
+std::optional<SmallVector<Element>> ThreadEmitter::call(StringRef name, ArrayRef<Element> operands, FunctionBody body) {
+  if (group.threads == 1)
+    return std::nullopt;
+  std::string type = variableOf(operands[0]).type, function = fmt::format("{}_{}", name.str(), type);
+  std::replace(function.begin(), function.end(), ' ', '_');
+  ThreadEmitter inside(space().getContext(), {/*threads=*/1, /*perThread=*/1});
+  SmallVector<Element> arguments, results;
+  std::vector<std::string> parameters, values;
+  for (auto [number, operand] : llvm::enumerate(operands)) {
+    arguments.push_back(inside.named<Element>(fmt::format("a{}", number), type));
+    parameters.push_back(fmt::format("{} a{}", type, number));
+    values.push_back(eachOf(operand));
+  }
+  SmallVector<Element> inner = body(inside, arguments);
+  functions[function] = functionText(function, inside, llvm::join(parameters, ", "), inner);
+  charge(inside.cost() * double(group.perThread));
+  auto made = define<Element>(function + "_results", fmt::format("{}({})", function, llvm::join(values, ", ")));
+  for (auto [number, result] : llvm::enumerate(inner))
+    results.push_back(define<Element>(variableOf(result).type, fmt::format("{}.r{}", eachOf(made), number)));
+  return results;
+}
+
+/// Several kernels of one text may bring it.
+std::string ThreadEmitter::functionText(const std::string &function, ThreadEmitter &inside,
+                                        const std::string &parameters, ArrayRef<Element> results) const {
+  std::string members;
+  for (auto [number, result] : llvm::enumerate(results))
+    members += fmt::format("{} r{}; ", variableOf(result).type, number);
+  std::string values = llvm::join(llvm::map_range(results, [](Element one) { return nameOf(one); }), ", ");
+  return fmt::format("#ifndef HAS_{0}\n#define HAS_{0}\nstruct {0}_results {{ {1}}};\n"
+                     "static __device__ OUT_OF_LINE {0}_results {0}({2}) {{\n{3}  return {{{4}}};\n}}\n#endif\n",
+                     function, members, parameters, inside.body(), values);
 }
 
 //===- conditions -------------------------------------------------------------------------------------------------===//

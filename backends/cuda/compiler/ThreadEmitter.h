@@ -12,6 +12,7 @@
 #include "backends/loops/Emitter.h"
 #include "llvm/ADT/StringSet.h"
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -75,6 +76,9 @@ public:
   loops::Element index(mlir::AffineExpr index, mlir::Type type) final;
   loops::Element rows(mlir::Type type) final;
   loops::Element apply(mlir::Operation *op, llvm::ArrayRef<loops::Element> operands) final;
+  /// A function for one element, in front of the kernel. Text for a kernel of the client's own has the body in place.
+  std::optional<llvm::SmallVector<loops::Element>> call(llvm::StringRef name, llvm::ArrayRef<loops::Element> operands,
+                                                        FunctionBody body) final;
 
   loops::Condition isEqual(loops::Count count, int64_t value) final;
   loops::Condition isNonNegative(mlir::AffineExpr index) final;
@@ -135,6 +139,8 @@ private:
   /// A statement for each element of a thread.
   void each(const std::string &statement);
 
+  std::string functionText(const std::string &function, ThreadEmitter &inside, const std::string &parameters,
+                           llvm::ArrayRef<loops::Element> results) const;
   std::string text(mlir::AffineExpr index) const;
   bool isPacked(mlir::Type element, int64_t byteOffset, mlir::AffineExpr offset, const loops::Lanes &lanes) const;
   std::string ifExist(const loops::Lanes &lanes) const;
@@ -144,6 +150,7 @@ private:
                           const loops::Lanes &lanes, loops::Condition condition);
 
   ThreadGroup group;
+  std::map<std::string, std::string> functions; // the text of those that are called, by name
   unsigned nextName = 0;
   double cost_ = 0;
   bool onlyFirst = false; // of a thread's elements: the others are computed for nothing, and left out by compilers

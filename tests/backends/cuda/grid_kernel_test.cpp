@@ -50,6 +50,22 @@ std::vector<Body> halves() {
   return all;
 }
 
+/// Random numbers, whose long formulas are functions: of one type in two kernels of a text, and of another one.
+std::vector<Body> drawn() {
+  auto normal = [](const std::string &value, int stream, const std::string &type) {
+    return value + " = sluice.normal %0 {stream = " + std::to_string(stream) +
+           " : i64, a = 1.0 : f64, b = 0.5 : f64, type = " + type + "} : (tensor<2xi32>) -> " + type + "\n";
+  };
+  std::string one = "tensor<31x70xf32>", other = "tensor<9x33xf32>", wide = "tensor<?x33xf64>";
+  return {{{"tensor<2xi32>"},
+           normal("%a", 3, one) + normal("%b", 4, other),
+           "%a, %b : " + one + ", " + other,
+           1e-5,
+           -9e8,
+           9e8},
+          {{"tensor<2xi32>"}, normal("%a", 0, wide), "%a : " + wide, 1e-12, -9e8, 9e8}};
+}
+
 /// Indices that are data, some of them out of range.
 std::vector<Body> indexed() {
   auto body = [](const std::string &op, const std::string &attributes, const std::string &x, const std::string &index,
@@ -246,6 +262,8 @@ std::vector<Body> bodies() {
   for (Body &body : longRows())
     all.push_back(std::move(body));
   for (Body &body : normalised())
+    all.push_back(std::move(body));
+  for (Body &body : drawn())
     all.push_back(std::move(body));
   for (Body &body : indexed())
     all.push_back(std::move(body));
