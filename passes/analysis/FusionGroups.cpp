@@ -13,6 +13,7 @@
 #include "ir/Layout.h"
 #include "ir/Work.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/ErrorHandling.h"
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -284,14 +285,14 @@ private:
     llvm::BitVector waiting(groups.size());
     for (auto [i, group] : llvm::enumerate(groups))
       waiting[unsigned(i)] = !group.ops.empty();
-    while (waiting.any())
-      for (unsigned i : waiting.set_bits()) {
-        if (groups[i].dependsOn.anyCommon(waiting))
-          continue;
-        waiting.reset(i);
-        result.push_back(groups[i]);
-        break;
-      }
+    while (waiting.any()) {
+      auto canRun = [&](unsigned group) { return !groups[group].dependsOn.anyCommon(waiting); };
+      auto next = llvm::find_if(waiting.set_bits(), canRun);
+      if (next == waiting.set_bits().end())
+        llvm::report_fatal_error("launches wait for each other in a circle");
+      result.push_back(groups[*next]);
+      waiting.reset(*next);
+    }
     return result;
   }
 
