@@ -126,10 +126,11 @@ static llvm::Expected<llvm::SmallVector<char, 0>> emit(llvm::Module &module, llv
 }
 
 /// Gives `part` the constant data and private functions of `module` that `function` uses, which every module has for
-/// itself. How many ops that adds.
+/// itself. How many ops that and the function are.
 static size_t copyWhatIsUsed(Operation *function, ModuleOp module, ModuleOp part) {
   size_t ops = 0;
   function->walk([&](Operation *op) {
+    ++ops;
     StringRef name;
     if (auto use = dyn_cast<LLVM::AddressOfOp>(op))
       name = use.getGlobalName();
@@ -141,7 +142,6 @@ static size_t copyWhatIsUsed(Operation *function, ModuleOp module, ModuleOp part
     Operation *copy = OpBuilder::atBlockBegin(part.getBody()).clone(*used);
     if (isa<func::FuncOp>(copy))
       copy->setAttr("llvm.linkage", LLVM::LinkageAttr::get(part.getContext(), LLVM::Linkage::Internal));
-    used->walk([&](Operation *) { ++ops; });
     ops += copyWhatIsUsed(used, module, part);
   });
   return ops;
@@ -163,7 +163,6 @@ static std::vector<OwningOpRef<ModuleOp>> cutIntoParts(ModuleOp module) {
     ops += copyWhatIsUsed(function, module, *parts.back());
     Block *body = parts.back()->getBody();
     function->moveBefore(body, body->end());
-    function->walk([&](Operation *) { ++ops; });
   }
   return parts;
 }
