@@ -7,17 +7,21 @@
 #include "mlir/Parser/Parser.h"
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <random>
 
 namespace sluice::test {
 
 using namespace mlir;
 
-// Behind every buffer, to see stray writes; a sanitizer of kernels (tests/cuda_emu/HostCompiler.h) sees stray reads, too, if
-// the buffer ends there.
-static const size_t kGuardBytes = std::getenv("CUDA_EMU_SANITIZE") ? 0 : 256;
+// Behind every buffer, up to where its memory ends, to see stray writes there, too.
 static constexpr char kGuardByte = 0x5a;
+
+static Bytes guarded(const Bytes &buffer) {
+  size_t alignment = kSanitizerGuards ? 1 : GuardedAllocator<char>::kAlignment;
+  Bytes bytes(GuardedAllocator<char>::padded(buffer.size(), alignment), kGuardByte);
+  std::copy(buffer.begin(), buffer.end(), bytes.begin());
+  return bytes;
+}
 
 static std::string textOf(const std::vector<std::string> &operands, const std::string &body,
                           const std::string &yields) {
@@ -92,13 +96,16 @@ ir::HostTensor KernelCase::unpack(RankedTensorType type, const Bytes &bytes, int
 std::vector<void *> KernelCase::begin(int64_t rows, int64_t workspaceBytes) {
   lastRows = rows;
   buffers.clear();
+  sizes.clear();
+  auto add = [&](const Bytes &buffer) {
+    sizes.push_back(buffer.size());
+    buffers.push_back(guarded(buffer));
+  };
   for (unsigned i = 0; i < inputs.size(); ++i)
-    buffers.push_back(pack(typeOf(i), inputs[i]));
+    add(pack(typeOf(i), inputs[i]));
   for (unsigned i = 0; i < op->getNumResults(); ++i)
-    buffers.emplace_back(ir::getBufferBytes(typeOf(inputs.size() + i), capacity), char(0xff));
-  buffers.emplace_back(workspaceBytes, char(0xff));
-  for (Bytes &buffer : buffers)
-    buffer.resize(buffer.size() + kGuardBytes, kGuardByte);
+    add(Bytes(ir::getBufferBytes(typeOf(inputs.size() + i), capacity), char(0xff)));
+  add(Bytes(workspaceBytes, char(0xff)));
   return addresses();
 }
 
@@ -140,14 +147,13 @@ double KernelCase::error() {
     int64_t size = ir::getElementBytes(type.getElementType());
     ir::forEachElement(type, capacity, capacity,
                        [&](ArrayRef<int64_t>, int64_t place) { std::fill_n(used.begin() + place * size, size, true); });
-    for (size_t at = 0; at < bytes(i).size() - kGuardBytes; ++at)
+    for (size_t at = 0; at < sizes[inputs.size() + i]; ++at)
       if (!used[at] && type.hasStaticShape() && bytes(i)[at] != 0)
         return INFINITY;
   }
-  for (const Bytes &buffer : buffers)
-    for (size_t at = buffer.size() - kGuardBytes; at < buffer.size(); ++at)
-      if (buffer[at] != kGuardByte)
-        return INFINITY;
+  for (auto [buffer, size] : llvm::zip_equal(buffers, sizes))
+    if (!std::all_of(buffer.begin() + size, buffer.end(), [](char byte) { return byte == kGuardByte; }))
+      return INFINITY;
   return worst;
 }
 

@@ -52,6 +52,7 @@ private:
   ir::HostTensor unpack(mlir::RankedTensorType type, const Bytes &bytes, int64_t rows);
 
   std::vector<Bytes> buffers;
+  std::vector<size_t> sizes; // of each, without what guards its end
   int64_t lastRows = 0;
 };
 

@@ -3,6 +3,7 @@
 #include "backends/cpu/compiler/Codegen.h"
 
 #include "backends/cpu/compiler/LowerToLLVM.h"
+#include "backends/cpu/compiler/MaskedLoads.h"
 #include "backends/cpu/compiler/ParallelFor.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -201,6 +202,7 @@ static llvm::Error compilePart(llvm::Module &module, const Target &target, const
   module.setDataLayout((*machine)->createDataLayout());
   setFunctionAttributes(module, target);
   cleanUp(module, **machine);
+  loadOnlyWantedRegisters(module, unsigned(target.vectorBits));
   if (options.llvmIR)
     llvm::raw_string_ostream(made.llvmIR) << module;
   if (options.assembly) {
