@@ -92,11 +92,9 @@ bool isCrossing(Operation *op) {
   return copy && copy.isCrossing();
 }
 
-/// Whether the op widens what a product leaves.
-static bool widensProduct(Operation *op) {
-  auto cast = dyn_cast_or_null<CastOp>(op);
-  return cast && isa_and_nonnull<ContractionOp>(cast.getA().getDefiningOp()) && isHalf(elementOf(cast.getA())) &&
-         elementOf(cast.getY()).isF32();
+bool isWidening(Operation *op) {
+  auto cast = dyn_cast<CastOp>(op);
+  return cast && isHalf(elementOf(cast.getA())) && elementOf(cast.getY()).isF32();
 }
 
 static Operation *productSetOffBy(Operation *op);
@@ -104,8 +102,8 @@ static Operation *productSetOffBy(Operation *op);
 /// The product whose result the value is: as it is, widened or set off.
 static Operation *productOf(Value value) {
   Operation *op = value.getDefiningOp();
-  if (widensProduct(op))
-    return op->getOperand(0).getDefiningOp();
+  if (op && isWidening(op))
+    op = op->getOperand(0).getDefiningOp();
   return isa_and_nonnull<ContractionOp>(op) ? op : op ? productSetOffBy(op) : nullptr;
 }
 
@@ -127,7 +125,7 @@ static Operation *productSetOffBy(Operation *op) {
   return product && isFoundFrom(op->getOperand(1), product, kStepsOfMean) ? product : nullptr;
 }
 
-bool isReadFromProduct(Operation *op) { return !op->hasOneUse() && (widensProduct(op) || productSetOffBy(op)); }
+bool isReadFromProduct(Operation *op) { return !op->hasOneUse() && productSetOffBy(op); }
 
 /// Whether the value lies in memory, or is moved from there in few steps, when the ops beside `op` are computed.
 static bool isFromMemory(Value value, Operation *op, int steps = 4) {

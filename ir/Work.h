@@ -14,8 +14,11 @@ bool isReduction(mlir::Operation *op);
 /// Whether the op is a copy between two devices, which no kernel holds.
 bool isCrossing(mlir::Operation *op);
 
-/// Whether the op only widens what a product leaves, or subtracts its mean, for several readers: each of them reads no more
-/// where it does that itself, and nobody has to write it.
+/// Whether the op only widens halves: each reader reads less where it does that itself, and nobody has to write more.
+bool isWidening(mlir::Operation *op);
+
+/// Whether the op only sets off what a product leaves by what is found from all of it, its mean say, for several readers: each of
+/// them reads no more where it does that itself, and nobody has to write it.
 bool isReadFromProduct(mlir::Operation *op);
 
 /// Whether the op computes of memory, elementwise, what others read in parts, each element once: there it costs no more.

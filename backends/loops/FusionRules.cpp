@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kMostColumnsOfFolds = 64;
 
 /// Of folds whose results are reduced in the same kernel, which a single task may do.
-constexpr int64_t kMostTermsOfOneTask = 1 << 12;
+constexpr int64_t kMostTermsOfOneTask = 256;
 
 /// A kernel that is put together op by op, in the order of the view.
 class KernelGrowth {
@@ -56,13 +56,15 @@ private:
   Operation *operationOf(size_t op) const { return static_cast<Operation *>(opAt(op).operation); }
   bool isElementwise(size_t op) const { return isa<ir::ElementwiseOp>(operationOf(op)); }
   RankedTensorType typeOf(size_t op) const { return cast<RankedTensorType>(operationOf(op)->getResult(0).getType()); }
-  /// Whether the op is no result, and only moves elements, reads a product's, is read in parts or makes a scalar of such ops.
+  /// Whether the op is no result, and only moves or widens elements, reads a product's, is read in parts or makes a scalar of such
+  /// ops.
   bool costsNothing(size_t op) const {
     for (size_t i = 0; i < opAt(op).num_results; ++i)
       if (isResult.test(firstResult[op] + i))
         return false;
     Operation *operation = operationOf(op);
-    if (ir::isInjective(operation) || ir::isReadFromProduct(operation) || ir::isReadInParts(operation))
+    if (ir::isInjective(operation) || ir::isWidening(operation) || ir::isReadFromProduct(operation) ||
+        ir::isReadInParts(operation))
       return true;
     return isElementwise(op) && typeOf(op).getRank() == 0 && llvm::all_of(operandsOf(op), [&](size_t operand) {
              return makers[operand] != kOutside && isFoundAgain.test(makers[operand]);
@@ -130,10 +132,17 @@ private:
     return ((kindOf(op) != Product && kindOf(op) != Alone) || readsMemory(op)) && !foldsWhatIsApart(op);
   }
 
+  /// What an operand is, or what is widened for it.
+  size_t beforeWidening(size_t operand) const {
+    size_t maker = makers[operand];
+    bool isWidened = maker != kOutside && isFoundAgain.test(maker) && ir::isWidening(operationOf(maker));
+    return isWidened ? operandsOf(maker).front() : operand;
+  }
+
   /// Whether an op of the kernel so far computes an operand of `op` over the kernel's index space.
   bool computesOperand(size_t op) const {
-    return llvm::any_of(operandsOf(op), [&](size_t operand) {
-      size_t maker = makers[operand];
+    return llvm::any_of(operandsOf(op), [&](size_t value) {
+      size_t operand = beforeWidening(value), maker = makers[operand];
       return maker < op && maker != kOutside && !isFoundAgain.test(maker) &&
              ir::haveOneSpace(cast<RankedTensorType>(
                                   operationOf(maker)->getResult(unsigned(operand - firstResult[maker])).getType()),
@@ -199,6 +208,19 @@ private:
     return count;
   }
 
+  /// The ops of the kernel that `op` is computed from.
+  llvm::BitVector madeFrom(size_t op) const {
+    llvm::BitVector all(kernel.num_ops);
+    SmallVector<size_t> work{op};
+    while (!work.empty())
+      for (size_t operand : operandsOf(work.pop_back_val()))
+        if (size_t maker = makers[operand]; maker != kOutside && !all.test(maker)) {
+          all.set(maker);
+          work.push_back(maker);
+        }
+    return all;
+  }
+
   /// Whether `op` reduces what ops of the kernel fold, each from many terms. In a launch of its own each fold may have a task.
   bool reducesLongFolds(size_t op) const {
     auto folds = [&](size_t before) {
@@ -208,7 +230,7 @@ private:
                return staticElements(type) > kMostTermsOfOneTask * staticElements(typeOf(before));
              });
     };
-    return !isElementwise(op) && llvm::any_of(llvm::seq<size_t>(0, op), folds);
+    return !isElementwise(op) && llvm::any_of(madeFrom(op).set_bits(), folds);
   }
 
   /// Whether `op` updates a part of what lies in memory by elements of the kernel's index space, in the order of indices. Those

@@ -68,8 +68,9 @@ bool FusionRules::findWhetherRecomputed(Operation *op) {
   // A number such as 1 / rows, from constants and counts alone.
   bool isScalar = isa<ElementwiseOp>(op) && typeOf(op->getResult(0)).getRank() == 0 &&
                   llvm::all_of(op->getOperands(), isFoundAgain);
-  return (isInjective(op) || isScalar || isReadFromProduct(op) || isReadInParts(op)) && !isAlone(op) &&
-         !needsBuffer(op) && llvm::all_of(op->getUsers(), [&](Operation *user) { return canBeFoundFor(op, user); });
+  return (isInjective(op) || isScalar || isWidening(op) || isReadFromProduct(op) || isReadInParts(op)) &&
+         !isAlone(op) && !needsBuffer(op) &&
+         llvm::all_of(op->getUsers(), [&](Operation *user) { return canBeFoundFor(op, user); });
 }
 
 static void addRecomputed(Operation *op, FusionRules &rules, llvm::SetVector<Operation *> &found) {
@@ -137,16 +138,31 @@ private:
     return it != groupOf.end() && it->second == group;
   }
 
+  /// Whether any but `op` and the groups reads the value, through rematerialised ops, too.
+  bool isReadBeside(Value value, Operation *op, ArrayRef<unsigned> joined) {
+    return llvm::any_of(value.getUsers(), [&](Operation *user) {
+      if (user == op || llvm::any_of(joined, [&](unsigned group) { return isMember(user, group); }))
+        return false;
+      return !isCompute(user) || !rules.isRecomputed(user) ||
+             llvm::any_of(user->getResults(), [&](Value result) { return isReadBeside(result, op, joined); });
+    });
+  }
+
+  /// Whether `op` reads the value, through rematerialised ops, too.
+  bool isReadBy(Value value, Operation *op) {
+    return llvm::any_of(value.getUsers(), [&](Operation *user) {
+      return user == op || (isCompute(user) && rules.isRecomputed(user) &&
+                            llvm::any_of(user->getResults(), [&](Value result) { return isReadBy(result, op); }));
+    });
+  }
+
   /// What is read of the groups beside them and `op`.
   SmallVector<Value> resultsBeside(Operation *op, ArrayRef<unsigned> joined) {
-    auto isBeside = [&](Operation *user) {
-      return user != op && llvm::none_of(joined, [&](unsigned group) { return isMember(user, group); });
-    };
     SmallVector<Value> results;
     for (unsigned group : joined)
       for (Operation *member : groups[group].ops)
         llvm::copy_if(member->getResults(), std::back_inserter(results),
-                      [&](Value result) { return llvm::any_of(result.getUsers(), isBeside); });
+                      [&](Value result) { return isReadBeside(result, op, joined); });
     return results;
   }
 
@@ -154,7 +170,34 @@ private:
     const FusionGroup &group = groups[index];
     return rules.fuses() && group.kind == FusionGroup::Launch && !isAlone(op) && isConvexWith(index, producers) &&
            (!isa<UpdateOp>(op) || madeInPlace.contains({op->getOperand(0), op->getResult(0)})) &&
-           rules.canJoin(op, group.contents, resultsBeside(op, index));
+           !isFoundWithReductions(op, index) && rules.canJoin(op, group.contents, resultsBeside(op, index));
+  }
+
+  /// Whether all that read the value, through rematerialised ops, too, reduce it to fewer elements, and are no products.
+  bool isReadByReductionsAlone(Value value) {
+    auto reduces = [&](Operation *user) {
+      if (rules.isRecomputed(user))
+        return llvm::all_of(user->getResults(), [&](Value result) { return isReadByReductionsAlone(result); });
+      return isReduction(user) && !isa<ContractionOp>(user) &&
+             typeOf(user->getResult(0)).getShape() != typeOf(value).getShape();
+    };
+    return !value.use_empty() && llvm::all_of(value.getUsers(), reduces);
+  }
+
+  /// Whether `op` is found with what reduces it: nothing else reads it, none of that may join the group, and the group leaves
+  /// what `op` reads of it for others anyway. Its own result would be written here and read there on top of that.
+  bool isFoundWithReductions(Operation *op, unsigned index) {
+    const FusionGroup &group = groups[index];
+    if (!isa<ElementwiseOp>(op) || !isReadByReductionsAlone(op->getResult(0)))
+      return false;
+    llvm::SetVector<Operation *> contents = group.contents;
+    contents.insert(op);
+    auto joins = [&](Operation *user) { return rules.canJoin(user, contents, resultsBeside(user, index)); };
+    auto isLeft = [&](Operation *member) {
+      return llvm::all_of(member->getResults(),
+                          [&](Value result) { return !isReadBy(result, op) || isReadBeside(result, op, index); });
+    };
+    return llvm::none_of(op->getUsers(), joins) && llvm::all_of(group.ops, isLeft);
   }
 
   /// Whether the group computes, elementwise alone, an operand that `op` reads elementwise.
@@ -333,14 +376,23 @@ static void collect(Operation *op, const FusionGroup &group, LaunchContents &con
   contents.ops.insert(op);
 }
 
+/// Whether others read the value, through what is rematerialised in the group, too.
+static bool isReadOutside(Value value, const FusionGroup &group) {
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
+    if (llvm::is_contained(group.ops, user))
+      return false;
+    return !group.contents.contains(user) ||
+           llvm::any_of(user->getResults(), [&](Value result) { return isReadOutside(result, group); });
+  });
+}
+
 LaunchContents contentsOf(const FusionGroup &group) {
   LaunchContents contents;
   for (Operation *op : group.ops)
     collect(op, group, contents);
   for (Operation *op : group.ops)
-    for (Value result : op->getResults())
-      if (llvm::any_of(result.getUsers(), [&](Operation *user) { return !llvm::is_contained(group.ops, user); }))
-        contents.outputs.push_back(result);
+    llvm::copy_if(op->getResults(), std::back_inserter(contents.outputs),
+                  [&](Value result) { return isReadOutside(result, group); });
   return contents;
 }
 
