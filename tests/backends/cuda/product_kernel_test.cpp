@@ -59,10 +59,12 @@ std::vector<Body> products() {
       "groups = 1 : i64}";
   all.push_back(product("conv2d", "tensor<?x3x4x6xf32>", "tensor<1x3x3x1xf32>", "tensor<?x1x2x6xf32>", plain));
   all.push_back(product("conv2d", "tensor<?x3x4x6xf32>", "tensor<21x3x3x1xf32>", "tensor<?x21x2x6xf32>", plain));
-  // Of 7 rows and 41 x 41 elements: three chunks.
-  all.push_back(product("conv2d_weight_grad", "tensor<?x2x41x41xf32>", "tensor<?x4x41x41xf32>", "tensor<4x2x1x1xf32>",
-                        "{stride = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, "
-                        "groups = 1 : i64, size = array<i64: 1, 1>}"));
+  // Of 7 rows and 41 x 41 elements, which have no equal parts: a chunk for each row; of 32 x 32: four for each.
+  for (int64_t size : {41, 32})
+    all.push_back(product("conv2d_weight_grad", fmt::format("tensor<?x2x{0}x{0}xf32>", size),
+                          fmt::format("tensor<?x4x{0}x{0}xf32>", size), "tensor<4x2x1x1xf32>",
+                          "{stride = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, "
+                          "groups = 1 : i64, size = array<i64: 1, 1>}"));
   return all;
 }
 

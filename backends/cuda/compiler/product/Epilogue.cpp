@@ -183,7 +183,8 @@ LogicalResult writeSumOfChunks(const TiledProduct &p, ir::KernelOp kernel, Strin
   SplitFold split;
   split.op = p.op;
   split.overRows = p.k.hasRows;
-  split.chunk = p.k.hasRows ? p.termsOfChunk / p.k.inner : p.termsOfChunk;
+  split.chunk = p.k.hasRows ? p.rowsOfChunk() : p.termsOfChunk;
+  split.parts = p.partsOfRow;
   split.maxChunks = p.maxChunks;
   split.elements = p.elements();
   split.buffer = workspaceOf(kernel);

@@ -57,11 +57,12 @@ private:
   std::string tiles() const;
   std::string tilesOfStages() const;
   std::string elementPlace(const TileOperand &operand) const;
-  std::string fillTable(int64_t ahead) const;
+  std::string fillTable() const;
+  SmallVector<std::string> conditionsOfAt() const;
   std::string conditionsOf(const TileOperand &operand) const;
   std::string addressOf(const TileOperand &operand) const;
   std::string placeIn(const TileOperand &operand) const;
-  std::string beginCopies(const TileOperand &operand) const;
+  std::string beginCopies(const TileOperand &operand, int64_t ahead) const;
   std::string load(const TileOperand &operand) const;
   std::string keep(const TileOperand &operand) const;
   std::string multiply() const;
@@ -219,10 +220,11 @@ std::string TileText::tilesOfStages() const {
   return text;
 }
 
-/// Of both tiles, and of what places in the sum say, for the next two steps.
+/// Of both tiles, and, where single elements are loaded, of what places in the sum say, for the next two steps.
 std::string TileText::sharedMemory() const {
-  std::string text = fmt::format("  __shared__ bool exists[2][{}];\n", p.depth);
-  text += p.isCopiedAhead() ? tilesOfStages() : tiles();
+  if (p.isCopiedAhead())
+    return tilesOfStages();
+  std::string text = fmt::format("  __shared__ bool exists[2][{}];\n", p.depth) + tiles();
   for (const TileOperand &operand : p.operands) {
     text += fmt::format("  __shared__ {} {}Depth[2][{}];\n", typeFor(operand.offset), operand.name, p.depth);
     for (auto [i, condition] : llvm::enumerate(operand.nonNegative))
@@ -231,17 +233,22 @@ std::string TileText::sharedMemory() const {
   return text;
 }
 
-/// Of the step that is so many ahead.
-std::string TileText::fillTable(int64_t ahead) const {
-  std::string text = fmt::format("    if (step + {2} < steps && thread < {0}) {{\n"
-                                 "      const int slot = (step + {2}) & 1;\n"
-                                 "      const {1} at = begin + ({1})(step + {2}) * {0} + thread;\n",
-                                 p.depth, numberType(), ahead);
-  text += decode(p.k, "at", "      ");
+/// Whether the place in the sum counts.
+SmallVector<std::string> TileText::conditionsOfAt() const {
   SmallVector<std::string> conditions{"at < end"};
   for (AffineExpr condition : p.always)
     conditions.push_back(textOf(condition) + " >= 0");
-  text += fmt::format("      exists[slot][thread] = {};\n", conjunction(conditions));
+  return conditions;
+}
+
+/// Of the step that comes behind the next.
+std::string TileText::fillTable() const {
+  std::string text = fmt::format("    if (step + 2 < steps && thread < {0}) {{\n"
+                                 "      const int slot = step & 1;\n"
+                                 "      const {1} at = begin + ({1})(step + 2) * {0} + thread;\n",
+                                 p.depth, numberType());
+  text += decode(p.k, "at", "      ");
+  text += fmt::format("      exists[slot][thread] = {};\n", conjunction(conditionsOfAt()));
   for (const TileOperand &operand : p.operands) {
     text += fmt::format("      {}Depth[slot][thread] = {};\n", operand.name, textOf(operand.offset.depth));
     for (auto [i, condition] : llvm::enumerate(operand.nonNegative))
@@ -250,18 +257,27 @@ std::string TileText::fillTable(int64_t ahead) const {
   return text + "    }\n";
 }
 
-/// Of what a thread takes: whether it exists.
+/// Of what a thread takes: whether it exists. In all that follows places in the sum come from the table, or from `at`.
 std::string TileText::conditionsOf(const TileOperand &operand) const {
   const std::string name = operand.name;
-  SmallVector<std::string> conditions{name + "Exists[l]", "exists[slot][depth]"};
-  for (size_t i = 0; i < operand.nonNegative.size(); ++i)
-    conditions.push_back(fmt::format("{0}If{1}[l] + {0}DepthIf{1}[slot][depth] >= 0", name, i));
+  SmallVector<std::string> conditions{name + "Exists[l]"};
+  if (p.isCopiedAhead())
+    llvm::append_range(conditions, conditionsOfAt());
+  else
+    conditions.push_back("exists[slot][depth]");
+  for (auto [i, condition] : llvm::enumerate(operand.nonNegative)) {
+    std::string inSum =
+        p.isCopiedAhead() ? "(" + textOf(condition.depth) + ")" : fmt::format("{}DepthIf{}[slot][depth]", name, i);
+    conditions.push_back(fmt::format("{}If{}[l] + {} >= 0", name, i, inSum));
+  }
   return conjunction(conditions);
 }
 
 std::string TileText::addressOf(const TileOperand &operand) const {
-  return fmt::format("({0} *)b{1} + {2}Side[l] + {2}Depth[slot][depth]", memoryTypeName(elementOf(operand)),
-                     cast<BlockArgument>(p.op->getOperand(operand.number)).getArgNumber(), operand.name);
+  std::string inSum =
+      p.isCopiedAhead() ? "(" + textOf(operand.offset.depth) + ")" : std::string(operand.name) + "Depth[slot][depth]";
+  return fmt::format("({} *)b{} + {}Side[l] + {}", memoryTypeName(elementOf(operand)),
+                     cast<BlockArgument>(p.op->getOperand(operand.number)).getArgNumber(), operand.name, inSum);
 }
 
 /// Where in a tile as it lies in memory.
@@ -269,10 +285,15 @@ std::string TileText::placeIn(const TileOperand &operand) const {
   return operand.alongSide ? "[depth][side]" : "[side][depth]";
 }
 
-std::string TileText::beginCopies(const TileOperand &operand) const {
-  return fmt::format("      EACH({}) {{\n        {}\n        beginCopy<{}>(&{}[stage]{}, {}, {});\n      }}\n",
-                     loadsOf(operand), elementPlace(operand), operand.packed * p.termBytes, operand.name,
-                     placeIn(operand), addressOf(operand), conditionsOf(operand));
+/// Of the step that is so many ahead. A thread finds what the place in the sum says by itself: all wait for each other in each
+/// step, and so for a table that some of them fill.
+std::string TileText::beginCopies(const TileOperand &operand, int64_t ahead) const {
+  return fmt::format(
+             "      EACH({0}) {{\n        {1}\n        const {3} at = begin + ({3})(step + {4}) * {2} + depth;\n",
+             loadsOf(operand), elementPlace(operand), p.depth, numberType(), ahead) +
+         decode(p.k, "at", "        ") +
+         fmt::format("        beginCopy<{}>(&{}[stage]{}, {}, {});\n      }}\n", operand.packed * p.termBytes,
+                     operand.name, placeIn(operand), addressOf(operand), conditionsOf(operand));
 }
 
 /// Into registers.
@@ -350,24 +371,21 @@ std::string TileText::forEachStep(int64_t before) const {
                      p.depth, numberType(), before);
 }
 
-/// Each step begins to copy into the tile that the step before has multiplied, of places in the sum that it has written down.
+/// Each step begins to copy into the tile that the step before has multiplied.
 std::string TileText::stepsCopiedAhead() const {
-  int64_t all = stages();
-  std::string text = forEachStep(all);
+  int64_t all = stages(), ahead = all - 1;
+  std::string text = forEachStep(ahead);
   text +=
-      fmt::format("    if (step > -{}) {{\n      awaitCopies<{}>();\n      __syncthreads();\n    }}\n", all, all - 2);
-  text += fillTable(all);
-  text += fmt::format("    if (step > -{0} && step + {1} < steps) {{\n"
-                      "      const int slot = (step + {1}) & 1, stage = (step + {1}) % {0};\n",
-                      all, all - 1);
-  text += beginCopies(p.operands[0]) + beginCopies(p.operands[1]) + "    }\n    endGroupOfCopies();\n";
+      fmt::format("    if (step > -{}) {{\n      awaitCopies<{}>();\n      __syncthreads();\n    }}\n", ahead, all - 2);
+  text += fmt::format("    if (step + {0} < steps) {{\n      const int stage = (step + {0}) % {1};\n", ahead, all);
+  text += beginCopies(p.operands[0], ahead) + beginCopies(p.operands[1], ahead) + "    }\n    endGroupOfCopies();\n";
   text += fmt::format("    if (step >= 0) {{\n      const int slot = step % {};\n", all);
   return text + multiplyFragments(p) + "    }\n  }\n";
 }
 
 /// Each step loads what the next multiplies, of places in the sum that the step before has written down.
 std::string TileText::stepsLoadedAhead() const {
-  std::string text = forEachStep(2) + fillTable(2);
+  std::string text = forEachStep(2) + fillTable();
   text += "    if (step >= -1 && step + 1 < steps) {\n      const int slot = (step + 1) & 1;\n" + load(p.operands[0]) +
           load(p.operands[1]) + "    }\n";
   text += "    if (step >= 0) {\n      const int slot = step & 1;\n" +
@@ -394,7 +412,7 @@ GridFunction tileTasks(const TiledProduct &p, StringRef name) {
   function.tasks = p.n.tiles() * p.batch.inner;
   bool chunksAreOfRows = p.termsOfChunk && p.k.hasRows;
   if (chunksAreOfRows)
-    function.rowsPerTask = p.termsOfChunk / p.k.inner;
+    function.rowsPerTask = p.rowsOfChunk(), function.tasks *= p.partsOfRow;
   else
     function.tasks *= p.maxChunks;
   if (p.batch.hasRows)

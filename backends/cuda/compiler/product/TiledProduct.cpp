@@ -102,6 +102,7 @@ private:
   bool isAlong(const Flat &side, AffineExpr offset) const;
   TileOperand operandFor(const char *name, const Product::Operand &its, const Flat &side);
   std::optional<Parts> partsOf(AffineExpr index) const;
+  int64_t partsOfRow(int64_t chunks) const;
   void cutIntoChunks();
   int64_t largestTile(const TileOperand &operand) const;
   void chooseTiles();
@@ -233,17 +234,27 @@ TiledProduct Tiling::cut() {
   return made;
 }
 
-/// Long sums of few results are cut until there are blocks enough: into whole chains, or whole rows of the call.
+/// Into how many equal parts each row of the call is cut, of which all have terms enough, for so many chunks.
+int64_t Tiling::partsOfRow(int64_t chunks) const {
+  int64_t rows = made.k.atCapacity() / made.k.inner, parts = llvm::divideCeilSigned(chunks, rows);
+  auto isCut = [&] { return made.k.inner % (parts * made.depth) == 0; };
+  while (parts > 1 && (made.k.inner / parts < kTermsOfChunk || !isCut()))
+    --parts;
+  return parts;
+}
+
+/// Long sums of few results are cut until there are blocks enough: into whole chains, or whole rows of the call, or parts of them.
 void Tiling::cutIntoChunks() {
   auto tiles = [](const Flat &flat) -> int64_t { return llvm::divideCeilSigned(flat.atCapacity(), kTileOfChunks); };
   int64_t terms = made.k.atCapacity();
   int64_t results = tiles(made.m.flat) * tiles(made.n.flat) * made.batch.atCapacity();
-  int64_t chunks =
-      std::min(llvm::divideCeilSigned(kBlocksAtOnce, std::max<int64_t>(1, results)), terms / kTermsOfChunk);
+  int64_t chunks = std::min(kBlocksAtOnce / std::max<int64_t>(1, results), terms / kTermsOfChunk);
   if (chunks < 2)
     return;
-  int64_t unit = made.k.hasRows ? made.k.inner : kChain;
-  made.termsOfChunk = std::max<int64_t>(1, llvm::divideCeilSigned(terms, chunks) / unit) * unit;
+  made.partsOfRow = made.k.hasRows ? partsOfRow(chunks) : 1;
+  int64_t unit = made.k.hasRows ? made.k.inner / made.partsOfRow : kChain;
+  int64_t units = made.partsOfRow > 1 ? 1 : std::max<int64_t>(1, llvm::divideCeilSigned(terms, chunks) / unit);
+  made.termsOfChunk = units * unit;
   made.maxChunks = llvm::divideCeilSigned(terms, made.termsOfChunk);
   if (made.maxChunks < 2)
     made.termsOfChunk = 0;

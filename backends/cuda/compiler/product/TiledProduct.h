@@ -86,6 +86,10 @@ struct TiledProduct {
   bool acrossM = false;     ///< neighbours of the result's memory are neighbours in M, and N has dimensions
   int64_t termsOfChunk = 0; ///< 0: sums are in one piece
   int64_t maxChunks = 1;
+  int64_t partsOfRow = 1; ///< chunks of each row of the call, where sums are over these; 1: a chunk has whole ones
+
+  /// Of a chunk of whole rows, or one of which it has a part.
+  int64_t rowsOfChunk() const { return std::max<int64_t>(1, termsOfChunk / k.inner); }
 
   TiledProduct(const loops::Product &product, mlir::Operation *op, int64_t capacity, Cores cores);
   /// None if `op` is no product, or if its tiles cannot be found: where an element of either operand lies, and whether a
