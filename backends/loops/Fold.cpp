@@ -120,6 +120,7 @@ SmallVector<Element> Fold::combineChunks(const SplitFold &split) {
 /// Each lane combines some of the chunks.
 Fold::Values Fold::combineAlongLanes(const SplitFold &split, Count count, AffineExpr offset) {
   int64_t lanes = emitter.lanes(), mostTrips = llvm::divideCeil(split.maxChunks, lanes);
+  elements.foldedAlong = std::max(elements.foldedAlong, split.maxChunks);
   Count trips = emitter.arithmetic(CountOp::CeilDiv, count, emitter.constant(lanes));
   Values sums =
       scopes.loop(emitter.constant(0), trips, 1, mostTrips, Values(initial), [&](Count number, ValueRange before) {

@@ -16,14 +16,12 @@
 #include "backends/loops/ScatterNest.h"
 #include "backends/loops/SumNest.h"
 #include "ir/Layout.h"
+#include "ir/Work.h"
 #include "mlir/IR/TypeUtilities.h"
 
 namespace sluice::loops {
 
 using namespace mlir;
-
-// A result with more elements than this has enough tasks without chunks.
-static constexpr int64_t kMaxElementsOfSplit = 2048;
 
 namespace {
 
@@ -106,7 +104,7 @@ private:
   }
 
   void survey();
-  int64_t partsOf(const Reduction &fold, int64_t elementsOfRow) const;
+  int64_t partsOf(const Reduction &fold, int64_t kept, int64_t elementsOfRow) const;
   std::optional<SplitFold> splitOf(Operation *op, const Reduction &fold);
   LogicalResult emitZeros(Memory y, Location loc);
   LogicalResult emitPadding(Memory y);
@@ -231,12 +229,14 @@ void LoopKernel::survey() {
   }
 }
 
-/// Into how many equal parts a fold cuts each row of so many elements, those of the dimension below; 0 elements: of no rows.
-int64_t LoopKernel::partsOf(const Reduction &fold, int64_t elementsOfRow) const {
+/// Into how many equal parts a fold to `kept` elements cuts each row of so many, those of the dimension below; 0: of no rows.
+int64_t LoopKernel::partsOf(const Reduction &fold, int64_t kept, int64_t elementsOfRow) const {
   auto below = llvm::find_if(fold.extents, [](int64_t extent) { return extent > 1; });
   if (elementsOfRow == 0 || below == fold.extents.end())
     return 1;
-  int64_t most = std::min({*below, writer.mostChunks() / capacity, elementsOfRow / writer.elementsPerPart()});
+  int64_t chunks = std::min(writer.mostChunks(), writer.mostPartialResults() / kept);
+  int64_t elements = std::max(writer.elementsPerPart(), writer.termsPerPart() * kept);
+  int64_t most = std::min({*below, chunks / capacity, elementsOfRow / elements});
   int64_t parts = std::max<int64_t>(most, 1);
   while (parts > 1 && *below % parts != 0)
     --parts;
@@ -255,13 +255,13 @@ std::optional<SplitFold> LoopKernel::splitOf(Operation *op, const Reduction &fol
       split.overRows = extent == ir::ElementBuilder::kRows;
     }
   }
-  if (!type.hasStaticShape() || kept > kMaxElementsOfSplit || kept * folded < 2 * writer.elementsPerChunk() ||
+  if (!type.hasStaticShape() || kept > writer.mostElementsOfSplit() || kept * folded < 2 * writer.elementsPerChunk() ||
       outermost < 2)
     return std::nullopt;
   int64_t perIndex = kept * (folded / outermost);
   split.op = op;
   split.chunk = std::max<int64_t>(1, writer.elementsPerChunk() / perIndex);
-  split.parts = partsOf(fold, split.overRows && split.chunk == 1 ? perIndex : 0);
+  split.parts = partsOf(fold, kept, split.overRows && split.chunk == 1 ? perIndex : 0);
   split.maxChunks = (outermost + split.chunk - 1) / split.chunk * split.parts;
   split.elements = 1;
   for (int64_t size : ir::getPhysicalShape(type, capacity))
@@ -322,11 +322,16 @@ LogicalResult LoopKernel::emitSplit(Operation *op) {
         {workspace, byteOffset, RankedTensorType::get(type.getShape(), carried, type.getEncoding())});
   nest.outputs.push_back(output);
 
-  // The operand, if it is yielded too and of the same elements, is stored while it is folded.
+  // The operand, or what is widened for it, is stored while it is folded, if it is yielded too and of the same elements.
   SmallVector<unsigned> onTheWay;
   int64_t folded = op->getNumOperands() > 0 ? countOf(op->getOperand(0).getType()) : 0;
+  auto isFolded = [&](Value value) {
+    Value operand = op->getOperand(0);
+    Operation *maker = operand.getDefiningOp();
+    return value == operand || (maker && ir::isWidening(maker) && value == maker->getOperand(0));
+  };
   for (auto [number, value] : llvm::enumerate(yield.getOperands()))
-    if (!stored[number] && op->getNumOperands() > 0 && value == op->getOperand(0) && !isa<BlockArgument>(value) &&
+    if (!stored[number] && op->getNumOperands() > 0 && isFolded(value) && !isa<BlockArgument>(value) &&
         ir::getBufferBytes(cast<RankedTensorType>(value.getType()), capacity) ==
             folded * ir::getElementBytes(getElementTypeOrSelf(value.getType())) &&
         onTheWay.empty())

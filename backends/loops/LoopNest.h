@@ -49,8 +49,13 @@ public:
   virtual int64_t elementsPerChunk() const = 0;
   /// The most chunks of a fold: rows are cut where they are fewer. 0: rows stay whole.
   virtual int64_t mostChunks() const { return 0; }
-  /// Of a part of a row, at least.
+  /// A result with more elements has enough tasks without chunks. It is part of the order of sums, as those before and the next.
+  virtual int64_t mostElementsOfSplit() const { return 2048; }
+  /// Partial results of all chunks, where rows are cut.
+  virtual int64_t mostPartialResults() const { return 1 << 20; }
+  /// Of a part of a row, at least, and terms of each of its sums.
   virtual int64_t elementsPerPart() const { return elementsPerChunk(); }
+  virtual int64_t termsPerPart() const { return 1; }
   /// Of a nest with a body, which could be cut into more parts without a change of values: so many tasks are enough, and one
   /// takes so many neighbouring elements at once.
   virtual int64_t wantedTasks() const = 0;

@@ -356,9 +356,9 @@ void NestTasks::emitBody(Task &t) {
     return nest.body(t.emitter, t.elements, t.chunk, index);
   // The last tile may be padded; padding is zero.
   SmallVector<AffineExpr> inside;
-  for (auto [dim, expr] : llvm::enumerate(index))
-    if (!nest.space.isDynamicDim(dim))
-      inside.push_back(-expr + (nest.space.getDimSize(dim) - 1));
+  for (const ir::PhysicalDim &dim : physical)
+    if (dim.kind == ir::PhysicalDim::Div && nest.space.getDimSize(dim.logical) % dim.tile != 0)
+      inside.push_back(-index[dim.logical] + (nest.space.getDimSize(dim.logical) - 1));
 
   if (t.chunk)
     offset = t.chunk * nest.chunks->elements + offset;

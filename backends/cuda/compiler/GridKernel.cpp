@@ -25,8 +25,10 @@ static constexpr int64_t kTermsOfBlock = 1024, kTermsOfCache = 16 << 10;
 static constexpr int64_t kThreadsOfLargestBlock = 512;
 // What folding again may save, and is not done for: memory has others to serve.
 static constexpr double kMoreForWhole = 2;
-// Elements of a warp that lie side by side, where nothing is folded: 16 bytes a thread.
+// Elements of a warp that lie side by side, where nothing is folded, or a chunk of many columns: 16 bytes of floats a thread.
 static constexpr int64_t kPacked = 128;
+// Of chunks of columns, that still fill the device.
+static constexpr int64_t kFewWarps = kWarpsAtOnce / 4;
 
 namespace {
 
@@ -36,8 +38,10 @@ public:
 
   int64_t lanes() const final { return kWarp; }
   int64_t elementsPerChunk() const final { return 32 << 10; }
-  int64_t elementsPerPart() const final { return 8 << 10; }
-  int64_t mostChunks() const final { return 1024; }
+  int64_t elementsPerPart() const final { return 2 << 10; }
+  int64_t termsPerPart() const final { return 12; }
+  int64_t mostChunks() const final { return 4096; }
+  int64_t mostElementsOfSplit() const final { return 16 << 10; }
   int64_t wantedTasks() const final { return kWarpsAtOnce; }
   int64_t elementsAtOnce() const final { return kWarp; }
   LogicalResult write(const LoopNest &nest) final;
@@ -59,6 +63,7 @@ private:
   FailureOr<Plan> inBestWay(const LoopNest &nest, Plan plan) const;
   FailureOr<Plan> cutOrWhole(const LoopNest &nest, ThreadGroup group) const;
   FailureOr<Plan> choose(const LoopNest &nest) const;
+  NestTasks::Way widened(const LoopNest &nest, const Plan &plan, NestTasks &tasks) const;
 
   int64_t buffers, capacity;
 };
@@ -148,12 +153,30 @@ FailureOr<GridWriter::Plan> GridWriter::choose(const LoopNest &nest) const {
   return best;
 }
 
+/// With as many elements a thread as it loads at once, where it has no fold, or chunks of columns in registers of its own.
+NestTasks::Way GridWriter::widened(const LoopNest &nest, const Plan &plan, NestTasks &tasks) const {
+  if (!nest.folds)
+    return tasks.widened(plan.way, kPacked);
+  if (!nest.chunks || !plan.weight.foldsAcross || plan.group.lanes() != kWarp)
+    return plan.way;
+  NestTasks::Way way = tasks.widened(plan.way, kPacked / int64_t(nest.chunks->carried.size()));
+  auto isGood = [&] {
+    tasks.take(way);
+    ThreadEmitter emitter = emitterOf(nest, plan, way);
+    return tasks.tasksAtCapacity() >= kFewWarps && succeeded(tasks.emit(emitter, emitter.task(), /*keep=*/false)) &&
+           emitter.accessesPacks();
+  };
+  while (way.groups > 1 && !isGood())
+    way.groups /= 2;
+  return way;
+}
+
 LogicalResult GridWriter::write(const LoopNest &nest) {
   FailureOr<Plan> plan = choose(nest);
   if (failed(plan))
     return failure();
   NestTasks tasks = tasksOf(nest, *plan);
-  NestTasks::Way way = nest.folds ? plan->way : tasks.widened(plan->way, kPacked);
+  NestTasks::Way way = widened(nest, *plan, tasks);
   tasks.take(way);
   ThreadEmitter emitter = emitterOf(nest, *plan, way);
   if (failed(tasks.emit(emitter, emitter.task(), /*keep=*/true)))

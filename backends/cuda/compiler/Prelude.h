@@ -155,11 +155,13 @@ MULTIPLY_HALVES(multiplyF16, "f16")
 #endif
 )";
 
-/// `extern "C" __global__ void name(Byte *b0, Byte *b1, ..., Index rows, Index tasks) {`, with `bounds` in front.
+/// `extern "C" __global__ void name(Byte *__restrict__ b0, ..., Index rows, Index tasks) {`, with `bounds` in front. Where a
+/// result lies where an operand lay, the thread that reads an element is the one that then writes it: loads of others may go
+/// in front of that store, so that a thread waits for many of them at once.
 inline std::string kernelHead(const std::string &name, int64_t buffers, const std::string &bounds = "") {
   std::string head = "extern \"C\" " + bounds + "__global__ void " + name + "(";
   for (int64_t i = 0; i < buffers; ++i)
-    head += "Byte *b" + std::to_string(i) + ", ";
+    head += "Byte *__restrict__ b" + std::to_string(i) + ", ";
   return head + "Index rows, Index tasks) {\n";
 }
 

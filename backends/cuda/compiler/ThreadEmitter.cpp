@@ -342,7 +342,12 @@ std::string ThreadEmitter::functionText(const std::string &function, ThreadEmitt
 Condition ThreadEmitter::isEqual(Count count, int64_t value) {
   return define<Condition>("bool", fmt::format("{} == {}", nameOf(count), value));
 }
-Condition ThreadEmitter::isNonNegative(AffineExpr index) { return define<Condition>("bool", text(index) + " >= 0"); }
+Condition ThreadEmitter::isNonNegative(AffineExpr index) {
+  Condition condition = define<Condition>("bool", text(index) + " >= 0");
+  if (!space().usesLane(index))
+    wholePacks.insert(nameOf(condition));
+  return condition;
+}
 Condition ThreadEmitter::firstLanes(AffineExpr lane, Count count) {
   return define<Condition>("bool", fmt::format("{} < {}", text(lane), nameOf(count)));
 }
@@ -353,7 +358,10 @@ Condition ThreadEmitter::firstLanes(int64_t count) {
   return condition;
 }
 Condition ThreadEmitter::both(Condition a, Condition b) {
-  return define<Condition>("bool", eachOf(a) + " && " + eachOf(b));
+  Condition condition = define<Condition>("bool", eachOf(a) + " && " + eachOf(b));
+  if (isWhole(a) && isWhole(b))
+    wholePacks.insert(nameOf(condition));
+  return condition;
 }
 Element ThreadEmitter::clamp(Element integer, int64_t size) {
   const std::string &type = variableOf(integer).type;
@@ -376,6 +384,7 @@ static int64_t bytesOf(Type element) { return std::max(8u, element.getIntOrFloat
 
 /// Neighbouring lanes share the lines that they read or write; others have one each.
 void ThreadEmitter::chargeAccess(AffineExpr offset, const Lanes &lanes, bool isPack) {
+  accessesPacks_ &= isPack || !lanes.variable || !space().usesLane(offset);
   bool isShared = !lanes.variable || !space().usesLane(offset) || space().isContiguous(offset, lanes.variable);
   charge(isPack     ? 4
          : isShared ? 4 * double(group.perThread)
@@ -384,7 +393,7 @@ void ThreadEmitter::chargeAccess(AffineExpr offset, const Lanes &lanes, bool isP
 
 /// Whether a thread's elements lie side by side, from a multiple of their size on, and exist together.
 bool ThreadEmitter::isPacked(Type element, int64_t byteOffset, AffineExpr offset, const Lanes &lanes) const {
-  if (isSingle() || !lanes.variable || (lanes.exists && !wholePacks.contains(nameOf(lanes.exists))) ||
+  if (isSingle() || !lanes.variable || (lanes.exists && !isWhole(lanes.exists)) ||
       !space().isContiguous(offset, lanes.variable))
     return false;
   LinearIndex first = space().analyze(offset);
@@ -395,8 +404,12 @@ bool ThreadEmitter::isPacked(Type element, int64_t byteOffset, AffineExpr offset
 }
 
 /// In front of what is done to packs.
-std::string ThreadEmitter::ifExist(const Lanes &lanes) const {
-  return lanes.exists ? fmt::format("if ({}) ", firstOf(lanes.exists)) : "";
+std::string ThreadEmitter::ifAll(std::initializer_list<Condition> conditions) const {
+  std::string all;
+  for (Condition condition : conditions)
+    if (condition)
+      all += (all.empty() ? "" : " && ") + firstOf(condition);
+  return all.empty() ? "" : fmt::format("if ({}) ", all);
 }
 
 /// A thread's elements together.
@@ -411,12 +424,13 @@ std::string ThreadEmitter::packAt(Type element, const std::string &address, Affi
 Element ThreadEmitter::loadFrom(const std::string &address, int64_t byteOffset, Type element, AffineExpr offset,
                                 const Lanes &lanes, Condition condition) {
   std::string type = element.isInteger(1) ? "bool" : typeName(element);
-  bool isPack = !condition && isPacked(element, byteOffset, offset, lanes);
+  bool isPack = (!condition || isWhole(condition)) && isPacked(element, byteOffset, offset, lanes);
   chargeAccess(offset, lanes, isPack);
   if (isPack) {
     std::string pack = newName();
     line(fmt::format("Pack<{}, {}> {} = {{}};", memoryTypeName(element), group.perThread, pack));
-    line(ifExist(lanes) + fmt::format("{} = {};", pack, packAt(element, address, offset, lanes.variable)));
+    line(ifAll({lanes.exists, condition}) +
+         fmt::format("{} = {};", pack, packAt(element, address, offset, lanes.variable)));
     return define<Element>(type, fmt::format("({}){}.at[l]", type, pack));
   }
   std::string place = fmt::format("(({} *){})[{}]", memoryTypeName(element), address, text(offset)), held;
@@ -465,7 +479,7 @@ void ThreadEmitter::store(const Memory &memory, AffineExpr offset, const Lanes &
     std::string pack = newName();
     line(fmt::format("Pack<{}, {}> {};", memoryTypeName(type), group.perThread, pack));
     each(fmt::format("{}.at[l] = {};", pack, eachOf(element)));
-    line(ifExist(lanes) + fmt::format("{} = {};", packAt(type, address, offset, lanes.variable), pack));
+    line(ifAll({lanes.exists}) + fmt::format("{} = {};", packAt(type, address, offset, lanes.variable), pack));
   } else {
     each(lanes.exists ? fmt::format("if ({}) {} = {};", eachOf(lanes.exists), place, eachOf(element))
                       : fmt::format("{} = {};", place, eachOf(element)));

@@ -31,6 +31,9 @@ struct ThreadGroup {
 std::string memoryTypeName(mlir::Type element);
 
 class ThreadEmitter : public loops::Emitter {
+  /// Sums that a thread has of each column of its own: as many loads are under way at once, and registers hold them for four.
+  static constexpr int64_t kPartials = 8;
+
 public:
   ThreadEmitter(mlir::MLIRContext *context, ThreadGroup group);
 
@@ -51,11 +54,13 @@ public:
   }
   loops::Condition conditionThat(const std::string &value) { return define<loops::Condition>("bool", value); }
   std::string laneNumber() const;
+  /// Whether a thread's elements lie together in memory, wherever they are loaded from or stored.
+  bool accessesPacks() const { return accessesPacks_; }
   /// Cycles of a group, roughly: to choose between ways to lay the same on threads.
   double cost() const { return cost_; }
 
   int64_t lanes() const final { return group.lanes(); }
-  int64_t partials() const final { return isBlock() ? kWarp : lanes(); }
+  int64_t partials() const final { return kPartials; }
   int64_t lanesOfThread() const final { return group.perThread; }
 
   Inside beginLoop(loops::Count begin, loops::Count end, int64_t step, int64_t trips,
@@ -143,7 +148,8 @@ private:
                            llvm::ArrayRef<loops::Element> results) const;
   std::string text(mlir::AffineExpr index) const;
   bool isPacked(mlir::Type element, int64_t byteOffset, mlir::AffineExpr offset, const loops::Lanes &lanes) const;
-  std::string ifExist(const loops::Lanes &lanes) const;
+  std::string ifAll(std::initializer_list<loops::Condition> conditions) const;
+  bool isWhole(loops::Condition condition) const { return wholePacks.contains(nameOf(condition)); }
   std::string packAt(mlir::Type element, const std::string &address, mlir::AffineExpr offset,
                      mlir::AffineExpr lane) const;
   loops::Element loadFrom(const std::string &address, int64_t byteOffset, mlir::Type element, mlir::AffineExpr offset,
@@ -153,6 +159,7 @@ private:
   std::map<std::string, std::string> functions; // the text of those that are called, by name
   unsigned nextName = 0;
   double cost_ = 0;
+  bool accessesPacks_ = true;
   bool onlyFirst = false; // of a thread's elements: the others are computed for nothing, and left out by compilers
   int64_t heldBytes = 0;  // of shared memory
   llvm::StringSet<> wholePacks; // conditions that a thread's elements have together
