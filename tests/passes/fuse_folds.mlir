@@ -57,9 +57,59 @@ module {
 // CHECK: sluice.return
 module {
   sluice.model "model" format 1 phase "model" capacity 4
-  sluice.graph ["x", "label"] (%x: tensor<?x1000xf32>, %label: tensor<?xi32>) {
-    %losses = sluice.softmax_cross_entropy %x, %label {axis = 1 : i64} : (tensor<?x1000xf32>, tensor<?xi32>) -> tensor<?xf32>
+  sluice.graph ["x", "label"] (%x: tensor<?x200xf32>, %label: tensor<?xi32>) {
+    %losses = sluice.softmax_cross_entropy %x, %label {axis = 1 : i64} : (tensor<?x200xf32>, tensor<?xi32>) -> tensor<?xf32>
     %loss = sluice.mean %losses {axes = array<i64: 0>} : (tensor<?xf32>) -> tensor<f32>
     sluice.output "loss", %loss : tensor<f32>
+  }
+}
+
+// -----
+
+// Tests that halves which a launch leaves are widened by who reads them.
+// CHECK: sluice.entry @predict
+// CHECK: sluice.kernel "einsum_relu"
+// CHECK: sluice.yield %{{.*}} : tensor<?x8xbf16, #cpu>
+// CHECK: sluice.kernel "sum"
+// CHECK-NEXT: tensor<?x8xbf16, #cpu>)
+// CHECK: sluice.cast %{{.*}} {to = f32}
+// CHECK-NOT: sluice.kernel
+// CHECK: sluice.return
+module {
+  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.graph ["x", "w"] (%x: tensor<?x8xbf16>, %w: tensor<8x8xbf16>) {
+    %product = sluice.einsum "ab,bc->ac" %x, %w : (tensor<?x8xbf16>, tensor<8x8xbf16>) -> tensor<?x8xbf16>
+    %y = sluice.relu %product : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    %wide = sluice.cast %y {to = f32} : (tensor<?x8xbf16>) -> tensor<?x8xf32>
+    %sum = sluice.sum %wide {axes = array<i64: 0>} : (tensor<?x8xf32>) -> tensor<8xf32>
+    sluice.output "y", %y : tensor<?x8xbf16>
+    sluice.output "sum", %sum : tensor<8xf32>
+  }
+}
+
+// -----
+
+// Tests that what only a sum reads is found with it, where the product that it is made of is left anyway; and with the product
+// where it is not.
+// CHECK: sluice.entry @predict
+// CHECK: sluice.kernel "einsum_relu"
+// CHECK: sluice.kernel "mul_sum"
+// CHECK: sluice.kernel "einsum_mul"
+// CHECK: sluice.kernel "sum"
+// CHECK-NOT: sluice.kernel
+// CHECK: sluice.return
+module {
+  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.graph ["x", "w"] (%x: tensor<?x8xf32>, %w: tensor<8x8xf32>) {
+    %product = sluice.einsum "ab,bc->ac" %x, %w : (tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
+    %y = sluice.relu %product : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    %square = sluice.mul %y, %y : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+    %sum = sluice.sum %square {axes = array<i64: 0>} : (tensor<?x8xf32>) -> tensor<8xf32>
+    %other = sluice.einsum "ab,bc->ac" %y, %w : (tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
+    %double = sluice.mul %other, %x : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+    %total = sluice.sum %double {axes = array<i64: 0>} : (tensor<?x8xf32>) -> tensor<8xf32>
+    sluice.output "y", %y : tensor<?x8xf32>
+    sluice.output "sum", %sum : tensor<8xf32>
+    sluice.output "total", %total : tensor<8xf32>
   }
 }

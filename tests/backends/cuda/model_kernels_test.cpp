@@ -163,7 +163,8 @@ TEST_F(KindsOfKernels, FitTheirBudgets) {
   kinds.expectBudgets(*nvrtc, "sm_90");
 }
 
-// Bias, activation, mask and the optimizer's step are in the kernel of the product that they follow, and casts between them.
+// Bias, activation, mask and the optimizer's step are in the kernel of the product that they follow, and casts between them; the
+// logits, which others widen, are left as halves.
 TEST_P(FusedKernels, TakeWhatFollowsAProduct) {
   auto [model, precision] = GetParam();
   OwningOpRef<ModuleOp> module = fused(model, precision).first;
@@ -182,7 +183,7 @@ TEST_P(FusedKernels, TakeWhatFollowsAProduct) {
   std::string cast = std::string(precision) == "f32" ? "" : " cast";
   EXPECT_EQ(products, (std::multiset<std::string>{
                           "conv2d add relu compare", "conv2d add relu compare", "einsum add relu compare",
-                          "einsum add" + cast, "einsum where", "einsum", "conv2d_input_grad",
+                          "einsum add", "einsum where", "einsum", "conv2d_input_grad",
                           "einsum" + cast + " mul sub", "einsum" + cast + " mul sub",
                           "conv2d_weight_grad" + cast + " mul sub", "conv2d_weight_grad" + cast + " mul sub"}));
 }
