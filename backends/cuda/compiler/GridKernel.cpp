@@ -27,8 +27,9 @@ static constexpr int64_t kThreadsOfLargestBlock = 512;
 static constexpr double kMoreForWhole = 2;
 // Elements of a warp that lie side by side, where nothing is folded, or a chunk of many columns: 16 bytes of floats a thread.
 static constexpr int64_t kPacked = 128;
-// Of chunks of columns, that still fill the device.
+// Of chunks of columns, that still fill the device; and so much text at most, by which registers grow that a thread needs.
 static constexpr int64_t kFewWarps = kWarpsAtOnce / 4;
+static constexpr size_t kMuchText = 40 << 10;
 
 namespace {
 
@@ -164,7 +165,7 @@ NestTasks::Way GridWriter::widened(const LoopNest &nest, const Plan &plan, NestT
     tasks.take(way);
     ThreadEmitter emitter = emitterOf(nest, plan, way);
     return tasks.tasksAtCapacity() >= kFewWarps && succeeded(tasks.emit(emitter, emitter.task(), /*keep=*/false)) &&
-           emitter.accessesPacks();
+           emitter.accessesPacks() && emitter.body().size() < kMuchText;
   };
   while (way.groups > 1 && !isGood())
     way.groups /= 2;

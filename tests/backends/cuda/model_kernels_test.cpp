@@ -182,10 +182,10 @@ TEST_P(FusedKernels, TakeWhatFollowsAProduct) {
   });
   std::string cast = std::string(precision) == "f32" ? "" : " cast";
   EXPECT_EQ(products, (std::multiset<std::string>{
-                          "conv2d add relu compare", "conv2d add relu compare", "einsum add relu compare",
-                          "einsum add", "einsum where", "einsum", "conv2d_input_grad",
-                          "einsum" + cast + " mul sub", "einsum" + cast + " mul sub",
-                          "conv2d_weight_grad" + cast + " mul sub", "conv2d_weight_grad" + cast + " mul sub"}));
+                          "conv2d add relu compare", "conv2d add relu compare", "einsum add relu compare", "einsum add",
+                          "einsum where", "einsum", "conv2d_input_grad", "einsum" + cast + " mul sub",
+                          "einsum" + cast + " mul sub", "conv2d_weight_grad" + cast + " mul sub",
+                          "conv2d_weight_grad" + cast + " mul sub"}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ModelKernels,
