@@ -185,17 +185,20 @@ private:
   }
 
   /// Whether `op` is found with what reduces it: nothing else reads it, none of that may join the group, and the group leaves
-  /// what `op` reads of it for others anyway. Its own result would be written here and read there on top of that.
+  /// the halves that `op` reads of it for others anyway. Its own result, which is wider, would be written here and read there on
+  /// top of that.
   bool isFoundWithReductions(Operation *op, unsigned index) {
     const FusionGroup &group = groups[index];
-    if (!isa<ElementwiseOp>(op) || !isReadByReductionsAlone(op->getResult(0)))
+    if (!isa<ElementwiseOp>(op) || isHalf(typeOf(op->getResult(0)).getElementType()) ||
+        !isReadByReductionsAlone(op->getResult(0)))
       return false;
     llvm::SetVector<Operation *> contents = group.contents;
     contents.insert(op);
     auto joins = [&](Operation *user) { return rules.canJoin(user, contents, resultsBeside(user, index)); };
     auto isLeft = [&](Operation *member) {
-      return llvm::all_of(member->getResults(),
-                          [&](Value result) { return !isReadBy(result, op) || isReadBeside(result, op, index); });
+      return llvm::all_of(member->getResults(), [&](Value result) {
+        return !isReadBy(result, op) || (isHalf(typeOf(result).getElementType()) && isReadBeside(result, op, index));
+      });
     };
     return llvm::none_of(op->getUsers(), joins) && llvm::all_of(group.ops, isLeft);
   }

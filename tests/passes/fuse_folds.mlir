@@ -89,8 +89,8 @@ module {
 
 // -----
 
-// Tests that what only a sum reads is found with it, where the product that it is made of is left anyway; and with the product
-// where it is not.
+// Tests that what only a sum reads is found with it, where the halves that it is made of are left anyway; and with the product
+// where they are not.
 // CHECK: sluice.entry @predict
 // CHECK: sluice.kernel "einsum_relu"
 // CHECK: sluice.kernel "mul_sum"
@@ -100,15 +100,17 @@ module {
 // CHECK: sluice.return
 module {
   sluice.model "model" format 1 phase "model" capacity 4
-  sluice.graph ["x", "w"] (%x: tensor<?x8xf32>, %w: tensor<8x8xf32>) {
-    %product = sluice.einsum "ab,bc->ac" %x, %w : (tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
-    %y = sluice.relu %product : (tensor<?x8xf32>) -> tensor<?x8xf32>
-    %square = sluice.mul %y, %y : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  sluice.graph ["x", "w"] (%x: tensor<?x8xbf16>, %w: tensor<8x8xbf16>) {
+    %product = sluice.einsum "ab,bc->ac" %x, %w : (tensor<?x8xbf16>, tensor<8x8xbf16>) -> tensor<?x8xbf16>
+    %y = sluice.relu %product : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    %wide = sluice.cast %y {to = f32} : (tensor<?x8xbf16>) -> tensor<?x8xf32>
+    %square = sluice.mul %wide, %wide : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
     %sum = sluice.sum %square {axes = array<i64: 0>} : (tensor<?x8xf32>) -> tensor<8xf32>
-    %other = sluice.einsum "ab,bc->ac" %y, %w : (tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
-    %double = sluice.mul %other, %x : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+    %other = sluice.einsum "ab,bc->ac" %y, %w : (tensor<?x8xbf16>, tensor<8x8xbf16>) -> tensor<?x8xbf16>
+    %widened = sluice.cast %other {to = f32} : (tensor<?x8xbf16>) -> tensor<?x8xf32>
+    %double = sluice.mul %widened, %widened : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
     %total = sluice.sum %double {axes = array<i64: 0>} : (tensor<?x8xf32>) -> tensor<8xf32>
-    sluice.output "y", %y : tensor<?x8xf32>
+    sluice.output "y", %y : tensor<?x8xbf16>
     sluice.output "sum", %sum : tensor<8xf32>
     sluice.output "total", %total : tensor<8xf32>
   }
