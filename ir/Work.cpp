@@ -1,6 +1,7 @@
 #include "ir/Work.h"
 
 #include "ir/Layout.h"
+#include "ir/ops/Inference.h"
 
 using namespace mlir;
 
