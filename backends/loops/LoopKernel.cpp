@@ -23,6 +23,9 @@ namespace sluice::loops {
 
 using namespace mlir;
 
+// Partial results of all chunks, where rows are cut.
+static constexpr int64_t kMostPartialResults = 1 << 20;
+
 namespace {
 
 /// What is stored of a result, and the elements of that: of an update in place the part that is new.
@@ -234,7 +237,7 @@ int64_t LoopKernel::partsOf(const Reduction &fold, int64_t kept, int64_t element
   auto below = llvm::find_if(fold.extents, [](int64_t extent) { return extent > 1; });
   if (elementsOfRow == 0 || below == fold.extents.end())
     return 1;
-  int64_t chunks = std::min(writer.mostChunks(), writer.mostPartialResults() / kept);
+  int64_t chunks = std::min(writer.mostChunks(), kMostPartialResults / kept);
   int64_t elements = std::max(writer.elementsPerPart(), writer.termsPerPart() * kept);
   int64_t most = std::min({*below, chunks / capacity, elementsOfRow / elements});
   int64_t parts = std::max<int64_t>(most, 1);

@@ -51,8 +51,6 @@ public:
   virtual int64_t mostChunks() const { return 0; }
   /// A result with more elements has enough tasks without chunks. It is part of the order of sums, as those before and the next.
   virtual int64_t mostElementsOfSplit() const { return 2048; }
-  /// Partial results of all chunks, where rows are cut.
-  virtual int64_t mostPartialResults() const { return 1 << 20; }
   /// Of a part of a row, at least, and terms of each of its sums.
   virtual int64_t elementsPerPart() const { return elementsPerChunk(); }
   virtual int64_t termsPerPart() const { return 1; }

@@ -1,10 +1,11 @@
 // Fusion groups.
 //
-// 1. Ops are visited in block order. Injective ops, and scalars made of them, are not grouped: they are rematerialised
-//    where they are used, unless a buffer must hold them (a state, an output), or the backend will not have them in the
+// 1. Ops are visited in block order. Injective ops, what widens halves, and scalars made of these, are not grouped: they are
+//    rematerialised where they are used, unless a buffer must hold them (a state, an output), or the backend will not have them in the
 //    launch of a reader. So is what an optimizer makes of a state alone, such as its decay, for what reads it besides.
 // 2. Another op joins the last group that computes something for it, if the backend agrees. Groups that only compute
-//    elementwise what it reads besides come along: `x @ w + a * b` is one launch, whatever `a * b` was before.
+//    elementwise what it reads besides come along: `x @ w + a * b` is one launch, whatever `a * b` was before. What only
+//    reductions read that may not join, of halves that are stored anyway, waits for these.
 // 3. What updates a part of a value in its place, a scan's stack above all, joins the group that computes the part, or one that
 //    passes over as many elements.
 // 4. A group may be joined only if none of the op's other operands depends on it, so that groups stay convex: the one
@@ -87,6 +88,16 @@ llvm::SetVector<Operation *> FusionRules::rematerialisedFor(Operation *op) {
   return found;
 }
 
+/// Whether ops read the value that are not `within`, where those that are `recomputed` only pass it on.
+static bool isReadApart(Value value, llvm::function_ref<bool(Operation *)> within,
+                        llvm::function_ref<bool(Operation *)> recomputed) {
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
+    return !within(user) && (!recomputed(user) || llvm::any_of(user->getResults(), [&](Value result) {
+      return isReadApart(result, within, recomputed);
+    }));
+  });
+}
+
 namespace {
 
 class GroupForming {
@@ -138,22 +149,12 @@ private:
     return it != groupOf.end() && it->second == group;
   }
 
-  /// Whether any but `op` and the groups reads the value, through rematerialised ops, too.
+  /// Whether any but `op` and the groups reads the value.
   bool isReadBeside(Value value, Operation *op, ArrayRef<unsigned> joined) {
-    return llvm::any_of(value.getUsers(), [&](Operation *user) {
-      if (user == op || llvm::any_of(joined, [&](unsigned group) { return isMember(user, group); }))
-        return false;
-      return !isCompute(user) || !rules.isRecomputed(user) ||
-             llvm::any_of(user->getResults(), [&](Value result) { return isReadBeside(result, op, joined); });
-    });
-  }
-
-  /// Whether `op` reads the value, through rematerialised ops, too.
-  bool isReadBy(Value value, Operation *op) {
-    return llvm::any_of(value.getUsers(), [&](Operation *user) {
-      return user == op || (isCompute(user) && rules.isRecomputed(user) &&
-                            llvm::any_of(user->getResults(), [&](Value result) { return isReadBy(result, op); }));
-    });
+    auto isWithin = [&](Operation *user) {
+      return user == op || llvm::any_of(joined, [&](unsigned group) { return isMember(user, group); });
+    };
+    return isReadApart(value, isWithin, [&](Operation *user) { return isCompute(user) && rules.isRecomputed(user); });
   }
 
   /// What is read of the groups beside them and `op`.
@@ -195,9 +196,12 @@ private:
     llvm::SetVector<Operation *> contents = group.contents;
     contents.insert(op);
     auto joins = [&](Operation *user) { return rules.canJoin(user, contents, resultsBeside(user, index)); };
+    llvm::SetVector<Operation *> readers = rules.rematerialisedFor(op);
+    readers.insert(op);
     auto isLeft = [&](Operation *member) {
       return llvm::all_of(member->getResults(), [&](Value result) {
-        return !isReadBy(result, op) || (isHalf(typeOf(result).getElementType()) && isReadBeside(result, op, index));
+        bool isRead = llvm::any_of(result.getUsers(), [&](Operation *user) { return readers.contains(user); });
+        return !isRead || (isHalf(typeOf(result).getElementType()) && isReadBeside(result, op, index));
       });
     };
     return llvm::none_of(op->getUsers(), joins) && llvm::all_of(group.ops, isLeft);
@@ -379,23 +383,15 @@ static void collect(Operation *op, const FusionGroup &group, LaunchContents &con
   contents.ops.insert(op);
 }
 
-/// Whether others read the value, through what is rematerialised in the group, too.
-static bool isReadOutside(Value value, const FusionGroup &group) {
-  return llvm::any_of(value.getUsers(), [&](Operation *user) {
-    if (llvm::is_contained(group.ops, user))
-      return false;
-    return !group.contents.contains(user) ||
-           llvm::any_of(user->getResults(), [&](Value result) { return isReadOutside(result, group); });
-  });
-}
-
 LaunchContents contentsOf(const FusionGroup &group) {
   LaunchContents contents;
+  auto isMember = [&](Operation *user) { return llvm::is_contained(group.ops, user); };
+  auto isInside = [&](Operation *user) { return group.contents.contains(user); };
   for (Operation *op : group.ops)
     collect(op, group, contents);
   for (Operation *op : group.ops)
     llvm::copy_if(op->getResults(), std::back_inserter(contents.outputs),
-                  [&](Value result) { return isReadOutside(result, group); });
+                  [&](Value result) { return isReadApart(result, isMember, isInside); });
   return contents;
 }
 

@@ -40,18 +40,18 @@ static std::vector<double> endsOf(const std::vector<WorkTime> &times, bool &isHo
 static double callAgainAndAgain(Instance &instance, const Entry &entry, int64_t rows, double seconds, int64_t least,
                                 Processes &processes) {
   BenchState state(instance, entry);
-  for (int64_t call = 0; call < 2 * instance.plan().inFlight; ++call) {
-    state.prepare(call);
+  int64_t before = 2 * instance.plan().inFlight, calls = 0;
+  auto call = [&](int64_t number) {
+    state.prepare(number);
     instance.run(entry, rows);
-  }
+  };
+  for (int64_t number = 0; number < before; ++number)
+    call(number);
   instance.synchronize();
   double begin = WorkTimes::now();
-  int64_t calls = 0;
   auto goesOn = [&] { return calls < least || processes.decide(WorkTimes::now() - begin < seconds); };
-  for (; calls < mostCalls && goesOn(); ++calls) {
-    state.prepare(2 * instance.plan().inFlight + calls);
-    instance.run(entry, rows);
-  }
+  for (; calls < mostCalls && goesOn(); ++calls)
+    call(before + calls);
   instance.synchronize();
   return (WorkTimes::now() - begin) / static_cast<double>(calls);
 }

@@ -15,7 +15,7 @@ namespace sluice::cpu {
 static llvm::Constant *knownLanes(llvm::Value *mask) {
   using namespace llvm::PatternMatch;
   llvm::Constant *known = nullptr;
-  match(mask, m_CombineOr(m_Constant(known), m_c_And(m_Value(), m_Constant(known))));
+  match(mask, m_CombineOr(m_ImmConstant(known), m_c_And(m_Value(), m_ImmConstant(known))));
   return known;
 }
 

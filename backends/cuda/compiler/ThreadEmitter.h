@@ -11,6 +11,7 @@
 #include "backends/cuda/compiler/GridKernel.h"
 #include "backends/loops/Emitter.h"
 #include "llvm/ADT/StringSet.h"
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <memory>
@@ -60,7 +61,7 @@ public:
   double cost() const { return cost_; }
 
   int64_t lanes() const final { return group.lanes(); }
-  int64_t partials() const final { return kPartials; }
+  int64_t partials() const final { return std::min(kPartials, lanes()); }
   int64_t lanesOfThread() const final { return group.perThread; }
 
   Inside beginLoop(loops::Count begin, loops::Count end, int64_t step, int64_t trips,

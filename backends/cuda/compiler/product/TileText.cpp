@@ -59,6 +59,7 @@ private:
   std::string elementPlace(const TileOperand &operand) const;
   std::string fillTable() const;
   SmallVector<std::string> conditionsOfAt() const;
+  std::string depthOf(const std::string &table, const Parts &parts) const;
   std::string conditionsOf(const TileOperand &operand) const;
   std::string addressOf(const TileOperand &operand) const;
   std::string placeIn(const TileOperand &operand) const;
@@ -257,7 +258,12 @@ std::string TileText::fillTable() const {
   return text + "    }\n";
 }
 
-/// Of what a thread takes: whether it exists. In all that follows places in the sum come from the table, or from `at`.
+/// What the place in the sum says: that of `at` where tiles are copied ahead, else as the table has it.
+std::string TileText::depthOf(const std::string &table, const Parts &parts) const {
+  return p.isCopiedAhead() ? "(" + textOf(parts.depth) + ")" : table + "[slot][depth]";
+}
+
+/// Of what a thread takes: whether it exists.
 std::string TileText::conditionsOf(const TileOperand &operand) const {
   const std::string name = operand.name;
   SmallVector<std::string> conditions{name + "Exists[l]"};
@@ -265,19 +271,16 @@ std::string TileText::conditionsOf(const TileOperand &operand) const {
     llvm::append_range(conditions, conditionsOfAt());
   else
     conditions.push_back("exists[slot][depth]");
-  for (auto [i, condition] : llvm::enumerate(operand.nonNegative)) {
-    std::string inSum =
-        p.isCopiedAhead() ? "(" + textOf(condition.depth) + ")" : fmt::format("{}DepthIf{}[slot][depth]", name, i);
-    conditions.push_back(fmt::format("{}If{}[l] + {} >= 0", name, i, inSum));
-  }
+  for (auto [i, condition] : llvm::enumerate(operand.nonNegative))
+    conditions.push_back(
+        fmt::format("{}If{}[l] + {} >= 0", name, i, depthOf(fmt::format("{}DepthIf{}", name, i), condition)));
   return conjunction(conditions);
 }
 
 std::string TileText::addressOf(const TileOperand &operand) const {
-  std::string inSum =
-      p.isCopiedAhead() ? "(" + textOf(operand.offset.depth) + ")" : std::string(operand.name) + "Depth[slot][depth]";
   return fmt::format("({} *)b{} + {}Side[l] + {}", memoryTypeName(elementOf(operand)),
-                     cast<BlockArgument>(p.op->getOperand(operand.number)).getArgNumber(), operand.name, inSum);
+                     cast<BlockArgument>(p.op->getOperand(operand.number)).getArgNumber(), operand.name,
+                     depthOf(std::string(operand.name) + "Depth", operand.offset));
 }
 
 /// Where in a tile as it lies in memory.
