@@ -21,8 +21,9 @@ constexpr int64_t kMostTermsOfOneTask = 256;
 /// A kernel that is put together op by op, in the order of the view.
 class KernelGrowth {
 public:
-  explicit KernelGrowth(const sluice_kernel_view &kernel)
-      : kernel(kernel), makers(kernel.num_values, kOutside), isResult(kernel.num_values), isFoundAgain(kernel.num_ops) {
+  KernelGrowth(const sluice_kernel_view &kernel, bool throughMoves)
+      : kernel(kernel), throughMoves(throughMoves), makers(kernel.num_values, kOutside), isResult(kernel.num_values),
+        isFoundAgain(kernel.num_ops) {
     for (size_t result : llvm::ArrayRef(kernel.results, kernel.num_results))
       isResult.set(result);
     size_t value = kernel.num_operands;
@@ -109,7 +110,10 @@ private:
   }
 
   bool readsMemory(size_t op) const {
-    return llvm::all_of(operandsOf(op), [&](size_t operand) { return makers[operand] == kOutside; });
+    return llvm::all_of(operandsOf(op), [&](size_t operand) {
+      size_t maker = makers[operand];
+      return maker == kOutside || (throughMoves && ir::isInjective(operationOf(maker)) && readsMemory(maker));
+    });
   }
 
   /// Whether `op` has a fold for each row of what is read apart in memory: neighbours of a slice or a transposition that are
@@ -281,6 +285,7 @@ private:
   }
 
   const sluice_kernel_view &kernel;
+  bool throughMoves;
   SmallVector<size_t> makers; // of each value: an op, or kOutside
   SmallVector<size_t> firstResult;
   llvm::BitVector isResult, isFoundAgain;
@@ -291,6 +296,8 @@ private:
 
 } // namespace
 
-bool lastOpJoins(const sluice_kernel_view &kernel) { return KernelGrowth(kernel).lastOpJoins(); }
+bool lastOpJoins(const sluice_kernel_view &kernel, bool throughMoves) {
+  return KernelGrowth(kernel, throughMoves).lastOpJoins();
+}
 
 } // namespace sluice::loops

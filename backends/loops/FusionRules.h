@@ -14,8 +14,8 @@ inline constexpr size_t kMaxOpsInKernel = 128;
 ///
 /// A kernel's loops run over one index space: the results of its product, of its elementwise ops, or of its last
 /// reduction.
-/// 1. A product comes first and reads memory. Elementwise ops of its index space that read what is computed from it are
-///    its epilogue; nothing else joins it.
+/// 1. A product comes first and reads memory, or with `throughMoves` what ops that only move elements make of memory.
+///    Elementwise ops of its index space that read what is computed from it are its epilogue; nothing else joins it.
 /// 2. Elementwise ops of one index space, of which one reads another, share loads and loops.
 /// 3. A reduction, or another op that is not elementwise, takes a loop kernel into itself if nothing else reads that
 ///    kernel: its operand needs no buffer.
@@ -26,8 +26,9 @@ inline constexpr size_t kMaxOpsInKernel = 128;
 ///    each row does not read what is apart in memory: it is made before.
 /// 5. An update of a part joins the loop kernel that computes the part, or one of elementwise ops over as many elements: they
 ///    are stored where they belong as they are found. Nothing joins what it leaves. That it works in place is the caller's word.
-/// 6. An op that works on blocks of its operands reads memory, and nothing joins it.
+/// 6. An op that works on blocks of its operands reads memory as a product does, and nothing joins it.
 /// Ops that move elements, and scalars made of them, are rematerialised where they are read if they are no results.
-bool lastOpJoins(const sluice_kernel_view &kernel);
+/// Which moves kernels of products and of blocks can read through is for the caller to say, who has them.
+bool lastOpJoins(const sluice_kernel_view &kernel, bool throughMoves = false);
 
 } // namespace sluice::loops

@@ -41,8 +41,9 @@ struct Terms {
 /// Puts a product together, with some dimensions of the result split into a quotient and a remainder.
 class Builder {
 public:
-  Builder(Operation *op, const Formula &formula, const Terms &terms, int64_t capacity)
-      : type(cast<RankedTensorType>(op->getResult(0).getType())), formula(formula), terms(terms), capacity(capacity) {}
+  Builder(Formulas &formulas, const Formula &formula, const Terms &terms, int64_t capacity, ArrayRef<Operation *> moves)
+      : formulas(formulas), type(cast<RankedTensorType>(formula.op->getResult(0).getType())), formula(formula),
+        terms(terms), capacity(capacity), moves(moves) {}
 
   /// No product if an operand cannot be told from the other.
   std::optional<Product> build(const std::map<unsigned, int64_t> &divisors = {}) const;
@@ -51,10 +52,12 @@ private:
   Product place(const std::map<unsigned, int64_t> &divisors) const;
   std::set<int64_t> divisorsOf(unsigned dim) const;
 
+  Formulas &formulas;
   RankedTensorType type;
   const Formula &formula;
   const Terms &terms;
   int64_t capacity;
+  ArrayRef<Operation *> moves;
 };
 
 } // namespace
@@ -87,7 +90,10 @@ Product Builder::place(const std::map<unsigned, int64_t> &divisors) const {
   }
   auto place = [&](AffineExpr expr) { return product.space.normalize(expr.replaceDims(replacements)); };
   auto operand = [&](const Read &read) {
-    return Product::Operand{read.operand, llvm::map_to_vector(read.index, place)};
+    PlaceInMemory its =
+        placeInMemory(formulas, formula.op->getOperand(read.operand), llvm::map_to_vector(read.index, place), moves);
+    its.index = llvm::map_to_vector(its.index, [&](AffineExpr at) { return product.space.normalize(at); });
+    return its;
   };
   product.a = operand(*terms.reads[0]);
   product.b = operand(*terms.reads[1]);
@@ -117,7 +123,7 @@ std::set<int64_t> Builder::divisorsOf(unsigned dim) const {
 
 std::optional<Product> Builder::build(const std::map<unsigned, int64_t> &divisors) const {
   Product product = place(divisors);
-  auto finds = [](const Product::Operand &operand, AffineExpr variable) {
+  auto finds = [](const PlaceInMemory &operand, AffineExpr variable) {
     return llvm::any_of(operand.index, [&](AffineExpr index) { return usesVariable(index, variable); });
   };
   size_t next = 0; // among the product's dimensions
@@ -141,7 +147,7 @@ std::optional<Product> Builder::build(const std::map<unsigned, int64_t> &divisor
   return product;
 }
 
-std::optional<Product> findProduct(Formulas &formulas, Operation *op, int64_t capacity) {
+std::optional<Product> findProduct(Formulas &formulas, Operation *op, int64_t capacity, ArrayRef<Operation *> moves) {
   auto contraction = dyn_cast<ir::ContractionOp>(op);
   if (!contraction || contraction.getGroups() > 1)
     return std::nullopt;
@@ -153,7 +159,7 @@ std::optional<Product> findProduct(Formulas &formulas, Operation *op, int64_t ca
   terms.reduction = formula.reductions.front();
   terms.take(terms.reduction->step);
   assert(terms.reads.size() == 2 && "of the products of two elements");
-  return Builder(op, formula, terms, capacity).build();
+  return Builder(formulas, formula, terms, capacity, moves).build();
 }
 
 } // namespace sluice::loops

@@ -7,6 +7,7 @@
 
 #include "backends/loops/Formula.h"
 #include "backends/loops/LinearIndex.h"
+#include "backends/loops/ReadThrough.h"
 #include <optional>
 
 namespace sluice::loops {
@@ -20,14 +21,10 @@ struct Product {
     bool hasRows;              ///< as many as the call's rows, in place of `size`
     Role role;
   };
-  struct Operand {
-    unsigned number; ///< of the op
-    llvm::SmallVector<mlir::AffineExpr> index;
-  };
 
   IndexSpace space;
   llvm::SmallVector<Dim> dims; ///< of the result in its order, then those summed over
-  Operand a, b;
+  PlaceInMemory a, b;
   llvm::SmallVector<mlir::AffineExpr> nonNegative; ///< a term is 0 where one of them is not
   llvm::SmallVector<mlir::AffineExpr> result;      ///< its index
   llvm::SmallVector<mlir::AffineExpr> inResult;    ///< there is such an element where all of these are >= 0
@@ -36,7 +33,9 @@ struct Product {
 };
 
 /// What a product of one group is. A dimension of the result by whose remainder both operands are found, as in the input's
-/// gradient of a strided convolution, becomes two: the remainder is one of the batch.
-std::optional<Product> findProduct(Formulas &formulas, mlir::Operation *op, int64_t capacity);
+/// gradient of a strided convolution, becomes two: the remainder is one of the batch. Operands are read through `moves`, as
+/// `placeInMemory` says.
+std::optional<Product> findProduct(Formulas &formulas, mlir::Operation *op, int64_t capacity,
+                                   llvm::ArrayRef<mlir::Operation *> moves = {});
 
 } // namespace sluice::loops

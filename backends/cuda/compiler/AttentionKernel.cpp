@@ -3,8 +3,12 @@
 #include "backends/cuda/compiler/Prelude.h"
 #include "backends/cuda/compiler/ThreadEmitter.h"
 #include "backends/cuda/compiler/attention/AttentionText.h"
+#include "backends/loops/Elements.h"
+#include "backends/loops/ReadThrough.h"
 #include "ir/Layout.h"
 #include "ir/Types.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
 #include <fmt/format.h>
@@ -91,6 +95,64 @@ bool isLaidOutForAttention(RankedTensorType type, bool vectors) {
   return ir::isUncut(type) && (!vectors || ir::getPhysicalDims(type)->back().logical + 1 == type.getRank());
 }
 
+//===- operands ---------------------------------------------------------------------------------------------------===//
+
+namespace {
+
+/// Where an operand's elements lie in a buffer.
+struct OperandInMemory {
+  Value memory;
+  int64_t first;
+  SmallVector<int64_t> strides; ///< from one to the next along each dimension
+};
+
+} // namespace
+
+/// Elements of an item that are loaded at once, as Incoming of the text has it.
+static int64_t packOf(int64_t elements, int64_t elementBytes) {
+  int64_t most = 16 / elementBytes;
+  return elements % most == 0 ? most : elements % 4 == 0 ? 4 : elements % 2 == 0 ? 2 : 1;
+}
+
+/// None if they are not that far apart everywhere.
+static std::optional<OperandInMemory> operandInMemory(Value operand, int64_t capacity,
+                                                      ArrayRef<Operation *> moves = {}) {
+  auto type = cast<RankedTensorType>(operand.getType());
+  loops::IndexSpace space(type.getContext());
+  SmallVector<AffineExpr> index;
+  for (int64_t size : type.getShape())
+    index.push_back(space.addVariable({}, {0, (ShapedType::isDynamic(size) ? capacity : size) - 1}, /*keep=*/true));
+  loops::Formulas formulas;
+  loops::PlaceInMemory place = loops::placeInMemory(formulas, operand, index, moves);
+  auto memoryType = cast<RankedTensorType>(place.memory.getType());
+  loops::LinearIndex linear = space.analyze(loops::offsetIn(memoryType, place.index, capacity));
+  if (!llvm::all_of(linear.terms, [](const auto &term) { return isa<AffineDimExpr>(term.atom); }))
+    return std::nullopt;
+  auto strides = llvm::map_to_vector(index, [&](AffineExpr variable) { return linear.coefficientOf(variable); });
+  return OperandInMemory{place.memory, linear.constant, strides};
+}
+
+/// Whether the elements of each item are neighbours, and packs of them aligned.
+static bool areItems(const OperandInMemory &operand, RankedTensorType type) {
+  int64_t pack = packOf(type.getShape().back(), ir::getElementBytes(type.getElementType()));
+  auto isAligned = [&](int64_t elements) { return elements % pack == 0; };
+  return operand.strides.back() == 1 && isAligned(operand.first) &&
+         llvm::all_of(ArrayRef(operand.strides).drop_back(), isAligned);
+}
+
+bool canReadThrough(Operation *op, ArrayRef<Operation *> moves, int64_t capacity) {
+  op->getContext()->loadDialect<arith::ArithDialect, math::MathDialect>(); // of what ops mean
+  loops::Formulas formulas;
+  auto isRead = [&](OpOperand &operand) {
+    if (!llvm::is_contained(moves, operand.get().getDefiningOp()))
+      return true;
+    std::optional<OperandInMemory> its = operandInMemory(operand.get(), capacity, moves);
+    bool isOfVectors = cast<ir::BlockwiseOp>(op).holdsVectors(/*isResult=*/false, operand.getOperandNumber());
+    return its && (!isOfVectors || areItems(*its, cast<RankedTensorType>(operand.get().getType())));
+  };
+  return loops::readsMemory(formulas, op, moves) && llvm::all_of(op->getOpOperands(), isRead);
+}
+
 //===- tiles ------------------------------------------------------------------------------------------------------===//
 
 /// Bytes of a row in shared memory, as TileRows of the text has it.
@@ -150,7 +212,6 @@ private:
   int64_t tilesOfHead() const { return llvm::divideCeilSigned(items(), tiles.rows()); }
   std::string cores() const;
   std::string caseText() const;
-  std::string itemsOf(RankedTensorType type, const std::string &at) const;
   std::string operandText(unsigned number) const;
   std::string resultText(unsigned number) const;
   std::string maskText() const;
@@ -185,18 +246,17 @@ std::string AttentionWriter::caseText() const {
                      shape.heads() / shape.headsOfKeys(), shape.causal, tiles.threads(), tiles.block, tiles.step);
 }
 
-/// The tensor that begins at `at`, whose last dimension but that of elements is items.
-std::string AttentionWriter::itemsOf(RankedTensorType type, const std::string &at) const {
-  SmallVector<int64_t> strides = ir::getStrides(type, capacity);
-  std::string element = memoryTypeName(type.getElementType());
-  return fmt::format("Items<{0}>{{({0} *){1}, {2}, {3}, {4}}}", element, at, strides[0], strides[1], strides[2]);
+/// The tensor that begins at `first` in a buffer, whose last dimension but that of elements is items.
+static std::string itemsText(Type element, int64_t buffer, int64_t first, ArrayRef<int64_t> strides) {
+  return fmt::format("Items<{0}>{{({0} *)b{1} + {2}, {3}, {4}, {5}}}", memoryTypeName(element), buffer, first,
+                     strides[0], strides[1], strides[2]);
 }
-
-static std::string bufferName(int64_t number) { return "b" + std::to_string(number); }
 
 std::string AttentionWriter::operandText(unsigned number) const {
   Value operand = shape.op->getOperand(number);
-  return itemsOf(shape.typeOf(operand), bufferName(cast<BlockArgument>(operand).getArgNumber()));
+  OperandInMemory its = *operandInMemory(operand, capacity);
+  return itemsText(shape.typeOf(operand).getElementType(), cast<BlockArgument>(its.memory).getArgNumber(), its.first,
+                   its.strides);
 }
 
 /// Null where nothing reads it.
@@ -205,7 +265,8 @@ std::string AttentionWriter::resultText(unsigned number) const {
   auto found = llvm::find(results, result);
   if (found == results.end())
     return fmt::format("Items<{}>{{}}", memoryTypeName(shape.typeOf(result).getElementType()));
-  return itemsOf(shape.typeOf(result), bufferName(firstResult + (found - results.begin())));
+  return itemsText(shape.typeOf(result).getElementType(), firstResult + (found - results.begin()), /*first=*/0,
+                   ir::getStrides(shape.typeOf(result), capacity));
 }
 
 /// Of dimensions in which it is repeated the stride is 0.
@@ -213,11 +274,12 @@ std::string AttentionWriter::maskText() const {
   if (!shape.mask)
     return "NoMask{}";
   RankedTensorType type = shape.typeOf(shape.mask);
-  std::string element = memoryTypeName(type.getElementType()), strides;
-  for (auto [dim, stride] : llvm::enumerate(ir::getStrides(type, capacity)))
-    strides += ", " + std::to_string(type.getDimSize(unsigned(dim)) == 1 ? 0 : stride);
-  return fmt::format("Mask<{0}>{{({0} *){1}{2}}}", element, bufferName(cast<BlockArgument>(shape.mask).getArgNumber()),
-                     strides);
+  OperandInMemory its = *operandInMemory(shape.mask, capacity);
+  std::string strides;
+  for (auto [size, stride] : llvm::zip_equal(type.getShape(), its.strides))
+    strides += ", " + std::to_string(size == 1 ? 0 : stride);
+  return fmt::format("Mask<{0}>{{({0} *)b{1} + {2}{3}}}", memoryTypeName(type.getElementType()),
+                     cast<BlockArgument>(its.memory).getArgNumber(), its.first, strides);
 }
 
 std::string AttentionWriter::callText() const {
@@ -260,9 +322,9 @@ std::optional<LogicalResult> writeAttentionKernel(ir::KernelOp kernel, StringRef
   if (ops.empty())
     return std::nullopt;
   Operation *op = *ops.begin();
-  for (Value operand : op->getOperands())
-    if (!isa<BlockArgument>(operand))
-      return op->emitOpError("reads what is computed in the same kernel; kernels of attention read memory");
+  loops::Formulas formulas;
+  if (!loops::readsMemory(formulas, op))
+    return op->emitOpError("reads what is computed in the same kernel; kernels of attention read memory");
   if (std::string reason = reasonAgainstAttention(op, options); !reason.empty())
     return op->emitOpError(reason);
   AttentionWriter writer(kernel, op, name, capacity, options);

@@ -14,8 +14,11 @@ std::string reasonAgainstAttention(mlir::Operation *op, const GridOptions &optio
 /// neighbours.
 bool isLaidOutForAttention(mlir::RankedTensorType type, bool vectors);
 
-/// Adds the function of a kernel that is one such op. None, and nothing is added, if it is another kernel. Fails with a
-/// diagnostic.
+/// Whether kernels of `op` read its operands through these ops, of which each only moves elements.
+bool canReadThrough(mlir::Operation *op, llvm::ArrayRef<mlir::Operation *> moves, int64_t capacity);
+
+/// Adds the function of a kernel that is one such op, and what moves elements of memory for it. None, and nothing is added, if
+/// it is another kernel. Fails with a diagnostic.
 std::optional<mlir::LogicalResult> writeAttentionKernel(ir::KernelOp kernel, llvm::StringRef name, int64_t capacity,
                                                         const GridOptions &options, GridKernel &into);
 

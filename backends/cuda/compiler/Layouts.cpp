@@ -69,9 +69,15 @@ static bool wantsChannelsLast(Operation *op) {
              ir::AvgPool2dOp, ir::AvgPool2dGradOp>(op);
 }
 
-static bool isLaidOut(ir::BlockwiseOp attention, bool isResult, unsigned number) {
+/// Heads of attention lie inside of items, as products that make all heads at once leave them, and as those read them that take
+/// all heads.
+static std::optional<LayoutPreference> layoutForAttention(ir::BlockwiseOp attention, bool isResult, unsigned number) {
   Value value = isResult ? Value(attention->getResult(number)) : attention->getOperand(number);
-  return isLaidOutForAttention(cast<RankedTensorType>(value.getType()), attention.holdsVectors(isResult, number));
+  auto type = cast<RankedTensorType>(value.getType());
+  bool vectors = attention.holdsVectors(isResult, number), isLaidOut = isLaidOutForAttention(type, vectors);
+  if (vectors)
+    return LayoutPreference{whole({0, 2, 1, 3}), !isLaidOut};
+  return isLaidOut ? std::nullopt : std::optional(LayoutPreference{rowMajor(size_t(type.getRank())), true});
 }
 
 std::optional<LayoutPreference> preferredLayout(const sluice_op_view &view, bool isResult, unsigned number,
@@ -79,8 +85,9 @@ std::optional<LayoutPreference> preferredLayout(const sluice_op_view &view, bool
   Operation *op = operationOf(view);
   if (wantsChannelsLast(op))
     return LayoutPreference{channelsLast(op, isResult, number), isProduct(view)};
-  auto attention = dyn_cast<ir::BlockwiseOp>(op);
-  if (attention ? !isLaidOut(attention, isResult, number) : isProduct(view) && isTiled(type))
+  if (auto attention = dyn_cast<ir::BlockwiseOp>(op))
+    return layoutForAttention(attention, isResult, number);
+  if (isProduct(view) && isTiled(type))
     return LayoutPreference{rowMajor(type.rank), true};
   if (isProduct(view) && wantsPadding(type))
     return LayoutPreference{padded(type.rank), false};

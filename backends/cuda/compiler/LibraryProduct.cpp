@@ -143,8 +143,8 @@ std::optional<LibraryProduct> Finder::find(Behind behind) {
   bool isKnown = element.isF32() || element.isF64() || ir::isHalf(element);
   if (!isKnown || !product.nonNegative.empty() || !product.inResult.empty())
     return std::nullopt;
-  std::optional<Strides> a = stridesOf(op->getOperand(product.a.number), product.a.index),
-                         b = stridesOf(op->getOperand(product.b.number), product.b.index),
+  std::optional<Strides> a = stridesOf(product.a.memory, product.a.index),
+                         b = stridesOf(product.b.memory, product.b.index),
                          c = stridesOf(op->getResult(0), product.result);
   if (!a || !b || !c)
     return std::nullopt;
@@ -160,10 +160,10 @@ std::optional<LibraryProduct> Finder::find(Behind behind) {
   };
   bool alongN = n->strides[0] == 1; // neighbours in the result
   const Merged &p = alongN ? *n : *m, &q = alongN ? *m : *n;
-  std::optional<LibraryProduct::Matrix> left = matrixOf(bufferOf(op->getOperand(product.a.number)), *m, m->strides[1],
-                                                        *k, k->strides[0], batch->strides[1]),
-                                        right = matrixOf(bufferOf(op->getOperand(product.b.number)), *n, n->strides[1],
-                                                         *k, k->strides[1], batch->strides[2]),
+  std::optional<LibraryProduct::Matrix> left = matrixOf(bufferOf(product.a.memory), *m, m->strides[1], *k,
+                                                        k->strides[0], batch->strides[1]),
+                                        right = matrixOf(bufferOf(product.b.memory), *n, n->strides[1], *k,
+                                                         k->strides[1], batch->strides[2]),
                                         whole = matrixOf(result, p, p.strides[0], q, q.strides[0], batch->strides[0]);
   if (!left || !right || !whole || whole->isTransposed)
     return std::nullopt;

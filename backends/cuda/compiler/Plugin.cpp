@@ -143,9 +143,18 @@ static sluice_status lower(sluice_session *opaque, sluice_blob *blob) {
   return SLUICE_OK;
 }
 
-// What a library does stays with it: only what it does in the same pass may join.
+/// Whether an op of this kind reads what another one of them makes.
+template <typename Op> static bool readsMoved(ArrayRef<Operation *> ops) {
+  return llvm::any_of(ops, [&](Operation *op) {
+    return isa<Op>(op) && llvm::any_of(op->getOperands(),
+                                       [&](Value operand) { return llvm::is_contained(ops, operand.getDefiningOp()); });
+  });
+}
+
+// What a library does stays with it: only what it does in the same pass may join. It reads products' operands through moves
+// that leave matrices of them; kernels of attention those that leave items of neighbours.
 static sluice_status canFuse(sluice_session *session, const sluice_kernel_view *kernel, int *fuses) {
-  *fuses = loops::lastOpJoins(*kernel);
+  *fuses = loops::lastOpJoins(*kernel, /*throughMoves=*/true);
   if (!*fuses || kernel->num_ops < 2)
     return SLUICE_OK;
   SmallVector<Operation *> ops;
@@ -155,8 +164,11 @@ static sluice_status canFuse(sluice_session *session, const sluice_kernel_view *
     return PluginSession::of(session)->session->isForLibrary(some);
   };
   bool givesLast = kernel->num_results == 1 && kernel->results[0] + 1 == kernel->num_values;
-  if (llvm::any_of(ops, isForLibrary))
+  if (llvm::any_of(ops, isForLibrary) || readsMoved<ir::ContractionOp>(ops))
     *fuses = givesLast && isForLibrary(ops);
+  else if (readsMoved<ir::BlockwiseOp>(ops))
+    *fuses =
+        cuda::canReadThrough(ops.back(), ArrayRef(ops).drop_back(), PluginSession::of(session)->session->capacity());
   return SLUICE_OK;
 }
 

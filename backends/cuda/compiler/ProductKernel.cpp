@@ -10,14 +10,15 @@ namespace sluice::cuda {
 
 using namespace mlir;
 
-/// The product of a kernel that has one, which reads the kernel's operands, and whose results are all of its shape.
+/// The product of a kernel that has one, which reads memory, and whose results are all of its shape.
 static Operation *productOf(ir::KernelOp kernel) {
   Block &body = kernel.getBody().front();
   auto products = body.getOps<ir::ContractionOp>();
   if (!llvm::hasSingleElement(products))
     return nullptr;
   Operation *product = *products.begin();
-  if (!llvm::all_of(product->getOperands(), [](Value operand) { return isa<BlockArgument>(operand); }))
+  loops::Formulas formulas;
+  if (!loops::readsMemory(formulas, product))
     return nullptr;
   auto shapeOf = [](Value value) { return cast<RankedTensorType>(value.getType()).getShape(); };
   auto hasItsShape = [&](Value value) { return shapeOf(value) == shapeOf(product->getResult(0)); };

@@ -85,10 +85,12 @@ GridOptions Session::options() const {
 }
 
 std::optional<LibraryProduct> Session::libraryProductOf(ArrayRef<Operation *> ops) const {
-  Operation *op = ops.front();
-  auto contraction = dyn_cast<ir::ContractionOp>(op);
-  if (!contraction)
+  const auto *place = llvm::find_if(ops, llvm::IsaPred<ir::ContractionOp>);
+  if (place == ops.end())
     return std::nullopt;
+  Operation *op = *place;
+  ArrayRef<Operation *> moves(ops.begin(), place), onwards(place, ops.end());
+  auto contraction = cast<ir::ContractionOp>(op);
   auto [flops, flopsPerRow] = contraction.getFlops();
   if (double(flops) + double(flopsPerRow) * double(capacity_) < settings.libraryFlops)
     return std::nullopt;
@@ -96,8 +98,10 @@ std::optional<LibraryProduct> Session::libraryProductOf(ArrayRef<Operation *> op
   if (hasFewLongSums(op, capacity_, options()))
     return std::nullopt;
   loops::Formulas formulas;
-  std::optional<loops::Product> product = loops::findProduct(formulas, op, capacity_);
-  std::optional<LibraryProduct> found = product ? findLibraryProduct(*product, ops, capacity_) : std::nullopt;
+  if (!loops::readsMemory(formulas, op, moves))
+    return std::nullopt;
+  std::optional<loops::Product> product = loops::findProduct(formulas, op, capacity_, moves);
+  std::optional<LibraryProduct> found = product ? findLibraryProduct(*product, onwards, capacity_) : std::nullopt;
   if (found && settings.tf32 && found->type == "f32")
     found->type = "tf32";
   return found;

@@ -5,7 +5,10 @@
 #include "tests/backends/cuda/GridRun.h"
 #include "tests/cuda_emu/PinnedNvrtc.h"
 #include <cmath>
+#include <fmt/format.h>
 #include <limits>
+
+using namespace mlir;
 
 namespace sluice::cuda::test {
 
@@ -80,6 +83,44 @@ std::vector<Case> in(const std::string &element, std::vector<Case> cases) {
       c.mask.replace(at, 3, element);
   }
   return cases;
+}
+
+/// All three ops of two heads of 16 elements, which products leave inside of 40 items: queries, keys and values behind each other,
+/// from `first` on, and the gradient by itself. Masks are by key.
+std::vector<Body> ofProducts(const std::string &element, int first) {
+  const std::string made = "tensor<?x40x104x" + element + ">", part = "tensor<?x40x32x" + element + ">",
+                    split = "tensor<?x40x2x16x" + element + ">", mask = "tensor<?x40xi1>", wide = "tensor<?x1x1x40xi1>",
+                    rows = "-9223372036854775808";
+  std::string moves;
+  auto move = [&](const std::string &name, const std::string &from) {
+    moves += "%" + name + "r = sluice.reshape " + from + " {shape = array<i64: " + rows + ", 40, 2, 16>} : (" + part +
+             ") -> " + split + "\n%" + name + " = sluice.transpose %" + name +
+             "r {permutation = array<i64: 0, 2, 1, 3>} : (" + split + ") -> tensor<?x2x40x16x" + element + ">\n";
+  };
+  int at = first;
+  for (std::string name : {"q", "k", "v"}) {
+    moves += fmt::format("%{0}s = sluice.slice %0 {{start = array<i64: 0, 0, {1}>, end = array<i64: {2}, 40, {3}>, "
+                         "step = array<i64: 1, 1, 1>}} : ({4}) -> {5}\n",
+                         name, at, rows, at + 32, made, part);
+    move(name, "%" + name + "s");
+    at += 32;
+  }
+  move("g", "%1");
+  moves += "%m = sluice.reshape %2 {shape = array<i64: " + rows + ", 1, 1, 40>} : (" + mask + ") -> " + wide + "\n";
+  Case its{2, 2, 40, 40, 16, 16, "", "1x1x40xi1"};
+  its.element = element;
+  std::vector<Body> all = {forward(its), ofQueries(its), ofKeys(its)};
+  for (Body &body : all) {
+    bool isForward = &body == &all.front();
+    std::string from = isForward ? "%0, %1, %2, %3 {" : "%0, %1, %2, %3, %4, %5, %6 {";
+    size_t at = body.text.find(from);
+    body.text.replace(at, from.size(), isForward ? "%q, %k, %v, %m {" : "%q, %k, %v, %g, %3, %4, %m {");
+    body.text = moves + body.text;
+    body.operands = {made, part, mask};
+    if (!isForward)
+      body.operands.insert(body.operands.end(), {its.rows(), its.rows()});
+  }
+  return all;
 }
 
 /// Half of the bools of a mask.
@@ -171,6 +212,11 @@ struct OpCase : sluice::test::KernelCase {
   std::string reason(const GridOptions &options = {}) {
     return op ? reasonAgainstAttention(&op.getBody().front().front(), options) : diagnostics();
   }
+  bool isReadThroughMoves() {
+    EXPECT_TRUE(op) << diagnostics();
+    SmallVector<Operation *> ops(llvm::make_pointer_range(op.getBody().front().without_terminator()));
+    return canReadThrough(ops.back(), ArrayRef(ops).drop_back(), kCapacity);
+  }
 };
 
 } // namespace
@@ -198,6 +244,43 @@ TEST(AttentionKernel, ReadsAndWritesItemsAsTheyLie) {
   Case its{2, 2, 70, 40, 16, 8, ", causal", "", ", #bthd"},
       other{4, 2, 33, 40, 8, 8, "", "1x33x40xi1", ", #hbtd", "3", "3"};
   expectTheReference({its, other, in("bf16", {its})[0]});
+}
+
+// What products leave is read where it lies.
+TEST(AttentionKernel, ReadsThroughWhatMovesElements) {
+  std::vector<Body> all;
+  for (const char *element : {"f32", "bf16"})
+    llvm::append_range(all, ofProducts(element, 8));
+  Grid grid(all);
+  sluice::test::EmulatedLibrary library;
+  library.compile(grid.kernels + grid.callers);
+  for (size_t number = 0; number < all.size(); ++number) {
+    GridRun &forward = grid.runs[number / 3 * 3], &run = grid.runs[number];
+    forward.randomize(-1, 1);
+    std::vector<ir::HostTensor> operands = forward.inputs;
+    for (size_t i = 0; i < operands[2].data.size(); ++i)
+      operands[2].data[i] = i * 2654435761u >> 7 & 1;
+    forward.inputs = operands;
+    ir::HostTensor logsumexp = forward.expected()[1];
+    run.randomize(-1, 1, /*seed=*/2);
+    llvm::copy(operands, run.inputs.begin());
+    if (number % 3 > 0)
+      run.inputs[3] = logsumexp;
+    expectTheReference(library, all[number], run, all[number].tolerance);
+  }
+}
+
+// Packs of elements are to be aligned, and those of an item to be neighbours.
+TEST(AttentionKernel, ReadsThroughNothingThatLiesApart) {
+  for (const Body &body : ofProducts("bf16", 8))
+    EXPECT_TRUE(OpCase(body).isReadThroughMoves()) << body.text;
+  for (const Body &body : ofProducts("bf16", 4))
+    EXPECT_FALSE(OpCase(body).isReadThroughMoves()) << body.text;
+  Case its{2, 2, 16, 16, 16, 16};
+  Body turned = forward(its);
+  turned.text = "%t = sluice.transpose %0 {permutation = array<i64: 0, 1, 3, 2>} : (" + its.q() + ") -> " + its.q() +
+                "\n" + turned.text.replace(turned.text.find("%0"), 2, "%t");
+  EXPECT_FALSE(OpCase(turned).isReadThroughMoves()) << turned.text;
 }
 
 // Tests that scores which f32 holds do not overflow on the way, and that a result that nothing reads is not stored.

@@ -91,6 +91,8 @@ std::vector<Body> indexed() {
           scatter(0, 50, "tensor<?x9xf64>", "tensor<?x9xi64>", "tensor<50xf64>"),
           scatter(1, 40, "tensor<?x70xf32>", "tensor<70xi32>", "tensor<?x40xf32>"),
           scatter(0, 30, "tensor<900x20xf32>", "tensor<900xi32>", "tensor<30x20xf32>"),
+          scatter(0, 50, "tensor<?x90x64xf32>", "tensor<?x90xi32>", "tensor<50x64xf32>"),
+          scatter(0, 3, "tensor<700x3x11xf32>", "tensor<700xi64>", "tensor<3x3x11xf32>"),
           scatter(0, 50, "tensor<?x5x6x19xf32>", "tensor<?xi32>", "tensor<50x5x6x19xf32, #nhwc>")};
 }
 
@@ -389,6 +391,37 @@ TEST(GridKernel, LongRowsAreAddedInOneOrder) {
       for (size_t thread = 0; thread < half; ++thread)
         lanes[thread * kOfThread] += lanes[(thread + half) * kOfThread];
     EXPECT_EQ(float(run.output(0).data[row]), lanes[0]);
+  }
+}
+
+// Each chunk of 64 terms is summed for itself, then the chunks.
+TEST(GridKernel, RowsAtIndicesAreAddedInOneOrder) {
+  constexpr int64_t kTerms = 700, kPlaces = 5, kColumns = 36, kChunk = 64;
+  std::string x = "tensor<?x100x36xf32>", index = "tensor<?x100xi32>", y = "tensor<5x36xf32>";
+  Grid grid({{{x, index},
+              "%a = sluice.scatter_add %0, %1 {axis = 0 : i64, size = 5 : i64} : (" + x + ", " + index + ") -> " + y,
+              "%a : " + y}});
+  sluice::test::EmulatedLibrary library;
+  library.compile(grid.kernels + grid.callers);
+  GridRun &run = grid.runs[0];
+  ASSERT_EQ(run.kernel.functions.size(), 3u) << run.kernel.text;
+  run.randomize(-2, 2);
+  for (size_t term = 0; term < size_t(kTerms); ++term)
+    run.inputs[1].data[term] = double(term * term % 7 % kPlaces);
+  for (int64_t rows : {7, 3}) {
+    run.run(library, rows);
+    for (int64_t place = 0; place < kPlaces; ++place)
+      for (int64_t column = 0; column < kColumns; ++column) {
+        float sum = 0;
+        for (int64_t chunk = 0; chunk < rows * 100; chunk += kChunk) {
+          float part = 0;
+          for (int64_t term = chunk; term < std::min(chunk + kChunk, rows * 100); ++term)
+            if (run.inputs[1].data[size_t(term)] == double(place))
+              part += float(run.inputs[0].data[size_t(term * kColumns + column)]);
+          sum += part;
+        }
+        EXPECT_EQ(float(run.output(0).at({place, column})), sum) << place << ", " << column << " of " << rows;
+      }
   }
 }
 

@@ -38,8 +38,9 @@ public:
       : GridRun("k", body.operands, body.text, body.yields), tolerance(body.tolerance) {
     loops::Formulas formulas;
     SmallVector<Operation *> ops(llvm::make_pointer_range(op.getBody().front().without_terminator()));
-    if (std::optional<loops::Product> found = loops::findProduct(formulas, ops.front(), kCapacity))
-      library = findLibraryProduct(*found, ops, kCapacity);
+    auto product = llvm::find_if(ops, llvm::IsaPred<ir::ContractionOp>);
+    if (std::optional<loops::Product> found = loops::findProduct(formulas, *product, kCapacity))
+      library = findLibraryProduct(*found, ArrayRef(product, ops.end()), kCapacity);
   }
 
   /// The largest error of the loops over the matrices.
@@ -155,6 +156,13 @@ TEST(LibraryProduct, IsWhatTheOpIs) {
   for (const Body &body : matrices())
     if (body.text.find("f64") == std::string::npos)
       all.push_back(all.size() % 2 ? as("f16", body, 0x1p-10) : as("bf16", body, 0x1p-7));
+  expectTheReference(all);
+}
+
+TEST(LibraryProduct, ReadsThroughWhatMovesElements) {
+  std::vector<Body> all = productsOfHeads();
+  for (const Body &body : productsOfHeads())
+    all.push_back(as("bf16", body, 0x1p-7));
   expectTheReference(all);
 }
 

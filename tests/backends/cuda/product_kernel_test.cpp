@@ -65,6 +65,7 @@ std::vector<Body> products() {
                           fmt::format("tensor<?x4x{0}x{0}xf32>", size), "tensor<4x2x1x1xf32>",
                           "{stride = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, "
                           "groups = 1 : i64, size = array<i64: 1, 1>}"));
+  llvm::append_range(all, productsOfHeads());
   return all;
 }
 

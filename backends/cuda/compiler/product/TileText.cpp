@@ -46,9 +46,7 @@ private:
     return p.sideOf(operand).tile * p.depth / kThreads / operand.packed;
   }
   std::string packOf(const TileOperand &operand) const { return fmt::format("Pack<{}, {}>", p.term, operand.packed); }
-  Type elementOf(const TileOperand &operand) const {
-    return tensorTypeOf(p.op->getOperand(operand.number)).getElementType();
-  }
+  Type elementOf(const TileOperand &operand) const { return tensorTypeOf(operand.memory).getElementType(); }
   int64_t rowsOf(const TileOperand &operand) const { return p.liesBySide(operand) ? p.sideOf(operand).tile : p.depth; }
   int64_t rowLengthOf(const TileOperand &operand) const;
   int64_t bytesOf(const TileOperand &operand) const { return rowsOf(operand) * rowLengthOf(operand) * p.termBytes; }
@@ -279,7 +277,7 @@ std::string TileText::conditionsOf(const TileOperand &operand) const {
 
 std::string TileText::addressOf(const TileOperand &operand) const {
   return fmt::format("({} *)b{} + {}Side[l] + {}", memoryTypeName(elementOf(operand)),
-                     cast<BlockArgument>(p.op->getOperand(operand.number)).getArgNumber(), operand.name,
+                     cast<BlockArgument>(operand.memory).getArgNumber(), operand.name,
                      depthOf(std::string(operand.name) + "Depth", operand.offset));
 }
 

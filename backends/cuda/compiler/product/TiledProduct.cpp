@@ -95,12 +95,12 @@ public:
   TiledProduct cut();
 
 private:
-  AffineExpr offsetOf(const Product::Operand &its) const;
+  AffineExpr offsetOf(const PlaceInMemory &its) const;
   int64_t strideAlong(const Product::Dim &dim, AffineExpr offset) const;
   AffineExpr orderOfTerms() const;
   Flat flatten(Product::Role role, AffineExpr order) const;
   bool isAlong(const Flat &side, AffineExpr offset) const;
-  TileOperand operandFor(const char *name, const Product::Operand &its, const Flat &side);
+  TileOperand operandFor(const char *name, const PlaceInMemory &its, const Flat &side);
   std::optional<Parts> partsOf(AffineExpr index) const;
   int64_t partsOfRow(int64_t chunks) const;
   void cutIntoChunks();
@@ -151,9 +151,8 @@ bool Tiling::findParts() {
   return isTileable;
 }
 
-AffineExpr Tiling::offsetOf(const Product::Operand &its) const {
-  RankedTensorType type = tensorTypeOf(made.op->getOperand(its.number));
-  return made.product.space.normalize(offsetIn(type, its.index, made.capacity));
+AffineExpr Tiling::offsetOf(const PlaceInMemory &its) const {
+  return made.product.space.normalize(offsetIn(tensorTypeOf(its.memory), its.index, made.capacity));
 }
 
 /// How far apart neighbours along the dimension are: 0 where it moves nothing, and far where it has none.
@@ -195,11 +194,11 @@ Flat Tiling::flatten(Product::Role role, AffineExpr order) const {
   return flat;
 }
 
-TileOperand Tiling::operandFor(const char *name, const Product::Operand &its, const Flat &side) {
+TileOperand Tiling::operandFor(const char *name, const PlaceInMemory &its, const Flat &side) {
   AffineExpr offset = offsetOf(its);
   std::optional<Parts> parts = partsOf(offset);
   isTileable &= parts.has_value();
-  return {name, its.number, parts.value_or(Parts()), {}, isAlong(side, offset)};
+  return {name, its.memory, parts.value_or(Parts()), {}, isAlong(side, offset)};
 }
 
 /// Whether the innermost of these dimensions is the innermost in memory.
@@ -352,7 +351,7 @@ bool Tiling::isPacked(const TileOperand &operand, int64_t by) const {
   auto differs = [&](AffineExpr index) { return space.usesLane(space.normalize(index.replaceDims(replacements))); };
   if (llvm::any_of(product.nonNegative, differs) || llvm::any_of(product.inResult, differs))
     return false;
-  const Product::Operand &its = &operand == &made.operands[0] ? product.a : product.b;
+  const PlaceInMemory &its = &operand == &made.operands[0] ? product.a : product.b;
   AffineExpr offset = space.normalize(offsetOf(its).replaceDims(replacements));
   auto isMultiple = [&](const LinearIndex::Term &term) { return term.atom == lane || term.coefficient % by == 0; };
   LinearIndex linear = space.analyze(offset);

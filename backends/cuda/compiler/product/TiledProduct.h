@@ -53,7 +53,7 @@ struct Parts {
 
 struct TileOperand {
   const char *name; ///< of what is its own in the text
-  unsigned number;  ///< of the op
+  mlir::Value memory;
   Parts offset;
   llvm::SmallVector<Parts> nonNegative; ///< besides those of the sum's place alone
   bool alongSide;                       ///< neighbouring rows or columns are neighbours in memory
