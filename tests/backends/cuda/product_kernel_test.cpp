@@ -329,6 +329,16 @@ TEST(ProductKernel, MultipliesHalvesOnTensorCores) {
   EXPECT_GT(chunked(grid), 2u);
 }
 
+// A few, which sanitizers watch whenever tests run (sanitized_test.py).
+TEST(ProductKernel, TakesTheOpsBehindItOnAnyCores) {
+  std::vector<Body> all = fused(), some;
+  for (size_t i = 0; i < all.size(); i += 19) // each kind of ops in its turn
+    some.push_back(all[i]);
+  llvm::append_range(some, ofHalves(some));
+  Grid grid(some);
+  expectTheReference(grid);
+}
+
 TEST(ProductKernel, TakesShortStepsWhereEachElementIsLoadedByItself) {
   Grid grid(ofThreeChannels(9), {.wantedBlocks = 1});
   for (const GridRun &run : grid.runs)
