@@ -112,11 +112,11 @@ std::string OpKernel::printTypes() {
   return text;
 }
 
-ir::KernelOp OpKernel::outline() {
+ir::KernelOp OpKernel::outline(StringRef name) {
   Operation *op = instance_.op;
   OpBuilder builder(op);
   OperationState state(op->getLoc(), ir::KernelOp::getOperationName());
-  state.addAttribute("name", builder.getStringAttr("conformance"));
+  state.addAttribute("name", builder.getStringAttr(name));
   state.addOperands(op->getOperands());
   state.addTypes(op->getResultTypes());
   Block *block = new Block;

@@ -32,8 +32,8 @@ public:
   void takeLayouts(passes::Backend &backend, Layouts choice);
   /// The types of operands and results.
   std::string printTypes();
-  /// Puts the op into a kernel; `op` is gone.
-  ir::KernelOp outline();
+  /// Puts the op into a kernel of this name; `op` is gone.
+  ir::KernelOp outline(llvm::StringRef name = "conformance");
 
   bool hasRows() const;
   mlir::RankedTensorType operandType(unsigned number) { return type(instance_.entry.getBody().getArgument(number)); }

@@ -4,6 +4,7 @@
 #include "tests/conformance/OpKernel.h"
 #include "llvm/ADT/StringRef.h"
 #include <algorithm>
+#include <memory>
 #include <set>
 
 using namespace mlir;
@@ -14,7 +15,7 @@ namespace {
 
 /// What a test's samples came to.
 struct Tally {
-  size_t tried = 0, refused = 0;
+  size_t refused = 0;
   std::string reason;          // why the backend refused one
   std::set<std::string> types; // of the kernels of one sample: layouts may come to the same
 
@@ -39,28 +40,56 @@ static void checkCost(passes::Backend &backend, Operation *op) {
   expect(std::min({work.flops, work.flopsPerRow, work.bytes, work.bytesPerRow}) >= 0, "cost gives a negative figure");
 }
 
-/// Compiles and runs one sample in one choice of layouts.
-static void checkSample(const Subject &subject, const ir::Sample &sample, Layouts layouts, Tally &tally) {
-  ir::DiagnosticText diagnostics(&test::getContext());
-  auto backend = begin(subject);
-  OpKernel kernel(sample);
-  if (std::string reason = backend->reasonAgainst(kernel.op()); !reason.empty())
+/// One sample in one choice of layouts.
+struct Case {
+  std::string name;
+  OpKernel kernel;
+};
+
+/// `does`, whose failures tell the case.
+template <typename Does> static void within(const std::string &name, Does does) {
+  try {
+    does();
+  } catch (const Failed &failed) {
+    throw Failed(name + ": " + failed.what());
+  }
+}
+
+/// Adds the sample with such layouts, unless the backend refuses it.
+static void addCase(passes::Backend &backend, const ir::Sample &sample, Layouts layouts, Tally &tally,
+                    std::vector<std::unique_ptr<Case>> &cases) {
+  auto added = std::make_unique<Case>(Case{sample.op + ", " + nameOf(layouts), OpKernel(sample)});
+  OpKernel &kernel = added->kernel;
+  if (std::string reason = backend.reasonAgainst(kernel.op()); !reason.empty())
     return tally.refuse(reason);
-  checkCost(*backend, kernel.op());
-  kernel.takeLayouts(*backend, layouts);
+  within(added->name, [&] {
+    checkCost(backend, kernel.op());
+    kernel.takeLayouts(backend, layouts);
+  });
   if (!tally.types.insert(kernel.printTypes()).second)
     return;
-  if (std::string reason = backend->reasonAgainst(kernel.op()); !reason.empty())
+  if (std::string reason = backend.reasonAgainst(kernel.op()); !reason.empty())
     return tally.refuse(reason);
-  ++tally.tried;
+  cases.push_back(std::move(added));
+}
+
+/// Compiles the cases together, and runs each.
+static void checkCases(const Subject &subject, passes::Backend &backend, ArrayRef<std::unique_ptr<Case>> cases,
+                       const ir::DiagnosticText &diagnostics) {
   RunHalf half(subject);
-  LoadedKernels loaded(half, *backend, kernel.outline(), diagnostics);
-  for (int64_t rows : kRowsTried) {
-    std::vector<ir::HostTensor> operands = kernel.drawOperands(rows, unsigned(rows));
-    loaded.check(0, operands, kernel.evaluate(operands, rows), rows);
-    if (!kernel.hasRows())
-      return;
-  }
+  SmallVector<ir::KernelOp> kernels;
+  for (const auto &[number, its] : llvm::enumerate(cases))
+    kernels.push_back(its->kernel.outline("conformance_" + std::to_string(number)));
+  LoadedKernels loaded(half, backend, kernels, diagnostics);
+  for (const auto &[number, its] : llvm::enumerate(cases))
+    within(its->name, [&, number = number, &kernel = its->kernel] {
+      for (int64_t rows : kRowsTried) {
+        std::vector<ir::HostTensor> operands = kernel.drawOperands(rows, unsigned(rows));
+        loaded.check(number, operands, kernel.evaluate(operands, rows), rows);
+        if (!kernel.hasRows())
+          return;
+      }
+    });
 }
 
 /// The layouts that a backend must accept: without propose_layout row-major ones alone.
@@ -74,19 +103,18 @@ static std::vector<Layouts> layoutsOf(const Subject &subject) {
 static std::string checkOp(const Subject &subject, const std::vector<ir::Sample> &samples) {
   if (!subject.compile)
     throw Skipped("there is no compile half");
+  ir::DiagnosticText diagnostics(&test::getContext());
+  auto backend = begin(subject);
   Tally tally;
+  std::vector<std::unique_ptr<Case>> cases;
   for (const ir::Sample &sample : samples) {
     tally.types.clear();
-    for (Layouts layouts : layoutsOf(subject)) {
-      try {
-        checkSample(subject, sample, layouts, tally);
-      } catch (const Failed &failed) {
-        throw Failed(sample.op + ", " + nameOf(layouts) + ": " + failed.what());
-      }
-    }
+    for (Layouts layouts : layoutsOf(subject))
+      addCase(*backend, sample, layouts, tally, cases);
   }
-  if (tally.tried == 0)
+  if (cases.empty())
     throw Skipped("unsupported: " + tally.reason);
+  checkCases(subject, *backend, cases, diagnostics);
   return tally.note();
 }
 
