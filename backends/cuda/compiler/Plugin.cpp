@@ -143,16 +143,16 @@ static sluice_status lower(sluice_session *opaque, sluice_blob *blob) {
   return SLUICE_OK;
 }
 
-/// Whether an op of this kind reads what another one of them makes.
-template <typename Op> static bool readsMoved(ArrayRef<Operation *> ops) {
-  return llvm::any_of(ops, [&](Operation *op) {
-    return isa<Op>(op) && llvm::any_of(op->getOperands(),
-                                       [&](Value operand) { return llvm::is_contained(ops, operand.getDefiningOp()); });
-  });
+/// The op of this kind that reads what another one of them makes; null if none does.
+template <typename Op> static Operation *readerOfMoved(ArrayRef<Operation *> ops) {
+  auto isMade = [&](Value operand) { return llvm::is_contained(ops, operand.getDefiningOp()); };
+  const auto *found =
+      llvm::find_if(ops, [&](Operation *op) { return isa<Op>(op) && llvm::any_of(op->getOperands(), isMade); });
+  return found == ops.end() ? nullptr : *found;
 }
 
 // What a library does stays with it: only what it does in the same pass may join. It reads products' operands through moves
-// that leave matrices of them; kernels of attention those that leave items of neighbours.
+// that leave matrices of them; tiles of our own through those that leave packs, and kernels of attention items of neighbours.
 static sluice_status canFuse(sluice_session *session, const sluice_kernel_view *kernel, int *fuses) {
   *fuses = loops::lastOpJoins(*kernel, /*throughMoves=*/true);
   if (!*fuses || kernel->num_ops < 2)
@@ -160,15 +160,15 @@ static sluice_status canFuse(sluice_session *session, const sluice_kernel_view *
   SmallVector<Operation *> ops;
   for (size_t op = 0; op < kernel->num_ops; ++op)
     ops.push_back(static_cast<Operation *>(sluice_kernel_op_at(kernel, op)->operation));
-  auto isForLibrary = [&](ArrayRef<Operation *> some) {
-    return PluginSession::of(session)->session->isForLibrary(some);
-  };
+  const cuda::Session &its = *PluginSession::of(session)->session;
+  auto isForLibrary = [&](ArrayRef<Operation *> some) { return its.isForLibrary(some); };
   bool givesLast = kernel->num_results == 1 && kernel->results[0] + 1 == kernel->num_values;
-  if (llvm::any_of(ops, isForLibrary) || readsMoved<ir::ContractionOp>(ops))
+  if (llvm::any_of(ops, isForLibrary))
     *fuses = givesLast && isForLibrary(ops);
-  else if (readsMoved<ir::BlockwiseOp>(ops))
-    *fuses =
-        cuda::canReadThrough(ops.back(), ArrayRef(ops).drop_back(), PluginSession::of(session)->session->capacity());
+  else if (Operation *product = readerOfMoved<ir::ContractionOp>(ops))
+    *fuses = cuda::readsPacksThrough(product, ops, its.capacity(), its.options());
+  else if (Operation *attention = readerOfMoved<ir::BlockwiseOp>(ops))
+    *fuses = cuda::canReadThrough(attention, ops, its.capacity());
   return SLUICE_OK;
 }
 

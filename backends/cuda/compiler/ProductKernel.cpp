@@ -47,6 +47,18 @@ std::optional<LogicalResult> writeProductKernel(ir::KernelOp kernel, StringRef n
   return success();
 }
 
+bool readsPacksThrough(Operation *product, ArrayRef<Operation *> moves, int64_t capacity, const GridOptions &options) {
+  constexpr int64_t kBytesOfPack = 8;
+  product->getContext()->loadDialect<arith::ArithDialect, math::MathDialect>(); // of what ops mean
+  loops::Formulas formulas;
+  if (!loops::readsMemory(formulas, product, moves))
+    return false;
+  std::optional<TiledProduct> tiled = TiledProduct::of(product, capacity, options, moves);
+  return tiled && llvm::all_of(tiled->operands, [&](const TileOperand &operand) {
+           return operand.packed * tiled->termBytes >= kBytesOfPack;
+         });
+}
+
 std::optional<double> filledTiles(Operation *op, int64_t capacity, const GridOptions &options) {
   op->getContext()->loadDialect<arith::ArithDialect, math::MathDialect>(); // of what ops mean
   std::optional<TiledProduct> product = TiledProduct::of(op, capacity, options);

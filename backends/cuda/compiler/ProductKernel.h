@@ -15,6 +15,10 @@ std::optional<mlir::LogicalResult> writeProductKernel(ir::KernelOp kernel, llvm:
                                                       const GridOptions &options, loops::NestWriter &nests,
                                                       GridKernel &into);
 
+/// Whether tiles of the product are loaded in packs where its operands are read through these ops, which only move elements.
+bool readsPacksThrough(mlir::Operation *product, llvm::ArrayRef<mlir::Operation *> moves, int64_t capacity,
+                       const GridOptions &options);
+
 /// The share of its tiles' elements that are results of a product; none if it has no tiles.
 std::optional<double> filledTiles(mlir::Operation *op, int64_t capacity, const GridOptions &options);
 

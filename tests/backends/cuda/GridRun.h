@@ -68,6 +68,9 @@ public:
   }
 
   unsigned results() { return op->getNumResults(); }
+  llvm::SmallVector<mlir::Operation *> ops() {
+    return llvm::SmallVector<mlir::Operation *>(llvm::make_pointer_range(op.getBody().front().without_terminator()));
+  }
 
   GridKernel kernel;
 };
@@ -97,14 +100,15 @@ inline Body einsum(const std::string &equation, const std::string &a, const std:
 /// Products of what attention leaves: heads of 8 elements inside of items, which are columns, or terms, of a matrix.
 inline std::vector<Body> productsOfHeads() {
   const std::string heads = "tensor<?x3x10x8xf32, #bthd>", items = "tensor<?x10x3x8xf32>", rows = "tensor<?x10x24xf32>";
-  const std::string moves = "%t = sluice.transpose %0 {permutation = array<i64: 0, 2, 1, 3>} : (" + heads + ") -> " +
-                            items + "\n%r = sluice.reshape %t {shape = array<i64: -9223372036854775808, 10, 24>} : (" +
+  const std::string moves = "%items = sluice.transpose %0 {permutation = array<i64: 0, 2, 1, 3>} : (" + heads +
+                            ") -> " + items +
+                            "\n%rows = sluice.reshape %items {shape = array<i64: -9223372036854775808, 10, 24>} : (" +
                             items + ") -> " + rows + "\n";
   std::vector<Body> all = {einsum("abc,cd->abd", rows, "tensor<24x16xf32>", "tensor<?x10x16xf32>"),
                            einsum("abc,abd->cd", rows, "tensor<?x10x16xf32>", "tensor<24x16xf32>")};
   for (Body &body : all) {
     body.operands[0] = heads;
-    body.text = moves + body.text.replace(body.text.find("%0"), 2, "%r");
+    body.text = moves + body.text.replace(body.text.find("%0"), 2, "%rows");
   }
   return all;
 }

@@ -1,5 +1,6 @@
 // Products as CUDA C++, alone and with ops behind them: run by emulated threads of several blocks, against the reference
 // functions, and the same bits whatever the tiles are.
+#include "backends/cuda/compiler/ProductKernel.h"
 #include "tests/backends/cuda/Budgets.h"
 #include "tests/backends/cuda/GridRun.h"
 #include "tests/cuda_emu/PinnedNvrtc.h"
@@ -356,6 +357,32 @@ TEST(ProductKernel, CopiesTilesAhead) {
     expectTheReference(grid);
     EXPECT_GE(chunked(grid), 1u);
   }
+}
+
+// What is computed is none, nor are single elements.
+TEST(ProductKernel, ReadsPacksThroughWhatMovesElements) {
+  auto reads = [](const Body &body) {
+    GridRun run("k", body.operands, body.text, body.yields);
+    llvm::SmallVector<mlir::Operation *> ops = run.ops();
+    return readsPacksThrough(ops.back(), ops, kCapacity, {});
+  };
+  /// `op` of %0 in front of a product's first operand.
+  auto behind = [](Body body, const std::string &op, const std::string &from) {
+    std::string to = body.operands[0];
+    body.text =
+        "%t = sluice." + op + " : (" + from + ") -> " + to + "\n" + body.text.replace(body.text.find("%0"), 2, "%t");
+    body.operands[0] = from;
+    return body;
+  };
+  const std::string turn = "transpose %0 {permutation = array<i64: 1, 0>}";
+  Body packs = einsum("ab,bc->ac", "tensor<48x64xf32>", "tensor<64x96xf32>", "tensor<48x96xf32>"),
+       single = einsum("ab,bc->ac", "tensor<63x47xf32>", "tensor<47x96xf32>", "tensor<63x96xf32>");
+  for (const Body &body : productsOfHeads())
+    for (const Body &its : {body, as("bf16", body, 0)})
+      EXPECT_TRUE(reads(its)) << its.text;
+  EXPECT_TRUE(reads(behind(packs, turn, "tensor<64x48xf32>"))) << "its rows lie side by side";
+  EXPECT_FALSE(reads(behind(packs, "neg %0", packs.operands[0]))) << "it is computed";
+  EXPECT_FALSE(reads(behind(single, turn, "tensor<47x63xf32>"))) << "63 columns are no packs";
 }
 
 // What a launch's cost says of them.

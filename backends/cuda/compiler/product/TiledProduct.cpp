@@ -358,9 +358,10 @@ bool Tiling::isPacked(const TileOperand &operand, int64_t by) const {
   return space.isContiguous(offset, lane) && linear.constant % by == 0 && llvm::all_of(linear.terms, isMultiple);
 }
 
-std::optional<TiledProduct> TiledProduct::of(Operation *op, int64_t capacity, const GridOptions &options) {
+std::optional<TiledProduct> TiledProduct::of(Operation *op, int64_t capacity, const GridOptions &options,
+                                             ArrayRef<Operation *> moves) {
   Formulas formulas;
-  std::optional<Product> product = findProduct(formulas, op, capacity);
+  std::optional<Product> product = findProduct(formulas, op, capacity, moves);
   if (!product)
     return std::nullopt;
   Tiling tiling(*product, op, capacity, options);

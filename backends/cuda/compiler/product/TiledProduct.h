@@ -93,8 +93,10 @@ struct TiledProduct {
 
   TiledProduct(const loops::Product &product, mlir::Operation *op, int64_t capacity, Cores cores);
   /// None if `op` is no product, or if its tiles cannot be found: where an element of either operand lies, and whether a
-  /// term counts, must be a sum of what the row or column says and of what the place in the sum says.
-  static std::optional<TiledProduct> of(mlir::Operation *op, int64_t capacity, const GridOptions &options);
+  /// term counts, must be a sum of what the row or column says and of what the place in the sum says. Operands are read through
+  /// `moves`, as loops::placeInMemory says.
+  static std::optional<TiledProduct> of(mlir::Operation *op, int64_t capacity, const GridOptions &options,
+                                        llvm::ArrayRef<mlir::Operation *> moves = {});
 
   /// The share of the tiles' elements that are the result's.
   double filledTiles() const;
