@@ -259,6 +259,7 @@ const Formula *Formulas::of(Operation *op, unsigned result) {
   std::unique_ptr<Formula> &formula = known[op->getResult(result)];
   if (formula || !isa<ir::ElementOp, ir::ElementwiseOp>(op))
     return formula.get();
+  op->getContext()->loadDialect<arith::ArithDialect, math::MathDialect>();
   formula = std::make_unique<Formula>();
   formula->op = op;
   OpBuilder builder(op->getContext());

@@ -23,6 +23,10 @@ static Bytes guarded(const Bytes &buffer) {
   return bytes;
 }
 
+SmallVector<Operation *> KernelCase::ops() {
+  return SmallVector<Operation *>(llvm::make_pointer_range(op.getBody().front().without_terminator()));
+}
+
 static std::string textOf(const std::vector<std::string> &operands, const std::string &body,
                           const std::string &yields) {
   std::string arguments, names, captured;

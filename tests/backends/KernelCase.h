@@ -32,6 +32,8 @@ public:
   std::vector<ir::HostTensor> expected();
   /// The largest |difference| / max(1, |expected|) over all results; and that nothing beyond results was written.
   double error();
+  /// Of the kernel, in their order.
+  llvm::SmallVector<mlir::Operation *> ops();
 
 protected:
   /// The addresses of new buffers, as generated code sees them: operands, results and workspace.

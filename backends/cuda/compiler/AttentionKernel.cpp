@@ -7,8 +7,6 @@
 #include "backends/loops/ReadThrough.h"
 #include "ir/Layout.h"
 #include "ir/Types.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
 #include <fmt/format.h>
@@ -140,17 +138,14 @@ static bool areItems(const OperandInMemory &operand, RankedTensorType type) {
          llvm::all_of(ArrayRef(operand.strides).drop_back(), isAligned);
 }
 
-bool canReadThrough(Operation *op, ArrayRef<Operation *> moves, int64_t capacity) {
-  op->getContext()->loadDialect<arith::ArithDialect, math::MathDialect>(); // of what ops mean
+bool findsOperands(Operation *op, int64_t capacity, ArrayRef<Operation *> moves) {
   loops::Formulas formulas;
-  auto isRead = [&](OpOperand &operand) {
-    if (!llvm::is_contained(moves, operand.get().getDefiningOp()))
-      return true;
+  auto isFound = [&](OpOperand &operand) {
     std::optional<OperandInMemory> its = operandInMemory(operand.get(), capacity, moves);
     bool isOfVectors = cast<ir::BlockwiseOp>(op).holdsVectors(/*isResult=*/false, operand.getOperandNumber());
     return its && (!isOfVectors || areItems(*its, cast<RankedTensorType>(operand.get().getType())));
   };
-  return loops::readsMemory(formulas, op, moves) && llvm::all_of(op->getOpOperands(), isRead);
+  return loops::readsMemory(formulas, op, moves) && llvm::all_of(op->getOpOperands(), isFound);
 }
 
 //===- tiles ------------------------------------------------------------------------------------------------------===//
@@ -322,9 +317,9 @@ std::optional<LogicalResult> writeAttentionKernel(ir::KernelOp kernel, StringRef
   if (ops.empty())
     return std::nullopt;
   Operation *op = *ops.begin();
-  loops::Formulas formulas;
-  if (!loops::readsMemory(formulas, op))
-    return op->emitOpError("reads what is computed in the same kernel; kernels of attention read memory");
+  if (!findsOperands(op, capacity))
+    return op->emitOpError(
+        "reads what is computed in the same kernel, or lies apart; kernels of attention read memory");
   if (std::string reason = reasonAgainstAttention(op, options); !reason.empty())
     return op->emitOpError(reason);
   AttentionWriter writer(kernel, op, name, capacity, options);

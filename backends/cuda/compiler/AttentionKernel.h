@@ -14,8 +14,8 @@ std::string reasonAgainstAttention(mlir::Operation *op, const GridOptions &optio
 /// neighbours.
 bool isLaidOutForAttention(mlir::RankedTensorType type, bool vectors);
 
-/// Whether kernels of `op` read its operands through these ops, of which each only moves elements.
-bool canReadThrough(mlir::Operation *op, llvm::ArrayRef<mlir::Operation *> moves, int64_t capacity);
+/// Whether kernels of `op` find its operands in memory, through those of `moves`, or ops of its kernel, that only move elements.
+bool findsOperands(mlir::Operation *op, int64_t capacity, llvm::ArrayRef<mlir::Operation *> moves = {});
 
 /// Adds the function of a kernel that is one such op, and what moves elements of memory for it. None, and nothing is added, if
 /// it is another kernel. Fails with a diagnostic.

@@ -6,8 +6,6 @@
 #include "backends/cuda/compiler/ThreadEmitter.h"
 #include "backends/loops/LoopKernel.h"
 #include "backends/loops/NestTasks.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include <algorithm>
 
 namespace sluice::cuda {
@@ -191,7 +189,6 @@ LogicalResult GridWriter::write(const LoopNest &nest) {
 
 FailureOr<GridKernel> writeGridKernel(ir::KernelOp kernel, StringRef name, int64_t capacity,
                                       const GridOptions &options) {
-  kernel.getContext()->loadDialect<arith::ArithDialect, math::MathDialect>(); // of what ops mean
   GridWriter writer(kernel.getNumOperands() + kernel.getNumResults() + 1, capacity);
   std::optional<LogicalResult> attention = writeAttentionKernel(kernel, name, capacity, options, writer.kernel);
   if (attention) {

@@ -168,7 +168,7 @@ static sluice_status canFuse(sluice_session *session, const sluice_kernel_view *
   else if (Operation *product = readerOfMoved<ir::ContractionOp>(ops))
     *fuses = cuda::readsPacksThrough(product, ops, its.capacity(), its.options());
   else if (Operation *attention = readerOfMoved<ir::BlockwiseOp>(ops))
-    *fuses = cuda::canReadThrough(attention, ops, its.capacity());
+    *fuses = cuda::findsOperands(attention, its.capacity(), ops);
   return SLUICE_OK;
 }
 

@@ -3,8 +3,6 @@
 #include "backends/cuda/compiler/product/Epilogue.h"
 #include "backends/cuda/compiler/product/TileText.h"
 #include "ir/Layout.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 
 namespace sluice::cuda {
 
@@ -49,7 +47,6 @@ std::optional<LogicalResult> writeProductKernel(ir::KernelOp kernel, StringRef n
 
 bool readsPacksThrough(Operation *product, ArrayRef<Operation *> moves, int64_t capacity, const GridOptions &options) {
   constexpr int64_t kBytesOfPack = 8;
-  product->getContext()->loadDialect<arith::ArithDialect, math::MathDialect>(); // of what ops mean
   loops::Formulas formulas;
   if (!loops::readsMemory(formulas, product, moves))
     return false;
@@ -60,7 +57,6 @@ bool readsPacksThrough(Operation *product, ArrayRef<Operation *> moves, int64_t 
 }
 
 std::optional<double> filledTiles(Operation *op, int64_t capacity, const GridOptions &options) {
-  op->getContext()->loadDialect<arith::ArithDialect, math::MathDialect>(); // of what ops mean
   std::optional<TiledProduct> product = TiledProduct::of(op, capacity, options);
   return product ? std::optional(product->filledTiles()) : std::nullopt;
 }

@@ -3,8 +3,6 @@
 #include "backends/cuda/compiler/Prelude.h"
 #include "backends/cuda/compiler/ProductKernel.h"
 #include "backends/loops/LoopKernel.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ThreadPool.h"
 #include <cmath>
@@ -94,7 +92,6 @@ std::optional<LibraryProduct> Session::libraryProductOf(ArrayRef<Operation *> op
   auto [flops, flopsPerRow] = contraction.getFlops();
   if (double(flops) + double(flopsPerRow) * double(capacity_) < settings.libraryFlops)
     return std::nullopt;
-  op->getContext()->loadDialect<arith::ArithDialect, math::MathDialect>(); // of what ops mean
   if (hasFewLongSums(op, capacity_, options()))
     return std::nullopt;
   loops::Formulas formulas;

@@ -68,9 +68,6 @@ public:
   }
 
   unsigned results() { return op->getNumResults(); }
-  llvm::SmallVector<mlir::Operation *> ops() {
-    return llvm::SmallVector<mlir::Operation *>(llvm::make_pointer_range(op.getBody().front().without_terminator()));
-  }
 
   GridKernel kernel;
 };

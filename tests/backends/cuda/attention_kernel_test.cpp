@@ -212,10 +212,9 @@ struct OpCase : sluice::test::KernelCase {
   std::string reason(const GridOptions &options = {}) {
     return op ? reasonAgainstAttention(&op.getBody().front().front(), options) : diagnostics();
   }
-  bool isReadThroughMoves() {
+  bool findsItsOperands() {
     EXPECT_TRUE(op) << diagnostics();
-    SmallVector<Operation *> ops(llvm::make_pointer_range(op.getBody().front().without_terminator()));
-    return canReadThrough(ops.back(), ArrayRef(ops).drop_back(), kCapacity);
+    return findsOperands(ops().back(), kCapacity);
   }
 };
 
@@ -273,14 +272,14 @@ TEST(AttentionKernel, ReadsThroughWhatMovesElements) {
 // Packs of elements are to be aligned, and those of an item to be neighbours.
 TEST(AttentionKernel, ReadsThroughNothingThatLiesApart) {
   for (const Body &body : ofProducts("bf16", 8))
-    EXPECT_TRUE(OpCase(body).isReadThroughMoves()) << body.text;
+    EXPECT_TRUE(OpCase(body).findsItsOperands()) << body.text;
   for (const Body &body : ofProducts("bf16", 4))
-    EXPECT_FALSE(OpCase(body).isReadThroughMoves()) << body.text;
+    EXPECT_FALSE(OpCase(body).findsItsOperands()) << body.text;
   Case its{2, 2, 16, 16, 16, 16};
   Body turned = forward(its);
   turned.text = "%t = sluice.transpose %0 {permutation = array<i64: 0, 1, 3, 2>} : (" + its.q() + ") -> " + its.q() +
                 "\n" + turned.text.replace(turned.text.find("%0"), 2, "%t");
-  EXPECT_FALSE(OpCase(turned).isReadThroughMoves()) << turned.text;
+  EXPECT_FALSE(OpCase(turned).findsItsOperands()) << turned.text;
 }
 
 // Tests that scores which f32 holds do not overflow on the way, and that a result that nothing reads is not stored.

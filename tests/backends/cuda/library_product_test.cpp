@@ -37,7 +37,7 @@ public:
   explicit LibraryRun(const Body &body)
       : GridRun("k", body.operands, body.text, body.yields), tolerance(body.tolerance) {
     loops::Formulas formulas;
-    SmallVector<Operation *> ops(llvm::make_pointer_range(op.getBody().front().without_terminator()));
+    SmallVector<Operation *> ops = this->ops();
     auto product = llvm::find_if(ops, llvm::IsaPred<ir::ContractionOp>);
     if (std::optional<loops::Product> found = loops::findProduct(formulas, *product, kCapacity))
       library = findLibraryProduct(*found, ArrayRef(product, ops.end()), kCapacity);

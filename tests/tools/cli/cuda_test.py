@@ -192,6 +192,18 @@ module @wide {
                 result = self.run_sluice("verify", *arguments, CUDA_EMU_BLAS=behaviour)
                 self.assertEqual(result.returncode, 0 if agrees else 1, (element, behaviour, result.stderr))
 
+    def test_heads_of_attention_are_read_where_they_lie(self):
+        self.succeed(os.path.join(BUILD, "bin", "models", "gpt2"), "--batch", "2", "--layers", "1", "--width", "128",
+                     "--length", "32", "--words", "50", "-o", "gpt2.mlir")
+        for products in "all", "none":  # of the library
+            result = self.run_sluice("compile", "gpt2.mlir", "--devices", "cuda:0", "--precision", "bf16", "--emit", "mlir",
+                                     "--backend", f"cuda=arch=sm_90,library={products}", "-o", "-", "-q")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            step = result.stdout[result.stdout.index("sluice.entry @train_step"):].split("sluice.entry @")[1]
+            launches = re.findall(r'sluice.launch "(\w+)"', step)
+            self.assertIn("acc0_scaled_dot_product_attention", launches)
+            self.assertEqual([name for name in launches if re.match("acc0_(transpose|reshape|slice)", name)], [])
+
     def test_who_makes_products_is_said(self):
         self.assertEqual(self.compile("--backend", "cuda=library=all", "-o", "small").returncode, 0)
         absent = {"SLUICE_CUBLASLT": "/nowhere/libcublasLt.so"}
