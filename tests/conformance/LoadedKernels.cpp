@@ -13,6 +13,15 @@ static constexpr unsigned char kGuardByte = 0x5a;
 /// What results hold before a launch: not-a-number and -1, then numbers and booleans that no result has throughout.
 static constexpr unsigned char kPoisons[] = {0xff, 0x2d};
 
+std::string printTypes(Operation *op) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  llvm::interleaveComma(op->getOperandTypes(), out);
+  out << " -> ";
+  llvm::interleaveComma(op->getResultTypes(), out);
+  return text;
+}
+
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 //===- values in buffers ------------------------------------------------------------------------------------------===//
@@ -78,7 +87,8 @@ LoadedKernels::LoadedKernels(RunHalf &half, passes::Backend &backend, ArrayRef<i
     : half(half) {
   for (ir::KernelOp op : ops) {
     FailureOr<sluice_launch_info> prepared = backend.prepare(op);
-    expect(succeeded(prepared), "every op is supported, but prepare fails: " + diagnostics.errors());
+    expect(succeeded(prepared),
+           "every op is supported, but prepare of " + printTypes(op) + " fails: " + diagnostics.errors());
     kernels.push_back({op, *prepared, {}});
   }
   FailureOr<sluice_blob> blob = backend.lower(kernels.front().op->getLoc());

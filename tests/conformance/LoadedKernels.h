@@ -14,6 +14,9 @@ namespace sluice::conformance {
 inline constexpr int64_t kCapacity = 5;
 inline constexpr int64_t kRowsTried[] = {kCapacity, 3, 1, 0};
 
+/// The types of operands and results, with their layouts.
+std::string printTypes(mlir::Operation *op);
+
 class LoadedKernels {
 public:
   /// Has the backend prepare all kernels and lower them at once; fails the test if it refuses.

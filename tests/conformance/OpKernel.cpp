@@ -103,15 +103,6 @@ void OpKernel::takeLayouts(passes::Backend &backend, Layouts choice) {
       value.setType(ir::withLayout(type(value), proposal.layout));
 }
 
-std::string OpKernel::printTypes() {
-  std::string text;
-  llvm::raw_string_ostream out(text);
-  llvm::interleaveComma(op()->getOperandTypes(), out);
-  out << " -> ";
-  llvm::interleaveComma(op()->getResultTypes(), out);
-  return text;
-}
-
 ir::KernelOp OpKernel::outline(StringRef name) {
   Operation *op = instance_.op;
   OpBuilder builder(op);

@@ -30,8 +30,6 @@ public:
   mlir::Operation *op() { return instance_.op; }
   /// Gives operands and results the layouts that the backend requires, and others as `choice` says.
   void takeLayouts(passes::Backend &backend, Layouts choice);
-  /// The types of operands and results.
-  std::string printTypes();
   /// Puts the op into a kernel of this name; `op` is gone.
   ir::KernelOp outline(llvm::StringRef name = "conformance");
 

@@ -66,7 +66,7 @@ static void addCase(passes::Backend &backend, const ir::Sample &sample, Layouts 
     checkCost(backend, kernel.op());
     kernel.takeLayouts(backend, layouts);
   });
-  if (!tally.types.insert(kernel.printTypes()).second)
+  if (!tally.types.insert(printTypes(kernel.op())).second)
     return;
   if (std::string reason = backend.reasonAgainst(kernel.op()); !reason.empty())
     return tally.refuse(reason);

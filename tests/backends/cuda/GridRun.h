@@ -94,19 +94,23 @@ inline Body einsum(const std::string &equation, const std::string &a, const std:
   return product("einsum \"" + equation + "\"", a, b, y, "");
 }
 
-/// Products of what attention leaves: heads of 8 elements inside of items, which are columns, or terms, of a matrix.
+/// Products of what attention leaves: heads of 8 elements inside of items, which are columns, or terms, of a matrix; terms so many
+/// that they are cut into chunks, too.
 inline std::vector<Body> productsOfHeads() {
-  const std::string heads = "tensor<?x3x10x8xf32, #bthd>", items = "tensor<?x10x3x8xf32>", rows = "tensor<?x10x24xf32>";
-  const std::string moves = "%items = sluice.transpose %0 {permutation = array<i64: 0, 2, 1, 3>} : (" + heads +
-                            ") -> " + items +
-                            "\n%rows = sluice.reshape %items {shape = array<i64: -9223372036854775808, 10, 24>} : (" +
-                            items + ") -> " + rows + "\n";
-  std::vector<Body> all = {einsum("abc,cd->abd", rows, "tensor<24x16xf32>", "tensor<?x10x16xf32>"),
-                           einsum("abc,abd->cd", rows, "tensor<?x10x16xf32>", "tensor<24x16xf32>")};
-  for (Body &body : all) {
+  std::vector<Body> all;
+  auto add = [&](const std::string &items, const std::string &equation, const std::string &b, const std::string &y) {
+    const std::string heads = "tensor<?x3x" + items + "x8xf32, #bthd>", split = "tensor<?x" + items + "x3x8xf32>",
+                      rows = "tensor<?x" + items + "x24xf32>";
+    Body body = einsum(equation, rows, b, y);
     body.operands[0] = heads;
-    body.text = moves + body.text.replace(body.text.find("%0"), 2, "%rows");
-  }
+    body.text = "%items = sluice.transpose %0 {permutation = array<i64: 0, 2, 1, 3>} : (" + heads + ") -> " + split +
+                "\n%rows = sluice.reshape %items {shape = array<i64: -9223372036854775808, " + items + ", 24>} : (" +
+                split + ") -> " + rows + "\n" + body.text.replace(body.text.find("%0"), 2, "%rows");
+    all.push_back(body);
+  };
+  add("10", "abc,cd->abd", "tensor<24x16xf32>", "tensor<?x10x16xf32>");
+  add("10", "abc,abd->cd", "tensor<?x10x16xf32>", "tensor<24x16xf32>");
+  add("256", "abc,abd->cd", "tensor<?x256x16xf32>", "tensor<24x16xf32>");
   return all;
 }
 

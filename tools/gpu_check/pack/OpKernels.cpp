@@ -44,7 +44,7 @@ struct OpKernels {
       bool isRefused = !backend.reasonAgainst(kernel.op()).empty();
       if (!isRefused)
         kernel.takeLayouts(backend, layouts);
-      std::string types = isRefused ? "" : kernel.printTypes();
+      std::string types = isRefused ? "" : conformance::printTypes(kernel.op());
       if (isRefused || !known.insert(types).second || !backend.reasonAgainst(kernel.op()).empty()) {
         kernels.pop_back();
         continue;
