@@ -62,6 +62,10 @@ AffineExpr IndexSpace::addElement(Element element, Count same, Interval range) {
   return getAffineDimExpr(variables.size() - 1, context);
 }
 
+void IndexSpace::setRange(AffineExpr variable, Interval range) {
+  variables[cast<AffineDimExpr>(variable).getPosition()].range = range;
+}
+
 Count IndexSpace::valueOf(AffineExpr variable) const {
   return variables[cast<AffineDimExpr>(variable).getPosition()].value;
 }

@@ -42,6 +42,8 @@ public:
   mlir::AffineExpr addVariable(Count value, Interval range, bool keep = false);
   /// A variable that is data: an element of each lane, or `same` in all of them unless that is null.
   mlir::AffineExpr addElement(Element element, Count same, Interval range);
+  /// Of a variable that is there. What has been normalized stays as it is.
+  void setRange(mlir::AffineExpr variable, Interval range);
   Count valueOf(mlir::AffineExpr variable) const;
   /// Null where the variable is no data.
   Element elementOf(mlir::AffineExpr variable) const;

@@ -13,6 +13,7 @@
 // `dynamic_update_slice` in place the part that is new is stored, by the nest over its elements.
 #include "backends/loops/LoopKernel.h"
 
+#include "backends/loops/Padding.h"
 #include "backends/loops/ScatterNest.h"
 #include "backends/loops/SumNest.h"
 #include "ir/Layout.h"
@@ -85,14 +86,6 @@ public:
     return writeResults();
   }
 
-  /// What loops over joined tiles leave as it is (NestTasks.h) is zero, as all padding.
-  LogicalResult clearPadding() {
-    for (unsigned number = 0; number < kernel.getNumResults(); ++number)
-      if (failed(emitPadding(resultMemory(number))))
-        return failure();
-    return success();
-  }
-
 private:
   FailureOr<int64_t> writeResults() {
     stored.assign(kernel.getNumResults(), false);
@@ -110,7 +103,6 @@ private:
   int64_t partsOf(const Reduction &fold, int64_t kept, int64_t elementsOfRow) const;
   std::optional<SplitFold> splitOf(Operation *op, const Reduction &fold);
   LogicalResult emitZeros(Memory y, Location loc);
-  LogicalResult emitPadding(Memory y);
   FailureOr<int64_t> writeScatter(Operation *scatter);
   FailureOr<int64_t> writeSums(ir::CumSumOp sums);
   LogicalResult emitSplit(Operation *op);
@@ -165,30 +157,6 @@ LogicalResult LoopKernel::emitZeros(Memory y, Location loc) {
                            },
                            {y}});
   return emit(zeros);
-}
-
-LogicalResult LoopKernel::emitPadding(Memory y) {
-  SmallVector<ir::PhysicalDim> dims = *ir::getPhysicalDims(y.type);
-  for (size_t i = 0; i + 1 < dims.size(); ++i) {
-    if (!ir::areJoinedTiles(dims[i], dims[i + 1]))
-      continue;
-    unsigned dim = dims[i].logical;
-    int64_t size = y.type.getDimSize(dim), padding = llvm::alignTo(size, dims[i].tile) - size;
-    SmallVector<int64_t> shape(y.type.getShape());
-    shape[dim] = padding;
-    LoopNest nest = nestOver(RankedTensorType::get(shape, y.type.getElementType()), kernel.getLoc(),
-                             "_padding_" + std::to_string(nests));
-    nest.bytesPerElement = double(ir::getElementBytes(y.type.getElementType()));
-    nest.folds = false;
-    nest.body = [=](Emitter &, Elements &elements, AffineExpr, ArrayRef<AffineExpr> at) {
-      SmallVector<AffineExpr> in(at);
-      in[dim] = at[dim] + size;
-      elements.store(y, elements.offsetOf(y.type, in), elements.zero(y.type.getElementType()));
-    };
-    if (padding > 0 && failed(emit(nest)))
-      return failure();
-  }
-  return success();
 }
 
 FailureOr<int64_t> LoopKernel::writeScatter(Operation *scatter) {
@@ -445,9 +413,8 @@ LogicalResult checkLayouts(ir::KernelOp kernel) {
 }
 
 FailureOr<int64_t> writeLoopKernel(ir::KernelOp kernel, StringRef name, int64_t capacity, NestWriter &writer) {
-  LoopKernel writing(kernel, name, capacity, writer);
-  FailureOr<int64_t> bytes = writing.write();
-  if (failed(bytes) || failed(writing.clearPadding()))
+  FailureOr<int64_t> bytes = LoopKernel(kernel, name, capacity, writer).write();
+  if (failed(bytes) || failed(writePadding(kernel, name, PaddingOf::JoinedTiles, writer)))
     return failure();
   return bytes;
 }

@@ -1,7 +1,9 @@
 #include "backends/loops/Product.h"
 
+#include "ir/Layout.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 #include <set>
 
 namespace sluice::loops {
@@ -63,7 +65,7 @@ private:
 } // namespace
 
 Product Builder::place(const std::map<unsigned, int64_t> &divisors) const {
-  Product product{IndexSpace(type.getContext()), {}, {}, {}, {}, {}, {}};
+  Product product{IndexSpace(type.getContext()), {}, {}, {}, {}, {}, {}, {}};
   SmallVector<AffineExpr> replacements(formula.numDims, getAffineConstantExpr(0, type.getContext()));
   auto add = [&](int64_t size, bool hasRows, Product::Role role) {
     AffineExpr variable = product.space.addVariable(Count(), {0, size - 1});
@@ -147,6 +149,40 @@ std::optional<Product> Builder::build(const std::map<unsigned, int64_t> &divisor
   return product;
 }
 
+/// The size of a dimension with what pads the last of its tiles, unless they lie one behind the other; 0 where there is no such.
+static int64_t sizeWithPadding(Value memory, unsigned dim) {
+  auto type = cast<RankedTensorType>(memory.getType());
+  SmallVector<ir::PhysicalDim> dims = *ir::getPhysicalDims(type);
+  for (size_t i = 0; i < dims.size(); ++i) {
+    bool isJoined = i > 0 && ir::areJoinedTiles(dims[i - 1], dims[i]);
+    if (dims[i].logical == dim && dims[i].kind == ir::PhysicalDim::Mod && !isJoined)
+      return llvm::divideCeilSigned(type.getDimSize(dim), dims[i].tile) * dims[i].tile;
+  }
+  return 0;
+}
+
+/// Makes dimensions longer, each of which alone says where elements lie along a dimension of all that have it.
+static void addPadding(Product &product, Value result) {
+  for (Product::Dim &dim : product.dims) {
+    std::set<int64_t> sizes;
+    auto look = [&](Value memory, ArrayRef<AffineExpr> index) {
+      for (auto [number, expr] : llvm::enumerate(index))
+        if (usesVariable(expr, dim.variable))
+          sizes.insert(expr == dim.variable ? sizeWithPadding(memory, unsigned(number)) : 0);
+    };
+    look(result, product.result);
+    look(product.a.memory, product.a.index);
+    look(product.b.memory, product.b.index);
+    auto usesIt = [&](AffineExpr expr) { return usesVariable(expr, dim.variable); };
+    if (sizes.size() != 1 || *sizes.begin() <= dim.size || llvm::any_of(product.nonNegative, usesIt))
+      continue;
+    if (llvm::any_of(product.result, usesIt))
+      product.isStored.push_back(dim.size - 1 - dim.variable);
+    dim.size = *sizes.begin();
+    product.space.setRange(dim.variable, {0, dim.size - 1});
+  }
+}
+
 std::optional<Product> findProduct(Formulas &formulas, Operation *op, int64_t capacity, ArrayRef<Operation *> moves) {
   auto contraction = dyn_cast<ir::ContractionOp>(op);
   if (!contraction || contraction.getGroups() > 1)
@@ -159,7 +195,10 @@ std::optional<Product> findProduct(Formulas &formulas, Operation *op, int64_t ca
   terms.reduction = formula.reductions.front();
   terms.take(terms.reduction->step);
   assert(terms.reads.size() == 2 && "of the products of two elements");
-  return Builder(formulas, formula, terms, capacity, moves).build();
+  std::optional<Product> product = Builder(formulas, formula, terms, capacity, moves).build();
+  if (product)
+    addPadding(*product, op->getResult(0));
+  return product;
 }
 
 } // namespace sluice::loops

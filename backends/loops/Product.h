@@ -17,7 +17,7 @@ struct Product {
   enum Role { M, N, Batch, K };
   struct Dim {
     mlir::AffineExpr variable; ///< of `space`
-    int64_t size;              ///< at capacity
+    int64_t size;              ///< at capacity; of zeros, too, that pad it wherever it lies
     bool hasRows;              ///< as many as the call's rows, in place of `size`
     Role role;
   };
@@ -28,13 +28,16 @@ struct Product {
   llvm::SmallVector<mlir::AffineExpr> nonNegative; ///< a term is 0 where one of them is not
   llvm::SmallVector<mlir::AffineExpr> result;      ///< its index
   llvm::SmallVector<mlir::AffineExpr> inResult;    ///< there is such an element where all of these are >= 0
+  llvm::SmallVector<mlir::AffineExpr>
+      isStored; ///< where one of these is not, it pads the result, and operands have zeros
 
   bool uses(mlir::AffineExpr expr, Role role) const;
 };
 
 /// What a product of one group is. A dimension of the result by whose remainder both operands are found, as in the input's
-/// gradient of a strided convolution, becomes two: the remainder is one of the batch. Operands are read through `moves`, as
-/// `placeInMemory` says.
+/// gradient of a strided convolution, becomes two: the remainder is one of the batch. A dimension whose last tile is padded in all
+/// that has it is as long as its tiles, unless these lie one behind the other (ir::areJoinedTiles), where padding is no part of a
+/// row. Operands are read through `moves`, as `placeInMemory` says.
 std::optional<Product> findProduct(Formulas &formulas, mlir::Operation *op, int64_t capacity,
                                    llvm::ArrayRef<mlir::Operation *> moves = {});
 

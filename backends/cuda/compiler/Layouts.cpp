@@ -12,6 +12,8 @@ using namespace mlir;
 // halves; neighbours that are this few are not worth it.
 static constexpr uint32_t kPadded = 8;
 static constexpr int64_t kWorthPadding = 256;
+// Elements of one load, at least, of those that are copied ahead.
+static constexpr uint32_t kPack = 4;
 
 static Operation *operationOf(const sluice_op_view &op) { return static_cast<Operation *>(op.operation); }
 
@@ -56,12 +58,41 @@ static bool isTiled(const sluice_type_view &type) {
   return !llvm::all_of(layout, isWhole) && !llvm::equal(layout, padded(type.rank), isSame);
 }
 
+/// Of a convolution, or of one of its gradients: the image that windows move over, or its gradient, and the filter, or its own.
+static Value imageOf(Operation *op) {
+  return isa<ir::Conv2dInputGradOp>(op) ? Value(op->getResult(0)) : op->getOperand(0);
+}
+static Value filterOf(Operation *op) {
+  return isa<ir::Conv2dWeightGradOp>(op) ? Value(op->getResult(0)) : op->getOperand(1);
+}
+
+/// Whether windows of an image with so many channels begin and end where packs do, in each row of it.
+static bool moveByPacks(Operation *op, int64_t channels) {
+  auto widthOf = [](Value value) { return cast<RankedTensorType>(value.getType()).getDimSize(3); };
+  auto numbers = [&](const char *name) { return op->getAttrOfType<DenseI64ArrayAttr>(name).asArrayRef(); };
+  auto arePacks = [&](int64_t pixels) { return pixels * channels % kPack == 0; };
+  return arePacks(widthOf(imageOf(op))) && arePacks(widthOf(filterOf(op))) && arePacks(numbers("stride")[1]) &&
+         numbers("dilation")[1] == 1 && llvm::all_of(numbers("padding"), [](int64_t size) { return size == 0; });
+}
+
 /// Convolutions read and write channels side by side, filters among them: what lies side by side is loaded together. Filters of
-/// groups have one channel of each group.
-static std::vector<sluice_layout_dim> channelsLast(Operation *op, bool isResult, unsigned number) {
+/// groups have one channel of each group. Three channels of an image are a pack with a fourth of zeros.
+static std::vector<sluice_layout_dim> channelsLast(Operation *op, Value value) {
+  constexpr int64_t kChannelsOfImage = 3;
   auto product = dyn_cast<ir::ContractionOp>(op);
-  bool isFilter = isa<ir::Conv2dWeightGradOp>(op) ? isResult : !isResult && number == 1;
-  return isFilter && product && product.getGroups() > 1 ? whole({2, 3, 1, 0}) : whole({0, 2, 3, 1});
+  bool isFilter = product && value == filterOf(op), isImage = product && value == imageOf(op);
+  if (isFilter && product.getGroups() > 1)
+    return whole({2, 3, 1, 0});
+  bool isPadded = (isFilter || isImage) && product.getGroups() == 1 &&
+                  cast<RankedTensorType>(value.getType()).getDimSize(1) == kChannelsOfImage &&
+                  !moveByPacks(op, kChannelsOfImage);
+  if (!isPadded)
+    return whole({0, 2, 3, 1});
+  return {{0, SLUICE_LAYOUT_WHOLE, 0},
+          {1, SLUICE_LAYOUT_TILE_NUMBER, kPack},
+          {2, SLUICE_LAYOUT_WHOLE, 0},
+          {3, SLUICE_LAYOUT_WHOLE, 0},
+          {1, SLUICE_LAYOUT_PLACE_IN_TILE, kPack}};
 }
 
 static bool wantsChannelsLast(Operation *op) {
@@ -71,8 +102,8 @@ static bool wantsChannelsLast(Operation *op) {
 
 /// Heads of attention lie inside of items, as products that make all heads at once leave them, and as those read them that take
 /// all heads.
-static std::optional<LayoutPreference> layoutForAttention(ir::BlockwiseOp attention, bool isResult, unsigned number) {
-  Value value = isResult ? Value(attention->getResult(number)) : attention->getOperand(number);
+static std::optional<LayoutPreference> layoutForAttention(ir::BlockwiseOp attention, Value value, bool isResult,
+                                                          unsigned number) {
   auto type = cast<RankedTensorType>(value.getType());
   bool vectors = attention.holdsVectors(isResult, number), isLaidOut = isLaidOutForAttention(type, vectors);
   if (vectors)
@@ -83,10 +114,11 @@ static std::optional<LayoutPreference> layoutForAttention(ir::BlockwiseOp attent
 std::optional<LayoutPreference> preferredLayout(const sluice_op_view &view, bool isResult, unsigned number,
                                                 const sluice_type_view &type) {
   Operation *op = operationOf(view);
+  Value value = isResult ? Value(op->getResult(number)) : op->getOperand(number);
   if (wantsChannelsLast(op))
-    return LayoutPreference{channelsLast(op, isResult, number), isProduct(view)};
+    return LayoutPreference{channelsLast(op, value), isProduct(view)};
   if (auto attention = dyn_cast<ir::BlockwiseOp>(op))
-    return layoutForAttention(attention, isResult, number);
+    return layoutForAttention(attention, value, isResult, number);
   if (isProduct(view) && isTiled(type))
     return LayoutPreference{rowMajor(type.rank), true};
   if (isProduct(view) && wantsPadding(type))

@@ -141,7 +141,7 @@ static std::optional<Behind> behindProduct(ArrayRef<Operation *> ops) {
 std::optional<LibraryProduct> Finder::find(Behind behind) {
   Type element = cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
   bool isKnown = element.isF32() || element.isF64() || ir::isHalf(element);
-  if (!isKnown || !product.nonNegative.empty() || !product.inResult.empty())
+  if (!isKnown || !product.nonNegative.empty() || !product.inResult.empty() || !product.isStored.empty())
     return std::nullopt;
   std::optional<Strides> a = stridesOf(product.a.memory, product.a.index),
                          b = stridesOf(product.b.memory, product.b.index),

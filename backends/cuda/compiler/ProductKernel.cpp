@@ -2,6 +2,7 @@
 
 #include "backends/cuda/compiler/product/Epilogue.h"
 #include "backends/cuda/compiler/product/TileText.h"
+#include "backends/loops/Padding.h"
 #include "ir/Layout.h"
 
 namespace sluice::cuda {
@@ -41,6 +42,10 @@ std::optional<LogicalResult> writeProductKernel(ir::KernelOp kernel, StringRef n
     if (failed(writeSumOfChunks(*product, kernel, name, nests)))
       return failure();
   }
+  // Tiles store elements alone; the nest of a sum walks over padding, too.
+  auto left = product->termsOfChunk ? loops::PaddingOf::JoinedTiles : loops::PaddingOf::AllTiles;
+  if (failed(loops::writePadding(kernel, name, left, nests)))
+    return failure();
   into.lanes = product->filledTiles(); // where the work is
   return success();
 }

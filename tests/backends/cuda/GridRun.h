@@ -16,6 +16,8 @@ inline constexpr int64_t kWarpsOfBlock = 3; // so that the last block has warps 
 
 inline constexpr const char *kLayouts =
     "#nhwc = #sluice.at<layout = affine_map<(d0, d1, d2, d3) -> (d0, d2, d3, d1)>>\n"
+    "#image = #sluice.at<layout = affine_map<(d0, d1, d2, d3) -> (d0, d1 floordiv 4, d2, d3, d1 mod 4)>>\n"
+    "#columns = #sluice.at<layout = affine_map<(d0, d1) -> (d0, d1 floordiv 8, d1 mod 8)>>\n"
     "#bthd = #sluice.at<layout = affine_map<(d0, d1, d2, d3) -> (d0, d2, d1, d3)>>\n"
     "#hbtd = #sluice.at<layout = affine_map<(d0, d1, d2, d3) -> (d1, d0, d2, d3)>>\n"
     "#panels = #sluice.at<layout = affine_map<(d0, d1) -> (d0 floordiv 32, d1, d0 mod 32)>>\n";

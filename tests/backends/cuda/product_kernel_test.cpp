@@ -33,6 +33,9 @@ std::vector<Body> products() {
       einsum("abcd,befc->adef", "tensor<5x3x4x7xf64>", "tensor<3x6x2x4xf64>", "tensor<5x7x6x2xf64>"),
       einsum("abc,cde->adbe", "tensor<3x?x20xf32>", "tensor<20x4x5xf32>", "tensor<3x4x?x5xf32>"),
       einsum("abc,acd->bda", "tensor<3x9x20xf32>", "tensor<3x20x11xf32>", "tensor<9x11x3xf32>"),
+      // Padded columns, of a sum in one piece and in chunks.
+      einsum("ab,bc->ac", "tensor<9x20xf32>", "tensor<20x33xf32, #columns>", "tensor<9x33xf32, #columns>"),
+      einsum("ab,bc->ac", "tensor<9x3000xf32>", "tensor<3000x33xf32, #columns>", "tensor<9x33xf32, #columns>"),
   };
   std::string nchw = "tensor<?x3x9x8xf32>", nhwc = "tensor<?x3x9x8xf32, #nhwc>";
   struct Window {
@@ -117,6 +120,24 @@ std::vector<Body> ofThreeChannels(int64_t size) {
                         "{stride = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, "
                         "groups = 1 : i64}");
   return ofHalves({single, single});
+}
+
+/// Those, and their gradients, with a fourth channel of zeros: all of a pixel's are loaded together. Of rows of the call, and of two.
+std::vector<Body> ofPaddedChannels(int64_t size) {
+  std::vector<Body> all;
+  std::string
+      weight = "tensor<72x3x3x3xf32, #image>",
+      given =
+          "{stride = array<i64: 2, 2>, padding = array<i64: 1, 0, 1, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64";
+  for (const char *rows : {"?", "2"}) {
+    std::string x = fmt::format("tensor<{0}x3x{1}x{1}xf32, #image>", rows, size),
+                dy = fmt::format("tensor<{}x72x{}x{}xf32, #nhwc>", rows, (size + 1) / 2, (size - 1) / 2);
+    all.push_back(product("conv2d", x, weight, dy, given + "}"));
+    all.push_back(product("conv2d_weight_grad", x, dy, weight, given + ", size = array<i64: 3, 3>}"));
+    all.push_back(
+        product("conv2d_input_grad", dy, weight, x, fmt::format("{0}, size = array<i64: {1}, {1}>}}", given, size)));
+  }
+  return all;
 }
 
 /// What follows a product in a kernel.
@@ -347,6 +368,17 @@ TEST(ProductKernel, TakesShortStepsWhereEachElementIsLoadedByItself) {
   expectTheReference(grid);
 }
 
+TEST(ProductKernel, LoadsPaddedChannelsTogether) {
+  std::vector<Body> halves = ofHalves(ofPaddedChannels(9)), singles = ofPaddedChannels(5);
+  halves.erase(halves.begin() + 3, halves.end() - 1); // which take as long to compile as all others
+  Grid grid(halves, {.wantedBlocks = 1}), ofSingles(singles);
+  for (const GridRun &run : grid.runs)
+    EXPECT_NE(run.kernel.text.find("beginCopy<8>"), std::string::npos) << run.kernel.text;
+  expectTheReference(grid);
+  EXPECT_GE(chunked(grid), 1u);
+  expectTheReference(ofSingles);
+}
+
 TEST(ProductKernel, CopiesTilesAhead) {
   for (int64_t largest : {32, 128}) {
     Grid grid(copiedAhead(), {.largestTile = largest, .wantedBlocks = 1});
@@ -427,7 +459,8 @@ TEST(ProductKernel, FitsItsBudgets) {
     expect(bodies, options, "sm_90");
   expect(ofHalves(bodies), {}, "sm_90");
   for (const char *architecture : {"sm_80", "sm_90"})
-    for (const std::vector<Body> &halves : {ofHalves(large()), copiedAhead(), ofThreeChannels(256)})
+    for (const std::vector<Body> &halves :
+         {ofHalves(large()), copiedAhead(), ofThreeChannels(256), ofHalves(ofPaddedChannels(256))})
       expect(halves, {.wantedBlocks = 1}, architecture);
 }
 

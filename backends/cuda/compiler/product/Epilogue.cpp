@@ -81,7 +81,7 @@ FailureOr<std::string> Epilogue::write() {
 /// Whether there is such an element of the result, as far as the side of the lanes says, or the other one.
 Condition Epilogue::inResult(bool ofLanes) {
   Condition all;
-  for (AffineExpr condition : p.product.inResult)
+  for (AffineExpr condition : llvm::concat<const AffineExpr>(p.product.inResult, p.product.isStored))
     if (usesLanes(condition) == ofLanes)
       all = both(all, emitter.isNonNegative(emitter.space().normalize(inDims(condition))));
   return all;

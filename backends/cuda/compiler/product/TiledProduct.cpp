@@ -267,8 +267,8 @@ bool Tiling::holdsSums() const {
 /// How large a side's tiles may be: elements that are loaded one by one need registers for the place of each.
 int64_t Tiling::largestTile(const TileOperand &operand) const {
   constexpr int64_t kSingles = 64, kLargestOfDoubles = 64; // more than shared memory holds
-  bool isWhole = isPacked(operand, kBytesOfPack / made.termBytes);
-  int64_t largest = made.scalarBytes > 4 ? kLargestOfDoubles : isWhole ? options.largestTile : kSingles;
+  bool isWide = isPacked(operand, (made.cores == Cores::Halves ? kBytesOfPack / 2 : kBytesOfPack) / made.termBytes);
+  int64_t largest = made.scalarBytes > 4 ? kLargestOfDoubles : isWide ? options.largestTile : kSingles;
   return std::min(options.largestTile, largest);
 }
 
