@@ -23,7 +23,7 @@ class KernelGrowth {
 public:
   KernelGrowth(const sluice_kernel_view &kernel, bool throughMoves)
       : kernel(kernel), throughMoves(throughMoves), makers(kernel.num_values, kOutside), isResult(kernel.num_values),
-        isFoundAgain(kernel.num_ops) {
+        isFoundAgain(kernel.num_ops), isOfSum(kernel.num_ops), isOfSumsAlone(kernel.num_ops) {
     for (size_t result : llvm::ArrayRef(kernel.results, kernel.num_results))
       isResult.set(result);
     size_t value = kernel.num_operands;
@@ -33,6 +33,8 @@ public:
         makers[value++] = op;
       if (costsNothing(op))
         isFoundAgain.set(op);
+      isOfSum[op] = findWhetherOfSum(op);
+      isOfSumsAlone[op] = findWhetherOfSumsAlone(op);
     }
   }
 
@@ -173,18 +175,39 @@ private:
   /// Whether `op` sums over the rows what the kernel's loops pass over anyway.
   bool isSumOfLoop(size_t op) const { return kind == Loop && kindOf(op) == RowReduction && computesOperand(op); }
 
-  /// Whether any of the ops reads what an op of this kind leaves in this kernel.
-  bool readAny(const llvm::BitVector &readers, Kind left) const {
+  /// Whether any of the ops reads what one of those leaves in this kernel.
+  bool readAny(const llvm::BitVector &readers, const llvm::BitVector &left) const {
     return llvm::any_of(readers.set_bits(), [&](size_t reader) {
       return llvm::any_of(operandsOf(reader), [&](size_t operand) {
         size_t maker = makers[operand];
-        return maker != kOutside && !isFoundAgain.test(maker) && kindOf(maker) == left;
+        return maker != kOutside && !isFoundAgain.test(maker) && left.test(maker);
       });
     });
   }
 
-  /// Whether `op` reads a sum over the rows of this kernel, spread by ops that are rematerialised.
-  bool readsSpreadSum(size_t op) const { return readAny(foundFor(op), RowReduction); }
+  /// Whether the op leaves a sum over the rows, or what is made of one, element by element.
+  bool findWhetherOfSum(size_t op) const {
+    return kindOf(op) == RowReduction || (isElementwise(op) && llvm::any_of(operandsOf(op), [&](size_t operand) {
+                                            size_t maker = makers[operand];
+                                            return maker < op && isOfSum.test(maker);
+                                          }));
+  }
+
+  /// Whether the op is elementwise, and sums over the rows, each element in its own place, are all that it is made of in this kernel.
+  bool findWhetherOfSumsAlone(size_t op) const {
+    return isElementwise(op) && llvm::all_of(operandsOf(op), [&](size_t operand) {
+             size_t maker = makers[operand];
+             if (maker == kOutside)
+               return true;
+             if (isFoundAgain.test(maker))
+               return !readAny(foundFor(op), llvm::BitVector(kernel.num_ops, true));
+             return maker < op && ir::haveOneSpace(typeOf(maker), typeOf(op)) &&
+                    (kindOf(maker) == RowReduction || isOfSumsAlone.test(maker));
+           });
+  }
+
+  /// Whether `op` reads a sum over the rows of this kernel, or what is made of it, spread by ops that are rematerialised.
+  bool readsSpreadSum(size_t op) const { return readAny(foundFor(op), isOfSum); }
 
   /// Whether an op has a fold for each row, of which all its elements are made: a softmax, or a norm.
   bool foldsEachRow(size_t op) const {
@@ -259,7 +282,10 @@ private:
   bool readsUpdated(size_t op) const {
     llvm::BitVector readers = foundFor(op);
     readers.set(op);
-    return readAny(readers, Scatter);
+    llvm::BitVector scatters(kernel.num_ops);
+    for (size_t maker = 0; maker < op; ++maker)
+      scatters[maker] = kindOf(maker) == Scatter;
+    return readAny(readers, scatters);
   }
 
   bool canJoin(size_t op) const {
@@ -270,7 +296,8 @@ private:
       return false;
     if (!isElementwise(op)) // a reduction, or a movement that needs a buffer
       return kind == Loop && !foldsRowsAgain(op) && !reducesLongFolds(op) && (isOnlyReader(op) || isSumOfLoop(op));
-    return kind != RowReduction && ir::haveOneSpace(typeOf(op), space) && computesOperand(op);
+    return (isOfSum.test(op) && isOfSumsAlone.test(op)) ||
+           (kind != RowReduction && ir::haveOneSpace(typeOf(op), space) && computesOperand(op));
   }
 
   /// Adds an op that was accepted when it was the last.
@@ -288,7 +315,7 @@ private:
   bool throughMoves;
   SmallVector<size_t> makers; // of each value: an op, or kOutside
   SmallVector<size_t> firstResult;
-  llvm::BitVector isResult, isFoundAgain;
+  llvm::BitVector isResult, isFoundAgain, isOfSum, isOfSumsAlone;
   bool begun = false;
   Kind kind = Loop;
   RankedTensorType space;

@@ -20,7 +20,8 @@ inline constexpr size_t kMaxOpsInKernel = 128;
 /// 3. A reduction, or another op that is not elementwise, takes a loop kernel into itself if nothing else reads that
 ///    kernel: its operand needs no buffer.
 /// 4. A reduction of the rows (a bias gradient) joins the loop kernel that computes its operand as one more result: it
-///    is summed while it is stored. Nothing of that kernel may need the sum, since each element would repeat it. Of what
+///    is summed while it is stored. Nothing of that kernel may need the sum, since each element would repeat it, but
+///    elementwise ops over the sum's own index space, which join it: they are found where its last parts are added. Of what
 ///    folds each row (a softmax, a norm) it joins if it has few columns: for each few of them all rows are folded.
 ///    Results of folds of thousands of terms are reduced in a launch of its own: in theirs each fold is a task. A fold of
 ///    each row does not read what is apart in memory: it is made before.

@@ -105,9 +105,11 @@ public:
   GroupForming(ActionListOp list, FusionRules &rules) : list(list), block(list.getActions()), rules(rules) {}
 
   SmallVector<FusionGroup> run() {
-    for (auto [old, next] : list.getUpdates())
+    for (auto [old, next] : list.getUpdates()) {
       if (old.hasOneUse() && next.hasOneUse())
         madeInPlace.insert({old, next});
+      replacedBy[next.getDefiningOp()].push_back(old);
+    }
     for (Operation &op : block)
       if (isAlone(&op) || (isCompute(&op) && !rules.isRecomputed(&op)))
         place(&op);
@@ -171,7 +173,15 @@ private:
     const FusionGroup &group = groups[index];
     return rules.fuses() && group.kind == FusionGroup::Launch && !isAlone(op) && isConvexWith(index, producers) &&
            (!isa<UpdateOp>(op) || madeInPlace.contains({op->getOperand(0), op->getResult(0)})) &&
-           !isFoundWithReductions(op, index) && rules.canJoin(op, group.contents, resultsBeside(op, index));
+           updatesLast(op, index) && !isFoundWithReductions(op, index) &&
+           rules.canJoin(op, group.contents, resultsBeside(op, index));
+  }
+
+  /// Whether what `op` makes of a state, or of what a loop carries, can still be made in its place if `op` joins the group: no
+  /// group that reads the old value comes behind.
+  bool updatesLast(Operation *op, unsigned group) {
+    auto comesBehind = [&](unsigned reader) { return dependsOn(reader, group); };
+    return llvm::none_of(replacedBy.lookup(op), [&](Value old) { return llvm::any_of(readers(old), comesBehind); });
   }
 
   /// Whether all that read the value, through rematerialised ops, too, reduce it to fewer elements, and are no products.
@@ -350,6 +360,8 @@ private:
   Block &block;
   FusionRules &rules;
   DenseSet<std::pair<Value, Value>> madeInPlace; // what nothing else reads, and is replaced by what nothing else reads
+  DenseMap<Operation *, SmallVector<Value, 1>>
+      replacedBy; // what states were, and what loops carry, before their new values
   std::vector<FusionGroup> groups;
   DenseMap<Operation *, unsigned> groupOf;
 };

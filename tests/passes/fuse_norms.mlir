@@ -1,13 +1,15 @@
 // RUN: sluice-opt %s --split-input-file --sluice-build-entry-points --sluice-place-values --sluice-fuse-kernels | FileCheck %s
 
 // Tests that a normalisation is one launch together with what makes its operand and what follows it, and that its gradient is
-// two: that of x, and that of the weight with x^ found again. The bias's is summed where dY is made.
+// two: that of x, and that of the weight with x^ found again. The bias's is summed where dY is made. What updates them joins the
+// sums, once nothing reads the old weight.
 // CHECK: sluice.entry @train_step
 // CHECK: sluice.kernel "einsum"
 // CHECK: sluice.kernel "normalize_tanh_mean_mul_etc"
 // CHECK: sluice.sum
 // CHECK: sluice.kernel "normalize_grad"
-// CHECK: sluice.kernel "normalize_mul_sum"
+// CHECK: sluice.kernel "normalize_mul_sum_mul_etc"
+// CHECK: sluice.sub
 // CHECK-NOT: sluice.kernel "normalize
 // CHECK: sluice.entry @eval_step
 // CHECK: sluice.entry @predict

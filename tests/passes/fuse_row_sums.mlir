@@ -60,3 +60,72 @@ module {
     sluice.output "y", %y : tensor<?x3xf32>
   }
 }
+
+// -----
+
+// Tests that elementwise ops over a sum's own elements join it, with what they read besides, and that what reads them for every row
+// stays out.
+// CHECK: sluice.entry @predict
+// CHECK: %[[K:.+]]:2 = sluice.kernel "relu_sum_mul_add_etc"
+// CHECK: sluice.sum
+// CHECK: sluice.rsqrt
+// CHECK: sluice.kernel "sub"
+// CHECK-NEXT: ({{.+}} = %[[K]]#0 :
+// CHECK-NEXT: {{.+}} = %[[K]]#1 :
+// CHECK-NOT: sluice.kernel
+// CHECK: sluice.return
+module {
+  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.graph ["x", "y", "z"] (%x: tensor<?x3xf32>, %y: tensor<3xf32>, %z: tensor<3xf32>) {
+    %r = sluice.relu %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
+    %p = sluice.mul %y, %z : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %s = sluice.sum %r {axes = array<i64: 0>} : (tensor<?x3xf32>) -> tensor<3xf32>
+    %a = sluice.add %s, %p : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %q = sluice.rsqrt %a : (tensor<3xf32>) -> tensor<3xf32>
+    %e = sluice.expand %q {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 3>} : (tensor<3xf32>) -> tensor<?x3xf32>
+    %d = sluice.sub %r, %e : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
+    sluice.output "d", %d : tensor<?x3xf32>
+  }
+}
+
+// -----
+
+// Tests that what reads a sum's elements in other places stays out, too.
+// CHECK: sluice.entry @predict
+// CHECK: sluice.kernel "sum"
+// CHECK: sluice.kernel "add"
+// CHECK: sluice.return
+module {
+  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.graph ["x"] (%x: tensor<?x3x3xf32>) {
+    %s = sluice.sum %x {axes = array<i64: 0>} : (tensor<?x3x3xf32>) -> tensor<3x3xf32>
+    %t = sluice.transpose %s {permutation = array<i64: 1, 0>} : (tensor<3x3xf32>) -> tensor<3x3xf32>
+    %a = sluice.add %s, %t : (tensor<3x3xf32>, tensor<3x3xf32>) -> tensor<3x3xf32>
+    sluice.output "a", %a : tensor<3x3xf32>
+  }
+}
+
+// -----
+
+// Tests that a state's new value does not join a sum in front of what reads the old one: it is made in place, behind that.
+// CHECK: sluice.entry @step
+// CHECK: sluice.kernel "relu_sum"
+// CHECK: sluice.kernel "mul"
+// CHECK: sluice.kernel "sub"
+// CHECK-NOT: sluice.kernel
+// CHECK: sluice.return
+module {
+  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.state cache @w : tensor<3xf32> = <"constant", 0.0 : f64>
+  sluice.graph ["x"] (%x: tensor<?x3xf32>) {
+    %w = sluice.get @w : tensor<3xf32>
+    %r = sluice.relu %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
+    %s = sluice.sum %r {axes = array<i64: 0>} : (tensor<?x3xf32>) -> tensor<3xf32>
+    %e = sluice.expand %s {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 3>} : (tensor<3xf32>) -> tensor<?x3xf32>
+    %f = sluice.expand %w {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 3>} : (tensor<3xf32>) -> tensor<?x3xf32>
+    %y = sluice.mul %e, %f : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
+    %n = sluice.sub %w, %s : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    sluice.set @w, %n in "step" : tensor<3xf32>
+    sluice.output "y", %y in "step" : tensor<?x3xf32>
+  }
+}
