@@ -28,8 +28,7 @@ struct Product {
   llvm::SmallVector<mlir::AffineExpr> nonNegative; ///< a term is 0 where one of them is not
   llvm::SmallVector<mlir::AffineExpr> result;      ///< its index
   llvm::SmallVector<mlir::AffineExpr> inResult;    ///< there is such an element where all of these are >= 0
-  llvm::SmallVector<mlir::AffineExpr>
-      isStored; ///< where one of these is not, it pads the result, and operands have zeros
+  llvm::SmallVector<mlir::AffineExpr> isStored;    ///< where one of these is not, it pads the result
 
   bool uses(mlir::AffineExpr expr, Role role) const;
 };

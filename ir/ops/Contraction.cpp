@@ -116,7 +116,7 @@ SmallVector<Sample> Conv2dOp::samples() {
   };
   return {
       sample("1, 1", "0, 0, 0, 0", "1, 1", "1", "(tensor<?x2x5x6xf64>, tensor<3x2x3x2xf64>) -> tensor<?x3x3x5xf64>"),
-      sample("2, 3", "1, 0, 2, 1", "1, 1", "1", "(tensor<2x2x5x6xf64>, tensor<3x2x3x3xf64>) -> tensor<2x3x3x2xf64>"),
+      sample("2, 3", "1, 0, 2, 1", "1, 1", "1", "(tensor<2x3x5x6xf64>, tensor<2x3x3x3xf64>) -> tensor<2x2x3x2xf64>"),
       sample("1, 2", "2, 1, 1, 1", "2, 1", "1", "(tensor<1x2x5x6xf64>, tensor<2x2x3x3xf64>) -> tensor<1x2x4x3xf64>"),
       sample("1, 1", "1, 1, 1, 1", "1, 1", "2", "(tensor<2x4x3x3xf64>, tensor<6x2x3x3xf64>) -> tensor<2x6x3x3xf64>"),
       sample("2, 2", "0, 0, 0, 0", "1, 1", "3", "(tensor<2x3x4x5xf64>, tensor<3x1x2x2xf64>) -> tensor<2x3x2x2xf64>")};
@@ -180,7 +180,7 @@ SmallVector<Sample> Conv2dInputGradOp::samples() {
                  "(tensor<?x3x3x5xf64>, tensor<3x2x3x2xf64>) -> tensor<?x2x5x6xf64>"),
           sample("size = array<i64: 5, 6>, stride = array<i64: 2, 3>, padding = array<i64: 1, 0, 2, 1>, dilation = "
                  "array<i64: 1, 1>, groups = 1",
-                 "(tensor<2x3x3x2xf64>, tensor<3x2x3x3xf64>) -> tensor<2x2x5x6xf64>"),
+                 "(tensor<2x2x3x2xf64>, tensor<2x3x3x3xf64>) -> tensor<2x3x5x6xf64>"),
           sample("size = array<i64: 5, 6>, stride = array<i64: 1, 2>, padding = array<i64: 2, 1, 1, 1>, dilation = "
                  "array<i64: 2, 1>, groups = 1",
                  "(tensor<1x2x4x3xf64>, tensor<2x2x3x3xf64>) -> tensor<1x2x5x6xf64>"),

@@ -16,6 +16,8 @@ struct GridFunction {
   int64_t threads = kWarp;
   int64_t blocks = 1;      ///< that a multiprocessor runs at once: so many share its 65536 registers
   int64_t sharedBytes = 0; ///< of a block, beside those that it declares
+  /// Whether it runs where a library does the kernel's product, too.
+  bool followsLibrary = false;
 };
 
 struct GridKernel {

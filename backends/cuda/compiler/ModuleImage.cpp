@@ -7,8 +7,8 @@ namespace sluice::cuda {
 void ModuleImage::addKernel(llvm::StringRef name, int64_t buffers, llvm::ArrayRef<GridFunction> functions) {
   kernels += fmt::format("kernel {} {}\n", name.str(), buffers);
   for (const GridFunction &function : functions)
-    kernels += fmt::format("function {} {} {} {} {}\n", function.name, function.tasks, function.rowsPerTask,
-                           function.threads, function.sharedBytes);
+    kernels += fmt::format("function {} {} {} {} {} {}\n", function.name, function.tasks, function.rowsPerTask,
+                           function.threads, function.sharedBytes, int(function.followsLibrary));
 }
 
 /// In front of the kernel's functions or behind them: they belong to the kernel.
@@ -27,7 +27,7 @@ void ModuleImage::addCode(const std::string &architecture, std::string code) {
 }
 
 std::string ModuleImage::write() const {
-  std::string image = "sluice cuda 4\n" + kernels;
+  std::string image = "sluice cuda 5\n" + kernels;
   for (const auto &[architecture, code] : codes)
     image += fmt::format("code {} {}\n", architecture, code.size());
   image += "end\n";

@@ -44,8 +44,11 @@ std::optional<LogicalResult> writeProductKernel(ir::KernelOp kernel, StringRef n
   }
   // Tiles store elements alone; the nest of a sum walks over padding, too.
   auto left = product->termsOfChunk ? loops::PaddingOf::JoinedTiles : loops::PaddingOf::AllTiles;
+  size_t ofProduct = into.functions.size();
   if (failed(loops::writePadding(kernel, name, left, nests)))
     return failure();
+  for (GridFunction &function : llvm::drop_begin(into.functions, ofProduct))
+    function.followsLibrary = true;
   into.lanes = product->filledTiles(); // where the work is
   return success();
 }

@@ -372,19 +372,19 @@ void Context::launch(const Queue &queue, const LoadedModule &module, const sluic
   addresses.resize(buffers);
   int64_t rows = launch.call->rows, tasks = 0;
   makeCurrent(*queue.device);
-  if (PreparedProduct *product = kernel->second.product.get(); product && product->does(rows)) {
+  PreparedProduct *product = kernel->second.product.get();
+  bool isForLibrary = product && product->does(rows);
+  if (isForLibrary)
     if (int status = product->launch(rows, addresses.data(), addresses.back(), queue.stream); status != 0)
       throw Error(SLUICE_INTERNAL,
                   text(*queue.device) + ": kernel " + launch.name + ": cublasLt's status is " + std::to_string(status));
-    return;
-  }
   std::vector<void *> arguments(buffers);
   std::transform(addresses.begin(), addresses.end(), arguments.begin(),
                  [](void *&address) { return static_cast<void *>(&address); });
   arguments.insert(arguments.end(), {&rows, &tasks});
   for (const LoadedModule::Function &function : kernel->second.functions) {
     tasks = function.image.tasksFor(rows);
-    if (tasks == 0)
+    if (tasks == 0 || (isForLibrary && !function.image.followsLibrary))
       continue;
     int64_t tasksOfBlock = std::max<int64_t>(kThreadsOfBlock / function.image.threads, 1);
     unsigned blocks = unsigned((tasks + tasksOfBlock - 1) / tasksOfBlock);

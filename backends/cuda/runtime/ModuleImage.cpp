@@ -7,7 +7,7 @@
 
 namespace sluice::cuda {
 
-static constexpr std::string_view kFirstLine = "sluice cuda 4";
+static constexpr std::string_view kFirstLine = "sluice cuda 5";
 
 namespace {
 
@@ -48,7 +48,8 @@ private:
     line >> what >> name;
     ImageProduct product;
     if (what == "function")
-      line >> function.tasks >> function.rowsPerTask >> function.threads >> function.sharedBytes;
+      line >> function.tasks >> function.rowsPerTask >> function.threads >> function.sharedBytes >>
+          function.followsLibrary;
     else if (what == "product")
       read(line, product);
     else
@@ -62,7 +63,8 @@ private:
     else if (isWhole && what == "code" && size >= 0)
       image.codes.push_back({name, {}}), sizes.push_back(size_t(size));
     else if (isWhole && what == "function" && !image.kernels.empty() && function.tasks >= 0 &&
-             function.rowsPerTask >= 0 && function.threads > 0 && function.sharedBytes >= 0)
+             function.rowsPerTask >= 0 && function.threads > 0 && function.sharedBytes >= 0 &&
+             (function.followsLibrary == 0 || function.followsLibrary == 1))
       function.name = name, image.kernels.back().functions.push_back(function);
     else
       fail("is '" + text + "'");

@@ -1,14 +1,15 @@
 // The device code of a backend's session as its compile half wrote it (compiler/ModuleImage.h):
 //
-//   sluice cuda 4
+//   sluice cuda 5
 //   kernel relu_2 3                 a kernel, and how many buffers its functions take
 //   product f32 128 0 1 1 ...       the kernel is a product that cublasLt can do where there is one, in place of its functions: its
 //                                   type; size and 1 for elements of a row, of p, q, k and the batch; buffer, leading dimension,
 //                                   distance in the batch and 1 for transposed, of both operands and the result; the buffer of a
 //                                   bias or -1, 1 for a ReLU behind it; the capacity, and the bytes of workspace that the library
 //                                   may use
-//   function relu_2_0 128 4 32 0    one of its functions, run in this order: its tasks, rows of a task or 0, threads of one, and
-//                                   the bytes of shared memory that a block has beside those that it declares
+//   function relu_2_0 128 4 32 0 0  one of its functions, run in this order: its tasks, rows of a task or 0, threads of one, the
+//                                   bytes of shared memory that a block has beside those that it declares, and 1 if it runs behind
+//                                   a product that cublasLt does, too
 //   code sm_90 18328                code for an architecture, and its size
 //   end
 //   <18328 bytes>                   each code in turn
@@ -26,7 +27,7 @@ namespace sluice::cuda {
 
 struct ImageFunction {
   std::string name;
-  int64_t tasks = -1, rowsPerTask = -1, threads = -1, sharedBytes = -1;
+  int64_t tasks = -1, rowsPerTask = -1, threads = -1, sharedBytes = -1, followsLibrary = -1;
 
   int64_t tasksFor(int64_t rows) const {
     return rowsPerTask ? tasks * ((rows + rowsPerTask - 1) / rowsPerTask) : tasks;

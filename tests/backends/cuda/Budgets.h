@@ -21,7 +21,7 @@ inline void expectBudgets(const DeviceCode &code, const std::vector<GridFunction
   for (const KernelResources &kernel : code.kernels) {
     auto function = known.find(kernel.name);
     ASSERT_NE(function, known.end()) << kernel.name;
-    auto [name, tasks, rowsPerTask, threads, blocks, sharedBytes] = function->second;
+    auto [name, tasks, rowsPerTask, threads, blocks, sharedBytes, followsLibrary] = function->second;
     EXPECT_EQ(kernel.spillStores + kernel.spillLoads, 0) << name;
     EXPECT_LE(kernel.registers * threads * blocks, kRegisters) << name;
     EXPECT_LE(kernel.registers, threads > kWarp ? 255 : 128) << name;

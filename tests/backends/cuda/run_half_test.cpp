@@ -27,13 +27,14 @@ static const sluice_backend_run &runHalf() {
 
 /// The status of `body` in a process with this environment, and what the context then says.
 static std::string whatComesOf(const Environment &environment,
-                               const std::function<sluice_status(const sluice_backend_run &, sluice_run *)> &body) {
+                               const std::function<sluice_status(const sluice_backend_run &, sluice_run *)> &body,
+                               const char *settings = "") {
   auto child = [&](runtime::ChildReport &report) {
     setenv("SLUICE_CUDA_DRIVER", SLUICE_CUDA_EMU_DRIVER, 1);
     for (const auto &[name, value] : environment)
       setenv(name.c_str(), value.c_str(), 1);
     const sluice_backend_run &half = runHalf();
-    sluice_run_options options{sizeof(options), nullptr, "", nullptr};
+    sluice_run_options options{sizeof(options), nullptr, settings, nullptr};
     sluice_run *run = nullptr;
     sluice_status status = half.open(&options, &run);
     if (status == SLUICE_OK)
@@ -80,29 +81,31 @@ TEST(CudaRunHalf, SaysThatThereIsNoDevice) {
 TEST(CudaRunHalf, RefusesWhatIsNoImage) {
   for (auto [image, why] :
        {std::pair("", "line 1 of a module does not end"),
-        {"something\n", "line 1 of a module is not 'sluice cuda 4'"},
-        {"sluice cuda 4\nfunction f 1 1 32 0\nend\n", "line 2 of a module is 'function f 1 1 32 0'"},
-        {"sluice cuda 4\nkernel k -1\nend\n", "line 2 of a module is 'kernel k -1'"},
-        {"sluice cuda 4\nkernel k 1 1\nend\n", "line 2 of a module is 'kernel k 1 1'"},
-        {"sluice cuda 4\nkernel k 1\nfunction f 1 0\nend\n", "line 3 of a module is 'function f 1 0'"},
-        {"sluice cuda 4\nkernel k 1\nfunction f 1 0 32\nend\n", "line 3 of a module is 'function f 1 0 32'"},
-        {"sluice cuda 4\nkernel k 1\nfunction f 1 0 32 -1\nend\n", "line 3 of a module is 'function f 1 0 32 -1'"},
-        {"sluice cuda 4\nkernel k 4\nproduct f8 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 0 4 0\nend\n",
+        {"something\n", "line 1 of a module is not 'sluice cuda 5'"},
+        {"sluice cuda 5\nfunction f 1 1 32 0 0\nend\n", "line 2 of a module is 'function f 1 1 32 0 0'"},
+        {"sluice cuda 5\nkernel k -1\nend\n", "line 2 of a module is 'kernel k -1'"},
+        {"sluice cuda 5\nkernel k 1 1\nend\n", "line 2 of a module is 'kernel k 1 1'"},
+        {"sluice cuda 5\nkernel k 1\nfunction f 1 0\nend\n", "line 3 of a module is 'function f 1 0'"},
+        {"sluice cuda 5\nkernel k 1\nfunction f 1 0 32\nend\n", "line 3 of a module is 'function f 1 0 32'"},
+        {"sluice cuda 5\nkernel k 1\nfunction f 1 0 32 0\nend\n", "line 3 of a module is 'function f 1 0 32 0'"},
+        {"sluice cuda 5\nkernel k 1\nfunction f 1 0 32 -1 0\nend\n", "line 3 of a module is 'function f 1 0 32 -1 0'"},
+        {"sluice cuda 5\nkernel k 1\nfunction f 1 0 32 0 2\nend\n", "line 3 of a module is 'function f 1 0 32 0 2'"},
+        {"sluice cuda 5\nkernel k 4\nproduct f8 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 0 4 0\nend\n",
          "line 3 of a module"},
-        {"sluice cuda 4\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 3 0 4 0\nend\n",
+        {"sluice cuda 5\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 3 0 4 0\nend\n",
          "line 3 of a module"},
-        {"sluice cuda 4\ncode sm_90 5\nend\nbyte", "too few bytes"},
-        {"sluice cuda 4\nkernel k 1\n", "line 3 of a module does not end"}})
+        {"sluice cuda 5\ncode sm_90 5\nend\nbyte", "too few bytes"},
+        {"sluice cuda 5\nkernel k 1\n", "line 3 of a module does not end"}})
     EXPECT_THAT(whatLoadSays(image), AllOf(StartsWith("3: "), HasSubstr(why))) << image;
 }
 
 TEST(CudaRunHalf, NamesTheArchitecturesOfItsCode) {
-  EXPECT_EQ(whatLoadSays("sluice cuda 4\nkernel k 1\ncode sm_80 1\ncode sm_100 1\ncode compute_100 1\nend\nabc"),
+  EXPECT_EQ(whatLoadSays("sluice cuda 5\nkernel k 1\ncode sm_80 1\ncode sm_100 1\ncode compute_100 1\nend\nabc"),
             "4: cuda:0, Emulated CUDA device, has architecture sm_90, and the code is for sm_80, sm_100, compute_100");
 }
 
 TEST(CudaRunHalf, SaysThatADriverRefusesCode) {
-  EXPECT_THAT(whatLoadSays("sluice cuda 4\nkernel k 1\ncode sm_90 7\nend\nno code"),
+  EXPECT_THAT(whatLoadSays("sluice cuda 5\nkernel k 1\ncode sm_90 7\nend\nno code"),
               AllOf(StartsWith("70: cuda:0 refuses its code"), HasSubstr("CUDA_ERROR_INVALID_IMAGE")));
 }
 
@@ -132,7 +135,7 @@ extern "C" void cuda_emu_launch_far(cuda_emu::Dim grid, cuda_emu::Dim block, voi
 extern "C" const unsigned *cuda_emu_sizes_far() { return cuda_emu::argumentSizes(far); }
 )";
   std::string log, code = test::compileForHost(kText, test::Effort::Least, log) + "sm_90" + '\0';
-  return "sluice cuda 4\nkernel far 1\nfunction far 1 0 32 " + std::to_string(bytes) + "\ncode sm_90 " +
+  return "sluice cuda 5\nkernel far 1\nfunction far 1 0 32 " + std::to_string(bytes) + " 0\ncode sm_90 " +
          std::to_string(code.size()) + "\nend\n" + code;
 }
 
@@ -162,6 +165,60 @@ TEST(CudaRunHalf, GivesFunctionsTheirSharedMemory) {
                           return found[31] == 31 ? SLUICE_OK : SLUICE_INVALID;
                         }),
             "0: ");
+}
+
+/// The two numbers of a kernel's result: a library's product of 2 and 3, or what a function makes in its place; and what a function
+/// makes that follows either.
+static std::string whatAProductLeaves(const char *settings) {
+  static const std::string kText = R"(
+extern "C" __global__ void own(float *, float *, float *to, float *, long long, long long) { to[0] = 9; }
+extern "C" __global__ void behind(float *, float *, float *to, float *, long long, long long) { to[1] = 5; }
+#define LAUNCHED(name)                                                                                       \
+  extern "C" void cuda_emu_launch_##name(cuda_emu::Dim grid, cuda_emu::Dim block, void *const *arguments) {  \
+    cuda_emu::call(name, grid, block, arguments);                                                            \
+  }                                                                                                          \
+  extern "C" const unsigned *cuda_emu_sizes_##name() { return cuda_emu::argumentSizes(name); }
+LAUNCHED(own)
+LAUNCHED(behind)
+)";
+  std::string log, code = test::compileForHost(kText, test::Effort::Least, log) + "sm_90" + '\0';
+  std::string image = "sluice cuda 5\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 0 1 0\n"
+                      "function own 1 0 32 0 0\nfunction behind 1 0 32 0 1\ncode sm_90 " +
+                      std::to_string(code.size()) + "\nend\n" + code;
+  auto launchIt = [&](const sluice_backend_run &half, sluice_run *run) {
+    sluice_module *module = nullptr;
+    sluice_queue *queue = nullptr;
+    constexpr size_t kApart = 64; // of buffers, which are aligned
+    float numbers[3 * kApart] = {2}, found[2] = {};
+    numbers[kApart] = 3;
+    void *address = nullptr;
+    half.allocate(run, 0, sizeof numbers, &address);
+    half.queue_create(run, 0, SLUICE_QUEUE_COMPUTE, "computes", &queue);
+    sluice_copy up{sizeof up, SLUICE_HOST, 0, numbers, address, sizeof numbers, "up"};
+    half.copy(queue, &up);
+    if (sluice_status status = half.module_load(run, 0, image.data(), image.size(), &module); status != SLUICE_OK)
+      return status;
+    auto *first = static_cast<float *>(address);
+    void *addresses[] = {first, first + kApart, first + 2 * kApart, first};
+    sluice_call call{sizeof call, 1, 0, 1};
+    sluice_launch launch{};
+    launch.struct_size = sizeof launch;
+    launch.call = &call, launch.addresses = addresses, launch.num_buffers = 4;
+    launch.module = module, launch.function = launch.name = "k";
+    if (sluice_status status = half.launch(queue, &launch); status != SLUICE_OK)
+      return status;
+    sluice_copy down{sizeof down, 0, SLUICE_HOST, first + 2 * kApart, found, sizeof found, "down"};
+    half.copy(queue, &down);
+    half.synchronize_queue(queue);
+    // As a status, which is all that comes back.
+    return sluice_status(int(found[0]) * 10 + int(found[1]));
+  };
+  return whatComesOf({{"SLUICE_CUBLASLT", SLUICE_CUDA_EMU_DRIVER}}, launchIt, settings);
+}
+
+TEST(CudaRunHalf, RunsWhatFollowsALibrarysProduct) {
+  EXPECT_THAT(whatAProductLeaves("products=library"), StartsWith("65: "));
+  EXPECT_THAT(whatAProductLeaves("products=own"), StartsWith("95: "));
 }
 
 /// What `call` does to a capture of a first queue, and whether that queue works again when the capture has ended.
