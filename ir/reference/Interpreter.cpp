@@ -32,6 +32,34 @@ namespace {
 /// One value for each replica.
 using Values = SmallVector<HostTensor>;
 
+/// The values of a block that no op reads behind each one, nor any within it.
+class LastReads {
+public:
+  explicit LastReads(Block &block) {
+    auto note = [&](Value value) {
+      Operation *last = value.getDefiningOp();
+      for (Operation *user : value.getUsers()) {
+        Operation *op = block.findAncestorOpInBlock(*user);
+        if (op && (!last || last->isBeforeInBlock(op)))
+          last = op;
+      }
+      if (last)
+        values[last].push_back(value);
+    };
+    llvm::for_each(block.getArguments(), note);
+    for (Operation &op : block)
+      llvm::for_each(op.getResults(), note);
+  }
+
+  ArrayRef<Value> of(Operation &op) const {
+    auto found = values.find(&op);
+    return found == values.end() ? ArrayRef<Value>() : ArrayRef<Value>(found->second);
+  }
+
+private:
+  DenseMap<Operation *, SmallVector<Value>> values;
+};
+
 /// The same program on each of `shares`, op by op.
 class Interpreter {
 public:
@@ -49,9 +77,14 @@ public:
       for (auto [argument, value] : llvm::zip_equal(body.getArguments().take_front(given.size()), given))
         replica.values[argument] = value;
     SmallVector<Values> results(replicas.size());
-    for (Operation &op : body)
+    const LastReads &lastReads = lastReadsOf.try_emplace(&body, body).first->second;
+    for (Operation &op : body) {
       if (failed(runOp(op, results)))
         return failure();
+      for (Value value : lastReads.of(op))
+        for (Replica &replica : replicas)
+          replica.values.erase(value);
+    }
     return results;
   }
 
@@ -72,6 +105,7 @@ private:
       std::map<void *, HostTensor> map;
       HostTensor &operator[](Value value) { return map[value.getAsOpaquePointer()]; }
       const HostTensor &at(Value value) const { return map.at(value.getAsOpaquePointer()); }
+      void erase(Value value) { map.erase(value.getAsOpaquePointer()); }
     } values;
   };
 
@@ -243,6 +277,7 @@ private:
 
   const InterpreterOptions &options;
   std::vector<Replica> replicas;
+  std::map<Block *, LastReads> lastReadsOf;
 };
 
 } // namespace

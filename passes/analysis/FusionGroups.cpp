@@ -9,7 +9,8 @@
 // 3. What updates a part of a value in its place, a scan's stack above all, joins the group that computes the part, or one that
 //    passes over as many elements.
 // 4. A group may be joined only if none of the op's other operands depends on it, so that groups stay convex: the one
-//    rule that holds for every backend, and the reason why this is no matter of theirs.
+//    rule that holds for every backend, and the reason why this is no matter of theirs. Nor does a state's new value join a group
+//    behind which the old one is read: it is made in its place.
 #include "passes/analysis/FusionGroups.h"
 #include "ir/Layout.h"
 #include "ir/Work.h"

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <span>
 
 using namespace mlir;
@@ -238,8 +239,15 @@ Values Compiled::outputs(const std::string &name, int64_t rows, size_t first) {
   return outputs;
 }
 
+/// Values come and go by gigabytes, and new pages take longer to clear than most ops take.
+static void keepFreedMemory() {
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, -1);
+}
+
 Interpreted::Interpreted(const std::string &text, const std::string &phase, passes::PipelineOptions options)
     : op(parse(text, context)) {
+  keepFreedMemory();
   options.compileTo = phase;
   runPhases(*op, options);
   for (auto state : op->getOps<ir::StateOp>())

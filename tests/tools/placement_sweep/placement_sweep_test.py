@@ -103,7 +103,8 @@ class PlacementSweepTest(CalibratedTest):
     def test_a_faster_link_is_no_slower(self):
         for sweep in (self.free, self.capped):
             times = [point["predicted_ms"] for point in sweep["points"]]
-            self.assertEqual(times, sorted(times, reverse=True))
+            for slower, faster in zip(times, times[1:]):
+                self.assertLessEqual(faster, slower * (1 + 1e-9))  # times of placements that differ, of one length
 
     def test_crossovers_lie_between_what_they_part(self):
         crossovers = self.free["crossovers"]
