@@ -41,10 +41,10 @@ const Network kQuick[] = {kLeNet,
                           kSmallLstm,
                           kLstm,
                           kSmallGpt2};
+const Network kFirstStepAlone[] = {variant(kAlexNet, "batch2"), variant(kResNet50, "batch2")}; // unless all is run
 const Network kLong[] = {kFcnS, kFcnR, kAlexNet, kAlexNetR, kResNet50, kGpt2};
-const Network kExact[] = {variant(kFcnS, "batch2"), variant(kResNet18, "size64"), variant(kMobileNetV2, "size64"),
-                          variant(kUNet, "size32")};
-const Network kExactLong[] = {kResNet18, kMobileNetV2};
+const Network kExact[] = {variant(kResNet18, "size64"), variant(kMobileNetV2, "size64"), variant(kUNet, "size32")};
+const Network kExactLong[] = {variant(kFcnS, "batch2"), kResNet18, kMobileNetV2};
 const Network kOptimizers[] = {variant(kMlp, "momentum"),        variant(kMlp, "nesterov"),
                                variant(kMlp, "dampening"),       variant(kMlp, "decay"),
                                variant(kMlp, "dampening_decay"), variant(kMlp, "nesterov_decay")};
@@ -202,11 +202,13 @@ class Weights : public testing::TestWithParam<Network> {};
 } // namespace
 
 TEST_P(Training, AgreesWithPyTorch) {
-  if (isAmong(GetParam(), kLong) && !std::getenv("SLUICE_TEST_FULL"))
+  bool runsAll = std::getenv("SLUICE_TEST_FULL");
+  if (isAmong(GetParam(), kLong) && !runsAll)
     GTEST_SKIP() << "ten steps of all rows: only with SLUICE_TEST_FULL=1";
   Golden golden(GetParam());
   expectFirstGradients(golden);
-  expectTraining(golden.model(), golden);
+  if (!isAmong(GetParam(), kFirstStepAlone) || runsAll)
+    expectTraining(golden.model(), golden);
 }
 
 INSTANTIATE_TEST_SUITE_P(Golden, Training, testing::ValuesIn(kQuick), nameOf);
@@ -214,7 +216,7 @@ INSTANTIATE_TEST_SUITE_P(GoldenLong, Training, testing::ValuesIn(kLong), nameOf)
 
 TEST_P(Exact, AgreesWithPyTorch) {
   if (isAmong(GetParam(), kExactLong) && !std::getenv("SLUICE_TEST_FULL"))
-    GTEST_SKIP() << "large images: only with SLUICE_TEST_FULL=1";
+    GTEST_SKIP() << "large images, or layers: only with SLUICE_TEST_FULL=1";
   compareExact(GetParam());
 }
 
