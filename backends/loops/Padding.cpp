@@ -14,11 +14,14 @@ static SmallVector<ir::PhysicalDim> paddedDims(RankedTensorType type, PaddingOf 
   for (size_t i = 0; i < dims.size(); ++i) {
     bool isJoined = i > 0 && ir::areJoinedTiles(dims[i - 1], dims[i]);
     bool isPadded = dims[i].kind == ir::PhysicalDim::Mod && type.getDimSize(dims[i].logical) % dims[i].tile != 0;
-    if (isPadded && (isJoined || which == PaddingOf::AllTiles))
+    bool isAsked = which == PaddingOf::AllTiles || isJoined == (which == PaddingOf::JoinedTiles);
+    if (isPadded && isAsked)
       padded.push_back(dims[i]);
   }
   return padded;
 }
+
+bool hasPadding(RankedTensorType type, PaddingOf which) { return !paddedDims(type, which).empty(); }
 
 LogicalResult writePadding(ir::KernelOp kernel, StringRef name, PaddingOf which, NestWriter &writer) {
   Formulas formulas;

@@ -6,10 +6,13 @@
 
 namespace sluice::loops {
 
-/// Which padding of results: what nests over them do not write, as those tiles lie one behind the other (NestTasks.h); or all.
-enum class PaddingOf { JoinedTiles, AllTiles };
+/// Which padding: of tiles that lie one behind the other, which nests over the elements do not write (NestTasks.h); of those that
+/// lie apart, or of all.
+enum class PaddingOf { JoinedTiles, ApartTiles, AllTiles };
 
-/// Asks for nests that clear it behind the nests of a kernel, whose buffers are its operands, then its results. Fails with a
+bool hasPadding(mlir::RankedTensorType type, PaddingOf which);
+
+/// Asks for nests that clear that of the results behind the nests of a kernel, whose buffers are its operands, then its results. Fails with a
 /// diagnostic.
 mlir::LogicalResult writePadding(ir::KernelOp kernel, llvm::StringRef name, PaddingOf which, NestWriter &writer);
 

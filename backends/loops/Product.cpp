@@ -149,14 +149,17 @@ std::optional<Product> Builder::build(const std::map<unsigned, int64_t> &divisor
   return product;
 }
 
-/// The size of a dimension with what pads the last of its tiles, unless they lie one behind the other; 0 where there is no such.
-static int64_t sizeWithPadding(Value memory, unsigned dim) {
+/// The size of a dimension of `size` elements with what pads the last of its tiles, unless they lie one behind the other; 0 where
+/// there is no such.
+static int64_t sizeWithPadding(Value memory, unsigned dim, int64_t size) {
   auto type = cast<RankedTensorType>(memory.getType());
+  if (type.getDimSize(dim) != size) // a part of it is read
+    return 0;
   SmallVector<ir::PhysicalDim> dims = *ir::getPhysicalDims(type);
   for (size_t i = 0; i < dims.size(); ++i) {
     bool isJoined = i > 0 && ir::areJoinedTiles(dims[i - 1], dims[i]);
     if (dims[i].logical == dim && dims[i].kind == ir::PhysicalDim::Mod && !isJoined)
-      return llvm::divideCeilSigned(type.getDimSize(dim), dims[i].tile) * dims[i].tile;
+      return llvm::divideCeilSigned(size, dims[i].tile) * dims[i].tile;
   }
   return 0;
 }
@@ -168,13 +171,16 @@ static void addPadding(Product &product, Value result) {
     auto look = [&](Value memory, ArrayRef<AffineExpr> index) {
       for (auto [number, expr] : llvm::enumerate(index))
         if (usesVariable(expr, dim.variable))
-          sizes.insert(expr == dim.variable ? sizeWithPadding(memory, unsigned(number)) : 0);
+          sizes.insert(expr == dim.variable ? sizeWithPadding(memory, unsigned(number), dim.size) : 0);
     };
     look(result, product.result);
     look(product.a.memory, product.a.index);
     look(product.b.memory, product.b.index);
     auto usesIt = [&](AffineExpr expr) { return usesVariable(expr, dim.variable); };
-    if (sizes.size() != 1 || *sizes.begin() <= dim.size || llvm::any_of(product.nonNegative, usesIt))
+    // Zero times zero is zero, and no other product need be.
+    bool isHalfSummed =
+        dim.role == Product::K && !(llvm::any_of(product.a.index, usesIt) && llvm::any_of(product.b.index, usesIt));
+    if (sizes.size() != 1 || *sizes.begin() <= dim.size || isHalfSummed || llvm::any_of(product.nonNegative, usesIt))
       continue;
     if (llvm::any_of(product.result, usesIt))
       product.isStored.push_back(dim.size - 1 - dim.variable);

@@ -10,7 +10,7 @@
 //    passes over as many elements.
 // 4. A group may be joined only if none of the op's other operands depends on it, so that groups stay convex: the one
 //    rule that holds for every backend, and the reason why this is no matter of theirs. Nor does a state's new value join a group
-//    behind which the old one is read: it is made in its place.
+//    behind which the old one is read, or that spreads it: it is made in its place.
 #include "passes/analysis/FusionGroups.h"
 #include "ir/Layout.h"
 #include "ir/Work.h"
@@ -109,7 +109,8 @@ public:
     for (auto [old, next] : list.getUpdates()) {
       if (old.hasOneUse() && next.hasOneUse())
         madeInPlace.insert({old, next});
-      replacedBy[next.getDefiningOp()].push_back(old);
+      if (isa<EntryOp>(list))
+        replacedBy[next.getDefiningOp()].push_back(old);
     }
     for (Operation &op : block)
       if (isAlone(&op) || (isCompute(&op) && !rules.isRecomputed(&op)))
@@ -178,11 +179,14 @@ private:
            rules.canJoin(op, group.contents, resultsBeside(op, index));
   }
 
-  /// Whether what `op` makes of a state, or of what a loop carries, can still be made in its place if `op` joins the group: no
-  /// group that reads the old value comes behind.
+  /// Whether the new value of a state can still be made in its place if `op`, which makes it, joins the group: no group that reads
+  /// the old value comes behind, nor is it spread within this one. What loops carry has places of its own for new values.
   bool updatesLast(Operation *op, unsigned group) {
     auto comesBehind = [&](unsigned reader) { return dependsOn(reader, group); };
-    return llvm::none_of(replacedBy.lookup(op), [&](Value old) { return llvm::any_of(readers(old), comesBehind); });
+    auto isInLaunch = [&](Operation *reader) { return reader == op || groups[group].contents.contains(reader); };
+    return llvm::none_of(replacedBy.lookup(op), [&](Value old) {
+      return llvm::any_of(readers(old), comesBehind) || !isReadInPlace(old, isInLaunch);
+    });
   }
 
   /// Whether all that read the value, through rematerialised ops, too, reduce it to fewer elements, and are no products.
@@ -361,8 +365,7 @@ private:
   Block &block;
   FusionRules &rules;
   DenseSet<std::pair<Value, Value>> madeInPlace; // what nothing else reads, and is replaced by what nothing else reads
-  DenseMap<Operation *, SmallVector<Value, 1>>
-      replacedBy; // what states were, and what loops carry, before their new values
+  DenseMap<Operation *, SmallVector<Value, 1>> replacedBy; // states' values, before their new ones
   std::vector<FusionGroup> groups;
   DenseMap<Operation *, unsigned> groupOf;
 };

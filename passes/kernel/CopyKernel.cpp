@@ -35,11 +35,15 @@ static bool isReadInPlaceBy(KernelOp kernel, OpOperand &use) {
                        [](Operation *op) { return !isa<YieldOp>(op); });
 }
 
-/// Whether a kernel reads an operand for other results than `next`, which it may store before these, while it reduces it.
+/// Whether a kernel reads an operand for other results than `next`, which it may store before these, while it reduces
+/// it, or what is widened of it.
 static bool isReadBehind(KernelOp kernel, OpOperand &use, OpResult next) {
   Block &body = kernel.getBody().front();
   Value early = body.getTerminator()->getOperand(next.getResultNumber());
-  if (llvm::none_of(early.getUsers(), isReduction))
+  auto reduces = [](Operation *user) {
+    return isReduction(user) || (isWidening(user) && llvm::any_of(user->getUsers(), isReduction));
+  };
+  if (llvm::none_of(early.getUsers(), reduces))
     return false;
   llvm::SetVector<Value> reached;
   reached.insert(body.getArgument(use.getOperandNumber()));

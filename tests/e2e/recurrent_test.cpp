@@ -173,35 +173,49 @@ TEST(Scan, IsALoopOverTheSlices) {
   }
 }
 
-// Tests that what the next values replace is read before: `h` and `last` by what is stacked and multiplied, behind the sum over
-// many rows, in whose loop `next` is stored.
-TEST(Scan, ReplacesNothingThatIsStillRead) {
-  constexpr int64_t rows = 512, width = 256, steps = 5;
-  Compiled model(R"(module {
+/// A recurrence in this type that carries two values and sums one over the rows, in f32.
+static std::string summedRecurrence(const std::string &type) {
+  std::string text = R"(module {
   sluice.model "m" format 1 phase "model" capacity 512
   sluice.graph ["x"] (%x: tensor<?x5x256xf32>) {
-    %zeros = sluice.full {value = 0.0 : f64, type = tensor<?x256xf32>} : () -> tensor<?x256xf32>
-    %ones = sluice.full {value = 1.0 : f64, type = tensor<?x256xf32>} : () -> tensor<?x256xf32>
+    %in = sluice.cast %x {to = TYPE} : (tensor<?x5x256xf32>) -> tensor<?x5x256xTYPE>
+    %zeros = sluice.full {value = 0.0 : f64, type = tensor<?x256xTYPE>} : () -> tensor<?x256xTYPE>
+    %ones = sluice.full {value = 1.0 : f64, type = tensor<?x256xTYPE>} : () -> tensor<?x256xTYPE>
     %none = sluice.full {value = 0.0 : f64, type = tensor<256xf32>} : () -> tensor<256xf32>
     %r:4 = sluice.scan 5 steps
-        (%h = %zeros : tensor<?x256xf32>,
-         %last = %ones : tensor<?x256xf32>,
+        (%h = %zeros : tensor<?x256xTYPE>,
+         %last = %ones : tensor<?x256xTYPE>,
          %total = %none : tensor<256xf32>,
-         %s = %x : tensor<?x5x256xf32> along 1)
+         %s = %in : tensor<?x5x256xTYPE> along 1)
         stack 1 {
-      %next = sluice.add %h, %s : (tensor<?x256xf32>, tensor<?x256xf32>) -> tensor<?x256xf32>
-      %product = sluice.mul %last, %next : (tensor<?x256xf32>, tensor<?x256xf32>) -> tensor<?x256xf32>
-      %sum = sluice.sum %next {axes = array<i64: 0>} : (tensor<?x256xf32>) -> tensor<256xf32>
+      %next = sluice.add %h, %s : (tensor<?x256xTYPE>, tensor<?x256xTYPE>) -> tensor<?x256xTYPE>
+      %product = sluice.mul %last, %next : (tensor<?x256xTYPE>, tensor<?x256xTYPE>) -> tensor<?x256xTYPE>
+      %wide = sluice.cast %next {to = f32} : (tensor<?x256xTYPE>) -> tensor<?x256xf32>
+      %sum = sluice.sum %wide {axes = array<i64: 0>} : (tensor<?x256xf32>) -> tensor<256xf32>
       %all = sluice.add %total, %sum : (tensor<256xf32>, tensor<256xf32>) -> tensor<256xf32>
-      sluice.step %product, %next, %all : tensor<?x256xf32>, tensor<?x256xf32>, tensor<256xf32>
-          stack %last : tensor<?x256xf32>
+      sluice.step %product, %next, %all : tensor<?x256xTYPE>, tensor<?x256xTYPE>, tensor<256xf32>
+          stack %last : tensor<?x256xTYPE>
     }
-    sluice.output "h", %r#0 : tensor<?x256xf32>
+    %end = sluice.cast %r#0 {to = f32} : (tensor<?x256xTYPE>) -> tensor<?x256xf32>
+    %lasts = sluice.cast %r#3 {to = f32} : (tensor<?x5x256xTYPE>) -> tensor<?x5x256xf32>
+    sluice.output "h", %end : tensor<?x256xf32>
     sluice.output "total", %r#2 : tensor<256xf32>
-    sluice.output "lasts", %r#3 : tensor<?x5x256xf32>
+    sluice.output "lasts", %lasts : tensor<?x5x256xf32>
   }
-})");
-  std::vector<float> x = portableUniform("x", rows * steps * width, -1, 1);
+})";
+  for (size_t at; (at = text.find("TYPE")) != std::string::npos;)
+    text.replace(at, 4, type);
+  return text;
+}
+
+// Tests that what the next values replace is read before: `h` and `last` by what is stacked and multiplied, behind the sum over
+// many rows, in whose loop `next` is stored, as it is or as what is widened for the sum. All numbers are whole and small: exact in
+// either type.
+TEST(Scan, ReplacesNothingThatIsStillRead) {
+  constexpr int64_t rows = 512, width = 256, steps = 5;
+  std::vector<float> x = portableUniform("x", rows * steps * width, -1.5, 1.5);
+  for (float &value : x)
+    value = std::round(value);
   std::vector<double> h(rows * width, 0.0), last(rows * width, 1.0), total(width), lasts(x.size());
   for (int64_t step = 0; step < steps; ++step)
     for (int64_t i = 0; i < rows * width; ++i) {
@@ -212,10 +226,13 @@ TEST(Scan, ReplacesNothingThatIsStillRead) {
       last[size_t(i)] = next;
       total[size_t(i % width)] += next;
     }
-  Values actual = model.run("predict", {{"x", {x.begin(), x.end()}}}, rows);
-  EXPECT_LT(relativeError(actual.at("h"), h), 1e-6);
-  EXPECT_LT(relativeError(actual.at("total"), total), 1e-6);
-  EXPECT_LT(relativeError(actual.at("lasts"), lasts), 1e-6);
+  for (const char *type : {"f32", "bf16"}) {
+    Compiled model(summedRecurrence(type));
+    Values actual = model.run("predict", {{"x", {x.begin(), x.end()}}}, rows);
+    EXPECT_EQ(actual.at("h"), h) << type;
+    EXPECT_EQ(actual.at("total"), total) << type;
+    EXPECT_EQ(actual.at("lasts"), lasts) << type;
+  }
 }
 
 TEST(Scan, HasTheGradientOfDifferences) {

@@ -129,3 +129,25 @@ module {
     sluice.output "y", %y in "step" : tensor<?x3xf32>
   }
 }
+
+// -----
+
+// Tests that it does not join a sum's launch either that spreads the old one.
+// CHECK: sluice.entry @step
+// CHECK: sluice.kernel "mul_sum"
+// CHECK: sluice.kernel "sub"
+// CHECK-NOT: sluice.kernel
+// CHECK: sluice.return
+module {
+  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.state cache @w : tensor<3xf32> = <"constant", 0.0 : f64>
+  sluice.graph ["x"] (%x: tensor<?x3xf32>) {
+    %w = sluice.get @w : tensor<3xf32>
+    %f = sluice.expand %w {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 3>} : (tensor<3xf32>) -> tensor<?x3xf32>
+    %y = sluice.mul %x, %f : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
+    %s = sluice.sum %y {axes = array<i64: 0>} : (tensor<?x3xf32>) -> tensor<3xf32>
+    %n = sluice.sub %w, %s : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    sluice.set @w, %n in "step" : tensor<3xf32>
+    sluice.output "y", %y in "step" : tensor<?x3xf32>
+  }
+}

@@ -12,7 +12,7 @@ using namespace mlir;
 // halves; neighbours that are this few are not worth it.
 static constexpr uint32_t kPadded = 8;
 static constexpr int64_t kWorthPadding = 256;
-// Elements of one load, at least, of those that are copied ahead.
+// Halves of one load of 8 bytes.
 static constexpr uint32_t kPack = 4;
 
 static Operation *operationOf(const sluice_op_view &op) { return static_cast<Operation *>(op.operation); }
@@ -76,16 +76,16 @@ static bool moveByPacks(Operation *op, int64_t channels) {
 }
 
 /// Convolutions read and write channels side by side, filters among them: what lies side by side is loaded together. Filters of
-/// groups have one channel of each group. Three channels of an image are a pack with a fourth of zeros.
+/// groups have one channel of each group. Three channels of an image of halves are a pack with a fourth of zeros.
 static std::vector<sluice_layout_dim> channelsLast(Operation *op, Value value) {
   constexpr int64_t kChannelsOfImage = 3;
   auto product = dyn_cast<ir::ContractionOp>(op);
+  auto type = cast<RankedTensorType>(value.getType());
   bool isFilter = product && value == filterOf(op), isImage = product && value == imageOf(op);
   if (isFilter && product.getGroups() > 1)
     return whole({2, 3, 1, 0});
-  bool isPadded = (isFilter || isImage) && product.getGroups() == 1 &&
-                  cast<RankedTensorType>(value.getType()).getDimSize(1) == kChannelsOfImage &&
-                  !moveByPacks(op, kChannelsOfImage);
+  bool isPadded = (isFilter || isImage) && product.getGroups() == 1 && type.getDimSize(1) == kChannelsOfImage &&
+                  ir::isHalf(type.getElementType()) && !moveByPacks(op, kChannelsOfImage);
   if (!isPadded)
     return whole({0, 2, 3, 1});
   return {{0, SLUICE_LAYOUT_WHOLE, 0},

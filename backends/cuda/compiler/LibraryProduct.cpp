@@ -1,6 +1,7 @@
 #include "backends/cuda/compiler/LibraryProduct.h"
 
 #include "backends/loops/Elements.h"
+#include "backends/loops/Padding.h"
 #include <map>
 
 namespace sluice::cuda {
@@ -92,13 +93,15 @@ std::optional<Merged> Finder::merge(Product::Role role, ArrayRef<const Strides *
   return merged;
 }
 
-/// A matrix whose neighbours are as far apart as that along two dimensions: `side` comes first unless it is transposed.
+/// A matrix whose neighbours are as far apart as that along two dimensions: `side` comes first unless it is transposed. None if they
+/// lie apart along both, or are one and the same along one.
 std::optional<LibraryProduct::Matrix> Finder::matrixOf(int64_t buffer, const Merged &side, int64_t sideStride,
                                                        const Merged &other, int64_t otherStride,
                                                        int64_t batchStride) const {
-  bool bySide = sideStride == 1 || (side.extent.size == 1 && !side.extent.perRow);
-  bool byOther = otherStride == 1 || (other.extent.size == 1 && !other.extent.perRow);
-  if (!bySide && !byOther)
+  auto isOne = [](const Merged &dims) { return dims.extent.size == 1 && !dims.extent.perRow; };
+  bool bySide = sideStride == 1 || isOne(side), byOther = otherStride == 1 || isOne(other);
+  bool isRepeated = (sideStride == 0 && !isOne(side)) || (otherStride == 0 && !isOne(other));
+  if ((!bySide && !byOther) || isRepeated)
     return std::nullopt;
   // One column alone may have any distance to the next.
   const Merged &inner = bySide ? side : other;
@@ -141,6 +144,9 @@ static std::optional<Behind> behindProduct(ArrayRef<Operation *> ops) {
 std::optional<LibraryProduct> Finder::find(Behind behind) {
   Type element = cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
   bool isKnown = element.isF32() || element.isF64() || ir::isHalf(element);
+  auto result = cast<RankedTensorType>(op->getResult(0).getType());
+  if (loops::hasPadding(result, loops::PaddingOf::ApartTiles)) // which our own tiles and sums clear
+    return std::nullopt;
   if (!isKnown || !product.nonNegative.empty() || !product.inResult.empty() || !product.isStored.empty())
     return std::nullopt;
   std::optional<Strides> a = stridesOf(product.a.memory, product.a.index),
@@ -153,7 +159,7 @@ std::optional<LibraryProduct> Finder::find(Behind behind) {
   if (!m || !n || !k || !batch)
     return std::nullopt;
   auto kernel = op->getParentOfType<ir::KernelOp>(); // before there is one, buffers have no numbers
-  int64_t result = kernel ? kernel.getNumOperands() : 0;
+  int64_t resultBuffer = kernel ? kernel.getNumOperands() : 0;
   auto bufferOf = [&](Value operand) {
     auto argument = dyn_cast<BlockArgument>(operand);
     return argument ? int64_t(argument.getArgNumber()) : 0;
@@ -164,7 +170,8 @@ std::optional<LibraryProduct> Finder::find(Behind behind) {
                                                         k->strides[0], batch->strides[1]),
                                         right = matrixOf(bufferOf(product.b.memory), *n, n->strides[1], *k,
                                                          k->strides[1], batch->strides[2]),
-                                        whole = matrixOf(result, p, p.strides[0], q, q.strides[0], batch->strides[0]);
+                                        whole =
+                                            matrixOf(resultBuffer, p, p.strides[0], q, q.strides[0], batch->strides[0]);
   if (!left || !right || !whole || whole->isTransposed)
     return std::nullopt;
   if (behind.bias && !isAlong(behind.bias, alongN ? Product::N : Product::M, *c))

@@ -2,6 +2,7 @@
 #include "backends/cuda/compiler/LibraryProduct.h"
 #include "sluice/backend/halves.h"
 #include "tests/backends/cuda/GridRun.h"
+#include <fmt/format.h>
 
 #include <cstring>
 #include <gtest/gtest.h>
@@ -199,6 +200,20 @@ TEST(LibraryProduct, LeavesOutWhatIsRoundedOtherwise) {
   other.text += "\n%b = sluice.neg %a : (tensor<?x9xf32>) -> tensor<?x9xf32>";
   other.yields = "%b : tensor<?x9xf32>";
   EXPECT_FALSE(finds(other));
+}
+
+// Rows of a matrix lie apart, as do columns.
+TEST(LibraryProduct, LeavesOutWhatIsRepeated) {
+  for (auto [from, dim] : {std::pair("tensor<20xf32>", 1), {"tensor<9xf32>", 0}}) {
+    Body body = einsum("ab,bc->ac", "tensor<9x20xf32>", "tensor<20x7xf32>", "tensor<9x7xf32>");
+    body.operands[0] = from;
+    body.text =
+        fmt::format(
+            "%e = sluice.expand %0 {{dims = array<i64: {}>, shape = array<i64: 9, 20>}} : ({}) -> tensor<9x20xf32>\n",
+            dim, from) +
+        body.text.replace(body.text.find("%0"), 2, "%e");
+    EXPECT_FALSE(LibraryRun(body).library) << body.text;
+  }
 }
 
 TEST(LibraryProduct, LeavesOutWhatDoesNotMerge) {
