@@ -175,12 +175,12 @@ private:
   /// Whether `op` sums over the rows what the kernel's loops pass over anyway.
   bool isSumOfLoop(size_t op) const { return kind == Loop && kindOf(op) == RowReduction && computesOperand(op); }
 
-  /// Whether any of the ops reads what one of those leaves in this kernel.
-  bool readAny(const llvm::BitVector &readers, const llvm::BitVector &left) const {
+  /// Whether any of the ops reads what such an op leaves in this kernel.
+  bool readAny(const llvm::BitVector &readers, llvm::function_ref<bool(size_t)> isSuch) const {
     return llvm::any_of(readers.set_bits(), [&](size_t reader) {
       return llvm::any_of(operandsOf(reader), [&](size_t operand) {
         size_t maker = makers[operand];
-        return maker != kOutside && !isFoundAgain.test(maker) && left.test(maker);
+        return maker != kOutside && !isFoundAgain.test(maker) && isSuch(maker);
       });
     });
   }
@@ -193,21 +193,22 @@ private:
                                           }));
   }
 
-  /// Whether the op is elementwise, and sums over the rows, each element in its own place, are all that it is made of in this kernel.
+  /// Whether the op is elementwise, and sums over the rows, each element in its own place, are all that it is made of in this
+  /// kernel but for what is rematerialised.
   bool findWhetherOfSumsAlone(size_t op) const {
     return isElementwise(op) && llvm::all_of(operandsOf(op), [&](size_t operand) {
              size_t maker = makers[operand];
-             if (maker == kOutside)
+             if (maker == kOutside || isFoundAgain.test(maker))
                return true;
-             if (isFoundAgain.test(maker))
-               return !readAny(foundFor(op), llvm::BitVector(kernel.num_ops, true));
              return maker < op && ir::haveOneSpace(typeOf(maker), typeOf(op)) &&
                     (kindOf(maker) == RowReduction || isOfSumsAlone.test(maker));
            });
   }
 
   /// Whether `op` reads a sum over the rows of this kernel, or what is made of it, spread by ops that are rematerialised.
-  bool readsSpreadSum(size_t op) const { return readAny(foundFor(op), isOfSum); }
+  bool readsSpreadSum(size_t op) const {
+    return readAny(foundFor(op), [&](size_t maker) { return isOfSum.test(maker); });
+  }
 
   /// Whether an op has a fold for each row, of which all its elements are made: a softmax, or a norm.
   bool foldsEachRow(size_t op) const {
@@ -282,10 +283,7 @@ private:
   bool readsUpdated(size_t op) const {
     llvm::BitVector readers = foundFor(op);
     readers.set(op);
-    llvm::BitVector scatters(kernel.num_ops);
-    for (size_t maker = 0; maker < op; ++maker)
-      scatters[maker] = kindOf(maker) == Scatter;
-    return readAny(readers, scatters);
+    return readAny(readers, [&](size_t maker) { return kindOf(maker) == Scatter; });
   }
 
   bool canJoin(size_t op) const {

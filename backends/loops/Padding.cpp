@@ -1,6 +1,5 @@
 #include "backends/loops/Padding.h"
 
-#include "ir/Layout.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -8,8 +7,7 @@ namespace sluice::loops {
 
 using namespace mlir;
 
-/// The dimensions that are cut into tiles of which the last is not full, with these tiles' size.
-static SmallVector<ir::PhysicalDim> paddedDims(RankedTensorType type, PaddingOf which) {
+SmallVector<ir::PhysicalDim> paddedDims(RankedTensorType type, PaddingOf which) {
   SmallVector<ir::PhysicalDim> padded, dims = *ir::getPhysicalDims(type);
   for (size_t i = 0; i < dims.size(); ++i) {
     bool isJoined = i > 0 && ir::areJoinedTiles(dims[i - 1], dims[i]);
@@ -20,8 +18,6 @@ static SmallVector<ir::PhysicalDim> paddedDims(RankedTensorType type, PaddingOf 
   }
   return padded;
 }
-
-bool hasPadding(RankedTensorType type, PaddingOf which) { return !paddedDims(type, which).empty(); }
 
 LogicalResult writePadding(ir::KernelOp kernel, StringRef name, PaddingOf which, NestWriter &writer) {
   Formulas formulas;

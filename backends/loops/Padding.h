@@ -3,6 +3,7 @@
 
 #include "backends/loops/LoopNest.h"
 #include "ir/Dialect.h"
+#include "ir/Layout.h"
 
 namespace sluice::loops {
 
@@ -10,10 +11,11 @@ namespace sluice::loops {
 /// lie apart, or of all.
 enum class PaddingOf { JoinedTiles, ApartTiles, AllTiles };
 
-bool hasPadding(mlir::RankedTensorType type, PaddingOf which);
+/// The places in tiles of which the last one is not full.
+llvm::SmallVector<ir::PhysicalDim> paddedDims(mlir::RankedTensorType type, PaddingOf which);
 
-/// Asks for nests that clear that of the results behind the nests of a kernel, whose buffers are its operands, then its results. Fails with a
-/// diagnostic.
+/// Asks for nests that clear the padding of the results, behind those of a kernel, whose buffers are its operands, then its
+/// results. Fails with a diagnostic.
 mlir::LogicalResult writePadding(ir::KernelOp kernel, llvm::StringRef name, PaddingOf which, NestWriter &writer);
 
 } // namespace sluice::loops

@@ -1,6 +1,6 @@
 #include "backends/loops/Product.h"
 
-#include "ir/Layout.h"
+#include "backends/loops/Padding.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -14,6 +14,10 @@ static bool usesVariable(AffineExpr expr, AffineExpr variable) {
   bool found = false;
   forEachVariable(expr, [&](unsigned number) { found |= number == cast<AffineDimExpr>(variable).getPosition(); });
   return found;
+}
+
+static bool isFoundBy(ArrayRef<AffineExpr> index, AffineExpr variable) {
+  return llvm::any_of(index, [&](AffineExpr expr) { return usesVariable(expr, variable); });
 }
 
 bool Product::uses(AffineExpr expr, Role role) const {
@@ -125,13 +129,11 @@ std::set<int64_t> Builder::divisorsOf(unsigned dim) const {
 
 std::optional<Product> Builder::build(const std::map<unsigned, int64_t> &divisors) const {
   Product product = place(divisors);
-  auto finds = [](const PlaceInMemory &operand, AffineExpr variable) {
-    return llvm::any_of(operand.index, [&](AffineExpr index) { return usesVariable(index, variable); });
-  };
   size_t next = 0; // among the product's dimensions
   for (unsigned number = 0; number < type.getRank(); ++number) {
     Product::Dim &dim = product.dims[next++];
-    bool isSplit = divisors.count(number), byA = finds(product.a, dim.variable), byB = finds(product.b, dim.variable);
+    bool isSplit = divisors.count(number), byA = isFoundBy(product.a.index, dim.variable),
+         byB = isFoundBy(product.b.index, dim.variable);
     next += isSplit;
     dim.role = byA && byB ? Product::Batch : byB ? Product::N : Product::M;
     if (dim.role != Product::Batch)
@@ -149,18 +151,13 @@ std::optional<Product> Builder::build(const std::map<unsigned, int64_t> &divisor
   return product;
 }
 
-/// The size of a dimension of `size` elements with what pads the last of its tiles, unless they lie one behind the other; 0 where
-/// there is no such.
-static int64_t sizeWithPadding(Value memory, unsigned dim, int64_t size) {
+/// The size of a dimension with what pads its tiles, which do not lie one behind the other; 0 where nothing does, or where not all
+/// of its elements are read.
+static int64_t sizeWithPadding(Value memory, unsigned dim, int64_t read) {
   auto type = cast<RankedTensorType>(memory.getType());
-  if (type.getDimSize(dim) != size) // a part of it is read
-    return 0;
-  SmallVector<ir::PhysicalDim> dims = *ir::getPhysicalDims(type);
-  for (size_t i = 0; i < dims.size(); ++i) {
-    bool isJoined = i > 0 && ir::areJoinedTiles(dims[i - 1], dims[i]);
-    if (dims[i].logical == dim && dims[i].kind == ir::PhysicalDim::Mod && !isJoined)
-      return llvm::divideCeilSigned(size, dims[i].tile) * dims[i].tile;
-  }
+  for (const ir::PhysicalDim &padded : paddedDims(type, PaddingOf::ApartTiles))
+    if (padded.logical == dim && type.getDimSize(dim) == read)
+      return llvm::divideCeilSigned(read, padded.tile) * padded.tile;
   return 0;
 }
 
@@ -176,13 +173,12 @@ static void addPadding(Product &product, Value result) {
     look(result, product.result);
     look(product.a.memory, product.a.index);
     look(product.b.memory, product.b.index);
-    auto usesIt = [&](AffineExpr expr) { return usesVariable(expr, dim.variable); };
-    // Zero times zero is zero, and no other product need be.
-    bool isHalfSummed =
-        dim.role == Product::K && !(llvm::any_of(product.a.index, usesIt) && llvm::any_of(product.b.index, usesIt));
-    if (sizes.size() != 1 || *sizes.begin() <= dim.size || isHalfSummed || llvm::any_of(product.nonNegative, usesIt))
+    bool isPadded = sizes.size() == 1 && *sizes.begin() > 0 && !isFoundBy(product.nonNegative, dim.variable);
+    // What is summed is zero times zero: no other product need be zero.
+    bool isOfBoth = isFoundBy(product.a.index, dim.variable) && isFoundBy(product.b.index, dim.variable);
+    if (!isPadded || (dim.role == Product::K && !isOfBoth))
       continue;
-    if (llvm::any_of(product.result, usesIt))
+    if (isFoundBy(product.result, dim.variable))
       product.isStored.push_back(dim.size - 1 - dim.variable);
     dim.size = *sizes.begin();
     product.space.setRange(dim.variable, {0, dim.size - 1});

@@ -35,8 +35,8 @@ static bool isReadInPlaceBy(KernelOp kernel, OpOperand &use) {
                        [](Operation *op) { return !isa<YieldOp>(op); });
 }
 
-/// Whether a kernel reads an operand for other results than `next`, which it may store before these, while it reduces
-/// it, or what is widened of it.
+/// Whether a kernel reads an operand for other results than `next`, which it may store before these, while it reduces it
+/// or what is widened of it.
 static bool isReadBehind(KernelOp kernel, OpOperand &use, OpResult next) {
   Block &body = kernel.getBody().front();
   Value early = body.getTerminator()->getOperand(next.getResultNumber());

@@ -16,8 +16,8 @@ struct LayoutPreference {
 bool isProduct(const sluice_op_view &op);
 
 /// Of a value of this type as it lies now; none where the op takes it so. Loops take any layout, products those without tiles,
-/// convolutions those with channels last, three of an image of halves padded to four, attention those whose items lie whole, and it has
-/// heads inside of them; columns of products are padded, so that loads of them may be as wide as can be.
+/// convolutions those with channels last, three of an image of halves padded to four, attention those whose items lie whole, and
+/// it has heads inside of them; columns of products are padded, so that loads of them may be as wide as can be.
 std::optional<LayoutPreference> preferredLayout(const sluice_op_view &op, bool isResult, unsigned number,
                                                 const sluice_type_view &type);
 

@@ -93,8 +93,8 @@ std::optional<Merged> Finder::merge(Product::Role role, ArrayRef<const Strides *
   return merged;
 }
 
-/// A matrix whose neighbours are as far apart as that along two dimensions: `side` comes first unless it is transposed. None if they
-/// lie apart along both, or are one and the same along one.
+/// A matrix whose neighbours are as far apart as that along two dimensions: `side` comes first unless it is transposed. None if
+/// they lie apart along both, or are one and the same along one.
 std::optional<LibraryProduct::Matrix> Finder::matrixOf(int64_t buffer, const Merged &side, int64_t sideStride,
                                                        const Merged &other, int64_t otherStride,
                                                        int64_t batchStride) const {
@@ -142,12 +142,12 @@ static std::optional<Behind> behindProduct(ArrayRef<Operation *> ops) {
 }
 
 std::optional<LibraryProduct> Finder::find(Behind behind) {
-  Type element = cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  Type element = type.getElementType();
   bool isKnown = element.isF32() || element.isF64() || ir::isHalf(element);
-  auto result = cast<RankedTensorType>(op->getResult(0).getType());
-  if (loops::hasPadding(result, loops::PaddingOf::ApartTiles)) // which our own tiles and sums clear
-    return std::nullopt;
-  if (!isKnown || !product.nonNegative.empty() || !product.inResult.empty() || !product.isStored.empty())
+  // What pads tiles that lie apart our own tiles clear, or our own sums.
+  bool isPadded = !loops::paddedDims(type, loops::PaddingOf::ApartTiles).empty();
+  if (!isKnown || isPadded || !product.nonNegative.empty() || !product.inResult.empty())
     return std::nullopt;
   std::optional<Strides> a = stridesOf(product.a.memory, product.a.index),
                          b = stridesOf(product.b.memory, product.b.index),
@@ -159,7 +159,7 @@ std::optional<LibraryProduct> Finder::find(Behind behind) {
   if (!m || !n || !k || !batch)
     return std::nullopt;
   auto kernel = op->getParentOfType<ir::KernelOp>(); // before there is one, buffers have no numbers
-  int64_t resultBuffer = kernel ? kernel.getNumOperands() : 0;
+  int64_t result = kernel ? kernel.getNumOperands() : 0;
   auto bufferOf = [&](Value operand) {
     auto argument = dyn_cast<BlockArgument>(operand);
     return argument ? int64_t(argument.getArgNumber()) : 0;
@@ -170,8 +170,7 @@ std::optional<LibraryProduct> Finder::find(Behind behind) {
                                                         k->strides[0], batch->strides[1]),
                                         right = matrixOf(bufferOf(product.b.memory), *n, n->strides[1], *k,
                                                          k->strides[1], batch->strides[2]),
-                                        whole =
-                                            matrixOf(resultBuffer, p, p.strides[0], q, q.strides[0], batch->strides[0]);
+                                        whole = matrixOf(result, p, p.strides[0], q, q.strides[0], batch->strides[0]);
   if (!left || !right || !whole || whole->isTransposed)
     return std::nullopt;
   if (behind.bias && !isAlong(behind.bias, alongN ? Product::N : Product::M, *c))

@@ -156,9 +156,9 @@ MULTIPLY_HALVES(multiplyF16, "f16")
 )";
 
 /// `extern "C" __global__ void name(Byte *__restrict__ b0, ..., Index rows, Index tasks) {`, with `bounds` in front. Where a
-/// result lies where an operand lay, the thread that writes an element is the one that has read it, or one of a warp or block that has
-/// read it for a fold and takes that thread's value alone: loads of others may go in front of that store, so that a thread waits for
-/// many of them at once.
+/// result lies where an operand lay, the thread that writes an element is the one that has read it, or one of a warp or block that
+/// has read it for a fold and takes that thread's value alone: loads of others may go in front of that store, so that a thread
+/// waits for many of them at once.
 inline std::string kernelHead(const std::string &name, int64_t buffers, const std::string &bounds = "") {
   std::string head = "extern \"C\" " + bounds + "__global__ void " + name + "(";
   for (int64_t i = 0; i < buffers; ++i)

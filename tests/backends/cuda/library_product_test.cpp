@@ -216,6 +216,17 @@ TEST(LibraryProduct, LeavesOutWhatIsRepeated) {
   }
 }
 
+// It would leave what lies between.
+TEST(LibraryProduct, LeavesOutResultsWhosePaddingLiesApart) {
+  auto finds = [](const std::string &layout) {
+    return LibraryRun(product("conv2d", "tensor<?x5x4x3xf32, #nhwc>", "tensor<3x5x1x1xf32>",
+                              "tensor<?x3x4x3xf32, #" + layout + ">", oneByOne("1, 1", "0, 0, 0, 0")))
+        .library.has_value();
+  };
+  EXPECT_TRUE(finds("nhwc"));
+  EXPECT_FALSE(finds("image"));
+}
+
 TEST(LibraryProduct, LeavesOutWhatDoesNotMerge) {
   auto finds = [](const char *x, const char *y, const std::string &attributes) {
     return LibraryRun(product("conv2d", x, "tensor<8x5x1x1xf32>", y, attributes)).library.has_value();

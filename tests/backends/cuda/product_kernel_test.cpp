@@ -380,6 +380,26 @@ TEST(ProductKernel, LoadsPaddedChannelsTogether) {
   expectTheReference(ofSingles);
 }
 
+// Behind three of five channels there are more, and no zeros.
+TEST(ProductKernel, SumsNoMoreOfASliceThanItHas) {
+  const std::string x = "tensor<?x5x6x6xf32, #image>", weight = "tensor<8x5x1x1xf32, #image>";
+  Body body = product("conv2d", "tensor<?x3x6x6xf32>", "tensor<8x3x1x1xf32>", "tensor<?x8x6x6xf32, #nhwc>",
+                      "{stride = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, "
+                      "groups = 1 : i64}");
+  auto slice = [](const std::string &name, const std::string &of, const std::string &from, const std::string &to,
+                  const std::string &end) {
+    return fmt::format("{} = sluice.slice {} {{start = array<i64: 0, 0, 0, 0>, end = array<i64: {}>, "
+                       "step = array<i64: 1, 1, 1, 1>}} : ({}) -> {}\n",
+                       name, of, end, from, to);
+  };
+  body.text = slice("%s", "%0", x, body.operands[0], "0, 3, 6, 6") +
+              slice("%t", "%1", weight, body.operands[1], "8, 3, 1, 1") +
+              body.text.replace(body.text.find("%0, %1"), 6, "%s, %t");
+  body.operands = {x, weight};
+  Grid grid({body});
+  expectTheReference(grid);
+}
+
 TEST(ProductKernel, CopiesTilesAhead) {
   for (int64_t largest : {32, 128}) {
     Grid grid(copiedAhead(), {.largestTile = largest, .wantedBlocks = 1});

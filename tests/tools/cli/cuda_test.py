@@ -204,6 +204,20 @@ module @wide {
             self.assertIn("acc0_scaled_dot_product_attention", launches)
             self.assertEqual([name for name in launches if re.match("acc0_(transpose|reshape|slice)", name)], [])
 
+    def test_three_channels_of_halves_lie_as_four(self):
+        for model, precision, layout in (
+            (("resnet56", "--batch", "2"), "bf16", "aBcd4b"),
+            (("resnet56", "--batch", "2"), "f32", "acdb"),
+            (("vit_s", "--batch", "2", "--layers", "1"), "bf16", "acdb"),  # patches begin and end at packs
+        ):
+            self.succeed(os.path.join(BUILD, "bin", "models", model[0]), *model[1:], "-o", "image.mlir")
+            result = self.run_sluice("show", "image.mlir", "--devices", "cuda:0", "--precision", precision, "--stage", "fused",
+                                     "--backend", "cuda=arch=sm_90")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            image = re.search(r"sluice.conv2d %\w+, %\w+ .* : \(tensor<\?x3x\d+x\d+x\w+, #acc0_(\w+)>, tensor<\d+x3x\d+x\d+x\w+, #acc0_(\w+)>",
+                              result.stdout)
+            self.assertEqual(image.groups(), (layout, layout), (model, precision))
+
     def test_who_makes_products_is_said(self):
         self.assertEqual(self.compile("--backend", "cuda=library=all", "-o", "small").returncode, 0)
         absent = {"SLUICE_CUBLASLT": "/nowhere/libcublasLt.so"}
