@@ -171,6 +171,14 @@ double NestTasks::filledLanes() const {
 
 //===- tasks ------------------------------------------------------------------------------------------------------===//
 
+/// Of so many units in about so many blocks: whole ones, unless these are far larger.
+static int64_t blockOf(int64_t units, int64_t blocks) {
+  int64_t least = llvm::divideCeilSigned(units, blocks), block = least;
+  while (units % block != 0 && block < 2 * least)
+    ++block;
+  return units % block == 0 ? block : least;
+}
+
 // Cuts the outermost dimensions until a task is small enough. Rows come in tasks of so many rows; all else in blocks.
 void NestTasks::cutIntoTasks() {
   double wanted = std::max(1.0, bytesPerTask / nest.bytesPerElement);
@@ -197,8 +205,7 @@ void NestTasks::cutIntoTasks() {
     if (dims[i].rows || pieces <= 1 || (nest.folds && tasksAtCapacity() >= enoughTasks))
       return;
     int64_t units = i == way.from ? (laneExtent + lanes_ - 1) / lanes_ : dims[i].extent;
-    int64_t blocks = std::min<int64_t>(units, pieces);
-    dims[i].block = (units + blocks - 1) / blocks;
+    dims[i].block = blockOf(units, std::min<int64_t>(units, pieces));
     dims[i].blocks = (units + dims[i].block - 1) / dims[i].block;
     tasks_ *= dims[i].blocks;
     pieces = dims[i].block > 1 ? 1 : std::ceil(pieces / dims[i].blocks);
@@ -255,6 +262,7 @@ void NestTasks::emitDims(Task &t, size_t i, size_t last, llvm::function_ref<void
     return inside();
   const Dim &dim = dims[i];
   Interval range{0, dim.extent - 1};
+  AffineExpr first = constantIndex(0);
   Count begin = t.constant(0), end;
   int64_t trips = dim.block;
   if (i == 0 && dim.rows && (nest.chunks || rowsPerTask_ == 1)) {
@@ -271,6 +279,10 @@ void NestTasks::emitDims(Task &t, size_t i, size_t last, llvm::function_ref<void
   } else if (dim.blocks > 1 && dim.block == 1) {
     t.place(i, t.scopes.variable(t.blockOf[i], range));
     return emitDims(t, i + 1, last, inside);
+  } else if (dim.blocks > 1 && dim.extent % dim.block == 0) { // compilers are to know how long the loop is
+    first = t.scopes.variable(t.blockOf[i], {0, dim.blocks - 1}) * dim.block;
+    end = t.constant(dim.block);
+    range.high = dim.block - 1;
   } else if (dim.blocks > 1) {
     Count block = t.constant(dim.block);
     begin = t.mul(t.blockOf[i], block);
@@ -279,7 +291,7 @@ void NestTasks::emitDims(Task &t, size_t i, size_t last, llvm::function_ref<void
     end = t.constant(dim.extent);
   }
   t.scopes.loop(begin, end, 1, trips, {}, [&](Count number, ArrayRef<Element>) {
-    t.place(i, t.scopes.variable(number, range));
+    t.place(i, first + t.scopes.variable(number, range));
     emitDims(t, i + 1, last, inside);
     return Scopes::Carried();
   });
@@ -304,18 +316,26 @@ void NestTasks::emitLanes(Task &t) {
   const Dim &dim = dims[way.from];
   int64_t full = laneExtent / lanes_, rest = laneExtent % lanes_;
   Count begin = t.constant(0), end = t.constant(full);
+  AffineExpr firstGroup = constantIndex(0);
+  Interval range{0, full - 1};
   Condition isLast;
   int64_t trips = full;
   if (dim.blocks > 1) {
     Count block = t.constant(dim.block);
-    begin = t.mul(t.blockOf[way.from], block);
-    end = t.endOf(begin, block, end);
+    if (rest == 0 && full % dim.block == 0) {
+      firstGroup = t.scopes.variable(t.blockOf[way.from], {0, dim.blocks - 1}) * dim.block;
+      end = block;
+      range.high = dim.block - 1;
+    } else {
+      begin = t.mul(t.blockOf[way.from], block);
+      end = t.endOf(begin, block, end);
+    }
     isLast = t.emitter.isEqual(t.blockOf[way.from], dim.blocks - 1);
     trips = dim.block;
   }
   if (full > 0)
     t.scopes.loop(begin, end, 1, trips, {}, [&](Count number, ArrayRef<Element>) {
-      AffineExpr first = t.scopes.variable(number, {0, full - 1}) * lanes_;
+      AffineExpr first = (firstGroup + t.scopes.variable(number, range)) * lanes_;
       placeLanes(t, first + t.scopes.laneVariable());
       emitColumns(t);
       return Scopes::Carried();

@@ -7,7 +7,8 @@
 // add as the fragments of the PTX ISA say, in an order of their own (here in double precision, rounded once). All threads of a
 // warp come to `ldmatrix` together, whose rows begin at multiples of 16 bytes. A copy by `cp.async` is of 4, 8 or 16 bytes
 // between multiples of as many, and done at any time from where it begins to where its thread has waited for its group,
-// which it does before it ends. A launch gives as much shared memory as it says, beside what a kernel declares.
+// which it does before it ends. Conversions to halves round to the nearest, ties to even, and make one NaN of all. A launch
+// gives as much shared memory as it says, beside what a kernel declares.
 #pragma once
 
 #define __global__
@@ -103,6 +104,7 @@ inline void __syncthreads() { cuda_emu::cuda_emu_barrier(); }
 #define SHARED_BYTES(name, bytes)                                                                                      \
   cuda_emu::cuda_emu_require(cuda_emu::cuda_emu_shared_bytes() >= (bytes), "too little shared memory is given");       \
   alignas(16) static unsigned char name[bytes]
+template <class T> T *held(T *address) { return address; }
 template <int bytes> void beginCopy(void *to, const void *from, bool exists) {
   static_assert(bytes == 4 || bytes == 8 || bytes == 16, "there are no such copies");
   static const unsigned char zeros[bytes] = {};
@@ -114,13 +116,41 @@ template <int bytes> void beginCopy(void *to, const void *from, bool exists) {
 inline void endGroupOfCopies() { cuda_emu::cuda_emu_end_group_of_copies(); }
 template <int groups> void awaitCopies() { cuda_emu::cuda_emu_await_copies(groups); }
 
+namespace cuda_emu {
+/// bits / 2^shift, rounded to nearest even.
+inline unsigned roundShift(unsigned bits, int shift) {
+  return (bits + ((1u << (shift - 1)) - 1) + (bits >> shift & 1)) >> shift;
+}
+} // namespace cuda_emu
+
+inline unsigned pairOfBF16(float low, float high) {
+  auto bitsOf = [](float x) { return x != x ? 0x7fff : cuda_emu::roundShift(__builtin_bit_cast(unsigned, x), 16); };
+  return bitsOf(low) | bitsOf(high) << 16;
+}
+inline unsigned pairOfF16(float low, float high) {
+  auto bitsOf = [](float x) -> unsigned {
+    unsigned from = __builtin_bit_cast(unsigned, x), sign = from >> 16 & 0x8000, magnitude = from & 0x7fffffff;
+    int shift = 126 - int(magnitude >> 23); // to the last digit of a subnormal
+    if (x != x)
+      return 0x7fff;
+    if (magnitude >= 0x477ff000)
+      return sign | 0x7c00;
+    if (magnitude >= 0x38800000)
+      return sign | cuda_emu::roundShift(magnitude - (112u << 23), 13);
+    return sign | (shift > 24 ? 0 : cuda_emu::roundShift((magnitude & 0x7fffff) | 0x800000, shift));
+  };
+  return bitsOf(low) | bitsOf(high) << 16;
+}
+inline double valueOfF16(unsigned bits) {
+  unsigned exponent = bits >> 10 & 31, fraction = bits & 0x3ff;
+  double scale = __builtin_bit_cast(double, (1023ull + (exponent ? exponent : 1) - 25) << 52);
+  double magnitude = exponent == 31 ? (fraction ? __builtin_nan("") : __builtin_inf())
+                                    : scale * (exponent ? fraction + 1024 : fraction);
+  return bits & 0x8000 ? -magnitude : magnitude;
+}
+
 extern "C" float exp2f(float);
 inline float powerOfTwo(float x) { return exp2f(x); }
-template <class Half> unsigned pairOf(float low, float high) {
-  Half pair[2];
-  pair[0] = low, pair[1] = high;
-  return pair[0].bits | unsigned(pair[1].bits) << 16;
-}
 inline float roundToTf32(float x) {
   unsigned bits = __builtin_bit_cast(unsigned, x);
   if ((bits >> 23 & 0xff) != 0xff) // to the nearest, ties away from zero
@@ -177,13 +207,6 @@ template <bool transposed, class Half> void loadMatrices(unsigned (&to)[4], cons
 }
 
 inline double valueOfBF16(unsigned bits) { return __builtin_bit_cast(float, bits << 16); }
-inline double valueOfF16(unsigned bits) {
-  unsigned exponent = bits >> 10 & 31, fraction = bits & 0x3ff;
-  double scale = __builtin_bit_cast(double, (1023ull + (exponent ? exponent : 1) - 25) << 52);
-  double magnitude = exponent == 31 ? (fraction ? __builtin_nan("") : __builtin_inf())
-                                    : scale * (exponent ? fraction + 1024 : fraction);
-  return bits & 0x8000 ? -magnitude : magnitude;
-}
 template <typename Value>
 void multiplyHalves(float &c0, float &c1, float &c2, float &c3, const unsigned (&a)[4], unsigned b0, unsigned b1,
                     Value valueOf) {

@@ -46,40 +46,83 @@ static __device__ int quotient(int a, int b) { return (int)((unsigned)a / (unsig
 // Towards minus infinity.
 template <class T> static __device__ T floordiv(T a, T b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 
-// bits / 2^shift, rounded to nearest even.
-static __device__ unsigned roundShift(unsigned bits, int shift) {
-  return (bits + ((1u << (shift - 1)) - 1) + (bits >> shift & 1)) >> shift;
+// Between floats and halves as devices convert: to the nearest, ties to even. Infinities and subnormals are kept, a NaN stays one.
+#ifndef SLUICE_EMULATED
+#if __CUDA_ARCH__ >= 800
+static __device__ unsigned pairOfBF16(float low, float high) {
+  unsigned pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
 }
-
-// Floats of two bytes as memory has them. By integers, of which the same text means the same everywhere: a NaN stays one,
-// subnormals and infinities are kept.
+static __device__ unsigned pairOfF16(float low, float high) {
+  unsigned pair;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
+#else
+static __device__ unsigned pairOfBF16(float low, float high) {
+  auto bitsOf = [](float x) {
+    unsigned bits = __float_as_uint(x);
+    return x != x ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+  };
+  return bitsOf(low) | bitsOf(high) << 16;
+}
+static __device__ unsigned pairOfF16(float low, float high) {
+  auto bitsOf = [](float x) {
+    unsigned short bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+    return (unsigned)bits;
+  };
+  return bitsOf(low) | bitsOf(high) << 16;
+}
+#endif
+static __device__ float valueOfF16(unsigned short bits) {
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
+  return x;
+}
+#endif
+// Floats of two bytes as memory has them. Devices convert two at once in less time than one.
 struct BF16 {
   unsigned short bits;
   __device__ operator float() const { return __int_as_float((int)((unsigned)bits << 16)); }
-  __device__ void operator=(float x) {
-    unsigned from = (unsigned)__float_as_int(x);
-    bits = (unsigned short)(x != x ? from >> 16 | 0x40 : roundShift(from, 16));
-  }
+  __device__ void operator=(float x) { bits = (unsigned short)pairOfBF16(x, 0); }
 };
 struct F16 {
   unsigned short bits;
-  __device__ operator float() const {
-    unsigned sign = (bits & 0x8000u) << 16, magnitude = bits & 0x7fffu;
-    if (magnitude >= 0x7c00) return __int_as_float((int)(sign | 0x7f800000 | magnitude << 13));
-    if (magnitude >= 0x400) return __int_as_float((int)(sign | ((magnitude << 13) + (112u << 23))));
-    float value = (float)magnitude * 0x1p-24f;
-    return sign ? -value : value;
-  }
-  __device__ void operator=(float x) {
-    unsigned from = (unsigned)__float_as_int(x), sign = from >> 16 & 0x8000, magnitude = from & 0x7fffffff, to;
-    int shift = 126 - (int)(magnitude >> 23); // to the last digit of a subnormal
-    if (x != x) to = 0x7e00;
-    else if (magnitude >= 0x477ff000) to = 0x7c00;
-    else if (magnitude >= 0x38800000) to = roundShift(magnitude - (112u << 23), 13);
-    else to = shift > 24 ? 0 : roundShift((magnitude & 0x7fffff) | 0x800000, shift);
-    bits = (unsigned short)(sign | to);
-  }
+  __device__ operator float() const { return valueOfF16(bits); }
+  __device__ void operator=(float x) { bits = (unsigned short)pairOfF16(x, 0); }
 };
+template <class Half> static __device__ unsigned pairOf(float low, float high);
+template <> __device__ unsigned pairOf<BF16>(float low, float high) { return pairOfBF16(low, high); }
+template <> __device__ unsigned pairOf<F16>(float low, float high) { return pairOfF16(low, high); }
+
+// Those that lie together, as words of up to eight bytes: compilers would load, store and convert elements one by one.
+template <int halves> struct WordOf { typedef unsigned long long Type; };
+template <> struct WordOf<1> { typedef unsigned short Type; };
+template <> struct WordOf<2> { typedef unsigned Type; };
+#define PACK_OF_HALVES(Half) \
+  template <int N> struct alignas(2 * N) Pack<Half, N> { union { typename WordOf<N>::Type words[N > 4 ? N / 4 : 1]; Half at[N]; }; };
+PACK_OF_HALVES(BF16)
+PACK_OF_HALVES(F16)
+template <class T, int N> static __device__ T elementOf(const Pack<T, N> &pack, int i) { return pack.at[i]; }
+template <int N> static __device__ float elementOf(const Pack<BF16, N> &pack, int i) {
+  const unsigned pair = (unsigned)(pack.words[i / 4] >> i % 4 / 2 * 32);
+  return __int_as_float((int)(i % 2 ? pair & 0xffff0000u : pair << 16));
+}
+template <int N> static __device__ float elementOf(const Pack<F16, N> &pack, int i) {
+  return valueOfF16((unsigned short)(pack.words[i / 4] >> i % 4 * 16));
+}
+template <class T, int N, class Value> static __device__ void fill(Pack<T, N> &pack, const Value (&values)[N]) {
+  EACH(N) pack.at[l] = values[l];
+}
+template <class Half, int N> static __device__ void fillHalves(Pack<Half, N> &pack, const float (&values)[N]) {
+  typedef typename WordOf<N>::Type Word;
+  pack = {};
+  EACH(N) if (l % 2 == 0) pack.words[l / 4] |= (Word)pairOf<Half>(values[l], l + 1 < N ? values[l + 1] : 0) << l % 4 / 2 * 32;
+}
+template <int N> static __device__ void fill(Pack<BF16, N> &pack, const float (&values)[N]) { fillHalves(pack, values); }
+template <int N> static __device__ void fill(Pack<F16, N> &pack, const float (&values)[N]) { fillHalves(pack, values); }
 template <class Half> static __device__ float rounded(float x) { Half half; half = x; return half; }
 
 // NaN if either is.
@@ -89,6 +132,11 @@ template <class T> static __device__ T minimum(T a, T b) { return a != a ? a : b
 // What comes with sm_80: copies that go on beside the thread, and tensor cores, whose fragments lie as the PTX ISA says
 // (product/Fragments.h).
 #ifndef SLUICE_EMULATED
+// The same, found once: what an address is made of is not computed again wherever it is used.
+template <class T> static __device__ T *held(T *address) {
+  asm volatile("" : "+l"(address));
+  return address;
+}
 // So many bytes of shared memory, which the launch gives: a kernel's own are at most 48 KB.
 #define SHARED_BYTES(name, bytes) alignas(16) extern __shared__ Byte name[]
 // Begins to copy 4, 8 or 16 bytes into shared memory, or zeros.
@@ -109,18 +157,6 @@ static __device__ float powerOfTwo(float x) {
   float power;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
   return power;
-}
-// Two halves in a register, as their operator= rounds.
-template <class Half> static __device__ unsigned pairOf(float low, float high);
-template <> __device__ unsigned pairOf<BF16>(float low, float high) {
-  unsigned pair;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-  return pair;
-}
-template <> __device__ unsigned pairOf<F16>(float low, float high) {
-  unsigned pair;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-  return pair;
 }
 // To 11 bits, the nearest, ties away from zero.
 static __device__ float roundToTf32(float x) {

@@ -431,7 +431,7 @@ Element ThreadEmitter::loadFrom(const std::string &address, int64_t byteOffset, 
     line(fmt::format("Pack<{}, {}> {} = {{}};", memoryTypeName(element), group.perThread, pack));
     line(ifAll({lanes.exists, condition}) +
          fmt::format("{} = {};", pack, packAt(element, address, offset, lanes.variable)));
-    return define<Element>(type, fmt::format("({}){}.at[l]", type, pack));
+    return define<Element>(type, fmt::format("({})elementOf({}, l)", type, pack));
   }
   std::string place = fmt::format("(({} *){})[{}]", memoryTypeName(element), address, text(offset)), held;
   if (ir::isHalf(element))
@@ -478,7 +478,7 @@ void ThreadEmitter::store(const Memory &memory, AffineExpr offset, const Lanes &
   } else if (isPack) {
     std::string pack = newName();
     line(fmt::format("Pack<{}, {}> {};", memoryTypeName(type), group.perThread, pack));
-    each(fmt::format("{}.at[l] = {};", pack, eachOf(element)));
+    line(fmt::format("fill({}, {});", pack, nameOf(element)));
     line(ifAll({lanes.exists}) + fmt::format("{} = {};", packAt(type, address, offset, lanes.variable), pack));
   } else {
     each(lanes.exists ? fmt::format("if ({}) {} = {};", eachOf(lanes.exists), place, eachOf(element))

@@ -364,7 +364,7 @@ TEST(ProductKernel, TakesTheOpsBehindItOnAnyCores) {
 TEST(ProductKernel, TakesShortStepsWhereEachElementIsLoadedByItself) {
   Grid grid(ofThreeChannels(9), {.wantedBlocks = 1});
   for (const GridRun &run : grid.runs)
-    EXPECT_NE(run.kernel.text.find("exists[2][16]"), std::string::npos) << run.kernel.text;
+    EXPECT_NE(run.kernel.text.find("asked[2][16]"), std::string::npos) << run.kernel.text;
   expectTheReference(grid);
 }
 

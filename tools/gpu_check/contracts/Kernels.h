@@ -108,6 +108,18 @@ extern "C" __global__ void functions(float *to, const float *from, int count) {
   to[7 * count + i] = pow(fabs(x), 1.7f);
 }
 
+// Of each number the bits of both halves, and what these are as floats.
+extern "C" __global__ void halves(Pack<float, 4> *to, const float *from, int count) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= count)
+    return;
+  BF16 bf16;
+  F16 f16;
+  bf16 = from[i], f16 = from[i];
+  to[i].at[0] = bf16.bits, to[i].at[1] = f16.bits;
+  to[i].at[2] = bf16, to[i].at[3] = f16;
+}
+
 extern "C" __global__ void fault(int *nowhere) { *nowhere = 1; }
 
 // Eight chains of multiply-adds a thread.

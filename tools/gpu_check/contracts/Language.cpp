@@ -2,8 +2,12 @@
 // threads of the tests assume the same.
 #include "tools/gpu_check/contracts/Machine.h"
 
+#include "sluice/backend/halves.h"
+
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 
 namespace sluice::gpu_check {
@@ -87,6 +91,30 @@ template <typename T> static void roundsAsIeee(Machine &machine, const char *ker
 static void roundsF32(Machine &machine) { roundsAsIeee<float>(machine, "arithmetic_f32", 0x1p-126f); }
 static void roundsF64(Machine &machine) { roundsAsIeee<double>(machine, "arithmetic_f64", 0x1p-1022); }
 
+/// Numbers between neighbours of either type, in their middles and beside these.
+static void convertsHalves(Machine &machine) {
+  std::vector<float> from;
+  for (uint32_t high = 0; high < 0x10000; ++high)
+    for (uint32_t low : {0x0, 0xfff, 0x1000, 0x1001, 0x3000, 0x7fff, 0x8000, 0x8001})
+      from.push_back(std::bit_cast<float>(high << 16 | low));
+  int count = int(from.size());
+  DriverStream stream = machine.stream();
+  DeviceAddress given = machine.place(stream, from), to = machine.allocate(4 * from.size() * sizeof(float));
+  machine.launch(stream, "halves", unsigned(count + 127) / 128, 128, {&to, &given, &count});
+  std::vector<float> found = machine.read<float>(stream, to, 4 * from.size());
+  for (size_t i = 0; i < from.size(); ++i) {
+    uint16_t bf16 = sluice_bf16_of_float(from[i]), f16 = sluice_f16_of_float(from[i]);
+    const float wanted[] = {float(bf16), float(f16), sluice_float_of_bf16(bf16), sluice_float_of_f16(f16)};
+    for (size_t j = std::isnan(from[i]) ? 2 : 0; j < 4; ++j) // which of its bits a NaN has is the device's own
+      if (float its = found[4 * i + j]; !(its == wanted[j] || (std::isnan(its) && std::isnan(wanted[j])))) {
+        char text[128];
+        std::snprintf(text, sizeof text, "%a as %s is %a, not %a", double(from[i]), j % 2 ? "f16" : "bf16", double(its),
+                      double(wanted[j]));
+        throw Contradicted(text);
+      }
+  }
+}
+
 /// Functions of f32 within the errors that NVIDIA's guide gives ("Mathematical Functions", single precision, in units of
 /// the last place), and half a unit for the rounding of the exact value.
 static void functionsAreAccurate(Machine &machine) {
@@ -133,6 +161,7 @@ std::vector<Contract> languageContracts() {
           {"language.copies", copiesAreWaitedForInTheirOrder},
           {"language.rounding_f32", roundsF32},
           {"language.rounding_f64", roundsF64},
+          {"language.halves", convertsHalves},
           {"language.functions_f32", functionsAreAccurate}};
 }
 

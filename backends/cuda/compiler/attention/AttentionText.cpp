@@ -159,13 +159,16 @@ template <class C, int rows, int elements> struct Incoming {
 
   Pack<Term, packed> held[each];
 
-  // Those from `first` on, of so many.
+  // Those from `first` on, of so many. Where a thread's packs lie in one column, they are found from the first of them.
   __device__ void load(Term *items, Index stride, int first, int count) {
+    constexpr bool isColumn = C::threads % packsOfRow == 0;
+    const unsigned thread = threadIdx.x;
+    Term *const column = items + (first + thread / packsOfRow) * stride + thread % packsOfRow * packed;
     EACH(each) {
-      const int at = threadIdx.x + l * C::threads, item = first + at / packsOfRow, element = at % packsOfRow * packed;
+      const int at = thread + l * C::threads, item = first + at / packsOfRow, element = at % packsOfRow * packed;
       held[l] = {};
       if ((packs % C::threads == 0 || at < packs) && item < count && (Rows::depth == elements || element < elements))
-        held[l] = packAt<packed>(items + item * stride + element);
+        held[l] = packAt<packed>(isColumn ? column + l * (C::threads / packsOfRow) * stride : items + item * stride + element);
     }
   }
   __device__ void keep(Term *tile) {
@@ -203,7 +206,8 @@ static __device__ void storeRows(T *items, Index stride, const float (&sums)[fra
     UNROLLED for (int j = 0; j < fragments; ++j) {
       const int element = j * 8 + threadIdx.x % 4 * 2;
       Pack<T, 2> pair;
-      EACH(2) pair.at[l] = sums[j][half * 2 + l] * scale[half];
+      const float scaled[2] = {sums[j][half * 2] * scale[half], sums[j][half * 2 + 1] * scale[half]};
+      fill(pair, scaled);
       if (elements % 2 == 0) {
         if (element < elements) packAt<2>(items + item * stride + element) = pair;
       } else {

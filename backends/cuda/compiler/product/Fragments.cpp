@@ -34,43 +34,46 @@ static std::string multiplySingles(const TiledProduct &p) {
   return text + eachFragment(p, "multiplyTf32", "aPart[i], bPart[j]") + "      }\n";
 }
 
-/// Statements that load four matrices of 8 x 8 into each of `count` `part[l]`: where a lane's row lies is said for either
-/// arrangement.
-static std::string loadParts(const TiledProduct &p, const TileOperand &operand, int64_t count, const char *bySide,
-                             const char *byDepth) {
+/// Whether a warp has several fragments of columns.
+static bool hasNeighbours(const TiledProduct &p) { return p.n.perThread > 2; }
+
+std::string firstRow(const TiledProduct &p, const TileOperand &operand) {
   bool liesBySide = p.liesBySide(operand);
-  return fmt::format("EACH({0}) loadMatrices<{1}>({2}Part[l], &{2}[slot]{3});\n", count, !liesBySide, operand.name,
-                     liesBySide ? bySide : byDepth);
+  if (&operand == &p.operands[0])
+    return liesBySide ? "[warpM + lane % 16][lane / 16 * 8]" : "[lane / 16 * 8 + lane % 8][warpM + lane / 8 % 2 * 8]";
+  if (hasNeighbours(p))
+    return liesBySide ? "[warpN + lane / 16 * 8 + lane % 8][lane / 8 % 2 * 8]" : "[lane % 16][warpN + lane / 16 * 8]";
+  return liesBySide ? "[warpN + lane % 8][lane / 8 * 8]" : "[lane][warpN]";
+}
+
+/// Statements that load four matrices of 8 x 8 into each of `count` `part[l]`.
+static std::string loadParts(const TiledProduct &p, const TileOperand &operand, int64_t count,
+                             const Matrices &matrices) {
+  bool liesBySide = p.liesBySide(operand);
+  return fmt::format("EACH({0}) loadMatrices<{1}>({2}Part[l], {2}Rows + slot * {3} + {4} * {5} + {6});\n", count,
+                     !liesBySide, operand.name, matrices.betweenSteps, liesBySide ? "l * 16" : "depth",
+                     matrices.rowLength, liesBySide ? "depth" : "l * 16");
 }
 
 /// Of A four matrices are a fragment. Of B two are one, and four are those of two neighbours, or, where a warp has one fragment
 /// alone, of twice as many terms.
-static std::string multiplyHalves(const TiledProduct &p) {
+static std::string multiplyHalves(const TiledProduct &p, const Matrices &ofA, const Matrices &ofB) {
   constexpr int64_t kTerms = 16;
   static_assert(kFragment.rows == 16 && kFragment.columns == 8);
   int64_t fragmentsOfA = p.m.perThread / 2, fragmentsOfB = p.n.perThread / 2;
-  bool hasNeighbours = fragmentsOfB > 1;
-  auto loadB = [&](const char *bySide, const char *byDepth) {
-    return loadParts(p, p.operands[1], (fragmentsOfB + 1) / 2, bySide, byDepth);
-  };
   std::string text = fmt::format("      unsigned aPart[{}][4], bPart[{}][4];\n"
                                  "      _Pragma(\"unroll\") for (int depth = 0; depth < {}; depth += {}) {{\n",
                                  fragmentsOfA, (fragmentsOfB + 1) / 2, p.depth, kTerms);
-  if (!hasNeighbours)
-    text +=
-        "        if (depth % 32 == 0) " + loadB("[warpN + lane % 8][depth + lane / 8 * 8]", "[depth + lane][warpN]");
-  if (hasNeighbours)
-    text += "        " + loadB("[warpN + l * 16 + lane / 16 * 8 + lane % 8][depth + lane / 8 % 2 * 8]",
-                               "[depth + lane % 16][warpN + l * 16 + lane / 16 * 8]");
-  text += "        " + loadParts(p, p.operands[0], fragmentsOfA, "[warpM + l * 16 + lane % 16][depth + lane / 16 * 8]",
-                                 "[depth + lane / 16 * 8 + lane % 8][warpM + l * 16 + lane / 8 % 2 * 8]");
-  const char *arguments = hasNeighbours ? "aPart[i], bPart[j / 2][j % 2 * 2], bPart[j / 2][j % 2 * 2 + 1]"
-                                        : "aPart[i], bPart[0][depth % 32 / 8], bPart[0][depth % 32 / 8 + 1]";
+  text += hasNeighbours(p) ? "        " : "        if (depth % 32 == 0) ";
+  text += loadParts(p, p.operands[1], (fragmentsOfB + 1) / 2, ofB);
+  text += "        " + loadParts(p, p.operands[0], fragmentsOfA, ofA);
+  const char *arguments = hasNeighbours(p) ? "aPart[i], bPart[j / 2][j % 2 * 2], bPart[j / 2][j % 2 * 2 + 1]"
+                                           : "aPart[i], bPart[0][depth % 32 / 8], bPart[0][depth % 32 / 8 + 1]";
   return text + eachFragment(p, ("multiply" + p.term).c_str(), arguments) + "      }\n";
 }
 
-std::string multiplyFragments(const TiledProduct &product) {
-  return product.cores == Cores::Tf32 ? multiplySingles(product) : multiplyHalves(product);
+std::string multiplyFragments(const TiledProduct &product, const Matrices &ofA, const Matrices &ofB) {
+  return product.cores == Cores::Tf32 ? multiplySingles(product) : multiplyHalves(product, ofA, ofB);
 }
 
 } // namespace sluice::cuda

@@ -28,7 +28,17 @@ struct Fragment {
 };
 inline constexpr Fragment kFragment;
 
-/// Text that adds a step's terms to `sum`, or to `chain`, from the tiles in shared memory.
-std::string multiplyFragments(const TiledProduct &product);
+/// How a tile of halves lies in shared memory, in elements.
+struct Matrices {
+  int64_t rowLength;
+  int64_t betweenSteps; ///< from the tile of a step to that of the next
+};
+
+/// Where in a tile the row lies whose address a lane gives for the first four matrices of its warp.
+std::string firstRow(const TiledProduct &product, const TileOperand &operand);
+
+/// Text that adds a step's terms to `sum`, or to `chain`, from the tiles in shared memory; of halves with `aRows` and `bRows`, the
+/// addresses of their first rows in the tiles of the first step.
+std::string multiplyFragments(const TiledProduct &product, const Matrices &ofA, const Matrices &ofB);
 
 } // namespace sluice::cuda

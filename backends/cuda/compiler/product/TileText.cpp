@@ -1,9 +1,9 @@
 #include "backends/cuda/compiler/product/TileText.h"
 
-#include "backends/cuda/compiler/IndexText.h"
 #include "backends/cuda/compiler/Prelude.h"
 #include "backends/cuda/compiler/ThreadEmitter.h"
 #include "backends/cuda/compiler/product/Fragments.h"
+#include "backends/cuda/compiler/product/PlaceText.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <fmt/format.h>
@@ -17,8 +17,8 @@ using namespace loops;
 // Of a row of a tile in shared memory: keeps rows apart that threads write, or load as matrices, at once, and packs aligned.
 static constexpr int64_t kPaddingBytes = 16;
 // Of tiles that are copied ahead, those of several steps are in shared memory at once: what is on its way then covers the time
-// that memory takes. Two blocks of sm_80 have so many bytes each, with their tables.
-static constexpr int64_t kMostStages = 4, kBytesOfStages = 78 << 10;
+// that memory takes. Two blocks of sm_80 have so many bytes each, beside the one KB that each takes for itself.
+static constexpr int64_t kMostStages = 4, kBytesOfStages = 81 << 10;
 // Threads of a warp load single elements of four rows, eight of each.
 static constexpr int64_t kPaddingOfTf32 = 32;
 
@@ -26,22 +26,19 @@ namespace {
 
 class TileText {
 public:
-  explicit TileText(const TiledProduct &product) : p(product) {}
+  explicit TileText(const TiledProduct &product) : p(product), place(product) {}
 
   std::string places() const;
   int64_t bytesOfStages() const { return p.isCopiedAhead() ? stages() * bytesOfStage() : 0; }
   std::string sharedMemory() const;
   std::string threadPlace() const;
   std::string prepare(const TileOperand &operand) const;
+  std::string matrices() const;
   std::string sums() const;
   std::string steps() const { return p.isCopiedAhead() ? stepsCopiedAhead() : stepsLoadedAhead(); }
 
 private:
-  std::string textOf(AffineExpr index) const;
-  const char *typeFor(const Parts &parts) const;
-  /// Of numbers of rows, columns and places in the sum.
-  const char *numberType() const { return p.hasShortNumbers() ? "int" : "Index"; }
-  std::string decode(const Flat &flat, const std::string &place, const std::string &indent) const;
+  std::string decode(const Flat &flat, const std::string &number) const;
   int64_t loadsOf(const TileOperand &operand) const {
     return p.sideOf(operand).tile * p.depth / kThreads / operand.packed;
   }
@@ -49,75 +46,61 @@ private:
   Type elementOf(const TileOperand &operand) const { return tensorTypeOf(operand.memory).getElementType(); }
   int64_t rowsOf(const TileOperand &operand) const { return p.liesBySide(operand) ? p.sideOf(operand).tile : p.depth; }
   int64_t rowLengthOf(const TileOperand &operand) const;
-  int64_t bytesOf(const TileOperand &operand) const { return rowsOf(operand) * rowLengthOf(operand) * p.termBytes; }
-  int64_t bytesOfStage() const { return bytesOf(p.operands[0]) + bytesOf(p.operands[1]); }
+  int64_t termsOf(const TileOperand &operand) const { return rowsOf(operand) * rowLengthOf(operand); }
+  int64_t termsOfStage() const { return termsOf(p.operands[0]) + termsOf(p.operands[1]); }
+  int64_t bytesOfStage() const { return termsOfStage() * p.termBytes; }
   int64_t stages() const { return std::min(kMostStages, kBytesOfStages / bytesOfStage()); }
+  Matrices matricesOf(const TileOperand &operand) const;
   std::string tiles() const;
   std::string tilesOfStages() const;
+  std::pair<std::string, std::string> firstPlace(const TileOperand &operand) const;
+  int64_t rowsBetweenLoads(const TileOperand &operand) const;
   std::string elementPlace(const TileOperand &operand) const;
   std::string fillTable() const;
-  SmallVector<std::string> conditionsOfAt() const;
-  std::string depthOf(const std::string &table, const Parts &parts) const;
-  std::string conditionsOf(const TileOperand &operand) const;
-  std::string addressOf(const TileOperand &operand) const;
+  std::string existsAt(const TileOperand &operand, const std::string &asked) const;
+  std::string addressOf(const TileOperand &operand, const std::string &inSum) const;
   std::string placeIn(const TileOperand &operand) const;
-  std::string beginCopies(const TileOperand &operand, int64_t ahead) const;
+  std::string beginCopies(const TileOperand &operand) const;
   std::string load(const TileOperand &operand) const;
   std::string keep(const TileOperand &operand) const;
   std::string multiply() const;
+  std::string multiplyFragments() const;
   std::string addChain() const;
   std::string forEachStep(int64_t before) const;
   std::string stepsCopiedAhead() const;
   std::string stepsLoadedAhead() const;
 
   const TiledProduct &p;
+  PlaceText place;
 };
 
 } // namespace
 
-//===- texts of indices -------------------------------------------------------------------------------------------===//
+//===- places -----------------------------------------------------------------------------------------------------===//
 
-static std::string nameOf(AffineExpr variable) {
-  return "d" + std::to_string(cast<AffineDimExpr>(variable).getPosition());
-}
-
-std::string TileText::textOf(AffineExpr index) const {
-  return indexText(p.product.space, index,
-                   [](AffineExpr variable, bool isWide) { return (isWide ? "(Index)" : "") + nameOf(variable); });
-}
-
-/// Of the parts of an index, and of their sum.
-const char *TileText::typeFor(const Parts &parts) const {
-  auto isShort = [&](AffineExpr part) { return p.product.space.range(part).within(INT32_MIN / 2, INT32_MAX / 2); };
-  return isShort(parts.side) && isShort(parts.depth) ? "int" : "Index";
-}
-
-/// The dimensions of `place`.
-std::string TileText::decode(const Flat &flat, const std::string &place, const std::string &indent) const {
-  std::string text, rest = place;
+/// The dimensions of what has this number.
+std::string TileText::decode(const Flat &flat, const std::string &number) const {
+  std::string text, rest = number;
   for (const Product::Dim &dim : llvm::reverse(flat.dims)) {
-    bool isOutermost = &dim == &flat.dims.front();
-    std::string name = nameOf(dim.variable);
-    if (isOutermost) {
-      text += fmt::format("{}const int {} = (int)({});\n", indent, name, rest);
+    std::string name = "d" + std::to_string(cast<AffineDimExpr>(dim.variable).getPosition());
+    if (&dim == &flat.dims.front()) {
+      text += fmt::format("  const int {} = (int)({});\n", name, rest);
       break;
     }
-    text += fmt::format("{0}const {4} r{1} = quotient({2}, ({4}){3});\n{0}const int {1} = (int)({2} - r{1} * {3});\n",
-                        indent, name, rest, dim.size, numberType());
+    text += fmt::format("  const {3} r{0} = quotient({1}, ({3}){2});\n  const int {0} = (int)({1} - r{0} * {2});\n",
+                        name, rest, dim.size, place.numberType());
     rest = "r" + name;
   }
   return text;
 }
 
-//===- places -----------------------------------------------------------------------------------------------------===//
-
 /// Which tile, element of the batch and chunk a block has: what the rows decide comes last.
 std::string TileText::places() const {
-  std::string text = fmt::format("  if (blockIdx.x >= tasks) return;\n  {} place = blockIdx.x;\n", numberType());
+  std::string text = fmt::format("  if (blockIdx.x >= tasks) return;\n  {} place = blockIdx.x;\n", place.numberType());
   auto take = [&](const char *name, int64_t count) {
     text += fmt::format(
         "  const {0} {1} = place - quotient(place, ({0}){2}) * {2};\n  place = quotient(place, ({0}){2});\n",
-        numberType(), name, count);
+        place.numberType(), name, count);
   };
   take("tileOfN", p.n.tiles());
   if (!p.m.flat.hasRows)
@@ -129,15 +112,15 @@ std::string TileText::places() const {
     take("chunk", p.maxChunks);
   const char *last = p.m.flat.hasRows ? "tileOfM" : p.batch.hasRows ? "element" : p.termsOfChunk ? "chunk" : nullptr;
   if (last)
-    text += fmt::format("  const {} {} = place;\n", numberType(), last);
-  text += decode(p.batch, "element", "  ");
+    text += fmt::format("  const {} {} = place;\n", place.numberType(), last);
+  text += decode(p.batch, "element");
   for (auto [name, flat] : {std::pair("countOfM", &p.m.flat), {"countOfN", &p.n.flat}, {"terms", &p.k}})
-    text += fmt::format("  const {0} {1} = ({0}){2};\n", numberType(), name, flat->count());
+    text += fmt::format("  const {0} {1} = ({0}){2};\n", place.numberType(), name, flat->count());
   if (p.termsOfChunk)
     text += fmt::format("  const {0} begin = chunk * {1}, end = begin + {1} < terms ? begin + {1} : terms;\n",
-                        numberType(), p.termsOfChunk);
+                        place.numberType(), p.termsOfChunk);
   else
-    text += fmt::format("  const {} begin = 0, end = terms;\n", numberType());
+    text += fmt::format("  const {} begin = 0, end = terms;\n", place.numberType());
   return text;
 }
 
@@ -156,15 +139,24 @@ std::string TileText::threadPlace() const {
 
 //===- tiles of operands ------------------------------------------------------------------------------------------===//
 
-static std::string conjunction(ArrayRef<std::string> conditions) { return llvm::join(conditions, " && "); }
+/// Of the first element that a thread loads: which row of those that lie side by side in memory, and which element of it.
+/// Neighbours load neighbours.
+std::pair<std::string, std::string> TileText::firstPlace(const TileOperand &operand) const {
+  int64_t across = operand.alongSide ? p.sideOf(operand).tile : p.depth, threads = across / operand.packed;
+  return {fmt::format("thread / {}", threads), fmt::format("thread % {} * {}", threads, operand.packed)};
+}
 
-/// Which elements of a tile a thread loads: neighbours load neighbours in memory.
-std::string TileText::elementPlace(const TileOperand &operand) const {
-  std::string number = fmt::format("(thread + {} * l)", kThreads);
-  std::string fast = operand.alongSide ? "side" : "depth", slow = operand.alongSide ? "depth" : "side";
+int64_t TileText::rowsBetweenLoads(const TileOperand &operand) const {
   int64_t across = operand.alongSide ? p.sideOf(operand).tile : p.depth;
-  return fmt::format("const int {0} = {1} % {2} * {3}, {4} = {1} / {2};", fast, number, across / operand.packed,
-                     operand.packed, slow);
+  return kThreads * operand.packed / across;
+}
+
+/// Of all loads, which have one of these in common.
+std::string TileText::elementPlace(const TileOperand &operand) const {
+  auto [row, element] = firstPlace(operand);
+  std::string slow = fmt::format("{} + {} * l", row, rowsBetweenLoads(operand));
+  return fmt::format("const int side = {}, depth = {};", operand.alongSide ? element : slow,
+                     operand.alongSide ? slow : element);
 }
 
 /// What the rows or columns that a thread loads say.
@@ -172,23 +164,24 @@ std::string TileText::prepare(const TileOperand &operand) const {
   int64_t each = loadsOf(operand);
   const TileSide &side = p.sideOf(operand);
   const std::string name = operand.name, letter = &side == &p.m ? "M" : "N";
-  std::string text = fmt::format("  {0} {1}Side[{2}];\n  bool {1}Exists[{2}];\n", typeFor(operand.offset), name, each);
-  for (auto [i, condition] : llvm::enumerate(operand.nonNegative))
-    text += fmt::format("  {} {}If{}[{}];\n", typeFor(condition), name, i, each);
+  SmallVector<Bounded> compared = place.compared(operand);
+  std::string text =
+      fmt::format("  {0} {1}Side[{2}];\n  unsigned {1}Absent[{2}];\n", place.typeFor(operand.offset), name, each);
+  for (auto [i, bounded] : llvm::enumerate(compared))
+    text += fmt::format("  {} {}If{}[{}];\n", place.typeFor(bounded.index), name, i, each);
   text += fmt::format("  EACH({}) {{\n    {}\n    const {} at = tileOf{} * {} + side;\n", each, elementPlace(operand),
-                      numberType(), letter, side.tile);
-  text += decode(side.flat, "at", "    ");
-  // Of an element that the result does not have, the operand may have none either.
-  SmallVector<std::string> exists{"at < countOf" + letter};
-  for (AffineExpr condition : p.product.inResult)
-    if (p.product.uses(condition, &side == &p.m ? Product::M : Product::N))
-      exists.push_back(textOf(condition) + " >= 0");
-  text += fmt::format("    {}Exists[l] = {};\n", name, conjunction(exists));
-  text += fmt::format("    {}Side[l] = {};\n", name, textOf(operand.offset.side));
-  for (auto [i, condition] : llvm::enumerate(operand.nonNegative))
-    text += fmt::format("    {}If{}[l] = {};\n", name, i, textOf(condition.side));
+                      place.numberType(), letter, side.tile);
+  text += place.setAbsent(operand, name + "Absent[l]", "countOf" + letter, "    ");
+  // What all steps have in common.
+  std::string depth = p.isCopiedAhead() ? " + " + place.ofDepth(operand.offset.depth) : "";
+  text += fmt::format("    {}Side[l] = {}{};\n", name, place.of(operand.offset.side), depth);
+  for (auto [i, bounded] : llvm::enumerate(compared))
+    text += fmt::format("    {}If{}[l] = {};\n", name, i, place.of(bounded.index.side));
   text += "    (void)depth;\n  }\n";
-  if (!p.isCopiedAhead())
+  if (p.isCopiedAhead())
+    text += fmt::format("  {0} *const {1}To = held(&{1}[{2}][{3}]);\n", p.term, name, firstPlace(operand).first,
+                        firstPlace(operand).second);
+  else
     text += fmt::format("  {} {}Next[{}];\n", packOf(operand), name, each);
   return text;
 }
@@ -207,78 +200,67 @@ std::string TileText::tiles() const {
   return text;
 }
 
-/// Tiles of several steps, in memory that the launch gives.
+/// Tiles of several steps, in memory that the launch gives: both of a step lie side by side.
 std::string TileText::tilesOfStages() const {
   std::string text = fmt::format("  SHARED_BYTES(stages, {});\n", bytesOfStages());
   int64_t offset = 0;
   for (const TileOperand &operand : p.operands) {
-    text += fmt::format("  {0} (&{1})[{2}][{3}][{4}] = *({0} (*)[{2}][{3}][{4}])(stages + {5});\n", p.term,
-                        operand.name, stages(), rowsOf(operand), rowLengthOf(operand), offset);
-    offset += stages() * bytesOf(operand);
+    text += fmt::format("  {0} (&{1})[{2}][{3}] = *({0} (*)[{2}][{3}])(stages + {4}); // of the first step\n", p.term,
+                        operand.name, rowsOf(operand), rowLengthOf(operand), offset);
+    offset += termsOf(operand) * p.termBytes;
   }
   return text;
 }
 
-/// Of both tiles, and, where single elements are loaded, of what places in the sum say, for the next two steps.
+/// Of both tiles, and, where they are loaded ahead, of what places in the sum say, for the next two steps.
 std::string TileText::sharedMemory() const {
   if (p.isCopiedAhead())
     return tilesOfStages();
-  std::string text = fmt::format("  __shared__ bool exists[2][{}];\n", p.depth) + tiles();
+  std::string text = fmt::format("  __shared__ unsigned asked[2][{}];\n", p.depth) + tiles();
   for (const TileOperand &operand : p.operands) {
-    text += fmt::format("  __shared__ {} {}Depth[2][{}];\n", typeFor(operand.offset), operand.name, p.depth);
-    for (auto [i, condition] : llvm::enumerate(operand.nonNegative))
-      text += fmt::format("  __shared__ {} {}DepthIf{}[2][{}];\n", typeFor(condition), operand.name, i, p.depth);
+    text += fmt::format("  __shared__ {} {}Depth[2][{}];\n", place.typeFor(operand.offset), operand.name, p.depth);
+    for (auto [i, bounded] : llvm::enumerate(place.compared(operand)))
+      text +=
+          fmt::format("  __shared__ {} {}DepthIf{}[2][{}];\n", place.typeFor(bounded.index), operand.name, i, p.depth);
   }
   return text;
 }
 
-/// Whether the place in the sum counts.
-SmallVector<std::string> TileText::conditionsOfAt() const {
-  SmallVector<std::string> conditions{"at < end"};
-  for (AffineExpr condition : p.always)
-    conditions.push_back(textOf(condition) + " >= 0");
-  return conditions;
+Matrices TileText::matricesOf(const TileOperand &operand) const {
+  return {rowLengthOf(operand), p.isCopiedAhead() ? termsOfStage() : termsOf(operand)};
 }
 
 /// Of the step that comes behind the next.
 std::string TileText::fillTable() const {
-  std::string text = fmt::format("    if (step + 2 < steps && thread < {0}) {{\n"
-                                 "      const int slot = step & 1;\n"
-                                 "      const {1} at = begin + ({1})(step + 2) * {0} + thread;\n",
-                                 p.depth, numberType());
-  text += decode(p.k, "at", "      ");
-  text += fmt::format("      exists[slot][thread] = {};\n", conjunction(conditionsOfAt()));
+  std::string text = fmt::format("    if (step + 2 < steps && thread < {}) {{\n"
+                                 "      const int slot = step & 1, depth = thread;\n"
+                                 "      const {} number = {};\n"
+                                 "      asked[slot][depth] = {};\n",
+                                 p.depth, place.numberType(), place.numberOf("step + 2"), place.asked());
   for (const TileOperand &operand : p.operands) {
-    text += fmt::format("      {}Depth[slot][thread] = {};\n", operand.name, textOf(operand.offset.depth));
-    for (auto [i, condition] : llvm::enumerate(operand.nonNegative))
-      text += fmt::format("      {}DepthIf{}[slot][thread] = {};\n", operand.name, i, textOf(condition.depth));
+    text += fmt::format("      {}Depth[slot][depth] = {};\n", operand.name, place.of(operand.offset.depth));
+    for (auto [i, bounded] : llvm::enumerate(place.compared(operand)))
+      text += fmt::format("      {}DepthIf{}[slot][depth] = {};\n", operand.name, i, place.of(bounded.index.depth));
   }
   return text + "    }\n";
 }
 
-/// What the place in the sum says: that of `at` where tiles are copied ahead, else as the table has it.
-std::string TileText::depthOf(const std::string &table, const Parts &parts) const {
-  return p.isCopiedAhead() ? "(" + textOf(parts.depth) + ")" : table + "[slot][depth]";
-}
-
-/// Of what a thread takes: whether it exists.
-std::string TileText::conditionsOf(const TileOperand &operand) const {
+/// Whether there is what a thread takes.
+std::string TileText::existsAt(const TileOperand &operand, const std::string &asked) const {
   const std::string name = operand.name;
-  SmallVector<std::string> conditions{name + "Exists[l]"};
-  if (p.isCopiedAhead())
-    llvm::append_range(conditions, conditionsOfAt());
-  else
-    conditions.push_back("exists[slot][depth]");
-  for (auto [i, condition] : llvm::enumerate(operand.nonNegative))
-    conditions.push_back(
-        fmt::format("{}If{}[l] + {} >= 0", name, i, depthOf(fmt::format("{}DepthIf{}", name, i), condition)));
-  return conjunction(conditions);
+  std::string text = fmt::format("!({}Absent[l] & {})", name, asked);
+  for (auto [i, bounded] : llvm::enumerate(place.compared(operand))) {
+    std::string ofPlace = p.isCopiedAhead() ? "(" + place.of(bounded.index.depth) + ")"
+                                            : fmt::format("{}DepthIf{}[slot][depth]", name, i);
+    text += " & (" + place.isWithin(bounded, fmt::format("{}If{}[l]", name, i), ofPlace) + ")";
+  }
+  return text;
 }
 
-std::string TileText::addressOf(const TileOperand &operand) const {
-  return fmt::format("({} *)b{} + {}Side[l] + {}", memoryTypeName(elementOf(operand)),
-                     cast<BlockArgument>(operand.memory).getArgNumber(), operand.name,
-                     depthOf(std::string(operand.name) + "Depth", operand.offset));
+/// `inSum` is what the place in the sum says.
+std::string TileText::addressOf(const TileOperand &operand, const std::string &inSum) const {
+  return fmt::format("({} *)b{} + ({}Side[l] + {})", memoryTypeName(elementOf(operand)),
+                     cast<BlockArgument>(operand.memory).getArgNumber(), operand.name, inSum);
 }
 
 /// Where in a tile as it lies in memory.
@@ -286,29 +268,30 @@ std::string TileText::placeIn(const TileOperand &operand) const {
   return operand.alongSide ? "[depth][side]" : "[side][depth]";
 }
 
-/// Of the step that is so many ahead. A thread finds what the place in the sum says by itself: all wait for each other in each
-/// step, and so for a table that some of them fill.
-std::string TileText::beginCopies(const TileOperand &operand, int64_t ahead) const {
+/// Of the step `number`. A thread finds what places in the sum say by itself: all wait for each other in each step, and so for a
+/// table that some of them fill.
+std::string TileText::beginCopies(const TileOperand &operand) const {
+  std::string from = addressOf(operand, fmt::format("({})", place.ofStep(operand.offset.depth)));
   return fmt::format(
-             "      EACH({0}) {{\n        {1}\n        const {3} at = begin + ({3})(step + {4}) * {2} + depth;\n",
-             loadsOf(operand), elementPlace(operand), p.depth, numberType(), ahead) +
-         decode(p.k, "at", "        ") +
-         fmt::format("        beginCopy<{}>(&{}[stage]{}, {}, {});\n      }}\n", operand.packed * p.termBytes,
-                     operand.name, placeIn(operand), addressOf(operand), conditionsOf(operand));
+      "      EACH({}) {{\n        {}\n        const unsigned asked = {};\n"
+      "        beginCopy<{}>({}To + stage + l * {}, {}, {});\n        (void)side, (void)depth;\n      }}\n",
+      loadsOf(operand), elementPlace(operand), place.asked(), operand.packed * p.termBytes, operand.name,
+      rowsBetweenLoads(operand) * rowLengthOf(operand), from, existsAt(operand, "asked"));
 }
 
 /// Into registers.
 std::string TileText::load(const TileOperand &operand) const {
   const std::string name = operand.name, element = memoryTypeName(elementOf(operand));
-  std::string place = fmt::format("packAt<{}>({})", operand.packed, addressOf(operand));
-  std::string take = fmt::format("{}Next[l] = {};", name, place);
+  std::string from = fmt::format("packAt<{}>({})", operand.packed, addressOf(operand, name + "Depth[slot][depth]"));
+  std::string take = fmt::format("{}Next[l] = {};", name, from);
   if (element != p.term)
     take = fmt::format("{{ const auto from = {0}; _Pragma(\"unroll\") for (int i = 0; i < {1}; ++i) {2}Next[l].at[i] = "
                        "({3})from.at[i]; }}",
-                       place, operand.packed, name, p.term);
+                       from, operand.packed, name, p.term);
   return fmt::format("      EACH({0}) {{\n        {1}\n        {2}Next[l] = {3}{{}};\n        if ({4}) {5}\n"
                      "        (void)side;\n      }}\n",
-                     loadsOf(operand), elementPlace(operand), name, packOf(operand), conditionsOf(operand), take);
+                     loadsOf(operand), elementPlace(operand), name, packOf(operand),
+                     existsAt(operand, "asked[slot][depth]"), take);
 }
 
 /// From registers into shared memory.
@@ -360,6 +343,20 @@ std::string TileText::multiply() const {
   return text + "      }\n";
 }
 
+/// Where a warp's matrices lie.
+std::string TileText::matrices() const {
+  std::string text;
+  if (p.cores == Cores::Halves)
+    for (const TileOperand &operand : p.operands)
+      text += fmt::format("  const {0} *const {1}Rows = held(&{1}{2}{3});\n", p.term, operand.name,
+                          p.isCopiedAhead() ? "" : "[0]", firstRow(p, operand));
+  return text;
+}
+
+std::string TileText::multiplyFragments() const {
+  return cuda::multiplyFragments(p, matricesOf(p.operands[0]), matricesOf(p.operands[1]));
+}
+
 std::string TileText::addChain() const {
   return fmt::format("      if (step % {0} == {0} - 1 || step + 1 == steps) {{\n{1}      }}\n", kChain / p.depth,
                      eachSum(p, "        ", "sum[i][j] += chain[i][j], chain[i][j] = 0;"));
@@ -369,7 +366,7 @@ std::string TileText::addChain() const {
 std::string TileText::forEachStep(int64_t before) const {
   return fmt::format("  const int steps = (int)quotient(end - begin + {0} - 1, ({1}){0});\n"
                      "  _Pragma(\"unroll 1\") for (int step = -{2}; step < steps; ++step) {{\n",
-                     p.depth, numberType(), before);
+                     p.depth, place.numberType(), before);
 }
 
 /// Each step begins to copy into the tile that the step before has multiplied.
@@ -378,10 +375,12 @@ std::string TileText::stepsCopiedAhead() const {
   std::string text = forEachStep(ahead);
   text +=
       fmt::format("    if (step > -{}) {{\n      awaitCopies<{}>();\n      __syncthreads();\n    }}\n", ahead, all - 2);
-  text += fmt::format("    if (step + {0} < steps) {{\n      const int stage = (step + {0}) % {1};\n", ahead, all);
-  text += beginCopies(p.operands[0], ahead) + beginCopies(p.operands[1], ahead) + "    }\n    endGroupOfCopies();\n";
+  text += fmt::format("    if (step + {0} < steps) {{\n      const int stage = (unsigned)(step + {0}) % {1} * {2};\n"
+                      "      const {3} number = {4};\n",
+                      ahead, all, termsOfStage(), place.numberType(), place.numberOf(fmt::format("step + {}", ahead)));
+  text += beginCopies(p.operands[0]) + beginCopies(p.operands[1]) + "    }\n    endGroupOfCopies();\n";
   text += fmt::format("    if (step >= 0) {{\n      const int slot = step % {};\n", all);
-  return text + multiplyFragments(p) + "    }\n  }\n";
+  return text + multiplyFragments() + "    }\n  }\n";
 }
 
 /// Each step loads what the next multiplies, of places in the sum that the step before has written down.
@@ -390,7 +389,7 @@ std::string TileText::stepsLoadedAhead() const {
   text += "    if (step >= -1 && step + 1 < steps) {\n      const int slot = (step + 1) & 1;\n" + load(p.operands[0]) +
           load(p.operands[1]) + "    }\n";
   text += "    if (step >= 0) {\n      const int slot = step & 1;\n" +
-          (p.onTensorCores() ? multiplyFragments(p) : multiply()) + (p.hasChains() ? addChain() : "") + "    }\n";
+          (p.onTensorCores() ? multiplyFragments() : multiply()) + (p.hasChains() ? addChain() : "") + "    }\n";
   text += "    if (step >= -1 && step + 1 < steps) {\n      const int slot = (step + 1) & 1;\n" + keep(p.operands[0]) +
           keep(p.operands[1]) + "    }\n";
   return text + "    __syncthreads();\n  }\n";
@@ -402,7 +401,7 @@ std::string tileFunction(const TiledProduct &product, const GridFunction &functi
   std::string bounds = fmt::format("__launch_bounds__({}, {}) ", function.threads, function.blocks);
   return kernelHead(function.name, buffers, bounds) + text.sharedMemory() + "  const int thread = threadIdx.x;\n" +
          text.places() + text.threadPlace() + text.prepare(product.operands[0]) + text.prepare(product.operands[1]) +
-         text.sums() + text.steps() + epilogue + "}\n";
+         text.matrices() + text.sums() + text.steps() + epilogue + "}\n";
 }
 
 GridFunction tileTasks(const TiledProduct &p, StringRef name) {

@@ -102,6 +102,7 @@ private:
   bool isAlong(const Flat &side, AffineExpr offset) const;
   TileOperand operandFor(const char *name, const PlaceInMemory &its, const Flat &side);
   std::optional<Parts> partsOf(AffineExpr index) const;
+  void addBound(TileOperand &operand, const Parts &nonNegative) const;
   int64_t partsOfRow(int64_t chunks) const;
   void cutIntoChunks();
   int64_t largestTile(const TileOperand &operand) const;
@@ -143,7 +144,7 @@ bool Tiling::findParts() {
     if ((byM && byN) || !parts)
       return false;
     if (byM || byN)
-      p.operands[byM ? 0 : 1].nonNegative.push_back(*parts);
+      addBound(p.operands[byM ? 0 : 1], *parts);
     else
       p.always.push_back(condition);
   }
@@ -219,6 +220,19 @@ std::optional<Parts> Tiling::partsOf(AffineExpr index) const {
     (byDepth ? depth : side).terms.push_back(term);
   }
   return Parts{product.space.toExpr(side), product.space.toExpr(depth)};
+}
+
+/// An index that is bounded from both sides is one.
+void Tiling::addBound(TileOperand &operand, const Parts &nonNegative) const {
+  for (Bounded &other : operand.bounded) {
+    AffineExpr sum = other.index.side + other.index.depth + nonNegative.side + nonNegative.depth;
+    LinearIndex linear = made.product.space.analyze(sum);
+    if (!other.most && linear.terms.empty() && linear.constant >= 0) {
+      other.most = linear.constant;
+      return;
+    }
+  }
+  operand.bounded.push_back({nonNegative, std::nullopt});
 }
 
 //===- cuts -------------------------------------------------------------------------------------------------------===//

@@ -51,13 +51,19 @@ struct Parts {
   mlir::AffineExpr side, depth;
 };
 
+/// From 0 on, and up to `most` if there is a most.
+struct Bounded {
+  Parts index;
+  std::optional<int64_t> most;
+};
+
 struct TileOperand {
   const char *name; ///< of what is its own in the text
   mlir::Value memory;
   Parts offset;
-  llvm::SmallVector<Parts> nonNegative; ///< besides those of the sum's place alone
-  bool alongSide;                       ///< neighbouring rows or columns are neighbours in memory
-  int64_t packed = 1;                   ///< neighbours that one load takes
+  llvm::SmallVector<Bounded> bounded; ///< where it has an element, besides what the sum's place says alone
+  bool alongSide;                     ///< neighbouring rows or columns are neighbours in memory
+  int64_t packed = 1;                 ///< neighbours that one load takes
 };
 
 /// What multiplies terms.
@@ -88,6 +94,9 @@ struct TiledProduct {
   int64_t maxChunks = 1;
   int64_t partsOfRow = 1; ///< chunks of each row of the call, where sums are over these; 1: a chunk has whole ones
 
+  /// Whether sums, or chunks of them, begin with a step of their own; and whether they end with one, too.
+  bool beginsWithStep() const { return termsOfChunk % depth == 0; }
+  bool hasWholeSteps() const { return beginsWithStep() && k.inner % depth == 0; }
   /// Of a chunk of whole rows, or one of which it has a part.
   int64_t rowsOfChunk() const { return std::max<int64_t>(1, termsOfChunk / k.inner); }
 
