@@ -147,7 +147,7 @@ FailureOr<NestTasks::Way> NestTasks::choose(llvm::function_ref<FailureOr<Weight>
 NestTasks::Way NestTasks::widened(Way way, int64_t most) const {
   int64_t extent = extentFrom(way.from);
   auto filled = [&](int64_t groups) { return llvm::alignTo(extent, groups * lanesOfGroup); };
-  while (2 * way.groups * lanesOfGroup <= most && 7 * filled(2 * way.groups) <= 8 * filled(1))
+  while (2 * way.groups * lanesOfGroup <= most && 3 * filled(2 * way.groups) <= 4 * filled(1))
     way.groups *= 2;
   return way;
 }
@@ -261,38 +261,46 @@ void NestTasks::emitDims(Task &t, size_t i, size_t last, llvm::function_ref<void
   if (i == last)
     return inside();
   const Dim &dim = dims[i];
-  Interval range{0, dim.extent - 1};
-  AffineExpr first = constantIndex(0);
-  Count begin = t.constant(0), end;
-  int64_t trips = dim.block;
-  if (i == 0 && dim.rows && (nest.chunks || rowsPerTask_ == 1)) {
-    t.place(i, t.scopes.variable(t.rowTask, range));
-    return emitDims(t, i + 1, last, inside);
-  }
+  auto placeOne = [&](Count number) {
+    t.place(i, t.scopes.variable(number, {0, dim.extent - 1}));
+    emitDims(t, i + 1, last, inside);
+  };
+  if (i == 0 && dim.rows && (nest.chunks || rowsPerTask_ == 1))
+    return placeOne(t.rowTask);
+  if (!dim.rows && dim.blocks > 1 && dim.block == 1)
+    return placeOne(t.blockOf[i]);
+  Part part = partOf(t, i, dim.extent);
   if (i == 0 && dim.rows) {
     Count perTask = t.constant(rowsPerTask_);
-    begin = t.mul(t.rowTask, perTask);
-    end = t.endOf(begin, perTask, t.emitter.rows());
-    trips = rowsPerTask_;
+    part.begin = t.mul(t.rowTask, perTask);
+    part.end = t.endOf(part.begin, perTask, t.emitter.rows());
+    part.trips = rowsPerTask_;
   } else if (dim.rows) {
-    end = t.emitter.rows();
-  } else if (dim.blocks > 1 && dim.block == 1) {
-    t.place(i, t.scopes.variable(t.blockOf[i], range));
-    return emitDims(t, i + 1, last, inside);
-  } else if (dim.blocks > 1 && dim.extent % dim.block == 0) { // compilers are to know how long the loop is
-    first = t.scopes.variable(t.blockOf[i], {0, dim.blocks - 1}) * dim.block;
-    end = t.constant(dim.block);
-    range.high = dim.block - 1;
-  } else if (dim.blocks > 1) {
-    Count block = t.constant(dim.block);
-    begin = t.mul(t.blockOf[i], block);
-    end = t.endOf(begin, block, t.constant(dim.extent));
-  } else {
-    end = t.constant(dim.extent);
+    part.end = t.emitter.rows();
   }
-  t.scopes.loop(begin, end, 1, trips, {}, [&](Count number, ArrayRef<Element>) {
-    t.place(i, first + t.scopes.variable(number, range));
+  forEach(t, part, [&](AffineExpr at) {
+    t.place(i, at);
     emitDims(t, i + 1, last, inside);
+  });
+}
+
+/// Of so many units along a dimension those of the task. Where all tasks have as many, compilers are to know it.
+NestTasks::Part NestTasks::partOf(Task &t, size_t i, int64_t units) {
+  const Dim &dim = dims[i];
+  AffineExpr first = constantIndex(0);
+  if (dim.blocks == 1)
+    return {first, {0, units - 1}, t.constant(0), t.constant(units), units};
+  if (dim.blocks * dim.block == units) {
+    first = t.scopes.variable(t.blockOf[i], {0, dim.blocks - 1}) * dim.block;
+    return {first, {0, dim.block - 1}, t.constant(0), t.constant(dim.block), dim.block};
+  }
+  Count block = t.constant(dim.block), begin = t.mul(t.blockOf[i], block);
+  return {first, {0, units - 1}, begin, t.endOf(begin, block, t.constant(units)), dim.block};
+}
+
+void NestTasks::forEach(Task &t, const Part &part, llvm::function_ref<void(AffineExpr)> inside) {
+  t.scopes.loop(part.begin, part.end, 1, part.trips, {}, [&](Count number, ArrayRef<Element>) {
+    inside(part.first + t.scopes.variable(number, part.range));
     return Scopes::Carried();
   });
 }
@@ -315,31 +323,14 @@ void NestTasks::emitColumns(Task &t) {
 void NestTasks::emitLanes(Task &t) {
   const Dim &dim = dims[way.from];
   int64_t full = laneExtent / lanes_, rest = laneExtent % lanes_;
-  Count begin = t.constant(0), end = t.constant(full);
-  AffineExpr firstGroup = constantIndex(0);
-  Interval range{0, full - 1};
   Condition isLast;
-  int64_t trips = full;
-  if (dim.blocks > 1) {
-    Count block = t.constant(dim.block);
-    if (rest == 0 && full % dim.block == 0) {
-      firstGroup = t.scopes.variable(t.blockOf[way.from], {0, dim.blocks - 1}) * dim.block;
-      end = block;
-      range.high = dim.block - 1;
-    } else {
-      begin = t.mul(t.blockOf[way.from], block);
-      end = t.endOf(begin, block, end);
-    }
-    isLast = t.emitter.isEqual(t.blockOf[way.from], dim.blocks - 1);
-    trips = dim.block;
-  }
   if (full > 0)
-    t.scopes.loop(begin, end, 1, trips, {}, [&](Count number, ArrayRef<Element>) {
-      AffineExpr first = (firstGroup + t.scopes.variable(number, range)) * lanes_;
-      placeLanes(t, first + t.scopes.laneVariable());
+    forEach(t, partOf(t, way.from, full), [&](AffineExpr group) {
+      placeLanes(t, group * lanes_ + t.scopes.laneVariable());
       emitColumns(t);
-      return Scopes::Carried();
     });
+  if (rest > 0 && dim.blocks > 1)
+    isLast = t.emitter.isEqual(t.blockOf[way.from], dim.blocks - 1);
   if (rest > 0)
     t.scopes.block(isLast, {}, [&] {
       placeLanes(t, t.scopes.laneVariable(rest) + full * lanes_);

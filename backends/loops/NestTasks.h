@@ -32,7 +32,9 @@ public:
   };
   /// The way that costs least by `weigh`, which is not asked where there is one way only.
   mlir::FailureOr<Way> choose(llvm::function_ref<mlir::FailureOr<Weight>(Way)> weigh) const;
-  /// The same way with more lanes, at most `most`, unless more than an eighth of them would then have nothing to do.
+  /// With lanes over all that is contiguous, where sizes are known.
+  Way overAll() const { return {firstStatic(), firstStatic()}; }
+  /// The same way with more lanes, at most `most`, unless more than a quarter of them would then have nothing to do.
   Way widened(Way way, int64_t most) const;
 
   /// What follows is about this way.
@@ -57,6 +59,13 @@ private:
     bool rows;                     // runs over the rows there are (or their chunks)
     int64_t block = 0, blocks = 1; // how tasks cut it: `block` units each (of lanes, in their dimension)
   };
+  /// What a loop goes over: `first` and the loop's number.
+  struct Part {
+    mlir::AffineExpr first;
+    Interval range; // of the number
+    Count begin, end;
+    int64_t trips; // at capacity
+  };
   /// A task being emitted.
   struct Task;
 
@@ -67,6 +76,8 @@ private:
   void placeTask(Task &t, Count task);
   size_t firstStatic() const;
   int64_t extentFrom(size_t dim) const;
+  Part partOf(Task &t, size_t dim, int64_t units);
+  void forEach(Task &t, const Part &part, llvm::function_ref<void(mlir::AffineExpr)> inside);
   void emitDims(Task &t, size_t dim, size_t last, llvm::function_ref<void()> inside);
   void emitColumns(Task &t);
   void emitLanes(Task &t);

@@ -92,6 +92,8 @@ FailureOr<GridWriter::Plan> GridWriter::inBestWay(const LoopNest &nest, Plan pla
   NestTasks tasks = tasksOf(nest, plan);
   double warps = double(plan.group.threads / kWarp);
   auto weigh = [&](NestTasks::Way one) {
+    if (!nest.folds) // as they will be
+      one = tasks.widened(one, kPacked);
     tasks.take(one);
     ThreadEmitter emitter = emitterOf(nest, plan, one);
     FailureOr<NestTasks::Weight> weight = tasks.emit(emitter, emitter.task(), /*keep=*/false);
@@ -153,20 +155,25 @@ FailureOr<GridWriter::Plan> GridWriter::choose(const LoopNest &nest) const {
   return best;
 }
 
-/// With as many elements a thread as it loads at once, where it has no fold, or chunks of columns in registers of its own.
+/// With as many elements a thread as it loads at once, where it has no fold, or folds of its own in registers.
 NestTasks::Way GridWriter::widened(const LoopNest &nest, const Plan &plan, NestTasks &tasks) const {
   if (!nest.folds)
     return tasks.widened(plan.way, kPacked);
-  if (!nest.chunks || !plan.weight.foldsAcross || plan.group.lanes() != kWarp)
+  bool foldsAlong = !nest.chunks && plan.weight.termsAlong > 0;
+  if (!plan.weight.foldsAcross || foldsAlong || plan.group.lanes() != kWarp)
     return plan.way;
-  NestTasks::Way way = tasks.widened(plan.way, kPacked / int64_t(nest.chunks->carried.size()));
-  auto isGood = [&] {
+  auto isGood = [&](NestTasks::Way way) {
     tasks.take(way);
     ThreadEmitter emitter = emitterOf(nest, plan, way);
     return tasks.tasksAtCapacity() >= kFewWarps && succeeded(tasks.emit(emitter, emitter.task(), /*keep=*/false)) &&
            emitter.accessesPacks() && emitter.body().size() < kMuchText;
   };
-  while (way.groups > 1 && !isGood())
+  // Lanes beyond the innermost dimension are filled, whatever its size.
+  if (!nest.chunks)
+    if (NestTasks::Way way = tasks.widened(tasks.overAll(), kPacked); way.groups > 1 && isGood(way))
+      return way;
+  NestTasks::Way way = tasks.widened(plan.way, kPacked / int64_t(nest.chunks ? nest.chunks->carried.size() : 1));
+  while (way.groups > 1 && !isGood(way))
     way.groups /= 2;
   return way;
 }

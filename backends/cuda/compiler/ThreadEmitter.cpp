@@ -128,7 +128,8 @@ static std::string numberText(Attribute number) {
                      integer.getValue().getBitWidth() > 32 ? "ll" : "");
 }
 
-ThreadEmitter::ThreadEmitter(MLIRContext *context, ThreadGroup group) : Emitter(context), group(group) {
+ThreadEmitter::ThreadEmitter(MLIRContext *context, ThreadGroup group)
+    : Emitter(context), group(group), thread(named<Count>("thread")) {
   open.push_back(std::make_shared<Level>());
 }
 
@@ -252,10 +253,10 @@ std::string ThreadEmitter::laneNumber() const {
   return isSingle() ? "thread" : fmt::format("(thread * {} + l)", group.perThread);
 }
 
-std::string ThreadEmitter::text(AffineExpr index) const {
-  return indexText(space(), index, [&](AffineExpr variable, bool isWide) {
-    Count count = space().valueOf(variable);
-    Element data = space().elementOf(variable);
+std::string ThreadEmitter::text(const IndexSpace &space, AffineExpr index) const {
+  return indexText(space, index, [&](AffineExpr variable, bool isWide) {
+    Count count = space.valueOf(variable);
+    Element data = space.elementOf(variable);
     std::string name = count ? nameOf(count) : data ? eachOf(data) : laneNumber();
     bool isAsWide = count ? isWide : !data && !isWide;
     return isAsWide ? name : (isWide ? "(Index)" : "(int)") + name;
@@ -344,8 +345,7 @@ Condition ThreadEmitter::isEqual(Count count, int64_t value) {
 }
 Condition ThreadEmitter::isNonNegative(AffineExpr index) {
   Condition condition = define<Condition>("bool", text(index) + " >= 0");
-  if (!space().usesLane(index))
-    wholePacks.insert(nameOf(condition));
+  saidBy[nameOf(condition)] = {index};
   return condition;
 }
 Condition ThreadEmitter::firstLanes(AffineExpr lane, Count count) {
@@ -354,13 +354,17 @@ Condition ThreadEmitter::firstLanes(AffineExpr lane, Count count) {
 Condition ThreadEmitter::firstLanes(int64_t count) {
   Condition condition = define<Condition>("bool", fmt::format("{} < {}", laneNumber(), count));
   if (count % group.perThread == 0)
-    wholePacks.insert(nameOf(condition));
+    saidBy[nameOf(condition)] = {};
   return condition;
 }
 Condition ThreadEmitter::both(Condition a, Condition b) {
   Condition condition = define<Condition>("bool", eachOf(a) + " && " + eachOf(b));
-  if (isWhole(a) && isWhole(b))
-    wholePacks.insert(nameOf(condition));
+  auto ofA = saidBy.find(nameOf(a)), ofB = saidBy.find(nameOf(b));
+  if (ofA != saidBy.end() && ofB != saidBy.end()) {
+    SmallVector<AffineExpr> all = ofA->second;
+    llvm::append_range(all, ofB->second);
+    saidBy[nameOf(condition)] = all;
+  }
   return condition;
 }
 Element ThreadEmitter::clamp(Element integer, int64_t size) {
@@ -391,16 +395,39 @@ void ThreadEmitter::chargeAccess(AffineExpr offset, const Lanes &lanes, bool isP
                     : double(std::min(group.threads, kWarp) * group.perThread));
 }
 
-/// Whether a thread's elements lie side by side, from a multiple of their size on, and exist together.
-bool ThreadEmitter::isPacked(Type element, int64_t byteOffset, AffineExpr offset, const Lanes &lanes) const {
-  if (isSingle() || !lanes.variable || (lanes.exists && !isWhole(lanes.exists)) ||
-      !space().isContiguous(offset, lanes.variable))
-    return false;
-  LinearIndex first = space().analyze(offset);
-  first.add(lanes.variable, -1);
+/// With what tells a thread's elements apart as a variable of its own.
+ThreadEmitter::InThread ThreadEmitter::inThread(AffineExpr index, AffineExpr lane) const {
+  InThread its{space(), index, {}};
+  AffineExpr ofThread = its.space.addVariable(thread, {0, group.threads - 1}, /*keep=*/true);
+  its.element = its.space.addVariable({}, {0, group.perThread - 1}, /*keep=*/true);
+  its.index = index.replace(lane, ofThread * group.perThread + its.element);
+  return its;
+}
+
+/// Whether a thread's elements have the condition together.
+bool ThreadEmitter::isWhole(Condition condition, AffineExpr lane) const {
+  auto said = saidBy.find(nameOf(condition));
+  return said != saidBy.end() && llvm::all_of(said->second, [&](AffineExpr index) {
+           InThread its = inThread(index, lane);
+           return !its.space.usesLane(its.space.normalize(its.index));
+         });
+}
+
+/// Where a thread's elements begin, if they lie side by side, from a multiple of their size on, and exist together.
+std::optional<std::string> ThreadEmitter::placeOfPack(Type element, int64_t byteOffset, AffineExpr offset,
+                                                      const Lanes &lanes) const {
+  if (isSingle() || !lanes.variable || (lanes.exists && !isWhole(lanes.exists, lanes.variable)) ||
+      byteOffset % (bytesOf(element) * group.perThread) != 0)
+    return std::nullopt;
+  InThread its = inThread(offset, lanes.variable);
+  if (!its.space.isContiguous(its.index, its.element))
+    return std::nullopt;
+  LinearIndex first = its.space.analyze(its.index);
+  first.add(its.element, -1);
   auto isMultiple = [&](const LinearIndex::Term &term) { return term.coefficient % group.perThread == 0; };
-  return byteOffset % (bytesOf(element) * group.perThread) == 0 && first.constant % group.perThread == 0 &&
-         llvm::all_of(first.terms, isMultiple);
+  if (first.constant % group.perThread != 0 || !llvm::all_of(first.terms, isMultiple))
+    return std::nullopt;
+  return text(its.space, its.space.toExpr(first));
 }
 
 /// In front of what is done to packs.
@@ -412,25 +439,22 @@ std::string ThreadEmitter::ifAll(std::initializer_list<Condition> conditions) co
   return all.empty() ? "" : fmt::format("if ({}) ", all);
 }
 
-/// A thread's elements together.
-std::string ThreadEmitter::packAt(Type element, const std::string &address, AffineExpr offset, AffineExpr lane) const {
-  LinearIndex first = space().analyze(offset);
-  first.add(lane, -1);
-  std::string type = memoryTypeName(element);
-  return fmt::format("packAt<{1}>(({0} *){2} + {3} + thread * {1})", type, group.perThread, address,
-                     text(space().toExpr(first)));
+/// A thread's elements together, from this place on.
+std::string ThreadEmitter::packAt(Type element, const std::string &address, const std::string &place) const {
+  return fmt::format("packAt<{}>(({} *){} + {})", group.perThread, memoryTypeName(element), address, place);
 }
 
 Element ThreadEmitter::loadFrom(const std::string &address, int64_t byteOffset, Type element, AffineExpr offset,
                                 const Lanes &lanes, Condition condition) {
   std::string type = element.isInteger(1) ? "bool" : typeName(element);
-  bool isPack = (!condition || isWhole(condition)) && isPacked(element, byteOffset, offset, lanes);
-  chargeAccess(offset, lanes, isPack);
-  if (isPack) {
+  std::optional<std::string> ofPack = placeOfPack(element, byteOffset, offset, lanes);
+  if (condition && ofPack && !isWhole(condition, lanes.variable))
+    ofPack.reset();
+  chargeAccess(offset, lanes, ofPack.has_value());
+  if (ofPack) {
     std::string pack = newName();
     line(fmt::format("Pack<{}, {}> {} = {{}};", memoryTypeName(element), group.perThread, pack));
-    line(ifAll({lanes.exists, condition}) +
-         fmt::format("{} = {};", pack, packAt(element, address, offset, lanes.variable)));
+    line(ifAll({lanes.exists, condition}) + fmt::format("{} = {};", pack, packAt(element, address, *ofPack)));
     return define<Element>(type, fmt::format("({})elementOf({}, l)", type, pack));
   }
   std::string place = fmt::format("(({} *){})[{}]", memoryTypeName(element), address, text(offset)), held;
@@ -468,18 +492,18 @@ Element ThreadEmitter::load(DenseElementsAttr constant, AffineExpr offset, const
 
 void ThreadEmitter::store(const Memory &memory, AffineExpr offset, const Lanes &lanes, Element element) {
   Type type = memory.type.getElementType();
-  bool isPack = isPacked(type, memory.byteOffset, offset, lanes);
-  chargeAccess(offset, lanes, isPack);
+  std::optional<std::string> ofPack = placeOfPack(type, memory.byteOffset, offset, lanes);
+  chargeAccess(offset, lanes, ofPack.has_value());
   std::string address = addressOf(memory),
               place = fmt::format("(({} *){})[{}]", memoryTypeName(type), address, text(offset));
   if (!lanes.variable) {
     line("if (thread == 0)");
     line("  " + fmt::format("{} = {};", place, firstOf(element)));
-  } else if (isPack) {
+  } else if (ofPack) {
     std::string pack = newName();
     line(fmt::format("Pack<{}, {}> {};", memoryTypeName(type), group.perThread, pack));
     line(fmt::format("fill({}, {});", pack, nameOf(element)));
-    line(ifAll({lanes.exists}) + fmt::format("{} = {};", packAt(type, address, offset, lanes.variable), pack));
+    line(ifAll({lanes.exists}) + fmt::format("{} = {};", packAt(type, address, *ofPack), pack));
   } else {
     each(lanes.exists ? fmt::format("if ({}) {} = {};", eachOf(lanes.exists), place, eachOf(element))
                       : fmt::format("{} = {};", place, eachOf(element)));

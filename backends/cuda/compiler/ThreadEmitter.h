@@ -10,7 +10,6 @@
 
 #include "backends/cuda/compiler/GridKernel.h"
 #include "backends/loops/Emitter.h"
-#include "llvm/ADT/StringSet.h"
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -147,12 +146,19 @@ private:
 
   std::string functionText(const std::string &function, ThreadEmitter &inside, const std::string &parameters,
                            llvm::ArrayRef<loops::Element> results) const;
-  std::string text(mlir::AffineExpr index) const;
-  bool isPacked(mlir::Type element, int64_t byteOffset, mlir::AffineExpr offset, const loops::Lanes &lanes) const;
+  std::string text(mlir::AffineExpr index) const { return text(space(), index); }
+  std::string text(const loops::IndexSpace &space, mlir::AffineExpr index) const;
+  /// An index by a thread's number and that of an element among its own.
+  struct InThread {
+    loops::IndexSpace space;
+    mlir::AffineExpr index, element;
+  };
+  InThread inThread(mlir::AffineExpr index, mlir::AffineExpr lane) const;
+  bool isWhole(loops::Condition condition, mlir::AffineExpr lane) const;
+  std::optional<std::string> placeOfPack(mlir::Type element, int64_t byteOffset, mlir::AffineExpr offset,
+                                         const loops::Lanes &lanes) const;
   std::string ifAll(std::initializer_list<loops::Condition> conditions) const;
-  bool isWhole(loops::Condition condition) const { return wholePacks.contains(nameOf(condition)); }
-  std::string packAt(mlir::Type element, const std::string &address, mlir::AffineExpr offset,
-                     mlir::AffineExpr lane) const;
+  std::string packAt(mlir::Type element, const std::string &address, const std::string &place) const;
   loops::Element loadFrom(const std::string &address, int64_t byteOffset, mlir::Type element, mlir::AffineExpr offset,
                           const loops::Lanes &lanes, loops::Condition condition);
 
@@ -163,8 +169,10 @@ private:
   bool accessesPacks_ = true;
   bool onlyFirst = false; // of a thread's elements: the others are computed for nothing, and left out by compilers
   int64_t heldBytes = 0;  // of shared memory
-  llvm::StringSet<> wholePacks; // conditions that a thread's elements have together
+  /// Conditions that indices say, or nothing that differs among a thread's elements: those that are not negative.
+  std::map<std::string, llvm::SmallVector<mlir::AffineExpr>> saidBy;
   std::deque<Variable> variables;
+  loops::Count thread; // its number in the group
   std::vector<std::shared_ptr<Level>> open;
   std::vector<std::vector<std::shared_ptr<Level>>> left; // by `enter`
 };

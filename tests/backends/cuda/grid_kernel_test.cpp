@@ -3,6 +3,7 @@
 #include "tests/cuda_emu/PinnedNvrtc.h"
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
 
 namespace sluice::cuda::test {
 
@@ -301,6 +302,62 @@ TEST(GridKernel, MatchesTheReference) {
   }
   EXPECT_GT(partial, 0u) << "nothing was cut into chunks";
   EXPECT_GE(blocks, 12u) << "long rows are not folded by blocks";
+}
+
+// A thread has four neighbours of one row, whatever the length of rows, if none of them ends among these.
+TEST(GridKernel, TakesNeighboursOfShortRowsTogether) {
+  auto ofChannels = [](int64_t channels) {
+    std::string x = fmt::format("tensor<?x{}x60x56xf32, #nhwc>", channels),
+                of = fmt::format("tensor<{}xf32>", channels);
+    return Body{
+        {x, of},
+        fmt::format("%a = sluice.expand %1 {{dims = array<i64: 1>, shape = array<i64: -9223372036854775808, {}, "
+                    "60, 56>}} : ({}) -> {}\n%b = sluice.mul %0, %a : ({}, {}) -> {}",
+                    channels, of, x, x, x, x),
+        "%b : " + x,
+        1e-7};
+  };
+  auto depthwise = [](int64_t channels) {
+    std::string x = fmt::format("tensor<?x{}x60x56xf32, #nhwc>", channels),
+                w = fmt::format(
+                    "tensor<{}x1x3x3xf32, #sluice.at<layout = affine_map<(d0, d1, d2, d3) -> (d2, d3, d1, d0)>>>",
+                    channels);
+    return Body{
+        {x, w},
+        fmt::format(
+            "%a = sluice.conv2d %0, %1 {{stride = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilation = "
+            "array<i64: 1, 1>, groups = {} : i64}} : ({}, {}) -> {}",
+            channels, x, w, x),
+        "%a : " + x,
+        1e-5};
+  };
+  const Body cut{
+      {"tensor<?x16x128xf32>"},
+      "%a = sluice.slice %0 {start = array<i64: 0, 0, 0>, end = array<i64: -9223372036854775808, 16, 102>, step = "
+      "array<i64: 1, 1, 1>} : (tensor<?x16x128xf32>) -> tensor<?x16x102xf32>\n"
+      "%b = sluice.pad %a {low = array<i64: 0, 0, 0>, high = array<i64: 0, 0, 26>, interior = array<i64: 0, 0, "
+      "0>} : (tensor<?x16x102xf32>) -> tensor<?x16x128xf32>",
+      "%b : tensor<?x16x128xf32>",
+      0};
+  std::vector<Body> together = {ofChannels(24), as("bf16", ofChannels(24), 0x1p-8), depthwise(24),
+                                as("bf16", depthwise(24), 0x1p-7)};
+  std::vector<Body> apart = {cut, ofChannels(6)};
+  std::vector<Body> all = together;
+  llvm::append_range(all, apart);
+  Grid grid(all);
+  for (auto [number, run] : llvm::enumerate(grid.runs)) {
+    bool loadsSingles = run.kernel.text.find(" *)b0)[") != std::string::npos;
+    EXPECT_EQ(loadsSingles, number >= together.size()) << run.kernel.text;
+  }
+  sluice::test::EmulatedLibrary library;
+  library.compile(grid.kernels + grid.callers);
+  for (auto [body, run] : llvm::zip_equal(grid.all, grid.runs)) {
+    run.randomize(body.low, body.high);
+    for (int64_t rows : {7, 3}) {
+      run.run(library, rows);
+      EXPECT_LE(run.error(), body.tolerance) << body.text << run.kernel.text;
+    }
+  }
 }
 
 // The part lies where its position says, and nothing else is written.

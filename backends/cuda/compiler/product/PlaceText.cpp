@@ -53,7 +53,8 @@ static bool uses(AffineExpr expr, AffineExpr variable) {
 }
 
 std::string PlaceText::numberOf(const std::string &step) const {
-  return p.termsOfChunk && p.beginsWithStep() ? fmt::format("quotient(begin, ({}){}) + {}", numberType(), p.depth, step) : step;
+  return p.termsOfChunk && p.beginsWithStep() ? fmt::format("quotient(begin, ({}){}) + {}", numberType(), p.depth, step)
+                                              : step;
 }
 
 std::string PlaceText::partOf(AffineExpr index, bool ofDepth) const {
@@ -79,7 +80,8 @@ void PlaceText::giveBits() {
   unsigned bit = 0;
   for (const Product::Dim &dim : p.k.dims) {
     auto tells = [&](const Bounded &bounded) { return onlyVariable(bounded.index.depth) == variableOf(dim); };
-    bool isAsked = llvm::any_of(p.operands, [&](const TileOperand &operand) { return llvm::any_of(operand.bounded, tells); });
+    bool isAsked =
+        llvm::any_of(p.operands, [&](const TileOperand &operand) { return llvm::any_of(operand.bounded, tells); });
     if (!isAsked || dim.hasRows || dim.size > kMostPositions || bit + dim.size > kRowBit)
       continue;
     positions.push_back({&dim, bit});
@@ -95,7 +97,8 @@ const PlaceText::Positions *PlaceText::positionsOf(const Bounded &bounded) const
 }
 
 SmallVector<Bounded> PlaceText::compared(const TileOperand &operand) const {
-  return llvm::to_vector(llvm::make_filter_range(operand.bounded, [&](const Bounded &its) { return !positionsOf(its); }));
+  return llvm::to_vector(
+      llvm::make_filter_range(operand.bounded, [&](const Bounded &its) { return !positionsOf(its); }));
 }
 
 std::string PlaceText::isWithin(const Bounded &bounded, const std::string &side, const std::string &depth) const {
@@ -120,11 +123,12 @@ std::string PlaceText::setAbsent(const TileOperand &operand, const std::string &
     std::string conditions;
     for (const Bounded &bounded : operand.bounded)
       if (positionsOf(bounded) == &its)
-        conditions += (conditions.empty() ? "" : " && ") +
-                      isWithin(bounded, of(bounded.index.side), textOf(bounded.index.depth));
+        conditions +=
+            (conditions.empty() ? "" : " && ") + isWithin(bounded, of(bounded.index.side), textOf(bounded.index.depth));
     if (!conditions.empty())
-      text += fmt::format("{0}_Pragma(\"unroll\") for (int {1} = 0; {1} < {2}; ++{1})\n{0}  if (!({3})) {4} |= 1u << ({1} + {5});\n",
-                          indent, textOf(its.dim->variable), its.dim->size, conditions, absent, its.firstBit);
+      text += fmt::format(
+          "{0}_Pragma(\"unroll\") for (int {1} = 0; {1} < {2}; ++{1})\n{0}  if (!({3})) {4} |= 1u << ({1} + {5});\n",
+          indent, textOf(its.dim->variable), its.dim->size, conditions, absent, its.firstBit);
   }
   return text;
 }
