@@ -71,6 +71,13 @@ llvm::Error writeDump(const std::string &folder, llvm::ArrayRef<std::string> uni
     if (llvm::Error error = writeFile(fmt::format("{}/kernels-{}.cu", folder, number),
                                       [&, &text = unit](llvm::raw_ostream &out) { out << text; }))
       return error;
+  for (auto [number, unit] : llvm::enumerate(compiled)) {
+    const char *kind = StringRef(unit.architecture).starts_with("sm_") ? "cubin" : "ptx";
+    std::string path = fmt::format("{}/kernels-{}.{}.{}", folder, number % units.size(), unit.architecture, kind);
+    if (!unit.code.empty())
+      if (llvm::Error error = writeFile(path, [&, &code = unit.code](llvm::raw_ostream &out) { out << code; }))
+        return error;
+  }
   return writeFile(folder + "/kernels.json", [&](llvm::raw_ostream &out) {
     llvm::json::OStream json(out, /*IndentSize=*/2);
     json.object([&] { json.attributeArray("functions", [&] { writeResources(json, compiled, units.size()); }); });

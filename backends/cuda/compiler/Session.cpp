@@ -168,10 +168,10 @@ llvm::Expected<std::string> Session::lower() {
   for (Job &job : jobs) {
     if (!job.error.empty())
       return llvm::createStringError(llvm::inconvertibleErrorCode(), "%s", job.error.c_str());
-    image.addCode(*job.architecture, std::move(job.code));
     for (KernelResources &function : job.functions)
       function.shared += sharedBytes.lookup(function.name);
-    compiled_.push_back({*job.architecture, std::move(job.functions)});
+    compiled_.push_back({*job.architecture, std::move(job.functions), settings.dump.empty() ? "" : job.code});
+    image.addCode(*job.architecture, std::move(job.code));
   }
   if (!settings.dump.empty())
     if (llvm::Error error = writeDump(settings.dump, units, compiled_))

@@ -33,12 +33,16 @@ public:
 
 TEST_F(DumpTest, ListsWhatFunctionsNeed) {
   KernelResources first{"k0_conv2d", 96, 8, 4, 16, 18208}, second{"k1_relu", 20, 0, 0, 0, 0};
-  std::vector<CompiledUnit> compiled = {{"sm_80", {first}}, {"sm_80", {second}}, {"sm_90", {first}}, {"sm_90", {}}};
+  std::vector<CompiledUnit> compiled = {
+      {"sm_80", {first}, ""}, {"sm_80", {second}, "code"}, {"sm_90", {first}, ""}, {"compute_80", {}, "text"}};
   std::string dump = folder / "a/b";
   ASSERT_FALSE(bool(makeDumpFolder(dump)));
   ASSERT_FALSE(bool(writeDump(dump, {"first text", "second text"}, compiled)));
   EXPECT_EQ(contentOf(dump + "/kernels-0.cu"), "first text");
   EXPECT_EQ(contentOf(dump + "/kernels-1.cu"), "second text");
+  EXPECT_EQ(contentOf(dump + "/kernels-1.sm_80.cubin"), "code");
+  EXPECT_EQ(contentOf(dump + "/kernels-1.compute_80.ptx"), "text");
+  EXPECT_FALSE(std::filesystem::exists(dump + "/kernels-0.sm_80.cubin")) << "there is no code";
   llvm::Expected<llvm::json::Value> json = llvm::json::parse(contentOf(dump + "/kernels.json"));
   ASSERT_TRUE(bool(json)) << llvm::toString(json.takeError());
   auto entry = [](const char *name, int unit, const char *architecture, int registers, int spilled, int stack,

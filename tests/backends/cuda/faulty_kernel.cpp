@@ -20,7 +20,7 @@ constexpr Fault kFaults[] = {
     {"missing_barrier", "__syncthreads\\(\\);", ""},
     {"divergent_barrier", "__syncthreads\\(\\);", "if (threadIdx.x % 32 != 5) __syncthreads();"},
     {"copies_not_awaited", "awaitCopies<2>", "awaitCopies<3>"},
-    {"stage_overwritten", "stage = \\(step \\+ 3\\) % 4", "stage = (step + 4) % 4"},
+    {"stage_overwritten", "stage = \\(unsigned\\)\\(step \\+ 3\\) % 4", "stage = (unsigned)(step + 4) % 4"},
     {"small_shared_array", "(__shared__ float \\w+)\\[(\\d+)\\]", "$1[$2 - 1]"},
 };
 

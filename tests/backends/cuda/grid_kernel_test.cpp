@@ -304,6 +304,26 @@ TEST(GridKernel, MatchesTheReference) {
   EXPECT_GE(blocks, 12u) << "long rows are not folded by blocks";
 }
 
+// Compilers take packs of two bytes apart, and store each for itself.
+TEST(GridKernel, StoresHalvesInWords) {
+  llvm::Expected<Nvrtc> nvrtc = sluice::test::loadPinnedNvrtc();
+  if (!nvrtc)
+    GTEST_SKIP() << llvm::toString(nvrtc.takeError());
+  int chains = 0;
+  for (const Body &body : halves()) {
+    if (body.text.find("sluice.relu") == std::string::npos)
+      continue;
+    llvm::Expected<DeviceCode> code = nvrtc->compile(Grid({body}).kernels, "compute_80");
+    ASSERT_TRUE(bool(code)) << llvm::toString(code.takeError());
+    EXPECT_NE(code->bytes.find("st.global"), std::string::npos);
+    EXPECT_EQ(code->bytes.find("st.global.u16"), std::string::npos) << code->bytes;
+    EXPECT_EQ(code->bytes.find("st.global.b16"), std::string::npos) << code->bytes;
+    EXPECT_NE(code->bytes.find("x2.f32"), std::string::npos) << "two are converted at once";
+    ++chains;
+  }
+  EXPECT_EQ(chains, 2) << "f16 and bf16";
+}
+
 // A thread has four neighbours of one row, whatever the length of rows, if none of them ends among these.
 TEST(GridKernel, TakesNeighboursOfShortRowsTogether) {
   auto ofChannels = [](int64_t channels) {

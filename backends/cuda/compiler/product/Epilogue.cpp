@@ -98,8 +98,8 @@ void Epilogue::forEachGroup() {
   std::string tile = p.acrossM ? "tileOfM" : "tileOfN", of = p.acrossM ? "ofM" : "ofN",
               count = p.acrossM ? "countOfM" : "countOfN";
   scopes.loop(emitter.constant(0), emitter.constant(groups), 1, groups, {}, [&](Count group, ArrayRef<Element>) {
-    emitter.statement(fmt::format("const Index groupOfLanes = ({} * {} + {}) / {} + {} * {};", tile, lanes.tile, of,
-                                  width, emitter.nameOf(group), lanes.stride / width));
+    emitter.statement(fmt::format("const {0} groupOfLanes = ({1} * {2} + {3}) / {4} + ({0}){5} * {6};", p.numberType(),
+                                  tile, lanes.tile, of, width, emitter.nameOf(group), lanes.stride / width));
     bool fillsTiles = !flat.hasRows && flat.inner % lanes.tile == 0, fillsGroups = flat.inner % width == 0;
     Condition exists;
     if (!fillsTiles && fillsGroups)
@@ -127,8 +127,8 @@ void Epilogue::forEachOther(Count group) {
   std::string tile = p.acrossM ? "tileOfN" : "tileOfM", of = p.acrossM ? "ofN" : "ofM";
   Count begin = emitter.constant(0), end = emitter.constant(others.perThread);
   scopes.loop(begin, end, 1, others.perThread, {}, [&](Count other, ArrayRef<Element>) {
-    emitter.statement(fmt::format("const Index other = {0} * {1} + {2} + {3} / {4} * {5} + {3} % {4};", tile,
-                                  others.tile, of, emitter.nameOf(other), others.width, others.stride));
+    emitter.statement(fmt::format("const {6} other = {0} * {1} + {2} + ({6})({3} / {4} * {5} + {3} % {4});", tile,
+                                  others.tile, of, emitter.nameOf(other), others.width, others.stride, p.numberType()));
     Condition exists;
     if (flat.hasRows || flat.inner % others.tile != 0)
       exists = emitter.conditionThat(p.acrossM ? "other < countOfN" : "other < countOfM");

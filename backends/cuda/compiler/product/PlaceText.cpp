@@ -53,8 +53,9 @@ static bool uses(AffineExpr expr, AffineExpr variable) {
 }
 
 std::string PlaceText::numberOf(const std::string &step) const {
-  return p.termsOfChunk && p.beginsWithStep() ? fmt::format("quotient(begin, ({}){}) + {}", numberType(), p.depth, step)
-                                              : step;
+  return p.termsOfChunk && p.beginsWithStep()
+             ? fmt::format("quotient(begin, ({}){}) + {}", p.numberType(), p.depth, step)
+             : step;
 }
 
 std::string PlaceText::partOf(AffineExpr index, bool ofDepth) const {

@@ -17,8 +17,6 @@ class PlaceText {
 public:
   explicit PlaceText(const TiledProduct &product);
 
-  /// Of `number`, and of numbers of rows, columns and blocks.
-  const char *numberType() const { return p.hasShortNumbers() ? "int" : "Index"; }
   /// `number` in so manieth step of the block.
   std::string numberOf(const std::string &step) const;
   /// Of both parts of an index, and of their sum.

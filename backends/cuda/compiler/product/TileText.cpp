@@ -88,7 +88,7 @@ std::string TileText::decode(const Flat &flat, const std::string &number) const 
       break;
     }
     text += fmt::format("  const {3} r{0} = quotient({1}, ({3}){2});\n  const int {0} = (int)({1} - r{0} * {2});\n",
-                        name, rest, dim.size, place.numberType());
+                        name, rest, dim.size, p.numberType());
     rest = "r" + name;
   }
   return text;
@@ -96,11 +96,11 @@ std::string TileText::decode(const Flat &flat, const std::string &number) const 
 
 /// Which tile, element of the batch and chunk a block has: what the rows decide comes last.
 std::string TileText::places() const {
-  std::string text = fmt::format("  if (blockIdx.x >= tasks) return;\n  {} place = blockIdx.x;\n", place.numberType());
+  std::string text = fmt::format("  if (blockIdx.x >= tasks) return;\n  {} place = blockIdx.x;\n", p.numberType());
   auto take = [&](const char *name, int64_t count) {
     text += fmt::format(
         "  const {0} {1} = place - quotient(place, ({0}){2}) * {2};\n  place = quotient(place, ({0}){2});\n",
-        place.numberType(), name, count);
+        p.numberType(), name, count);
   };
   take("tileOfN", p.n.tiles());
   if (!p.m.flat.hasRows)
@@ -112,15 +112,15 @@ std::string TileText::places() const {
     take("chunk", p.maxChunks);
   const char *last = p.m.flat.hasRows ? "tileOfM" : p.batch.hasRows ? "element" : p.termsOfChunk ? "chunk" : nullptr;
   if (last)
-    text += fmt::format("  const {} {} = place;\n", place.numberType(), last);
+    text += fmt::format("  const {} {} = place;\n", p.numberType(), last);
   text += decode(p.batch, "element");
   for (auto [name, flat] : {std::pair("countOfM", &p.m.flat), {"countOfN", &p.n.flat}, {"terms", &p.k}})
-    text += fmt::format("  const {0} {1} = ({0}){2};\n", place.numberType(), name, flat->count());
+    text += fmt::format("  const {0} {1} = ({0}){2};\n", p.numberType(), name, flat->count());
   if (p.termsOfChunk)
     text += fmt::format("  const {0} begin = chunk * {1}, end = begin + {1} < terms ? begin + {1} : terms;\n",
-                        place.numberType(), p.termsOfChunk);
+                        p.numberType(), p.termsOfChunk);
   else
-    text += fmt::format("  const {} begin = 0, end = terms;\n", place.numberType());
+    text += fmt::format("  const {} begin = 0, end = terms;\n", p.numberType());
   return text;
 }
 
@@ -170,7 +170,7 @@ std::string TileText::prepare(const TileOperand &operand) const {
   for (auto [i, bounded] : llvm::enumerate(compared))
     text += fmt::format("  {} {}If{}[{}];\n", place.typeFor(bounded.index), name, i, each);
   text += fmt::format("  EACH({}) {{\n    {}\n    const {} at = tileOf{} * {} + side;\n", each, elementPlace(operand),
-                      place.numberType(), letter, side.tile);
+                      p.numberType(), letter, side.tile);
   text += place.setAbsent(operand, name + "Absent[l]", "countOf" + letter, "    ");
   // What all steps have in common.
   std::string depth = p.isCopiedAhead() ? " + " + place.ofDepth(operand.offset.depth) : "";
@@ -236,7 +236,7 @@ std::string TileText::fillTable() const {
                                  "      const int slot = step & 1, depth = thread;\n"
                                  "      const {} number = {};\n"
                                  "      asked[slot][depth] = {};\n",
-                                 p.depth, place.numberType(), place.numberOf("step + 2"), place.asked());
+                                 p.depth, p.numberType(), place.numberOf("step + 2"), place.asked());
   for (const TileOperand &operand : p.operands) {
     text += fmt::format("      {}Depth[slot][depth] = {};\n", operand.name, place.of(operand.offset.depth));
     for (auto [i, bounded] : llvm::enumerate(place.compared(operand)))
@@ -366,7 +366,7 @@ std::string TileText::addChain() const {
 std::string TileText::forEachStep(int64_t before) const {
   return fmt::format("  const int steps = (int)quotient(end - begin + {0} - 1, ({1}){0});\n"
                      "  _Pragma(\"unroll 1\") for (int step = -{2}; step < steps; ++step) {{\n",
-                     p.depth, place.numberType(), before);
+                     p.depth, p.numberType(), before);
 }
 
 /// Each step begins to copy into the tile that the step before has multiplied.
@@ -377,7 +377,7 @@ std::string TileText::stepsCopiedAhead() const {
       fmt::format("    if (step > -{}) {{\n      awaitCopies<{}>();\n      __syncthreads();\n    }}\n", ahead, all - 2);
   text += fmt::format("    if (step + {0} < steps) {{\n      const int stage = (unsigned)(step + {0}) % {1} * {2};\n"
                       "      const {3} number = {4};\n",
-                      ahead, all, termsOfStage(), place.numberType(), place.numberOf(fmt::format("step + {}", ahead)));
+                      ahead, all, termsOfStage(), p.numberType(), place.numberOf(fmt::format("step + {}", ahead)));
   text += beginCopies(p.operands[0]) + beginCopies(p.operands[1]) + "    }\n    endGroupOfCopies();\n";
   text += fmt::format("    if (step >= 0) {{\n      const int slot = step % {};\n", all);
   return text + multiplyFragments() + "    }\n  }\n";

@@ -115,6 +115,8 @@ struct TiledProduct {
   int64_t elements() const;
   /// Whether 32 bits hold the number of any row, column, place in the sum or block, those of whole tiles included.
   bool hasShortNumbers() const;
+  /// Of such numbers, as text.
+  const char *numberType() const { return hasShortNumbers() ? "int" : "Index"; }
   /// Of which the registers hold all that they need: two where a thread has few sums.
   int64_t blocksOfMultiprocessor() const;
   /// Whether sums have more terms than a chain.
