@@ -19,6 +19,7 @@ PlaceText::PlaceText(const TiledProduct &product) : p(product), space(product.pr
     names.push_back("d" + std::to_string(i));
     inTile.push_back(getAffineDimExpr(i, space.getContext()));
   }
+  p.batch.take(addVariable("element", p.batch.atCapacity()), inTile);
   for (const TileSide *side : {&p.m, &p.n})
     side->flat.take(addVariable("at", side->tiles() * side->tile), inTile);
   number = addVariable("number", llvm::divideCeilSigned(p.k.atCapacity(), p.depth));

@@ -1,5 +1,5 @@
-// Where the elements of a tile lie, and which of them exist, as text. A row or column is found by `at`, its number in the
-// result; a place in the sum by `number`, that of the step which multiplies it, and `depth`, its place in the step, so that what
+// Where the elements of a tile lie, and which of them exist, as text. An element of the batch is found by `element`, its number, a
+// row or column by `at`, its number in the result; a place in the sum by `number`, that of the step which multiplies it, and `depth`, its place in the step, so that what
 // all places of a step have in common is found once.
 //
 // What exists is found by words. A row or column has in `absent` a bit for each position along a dimension of the sum, as those
@@ -17,7 +17,7 @@ class PlaceText {
 public:
   explicit PlaceText(const TiledProduct &product);
 
-  /// `number` in so manieth step of the block.
+  /// `number` in a block's step, of which the first is 0.
   std::string numberOf(const std::string &step) const;
   /// Of both parts of an index, and of their sum.
   const char *typeFor(const Parts &parts) const;

@@ -38,7 +38,6 @@ public:
   std::string steps() const { return p.isCopiedAhead() ? stepsCopiedAhead() : stepsLoadedAhead(); }
 
 private:
-  std::string decode(const Flat &flat, const std::string &number) const;
   int64_t loadsOf(const TileOperand &operand) const {
     return p.sideOf(operand).tile * p.depth / kThreads / operand.packed;
   }
@@ -53,8 +52,9 @@ private:
   Matrices matricesOf(const TileOperand &operand) const;
   std::string tiles() const;
   std::string tilesOfStages() const;
+  int64_t threadsOfRow(const TileOperand &operand) const;
+  int64_t rowsBetweenLoads(const TileOperand &operand) const { return kThreads / threadsOfRow(operand); }
   std::pair<std::string, std::string> firstPlace(const TileOperand &operand) const;
-  int64_t rowsBetweenLoads(const TileOperand &operand) const;
   std::string elementPlace(const TileOperand &operand) const;
   std::string fillTable() const;
   std::string existsAt(const TileOperand &operand, const std::string &asked) const;
@@ -78,22 +78,6 @@ private:
 
 //===- places -----------------------------------------------------------------------------------------------------===//
 
-/// The dimensions of what has this number.
-std::string TileText::decode(const Flat &flat, const std::string &number) const {
-  std::string text, rest = number;
-  for (const Product::Dim &dim : llvm::reverse(flat.dims)) {
-    std::string name = "d" + std::to_string(cast<AffineDimExpr>(dim.variable).getPosition());
-    if (&dim == &flat.dims.front()) {
-      text += fmt::format("  const int {} = (int)({});\n", name, rest);
-      break;
-    }
-    text += fmt::format("  const {3} r{0} = quotient({1}, ({3}){2});\n  const int {0} = (int)({1} - r{0} * {2});\n",
-                        name, rest, dim.size, p.numberType());
-    rest = "r" + name;
-  }
-  return text;
-}
-
 /// Which tile, element of the batch and chunk a block has: what the rows decide comes last.
 std::string TileText::places() const {
   std::string text = fmt::format("  if (blockIdx.x >= tasks) return;\n  {} place = blockIdx.x;\n", p.numberType());
@@ -113,7 +97,6 @@ std::string TileText::places() const {
   const char *last = p.m.flat.hasRows ? "tileOfM" : p.batch.hasRows ? "element" : p.termsOfChunk ? "chunk" : nullptr;
   if (last)
     text += fmt::format("  const {} {} = place;\n", p.numberType(), last);
-  text += decode(p.batch, "element");
   for (auto [name, flat] : {std::pair("countOfM", &p.m.flat), {"countOfN", &p.n.flat}, {"terms", &p.k}})
     text += fmt::format("  const {0} {1} = ({0}){2};\n", p.numberType(), name, flat->count());
   if (p.termsOfChunk)
@@ -139,16 +122,16 @@ std::string TileText::threadPlace() const {
 
 //===- tiles of operands ------------------------------------------------------------------------------------------===//
 
+/// Which load the elements that lie side by side in memory together.
+int64_t TileText::threadsOfRow(const TileOperand &operand) const {
+  return (operand.alongSide ? p.sideOf(operand).tile : p.depth) / operand.packed;
+}
+
 /// Of the first element that a thread loads: which row of those that lie side by side in memory, and which element of it.
 /// Neighbours load neighbours.
 std::pair<std::string, std::string> TileText::firstPlace(const TileOperand &operand) const {
-  int64_t across = operand.alongSide ? p.sideOf(operand).tile : p.depth, threads = across / operand.packed;
+  int64_t threads = threadsOfRow(operand);
   return {fmt::format("thread / {}", threads), fmt::format("thread % {} * {}", threads, operand.packed)};
-}
-
-int64_t TileText::rowsBetweenLoads(const TileOperand &operand) const {
-  int64_t across = operand.alongSide ? p.sideOf(operand).tile : p.depth;
-  return kThreads * operand.packed / across;
 }
 
 /// Of all loads, which have one of these in common.
