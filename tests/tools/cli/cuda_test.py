@@ -282,6 +282,11 @@ module @wide {
         self.assertTrue(all(function["backend"] == "cuda" and function["registers"] > 0 for function in functions))
         with open(self.path("dump/kernels.json")) as text:
             dumped = json.load(text)["functions"]
+        for one in dumped:
+            with open(self.path(f"dump/kernels-{one['unit']}.{one['architecture']}.cubin"), "rb") as code:
+                self.assertRegex(code.read(), rb"^\x7fELF[^$]*\.text\." + one["function"].encode())
+        with open(self.path("dump/kernels-0.compute_90.ptx")) as text:
+            self.assertIn(".entry " + dumped[0]["function"], text.read())
         keys = ("function", "registers", "spilled_bytes", "stack_bytes", "shared_bytes")
         self.assertEqual([[one["target"], *(one[key] for key in keys)] for one in functions],
                          [[one["architecture"], *(one[key] for key in keys)] for one in dumped])

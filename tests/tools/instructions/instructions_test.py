@@ -63,6 +63,13 @@ class InstructionsTest(unittest.TestCase):
         self.assertNotIn("k1_relu", ran.stdout)
         self.assertIn("2.00 instructions for each", ran.stdout)
 
+    def test_what_the_disassembler_says_is_passed_on(self):
+        (self.dump / "kernels-0.sm_90.cubin").write_bytes(b"code")
+        self.disassembler.write_text("#!/bin/sh\necho this is no code >&2\nexit 3\n")
+        ran = self.run_tool()
+        self.assertEqual((ran.returncode, ran.stdout), (1, ""))
+        self.assertIn("kernels-0.sm_90.cubin: this is no code", ran.stderr)
+
     def test_what_is_missing_is_said(self):
         self.assertIn("there are no cubins", self.run_tool().stderr)
         (self.dump / "kernels-0.sm_90.cubin").write_bytes(b"code")
