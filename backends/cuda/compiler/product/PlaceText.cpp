@@ -135,14 +135,12 @@ std::string PlaceText::setAbsent(const TileOperand &operand, const std::string &
   return text;
 }
 
+/// A place behind the last may be beyond the outermost dimension, whose bits come first: another bit is asked for then, beside
+/// kPlaceBit.
 std::string PlaceText::asked() const {
   std::string text = fmt::format("1u << {}", kRowBit);
-  for (const Positions &its : positions) {
-    // A place behind the last is beyond the outermost dimension.
-    bool mayBeBeyond = its.dim == p.k.dims.begin() && !p.hasWholeSteps();
-    std::string bit = fmt::format("{} + {}", of(its.dim->variable), its.firstBit);
-    text += fmt::format(" | 1u << ({})", mayBeBeyond ? fmt::format("({}) & 31", bit) : bit);
-  }
+  for (const Positions &its : positions)
+    text += fmt::format(" | 1u << ({} + {})", of(its.dim->variable), its.firstBit);
   std::string counts = p.hasWholeSteps() ? "" : fmt::format("{} < end", textOf(place));
   for (AffineExpr condition : p.always)
     counts += fmt::format("{}{} >= 0", counts.empty() ? "" : " && ", of(condition));
