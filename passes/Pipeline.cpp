@@ -4,7 +4,6 @@
 #include "mlir/IR/Verifier.h"
 #include "passes/Dump.h"
 #include "passes/Passes.h"
-#include "passes/artifact/Artifact.h"
 #include "passes/backend/DeviceBackends.h"
 #include "llvm/ADT/StringExtras.h"
 #include <chrono>
@@ -139,7 +138,7 @@ static LogicalResult runLowered(Compilation &c) {
     if (failed(addCode(c, *backend, code)))
       return failure();
   BuiltPlan built = planOf(c, code);
-  llvm::Expected<std::string> artifact = emitArtifact(built, code, c.options.values.constants);
+  llvm::Expected<std::string> artifact = emitArtifact(built, code, c.options.values.constants, c.options.variant);
   if (!artifact)
     return c.module.emitError(llvm::toString(artifact.takeError()));
   c.result.objects.push_back(std::move(*artifact));

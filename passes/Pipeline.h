@@ -4,7 +4,7 @@
 #include "ir/Dialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/analysis/CostModel.h"
-#include "passes/artifact/BuildPlan.h"
+#include "passes/artifact/Artifact.h"
 #include "passes/assign/ChosenDevices.h"
 #include "passes/backend/Backend.h"
 #include "passes/schedule/BucketCollectives.h"
@@ -28,6 +28,7 @@ struct PipelineOptions {
   std::string backendFolder;                 // where backends were found: kept in plans for several devices
   std::string dataPath;                      // where the model's default data was found; empty: by its name
   InitialValues values;                      // that states begin with
+  Variant variant;                           // of the artifact
   CostModel costs;                           // what the order of work is chosen by
   BucketPolicy buckets = BucketPolicy::Auto; // how collectives share
   int64_t shardBuckets = 1;                  // of each kind, that shards of the optimizer go in; 0: each alone

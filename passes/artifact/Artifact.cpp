@@ -52,8 +52,13 @@ static uint64_t checksumOf(StringRef plan, const BuiltPlan &built, ArrayRef<Devi
   return runtime::checksumOf(artifact);
 }
 
+std::string querySymbol(int64_t variant) {
+  return variant == 0 ? "sluice_artifact_query" : "sluice_artifact_query_" + std::to_string(variant);
+}
+
 /// The constant that artifact.h describes, and the function that gives its address.
-static void buildQuery(Module &module, const BuiltPlan &built, ArrayRef<DeviceCode> code, StringRef constants) {
+static void buildQuery(Module &module, const BuiltPlan &built, ArrayRef<DeviceCode> code, StringRef constants,
+                       const Variant &variant) {
   LLVMContext &context = module.getContext();
   Type *pointer = PointerType::getUnqual(context), *i32 = Type::getInt32Ty(context), *i64 = Type::getInt64Ty(context);
   auto *stageType = FunctionType::get(Type::getVoidTy(context), {pointer, i64, i64, i64}, false);
@@ -68,22 +73,27 @@ static void buildQuery(Module &module, const BuiltPlan &built, ArrayRef<DeviceCo
       constants.empty()
           ? cast<Constant>(ConstantPointerNull::get(cast<PointerType>(pointer)))
           : addConstant(module, ConstantDataArray::getString(context, constants, /*AddNull=*/false), "constants");
-  auto *type = StructType::create(context, {i32, i32, pointer, i64, pointer, i64, pointer, i64, pointer, i64, i64},
-                                  "sluice_artifact");
+  auto *queryType = FunctionType::get(pointer, false);
+  Constant *next =
+      variant.isLast
+          ? ConstantPointerNull::get(cast<PointerType>(pointer))
+          : cast<Constant>(module.getOrInsertFunction(querySymbol(variant.number + 1), queryType).getCallee());
+  auto *type = StructType::create(
+      context, {i32, i32, pointer, i64, pointer, i64, pointer, i64, pointer, i64, i64, pointer}, "sluice_artifact");
   Constant *artifact = addConstant(
       module,
       ConstantStruct::get(type,
                           {ConstantInt::get(i32, sizeof(sluice_artifact)), ConstantInt::get(i32, SLUICE_ARTIFACT_ABI),
                            text, ConstantInt::get(i64, plan.size()), table, ConstantInt::get(i64, stages.size()), data,
                            ConstantInt::get(i64, constants.size()), sections, ConstantInt::get(i64, code.size()),
-                           ConstantInt::get(i64, checksumOf(plan, built, code, constants))}),
+                           ConstantInt::get(i64, checksumOf(plan, built, code, constants)), next}),
       "artifact");
-  auto *query = Function::Create(FunctionType::get(pointer, false), GlobalValue::ExternalLinkage,
-                                 "sluice_artifact_query", module);
+  auto *query = Function::Create(queryType, GlobalValue::ExternalLinkage, querySymbol(variant.number), module);
   IRBuilder<>(BasicBlock::Create(context, "entry", query)).CreateRet(artifact);
 }
 
-Expected<std::string> emitArtifact(const BuiltPlan &built, ArrayRef<DeviceCode> code, StringRef constants) {
+Expected<std::string> emitArtifact(const BuiltPlan &built, ArrayRef<DeviceCode> code, StringRef constants,
+                                   const Variant &variant) {
   InitializeNativeTarget();
   InitializeNativeTargetAsmPrinter();
   std::string triple = sys::getDefaultTargetTriple(), message;
@@ -95,7 +105,7 @@ Expected<std::string> emitArtifact(const BuiltPlan &built, ArrayRef<DeviceCode> 
   Module module("artifact", context);
   module.setTargetTriple(triple);
   module.setDataLayout(machine->createDataLayout());
-  buildQuery(module, built, code, constants);
+  buildQuery(module, built, code, constants, variant);
   SmallString<0> object;
   raw_svector_ostream os(object);
   legacy::PassManager manager;

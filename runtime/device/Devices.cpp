@@ -43,9 +43,7 @@ Devices::Devices(const Plan &plan, const sluice_artifact &artifact, Team &team, 
   for (size_t i = 0; i < plan.devices.size(); ++i) {
     const Device &device = plan.devices[i];
     DeviceContext &context = open(i, team);
-    if (int32_t count = context.deviceCount(); ordinals_[i] >= count)
-      failUnsupported(concat("device ", textOf(i), " is not there: ", device.backend, " has ", count, " devices",
-                             group.demandText(device.backend)));
+    checkPresence(context, device, ordinals_[i], group.demandText(device.backend));
     contextOf_.push_back(&context);
     if (i > 0) // the host's memory has other users
       freeAtFirst_[i] = context.deviceInfo(ordinals_[i]).free_bytes;

@@ -45,6 +45,9 @@ public:
   /// "acc0 (sim:1)".
   std::string textOf(size_t device) const { return slotText(plan_.devices[device], ordinals_[device]); }
 
+  /// As its backend calls an accelerator: "NVIDIA H200".
+  std::string nameOf(size_t device) const { return contextOf_[device]->deviceInfo(ordinals_[device]).name; }
+
   /// The plan's queue.
   DeviceQueue &queue(size_t number) { return queues_[number]; }
   std::vector<DeviceQueue *> queues(const std::vector<size_t> &numbers);

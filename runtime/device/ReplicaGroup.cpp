@@ -50,12 +50,19 @@ static std::string settingsFor(const std::string &backend, const Plan &plan, con
                 settings);
 }
 
+/// Of the backend that was given, else of the one that is found for `text`, a device.
+static const sluice_backend_run &halfOf(const Device &device, const std::string &text, const Plan &plan,
+                                        const DeviceOptions &options) {
+  auto given = options.backends.find(device.backend);
+  if (given != options.backends.end())
+    return *given->second;
+  return &device == &plan.devices.front() ? *sluice_host_backend()->run
+                                          : findBackend(device.backend, text, plan, options);
+}
+
 ReplicaGroup::Backend ReplicaGroup::open(size_t slot, const DeviceOptions &options) const {
   const Device &device = plan_.devices[slot];
-  auto given = options.backends.find(device.backend);
-  Backend backend{given != options.backends.end() ? given->second
-                  : slot == 0                     ? sluice_host_backend()->run
-                              : &findBackend(device.backend, slotText(device, ordinals_.front()[slot]), plan_, options),
+  Backend backend{&halfOf(device, slotText(device, ordinals_.front()[slot]), plan_, options),
                   settingsFor(device.backend, plan_, options),
                   {nullptr, nullptr}};
   sluice_backend_run half = wholeRunHalf(*backend.half);
@@ -66,6 +73,23 @@ ReplicaGroup::Backend ReplicaGroup::open(size_t slot, const DeviceOptions &optio
     failExhausted(concat("out of memory: a group of backend ", quote(device.backend)));
   backend.group = {group, half.group_destroy};
   return backend;
+}
+
+void checkPresence(const DeviceContext &context, const Device &slot, int32_t ordinal, const std::string &demand) {
+  if (int32_t count = context.deviceCount(); ordinal >= count)
+    failUnsupported(concat("device ", slotText(slot, ordinal), " is not there: ", slot.backend, " has ", count,
+                           " devices", demand));
+}
+
+void checkPresence(const Plan &plan, const std::vector<std::vector<int32_t>> &ordinals, const DeviceOptions &options) {
+  Team team(1);
+  for (size_t slot = 1; slot < plan.devices.size(); ++slot) {
+    const Device &device = plan.devices[slot];
+    const sluice_backend_run &half = halfOf(device, slotText(device, ordinals.front()[slot]), plan, options);
+    DeviceContext context(device.backend, half, settingsFor(device.backend, plan, options), team, /*group=*/nullptr);
+    for (const std::vector<int32_t> &replica : ordinals)
+      checkPresence(context, device, replica[slot], /*demand=*/"");
+  }
 }
 
 } // namespace sluice::runtime

@@ -4,6 +4,7 @@
 
 #include "runtime/device/Attendance.h"
 #include "runtime/device/Communicator.h"
+#include "runtime/device/DeviceContext.h"
 #include "runtime/device/DeviceOptions.h"
 #include "runtime/plan/Plan.h"
 
@@ -58,5 +59,10 @@ private:
   std::map<std::string, Backend> backends_;
   std::unique_ptr<Attendance> attendance_;
 };
+
+/// Fails where a backend of the plan does not open here, or has no device of these numbers; it is closed again.
+void checkPresence(const Plan &plan, const std::vector<std::vector<int32_t>> &ordinals, const DeviceOptions &options);
+/// That the device is one of those that its backend has; `demand` as demandText has it.
+void checkPresence(const DeviceContext &context, const Device &slot, int32_t ordinal, const std::string &demand);
 
 } // namespace sluice::runtime

@@ -120,13 +120,18 @@ std::vector<std::vector<int32_t>> fillSlots(const Plan &plan, const std::string 
   return ordinalsOf(plan, items, replicas);
 }
 
+std::vector<std::vector<int32_t>> fillSlots(const Plan &plan, const std::string &list, std::optional<int> localRank) {
+  if (!localRank)
+    return fillSlots(plan, list);
+  auto before = static_cast<size_t>(*localRank);
+  std::vector<Item> items = list.empty() ? compiledItems(plan, before + 1) : parseItems(plan, list);
+  checkCountOfMachine(plan, list, before, items.size());
+  return {ordinalsOf(plan, items, before + 1).back()};
+}
+
 std::vector<std::vector<int32_t>> fillSlots(const Plan &plan, const DeviceOptions &options) {
-  if (!options.processes)
-    return fillSlots(plan, options.list);
-  auto localRank = static_cast<size_t>(options.processes->localRank());
-  std::vector<Item> items = options.list.empty() ? compiledItems(plan, localRank + 1) : parseItems(plan, options.list);
-  checkCountOfMachine(plan, options.list, localRank, items.size());
-  return {ordinalsOf(plan, items, localRank + 1).back()};
+  return fillSlots(plan, options.list,
+                   options.processes ? std::optional(options.processes->localRank()) : std::nullopt);
 }
 
 std::string slotText(const Device &slot, int32_t ordinal) {

@@ -4,6 +4,7 @@
 #include "runtime/device/DeviceOptions.h"
 #include "runtime/plan/Plan.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ std::vector<std::vector<int32_t>> fillSlots(const Plan &plan, const std::string 
 
 /// The same for the replicas in this process. Where it is one of several, the list is that of its machine, and the rank
 /// among the processes of the machine says which items are its own.
+std::vector<std::vector<int32_t>> fillSlots(const Plan &plan, const std::string &list, std::optional<int> localRank);
 std::vector<std::vector<int32_t>> fillSlots(const Plan &plan, const DeviceOptions &options);
 
 /// "acc0 (sim:1)".

@@ -3,7 +3,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
-#include "runtime/exec/Instance.h"
+#include "runtime/exec/Variants.h"
 #include "runtime/files/InputFile.h"
 #include "runtime/io/File.h"
 
@@ -96,7 +96,7 @@ int sluice_instance_create(const sluice_artifact *artifact, const sluice_instanc
       wanted.devices.settings = settingsIn(options->backends ? options->backends : "");
     if (options && options->struct_size >= offsetof(sluice_instance_options, devices) + sizeof options->devices)
       wanted.devices.list = options->devices ? options->devices : "";
-    *instance = new sluice_instance{Instance(required(artifact, "artifact"), wanted)};
+    *instance = new sluice_instance{Instance(chooseVariant(required(artifact, "artifact"), wanted), wanted)};
   });
 }
 

@@ -56,7 +56,7 @@ CommunicationForecast forecastCommunication(const Plan &plan, const CallModel &m
   forecast.exposedSeconds = forecast.callSeconds - silent;
   forecast.collectives = findTimes(plan, actions, prediction);
   for (size_t i = 0; i < exposed.size(); ++i)
-    forecast.collectives[i].exposed = exposed[i];
+    forecast.collectives[i].exposed = std::max(exposed[i], 0.0); // differences are rounded
   return forecast;
 }
 

@@ -1,6 +1,8 @@
 // `info`: what the executable contains.
 #include "runtime/base/Text.h"
+#include "runtime/exec/Variants.h"
 #include "runtime/runner/Report.h"
+#include "runtime/runner/Session.h"
 #include "runtime/runner/Verbs.h"
 
 #include <algorithm>
@@ -173,13 +175,20 @@ static void printText(const Plan &plan, const Ordinals &ordinals, int threads) {
 }
 
 int runInfo(const Options &options) {
-  Plan plan = readPlan();
+  const sluice_artifact &artifact = *sluice_artifact_query();
+  Plan plan = readPlan(*variantsAskedFor(artifact, instanceOptions(options)).front()); // its devices need not be here
   Ordinals ordinals = fillSlots(plan, options.devices);
-  checkDevices(plan, ordinals, options.device); // a device need not be here to be told about
-  if (options.json)
-    printLine(planJson(plan, ordinals).dump());
-  else
-    printText(plan, ordinals, options.threads > 0 ? options.threads : availableThreads());
+  std::vector<const sluice_artifact *> variants = variantsOf(artifact);
+  if (options.json) {
+    Json json = planJson(plan, ordinals);
+    for (const sluice_artifact *variant : variants)
+      json["variants"].push_back(devicesText(readPlan(*variant)));
+    printLine(json.dump());
+    return 0;
+  }
+  if (variants.size() > 1)
+    printLine(concat("variants ", variantsText(variants)));
+  printText(plan, ordinals, options.threads > 0 ? options.threads : availableThreads());
   return 0;
 }
 

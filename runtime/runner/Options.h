@@ -6,6 +6,7 @@
 #include "runtime/data/OpenData.h"
 #include "runtime/exec/Sampling.h"
 #include "runtime/launch/ProcessLaunch.h"
+#include "sluice/runtime/artifact.h"
 
 #include <cstdint>
 #include <functional>
@@ -31,7 +32,8 @@ struct Options {
   bool quiet = false; ///< no progress
   int threads = 0;    ///< 0: every processor
   std::string device, devices;
-  std::vector<NamedText> backends; ///< settings of backends by name
+  const sluice_artifact *artifact = nullptr; ///< the variant that runs, once it was chosen
+  std::vector<NamedText> backends;           ///< settings of backends by name
 
   LaunchFlags launch;                        ///< which of several processes this is
   std::string transport;                     ///< between them; empty: that of the launcher

@@ -3,6 +3,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/device/BackendFolders.h"
 #include "runtime/device/Transports.h"
+#include "runtime/exec/Variants.h"
 #include "runtime/runner/Session.h"
 #include "runtime/runner/Terminal.h"
 
@@ -80,13 +81,17 @@ static void addCollectives(const Entry &entry, int64_t replicas, std::vector<Nam
 }
 
 /// From what people know to what they do not.
-static std::vector<NamedText> linesOf(const Options &options, const Plan &plan) {
+static std::vector<NamedText> linesOf(const Options &options, const Plan &plan, const sluice_artifact &artifact) {
   static constexpr const char *verbs[] = {"train", "eval", "predict", "generate", "bench", "info"};
+  std::vector<std::string> backends;
+  for (const Device &device : plan.devices)
+    backends.push_back(device.backend);
   std::vector<NamedText> lines = {{"the verb", verbs[static_cast<size_t>(options.verb)]},
                                   {"the model", plan.model},
                                   {"the compiler", plan.build.compiler},
                                   {"the CPU of the build", plan.build.cpu},
                                   {"the precision", plan.build.precision},
+                                  {"the kinds of devices", listed(backends)},
                                   {"the number of replicas", std::to_string(plan.replicas)},
                                   {"the number of microbatches", std::to_string(plan.microbatches)},
                                   {"the number of logical shards", std::to_string(plan.logicalShards)},
@@ -96,7 +101,7 @@ static std::vector<NamedText> linesOf(const Options &options, const Plan &plan) 
       lines.push_back({concat("the state ", quote(state.name)), typeText(state.dtype, state.shape)});
   for (const Entry &entry : plan.entries)
     addCollectives(entry, std::max<int64_t>(plan.replicas, 1), lines);
-  lines.push_back({"the checksum of the artifact", std::to_string(sluice_artifact_query()->checksum)});
+  lines.push_back({"the checksum of the artifact", std::to_string(artifact.checksum)});
   return lines;
 }
 
@@ -114,9 +119,12 @@ Processes::Processes(const Options &options) : launch_(findProcessLaunch(options
   if (!launch_ && (options.launch.localRank || !options.launch.address.empty()))
     failUsage("--local-rank and --address are for several processes: no launcher started this one; give --rank and "
               "--world-size");
-  if (!launch_ || launch_->size == 1)
+  bool isAlone = !launch_ || launch_->size == 1;
+  artifact_ = &chooseVariant(*sluice_artifact_query(), instanceOptions(options),
+                             isAlone ? std::nullopt : std::optional(launch_->localRank.value_or(launch_->rank)));
+  if (isAlone)
     return;
-  Plan plan = readPlan();
+  Plan plan = readPlan(*artifact_);
   const sluice_transport_library &transport = chooseTransport(options, *launch_, plan);
   if (launch_->rank == 0)
     talk(concat(launch_->text(), "; transport ", transport.name));
@@ -124,11 +132,12 @@ Processes::Processes(const Options &options) : launch_(findProcessLaunch(options
                  ProcessGroupOptions{launch_->rank, launch_->size, launch_->localRank.value_or(launch_->rank),
                                      launch_->address ? launch_->address->text() : "", secretOf(*launch_),
                                      options.deadline});
-  group_->agree("the start of the run", linesOf(options, plan));
+  group_->agree("the start of the run", linesOf(options, plan, *artifact_));
 }
 
 Options Processes::optionsHere(const Options &options) const {
   Options here = options;
+  here.artifact = artifact_;
   if (here.threads == 0)
     here.threads = threads();
   if (isFirst())

@@ -15,7 +15,7 @@ namespace sluice::runtime {
 
 class Processes {
 public:
-  /// Looks for a launcher, meets the other processes if it started several, says so, and fails in all of them unless they
+  /// Looks for a launcher, chooses the variant, meets the other processes if it started several, says so, and fails in all of them unless they
   /// run the same program with the same verb.
   explicit Processes(const Options &options);
 
@@ -23,7 +23,7 @@ public:
   ProcessGroup *group() { return group_ ? &*group_ : nullptr; }
   /// Whether results, files and talk are this one's to write.
   bool isFirst() const { return !group_ || group_->isFirst(); }
-  /// The options for this process: those that are not the first write nothing.
+  /// The options for this process, with the variant that runs: those that are not the first write nothing.
   Options optionsHere(const Options &options) const;
   /// Threads for each of as many processes as this machine has; 0 if it has but one, or the launcher has bound them.
   int threads() const;
@@ -48,6 +48,7 @@ public:
   void finish();
 
 private:
+  const sluice_artifact *artifact_ = nullptr; ///< the variant that runs
   std::optional<ProcessLaunch> launch_;
   std::optional<ProcessGroup> group_;
   Ending ending_;

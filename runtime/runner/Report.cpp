@@ -148,6 +148,7 @@ static void addMemory(const Instance &instance, int64_t replica, Json &memory) {
         allocated += arena.bytes;
     memory.push_back(ofReplica(instance, replica,
                                {{"device", plan.devices[device].name},
+                                {"name", device == 0 ? Json() : Json(devices.nameOf(device))},
                                 {"predicted_bytes", plan.peakBytes(device)},
                                 {"allocated_bytes", allocated},
                                 {"taken_bytes", device == 0 ? Json() : Json(devices.takenBytes(device))}}));
@@ -241,8 +242,8 @@ void printReport(const Json &report) {
     printLine(concat("sequences kept ", report["sequences"]["kept"].get<int64_t>(), ", replayed ",
                      report["sequences"]["replays"].get<int64_t>(), " times"));
   for (const Json &memory : report["memory"])
-    printLine(concat("memory of ", text(memory["device"]), replicaText(memory), ": planned peak ",
-                     memory["predicted_bytes"].get<int64_t>(), " B, allocated ",
+    printLine(concat("memory of ", text(memory["device"]), memory["name"].is_null() ? "" : ", " + text(memory["name"]),
+                     replicaText(memory), ": planned peak ", memory["predicted_bytes"].get<int64_t>(), " B, allocated ",
                      memory["allocated_bytes"].get<int64_t>(), " B",
                      memory["taken_bytes"].is_null()
                          ? std::string()

@@ -16,30 +16,33 @@
 
 namespace sluice::runtime {
 
-Plan readPlan() { return readPlan(*sluice_artifact_query()); }
-
-/// Settings of a backend that the model does not use would be forgotten in silence.
-static void checkBackends(const Plan &plan, const Options &options) {
-  std::vector<std::string> names;
-  for (const Device &device : plan.devices)
-    names.push_back(device.backend);
-  for (const NamedText &setting : options.backends)
-    if (std::find(names.begin(), names.end(), setting.name) == names.end())
-      failUsage(
-          concat("settings for backend ", quote(setting.name), ", but the model was compiled for ", listed(names)));
-}
-
-Instance startInstance(const Options &options, ProcessGroup *processes) {
+InstanceOptions instanceOptions(const Options &options) {
   InstanceOptions wanted{options.threads, options.device};
   wanted.devices.list = options.devices;
   wanted.devices.replays = options.replays;
-  wanted.devices.processes = processes;
   wanted.devices.deadline = options.deadline;
   wanted.devices.onLate = options.onLate;
   for (const NamedText &setting : options.backends)
     wanted.devices.settings[setting.name] = setting.text;
-  checkBackends(readPlan(), options);
-  return Instance(*sluice_artifact_query(), wanted);
+  return wanted;
+}
+
+/// "acc0 (cuda:0), NVIDIA H200" of each accelerator of the first replica here.
+static std::string acceleratorsText(const Instance &instance) {
+  const Devices &devices = instance.executor().devices();
+  std::string text;
+  for (size_t device = 1; device < instance.plan().devices.size(); ++device)
+    text += concat(text.empty() ? "" : "; ", devices.textOf(device), ", ", devices.nameOf(device));
+  return text.empty() ? "the host alone" : text;
+}
+
+Instance startInstance(const Options &options, ProcessGroup *processes) {
+  InstanceOptions wanted = instanceOptions(options);
+  wanted.devices.processes = processes;
+  Instance instance(*options.artifact, wanted);
+  if (!options.quiet && sluice_artifact_query()->next)
+    talk(concat("runs on ", acceleratorsText(instance)));
+  return instance;
 }
 
 void requireWeights(const char *verb, const Options &options, const Plan &plan) {

@@ -12,10 +12,10 @@ namespace sluice::runtime {
 
 class Feed;
 
-/// The plan of the artifact that this executable contains.
-Plan readPlan();
+/// What an instance is made with.
+InstanceOptions instanceOptions(const Options &options);
 
-/// The artifact itself, as an instance; of several processes with the replica of this one.
+/// The variant that runs, as an instance; of several processes with the replica of this one. Of several variants it says which.
 Instance startInstance(const Options &options, ProcessGroup *processes);
 
 /// Fails unless a verb that trains nothing has weights: of `--weights`, or data that all parameters begin with.

@@ -70,6 +70,7 @@ TEST(DeviceReport, PredictedExecutedAndCountedAgree) {
   EXPECT_EQ(report["copies"][0]["engine"], Json({{"copies", calls + 1}, {"bytes", 256 * calls + 4}}));
   EXPECT_EQ(report["copies"][1]["engine"], Json({{"copies", calls}, {"bytes", 256 * calls}}));
   EXPECT_EQ(report["memory"][1], Json({{"device", "acc0"},
+                                       {"name", "virtual accelerator"},
                                        {"predicted_bytes", 8320},
                                        {"allocated_bytes", 8320},
                                        {"taken_bytes", report["memory"][1]["taken_bytes"]}}));

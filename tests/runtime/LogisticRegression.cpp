@@ -209,7 +209,8 @@ sluice_artifact logisticRegression(const std::string &plan) {
                            0,
                            nullptr,
                            0,
-                           0};
+                           0,
+                           nullptr};
   artifact.checksum = runtime::checksumOf(artifact);
   return artifact;
 }

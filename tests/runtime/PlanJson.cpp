@@ -69,7 +69,8 @@ sluice_artifact artifactOf(const std::string &plan, std::span<const sluice_stage
                            0,
                            &section,
                            1,
-                           0};
+                           0,
+                           nullptr};
   artifact.checksum = runtime::checksumOf(artifact);
   return artifact;
 }

@@ -3,25 +3,18 @@
 #include "ir/Dialect.h"
 #include "ir/Module.h"
 #include "ir/Target.h"
-#include "ir/text/ParseGuard.h"
 #include "passes/train/VerifyInput.h"
 #include "runtime/files/Process.h"
 #include "tools/compiler/Backends.h"
 #include "tools/compiler/Diagnostics.h"
-#include "tools/compiler/Dot.h"
-#include "tools/compiler/Files.h"
 #include "tools/compiler/InitialData.h"
 #include "tools/compiler/Installation.h"
-#include "tools/compiler/Linker.h"
 #include "tools/compiler/Phases.h"
 #include "tools/compiler/ShardBuckets.h"
 #include "tools/compiler/placement/Costs.h"
 #include "tools/compiler/placement/Evaluation.h"
 #include "tools/compiler/placement/Placement.h"
-#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/TargetParser/X86TargetParser.h"
 #include <array>
@@ -433,6 +426,7 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
   pipeline.dumpIrDir = options.dumpIrDir;
   pipeline.cpu = options.cpu;
   pipeline.settings = options.settings;
+  pipeline.variant = options.variant;
   pipeline.backendFolder = findBackendFolder();
   if (ir::ModelOp model = ir::findModel(module); model && model.getData() && options.emit == Emit::Executable)
     pipeline.dataPath = findData(*model.getData());
@@ -480,90 +474,6 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
   if (costs)
     forecastReplicas(*costs, compiled);
   return std::move(compiled); // the forecast points into the plan
-}
-
-static std::string printModule(ModuleOp module, bool locations) {
-  std::string text;
-  llvm::raw_string_ostream out(text);
-  OpPrintingFlags flags;
-  flags.enableDebugInfo(locations);
-  module->print(out, flags);
-  out << '\n';
-  return text;
-}
-
-static std::string defaultOutput(llvm::StringRef input, Emit emit) {
-  if (isText(emit))
-    return "-";
-  llvm::SmallString<128> name(llvm::sys::path::filename(input));
-  llvm::sys::path::replace_extension(name, emit == Emit::SharedLibrary ? "so" : emit == Emit::Object ? "o" : "");
-  if (name == llvm::sys::path::filename(input))
-    name += ".out"; // never over the model itself
-  return name.str().str();
-}
-
-/// What stands behind the name of an artifact in that of its file of large initial data.
-static constexpr llvm::StringLiteral kValuesEnding = ".values.safetensors";
-
-/// The artifact, and its file of initial data where there is much: both or none.
-static llvm::Error writeArtifact(ModuleOp module, const Compiled &compiled, Emit emit) {
-  std::string values = compiled.output + kValuesEnding.str();
-  if (llvm::Error error = writeInitialData(module, compiled.values, values))
-    return error;
-  llvm::Error error = linkArtifact(compiled.objects, compiled.output,
-                                   emit == Emit::Executable      ? LinkOutput::Executable
-                                   : emit == Emit::SharedLibrary ? LinkOutput::SharedLibrary
-                                                                 : LinkOutput::Object);
-  if (error && !compiled.values.file.empty())
-    llvm::sys::fs::remove(values);
-  return error;
-}
-
-static llvm::Error writeOutput(ModuleOp module, const Compiled &compiled, Emit emit, bool locations) {
-  if (emit == Emit::None)
-    return llvm::Error::success();
-  if (!isText(emit))
-    return writeArtifact(module, compiled, emit);
-  std::string text = emit == Emit::Dot ? printDot(module) : printModule(module, locations);
-  if (compiled.output != "-")
-    return writeWhole(text, compiled.output);
-  return writeStandardOutput(text);
-}
-
-llvm::Expected<OwningOpRef<ModuleOp>> readModel(llvm::StringRef path, MLIRContext &context) {
-  auto module = ir::parseModuleFile(path, context);
-  if (!module)
-    return withCode(ExitCode::Invalid, module.takeError());
-  locateValues(**module, path);
-  return module;
-}
-
-llvm::Expected<Compiled> compileFile(llvm::StringRef path, const CompileOptions &options) {
-  bool stops = !options.compileTo.empty() && options.compileTo != "executable";
-  Emit emit = stops && !isText(options.emit) ? Emit::Mlir : options.emit;
-  std::string output = options.output.empty() ? defaultOutput(path, emit) : options.output;
-  if (output == "-" && !isText(emit))
-    return makeError(ExitCode::Usage, "only IR can be written to the standard output");
-
-  MLIRContext context(MLIRContext::Threading::DISABLED); // a thread that cannot be had would end the process
-  auto module = readModel(path, context);
-  if (!module)
-    return module.takeError();
-  CompileOptions how = options;
-  if (!isText(emit))
-    how.values = (llvm::sys::path::filename(output) + kValuesEnding).str();
-  auto compiled = compileModule(**module, how);
-  if (!compiled)
-    return compiled.takeError();
-
-  auto start = std::chrono::steady_clock::now();
-  compiled->output = output;
-  if (llvm::Error error = writeOutput(**module, *compiled, emit, options.printLocations))
-    return error;
-  std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  if (!isText(emit))
-    compiled->phases.push_back({"executable", took.count()});
-  return compiled;
 }
 
 } // namespace sluice::compiler

@@ -3,7 +3,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
-#include "passes/artifact/BuildPlan.h"
+#include "passes/artifact/Artifact.h"
 #include "passes/backend/Backend.h"
 #include "passes/schedule/BucketCollectives.h"
 #include "runtime/plan/CommunicationForecast.h"
@@ -24,12 +24,15 @@ inline bool isText(Emit emit) { return emit == Emit::Mlir || emit == Emit::Dot |
 
 struct CompileOptions {
   Emit emit = Emit::Executable;
-  std::string output;         // empty: the input's name with the ending of what is emitted; "-": the standard output
-  std::string compileFrom;    // the phase that the input is in; empty: what the input says
-  std::string compileTo;      // the last phase; empty: all of them. Before the last one the output is IR
-  std::string dumpIrDir;      // empty: no dumps
-  std::string devices;        // as in `cpu,sim:0` or `cpu,sim:0=16GB`; empty: what the model says
-  PlacementRequest placement; // whether and how to choose devices where the user has not
+  std::string output;      // empty: the input's name with the ending of what is emitted; "-": the standard output
+  std::string compileFrom; // the phase that the input is in; empty: what the input says
+  std::string compileTo;   // the last phase; empty: all of them. Before the last one the output is IR
+  std::string dumpIrDir;   // empty: no dumps
+  std::string devices;     // as in `cpu,sim:0` or `cpu,sim:0=16GB`; empty: what the model says
+  std::vector<std::string> otherDevices; // further lists: the artifact has a variant for each, which is taken where the
+                                         // devices of those before are not there
+  passes::Variant variant;               // of the artifact, that the module is compiled for; compileFile sets it
+  PlacementRequest placement;            // whether and how to choose devices where the user has not
   std::string copies; // explicit, warn or insert: what becomes of copies that pins need; empty: what the model says
   std::string cpu = "native";       // whose instructions the code may use
   passes::BackendSettings settings; // of backends' own: "arch=sm_90" for "cuda"
@@ -73,6 +76,7 @@ struct Compiled {
   std::vector<EntryForecast> communication;     // of entry points in which replicas exchange anything; of the plan
   std::optional<passes::LinkCosts> replicaLink; // that this is predicted by
   std::string output;                           // the file that was written, or empty
+  std::vector<Compiled> others;                 // for each of the other lists of devices
 };
 
 /// The phases that can be stopped at, in order; `executable` is the last.

@@ -6,6 +6,11 @@
 #include "tools/compiler/Installation.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallString.h"
+#include "llvm/ObjCopy/CommonConfig.h"
+#include "llvm/ObjCopy/ConfigManager.h"
+#include "llvm/ObjCopy/ObjCopy.h"
+#include "llvm/Object/Binary.h"
+#include "llvm/Support/MemoryBufferRef.h"
 #include "llvm/Support/raw_ostream.h"
 #include <deque>
 #include <fcntl.h>
@@ -175,7 +180,8 @@ static llvm::Error runLinker(llvm::ArrayRef<std::string> arguments) {
   return makeError(environment ? ExitCode::Invalid : ExitCode::Internal, "linking failed: " + message);
 }
 
-llvm::Error linkArtifact(llvm::ArrayRef<std::string> objects, llvm::StringRef output, LinkOutput kind) {
+/// What is linked from object files held in memory.
+static llvm::Expected<std::string> link(llvm::ArrayRef<std::string> objects, LinkOutput kind) {
   std::deque<MemoryFile> inputs;
   std::vector<std::string> inputPaths;
   for (const std::string &object : objects) {
@@ -199,10 +205,36 @@ llvm::Error linkArtifact(llvm::ArrayRef<std::string> objects, llvm::StringRef ou
     arguments->push_back("--version-script=" + symbols.path());
   if (llvm::Error error = runLinker(*arguments))
     return error;
-  const std::string &contents = linked.finish();
+  std::string contents = linked.finish();
   if (linked.error)
     return makeError(ExitCode::Exhausted, "linking: " + linked.error.message());
-  return writeWhole(contents, output, kind != LinkOutput::Object);
+  return contents;
+}
+
+llvm::Expected<std::string> joinObjects(llvm::ArrayRef<std::string> objects, llvm::StringRef symbol) {
+  auto joined = link(objects, LinkOutput::Object);
+  if (!joined)
+    return joined.takeError();
+  llvm::objcopy::ConfigManager config;
+  auto keep = llvm::objcopy::NameOrPattern::create(symbol, llvm::objcopy::MatchStyle::Literal,
+                                                   [](llvm::Error error) { return error; });
+  if (llvm::Error error = config.Common.SymbolsToKeepGlobal.addMatcher(std::move(keep)))
+    return error;
+  auto binary = llvm::object::createBinary(llvm::MemoryBufferRef(*joined, "artifact"));
+  if (!binary)
+    return binary.takeError();
+  llvm::SmallString<0> hidden;
+  llvm::raw_svector_ostream out(hidden);
+  if (llvm::Error error = llvm::objcopy::executeObjcopyOnBinary(config, **binary, out))
+    return error;
+  return hidden.str().str();
+}
+
+llvm::Error linkArtifact(llvm::ArrayRef<std::string> objects, llvm::StringRef output, LinkOutput kind) {
+  auto contents = link(objects, kind);
+  if (!contents)
+    return contents.takeError();
+  return writeWhole(*contents, output, kind != LinkOutput::Object);
 }
 
 } // namespace sluice::compiler

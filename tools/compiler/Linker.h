@@ -13,6 +13,10 @@ enum class LinkOutput {
   Object         // the artifact as one object, for a linker to come
 };
 
+/// One object in place of several, in which all that they define is hidden but `symbol`: so that what has the same names
+/// can be linked with it.
+llvm::Expected<std::string> joinObjects(llvm::ArrayRef<std::string> objects, llvm::StringRef symbol);
+
 /// Links object files held in memory. `output` appears whole or not at all, and is the same for the same objects.
 llvm::Error linkArtifact(llvm::ArrayRef<std::string> objects, llvm::StringRef output, LinkOutput kind);
 

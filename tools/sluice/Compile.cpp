@@ -46,7 +46,7 @@ Command addCompile(CLI::App &app) {
   command->add_option("--compile-from", options->compileFrom, "The phase that the input is a dump of")
       ->type_name("PHASE");
   command->add_option("--dump-ir", options->dumpIrDir, "Write the IR of each phase into this folder")->type_name("DIR");
-  addCodeFlags(*command, *options);
+  addCodeFlags(*command, *options, DeviceLists::Several);
   addReplicaFlags(*command, *options);
   addPlacementFlags(*command, options->placement);
   return {command, [=](const Talk &talk) { return compile(*model, *options, talk); }};

@@ -61,10 +61,25 @@ void addPlacementFlags(CLI::App &command, compiler::PlacementRequest &request) {
       ->type_name("ENTRY");
 }
 
-void addTargetFlags(CLI::App &command, compiler::CompileOptions &options) {
-  command
-      .add_option("--devices", options.devices, "What to run on, as cpu,sim:0, or with memory to use: cpu,sim:0=16GB")
-      ->type_name("LIST");
+static void addDeviceLists(CLI::App &command, compiler::CompileOptions &options, DeviceLists lists) {
+  bool areSeveral = lists == DeviceLists::Several;
+  CLI::Option *option = command
+                            .add_option_function<std::vector<std::string>>(
+                                "--devices",
+                                [&options](const std::vector<std::string> &texts) {
+                                  options.devices = texts.front();
+                                  options.otherDevices.assign(texts.begin() + 1, texts.end());
+                                },
+                                areSeveral ? "What to run on, as cpu,sim:0=16GB; again: what else where that is not"
+                                           : "What to run on, as cpu,sim:0, or with memory to use: cpu,sim:0=16GB")
+                            ->type_name("LIST")
+                            ->allow_extra_args(false);
+  if (!areSeveral)
+    option->expected(1);
+}
+
+void addTargetFlags(CLI::App &command, compiler::CompileOptions &options, DeviceLists lists) {
+  addDeviceLists(command, options, lists);
   command.add_option("--copies", options.copies, "Copies that pins need: explicit (an error), warn or insert")
       ->type_name("POLICY");
   command
@@ -99,8 +114,8 @@ void addTargetFlags(CLI::App &command, compiler::CompileOptions &options) {
   command.add_flag("--no-fuse", [&options](int64_t) { options.fuse = false; }, "Give every op a kernel of its own");
 }
 
-void addCodeFlags(CLI::App &command, compiler::CompileOptions &options) {
-  addTargetFlags(command, options);
+void addCodeFlags(CLI::App &command, compiler::CompileOptions &options, DeviceLists lists) {
+  addTargetFlags(command, options, lists);
   command.add_option("--batch", options.capacity, "The most rows of one call, instead of the model's")
       ->type_name("ROWS")
       ->check(CLI::Range(int64_t(1), int64_t(INT32_MAX)).description(""));

@@ -14,11 +14,14 @@ void addEmit(CLI::App &command, compiler::Emit &emit);
 /// --placement, --link, --place-entry
 void addPlacementFlags(CLI::App &command, compiler::PlacementRequest &request);
 
+/// Whether devices may be listed more than once.
+enum class DeviceLists { One, Several };
+
 /// --devices, --copies, --target-cpu, --backend, --dtype, --precision, --no-fuse
-void addTargetFlags(CLI::App &command, compiler::CompileOptions &options);
+void addTargetFlags(CLI::App &command, compiler::CompileOptions &options, DeviceLists lists = DeviceLists::One);
 
 /// Those, and --batch.
-void addCodeFlags(CLI::App &command, compiler::CompileOptions &options);
+void addCodeFlags(CLI::App &command, compiler::CompileOptions &options, DeviceLists lists = DeviceLists::One);
 
 /// --replicas, --batch-norm, --wire, --buckets, --accumulate, --zero, --deterministic
 void addReplicaFlags(CLI::App &command, compiler::CompileOptions &options);

@@ -170,6 +170,8 @@ static Figures figuresOf(const Compiled &compiled) {
       addEntry(figures, plan, entry);
   for (const PhaseTime &phase : compiled.phases)
     figures.seconds += phase.seconds;
+  for (const Compiled &other : compiled.others)
+    figures.seconds += figuresOf(other).seconds;
   for (CollectiveFigures &collectives : figures.collectives)
     for (const EntryForecast &forecast : compiled.communication)
       if (forecast.entry == collectives.entry)
@@ -231,6 +233,29 @@ static json::Array communicationAsJson(llvm::ArrayRef<EntryForecast> forecasts) 
   return entries;
 }
 
+/// What hangs on the devices.
+static void printTarget(llvm::raw_ostream &out, const Figures &figures, const Compiled &compiled) {
+  for (const DeviceFigures &device : figures.devices)
+    out << fmt::format("  {:<13} {} ops in {} kernels; {} at its peak, {} of it state; {}{}{}\n", device.name,
+                       device.ops, device.kernels, printBytes(device.peakBytes), printBytes(device.stateBytes),
+                       device.spelling, device.settings.empty() ? "" : " with ", device.settings);
+  for (const auto &[target, its] : targetsOf(compiled.functions))
+    out << fmt::format(
+        "  {:<13} {} functions; at most {} registers of a thread and {} of a block's shared memory; {}\n", target,
+        its.functions, its.registers, printBytes(its.sharedBytes),
+        its.spilledBytes ? printBytes(its.spilledBytes) + " spilled" : "nothing spilled");
+  for (const CopyFigures &copies : figures.copies)
+    out << fmt::format("  copies        {} in each {}: {} bytes{}\n", copies.copies, copies.entry,
+                       printCount(copies.bytes),
+                       copies.growsWithRows ? fmt::format(" with {} rows", figures.shareCapacity) : "");
+  if (compiled.replicaLink)
+    out << fmt::format("  link          {:.2f} GB/s, {:.2f} us from one to the next, {}\n",
+                       compiled.replicaLink->bytesPerSecond / 1e9, compiled.replicaLink->latency * 1e6,
+                       passes::nameOf(compiled.replicaLink->source).str());
+  for (const CollectiveFigures &collectives : figures.collectives)
+    printCollectives(out, collectives);
+}
+
 void printSummary(llvm::raw_ostream &out, const Compiled &compiled) {
   Figures figures = figuresOf(compiled);
   std::vector<std::string> entries;
@@ -262,33 +287,19 @@ void printSummary(llvm::raw_ostream &out, const Compiled &compiled) {
   if (figures.logicalShards > 0)
     out << fmt::format("  bits          those of {} logical shards, for any number of replicas that divides it\n",
                        figures.logicalShards);
-  for (const DeviceFigures &device : figures.devices)
-    out << fmt::format("  {:<13} {} ops in {} kernels; {} at its peak, {} of it state; {}{}{}\n", device.name,
-                       device.ops, device.kernels, printBytes(device.peakBytes), printBytes(device.stateBytes),
-                       device.spelling, device.settings.empty() ? "" : " with ", device.settings);
-  for (const auto &[target, its] : targetsOf(compiled.functions))
-    out << fmt::format(
-        "  {:<13} {} functions; at most {} registers of a thread and {} of a block's shared memory; {}\n", target,
-        its.functions, its.registers, printBytes(its.sharedBytes),
-        its.spilledBytes ? printBytes(its.spilledBytes) + " spilled" : "nothing spilled");
-  for (const CopyFigures &copies : figures.copies)
-    out << fmt::format("  copies        {} in each {}: {} bytes{}\n", copies.copies, copies.entry,
-                       printCount(copies.bytes),
-                       copies.growsWithRows ? fmt::format(" with {} rows", figures.shareCapacity) : "");
-  if (compiled.replicaLink)
-    out << fmt::format("  link          {:.2f} GB/s, {:.2f} us from one to the next, {}\n",
-                       compiled.replicaLink->bytesPerSecond / 1e9, compiled.replicaLink->latency * 1e6,
-                       passes::nameOf(compiled.replicaLink->source).str());
-  for (const CollectiveFigures &collectives : figures.collectives)
-    printCollectives(out, collectives);
+  printTarget(out, figures, compiled);
+  for (const Compiled &other : compiled.others) {
+    out << "  where these devices are not there\n";
+    printTarget(out, figuresOf(other), other);
+  }
 }
 
-void printSummaryAsJson(llvm::raw_ostream &out, const Compiled &compiled) {
+static json::Object summaryAsJson(const Compiled &compiled) {
   Figures figures = figuresOf(compiled);
   json::Object phases;
   for (const PhaseTime &phase : compiled.phases)
     phases[phase.phase] = phase.seconds;
-  json::Array devices, copies, collectives;
+  json::Array devices, copies, collectives, others;
   for (const DeviceFigures &device : figures.devices)
     devices.push_back(json::Object{{"name", device.name},
                                    {"ops", device.ops},
@@ -301,30 +312,35 @@ void printSummaryAsJson(llvm::raw_ostream &out, const Compiled &compiled) {
   for (const CollectiveFigures &entry : figures.collectives)
     collectives.push_back(
         json::Object{{"entry", entry.entry}, {"collectives", entry.collectives}, {"bytes", entry.bytes}});
-  out << json::Value(json::Object{
-             {"output", compiled.output},
-             {"bytes", figures.fileBytes},
-             {"model", figures.model},
-             {"precision", figures.precision},
-             {"entries", json::Array(figures.entries)},
-             {"parameters", figures.parameters},
-             {"kernels", figures.kernels},
-             {"capacity", figures.capacity},
-             {"replicas", figures.replicas},
-             {"microbatches", figures.microbatches},
-             {"zero", figures.shards > 1 ? 1 : 0},
-             {"optimizer_bytes", figures.slotBytes},
-             {"logical_shards", figures.logicalShards},
-             {"peak_bytes", figures.peakBytes()},
-             {"devices", std::move(devices)},
-             {"functions", functionsAsJson(compiled.functions)},
-             {"copies", std::move(copies)},
-             {"collectives", std::move(collectives)},
-             {"replica_link", compiled.replicaLink ? json::Value(linkAsJson(*compiled.replicaLink)) : nullptr},
-             {"communication", communicationAsJson(compiled.communication)},
-             {"seconds", figures.seconds},
-             {"phases", std::move(phases)}})
-      << '\n';
+  for (const Compiled &other : compiled.others)
+    others.push_back(summaryAsJson(other));
+  return json::Object{{"output", compiled.output},
+                      {"bytes", figures.fileBytes},
+                      {"model", figures.model},
+                      {"precision", figures.precision},
+                      {"entries", json::Array(figures.entries)},
+                      {"parameters", figures.parameters},
+                      {"kernels", figures.kernels},
+                      {"capacity", figures.capacity},
+                      {"replicas", figures.replicas},
+                      {"microbatches", figures.microbatches},
+                      {"zero", figures.shards > 1 ? 1 : 0},
+                      {"optimizer_bytes", figures.slotBytes},
+                      {"logical_shards", figures.logicalShards},
+                      {"peak_bytes", figures.peakBytes()},
+                      {"devices", std::move(devices)},
+                      {"functions", functionsAsJson(compiled.functions)},
+                      {"copies", std::move(copies)},
+                      {"collectives", std::move(collectives)},
+                      {"replica_link", compiled.replicaLink ? json::Value(linkAsJson(*compiled.replicaLink)) : nullptr},
+                      {"communication", communicationAsJson(compiled.communication)},
+                      {"seconds", figures.seconds},
+                      {"phases", std::move(phases)},
+                      {"others", std::move(others)}};
+}
+
+void printSummaryAsJson(llvm::raw_ostream &out, const Compiled &compiled) {
+  out << json::Value(summaryAsJson(compiled)) << '\n';
 }
 
 void printPhases(llvm::raw_ostream &out, const Compiled &compiled) {

@@ -13,7 +13,17 @@ static void stage(void *const *buffers, int64_t, int64_t begin, int64_t end) {
 static const sluice_stage_fn kStages[] = {stage};
 
 extern "C" const sluice_artifact *sluice_artifact_query() {
-  static const sluice_artifact artifact{
-      sizeof(sluice_artifact), SLUICE_ARTIFACT_ABI, kPlan, sizeof kPlan - 1, kStages, 1, nullptr, 0, nullptr, 0, 0};
+  static const sluice_artifact artifact{sizeof(sluice_artifact),
+                                        SLUICE_ARTIFACT_ABI,
+                                        kPlan,
+                                        sizeof kPlan - 1,
+                                        kStages,
+                                        1,
+                                        nullptr,
+                                        0,
+                                        nullptr,
+                                        0,
+                                        0,
+                                        nullptr};
   return &artifact;
 }

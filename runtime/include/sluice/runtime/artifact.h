@@ -1,5 +1,7 @@
 /* The contract between compiled models and the runtime: one query symbol, one plan, one table of generated functions.
  *
+ * A model may be compiled for several lists of devices: then there is an artifact of each, a variant, and each leads to the next.
+ *
  * `sluice compile` writes an object that defines `sluice_artifact_query`. The runner and `sluice::compile` find
  * everything through it. The plan is JSON, described in runtime/plan/PLAN.md, so that it can be read and diffed. */
 #pragma once
@@ -11,7 +13,7 @@ extern "C" {
 #endif
 
 /* Incremented when this header or the meaning of a plan changes; a runtime refuses any other. */
-#define SLUICE_ARTIFACT_ABI 4
+#define SLUICE_ARTIFACT_ABI 5
 
 /* One parallel stage of a kernel. `buffers` are the kernel's operands, then its results, then its workspace, as the plan
  * lists them; `rows` is the number of rows of the batch dimension in this call; the stage runs its tasks numbered
@@ -38,9 +40,10 @@ typedef struct sluice_artifact {
   uint64_t checksum;              /* CRC-32 (zlib's) of the plan's text, then of num_stages as 8 bytes, lowest first, then
                                      of the constants and of the sections: a plan that was edited does not fit the code that
                                      was made for it */
+  const struct sluice_artifact *(*next)(void); /* gives the variant to take where this one's devices are not; NULL: the last */
 } sluice_artifact;
 
-/* The one exported symbol of an artifact. */
+/* The one exported symbol of an artifact: of its first variant. */
 const sluice_artifact *sluice_artifact_query(void);
 
 #ifdef __cplusplus

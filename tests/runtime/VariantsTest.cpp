@@ -1,0 +1,69 @@
+// Which variant of an artifact runs: of the scaler's plan, on an accelerator that is not there and on one that is.
+#include "runtime/exec/Variants.h"
+
+#include "Scaler.h"
+#include "runtime/base/Status.h"
+
+#include <gtest/gtest.h>
+
+using namespace sluice;
+using namespace sluice::runtime;
+
+namespace {
+
+std::string planOn(int accelerator) {
+  nlohmann::ordered_json plan = test::scalerPlan();
+  plan["devices"][1]["compiled_for"] = accelerator;
+  return plan.dump();
+}
+
+constexpr int kAbsent = 9, kThere = 1;
+
+const sluice_artifact *onWhatIsThere() {
+  static const std::string plan = planOn(kThere);
+  static const sluice_artifact artifact = test::scaler(plan);
+  return &artifact;
+}
+
+const sluice_artifact &eitherArtifact() {
+  static const std::string plan = planOn(kAbsent);
+  static const sluice_artifact artifact = [] {
+    sluice_artifact made = test::scaler(plan);
+    made.next = onWhatIsThere;
+    return made;
+  }();
+  return artifact;
+}
+
+InstanceOptions optionsFor(const std::string &list = "", const std::string &device = "") {
+  InstanceOptions options{1, device};
+  options.devices.list = list;
+  options.devices.settings["sim"] = "devices=4";
+  options.devices.folder = SLUICE_BINARY_DIR "/lib/sluice/backends";
+  return options;
+}
+
+} // namespace
+
+TEST(Variants, AreTriedInTheirOrder) {
+  EXPECT_EQ(variantsOf(eitherArtifact()), (std::vector{&eitherArtifact(), onWhatIsThere()}));
+  EXPECT_EQ(&chooseVariant(eitherArtifact(), optionsFor()), onWhatIsThere());
+  EXPECT_EQ(&chooseVariant(eitherArtifact(), optionsFor("sim:2")), &eitherArtifact());
+  EXPECT_EQ(variantsText(variantsOf(eitherArtifact())), "cpu,sim:9 or cpu,sim:1");
+}
+
+TEST(Variants, AreLeftOutUnlessTheyHaveWhatIsAskedFor) {
+  EXPECT_EQ(&chooseVariant(eitherArtifact(), optionsFor("", "sim:9")), &eitherArtifact());
+  Status status = guarded([] { chooseVariant(eitherArtifact(), optionsFor("", "sim:3")); });
+  EXPECT_EQ(status.code, ExitCode::unsupported);
+  EXPECT_NE(status.message.find("it has variants for cpu,sim:9 or cpu,sim:1"), std::string::npos) << status.message;
+}
+
+/// One of several processes has the devices behind those of the processes before it on its machine.
+TEST(Variants, AreForTheDevicesOfAProcess) {
+  EXPECT_EQ(&chooseVariant(eitherArtifact(), optionsFor("sim:0-3"), 3), &eitherArtifact());
+  EXPECT_EQ(&chooseVariant(eitherArtifact(), optionsFor(), 0), onWhatIsThere());
+  Status status = guarded([] { chooseVariant(eitherArtifact(), optionsFor(), 3); });
+  EXPECT_EQ(status.code, ExitCode::unsupported);
+  EXPECT_NE(status.message.find("cpu,sim:1: device acc0 (sim:4) is not there"), std::string::npos) << status.message;
+}

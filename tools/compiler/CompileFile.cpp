@@ -1,0 +1,184 @@
+// From a file to a file.
+#include "ir/Target.h"
+#include "ir/text/ParseGuard.h"
+#include "tools/compiler/Compiler.h"
+#include "tools/compiler/Diagnostics.h"
+#include "tools/compiler/Dot.h"
+#include "tools/compiler/Files.h"
+#include "tools/compiler/InitialData.h"
+#include "tools/compiler/Linker.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+#include <chrono>
+#include <optional>
+
+using namespace mlir;
+
+namespace sluice::compiler {
+
+static std::string printModule(ModuleOp module, bool locations) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  OpPrintingFlags flags;
+  flags.enableDebugInfo(locations);
+  module->print(out, flags);
+  out << '\n';
+  return text;
+}
+
+static std::string defaultOutput(llvm::StringRef input, Emit emit) {
+  if (isText(emit))
+    return "-";
+  llvm::SmallString<128> name(llvm::sys::path::filename(input));
+  llvm::sys::path::replace_extension(name, emit == Emit::SharedLibrary ? "so" : emit == Emit::Object ? "o" : "");
+  if (name == llvm::sys::path::filename(input))
+    name += ".out"; // never over the model itself
+  return name.str().str();
+}
+
+/// What stands behind the name of an artifact in that of its file of large initial data.
+static constexpr llvm::StringLiteral kValuesEnding = ".values.safetensors";
+
+/// Those of all variants, whose kernels have the same names.
+static llvm::Expected<std::vector<std::string>> objectsOf(const Compiled &compiled) {
+  if (compiled.others.empty())
+    return compiled.objects;
+  std::vector<std::string> objects;
+  auto add = [&](const Compiled &variant) {
+    auto joined = joinObjects(variant.objects, passes::querySymbol(int64_t(objects.size())));
+    if (joined)
+      objects.push_back(std::move(*joined));
+    return joined.takeError();
+  };
+  if (llvm::Error error = add(compiled))
+    return error;
+  for (const Compiled &other : compiled.others)
+    if (llvm::Error error = add(other))
+      return error;
+  return objects;
+}
+
+/// The artifact, and its file of initial data where there is much: both or none.
+static llvm::Error writeArtifact(ModuleOp module, const Compiled &compiled, Emit emit) {
+  auto objects = objectsOf(compiled);
+  if (!objects)
+    return objects.takeError();
+  std::string values = compiled.output + kValuesEnding.str();
+  if (llvm::Error error = writeInitialData(module, compiled.values, values))
+    return error;
+  llvm::Error error = linkArtifact(*objects, compiled.output,
+                                   emit == Emit::Executable      ? LinkOutput::Executable
+                                   : emit == Emit::SharedLibrary ? LinkOutput::SharedLibrary
+                                                                 : LinkOutput::Object);
+  if (error && !compiled.values.file.empty())
+    llvm::sys::fs::remove(values);
+  return error;
+}
+
+static llvm::Error writeOutput(ModuleOp module, const Compiled &compiled, Emit emit, bool locations) {
+  if (emit == Emit::None)
+    return llvm::Error::success();
+  if (!isText(emit))
+    return writeArtifact(module, compiled, emit);
+  std::string text = emit == Emit::Dot ? printDot(module) : printModule(module, locations);
+  if (compiled.output != "-")
+    return writeWhole(text, compiled.output);
+  return writeStandardOutput(text);
+}
+
+llvm::Expected<OwningOpRef<ModuleOp>> readModel(llvm::StringRef path, MLIRContext &context) {
+  auto module = ir::parseModuleFile(path, context);
+  if (!module)
+    return withCode(ExitCode::Invalid, module.takeError());
+  locateValues(**module, path);
+  return module;
+}
+
+/// The names of the backends in a list of devices.
+static llvm::Expected<std::vector<std::string>> backendsIn(llvm::StringRef list) {
+  PlacementRequest caps;
+  auto devices = takeCaps(list, caps);
+  if (!devices)
+    return devices.takeError();
+  auto target = ir::Target::parse(*devices);
+  if (!target)
+    return withCode(ExitCode::Usage, target.takeError());
+  std::vector<std::string> backends;
+  for (const ir::TargetDevice &device : target->devices())
+    backends.push_back(device.backend);
+  return backends;
+}
+
+/// The options for each list of devices. Settings of a backend are for those that have it, and of none are refused by the first.
+static llvm::Expected<std::vector<CompileOptions>> optionsOfVariants(const CompileOptions &options) {
+  std::vector<std::string> lists = {options.devices};
+  llvm::append_range(lists, options.otherDevices);
+  std::vector<std::vector<std::string>> backends;
+  for (size_t i = 0; i < lists.size() && lists.size() > 1; ++i) {
+    auto found = backendsIn(lists[i]);
+    if (!found)
+      return found.takeError();
+    if (llvm::is_contained(llvm::ArrayRef(lists).take_front(i), lists[i]))
+      return makeError(ExitCode::Usage, "the devices '" + lists[i] + "' are listed twice");
+    backends.push_back(std::move(*found));
+  }
+  std::vector<CompileOptions> all(lists.size(), options);
+  for (size_t i = 0; i < backends.size(); ++i) {
+    CompileOptions &its = all[i];
+    its.devices = lists[i];
+    its.variant = {int64_t(i), i + 1 == lists.size()};
+    if (!options.dumpIrDir.empty())
+      its.dumpIrDir = options.dumpIrDir + "/" + lists[i];
+    for (const auto &[name, text] : options.settings) {
+      auto has = [&](const std::vector<std::string> &some) { return llvm::is_contained(some, name); };
+      if (!has(backends[i]) && llvm::any_of(backends, has))
+        its.settings.erase(name);
+    }
+  }
+  return all;
+}
+
+llvm::Expected<Compiled> compileFile(llvm::StringRef path, const CompileOptions &options) {
+  bool stops = !options.compileTo.empty() && options.compileTo != "executable";
+  Emit emit = stops && !isText(options.emit) ? Emit::Mlir : options.emit;
+  std::string output = options.output.empty() ? defaultOutput(path, emit) : options.output;
+  if (output == "-" && !isText(emit))
+    return makeError(ExitCode::Usage, "only IR can be written to the standard output");
+  if (isText(emit) && !options.otherDevices.empty())
+    return makeError(ExitCode::Usage, "IR is for one list of devices, and several are given");
+  auto variants = optionsOfVariants(options);
+  if (!variants)
+    return variants.takeError();
+
+  MLIRContext context(MLIRContext::Threading::DISABLED); // a thread that cannot be had would end the process
+  std::vector<OwningOpRef<ModuleOp>> modules;
+  std::optional<Compiled> compiled;
+  for (CompileOptions &how : *variants) {
+    auto module = readModel(path, context);
+    if (!module)
+      return module.takeError();
+    if (!isText(emit))
+      how.values = (llvm::sys::path::filename(output) + kValuesEnding).str();
+    auto variant = compileModule(**module, how);
+    if (!variant)
+      return variant.takeError();
+    modules.push_back(std::move(*module));
+    if (!compiled)
+      compiled = std::move(*variant);
+    else
+      compiled->others.push_back(std::move(*variant));
+  }
+
+  auto start = std::chrono::steady_clock::now();
+  compiled->output = output;
+  if (llvm::Error error = writeOutput(*modules.front(), *compiled, emit, options.printLocations))
+    return error;
+  std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  if (!isText(emit))
+    compiled->phases.push_back({"executable", took.count()});
+  return std::move(*compiled);
+}
+
+} // namespace sluice::compiler
