@@ -80,7 +80,8 @@ Queue &Machine::addQueue(int32_t device, const char *name) {
 void Machine::drop(Queue &queue, Host &host) {
   queue.isDropped = true;
   for (const auto &[id, ranks] : ranks_)
-    ranks->leave(queue);
+    if (ranks) // somebody has come with the id
+      ranks->leave(queue);
   free(queue);
   settle();
   scheduler_.drop(queue.number);
