@@ -204,6 +204,19 @@ EXPORTED int cublasLtDestroy(Device **handle) {
   return Done;
 }
 
+EXPORTED const char *cublasLtGetStatusName(int status) {
+  switch (status) {
+  case WithoutContext:
+    return "CUBLAS_STATUS_NOT_INITIALIZED";
+  case InvalidArgument:
+    return "CUBLAS_STATUS_INVALID_VALUE";
+  case NotSupported:
+    return "CUBLAS_STATUS_NOT_SUPPORTED";
+  default:
+    return status == Done ? "CUBLAS_STATUS_SUCCESS" : "unrecognized status";
+  }
+}
+
 EXPORTED size_t cublasLtGetVersion() { return 130100; }
 
 EXPORTED int cublasLtMatmulDescCreate(Description **description, int compute, int scale) {

@@ -2,6 +2,7 @@
 
 #include "backends/loops/Elements.h"
 #include "backends/loops/Padding.h"
+#include <limits>
 #include <map>
 
 namespace sluice::cuda {
@@ -38,6 +39,7 @@ private:
   std::optional<LibraryProduct::Matrix> matrixOf(int64_t buffer, const Merged &side, int64_t sideStride,
                                                  const Merged &other, int64_t otherStride, int64_t batchStride) const;
 
+  bool canCount(const LibraryProduct::Extent &batch) const;
   bool isAlong(ir::ExpandOp bias, Product::Role role, const Strides &result) const;
 
   const Product &product;
@@ -110,6 +112,11 @@ std::optional<LibraryProduct::Matrix> Finder::matrixOf(int64_t buffer, const Mer
   return LibraryProduct::Matrix{buffer, leading, batchStride, !bySide};
 }
 
+/// Libraries count the matrices of a batch in 32 bits.
+bool Finder::canCount(const LibraryProduct::Extent &batch) const {
+  return batch.size <= std::numeric_limits<int32_t>::max() / (batch.perRow ? std::max<int64_t>(capacity, 1) : 1);
+}
+
 /// Whether a number for each element of this role, side by side, is what is added to the others' results.
 bool Finder::isAlong(ir::ExpandOp bias, Product::Role role, const Strides &result) const {
   auto index = llvm::map_to_vector(bias.getDims(), [&](int64_t dim) { return product.result[size_t(dim)]; });
@@ -156,7 +163,7 @@ std::optional<LibraryProduct> Finder::find(Behind behind) {
     return std::nullopt;
   std::optional<Merged> m = merge(Product::M, {&*c, &*a}), n = merge(Product::N, {&*c, &*b}),
                         k = merge(Product::K, {&*a, &*b}), batch = merge(Product::Batch, {&*c, &*a, &*b});
-  if (!m || !n || !k || !batch)
+  if (!m || !n || !k || !batch || !canCount(batch->extent))
     return std::nullopt;
   auto kernel = op->getParentOfType<ir::KernelOp>(); // before there is one, buffers have no numbers
   int64_t result = kernel ? kernel.getNumOperands() : 0;

@@ -9,6 +9,9 @@
 
 namespace sluice::cuda {
 
+// Statuses that mean something to callers: memory is gone, or the device is lost.
+static constexpr int kAllocationFailed = 3, kExecutionFailed = 13;
+
 static std::string valueOf(const char *variable) {
   const char *value = std::getenv(variable);
   return value ? value : "";
@@ -36,6 +39,7 @@ static std::optional<BlasLt> open(const std::string &path, std::string &problem)
   SLUICE_FOR_EACH_BLAS_FUNCTION(SLUICE_FIND)
 #undef SLUICE_FIND
   auto version = reinterpret_cast<size_t (*)()>(dlsym(library, "cublasLtGetVersion"));
+  blas.statusName = reinterpret_cast<decltype(blas.statusName)>(dlsym(library, "cublasLtGetStatusName"));
   blas.version = version ? versionText(version()) : "of an unknown version";
   return blas;
 }
@@ -61,6 +65,18 @@ static std::optional<BlasLt> search() {
 const BlasLt *BlasLt::find() {
   static const std::optional<BlasLt> found = search();
   return found ? &*found : nullptr;
+}
+
+std::string BlasLt::textOf(int status) const {
+  const char *name = statusName ? statusName(status) : nullptr;
+  return (name ? name : "cublasLt's status") + (" (" + std::to_string(status) + ")");
+}
+
+void BlasLt::check(int status, const std::string &what) const {
+  if (status == 0)
+    return;
+  bool isGone = status == kAllocationFailed || status == kExecutionFailed;
+  throw Error(isGone ? SLUICE_EXHAUSTED : SLUICE_INTERNAL, what + ": " + textOf(status));
 }
 
 } // namespace sluice::cuda

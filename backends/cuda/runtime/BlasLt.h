@@ -67,7 +67,7 @@ struct BlasChoice {
   X(choose, "cublasLtMatmulAlgoGetHeuristic",                                                                          \
     (BlasHandle handle, BlasDescription description, BlasLayout a, BlasLayout b, BlasLayout c, BlasLayout d,           \
      BlasPreference preference, int wanted, BlasChoice *choices, int *found))                                          \
-  X(check, "cublasLtMatmulAlgoCheck",                                                                                  \
+  X(checkAlgorithm, "cublasLtMatmulAlgoCheck",                                                                         \
     (BlasHandle handle, BlasDescription description, BlasLayout a, BlasLayout b, BlasLayout c, BlasLayout d,           \
      const BlasAlgorithm *algorithm, BlasChoice *result))                                                              \
   X(multiply, "cublasLtMatmul",                                                                                        \
@@ -80,11 +80,18 @@ struct BlasLt {
 #define SLUICE_BLAS_MEMBER(member, symbol, parameters) int(*member) parameters;
   SLUICE_FOR_EACH_BLAS_FUNCTION(SLUICE_BLAS_MEMBER)
 #undef SLUICE_BLAS_MEMBER
-  std::string version; ///< "13.1.0"
+  const char *(*statusName)(int status) = nullptr; ///< null where statuses have no names
+  std::string version;                             ///< "13.1.0"
 
   /// The library that SLUICE_CUBLASLT names, else the loader's, else that of a toolkit in CUDA_HOME or /usr/local/cuda.
   /// Null if there is none; what is named and cannot be used is an error.
   static const BlasLt *find();
+
+  /// Throws unless `status` is that of success: `what` was tried. Memory that cannot be had, and faults of
+  /// work that was done before, are errors of exhaustion.
+  void check(int status, const std::string &what) const;
+  /// "CUBLAS_STATUS_NOT_SUPPORTED (15)"
+  std::string textOf(int status) const;
 };
 
 } // namespace sluice::cuda

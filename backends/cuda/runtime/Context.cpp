@@ -275,8 +275,7 @@ const BlasLt *Context::libraryOn(Device &device) const {
     throw Error(SLUICE_UNSUPPORTED,
                 "there is no cublasLt here, which products=library asks for; SLUICE_CUBLASLT may name it");
   if (blas && !device.blas) {
-    if (int status = blas->create(&device.blas); status != 0)
-      throw Error(SLUICE_INTERNAL, text(device) + ": cublasLt does not begin: its status is " + std::to_string(status));
+    blas->check(blas->create(&device.blas), text(device) + ": cublasLt does not begin");
     device.name += ", products by cublasLt " + blas->version;
   }
   return blas;
@@ -314,7 +313,8 @@ void Context::fill(LoadedModule &loaded, ModuleImage image) {
     LoadedModule::Kernel &its = loaded.kernels[kernel.name];
     its.buffers = kernel.buffers;
     if (const BlasLt *blas = kernel.product ? libraryOn(device) : nullptr)
-      its.product = PreparedProduct::prepare(*blas, device.blas, *kernel.product);
+      its.product =
+          PreparedProduct::prepare(*blas, device.blas, *kernel.product, text(device) + ": kernel " + kernel.name);
     for (ImageFunction &function : kernel.functions) {
       DriverFunction code = find(function.name);
       if (function.sharedBytes > 0)
@@ -375,9 +375,7 @@ void Context::launch(const Queue &queue, const LoadedModule &module, const sluic
   PreparedProduct *product = kernel->second.product.get();
   bool isForLibrary = product && product->does(rows);
   if (isForLibrary)
-    if (int status = product->launch(rows, addresses.data(), addresses.back(), queue.stream); status != 0)
-      throw Error(SLUICE_INTERNAL,
-                  text(*queue.device) + ": kernel " + launch.name + ": cublasLt's status is " + std::to_string(status));
+    product->launch(rows, addresses.data(), addresses.back(), queue.stream);
   std::vector<void *> arguments(buffers);
   std::transform(addresses.begin(), addresses.end(), arguments.begin(),
                  [](void *&address) { return static_cast<void *>(&address); });

@@ -2,6 +2,7 @@
 
 #include "backends/cuda/runtime/Error.h"
 
+#include <limits>
 #include <set>
 #include <sstream>
 
@@ -84,14 +85,21 @@ private:
   }
 
   static bool isSound(const ImageProduct &product, const ImageKernel &kernel) {
-    bool isSound = product.capacity >= 0 && product.workspaceBytes >= 0 && product.bias >= -1 &&
+    bool isSound = product.capacity >= 0 && product.workspaceBytes >= 0 &&
+                   product.workspaceBytes <= kMostWorkspaceBytes && product.bias >= -1 &&
                    product.bias + 1 < int64_t(kernel.buffers) && (product.hasRelu == 0 || product.hasRelu == 1);
     for (const ImageProduct::Extent &extent : {product.p, product.q, product.k, product.batch})
       isSound &= extent.size > 0 && (extent.perRow == 0 || extent.perRow == 1);
     for (const ImageProduct::Matrix &matrix : {product.first, product.second, product.result})
       isSound &= matrix.buffer >= 0 && size_t(matrix.buffer) + 1 < kernel.buffers && matrix.leading > 0 &&
                  matrix.batchStride >= 0 && (matrix.isTransposed == 0 || matrix.isTransposed == 1);
-    return isSound && product.result.isTransposed == 0;
+    auto isWide = [&](const ImageProduct::Matrix &matrix, const ImageProduct::Extent &height,
+                      const ImageProduct::Extent &width) {
+      return matrix.leading >= (matrix.isTransposed ? width : height).with(product.capacity);
+    };
+    return isSound && product.result.isTransposed == 0 && isWide(product.first, product.p, product.k) &&
+           isWide(product.second, product.k, product.q) && isWide(product.result, product.p, product.q) &&
+           product.batch.with(product.capacity) <= std::numeric_limits<int32_t>::max(); // as the library counts
   }
 
   std::string_view bytes(size_t count) {

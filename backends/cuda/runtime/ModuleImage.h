@@ -34,6 +34,9 @@ struct ImageFunction {
   }
 };
 
+/// What products may use besides: compiler/LibraryProduct.h asks for no more.
+inline constexpr int64_t kMostWorkspaceBytes = 32 << 20;
+
 /// D[p, q] = sum over k of first[p, k] * second[k, q], column-major (compiler/LibraryProduct.h).
 struct ImageProduct {
   struct Extent {

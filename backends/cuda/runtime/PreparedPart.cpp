@@ -1,16 +1,22 @@
 #include "backends/cuda/runtime/PreparedPart.h"
 
+#include "backends/cuda/runtime/Error.h"
+
 #include <array>
 #include <numeric>
+#include <type_traits>
 
 namespace sluice::cuda {
 
 // Buffers of a plan begin at multiples of that.
 static constexpr uint32_t kPromisedAlignment = 64;
+static constexpr uint32_t kWorkspaceAlignment = 16; // which the library asks for
 static constexpr int kMostChoices = 8;
 
-std::unique_ptr<PreparedPart> PreparedPart::prepare(const BlasLt &blas, BlasHandle handle, const ProductPart &part) {
-  std::unique_ptr<PreparedPart> prepared(new PreparedPart(blas, handle, part));
+std::unique_ptr<PreparedPart> PreparedPart::prepare(const BlasLt &blas, BlasHandle handle, const ProductPart &part,
+                                                    const std::string &name) {
+  std::unique_ptr<PreparedPart> prepared(new PreparedPart(blas, handle, part, name));
+  prepared->describe();
   return prepared->choose() ? std::move(prepared) : nullptr;
 }
 
@@ -36,27 +42,28 @@ static uint32_t alignmentAt(int64_t offset) {
   return std::gcd(kPromisedAlignment, uint32_t(offset % kPromisedAlignment));
 }
 
-PreparedPart::PreparedPart(const BlasLt &blas, BlasHandle handle, const ProductPart &part)
-    : blas(blas), handle(handle), part(part), product(this->part.product) {
+PreparedPart::PreparedPart(const BlasLt &blas, BlasHandle handle, const ProductPart &part, const std::string &name)
+    : blas(blas), handle(handle), part(part), product(this->part.product), name(name) {}
+
+void PreparedPart::describe() {
   BlasType type = typeOf(product);
   BlasCompute compute = product.type == "f64"    ? BlasCompute::F64
                         : product.type == "tf32" ? BlasCompute::Tf32
                                                  : BlasCompute::F32;
-  blas.createDescription(&description, compute, sumTypeOf(product));
+  blas.check(blas.createDescription(&description, compute, sumTypeOf(product)), name);
   auto transpose = [&](DescriptionAttribute attribute, bool isTransposed) {
     BlasOp op = isTransposed ? BlasOp::Transposed : BlasOp::Plain;
-    blas.setDescription(description, attribute, &op, sizeof op);
+    setDescription(attribute, op);
   };
   transpose(DescriptionAttribute::TransposeA, product.first.isTransposed);
   transpose(DescriptionAttribute::TransposeB, product.second.isTransposed);
-  BlasEpilogue epilogue = epilogueOf(product);
-  blas.setDescription(description, DescriptionAttribute::Epilogue, &epilogue, sizeof epilogue);
+  setDescription(DescriptionAttribute::Epilogue, epilogueOf(product));
   uintptr_t bias = alignmentAt(part.offsets.bias);
   setBias(reinterpret_cast<const void *>(bias)); // not read: heuristics look at its alignment
   for (auto [layout, matrix] :
        {std::pair(&first, &product.first), {&second, &product.second}, {&result, &product.result}}) {
-    blas.createLayout(layout, type, 1, 1, matrix->leading);
-    blas.setLayout(*layout, LayoutAttribute::BatchStride, &matrix->batchStride, sizeof matrix->batchStride);
+    blas.check(blas.createLayout(layout, type, 1, 1, matrix->leading), name);
+    setLayout(*layout, LayoutAttribute::BatchStride, matrix->batchStride);
   }
 }
 
@@ -68,18 +75,24 @@ PreparedPart::~PreparedPart() {
     blas.destroyDescription(description);
 }
 
+template <typename Value> void PreparedPart::setDescription(DescriptionAttribute attribute, Value value) {
+  blas.check(blas.setDescription(description, attribute, &value, sizeof value), name);
+}
+
+template <typename Value> void PreparedPart::setLayout(BlasLayout layout, LayoutAttribute attribute, Value value) {
+  blas.check(blas.setLayout(layout, attribute, &value, sizeof value), name);
+}
+
 void PreparedPart::setBias(const void *address) {
   if (product.bias >= 0)
-    blas.setDescription(description, DescriptionAttribute::BiasPointer, &address, sizeof address);
+    setDescription(DescriptionAttribute::BiasPointer, address);
 }
 
 void PreparedPart::setRows(int64_t rows) {
   auto set = [&](BlasLayout layout, bool isTransposed, int64_t height, int64_t width) {
-    uint64_t stored[] = {uint64_t(isTransposed ? width : height), uint64_t(isTransposed ? height : width)};
-    int32_t batch = int32_t(product.batch.with(rows));
-    blas.setLayout(layout, LayoutAttribute::Rows, &stored[0], sizeof stored[0]);
-    blas.setLayout(layout, LayoutAttribute::Columns, &stored[1], sizeof stored[1]);
-    blas.setLayout(layout, LayoutAttribute::BatchCount, &batch, sizeof batch);
+    setLayout(layout, LayoutAttribute::Rows, uint64_t(isTransposed ? width : height));
+    setLayout(layout, LayoutAttribute::Columns, uint64_t(isTransposed ? height : width));
+    setLayout(layout, LayoutAttribute::BatchCount, int32_t(product.batch.with(rows)));
   };
   int64_t p = product.p.with(rows), q = product.q.with(rows), k = product.k.with(rows);
   set(first, product.first.isTransposed, p, k);
@@ -88,29 +101,33 @@ void PreparedPart::setRows(int64_t rows) {
   rowsSet = rows;
 }
 
+bool PreparedPart::isEmpty(int64_t rows) const {
+  return product.p.with(rows) == 0 || product.q.with(rows) == 0 || product.k.with(rows) == 0 ||
+         product.batch.with(rows) == 0;
+}
+
 bool PreparedPart::choose() {
-  if (!description || !first || !second || !result)
+  if (isEmpty(product.capacity))
     return false;
   setRows(product.capacity);
-  BlasPreference preference = nullptr;
-  if (blas.createPreference(&preference) != 0)
-    return false;
+  BlasPreference created = nullptr;
+  blas.check(blas.createPreference(&created), name);
+  std::unique_ptr<std::remove_pointer_t<BlasPreference>, decltype(blas.destroyPreference)> preference(
+      created, blas.destroyPreference);
+  auto prefer = [&](PreferenceAttribute attribute, auto value) {
+    blas.check(blas.setPreference(preference.get(), attribute, &value, sizeof value), name);
+  };
   auto workspace = uint64_t(product.workspaceBytes);
-  uint32_t schemes = kReductionInWorkspace;
-  blas.setPreference(preference, PreferenceAttribute::WorkspaceBytes, &workspace, sizeof workspace);
-  blas.setPreference(preference, PreferenceAttribute::ReductionSchemes, &schemes, sizeof schemes);
-  for (auto [attribute, offset] : {std::pair(PreferenceAttribute::AlignmentA, part.offsets.first),
-                                   {PreferenceAttribute::AlignmentB, part.offsets.second},
-                                   {PreferenceAttribute::AlignmentC, part.offsets.result},
-                                   {PreferenceAttribute::AlignmentD, part.offsets.result}}) {
-    uint32_t alignment = alignmentAt(offset);
-    blas.setPreference(preference, attribute, &alignment, sizeof alignment);
-  }
+  prefer(PreferenceAttribute::WorkspaceBytes, workspace);
+  prefer(PreferenceAttribute::ReductionSchemes, kReductionInWorkspace);
+  prefer(PreferenceAttribute::AlignmentA, alignmentAt(part.offsets.first));
+  prefer(PreferenceAttribute::AlignmentB, alignmentAt(part.offsets.second));
+  prefer(PreferenceAttribute::AlignmentC, alignmentAt(part.offsets.result));
+  prefer(PreferenceAttribute::AlignmentD, alignmentAt(part.offsets.result));
   std::array<BlasChoice, kMostChoices> choices{};
   int found = 0;
-  int status =
-      blas.choose(handle, description, first, second, result, result, preference, kMostChoices, choices.data(), &found);
-  blas.destroyPreference(preference);
+  int status = blas.choose(handle, description, first, second, result, result, preference.get(), kMostChoices,
+                           choices.data(), &found);
   for (int i = 0; status == 0 && i < found; ++i) // the best first
     if (choices[size_t(i)].status == 0 && choices[size_t(i)].workspaceBytes <= workspace) {
       algorithm = choices[size_t(i)].algorithm;
@@ -122,16 +139,31 @@ bool PreparedPart::choose() {
 bool PreparedPart::does(int64_t rows) {
   if (rows == rowsSet)
     return doesRowsSet;
+  if (isEmpty(rows))
+    return false;
   setRows(rows);
-  bool isEmpty = product.p.with(rows) == 0 || product.q.with(rows) == 0 || product.k.with(rows) == 0 ||
-                 product.batch.with(rows) == 0;
   BlasChoice checked{};
-  doesRowsSet = !isEmpty && blas.check(handle, description, first, second, result, result, &algorithm, &checked) == 0 &&
+  doesRowsSet = blas.checkAlgorithm(handle, description, first, second, result, result, &algorithm, &checked) == 0 &&
                 checked.workspaceBytes <= size_t(product.workspaceBytes);
   return doesRowsSet;
 }
 
-int PreparedPart::launch(int64_t rows, void *const *addresses, void *workspace, DriverStream stream) {
+void PreparedPart::checkAligned(void *const *addresses, const void *workspace) const {
+  auto check = [&](const void *address, uint32_t alignment, const std::string &what) {
+    auto number = reinterpret_cast<uintptr_t>(address);
+    if (number % alignment != 0)
+      throw Error(SLUICE_INTERNAL, name + ": " + what + " lies " + std::to_string(number % alignment) +
+                                       " bytes behind a multiple of " + std::to_string(alignment) +
+                                       ", where cublasLt was promised one");
+  };
+  for (int64_t buffer : {product.first.buffer, product.second.buffer, product.result.buffer, product.bias})
+    if (buffer >= 0)
+      check(addresses[buffer], kPromisedAlignment, "buffer " + std::to_string(buffer));
+  check(workspace, kWorkspaceAlignment, "the workspace");
+}
+
+void PreparedPart::launch(int64_t rows, void *const *addresses, void *workspace, DriverStream stream) {
+  checkAligned(addresses, workspace);
   if (rows != rowsSet)
     setRows(rows);
   static constexpr float kNumbers[] = {0, 1};
@@ -141,9 +173,10 @@ int PreparedPart::launch(int64_t rows, void *const *addresses, void *workspace, 
   auto at = [&](int64_t buffer, int64_t offset) { return static_cast<std::byte *>(addresses[buffer]) + offset; };
   setBias(product.bias >= 0 ? at(product.bias, part.offsets.bias) : nullptr);
   void *to = at(product.result.buffer, part.offsets.result);
-  return blas.multiply(handle, description, number(true), at(product.first.buffer, part.offsets.first), first,
-                       at(product.second.buffer, part.offsets.second), second, number(part.addsToResult), to, result,
-                       to, result, &algorithm, workspace, size_t(product.workspaceBytes), stream);
+  blas.check(blas.multiply(handle, description, number(true), at(product.first.buffer, part.offsets.first), first,
+                           at(product.second.buffer, part.offsets.second), second, number(part.addsToResult), to,
+                           result, to, result, &algorithm, workspace, size_t(product.workspaceBytes), stream),
+             name);
 }
 
 } // namespace sluice::cuda

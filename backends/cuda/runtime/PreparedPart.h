@@ -12,21 +12,28 @@ namespace sluice::cuda {
 
 class PreparedPart {
 public:
-  /// Null if the library has no algorithm for it. The device's context must be current.
-  static std::unique_ptr<PreparedPart> prepare(const BlasLt &blas, BlasHandle handle, const ProductPart &part);
+  /// Null if the library has no algorithm for it. The device's context must be current. `name` is what errors begin with.
+  static std::unique_ptr<PreparedPart> prepare(const BlasLt &blas, BlasHandle handle, const ProductPart &part,
+                                               const std::string &name);
   ~PreparedPart();
   PreparedPart(const PreparedPart &) = delete;
   PreparedPart &operator=(const PreparedPart &) = delete;
 
   /// Whether there is anything to multiply in a call of so many rows, and the algorithm does it.
   bool does(int64_t rows);
-  /// Puts it into the stream; `addresses` are the kernel's buffers. Gives the library's status.
-  int launch(int64_t rows, void *const *addresses, void *workspace, DriverStream stream);
+  /// Puts it into the stream; `addresses` are the kernel's buffers. Throws if they are not aligned as was promised when the
+  /// algorithm was chosen, or if the library refuses the call.
+  void launch(int64_t rows, void *const *addresses, void *workspace, DriverStream stream);
 
 private:
-  PreparedPart(const BlasLt &blas, BlasHandle handle, const ProductPart &part);
+  PreparedPart(const BlasLt &blas, BlasHandle handle, const ProductPart &part, const std::string &name);
 
+  void describe();
+  bool isEmpty(int64_t rows) const;
   bool choose();
+  void checkAligned(void *const *addresses, const void *workspace) const;
+  template <typename Value> void setDescription(DescriptionAttribute attribute, Value value);
+  template <typename Value> void setLayout(BlasLayout layout, LayoutAttribute attribute, Value value);
   void setBias(const void *address);
   void setRows(int64_t rows);
 
@@ -34,6 +41,7 @@ private:
   BlasHandle handle;
   ProductPart part;
   const ImageProduct &product; // the part's
+  std::string name;
   BlasDescription description = nullptr;
   BlasLayout first = nullptr, second = nullptr, result = nullptr;
   BlasAlgorithm algorithm{};

@@ -5,11 +5,11 @@
 namespace sluice::cuda {
 
 std::unique_ptr<PreparedProduct> PreparedProduct::prepare(const BlasLt &blas, BlasHandle handle,
-                                                          const ImageProduct &product) {
+                                                          const ImageProduct &product, const std::string &name) {
   for (const std::vector<ProductPart> &wanted : {partsOf(product), std::vector{ProductPart{product}}}) {
     Parts parts;
     for (const ProductPart &part : wanted)
-      parts.push_back(PreparedPart::prepare(blas, handle, part));
+      parts.push_back(PreparedPart::prepare(blas, handle, part, name));
     if (std::find(parts.begin(), parts.end(), nullptr) == parts.end())
       return std::unique_ptr<PreparedProduct>(new PreparedProduct(std::move(parts)));
   }
@@ -20,11 +20,9 @@ bool PreparedProduct::does(int64_t rows) {
   return std::all_of(parts.begin(), parts.end(), [&](auto &part) { return part->does(rows); });
 }
 
-int PreparedProduct::launch(int64_t rows, void *const *addresses, void *workspace, DriverStream stream) {
+void PreparedProduct::launch(int64_t rows, void *const *addresses, void *workspace, DriverStream stream) {
   for (auto &part : parts)
-    if (int status = part->launch(rows, addresses, workspace, stream); status != 0)
-      return status;
-  return 0;
+    part->launch(rows, addresses, workspace, stream);
 }
 
 } // namespace sluice::cuda

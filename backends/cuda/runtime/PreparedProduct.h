@@ -10,13 +10,15 @@ namespace sluice::cuda {
 
 class PreparedProduct {
 public:
-  /// Null if the library has no algorithm for it. The device's context must be current.
-  static std::unique_ptr<PreparedProduct> prepare(const BlasLt &blas, BlasHandle handle, const ImageProduct &product);
+  /// Null if the library has no algorithm for it. The device's context must be current. `name` is what errors begin with.
+  static std::unique_ptr<PreparedProduct> prepare(const BlasLt &blas, BlasHandle handle, const ImageProduct &product,
+                                                  const std::string &name);
 
   /// Whether there is anything to multiply in a call of so many rows, and the algorithms of all parts do it.
   bool does(int64_t rows);
-  /// Puts it into the stream; `addresses` are the kernel's buffers. Gives the library's status.
-  int launch(int64_t rows, void *const *addresses, void *workspace, DriverStream stream);
+  /// Puts it into the stream; `addresses` are the kernel's buffers. Throws if they are not aligned as was promised when the
+  /// algorithms were chosen, or if the library refuses the call.
+  void launch(int64_t rows, void *const *addresses, void *workspace, DriverStream stream);
 
 private:
   using Parts = std::vector<std::unique_ptr<PreparedPart>>;

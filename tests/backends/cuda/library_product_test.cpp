@@ -227,6 +227,16 @@ TEST(LibraryProduct, LeavesOutResultsWhosePaddingLiesApart) {
   EXPECT_FALSE(finds("image"));
 }
 
+TEST(LibraryProduct, LeavesOutMoreMatricesThanALibraryCounts) {
+  auto finds = [](const std::string &batch) {
+    std::string x = "tensor<" + batch + "x2x2xf32>";
+    return LibraryRun(einsum("abcd,abde->abce", x, x, x)).library.has_value();
+  };
+  EXPECT_TRUE(finds("1x2147483647"));
+  EXPECT_FALSE(finds("1x2147483648"));
+  EXPECT_FALSE(finds("?x2147483647"));
+}
+
 TEST(LibraryProduct, LeavesOutWhatDoesNotMerge) {
   auto finds = [](const char *x, const char *y, const std::string &attributes) {
     return LibraryRun(product("conv2d", x, "tensor<8x5x1x1xf32>", y, attributes)).library.has_value();

@@ -1,4 +1,5 @@
 // Products as calls of cublasLt: which parts they are done in, and that these give what one sum in double precision gives.
+#include "backends/cuda/runtime/Error.h"
 #include "backends/cuda/runtime/PreparedProduct.h"
 #include "sluice/backend/halves.h"
 #include "tests/cuda_emu/Doubles.h"
@@ -15,21 +16,35 @@ constexpr int64_t kCapacity = 8, kBatch = 2, kWorkspaceBytes = 1 << 16;
 
 /// The double, which keeps what results were multiplied with, and refuses what it is told to.
 struct Watched {
-  static inline std::vector<float> betas;                    // of the calls
-  static inline int choiceToRefuse = -1, checkToRefuse = -1; // the next is 0
+  static inline std::vector<float> betas; // of the calls
+  static inline int choiceToRefuse = -1, checkToRefuse = -1, settingToRefuse = -1,
+                    productToRefuse = -1; // the next is 0
 
   static BlasLt library() {
     BlasLt watched = *BlasLt::find();
+#define REFUSED_IN_TURN(member)                                                                                        \
+  watched.member = [](auto... arguments) {                                                                             \
+    return settingToRefuse-- == 0 ? kNotSupported : BlasLt::find()->member(arguments...);                              \
+  };
+    REFUSED_IN_TURN(createDescription)
+    REFUSED_IN_TURN(createLayout)
+    REFUSED_IN_TURN(createPreference)
+    REFUSED_IN_TURN(setDescription)
+    REFUSED_IN_TURN(setLayout)
+    REFUSED_IN_TURN(setPreference)
+#undef REFUSED_IN_TURN
     watched.choose = [](auto... arguments) {
       return choiceToRefuse-- == 0 ? kNotSupported : BlasLt::find()->choose(arguments...);
     };
-    watched.check = [](auto... arguments) {
-      return checkToRefuse-- == 0 ? kNotSupported : BlasLt::find()->check(arguments...);
+    watched.checkAlgorithm = [](auto... arguments) {
+      return checkToRefuse-- == 0 ? kNotSupported : BlasLt::find()->checkAlgorithm(arguments...);
     };
     watched.multiply = [](BlasHandle handle, BlasDescription description, const void *alpha, const void *a,
                           BlasLayout layoutA, const void *b, BlasLayout layoutB, const void *beta, const void *c,
                           BlasLayout layoutC, void *d, BlasLayout layoutD, const BlasAlgorithm *algorithm,
                           void *workspace, size_t workspaceBytes, DriverStream stream) {
+      if (productToRefuse-- == 0)
+        return kNotSupported;
       betas.push_back(*static_cast<const float *>(beta));
       return BlasLt::find()->multiply(handle, description, alpha, a, layoutA, b, layoutB, beta, c, layoutC, d, layoutD,
                                       algorithm, workspace, workspaceBytes, stream);
@@ -71,7 +86,7 @@ public:
   }
   ~Numbers() { device.driver.release(address); }
 
-  void *place() const { return reinterpret_cast<void *>(address); }
+  std::byte *place() const { return reinterpret_cast<std::byte *>(address); }
   void forget() { std::fill(bytes.begin(), bytes.end(), '\xff'); }
   void send() { device.driver.copyUp(address, bytes.data(), bytes.size(), device.stream); }
   void fetch() {
@@ -136,12 +151,22 @@ int64_t indexIn(const ImageProduct::Matrix &matrix, int64_t batch, int64_t row, 
   return batch * matrix.batchStride + column * matrix.leading + row;
 }
 
+/// What it throws; "" if nothing.
+template <typename Body> std::string errorOf(Body body) {
+  try {
+    body();
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return "";
+}
+
 /// A product on a device, whose operands are multiples of 1/4 that every type has.
 class ProductRun {
 public:
   ProductRun(EmulatedDevice &device, const ImageProduct &product)
-      : prepared(PreparedProduct::prepare(device.blas, device.handle, product)), device(device), product(product),
-        first(device, product.type, kBatch * product.first.batchStride),
+      : prepared(PreparedProduct::prepare(device.blas, device.handle, product, "cuda:0: kernel k")), device(device),
+        product(product), first(device, product.type, kBatch * product.first.batchStride),
         second(device, product.type, kBatch * product.second.batchStride), bias(device, product.type, product.p.size),
         result(device, product.type, kBatch * product.result.batchStride),
         workspace(device, "f32", kWorkspaceBytes / int64_t(sizeof(float))) {
@@ -160,11 +185,20 @@ public:
     result.send();
     void *addresses[] = {first.place(), second.place(), bias.place(), result.place()};
     Watched::betas.clear();
-    EXPECT_EQ(prepared->launch(rows, addresses, workspace.place(), device.stream), 0);
+    prepared->launch(rows, addresses, workspace.place(), device.stream);
     result.fetch();
     EXPECT_EQ(result.known(), kBatch * product.p.size * rows);
     EXPECT_LE(largestError(rows), 1) << "of what rounding may do";
     return Watched::betas;
+  }
+
+  /// What a call says whose buffer of this number, or whose workspace behind them, lies so many bytes further on.
+  std::string errorOfMoved(size_t buffer, size_t bytes) {
+    std::byte *addresses[] = {first.place(), second.place(), bias.place(), result.place(), workspace.place()};
+    addresses[buffer] += bytes;
+    void *buffers[] = {addresses[0], addresses[1], addresses[2], addresses[3]};
+    EXPECT_TRUE(prepared->does(1));
+    return errorOf([&] { prepared->launch(1, buffers, addresses[4], device.stream); });
   }
 
   std::unique_ptr<PreparedProduct> prepared;
@@ -219,7 +253,9 @@ Parts partsFor(const ImageProduct &product) {
 class PreparedProducts : public testing::Test {
 protected:
   static void SetUpTestSuite() { sluice::test::useCudaDoubles(1); }
-  void SetUp() override { Watched::choiceToRefuse = Watched::checkToRefuse = -1; }
+  void SetUp() override {
+    Watched::choiceToRefuse = Watched::checkToRefuse = Watched::settingToRefuse = Watched::productToRefuse = -1;
+  }
 
   /// Runs a product of each type with what may follow it, for several numbers of rows.
   static void expectTheSums(int64_t p, int64_t k, bool firstTransposed, bool secondTransposed, const Betas &betas) {
@@ -303,6 +339,44 @@ TEST_F(PreparedProducts, DoRowsThatAllPartsDo) {
     EXPECT_FALSE(run.prepared->does(3 + part)) << part;
     EXPECT_TRUE(run.prepared->does(5 + part));
   }
+}
+
+TEST_F(PreparedProducts, SayWhatIsNotAligned) {
+  EmulatedDevice device;
+  ProductRun run(device, productOf("f32", 24, 24, true, false, true));
+  for (size_t buffer : {0, 1, 2, 3})
+    EXPECT_EQ(run.errorOfMoved(buffer, 36),
+              "cuda:0: kernel k: buffer " + std::to_string(buffer) +
+                  " lies 36 bytes behind a multiple of 64, where cublasLt was promised one");
+  constexpr size_t kWorkspace = 4;
+  EXPECT_EQ(run.errorOfMoved(kWorkspace, 8),
+            "cuda:0: kernel k: the workspace lies 8 bytes behind a multiple of 16, where cublasLt was promised one");
+  EXPECT_EQ(run.errorOfMoved(kWorkspace, 16), "cuda:0: kernel k: CUBLAS_STATUS_INVALID_VALUE (7)") << "it is too small";
+  EXPECT_EQ(run.errorOfMoved(kWorkspace, 0), "");
+  device.driver.streamSynchronize(device.stream);
+}
+
+TEST_F(PreparedProducts, SayWhatTheLibraryRefuses) {
+  EmulatedDevice device;
+  ProductRun run(device, productOf("f32", 24, 24, true, false));
+  Watched::productToRefuse = 0;
+  EXPECT_EQ(run.errorOfMoved(0, 0), "cuda:0: kernel k: CUBLAS_STATUS_NOT_SUPPORTED (15)");
+  device.blas.statusName = nullptr;
+  Watched::productToRefuse = 0;
+  EXPECT_EQ(run.errorOfMoved(0, 0), "cuda:0: kernel k: cublasLt's status (15)");
+}
+
+// Whichever of its attributes it is that the library does not know.
+TEST_F(PreparedProducts, SayThatTheyCannotBeDescribed) {
+  EmulatedDevice device;
+  int refused = 0;
+  for (bool isRefused = true; isRefused; ++refused) {
+    Watched::settingToRefuse = refused;
+    std::string error = errorOf([&] { ProductRun(device, productOf("f32", 24, 24, true, false, /*hasBias=*/true)); });
+    isRefused = Watched::settingToRefuse < 0;
+    EXPECT_EQ(error, isRefused ? "cuda:0: kernel k: CUBLAS_STATUS_NOT_SUPPORTED (15)" : "");
+  }
+  EXPECT_GT(refused, 20);
 }
 
 } // namespace sluice::cuda::test

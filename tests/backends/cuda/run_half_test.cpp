@@ -94,6 +94,14 @@ TEST(CudaRunHalf, RefusesWhatIsNoImage) {
          "line 3 of a module"},
         {"sluice cuda 5\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 3 0 4 0\nend\n",
          "line 3 of a module"},
+        {"sluice cuda 5\nkernel k 4\nproduct f32 2 0 1 0 1 0 1 0 0 2 0 0 1 1 0 0 2 1 0 0 -1 0 4 0\nend\n",
+         "line 3 of a module"}, // columns of two lie one apart
+        {"sluice cuda 5\nkernel k 4\nproduct f32 1 0 1 1 1 0 1 0 0 1 0 0 1 3 0 1 2 1 0 0 -1 0 4 0\nend\n",
+         "line 3 of a module"}, // the capacity's four three apart
+        {"sluice cuda 5\nkernel k 4\nproduct f32 1 0 1 0 1 0 536870912 1 0 1 0 0 1 1 0 0 2 1 0 0 -1 0 4 0\nend\n",
+         "line 3 of a module"}, // more matrices than cublasLt counts
+        {"sluice cuda 5\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 0 4 33554433\nend\n",
+         "line 3 of a module"}, // more workspace than is ever asked for
         {"sluice cuda 5\ncode sm_90 5\nend\nbyte", "too few bytes"},
         {"sluice cuda 5\nkernel k 1\n", "line 3 of a module does not end"}})
     EXPECT_THAT(whatLoadSays(image), AllOf(StartsWith("3: "), HasSubstr(why))) << image;
