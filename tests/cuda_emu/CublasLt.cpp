@@ -7,7 +7,8 @@
 // are transposed, C and D are the same. Operands and result have one type; f16 and bf16 are summed and scaled in f32, and
 // rounded once, at the end. An algorithm is made by the heuristic or passes the check, for types, transposes and epilogue;
 // operands lie at multiples of the alignment that the heuristic was promised (256 bytes unless told), the workspace at
-// multiples of 16, and it is as large as the algorithm wants. The workspace is overwritten. Heuristics look at no memory;
+// multiples of 16, and it is as large as the algorithm wants. Where the mask of reduction schemes lets sums lie in the type of
+// the result, the heuristic's first does so, which rounds them several times. The workspace is overwritten. Heuristics look at no memory;
 // nothing of it waits for the device, so that all of it may happen in a capture. C, which has D's layout, is not read where
 // beta is 0, and is added before the bias where it is 1.
 //
@@ -61,7 +62,9 @@ struct Preference {
 struct Algorithm {
   uint64_t mark;
   uint32_t type, epilogue, transposed[2], alignment[3], biasAlignment;
-  uint64_t workspace, rest[2];
+  uint64_t workspace;
+  uint64_t parts; // in which terms are added to the result in its memory, and rounded each time
+  uint64_t rest;
 };
 
 struct Choice {
@@ -74,6 +77,7 @@ struct Choice {
 
 constexpr uint64_t kMark = 0x5115ce;
 constexpr uint64_t kWorkspace = 1 << 16;
+constexpr uint32_t kReductionsInTypeOfResult = 1 | 4; // in its memory or in the workspace (cublasLtReductionScheme_t)
 
 enum Type { F32 = 0, F64 = 1, F16 = 2, BF16 = 14 }; // cudaDataType
 
@@ -144,7 +148,8 @@ Algorithm algorithmFor(const Description &description, const Layout &d) {
           {},
           description.hasBias() ? alignmentOf(description.bias) : 1,
           0,
-          {}};
+          1,
+          0};
 }
 
 bool suits(const Algorithm &algorithm, const Description &description, const Layout &d) {
@@ -164,17 +169,27 @@ size_t extent(const Layout &layout) {
 /// Whether many neighbours are no multiple of the 16 bytes that fast kernels take at once.
 bool isUneven(const Layout &layout) { return layout.rows > 8 && layout.rows * bytesOf(layout.type) % 16 != 0; }
 
-void multiply(const Description &description, const Sizes &sizes, double beta, const std::byte *a,
+double rounded(double number, int type) {
+  alignas(double) std::byte place[sizeof(double)];
+  putNumber(place, type, number);
+  return numberAt(place, type);
+}
+
+void multiply(const Description &description, const Sizes &sizes, uint64_t parts, double beta, const std::byte *a,
               const Layout &layoutA, const std::byte *b, const Layout &layoutB, std::byte *d, const Layout &layoutD) {
+  uint64_t termsOfPart = (sizes.k + parts - 1) / parts;
   bool isWrong =
       behaves("wrong") || (behaves("uneven") && (isUneven(layoutA) || isUneven(layoutB) || isUneven(layoutD)));
   for (uint64_t column = 0; column < sizes.n; ++column)
     for (uint64_t row = 0; row < sizes.m; ++row) {
       std::byte *place = d + (row + column * uint64_t(layoutD.leading)) * bytesOf(layoutD.type);
       double sum = isWrong + (beta == 0 ? 0 : numberAt(place, layoutD.type));
-      for (uint64_t k = 0; k < sizes.k; ++k)
+      for (uint64_t k = 0; k < sizes.k; ++k) {
         sum += (description.transposed[0] ? at(a, layoutA, k, row) : at(a, layoutA, row, k)) *
                (description.transposed[1] ? at(b, layoutB, column, k) : at(b, layoutB, k, column));
+        if (parts > 1 && (k + 1) % termsOfPart == 0)
+          sum = rounded(sum, layoutD.type);
+      }
       if (description.hasBias())
         sum = float(sum) + numberAt(description.bias + row * bytesOf(layoutD.type), layoutD.type);
       if (description.hasRelu() && sum < 0)
@@ -297,18 +312,21 @@ EXPORTED int cublasLtMatmulAlgoGetHeuristic(Device **handle, const Description *
     return InvalidArgument;
   if (behaves("none"))
     return NotSupported;
-  auto offer = [&](uint64_t workspace) {
+  auto offer = [&](uint64_t workspace, uint64_t parts) {
     if (*found == wanted || workspace > preference->workspace)
       return;
     Choice &choice = choices[(*found)++];
     choice = {algorithmFor(*description, *d), workspace, Done, 1, {}};
     choice.algorithm.workspace = workspace;
+    choice.algorithm.parts = parts;
     const uint32_t *promised = preference->alignment; // of A, B, C and D; C and D are one place
     for (int i = 0; i < 3; ++i)
       choice.algorithm.alignment[i] = i < 2 ? promised[i] : std::max(promised[2], promised[3]);
   };
-  offer(kWorkspace);
-  offer(0);
+  if (preference->schemes & kReductionsInTypeOfResult)
+    offer(0, /*parts=*/4);
+  offer(kWorkspace, 1);
+  offer(0, 1);
   return Done;
 }
 
@@ -358,12 +376,13 @@ EXPORTED int cublasLtMatmul(Device **handle, const Description *description, con
     return InvalidArgument;
   if (needed > 0)
     touched.push_back(bufferAt(own, needed));
-  auto work = [=, scale = number(beta), description = *description, a = *layoutA, b = *layoutB, d = *layoutD] {
+  auto work = [=, parts = algorithm->parts, scale = number(beta), description = *description, a = *layoutA,
+               b = *layoutB, d = *layoutD] {
     sim::Unlocked unlocked(touched);
     if (needed > 0)
       std::memset(workspace, 0xff, needed);
     for (int64_t i = 0; i < d.batch; ++i)
-      multiply(description, sizes, scale, places[0] + i * a.batchStride * int64_t(bytesOf(a.type)), a,
+      multiply(description, sizes, parts, scale, places[0] + i * a.batchStride * int64_t(bytesOf(a.type)), a,
                places[1] + i * b.batchStride * int64_t(bytesOf(b.type)), b,
                const_cast<std::byte *>(places[2]) + i * d.batchStride * int64_t(bytesOf(d.type)), d);
   };

@@ -2,8 +2,10 @@
 
 #include "backends/cuda/runtime/Error.h"
 
+#include <algorithm>
 #include <array>
 #include <numeric>
+#include <set>
 #include <type_traits>
 
 namespace sluice::cuda {
@@ -131,21 +133,48 @@ bool PreparedPart::choose() {
   for (int i = 0; status == 0 && i < found; ++i) // the best first
     if (choices[size_t(i)].status == 0 && choices[size_t(i)].workspaceBytes <= workspace) {
       algorithm = choices[size_t(i)].algorithm;
-      return doesRowsSet = true;
+      if (doesAllRows())
+        return true;
     }
   return false;
 }
 
+/// Numbers of rows that stand for all that calls may have.
+static std::set<int64_t> rowsToCheck(const ImageProduct &product) {
+  constexpr int64_t kEach = 64;
+  int64_t capacity = product.capacity;
+  if (!product.p.perRow && !product.q.perRow && !product.k.perRow && !product.batch.perRow)
+    return {capacity};
+  std::set<int64_t> numbers{std::max<int64_t>(capacity - 1, 1), capacity};
+  for (int64_t rows = 1; rows <= std::min(capacity, kEach); ++rows)
+    numbers.insert(rows);
+  for (int64_t power = kEach; power <= capacity; power *= 2)
+    for (int64_t rows : {power - 1, power, power + 1})
+      numbers.insert(std::min(rows, capacity));
+  return numbers;
+}
+
+bool PreparedPart::doesAllRows() {
+  checked.clear();
+  std::set<int64_t> numbers = rowsToCheck(product);
+  return std::all_of(numbers.begin(), numbers.end(), [&](int64_t rows) { return does(rows); });
+}
+
+bool PreparedPart::check(int64_t rows) {
+  if (rows != rowsSet)
+    setRows(rows);
+  BlasChoice found{};
+  return blas.checkAlgorithm(handle, description, first, second, result, result, &algorithm, &found) == 0 &&
+         found.workspaceBytes <= size_t(product.workspaceBytes);
+}
+
 bool PreparedPart::does(int64_t rows) {
-  if (rows == rowsSet)
-    return doesRowsSet;
   if (isEmpty(rows))
     return false;
-  setRows(rows);
-  BlasChoice checked{};
-  doesRowsSet = blas.checkAlgorithm(handle, description, first, second, result, result, &algorithm, &checked) == 0 &&
-                checked.workspaceBytes <= size_t(product.workspaceBytes);
-  return doesRowsSet;
+  auto [known, isNew] = checked.try_emplace(rows);
+  if (isNew)
+    known->second = check(rows);
+  return known->second;
 }
 
 void PreparedPart::checkAligned(void *const *addresses, const void *workspace) const {

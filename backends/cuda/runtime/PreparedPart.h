@@ -1,12 +1,18 @@
 // A call of cublasLt, on one device: its algorithm is chosen when the code is loaded, for the capacity's rows, and is the
 // same in every call, so that the order of each sum hangs on shape, device and library alone: what is added in parts lies
 // in the workspace, and nothing is added where two blocks meet.
+//
+// An algorithm is chosen if the library says that it does all numbers of rows that a call may have: each up to 64, above
+// that the powers of two, the capacity, and those beside these. To ask for each of some thousands would take as long as all
+// else of loading. Should it refuse another number, calls with so many rows are left to the kernel's functions.
 #pragma once
 
 #include "backends/cuda/runtime/BlasLt.h"
 #include "backends/cuda/runtime/ProductParts.h"
 
 #include <memory>
+#include <string>
+#include <unordered_map>
 
 namespace sluice::cuda {
 
@@ -19,7 +25,7 @@ public:
   PreparedPart(const PreparedPart &) = delete;
   PreparedPart &operator=(const PreparedPart &) = delete;
 
-  /// Whether there is anything to multiply in a call of so many rows, and the algorithm does it.
+  /// Whether there is anything to multiply in a call of so many rows, and the algorithm does it. The library is asked once.
   bool does(int64_t rows);
   /// Puts it into the stream; `addresses` are the kernel's buffers. Throws if they are not aligned as was promised when the
   /// algorithm was chosen, or if the library refuses the call.
@@ -31,6 +37,8 @@ private:
   void describe();
   bool isEmpty(int64_t rows) const;
   bool choose();
+  bool doesAllRows();
+  bool check(int64_t rows);
   void checkAligned(void *const *addresses, const void *workspace) const;
   template <typename Value> void setDescription(DescriptionAttribute attribute, Value value);
   template <typename Value> void setLayout(BlasLayout layout, LayoutAttribute attribute, Value value);
@@ -46,7 +54,7 @@ private:
   BlasLayout first = nullptr, second = nullptr, result = nullptr;
   BlasAlgorithm algorithm{};
   int64_t rowsSet = -1;
-  bool doesRowsSet = false;
+  std::unordered_map<int64_t, bool> checked; // numbers of rows, and whether the algorithm does them
 };
 
 } // namespace sluice::cuda

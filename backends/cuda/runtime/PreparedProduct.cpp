@@ -6,7 +6,10 @@ namespace sluice::cuda {
 
 std::unique_ptr<PreparedProduct> PreparedProduct::prepare(const BlasLt &blas, BlasHandle handle,
                                                           const ImageProduct &product, const std::string &name) {
-  for (const std::vector<ProductPart> &wanted : {partsOf(product), std::vector{ProductPart{product}}}) {
+  std::vector<std::vector<ProductPart>> ways{partsOf(product)};
+  if (ways.front().size() > 1)
+    ways.push_back({ProductPart{product}});
+  for (const std::vector<ProductPart> &wanted : ways) {
     Parts parts;
     for (const ProductPart &part : wanted)
       parts.push_back(PreparedPart::prepare(blas, handle, part, name));

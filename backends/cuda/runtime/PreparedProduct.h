@@ -14,7 +14,8 @@ public:
   static std::unique_ptr<PreparedProduct> prepare(const BlasLt &blas, BlasHandle handle, const ImageProduct &product,
                                                   const std::string &name);
 
-  /// Whether there is anything to multiply in a call of so many rows, and the algorithms of all parts do it.
+  /// Whether there is anything to multiply in a call of so many rows, and the algorithms of all parts do it, which is asked
+  /// once.
   bool does(int64_t rows);
   /// Puts it into the stream; `addresses` are the kernel's buffers. Throws if they are not aligned as was promised when the
   /// algorithms were chosen, or if the library refuses the call.

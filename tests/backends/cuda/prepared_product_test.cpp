@@ -4,9 +4,11 @@
 #include "sluice/backend/halves.h"
 #include "tests/cuda_emu/Doubles.h"
 
+#include <array>
 #include <cmath>
 #include <gtest/gtest.h>
 #include <random>
+#include <set>
 
 namespace sluice::cuda::test {
 
@@ -14,11 +16,21 @@ namespace {
 
 constexpr int64_t kCapacity = 8, kBatch = 2, kWorkspaceBytes = 1 << 16;
 
-/// The double, which keeps what results were multiplied with, and refuses what it is told to.
+using Algorithm = std::array<uint64_t, 8>;
+
+/// The double, which keeps what results were multiplied with and by which algorithms, and refuses what it is told to.
 struct Watched {
-  static inline std::vector<float> betas; // of the calls
-  static inline int choiceToRefuse = -1, checkToRefuse = -1, settingToRefuse = -1,
-                    productToRefuse = -1; // the next is 0
+  static inline std::vector<float> betas;                             // of the calls
+  static inline std::set<Algorithm> algorithms;                       // that calls had
+  static inline int checks = 0;                                       // so far
+  static inline std::set<int> checksToRefuse;                         // by their numbers
+  static inline int choiceToRefuse, settingToRefuse, productToRefuse; // the next is 0
+
+  static void forget() {
+    betas.clear(), algorithms.clear(), checksToRefuse.clear();
+    checks = 0;
+    choiceToRefuse = settingToRefuse = productToRefuse = -1;
+  }
 
   static BlasLt library() {
     BlasLt watched = *BlasLt::find();
@@ -37,7 +49,7 @@ struct Watched {
       return choiceToRefuse-- == 0 ? kNotSupported : BlasLt::find()->choose(arguments...);
     };
     watched.checkAlgorithm = [](auto... arguments) {
-      return checkToRefuse-- == 0 ? kNotSupported : BlasLt::find()->checkAlgorithm(arguments...);
+      return checksToRefuse.count(checks++) ? kNotSupported : BlasLt::find()->checkAlgorithm(arguments...);
     };
     watched.multiply = [](BlasHandle handle, BlasDescription description, const void *alpha, const void *a,
                           BlasLayout layoutA, const void *b, BlasLayout layoutB, const void *beta, const void *c,
@@ -46,6 +58,7 @@ struct Watched {
       if (productToRefuse-- == 0)
         return kNotSupported;
       betas.push_back(*static_cast<const float *>(beta));
+      algorithms.insert(std::to_array(algorithm->data));
       return BlasLt::find()->multiply(handle, description, alpha, a, layoutA, b, layoutB, beta, c, layoutC, d, layoutD,
                                       algorithm, workspace, workspaceBytes, stream);
     };
@@ -253,15 +266,16 @@ Parts partsFor(const ImageProduct &product) {
 class PreparedProducts : public testing::Test {
 protected:
   static void SetUpTestSuite() { sluice::test::useCudaDoubles(1); }
-  void SetUp() override {
-    Watched::choiceToRefuse = Watched::checkToRefuse = Watched::settingToRefuse = Watched::productToRefuse = -1;
-  }
+  void SetUp() override { Watched::forget(); }
 
-  /// Runs a product of each type with what may follow it, for several numbers of rows.
+  /// Runs a product of each type for several numbers of rows, and, as what follows it is the same however operands lie,
+  /// one of these with that.
   static void expectTheSums(int64_t p, int64_t k, bool firstTransposed, bool secondTransposed, const Betas &betas) {
     for (const char *type : {"f16", "bf16", "tf32"})
       for (bool hasBias : {false, true})
         for (bool hasRelu : {false, true}) {
+          if ((hasBias || hasRelu) && (!firstTransposed || secondTransposed))
+            continue;
           SCOPED_TRACE(testing::Message() << type << " " << p << " " << k << " " << firstTransposed << secondTransposed
                                           << (hasBias ? " bias" : "") << (hasRelu ? " ReLU" : ""));
           EmulatedDevice device;
@@ -331,14 +345,62 @@ TEST_F(PreparedProducts, AreWholeWhereAPartHasNoAlgorithm) {
   }
 }
 
-TEST_F(PreparedProducts, DoRowsThatAllPartsDo) {
+// The double's second choice differs from its first, which it refuses for three rows.
+TEST_F(PreparedProducts, HaveOneAlgorithmForAllRows) {
   EmulatedDevice device;
-  ProductRun run(device, productOf("bf16", 1001, 24, true, false));
-  for (int part : {0, 1}) {
-    Watched::checkToRefuse = part;
-    EXPECT_FALSE(run.prepared->does(3 + part)) << part;
-    EXPECT_TRUE(run.prepared->does(5 + part));
+  std::vector<std::set<Algorithm>> algorithms;
+  for (const std::set<int> &refused : {std::set<int>{}, {2}}) {
+    Watched::forget();
+    Watched::checksToRefuse = refused;
+    ProductRun run(device, productOf("f32", 24, 24, true, false));
+    for (int64_t rows = 1; rows <= kCapacity; ++rows)
+      run.call(rows);
+    algorithms.push_back(Watched::algorithms);
+    EXPECT_EQ(Watched::algorithms.size(), 1U);
   }
+  EXPECT_NE(algorithms[0], algorithms[1]);
+}
+
+TEST_F(PreparedProducts, AreLeftToOthersForAllRowsWhereSomeAreNotDone) {
+  EmulatedDevice device;
+  auto isPrepared = [&](const std::set<int> &refused, int64_t p) {
+    Watched::forget();
+    Watched::checksToRefuse = refused;
+    return ProductRun(device, productOf("bf16", p, 24, true, false)).prepared != nullptr;
+  };
+  EXPECT_TRUE(isPrepared({2}, 24));
+  EXPECT_FALSE(isPrepared({2, 5}, 24)) << "three rows, of both choices";
+  EXPECT_TRUE(isPrepared({2, 5}, 1001)) << "a part, but not the whole";
+}
+
+TEST_F(PreparedProducts, AreCheckedForRowsOnce) {
+  EmulatedDevice device;
+  ImageProduct product = productOf("bf16", 1001, 24, true, false);
+  product.capacity = 1000;
+  ProductRun run(device, product);
+  int atLoad = Watched::checks;
+  EXPECT_LT(atLoad, 2 * 100) << "of two parts";
+  for (int64_t rows : {1, 3, 64, 65, 127, 511, 512, 513, 999, 1000})
+    EXPECT_TRUE(run.prepared->does(rows));
+  EXPECT_EQ(Watched::checks, atLoad);
+  for (int part : {0, 1}) {
+    int before = Watched::checks;
+    Watched::checksToRefuse = {before + part};
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      EXPECT_FALSE(run.prepared->does(700 + part)) << part;
+      EXPECT_TRUE(run.prepared->does(800 + part));
+    }
+    EXPECT_EQ(Watched::checks, before + 1 + part + 2) << "parts behind one that refuses are not asked";
+  }
+}
+
+TEST_F(PreparedProducts, WithoutRowsAreCheckedOnce) {
+  EmulatedDevice device;
+  ImageProduct product = productOf("bf16", 24, 24, true, false);
+  product.q = {kCapacity, 0};
+  product.capacity = 1000;
+  EXPECT_TRUE(ProductRun(device, product).prepared);
+  EXPECT_EQ(Watched::checks, 1);
 }
 
 TEST_F(PreparedProducts, SayWhatIsNotAligned) {
