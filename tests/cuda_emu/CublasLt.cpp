@@ -13,8 +13,8 @@
 // beta is 0, and is added before the bias where it is 1.
 //
 // An epilogue's bias is a number of D's type for each of D's rows, side by side, the same for all columns and the whole batch. It
-// is added in f32, before the ReLU, and lies at multiples of what its pointer was a multiple of when the algorithm was made.
-// ReLU keeps NaN. f64 has no epilogues.
+// is added in f32, before the activation, and lies at multiples of what its pointer was a multiple of when the algorithm was made.
+// ReLU keeps NaN, and GELU is its approximation by tanh. f64 has no epilogues.
 //
 // CUDA_EMU_BLAS=none makes heuristics that find nothing, CUDA_EMU_BLAS=wrong products that are wrong, so that tests see who
 // makes them, and CUDA_EMU_BLAS=uneven those that are for slow kernels.
@@ -22,6 +22,7 @@
 #include "tests/cuda_emu/DriverState.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 using namespace sluice;
@@ -44,6 +45,7 @@ struct Description {
 
   bool hasRelu() const { return epilogue & 2; }
   bool hasBias() const { return epilogue & 4; }
+  bool hasGelu() const { return epilogue & 32; }
 };
 
 struct Layout {
@@ -129,7 +131,8 @@ bool fit(const Description &description, const Layout &a, const Layout &b, const
   bool computes = d.type == F64   ? description.compute == 70
                   : d.type == F32 ? description.compute == 68 || description.compute == 77
                                   : (d.type == F16 || d.type == BF16) && description.compute == 68;
-  bool follows = description.epilogue == 1 || (d.type != F64 && (description.epilogue & ~6u) == 0);
+  bool follows = description.epilogue == 1 ||
+                 (d.type != F64 && !(description.epilogue & ~38u) && !(description.hasRelu() && description.hasGelu()));
   return m == sizes.m && n == sizes.n && k == sizes.k && computes && follows &&
          description.scale == (d.type == F64 ? F64 : F32);
 }
@@ -169,6 +172,8 @@ size_t extent(const Layout &layout) {
 /// Whether many neighbours are no multiple of the 16 bytes that fast kernels take at once.
 bool isUneven(const Layout &layout) { return layout.rows > 8 && layout.rows * bytesOf(layout.type) % 16 != 0; }
 
+double gelu(double a) { return 0.5 * a * (1 + std::tanh(0.7978845608028654 * (a + 0.044715 * a * a * a))); }
+
 double rounded(double number, int type) {
   alignas(double) std::byte place[sizeof(double)];
   putNumber(place, type, number);
@@ -194,6 +199,8 @@ void multiply(const Description &description, const Sizes &sizes, uint64_t parts
         sum = float(sum) + numberAt(description.bias + row * bytesOf(layoutD.type), layoutD.type);
       if (description.hasRelu() && sum < 0)
         sum = 0;
+      if (description.hasGelu())
+        sum = gelu(float(sum));
       putNumber(place, layoutD.type, sum);
     }
 }

@@ -24,7 +24,7 @@ struct Merged {
 /// What is done to a product's elements.
 struct Behind {
   ir::ExpandOp bias; // null: none
-  bool hasRelu = false;
+  std::string activation = "none";
 };
 
 class Finder {
@@ -130,6 +130,14 @@ bool Finder::isAlong(ir::ExpandOp bias, Product::Role role, const Strides &resul
   return merged && !merged->extent.perRow && (merged->strides[1] == 1 || merged->extent.size == 1);
 }
 
+/// "none" if a library has none for elements of this type that gives what the op does.
+static std::string activationOf(Operation *op, Type element) {
+  if (isa<ir::ReluOp>(op) && !element.isF64())
+    return "relu";
+  auto gelu = dyn_cast<ir::GeluOp>(op);
+  return gelu && gelu.getTanh() && element.isF32() ? "gelu" : "none";
+}
+
 /// Nothing that a library rounds in another place than the ops do. None if it has no such step.
 static std::optional<Behind> behindProduct(ArrayRef<Operation *> ops) {
   Behind behind;
@@ -143,8 +151,9 @@ static std::optional<Behind> behindProduct(ArrayRef<Operation *> ops) {
         llvm::is_contained(add->getOperands(), bias.getResult()))
       behind.bias = bias, last = add.getResult(), ops = ops.drop_front(2);
   }
-  if (!ops.empty() && !element.isF64() && isa<ir::ReluOp>(ops.front()) && ops.front()->getOperand(0) == last)
-    behind.hasRelu = true, ops = ops.drop_front();
+  if (std::string activation = ops.empty() ? "none" : activationOf(ops.front(), element);
+      activation != "none" && ops.front()->getOperand(0) == last)
+    behind.activation = activation, ops = ops.drop_front();
   return ops.empty() ? std::optional(behind) : std::nullopt;
 }
 
@@ -186,7 +195,7 @@ std::optional<LibraryProduct> Finder::find(Behind behind) {
   llvm::raw_string_ostream(found.type) << element;
   if (behind.bias)
     found.bias = bufferOf(behind.bias.getOperand());
-  found.hasRelu = behind.hasRelu;
+  found.activation = behind.activation;
   found.p = p.extent, found.q = q.extent, found.k = k->extent, found.batch = batch->extent;
   found.first = alongN ? *right : *left;
   found.second = alongN ? *left : *right;

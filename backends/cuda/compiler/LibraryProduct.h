@@ -25,8 +25,8 @@ struct LibraryProduct {
   std::string type; ///< "f32", "f64", "f16" or "bf16", both summed in f32, or "tf32": f32, operands rounded to 11 bits
   Extent p, q, k, batch;
   Matrix first, second, result;
-  std::optional<int64_t> bias; ///< the buffer of a number for each p, added to D
-  bool hasRelu = false;        ///< then negative elements of D are 0
+  std::optional<int64_t> bias;     ///< the buffer of a number for each p, added to D
+  std::string activation = "none"; ///< of D's elements: "none", "relu" or "gelu", its approximation by tanh
   int64_t capacity = 0;
 };
 
@@ -35,7 +35,7 @@ inline constexpr int64_t kLibraryWorkspaceBytes = 32 << 20;
 
 /// Of a product's op and those behind it in its kernel, of which the last one's result is all that is kept. None if the
 /// product's dimensions do not merge into such matrices, or if the ops behind it are others, or would round otherwise: halves
-/// are rounded before a bias is added.
+/// are rounded before a bias is added, and before a GELU.
 std::optional<LibraryProduct> findLibraryProduct(const loops::Product &product, llvm::ArrayRef<mlir::Operation *> ops,
                                                  int64_t capacity);
 

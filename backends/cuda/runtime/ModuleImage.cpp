@@ -8,7 +8,7 @@
 
 namespace sluice::cuda {
 
-static constexpr std::string_view kFirstLine = "sluice cuda 5";
+static constexpr std::string_view kFirstLine = "sluice cuda 6";
 
 namespace {
 
@@ -76,7 +76,7 @@ private:
       line >> extent->size >> extent->perRow;
     for (ImageProduct::Matrix *matrix : {&product.first, &product.second, &product.result})
       line >> matrix->buffer >> matrix->leading >> matrix->batchStride >> matrix->isTransposed;
-    line >> product.bias >> product.hasRelu >> product.capacity >> product.workspaceBytes;
+    line >> product.bias >> product.activation >> product.capacity >> product.workspaceBytes;
   }
 
   static bool isProductType(const std::string &name) {
@@ -84,10 +84,12 @@ private:
     return known.count(name) > 0;
   }
 
+  static bool isActivation(const std::string &name) { return name == "none" || name == "relu" || name == "gelu"; }
+
   static bool isSound(const ImageProduct &product, const ImageKernel &kernel) {
     bool isSound = product.capacity >= 0 && product.workspaceBytes >= 0 &&
                    product.workspaceBytes <= kMostWorkspaceBytes && product.bias >= -1 &&
-                   product.bias + 1 < int64_t(kernel.buffers) && (product.hasRelu == 0 || product.hasRelu == 1);
+                   product.bias + 1 < int64_t(kernel.buffers) && isActivation(product.activation);
     for (const ImageProduct::Extent &extent : {product.p, product.q, product.k, product.batch})
       isSound &= extent.size > 0 && (extent.perRow == 0 || extent.perRow == 1);
     for (const ImageProduct::Matrix &matrix : {product.first, product.second, product.result})

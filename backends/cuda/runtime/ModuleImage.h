@@ -1,11 +1,11 @@
 // The device code of a backend's session as its compile half wrote it (compiler/ModuleImage.h):
 //
-//   sluice cuda 5
+//   sluice cuda 6
 //   kernel relu_2 3                 a kernel, and how many buffers its functions take
 //   product f32 128 0 1 1 ...       the kernel is a product that cublasLt can do where there is one, in place of its functions: its
 //                                   type; size and 1 for elements of a row, of p, q, k and the batch; buffer, leading dimension,
 //                                   distance in the batch and 1 for transposed, of both operands and the result; the buffer of a
-//                                   bias or -1, 1 for a ReLU behind it; the capacity, and the bytes of workspace that the library
+//                                   bias or -1, the activation behind it or none; the capacity, and the bytes of workspace that the library
 //                                   may use
 //   function relu_2_0 128 4 32 0 0  one of its functions, run in this order: its tasks, rows of a task or 0, threads of one, the
 //                                   bytes of shared memory that a block has beside those that it declares, and 1 if it runs behind
@@ -50,10 +50,10 @@ struct ImageProduct {
   std::string type; ///< "f32", "f64", "f16", "bf16" or "tf32": f32, whose operands may be rounded to 11 bits
   Extent p, q, k, batch;
   Matrix first, second, result;
-  int64_t bias = -1;          ///< the buffer of a number for each p that is added, or -1
-  int64_t hasRelu = 0;        ///< then negative elements become 0
-  int64_t capacity = 0;       ///< rows
-  int64_t workspaceBytes = 0; ///< of the kernel's workspace, for the library
+  int64_t bias = -1;               ///< the buffer of a number for each p that is added, or -1
+  std::string activation = "none"; ///< of the elements of D: "none", "relu" or "gelu", its approximation by tanh
+  int64_t capacity = 0;            ///< rows
+  int64_t workspaceBytes = 0;      ///< of the kernel's workspace, for the library
 };
 
 struct ImageKernel {

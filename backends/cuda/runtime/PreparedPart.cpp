@@ -34,9 +34,11 @@ static BlasType sumTypeOf(const ImageProduct &product) { return product.type == 
 
 static BlasEpilogue epilogueOf(const ImageProduct &product) {
   bool hasBias = product.bias >= 0;
-  return product.hasRelu ? hasBias ? BlasEpilogue::ReluBias : BlasEpilogue::Relu
-         : hasBias       ? BlasEpilogue::Bias
-                         : BlasEpilogue::None;
+  if (product.activation == "relu")
+    return hasBias ? BlasEpilogue::ReluBias : BlasEpilogue::Relu;
+  if (product.activation == "gelu")
+    return hasBias ? BlasEpilogue::GeluBias : BlasEpilogue::Gelu;
+  return hasBias ? BlasEpilogue::Bias : BlasEpilogue::None;
 }
 
 /// What a part's addresses are multiples of, so many bytes behind where the buffer begins.

@@ -49,7 +49,7 @@ static ProductPart takeLastOfK(ProductPart &from, int64_t count, int64_t bytes) 
   taken.offsets.first += before * (product.first.isTransposed ? 1 : product.first.leading);
   taken.offsets.second += before * (product.second.isTransposed ? product.second.leading : 1);
   taken.product.bias = -1;
-  taken.product.hasRelu = 0;
+  taken.product.activation = "none";
   from.addsToResult = true;
   return taken;
 }

@@ -80,15 +80,20 @@ private:
             sum += read(at(library->first, batch, p, k)) * read(at(library->second, batch, k, q));
           if (library->bias)
             sum += read(static_cast<T *>(buffers[size_t(*library->bias)])[p]);
-          if (library->hasRelu)
+          if (library->activation == "relu")
             sum = std::max(sum, 0.0);
+          if (library->activation == "gelu")
+            sum *= 0.5 * (1 + std::tanh(0.7978845608028654 * (sum + 0.044715 * sum * sum * sum)));
           at(library->result, batch, p, q) = Stored<T>::write(sum);
         }
   }
 };
 
-/// A product with a bias along `dim` behind it, if that is not negative, and a ReLU.
-Body followed(Body body, int dim, bool hasRelu) {
+constexpr const char *kRelu = "relu", *kGelu = "gelu {tanh}";
+
+/// A product with a bias along `dim` behind it, if that is not negative, and an activation such as "gelu {tanh}", if that is not
+/// "".
+Body followed(Body body, int dim, const std::string &activation) {
   const std::string y = body.yields.substr(body.yields.find(": ") + 2);
   std::string last = "%a";
   body.text += "\n";
@@ -106,8 +111,9 @@ Body followed(Body body, int dim, bool hasRelu) {
                  bias + ") -> " + y + "\n%b = sluice.add %a, %e : (" + y + ", " + y + ") -> " + y + "\n";
     last = "%b";
   }
-  if (hasRelu) {
-    body.text += "%r = sluice.relu " + last + " : (" + y + ") -> " + y + "\n";
+  if (!activation.empty()) {
+    auto [name, attributes] = StringRef(activation).split(' ');
+    body.text += ("%r = sluice." + name + " " + last + " " + attributes + " : (" + y + ") -> " + y + "\n").str();
     last = "%r";
   }
   body.yields = last + " : " + y;
@@ -119,13 +125,14 @@ std::string oneByOne(const char *stride, const char *padding) {
          ">, dilation = array<i64: 1, 1>, groups = 1 : i64}";
 }
 
-/// Runs these, whose type, bias and ReLU are found.
+/// Runs these, whose type, bias and activation are found.
 void expectTheReference(const std::vector<Body> &bodies) {
   for (const Body &body : bodies) {
     LibraryRun run(body);
     ASSERT_TRUE(run.library) << run.diagnostics() << body.text;
     EXPECT_EQ(run.library->bias.has_value(), StringRef(body.text).contains("expand")) << body.text;
-    EXPECT_EQ(run.library->hasRelu, StringRef(body.text).contains("relu")) << body.text;
+    bool hasRelu = StringRef(body.text).contains("relu"), hasGelu = StringRef(body.text).contains("gelu");
+    EXPECT_EQ(run.library->activation, hasRelu ? "relu" : hasGelu ? "gelu" : "none") << body.text;
     for (int64_t rows : {7, 3, 1}) {
       double error = run.multiply(rows);
       EXPECT_TRUE(error <= run.tolerance) << error << " with " << rows << " rows of\n" << body.text;
@@ -167,18 +174,19 @@ TEST(LibraryProduct, ReadsThroughWhatMovesElements) {
   expectTheReference(all);
 }
 
-TEST(LibraryProduct, TakesBiasAndReluBehindIt) {
+TEST(LibraryProduct, TakesBiasAndActivationBehindIt) {
   std::vector<Body> all;
   for (const Body &body : matrices()) {
     bool isWide = StringRef(body.text).contains("f64"), isImage = StringRef(body.text).contains("conv2d");
     int last = int(StringRef(body.yields).count('x')) - 1;
     if (isWide || StringRef(body.yields).contains("9x?")) // a library adds none to doubles, nor along rows of the call
       continue;
-    for (bool hasRelu : {false, true})
-      all.push_back(followed(body, isImage ? 1 : last, hasRelu));
-    all.push_back(followed(body, -1, true));
+    for (const char *activation : {"", kRelu, kGelu})
+      all.push_back(followed(body, isImage ? 1 : last, activation));
+    all.push_back(followed(body, -1, kRelu));
   }
-  all.push_back(followed(as("bf16", matrices()[0], 0x1p-7), -1, true));
+  all.push_back(followed(matrices()[0], -1, kGelu));
+  all.push_back(followed(as("bf16", matrices()[0], 0x1p-7), -1, kRelu));
   expectTheReference(all);
 }
 
@@ -191,11 +199,14 @@ TEST(LibraryProduct, NumbersTheBuffersOfItsKernel) {
 TEST(LibraryProduct, LeavesOutWhatIsRoundedOtherwise) {
   Body one = matrices()[0], square = einsum("ab,bc->ac", "tensor<7x20xf32>", "tensor<20x7xf32>", "tensor<7x7xf32>");
   auto finds = [](const Body &body) { return LibraryRun(body).library.has_value(); };
-  EXPECT_TRUE(finds(followed(square, 1, false)));
-  EXPECT_FALSE(finds(followed(square, 0, false))) << "a number for each column of D";
-  EXPECT_FALSE(finds(followed(as("bf16", one, 0), 1, false))) << "halves are rounded before they are added";
-  EXPECT_FALSE(finds(followed(matrices()[1], 1, false))) << "there are no epilogues for doubles";
-  EXPECT_FALSE(finds(followed(matrices()[1], -1, true)));
+  EXPECT_TRUE(finds(followed(square, 1, "")));
+  EXPECT_FALSE(finds(followed(square, 0, ""))) << "a number for each column of D";
+  EXPECT_FALSE(finds(followed(as("bf16", one, 0), 1, ""))) << "halves are rounded before they are added";
+  EXPECT_FALSE(finds(followed(matrices()[1], 1, ""))) << "there are no epilogues for doubles";
+  for (const char *activation : {kRelu, kGelu})
+    EXPECT_FALSE(finds(followed(matrices()[1], -1, activation)));
+  EXPECT_FALSE(finds(followed(as("bf16", one, 0), -1, kGelu))) << "halves are rounded before it";
+  EXPECT_FALSE(finds(followed(one, -1, "gelu"))) << "erf";
   Body other = one;
   other.text += "\n%b = sluice.neg %a : (tensor<?x9xf32>) -> tensor<?x9xf32>";
   other.yields = "%b : tensor<?x9xf32>";

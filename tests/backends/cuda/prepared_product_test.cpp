@@ -140,7 +140,7 @@ int64_t padded(int64_t extent) { return (extent + 7) / 8 * 8; }
 
 /// D[p, rows] of a batch, with padded matrices; buffers are the operands, the bias and D.
 ImageProduct productOf(const std::string &type, int64_t p, int64_t k, bool firstTransposed, bool secondTransposed,
-                       bool hasBias = false, bool hasRelu = false) {
+                       bool hasBias = false, const std::string &activation = "none") {
   auto matrix = [](int64_t buffer, int64_t height, int64_t width, bool isTransposed) {
     int64_t neighbours = padded(isTransposed ? width : height), others = isTransposed ? height : width;
     return ImageProduct::Matrix{buffer, neighbours, neighbours * others, isTransposed};
@@ -152,7 +152,7 @@ ImageProduct productOf(const std::string &type, int64_t p, int64_t k, bool first
   product.second = matrix(1, k, kCapacity, secondTransposed);
   product.result = matrix(3, p, kCapacity, false);
   product.bias = hasBias ? 2 : -1;
-  product.hasRelu = hasRelu;
+  product.activation = activation;
   product.capacity = kCapacity;
   product.workspaceBytes = kWorkspaceBytes;
   return product;
@@ -230,7 +230,9 @@ private:
     double sum = product.bias >= 0 ? bias.get(p) : 0;
     for (int64_t k = 0; k < product.k.size; ++k)
       sum += first.get(indexIn(product.first, batch, p, k)) * second.get(indexIn(product.second, batch, k, row));
-    return product.hasRelu ? std::max(sum, 0.0) : sum;
+    if (product.activation == "gelu")
+      return 0.5 * sum * (1 + std::tanh(0.7978845608028654 * (sum + 0.044715 * sum * sum * sum)));
+    return product.activation == "relu" ? std::max(sum, 0.0) : sum;
   }
 
   /// In terms of half a unit in the last place of the sum, and one of the few terms' that may be rounded by themselves.
@@ -273,13 +275,13 @@ protected:
   static void expectTheSums(int64_t p, int64_t k, bool firstTransposed, bool secondTransposed, const Betas &betas) {
     for (const char *type : {"f16", "bf16", "tf32"})
       for (bool hasBias : {false, true})
-        for (bool hasRelu : {false, true}) {
-          if ((hasBias || hasRelu) && (!firstTransposed || secondTransposed))
+        for (const std::string activation : {"none", "relu", "gelu"}) {
+          if ((hasBias || activation != "none") && (!firstTransposed || secondTransposed))
             continue;
           SCOPED_TRACE(testing::Message() << type << " " << p << " " << k << " " << firstTransposed << secondTransposed
-                                          << (hasBias ? " bias" : "") << (hasRelu ? " ReLU" : ""));
+                                          << (hasBias ? " bias " : " ") << activation);
           EmulatedDevice device;
-          ProductRun run(device, productOf(type, p, k, firstTransposed, secondTransposed, hasBias, hasRelu));
+          ProductRun run(device, productOf(type, p, k, firstTransposed, secondTransposed, hasBias, activation));
           ASSERT_TRUE(run.prepared);
           for (int64_t rows : {kCapacity, int64_t(3), int64_t(1)})
             EXPECT_EQ(run.call(rows), betas) << rows << " rows";
@@ -339,7 +341,7 @@ TEST_F(PreparedProducts, AreWholeWhereAPartHasNoAlgorithm) {
   EmulatedDevice device;
   for (int part : {0, 1}) {
     Watched::choiceToRefuse = part;
-    ProductRun run(device, productOf("bf16", 24, 1001, true, false, true, true));
+    ProductRun run(device, productOf("bf16", 24, 1001, true, false, true, "relu"));
     ASSERT_TRUE(run.prepared);
     EXPECT_EQ(run.call(3), Betas{0});
   }

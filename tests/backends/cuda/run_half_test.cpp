@@ -81,39 +81,41 @@ TEST(CudaRunHalf, SaysThatThereIsNoDevice) {
 TEST(CudaRunHalf, RefusesWhatIsNoImage) {
   for (auto [image, why] :
        {std::pair("", "line 1 of a module does not end"),
-        {"something\n", "line 1 of a module is not 'sluice cuda 5'"},
-        {"sluice cuda 5\nfunction f 1 1 32 0 0\nend\n", "line 2 of a module is 'function f 1 1 32 0 0'"},
-        {"sluice cuda 5\nkernel k -1\nend\n", "line 2 of a module is 'kernel k -1'"},
-        {"sluice cuda 5\nkernel k 1 1\nend\n", "line 2 of a module is 'kernel k 1 1'"},
-        {"sluice cuda 5\nkernel k 1\nfunction f 1 0\nend\n", "line 3 of a module is 'function f 1 0'"},
-        {"sluice cuda 5\nkernel k 1\nfunction f 1 0 32\nend\n", "line 3 of a module is 'function f 1 0 32'"},
-        {"sluice cuda 5\nkernel k 1\nfunction f 1 0 32 0\nend\n", "line 3 of a module is 'function f 1 0 32 0'"},
-        {"sluice cuda 5\nkernel k 1\nfunction f 1 0 32 -1 0\nend\n", "line 3 of a module is 'function f 1 0 32 -1 0'"},
-        {"sluice cuda 5\nkernel k 1\nfunction f 1 0 32 0 2\nend\n", "line 3 of a module is 'function f 1 0 32 0 2'"},
-        {"sluice cuda 5\nkernel k 4\nproduct f8 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 0 4 0\nend\n",
+        {"something\n", "line 1 of a module is not 'sluice cuda 6'"},
+        {"sluice cuda 6\nfunction f 1 1 32 0 0\nend\n", "line 2 of a module is 'function f 1 1 32 0 0'"},
+        {"sluice cuda 6\nkernel k -1\nend\n", "line 2 of a module is 'kernel k -1'"},
+        {"sluice cuda 6\nkernel k 1 1\nend\n", "line 2 of a module is 'kernel k 1 1'"},
+        {"sluice cuda 6\nkernel k 1\nfunction f 1 0\nend\n", "line 3 of a module is 'function f 1 0'"},
+        {"sluice cuda 6\nkernel k 1\nfunction f 1 0 32\nend\n", "line 3 of a module is 'function f 1 0 32'"},
+        {"sluice cuda 6\nkernel k 1\nfunction f 1 0 32 0\nend\n", "line 3 of a module is 'function f 1 0 32 0'"},
+        {"sluice cuda 6\nkernel k 1\nfunction f 1 0 32 -1 0\nend\n", "line 3 of a module is 'function f 1 0 32 -1 0'"},
+        {"sluice cuda 6\nkernel k 1\nfunction f 1 0 32 0 2\nend\n", "line 3 of a module is 'function f 1 0 32 0 2'"},
+        {"sluice cuda 6\nkernel k 4\nproduct f8 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 none 4 0\nend\n",
          "line 3 of a module"},
-        {"sluice cuda 5\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 3 0 4 0\nend\n",
+        {"sluice cuda 6\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 3 none 4 0\nend\n",
          "line 3 of a module"},
-        {"sluice cuda 5\nkernel k 4\nproduct f32 2 0 1 0 1 0 1 0 0 2 0 0 1 1 0 0 2 1 0 0 -1 0 4 0\nend\n",
+        {"sluice cuda 6\nkernel k 4\nproduct f32 2 0 1 0 1 0 1 0 0 2 0 0 1 1 0 0 2 1 0 0 -1 none 4 0\nend\n",
          "line 3 of a module"}, // columns of two lie one apart
-        {"sluice cuda 5\nkernel k 4\nproduct f32 1 0 1 1 1 0 1 0 0 1 0 0 1 3 0 1 2 1 0 0 -1 0 4 0\nend\n",
+        {"sluice cuda 6\nkernel k 4\nproduct f32 1 0 1 1 1 0 1 0 0 1 0 0 1 3 0 1 2 1 0 0 -1 none 4 0\nend\n",
          "line 3 of a module"}, // the capacity's four three apart
-        {"sluice cuda 5\nkernel k 4\nproduct f32 1 0 1 0 1 0 536870912 1 0 1 0 0 1 1 0 0 2 1 0 0 -1 0 4 0\nend\n",
+        {"sluice cuda 6\nkernel k 4\nproduct f32 1 0 1 0 1 0 536870912 1 0 1 0 0 1 1 0 0 2 1 0 0 -1 none 4 0\nend\n",
          "line 3 of a module"}, // more matrices than cublasLt counts
-        {"sluice cuda 5\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 0 4 33554433\nend\n",
+        {"sluice cuda 6\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 none 4 33554433\nend\n",
          "line 3 of a module"}, // more workspace than is ever asked for
-        {"sluice cuda 5\ncode sm_90 5\nend\nbyte", "too few bytes"},
-        {"sluice cuda 5\nkernel k 1\n", "line 3 of a module does not end"}})
+        {"sluice cuda 6\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 tanh 4 0\nend\n",
+         "line 3 of a module"},
+        {"sluice cuda 6\ncode sm_90 5\nend\nbyte", "too few bytes"},
+        {"sluice cuda 6\nkernel k 1\n", "line 3 of a module does not end"}})
     EXPECT_THAT(whatLoadSays(image), AllOf(StartsWith("3: "), HasSubstr(why))) << image;
 }
 
 TEST(CudaRunHalf, NamesTheArchitecturesOfItsCode) {
-  EXPECT_EQ(whatLoadSays("sluice cuda 5\nkernel k 1\ncode sm_80 1\ncode sm_100 1\ncode compute_100 1\nend\nabc"),
+  EXPECT_EQ(whatLoadSays("sluice cuda 6\nkernel k 1\ncode sm_80 1\ncode sm_100 1\ncode compute_100 1\nend\nabc"),
             "4: cuda:0, Emulated CUDA device, has architecture sm_90, and the code is for sm_80, sm_100, compute_100");
 }
 
 TEST(CudaRunHalf, SaysThatADriverRefusesCode) {
-  EXPECT_THAT(whatLoadSays("sluice cuda 5\nkernel k 1\ncode sm_90 7\nend\nno code"),
+  EXPECT_THAT(whatLoadSays("sluice cuda 6\nkernel k 1\ncode sm_90 7\nend\nno code"),
               AllOf(StartsWith("70: cuda:0 refuses its code"), HasSubstr("CUDA_ERROR_INVALID_IMAGE")));
 }
 
@@ -143,7 +145,7 @@ extern "C" void cuda_emu_launch_far(cuda_emu::Dim grid, cuda_emu::Dim block, voi
 extern "C" const unsigned *cuda_emu_sizes_far() { return cuda_emu::argumentSizes(far); }
 )";
   std::string log, code = test::compileForHost(kText, test::Effort::Least, log) + "sm_90" + '\0';
-  return "sluice cuda 5\nkernel far 1\nfunction far 1 0 32 " + std::to_string(bytes) + " 0\ncode sm_90 " +
+  return "sluice cuda 6\nkernel far 1\nfunction far 1 0 32 " + std::to_string(bytes) + " 0\ncode sm_90 " +
          std::to_string(code.size()) + "\nend\n" + code;
 }
 
@@ -190,7 +192,7 @@ LAUNCHED(own)
 LAUNCHED(behind)
 )";
   std::string log, code = test::compileForHost(kText, test::Effort::Least, log) + "sm_90" + '\0';
-  std::string image = "sluice cuda 5\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 0 1 0\n"
+  std::string image = "sluice cuda 6\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 none 1 0\n"
                       "function own 1 0 32 0 0\nfunction behind 1 0 32 0 1\ncode sm_90 " +
                       std::to_string(code.size()) + "\nend\n" + code;
   auto launchIt = [&](const sluice_backend_run &half, sluice_run *run) {

@@ -154,13 +154,20 @@ module @biased {
     %p = sluice.einsum "ab,bc->ac" %x, %w : (tensor<?x9xTYPE>, tensor<9x8xTYPE>) -> tensor<?x8xTYPE>
     %e = sluice.expand %b {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 8>} : (tensor<8xTYPE>) -> tensor<?x8xTYPE>
     %s = sluice.add %p, %e : (tensor<?x8xTYPE>, tensor<?x8xTYPE>) -> tensor<?x8xTYPE>
-    %y = sluice.relu %s : (tensor<?x8xTYPE>) -> tensor<?x8xTYPE>
+    %y = sluice.ACTIVATION : (tensor<?x8xTYPE>) -> tensor<?x8xTYPE>
     sluice.output "y", %y : tensor<?x8xTYPE>
   }
 }
 """
-        for element, kernels in (("f32", 1), ("bf16", 2), ("f16", 2), ("f64", 2)):  # those of two bytes are rounded in between
-            self.write("biased.mlir", model.replace("TYPE", element))
+        relu, gelu = "relu %s", "gelu %s {tanh}"
+        for element, activation, kernels in (
+            ("f32", relu, 1),
+            ("f32", gelu, 1),
+            ("bf16", relu, 2),  # those of two bytes are rounded in between
+            ("f16", relu, 2),
+            ("f64", relu, 2),
+        ):
+            self.write("biased.mlir", model.replace("TYPE", element).replace("ACTIVATION", activation))
             arguments = ("biased.mlir", "--devices", "cuda:0", "--backend", "cuda=library=all")
             result = self.run_sluice("compile", *arguments, "-o", "biased")
             self.assertEqual(result.returncode, 0, result.stderr)
