@@ -17,13 +17,15 @@
 // ReLU keeps NaN, and GELU is its approximation by tanh. f64 has no epilogues.
 //
 // CUDA_EMU_BLAS=none makes heuristics that find nothing, CUDA_EMU_BLAS=wrong products that are wrong, so that tests see who
-// makes them, and CUDA_EMU_BLAS=uneven those that are for slow kernels.
+// makes them, and CUDA_EMU_BLAS=uneven those that are for slow kernels; CUDA_EMU_BLAS=slow-first and CUDA_EMU_BLAS=slow-last make
+// the first or the last of the heuristic's algorithms take longer.
 #include "sluice/backend/halves.h"
 #include "tests/cuda_emu/DriverState.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <thread>
 
 using namespace sluice;
 using namespace sluice::cuda_driver;
@@ -31,6 +33,8 @@ using namespace sluice::cuda_driver;
 namespace {
 
 enum BlasStatus { Done = 0, WithoutContext = 1, InvalidArgument = 7, NotSupported = 15 };
+
+int products = 0; // that were put into streams
 
 bool behaves(const char *how) {
   const char *wanted = std::getenv("CUDA_EMU_BLAS");
@@ -214,6 +218,9 @@ template <typename T> int put(T &to, const void *value, size_t bytes) {
 
 } // namespace
 
+/// The products of the process so far, for tests.
+EXPORTED int cuda_emu_products() { return products; }
+
 EXPORTED int cublasLtCreate(Device ***handle) {
   if (!current)
     return WithoutContext;
@@ -383,9 +390,14 @@ EXPORTED int cublasLtMatmul(Device **handle, const Description *description, con
     return InvalidArgument;
   if (needed > 0)
     touched.push_back(bufferAt(own, needed));
+  ++products;
+  constexpr std::chrono::milliseconds kLonger{10};
+  bool isSlow = needed > 0 ? behaves("slow-first") : behaves("slow-last");
   auto work = [=, parts = algorithm->parts, scale = number(beta), description = *description, a = *layoutA,
                b = *layoutB, d = *layoutD] {
     sim::Unlocked unlocked(touched);
+    if (isSlow)
+      std::this_thread::sleep_for(kLonger);
     if (needed > 0)
       std::memset(workspace, 0xff, needed);
     for (int64_t i = 0; i < d.batch; ++i)

@@ -131,27 +131,28 @@ bool Finder::isAlong(ir::ExpandOp bias, Product::Role role, const Strides &resul
 }
 
 /// "none" if a library has none for elements of this type that gives what the op does.
-static std::string activationOf(Operation *op, Type element) {
+static std::string activationOf(Operation *op, Type element, bool roundsOnce) {
   if (isa<ir::ReluOp>(op) && !element.isF64())
     return "relu";
   auto gelu = dyn_cast<ir::GeluOp>(op);
-  return gelu && gelu.getTanh() && element.isF32() ? "gelu" : "none";
+  return gelu && gelu.getTanh() && roundsOnce ? "gelu" : "none";
 }
 
-/// Nothing that a library rounds in another place than the ops do. None if it has no such step.
-static std::optional<Behind> behindProduct(ArrayRef<Operation *> ops) {
+/// None if it has no such step. Unless products are timed, nothing that a library rounds in another place than the ops do.
+static std::optional<Behind> behindProduct(ArrayRef<Operation *> ops, bool isTimed) {
   Behind behind;
   Value last = ops.front()->getResult(0);
   Type element = cast<RankedTensorType>(last.getType()).getElementType();
   ops = ops.drop_front();
-  if (ops.size() >= 2 && element.isF32()) {
+  bool roundsOnce = element.isF32() || (isTimed && ir::isHalf(element));
+  if (ops.size() >= 2 && roundsOnce) {
     auto bias = dyn_cast<ir::ExpandOp>(ops[0]);
     auto add = dyn_cast<ir::AddOp>(ops[1]);
     if (bias && add && llvm::is_contained(add->getOperands(), last) &&
         llvm::is_contained(add->getOperands(), bias.getResult()))
       behind.bias = bias, last = add.getResult(), ops = ops.drop_front(2);
   }
-  if (std::string activation = ops.empty() ? "none" : activationOf(ops.front(), element);
+  if (std::string activation = ops.empty() ? "none" : activationOf(ops.front(), element, roundsOnce);
       activation != "none" && ops.front()->getOperand(0) == last)
     behind.activation = activation, ops = ops.drop_front();
   return ops.empty() ? std::optional(behind) : std::nullopt;
@@ -205,9 +206,13 @@ std::optional<LibraryProduct> Finder::find(Behind behind) {
   return found;
 }
 
-std::optional<LibraryProduct> findLibraryProduct(const Product &product, ArrayRef<Operation *> ops, int64_t capacity) {
-  std::optional<Behind> behind = behindProduct(ops);
-  return behind ? Finder(product, ops.front(), capacity).find(*behind) : std::nullopt;
+std::optional<LibraryProduct> findLibraryProduct(const Product &product, ArrayRef<Operation *> ops, int64_t capacity,
+                                                 bool isTimed) {
+  std::optional<Behind> behind = behindProduct(ops, isTimed);
+  std::optional<LibraryProduct> found = behind ? Finder(product, ops.front(), capacity).find(*behind) : std::nullopt;
+  if (found)
+    found->isTimed = isTimed;
+  return found;
 }
 
 } // namespace sluice::cuda

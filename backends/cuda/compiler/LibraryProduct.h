@@ -27,6 +27,8 @@ struct LibraryProduct {
   Matrix first, second, result;
   std::optional<int64_t> bias;     ///< the buffer of a number for each p, added to D
   std::string activation = "none"; ///< of D's elements: "none", "relu" or "gelu", its approximation by tanh
+  bool isTimed =
+      false; ///< the fastest algorithm is taken; else one that nothing but the product and the device decides
   int64_t capacity = 0;
 };
 
@@ -35,8 +37,8 @@ inline constexpr int64_t kLibraryWorkspaceBytes = 32 << 20;
 
 /// Of a product's op and those behind it in its kernel, of which the last one's result is all that is kept. None if the
 /// product's dimensions do not merge into such matrices, or if the ops behind it are others, or would round otherwise: halves
-/// are rounded before a bias is added, and before a GELU.
+/// are rounded before a bias is added, and before a GELU. Where products are timed that is no reason.
 std::optional<LibraryProduct> findLibraryProduct(const loops::Product &product, llvm::ArrayRef<mlir::Operation *> ops,
-                                                 int64_t capacity);
+                                                 int64_t capacity, bool isTimed = false);
 
 } // namespace sluice::cuda

@@ -18,8 +18,8 @@ void ModuleImage::addProduct(const LibraryProduct &product) {
     kernels += fmt::format(" {} {}", extent.size, int(extent.perRow));
   for (const LibraryProduct::Matrix &matrix : {product.first, product.second, product.result})
     kernels += fmt::format(" {} {} {} {}", matrix.buffer, matrix.leading, matrix.batchStride, int(matrix.isTransposed));
-  kernels += fmt::format(" {} {} {} {}\n", product.bias.value_or(-1), product.activation, product.capacity,
-                         kLibraryWorkspaceBytes);
+  kernels += fmt::format(" {} {} {} {} {}\n", product.bias.value_or(-1), product.activation, int(product.isTimed),
+                         product.capacity, kLibraryWorkspaceBytes);
 }
 
 void ModuleImage::addCode(const std::string &architecture, std::string code) {

@@ -59,6 +59,8 @@ static sluice_status begin(const sluice_target_options *options, sluice_session 
   its->architectures = llvm::join(its->session->architectures(), ", ");
   if (its->session->options().tf32)
     its->architectures += ", f32 products in tf32";
+  if (its->session->timesAlgorithms())
+    its->architectures += ", products timed";
   return SLUICE_OK;
 }
 

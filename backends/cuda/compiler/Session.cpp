@@ -29,6 +29,8 @@ static bool readSetting(StringRef name, StringRef value, Settings &settings) {
     settings.tf32 = value == "on";
   else if (name == "library" && isShare)
     settings.libraryFlops = value == "all" ? 0 : value == "none" ? INFINITY : Settings::kLargeProduct;
+  else if (name == "algorithms" && (value == "timed" || value == "fixed"))
+    settings.timed = value == "timed";
   else if (name == "dump" && !value.empty())
     settings.dump = value.str();
   else
@@ -42,10 +44,10 @@ llvm::Expected<Settings> readSettings(StringRef text) {
     return settings;
   for (StringRef one : llvm::split(text, ','))
     if (auto [name, value] = one.split('='); !readSetting(name, value, settings))
-      return llvm::createStringError(
-          std::errc::invalid_argument,
-          "there is no setting '%s'; there are arch=sm_80+sm_90, tf32=on, library=all and dump=FOLDER",
-          one.str().c_str());
+      return llvm::createStringError(std::errc::invalid_argument,
+                                     "there is no setting '%s'; there are arch=sm_80+sm_90, tf32=on, library=all, "
+                                     "algorithms=timed and dump=FOLDER",
+                                     one.str().c_str());
   return settings;
 }
 
@@ -98,7 +100,8 @@ std::optional<LibraryProduct> Session::libraryProductOf(ArrayRef<Operation *> op
   if (!loops::readsMemory(formulas, op, moves))
     return std::nullopt;
   std::optional<loops::Product> product = loops::findProduct(formulas, op, capacity_, moves);
-  std::optional<LibraryProduct> found = product ? findLibraryProduct(*product, onwards, capacity_) : std::nullopt;
+  std::optional<LibraryProduct> found =
+      product ? findLibraryProduct(*product, onwards, capacity_, settings.timed) : std::nullopt;
   if (found && settings.tf32 && found->type == "f32")
     found->type = "tf32";
   return found;

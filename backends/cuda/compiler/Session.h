@@ -19,15 +19,16 @@ struct Settings {
   bool tf32 = false; ///< products of f32 on tensor cores, with operands rounded to 11 bits
   /// Which products are left to a library: those with so many multiply-adds times two, at capacity.
   double libraryFlops = kLargeProduct;
-  std::string dump; ///< a folder for what NVRTC gets and what it says, see Dump.h; none: ""
+  bool timed = false; ///< a library's algorithms, when code is loaded, see runtime/AlgorithmTiming.h
+  std::string dump;   ///< a folder for what NVRTC gets and what it says, see Dump.h; none: ""
 
   /// Some microseconds of a device's work: below, a launch of its own and what is not fused with it cost more than a
   /// library's better kernel gains.
   static constexpr double kLargeProduct = 1 << 28;
 };
 
-/// Of a text such as "arch=sm_80+sm_90,tf32=on,library=all,dump=FOLDER"; library may be all, large or none. Another setting
-/// is an error.
+/// Of a text such as "arch=sm_80+sm_90,tf32=on,library=all,algorithms=timed,dump=FOLDER"; library may be all, large or none,
+/// algorithms may be timed or fixed. Another setting is an error.
 llvm::Expected<Settings> readSettings(llvm::StringRef text);
 
 class Session {
@@ -38,6 +39,8 @@ public:
   const std::vector<std::string> &architectures() const { return settings.architectures; }
   /// How products are written.
   GridOptions options() const;
+  /// Whether a library's algorithms are timed.
+  bool timesAlgorithms() const { return settings.timed; }
   int64_t capacity() const { return capacity_; }
 
   struct Prepared {

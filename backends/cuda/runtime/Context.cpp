@@ -20,8 +20,8 @@ static DeviceAddress addressOf(const void *pointer) { return reinterpret_cast<De
 
 //===- devices ----------------------------------------------------------------------------------------------------===//
 
-Context::Context(Products products, std::shared_ptr<Clock> clock)
-    : driver_(Driver::get()), products_(products), clock_(std::move(clock)) {
+Context::Context(Products products, std::shared_ptr<Clock> clock, std::shared_ptr<FastestAlgorithms> fastest)
+    : driver_(Driver::get()), products_(products), clock_(std::move(clock)), fastest_(std::move(fastest)) {
   int count = 0;
   driver_.check(driver_.deviceCount(&count), "the number of devices");
   for (int ordinal = 0; ordinal < count; ++ordinal) {
@@ -314,7 +314,8 @@ void Context::fill(LoadedModule &loaded, ModuleImage image) {
     its.buffers = kernel.buffers;
     if (const BlasLt *blas = kernel.product ? libraryOn(device) : nullptr)
       its.product =
-          PreparedProduct::prepare(*blas, device.blas, *kernel.product, text(device) + ": kernel " + kernel.name);
+          PreparedProduct::prepare(*blas, device.blas, *kernel.product, text(device) + ": kernel " + kernel.name,
+                                   {driver_, device.stream, device.name, *fastest_});
     for (ImageFunction &function : kernel.functions) {
       DriverFunction code = find(function.name);
       if (function.sharedBytes > 0)

@@ -93,7 +93,7 @@ struct LoadedModule {
 class Context {
 public:
   /// Takes every device that the driver knows.
-  Context(Products products, std::shared_ptr<Clock> clock);
+  Context(Products products, std::shared_ptr<Clock> clock, std::shared_ptr<FastestAlgorithms> fastest);
   ~Context();
   Context(const Context &) = delete;
   Context &operator=(const Context &) = delete;
@@ -158,6 +158,7 @@ private:
   const Driver &driver_;
   Products products_;
   std::shared_ptr<Clock> clock_;
+  std::shared_ptr<FastestAlgorithms> fastest_;
   std::deque<Device> devices_;
   std::set<std::pair<int32_t, int32_t>> connected_; // devices whose copies were asked to go directly
   std::set<void *> hostMemory_;

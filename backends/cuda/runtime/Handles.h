@@ -12,6 +12,7 @@
 struct sluice_group {
   std::shared_ptr<sluice::cuda::RankRegistry> ranks;
   std::shared_ptr<sluice::cuda::Clock> clock;
+  std::shared_ptr<sluice::cuda::FastestAlgorithms> fastest;
 };
 
 struct sluice_run {

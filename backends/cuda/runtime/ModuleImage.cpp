@@ -76,7 +76,7 @@ private:
       line >> extent->size >> extent->perRow;
     for (ImageProduct::Matrix *matrix : {&product.first, &product.second, &product.result})
       line >> matrix->buffer >> matrix->leading >> matrix->batchStride >> matrix->isTransposed;
-    line >> product.bias >> product.activation >> product.capacity >> product.workspaceBytes;
+    line >> product.bias >> product.activation >> product.isTimed >> product.capacity >> product.workspaceBytes;
   }
 
   static bool isProductType(const std::string &name) {
@@ -89,7 +89,8 @@ private:
   static bool isSound(const ImageProduct &product, const ImageKernel &kernel) {
     bool isSound = product.capacity >= 0 && product.workspaceBytes >= 0 &&
                    product.workspaceBytes <= kMostWorkspaceBytes && product.bias >= -1 &&
-                   product.bias + 1 < int64_t(kernel.buffers) && isActivation(product.activation);
+                   product.bias + 1 < int64_t(kernel.buffers) && isActivation(product.activation) &&
+                   (product.isTimed == 0 || product.isTimed == 1);
     for (const ImageProduct::Extent &extent : {product.p, product.q, product.k, product.batch})
       isSound &= extent.size > 0 && (extent.perRow == 0 || extent.perRow == 1);
     for (const ImageProduct::Matrix &matrix : {product.first, product.second, product.result})

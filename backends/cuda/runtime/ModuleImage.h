@@ -5,8 +5,8 @@
 //   product f32 128 0 1 1 ...       the kernel is a product that cublasLt can do where there is one, in place of its functions: its
 //                                   type; size and 1 for elements of a row, of p, q, k and the batch; buffer, leading dimension,
 //                                   distance in the batch and 1 for transposed, of both operands and the result; the buffer of a
-//                                   bias or -1, the activation behind it or none; the capacity, and the bytes of workspace that the library
-//                                   may use
+//                                   bias or -1, the activation behind it or none, and 1 if its algorithms are timed; the capacity,
+//                                   and the bytes of workspace that the library may use
 //   function relu_2_0 128 4 32 0 0  one of its functions, run in this order: its tasks, rows of a task or 0, threads of one, the
 //                                   bytes of shared memory that a block has beside those that it declares, and 1 if it runs behind
 //                                   a product that cublasLt does, too
@@ -52,6 +52,7 @@ struct ImageProduct {
   Matrix first, second, result;
   int64_t bias = -1;               ///< the buffer of a number for each p that is added, or -1
   std::string activation = "none"; ///< of the elements of D: "none", "relu" or "gelu", its approximation by tanh
+  int64_t isTimed = 0;             ///< then the fastest algorithm is taken (AlgorithmTiming.h)
   int64_t capacity = 0;            ///< rows
   int64_t workspaceBytes = 0;      ///< of the kernel's workspace, for the library
 };

@@ -23,7 +23,9 @@ static Products productsIn(const std::string &settings) {
   throw Error(SLUICE_USAGE, "cuda has no setting '" + settings + "'; it has products=own and products=library");
 }
 
-static sluice_group newGroup() { return {std::make_shared<RankRegistry>(), std::make_shared<Clock>()}; }
+static sluice_group newGroup() {
+  return {std::make_shared<RankRegistry>(), std::make_shared<Clock>(), std::make_shared<FastestAlgorithms>()};
+}
 
 static sluice_status open(const sluice_run_options *options, sluice_run **run) {
   *run = new (std::nothrow) sluice_run;
@@ -33,7 +35,8 @@ static sluice_status open(const sluice_run_options *options, sluice_run **run) {
     bool isOfGroup = SLUICE_HAS_MEMBER(sluice_run_options, options, group) && options->group;
     sluice_group group = isOfGroup ? *options->group : newGroup();
     (*run)->ranks = group.ranks;
-    (*run)->context = std::make_unique<Context>(productsIn(options->settings ? options->settings : ""), group.clock);
+    (*run)->context =
+        std::make_unique<Context>(productsIn(options->settings ? options->settings : ""), group.clock, group.fastest);
   });
 }
 
@@ -193,7 +196,8 @@ static sluice_status peerLink(sluice_run *run, int32_t from, int32_t to, sluice_
   });
 }
 
-/// Contexts of CUDA share each device's primary context: memory and events are all contexts' anyhow.
+/// Contexts of CUDA share each device's primary context: memory and events are all contexts' anyhow. The choices of
+/// algorithms that were timed are not.
 static sluice_status groupCreate(sluice_group **group) {
   try {
     *group = new sluice_group(newGroup());

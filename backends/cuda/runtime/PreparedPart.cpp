@@ -4,22 +4,27 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <limits>
 #include <numeric>
 #include <set>
+#include <sstream>
 #include <type_traits>
+#include <utility>
 
 namespace sluice::cuda {
 
 // Buffers of a plan begin at multiples of that.
 static constexpr uint32_t kPromisedAlignment = 64;
 static constexpr uint32_t kWorkspaceAlignment = 16; // which the library asks for
+static constexpr size_t kScratchAlignment = 256;    // more than is promised
 static constexpr int kMostChoices = 8;
 
 std::unique_ptr<PreparedPart> PreparedPart::prepare(const BlasLt &blas, BlasHandle handle, const ProductPart &part,
-                                                    const std::string &name) {
+                                                    const std::string &name, const TimingPlace &timing) {
   std::unique_ptr<PreparedPart> prepared(new PreparedPart(blas, handle, part, name));
   prepared->describe();
-  return prepared->choose() ? std::move(prepared) : nullptr;
+  return prepared->choose(timing) ? std::move(prepared) : nullptr;
 }
 
 static BlasType typeOf(const ImageProduct &product) {
@@ -28,6 +33,8 @@ static BlasType typeOf(const ImageProduct &product) {
          : product.type == "bf16" ? BlasType::BF16
                                   : BlasType::F32;
 }
+
+static size_t bytesOf(BlasType type) { return type == BlasType::F64 ? 8 : type == BlasType::F32 ? 4 : 2; }
 
 /// In which terms are added, and of the numbers that sums are multiplied with.
 static BlasType sumTypeOf(const ImageProduct &product) { return product.type == "f64" ? BlasType::F64 : BlasType::F32; }
@@ -110,9 +117,35 @@ bool PreparedPart::isEmpty(int64_t rows) const {
          product.batch.with(rows) == 0;
 }
 
-bool PreparedPart::choose() {
+/// What decides which algorithm a part has, on any device of this name.
+static std::string timingKey(const ProductPart &part, const std::string &device, const std::string &version) {
+  const ImageProduct &product = part.product;
+  std::ostringstream key;
+  key << device << '\n' << version << '\n' << product.type;
+  for (const ImageProduct::Extent &extent : {product.p, product.q, product.k, product.batch})
+    key << ' ' << extent.size << ' ' << extent.perRow;
+  for (const ImageProduct::Matrix &matrix : {product.first, product.second, product.result})
+    key << ' ' << matrix.leading << ' ' << matrix.batchStride << ' ' << matrix.isTransposed;
+  key << ' ' << (product.bias >= 0) << ' ' << product.activation << ' ' << product.capacity << ' '
+      << product.workspaceBytes;
+  for (int64_t offset : {part.offsets.first, part.offsets.second, part.offsets.result, part.offsets.bias})
+    key << ' ' << alignmentAt(offset);
+  key << ' ' << part.addsToResult;
+  return key.str();
+}
+
+bool PreparedPart::choose(const TimingPlace &timing) {
   if (isEmpty(product.capacity))
     return false;
+  std::vector<BlasAlgorithm> all = candidates(product.isTimed ? kMostChoices : 1);
+  if (all.empty() || !product.isTimed)
+    return !all.empty();
+  auto fastest = [&] { return all.size() == 1 ? all.front() : fastestOf(all, timing); };
+  return take(timing.fastest.find(timingKey(part, timing.device, blas.version), fastest));
+}
+
+/// At most so many that do all rows, the library's best first. Where one is wanted, it was taken.
+std::vector<BlasAlgorithm> PreparedPart::candidates(size_t most) {
   setRows(product.capacity);
   BlasPreference created = nullptr;
   blas.check(blas.createPreference(&created), name);
@@ -132,13 +165,50 @@ bool PreparedPart::choose() {
   int found = 0;
   int status = blas.choose(handle, description, first, second, result, result, preference.get(), kMostChoices,
                            choices.data(), &found);
-  for (int i = 0; status == 0 && i < found; ++i) // the best first
-    if (choices[size_t(i)].status == 0 && choices[size_t(i)].workspaceBytes <= workspace) {
-      algorithm = choices[size_t(i)].algorithm;
-      if (doesAllRows())
-        return true;
-    }
-  return false;
+  std::vector<BlasAlgorithm> candidates;
+  for (int i = 0; status == 0 && i < found && candidates.size() < most; ++i) {
+    const BlasChoice &choice = choices[size_t(i)];
+    if (choice.status == 0 && choice.workspaceBytes <= workspace && take(choice.algorithm))
+      candidates.push_back(choice.algorithm);
+  }
+  return candidates;
+}
+
+/// Of a matrix at capacity.
+static size_t bytesAt(const ImageProduct &product, const ImageProduct::Matrix &matrix, ImageProduct::Extent height,
+                      ImageProduct::Extent width) {
+  if (matrix.isTransposed)
+    std::swap(height, width);
+  int64_t rows = product.capacity;
+  int64_t elements =
+      (width.with(rows) - 1) * matrix.leading + height.with(rows) + (product.batch.with(rows) - 1) * matrix.batchStride;
+  return size_t(elements) * bytesOf(typeOf(product));
+}
+
+BlasAlgorithm PreparedPart::fastestOf(const std::vector<BlasAlgorithm> &candidates, const TimingPlace &timing) {
+  size_t bytes[] = {
+      bytesAt(product, product.first, product.p, product.k), bytesAt(product, product.second, product.k, product.q),
+      bytesAt(product, product.result, product.p, product.q),
+      size_t(product.p.with(product.capacity)) * bytesOf(typeOf(product)), size_t(product.workspaceBytes)};
+  size_t all = 0, begins[std::size(bytes)];
+  for (size_t i = 0; i < std::size(bytes); ++i)
+    begins[i] = std::exchange(all, all + (bytes[i] + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment);
+  ScratchMemory scratch(timing, all);
+  if (!scratch.begin())
+    return candidates.front();
+  Places places{scratch.begin() + begins[0], scratch.begin() + begins[1], scratch.begin() + begins[2],
+                scratch.begin() + begins[3]};
+  setRows(product.capacity);
+  StreamTimer timer(timing);
+  auto fastest = candidates.begin();
+  float least = std::numeric_limits<float>::infinity();
+  for (auto candidate = candidates.begin(); candidate != candidates.end(); ++candidate) {
+    algorithm = *candidate;
+    float taken = timer.best([&] { return multiply(places, scratch.begin() + begins[4], timing.stream); });
+    if (taken < least)
+      least = taken, fastest = candidate;
+  }
+  return *fastest;
 }
 
 /// Numbers of rows that stand for all that calls may have.
@@ -156,7 +226,9 @@ static std::set<int64_t> rowsToCheck(const ImageProduct &product) {
   return numbers;
 }
 
-bool PreparedPart::doesAllRows() {
+/// Whether it does all rows.
+bool PreparedPart::take(const BlasAlgorithm &wanted) {
+  algorithm = wanted;
   checked.clear();
   std::set<int64_t> numbers = rowsToCheck(product);
   return std::all_of(numbers.begin(), numbers.end(), [&](int64_t rows) { return does(rows); });
@@ -193,21 +265,26 @@ void PreparedPart::checkAligned(void *const *addresses, const void *workspace) c
   check(workspace, kWorkspaceAlignment, "the workspace");
 }
 
-void PreparedPart::launch(int64_t rows, void *const *addresses, void *workspace, DriverStream stream) {
-  checkAligned(addresses, workspace);
-  if (rows != rowsSet)
-    setRows(rows);
+int PreparedPart::multiply(const Places &places, void *workspace, DriverStream stream) {
   static constexpr float kNumbers[] = {0, 1};
   static constexpr double kWideNumbers[] = {0, 1};
   bool isWide = sumTypeOf(product) == BlasType::F64;
   auto number = [&](bool isOne) { return isWide ? static_cast<const void *>(&kWideNumbers[isOne]) : &kNumbers[isOne]; };
+  setBias(places.bias);
+  return blas.multiply(handle, description, number(true), places.first, first, places.second, second,
+                       number(part.addsToResult), places.result, result, places.result, result, &algorithm, workspace,
+                       size_t(product.workspaceBytes), stream);
+}
+
+void PreparedPart::launch(int64_t rows, void *const *addresses, void *workspace, DriverStream stream) {
+  checkAligned(addresses, workspace);
+  if (rows != rowsSet)
+    setRows(rows);
   auto at = [&](int64_t buffer, int64_t offset) { return static_cast<std::byte *>(addresses[buffer]) + offset; };
-  setBias(product.bias >= 0 ? at(product.bias, part.offsets.bias) : nullptr);
-  void *to = at(product.result.buffer, part.offsets.result);
-  blas.check(blas.multiply(handle, description, number(true), at(product.first.buffer, part.offsets.first), first,
-                           at(product.second.buffer, part.offsets.second), second, number(part.addsToResult), to,
-                           result, to, result, &algorithm, workspace, size_t(product.workspaceBytes), stream),
-             name);
+  Places places{at(product.first.buffer, part.offsets.first), at(product.second.buffer, part.offsets.second),
+                at(product.result.buffer, part.offsets.result),
+                product.bias >= 0 ? at(product.bias, part.offsets.bias) : nullptr};
+  blas.check(multiply(places, workspace, stream), name);
 }
 
 } // namespace sluice::cuda

@@ -1,26 +1,29 @@
 // A call of cublasLt, on one device: its algorithm is chosen when the code is loaded, for the capacity's rows, and is the
-// same in every call, so that the order of each sum hangs on shape, device and library alone: what is added in parts lies
-// in the workspace, and nothing is added where two blocks meet.
+// same in every call, so that the order of each sum hangs on shape, device and library alone, unless algorithms are timed:
+// what is added in parts lies in the workspace, and nothing is added where two blocks meet.
 //
 // An algorithm is chosen if the library says that it does all numbers of rows that a call may have: each up to 64, above
 // that the powers of two, the capacity, and those beside these. To ask for each of some thousands would take as long as all
 // else of loading. Should it refuse another number, calls with so many rows are left to the kernel's functions.
 #pragma once
 
+#include "backends/cuda/runtime/AlgorithmTiming.h"
 #include "backends/cuda/runtime/BlasLt.h"
 #include "backends/cuda/runtime/ProductParts.h"
 
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 namespace sluice::cuda {
 
 class PreparedPart {
 public:
-  /// Null if the library has no algorithm for it. The device's context must be current. `name` is what errors begin with.
+  /// Null if the library has no algorithm for it. The device's context must be current. `name` is what errors begin with;
+  /// algorithms are timed at the place, if they are.
   static std::unique_ptr<PreparedPart> prepare(const BlasLt &blas, BlasHandle handle, const ProductPart &part,
-                                               const std::string &name);
+                                               const std::string &name, const TimingPlace &timing);
   ~PreparedPart();
   PreparedPart(const PreparedPart &) = delete;
   PreparedPart &operator=(const PreparedPart &) = delete;
@@ -32,14 +35,23 @@ public:
   void launch(int64_t rows, void *const *addresses, void *workspace, DriverStream stream);
 
 private:
+  /// Of the matrices and the bias.
+  struct Places {
+    std::byte *first, *second, *result, *bias;
+  };
+
   PreparedPart(const BlasLt &blas, BlasHandle handle, const ProductPart &part, const std::string &name);
 
   void describe();
   bool isEmpty(int64_t rows) const;
-  bool choose();
-  bool doesAllRows();
+  bool choose(const TimingPlace &timing);
+  std::vector<BlasAlgorithm> candidates(size_t most);
+  BlasAlgorithm fastestOf(const std::vector<BlasAlgorithm> &candidates, const TimingPlace &timing);
+  bool take(const BlasAlgorithm &wanted);
   bool check(int64_t rows);
   void checkAligned(void *const *addresses, const void *workspace) const;
+  /// Gives the library's status.
+  int multiply(const Places &places, void *workspace, DriverStream stream);
   template <typename Value> void setDescription(DescriptionAttribute attribute, Value value);
   template <typename Value> void setLayout(BlasLayout layout, LayoutAttribute attribute, Value value);
   void setBias(const void *address);

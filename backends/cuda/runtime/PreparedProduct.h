@@ -10,9 +10,10 @@ namespace sluice::cuda {
 
 class PreparedProduct {
 public:
-  /// Null if the library has no algorithm for it. The device's context must be current. `name` is what errors begin with.
+  /// Null if the library has no algorithm for it. The device's context must be current. `name` is what errors begin with;
+  /// algorithms are timed at the place, if they are.
   static std::unique_ptr<PreparedProduct> prepare(const BlasLt &blas, BlasHandle handle, const ImageProduct &product,
-                                                  const std::string &name);
+                                                  const std::string &name, const TimingPlace &timing);
 
   /// Whether there is anything to multiply in a call of so many rows, and the algorithms of all parts do it, which is asked
   /// once.

@@ -35,13 +35,13 @@ template <> struct Stored<BF16> {
 
 class LibraryRun : public GridRun {
 public:
-  explicit LibraryRun(const Body &body)
+  explicit LibraryRun(const Body &body, bool isTimed = false)
       : GridRun("k", body.operands, body.text, body.yields), tolerance(body.tolerance) {
     loops::Formulas formulas;
     SmallVector<Operation *> ops = this->ops();
     auto product = llvm::find_if(ops, llvm::IsaPred<ir::ContractionOp>);
     if (std::optional<loops::Product> found = loops::findProduct(formulas, *product, kCapacity))
-      library = findLibraryProduct(*found, ArrayRef(product, ops.end()), kCapacity);
+      library = findLibraryProduct(*found, ArrayRef(product, ops.end()), kCapacity, isTimed);
   }
 
   /// The largest error of the loops over the matrices.
@@ -126,9 +126,9 @@ std::string oneByOne(const char *stride, const char *padding) {
 }
 
 /// Runs these, whose type, bias and activation are found.
-void expectTheReference(const std::vector<Body> &bodies) {
+void expectTheReference(const std::vector<Body> &bodies, bool isTimed = false) {
   for (const Body &body : bodies) {
-    LibraryRun run(body);
+    LibraryRun run(body, isTimed);
     ASSERT_TRUE(run.library) << run.diagnostics() << body.text;
     EXPECT_EQ(run.library->bias.has_value(), StringRef(body.text).contains("expand")) << body.text;
     bool hasRelu = StringRef(body.text).contains("relu"), hasGelu = StringRef(body.text).contains("gelu");
@@ -188,6 +188,19 @@ TEST(LibraryProduct, TakesBiasAndActivationBehindIt) {
   all.push_back(followed(matrices()[0], -1, kGelu));
   all.push_back(followed(as("bf16", matrices()[0], 0x1p-7), -1, kRelu));
   expectTheReference(all);
+}
+
+TEST(LibraryProduct, TakesWhatIsRoundedOtherwiseIfItIsTimed) {
+  std::vector<Body> all;
+  for (const char *activation : {"", kRelu, kGelu})
+    for (int bias : {-1, 1}) {
+      all.push_back(followed(as("bf16", matrices()[0], 0x1p-6), bias, activation));
+      all.push_back(followed(as("f16", matrices()[0], 0x1p-9), bias, activation));
+    }
+  expectTheReference(all, /*isTimed=*/true);
+  auto finds = [](const Body &body) { return LibraryRun(body, /*isTimed=*/true).library.has_value(); };
+  EXPECT_FALSE(finds(followed(matrices()[1], 1, ""))) << "there are no epilogues for doubles";
+  EXPECT_FALSE(finds(followed(matrices()[0], -1, "gelu"))) << "erf";
 }
 
 // Kernels may read one buffer twice.

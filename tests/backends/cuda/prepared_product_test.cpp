@@ -17,6 +17,7 @@ namespace {
 constexpr int64_t kCapacity = 8, kBatch = 2, kWorkspaceBytes = 1 << 16;
 
 using Algorithm = std::array<uint64_t, 8>;
+constexpr size_t kWorkspaceOfAlgorithm = 5; // the double's: that of its first choice is not 0
 
 /// The double, which keeps what results were multiplied with and by which algorithms, and refuses what it is told to.
 struct Watched {
@@ -83,11 +84,19 @@ struct EmulatedDevice {
     driver.contextRelease(0);
   }
 
-  const Driver &driver = Driver::get();
+  size_t freeBytes() const {
+    size_t free = 0, total = 0;
+    driver.memoryInfo(&free, &total);
+    return free;
+  }
+
+  Driver driver = Driver::get();
   BlasLt blas = Watched::library();
   DriverContext context = nullptr;
   DriverStream stream = nullptr;
   BlasHandle handle = nullptr;
+  FastestAlgorithms fastest;
+  TimingPlace timing() { return {driver, stream, "a device", fastest}; }
 };
 
 /// Numbers in the memory of the host and of a device; NaN until they are set.
@@ -178,8 +187,8 @@ template <typename Body> std::string errorOf(Body body) {
 class ProductRun {
 public:
   ProductRun(EmulatedDevice &device, const ImageProduct &product)
-      : prepared(PreparedProduct::prepare(device.blas, device.handle, product, "cuda:0: kernel k")), device(device),
-        product(product), first(device, product.type, kBatch * product.first.batchStride),
+      : prepared(PreparedProduct::prepare(device.blas, device.handle, product, "cuda:0: kernel k", device.timing())),
+        device(device), product(product), first(device, product.type, kBatch * product.first.batchStride),
         second(device, product.type, kBatch * product.second.batchStride), bias(device, product.type, product.p.size),
         result(device, product.type, kBatch * product.result.batchStride),
         workspace(device, "f32", kWorkspaceBytes / int64_t(sizeof(float))) {
@@ -428,6 +437,68 @@ TEST_F(PreparedProducts, SayWhatTheLibraryRefuses) {
   device.blas.statusName = nullptr;
   Watched::productToRefuse = 0;
   EXPECT_EQ(run.errorOfMoved(0, 0), "cuda:0: kernel k: cublasLt's status (15)");
+}
+
+/// The algorithm of a timed product, the first of the double's two choices or its last of which takes longer.
+static Algorithm timed(EmulatedDevice &device, const char *slow,
+                       ImageProduct product = productOf("f32", 8, 8, true, false)) {
+  setenv("CUDA_EMU_BLAS", slow, 1);
+  product.isTimed = 1;
+  ProductRun run(device, product);
+  Watched::algorithms.clear();
+  run.call(3);
+  unsetenv("CUDA_EMU_BLAS");
+  EXPECT_EQ(Watched::algorithms.size(), 1U);
+  return *Watched::algorithms.begin();
+}
+
+TEST_F(PreparedProducts, TakeTheFastestAlgorithmIfTheyAreTimed) {
+  EmulatedDevice one, other;
+  Algorithm last = timed(one, "slow-first"), first = timed(other, "slow-last");
+  EXPECT_NE(first, last);
+  ProductRun untimed(other, productOf("f32", 8, 8, true, false));
+  Watched::algorithms.clear();
+  untimed.call(3);
+  EXPECT_EQ(Watched::algorithms, std::set<Algorithm>{first});
+}
+
+TEST_F(PreparedProducts, TakeWhatWasChosenFirst) {
+  EmulatedDevice device;
+  Algorithm chosen = timed(device, "slow-first");
+  EXPECT_EQ(timed(device, "slow-last"), chosen);
+  for (const ImageProduct &other : {productOf("f32", 8, 8, false, false), productOf("f32", 8, 8, true, false, true),
+                                    productOf("f32", 8, 8, true, false, false, "relu"),
+                                    productOf("tf32", 8, 8, true, false), productOf("f32", 16, 8, true, false)})
+    EXPECT_NE(timed(device, "slow-last", other)[kWorkspaceOfAlgorithm], chosen[kWorkspaceOfAlgorithm]);
+}
+
+TEST_F(PreparedProducts, AreTimedInParts) {
+  EmulatedDevice device;
+  ImageProduct product = productOf("bf16", 263, 267, true, false, true, "gelu");
+  product.isTimed = 1;
+  size_t before = device.freeBytes();
+  PreparedProduct::prepare(device.blas, device.handle, product, "cuda:0: kernel k", device.timing());
+  EXPECT_EQ(device.freeBytes(), before);
+  ProductRun run(device, product);
+  EXPECT_EQ(Watched::betas.size(), 3U * 2 * 4) << "three parts, two algorithms, four times each";
+  EXPECT_EQ(run.call(5), (Betas{0, 0, 1}));
+}
+
+TEST_F(PreparedProducts, AreNotTimedWhereTheDeviceCannot) {
+  for (auto refuse :
+       {+[](Driver &driver) { driver.allocate = [](DeviceAddress *, size_t) { return kNotReady; }; },
+        +[](Driver &driver) { driver.eventCreate = [](DriverEvent *, unsigned) { return kNotReady; }; }}) {
+    EmulatedDevice device;
+    Driver whole = device.driver;
+    refuse(device.driver);
+    ImageProduct product = productOf("f32", 8, 8, true, false);
+    product.isTimed = 1;
+    std::unique_ptr<PreparedProduct> prepared =
+        PreparedProduct::prepare(device.blas, device.handle, product, "cuda:0: kernel k", device.timing());
+    device.driver = whole;
+    EXPECT_TRUE(prepared);
+    EXPECT_TRUE(Watched::betas.empty());
+  }
 }
 
 // Whichever of its attributes it is that the library does not know.

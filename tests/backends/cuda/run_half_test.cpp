@@ -90,19 +90,21 @@ TEST(CudaRunHalf, RefusesWhatIsNoImage) {
         {"sluice cuda 6\nkernel k 1\nfunction f 1 0 32 0\nend\n", "line 3 of a module is 'function f 1 0 32 0'"},
         {"sluice cuda 6\nkernel k 1\nfunction f 1 0 32 -1 0\nend\n", "line 3 of a module is 'function f 1 0 32 -1 0'"},
         {"sluice cuda 6\nkernel k 1\nfunction f 1 0 32 0 2\nend\n", "line 3 of a module is 'function f 1 0 32 0 2'"},
-        {"sluice cuda 6\nkernel k 4\nproduct f8 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 none 4 0\nend\n",
+        {"sluice cuda 6\nkernel k 4\nproduct f8 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 none 0 4 0\nend\n",
          "line 3 of a module"},
-        {"sluice cuda 6\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 3 none 4 0\nend\n",
+        {"sluice cuda 6\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 3 none 0 4 0\nend\n",
          "line 3 of a module"},
-        {"sluice cuda 6\nkernel k 4\nproduct f32 2 0 1 0 1 0 1 0 0 2 0 0 1 1 0 0 2 1 0 0 -1 none 4 0\nend\n",
+        {"sluice cuda 6\nkernel k 4\nproduct f32 2 0 1 0 1 0 1 0 0 2 0 0 1 1 0 0 2 1 0 0 -1 none 0 4 0\nend\n",
          "line 3 of a module"}, // columns of two lie one apart
-        {"sluice cuda 6\nkernel k 4\nproduct f32 1 0 1 1 1 0 1 0 0 1 0 0 1 3 0 1 2 1 0 0 -1 none 4 0\nend\n",
+        {"sluice cuda 6\nkernel k 4\nproduct f32 1 0 1 1 1 0 1 0 0 1 0 0 1 3 0 1 2 1 0 0 -1 none 0 4 0\nend\n",
          "line 3 of a module"}, // the capacity's four three apart
-        {"sluice cuda 6\nkernel k 4\nproduct f32 1 0 1 0 1 0 536870912 1 0 1 0 0 1 1 0 0 2 1 0 0 -1 none 4 0\nend\n",
+        {"sluice cuda 6\nkernel k 4\nproduct f32 1 0 1 0 1 0 536870912 1 0 1 0 0 1 1 0 0 2 1 0 0 -1 none 0 4 0\nend\n",
          "line 3 of a module"}, // more matrices than cublasLt counts
-        {"sluice cuda 6\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 none 4 33554433\nend\n",
+        {"sluice cuda 6\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 none 0 4 33554433\nend\n",
          "line 3 of a module"}, // more workspace than is ever asked for
-        {"sluice cuda 6\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 tanh 4 0\nend\n",
+        {"sluice cuda 6\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 tanh 0 4 0\nend\n",
+         "line 3 of a module"},
+        {"sluice cuda 6\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 none 2 4 0\nend\n",
          "line 3 of a module"},
         {"sluice cuda 6\ncode sm_90 5\nend\nbyte", "too few bytes"},
         {"sluice cuda 6\nkernel k 1\n", "line 3 of a module does not end"}})
@@ -192,7 +194,7 @@ LAUNCHED(own)
 LAUNCHED(behind)
 )";
   std::string log, code = test::compileForHost(kText, test::Effort::Least, log) + "sm_90" + '\0';
-  std::string image = "sluice cuda 6\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 none 1 0\n"
+  std::string image = "sluice cuda 6\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 none 0 1 0\n"
                       "function own 1 0 32 0 0\nfunction behind 1 0 32 0 1\ncode sm_90 " +
                       std::to_string(code.size()) + "\nend\n" + code;
   auto launchIt = [&](const sluice_backend_run &half, sluice_run *run) {
@@ -229,6 +231,44 @@ LAUNCHED(behind)
 TEST(CudaRunHalf, RunsWhatFollowsALibrarysProduct) {
   EXPECT_THAT(whatAProductLeaves("products=library"), StartsWith("65: "));
   EXPECT_THAT(whatAProductLeaves("products=own"), StartsWith("95: "));
+}
+
+/// How many products the double of cublasLt has done for the contexts of `groups`, null for one that has none, once each has loaded
+/// a product whose algorithms are timed.
+static std::string productsOfLoading(const std::string &image, const std::vector<bool> &areOfGroup) {
+  auto load = [&](const sluice_backend_run &half, sluice_run *) {
+    sluice_group *group = nullptr;
+    half.group_create(&group);
+    sluice_status status = SLUICE_OK;
+    for (bool isOfGroup : areOfGroup) {
+      sluice_run_options options{sizeof(options), nullptr, "", isOfGroup ? group : nullptr};
+      sluice_run *run = nullptr;
+      sluice_module *module = nullptr;
+      half.open(&options, &run);
+      status = half.module_load(run, 0, image.data(), image.size(), &module);
+      if (status != SLUICE_OK)
+        return status;
+      half.module_unload(module);
+      half.close(run);
+    }
+    half.group_destroy(group);
+    void *library = dlopen(SLUICE_CUDA_EMU_DRIVER, RTLD_NOW | RTLD_LOCAL);
+    return sluice_status(reinterpret_cast<int (*)()>(dlsym(library, "cuda_emu_products"))()); // all that comes back
+  };
+  return whatComesOf({{"SLUICE_CUBLASLT", SLUICE_CUDA_EMU_DRIVER}}, load);
+}
+
+TEST(CudaRunHalf, TimesAlgorithmsOnceInAGroup) {
+  std::string log, code = test::compileForHost("", test::Effort::Least, log) + "sm_90" + '\0';
+  auto image = [&](const std::string &isTimed) {
+    return "sluice cuda 6\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 none " + isTimed +
+           " 1 65536\ncode sm_90 " + std::to_string(code.size()) + "\nend\n" + code;
+  };
+  // Two algorithms, four times each.
+  EXPECT_EQ(productsOfLoading(image("1"), {true}), "8: ");
+  EXPECT_EQ(productsOfLoading(image("1"), {true, true, true}), "8: ");
+  EXPECT_EQ(productsOfLoading(image("1"), {true, false, true, false}), "24: ");
+  EXPECT_EQ(productsOfLoading(image("0"), {true, false}), "0: ");
 }
 
 /// What `call` does to a capture of a first queue, and whether that queue works again when the capture has ended.

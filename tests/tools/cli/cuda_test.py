@@ -160,15 +160,16 @@ module @biased {
 }
 """
         relu, gelu = "relu %s", "gelu %s {tanh}"
-        for element, activation, kernels in (
-            ("f32", relu, 1),
-            ("f32", gelu, 1),
-            ("bf16", relu, 2),  # those of two bytes are rounded in between
-            ("f16", relu, 2),
-            ("f64", relu, 2),
+        for element, activation, setting, kernels in (
+            ("f32", relu, "", 1),
+            ("f32", gelu, "", 1),
+            ("bf16", relu, "", 2),  # those of two bytes are rounded in between
+            ("f16", relu, "", 2),
+            ("bf16", gelu, ",algorithms=timed", 1),  # which is no matter then
+            ("f64", relu, ",algorithms=timed", 2),
         ):
             self.write("biased.mlir", model.replace("TYPE", element).replace("ACTIVATION", activation))
-            arguments = ("biased.mlir", "--devices", "cuda:0", "--backend", "cuda=library=all")
+            arguments = ("biased.mlir", "--devices", "cuda:0", "--backend", "cuda=library=all" + setting)
             result = self.run_sluice("compile", *arguments, "-o", "biased")
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertIn(f"predict ({kernels} kernel", result.stdout + result.stderr)
@@ -308,8 +309,9 @@ module @wide {
             ("cuda=arch=compute_42", "has no architecture 'compute_42'; it has sm_75"),
             ("cuda=speed=high", "there is no setting 'speed=high'"),
             ("cuda=library=some", "there is no setting 'library=some'"),
-            ("cuda=arch=sm_90,speed=high", "there is no setting 'speed=high'; there are arch=sm_80+sm_90, tf32=on, library=all and dump=FOLDER"),
+            ("cuda=arch=sm_90,speed=high", "there is no setting 'speed=high'; there are arch=sm_80+sm_90, tf32=on, library=all, algorithms=timed and dump=FOLDER"),
             ("cuda=dump=small.mlir/dump", "small.mlir/dump: Not a directory"),
+            ("cuda=algorithms=best", "there is no setting 'algorithms=best'"),
             ("cuda=tf32=perhaps", "there is no setting 'tf32=perhaps'"),
             ("cuda=arch=sm_75,tf32=on", "architecture sm_75 has no tensor cores for tf32=on"),
             ("sim=seed=1", "the model has no device of it"),
