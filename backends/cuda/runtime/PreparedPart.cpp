@@ -87,7 +87,7 @@ PreparedPart::~PreparedPart() {
 }
 
 template <typename Value> void PreparedPart::setDescription(DescriptionAttribute attribute, Value value) {
-  blas.check(blas.setDescription(description, attribute, &value, sizeof value), name);
+  blas.check(blas.setDescription(description, attribute, static_cast<const void *>(&value), sizeof value), name);
 }
 
 template <typename Value> void PreparedPart::setLayout(BlasLayout layout, LayoutAttribute attribute, Value value) {
