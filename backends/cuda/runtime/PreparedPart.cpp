@@ -211,11 +211,11 @@ BlasAlgorithm PreparedPart::fastestOf(const std::vector<BlasAlgorithm> &candidat
   return *fastest;
 }
 
-/// Numbers of rows that stand for all that calls may have.
+/// Numbers of rows that stand for all that calls may have. What is summed over the rows is another sum with others anyway.
 static std::set<int64_t> rowsToCheck(const ImageProduct &product) {
   constexpr int64_t kEach = 64;
   int64_t capacity = product.capacity;
-  if (!product.p.perRow && !product.q.perRow && !product.k.perRow && !product.batch.perRow)
+  if (!product.p.perRow && !product.q.perRow && !product.batch.perRow)
     return {capacity};
   std::set<int64_t> numbers{std::max<int64_t>(capacity - 1, 1), capacity};
   for (int64_t rows = 1; rows <= std::min(capacity, kEach); ++rows)

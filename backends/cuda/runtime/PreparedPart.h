@@ -4,7 +4,8 @@
 //
 // An algorithm is chosen if the library says that it does all numbers of rows that a call may have: each up to 64, above
 // that the powers of two, the capacity, and those beside these. To ask for each of some thousands would take as long as all
-// else of loading. Should it refuse another number, calls with so many rows are left to the kernel's functions.
+// else of loading. Should it refuse another number, calls with so many rows are left to the kernel's functions, as are those that
+// it refuses of sums over the rows.
 #pragma once
 
 #include "backends/cuda/runtime/AlgorithmTiming.h"

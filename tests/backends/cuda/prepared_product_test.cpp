@@ -412,6 +412,11 @@ TEST_F(PreparedProducts, WithoutRowsAreCheckedOnce) {
   product.capacity = 1000;
   EXPECT_TRUE(ProductRun(device, product).prepared);
   EXPECT_EQ(Watched::checks, 1);
+  Watched::forget();
+  product = productOf("bf16", 24, 24, false, true);
+  product.q = {kCapacity, 0}, product.k = {1, 1};
+  EXPECT_TRUE(ProductRun(device, product).prepared);
+  EXPECT_EQ(Watched::checks, 1) << "of sums over the rows";
 }
 
 TEST_F(PreparedProducts, SayWhatIsNotAligned) {

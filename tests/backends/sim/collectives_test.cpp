@@ -10,6 +10,13 @@ using ::testing::Values;
 
 static const sluice_backend_collectives &table() { return *simulator().collectives; }
 
+TEST(SimIds, NeedNotBeUsed) {
+  Simulation simulation("");
+  sluice_unique_id id;
+  EXPECT_EQ(table().unique_id(simulation.run, &id), SLUICE_OK);
+  simulation.queue(0, "compute"); // and goes with the simulation
+}
+
 /// Ranks on the devices from 0 of one context, each with a queue and memory of its own.
 class SimRanks : public ::testing::Test {
 protected:
