@@ -4,6 +4,7 @@
 #include "backends/cuda/compiler/ProductKernel.h"
 #include "backends/cuda/compiler/ScatterKernel.h"
 #include "backends/cuda/compiler/ThreadEmitter.h"
+#include "backends/cuda/compiler/TransposeKernel.h"
 #include "backends/loops/LoopKernel.h"
 #include "backends/loops/NestTasks.h"
 #include <algorithm>
@@ -209,7 +210,8 @@ FailureOr<GridKernel> writeGridKernel(ir::KernelOp kernel, StringRef name, int64
       return failure();
     return std::move(writer.kernel);
   }
-  if (writeScatterKernel(kernel, name, capacity, writer.kernel))
+  if (writeScatterKernel(kernel, name, capacity, writer.kernel) ||
+      writeTransposeKernel(kernel, name, capacity, writer.kernel))
     return std::move(writer.kernel);
   FailureOr<int64_t> workspaceBytes = writeLoopKernel(kernel, name, capacity, writer);
   if (failed(workspaceBytes))

@@ -1,5 +1,5 @@
 // Kernels as CUDA C++: a `__global__` function for each nest of loops, in which a warp does one task, or a block where
-// rows are long and few, or for a product, attention or sums at indices, in which a block does.
+// rows are long and few, or for a product, attention, sums at indices or a transposition, in which a block does.
 #pragma once
 
 #include "ir/Dialect.h"

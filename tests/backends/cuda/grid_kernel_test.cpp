@@ -305,6 +305,53 @@ TEST(GridKernel, MatchesTheReference) {
   EXPECT_GE(blocks, 12u) << "long rows are not folded by blocks";
 }
 
+/// Whether elements go through shared memory, which they do in one function.
+static bool isTransposed(const GridKernel &kernel) {
+  return kernel.functions.size() == 1 && llvm::StringRef(kernel.functions.front().name).ends_with("_transpose");
+}
+
+// Dimensions of several squares, and of a part of one; rows among the neighbours of either side, and outside.
+TEST(GridKernel, MovesSquaresThroughSharedMemory) {
+  std::vector<Body> all = {
+      unary("transpose", "tensor<?x70x33xf32>", "{permutation = array<i64: 0, 2, 1>}", "tensor<?x33x70xf32>"),
+      unary("transpose", "tensor<?x17xf64>", "{permutation = array<i64: 1, 0>}", "tensor<17x?xf64>"),
+      unary("transpose", "tensor<17x?xbf16>", "{permutation = array<i64: 1, 0>}", "tensor<?x17xbf16>"),
+      unary("transpose", "tensor<16x3x?x20xf16>", "{permutation = array<i64: 3, 2, 1, 0>}", "tensor<20x?x3x16xf16>"),
+      unary("transpose", "tensor<64x32xi1>", "{permutation = array<i64: 1, 0>}", "tensor<32x64xi1>"),
+      unary("relayout", "tensor<?x20x6x19xf32, #nhwc>", "", "tensor<?x20x6x19xf32>"),
+      {{"tensor<?x40x24xf32>"},
+       "%a = sluice.slice %0 {start = array<i64: 0, 0, 3>, end = array<i64: -9223372036854775808, 40, 20>, step = "
+       "array<i64: 1, 1, 1>} : (tensor<?x40x24xf32>) -> "
+       "tensor<?x40x17xf32>\n%b = sluice.transpose %a {permutation = array<i64: 0, 2, 1>} : (tensor<?x40x17xf32>) -> "
+       "tensor<?x17x40xf32>",
+       "%b : tensor<?x17x40xf32>"}};
+  Grid grid(all, {}, /*capacity=*/40);
+  sluice::test::EmulatedLibrary library;
+  library.compile(grid.kernels + grid.callers);
+  for (auto [body, run] : llvm::zip_equal(grid.all, grid.runs)) {
+    EXPECT_TRUE(isTransposed(run.kernel)) << body.text;
+    EXPECT_TRUE(llvm::StringRef(run.kernel.text).contains("__shared__")) << body.text;
+    run.randomize(body.low, body.high);
+    for (int64_t rows : {40, 33, 32, 5, 0}) {
+      run.run(library, rows);
+      EXPECT_LE(run.error(), 0) << body.text << "\nwith " << rows << " rows\n" << run.kernel.text;
+    }
+  }
+}
+
+// Most of a square would be empty; neighbours stay neighbours; something is computed.
+TEST(GridKernel, MovesNoSquaresThatWouldNotPay) {
+  std::string permuted = "{permutation = array<i64: 0, 2, 1>}", x = "tensor<?x40x20xf32>", y = "tensor<?x20x40xf32>";
+  for (const Body &body :
+       {unary("transpose", "tensor<?x15x40xf32>", permuted, "tensor<?x40x15xf32>"),
+        unary("transpose", "tensor<30x?x40xf32>", "{permutation = array<i64: 1, 0, 2>}", "tensor<?x30x40xf32>"),
+        Body{{x},
+             "%a = sluice.transpose %0 " + permuted + " : (" + x + ") -> " + y + "\n%b = sluice.exp %a : (" + y +
+                 ") -> " + y,
+             "%b : " + y}})
+    EXPECT_FALSE(isTransposed(Grid({body}).runs.front().kernel)) << body.text;
+}
+
 // Compilers take packs of two bytes apart, and one half alone is converted at a quarter of the rate.
 TEST(GridKernel, ConvertsAndStoresHalvesTogether) {
   llvm::Expected<Nvrtc> nvrtc = sluice::test::loadPinnedNvrtc();
