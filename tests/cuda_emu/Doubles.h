@@ -1,9 +1,14 @@
 // Lets this process use the doubles of NVRTC, and of the driver and the libraries beside it.
 #pragma once
 
+#include <cstdint>
+
 namespace sluice::test {
 
 /// With so many devices. Instances that open on devices nobody else has open take `seed` for the order of their work.
 void useCudaDoubles(int devices, int seed = 0);
+
+/// Copies of a kind that the driver's double has counted in this process (cuda_emu_copies); it is loaded if it has not been.
+int64_t cudaCopies(const char *kind);
 
 } // namespace sluice::test

@@ -39,7 +39,7 @@ EXPORTED int cuInit(unsigned flags) {
   if (devices == 0)
     return NoDevice;
   while (int64_t(d.devices.size()) < devices)
-    d.devices.emplace_back(int32_t(d.devices.size()));
+    d.devices.emplace_back(int32_t(d.devices.size()), setting("CUDA_EMU_MEMORY", kMemoryBytes));
   d.initialized = true;
   return Success;
 }
@@ -59,13 +59,21 @@ EXPORTED int cuGetErrorName(int status, const char **name) {
       {InvalidImage, "CUDA_ERROR_INVALID_IMAGE"},
       {InvalidContext, "CUDA_ERROR_INVALID_CONTEXT"},
       {NoBinary, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
+      {EccUncorrectable, "CUDA_ERROR_ECC_UNCORRECTABLE"},
+      {PeerAccessUnsupported, "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED"},
       {InvalidPtx, "CUDA_ERROR_INVALID_PTX"},
+      {NvlinkUncorrectable, "CUDA_ERROR_NVLINK_UNCORRECTABLE"},
       {UnsupportedPtx, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"},
       {InvalidHandle, "CUDA_ERROR_INVALID_HANDLE"},
       {NotFound, "CUDA_ERROR_NOT_FOUND"},
       {IllegalState, "CUDA_ERROR_ILLEGAL_STATE"},
       {NotReady, "CUDA_ERROR_NOT_READY"},
+      {IllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+      {LaunchOutOfResources, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"},
+      {LaunchTimeout, "CUDA_ERROR_LAUNCH_TIMEOUT"},
       {PeerAccessAlreadyEnabled, "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED"},
+      {PeerAccessNotEnabled, "CUDA_ERROR_PEER_ACCESS_NOT_ENABLED"},
+      {LaunchFailed, "CUDA_ERROR_LAUNCH_FAILED"},
       {CaptureUnsupported, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
       {CaptureInvalidated, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"},
       {CaptureIsolation, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION"}};
@@ -139,10 +147,16 @@ EXPORTED int cuCtxSetCurrent(Device *context) {
   return !context || context->retained > 0 ? Success : InvalidContext;
 }
 
+/// CUDA_EMU_PEERS=none is a machine whose devices do not reach each other's memory.
+static bool hasPeers() {
+  const char *peers = std::getenv("CUDA_EMU_PEERS");
+  return !peers || std::strcmp(peers, "none") != 0;
+}
+
 EXPORTED int cuDeviceCanAccessPeer(int *can, int device, int peer) {
   Turn turn;
   auto isThere = [](int number) { return number >= 0 && size_t(number) < driver().devices.size(); };
-  *can = device != peer;
+  *can = device != peer && hasPeers();
   return isThere(device) && isThere(peer) ? Success : InvalidDevice;
 }
 
@@ -152,6 +166,8 @@ EXPORTED int cuCtxEnablePeerAccess(Device *peer, unsigned flags) {
     return InvalidContext;
   if (flags != 0 || peer == current)
     return InvalidValue;
+  if (!hasPeers())
+    return PeerAccessUnsupported;
   return driver().peers.insert({current, peer}).second ? Success : PeerAccessAlreadyEnabled;
 }
 
@@ -238,13 +254,27 @@ EXPORTED int cuMemsetD8Async(Address to, unsigned char value, size_t bytes, Stre
   });
 }
 
+/// Copies that were put into streams so far: "direct" and "staged" ones from one device to another; "pageable" and "pinned" ones,
+/// from and to memory of the host that the driver did not allocate, for which a real driver keeps the caller waiting, and that it did.
+EXPORTED int64_t cuda_emu_copies(const char *kind) {
+  Turn turn;
+  return driver().copies[kind];
+}
+
+/// Puts a copy from or to the host's memory into a stream.
+template <typename Work> static Status enqueueCopy(Stream *stream, const void *host, size_t bytes, Work work) {
+  bool pinned = isPinned(host, bytes);
+  if (stream && stream->capture && !pinned)
+    return spoil(stream, CaptureUnsupported);
+  ++driver().copies[pinned ? "pinned" : "pageable"];
+  return enqueue(stream, work);
+}
+
 EXPORTED int cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t bytes, Stream *stream) {
   Turn turn;
   if (!isOfAny(to, bytes))
     return InvalidValue;
-  if (stream && stream->capture && !isPinned(from, bytes))
-    return spoil(stream, CaptureUnsupported);
-  return enqueue(stream, [=] {
+  return enqueueCopy(stream, from, bytes, [=] {
     sim::Unlocked unlocked({bufferAt(to, bytes)});
     std::memcpy(reinterpret_cast<void *>(to), from, bytes);
   });
@@ -254,9 +284,7 @@ EXPORTED int cuMemcpyDtoHAsync_v2(void *to, Address from, size_t bytes, Stream *
   Turn turn;
   if (!isOfAny(from, bytes))
     return InvalidValue;
-  if (stream && stream->capture && !isPinned(to, bytes))
-    return spoil(stream, CaptureUnsupported);
-  return enqueue(stream, [=] {
+  return enqueueCopy(stream, to, bytes, [=] {
     sim::Unlocked unlocked({bufferAt(from, bytes)});
     std::memcpy(to, reinterpret_cast<const void *>(from), bytes);
   });
@@ -278,6 +306,7 @@ EXPORTED int cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, Stream
 
 EXPORTED int cuMemcpyPeerAsync(Address to, Device *target, Address from, Device *source, size_t bytes, Stream *stream) {
   Turn turn;
+  ++driver().copies[target == source || driver().peers.count({target, source}) ? "direct" : "staged"];
   return copyOnDevices(target, to, source, from, bytes, stream);
 }
 
@@ -292,6 +321,9 @@ EXPORTED int cuStreamCreate(Stream **stream, unsigned) {
   return Success;
 }
 
+/// CUDA_EMU_FAULT=700 is the status of all work that anybody waits for, which would be that of an illegal address.
+static int statusOfWork() { return int(setting("CUDA_EMU_FAULT", Success)); }
+
 EXPORTED int cuStreamSynchronize(Stream *stream) {
   Turn turn;
   if (!current || !stream || stream->device != current)
@@ -301,7 +333,7 @@ EXPORTED int cuStreamSynchronize(Stream *stream) {
   if (!mayDisturb())
     return CaptureUnsupported;
   turn.finish(*stream);
-  return Success;
+  return statusOfWork();
 }
 
 EXPORTED int cuStreamDestroy_v2(Stream *stream) {
@@ -364,7 +396,7 @@ EXPORTED int cuEventQuery(Event *event) {
   if (!mayDisturb())
     return CaptureUnsupported;
   if (!event->recorded || driver().scheduler->isDone(*event->recorded))
-    return Success;
+    return statusOfWork();
   driver().scheduler->runAny(); // time passes
   return NotReady;
 }
@@ -375,7 +407,7 @@ EXPORTED int cuEventSynchronize(Event *event) {
     return CaptureUnsupported;
   if (event->recorded)
     turn.finish(*event->recorded);
-  return Success;
+  return statusOfWork();
 }
 
 EXPORTED int cuEventElapsedTime(float *milliseconds, Event *from, Event *to) {

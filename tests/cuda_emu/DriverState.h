@@ -33,13 +33,21 @@ enum Status {
   InvalidImage = 200,
   InvalidContext = 201,
   NoBinary = 209,
+  EccUncorrectable = 214,
+  PeerAccessUnsupported = 217,
   InvalidPtx = 218,
+  NvlinkUncorrectable = 220,
   UnsupportedPtx = 222,
   InvalidHandle = 400,
   IllegalState = 401,
   NotFound = 500,
   NotReady = 600,
+  IllegalAddress = 700,
+  LaunchOutOfResources = 701,
+  LaunchTimeout = 702,
   PeerAccessAlreadyEnabled = 704,
+  PeerAccessNotEnabled = 705,
+  LaunchFailed = 719,
   CaptureUnsupported = 900,
   CaptureInvalidated = 901,
   CaptureIsolation = 905,
@@ -57,7 +65,7 @@ struct Device {
   sim::DeviceMemory memory;
   std::map<uintptr_t, size_t> blocks;
   int retained = 0; // its primary context
-  explicit Device(int32_t number) : memory(number, kMemoryBytes) {}
+  Device(int32_t number, int64_t bytes) : memory(number, bytes) {}
 
   std::vector<sim::Buffer> everything() const {
     std::vector<sim::Buffer> all;
@@ -134,7 +142,8 @@ struct Driver {
   std::deque<Function> functions;
   std::map<uintptr_t, size_t> pinned; // host memory that is copied from without staging, and its bytes
   std::set<Stream *> streams, capturing;
-  std::set<std::pair<Device *, Device *>> peers; // that reach each other
+  std::set<std::pair<Device *, Device *>> peers; // of which the first reaches the memory of the second
+  std::map<std::string, int64_t> copies;         // by their kind (cuda_emu_copies)
 };
 
 inline Driver &driver() {

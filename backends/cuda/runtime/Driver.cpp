@@ -2,8 +2,10 @@
 
 #include "backends/cuda/runtime/Error.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <iterator>
 
 namespace sluice::cuda {
 
@@ -11,7 +13,10 @@ static constexpr int kOldestVersion = 12000;
 
 // Statuses that mean something to callers: memory is gone, something is not there, or the device is lost.
 static constexpr int kOutOfMemory = 2, kNoDevice = 100, kNoBinary = 209, kPtxTooNew = 222, kNotFound = 500;
-static constexpr int kFirstLost = 700, kLastLost = 719; // faults of kernels, from then on the answer to every call
+// From then on the answer to every call. Faults of memory and links: ECC_UNCORRECTABLE, NVLINK_UNCORRECTABLE, CONTAINED. Faults
+// of kernels, among whose numbers are others that lose nothing: ILLEGAL_ADDRESS, LAUNCH_TIMEOUT, ASSERT, HARDWARE_STACK_ERROR,
+// ILLEGAL_INSTRUCTION, MISALIGNED_ADDRESS, INVALID_ADDRESS_SPACE, INVALID_PC, LAUNCH_FAILED, TENSOR_MEMORY_LEAK.
+static constexpr int kLost[] = {214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721};
 
 static std::string versionText(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
@@ -52,7 +57,8 @@ std::string Driver::textOf(int status) const {
 void Driver::check(int status, const std::string &what) const {
   if (status == 0)
     return;
-  bool isGone = status == kOutOfMemory || (status >= kFirstLost && status <= kLastLost);
+  bool isLost = std::find(std::begin(kLost), std::end(kLost), status) != std::end(kLost);
+  bool isGone = status == kOutOfMemory || isLost;
   bool isAbsent = status == kNoDevice || status == kNoBinary || status == kPtxTooNew || status == kNotFound;
   throw Error(isGone     ? SLUICE_EXHAUSTED
               : isAbsent ? SLUICE_UNSUPPORTED

@@ -2,6 +2,7 @@
 // its own, because a driver is loaded once.
 #include "runtime/base/Child.h"
 #include "sluice/backend/run.h"
+#include "tests/cuda_emu/Doubles.h"
 #include "tests/cuda_emu/HostCompiler.h"
 
 #include <chrono>
@@ -76,6 +77,51 @@ TEST(CudaRunHalf, RefusesOldDrivers) {
 
 TEST(CudaRunHalf, SaysThatThereIsNoDevice) {
   EXPECT_THAT(whatOpenSays({{"CUDA_EMU_DEVICES", "0"}}), AllOf(StartsWith("4: "), HasSubstr("CUDA_ERROR_NO_DEVICE")));
+}
+
+/// What a call says that waits for work which ends with this status of the driver.
+static std::string whatAFaultSays(int status) {
+  return whatComesOf({{"CUDA_EMU_FAULT", std::to_string(status)}}, [](const sluice_backend_run &half, sluice_run *run) {
+    void *address = nullptr;
+    return half.allocate(run, 0, sizeof(int), &address);
+  });
+}
+
+TEST(CudaRunHalf, SomeFaultsLoseTheDevice) {
+  for (int status : {214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721})
+    EXPECT_THAT(whatAFaultSays(status), StartsWith("5: cuda:0: ")) << status;
+  for (int status : {213, 215, 217, 701, 703, 704, 705, 708, 709, 711, 712, 713, 720})
+    EXPECT_THAT(whatAFaultSays(status), StartsWith("70: cuda:0: ")) << status;
+  EXPECT_EQ(whatAFaultSays(214), "5: cuda:0: CUDA_ERROR_ECC_UNCORRECTABLE");
+  EXPECT_EQ(whatAFaultSays(705), "70: cuda:0: CUDA_ERROR_PEER_ACCESS_NOT_ENABLED");
+}
+
+/// How a number gets from one device to another, by a queue of either: whether the link is said to be direct, and the driver's
+/// copies that went directly, and over the host.
+static std::string howANumberGetsAcross(const Environment &environment) {
+  return whatComesOf(environment, [](const sluice_backend_run &half, sluice_run *run) {
+    sluice_peer_link link{sizeof link, 0, 0, 0};
+    if (sluice_status status = half.peer_link(run, 0, 1, &link); status != SLUICE_OK)
+      return status;
+    void *addresses[2] = {};
+    for (int32_t device : {0, 1})
+      half.allocate(run, device, sizeof(int), &addresses[device]);
+    for (int32_t device : {0, 1}) {
+      sluice_queue *queue = nullptr;
+      half.queue_create(run, device, SLUICE_QUEUE_COPY, "copies", &queue);
+      sluice_copy across{sizeof across, 0, 1, addresses[0], addresses[1], sizeof(int), "across"};
+      if (sluice_status status = half.copy(queue, &across); status != SLUICE_OK)
+        return status;
+      half.synchronize_queue(queue);
+    }
+    // As a status, which is all that comes back.
+    return sluice_status(link.direct * 100 + test::cudaCopies("direct") * 10 + test::cudaCopies("staged"));
+  });
+}
+
+TEST(CudaRunHalf, CopiesGoDirectlyBetweenPeers) {
+  EXPECT_EQ(howANumberGetsAcross({}), "120: ");
+  EXPECT_EQ(howANumberGetsAcross({{"CUDA_EMU_PEERS", "none"}}), "2: ");
 }
 
 TEST(CudaRunHalf, RefusesWhatIsNoImage) {
