@@ -484,7 +484,8 @@ EXPORTED int cuModuleGetFunction(Function **function, Module *module, const char
   auto sizes = reinterpret_cast<const unsigned *(*)()>(dlsym(module->library, ("cuda_emu_sizes_" + suffix).c_str()));
   if (!launch || !sizes)
     return NotFound;
-  *function = &driver().functions.emplace_back(Function{module, launch, sizes()});
+  auto bounds = reinterpret_cast<unsigned (*)()>(dlsym(module->library, ("cuda_emu_bounds_" + suffix).c_str()));
+  *function = &driver().functions.emplace_back(Function{module, launch, sizes(), bounds ? bounds() : kMostThreads});
   return Success;
 }
 
@@ -505,7 +506,7 @@ EXPORTED int cuLaunchKernel(Function *function, unsigned gridX, unsigned gridY, 
   Turn turn;
   if (!function || !stream || function->module->device != stream->device)
     return InvalidHandle;
-  if (gridX == 0 || gridX > 0x7fffffffu || gridY != 1 || gridZ != 1 || blockX == 0 || blockX > kMostThreads ||
+  if (gridX == 0 || gridX > 0x7fffffffu || gridY != 1 || gridZ != 1 || blockX == 0 || blockX > function->mostThreads ||
       blockY != 1 || blockZ != 1 || shared > function->mostSharedBytes || extra)
     return InvalidValue;
   std::vector<std::string> values;

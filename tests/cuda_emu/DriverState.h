@@ -117,6 +117,7 @@ struct Function {
   Module *module;
   void (*launch)(cuda_emu::Dim, cuda_emu::Dim, void *const *);
   const unsigned *sizes; // of the arguments, behind their number
+  unsigned mostThreads;  // of a block
   unsigned mostSharedBytes = kSharedBytes;
 };
 

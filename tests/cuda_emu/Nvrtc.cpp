@@ -9,12 +9,14 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <future>
 #include <iterator>
 #include <map>
 #include <mutex>
 #include <regex>
 #include <string>
+#include <utility>
 
 namespace {
 
@@ -28,9 +30,11 @@ struct Program {
 /// What the driver's double finds of every kernel.
 std::string describeKernels(const std::string &text) {
   std::string added;
-  std::regex kernel("__global__ void (\\w+)\\(");
+  std::regex kernel("(?:__launch_bounds__\\((\\d+).*\\) )?__global__ void (\\w+)\\(");
   for (std::sregex_iterator match(text.begin(), text.end(), kernel), end; match != end; ++match) {
-    std::string name = (*match)[1];
+    std::string name = (*match)[2], threads = (*match)[1];
+    if (!threads.empty())
+      added += "extern \"C\" unsigned cuda_emu_bounds_" + name + "() { return " + threads + "; }\n";
     added += "extern \"C\" void cuda_emu_launch_" + name +
              "(cuda_emu::Dim grid, cuda_emu::Dim block, void *const *arguments) { cuda_emu::call(" + name +
              ", grid, block, arguments); }\n" + "extern \"C\" const unsigned *cuda_emu_sizes_" + name +
@@ -75,6 +79,29 @@ const Compiled &compileOnce(const std::string &text) {
   }
   return compiled->get();
 }
+
+/// CUDA_EMU_NVRTC_LOG names a file that gets a line of each program that is compiled: its architecture, and how many are being
+/// compiled as it ends, itself among them.
+class Compiling {
+public:
+  explicit Compiling(std::string architecture) : architecture(std::move(architecture)) {
+    std::lock_guard lock(mutex);
+    ++count;
+  }
+  Compiling(const Compiling &) = delete;
+  Compiling &operator=(const Compiling &) = delete;
+  ~Compiling() {
+    std::lock_guard lock(mutex);
+    if (const char *path = std::getenv("CUDA_EMU_NVRTC_LOG"))
+      std::ofstream(path, std::ios::app) << architecture << " " << count << "\n";
+    --count;
+  }
+
+private:
+  static inline std::mutex mutex;
+  static inline int count = 0;
+  std::string architecture;
+};
 
 } // namespace
 
@@ -135,6 +162,7 @@ EXPORTED int nvrtcCompileProgram(Program *program, int count, const char *const 
     program->log = "nvrtc: error: invalid value for --gpu-architecture (-arch)";
     return InvalidOption;
   }
+  Compiling compiling(architecture);
   const Compiled &compiled = compileOnce(program->text);
   program->log = compiled.log;
   if (compiled.object.empty())

@@ -6,8 +6,12 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <deque>
 #include <memory>
+#include <string>
+#include <sys/mman.h>
+#include <utility>
 #include <vector>
 
 /// Keeps the registers that calls keep on the running stack, whose top goes to `*from`, and goes on with another's.
@@ -41,6 +45,7 @@ namespace {
 constexpr size_t kStackBytes = 256 << 10;
 constexpr unsigned kWarp = 32;
 constexpr unsigned kMostBytes = 24, kMostOfShuffle = 8; // of an exchange
+constexpr size_t kPage = 4096, kSharedPages = 64;       // no launch gives more
 
 struct Copy {
   void (*copy)(void *, const void *);
@@ -62,8 +67,40 @@ struct Thread {
   const Fiber *fiber = nullptr;
 };
 
+/// The order in which blocks, or the threads of one, take their turns. CUDA_EMU_SCHEDULE is "ascending", "descending", or a
+/// number, by which they are shuffled, each block's threads in another way.
+class Schedule {
+public:
+  Schedule() {
+    const char *named = std::getenv("CUDA_EMU_SCHEDULE");
+    std::string name = named ? named : "ascending";
+    isDescending = name == "descending";
+    isShuffled = !isDescending && name != "ascending";
+    random = std::strtoul(name.c_str(), nullptr, 10);
+  }
+
+  std::vector<unsigned> orderOf(unsigned count) {
+    std::vector<unsigned> order(count);
+    for (unsigned i = 0; i < count; ++i)
+      order[i] = isDescending ? count - 1 - i : i;
+    for (unsigned i = count; isShuffled && i > 1; --i)
+      std::swap(order[i - 1], order[next() % i]);
+    return order;
+  }
+
+private:
+  unsigned next() { // MMIX's generator; the header of the library's own has functions that kernels declare otherwise
+    random = random * 6364136223846793005ull + 1442695040888963407ull;
+    return unsigned(random >> 33);
+  }
+
+  bool isDescending, isShuffled;
+  uint64_t random;
+};
+
 struct Block {
   std::vector<Thread> threads;
+  std::vector<unsigned> turns; // of threads
   Thread *current = nullptr;
   void (*kernel)(void *) = nullptr;
   void *argument = nullptr;
@@ -73,8 +110,8 @@ struct Block {
   uint64_t arrivals = 0; // at barriers
   bool advanced = false; // whether any thread came further in this round
 
-  Block(Dim gridSize, Dim size, Dim index, void (*kernel)(void *), void *argument)
-      : threads(size.x), kernel(kernel), argument(argument) {
+  Block(Dim gridSize, Dim size, Dim index, std::vector<unsigned> turns, void (*kernel)(void *), void *argument)
+      : threads(size.x), turns(std::move(turns)), kernel(kernel), argument(argument) {
     for (unsigned i = 0; i < size.x; ++i) {
       threads[i].number = i;
       threads[i].place = {{i, 0, 0}, index, size, gridSize};
@@ -83,7 +120,8 @@ struct Block {
 };
 
 thread_local Block *running = nullptr;
-thread_local unsigned sharedBytes = ~0u;
+constexpr unsigned kWithoutEnd = ~0u;
+thread_local unsigned sharedBytes = kWithoutEnd; // that the launch gives
 
 [[noreturn]] void fail(const char *why) {
   Thread &thread = *running->current;
@@ -144,6 +182,20 @@ void *stackOf(size_t thread) {
   return top;
 }
 
+/// So many bytes of shared memory, behind which there is none.
+unsigned char *sharedAt(unsigned bytes) {
+  constexpr size_t kBytes = kPage * kSharedPages, kMultiple = 16;
+  thread_local auto *pages = static_cast<unsigned char *>(
+      mmap(nullptr, kBytes + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  thread_local int guarded = mprotect(pages + kBytes, kPage, PROT_NONE);
+  size_t taken = (bytes + kMultiple - 1) / kMultiple * kMultiple;
+  if (pages == MAP_FAILED || guarded != 0 || taken > kBytes) {
+    std::fprintf(stderr, "cuda_emu: there are no %u bytes of shared memory\n", bytes);
+    std::abort();
+  }
+  return pages + kBytes - taken;
+}
+
 /// One block's threads to their ends, each as far as it comes before the next.
 void runBlock(Block &block) {
   running = &block;
@@ -153,7 +205,8 @@ void runBlock(Block &block) {
   }
   for (bool waits = true; waits;) {
     waits = block.advanced = false;
-    for (Thread &thread : block.threads) {
+    for (unsigned number : block.turns) {
+      Thread &thread = block.threads[number];
       if (thread.ended)
         continue;
       goOn(thread);
@@ -171,8 +224,11 @@ void runBlock(Block &block) {
 extern "C" const Place *cuda_emu_place() { return &running->current->place; }
 
 extern "C" void cuda_emu_launch(Dim gridSize, Dim blockSize, void (*kernel)(void *), void *argument) {
-  for (unsigned x = 0; x < gridSize.x; ++x) {
-    Block block(gridSize, blockSize, {x, 0, 0}, kernel, argument);
+  Schedule schedule;
+  for (unsigned x : schedule.orderOf(gridSize.x)) {
+    if (sharedBytes != kWithoutEnd) // nothing is left of the block before
+      std::memset(sharedAt(sharedBytes), 0xff, sharedBytes);
+    Block block(gridSize, blockSize, {x, 0, 0}, schedule.orderOf(blockSize.x), kernel, argument);
     runBlock(block);
   }
 }
@@ -236,7 +292,11 @@ extern "C" void cuda_emu_barrier() {
   block.order.leave(now);
 }
 
-extern "C" unsigned cuda_emu_shared_bytes() { return sharedBytes; }
+extern "C" unsigned char *cuda_emu_shared(unsigned bytes) {
+  if (sharedBytes < bytes)
+    fail("too little shared memory is given");
+  return sharedAt(sharedBytes == kWithoutEnd ? bytes : sharedBytes);
+}
 
 extern "C" void cuda_emu_give_shared_bytes(unsigned bytes) { sharedBytes = bytes; }
 

@@ -13,7 +13,7 @@
 
 #define __global__
 #define __device__
-#define __launch_bounds__(...)
+#define __launch_bounds__(...) // the driver's double is told (cuda_emu_bounds_NAME)
 #define OUT_OF_LINE __attribute__((noinline))
 #define __shared__ static // blocks run one after the other
 
@@ -44,8 +44,9 @@ extern "C" void cuda_emu_require(bool holds, const char *what);
 /// Waits for all threads of the block.
 extern "C" void cuda_emu_barrier();
 
-/// Bytes of shared memory that the launch gives each block; without end for callers that say nothing of it.
-extern "C" unsigned cuda_emu_shared_bytes();
+/// Shared memory that the launch gives each block, of so many bytes or more: as many as are given, or just these for callers that
+/// say nothing of it. Behind it is nothing: the program ends where a kernel goes on there.
+extern "C" unsigned char *cuda_emu_shared(unsigned bytes);
 extern "C" void cuda_emu_give_shared_bytes(unsigned bytes);
 
 /// `copy(to, from)` of the running thread, at once or when it waits for it: every other thread's are late.
@@ -78,6 +79,7 @@ template <typename... A> struct ArgumentSizes {
   unsigned values[1 + sizeof...(A)] = {sizeof...(A), sizeof(A)...};
 };
 template <typename... A> const unsigned *argumentSizes(void (*)(A...)) {
+  static_assert((0 + ... + sizeof(A)) <= 4096, "too many bytes of arguments"); // what drivers before CUDA 12.1 take
   static const ArgumentSizes<A...> sizes;
   return sizes.values;
 }
@@ -101,9 +103,7 @@ inline void __syncthreads() { cuda_emu::cuda_emu_barrier(); }
 
 // What comes with sm_80, in place of the prelude's.
 #define SLUICE_EMULATED
-#define SHARED_BYTES(name, bytes)                                                                                      \
-  cuda_emu::cuda_emu_require(cuda_emu::cuda_emu_shared_bytes() >= (bytes), "too little shared memory is given");       \
-  alignas(16) static unsigned char name[bytes]
+#define SHARED_BYTES(name, bytes) unsigned char *const name = cuda_emu::cuda_emu_shared(bytes)
 template <class T> T *held(T *address) { return address; }
 template <int bytes> void beginCopy(void *to, const void *from, bool exists) {
   static_assert(bytes == 4 || bytes == 8 || bytes == 16, "there are no such copies");

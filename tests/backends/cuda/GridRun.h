@@ -6,6 +6,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "tests/backends/KernelCase.h"
 #include "tests/cuda_emu/EmulatedLibrary.h"
+#include <cstdlib>
 #include <deque>
 #include <gtest/gtest.h>
 
@@ -21,6 +22,15 @@ inline constexpr const char *kLayouts =
     "#bthd = #sluice.at<layout = affine_map<(d0, d1, d2, d3) -> (d0, d2, d1, d3)>>\n"
     "#hbtd = #sluice.at<layout = affine_map<(d0, d1, d2, d3) -> (d1, d0, d2, d3)>>\n"
     "#panels = #sluice.at<layout = affine_map<(d0, d1) -> (d0 floordiv 32, d1, d0 mod 32)>>\n";
+
+/// The order in which emulated threads and blocks take their turns (CUDA_EMU_SCHEDULE), while it lives.
+class Schedule {
+public:
+  explicit Schedule(const std::string &name) { setenv("CUDA_EMU_SCHEDULE", name.c_str(), 1); }
+  Schedule(const Schedule &) = delete;
+  Schedule &operator=(const Schedule &) = delete;
+  ~Schedule() { unsetenv("CUDA_EMU_SCHEDULE"); }
+};
 
 class GridRun : public sluice::test::KernelCase {
 public:
@@ -45,6 +55,7 @@ public:
     for (const GridFunction &function : kernel.functions) {
       int64_t tasksOfBlock = function.threads == kWarp ? kWarpsOfBlock : 1;
       text += "extern \"C\" void call_" + function.name + "(void *const *buffers, Index rows, Index tasks) {\n" +
+              "  cuda_emu::cuda_emu_give_shared_bytes(" + std::to_string(function.sharedBytes) + ");\n" +
               "  cuda_emu::launch({unsigned((tasks + " + std::to_string(tasksOfBlock - 1) + ") / " +
               std::to_string(tasksOfBlock) + ")}, {" + std::to_string(function.threads * tasksOfBlock) + "}, [&] { " +
               function.name + "(" + arguments + "rows, tasks); });\n}\n";

@@ -154,10 +154,11 @@ void expectTheReference(const sluice::test::EmulatedLibrary &library, const Body
                         double tolerance) {
   ASSERT_EQ(run.kernel.functions.size(), 1u);
   EXPECT_EQ(run.kernel.workspaceBytes, 0) << "scores are stored";
-  for (int64_t rows : {0, 3}) {
+  for (auto [rows, order] : {std::pair(0, "ascending"), {1, "ascending"}, {2, "descending"}}) {
+    Schedule schedule(order);
     run.run(library, rows);
     double error = relativeError(run);
-    EXPECT_TRUE(error <= tolerance) << body.text << "\nwith " << rows << " rows: " << error;
+    EXPECT_TRUE(error <= tolerance) << body.text << "\nwith " << rows << " rows, " << order << ": " << error;
   }
 }
 

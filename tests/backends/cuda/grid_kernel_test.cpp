@@ -296,9 +296,11 @@ TEST(GridKernel, MatchesTheReference) {
       return llvm::StringRef(function.name).contains("_partial_");
     });
     blocks += blocksOf(run);
-    for (int64_t rows : {7, 3, 1, 0}) {
+    for (auto [rows, order] : {std::pair(7, "ascending"), {7, "descending"}, {3, "1"}, {1, "descending"}, {0, "2"}}) {
+      Schedule schedule(order);
       run.run(library, rows);
-      EXPECT_LE(run.error(), body.tolerance) << body.text << "\nwith " << rows << " rows\n" << run.kernel.text;
+      EXPECT_LE(run.error(), body.tolerance) << body.text << "\nwith " << rows << " rows, " << order << "\n"
+                                             << run.kernel.text;
     }
   }
   EXPECT_GT(partial, 0u) << "nothing was cut into chunks";
@@ -350,6 +352,31 @@ TEST(GridKernel, MovesNoSquaresThatWouldNotPay) {
                  ") -> " + y,
              "%b : " + y}})
     EXPECT_FALSE(isTransposed(Grid({body}).runs.front().kernel)) << body.text;
+}
+
+// Readers with higher numbers than the writer's see what it wrote, if they have their turns behind it.
+TEST(GridKernel, NeedsItsBarriers) {
+  constexpr int kThreads = 64;
+  std::string text = kPrelude, writes = "if (thread == 0) *held = element;\n", barrier = "  __syncthreads();\n";
+  size_t place = text.find(writes + barrier);
+  ASSERT_NE(place, std::string::npos);
+  text.erase(place + writes.size(), barrier.size());
+  sluice::test::EmulatedLibrary library;
+  library.compile(text + R"(
+extern "C" __global__ void k(int *to, int element) {
+  __shared__ int held;
+  to[threadIdx.x] = ofFirst((int)threadIdx.x, &held, (int)threadIdx.x + element);
+}
+extern "C" void call(int *to, int element) { cuda_emu::launch({1}, {64}, [=] { k(to, element); }); }
+)");
+  auto *call = reinterpret_cast<void (*)(int *, int)>(library.find("call"));
+  int element = 0; // of the first thread
+  for (auto [order, isRight] : {std::pair("ascending", true), {"descending", false}, {"7", false}}) {
+    Schedule schedule(order);
+    int found[kThreads];
+    call(found, ++element);
+    EXPECT_EQ(llvm::count(found, element) == kThreads, isRight) << order;
+  }
 }
 
 // Compilers take packs of two bytes apart, and one half alone is converted at a quarter of the rate.

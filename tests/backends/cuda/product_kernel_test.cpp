@@ -217,9 +217,11 @@ void expectTheReference(Grid &grid) {
     ASSERT_FALSE(run.kernel.functions.empty());
     EXPECT_EQ(run.kernel.functions[0].threads, 256) << "the product has no tiles: " << body.text;
     run.randomize(body.low, body.high);
-    for (int64_t rows : {7, 3, 1, 0}) {
+    for (auto [rows, order] : {std::pair(7, "ascending"), {3, "descending"}, {1, "3"}, {0, "ascending"}}) {
+      Schedule schedule(order);
       run.run(library, rows);
-      EXPECT_LE(run.error(), body.tolerance) << body.text << "\nwith " << rows << " rows\n" << run.kernel.text;
+      EXPECT_LE(run.error(), body.tolerance) << body.text << "\nwith " << rows << " rows, " << order << "\n"
+                                             << run.kernel.text;
     }
   }
 }

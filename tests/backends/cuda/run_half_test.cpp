@@ -179,50 +179,84 @@ TEST(CudaRunHalf, TellsTheArchitectureAndTheAlignment) {
             "0: ");
 }
 
-/// An image with a kernel whose blocks need 80 KB of shared memory, and are given so many.
-static std::string imageWithSharedBytes(int bytes) {
-  static const std::string kText = R"(
-extern "C" __global__ void far(int *to, long long, long long) {
-  SHARED_BYTES(held, 80 << 10);
-  held[(80 << 10) - 1 - threadIdx.x] = threadIdx.x;
-  to[threadIdx.x] = held[(80 << 10) - 1 - threadIdx.x];
+/// An image with a kernel `one` that takes `arguments`, with blocks of so many threads, and given so many bytes of shared memory.
+static std::string imageOf(const std::string &head, const std::string &arguments, const std::string &body, int threads,
+                           int sharedBytes = 0) {
+  std::string text = head + "extern \"C\" __global__ void one(" + arguments + ") {" + body + "}\n" + R"(
+extern "C" void cuda_emu_launch_one(cuda_emu::Dim grid, cuda_emu::Dim block, void *const *arguments) {
+  cuda_emu::call(one, grid, block, arguments);
 }
-extern "C" void cuda_emu_launch_far(cuda_emu::Dim grid, cuda_emu::Dim block, void *const *arguments) {
-  cuda_emu::call(far, grid, block, arguments);
-}
-extern "C" const unsigned *cuda_emu_sizes_far() { return cuda_emu::argumentSizes(far); }
+extern "C" const unsigned *cuda_emu_sizes_one() { return cuda_emu::argumentSizes(one); }
 )";
-  std::string log, code = test::compileForHost(kText, test::Effort::Least, log) + "sm_90" + '\0';
-  return "sluice cuda 6\nkernel far 1\nfunction far 1 0 32 " + std::to_string(bytes) + " 0\ncode sm_90 " +
-         std::to_string(code.size()) + "\nend\n" + code;
+  std::string log, object = test::compileForHost(text, test::Effort::Least, log);
+  if (object.empty())
+    return log;
+  std::string code = object + "sm_90" + '\0';
+  return "sluice cuda 6\nkernel one 1\nfunction one 1 0 " + std::to_string(threads) + " " +
+         std::to_string(sharedBytes) + " 0\ncode sm_90 " + std::to_string(code.size()) + "\nend\n" + code;
+}
+
+/// One whose blocks need 80 KB of shared memory, and go so many bytes beyond that.
+static std::string imageWithSharedBytes(int bytes, int beyond = 0) {
+  std::string last = std::to_string((80 << 10) - 1 + beyond) + " - threadIdx.x";
+  return imageOf("", "int *to, long long, long long",
+                 "SHARED_BYTES(held, 80 << 10); held[" + last + "] = threadIdx.x; to[threadIdx.x] = held[" + last +
+                     "];",
+                 128, bytes);
+}
+
+/// What launching its kernel says, which gives the numbers of its threads.
+static std::string whatLaunchSays(const std::string &image) {
+  return whatComesOf({}, [&](const sluice_backend_run &half, sluice_run *run) {
+    constexpr size_t kThreads = 1024;
+    sluice_module *module = nullptr;
+    sluice_queue *queue = nullptr;
+    void *address = nullptr;
+    if (sluice_status status = half.module_load(run, 0, image.data(), image.size(), &module); status != SLUICE_OK)
+      return status;
+    half.queue_create(run, 0, SLUICE_QUEUE_COMPUTE, "computes", &queue);
+    half.allocate(run, 0, kThreads * sizeof(int), &address);
+    sluice_call call{sizeof call, 1, 0, 1};
+    sluice_launch launch{};
+    launch.struct_size = sizeof launch;
+    launch.call = &call, launch.addresses = &address, launch.num_buffers = 1;
+    launch.module = module, launch.function = launch.name = "one";
+    if (sluice_status status = half.launch(queue, &launch); status != SLUICE_OK)
+      return status;
+    int found[kThreads] = {};
+    sluice_copy down{sizeof down, 0, SLUICE_HOST, address, found, sizeof found, "down"};
+    half.copy(queue, &down);
+    half.synchronize_queue(queue);
+    return found[31] == 31 ? SLUICE_OK : SLUICE_INVALID;
+  });
 }
 
 TEST(CudaRunHalf, GivesFunctionsTheirSharedMemory) {
   EXPECT_THAT(whatLoadSays(imageWithSharedBytes(228 << 10)),
-              AllOf(StartsWith("70: cuda:0: shared memory of far"), HasSubstr("CUDA_ERROR_INVALID_VALUE")));
-  std::string image = imageWithSharedBytes(80 << 10);
-  EXPECT_EQ(whatComesOf({},
-                        [&](const sluice_backend_run &half, sluice_run *run) {
-                          sluice_module *module = nullptr;
-                          sluice_queue *queue = nullptr;
-                          void *address = nullptr;
-                          half.module_load(run, 0, image.data(), image.size(), &module);
-                          half.queue_create(run, 0, SLUICE_QUEUE_COMPUTE, "computes", &queue);
-                          half.allocate(run, 0, 32 * sizeof(int), &address);
-                          sluice_call call{sizeof call, 1, 0, 1};
-                          sluice_launch launch{};
-                          launch.struct_size = sizeof launch;
-                          launch.call = &call, launch.addresses = &address, launch.num_buffers = 1;
-                          launch.module = module, launch.function = launch.name = "far";
-                          if (sluice_status status = half.launch(queue, &launch); status != SLUICE_OK)
-                            return status;
-                          int found[32] = {};
-                          sluice_copy down{sizeof down, 0, SLUICE_HOST, address, found, sizeof found, "down"};
-                          half.copy(queue, &down);
-                          half.synchronize_queue(queue);
-                          return found[31] == 31 ? SLUICE_OK : SLUICE_INVALID;
-                        }),
-            "0: ");
+              AllOf(StartsWith("70: cuda:0: shared memory of one"), HasSubstr("CUDA_ERROR_INVALID_VALUE")));
+  EXPECT_EQ(whatLaunchSays(imageWithSharedBytes(80 << 10)), "0: ");
+  EXPECT_EQ(whatLaunchSays(imageWithSharedBytes(81 << 10, /*beyond=*/1 << 10)), "0: ");
+}
+
+// As on a device: what a launch gives has an end, whatever the kernel says that it needs.
+TEST(CudaRunHalf, KernelsHaveNoMoreSharedMemoryThanTheyAreGiven) {
+  EXPECT_THAT(whatLaunchSays(imageWithSharedBytes((80 << 10) - 1)), HasSubstr("Aborted"));
+  EXPECT_THAT(whatLaunchSays(imageWithSharedBytes(80 << 10, /*beyond=*/1)), HasSubstr("Segmentation fault"));
+}
+
+TEST(CudaRunHalf, BlocksHaveNoMoreThreadsThanTheirFunctionAllows) {
+  auto imageWith = [](int threads) {
+    return imageOf("extern \"C\" unsigned cuda_emu_bounds_one() { return 256; }\n", "int *to, long long, long long",
+                   "to[threadIdx.x] = threadIdx.x;", threads);
+  };
+  EXPECT_EQ(whatLaunchSays(imageWith(256)), "0: ");
+  EXPECT_EQ(whatLaunchSays(imageWith(512)), "70: cuda:0: kernel one: CUDA_ERROR_INVALID_VALUE");
+}
+
+TEST(CudaRunHalf, KernelsTakeFewBytesOfArguments) {
+  std::string head = "struct Many { char at[4096 - 8]; };\n";
+  EXPECT_THAT(imageOf(head, "Many, int *", "", 32), StartsWith("sluice cuda"));
+  EXPECT_THAT(imageOf(head, "Many, int *, char", "", 32), HasSubstr("too many bytes of arguments"));
 }
 
 /// The two numbers of a kernel's result: a library's product of 2 and 3, or what a function makes in its place; and what a function
