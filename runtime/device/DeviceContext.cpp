@@ -169,7 +169,10 @@ DeviceMemory::~DeviceMemory() {
 }
 
 CopiedHostMemory::CopiedHostMemory(DeviceContext &context, size_t bytes, const std::string &what) : context_(&context) {
-  context.check(context.half().host_allocate(context.get(), bytes, &address_), what);
+  if (isGivenBy(context))
+    context.check(context.half().host_allocate(context.get(), bytes, &address_), what);
+  else
+    own_.resize(bytes);
 }
 
 CopiedHostMemory::~CopiedHostMemory() {

@@ -154,22 +154,23 @@ private:
   size_t bytes_ = 0;
 };
 
-/// Host memory, zeroed, of a backend that gives some: its copies are not staged.
+/// Host memory, zeroed, for copies of a backend, which are not staged if it gives some itself.
 class CopiedHostMemory {
 public:
   /// `what` names it in the error of a host that has no room.
   CopiedHostMemory(DeviceContext &context, size_t bytes, const std::string &what);
   CopiedHostMemory(CopiedHostMemory &&other) noexcept
-      : context_(other.context_), address_(std::exchange(other.address_, nullptr)) {}
+      : context_(other.context_), address_(std::exchange(other.address_, nullptr)), own_(std::move(other.own_)) {}
   CopiedHostMemory &operator=(CopiedHostMemory &&) = delete;
   ~CopiedHostMemory();
 
   static bool isGivenBy(const DeviceContext &context) { return context.half().host_allocate != nullptr; }
-  std::byte *data() const { return static_cast<std::byte *>(address_); }
+  std::byte *data() { return address_ ? static_cast<std::byte *>(address_) : own_.data(); }
 
 private:
   DeviceContext *context_;
-  void *address_ = nullptr;
+  void *address_ = nullptr;    ///< null: it gives none
+  std::vector<std::byte> own_; ///< in place of what it does not give
 };
 
 /// Device code.

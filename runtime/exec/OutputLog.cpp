@@ -14,10 +14,10 @@ OutputLog::OutputLog(const DeviceProgram &program, std::vector<const Value *> ou
     keep(i, program, plan);
   for (auto &[place, part] : parts_) {
     size_t bytes = part.bytesOfCall() * static_cast<size_t>(most), device = part.kind.from;
-    part.hostMemory.resize(bytes);
+    std::string what = concat(devices.textOf(device), ": the log of outputs");
+    part.hostMemory.emplace(devices.context(device), bytes, what);
     if (!part.isOnHost())
-      part.deviceMemory = DeviceMemory(devices.context(device), devices.ordinal(device), bytes,
-                                       concat(devices.textOf(device), ": the log of outputs"));
+      part.deviceMemory = DeviceMemory(devices.context(device), devices.ordinal(device), bytes, what);
   }
 }
 
@@ -64,7 +64,7 @@ void OutputLog::bring() {
       copies_.copy(part.queue,
                    {{part.kind.from, 0, logReason},
                     part.deviceMemory.data(),
-                    part.hostMemory.data(),
+                    part.hostMemory->data(),
                     static_cast<int64_t>(part.bytesOfCall()) * calls_,
                     logReason},
                    {.entry = entry_, .call = 0});
@@ -75,7 +75,7 @@ void OutputLog::bring() {
   for (auto &[place, part] : parts_)
     for (size_t call = 0; call < static_cast<size_t>(calls_); ++call)
       for (size_t i = 0; i < part.outputs.size(); ++i) {
-        const std::byte *at = part.hostMemory.data() + call * part.bytesOfCall() + i * placeBytes;
+        const std::byte *at = part.hostMemory->data() + call * part.bytesOfCall() + i * placeBytes;
         values_[first + call * outputs_.size() + part.outputs[i]] =
             elementAsDouble(outputs_[part.outputs[i]]->dtype, at, 0);
       }

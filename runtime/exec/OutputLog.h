@@ -7,6 +7,7 @@
 #include "sluice/runtime/output_log.h"
 
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -42,10 +43,10 @@ private:
     CopyKind kind;               ///< within its device
     std::vector<size_t> outputs; ///< indices into outputs_
     DeviceMemory deviceMemory;   ///< unless the device is the host
-    std::vector<std::byte> hostMemory;
+    std::optional<CopiedHostMemory> hostMemory;
 
     bool isOnHost() const { return kind.from == 0; }
-    std::byte *memory() { return isOnHost() ? hostMemory.data() : deviceMemory.data(); }
+    std::byte *memory() { return isOnHost() ? hostMemory->data() : deviceMemory.data(); }
     size_t bytesOfCall() const { return outputs.size() * placeBytes; }
   };
   struct Kept {

@@ -128,6 +128,23 @@ TEST(ReplaysOfLoggedCalls, KeepTheirOutputs) {
   EXPECT_EQ(copies[0], copies[1]);
 }
 
+// For copies of what the driver did not allocate the host would be kept waiting.
+TEST(StepsOnCuda, CopyNoPageableMemory) {
+  useCudaDoubles(/*devices=*/2, /*seed=*/7);
+  for (const char *devices : {"cuda:0", "cpu,cuda:0 --pin fc1=gpu:0"}) {
+    Compiled model(textFor({"", "mlp", devices}), {}, withReplays(true));
+    const sluice::runtime::Entry &entry = model.program().entry("train_step");
+    model.program().keepOutputs(entry, {entry.findOutput("loss")});
+    train(model, 8);
+    int64_t pageable = cudaCopies("pageable"), pinned = cudaCopies("pinned");
+    for (int step = 0; step < 8; ++step)
+      model.submit("train_step", lenetBatch(step, kBatch), kBatch);
+    EXPECT_EQ(model.program().takeOutputs(entry).size(), 16u);
+    EXPECT_EQ(cudaCopies("pageable"), pageable) << devices;
+    EXPECT_GE(cudaCopies("pinned"), pinned + 8) << devices;
+  }
+}
+
 TEST(ReplaysOfWatchedCalls, AreNone) {
   Compiled model(textFor({"", "mlp", "sim:0"}), {}, withReplays(true));
   size_t seen = 0;

@@ -23,7 +23,7 @@ public:
       : context(context), hasClock(context.takesHostQueues() && context.tellsTimes()), fromDevice(ordinalOf(from)),
         toDevice(ordinalOf(to)),
         queue(context, fromDevice == SLUICE_HOST ? toDevice : fromDevice, SLUICE_QUEUE_COPY, "link"),
-        host(kSizes.back()) {
+        host(context, kSizes.back(), "memory to measure a link with") {
     if (fromDevice != SLUICE_HOST)
       source.emplace(context, fromDevice, kSizes.back(), "a buffer to measure a link with");
     if (toDevice != SLUICE_HOST)
@@ -69,7 +69,7 @@ private:
   bool hasClock; // that the host goes by, too
   int32_t fromDevice, toDevice;
   runtime::DeviceQueue queue;
-  std::vector<std::byte> host;
+  runtime::CopiedHostMemory host;
   std::optional<runtime::DeviceMemory> source, target;
 };
 
