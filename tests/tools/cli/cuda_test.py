@@ -95,15 +95,82 @@ class CudaTest(CliTest):
 
     def test_a_machine_without_a_driver_is_told(self):
         self.assertEqual(self.compile("-o", "small").returncode, 0)
-        result = self.bench("small", "--entry", "predict", SLUICE_CUDA_DRIVER="libnowhere.so")
-        self.assertEqual(result.returncode, 4, result.stderr)
-        self.assertIn("there is no driver of CUDA devices here", result.stderr)
+        self.succeed(os.path.join(BUILD, "bin", "models", "mlp"), "--batch", "4", "--devices", "cpu,cuda:0", "--pin", "fc1=gpu:0",
+                     "-o", "mlp.mlir")
+        result = self.run_sluice("compile", "mlp.mlir", "--copies", "insert", "-q", "-o", "mlp", CUDA_EMU_EFFORT="least")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for program in "small", "mlp":
+            for device in (), ("--device", "cuda"), ("--device", "cuda:0"):
+                result = self.bench(program, "--entry", "predict", *device, SLUICE_CUDA_DRIVER="libnowhere.so")
+                self.assert_refused(result, 4, "there is no driver of CUDA devices here", "libnowhere.so")
+
+    def test_what_is_wrong_with_a_driver_is_told(self):
+        self.assertEqual(self.compile("-o", "small").returncode, 0)
+        for environment, code, *why in (
+            ({"SLUICE_CUDA_DRIVER": "libm.so.6"}, 4, "libm.so.6 has no cuInit"),
+            ({"CUDA_EMU_VERSION": "11040"}, 4, "is for CUDA 11.4, and 12.0 or later is needed"),
+            ({"CUDA_EMU_DEVICES": "0"}, 4, "CUDA_ERROR_NO_DEVICE"),
+            ({"CUDA_EMU_MEMORY": "100"}, 5, "out of memory: acc0 (cuda:0)", "192 bytes were asked for, ", " are free"),
+        ):
+            for device in (), ("--device", "cuda"):
+                self.assert_refused(self.bench("small", "--entry", "predict", *device, **environment), code, *why)
 
     def test_a_machine_without_nvrtc_is_told(self):
         result = self.compile("-o", "small", SLUICE_NVRTC="/nowhere/libnvrtc.so")
         self.assertEqual(result.returncode, 4, result.stderr)
         self.assertIn("install the CUDA toolkit", result.stderr)
         self.assertNotIn("small", self.files())
+
+    def without_nvrtc(self):
+        """What hides the loader's: files of the names that it looks for, which are no libraries."""
+        for name in "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so":
+            self.write(name, "")
+        absent = {"SLUICE_NVRTC": "", "CUDA_HOME": "/nowhere", "VIRTUAL_ENV": "/nowhere", "CONDA_PREFIX": "", "HOME": "/nowhere"}
+        return absent | {"LD_LIBRARY_PATH": self.folder, "CUDA_EMU_NVRTC_LOG": self.path("nvrtc.log")}
+
+    def link_nvrtc(self, *folders):
+        folder = self.path(os.path.join(*folders))
+        os.makedirs(folder)
+        os.symlink(DOUBLES["SLUICE_NVRTC"], os.path.join(folder, "libnvrtc.so.13"))
+
+    def test_nvrtc_is_found_in_a_toolkit(self):
+        self.link_nvrtc("cuda", "lib64")
+        result = self.compile("-o", "small", **self.without_nvrtc() | {"CUDA_HOME": self.path("cuda")})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("nvrtc.log", self.files())
+
+    def test_nvrtc_is_found_in_an_environment_of_python(self):
+        if glob.glob("/usr/local/cuda/lib64/libnvrtc.so*"):
+            self.skipTest("the toolkit's is found first")
+        self.link_nvrtc("venv", "lib", "python3.99", "site-packages", "nvidia", "cu13", "lib")
+        for variable, root in ("VIRTUAL_ENV", "venv"), ("CONDA_PREFIX", "venv"):
+            self.assertFalse(os.path.exists(self.path("nvrtc.log")))
+            result = self.compile("-o", "small", **self.without_nvrtc() | {variable: self.path(root)})
+            self.assertEqual(result.returncode, 0, result.stderr)
+            os.remove(self.path("nvrtc.log"))
+        self.pinned_nvrtc()
+        venv = {"VIRTUAL_ENV": os.path.join(BUILD, "..", "venv")}
+        result = self.compile("-o", "small", "--json", "--backend", "cuda=arch=sm_90", **self.without_nvrtc() | venv)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertTrue(json.loads(result.stdout)["functions"])  # of which the double has none
+
+    def test_nvrtc_gets_many_kernels_at_once(self):
+        kernels_of_unit = 16
+        self.succeed(os.path.join(BUILD, "bin", "models", "lenet"), "--batch", "2", "-o", "lenet.mlir")
+        log = self.path("nvrtc.log")
+        result = self.run_sluice("compile", "lenet.mlir", "--devices", "cuda:0", "-q", "-o", "lenet", "--backend",
+                                 "cuda=arch=sm_90,dump=dump", CUDA_EMU_EFFORT="least", CUDA_EMU_NVRTC_LOG=log)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        kernels = set()
+        for name in glob.glob(self.path("dump/kernels-*.cu")):
+            with open(name) as text:
+                kernels.update(re.findall(r"__global__ void (k\d+)_", text.read()))
+        with open(log) as text:
+            at_once = [int(line.split()[1]) for line in text]
+        self.assertGreater(len(kernels), kernels_of_unit)
+        units = -(-len(kernels) // kernels_of_unit)
+        has_threads = len(os.sched_getaffinity(0)) > 1
+        self.assertEqual((len(at_once), max(at_once) > 1), (units, has_threads))
 
     def test_architectures_are_asked_for(self):
         for architectures in ("sm_90", "sm_80"):
