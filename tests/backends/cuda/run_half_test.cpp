@@ -255,8 +255,11 @@ TEST(CudaRunHalf, BlocksHaveNoMoreThreadsThanTheirFunctionAllows) {
 
 TEST(CudaRunHalf, KernelsTakeFewBytesOfArguments) {
   std::string head = "struct Many { char at[4096 - 8]; };\n";
-  EXPECT_THAT(imageOf(head, "Many, int *", "", 32), StartsWith("sluice cuda"));
-  EXPECT_THAT(imageOf(head, "Many, int *, char", "", 32), HasSubstr("too many bytes of arguments"));
+  auto isRefused = [&](const std::string &arguments) {
+    return imageOf(head, arguments, "", 32).find("too many bytes of arguments") != std::string::npos;
+  };
+  EXPECT_FALSE(isRefused("Many, int *"));
+  EXPECT_TRUE(isRefused("Many, int *, char"));
 }
 
 /// The two numbers of a kernel's result: a library's product of 2 and 3, or what a function makes in its place; and what a function
