@@ -64,6 +64,86 @@ extern "C" __global__ void copy_ahead(Pack<int, 4> *to, const Pack<int, 4> *from
   }
 }
 
+// Packs of 8 and of 4 bytes, one of each to a thread, of which every third thread's are zeros, copied from nowhere.
+extern "C" __global__ void copy_small(Pack<int, 4> *to, const Pack<int, 2> *pairs, const int *numbers) {
+  __shared__ Pack<int, 2> heldPairs[128];
+  __shared__ int heldNumbers[128];
+  int i = threadIdx.x;
+  bool exists = i % 3 != 0;
+  heldPairs[i].at[0] = heldPairs[i].at[1] = heldNumbers[i] = -1;
+  beginCopy<8>(&heldPairs[i], exists ? pairs + i : 0, exists);
+  beginCopy<4>(&heldNumbers[i], exists ? numbers + i : 0, exists);
+  endGroupOfCopies();
+  awaitCopies<0>();
+  to[i].at[0] = heldPairs[i].at[0], to[i].at[1] = heldPairs[i].at[1], to[i].at[2] = heldNumbers[i], to[i].at[3] = 0;
+}
+
+// C[16, 8] + A[16, 8] B[8, 8], by one warp, whose fragments lie as product/Fragments.h says.
+extern "C" __global__ void multiply_tf32(float *to, const float *a, const float *b, const float *c) {
+  int group = threadIdx.x / 4, its = threadIdx.x % 4;
+  float ofA[4], ofB[2], sum[4];
+  EACH(4) ofA[l] = a[(group + l % 2 * 8) * 8 + its + l / 2 * 4];
+  EACH(2) ofB[l] = b[(its + l * 4) * 8 + group];
+  EACH(4) sum[l] = c[(group + l / 2 * 8) * 8 + 2 * its + l % 2];
+  multiplyTf32(sum[0], sum[1], sum[2], sum[3], ofA, ofB);
+  EACH(4) to[(group + l / 2 * 8) * 8 + 2 * its + l % 2] = sum[l];
+}
+
+// C[16, 8] + A[16, 16] B[16, 8], of the bits of halves.
+template <class Multiply>
+static __device__ void multiplyHalvesOf(float *to, const unsigned short *a, const unsigned short *b, const float *c,
+                                        Multiply multiply) {
+  int group = threadIdx.x / 4, its = threadIdx.x % 4;
+  unsigned ofA[4], ofB[2];
+  float sum[4];
+  EACH(4) {
+    const unsigned short *pair = a + (group + l % 2 * 8) * 16 + 2 * its + l / 2 * 8;
+    ofA[l] = pair[0] | (unsigned)pair[1] << 16;
+  }
+  EACH(2) {
+    const unsigned short *pair = b + (2 * its + l * 8) * 8 + group;
+    ofB[l] = pair[0] | (unsigned)pair[8] << 16;
+  }
+  EACH(4) sum[l] = c[(group + l / 2 * 8) * 8 + 2 * its + l % 2];
+  multiply(sum, ofA, ofB);
+  EACH(4) to[(group + l / 2 * 8) * 8 + 2 * its + l % 2] = sum[l];
+}
+extern "C" __global__ void multiply_bf16(float *to, const unsigned short *a, const unsigned short *b, const float *c) {
+  multiplyHalvesOf(to, a, b, c, [](float (&sum)[4], const unsigned (&ofA)[4], const unsigned (&ofB)[2]) {
+    multiplyBF16(sum[0], sum[1], sum[2], sum[3], ofA, ofB[0], ofB[1]);
+  });
+}
+extern "C" __global__ void multiply_f16(float *to, const unsigned short *a, const unsigned short *b, const float *c) {
+  multiplyHalvesOf(to, a, b, c, [](float (&sum)[4], const unsigned (&ofA)[4], const unsigned (&ofB)[2]) {
+    multiplyF16(sum[0], sum[1], sum[2], sum[3], ofA, ofB[0], ofB[1]);
+  });
+}
+
+// Four matrices of 8 x 8, whose rows lie apart, as one warp's registers have them, and transposed.
+extern "C" __global__ void load_matrices(unsigned *to, const unsigned short *from) {
+  alignas(16) __shared__ F16 held[32][24];
+  int lane = threadIdx.x;
+  for (int i = 0; i < 8; ++i)
+    held[lane][i].bits = from[lane * 8 + i];
+  __syncthreads();
+  unsigned plain[4], transposed[4];
+  loadMatrices<false>(plain, &held[lane][0]);
+  loadMatrices<true>(transposed, &held[lane][0]);
+  EACH(4) to[lane * 4 + l] = plain[l], to[128 + lane * 4 + l] = transposed[l];
+}
+
+extern "C" __global__ void round_to_tf32(float *to, const float *from, int count) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < count)
+    to[i] = roundToTf32(from[i]);
+}
+
+extern "C" __global__ void powers_of_two(float *to, const float *from, int count) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < count)
+    to[i] = powerOfTwo(from[i]);
+}
+
 extern "C" __global__ void places(int *to) {
   to[blockIdx.x * blockDim.x + threadIdx.x] = 10000 * gridDim.x + 100 * blockIdx.x + threadIdx.x;
 }

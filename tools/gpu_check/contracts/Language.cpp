@@ -59,6 +59,24 @@ static void copiesAreWaitedForInTheirOrder(Machine &machine) {
   }
 }
 
+static void smallCopiesMayBeOfNothing(Machine &machine) {
+  constexpr int kThreads = 128;
+  std::vector<int> numbers(3 * kThreads);
+  for (size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = int(100 + i);
+  DriverStream stream = machine.stream();
+  DeviceAddress pairs = machine.place(stream, numbers), singles = pairs + 2 * kThreads * sizeof(int),
+                to = machine.allocate(4 * kThreads * sizeof(int));
+  machine.launch(stream, "copy_small", 1, kThreads, {&to, &pairs, &singles});
+  std::vector<int> found = machine.read<int>(stream, to, 4 * kThreads);
+  for (int thread = 0; thread < kThreads; ++thread)
+    for (int i = 0; i < 3; ++i) {
+      int wanted = thread % 3 == 0 ? 0 : numbers[size_t(i < 2 ? 2 * thread + i : 2 * kThreads + thread)];
+      expect(found[size_t(4 * thread + i)] == wanted,
+             "a copy of " + std::to_string(i < 2 ? 8 : 4) + " bytes is wrong, or a copy of nothing is no zero");
+    }
+}
+
 /// What the host's processor makes of the same operations, each rounded by itself.
 template <typename T> static void roundsAsIeee(Machine &machine, const char *kernel, T smallest) {
   volatile T a = T(1) + T(1) / 3, b = T(1) - T(1) / 7, c = T(-8) / 7; // a * b + c cancels
@@ -159,6 +177,7 @@ std::vector<Contract> languageContracts() {
           {"language.shuffle_of_half_a_warp", shufflesOfHalfAWarp},
           {"language.barrier", barriersOrderSharedMemory},
           {"language.copies", copiesAreWaitedForInTheirOrder},
+          {"language.small_copies", smallCopiesMayBeOfNothing},
           {"language.rounding_f32", roundsF32},
           {"language.rounding_f64", roundsF64},
           {"language.halves", convertsHalves},

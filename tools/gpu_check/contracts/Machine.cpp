@@ -108,7 +108,7 @@ void Machine::waitFor(DriverStream stream, DriverEvent event) {
 std::vector<Contract> allContracts() {
   std::vector<Contract> all;
   for (const auto &family : {moduleContracts, memoryContracts, streamContracts, graphContracts, launchContracts,
-                             languageContracts, exchangeContracts}) {
+                             languageContracts, tensorContracts, blasContracts, exchangeContracts}) {
     std::vector<Contract> its = family();
     all.insert(all.end(), its.begin(), its.end());
   }

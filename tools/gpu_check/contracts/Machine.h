@@ -88,6 +88,7 @@ struct Contract {
 };
 
 // A new family is a file beside these, its function here, and its line in `allContracts`.
+std::vector<Contract> blasContracts();
 std::vector<Contract> exchangeContracts();
 std::vector<Contract> graphContracts();
 std::vector<Contract> launchContracts();
@@ -95,6 +96,7 @@ std::vector<Contract> languageContracts();
 std::vector<Contract> memoryContracts();
 std::vector<Contract> moduleContracts();
 std::vector<Contract> streamContracts();
+std::vector<Contract> tensorContracts();
 
 std::vector<Contract> allContracts();
 

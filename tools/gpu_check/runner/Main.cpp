@@ -1,6 +1,6 @@
-// gpu_check_run PART PLUGIN [--folder F] [--model M] [--after NAME] [--most N] [--bare] [--seconds S]: one part of the
-// check, in a process of its own, for `run`. Parts are probe, hold, conformance, contracts, kernels and peaks; PLUGIN is the run
-// half. Links the runtime's bases alone: neither a compiler nor a framework.
+// gpu_check_run PART PLUGIN [--folder F] [--model M] [--only NAME,...] [--after NAME] [--most N] [--bare] [--seconds S]: one part
+// of the check, in a process of its own, for `run`. Parts are probe, hold, conformance, contracts, names, kernels and peaks;
+// PLUGIN is the run half. Links the runtime's bases alone: neither a compiler nor a framework.
 #include "tools/gpu_check/runner/Parts.h"
 
 #include <cstdlib>
@@ -34,6 +34,8 @@ static bool read(int count, char **arguments, PartOptions &options) {
       options.folder = value;
     else if (flag == "--model")
       options.model = value;
+    else if (flag == "--only")
+      options.only = value;
     else if (flag == "--after")
       options.after = value;
     else if (flag == "--most")
@@ -55,6 +57,8 @@ static int runPart(const std::string &part, const sluice_backend_run &half, cons
     return runConformance(half);
   if (part == "contracts")
     return runContracts(options);
+  if (part == "names")
+    return nameContracts();
   if (part == "kernels")
     return runKernels(half, options);
   if (part == "peaks")

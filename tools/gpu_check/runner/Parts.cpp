@@ -102,8 +102,19 @@ static Json tryContract(const Contract &contract, const std::string &folder) {
 }
 
 int runContracts(const PartOptions &options) {
+  auto isAsked = [&](const Contract &contract) {
+    return options.only.empty() ||
+           ("," + options.only + ",").find("," + std::string(contract.name) + ",") != std::string::npos;
+  };
   for (const Contract &contract : allContracts())
-    print(tryContract(contract, options.folder));
+    if (isAsked(contract))
+      print(tryContract(contract, options.folder));
+  return 0;
+}
+
+int nameContracts() {
+  for (const Contract &contract : allContracts())
+    print({{"name", contract.name}});
   return 0;
 }
 

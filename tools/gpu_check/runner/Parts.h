@@ -12,6 +12,7 @@ namespace sluice::gpu_check {
 struct PartOptions {
   std::string folder;  ///< of the packs
   std::string model;   ///< whose kernels
+  std::string only;    ///< contracts, with commas between their names; empty: all
   std::string after;   ///< goes on behind this kernel or contract
   int64_t most = 0;    ///< kernels; 0: all
   bool guarded = true; ///< buffers have memory around them that is looked at
@@ -27,6 +28,8 @@ int probe(const sluice_backend_run &half);
 int hold(const sluice_backend_run &half);
 int runConformance(const sluice_backend_run &half);
 int runContracts(const PartOptions &options);
+/// Of all contracts, without trying them.
+int nameContracts();
 int runKernels(const sluice_backend_run &half, const PartOptions &options);
 int measurePeaks(const PartOptions &options);
 

@@ -1,0 +1,81 @@
+// One product as cublasLt is asked for it, its operands, and what it must give.
+#pragma once
+
+#include "backends/cuda/runtime/BlasLt.h"
+#include "tools/gpu_check/contracts/Machine.h"
+
+namespace sluice::gpu_check {
+
+/// Of the library that there is; throws NotTried where there is none.
+const cuda::BlasLt &blasLibrary();
+
+/// D[m, n] = epilogue(beta C + A[m, k] B[k, n] + bias), column-major; C is D.
+struct BlasShape {
+  uint64_t m = 24, n = 16, k = 40;
+  cuda::BlasType type = cuda::BlasType::F32;
+  cuda::BlasCompute compute = cuda::BlasCompute::F32;
+  bool transposed[2] = {}; ///< A and B lie in memory as [k, m] and [n, k]
+  int64_t padding = 0;     ///< elements between the columns of each matrix
+  int32_t batch = 1;
+  int64_t betweenBatches = 0; ///< elements between the matrices of a batch
+  bool sharesB = false;       ///< all of the batch have one
+  cuda::BlasEpilogue epilogue = cuda::BlasEpilogue::None;
+  uint32_t alignment = 256; ///< that is promised, and that addresses have no more of
+  uint64_t workspace = 0;   ///< bytes that algorithms may want
+};
+
+class BlasProduct {
+public:
+  /// Operands are whole numbers from -4 to 4, of which every sum is exact.
+  BlasProduct(Machine &machine, const BlasShape &shape);
+
+  /// What the heuristic offers, the best first; the status in `status`, if it is asked for.
+  std::vector<cuda::BlasChoice> choose(int *status = nullptr);
+  /// The first of these; throws Contradicted if there is none.
+  void takeBest();
+  int check(cuda::BlasChoice &result);
+  /// Puts it into the stream, with a workspace of as many bytes; gives the library's status.
+  int launch(double beta, uint64_t workspaceBytes);
+  void setColumns(uint64_t n);    ///< of B and D
+  void setRowsOfB(uint64_t rows); ///< as it lies in memory
+  void setBias(cuda::DeviceAddress address);
+
+  // Of the numbers, in the order of memory.
+  double sumOf(uint64_t row, uint64_t column) const { return sumsOf(row, column, 0).first; }
+  void upload();
+  std::vector<double> download();
+  std::vector<double> expected(double beta) const; ///< of exact sums, rounded once
+  /// Uploads, multiplies and compares all of D, between its columns, too.
+  void expectExact(double beta = 0);
+  void expectSame(const std::vector<double> &found, const std::vector<double> &wanted) const;
+  /// Multiplies and compares: errors are at most that share of the sum of an element's |a b|.
+  void expectWithin(double share);
+
+  Machine &machine;
+  BlasShape shape;
+  cuda::DriverStream stream;
+  cuda::BlasAlgorithm algorithm{};
+  std::vector<double> a, b, d, bias; ///< `d`: before
+  cuda::DeviceAddress placeOfA, placeOfB, placeOfD, placeOfBias, workspace;
+
+  size_t indexIn(int operand, uint64_t row, uint64_t column, int32_t number) const; ///< of A, B and D
+
+private:
+  struct Matrix {
+    uint64_t rows, columns;
+    int64_t stride;
+    size_t leading(int64_t padding) const { return rows + size_t(padding); }
+  };
+  Matrix matrixOf(int operand) const;
+  size_t extentOf(int operand) const;
+  cuda::BlasLayout layoutOf(int operand) const;
+  void describe();
+  cuda::DeviceAddress reserve(size_t elements);
+  /// Sums of a b and |a b|.
+  std::pair<double, double> sumsOf(uint64_t row, uint64_t column, int32_t number) const;
+
+  cuda::BlasDescription description = nullptr;
+  cuda::BlasLayout layouts[3] = {};
+};
+
+} // namespace sluice::gpu_check
