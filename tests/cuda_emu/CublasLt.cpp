@@ -1,20 +1,9 @@
 // A double of cublasLt, beside that of the driver, into whose streams it puts its work: products by plain loops, in double
 // precision.
 //
-// Contracts that it assumes, and enforces with an error (cublasLt.h; cuBLAS's documentation, "cublasLtMatmul"): a handle
-// belongs to the context that was current when it was made, and its streams, too. Matrices are column-major; a leading
-// dimension is at least the number of rows, sizes are not zero, batches have one count, sizes fit together once operands
-// are transposed, C and D are the same. Operands and result have one type; f16 and bf16 are summed and scaled in f32, and
-// rounded once, at the end. An algorithm is made by the heuristic or passes the check, for types, transposes and epilogue;
-// operands lie at multiples of the alignment that the heuristic was promised (256 bytes unless told), the workspace at
-// multiples of 16, and it is as large as the algorithm wants. Where the mask of reduction schemes lets sums lie in the type of
-// the result, the heuristic's first does so, which rounds them several times. The workspace is overwritten. Heuristics look at no memory;
-// nothing of it waits for the device, so that all of it may happen in a capture. C, which has D's layout, is not read where
-// beta is 0, and is added before the bias where it is 1.
-//
-// An epilogue's bias is a number of D's type for each of D's rows, side by side, the same for all columns and the whole batch. It
-// is added in f32, before the activation, and lies at multiples of what its pointer was a multiple of when the algorithm was made.
-// ReLU keeps NaN, and GELU is its approximation by tanh. f64 has no epilogues.
+// What it assumes of the library, and enforces with an error, is in CONTRACTS.md. The workspace is overwritten. An alignment that the
+// heuristic is not told is 256 bytes; that of a bias is its pointer's when the algorithm is made. Where the mask of reduction schemes lets sums lie in the
+// type of the result, the heuristic's first does so, which rounds them several times.
 //
 // CUDA_EMU_BLAS=none makes heuristics that find nothing, CUDA_EMU_BLAS=wrong products that are wrong, so that tests see who
 // makes them, and CUDA_EMU_BLAS=uneven those that are for slow kernels; CUDA_EMU_BLAS=slow-first and CUDA_EMU_BLAS=slow-last make

@@ -2,16 +2,7 @@
 // somebody waits and then run in a hostile order (the simulator's), modules that the double of NVRTC made, graphs
 // (Graphs.cpp).
 //
-// Contracts that it assumes, and enforces with an error: calls need a current context, and streams, events, modules and
-// functions that belong to it; waiting for an event may cross contexts, copies between the host and any device may be in
-// any stream (CUDA C++ Programming Guide, "Stream and Event Behavior"), and copies between two devices name both.
-// Memory is not zeroed, the host's neither, and lies at multiples of 256 bytes. Of a launch, the arguments are read at
-// once; of a copy, the host's memory is read or written when the stream comes to it. Freeing memory waits for the device's work.
-// Asking whether an event is done does not wait. Between two events of one context that have times, were recorded and are
-// done there are milliseconds, as a float, from when the stream came to one to when it came to the other; what is not done
-// is not ready, and all others are invalid handles. A block has at most 1024 threads, a grid at least one block; a launch
-// gives a block at most 48 KB of shared memory unless its function was told otherwise, which may be 227 KB; code runs
-// on devices of its major version that are no older, PTX on all that are no older than what it was made for. Access to a peer is enabled once.
+// What it assumes of a driver, and enforces with an error, is in CONTRACTS.md.
 //
 // Threads may call it at the same time, and take turns.
 //
@@ -436,6 +427,12 @@ static size_t sizeOfElf(const char *image) {
   return sections + size_t(bytes) * count;
 }
 
+/// Of PTX as NVIDIA's compiler writes it, which nothing here runs: of a later version, or else for a newer device.
+static Status refusalOf(const char *version) {
+  constexpr double kNewestPtx = 9.0; // CUDA 13.0
+  return std::atof(version) > kNewestPtx ? UnsupportedPtx : InvalidPtx;
+}
+
 EXPORTED int cuModuleLoadData(Module **module, const void *image) {
   Turn turn;
   if (!current)
@@ -443,6 +440,9 @@ EXPORTED int cuModuleLoadData(Module **module, const void *image) {
   if (!mayDisturb())
     return CaptureUnsupported;
   const char *bytes = static_cast<const char *>(image);
+  static constexpr char kPtx[] = ".version ";
+  if (std::strncmp(bytes, kPtx, sizeof kPtx - 1) == 0)
+    return refusalOf(bytes + sizeof kPtx - 1);
   if (std::memcmp(bytes,
                   "\x7f"
                   "ELF",

@@ -1,15 +1,8 @@
 // Graphs of the double of the CUDA driver: what a stream captures, as a list, launched into streams.
 //
-// Contracts that it assumes, and enforces with an error (CUDA driver API, "Stream Management" and "Graph Management"): a
-// capture is begun once and ended in its stream. While it lasts, whatever may disturb it is refused and spoils it, to all threads
-// or to the one that began it, or not at all, as its mode says: allocating and freeing memory, of the host too, loading modules, waiting for or asking after
-// events and streams, and destroying streams; in its own stream also copies from and to host memory that the driver did
-// not allocate. A capture that was spoilt takes no work and gives no graph. Arguments are kept by value. A launch puts the
-// work in order into its stream, and other streams run between its parts. The work of a graph that is destroyed before a
-// launch of it is done is not done.
-//
-// It knows no forks: events in a stream that captures, and launches of graphs, are refused where a driver has them join
-// the graph.
+// What it assumes of a driver is in CONTRACTS.md. While a capture lasts, whatever may disturb it is refused and spoils it, to all
+// threads or to the one that began it, or not at all, as its mode says; in its own stream also copies of memory that is not pinned.
+// Other streams run between the parts of a launch.
 #include "tests/cuda_emu/DriverState.h"
 
 #include <utility>

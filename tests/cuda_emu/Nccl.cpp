@@ -1,16 +1,10 @@
 // A double of NCCL, beside that of the driver, into whose streams it puts its work. Ranks are threads of this process and other
 // processes of this machine, whose emulated devices they share.
 //
-// Contracts that it assumes, and enforces with an error (nccl.h; NCCL's documentation, "Creating a Communicator", "Group Calls",
-// "Thread Safety", "Fault Tolerance"): a communicator is made by all ranks of an id, each on a device of its own, the one whose
-// context is current; it does not block. Whoever gets "in progress" asks for the communicator's state until it is another, and
-// uses it for nothing else before; only then is work in its stream. Making it, and the first call for work, last until all ranks have come to
-// them: one thread has several ranks' calls in one group. Groups nest, and do everything at the last end. Streams belong to the
-// communicator's device, and memory, too; what is sent and received is the same place, or does not overlap. All ranks call for the
-// same in the same order: a difference is an error of the communicators, which real ranks may not notice. A communicator with an
-// error does no more work and keeps its streams until it is aborted. Only ranks of other processes notice one that is aborted or gone.
-// A communicator is destroyed when it is finalized, and after abort or destroy nothing is to be done with it. Streams that capture are
-// refused.
+// What it assumes of NCCL, and enforces with an error, is in CONTRACTS.md. Communicators do not block: whoever gets "in progress" asks
+// for the communicator's state until it is another, and uses it for nothing else before; only then is work in its stream. Groups
+// nest, and do everything at the last end. A difference between what ranks call for is an error of the communicators. After abort or
+// destroy nothing is to be done with one.
 //
 // CUDA_EMU_NCCL_VERSION sets what version it says it has, CUDA_EMU_NCCL_DELAY how many times a call that is done is still said to be in
 // progress, CUDA_EMU_NCCL_FAULT=RESULT@RANK:CALL which error a rank finds at which call for work, from 1 on.

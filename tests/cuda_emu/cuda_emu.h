@@ -1,14 +1,8 @@
 // CUDA C++ as C++: the kernel text that NVRTC gets, run on the CPU by the emulated threads of Threads.cpp. Included in
 // front of the text, and light, because every text is compiled with it.
 //
-// What it assumes of the device, beside the language: `__shfl_sync` waits for all threads of its mask, gives the value
-// of the source lane modulo the width in its segment, and is undefined for sources outside of the mask; all threads of a
-// block come to the same `__syncthreads`, or none does. What tensor cores multiply has been rounded for them, and they
-// add as the fragments of the PTX ISA say, in an order of their own (here in double precision, rounded once). All threads of a
-// warp come to `ldmatrix` together, whose rows begin at multiples of 16 bytes. A copy by `cp.async` is of 4, 8 or 16 bytes
-// between multiples of as many, and done at any time from where it begins to where its thread has waited for its group,
-// which it does before it ends. Conversions to halves round to the nearest, ties to even, and make one NaN of all. A launch
-// gives as much shared memory as it says, beside what a kernel declares.
+// What it assumes of the device, beside the language, is in CONTRACTS.md. What tensor cores multiply it adds in double precision,
+// and rounds once. A copy by `cp.async` is done at any time from where it begins to where its thread has waited for its group.
 #pragma once
 
 #define __global__

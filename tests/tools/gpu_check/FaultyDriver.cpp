@@ -1,8 +1,13 @@
-// The double of the CUDA driver with one fault, which GPU_CHECK_FAULT names. Functions that it does not have are found in
-// the double behind it.
+// The doubles of the CUDA driver, NCCL and cublasLt with one fault, which GPU_CHECK_FAULT names. Functions that it does not have
+// are found in the doubles behind it.
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
@@ -89,4 +94,130 @@ EXPORTED int ncclCommGetAsyncError(void *communicator, int *error) {
 
 EXPORTED int ncclCommAbort(void *communicator) {
   return hasFault("endless_communicators") ? 6 : call("ncclCommAbort", communicator);
+}
+
+/// What "late_products" has put off until something is copied to the host.
+static std::function<void()> putOff;
+
+EXPORTED int cuMemcpyDtoHAsync_v2(void *to, Address from, size_t bytes, void *stream) {
+  if (auto work = std::exchange(putOff, nullptr))
+    work();
+  return call("cuMemcpyDtoHAsync_v2", to, from, bytes, stream);
+}
+
+EXPORTED int cuModuleLoadData(void **module, const void *image) {
+  bool isText = *static_cast<const char *>(image) == '.';
+  return isText && hasFault("credulous_modules") ? 0 : call("cuModuleLoadData", module, image);
+}
+
+EXPORTED int cuLaunchKernel(void *function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,
+                            unsigned blockY, unsigned blockZ, unsigned shared, void *stream, void **arguments,
+                            void **extra) {
+  return hasFault("lost_launches") ? 0
+                                   : call("cuLaunchKernel", function, gridX, gridY, gridZ, blockX, blockY, blockZ,
+                                          shared, stream, arguments, extra);
+}
+
+EXPORTED int cuCtxEnablePeerAccess(void *peer, unsigned flags) {
+  int status = call("cuCtxEnablePeerAccess", peer, flags);
+  return hasFault("forgotten_peers") ? 0 : status;
+}
+
+//===- cublasLt ---------------------------------------------------------------------------------------------------===//
+
+namespace {
+
+struct Extent {
+  int type;
+  size_t elements;
+};
+std::map<void *, Extent> extents; // of layouts
+
+/// Takes from the results what 8 bits do not hold, and from halves their last bit.
+void roughen(void *d, const Extent &extent, void *stream) {
+  bool isWide = extent.type == 0;
+  std::vector<uint16_t> words(extent.elements * (isWide ? 2 : 1));
+  call("cuMemcpyDtoHAsync_v2", static_cast<void *>(words.data()), Address(d), 2 * words.size(), stream);
+  call("cuStreamSynchronize", stream);
+  for (size_t i = 0; i < words.size(); ++i)
+    words[i] = !isWide ? words[i] & ~1 : i % 2 == 0 ? 0 : words[i];
+  call("cuMemcpyHtoDAsync_v2", Address(d), static_cast<const void *>(words.data()), 2 * words.size(), stream);
+  call("cuStreamSynchronize", stream);
+}
+
+} // namespace
+
+EXPORTED int cublasLtMatrixLayoutCreate(void **layout, int type, uint64_t rows, uint64_t columns, int64_t leading) {
+  if (hasFault("dense_layouts"))
+    leading = int64_t(rows);
+  int status = call("cublasLtMatrixLayoutCreate", layout, type, rows, columns, leading);
+  extents[*layout] = {type, size_t(leading) * columns};
+  return status;
+}
+
+EXPORTED int cublasLtMatrixLayoutSetAttribute(void *layout, int attribute, const void *value, size_t bytes) {
+  constexpr int kStride = 6;
+  return hasFault("dense_batches") && attribute == kStride
+             ? 0
+             : call("cublasLtMatrixLayoutSetAttribute", layout, attribute, value, bytes);
+}
+
+EXPORTED int cublasLtMatmulDescSetAttribute(void *description, int attribute, const void *value, size_t bytes) {
+  constexpr int kTransposeA = 3, kTransposeB = 4, kEpilogue = 7;
+  bool isLost = (hasFault("plain_operands") && (attribute == kTransposeA || attribute == kTransposeB)) ||
+                (hasFault("plain_epilogues") && attribute == kEpilogue);
+  return isLost ? 0 : call("cublasLtMatmulDescSetAttribute", description, attribute, value, bytes);
+}
+
+EXPORTED int cublasLtMatmulPreferenceSetAttribute(void *preference, int attribute, const void *value, size_t bytes) {
+  constexpr int kWorkspace = 1, kAlignmentA = 5;
+  static const uint64_t kMuch = 1 << 30;
+  if (hasFault("deaf_preferences") && attribute >= kAlignmentA)
+    return 0;
+  const void *asked = hasFault("greedy_algorithms") && attribute == kWorkspace ? &kMuch : value;
+  return call("cublasLtMatmulPreferenceSetAttribute", preference, attribute, asked, bytes);
+}
+
+EXPORTED int cublasLtMatmulAlgoGetHeuristic(void *handle, void *description, void *a, void *b, void *c, void *d,
+                                            void *preference, int wanted, void *choices, int *found) {
+  int status =
+      call("cublasLtMatmulAlgoGetHeuristic", handle, description, a, b, c, d, preference, wanted, choices, found);
+  if (hasFault("credulous_heuristics"))
+    *found = 1, status = 0;
+  return status;
+}
+
+EXPORTED int cublasLtMatmulAlgoCheck(void *handle, void *description, void *a, void *b, void *c, void *d,
+                                     const void *algorithm, void *result) {
+  constexpr int kNotSupported = 15;
+  return hasFault("refusing_checks")
+             ? kNotSupported
+             : call("cublasLtMatmulAlgoCheck", handle, description, a, b, c, d, algorithm, result);
+}
+
+EXPORTED int cublasLtMatmul(void *handle, void *description, const void *alpha, const void *a, void *layoutA,
+                            const void *b, void *layoutB, const void *beta, const void *c, void *layoutC, void *d,
+                            void *layoutD, const void *algorithm, void *workspace, size_t workspaceBytes,
+                            void *stream) {
+  static const float kOne[2] = {1, 0};
+  static const double kZero = 0;
+  static bool isSecond = true;
+  isSecond = !isSecond;
+  if (isSecond && hasFault("every_other_product"))
+    return 0;
+  beta = hasFault("read_results") ? kOne : hasFault("forgotten_results") ? static_cast<const void *>(&kZero) : beta;
+  if (hasFault("products_elsewhere"))
+    call("cuStreamCreate", &stream, 1u);
+  auto multiply = [=](const void *alpha, const void *beta) {
+    return call("cublasLtMatmul", handle, description, alpha, a, layoutA, b, layoutB, beta, c, layoutC, d, layoutD,
+                algorithm, workspace, workspaceBytes, stream);
+  };
+  if (hasFault("late_products")) {
+    putOff = [=] { multiply(kOne, &kZero); };
+    return 0;
+  }
+  int status = multiply(alpha, beta);
+  if (hasFault("rough_products"))
+    roughen(d, extents[layoutD], stream);
+  return hasFault("swallowed_refusals") ? 0 : status;
 }

@@ -123,6 +123,25 @@ static void graphsMayGoBeforeTheirExecutables(Machine &machine) {
   expect(capture.read(capture.first) == 7, "an executable needs the graph that it was made of");
 }
 
+/// Of memory that the driver allocated: each launch reads and writes what is there then.
+static void copiesOfPinnedMemoryAreKept(Machine &machine) {
+  int *pinned = nullptr;
+  machine.check(
+      machine.driver.hostAllocate(reinterpret_cast<void **>(&pinned), 2 * sizeof(int), kHostMemoryOfAllContexts),
+      "cuMemHostAlloc");
+  Capture capture(machine);
+  machine.upload(capture.stream, capture.first, &pinned[0], sizeof(int));
+  capture.copy();
+  machine.download(capture.stream, &pinned[1], capture.second, sizeof(int));
+  DriverExecutable graph = capture.end();
+  for (int value : {5, 6}) {
+    pinned[0] = value, pinned[1] = -1;
+    capture.launch(graph, capture.stream);
+    machine.finish(capture.stream);
+    expect(pinned[1] == value, "a graph does not copy what pinned memory holds when it is launched");
+  }
+}
+
 static void allocatingSpoilsIt(Machine &machine) {
   Capture capture(machine);
   capture.store(capture.first, 7);
@@ -148,6 +167,7 @@ std::vector<Contract> graphContracts() {
           {"graph.launches_follow_each_other", launchesDoNotOverlap},
           {"graph.events_behind", eventsStandBehindIt},
           {"graph.destroyed_early", graphsMayGoBeforeTheirExecutables},
+          {"graph.pinned_copies", copiesOfPinnedMemoryAreKept},
           {"graph.allocating_spoils_it", allocatingSpoilsIt},
           {"graph.waiting_spoils_it", waitingSpoilsIt}};
 }

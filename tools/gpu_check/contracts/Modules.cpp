@@ -7,7 +7,8 @@ namespace sluice::gpu_check {
 
 using namespace cuda;
 
-static constexpr int kInvalidContext = 201, kNoBinary = 209, kNotFound = 500;
+static constexpr int kInvalidContext = 201, kNoBinary = 209, kInvalidPtx = 218, kUnsupportedPtx = 222, kNotFound = 500,
+                     kPeerAccessAlreadyEnabled = 704;
 
 static void attributes(Machine &machine) {
   for (auto [attribute, what] : {std::pair(DeviceAttribute::ClockKilohertz, "clock"),
@@ -41,6 +42,27 @@ static void primaryContextIsShared(Machine &machine) {
   DeviceAddress address = machine.allocate(64);
   machine.check(machine.driver.contextRelease(number), "cuDevicePrimaryCtxRelease");
   machine.check(machine.driver.release(address), "cuMemFree after the context was released by another");
+}
+
+/// As where another library of the process was there first: copies are as before.
+static void peerAccessIsEnabledOnce(Machine &machine) {
+  machine.needDevices(2);
+  int can = 0;
+  machine.check(machine.driver.canAccessPeer(&can, 0, 1), "cuDeviceCanAccessPeer");
+  if (!can)
+    throw NotTried("no link leads from the first device to the second");
+  DriverContext peer = machine.context(1);
+  machine.makeCurrent(1);
+  DeviceAddress there = machine.place(machine.stream(), std::vector<int>{5});
+  machine.makeCurrent(0);
+  machine.check(machine.driver.enablePeerAccess(peer, 0), "cuCtxEnablePeerAccess");
+  int status = machine.driver.enablePeerAccess(peer, 0);
+  expect(status == kPeerAccessAlreadyEnabled, "enabling it again gives " + machine.driver.textOf(status));
+  DriverStream stream = machine.stream();
+  DeviceAddress here = machine.allocate(sizeof(int));
+  machine.check(machine.driver.copyAcross(here, machine.context(0), there, peer, sizeof(int), stream),
+                "cuMemcpyPeerAsync");
+  expect(machine.read<int>(stream, here, 1)[0] == 5, "a copy between devices is wrong");
 }
 
 static void errorsHaveNames(Machine &machine) {
@@ -97,15 +119,56 @@ static void otherMajorDoesNot(Machine &machine) {
     throw NotTried("there is code for this device's major version alone");
 }
 
+/// PTX of a kernel that does nothing.
+static int loadPtx(Machine &machine, const std::string &version, const std::string &target) {
+  std::string text = ".version " + version + "\n.target " + target + "\n.address_size 64\n" +
+                     ".visible .entry nothing()\n{\n  ret;\n}\n";
+  DriverModule module = nullptr;
+  return machine.driver.moduleLoad(&module, text.c_str());
+}
+
+static void laterPtxIsRefused(Machine &machine) {
+  int status = loadPtx(machine, "99.0", "sm_80");
+  expect(status == kUnsupportedPtx, "PTX of a version that is none yet gives " + machine.driver.textOf(status));
+}
+
+static void ptxForNewerDevicesIsRefused(Machine &machine) {
+  constexpr int kNewest = 121;
+  if (10 * machine.major + machine.minor >= kNewest)
+    throw NotTried("this device is as new as what PTX may be made for");
+  int status = loadPtx(machine, "9.0", "sm_" + std::to_string(kNewest));
+  expect(status == kInvalidPtx, "PTX for a newer device gives " + machine.driver.textOf(status));
+}
+
+static void ptxRuns(Machine &machine) {
+  std::string code = machine.codeFor("compute_80");
+  if (code.empty())
+    throw NotTried("there is no PTX");
+  DriverModule module = nullptr;
+  DriverFunction function = nullptr;
+  machine.check(machine.driver.moduleLoad(&module, code.data()), "cuModuleLoadData of PTX");
+  machine.check(machine.driver.moduleFunction(&function, module, "store"), "cuModuleGetFunction of PTX");
+  DriverStream stream = machine.stream();
+  DeviceAddress to = machine.place(stream, std::vector<int>{0});
+  int value = 7;
+  void *arguments[] = {&to, &value};
+  machine.check(machine.driver.launch(function, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr), "cuLaunchKernel");
+  expect(machine.read<int>(stream, to, 1)[0] == 7, "a kernel that came as PTX does nothing");
+}
+
 std::vector<Contract> moduleContracts() {
   return {{"device.attributes", attributes},
           {"context.is_needed", callsNeedAContext},
           {"context.is_shared", primaryContextIsShared},
+          {"context.peer_access_twice", peerAccessIsEnabledOnce},
           {"error.names", errorsHaveNames},
           {"module.rubbish_is_refused", rubbishIsNoCode},
           {"module.absent_function", absentFunctions},
           {"module.older_minor_runs", olderMinorRuns},
-          {"module.other_major_does_not", otherMajorDoesNot}};
+          {"module.other_major_does_not", otherMajorDoesNot},
+          {"module.ptx_runs", ptxRuns},
+          {"module.later_ptx_is_refused", laterPtxIsRefused},
+          {"module.ptx_for_newer_devices_is_refused", ptxForNewerDevicesIsRefused}};
 }
 
 } // namespace sluice::gpu_check
