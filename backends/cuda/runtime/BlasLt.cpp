@@ -2,20 +2,13 @@
 
 #include "backends/cuda/runtime/Error.h"
 
-#include <cstdlib>
 #include <dlfcn.h>
 #include <optional>
-#include <vector>
 
 namespace sluice::cuda {
 
 // Statuses that mean something to callers: memory is gone, or the device is lost.
 static constexpr int kAllocationFailed = 3, kExecutionFailed = 13;
-
-static std::string valueOf(const char *variable) {
-  const char *value = std::getenv(variable);
-  return value ? value : "";
-}
 
 static std::string versionText(size_t version) {
   return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
@@ -44,26 +37,23 @@ static std::optional<BlasLt> open(const std::string &path, std::string &problem)
   return blas;
 }
 
-static std::optional<BlasLt> search() {
+LibrarySearch BlasLt::search() {
+  return {"SLUICE_CUBLASLT", {"libcublasLt.so.13", "libcublasLt.so.12"}, {"cu13", "cublas"}};
+}
+
+static std::optional<BlasLt> loadBlasLt() {
+  LibrarySearch search = BlasLt::search();
   std::string problem;
-  if (std::string named = valueOf("SLUICE_CUBLASLT"); !named.empty()) {
-    std::optional<BlasLt> found = open(named, problem);
-    if (!found)
-      throw Error(SLUICE_UNSUPPORTED, "SLUICE_CUBLASLT: " + problem);
-    return found;
-  }
-  std::vector<std::string> folders{"", "/usr/local/cuda/lib64/"};
-  if (std::string home = valueOf("CUDA_HOME"); !home.empty())
-    folders.insert(folders.begin() + 1, home + "/lib64/");
-  for (const std::string &folder : folders)
-    for (const char *name : {"libcublasLt.so.13", "libcublasLt.so.12"})
-      if (std::optional<BlasLt> found = open(folder + name, problem))
-        return found;
+  for (const std::string &place : search.places())
+    if (std::optional<BlasLt> found = open(place, problem))
+      return found;
+  if (!search.named().empty())
+    throw Error(SLUICE_UNSUPPORTED, "SLUICE_CUBLASLT: " + problem);
   return std::nullopt;
 }
 
 const BlasLt *BlasLt::find() {
-  static const std::optional<BlasLt> found = search();
+  static const std::optional<BlasLt> found = loadBlasLt();
   return found ? &*found : nullptr;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backends/cuda/runtime/Driver.h"
+#include "backends/cuda/runtime/LibrarySearch.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -85,9 +86,11 @@ struct BlasLt {
   const char *(*statusName)(int status) = nullptr; ///< null where statuses have no names
   std::string version;                             ///< "13.1.0"
 
-  /// The library that SLUICE_CUBLASLT names, else the loader's, else that of a toolkit in CUDA_HOME or /usr/local/cuda.
-  /// Null if there is none; what is named and cannot be used is an error.
+  /// The library that SLUICE_CUBLASLT names, or the first of those that there are. Null if there is none; what is named and
+  /// cannot be used is an error.
   static const BlasLt *find();
+  /// Where `find` looks.
+  static LibrarySearch search();
 
   /// Throws unless `status` is that of success: `what` was tried. Memory that cannot be had, and faults of
   /// work that was done before, are errors of exhaustion.

@@ -1,48 +1,15 @@
 #include "backends/cuda/runtime/Nccl.h"
 
-#include <cstdlib>
 #include <dlfcn.h>
-#include <filesystem>
-#include <vector>
 
 namespace sluice::cuda {
 
 static constexpr int kOldestNccl = 21400; // the first that has communicators which do not block
-static constexpr const char *kName = "libnccl.so.2";
-
-static std::string variable(const char *name) {
-  const char *value = std::getenv(name);
-  return value ? value : "";
-}
 
 static std::string ncclVersionText(int version) {
   int ofMajor = version < 10000 ? 1000 : 10000; // until 2.8
   return std::to_string(version / ofMajor) + "." + std::to_string(version % ofMajor / 100) + "." +
          std::to_string(version % 100);
-}
-
-/// Where Python packages below this folder put it.
-static void addPackages(const std::string &root, std::vector<std::string> &paths) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  for (const fs::directory_entry &python : fs::directory_iterator(root + "/lib", error))
-    if (python.path().filename().string().starts_with("python3"))
-      if (fs::path path = python.path() / "site-packages/nvidia/nccl/lib" / kName; fs::exists(path, error))
-        paths.push_back(path);
-}
-
-/// Where the library may be, the best first.
-static std::vector<std::string> ncclCandidates() {
-  if (std::string named = variable("SLUICE_NCCL"); !named.empty())
-    return {named};
-  std::vector<std::string> paths{kName};
-  if (std::string home = variable("CUDA_HOME"); !home.empty())
-    paths.push_back(home + "/lib64/" + kName);
-  paths.push_back(std::string("/usr/local/cuda/lib64/") + kName);
-  for (const std::string &root : {variable("VIRTUAL_ENV"), variable("CONDA_PREFIX"), variable("HOME") + "/.local"})
-    if (!root.empty())
-      addPackages(root, paths);
-  return paths;
 }
 
 /// Throws if the library lacks something.
@@ -68,9 +35,11 @@ static Nccl bindNccl(void *library, const std::string &path) {
   return nccl;
 }
 
+LibrarySearch Nccl::search() { return {"SLUICE_NCCL", {"libnccl.so.2"}, {"nccl"}}; }
+
 static Nccl loadNccl() {
   std::string looked;
-  for (const std::string &path : ncclCandidates()) {
+  for (const std::string &path : Nccl::search().places()) {
     if (void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL))
       return bindNccl(library, path);
     looked += (looked.empty() ? "" : ", ") + path;

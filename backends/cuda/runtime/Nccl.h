@@ -4,6 +4,7 @@
 
 #include "backends/cuda/runtime/Driver.h"
 #include "backends/cuda/runtime/Error.h"
+#include "backends/cuda/runtime/LibrarySearch.h"
 #include "sluice/backend/collectives.h"
 
 #include <cstddef>
@@ -76,9 +77,11 @@ struct Nccl {
   const char *(*lastError)(NcclCommunicator communicator);
   std::string path, versionText; ///< "2.28.9"
 
-  /// The library that SLUICE_NCCL names, else the loader's, else that of a toolkit in CUDA_HOME or /usr/local/cuda, else of the
-  /// package nvidia-nccl of a Python. Throws an error of something that is not there, with where it was looked for.
+  /// The library that SLUICE_NCCL names, or the first of those that there are. Throws an error of something that is not there,
+  /// with where it was looked for.
   static const Nccl &get();
+  /// Where `get` looks.
+  static LibrarySearch search();
 
   /// What a result of `what`, which is neither success nor in progress, means; null where there is no communicator.
   Error errorOf(NcclResult result, NcclCommunicator communicator, const std::string &what) const;
